@@ -5,10 +5,6 @@
 
 #include "tests/races/fuzz/steps.h"
 
-enum {
-    EACH = 2, // locks of each kind
-};
-
 static pthread_mutex_t mutexes[EACH] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
 static pthread_rwlock_t rwlocks[EACH] = {PTHREAD_RWLOCK_INITIALIZER, PTHREAD_RWLOCK_INITIALIZER};
 static sem_t semaphores[EACH];
@@ -17,26 +13,6 @@ __attribute__((constructor)) static void make_semaphores(void)
 {
     for (int i = 0; i < EACH; i++)
         sem_init(&semaphores[i], 0, 0);
-}
-
-int key_of_mutex(int which)
-{
-    return which;
-}
-
-int key_of_semaphore(int which)
-{
-    return EACH + which;
-}
-
-static int key_of_writers(int which)
-{
-    return 2 * EACH + which;
-}
-
-static int key_of_readers(int which)
-{
-    return 3 * EACH + which;
 }
 
 void take_and_give_mutex(int which)
@@ -49,8 +25,8 @@ void lock_mutex(struct run *run, int which)
 {
     SAY(run, "mutex %d", which);
     take_and_give_mutex(which);
-    oracle_acquire(run->oracle, key_of_mutex(which));
-    oracle_release(run->oracle, key_of_mutex(which));
+    oracle_acquire(run->oracle, KEY_MUTEX + which);
+    oracle_release(run->oracle, KEY_MUTEX + which);
 }
 
 void post_semaphore(int which)
@@ -69,7 +45,7 @@ static void post(struct run *run, int which)
 {
     SAY(run, "post of semaphore %d", which);
     post_semaphore(which);
-    oracle_release(run->oracle, key_of_semaphore(which));
+    oracle_release(run->oracle, KEY_SEMAPHORE + which);
 }
 
 static void wait_for(struct run *run, int which)
@@ -77,7 +53,7 @@ static void wait_for(struct run *run, int which)
     if (sem_trywait(&semaphores[which]) != 0)
         return;
     SAY(run, "wait for semaphore %d", which);
-    oracle_acquire(run->oracle, key_of_semaphore(which));
+    oracle_acquire(run->oracle, KEY_SEMAPHORE + which);
 }
 
 static void lock_to_read(struct run *run, int which)
@@ -85,8 +61,8 @@ static void lock_to_read(struct run *run, int which)
     SAY(run, "lock %d to read", which);
     pthread_rwlock_rdlock(&rwlocks[which]);
     pthread_rwlock_unlock(&rwlocks[which]);
-    oracle_acquire(run->oracle, key_of_writers(which));
-    oracle_release(run->oracle, key_of_readers(which));
+    oracle_acquire(run->oracle, KEY_WRITERS + which);
+    oracle_release(run->oracle, KEY_READERS + which);
 }
 
 static void lock_to_write(struct run *run, int which)
@@ -94,9 +70,9 @@ static void lock_to_write(struct run *run, int which)
     SAY(run, "lock %d to write", which);
     pthread_rwlock_wrlock(&rwlocks[which]);
     pthread_rwlock_unlock(&rwlocks[which]);
-    oracle_acquire(run->oracle, key_of_writers(which));
-    oracle_acquire(run->oracle, key_of_readers(which));
-    oracle_release(run->oracle, key_of_writers(which));
+    oracle_acquire(run->oracle, KEY_WRITERS + which);
+    oracle_acquire(run->oracle, KEY_READERS + which);
+    oracle_release(run->oracle, KEY_WRITERS + which);
 }
 
 // Another thread. While it can be joined there is no second one.
@@ -146,37 +122,20 @@ static void make_child(struct run *run, void (*step)(struct run *run))
     ok(run, child->lives ? WEIR_OK : WEIR_ERROR_SYSTEM);
 }
 
-static void work_in_child(struct run *run, int way)
+static void work_in_child(struct run *run, int which)
 {
     static void (*const steps[])(struct run * run) = {step_host, step_copy, step_host, step_sync};
     if (run->child.lives)
         join_child(run);
     else
-        make_child(run, steps[way % 4]);
+        make_child(run, steps[run->step[3] % 4]);
 }
 
 void step_lock(struct run *run)
 {
-    const int which = run->step[1] % EACH;
-    switch (run->step[2] % 8) {
-    case 0:
-    case 1:
-        lock_mutex(run, which);
-        break;
-    case 2:
-        post(run, which);
-        break;
-    case 3:
-        wait_for(run, which);
-        break;
-    case 4:
-        lock_to_read(run, which);
-        break;
-    case 5:
-        lock_to_write(run, which);
-        break;
-    default:
-        work_in_child(run, run->step[3]);
-        break;
-    }
+    static void (*const ways[8])(struct run * run, int which) = {
+        lock_mutex,   lock_mutex,    post,          wait_for,
+        lock_to_read, lock_to_write, work_in_child, work_in_child,
+    };
+    ways[run->step[2] % 8](run, run->step[1] % EACH);
 }

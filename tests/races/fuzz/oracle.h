@@ -67,6 +67,9 @@ struct oracle {
     uint64_t may_read_unwritten;  // nodes that write the same bytes, perhaps first
 };
 
+// The bytes of a range, of which those after the first ORACLE_BYTES are left out.
+uint64_t bits(size_t offset, size_t size);
+
 void oracle_init(struct oracle *oracle);
 
 // The queue with this number is the legacy queue.

@@ -9,14 +9,6 @@
 
 static const unsigned char pattern = 0;
 
-uint64_t bits(size_t offset, size_t size)
-{
-    uint64_t mask = 0;
-    for (size_t i = 0; i < size; i++)
-        mask |= UINT64_C(1) << (offset + i);
-    return mask;
-}
-
 static struct slot *pick_slot(struct run *run, uint8_t byte)
 {
     struct slot *slot = &run->slots[byte % (PLAIN + POOLED)];
@@ -55,8 +47,7 @@ void step_copy(struct run *run)
 
     if (overlaps(to, from))
         return;
-    SAY(run, "q%d copy b%u[%zu..%zu] <- b%u[%zu..%zu]", queue, to.slot->id, to.offset,
-        to.offset + size - 1, from.slot->id, from.offset, from.offset + size - 1);
+    SAY(run, "q%d copy " RANGE " <- " RANGE, queue, WORDS_OF(to), WORDS_OF(from));
     ok(run, weir_queue_copy_at(run->queues[queue], to.slot->buffer, to.offset, from.slot->buffer,
                                from.offset, size, FILE_NAME, line(run)));
     const int node = add(run, queue);
@@ -69,7 +60,7 @@ void step_fill(struct run *run)
     const int queue = pick_queue(run, run->step[1]);
     const struct range dst = pick_range(run, run->step[2], run->step[3], run->step[4]);
 
-    SAY(run, "q%d fill b%u[%zu..%zu]", queue, dst.slot->id, dst.offset, dst.offset + dst.size - 1);
+    SAY(run, "q%d fill " RANGE, queue, WORDS_OF(dst));
     ok(run, weir_queue_fill_at(run->queues[queue], dst.slot->buffer, dst.offset, dst.size, &pattern,
                                1, FILE_NAME, line(run)));
     use(run, add(run, queue), dst, WEIR_ACCESS_WRITE);
@@ -88,9 +79,8 @@ void step_launch(struct run *run)
                             : weir_out(c.slot->buffer, c.offset, c.size),
     };
 
-    SAY(run, "q%d launch in b%u[%zu..%zu], in b%u[%zu..%zu], %s b%u[%zu..%zu]", queue, a.slot->id,
-        a.offset, a.offset + a.size - 1, b.slot->id, b.offset, b.offset + b.size - 1,
-        run->step[7] & 0x40 ? "inout" : "out", c.slot->id, c.offset, c.offset + c.size - 1);
+    SAY(run, "q%d launch in " RANGE ", in " RANGE ", %s " RANGE, queue, WORDS_OF(a), WORDS_OF(b),
+        run->step[7] & 0x40 ? "inout" : "out", WORDS_OF(c));
     ok(run, weir_queue_launch_at(run->queues[queue], run->ground->sum, weir_dim(1, 1, 1),
                                  weir_dim(1, 1, 1), arguments, 3, FILE_NAME, line(run)));
     const int node = add(run, queue);
