@@ -11,9 +11,6 @@ struct drive_result {
     bool different;    // the last program showed a difference
 };
 
-// The bytes of program `index` of a seed. Returns how many there are.
-size_t drive_program(uint64_t seed, uint64_t index, uint8_t bytes[PROGRAM_BYTES]);
-
 // Runs programs until one shows a difference, which is made as small as it gets and written to
 // `text`: the difference, the calls, and the bytes in hexadecimal.
 struct drive_result drive(enum ground_order order, uint64_t seed, uint64_t count, FILE *text);

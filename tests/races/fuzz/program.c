@@ -235,8 +235,9 @@ static void run_strict_steps(struct run *run, const uint8_t *bytes, size_t size)
     }
 }
 
-weir_status program_run(struct ground *ground, const uint8_t *bytes, size_t size,
-                        struct program_notes *out_notes, FILE *text)
+// Returns a call's failure.
+static weir_status program_run(struct ground *ground, const uint8_t *bytes, size_t size,
+                               struct program_notes *out_notes, FILE *text)
 {
     struct run run = {.ground = ground,
                       .notes = out_notes,

@@ -81,13 +81,8 @@ struct program_notes {
     int line;
 };
 
-// Runs it, and writes its calls to `text` if that is not NULL.
-//
-// Returns a call's failure.
-weir_status program_run(struct ground *ground, const uint8_t *bytes, size_t size,
-                        struct program_notes *out_notes, FILE *text);
-
-// Runs it, and compares what the plugin found with the oracle. Returns whether there is no
+// Runs a program, writes its calls to `text` if that is not NULL, and compares what the plugin found with the
+// oracle. Returns whether there is no
 // difference, else with a sentence in `difference`.
 bool program_agrees(struct ground *ground, const uint8_t *bytes, size_t size, FILE *text,
                     char difference[256]);
