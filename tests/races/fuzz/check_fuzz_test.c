@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/races/fuzz/drive.h"
+#include "tests/races/fuzz/program.h"
 #include "tests/support/test.h"
 
 // Fewer where each takes ten times as long.

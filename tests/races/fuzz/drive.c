@@ -1,5 +1,5 @@
-// See the header.
-#include "tests/races/fuzz/drive.h"
+// Random programs one after the other, and what is left of one that shows a difference.
+#include "tests/races/fuzz/program.h"
 
 #include <string.h>
 

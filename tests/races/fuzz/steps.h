@@ -1,7 +1,7 @@
 // Shared by the files that do the steps of a program.
 //
 //   program.c      a run from its beginning to its end, and the comparison
-//   steps.c        operations, and edges between them; queues and pools; threads
+//   steps.c        operations, and edges between them; queues and pools; threads and their locks
 //   host_steps.c   accesses of the host, host calls, transfers; captures and launches of graphs
 #ifndef WEIR_TESTS_RACES_FUZZ_STEPS_H
 #define WEIR_TESTS_RACES_FUZZ_STEPS_H
@@ -171,17 +171,15 @@ void close_access(struct run *run, size_t which);
 weir_status make_queue(struct run *run, int which);
 void step_new_queue(struct run *run);
 void step_pool(struct run *run);
-void free_slot(struct run *run, struct slot *slot, int queue);
 
-// lock_steps.c: with GROUND_LOCKS
+// steps.c, with GROUND_LOCKS
 
 // A lock is taken and given back, a semaphore posted or taken, a thread made or joined.
 void step_lock(struct run *run);
 // A mutex is taken and given back.
 void lock_mutex(struct run *run, int which);
-// The same and a post without a word to the oracle.
+// The same without a word to the oracle.
 void take_and_give_mutex(int which);
-void post_semaphore(int which);
 // Joins a thread that was made, of which the oracle is not told.
 void end_child(struct run *run);
 // No semaphore can be taken then.
