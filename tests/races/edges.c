@@ -1,8 +1,6 @@
 // Waits that are there but do not order what they should.
 #include "tests/races/race.h"
 
-#include <stdio.h>
-
 // The record comes too early: the event does not cover what is submitted after it.
 RACE(record_then_more_work, READ_AFTER_WRITE)
 {
@@ -130,12 +128,9 @@ RACE_OWN(chain_of_ten, READ_AFTER_WRITE)
 {
     weir_queue *queues[10];
     weir_buffer *a = race_buffer(race, "a", 11 * SIZE, 0);
-    char label[16];
 
-    for (size_t i = 0; i < 10; i++) {
-        snprintf(label, sizeof label, "link %zu", i);
-        queues[i] = race_queue(race, label);
-    }
+    for (size_t i = 0; i < 10; i++)
+        queues[i] = race_queue(race, "link");
     must(weir_queue_fill(queues[0], a, 0, SIZE, &seven, 1));
     for (size_t i = 0; i < 10; i++) {
         if (i > 0 && (i != 6 || race->mended))
@@ -149,12 +144,9 @@ RACE_OWN(chain_of_ten, READ_AFTER_WRITE)
 RACE(end_of_a_chain_of_ten, READ_AFTER_WRITE)
 {
     weir_queue *queues[10];
-    char label[16];
 
-    for (size_t i = 0; i < 10; i++) {
-        snprintf(label, sizeof label, "link %zu", i);
-        queues[i] = race_queue(race, label);
-    }
+    for (size_t i = 0; i < 10; i++)
+        queues[i] = race_queue(race, "link");
     must(weir_queue_fill(queues[0], b, 0, SIZE, &seven, 1)); // first
     for (size_t i = 1; i < 10; i++)
         if (i > 1 || race->mended)
@@ -188,11 +180,9 @@ RACE_OWN(one_wait_of_many, READ_AFTER_WRITE)
 {
     weir_queue *writers[8], *reader = race_queue(race, "reader");
     weir_buffer *a = race_buffer(race, "a", 8 * SIZE, 0), *b = race_buffer(race, "b", 8 * SIZE, 0);
-    char label[16];
 
     for (size_t i = 0; i < 8; i++) {
-        snprintf(label, sizeof label, "writer %zu", i);
-        writers[i] = race_queue(race, label);
+        writers[i] = race_queue(race, "writer");
         must(weir_queue_fill(writers[i], a, i * SIZE, SIZE, &seven, 1)); // first
     }
     for (size_t i = 0; i < 8; i++)
@@ -259,8 +249,7 @@ RACE(scratch_of_two_requests, WRITE_AFTER_READ)
 
     must(weir_queue_copy(requests[0], b, 0, a, 0, SIZE));
     must(weir_queue_copy(requests[0], c, 0, b, 0, SIZE)); // first
-    if (race->mended)
-        after(requests[1], requests[0]);
+    mend(race, requests[1], requests[0]);
     must(weir_queue_fill(requests[1], b, 0, SIZE, &nine, 1)); // second
     race_expect(race, c, 0, SIZE, 7);
 }
