@@ -121,7 +121,7 @@ void step_host_call(struct run *run)
                                     line(run)));
     call->node = add(run, call->queue);
     call->pending = true;
-    oracle_wait_for_call(run->oracle, call->node);
+    run->oracle->waiting_call = call->node;
     call->may_lock = run->ground->order == GROUND_LOCKS && run->step[6] & 4;
     if (run->step[6] & 1)
         open_gate(run);

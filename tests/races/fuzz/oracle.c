@@ -31,11 +31,6 @@ void oracle_init(struct oracle *oracle)
     oracle->legacy_last = -1;
 }
 
-void oracle_set_legacy(struct oracle *oracle, int queue)
-{
-    oracle->legacy = queue;
-}
-
 // The legacy queue comes after all queues, and all queues come after it.
 static void order_legacy(struct oracle *oracle, int node, int queue)
 {
@@ -72,11 +67,6 @@ void oracle_after(struct oracle *oracle, int node, int earlier)
 {
     if (earlier >= 0)
         oracle->nodes[node].after |= bit(earlier);
-}
-
-void oracle_wait_for_call(struct oracle *oracle, int call)
-{
-    oracle->waiting_call = call;
 }
 
 int oracle_run_call(struct oracle *oracle, int call)
@@ -147,16 +137,11 @@ void oracle_join(struct oracle *oracle, int thread)
     oracle_after(oracle, node, oracle->host_last[thread]);
 }
 
-void oracle_fresh(struct oracle *oracle, uint32_t buffer, uint64_t unwritten)
-{
-    oracle->unwritten[buffer] = unwritten;
-}
-
 void oracle_allocate(struct oracle *oracle, int node, uint32_t buffer)
 {
     oracle->born[buffer] = node;
     oracle_use(oracle, node, buffer, WEIR_ACCESS_WRITE, UINT64_MAX);
-    oracle_fresh(oracle, buffer, UINT64_MAX);
+    oracle->unwritten[buffer] = UINT64_MAX;
 }
 
 bool oracle_open(struct oracle *oracle, int node)
