@@ -2,31 +2,17 @@
 // use parts that are apart, or the parts of the broken one overlap.
 //
 // usage: learn broken|mended CASE..., or learn --list. Prints each case's name and two lines.
-#define CL_TARGET_OPENCL_VERSION 120
-#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
-#include <CL/cl.h>
+#include "tests/layers/pair.h"
+
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 enum {
-    N = 4096,
-    BYTES = 4 * N,
     HALF = N / 2,
-    SIDE = 64,
 };
 
-static cl_device_id device;
-static cl_context context;
-static cl_command_queue one, two;
-static cl_program program;
-static cl_mem a, b;
-static float host[N];
-static int first, second;
 static int wrong; // results that are not as without the layer
 
 static const char source[] =
@@ -45,33 +31,8 @@ static const char source[] =
     "}\n"
     "kernel void follow(global ulong *a, global float *to) { to[0] = *(global float *)a[0]; }\n";
 
-// The two commands of a pair.
-#define A(...) (first = __LINE__, check(__VA_ARGS__, __LINE__))
-#define B(...) (second = __LINE__, check(__VA_ARGS__, __LINE__))
-#define DO(...) check(__VA_ARGS__, __LINE__)
 #define RUN(queue, kernel, items) \
     clEnqueueNDRangeKernel(queue, kernel, 1, NULL, (const size_t[]){items}, NULL, 0, NULL, NULL)
-
-static void check(cl_int code, int line)
-{
-    if (code == CL_SUCCESS)
-        return;
-    fprintf(stderr, "line %d: error %d\n", line, code);
-    exit(3);
-}
-
-static cl_mem filled(const void *from, size_t size)
-{
-    return clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, size,
-                          (void *)(size_t)from, NULL);
-}
-
-static cl_kernel kernel(const char *name, cl_mem memory)
-{
-    cl_kernel made = clCreateKernel(program, name, NULL);
-    DO(clSetKernelArg(made, 0, sizeof memory, &memory));
-    return made;
-}
 
 static cl_kernel with(cl_kernel made, cl_uint index, size_t size, const void *value)
 {
@@ -107,8 +68,8 @@ static float doubled(int i)
 // Halves, by an argument: what a launch uses is not known without a run.
 static void halves(bool mended)
 {
-    A(RUN(one, with_int(kernel("add", a), 1, 0), HALF));
-    B(RUN(two, with_int(kernel("add", a), 1, mended ? HALF : HALF - 1), HALF));
+    A(RUN(one, with_int(kernel("add", &a, 1), 1, 0), HALF));
+    B(RUN(two, with_int(kernel("add", &a, 1), 1, mended ? HALF : HALF - 1), HALF));
     if (mended)
         expect(a, one_more);
 }
@@ -116,8 +77,8 @@ static void halves(bool mended)
 static void wide_argument(bool mended)
 {
     const cl_long low[4] = {9, 9, 9, 0}, high[4] = {9, 9, 9, mended ? HALF / 4 : HALF / 4 - 1};
-    A(RUN(one, with(kernel("add_wide", a), 1, sizeof low, low), HALF / 4));
-    B(RUN(two, with(kernel("add_wide", a), 1, sizeof high, high), HALF / 4));
+    A(RUN(one, with(kernel("add_wide", &a, 1), 1, sizeof low, low), HALF / 4));
+    B(RUN(two, with(kernel("add_wide", &a, 1), 1, sizeof high, high), HALF / 4));
     if (mended)
         expect(a, one_more);
 }
@@ -125,7 +86,7 @@ static void wide_argument(bool mended)
 static void global_offset(bool mended)
 {
     const size_t count = HALF, low = 0, high = mended ? HALF : HALF - 1;
-    const cl_kernel add = with_int(kernel("add", a), 1, 0);
+    const cl_kernel add = with_int(kernel("add", &a, 1), 1, 0);
     A(clEnqueueNDRangeKernel(one, add, 1, &low, &count, NULL, 0, NULL, NULL));
     B(clEnqueueNDRangeKernel(two, add, 1, &high, &count, NULL, 0, NULL, NULL));
     if (mended)
@@ -135,7 +96,7 @@ static void global_offset(bool mended)
 // One half is read while the other is filled.
 static void read_half(bool mended)
 {
-    const cl_kernel scale = with_int(with(kernel("scale", a), 1, sizeof b, &b), 2, 0);
+    const cl_kernel scale = with_int(kernel("scale", (cl_mem[]){a, b}, 2), 2, 0);
     A(RUN(one, scale, mended ? HALF : HALF + 1));
     B(clEnqueueWriteBuffer(two, a, CL_FALSE, BYTES / 2, BYTES / 2, host, 0, NULL, NULL));
 }
@@ -143,8 +104,8 @@ static void read_half(bool mended)
 static void write_half(bool mended)
 {
     const cl_mem other = filled(host, BYTES);
-    A(RUN(one, with_int(with(kernel("scale", a), 1, sizeof b, &b), 2, 0), HALF));
-    B(RUN(two, with_int(with(kernel("scale", other), 1, sizeof b, &b), 2, mended ? HALF : HALF - 1),
+    A(RUN(one, with_int(kernel("scale", (cl_mem[]){a, b}, 2), 2, 0), HALF));
+    B(RUN(two, with_int(kernel("scale", (cl_mem[]){other, b}, 2), 2, mended ? HALF : HALF - 1),
           HALF));
     if (mended)
         expect(b, doubled);
@@ -153,8 +114,9 @@ static void write_half(bool mended)
 static void columns(bool mended)
 {
     const size_t items[2] = {SIDE / 2, SIDE};
-    const cl_kernel left = with_int(kernel("add_columns", a), 1, 0);
-    const cl_kernel right = with_int(kernel("add_columns", a), 1, mended ? SIDE / 2 : SIDE / 2 - 1);
+    const cl_kernel left = with_int(kernel("add_columns", &a, 1), 1, 0);
+    const cl_kernel right =
+        with_int(kernel("add_columns", &a, 1), 1, mended ? SIDE / 2 : SIDE / 2 - 1);
     A(clEnqueueNDRangeKernel(one, left, 2, NULL, items, NULL, 0, NULL, NULL));
     B(clEnqueueNDRangeKernel(two, right, 2, NULL, items, NULL, 0, NULL, NULL));
     if (mended)
@@ -170,8 +132,8 @@ static void indices(bool mended)
         high[i] = i + (mended ? HALF : HALF - 1);
     }
     const cl_mem lower = filled(low, sizeof low), upper = filled(high, sizeof high);
-    A(RUN(one, with(kernel("scatter", a), 1, sizeof lower, &lower), HALF));
-    B(RUN(two, with(kernel("scatter", a), 1, sizeof upper, &upper), HALF));
+    A(RUN(one, kernel("scatter", (cl_mem[]){a, lower}, 2), HALF));
+    B(RUN(two, kernel("scatter", (cl_mem[]){a, upper}, 2), HALF));
     if (mended)
         expect(a, one_more);
 }
@@ -184,8 +146,7 @@ static void squares(bool mended)
         at[i] = i * i;
     const size_t past = (size_t)at[SIDE - 2] + 1, from = mended ? past : past - 1;
     const cl_mem places = filled(at, sizeof at);
-    const cl_kernel gather =
-        with(with(kernel("gather", a), 1, sizeof b, &b), 2, sizeof places, &places);
+    const cl_kernel gather = with(kernel("gather", (cl_mem[]){a, b}, 2), 2, sizeof places, &places);
     A(RUN(one, gather, SIDE - 1));
     B(clEnqueueWriteBuffer(two, a, CL_FALSE, from * sizeof *host, sizeof *host, host, 0, NULL,
                            NULL));
@@ -201,8 +162,8 @@ static void signals(bool mended)
     const struct itimerval often = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
     signal(SIGALRM, nothing);
     setitimer(ITIMER_REAL, &often, NULL);
-    A(RUN(one, with_int(kernel("add", a), 1, 0), HALF));
-    B(RUN(two, with_int(kernel("add", a), 1, mended ? HALF : HALF - 1), HALF));
+    A(RUN(one, with_int(kernel("add", &a, 1), 1, 0), HALF));
+    B(RUN(two, with_int(kernel("add", &a, 1), 1, mended ? HALF : HALF - 1), HALF));
     setitimer(ITIMER_REAL, &never, NULL);
     if (mended)
         expect(a, one_more);
@@ -214,9 +175,9 @@ static void local_memory(bool mended)
     const cl_buffer_region region = {mended ? BYTES / 2 : BYTES / 4, BYTES / 2};
     const cl_mem half = clCreateSubBuffer(b, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, NULL);
     const cl_kernel low =
-        with(with(kernel("reverse", a), 1, sizeof b, &b), 2, group * sizeof(float), NULL);
+        with(kernel("reverse", (cl_mem[]){a, b}, 2), 2, group * sizeof(float), NULL);
     const cl_kernel high =
-        with(with(kernel("reverse", a), 1, sizeof half, &half), 2, group * sizeof(float), NULL);
+        with(kernel("reverse", (cl_mem[]){a, half}, 2), 2, group * sizeof(float), NULL);
     A(clEnqueueNDRangeKernel(one, low, 1, NULL, &count, &group, 0, NULL, NULL));
     B(clEnqueueNDRangeKernel(two, high, 1, NULL, &count, &group, 0, NULL, NULL));
 }
@@ -224,8 +185,8 @@ static void local_memory(bool mended)
 // The same launches again and again, which are run on copies once; the last ones differ.
 static void again(bool mended)
 {
-    const cl_kernel low = with_int(kernel("add", a), 1, 0);
-    const cl_kernel high = with_int(kernel("add", a), 1, HALF);
+    const cl_kernel low = with_int(kernel("add", &a, 1), 1, 0);
+    const cl_kernel high = with_int(kernel("add", &a, 1), 1, HALF);
     for (int i = 0; i < 500; i++) {
         A(RUN(one, low, HALF));
         if (i < 499 || mended)
@@ -248,10 +209,10 @@ static void binary(bool mended)
                                         NULL, NULL);
     DO(clBuildProgram(program, 1, &device, "", NULL, NULL));
     const cl_mem other = filled(host, BYTES);
-    const cl_kernel reader = with_int(with(kernel("scale", a), 1, sizeof b, &b), 2, 0);
-    const cl_kernel writer = with_int(kernel("add", a), 1, 0);
+    const cl_kernel reader = with_int(kernel("scale", (cl_mem[]){a, b}, 2), 2, 0);
+    const cl_kernel writer = with_int(kernel("add", &a, 1), 1, 0);
     A(RUN(one, mended ? reader : writer, N));
-    B(RUN(two, with_int(with(kernel("scale", a), 1, sizeof other, &other), 2, 0), N));
+    B(RUN(two, with_int(kernel("scale", (cl_mem[]){a, other}, 2), 2, 0), N));
     free(bytes);
     program = before;
 }
@@ -261,7 +222,7 @@ static void pointer(void)
 {
     const cl_ulong address = (cl_ulong)(size_t)&host[7];
     const cl_kernel follow =
-        with(kernel("follow", filled(&address, sizeof address)), 1, sizeof b, &b);
+        with(kernel("follow", (cl_mem[]){filled(&address, sizeof address)}, 1), 1, sizeof b, &b);
     for (int i = 0; i < 3; i++)
         DO(RUN(one, follow, 1));
     float found = 0;
@@ -270,36 +231,23 @@ static void pointer(void)
     second = 1;
 }
 
-#define CASES(X)     \
-    X(halves)        \
-    X(wide_argument) \
-    X(global_offset) \
-    X(read_half)     \
-    X(write_half) X(columns) X(indices) X(squares) X(signals) X(local_memory) X(again) X(binary)
-
 static const struct {
     const char *name;
     void (*run)(bool mended);
 } cases[] = {
-#define CASE(name) {#name, name},
-    CASES(CASE)
-#undef CASE
+    {"halves", halves},
+    {"wide_argument", wide_argument},
+    {"global_offset", global_offset},
+    {"read_half", read_half},
+    {"write_half", write_half},
+    {"columns", columns},
+    {"indices", indices},
+    {"squares", squares},
+    {"signals", signals},
+    {"local_memory", local_memory},
+    {"again", again},
+    {"binary", binary},
 };
-
-static void set_up(void)
-{
-    const char *text = source;
-    cl_platform_id platform;
-    for (int i = 0; i < N; i++)
-        host[i] = (float)i;
-    DO(clGetPlatformIDs(1, &platform, NULL));
-    DO(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL));
-    context = clCreateContext(NULL, 1, &device, NULL, NULL, NULL);
-    program = clCreateProgramWithSource(context, 1, &text, NULL, NULL);
-    DO(clBuildProgram(program, 1, &device, "", NULL, NULL));
-    one = clCreateCommandQueue(context, device, 0, NULL);
-    two = clCreateCommandQueue(context, device, 0, NULL);
-}
 
 int main(int argc, char **argv)
 {
@@ -309,7 +257,9 @@ int main(int argc, char **argv)
         puts(cases[i].name);
     if (strcmp(way, "--list") == 0)
         return 0;
-    set_up();
+    for (int i = 0; i < N; i++)
+        host[i] = (float)i;
+    open_device((const char *[]){"", source}, NULL);
     for (int i = 2; i < argc; i++) {
         a = filled(host, BYTES);
         b = filled(host, BYTES);

@@ -2,39 +2,27 @@
 //
 // usage: pairs broken|mended|killed|forked|crashed|left|signalled [CASE...], or pairs --list. Prints each case's name and two lines.
 // $PAIRS_BUILD has options for OpenCL's compiler, and $PAIRS_SOURCE what is before the source.
-#define CL_TARGET_OPENCL_VERSION 300
-#define CL_USE_DEPRECATED_OPENCL_1_1_APIS
-#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
-#include <CL/cl.h>
+#include "tests/layers/pair.h"
+
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum {
-    N = 4096,
-    BYTES = 4 * N,
     HALF = BYTES / 2,
-    SIDE = 64,
 };
 
-static cl_device_id device;
-static cl_context context;
-static cl_program program;
-static cl_command_queue one, two, free_order; // the last keeps none
-static cl_mem a, b;                           // written, and nothing runs
-static cl_kernel inc, dbl;                    // a[i]++; b[i] = 2 * a[i]
+static cl_command_queue free_order; // keeps none
+static cl_kernel inc, dbl;          // a[i]++; b[i] = 2 * a[i]
 static cl_event done;
-static float host[N], back[N];
+static float back[N];
 static const size_t items = N;
-static int first, second;
+static const size_t corner[3], whole[3] = {SIDE, SIDE, 1}; // of an image
 
 static const char *const source =
     "kernel void inc(global float *a) { a[get_global_id(0)] += 1; }\n"
@@ -46,11 +34,8 @@ static const char *const source =
     "    size_t i = get_global_id(0); const sampler_t s = CLK_ADDRESS_CLAMP | CLK_FILTER_NEAREST;\n"
     "    b[i] = read_imagef(from, s, (int2)(i % 64, i / 64)).x; }\n";
 
-// The two commands of a pair, and a list of one event, or none.
-#define A(...) (first = __LINE__, check(__VA_ARGS__, __LINE__))
-#define B(...) (second = __LINE__, check(__VA_ARGS__, __LINE__))
+// Commands, and a list of one event, or none.
 #define MAP(line, ...) (line = __LINE__, clEnqueueMapBuffer(__VA_ARGS__))
-#define DO(...) check(__VA_ARGS__, __LINE__)
 #define IF(condition, event) (condition), (condition) ? &(event) : NULL
 #define NONE 0, NULL
 #define RUN(queue, kernel, ...) \
@@ -60,30 +45,9 @@ static const char *const source =
 #define READ(queue, from, at, size, ...) \
     clEnqueueReadBuffer(queue, from, CL_FALSE, at, size, back, __VA_ARGS__)
 
-static void check(cl_int code, int line)
-{
-    if (code == CL_SUCCESS)
-        return;
-    fprintf(stderr, "line %d: error %d\n", line, code);
-    exit(3);
-}
-
 static cl_mem buffer(size_t size)
 {
     return clCreateBuffer(context, CL_MEM_READ_WRITE, size, NULL, NULL);
-}
-
-static cl_mem filled(size_t size)
-{
-    return clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, size, host, NULL);
-}
-
-static cl_kernel kernel(const char *name, const cl_mem *arguments, cl_uint count)
-{
-    cl_kernel made = clCreateKernel(program, name, NULL);
-    for (cl_uint i = 0; i < count; i++)
-        DO(clSetKernelArg(made, i, sizeof(cl_mem), &arguments[i]));
-    return made;
 }
 
 static cl_mem picture(void)
@@ -285,7 +249,7 @@ static void forty(bool mended)
     cl_event events[40];
     cl_mem each[40];
     for (int i = 0; i < 40; i++) {
-        each[i] = filled(BYTES);
+        each[i] = filled(host, BYTES);
         const cl_kernel own = kernel("inc", &each[i], 1);
         A(RUN(free_order, own, NONE, &events[i]));
     }
@@ -302,7 +266,7 @@ static void map_read(bool mended)
     const cl_uint count = mended;
     void *at = MAP(second, two, a, CL_TRUE, CL_MAP_READ, 0, BYTES, count, count ? &done : NULL,
                    NULL, &code);
-    check(code, __LINE__);
+    DO(code);
     DO(clEnqueueUnmapMemObject(two, a, at, NONE, NULL));
 }
 
@@ -310,7 +274,7 @@ static void map_part(bool mended)
 {
     cl_int code;
     void *at = MAP(first, one, a, CL_FALSE, CL_MAP_READ, 0, HALF, NONE, NULL, &code);
-    check(code, __LINE__);
+    DO(code);
     B(WRITE(two, a, mended ? HALF : HALF - 4, HALF, NONE, NULL));
     DO(clEnqueueUnmapMemObject(one, a, at, NONE, NULL));
 }
@@ -319,7 +283,7 @@ static void unmap(bool mended)
 {
     cl_int code;
     float *at = clEnqueueMapBuffer(one, a, CL_TRUE, CL_MAP_WRITE, 0, BYTES, NONE, NULL, &code);
-    check(code, __LINE__);
+    DO(code);
     at[0] = 1;
     A(clEnqueueUnmapMemObject(one, a, at, NONE, &done));
     B(RUN(two, dbl, IF(mended, done), NULL));
@@ -341,7 +305,7 @@ static void user_event(bool mended)
 static void user_chain(bool mended)
 {
     const cl_event user = clCreateUserEvent(context, NULL);
-    DO(WRITE(one, filled(BYTES), 0, 4, 1, &user, NULL));
+    DO(WRITE(one, filled(host, BYTES), 0, 4, 1, &user, NULL));
     A(RUN(one, inc, NONE, &done));
     B(RUN(two, dbl, IF(mended, done), NULL));
     DO(clSetUserEventStatus(user, CL_COMPLETE));
@@ -374,20 +338,18 @@ static void flag(bool mended)
 
 static void image_kernel(bool mended)
 {
-    const size_t origin[3] = {0, 0, 0}, region[3] = {SIDE, SIDE, 1};
     const cl_mem image = picture();
     const cl_kernel look = kernel("look", (cl_mem[]){image, b}, 2);
-    A(clEnqueueWriteImage(one, image, CL_FALSE, origin, region, 0, 0, host, NONE, &done));
+    A(clEnqueueWriteImage(one, image, CL_FALSE, corner, whole, 0, 0, host, NONE, &done));
     B(RUN(two, look, IF(mended, done), NULL));
 }
 
 static void image_paint(bool mended)
 {
-    const size_t origin[3] = {0, 0, 0}, region[3] = {SIDE, SIDE, 1};
     const cl_mem image = picture();
     const cl_kernel paint = kernel("paint", &image, 1);
     A(RUN(one, paint, NONE, &done));
-    B(clEnqueueReadImage(two, image, CL_FALSE, origin, region, 0, 0, back, IF(mended, done), NULL));
+    B(clEnqueueReadImage(two, image, CL_FALSE, corner, whole, 0, 0, back, IF(mended, done), NULL));
 }
 
 static void image_columns(bool mended)
@@ -418,33 +380,30 @@ static void image_to_buffer(bool mended)
 
 static void buffer_to_image(bool mended)
 {
-    const size_t origin[3] = {0, 0, 0}, region[3] = {SIDE, SIDE, 1};
     const cl_mem image = picture();
     A(RUN(one, inc, NONE, &done));
-    B(clEnqueueCopyBufferToImage(two, a, image, 0, origin, region, IF(mended, done), NULL));
+    B(clEnqueueCopyBufferToImage(two, a, image, 0, corner, whole, IF(mended, done), NULL));
 }
 
 static void image_fill(bool mended)
 {
-    const size_t origin[3] = {0, 0, 0}, region[3] = {SIDE, SIDE, 1};
     const float color[4] = {1, 1, 1, 1};
     const cl_mem image = picture();
-    A(clEnqueueFillImage(one, image, color, origin, region, NONE, &done));
-    B(clEnqueueReadImage(two, image, CL_FALSE, origin, region, 0, 0, back, IF(mended, done), NULL));
+    A(clEnqueueFillImage(one, image, color, corner, whole, NONE, &done));
+    B(clEnqueueReadImage(two, image, CL_FALSE, corner, whole, 0, 0, back, IF(mended, done), NULL));
 }
 
 static void image_map(bool mended)
 {
-    const size_t origin[3] = {0, 0, 0}, region[3] = {SIDE, SIDE, 1};
     size_t pitch;
     cl_int code;
     const cl_mem image = picture();
-    float *at = clEnqueueMapImage(one, image, CL_TRUE, CL_MAP_WRITE, origin, region, &pitch, NULL,
+    float *at = clEnqueueMapImage(one, image, CL_TRUE, CL_MAP_WRITE, corner, whole, &pitch, NULL,
                                   NONE, NULL, &code);
-    check(code, __LINE__);
+    DO(code);
     at[0] = 1;
     A(clEnqueueUnmapMemObject(one, image, at, NONE, &done));
-    B(clEnqueueReadImage(two, image, CL_FALSE, origin, region, 0, 0, back, IF(mended, done), NULL));
+    B(clEnqueueReadImage(two, image, CL_FALSE, corner, whole, 0, 0, back, IF(mended, done), NULL));
 }
 
 // Shared virtual memory.
@@ -522,13 +481,13 @@ static void two_contexts(bool mended)
 // The program uses the memory until its last command has run.
 static void released(bool mended)
 {
-    const cl_mem memory = filled(BYTES);
+    const cl_mem memory = filled(host, BYTES);
     const cl_kernel own = kernel("inc", &memory, 1);
     A(RUN(one, own, NONE, &done));
     B(READ(two, memory, 0, BYTES, IF(mended, done), NULL));
     DO(clReleaseMemObject(memory));
     DO(clReleaseKernel(own));
-    DO(clReleaseMemObject(filled(BYTES)));
+    DO(clReleaseMemObject(filled(host, BYTES)));
 }
 
 static void from_binary(bool mended)
@@ -565,7 +524,7 @@ static void all_kernels(bool mended)
 // Two that read the same are no race.
 static void readers(bool mended)
 {
-    const cl_kernel other = kernel("dbl", (cl_mem[]){a, mended ? filled(BYTES) : b}, 2);
+    const cl_kernel other = kernel("dbl", (cl_mem[]){a, mended ? filled(host, BYTES) : b}, 2);
     A(RUN(one, dbl, NONE, NULL));
     B(RUN(two, other, NONE, NULL));
 }
@@ -595,27 +554,14 @@ static const struct {
 
 static void set_up(void)
 {
-    cl_platform_id platform;
+    const char *const before = getenv("PAIRS_SOURCE"), *const options = getenv("PAIRS_BUILD");
     cl_int code;
-    DO(clGetPlatformIDs(1, &platform, NULL));
-    DO(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL));
-    context = clCreateContext(NULL, 1, &device, NULL, NULL, &code);
-    check(code, __LINE__);
-    const char *const before = getenv("PAIRS_SOURCE");
-    char *text = strdup(source);
-    program = clCreateProgramWithSource(context, 2, (const char *[]){before ? before : "", text},
-                                        NULL, &code);
-    check(code, __LINE__);
-    const char *const options = getenv("PAIRS_BUILD");
-    DO(clBuildProgram(program, 1, &device, options ? options : "", NULL, NULL));
-    free(text);
-    one = clCreateCommandQueue(context, device, 0, &code);
-    two = clCreateCommandQueue(context, device, 0, &code);
+    open_device((const char *[]){before ? before : "", source}, options ? options : "");
     free_order =
         clCreateCommandQueue(context, device, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &code);
-    check(code, __LINE__);
-    a = filled(BYTES);
-    b = filled(BYTES);
+    DO(code);
+    a = filled(host, BYTES);
+    b = filled(host, BYTES);
     inc = kernel("inc", &a, 1);
     dbl = kernel("dbl", (cl_mem[]){a, b}, 2);
 }

@@ -33,6 +33,13 @@ static void need(bool right)
         abort();
 }
 
+static pthread_t start(void *(*work)(void *user), void *user)
+{
+    pthread_t thread;
+    need(pthread_create(&thread, NULL, work, user) == 0);
+    return thread;
+}
+
 // What takes and gives up one of two locks: the first thread the first one, the second thread the one that is wanted.
 #define HOLD(name, lock, take, end)     \
     static void name(bool mended)       \
@@ -110,18 +117,11 @@ static void *pass_on(void *mended)
 
 static void take_through_another(bool mended)
 {
-    pthread_t thread;
-    need(pthread_create(&thread, NULL, pass_on, mended ? &done : NULL) == 0);
+    const pthread_t thread = start(pass_on, mended ? &done : NULL);
     pthread_join(thread, NULL);
 }
 
 static pthread_spinlock_t spins[2];
-
-__attribute__((constructor)) static void make_spins(void)
-{
-    pthread_spin_init(&spins[0], 0);
-    pthread_spin_init(&spins[1], 0);
-}
 
 GIVE(give_spin, spins, pthread_spin_lock(it), pthread_spin_unlock)
 TAKE(take_spin, spins, pthread_spin_lock(it), pthread_spin_unlock)
@@ -154,22 +154,23 @@ static atomic_bool ready, taken;
 GIVE_CONDITION(give_condition, pthread_mutex_lock(&guard), pthread_mutex_unlock(&guard),
                pthread_cond_signal(&condition), pthread_cond_broadcast(&condition))
 
-#define TAKE_CONDITION(name, wait)    \
-    static void name(bool mended)     \
-    {                                 \
-        (void)mended;                 \
-        pthread_mutex_lock(&guard);   \
-        while (!atomic_load(&ready))  \
-            (void)(wait);             \
-        pthread_mutex_unlock(&guard); \
-        atomic_store(&taken, true);   \
+#define TAKE_CONDITION(name, lock, unlock, wait) \
+    static void name(bool mended)                \
+    {                                            \
+        (void)mended;                            \
+        lock;                                    \
+        while (!atomic_load(&ready))             \
+            (void)(wait);                        \
+        unlock;                                  \
+        atomic_store(&taken, true);              \
     }
+#define TAKE_GUARD(name, wait) \
+    TAKE_CONDITION(name, pthread_mutex_lock(&guard), pthread_mutex_unlock(&guard), wait)
 
-TAKE_CONDITION(take_condition, pthread_cond_wait(&condition, &guard))
-TAKE_CONDITION(take_condition_timed,
-               pthread_cond_timedwait(&condition, &guard, soon(CLOCK_REALTIME)))
-TAKE_CONDITION(take_condition_clocked,
-               pthread_cond_clockwait(&condition, &guard, CLOCK_MONOTONIC, soon(CLOCK_MONOTONIC)))
+TAKE_GUARD(take_condition, pthread_cond_wait(&condition, &guard))
+TAKE_GUARD(take_condition_timed, pthread_cond_timedwait(&condition, &guard, soon(CLOCK_REALTIME)))
+TAKE_GUARD(take_condition_clocked,
+           pthread_cond_clockwait(&condition, &guard, CLOCK_MONOTONIC, soon(CLOCK_MONOTONIC)))
 
 // A thread that is cancelled in a wait has its mutex again, and gives it to what cleans up.
 
@@ -191,8 +192,7 @@ static void *wait_for_ever(void *user)
 
 static void cancelled(bool mended)
 {
-    pthread_t thread;
-    need(pthread_create(&thread, NULL, wait_for_ever, NULL) == 0);
+    const pthread_t thread = start(wait_for_ever, NULL);
     usleep(2000);
     if (mended)
         pthread_mutex_lock(&guard);
@@ -264,58 +264,30 @@ static void take_barrier(bool mended)
     meet(mended, 1);
 }
 
-__attribute__((constructor)) static void make_barriers(void)
-{
-    pthread_barrier_init(&both, NULL, 2);
-    pthread_barrier_init(&alone[0], NULL, 1);
-    pthread_barrier_init(&alone[1], NULL, 1);
-}
-
 // Once. The broken form's second thread does not ask.
 
-static void write_once(void)
-{
-    pair_write();
-}
+#define ONCE(name, control, call)                           \
+    static void *name##_first(void *user)                   \
+    {                                                       \
+        call(control, pair_write);                          \
+        pair_send();                                        \
+        return user;                                        \
+    }                                                       \
+    static void name(bool mended)                           \
+    {                                                       \
+        const pthread_t thread = start(name##_first, NULL); \
+        pair_receive();                                     \
+        if (mended)                                         \
+            call(control, pair_write);                      \
+        pair_read();                                        \
+        pthread_join(thread, NULL);                         \
+    }
 
-static void *first_once(void *control)
-{
-    pthread_once(control, write_once);
-    pair_send();
-    return NULL;
-}
-
-static void run_once(bool mended)
-{
-    pthread_once_t control = PTHREAD_ONCE_INIT;
-    pthread_t thread;
-    need(pthread_create(&thread, NULL, first_once, &control) == 0);
-    pair_receive();
-    if (mended)
-        pthread_once(&control, write_once);
-    pair_read();
-    pthread_join(thread, NULL);
-}
-
+static pthread_once_t control = PTHREAD_ONCE_INIT;
 static once_flag flag = ONCE_FLAG_INIT;
 
-static int first_call_once(void *user)
-{
-    call_once(&flag, write_once);
-    pair_send();
-    return 0;
-}
-
-static void run_call_once(bool mended)
-{
-    thrd_t thread;
-    need(thrd_create(&thread, first_call_once, NULL) == thrd_success);
-    pair_receive();
-    if (mended)
-        call_once(&flag, write_once);
-    pair_read();
-    thrd_join(thread, NULL);
-}
+ONCE(run_once, &control, pthread_once)
+ONCE(run_call_once, &flag, call_once)
 
 // Threads.
 
@@ -336,19 +308,18 @@ static void *read_in_thread(void *user)
 }
 
 // `early` joins in the mended form, before the bytes are read.
-#define JOIN(name, user, early)                                          \
-    static void name(bool mended)                                        \
-    {                                                                    \
-        void *result = NULL;                                             \
-        pthread_t thread;                                                \
-        need(pthread_create(&thread, NULL, write_in_thread, user) == 0); \
-        pair_receive();                                                  \
-        while (mended && (early) != 0)                                   \
-            usleep(100);                                                 \
-        pair_read();                                                     \
-        if (!mended)                                                     \
-            pthread_join(thread, &result);                               \
-        need(result == (user));                                          \
+#define JOIN(name, user, early)                                \
+    static void name(bool mended)                              \
+    {                                                          \
+        void *result = NULL;                                   \
+        const pthread_t thread = start(write_in_thread, user); \
+        pair_receive();                                        \
+        while (mended && (early) != 0)                         \
+            usleep(100);                                       \
+        pair_read();                                           \
+        if (!mended)                                           \
+            pthread_join(thread, &result);                     \
+        need(result == (user));                                \
     }
 
 JOIN(join, NULL, pthread_join(thread, &result))
@@ -358,10 +329,9 @@ JOIN(join_within, NULL, pthread_timedjoin_np(thread, &result, soon(CLOCK_REALTIM
 
 static void create(bool mended)
 {
-    pthread_t thread;
     if (mended)
         pair_write();
-    need(pthread_create(&thread, NULL, read_in_thread, NULL) == 0);
+    const pthread_t thread = start(read_in_thread, NULL);
     if (!mended)
         pair_write();
     pair_send();
@@ -420,13 +390,6 @@ static void c11_join(bool mended)
 static mtx_t c11_mutexes[2];
 static cnd_t c11_condition;
 
-__attribute__((constructor)) static void make_c11(void)
-{
-    mtx_init(&c11_mutexes[0], mtx_timed);
-    mtx_init(&c11_mutexes[1], mtx_timed);
-    cnd_init(&c11_condition);
-}
-
 GIVE(give_c11, c11_mutexes, mtx_lock(it), mtx_unlock)
 TAKE(take_c11, c11_mutexes, mtx_lock(it), mtx_unlock)
 TAKE(take_c11_try, c11_mutexes, mtx_trylock(it), mtx_unlock)
@@ -435,18 +398,9 @@ TAKE(take_c11_timed, c11_mutexes, mtx_timedlock(it, soon(CLOCK_REALTIME)), mtx_u
 GIVE_CONDITION(give_c11_condition, mtx_lock(&c11_mutexes[0]), mtx_unlock(&c11_mutexes[0]),
                cnd_signal(&c11_condition), cnd_broadcast(&c11_condition))
 
-static void take_c11_condition(bool mended)
-{
-    mtx_lock(&c11_mutexes[0]);
-    while (!atomic_load(&ready)) {
-        if (mended)
-            cnd_wait(&c11_condition, &c11_mutexes[0]);
-        else
-            cnd_timedwait(&c11_condition, &c11_mutexes[0], soon(CLOCK_REALTIME));
-    }
-    mtx_unlock(&c11_mutexes[0]);
-    atomic_store(&taken, true);
-}
+TAKE_CONDITION(take_c11_condition, mtx_lock(&c11_mutexes[0]), mtx_unlock(&c11_mutexes[0]),
+               mended ? cnd_wait(&c11_condition, &c11_mutexes[0])
+                      : cnd_timedwait(&c11_condition, &c11_mutexes[0], soon(CLOCK_REALTIME)))
 
 // Queues. What a thread has waited for is handed over like what it has done itself.
 
@@ -462,9 +416,8 @@ static void *sync_in_thread(void *mended)
 static void sync_of_another_thread(bool mended)
 {
     const unsigned char one = 1;
-    pthread_t thread;
     pair_must(weir_queue_fill(pair_queue, pair_bytes, 0, PAIR_SIZE, &one, 1));
-    need(pthread_create(&thread, NULL, sync_in_thread, NULL) == 0);
+    const pthread_t thread = start(sync_in_thread, NULL);
     pair_receive();
     take_mutex(mended);
     pair_read();
@@ -481,8 +434,7 @@ static void *submit_in_thread(void *user)
 
 static void submit_of_another_thread(bool mended)
 {
-    pthread_t thread;
-    need(pthread_create(&thread, NULL, submit_in_thread, mended ? &done : NULL) == 0);
+    const pthread_t thread = start(submit_in_thread, mended ? &done : NULL);
     pair_write();
     give_mutex(mended);
     pair_send();
@@ -574,24 +526,26 @@ static void *write_and_give(void *user)
     return user;
 }
 
+static void read_after_a_call(bool mended, bool on_host)
+{
+    pair_must(weir_queue_host_call(pair_queue, learn_in_call, mended ? pair_queue : NULL));
+    const pthread_t thread = start(write_and_give, NULL);
+    pair_must(weir_queue_sync(pair_queue, WEIR_FOREVER));
+    if (on_host)
+        pair_read();
+    else
+        pair_must(weir_queue_copy(pair_queue, pair_result, 0, pair_bytes, 0, PAIR_SIZE));
+    pthread_join(thread, NULL);
+}
+
 static void sync_after_a_call(bool mended)
 {
-    pthread_t thread;
-    pair_must(weir_queue_host_call(pair_queue, learn_in_call, mended ? pair_queue : NULL));
-    need(pthread_create(&thread, NULL, write_and_give, NULL) == 0);
-    pair_must(weir_queue_sync(pair_queue, WEIR_FOREVER));
-    pair_read();
-    pthread_join(thread, NULL);
+    read_after_a_call(mended, true);
 }
 
 static void queue_after_a_call(bool mended)
 {
-    pthread_t thread;
-    pair_must(weir_queue_host_call(pair_queue, learn_in_call, mended ? pair_queue : NULL));
-    need(pthread_create(&thread, NULL, write_and_give, NULL) == 0);
-    pair_must(weir_queue_sync(pair_queue, WEIR_FOREVER));
-    pair_must(weir_queue_copy(pair_queue, pair_result, 0, pair_bytes, 0, PAIR_SIZE));
-    pthread_join(thread, NULL);
+    read_after_a_call(mended, false);
 }
 
 // A host call overwrites what a copy of another queue still reads.
@@ -624,9 +578,8 @@ static void *read_after_the_call(void *user)
 
 static void call_and_another_thread(bool mended)
 {
-    pthread_t thread;
     atomic_store(&open_gate, true);
-    need(pthread_create(&thread, NULL, read_after_the_call, mended ? &done : NULL) == 0);
+    const pthread_t thread = start(read_after_the_call, mended ? &done : NULL);
     pair_must(weir_queue_host_call(pair_queue, write_in_call, NULL));
     pair_must(weir_queue_sync(pair_queue, WEIR_FOREVER));
     pair_send();
@@ -705,5 +658,12 @@ static const struct pair pairs[] = {
 
 int main(int argc, char **argv)
 {
+    for (int i = 0; i < 2; i++) {
+        pthread_spin_init(&spins[i], 0);
+        pthread_barrier_init(&alone[i], NULL, 1);
+        mtx_init(&c11_mutexes[i], mtx_timed);
+    }
+    pthread_barrier_init(&both, NULL, 2);
+    cnd_init(&c11_condition);
     return pair_main(pairs, sizeof pairs / sizeof *pairs, argc, argv);
 }

@@ -1,4 +1,4 @@
-// Pairs of the C++ library's primitives.
+// Pairs of the C++ library's primitives that do not merely call one of those in pairs.c.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -20,18 +20,8 @@ int other(bool mended)
     return mended ? 0 : 1;
 }
 
-std::mutex mutexes[2];
+std::mutex mutex;
 std::shared_timed_mutex shared_timed[2];
-
-void give_mutex(bool)
-{
-    const std::lock_guard<std::mutex> lock(mutexes[0]);
-}
-
-void take_mutex(bool mended)
-{
-    const std::lock_guard<std::mutex> lock(mutexes[other(mended)]);
-}
 
 void give_shared_timed(bool)
 {
@@ -54,7 +44,7 @@ std::atomic<bool> ready, taken;
 void give_condition(bool mended)
 {
     if (mended) {
-        const std::lock_guard<std::mutex> lock(mutexes[0]);
+        const std::lock_guard<std::mutex> lock(mutex);
         ready = true;
     }
     ready = true;
@@ -68,24 +58,10 @@ void give_condition(bool mended)
 void take_condition(bool)
 {
     {
-        std::unique_lock<std::mutex> lock(mutexes[0]);
+        std::unique_lock<std::mutex> lock(mutex);
         condition.wait(lock, [] { return ready.load(); });
     }
     taken = true;
-}
-
-void run_once(bool mended)
-{
-    std::once_flag flag;
-    std::thread thread([&] {
-        std::call_once(flag, pair_write);
-        pair_send();
-    });
-    pair_receive();
-    if (mended)
-        std::call_once(flag, pair_write);
-    pair_read();
-    thread.join();
 }
 
 // Threads.
@@ -156,10 +132,8 @@ void end_of_objects(bool mended)
 }
 
 const struct pair pairs[] = {
-    {"mutex", give_mutex, take_mutex, false, false, nullptr},
     {"shared_timed_mutex", give_shared_timed, take_shared_timed, false, false, nullptr},
     {"condition_variable", give_condition, take_condition, true, false, nullptr},
-    {"call_once", nullptr, nullptr, false, false, run_once},
     {"thread join", nullptr, nullptr, false, false, join},
     {"thread create", nullptr, nullptr, false, false, create},
     {"async", nullptr, nullptr, false, false, async},

@@ -237,20 +237,13 @@ struct outcome {
 
 static struct outcome live(void)
 {
+    static weir_status (*const parts[])(struct life * life) = {
+        open_all, work, use_kernel, use_memory, use_graphs, capture, update,
+    };
     struct life life = {0};
-    weir_status status = open_all(&life);
-    if (status >= 0)
-        status = work(&life);
-    if (status >= 0)
-        status = use_kernel(&life);
-    if (status >= 0)
-        status = use_memory(&life);
-    if (status >= 0)
-        status = use_graphs(&life);
-    if (status >= 0)
-        status = capture(&life);
-    if (status >= 0)
-        status = update(&life);
+    weir_status status = WEIR_OK;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && status >= 0; i++)
+        status = parts[i](&life);
     struct outcome outcome = {.status = status, .step = life.step};
     outcome.said = status >= 0 || weir_last_error_text()[0];
     if (status < 0)

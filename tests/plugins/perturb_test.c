@@ -90,7 +90,7 @@ static void expect_same_again(const struct race_pair *pair, unsigned seed)
     }
 }
 
-// That mended programs are right, and that all broken ones are wrong with some seed: tests/races/rates_test.c.
+// That mended programs are right, and that all broken ones are wrong with some seed: tests/races/races_test.c.
 WEIR_TEST(Perturb, ASeedGivesItsWrongResultAgain)
 {
     struct keeper keeper = keep_driver();

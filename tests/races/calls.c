@@ -6,8 +6,6 @@
 
 #include <weir/interop.h>
 
-static const unsigned char seven = 7, nine = 9;
-
 // Work of a host function: `value` to all bytes of pinned memory, or a look at them.
 struct task {
     struct race *race;

@@ -1,10 +1,6 @@
 // Waits that are there but do not order what they should.
 #include "tests/races/race.h"
 
-#include <stdio.h>
-
-static const unsigned char five = 5, seven = 7, nine = 9;
-
 // The record comes too early: the event does not cover what is submitted after it.
 RACE(record_then_more_work, READ_AFTER_WRITE)
 {
@@ -132,12 +128,9 @@ RACE_OWN(chain_of_ten, READ_AFTER_WRITE)
 {
     weir_queue *queues[10];
     weir_buffer *a = race_buffer(race, "a", 11 * SIZE, 0);
-    char label[16];
 
-    for (size_t i = 0; i < 10; i++) {
-        snprintf(label, sizeof label, "link %zu", i);
-        queues[i] = race_queue(race, label);
-    }
+    for (size_t i = 0; i < 10; i++)
+        queues[i] = race_queue(race, "link");
     must(weir_queue_fill(queues[0], a, 0, SIZE, &seven, 1));
     for (size_t i = 0; i < 10; i++) {
         if (i > 0 && (i != 6 || race->mended))
@@ -151,12 +144,9 @@ RACE_OWN(chain_of_ten, READ_AFTER_WRITE)
 RACE(end_of_a_chain_of_ten, READ_AFTER_WRITE)
 {
     weir_queue *queues[10];
-    char label[16];
 
-    for (size_t i = 0; i < 10; i++) {
-        snprintf(label, sizeof label, "link %zu", i);
-        queues[i] = race_queue(race, label);
-    }
+    for (size_t i = 0; i < 10; i++)
+        queues[i] = race_queue(race, "link");
     must(weir_queue_fill(queues[0], b, 0, SIZE, &seven, 1)); // first
     for (size_t i = 1; i < 10; i++)
         if (i > 1 || race->mended)
@@ -190,11 +180,9 @@ RACE_OWN(one_wait_of_many, READ_AFTER_WRITE)
 {
     weir_queue *writers[8], *reader = race_queue(race, "reader");
     weir_buffer *a = race_buffer(race, "a", 8 * SIZE, 0), *b = race_buffer(race, "b", 8 * SIZE, 0);
-    char label[16];
 
     for (size_t i = 0; i < 8; i++) {
-        snprintf(label, sizeof label, "writer %zu", i);
-        writers[i] = race_queue(race, label);
+        writers[i] = race_queue(race, "writer");
         must(weir_queue_fill(writers[i], a, i * SIZE, SIZE, &seven, 1)); // first
     }
     for (size_t i = 0; i < 8; i++)
@@ -261,8 +249,53 @@ RACE(scratch_of_two_requests, WRITE_AFTER_READ)
 
     must(weir_queue_copy(requests[0], b, 0, a, 0, SIZE));
     must(weir_queue_copy(requests[0], c, 0, b, 0, SIZE)); // first
-    if (race->mended)
-        after(requests[1], requests[0]);
+    mend(race, requests[1], requests[0]);
     must(weir_queue_fill(requests[1], b, 0, SIZE, &nine, 1)); // second
     race_expect(race, c, 0, SIZE, 7);
+}
+
+// The default queues that programs ported from CUDA use.
+
+// The legacy queue orders all queues; a thread's default queue orders nothing.
+RACE(thread_queue_is_not_the_legacy_queue, READ_AFTER_WRITE)
+{
+    weir_queue *base;
+
+    if (race->mended)
+        must(weir_legacy_queue(race->device, &base));
+    else
+        must(weir_thread_queue(race->device, &base));
+    must(weir_queue_fill(one, b, 0, SIZE, &seven, 1)); // first
+    must(weir_queue_copy(base, c, 0, b, 0, SIZE));     // second
+    must(weir_queue_sync(base, WEIR_FOREVER));
+    race_expect(race, c, 0, SIZE, 7);
+}
+
+// Work on the legacy queue is ordered after both writers. Without it the writers, which waited for
+// nothing, race.
+RACE(barrier_by_the_legacy_queue, WRITE_AFTER_WRITE)
+{
+    weir_queue *legacy;
+    struct weir_event barrier;
+
+    must(weir_legacy_queue(race->device, &legacy));
+    must(weir_queue_fill(one, b, 0, SIZE, &seven, 1)); // first
+    if (race->mended)
+        must(weir_queue_record(legacy, &barrier));
+    must(weir_queue_fill(two, b, 0, SIZE, &nine, 1)); // second
+    race_expect(race, b, 0, SIZE, 9);
+}
+
+// A sync with a thread's default queue waits for nothing else.
+RACE(sync_of_the_default_queue, HOST_READ)
+{
+    weir_queue *base;
+
+    if (race->mended)
+        must(weir_legacy_queue(race->device, &base));
+    else
+        must(weir_thread_queue(race->device, &base));
+    must(weir_queue_copy(one, out, 0, a, 0, SIZE)); // first
+    must(weir_queue_sync(base, WEIR_FOREVER));
+    host_sees(race, out, 0, SIZE, 7); // second
 }

@@ -1,8 +1,6 @@
 // Graphs: what is between their nodes, and between their launches and other work.
 #include "tests/races/race.h"
 
-static const unsigned char seven = 7, nine = 9;
-
 // Two branches of a capture write the same bytes; the join orders what comes after it only.
 RACE(branches_of_a_capture, WRITE_AFTER_WRITE)
 {

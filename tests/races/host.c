@@ -5,8 +5,6 @@
 #include <semaphore.h>
 #include <string.h>
 
-static const unsigned char seven = 7, nine = 9;
-
 // Reads the first byte of a range that is being accessed. Volatile, because the device writes it.
 static bool is(const void *bytes, int value)
 {

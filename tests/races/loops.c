@@ -6,8 +6,6 @@ enum {
     FRAMES = 3,
 };
 
-static const unsigned char nine = 9;
-
 // Three stages with a queue each and buffers for each frame. The published processor has no event
 // between its stages at all.
 RACE_OWN(three_stages_without_events, READ_AFTER_WRITE, .kernels = true)

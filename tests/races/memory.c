@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const unsigned char seven = 7, nine = 9;
-
 static weir_pool *make_pool(struct race *race, weir_placement placement)
 {
     const struct weir_pool_params params = {.struct_size = sizeof params,

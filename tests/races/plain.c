@@ -2,8 +2,6 @@
 // two uses of the same bytes conflict.
 #include "tests/races/race.h"
 
-static const unsigned char seven = 7, nine = 9;
-
 RACE(fill_then_copy, READ_AFTER_WRITE)
 {
     must(weir_queue_fill(one, b, 0, SIZE, &seven, 1)); // first

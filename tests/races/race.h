@@ -29,6 +29,9 @@ enum {
     RACE_LINES_MAX = 8,
 };
 
+// What programs write.
+static const unsigned char five = 5, seven = 7, nine = 9;
+
 // One run of one program.
 struct race {
     bool mended;

@@ -1,7 +1,10 @@
-// Runs every program of the corpus under the plugin `check`, on the backend that WEIR_BACKEND names:
-// a broken one has the findings that it marks and no others, a mended one has none.
+// Runs every program of the corpus on the backend that WEIR_BACKEND names. Under the plugin `check` a broken
+// one has the findings that it marks and no others, and a mended one has none. Where RACES_PERTURBED is set:
+// under the plugin `perturb` a broken one computes a wrong result with one of the first 100 seeds, and a
+// mended one the right result.
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <weir/check.h>
@@ -11,6 +14,8 @@
 
 enum {
     PAIRS_MAX = 256,
+    SEEDS = 100,
+    SEEDS_MENDED = 5,
 };
 
 // Each pair of lines is one finding, so as many expected ones as marks are all of them.
@@ -75,6 +80,22 @@ static void run_pair(void)
     run_mended(pair);
 }
 
+static void run_perturbed(void)
+{
+    const struct race_pair *pair = weir_test_data();
+    struct rates broken, mended;
+
+    if (pair->steady)
+        WEIR_SKIP("%s", pair->steady);
+    if (rig_may_race()) {
+        ASSERT_OK(rates_measure(pair, false, true, SEEDS, true, &broken));
+        EXPECT_INT_GT(broken.first, 0);
+    }
+    ASSERT_OK(rates_measure(pair, true, true, SEEDS_MENDED, true, &mended));
+    EXPECT_INT_EQ(mended.first, 0);
+    EXPECT_INT_EQ(mended.runs, SEEDS_MENDED);
+}
+
 // The page says how many programs there are.
 WEIR_TEST(Page, CountsThePrograms)
 {
@@ -103,14 +124,15 @@ WEIR_TEST(Marks, OfAProgramThatIsNotThere)
 __attribute__((constructor)) static void add_tests(void)
 {
     static struct weir_test tests[PAIRS_MAX];
+    const bool perturbed = getenv("RACES_PERTURBED") != NULL;
     size_t count = 0;
 
     for (struct race_pair *pair = race_first(); pair && count < PAIRS_MAX; pair = pair->next) {
-        tests[count] = (struct weir_test){.suite = "Races",
+        tests[count] = (struct weir_test){.suite = perturbed ? "Perturbed" : "Races",
                                           .name = pair->name,
                                           .file = pair->file,
                                           .line = pair->line,
-                                          .run = run_pair,
+                                          .run = perturbed ? run_perturbed : run_pair,
                                           .data = pair};
         weir_test_add(&tests[count++]);
     }

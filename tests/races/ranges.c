@@ -2,8 +2,6 @@
 // waits than the broken ones; they use other bytes.
 #include "tests/races/race.h"
 
-static const unsigned char seven = 7, nine = 9;
-
 RACE(overlap_by_one_byte, WRITE_AFTER_WRITE)
 {
     const size_t size = race->mended ? SIZE / 2 : SIZE / 2 + 1;

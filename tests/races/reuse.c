@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-static const unsigned char nine = 9;
-
 // A ring of three slots and five frames. A slot is free when its download is done.
 RACE(slot_of_a_ring, WRITE_AFTER_READ)
 {

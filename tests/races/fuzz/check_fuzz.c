@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "tests/races/fuzz/drive.h"
+#include "tests/races/fuzz/program.h"
 
 static double seconds(void)
 {

@@ -1,5 +1,5 @@
-// See the header.
-#include "tests/races/fuzz/drive.h"
+// Random programs one after the other, and what is left of one that shows a difference.
+#include "tests/races/fuzz/program.h"
 
 #include <string.h>
 
@@ -17,7 +17,8 @@ static uint64_t next_random(uint64_t *state)
     return z ^ z >> 31;
 }
 
-size_t drive_program(uint64_t seed, uint64_t index, uint8_t bytes[PROGRAM_BYTES])
+// The bytes of program `index` of a seed. Returns how many there are.
+static size_t drive_program(uint64_t seed, uint64_t index, uint8_t bytes[PROGRAM_BYTES])
 {
     uint64_t state = seed * UINT64_C(0x100000001b3) + index;
     const size_t steps = 4 + next_random(&state) % (PROGRAM_STEPS - 3);

@@ -51,8 +51,8 @@ void step_host(struct run *run)
     const weir_access access = pick_access(run->step[4]);
     void *pointer;
 
-    SAY(run, "host access %d of b%u[%zu..%zu]%s", (int)access, range.slot->id, range.offset,
-        range.offset + range.size - 1, run->step[5] % 4 == 0 ? ", open" : "");
+    SAY(run, "host access %d of " RANGE "%s", (int)access, WORDS_OF(range),
+        run->step[5] % 4 == 0 ? ", open" : "");
     ok(run, weir_host_begin_at(range.slot->buffer, range.offset, range.size, access, &pointer,
                                FILE_NAME, line(run)));
     const int node = oracle_add(run->oracle, ORACLE_HOST);
@@ -121,7 +121,7 @@ void step_host_call(struct run *run)
                                     line(run)));
     call->node = add(run, call->queue);
     call->pending = true;
-    oracle_wait_for_call(run->oracle, call->node);
+    run->oracle->waiting_call = call->node;
     call->may_lock = run->ground->order == GROUND_LOCKS && run->step[6] & 4;
     if (run->step[6] & 1)
         open_gate(run);
@@ -135,32 +135,28 @@ static bool may_lock(const struct run *run)
            run->oracle->last[queue] == run->call.node;
 }
 
-static int key_in_call(const struct run *run, int key)
-{
-    return run->ground->order == GROUND_LOCKS ? key_of_semaphore(key) : key;
-}
-
 void open_gate(struct run *run)
 {
+    const bool locks = run->ground->order == GROUND_LOCKS;
     struct call *call = &run->call;
 
     if (!call->pending)
         return;
     call->pending = false;
     call->line = line(run);
-    SAY(run, "the host call runs: access %d of b%u[%zu..%zu], sync", (int)call->access,
-        call->range.slot->id, call->range.offset, call->range.offset + call->range.size - 1);
+    SAY(run, "the host call runs: access %d of " RANGE ", sync", (int)call->access,
+        WORDS_OF(call->range));
     const int node = oracle_run_call(run->oracle, call->node);
     if (may_lock(run)) {
         call->mutex = 0;
         SAY(run, "in which it takes mutex 0 first");
-        run->oracle->nodes[node].after |= run->oracle->keys[key_of_mutex(0)];
-        run->oracle->keys[key_of_mutex(0)] |= UINT64_C(1) << node;
+        run->oracle->nodes[node].after |= run->oracle->keys[KEY_MUTEX];
+        run->oracle->keys[KEY_MUTEX] |= UINT64_C(1) << node;
     }
     use(run, node, call->range, call->access);
     if (call->key >= 0) {
         SAY(run, "with a release of key %d", call->key);
-        run->oracle->keys[key_in_call(run, call->key)] |= UINT64_C(1) << node;
+        run->oracle->keys[locks ? KEY_SEMAPHORE + call->key : call->key] |= UINT64_C(1) << node;
     }
     gate_open(&call->gate);
     ok(run, weir_queue_sync_at(run->queues[call->queue], WEIR_FOREVER, FILE_NAME, line(run)));
@@ -179,8 +175,7 @@ void step_transfer(struct run *run)
     unsigned char bytes[ORACLE_BYTES] = {0};
 
     open_gate(run);
-    SAY(run, "q%d %s b%u[%zu..%zu]", queue, up ? "upload" : "download", range.slot->id,
-        range.offset, range.offset + range.size - 1);
+    SAY(run, "q%d %s " RANGE, queue, up ? "upload" : "download", WORDS_OF(range));
     if (up)
         ok(run, weir_upload_at(run->queues[queue], range.slot->buffer, range.offset, bytes,
                                range.size, FILE_NAME, line(run)));

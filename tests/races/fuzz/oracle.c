@@ -9,6 +9,14 @@ static uint64_t bit(int node)
     return UINT64_C(1) << node;
 }
 
+uint64_t bits(size_t offset, size_t size)
+{
+    uint64_t mask = 0;
+    for (size_t i = offset; i < offset + size && i < ORACLE_BYTES; i++)
+        mask |= UINT64_C(1) << i;
+    return mask;
+}
+
 void oracle_init(struct oracle *oracle)
 {
     memset(oracle, 0, sizeof *oracle);
@@ -21,11 +29,6 @@ void oracle_init(struct oracle *oracle)
     oracle->waiting_call = -1;
     oracle->legacy = -1;
     oracle->legacy_last = -1;
-}
-
-void oracle_set_legacy(struct oracle *oracle, int queue)
-{
-    oracle->legacy = queue;
 }
 
 // The legacy queue comes after all queues, and all queues come after it.
@@ -64,11 +67,6 @@ void oracle_after(struct oracle *oracle, int node, int earlier)
 {
     if (earlier >= 0)
         oracle->nodes[node].after |= bit(earlier);
-}
-
-void oracle_wait_for_call(struct oracle *oracle, int call)
-{
-    oracle->waiting_call = call;
 }
 
 int oracle_run_call(struct oracle *oracle, int call)
@@ -139,16 +137,11 @@ void oracle_join(struct oracle *oracle, int thread)
     oracle_after(oracle, node, oracle->host_last[thread]);
 }
 
-void oracle_fresh(struct oracle *oracle, uint32_t buffer, uint64_t unwritten)
-{
-    oracle->unwritten[buffer] = unwritten;
-}
-
 void oracle_allocate(struct oracle *oracle, int node, uint32_t buffer)
 {
     oracle->born[buffer] = node;
     oracle_use(oracle, node, buffer, WEIR_ACCESS_WRITE, UINT64_MAX);
-    oracle_fresh(oracle, buffer, UINT64_MAX);
+    oracle->unwritten[buffer] = UINT64_MAX;
 }
 
 bool oracle_open(struct oracle *oracle, int node)
@@ -213,21 +206,12 @@ static bool use_kind(const struct oracle_node *a, const struct oracle_use *first
                                                       : WEIR_CHECK_WRITE_AFTER_WRITE);
 }
 
-// The bytes of a finding, which are within the first 64.
-static uint64_t mask_of(size_t offset, size_t size)
-{
-    uint64_t mask = 0;
-    for (size_t i = offset; i < offset + size && i < ORACLE_BYTES; i++)
-        mask |= UINT64_C(1) << i;
-    return mask;
-}
-
 // Whether two nodes conflict in the way and in the bytes that the finding says.
 static bool explains(const struct oracle *oracle, const struct weir_check_finding *finding,
                      int first, int second)
 {
     const struct oracle_node *a = &oracle->nodes[first], *b = &oracle->nodes[second];
-    const uint64_t bytes = mask_of(finding->offset, finding->size);
+    const uint64_t bytes = bits(finding->offset, finding->size);
     for (size_t i = 0; i < a->use_count; i++)
         for (size_t k = 0; k < b->use_count; k++)
             if (oracle_conflict(&a->uses[i], &b->uses[k]) && bytes != 0 &&

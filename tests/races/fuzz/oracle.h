@@ -55,11 +55,13 @@ struct oracle {
     int host_last[ORACLE_THREADS];
     uint64_t keys[ORACLE_KEYS]; // nodes that released each
     uint64_t known;             // nodes before everything that follows
-    int legacy, legacy_last;
-    int waiting_call;             // a host call whose function has not run to its end; -1: none
-    uint64_t maybe[ORACLE_NODES]; // edges that hold if such a function had begun
-    uint64_t unwritten[ORACLE_BUFFERS];
-    int born[ORACLE_BUFFERS]; // of a pool's memory, the node that allocated it; else -1
+    int legacy, legacy_last;    // the number of the legacy queue, and its last node; -1: none
+    // A host call whose function has not run to its end; -1: none. What comes before the call is known to the
+    // host once the function has begun, which may be any time.
+    int waiting_call;
+    uint64_t maybe[ORACLE_NODES];       // edges that hold if such a function had begun
+    uint64_t unwritten[ORACLE_BUFFERS]; // bytes of each
+    int born[ORACLE_BUFFERS];           // of a pool's memory, the node that allocated it; else -1
     struct oracle_open open[ORACLE_OPEN];
     size_t open_count;
     uint64_t opens[ORACLE_NODES]; // of each access, the nodes that used its bytes before its end
@@ -67,18 +69,15 @@ struct oracle {
     uint64_t may_read_unwritten;  // nodes that write the same bytes, perhaps first
 };
 
-void oracle_init(struct oracle *oracle);
+// The bytes of a range, of which those after the first ORACLE_BYTES are left out.
+uint64_t bits(size_t offset, size_t size);
 
-// The queue with this number is the legacy queue.
-void oracle_set_legacy(struct oracle *oracle, int queue);
+void oracle_init(struct oracle *oracle);
 
 // A call on a queue, or of the host, that comes after what the host knows, and after what the queue
 // was given before. Returns its node.
 int oracle_add(struct oracle *oracle, int queue);
 void oracle_after(struct oracle *oracle, int node, int earlier);
-// Until its function runs: what comes before the call is known to the host once the function has
-// begun, which may be any time.
-void oracle_wait_for_call(struct oracle *oracle, int call);
 // The function of a host call runs now. Operations after the call may have been submitted before, and
 // come after it.
 int oracle_run_call(struct oracle *oracle, int call);
@@ -98,8 +97,6 @@ void oracle_create(struct oracle *oracle, int thread);
 void oracle_join(struct oracle *oracle, int thread);
 // The node allocates the buffer from a pool. Its memory may be that of an earlier buffer.
 void oracle_allocate(struct oracle *oracle, int node, uint32_t buffer);
-// A new buffer, of which these bytes are not written.
-void oracle_fresh(struct oracle *oracle, uint32_t buffer, uint64_t unwritten);
 
 // The host's access of a node stays open until it is closed. False: there are too many.
 bool oracle_open(struct oracle *oracle, int node);

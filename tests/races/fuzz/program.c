@@ -69,7 +69,7 @@ static void make_queues(struct run *run, const uint8_t *setup)
     const int last = run->queue_count - 1;
     weir_queue_destroy(&run->queues[last]);
     ok(run, weir_legacy_queue(run->ground->device, &run->queues[last]));
-    oracle_set_legacy(run->oracle, run->numbers[last]);
+    run->oracle->legacy = run->numbers[last];
     SAY(run, "q%d is the legacy queue", last);
 }
 
@@ -84,7 +84,7 @@ static void make_buffer(struct run *run, struct slot *slot, uint8_t written)
                                WEIR_PARAMS(weir_buffer, .size = ORACLE_BYTES,
                                            .placement = WEIR_PLACE_HOST),
                                &slot->buffer));
-    oracle_fresh(run->oracle, slot->id, UINT64_MAX);
+    run->oracle->unwritten[slot->id] = UINT64_MAX;
     if (size == 0)
         return;
     SAY(run, "host writes b%u[0..%zu]", slot->id, size - 1);
@@ -235,8 +235,9 @@ static void run_strict_steps(struct run *run, const uint8_t *bytes, size_t size)
     }
 }
 
-weir_status program_run(struct ground *ground, const uint8_t *bytes, size_t size,
-                        struct program_notes *out_notes, FILE *text)
+// Returns a call's failure.
+static weir_status program_run(struct ground *ground, const uint8_t *bytes, size_t size,
+                               struct program_notes *out_notes, FILE *text)
 {
     struct run run = {.ground = ground,
                       .notes = out_notes,

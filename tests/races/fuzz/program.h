@@ -81,15 +81,26 @@ struct program_notes {
     int line;
 };
 
-// Runs it, and writes its calls to `text` if that is not NULL.
-//
-// Returns a call's failure.
-weir_status program_run(struct ground *ground, const uint8_t *bytes, size_t size,
-                        struct program_notes *out_notes, FILE *text);
-
-// Runs it, and compares what the plugin found with the oracle. Returns whether there is no
+// Runs a program, writes its calls to `text` if that is not NULL, and compares what the plugin found with the
+// oracle. Returns whether there is no
 // difference, else with a sentence in `difference`.
 bool program_agrees(struct ground *ground, const uint8_t *bytes, size_t size, FILE *text,
                     char difference[256]);
+
+// Random programs one after the other, and what is left of one that shows a difference: drive.c.
+
+struct drive_result {
+    uint64_t programs;
+    uint64_t findings; // of all programs
+    uint64_t with;     // programs with at least one
+    bool different;    // the last program showed a difference
+};
+
+// Runs programs until one shows a difference, which is made as small as it gets and written to
+// `text`: the difference, the calls, and the bytes in hexadecimal.
+struct drive_result drive(enum ground_order order, uint64_t seed, uint64_t count, FILE *text);
+
+// Runs the program of those hexadecimal digits, and writes its calls. Returns whether it agrees.
+bool drive_one(enum ground_order order, const char *digits, FILE *text);
 
 #endif

@@ -1,5 +1,6 @@
 // See the header.
 #include <pthread.h>
+#include <semaphore.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -8,14 +9,6 @@
 #include "tests/races/fuzz/steps.h"
 
 static const unsigned char pattern = 0;
-
-uint64_t bits(size_t offset, size_t size)
-{
-    uint64_t mask = 0;
-    for (size_t i = 0; i < size; i++)
-        mask |= UINT64_C(1) << (offset + i);
-    return mask;
-}
 
 static struct slot *pick_slot(struct run *run, uint8_t byte)
 {
@@ -55,8 +48,7 @@ void step_copy(struct run *run)
 
     if (overlaps(to, from))
         return;
-    SAY(run, "q%d copy b%u[%zu..%zu] <- b%u[%zu..%zu]", queue, to.slot->id, to.offset,
-        to.offset + size - 1, from.slot->id, from.offset, from.offset + size - 1);
+    SAY(run, "q%d copy " RANGE " <- " RANGE, queue, WORDS_OF(to), WORDS_OF(from));
     ok(run, weir_queue_copy_at(run->queues[queue], to.slot->buffer, to.offset, from.slot->buffer,
                                from.offset, size, FILE_NAME, line(run)));
     const int node = add(run, queue);
@@ -69,7 +61,7 @@ void step_fill(struct run *run)
     const int queue = pick_queue(run, run->step[1]);
     const struct range dst = pick_range(run, run->step[2], run->step[3], run->step[4]);
 
-    SAY(run, "q%d fill b%u[%zu..%zu]", queue, dst.slot->id, dst.offset, dst.offset + dst.size - 1);
+    SAY(run, "q%d fill " RANGE, queue, WORDS_OF(dst));
     ok(run, weir_queue_fill_at(run->queues[queue], dst.slot->buffer, dst.offset, dst.size, &pattern,
                                1, FILE_NAME, line(run)));
     use(run, add(run, queue), dst, WEIR_ACCESS_WRITE);
@@ -88,9 +80,8 @@ void step_launch(struct run *run)
                             : weir_out(c.slot->buffer, c.offset, c.size),
     };
 
-    SAY(run, "q%d launch in b%u[%zu..%zu], in b%u[%zu..%zu], %s b%u[%zu..%zu]", queue, a.slot->id,
-        a.offset, a.offset + a.size - 1, b.slot->id, b.offset, b.offset + b.size - 1,
-        run->step[7] & 0x40 ? "inout" : "out", c.slot->id, c.offset, c.offset + c.size - 1);
+    SAY(run, "q%d launch in " RANGE ", in " RANGE ", %s " RANGE, queue, WORDS_OF(a), WORDS_OF(b),
+        run->step[7] & 0x40 ? "inout" : "out", WORDS_OF(c));
     ok(run, weir_queue_launch_at(run->queues[queue], run->ground->sum, weir_dim(1, 1, 1),
                                  weir_dim(1, 1, 1), arguments, 3, FILE_NAME, line(run)));
     const int node = add(run, queue);
@@ -258,7 +249,7 @@ static void close_accesses_of(struct run *run, const struct slot *slot)
             close_access(run, i);
 }
 
-void free_slot(struct run *run, struct slot *slot, int queue)
+static void free_slot(struct run *run, struct slot *slot, int queue)
 {
     if (run->call.pending && run->call.range.slot == slot)
         open_gate(run);
@@ -286,6 +277,143 @@ void step_pool(struct run *run)
     ok(run, weir_pool_allocate_at(run->pool, run->queues[queue], ORACLE_BYTES, &slot->buffer,
                                   FILE_NAME, line(run)));
     oracle_allocate(run->oracle, add(run, queue), slot->id);
+}
+
+// Threads that their locks order: each lock is one or two keys of the oracle.
+
+static pthread_mutex_t mutexes[EACH] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
+static pthread_rwlock_t rwlocks[EACH] = {PTHREAD_RWLOCK_INITIALIZER, PTHREAD_RWLOCK_INITIALIZER};
+static sem_t semaphores[EACH];
+
+__attribute__((constructor)) static void make_semaphores(void)
+{
+    for (int i = 0; i < EACH; i++)
+        sem_init(&semaphores[i], 0, 0);
+}
+
+void take_and_give_mutex(int which)
+{
+    pthread_mutex_lock(&mutexes[which]);
+    pthread_mutex_unlock(&mutexes[which]);
+}
+
+void lock_mutex(struct run *run, int which)
+{
+    SAY(run, "mutex %d", which);
+    take_and_give_mutex(which);
+    oracle_acquire(run->oracle, KEY_MUTEX + which);
+    oracle_release(run->oracle, KEY_MUTEX + which);
+}
+
+static void post_semaphore(int which)
+{
+    sem_post(&semaphores[which]);
+}
+
+void forget_posts(void)
+{
+    for (int i = 0; i < EACH; i++)
+        while (sem_trywait(&semaphores[i]) == 0)
+            continue;
+}
+
+static void post(struct run *run, int which)
+{
+    SAY(run, "post of semaphore %d", which);
+    post_semaphore(which);
+    oracle_release(run->oracle, KEY_SEMAPHORE + which);
+}
+
+static void wait_for(struct run *run, int which)
+{
+    if (sem_trywait(&semaphores[which]) != 0)
+        return;
+    SAY(run, "wait for semaphore %d", which);
+    oracle_acquire(run->oracle, KEY_SEMAPHORE + which);
+}
+
+static void lock_to_read(struct run *run, int which)
+{
+    SAY(run, "lock %d to read", which);
+    pthread_rwlock_rdlock(&rwlocks[which]);
+    pthread_rwlock_unlock(&rwlocks[which]);
+    oracle_acquire(run->oracle, KEY_WRITERS + which);
+    oracle_release(run->oracle, KEY_READERS + which);
+}
+
+static void lock_to_write(struct run *run, int which)
+{
+    SAY(run, "lock %d to write", which);
+    pthread_rwlock_wrlock(&rwlocks[which]);
+    pthread_rwlock_unlock(&rwlocks[which]);
+    oracle_acquire(run->oracle, KEY_WRITERS + which);
+    oracle_acquire(run->oracle, KEY_READERS + which);
+    oracle_release(run->oracle, KEY_WRITERS + which);
+}
+
+// Another thread. While it can be joined there is no second one.
+
+enum {
+    CHILD = PROGRAM_THREADS
+};
+
+static void *run_child(void *user)
+{
+    struct child *child = user;
+    child->step(child->run);
+    gate_open(&child->done);
+    return NULL;
+}
+
+void end_child(struct run *run)
+{
+    if (run->child.lives)
+        pthread_join(run->child.thread, NULL);
+    run->child.lives = false;
+}
+
+static void join_child(struct run *run)
+{
+    SAY(run, "join");
+    end_child(run);
+    oracle_join(run->oracle, CHILD);
+}
+
+static void make_child(struct run *run, void (*step)(struct run *run))
+{
+    struct child *child = &run->child;
+    const int maker = run->oracle->thread;
+    SAY(run, "makes a thread, which does");
+    oracle_create(run->oracle, CHILD);
+    child->step = step;
+    child->run = run;
+    run->oracle->thread = CHILD;
+    if (gate_make(&child->done)) {
+        child->lives = pthread_create(&child->thread, NULL, run_child, child) == 0;
+        if (child->lives)
+            gate_pass(&child->done);
+        gate_finish(&child->done);
+    }
+    run->oracle->thread = maker;
+    ok(run, child->lives ? WEIR_OK : WEIR_ERROR_SYSTEM);
+}
+
+static void work_in_child(struct run *run, int which)
+{
+    static void (*const steps[])(struct run * run) = {step_host, step_copy, step_host, step_sync};
+    if (run->child.lives)
+        join_child(run);
+    else
+        make_child(run, steps[run->step[3] % 4]);
+}
+
+void step_lock(struct run *run)
+{
+    static void (*const ways[8])(struct run * run, int which) = {
+        lock_mutex,   lock_mutex,    post,          wait_for,
+        lock_to_read, lock_to_write, work_in_child, work_in_child,
+    };
+    ways[run->step[2] % 8](run, run->step[1] % EACH);
 }
 
 // What threads tell each other, and the threads.

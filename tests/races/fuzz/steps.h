@@ -1,7 +1,7 @@
 // Shared by the files that do the steps of a program.
 //
 //   program.c      a run from its beginning to its end, and the comparison
-//   steps.c        operations, and edges between them; queues and pools; threads
+//   steps.c        operations, and edges between them; queues and pools; threads and their locks
 //   host_steps.c   accesses of the host, host calls, transfers; captures and launches of graphs
 #ifndef WEIR_TESTS_RACES_FUZZ_STEPS_H
 #define WEIR_TESTS_RACES_FUZZ_STEPS_H
@@ -14,6 +14,12 @@ enum {
     POOLED = 2,
     EVENTS = 4,
     NODES_OF_A_STEP = 12, // at most, with the end of a host call
+    // With GROUND_LOCKS: locks of each kind, and what the oracle calls them.
+    EACH = 2,
+    KEY_MUTEX = 0,
+    KEY_SEMAPHORE = EACH,
+    KEY_WRITERS = 2 * EACH,
+    KEY_READERS = 3 * EACH,
 };
 
 #define FILE_NAME "program"
@@ -110,6 +116,10 @@ static inline int line(const struct run *run)
         }                                                        \
     } while (0)
 
+// A struct range in such a text.
+#define RANGE "b%u[%zu..%zu]"
+#define WORDS_OF(range) (range).slot->id, (range).offset, (range).offset + (range).size - 1
+
 static inline int pick_queue(const struct run *run, uint8_t byte)
 {
     return byte % run->queue_count;
@@ -133,7 +143,6 @@ static inline void note_sync(struct run *run, int queue)
 
 // steps.c
 
-uint64_t bits(size_t offset, size_t size);
 // A range by three bytes; small ones are frequent.
 struct range pick_range(struct run *run, uint8_t buffer, uint8_t where, uint8_t length);
 void use(struct run *run, int node, struct range range, weir_access access);
@@ -162,20 +171,15 @@ void close_access(struct run *run, size_t which);
 weir_status make_queue(struct run *run, int which);
 void step_new_queue(struct run *run);
 void step_pool(struct run *run);
-void free_slot(struct run *run, struct slot *slot, int queue);
 
-// lock_steps.c: with GROUND_LOCKS
+// steps.c, with GROUND_LOCKS
 
 // A lock is taken and given back, a semaphore posted or taken, a thread made or joined.
 void step_lock(struct run *run);
 // A mutex is taken and given back.
 void lock_mutex(struct run *run, int which);
-// The same and a post without a word to the oracle.
+// The same without a word to the oracle.
 void take_and_give_mutex(int which);
-void post_semaphore(int which);
-// What the oracle calls them.
-int key_of_mutex(int which);
-int key_of_semaphore(int which);
 // Joins a thread that was made, of which the oracle is not told.
 void end_child(struct run *run);
 // No semaphore can be taken then.
