@@ -24,7 +24,6 @@
 #include "base/thread.h"
 #include "patterns/fail.h"
 #include "patterns/pipeline.h"
-#include "patterns/pipeline_group.h"
 #include "patterns/shared.h"
 #include "patterns/statistics.h"
 

@@ -17,11 +17,12 @@
 #define FLAGS JSON_INDENT(1)
 
 // Texts from programs may hold bytes that are not UTF-8.
-static void set_text(json_t *object, const char *key, const char *text, bool *ok)
+static json_t *text_of(const char *text)
 {
     char *shown = weir_text_escaped(text, "");
-    weir_json_set(object, key, shown ? json_string(shown) : NULL, ok);
+    json_t *value = shown ? json_string(shown) : NULL;
     free(shown);
+    return value;
 }
 
 static void set_count(json_t *object, const char *key, uint64_t number, bool *ok)
@@ -35,60 +36,42 @@ static const char *access_name(weir_access access)
     return names[access & WEIR_ACCESS_READ_WRITE];
 }
 
-static json_t *use_of(const struct weir_check_use *use, bool *ok)
+// All of them NULL if out of memory.
+
+static json_t *use_of(const struct weir_check_use *use)
 {
-    json_t *object = json_object();
-    set_text(object, "operation", use->operation, ok);
-    set_text(object, "access", access_name(use->access), ok);
-    weir_json_set(object, "assumed", json_boolean(use->assumed), ok);
-    set_text(object, "queue", use->queue, ok);
-    set_count(object, "queue_id", use->queue_id, ok);
-    set_count(object, "sequence", use->sequence, ok);
-    set_text(object, "kernel", use->kernel, ok);
-    set_text(object, "file", use->file, ok);
-    weir_json_set(object, "line", json_integer(use->line), ok);
-    set_count(object, "offset", use->offset, ok);
-    set_count(object, "size", use->size, ok);
-    set_text(object, "region", use->region, ok);
-    if (use->region_number == UINT64_MAX) // WEIR_NO_NUMBER
-        weir_json_set(object, "region_number", json_null(), ok);
-    else
-        set_count(object, "region_number", use->region_number, ok);
-    return object;
+    const bool numbered = use->region_number != UINT64_MAX; // WEIR_NO_NUMBER
+    return json_pack("{s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o}",
+                     "operation", text_of(use->operation), "access", access_name(use->access),
+                     "assumed", (int)use->assumed, "queue", text_of(use->queue), "queue_id",
+                     weir_json_count(use->queue_id), "sequence", weir_json_count(use->sequence),
+                     "kernel", text_of(use->kernel), "file", text_of(use->file), "line", use->line,
+                     "offset", weir_json_count(use->offset), "size", weir_json_count(use->size),
+                     "region", text_of(use->region), "region_number",
+                     numbered ? weir_json_count(use->region_number) : json_null());
 }
 
-static json_t *finding_of(const struct weir_check_finding *finding, bool *ok)
+static json_t *finding_of(const struct weir_check_finding *finding)
 {
-    json_t *object = json_object();
-    set_text(object, "kind", weir_findings_kind_name(finding->kind), ok);
-    weir_json_set(object, "hint", json_boolean(finding->kind >= WEIR_CHECK_FIRST_HINT), ok);
-    set_count(object, "count", finding->count, ok);
-    set_text(object, "buffer", finding->buffer, ok);
-    set_count(object, "buffer_id", finding->buffer_id, ok);
-    set_count(object, "offset", finding->offset, ok);
-    set_count(object, "size", finding->size, ok);
-    weir_json_set(object, "first", use_of(&finding->first, ok), ok);
-    weir_json_set(object, "second", use_of(&finding->second, ok), ok);
-    set_text(object, "message", finding->message, ok);
-    set_text(object, "remedy", finding->remedy, ok);
-    if (finding->suppression)
-        set_text(object, "suppression", finding->suppression, ok);
-    else
-        weir_json_set(object, "suppression", json_null(), ok);
-    return object;
+    return json_pack("{s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "kind",
+                     weir_findings_kind_name(finding->kind), "hint",
+                     finding->kind >= WEIR_CHECK_FIRST_HINT, "count",
+                     weir_json_count(finding->count), "buffer", text_of(finding->buffer),
+                     "buffer_id", weir_json_count(finding->buffer_id), "offset",
+                     weir_json_count(finding->offset), "size", weir_json_count(finding->size),
+                     "first", use_of(&finding->first), "second", use_of(&finding->second),
+                     "message", text_of(finding->message), "remedy", text_of(finding->remedy),
+                     "suppression",
+                     finding->suppression ? text_of(finding->suppression) : json_null());
 }
 
-static json_t *rule_of(const struct weir_suppression *rule, bool *ok)
+static json_t *rule_of(const struct weir_suppression *rule)
 {
-    json_t *object = json_object();
-    if (rule->kind)
-        set_text(object, "kind", weir_findings_kind_name(rule->kind), ok);
-    set_text(object, "first", rule->first, ok);
-    set_text(object, "second", rule->second, ok);
-    set_text(object, "buffer", rule->buffer, ok);
-    set_text(object, "reason", rule->reason, ok);
-    set_count(object, "used", rule->used, ok);
-    return object;
+    return json_pack("{s:s*, s:o, s:o, s:o, s:o, s:o}", "kind",
+                     rule->kind ? weir_findings_kind_name(rule->kind) : NULL, "first",
+                     text_of(rule->first), "second", text_of(rule->second), "buffer",
+                     text_of(rule->buffer), "reason", text_of(rule->reason), "used",
+                     weir_json_count(rule->used));
 }
 
 static void set_sum(json_t *root, const struct weir_findings *findings, bool *ok)
@@ -104,9 +87,7 @@ void weir_findings_list(const struct weir_findings *findings, size_t first,
                         struct weir_long_text *text)
 {
     for (size_t i = first; i < findings->count; i++) {
-        bool ok = true;
-        json_t *item = finding_of(findings->items[i], &ok);
-        char *made = weir_json_text(item, ok, FLAGS, NULL);
+        char *made = weir_json_text(finding_of(findings->items[i]), true, FLAGS, NULL);
         weir_long_text_add(text, "%s%s", i ? "," : "", made ? made : "");
         text->failed = text->failed || !made;
         free(made);
@@ -120,13 +101,13 @@ static char *frame_of(const struct weir_findings *findings)
     json_t *root = json_object();
     json_t *rules = json_array();
     set_count(root, "weir_check", 1, &ok);
-    set_text(root, "program", findings->program, &ok);
+    weir_json_set(root, "program", text_of(findings->program), &ok);
     set_count(root, "process", findings->process, &ok);
     weir_json_set(root, "complete", json_boolean(findings->complete), &ok);
     set_sum(root, findings, &ok);
-    set_text(root, "suppressions_file", findings->suppressions, &ok);
+    weir_json_set(root, "suppressions_file", text_of(findings->suppressions), &ok);
     for (size_t i = 0; i < findings->rule_count; i++)
-        weir_json_append(rules, rule_of(findings->rules[i], &ok), &ok);
+        weir_json_append(rules, rule_of(findings->rules[i]), &ok);
     weir_json_set(root, "suppressions", rules, &ok);
     return weir_json_text(root, ok, FLAGS, NULL);
 }

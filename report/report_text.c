@@ -50,28 +50,27 @@ static const char *const table_names[WEIR__TABLE_COUNT] = {
 
 #define FLAGS (JSON_INDENT(1) | JSON_REAL_PRECISION(9))
 
-static void set_count(json_t *object, const char *key, uint64_t number, bool *ok)
-{
-    weir_json_set(object, key, weir_json_count(number), ok);
-}
-
 // The reader's texts are UTF-8, but a sentence may have been cut within a character.
-static void set_text(json_t *object, const char *key, const char *text, bool *ok)
+static json_t *text_of(const char *text)
 {
     const size_t size = strlen(text);
     size_t length = 0;
     size_t next;
     while (length < size && (next = weir_text_character(text + length, size - length)) > 0)
         length += next;
-    weir_json_set(object, key, json_stringn(text, length), ok);
+    return json_stringn(text, length);
 }
 
-static json_t *time_of(struct weir_report_time time, bool *ok)
+static json_t *time_of(struct weir_report_time time)
 {
-    json_t *object = json_object();
-    set_count(object, "least_ns", time.least_ns, ok);
-    set_count(object, "most_ns", time.most_ns, ok);
-    return object;
+    return json_pack("{s:o, s:o}", "least_ns", weir_json_count(time.least_ns), "most_ns",
+                     weir_json_count(time.most_ns));
+}
+
+// null if the number does not apply.
+static json_t *number_of(double number, bool applies)
+{
+    return applies ? json_real(number) : json_null();
 }
 
 static void set_meta(json_t *root, const weir_report *report, bool *ok)
@@ -79,9 +78,9 @@ static void set_meta(json_t *root, const weir_report *report, bool *ok)
     const struct weir_trace *trace = report->trace;
     json_t *notes = json_array();
     json_t *devices = json_array();
-    set_text(root, "program", trace->meta.program, ok);
-    set_text(root, "backend", trace->meta.backend, ok);
-    set_text(root, "source", trace->meta.source, ok);
+    weir_json_set(root, "program", text_of(trace->meta.program), ok);
+    weir_json_set(root, "backend", text_of(trace->meta.backend), ok);
+    weir_json_set(root, "source", text_of(trace->meta.source), ok);
     for (size_t i = 0; i < trace->device_count; i++)
         weir_json_append(devices, json_string(trace->devices[i].name), ok);
     weir_json_set(root, "device_names", devices, ok);
@@ -90,47 +89,34 @@ static void set_meta(json_t *root, const weir_report *report, bool *ok)
     weir_json_set(root, "notes", notes, ok);
 }
 
-static void set_summary(json_t *root, const struct weir_report_summary *s, bool *ok)
+static json_t *summary_of(const struct weir_report_summary *s)
 {
-    set_count(root, "operations", s->operations, ok);
-    set_count(root, "untimed", s->untimed, ok);
-    set_count(root, "dropped", s->dropped, ok);
-    weir_json_set(root, "truncated", json_boolean(s->truncated), ok);
-    weir_json_set(root, "exact", json_boolean(s->exact), ok);
-    set_count(root, "begin_ns", s->begin_ns, ok);
-    set_count(root, "end_ns", s->end_ns, ok);
-    set_count(root, "span_ns", s->span_ns, ok);
-    set_count(root, "idle_ns", s->idle_ns, ok);
-    set_count(root, "compute_ns", s->compute_ns, ok);
-    set_count(root, "non_compute_ns", s->non_compute_ns, ok);
-    const bool serial = *s->serial_reason != '\0';
-    weir_json_set(root, "speedup_least", serial ? json_null() : json_real(s->speedup_least), ok);
-    weir_json_set(root, "speedup_most", serial ? json_null() : json_real(s->speedup_most), ok);
-    set_count(root, "bound_ns", s->bound_ns, ok);
-    set_count(root, "bound_device", s->bound_device, ok);
-    set_text(root, "bound_engine", s->bound_engine, ok);
-    weir_json_set(root, "bound_distance", json_real(s->bound_distance), ok);
-    set_text(root, "serial_reason", s->serial_reason, ok);
-    set_count(root, "bubble_count", s->bubbles, ok);
-    set_count(root, "bubbles_ns", s->bubbles_ns, ok);
-    set_count(root, "longest_bubble_ns", s->longest_bubble_ns, ok);
-    weir_json_set(root, "device_share", json_real(s->device_share), ok);
-    weir_json_set(root, "host_share", json_real(s->host_share), ok);
-    weir_json_set(root, "latency_share", json_real(s->latency_share), ok);
-    set_text(root, "verdict", verdict_names[s->verdict], ok);
+    const bool overlaps = *s->serial_reason == '\0';
+    return json_pack(
+        "{s:o, s:o, s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f, "
+        "s:o, s:o, s:o, s:o, s:f, s:f, s:f, s:s}",
+        "operations", weir_json_count(s->operations), "untimed", weir_json_count(s->untimed),
+        "dropped", weir_json_count(s->dropped), "truncated", (int)s->truncated, "exact",
+        (int)s->exact, "begin_ns", weir_json_count(s->begin_ns), "end_ns",
+        weir_json_count(s->end_ns), "span_ns", weir_json_count(s->span_ns), "idle_ns",
+        weir_json_count(s->idle_ns), "compute_ns", weir_json_count(s->compute_ns), "non_compute_ns",
+        weir_json_count(s->non_compute_ns), "speedup_least", number_of(s->speedup_least, overlaps),
+        "speedup_most", number_of(s->speedup_most, overlaps), "bound_ns",
+        weir_json_count(s->bound_ns), "bound_device", weir_json_count(s->bound_device),
+        "bound_engine", text_of(s->bound_engine), "bound_distance", s->bound_distance,
+        "serial_reason", text_of(s->serial_reason), "bubble_count", weir_json_count(s->bubbles),
+        "bubbles_ns", weir_json_count(s->bubbles_ns), "longest_bubble_ns",
+        weir_json_count(s->longest_bubble_ns), "device_share", s->device_share, "host_share",
+        s->host_share, "latency_share", s->latency_share, "verdict", verdict_names[s->verdict]);
 }
 
-static json_t *overlap_of(const struct pair *pair, const struct weir_report_overlap *overlap,
-                          bool *ok)
+static json_t *overlap_of(const struct pair *pair, const struct weir_report_overlap *overlap)
 {
-    json_t *object = json_object();
-    set_text(object, "first", pair->first, ok);
-    set_text(object, "second", pair->second, ok);
-    weir_json_set(object, "both", time_of(overlap->both, ok), ok);
-    weir_json_set(object, "least", overlap->applies ? json_real(overlap->least) : json_null(), ok);
-    weir_json_set(object, "most", overlap->applies ? json_real(overlap->most) : json_null(), ok);
-    set_text(object, "reason", overlap->reason, ok);
-    return object;
+    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "first", pair->first, "second", pair->second,
+                     "both", time_of(overlap->both), "least",
+                     number_of(overlap->least, overlap->applies), "most",
+                     number_of(overlap->most, overlap->applies), "reason",
+                     text_of(overlap->reason));
 }
 
 static void set_overlaps(json_t *root, const weir_report *report, bool *ok)
@@ -139,7 +125,7 @@ static void set_overlaps(json_t *root, const weir_report *report, bool *ok)
     for (size_t i = 0; i < PAIR_COUNT; i++) {
         struct weir_report_overlap overlap;
         if (weir_report_get_overlap(report, pairs[i].first, pairs[i].second, &overlap) == WEIR_OK)
-            weir_json_append(list, overlap_of(&pairs[i], &overlap, ok), ok);
+            weir_json_append(list, overlap_of(&pairs[i], &overlap), ok);
         else
             *ok = false;
     }
@@ -148,18 +134,15 @@ static void set_overlaps(json_t *root, const weir_report *report, bool *ok)
 
 static json_t *row_of(const struct weir_report_row *row, weir_report_table table, bool *ok)
 {
-    json_t *object = json_object();
-    set_text(object, "name", row->name, ok);
+    json_t *object =
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:f}", "name", text_of(row->name), "count",
+                  weir_json_count(row->count), "bytes", weir_json_count(row->bytes), "sum",
+                  time_of(row->sum), "busy", time_of(row->busy), "longest_ns",
+                  weir_json_count(row->longest_ns), "utilisation", row->utilisation);
     if (table == WEIR_REPORT_DEVICES || table == WEIR_REPORT_QUEUES || table == WEIR_REPORT_ENGINES)
-        set_count(object, "device", row->device, ok);
+        weir_json_set(object, "device", weir_json_count(row->device), ok);
     if (table == WEIR_REPORT_QUEUES)
-        set_count(object, "queue", row->queue, ok);
-    set_count(object, "count", row->count, ok);
-    set_count(object, "bytes", row->bytes, ok);
-    weir_json_set(object, "sum", time_of(row->sum, ok), ok);
-    weir_json_set(object, "busy", time_of(row->busy, ok), ok);
-    set_count(object, "longest_ns", row->longest_ns, ok);
-    weir_json_set(object, "utilisation", json_real(row->utilisation), ok);
+        weir_json_set(object, "queue", weir_json_count(row->queue), ok);
     return object;
 }
 
@@ -174,25 +157,20 @@ static void set_tables(json_t *root, const weir_report *report, bool *ok)
     }
 }
 
-static json_t *bubble_of(const struct weir_report_bubble *bubble, bool *ok)
+static json_t *bubble_of(const struct weir_report_bubble *bubble)
 {
-    json_t *object = json_object();
-    set_count(object, "begin_ns", bubble->begin_ns, ok);
-    set_count(object, "end_ns", bubble->end_ns, ok);
-    set_count(object, "device", bubble->device, ok);
-    set_text(object, "engine", bubble->engine, ok);
-    set_text(object, "cause", cause_names[bubble->cause], ok);
-    set_text(object, "sentence", bubble->sentence, ok);
-    set_text(object, "file", bubble->file, ok);
-    weir_json_set(object, "line", json_integer(bubble->line), ok);
-    return object;
+    return json_pack("{s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:i}", "begin_ns",
+                     weir_json_count(bubble->begin_ns), "end_ns", weir_json_count(bubble->end_ns),
+                     "device", weir_json_count(bubble->device), "engine", text_of(bubble->engine),
+                     "cause", cause_names[bubble->cause], "sentence", text_of(bubble->sentence),
+                     "file", text_of(bubble->file), "line", bubble->line);
 }
 
 static void set_bubbles(json_t *root, const weir_report *report, bool of_bound, bool *ok)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < report->bubbles[of_bound].count; i++)
-        weir_json_append(list, bubble_of(&report->bubbles[of_bound].items[i].bubble, ok), ok);
+        weir_json_append(list, bubble_of(&report->bubbles[of_bound].items[i].bubble), ok);
     weir_json_set(root, of_bound ? "bound_bubbles" : "bubbles", list, ok);
 }
 
@@ -202,8 +180,10 @@ char *weir_report_json(const weir_report *report)
     if (!report)
         return NULL;
     json_t *root = json_object();
+    json_t *summary = summary_of(&report->summary);
     set_meta(root, report, &ok);
-    set_summary(root, &report->summary, &ok);
+    ok = ok && json_object_update(root, summary) == 0;
+    json_decref(summary);
     set_overlaps(root, report, &ok);
     set_tables(root, report, &ok);
     set_bubbles(root, report, false, &ok);

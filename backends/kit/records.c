@@ -492,7 +492,7 @@ static weir_status wait_in_driver(weir_kit_records *records, uint64_t sequence)
 
 weir_status weir_kit_records_wait(weir_kit_records *records, uint64_t sequence, uint64_t timeout_ns)
 {
-    if (timeout_ns == WEIR_FOREVER && records->ops->wait)
+    if (timeout_ns == WEIR_FOREVER)
         return wait_in_driver(records, sequence);
     return poll_until(records, sequence, timeout_ns);
 }

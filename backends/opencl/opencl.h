@@ -127,7 +127,6 @@ struct ocl_command {
     const cl_event *waits; // NULL: none
     cl_event *event;       // the place for its event; NULL: it needs none
     cl_event own;
-    bool is_kept; // the list of commands gets the event
     bool is_last; // expected before a record
 };
 

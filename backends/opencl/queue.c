@@ -90,12 +90,11 @@ const struct ocl_command *ocl_command_begin(struct ocl_queue *queue)
     struct ocl_commands *commands = &queue->commands;
     struct ocl_command *command = &commands->command;
     weir_lock_take(&commands->lock);
-    command->is_kept = queue->pending != NULL;
     command->is_last = commands->count + 1 == commands->expected && !needs_markers(commands);
     command->own = NULL;
-    command->event = queue->watch                           ? ocl_watch_event(queue)
-                     : command->is_kept || command->is_last ? &command->own
-                                                            : NULL;
+    command->event = queue->watch                         ? ocl_watch_event(queue)
+                     : queue->pending || command->is_last ? &command->own
+                                                          : NULL;
     command->wait_count = commands->wait_count;
     command->waits = commands->wait_count > 0 ? commands->waits : NULL;
     return command;
@@ -108,7 +107,7 @@ static cl_int share_event(struct ocl_queue *queue, const struct ocl_command *com
     const struct ocl_symbols *cl = &queue->device->module->cl;
     const cl_event event = command->event ? *command->event : NULL;
     bool is_shared = queue->watch != NULL;
-    if (command->is_kept) {
+    if (queue->pending) {
         const cl_int code = is_shared ? cl->clRetainEvent(event) : CL_SUCCESS;
         if (code != CL_SUCCESS)
             return code;

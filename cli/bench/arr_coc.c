@@ -11,7 +11,7 @@
 #include "cli/bench/work.h"
 #include "cli/runtime/open.h"
 #include "io/image.h"
-#include "patterns/pipeline_group.h"
+#include "patterns/pipeline.h"
 #include "pipelines/arr_coc/arr_coc.h"
 #include "pipelines/arr_coc/weights.h"
 

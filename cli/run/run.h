@@ -13,7 +13,7 @@
 #include "cli/common/progress.h"
 #include "cli/runtime/open.h"
 #include "io/image.h"
-#include "patterns/pipeline_group.h"
+#include "patterns/pipeline.h"
 #include "patterns/statistics.h"
 #include "pipelines/arr_coc/arr_coc.h"
 

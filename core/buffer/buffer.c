@@ -390,10 +390,9 @@ weir_status weir__buffer_make(weir_device *device, const char *label,
 weir_status weir__buffer_check_size(weir_device *device, const char *label, size_t size)
 {
     if (size == 0)
-        return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID, "set params.size",
-                             "a buffer of 0 bytes was asked for");
+        return weir__invalid(label, "set params.size", "a buffer of 0 bytes was asked for");
     if (size > device->limits.max_buffer_bytes)
-        return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID, "split it into several buffers",
+        return weir__invalid(label, "split it into several buffers",
                              "a buffer of %zu bytes was asked for; the device's limit is %" PRIu64,
                              size, device->limits.max_buffer_bytes);
     return WEIR_OK;
@@ -411,8 +410,7 @@ static weir_status check_placement(const weir_device *device, const char *label,
             "use while the device works",
             device->info.name);
     if ((unsigned)placement > WEIR_PLACE_MANAGED)
-        return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID,
-                             "use WEIR_PLACE_DEVICE, WEIR_PLACE_HOST or WEIR_PLACE_MANAGED",
+        return weir__invalid(label, "use WEIR_PLACE_DEVICE, WEIR_PLACE_HOST or WEIR_PLACE_MANAGED",
                              "weir_buffer_create: %d is no placement", (int)placement);
     return WEIR_OK;
 }
@@ -630,13 +628,11 @@ static weir_status check_size(const weir_program *program, const struct weir_par
     const uint32_t unit = parameter->alignment;
     const char *label = program->member.object.label;
     if (size == 0 || (unit > 0 && size % unit))
-        return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID,
-                             "pass the array's size in bytes: sizeof array",
+        return weir__invalid(label, "pass the array's size in bytes: sizeof array",
                              "'%s' is a %s; it got %zu bytes", parameter->name,
                              parameter->type_name, size);
     if (parameter->constant && limit > 0 && size > limit)
-        return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID,
-                             "make the parameter a const pointer to __global memory",
+        return weir__invalid(label, "make the parameter a const pointer to __global memory",
                              "'%s' is to have %zu bytes of __constant memory; the device's limit, "
                              "limits.max_constant_bytes, is %" PRIu64,
                              parameter->name, size, limit);

@@ -83,8 +83,7 @@ static weir_status refuse_close(weir_device *device)
     else if (!first.has_label)
         remedy = several ? "destroy them first; params.label gives names"
                          : "destroy it first; params.label gives a name";
-    return weir__fail_at(NULL, 0, device->info.name, WEIR_ERROR_INVALID, remedy,
-                         "weir_device_close: %s%s%s%s%s%s",
+    return weir__invalid(device->info.name, remedy, "weir_device_close: %s%s%s%s%s%s",
                          first.is_shared ? "a DLPack tensor still holds " : "", first.name,
                          first.is_shared ? "" : " still exists", first.is_shared ? "" : first.place,
                          !several          ? ""

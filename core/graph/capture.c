@@ -599,14 +599,12 @@ weir_status weir_capture_node(weir_queue *queue, uint32_t *out_node)
     }
     weir_lock_release(&queue->submit_lock);
     if (!capture)
-        return weir__told(weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID,
-                                        "weir_capture_begin() first",
+        return weir__told(weir__invalid(label, "weir_capture_begin() first",
                                         "weir_capture_node: queue '%s' captures nothing",
                                         weir__label_or_none(label)));
     if (last == NO_NODE)
         return weir__told(
-            weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID,
-                          "call it after the operation whose node is requested",
+            weir__invalid(label, "call it after the operation whose node is requested",
                           "weir_capture_node: nothing was captured from queue '%s' yet",
                           weir__label_or_none(label)));
     if (last == EMPTY_NODE)

@@ -20,8 +20,7 @@
 
 static weir_status refuse_node(const weir_graph *graph, uint32_t node)
 {
-    return weir__fail_at(NULL, 0, graph->member.object.label, WEIR_ERROR_INVALID,
-                         "weir_capture_node() tells a node's number",
+    return weir__invalid(graph->member.object.label, "weir_capture_node() tells a node's number",
                          "node %u was named; the graph has %u", (unsigned)node,
                          (unsigned)graph->parts.node_count);
 }
@@ -35,8 +34,7 @@ static weir_status check_kind(const weir_graph *graph, uint32_t node,
     const struct weir_operation *operation = graph->parts.nodes[node].operation;
     if (operation->kind == wanted)
         return WEIR_OK;
-    return weir__fail_at(NULL, 0, graph->member.object.label, WEIR_ERROR_INVALID,
-                         "weir_capture_node() tells a node's number",
+    return weir__invalid(graph->member.object.label, "weir_capture_node() tells a node's number",
                          "node %u is a %s (%s:%d); it cannot become a %s", (unsigned)node,
                          weir__operation_name(operation->kind), operation->file, operation->line,
                          weir__operation_name(wanted));
@@ -89,8 +87,7 @@ static weir_status check_placement(const weir_graph *graph, uint32_t node, const
 {
     if (!before || before->placement == buffer->placement)
         return WEIR_OK;
-    return weir__fail_at(NULL, 0, graph->member.object.label, WEIR_ERROR_INVALID,
-                         "capture another graph for it",
+    return weir__invalid(graph->member.object.label, "capture another graph for it",
                          "node %u: %s '%s' is a %s buffer, and the node's was a %s buffer",
                          (unsigned)node, role, weir__label_or_none(buffer->member.object.label),
                          name_of(buffer->placement), name_of(before->placement));
@@ -113,9 +110,8 @@ static weir_status update(weir_graph *graph, uint32_t index, const struct weir_o
     if (status < 0)
         return status;
     if (operation->flags & WEIR_OPERATION_EMPTY)
-        return weir__fail_at(NULL, 0, graph->member.object.label, WEIR_ERROR_INVALID,
-                             "capture another graph without it", "node %u cannot become empty",
-                             (unsigned)index);
+        return weir__invalid(graph->member.object.label, "capture another graph without it",
+                             "node %u cannot become empty", (unsigned)index);
     return replace_by(graph, index, operation,
                       operation->flags |
                           (graph->parts.nodes[index].operation->flags & WEIR_OPERATION_EMPTY));
@@ -302,8 +298,7 @@ static weir_status set_enabled(weir_graph *graph, uint32_t node, bool enabled)
         return refuse_node(graph, node);
     const struct weir_operation *before = graph->parts.nodes[node].operation;
     if (!weir__is_device_work(before->kind))
-        return weir__fail_at(NULL, 0, graph->member.object.label, WEIR_ERROR_INVALID,
-                             "capture another graph without it",
+        return weir__invalid(graph->member.object.label, "capture another graph without it",
                              "node %u is a %s (%s:%d); copies, fills and launches can be disabled",
                              (unsigned)node, weir__operation_name(before->kind), before->file,
                              before->line);

@@ -162,7 +162,7 @@ _Static_assert((int)WEIR_ELEMENT_INT == (int)kDLInt && (int)WEIR_ELEMENT_UINT ==
                    (int)WEIR_ELEMENT_BOOL == CODE_BOOL,
                "elements are DLPack's type codes");
 
-#define REFUSE(label, ...) weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID, __VA_ARGS__)
+#define REFUSE(label, ...) weir__invalid(label, __VA_ARGS__)
 
 // Bytes of an element, or 0 if it is not a whole number of bytes.
 static uint64_t element_bytes(uint32_t bits, uint32_t lanes)

@@ -12,109 +12,30 @@
 #include "core/support/error.h"
 #include "core/support/memory.h"
 
-// One forwarder and one fallback for each optional slot.
-
-#define FORWARD(slot, parameters, ...)                         \
-    static weir_status forward_##slot parameters               \
-    {                                                          \
-        return link->next->ops->slot(link->next, __VA_ARGS__); \
+// What a plugin gets that leaves a slot unset.
+#define FORWARD(slot, parameters, arguments)     \
+    static weir_status forward_##slot parameters \
+    {                                            \
+        return link->next->ops->slot arguments;  \
     }
 
-FORWARD(device_trim, (const struct weir_link *link, weir_device *device), device)
 FORWARD(queue_submit,
         (const struct weir_link *link, weir_queue *queue, const struct weir_operation *operation),
-        queue, operation)
-FORWARD(queue_flush, (const struct weir_link *link, weir_queue *queue), queue)
-FORWARD(queue_finish, (const struct weir_link *link, weir_queue *queue), queue)
-FORWARD(event_query, (const struct weir_link *link, weir_queue *queue, uint64_t sequence), queue,
-        sequence)
+        (link->next, queue, operation))
+FORWARD(queue_finish, (const struct weir_link *link, weir_queue *queue), (link->next, queue))
+FORWARD(event_query, (const struct weir_link *link, weir_queue *queue, uint64_t sequence),
+        (link->next, queue, sequence))
 FORWARD(event_wait,
         (const struct weir_link *link, weir_queue *queue, uint64_t sequence, uint64_t timeout_ns),
-        queue, sequence, timeout_ns)
-FORWARD(event_time,
-        (const struct weir_link *link, weir_queue *queue, uint64_t sequence, uint64_t *out_time_ns),
-        queue, sequence, out_time_ns)
-FORWARD(graph_update,
-        (const struct weir_link *link, weir_graph *graph, uint32_t index,
-         const struct weir_graph_node *node),
-        graph, index, node)
-FORWARD(device_native,
-        (const struct weir_link *link, weir_device *device, struct weir_native_device *out_native),
-        device, out_native)
-FORWARD(queue_native,
-        (const struct weir_link *link, weir_queue *queue, struct weir_native_queue *out_native),
-        queue, out_native)
-FORWARD(buffer_address, (const struct weir_link *link, weir_buffer *buffer, uint64_t *out_address),
-        buffer, out_address)
-FORWARD(buffer_native,
-        (const struct weir_link *link, weir_buffer *buffer, struct weir_native_buffer *out_native),
-        buffer, out_native)
-FORWARD(device_peer,
-        (const struct weir_link *link, weir_device *device, weir_device *other, bool *out_peers),
-        device, other, out_peers)
-FORWARD(device_reach,
-        (const struct weir_link *link, weir_device *device, weir_device *other, weir_buffer *buffer,
-         bool *out_reaches),
-        device, other, buffer, out_reaches)
-FORWARD(queue_times,
-        (const struct weir_link *link, weir_queue *queue, struct weir_operation_time *times,
-         size_t time_size, size_t capacity, size_t *out_count),
-        queue, times, time_size, capacity, out_count)
-FORWARD(device_clock,
-        (const struct weir_link *link, weir_device *device, uint64_t *out_host_ns,
-         uint64_t *out_device_ns),
-        device, out_host_ns, out_device_ns)
-FORWARD(kernel_occupancy,
-        (const struct weir_link *link, weir_kernel *kernel, struct weir_extent block,
-         size_t local_bytes, struct weir_occupancy *occupancy),
-        kernel, block, local_bytes, occupancy)
-FORWARD(host_note, (const struct weir_link *link, const struct weir_host_note *note), note)
-#undef FORWARD
+        (link->next, queue, sequence, timeout_ns))
 
-static const void *forward_extension(const struct weir_link *link, const char *name)
-{
-    return link->next->ops->extension(link->next, name);
-}
-
-static void forward_region(const struct weir_link *link, const char *name, uint64_t number)
-{
-    link->next->ops->region(link->next, name, number);
-}
-
-// Fallbacks for a backend's unset optional slots, whose types they have.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-
-static weir_status nothing_for_device(const struct weir_link *link, weir_device *device)
-{
-    return WEIR_OK;
-}
-
-static weir_status nothing_for_queue(const struct weir_link *link, weir_queue *queue)
-{
-    return WEIR_OK;
-}
-
-static weir_status no_event_time(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
-                                 uint64_t *out_time_ns)
-{
-    *out_time_ns = 0;
-    return weir__fail(WEIR_ERROR_UNSUPPORTED, NULL, "the backend '%s' has no timing", link->name);
-}
-
-static weir_status no_graph_update(const struct weir_link *link, weir_graph *graph, uint32_t index,
-                                   const struct weir_graph_node *node)
-{
-    return WEIR_OK;
-}
-
-static weir_status no_buffer_address(const struct weir_link *link, weir_buffer *buffer,
-                                     uint64_t *out_address)
-{
-    *out_address = 0;
-    return weir__fail(WEIR_ERROR_UNSUPPORTED, "ask limits.device_addresses first",
-                      "the backend '%s' tells no addresses of buffers", link->name);
-}
+// And what a backend gets that leaves an optional one unset: a function that is this expression.
+#define OPTIONAL(slot, parameters, arguments, unset) \
+    FORWARD(slot, parameters, arguments)             \
+    static weir_status no_##slot parameters          \
+    {                                                \
+        return unset;                                \
+    }
 
 static weir_status no_native(const struct weir_link *link)
 {
@@ -122,107 +43,110 @@ static weir_status no_native(const struct weir_link *link)
                       "the backend '%s' has no native handles", link->name);
 }
 
-#define NO_NATIVE(kind)                                                                      \
-    static weir_status no_##kind##_native(const struct weir_link *link, weir_##kind *object, \
-                                          struct weir_native_##kind *out_native)             \
-    {                                                                                        \
-        return no_native(link);                                                              \
-    }
-NO_NATIVE(device)
-NO_NATIVE(queue)
-NO_NATIVE(buffer)
-#undef NO_NATIVE
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
 
-static weir_status no_device_reach(const struct weir_link *link, weir_device *device,
-                                   weir_device *other, weir_buffer *buffer, bool *out_reaches)
-{
-    *out_reaches = false;
-    return WEIR_OK;
-}
+OPTIONAL(device_trim, (const struct weir_link *link, weir_device *device), (link->next, device),
+         WEIR_OK)
+OPTIONAL(queue_flush, (const struct weir_link *link, weir_queue *queue), (link->next, queue),
+         WEIR_OK)
+OPTIONAL(event_time,
+         (const struct weir_link *link, weir_queue *queue, uint64_t sequence,
+          uint64_t *out_time_ns),
+         (link->next, queue, sequence, out_time_ns),
+         (*out_time_ns = 0,
+          weir__fail(WEIR_ERROR_UNSUPPORTED, NULL, "the backend '%s' has no timing", link->name)))
+OPTIONAL(graph_update,
+         (const struct weir_link *link, weir_graph *graph, uint32_t index,
+          const struct weir_graph_node *node),
+         (link->next, graph, index, node), WEIR_OK)
+OPTIONAL(device_native,
+         (const struct weir_link *link, weir_device *device, struct weir_native_device *out_native),
+         (link->next, device, out_native), no_native(link))
+OPTIONAL(queue_native,
+         (const struct weir_link *link, weir_queue *queue, struct weir_native_queue *out_native),
+         (link->next, queue, out_native), no_native(link))
+OPTIONAL(buffer_native,
+         (const struct weir_link *link, weir_buffer *buffer, struct weir_native_buffer *out_native),
+         (link->next, buffer, out_native), no_native(link))
+OPTIONAL(buffer_address, (const struct weir_link *link, weir_buffer *buffer, uint64_t *out_address),
+         (link->next, buffer, out_address),
+         (*out_address = 0,
+          weir__fail(WEIR_ERROR_UNSUPPORTED, "ask limits.device_addresses first",
+                     "the backend '%s' tells no addresses of buffers", link->name)))
+OPTIONAL(device_peer,
+         (const struct weir_link *link, weir_device *device, weir_device *other, bool *out_peers),
+         (link->next, device, other, out_peers), (*out_peers = false, WEIR_OK))
+OPTIONAL(device_reach,
+         (const struct weir_link *link, weir_device *device, weir_device *other,
+          weir_buffer *buffer, bool *out_reaches),
+         (link->next, device, other, buffer, out_reaches), (*out_reaches = false, WEIR_OK))
+OPTIONAL(queue_times,
+         (const struct weir_link *link, weir_queue *queue, struct weir_operation_time *times,
+          size_t time_size, size_t capacity, size_t *out_count),
+         (link->next, queue, times, time_size, capacity, out_count), (*out_count = 0, WEIR_OK))
+OPTIONAL(device_clock,
+         (const struct weir_link *link, weir_device *device, uint64_t *out_host_ns,
+          uint64_t *out_device_ns),
+         (link->next, device, out_host_ns, out_device_ns),
+         (*out_host_ns = *out_device_ns = weir_clock_now_ns(), WEIR_OK))
+OPTIONAL(kernel_occupancy,
+         (const struct weir_link *link, weir_kernel *kernel, struct weir_extent block,
+          size_t local_bytes, struct weir_occupancy *occupancy),
+         (link->next, kernel, block, local_bytes, occupancy), WEIR_OK)
+OPTIONAL(host_note, (const struct weir_link *link, const struct weir_host_note *note),
+         (link->next, note), WEIR_OK)
+#undef OPTIONAL
+#undef FORWARD
 
-static weir_status no_device_peer(const struct weir_link *link, weir_device *device,
-                                  weir_device *other, bool *out_peers)
+static const void *forward_extension(const struct weir_link *link, const char *name)
 {
-    *out_peers = false;
-    return WEIR_OK;
-}
-
-static weir_status no_queue_times(const struct weir_link *link, weir_queue *queue,
-                                  struct weir_operation_time *times, size_t time_size,
-                                  size_t capacity, size_t *out_count)
-{
-    *out_count = 0;
-    return WEIR_OK;
-}
-
-static weir_status one_clock(const struct weir_link *link, weir_device *device,
-                             uint64_t *out_host_ns, uint64_t *out_device_ns)
-{
-    *out_host_ns = *out_device_ns = weir_clock_now_ns();
-    return WEIR_OK;
-}
-
-static weir_status no_kernel_occupancy(const struct weir_link *link, weir_kernel *kernel,
-                                       struct weir_extent block, size_t local_bytes,
-                                       struct weir_occupancy *occupancy)
-{
-    return WEIR_OK;
-}
-
-static void no_region(const struct weir_link *link, const char *name, uint64_t number)
-{
-}
-
-static weir_status nothing_for_note(const struct weir_link *link, const struct weir_host_note *note)
-{
-    return WEIR_OK;
+    return link->next->ops->extension(link->next, name);
 }
 
 static const void *no_extension(const struct weir_link *link, const char *name)
 {
     return NULL;
 }
+
+static void forward_region(const struct weir_link *link, const char *name, uint64_t number)
+{
+    link->next->ops->region(link->next, name, number);
+}
+
+static void no_region(const struct weir_link *link, const char *name, uint64_t number)
+{
+}
 #pragma GCC diagnostic pop
 
-// All optional slots, and what a backend does that leaves one unset.
-#define OPTIONAL(SLOT)                          \
-    SLOT(device_trim, nothing_for_device)       \
-    SLOT(queue_flush, nothing_for_queue)        \
-    SLOT(event_time, no_event_time)             \
-    SLOT(graph_update, no_graph_update)         \
-    SLOT(device_native, no_device_native)       \
-    SLOT(queue_native, no_queue_native)         \
-    SLOT(buffer_native, no_buffer_native)       \
-    SLOT(buffer_address, no_buffer_address)     \
-    SLOT(device_peer, no_device_peer)           \
-    SLOT(device_reach, no_device_reach)         \
-    SLOT(queue_times, no_queue_times)           \
-    SLOT(device_clock, one_clock)               \
-    SLOT(region, no_region)                     \
-    SLOT(kernel_occupancy, no_kernel_occupancy) \
-    SLOT(host_note, nothing_for_note)           \
-    SLOT(extension, no_extension)
-
-#define FILL(slot, function) ops->slot = ops->slot ? ops->slot : (function);
-#define FORWARDED(slot, fallback) FILL(slot, forward_##slot)
-
 // Unset slots of a plugin forward to the next link; creates and destroys stay unset.
-static void fill_slots_of_plugin(struct weir_module_ops *ops)
+static void fill_slots(struct weir_module_ops *ops, bool is_backend)
 {
-    OPTIONAL(FORWARDED)
-    FORWARDED(queue_submit, )
-    FORWARDED(queue_finish, )
-    FORWARDED(event_query, )
-    FORWARDED(event_wait, )
-}
-
-static void fill_slots_of_backend(struct weir_module_ops *ops)
-{
-    OPTIONAL(FILL)
-}
-#undef FORWARDED
+#define FILL(slot) ops->slot = ops->slot ? ops->slot : is_backend ? no_##slot : forward_##slot;
+    FILL(device_trim)
+    FILL(queue_flush)
+    FILL(event_time)
+    FILL(graph_update)
+    FILL(device_native)
+    FILL(queue_native)
+    FILL(buffer_native)
+    FILL(buffer_address)
+    FILL(device_peer)
+    FILL(device_reach)
+    FILL(queue_times)
+    FILL(device_clock)
+    FILL(region)
+    FILL(kernel_occupancy)
+    FILL(host_note)
+    FILL(extension)
 #undef FILL
-#undef OPTIONAL
+    if (is_backend)
+        return;
+    ops->queue_submit = ops->queue_submit ? ops->queue_submit : forward_queue_submit;
+    ops->queue_finish = ops->queue_finish ? ops->queue_finish : forward_queue_finish;
+    ops->event_query = ops->event_query ? ops->event_query : forward_event_query;
+    ops->event_wait = ops->event_wait ? ops->event_wait : forward_event_wait;
+}
 
 static void place(struct weir__chain *chain, uint32_t index, const char *name,
                   const struct weir_module_ops *ops, const struct weir_host *host,
@@ -236,10 +160,7 @@ static void place(struct weir__chain *chain, uint32_t index, const char *name,
         chain->host_notes = true;
     if (ops->region)
         chain->regions = true;
-    if (index + 1 < chain->count)
-        fill_slots_of_plugin(own);
-    else
-        fill_slots_of_backend(own);
+    fill_slots(own, index + 1 == chain->count);
     chain->links[index] = (struct weir_link){
         .struct_size = sizeof(struct weir_link),
         .ops = own,

@@ -52,11 +52,10 @@ WEIR_COLD static const char *article(const char *type)
 
 WEIR_COLD static weir_status refuse(const struct place *place, const char *got, const char *remedy)
 {
-    return weir__fail_at(place->file, place->line, place->kernel->member.object.label,
-                         WEIR_ERROR_INVALID, remedy,
-                         "launch: parameter %zu, '%s', is %s %s; it got %s", place->index,
-                         place->parameter->name, article(place->parameter->type_name),
-                         place->parameter->type_name, got);
+    return weir__refuse(place, place->kernel->member.object.label, remedy,
+                        "launch: parameter %zu, '%s', is %s %s; it got %s", place->index,
+                        place->parameter->name, article(place->parameter->type_name),
+                        place->parameter->type_name, got);
 }
 
 static const char *const value_names[] = {
@@ -104,13 +103,12 @@ WEIR_COLD static weir_status check_other_size(const struct place *place,
         return WEIR__WIDEN;
     if (argument->scalar == WEIR_SCALAR_F64 && parameter->scalar == WEIR_SCALAR_F32)
         return refuse(place, value_names[WEIR_SCALAR_F64], remedy);
-    return weir__fail_at(place->file, place->line, place->kernel->member.object.label,
-                         WEIR_ERROR_INVALID, remedy,
-                         "launch: parameter %zu, '%s', is %s %s of %" PRIu32
-                         " bytes; it got %s of %zu bytes",
-                         place->index, parameter->name, article(parameter->type_name),
-                         parameter->type_name, parameter->size, value_names[argument->scalar],
-                         argument->size);
+    return weir__refuse(place, place->kernel->member.object.label, remedy,
+                        "launch: parameter %zu, '%s', is %s %s of %" PRIu32
+                        " bytes; it got %s of %zu bytes",
+                        place->index, parameter->name, article(parameter->type_name),
+                        parameter->type_name, parameter->size, value_names[argument->scalar],
+                        argument->size);
 }
 
 static bool is_vector(const struct weir_parameter *parameter)
@@ -165,9 +163,9 @@ static bool is_format(const struct weir_image_layout *layout)
 WEIR_COLD static weir_status refuse_layout(const struct place *place, const char *why,
                                            const char *remedy)
 {
-    return weir__fail_at(place->file, place->line, place->kernel->member.object.label,
-                         WEIR_ERROR_INVALID, remedy, "launch: parameter %zu, '%s': %s",
-                         place->index, place->parameter->name, why);
+    return weir__refuse(place, place->kernel->member.object.label, remedy,
+                        "launch: parameter %zu, '%s': %s", place->index, place->parameter->name,
+                        why);
 }
 
 static weir_status check_layout(const struct place *place, const struct weir_argument *argument)
@@ -271,10 +269,10 @@ WEIR_COLD static weir_status check_offset(const struct place *place,
         snprintf(why, sizeof why, "of %" PRIu64 ", limits.argument_alignment_bytes%s",
                  limits->argument_alignment_bytes,
                  limits->byte_offsets ? ", and the alignment of its type is not known" : "");
-    return weir__fail_at(place->file, place->line, argument->buffer->member.object.label,
-                         WEIR_ERROR_INVALID, "align it, or pass the offset as a value",
-                         "launch: parameter %zu, '%s': offset %zu is no multiple %s", place->index,
-                         parameter->name, argument->offset, why);
+    return weir__refuse(place, argument->buffer->member.object.label,
+                        "align it, or pass the offset as a value",
+                        "launch: parameter %zu, '%s': offset %zu is no multiple %s", place->index,
+                        parameter->name, argument->offset, why);
 }
 
 // Whether launches on the device can use the buffer, which is of another one.
@@ -324,13 +322,13 @@ WEIR_COLD static weir_status check_base(const struct place *place,
     if (least == 0 || enough == 0 ||
         (uintptr_t)argument->buffer->pointer % (least < enough ? least : enough) == 0)
         return WEIR_OK;
-    return weir__fail_at(
-        place->file, place->line, argument->buffer->member.object.label, WEIR_ERROR_INVALID,
-        "wrap memory that is aligned for the kernel, or copy it to a buffer of "
-        "weir_buffer_create()",
-        "launch: parameter %zu, '%s': the buffer's memory begins at no multiple of "
-        "%" PRIu64 ", the alignment of %s %s",
-        place->index, parameter->name, least, article(parameter->type_name), parameter->type_name);
+    return weir__refuse(place, argument->buffer->member.object.label,
+                        "wrap memory that is aligned for the kernel, or copy it to a buffer of "
+                        "weir_buffer_create()",
+                        "launch: parameter %zu, '%s': the buffer's memory begins at no multiple of "
+                        "%" PRIu64 ", the alignment of %s %s",
+                        place->index, parameter->name, least, article(parameter->type_name),
+                        parameter->type_name);
 }
 
 WEIR_COLD static weir_status refuse_range(const struct place *place,

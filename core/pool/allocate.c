@@ -461,22 +461,18 @@ static weir_status check_allocate(const struct request *request)
     const char *label = request->pool->member.object.label;
     const weir_device *device = request->pool->member.device;
     if (request->queue->member.device != device)
-        return weir__fail_at(request->file, request->line, label, WEIR_ERROR_INVALID,
-                             "create a pool for each device",
-                             "weir_pool_allocate: the pool belongs to another device than queue "
-                             "'%s'",
-                             weir__label_or_none(request->queue->member.object.label));
+        return weir__refuse(request, label, "create a pool for each device",
+                            "weir_pool_allocate: the pool belongs to another device than queue "
+                            "'%s'",
+                            weir__label_or_none(request->queue->member.object.label));
     if (request->size == 0)
-        return weir__fail_at(request->file, request->line, label, WEIR_ERROR_INVALID,
-                             "ask for one byte at least",
-                             "weir_pool_allocate: 0 bytes were asked for");
+        return weir__refuse(request, label, "ask for one byte at least",
+                            "weir_pool_allocate: 0 bytes were asked for");
     if (request->size > device->limits.max_buffer_bytes)
-        return weir__fail_at(
-            request->file, request->line, label, WEIR_ERROR_INVALID,
-            "split it into several buffers",
-            "weir_pool_allocate: %zu bytes were asked for; the device's limit of a "
-            "buffer is %" PRIu64,
-            request->size, device->limits.max_buffer_bytes);
+        return weir__refuse(request, label, "split it into several buffers",
+                            "weir_pool_allocate: %zu bytes were asked for; the device's limit of a "
+                            "buffer is %" PRIu64,
+                            request->size, device->limits.max_buffer_bytes);
     return WEIR_OK;
 }
 

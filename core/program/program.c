@@ -32,8 +32,7 @@ struct check {
 
 static weir_status refuse(const struct check *check, const char *field)
 {
-    return weir__fail_at(NULL, 0, check->label, WEIR_ERROR_INVALID,
-                         "fill it in, or use what weir_kernels generates",
+    return weir__invalid(check->label, "fill it in, or use what weir_kernels generates",
                          "weir_program_create: bundle%s: `%s` is NULL", check->part, field);
 }
 
@@ -50,7 +49,7 @@ static weir_status check_array(const struct check *check, const char *field, con
     memcpy(&size, elements, sizeof size);
     if (size >= least)
         return WEIR_OK;
-    return weir__fail_at(NULL, 0, check->label, WEIR_ERROR_INVALID,
+    return weir__invalid(check->label,
                          "set struct_size to sizeof, or use what weir_kernels generates",
                          "weir_program_create: bundle%s: an element of `%s` has %zu bytes, but "
                          "must have %zu at least",
@@ -72,7 +71,7 @@ static weir_status check_parameter(const struct check *check,
         return refuse(check, parameter->name ? "type_name" : "name");
     if (parameter->kind >= WEIR_PARAMETER_BUFFER && parameter->kind <= WEIR_PARAMETER_LOCAL)
         return WEIR_OK;
-    return weir__fail_at(NULL, 0, check->label, WEIR_ERROR_INVALID,
+    return weir__invalid(check->label,
                          "use the library that weir_kernels came with, or a newer one",
                          "weir_program_create: bundle%s: '%s' is of kind %d, which this library "
                          "does not know",
@@ -102,8 +101,7 @@ static weir_status check_bundle(const struct weir_bundle *bundle, const char *la
 {
     struct check check = {.label = label};
     if (!WEIR_HAS(bundle, image_count))
-        return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID,
-                             "set struct_size to sizeof, or use what weir_kernels generates",
+        return weir__invalid(label, "set struct_size to sizeof, or use what weir_kernels generates",
                              "weir_program_create: the bundle has a struct_size of %zu",
                              (size_t)bundle->struct_size);
     weir_status status = check_array(&check, "kernels", bundle->kernels, bundle->kernel_count,
@@ -162,12 +160,11 @@ static bool includes_files(const char *options)
 static weir_status check_devices(const struct weir_program_params *params)
 {
     if (params->device_count > 0 && !params->devices)
-        return weir__fail_at(NULL, 0, params->label, WEIR_ERROR_INVALID, "set it",
+        return weir__invalid(params->label, "set it",
                              "weir_program_create: params->devices is NULL");
     for (uint32_t i = 0; i < params->device_count; i++) {
         if (!params->devices[i])
-            return weir__fail_at(NULL, 0, params->label, WEIR_ERROR_INVALID,
-                                 weir__null_remedy("device"),
+            return weir__invalid(params->label, weir__null_remedy("device"),
                                  "weir_program_create: params->devices[%" PRIu32 "] is NULL", i);
         WEIR_ENTER_OF("weir_program_create", NULL, 0, params->devices[i]);
     }
@@ -179,7 +176,7 @@ static weir_status check_paths(const struct weir_program_params *params)
     const bool cuda = params->cuda_path && params->cuda_source;
     if (!cuda && !(params->path && params->source))
         return WEIR_OK;
-    return weir__fail_at(NULL, 0, params->label, WEIR_ERROR_INVALID, "set one of the two",
+    return weir__invalid(params->label, "set one of the two",
                          "weir_program_create: the params have %s and %s",
                          cuda ? "cuda_path" : "path", cuda ? "cuda_source" : "source");
 }
@@ -190,25 +187,21 @@ static weir_status check_params(const struct weir_program_params *params)
     const char *label = params->label;
     const bool source = params->source || params->cuda_source;
     if (!params->bundle == !source)
-        return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID, "set one of the two",
-                             "weir_program_create: the params have %s",
+        return weir__invalid(label, "set one of the two", "weir_program_create: the params have %s",
                              params->bundle ? "a bundle and source" : "neither bundle nor source");
     const bool cuda = params->cuda_options && !params->cuda_source;
     if (cuda || (params->options && !params->source))
-        return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID,
-                             "set the source that they are for, or leave them out",
+        return weir__invalid(label, "set the source that they are for, or leave them out",
                              "weir_program_create: the params have %s and no %s",
                              cuda ? "cuda_options" : "options", cuda ? "cuda_source" : "source");
     if (params->exact && params->fast)
-        return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID, "set one of the two",
+        return weir__invalid(label, "set one of the two",
                              "weir_program_create: the params are exact and fast");
     if (params->bundle && (params->exact || params->fast))
-        return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID,
-                             "make the bundle with --exact or --fast, or set neither",
+        return weir__invalid(label, "make the bundle with --exact or --fast, or set neither",
                              "weir_program_create: exact and fast are for source");
     if (includes_files(params->options))
-        return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID,
-                             "put the text of included files into the source",
+        return weir__invalid(label, "put the text of included files into the source",
                              "weir_program_create: the options have -I ('%s')", params->options);
     weir_status status = check_devices(params);
     if (status < 0)
@@ -342,8 +335,8 @@ static weir_status read_file(const char *label, const char *path, void **out_tex
                              message);
     if (memchr(*out_text, 0, size) == NULL)
         return WEIR_OK;
-    return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID, "give a file of text",
-                         "weir_program_create: '%s' has a zero byte", path);
+    return weir__invalid(label, "give a file of text", "weir_program_create: '%s' has a zero byte",
+                         path);
 }
 
 // Puts the files' text in the place of their paths, in `params`, and in `*out_files`, which is to be freed

@@ -29,13 +29,12 @@ static weir_status check_dimension(const struct weir__caller *caller, const weir
 {
     if (value <= limit)
         return WEIR_OK;
-    return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
-                         WEIR_ERROR_INVALID,
-                         what[0] == 'b' ? "use a smaller block and a larger grid"
-                                        : "a grid counts blocks, not work-items; launch several "
-                                          "grids, or let a work-item do more",
-                         "launch: %s.%c is %" PRIu32 ", the device's limit is %" PRIu32, what, axis,
-                         value, limit);
+    return weir__refuse(caller, kernel->member.object.label,
+                        what[0] == 'b' ? "use a smaller block and a larger grid"
+                                       : "a grid counts blocks, not work-items; launch several "
+                                         "grids, or let a work-item do more",
+                        "launch: %s.%c is %" PRIu32 ", the device's limit is %" PRIu32, what, axis,
+                        value, limit);
 }
 
 // Ids of work-items have 32 bits on CUDA (kernels/library/work_items.cl).
@@ -52,11 +51,11 @@ static weir_status check_items(const struct weir__caller *caller, const weir_ker
                    z = (uint64_t)grid->z * block->z;
     if (items_fit(grid, block))
         return WEIR_OK;
-    return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
-                         WEIR_ERROR_INVALID, "launch several grids, or let a work-item do more",
-                         "launch: %" PRIu64 " x %" PRIu64 " x %" PRIu64
-                         " work-items, the limit of each dimension is %" PRIu32,
-                         x, y, z, UINT32_MAX);
+    return weir__refuse(caller, kernel->member.object.label,
+                        "launch several grids, or let a work-item do more",
+                        "launch: %" PRIu64 " x %" PRIu64 " x %" PRIu64
+                        " work-items, the limit of each dimension is %" PRIu32,
+                        x, y, z, UINT32_MAX);
 }
 
 static weir_status check_dimensions(const struct weir__caller *caller, const weir_kernel *kernel,
@@ -104,17 +103,17 @@ WEIR_COLD static weir_status check_extents(const struct weir__caller *caller,
         return status;
     const uint64_t items = (uint64_t)block->x * block->y * block->z;
     if (items > kernel->info.max_block_items)
-        return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
-                             WEIR_ERROR_INVALID, "use a smaller block and a larger grid",
-                             "launch: a block of %" PRIu64 " work-items; this kernel's limit is "
-                             "%" PRIu32,
-                             items, kernel->info.max_block_items);
+        return weir__refuse(caller, kernel->member.object.label,
+                            "use a smaller block and a larger grid",
+                            "launch: a block of %" PRIu64 " work-items; this kernel's limit is "
+                            "%" PRIu32,
+                            items, kernel->info.max_block_items);
     if (!is_required(required, block))
-        return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
-                             WEIR_ERROR_INVALID, "pass that block, or change the kernel's source",
-                             "launch: a block of %" PRIu32 "×%" PRIu32 "×%" PRIu32
-                             "; this kernel requires %" PRIu32 "×%" PRIu32 "×%" PRIu32,
-                             block->x, block->y, block->z, required->x, required->y, required->z);
+        return weir__refuse(caller, kernel->member.object.label,
+                            "pass that block, or change the kernel's source",
+                            "launch: a block of %" PRIu32 "×%" PRIu32 "×%" PRIu32
+                            "; this kernel requires %" PRIu32 "×%" PRIu32 "×%" PRIu32,
+                            block->x, block->y, block->z, required->x, required->y, required->z);
     return WEIR_OK;
 }
 
@@ -127,11 +126,10 @@ static struct weir_extent without_zeros(struct weir_extent extent)
 WEIR_COLD static weir_status refuse_kernel_of(const struct weir__caller *caller,
                                               const weir_kernel *kernel)
 {
-    return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
-                         WEIR_ERROR_INVALID,
-                         "create the program for both devices (weir_program_params.devices)",
-                         "launch: the kernel belongs to another device than queue '%s'",
-                         weir__label_or_none(caller->label));
+    return weir__refuse(caller, kernel->member.object.label,
+                        "create the program for both devices (weir_program_params.devices)",
+                        "launch: the kernel belongs to another device than queue '%s'",
+                        weir__label_or_none(caller->label));
 }
 
 static size_t local_bytes_of(const struct weir_argument *arguments, size_t argument_count)
@@ -168,8 +166,8 @@ WEIR_COLD static weir_status check_cooperative(const struct weir__caller *caller
     struct weir_occupancy occupancy;
     operation->flags |= WEIR_OPERATION_COOPERATIVE;
     if (!caller->cooperative)
-        return weir__fail_at(
-            caller->file, caller->line, kernel->member.object.label, WEIR_ERROR_INVALID,
+        return weir__refuse(
+            caller, kernel->member.object.label,
             "launch it with weir_queue_launch_cooperative(); in source at run time, put "
             "kernels that do not wait into another program",
             "launch: blocks of this kernel may wait for each other at "
@@ -207,9 +205,8 @@ weir_status weir__operation_launch(const struct weir__caller *caller, weir_kerne
         kernel = there;
     }
     if (block.x == 0)
-        return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
-                             WEIR_ERROR_INVALID, "a block has at least one work-item",
-                             "launch: block.x is 0");
+        return weir__refuse(caller, kernel->member.object.label,
+                            "a block has at least one work-item", "launch: block.x is 0");
     grid = without_zeros(grid);
     block = without_zeros(block);
     if (!extents_fit(kernel, &grid, &block))
@@ -246,8 +243,7 @@ static weir_status check_local(const weir_kernel *kernel, size_t local_bytes)
     const uint64_t own = kernel->info.local_bytes;
     if (own <= limit && local_bytes <= limit - own)
         return WEIR_OK;
-    return weir__fail_at(NULL, 0, kernel->member.object.label, WEIR_ERROR_INVALID,
-                         "use a smaller block, or less of it",
+    return weir__invalid(kernel->member.object.label, "use a smaller block, or less of it",
                          "occupancy: %zu bytes of local memory, and %" PRIu64
                          " of the kernel's own; the device's limit is %" PRIu64,
                          local_bytes, own, limit);
@@ -259,8 +255,8 @@ static weir_status find(weir_kernel *kernel, struct weir_extent block, size_t lo
     const struct weir__caller caller = {.device = kernel->member.device};
     const struct weir_extent grid = {1, 1, 1};
     if (block.x == 0)
-        return weir__fail_at(NULL, 0, kernel->member.object.label, WEIR_ERROR_INVALID,
-                             "a block has at least one work-item", "occupancy: block.x is 0");
+        return weir__invalid(kernel->member.object.label, "a block has at least one work-item",
+                             "occupancy: block.x is 0");
     block = without_zeros(block);
     weir_status status = check_extents(&caller, kernel, &grid, &block);
     if (status == WEIR_OK)

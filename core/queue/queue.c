@@ -135,7 +135,7 @@ static weir_status check_params(weir_device *device, const struct weir_queue_par
     int32_t least = low < high ? low : high;
     int32_t most = low < high ? high : low;
     if (params->priority < least || params->priority > most)
-        return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID, "0 is always valid",
+        return weir__invalid(label, "0 is always valid",
                              "weir_queue_create: priority %" PRId32 " is outside %" PRId32
                              " … %" PRId32,
                              params->priority, least, most);

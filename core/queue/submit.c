@@ -56,22 +56,19 @@ WEIR_COLD static weir_status refuse_device(const struct weir__caller *caller,
     const char *label = buffer->member.object.label;
     const char *queue = weir__label_or_none(caller->label);
     if (device->runtime != caller->device->runtime)
-        return weir__fail_at(caller->file, caller->line, label, WEIR_ERROR_INVALID,
-                             "open both devices in one runtime",
-                             "%s: %s belongs to device '%s' of another runtime than queue '%s'",
-                             role->call, role->name, device->info.name, queue);
+        return weir__refuse(caller, label, "open both devices in one runtime",
+                            "%s: %s belongs to device '%s' of another runtime than queue '%s'",
+                            role->call, role->name, device->info.name, queue);
     if (device->index == caller->device->index)
-        return weir__fail_at(caller->file, caller->line, label, WEIR_ERROR_INVALID,
-                             "open the device once, or copy through HOST buffers",
-                             "%s: %s belongs to device '%s' as it was opened another time than for "
-                             "queue '%s'",
-                             role->call, role->name, device->info.name, queue);
-    return weir__fail_at(caller->file, caller->line, label, WEIR_ERROR_INVALID,
-                         "copy through a HOST buffer of each device",
-                         "%s: %s belongs to device '%s' (index %zu), queue '%s' to '%s' (index "
-                         "%zu)",
-                         role->call, role->name, device->info.name, device->index, queue,
-                         caller->device->info.name, caller->device->index);
+        return weir__refuse(caller, label, "open the device once, or copy through HOST buffers",
+                            "%s: %s belongs to device '%s' as it was opened another time than for "
+                            "queue '%s'",
+                            role->call, role->name, device->info.name, queue);
+    return weir__refuse(caller, label, "copy through a HOST buffer of each device",
+                        "%s: %s belongs to device '%s' (index %zu), queue '%s' to '%s' (index "
+                        "%zu)",
+                        role->call, role->name, device->info.name, device->index, queue,
+                        caller->device->info.name, caller->device->index);
 }
 
 // The range is of a buffer of the caller's device.
@@ -79,9 +76,9 @@ static weir_status check_buffer(const struct weir__caller *caller, const struct 
                                 const weir_buffer *buffer, size_t offset, size_t size)
 {
     if (!buffer)
-        return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID,
-                             "create it first; destroying it sets the pointer to NULL",
-                             "%s: %s is no buffer (NULL)", role->call, role->name);
+        return weir__refuse(caller, caller->label,
+                            "create it first; destroying it sets the pointer to NULL",
+                            "%s: %s is no buffer (NULL)", role->call, role->name);
     if (buffer->member.device != caller->device)
         return refuse_device(caller, role, buffer);
     return weir__buffer_check_range(buffer, role, offset, size, caller->file, caller->line);
@@ -95,16 +92,16 @@ static weir_status check_side(const struct weir__caller *caller, const struct we
     if (!buffer || !other || buffer->member.device == caller->device)
         return check_buffer(caller, role, buffer, offset, size);
     if (other->member.device != caller->device)
-        return weir__fail_at(caller->file, caller->line, buffer->member.object.label,
-                             WEIR_ERROR_INVALID, "use a queue of the device of one of the two",
-                             "%s: neither buffer of the copy belongs to device '%s' of queue '%s'",
-                             role->call, caller->device->info.name,
-                             weir__label_or_none(caller->label));
+        return weir__refuse(caller, buffer->member.object.label,
+                            "use a queue of the device of one of the two",
+                            "%s: neither buffer of the copy belongs to device '%s' of queue '%s'",
+                            role->call, caller->device->info.name,
+                            weir__label_or_none(caller->label));
     if (!caller->peers && weir__peer_can(caller->device, buffer->member.device))
-        return weir__fail_at(caller->file, caller->line, buffer->member.object.label,
-                             WEIR_ERROR_INVALID, "submit it before or after the graph's launch",
-                             "%s: a graph holds no copies between devices, and %s belongs to '%s'",
-                             role->call, role->name, buffer->member.device->info.name);
+        return weir__refuse(caller, buffer->member.object.label,
+                            "submit it before or after the graph's launch",
+                            "%s: a graph holds no copies between devices, and %s belongs to '%s'",
+                            role->call, role->name, buffer->member.device->info.name);
     bool allowed;
     weir_status status = weir__peer_allow(caller->device, buffer->member.device, &allowed);
     if (status < 0)
@@ -133,11 +130,10 @@ weir_status weir__operation_copy(const struct weir__caller *caller, weir_buffer 
     if (status < 0)
         return status;
     if (dst == src && overlap(dst_offset, src_offset, size))
-        return weir__fail_at(caller->file, caller->line, dst->member.object.label,
-                             WEIR_ERROR_INVALID, "copy through a second buffer",
-                             "copy of %zu bytes from offset %zu to %zu of one buffer: the ranges "
-                             "overlap",
-                             size, src_offset, dst_offset);
+        return weir__refuse(caller, dst->member.object.label, "copy through a second buffer",
+                            "copy of %zu bytes from offset %zu to %zu of one buffer: the ranges "
+                            "overlap",
+                            size, src_offset, dst_offset);
 
     weir__operation_begin(out_operation, WEIR_OPERATION_COPY, size ? 0 : WEIR_OPERATION_EMPTY,
                           caller->file, caller->line);
@@ -155,9 +151,8 @@ static weir_status check_pattern(const struct weir__caller *caller, const char *
 {
     if (pattern_size > 0 && pattern_size <= 16 && (pattern_size & (pattern_size - 1)) == 0)
         return WEIR_OK;
-    return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID,
-                         "pass sizeof of the value that is repeated",
-                         "%s: a pattern has 1, 2, 4, 8 or 16 bytes, not %zu", what, pattern_size);
+    return weir__refuse(caller, caller->label, "pass sizeof of the value that is repeated",
+                        "%s: a pattern has 1, 2, 4, 8 or 16 bytes, not %zu", what, pattern_size);
 }
 
 weir_status weir__operation_fill(const struct weir__caller *caller, weir_buffer *dst,
@@ -171,11 +166,11 @@ weir_status weir__operation_fill(const struct weir__caller *caller, weir_buffer 
     if (status < 0)
         return status;
     if (dst_offset % pattern_size || size % pattern_size)
-        return weir__fail_at(caller->file, caller->line, dst->member.object.label,
-                             WEIR_ERROR_INVALID, "offset and size count bytes, not patterns",
-                             "fill: offset %zu and size %zu must be multiples of the pattern's %zu "
-                             "bytes",
-                             dst_offset, size, pattern_size);
+        return weir__refuse(caller, dst->member.object.label,
+                            "offset and size count bytes, not patterns",
+                            "fill: offset %zu and size %zu must be multiples of the pattern's %zu "
+                            "bytes",
+                            dst_offset, size, pattern_size);
 
     weir__operation_begin(out_operation, WEIR_OPERATION_FILL, size ? 0 : WEIR_OPERATION_EMPTY,
                           caller->file, caller->line);
@@ -194,14 +189,13 @@ static weir_status check_native_argument(const struct weir__caller *caller, size
     const struct weir__role role = {"native call", name};
     snprintf(name, sizeof name, "argument %zu", index);
     if (argument->kind != WEIR_PARAMETER_BUFFER)
-        return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID,
-                             "give values to the function through `user`",
-                             "native call: %s is no buffer", name);
+        return weir__refuse(caller, caller->label, "give values to the function through `user`",
+                            "native call: %s is no buffer", name);
     if (argument->access < WEIR_ACCESS_READ || argument->access > WEIR_ACCESS_READ_WRITE)
-        return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID,
-                             "make arguments with weir_in(), weir_out() or weir_inout()",
-                             "native call: access %d of %s is none of weir_access",
-                             (int)argument->access, name);
+        return weir__refuse(caller, caller->label,
+                            "make arguments with weir_in(), weir_out() or weir_inout()",
+                            "native call: access %d of %s is none of weir_access",
+                            (int)argument->access, name);
     return check_buffer(caller, &role, argument->buffer, argument->offset, argument->size);
 }
 
@@ -257,10 +251,10 @@ static weir_status check_pitch(const struct weir__caller *caller, const struct w
 {
     if (pitch >= width)
         return WEIR_OK;
-    return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID,
-                         "both count bytes; a pitch leads from a row to the next",
-                         "%s: the pitch of %s, %zu, is below the width, %zu", role->call,
-                         role->name, pitch, width);
+    return weir__refuse(caller, caller->label,
+                        "both count bytes; a pitch leads from a row to the next",
+                        "%s: the pitch of %s, %zu, is below the width, %zu", role->call, role->name,
+                        pitch, width);
 }
 
 static weir_status check_volume(const struct weir__caller *caller, const struct weir__role *role,
@@ -272,11 +266,11 @@ static weir_status check_volume(const struct weir__caller *caller, const struct 
     if (status < 0)
         return status;
     if (depth > 1 && volume_extent(volume, width, height, 1, &size) && volume->slice_pitch < size)
-        return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID,
-                             "a slice pitch counts bytes, and leads from a slice to the next",
-                             "%s: the slice pitch of %s, %zu, is below the %zu bytes that the "
-                             "rows of a slice take",
-                             role->call, role->name, volume->slice_pitch, size);
+        return weir__refuse(caller, caller->label,
+                            "a slice pitch counts bytes, and leads from a slice to the next",
+                            "%s: the slice pitch of %s, %zu, is below the %zu bytes that the "
+                            "rows of a slice take",
+                            role->call, role->name, volume->slice_pitch, size);
     if (!volume_extent(volume, width, height, depth, &size))
         size = SIZE_MAX;
     return check_side(caller, role, volume->buffer, volume->offset, size, other);
@@ -342,9 +336,9 @@ static weir_status check_volumes(const struct weir__caller *caller, const char *
         return status;
     *out_empty = width == 0 || height == 0 || depth == 0;
     if (!*out_empty && volumes_overlap(dst, src, width, height, depth))
-        return weir__fail_at(caller->file, caller->line, dst->buffer->member.object.label,
-                             WEIR_ERROR_INVALID, "copy through a second buffer",
-                             "%s within one buffer: source and destination overlap", call);
+        return weir__refuse(caller, dst->buffer->member.object.label,
+                            "copy through a second buffer",
+                            "%s within one buffer: source and destination overlap", call);
     return WEIR_OK;
 }
 
@@ -404,11 +398,10 @@ static weir_status check_filled(const struct weir__caller *caller, const struct 
     const size_t pitch = height > 1 ? dst->pitch : 0;
     if (dst->offset % pattern_size == 0 && pitch % pattern_size == 0 && width % pattern_size == 0)
         return WEIR_OK;
-    return weir__fail_at(caller->file, caller->line, dst->buffer->member.object.label,
-                         WEIR_ERROR_INVALID, "they count bytes, not patterns",
-                         "fill_2d: offset %zu, pitch %zu and width %zu must be multiples of the "
-                         "pattern's %zu bytes",
-                         dst->offset, dst->pitch, width, pattern_size);
+    return weir__refuse(caller, dst->buffer->member.object.label, "they count bytes, not patterns",
+                        "fill_2d: offset %zu, pitch %zu and width %zu must be multiples of the "
+                        "pattern's %zu bytes",
+                        dst->offset, dst->pitch, width, pattern_size);
 }
 
 weir_status weir__operation_fill_2d(const struct weir__caller *caller, const struct weir_plane *dst,
@@ -453,10 +446,9 @@ static weir_status check_note_range(const struct weir__caller *caller, size_t in
                                        rows > 1 ? range->pitch : range->size, range->slice_pitch};
     snprintf(name, sizeof name, "range %zu", index);
     if (range->access < WEIR_ACCESS_READ || range->access > WEIR_ACCESS_READ_WRITE)
-        return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID,
-                             "use WEIR_ACCESS_READ, _WRITE or _READ_WRITE",
-                             "note: access %d of %s is none of weir_access", (int)range->access,
-                             name);
+        return weir__refuse(caller, caller->label, "use WEIR_ACCESS_READ, _WRITE or _READ_WRITE",
+                            "note: access %d of %s is none of weir_access", (int)range->access,
+                            name);
     return check_volume(caller, &role, &volume, range->size, rows, slices, NULL);
 }
 

@@ -176,12 +176,12 @@ struct call {
 
 static weir_status refuse_unknown(const struct call *call, const struct weir__use *use)
 {
-    return weir__fail_at(call->file, call->line, NULL, WEIR_ERROR_INVALID,
-                         "pass what the create call has stored, and nothing after its destruction",
-                         "%.*s: %s points to no object of Weir's, or to one that was destroyed "
-                         "before the last %d were",
-                         weir__name_length(call->function), call->function, use->name,
-                         WEIR__DEBUG_KEPT);
+    return weir__refuse(call, NULL,
+                        "pass what the create call has stored, and nothing after its destruction",
+                        "%.*s: %s points to no object of Weir's, or to one that was destroyed "
+                        "before the last %d were",
+                        weir__name_length(call->function), call->function, use->name,
+                        WEIR__DEBUG_KEPT);
 }
 
 static weir_status refuse_kind(const struct call *call, const struct weir__use *use,
@@ -189,11 +189,10 @@ static weir_status refuse_kind(const struct call *call, const struct weir__use *
 {
     char text[LABEL_SIZE + PLACE_SIZE + 64];
     describe(record, text, sizeof text);
-    return weir__fail_at(call->file, call->line, record->label, WEIR_ERROR_INVALID,
-                         "remove the cast that hides it from the compiler",
-                         "%.*s: %s is to be a %s, and points to %s",
-                         weir__name_length(call->function), call->function, use->name, use->kind,
-                         text);
+    return weir__refuse(call, record->label, "remove the cast that hides it from the compiler",
+                        "%.*s: %s is to be a %s, and points to %s",
+                        weir__name_length(call->function), call->function, use->name, use->kind,
+                        text);
 }
 
 static weir_status refuse_ended(const struct call *call, const struct weir__use *use,
@@ -209,13 +208,12 @@ static weir_status refuse_ended(const struct call *call, const struct weir__use 
              destroys ? "let one place own the %s: a %s call sets only the pointer that it is given"
                       : "move the %s's %s call after the last call that uses it",
              record->kind, opened ? "close" : "destroy");
-    return weir__fail_at(call->file, call->line, record->label, WEIR_ERROR_INVALID, remedy,
-                         "%.*s: %s points to %s, which was%s%s%s",
-                         weir__name_length(call->function), call->function, use->name, text,
-                         place[0] ? "" : " ", place[0] ? "" : verb,
-                         place[0]                  ? place
-                         : record->went && !opened ? " with what it belongs to"
-                                                   : "");
+    return weir__refuse(call, record->label, remedy, "%.*s: %s points to %s, which was%s%s%s",
+                        weir__name_length(call->function), call->function, use->name, text,
+                        place[0] ? "" : " ", place[0] ? "" : verb,
+                        place[0]                  ? place
+                        : record->went && !opened ? " with what it belongs to"
+                                                  : "");
 }
 
 static weir_status refuse_memory(const struct call *call, const struct record *record,
@@ -223,12 +221,12 @@ static weir_status refuse_memory(const struct call *call, const struct record *r
 {
     char text[LABEL_SIZE + PLACE_SIZE + 64];
     describe(record, text, sizeof text);
-    return weir__fail_at(call->file, call->line, record->label, WEIR_ERROR_INVALID,
-                         "keep the memory until the buffer is destroyed and all work that uses it "
-                         "has ended",
-                         "%.*s: memory of the program's, %zu bytes at %p, %s, and %s wraps it",
-                         weir__name_length(call->function), call->function, record->size,
-                         record->memory, why, text);
+    return weir__refuse(call, record->label,
+                        "keep the memory until the buffer is destroyed and all work that uses it "
+                        "has ended",
+                        "%.*s: memory of the program's, %zu bytes at %p, %s, and %s wraps it",
+                        weir__name_length(call->function), call->function, record->size,
+                        record->memory, why, text);
 }
 
 // The object's record as it is; false if it has none, which `*out_incomplete` may explain.

@@ -22,6 +22,10 @@ WEIR_COLD void weir__report_at(const char *file, int line, const char *object, w
 #define weir__fail(status, ...) (weir__report((status), __VA_ARGS__), (status))
 #define weir__fail_at(file, line, object, status, ...) \
     (weir__report_at(file, line, object, (status), __VA_ARGS__), (status))
+// Of WEIR_ERROR_INVALID: with the file and the line of a structure, and without, where weir__placed() follows.
+#define weir__refuse(at, object, ...) \
+    weir__fail_at((at)->file, (at)->line, object, WEIR_ERROR_INVALID, __VA_ARGS__)
+#define weir__invalid(object, ...) weir__fail_at(NULL, 0, object, WEIR_ERROR_INVALID, __VA_ARGS__)
 
 // The thread's detail, with a message, if it is of that status. A module may fail without one, and an
 // older one must not be used then: the result has the status and its text.

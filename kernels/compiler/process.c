@@ -119,8 +119,8 @@ enum {
     LIMIT_MOST_S = 86400 // build.c says so
 };
 
-#define TEMPORARY "TMPDIR"
-static char *temporary_before; // its value; NULL: none
+#define TEMPORARY "TMPDIR="
+static char temporary[PATH_MAX + sizeof TEMPORARY]; // TMPDIR=FOLDER
 
 static void add_argument(struct kc_job *job, char *argument)
 {
@@ -202,6 +202,24 @@ bool kc_limit_s(unsigned *out_limit)
     return fine;
 }
 
+// That of this process, with the folder as the place of temporary files: what a compiler that is ended leaves goes
+// with it. NULL: there is no folder, or no memory.
+static char **environment(void)
+{
+    size_t count = 0, used = 0;
+    while (environ[count])
+        count++;
+    char **all = *temporary ? malloc((count + 2) * sizeof *all) : NULL;
+    if (!all)
+        return NULL;
+    all[used++] = temporary;
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(environ[i], TEMPORARY, strlen(TEMPORARY)) != 0)
+            all[used++] = environ[i];
+    all[used] = NULL;
+    return all;
+}
+
 static void start(struct kc_job *job)
 {
     int ends[2];
@@ -222,8 +240,10 @@ static void start(struct kc_job *job)
     if (job->output_too)
         posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
     pid_t number;
-    const int error =
-        posix_spawnp(&number, job->arguments[0], &actions, NULL, job->arguments, environ);
+    char **variables = environment();
+    const int error = posix_spawnp(&number, job->arguments[0], &actions, NULL, job->arguments,
+                                   variables ? variables : environ);
+    free(variables);
     posix_spawn_file_actions_destroy(&actions);
     close(ends[1]);
     if (error != 0) {
@@ -381,29 +401,22 @@ static int remove_one(const char *path, const struct stat *status, int kind, str
 
 bool kc_folder_create(char *path, size_t size, struct weir_long_text *report)
 {
-    const char *named = getenv(TEMPORARY);
+    const char *named = getenv("TMPDIR");
     snprintf(path, size, "%s/weir-kernels-XXXXXX", named && *named ? named : "/tmp");
     hold_signals();
     if (mkdtemp(path)) {
-        // What a compiler that is ended leaves there goes with the folder.
-        temporary_before = named ? strdup(named) : NULL;
-        setenv(TEMPORARY, path, 1);
+        snprintf(temporary, sizeof temporary, TEMPORARY "%s", path);
         return true;
     }
     release_signals();
-    weir_long_text_add(report, "error: no folder for temporary files: %s: %s; set " TEMPORARY "\n",
-                       path, strerror(errno));
+    weir_long_text_add(report, "error: no folder for temporary files: %s: %s; set TMPDIR\n", path,
+                       strerror(errno));
     return false;
 }
 
 void kc_folder_remove(const char *path)
 {
     nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-    if (temporary_before)
-        setenv(TEMPORARY, temporary_before, 1);
-    else
-        unsetenv(TEMPORARY);
-    free(temporary_before);
-    temporary_before = NULL;
+    *temporary = '\0';
     release_signals();
 }

@@ -78,7 +78,7 @@ for command in check "fault --at 1" "launch -n 4" perturb "sim --gpu k20c" "sim 
     # shellcheck disable=SC2086
     expect_usage "weir ${command%% -*} needs a command" $command
 done
-for command in "bench overlap" calibrate devices "doctor comm" "fault --at 1 true" "run arr-coc --compile all" "trace true" \
+for command in "bench overlap" calibrate devices "doctor comm" "fault --at 1 true" "run arr-coc a.ppm" "trace true" \
     "train ddp"; do
     # shellcheck disable=SC2086
     expect_status 3 env WEIR_CONFIG=missing.ini "$weir" $command

@@ -27,7 +27,7 @@ grep -q "beside plain OpenCL on cpu\(-[^m]\|$\|[^-]\)" <<<"$output" || fail "no 
 unset POCL_DEVICES
 
 # Where no kernel builds, each test of the suite tells why, and none ends its program.
-kernels="Arguments.Null:Closing.*:Cooperative.W*:DestroyInUse.P*:Graph.R*:Launch.G*"
+kernels="Arguments.Null:Closing.*:Cooperative.W*:DestroyInUse.K*:Graph.U*:Launch.G*:Launch.V*"
 run_broken() {
     env WEIR_OPENCL_BUILD_OPTIONS=-D__kernel=nothing POCL_DEVICES=basic \
         "$weir" conform --backend opencl --filter "$kernels" --limit 60 --json

@@ -167,18 +167,20 @@ CONFORM(Dlpack, RoundTripOnTheDevice)
     weir_buffer_destroy(&in.buffer);
 }
 
-// Of plain memory, and of what is said to be pinned. The deleter is called when the work that uses the memory has
-// finished, not before.
+// Of plain memory, and of pinned, which a host buffer owns here, as CUDA's driver is asked about it. The deleter is
+// called when the work that uses the memory has finished, not before.
 CONFORM(Dlpack, ImportLivesUntilItsWorkIsDone)
 {
     own_queue queue = conform_queue(f, "q");
+    own_buffer owner = conform_host_buffer(f, SIZE);
     own_buffer copy = conform_device_buffer(f, SIZE);
     struct foreign foreign;
     struct weir_tensor in = {.struct_size = sizeof in};
     // Separate pages: pinned memory must not share them.
-    unsigned char *data = aligned_alloc(4096, SIZE);
-    ASSERT_NOT_NULL(data);
+    unsigned char *plain = aligned_alloc(4096, SIZE);
+    ASSERT_NOT_NULL(plain);
     for (unsigned pinned = 0; pinned < 2; pinned++) {
+        unsigned char *data = pinned ? conform_bytes(owner) : plain;
         for (size_t i = 0; i < SIZE; i++)
             data[i] = conform_pattern(i, 6 + pinned);
         make_foreign(&foreign, data);
@@ -196,7 +198,7 @@ CONFORM(Dlpack, ImportLivesUntilItsWorkIsDone)
         EXPECT_OK(weir_device_trim(f->device));
         EXPECT_INT_EQ(atomic_load(&foreign.deleted), 1);
     }
-    free(data);
+    free(plain);
 }
 
 #define EXPECT_NO_IMPORT(part)                                                           \

@@ -176,27 +176,6 @@ TEST_OF_EACH_KIND(WaitsOnTheHost)
     end(records);
 }
 
-static void *complete_later(void *event)
-{
-    const struct timespec pause = {.tv_nsec = 5000000};
-    nanosleep(&pause, NULL);
-    ((struct event *)event)->state = WEIR_KIT_COMPLETE;
-    return NULL;
-}
-
-WEIR_TEST(KitRecords, ADriverWithoutABlockingWaitIsPolled)
-{
-    struct weir_kit_record_ops ops = reused;
-    ops.wait = NULL;
-    weir_kit_records *records = make(&ops, 4, 0);
-    struct event *event = record(&ops, records, 1);
-    pthread_t thread;
-    ASSERT_INT_EQ(pthread_create(&thread, NULL, complete_later, event), 0);
-    EXPECT_OK(weir_kit_records_wait(records, 1, WEIR_FOREVER));
-    pthread_join(thread, NULL);
-    end(records);
-}
-
 // A queue that is given few records does not create an event for each.
 WEIR_TEST(KitRecords, ANewQueueLooksSoonForEventsToUseAgain)
 {

@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "patterns/pipeline_group.h"
+#include "patterns/pipeline.h"
 #include "tests/patterns/line.h"
 
 enum {

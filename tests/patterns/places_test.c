@@ -8,7 +8,6 @@
 #include "patterns/device_link.h"
 #include "patterns/loader.h"
 #include "patterns/pipeline.h"
-#include "patterns/pipeline_group.h"
 #include "patterns/queue_pool.h"
 #include "tests/patterns/rig.h"
 

@@ -30,7 +30,7 @@ step_arr_coc()
     use "$backend"
     arr=("${on[@]}" "$weir" run arr-coc --quiet "$root/tests/data/images/coffee.png"
         "$root/tests/data/images/chelsea.png")
-    run 60 "arr-coc-$backend" "${arr[@]}" --repeat 10 --output "$work/arr-coc/$backend.1"
+    run 150 "arr-coc-$backend" "${arr[@]}" --repeat 10 --output "$work/arr-coc/$backend.1"
     if [ "$status" -ne 0 ]; then
         judge "$backend: ARR-COC"
         return

@@ -100,7 +100,6 @@ static void close_all(struct local_group *group)
         local_close(&group->peers[i].data);
         local_close(&group->peers[i].control);
     }
-    local_mesh_door_close(group, group->door);
     local_window_destroy(group);
     pthread_mutex_destroy(&group->lock);
 }

@@ -134,7 +134,6 @@ struct local_group {
     uint32_t stage;               // of this rank's
     bool eager;                   // there are no more ranks than processors
     struct local_secret secret;   // of ranks of other machines
-    struct local_door *door;      // of a split
     unsigned forks;               // before it was made: socket.h
     uint32_t step;                // attempts to go on after the failure
     bool left_out;                // they have gone on without this rank
@@ -196,8 +195,6 @@ struct local_wait {
 };
 // Appends it to a text of WEIR_CAUSE_SIZE.
 void local_append_wait(char *text, const struct local_wait *wait);
-
-void local_mesh_door_close(const struct local_group *group, struct local_door *door);
 
 // An empty group with no connections; NULL if out of memory or of descriptors.
 struct local_group *local_mesh_create(const struct weir_host *host, const char *label,

@@ -334,6 +334,13 @@ bool local_mesh_connect(struct local_group *group, struct local_door *door, uint
     return group->spans_machines || local_window_exchange(group, deadline_ns, cause);
 }
 
+static void close_door(const struct local_group *group, struct local_door *door)
+{
+    if (door)
+        local_door_close(door);
+    group->host->release(door);
+}
+
 // On the network it is at the address by which a peer is reached. Where there is no way to it any more, ranks of this
 // machine need none.
 static struct local_door *open_door(const struct local_group *group)
@@ -353,16 +360,9 @@ static struct local_door *open_door(const struct local_group *group)
     if (local_door_open(door, &own))
         return door;
     const int error = errno;
-    local_mesh_door_close(group, door);
+    close_door(group, door);
     errno = error;
     return NULL;
-}
-
-void local_mesh_door_close(const struct local_group *group, struct local_door *door)
-{
-    if (door)
-        local_door_close(door);
-    group->host->release(door);
 }
 
 // Where the door of a rank is, in one number: that of its machine and the port.
@@ -421,18 +421,17 @@ static void set_own_rank(struct lineup *lineup)
 
 // Splits.
 
-// Sets what other ranks must know of this one to reach it in a part.
-static bool offer(struct local_run *run, struct local_record *record)
+// Opens this rank's door, and sets what other ranks must know of this one to reach it in a part.
+static bool offer(struct local_run *run, struct local_record *record, struct local_door **out_door)
 {
-    struct local_group *group = run->group;
     struct weir_siphash_key key;
-    group->door = open_door(group);
-    if (!group->door)
-        return weir_caller_fail(&run->by, "rank %u cannot listen for its part: %s", group->rank,
-                                strerror(errno));
+    *out_door = open_door(run->group);
+    if (!*out_door)
+        return weir_caller_fail(&run->by, "rank %u cannot listen for its part: %s",
+                                run->group->rank, strerror(errno));
     weir_siphash_random_key(&key);
     record->token = key.words[0];
-    record->door = value_of(group->door);
+    record->door = value_of(*out_door);
     return true;
 }
 
@@ -455,11 +454,11 @@ static struct lineup lineup_of(const struct local_group *whole, const struct loc
 }
 
 static weir_status join_part(struct local_run *run, const struct lineup *part,
-                             struct local_group **out_group)
+                             struct local_door *door, struct local_group **out_group)
 {
     const struct local_group *whole = run->group;
     char cause[WEIR_CAUSE_SIZE] = "";
-    if (join_members(part, whole->door, run->deadline_ns, NULL, cause, out_group)) {
+    if (join_members(part, door, run->deadline_ns, NULL, cause, out_group)) {
         (*out_group)->origin_rank = whole->origin_rank;
         (*out_group)->origin_count = whole->origin_count;
         local_enlist(*out_group);
@@ -485,16 +484,18 @@ static weir_status split_with_room(struct local_run *run, const struct weir_tran
         .src = &own,
         .dst = records,
     };
+    struct local_door *door = NULL;
+    weir_status status = WEIR_OK;
     run->call = &gather;
-    if (!offer(run, &own) || !local_carry(run))
-        return local_report(run, WEIR_ERROR_COMM);
-
-    struct lineup part = lineup_of(run->group, records, members);
-    part.label = split->label;
-    const weir_status status =
-        split->color == WEIR_NO_COLOR ? WEIR_OK : join_part(run, &part, out_part);
-    local_mesh_door_close(run->group, run->group->door);
-    run->group->door = NULL;
+    if (offer(run, &own, &door) && local_carry(run)) {
+        struct lineup part = lineup_of(run->group, records, members);
+        part.label = split->label;
+        if (split->color != WEIR_NO_COLOR)
+            status = join_part(run, &part, door, out_part);
+    } else {
+        status = local_report(run, WEIR_ERROR_COMM);
+    }
+    close_door(run->group, door);
     return status;
 }
 
@@ -638,7 +639,7 @@ static weir_status shrink_group(struct local_group *whole,
         return weir_host_no_memory(host, "a group");
     whole->step++;
     const weir_status status = whole->left_out ? WEIR_OK : go_on(&shrink, out_group);
-    local_mesh_door_close(whole, shrink.door);
+    close_door(whole, shrink.door);
     host->release(shrink.members);
     return whole->left_out
                ? weir_host_fail(

@@ -70,8 +70,7 @@ struct weir_kit_record_ops {
     void (*destroy)(void *queue, void *native);
     // M. Must not wait.
     enum weir_kit_state (*query)(void *queue, void *native, int *out_code);
-    // Blocks in the driver until the event is complete. NULL: waits without a timeout poll with
-    // pauses of 2 us to 1 ms, as waits with a timeout always do.
+    // M. Blocks in the driver until the event is complete. Waits with a timeout poll, with pauses of 2 us to 1 ms.
     enum weir_kit_state (*wait)(void *queue, void *native, int *out_code);
     // M with timing. Stores the time of a complete event on the device's timeline, and returns 0
     // or the driver's error, which is reported when that time is requested. `before` is the event

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,33 +48,21 @@ static weir_status barrier(struct rank *rank)
     return rank_call(rank, (struct weir_transport_call){.kind = WEIR_BARRIER});
 }
 
-static void *join_first(void *user)
-{
-    struct rank *rank = user;
-    const struct weir_transport_setup *setup = rank->user;
-    rank->status = rank_join(rank, setup);
-    return NULL;
-}
-
 // Rank 0 listens and waits.
 WEIR_TEST(Forked, HoldsNoListener)
 {
-    struct weir_transport_setup setup = ranks_setup("file");
-    setup.count = 2;
-    struct rank first = {.user = &setup};
+    const struct weir_transport_setup setup = ranks_setup("file");
+    struct joiner first = {.failed = NULL};
     struct rank second = {.rank = 1};
-    pthread_t thread;
     const int before = count_sockets();
-    ASSERT_INT_EQ(pthread_create(&thread, NULL, join_first, &first), 0);
+    rank_start(&first, 0, setup);
     while (access(setup.rendezvous + strlen("file:"), F_OK) != 0)
         weir_clock_sleep_ns(RANKS_SECOND / 1000);
     EXPECT_INT_GT(count_sockets(), before);
     EXPECT_INT_EQ(count_sockets_of_child(), before);
-    second.status = rank_join(&second, &setup);
-    pthread_join(thread, NULL);
-    EXPECT_INT_EQ(first.status, WEIR_OK);
-    EXPECT_INT_EQ(second.status, WEIR_OK);
-    rank_leave(&first);
+    EXPECT_INT_EQ(rank_join(&second, &setup), WEIR_OK);
+    EXPECT_INT_EQ(rank_await(&first), WEIR_OK);
+    rank_leave(&first.rank);
     rank_leave(&second);
 }
 
