@@ -209,7 +209,8 @@ WEIR_API WEIR_CHECKED weir_status weir_comm_error(weir_comm *comm);
 //
 // Errors: as weir_comm_create(); WEIR_ERROR_UNSUPPORTED if the transport cannot (`mpi`);
 // WEIR_ERROR_INVALID while another thread shrinks it; WEIR_ERROR_COMM if the others have gone on without this
-// rank, or on all of them if one has died meanwhile or cannot join the others: call it again.
+// rank, or on all of them if one has died, or has stopped after it called this, or cannot join the others: call it
+// again.
 WEIR_API WEIR_CHECKED weir_status weir_comm_shrink_at(weir_comm *comm, const char *label,
                                                       weir_comm **out_comm, const char *file,
                                                       int line);

@@ -109,18 +109,26 @@ static bool have_called_the_same(const struct met *met, uint32_t a, uint32_t b)
     return first && second && weir_head_equals(first, second);
 }
 
-// The first rank that has called what more than half have; the number of ranks if there is no such half.
+// The first rank that has called what more than half have; the number of ranks if there is no such half. Each rank is
+// set off against one that has called something else, and only a call of more than half is left over.
 static uint32_t first_of_most(const struct met *met, uint32_t count)
 {
-    uint32_t rank = 0;
-    for (; rank < count; rank++) {
-        uint32_t alike = 0;
-        for (uint32_t i = 0; i < count; i++)
-            alike += have_called_the_same(met, rank, i);
-        if (alike > count / 2)
-            break;
+    uint32_t candidate = 0;
+    uint32_t first = count;
+    uint32_t left = 0;
+    uint32_t alike = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (left == 0)
+            candidate = i;
+        left = left == 0 || have_called_the_same(met, candidate, i) ? left + 1 : left - 1;
     }
-    return rank;
+    for (uint32_t i = count; i-- > 0;) {
+        if (!have_called_the_same(met, candidate, i))
+            continue;
+        alike++;
+        first = i;
+    }
+    return alike > count / 2 ? first : count;
 }
 
 bool weir_caller_judge(const struct weir_caller *caller,

@@ -292,8 +292,10 @@ bool local_secret_read(const char *path, struct local_secret *out_secret, char *
     *out_secret = (struct local_secret){.is_set = false};
     if (!variable && !path[0])
         return true;
-    if (!variable &&
-        !weir_file_read_private(path, LOCAL_SECRET_MOST, &data, &size, message, message_size))
+    const size_t used = (size_t)snprintf(message, message_size, "the secret's file ");
+    // The end of a line may follow the secret.
+    if (!variable && !weir_file_read_private(path, LOCAL_SECRET_MOST + 2, &data, &size,
+                                             message + used, message_size - used))
         return false;
     const char *text = variable ? variable : data;
     while (!variable && size > 0 && (text[size - 1] == '\n' || text[size - 1] == '\r'))

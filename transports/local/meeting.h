@@ -31,6 +31,7 @@ struct local_place {
     struct local_address network; // size 0: none
     struct local_secret secret;
     uint64_t token;     // of the file or the name; else 0
+    char unread[256];   // why the file has not been read; "": it has been, or is none
     struct stat bound;  // rank 0's socket, so that no other one is removed
     weir_status status; // of a failure, with:
     const char *remedy;

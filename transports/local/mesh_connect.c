@@ -134,16 +134,20 @@ static void hear(struct local_shrink *shrink, uint64_t deadline_ns)
         shrink_listen(shrink, polls);
 }
 
-// Whether the attempt has failed: of the ranks that have told or are in the list, each has to stay.
+// Whether the attempt has failed: each member of the list has to stay, and before it is there each rank that has told.
 static bool is_in_vain(struct local_shrink *shrink)
 {
-    for (uint32_t i = 0; i < shrink->whole->count && !shrink->cause[0]; i++) {
-        const struct mesh_peer *peer = &shrink->whole->peers[i];
-        const bool again = peer->told_step > shrink->whole->step;
-        if (i != shrink->whole->rank && peer->told_step >= shrink->whole->step &&
-            (again || peer->left))
+    const struct local_group *whole = shrink->whole;
+    const uint32_t count = shrink->settled ? shrink->count : whole->count;
+    for (uint32_t i = 0; i < count && !shrink->cause[0]; i++) {
+        const uint32_t rank = shrink->settled ? shrink->members[i].rank : i;
+        if (rank >= whole->count || rank == whole->rank)
+            continue;
+        const struct mesh_peer *peer = &whole->peers[rank];
+        const bool again = peer->told_step > whole->step;
+        if (again || (peer->left && (shrink->settled || peer->told_step == whole->step)))
             snprintf(shrink->cause, sizeof shrink->cause,
-                     "rank %u of '%s', which was to go on too, has %s", i, shrink->whole->label,
+                     "rank %u of '%s', which was to go on too, has %s", rank, whole->label,
                      again ? "begun again" : "gone");
     }
     return shrink->cause[0];

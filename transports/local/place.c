@@ -169,7 +169,6 @@ static bool parse_hex(const char *text, uint8_t *bytes, size_t size)
 // False if there is no such file yet, or one that this user has not written.
 static bool read_file(struct local_place *place)
 {
-    char message[512];
     char machine[33];
     char secret[65];
     char host[LOCAL_HOST_SIZE];
@@ -181,7 +180,9 @@ static bool read_file(struct local_place *place)
     size_t size = 0;
     const struct local_machine own = local_machine();
     struct local_machine its;
-    if (!weir_file_read_private(place->path, FILE_LIMIT, &data, &size, message, sizeof message))
+    place->unread[0] = '\0';
+    if (!weir_file_read_private(place->path, FILE_LIMIT, &data, &size, place->unread,
+                                sizeof place->unread))
         return false;
     // A wrong number is a place at which nothing listens. NOLINTNEXTLINE(cert-err34-c)
     const int read = sscanf(data, "weir-rendezvous 2 %32[0-9a-f] %u %63s %u %64[0-9a-f] %llx%c",
@@ -207,23 +208,33 @@ static bool is_reachable(const struct local_place *place)
     return place->socket.size > 0 || local_place_network(place);
 }
 
-// Makes a file of this user's at the path, in place of one that is left from a meeting. Before its end is there nothing is
-// believed of it.
+// Makes a file of this user's at the path, in place of one that is left from a meeting or of none: the whole of it is
+// there at once.
 static bool put_file(const struct local_place *place, const char *text, bool replaces)
 {
+    char temporary[sizeof place->path + 32];
     const ssize_t size = (ssize_t)strlen(text);
-    if (replaces)
-        (void)unlink(place->path);
+    snprintf(temporary, sizeof temporary, "%s.%lx.%llx", place->path, (long)getpid(),
+             (unsigned long long)weir_clock_now_ns());
     const int file =
-        open(place->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
-    const bool put = file >= 0 && write(file, text, (size_t)size) == size;
+        open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    if (file < 0)
+        return false;
+    bool put = write(file, text, (size_t)size) == size;
+    put = close(file) == 0 && put;
+    if (put)
+        put = (replaces ? rename : link)(temporary, place->path) == 0;
     const int error = errno;
-    if (file >= 0)
-        close(file);
-    if (file >= 0 && !put)
-        unlink(place->path);
+    (void)unlink(temporary);
     errno = error;
     return put;
+}
+
+static bool tell_taken(struct local_place *place)
+{
+    return local_place_fail(place, WEIR_ERROR_COMM, "give each program a file of its own",
+                            "another rank 0 is at %s already: do two programs use it?",
+                            place->setup->rendezvous);
 }
 
 static bool write_file(struct local_place *place, const struct local_door *door, bool replaces)
@@ -240,13 +251,17 @@ static bool write_file(struct local_place *place, const struct local_door *door,
              host, door->port, secret, (unsigned long long)place->token);
     if (put_file(place, text, replaces))
         return true;
-    if (errno == EEXIST)
+    struct local_place found = *place;
+    const int error = errno;
+    if (error == EEXIST && read_file(&found))
+        return tell_taken(place); // both have come at once
+    if (error == EEXIST)
         return local_place_fail(place, WEIR_ERROR_IO, "name another file, or remove it",
                                 "%s is there, and is no rendezvous that this user has written",
                                 place->path);
     return local_place_fail(place, WEIR_ERROR_IO, "name a file in a folder that can be written",
                             "rank 0 cannot write the rendezvous %s: %s", place->path,
-                            strerror(errno));
+                            strerror(error));
 }
 
 // A rank 0 answers another one's hello with a refusal. Nothing else answers so.
@@ -271,9 +286,7 @@ static bool open_at_file(struct local_place *place, struct local_door *door)
     struct local_secret token;
     const bool replaces = read_file(&found);
     if (replaces && is_reachable(&found) && is_taken(&found))
-        return local_place_fail(place, WEIR_ERROR_COMM, "give each program a file of its own",
-                                "another rank 0 is at %s already: do two programs use it?",
-                                place->setup->rendezvous);
+        return tell_taken(place);
     if (!local_secret_random(&place->secret) || !local_secret_random(&token))
         return local_place_fail(place, WEIR_ERROR_SYSTEM, NULL, "there are no random numbers");
     memcpy(&place->token, token.key, sizeof place->token);
@@ -284,7 +297,7 @@ static bool open_at_file(struct local_place *place, struct local_door *door)
     return write_file(place, door, replaces);
 }
 
-// Two rank 0 that have come at once have found none each, and the later one's file is there.
+// Two rank 0 that have come at once have found the same one that was left, and the later one's file is there.
 static bool close_at_file(struct local_place *place)
 {
     struct local_place found = *place;
@@ -397,7 +410,7 @@ static void tell_missing(struct local_place *place, int error)
                            "may be left from an earlier run"
                          : "start rank 0, and see that no firewall is in the way",
                      "rank 0 has not come to %s in %s: %s", place->setup->rendezvous, duration,
-                     strerror(error));
+                     place->unread[0] ? place->unread : strerror(error));
 }
 
 static void tell_refused(struct local_place *place, int error)

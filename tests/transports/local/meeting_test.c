@@ -395,7 +395,30 @@ WEIR_TEST(Meeting, RefusesASecondProgramAtAPlace)
     }
 }
 
-// Both have come at once, and none has seen the other's file: that of the later one stays, and the other is told.
+// As on a mount that forces the modes of its files.
+PLACE_TEST(Meeting, TellsOfAFileThatOthersCanRead, "file:")
+{
+    write_place(place, "weir-rendezvous", 0644);
+    EXPECT_CONTAINS(join_alone(1, place->rendezvous, SHORT).error.message, "chmod 600");
+}
+
+// Two come at once to a place where nothing is: the one whose file is second is told why.
+WEIR_TEST(Meeting, TellsTheSecondOfTwoThatComeAtOnce)
+{
+    for (int turn = 0; turn < 20; turn++) {
+        struct place place = place_open("file:");
+        struct joiner two[2] = {{.failed = NULL}};
+        for (int i = 0; i < 2; i++)
+            rank_start(&two[i], 0, place_setup(place.rendezvous, 2, SHORT));
+        for (int i = 0; i < 2; i++) {
+            EXPECT_INT_EQ(rank_await(&two[i]), WEIR_ERROR_COMM);
+            EXPECT_FALSE(strstr(two[i].rank.error.message, "is no rendezvous") != NULL);
+        }
+        EXPECT_TRUE(place_close(&place));
+    }
+}
+
+// Both have found the same file of an earlier run: that of the later one stays, and the other is told.
 PLACE_TEST(Meeting, TellsOfASecondProgramThatHasWrittenTheFile, "file:")
 {
     struct joiner first = {.failed = NULL};

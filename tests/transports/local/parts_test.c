@@ -178,6 +178,20 @@ WEIR_TEST(News, AFailureWithoutACause)
     EXPECT_CONTAINS(hear(&(struct weir_cause){.rank = 1}).text, "rank 1");
 }
 
+// A group whose rank 0 is this one, of `count`; `outs` are the other ranks' ends of its control lines.
+static struct local_group *open_group(uint32_t count, int *outs)
+{
+    struct local_group *group = local_mesh_create(&ranks_host, "grads", 0, count);
+    for (uint32_t i = 1; i < count; i++) {
+        int pair[2];
+        EXPECT_INT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+        group->peers[i].address = local_address_at_number(1);
+        group->peers[i].control = pair[0];
+        outs[i] = pair[1];
+    }
+    return group;
+}
+
 // Rank 1 says that a list of those that go on follows, and then nothing: it does not keep the others.
 WEIR_TEST(News, AListThatStops)
 {
@@ -185,24 +199,40 @@ WEIR_TEST(News, AListThatStops)
                                                  .label = "less",
                                                  .timeout_ns = 4 * RANKS_SECOND};
     const struct mesh_news news = {.kind = MESH_SETTLED, .number = 2, .step = 1};
-    struct local_group *group = local_mesh_create(&ranks_host, "grads", 0, 2);
-    int pairs[2][2];
+    int outs[2];
+    struct local_group *group = open_group(2, outs);
     uint32_t rank = 9;
     uint32_t count = 9;
     void *less = NULL;
-    for (int i = 0; i < 2; i++)
-        ASSERT_INT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pairs[i]), 0);
-    group->peers[1].address = local_address_at_number(1);
-    group->peers[1].data = pairs[0][0];
-    group->peers[1].control = pairs[1][0];
-    ASSERT_INT_EQ(write(pairs[1][1], &news, sizeof news), sizeof news);
+    ASSERT_INT_EQ(write(outs[1], &news, sizeof news), sizeof news);
     ASSERT_INT_EQ(local_shrink(group, &params, &less), WEIR_OK);
     local_place(less, &rank, &count);
     EXPECT_UINT_EQ(rank, 0);
     EXPECT_UINT_EQ(count, 1);
     local_leave(less);
     local_leave(group);
-    close(pairs[0][1]), close(pairs[1][1]);
+    close(outs[1]);
+}
+
+// Ranks 0 and 1 are in the list; rank 2, which is not, comes after it and leaves. Rank 0 waits for rank 1 all the same.
+WEIR_TEST(News, AListWithoutOneThatComesLate)
+{
+    const struct weir_transport_shrink params = {.struct_size = sizeof params,
+                                                 .label = "less",
+                                                 .timeout_ns = RANKS_SECOND};
+    const struct mesh_news list = {.kind = MESH_SETTLED, .number = 2, .step = 1};
+    const struct mesh_member members[] = {{.rank = 0}, {.rank = 1}};
+    const struct mesh_news late[] = {{.kind = MESH_TELLS, .step = 1}, {.kind = MESH_LEAVES}};
+    int outs[3];
+    struct local_group *group = open_group(3, outs);
+    void *less = NULL;
+    ASSERT_INT_EQ(write(outs[1], &list, sizeof list), sizeof list);
+    ASSERT_INT_EQ(write(outs[1], members, sizeof members), sizeof members);
+    ASSERT_INT_EQ(write(outs[2], late, sizeof late), sizeof late);
+    EXPECT_INT_EQ(local_shrink(group, &params, &less), WEIR_ERROR_COMM);
+    EXPECT_CONTAINS(ranks_error()->message, "rank 1 has not connected");
+    local_leave(group);
+    close(outs[1]), close(outs[2]);
 }
 
 // As many as there is room for.

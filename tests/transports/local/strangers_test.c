@@ -385,12 +385,28 @@ PLACE_TEST(Secret, IsReadFromAPrivateFile, "file:")
     EXPECT_FALSE(reads(link, &secret));
     EXPECT_INT_EQ(chmod(path, 0640), 0);
     EXPECT_FALSE(local_secret_read(path, &secret, message, sizeof message));
+    EXPECT_CONTAINS(message, "the secret's file ");
     EXPECT_CONTAINS(message, "chmod 600");
     EXPECT_INT_EQ(unlink(path), 0);
     EXPECT_FALSE(reads(path, &secret));
     EXPECT_INT_EQ(mkfifo(path, 0600), 0);
     EXPECT_FALSE(reads(path, &secret));
     EXPECT_INT_EQ(unlink(link), 0);
+}
+
+PLACE_TEST(Secret, OfTheMostCharactersMayEndItsLine, "file:")
+{
+    char text[LOCAL_SECRET_MOST + 1];
+    struct local_secret secret;
+    memset(text, 'x', LOCAL_SECRET_MOST);
+    text[LOCAL_SECRET_MOST] = '\0';
+    EXPECT_TRUE(local_secret_of(text, LOCAL_SECRET_MOST, &secret));
+    const int file = open(place_path(place), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    EXPECT_INT_EQ(dprintf(file, "%s\r\n", text), LOCAL_SECRET_MOST + 2);
+    EXPECT_TRUE(reads(place_path(place), &secret));
+    EXPECT_INT_EQ(dprintf(file, "x"), 1);
+    EXPECT_FALSE(reads(place_path(place), &secret));
+    close(file);
 }
 
 // A rank 0 of this user's that lies.
