@@ -144,7 +144,8 @@ WEIR_API WEIR_CHECKED weir_status weir_queue_fill_2d_at(weir_queue *queue, struc
 // extents of weir_queue_launch() as variables or with weir_dim(), not as compound literals.
 //
 // Errors: WEIR_ERROR_INVALID, with the parameter's name, its type and the argument that was
-// passed, and for a kernel that calls weir_grid_barrier(); the queue's first failure.
+// passed, and for a kernel that calls weir_grid_barrier() or, in source at run time, is in a text whose
+// code names it; the queue's first failure.
 #define weir_queue_launch_array(queue, ...) \
     weir_queue_launch_at(queue, __VA_ARGS__, __FILE__, __LINE__)
 

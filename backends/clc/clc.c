@@ -67,6 +67,8 @@ static cl_int ask_parameter(const struct ocl_symbols *cl, cl_kernel kernel, cl_u
     if (code == CL_SUCCESS)
         code = cl->clGetKernelArgInfo(kernel, index, CL_KERNEL_ARG_TYPE_NAME, sizeof raw->type,
                                       raw->type, NULL);
+    if (raw->name[0] == '\0')
+        snprintf(raw->name, sizeof raw->name, "parameter_%u", (unsigned)index);
     return code;
 }
 
@@ -200,7 +202,8 @@ static weir_status describe(struct clc_build *build)
     FILE *heads = open_memstream(&build->heads, &size);
     if (!heads)
         return weir_host_no_memory(build->host, "the signatures of a program");
-    if (strstr(build->text, WEIR_KIT_GRID_BARRIER))
+    fprintf(heads, "#line 1\n"); // the lines are not the caller's
+    if (weir_kit_names_barrier(build->text))
         fprintf(heads, "void " WEIR_KIT_GRID_BARRIER "(void);\n");
     const weir_status status = write_kernels(heads, build);
     const bool written = !ferror(heads);

@@ -36,14 +36,6 @@ static struct weir_kit_signatures *make_signatures(const struct weir_host *host,
     return all;
 }
 
-// A text that names the barrier may come to it in each of its kernels.
-static void mark_barriers(struct weir_kit_signatures *signatures, const char *source)
-{
-    const bool waits = strstr(source, WEIR_KIT_GRID_BARRIER) != NULL;
-    for (uint32_t i = 0; i < signatures->kernel_count; i++)
-        signatures->kernels[i].grid_barrier = waits;
-}
-
 // Reading.
 
 // A name, a number or one other character.
@@ -57,7 +49,8 @@ struct reader {
     const struct weir_host *host;
     const char *clean;
     const char *at;
-    bool cuda; // CUDA C++, where `kernel` is a name like another
+    bool cuda;      // CUDA C++, where `kernel` is a name like another
+    bool has_lines; // those of `clean` are the caller's
     struct weir_kit_signatures *all;
     char *strings; // the place of the next one
     size_t kernel_count;
@@ -104,8 +97,8 @@ static char *end_of_comment(char *at)
     return end ? end + 2 : at + strlen(at);
 }
 
-// Replaces comments, literals and preprocessor lines by blanks. Newlines stay.
-static void blank_text(char *text)
+// Replaces comments, literals and, unless they stay, preprocessor lines by blanks. Newlines stay.
+static void blank_text(char *text, bool directives_stay)
 {
     bool line_start = true;
     for (char *at = text; *at;) {
@@ -114,13 +107,48 @@ static void blank_text(char *text)
             end = end_of_comment(at);
         else if (at[0] == '"' || at[0] == '\'')
             end = end_of_literal(at);
-        else if (at[0] == '#' && line_start)
+        else if (at[0] == '#' && line_start && !directives_stay)
             end = end_of_line(at);
         if (end > at + 1 || *at == '#')
             blank(at, end);
         line_start = *at == '\n' || (line_start && isspace((unsigned char)*at));
         at = end;
     }
+}
+
+// Whether lines are numbered by a `#line`, or a `# 7 "file"` of a preprocessor.
+static bool numbers_lines(const char *text)
+{
+    for (const char *at = text; at; at = strchr(at, '\n')) {
+        at += strspn(at, " \t\r\n");
+        if (*at != '#')
+            continue;
+        at++;
+        at += strspn(at, " \t");
+        if (strncmp(at, "line", 4) == 0 || isdigit((unsigned char)*at))
+            return true;
+    }
+    return false;
+}
+
+bool weir_kit_names_barrier(const char *source)
+{
+    bool named = strstr(source, WEIR_KIT_GRID_BARRIER) != NULL;
+    char *code = named ? strdup(source) : NULL;
+    if (code) {
+        blank_text(code, true);
+        named = strstr(code, WEIR_KIT_GRID_BARRIER) != NULL;
+    }
+    free(code);
+    return named;
+}
+
+// A text that names the barrier may come to it in each of its kernels.
+static void mark_barriers(struct weir_kit_signatures *signatures, const char *source)
+{
+    const bool waits = weir_kit_names_barrier(source);
+    for (uint32_t i = 0; i < signatures->kernel_count; i++)
+        signatures->kernels[i].grid_barrier = waits;
 }
 
 // Tokens.
@@ -164,11 +192,14 @@ static unsigned line_of(const struct reader *reader, struct token token)
 static weir_status refuse(const struct reader *reader, struct token at, struct token kernel,
                           const char *what)
 {
+    char place[32] = "";
+    if (reader->has_lines)
+        snprintf(place, sizeof place, "source:%u: ", line_of(reader, at));
     return weir_host_fail(
         reader->host, WEIR_ERROR_BUILD,
         "spell the kernel and its parameters out, without macros: docs/kernels.md",
-        "source:%u: kernel '%.*s': %s, at '%.*s'", line_of(reader, at), (int)kernel.length,
-        kernel.text, what, (int)at.length, at.text);
+        "%skernel '%.*s': %s, at '%.*s'", place, (int)kernel.length, kernel.text, what,
+        (int)at.length, at.text);
 }
 
 // Stores `before`, the tokens with spaces between words, and `after` as a string.
@@ -237,12 +268,12 @@ static bool is_space(struct token token, enum space *out_space)
     return false;
 }
 
-static void sort_token(struct parts *parts, struct token token)
+static void sort_token(struct parts *parts, struct token token, bool cuda)
 {
     static const char *const ignored[] = {"restrict", "__restrict__",      "__restrict",
-                                          "volatile", "__grid_constant__", "typename",
-                                          NULL};
-    if (is_space(token, &parts->space) || is_one_of(token, ignored))
+                                          "volatile", "__grid_constant__", NULL};
+    if (is_space(token, &parts->space) || is_one_of(token, ignored) ||
+        (cuda && is(token, "typename")))
         return;
     if (is(token, "const"))
         parts->is_const = parts->is_const || parts->stars == 0;
@@ -271,7 +302,7 @@ static const char *sort_tokens(const struct token *tokens, size_t count, bool cu
         if (is(tokens[i], ":") && i + 1 < count && isdigit((unsigned char)tokens[i + 1].text[0]))
             parts->size = (uint32_t)strtoul(tokens[++i].text, NULL, 10);
         else
-            sort_token(parts, tokens[i]);
+            sort_token(parts, tokens[i], cuda);
     }
     find_name(parts);
     if (parts->type_count == 0 || !is_name(parts->type[0]) || !is_name(parts->name))
@@ -390,12 +421,15 @@ static const char *read_name(struct reader *reader, struct token *out_name,
                              struct weir_extent *out_block)
 {
     static const char missing[] = "void, a name and ( are expected";
+    static const char *const attributes[] = {
+        "__attribute__", "__attribute", "__launch_bounds__", "__cluster_dims__", "__block_size__",
+        "__maxnreg__",   NULL};
     struct token word = next(reader);
     const char *what = NULL;
     while (is_name(word) && !what) {
         const struct reader here = *reader;
         const struct token after = next(reader);
-        if (is(after, "(") && strncmp(word.text, "__", 2) != 0) {
+        if (is(after, "(") && !is_one_of(word, attributes)) {
             *out_name = word;
             return is(word, "void") ? missing : NULL;
         }
@@ -478,9 +512,14 @@ weir_status weir_kit_signatures_read(const struct weir_host *host, const char *s
     if (!clean)
         return weir_host_no_memory(host, "the signatures of a program");
     memcpy(clean, source, strlen(source) + 1);
-    blank_text(clean);
+    blank_text(clean, false);
 
-    struct reader reader = {.host = host, .clean = clean, .cuda = is_cuda(clean)};
+    struct reader reader = {
+        .host = host,
+        .clean = clean,
+        .cuda = is_cuda(clean),
+        .has_lines = !numbers_lines(source),
+    };
     weir_status status = walk(&reader);
     if (status == WEIR_OK) {
         struct weir_kit_signatures *all =
@@ -502,13 +541,13 @@ weir_status weir_kit_signatures_read(const struct weir_host *host, const char *s
 
 unsigned weir_kit_parameter_line(const char *source, const char *kernel, const char *parameter)
 {
-    char *clean = strstr(source, "#line") ? NULL : strdup(source);
+    char *clean = numbers_lines(source) ? NULL : strdup(source);
     unsigned line = 0;
     unsigned definitions = 0;
     bool in_head = false;
     if (!clean)
         return 0;
-    blank_text(clean);
+    blank_text(clean, false);
     struct reader reader = {.clean = clean, .at = clean};
     struct token before = {clean, 0};
     for (struct token token = next(&reader); token.length > 0; token = next(&reader)) {

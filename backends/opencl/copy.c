@@ -28,6 +28,8 @@ static weir_status check(const struct ocl_queue *queue, const char *call, cl_int
 {
     if (code == CL_SUCCESS)
         return WEIR_OK;
+    if (code == OCL_NOT_KEPT)
+        return weir_host_no_memory(queue->device->module->host, "the commands of a queue");
     return clc_native_error(queue->device->module->host, call, code, "%s of %zu bytes", what, size);
 }
 

@@ -385,6 +385,8 @@ static weir_status enqueue_kernel(struct ocl_queue *queue, cl_kernel kernel,
     const cl_int ended = ocl_command_end(queue, code);
     if (ended == CL_SUCCESS)
         return WEIR_OK;
+    if (ended == OCL_NOT_KEPT)
+        return weir_host_no_memory(module->host, "the commands of a queue");
     return clc_native_error(module->host,
                             ended == code ? "clEnqueueNDRangeKernel" : "clRetainEvent", ended,
                             "launch of %" PRIu32 " x %" PRIu32 " x %" PRIu32 " blocks of %" PRIu32

@@ -241,8 +241,10 @@ void ocl_device_text(const struct ocl_symbols *cl, cl_device_id device, cl_devic
 
 // Begins a command: the driver is called with what is returned, and then ocl_command_end() with its answer.
 const struct ocl_command *ocl_command_begin(struct ocl_queue *queue);
-// Returns `code`, the driver's answer, or an error of keeping the command's event.
+// Returns `code`, the driver's answer, or of keeping the command's event clRetainEvent's, or OCL_NOT_KEPT: there is no
+// memory for it.
 cl_int ocl_command_end(struct ocl_queue *queue, cl_int code);
+#define OCL_NOT_KEPT 1 // none of the driver's, which are negative
 
 // copy.c
 

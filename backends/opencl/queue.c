@@ -43,6 +43,10 @@
 #include <inttypes.h>
 
 #include "backends/opencl/opencl.h"
+#include "base/clock.h"
+
+// For the state of an event that was waited for.
+#define TIME_PATIENCE_NS 10000000
 
 static const struct weir_lock_kind commands_lock = {"the lock of a queue's commands", 0};
 
@@ -132,7 +136,7 @@ cl_int ocl_command_end(struct ocl_queue *queue, cl_int code)
         ended = share_event(queue, &commands->command, &kept);
     }
     weir_lock_release(&commands->lock);
-    return kept && !ocl_pending_keep(queue, queue->sequence, kept) ? CL_OUT_OF_HOST_MEMORY : ended;
+    return kept && !ocl_pending_keep(queue, queue->sequence, kept) ? OCL_NOT_KEPT : ended;
 }
 
 // Waits and records.
@@ -343,18 +347,35 @@ static enum weir_kit_state wait_for_event(void *user, void *event, int *out_code
                                                                                 : WEIR_KIT_UNKNOWN;
 }
 
-static int time_of_event(void *user, void *event, void *before, uint64_t before_ns,
-                         uint64_t *out_time_ns)
+static cl_int ask_end(const struct ocl_queue *queue, cl_event event, uint64_t *out_time_ns)
 {
-    const struct ocl_queue *queue = user;
     cl_ulong time = 0;
-    (void)before;
-    (void)before_ns;
     const cl_int code =
         queue->device->module->cl.clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END,
                                                           sizeof time, &time, NULL);
     *out_time_ns = time;
     return code;
+}
+
+// A marker that has ended, since a later one has, may be told to have a moment later.
+static int time_of_event(void *user, void *event, void *before, uint64_t before_ns,
+                         uint64_t *out_time_ns)
+{
+    const struct ocl_queue *queue = user;
+    const cl_event native = event;
+    uint64_t pause_ns = 0;
+    cl_int state;
+    (void)before;
+    (void)before_ns;
+    const cl_int code = ask_end(queue, native, out_time_ns);
+    if (code != CL_PROFILING_INFO_NOT_AVAILABLE)
+        return code;
+    const uint64_t start_ns = weir_clock_now_ns();
+    queue->device->module->cl.clWaitForEvents(1, &native);
+    while (ask_state(queue, native, &state) == CL_SUCCESS && state > CL_COMPLETE &&
+           weir_clock_pause(start_ns, TIME_PATIENCE_NS, &pause_ns)) {
+    }
+    return ask_end(queue, native, out_time_ns);
 }
 
 static weir_status report(void *user, enum weir_kit_question question, int code, uint64_t sequence)

@@ -168,10 +168,13 @@ static bool take_entry(struct reader *reader, const char *line)
         return refuse(reader, reader->handler->sectionless_remedy,
                       "'%.*s' comes before the first section", (int)length, line);
     reader->delivered = false;
-    if (ini_parse_string(line, on_key, reader) == -2)
+    const int code = ini_parse_string(line, on_key, reader);
+    if (code == -2)
         reader->result = WEIR_INI_NO_MEMORY;
-    else if (!reader->delivered)
-        refuse(reader, "find the code in this process that changes inih's ini_* variables",
+    else if (reader->result == WEIR_INI_END && (code != 0 || !reader->delivered))
+        refuse(reader,
+               "find the code in this process that changes inih's ini_* variables, or the inih "
+               "that takes only shorter lines",
                "inih did not deliver the key of this line");
     return reader->result == WEIR_INI_END;
 }

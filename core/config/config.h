@@ -6,7 +6,8 @@
 // the variable's name, or with "argument: "; WEIR_ERROR_IO for a file that
 // cannot be read; WEIR_ERROR_OUT_OF_MEMORY.
 // Threads: loading is safe as long as no other thread changes the environment; a
-// loaded configuration may be read by any number of threads.
+// loaded configuration may be read by any number of threads. weir__config_section() and
+// weir__config_keep() add to it, and calls of these are not concurrent.
 #ifndef WEIR_CORE_CONFIG_CONFIG_H
 #define WEIR_CORE_CONFIG_CONFIG_H
 

@@ -600,8 +600,9 @@ static bool add_watch(struct weir__notifier *notifier, struct weir__watch *watch
         notifier->list = watch;
         pthread_cond_signal(&notifier->changed);
     }
+    const bool started = notifier->started; // a call on another thread may start it a moment later
     weir_lock_release(&notifier->lock);
-    return notifier->started;
+    return started;
 }
 
 static weir_status watch_event(weir_device *device, struct weir_event event, int fd)

@@ -220,7 +220,7 @@ static const struct weir_key *key_of(const struct weir_module *module, size_t in
     return weir_key_at(module->keys, module->key_size, index);
 }
 
-// Types and defaults are checked where a configuration is read: weir__config_section().
+// Defaults are checked where a configuration is read: weir__config_section().
 static bool check_key(const struct weir_module *module, size_t index, struct weir__finding *finding)
 {
     const struct weir_key *key = key_of(module, index);
@@ -234,6 +234,11 @@ static bool check_key(const struct weir_module *module, size_t index, struct wei
                           key->name);
     if (!key->help || key->help[0] == '\0')
         return refuse(finding, remedy, "key '%s' has no help text", key->name);
+    if (key->type < WEIR_KEY_TEXT || key->type > WEIR_KEY_CHOICE)
+        return refuse(finding, remedy, "key '%s' has the unknown type %d", key->name,
+                      (int)key->type);
+    if (key->type == WEIR_KEY_CHOICE && (!key->choices || !key->choices[0]))
+        return refuse(finding, remedy, "key '%s' has no choices", key->name);
     return true;
 }
 

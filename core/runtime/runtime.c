@@ -33,10 +33,11 @@ static weir_status load(weir_runtime *runtime)
                                            &weir__host, NULL, &loaded);
     if (status < 0)
         return status;
-    const struct weir_setting *const *settings = weir__runtime_take_module(runtime, loaded.module);
-    if (!settings)
+    if (!transport->settings)
+        transport->settings = weir__runtime_take_module(runtime, loaded.module);
+    if (!transport->settings)
         return weir_last_error()->status;
-    status = loaded.transport->open(&weir__host, settings, &transport->state);
+    status = loaded.transport->open(&weir__host, transport->settings, &transport->state);
     if (status == WEIR_OK)
         transport->ops = loaded.transport;
     return status;

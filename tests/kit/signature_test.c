@@ -136,6 +136,7 @@ WEIR_TEST(KitSignature, WhatIsSkipped)
         "__constant char s[] = \"\\\"__kernel void no() {}\"; __kernel void yes() {}",
         "__kernel void yes(uint n); __kernel void yes(uint n) {}",
         "#ifdef A\n__kernel void yes(uint n) {}\n#else\n__kernel void yes(uint n) {}\n#endif",
+        "__kernel void yes(uint typename) {}",
         "int my__kernel; int __kernel_x; __kernel void yes() {} /* never ends",
     };
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
@@ -164,6 +165,7 @@ WEIR_TEST(KitSignature, WhatIsRefused)
         {"__kernel void k(uint) {}", "a type and a name"},
         {"__kernel void k(uint n,) {}", "a parameter is missing"},
         {"__global__ void k(float &x) {}", "no references"},
+        {" # line 9\n__kernel void k(uint) {}", "kernel 'k': a parameter needs a type"},
         {"__kernel void k(uint n", "its parameters do not end"},
         {"__kernel void", "void, a name and ( are expected"},
         {"__kernel", "void, a name and ( are expected"},
@@ -174,6 +176,32 @@ WEIR_TEST(KitSignature, WhatIsRefused)
         EXPECT_INT_EQ(weir_kit_signatures_read(&kit_test_host, cases[i][0], &all),
                       WEIR_ERROR_BUILD);
         EXPECT_CONTAINS(kit_host()->error.message, cases[i][1]);
+        if (strstr(cases[i][0], "line 9"))
+            EXPECT_NOT_CONTAINS(kit_host()->error.message, "source:");
+        kit_test_host.release(all);
+    }
+}
+
+// Only code makes kernels wait for each other.
+WEIR_TEST(KitSignature, BarrierOfTheGrid)
+{
+    static const struct {
+        const char *before;
+        bool waits;
+    } cases[] = {
+        {"// no weir_grid_barrier()\n", false},
+        {"/* weir_grid_barrier() */", false},
+        {"__constant char name[] = \"weir_grid_barrier\";", false},
+        {"#define A 1 // weir_grid_barrier()\n", false},
+        {"#define ALL() weir_grid_barrier() // don't\n", true},
+        {"void both(void) { weir_grid_barrier(); }", true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char source[128];
+        snprintf(source, sizeof source, "%s__kernel void k(void) {}", cases[i].before);
+        struct weir_kit_signatures *all = must_read(source);
+        ASSERT_NOT_NULL(all);
+        EXPECT_INT_EQ(all->kernels[0].grid_barrier, cases[i].waits);
         kit_test_host.release(all);
     }
 }

@@ -207,4 +207,6 @@ WEIR_TEST(ModuleCheck, KeyTable)
     EXPECT_BROKEN(keys[2].name = NULL, "key 2");
     EXPECT_BROKEN(keys[2].name = "text", "'text' occurs twice");
     EXPECT_BROKEN(keys[0].help = "", "no help");
+    EXPECT_BROKEN(keys[1].type = 9, "'integer' has the unknown type 9");
+    EXPECT_BROKEN(keys[3].choices = NULL, "'choice' has no choices");
 }

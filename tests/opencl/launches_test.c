@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tests/opencl/rig.h"
+#include "tests/support/memory.h"
 
 #define STATUS (-1)
 
@@ -189,6 +190,20 @@ static void launch_many(const struct opencl_rig *rig, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
         opencl_rig_launch(rig, rig->queues[0], rig->buffer, i);
+}
+
+// The list of events has room for 256, and none is known to be done.
+OPENCL_RIG_TEST(OpenclLaunches, NoMemoryForTheEventOfACommand)
+{
+    const uint32_t value = 0;
+    launch_many(rig, 256);
+    rig->shim->fail("clGetEventInfo", 1, 0);
+    weir_test_fail_allocation(0);
+    EXPECT_FAILURE(weir_queue_fill(rig->queues[0], rig->buffer, 0, 4, &value, sizeof value),
+                   WEIR_ERROR_OUT_OF_MEMORY, "no host memory is left for the commands of a queue");
+    EXPECT_TRUE(weir_test_allocation_failed());
+    weir_test_fail_allocation(-1);
+    EXPECT_OK(weir_queue_recover(rig->queues[0]));
 }
 
 // Events of launches that are done are released while others are submitted.

@@ -46,6 +46,23 @@ OPENCL_RIG_AS_TEST(OpenclOthers, DeviceWithoutTimes, WEIR_TEST_OPENCL_NO_TIMES)
     opencl_rig_expect_works(rig, rig->queues[0], 3);
 }
 
+// The end of a marker is told a moment after the marker is complete.
+OPENCL_RIG_TEST(OpenclOthers, TimeThatIsToldLate)
+{
+    own_queue queue = NULL;
+    uint64_t times[2] = {0, 0};
+    ASSERT_OK(weir_queue_create(rig->device, WEIR_PARAMS(weir_queue, .timing = true), &queue));
+    for (int i = 0; i < 2; i++) {
+        opencl_rig_launch(rig, queue, rig->buffer, 3);
+        const struct weir_event event = opencl_rig_record(queue);
+        EXPECT_OK(weir_event_sync(event, WEIR_FOREVER));
+        rig->shim->fail("clGetEventProfilingInfo", 1, -7); // CL_PROFILING_INFO_NOT_AVAILABLE
+        EXPECT_OK(weir_event_time_ns(event, &times[i]));
+        EXPECT_INT_EQ(rig->shim->struck(), 1);
+    }
+    EXPECT_TRUE(times[0] > 0 && times[1] > times[0]);
+}
+
 static void expect_refused(unsigned bits, const char *what)
 {
     struct opencl_rig rig;

@@ -75,6 +75,8 @@ OPENCL_RIG_TEST(OpenclSource, WhatALaunchCannotPass)
          "kernel 'k': parameter 'how' is of type image2d_depth_t"},
         {"#line 7\n__kernel void k(image2d_depth_t how) {}\n",
          "kernel 'k': parameter 'how' is of type image2d_depth_t"},
+        {"  #  line 7\n__kernel void k(image2d_depth_t how) {}\n",
+         "kernel 'k': parameter 'how' is of type image2d_depth_t"},
         {"#define NAME(x) x ## ow\n__kernel void k(image2d_depth_t NAME(h)) {}\n",
          "kernel 'k': parameter 'how' is of type image2d_depth_t"},
     };
@@ -86,6 +88,22 @@ OPENCL_RIG_TEST(OpenclSource, WhatALaunchCannotPass)
                       strstr(sources[i][1], "source:") != NULL);
         EXPECT_NULL(program);
     }
+}
+
+// A name of the language C++, one that begins like an attribute's, and none.
+OPENCL_RIG_TEST(OpenclSource, NamesThatAreNoneElsewhere)
+{
+    static const char source[] = "// weir_grid_barrier()\n"
+                                 "__kernel void __k(__global int *typename, uint)\n"
+                                 "{\n    typename[0] = 1;\n}\n";
+    own_program program = NULL;
+    own_kernel kernel = NULL;
+    ASSERT_OK(create(rig, source, NULL, &program));
+    ASSERT_OK(weir_kernel_create(program, "__k", &kernel));
+    expect_parameter(kernel, 0, WEIR_PARAMETER_BUFFER, "int *", 0);
+    expect_parameter(kernel, 1, WEIR_PARAMETER_VALUE, "uint", 4);
+    EXPECT_OK(weir_queue_launch(rig->queues[0], kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                                weir_out(rig->buffer, 0, 4), 1u));
 }
 
 // Lines are those of the caller's text, whatever comes before it.

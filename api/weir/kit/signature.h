@@ -38,10 +38,10 @@ void weir_kit_parameter_describe(struct weir_parameter *parameter, bool cuda);
 // pointer reads as a value. In CUDA C++ a pointer is one to a buffer, and a value of the type
 // `weir_local` stands for local memory. Parameters are described as weir_kit_parameter_describe()
 // does; a structure has the size 0, which the caller fills in from the driver, unless the text tells
-// it as in `struct pair:16 p`. `grid_barrier` is set for all kernels if the text names
-// weir_grid_barrier().
+// it as in `struct pair:16 p`. `grid_barrier` is set for all kernels of
+// a text for which weir_kit_names_barrier() is true.
 //
-// Errors: WEIR_ERROR_BUILD, naming the kernel, the parameter and the line.
+// Errors: WEIR_ERROR_BUILD, naming the kernel, the parameter and, in a text without a #line, the line.
 weir_status weir_kit_signatures_read(const struct weir_host *host, const char *source,
                                      struct weir_kit_signatures **out_signatures);
 
@@ -51,6 +51,9 @@ unsigned weir_kit_parameter_line(const char *source, const char *kernel, const c
 
 // The barrier of a cooperative launch, as kernels call it.
 #define WEIR_KIT_GRID_BARRIER "weir_grid_barrier"
+
+// Whether a text names the barrier outside comments and literals.
+bool weir_kit_names_barrier(const char *source);
 
 #ifdef __cplusplus
 }
