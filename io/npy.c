@@ -37,9 +37,9 @@ static const char *value_of(const char *text, const char *key)
     for (const char *at = strstr(text, key); at; at = strstr(at + 1, key)) {
         if (at == text || !strchr("'\"", at[-1]) || at[length] != at[-1])
             continue;
-        at += length + 1 + strspn(at + length + 1, SPACES);
-        if (*at == ':')
-            return at + 1 + strspn(at + 1, SPACES);
+        const char *colon = at + length + 1 + strspn(at + length + 1, SPACES);
+        if (*colon == ':')
+            return colon + 1 + strspn(colon + 1, SPACES);
     }
     return "";
 }

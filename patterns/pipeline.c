@@ -166,11 +166,6 @@ static weir_status admit(weir_pipeline *pipeline, void *frame)
 {
     const bool room = has_room(pipeline);
     const bool drops_newest = !room && pipeline->params.full == WEIR_PIPELINE_DROP_NEWEST;
-    if (!room && pipeline->params.full == WEIR_PIPELINE_BLOCK) {
-        // Destruction waits for the last blocked caller.
-        pthread_cond_broadcast(&pipeline->line->moved);
-        return WEIR_CANCELLED;
-    }
     if (!room && (pipeline->params.full == WEIR_PIPELINE_WOULD_BLOCK || !ring_has_room(pipeline))) {
         pipeline->figures.refused++;
         return WEIR_NOT_READY;
@@ -207,24 +202,45 @@ static uint32_t choose(weir_pipeline *const *pipelines, uint32_t count, uint32_t
     return best;
 }
 
+static uint64_t count_cancels(weir_pipeline *const *pipelines, uint32_t count)
+{
+    uint64_t cancels = 0;
+    for (uint32_t i = 0; i < count; i++)
+        cancels += pipelines[i]->cancels;
+    return cancels;
+}
+
+// Until something has changed. The destruction of any of them waits for the caller to leave.
+static void wait_blocked(weir_pipeline *const *pipelines, uint32_t count)
+{
+    struct weir__pipeline_line *line = pipelines[0]->line;
+    for (uint32_t i = 0; i < count; i++)
+        pipelines[i]->blocked++;
+    (void)weir__pattern_lock_wait(&line->lock, &line->moved, NULL);
+    for (uint32_t i = 0; i < count; i++)
+        pipelines[i]->blocked--;
+}
+
 // To one of the pipelines, which are of one group. `last` is the index of the one that got the last frame.
 static weir_status submit(weir_pipeline *const *pipelines, uint32_t count, uint32_t *last,
                           void *frame)
 {
     struct weir__pipeline_line *line = pipelines[0]->line;
+    bool cancelled = false;
     weir__pattern_lock_take(&line->lock);
-    const uint64_t cancels = line->cancels;
+    const uint64_t cancels = count_cancels(pipelines, count);
     uint32_t chosen = choose(pipelines, count, *last);
-    while (!has_room(pipelines[chosen]) && pipelines[chosen]->params.full == WEIR_PIPELINE_BLOCK &&
-           line->cancels == cancels) {
-        pipelines[0]->blocked++;
-        (void)weir__pattern_lock_wait(&line->lock, &line->moved, NULL);
-        pipelines[0]->blocked--;
+    while (!cancelled && !has_room(pipelines[chosen]) &&
+           pipelines[chosen]->params.full == WEIR_PIPELINE_BLOCK) {
+        wait_blocked(pipelines, count);
+        cancelled = count_cancels(pipelines, count) != cancels;
         chosen = choose(pipelines, count, *last);
     }
-    const weir_status status = admit(pipelines[chosen], frame);
+    const weir_status status = cancelled ? WEIR_CANCELLED : admit(pipelines[chosen], frame);
     if (status == WEIR_OK)
         *last = chosen;
+    if (cancelled) // which a destruction may wait for
+        pthread_cond_broadcast(&line->moved);
     weir__pattern_lock_release(&line->lock);
     return status;
 }
@@ -300,7 +316,7 @@ weir_status weir_pipeline_cancel(weir_pipeline *pipeline)
     weir__pattern_lock_take(&pipeline->line->lock);
     while (pipeline->waiting > 0)
         weir__pipeline_end(pipeline, weir__pipeline_oldest(pipeline), WEIR_CANCELLED);
-    pipeline->line->cancels++;
+    pipeline->cancels++;
     pthread_cond_broadcast(&pipeline->line->moved);
     weir__pattern_lock_release(&pipeline->line->lock);
     return WEIR_OK;

@@ -85,7 +85,6 @@ struct weir__pipeline_line {
         moved;     // callers wait: for room, for a drain; deliverers: for their frame's number
     uint64_t head; // number of the next frame that is delivered
     uint64_t tail; // number of the next that is accepted
-    uint64_t cancels;
 };
 
 struct weir_pipeline {
@@ -117,7 +116,8 @@ struct weir_pipeline {
     uint64_t started;     // frames that were given a slot
     uint64_t released;    // frames that gave it back
     uint32_t preparing;   // preparers at work
-    uint32_t blocked;     // callers inside a blocked submit
+    uint64_t cancels;
+    uint32_t blocked; // callers inside a blocked submit to it or to its group
     bool stopping;
 
     // Every recovery starts a new generation; failures of older generations have
@@ -160,7 +160,7 @@ void weir__pipeline_wake_start(weir_pipeline *pipeline);
 // error of a queue that cannot be recovered.
 weir_status weir__pipeline_recover_queues(weir_pipeline *pipeline);
 
-// False if the system refuses it; nothing is left then.
+// False if the system refuses it.
 bool weir__pipeline_line_init(struct weir__pipeline_line *line);
 void weir__pipeline_line_finish(struct weir__pipeline_line *line);
 

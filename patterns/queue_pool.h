@@ -44,7 +44,7 @@ struct weir_queue_pool_params {
     weir_device *device;
     const char *label; // copied; names queues ("LABEL/high/0") and errors
     // By class, up to WEIR_QUEUE_POOL_MAX each. All 0: as many NORMAL ones as there are
-    // channels.
+    // channels, at most WEIR_QUEUE_POOL_MAX.
     uint32_t queue_counts[WEIR_QUEUE_CLASSES];
     bool timing; // of the queues
     // How many queues the device can keep independent. 0: as many operations as it can

@@ -4,8 +4,8 @@
 //
 // Locks: a queue's submit lock, then the pool's. A block is taken and its operation
 // submitted without releasing the submit lock in between, so the condition under which
-// the queue may use it still holds. A freed block is kept before its free is submitted:
-// until the lock is released, no queue can come after the free.
+// the queue may use it still holds. A freed block is kept once its free is submitted, and nobody
+// else has it until then.
 #include "core/pool/pool.h"
 
 #include <inttypes.h>
@@ -502,7 +502,9 @@ weir_status weir_pool_allocate_at(weir_pool *pool, weir_queue *queue, size_t siz
         status = allocate(&request, &none, &block);
     if (status == WEIR_OK && !block)
         status = make_and_allocate(&request, blocked, &block);
-    if (block)
+    if (block) {
+        weir__member_place(&block->buffer->member, file, line);
         *out_buffer = block->buffer;
+    }
     return status;
 }

@@ -138,19 +138,20 @@ static weir_status free_locked(weir_queue *queue, struct weir__block *block, con
 
     weir_lock_take(&pool->lock);
     *out_freed = !block->kept;
-    if (!*out_freed) {
-        weir_lock_release(&pool->lock);
+    block->kept = true; // a second free is refused; the list has the block below
+    weir_lock_release(&pool->lock);
+    if (!*out_freed)
         return weir__buffer_refuse_freed(buffer, "weir_pool_free", file, line);
-    }
+    const weir_status status = weir__queue_submit_locked(queue, &operation);
+    weir_lock_take(&pool->lock);
+    buffer->size = 0; // no range fits into it, so later uses are refused
+    weir__member_place(&buffer->member, file, line);
     pool->counts.in_use_bytes -= block->capacity;
     if (pool->destroyed)
         *out_orphan = block;
     else
         weir__pool_keep(pool, block, freed);
     weir_lock_release(&pool->lock);
-    weir_status status = weir__queue_submit_locked(queue, &operation);
-    buffer->size = 0; // no range fits into it, so later uses are refused
-    weir__member_place(&buffer->member, file, line);
     return status;
 }
 

@@ -320,7 +320,7 @@ static bool read_target(const struct reader *reader, const char *text, const cha
         return refuse(reader, "is PTX for something else than an sm_ architecture");
     snprintf(reader->target, KC_TARGET_SIZE, "%s", token);
     while (next_token(&at, stop ? stop : end, token, sizeof token))
-        if (strcmp(token, "texmode_independent") == 0)
+        if (strstr(token, "texmode_independent"))
             return refuse(reader, "is PTX of an OpenCL compiler (texmode_independent), which "
                                   "CUDA's driver does not load; build the OpenCL C that it comes "
                                   "from");

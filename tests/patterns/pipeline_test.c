@@ -188,6 +188,25 @@ WEIR_TEST(Pipeline, CancelLetsStartedFramesFinish)
     line_close();
 }
 
+// Deliveries may make room before the caller that is blocked has seen the cancel.
+WEIR_TEST(Pipeline, CancelReleasesABlockedSubmitThatFindsRoom)
+{
+    for (unsigned turn = 0; turn < 50; turn++) {
+        struct frame frames[4];
+        open_full(frames, 4, WEIR_PIPELINE_BLOCK);
+        struct submitter submitter = {.frames = frames + 1, .count = 3};
+        pthread_create(&submitter.thread, NULL, submit_all, &submitter);
+        blocked_await();
+        ASSERT_OK(weir_pipeline_cancel(line.pipeline));
+        gate_open(&line.gate);
+        pthread_join(submitter.thread, NULL);
+        EXPECT_INT_EQ(submitter.status, WEIR_CANCELLED);
+        EXPECT_UINT_EQ(submitter.submitted, 2);
+        open_gate_and_drain();
+        line_close();
+    }
+}
+
 WEIR_TEST(Pipeline, DestroyDeliversEveryFrameFirst)
 {
     enum {

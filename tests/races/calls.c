@@ -16,13 +16,21 @@ struct task {
     sem_t begin;
 };
 
+static weir_status wait_for_begin(void *user)
+{
+    struct task *task = user;
+
+    while (sem_wait(&task->begin) != 0)
+        continue;
+    return WEIR_OK;
+}
+
 static weir_status write_bytes(void *user)
 {
     struct task *task = user;
     void *bytes;
 
-    while (sem_wait(&task->begin) != 0)
-        continue;
+    wait_for_begin(task);
     must(weir_host_begin(task->buffer, 0, SIZE, WEIR_ACCESS_WRITE, &bytes)); // second
     memset(bytes, task->value, SIZE);
     must(weir_host_end(task->buffer, 0, SIZE, WEIR_ACCESS_WRITE));
@@ -48,8 +56,7 @@ static weir_status look_at_bytes(void *user)
     struct task *task = user;
     void *bytes;
 
-    while (sem_wait(&task->begin) != 0)
-        continue;
+    wait_for_begin(task);
     must(weir_host_begin(task->buffer, 0, SIZE, WEIR_ACCESS_READ, &bytes)); // second
     race_saw(task->race, all_bytes(bytes, SIZE, task->value));
     must(weir_host_end(task->buffer, 0, SIZE, WEIR_ACCESS_READ));
@@ -89,15 +96,6 @@ RACE(host_call_submits_a_copy, READ_AFTER_WRITE)
     must(weir_queue_host_call(race->mended ? one : two, submit_copy, &task));
     must(weir_queue_sync(race->mended ? one : two, WEIR_FOREVER));
     race_expect(race, c, 0, SIZE, 7);
-}
-
-static weir_status wait_for_begin(void *user)
-{
-    struct task *task = user;
-
-    while (sem_wait(&task->begin) != 0)
-        continue;
-    return WEIR_OK;
 }
 
 static weir_status do_nothing(void *user)

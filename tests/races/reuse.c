@@ -7,13 +7,14 @@
 
 #include <string.h>
 
+enum {
+    SLOTS = 3,
+    FRAMES = 5,
+};
+
 // A ring of three slots and five frames. A slot is free when its download is done.
 RACE(slot_of_a_ring, WRITE_AFTER_READ)
 {
-    enum {
-        SLOTS = 3,
-        FRAMES = 5
-    };
     weir_buffer *src = race_pinned(race, "src", FRAMES * SIZE, 7);
     weir_buffer *dst = race_pinned(race, "dst", FRAMES * SIZE, 0), *slots[SLOTS];
     struct weir_event downloaded[SLOTS];
@@ -37,10 +38,6 @@ RACE(slot_of_a_ring, WRITE_AFTER_READ)
 // The program waits for the slot before its own: the event's index is off by one.
 RACE_OWN(ring_index_off_by_one, WRITE_AFTER_READ)
 {
-    enum {
-        SLOTS = 3,
-        FRAMES = 5
-    };
     weir_queue *upload = race_queue(race, "upload");
     weir_queue *downloads[SLOTS];
     weir_buffer *in = race_pinned(race, "in", FRAMES * SIZE, 7);

@@ -1,4 +1,5 @@
 // Memory that comes and goes: pools, and objects that are destroyed in use.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,6 +99,23 @@ CONTROL_TEST(PoolCore, PluginsSeeBothEnds)
     EXPECT_UINT_EQ(control_count(WEIR_OPERATION_POOL_ALLOCATE), 0); // at the backend
     EXPECT_UINT_EQ(control_count(WEIR_OPERATION_POOL_FREE), 0);
     queue->first = spy.real;
+}
+
+// Memory that is used again belongs to another buffer.
+CONTROL_TEST(PoolCore, PlacesAreThoseOfTheAllocation)
+{
+    weir_queue *queue = control_keep_queue(control, "q");
+    own_pool pool = pool_of(control);
+    weir_buffer *buffer;
+
+    for (int i = 0; i < 2; i++) {
+        char place[64];
+        snprintf(place, sizeof place, "core_pool_test.c:%d)", __LINE__ + 1);
+        ASSERT_OK(weir_pool_allocate(pool, queue, SIZE, &buffer));
+        EXPECT_FAILURE(weir_queue_fill(queue, buffer, 0, SIZE + 1, "", 1), WEIR_ERROR_INVALID,
+                       place);
+        ASSERT_OK(weir_pool_free(queue, &buffer));
+    }
 }
 
 // An allocation that a link refuses returns its block, also a new one.

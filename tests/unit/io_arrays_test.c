@@ -88,6 +88,20 @@ WEIR_TEST(IoNpy, AnEmptyArrayHasDataToPointAt)
     weir_io_npy_finish(&array);
 }
 
+// The address sanitizer sees a look beyond the longest header.
+WEIR_TEST(IoNpy, RefusesAHeaderThatEndsBehindAKey)
+{
+    static const char begin[] = "{'descr': '<f4', 'fortran_order': False, ", end[] = "'shape'  ";
+    static char dict[65536];
+    struct weir_io_npy array;
+    memset(dict, ' ', sizeof dict - 1);
+    memcpy(dict, begin, sizeof begin - 1);
+    memcpy(dict + sizeof dict - sizeof end, end, sizeof end);
+    EXPECT_FALSE(
+        weir_io_npy_read(put_dict(weir_test_temp_dir(), dict, 0), WEIR_IO_F32, &array, &error));
+    EXPECT_CONTAINS(error.message, "no header");
+}
+
 WEIR_TEST(IoNpy, AcceptsOtherSpellingsOfTheDict)
 {
     static const struct {
