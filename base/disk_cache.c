@@ -1,5 +1,6 @@
 // Owner and mode of the folder suffice, and so do those of the entries: no foreign entry is used even if the folder was
-// writable for a while, or is replaced.
+// writable for a while, or is replaced. What is written and removed is in the folder that was examined, through its
+// descriptor, wherever its path leads by then.
 #define _GNU_SOURCE // secure_getenv, and strerror_r that returns the text
 #include "base/disk_cache.h"
 
@@ -24,6 +25,7 @@
 
 struct weir_disk_cache {
     char *folder;
+    int descriptor; // of the folder
     uint64_t limit_bytes;
 };
 
@@ -63,6 +65,16 @@ static char *entry_path(const weir_disk_cache *cache, const void *key, size_t ke
     return join(cache->folder, name);
 }
 
+static bool cannot_be_used(const char *path, int error, char *message, size_t message_size)
+{
+    char reason[128];
+    weir_text_about(message, message_size, path,
+                    "the cache's folder cannot be made or opened: %s (errno %d); name another "
+                    "place, or turn the cache off",
+                    strerror_r(error, reason, sizeof reason), error);
+    return false;
+}
+
 // Creates every missing folder of `path`, for this user only.
 static bool make_folders(char *path, char *message, size_t message_size)
 {
@@ -71,28 +83,30 @@ static bool make_folders(char *path, char *message, size_t message_size)
             continue;
         const char end = *at;
         *at = '\0';
-        if (mkdir(path, 0700) != 0 && errno != EEXIST) {
-            const int error = errno;
-            char reason[128];
-            weir_text_about(message, message_size, path,
-                            "the cache's folder cannot be made: %s (errno %d); name another place, "
-                            "or turn the cache off",
-                            strerror_r(error, reason, sizeof reason), error);
-            return false;
-        }
+        if (mkdir(path, 0700) != 0 && errno != EEXIST)
+            return cannot_be_used(path, errno, message, message_size);
         if (end == '\0')
             return true;
         *at = end;
     }
 }
 
-static bool is_private(const char *path, char *message, size_t message_size)
+static bool open_folder(weir_disk_cache *cache, char *message, size_t message_size)
 {
     struct stat status;
-    if (stat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
-        (status.st_mode & (S_IWGRP | S_IWOTH)) == 0)
+    cache->descriptor = open(cache->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    // The program may change its folder.
+    char *absolute = cache->descriptor < 0 ? NULL : realpath(cache->folder, NULL);
+    if (!absolute || fstat(cache->descriptor, &status) != 0) {
+        const int error = errno;
+        free(absolute);
+        return cannot_be_used(cache->folder, error, message, message_size);
+    }
+    free(cache->folder);
+    cache->folder = absolute;
+    if (status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0)
         return true;
-    weir_text_about(message, message_size, path,
+    weir_text_about(message, message_size, cache->folder,
                     "is not used as a cache: it must be a folder that belongs to this user and "
                     "that no other user may write to (chmod go-w); name another place, or turn the "
                     "cache off");
@@ -137,18 +151,12 @@ weir_disk_cache *weir_disk_cache_create(const char *directory, const char *name,
     weir_disk_cache *cache = calloc(1, sizeof *cache);
     if (!cache)
         return NULL;
+    cache->descriptor = -1;
     cache->limit_bytes = limit_bytes;
     cache->folder = choose_folder(directory, name, message, message_size);
     if (!cache->folder || !make_folders(cache->folder, message, message_size) ||
-        !is_private(cache->folder, message, message_size)) {
+        !open_folder(cache, message, message_size))
         weir_disk_cache_destroy(&cache);
-        return NULL;
-    }
-    char *absolute = realpath(cache->folder, NULL); // the program may change its folder
-    if (absolute) {
-        free(cache->folder);
-        cache->folder = absolute;
-    }
     return cache;
 }
 
@@ -156,6 +164,8 @@ void weir_disk_cache_destroy(weir_disk_cache **cache)
 {
     if (!cache || !*cache)
         return;
+    if ((*cache)->descriptor >= 0)
+        close((*cache)->descriptor);
     free((*cache)->folder);
     free(*cache);
     *cache = NULL;
@@ -273,15 +283,19 @@ static int by_age(const void *a, const void *b)
 static void trim(const weir_disk_cache *cache)
 {
     struct found_entries entries = {.list = NULL};
-    DIR *stream = opendir(cache->folder);
-    if (!stream)
+    const int folder = openat(cache->descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *stream = folder < 0 ? NULL : fdopendir(folder);
+    if (!stream) {
+        if (folder >= 0)
+            close(folder);
         return;
-    list_entries(dirfd(stream), stream, &entries);
+    }
+    list_entries(folder, stream, &entries);
     if (entries.total_bytes > cache->limit_bytes) {
         const uint64_t goal = cache->limit_bytes / 4 * 3;
         qsort(entries.list, entries.count, sizeof *entries.list, by_age);
         for (size_t i = 0; i < entries.count && entries.total_bytes > goal; i++) {
-            unlinkat(dirfd(stream), entries.list[i].name, 0);
+            unlinkat(folder, entries.list[i].name, 0);
             entries.total_bytes -= entries.list[i].size;
         }
     }
@@ -308,7 +322,8 @@ bool weir_disk_cache_write(const weir_disk_cache *cache, const void *key, size_t
     no_memory(message, message_size);
     char *path = entry_path(cache, key, key_size);
     weir_file_writer *writer =
-        path ? weir_file_writer_create_private(path, message, message_size) : NULL;
+        path ? weir_file_writer_create_private(cache->descriptor, path, message, message_size)
+             : NULL;
     free(path);
     if (!writer)
         return false;

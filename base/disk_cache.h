@@ -9,9 +9,11 @@
 //
 // An entry may be executed after it is read, so entries that another user could have written are
 // not used:
-// - the cache is refused unless its folder belongs to the user and is writable by the user only;
-// - an entry counts as absent unless it is a regular file that belongs to the user and is writable
-//   by the user only. Entries are created so, whatever the umask is.
+// - the cache is refused unless its folder is no symbolic link, belongs to the user and is writable
+//   by the user only. Entries are written to, and removed from, the folder that was opened, even if
+//   its path leads elsewhere by then;
+// - an entry counts as absent unless it is a regular file that belongs to the user and that no other
+//   user may read or write (mode 0600). Entries are created so, whatever the umask is.
 //
 // Threads: safe; several processes may use one cache.
 #ifndef WEIR_BASE_DISK_CACHE_H

@@ -19,7 +19,9 @@
 
 struct weir_file_writer {
     FILE *stream;
+    int folder; // AT_FDCWD, or that of `name`
     char *path;
+    const char *name; // the path, or its last component
     char *temporary;
     int error;
     bool is_private;
@@ -207,40 +209,41 @@ bool weir_file_read_private(const char *path, size_t limit_bytes, void **out_dat
     return read_file(path, true, limit_bytes, out_data, out_size, message, message_size);
 }
 
-// The directory that `path` is in, or -1.
-static int open_directory_of(const char *path)
+// The directory that the file is in, or -1.
+static int open_directory_of(const struct weir_file_writer *writer)
 {
-    const char *slash = strrchr(path, '/');
-    char *directory = strdup(slash ? path : ".");
+    const char *slash = strrchr(writer->name, '/');
+    char *directory = strdup(slash ? writer->name : ".");
     if (!directory)
         return -1;
     if (slash)
-        directory[slash == path ? 1 : slash - path] = '\0';
-    const int descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        directory[slash == writer->name ? 1 : slash - writer->name] = '\0';
+    const int descriptor = openat(writer->folder, directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     free(directory);
     return descriptor;
 }
 
-// Opens a new file beside `writer->path` and keeps its name. Returns the
+// Opens a new file beside `writer->name` and keeps its name. Returns the
 // descriptor, or -1 with the reason in `writer->error`.
 static int create_temporary(struct weir_file_writer *writer)
 {
-    const char *slash = strrchr(writer->path, '/');
-    size_t directory = slash ? (size_t)(slash - writer->path) + 1 : 0;
+    const char *slash = strrchr(writer->name, '/');
+    size_t directory = slash ? (size_t)(slash - writer->name) + 1 : 0;
     size_t size = directory + 64;
     writer->temporary = malloc(size);
     if (!writer->temporary) {
         writer->error = ENOMEM;
         return -1;
     }
-    memcpy(writer->temporary, writer->path, directory);
+    memcpy(writer->temporary, writer->name, directory);
 
     int descriptor;
     do {
         snprintf(writer->temporary + directory, size - directory, TEMPORARY_FORMAT, (long)getpid(),
                  atomic_fetch_add(&temporary_count, 1));
-        descriptor = open(writer->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-                          writer->is_private ? 0600 : 0666);
+        descriptor =
+            openat(writer->folder, writer->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                   writer->is_private ? 0600 : 0666);
     } while (descriptor < 0 && (errno == EEXIST || errno == EINTR));
 
     if (descriptor < 0) {
@@ -252,8 +255,10 @@ static int create_temporary(struct weir_file_writer *writer)
 }
 
 // Refuses paths that rename() would replace by mistake, or would refuse only at the end.
-static bool may_be_replaced(const char *path, mode_t *out_mode, char *message, size_t message_size)
+static bool may_be_replaced(const struct weir_file_writer *writer, mode_t *out_mode, char *message,
+                            size_t message_size)
 {
+    const char *path = writer->path;
     struct stat status;
     *out_mode = 0;
     size_t length = strlen(path);
@@ -262,7 +267,7 @@ static bool may_be_replaced(const char *path, mode_t *out_mode, char *message, s
                         "cannot be written: the path names no file; add a file name");
         return false;
     }
-    if (lstat(path, &status) != 0)
+    if (fstatat(writer->folder, writer->name, &status, AT_SYMLINK_NOFOLLOW) != 0)
         return true;
     if (S_ISREG(status.st_mode))
         *out_mode = status.st_mode & 0777;
@@ -273,20 +278,22 @@ static bool may_be_replaced(const char *path, mode_t *out_mode, char *message, s
     return false;
 }
 
-static weir_file_writer *create_writer(const char *path, bool is_private, char *message,
+static weir_file_writer *create_writer(int folder, const char *path, bool is_private, char *message,
                                        size_t message_size)
 {
     mode_t mode = 0;
-    if (!may_be_replaced(path, &mode, message, message_size))
-        return NULL;
-
     int descriptor = -1;
     struct weir_file_writer *writer = calloc(1, sizeof *writer);
     if (!writer || !(writer->path = strdup(path))) {
         explain(message, message_size, path, "cannot be written", ENOMEM);
         goto fail;
     }
+    const char *slash = strrchr(writer->path, '/');
+    writer->folder = folder;
+    writer->name = folder != AT_FDCWD && slash ? slash + 1 : writer->path;
     writer->is_private = is_private;
+    if (!may_be_replaced(writer, &mode, message, message_size))
+        goto fail;
     descriptor = create_temporary(writer);
     if (descriptor < 0) {
         explain(message, message_size, path, "cannot be written", writer->error);
@@ -310,13 +317,13 @@ fail:
 
 weir_file_writer *weir_file_writer_create(const char *path, char *message, size_t message_size)
 {
-    return create_writer(path, false, message, message_size);
+    return create_writer(AT_FDCWD, path, false, message, message_size);
 }
 
-weir_file_writer *weir_file_writer_create_private(const char *path, char *message,
+weir_file_writer *weir_file_writer_create_private(int folder, const char *path, char *message,
                                                   size_t message_size)
 {
-    return create_writer(path, true, message, message_size);
+    return create_writer(folder, path, true, message, message_size);
 }
 
 bool weir_file_writer_append(weir_file_writer *writer, const void *data, size_t size)
@@ -334,9 +341,9 @@ bool weir_file_writer_append(weir_file_writer *writer, const void *data, size_t 
 
 // Makes the new name durable. The file is already in place, and some file systems cannot sync a
 // directory, so failures are ignored.
-static void sync_directory_of(const char *path)
+static void sync_directory_of(const struct weir_file_writer *writer)
 {
-    const int descriptor = open_directory_of(path);
+    const int descriptor = open_directory_of(writer);
     if (descriptor < 0)
         return;
     (void)fsync(descriptor);
@@ -354,13 +361,14 @@ bool weir_file_writer_commit(weir_file_writer **writer_at, char *message, size_t
     writer->stream = NULL;
     if (error == 0 && closed != 0)
         error = errno;
-    if (error == 0 && rename(writer->temporary, writer->path) != 0)
+    if (error == 0 &&
+        renameat(writer->folder, writer->temporary, writer->folder, writer->name) != 0)
         error = errno;
 
     if (error == 0) {
         free(writer->temporary);
         writer->temporary = NULL;
-        sync_directory_of(writer->path);
+        sync_directory_of(writer);
     } else {
         explain(message, message_size, writer->path, "could not be written, nothing was kept",
                 error);
@@ -378,7 +386,7 @@ void weir_file_writer_destroy(weir_file_writer **writer_at)
     if (writer->stream)
         (void)fclose(writer->stream);
     if (writer->temporary)
-        (void)unlink(writer->temporary);
+        (void)unlinkat(writer->folder, writer->temporary, 0);
     free(writer->temporary);
     free(writer->path);
     free(writer);

@@ -334,6 +334,9 @@ static bool take_events(struct reader *reader, struct pieces *pieces)
     pieces->by_lines = reader->rows.own && !reader->spread;
     reader->done = pieces->by_lines;
     for (;;) {
+        first = first || pieces->by_lines; // a line may have lost its comma
+        while (pieces->by_lines && skip(pieces, ','))
+            continue;
         enum answer answer = take_next(pieces, ']', &first);
         if (answer == PIECE_NONE)
             return true;
@@ -345,7 +348,6 @@ static bool take_events(struct reader *reader, struct pieces *pieces)
             return refuse_answer(reader, pieces, answer);
         if (!pass_line(reader, pieces))
             return false;
-        first = true;
     }
 }
 

@@ -427,8 +427,9 @@ struct round_trip {
     weir_queue *queue;
     weir_kernel *kernel;
     weir_buffer *values, *result; // the latter of a probe
+    weir_buffer *host;
     struct weir_event before, after;
-    uint32_t numbers[COUNT]; // that went up, and what came down
+    uint32_t numbers[COUNT]; // that came down
 };
 
 static weir_status make_objects(struct round_trip *trip)
@@ -438,33 +439,43 @@ static weir_status make_objects(struct round_trip *trip)
         .label = "self-test",
         .timing = weir_device_limits(trip->device)->timing_history > 0,
     };
-    const struct weir_buffer_params buffer = {.struct_size = sizeof buffer,
-                                              .label = "self-test",
-                                              .size = sizeof trip->numbers};
+    struct weir_buffer_params buffer = {.struct_size = sizeof buffer,
+                                        .label = "self-test",
+                                        .size = sizeof trip->numbers};
     weir_status status;
     if ((status = weir_queue_create(trip->device, &queue, &trip->queue)) ||
         (status =
              weir_kernel_load(trip->device, &conformance_kernels, "increment", &trip->kernel)) ||
-        (status = weir_buffer_create(trip->device, &buffer, &trip->values)))
+        (status = weir_buffer_create(trip->device, &buffer, &trip->values)) ||
+        (status = weir_buffer_create(trip->device, &buffer, &trip->result)))
         return status;
-    return weir_buffer_create(trip->device, &buffer, &trip->result);
+    buffer.placement = WEIR_PLACE_HOST;
+    return weir_buffer_create(trip->device, &buffer, &trip->host);
 }
 
+// weir_upload() and weir_download() wait without a limit, so the copies are the queue's.
 static weir_status submit(struct round_trip *trip)
 {
     const size_t bytes = sizeof trip->numbers;
-    weir_status status;
-    for (uint32_t i = 0; i < COUNT; i++)
-        trip->numbers[i] = i;
-    if ((status = weir_upload(trip->queue, trip->values, 0, trip->numbers, bytes)) ||
+    uint32_t *numbers;
+    weir_status status = weir_host_whole(trip->host, WEIR_ACCESS_WRITE, &numbers);
+    for (uint32_t i = 0; status == WEIR_OK && i < COUNT; i++)
+        numbers[i] = i;
+    if (status || (status = weir_host_whole_end(trip->host, WEIR_ACCESS_WRITE)) ||
+        (status = weir_queue_copy(trip->queue, trip->values, 0, trip->host, 0, bytes)) ||
+        (status =
+             weir_queue_fill(trip->queue, trip->host, 0, bytes, &untouched, sizeof untouched)) ||
         (status = weir_queue_record(trip->queue, &trip->before)) ||
         (status = weir_queue_launch_count(trip->queue, trip->kernel, COUNT,
                                           weir_inout(trip->values, 0, bytes), (uint32_t)ADDED,
                                           (uint32_t)COUNT)) ||
         (status = weir_queue_record(trip->queue, &trip->after)) ||
-        (status = weir_queue_sync(trip->queue, limit_ns)))
+        (status = weir_queue_copy(trip->queue, trip->host, 0, trip->values, 0, bytes)) ||
+        (status = weir_queue_sync(trip->queue, limit_ns)) ||
+        (status = weir_host_whole(trip->host, WEIR_ACCESS_READ, &numbers)))
         return status;
-    return weir_download(trip->queue, trip->numbers, trip->values, 0, bytes);
+    memcpy(trip->numbers, numbers, bytes);
+    return weir_host_whole_end(trip->host, WEIR_ACCESS_READ);
 }
 
 static void judge_result(struct doctor *doctor, const struct round_trip *trip)
@@ -554,6 +565,7 @@ static void probe_driver(struct doctor *doctor, const struct round_trip *trip)
 
 static void destroy_objects(struct round_trip *trip)
 {
+    weir_buffer_destroy(&trip->host);
     weir_buffer_destroy(&trip->result);
     weir_buffer_destroy(&trip->values);
     weir_kernel_destroy(&trip->kernel);

@@ -223,12 +223,10 @@ static void train_parse(struct train_command *command, int argc, char **argv)
 static bool is_number(const char *text, double minimum, bool beyond, double maximum, float *out)
 {
     char *end;
-    const double value = strtod(text, &end);
-    if (*text == '\0' || *end != '\0' || !(value < maximum) ||
-        !(beyond ? value > minimum : value >= minimum))
-        return false;
-    *out = (float)value;
-    return true;
+    *out = strtof(text, &end);
+    const double value = (double)*out; // as it is used
+    return *text != '\0' && *end == '\0' && value < maximum &&
+           (beyond ? value > minimum : value >= minimum);
 }
 
 static float read_number(const char *option, const char *text, double minimum, bool beyond,

@@ -32,10 +32,11 @@ static const struct compare_type {
 
 static const struct compare_type *type_of(weir_scalar scalar)
 {
-    const struct compare_type *type = types;
-    while (type->scalar != scalar)
-        type++;
-    return type;
+    static const struct compare_type none = {.name = ""};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (types[i].scalar == scalar)
+            return &types[i];
+    return &none;
 }
 
 static bool is_float(const struct compare_type *type)
@@ -393,9 +394,11 @@ static bool allocate(const struct reader *reader, struct compare_argument *argum
         return refuse(reader, "it has no elements, or too many");
     argument->size = argument->count * each;
     argument->data = calloc(3 * argument->count, each);
+    if (!argument->data)
+        return refuse(reader, "no memory for %zu elements", argument->count);
     argument->twin = (char *)argument->data + argument->size;
     argument->opencl = (char *)argument->twin + argument->size;
-    return argument->data || refuse(reader, "no memory for %zu elements", argument->count);
+    return true;
 }
 
 static bool read_buffer(const struct reader *reader, const json_t *from,

@@ -60,6 +60,7 @@ bool compare_read_case(const json_t *from, const struct weir_bundle *bundle,
                        struct compare_case *out_case, char *message);
 void compare_case_finish(struct compare_case *one);
 
+// 0: it is of no type of cases.
 size_t compare_scalar_size(weir_scalar scalar);
 
 // Element `index`, as a double.

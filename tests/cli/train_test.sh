@@ -108,7 +108,9 @@ expect_message 2 "weir train needs a PROGRAM" "$weir" train
 expect_message 2 "did you mean 'ddp'?" "$weir" train dpd
 expect_message 2 "--network takes mlp or convnet, not 'mpl'; did you mean mlp?" "$weir" train ddp --network mpl
 expect_message 2 "--rate takes a number above 0 and below 1e+06, not '0'" "$weir" train ddp --rate 0
+expect_message 2 "not '1e-60'" "$weir" train ddp --rate 1e-60
 expect_message 2 "--momentum takes a number from 0 and below 1, not '1'" "$weir" train ddp --momentum 1
+expect_message 2 "not '0.99999999999'" "$weir" train ddp --momentum 0.99999999999
 expect_message 2 "--momentum is of sgd, and adam has none; leave it out" "$weir" train ddp --optimizer adam --momentum 0.5
 expect_message 2 "--buckets takes auto, or MiB above 0 and below 65536, not 'much'" "$weir" train ddp --buckets much
 expect_message 2 "--resume needs a folder: --checkpoint DIR" "$weir" train ddp --resume

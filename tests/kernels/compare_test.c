@@ -172,6 +172,7 @@ static const struct results judged[] = {
 
 WEIR_TEST(CompareResults, AreJudged)
 {
+    EXPECT_UINT_EQ(compare_scalar_size(WEIR_SCALAR_OTHER), 0);
     for (size_t i = 0; i < sizeof judged / sizeof *judged; i++) {
         const struct results *row = &judged[i];
         const struct compare_case one = {.name = "c",

@@ -337,6 +337,31 @@ WEIR_TEST(Trace, ABadLineCostsItselfOnly)
     free(it.data);
 }
 
+// Replaces the first `comma` by `with`, of the same length.
+static void expect_commas_are_optional(const char *comma, const char *with)
+{
+    struct weir_trace *trace = NULL;
+    const char *path = path_of("commas.json");
+    make_full();
+    made_write(&made, path);
+    struct bytes it = read_bytes(path);
+    ASSERT_NOT_NULL(it.data);
+    char *at = strstr(it.data, comma);
+    ASSERT_NOT_NULL(at);
+    memcpy(at, with, strlen(with));
+    ASSERT_TRUE(read_data(it.data, it.size, &trace));
+    EXPECT_UINT_EQ(trace->operation_count, made.operation_count);
+    EXPECT_FALSE(trace->meta.truncated);
+    weir_trace_destroy(&trace);
+    free(it.data);
+}
+
+WEIR_TEST(Trace, ALineMayHaveLostItsComma)
+{
+    expect_commas_are_optional(",\n{\"ph\":\"X\"", " \n{\"ph\":\"X\"");
+    expect_commas_are_optional("\n]", ",]");
+}
+
 static void expect_refused(const char *data, size_t size, const char *part)
 {
     struct weir_trace *trace = NULL;

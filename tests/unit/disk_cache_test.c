@@ -214,7 +214,7 @@ PLACE_TEST(DiskCache, RemovesWhatKilledWritersLeft, 1 << 20)
     EXPECT_INT_NE(access(path, F_OK), 0);
 }
 
-PLACE_TEST(DiskCache, TakesNoEntryThatOthersMayWrite, 1 << 20)
+PLACE_TEST(DiskCache, TakesNoEntryThatOthersMayReadOrWrite, 1 << 20)
 {
     char path[600];
     struct stat status;
@@ -223,6 +223,8 @@ PLACE_TEST(DiskCache, TakesNoEntryThatOthersMayWrite, 1 << 20)
     ASSERT_INT_EQ(chmod(path, 0666), 0);
     EXPECT_FALSE(holds(place, "key", "data", 4));
     ASSERT_INT_EQ(chmod(path, 0620), 0);
+    EXPECT_FALSE(holds(place, "key", "data", 4));
+    ASSERT_INT_EQ(chmod(path, 0640), 0);
     EXPECT_FALSE(holds(place, "key", "data", 4));
 
     // Its replacement is accessible to the user only, whatever was there before and whatever
@@ -264,6 +266,32 @@ PLACE_TEST(DiskCache, RefusesAFolderThatOthersMayWrite, 1 << 20)
     EXPECT_NULL(cache);
     EXPECT_CONTAINS(place->message, "/things: is not used as a cache");
     EXPECT_CONTAINS(place->message, "chmod go-w");
+}
+
+PLACE_TEST(DiskCache, WritesNothingWhereItsPathLeadsLater, 100)
+{
+    char path[600], away[600], victim[600], entry[700];
+    snprintf(path, sizeof path, "%s/things", place->directory);
+    snprintf(away, sizeof away, "%s/away", place->directory);
+    snprintf(victim, sizeof victim, "%s/victim", place->directory);
+    snprintf(entry, sizeof entry, "%s/0123456789abcdef.entry", victim);
+    ASSERT_INT_EQ(mkdir(victim, 0700), 0);
+    const int file = open(entry, O_WRONLY | O_CREAT, 0600);
+    ASSERT_INT_EQ(ftruncate(file, 200), 0); // beyond the limit
+    close(file);
+    ASSERT_INT_EQ(rename(path, away), 0);
+    ASSERT_INT_EQ(symlink("victim", path), 0);
+
+    EXPECT_TRUE(put(place, "key", "data", 4));
+    EXPECT_INT_EQ(access(entry, F_OK), 0);
+    ASSERT_INT_EQ(unlink(entry), 0);
+    EXPECT_INT_EQ(rmdir(victim), 0); // it is empty
+
+    EXPECT_NULL(open_cache(place, 100));
+    EXPECT_CONTAINS(place->message, "/things: the cache's folder cannot be");
+    ASSERT_INT_EQ(unlink(path), 0);
+    ASSERT_INT_EQ(rename(away, path), 0);
+    EXPECT_TRUE(holds(place, "key", "data", 4));
 }
 
 PLACE_TEST(DiskCache, StaysWhereItWasOpened, 1 << 20)
