@@ -7,7 +7,7 @@
 // Each chosen operation of a runtime gets a number, counted from 1, and the number alone decides
 // whether it gets a fault: a run whose calls come in the same order gets the same faults.
 //
-// No locks. What a queue keeps is changed only by its submits, which are never concurrent.
+// No locks. What a queue keeps is changed only by its submits, which are never concurrent, and by atomic numbers.
 #ifndef WEIR_PLUGINS_FAULT_PARTS_H
 #define WEIR_PLUGINS_FAULT_PARTS_H
 
@@ -118,6 +118,9 @@ struct fault_call {
 struct fault_queue {
     struct fault_device *device;
     struct fault_call *calls; // those that may still run
+    // Numbers of calls: the last one that has been submitted, and the last one up to which none runs any more.
+    atomic_uint_fast64_t submitted;
+    atomic_uint_fast64_t finished;
 };
 
 WEIR_STATE_OF(fault_of, struct fault)

@@ -116,14 +116,15 @@ weir_status fault_report(const struct fault *fault, weir_status status, const ch
 
 // Host calls of the plugin's. The library holds a queue at a host call, finishes what is before it,
 // runs it, and books its failure as the queue's: what a driver does that reports an error late.
-// A call that has run is freed when its queue gets the next one, and one that follows a failure, and never runs, when
-// its queue is destroyed.
+// A call that has run, or was in its queue when that finished, is freed when the queue gets the next one; the last
+// ones are freed when the queue is destroyed. One that follows a failure never runs.
 
 static void collect(const struct weir_link *link, struct fault_queue *queue, bool all)
 {
     for (struct fault_call **at = &queue->calls; *at;) {
         struct fault_call *call = *at;
-        if (!all && !atomic_load_explicit(&call->done, memory_order_acquire)) {
+        if (!all && call->number > atomic_load(&queue->finished) &&
+            !atomic_load_explicit(&call->done, memory_order_acquire)) {
             at = &call->next;
             continue;
         }
@@ -296,16 +297,21 @@ static weir_status submit_late(const struct weir_link *link, weir_queue *object,
 {
     struct fault_queue *queue = fault_queue_of(link, object);
     struct fault_call *call = fault_call_add(link, queue, operation, target, number);
+    weir_status status;
     if (!call)
         return weir_host_no_memory(link->host, "a fault");
     switch (fault_of(link)->settings.kind) {
     case FAULT_SLOW:
-        return delay(link, object, operation, call);
+        status = delay(link, object, operation, call);
+        break;
     case FAULT_GARBAGE_STATUS:
-        return answer(link, object, operation, call);
+        status = answer(link, object, operation, call);
+        break;
     default: // FAULT_FAIL: the operation never runs
-        return fail(link, object, operation, call);
+        status = fail(link, object, operation, call);
     }
+    atomic_store(&queue->submitted, number);
+    return status;
 }
 
 // Loses the device by operation `number`, and returns the error.

@@ -5,10 +5,12 @@
 #define _GNU_SOURCE // gettid
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -49,7 +51,8 @@ static void put_up_to(uint64_t *ns, uint64_t to_ns)
 
 // The calling thread's clock in the sim in which it called last; in another one it begins anew.
 static WEIR_MODULE_THREAD_LOCAL struct {
-    uint64_t sim; // its number; 0: none
+    uint64_t thread; // its number, from 1; 0: none yet
+    uint64_t sim;    // its number; 0: none
     uint64_t now_ns;
     uint64_t round; // the last one in which it called
 } own;
@@ -60,13 +63,23 @@ static void begin_round(struct sim *sim, uint64_t ended_ns)
     put_up_to(&sim->woken_ns, ended_ns + (sim->host == SIM_HOST_FIXED ? sim->model->wake_ns : 0));
 }
 
+static void note_thread(struct sim *sim)
+{
+    static atomic_uint_fast64_t last;
+    if (own.thread == 0)
+        own.thread = atomic_fetch_add(&last, 1) + 1;
+    if (sim->thread == 0)
+        sim->thread = own.thread;
+    sim->is_shared = sim->is_shared || sim->thread != own.thread;
+}
+
 // What the thread does now comes after the round's beginning, if it rested then.
 static void see_round(struct sim *sim)
 {
     if (own.sim != sim->number) {
         own.sim = sim->number;
         own.now_ns = sim->woken_ns;
-        sim->thread_count++;
+        note_thread(sim);
     } else if (own.round != sim->round) {
         put_up_to(&own.now_ns, sim->woken_ns);
     }
@@ -154,6 +167,22 @@ static long count_switches(void)
     return usage.ru_nvcsw + usage.ru_nivcsw;
 }
 
+static void give_up(struct sim *sim, const char *why)
+{
+    char text[256];
+    snprintf(text, sizeof text,
+             "%s, so sim waits for threads no longer: times may differ from run to run", why);
+    sim->restless = true;
+    sim->link->host->log(WEIR_LOG_WARNING, "sim", text);
+}
+
+// The folder has a link for each thread, and two of its own.
+static bool is_alone(void)
+{
+    struct stat status;
+    return stat("/proc/self/task", &status) == 0 && status.st_nlink == 3;
+}
+
 // Releases the lock meanwhile, so that none sleeps for it. A thread that slept may have been woken by one that has
 // gone to sleep since then.
 static bool others_sleep(struct sim *sim)
@@ -161,6 +190,7 @@ static bool others_sleep(struct sim *sim)
     pthread_mutex_unlock(&sim->lock);
     const long switches = count_switches();
     DIR *threads = opendir("/proc/self/task");
+    const bool opened = threads;
     bool sleep = true;
     const struct dirent *entry;
     while (sleep && threads && (entry = readdir(threads)))
@@ -169,15 +199,9 @@ static bool others_sleep(struct sim *sim)
     if (threads)
         closedir(threads);
     pthread_mutex_lock(&sim->lock);
+    if (!opened)
+        give_up(sim, "/proc/self/task cannot be opened");
     return sleep && count_switches() == switches;
-}
-
-static void give_up(struct sim *sim)
-{
-    sim->restless = true;
-    sim->link->host->log(WEIR_LOG_WARNING, "sim",
-                         "a thread ran for 30 seconds while another one waited, so sim waits for "
-                         "threads no longer: times may differ from run to run");
 }
 
 // Waits: those under way are in a list; the thread of one of them, the leader, goes on for all.
@@ -215,7 +239,7 @@ static bool must_pause(struct sim *sim)
         pthread_cond_broadcast(&sim->moved);
         return true;
     }
-    return sim->thread_count > 1 && !sim->restless && !others_sleep(sim);
+    return !sim->restless && !is_alone() && !others_sleep(sim);
 }
 
 // A wait that has ended, by another thread's submit, returns first.
@@ -225,7 +249,7 @@ static void await_rest(struct sim *sim, const struct sim_wait *leader)
     uint64_t nap_ns = SHORTEST_NAP_NS;
     while (!sim_engine_complete(sim->engine, leader->point) && must_pause(sim)) {
         if (!sim->restless && weir_clock_now_ns() - began_ns > PATIENCE_NS)
-            give_up(sim);
+            give_up(sim, "a thread ran for 30 seconds while another one waited");
         pthread_mutex_unlock(&sim->lock);
         weir_clock_sleep_ns(nap_ns);
         pthread_mutex_lock(&sim->lock);
@@ -315,7 +339,7 @@ static bool is_complete(struct sim_virtual_queue *queue, uint64_t sequence)
     if (!record)
         return true;
     sim_wait_until(record->submit_ns);
-    if (sim->thread_count == 1) // no other one is at an earlier time
+    if (!sim->is_shared) // no other one is at an earlier time
         sim_engine_advance(sim->engine, own.now_ns);
     if (record->complete && record->end_ns <= own.now_ns)
         return true;

@@ -83,9 +83,10 @@ struct sim {
     struct sim_scale scale;
     struct sim_jitter jitter;
     struct sim_copiers copiers;
-    uint32_t thread_count; // that have submitted or waited
-    uint64_t round;        // begins when a wait ends for which all other threads had to rest
-    uint64_t woken_ns;     // before which no thread that rested then does anything, and none begins
+    uint64_t thread;   // the number of the one that called first
+    bool is_shared;    // another thread has submitted or waited, too
+    uint64_t round;    // begins when a wait ends for which all other threads had to rest
+    uint64_t woken_ns; // before which no thread that rested then does anything, and none begins
     struct sim_wait *waits;
     pthread_cond_t moved; // a wait has ended
     bool led;             // a thread goes on for all that wait

@@ -355,7 +355,7 @@ static void see_pull(const struct sim_virtual_queue *queue, struct sim_work *wor
 
 static bool post(struct sim *sim, uint32_t lane, const struct sim_work *work)
 {
-    const size_t most = sim->thread_count > 1 ? POSTED_MOST : POSTED_MANY;
+    const size_t most = sim->is_shared ? POSTED_MOST : POSTED_MANY;
     struct sim_point point;
     if (!sim_engine_post(sim->engine, lane, sim_now_ns(), work, &point))
         return false;

@@ -4,6 +4,7 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 
+#include "base/clock.h"
 #include "tests/plugins/sim/job.h"
 
 enum {
@@ -207,6 +208,26 @@ HOSTS_TEST(Hosts, AThreadBeginsLate)
     for (int i = 0; i < 100; i++)
         copy(&two->sides[0], two->sides[0].queue, 100);
     sem_post(&two->turn);
+    pthread_join(thread, NULL);
+    EXPECT_UINT_EQ(since(two, two->sides[1].last), WAIT + WAKE + SUBMIT + 100);
+}
+
+// A thread that has yet to make its first call comes before a wait that ends later.
+static void *run_until_late(void *argument)
+{
+    struct two *two = argument;
+    const uint64_t until_ns = weir_clock_now_ns() + UINT64_C(50000000);
+    while (weir_clock_now_ns() < until_ns) {
+    }
+    copy_and_wait(&two->sides[1], two->sides[1].queue);
+    return NULL;
+}
+
+HOSTS_TEST(Hosts, AThreadRunsBeforeItsFirstCall)
+{
+    pthread_t thread;
+    ASSERT_INT_EQ(pthread_create(&thread, NULL, run_until_late, two), 0);
+    copy_and_wait(&two->sides[0], two->sides[0].queue);
     pthread_join(thread, NULL);
     EXPECT_UINT_EQ(since(two, two->sides[1].last), WAIT + WAKE + SUBMIT + 100);
 }
