@@ -30,7 +30,7 @@ struct header {
     uint64_t shape[WEIR_IO_MAX_RANK];
 };
 
-// The value of a key, which is quoted and has a colon behind it; an empty text if there is none.
+// The value of a key, which is quoted and comes before a colon; an empty text if there is none.
 static const char *value_of(const char *text, const char *key)
 {
     const size_t length = strlen(key);

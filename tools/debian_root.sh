@@ -47,7 +47,7 @@ apt-config dump | grep -E '^Acquire::(http|https)::' >"$folder/proxies" || true
 mmdebstrap --quiet --mode=root --variant=minbase --aptopt='Acquire::Languages "none"' \
     --aptopt="$folder/proxies" "$suite" "$folder/root" "deb ${mirror%/} $suite main" \
     "deb ${security%/} $suite-security main" || exit 75
-# Nobody needs this system after a power cut.
+# This system is thrown away: a power cut may take it.
 echo force-unsafe-io >"$folder/root/etc/dpkg/dpkg.cfg.d/unsafe-io"
 
 mkdir -p "$folder/tree" "$folder/root$folder"

@@ -240,7 +240,7 @@ static weir_status copy_slice(struct ocl_queue *queue, struct side dst, struct s
 {
     const size_t region[3] = {width, height, 1};
 
-    if (dst.pitch == width && src.pitch == width)
+    if (height == 1 || (dst.pitch == width && src.pitch == width))
         return copy(queue, dst.buffer, dst.offset, src.buffer, src.offset, width * height);
     if (is_row_by_row(&dst, &src))
         return copy_rows(queue, &dst, &src, width, height);

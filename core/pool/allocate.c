@@ -4,8 +4,8 @@
 //
 // Locks: a queue's submit lock, then the pool's. A block is taken and its operation
 // submitted without releasing the submit lock in between, so the condition under which
-// the queue may use it still holds. A freed block is kept once its free is submitted, and nobody
-// else has it until then.
+// the queue may use it still holds. A freed block is kept after its free is submitted, and no other
+// queue has it until then.
 #include "core/pool/pool.h"
 
 #include <inttypes.h>

@@ -168,7 +168,7 @@ static void *upload_behind_gate(void *user)
     return NULL;
 }
 
-// While one queue's function blocks, and a blocking transfer behind it, every kind of work of another queue runs:
+// While one queue's function blocks, with a blocking transfer after it, every kind of work of another queue runs:
 // copies, host calls, blocking transfers.
 CONFORM(HostCall, DelaysNoOtherQueue)
 {
