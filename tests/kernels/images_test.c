@@ -194,11 +194,19 @@ static void read_format(struct rig *rig, weir_channel_order order, weir_channel_
     }
 }
 
+// Of these reads and those of fractions, the simulator of tools/opencl/races.txt runs these.
+RIG_TEST(ReadsOfFloats)
+{
+    for (size_t o = 0; o < COUNT(orders); o++)
+        if (is_format(orders[o], WEIR_CHANNEL_FLOAT))
+            read_format(rig, orders[o], WEIR_CHANNEL_FLOAT);
+}
+
 RIG_TEST(ReadsOfFractions)
 {
     for (size_t o = 0; o < COUNT(orders); o++)
         for (size_t t = 0; t < COUNT(fractions); t++)
-            if (is_format(orders[o], fractions[t]))
+            if (fractions[t] != WEIR_CHANNEL_FLOAT && is_format(orders[o], fractions[t]))
                 read_format(rig, orders[o], fractions[t]);
 }
 
