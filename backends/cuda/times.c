@@ -142,8 +142,7 @@ static bool is_whole(const struct cu_timed *timed)
     return commands > 0 && (commands == CU_NO_COMMANDS || timed->seen >= commands);
 }
 
-// The entry of an operation, or NULL if it was dropped. A collective through the host has one for each of its copies, of which
-// records complete the oldest.
+// NULL: it was dropped. A collective through the host has an entry for each copy; records complete the oldest.
 static struct cu_timed *find_timed(const struct cu_queue *queue, uint64_t sequence)
 {
     struct cu_watch *watch = queue->watch;

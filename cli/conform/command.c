@@ -31,8 +31,7 @@ enum conform_outcome {
     CONFORM_NOT_RUN,
     CONFORM_PASSED,
     CONFORM_FAILED,
-    CONFORM_SKIPPED,     // by a limit of the device
-    CONFORM_UNSUPPORTED, // permanently, on the suite's list
+    CONFORM_SKIPPED, // by a limit of the device
 };
 
 struct conform_result {
@@ -235,7 +234,6 @@ static char *skip_reason(const char *text)
 
 static void settle(struct reading *reading, enum conform_outcome outcome)
 {
-    static const char unsupported[] = "unsupported: ";
     struct conform_result *result = reading->current;
     result->outcome = outcome;
     result->ms = (cli_now_ns() - reading->began_ns) / 1000000;
@@ -243,11 +241,6 @@ static void settle(struct reading *reading, enum conform_outcome outcome)
         result->text = cli_copy(reading->text);
     if (outcome == CONFORM_SKIPPED)
         result->text = skip_reason(reading->text);
-    if (result->text && strncmp(result->text, unsupported, strlen(unsupported)) == 0) {
-        result->outcome = CONFORM_UNSUPPORTED;
-        memmove(result->text, result->text + strlen(unsupported),
-                strlen(result->text) - strlen(unsupported) + 1);
-    }
     reading->current = NULL;
     cli_progress_update(&reading->progress, ++reading->finished, result->name);
 }
@@ -403,9 +396,10 @@ static void conform_run(struct conform *conform)
 // The report of a run, as text, as JSON, and as JUnit's XML.
 
 static const char *const outcome_names[] = {
-    [CONFORM_NOT_RUN] = "not run",         [CONFORM_PASSED] = "passed",
-    [CONFORM_FAILED] = "failed",           [CONFORM_SKIPPED] = "skipped",
-    [CONFORM_UNSUPPORTED] = "unsupported",
+    [CONFORM_NOT_RUN] = "not run",
+    [CONFORM_PASSED] = "passed",
+    [CONFORM_FAILED] = "failed",
+    [CONFORM_SKIPPED] = "skipped",
 };
 
 static size_t count_failures(const struct conform *conform)
@@ -426,15 +420,15 @@ static void print_failures(const struct conform *conform)
         printf("FAILED at the end of the suite\n%s\n\n", conform->exit_text);
 }
 
-static void print_reasons(const struct conform *conform, enum conform_outcome outcome)
+static void print_skipped(const struct conform *conform)
 {
     struct weir_table table = {.alignment = "ll"};
-    if (conform_count(conform, outcome) == 0)
+    if (conform_count(conform, CONFORM_SKIPPED) == 0)
         return;
-    printf("%s:\n", outcome_names[outcome]);
+    printf("skipped:\n");
     for (size_t i = 0; i < conform->count; i++) {
         const struct conform_result *result = &conform->results[i];
-        if (result->outcome != outcome)
+        if (result->outcome != CONFORM_SKIPPED)
             continue;
         weir_table_add(&table, "%s", result->name);
         weir_table_add(&table, "%s", result->text ? result->text : "");
@@ -447,15 +441,14 @@ static void print_text(const struct conform *conform)
 {
     char time[WEIR_TEXT_QUANTITY_SIZE];
     print_failures(conform);
-    print_reasons(conform, CONFORM_UNSUPPORTED);
-    print_reasons(conform, CONFORM_SKIPPED);
+    print_skipped(conform);
     printf("%s%s%s on '%s' (%s; %s)\n", conform->plugins, *conform->plugins ? " > " : "",
            conform->module, conform->device, conform->platform, conform->driver);
-    printf("%zu %s in %s: %zu passed, %zu failed, %zu skipped, %zu unsupported\n", conform->count,
+    printf("%zu %s in %s: %zu passed, %zu failed, %zu skipped\n", conform->count,
            conform->count == 1 ? "test" : "tests",
            weir_text_duration(time, (double)conform->elapsed_ns),
            conform_count(conform, CONFORM_PASSED), count_failures(conform),
-           conform_count(conform, CONFORM_SKIPPED), conform_count(conform, CONFORM_UNSUPPORTED));
+           conform_count(conform, CONFORM_SKIPPED));
 }
 
 // JSON.
@@ -487,7 +480,6 @@ static int print_json(const struct conform *conform, int code)
         {"passed", conform_count(conform, CONFORM_PASSED)},
         {"failed", count_failures(conform)},
         {"skipped", conform_count(conform, CONFORM_SKIPPED)},
-        {"unsupported", conform_count(conform, CONFORM_UNSUPPORTED)},
     };
     json_t *root = json_object();
     cli_json_set(root, "weir", json_string(weir_version()));
@@ -527,8 +519,7 @@ static void add_case(struct weir_long_text *xml, const struct conform_result *re
         weir_long_text_add(xml, "/>\n");
         return;
     }
-    weir_long_text_add(xml, "><%s message=\"%s", failed ? "failure" : "skipped",
-                       result->outcome == CONFORM_UNSUPPORTED ? "unsupported: " : "");
+    weir_long_text_add(xml, "><%s message=\"", failed ? "failure" : "skipped");
     add_escaped(xml, result->text ? result->text : "");
     weir_long_text_add(xml, "\"/></testcase>\n");
 }
@@ -543,8 +534,7 @@ static bool write_xml(const struct conform *conform, const char *path)
         "<testsuite name=\"conformance\" tests=\"%zu\" failures=\"%zu\" skipped=\"%zu\" "
         "time=\"%.3f\">\n",
         conform->count + (conform->exit_text != NULL), count_failures(conform),
-        conform_count(conform, CONFORM_SKIPPED) + conform_count(conform, CONFORM_UNSUPPORTED),
-        (double)conform->elapsed_ns / 1e9);
+        conform_count(conform, CONFORM_SKIPPED), (double)conform->elapsed_ns / 1e9);
     for (size_t i = 0; i < conform->count; i++)
         add_case(&xml, &conform->results[i]);
     if (conform->exit_text) {
@@ -565,8 +555,8 @@ enum {
 static const char about[] =
     "Proves a machine: runs the conformance suite over the backend and the plugins that the\n"
     "environment, the configuration or these options name. A test is skipped where a limit of\n"
-    "the device rules it out, and unsupported where the suite's list says so for good; both\n"
-    "are listed with the reason. One that crashes or hangs has failed, and the rest still runs.";
+    "the device rules it out, and listed with the reason. One that crashes or hangs has failed,\n"
+    "and the rest still runs.";
 
 struct options {
     const char *backend;

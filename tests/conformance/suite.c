@@ -11,31 +11,17 @@
 
 #include "kernels/conformance/conformance.h"
 
-// One test on one backend. `device` is part of the device's name; NULL: any.
-struct conform_entry {
-    const char *backend;
-    const char *device;
-    const char *test; // "Suite.Name"
-    const char *reason;
-};
-
-// What a device can never do. No row of the memory model may be here for PoCL, NVIDIA's OpenCL or CUDA.
-static const struct conform_entry unsupported[] = {
-    {NULL, NULL, NULL, NULL},
-};
-
 static struct {
     char chain[512]; // backend, device and plugins, for the summary
     int run;
     int skipped;
-    int unsupported;
 } summary;
 
 static void print_summary(void)
 {
     if (summary.run)
-        printf("[ CONFORM  ] %s: %d tests; %d skipped by limits, %d unsupported\n", summary.chain,
-               summary.run, summary.skipped, summary.unsupported);
+        printf("[ CONFORM  ] %s: %d tests; %d skipped by limits\n", summary.chain, summary.run,
+               summary.skipped);
 }
 
 void conform_skipped(void)
@@ -74,22 +60,6 @@ static void close_fixture(struct fixture *f)
     EXPECT_NULL(f->runtime);
 }
 
-// The list's entry for the test, or NULL.
-static const struct conform_entry *find_entry(const struct conform_test *test,
-                                              const struct fixture *f)
-{
-    char name[128];
-    const char *backend = weir_runtime_backend(f->runtime);
-    const char *device = weir_device_get_info(f->device)->name;
-
-    snprintf(name, sizeof name, "%s.%s", test->test.suite, test->test.name);
-    for (const struct conform_entry *entry = unsupported; entry->test; entry++)
-        if (strcmp(entry->test, name) == 0 && strcmp(entry->backend, backend) == 0 &&
-            (!entry->device || strstr(device, entry->device)))
-            return entry;
-    return NULL;
-}
-
 static void run(void)
 {
     const struct conform_test *test = weir_test_data();
@@ -100,13 +70,7 @@ static void run(void)
         return;
     if (summary.run++ == 0)
         note_chain(&f);
-    const struct conform_entry *entry = find_entry(test, &f);
-    if (entry) {
-        summary.unsupported++;
-        weir_test_skip(test->test.file, test->test.line, "unsupported: %s", entry->reason);
-    } else {
-        test->body(&f);
-    }
+    test->body(&f);
     close_fixture(&f);
 }
 

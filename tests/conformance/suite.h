@@ -12,7 +12,7 @@
 // both are closed, which must succeed: a test that does not destroy all its objects fails.
 //
 // Nothing here depends on a backend's name. A test is skipped by a limit, or because a probe
-// showed that kernels do nothing; otherwise only the list of suite.c excuses a test.
+// showed that kernels do nothing; nothing else excuses a test.
 #ifndef WEIR_TESTS_CONFORMANCE_SUITE_H
 #define WEIR_TESTS_CONFORMANCE_SUITE_H
 

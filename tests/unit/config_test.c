@@ -536,7 +536,7 @@ WEIR_TEST(Config, RefusesWhatIsNotAReadableFile)
     weir__config_destroy(&config);
     check_file_refused(path, WEIR_ERROR_IO, "has 1048577 bytes, more than the 1048576");
     ASSERT_INT_EQ(chmod(path, 0), 0);
-    if (geteuid() != 0) // who may read every file
+    if (geteuid() != 0) // root may read every file
         check_file_refused(path, WEIR_ERROR_IO, "may not be read by this user");
 }
 
