@@ -172,7 +172,7 @@ CONFORM(Graph, Empty)
     uint32_t node;
     own_rig r = make_rig(f);
     ASSERT_OK(weir_capture_begin(r.a));
-    EXPECT_INVALID(weir_capture_node(r.a, &node), "nothing was captured");
+    EXPECT_REFUSED(weir_capture_node(r.a, &node), WEIR_ERROR_INVALID, "nothing was captured");
     copy(r.a, r.y, r.x, 0, 0);
     EXPECT_REFUSED(weir_capture_node(r.a, &node), WEIR_ERROR_NOT_FOUND, "empty");
     fill(r.a, r.host, 0, SIZE, 1);

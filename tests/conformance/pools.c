@@ -209,7 +209,7 @@ CONFORM(Pool, Refusals)
     EXPECT_INVALID(weir_pool_free(queue, &buffer), "was it freed before");
     EXPECT_INVALID(weir_pool_free(queue, &plain), "came out of no pool");
     EXPECT_NOT_NULL(plain);
-    EXPECT_INVALID(weir_pool_trim(NULL, 0), "NULL");
+    EXPECT_REFUSED(weir_pool_trim(NULL, 0), WEIR_ERROR_INVALID, "NULL");
     EXPECT_SYNC(queue);
     weir_pool_destroy(&none);
     weir_pool_destroy(NULL);

@@ -110,8 +110,8 @@ CONFORM(Device, DescribeAndSelect)
         EXPECT_UINT_GT(info.memory_bytes, 0);
     }
     EXPECT_REFUSED(weir_device_describe(f->runtime, count, &info), WEIR_ERROR_NO_DEVICE, "device");
-    EXPECT_INVALID(weir_device_describe(NULL, 0, &info), "runtime");
-    EXPECT_INVALID(weir_device_describe(f->runtime, 0, NULL), "out_info");
+    EXPECT_REFUSED(weir_device_describe(NULL, 0, &info), WEIR_ERROR_INVALID, "runtime");
+    EXPECT_REFUSED(weir_device_describe(f->runtime, 0, NULL), WEIR_ERROR_INVALID, "out_info");
 
     params.select = "0";
     ASSERT_OK(weir_device_open(f->runtime, &params, &device));
@@ -169,7 +169,7 @@ CONFORM(Device, Limits)
     EXPECT_UINT_EQ(limits->argument_alignment_bytes & (limits->argument_alignment_bytes - 1), 0);
     EXPECT_INT_EQ(limits->timing_history > 0, limits->timing_resolution_ns > 0);
     EXPECT_OK(weir_device_trim(f->device));
-    EXPECT_INVALID(weir_device_trim(NULL), "device");
+    EXPECT_REFUSED(weir_device_trim(NULL), WEIR_ERROR_INVALID, "device");
 }
 
 CONFORM(Queue, LabelsAndParams)

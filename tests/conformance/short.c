@@ -263,10 +263,10 @@ CONFORM(Short, TimeOfOneOperation)
     EXPECT_TRUE(ns >= 0);
     ASSERT_OK(weir_download(queue, &found, memory, 0, sizeof found));
     EXPECT_UINT_EQ(found, value);
-    EXPECT_INVALID(weir_queue_timed(queue,
+    EXPECT_REFUSED(weir_queue_timed(queue,
                                     weir_queue_fill(queue, memory, 1, 4, &value, sizeof value),
                                     &ns),
-                   "multiple");
+                   WEIR_ERROR_INVALID, "multiple");
     EXPECT_INT_EQ(ns, 0);
     EXPECT_INVALID(weir_queue_timed(untimed, weir_queue_flush(untimed), &ns), "timing");
     EXPECT_INT_EQ(ns, 0);

@@ -91,7 +91,13 @@ bool conform_kernels_run(struct fixture *f);
         EXPECT_INT_EQ(weir_last_error()->status, status_); \
         EXPECT_CONTAINS(weir_last_error()->message, part); \
     } while (0)
-#define EXPECT_INVALID(call, part) EXPECT_REFUSED(call, WEIR_ERROR_INVALID, part)
+// The same for an argument that is refused: the error names the line of the call.
+#define EXPECT_INVALID(call, part)                        \
+    do {                                                  \
+        EXPECT_REFUSED(call, WEIR_ERROR_INVALID, part);   \
+        EXPECT_STR_EQ(weir_last_error()->file, __FILE__); \
+        EXPECT_INT_EQ(weir_last_error()->line, __LINE__); \
+    } while (0)
 
 // Everything submitted to the queue finishes without a failure.
 #define EXPECT_SYNC(queue) EXPECT_OK(weir_queue_sync(queue, HANG_GUARD_NS))
