@@ -353,7 +353,6 @@ CONFORM(Occupancy, RefusesWhatALaunchWould)
 // Each array of local memory begins at a multiple of 16 bytes, so two whose sum is the limit may not fit.
 CONFORM(Occupancy, LocalArraysAreAligned)
 {
-    own_queue queue = conform_queue(f, "q");
     own_kernel kernel = conform_kernel(f, "two_locals");
     const size_t second = f->limits->argument_alignment_bytes > 4 * BLOCK
                               ? f->limits->argument_alignment_bytes
@@ -362,9 +361,9 @@ CONFORM(Occupancy, LocalArraysAreAligned)
     const size_t limit = (size_t)f->limits->max_local_bytes;
     const size_t odd = 4 * BLOCK + 1;
 
-    EXPECT_INVALID(weir_queue_launch(queue, kernel, one, block, weir_in(memory, 0, 4 * BLOCK),
+    EXPECT_INVALID(weir_queue_launch(f->queue, kernel, one, block, weir_in(memory, 0, 4 * BLOCK),
                                      weir_out(memory, second, 4 * BLOCK), weir_local(odd),
                                      weir_local(limit - odd)),
                    "'lanes', asks for");
-    EXPECT_SYNC(queue);
+    EXPECT_SYNC(f->queue);
 }

@@ -46,19 +46,18 @@ CONFORM(DestroyInUse, Queue)
 // The memory stays for the work that uses it, and for nothing that comes later.
 CONFORM(DestroyInUse, BufferThroughAnotherPointer)
 {
-    own_queue queue = conform_queue(f, "q");
     weir_buffer *buffer = conform_host_buffer(f, SIZE);
     weir_buffer *other = buffer;
     const unsigned char value = 9;
 
-    own_gate gate = gate_on(queue);
-    ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &value, 1));
+    own_gate gate = gate_on(f->queue);
+    ASSERT_OK(weir_queue_fill(f->queue, buffer, 0, SIZE, &value, 1));
     weir_buffer_destroy(&buffer);
-    EXPECT_INVALID(weir_queue_fill(queue, other, 0, SIZE, &value, 1), "destroyed");
+    EXPECT_INVALID(weir_queue_fill(f->queue, other, 0, SIZE, &value, 1), "destroyed");
     EXPECT_CONTAINS(weir_last_error_text(), "after the last call that uses it");
-    EXPECT_INVALID(weir_queue_copy(queue, other, 0, other, 1, 1), "destroyed");
+    EXPECT_INVALID(weir_queue_copy(f->queue, other, 0, other, 1, 1), "destroyed");
     gate_open(gate);
-    EXPECT_SYNC(queue);
+    EXPECT_SYNC(f->queue);
 }
 
 // Everything of one pipeline is destroyed at once, in use, the queues first. New buffers do not get the old memory.
@@ -104,22 +103,21 @@ CONFORM(DestroyInUse, EverythingAtOnce)
 
 CONFORM(DestroyInUse, KernelAndProgram)
 {
-    own_queue queue = conform_queue(f, "q");
     own_buffer buffer = conform_device_buffer(f, SIZE);
     weir_kernel *kernel = conform_kernel(f, "iota");
     const bool runs = conform_kernels_run(f);
     uint32_t back[16] = {0};
 
-    conform_fill(queue, buffer, 0);
-    own_gate gate = gate_on(queue);
-    ASSERT_OK(weir_queue_launch(queue, kernel, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
+    conform_fill(f->queue, buffer, 0);
+    own_gate gate = gate_on(f->queue);
+    ASSERT_OK(weir_queue_launch(f->queue, kernel, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
                                 weir_out(buffer, 0, SIZE), 100u, 16u));
     weir_kernel_destroy(&kernel);
     weir_program_destroy(&f->program);
     EXPECT_NULL(kernel);
     EXPECT_NULL(f->program);
     gate_open(gate);
-    ASSERT_OK(weir_download(queue, back, buffer, 0, sizeof back));
+    ASSERT_OK(weir_download(f->queue, back, buffer, 0, sizeof back));
     for (uint32_t i = 0; runs && i < 16; i++)
         EXPECT_UINT_EQ(back[i], 100 + i);
 }
@@ -195,7 +193,6 @@ static void create_and_destroy_everything(struct fixture *f, bool sync)
     own_buffer wrapped = NULL;
     int fd;
 
-    own_queue queue = conform_queue(f, "q");
     own_buffer device = conform_device_buffer(f, SIZE);
     own_buffer host = conform_host_buffer(f, SIZE);
     ASSERT_OK(weir_buffer_wrap(f->device,
@@ -203,15 +200,15 @@ static void create_and_destroy_everything(struct fixture *f, bool sync)
                                &wrapped));
     own_kernel kernel = NULL;
     ASSERT_OK(weir_kernel_create(f->program, "iota", &kernel));
-    ASSERT_OK(weir_queue_copy(queue, device, 0, host, 0, SIZE));
-    ASSERT_OK(weir_queue_copy(queue, wrapped, 0, device, 0, sizeof memory));
-    ASSERT_OK(weir_queue_record(queue, &event));
-    ASSERT_OK(weir_queue_flush(queue));
+    ASSERT_OK(weir_queue_copy(f->queue, device, 0, host, 0, SIZE));
+    ASSERT_OK(weir_queue_copy(f->queue, wrapped, 0, device, 0, sizeof memory));
+    ASSERT_OK(weir_queue_record(f->queue, &event));
+    ASSERT_OK(weir_queue_flush(f->queue));
     WEIR_IGNORE(weir_event_query(event));
     ASSERT_OK(weir_event_fd(event, &fd));
     close(fd);
     if (sync)
-        ASSERT_SYNC(queue);
+        ASSERT_SYNC(f->queue);
 }
 
 // Asserted by order, not by a clock: all these calls return while the gate is
@@ -292,7 +289,7 @@ CONFORM(Closing, WaitsForWhatWasDestroyedInUse)
 
     memset(memory, 0, sizeof memory);
     ASSERT_OK(weir_device_open(f->runtime, WEIR_PARAMS(weir_device, .label = "second"), &device));
-    struct fixture second = {f->runtime, device, weir_device_limits(device), NULL};
+    struct fixture second = {.runtime = f->runtime, .device = device};
     weir_queue *queue = conform_queue(&second, "q");
     atomic_int count = 0;
     for (int i = 0; i < PIECES; i++) {
@@ -349,17 +346,16 @@ static void submit_from(struct fixture *f, weir_queue *queue, const char *file)
 // Plugins write of an operation, and a program prints an error, after that.
 CONFORM(Unloaded, CallersFileIsStillKnown)
 {
-    own_queue queue = conform_queue(f, "q");
     char *file = map_file(NULL, "first_stage.c");
     ASSERT_NOT_NULL(file);
-    submit_from(f, queue, file);
+    submit_from(f, f->queue, file);
     ASSERT_NOT_NULL(map_file(file, "other_stage.c"));
     EXPECT_CONTAINS(weir_last_error_text(), "first_stage.c:12");
-    submit_from(f, queue, file);
-    EXPECT_OK(weir_queue_host_call_at(queue, fail_plainly, NULL, file, 13));
+    submit_from(f, f->queue, file);
+    EXPECT_OK(weir_queue_host_call_at(f->queue, fail_plainly, NULL, file, 13));
     munmap(file, 4096);
     EXPECT_CONTAINS(weir_last_error_text(), "other_stage.c:12");
-    EXPECT_INT_LT(weir_queue_sync(queue, HANG_GUARD_NS), 0);
+    EXPECT_INT_LT(weir_queue_sync(f->queue, HANG_GUARD_NS), 0);
     EXPECT_CONTAINS(weir_last_error_text(), "other_stage.c:13");
 }
 
@@ -438,14 +434,13 @@ static int try_everything(struct fixture *f)
 
 CONFORM(Forked, EveryCallInTheChildIsAnError)
 {
-    own_queue queue = conform_queue(f, "q");
     own_buffer buffer = conform_host_buffer(f, SIZE);
     own_kernel kernel = conform_kernel(f, "iota");
     int status = -1;
 
     pid_t child = fork();
     if (child == 0) {
-        weir_queue_destroy(&queue); // as above
+        weir_queue_destroy(&f->queue); // as above
         weir_buffer_destroy(&buffer);
         weir_kernel_destroy(&kernel);
         _exit(try_everything(f));
@@ -455,5 +450,5 @@ CONFORM(Forked, EveryCallInTheChildIsAnError)
     ASSERT_TRUE(WIFEXITED(status));
     EXPECT_INT_EQ(WEXITSTATUS(status), 0);
     // The parent continues to work.
-    EXPECT_SYNC(queue);
+    EXPECT_SYNC(f->queue);
 }

@@ -22,6 +22,7 @@ CONFORM(Short, LaunchOfACount)
         ASSERT_OK(weir_queue_fill(x.queue, x.a, 0, BYTES, &none, sizeof none));
         ASSERT_OK(
             weir_queue_launch_count(x.queue, x.kernel, count, weir_whole_out(x.a), 5u, count));
+        LAUNCH(&x, weir_dim(0, 1, 1), weir_dim(32, 1, 1), weir_whole_out(x.a), 8u, N); // nothing
         ASSERT_OK(weir_download(x.queue, out, x.a, 0, BYTES));
         for (uint32_t j = 0; runs && j < N; j++)
             ASSERT_UINT_EQ(out[j], j < count ? 5 + j : 9);

@@ -4,12 +4,12 @@
 //
 //     CONFORM(Copy, ZeroSize)
 //     {
-//         own_queue queue = conform_queue(f, "q");
+//         EXPECT_OK(weir_queue_copy(f->queue, dst, 0, src, 0, 0));
 //         ...
 //     }
 //
-// Each test gets its own runtime and device in `f`. When the body returns without a failure
-// both are closed, which must succeed: a test that does not destroy all its objects fails.
+// Each test gets its own runtime and device in `f`, with a queue. When the body returns without a failure all are
+// closed, which must succeed: a test that does not destroy all its objects fails.
 //
 // Nothing here depends on a backend's name. A test is skipped by a limit, or because a probe
 // showed that kernels do nothing; nothing else excuses a test.
@@ -27,6 +27,7 @@ struct fixture {
     weir_runtime *runtime;
     weir_device *device;
     const struct weir_limits *limits;
+    weir_queue *queue;     // 'q'
     weir_program *program; // made by the first conform_kernel()
 };
 
