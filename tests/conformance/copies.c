@@ -267,11 +267,15 @@ CONFORM(Transfer, Refusals)
     EXPECT_INVALID(weir_upload(NULL, buffer, 0, bytes, 16), "queue");
     EXPECT_INVALID(weir_upload(f->queue, NULL, 0, bytes, 16), "buffer");
     EXPECT_INVALID(weir_upload(f->queue, buffer, 0, NULL, 16), "memory is NULL");
-    EXPECT_INVALID(weir_upload(f->queue, buffer, SIZE - 15, bytes, 16), "do not lie in");
+    EXPECT_INVALID(weir_upload(f->queue, buffer, SIZE - 15, bytes, 16),
+                   "weir_upload: dst: 16 bytes at offset 19985 do not lie in");
     EXPECT_INVALID(weir_download(NULL, bytes, buffer, 0, 16), "queue");
     EXPECT_INVALID(weir_download(f->queue, bytes, NULL, 0, 16), "buffer");
     EXPECT_INVALID(weir_download(f->queue, NULL, buffer, 0, 16), "memory is NULL");
-    EXPECT_INVALID(weir_download(f->queue, bytes, buffer, SIZE - 15, 16), "do not lie in");
+    EXPECT_INVALID(weir_download(f->queue, bytes, buffer, SIZE - 15, 16),
+                   "weir_download: src: 16 bytes at offset 19985 do not lie in");
+    EXPECT_CONTAINS(weir_last_error()->message, "(created at tests/conformance/suite.c:");
+    EXPECT_CONTAINS(weir_last_error()->remedy, "offset and size count bytes");
     EXPECT_SYNC(f->queue);
 }
 
