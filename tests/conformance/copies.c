@@ -153,7 +153,6 @@ CONFORM(Copy, ZeroSize)
     const struct weir_plane src = {other, 0, 0};
     const struct weir_volume box = {buffer, SIZE, 0, 0};
     const struct weir_volume other_box = {other, 0, 100, 0};
-    struct weir_event event;
 
     conform_write(f->queue, buffer, 4);
     EXPECT_OK(weir_queue_copy(f->queue, buffer, 0, other, SIZE, 0));
@@ -167,7 +166,7 @@ CONFORM(Copy, ZeroSize)
     EXPECT_OK(weir_queue_fill_2d(f->queue, (struct weir_plane){buffer, 0, 10}, 10, 0, "a", 1));
     EXPECT_OK(weir_upload(f->queue, buffer, 0, NULL, 0));
     EXPECT_OK(weir_download(f->queue, NULL, buffer, 0, 0));
-    ASSERT_OK(weir_queue_record(f->queue, &event));
+    const struct weir_event event = conform_record(f->queue);
     EXPECT_OK(weir_event_sync(event, HANG_GUARD_NS));
     EXPECT_TRUE(conform_holds(f->queue, buffer, 0, SIZE, 4, 0));
 }
