@@ -139,30 +139,6 @@ WEIR_TEST(Oracle, RandomPrograms)
     compare(programs_or(1500), 7, 51);
 }
 
-// The order of the calls does not matter, only that of the times.
-WEIR_TEST(Oracle, PostedInAnotherOrder)
-{
-    static struct program engine;
-    static struct program posted;
-    struct sim_model models[2];
-    for (uint64_t i = 1; i <= programs_or(700); i++) {
-        seed = i;
-        random_program(&engine, models, 7, 51);
-        for (uint32_t queue = 0; queue < engine.queue_count; queue++)
-            engine.queues[queue].legacy = false;
-        for (int step = 0; step < engine.step_count; step++) {
-            engine.steps[step].host_wait = -1;
-            engine.steps[step].host_ns++; // no two at one time
-        }
-        posted = engine;
-        run_engine(&engine);
-        run_engine_posted(&posted, i);
-        expect_in_order_of_ends(&posted);
-        if (differs(&engine, &posted))
-            WEIR_FAIL("program %llu differs", (unsigned long long)i);
-    }
-}
-
 // More queues than the most channels that a context has.
 WEIR_TEST(Oracle, ManyQueues)
 {
