@@ -540,17 +540,6 @@ WEIR_TEST(Config, RefusesWhatIsNotAReadableFile)
         check_file_refused(path, WEIR_ERROR_IO, "may not be read by this user");
 }
 
-WEIR_TEST(Config, KeepsTheEndOfALongPath)
-{
-    char name[1200];
-    memset(name, 'd', sizeof name - 1);
-    memcpy(name + sizeof name - sizeof "/weir.ini", "/weir.ini", sizeof "/weir.ini");
-    struct weir_open_params params = text_params("[weir]\nplugin = x\n");
-    params.config_path = name;
-    EXPECT_FAILURE(load(&params), WEIR_ERROR_CONFIG,
-                   "/weir.ini:2: unknown key 'plugin' in [weir]; did you mean 'plugins'?");
-}
-
 // --- variables in place of a module's keys ---
 
 WEIR_TEST(ConfigVariables, ReplaceWhatTheFileSays)
