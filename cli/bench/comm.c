@@ -302,12 +302,19 @@ static void keep(struct comm_bench *b, struct comm_row *row, double ns)
     bench_add(&row->bus, rate * weir_bus_factor(weir_collective_name(row->kind), b->all.count));
 }
 
+static bool has(const struct comm_peer *peer, const struct comm_row *row)
+{
+    return peer->kinds >> row->kind & 1;
+}
+
 // Each way goes first in turn.
 static void measure_row(struct comm_bench *b, struct comm_row *row)
 {
     const size_t ways = 1 + b->peer_count;
     for (size_t i = 0; i < ways; i++) {
         const size_t way = (i + bench.turn) % ways;
+        if (way && !has(b->peers[way - 1], row))
+            continue;
         const double ns = time_row(b, row, way ? b->peers[way - 1] : NULL);
         if (way)
             bench_keep(&row->peer_ns[way - 1], ns);
@@ -321,7 +328,7 @@ static void measure(struct comm_bench *b)
     for (size_t i = 0; i < b->row_count; i++) {
         check_row(b, &b->rows[i], NULL);
         for (size_t k = 0; k < b->peer_count; k++)
-            if (b->peers[k]->on_weirs_memory)
+            if (b->peers[k]->on_weirs_memory && has(b->peers[k], &b->rows[i]))
                 check_row(b, &b->rows[i], b->peers[k]);
     }
     for (bench_start(); bench_turn();)

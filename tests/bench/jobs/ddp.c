@@ -121,32 +121,16 @@ static void settle(struct ddp *ddp, const struct ddp_row *row, int steps)
         (void)ddp_time(ddp, row->way, row->buckets);
 }
 
-// Numbers below `count` in an order that follows from the seed and the turn, the same on all ranks, so that
-// a row has other neighbours in other turns and in other runs.
-static void shuffle(uint64_t seed, uint64_t turn, size_t *order, size_t count)
-{
-    uint64_t state = seed * (BENCH_TURNS_MAX + 1) + turn;
-    for (size_t i = 0; i < count; i++)
-        order[i] = i;
-    for (size_t i = count; i-- > 1;) {
-        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        const size_t other = (size_t)((state >> 33) % (i + 1)), moved = order[i];
-        order[i] = order[other];
-        order[other] = moved;
-    }
-}
-
-// What ran before a step sets the clocks of a GPU, so the first one of a row is not counted there.
+// What ran before a step sets the clocks of a GPU, so the first one of a row is not counted there. Each row goes first
+// in turn.
 static void measure_batch(struct ddp_run *run, struct ddp_row *rows)
 {
     struct ddp *ddp = &run->ddp;
     double ms[ROWS_MOST] = {0};
-    size_t order[ROWS_MOST] = {0};
-    shuffle(ddp->seed, bench.turn, order, run->rows_of_batch);
     ddp_set_batch(ddp, rows[0].batch);
     settle(ddp, &rows[0], SETTLING);
     for (size_t k = 0; k < run->rows_of_batch; k++) {
-        const size_t i = order[k];
+        const size_t i = (size_t)((k + bench.turn) % run->rows_of_batch);
         settle(ddp, &rows[i], 1);
         ms[i] = ddp_time(ddp, rows[i].way, rows[i].buckets);
         bench_keep(&rows[i].ms, ms[i]);
@@ -346,9 +330,6 @@ static int ddp_main(int argc, char **argv)
         {"cublas", "F", "the file of cuBLAS; without it, the one that the\nlinker finds", CLI_TEXT,
          &run.ddp.cublas, 0, 0},
         {"nccl", "F", "the same of NCCL, for the raw step", CLI_TEXT, &run.ddp.nccl, 0, 0},
-        {"seed", "N",
-         "of the order in which a turn measures; runs that are\ncompared take other ones (0)",
-         CLI_COUNT, &run.ddp.seed, 0, UINT32_MAX},
         CLI_CONFIG(&run.ddp.config),
     };
     static const struct bench_program program = {

@@ -34,7 +34,6 @@ struct ddp {
     const char *nccl;   // the same, for the raw step
     uint64_t layers;
     uint64_t width;
-    uint64_t seed; // of the order in which rows are measured
 
     struct bench_ranks all; // one of this process
     struct bench_rank *place;
