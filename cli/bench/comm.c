@@ -84,6 +84,8 @@ void bench_ranks_open(uint64_t asked, struct bench_ranks *out_ranks)
     }
     out_ranks->first = weir_comm_rank(out_ranks->ranks[0].comm);
     out_ranks->count = weir_comm_count(out_ranks->ranks[0].comm);
+    bench.silent = out_ranks->first > 0;
+    bench.quiet = bench.quiet || bench.silent;
 }
 
 void bench_ranks_sync(const struct bench_ranks *ranks)
@@ -385,7 +387,7 @@ static void describe(struct comm_bench *b)
 
 // The command.
 
-// The other ranks measure the same, and rank 0 tells it. Peers that this machine lacks leave a note.
+// Peers that this machine lacks leave a note.
 static void run(void *user)
 {
     struct comm_bench *b = user;
@@ -393,8 +395,6 @@ static void run(void *user)
     bench.runtime = cli_open(b->config);
     open_ranks(b);
     make_rows(b);
-    bench.silent = b->all.first > 0;
-    bench.quiet = bench.quiet || bench.silent;
     for (size_t i = 0; i < b->asked_peer_count; i++)
         if (b->asked_peers[i]->open(b))
             b->peers[b->peer_count++] = b->asked_peers[i];

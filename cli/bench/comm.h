@@ -29,7 +29,8 @@ struct bench_ranks {
 };
 
 // Opens devices of the benchmark's runtime, communicators and queues: of the rank that the environment tells,
-// else of `asked` ranks in this process. With as many devices as ranks each has its own.
+// else of `asked` ranks in this process. With as many devices as ranks each has its own. The other ranks measure
+// the same, and rank 0 tells it.
 void bench_ranks_open(uint64_t asked, struct bench_ranks *out_ranks);
 
 // Of all queues of this process: their end, and a barrier after which all are idle.
