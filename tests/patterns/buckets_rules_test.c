@@ -331,16 +331,6 @@ BUCKETS_TEST(BucketsRules, TellTheOtherRanksOfAQueueThatRefuses, 2)
     EXPECT_RANK_0_TOLD("rank 1 has aborted", "buckets 'grads'", "host call");
 }
 
-BUCKETS_TEST(BucketsRules, TellTheOtherRanksOfAQueueThatFailsWithItsMark, 2)
-{
-    buckets_rig_create(&rig);
-    begin_step(1);
-    EXPECT_OK(weir_queue_host_call(rig.comm.queues[1], fail, NULL));
-    EXPECT_INT_LT(weir_queue_sync(rig.comm.queues[1], WEIR_FOREVER), 0);
-    EXPECT_INT_LT(weir_buckets_ready(rig.buckets[1], 1, rig.comm.queues[1]), 0);
-    EXPECT_RANK_0_TOLD("rank 1 has aborted", "buckets 'grads'", "host call");
-}
-
 // The failure of the queue that is to wait.
 BUCKETS_TEST(BucketsRules, TellTheOtherRanksOfAQueueThatCannotWait, 2)
 {

@@ -75,19 +75,6 @@ WEIR_TEST(IoNpy, TheFileIsWhatNumpyWrites)
     free(bytes);
 }
 
-WEIR_TEST(IoNpy, AnEmptyArrayHasDataToPointAt)
-{
-    const char *path = made_path(weir_test_temp_dir(), "a.npy");
-    const uint64_t shape[2] = {0, 13};
-    struct weir_io_npy array;
-    ASSERT_TRUE(weir_io_npy_write(path, WEIR_IO_F32, 2, shape, NULL, &error));
-    ASSERT_TRUE(weir_io_npy_read(path, WEIR_IO_F32, &array, &error));
-    EXPECT_UINT_EQ(array.count, 0);
-    EXPECT_NOT_NULL(array.data);
-    weir_io_npy_finish(&array);
-    weir_io_npy_finish(&array);
-}
-
 // The address sanitizer sees a look beyond the longest header.
 WEIR_TEST(IoNpy, RefusesAHeaderThatEndsBehindAKey)
 {

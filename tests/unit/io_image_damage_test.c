@@ -105,7 +105,6 @@ WEIR_TEST(IoImageDamage, EveryTruncationIsRefused)
         int probed = 0; // whose header is whole
         unsigned char *bytes = make_image(good, kind, &size);
         ASSERT_NOT_NULL(bytes);
-        EXPECT_TRUE(read_image(good));
         for (size_t length = 0; length < size;
              length += length < 64 || length + 16 > size ? 1 : 9) {
             weir_test_note("kind %d, %zu of %zu bytes", kind, length, size);

@@ -242,43 +242,6 @@ WEIR_TEST(IoImage, ATransparentColourBecomesWhite)
     expect_pixel(1, to_8_bits(0x0102), to_8_bits(0x0304), to_8_bits(0x0507));
 }
 
-// All sizes up to 9 x 9 leave out each of the seven passes at some time.
-WEIR_TEST(IoImage, InterlacingChangesNoPixel)
-{
-    unsigned char pixels[9 * 9 * 4];
-    unsigned char plain[9 * 9 * 3];
-    for (size_t i = 0; i < sizeof pixels; i++)
-        pixels[i] = (unsigned char)(i * 101 + 7);
-    for (uint32_t size = 0; size < 81 && !weir_test_has_failed(); size++) {
-        uint32_t width = size / 9 + 1;
-        uint32_t height = size % 9 + 1;
-        struct made_png png =
-            made_png(width, height, PNG_COLOR_TYPE_RGB_ALPHA, 8, pixels, (size_t)width * 4);
-        through_png(&png, "png rgb+alpha8");
-        memcpy(plain, image, (size_t)width * height * 3);
-        png.interlaced = true;
-        through_png(&png, "png rgb+alpha8, interlaced");
-        EXPECT_MEM_EQ(image, plain, (size_t)width * height * 3);
-    }
-}
-
-WEIR_TEST(IoImage, ExtremeSizes)
-{
-    static unsigned char pixels[5000 * 3];
-    static const uint32_t sizes[][2] = {{1, 1}, {5000, 1}, {1, 5000}};
-    memset(pixels, 77, sizeof pixels);
-    for (size_t i = 0; i < 3; i++) {
-        size_t count = (size_t)sizes[i][0] * sizes[i][1];
-        struct made_png png = made_png(sizes[i][0], sizes[i][1], PNG_COLOR_TYPE_RGB, 8, pixels,
-                                       (size_t)sizes[i][0] * 3);
-        through_png(&png, "png rgb8");
-        EXPECT_MEM_EQ(image, pixels, count * 3);
-        struct made_jpeg jpeg = {sizes[i][0], sizes[i][1], 3, 100, false, pixels};
-        through_jpeg(&jpeg, "jpeg ycc");
-        EXPECT_MEM_EQ(image, pixels, count * 3);
-    }
-}
-
 static void fill_ramp(unsigned char *pixels, int channels)
 {
     for (int i = 0; i < 32 * 24 * channels; i++)

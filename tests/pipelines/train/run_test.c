@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "tests/pipelines/train/runs.h"
 #include "tests/support/own.h"
 
@@ -220,27 +219,6 @@ WEIR_TEST(Train, TellsHowFarItIs)
 
 // What a training run refuses, and that a failure of one rank ends all.
 
-static void expect_refused(const struct runs *runs, const struct weir_train_run_params *params,
-                           weir_status status, const char *what)
-{
-    struct runs_result results[RUNS_RANKS_MAX] = {0};
-    runs_train(runs, params, results);
-    EXPECT_INT_EQ(results[0].status, status);
-    EXPECT_CONTAINS(results[0].error.message, what);
-    EXPECT_TRUE(results[0].figures.losses == NULL);
-}
-
-WEIR_TEST(TrainErrors, RefusesACropThatIsTooLarge)
-{
-    struct weir_train_run_params params = runs_params(NULL, WEIR_TRAIN_AUGMENT);
-    struct runs runs;
-    runs_open(&runs, 1);
-    params.crop = 9;
-    expect_refused(&runs, &params, WEIR_ERROR_INVALID,
-                   "9 x 9 pixels cannot be cut out of images of 8 x 8");
-    runs_close(&runs);
-}
-
 WEIR_TEST(TrainErrors, StopsWhenTheLossIsNoNumber)
 {
     struct runs runs;
@@ -258,17 +236,6 @@ WEIR_TEST(TrainErrors, StopsWhenTheLossIsNoNumber)
     }
     EXPECT_TRUE(strstr(results[0].error.remedy, "lower learning rate") ||
                 strstr(results[1].error.remedy, "lower learning rate"));
-    runs_close(&runs);
-}
-
-WEIR_TEST(TrainErrors, TellsWhatItHasSeenItself)
-{
-    struct runs runs;
-    runs_open(&runs, 1);
-    struct weir_train_run_params params = runs_params(&runs, WEIR_TRAIN_DDP);
-    params.rate = 1e30F;
-    params.steps = 200;
-    expect_refused(&runs, &params, WEIR_ERROR_INVALID, "the loss of step ");
     runs_close(&runs);
 }
 
@@ -303,25 +270,6 @@ static void train_into(const char *path)
     runs_train_alone(1, params, &figures);
 }
 
-// Sets the number of steps in a checkpoint of 12 steps, which has the seed 3 after it, to 0.
-static void forget_steps(const char *path)
-{
-    static const uint64_t progress[] = {12, 3};
-    static const uint64_t none = 0;
-    char message[512];
-    void *data = NULL;
-    size_t size = 0;
-    size_t at = 0;
-    ASSERT_TRUE(weir_file_read(path, 1 << 20, &data, &size, message, sizeof message));
-    while (at + sizeof progress <= size &&
-           memcmp((char *)data + at, progress, sizeof progress) != 0)
-        at++;
-    ASSERT_TRUE(at + sizeof progress <= size);
-    memcpy((char *)data + at, &none, sizeof none);
-    ASSERT_TRUE(weir_file_write(path, data, size, message, sizeof message));
-    free(data);
-}
-
 WEIR_TEST(TrainErrors, RefusesACheckpointOfAnotherRun)
 {
     char path[4096];
@@ -338,10 +286,6 @@ WEIR_TEST(TrainErrors, RefusesACheckpointOfAnotherRun)
     params.steps = 20;
     params.width = 17;
     expect_both_told(&params, "layer0.weight");
-    // Step 0 with the figures of 12 steps.
-    params.width = runs_params(NULL, WEIR_TRAIN_DDP).width;
-    forget_steps(path);
-    expect_both_told(&params, "checksum");
     FILE *file = fopen(path, "w");
     ASSERT_TRUE(file != NULL);
     fputs("no tensors", file);
