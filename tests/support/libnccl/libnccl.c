@@ -115,10 +115,7 @@ static struct fake_clique *find_clique(const ncclUniqueId *id, int size)
     clique = calloc(1, sizeof *clique);
     memcpy(clique->id, id->internal, sizeof clique->id);
     clique->count = size;
-    clique->arrived = calloc((size_t)size, sizeof *clique->arrived);
-    clique->calls = calloc((size_t)size, sizeof *clique->calls);
-    if (fake_share_folder())
-        clique->share = fake_share_open(clique->id);
+    clique->share = fake_share_open(clique->id);
     clique->next = cliques;
     cliques = clique;
     return clique;
@@ -144,10 +141,7 @@ static void end(struct ncclComm *comm)
     while (*at != clique)
         at = &(*at)->next;
     *at = clique->next;
-    if (clique->share)
-        fake_share_close(clique->share);
-    free(clique->arrived);
-    free(clique->calls);
+    fake_share_close(clique->share);
     free(clique);
 }
 
@@ -165,9 +159,9 @@ ncclResult_t ncclCommInitRank(ncclComm_t *comm, int size, ncclUniqueId id, int r
         pthread_cond_broadcast(&fake_changed);
         const long begun = reliefs;
         // In a group the thread has more ranks to create.
-        while (depth == 0 && !clique->share && clique->joined < size && begun == reliefs)
+        while (depth == 0 && !fake_share_folder() && clique->joined < size && begun == reliefs)
             pthread_cond_wait(&fake_changed, &fake_lock);
-        if (clique->share)
+        if (fake_share_folder())
             fake_share_join(clique->share, size);
         else if (depth == 0 && clique->joined < size) {
             end(*comm);
