@@ -106,13 +106,21 @@ bool weir__pulse_copy_flight(const struct weir__pulse *pulse, size_t index,
     return true;
 }
 
+// Of kind, element, reduction, root and count, the same on all ranks.
+static uint64_t hash_call(uint64_t hash, const struct weir_head *call)
+{
+    hash = weir__hash_word(hash, call->kind | (uint64_t)call->element << 16 |
+                                     (uint64_t)call->reduction << 32);
+    return weir__hash_word(weir__hash_word(hash, call->count), call->root);
+}
+
 static void remember(struct weir__pulse *pulse, const struct weir__flight *flight)
 {
     const struct weir_operation operation = operation_of(pulse, flight);
     const struct weir_transport_call it = weir__call_of(&operation);
     const struct weir_head call = weir_head_of(&it);
     pulse->number = call.number;
-    pulse->hash = (pulse->hash ^ weir__call_hash(&call)) * UINT64_C(1099511628211);
+    pulse->hash = hash_call(pulse->hash, &call);
     pulse->calls[call.number % WEIR__PULSE_HISTORY] = call;
     pulse->hashes[call.number % WEIR__PULSE_HISTORY] = pulse->hash;
 }
