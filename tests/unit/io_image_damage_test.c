@@ -119,41 +119,23 @@ WEIR_TEST(IoImageDamage, EveryTruncationIsRefused)
     }
 }
 
+// JPEG has no checksums, so a flipped bit may be accepted; it must not cause errors.
 WEIR_TEST(IoImageDamage, EveryFlippedBitOfAPngIsNoticed)
 {
-    const char *path = made_path(weir_test_temp_dir(), "a.png");
-    for (int kind = 0; kind < 2; kind++) {
+    const char *path = made_path(weir_test_temp_dir(), "a");
+    int refused = 0; // JPEGs
+    for (int kind = 0; kind < 5; kind++) {
         size_t size = 0;
         unsigned char *bytes = make_image(path, kind, &size);
         ASSERT_NOT_NULL(bytes);
-        for (size_t i = 0; i < size; i += 3) {
-            unsigned char old = bytes[i];
-            bytes[i] ^= (unsigned char)(1 << i % 8);
-            weir_test_note("byte %zu of %zu", i, size);
-            EXPECT_TRUE(made_file_write(path, bytes, size));
-            EXPECT_FALSE(read_image(path));
-            bytes[i] = old;
-        }
-        free(bytes);
-    }
-}
-
-// JPEG has no checksums, so a flipped bit may be accepted; it must not cause
-// errors.
-WEIR_TEST(IoImageDamage, AFlippedBitOfAJpegDoesNoHarm)
-{
-    const char *path = made_path(weir_test_temp_dir(), "a.jpg");
-    int refused = 0;
-    for (int kind = 2; kind < 5; kind++) {
-        size_t size = 0;
-        unsigned char *bytes = make_image(path, kind, &size);
-        ASSERT_NOT_NULL(bytes);
-        for (size_t i = 0; i < size * 8; i += 43) {
-            unsigned char old = bytes[i / 8];
+        for (size_t i = 0; i < size * 8; i += kind < 2 ? 25 : 43) {
+            weir_test_note("kind %d, bit %zu of %zu bytes", kind, i, size);
             bytes[i / 8] ^= (unsigned char)(1 << i % 8);
             EXPECT_TRUE(made_file_write(path, bytes, size));
-            refused += !read_image(path);
-            bytes[i / 8] = old;
+            const bool taken = read_image(path);
+            EXPECT_FALSE(taken && kind < 2);
+            refused += !taken && kind >= 2;
+            bytes[i / 8] ^= (unsigned char)(1 << i % 8);
         }
         free(bytes);
     }
@@ -193,21 +175,13 @@ WEIR_TEST(IoImageDamage, NothingIsPrinted)
     ASSERT_TRUE(made_file_write(good, bytes, size));
     free(bytes);
 
-    FILE *stream = fopen(log, "wb");
-    ASSERT_NOT_NULL(stream);
+    const int kept = dup(2);
+    ASSERT_NOT_NULL(freopen(log, "wb", stderr));
+    const bool any_read = read_image(bad) || read_image(good);
     (void)fflush(stderr);
-    int kept = dup(2);
-    int swapped = dup2(fileno(stream), 2);
-    bool bad_read = read_image(bad);
-    bool good_read = read_image(good);
-    (void)fflush(stderr);
-    int restored = dup2(kept, 2);
+    EXPECT_INT_EQ(dup2(kept, 2), 2);
     close(kept);
-    ASSERT_INT_EQ(fclose(stream), 0);
-    EXPECT_INT_EQ(swapped, 2);
-    EXPECT_INT_EQ(restored, 2);
-    EXPECT_FALSE(bad_read);
-    EXPECT_FALSE(good_read);
+    EXPECT_FALSE(any_read);
     unsigned char *printed = made_file_read(log, &size);
     EXPECT_UINT_EQ(size, 0);
     free(printed);
