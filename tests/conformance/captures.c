@@ -10,7 +10,7 @@ CONFORM(Capture, BeginAndEndRefusals)
     uint32_t node;
     own_rig r = make_rig(f);
     EXPECT_INVALID(weir_capture_end(r.a, NULL, &graph), "no capture began on queue 'a'");
-    EXPECT_INVALID(weir_capture_node(r.a, &node), "captures nothing");
+    EXPECT_REFUSED(weir_capture_node(r.a, &node), WEIR_ERROR_INVALID, "captures nothing");
     EXPECT_INVALID(weir_capture_begin(NULL), "queue");
     ASSERT_OK(weir_capture_begin(r.a));
     EXPECT_INVALID(weir_capture_begin(r.a), "captures.c:");

@@ -166,15 +166,14 @@ static weir_status fail_with_detail(void *unused)
 // The cause of a second failure after recovery is its own, not the first one's.
 CONFORM(FailedOperation, KeepsTheDetailOfTheHostCall)
 {
-    own_queue queue = conform_queue(f, "burning");
-    conform_fail(queue);
-    ASSERT_OK(weir_queue_recover(queue));
-    ASSERT_SYNC(queue);
+    conform_fail(f->queue);
+    ASSERT_OK(weir_queue_recover(f->queue));
+    ASSERT_SYNC(f->queue);
     const int line = __LINE__ + 1;
-    WEIR_IGNORE(weir_queue_host_call(queue, fail_with_detail, NULL));
-    EXPECT_INT_EQ(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_IO);
+    WEIR_IGNORE(weir_queue_host_call(f->queue, fail_with_detail, NULL));
+    EXPECT_INT_EQ(weir_queue_sync(f->queue, HANG_GUARD_NS), WEIR_ERROR_IO);
     const struct weir_error *error = weir_last_error();
-    EXPECT_CAUSE(line, "burning");
+    EXPECT_CAUSE(line, "q");
     EXPECT_CONTAINS(error->message, "the disk is on fire");
     EXPECT_NOT_CONTAINS(error->message, "operation 1 of");
     EXPECT_STR_EQ(error->native_call, "write");
@@ -258,43 +257,34 @@ CONFORM(FailedOperation, OneOfManyWaits)
     }
 }
 
+// Also where the queue is destroyed while its failing call has not even run.
 CONFORM(FailedOperation, OutlivesItsQueue)
 {
-    own_gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
     own_queue late = conform_queue(f, "late");
-
-    own_failing failing = submit_failing(f, fail_behind_gate, &failure);
-    gate_open(failure.gate);
-    EXPECT_INT_EQ(weir_event_sync(failing.after, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
-    weir_queue_destroy(&failing.queue);
-    EXPECT_OK(weir_event_query(failing.before));
-    EXPECT_INT_EQ(weir_event_query(failing.after), WEIR_ERROR_HOST_CALL);
-    EXPECT_CAUSE(failing.line, "failing");
-    EXPECT_INT_EQ(weir_event_sync(failing.after, 0), WEIR_ERROR_HOST_CALL);
-    // Waiting for it fails the waiting queue.
-    EXPECT_INT_EQ(weir_queue_wait(late, failing.after), WEIR_ERROR_HOST_CALL);
-    EXPECT_INT_EQ(weir_queue_sync(late, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
-    EXPECT_CAUSE(failing.line, "failing");
-    EXPECT_OK(weir_queue_recover(late));
-    EXPECT_SYNC(late);
-    EXPECT_OK(weir_queue_wait(late, failing.before));
-    EXPECT_SYNC(late);
-}
-
-// The queue is destroyed while its failing call has not even run.
-CONFORM(FailedOperation, OutlivesAQueueDestroyedInUse)
-{
-    own_gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
-
-    own_failing failing = submit_failing(f, fail_behind_gate, &failure);
-    weir_queue_destroy(&failing.queue);
-    EXPECT_INT_EQ(weir_event_query(failing.after), WEIR_NOT_READY);
-    gate_open(failure.gate);
-    EXPECT_INT_EQ(weir_event_sync(failing.after, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
-    EXPECT_CAUSE(failing.line, "failing");
-    EXPECT_OK(weir_event_query(failing.before));
-    ASSERT_OK(weir_device_trim(f->device));
-    EXPECT_INT_EQ(weir_event_query(failing.after), WEIR_ERROR_HOST_CALL);
+    for (int in_use = 0; in_use < 2; in_use++) {
+        own_gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
+        own_failing failing = submit_failing(f, fail_behind_gate, &failure);
+        if (in_use) {
+            weir_queue_destroy(&failing.queue);
+            EXPECT_INT_EQ(weir_event_query(failing.after), WEIR_NOT_READY);
+        }
+        gate_open(failure.gate);
+        EXPECT_INT_EQ(weir_event_sync(failing.after, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+        weir_queue_destroy(&failing.queue);
+        ASSERT_OK(weir_device_trim(f->device));
+        EXPECT_OK(weir_event_query(failing.before));
+        EXPECT_INT_EQ(weir_event_query(failing.after), WEIR_ERROR_HOST_CALL);
+        EXPECT_CAUSE(failing.line, "failing");
+        EXPECT_INT_EQ(weir_event_sync(failing.after, 0), WEIR_ERROR_HOST_CALL);
+        // Waiting for it fails the waiting queue.
+        EXPECT_INT_EQ(weir_queue_wait(late, failing.after), WEIR_ERROR_HOST_CALL);
+        EXPECT_INT_EQ(weir_queue_sync(late, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+        EXPECT_CAUSE(failing.line, "failing");
+        EXPECT_OK(weir_queue_recover(late));
+        EXPECT_SYNC(late);
+        EXPECT_OK(weir_queue_wait(late, failing.before));
+        EXPECT_SYNC(late);
+    }
 }
 
 // A queue that fails at its end, by waiting for a failed event, while its own
@@ -302,23 +292,22 @@ CONFORM(FailedOperation, OutlivesAQueueDestroyedInUse)
 CONFORM(FailedOperation, LeavesEarlierWorkAlone)
 {
     own_queue broken = conform_queue(f, "broken");
-    own_queue queue = conform_queue(f, "held");
     own_buffer buffer = conform_host_buffer(f, SIZE);
     const unsigned char new = 2;
     struct weir_event failed;
     struct weir_event end;
 
-    conform_fill(queue, buffer, 1);
-    own_gate gate = gate_on(queue);
-    ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &new, 1));
-    ASSERT_OK(weir_queue_record(queue, &end));
+    conform_fill(f->queue, buffer, 1);
+    own_gate gate = gate_on(f->queue);
+    ASSERT_OK(weir_queue_fill(f->queue, buffer, 0, SIZE, &new, 1));
+    ASSERT_OK(weir_queue_record(f->queue, &end));
 
     own_gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
     ASSERT_OK(weir_queue_host_call(broken, fail_behind_gate, &failure));
     ASSERT_OK(weir_queue_record(broken, &failed));
     gate_open(failure.gate);
     EXPECT_INT_EQ(weir_event_sync(failed, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
-    EXPECT_INT_EQ(weir_queue_wait(queue, failed), WEIR_ERROR_HOST_CALL);
+    EXPECT_INT_EQ(weir_queue_wait(f->queue, failed), WEIR_ERROR_HOST_CALL);
     gate_open(gate);
     EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
     EXPECT_INT_EQ(conform_bytes(buffer)[SIZE - 1], new);
@@ -352,17 +341,16 @@ CONFORM(FailedOperation, OfSeveralEvents)
 // A refused argument submits nothing and does not fail the queue, which a recovery leaves as it is.
 CONFORM(FailedOperation, ARefusedArgumentIsNone)
 {
-    own_queue queue = conform_queue(f, "q");
     own_buffer buffer = conform_device_buffer(f, SIZE);
     struct weir_event first;
     struct weir_event second;
 
-    ASSERT_OK(weir_queue_record(queue, &first));
-    EXPECT_INVALID(weir_queue_copy(queue, buffer, 0, NULL, 0, 1), "src");
-    EXPECT_INVALID(weir_queue_fill(queue, buffer, 0, SIZE, "abc", 3), "pattern");
-    ASSERT_OK(weir_queue_record(queue, &second));
+    ASSERT_OK(weir_queue_record(f->queue, &first));
+    EXPECT_INVALID(weir_queue_copy(f->queue, buffer, 0, NULL, 0, 1), "src");
+    EXPECT_INVALID(weir_queue_fill(f->queue, buffer, 0, SIZE, "abc", 3), "pattern");
+    ASSERT_OK(weir_queue_record(f->queue, &second));
     EXPECT_UINT_EQ(second.sequence, first.sequence + 1);
-    EXPECT_OK(weir_queue_recover(queue));
-    EXPECT_SYNC(queue);
+    EXPECT_OK(weir_queue_recover(f->queue));
+    EXPECT_SYNC(f->queue);
     EXPECT_INVALID(weir_queue_recover(NULL), "queue");
 }

@@ -161,81 +161,10 @@ SCENE_TEST(Refused, WaitsOnAFailedQueueDoNotPileUp)
     expect_is_safe(scene, scene->b);
 }
 
-static uint64_t slot_of(const weir_queue *queue)
-{
-    return queue->member.object.id & 0xffff;
-}
-
-// While a recovery waits, the queue refuses the same wait again. That is covered, so the recovery does not wait once more
-// for all queues: with many such calls it would not end.
-SCENE_TEST(Refused, WaitsThatAreRefusedAgainDoNotKeepARecovery)
-{
-    struct call call;
-    struct weir_event event, more;
-    const bool is_first = slot_of(scene->a) < slot_of(scene->c);
-    weir_queue *first = is_first ? scene->a : scene->c; // recoveries take the queues in this order
-    weir_queue *last = is_first ? scene->c : scene->a;
-
-    ASSERT_OK(weir_queue_record(last, &event));
-    control_stall_queue(last);
-    control_refuse(WEIR_OPERATION_WAIT, 0);
-    EXPECT_INT_EQ(weir_queue_wait(scene->b, event), WEIR_ERROR_DEVICE);
-    expect_waits(scene, &call, scene->b);
-    ASSERT_OK(weir_queue_record(first, &more));
-    EXPECT_INT_EQ(weir_queue_wait(scene->b, event), WEIR_ERROR_DEVICE);
-    expect_ends(&call);
-    EXPECT_TRUE(weir__queue_is_busy(first));
-    EXPECT_OK(weir_pool_free(scene->a, &scene->buffer));
-}
-
-// A recovery waits for queue a, and b is recovered by another thread meanwhile, and waits for c.
-SCENE_TEST(Refused, ARecoveryLeavesTheWaitsAfterAnotherOne)
-{
-    const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "c is broken"};
-    struct call call;
-    struct weir_event event;
-    refuse_wait(scene);
-    expect_waits(scene, &call, scene->b);
-    ASSERT_OK(weir_queue_record(scene->c, &event));
-    weir_lock_take(&scene->b->submit_lock);
-    weir__completion_recover(scene->b, scene->b->sequence);
-    weir_lock_release(&scene->b->submit_lock);
-    EXPECT_OK(weir_queue_wait(scene->b, event));
-    weir__completion_fail(scene->c, event.sequence, &cause);
-    expect_ends(&call);
-    EXPECT_INT_EQ(weir_queue_sync(scene->b, GUARD_NS), WEIR_ERROR_IO);
-    EXPECT_OK(weir_pool_free(scene->a, &scene->buffer));
-}
-
 static weir_status fail_at_gate(void *unused)
 {
     (void)control_gate(unused);
     return WEIR_ERROR_IO;
-}
-
-// It is recovered by another thread after the call has seen the failure: the call does not wait for, or end, what has
-// come since.
-SCENE_TEST(Refused, ARecoveryThatComesAfterAnotherOneEndsNothing)
-{
-    struct call call = {.queue = scene->b, .status = 1};
-    struct weir_operation operation;
-    weir__operation_begin(&operation, WEIR_OPERATION_HOST_CALL, 0, __FILE__, __LINE__);
-    operation.u.host_call.function = fail_at_gate;
-    fail(scene->b, scene);
-    weir_lock_take(&scene->b->submit_lock);
-    ASSERT_INT_EQ(weir_thread_start(&call.thread, recover, &call), 0);
-    weir_clock_sleep_ns(50000000); // it waits for the lock
-    weir__completion_recover(scene->b, scene->b->sequence);
-    EXPECT_OK(weir__queue_submit_locked(scene->b, &operation));
-    weir_lock_release(&scene->b->submit_lock);
-    const uint64_t begin_ns = weir_clock_now_ns();
-    while (atomic_load(&call.status) == 1 && weir_clock_now_ns() - begin_ns < GUARD_NS / 6)
-        weir_clock_sleep_ns(100000);
-    EXPECT_INT_EQ(atomic_load(&call.status), WEIR_OK);
-    control_gate_open();
-    expect_ends(&call);
-    EXPECT_INT_EQ(weir_queue_sync(scene->b, GUARD_NS), WEIR_ERROR_IO);
-    EXPECT_OK(weir_pool_free(scene->a, &scene->buffer));
 }
 
 // The wait is refused in b's worker, after c has begun to wait for b.

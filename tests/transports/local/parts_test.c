@@ -235,19 +235,6 @@ WEIR_TEST(News, AListWithoutOneThatComesLate)
     close(outs[1]), close(outs[2]);
 }
 
-// As many as there is room for.
-WEIR_TEST(News, ALongCircle)
-{
-    char text[WEIR_CAUSE_SIZE] = "";
-    for (uint32_t i = 0; i < 20; i++)
-        local_append_wait(text, &(struct local_wait){.rank = i,
-                                                     .awaits = i + 1,
-                                                     .call = "recv (app.c:12)"});
-    EXPECT_CONTAINS(text, "rank 0 waits in recv (app.c:12) for rank 1, rank 1 waits");
-    EXPECT_STR_EQ(text + strlen(text) - strlen(", and so on"), ", and so on");
-    EXPECT_UINT_LT(strlen(text), WEIR_CAUSE_SIZE - 80);
-}
-
 // It cannot end a line of a log and begin another, whatever the length, nor go on past its room.
 WEIR_TEST(News, ATextOfSeveralLines)
 {
