@@ -503,6 +503,8 @@ one_rank()
         return 1
     fi
     bench_rows '^  (all-reduce|broadcast|all-gather) '
+    in_root 60 comm-submit tests/cuda/comm_check submit
+    check_rows "cuda: collectives, submit of one rank"
     in_root 60 comm-churn tests/comm/churn 100 20
     judge "cuda: communicators come and go"
 }
@@ -510,7 +512,7 @@ one_rank()
 # has_two WHAT: whether there are two GPUs, or a row that says there are not.
 has_two()
 {
-    on_cuda tests/comm/churn || return 1
+    on_cuda tests/cuda/comm_check || return 1
     [ "$(nvidia-smi -L 2>/dev/null | grep -c '^GPU')" -lt 2 ] || return 0
     row absent "$1" "there is one GPU"
     return 1
@@ -529,12 +531,9 @@ rank_fails()
 # Of two processes: against NCCL's own calls, and what is told when a rank fails.
 comm_processes()
 {
-    what="cuda: collectives of two GPUs"
-    use cuda
-    run 90 comm-two "${on[@]}" "WEIR_CUDA_NCCL=$nccl" "WEIR_MODULE_PATH=$prefix/lib/weir" "$weir" launch -n 2 \
-        --no-prefix "$root/tests/bench/jobs/jobs" comm --collectives all-reduce --quiet
-    [ "$status" -eq 0 ] || judge "$what"
-    bench_rows '^  all-reduce '
+    in_root 90 comm-speed WEIR_COMM_TIMEOUT=5 "WEIR_CUDA_NCCL=$nccl" "$weir" launch -n 2 --no-prefix \
+        tests/cuda/comm_check speed
+    check_rows "cuda: collectives, speed"
     rank_fails "kill,shrink,skip,count" 1 100
 }
 
@@ -556,7 +555,7 @@ comm_suite()
 step_comm()
 {
     local nccl
-    on_cuda tests/comm/churn || return 0
+    on_cuda tests/cuda/comm_check || return 0
     nccl="$(wheel 'nccl/lib/libnccl.so.2')"
     nccl="${nccl:-auto}"
     one_rank || return 0
