@@ -101,7 +101,7 @@ weir_queue *conform_timed_queue(struct fixture *f, const char *label)
     return queue;
 }
 
-static weir_buffer *buffer_of(struct fixture *f, size_t size, weir_placement placement)
+weir_buffer *conform_buffer(struct fixture *f, size_t size, weir_placement placement)
 {
     weir_buffer *buffer;
     EXPECT_OK(weir_buffer_create(f->device,
@@ -113,12 +113,12 @@ static weir_buffer *buffer_of(struct fixture *f, size_t size, weir_placement pla
 
 weir_buffer *conform_device_buffer(struct fixture *f, size_t size)
 {
-    return buffer_of(f, size, WEIR_PLACE_DEVICE);
+    return conform_buffer(f, size, WEIR_PLACE_DEVICE);
 }
 
 weir_buffer *conform_host_buffer(struct fixture *f, size_t size)
 {
-    return buffer_of(f, size, WEIR_PLACE_HOST);
+    return conform_buffer(f, size, WEIR_PLACE_HOST);
 }
 
 weir_kernel *conform_kernel(struct fixture *f, const char *name)
