@@ -165,7 +165,7 @@ WEIR_TEST(Chain, ManyRecords)
     job_finish(&job);
 }
 
-// What a queue has when it ends is done, and its number may be another one's.
+// What a queue has when it ends is done, whichever queue gets its number.
 JOB_TEST(Chain, QueuesThatEnd, "", "none")
 {
     struct weir_event begin, end;
