@@ -291,23 +291,20 @@ WEIR_TEST(IoImage, TheContentDecidesNotTheName)
 WEIR_TEST(IoImage, WrittenPngsComeBackTheSameAndRepeat)
 {
     const char *folder = weir_test_temp_dir();
-    const char *const paths[2] = {made_path(folder, "1.png"), made_path(folder, "2.png")};
-    unsigned char pixels[33 * 17 * 3];
-    unsigned char *files[2];
+    const char *paths[2] = {made_path(folder, "1.png"), made_path(folder, "2.png")};
+    unsigned char pixels[33 * 17 * 3], *bytes[2];
     size_t sizes[2];
     for (size_t i = 0; i < sizeof pixels; i++)
         pixels[i] = (unsigned char)(i * i * 31 >> 3);
     for (int i = 0; i < 2; i++) {
         ASSERT_TRUE(weir_io_png_write_rgb8(paths[i], 33, 17, pixels, &error));
-        files[i] = made_file_read(paths[i], &sizes[i]);
-        ASSERT_NOT_NULL(files[i]);
+        read_image(paths[i], "png rgb8", 33, 17);
+        EXPECT_MEM_EQ(image, pixels, sizeof pixels);
+        ASSERT_NOT_NULL(bytes[i] = made_file_read(paths[i], &sizes[i]));
     }
-    read_image(paths[0], "png rgb8", 33, 17);
-    EXPECT_MEM_EQ(image, pixels, sizeof pixels);
-    EXPECT_UINT_EQ(sizes[0], sizes[1]);
-    EXPECT_MEM_EQ(files[0], files[1], sizes[0]);
-    free(files[0]);
-    free(files[1]);
+    ASSERT_UINT_EQ(sizes[0], sizes[1]);
+    EXPECT_MEM_EQ(bytes[0], bytes[1], sizes[0]);
+    free(bytes[0]), free(bytes[1]);
     EXPECT_INT_EQ(made_folder_count(folder), 2);
 }
 
