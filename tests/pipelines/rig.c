@@ -246,20 +246,26 @@ bool rig_same_bits(const struct rig_frame *a, const struct rig_frame *b)
 
 bool test_images_make(struct rig_image images[TEST_IMAGES])
 {
+    static const struct {
+        enum made_kind kind;
+        int height, width;
+        made_colour a, b;
+    } made[TEST_IMAGES] = {
+        [1] = {MADE_NOISE, 300, 201, 3, 0},
+        [2] = {MADE_GRADIENT, 64, 640, 0, 0},
+        [3] = {MADE_FLAT, 1, 1, 0x80c040, 0},
+        [4] = {MADE_NOISE, 1, 5000, 4, 0},
+        [5] = {MADE_CHECKER, 257, 255, 0xd02000, 0x0040f0},
+    };
     for (int i = 0; i < TEST_IMAGES; i++)
         images[i] = (struct rig_image){0};
     if (!rig_image_read(weir_test_runfile("tests/data/images/coffee.png"), &images[0]))
         return false;
-    images[1] = rig_image_make(300, 201);
-    made_image_noise(300, 201, 3, images[1].rgb);
-    images[2] = rig_image_make(64, 640);
-    made_image_gradient(64, 640, images[2].rgb);
-    images[3] = rig_image_make(1, 1);
-    made_image_flat(1, 1, 0x80c040, images[3].rgb);
-    images[4] = rig_image_make(1, 5000);
-    made_image_noise(1, 5000, 4, images[4].rgb);
-    images[5] = rig_image_make(257, 255);
-    made_image_checker(257, 255, 30, 0xd02000, 0x0040f0, images[5].rgb);
+    for (int i = 1; i < TEST_IMAGES; i++) {
+        images[i] = rig_image_make(made[i].height, made[i].width);
+        made_image(made[i].kind, made[i].height, made[i].width, made[i].a, made[i].b,
+                   images[i].rgb);
+    }
     return true;
 }
 
