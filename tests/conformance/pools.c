@@ -70,13 +70,12 @@ CONFORM(Pool, HandsOutNothingThatAnotherQueueStillUses)
     own_buffer result = conform_host_buffer(f, SIZE);
     own_buffer after_it = conform_host_buffer(f, SIZE);
     own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
-    struct weir_event before;
     weir_buffer *buffer = take(pool, first, SIZE);
 
     conform_fill(first, buffer, 1);
     own_gate gate = gate_on(first);
     ASSERT_OK(weir_queue_copy(first, result, 0, buffer, 0, SIZE));
-    ASSERT_OK(weir_queue_record(first, &before));
+    const struct weir_event before = conform_record(first);
     ASSERT_OK(weir_pool_free(first, &buffer));
 
     weir_buffer *others[3] = {take(pool, second, SIZE)};

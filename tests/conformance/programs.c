@@ -145,6 +145,14 @@ static const char doubling[] =
     "        out[i] = 2u * in[i];\n"
     "}\n";
 
+static const char multiplying[] =
+    "__kernel void twice(__global const uint *in, __global uint *out, uint n)\n"
+    "{\n"
+    "    uint i = (uint)get_global_id(0);\n"
+    "    if (i < n)\n"
+    "        out[i] = FACTOR * in[i];\n"
+    "}\n";
+
 // Twice what 16 elements are.
 static void expect_twice(struct fixture *f, weir_program *program)
 {
@@ -170,43 +178,21 @@ static void expect_twice(struct fixture *f, weir_program *program)
         EXPECT_UINT_EQ(values[i], 2 * i);
 }
 
+// Options mean the same on every device.
 CONFORM(Program, SourceAtRunTime)
 {
-    struct weir_program_params params = {.struct_size = sizeof params,
-                                         .label = "twice",
-                                         .source = doubling};
-    own_program program = NULL;
-
-    weir_status status = weir_program_create(f->device, &params, &program);
-    if (status == WEIR_ERROR_UNSUPPORTED) {
-        EXPECT_NULL(program);
-        CONFORM_SKIP("this device compiles no source at run time");
-    }
-    ASSERT_OK(status);
-    expect_twice(f, program);
-}
-
-// Options mean the same on every device.
-CONFORM(Program, SourceWithOptions)
-{
-    struct weir_program_params params = {
-        .struct_size = sizeof params,
-        .label = "twice",
-        .source = "__kernel void twice(__global const uint *in, __global uint *out, uint n)\n"
-                  "{\n"
-                  "    uint i = (uint)get_global_id(0);\n"
-                  "    if (i < n)\n"
-                  "        out[i] = FACTOR * in[i];\n"
-                  "}\n"};
-    static const char *const options[] = {"-DFACTOR=2u", "-D FACTOR=2u -cl-opt-disable",
+    static const char *const options[] = {NULL, "-D FACTOR=2u -cl-opt-disable",
                                           "-DFACTOR=2u -cl-std=CL1.1 -cl-fast-relaxed-math"};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        weir_program *program;
-        params.options = options[i];
-        weir_status status = weir_program_create(f->device, &params, &program);
+        own_program program = NULL;
+        weir_status status = weir_program_create(f->device,
+                                                 WEIR_PARAMS(weir_program, .label = "twice",
+                                                             .source = i ? multiplying : doubling,
+                                                             .options = options[i]),
+                                                 &program);
+        EXPECT_INT_EQ(program != NULL, status == WEIR_OK);
         CONFORM_COMPILED(status);
         expect_twice(f, program);
-        weir_program_destroy(&program);
     }
 }
 

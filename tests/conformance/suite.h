@@ -164,12 +164,17 @@ static inline void conform_fail(weir_queue *queue)
     EXPECT_INT_EQ(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
 }
 
+static inline struct weir_event conform_record(weir_queue *queue)
+{
+    struct weir_event event;
+    EXPECT_OK(weir_queue_record(queue, &event));
+    return event;
+}
+
 // Makes `to` wait for everything that `from` has so far.
 static inline void follow(weir_queue *to, weir_queue *from)
 {
-    struct weir_event event;
-    EXPECT_OK(weir_queue_record(from, &event));
-    EXPECT_OK(weir_queue_wait(to, event));
+    EXPECT_OK(weir_queue_wait(to, conform_record(from)));
 }
 
 static inline void launch_and_sync(weir_queue *queue, weir_graph *graph)

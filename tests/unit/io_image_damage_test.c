@@ -119,23 +119,41 @@ WEIR_TEST(IoImageDamage, EveryTruncationIsRefused)
     }
 }
 
-// JPEG has no checksums, so a flipped bit may be accepted; it must not cause errors.
 WEIR_TEST(IoImageDamage, EveryFlippedBitOfAPngIsNoticed)
 {
-    const char *path = made_path(weir_test_temp_dir(), "a");
-    int refused = 0; // JPEGs
-    for (int kind = 0; kind < 5; kind++) {
+    const char *path = made_path(weir_test_temp_dir(), "a.png");
+    for (int kind = 0; kind < 2; kind++) {
         size_t size = 0;
         unsigned char *bytes = make_image(path, kind, &size);
         ASSERT_NOT_NULL(bytes);
-        for (size_t i = 0; i < size * 8; i += kind < 2 ? 25 : 43) {
-            weir_test_note("kind %d, bit %zu of %zu bytes", kind, i, size);
+        for (size_t i = 0; i < size; i += 3) {
+            unsigned char old = bytes[i];
+            bytes[i] ^= (unsigned char)(1 << i % 8);
+            weir_test_note("byte %zu of %zu", i, size);
+            EXPECT_TRUE(made_file_write(path, bytes, size));
+            EXPECT_FALSE(read_image(path));
+            bytes[i] = old;
+        }
+        free(bytes);
+    }
+}
+
+// JPEG has no checksums, so a flipped bit may be accepted; it must not cause
+// errors.
+WEIR_TEST(IoImageDamage, AFlippedBitOfAJpegDoesNoHarm)
+{
+    const char *path = made_path(weir_test_temp_dir(), "a.jpg");
+    int refused = 0;
+    for (int kind = 2; kind < 5; kind++) {
+        size_t size = 0;
+        unsigned char *bytes = make_image(path, kind, &size);
+        ASSERT_NOT_NULL(bytes);
+        for (size_t i = 0; i < size * 8; i += 43) {
+            unsigned char old = bytes[i / 8];
             bytes[i / 8] ^= (unsigned char)(1 << i % 8);
             EXPECT_TRUE(made_file_write(path, bytes, size));
-            const bool taken = read_image(path);
-            EXPECT_FALSE(taken && kind < 2);
-            refused += !taken && kind >= 2;
-            bytes[i / 8] ^= (unsigned char)(1 << i % 8);
+            refused += !read_image(path);
+            bytes[i / 8] = old;
         }
         free(bytes);
     }
@@ -158,30 +176,27 @@ WEIR_TEST(IoImageDamage, BytesAfterTheImageAreIgnored)
     }
 }
 
+// By the libraries, of a cut JPEG and of a PNG with a wrong bit.
 WEIR_TEST(IoImageDamage, NothingIsPrinted)
 {
     const char *folder = weir_test_temp_dir();
-    const char *good = made_path(folder, "good");
-    const char *bad = made_path(folder, "bad");
+    const char *path = made_path(folder, "image");
     const char *log = made_path(folder, "log");
     size_t size = 0;
-    unsigned char *bytes = make_image(good, 3, &size);
-    ASSERT_NOT_NULL(bytes);
-    ASSERT_TRUE(made_file_write(bad, bytes, size / 2));
-    free(bytes);
-    bytes = make_image(good, 0, &size);
-    ASSERT_NOT_NULL(bytes);
-    bytes[40] ^= 1;
-    ASSERT_TRUE(made_file_write(good, bytes, size));
-    free(bytes);
-
+    (void)fflush(stderr);
     const int kept = dup(2);
     ASSERT_NOT_NULL(freopen(log, "wb", stderr));
-    const bool any_read = read_image(bad) || read_image(good);
+    for (int kind = 0; kind < 4; kind += 3) {
+        unsigned char *bytes = make_image(path, kind, &size);
+        if (kind == 0)
+            bytes[40] ^= 1;
+        EXPECT_TRUE(made_file_write(path, bytes, kind ? size / 2 : size));
+        free(bytes);
+        EXPECT_FALSE(read_image(path));
+    }
     (void)fflush(stderr);
     EXPECT_INT_EQ(dup2(kept, 2), 2);
     close(kept);
-    EXPECT_FALSE(any_read);
     unsigned char *printed = made_file_read(log, &size);
     EXPECT_UINT_EQ(size, 0);
     free(printed);
