@@ -214,16 +214,17 @@ static void create_pipeline(struct arr_coc_line *line, uint32_t device, bool tim
         .query = a->query,
         .query_size = weir_arr_coc_weights_query_size(a->weights),
         .deliver = deliver,
-        .group = line->group,
     };
     cli_fine(weir_arr_coc_params_from_settings(bench.runtime, &params));
-    params.device = a->copies[device].device;
     params.max_pixels = arr_coc_most_pixels(a);
-    params.slot_count = line->slots;
-    params.full = WEIR_PIPELINE_BLOCK;
-    params.backlog = 0;
-    params.timing = timing;
-    params.graphs = line->graphs;
+    params.pipeline = (struct weir_pipeline_params){
+        .device = a->copies[device].device,
+        .slot_count = line->slots,
+        .timing = timing,
+        .graphs = line->graphs,
+        .group = line->group,
+    };
+    a->sizes = params.sizes;
     cli_fine(weir_arr_coc_create(&params, &line->arr_coc[device]));
 }
 
@@ -240,7 +241,6 @@ static void create_line(struct arr_coc_bench *a, struct arr_coc_line *line, uint
     cli_fine(weir_pipeline_group_create(NULL, &line->group));
     for (uint32_t d = 0; d < devices; d++)
         create_pipeline(line, d, timing);
-    a->sizes = *weir_arr_coc_get_sizes(line->arr_coc[0]);
     a->result_bytes = weir_arr_coc_result_bytes(line->arr_coc[0]);
 }
 
