@@ -3,6 +3,7 @@
 #ifndef WEIR_CLI_LAUNCH_LAUNCH_H
 #define WEIR_CLI_LAUNCH_LAUNCH_H
 
+#include <pthread.h>
 #include <signal.h>
 #include <sys/types.h>
 
@@ -28,9 +29,10 @@ struct rank {
     bool ended;
     bool stopped; // it ran when the launch told all ranks to end
     bool killed;  // it ran when the grace time was over
+    bool has_relay;
+    pthread_t relay; // writes its lines
 };
 
-struct sink;
 struct stream;
 
 struct launch {
@@ -38,14 +40,11 @@ struct launch {
     struct rank *ranks;
     size_t started;
     size_t running;
-    struct stream *streams; // two for each rank; NULL: the ranks write to this process's own
-    struct pollfd *polled;
-    struct sink *output;
-    struct sink *messages;
-    struct sink *middle;       // of which a line is written in part
-    size_t turn;               // counts: another stream and another sink comes first each time
-    struct sigaction old_pipe; // of SIGPIPE
+    struct stream *streams;     // two for each rank; NULL: the ranks write to this process's own
+    struct sigaction old_pipe;  // of SIGPIPE
+    struct sigaction old_child; // of SIGCHLD
     sigset_t old_mask;
+    sigset_t signals; // that this process takes
     int input;
     char port[8];
     char place[128];  // where the ranks meet

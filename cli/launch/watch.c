@@ -1,11 +1,12 @@
 // The ranks of weir launch: their start, the signals between them and the command, and their ends.
-#define _GNU_SOURCE // pipe2, ppoll
+#define _GNU_SOURCE // pipe2
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,8 @@
 #include "cli/common/own.h"
 #include "cli/launch/launch.h"
 
-// The lines of the ranks.
+// The lines of the ranks. A thread for each rank reads them, and waits where this process's own output is not read: that
+// delays nothing else.
 
 enum {
     LINE_LIMIT = 65536, // a longer line is cut
@@ -25,64 +27,89 @@ enum {
     LATE_LIMIT = 1 << 20, // no pipe of a program without privileges holds more
     PREFIX_SIZE = 8,      // "[1023] " and a NUL
     ESCAPE_SIZE = 4,      // "\x1b"
-    // A held line and as many empty lines as one read can bring, and the line that an escape ends.
-    SINK_SIZE = LINE_LIMIT + (READ_SIZE + 1) * (PREFIX_SIZE + 1) + ESCAPE_SIZE,
-};
-
-// Standard output or standard error of this process.
-struct sink {
-    int descriptor;
-    size_t used;
-    size_t written; // of `used`
-    bool broken;    // what comes is dropped
-    char bytes[SINK_SIZE];
+    STACK_SIZE = 1 << 18,
 };
 
 // Standard output or standard error of one rank.
 struct stream {
     int from; // -1: at its end
-    struct sink *to;
-    char prefix[PREFIX_SIZE];
+    int to;   // of this process's own
+    size_t prefix;
     size_t late;   // how many bytes were read after the end of all ranks
     bool returned; // the last line ended with a carriage return
     size_t used;   // of a line that has not ended
-    char line[LINE_LIMIT];
+    char bytes[PREFIX_SIZE + LINE_LIMIT + 1];
 };
 
-// A line is written whole, so that lines of several ranks never mix, on one pipe for standard output
-// and standard error either.
+// What the threads share.
+static struct {
+    pthread_mutex_t lock; // of what is written
+    atomic_int error;     // of errno's, of standard output
+    atomic_size_t running;
+    int over[2]; // a pipe, whose end says that all ranks have ended
+} relays = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void add(struct sink *sink, const char *bytes, size_t size)
+static void unlock(void *lock)
 {
-    memcpy(sink->bytes + sink->used, bytes, size);
-    sink->used += size;
+    pthread_mutex_unlock(lock);
 }
 
+static bool write_all(int descriptor, const char *bytes, size_t size)
+{
+    while (size > 0) {
+        const ssize_t count = write(descriptor, bytes, size);
+        if (count < 0 && errno == EAGAIN)
+            (void)poll(&(struct pollfd){.fd = descriptor, .events = POLLOUT}, 1, -1);
+        else if (count < 0 && errno != EINTR)
+            return false;
+        bytes += count > 0 ? count : 0;
+        size -= count > 0 ? (size_t)count : 0;
+    }
+    return true;
+}
+
+// Lets the main thread look again.
+static void wake(void)
+{
+    kill(getpid(), SIGCHLD);
+}
+
+// Whole, so that lines of several ranks never mix, on one pipe for standard output and standard error either.
 static void add_line(struct stream *stream)
 {
-    if (!stream->to->broken) {
-        add(stream->to, stream->prefix, strlen(stream->prefix));
-        add(stream->to, stream->line, stream->used);
-        add(stream->to, "\n", 1);
-    }
+    const size_t size = stream->prefix + stream->used;
+    stream->bytes[size] = '\n';
     stream->used = 0;
+    pthread_mutex_lock(&relays.lock);
+    pthread_cleanup_push(unlock, &relays.lock);
+    if (!write_all(stream->to, stream->bytes, size + 1) && stream->to == STDOUT_FILENO &&
+        relays.error == 0) {
+        relays.error = errno;
+        wake();
+    }
+    pthread_cleanup_pop(true);
+}
+
+static char *end_of(struct stream *stream)
+{
+    return stream->bytes + stream->prefix + stream->used;
 }
 
 static void add_text(struct stream *stream, const char *text, size_t size)
 {
     if (stream->used + size > LINE_LIMIT)
         add_line(stream);
-    memcpy(stream->line + stream->used, text, size);
+    memcpy(end_of(stream), text, size);
     stream->used += size;
     if (stream->used == LINE_LIMIT)
         add_line(stream);
 }
 
 // U+0080 to U+009F control terminals as ESC and a character do. In UTF-8 they follow a C2.
-static bool is_control(const struct stream *stream, unsigned char byte)
+static bool is_control(struct stream *stream, unsigned char byte)
 {
     if (byte >= 0x80 && byte <= 0x9f)
-        return stream->used > 0 && (unsigned char)stream->line[stream->used - 1] == 0xc2;
+        return stream->used > 0 && (unsigned char)end_of(stream)[-1] == 0xc2;
     return (byte < ' ' && byte != '\t') || byte == 0x7f;
 }
 
@@ -121,8 +148,8 @@ static void stream_end(struct stream *stream)
     stream->from = -1;
 }
 
-// Reads what is there, at most READ_SIZE, and adds the lines to the sink, which must be empty. What
-// remains at the end of the stream becomes a line. Returns how many bytes were read.
+// Reads what is there, at most READ_SIZE. What remains at the end of the stream becomes a line. Returns how many bytes were
+// read.
 static size_t stream_read(struct stream *stream)
 {
     char bytes[READ_SIZE];
@@ -134,115 +161,62 @@ static size_t stream_read(struct stream *stream)
     return count > 0 ? (size_t)count : 0;
 }
 
-// Up to the end of the last line that fits.
-static size_t part(const struct sink *sink)
+// When all ranks have ended, what is not there will not come.
+static void stream_look(struct stream *stream, bool ready, bool at_end)
 {
-    const char *from = sink->bytes + sink->written;
-    const size_t left = sink->used - sink->written;
-    size_t size = left < PIPE_BUF ? left : PIPE_BUF;
-    while (size > 0 && from[size - 1] != '\n')
-        size--;
-    return size ? size : PIPE_BUF;
+    if (stream->from >= 0 && ready)
+        stream->late += stream_read(stream) * at_end;
+    else if (stream->from >= 0 && at_end)
+        stream_end(stream);
+    if (stream->from >= 0 && stream->late > LATE_LIMIT)
+        stream_end(stream);
 }
 
-// Writes a part that ends with a line, or, of a line that is too long for that, PIPE_BUF bytes: as
-// much as does not block where poll() found room. `*out_middle` is set if a line is not written whole.
-//
-// Errors: false with errno set; the sink is broken then.
-static bool sink_write(struct sink *sink, bool *out_middle)
+static void *relay(void *argument)
 {
-    const ssize_t count = write(sink->descriptor, sink->bytes + sink->written, part(sink));
-    if (count < 0 && errno != EINTR && errno != EAGAIN) {
-        sink->broken = true;
-        sink->used = sink->written = 0;
-        *out_middle = false;
-        return false;
+    struct stream *streams = argument; // two
+    while (streams[0].from >= 0 || streams[1].from >= 0) {
+        struct pollfd polled[] = {{.fd = streams[0].from, .events = POLLIN},
+                                  {.fd = streams[1].from, .events = POLLIN},
+                                  {.fd = relays.over[0], .events = POLLIN}};
+        if (poll(polled, 3, -1) < 0)
+            continue;
+        for (size_t i = 0; i < 2; i++)
+            stream_look(&streams[i], polled[i].revents, polled[2].revents);
     }
-    sink->written += count > 0 ? (size_t)count : 0;
-    *out_middle = sink->written && sink->bytes[sink->written - 1] != '\n';
-    if (sink->written == sink->used)
-        sink->used = sink->written = 0;
-    return true;
+    if (atomic_fetch_sub(&relays.running, 1) == 1)
+        wake();
+    return NULL;
 }
 
-// Signals are blocked but in ppoll(), so that none is missed and no code of a handler runs elsewhere.
+// Signals are blocked in all threads, and taken by the main thread.
 
 static const int numbers[] = {SIGCHLD, SIGINT,  SIGQUIT, SIGTERM, SIGHUP,
                               SIGTSTP, SIGCONT, SIGUSR1, SIGUSR2};
 
-enum {
-    NUMBER_COUNT = sizeof numbers / sizeof *numbers
-};
-
-static struct sigaction old_actions[NUMBER_COUNT];
-static volatile sig_atomic_t received[NUMBER_COUNT];
-static volatile sig_atomic_t ended; // the process that the first SIGCHLD was about
-
-// A second SIGCHLD before the first is taken is not delivered, so this one names the first process.
-static void note(int number, siginfo_t *about, void *context)
-{
-    (void)context;
-    for (size_t i = 0; i < NUMBER_COUNT; i++)
-        if (numbers[i] == number)
-            received[i] = 1;
-    if (number == SIGCHLD && !ended)
-        ended = about->si_pid;
-}
-
-// From this call until signals_restore() signals arrive in signals_wait() only. A new process
-// restores them too.
+// One that is ignored, as nohup does with SIGHUP, stays ignored. A second SIGCHLD before the first is taken is not
+// delivered, so that names the first process that has ended.
 static void signals_take(struct launch *launch)
 {
     const struct sigaction ignored = {.sa_handler = SIG_IGN};
-    const struct sigaction noted = {.sa_sigaction = note, .sa_flags = SA_SIGINFO | SA_NOCLDSTOP};
-    sigset_t all;
-    sigemptyset(&all);
-    for (size_t i = 0; i < NUMBER_COUNT; i++)
-        sigaddset(&all, numbers[i]);
-    sigprocmask(SIG_BLOCK, &all, &launch->old_mask);
+    const struct sigaction ends = {.sa_handler = SIG_DFL, .sa_flags = SA_NOCLDSTOP};
     sigaction(SIGPIPE, &ignored, &launch->old_pipe);
-    for (size_t i = 0; i < NUMBER_COUNT; i++) {
-        sigaction(numbers[i], &noted, &old_actions[i]);
-        // One that is ignored, as nohup does with SIGHUP, stays ignored.
-        if (old_actions[i].sa_handler == SIG_IGN && numbers[i] != SIGCHLD)
-            sigaction(numbers[i], &ignored, NULL);
+    sigaction(SIGCHLD, &ends, &launch->old_child);
+    sigemptyset(&launch->signals);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct sigaction action;
+        if (sigaction(numbers[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+            sigaddset(&launch->signals, numbers[i]);
     }
+    sigprocmask(SIG_BLOCK, &launch->signals, &launch->old_mask);
 }
 
+// In a new process too.
 static void signals_restore(const struct launch *launch)
 {
-    for (size_t i = 0; i < NUMBER_COUNT; i++)
-        sigaction(numbers[i], &old_actions[i], NULL);
+    sigaction(SIGCHLD, &launch->old_child, NULL);
     sigaction(SIGPIPE, &launch->old_pipe, NULL);
     sigprocmask(SIG_SETMASK, &launch->old_mask, NULL);
-}
-
-// poll() for at most `timeout_ns`, UINT64_MAX for ever; -1 after a signal.
-static int signals_wait(struct pollfd *polled, size_t count, uint64_t timeout_ns)
-{
-    const struct timespec timeout = weir_clock_timespec(timeout_ns);
-    sigset_t none;
-    sigprocmask(SIG_BLOCK, NULL, &none);
-    for (size_t i = 0; i < NUMBER_COUNT; i++)
-        sigdelset(&none, numbers[i]);
-    return ppoll(polled, count, timeout_ns == UINT64_MAX ? NULL : &timeout, &none);
-}
-
-// Returns the next signal that arrived, or 0, and for SIGCHLD the process that was the first to end
-// since the last one.
-static int signals_next(pid_t *out_process)
-{
-    for (size_t i = 0; i < NUMBER_COUNT; i++) {
-        if (!received[i])
-            continue;
-        received[i] = 0;
-        if (numbers[i] == SIGCHLD) {
-            *out_process = ended;
-            ended = 0;
-        }
-        return numbers[i];
-    }
-    return 0;
 }
 
 // One rank. It leads a process group, so that what it starts is ended with it.
@@ -350,8 +324,9 @@ static void open_streams(struct launch *launch, int pipes[PIPE_COUNT][2])
     for (size_t i = OUTPUT; launch->streams && i <= MESSAGES; i++) {
         struct stream *stream = &launch->streams[2 * launch->started + i];
         stream->from = pipes[i][READ];
-        stream->to = i == OUTPUT && !launch->options->json ? launch->output : launch->messages;
-        snprintf(stream->prefix, sizeof stream->prefix, "[%*zu] ", width, launch->started);
+        stream->to = i == OUTPUT && !launch->options->json ? STDOUT_FILENO : STDERR_FILENO;
+        stream->prefix =
+            (size_t)snprintf(stream->bytes, PREFIX_SIZE, "[%*zu] ", width, launch->started);
         pipes[i][READ] = -1;
     }
 }
@@ -427,9 +402,6 @@ static void rank_release_all(const struct launch *launch)
         waitpid(launch->ranks[i].process, NULL, 0);
 }
 
-// One thread and one poll(): the ranks' output, what can be written, signals, and the end of the
-// grace time. It never blocks elsewhere, so a reader that stops reading delays nothing but output.
-
 // Tells all ranks to end. The grace time begins with the first call.
 static void stop(struct launch *launch, int number)
 {
@@ -449,23 +421,12 @@ static void kill_all(struct launch *launch)
     launch->kill_ns = UINT64_MAX;
 }
 
-// Signals.
-
-static void drop(struct sink *sink)
-{
-    sink->broken = true;
-    sink->used = sink->written = 0;
-}
-
 // The second one asks not to wait, for output neither.
 static void interrupt(struct launch *launch, int number)
 {
     if (launch->signal) {
         launch->hurried = true;
         kill_all(launch);
-        drop(launch->output);
-        drop(launch->messages);
-        launch->middle = NULL;
         return;
     }
     launch->signal = number;
@@ -505,154 +466,99 @@ static void note_ends(struct launch *launch, pid_t first)
         rank_kill_left(launch);
 }
 
-static void handle_signals(struct launch *launch)
+static void handle_signal(struct launch *launch, int number, pid_t process)
 {
-    pid_t process;
-    for (int number; (number = signals_next(&process)) != 0;) {
-        if (number == SIGCHLD)
-            note_ends(launch, process);
-        else if (number == SIGINT || number == SIGQUIT || number == SIGTERM || number == SIGHUP)
-            interrupt(launch, number);
-        else
-            rank_signal_all(launch, number);
-        if (number == SIGTSTP)
-            raise(SIGSTOP);
-    }
+    if (number == SIGCHLD)
+        note_ends(launch, process);
+    else if (number == SIGINT || number == SIGQUIT || number == SIGTERM || number == SIGHUP)
+        interrupt(launch, number);
+    else
+        rank_signal_all(launch, number);
+    if (number == SIGTSTP)
+        raise(SIGSTOP);
 }
 
-// Output.
-
-static bool is_empty(const struct sink *sink)
+static void look_at_output(struct launch *launch)
 {
-    return sink->used == 0;
-}
-
-static bool can_write(const struct launch *launch, const struct sink *sink)
-{
-    return !is_empty(sink) && (!launch->middle || launch->middle == sink);
-}
-
-// Entries of launch->polled: both sinks, then the streams.
-static size_t prepare(struct launch *launch)
-{
-    const size_t streams = launch->streams ? 2 * launch->started : 0;
-    struct sink *const sinks[] = {launch->output, launch->messages};
-    for (size_t i = 0; i < 2; i++)
-        launch->polled[i] =
-            (struct pollfd){.fd = can_write(launch, sinks[i]) ? sinks[i]->descriptor : -1,
-                            .events = POLLOUT};
-    for (size_t i = 0; i < streams; i++) {
-        const struct stream *stream = &launch->streams[i];
-        launch->polled[2 + i] =
-            (struct pollfd){.fd = is_empty(stream->to) ? stream->from : -1, .events = POLLIN};
-    }
-    return 2 + streams;
-}
-
-static void write_sink(struct launch *launch, struct sink *sink)
-{
-    bool middle = false;
-    if (sink_write(sink, &middle)) {
-        launch->middle = middle ? sink : NULL;
-        return;
-    }
-    launch->middle = NULL;
-    if (sink == launch->messages || launch->failure)
+    const int error = relays.error;
+    if (error == 0 || launch->failure)
         return;
     launch->failure = CLI_FAILED;
-    cli_error("standard output cannot be written: %s; the ranks are ended", strerror(errno));
+    cli_error("standard output cannot be written: %s; the ranks are ended", strerror(error));
     stop(launch, SIGTERM);
 }
 
-// One of them at a time: both may be the same pipe, which then has room for one.
-static void write_one(struct launch *launch)
-{
-    struct sink *const sinks[] = {launch->output, launch->messages};
-    const size_t first = launch->turn % 2;
-    if (launch->polled[first].revents)
-        write_sink(launch, sinks[first]);
-    else if (launch->polled[!first].revents)
-        write_sink(launch, sinks[!first]);
-}
-
-// Begins with another stream each time, so that one that is never empty does not keep the others
-// waiting. When all ranks have ended, what is not there will not come.
-static void read_streams(struct launch *launch, bool at_end)
-{
-    const size_t count = launch->streams ? 2 * launch->started : 0;
-    for (size_t i = 0; i < count; i++) {
-        const size_t at = (launch->turn + i) % count;
-        struct stream *stream = &launch->streams[at];
-        const struct pollfd *polled = &launch->polled[2 + at];
-        if (polled->fd < 0 || !is_empty(stream->to))
-            continue;
-        if (polled->revents)
-            stream->late += stream_read(stream) * at_end;
-        else if (at_end)
-            stream_end(stream);
-        if (stream->from >= 0 && is_empty(stream->to) && stream->late > LATE_LIMIT)
-            stream_end(stream);
-    }
-    launch->turn++;
-}
-
-static bool is_done(const struct launch *launch)
-{
-    if (launch->running || !is_empty(launch->output) || !is_empty(launch->messages))
-        return false;
-    for (size_t i = 0; launch->streams && i < 2 * launch->started; i++)
-        if (launch->streams[i].from >= 0)
-            return false;
-    return true;
-}
-
-// The loop.
-
-static uint64_t timeout_ns(const struct launch *launch, bool at_end)
-{
-    const uint64_t now_ns = weir_clock_now_ns();
-    if (at_end && is_empty(launch->output) && is_empty(launch->messages))
-        return 0;
-    if (!launch->stopping || !launch->running || launch->kill_ns == UINT64_MAX)
-        return UINT64_MAX;
-    return launch->kill_ns > now_ns ? launch->kill_ns - now_ns : 0;
-}
-
+// Waits for a signal, or the end of the grace time.
 static void turn(struct launch *launch)
 {
-    const bool at_end = launch->running == 0;
-    const size_t count = prepare(launch);
-    if (signals_wait(launch->polled, count, timeout_ns(launch, at_end)) >= 0) {
-        write_one(launch);
-        read_streams(launch, at_end);
-    }
-    handle_signals(launch);
-    if (launch->stopping && launch->running && weir_clock_now_ns() >= launch->kill_ns)
+    const bool kills = launch->stopping && launch->running && launch->kill_ns != UINT64_MAX;
+    const uint64_t now_ns = weir_clock_now_ns();
+    const struct timespec until =
+        weir_clock_timespec(launch->kill_ns > now_ns ? launch->kill_ns - now_ns : 0);
+    siginfo_t about = {.si_pid = 0};
+    const int number = kills ? sigtimedwait(&launch->signals, &about, &until)
+                             : sigwaitinfo(&launch->signals, &about);
+    if (number > 0)
+        handle_signal(launch, number, about.si_pid);
+    look_at_output(launch);
+    if (kills && launch->running && weir_clock_now_ns() >= launch->kill_ns)
         kill_all(launch);
 }
 
-static void open_all(struct launch *launch)
+// After the last fork.
+static void start_relays(struct launch *launch)
 {
-    const size_t count = launch->options->count;
-    if (!launch->options->no_prefix)
-        launch->streams = cli_allocate(2 * count, sizeof *launch->streams);
-    launch->polled = cli_allocate(2 + 2 * count, sizeof *launch->polled);
-    launch->output = cli_allocate(1, sizeof *launch->output);
-    launch->messages = cli_allocate(1, sizeof *launch->messages);
-    launch->output->descriptor = STDOUT_FILENO;
-    launch->messages->descriptor = STDERR_FILENO;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_SIZE);
+    for (size_t i = 0; launch->streams && i < launch->started; i++) {
+        struct rank *rank = &launch->ranks[i];
+        relays.running++;
+        const int error = pthread_create(&rank->relay, &attributes, relay, &launch->streams[2 * i]);
+        rank->has_relay = error == 0;
+        if (rank->has_relay)
+            continue;
+        relays.running--;
+        launch->failure = CLI_SETUP;
+        cli_error("there is no thread for the output of rank %zu: %s; start fewer, or raise the "
+                  "limit on processes (ulimit -u)",
+                  i, strerror(error));
+        stop(launch, SIGTERM);
+    }
+    pthread_attr_destroy(&attributes);
+}
+
+static void end_relays(struct launch *launch)
+{
+    while (relays.running > 0 && !launch->hurried)
+        turn(launch);
+    for (size_t i = 0; launch->hurried && i < launch->started; i++)
+        if (launch->ranks[i].has_relay)
+            pthread_cancel(launch->ranks[i].relay);
+    for (size_t i = 0; i < launch->started; i++)
+        if (launch->ranks[i].has_relay)
+            pthread_join(launch->ranks[i].relay, NULL);
+    look_at_output(launch);
 }
 
 void watch(struct launch *launch)
 {
-    open_all(launch);
+    const size_t count = launch->options->count;
+    if (!launch->options->no_prefix)
+        launch->streams = cli_allocate(2 * count, sizeof *launch->streams);
+    if (pipe2(relays.over, O_CLOEXEC) != 0)
+        cli_fail(CLI_SETUP, "a pipe cannot be made: %s", strerror(errno));
     signals_take(launch);
-    while (launch->started < launch->options->count && !launch->stopping) {
+    while (launch->started < count && !launch->stopping) {
         if (!rank_start(launch))
             stop(launch, SIGTERM);
     }
-    while (!is_done(launch))
+    start_relays(launch);
+    while (launch->running)
         turn(launch);
+    close(relays.over[1]);
+    end_relays(launch);
+    close(relays.over[0]);
     rank_release_all(launch);
     signals_restore(launch);
 }

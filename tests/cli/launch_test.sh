@@ -215,7 +215,7 @@ mkfifo unread
 exec 9<>unread
 rm -f pid.0
 set -m
-"$program" launch -n 1 sh -c 'echo $$ >pid.0; exec yes' >unread 2>err &
+"$program" launch -n 2 sh -c 'echo $$ >pid.$RANK; exec yes' >unread 2>err &
 pid=$!
 set +m
 # Both pipes, of the rank and of the command, are full: it waits for the reader.

@@ -1,4 +1,4 @@
-// Every allocation that creating, copying and using a communicator takes fails once in turn: a call or its queue has the
+// Every allocation that creating, copying, using and shrinking a communicator takes fails once in turn: a call or its queue has the
 // error, the other rank is told, and nothing is leaked. Modules allocate through the library. The environment names the
 // backend and, with an engine, the devices.
 #include <stdlib.h>
@@ -20,6 +20,7 @@ static void come_and_go(struct comm_rig *rig)
 {
     own_comm comm = NULL;
     own_comm copy = NULL;
+    own_comm left = NULL;
     weir_status status = weir_comm_create_all(rig->devices, 1, NULL, &comm);
     EXPECT_INT_EQ(comm != NULL, status == WEIR_OK);
     EXPECT_TRUE(is_told(status));
@@ -33,6 +34,9 @@ static void come_and_go(struct comm_rig *rig)
     EXPECT_TRUE(is_told(weir_queue_sync(rig->queues[0], WEIR_FOREVER)));
     WEIR_IGNORE(
         weir_queue_recover(rig->queues[0])); // else it refuses what the other rank waits for
+    status = weir_comm_shrink(comm, "left", &left);
+    EXPECT_INT_EQ(left != NULL, status == WEIR_OK);
+    EXPECT_TRUE(is_told(status) || status == WEIR_ERROR_UNSUPPORTED); // of the transport fake
 }
 
 // Of the rig's ranks, if it has communicators.

@@ -10,7 +10,7 @@ CONFORM(Capture, BeginAndEndRefusals)
     uint32_t node;
     own_rig r = make_rig(f);
     EXPECT_INVALID(weir_capture_end(r.a, NULL, &graph), "no capture began on queue 'a'");
-    EXPECT_INVALID(weir_capture_node(r.a, &node), "captures nothing");
+    EXPECT_REFUSED(weir_capture_node(r.a, &node), WEIR_ERROR_INVALID, "captures nothing");
     EXPECT_INVALID(weir_capture_begin(NULL), "queue");
     ASSERT_OK(weir_capture_begin(r.a));
     EXPECT_INVALID(weir_capture_begin(r.a), "captures.c:");
@@ -50,14 +50,13 @@ CONFORM(Capture, UnjoinedQueue)
 
 CONFORM(Capture, Cancel)
 {
-    struct weir_event event;
     own_rig r = make_rig(f);
     ASSERT_OK(weir_capture_cancel(r.a)); // nothing to do
     ASSERT_OK(weir_capture_begin(r.a));
     fill(r.a, r.host, 0, SIZE, 1);
     follow(r.b, r.a);
     fill(r.b, r.host, 0, SIZE, 2);
-    ASSERT_OK(weir_queue_record(r.b, &event));
+    const struct weir_event event = conform_record(r.b);
     ASSERT_OK(weir_capture_cancel(r.b)); // none began on it
     EXPECT_INVALID(weir_queue_sync(r.b, 0), "captures a graph");
     ASSERT_OK(weir_capture_cancel(r.a));
@@ -92,11 +91,10 @@ CONFORM(Capture, QueueDestroyed)
 
 static void *capture_and_end(void *argument)
 {
-    struct weir_event event;
     weir_queue *queue = NULL;
     EXPECT_OK(weir_thread_queue(argument, &queue));
     EXPECT_OK(weir_capture_begin(queue));
-    EXPECT_OK(weir_queue_record(queue, &event));
+    (void)conform_record(queue);
     return NULL;
 }
 
@@ -165,17 +163,14 @@ CONFORM(Capture, PoolMemory)
 // it.
 CONFORM(Capture, Events)
 {
-    struct weir_event before;
-    struct weir_event inside;
-    struct weir_event foreign;
     uint64_t time_ns;
     size_t index;
     int fd;
     own_graph graph = NULL;
     own_rig r = make_rig(f);
-    ASSERT_OK(weir_queue_record(r.a, &before));
+    const struct weir_event before = conform_record(r.a);
     ASSERT_OK(weir_capture_begin(r.a));
-    ASSERT_OK(weir_queue_record(r.a, &inside));
+    const struct weir_event inside = conform_record(r.a);
     EXPECT_INVALID(weir_queue_wait(r.a, before), "outside of it");
     EXPECT_INVALID(weir_event_query(inside), "recorded in a capture");
     EXPECT_INVALID(weir_event_error(inside), "recorded in a capture");
@@ -190,7 +185,7 @@ CONFORM(Capture, Events)
 
     // Two captures cannot share a queue.
     ASSERT_OK(weir_capture_begin(r.b));
-    ASSERT_OK(weir_queue_record(r.b, &foreign));
+    const struct weir_event foreign = conform_record(r.b);
     EXPECT_INVALID(weir_queue_wait(r.a, foreign), "another capture");
     EXPECT_INVALID(weir_queue_wait(r.b, inside), "another capture");
     ASSERT_OK(weir_capture_cancel(r.b));

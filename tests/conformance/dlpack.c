@@ -140,7 +140,6 @@ CONFORM(Dlpack, ExportRefusals)
 CONFORM(Dlpack, RoundTripOnTheDevice)
 {
     CONFORM_NEEDS_NATIVE(f);
-    own_queue queue = conform_queue(f, "q");
     weir_buffer *buffer = conform_device_buffer(f, SIZE);
     const int64_t shape[] = {8, 16};
     const struct weir_tensor tensor = tensor_of(buffer, 1024, shape, 2);
@@ -149,7 +148,7 @@ CONFORM(Dlpack, RoundTripOnTheDevice)
     DLManagedTensor *out = NULL;
 
     ASSERT_OK(weir_device_get_native(f->device, &native));
-    conform_write(queue, buffer, 4);
+    conform_write(f->queue, buffer, 4);
     ASSERT_OK(weir_dlpack_export(&tensor, &out));
     EXPECT_INT_EQ(out->dl_tensor.device.device_type,
                   weir_native_is(native.api, WEIR_NATIVE_CUDA) ? kDLCUDA : kDLOpenCL);
@@ -162,7 +161,7 @@ CONFORM(Dlpack, RoundTripOnTheDevice)
     EXPECT_MEM_EQ(in.shape, shape, sizeof shape);
     EXPECT_UINT_EQ(weir_buffer_size(in.buffer), in.offset + sizeof(float) * 128);
     EXPECT_INT_EQ(weir_buffer_placement(in.buffer), WEIR_PLACE_DEVICE);
-    EXPECT_TRUE(conform_holds(queue, in.buffer, in.offset, sizeof(float) * 128, 4, 1024));
+    EXPECT_TRUE(conform_holds(f->queue, in.buffer, in.offset, sizeof(float) * 128, 4, 1024));
     // The end of the import ends the export, and with it the first buffer.
     weir_buffer_destroy(&in.buffer);
 }
@@ -171,7 +170,6 @@ CONFORM(Dlpack, RoundTripOnTheDevice)
 // called when the work that uses the memory has finished, not before.
 CONFORM(Dlpack, ImportLivesUntilItsWorkIsDone)
 {
-    own_queue queue = conform_queue(f, "q");
     own_buffer owner = conform_host_buffer(f, SIZE);
     own_buffer copy = conform_device_buffer(f, SIZE);
     struct foreign foreign;
@@ -189,12 +187,12 @@ CONFORM(Dlpack, ImportLivesUntilItsWorkIsDone)
         EXPECT_INT_EQ(weir_buffer_placement(in.buffer), WEIR_PLACE_HOST);
         EXPECT_UINT_EQ(weir_buffer_size(in.buffer), 128);
         EXPECT_UINT_EQ(in.offset, 0);
-        own_gate gate = gate_on(queue);
-        ASSERT_OK(weir_queue_copy(queue, copy, 0, in.buffer, 0, 128));
+        own_gate gate = gate_on(f->queue);
+        ASSERT_OK(weir_queue_copy(f->queue, copy, 0, in.buffer, 0, 128));
         weir_buffer_destroy(&in.buffer);
         EXPECT_INT_EQ(atomic_load(&foreign.deleted), 0);
         gate_open(gate);
-        EXPECT_TRUE(conform_holds(queue, copy, 0, 128, 6 + pinned, 0));
+        EXPECT_TRUE(conform_holds(f->queue, copy, 0, 128, 6 + pinned, 0));
         EXPECT_OK(weir_device_trim(f->device));
         EXPECT_INT_EQ(atomic_load(&foreign.deleted), 1);
     }

@@ -82,13 +82,12 @@ CONFORM(FailedOperation, ReportsTheFirstCause)
     own_queue dependent = conform_queue(f, "dependent");
     own_queue unrelated = conform_queue(f, "unrelated");
     atomic_int count = 0;
-    struct weir_event end;
 
     own_failing failing = submit_failing(f, fail_behind_gate, &failure);
     ASSERT_UINT_EQ(failing.after.sequence, 6);
     ASSERT_OK(weir_queue_wait(dependent, failing.after));
     ASSERT_OK(weir_queue_host_call(dependent, count_up, &count));
-    ASSERT_OK(weir_queue_record(dependent, &end));
+    const struct weir_event end = conform_record(dependent);
     ASSERT_OK(weir_queue_host_call(unrelated, count_up, &count));
     gate_open(failure.gate);
 
@@ -166,15 +165,14 @@ static weir_status fail_with_detail(void *unused)
 // The cause of a second failure after recovery is its own, not the first one's.
 CONFORM(FailedOperation, KeepsTheDetailOfTheHostCall)
 {
-    own_queue queue = conform_queue(f, "burning");
-    conform_fail(queue);
-    ASSERT_OK(weir_queue_recover(queue));
-    ASSERT_SYNC(queue);
+    conform_fail(f->queue);
+    ASSERT_OK(weir_queue_recover(f->queue));
+    ASSERT_SYNC(f->queue);
     const int line = __LINE__ + 1;
-    WEIR_IGNORE(weir_queue_host_call(queue, fail_with_detail, NULL));
-    EXPECT_INT_EQ(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_IO);
+    WEIR_IGNORE(weir_queue_host_call(f->queue, fail_with_detail, NULL));
+    EXPECT_INT_EQ(weir_queue_sync(f->queue, HANG_GUARD_NS), WEIR_ERROR_IO);
     const struct weir_error *error = weir_last_error();
-    EXPECT_CAUSE(line, "burning");
+    EXPECT_CAUSE(line, "q");
     EXPECT_CONTAINS(error->message, "the disk is on fire");
     EXPECT_NOT_CONTAINS(error->message, "operation 1 of");
     EXPECT_STR_EQ(error->native_call, "write");
@@ -194,19 +192,15 @@ CONFORM(FailedOperation, ReachesThroughAThirdQueue)
     own_gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
     own_queue b = conform_queue(f, "b");
     own_queue c = conform_queue(f, "c");
-    struct weir_event early_b;
-    struct weir_event late_b;
-    struct weir_event early_c;
-    struct weir_event late_c;
 
     own_failing failing = submit_failing(f, fail_behind_gate, &failure);
-    ASSERT_OK(weir_queue_record(b, &early_b));
+    const struct weir_event early_b = conform_record(b);
     ASSERT_OK(weir_queue_wait(b, failing.after));
-    ASSERT_OK(weir_queue_record(b, &late_b));
+    const struct weir_event late_b = conform_record(b);
     ASSERT_OK(weir_queue_wait(c, early_b));
-    ASSERT_OK(weir_queue_record(c, &early_c));
+    const struct weir_event early_c = conform_record(c);
     ASSERT_OK(weir_queue_wait(c, late_b));
-    ASSERT_OK(weir_queue_record(c, &late_c));
+    const struct weir_event late_c = conform_record(c);
     gate_open(failure.gate);
     EXPECT_INT_EQ(weir_event_sync(late_c, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
     EXPECT_CAUSE(failing.line, "failing");
@@ -258,43 +252,34 @@ CONFORM(FailedOperation, OneOfManyWaits)
     }
 }
 
+// Also where the queue is destroyed while its failing call has not even run.
 CONFORM(FailedOperation, OutlivesItsQueue)
 {
-    own_gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
     own_queue late = conform_queue(f, "late");
-
-    own_failing failing = submit_failing(f, fail_behind_gate, &failure);
-    gate_open(failure.gate);
-    EXPECT_INT_EQ(weir_event_sync(failing.after, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
-    weir_queue_destroy(&failing.queue);
-    EXPECT_OK(weir_event_query(failing.before));
-    EXPECT_INT_EQ(weir_event_query(failing.after), WEIR_ERROR_HOST_CALL);
-    EXPECT_CAUSE(failing.line, "failing");
-    EXPECT_INT_EQ(weir_event_sync(failing.after, 0), WEIR_ERROR_HOST_CALL);
-    // Waiting for it fails the waiting queue.
-    EXPECT_INT_EQ(weir_queue_wait(late, failing.after), WEIR_ERROR_HOST_CALL);
-    EXPECT_INT_EQ(weir_queue_sync(late, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
-    EXPECT_CAUSE(failing.line, "failing");
-    EXPECT_OK(weir_queue_recover(late));
-    EXPECT_SYNC(late);
-    EXPECT_OK(weir_queue_wait(late, failing.before));
-    EXPECT_SYNC(late);
-}
-
-// The queue is destroyed while its failing call has not even run.
-CONFORM(FailedOperation, OutlivesAQueueDestroyedInUse)
-{
-    own_gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
-
-    own_failing failing = submit_failing(f, fail_behind_gate, &failure);
-    weir_queue_destroy(&failing.queue);
-    EXPECT_INT_EQ(weir_event_query(failing.after), WEIR_NOT_READY);
-    gate_open(failure.gate);
-    EXPECT_INT_EQ(weir_event_sync(failing.after, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
-    EXPECT_CAUSE(failing.line, "failing");
-    EXPECT_OK(weir_event_query(failing.before));
-    ASSERT_OK(weir_device_trim(f->device));
-    EXPECT_INT_EQ(weir_event_query(failing.after), WEIR_ERROR_HOST_CALL);
+    for (int in_use = 0; in_use < 2; in_use++) {
+        own_gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
+        own_failing failing = submit_failing(f, fail_behind_gate, &failure);
+        if (in_use) {
+            weir_queue_destroy(&failing.queue);
+            EXPECT_INT_EQ(weir_event_query(failing.after), WEIR_NOT_READY);
+        }
+        gate_open(failure.gate);
+        EXPECT_INT_EQ(weir_event_sync(failing.after, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+        weir_queue_destroy(&failing.queue);
+        ASSERT_OK(weir_device_trim(f->device));
+        EXPECT_OK(weir_event_query(failing.before));
+        EXPECT_INT_EQ(weir_event_query(failing.after), WEIR_ERROR_HOST_CALL);
+        EXPECT_CAUSE(failing.line, "failing");
+        EXPECT_INT_EQ(weir_event_sync(failing.after, 0), WEIR_ERROR_HOST_CALL);
+        // Waiting for it fails the waiting queue.
+        EXPECT_INT_EQ(weir_queue_wait(late, failing.after), WEIR_ERROR_HOST_CALL);
+        EXPECT_INT_EQ(weir_queue_sync(late, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+        EXPECT_CAUSE(failing.line, "failing");
+        EXPECT_OK(weir_queue_recover(late));
+        EXPECT_SYNC(late);
+        EXPECT_OK(weir_queue_wait(late, failing.before));
+        EXPECT_SYNC(late);
+    }
 }
 
 // A queue that fails at its end, by waiting for a failed event, while its own
@@ -302,23 +287,20 @@ CONFORM(FailedOperation, OutlivesAQueueDestroyedInUse)
 CONFORM(FailedOperation, LeavesEarlierWorkAlone)
 {
     own_queue broken = conform_queue(f, "broken");
-    own_queue queue = conform_queue(f, "held");
     own_buffer buffer = conform_host_buffer(f, SIZE);
     const unsigned char new = 2;
-    struct weir_event failed;
-    struct weir_event end;
 
-    conform_fill(queue, buffer, 1);
-    own_gate gate = gate_on(queue);
-    ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &new, 1));
-    ASSERT_OK(weir_queue_record(queue, &end));
+    conform_fill(f->queue, buffer, 1);
+    own_gate gate = gate_on(f->queue);
+    ASSERT_OK(weir_queue_fill(f->queue, buffer, 0, SIZE, &new, 1));
+    const struct weir_event end = conform_record(f->queue);
 
     own_gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
     ASSERT_OK(weir_queue_host_call(broken, fail_behind_gate, &failure));
-    ASSERT_OK(weir_queue_record(broken, &failed));
+    const struct weir_event failed = conform_record(broken);
     gate_open(failure.gate);
     EXPECT_INT_EQ(weir_event_sync(failed, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
-    EXPECT_INT_EQ(weir_queue_wait(queue, failed), WEIR_ERROR_HOST_CALL);
+    EXPECT_INT_EQ(weir_queue_wait(f->queue, failed), WEIR_ERROR_HOST_CALL);
     gate_open(gate);
     EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
     EXPECT_INT_EQ(conform_bytes(buffer)[SIZE - 1], new);
@@ -352,17 +334,14 @@ CONFORM(FailedOperation, OfSeveralEvents)
 // A refused argument submits nothing and does not fail the queue, which a recovery leaves as it is.
 CONFORM(FailedOperation, ARefusedArgumentIsNone)
 {
-    own_queue queue = conform_queue(f, "q");
     own_buffer buffer = conform_device_buffer(f, SIZE);
-    struct weir_event first;
-    struct weir_event second;
 
-    ASSERT_OK(weir_queue_record(queue, &first));
-    EXPECT_INVALID(weir_queue_copy(queue, buffer, 0, NULL, 0, 1), "src");
-    EXPECT_INVALID(weir_queue_fill(queue, buffer, 0, SIZE, "abc", 3), "pattern");
-    ASSERT_OK(weir_queue_record(queue, &second));
+    const struct weir_event first = conform_record(f->queue);
+    EXPECT_INVALID(weir_queue_copy(f->queue, buffer, 0, NULL, 0, 1), "src");
+    EXPECT_INVALID(weir_queue_fill(f->queue, buffer, 0, SIZE, "abc", 3), "pattern");
+    const struct weir_event second = conform_record(f->queue);
     EXPECT_UINT_EQ(second.sequence, first.sequence + 1);
-    EXPECT_OK(weir_queue_recover(queue));
-    EXPECT_SYNC(queue);
+    EXPECT_OK(weir_queue_recover(f->queue));
+    EXPECT_SYNC(f->queue);
     EXPECT_INVALID(weir_queue_recover(NULL), "queue");
 }

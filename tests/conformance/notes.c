@@ -71,9 +71,9 @@ CONFORM(Notes, NumbersAndTimes)
     EXPECT_OK(weir_queue_note_times(r.a, first + 100, now, now)); // of no note
     ASSERT_SYNC(r.a);
     EXPECT_OK(weir_queue_note_times(r.a, first, now, now + 1));
-    EXPECT_INVALID(weir_queue_note_times(r.a, 0, now, now), "note");
-    EXPECT_INVALID(weir_queue_note_times(r.a, first, now + 1, now), "begin_ns");
-    EXPECT_INVALID(weir_queue_note_times(NULL, first, now, now), "queue");
+    EXPECT_REFUSED(weir_queue_note_times(r.a, 0, now, now), WEIR_ERROR_INVALID, "note");
+    EXPECT_REFUSED(weir_queue_note_times(r.a, first, now + 1, now), WEIR_ERROR_INVALID, "begin_ns");
+    EXPECT_REFUSED(weir_queue_note_times(NULL, first, now, now), WEIR_ERROR_INVALID, "queue");
 }
 
 // docs/interop.md shows it.

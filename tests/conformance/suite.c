@@ -46,12 +46,14 @@ static bool open_fixture(struct fixture *f)
         return false;
     }
     f->limits = weir_device_limits(f->device);
-    return true;
+    f->queue = conform_queue(f, "q");
+    return f->queue != NULL;
 }
 
 static void close_fixture(struct fixture *f)
 {
     weir_program_destroy(&f->program);
+    weir_queue_destroy(&f->queue);
     if (weir_test_has_failed())
         return; // objects that the test left would only add to its failure
     EXPECT_OK(weir_device_close(&f->device));

@@ -176,21 +176,6 @@ static struct weir__buckets_curve line(double latency_ns, double ns_per_byte)
                                         .ns_per_byte = {ns_per_byte}};
 }
 
-WEIR_TEST(BucketsChoose, ReadsTheCurveBetweenItsPoints)
-{
-    const struct weir__buckets_curve curve = {.latency_ns = 1000,
-                                              .count = 3,
-                                              .bytes = {1000, 3000, 5000},
-                                              .ns_per_byte = {4, 2, 1}};
-    EXPECT_TRUE(weir__buckets_reduce_ns(&curve, 0) == 1000);
-    EXPECT_TRUE(weir__buckets_reduce_ns(&curve, 500) == 1000 + 500 * 4);
-    EXPECT_TRUE(weir__buckets_reduce_ns(&curve, 1000) == 1000 + 1000 * 4);
-    EXPECT_TRUE(weir__buckets_reduce_ns(&curve, 2000) == 1000 + 2000 * 3);
-    EXPECT_TRUE(weir__buckets_reduce_ns(&curve, 3000) == 1000 + 3000 * 2);
-    EXPECT_TRUE(weir__buckets_reduce_ns(&curve, 4000) == 1000 + 4000 * 1.5);
-    EXPECT_TRUE(weir__buckets_reduce_ns(&curve, 9000) == 1000 + 9000);
-}
-
 // Without computation beside it, and where each bucket costs more than it hides.
 WEIR_TEST(BucketsChoose, TakesOneBucketWhereNothingIsHidden)
 {
@@ -198,15 +183,6 @@ WEIR_TEST(BucketsChoose, TakesOneBucketWhereNothingIsHidden)
     EXPECT_UINT_EQ(choose(&fast, 1), 1);
     EXPECT_UINT_EQ(size_of(0), LAYERS * 8 * MIB);
     EXPECT_UINT_EQ(choose(&slow, 0), 1);
-}
-
-// Without a latency nothing speaks for large buckets at the end.
-WEIR_TEST(BucketsChoose, EndsWithOneParameterWhereBucketsAreFree)
-{
-    const struct weir__buckets_curve link = line(0, 4e-3);
-    const uint32_t count = choose(&link, 20e6);
-    ASSERT_TRUE(count > 1);
-    EXPECT_UINT_EQ(size_of(count - 1), 8 * MIB);
 }
 
 // NCCL on two H200s: large buckets, as far as there is computation beside them, and smaller ones then.

@@ -73,30 +73,6 @@ WEIR_TEST(PatternPlaces, OfErrors)
     rig_close();
 }
 
-static weir_status fail_with_place(void *user, weir_device *device, uint32_t index, void **out_slot)
-{
-    weir_buffer *none;
-    (void)user, (void)index, (void)out_slot;
-    return weir_buffer_create_at(device, NULL, &none, "slots.c", 7);
-}
-
-// A callback's error has its own.
-WEIR_TEST(PatternPlaces, OfACallback)
-{
-    const struct weir_pipeline_stage stage = {.name = "stage", .submit = submit_nothing};
-    weir_pipeline *pipeline;
-    ASSERT_OK(rig_open());
-    EXPECT_INT_LT(weir_pipeline_create(WEIR_PARAMS(weir_pipeline, .device = rig.device,
-                                                   .stages = &stage, .stage_count = 1,
-                                                   .stage_size = sizeof stage,
-                                                   .slot_create = fail_with_place),
-                                       &pipeline),
-                  0);
-    EXPECT_STR_EQ(weir_last_error()->file, "slots.c");
-    EXPECT_INT_EQ(weir_last_error()->line, 7);
-    rig_close();
-}
-
 static int made_at;
 
 // Creates on this line.

@@ -187,15 +187,6 @@ bool local_mesh_read_news(const struct local_run *run, uint32_t index);
 // connection says.
 bool local_mesh_lost(const struct local_run *run, uint32_t index);
 
-// A rank that waits for another one.
-struct local_wait {
-    uint32_t rank;
-    uint32_t awaits;
-    char call[WEIR_HEAD_TEXT_SIZE];
-};
-// Appends it to a text of WEIR_CAUSE_SIZE.
-void local_append_wait(char *text, const struct local_wait *wait);
-
 // An empty group with no connections; NULL if out of memory or of descriptors.
 struct local_group *local_mesh_create(const struct weir_host *host, const char *label,
                                       uint32_t rank, uint32_t count);

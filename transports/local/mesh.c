@@ -237,26 +237,6 @@ bool local_mesh_judge(const struct local_run *run)
     return weir_caller_judge(&run->by, head_of, run->group);
 }
 
-void local_append_wait(char *text, const struct local_wait *wait)
-{
-    static const char more[] = ", and so on";
-    size_t used = strlen(text);
-    const bool full = used > WEIR_CAUSE_SIZE - WEIR_HEAD_TEXT_SIZE - WEIR_HEAD_TEXT_SIZE / 2;
-    if (!full)
-        weir_text_append(text, WEIR_CAUSE_SIZE, &used, "%srank %u waits in %.80s for rank %u",
-                         used ? ", " : "", wait->rank, wait->call, wait->awaits);
-    else if (strcmp(text + used - strlen(more), more) != 0)
-        weir_text_append(text, WEIR_CAUSE_SIZE, &used, "%s", more);
-}
-
-static bool tell_circle(const struct local_run *run, const char *waits)
-{
-    char duration[WEIR_TEXT_QUANTITY_SIZE];
-    return weir_caller_blame(&run->by, WEIR_FAULT_SILENT, UINT32_MAX,
-                             "the ranks wait in a circle, for %s: %s",
-                             weir_text_duration(duration, (double)run->by.timeout_ns), waits);
-}
-
 static bool tell_elsewhere(const struct local_run *run, uint32_t peer, const char *elsewhere)
 {
     char duration[WEIR_TEXT_QUANTITY_SIZE];
@@ -285,22 +265,26 @@ static uint32_t awaited_by(struct local_group *group, uint32_t rank)
                : UINT32_MAX;
 }
 
-// Of the ranks that wait for each other, from `first` on.
+// Of the ranks that wait for each other, from `first` on; as many as there is room for.
 static bool fail_in_circle(const struct local_run *run, uint32_t first)
 {
     char waits[WEIR_CAUSE_SIZE] = "";
     char call[LOCAL_ELSEWHERE_SIZE];
+    char duration[WEIR_TEXT_QUANTITY_SIZE];
+    size_t used = 0;
     uint32_t rank = first;
     for (uint32_t n = 0; n < run->group->count; n++) {
-        struct local_wait wait = {.rank = rank, .awaits = awaited_by(run->group, rank)};
+        const uint32_t awaited = awaited_by(run->group, rank);
         read_text(&local_window_of(run->group, rank)->waits_in, call);
-        snprintf(wait.call, sizeof wait.call, "%.*s", WEIR_HEAD_TEXT_SIZE - 1, call);
-        local_append_wait(waits, &wait);
-        rank = wait.awaits;
+        weir_text_append(waits, sizeof waits, &used, "%srank %u waits in %.80s for rank %u",
+                         used ? ", " : "", rank, call, awaited);
+        rank = awaited;
         if (rank == first || rank >= run->group->count)
             break;
     }
-    return tell_circle(run, waits);
+    return weir_caller_blame(&run->by, WEIR_FAULT_SILENT, UINT32_MAX,
+                             "the ranks wait in a circle, for %s: %s",
+                             weir_text_duration(duration, (double)run->by.timeout_ns), waits);
 }
 
 static const struct weir_head *last_of(const struct mesh_peer *peer)

@@ -47,10 +47,8 @@ int local_connect(const struct local_address *address, uint64_t deadline_ns);
 // False at the deadline, at the end of the connection, and on errors.
 bool local_write_all(int descriptor, const void *data, size_t size, uint64_t deadline_ns);
 bool local_read_all(int descriptor, void *data, size_t size, uint64_t deadline_ns);
-// One byte with a descriptor beside it. The one that is received is closed over exec; -1 with errno, EMFILE if this
-// process may open no more.
-bool local_write_descriptor(int connection, int descriptor, uint64_t deadline_ns);
-int local_read_descriptor(int connection, uint64_t deadline_ns);
+// After an error of such a call: waits until it may be made again. False at the deadline, and if it never may.
+bool local_may_try_again(int descriptor, short events, uint64_t deadline_ns);
 
 static inline uint64_t local_sooner(uint64_t a, uint64_t b)
 {

@@ -158,10 +158,26 @@ WEIR_TEST(SimModel, CostsOfKernels)
     EXPECT_STR_EQ(model->costs[1].kernel, "scale");
     EXPECT_DOUBLE_EQ(model->costs[1].factors[SIM_TERM_FIXED], 10);
     uint64_t ns;
-    const struct sim_launch launch = {.kernel = "scale",
-                                      .terms = {[SIM_TERM_FIXED] = 1, [SIM_TERM_ITEM] = 100}};
+    struct sim_launch launch = {.kernel = "scale",
+                                .terms = {[SIM_TERM_FIXED] = 1,
+                                          [SIM_TERM_BLOCK] = 4000,
+                                          [SIM_TERM_ITEM] = 100,
+                                          [SIM_TERM_BYTE] = 8,
+                                          [SIM_TERM_ARGUMENT + 15] = 5,
+                                          [SIM_TERM_ITEM_ARGUMENT] = 2}};
     EXPECT_TRUE(sim_kernel_ns(model, &launch, &ns));
-    EXPECT_UINT_EQ(ns, 60);
+    EXPECT_UINT_EQ(ns, 10 + 50);
+    launch.kernel = "f<a, b>(int)";
+    EXPECT_TRUE(sim_kernel_ns(model, &launch, &ns));
+    EXPECT_UINT_EQ(ns, 4 + 16 + 15 + 8);
+    launch.terms[SIM_TERM_ITEM_ARGUMENT] = -1e9;
+    EXPECT_TRUE(sim_kernel_ns(model, &launch, &ns));
+    EXPECT_UINT_EQ(ns, 0);
+    launch.terms[SIM_TERM_ITEM_ARGUMENT] = 1e30;
+    EXPECT_TRUE(sim_kernel_ns(model, &launch, &ns));
+    EXPECT_UINT_EQ(ns, UINT64_C(31536000000000000));
+    launch.kernel = "other";
+    EXPECT_FALSE(sim_kernel_ns(model, &launch, &ns));
 }
 
 // Costs of a processor are none of a GPU's, unless someone says how much of them.

@@ -1,5 +1,6 @@
 // What is wrong with the keys of [sim], and with the chain: a sentence with the file and the line, as for
 // all of the configuration.
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <weir/weir.h>
@@ -48,6 +49,17 @@ WEIR_TEST(SimRefusals, NameTheirLine)
     expect_refused(SIM "gpu =\n", "weir.ini:5: the plugin sim has no GPU");
     EXPECT_STR_EQ(weir_last_error()->remedy,
                   "name one with `gpu` in [sim] or in WEIR_SIM_GPU, such as h200");
+}
+
+WEIR_TEST(SimRefusals, FactorsOfKernels)
+{
+    static const char *const factors[] = {"0", "-1", "fast", "", "1e-7", "1e7", "nan"};
+    for (size_t i = 0; i < sizeof factors / sizeof *factors; i++) {
+        char text[128];
+        snprintf(text, sizeof text, SIM "gpu = h200\nkernel_scale = %s\n", factors[i]);
+        EXPECT_CONTAINS(refusal_of(text),
+                        "`kernel_scale` of [sim] is a number from 1e-06 to 1e+06");
+    }
 }
 
 // The environment's variable in place of the line.

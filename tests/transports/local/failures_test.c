@@ -1,4 +1,5 @@
-// What goes wrong between ranks, what each is told, and how those go on that are left.
+// What goes wrong between ranks, and what each is told. How those go on that are left is in tests/comm/shrink_test.c and,
+// where some have died, in processes_test.c.
 #include <pthread.h>
 
 #include "base/clock.h"
@@ -389,73 +390,44 @@ WEIR_TEST(Failures, TwoGroupsInAnotherOrder)
                     "it waits in all-reduce 2 (app.c:120) of 'grads' for its rank 1");
 }
 
-// Rank 1 leaves without a call.
+// Rank 1 leaves without a call, or after a barrier.
 static weir_status leave(struct rank *rank)
 {
-    struct calls *calls = rank->user;
-    return rank->rank == 1 ? WEIR_OK : rank_call(rank, calls->call[0]);
+    const struct calls *calls = rank->user;
+    const bool meets = calls->call[1].kind == WEIR_BARRIER;
+    const weir_status status = meets ? rank_call(rank, calls->call[1]) : WEIR_OK;
+    return status || rank->rank == 1 ? status : rank_call(rank, calls->call[0]);
+}
+
+static void expect_left(struct weir_transport_call call, struct weir_transport_call before,
+                        const char *text)
+{
+    struct rank ranks[RANKS_MAX];
+    run_two(leave, call, before, ranks);
+    EXPECT_INT_EQ(ranks[1].status, WEIR_OK);
+    expect_told(ranks, 1, text);
+    expect_cause(ranks, 2, WEIR_FAULT_LEFT, 1, call.kind == WEIR_RECV ? 0 : ranks[0].number);
 }
 
 WEIR_TEST(Failures, ARankHasLeft)
 {
-    struct rank ranks[RANKS_MAX];
-    run_two(leave, sum_of(0, 1), sum_of(1, 1), ranks);
-    EXPECT_INT_EQ(ranks[0].status, WEIR_ERROR_COMM);
-    EXPECT_CONTAINS(ranks[0].error.message,
-                    "all-reduce 1 of 'grads', app.c:120: rank 1 has destroyed the communicator "
-                    "before its first collective");
-    run_two(leave, message_of(WEIR_RECV, 0, 1), sum_of(1, 1), ranks);
-    EXPECT_INT_EQ(ranks[0].status, WEIR_ERROR_COMM);
-    EXPECT_CONTAINS(ranks[0].error.message, "rank 1 has destroyed the communicator");
+    const struct weir_transport_call barrier = {.kind = WEIR_BARRIER, .line = 7};
+    expect_left(sum_of(0, 1), sum_of(1, 1),
+                "all-reduce 1 of 'grads', app.c:120: rank 1 has destroyed the communicator "
+                "before its first collective");
+    expect_left(sum_of(0, 1), barrier,
+                "rank 1 has destroyed the communicator after barrier 1 (app.c:7)");
+    expect_left(message_of(WEIR_RECV, 0, 1), sum_of(1, 1), "rank 1 has destroyed the communicator");
 }
 
-static weir_status leave_after_one(struct rank *rank)
-{
-    const weir_status status =
-        rank_call(rank, (struct weir_transport_call){.kind = WEIR_BARRIER, .line = 7});
-    return status || rank->rank == 1
-               ? status
-               : rank_call(rank, (struct weir_transport_call){.kind = WEIR_BARRIER});
-}
-
-WEIR_TEST(Failures, ARankHasLeftAfterACollective)
-{
-    struct rank ranks[RANKS_MAX];
-    run_two(leave_after_one, sum_of(0, 1), sum_of(1, 1), ranks);
-    EXPECT_INT_EQ(ranks[1].status, WEIR_OK);
-    EXPECT_INT_EQ(ranks[0].status, WEIR_ERROR_COMM);
-    EXPECT_CONTAINS(ranks[0].error.message,
-                    "rank 1 has destroyed the communicator after barrier 1 (app.c:7)");
-    expect_cause(ranks, 2, WEIR_FAULT_LEFT, 1, 2);
-}
-
-// Rank 1 aborts, while rank 0 waits or before it does.
-static weir_status abort_it(struct rank *rank)
-{
-    struct calls *calls = rank->user;
-    if (rank->rank == 1) {
-        ranks_ops()->abort(rank->group, "the loss is not a number");
-        ranks_ops()->abort(rank->group, "a second time");
-    }
-    const weir_status status = rank_call(rank, calls->call[rank->rank]);
-    const weir_status again = rank_call(rank, calls->call[rank->rank]);
-    return status == again ? status : WEIR_OK;
-}
-
-WEIR_TEST(Failures, ARankAborts)
-{
-    struct rank ranks[RANKS_MAX];
-    run_two(abort_it, sum_of(0, 1), sum_of(1, 1), ranks);
-    expect_told(ranks, 2, "rank 1 has aborted 'grads': the loss is not a number");
-    expect_cause(ranks, 2, WEIR_FAULT_ABORTED, 1, 0);
-}
-
-// A thread of rank 0's own aborts a call that waits for ever for rank 2; rank 1, which has come too, hears of it.
+// A thread of rank 0's own aborts a call that waits for ever for rank 2; rank 1, which has come too, hears of it, as does
+// rank 2, which comes later, and each later call.
 static void *abort_from_outside(void *argument)
 {
     struct rank *rank = argument;
     weir_clock_sleep_ns(SHORT / 4); // all wait
-    ranks_ops()->abort(rank->group, "stopped by the user");
+    ranks_ops()->abort(rank->group, "the loss is no number");
+    ranks_ops()->abort(rank->group, "a second time");
     return NULL;
 }
 
@@ -474,17 +446,18 @@ static weir_status abort_while_waiting(struct rank *rank)
     if (rank->rank == 0)
         pthread_join(thread, NULL);
     sem_post(told);
-    return status;
+    return rank_call(rank, call) == status ? status : WEIR_OK;
 }
 
-WEIR_TEST(Failures, AThreadAbortsACall)
+WEIR_TEST(Failures, ARankAborts)
 {
     struct rank ranks[RANKS_MAX];
     sem_t told;
     sem_init(&told, 0, 0);
     ranks_run("file", 3, abort_while_waiting, &told, ranks);
     sem_destroy(&told);
-    expect_told(ranks, 3, "rank 0 has aborted 'grads': stopped by the user");
+    expect_told(ranks, 3, "rank 0 has aborted 'grads': the loss is no number");
+    expect_cause(ranks, 3, WEIR_FAULT_ABORTED, 0, 0);
 }
 
 static weir_status run_out(struct rank *rank)
@@ -523,132 +496,4 @@ WEIR_TEST(Failures, NoMemoryForASplit)
     EXPECT_INT_EQ(ranks[1].status, WEIR_ERROR_COMM);
     EXPECT_CONTAINS(ranks[1].error.message,
                     "split 1 of 'grads', app.c:101: rank 0 has no host memory");
-}
-
-// Alone in its group, so that no other rank waits in vain.
-WEIR_TEST(Failures, NoMemoryToJoin)
-{
-    struct rank rank = {.rank = 0};
-    long allowed = 0;
-    for (weir_status status = WEIR_ERROR_OUT_OF_MEMORY; status; allowed++) {
-        struct weir_transport_setup setup = ranks_setup("file");
-        setup.count = 1;
-        ranks_fail_after(allowed);
-        status = rank_join(&rank, &setup);
-        ranks_fail_after(-1);
-        ASSERT_TRUE(status == WEIR_OK || status == WEIR_ERROR_OUT_OF_MEMORY);
-        ASSERT_TRUE(allowed < 20);
-    }
-    EXPECT_INT_LT(1, allowed);
-    rank_leave(&rank);
-    EXPECT_INT_EQ(ranks_blocks(), 1);
-}
-
-// Groups of the ranks that are left. Those without a rank that is late, killed or stopped are in processes_test.c.
-
-struct plan {
-    uint32_t leaving; // a bit for each rank that leaves before
-    pthread_barrier_t joined;
-};
-
-// The sum over the ranks of a group of 1, of each.
-static weir_status count_ranks(struct rank *rank)
-{
-    int32_t one = 1;
-    int32_t sum = 0;
-    const weir_status status = rank_call(rank, (struct weir_transport_call){.kind = WEIR_ALL_REDUCE,
-                                                                            .element = WEIR_I32,
-                                                                            .reduction = WEIR_SUM,
-                                                                            .count = 1,
-                                                                            .src = &one,
-                                                                            .dst = &sum});
-    return status == WEIR_OK && (uint32_t)sum != rank->count ? WEIR_ERROR_INVALID : status;
-}
-
-static weir_status go_on(struct rank *rank)
-{
-    struct plan *plan = rank->user;
-    pthread_barrier_wait(&plan->joined); // what fails while others join would fail their join
-    if (plan->leaving & 1u << rank->rank)
-        return WEIR_OK;
-    if (plan->leaving && count_ranks(rank) != WEIR_ERROR_COMM)
-        return WEIR_ERROR_INVALID;
-    const weir_status status = rank_shrink(rank, RANKS_PATIENCE);
-    return status == WEIR_OK ? count_ranks(rank) : status;
-}
-
-static void leave_and_go_on(uint32_t count, uint32_t leaving)
-{
-    struct rank ranks[RANKS_MAX];
-    struct plan plan = {.leaving = leaving};
-    uint32_t left = 0;
-    pthread_barrier_init(&plan.joined, NULL, count);
-    ranks_run("file", count, go_on, &plan, ranks);
-    pthread_barrier_destroy(&plan.joined);
-    EXPECT_INT_EQ(ranks_blocks(), 1);
-    for (uint32_t i = 0; i < count; i++) {
-        EXPECT_INT_EQ(ranks[i].status, WEIR_OK);
-        if (!(leaving & 1u << i))
-            EXPECT_UINT_EQ(ranks[i].rank, left++);
-    }
-    for (uint32_t i = 0; i < count; i++)
-        if (!(leaving & 1u << i))
-            EXPECT_UINT_EQ(ranks[i].count, left);
-}
-
-// The last ones are all that there were: nothing has failed before.
-WEIR_TEST(Shrink, ToThoseThatHaveNotLeft)
-{
-    leave_and_go_on(4, 0x4);
-    leave_and_go_on(5, 0x13);
-    leave_and_go_on(3, 0x3);
-    leave_and_go_on(1, 0);
-    leave_and_go_on(3, 0);
-}
-
-static weir_status shrink_twice(struct rank *rank)
-{
-    pthread_barrier_wait(rank->user); // as above
-    weir_status status = rank_shrink(rank, RANKS_PATIENCE);
-    pthread_barrier_wait(rank->user);
-    if (status == WEIR_OK && rank->rank == 1)
-        return WEIR_OK; // leaves
-    if (status == WEIR_OK && count_ranks(rank) == WEIR_OK)
-        return WEIR_ERROR_INVALID;
-    return status == WEIR_OK ? rank_shrink(rank, RANKS_PATIENCE) : status;
-}
-
-WEIR_TEST(Shrink, Again)
-{
-    struct rank ranks[RANKS_MAX];
-    pthread_barrier_t joined;
-    pthread_barrier_init(&joined, NULL, 3);
-    ranks_run("file", 3, shrink_twice, &joined, ranks);
-    pthread_barrier_destroy(&joined);
-    for (uint32_t i = 0; i < 3; i++)
-        EXPECT_INT_EQ(ranks[i].status, WEIR_OK);
-    EXPECT_UINT_EQ(ranks[0].count, 2);
-    EXPECT_UINT_EQ(ranks[2].rank, 1);
-}
-
-// A rank alone, so that none waits in vain: each allocation fails once, and then all succeeds.
-static weir_status shrink_without_memory(struct rank *rank)
-{
-    weir_status status = WEIR_ERROR_OUT_OF_MEMORY;
-    for (long allowed = 0; status != WEIR_OK && allowed < 20; allowed++) {
-        ranks_fail_after(allowed);
-        status = rank_shrink(rank, RANKS_PATIENCE);
-        ranks_fail_after(-1);
-        if (status != WEIR_OK && status != WEIR_ERROR_OUT_OF_MEMORY)
-            return status;
-    }
-    return status;
-}
-
-WEIR_TEST(Shrink, NoMemory)
-{
-    struct rank ranks[RANKS_MAX];
-    ranks_run("file", 1, shrink_without_memory, NULL, ranks);
-    EXPECT_INT_EQ(ranks[0].status, WEIR_OK);
-    EXPECT_INT_EQ(ranks_blocks(), 1);
 }
