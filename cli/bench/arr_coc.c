@@ -587,7 +587,7 @@ static void run(void *user)
     report(a);
 }
 
-static int arr_coc_main(int argc, char **argv)
+int cli_bench_arr_coc(int argc, char **argv)
 {
     static struct arr_coc_bench a = {
         .size = 1024,
@@ -628,9 +628,3 @@ static int arr_coc_main(int argc, char **argv)
     };
     return bench_main(&program, &a, argc, argv);
 }
-
-const struct cli_command cli_bench_arr_coc = {
-    .name = "arr-coc",
-    .summary = "frames/s of the vision pipeline, beside bare copies",
-    .main = arr_coc_main,
-};

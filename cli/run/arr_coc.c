@@ -356,11 +356,11 @@ static void name_inputs(struct run *run, char **paths)
         run_name_images(run, paths);
 }
 
-static int run_main(int argc, char **argv)
+int cli_run_arr_coc(int argc, char **argv)
 {
     static struct run run = {.repeat = 1};
     parse(&run, argc, argv);
-    cli_set_quiet(run.quiet || run.by_ranks); // until the rank is known: rank 0 prints
+    cli_quiet = run.quiet || run.by_ranks; // until the rank is known: rank 0 prints
     cli_log_to_stderr();
     if (run.by_ranks && run.asked_devices)
         cli_fail(CLI_USAGE, "--ranks and --devices cannot be combined: each rank has one device; "
@@ -373,20 +373,3 @@ static int run_main(int argc, char **argv)
     cli_signals_start();
     return run_with_inputs(&run);
 }
-
-static const struct cli_command arr_coc = {
-    .name = "arr-coc",
-    .summary = "find where in an image to spend tokens, given a query",
-    .main = run_main,
-};
-
-static const struct cli_command *const members[] = {&arr_coc, NULL};
-
-const struct cli_command cli_run = {
-    .name = "run",
-    .summary = "run a pipeline over images",
-    .what = "PIPELINE",
-    .about = "Runs a pipeline.",
-    .manual = "weir-run(1)",
-    .members = members,
-};
