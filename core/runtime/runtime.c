@@ -74,7 +74,7 @@ static void transport_finish(weir_runtime *runtime)
 
 static const struct weir_check_extension *plugin_of(const weir_runtime *runtime)
 {
-    if (atomic_load(&weir__forked))
+    if (weir__is_forked())
         return NULL;
     return weir_runtime_extension(runtime, WEIR_CHECK_EXTENSION);
 }
@@ -550,7 +550,7 @@ const struct weir_host weir__host = {
 // Also in a child process after a fork, where nothing may be used.
 static bool is_wanted(const weir_runtime *runtime)
 {
-    return WEIR_IS_ALIVE(runtime) && runtime->chain.regions && !atomic_load(&weir__forked);
+    return WEIR_IS_ALIVE(runtime) && runtime->chain.regions && !weir__is_forked();
 }
 
 void weir_region_push(weir_runtime *runtime, const char *name, uint64_t number)
