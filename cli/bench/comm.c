@@ -439,7 +439,7 @@ int bench_comm_main(const struct comm_with *with, int argc, char **argv)
     return bench_main(&program, &b, argc, argv);
 }
 
-static int comm_main(int argc, char **argv)
+int cli_bench_comm(int argc, char **argv)
 {
     static const struct comm_with alone = {
         .about =
@@ -451,9 +451,3 @@ static int comm_main(int argc, char **argv)
     };
     return bench_comm_main(&alone, argc, argv);
 }
-
-const struct cli_command cli_bench_comm = {
-    .name = "comm",
-    .summary = "the time and bandwidth of collectives",
-    .main = comm_main,
-};
