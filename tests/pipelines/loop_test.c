@@ -131,9 +131,9 @@ static weir_status create(const struct rig *rig, const struct way *way, weir_arr
     struct weir_arr_coc_params params =
         rig_params(rig, loop.sizes, (uint64_t)largest->height * (uint64_t)largest->width);
     weir_status status = WEIR_NOT_READY;
-    params.slot_count = way->slots;
-    params.timing = way->timing;
-    params.graphs = way->graphs;
+    params.pipeline.slot_count = way->slots;
+    params.pipeline.timing = way->timing;
+    params.pipeline.graphs = way->graphs;
     params.deliver = deliver;
     for (int i = 0; i < 100 && status != WEIR_OK; i++) {
         status = weir_arr_coc_create(&params, out_arr_coc);
@@ -178,11 +178,11 @@ static void open_loop(const struct weir_arr_coc_sizes *sizes)
     ASSERT_TRUE(rig_image_read(weir_test_runfile("tests/data/images/coffee.png"), &images[0]));
     for (int i = 1; i < TEST_IMAGES; i++)
         images[i] = rig_image_make(shapes[i][0], shapes[i][1]);
-    made_image_noise(300, 201, 3, images[1].rgb);
-    made_image_gradient(64, 640, images[2].rgb);
-    made_image_flat(1, 1, 0x80c040, images[3].rgb);
-    made_image_noise(1, 5000, 4, images[4].rgb);
-    made_image_checker(257, 255, 30, 0xd02000, 0x0040f0, images[5].rgb);
+    made_image(MADE_NOISE, 300, 201, 3, 0, images[1].rgb);
+    made_image(MADE_GRADIENT, 64, 640, 0, 0, images[2].rgb);
+    made_image(MADE_FLAT, 1, 1, 0x80c040, 0, images[3].rgb);
+    made_image(MADE_NOISE, 1, 5000, 4, 0, images[4].rgb);
+    made_image(MADE_CHECKER, 257, 255, 0xd02000, 0x0040f0, images[5].rgb);
 }
 
 static void close_loop(void)

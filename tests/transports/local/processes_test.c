@@ -418,7 +418,8 @@ static struct scene {
     unsigned victims; // a bit for each
     int signal;
     enum when when;
-    bool far; // over the control line
+    bool far;  // over the control line
+    bool ring; // messages
     size_t count;
     uint64_t timeout_ns;
     uint64_t shrink_ns; // 0: they do not
@@ -497,8 +498,9 @@ static void call_until_failure(struct rank *rank, struct told *it)
         fork_child();
     while (it->worked == WEIR_OK) {
         before_call(rank, it->calls);
-        it->worked = scene.far ? gather(rank, scene.timeout_ns)
-                               : find_most(rank, scene.count, scene.timeout_ns);
+        it->worked = scene.far    ? gather(rank, scene.timeout_ns)
+                     : scene.ring ? pass_on(rank)
+                                  : find_most(rank, scene.count, scene.timeout_ns);
         it->calls++;
     }
     it->error = rank->error;
@@ -575,6 +577,8 @@ WEIR_TEST(Processes, TellOfOneThatIsKilled)
         expect_told(3, "all-reduce 4 of 'grads', app.c:104: rank 1 has died; its last "
                        "collective was all-reduce 3 (app.c:103)");
     }
+    play((struct scene){.victims = 2, .signal = SIGKILL, .ring = true}, 3);
+    expect_told(3, "exchange of 'grads', app.c:100: rank 1 has died before its first collective");
 }
 
 WEIR_TEST(Processes, TellOfOneThatIsKilledAtWork)
@@ -590,35 +594,6 @@ WEIR_TEST(Processes, TellOfOneThatIsKilledAtWork)
              3);
         expect_told(3, expected);
     }
-}
-
-// Messages of those that are left.
-static void trade_until_failure(struct rank *rank, struct told *it)
-{
-    uint32_t other = 0;
-    const struct weir_transport_part parts[] = {
-        {sizeof parts[0], 1 - rank->rank, false, WEIR_U32, 1, &rank->rank},
-        {sizeof parts[0], 1 - rank->rank, true, WEIR_U32, 1, &other},
-    };
-    it->worked = find_most(rank, 3, RANKS_PATIENCE);
-    for (int i = 0; it->worked == WEIR_OK && rank->rank < 2; i++) {
-        if (i == 3 && rank->rank == 1)
-            raise(SIGKILL);
-        it->worked = rank_call(rank, (struct weir_transport_call){.kind = WEIR_EXCHANGE,
-                                                                  .parts = parts,
-                                                                  .part_count = 2});
-    }
-    it->error = rank->error;
-}
-
-WEIR_TEST(Processes, TellOfOneThatIsKilledAfterAnotherHasLeft)
-{
-    scene = (struct scene){.victims = 2, .signal = SIGKILL};
-    struct plan plan = plan_of(3);
-    plan.body = trade_until_failure;
-    run(&plan);
-    EXPECT_INT_EQ(told[2].worked, WEIR_OK);
-    expect_told(1, "rank 1 has died; its last collective was all-reduce 1");
 }
 
 // One that is stopped is late, also where the others have come while it waited, and where it does not finish what it has
