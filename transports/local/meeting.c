@@ -199,15 +199,13 @@ static void answer_guests(struct meeting *meeting)
 // again for its next group, waits until rank 0 does too.
 static bool move(struct meeting *meeting)
 {
-    struct local_secret token;
     local_door_close(&meeting->door);
     if (!local_place_close(&meeting->place))
         return false;
-    if (!local_door_open(&meeting->door, local_place_network(&meeting->place)) ||
-        !local_secret_random(&token))
+    if (!local_door_open(&meeting->door, local_place_network(&meeting->place)))
         return local_place_fail(&meeting->place, WEIR_ERROR_SYSTEM, LOCAL_FILES_REMEDY,
                                 "rank 0 cannot listen: %s", strerror(errno));
-    memcpy(&meeting->token, token.key, sizeof meeting->token);
+    meeting->token = local_token();
     meeting->entries[0] = (struct local_entry){.machine = local_machine(),
                                                .number = meeting->door.number,
                                                .port = meeting->door.port};

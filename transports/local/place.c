@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/lookup.h"
 #include "base/text.h"
 #include "transports/local/meeting.h"
 
@@ -282,15 +283,16 @@ static bool is_taken(const struct local_place *found)
 
 static bool open_at_file(struct local_place *place, struct local_door *door)
 {
+    const struct sockaddr_in own = weir_address_of_host();
     struct local_place found = *place;
-    struct local_secret token;
     const bool replaces = read_file(&found);
     if (replaces && is_reachable(&found) && is_taken(&found))
         return tell_taken(place);
-    if (!local_secret_random(&place->secret) || !local_secret_random(&token))
+    if (!local_secret_random(&place->secret))
         return local_place_fail(place, WEIR_ERROR_SYSTEM, NULL, "there are no random numbers");
-    memcpy(&place->token, token.key, sizeof place->token);
-    local_address_of_host(&place->network);
+    place->token = local_token();
+    memcpy(&place->network.address, &own, sizeof own);
+    place->network.size = sizeof own;
     if (!local_door_open(door, local_place_network(place)))
         return local_place_fail(place, WEIR_ERROR_SYSTEM, LOCAL_FILES_REMEDY,
                                 "rank 0 cannot listen: %s", strerror(errno));
@@ -334,11 +336,10 @@ static struct local_place **find_name(const char *name)
 
 static bool open_at_name(struct local_place *place, struct local_door *door)
 {
-    struct local_secret token;
-    if (!local_door_open(door, NULL) || !local_secret_random(&token))
+    if (!local_door_open(door, NULL))
         return local_place_fail(place, WEIR_ERROR_SYSTEM, LOCAL_FILES_REMEDY,
                                 "rank 0 cannot listen: %s", strerror(errno));
-    memcpy(&place->token, token.key, sizeof place->token);
+    place->token = local_token();
     place->socket = local_address_at_number(door->number);
     if (place->setup->count == 1)
         return true;
