@@ -14,10 +14,11 @@ or its caches:
   tools/setup.sh && bazel run //:demo
   tools/setup.sh --tests && COMMAND...
 
-FOLDER is empty or missing, and is seen under the same path inside; FOLDER/tree is the tree. What Bazel compiles
-there is also put into FOLDER/cache, which --disk_cache takes on a machine with the same compilers. Needs root,
-mmdebstrap, a mirror of Debian, and 15 GB. The exit status is that of COMMAND, 78 when one of Weir's steps before
-it fails, or 75 when no such system could be made.
+FOLDER is missing, or has at most the folder FOLDER/cache, and is seen under the same path inside;
+FOLDER/tree is the tree. Where FOLDER/cache is there, what Bazel compiles is also put into this folder,
+which --disk_cache takes on a machine with the same compilers. Needs root, mmdebstrap, a mirror of
+Debian, and 15 GB. The exit status is that of COMMAND, 78 when one of Weir's steps before it fails, or 75
+when no such system could be made.
 
   --check   only say whether such a system can be made here
 TEXT
@@ -64,7 +65,10 @@ mount --bind "$folder" "$root$folder"
 exec chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 TMPDIR="/tmp" bash -c '
     cd "$0/tree" || exit 78
     say() { echo "-- $suite, $SECONDS s: $*"; }
-    printf "startup --output_user_root=%s/bazel\nbuild --noshow_progress --disk_cache=%s/cache\n" "$0" "$0" >/root/.bazelrc
+    # Sandboxes of compilers would find nothing here that they do not find elsewhere.
+    printf "%s\n" "startup --output_user_root=$0/bazel" "build --noshow_progress" \
+        "build --strategy=CppCompile=local --strategy=CppLink=local --strategy=CppArchive=local" >/root/.bazelrc
+    [ ! -d "$0/cache" ] || echo "build --disk_cache=$0/cache" >>/root/.bazelrc
     suite="$1" && shift
     tools/setup.sh >"$0/setup.log" 2>&1 || { tail -n 20 "$0/setup.log"; exit 78; }
     say "tools/setup.sh"

@@ -603,7 +603,7 @@ int bench_main(const struct bench_program *program, void *user, int argc, char *
 {
     parse(program, argc, argv);
     parse_lists(program);
-    cli_set_quiet(bench.quiet);
+    cli_quiet = bench.quiet;
     cli_log_to_stderr();
     cli_need_writable(bench.plot_path);
     cli_need_writable(bench.save_path);

@@ -389,7 +389,7 @@ static void run(void *user)
     report_lines(p);
 }
 
-static int pipeline_main(int argc, char **argv)
+int cli_bench_pipeline(int argc, char **argv)
 {
     static struct pipeline_bench p = {
         .frames = 100,
@@ -422,9 +422,3 @@ static int pipeline_main(int argc, char **argv)
     };
     return bench_main(&program, &p, argc, argv);
 }
-
-const struct cli_command cli_bench_pipeline = {
-    .name = "pipeline",
-    .summary = "frames/s of a pipeline with one slot and with more",
-    .main = pipeline_main,
-};

@@ -668,7 +668,7 @@ static void run(void *user)
     draw(swim, &figures);
 }
 
-static int swim_main(int argc, char **argv)
+int cli_bench_swim(int argc, char **argv)
 {
     static struct swim swim = {.side = 1024, .copies = 100};
     static const struct cli_option options[] = {
@@ -697,9 +697,3 @@ static int swim_main(int argc, char **argv)
     };
     return bench_main(&program, &swim, argc, argv);
 }
-
-const struct cli_command cli_bench_swim = {
-    .name = "swim",
-    .summary = "products and copies: pinned and pageable, one queue and three",
-    .main = swim_main,
-};

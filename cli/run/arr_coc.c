@@ -86,9 +86,9 @@ void run_prepare_output(const struct run *run)
     weir_file_writer_destroy(&probe);
 }
 
-static void note_facts(struct run *run)
+static void note_facts(struct run *run, const struct weir_arr_coc_sizes *sizes)
 {
-    run->facts.sizes = *weir_arr_coc_get_sizes(run->devices[0].arr_coc);
+    run->facts.sizes = *sizes;
     run->facts.weights = run->weights_path;
     run->facts.query = run->query_path;
     weir_pipeline_group_get_statistics(run->group, &run->statistics);
@@ -111,12 +111,12 @@ static void run_create_pipelines(struct run *run, struct weir_arr_coc_params *pa
     cli_fine(weir_pipeline_group_create(WEIR_PARAMS(weir_pipeline_group, .label = "arr-coc"),
                                         &run->group));
     for (uint32_t i = 0; i < run->device_count; i++) {
-        params->group = run->group;
-        params->device = run->devices[i].device;
+        params->pipeline.group = run->group;
+        params->pipeline.device = run->devices[i].device;
         params->user = &run->devices[i];
         cli_fine(weir_arr_coc_create(params, &run->devices[i].arr_coc));
     }
-    note_facts(run);
+    note_facts(run, &params->sizes);
 }
 
 // weir run arr-coc: from the command line to the output files. Everything that can be
@@ -246,12 +246,12 @@ void run_adjust(const struct run *run, struct weir_arr_coc_params *params)
 {
     const struct weir_setting *full = weir_runtime_setting(run->runtime, "pipeline", "full");
     const struct weir_setting *timing = weir_runtime_setting(run->runtime, "pipeline", "timing");
-    if (params->full != WEIR_PIPELINE_BLOCK)
+    if (params->pipeline.full != WEIR_PIPELINE_BLOCK)
         cli_warning("%s: full = %s is not for this command, which runs every image it is given",
                     full->origin, full->text);
-    params->full = WEIR_PIPELINE_BLOCK;
+    params->pipeline.full = WEIR_PIPELINE_BLOCK;
     if (strcmp(timing->origin, "default") == 0)
-        params->timing = true;
+        params->pipeline.timing = true;
 }
 
 // Running.
@@ -356,11 +356,11 @@ static void name_inputs(struct run *run, char **paths)
         run_name_images(run, paths);
 }
 
-static int run_main(int argc, char **argv)
+int cli_run_arr_coc(int argc, char **argv)
 {
     static struct run run = {.repeat = 1};
     parse(&run, argc, argv);
-    cli_set_quiet(run.quiet || run.by_ranks); // until the rank is known: rank 0 prints
+    cli_quiet = run.quiet || run.by_ranks; // until the rank is known: rank 0 prints
     cli_log_to_stderr();
     if (run.by_ranks && run.asked_devices)
         cli_fail(CLI_USAGE, "--ranks and --devices cannot be combined: each rank has one device; "
@@ -373,20 +373,3 @@ static int run_main(int argc, char **argv)
     cli_signals_start();
     return run_with_inputs(&run);
 }
-
-static const struct cli_command arr_coc = {
-    .name = "arr-coc",
-    .summary = "find where in an image to spend tokens, given a query",
-    .main = run_main,
-};
-
-static const struct cli_command *const members[] = {&arr_coc, NULL};
-
-const struct cli_command cli_run = {
-    .name = "run",
-    .summary = "run a pipeline over images",
-    .what = "PIPELINE",
-    .about = "Runs a pipeline.",
-    .manual = "weir-run(1)",
-    .members = members,
-};

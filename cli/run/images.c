@@ -200,10 +200,11 @@ void run_open_images(struct run *run, struct weir_arr_coc_params *params)
             atomic_store(&run->stopped, run->stops);
         }
     }
-    params->prepare_threads = count_decoders(run);
-    params->slot_count += params->slot_count ? 2 * params->prepare_threads : 0;
-    if (params->slot_count > WEIR_PIPELINE_SLOTS_MAX)
-        params->slot_count = WEIR_PIPELINE_SLOTS_MAX;
+    params->pipeline.prepare_threads = count_decoders(run);
+    params->pipeline.slot_count +=
+        params->pipeline.slot_count ? 2 * params->pipeline.prepare_threads : 0;
+    if (params->pipeline.slot_count > WEIR_PIPELINE_SLOTS_MAX)
+        params->pipeline.slot_count = WEIR_PIPELINE_SLOTS_MAX;
     // Without an image a rank has its share of failures.
     params->max_pixels += run->ranks && params->max_pixels == 0;
 }

@@ -265,7 +265,7 @@ static void open_ranks(struct run *run, struct weir_arr_coc_params *params)
     }
     run->ranks = ranks;
     const bool first = run_rank(run) == 0;
-    cli_set_quiet(run->quiet || !first);
+    cli_quiet = run->quiet || !first;
     if (first)
         run_prepare_output(run);
     run_open_images(run, params);

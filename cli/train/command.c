@@ -56,7 +56,6 @@ struct train_options {
     bool resume;
     const char *curve;
     bool json;
-    bool quiet;
 };
 
 struct train_command {
@@ -167,7 +166,7 @@ static size_t list_options(struct train_options *o, struct cli_option options[OP
          1, WEIR_TRAIN_PASSES_MAX},
         {"products", "P", "kernels, or cublas, on CUDA; without it, kernels", CLI_TEXT,
          &o->products, 0, 0},
-        {"quiet", NULL, "print errors and nothing else", CLI_FLAG, &o->quiet, 0, 0},
+        CLI_QUIET("print errors and nothing else"),
         {"rate", "R", "of learning; without it, 0.02, of adam 0.001", CLI_TEXT, &o->rate, 0, 0},
         {"resume", NULL, "go on after the checkpoint, if there is one", CLI_FLAG, &o->resume, 0, 0},
         {"seed", "N", "of parameters, data and order; without it, 1", CLI_COUNT, &o->seed, 0,
@@ -671,7 +670,7 @@ static int finish(const struct train_command *command)
         return CLI_OK;
     if (command->options.curve)
         draw(command);
-    return command->options.quiet && !command->options.json ? CLI_OK : tell(command);
+    return cli_quiet && !command->options.json ? CLI_OK : tell(command);
 }
 
 static int run(struct train_command *command)
@@ -684,8 +683,7 @@ static int run(struct train_command *command)
     }
     command->params.progress = show_progress;
     command->params.user = command;
-    cli_progress_start(&command->progress, is_first(command) && !command->options.quiet,
-                       command->options.steps, "steps/s");
+    cli_progress_start(&command->progress, is_first(command), command->options.steps, "steps/s");
     const weir_status status = weir_train_run(&command->params, &command->figures);
     cli_progress_end(&command->progress);
     return status == WEIR_OK ? finish(command) : tell_error();
@@ -703,7 +701,6 @@ static int train(weir_train_program program, int argc, char **argv)
                                                  .batch = 32}};
     train_parse(&command, argc, argv);
     take_options(&command);
-    cli_set_quiet(command.options.quiet);
     cli_log_to_stderr();
     cli_signals_start();
     open_all(&command);
@@ -711,29 +708,10 @@ static int train(weir_train_program program, int argc, char **argv)
 }
 
 // argv[0] is the program's name.
-static int train_main(int argc, char **argv)
+int cli_train(int argc, char **argv)
 {
     size_t i = 0;
     while (strcmp(programs[i].name, argv[0]) != 0)
         i++;
     return train(programs[i].program, argc, argv);
 }
-
-static const struct cli_command commands[] = {
-    {.name = "ddp", .summary = "ranks that share each batch", .main = train_main},
-    {.name = "accumulate", .summary = "several passes a step", .main = train_main},
-    {.name = "augment", .summary = "images augmented on the device", .main = train_main},
-    {.name = "encdec", .summary = "a head on a frozen encoder", .main = train_main},
-};
-
-static const struct cli_command *const members[] = {&commands[0], &commands[1], &commands[2],
-                                                    &commands[3], NULL};
-
-const struct cli_command cli_train = {
-    .name = "train",
-    .summary = "train a small network, on one device or on several ranks",
-    .what = "PROGRAM",
-    .about = "Trains a small network, on one device or on several ranks.",
-    .manual = "weir-train(1)",
-    .members = members,
-};

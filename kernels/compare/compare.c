@@ -12,42 +12,45 @@
 #include "base/file.h"
 #include "base/json/json.h"
 
-static const struct compare_type {
-    const char *name;
-    weir_scalar scalar;
-    size_t size;
-    double least, beyond; // its numbers: from the first on, below the second
-} types[] = {
-    {"char", WEIR_SCALAR_I8, 1, -0x1p7, 0x1p7},
-    {"uchar", WEIR_SCALAR_U8, 1, 0, 0x1p8},
-    {"short", WEIR_SCALAR_I16, 2, -0x1p15, 0x1p15},
-    {"ushort", WEIR_SCALAR_U16, 2, 0, 0x1p16},
-    {"int", WEIR_SCALAR_I32, 4, -0x1p31, 0x1p31},
-    {"uint", WEIR_SCALAR_U32, 4, 0, 0x1p32},
-    {"long", WEIR_SCALAR_I64, 8, -0x1p63, 0x1p63},
-    {"ulong", WEIR_SCALAR_U64, 8, 0, 0x1p64},
-    {"float", WEIR_SCALAR_F32, 4, -0x1.fffffep127, 0x1.ffffffp127},
-    {"double", WEIR_SCALAR_F64, 8, -0x1.fffffffffffffp1023, INFINITY},
+// A type's name, its form in C, and its numbers: from the first on, below the second.
+#define EACH_TYPE(DO)                                 \
+    DO(char, int8_t, -0x1p7, 0x1p7)                   \
+    DO(uchar, uint8_t, 0, 0x1p8)                      \
+    DO(short, int16_t, -0x1p15, 0x1p15)               \
+    DO(ushort, uint16_t, 0, 0x1p16)                   \
+    DO(int, int32_t, -0x1p31, 0x1p31)                 \
+    DO(uint, uint32_t, 0, 0x1p32)                     \
+    DO(long, int64_t, -0x1p63, 0x1p63)                \
+    DO(ulong, uint64_t, 0, 0x1p64)                    \
+    DO(float, float, -0x1.fffffep127, 0x1.ffffffp127) \
+    DO(double, double, -0x1.fffffffffffffp1023, INFINITY)
+
+#define FUNCTIONS(name, type, least, beyond)                       \
+    static double get_##name(const void *data, size_t index)       \
+    {                                                              \
+        return (double)((const type *)data)[index];                \
+    }                                                              \
+    static void set_##name(void *data, size_t index, double value) \
+    {                                                              \
+        ((type *)data)[index] = (type)value;                       \
+    }
+EACH_TYPE(FUNCTIONS)
+#undef FUNCTIONS
+
+static const struct compare_type types[] = {
+#define ROW(name, type, least, beyond) {#name, sizeof(type), least, beyond, get_##name, set_##name},
+    EACH_TYPE(ROW)
+#undef ROW
 };
 
-static const struct compare_type *type_of(weir_scalar scalar)
+static bool is_real(const struct compare_type *type)
 {
-    static const struct compare_type none = {.name = ""};
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (types[i].scalar == scalar)
-            return &types[i];
-    return &none;
-}
-
-static bool is_float(const struct compare_type *type)
-{
-    return type->scalar == WEIR_SCALAR_F32 || type->scalar == WEIR_SCALAR_F64;
+    return type->beyond > 0x1p64;
 }
 
 static bool fits(const struct compare_type *type, double value)
 {
-    return value >= type->least && value < type->beyond &&
-           (is_float(type) || floor(value) == value);
+    return value >= type->least && value < type->beyond && (is_real(type) || floor(value) == value);
 }
 
 // 1, 2, 3, 4, 8 or 16 from what stands after a type's name; 0: another.
@@ -63,8 +66,7 @@ static unsigned lanes_of(const char *text)
     return !fine || *rest ? 0 : number == 3 ? 4 : number;
 }
 
-// Finds the elements of "const float4 *" or "uint". False: it is something else.
-static bool read_type(const char *type, weir_scalar *out_scalar, unsigned *out_lanes)
+bool compare_read_type(const char *type, struct compare_argument *argument)
 {
     static const char constant[] = "const ";
     if (strncmp(type, constant, sizeof constant - 1) == 0)
@@ -72,56 +74,12 @@ static bool read_type(const char *type, weir_scalar *out_scalar, unsigned *out_l
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         const size_t length = strlen(types[i].name);
         if (strncmp(type, types[i].name, length) != 0 ||
-            (*out_lanes = lanes_of(type + length)) == 0)
+            (argument->lanes = lanes_of(type + length)) == 0)
             continue;
-        *out_scalar = types[i].scalar;
+        argument->type = &types[i];
         return true;
     }
     return false;
-}
-
-size_t compare_scalar_size(weir_scalar scalar)
-{
-    return type_of(scalar)->size;
-}
-
-#define EACH_TYPE(DO)             \
-    DO(WEIR_SCALAR_I8, int8_t)    \
-    DO(WEIR_SCALAR_U8, uint8_t)   \
-    DO(WEIR_SCALAR_I16, int16_t)  \
-    DO(WEIR_SCALAR_U16, uint16_t) \
-    DO(WEIR_SCALAR_I32, int32_t)  \
-    DO(WEIR_SCALAR_U32, uint32_t) \
-    DO(WEIR_SCALAR_I64, int64_t)  \
-    DO(WEIR_SCALAR_U64, uint64_t) \
-    DO(WEIR_SCALAR_F32, float)    \
-    DO(WEIR_SCALAR_F64, double)
-
-double compare_get(weir_scalar scalar, const void *data, size_t index)
-{
-    switch (scalar) {
-#define GET(which, type) \
-    case which:          \
-        return (double)((const type *)data)[index];
-        EACH_TYPE(GET)
-#undef GET
-    default:
-        return 0;
-    }
-}
-
-static void compare_set(weir_scalar scalar, void *data, size_t index, double value)
-{
-    switch (scalar) {
-#define SET(which, type)                     \
-    case which:                              \
-        ((type *)data)[index] = (type)value; \
-        break;
-        EACH_TYPE(SET)
-#undef SET
-    default:
-        break;
-    }
 }
 
 // By how much of the tolerance the element differs: above 1 is too much.
@@ -131,9 +89,7 @@ static double excess(const struct compare_case *one, double x, double y, bool sa
     *out = fabs(x - y);
     if (same)
         return 0;
-    if (allowed > 0 && *out <= allowed)
-        return *out / allowed;
-    return isnan(*out) ? INFINITY : allowed > 0 ? *out / allowed : INFINITY;
+    return allowed > 0 && !isnan(*out) ? *out / allowed : INFINITY;
 }
 
 struct compare_difference {
@@ -147,15 +103,14 @@ static void compare_results(const struct compare_case *one, const struct compare
                             struct compare_difference *out)
 {
     const void *x = argument->twin, *y = argument->opencl;
-    const size_t size = compare_scalar_size(argument->scalar);
+    const struct compare_type *type = argument->type;
     double most = -1;
     *out = (struct compare_difference){0};
     for (size_t i = 0; i < argument->count; i++) {
-        const double a = compare_get(argument->scalar, x, i);
-        const double b = compare_get(argument->scalar, y, i);
-        const bool same =
-            memcmp((const char *)x + i * size, (const char *)y + i * size, size) == 0 ||
-            (is_float(type_of(argument->scalar)) && a == b);
+        const double a = type->get(x, i), b = type->get(y, i);
+        const size_t at = i * type->size;
+        const bool same = memcmp((const char *)x + at, (const char *)y + at, type->size) == 0 ||
+                          (is_real(type) && a == b);
         double difference;
         const double beyond = excess(one, a, b, same, &difference);
         out->beyond += beyond > 1;
@@ -198,9 +153,8 @@ bool compare_judge(FILE *to, const struct compare_case *one,
     snprintf(sentence, sizeof sentence,
              "%zu of %zu elements differ too much; element %zu: %.9g, "
              "and %.9g by the OpenCL C",
-             found.beyond, argument->count, found.worst,
-             compare_get(argument->scalar, x, found.worst),
-             compare_get(argument->scalar, y, found.worst));
+             found.beyond, argument->count, found.worst, argument->type->get(x, found.worst),
+             argument->type->get(y, found.worst));
     if (found.beyond > 0)
         return fails(to, one, argument, sentence);
     fprintf(to, "ok    %s: '%s': %zu elements; the worst, %zu, differs by %.3g\n", one->name,
@@ -328,7 +282,7 @@ static uint64_t seed_of(const char *name)
 // A number between the two, the same in every run; a whole one for whole types.
 static double next_random(struct filling *filling, const struct compare_type *type)
 {
-    const bool whole = !is_float(type);
+    const bool whole = !is_real(type);
     filling->state = filling->state * 6364136223846793005u + 1442695040888963407u;
     const double part = (double)(filling->state >> 11) * 0x1p-53;
     const double value = filling->low + part * (filling->high - filling->low + (whole ? 1 : 0));
@@ -351,7 +305,7 @@ static const json_t *value_at(struct filling *filling, const struct compare_type
 static bool fill(const struct reader *reader, struct compare_argument *argument,
                  struct filling *filling)
 {
-    const struct compare_type *type = type_of(argument->scalar);
+    const struct compare_type *type = argument->type;
     filling->state = seed_of(reader->parameter);
     filling->low = json_number_value(json_array_get(filling->random, 0));
     filling->high = json_number_value(json_array_get(filling->random, 1));
@@ -366,7 +320,7 @@ static bool fill(const struct reader *reader, struct compare_argument *argument,
             return refuse(reader, "its values are numbers");
         if (!fits(type, number))
             return refuse(reader, "%g is no %s", number, argument->parameter->type_name);
-        compare_set(argument->scalar, argument->data, i, number);
+        type->set(argument->data, i, number);
     }
     return true;
 }
@@ -380,7 +334,7 @@ static bool find_type(const struct reader *reader, const json_t *from,
     const json_t *given = json_object_get(from, "type");
     if (given)
         type = json_is_string(given) ? json_string_value(given) : "";
-    return read_type(type, &argument->scalar, &argument->lanes) ||
+    return compare_read_type(type, argument) ||
            refuse(reader,
                   "a %.60s is no number or vector of numbers; if it is made of those, say of "
                   "which with 'type', such as \"float\"",
@@ -389,7 +343,7 @@ static bool find_type(const struct reader *reader, const json_t *from,
 
 static bool allocate(const struct reader *reader, struct compare_argument *argument)
 {
-    const size_t each = compare_scalar_size(argument->scalar);
+    const size_t each = argument->type->size;
     if (argument->count == 0)
         return refuse(reader, "it has no elements, or too many");
     argument->size = argument->count * each;

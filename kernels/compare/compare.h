@@ -29,9 +29,19 @@ enum {
     COMPARE_MESSAGE = 512
 };
 
+// Of an element: how many bytes it has, and its numbers, from `least` on and below `beyond`. A number is read and
+// written as a double.
+struct compare_type {
+    const char *name;
+    size_t size;
+    double least, beyond;
+    double (*get)(const void *data, size_t index);
+    void (*set)(void *data, size_t index, double value);
+};
+
 struct compare_argument {
     const struct weir_parameter *parameter;
-    weir_scalar scalar;  // of the elements
+    const struct compare_type *type;
     unsigned lanes;      // of an element: 4 of a float4 or a float3
     size_t count;        // lanes in all
     size_t size;         // bytes; of LOCAL, what is asked for
@@ -60,11 +70,8 @@ bool compare_read_case(const json_t *from, const struct weir_bundle *bundle,
                        struct compare_case *out_case, char *message);
 void compare_case_finish(struct compare_case *one);
 
-// 0: it is of no type of cases.
-size_t compare_scalar_size(weir_scalar scalar);
-
-// Element `index`, as a double.
-double compare_get(weir_scalar scalar, const void *data, size_t index);
+// Finds the elements of "const float4 *" or "uint". False: it is something else.
+bool compare_read_type(const char *type, struct compare_argument *argument);
 
 // Prints the line of a buffer. False: it does not begin with "ok".
 bool compare_judge(FILE *to, const struct compare_case *one,

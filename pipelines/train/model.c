@@ -425,8 +425,6 @@ weir_status weir_train_model_forward(weir_train_model *model, weir_queue *queue,
 {
     TRY(forward_layers(model, queue, batch->inputs));
     TRY(submit_loss(model, queue, batch->labels));
-    if (!result.buffer)
-        return WEIR_OK;
     const size_t size = WEIR_TRAIN_RESULT_BYTES;
     return weir_queue_launch(queue, model->kernels[TRAIN_SUM_RESULTS], weir_dim(1, 1, 1),
                              weir_dim(TRAIN_RESULT_ITEMS, 1, 1), weir_whole_in(model->results),

@@ -171,8 +171,8 @@ struct weir_train_batch {
 // were classified right.
 #define WEIR_TRAIN_RESULT_BYTES 8
 
-// Submits the forward pass and the gradient of the loss. `result` may have a NULL buffer; with
-// `accumulate` the two numbers are added to what is there.
+// Submits the forward pass and the gradient of the loss, and stores its `result`; with `accumulate` the two numbers are
+// added to what is there.
 weir_status weir_train_model_forward(weir_train_model *model, weir_queue *queue,
                                      const struct weir_train_batch *batch,
                                      struct weir_train_view result, bool accumulate);

@@ -63,25 +63,6 @@ CONFORM(Arguments, Bools)
     }
 }
 
-CONFORM(ArgumentsRefused, CharsAndBools)
-{
-    own_bench x =
-        make_bench(f, "scale", BYTES); // in const float *in, out float *out, float factor, uint n
-    const struct weir_argument in = weir_in(x.a, 0, BYTES);
-    const struct weir_argument out = weir_out(x.b, 0, BYTES);
-    const char letter = 'x';
-    const bool flag = true;
-
-    EXPECT_OK(weir_queue_launch(x.queue, x.kernel, one, one, in, out, 1.0f, !flag));
-    REFUSES(&x, "a bool", one, one, in, out, flag, 1u);
-    REFUSES(&x, "char", one, one, in, out, 1.0f, letter);
-    EXPECT_CONTAINS(weir_last_error()->message, "1 bytes");
-    REFUSES(&x, "a half", one, one, in, out, weir_half(1), 1u);
-    struct weir_argument forged = weir__argument_bool(true);
-    forged.size = 8;
-    REFUSES(&x, "a bool", one, one, in, out, 1.0f, forged);
-}
-
 static void refuse_widen(const struct bench *x, weir_kernel *widen)
 {
     const struct weir_argument out = weir_out(x->a, 0, 8);
@@ -380,11 +361,11 @@ CONFORM(Arguments, AddressesOfHostBuffersAndPools)
     weir_buffer *pooled;
     const bool runs = conform_kernels_run(f);
 
-    EXPECT_INVALID(weir_buffer_address(NULL, &address), "buffer");
+    EXPECT_REFUSED(weir_buffer_address(NULL, &address), WEIR_ERROR_INVALID, "buffer");
     if (!f->limits->device_addresses)
         CONFORM_SKIP("buffers have no addresses here");
     own_bench x = make_bench(f, "follow_addresses", BYTES);
-    EXPECT_INVALID(weir_buffer_address(x.a, NULL), "out_address");
+    EXPECT_REFUSED(weir_buffer_address(x.a, NULL), WEIR_ERROR_INVALID, "out_address");
     own_buffer host = conform_host_buffer(f, 64);
     const uint64_t node[2] = {0, 41};
     memcpy(conform_bytes(host), node, sizeof node);
@@ -401,7 +382,7 @@ CONFORM(Arguments, AddressesOfHostBuffersAndPools)
     EXPECT_UINT_NE(address, 0);
     weir_buffer *gone = pooled;
     ASSERT_OK(weir_pool_free(x.queue, &pooled));
-    EXPECT_INVALID(weir_buffer_address(gone, &address), "freed");
+    EXPECT_REFUSED(weir_buffer_address(gone, &address), WEIR_ERROR_INVALID, "freed");
     EXPECT_UINT_EQ(address, 0);
 }
 
@@ -467,7 +448,6 @@ CONFORM(ArgumentsRefused, Constants)
 CONFORM(HostMemory, MisalignedIsRefused)
 {
     static _Alignas(128) unsigned char memory[1024 + 2];
-    own_queue queue = conform_queue(f, "q");
     weir_kernel *words = conform_kernel(f, "iota");
     weir_kernel *bytes = conform_kernel(f, "fill_pattern");
     weir_buffer *buffer = NULL;
@@ -475,13 +455,13 @@ CONFORM(HostMemory, MisalignedIsRefused)
     ASSERT_OK(weir_buffer_wrap(f->device,
                                WEIR_PARAMS(weir_wrap, .pointer = memory + 2, .size = 1024),
                                &buffer));
-    EXPECT_INVALID(weir_queue_launch(queue, words, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
+    EXPECT_INVALID(weir_queue_launch(f->queue, words, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
                                      weir_out(buffer, 0, 64), 1u, 16u),
                    "begins at no multiple of 4, the alignment of a uint *");
     if (f->limits->host_in_kernels)
-        EXPECT_OK(weir_queue_launch(queue, bytes, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
+        EXPECT_OK(weir_queue_launch(f->queue, bytes, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
                                     weir_out(buffer, 0, 64), 1u, 16u));
-    EXPECT_SYNC(queue);
+    EXPECT_SYNC(f->queue);
     weir_kernel_destroy(&words);
     weir_kernel_destroy(&bytes);
     weir_buffer_destroy(&buffer);

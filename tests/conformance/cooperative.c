@@ -329,26 +329,30 @@ CONFORM(Occupancy, RefusesWhatALaunchWould)
 
     own_rig x = make_rig(f, "clear", 0);
     const uint32_t items = f->limits->max_block.x;
-    EXPECT_INVALID(weir_kernel_occupancy(x.kernel, weir_dim(0, 1, 1), 0, &occupancy), "block.x");
+    EXPECT_REFUSED(weir_kernel_occupancy(x.kernel, weir_dim(0, 1, 1), 0, &occupancy),
+                   WEIR_ERROR_INVALID, "block.x");
     EXPECT_UINT_EQ(occupancy.compute_units, 0);
-    EXPECT_INVALID(weir_kernel_cooperative_blocks(x.kernel, weir_dim(items + 1, 1, 1), 0, &count),
-                   "block.x");
+    EXPECT_REFUSED(weir_kernel_cooperative_blocks(x.kernel, weir_dim(items + 1, 1, 1), 0, &count),
+                   WEIR_ERROR_INVALID, "block.x");
     EXPECT_UINT_EQ(count, 0);
-    EXPECT_INVALID(weir_kernel_cooperative_blocks(x.kernel, weir_dim(items, 2, 2), 0, &count),
-                   "work-items");
-    EXPECT_INVALID(weir_kernel_occupancy(x.kernel, one, too_much, &occupancy), "local memory");
-    EXPECT_INVALID(weir_kernel_suggest_block(x.kernel, too_much, &count), "local memory");
+    EXPECT_REFUSED(weir_kernel_cooperative_blocks(x.kernel, weir_dim(items, 2, 2), 0, &count),
+                   WEIR_ERROR_INVALID, "work-items");
+    EXPECT_REFUSED(weir_kernel_occupancy(x.kernel, one, too_much, &occupancy), WEIR_ERROR_INVALID,
+                   "local memory");
+    EXPECT_REFUSED(weir_kernel_suggest_block(x.kernel, too_much, &count), WEIR_ERROR_INVALID,
+                   "local memory");
     EXPECT_UINT_EQ(count, 0);
-    EXPECT_INVALID(weir_kernel_occupancy(NULL, one, 0, &occupancy), "kernel");
-    EXPECT_INVALID(weir_kernel_cooperative_blocks(NULL, one, 0, &count), "kernel");
-    EXPECT_INVALID(weir_kernel_cooperative_blocks(x.kernel, one, 0, NULL), "out_blocks");
-    EXPECT_INVALID(weir_kernel_suggest_block(NULL, 0, &count), "kernel");
+    EXPECT_REFUSED(weir_kernel_occupancy(NULL, one, 0, &occupancy), WEIR_ERROR_INVALID, "kernel");
+    EXPECT_REFUSED(weir_kernel_cooperative_blocks(NULL, one, 0, &count), WEIR_ERROR_INVALID,
+                   "kernel");
+    EXPECT_REFUSED(weir_kernel_cooperative_blocks(x.kernel, one, 0, NULL), WEIR_ERROR_INVALID,
+                   "out_blocks");
+    EXPECT_REFUSED(weir_kernel_suggest_block(NULL, 0, &count), WEIR_ERROR_INVALID, "kernel");
 }
 
 // Each array of local memory begins at a multiple of 16 bytes, so two whose sum is the limit may not fit.
 CONFORM(Occupancy, LocalArraysAreAligned)
 {
-    own_queue queue = conform_queue(f, "q");
     own_kernel kernel = conform_kernel(f, "two_locals");
     const size_t second = f->limits->argument_alignment_bytes > 4 * BLOCK
                               ? f->limits->argument_alignment_bytes
@@ -357,9 +361,9 @@ CONFORM(Occupancy, LocalArraysAreAligned)
     const size_t limit = (size_t)f->limits->max_local_bytes;
     const size_t odd = 4 * BLOCK + 1;
 
-    EXPECT_INVALID(weir_queue_launch(queue, kernel, one, block, weir_in(memory, 0, 4 * BLOCK),
+    EXPECT_INVALID(weir_queue_launch(f->queue, kernel, one, block, weir_in(memory, 0, 4 * BLOCK),
                                      weir_out(memory, second, 4 * BLOCK), weir_local(odd),
                                      weir_local(limit - odd)),
                    "'lanes', asks for");
-    EXPECT_SYNC(queue);
+    EXPECT_SYNC(f->queue);
 }

@@ -28,13 +28,6 @@ static weir_device *open_device(weir_runtime *runtime, const char *select)
     return device;
 }
 
-static bool open_pair(struct fixture *f, struct pair *pair)
-{
-    *pair = (struct pair){.devices = {f->device}};
-    pair->devices[1] = open_device(f->runtime, weir_device_count(f->runtime) > 1 ? "1" : "0");
-    return pair->devices[1];
-}
-
 // The environment is stronger than a configuration.
 static weir_status open_null(weir_runtime **out_runtime)
 {
@@ -48,16 +41,6 @@ static weir_status open_null(weir_runtime **out_runtime)
         unsetenv("WEIR_BACKEND");
     free(kept);
     return status;
-}
-
-// The second device is the null backend's. False: that module is not there.
-static bool open_mixed_pair(struct fixture *f, struct pair *pair)
-{
-    *pair = (struct pair){.devices = {f->device}};
-    if (open_null(&pair->own) != WEIR_OK)
-        return false;
-    pair->devices[1] = open_device(pair->own, NULL);
-    return pair->devices[1];
 }
 
 static void close_pair(struct pair *pair)
@@ -84,16 +67,30 @@ static weir_status make_program(struct pair *pair, const char *source)
                                &pair->program);
 }
 
-static void make_objects(struct pair *pair, const char *kernel)
+static struct pair make_objects(struct pair pair)
 {
-    EXPECT_OK(make_program(pair, NULL));
-    EXPECT_OK(weir_kernel_create(pair->program, kernel, &pair->kernel));
+    EXPECT_OK(make_program(&pair, NULL));
+    EXPECT_OK(weir_kernel_create(pair.program, "iota", &pair.kernel));
     for (int i = 0; i < 2; i++) {
-        struct fixture of_device = {.device = pair->devices[i]};
-        pair->queues[i] = conform_queue(&of_device, i ? "second's" : "first's");
-        pair->memory[i] = conform_device_buffer(&of_device, BYTES);
+        struct fixture of_device = {.device = pair.devices[i]};
+        pair.queues[i] = conform_queue(&of_device, i ? "second's" : "first's");
+        pair.memory[i] = conform_device_buffer(&of_device, BYTES);
     }
+    return pair;
 }
+
+static struct pair open_pair(struct fixture *f)
+{
+    const char *second = weir_device_count(f->runtime) > 1 ? "1" : "0";
+    return make_objects((struct pair){.devices = {f->device, open_device(f->runtime, second)}});
+}
+
+// The second device is the null backend's, if that module is there.
+#define OPEN_MIXED_PAIR(f, pair)                         \
+    own_pair pair = {.devices = {(f)->device}};          \
+    if (open_null(&(pair).own) != WEIR_OK)               \
+        CONFORM_SKIP("the null backend is not at hand"); \
+    (pair).devices[1] = open_device((pair).own, NULL)
 
 static void expect_iota(struct pair *pair, int i, uint32_t first)
 {
@@ -106,9 +103,7 @@ static void expect_iota(struct pair *pair, int i, uint32_t first)
 CONFORM(Devices, AKernelRunsOnTheQueuesOfEach)
 {
     CONFORM_NEEDS_KERNELS(f);
-    own_pair x = {.own = NULL};
-    ASSERT_TRUE(open_pair(f, &x));
-    make_objects(&x, "iota");
+    own_pair x = open_pair(f);
     weir_program_destroy(&x.program); // its kernels stay usable
     for (int i = 0; i < 2; i++)
         EXPECT_OK(weir_queue_launch(x.queues[i], x.kernel, grid, block,
@@ -119,9 +114,7 @@ CONFORM(Devices, AKernelRunsOnTheQueuesOfEach)
 
 CONFORM(Devices, EachHasItsOwnFigures)
 {
-    own_pair x = {.own = NULL};
-    ASSERT_TRUE(open_pair(f, &x));
-    make_objects(&x, "iota");
+    own_pair x = open_pair(f);
     weir_kernel *second = weir_kernel_on(x.kernel, x.devices[1]);
     ASSERT_TRUE(second);
     EXPECT_TRUE(second != x.kernel);
@@ -155,7 +148,6 @@ CONFORM(Devices, AreToldApart)
     const bool only_one = weir_device_count(f->runtime) == 1;
     const char *expected[] = {only_one ? "as it was opened another time" : "belongs to device",
                               "of another runtime"};
-    own_queue queue = conform_queue(f, "q");
     struct fixture others[2] = {*f, *f};
     weir_runtime *runtime;
     others[0].device = open_device(f->runtime, "0");
@@ -164,7 +156,7 @@ CONFORM(Devices, AreToldApart)
         others[1].device = open_device(runtime, NULL);
     for (int i = 0; i < (has_null ? 2 : 1); i++) {
         weir_buffer *buffer = conform_device_buffer(&others[i], BYTES);
-        EXPECT_INVALID(weir_queue_fill(queue, buffer, 0, 1, "", 1), expected[i]);
+        EXPECT_INVALID(weir_queue_fill(f->queue, buffer, 0, 1, "", 1), expected[i]);
         weir_buffer_destroy(&buffer);
         EXPECT_OK(weir_device_close(&others[i].device));
     }
@@ -175,12 +167,10 @@ CONFORM(Devices, AreToldApart)
 CONFORM(Devices, GraphsOfEach)
 {
     CONFORM_NEEDS_KERNELS(f);
-    own_pair x = {.own = NULL};
+    own_pair x = open_pair(f);
     weir_graph *graphs[2];
     uint32_t node = 0;
     const uint32_t first = 500, count = N;
-    ASSERT_TRUE(open_pair(f, &x));
-    make_objects(&x, "iota");
     for (int i = 0; i < 2; i++) {
         ASSERT_OK(weir_capture_begin(x.queues[i]));
         EXPECT_OK(weir_queue_launch(x.queues[i], x.kernel, grid, block,
@@ -207,9 +197,7 @@ CONFORM(Devices, GraphsOfEach)
 
 CONFORM(Devices, OthersAreRefused)
 {
-    own_pair x = {.own = NULL};
-    ASSERT_TRUE(open_pair(f, &x));
-    make_objects(&x, "iota");
+    own_pair x = open_pair(f);
     weir_kernel_destroy(&x.kernel);
     x.kernel = conform_kernel(f, "iota"); // of the fixture's device alone
     EXPECT_NULL(weir_kernel_on(x.kernel, x.devices[1]));
@@ -221,11 +209,8 @@ CONFORM(Devices, OthersAreRefused)
 
 CONFORM(Devices, NoneClosesBeforeTheProgram)
 {
-    own_pair x = {.own = NULL};
-    ASSERT_TRUE(open_pair(f, &x));
-    EXPECT_OK(make_program(&x, NULL));
+    own_pair x = open_pair(f);
     EXPECT_INVALID(weir_device_close(&x.devices[1]), "of two");
-    EXPECT_OK(weir_kernel_create(x.program, "iota", &x.kernel));
     weir_program_destroy(&x.program);
     EXPECT_INVALID(weir_device_close(&x.devices[1]), "iota");
 }
@@ -256,10 +241,8 @@ CONFORM(Devices, BadArrays)
 
 CONFORM(Devices, OfSeveralRuntimes)
 {
-    own_pair x = {.own = NULL};
-    if (!open_mixed_pair(f, &x))
-        CONFORM_SKIP("the null backend is not at hand");
-    make_objects(&x, "iota");
+    OPEN_MIXED_PAIR(f, x);
+    x = make_objects(x);
     for (int i = 0; i < 2; i++)
         EXPECT_OK(weir_queue_launch(x.queues[i], x.kernel, grid, block,
                                     weir_out(x.memory[i], 0, BYTES), 9u, N));
@@ -270,9 +253,7 @@ CONFORM(Devices, OfSeveralRuntimes)
 
 CONFORM(Devices, AFailureNamesItsDevice)
 {
-    own_pair x = {.own = NULL};
-    if (!open_mixed_pair(f, &x))
-        CONFORM_SKIP("the null backend is not at hand");
+    OPEN_MIXED_PAIR(f, x);
     weir_error_set(NULL);
     // Where the first device has a compiler, the second has none, which would expand the macro.
     EXPECT_INT_EQ(make_program(&x, "#define COUNTS (__global uint *out, uint first, uint n)\n"

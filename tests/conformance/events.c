@@ -130,11 +130,10 @@ CONFORM(Event, Descriptor)
     };
     int fds[COPIES];
     int early, failed;
-    struct weir_event failure;
 
     own_gated gated = make_gated(f);
     ASSERT_OK(weir_queue_host_call(gated.queue, fail_plainly, NULL));
-    ASSERT_OK(weir_queue_record(gated.queue, &failure));
+    const struct weir_event failure = conform_record(gated.queue);
     ASSERT_OK(weir_event_fd(failure, &failed));
     const int before = count_inherited();
     for (int i = 0; i < COPIES; i++)
@@ -163,11 +162,10 @@ CONFORM(Event, OfAQueueThatIsGone)
 {
     weir_queue *queue = conform_queue(f, "gone");
     own_queue other = conform_queue(f, "other");
-    struct weir_event event;
     size_t index = 5;
     int fd;
 
-    ASSERT_OK(weir_queue_record(queue, &event));
+    const struct weir_event event = conform_record(queue);
     ASSERT_OK(weir_event_sync(event, HANG_GUARD_NS));
     weir_queue_destroy(&queue);
     // Its slot is reused, its id is not.
@@ -194,18 +192,16 @@ CONFORM(Event, OfAQueueThatIsGone)
 // A sequence that the queue never reached, and a queue that never was.
 CONFORM(Event, Forged)
 {
-    own_queue queue = conform_queue(f, "q");
     own_queue other = conform_queue(f, "other");
-    struct weir_event event;
     int fd;
 
-    ASSERT_OK(weir_queue_record(queue, &event));
+    const struct weir_event event = conform_record(f->queue);
     const struct weir_event beyond = {event.queue, event.sequence + 1};
     const struct weir_event far = {event.queue, UINT64_MAX};
     EXPECT_INVALID(weir_event_query(beyond), "no operation");
     EXPECT_INVALID(weir_event_sync(far, 0), "no operation");
     EXPECT_INVALID(weir_queue_wait(other, far), "no operation");
-    EXPECT_INVALID(weir_queue_wait(queue, far), "no operation");
+    EXPECT_INVALID(weir_queue_wait(f->queue, far), "no operation");
     EXPECT_INVALID(weir_event_fd(beyond, &fd), "no operation");
     EXPECT_INT_EQ(fd, -1);
     // An event with one member zero counts as zeroed.
@@ -213,10 +209,10 @@ CONFORM(Event, Forged)
     EXPECT_INVALID(weir_event_query((struct weir_event){0, 1}), "never recorded");
     // A queue that never existed is distinguished from a destroyed one.
     EXPECT_INVALID(weir_event_query((struct weir_event){UINT64_MAX, 1}), "belongs to no queue");
-    EXPECT_INVALID(weir_queue_wait(queue, (struct weir_event){UINT64_MAX, 1}),
+    EXPECT_INVALID(weir_queue_wait(f->queue, (struct weir_event){UINT64_MAX, 1}),
                    "belongs to no queue");
     // Also where the queue has failed, and every sequence number is after the failure.
-    conform_fail(queue);
+    conform_fail(f->queue);
     EXPECT_INVALID(weir_event_query(far), "no operation");
     EXPECT_INVALID(weir_queue_wait(other, far), "no operation");
     EXPECT_SYNC(other);
@@ -230,14 +226,13 @@ CONFORM(Event, OfAnotherRuntime)
 
     ASSERT_OK(weir_open(NULL, &runtime));
     ASSERT_OK(weir_device_open(runtime, NULL, &device));
-    struct fixture second = {runtime, device, weir_device_limits(device), NULL};
+    struct fixture second = {.runtime = runtime, .device = device};
     struct gated gated = make_gated(&second);
-    own_queue queue = conform_queue(f, "q");
-    EXPECT_INVALID(weir_queue_wait(queue, gated.after), "another runtime");
+    EXPECT_INVALID(weir_queue_wait(f->queue, gated.after), "another runtime");
     // On the host it is an event like any other.
     EXPECT_INT_EQ(weir_event_query(gated.after), WEIR_NOT_READY);
     finish_gated(&gated);
-    EXPECT_SYNC(queue);
+    EXPECT_SYNC(f->queue);
 
     // Nor does another runtime's failure fail this queue.
     weir_queue *failed = conform_queue(&second, "failed");
@@ -247,24 +242,23 @@ CONFORM(Event, OfAnotherRuntime)
     ASSERT_OK(weir_queue_record(failed, &event));
     gate_open(gate);
     EXPECT_INT_EQ(weir_event_sync(event, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
-    EXPECT_INVALID(weir_queue_wait(queue, event), "another runtime");
-    EXPECT_SYNC(queue);
+    EXPECT_INVALID(weir_queue_wait(f->queue, event), "another runtime");
+    EXPECT_SYNC(f->queue);
     weir_queue_destroy(&failed);
     gate_destroy(&gate);
 }
 
 CONFORM(Event, Arguments)
 {
-    own_queue queue = conform_queue(f, "q");
     struct weir_event event = {1, 1};
     EXPECT_INVALID(weir_queue_record(NULL, &event), "queue");
     EXPECT_UINT_EQ(event.queue, 0);
     EXPECT_UINT_EQ(event.sequence, 0);
-    EXPECT_INVALID(weir_queue_record(queue, NULL), "out_event");
+    EXPECT_INVALID(weir_queue_record(f->queue, NULL), "out_event");
     EXPECT_INVALID(weir_queue_wait(NULL, event), "queue");
     EXPECT_INVALID(weir_queue_flush(NULL), "queue");
     EXPECT_INVALID(weir_queue_sync(NULL, 0), "queue");
-    ASSERT_OK(weir_queue_record(queue, &event));
+    ASSERT_OK(weir_queue_record(f->queue, &event));
     EXPECT_INVALID(weir_event_time_ns(event, NULL), "out_time_ns");
-    EXPECT_SYNC(queue);
+    EXPECT_SYNC(f->queue);
 }

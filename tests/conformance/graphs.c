@@ -4,37 +4,21 @@
 
 #include "tests/conformance/graph_rig.h"
 
-// fill, copy, copy: nothing of it runs before the launch.
-CONFORM(Graph, Chain)
-{
-    own_rig r = make_rig(f);
-    ASSERT_OK(weir_capture_begin(r.a));
-    fill(r.a, r.x, 0, SIZE, 7);
-    EXPECT_UINT_EQ(last_node(r.a), 0);
-    copy(r.a, r.y, r.x, 0, SIZE);
-    copy(r.a, r.host, r.y, 0, SIZE);
-    EXPECT_UINT_EQ(last_node(r.a), 2);
-    weir_graph *graph = end(r.a);
-    EXPECT_UINT_EQ(weir_graph_node_count(graph), 3);
-    EXPECT_SYNC(r.a);
-    EXPECT_TRUE(all_are(r.host, 0, SIZE, 0));
-
-    launch_and_sync(r.a, graph);
-    EXPECT_TRUE(all_are(r.host, 0, SIZE, 7));
-    weir_graph_destroy(&graph);
-    EXPECT_NULL(graph);
-}
-
+// Nothing of it runs before a launch.
 CONFORM(Graph, Diamond)
 {
     own_rig r = make_rig(f);
-    own_graph graph = capture_diamond(&r, 5);
+    weir_graph *graph = capture_diamond(&r, 5);
     EXPECT_UINT_EQ(weir_graph_node_count(graph), 4);
+    EXPECT_SYNC(r.a);
+    EXPECT_TRUE(all_are(r.host, 0, SIZE, 0));
     for (int i = 0; i < 3; i++) {
         memset(conform_bytes(r.host), 0, SIZE);
         launch_and_sync(r.a, graph);
         EXPECT_TRUE(all_are(r.host, 0, SIZE, 5));
     }
+    weir_graph_destroy(&graph);
+    EXPECT_NULL(graph);
 }
 
 // Out and back in twice, with the second fork from the joined queue.
@@ -68,10 +52,9 @@ CONFORM(Graph, TwoForks)
 // with a fork: its first nodes are on the other queues.
 CONFORM(Graph, ThreeQueues)
 {
-    struct weir_event early;
     own_rig r = make_rig(f);
     ASSERT_OK(weir_capture_begin(r.a));
-    ASSERT_OK(weir_queue_record(r.a, &early));
+    const struct weir_event early = conform_record(r.a);
     ASSERT_OK(weir_queue_wait(r.b, early));
     ASSERT_OK(weir_queue_wait(r.c, early));
     fill(r.b, r.x, 0, SIZE, 1);
@@ -93,21 +76,26 @@ CONFORM(Graph, ThreeQueues)
     EXPECT_TRUE(all_are(r.host, SIZE / 2, SIZE / 2, 2));
 }
 
-// The last nodes are on the queue that joined, and the launching queue waits for them.
+// The last node is on the queue that joined; the launching queue waits for it, among other work.
 CONFORM(Graph, EndsOnAnotherBranch)
 {
     own_rig r = make_rig(f);
     ASSERT_OK(weir_capture_begin(r.a));
     follow(r.b, r.a);
-    fill(r.b, r.x, 0, SIZE, 9);
+    copy(r.b, r.y, r.x, 0, SIZE);
     follow(r.a, r.b);
     own_graph graph = end(r.a);
     EXPECT_UINT_EQ(weir_graph_node_count(graph), 1);
-    fill(r.a, r.x, 0, SIZE, 3);
-    ASSERT_OK(weir_queue_graph(r.a, graph));
-    copy(r.a, r.host, r.x, 0, SIZE);
-    EXPECT_SYNC(r.a);
-    EXPECT_TRUE(all_are(r.host, 0, SIZE, 9));
+    for (unsigned char i = 1; i <= 50; i++) {
+        fill(r.a, r.x, 0, SIZE, i);
+        ASSERT_OK(weir_queue_graph(r.a, graph));
+        fill(r.a, r.x, 0, SIZE, 0);
+        copy(r.a, r.host, r.y, 0, SIZE);
+        if (i % 10 == 0) {
+            EXPECT_SYNC(r.a);
+            EXPECT_TRUE(all_are(r.host, 0, SIZE, i));
+        }
+    }
 }
 
 static void capture_kinds(const struct rig *r, weir_buffer *other, weir_kernel *increment)
@@ -121,6 +109,7 @@ static void capture_kinds(const struct rig *r, weir_buffer *other, weir_kernel *
 
     EXPECT_OK(weir_capture_begin(r->a));
     EXPECT_OK(weir_queue_fill(r->a, r->x, 0, 1024, pattern, 16));
+    EXPECT_UINT_EQ(last_node(r->a), 0);
     EXPECT_OK(weir_queue_fill(r->a, r->y, 0, 1024, pattern, 8));
     EXPECT_OK(weir_queue_fill(r->a, r->z, 0, SIZE, pattern, 4));
     EXPECT_OK(weir_queue_fill(r->a, other, 0, SIZE, pattern, 16)); // HOST
@@ -130,6 +119,7 @@ static void capture_kinds(const struct rig *r, weir_buffer *other, weir_kernel *
     EXPECT_OK(weir_queue_copy(r->a, r->host, 1024, other, 0, 1024)); // HOST to HOST
     EXPECT_OK(weir_queue_copy_2d(r->a, host_to, host_from, 24, 4));
     EXPECT_OK(weir_queue_copy(r->a, r->host, 3072, r->z, 0, 1024));
+    EXPECT_UINT_EQ(last_node(r->a), 9);
 }
 
 // What capture_kinds() leaves in `host`.
@@ -172,7 +162,7 @@ CONFORM(Graph, Empty)
     uint32_t node;
     own_rig r = make_rig(f);
     ASSERT_OK(weir_capture_begin(r.a));
-    EXPECT_INVALID(weir_capture_node(r.a, &node), "nothing was captured");
+    EXPECT_REFUSED(weir_capture_node(r.a, &node), WEIR_ERROR_INVALID, "nothing was captured");
     copy(r.a, r.y, r.x, 0, 0);
     EXPECT_REFUSED(weir_capture_node(r.a, &node), WEIR_ERROR_NOT_FOUND, "empty");
     fill(r.a, r.host, 0, SIZE, 1);
@@ -203,17 +193,25 @@ struct counter {
     uint32_t node;
 };
 
-static struct counter make_counter(struct fixture *f)
+// One that forks moves the words after it too, on the other branch.
+static struct counter make_counter(struct fixture *f, bool forks)
 {
     struct counter counter = {.r = make_rig(f), .increment = conform_kernel(f, "increment")};
     const struct rig *r = &counter.r;
     fill(r->a, r->x, 0, SIZE, 0);
     EXPECT_SYNC(r->a);
     EXPECT_OK(weir_capture_begin(r->a));
+    if (forks)
+        follow(r->b, r->a);
     EXPECT_OK(weir_queue_launch(r->a, counter.increment, blocks, block, weir_inout(r->x, 0, WORDS),
                                 1u, N));
     counter.node = last_node(r->a);
-    copy(r->a, r->host, r->x, 0, WORDS);
+    if (forks) {
+        EXPECT_OK(weir_queue_launch(r->b, counter.increment, blocks, block,
+                                    weir_inout(r->x, WORDS, WORDS), 1u, N));
+        follow(r->a, r->b);
+    }
+    copy(r->a, r->host, r->x, 0, 2 * WORDS);
     counter.graph = end(r->a);
     return counter;
 }
@@ -237,46 +235,23 @@ static bool words_are(weir_buffer *host, uint32_t value)
     return true;
 }
 
-// Alternating launches on two queues, without syncs, still count one by one.
+// Alternating launches on three queues, without syncs, still count one by one; and those of a graph that forks.
 CONFORM(Graph, LaunchesNeverOverlap)
 {
     CONFORM_NEEDS_KERNELS(f);
-    own_counter counter = make_counter(f);
-    weir_queue *queues[] = {counter.r.b, counter.r.c, counter.r.a};
-    for (unsigned i = 1; i <= 1000; i++) {
-        ASSERT_OK(weir_queue_graph(queues[i % 3], counter.graph));
-        if (i % 500 == 0) {
-            for (int k = 0; k < 3; k++)
-                EXPECT_SYNC(queues[k]);
-            EXPECT_TRUE(words_are(counter.r.host, i));
+    for (int forks = 0; forks < 2; forks++) {
+        own_counter counter = make_counter(f, forks);
+        weir_queue *queues[] = {counter.r.b, counter.r.c, counter.r.a};
+        const unsigned launches = forks ? 198 : 1000;
+        for (unsigned i = 1; i <= launches; i++) {
+            ASSERT_OK(weir_queue_graph(queues[i / (1u + (unsigned)forks) % 3], counter.graph));
+            if (i % (launches / 2) == 0) {
+                for (int k = 0; k < 3; k++)
+                    EXPECT_SYNC(queues[k]);
+                EXPECT_TRUE(words_are(counter.r.host, i));
+            }
         }
     }
-}
-
-// The same with one that forks.
-CONFORM(Graph, ForkedLaunchesNeverOverlap)
-{
-    CONFORM_NEEDS_KERNELS(f);
-    own_rig r = make_rig(f);
-    own_kernel increment = conform_kernel(f, "increment");
-    fill(r.a, r.x, 0, SIZE, 0);
-    EXPECT_SYNC(r.a);
-    ASSERT_OK(weir_capture_begin(r.a));
-    follow(r.b, r.a);
-    for (int i = 0; i < 2; i++) {
-        weir_queue *queue = i ? r.b : r.a;
-        ASSERT_OK(weir_queue_launch(queue, increment, blocks, block,
-                                    weir_inout(r.x, i * WORDS, WORDS), 1u, N));
-    }
-    follow(r.a, r.b);
-    copy(r.a, r.host, r.x, 0, 2 * WORDS);
-    own_graph graph = end(r.a);
-    weir_queue *queues[] = {r.c, r.b, r.a};
-    for (unsigned i = 0; i < 99; i++)
-        ASSERT_OK(weir_queue_graph(queues[i / 2 % 3], graph));
-    for (int i = 0; i < 3; i++)
-        EXPECT_SYNC(queues[i]);
-    EXPECT_TRUE(words_are(r.host, 99));
 }
 
 // A launch waits for the previous launch, but not for later work of that launch's queue.
@@ -295,13 +270,12 @@ CONFORM(Graph, WaitsForTheLaunchAlone)
 // Launches that a host call holds, on one queue and, waiting for it, on another.
 CONFORM(Graph, AfterAHostCall)
 {
-    struct weir_event event;
     own_rig r = make_rig(f);
     own_graph graph = capture_diamond(&r, 6);
     own_gate gate = gate_on(r.a);
     ASSERT_OK(weir_queue_graph(r.a, graph));
     ASSERT_OK(weir_queue_graph(r.c, graph));
-    ASSERT_OK(weir_queue_record(r.c, &event));
+    const struct weir_event event = conform_record(r.c);
     EXPECT_TRUE(gate_wait_entered(gate));
     EXPECT_INT_EQ(weir_event_sync(event, WEIR_MS(3)), WEIR_TIMEOUT);
     EXPECT_TRUE(all_are(r.host, 0, SIZE, 0));
@@ -309,24 +283,6 @@ CONFORM(Graph, AfterAHostCall)
     EXPECT_OK(weir_event_sync(event, HANG_GUARD_NS));
     EXPECT_TRUE(all_are(r.host, 0, SIZE, 6));
     EXPECT_SYNC(r.a);
-}
-
-CONFORM(Graph, AmongOtherWork)
-{
-    own_rig r = make_rig(f);
-    ASSERT_OK(weir_capture_begin(r.a));
-    copy(r.a, r.y, r.x, 0, SIZE);
-    own_graph graph = end(r.a);
-    for (unsigned char i = 1; i <= 50; i++) {
-        fill(r.a, r.x, 0, SIZE, i);
-        ASSERT_OK(weir_queue_graph(r.a, graph));
-        fill(r.a, r.x, 0, SIZE, 0);
-        copy(r.a, r.host, r.y, 0, SIZE);
-        if (i % 10 == 0) {
-            EXPECT_SYNC(r.a);
-            EXPECT_TRUE(all_are(r.host, 0, SIZE, i));
-        }
-    }
 }
 
 CONFORM(Graph, UpdateCopyAndFill)
@@ -365,7 +321,7 @@ CONFORM(Graph, UpdateCopyAndFill)
 CONFORM(Graph, UpdateLaunch)
 {
     CONFORM_NEEDS_KERNELS(f);
-    own_counter counter = make_counter(f);
+    own_counter counter = make_counter(f, false);
     struct rig *r = &counter.r;
     ASSERT_OK(weir_queue_graph(r->a, counter.graph));
     const struct weir_argument arguments[] = {weir_inout(r->x, 0, WORDS),
@@ -381,7 +337,7 @@ CONFORM(Graph, UpdateLaunch)
 CONFORM(Graph, UpdateRefusals)
 {
     const unsigned char value = 1;
-    own_counter counter = make_counter(f);
+    own_counter counter = make_counter(f, false);
     struct rig *r = &counter.r;
     weir_graph *graph = counter.graph;
     const struct weir_argument arguments[] = {weir_inout(r->x, 0, WORDS),
@@ -550,7 +506,7 @@ static void *update_often(void *argument)
 CONFORM(Graph, LaunchedByManyThreads)
 {
     CONFORM_NEEDS_KERNELS(f);
-    own_counter counter = make_counter(f);
+    own_counter counter = make_counter(f, false);
     struct rig *r = &counter.r;
     weir_queue *queues[] = {r->a, r->b, r->c};
     struct launcher launchers[3];

@@ -24,47 +24,6 @@ static weir_status read_bytes(void *user)
     return WEIR_OK;
 }
 
-// Earlier work is done when the function runs, later work has not begun.
-CONFORM(HostCall, RunsInOrder)
-{
-    enum {
-        ROUNDS = 20
-    };
-    own_queue queue = conform_queue(f, "q");
-    own_buffer device = conform_device_buffer(f, SIZE);
-    own_buffer host = conform_host_buffer(f, SIZE);
-    struct reading readings[ROUNDS];
-
-    for (unsigned i = 0; i < ROUNDS; i++) {
-        const unsigned char value = (unsigned char)(i + 1);
-        readings[i] = (struct reading){.bytes = conform_bytes(host), .size = SIZE};
-        ASSERT_OK(weir_queue_fill(queue, device, 0, SIZE, &value, 1));
-        ASSERT_OK(weir_queue_copy(queue, host, 0, device, 0, SIZE));
-        ASSERT_OK(weir_queue_host_call(queue, read_bytes, &readings[i]));
-    }
-    ASSERT_SYNC(queue);
-    for (unsigned i = 0; i < ROUNDS; i++) {
-        EXPECT_INT_EQ(readings[i].seen_first, i + 1);
-        EXPECT_INT_EQ(readings[i].seen_last, i + 1);
-    }
-}
-
-static weir_status store_thread(void *user)
-{
-    *(pthread_t *)user = pthread_self();
-    return WEIR_NOT_READY; // no failure
-}
-
-CONFORM(HostCall, RunsOnAThreadOfTheLibrary)
-{
-    own_queue queue = conform_queue(f, "q");
-    pthread_t thread = pthread_self();
-
-    ASSERT_OK(weir_queue_host_call(queue, store_thread, &thread));
-    ASSERT_SYNC(queue);
-    EXPECT_FALSE(pthread_equal(thread, pthread_self()));
-}
-
 struct submitter {
     weir_queue *queue;
     weir_queue *other;
@@ -89,21 +48,19 @@ static weir_status submit_more(void *user)
 // fill with 3 overwrites the 2 that was submitted before the function ran.
 CONFORM(HostCall, MaySubmit)
 {
-    own_queue queue = conform_queue(f, "own");
     own_queue other = conform_queue(f, "other");
     own_buffer buffer = conform_host_buffer(f, SIZE);
-    struct submitter submitter = {.queue = queue, .other = other, .buffer = buffer, .status = 1};
+    struct submitter submitter = {.queue = f->queue, .other = other, .buffer = buffer, .status = 1};
 
-    own_gate gate = gate_on(queue);
-    ASSERT_OK(weir_queue_host_call(queue, submit_more, &submitter));
-    conform_fill(queue, buffer, 2);
-    struct weir_event last;
-    ASSERT_OK(weir_queue_record(queue, &last));
+    own_gate gate = gate_on(f->queue);
+    ASSERT_OK(weir_queue_host_call(f->queue, submit_more, &submitter));
+    conform_fill(f->queue, buffer, 2);
+    const struct weir_event last = conform_record(f->queue);
     gate_open(gate);
     ASSERT_OK(weir_event_sync(last, HANG_GUARD_NS));
     EXPECT_INT_EQ(submitter.status, WEIR_OK);
     EXPECT_SYNC(other);
-    EXPECT_SYNC(queue);
+    EXPECT_SYNC(f->queue);
     EXPECT_INT_EQ(conform_bytes(buffer)[0], 3);
     EXPECT_INT_EQ(conform_bytes(buffer)[SIZE - 1], 3);
 }
@@ -112,46 +69,53 @@ struct waiter {
     weir_device *device;
     weir_queue *queue;
     weir_buffer *buffer;
+    weir_pool *pool;
     struct weir_event event;
-    int refused;
+    pthread_t thread;
 };
 
-static void refused(struct waiter *waiter, weir_status status)
-{
-    if (status == WEIR_ERROR_INVALID && strstr(weir_last_error()->message, "host call"))
-        waiter->refused++;
-}
+#define REFUSED_INSIDE(call) EXPECT_REFUSED(call, WEIR_ERROR_INVALID, "host call")
 
 static weir_status try_to_wait(void *user)
 {
     struct waiter *waiter = user;
     unsigned char bytes[16] = {0};
     weir_device *device = waiter->device;
+    weir_buffer *buffer = NULL;
     size_t index;
 
-    refused(waiter, weir_event_sync(waiter->event, WEIR_FOREVER));
-    refused(waiter, weir_event_sync_any(&waiter->event, 1, WEIR_FOREVER, &index));
-    refused(waiter, weir_event_sync_all(&waiter->event, 1, WEIR_FOREVER));
-    refused(waiter, weir_queue_sync(waiter->queue, WEIR_FOREVER));
-    refused(waiter, weir_queue_recover(waiter->queue));
-    refused(waiter, weir_upload(waiter->queue, waiter->buffer, 0, bytes, sizeof bytes));
-    refused(waiter, weir_download(waiter->queue, bytes, waiter->buffer, 0, sizeof bytes));
-    refused(waiter, weir_device_trim(waiter->device));
-    refused(waiter, weir_device_close(&device));
-    return WEIR_OK;
+    REFUSED_INSIDE(weir_event_sync(waiter->event, WEIR_FOREVER));
+    REFUSED_INSIDE(weir_event_sync_any(&waiter->event, 1, WEIR_FOREVER, &index));
+    REFUSED_INSIDE(weir_event_sync_all(&waiter->event, 1, WEIR_FOREVER));
+    REFUSED_INSIDE(weir_queue_sync(waiter->queue, WEIR_FOREVER));
+    REFUSED_INSIDE(weir_queue_recover(waiter->queue));
+    REFUSED_INSIDE(weir_upload(waiter->queue, waiter->buffer, 0, bytes, sizeof bytes));
+    REFUSED_INSIDE(weir_download(waiter->queue, bytes, waiter->buffer, 0, sizeof bytes));
+    REFUSED_INSIDE(weir_device_trim(waiter->device));
+    REFUSED_INSIDE(weir_device_close(&device));
+    REFUSED_INSIDE(weir_pool_trim(waiter->pool, 0));
+    EXPECT_OK(weir_pool_allocate(waiter->pool, waiter->queue, SIZE, &buffer));
+    EXPECT_OK(weir_pool_free(waiter->queue, &buffer));
+    waiter->thread = pthread_self();
+    return WEIR_NOT_READY; // no failure
 }
 
+// It runs on a thread of the library, and may allocate from pools.
 CONFORM(HostCall, MayNotWait)
 {
-    own_queue queue = conform_queue(f, "own");
+    own_pool pool = NULL;
     own_queue other = conform_queue(f, "other");
     own_buffer buffer = conform_device_buffer(f, SIZE);
     struct waiter waiter = {.device = f->device, .queue = other, .buffer = buffer};
 
+    ASSERT_OK(weir_pool_create(f->device, NULL, &pool));
+    waiter.pool = pool;
+    waiter.thread = pthread_self();
     ASSERT_OK(weir_queue_record(other, &waiter.event));
-    ASSERT_OK(weir_queue_host_call(queue, try_to_wait, &waiter));
-    ASSERT_SYNC(queue);
-    EXPECT_INT_EQ(waiter.refused, 9);
+    ASSERT_OK(weir_queue_host_call(f->queue, try_to_wait, &waiter));
+    ASSERT_SYNC(f->queue);
+    EXPECT_FALSE(pthread_equal(waiter.thread, pthread_self()));
+    EXPECT_SYNC(other);
 }
 
 struct upload {
@@ -178,11 +142,10 @@ CONFORM(HostCall, DelaysNoOtherQueue)
     own_buffer a = conform_device_buffer(f, SIZE);
     own_buffer b = conform_device_buffer(f, SIZE);
     struct upload upload = {.queue = slow, .buffer = a, .status = 1};
-    struct weir_event end;
     pthread_t thread;
 
     own_gate gate = gate_on(slow);
-    ASSERT_OK(weir_queue_record(slow, &end));
+    const struct weir_event end = conform_record(slow);
     ASSERT_TRUE(gate_wait_entered(gate));
     ASSERT_INT_EQ(pthread_create(&thread, NULL, upload_behind_gate, &upload), 0);
     for (int i = 0; i < 20; i++) {
@@ -238,26 +201,8 @@ CONFORM(HostCall, GatedChainOfThreeQueues)
     }
 }
 
-// Data that a call points to is read before it returns, also if the queue is
-// held.
-CONFORM(HostCall, HeldOperationsKeepTheirArguments)
-{
-    own_queue queue = conform_queue(f, "q");
-    own_buffer buffer = conform_host_buffer(f, SIZE);
-    uint32_t pattern[4] = {1, 2, 3, 4};
-    const uint32_t want[4] = {1, 2, 3, 4};
-
-    own_gate gate = gate_on(queue);
-    ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, pattern, sizeof pattern));
-    memset(pattern, 0xff, sizeof pattern);
-    gate_open(gate);
-    ASSERT_SYNC(queue);
-    EXPECT_MEM_EQ(conform_bytes(buffer), want, sizeof want);
-    EXPECT_MEM_EQ(conform_bytes(buffer) + SIZE - sizeof want, want, sizeof want);
-}
-
-// Queues change between held and free while work is submitted: nothing is lost
-// or reordered.
+// Queues change between held and free while work is submitted: nothing is lost or reordered. Earlier work is done when
+// the function runs, later work has not begun.
 CONFORM(HostCall, AlternatesWithOtherWork)
 {
     enum {
@@ -265,6 +210,7 @@ CONFORM(HostCall, AlternatesWithOtherWork)
     };
     weir_queue *queues[2] = {conform_queue(f, "a"), conform_queue(f, "b")};
     weir_buffer *buffer = conform_host_buffer(f, SIZE);
+    own_buffer device = conform_device_buffer(f, SIZE);
     struct reading readings[ROUNDS];
     struct weir_event event;
 
@@ -274,7 +220,9 @@ CONFORM(HostCall, AlternatesWithOtherWork)
         readings[i] = (struct reading){.bytes = conform_bytes(buffer), .size = SIZE};
         if (i > 0)
             ASSERT_OK(weir_queue_wait(queue, event));
-        ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &value, 1));
+        ASSERT_OK(weir_queue_fill(queue, i % 3 ? device : buffer, 0, SIZE, &value, 1));
+        if (i % 3)
+            ASSERT_OK(weir_queue_copy(queue, buffer, 0, device, 0, SIZE));
         ASSERT_OK(weir_queue_host_call(queue, read_bytes, &readings[i]));
         ASSERT_OK(weir_queue_record(queue, &event));
         if (i % 16 == 0)
@@ -292,8 +240,7 @@ CONFORM(HostCall, AlternatesWithOtherWork)
 
 CONFORM(HostCall, Arguments)
 {
-    own_queue queue = conform_queue(f, "q");
-    EXPECT_INVALID(weir_queue_host_call(queue, NULL, NULL), "function");
+    EXPECT_INVALID(weir_queue_host_call(f->queue, NULL, NULL), "function");
     EXPECT_INVALID(weir_queue_host_call(NULL, gate_function, NULL), "queue");
 }
 
@@ -384,16 +331,15 @@ static weir_status sync_device(void *device)
 
 CONFORM(DeviceSync, Refusals)
 {
-    own_queue queue = conform_queue(f, "q");
     EXPECT_INVALID(weir_device_sync(NULL, 0), "device");
-    ASSERT_OK(weir_queue_host_call(queue, sync_device, f->device));
+    ASSERT_OK(weir_queue_host_call(f->queue, sync_device, f->device));
     EXPECT_REFUSED(weir_device_sync(f->device, HANG_GUARD_NS), WEIR_ERROR_INVALID, "may not wait");
-    ASSERT_OK(weir_queue_recover(queue));
+    ASSERT_OK(weir_queue_recover(f->queue));
 
     weir_graph *graph = NULL;
-    ASSERT_OK(weir_capture_begin(queue));
+    ASSERT_OK(weir_capture_begin(f->queue));
     EXPECT_INVALID(weir_device_sync(f->device, HANG_GUARD_NS), "captures a graph");
-    WEIR_IGNORE(weir_capture_cancel(queue));
+    WEIR_IGNORE(weir_capture_cancel(f->queue));
     EXPECT_NULL(graph);
     EXPECT_OK(weir_device_sync(f->device, HANG_GUARD_NS));
 }
@@ -402,12 +348,11 @@ CONFORM(DeviceSync, Refusals)
 CONFORM(DeviceSync, WithALegacyQueue)
 {
     weir_queue *legacy = NULL;
-    own_queue queue = conform_queue(f, "q");
     own_buffer buffer = conform_host_buffer(f, SIZE);
     ASSERT_OK(weir_legacy_queue(f->device, &legacy));
     for (unsigned char i = 1; i < 5; i++) {
         ASSERT_OK(weir_queue_fill(legacy, buffer, 0, SIZE, &i, 1));
-        ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE / 2, &i, 1));
+        ASSERT_OK(weir_queue_fill(f->queue, buffer, 0, SIZE / 2, &i, 1));
         ASSERT_OK(weir_device_sync(f->device, HANG_GUARD_NS));
         EXPECT_TRUE(conform_is_filled(buffer, i));
     }
@@ -435,14 +380,13 @@ static void note(void *user, weir_status status)
 CONFORM(Always, AfterWorkThatSucceeds)
 {
     struct told told = {.status = WEIR_ERROR_IO};
-    own_queue queue = conform_queue(f, "q");
     own_buffer buffer = conform_host_buffer(f, SIZE);
-    ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, "", 1));
-    own_gate gate = gate_on(queue);
-    ASSERT_OK(weir_queue_host_call_always(queue, note, &told));
+    ASSERT_OK(weir_queue_fill(f->queue, buffer, 0, SIZE, "", 1));
+    own_gate gate = gate_on(f->queue);
+    ASSERT_OK(weir_queue_host_call_always(f->queue, note, &told));
     EXPECT_INT_EQ(atomic_load(&told.count), 0); // in its place in the order
     gate_open(gate);
-    EXPECT_SYNC(queue);
+    EXPECT_SYNC(f->queue);
     EXPECT_INT_EQ(atomic_load(&told.count), 1);
     EXPECT_INT_EQ(told.status, WEIR_OK);
     EXPECT_STR_EQ(told.message, "");
@@ -453,17 +397,16 @@ CONFORM(Always, AfterAFailure)
 {
     struct told before = {0}, after = {0};
     atomic_int count = 0;
-    own_queue queue = conform_queue(f, "q");
-    own_gate gate = gate_on(queue);
-    ASSERT_OK(weir_queue_host_call(queue, fail_plainly, NULL));
-    ASSERT_OK(weir_queue_host_call_always(queue, note, &before));
-    ASSERT_OK(weir_queue_host_call(queue, count_up, &count));
+    own_gate gate = gate_on(f->queue);
+    ASSERT_OK(weir_queue_host_call(f->queue, fail_plainly, NULL));
+    ASSERT_OK(weir_queue_host_call_always(f->queue, note, &before));
+    ASSERT_OK(weir_queue_host_call(f->queue, count_up, &count));
     gate_open(gate);
-    const weir_status cause = weir_queue_sync(queue, HANG_GUARD_NS);
+    const weir_status cause = weir_queue_sync(f->queue, HANG_GUARD_NS);
     EXPECT_INT_LT(cause, 0);
-    EXPECT_INT_EQ(weir_queue_host_call(queue, count_up, &count), cause);
-    ASSERT_OK(weir_queue_host_call_always(queue, note, &after));
-    ASSERT_OK(weir_queue_recover(queue));
+    EXPECT_INT_EQ(weir_queue_host_call(f->queue, count_up, &count), cause);
+    ASSERT_OK(weir_queue_host_call_always(f->queue, note, &after));
+    ASSERT_OK(weir_queue_recover(f->queue));
     EXPECT_INT_EQ(atomic_load(&count), 0);
     EXPECT_INT_EQ(atomic_load(&before.count), 1);
     EXPECT_INT_EQ(atomic_load(&after.count), 1);
@@ -471,8 +414,8 @@ CONFORM(Always, AfterAFailure)
     EXPECT_INT_EQ(after.status, cause);
     EXPECT_CONTAINS(before.message, "operation 2 of queue 'q', a host call, failed");
     EXPECT_CONTAINS(after.message, "operation 2 of queue 'q', a host call, failed");
-    ASSERT_OK(weir_queue_host_call(queue, count_up, &count)); // and the queue works again
-    EXPECT_SYNC(queue);
+    ASSERT_OK(weir_queue_host_call(f->queue, count_up, &count)); // and the queue works again
+    EXPECT_SYNC(f->queue);
     EXPECT_INT_EQ(atomic_load(&count), 1);
 }
 
@@ -481,16 +424,15 @@ CONFORM(Always, AfterAFailureOfAnotherQueue)
 {
     struct told told = {0};
     own_queue failing = conform_queue(f, "failing");
-    own_queue queue = conform_queue(f, "q");
     own_gate gate = gate_on(failing);
     ASSERT_OK(weir_queue_host_call(failing, fail_plainly, NULL));
-    follow(queue, failing);
-    ASSERT_OK(weir_queue_host_call_always(queue, note, &told));
+    follow(f->queue, failing);
+    ASSERT_OK(weir_queue_host_call_always(f->queue, note, &told));
     gate_open(gate);
-    const weir_status cause = weir_queue_sync(queue, HANG_GUARD_NS);
+    const weir_status cause = weir_queue_sync(f->queue, HANG_GUARD_NS);
     EXPECT_INT_LT(cause, 0);
     ASSERT_OK(weir_queue_recover(failing));
-    ASSERT_OK(weir_queue_recover(queue)); // waits for the rest of its work
+    ASSERT_OK(weir_queue_recover(f->queue)); // waits for the rest of its work
     EXPECT_INT_EQ(atomic_load(&told.count), 1);
     EXPECT_INT_EQ(told.status, cause);
     EXPECT_CONTAINS(told.message, "operation 2 of queue 'failing'");
@@ -500,11 +442,10 @@ CONFORM(Always, AfterAFailureOfAnotherQueue)
 CONFORM(Always, InAQueueThatIsDestroyed)
 {
     struct told told = {0};
-    weir_queue *queue = conform_queue(f, "q");
-    own_gate gate = gate_on(queue);
-    ASSERT_OK(weir_queue_host_call(queue, fail_plainly, NULL));
-    ASSERT_OK(weir_queue_host_call_always(queue, note, &told));
-    weir_queue_destroy(&queue);
+    own_gate gate = gate_on(f->queue);
+    ASSERT_OK(weir_queue_host_call(f->queue, fail_plainly, NULL));
+    ASSERT_OK(weir_queue_host_call_always(f->queue, note, &told));
+    weir_queue_destroy(&f->queue);
     gate_open(gate);
     ASSERT_OK(weir_device_close(&f->device)); // waits for it
     EXPECT_INT_EQ(atomic_load(&told.count), 1);
@@ -515,14 +456,13 @@ CONFORM(Always, InAQueueThatIsDestroyed)
 CONFORM(Always, Refused)
 {
     struct told told = {0};
-    own_queue queue = conform_queue(f, "q");
     EXPECT_INVALID(weir_queue_host_call_always(NULL, note, &told),
                    "weir_queue_host_call_always: queue is NULL");
-    EXPECT_INVALID(weir_queue_host_call_always(queue, NULL, &told), "function is NULL");
-    ASSERT_OK(weir_capture_begin(queue));
-    EXPECT_INVALID(weir_queue_host_call_always(queue, note, &told),
+    EXPECT_INVALID(weir_queue_host_call_always(f->queue, NULL, &told), "function is NULL");
+    ASSERT_OK(weir_capture_begin(f->queue));
+    EXPECT_INVALID(weir_queue_host_call_always(f->queue, note, &told),
                    "a host call that always runs cannot");
-    ASSERT_OK(weir_capture_cancel(queue));
-    EXPECT_SYNC(queue);
+    ASSERT_OK(weir_capture_cancel(f->queue));
+    EXPECT_SYNC(f->queue);
     EXPECT_INT_EQ(atomic_load(&told.count), 0);
 }

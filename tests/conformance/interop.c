@@ -35,9 +35,8 @@ CONFORM(Interop, WithoutNativeHandles)
 {
     if (f->limits->native)
         CONFORM_SKIP("this device has native handles");
-    own_queue queue = conform_queue(f, "q");
     own_buffer buffer = conform_device_buffer(f, SIZE);
-    weir_queue *wrapped = queue;
+    weir_queue *wrapped = f->queue;
     weir_buffer *adopted = buffer;
     struct weir_native_device native_device;
     struct weir_native_queue native_queue;
@@ -46,11 +45,12 @@ CONFORM(Interop, WithoutNativeHandles)
     memset(&native_buffer, 1, sizeof native_buffer);
     EXPECT_REFUSED(weir_device_get_native(f->device, &native_device), WEIR_ERROR_UNSUPPORTED,
                    "native");
-    EXPECT_REFUSED(weir_queue_get_native(queue, &native_queue), WEIR_ERROR_UNSUPPORTED, "native");
+    EXPECT_REFUSED(weir_queue_get_native(f->queue, &native_queue), WEIR_ERROR_UNSUPPORTED,
+                   "native");
     EXPECT_REFUSED(weir_buffer_get_native(buffer, &native_buffer), WEIR_ERROR_UNSUPPORTED,
                    "native");
     EXPECT_UINT_EQ(native_buffer.address, 0);
-    EXPECT_REFUSED(weir_queue_wrap(f->device, WEIR_PARAMS(weir_queue_wrap, .native = queue),
+    EXPECT_REFUSED(weir_queue_wrap(f->device, WEIR_PARAMS(weir_queue_wrap, .native = f->queue),
                                    &wrapped),
                    WEIR_ERROR_UNSUPPORTED, "native");
     EXPECT_NULL(wrapped);
@@ -58,14 +58,13 @@ CONFORM(Interop, WithoutNativeHandles)
                                      &adopted),
                    WEIR_ERROR_UNSUPPORTED, "native");
     EXPECT_NULL(adopted);
-    EXPECT_REFUSED(weir_queue_native_array(queue, do_nothing, NULL, NULL, 0),
+    EXPECT_REFUSED(weir_queue_native_array(f->queue, do_nothing, NULL, NULL, 0),
                    WEIR_ERROR_UNSUPPORTED, "native");
 }
 
 CONFORM(Interop, HandlesOut)
 {
     CONFORM_NEEDS_NATIVE(f);
-    own_queue queue = conform_queue(f, "q");
     own_queue other = conform_queue(f, "other");
     own_buffer on_device = conform_device_buffer(f, SIZE);
     own_buffer on_host = conform_host_buffer(f, SIZE);
@@ -76,7 +75,7 @@ CONFORM(Interop, HandlesOut)
 
     ASSERT_OK(weir_device_get_native(f->device, &native_device));
     EXPECT_NOT_NULL(native_device.context);
-    ASSERT_OK(weir_queue_get_native(queue, &native_queue));
+    ASSERT_OK(weir_queue_get_native(f->queue, &native_queue));
     ASSERT_OK(weir_queue_get_native(other, &native_other));
     EXPECT_STR_EQ(native_queue.api, native_device.api);
     EXPECT_PTR_EQ(native_queue.context, native_device.context);
@@ -89,28 +88,28 @@ CONFORM(Interop, HandlesOut)
     ASSERT_NOT_NULL(native_buffer.host);
     *(unsigned char *)native_buffer.host = 9;
     EXPECT_INT_EQ(conform_bytes(on_host)[0], 9);
-    EXPECT_INVALID(weir_device_get_native(NULL, &native_device), "device");
-    EXPECT_INVALID(weir_queue_get_native(queue, NULL), "out_native");
-    EXPECT_INVALID(weir_buffer_get_native(NULL, &native_buffer), "buffer");
+    EXPECT_REFUSED(weir_device_get_native(NULL, &native_device), WEIR_ERROR_INVALID, "device");
+    EXPECT_REFUSED(weir_queue_get_native(f->queue, NULL), WEIR_ERROR_INVALID, "out_native");
+    EXPECT_REFUSED(weir_buffer_get_native(NULL, &native_buffer), WEIR_ERROR_INVALID, "buffer");
 }
 
 CONFORM(Interop, NativeCallBetweenKernels)
 {
     CONFORM_NEEDS_NATIVE(f);
     CONFORM_NEEDS_KERNELS(f);
-    own_queue queue = conform_queue(f, "q");
     own_buffer buffer = conform_device_buffer(f, SIZE);
     own_kernel iota = conform_kernel(f, "iota");
     own_kernel increment = conform_kernel(f, "increment");
     struct native_fill fill = native_fill_of(buffer, WORDS / 2, WORDS / 2, 5);
 
-    ASSERT_OK(weir_queue_launch(queue, iota, blocks, block, weir_out(buffer, 0, SIZE), 100u,
+    ASSERT_OK(weir_queue_launch(f->queue, iota, blocks, block, weir_out(buffer, 0, SIZE), 100u,
                                 (unsigned)WORDS));
-    ASSERT_OK(weir_queue_native(queue, native_fill, &fill, weir_out(buffer, SIZE / 2, SIZE / 2)));
-    ASSERT_OK(weir_queue_launch(queue, increment, blocks, block, weir_inout(buffer, 0, SIZE), 1000u,
-                                (unsigned)WORDS));
-    EXPECT_TRUE(holds_words(queue, buffer, 0, WORDS / 2, 1100, 1));
-    EXPECT_TRUE(holds_words(queue, buffer, WORDS / 2, WORDS / 2, 1005, 0));
+    ASSERT_OK(
+        weir_queue_native(f->queue, native_fill, &fill, weir_out(buffer, SIZE / 2, SIZE / 2)));
+    ASSERT_OK(weir_queue_launch(f->queue, increment, blocks, block, weir_inout(buffer, 0, SIZE),
+                                1000u, (unsigned)WORDS));
+    EXPECT_TRUE(holds_words(f->queue, buffer, 0, WORDS / 2, 1100, 1));
+    EXPECT_TRUE(holds_words(f->queue, buffer, WORDS / 2, WORDS / 2, 1005, 0));
     EXPECT_INT_EQ(fill.calls, 1);
 }
 
@@ -124,19 +123,18 @@ static weir_status store_native_thread(const struct weir_native_queue *native, v
 CONFORM(Interop, NativeCallRunsAtOnceUnlessHeld)
 {
     CONFORM_NEEDS_NATIVE(f);
-    own_queue queue = conform_queue(f, "q");
     pthread_t at_once = pthread_self();
     pthread_t held = pthread_self();
 
     memset(&at_once, 0, sizeof at_once);
-    ASSERT_OK(weir_queue_native_array(queue, store_native_thread, &at_once, NULL, 0));
+    ASSERT_OK(weir_queue_native_array(f->queue, store_native_thread, &at_once, NULL, 0));
     EXPECT_TRUE(pthread_equal(at_once, pthread_self()));
-    own_gate gate = gate_on(queue);
+    own_gate gate = gate_on(f->queue);
     ASSERT_TRUE(gate_wait_entered(gate));
-    ASSERT_OK(weir_queue_native_array(queue, store_native_thread, &held, NULL, 0));
+    ASSERT_OK(weir_queue_native_array(f->queue, store_native_thread, &held, NULL, 0));
     EXPECT_TRUE(pthread_equal(held, pthread_self()));
     gate_open(gate);
-    ASSERT_SYNC(queue);
+    ASSERT_SYNC(f->queue);
     EXPECT_FALSE(pthread_equal(held, pthread_self()));
 }
 
@@ -145,62 +143,44 @@ CONFORM(Interop, NativeCallRunsAtOnceUnlessHeld)
 CONFORM(Interop, HeldNativeCall)
 {
     CONFORM_NEEDS_NATIVE(f);
-    own_queue queue = conform_queue(f, "q");
     weir_buffer *buffer = conform_device_buffer(f, SIZE);
     own_buffer copy = conform_device_buffer(f, SIZE);
     struct native_fill fill = native_fill_of(buffer, 0, WORDS, 77);
     const uint32_t before = 1;
 
-    own_gate gate = gate_on(queue);
-    ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &before, sizeof before));
+    own_gate gate = gate_on(f->queue);
+    ASSERT_OK(weir_queue_fill(f->queue, buffer, 0, SIZE, &before, sizeof before));
     {
         struct weir_argument arguments[] = {weir_out(buffer, 0, SIZE)};
-        ASSERT_OK(weir_queue_native_array(queue, native_fill, &fill, arguments, 1));
+        ASSERT_OK(weir_queue_native_array(f->queue, native_fill, &fill, arguments, 1));
         memset(arguments, 0xff, sizeof arguments);
     }
-    ASSERT_OK(weir_queue_copy(queue, copy, 0, buffer, 0, SIZE));
+    ASSERT_OK(weir_queue_copy(f->queue, copy, 0, buffer, 0, SIZE));
     weir_buffer_destroy(&buffer);
     EXPECT_INT_EQ(fill.calls, 0);
     gate_open(gate);
-    EXPECT_TRUE(holds_words(queue, copy, 0, WORDS, 77, 0));
+    EXPECT_TRUE(holds_words(f->queue, copy, 0, WORDS, 77, 0));
     EXPECT_INT_EQ(fill.calls, 1);
-}
-
-// Work that a native call enqueues is flushed before another queue waits for it.
-CONFORM(Interop, NativeCallIsFlushed)
-{
-    CONFORM_NEEDS_NATIVE(f);
-    own_queue producer = conform_queue(f, "producer");
-    own_queue consumer = conform_queue(f, "consumer");
-    own_buffer buffer = conform_device_buffer(f, SIZE);
-    struct native_fill fill = native_fill_of(buffer, 0, WORDS, 9);
-
-    for (uint32_t round = 0; round < 3; round++) {
-        fill.value = 9 + round;
-        ASSERT_OK(weir_queue_native(producer, native_fill, &fill, weir_out(buffer, 0, SIZE)));
-        follow(consumer, producer);
-        EXPECT_TRUE(holds_words(consumer, buffer, 0, WORDS, 9 + round, 0));
-    }
 }
 
 CONFORM(Interop, NativeCallRefusals)
 {
     CONFORM_NEEDS_NATIVE(f);
-    own_queue queue = conform_queue(f, "q");
     own_buffer buffer = conform_device_buffer(f, SIZE);
     struct weir_argument argument = weir_in(buffer, 0, SIZE);
 
     EXPECT_INVALID(weir_queue_native(NULL, do_nothing, NULL, argument), "queue");
-    EXPECT_INVALID(weir_queue_native(queue, NULL, NULL, argument), "function");
-    EXPECT_INVALID(weir_queue_native_array(queue, do_nothing, NULL, NULL, 1), "arguments");
-    EXPECT_INVALID(weir_queue_native(queue, do_nothing, NULL, argument, 3.0f),
+    EXPECT_INVALID(weir_queue_native(f->queue, NULL, NULL, argument), "function");
+    EXPECT_INVALID(weir_queue_native_array(f->queue, do_nothing, NULL, NULL, 1), "arguments");
+    EXPECT_INVALID(weir_queue_native(f->queue, do_nothing, NULL, argument, 3.0f),
                    "argument 1 is no buffer");
-    EXPECT_INVALID(weir_queue_native(queue, do_nothing, NULL, weir_in(NULL, 0, 4)), "argument 0");
-    EXPECT_INVALID(weir_queue_native(queue, do_nothing, NULL, weir_in(buffer, 8, SIZE)),
+    EXPECT_INVALID(weir_queue_native(f->queue, do_nothing, NULL, weir_in(NULL, 0, 4)),
+                   "argument 0");
+    EXPECT_INVALID(weir_queue_native(f->queue, do_nothing, NULL, weir_in(buffer, 8, SIZE)),
                    "do not lie in a buffer");
     argument.access = (weir_access)0;
-    EXPECT_INVALID(weir_queue_native(queue, do_nothing, NULL, argument), "access 0");
-    ASSERT_SYNC(queue); // nothing of that has failed the queue
+    EXPECT_INVALID(weir_queue_native(f->queue, do_nothing, NULL, argument), "access 0");
+    ASSERT_SYNC(f->queue); // nothing of that has failed the queue
 }
 
 static weir_status fail_with_detail(const struct weir_native_queue *native, void *user)
@@ -224,22 +204,21 @@ static weir_status fail_plainly_natively(const struct weir_native_queue *native,
 CONFORM(Interop, FailedNativeCall)
 {
     CONFORM_NEEDS_NATIVE(f);
-    own_queue queue = conform_queue(f, "q");
 
-    EXPECT_REFUSED(weir_queue_native_array(queue, fail_with_detail, NULL, NULL, 0),
+    EXPECT_REFUSED(weir_queue_native_array(f->queue, fail_with_detail, NULL, NULL, 0),
                    WEIR_ERROR_DEVICE, "a native call, failed: the library's words");
     EXPECT_STR_EQ(weir_last_error()->native_call, "libraryCall");
     EXPECT_CONTAINS(weir_last_error()->file, "interop.c");
-    EXPECT_REFUSED(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_DEVICE, "native call");
-    ASSERT_OK(weir_queue_recover(queue));
+    EXPECT_REFUSED(weir_queue_sync(f->queue, HANG_GUARD_NS), WEIR_ERROR_DEVICE, "native call");
+    ASSERT_OK(weir_queue_recover(f->queue));
 
-    own_gate gate = gate_on(queue);
-    ASSERT_OK(weir_queue_native_array(queue, fail_plainly_natively, NULL, NULL, 0));
+    own_gate gate = gate_on(f->queue);
+    ASSERT_OK(weir_queue_native_array(f->queue, fail_plainly_natively, NULL, NULL, 0));
     gate_open(gate);
-    EXPECT_REFUSED(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_NOT_FOUND,
+    EXPECT_REFUSED(weir_queue_sync(f->queue, HANG_GUARD_NS), WEIR_ERROR_NOT_FOUND,
                    "the function returned WEIR_ERROR_NOT_FOUND");
-    ASSERT_OK(weir_queue_recover(queue));
-    ASSERT_SYNC(queue);
+    ASSERT_OK(weir_queue_recover(f->queue));
+    ASSERT_SYNC(f->queue);
 }
 
 struct nested {
@@ -250,15 +229,10 @@ struct nested {
     weir_pool *pool;
     weir_buffer *pooled;
     struct weir_event captured; // an event of another queue's capture
-    weir_status statuses[11];   // of the calls, each of which is refused
-    size_t count;
 };
 
-static void note_refusal(struct nested *nested, weir_status status)
-{
-    EXPECT_CONTAINS(weir_last_error()->message, "a native call may not call Weir");
-    nested->statuses[nested->count++] = status;
-}
+#define REFUSED_INSIDE(call) \
+    EXPECT_REFUSED(call, WEIR_ERROR_INVALID, "a native call may not call Weir")
 
 static weir_status call_weir(const struct weir_native_queue *native, void *user)
 {
@@ -269,19 +243,19 @@ static weir_status call_weir(const struct weir_native_queue *native, void *user)
     weir_graph *graph;
     weir_buffer *buffer;
     (void)native;
-    note_refusal(nested, weir_queue_record(nested->queue, &event));
-    note_refusal(nested, weir_queue_fill(nested->queue, nested->buffer, 0, SIZE, &zero, 1));
-    note_refusal(nested, weir_queue_wait(nested->queue, nested->event));
-    note_refusal(nested, weir_queue_wait(nested->queue, nested->captured));
-    note_refusal(nested, weir_queue_graph(nested->queue, nested->graph));
-    note_refusal(nested, weir_pool_allocate(nested->pool, nested->queue, SIZE, &buffer));
-    note_refusal(nested, weir_pool_free(nested->queue, &nested->pooled));
-    note_refusal(nested, weir_capture_begin(nested->queue));
-    note_refusal(nested, weir_capture_node(nested->queue, &node));
-    note_refusal(nested, weir_capture_end(nested->queue, NULL, &graph));
-    note_refusal(nested, weir_capture_cancel(nested->queue));
+    REFUSED_INSIDE(weir_queue_record(nested->queue, &event));
+    REFUSED_INSIDE(weir_queue_fill(nested->queue, nested->buffer, 0, SIZE, &zero, 1));
+    REFUSED_INSIDE(weir_queue_wait(nested->queue, nested->event));
+    REFUSED_INSIDE(weir_queue_wait(nested->queue, nested->captured));
+    REFUSED_INSIDE(weir_queue_graph(nested->queue, nested->graph));
+    REFUSED_INSIDE(weir_pool_allocate(nested->pool, nested->queue, SIZE, &buffer));
+    REFUSED_INSIDE(weir_pool_free(nested->queue, &nested->pooled));
+    REFUSED_INSIDE(weir_capture_begin(nested->queue));
+    REFUSED_INSIDE(weir_capture_node(nested->queue, &node));
+    REFUSED_INSIDE(weir_capture_end(nested->queue, NULL, &graph));
+    REFUSED_INSIDE(weir_capture_cancel(nested->queue));
     EXPECT_REFUSED(weir_event_sync(nested->event, 0), WEIR_ERROR_INVALID, "may not wait");
-    weir_buffer_destroy(&nested->buffer);
+    weir_buffer_destroy(&nested->buffer); // the last one: it was called
     return WEIR_OK;
 }
 
@@ -289,25 +263,22 @@ static weir_status call_weir(const struct weir_native_queue *native, void *user)
 CONFORM(Interop, NativeCallMayNotCallItsQueue)
 {
     CONFORM_NEEDS_NATIVE(f);
-    own_queue queue = conform_queue(f, "q");
     own_queue other = conform_queue(f, "captures");
-    struct nested nested = {.queue = queue, .buffer = conform_device_buffer(f, SIZE)};
+    struct nested nested = {.queue = f->queue, .buffer = conform_device_buffer(f, SIZE)};
 
     ASSERT_OK(weir_pool_create(f->device, NULL, &nested.pool));
-    ASSERT_OK(weir_pool_allocate(nested.pool, queue, SIZE, &nested.pooled));
+    ASSERT_OK(weir_pool_allocate(nested.pool, f->queue, SIZE, &nested.pooled));
     ASSERT_OK(weir_capture_begin(other));
     ASSERT_OK(weir_capture_end(other, NULL, &nested.graph));
     ASSERT_OK(weir_capture_begin(other));
     ASSERT_OK(weir_queue_record(other, &nested.captured));
-    ASSERT_OK(weir_queue_record(queue, &nested.event));
-    ASSERT_OK(weir_queue_native_array(queue, call_weir, &nested, NULL, 0));
-    EXPECT_UINT_EQ(nested.count, sizeof nested.statuses / sizeof *nested.statuses);
-    for (size_t i = 0; i < nested.count; i++)
-        EXPECT_INT_EQ(nested.statuses[i], WEIR_ERROR_INVALID);
-    ASSERT_SYNC(queue);
+    ASSERT_OK(weir_queue_record(f->queue, &nested.event));
+    ASSERT_OK(weir_queue_native_array(f->queue, call_weir, &nested, NULL, 0));
+    ASSERT_SYNC(f->queue);
+    EXPECT_NULL(nested.buffer);
     ASSERT_OK(weir_capture_cancel(other));
     weir_graph_destroy(&nested.graph);
-    EXPECT_OK(weir_pool_free(queue, &nested.pooled));
+    EXPECT_OK(weir_pool_free(f->queue, &nested.pooled));
     weir_pool_destroy(&nested.pool);
 }
 
@@ -329,13 +300,12 @@ static weir_status call_natively_and_sync(void *user)
 CONFORM(Interop, HostCallAfterANativeCall)
 {
     CONFORM_NEEDS_NATIVE(f);
-    own_queue queue = conform_queue(f, "q");
     struct inside inside = {.other = conform_queue(f, "other")};
 
-    ASSERT_OK(weir_queue_record(queue, &inside.event));
-    ASSERT_SYNC(queue);
-    ASSERT_OK(weir_queue_host_call(queue, call_natively_and_sync, &inside));
-    ASSERT_SYNC(queue);
+    ASSERT_OK(weir_queue_record(f->queue, &inside.event));
+    ASSERT_SYNC(f->queue);
+    ASSERT_OK(weir_queue_host_call(f->queue, call_natively_and_sync, &inside));
+    ASSERT_SYNC(f->queue);
     EXPECT_INT_EQ(inside.sync, WEIR_ERROR_INVALID);
     ASSERT_SYNC(inside.other);
     weir_queue_destroy(&inside.other);
@@ -352,6 +322,7 @@ static weir_queue *wrap(struct fixture *f, void *native)
     return queue;
 }
 
+// Work that a native call enqueues is flushed before another queue waits for it.
 CONFORM(Interop, WrappedQueue)
 {
     CONFORM_NEEDS_NATIVE(f);
@@ -518,7 +489,6 @@ static uint64_t native_memory_of(weir_buffer *buffer)
 CONFORM(Interop, AdoptedBuffer)
 {
     CONFORM_NEEDS_NATIVE(f);
-    own_queue queue = conform_queue(f, "q");
     own_buffer owner = conform_device_buffer(f, SIZE);
     weir_buffer *buffer;
 
@@ -528,23 +498,23 @@ CONFORM(Interop, AdoptedBuffer)
                                 &buffer));
     EXPECT_UINT_EQ(weir_buffer_size(buffer), SIZE / 2);
     EXPECT_INT_EQ(weir_buffer_placement(buffer), WEIR_PLACE_DEVICE);
-    conform_write(queue, owner, 1);
-    conform_write(queue, buffer, 2);
-    EXPECT_TRUE(conform_holds(queue, owner, 0, SIZE / 2, 2, 0));
-    EXPECT_TRUE(conform_holds(queue, owner, SIZE / 2, SIZE / 2, 1, SIZE / 2));
+    conform_write(f->queue, owner, 1);
+    conform_write(f->queue, buffer, 2);
+    EXPECT_TRUE(conform_holds(f->queue, owner, 0, SIZE / 2, 2, 0));
+    EXPECT_TRUE(conform_holds(f->queue, owner, SIZE / 2, SIZE / 2, 1, SIZE / 2));
     if (conform_kernels_run(f)) {
         own_kernel iota = conform_kernel(f, "iota");
-        ASSERT_OK(weir_queue_launch(queue, iota, blocks, block, weir_out(buffer, 0, SIZE / 2), 0u,
-                                    WORDS / 2u));
-        ASSERT_OK(weir_queue_launch(queue, iota, blocks, block,
+        ASSERT_OK(weir_queue_launch(f->queue, iota, blocks, block, weir_out(buffer, 0, SIZE / 2),
+                                    0u, WORDS / 2u));
+        ASSERT_OK(weir_queue_launch(f->queue, iota, blocks, block,
                                     weir_out(buffer, SIZE / 4, SIZE / 4), 7000u, WORDS / 4u));
-        EXPECT_TRUE(holds_words(queue, owner, 0, WORDS / 4, 0, 1));
-        EXPECT_TRUE(holds_words(queue, owner, WORDS / 4, WORDS / 4, 7000, 1));
-        conform_write(queue, buffer, 2);
+        EXPECT_TRUE(holds_words(f->queue, owner, 0, WORDS / 4, 0, 1));
+        EXPECT_TRUE(holds_words(f->queue, owner, WORDS / 4, WORDS / 4, 7000, 1));
+        conform_write(f->queue, buffer, 2);
     }
     weir_buffer_destroy(&buffer);
     // The memory stays.
-    EXPECT_TRUE(conform_holds(queue, owner, 0, SIZE / 2, 2, 0));
+    EXPECT_TRUE(conform_holds(f->queue, owner, 0, SIZE / 2, 2, 0));
 }
 
 CONFORM(Interop, AdoptRefusals)
@@ -585,7 +555,6 @@ CONFORM(Interop, AdoptedObjectIsRetained)
     ASSERT_OK(weir_device_get_native(f->device, &native));
     if (!weir_native_is(native.api, WEIR_NATIVE_OPENCL))
         CONFORM_SKIP("memory has no references here");
-    own_queue queue = conform_queue(f, "q");
     const struct weir_adopt_params params = {.struct_size = sizeof params,
                                              .native = native_create_memory(f->device, SIZE, false),
                                              .size = SIZE};
@@ -594,6 +563,6 @@ CONFORM(Interop, AdoptedObjectIsRetained)
     ASSERT_TRUE(params.native != 0);
     ASSERT_OK(weir_buffer_adopt(f->device, &params, &buffer));
     native_destroy_memory(f->device, params.native);
-    conform_write(queue, buffer, 3);
-    EXPECT_TRUE(conform_holds(queue, buffer, 0, SIZE, 3, 0));
+    conform_write(f->queue, buffer, 3);
+    EXPECT_TRUE(conform_holds(f->queue, buffer, 0, SIZE, 3, 0));
 }

@@ -279,15 +279,6 @@ CONFORM(Launch, AcrossQueues)
         weir_queue_destroy(&queues[i]);
 }
 
-CONFORM(Launch, ZeroGridOrdersButDoesNothing)
-{
-    own_bench x = make_bench(f, "iota", BYTES);
-    conform_write(x.queue, x.a, 1);
-    EXPECT_OK(weir_queue_launch(x.queue, x.kernel, weir_dim(0, 1, 1), block,
-                                weir_out(x.a, 0, BYTES), 0u, N));
-    EXPECT_TRUE(conform_holds(x.queue, x.a, 0, BYTES, 1, 0));
-}
-
 CONFORM(LaunchRefused, CountAndKinds)
 {
     own_bench x = make_bench(f, "iota", BYTES); // out uint *out, uint first, uint n
@@ -305,14 +296,21 @@ CONFORM(LaunchRefused, CountAndKinds)
     EXPECT_STR_EQ(weir_last_error()->object, "iota");
 }
 
-CONFORM(LaunchRefused, Access)
+CONFORM(LaunchRefused, AccessAndTypes)
 {
     own_bench x =
         make_bench(f, "scale", BYTES); // in const float *in, out float *out, float factor, uint n
     const struct weir_argument in = weir_in(x.a, 0, BYTES);
     const struct weir_argument out = weir_out(x.b, 0, BYTES);
+    const float factor = 1.0f;
+    const char letter = 'x';
+    const bool flag = true;
     struct weir_argument none = out;
+    struct weir_argument forged = weir_value(&factor, sizeof factor);
+    struct weir_argument wide = weir__argument_bool(true);
     none.access = (weir_access)0;
+    forged.scalar = (weir_scalar)99;
+    wide.size = 8;
 
     EXPECT_OK(weir_queue_launch(x.queue, x.kernel, one, one, in, out, 1.0f, 0u));
     // The pointer is not const, and the launch writes nothing.
@@ -324,19 +322,10 @@ CONFORM(LaunchRefused, Access)
     REFUSES(&x, "empty range", one, one, in, weir_out(x.b, 0, 0), 1.0f, N);
     REFUSES(&x, "launch: parameter 1, 'out': ", one, one, in, weir_out(x.b, 0, BYTES + 1), 1.0f, N);
     REFUSES(&x, "do not lie in", one, one, in, weir_out(x.b, SIZE_MAX - 63, 64), 1.0f, N);
-}
-
-CONFORM(LaunchRefused, ValueTypes)
-{
-    own_bench x = make_bench(f, "scale", BYTES);
-    const struct weir_argument in = weir_in(x.a, 0, BYTES);
-    const struct weir_argument out = weir_out(x.b, 0, BYTES);
-    const float factor = 1.0f;
-    struct weir_argument forged = weir_value(&factor, sizeof factor);
-    forged.scalar = (weir_scalar)99;
-
+    // Numbers.
     EXPECT_OK(weir_queue_launch(x.queue, x.kernel, one, one, in, out,
                                 weir_value(&factor, sizeof factor), 0));
+    EXPECT_OK(weir_queue_launch(x.queue, x.kernel, one, one, in, out, 1.0f, !flag));
     REFUSES(&x, "a double", one, one, in, out, 1.0, N);
     EXPECT_CONTAINS(weir_last_error()->remedy, "2.0f");
     REFUSES(&x, "an int", one, one, in, out, 1, N);
@@ -346,6 +335,11 @@ CONFORM(LaunchRefused, ValueTypes)
     REFUSES(&x, "2 bytes", one, one, in, out, weir_value(&factor, 2), N);
     REFUSES(&x, "NULL", one, one, in, out, weir_value(NULL, 4), N);
     REFUSES(&x, "scalar", one, one, in, out, forged, N);
+    REFUSES(&x, "a bool", one, one, in, out, flag, 1u);
+    REFUSES(&x, "a bool", one, one, in, out, 1.0f, wide);
+    REFUSES(&x, "a half", one, one, in, out, weir_half(1), 1u);
+    REFUSES(&x, "char", one, one, in, out, 1.0f, letter);
+    EXPECT_CONTAINS(weir_last_error()->message, "1 bytes");
 }
 
 // A structure at NULL must not be read from anywhere.

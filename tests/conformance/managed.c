@@ -17,19 +17,9 @@ static const struct weir_extent block = {32, 1, 1};
             CONFORM_SKIP("this device has no managed memory"); \
     } while (0)
 
-static weir_buffer *make_placed(struct fixture *f, size_t size, weir_placement placement)
-{
-    weir_buffer *buffer = NULL;
-    EXPECT_OK(weir_buffer_create(f->device,
-                                 WEIR_PARAMS(weir_buffer, .label = "placed", .size = size,
-                                             .placement = placement),
-                                 &buffer));
-    return buffer;
-}
-
 static weir_buffer *make_managed(struct fixture *f)
 {
-    return make_placed(f, BYTES, WEIR_PLACE_MANAGED);
+    return conform_buffer(f, BYTES, WEIR_PLACE_MANAGED);
 }
 
 CONFORM(Managed, TheLimitSays)
@@ -61,7 +51,6 @@ CONFORM(Managed, TheLimitSays)
 // The host writes all words; a kernel adds to the second half, in place.
 static void alternate(struct fixture *f, weir_buffer *buffer)
 {
-    own_queue queue = conform_queue(f, "q");
     own_kernel increment = conform_kernel(f, "increment");
     const bool runs = conform_kernels_run(f);
     for (uint32_t round = 0; round < 20; round++) {
@@ -71,11 +60,11 @@ static void alternate(struct fixture *f, weir_buffer *buffer)
         for (uint32_t i = 0; i < N; i++)
             words[i] = round + i;
         ASSERT_OK(weir_host_end(buffer, 0, BYTES, WEIR_ACCESS_READ_WRITE));
-        ASSERT_OK(weir_queue_launch(queue, increment, half, block,
+        ASSERT_OK(weir_queue_launch(f->queue, increment, half, block,
                                     weir_inout(buffer, BYTES / 2, BYTES / 2), 1000u, N / 2));
-        ASSERT_OK(weir_queue_launch(queue, increment, half, block,
+        ASSERT_OK(weir_queue_launch(f->queue, increment, half, block,
                                     weir_inout(buffer, BYTES / 2, BYTES / 2), 1000u, N / 2));
-        ASSERT_SYNC(queue);
+        ASSERT_SYNC(f->queue);
         ASSERT_OK(weir_host_begin(buffer, 0, BYTES, WEIR_ACCESS_READ, &pointer));
         words = pointer;
         for (uint32_t i = 0; i < N; i++)
@@ -91,51 +80,10 @@ CONFORM(Managed, HostAndKernels)
     alternate(f, buffer);
 }
 
-// Copies of every form between two placements, one of them MANAGED.
-static void copy_between(struct fixture *f, weir_queue *queue, weir_buffer *dst, weir_buffer *src)
-{
-    conform_write(queue, src, 5);
-    conform_write(queue, dst, 6);
-    ASSERT_OK(weir_queue_copy(queue, dst, 16, src, 100, 1000));
-    EXPECT_TRUE(conform_holds(queue, dst, 16, 1000, 5, 100));
-    ASSERT_OK(weir_queue_copy_2d(queue, (struct weir_plane){dst, 0, 64},
-                                 (struct weir_plane){src, 8, 48}, 40, 20));
-    EXPECT_TRUE(conform_holds(queue, dst, 64 * 19, 40, 5, 8 + 48 * 19));
-    ASSERT_OK(weir_queue_copy_3d(queue, (struct weir_volume){dst, 4096, 64, 256},
-                                 (struct weir_volume){src, 0, 48, 192}, 40, 3, 5));
-    EXPECT_TRUE(conform_holds(queue, dst, 4096 + 256 * 4 + 64 * 2, 40, 5, 192 * 4 + 48 * 2));
-}
-
-CONFORM(Managed, CopiesAndFills)
-{
-    static const unsigned char pattern[16] = {1, 2,  3,  4,  5,  6,  7,  8,
-                                              9, 10, 11, 12, 13, 14, 15, 16};
-    NEEDS_MANAGED(f);
-    own_queue queue = conform_queue(f, "q");
-    own_buffer managed = make_managed(f);
-    unsigned char bytes[64];
-
-    for (int placement = WEIR_PLACE_DEVICE; placement <= WEIR_PLACE_MANAGED; placement++) {
-        weir_buffer *other = make_placed(f, BYTES, (weir_placement)placement);
-        weir_test_note("placement %d", placement);
-        copy_between(f, queue, managed, other);
-        copy_between(f, queue, other, managed);
-        weir_buffer_destroy(&other);
-    }
-    for (size_t size = 1; size <= 16; size *= 2) {
-        ASSERT_OK(weir_queue_fill(queue, managed, 0, BYTES, pattern, size));
-        ASSERT_OK(weir_queue_fill_2d(queue, (struct weir_plane){managed, 0, 64}, 32, 4, "\377", 1));
-        ASSERT_OK(weir_download(queue, bytes, managed, 64, sizeof bytes));
-        EXPECT_UINT_EQ(bytes[31], 255);
-        EXPECT_UINT_EQ(bytes[63], 63 % size + 1);
-    }
-}
-
 // The host uses bytes that no work uses, while the device uses others of the same buffer.
 CONFORM(Managed, HostWhileTheDeviceWorks)
 {
     NEEDS_MANAGED(f);
-    own_queue queue = conform_queue(f, "q");
     own_buffer buffer = make_managed(f);
     own_kernel spin = conform_kernel(f, "spin");
     const uint32_t seven = 7;
@@ -144,18 +92,18 @@ CONFORM(Managed, HostWhileTheDeviceWorks)
     ASSERT_OK(weir_host_begin(buffer, BYTES / 2, BYTES / 2, WEIR_ACCESS_WRITE, &pointer));
     memset(pointer, 0, BYTES / 2);
     for (int round = 1; round <= 5; round++) {
-        ASSERT_OK(weir_queue_launch(queue, spin, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+        ASSERT_OK(weir_queue_launch(f->queue, spin, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
                                     weir_out(buffer, 0, 64), 7u, UINT64_C(1000000)));
-        ASSERT_OK(weir_queue_fill(queue, buffer, 64, BYTES / 2 - 64, &seven, sizeof seven));
+        ASSERT_OK(weir_queue_fill(f->queue, buffer, 64, BYTES / 2 - 64, &seven, sizeof seven));
         memset(pointer, round, BYTES / 2);
         for (size_t i = 0; i < BYTES / 2; i += 64)
             ASSERT_UINT_EQ(((unsigned char *)pointer)[i], round);
-        ASSERT_SYNC(queue);
+        ASSERT_SYNC(f->queue);
         EXPECT_UINT_EQ(((unsigned char *)pointer)[BYTES / 2 - 1], round);
     }
     ASSERT_OK(weir_host_end(buffer, BYTES / 2, BYTES / 2, WEIR_ACCESS_WRITE));
     uint32_t words[N];
-    ASSERT_OK(weir_download(queue, words, buffer, 0, BYTES));
+    ASSERT_OK(weir_download(f->queue, words, buffer, 0, BYTES));
     EXPECT_UINT_EQ(words[N / 2 - 1], 7);
     EXPECT_UINT_EQ(words[N / 2], 0x05050505);
 }
@@ -164,14 +112,13 @@ CONFORM(Managed, HostWhileTheDeviceWorks)
 CONFORM(Managed, ComeAndGo)
 {
     NEEDS_MANAGED(f);
-    own_queue queue = conform_queue(f, "q");
     weir_buffer *result = conform_device_buffer(f, BYTES);
     struct gate *gate = gate_create();
 
     weir_buffer *buffer = make_managed(f);
-    conform_write(queue, buffer, 9);
-    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
-    ASSERT_OK(weir_queue_copy(queue, result, 0, buffer, 0, BYTES));
+    conform_write(f->queue, buffer, 9);
+    ASSERT_OK(weir_queue_host_call(f->queue, gate_function, gate));
+    ASSERT_OK(weir_queue_copy(f->queue, result, 0, buffer, 0, BYTES));
     weir_buffer_destroy(&buffer);
     own_queue other = conform_queue(f, "other");
     for (int i = 0; i < 8; i++) {
@@ -180,7 +127,7 @@ CONFORM(Managed, ComeAndGo)
         weir_buffer_destroy(&another);
     }
     gate_open(gate);
-    EXPECT_TRUE(conform_holds(queue, result, 0, BYTES, 9, 0));
+    EXPECT_TRUE(conform_holds(f->queue, result, 0, BYTES, 9, 0));
     gate_destroy(&gate);
     weir_buffer_destroy(&result);
     EXPECT_OK(weir_device_trim(f->device));
@@ -189,20 +136,19 @@ CONFORM(Managed, ComeAndGo)
 CONFORM(Managed, InGraphs)
 {
     NEEDS_MANAGED(f);
-    own_queue queue = conform_queue(f, "q");
     own_buffer managed = make_managed(f);
     own_buffer host = conform_host_buffer(f, BYTES);
     own_buffer device = conform_device_buffer(f, BYTES);
     own_graph graph = NULL;
 
-    ASSERT_OK(weir_capture_begin(queue));
-    ASSERT_OK(weir_queue_copy(queue, managed, 0, host, 0, BYTES));
-    ASSERT_OK(weir_queue_copy(queue, device, 0, managed, 0, BYTES));
-    ASSERT_OK(weir_queue_fill(queue, managed, 0, BYTES, "\3", 1));
-    ASSERT_OK(weir_capture_end(queue, NULL, &graph));
-    conform_write(queue, host, 4);
-    ASSERT_OK(weir_queue_graph(queue, graph));
-    EXPECT_TRUE(conform_holds(queue, device, 0, BYTES, 4, 0));
+    ASSERT_OK(weir_capture_begin(f->queue));
+    ASSERT_OK(weir_queue_copy(f->queue, managed, 0, host, 0, BYTES));
+    ASSERT_OK(weir_queue_copy(f->queue, device, 0, managed, 0, BYTES));
+    ASSERT_OK(weir_queue_fill(f->queue, managed, 0, BYTES, "\3", 1));
+    ASSERT_OK(weir_capture_end(f->queue, NULL, &graph));
+    conform_write(f->queue, host, 4);
+    ASSERT_OK(weir_queue_graph(f->queue, graph));
+    EXPECT_TRUE(conform_holds(f->queue, device, 0, BYTES, 4, 0));
     EXPECT_TRUE(conform_is_filled(managed, 3));
     EXPECT_INVALID(weir_graph_set_copy(graph, 0, device, 0, host, 0, BYTES),
                    "is a DEVICE buffer, and the node's was a MANAGED buffer");
@@ -307,20 +253,19 @@ CONFORM(HostMemory, BetweenQueues)
 CONFORM(HostMemory, InGraphs)
 {
     NEEDS_HOST_IN_KERNELS(f);
-    own_queue queue = conform_queue(f, "q");
     own_buffer host = conform_host_buffer(f, BYTES);
     own_kernel increment = conform_kernel(f, "increment");
     own_graph graph = NULL;
 
-    ASSERT_OK(weir_capture_begin(queue));
-    ASSERT_OK(weir_queue_launch(queue, increment, weir_dim(N / 32, 1, 1), block,
+    ASSERT_OK(weir_capture_begin(f->queue));
+    ASSERT_OK(weir_queue_launch(f->queue, increment, weir_dim(N / 32, 1, 1), block,
                                 weir_inout(host, 0, BYTES), 3u, N));
-    ASSERT_OK(weir_capture_end(queue, NULL, &graph));
+    ASSERT_OK(weir_capture_end(f->queue, NULL, &graph));
     for (uint32_t round = 0; round < 5; round++) {
         uint32_t *words = (uint32_t *)(void *)conform_bytes(host);
         for (uint32_t i = 0; i < N; i++)
             words[i] = round * i;
-        launch_and_sync(queue, graph);
+        launch_and_sync(f->queue, graph);
         for (uint32_t i = 0; i < N; i++)
             ASSERT_UINT_EQ(words[i], round * i + 3);
     }

@@ -35,26 +35,25 @@ static struct weir_pool_statistics read_statistics(const weir_pool *pool)
 // reach the first user's copy.
 CONFORM(Pool, ReusesAtOnceOnItsOwnQueue)
 {
-    own_queue queue = conform_queue(f, "q");
     weir_buffer *results[4];
     for (int host = 0; host < 2; host++) {
         own_pool pool = pool_of(f, host ? WEIR_PLACE_HOST : WEIR_PLACE_DEVICE, 0);
-        own_gate gate = gate_on(queue);
+        own_gate gate = gate_on(f->queue);
         for (unsigned i = 0; i < 4; i++) {
-            weir_buffer *buffer = take(pool, queue, SIZE);
+            weir_buffer *buffer = take(pool, f->queue, SIZE);
             results[i] = conform_host_buffer(f, SIZE);
             ASSERT_UINT_EQ(weir_buffer_size(buffer), SIZE);
             ASSERT_INT_EQ(weir_buffer_placement(buffer),
                           host ? WEIR_PLACE_HOST : WEIR_PLACE_DEVICE);
-            conform_fill(queue, buffer, (unsigned char)(i + 1));
-            ASSERT_OK(weir_queue_copy(queue, results[i], 0, buffer, 0, SIZE));
-            ASSERT_OK(weir_pool_free(queue, &buffer));
+            conform_fill(f->queue, buffer, (unsigned char)(i + 1));
+            ASSERT_OK(weir_queue_copy(f->queue, results[i], 0, buffer, 0, SIZE));
+            ASSERT_OK(weir_pool_free(f->queue, &buffer));
             EXPECT_NULL(buffer);
         }
         EXPECT_UINT_EQ(read_statistics(pool).reused, 3);
         EXPECT_UINT_EQ(read_statistics(pool).blocked, 0);
         gate_open(gate);
-        ASSERT_SYNC(queue);
+        ASSERT_SYNC(f->queue);
         for (unsigned i = 0; i < 4; i++) {
             EXPECT_TRUE(conform_is_filled(results[i], (unsigned char)(i + 1)));
             weir_buffer_destroy(&results[i]);
@@ -71,13 +70,12 @@ CONFORM(Pool, HandsOutNothingThatAnotherQueueStillUses)
     own_buffer result = conform_host_buffer(f, SIZE);
     own_buffer after_it = conform_host_buffer(f, SIZE);
     own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
-    struct weir_event before;
     weir_buffer *buffer = take(pool, first, SIZE);
 
     conform_fill(first, buffer, 1);
     own_gate gate = gate_on(first);
     ASSERT_OK(weir_queue_copy(first, result, 0, buffer, 0, SIZE));
-    ASSERT_OK(weir_queue_record(first, &before));
+    const struct weir_event before = conform_record(first);
     ASSERT_OK(weir_pool_free(first, &buffer));
 
     weir_buffer *others[3] = {take(pool, second, SIZE)};
@@ -129,33 +127,32 @@ CONFORM(Pool, ReusesWhatIsKnownToBeComplete)
 CONFORM(Pool, SizesAreWhatWasAskedFor)
 {
     static const size_t sizes[] = {8193, 9216, 9000, 8200};
-    own_queue queue = conform_queue(f, "q");
     own_pool shared = pool_of(f, WEIR_PLACE_DEVICE, 0);
     own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
 
     for (size_t i = 0; i < 4; i++) {
-        weir_buffer *buffer = take(shared, queue, sizes[i]);
+        weir_buffer *buffer = take(shared, f->queue, sizes[i]);
         EXPECT_UINT_EQ(weir_buffer_size(buffer), sizes[i]);
-        conform_write(queue, buffer, (unsigned)i);
-        EXPECT_TRUE(conform_holds(queue, buffer, 0, sizes[i], (unsigned)i, 0));
-        ASSERT_OK(weir_pool_free(queue, &buffer));
+        conform_write(f->queue, buffer, (unsigned)i);
+        EXPECT_TRUE(conform_holds(f->queue, buffer, 0, sizes[i], (unsigned)i, 0));
+        ASSERT_OK(weir_pool_free(f->queue, &buffer));
     }
     EXPECT_UINT_EQ(read_statistics(shared).reused, 3);
     EXPECT_UINT_EQ(read_statistics(shared).high_bytes, 9216);
 
     for (size_t size = 1; size < 3000000; size = size * 21 / 20 + 1) {
-        weir_buffer *buffer = take(pool, queue, size);
+        weir_buffer *buffer = take(pool, f->queue, size);
         const uint64_t bytes = read_statistics(pool).in_use_bytes;
         weir_test_note("%zu bytes", size);
         ASSERT_UINT_EQ(weir_buffer_size(buffer), size);
         ASSERT_UINT_GE(bytes, size);
         ASSERT_UINT_LE(bytes, size <= 256 ? 256 : size + size / 8);
-        EXPECT_INVALID(weir_queue_fill(queue, buffer, 0, size + 1, "x", 1), "do not lie");
-        ASSERT_OK(weir_queue_fill(queue, buffer, size - 1, 1, "x", 1));
-        ASSERT_OK(weir_pool_free(queue, &buffer));
+        EXPECT_INVALID(weir_queue_fill(f->queue, buffer, 0, size + 1, "x", 1), "do not lie");
+        ASSERT_OK(weir_queue_fill(f->queue, buffer, size - 1, 1, "x", 1));
+        ASSERT_OK(weir_pool_free(f->queue, &buffer));
         ASSERT_UINT_EQ(read_statistics(pool).in_use_bytes, 0);
     }
-    EXPECT_SYNC(queue);
+    EXPECT_SYNC(f->queue);
 }
 
 CONFORM(Pool, InKernels)
@@ -164,18 +161,17 @@ CONFORM(Pool, InKernels)
     enum {
         ITEMS = 1000
     };
-    own_queue queue = conform_queue(f, "q");
     own_kernel kernel = conform_kernel(f, "iota");
     own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
     uint32_t words[ITEMS];
 
     for (uint32_t round = 0; round < 4; round++) {
-        weir_buffer *buffer = take(pool, queue, sizeof words);
-        ASSERT_OK(weir_queue_launch(queue, kernel, weir_dim(32, 1, 1), weir_dim(32, 1, 1),
+        weir_buffer *buffer = take(pool, f->queue, sizeof words);
+        ASSERT_OK(weir_queue_launch(f->queue, kernel, weir_dim(32, 1, 1), weir_dim(32, 1, 1),
                                     weir_out(buffer, 0, sizeof words), round * 100,
                                     (uint32_t)ITEMS));
-        ASSERT_OK(weir_download(queue, words, buffer, 0, sizeof words));
-        ASSERT_OK(weir_pool_free(queue, &buffer));
+        ASSERT_OK(weir_download(f->queue, words, buffer, 0, sizeof words));
+        ASSERT_OK(weir_pool_free(f->queue, &buffer));
         for (uint32_t i = 0; i < ITEMS; i++)
             ASSERT_UINT_EQ(words[i], round * 100 + i);
     }
@@ -184,7 +180,6 @@ CONFORM(Pool, InKernels)
 
 CONFORM(Pool, Refusals)
 {
-    own_queue queue = conform_queue(f, "q");
     own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
     own_buffer plain = conform_device_buffer(f, SIZE);
     weir_buffer *buffer = NULL;
@@ -196,21 +191,21 @@ CONFORM(Pool, Refusals)
                                     WEIR_PARAMS(weir_pool, .placement = (weir_placement)7), &none),
                    "placement");
     EXPECT_INVALID(weir_pool_create(f->device, &unset, &none), "struct_size");
-    EXPECT_INVALID(weir_pool_allocate(pool, queue, 0, &buffer), "0 bytes");
-    EXPECT_INVALID(weir_pool_allocate(NULL, queue, 1, &buffer), "NULL");
+    EXPECT_INVALID(weir_pool_allocate(pool, f->queue, 0, &buffer), "0 bytes");
+    EXPECT_INVALID(weir_pool_allocate(NULL, f->queue, 1, &buffer), "NULL");
     EXPECT_INVALID(weir_pool_allocate(pool, NULL, 1, &buffer), "NULL");
-    EXPECT_INVALID(weir_pool_allocate(pool, queue, 1, NULL), "NULL");
+    EXPECT_INVALID(weir_pool_allocate(pool, f->queue, 1, NULL), "NULL");
     if (f->limits->max_buffer_bytes < SIZE_MAX)
-        EXPECT_INVALID(weir_pool_allocate(pool, queue, (size_t)f->limits->max_buffer_bytes + 1,
+        EXPECT_INVALID(weir_pool_allocate(pool, f->queue, (size_t)f->limits->max_buffer_bytes + 1,
                                           &buffer),
                        "the device's limit of a buffer");
     EXPECT_NULL(buffer);
-    EXPECT_INVALID(weir_pool_free(queue, NULL), "NULL");
-    EXPECT_INVALID(weir_pool_free(queue, &buffer), "was it freed before");
-    EXPECT_INVALID(weir_pool_free(queue, &plain), "came out of no pool");
+    EXPECT_INVALID(weir_pool_free(f->queue, NULL), "NULL");
+    EXPECT_INVALID(weir_pool_free(f->queue, &buffer), "was it freed before");
+    EXPECT_INVALID(weir_pool_free(f->queue, &plain), "came out of no pool");
     EXPECT_NOT_NULL(plain);
-    EXPECT_INVALID(weir_pool_trim(NULL, 0), "NULL");
-    EXPECT_SYNC(queue);
+    EXPECT_REFUSED(weir_pool_trim(NULL, 0), WEIR_ERROR_INVALID, "NULL");
+    EXPECT_SYNC(f->queue);
     weir_pool_destroy(&none);
     weir_pool_destroy(NULL);
 }
@@ -218,10 +213,9 @@ CONFORM(Pool, Refusals)
 CONFORM(Pool, OfAnotherDevice)
 {
     own_device device = NULL;
-    own_queue queue = conform_queue(f, "q");
     own_queue foreign = NULL;
     own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
-    weir_buffer *buffer = take(pool, queue, SIZE);
+    weir_buffer *buffer = take(pool, f->queue, SIZE);
     weir_buffer *none = NULL;
 
     ASSERT_OK(weir_device_open(f->runtime, NULL, &device));
@@ -231,121 +225,116 @@ CONFORM(Pool, OfAnotherDevice)
     EXPECT_INVALID(weir_pool_free(foreign, &buffer), "belongs to another device");
     EXPECT_NOT_NULL(buffer);
     EXPECT_UINT_EQ(read_statistics(pool).in_use_bytes, 10240);
-    EXPECT_OK(weir_pool_free(queue, &buffer));
+    EXPECT_OK(weir_pool_free(f->queue, &buffer));
 }
 
 // A second pointer to a freed buffer: every use is refused with a message, until the
 // memory is allocated again.
 CONFORM(Pool, RefusesUsesAfterAFree)
 {
-    own_queue queue = conform_queue(f, "q");
     own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
-    weir_buffer *buffer = take(pool, queue, SIZE);
+    weir_buffer *buffer = take(pool, f->queue, SIZE);
     weir_buffer *again = buffer;
 
-    ASSERT_OK(weir_pool_free(queue, &buffer));
-    EXPECT_INVALID(weir_pool_free(queue, &again), "freed to its pool already");
+    ASSERT_OK(weir_pool_free(f->queue, &buffer));
+    EXPECT_INVALID(weir_pool_free(f->queue, &again), "freed to its pool already");
     EXPECT_CONTAINS(weir_last_error()->message, "pools.c");
     EXPECT_NOT_NULL(again);
-    EXPECT_INVALID(weir_queue_fill(queue, again, 0, 16, "x", 1), "dst: the buffer was freed");
+    EXPECT_INVALID(weir_queue_fill(f->queue, again, 0, 16, "x", 1), "dst: the buffer was freed");
     EXPECT_UINT_EQ(weir_buffer_size(again), 0);
     weir_buffer *stale = again;
     weir_buffer_destroy(&stale); // only reports the mistake
     EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 10240);
     EXPECT_UINT_EQ(read_statistics(pool).in_use_bytes, 0);
-    EXPECT_SYNC(queue);
+    EXPECT_SYNC(f->queue);
 }
 
 CONFORM(Pool, TheLimitsErrorNamesTheUsesOfTheMemory)
 {
-    own_queue queue = conform_queue(f, "q");
     own_queue held = conform_queue(f, "held");
     own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 4096);
     weir_buffer *buffer = take(pool, held, 3000);
     weir_buffer *other = NULL;
 
-    EXPECT_REFUSED(weir_pool_allocate(pool, queue, 2000, &other), WEIR_ERROR_OUT_OF_MEMORY,
+    EXPECT_REFUSED(weir_pool_allocate(pool, f->queue, 2000, &other), WEIR_ERROR_OUT_OF_MEMORY,
                    "2000 bytes were asked for, a block of 2048; 3072 bytes of the pool are in use, "
                    "0 are kept and not idle, and the limit is 4096");
     EXPECT_NULL(other);
     own_gate gate = gate_on(held);
     ASSERT_OK(weir_pool_free(held, &buffer));
-    EXPECT_REFUSED(weir_pool_allocate(pool, queue, 2000, &other), WEIR_ERROR_OUT_OF_MEMORY,
+    EXPECT_REFUSED(weir_pool_allocate(pool, f->queue, 2000, &other), WEIR_ERROR_OUT_OF_MEMORY,
                    "0 bytes of the pool are in use, 3072 are kept and not idle");
     gate_open(gate);
     ASSERT_SYNC(held);
     // Idle memory of another size is returned to make room.
-    other = take(pool, queue, 2000);
+    other = take(pool, f->queue, 2000);
     EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 0);
     EXPECT_UINT_EQ(read_statistics(pool).in_use_bytes, 2048);
     EXPECT_UINT_EQ(read_statistics(pool).high_bytes, 3072);
-    EXPECT_SYNC(queue);
-    ASSERT_OK(weir_pool_free(queue, &other));
+    EXPECT_SYNC(f->queue);
+    ASSERT_OK(weir_pool_free(f->queue, &other));
 }
 
 // Buffers outlive their pool, and are still freed to it.
 CONFORM(Pool, DestroyedWhileBuffersAreOut)
 {
-    own_queue queue = conform_queue(f, "q");
     weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
-    weir_buffer *buffer = take(pool, queue, SIZE);
-    weir_buffer *other = take(pool, queue, SIZE);
-    weir_buffer *kept = take(pool, queue, SIZE);
+    weir_buffer *buffer = take(pool, f->queue, SIZE);
+    weir_buffer *other = take(pool, f->queue, SIZE);
+    weir_buffer *kept = take(pool, f->queue, SIZE);
     weir_device *device = f->device;
 
-    ASSERT_OK(weir_pool_free(queue, &kept));
+    ASSERT_OK(weir_pool_free(f->queue, &kept));
     EXPECT_INVALID(weir_device_close(&device), "still exists");
     weir_pool_destroy(&pool);
-    conform_write(queue, buffer, 5);
-    EXPECT_TRUE(conform_holds(queue, buffer, 0, SIZE, 5, 0));
-    ASSERT_SYNC(queue);
-    weir_queue *last = queue;
+    conform_write(f->queue, buffer, 5);
+    EXPECT_TRUE(conform_holds(f->queue, buffer, 0, SIZE, 5, 0));
+    ASSERT_SYNC(f->queue);
+    weir_queue *last = f->queue;
     weir_queue_destroy(&last);
-    queue = conform_queue(f, "q2");
+    f->queue = conform_queue(f, "q2");
     EXPECT_INVALID(weir_device_close(&device), "still exists");
-    ASSERT_OK(weir_pool_free(queue, &buffer));
+    ASSERT_OK(weir_pool_free(f->queue, &buffer));
     weir_buffer_destroy(&other);
-    EXPECT_SYNC(queue);
+    EXPECT_SYNC(f->queue);
 }
 
 // weir_buffer_destroy() removes a buffer from its pool.
 CONFORM(Pool, BuffersCanBeDestroyed)
 {
-    own_queue queue = conform_queue(f, "q");
     own_buffer result = conform_host_buffer(f, SIZE);
     own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
-    weir_buffer *buffer = take(pool, queue, SIZE);
+    weir_buffer *buffer = take(pool, f->queue, SIZE);
 
-    conform_fill(queue, buffer, 9);
-    own_gate gate = gate_on(queue);
-    ASSERT_OK(weir_queue_copy(queue, result, 0, buffer, 0, SIZE));
+    conform_fill(f->queue, buffer, 9);
+    own_gate gate = gate_on(f->queue);
+    ASSERT_OK(weir_queue_copy(f->queue, result, 0, buffer, 0, SIZE));
     weir_buffer_destroy(&buffer);
     EXPECT_UINT_EQ(read_statistics(pool).in_use_bytes, 0);
     EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 0);
-    buffer = take(pool, queue, SIZE);
+    buffer = take(pool, f->queue, SIZE);
     EXPECT_UINT_EQ(read_statistics(pool).reused, 0);
-    conform_fill(queue, buffer, 8);
+    conform_fill(f->queue, buffer, 8);
     gate_open(gate);
-    ASSERT_SYNC(queue);
+    ASSERT_SYNC(f->queue);
     EXPECT_TRUE(conform_is_filled(result, 9));
-    ASSERT_OK(weir_pool_free(queue, &buffer));
+    ASSERT_OK(weir_pool_free(f->queue, &buffer));
 }
 
 // Only idle memory is returned, and the rest stays usable.
 CONFORM(Pool, TrimsWhatIsIdle)
 {
-    own_queue queue = conform_queue(f, "q");
     own_queue held = conform_queue(f, "held");
     own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
     weir_buffer *buffers[4];
 
     for (int i = 0; i < 4; i++)
-        buffers[i] = take(pool, i < 3 ? queue : held, 1024);
-    conform_write(queue, buffers[0], 3);
+        buffers[i] = take(pool, i < 3 ? f->queue : held, 1024);
+    conform_write(f->queue, buffers[0], 3);
     own_gate gate = gate_on(held);
     for (int i = 1; i < 4; i++)
-        ASSERT_OK(weir_pool_free(i < 3 ? queue : held, &buffers[i]));
-    ASSERT_SYNC(queue);
+        ASSERT_OK(weir_pool_free(i < 3 ? f->queue : held, &buffers[i]));
+    ASSERT_SYNC(f->queue);
     EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 3072);
     EXPECT_OK(weir_pool_trim(pool, 2048));
     EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 2048);
@@ -354,69 +343,39 @@ CONFORM(Pool, TrimsWhatIsIdle)
     EXPECT_OK(weir_pool_trim(pool, 0));
     EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 1024); // the gate holds it
     EXPECT_UINT_EQ(read_statistics(pool).in_use_bytes, 1024);
-    EXPECT_TRUE(conform_holds(queue, buffers[0], 0, 1024, 3, 0));
+    EXPECT_TRUE(conform_holds(f->queue, buffers[0], 0, 1024, 3, 0));
     gate_open(gate);
     ASSERT_SYNC(held);
     EXPECT_OK(weir_pool_trim(pool, 0));
     EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 0);
     EXPECT_UINT_EQ(read_statistics(pool).high_bytes, 4096);
-    ASSERT_OK(weir_pool_free(queue, &buffers[0]));
-}
-
-struct host_trim {
-    weir_pool *pool;
-    weir_queue *queue;
-    int right;
-};
-
-// It may allocate and free, but must not wait.
-static weir_status use_in_host_call(void *user)
-{
-    struct host_trim *use = user;
-    weir_buffer *buffer = NULL;
-    use->right += weir_pool_trim(use->pool, 0) == WEIR_ERROR_INVALID;
-    use->right += weir_pool_allocate(use->pool, use->queue, SIZE, &buffer) == WEIR_OK;
-    use->right += weir_pool_free(use->queue, &buffer) == WEIR_OK;
-    return WEIR_OK;
-}
-
-CONFORM(Pool, InAHostCall)
-{
-    own_queue queue = conform_queue(f, "q");
-    struct host_trim use = {.pool = pool_of(f, WEIR_PLACE_DEVICE, 0), .queue = queue};
-
-    ASSERT_OK(weir_queue_host_call(queue, use_in_host_call, &use));
-    ASSERT_SYNC(queue);
-    EXPECT_INT_EQ(use.right, 3);
-    EXPECT_SYNC(queue);
-    weir_pool_destroy(&use.pool);
+    ASSERT_OK(weir_pool_free(f->queue, &buffers[0]));
 }
 
 // On a failed queue allocation is refused, but freeing works.
 CONFORM(Pool, OnAQueueThatHasFailed)
 {
-    own_queue queue = conform_queue(f, "q");
     own_queue other = conform_queue(f, "other");
     own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
-    weir_buffer *buffer = take(pool, queue, SIZE);
+    weir_buffer *buffer = take(pool, f->queue, SIZE);
     weir_buffer *none;
 
-    conform_fail(queue);
-    EXPECT_REFUSED(weir_pool_allocate(pool, queue, SIZE, &none), WEIR_ERROR_HOST_CALL,
+    conform_fail(f->queue);
+    EXPECT_REFUSED(weir_pool_allocate(pool, f->queue, SIZE, &none), WEIR_ERROR_HOST_CALL,
                    "a host call, failed");
     EXPECT_NULL(none);
-    EXPECT_OK(weir_pool_free(queue, &buffer));
+    EXPECT_OK(weir_pool_free(f->queue, &buffer));
     EXPECT_NULL(buffer);
     EXPECT_UINT_EQ(read_statistics(pool).in_use_bytes, 0);
     EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 10240);
     EXPECT_UINT_EQ(read_statistics(pool).allocations, 1);
 
-    ASSERT_OK(weir_queue_recover(queue));
-    buffer = take(pool, queue, SIZE);
+    ASSERT_OK(weir_queue_recover(f->queue));
+    buffer = take(pool, f->queue, SIZE);
     EXPECT_UINT_EQ(read_statistics(pool).reused, 1);
-    conform_write(queue, buffer, 4);
-    EXPECT_TRUE(conform_holds(queue, buffer, 0, SIZE, 4, 0));
-    ASSERT_OK(weir_pool_free(queue, &buffer));
+    conform_write(f->queue, buffer, 4);
+    EXPECT_TRUE(conform_holds(f->queue, buffer, 0, SIZE, 4, 0));
+    ASSERT_OK(weir_pool_free(f->queue, &buffer));
 }
 
 // Once warm, nothing is allocated and no native object made. The time of that depends on

@@ -117,14 +117,13 @@ CONFORM(Print, AnEventThatIsAskedFor)
     weir_status status;
     CONFORM_NEEDS_KERNELS(f);
     make_bundled_printer(f, &p);
-    own_queue queue = conform_queue(f, "q");
     ASSERT_TRUE(take_output(&p));
-    print(&p, queue, 7, 3);
-    keep(&p, weir_queue_record(queue, &event));
+    print(&p, f->queue, 7, 3);
+    keep(&p, weir_queue_record(f->queue, &event));
     while ((status = weir_event_query(event)) == WEIR_NOT_READY) {
     }
     keep(&p, status);
-    end_output(&p, queue);
+    end_output(&p, f->queue);
     expect_items(&p, 7, 3, 1);
     EXPECT_STR_EQ(p.text, "");
 }
@@ -161,14 +160,13 @@ CONFORM(Print, AGraph)
     own_graph graph = NULL;
     CONFORM_NEEDS_KERNELS(f);
     make_bundled_printer(f, &p);
-    own_queue queue = conform_queue(f, "q");
-    ASSERT_OK(weir_capture_begin(queue));
-    print(&p, queue, 5, 2);
-    ASSERT_OK(weir_capture_end(queue, NULL, &graph));
+    ASSERT_OK(weir_capture_begin(f->queue));
+    print(&p, f->queue, 5, 2);
+    ASSERT_OK(weir_capture_end(f->queue, NULL, &graph));
     ASSERT_TRUE(take_output(&p));
     for (int i = 0; i < 3; i++)
-        keep(&p, weir_queue_graph(queue, graph));
-    end_output(&p, queue);
+        keep(&p, weir_queue_graph(f->queue, graph));
+    end_output(&p, f->queue);
     expect_items(&p, 5, 2, 3);
     EXPECT_STR_EQ(p.text, "");
 }
@@ -188,10 +186,9 @@ CONFORM(Print, SourceAtRunTime)
     const weir_status status =
         make_printer(f, WEIR_PARAMS(weir_program, .label = "print", .source = source), &p);
     CONFORM_COMPILED(status);
-    own_queue queue = conform_queue(f, "q");
     ASSERT_TRUE(take_output(&p));
-    print(&p, queue, 30, ITEMS);
-    end_output(&p, queue);
+    print(&p, f->queue, 30, ITEMS);
+    end_output(&p, f->queue);
     expect_items(&p, 30, ITEMS, 1);
     EXPECT_STR_EQ(p.text, "");
 }

@@ -61,38 +61,6 @@ CONFORM(Runtime, GettersOfNoObject)
     weir_counters_read(NULL);
 }
 
-CONFORM(Runtime, SectionsOfTheProgram)
-{
-    static const struct weir_key keys[] = {
-        {.name = "frames", .type = WEIR_KEY_INTEGER, .fallback = "3", .minimum = 1, .maximum = 9},
-    };
-    static const struct weir_section section = {.struct_size = sizeof section,
-                                                .name = "conformance",
-                                                .keys = keys,
-                                                .key_count = 1,
-                                                .key_size = sizeof *keys};
-    static const struct weir_section *const sections[] = {&section};
-    struct weir_open_params params = {.struct_size = sizeof params,
-                                      .config_path = "test.ini",
-                                      .config_text = "[conformance]\nframes = 7\n",
-                                      .sections = sections,
-                                      .section_count = 1};
-    weir_runtime *runtime;
-
-    (void)f;
-    ASSERT_OK(weir_open(&params, &runtime));
-    const struct weir_setting *setting = weir_runtime_setting(runtime, "conformance", "frames");
-    ASSERT_NOT_NULL(setting);
-    EXPECT_INT_EQ(setting->integer, 7);
-    EXPECT_STR_EQ(setting->origin, "test.ini:2");
-    EXPECT_NULL(weir_runtime_setting(runtime, "conformance", "slots"));
-    EXPECT_NULL(weir_runtime_setting(runtime, "yours", "frames"));
-    EXPECT_OK(weir_close(&runtime));
-    params.config_text = "[conformance]\nframes = 10\n";
-    EXPECT_REFUSED(weir_open(&params, &runtime), WEIR_ERROR_CONFIG, "test.ini:2");
-    EXPECT_NULL(runtime);
-}
-
 CONFORM(Device, DescribeAndSelect)
 {
     const size_t count = weir_device_count(f->runtime);
@@ -110,8 +78,8 @@ CONFORM(Device, DescribeAndSelect)
         EXPECT_UINT_GT(info.memory_bytes, 0);
     }
     EXPECT_REFUSED(weir_device_describe(f->runtime, count, &info), WEIR_ERROR_NO_DEVICE, "device");
-    EXPECT_INVALID(weir_device_describe(NULL, 0, &info), "runtime");
-    EXPECT_INVALID(weir_device_describe(f->runtime, 0, NULL), "out_info");
+    EXPECT_REFUSED(weir_device_describe(NULL, 0, &info), WEIR_ERROR_INVALID, "runtime");
+    EXPECT_REFUSED(weir_device_describe(f->runtime, 0, NULL), WEIR_ERROR_INVALID, "out_info");
 
     params.select = "0";
     ASSERT_OK(weir_device_open(f->runtime, &params, &device));
@@ -169,7 +137,7 @@ CONFORM(Device, Limits)
     EXPECT_UINT_EQ(limits->argument_alignment_bytes & (limits->argument_alignment_bytes - 1), 0);
     EXPECT_INT_EQ(limits->timing_history > 0, limits->timing_resolution_ns > 0);
     EXPECT_OK(weir_device_trim(f->device));
-    EXPECT_INVALID(weir_device_trim(NULL), "device");
+    EXPECT_REFUSED(weir_device_trim(NULL), WEIR_ERROR_INVALID, "device");
 }
 
 CONFORM(Queue, LabelsAndParams)
@@ -252,12 +220,11 @@ CONFORM(Status, TableIsUnique)
 // The file:line of a refusal is that of the caller.
 CONFORM(Status, CallSites)
 {
-    own_queue queue = conform_queue(f, "the queue");
     own_buffer buffer = conform_device_buffer(f, SIZE);
     char place[300];
 
     const int line = __LINE__ + 1;
-    EXPECT_INT_EQ(weir_queue_copy(queue, buffer, SIZE, buffer, 0, 1), WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(weir_queue_copy(f->queue, buffer, SIZE, buffer, 0, 1), WEIR_ERROR_INVALID);
     const struct weir_error *error = weir_last_error();
     EXPECT_INT_EQ(error->status, WEIR_ERROR_INVALID);
     EXPECT_STR_EQ(error->file, __FILE__);
@@ -268,12 +235,12 @@ CONFORM(Status, CallSites)
     snprintf(place, sizeof place, "(%s:%d)", __FILE__, line);
     EXPECT_CONTAINS(weir_last_error_text(), place);
     EXPECT_CONTAINS(weir_last_error_text(), "'buffer'");
-    EXPECT_INT_EQ(weir_queue_copy_at(queue, NULL, 0, buffer, 0, 1, "elsewhere.c", 42),
+    EXPECT_INT_EQ(weir_queue_copy_at(f->queue, NULL, 0, buffer, 0, 1, "elsewhere.c", 42),
                   WEIR_ERROR_INVALID);
     EXPECT_STR_EQ(weir_last_error()->file, "elsewhere.c");
     EXPECT_INT_EQ(weir_last_error()->line, 42);
     // A successful call does not change the detail.
-    EXPECT_SYNC(queue);
+    EXPECT_SYNC(f->queue);
     EXPECT_INT_EQ(weir_last_error()->line, 42);
     weir_error_set(NULL);
     EXPECT_OK(weir_last_error()->status);
@@ -354,7 +321,6 @@ CONFORM(Counters, AWarmLoopIsFlat)
 // Held queues reuse the memory into which they copied operations.
 CONFORM(Counters, AWarmLoopOfHostCallsIsFlat)
 {
-    own_queue queue = conform_queue(f, "q");
     own_buffer buffer = conform_device_buffer(f, SIZE);
     struct weir_counters before = {0};
     struct weir_counters after;
@@ -364,14 +330,14 @@ CONFORM(Counters, AWarmLoopOfHostCallsIsFlat)
         struct gate *gate = gate_create();
         if (i == 20)
             weir_counters_read(&before);
-        ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
-        ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &value, 4));
+        ASSERT_OK(weir_queue_host_call(f->queue, gate_function, gate));
+        ASSERT_OK(weir_queue_fill(f->queue, buffer, 0, SIZE, &value, 4));
         // The sync's record may also be held if the worker is slow; during the
         // warm-up another operation takes its place, independently of the worker.
         if (i < 20)
-            ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &value, 4));
+            ASSERT_OK(weir_queue_fill(f->queue, buffer, 0, SIZE, &value, 4));
         gate_open(gate);
-        ASSERT_SYNC(queue);
+        ASSERT_SYNC(f->queue);
         gate_destroy(&gate);
     }
     weir_counters_read(&after);

@@ -12,13 +12,12 @@
 CONFORM(Semantics, WaitBeforeRecord)
 {
     const struct weir_event zero = {0, 0};
-    own_queue queue = conform_queue(f, "waiter");
     size_t index;
     uint64_t time;
     int fd;
 
-    EXPECT_INVALID(weir_queue_wait(queue, zero), "never recorded");
-    EXPECT_STR_EQ(weir_last_error()->object, weir_queue_label(queue));
+    EXPECT_INVALID(weir_queue_wait(f->queue, zero), "never recorded");
+    EXPECT_STR_EQ(weir_last_error()->object, weir_queue_label(f->queue));
     EXPECT_INVALID(weir_event_query(zero), "never recorded");
     EXPECT_INVALID(weir_event_error(zero), "never recorded");
     EXPECT_INVALID(weir_event_sync(zero, 0), "never recorded");
@@ -27,19 +26,18 @@ CONFORM(Semantics, WaitBeforeRecord)
     EXPECT_INVALID(weir_event_time_ns(zero, &time), "never recorded");
     EXPECT_INVALID(weir_event_fd(zero, &fd), "never recorded");
     // A refused argument does not fail the queue.
-    EXPECT_SYNC(queue);
+    EXPECT_SYNC(f->queue);
 }
 
 // An event keeps naming its own point while its queue records others.
 CONFORM(Semantics, ReRecord)
 {
-    own_queue queue = conform_queue(f, "recorder");
     struct weir_event events[3];
 
-    ASSERT_OK(weir_queue_record(queue, &events[0]));
-    own_gate gate = gate_on(queue);
-    ASSERT_OK(weir_queue_record(queue, &events[1]));
-    ASSERT_OK(weir_queue_record(queue, &events[2]));
+    ASSERT_OK(weir_queue_record(f->queue, &events[0]));
+    own_gate gate = gate_on(f->queue);
+    ASSERT_OK(weir_queue_record(f->queue, &events[1]));
+    ASSERT_OK(weir_queue_record(f->queue, &events[2]));
     for (int i = 0; i < 3; i++) {
         EXPECT_UINT_EQ(events[i].queue, events[0].queue);
         EXPECT_UINT_GT(events[i].sequence, i ? events[i - 1].sequence : 0);
@@ -61,23 +59,20 @@ CONFORM(Semantics, ImpliedWaits)
     own_buffer source = conform_host_buffer(f, SIZE);
     own_buffer middle = conform_device_buffer(f, SIZE);
     own_buffer result = conform_host_buffer(f, SIZE);
-    struct weir_event early;
-    struct weir_event late;
-    struct weir_event own;
 
     memset(conform_bytes(result), 0, SIZE);
     own_gate gate = gate_on(producer);
-    ASSERT_OK(weir_queue_record(producer, &early));
+    const struct weir_event early = conform_record(producer);
     ASSERT_OK(weir_queue_wait(producer, early));
     memset(conform_bytes(source), 0x5a, SIZE);
     ASSERT_OK(weir_queue_copy(producer, middle, 0, source, 0, SIZE));
-    ASSERT_OK(weir_queue_record(producer, &late));
+    const struct weir_event late = conform_record(producer);
 
     ASSERT_OK(weir_queue_wait(consumer, late));
     ASSERT_OK(weir_queue_wait(consumer, late));
     ASSERT_OK(weir_queue_wait(consumer, early));
     ASSERT_OK(weir_queue_copy(consumer, result, 0, middle, 0, SIZE));
-    ASSERT_OK(weir_queue_record(consumer, &own));
+    const struct weir_event own = conform_record(consumer);
     ASSERT_OK(weir_queue_wait(consumer, own));
     EXPECT_INT_EQ(weir_event_query(own), WEIR_NOT_READY);
     gate_open(gate);
@@ -121,53 +116,23 @@ CONFORM(Semantics, ProducerNotFlushed)
 // The same for every other way to find out that an event is complete.
 CONFORM(Semantics, ProducerNotFlushedPolled)
 {
-    own_queue queue = conform_queue(f, "producer");
     own_buffer buffer = conform_host_buffer(f, SIZE);
     const unsigned char value = 7;
     struct weir_event event;
     size_t index;
 
-    ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &value, 1));
-    ASSERT_OK(weir_queue_record(queue, &event));
+    ASSERT_OK(weir_queue_fill(f->queue, buffer, 0, SIZE, &value, 1));
+    ASSERT_OK(weir_queue_record(f->queue, &event));
     while (weir_event_query(event) == WEIR_NOT_READY) {
     }
     EXPECT_OK(weir_event_query(event));
-    ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &value, 1));
-    ASSERT_OK(weir_queue_record(queue, &event));
+    ASSERT_OK(weir_queue_fill(f->queue, buffer, 0, SIZE, &value, 1));
+    ASSERT_OK(weir_queue_record(f->queue, &event));
     EXPECT_OK(weir_event_sync_any(&event, 1, HANG_GUARD_NS, &index));
-    ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &value, 1));
-    ASSERT_OK(weir_queue_flush(queue));
-    EXPECT_SYNC(queue);
+    ASSERT_OK(weir_queue_fill(f->queue, buffer, 0, SIZE, &value, 1));
+    ASSERT_OK(weir_queue_flush(f->queue));
+    EXPECT_SYNC(f->queue);
     EXPECT_INT_EQ(conform_bytes(buffer)[SIZE - 1], value);
-}
-
-// The source of an upload may be reused when the call returns, whatever memory
-// it is; there is no asynchronous form that takes a pointer.
-CONFORM(Semantics, PageableCopy)
-{
-    own_queue queue = conform_queue(f, "q");
-    own_buffer buffer = conform_device_buffer(f, SIZE);
-    unsigned char bytes[256];
-    unsigned char back[256];
-
-    memset(bytes, 1, sizeof bytes);
-    ASSERT_OK(weir_upload(queue, buffer, 0, bytes, sizeof bytes));
-    memset(bytes, 2, sizeof bytes);
-    ASSERT_OK(weir_download(queue, back, buffer, 0, sizeof back));
-    for (size_t i = 0; i < sizeof back; i++)
-        ASSERT_INT_EQ(back[i], 1);
-}
-
-CONFORM(Semantics, TimingIsOptIn)
-{
-    own_queue queue = conform_queue(f, "untimed");
-    struct weir_event event;
-    uint64_t time = 1;
-
-    ASSERT_OK(weir_queue_record(queue, &event));
-    ASSERT_OK(weir_event_sync(event, HANG_GUARD_NS));
-    EXPECT_INVALID(weir_event_time_ns(event, &time), "without timing");
-    EXPECT_UINT_EQ(time, 0);
 }
 
 CONFORM(Semantics, TimingUnsupported)
@@ -271,20 +236,19 @@ CONFORM(Semantics, EnqueueDepth)
         DEPTH = 10000
     };
     own_gate gate = gate_create();
-    own_queue queue = conform_queue(f, "deep");
     own_buffer buffer = conform_device_buffer(f, 4 * DEPTH);
     uint32_t *back = malloc(4 * DEPTH);
 
     ASSERT_NOT_NULL(back);
     for (int round = 0; round < 2; round++) {
         if (round == 0)
-            ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+            ASSERT_OK(weir_queue_host_call(f->queue, gate_function, gate));
         for (uint32_t i = 0; i < DEPTH; i++) {
             const uint32_t value = 2 * i + (uint32_t)round;
-            ASSERT_OK(weir_queue_fill(queue, buffer, (size_t)4 * i, 4, &value, 4));
+            ASSERT_OK(weir_queue_fill(f->queue, buffer, (size_t)4 * i, 4, &value, 4));
         }
         gate_open(gate);
-        ASSERT_OK(weir_download(queue, back, buffer, 0, 4 * DEPTH));
+        ASSERT_OK(weir_download(f->queue, back, buffer, 0, 4 * DEPTH));
         for (uint32_t i = 0; i < DEPTH; i++)
             ASSERT_UINT_EQ(back[i], 2 * i + (uint32_t)round);
     }
@@ -316,7 +280,6 @@ static const struct {
 
 CONFORM(Semantics, OffsetArithmetic)
 {
-    own_queue queue = conform_queue(f, "q");
     own_buffer a = conform_host_buffer(f, SIZE);
     own_buffer b = conform_host_buffer(f, SIZE);
     unsigned char bytes[SIZE];
@@ -331,17 +294,17 @@ CONFORM(Semantics, OffsetArithmetic)
         const size_t other = n <= SIZE ? 0 : at;
 
         weir_test_note("offset %zu, size %zu", at, n);
-        EXPECT_INT_EQ(weir_queue_copy(queue, a, at, b, other, n), want);
-        EXPECT_INT_EQ(weir_queue_copy(queue, a, other, b, at, n), want);
-        EXPECT_INT_EQ(weir_queue_fill(queue, a, at, n, &value, 1), want);
-        EXPECT_INT_EQ(weir_upload(queue, a, at, bytes, n), want);
-        EXPECT_INT_EQ(weir_download(queue, bytes, a, at, n), want);
+        EXPECT_INT_EQ(weir_queue_copy(f->queue, a, at, b, other, n), want);
+        EXPECT_INT_EQ(weir_queue_copy(f->queue, a, other, b, at, n), want);
+        EXPECT_INT_EQ(weir_queue_fill(f->queue, a, at, n, &value, 1), want);
+        EXPECT_INT_EQ(weir_upload(f->queue, a, at, bytes, n), want);
+        EXPECT_INT_EQ(weir_download(f->queue, bytes, a, at, n), want);
         EXPECT_INT_EQ(weir_host_begin(a, at, n, WEIR_ACCESS_READ, &pointer), want);
         EXPECT_INT_EQ(pointer != NULL, ranges[i].fits);
         EXPECT_INT_EQ(weir_host_end(a, at, n, WEIR_ACCESS_READ), want);
     }
     weir_test_note(NULL);
-    EXPECT_INVALID(weir_queue_copy(queue, a, 16, b, 0, SIZE), "4096 bytes at offset 16");
+    EXPECT_INVALID(weir_queue_copy(f->queue, a, 16, b, 0, SIZE), "4096 bytes at offset 16");
     EXPECT_STR_EQ(weir_last_error()->object, "buffer");
-    EXPECT_SYNC(queue);
+    EXPECT_SYNC(f->queue);
 }

@@ -4,12 +4,12 @@
 //
 //     CONFORM(Copy, ZeroSize)
 //     {
-//         own_queue queue = conform_queue(f, "q");
+//         EXPECT_OK(weir_queue_copy(f->queue, dst, 0, src, 0, 0));
 //         ...
 //     }
 //
-// Each test gets its own runtime and device in `f`. When the body returns without a failure
-// both are closed, which must succeed: a test that does not destroy all its objects fails.
+// Each test gets its own runtime and device in `f`, with a queue. When the body returns without a failure all are
+// closed, which must succeed: a test that does not destroy all its objects fails.
 //
 // Nothing here depends on a backend's name. A test is skipped by a limit, or because a probe
 // showed that kernels do nothing; nothing else excuses a test.
@@ -27,6 +27,7 @@ struct fixture {
     weir_runtime *runtime;
     weir_device *device;
     const struct weir_limits *limits;
+    weir_queue *queue;     // 'q'
     weir_program *program; // made by the first conform_kernel()
 };
 
@@ -91,7 +92,22 @@ bool conform_kernels_run(struct fixture *f);
         EXPECT_INT_EQ(weir_last_error()->status, status_); \
         EXPECT_CONTAINS(weir_last_error()->message, part); \
     } while (0)
-#define EXPECT_INVALID(call, part) EXPECT_REFUSED(call, WEIR_ERROR_INVALID, part)
+// The same for an argument that is refused: the error names the line of the call.
+#define EXPECT_INVALID(call, part)                        \
+    do {                                                  \
+        EXPECT_REFUSED(call, WEIR_ERROR_INVALID, part);   \
+        EXPECT_STR_EQ(weir_last_error()->file, __FILE__); \
+        EXPECT_INT_EQ(weir_last_error()->line, __LINE__); \
+    } while (0)
+
+// The same with a member of the structure changed for the call: EXPECT_INVALID_WITH(params, size = 0, call, part).
+#define EXPECT_INVALID_WITH(structure, change, call, part) \
+    do {                                                   \
+        const __typeof__(structure) kept_ = structure;     \
+        (structure).change;                                \
+        EXPECT_INVALID(call, part);                        \
+        (structure) = kept_;                               \
+    } while (0)
 
 // Everything submitted to the queue finishes without a failure.
 #define EXPECT_SYNC(queue) EXPECT_OK(weir_queue_sync(queue, HANG_GUARD_NS))
@@ -100,6 +116,7 @@ bool conform_kernels_run(struct fixture *f);
 // Functions that create objects. On error they fail the test and return NULL.
 weir_queue *conform_queue(struct fixture *f, const char *label);
 weir_queue *conform_timed_queue(struct fixture *f, const char *label);
+weir_buffer *conform_buffer(struct fixture *f, size_t size, weir_placement placement);
 weir_buffer *conform_device_buffer(struct fixture *f, size_t size);
 weir_buffer *conform_host_buffer(struct fixture *f, size_t size);
 weir_kernel *conform_kernel(struct fixture *f, const char *name);
@@ -157,12 +174,17 @@ static inline void conform_fail(weir_queue *queue)
     EXPECT_INT_EQ(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
 }
 
+static inline struct weir_event conform_record(weir_queue *queue)
+{
+    struct weir_event event;
+    EXPECT_OK(weir_queue_record(queue, &event));
+    return event;
+}
+
 // Makes `to` wait for everything that `from` has so far.
 static inline void follow(weir_queue *to, weir_queue *from)
 {
-    struct weir_event event;
-    EXPECT_OK(weir_queue_record(from, &event));
-    EXPECT_OK(weir_queue_wait(to, event));
+    EXPECT_OK(weir_queue_wait(to, conform_record(from)));
 }
 
 static inline void launch_and_sync(weir_queue *queue, weir_graph *graph)

@@ -39,14 +39,13 @@ static void *fill_part(void *user)
 
 CONFORM(Threads, ShareAQueue)
 {
-    own_queue queue = conform_queue(f, "shared");
     own_buffer buffer = conform_host_buffer(f, SIZE);
     struct worker workers[THREADS];
 
     for (unsigned i = 0; i < THREADS; i++)
-        workers[i] = (struct worker){.queue = queue, .buffer = buffer, .number = i};
+        workers[i] = (struct worker){.queue = f->queue, .buffer = buffer, .number = i};
     conform_run_threads(fill_part, workers, sizeof *workers, THREADS);
-    ASSERT_SYNC(queue);
+    ASSERT_SYNC(f->queue);
     for (size_t i = 0; i < SIZE; i++)
         ASSERT_INT_EQ(conform_bytes(buffer)[i], i / (SIZE / THREADS) * 16 + 499 % 16);
 }
@@ -97,12 +96,11 @@ static void *come_and_go(void *user)
 CONFORM(Threads, ComeAndGo)
 {
     struct worker workers[THREADS];
-    own_queue queue = conform_queue(f, "common");
 
     for (unsigned i = 0; i < THREADS; i++)
-        workers[i] = (struct worker){.f = f, .queue = queue, .number = i + 1};
+        workers[i] = (struct worker){.f = f, .queue = f->queue, .number = i + 1};
     conform_run_threads(come_and_go, workers, sizeof *workers, THREADS);
-    EXPECT_SYNC(queue);
+    EXPECT_SYNC(f->queue);
 }
 
 // One thread creates and destroys queues, the others query their events, before
@@ -175,23 +173,21 @@ static void *fail_and_recover(void *user)
 CONFORM(Threads, FailAndRecoverTogether)
 {
     struct worker workers[2];
-    own_queue queue = conform_queue(f, "shared");
 
     for (unsigned i = 0; i < 2; i++)
-        workers[i] = (struct worker){.queue = queue};
+        workers[i] = (struct worker){.queue = f->queue};
     conform_run_threads(fail_and_recover, workers, sizeof *workers, 2);
-    EXPECT_OK(weir_queue_recover(queue));
-    EXPECT_SYNC(queue);
+    EXPECT_OK(weir_queue_recover(f->queue));
+    EXPECT_SYNC(f->queue);
 }
 
 CONFORM(Threads, ErrorsAreTheThreadsOwn)
 {
-    own_queue queue = conform_queue(f, "q");
-    EXPECT_INVALID(weir_queue_fill(queue, NULL, 0, 1, "", 1), "no buffer");
-    struct worker worker = {.f = f, .queue = queue, .number = 1};
+    EXPECT_INVALID(weir_queue_fill(f->queue, NULL, 0, 1, "", 1), "no buffer");
+    struct worker worker = {.f = f, .queue = f->queue, .number = 1};
     conform_run_threads(come_and_go, &worker, sizeof worker, 1);
     EXPECT_CONTAINS(weir_last_error()->message, "no buffer");
-    EXPECT_SYNC(queue);
+    EXPECT_SYNC(f->queue);
 }
 
 // Threads' default queues: each thread has its own, which is destroyed with the thread
@@ -299,10 +295,9 @@ CONFORM(ThreadQueue, EndsWithItsDevice)
 
 struct parked {
     weir_device *device;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    int waiting;
-    bool go;
+    pthread_barrier_t used;
+    pthread_barrier_t closed;
+    bool meanwhile; // the threads exit while the device closes
 };
 
 static void *use_and_stay(void *user)
@@ -312,39 +307,31 @@ static void *use_and_stay(void *user)
     EXPECT_OK(weir_thread_queue(parked->device, &queue));
     if (queue)
         EXPECT_SYNC(queue);
-    pthread_mutex_lock(&parked->lock);
-    parked->waiting++;
-    pthread_cond_broadcast(&parked->changed);
-    while (!parked->go)
-        pthread_cond_wait(&parked->changed, &parked->lock);
-    pthread_mutex_unlock(&parked->lock);
+    pthread_barrier_wait(&parked->used);
+    if (!parked->meanwhile)
+        pthread_barrier_wait(&parked->closed);
     return NULL;
 }
 
 // Closes a device when threads are done with it: they exit afterwards, or meanwhile.
 static void close_under_threads(struct fixture *f, bool meanwhile)
 {
-    struct parked parked = {.go = meanwhile};
+    struct parked parked = {.meanwhile = meanwhile};
     pthread_t threads[THREADS];
 
-    pthread_mutex_init(&parked.lock, NULL);
-    pthread_cond_init(&parked.changed, NULL);
+    ASSERT_INT_EQ(pthread_barrier_init(&parked.used, NULL, THREADS + 1), 0);
+    ASSERT_INT_EQ(pthread_barrier_init(&parked.closed, NULL, THREADS + 1), 0);
     ASSERT_OK(weir_device_open(f->runtime, NULL, &parked.device));
     for (int i = 0; i < THREADS; i++)
         ASSERT_INT_EQ(pthread_create(&threads[i], NULL, use_and_stay, &parked), 0);
-    pthread_mutex_lock(&parked.lock);
-    while (parked.waiting < THREADS)
-        pthread_cond_wait(&parked.changed, &parked.lock);
-    pthread_mutex_unlock(&parked.lock);
+    pthread_barrier_wait(&parked.used);
     EXPECT_OK(weir_device_close(&parked.device));
-    pthread_mutex_lock(&parked.lock);
-    parked.go = true;
-    pthread_cond_broadcast(&parked.changed);
-    pthread_mutex_unlock(&parked.lock);
+    if (!meanwhile)
+        pthread_barrier_wait(&parked.closed);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    pthread_mutex_destroy(&parked.lock);
-    pthread_cond_destroy(&parked.changed);
+    pthread_barrier_destroy(&parked.used);
+    pthread_barrier_destroy(&parked.closed);
 }
 
 CONFORM(ThreadQueue, ItsThreadMayExitAfterTheDeviceOrWhileItCloses)

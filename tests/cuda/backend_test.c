@@ -227,6 +227,109 @@ RIG_TEST(CudaRecords, TimesOverSeveralAnchors)
     weir_queue_destroy(&queues[1]);
 }
 
+// The steady state: once warm, frames make a fixed number of the driver's calls, and none that allocates, creates,
+// frees, loads, or waits for a stream or the whole device.
+
+enum {
+    WARM = 3000, // queues have all of the events that they keep
+    FRAMES = 1000,
+    SLOTS = 3,
+    NAMES_MOST = 256
+};
+
+// The calls of ordinary work, and of the trail that names the suspects of a fault. Waiting for one event, querying the
+// thread's context, and its mode beside captures wait for no other work.
+static const char *const ordinary[] = {
+    "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync",    "cuLaunchKernel",
+    "cuEventRecord",     "cuStreamWaitEvent",    "cuEventSynchronize",
+    "cuEventQuery",      "cuStreamQuery",        "cuCtxGetCurrent",
+    "cuCtxSetCurrent",   "cuStreamWriteValue32", "cuThreadExchangeStreamCaptureMode",
+};
+
+static bool is_ordinary(const char *name)
+{
+    for (size_t i = 0; i < sizeof ordinary / sizeof *ordinary; i++)
+        if (strcmp(ordinary[i], name) == 0)
+            return true;
+    return false;
+}
+
+struct work {
+    weir_queue *queues[3];
+    weir_kernel *kernel;
+    weir_buffer *host[SLOTS], *device[SLOTS];
+    struct weir_event done[SLOTS];
+};
+
+static void follow(struct work *work, int queue, struct weir_event *out)
+{
+    ASSERT_OK(weir_queue_record(work->queues[queue], out));
+    if (queue < 2)
+        ASSERT_OK(weir_queue_wait(work->queues[queue + 1], *out));
+}
+
+// Up, a kernel and down, each on its queue, in three slots.
+static void run_frames(struct work *work, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const int slot = i % SLOTS;
+        weir_buffer *host = work->host[slot], *device = work->device[slot];
+        struct weir_event *done = &work->done[slot];
+        if (done->queue != 0)
+            ASSERT_OK(weir_event_sync(*done, GUARD_NS));
+        ASSERT_OK(weir_queue_copy(work->queues[0], device, 0, host, 0, 4096));
+        follow(work, 0, done);
+        ASSERT_OK(weir_queue_launch(work->queues[1], work->kernel, weir_dim(16, 1, 1),
+                                    weir_dim(64, 1, 1), weir_inout(device, 0, 4096), 1u, 1024u));
+        follow(work, 1, done);
+        ASSERT_OK(weir_queue_copy(work->queues[2], host, 0, device, 0, 4096));
+        follow(work, 2, done);
+    }
+}
+
+static void expect_ordinary(struct work *work)
+{
+    const struct weir_test_cuda *fake = rig_fake();
+    long before[NAMES_MOST] = {0};
+    for (size_t i = 0; i < NAMES_MOST && fake->name(i); i++)
+        before[i] = fake->calls(fake->name(i));
+    run_frames(work, FRAMES);
+    for (size_t i = 0; i < NAMES_MOST && fake->name(i); i++) {
+        const char *name = fake->name(i);
+        const long made = fake->calls(name) - before[i];
+        weir_test_note("%s", name);
+        if (strstr(name, "cuMemcpy") || strcmp(name, "cuLaunchKernel") == 0)
+            EXPECT_INT_EQ(made, is_ordinary(name) ? FRAMES : 0);
+        else if (strcmp(name, "cuEventRecord") == 0)
+            EXPECT_INT_EQ(made, 3 * FRAMES);
+        else if (strcmp(name, "cuStreamWaitEvent") ==
+                 0) // a point that is known to be complete needs none
+            EXPECT_INT_LE(made, 2 * FRAMES);
+        else if (!is_ordinary(name))
+            EXPECT_INT_EQ(made, 0);
+    }
+    weir_test_note(NULL);
+}
+
+RIG_TEST(CudaSteady, FramesMakeNothingButTheirWork)
+{
+    own_program program = rig_program(rig);
+    own_kernel kernel = rig_kernel(program, "increment");
+    struct work work = {.kernel = kernel};
+    for (int i = 0; i < SLOTS; i++) {
+        work.queues[i] = rig_queue(rig, false);
+        work.host[i] = rig_buffer(rig, 4096, WEIR_PLACE_HOST);
+        work.device[i] = rig_buffer(rig, 4096, WEIR_PLACE_DEVICE);
+    }
+    run_frames(&work, WARM);
+    expect_ordinary(&work);
+    for (int i = 0; i < SLOTS; i++) {
+        weir_buffer_destroy(&work.host[i]);
+        weir_buffer_destroy(&work.device[i]);
+        weir_queue_destroy(&work.queues[i]);
+    }
+}
+
 // Which image of a program the CUDA backend takes, and what does not fit the device.
 
 static weir_status try_images(struct rig *rig, const struct weir_image *images, uint32_t count)

@@ -174,20 +174,6 @@ STAGE_TEST(CudaFaults, KernelsThatRanAtOnceAreAllNamed, ATTRIBUTED)
     EXPECT_CONTAINS(text, "operation 1 of queue 'b', a launch of 'increment'");
 }
 
-STAGE_TEST(CudaFaults, AWordAfterEveryOperation, ATTRIBUTED)
-{
-    struct weir_event event;
-    const long before = rig_fake()->calls("cuStreamWriteValue32");
-    for (int i = 0; i < 100; i++) {
-        EXPECT_OK(COPY(s, s->a));
-        EXPECT_OK(FILL(s, s->a));
-        EXPECT_OK(LAUNCH(s, s->a, iota));
-        EXPECT_OK(weir_queue_record(s->a, &event));
-        EXPECT_OK(weir_queue_wait(s->b, event));
-    }
-    EXPECT_INT_EQ(rig_fake()->calls("cuStreamWriteValue32") - before, 300);
-}
-
 STAGE_TEST(CudaFaults, AGraphIsOneOperation, ATTRIBUTED)
 {
     own_graph graph = NULL;

@@ -106,6 +106,15 @@ weir_buffer *rig_wrap(struct rig *rig, void *pointer, size_t size)
     return buffer;
 }
 
+long rig_calls(void)
+{
+    const struct weir_test_cuda *fake = rig_fake();
+    long calls = 0;
+    for (size_t i = 0; fake->name(i); i++)
+        calls += fake->calls(fake->name(i));
+    return calls;
+}
+
 unsigned char *rig_bytes(weir_buffer *buffer)
 {
     void *pointer = NULL;

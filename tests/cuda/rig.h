@@ -41,6 +41,8 @@ weir_queue *rig_queue_around(struct rig *rig, void *stream);
 weir_queue *rig_queue_named(struct rig *rig, const char *label);
 weir_buffer *rig_buffer(struct rig *rig, size_t size, weir_placement placement);
 weir_buffer *rig_wrap(struct rig *rig, void *pointer, size_t size);
+// How many calls of the driver there were.
+long rig_calls(void);
 // The bytes of a HOST buffer.
 unsigned char *rig_bytes(weir_buffer *buffer);
 

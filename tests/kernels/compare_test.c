@@ -52,30 +52,6 @@ static bool read_case(const char *text, struct compare_case *one, json_t **out_r
     return compare_read_case(*out_root, &bundle, one, message);
 }
 
-WEIR_TEST(CompareCases, HaveEveryKindOfArgument)
-{
-    struct compare_case one;
-    char message[COMPARE_MESSAGE] = "";
-    json_t *root;
-    EXPECT_TRUE(read_case("{" HEAD ", " ARGUMENTS ", \"tolerance\": {\"relative\": 0.5}}", &one,
-                          &root, message));
-    EXPECT_STR_EQ(message, "");
-    EXPECT_UINT_EQ(one.block.y, 4);
-    EXPECT_UINT_EQ(one.grid.z, 1);
-    ASSERT_UINT_EQ(one.argument_count, 6);
-    EXPECT_UINT_EQ(one.arguments[0].size, 32);
-    for (size_t i = 0; i < 8; i++)
-        EXPECT_TRUE(fabs(compare_get(WEIR_SCALAR_F32, one.arguments[0].data, i)) <= 1);
-    EXPECT_INT_EQ(((const int *)one.arguments[1].data)[1], -2);
-    EXPECT_UINT_EQ(*(const unsigned *)one.arguments[2].data, 7);
-    EXPECT_UINT_EQ(one.arguments[3].size, 64);
-    EXPECT_UINT_EQ(one.arguments[4].size, 16);
-    EXPECT_TRUE(compare_get(WEIR_SCALAR_F64, one.arguments[5].data, 4) == 4.5);
-    EXPECT_TRUE(one.relative == 0.5 && one.absolute == 0);
-    compare_case_finish(&one);
-    json_decref(root);
-}
-
 static const struct {
     const char *text;
     const char *part;
@@ -140,7 +116,7 @@ WEIR_TEST(CompareCases, AreRefused)
 
 // Results x of the twin and y of the OpenCL C, of `before`.
 struct results {
-    weir_scalar scalar;
+    const char *type;
     size_t count;
     const void *x, *y;
     double absolute, relative;
@@ -152,7 +128,7 @@ static const float y[] = {1, -0.0f, 1000}, same[] = {1, 0.0f, 1000}, near[] = {1
 static const int64_t large[] = {(INT64_C(1) << 60) + 1, 5}, rounded[] = {INT64_C(1) << 60, 5};
 static const uint8_t bytes[] = {1, 2, 4}, near_bytes[] = {1, 2, 3}, before[64] = {1, 2, 3};
 
-#define F32 WEIR_SCALAR_F32, 3
+#define F32 "float", 3
 static const struct results judged[] = {
     {F32, y, y, 0, 0, "ok    c: 'out': 3 elements, equal"},
     {F32, same, y, 0, 0, "ok    c: 'out': 3 elements, equal"},
@@ -164,28 +140,26 @@ static const struct results judged[] = {
     {F32, with_nan, y, 1e9, 0, "FAIL  c: 'out': 1 of 3 elements differ too much; element 1: nan"},
     {F32, infinite, y, 1e9, 1e9, "FAIL  c: 'out': 1 of 3 elements differ too much; element 2: inf"},
     {F32, y, with_nan, 1e9, 0, "FAIL  c: 'out': the OpenCL C writes NaN"},
-    {WEIR_SCALAR_I64, 2, rounded, large, 0, 0, "FAIL  c: 'out': 1 of 2 elements differ too much"},
-    {WEIR_SCALAR_I64, 2, rounded, large, 2, 0, "ok    c: 'out': 2 elements"},
-    {WEIR_SCALAR_U8, 3, near_bytes, bytes, 1, 0, "ok    c: 'out': 3 elements; the worst, 2"},
-    {WEIR_SCALAR_U8, 3, bytes, before, 9, 0, "FAIL  c: 'out': the OpenCL C leaves it as it was"},
+    {"long", 2, rounded, large, 0, 0, "FAIL  c: 'out': 1 of 2 elements differ too much"},
+    {"long", 2, rounded, large, 2, 0, "ok    c: 'out': 2 elements"},
+    {"uchar", 3, near_bytes, bytes, 1, 0, "ok    c: 'out': 3 elements; the worst, 2"},
+    {"uchar", 3, bytes, before, 9, 0, "FAIL  c: 'out': the OpenCL C leaves it as it was"},
 };
 
 WEIR_TEST(CompareResults, AreJudged)
 {
-    EXPECT_UINT_EQ(compare_scalar_size(WEIR_SCALAR_OTHER), 0);
     for (size_t i = 0; i < sizeof judged / sizeof *judged; i++) {
         const struct results *row = &judged[i];
         const struct compare_case one = {.name = "c",
                                          .absolute = row->absolute,
                                          .relative = row->relative};
-        const struct compare_argument argument = {.parameter = &parameters[1],
-                                                  .scalar = row->scalar,
-                                                  .count = row->count,
-                                                  .size =
-                                                      row->count * compare_scalar_size(row->scalar),
-                                                  .data = (void *)(uintptr_t)before,
-                                                  .twin = (void *)(uintptr_t)row->x,
-                                                  .opencl = (void *)(uintptr_t)row->y};
+        struct compare_argument argument = {.parameter = &parameters[1],
+                                            .count = row->count,
+                                            .data = (void *)(uintptr_t)before,
+                                            .twin = (void *)(uintptr_t)row->x,
+                                            .opencl = (void *)(uintptr_t)row->y};
+        ASSERT_TRUE(compare_read_type(row->type, &argument));
+        argument.size = row->count * argument.type->size;
         char *text = NULL;
         size_t size;
         FILE *to = open_memstream(&text, &size);

@@ -148,45 +148,6 @@ WEIR_TEST(KitIdle, UnusedRegistrationsInTheWayEnd)
     weir_kit_idle_destroy(&of_second);
 }
 
-WEIR_TEST(KitIdle, ADeviceDrainsItsOwnRegistrationsOnly)
-{
-    static char memory[2][100];
-    kit_host_reset();
-    struct device first = {.idle = true};
-    struct device second = {.idle = true};
-    weir_kit_idle *of_first = make(&first);
-    weir_kit_idle *of_second = make(&second);
-    weir_kit_registration_put(of_first, weir_kit_registration_add(of_first, memory[0], 100));
-    weir_kit_registration_put(of_second, weir_kit_registration_add(of_second, memory[1], 100));
-    weir_kit_idle_drain(of_first);
-    EXPECT_UINT_EQ(first.unregistered, 1);
-    EXPECT_TRUE(first.last == memory[0]);
-    EXPECT_UINT_EQ(second.unregistered, 0);
-    weir_kit_idle_drain(of_second);
-    EXPECT_UINT_EQ(second.unregistered, 1);
-    weir_kit_idle_destroy(&of_first);
-    weir_kit_idle_destroy(&of_second);
-}
-
-WEIR_TEST(KitIdle, WithoutMemory)
-{
-    static char memory[10];
-    struct kit_host *host = kit_host_reset();
-    struct device device = {.idle = true};
-    const struct weir_kit_idle_params params = {.host = &kit_test_host};
-    weir_kit_idle *idle = make(&device);
-    weir_kit_idle *none;
-    weir_kit_blocks *blocks;
-    host->left = 0;
-    EXPECT_INT_EQ(weir_kit_idle_create(&params, &none), WEIR_ERROR_OUT_OF_MEMORY);
-    EXPECT_NULL(none);
-    EXPECT_INT_EQ(weir_kit_blocks_create(&kit_test_host, &blocks), WEIR_ERROR_OUT_OF_MEMORY);
-    EXPECT_NULL(blocks);
-    EXPECT_NULL(weir_kit_registration_add(idle, memory, 10));
-    EXPECT_FALSE(weir_kit_registration_touches(idle, memory, 10));
-    weir_kit_idle_destroy(&idle);
-}
-
 static void free_block(void *device, struct weir_kit_block *block)
 {
     ++*(unsigned *)device;

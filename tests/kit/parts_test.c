@@ -117,14 +117,6 @@ WEIR_TEST(KitCache, WithoutAPlaceEverythingGoesOn)
     EXPECT_INT_EQ(host->allocations, 0);
 }
 
-WEIR_TEST(KitCache, WithoutMemoryThereIsNone)
-{
-    struct kit_host *host = kit_host_reset();
-    host->left = 0;
-    EXPECT_NULL(weir_kit_cache_open(&kit_test_host, "third", "/tmp"));
-    EXPECT_NULL(weir_kit_format(&kit_test_host, "%d", 7));
-}
-
 WEIR_TEST(KitCache, WhatCannotBeKeptIsLogged)
 {
     struct kit_host *host = kit_host_reset();
@@ -143,38 +135,6 @@ WEIR_TEST(KitCache, WhatCannotBeKeptIsLogged)
 }
 
 // Libraries and functions that are looked up at run time.
-
-struct functions {
-    double (*cos)(double);
-    double (*nowhere)(double);
-};
-
-static const struct weir_kit_symbol looked_up[] = {
-    {"cos", offsetof(struct functions, cos), false},
-    {"weir_is_nowhere", offsetof(struct functions, nowhere), true},
-};
-
-WEIR_TEST(Symbols, FillsATable)
-{
-    const char *const names[] = {"libweir_is_nowhere.so.9", "libm.so.6"};
-    struct functions functions;
-    char message[512];
-    void *library = weir_kit_library_open(names, 2, message, sizeof message);
-    ASSERT_NOT_NULL(library);
-    ASSERT_TRUE(weir_kit_symbols_load(library, "libm.so.6", looked_up, 2, &functions, message,
-                                      sizeof message));
-    EXPECT_DOUBLE_EQ(functions.cos(0.0), 1.0);
-    EXPECT_TRUE(functions.nowhere == NULL);
-}
-
-WEIR_TEST(Symbols, NamesEveryLibraryThatIsMissing)
-{
-    const char *const names[] = {"libweir_is_nowhere.so.9", "libweir_is_nowhere.so"};
-    char message[512];
-    EXPECT_NULL(weir_kit_library_open(names, 2, message, sizeof message));
-    EXPECT_CONTAINS(message, "libweir_is_nowhere.so.9: cannot open");
-    EXPECT_CONTAINS(message, "; libweir_is_nowhere.so: cannot open");
-}
 
 WEIR_TEST(Symbols, NamesTheFirstThatAreMissing)
 {

@@ -3,7 +3,6 @@
 // created with each record.
 #include <weir/kit/records.h>
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "tests/kit/host.h"
@@ -25,7 +24,6 @@ static struct {
     size_t created;
     size_t destroyed;
     atomic_uint asked;
-    int refuse_create; // events until create fails; -1: never
     int time_code;
     enum weir_kit_question question;
     int reported;
@@ -42,9 +40,6 @@ static struct event *new_event(void)
 
 static weir_status create(void *queue, void **out_native)
 {
-    if (driver.refuse_create == 0)
-        return WEIR_ERROR_DEVICE;
-    driver.refuse_create--;
     *out_native = new_event();
     return WEIR_OK;
 }
@@ -125,7 +120,6 @@ static weir_kit_records *make(const struct weir_kit_record_ops *ops, uint32_t de
     driver.created = 0;
     driver.destroyed = 0;
     driver.asked = 0;
-    driver.refuse_create = -1;
     driver.time_code = 0;
     driver.reported = 0;
     EXPECT_OK(weir_kit_records_create(&params, &records));
@@ -165,17 +159,6 @@ static struct event *record(const struct weir_kit_record_ops *ops, weir_kit_reco
     }                                                                  \
     static void of_each_##name(const struct weir_kit_record_ops *ops)
 
-TEST_OF_EACH_KIND(WaitsOnTheHost)
-{
-    weir_kit_records *records = make(ops, 4, 0);
-    record(ops, records, 1);
-    EXPECT_INT_EQ(weir_kit_records_wait(records, 1, 0), WEIR_TIMEOUT);
-    EXPECT_INT_EQ(weir_kit_records_wait(records, 1, 100000), WEIR_TIMEOUT);
-    EXPECT_OK(weir_kit_records_wait(records, 1, WEIR_FOREVER));
-    EXPECT_OK(weir_kit_records_wait(records, 1, WEIR_FOREVER));
-    end(records);
-}
-
 // A queue that is given few records does not create an event for each.
 WEIR_TEST(KitRecords, ANewQueueLooksSoonForEventsToUseAgain)
 {
@@ -205,20 +188,6 @@ WEIR_TEST(KitRecords, EventsOfOneUseAreGivenBackTogether)
     end(records);
 }
 
-TEST_OF_EACH_KIND(TheRingGrowsWhereTheDeviceIsSlow)
-{
-    struct event *events[500];
-    weir_kit_records *records = make(ops, 4, 0);
-    for (uint64_t i = 0; i < 500; i++)
-        events[i] = record(ops, records, i + 1);
-    for (uint64_t i = 0; i < 500; i++) {
-        EXPECT_INT_EQ(weir_kit_records_query(records, i + 1), WEIR_NOT_READY);
-        events[i]->state = WEIR_KIT_COMPLETE;
-        EXPECT_OK(weir_kit_records_query(records, i + 1));
-    }
-    end(records);
-}
-
 TEST_OF_EACH_KIND(AHeldEventIsKept)
 {
     weir_kit_records *records = make(ops, 4, 0);
@@ -236,18 +205,6 @@ TEST_OF_EACH_KIND(AHeldEventIsKept)
     EXPECT_TRUE(first->alive && held->native == first && first->state == WEIR_KIT_COMPLETE);
     weir_kit_records_release(records, held);
     EXPECT_NULL(weir_kit_records_hold(records, 2));
-    end(records);
-}
-
-WEIR_TEST(KitRecords, TheLastRecordIsHeldUntilTheEnd)
-{
-    weir_kit_records *records = make(&reused, 4, 0);
-    EXPECT_NULL(weir_kit_records_hold_last(records));
-    record(&reused, records, 1);
-    struct event *last = record(&reused, records, 2);
-    struct weir_kit_event *held = weir_kit_records_hold_last(records);
-    ASSERT_NOT_NULL(held);
-    EXPECT_TRUE(held->native == last);
     end(records);
 }
 
@@ -314,41 +271,6 @@ TEST_OF_EACH_KIND(ATimeThatTheDriverDoesNotTellIsReportedWhenItIsAskedFor)
     end(records);
 }
 
-WEIR_TEST(KitRecords, WhatTheDriverRefusedLeavesNothing)
-{
-    struct weir_kit_event *held;
-    weir_kit_records *records = make(&of_one_use, 4, 0);
-    ASSERT_OK(weir_kit_records_take(records, &held));
-    weir_kit_records_cancel(records, held);
-    EXPECT_NULL(weir_kit_records_hold(records, 1));
-    record(&of_one_use, records, 1);
-    end(records);
-
-    records = make(&reused, 4, 0);
-    driver.refuse_create = 1;
-    record(&reused, records, 1);
-    EXPECT_INT_EQ(weir_kit_records_take(records, &held), WEIR_ERROR_DEVICE);
-    EXPECT_NULL(held);
-    end(records);
-}
-
-WEIR_TEST(KitRecords, WithoutMemoryNothingIsMade)
-{
-    struct kit_host *host = kit_host_reset();
-    const struct weir_kit_records_params params = {
-        .host = &kit_test_host,
-        .ops = &reused,
-        .timing_history = 8,
-    };
-    for (long left = 0; left < 4; left++) {
-        weir_kit_records *records;
-        host->left = left;
-        EXPECT_INT_EQ(weir_kit_records_create(&params, &records), WEIR_ERROR_OUT_OF_MEMORY);
-        EXPECT_NULL(records);
-        EXPECT_INT_EQ(host->allocations, 0);
-    }
-}
-
 TEST_OF_EACH_KIND(WithoutMemoryARecordIsRefused)
 {
     struct weir_kit_event *held;
@@ -368,48 +290,4 @@ TEST_OF_EACH_KIND(WithoutMemoryARecordIsRefused)
     host->left = -1;
     record(ops, records, 5);
     end(records);
-}
-
-// One thread submits, the others query, wait and hold.
-struct crowd {
-    weir_kit_records *records;
-    _Atomic uint64_t submitted;
-    atomic_bool done;
-};
-
-static void *ask(void *user)
-{
-    struct crowd *crowd = user;
-    while (!crowd->done) {
-        const uint64_t sequence = crowd->submitted;
-        if (sequence == 0)
-            continue;
-        EXPECT_OK(weir_kit_records_wait(crowd->records, sequence, WEIR_FOREVER));
-        EXPECT_UINT_LE(sequence, weir_kit_records_completed(crowd->records));
-        struct weir_kit_event *held = weir_kit_records_hold(crowd->records, sequence + 1);
-        if (held)
-            weir_kit_records_release(crowd->records, held);
-    }
-    return NULL;
-}
-
-TEST_OF_EACH_KIND(ManyThreadsAsk)
-{
-    struct crowd crowd = {.records = make(ops, 16, 0)};
-    pthread_t threads[2];
-    for (int i = 0; i < 2; i++)
-        ASSERT_INT_EQ(pthread_create(&threads[i], NULL, ask, &crowd), 0);
-    for (uint64_t i = 1; i <= 3000; i++) {
-        struct weir_kit_event *held;
-        ASSERT_OK(weir_kit_records_take(crowd.records, &held));
-        if (!ops->create)
-            held->native = new_event();
-        ((struct event *)held->native)->state = WEIR_KIT_COMPLETE;
-        ASSERT_OK(weir_kit_records_append(crowd.records, i, held));
-        crowd.submitted = i;
-    }
-    crowd.done = true;
-    for (int i = 0; i < 2; i++)
-        pthread_join(threads[i], NULL);
-    end(crowd.records);
 }

@@ -110,18 +110,3 @@ WEIR_TEST(BucketsConvert, AverageSteps)
     EXPECT_TRUE(statistics.reduced_bytes <= 3 * plan.bytes / 2);
     buckets_rig_close(&rig);
 }
-
-WEIR_TEST(BucketsConvert, MeasureTheirCap)
-{
-    struct weir_buckets_plan plan;
-    buckets_rig_open(&rig, 2);
-    rig.params.wire = WEIR_BF16;
-    rig.params.cap_bytes = WEIR_BUCKETS_AUTO;
-    rig.params.timing = true;
-    buckets_rig_create(&rig);
-    weir_buckets_get_plan(rig.buckets[0], &plan);
-    EXPECT_TRUE(plan.bucket_count >= 1 && plan.latency_ns > 0);
-    buckets_rig_step(&rig, 4);
-    buckets_rig_expect(&rig, 1, 0, 4);
-    buckets_rig_close(&rig);
-}

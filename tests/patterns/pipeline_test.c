@@ -501,11 +501,13 @@ WEIR_TEST(PipelineGraphs, EveryFrameWithItsData)
         ASSERT_OK(line_open(NULL));
         line.deliver_ns = 100000;
         number_frames(frames, FRAMES);
-        const struct weir_pipeline_params params = graph_params(slots);
+        struct weir_pipeline_params params = graph_params(slots);
+        params.timing = true; // of which there is none
         line_run(&params, frames, FRAMES);
         EXPECT_TRUE(recorder_is_in_order(&line.recorder, FRAMES));
         EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), FRAMES);
         EXPECT_UINT_EQ(atomic_load(&captures), slots);
+        EXPECT_UINT_EQ(rig_figures(line.pipeline).timed_frames, 0);
         line_close();
     }
 }
@@ -567,19 +569,6 @@ LINE_TEST(PipelineGraphs, AFailedCaptureIsTriedAgain)
     EXPECT_UINT_EQ(atomic_load(&captures), 2);
 }
 
-LINE_TEST(PipelineGraphs, HaveNoTimesOfStages)
-{
-    struct frame frames[4];
-
-    number_frames(frames, 4);
-    struct weir_pipeline_params params = graph_params(2);
-    params.timing = true;
-    line_run(&params, frames, 4);
-    const struct weir_pipeline_statistics statistics = rig_figures(line.pipeline);
-    EXPECT_UINT_EQ(statistics.succeeded, 4);
-    EXPECT_UINT_EQ(statistics.timed_frames, 0);
-}
-
 LINE_TEST(PipelineGraphs, AllocateNothingOnceWarm)
 {
     enum {
@@ -609,15 +598,6 @@ static struct meeting {
 
 static weir_status (*fill)(void *user, void *slot, void *frame);
 
-static void create_prepared(weir_pipeline_prepare_function prepare, uint32_t slots)
-{
-    struct weir_pipeline_params params = line_params(slots);
-    fill = params.prepare;
-    params.prepare = prepare;
-    params.prepare_threads = THREADS;
-    ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
-}
-
 // Returns once as many threads are inside as there are, the first frame last of all: frames become
 // ready in another order than theirs.
 static weir_status prepare_together(void *user, void *slot, void *data_frame)
@@ -632,47 +612,27 @@ static weir_status prepare_together(void *user, void *slot, void *data_frame)
     return fill(user, slot, data_frame);
 }
 
-static void submit_prepared(struct frame *frames)
-{
-    for (int i = 0; i < PREPARED; i++)
-        ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
-    ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
-}
-
-static void open_meeting(struct frame *frames)
-{
-    ASSERT_OK(line_open(NULL));
-    memset(&meeting, 0, sizeof meeting);
-    meeting.first_waits = PREPARED;
-    pthread_mutex_init(&meeting.lock, NULL);
-    pthread_cond_init(&meeting.changed, NULL);
-    number_frames(frames, PREPARED);
-}
-
+// The threads prepare as many frames as there are slots while the first one takes long, and frames are delivered in
+// order. A slot_count of 0 has two for each thread.
 WEIR_TEST(PipelinePrepare, PreparesSeveralFramesAtOnceAndDeliversInOrder)
 {
+    static const struct {
+        uint32_t asked, slots;
+    } rows[] = {{PREPARED, PREPARED}, {0, 5 + 1 + 2 * THREADS}}; // 5 stages
     struct frame frames[PREPARED];
-    open_meeting(frames);
-    create_prepared(prepare_together, PREPARED);
-    submit_prepared(frames);
-    EXPECT_TRUE(recorder_is_in_order(&line.recorder, PREPARED));
-    EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), PREPARED);
-    const struct weir_pipeline_statistics figures = rig_figures(line.pipeline);
-    EXPECT_UINT_EQ(figures.in_flight_max, PREPARED); // all others were ready before the first
-    line_close();
-}
-
-// While the first frame takes long, the other threads prepare as many as there are slots.
-WEIR_TEST(PipelinePrepare, ASlotCountOfZeroHasTwoForEachThread)
-{
-    struct frame frames[PREPARED];
-    const unsigned slots = 5 + 1 + 2 * THREADS; // 5 stages
-    open_meeting(frames);
-    meeting.first_waits = slots;
-    create_prepared(prepare_together, 0);
-    submit_prepared(frames);
-    EXPECT_TRUE(recorder_is_in_order(&line.recorder, PREPARED));
-    const struct weir_pipeline_statistics figures = rig_figures(line.pipeline);
-    EXPECT_UINT_EQ(figures.in_flight_max, slots);
-    line_close();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ASSERT_OK(line_open(NULL));
+        meeting =
+            (struct meeting){PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, rows[i].slots};
+        number_frames(frames, PREPARED);
+        struct weir_pipeline_params params = line_params(rows[i].asked);
+        fill = params.prepare;
+        params.prepare = prepare_together;
+        params.prepare_threads = THREADS;
+        line_run(&params, frames, PREPARED);
+        EXPECT_TRUE(recorder_is_in_order(&line.recorder, PREPARED));
+        EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), PREPARED);
+        EXPECT_UINT_EQ(rig_figures(line.pipeline).in_flight_max, rows[i].slots);
+        line_close();
+    }
 }

@@ -89,17 +89,3 @@ WEIR_TEST(Union, IsExactForAnyPipeline)
         ASSERT_UINT_EQ(weir__union_length(&set), expected);
     }
 }
-
-WEIR_TEST(Statistics, HistogramsAreMerged)
-{
-    static struct weir__histogram empty, low, high, all;
-    for (uint64_t i = 1; i <= 1000; i++) {
-        weir__histogram_add(i % 3 == 0 ? &low : &high, i % 3 == 0 ? i : i * 1000);
-        weir__histogram_add(&all, i % 3 == 0 ? i : i * 1000);
-    }
-    weir__histogram_merge(&high, &empty);
-    weir__histogram_merge(&high, &low);
-    EXPECT_MEM_EQ(&high, &all, sizeof all);
-    weir__histogram_merge(&empty, &all);
-    EXPECT_MEM_EQ(&empty, &all, sizeof all);
-}

@@ -18,6 +18,23 @@ enum {
     SEEDS_MENDED = 5,
 };
 
+static void expect_place(const struct race_pair *pair, const char *text,
+                         const struct weir_check_use *use)
+{
+    char place[512];
+    snprintf(place, sizeof place, "%s:%d", use->file, use->line);
+    if (use->line && !strstr(text, place))
+        weir_test_fail(pair->file, pair->line, "'%s' does not name %s", text, place);
+}
+
+// A finding names both lines, and what is to be done at the second one.
+static void expect_words(const struct race_pair *pair, const struct weir_check_finding *finding)
+{
+    expect_place(pair, finding->message, &finding->first);
+    expect_place(pair, finding->message, &finding->second);
+    expect_place(pair, finding->remedy, &finding->second);
+}
+
 // Each pair of lines is one finding, so as many expected ones as marks are all of them.
 static void expect_findings(const struct race_pair *pair, const struct marks *marks,
                             const weir_runtime *runtime)
@@ -25,12 +42,14 @@ static void expect_findings(const struct race_pair *pair, const struct marks *ma
     struct weir_check_finding finding;
 
     EXPECT_UINT_EQ(weir_check_error_count(runtime), marks->count);
-    for (size_t i = 0; weir_check_get(runtime, i, &finding) == WEIR_OK; i++)
+    for (size_t i = 0; weir_check_get(runtime, i, &finding) == WEIR_OK; i++) {
+        expect_words(pair, &finding);
         if (finding.kind < WEIR_CHECK_FIRST_HINT && !marks_expect(marks, pair, &finding))
             weir_test_fail(pair->file, pair->line, "not expected: %s; %s:%d, %s:%d: %s",
                            weir_check_kind_name(finding.kind), finding.first.file,
                            finding.first.line, finding.second.file, finding.second.line,
                            finding.message);
+    }
 }
 
 static void run_broken(const struct race_pair *pair, const struct marks *marks)

@@ -71,22 +71,6 @@ CONTROL_TEST(Completion, CompletionStopsAtTheRecord)
     control_stall(false);
 }
 
-// Without any sync the list of waits still has only the waits that are really
-// open.
-CONTROL_TEST(Completion, WaitsWithoutSyncsDoNotPileUp)
-{
-    struct weir_event event;
-
-    weir_queue *a = control_keep_queue(control, "a");
-    weir_queue *b = control_keep_queue(control, "b");
-    for (int i = 0; i < 100000; i++) {
-        ASSERT_OK(weir_queue_record(a, &event));
-        ASSERT_OK(weir_queue_wait(b, event));
-    }
-    EXPECT_UINT_LE(b->completion.waits.capacity, 1024);
-    ASSERT_OK(weir_queue_sync(b, GUARD_NS));
-}
-
 // The earliest of several failures is the first cause, whichever is found first.
 CONTROL_TEST(Completion, TheEarliestFailureIsTheFirstCause)
 {
@@ -128,30 +112,6 @@ CONTROL_TEST(Completion, AFailureBetweenTheLooksOfAWaitIsSeen)
     EXPECT_FAILURE(weir__completion_wait(queue, &wait, producer, &implied), WEIR_ERROR_IO,
                    "just now");
     EXPECT_INT_EQ(weir_queue_sync(queue, GUARD_NS), WEIR_ERROR_IO);
-}
-
-// The failures of a queue can be found at every moment of its destruction.
-WEIR_TEST(Completion, FailuresAreBuriedBeforeTheirQueueIsGone)
-{
-    struct control control;
-    struct weir_event event;
-
-    ASSERT_TRUE(control_open(&control));
-    weir_queue *queue = control_queue(&control, "q");
-    ASSERT_OK(weir_queue_record(queue, &event));
-    const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "buried"};
-    weir__completion_fail(queue, 1, &cause);
-    EXPECT_OK(weir__completion_status_gone(event));
-    // The test has the last reference: by then the failures are in both places.
-    weir_queue *kept = weir__registry_pin(event.queue);
-    weir_queue_destroy(&queue);
-    EXPECT_INT_EQ(weir__completion_status_gone(event), WEIR_ERROR_IO);
-    EXPECT_INT_EQ(weir_event_query(event), WEIR_ERROR_IO);
-    weir__registry_unpin(kept);
-    EXPECT_INT_EQ(weir_event_query(event), WEIR_ERROR_IO);
-    control_close(&control);
-    // They are freed with their runtime.
-    EXPECT_OK(weir_event_query(event));
 }
 
 // A failure that a driver reports at a query comes after everything that is known
@@ -270,32 +230,6 @@ CONTROL_TEST(Completion, OldFailuresKeepTheirRanges)
 static weir_status status_at(weir_queue *queue, uint64_t sequence)
 {
     return weir__completion_status(queue, sequence);
-}
-
-// Ranges of failures that a driver reported without their operations may overlap.
-CONTROL_TEST(Completion, OldFailuresMayOverlap)
-{
-    enum {
-        ROUNDS = 2 * WEIR__CAUSES_KEPT
-    };
-    const struct weir_error cause = {.status = WEIR_ERROR_DEVICE, .message = "broken"};
-
-    weir_queue *queue = control_keep_queue(control, "q");
-    for (uint64_t i = 0; i < ROUNDS; i++) {
-        const uint64_t first = 10 * i + 5;
-        weir__completion_fail(queue, first + 2, &cause);
-        weir__completion_fail(queue, first, &cause);
-        weir__completion_fail(queue, first + 1, &cause);
-        weir__completion_recover(queue, first + (i % 2 ? 3 : 12));
-    }
-    for (uint64_t i = 0; i < ROUNDS; i += 2) {
-        weir_test_note("round %d", (int)i);
-        EXPECT_OK(status_at(queue, 10 * i + 4));
-        EXPECT_INT_EQ(status_at(queue, 10 * i + 5), WEIR_ERROR_DEVICE);
-        EXPECT_INT_EQ(status_at(queue, 10 * i + 17), WEIR_ERROR_DEVICE);
-        EXPECT_INT_EQ(status_at(queue, 10 * i + 18), WEIR_ERROR_DEVICE);
-        EXPECT_OK(status_at(queue, 10 * i + 19));
-    }
 }
 
 // That of a collective may become known when its queue has recovered from a later one.

@@ -10,35 +10,25 @@
 #include "core/support/memory.h"
 #include "tests/unit/core_backend.h"
 
-// Pools: the operations that plugins see, the queries to the driver, and the state of a
-// block after a failure half-way.
+// Pools: the queries to the driver, and the state of a block after a failure half-way.
 
 #define GUARD_NS (UINT64_C(60) * 1000000000u)
 #define SIZE ((size_t)5000)
 #define QUEUE_LIMIT 65536
 
-// Takes the place of a plugin: it notes pool operations and can refuse one.
+// Takes the place of a plugin that refuses a kind of operation.
 static struct {
     struct weir_module_ops ops;
     struct weir_link link;
     const struct weir_link *real;
-    struct weir_operation seen[8];
-    size_t seen_size[8]; // of the buffer, then
-    size_t count;
     enum weir_operation_kind refused;
 } spy;
 
 static weir_status spy_submit(const struct weir_link *link, weir_queue *queue,
                               const struct weir_operation *operation)
 {
-    if (operation->kind == WEIR_OPERATION_POOL_ALLOCATE ||
-        operation->kind == WEIR_OPERATION_POOL_FREE) {
-        spy.seen_size[spy.count % 8] = weir_buffer_size(operation->u.pool.buffer);
-        spy.seen[spy.count++ % 8] = *operation;
-    }
-    if (operation->kind == spy.refused)
-        return WEIR_ERROR_DEVICE;
-    return spy.real->ops->queue_submit(spy.real, queue, operation);
+    return operation->kind == spy.refused ? WEIR_ERROR_DEVICE
+                                          : spy.real->ops->queue_submit(spy.real, queue, operation);
 }
 
 static void spy_on(weir_queue *queue)
@@ -48,8 +38,6 @@ static void spy_on(weir_queue *queue)
     spy.ops.queue_submit = spy_submit;
     spy.link = *queue->first;
     spy.link.ops = &spy.ops;
-    spy.count = 0;
-    spy.refused = 0;
     queue->first = &spy.link;
 }
 
@@ -66,56 +54,6 @@ static struct weir_pool_statistics read_statistics(const weir_pool *pool)
     struct weir_pool_statistics statistics;
     weir_pool_read_statistics(pool, &statistics);
     return statistics;
-}
-
-CONTROL_TEST(PoolCore, PluginsSeeBothEnds)
-{
-    weir_queue *queue = control_keep_queue(control, "q");
-    own_pool pool = pool_of(control);
-    weir_buffer *buffer;
-    uint64_t ids[2];
-
-    spy_on(queue);
-    for (int i = 0; i < 2; i++) {
-        ASSERT_OK(weir_pool_allocate(pool, queue, SIZE + (size_t)i, &buffer));
-        ids[i] = weir_buffer_object(buffer)->id;
-        EXPECT_STR_EQ(weir_buffer_object(buffer)->label, "pool");
-        ASSERT_OK(weir_pool_free(queue, &buffer));
-    }
-    ASSERT_UINT_EQ(spy.count, 4);
-    for (size_t i = 0; i < 4; i++) {
-        const struct weir_operation *seen = &spy.seen[i];
-        EXPECT_INT_EQ(seen->kind, i % 2 ? WEIR_OPERATION_POOL_FREE : WEIR_OPERATION_POOL_ALLOCATE);
-        EXPECT_UINT_EQ(seen->flags, WEIR_OPERATION_EMPTY);
-        EXPECT_UINT_EQ(seen->sequence, i + 1);
-        EXPECT_TRUE(seen->u.pool.pool == pool);
-        EXPECT_UINT_EQ(seen->u.pool.size, SIZE + i / 2);
-        EXPECT_UINT_EQ(spy.seen_size[i], SIZE + i / 2);
-        EXPECT_CONTAINS(seen->file, "core_pool_test.c");
-    }
-    // The same memory, but another object.
-    EXPECT_TRUE(spy.seen[0].u.pool.buffer == spy.seen[2].u.pool.buffer);
-    EXPECT_UINT_LT(ids[0], ids[1]);
-    EXPECT_UINT_EQ(control_count(WEIR_OPERATION_POOL_ALLOCATE), 0); // at the backend
-    EXPECT_UINT_EQ(control_count(WEIR_OPERATION_POOL_FREE), 0);
-    queue->first = spy.real;
-}
-
-// Memory that is used again belongs to another buffer.
-CONTROL_TEST(PoolCore, PlacesAreThoseOfTheAllocation)
-{
-    weir_queue *queue = control_keep_queue(control, "q");
-    own_pool pool = pool_of(control);
-    weir_buffer *buffer;
-
-    for (int i = 0; i < 2; i++) {
-        char place[64];
-        snprintf(place, sizeof place, "core_pool_test.c:%d)", __LINE__ + 1);
-        ASSERT_OK(weir_pool_allocate(pool, queue, SIZE, &buffer));
-        EXPECT_FAILURE(weir_queue_fill(queue, buffer, 0, SIZE + 1, "", 1), WEIR_ERROR_INVALID,
-                       place);
-        ASSERT_OK(weir_pool_free(queue, &buffer));
-    }
 }
 
 // An allocation that a link refuses returns its block, also a new one.
@@ -182,29 +120,6 @@ CONTROL_TEST(PoolCore, AsksTheDriverBeforeItGrows)
         ASSERT_OK(weir_pool_free(second, &buffers[i]));
     EXPECT_OK(weir_queue_sync(first, GUARD_NS));
     EXPECT_OK(weir_queue_sync(second, GUARD_NS));
-}
-
-// Blocks that are in use when their pool is destroyed outlive it; idle ones are freed at
-// once.
-CONTROL_TEST(PoolCore, DestroyingDoesNotWait)
-{
-    weir_queue *queue = control_keep_queue(control, "q");
-    weir_pool *pool = pool_of(control);
-    weir_buffer *busy;
-    weir_buffer *idle;
-
-    ASSERT_OK(weir_pool_allocate(pool, queue, SIZE, &idle));
-    ASSERT_OK(weir_pool_allocate(pool, queue, 2 * SIZE, &busy));
-    ASSERT_OK(weir_pool_free(queue, &idle));
-    ASSERT_OK(weir_queue_sync(queue, GUARD_NS));
-    control_stall(true);
-    ASSERT_OK(weir_queue_fill(queue, busy, 0, SIZE, "x", 1));
-    ASSERT_OK(weir_pool_free(queue, &busy));
-    weir_pool_destroy(&pool);
-    EXPECT_UINT_EQ(control_buffer_destroy_count(), 1);
-    control_stall(false);
-    ASSERT_OK(weir_queue_sync(queue, GUARD_NS));
-    EXPECT_UINT_EQ(control_buffer_destroy_count(), 2);
 }
 
 // Deferred destruction, with a backend whose completion the test controls.
@@ -281,25 +196,6 @@ CONTROL_TEST(Object, StaysWhileItsEndCannotBeMarked)
     EXPECT_UINT_EQ(control_buffer_destroy_count(), 1);
 }
 
-// An object destroyed between two marks of one queue needs no additional record.
-CONTROL_TEST(Object, AddsNoRecordToAnIdleQueue)
-{
-    struct weir_event event;
-
-    weir_queue *queue = control_keep_queue(control, "q");
-    control_keep_queue(control, "idle");
-    weir_buffer *buffers[2] = {control_buffer(control, 64), control_buffer(control, 64)};
-    control_stall(true);
-    ASSERT_OK(weir_queue_fill(queue, buffers[0], 0, 64, "x", 1));
-    ASSERT_OK(weir_queue_record(queue, &event));
-    weir_buffer_destroy(&buffers[0]);
-    weir_buffer_destroy(&buffers[1]);
-    EXPECT_UINT_EQ(control_count(WEIR_OPERATION_RECORD), 1);
-    control_stall(false);
-    ASSERT_OK(weir_event_sync(event, GUARD_NS));
-    EXPECT_UINT_EQ(control_buffer_destroy_count(), 2);
-}
-
 // As many objects as there can be.
 
 WEIR_TEST(Registry, HasALimitAndSaysSo)
@@ -321,31 +217,4 @@ WEIR_TEST(Registry, HasALimitAndSaysSo)
         weir_queue_destroy(&queues[i]);
     free(queues);
     control_close(&control);
-}
-
-static void count_line(void *user, weir_log_level level, const char *source, const char *message)
-{
-    *(size_t *)user += strstr(message, "the buffer without a label") != NULL;
-}
-
-// A close that is refused walks the list of what is left a few times, not once for each object.
-CONTROL_TEST(Registry, ManyObjectsLeftAtClose)
-{
-    enum {
-        LEFT = 60000
-    };
-    weir_buffer **buffers = calloc(LEFT, sizeof *buffers);
-    size_t lines = 0;
-    ASSERT_NOT_NULL(buffers);
-    for (size_t i = 0; i < LEFT; i++)
-        buffers[i] = control_buffer(control, 1);
-    const uint64_t begin_ns = weir_clock_now_ns();
-    weir_log_set(count_line, &lines, WEIR_LOG_ERROR);
-    EXPECT_INT_EQ(weir_device_close(&control->devices[0]), WEIR_ERROR_INVALID);
-    weir_log_set(NULL, NULL, WEIR_LOG_ERROR);
-    EXPECT_UINT_LT(weir_clock_now_ns() - begin_ns, 3 * UINT64_C(1000000000));
-    EXPECT_UINT_EQ(lines, LEFT);
-    for (size_t i = 0; i < LEFT; i++)
-        weir_buffer_destroy(&buffers[i]);
-    free(buffers);
 }

@@ -161,81 +161,10 @@ SCENE_TEST(Refused, WaitsOnAFailedQueueDoNotPileUp)
     expect_is_safe(scene, scene->b);
 }
 
-static uint64_t slot_of(const weir_queue *queue)
-{
-    return queue->member.object.id & 0xffff;
-}
-
-// While a recovery waits, the queue refuses the same wait again. That is covered, so the recovery does not wait once more
-// for all queues: with many such calls it would not end.
-SCENE_TEST(Refused, WaitsThatAreRefusedAgainDoNotKeepARecovery)
-{
-    struct call call;
-    struct weir_event event, more;
-    const bool is_first = slot_of(scene->a) < slot_of(scene->c);
-    weir_queue *first = is_first ? scene->a : scene->c; // recoveries take the queues in this order
-    weir_queue *last = is_first ? scene->c : scene->a;
-
-    ASSERT_OK(weir_queue_record(last, &event));
-    control_stall_queue(last);
-    control_refuse(WEIR_OPERATION_WAIT, 0);
-    EXPECT_INT_EQ(weir_queue_wait(scene->b, event), WEIR_ERROR_DEVICE);
-    expect_waits(scene, &call, scene->b);
-    ASSERT_OK(weir_queue_record(first, &more));
-    EXPECT_INT_EQ(weir_queue_wait(scene->b, event), WEIR_ERROR_DEVICE);
-    expect_ends(&call);
-    EXPECT_TRUE(weir__queue_is_busy(first));
-    EXPECT_OK(weir_pool_free(scene->a, &scene->buffer));
-}
-
-// A recovery waits for queue a, and b is recovered by another thread meanwhile, and waits for c.
-SCENE_TEST(Refused, ARecoveryLeavesTheWaitsAfterAnotherOne)
-{
-    const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "c is broken"};
-    struct call call;
-    struct weir_event event;
-    refuse_wait(scene);
-    expect_waits(scene, &call, scene->b);
-    ASSERT_OK(weir_queue_record(scene->c, &event));
-    weir_lock_take(&scene->b->submit_lock);
-    weir__completion_recover(scene->b, scene->b->sequence);
-    weir_lock_release(&scene->b->submit_lock);
-    EXPECT_OK(weir_queue_wait(scene->b, event));
-    weir__completion_fail(scene->c, event.sequence, &cause);
-    expect_ends(&call);
-    EXPECT_INT_EQ(weir_queue_sync(scene->b, GUARD_NS), WEIR_ERROR_IO);
-    EXPECT_OK(weir_pool_free(scene->a, &scene->buffer));
-}
-
 static weir_status fail_at_gate(void *unused)
 {
     (void)control_gate(unused);
     return WEIR_ERROR_IO;
-}
-
-// It is recovered by another thread after the call has seen the failure: the call does not wait for, or end, what has
-// come since.
-SCENE_TEST(Refused, ARecoveryThatComesAfterAnotherOneEndsNothing)
-{
-    struct call call = {.queue = scene->b, .status = 1};
-    struct weir_operation operation;
-    weir__operation_begin(&operation, WEIR_OPERATION_HOST_CALL, 0, __FILE__, __LINE__);
-    operation.u.host_call.function = fail_at_gate;
-    fail(scene->b, scene);
-    weir_lock_take(&scene->b->submit_lock);
-    ASSERT_INT_EQ(weir_thread_start(&call.thread, recover, &call), 0);
-    weir_clock_sleep_ns(50000000); // it waits for the lock
-    weir__completion_recover(scene->b, scene->b->sequence);
-    EXPECT_OK(weir__queue_submit_locked(scene->b, &operation));
-    weir_lock_release(&scene->b->submit_lock);
-    const uint64_t begin_ns = weir_clock_now_ns();
-    while (atomic_load(&call.status) == 1 && weir_clock_now_ns() - begin_ns < GUARD_NS / 6)
-        weir_clock_sleep_ns(100000);
-    EXPECT_INT_EQ(atomic_load(&call.status), WEIR_OK);
-    control_gate_open();
-    expect_ends(&call);
-    EXPECT_INT_EQ(weir_queue_sync(scene->b, GUARD_NS), WEIR_ERROR_IO);
-    EXPECT_OK(weir_pool_free(scene->a, &scene->buffer));
 }
 
 // The wait is refused in b's worker, after c has begun to wait for b.
@@ -396,29 +325,6 @@ SCENE_TEST(Refused, WhatIsFreedAfterTheLegacyQueuesWorkBeforeTheFailureIsFound)
     expect_is_safe(scene, scene->b);
 }
 
-// A call that always runs comes after the legacy queue's work too.
-SCENE_TEST(Refused, ACallThatAlwaysRunsAfterTheLegacyQueuesWork)
-{
-    atomic_int ran = 0;
-    weir_queue *legacy;
-    ASSERT_OK(weir_legacy_queue(scene->control.devices[0], &legacy));
-    ASSERT_OK(weir_queue_host_call(scene->b, fail_at_gate, NULL));
-    control_stall_queue(legacy);
-    ASSERT_OK(weir_queue_fill(legacy, scene->buffer, 0, SIZE, "x", 1));
-    EXPECT_OK(weir_queue_host_call_always(scene->b, note_blocked, &ran));
-    control_gate_open();
-    expect_runs_after(scene, &ran);
-}
-
-SCENE_TEST(Refused, WhatTheLegacyQueueFreedAfterWorkOfOthers)
-{
-    weir_queue *legacy;
-    ASSERT_OK(weir_legacy_queue(scene->control.devices[0], &legacy));
-    fail(legacy, scene);
-    ASSERT_OK(weir_queue_fill(scene->a, scene->buffer, 0, SIZE, "x", 1));
-    expect_is_safe(scene, legacy);
-}
-
 // A graph that queue a has launched.
 static weir_graph *launch_fill(struct scene *scene)
 {
@@ -438,63 +344,6 @@ SCENE_TEST(Refused, WhatIsFreedAfterALaunchThatWasRefused)
     fail(scene->b, scene);
     EXPECT_INT_EQ(weir_queue_graph(scene->b, graph), WEIR_ERROR_DEVICE);
     expect_is_safe(scene, scene->b);
-}
-
-// A call that always runs waits for events, and not for launches, which have none. A launch that was refused
-// too, of the same producer, must not hide the event.
-static void expect_event_is_seen(bool launch_first)
-{
-    struct scene scene;
-    atomic_int ran = 0;
-    ASSERT_TRUE(begin(&scene));
-    weir_graph *graph = launch_fill(&scene);
-    fail(scene.b, &scene);
-    if (launch_first)
-        EXPECT_INT_EQ(weir_queue_graph(scene.b, graph), WEIR_ERROR_DEVICE);
-    EXPECT_INT_EQ(weir_queue_wait(scene.b, scene.event), WEIR_ERROR_DEVICE);
-    if (!launch_first)
-        EXPECT_INT_EQ(weir_queue_graph(scene.b, graph), WEIR_ERROR_DEVICE);
-    EXPECT_OK(weir_queue_host_call_always(scene.b, note_blocked, &ran));
-    expect_runs_after(&scene, &ran);
-    weir_graph_destroy(&graph);
-    end(&scene);
-}
-
-WEIR_TEST(Refused, ALaunchHidesNoEventFromACallThatAlwaysRuns)
-{
-    expect_event_is_seen(true);
-    expect_event_is_seen(false);
-}
-
-// At each look a has got more work, and only what it had at the look before has ended.
-static void expect_is_reclaimed(struct scene *scene)
-{
-    atomic_int ran = 0;
-    const uint64_t id = scene->b->member.object.id;
-    EXPECT_OK(weir_pool_free(scene->b, &scene->buffer));
-    weir_queue_destroy(&scene->b); // the first look
-    for (int i = 0; i < 3; i++) {
-        const uint64_t last = scene->a->sequence;
-        EXPECT_OK(weir_queue_host_call_always(scene->a, note_blocked, &ran));
-        control_stall_from(scene->a, last + 1);
-        EXPECT_OK(weir_queue_sync(scene->c, GUARD_NS)); // checks what was destroyed
-    }
-    weir_queue *kept = weir__registry_pin(id);
-    EXPECT_NULL(kept);
-    if (kept)
-        weir__registry_unpin(kept);
-    EXPECT_TRUE(gets_it(scene, scene->c));
-    control_stall_queue(NULL);
-    EXPECT_OK(weir_queue_recover(scene->a));
-    EXPECT_OK(weir_queue_sync(scene->a, GUARD_NS));
-}
-
-SCENE_TEST(Refused, ADestroyedQueueAfterALaunchWhoseQueueAlwaysHasWork)
-{
-    own_graph graph = launch_fill(scene);
-    fail(scene->b, scene);
-    EXPECT_INT_EQ(weir_queue_graph(scene->b, graph), WEIR_ERROR_DEVICE);
-    expect_is_reclaimed(scene);
 }
 
 static void wait_without_memory(const struct scene *scene, weir_status status)

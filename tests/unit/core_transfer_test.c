@@ -204,55 +204,6 @@ JOB_TEST(Transfer, TheDeviceFails, large)
     EXPECT_MEM_EQ(job->back, job->bytes, large);
 }
 
-// A module may fail without a detail.
-
-static weir_status fail_flush(const struct weir_link *link, weir_queue *queue)
-{
-    return WEIR_ERROR_DEVICE;
-}
-
-static weir_status fail_memory(const struct weir_link *link, weir_device *device,
-                               weir_buffer *buffer, const struct weir_buffer_setup *setup,
-                               void **out_data, void **out_pointer)
-{
-    return WEIR_ERROR_OUT_OF_MEMORY;
-}
-
-// With these functions of the backend's.
-static void expect_failures(struct job *job, const struct weir_module_ops *ops, weir_status status)
-{
-    struct weir__chain *chain = &job->control.runtime->chain;
-    struct weir_link *backend = &chain->links[chain->count - 1];
-    const struct weir_module_ops *before = backend->ops;
-    backend->ops = ops;
-    for (int up = 0; up < 2; up++) {
-        weir_error_set(NULL);
-        EXPECT_INT_EQ(run(job, up), status);
-        EXPECT_INT_EQ(weir_last_error()->status, status);
-        EXPECT_STR_EQ(weir_last_error()->file, __FILE__);
-    }
-    backend->ops = before;
-}
-
-JOB_TEST(Transfer, FailuresWithoutADetail, large)
-{
-    const struct weir__chain *chain = &job->control.runtime->chain;
-    struct weir_module_ops ops = *chain->links[chain->count - 1].ops;
-    struct weir_module_ops others = ops;
-    ops.buffer_create = fail_memory;
-    others.queue_flush = fail_flush;
-    for (int mode = 0; mode < MODES; mode++) {
-        set_mode(job, mode);
-        expect_failures(job, &ops, WEIR_ERROR_OUT_OF_MEMORY);
-        expect_blocks(job, 0, 0);
-        expect_failures(job, &others, WEIR_ERROR_DEVICE);
-        EXPECT_OK(weir_device_trim(job->control.devices[0]));
-    }
-    EXPECT_OK(run(job, true));
-    EXPECT_OK(run(job, false));
-    EXPECT_MEM_EQ(job->back, job->bytes, large);
-}
-
 struct uploader {
     struct job *job;
     size_t at;

@@ -173,32 +173,15 @@ const struct side_calls side_weir_calls = {
 
 #define CU(name, ...) SIDE_CU(&side->cu, name, __VA_ARGS__)
 
-static void describe(const struct side_cuda *cu, CUresult result, const char *call, char *message,
-                     size_t size)
-{
-    const char *name = NULL;
-    if (cu->cuGetErrorName)
-        cu->cuGetErrorName(result, &name);
-    snprintf(message, size, "raw CUDA: %s failed with %s (%d)", call,
-             name ? name : "an unknown error", (int)result);
-}
-
-bool side_cuda_fine(const struct side_cuda *cu, CUresult result, const char *call)
-{
-    char message[256];
-    if (result == CUDA_SUCCESS)
-        return true;
-    describe(cu, result, call, message, sizeof message);
-    return bench_wrong("%s", message);
-}
-
 void side_cuda_check(const struct side_cuda *cu, CUresult result, const char *call)
 {
-    char message[256];
+    const char *name = NULL;
     if (result == CUDA_SUCCESS)
         return;
-    describe(cu, result, call, message, sizeof message);
-    cli_fail(CLI_SETUP, "%s", message);
+    if (cu->cuGetErrorName)
+        cu->cuGetErrorName(result, &name);
+    cli_fail(CLI_SETUP, "raw CUDA: %s failed with %s (%d)", call, name ? name : "an unknown error",
+             (int)result);
 }
 
 static bool cu_init(struct side *side, char *message, size_t size)

@@ -266,14 +266,6 @@ RIG_TEST(TrainCheckpoint, WithAFlippedBitIsRefused)
 
 // Writing.
 
-RIG_TEST(TrainCheckpoint, ThatCannotBeWrittenSaysSo)
-{
-    own_state state = {0};
-    ASSERT_TRUE(open_one(&state, rig));
-    EXPECT_FAILURE(write_state(&state, "/none/model.safetensors"), WEIR_ERROR_IO,
-                   "/none/model.safetensors");
-}
-
 static weir_status fail(void *unused)
 {
     return WEIR_ERROR_INVALID;

@@ -135,19 +135,6 @@ static float *gradients_of(struct rig *rig, const struct weir_train_model_params
     return gradients;
 }
 
-RIG_TEST(TrainModel, TheSameBitsInEachRun)
-{
-    for (int network = 0; network < RIG_NETWORKS; network++) {
-        const struct weir_train_model_params params =
-            rig_params(rig, (enum rig_network)network, BATCH);
-        size_t count;
-        OWN_MEMORY float *first = gradients_of(rig, &params, &count);
-        OWN_MEMORY float *second = gradients_of(rig, &params, &count);
-        ASSERT_TRUE(first && second);
-        EXPECT_MEM_EQ(first, second, count * sizeof *first);
-    }
-}
-
 static double norm(const float *values, const float *minus, size_t count)
 {
     double sum = 0;
@@ -234,31 +221,6 @@ RIG_TEST(TrainModel, RoundsToTheNearestBfloat16)
     }
 }
 
-// Twice the same gradient is exactly the double of it.
-WEIR_TEST(TrainModel, Accumulates)
-{
-    for (int network = 0; network < RIG_NETWORKS; network++) {
-        own_pair pair = {0};
-        float result[2];
-        float sum[2];
-        ASSERT_TRUE(open_pair(&pair, (enum rig_network)network));
-        struct rig_scene *scene = &pair.scene;
-        const struct weir_train_view to = {scene->result, 0};
-        ASSERT_TRUE(rig_scene_run(scene, result));
-        OWN_MEMORY float *once = rig_scene_gradients(scene);
-        ASSERT_OK(
-            weir_train_model_forward(scene->model, pair.rig.queue, &scene->samples, to, true));
-        ASSERT_OK(weir_train_model_backward(scene->model, pair.rig.queue, true, NULL, NULL));
-        ASSERT_OK(weir_download(pair.rig.queue, sum, scene->result, 0, sizeof sum));
-        OWN_MEMORY float *twice = rig_scene_gradients(scene);
-        for (size_t i = 0; i < scene->parameters; i++)
-            once[i] *= 2;
-        EXPECT_MEM_EQ(twice, once, scene->parameters * sizeof *once);
-        EXPECT_DOUBLE_EQ((double)sum[0], 2 * (double)result[0]);
-        EXPECT_DOUBLE_EQ((double)sum[1], 2 * (double)result[1]);
-    }
-}
-
 PAIR_TEST(CountsWhatIsRight, RIG_MLP)
 {
     float result[2];
@@ -293,97 +255,6 @@ PAIR_TEST(ALabelBeyondTheClassesCountsForNothing, RIG_MLP)
 }
 
 // Gradients.
-
-PAIR_TEST(WritesGradientsWhereTheyAreBound, RIG_CONVNET)
-{
-    float result[2];
-    struct rig_scene *scene = &pair->scene;
-    ASSERT_TRUE(rig_scene_run(scene, result));
-    OWN_MEMORY float *own = rig_scene_gradients(scene);
-
-    // All in one buffer from 1 KiB on, in the reverse order, 1 KiB apart.
-    const size_t count = weir_train_model_parameter_count(scene->model);
-    struct weir_train_view *views = scene->views;
-    size_t used = 1024;
-    for (size_t i = count; i-- > 0;) {
-        views[i].offset = used;
-        used += weir_train_model_parameter(scene->model, i)->count * sizeof(float);
-        used = (used + 2047) / 1024 * 1024;
-    }
-    weir_buffer *buffer = rig_buffer(&pair->rig, used);
-    const unsigned char mark = 0x5a;
-    ASSERT_OK(weir_queue_fill(pair->rig.queue, buffer, 0, used, &mark, 1));
-    for (size_t i = 0; i < count; i++)
-        views[i].buffer = buffer;
-    ASSERT_OK(weir_train_model_bind(scene->model, views));
-    ASSERT_TRUE(rig_scene_run(scene, result));
-    OWN_MEMORY float *bound = rig_scene_gradients(scene);
-    EXPECT_MEM_EQ(bound, own, scene->parameters * sizeof *own);
-
-    OWN_MEMORY unsigned char *bytes = rig_alloc(used, 1);
-    ASSERT_OK(weir_download(pair->rig.queue, bytes, buffer, 0, used));
-    for (size_t i = 0; i < count; i++)
-        memset(bytes + views[i].offset, mark,
-               weir_train_model_parameter(scene->model, i)->count * sizeof(float));
-    for (size_t i = 0; i < used; i++)
-        ASSERT_UINT_EQ(bytes[i], mark);
-
-    weir_buffer_destroy(&buffer);
-}
-
-struct log {
-    const struct rig_scene *scene;
-    size_t indices[16];
-    size_t count;
-    size_t fail_at;
-    weir_buffer *copy;
-};
-
-// Copies the gradient in the order of the queue: what it has when it is told.
-static weir_status note(void *user, size_t index, weir_queue *queue)
-{
-    static const struct weir_error failure = {.status = WEIR_ERROR_INVALID,
-                                              .message = "made to fail"};
-    struct log *log = user;
-    const struct weir_train_parameter *p = weir_train_model_parameter(log->scene->model, index);
-    const struct weir_train_view view = log->scene->views[index];
-    log->indices[log->count++] = index;
-    if (index == log->fail_at)
-        return weir_error_set(&failure);
-    return weir_queue_copy(queue, log->copy, p->offset, view.buffer, view.offset,
-                           p->count * sizeof(float));
-}
-
-PAIR_TEST(TellsGradientsInTheReverseOrder, RIG_CONVNET)
-{
-    float result[2];
-    struct rig_scene *scene = &pair->scene;
-    const size_t count = weir_train_model_parameter_count(scene->model);
-    const size_t bytes = scene->parameters * sizeof(float);
-    struct log log = {.scene = scene, .fail_at = SIZE_MAX, .copy = rig_buffer(&pair->rig, bytes)};
-    const struct weir_train_view none = {NULL, 0};
-    const float zero = 0;
-    ASSERT_OK(weir_queue_fill(pair->rig.queue, log.copy, 0, bytes, &zero, sizeof zero));
-    ASSERT_TRUE(rig_scene_run(scene, result));
-    OWN_MEMORY float *wanted = rig_scene_gradients(scene);
-    ASSERT_OK(
-        weir_train_model_forward(scene->model, pair->rig.queue, &scene->samples, none, false));
-    ASSERT_OK(weir_train_model_backward(scene->model, pair->rig.queue, false, note, &log));
-    EXPECT_UINT_EQ(log.count, count);
-    for (size_t i = 0; i < count; i++)
-        EXPECT_UINT_EQ(log.indices[i], count - 1 - i);
-    OWN_MEMORY float *told = rig_alloc(scene->parameters, sizeof *told);
-    ASSERT_OK(weir_download(pair->rig.queue, told, log.copy, 0, bytes));
-    EXPECT_MEM_EQ(told, wanted, bytes);
-
-    log.count = 0;
-    log.fail_at = count - 3;
-    EXPECT_INT_EQ(weir_train_model_backward(scene->model, pair->rig.queue, false, note, &log),
-                  WEIR_ERROR_INVALID);
-    EXPECT_STR_EQ(weir_last_error()->message, "made to fail");
-    EXPECT_UINT_EQ(log.count, 3);
-    weir_buffer_destroy(&log.copy);
-}
 
 static void take_steps(struct rig_scene *scene, uint64_t first, uint64_t count)
 {
@@ -475,7 +346,7 @@ RIG_TEST(TrainModel, LayersOutOfRange)
 
 // cuBLAS on a device that is none of CUDA's.
 
-WEIR_TEST(TrainBlas, IsForCudaOnly)
+WEIR_TEST(TrainModel, CublasIsForCudaOnly)
 {
     struct rig rig;
     struct weir_native_device native;

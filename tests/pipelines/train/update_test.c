@@ -78,27 +78,3 @@ RIG_TEST(TrainUpdate, AsInFloat64)
         run(rig, (enum rig_network)network, WEIR_TRAIN_ADAM);
     }
 }
-
-// The passes read the copy that the update has made: the loss is that of a model whose copy is made
-// afresh from the same parameters.
-RIG_TEST(TrainUpdate, MakesTheCopyOfBfloat16)
-{
-    for (int method = WEIR_TRAIN_SGD; method <= WEIR_TRAIN_ADAM; method++) {
-        own_scene scene = {0};
-        float before[2];
-        float after[2];
-        float fresh[2];
-        struct weir_train_model_params model = rig_params(rig, RIG_CONVNET, 4);
-        model.element = WEIR_TRAIN_BF16;
-        model.method = (weir_train_method)method;
-        ASSERT_TRUE(rig_scene_open(&scene, rig, &model, 5));
-        ASSERT_TRUE(rig_scene_run(&scene, before));
-        const struct weir_train_rates rates = {0.01f, 0.25f, 1};
-        ASSERT_OK(weir_train_model_update(scene.model, rig->queue, &rates));
-        ASSERT_TRUE(rig_scene_run(&scene, after));
-        ASSERT_OK(weir_train_model_refresh(scene.model, rig->queue));
-        ASSERT_TRUE(rig_scene_run(&scene, fresh));
-        EXPECT_DOUBLE_NE((double)after[0], (double)before[0]);
-        EXPECT_DOUBLE_EQ((double)after[0], (double)fresh[0]);
-    }
-}

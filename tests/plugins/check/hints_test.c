@@ -1,48 +1,13 @@
 // Hints: waits and syncs that no use of memory needs, and waits because of different bytes of one buffer, are told;
-// beside each the like of it that must not be. A runtime on null with three queues and three buffers, whose contents
-// are written and known to the host.
+// beside each the like of it that must not be.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <weir/interop.h>
-#include <weir/weir.h>
 
-#include "tests/support/own.h"
-#include "tests/support/test.h"
-
-enum {
-    SIZE = 256,
-    QUEUES = 3
-};
-
-struct rig {
-    weir_runtime *runtime;
-    weir_device *device;
-    weir_queue *queues[QUEUES]; // 'one', 'two', 'three'
-    weir_buffer *a;
-    weir_buffer *b;
-    weir_buffer *host;
-    struct weir_event event; // the last of a program's
-};
-
-static const char *const labels[QUEUES] = {"one", "two", "three"};
-
-// Messages of the plugin, of the last rig.
-static char told[4096];
-
-static void keep(void *user, weir_log_level level, const char *source, const char *message)
-{
-    const size_t used = strlen(told);
-    if (level <= WEIR_LOG_INFO && strcmp(source, "check") == 0)
-        snprintf(told + used, sizeof told - used, "%s\n", message);
-}
-
-static void fill(weir_queue *queue, weir_buffer *buffer, size_t offset, size_t size)
-{
-    EXPECT_OK(weir_queue_fill(queue, buffer, offset, size, "", 1));
-}
+#include "tests/plugins/check/rig.h"
 
 static void use(weir_buffer *buffer, weir_access access)
 {
@@ -51,17 +16,11 @@ static void use(weir_buffer *buffer, weir_access access)
     EXPECT_OK(weir_host_end(buffer, 0, SIZE, access));
 }
 
-// One line for the syncs before and after a program, so that it is needed.
-static void sync(weir_queue *queue)
-{
-    EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
-}
-
 // At line `line` of a file "syncs"; 0: at none of its own.
 static void sync_at(weir_queue *queue, int line)
 {
     if (line == 0)
-        sync(queue);
+        rig_sync(queue);
     else
         EXPECT_OK(weir_queue_sync_at(queue, WEIR_FOREVER, "syncs", line));
 }
@@ -74,38 +33,7 @@ static void wait_for(weir_queue *queue, weir_queue *other, int line)
     EXPECT_OK(weir_queue_wait_at(queue, event, "waits", line));
 }
 
-static void rig_open(struct rig *rig)
-{
-    static const char text[] = "[weir]\nbackend = null\nplugins = check\n[check]\nhints = 1\n";
-    told[0] = '\0';
-    weir_log_set(keep, NULL, WEIR_LOG_INFO);
-    ASSERT_OK(weir_open(WEIR_PARAMS(weir_open, .config_text = text), &rig->runtime));
-    ASSERT_OK(weir_device_open(rig->runtime, NULL, &rig->device));
-    for (int i = 0; i < QUEUES; i++)
-        rig->queues[i] = test_queue(rig->device, labels[i]);
-    rig->a = test_buffer(rig->device, "a", SIZE, WEIR_PLACE_DEVICE);
-    rig->b = test_buffer(rig->device, "b", SIZE, WEIR_PLACE_DEVICE);
-    rig->host = test_buffer(rig->device, "host", SIZE, WEIR_PLACE_HOST);
-    fill(rig->queues[0], rig->a, 0, SIZE);
-    fill(rig->queues[0], rig->b, 0, SIZE);
-    fill(rig->queues[0], rig->host, 0, SIZE);
-    sync(rig->queues[0]);
-}
-
-// The host learns what each queue did from itself, then all is destroyed.
-static void rig_close(struct rig *rig)
-{
-    for (int i = 0; i < QUEUES; i++)
-        sync(rig->queues[i]);
-    weir_buffer_destroy(&rig->a);
-    weir_buffer_destroy(&rig->b);
-    weir_buffer_destroy(&rig->host);
-    for (int i = 0; i < QUEUES; i++)
-        weir_queue_destroy(&rig->queues[i]);
-    ASSERT_OK(weir_device_close(&rig->device));
-    ASSERT_OK(weir_close(&rig->runtime));
-    weir_log_set(NULL, NULL, WEIR_LOG_INFO);
-}
+static const char with_hints[] = "hints = 1";
 
 // Programs of a table. A step is a word, then queues by number, buffers by letter, and a line:
 //
@@ -167,7 +95,7 @@ static bool do_work(struct rig *rig, const struct words *w)
     weir_queue *queue = *queue_of(rig, w->first);
     char bytes[SIZE];
     if (strcmp(w->verb, "fill") == 0)
-        fill(queue, *buffer_of(rig, w->second), offset_of(w->third), size_of(w->third));
+        rig_fill(queue, *buffer_of(rig, w->second), offset_of(w->third), size_of(w->third));
     else if (strcmp(w->verb, "copy") == 0)
         EXPECT_OK(weir_queue_copy(queue, *buffer_of(rig, w->second), 0, *buffer_of(rig, w->third),
                                   offset_of(w->fourth), size_of(w->fourth)));
@@ -190,7 +118,7 @@ static bool do_object(struct rig *rig, const struct words *w)
     if (strcmp(w->verb, "end") == 0)
         weir_queue_destroy(queue_of(rig, w->first));
     else if (strcmp(w->verb, "make") == 0)
-        *queue_of(rig, w->first) = test_queue(rig->device, labels[w->first[0] - '1']);
+        *queue_of(rig, w->first) = test_queue(rig->device, "made");
     else if (strcmp(w->verb, "free") == 0)
         weir_buffer_destroy(buffer_of(rig, w->first));
     else if (strcmp(w->verb, "native") == 0)
@@ -248,15 +176,15 @@ static void run_rows(const struct row *rows, size_t count)
     for (size_t i = 0; i < count; i++) {
         struct rig rig;
         weir_test_note("%s", rows[i].name);
-        rig_open(&rig);
+        rig_open(&rig, with_hints);
         run_text(&rig, rows[i].steps);
         rig_close(&rig);
         for (size_t k = 0; k < 3 && rows[i].words[k]; k++)
-            EXPECT_CONTAINS(told, rows[i].words[k]);
+            EXPECT_CONTAINS(rig_told, rows[i].words[k]);
         for (size_t k = 0; k < 2 && rows[i].others[k]; k++)
-            EXPECT_NOT_CONTAINS(told, rows[i].others[k]);
+            EXPECT_NOT_CONTAINS(rig_told, rows[i].others[k]);
         if (!rows[i].words[0])
-            EXPECT_STR_EQ(told, "");
+            EXPECT_STR_EQ(rig_told, "");
     }
     weir_test_note(NULL);
 }
@@ -406,12 +334,12 @@ WEIR_TEST(CheckHints, Syncs)
 static void close_silently(struct rig *rig)
 {
     rig_close(rig);
-    EXPECT_STR_EQ(told, "");
+    EXPECT_STR_EQ(rig_told, "");
 }
 
 // Nothing is told.
-#define RIG_TEST(name)                                                               \
-    WEIR_TEST_WITH(CheckHints, name, struct rig, rig, (rig_open(rig), rig->runtime), \
+#define SILENT_TEST(name)                                                                        \
+    WEIR_TEST_WITH(CheckHints, name, struct rig, rig, (rig_open(rig, with_hints), rig->runtime), \
                    close_silently(rig))
 
 static weir_status failing(void *user)
@@ -422,7 +350,7 @@ static weir_status failing(void *user)
 WEIR_TEST(CheckHints, SyncThatFails)
 {
     struct rig rig;
-    rig_open(&rig);
+    rig_open(&rig, with_hints);
     weir_queue *queue = test_queue(rig.device, "failing");
     EXPECT_OK(weir_queue_host_call(queue, failing, NULL));
     EXPECT_OK(weir_queue_record(rig.queues[0], &rig.event));
@@ -431,17 +359,17 @@ WEIR_TEST(CheckHints, SyncThatFails)
     EXPECT_OK(weir_queue_recover(queue));
     weir_queue_destroy(&queue);
     rig_close(&rig);
-    EXPECT_NOT_CONTAINS(told, "syncs:11");
+    EXPECT_NOT_CONTAINS(rig_told, "syncs:11");
 }
 
 // Another thread may do so elsewhere another time.
 static void *sync_in_thread(void *user)
 {
-    sync(user);
+    rig_sync(user);
     return NULL;
 }
 
-RIG_TEST(SyncsOfTwoThreads)
+SILENT_TEST(SyncsOfTwoThreads)
 {
     pthread_t thread;
     run_text(rig, "fill 1 a, sync 1 10");
@@ -449,7 +377,7 @@ RIG_TEST(SyncsOfTwoThreads)
     pthread_join(thread, NULL);
 }
 
-RIG_TEST(SyncAndMemoryOfTheProgram)
+SILENT_TEST(SyncAndMemoryOfTheProgram)
 {
     static _Alignas(4096) char memory[4096];
     own_buffer wrapped = NULL;
@@ -460,15 +388,15 @@ RIG_TEST(SyncAndMemoryOfTheProgram)
 }
 
 // So many uses that those which the host knows of are dropped.
-RIG_TEST(SyncBeforeManyUses)
+SILENT_TEST(SyncBeforeManyUses)
 {
     own_buffer large = test_buffer(rig->device, "large", 8192, WEIR_PLACE_DEVICE);
-    fill(rig->queues[0], large, 8190, 1);
+    rig_fill(rig->queues[0], large, 8190, 1);
     sync_at(rig->queues[0], 10);
     for (size_t i = 0; i < 2000; i++)
-        fill(rig->queues[0], large, 2 * i, 1);
+        rig_fill(rig->queues[0], large, 2 * i, 1);
     sync_at(rig->queues[0], 11);
-    fill(rig->queues[1], large, 8190, 1);
+    rig_fill(rig->queues[1], large, 8190, 1);
 }
 
 // Random programs: one that is right must be right without any wait or sync that is told.
@@ -515,7 +443,7 @@ static void make_step(char text[STEP_SIZE], int line, unsigned *seed)
 static void run_program(char steps[STEPS][STEP_SIZE], int left_out)
 {
     struct rig rig;
-    rig_open(&rig);
+    rig_open(&rig, with_hints);
     for (int i = 0; i < STEPS; i++)
         if (i != left_out)
             run_text(&rig, steps[i]);
@@ -524,7 +452,7 @@ static void run_program(char steps[STEPS][STEP_SIZE], int left_out)
 
 static bool is_right(void)
 {
-    return !strstr(told, "nothing orders the two") && !strstr(told, "may still");
+    return !strstr(rig_told, "nothing orders the two") && !strstr(rig_told, "may still");
 }
 
 // One after the other. Returns how many there are.
@@ -545,7 +473,7 @@ WEIR_TEST(CheckHints, RandomProgramsWithoutAWaitThatIsTold)
     int right = 0;
     int waits = 0, syncs = 0;
     for (unsigned seed = 1; seed <= PROGRAMS; seed++) {
-        static char first[sizeof told];
+        static char first[sizeof rig_told];
         unsigned state = seed;
         for (int i = 0; i < STEPS; i++)
             make_step(steps[i], i + 1, &state);
@@ -553,7 +481,7 @@ WEIR_TEST(CheckHints, RandomProgramsWithoutAWaitThatIsTold)
         if (!is_right())
             continue;
         right++;
-        memcpy(first, told, sizeof first);
+        memcpy(first, rig_told, sizeof first);
         waits += leave_out(steps, first, "at waits:");
         syncs += leave_out(steps, first, "at syncs:");
     }
