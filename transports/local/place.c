@@ -144,19 +144,13 @@ static bool open_at_path(struct local_place *place, struct local_door *door)
     return bound && listen_on_network(place, door);
 }
 
-// A folder that has gone meanwhile is no failure, and hides none.
-static bool close_at_path(const struct local_place *own)
+// While this process listens no other rank 0 takes the socket for one that is left.
+static void close_at_path(const struct local_place *place)
 {
     struct stat now;
-    struct local_place copy = *own;
-    struct local_place *place = &copy;
-    const int folder = open_folder(place);
-    if (folder >= 0 && lock_folder(place, folder) && lstat(place->path, &now) == 0 &&
-        now.st_ino == place->bound.st_ino && now.st_dev == place->bound.st_dev)
+    if (lstat(place->path, &now) == 0 && now.st_ino == place->bound.st_ino &&
+        now.st_dev == place->bound.st_dev)
         (void)unlink(place->path);
-    if (folder >= 0)
-        close(folder);
-    return true;
 }
 
 // Rank 0's file.
@@ -381,13 +375,15 @@ bool local_place_open(struct local_place *place, struct local_door *door)
     return place->is_file ? open_at_file(place, door) : open_at_path(place, door);
 }
 
-bool local_place_close(struct local_place *place)
+// To read the file takes a descriptor, and the door may have the last one.
+bool local_place_close(struct local_place *place, struct local_door *door)
 {
+    if (!place->is_name && !place->is_file)
+        close_at_path(place);
+    local_door_close(door);
     if (place->is_name)
         close_at_name(place);
-    if (place->is_name)
-        return true;
-    return place->is_file ? close_at_file(place) : close_at_path(place);
+    return !place->is_file || close_at_file(place);
 }
 
 // Other ranks.
