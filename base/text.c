@@ -22,12 +22,14 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-size_t weir_text_distance(const char *a, const char *b)
+// How many single edits turn `a` into `b`: inserting, removing or replacing one byte, or swapping two neighbours.
+// ASCII letters count as equal to their other case.
+static size_t distance_of(const char *a, const char *b)
 {
     size_t a_length = strlen(a);
     size_t b_length = strlen(b);
     if (a_length > WEIR_TEXT_NAME_LIMIT || b_length > WEIR_TEXT_NAME_LIMIT)
-        return WEIR_TEXT_FAR;
+        return SIZE_MAX;
 
     size_t rows[3][WEIR_TEXT_NAME_LIMIT + 1];
     for (size_t j = 0; j <= b_length; j++)
@@ -54,10 +56,10 @@ const char *weir_text_nearer(const char *name, const char *best, const char *can
 {
     size_t length = strlen(name);
     size_t allowed = length < 6 ? 1 : length / 3;
-    size_t distance = weir_text_distance(name, candidate);
+    size_t distance = distance_of(name, candidate);
     if (distance > allowed || distance >= length)
         return best;
-    if (best && weir_text_distance(name, best) <= distance)
+    if (best && distance_of(name, best) <= distance)
         return best;
     return candidate;
 }

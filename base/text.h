@@ -21,17 +21,8 @@
 extern "C" {
 #endif
 
-// Returned by weir_text_distance() when a name is too long to compare.
-#define WEIR_TEXT_FAR ((size_t)-1)
-
 // Names longer than this many bytes are never compared, and so never suggested.
 #define WEIR_TEXT_NAME_LIMIT 127
-
-// Returns how many single edits turn `a` into `b`: inserting, removing or
-// replacing one byte, or swapping two neighbours. ASCII letters count as equal
-// to their other case. WEIR_TEXT_FAR if one of them is longer than
-// WEIR_TEXT_NAME_LIMIT.
-size_t weir_text_distance(const char *a, const char *b);
 
 // Returns the better suggestion for the misspelt `name`: `candidate` if it is
 // near enough (at most one edit for every three bytes of `name`, or one if it is

@@ -91,11 +91,6 @@ __attribute__((constructor)) static void look_for_find(void)
     idle = !find || dlsym(RTLD_DEFAULT, "__tsan_init");
 }
 
-bool locks_can_tell(void)
-{
-    return !idle;
-}
-
 static bool is_added(const char *name)
 {
     size_t used;
@@ -185,10 +180,10 @@ static bool calls_by_name(const union found *object, const unsigned char *next)
 
 #endif
 
-bool locks_is_other(const void *function)
+bool locks_can_tell(const void *code)
 {
     union found found;
-    return find_object(function, &found) && is_other(found.object.map->l_name);
+    return !idle && find_object(code, &found) && is_other(found.object.map->l_name);
 }
 
 // Code that belongs to no object was made by the program.

@@ -3,8 +3,7 @@
 //
 //   table.h   the functions that it replaces, and the C library's own
 //   caller.c  whether a call is the program's, or one of Weir's or a driver's; libraries that go
-//   notice.c  from a lock to the listeners; numbers of threads
-//   thread.c  threads that begin, end and are joined; once
+//   notice.c  from a lock to the listeners; threads that begin, end and are joined; once
 //   wrap.c    locks
 //
 // Without a listener, which is without a runtime with the plugin, each function calls the C library's
@@ -34,8 +33,8 @@
 
 // caller.c
 
-// Whether objects can be told apart, and nothing else replaces the same functions.
-bool locks_can_tell(void);
+// Whether objects can be told apart, nothing else replaces the same functions, and `code` is of Weir or of a driver.
+bool locks_can_tell(const void *code);
 
 // What is known of addresses: each in its place, with the answer in the lowest bit.
 enum {
@@ -60,9 +59,6 @@ static inline bool locks_is_program(const void *address)
     return answer >> 1 == number ? answer & 1 : locks_look_at(address);
 }
 
-// Whether a function is Weir's or a driver's.
-bool locks_is_other(const void *function);
-
 // notice.c
 
 extern atomic_bool locks_on; // there is a listener
@@ -79,27 +75,13 @@ static inline bool locks_hears(const void *caller)
 }
 
 // For such calls, unless the thread is hidden.
-void locks_release(const void *key);
+// `in_handler`: in a function that a signal handler may call.
+void locks_release(const void *key, bool in_handler);
 void locks_acquire(const void *key);
 void locks_forget(const void *key);
-// As locks_release(), in a function that a signal handler may call.
-void locks_release_in_handler(const void *key);
-// Also of a thread that is hidden.
-void locks_release_own(const void *key);
-void locks_acquire_own(const void *key);
 
 // What the calling thread does until the other call is not the program's.
 void locks_hide(void);
 void locks_show(void);
-
-// The number of the calling thread.
-uint64_t locks_thread(void);
-// The calling thread, which has that number, ends.
-void locks_end(uint64_t thread);
-
-// thread.c
-
-// At its first use of a number: its end is to be told.
-void locks_watch_end(void);
 
 #endif

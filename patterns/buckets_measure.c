@@ -167,7 +167,7 @@ enum {
     FINE = 16,      // counts of buckets up to here are all tried, larger ones in steps of 1/FINE
 };
 
-double weir__buckets_reduce_ns(const struct weir__buckets_curve *curve, size_t bytes)
+static double reduce_ns(const struct weir__buckets_curve *curve, size_t bytes)
 {
     double ns_per_byte = curve->count ? curve->ns_per_byte[0] : 0;
     for (uint32_t i = 1; i < curve->count && bytes > curve->bytes[i - 1]; i++) {
@@ -198,7 +198,7 @@ static double step_ns(const weir_buckets *buckets, const struct weir_buckets_pla
         const double due_ns = backward_ns * ((double)end / (double)plan->bytes);
         const double begin_ns = due_ns > end_ns ? due_ns : end_ns;
         const size_t size = on_the_way(buckets, end - buckets->parameters[first].offset);
-        end_ns = begin_ns + weir__buckets_reduce_ns(curve, size);
+        end_ns = begin_ns + reduce_ns(curve, size);
         if (begin_ns < backward_ns)
             hidden_ns += (end_ns < backward_ns ? end_ns : backward_ns) - begin_ns;
         first = next;
@@ -222,7 +222,7 @@ void weir__buckets_choose(weir_buckets *buckets, const struct weir__buckets_curv
     struct weir_buckets_plan best = {0};
     double best_ns = -1;
     if (backward_ns <= 0)
-        backward_ns = 2 * weir__buckets_reduce_ns(curve, on_the_way(buckets, buckets->plan.bytes));
+        backward_ns = 2 * reduce_ns(curve, on_the_way(buckets, buckets->plan.bytes));
     for (size_t count = 1; count <= buckets->params.parameter_count; count += 1 + count / FINE)
         for (int halvings = 0; halvings < LAST_SIZES; halvings++) {
             const struct weir_buckets_plan plan = plan_of(buckets, count, halvings);

@@ -93,8 +93,6 @@ struct weir__buckets_curve {
     double ns_per_byte[WEIR__BUCKETS_POINTS];
 };
 
-double weir__buckets_reduce_ns(const struct weir__buckets_curve *curve, size_t bytes);
-
 // Sets the sizes of the plan to those of the shortest step, beside so much computation (0: unknown).
 // The same figures give the same sizes.
 void weir__buckets_choose(weir_buckets *buckets, const struct weir__buckets_curve *curve,

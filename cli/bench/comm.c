@@ -52,7 +52,7 @@ static void create_all(uint64_t asked, struct bench_ranks *all)
                                   WEIR_PARAMS(weir_comm, .label = "bench"), comms));
     for (uint32_t i = 0; i < all->local_count; i++) {
         all->ranks[i].comm = comms[i];
-        cli_own(destroy_comm, &all->ranks[i].comm, NULL);
+        cli_own(destroy_comm, &all->ranks[i].comm);
     }
 }
 
@@ -66,7 +66,7 @@ static void create_comms(uint64_t asked, struct bench_ranks *all)
     cli_fine(
         weir_comm_create(first->device, WEIR_PARAMS(weir_comm, .label = "bench"), &first->comm));
     if (weir_comm_count(first->comm) > 1) {
-        cli_own(destroy_comm, &first->comm, NULL);
+        cli_own(destroy_comm, &first->comm);
         return;
     }
     weir_comm_destroy(&first->comm);
@@ -84,6 +84,8 @@ void bench_ranks_open(uint64_t asked, struct bench_ranks *out_ranks)
     }
     out_ranks->first = weir_comm_rank(out_ranks->ranks[0].comm);
     out_ranks->count = weir_comm_count(out_ranks->ranks[0].comm);
+    bench.silent = out_ranks->first > 0;
+    bench.quiet = bench.quiet || bench.silent;
 }
 
 void bench_ranks_sync(const struct bench_ranks *ranks)
@@ -302,12 +304,19 @@ static void keep(struct comm_bench *b, struct comm_row *row, double ns)
     bench_add(&row->bus, rate * weir_bus_factor(weir_collective_name(row->kind), b->all.count));
 }
 
+static bool has(const struct comm_peer *peer, const struct comm_row *row)
+{
+    return peer->kinds >> row->kind & 1;
+}
+
 // Each way goes first in turn.
 static void measure_row(struct comm_bench *b, struct comm_row *row)
 {
     const size_t ways = 1 + b->peer_count;
     for (size_t i = 0; i < ways; i++) {
         const size_t way = (i + bench.turn) % ways;
+        if (way && !has(b->peers[way - 1], row))
+            continue;
         const double ns = time_row(b, row, way ? b->peers[way - 1] : NULL);
         if (way)
             bench_keep(&row->peer_ns[way - 1], ns);
@@ -321,7 +330,7 @@ static void measure(struct comm_bench *b)
     for (size_t i = 0; i < b->row_count; i++) {
         check_row(b, &b->rows[i], NULL);
         for (size_t k = 0; k < b->peer_count; k++)
-            if (b->peers[k]->on_weirs_memory)
+            if (b->peers[k]->on_weirs_memory && has(b->peers[k], &b->rows[i]))
                 check_row(b, &b->rows[i], b->peers[k]);
     }
     for (bench_start(); bench_turn();)
@@ -378,7 +387,7 @@ static void describe(struct comm_bench *b)
 
 // The command.
 
-// The other ranks measure the same, and rank 0 tells it. Peers that this machine lacks leave a note.
+// Peers that this machine lacks leave a note.
 static void run(void *user)
 {
     struct comm_bench *b = user;
@@ -386,8 +395,6 @@ static void run(void *user)
     bench.runtime = cli_open(b->config);
     open_ranks(b);
     make_rows(b);
-    bench.silent = b->all.first > 0;
-    bench.quiet = bench.quiet || bench.silent;
     for (size_t i = 0; i < b->asked_peer_count; i++)
         if (b->asked_peers[i]->open(b))
             b->peers[b->peer_count++] = b->asked_peers[i];
@@ -432,7 +439,7 @@ int bench_comm_main(const struct comm_with *with, int argc, char **argv)
     return bench_main(&program, &b, argc, argv);
 }
 
-static int comm_main(int argc, char **argv)
+int cli_bench_comm(int argc, char **argv)
 {
     static const struct comm_with alone = {
         .about =
@@ -444,9 +451,3 @@ static int comm_main(int argc, char **argv)
     };
     return bench_comm_main(&alone, argc, argv);
 }
-
-const struct cli_command cli_bench_comm = {
-    .name = "comm",
-    .summary = "the time and bandwidth of collectives",
-    .main = comm_main,
-};

@@ -29,7 +29,8 @@ struct bench_ranks {
 };
 
 // Opens devices of the benchmark's runtime, communicators and queues: of the rank that the environment tells,
-// else of `asked` ranks in this process. With as many devices as ranks each has its own.
+// else of `asked` ranks in this process. With as many devices as ranks each has its own. The other ranks measure
+// the same, and rank 0 tells it.
 void bench_ranks_open(uint64_t asked, struct bench_ranks *out_ranks);
 
 // Of all queues of this process: their end, and a barrier after which all are idle.
@@ -73,6 +74,7 @@ struct comm_bench {
 // Another library with the same ranks.
 struct comm_peer {
     struct bench_column columns[2]; // its time, and Weir's over its
+    unsigned kinds;                 // a bit for each that it has
     bool on_weirs_memory;           // so that results are compared
     // False, after a note, on all ranks if one of them cannot have it.
     bool (*open)(struct comm_bench *b);

@@ -23,7 +23,10 @@ static void finalize(struct weir__member *member)
 {
     weir_comm *comm = (weir_comm *)(void *)member;
     weir_buffer_destroy(&comm->staging);
-    weir__engine_finish(comm);
+    weir__pulse_finish(comm);
+    if (comm->engine)
+        comm->engine->ops->comm_destroy(comm->engine, comm);
+    weir__release(comm->known);
     if (comm->group)
         comm->transport->leave(comm->group);
     pthread_cond_destroy(&comm->changed);

@@ -87,9 +87,6 @@ void weir__comm_skip_launch(const struct weir_operation *launch);
 // the engine's part, and puts it into use. Waits for the other ranks, which are told if that fails.
 weir_status weir__engine_create(weir_comm *comm, const char *file, int line);
 
-// Ends it; a communicator without one is accepted.
-void weir__engine_finish(weir_comm *comm);
-
 // Tells the other ranks why this one takes no part.
 void weir__comm_excuse(const struct weir_operation *operation, const struct weir_error *cause);
 

@@ -46,34 +46,20 @@ static bool find_known(struct weir__known *known, uint64_t hash, bool adds)
     return false;
 }
 
-// FNV-1a, a word at a time.
-static uint64_t mix(uint64_t hash, uint64_t word)
-{
-    hash = (hash ^ word) * UINT64_C(1099511628211);
-    return hash ^ hash >> 29;
-}
-
-#define SEED UINT64_C(14695981039346656037)
-
-uint64_t weir__call_hash(const struct weir_head *call)
-{
-    const uint64_t hash =
-        mix(SEED, call->kind | (uint64_t)call->element << 16 | (uint64_t)call->reduction << 32);
-    return mix(mix(hash, call->count), call->root);
-}
-
 // Of the operands, and of an exchange's parts; never 0. This rank's own: what a kind does not use may count.
 static uint64_t likeness_of(const struct weir_operation *operation)
 {
-    const uint64_t hash = mix(SEED, operation->u.collective.kind |
-                                        (uint64_t)(uint8_t)operation->u.collective.element << 8 |
-                                        (uint64_t)(uint8_t)operation->u.collective.reduction << 16 |
-                                        (uint64_t)operation->u.collective.root << 32);
-    uint64_t likeness = mix(hash, operation->u.collective.count);
+    const uint64_t hash =
+        weir__hash_word(WEIR__HASH_SEED,
+                        operation->u.collective.kind |
+                            (uint64_t)(uint8_t)operation->u.collective.element << 8 |
+                            (uint64_t)(uint8_t)operation->u.collective.reduction << 16 |
+                            (uint64_t)operation->u.collective.root << 32);
+    uint64_t likeness = weir__hash_word(hash, operation->u.collective.count);
     for (uint32_t i = 0; i < operation->u.collective.exchange_count; i++) {
         const struct weir_exchange *part = &operation->u.collective.exchanges[i];
-        likeness = mix(likeness, part->peer * 2 + part->receive);
-        likeness = mix(likeness, part->count * 16 + part->element);
+        likeness = weir__hash_word(likeness, part->peer * 2 + part->receive);
+        likeness = weir__hash_word(likeness, part->count * 16 + part->element);
     }
     return likeness | 1;
 }
@@ -214,14 +200,6 @@ weir_status weir__engine_create(weir_comm *comm, const char *file, int line)
     const struct weir_error cause = weir__error_of(status);
     comm->transport->abort(comm->group, cause.message);
     return weir__error_set(&cause);
-}
-
-void weir__engine_finish(weir_comm *comm)
-{
-    weir__pulse_finish(comm);
-    if (comm->engine)
-        comm->engine->ops->comm_destroy(comm->engine, comm);
-    weir__release(comm->known);
 }
 
 // A collective through the host: the bytes of device memory come to the host, the transport runs,

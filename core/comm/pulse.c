@@ -106,13 +106,21 @@ bool weir__pulse_copy_flight(const struct weir__pulse *pulse, size_t index,
     return true;
 }
 
+// Of kind, element, reduction, root and count, the same on all ranks.
+static uint64_t hash_call(uint64_t hash, const struct weir_head *call)
+{
+    hash = weir__hash_word(hash, call->kind | (uint64_t)call->element << 16 |
+                                     (uint64_t)call->reduction << 32);
+    return weir__hash_word(weir__hash_word(hash, call->count), call->root);
+}
+
 static void remember(struct weir__pulse *pulse, const struct weir__flight *flight)
 {
     const struct weir_operation operation = operation_of(pulse, flight);
     const struct weir_transport_call it = weir__call_of(&operation);
     const struct weir_head call = weir_head_of(&it);
     pulse->number = call.number;
-    pulse->hash = (pulse->hash ^ weir__call_hash(&call)) * UINT64_C(1099511628211);
+    pulse->hash = hash_call(pulse->hash, &call);
     pulse->calls[call.number % WEIR__PULSE_HISTORY] = call;
     pulse->hashes[call.number % WEIR__PULSE_HISTORY] = pulse->hash;
 }
@@ -262,17 +270,6 @@ static bool look_at_queue(struct weir__pulse *pulse, const struct weir__flight *
 // Beats. A rank that leaves says so in its last one. All others have that from the same beat, so they
 // agree on which are left, and exchange the next one among themselves.
 
-// A process knows its own number and host. gethostname() fails where the name does not fit, or writes a
-// part of it without an end.
-static void introduce(struct weir__beat *own)
-{
-    char host[256] = ""; // POSIX: no name has more than 255 bytes
-    own->process = (uint64_t)getpid();
-    if (gethostname(host, sizeof host - 1) != 0)
-        host[0] = '\0';
-    snprintf(own->host, sizeof own->host, "%.*s", WEIR__PULSE_HOST - 1, host);
-}
-
 // This rank's, of what it has called so far.
 static void fill(struct weir__pulse *pulse, bool due)
 {
@@ -284,8 +281,9 @@ static void fill(struct weir__pulse *pulse, bool due)
     own->number = pulse->number;
     own->hash = pulse->hash;
     own->due = due;
-    if (own->process == 0)
-        introduce(own);
+    own->process = (uint64_t)getpid();
+    (void)gethostname(own->host,
+                      sizeof own->host - 1); // writes the beginning of a name that does not fit
     for (uint64_t i = 0; i < WEIR__PULSE_WINDOW && i < pulse->number; i++)
         own->calls[(pulse->number - i) % WEIR__PULSE_WINDOW] =
             pulse->calls[(pulse->number - i) % WEIR__PULSE_HISTORY];

@@ -21,9 +21,16 @@ weir_status weir__pulse_start(weir_comm *comm, void *group);
 // most a second.
 void weir__pulse_finish(weir_comm *comm);
 
-// engine.c: a collective, without its memory; and a hash of kind, element, reduction, root and count, the same on all ranks.
+// engine.c: a collective, without its memory.
 struct weir_transport_call weir__call_of(const struct weir_operation *operation);
-uint64_t weir__call_hash(const struct weir_head *call);
+
+// FNV-1a, a word at a time.
+#define WEIR__HASH_SEED UINT64_C(14695981039346656037)
+static inline uint64_t weir__hash_word(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * UINT64_C(1099511628211);
+    return hash ^ hash >> 29;
+}
 
 // Calls in flight, beats, and the thread that sends them: pulse.c. Failures: blame.c.
 

@@ -363,7 +363,8 @@ static uint64_t left_until(uint64_t deadline_ns)
                                        : (now_ns < deadline_ns ? deadline_ns - now_ns : 0);
 }
 
-// A failed queue takes no record; its worker drops what is held, but for calls that always run.
+// A failed queue takes no record; its worker drops what is held, but for calls that always run. Those that a plugin
+// holds back are handed on when the queue is finished.
 static weir_status drain_queue(weir_queue *queue, uint64_t deadline_ns, const char *file, int line)
 {
     struct weir_event event;
@@ -375,8 +376,16 @@ static weir_status drain_queue(weir_queue *queue, uint64_t deadline_ns, const ch
     if (event.sequence > 0)
         status = weir__event_sync("weir_device_sync", event, left_until(deadline_ns),
                                   &(struct weir__host_caller){file, line, 0});
-    return status >= 0 || weir__delivery_settle(&queue->delivery, deadline_ns) ? status
-                                                                               : WEIR_TIMEOUT;
+    if (status >= 0)
+        return status;
+    if (!weir__delivery_settle(&queue->delivery, deadline_ns))
+        return WEIR_TIMEOUT;
+    if (queue->first != queue->delivery.link) {
+        const struct weir_error cause = weir__error_of(status);
+        WEIR_IGNORE(weir__queue_finish(queue));
+        weir__error_set(&cause);
+    }
+    return status;
 }
 
 // Waits for each queue once. The first failure is kept.

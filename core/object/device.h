@@ -108,7 +108,4 @@ weir_status weir__peer_allow(weir_device *device, weir_device *other, bool *out_
 // is in use here.
 weir_device *weir__peer_next(weir_device *owner, weir_device *user);
 
-// Leaves out a device that has neither queues nor buffers left.
-void weir__peer_forget(weir_device *device);
-
 #endif

@@ -251,19 +251,6 @@ weir_device *weir__peer_next(weir_device *owner, weir_device *user)
     return next;
 }
 
-void weir__peer_forget(weir_device *device)
-{
-    struct weir__shared *shared = device->shared;
-    weir_lock_take(&shared->devices_lock);
-    device->closing = true;
-    while (device->visits > 0) {
-        weir_lock_release(&shared->devices_lock);
-        sched_yield();
-        weir_lock_take(&shared->devices_lock);
-    }
-    weir_lock_release(&shared->devices_lock);
-}
-
 bool weir__peer_can(weir_device *device, weir_device *other)
 {
     bool peers = false;
@@ -273,7 +260,7 @@ bool weir__peer_can(weir_device *device, weir_device *other)
 
 bool weir_device_can_peer(weir_device *device, weir_device *other)
 {
-    return WEIR_IS_ALIVE(device) && WEIR_IS_ALIVE(other) && !atomic_load(&weir__forked) &&
+    return WEIR_IS_ALIVE(device) && WEIR_IS_ALIVE(other) && !weir__is_forked() &&
            weir__peer_can(device, other);
 }
 

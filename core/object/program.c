@@ -12,6 +12,9 @@
 #include "core/support/debug.h"
 #include "core/support/error.h"
 
+// What a check returns of a bool that is valid once it is widened.
+#define WIDEN ((weir_status)100)
+
 const struct weir_kernel_signature *weir_kernel_get_signature(const weir_kernel *kernel)
 {
     return WEIR_IS_ALIVE(kernel) ? kernel->signature : NULL;
@@ -100,7 +103,7 @@ WEIR_COLD static weir_status check_other_size(const struct place *place,
     if (argument->scalar == WEIR_SCALAR_BOOL && !argument->pointer && argument->size == 1 &&
         is_integer(parameter->scalar) &&
         place->kernel->signature->parameter_count <= WEIR__WIDEN_LIMIT)
-        return WEIR__WIDEN;
+        return WIDEN;
     if (argument->scalar == WEIR_SCALAR_F64 && parameter->scalar == WEIR_SCALAR_F32)
         return refuse(place, value_names[WEIR_SCALAR_F64], remedy);
     return weir__refuse(place, place->kernel->member.object.label, remedy,
@@ -462,8 +465,9 @@ WEIR_COLD static weir_status refuse_count(const weir_kernel *kernel, size_t argu
                          argument_count, signature->parameter_count, names[0] ? ": " : "", names);
 }
 
-void weir__kernel_widen(const weir_kernel *kernel, const struct weir_argument *arguments,
-                        struct weir_argument *out_arguments)
+// Copies the arguments, with the bools widened.
+static void widen(const weir_kernel *kernel, const struct weir_argument *arguments,
+                  struct weir_argument *out_arguments)
 {
     for (uint32_t i = 0; i < kernel->signature->parameter_count; i++) {
         const struct weir_parameter *parameter = weir_signature_parameter(kernel->signature, i);
@@ -475,8 +479,10 @@ void weir__kernel_widen(const weir_kernel *kernel, const struct weir_argument *a
     }
 }
 
-weir_status weir__kernel_check(const weir_kernel *kernel, const struct weir_argument *arguments,
-                               size_t argument_count, bool peers, const char *file, int line)
+weir_status weir__kernel_check(const weir_kernel *kernel, const struct weir_argument **arguments,
+                               size_t argument_count, bool peers,
+                               struct weir_argument widened[WEIR__WIDEN_LIMIT], const char *file,
+                               int line)
 {
     const struct weir_kernel_signature *signature = kernel->signature;
 
@@ -487,7 +493,7 @@ weir_status weir__kernel_check(const weir_kernel *kernel, const struct weir_argu
     bool local = false;
     bool wide = false;
     for (; place.index < argument_count; place.index++) {
-        const weir_status status = check_argument(&place, &arguments[place.index]);
+        const weir_status status = check_argument(&place, &(*arguments)[place.index]);
         if (status != WEIR_OK) {
             if (status < 0)
                 return status;
@@ -496,7 +502,9 @@ weir_status weir__kernel_check(const weir_kernel *kernel, const struct weir_argu
         local = local || place.parameter->kind == WEIR_PARAMETER_LOCAL;
         place.parameter = (const void *)((const char *)place.parameter + stride);
     }
-    const weir_status status =
-        local ? check_local(kernel, arguments, argument_count, file, line) : WEIR_OK;
-    return status == WEIR_OK && wide ? WEIR__WIDEN : status;
+    if (wide) {
+        widen(kernel, *arguments, widened);
+        *arguments = widened;
+    }
+    return local ? check_local(kernel, *arguments, argument_count, file, line) : WEIR_OK;
 }

@@ -45,20 +45,17 @@ static inline uint64_t weir__local_start(uint64_t used)
     return (used + 15) / 16 * 16;
 }
 
-// What the next function returns if arguments are valid and have to be widened: backends take a
-// bool only as an integer of the parameter's type. At most WEIR__WIDEN_LIMIT arguments.
-#define WEIR__WIDEN ((weir_status)100)
+// Arguments of a launch that has bools.
 enum {
     WEIR__WIDEN_LIMIT = 64
 };
 
 // Checks one launch's arguments against the kernel's signature. `peers`: buffers may belong to other
-// devices whose memory the kernel's device reaches. Returns WEIR_OK, WEIR__WIDEN or an error.
-weir_status weir__kernel_check(const weir_kernel *kernel, const struct weir_argument *arguments,
-                               size_t argument_count, bool peers, const char *file, int line);
-
-// Copies the arguments, as many as the kernel has parameters, with the bools widened.
-void weir__kernel_widen(const weir_kernel *kernel, const struct weir_argument *arguments,
-                        struct weir_argument *out_arguments);
+// devices whose memory the kernel's device reaches. Backends take a bool only as an integer of the parameter's type:
+// `*arguments` becomes a copy in `widened` then.
+weir_status weir__kernel_check(const weir_kernel *kernel, const struct weir_argument **arguments,
+                               size_t argument_count, bool peers,
+                               struct weir_argument widened[WEIR__WIDEN_LIMIT], const char *file,
+                               int line);
 
 #endif

@@ -211,14 +211,10 @@ weir_status weir__operation_launch(const struct weir__caller *caller, weir_kerne
     block = without_zeros(block);
     if (!extents_fit(kernel, &grid, &block))
         return check_extents(caller, kernel, &grid, &block);
-    weir_status status = weir__kernel_check(kernel, arguments, argument_count, caller->peers,
-                                            caller->file, caller->line);
+    weir_status status = weir__kernel_check(kernel, &arguments, argument_count, caller->peers,
+                                            widened, caller->file, caller->line);
     if (status < 0)
         return status;
-    if (status == WEIR__WIDEN) {
-        weir__kernel_widen(kernel, arguments, widened);
-        arguments = widened;
-    }
 
     weir__operation_begin(out_operation, WEIR_OPERATION_LAUNCH, grid.x ? 0 : WEIR_OPERATION_EMPTY,
                           caller->file, caller->line);

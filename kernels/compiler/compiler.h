@@ -322,8 +322,8 @@ struct kc_images {
 // Adds one; returns its target, an empty text to be set.
 char *kc_image_add(struct kc_images *images, const char *format, const void *data, size_t size);
 
-// Finds out whether the data is a cubin or PTX, WEIR_IMAGE_..., and for which GPU, and reads the kernels of PTX. `name`
-// is for messages. The data stays the caller's; a zero follows it. Of the kernels' parameters the sizes are set.
+// Finds out whether the data is a cubin or PTX, WEIR_IMAGE_..., and for which GPU, and reads its kernels. `name` is
+// for messages. The data stays the caller's. Of the kernels' parameters the sizes are set.
 bool kc_image_read(const char *name, const void *data, size_t size, const char **out_format,
                    char out_target[KC_TARGET_SIZE], struct kc_kernels *out_kernels,
                    struct weir_long_text *report);

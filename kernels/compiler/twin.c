@@ -1,5 +1,5 @@
 // CUDA C++, or images that are there already, in place of the OpenCL C's own images. nvcc compiles one
-// source for each architecture. Then every image, a cubin or PTX, is read, and the kernels of PTX are compared with
+// source for each architecture. Then every image, a cubin or PTX, is read, and its kernels are compared with
 // the signatures: the launch passes what these say.
 #include <ctype.h>
 #include <elf.h>
@@ -16,14 +16,20 @@ enum {
 // Which kernels an image has, and which GPU it is for.
 
 // A cubin is an ELF file. The GPU is in the flags of its header, whose layout changed with the version
-// of the ABI (7, and 8 from CUDA 13 on); a letter ("sm_90a") stands in a note only, from 8 on. Its kernels are
-// compared when a device loads it.
+// of the ABI (7, and 8 from CUDA 13 on); a letter ("sm_90a") stands in a note only, from 8 on. A
+// kernel is a symbol with the mark ENTRY, and section ".nv.info.NAME" has its parameters, as
+// records of NVIDIA's: format, attribute, and with format 4 the size of what follows.
 
 enum {
     MACHINE_CUDA = 190,
     ABI_7 = 7,
     ABI_8 = 8,
-    FLAG_ACCELERATORS = 0x800 // of ABI 7: the letter 'a'
+    FLAG_ACCELERATORS = 0x800, // of ABI 7: the letter 'a'
+    SYMBOL_ENTRY = 0x10,       // of a symbol's st_other
+    FORMAT_SIZED = 4,
+    ATTRIBUTE_PARAMETER = 0x17,
+    PARAMETER_BYTES = 12,
+    PARAMETERS_MOST = 4096
 };
 
 struct reader {
@@ -33,7 +39,13 @@ struct reader {
     char *target; // of KC_TARGET_SIZE
 };
 
-#define NEITHER "is neither a cubin nor PTX: name a file that nvcc -cubin or nvcc -ptx has made"
+struct cubin {
+    const struct reader *reader;
+    const unsigned char *data;
+    size_t size;
+    Elf64_Ehdr head;
+    Elf64_Shdr names; // the section with the sections' names
+};
 
 static bool refuse(const struct reader *reader, const char *sentence)
 {
@@ -50,118 +62,286 @@ static bool add_size(struct kc_kernel *kernel, unsigned size)
     return parameter != NULL;
 }
 
-// The letter of "-arch sm_90a" in the note about the tools.
-static char letter_of(const char *at, const char *end, unsigned sm)
+// Copies `count` bytes from there; false: they are not in the file.
+static bool get(const struct cubin *cubin, uint64_t at, void *out, size_t count)
 {
+    if (at > cubin->size || count > cubin->size - at)
+        return false;
+    memcpy(out, cubin->data + at, count);
+    return true;
+}
+
+static bool get_section(const struct cubin *cubin, unsigned index, Elf64_Shdr *out)
+{
+    return get(cubin, cubin->head.e_shoff + (uint64_t)index * sizeof *out, out, sizeof *out) &&
+           (out->sh_type == SHT_NOBITS ||
+            (out->sh_offset <= cubin->size && out->sh_size <= cubin->size - out->sh_offset));
+}
+
+// Whether all sections are in the file.
+static bool is_whole(const struct cubin *cubin)
+{
+    Elf64_Shdr section;
+    for (unsigned i = 0; i < cubin->head.e_shnum; i++)
+        if (!get_section(cubin, i, &section))
+            return false;
+    return true;
+}
+
+// A text of a section of texts; "" if there is none.
+static const char *text_at(const struct cubin *cubin, const Elf64_Shdr *texts, uint32_t at)
+{
+    const char *start = (const char *)cubin->data + texts->sh_offset;
+    if (texts->sh_type == SHT_NOBITS || at >= texts->sh_size ||
+        !memchr(start + at, '\0', texts->sh_size - at))
+        return "";
+    return start + at;
+}
+
+// The first section of that name; false: there is none.
+static bool find_section(const struct cubin *cubin, const char *name, Elf64_Shdr *out)
+{
+    for (unsigned i = 0; i < cubin->head.e_shnum; i++)
+        if (get_section(cubin, i, out) &&
+            strcmp(text_at(cubin, &cubin->names, out->sh_name), name) == 0)
+            return out->sh_type != SHT_NOBITS;
+    return false;
+}
+
+// The letter of "-arch sm_90a" in the note about the tools.
+static char letter_of(const struct cubin *cubin, unsigned sm)
+{
+    Elf64_Shdr note;
     char wanted[32];
     const size_t length = (size_t)snprintf(wanted, sizeof wanted, "-arch sm_%u", sm);
-    while ((at = memmem(at, (size_t)(end - at), wanted, length))) {
-        at += length;
-        if (at < end && *at >= 'a' && *at <= 'z')
-            return *at;
-    }
+    if (!find_section(cubin, ".note.nv.tkinfo", &note))
+        return '\0';
+    const unsigned char *at = cubin->data + note.sh_offset;
+    for (uint64_t i = 0; i + length < note.sh_size; i++)
+        if (memcmp(at + i, wanted, length) == 0 && at[i + length] >= 'a' && at[i + length] <= 'z')
+            return (char)at[i + length];
     return '\0';
 }
 
-static bool read_cubin(const struct reader *reader, const char *data, size_t size)
+static bool read_cubin_target(const struct cubin *cubin)
 {
-    Elf64_Ehdr head = {.e_type = ET_NONE};
-    memcpy(&head, data, size < sizeof head ? size : sizeof head);
-    const unsigned abi = head.e_ident[EI_ABIVERSION];
-    const unsigned sm = abi == ABI_7 ? head.e_flags & 0xff : head.e_flags >> 8 & 0xff;
+    const Elf64_Ehdr *head = &cubin->head;
+    const unsigned abi = head->e_ident[EI_ABIVERSION];
+    const unsigned sm = abi == ABI_7 ? head->e_flags & 0xff : head->e_flags >> 8 & 0xff;
     char letter[2] = "";
-    if (size < sizeof head || head.e_ident[EI_CLASS] != ELFCLASS64)
-        return refuse(reader, "is a damaged cubin: make it again");
-    if (head.e_machine != MACHINE_CUDA)
-        return refuse(reader, "is an ELF file, but not for an NVIDIA GPU: name a file that nvcc "
-                              "-cubin has made");
+    if (head->e_machine != MACHINE_CUDA)
+        return refuse(cubin->reader,
+                      "is an ELF file, but not for an NVIDIA GPU: name a file that nvcc "
+                      "-cubin has made");
     if ((abi != ABI_7 && abi != ABI_8) || sm == 0)
-        return refuse(reader, "is a cubin of a form that is not known here, so its GPU cannot be "
-                              "read: make it with CUDA 11, 12 or 13, or use PTX");
-    if (head.e_type != ET_EXEC)
-        return refuse(reader, "is a cubin that is not linked: make it with nvcc -cubin, without "
-                              "-rdc=true");
-    letter[0] = abi == ABI_8                       ? letter_of(data, data + size, sm)
-                : head.e_flags & FLAG_ACCELERATORS ? 'a'
-                                                   : '\0';
-    snprintf(reader->target, KC_TARGET_SIZE, "sm_%u%s", sm, letter);
+        return refuse(cubin->reader,
+                      "is a cubin of a form that is not known here, so its GPU cannot be "
+                      "read: make it with CUDA 11, 12 or 13, or use PTX");
+    if (head->e_type != ET_EXEC)
+        return refuse(cubin->reader,
+                      "is a cubin that is not linked: make it with nvcc -cubin, without "
+                      "-rdc=true");
+    letter[0] = abi == ABI_8                        ? letter_of(cubin, sm)
+                : head->e_flags & FLAG_ACCELERATORS ? 'a'
+                                                    : '\0';
+    snprintf(cubin->reader->target, KC_TARGET_SIZE, "sm_%u%s", sm, letter);
     return true;
+}
+
+// The parameters are in any order.
+static bool read_parameters(const struct cubin *cubin, const Elf64_Shdr *info,
+                            struct kc_kernel *kernel)
+{
+    unsigned sizes[PARAMETERS_MOST] = {0};
+    size_t count = 0;
+    for (uint64_t at = 0; at + 4 <= info->sh_size;) {
+        const unsigned char *record = cubin->data + info->sh_offset + at;
+        const uint64_t size = record[0] == FORMAT_SIZED ? record[2] | record[3] << 8u : 0;
+        if (size > info->sh_size - at - 4)
+            return false;
+        if (record[0] == FORMAT_SIZED && record[1] == ATTRIBUTE_PARAMETER) {
+            if (size < PARAMETER_BYTES)
+                return false;
+            const unsigned number = record[8] | (unsigned)record[9] << 8;
+            uint32_t packed;
+            if (number >= PARAMETERS_MOST)
+                return false;
+            memcpy(&packed, record + 12, sizeof packed);
+            sizes[number] = packed >> 18;
+            count = number >= count ? number + 1 : count;
+        }
+        at += 4 + size;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (!add_size(kernel, sizes[i]))
+            return false;
+    return true;
+}
+
+static bool read_kernel(const struct cubin *cubin, const char *name)
+{
+    Elf64_Shdr info;
+    char section[1024];
+    struct kc_kernel *kernel = kc_kernel_add(cubin->reader->kernels, name, strlen(name));
+    snprintf(section, sizeof section, ".nv.info.%s", name);
+    return kernel &&
+           (!find_section(cubin, section, &info) || read_parameters(cubin, &info, kernel));
+}
+
+static bool read_kernels(const struct cubin *cubin)
+{
+    Elf64_Shdr symbols, names;
+    Elf64_Sym symbol;
+    if (!find_section(cubin, ".symtab", &symbols) || !get_section(cubin, symbols.sh_link, &names))
+        return false;
+    for (uint64_t at = 0; at + sizeof symbol <= symbols.sh_size; at += sizeof symbol) {
+        if (!get(cubin, symbols.sh_offset + at, &symbol, sizeof symbol))
+            return false;
+        if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_other & SYMBOL_ENTRY &&
+            !read_kernel(cubin, text_at(cubin, &names, symbol.st_name)))
+            return false;
+    }
+    return true;
+}
+
+static bool read_cubin(const struct reader *reader, const void *data, size_t size)
+{
+    struct cubin cubin = {.reader = reader, .data = data, .size = size};
+    const bool whole = get(&cubin, 0, &cubin.head, sizeof cubin.head) &&
+                       cubin.head.e_ident[EI_CLASS] == ELFCLASS64 && is_whole(&cubin) &&
+                       get_section(&cubin, cubin.head.e_shstrndx, &cubin.names);
+    if (whole && !read_cubin_target(&cubin))
+        return false;
+    return (whole && read_kernels(&cubin)) || refuse(reader, "is a damaged cubin: make it again");
 }
 
 // The head of each kernel in PTX: ".visible .entry NAME(", then parameters such as
 // ".param .u64 .ptr .global .align 4 NAME_param_0" and ".param .align 8 .b8 NAME_param_1[16]".
 
-#define SPACES " \t\r\n"
-
-// One parameter, of so many bytes of text.
-static bool read_parameter(const struct reader *reader, const char *text, size_t length,
-                           struct kc_kernel *kernel)
+static bool is_word(char c)
 {
-    const char *end = text + length, *type = text, *bracket = memchr(text, '[', length);
-    const unsigned long count = bracket ? strtoul(bracket + 1, NULL, 10) : 1;
-    if (memmem(text, length, ".shared", strlen(".shared")))
-        return refuse(reader, "has a kernel with a pointer to shared memory as a parameter, which "
-                              "CUDA's driver does not load; build the OpenCL C that it comes from");
-    while ((type = memchr(type, '.', (size_t)(end - type))) &&
-           !(type[1] && strchr("busf", type[1]) && isdigit((unsigned char)type[2])))
-        type++;
-    return !type || // an empty list
-           add_size(kernel, (unsigned)(strtoul(type + 2, NULL, 10) / 8 * count)) ||
-           refuse(reader, "does not fit into memory");
+    return isalnum((unsigned char)c) || c == '_' || c == '$' || c == '.' || c == '%';
 }
 
-static bool read_entry(const struct reader *reader, const char *text)
+// The next word, or character that is none; false at the end.
+static bool next_token(const char **at, const char *end, char *out, size_t size)
 {
-    const char *name = text + strspn(text, SPACES);
-    const size_t length = strcspn(name, SPACES "({;");
-    const char *open = name + length + strspn(name + length, SPACES);
-    struct kc_kernel *kernel = kc_kernel_add(reader->kernels, name, length);
-    if (!kernel)
-        return refuse(reader, "does not fit into memory");
-    for (const char *at = open; *at == (at == open ? '(' : ',');) {
-        const size_t part = strcspn(at + 1, ",)");
-        if (!read_parameter(reader, at + 1, part, kernel))
-            return false;
-        at += 1 + part;
-    }
+    while (*at < end && isspace((unsigned char)**at))
+        (*at)++;
+    if (*at == end)
+        return false;
+    const char *start = *at;
+    while (*at < end && is_word(**at))
+        (*at)++;
+    if (*at == start)
+        (*at)++;
+    snprintf(out, size, "%.*s", (int)(*at - start), start);
     return true;
 }
 
-// What follows the directive of that name at the start of a line; NULL: there is none.
-static const char *find_directive(const char *text, const char *name)
+// 4 for ".u32"; 0 for what is no type.
+static unsigned type_size(const char *token)
 {
-    for (const char *line = text; line; line = kc_next_line(line)) {
-        const char *at = line + strspn(line, SPACES);
-        if (kc_starts_with(at, name) && strchr(SPACES, at[strlen(name)]))
-            return at + strlen(name);
+    if (token[0] != '.' || !token[1] || !strchr("busf", token[1]))
+        return 0;
+    return (unsigned)strtoul(token + 2, NULL, 10) / 8;
+}
+
+// One parameter, until a ',' or ')'.
+static bool read_ptx_parameter(const struct reader *reader, const char **at, const char *end,
+                               struct kc_kernel *kernel, bool *out_last)
+{
+    char token[64] = "";
+    unsigned size = 0, count = 1;
+    while (next_token(at, end, token, sizeof token) && *token != ',' && *token != ')') {
+        if (strcmp(token, ".shared") == 0)
+            return refuse(reader, "has a kernel with a pointer to shared memory as a parameter, "
+                                  "which CUDA's driver does not load; build the OpenCL C that it "
+                                  "comes from");
+        if (size == 0)
+            size = type_size(token);
+        if (*token == '[' && next_token(at, end, token, sizeof token))
+            count = (unsigned)strtoul(token, NULL, 10);
+    }
+    *out_last = *token != ',';
+    if (size == 0)
+        return true; // an empty list
+    return add_size(kernel, size * count) || refuse(reader, "does not fit into memory");
+}
+
+static bool read_entry(const struct reader *reader, const char **at, const char *end)
+{
+    char token[64];
+    const char *name = *at;
+    while (name < end && isspace((unsigned char)*name))
+        name++;
+    size_t length = 0;
+    while (name + length < end && is_word(name[length]))
+        length++;
+    *at = name + length;
+    struct kc_kernel *kernel = kc_kernel_add(reader->kernels, name, length);
+    if (!kernel)
+        return refuse(reader, "does not fit into memory");
+    bool last = !next_token(at, end, token, sizeof token) || *token != '(';
+    while (!last)
+        if (!read_ptx_parameter(reader, at, end, kernel, &last))
+            return false;
+    return true;
+}
+
+// After a directive of that name at the start of a line; NULL: there is none.
+static const char *find_directive(const char *text, const char *end, const char *name)
+{
+    const size_t length = strlen(name);
+    for (const char *line = text; line < end; line++) {
+        while (line < end && isspace((unsigned char)*line))
+            line++;
+        if ((size_t)(end - line) > length && memcmp(line, name, length) == 0 &&
+            !is_word(line[length]))
+            return line + length;
+        line = memchr(line, '\n', (size_t)(end - line));
+        if (!line)
+            break;
     }
     return NULL;
 }
 
 // "sm_90" and what follows it.
-static bool read_target(const struct reader *reader, const char *text)
+static bool read_target(const struct reader *reader, const char *text, const char *end)
 {
-    const char *at = find_directive(text, ".target");
+    const char *at = find_directive(text, end, ".target");
+    char token[64];
     if (!at)
-        return refuse(reader, NEITHER);
-    at += strspn(at, SPACES);
-    if (!kc_starts_with(at, "sm_") || !isdigit((unsigned char)at[3]))
+        return refuse(reader, "is neither a cubin nor PTX: name a file that nvcc -cubin or nvcc "
+                              "-ptx has made");
+    const char *stop = memchr(at, '\n', (size_t)(end - at));
+    if (!next_token(&at, end, token, sizeof token) || strncmp(token, "sm_", 3) != 0 ||
+        !isdigit((unsigned char)token[3]))
         return refuse(reader, "is PTX for something else than an sm_ architecture");
-    snprintf(reader->target, KC_TARGET_SIZE, "%.*s", (int)strcspn(at, SPACES ","), at);
-    return !kc_in_line(at, "texmode_independent") ||
-           refuse(reader, "is PTX of an OpenCL compiler (texmode_independent), which CUDA's driver "
-                          "does not load; build the OpenCL C that it comes from");
+    snprintf(reader->target, KC_TARGET_SIZE, "%s", token);
+    while (next_token(&at, stop ? stop : end, token, sizeof token))
+        if (strstr(token, "texmode_independent"))
+            return refuse(reader, "is PTX of an OpenCL compiler (texmode_independent), which "
+                                  "CUDA's driver does not load; build the OpenCL C that it comes "
+                                  "from");
+    return true;
 }
 
-static bool read_ptx(const struct reader *reader, const char *text)
+static bool read_ptx(const struct reader *reader, const char *text, size_t size)
 {
     static const char mark[] = ".entry";
-    bool fine = read_target(reader, text);
-    for (const char *at = text; fine && (at = strstr(at, mark));) {
-        at += strlen(mark);
-        fine = !isspace((unsigned char)*at) || read_entry(reader, at);
+    const char *end = text + size;
+    if (!read_target(reader, text, end))
+        return false;
+    for (const char *at = text; (at = memchr(at, '.', (size_t)(end - at)));) {
+        const bool is_entry = (size_t)(end - at) > sizeof mark &&
+                              memcmp(at, mark, sizeof mark - 1) == 0 &&
+                              isspace((unsigned char)at[sizeof mark - 1]);
+        at += is_entry ? sizeof mark : 1;
+        if (is_entry && !read_entry(reader, &at, end))
+            return false;
     }
-    return fine;
+    return true;
 }
 
 bool kc_image_read(const char *name, const void *data, size_t size, const char **out_format,
@@ -178,8 +358,9 @@ bool kc_image_read(const char *name, const void *data, size_t size, const char *
         return refuse(&reader, "is a fatbin: take the cubins out of it with cuobjdump "
                                "--extract-elf all");
     if (memchr(data, '\0', size))
-        return refuse(&reader, NEITHER);
-    return read_ptx(&reader, data);
+        return refuse(&reader, "is neither a cubin nor PTX: name a file that nvcc -cubin or nvcc "
+                               "-ptx has made");
+    return read_ptx(&reader, data, size);
 }
 
 char *kc_image_add(struct kc_images *images, const char *format, const void *data, size_t size)
@@ -389,9 +570,8 @@ static bool is_new(const struct twin_build *twin, const char *path, const char *
     return true;
 }
 
-// Reads an image, and compares its kernels if it is PTX. `shown` is the file that people know it by.
-static bool take_image(const struct twin_build *twin, const char *path, const char *shown,
-                       bool is_wanted)
+// `shown` is the file that people know it by.
+static bool take_image(const struct twin_build *twin, const char *path, const char *shown)
 {
     struct kc_images *images = &twin->result->images;
     struct kc_kernels kernels = {NULL, 0};
@@ -403,10 +583,9 @@ static bool take_image(const struct twin_build *twin, const char *path, const ch
     if (!kc_read(path, &data, &size, twin->report))
         return false;
     const bool fine = kc_image_read(shown, data, size, &format, target, &kernels, twin->report) &&
-                      (strcmp(format, WEIR_IMAGE_CUBIN) == 0 || check(twin, shown, &kernels)) &&
-                      (!is_wanted || is_new(twin, shown, format, target));
+                      check(twin, shown, &kernels) && is_new(twin, shown, format, target);
     kc_kernels_finish(&kernels);
-    if (fine && is_wanted)
+    if (fine)
         snprintf(kc_image_add(images, format, data, size), sizeof target, "%s", target);
     else
         free(data);
@@ -418,7 +597,7 @@ static bool take_files(const struct twin_build *twin)
     const struct kc_list *files = &twin->build->twin.images;
     bool fine = true;
     for (size_t i = 0; i < files->count; i++) {
-        fine = take_image(twin, files->items[i], files->items[i], true) && fine;
+        fine = take_image(twin, files->items[i], files->items[i]) && fine;
         weir_long_text_add(&twin->result->twin, "%s%s", i > 0 ? ", " : "", files->items[i]);
     }
     return fine;
@@ -443,24 +622,19 @@ static void read_depends(const struct twin_build *twin, const char *path)
     free(rule);
 }
 
-// Cubins alone come with PTX too, for its kernels.
 static bool make_images(const struct twin_build *twin)
 {
     const struct kc_build *build = twin->build;
-    const size_t cubins = build->cubins.count, wanted = cubins + build->ptx.count;
-    const size_t count = wanted + (wanted > 0 && build->ptx.count == 0);
-    struct kc_job jobs[KC_IMAGES_MOST + 1] = {{0}};
-    char paths[KC_IMAGES_MOST + 1][PATH_SIZE], depends[PATH_SIZE];
-    if (wanted > KC_IMAGES_MOST)
+    const size_t cubins = build->cubins.count, count = cubins + build->ptx.count;
+    struct kc_job jobs[KC_IMAGES_MOST] = {{0}};
+    char paths[KC_IMAGES_MOST][PATH_SIZE], depends[PATH_SIZE];
+    if (count > KC_IMAGES_MOST)
         return kc_error(twin->report, TOO_MANY);
     snprintf(depends, sizeof depends, "%s/twin.d", twin->folder);
     for (size_t i = 0; i < count; i++) {
         snprintf(paths[i], PATH_SIZE, "%s/twin_%zu.%s", twin->folder, i,
                  i < cubins ? "cubin" : "ptx");
-        prepare(twin,
-                i < cubins        ? build->cubins.items[i]
-                : count == wanted ? build->ptx.items[i - cubins]
-                                  : build->cubins.items[0],
+        prepare(twin, i < cubins ? build->cubins.items[i] : build->ptx.items[i - cubins],
                 i < cubins, &jobs[i]);
         if (i == 0)
             KC_ADD(&jobs[i], "-MMD", "-MF", depends);
@@ -471,7 +645,7 @@ static bool make_images(const struct twin_build *twin)
     if (fine && count > 0)
         read_depends(twin, depends);
     for (size_t i = 0; i < count && fine; i++)
-        fine = take_image(twin, paths[i], build->twin.source, i < wanted);
+        fine = take_image(twin, paths[i], build->twin.source);
     return fine;
 }
 

@@ -231,11 +231,6 @@ uint32_t weir_train_data_classes(const weir_train_data *data)
     return data->classes;
 }
 
-uint64_t weir_train_data_count(const weir_train_data *data)
-{
-    return data->count;
-}
-
 // The order.
 
 static uint64_t permute(uint64_t key, uint32_t half, uint64_t value)

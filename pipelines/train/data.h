@@ -46,7 +46,6 @@ void weir_train_data_destroy(weir_train_data **data);
 
 struct weir_train_shape weir_train_data_shape(const weir_train_data *data);
 uint32_t weir_train_data_classes(const weir_train_data *data);
-uint64_t weir_train_data_count(const weir_train_data *data);
 
 // The index of the sample at `position` of an endless order: each `count` positions are an epoch,
 // which has each sample once, in an order of its own that depends on `seed`. With a batch of n

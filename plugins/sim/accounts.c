@@ -200,19 +200,10 @@ static struct sim_piece *find(struct sim_copiers *copiers, const struct weir_hos
     return NULL;
 }
 
-static void forget(struct sim_copiers *copiers, struct sim_piece *piece)
-{
-    *piece = copiers->pieces[--copiers->count];
-}
-
-// One that has no room takes its time when it ends, as if the calling thread copied it. One in its memory
-// that has not ended was refused by a link before this one, which did not tell its end.
+// One that has no room takes its time when it ends, as if the calling thread copied it.
 static void begin(struct sim *sim, const struct weir_host_note *note, uint64_t ns)
 {
     struct sim_copiers *copiers = &sim->copiers;
-    struct sim_piece *refused = find(copiers, note);
-    if (refused)
-        forget(copiers, refused);
     if (threads_of(note) == 0 || copiers->count == SIM_PIECES_MOST)
         return;
     copiers->pieces[copiers->count++] =
@@ -228,7 +219,7 @@ static void end(struct sim *sim, const struct weir_host_note *note, uint64_t ns)
         return;
     }
     sim_wait_until(piece->end_ns);
-    forget(&sim->copiers, piece);
+    *piece = sim->copiers.pieces[--sim->copiers.count];
 }
 
 static void take_time(struct sim *sim, const struct weir_host_note *note)

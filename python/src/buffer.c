@@ -1,10 +1,11 @@
-// Buffers and parts of them, the host's access to their memory, pools.
+// Buffers and parts of them, the host's access to their memory, pools; and memory of other libraries.
 //
 // A buffer has a shape and a type of elements, and a part of one is made as of a numpy array.
 // Memory that an array shows stays until the array has gone: each view of the buffer protocol, and
 // each tensor, holds the buffer.
 #include "weir_py.h"
 
+#include <dlpack/dlpack.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,7 +50,8 @@ int wp_to_dtype(PyObject *object, void *out)
     return found != NULL;
 }
 
-const struct wp_dtype *wp_dtype_find(weir_element element, uint32_t bits)
+// The type of an element with so many bits, or NULL.
+static const struct wp_dtype *dtype_find(weir_element element, uint32_t bits)
 {
     for (size_t i = 0; i < DTYPES; i++)
         if (dtypes[i].element == element && dtypes[i].size * 8 == bits)
@@ -108,7 +110,9 @@ bool wp_pack(weir_scalar scalar, PyObject *number, const char *what, uint64_t *o
 }
 
 // Shapes.
-bool wp_set_shape(struct wp_buffer *form, const struct wp_dtype *dtype, PyObject *shape)
+// Sets the type of elements (NULL: bytes), the shape, an int or a sequence of them, and dense
+// strides; false with an exception.
+static bool set_shape(struct wp_buffer *form, const struct wp_dtype *dtype, PyObject *shape)
 {
     form->dtype = dtype ? dtype : dtypes;
     PyObject *list = PyIndex_Check(shape) ? PyTuple_Pack(1, shape) : PySequence_Tuple(shape);
@@ -153,7 +157,7 @@ static size_t span(const struct wp_buffer *buffer)
     return bytes;
 }
 
-PyObject *wp_tuple(const Py_ssize_t *values, int count)
+static PyObject *tuple(const Py_ssize_t *values, int count)
 {
     PyObject *tuple = PyTuple_New(count);
     for (int i = 0; tuple && i < count; i++)
@@ -183,8 +187,9 @@ int wp_to_placement(PyObject *object, void *out)
     return !!wp_refuse("placement is %R; it is 'device', 'host' (pinned) or 'managed'", object);
 }
 
-PyObject *wp_buffer_made(weir_status status, const struct wp_buffer *form, struct wp_object *device,
-                         weir_buffer *handle, const char *label)
+// A buffer of a form, whose `object` is not looked at, with its handle.
+static PyObject *buffer_made(weir_status status, const struct wp_buffer *form,
+                             struct wp_object *device, weir_buffer *handle, const char *label)
 {
     struct wp_buffer *buffer = wp_made(status, &wp_buffer_kind, device, handle, label);
     if (!buffer)
@@ -201,7 +206,7 @@ FUNCTION_Device_buffer
     struct Device_buffer a = DEFAULTS_Device_buffer;
     struct wp_buffer form = {.dtype = NULL};
     weir_status status;
-    if (!READ_Device_buffer(&a) || !wp_set_shape(&form, a.dtype, a.shape))
+    if (!READ_Device_buffer(&a) || !set_shape(&form, a.dtype, a.shape))
         return NULL;
     WP_HERE(place);
     WP_HELD(a.self,
@@ -209,7 +214,7 @@ FUNCTION_Device_buffer
                                            WP_PARAMS(weir_buffer_params, .size = form.size,
                                                      .placement = a.placement, .label = a.label),
                                            &a.result, WP_AT(place)));
-    return wp_buffer_made(status, &form, a.self, a.result, a.label);
+    return buffer_made(status, &form, a.self, a.result, a.label);
 }
 
 struct wp_buffer *wp_buffer_of(PyObject *object, const char *argument)
@@ -309,7 +314,7 @@ static PyObject *buffer_repr(PyObject *self)
 {
     const struct wp_buffer *buffer = (struct wp_buffer *)self;
     PyObject *label = buffer->object.label ? buffer->object.label : Py_None;
-    PyObject *shape = wp_tuple(buffer->shape, buffer->dimensions);
+    PyObject *shape = tuple(buffer->shape, buffer->dimensions);
     PyObject *text = shape ? PyUnicode_FromFormat("<weir %sbuffer %R, %s %R on the %s%s>",
                                                   buffer->base ? "part of " : "", label,
                                                   buffer->dtype->name, shape, buffer->placement,
@@ -330,8 +335,8 @@ PyObject *get_Buffer_address(PyObject *self, void *Py_UNUSED(unused))
                              : wp_raise(status);
 }
 
-WP_GET_OF(Buffer_shape, wp_buffer, wp_tuple(self->shape, self->dimensions))
-WP_GET_OF(Buffer_strides, wp_buffer, wp_tuple(self->strides, self->dimensions))
+WP_GET_OF(Buffer_shape, wp_buffer, tuple(self->shape, self->dimensions))
+WP_GET_OF(Buffer_strides, wp_buffer, tuple(self->strides, self->dimensions))
 WP_GET_OF(Buffer_dtype, wp_buffer, self->dtype->name)
 WP_GET_OF(Buffer_placement, wp_buffer, self->placement)
 WP_GET_OF(Buffer_nbytes, wp_buffer, self->size)
@@ -471,14 +476,14 @@ FUNCTION_Pool_allocate
 {
     struct Pool_allocate a = DEFAULTS_Pool_allocate;
     struct wp_buffer form = {.pooled = true};
-    if (!READ_Pool_allocate(&a) || !wp_set_shape(&form, a.dtype, a.shape))
+    if (!READ_Pool_allocate(&a) || !set_shape(&form, a.dtype, a.shape))
         return NULL;
     WP_HERE(place);
     const weir_status status =
         weir_pool_allocate_at(a.self->handle, a.queue->handle, form.size, &a.result, WP_AT(place));
     PyObject *label = a.self->label;
-    return wp_buffer_made(status, &form, a.self->owner, a.result,
-                          label ? PyUnicode_AsUTF8AndSize(label, NULL) : NULL);
+    return buffer_made(status, &form, a.self->owner, a.result,
+                       label ? PyUnicode_AsUTF8AndSize(label, NULL) : NULL);
 }
 
 PyObject *buffer_free(PyObject *self, PyObject *object)
@@ -535,3 +540,211 @@ WP_CHILD_TYPE(pool, Pool, struct wp_object, {0, NULL});
 WP_TYPE(buffer, Buffer, struct wp_buffer, destroy_buffer, WP_FLAGS,
         WP_SLOT(Py_tp_dealloc, buffer_dealloc), WP_SLOT(Py_tp_repr, buffer_repr),
         WP_SLOT(Py_mp_subscript, buffer_part), WP_SLOT(Py_mp_length, buffer_length));
+
+// Memory of other libraries: the buffer protocol's arrays, and DLPack's tensors both ways, without copies.
+bool wp_array_of(PyObject *object, const struct wp_buffer *buffer, bool writable, Py_buffer *out)
+{
+    static const char *const classes[] = {"bhilq", "BHILQ", "efd", "", "HE", "Z", "?"};
+    const struct wp_dtype *dtype = buffer->dtype;
+    if (PyObject_GetBuffer(object, out, PyBUF_STRIDES | PyBUF_FORMAT) != 0)
+        return false;
+    const char *format = out->format ? out->format : "B";
+    format += *format == '<' || *format == '@' || *format == '=';
+    const bool bytes = (*format == 'B' || *format == 'c') && out->itemsize == 1;
+    const bool fits =
+        (bytes || (dtype->size == 1 && dtype->element == WEIR_ELEMENT_UINT) ||
+         ((size_t)out->itemsize == dtype->size && strchr(classes[dtype->element], *format)));
+    if (writable && out->readonly)
+        wp_refuse("the array is read-only; pass one that can be written");
+    else if (!PyBuffer_IsContiguous(out, 'C'))
+        wp_refuse("the array is not contiguous; pass numpy.ascontiguousarray(array)");
+    else if (!fits)
+        wp_refuse(
+            "the array's elements are '%s' of %zd bytes, and those of %R are %s; convert it with "
+            "array.astype('%s')",
+            format, out->itemsize, buffer, dtype->name, dtype->name);
+    else if ((size_t)out->len != buffer->size)
+        wp_refuse("the array has %zd bytes, and %R has %zu; pass a part of it, such as buffer[:n]",
+                  out->len, buffer, buffer->size);
+    else
+        return true;
+    PyBuffer_Release(out);
+    return false;
+}
+
+FUNCTION_Buffer___dlpack_device__
+{
+    struct wp_buffer *buffer = wp_buffer_of(self, "buffer");
+    struct weir_native_device native = {.dlpack = kDLCPU};
+    if (!buffer)
+        return NULL;
+    const weir_status status = weir_buffer_placement(wp_handle(buffer)) == WEIR_PLACE_HOST
+                                   ? WEIR_OK
+                                   : weir_device_get_native(buffer->object.owner->handle, &native);
+    return status == WEIR_OK ? Py_BuildValue("(ii)", native.dlpack, native.ordinal)
+                             : wp_raise(status);
+}
+
+// A tensor that a buffer was made of, which the library drops when no work uses its memory any
+// more; or one that was made of a buffer, which another library drops.
+struct shared {
+    DLManagedTensor tensor;
+    struct wp_later later;
+    Py_buffer view;          // of an array, or
+    DLManagedTensor *origin; // the tensor of the other side
+    struct wp_object *held;  // the buffer, until the tensor is dropped
+    int64_t shape[1];
+};
+
+static void drop_shared(struct wp_later *later)
+{
+    struct shared *shared =
+        (struct shared *)(void *)((char *)later - offsetof(struct shared, later));
+    if (shared->origin && shared->origin->deleter)
+        shared->origin->deleter(shared->origin);
+    if (shared->view.obj)
+        PyBuffer_Release(&shared->view);
+    if (shared->held)
+        wp_let(shared->held);
+    free(shared);
+}
+
+static void delete_shared(DLManagedTensor *tensor)
+{
+    wp_drop_later(&((struct shared *)tensor->manager_ctx)->later);
+}
+
+static void drop_capsule(PyObject *capsule)
+{
+    DLManagedTensor *tensor =
+        PyCapsule_IsValid(capsule, "dltensor") ? PyCapsule_GetPointer(capsule, "dltensor") : NULL;
+    if (tensor)
+        tensor->deleter(tensor);
+}
+
+// Keywords are what the protocol has: the stream, which waits for nothing (see the text), and later
+// ones.
+PyObject *buffer_dlpack(PyObject *self, PyObject *Py_UNUSED(arguments),
+                        PyObject *Py_UNUSED(keywords))
+{
+    struct wp_buffer *buffer = wp_buffer_of(self, "buffer");
+    if (!buffer)
+        return NULL;
+    int64_t shape[WP_DIMENSIONS], strides[WP_DIMENSIONS];
+    for (int i = 0; i < buffer->dimensions; i++) {
+        shape[i] = buffer->shape[i];
+        strides[i] = buffer->strides[i] / (Py_ssize_t)buffer->dtype->size;
+    }
+    const struct weir_tensor tensor = {
+        .struct_size = sizeof tensor,
+        .buffer = wp_handle(buffer),
+        .offset = buffer->offset,
+        .element = buffer->dtype->element,
+        .bits = buffer->dtype->size * 8,
+        .dimensions = (uint32_t)buffer->dimensions,
+        .shape = shape,
+        .strides = strides,
+    };
+    DLManagedTensor *made = NULL;
+    WP_HERE(place);
+    const weir_status status = weir_dlpack_export_at(&tensor, &made, WP_AT(place));
+    if (status != WEIR_OK)
+        return wp_raise(status);
+    struct shared *export = calloc(1, sizeof *export);
+    PyObject *capsule =
+        export ? PyCapsule_New(&export->tensor, "dltensor", drop_capsule) : PyErr_NoMemory();
+    if (!export || !capsule) {
+        free(export);
+        made->deleter(made);
+        return NULL;
+    }
+    *export = (struct shared){
+        .tensor = {made->dl_tensor, export, delete_shared},
+        .later.drop = drop_shared,
+        .origin = made,
+        .held = wp_whole(buffer),
+    };
+    wp_hold(export->held);
+    return capsule;
+}
+
+// Makes a buffer of `shared`, which it takes also when it fails. `form`, unless it is NULL, has the
+// shape and type of the elements, in place of the tensor's.
+static PyObject *take_tensor(struct wp_object *device, struct shared *shared,
+                             const struct wp_buffer *form, const char *label)
+{
+    struct weir_tensor described = {.struct_size = sizeof described};
+    weir_status status;
+    WP_HERE(place);
+    shared->later.drop = drop_shared;
+    shared->tensor.manager_ctx = shared;
+    shared->tensor.deleter = delete_shared;
+    WP_HELD(device, status = weir_dlpack_import_at(device->handle, label, &shared->tensor,
+                                                   &described, WP_AT(place)));
+    if (status != WEIR_OK) {
+        wp_raise(status);
+        drop_shared(&shared->later);
+        return NULL;
+    }
+    struct wp_buffer own = {.offset = described.offset};
+    const struct wp_dtype *dtype = dtype_find(described.element, described.bits);
+    PyObject *shape = tuple(described.shape, (int)described.dimensions);
+    if (!dtype || described.dimensions > WP_DIMENSIONS || described.lanes > 1)
+        wp_refuse("the tensor's elements have %u bits, %u lanes and %u dimensions; there is no "
+                  "dtype for them, or more than %d dimensions",
+                  described.bits, described.lanes, described.dimensions, WP_DIMENSIONS);
+    const bool fits = !PyErr_Occurred() && set_shape(&own, dtype, shape);
+    Py_XDECREF(shape);
+    if (fits)
+        return buffer_made(status, form ? form : &own, device, described.buffer, label);
+    weir_buffer_destroy_at(&described.buffer, WP_AT(place));
+    return NULL;
+}
+
+FUNCTION_Device_wrap
+{
+    struct Device_wrap a = DEFAULTS_Device_wrap;
+    struct wp_buffer form = {.dtype = NULL};
+    Py_buffer view;
+    if (!READ_Device_wrap(&a) ||
+        PyObject_GetBuffer(a.array, &view, PyBUF_STRIDES | PyBUF_FORMAT) != 0)
+        return NULL;
+    PyObject *format = wp_text(view.format ? view.format : "B");
+    PyObject *shape = format ? tuple(view.shape, view.ndim) : NULL;
+    const bool fits =
+        shape && wp_to_dtype(format, &form.dtype) && set_shape(&form, form.dtype, shape);
+    PyBuffer_Release(&view);
+    Py_XDECREF(shape);
+    Py_XDECREF(format);
+    struct shared *shared = fits ? calloc(1, sizeof *shared) : NULL;
+    if (!shared || !wp_array_of(a.array, &form, true, &shared->view)) {
+        free(shared);
+        return fits && !shared ? PyErr_NoMemory() : NULL;
+    }
+    shared->shape[0] = (int64_t)form.size;
+    shared->tensor.dl_tensor = (DLTensor){.data = shared->view.buf,
+                                          .device = {kDLCPU, 0},
+                                          .ndim = 1,
+                                          .dtype = {kDLUInt, 8, 1},
+                                          .shape = shared->shape};
+    return take_tensor(a.self, shared, &form, a.label);
+}
+
+FUNCTION_Device_from_dlpack
+{
+    struct Device_from_dlpack a = DEFAULTS_Device_from_dlpack;
+    if (!READ_Device_from_dlpack(&a))
+        return NULL;
+    PyObject *buffer = NULL, *capsule = wp_helper("capsule", "OO", a.tensor, a.queue);
+    DLManagedTensor *tensor = capsule ? PyCapsule_GetPointer(capsule, "dltensor") : NULL;
+    struct shared *shared = tensor ? calloc(1, sizeof *shared) : NULL;
+    if (shared && PyCapsule_SetName(capsule, "used_dltensor") == 0) {
+        shared->tensor.dl_tensor = tensor->dl_tensor;
+        shared->origin = tensor;
+        buffer = take_tensor(a.self, shared, NULL, a.label);
+    } else {
+        free(shared);
+    }
+    Py_XDECREF(capsule);
+    return buffer || PyErr_Occurred() ? buffer : PyErr_NoMemory();
+}

@@ -228,8 +228,6 @@ int wp_to_ns(PyObject *object, void *out); // seconds, None: WEIR_FOREVER, to ui
 int wp_to_limit(PyObject *object, void *out);  // the same, but never WEIR_FOREVER
 int wp_to_stream(PyObject *object, void *out); // void *: a native handle
 int wp_to_color(PyObject *object, void *out);  // int32_t: of a communicator's part
-// The type of an element with so many bits, or NULL.
-const struct wp_dtype *wp_dtype_find(weir_element element, uint32_t bits);
 // Stores a number as a scalar of the device, in the first bytes of `out`. False with an exception
 // that says what `what` is.
 bool wp_pack(weir_scalar scalar, PyObject *number, const char *what, uint64_t *out);
@@ -268,13 +266,6 @@ static inline weir_buffer *wp_handle(const struct wp_buffer *buffer)
 {
     return wp_whole(buffer)->handle;
 }
-// Sets the type of elements (NULL: bytes), the shape, an int or a sequence of them, and dense
-// strides; false with an exception.
-bool wp_set_shape(struct wp_buffer *form, const struct wp_dtype *dtype, PyObject *shape);
-// A buffer of a form, whose `object` is not looked at, with its handle.
-PyObject *wp_buffer_made(weir_status status, const struct wp_buffer *form, struct wp_object *device,
-                         weir_buffer *handle, const char *label);
-PyObject *wp_tuple(const Py_ssize_t *values, int count);
 // Gets an array's memory, contiguous and of elements that fit the buffer's; false with an
 // exception.
 bool wp_array_of(PyObject *object, const struct wp_buffer *buffer, bool writable, Py_buffer *out);

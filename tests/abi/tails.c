@@ -172,7 +172,6 @@ static const struct weir_module tails_module = {
     .kind = WEIR_MODULE_PLUGIN,
     .name = "tails",
     .version = WEIR_VERSION_STRING,
-    .build_id = "",
     .sanitizer = WEIR_MODULE_SANITIZER,
     .slot_count = WEIR_MODULE_SLOT_COUNT,
     .operation_kinds = WEIR_OPERATION_KINDS,

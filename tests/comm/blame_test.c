@@ -1,6 +1,4 @@
-// Which rank a failure of the transport is told of, by the cause that the transport knows, and how its
-// process is named.
-#include <errno.h>
+// Which rank a failure of the transport is told of, by the cause that the transport knows.
 #include <stdio.h>
 #include <string.h>
 
@@ -16,11 +14,6 @@ static void no_abort(void *group, const char *reason)
 {
 }
 
-static weir_status no_run(void *group, const struct weir_transport_call *call)
-{
-    return WEIR_OK;
-}
-
 static struct weir_transport_cause first;
 
 static bool known_cause(void *group, struct weir_transport_cause *out_cause)
@@ -29,21 +22,7 @@ static bool known_cause(void *group, struct weir_transport_cause *out_cause)
     return true;
 }
 
-static const struct weir_transport_ops ops = {.run = no_run,
-                                              .abort = no_abort,
-                                              .cause = known_cause};
-
-// As glibc's: a name that does not fit is an error, and what fits has no end.
-static const char *host_name; // NULL: the call fails
-int __wrap_gethostname(char *name, size_t size);
-int __wrap_gethostname(char *name, size_t size)
-{
-    const size_t length = host_name ? strlen(host_name) + 1 : 0;
-    if (host_name)
-        memcpy(name, host_name, length < size ? length : size);
-    errno = host_name ? ENAMETOOLONG : EFAULT;
-    return host_name && length <= size ? 0 : -1;
-}
+static const struct weir_transport_ops ops = {.abort = no_abort, .cause = known_cause};
 
 static void open_pulse(void)
 {
@@ -162,27 +141,4 @@ WEIR_TEST(CommBlame, CallsThatWereMadeDuringTheBeat)
     weir__pulse_fail_of_transport(&pulse, &lacking, &error);
     EXPECT_CONTAINS(comm.error.message, "at the earliest after barrier 2 (app.c:12)");
     close_pulse();
-}
-
-// What a rank tells of itself in its first beat.
-static void expect_host(const char *name, const char *told_name)
-{
-    open_pulse();
-    host_name = name;
-    EXPECT_INT_EQ(weir__beat_exchange(&pulse, false, 1), WEIR_OK);
-    EXPECT_UINT_NE(pulse.own.process, 0);
-    EXPECT_STR_EQ(pulse.own.host, told_name);
-    close_pulse();
-}
-
-WEIR_TEST(CommBlame, ALongName)
-{
-    char name[65] = "";
-    char begin[WEIR__PULSE_HOST] = "";
-    memset(name, 'n', sizeof name - 1);
-    memset(begin, 'n', sizeof begin - 1);
-    expect_host("node7", "node7");
-    expect_host(name, begin);
-    expect_host(name + sizeof name - sizeof begin, begin);
-    expect_host(NULL, "");
 }

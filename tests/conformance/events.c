@@ -130,11 +130,10 @@ CONFORM(Event, Descriptor)
     };
     int fds[COPIES];
     int early, failed;
-    struct weir_event failure;
 
     own_gated gated = make_gated(f);
     ASSERT_OK(weir_queue_host_call(gated.queue, fail_plainly, NULL));
-    ASSERT_OK(weir_queue_record(gated.queue, &failure));
+    const struct weir_event failure = conform_record(gated.queue);
     ASSERT_OK(weir_event_fd(failure, &failed));
     const int before = count_inherited();
     for (int i = 0; i < COPIES; i++)
@@ -163,11 +162,10 @@ CONFORM(Event, OfAQueueThatIsGone)
 {
     weir_queue *queue = conform_queue(f, "gone");
     own_queue other = conform_queue(f, "other");
-    struct weir_event event;
     size_t index = 5;
     int fd;
 
-    ASSERT_OK(weir_queue_record(queue, &event));
+    const struct weir_event event = conform_record(queue);
     ASSERT_OK(weir_event_sync(event, HANG_GUARD_NS));
     weir_queue_destroy(&queue);
     // Its slot is reused, its id is not.
@@ -195,10 +193,9 @@ CONFORM(Event, OfAQueueThatIsGone)
 CONFORM(Event, Forged)
 {
     own_queue other = conform_queue(f, "other");
-    struct weir_event event;
     int fd;
 
-    ASSERT_OK(weir_queue_record(f->queue, &event));
+    const struct weir_event event = conform_record(f->queue);
     const struct weir_event beyond = {event.queue, event.sequence + 1};
     const struct weir_event far = {event.queue, UINT64_MAX};
     EXPECT_INVALID(weir_event_query(beyond), "no operation");

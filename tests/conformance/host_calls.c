@@ -24,45 +24,6 @@ static weir_status read_bytes(void *user)
     return WEIR_OK;
 }
 
-// Earlier work is done when the function runs, later work has not begun.
-CONFORM(HostCall, RunsInOrder)
-{
-    enum {
-        ROUNDS = 20
-    };
-    own_buffer device = conform_device_buffer(f, SIZE);
-    own_buffer host = conform_host_buffer(f, SIZE);
-    struct reading readings[ROUNDS];
-
-    for (unsigned i = 0; i < ROUNDS; i++) {
-        const unsigned char value = (unsigned char)(i + 1);
-        readings[i] = (struct reading){.bytes = conform_bytes(host), .size = SIZE};
-        ASSERT_OK(weir_queue_fill(f->queue, device, 0, SIZE, &value, 1));
-        ASSERT_OK(weir_queue_copy(f->queue, host, 0, device, 0, SIZE));
-        ASSERT_OK(weir_queue_host_call(f->queue, read_bytes, &readings[i]));
-    }
-    ASSERT_SYNC(f->queue);
-    for (unsigned i = 0; i < ROUNDS; i++) {
-        EXPECT_INT_EQ(readings[i].seen_first, i + 1);
-        EXPECT_INT_EQ(readings[i].seen_last, i + 1);
-    }
-}
-
-static weir_status store_thread(void *user)
-{
-    *(pthread_t *)user = pthread_self();
-    return WEIR_NOT_READY; // no failure
-}
-
-CONFORM(HostCall, RunsOnAThreadOfTheLibrary)
-{
-    pthread_t thread = pthread_self();
-
-    ASSERT_OK(weir_queue_host_call(f->queue, store_thread, &thread));
-    ASSERT_SYNC(f->queue);
-    EXPECT_FALSE(pthread_equal(thread, pthread_self()));
-}
-
 struct submitter {
     weir_queue *queue;
     weir_queue *other;
@@ -94,8 +55,7 @@ CONFORM(HostCall, MaySubmit)
     own_gate gate = gate_on(f->queue);
     ASSERT_OK(weir_queue_host_call(f->queue, submit_more, &submitter));
     conform_fill(f->queue, buffer, 2);
-    struct weir_event last;
-    ASSERT_OK(weir_queue_record(f->queue, &last));
+    const struct weir_event last = conform_record(f->queue);
     gate_open(gate);
     ASSERT_OK(weir_event_sync(last, HANG_GUARD_NS));
     EXPECT_INT_EQ(submitter.status, WEIR_OK);
@@ -109,45 +69,53 @@ struct waiter {
     weir_device *device;
     weir_queue *queue;
     weir_buffer *buffer;
+    weir_pool *pool;
     struct weir_event event;
-    int refused;
+    pthread_t thread;
 };
 
-static void refused(struct waiter *waiter, weir_status status)
-{
-    if (status == WEIR_ERROR_INVALID && strstr(weir_last_error()->message, "host call"))
-        waiter->refused++;
-}
+#define REFUSED_INSIDE(call) EXPECT_REFUSED(call, WEIR_ERROR_INVALID, "host call")
 
 static weir_status try_to_wait(void *user)
 {
     struct waiter *waiter = user;
     unsigned char bytes[16] = {0};
     weir_device *device = waiter->device;
+    weir_buffer *buffer = NULL;
     size_t index;
 
-    refused(waiter, weir_event_sync(waiter->event, WEIR_FOREVER));
-    refused(waiter, weir_event_sync_any(&waiter->event, 1, WEIR_FOREVER, &index));
-    refused(waiter, weir_event_sync_all(&waiter->event, 1, WEIR_FOREVER));
-    refused(waiter, weir_queue_sync(waiter->queue, WEIR_FOREVER));
-    refused(waiter, weir_queue_recover(waiter->queue));
-    refused(waiter, weir_upload(waiter->queue, waiter->buffer, 0, bytes, sizeof bytes));
-    refused(waiter, weir_download(waiter->queue, bytes, waiter->buffer, 0, sizeof bytes));
-    refused(waiter, weir_device_trim(waiter->device));
-    refused(waiter, weir_device_close(&device));
-    return WEIR_OK;
+    REFUSED_INSIDE(weir_event_sync(waiter->event, WEIR_FOREVER));
+    REFUSED_INSIDE(weir_event_sync_any(&waiter->event, 1, WEIR_FOREVER, &index));
+    REFUSED_INSIDE(weir_event_sync_all(&waiter->event, 1, WEIR_FOREVER));
+    REFUSED_INSIDE(weir_queue_sync(waiter->queue, WEIR_FOREVER));
+    REFUSED_INSIDE(weir_queue_recover(waiter->queue));
+    REFUSED_INSIDE(weir_upload(waiter->queue, waiter->buffer, 0, bytes, sizeof bytes));
+    REFUSED_INSIDE(weir_download(waiter->queue, bytes, waiter->buffer, 0, sizeof bytes));
+    REFUSED_INSIDE(weir_device_trim(waiter->device));
+    REFUSED_INSIDE(weir_device_close(&device));
+    REFUSED_INSIDE(weir_pool_trim(waiter->pool, 0));
+    EXPECT_OK(weir_pool_allocate(waiter->pool, waiter->queue, SIZE, &buffer));
+    EXPECT_OK(weir_pool_free(waiter->queue, &buffer));
+    waiter->thread = pthread_self();
+    return WEIR_NOT_READY; // no failure
 }
 
+// It runs on a thread of the library, and may allocate from pools.
 CONFORM(HostCall, MayNotWait)
 {
+    own_pool pool = NULL;
     own_queue other = conform_queue(f, "other");
     own_buffer buffer = conform_device_buffer(f, SIZE);
     struct waiter waiter = {.device = f->device, .queue = other, .buffer = buffer};
 
+    ASSERT_OK(weir_pool_create(f->device, NULL, &pool));
+    waiter.pool = pool;
+    waiter.thread = pthread_self();
     ASSERT_OK(weir_queue_record(other, &waiter.event));
     ASSERT_OK(weir_queue_host_call(f->queue, try_to_wait, &waiter));
     ASSERT_SYNC(f->queue);
-    EXPECT_INT_EQ(waiter.refused, 9);
+    EXPECT_FALSE(pthread_equal(waiter.thread, pthread_self()));
+    EXPECT_SYNC(other);
 }
 
 struct upload {
@@ -174,11 +142,10 @@ CONFORM(HostCall, DelaysNoOtherQueue)
     own_buffer a = conform_device_buffer(f, SIZE);
     own_buffer b = conform_device_buffer(f, SIZE);
     struct upload upload = {.queue = slow, .buffer = a, .status = 1};
-    struct weir_event end;
     pthread_t thread;
 
     own_gate gate = gate_on(slow);
-    ASSERT_OK(weir_queue_record(slow, &end));
+    const struct weir_event end = conform_record(slow);
     ASSERT_TRUE(gate_wait_entered(gate));
     ASSERT_INT_EQ(pthread_create(&thread, NULL, upload_behind_gate, &upload), 0);
     for (int i = 0; i < 20; i++) {
@@ -234,8 +201,8 @@ CONFORM(HostCall, GatedChainOfThreeQueues)
     }
 }
 
-// Queues change between held and free while work is submitted: nothing is lost
-// or reordered.
+// Queues change between held and free while work is submitted: nothing is lost or reordered. Earlier work is done when
+// the function runs, later work has not begun.
 CONFORM(HostCall, AlternatesWithOtherWork)
 {
     enum {
@@ -243,6 +210,7 @@ CONFORM(HostCall, AlternatesWithOtherWork)
     };
     weir_queue *queues[2] = {conform_queue(f, "a"), conform_queue(f, "b")};
     weir_buffer *buffer = conform_host_buffer(f, SIZE);
+    own_buffer device = conform_device_buffer(f, SIZE);
     struct reading readings[ROUNDS];
     struct weir_event event;
 
@@ -252,7 +220,9 @@ CONFORM(HostCall, AlternatesWithOtherWork)
         readings[i] = (struct reading){.bytes = conform_bytes(buffer), .size = SIZE};
         if (i > 0)
             ASSERT_OK(weir_queue_wait(queue, event));
-        ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &value, 1));
+        ASSERT_OK(weir_queue_fill(queue, i % 3 ? device : buffer, 0, SIZE, &value, 1));
+        if (i % 3)
+            ASSERT_OK(weir_queue_copy(queue, buffer, 0, device, 0, SIZE));
         ASSERT_OK(weir_queue_host_call(queue, read_bytes, &readings[i]));
         ASSERT_OK(weir_queue_record(queue, &event));
         if (i % 16 == 0)

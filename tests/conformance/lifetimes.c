@@ -20,11 +20,10 @@ CONFORM(DestroyInUse, Queue)
     own_queue consumer = conform_queue(f, "consumer");
     own_buffer a = conform_device_buffer(f, SIZE);
     own_buffer b = conform_host_buffer(f, SIZE);
-    struct weir_event event;
 
     own_gate gate = gate_on(queue);
     conform_fill(queue, a, 9);
-    ASSERT_OK(weir_queue_record(queue, &event));
+    const struct weir_event event = conform_record(queue);
     ASSERT_OK(weir_queue_wait(consumer, event));
     weir_queue_destroy(&queue);
     EXPECT_NULL(queue);
@@ -65,8 +64,6 @@ CONFORM(DestroyInUse, EverythingAtOnce)
 {
     weir_queue *queues[2] = {conform_queue(f, "a"), conform_queue(f, "b")};
     weir_buffer *buffers[3];
-    struct weir_event event;
-    struct weir_event end;
     unsigned char memory[64];
 
     memset(memory, 0, sizeof memory);
@@ -79,11 +76,11 @@ CONFORM(DestroyInUse, EverythingAtOnce)
     const unsigned char value = 8;
     own_gate gate = gate_on(queues[0]);
     ASSERT_OK(weir_queue_fill(queues[0], buffers[0], 0, SIZE, &value, 1));
-    ASSERT_OK(weir_queue_record(queues[0], &event));
+    const struct weir_event event = conform_record(queues[0]);
     ASSERT_OK(weir_queue_wait(queues[1], event));
     ASSERT_OK(weir_queue_copy(queues[1], buffers[1], 0, buffers[0], 0, SIZE));
     ASSERT_OK(weir_queue_copy(queues[1], buffers[2], 0, buffers[1], 0, sizeof memory));
-    ASSERT_OK(weir_queue_record(queues[1], &end));
+    const struct weir_event end = conform_record(queues[1]);
     for (int i = 0; i < 2; i++)
         weir_queue_destroy(&queues[i]);
     for (int i = 0; i < 3; i++)
@@ -142,13 +139,12 @@ CONFORM(DestroyInUse, FromAHostCall)
     weir_buffer *buffer = conform_device_buffer(f, SIZE);
     weir_buffer *doomed_buffer = buffer;
     const uint32_t value = 1;
-    struct weir_event end;
 
     own_gate gate = gate_on(queue);
     ASSERT_OK(weir_queue_host_call(queue, destroy_buffer, &doomed_buffer));
     ASSERT_OK(weir_queue_host_call(queue, destroy_queue, &doomed));
     ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &value, 4));
-    ASSERT_OK(weir_queue_record(queue, &end));
+    const struct weir_event end = conform_record(queue);
     gate_open(gate);
     EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
     EXPECT_NULL(doomed);
@@ -157,28 +153,20 @@ CONFORM(DestroyInUse, FromAHostCall)
 
 CONFORM(DestroyInUse, NullIsAccepted)
 {
-    weir_queue *queue = NULL;
-    weir_buffer *buffer = NULL;
-    weir_kernel *kernel = NULL;
-    weir_program *program = NULL;
-    weir_device *device = NULL;
-    weir_runtime *runtime = NULL;
-    weir_graph *graph = NULL;
-
     (void)f;
-    weir_graph_destroy(&graph);
+    weir_graph_destroy(&(weir_graph *){NULL});
     weir_graph_destroy(NULL);
-    weir_queue_destroy(&queue);
+    weir_queue_destroy(&(weir_queue *){NULL});
     weir_queue_destroy(NULL);
-    weir_buffer_destroy(&buffer);
+    weir_buffer_destroy(&(weir_buffer *){NULL});
     weir_buffer_destroy(NULL);
-    weir_kernel_destroy(&kernel);
+    weir_kernel_destroy(&(weir_kernel *){NULL});
     weir_kernel_destroy(NULL);
-    weir_program_destroy(&program);
+    weir_program_destroy(&(weir_program *){NULL});
     weir_program_destroy(NULL);
-    EXPECT_OK(weir_device_close(&device));
+    EXPECT_OK(weir_device_close(&(weir_device *){NULL}));
     EXPECT_OK(weir_device_close(NULL));
-    EXPECT_OK(weir_close(&runtime));
+    EXPECT_OK(weir_close(&(weir_runtime *){NULL}));
     EXPECT_OK(weir_close(NULL));
     weir_load_report_destroy(NULL);
 }
@@ -189,7 +177,6 @@ static void create_and_destroy_everything(struct fixture *f, bool sync)
 {
     // The queue may still write to it when this returns.
     static unsigned char memory[256];
-    struct weir_event event;
     own_buffer wrapped = NULL;
     int fd;
 
@@ -202,7 +189,7 @@ static void create_and_destroy_everything(struct fixture *f, bool sync)
     ASSERT_OK(weir_kernel_create(f->program, "iota", &kernel));
     ASSERT_OK(weir_queue_copy(f->queue, device, 0, host, 0, SIZE));
     ASSERT_OK(weir_queue_copy(f->queue, wrapped, 0, device, 0, sizeof memory));
-    ASSERT_OK(weir_queue_record(f->queue, &event));
+    const struct weir_event event = conform_record(f->queue);
     ASSERT_OK(weir_queue_flush(f->queue));
     WEIR_IGNORE(weir_event_query(event));
     ASSERT_OK(weir_event_fd(event, &fd));
@@ -219,13 +206,12 @@ CONFORM(NoImplicitDeviceWait, DuringAHostCall)
     weir_buffer *buffer = conform_device_buffer(f, SIZE);
     weir_buffer *used = conform_device_buffer(f, SIZE);
     const uint32_t value = 1;
-    struct weir_event end;
 
     weir_kernel *kernel = conform_kernel(f, "iota"); // creating the program may wait
     ASSERT_OK(weir_queue_fill(queue, used, 0, SIZE, &value, 4));
     own_gate gate = gate_on(queue);
     ASSERT_OK(weir_queue_fill(queue, used, 0, SIZE, &value, 4));
-    ASSERT_OK(weir_queue_record(queue, &end));
+    const struct weir_event end = conform_record(queue);
     ASSERT_TRUE(gate_wait_entered(gate));
     weir_buffer_destroy(&used);
     for (int i = 0; i < 3; i++)

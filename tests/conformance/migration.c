@@ -19,13 +19,6 @@ static void copy(weir_queue *queue, weir_buffer *dst, weir_buffer *src)
     EXPECT_OK(weir_queue_copy(queue, dst, 0, src, 0, SIZE));
 }
 
-static struct weir_event record(weir_queue *queue)
-{
-    struct weir_event event;
-    EXPECT_OK(weir_queue_record(queue, &event));
-    return event;
-}
-
 // A record on it is CUDA's event in the default stream, and cuCtxRecordEvent().
 CONFORM(Legacy, WaitsForEveryQueue)
 {
@@ -50,7 +43,7 @@ CONFORM(Legacy, WaitsForEveryQueue)
     }
     for (int i = 0; i < QUEUES; i++)
         copy(legacy, results[i], sources[i]);
-    const struct weir_event end = record(legacy);
+    const struct weir_event end = conform_record(legacy);
     for (int i = 0; i < QUEUES; i++) { // the last alone keeps it from being complete
         EXPECT_INT_EQ(weir_event_query(end), WEIR_NOT_READY);
         gate_open(gates[i]);
@@ -88,7 +81,7 @@ CONFORM(Legacy, EveryQueueWaitsForIt)
     queues[QUEUES - 1] = conform_queue(f, "late");
     for (int i = 0; i < QUEUES; i++) {
         copy(queues[i], results[i], source);
-        ends[i] = record(queues[i]);
+        ends[i] = conform_record(queues[i]);
     }
     ASSERT_TRUE(gate_wait_entered(gate));
     for (int i = 0; i < QUEUES; i++)
@@ -100,39 +93,6 @@ CONFORM(Legacy, EveryQueueWaitsForIt)
         weir_buffer_destroy(&results[i]);
         weir_queue_destroy(&queues[i]);
     }
-}
-
-// Bytes go from buffer to buffer, each time on another queue, with the legacy queue in
-// between, after slow host calls.
-CONFORM(Legacy, ThereAndBack)
-{
-    enum {
-        STEPS = 24,
-        QUEUES = 3
-    };
-    weir_queue *legacy = legacy_queue(f);
-    weir_queue *queues[QUEUES];
-    weir_buffer *buffers[STEPS + 1];
-
-    for (int i = 0; i < QUEUES; i++)
-        queues[i] = conform_queue(f, "q");
-    for (int i = 0; i <= STEPS; i++) {
-        buffers[i] = i % 3 ? conform_device_buffer(f, SIZE) : conform_host_buffer(f, SIZE);
-        conform_fill(legacy, buffers[i], 0);
-    }
-    conform_fill(queues[0], buffers[0], 0x5a);
-    for (int i = 0; i < STEPS; i++) {
-        weir_queue *queue = i % 2 ? queues[i / 2 % QUEUES] : legacy;
-        if (i % 5 == 0)
-            ASSERT_OK(weir_queue_host_call(queue, sleep_a_little, NULL));
-        copy(queue, buffers[i + 1], buffers[i]);
-    }
-    EXPECT_SYNC(legacy);
-    EXPECT_TRUE(conform_is_filled(buffers[STEPS], 0x5a));
-    for (int i = 0; i <= STEPS; i++)
-        weir_buffer_destroy(&buffers[i]);
-    for (int i = 0; i < QUEUES; i++)
-        weir_queue_destroy(&queues[i]);
 }
 
 // A long kernel runs on one queue; without the order the legacy queue's copy would end
@@ -177,7 +137,7 @@ CONFORM(Legacy, WaitsForAQueueThatIsBeingDestroyed)
     conform_fill(queue, source, 3);
     weir_queue_destroy(&queue);
     copy(legacy, result, source);
-    const struct weir_event end = record(legacy);
+    const struct weir_event end = conform_record(legacy);
     EXPECT_INT_EQ(weir_event_query(end), WEIR_NOT_READY);
     gate_open(gate);
     EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
@@ -250,7 +210,7 @@ CONFORM(Legacy, FailsOnlyQueuesThatWaitForItsEvents)
 
     own_gate gate = gate_on(legacy);
     ASSERT_OK(weir_queue_host_call(legacy, fail_plainly, NULL));
-    const struct weir_event end = record(legacy);
+    const struct weir_event end = conform_record(legacy);
     ASSERT_OK(weir_queue_host_call(other, count_up, &count));
     ASSERT_OK(weir_queue_wait(after, end));
     gate_open(gate);
@@ -281,7 +241,7 @@ CONFORM(Legacy, KeepsItsOrderAfterARecovery)
     EXPECT_OK(weir_queue_flush(f->queue));
     EXPECT_OK(weir_queue_recover(f->queue));
     copy(f->queue, result, source);
-    const struct weir_event end = record(f->queue);
+    const struct weir_event end = conform_record(f->queue);
     EXPECT_INT_EQ(weir_event_query(end), WEIR_NOT_READY);
     gate_open(gate);
     EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
@@ -566,11 +526,10 @@ CONFORM(Legacy, TimesALongKernel)
 
 static void expect_untimed(weir_queue *queue, const char *name, const char *remedy)
 {
-    struct weir_event event;
     uint64_t time = 1;
     int64_t elapsed;
 
-    ASSERT_OK(weir_queue_record(queue, &event));
+    const struct weir_event event = conform_record(queue);
     ASSERT_OK(weir_event_sync(event, HANG_GUARD_NS));
     EXPECT_INVALID(weir_event_time_ns(event, &time), name);
     EXPECT_UINT_EQ(time, 0);

@@ -70,13 +70,12 @@ CONFORM(Pool, HandsOutNothingThatAnotherQueueStillUses)
     own_buffer result = conform_host_buffer(f, SIZE);
     own_buffer after_it = conform_host_buffer(f, SIZE);
     own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
-    struct weir_event before;
     weir_buffer *buffer = take(pool, first, SIZE);
 
     conform_fill(first, buffer, 1);
     own_gate gate = gate_on(first);
     ASSERT_OK(weir_queue_copy(first, result, 0, buffer, 0, SIZE));
-    ASSERT_OK(weir_queue_record(first, &before));
+    const struct weir_event before = conform_record(first);
     ASSERT_OK(weir_pool_free(first, &buffer));
 
     weir_buffer *others[3] = {take(pool, second, SIZE)};
@@ -351,34 +350,6 @@ CONFORM(Pool, TrimsWhatIsIdle)
     EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 0);
     EXPECT_UINT_EQ(read_statistics(pool).high_bytes, 4096);
     ASSERT_OK(weir_pool_free(f->queue, &buffers[0]));
-}
-
-struct host_trim {
-    weir_pool *pool;
-    weir_queue *queue;
-    int right;
-};
-
-// It may allocate and free, but must not wait.
-static weir_status use_in_host_call(void *user)
-{
-    struct host_trim *use = user;
-    weir_buffer *buffer = NULL;
-    use->right += weir_pool_trim(use->pool, 0) == WEIR_ERROR_INVALID;
-    use->right += weir_pool_allocate(use->pool, use->queue, SIZE, &buffer) == WEIR_OK;
-    use->right += weir_pool_free(use->queue, &buffer) == WEIR_OK;
-    return WEIR_OK;
-}
-
-CONFORM(Pool, InAHostCall)
-{
-    struct host_trim use = {.pool = pool_of(f, WEIR_PLACE_DEVICE, 0), .queue = f->queue};
-
-    ASSERT_OK(weir_queue_host_call(f->queue, use_in_host_call, &use));
-    ASSERT_SYNC(f->queue);
-    EXPECT_INT_EQ(use.right, 3);
-    EXPECT_SYNC(f->queue);
-    weir_pool_destroy(&use.pool);
 }
 
 // On a failed queue allocation is refused, but freeing works.

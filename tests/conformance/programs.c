@@ -69,39 +69,26 @@ CONFORM(Program, Refusals)
     EXPECT_NULL(program);
     EXPECT_INVALID(weir_program_create(f->device, NULL, &program), "params");
     EXPECT_INVALID(weir_program_create(f->device, &params, NULL), "out_program");
-    params.options = "-cl-fast-relaxed-math";
-    EXPECT_INVALID(weir_program_create(f->device, &params, &program), "options");
-    params.options = NULL;
-    params.cuda_options = "-DX";
-    EXPECT_INVALID(weir_program_create(f->device, &params, &program), "cuda_source");
-    params.cuda_options = NULL;
-    params.exact = true;
-    EXPECT_INVALID(weir_program_create(f->device, &params, &program),
-                   "exact and fast are for source");
+#define NO_PROGRAM(change, part) \
+    EXPECT_INVALID_WITH(params, change, weir_program_create(f->device, &params, &program), part)
+    NO_PROGRAM(options = "-cl-fast-relaxed-math", "options");
+    NO_PROGRAM(cuda_options = "-DX", "cuda_source");
+    NO_PROGRAM(exact = true, "exact and fast are for source");
+    NO_PROGRAM(cuda_source = "", "source");
+    NO_PROGRAM(source = "", "source");
+    NO_PROGRAM(bundle = NULL, "source");
+    NO_PROGRAM(struct_size = 0, "struct_size");
     params.bundle = NULL;
-    params.source = "kernel void k(global int *p) { p[0] = 1; }";
-    params.fast = true;
-    EXPECT_INVALID(weir_program_create(f->device, &params, &program), "exact and fast");
-    params.exact = params.fast = false;
-    params.source = NULL;
-    params.bundle = &conformance_kernels;
-    params.cuda_source = "";
-    EXPECT_INVALID(weir_program_create(f->device, &params, &program), "source");
-    params.cuda_source = NULL;
     params.source = "";
-    EXPECT_INVALID(weir_program_create(f->device, &params, &program), "source");
-    params.bundle = NULL;
-    params.options = "-DX -Iinclude";
-    EXPECT_INVALID(weir_program_create(f->device, &params, &program), "-I");
-    params.options = NULL;
+    NO_PROGRAM(options = "-DX -Iinclude", "-I");
+    params.source = "kernel void k(global int *p) { p[0] = 1; }";
+    params.exact = true;
+    NO_PROGRAM(fast = true, "exact and fast");
+    params.exact = false;
     params.source = NULL;
-    EXPECT_INVALID(weir_program_create(f->device, &params, &program), "source");
-    params.bundle = &conformance_kernels;
-    params.struct_size = 0;
-    EXPECT_INVALID(weir_program_create(f->device, &params, &program), "struct_size");
+#undef NO_PROGRAM
 
     const struct weir_bundle empty = {.struct_size = sizeof empty, .name = "empty"};
-    params.struct_size = sizeof params;
     params.bundle = &empty;
     EXPECT_REFUSED(weir_program_create(f->device, &params, &program), WEIR_ERROR_UNSUPPORTED,
                    "empty");
@@ -145,6 +132,14 @@ static const char doubling[] =
     "        out[i] = 2u * in[i];\n"
     "}\n";
 
+static const char multiplying[] =
+    "__kernel void twice(__global const uint *in, __global uint *out, uint n)\n"
+    "{\n"
+    "    uint i = (uint)get_global_id(0);\n"
+    "    if (i < n)\n"
+    "        out[i] = FACTOR * in[i];\n"
+    "}\n";
+
 // Twice what 16 elements are.
 static void expect_twice(struct fixture *f, weir_program *program)
 {
@@ -170,43 +165,21 @@ static void expect_twice(struct fixture *f, weir_program *program)
         EXPECT_UINT_EQ(values[i], 2 * i);
 }
 
+// Options mean the same on every device.
 CONFORM(Program, SourceAtRunTime)
 {
-    struct weir_program_params params = {.struct_size = sizeof params,
-                                         .label = "twice",
-                                         .source = doubling};
-    own_program program = NULL;
-
-    weir_status status = weir_program_create(f->device, &params, &program);
-    if (status == WEIR_ERROR_UNSUPPORTED) {
-        EXPECT_NULL(program);
-        CONFORM_SKIP("this device compiles no source at run time");
-    }
-    ASSERT_OK(status);
-    expect_twice(f, program);
-}
-
-// Options mean the same on every device.
-CONFORM(Program, SourceWithOptions)
-{
-    struct weir_program_params params = {
-        .struct_size = sizeof params,
-        .label = "twice",
-        .source = "__kernel void twice(__global const uint *in, __global uint *out, uint n)\n"
-                  "{\n"
-                  "    uint i = (uint)get_global_id(0);\n"
-                  "    if (i < n)\n"
-                  "        out[i] = FACTOR * in[i];\n"
-                  "}\n"};
-    static const char *const options[] = {"-DFACTOR=2u", "-D FACTOR=2u -cl-opt-disable",
+    static const char *const options[] = {NULL, "-D FACTOR=2u -cl-opt-disable",
                                           "-DFACTOR=2u -cl-std=CL1.1 -cl-fast-relaxed-math"};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        weir_program *program;
-        params.options = options[i];
-        weir_status status = weir_program_create(f->device, &params, &program);
+        own_program program = NULL;
+        weir_status status = weir_program_create(f->device,
+                                                 WEIR_PARAMS(weir_program, .label = "twice",
+                                                             .source = i ? multiplying : doubling,
+                                                             .options = options[i]),
+                                                 &program);
+        EXPECT_INT_EQ(program != NULL, status == WEIR_OK);
         CONFORM_COMPILED(status);
         expect_twice(f, program);
-        weir_program_destroy(&program);
     }
 }
 

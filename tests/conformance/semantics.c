@@ -59,23 +59,20 @@ CONFORM(Semantics, ImpliedWaits)
     own_buffer source = conform_host_buffer(f, SIZE);
     own_buffer middle = conform_device_buffer(f, SIZE);
     own_buffer result = conform_host_buffer(f, SIZE);
-    struct weir_event early;
-    struct weir_event late;
-    struct weir_event own;
 
     memset(conform_bytes(result), 0, SIZE);
     own_gate gate = gate_on(producer);
-    ASSERT_OK(weir_queue_record(producer, &early));
+    const struct weir_event early = conform_record(producer);
     ASSERT_OK(weir_queue_wait(producer, early));
     memset(conform_bytes(source), 0x5a, SIZE);
     ASSERT_OK(weir_queue_copy(producer, middle, 0, source, 0, SIZE));
-    ASSERT_OK(weir_queue_record(producer, &late));
+    const struct weir_event late = conform_record(producer);
 
     ASSERT_OK(weir_queue_wait(consumer, late));
     ASSERT_OK(weir_queue_wait(consumer, late));
     ASSERT_OK(weir_queue_wait(consumer, early));
     ASSERT_OK(weir_queue_copy(consumer, result, 0, middle, 0, SIZE));
-    ASSERT_OK(weir_queue_record(consumer, &own));
+    const struct weir_event own = conform_record(consumer);
     ASSERT_OK(weir_queue_wait(consumer, own));
     EXPECT_INT_EQ(weir_event_query(own), WEIR_NOT_READY);
     gate_open(gate);

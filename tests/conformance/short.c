@@ -174,7 +174,6 @@ CONFORM(Short, AfterAnotherQueue)
 CONFORM(Short, ZeroedEventsWhereTheProgramSaysSo)
 {
     const struct weir_event none = {0, 0};
-    struct weir_event event;
     own_queue first = conform_queue(f, "first");
     own_queue second = conform_queue(f, "second");
 
@@ -183,7 +182,7 @@ CONFORM(Short, ZeroedEventsWhereTheProgramSaysSo)
     EXPECT_INVALID(weir_queue_wait_if(NULL, none), "queue");
     EXPECT_INVALID(weir_queue_wait_if(second, ((struct weir_event){0, 1})), "event");
     own_gate gate = gate_on(first);
-    ASSERT_OK(weir_queue_record(first, &event));
+    const struct weir_event event = conform_record(first);
     EXPECT_INT_EQ(weir_event_sync_if(event, 0), WEIR_TIMEOUT);
     ASSERT_OK(weir_queue_wait_if(second, event));
     EXPECT_INT_EQ(weir_queue_sync(second, 0), WEIR_TIMEOUT);
@@ -310,13 +309,6 @@ CONFORM(Short, DefaultRuntime)
     EXPECT_OK(weir_device_close(&devices[0]));
 }
 
-static weir_queue *open_timed(weir_device *device)
-{
-    weir_queue *queue = NULL;
-    EXPECT_OK(weir_queue_create(device, WEIR_PARAMS(weir_queue, .timing = true), &queue));
-    return queue;
-}
-
 // The same device opened twice has two timelines.
 CONFORM(Short, TimesOfTwoDevices)
 {
@@ -326,8 +318,8 @@ CONFORM(Short, TimesOfTwoDevices)
     int64_t elapsed;
     CONFORM_NEEDS_TIMES(f);
     ASSERT_OK(weir_device_open(f->runtime, WEIR_PARAMS(weir_device, .select = "0"), &other));
-    queues[0] = open_timed(f->device);
-    queues[1] = open_timed(other);
+    queues[0] = conform_timed_queue(f, "here");
+    queues[1] = conform_timed_queue(&(struct fixture){.device = other}, "there");
     for (int i = 0; i < 2; i++) {
         ASSERT_OK(weir_queue_record(queues[i], &events[i]));
         ASSERT_OK(weir_event_sync(events[i], HANG_GUARD_NS));

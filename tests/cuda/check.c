@@ -4,11 +4,14 @@
 #include <stdio.h>
 
 int check_failures;
+bool check_quiet;
 
 bool check(bool good, const char *format, ...)
 {
     va_list arguments;
     check_failures += !good;
+    if (check_quiet && good)
+        return good;
     va_start(arguments, format);
     printf("%s  ", good ? "ok  " : "FAIL");
     vprintf(format, arguments);

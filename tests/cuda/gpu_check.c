@@ -4,7 +4,9 @@
 //
 //     gpu_check          all that leaves the device as it was
 //     gpu_check fault    a kernel that leaves its buffer, and what is said of it,
-//                        without attribute_faults and with it
+//                        without attribute_faults and with it; and one that prints
+//     gpu_check messages the part of the first about bad input and a killed process
+//     gpu_check graphs   the part of the first about graphs
 //
 // The environment chooses modules and configuration, as for every program.
 #include "tests/cuda/gpu_check.h"
@@ -15,8 +17,11 @@
 
 #include <weir/weir.h>
 
+#include "backends/cuda/symbols.h"
 #include "base/clock.h"
 #include "kernels/conformance/conformance.h"
+
+static struct cu_symbols raw;
 
 weir_buffer *buffer_of(const struct bench *bench, size_t size, weir_placement placement)
 {
@@ -78,6 +83,14 @@ bool start_with(struct bench *bench, const char *config)
     return false;
 }
 
+static bool start(struct bench *bench)
+{
+    const bool good = start_with(bench, NULL);
+    if (!good)
+        check(false, "opening the CUDA backend and its kernels");
+    return good;
+}
+
 void finish(struct bench *bench)
 {
     destroy_all(bench);
@@ -118,23 +131,37 @@ static weir_status spin(const struct bench *bench, uint64_t steps)
                              weir_out(bench->memory, 0, 64), 1u, steps);
 }
 
+// Contexts.
+
+static void check_context(const struct bench *bench)
+{
+    CUcontext context = NULL;
+    CUcontext before = NULL;
+    struct weir_event event;
+    raw.cuCtxGetCurrent(&before);
+    weir_buffer *buffer = buffer_of(bench, 4096, WEIR_PLACE_DEVICE);
+    WEIR_IGNORE(weir_queue_copy(bench->queue, buffer, 0, bench->pinned, 0, 4096));
+    WEIR_IGNORE(weir_queue_record(bench->queue, &event));
+    WEIR_IGNORE(weir_event_sync(event, WEIR_FOREVER));
+    weir_buffer_destroy(&buffer);
+    raw.cuCtxGetCurrent(&context);
+    check(context == before, "the current context is left as found (%p)", (void *)before);
+}
+
 // Calls that must not wait while a kernel runs.
 
 static uint64_t clock_start;
 
-static void end_call(const char *what)
+void begin_call(void)
+{
+    clock_start = weir_clock_now_ns();
+}
+
+void end_call(const char *what)
 {
     const double took = (double)(weir_clock_now_ns() - clock_start) * 1e-6;
     check(took < 20, "%8.3f ms  %s", took, what);
 }
-
-// Prints a line with the time of the call; from 20 ms on the check fails.
-#define TIMED(what, call)                  \
-    do {                                   \
-        clock_start = weir_clock_now_ns(); \
-        call;                              \
-        end_call(what);                    \
-    } while (0)
 
 static void time_buffers(const struct bench *bench)
 {
@@ -187,10 +214,11 @@ static void time_submits(const struct bench *bench, weir_buffer *second)
     TIMED("submit five fills of a DEVICE buffer", fill_often(bench, bench->memory, 1 << 20));
 }
 
-static void check_waits(const struct bench *bench, uint64_t steps)
+static void check_waits(const struct bench *bench)
 {
     struct weir_event event;
     weir_program *spare = NULL;
+    const uint64_t steps = steps_for(bench, 400);
     WEIR_IGNORE(weir_program_create(bench->device,
                                     WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
                                     &spare));
@@ -232,178 +260,90 @@ static void check_times(const struct bench *bench)
     weir_queue_destroy(&queue);
 }
 
-// Graphs: what makes and changes them does not wait either; and a copy that only a real driver refuses.
+// The cost of progress words, which [cuda] attribute_faults writes after every launch: launches without one and
+// with one, in turns.
 
 enum {
-    NODES = 20,
-    LAUNCHED = 64
+    BATCH = 200,
+    ROUNDS = 11,
 };
 
-#define BYTES ((size_t)4096)
-#define LARGE ((size_t)9 << 28) // 2.25 GiB: beyond what a pitch can be
-
-struct graphs {
-    const struct bench *bench;
-    weir_kernel *increment;
-    weir_buffer *values; // DEVICE
-    weir_buffer *host;
-    weir_graph *graph;
-    uint32_t nodes[3]; // launch, copy to the host, fill
-};
-
-static weir_status launch_kernel(struct graphs *g)
+// Nanoseconds per launch.
+static double time_launches(const struct bench *bench)
 {
-    return weir_queue_launch(g->bench->queue, g->increment, weir_dim(1, 1, 1),
-                             weir_dim(LAUNCHED, 1, 1), weir_inout(g->values, 0, BYTES), 1u,
-                             (uint32_t)LAUNCHED);
+    const uint64_t start_ns = weir_clock_now_ns();
+    for (uint32_t i = 0; i < BATCH; i++)
+        WEIR_IGNORE(weir_queue_launch(bench->queue, bench->iota, weir_dim(1, 1, 1),
+                                      weir_dim(64, 1, 1), weir_out(bench->memory, 0, 256), 3u,
+                                      64u));
+    const uint64_t took = weir_clock_now_ns() - start_ns;
+    WEIR_IGNORE(weir_queue_sync(bench->queue, WEIR_FOREVER));
+    return (double)took / BATCH;
 }
 
-// A sequence of kernels, with a fill and a copy at its end.
-static weir_status capture(struct graphs *g)
+static int by_value(const void *a, const void *b)
 {
-    weir_queue *queue = g->bench->queue;
-    const unsigned char zero = 0;
-    weir_status status = weir_capture_begin(queue);
-    for (int i = 0; i < NODES && status == WEIR_OK; i++)
-        status = launch_kernel(g);
-    if (status == WEIR_OK)
-        status = weir_capture_node(queue, &g->nodes[0]);
-    if (status == WEIR_OK)
-        status = weir_queue_copy(queue, g->host, 0, g->values, 0, BYTES);
-    if (status == WEIR_OK)
-        status = weir_capture_node(queue, &g->nodes[1]);
-    if (status == WEIR_OK)
-        status = weir_queue_fill(queue, g->values, BYTES / 2, BYTES / 2, &zero, 1);
-    if (status == WEIR_OK)
-        status = weir_capture_node(queue, &g->nodes[2]);
-    if (status == WEIR_OK)
-        return weir_capture_end(queue, NULL, &g->graph);
-    WEIR_IGNORE(weir_capture_cancel(queue));
-    return status;
+    const double x = *(const double *)a;
+    const double y = *(const double *)b;
+    return (x > y) - (x < y);
 }
 
-static weir_status set_fill(struct graphs *g, size_t unit)
+static void check_words(const struct bench *bench)
 {
-    static const unsigned char zeros[16];
-    return weir_graph_set_fill(g->graph, g->nodes[2], g->values, BYTES / 2, BYTES / 2, zeros, unit);
-}
-
-static weir_status set_launch(struct graphs *g)
-{
-    const uint32_t one = 1;
-    const uint32_t count = LAUNCHED;
-    const struct weir_argument arguments[] = {weir_inout(g->values, 0, BYTES), weir_value(&one, 4),
-                                              weir_value(&count, 4)};
-    return weir_graph_set_launch(g->graph, g->nodes[0], weir_dim(1, 1, 1), weir_dim(LAUNCHED, 1, 1),
-                                 arguments, 3);
-}
-
-static weir_status set_copy(struct graphs *g)
-{
-    return weir_graph_set_copy(g->graph, g->nodes[1], g->host, 0, g->values, 0, BYTES);
-}
-
-static weir_status start_counting(struct graphs *g)
-{
-    static const uint32_t zeros[BYTES / 4];
-    return weir_upload(g->bench->queue, g->values, 0, zeros, BYTES);
-}
-
-static bool counted(struct graphs *g, uint32_t wanted)
-{
-    void *pointer;
-    if (weir_queue_sync(g->bench->queue, WEIR_FOREVER) != WEIR_OK ||
-        weir_queue_sync(g->bench->other, WEIR_FOREVER) != WEIR_OK ||
-        weir_host_begin(g->host, 0, BYTES, WEIR_ACCESS_READ, &pointer) != WEIR_OK)
-        return false;
-    const uint32_t *words = pointer;
-    bool good = true;
-    for (int i = 0; i < LAUNCHED; i++)
-        good = good && words[i] == wanted;
-    return weir_host_end(g->host, 0, BYTES, WEIR_ACCESS_READ) == WEIR_OK && good;
-}
-
-// While a kernel runs on the queue.
-static void check_graph(struct graphs *g, uint64_t steps)
-{
-    struct weir_event event;
-    bool good = start_counting(g) == WEIR_OK && spin(g->bench, steps) == WEIR_OK &&
-                weir_queue_record(g->bench->queue, &event) == WEIR_OK;
-    TIMED("capture a graph of 22 nodes and make it", good = good && capture(g) == WEIR_OK);
-    TIMED("launch it", good = good && weir_queue_graph(g->bench->queue, g->graph) == WEIR_OK);
-    TIMED("change a copy and a launch of it",
-          good = good && set_copy(g) == WEIR_OK && set_launch(g) == WEIR_OK);
-    TIMED("change a fill so that it is built again, twice",
-          good = good && set_fill(g, 4) == WEIR_OK && set_fill(g, 16) == WEIR_OK);
-    TIMED("launch it on another queue",
-          good = good && weir_queue_graph(g->bench->other, g->graph) == WEIR_OK);
-    TIMED("destroy it", weir_graph_destroy(&g->graph));
-    check(good && weir_event_query(event) == WEIR_NOT_READY,
-          "the kernel still runs after all of these");
-    check(counted(g, 2 * NODES), "both launches ran, in order");
-}
-
-// A copy node is described as a box, with a pitch.
-static void check_large_copy(struct graphs *g)
-{
-    const struct weir_limits *limits = weir_device_limits(g->bench->device);
-    const struct weir_buffer_params params = {.struct_size = sizeof params, .size = LARGE};
-    const unsigned char last = 77;
-    unsigned char read = 0;
-    weir_buffer *from = NULL;
-    weir_buffer *to = NULL;
-    weir_graph *graph = NULL;
-    weir_queue *queue = g->bench->queue;
-    if (limits->memory_bytes < 4 * (uint64_t)LARGE)
+    struct bench attributed;
+    double times[2][ROUNDS];
+    if (!start_with(&attributed, "[cuda]\nattribute_faults = 1\n")) {
+        check(false, "opening the device with attribute_faults = 1");
         return;
-    bool good = weir_buffer_create(g->bench->device, &params, &from) == WEIR_OK &&
-                weir_buffer_create(g->bench->device, &params, &to) == WEIR_OK &&
-                weir_upload(queue, from, LARGE - 1, &last, 1) == WEIR_OK &&
-                weir_capture_begin(queue) == WEIR_OK &&
-                weir_queue_copy(queue, to, 0, from, 0, LARGE) == WEIR_OK &&
-                weir_capture_end(queue, NULL, &graph) == WEIR_OK &&
-                weir_queue_graph(queue, graph) == WEIR_OK &&
-                weir_download(queue, &read, to, LARGE - 1, 1) == WEIR_OK;
-    check(good && read == last, "a copy of 2.25 GiB in a graph");
-    WEIR_IGNORE(weir_capture_cancel(queue));
-    weir_graph_destroy(&graph);
-    weir_buffer_destroy(&from);
-    weir_buffer_destroy(&to);
+    }
+    for (int i = -1; i < ROUNDS; i++) { // the first one warms up
+        times[0][i < 0 ? 0 : i] = time_launches(bench);
+        times[1][i < 0 ? 0 : i] = time_launches(&attributed);
+    }
+    for (int i = 0; i < 2; i++)
+        qsort(times[i], ROUNDS, sizeof times[i][0], by_value);
+    check(times[1][ROUNDS / 2] < 2 * times[0][ROUNDS / 2],
+          "attribute_faults: a launch takes %.1f ns with it, %.1f without", times[1][ROUNDS / 2],
+          times[0][ROUNDS / 2]);
+    finish(&attributed);
 }
 
-static void check_graphs(const struct bench *bench, uint64_t steps)
+static bool open_driver(void)
 {
-    struct graphs g = {
-        .bench = bench,
-        .values = buffer_of(bench, BYTES, WEIR_PLACE_DEVICE),
-        .host = buffer_of(bench, BYTES, WEIR_PLACE_HOST),
-    };
-    if (weir_kernel_create(bench->program, "increment", &g.increment) == WEIR_OK) {
-        printf("      graphs beside a kernel of about 400 ms:\n");
-        check_graph(&g, steps);
-        check_large_copy(&g);
-    } else {
-        check(false, "weir_kernel_create");
+    char message[512];
+    int version = 0;
+    const char *library = getenv("WEIR_CUDA_LIBRARY");
+    if (!cu_symbols_load(library ? library : "", &raw, &version, message, sizeof message)) {
+        fprintf(stderr, "gpu_check: %s\n", message);
+        return false;
     }
-    weir_kernel_destroy(&g.increment);
-    weir_buffer_destroy(&g.values);
-    weir_buffer_destroy(&g.host);
+    return true;
 }
 
 int main(int argc, char **argv)
 {
     struct bench bench;
-    if (argc > 1)
-        return run_faults(argv[0], argv[1], argc > 2 ? argv[2] : "");
-    if (!start_with(&bench, NULL)) {
-        check(false, "opening the CUDA backend and its kernels");
-        return 1;
+    if (argc > 1 && strcmp(argv[1], "graphs") == 0) {
+        if (!start(&bench))
+            return 1;
+        check_graphs(&bench, spin, steps_for(&bench, 400));
+        finish(&bench);
+        return check_failures != 0;
     }
+    if (argc > 1) {
+        const int status = run_mode(argv[0], argv[1], argc > 2 ? argv[2] : "");
+        return status ? status : check_failures != 0;
+    }
+    check_killed(argv[0]);
+    if (!open_driver() || !start(&bench))
+        return 1;
     print_device(&bench);
-    const uint64_t steps = steps_for(&bench, 400);
-    check_waits(&bench, steps);
-    check_graphs(&bench, steps);
+    check_context(&bench);
+    check_messages(&bench);
+    check_waits(&bench);
+    check_graphs(&bench, spin, steps_for(&bench, 400));
     check_times(&bench);
+    check_words(&bench);
     finish(&bench);
     printf("%s\n", check_failures ? "FAILED" : "all checks passed");
     return check_failures != 0;

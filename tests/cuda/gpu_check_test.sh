@@ -1,5 +1,6 @@
 #!/bin/bash
-# gpu_check's faults with the fake libcuda; its times are for a GPU.
+# gpu_check's faults, messages and killed process with the fake libcuda. Its times are not checked:
+# they are for a GPU.
 
 . tests/support/shell.sh
 
@@ -8,3 +9,4 @@ export WEIR_MODULE_PATH=backends/cuda
 export LD_LIBRARY_PATH="$PWD/tests/support/libcuda${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
 tests/cuda/gpu_check fault || fail "gpu_check fault ended with $?"
+tests/cuda/gpu_check messages || fail "gpu_check messages ended with $?"

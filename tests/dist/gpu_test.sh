@@ -33,7 +33,7 @@ table="$(cat "$TEST_TMPDIR/out/table.txt")"
 [ "$status" -eq 0 ] || fail "run.sh ended with $status: $output"
 for row in "unpack $folder" "opencl-pocl: conformance" "0 failed" "both photographs bit-identical" \
     "opencl-pocl: bench arr-coc            coffee.png" "opencl-pocl: bench arr-coc-noise      noise 1024x1024" \
-    "opencl-pocl: 5000 frames" "steady: 5000 frames, after a tenth and at the end: " "opencl-pocl: plugin fault" \
+    "opencl-pocl: 5000 frames" "steady: 5000 frames, 0 failed, after a tenth and at the end: " "opencl-pocl: plugin fault" \
     "opencl-pocl: 5000 frames with faults" "refuse: 5000 frames, " "opencl-pocl: pairs, C "; do
     expect_contains "$table" "$row"
 done
@@ -45,9 +45,11 @@ for name in arr-coc arr-coc-noise; do
     grep -q '^<svg ' "$file.svg" || fail "there is no plot of $name"
 done
 
-# Collectives of one rank, on the tests' driver and NCCL. The stand-in of Python tells where NCCL is.
+# Collectives of one rank, on the tests' driver and NCCL. The stand-in of comm_check takes no time, and that of
+# Python tells where NCCL is.
 mkdir "$TEST_TMPDIR/bin"
 printf '#!/bin/bash\necho "$NCCL_OF_TEST"\n' >"$TEST_TMPDIR/bin/python3"
+printf '#!/bin/bash\necho "ok    $1 with $WEIR_CUDA_NCCL"\n' >"$there/tests/cuda/comm_check"
 chmod +x "$TEST_TMPDIR/bin/python3"
 
 # collectives NCCL [VARIABLE=VALUE]
@@ -60,6 +62,7 @@ collectives()
 collectives "$root/tests/support/libnccl/libnccl.so.2"
 expect_contains "$output" "cuda: bench comm"
 expect_contains "$output" "all-gather 16777216"
+expect_contains "$output" "cuda: collectives, submit of one rank  submit with $root/tests/support"
 expect_contains "$output" "cuda: communicators come and go       descriptors "
 collectives auto WEIR_TEST_NCCL_VERSION=21000
 expect_contains "$output" "absent   cuda: collectives                     NCCL 2.10.0 is older than 2.18"
@@ -71,12 +74,11 @@ printf '#!/bin/bash\n[ "$1" = -c ] || { echo "| killed | 1.0 / 2.0 |"; echo "$*"
     >"$TEST_TMPDIR/bin/python3"
 printf '#!/bin/bash\necho "rank $RANK of $WORLD_SIZE, $*, NCCL_P2P_DISABLE=${NCCL_P2P_DISABLE-}"\n' >"$there/tests/comm/rank"
 printf '#!/bin/bash\necho "churn $*"\nexit $((RANK * 7))\n' >"$there/tests/comm/churn"
-printf '#!/bin/bash\necho "  all-reduce of ${WORLD_SIZE-one} with $WEIR_CUDA_NCCL"\n' >"$there/tests/bench/jobs/jobs"
-chmod +x "$TEST_TMPDIR/bin/nvidia-smi" "$there/tests/comm/rank" "$there/tests/comm/churn" "$there/tests/bench/jobs/jobs"
+chmod +x "$TEST_TMPDIR/bin/nvidia-smi" "$there/tests/comm/rank" "$there/tests/comm/churn"
 expect_status 1 env "PATH=$TEST_TMPDIR/bin:$PATH" "NCCL_OF_TEST=$root/tests/support/libnccl/libnccl.so.2" \
     "LD_LIBRARY_PATH=$root/tests/support/libcuda:$root/tests/support/libnccl" WEIR_TEST_CUDA_DEVICES=2 \
     bash "$there/tools/gpu/run.sh" --steps comm-churn,comm-failures,comm --out "$TEST_TMPDIR/two"
-for row in "ok       cuda: collectives of two GPUs         all-reduce of 2 with $root/tests/support" \
+for row in "ok       cuda: collectives, speed              speed with " \
     "--transports cuda --ways kill,shrink,skip,count --ranks 2 --repetitions 1" \
     "ok       cuda: collectives, NCCL_P2P_DISABLE=1  1 tests" "of 2, 20, NCCL_P2P_DISABLE=1" \
     "-        cuda: a rank that fails               | killed | 1.0 / 2.0 |" \

@@ -217,18 +217,6 @@ WEIR_TEST(TraceFuzz, DamagedTracesKeepTheRules)
         free(seeds[i].bytes);
 }
 
-WEIR_TEST(TraceFuzz, SeedsAreRead)
-{
-    struct seed seeds[SEEDS] = {{0}};
-    make_seeds(seeds);
-    for (size_t i = 0; i < SEEDS; i++) {
-        const size_t before = accepted;
-        EXPECT_NULL(damage_check(check_bytes, seeds[i].bytes, seeds[i].size));
-        EXPECT_UINT_EQ(accepted, before + 1);
-        free(seeds[i].bytes);
-    }
-}
-
 // Values that are no text of a trace, at every place of one.
 WEIR_TEST(TraceFuzz, BytesOfAnyKindKeepTheRules)
 {

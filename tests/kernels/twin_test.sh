@@ -185,7 +185,11 @@ if [ -n "$nvcc" ]; then
     refused "again.cubin is a second cubin for sm_90" --cuda-image k.cubin --cuda-image again.cubin
     "$nvcc" -cubin -rdc=true -arch=sm_90 k.cu -o rdc.cubin
     refused "rdc.cubin is a cubin that is not linked" --cuda-image rdc.cubin
+    sed 's/float4 v/float3 v/; s/pair p, //' k.cu >other.cu
+    "$nvcc" -cubin -arch=sm_90 other.cu -o other.cubin
+    refused "kernel 'k' has 5 parameters in k.cl, and 4 in other.cubin" --cuda-image other.cubin
     sed 's/float4 v/float3 v/' k.cu >other.cu
-    refused "parameter 4, 'v': float3 has 16 bytes in k.cl, and 12 in other.cu" --cuda other.cu --cubin 90
+    "$nvcc" -cubin -arch=sm_90 other.cu -o other.cubin
+    refused "parameter 4, 'v': float3 has 16 bytes in k.cl, and 12 in other.cubin" --cuda-image other.cubin
 fi
 [ -z "$(ls -A way)" ] || fail "files on the way stay: $(ls -A way)"

@@ -70,7 +70,6 @@ static const struct weir_module module = {
     .kind = FAKE_KIND,
     .name = FAKE_NAME,
     .version = "9.8.7",
-    .build_id = "fake",
     .sanitizer = FAKE_SANITIZER,
     .keys = keys,
     .key_count = sizeof keys / sizeof keys[0],

@@ -1,17 +1,28 @@
-// weir_open() with modules that cannot be used: the error, the load report, and
-// the fallback if several backends are listed.
+// weir_open() with modules that can be used and such that cannot: files with one defect each (fake.c), the error, the
+// load report, and the fallback if several backends are listed.
 #define _POSIX_C_SOURCE 200809L // setenv
 
 #include <ctype.h>
 #include <locale.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include <weir/module/module.h>
 #include <weir/weir.h>
 
 #include "tests/support/own.h"
 #include "tests/support/test.h"
+
+static weir_status open_in(const char *path, const char *backend, const char *plugins,
+                           weir_runtime **out_runtime, weir_load_report **out_report)
+{
+    return weir_open(WEIR_PARAMS(weir_open, .config_path = "", .backend = backend,
+                                 .plugins = plugins, .module_path = path, .out_report = out_report),
+                     out_runtime);
+}
 
 // Opens with the fakes and the null backend in reach.
 static weir_status open_with(const char *backend, const char *plugins, weir_runtime **out_runtime,
@@ -21,9 +32,7 @@ static weir_status open_with(const char *backend, const char *plugins, weir_runt
 
     snprintf(path, sizeof path, "%s:%s", weir_test_runfile("tests/loader"),
              weir_test_runfile("backends/null"));
-    return weir_open(WEIR_PARAMS(weir_open, .config_path = "", .backend = backend,
-                                 .plugins = plugins, .module_path = path, .out_report = out_report),
-                     out_runtime);
+    return open_in(path, backend, plugins, out_runtime, out_report);
 }
 
 static void expect_entry(const weir_load_report *report, size_t index, const char *module,
@@ -37,8 +46,164 @@ static void expect_entry(const weir_load_report *report, size_t index, const cha
         EXPECT_STR_EQ(entry->module, module);
         EXPECT_INT_EQ(entry->outcome, outcome);
         EXPECT_CONTAINS(entry->reason, reason);
+        EXPECT_CONTAINS(entry->path, module);
+        EXPECT_UINT_EQ(entry->abi_wanted, WEIR_MODULE_ABI);
     }
     weir_test_note(NULL);
+}
+
+// What is wrong with each is in its `defines` in BUILD; module_check_test.c has all that is checked of a module's
+// tables. dlopen() of the last one would end the process.
+WEIR_TEST(Open, RefusesWhatIsNoSoundModule)
+{
+    static const struct {
+        const char *name;
+        bool as_plugin;
+        const char *reason, *remedy;
+    } rows[] = {
+        {"too-new", false, "is of module ABI 2, and this library takes ABI 1 only", "rebuild it"},
+        {"no-symbol", false, "does not export weir_module_query", "export the symbol"},
+        {"refuses", false, "does not want to work with a library of module ABI 1", "another Weir"},
+        {"unresolved", false, "weir_fake_absent_function", "libraries it needs"},
+        {"no-slot", false, "`queue_finish`", "implement the slot"},
+        {"short", false, "is a plugin, and a backend was asked for", "`plugins`"},
+        {"large", true, "is a backend, and a plugin was asked for", "`backend`"},
+        {"sanitized", false, "the module was built with memory", "same sanitizer"},
+        {"text", false, "weir_text.so", "a module for this machine"},
+        {"runtime", false, "the module was built with the ", "same sanitizer"},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        weir_runtime *runtime;
+        own_load_report report = NULL;
+        weir_test_note("fake '%s'", rows[i].name);
+        EXPECT_FAILURE(open_with(rows[i].as_plugin ? "null" : rows[i].name,
+                                 rows[i].as_plugin ? rows[i].name : "", &runtime, &report),
+                       WEIR_ERROR_MODULE, rows[i].reason);
+        EXPECT_NULL(runtime);
+        EXPECT_CONTAINS(weir_last_error()->message, rows[i].name);
+        EXPECT_CONTAINS(weir_last_error()->remedy, rows[i].remedy);
+        EXPECT_UINT_EQ(weir_load_report_count(report), 1);
+        expect_entry(report, 0, rows[i].name, WEIR_LOAD_REFUSED, rows[i].reason);
+    }
+}
+
+// A folder of this test, with the file `name` in it.
+static const char *folder_with(const char *name, const char *text)
+{
+    static char path[512];
+    const char *folder = weir_test_temp_dir();
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    if (!file || fputs(text, file) < 0 || fclose(file) != 0)
+        weir_test_fail(__FILE__, __LINE__, "cannot write %s", path);
+    return folder;
+}
+
+WEIR_TEST(Open, RefusesEmptyFileFolderAndPipe)
+{
+    weir_runtime *runtime;
+    char path[8192];
+    const char *folder = folder_with("weir_empty.so", "");
+
+    EXPECT_FAILURE(open_in(folder, "empty", "", &runtime, NULL), WEIR_ERROR_MODULE,
+                   "file too short");
+    snprintf(path, sizeof path, "%s/weir_folder.so", folder);
+    ASSERT_INT_EQ(mkdir(path, 0700), 0);
+    EXPECT_FAILURE(open_in(folder, "folder", "", &runtime, NULL), WEIR_ERROR_MODULE,
+                   "not a regular file");
+    snprintf(path, sizeof path, "%s/weir_pipe.so", folder);
+    ASSERT_INT_EQ(mkfifo(path, 0600), 0);
+    EXPECT_FAILURE(open_in(folder, "pipe", "", &runtime, NULL), WEIR_ERROR_MODULE,
+                   "not a regular file");
+    memset(path, 'x', sizeof path - 1);
+    path[sizeof path - 1] = '\0';
+    EXPECT_FAILURE(open_in(path, "null", "", &runtime, NULL), WEIR_ERROR_MODULE,
+                   "longer than 4095 bytes");
+}
+
+WEIR_TEST(Open, ReportsEachFolderTried)
+{
+    own_runtime runtime = NULL;
+    own_load_report report = NULL;
+    char path[1024];
+
+    snprintf(path, sizeof path, "/nonexistent:%s:%s", weir_test_temp_dir(),
+             weir_test_runfile("backends/null"));
+    ASSERT_OK(open_in(path, "null", "", &runtime, &report));
+    ASSERT_UINT_EQ(weir_load_report_count(report), 3);
+    EXPECT_STR_EQ(weir_load_report_entry(report, 0)->path, "/nonexistent/weir_null.so");
+    expect_entry(report, 0, "null", WEIR_LOAD_MISSING, "no such file");
+    expect_entry(report, 1, "null", WEIR_LOAD_MISSING, "no such file");
+    expect_entry(report, 2, "null", WEIR_LOAD_USED, "");
+}
+
+// A broken file is not skipped in favour of a later one.
+WEIR_TEST(Open, TheFirstFileDecides)
+{
+    weir_runtime *runtime;
+    own_load_report report = NULL;
+    char path[1024];
+
+    snprintf(path, sizeof path, "%s:%s", folder_with("weir_null.so", "no module"),
+             weir_test_runfile("backends/null"));
+    EXPECT_INT_EQ(open_in(path, "null", "", &runtime, &report), WEIR_ERROR_MODULE);
+    EXPECT_UINT_EQ(weir_load_report_count(report), 1);
+}
+
+// The nearest one, or each once.
+WEIR_TEST(Open, NamesWhatModulesThereAre)
+{
+    weir_runtime *runtime;
+    const char *path = weir_test_runfile("backends/null");
+    char twice[8192];
+
+    EXPECT_FAILURE(open_with("brokken", "", &runtime, NULL), WEIR_ERROR_MODULE,
+                   "there is no backend 'brokken'");
+    EXPECT_CONTAINS(weir_last_error()->message, "tests/loader");
+    EXPECT_STR_EQ(weir_last_error()->remedy, "did you mean 'broken'?");
+    snprintf(twice, sizeof twice, "%s:%s/.", path, path);
+    EXPECT_FAILURE(open_in(twice, "null", "zebra", &runtime, NULL), WEIR_ERROR_MODULE,
+                   "there is no plugin 'zebra'");
+    EXPECT_CONTAINS(weir_last_error()->remedy, "module_path");
+    EXPECT_CONTAINS(weir_last_error()->remedy, "(the modules there are: null)");
+}
+
+WEIR_TEST(Open, RefusesNamesThatArePaths)
+{
+    weir_runtime *runtime;
+    const char *const names[] = {"../null", "a/b", "null.so", "nu ll", ":"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        weir_test_note("name '%s'", names[i]);
+        EXPECT_FAILURE(open_with(names[i], "", &runtime, NULL), WEIR_ERROR_CONFIG,
+                       "which is not a name");
+    }
+    EXPECT_FAILURE(open_with("Null", "", &runtime, NULL), WEIR_ERROR_MODULE, "cannot be the name");
+}
+
+static void *open_from_thread(void *runtime)
+{
+    weir_runtime **out_runtime = runtime;
+    EXPECT_OK(open_with("null", "short", out_runtime, NULL));
+    return NULL;
+}
+
+WEIR_TEST(Open, ByManyThreads)
+{
+    enum {
+        THREADS = 8
+    };
+    pthread_t threads[THREADS];
+    weir_runtime *runtimes[THREADS] = {NULL};
+
+    for (size_t i = 0; i < THREADS; i++)
+        ASSERT_INT_EQ(pthread_create(&threads[i], NULL, open_from_thread, &runtimes[i]), 0);
+    for (size_t i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (size_t i = 0; i < THREADS; i++)
+        EXPECT_OK(weir_close(&runtimes[i]));
 }
 
 // One backend alone: that one, or an error with its reason and its remedy.
@@ -72,6 +237,11 @@ WEIR_TEST(Open, FallbackIsRecorded)
     expect_entry(report, 3, "absent", WEIR_LOAD_MISSING, "no such file");
     expect_entry(report, 4, "null", WEIR_LOAD_MISSING, "no such file");
     expect_entry(report, 5, "null", WEIR_LOAD_USED, "");
+    const char *text = weir_load_report_text(report);
+    EXPECT_CONTAINS(text, "modules, requested by ");
+    EXPECT_CONTAINS(text, "  too-new: refused, ");
+    EXPECT_CONTAINS(text, "  absent: missing, ");
+    EXPECT_CONTAINS(text, "    module ABI 1, this library's is 1; version ");
 }
 
 WEIR_TEST(Open, NoneOfSeveral)
@@ -87,6 +257,7 @@ WEIR_TEST(Open, NoneOfSeveral)
     expect_entry(report, 0, "too-new", WEIR_LOAD_REFUSED, "module ABI 2");
     expect_entry(report, 1, "broken", WEIR_LOAD_REFUSED, "libabsent.so.1");
     EXPECT_STR_NE(weir_load_report_remedy(report), "");
+    EXPECT_CONTAINS(weir_load_report_text(report), "what to do: ");
 }
 
 WEIR_TEST(Open, ABackendWithoutDevicesIsNone)
@@ -203,8 +374,8 @@ WEIR_TEST(Open, ASectionThatOnlyAListNames)
 }
 
 // A section of a program's, whose keys are these.
-static weir_status open_keys(const struct weir_key *keys, uint32_t count, uint32_t size,
-                             weir_runtime **out_runtime)
+static weir_status open_keys(const char *text, const struct weir_key *keys, uint32_t count,
+                             uint32_t size, weir_runtime **out_runtime)
 {
     const struct weir_section section = {.struct_size = sizeof section,
                                          .name = "made",
@@ -212,7 +383,8 @@ static weir_status open_keys(const struct weir_key *keys, uint32_t count, uint32
                                          .key_count = count,
                                          .key_size = size};
     const struct weir_section *const sections[] = {&section};
-    return weir_open(WEIR_PARAMS(weir_open, .config_path = "", .backend = "null", .plugins = "",
+    return weir_open(WEIR_PARAMS(weir_open, .config_path = "made.ini", .config_text = text,
+                                 .backend = "null", .plugins = "",
                                  .module_path = weir_test_runfile("backends/null"),
                                  .sections = sections, .section_count = 1),
                      out_runtime);
@@ -221,8 +393,12 @@ static weir_status open_keys(const struct weir_key *keys, uint32_t count, uint32
 static void expect_second(const struct weir_key *keys, uint32_t size)
 {
     own_runtime runtime = NULL;
-    ASSERT_OK(open_keys(keys, 2, size, &runtime));
+    ASSERT_OK(open_keys("[made]\nfirst = 7\n", keys, 2, size, &runtime));
     EXPECT_INT_EQ(weir_runtime_setting(runtime, "made", "second")->integer, 2);
+    EXPECT_INT_EQ(weir_runtime_setting(runtime, "made", "first")->integer, 7);
+    EXPECT_STR_EQ(weir_runtime_setting(runtime, "made", "first")->origin, "made.ini:2");
+    EXPECT_NULL(weir_runtime_setting(runtime, "made", "third"));
+    EXPECT_NULL(weir_runtime_setting(runtime, "yours", "first"));
 }
 
 static const struct weir_key first = WEIR_INTEGER_KEY("first", "1", 0, 9, "A."),
@@ -237,19 +413,21 @@ WEIR_TEST(Open, KeysOfASectionHaveTheirSize)
     weir_runtime *runtime;
 
     expect_second(keys, sizeof keys[0]);
+    EXPECT_FAILURE(open_keys("[made]\nfirst = 10\n", keys, 2, sizeof keys[0], &runtime),
+                   WEIR_ERROR_CONFIG, "made.ini:2");
     for (uint32_t size = 0; size < least; size += 4) {
         weir_test_note("%u bytes", (unsigned)size);
-        EXPECT_FAILURE(open_keys(keys, 2, size, &runtime), WEIR_ERROR_INVALID,
+        EXPECT_FAILURE(open_keys("", keys, 2, size, &runtime), WEIR_ERROR_INVALID,
                        "key_size of the section [made] is");
         EXPECT_NULL(runtime);
         EXPECT_CONTAINS(weir_last_error()->remedy, "sizeof(struct weir_key)");
     }
     weir_test_note(NULL);
-    EXPECT_FAILURE(open_keys(keys, 2, UINT32_MAX, &runtime), WEIR_ERROR_INVALID,
+    EXPECT_FAILURE(open_keys("", keys, 2, UINT32_MAX, &runtime), WEIR_ERROR_INVALID,
                    "key_size of the section [made] is 4294967295");
-    EXPECT_OK(open_keys(keys, 0, UINT32_MAX, &runtime)); // no stride is needed then
+    EXPECT_OK(open_keys("", keys, 0, UINT32_MAX, &runtime)); // no stride is needed then
     EXPECT_OK(weir_close(&runtime));
-    EXPECT_FAILURE(open_keys(NULL, 2, sizeof keys[0], &runtime), WEIR_ERROR_INVALID,
+    EXPECT_FAILURE(open_keys("", NULL, 2, sizeof keys[0], &runtime), WEIR_ERROR_INVALID,
                    "the section [made] has no table of keys");
 }
 

@@ -9,8 +9,8 @@
 
 weir_runtime *pair_runtime;
 weir_device *pair_device;
-weir_queue *pair_queue, *pair_other_queue;
-weir_buffer *pair_bytes, *pair_result;
+weir_queue *pair_queue;
+weir_buffer *pair_bytes;
 
 static int ends[2];
 static const struct pair *current;
@@ -85,12 +85,14 @@ static void run_threads(void)
     pthread_join(threads[1], NULL);
 }
 
-static weir_buffer *make_buffer(weir_placement placement)
+static weir_buffer *make_buffer(void)
 {
     weir_buffer *buffer;
     const unsigned char zero = 0;
-    pair_must(weir_buffer_create(
-        pair_device, WEIR_PARAMS(weir_buffer, .size = PAIR_SIZE, .placement = placement), &buffer));
+    pair_must(weir_buffer_create(pair_device,
+                                 WEIR_PARAMS(weir_buffer, .size = PAIR_SIZE,
+                                             .placement = WEIR_PLACE_HOST),
+                                 &buffer));
     pair_must(weir_queue_fill(pair_queue, buffer, 0, PAIR_SIZE, &zero, 1));
     pair_must(weir_queue_sync(pair_queue, WEIR_FOREVER));
     return buffer;
@@ -102,19 +104,14 @@ static bool run(const struct pair *pair)
     const size_t before = weir_check_count(pair_runtime);
     current = pair;
     pair_must(weir_queue_create(pair_device, NULL, &pair_queue));
-    pair_must(weir_queue_create(pair_device, NULL, &pair_other_queue));
-    pair_bytes = make_buffer(WEIR_PLACE_HOST);
-    pair_result = make_buffer(WEIR_PLACE_HOST);
+    pair_bytes = make_buffer();
     if (pair->run)
         pair->run(is_mended);
     else
         run_threads();
     pair_must(weir_queue_sync(pair_queue, WEIR_FOREVER));
-    pair_must(weir_queue_sync(pair_other_queue, WEIR_FOREVER));
     weir_buffer_destroy(&pair_bytes);
-    weir_buffer_destroy(&pair_result);
     weir_queue_destroy(&pair_queue);
-    weir_queue_destroy(&pair_other_queue);
     const size_t found = weir_check_count(pair_runtime) - before;
     if (found == (is_mended ? 0 : 1))
         return true;

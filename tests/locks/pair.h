@@ -26,8 +26,8 @@ struct pair {
 // The runtime, and a queue and buffers of it, which are new for each pair.
 extern weir_runtime *pair_runtime;
 extern weir_device *pair_device;
-extern weir_queue *pair_queue, *pair_other_queue;
-extern weir_buffer *pair_bytes, *pair_result;
+extern weir_queue *pair_queue;
+extern weir_buffer *pair_bytes;
 
 enum {
     PAIR_SIZE = 64

@@ -402,45 +402,6 @@ TAKE_CONDITION(take_c11_condition, mtx_lock(&c11_mutexes[0]), mtx_unlock(&c11_mu
                mended ? cnd_wait(&c11_condition, &c11_mutexes[0])
                       : cnd_timedwait(&c11_condition, &c11_mutexes[0], soon(CLOCK_REALTIME)))
 
-// Queues. What a thread has waited for is handed over like what it has done itself.
-
-static void *sync_in_thread(void *mended)
-{
-    pthread_mutex_lock(&mutexes[0]);
-    pair_must(weir_queue_sync(pair_queue, WEIR_FOREVER));
-    pthread_mutex_unlock(&mutexes[0]);
-    pair_send();
-    return mended;
-}
-
-static void sync_of_another_thread(bool mended)
-{
-    const unsigned char one = 1;
-    pair_must(weir_queue_fill(pair_queue, pair_bytes, 0, PAIR_SIZE, &one, 1));
-    const pthread_t thread = start(sync_in_thread, NULL);
-    pair_receive();
-    take_mutex(mended);
-    pair_read();
-    pthread_join(thread, NULL);
-}
-
-static void *submit_in_thread(void *user)
-{
-    pair_receive();
-    take_mutex(user != NULL);
-    pair_must(weir_queue_copy(pair_queue, pair_result, 0, pair_bytes, 0, PAIR_SIZE));
-    return user;
-}
-
-static void submit_of_another_thread(bool mended)
-{
-    const pthread_t thread = start(submit_in_thread, mended ? &done : NULL);
-    pair_write();
-    give_mutex(mended);
-    pair_send();
-    pthread_join(thread, NULL);
-}
-
 // Host calls. Their thread is the library's.
 
 static atomic_bool open_gate;
@@ -491,99 +452,6 @@ static void call_unlocks(bool mended)
     pthread_mutex_lock(&mutexes[other(mended)]);
     pair_read();
     pthread_mutex_unlock(&mutexes[other(mended)]);
-}
-
-static weir_status read_in_call(void *user)
-{
-    pair_receive();
-    take_mutex(user != NULL);
-    pair_read();
-    return WEIR_OK;
-}
-
-static void call_locks(bool mended)
-{
-    pair_must(weir_queue_host_call(pair_queue, read_in_call, mended ? pair_queue : NULL));
-    pair_write();
-    give_mutex(mended);
-    pair_send();
-}
-
-// What the function has learnt comes before what follows it.
-
-static weir_status learn_in_call(void *user)
-{
-    pair_receive();
-    take_mutex(user != NULL);
-    return WEIR_OK;
-}
-
-static void *write_and_give(void *user)
-{
-    pair_write();
-    give_mutex(true);
-    pair_send();
-    return user;
-}
-
-static void read_after_a_call(bool mended, bool on_host)
-{
-    pair_must(weir_queue_host_call(pair_queue, learn_in_call, mended ? pair_queue : NULL));
-    const pthread_t thread = start(write_and_give, NULL);
-    pair_must(weir_queue_sync(pair_queue, WEIR_FOREVER));
-    if (on_host)
-        pair_read();
-    else
-        pair_must(weir_queue_copy(pair_queue, pair_result, 0, pair_bytes, 0, PAIR_SIZE));
-    pthread_join(thread, NULL);
-}
-
-static void sync_after_a_call(bool mended)
-{
-    read_after_a_call(mended, true);
-}
-
-static void queue_after_a_call(bool mended)
-{
-    read_after_a_call(mended, false);
-}
-
-// A host call overwrites what a copy of another queue still reads.
-static weir_status write_in_call(void *user)
-{
-    pair_write();
-    return WEIR_OK;
-}
-
-static void call_overwrites(bool mended)
-{
-    struct weir_event copied;
-    pair_must(weir_queue_copy(pair_queue, pair_result, 0, pair_bytes, 0, PAIR_SIZE));
-    pair_must(weir_queue_record(pair_queue, &copied));
-    if (mended)
-        pair_must(weir_queue_wait(pair_other_queue, copied));
-    pair_must(weir_queue_host_call(pair_other_queue, write_in_call, NULL));
-    pair_must(weir_queue_sync(pair_other_queue, WEIR_FOREVER));
-}
-
-// Only the thread that waits knows that the call has ended.
-static void *read_after_the_call(void *user)
-{
-    pair_receive();
-    if (user)
-        pair_must(weir_queue_sync(pair_queue, WEIR_FOREVER));
-    pair_read();
-    return user;
-}
-
-static void call_and_another_thread(bool mended)
-{
-    atomic_store(&open_gate, true);
-    const pthread_t thread = start(read_after_the_call, mended ? &done : NULL);
-    pair_must(weir_queue_host_call(pair_queue, write_in_call, NULL));
-    pair_must(weir_queue_sync(pair_queue, WEIR_FOREVER));
-    pair_send();
-    pthread_join(thread, NULL);
 }
 
 // Atomic variables are not seen: the broken form is in order, and lacks the annotation.
@@ -644,15 +512,8 @@ static const struct pair pairs[] = {
     {"mtx try", give_c11, take_c11_try, .run = NULL},
     {"mtx timed", give_c11, take_c11_timed, .run = NULL},
     {"cnd", give_c11_condition, take_c11_condition, .meets = true},
-    {"sync of another thread", .run = sync_of_another_thread},
-    {"submit of another thread", .run = submit_of_another_thread},
     {"call posts", .run = call_posts},
     {"call unlocks", .run = call_unlocks},
-    {"call locks", .run = call_locks},
-    {"sync after a call", .run = sync_after_a_call},
-    {"queue after a call", .run = queue_after_a_call},
-    {"call overwrites", .run = call_overwrites},
-    {"call and another thread", .run = call_and_another_thread},
     {"atomic", give_atomic, take_atomic, .meets = true},
 };
 

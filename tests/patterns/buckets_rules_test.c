@@ -319,16 +319,23 @@ BUCKETS_TEST(BucketsRules, TellTheOtherRanksOfAFailedQueue, 2)
     EXPECT_RANK_0_TOLD("rank 1", "host call");
 }
 
-// A failed queue is found when something is submitted to it.
-BUCKETS_TEST(BucketsRules, TellTheOtherRanksOfAQueueThatRefuses, 2)
+// A failed queue is found when something is submitted to it: zeros, or a mark.
+WEIR_TEST(BucketsRules, TellTheOtherRanksOfAQueueThatRefuses)
 {
-    buckets_rig_create(&rig);
-    begin_step(2);
-    EXPECT_OK(weir_queue_host_call(rig.comm.queues[1], fail, NULL));
-    EXPECT_INT_LT(weir_queue_sync(rig.comm.queues[1], WEIR_FOREVER), 0);
-    EXPECT_INT_LT(weir_buckets_skip(rig.buckets[1], 2, rig.comm.queues[1]), 0);
-    EXPECT_INT_EQ(weir_buckets_finish(rig.buckets[1], rig.comm.queues[1]), WEIR_ERROR_INVALID);
-    EXPECT_RANK_0_TOLD("rank 1 has aborted", "buckets 'grads'", "host call");
+    for (uint32_t end = 2; end > 0; end--) {
+        buckets_rig_open(&rig, 2);
+        buckets_rig_create(&rig);
+        begin_step(end);
+        weir_queue *queue = rig.comm.queues[1];
+        EXPECT_OK(weir_queue_host_call(queue, fail, NULL));
+        EXPECT_INT_LT(weir_queue_sync(queue, WEIR_FOREVER), 0);
+        EXPECT_INT_LT(end == 2 ? weir_buckets_skip(rig.buckets[1], 2, queue)
+                               : weir_buckets_ready(rig.buckets[1], 1, queue),
+                      0);
+        EXPECT_INT_EQ(weir_buckets_finish(rig.buckets[1], queue), WEIR_ERROR_INVALID);
+        EXPECT_RANK_0_TOLD("rank 1 has aborted", "buckets 'grads'", "host call");
+        buckets_rig_close(&rig);
+    }
 }
 
 // The failure of the queue that is to wait.

@@ -6,7 +6,6 @@
 
 #include "io/image.h"
 #include "tests/pipelines/rig.h"
-#include "tests/support/made_images.h"
 
 void *rig_alloc(size_t count, size_t size)
 {
@@ -105,23 +104,7 @@ void rig_image_finish(struct rig_image *image)
     image->rgb = NULL;
 }
 
-weir_status rig_image_load(const struct rig_image *image, unsigned char *rgb, uint32_t *out_width,
-                           uint32_t *out_height)
-{
-    memcpy(rgb, image->rgb, (size_t)image->height * (size_t)image->width * 3);
-    *out_width = (uint32_t)image->width;
-    *out_height = (uint32_t)image->height;
-    return WEIR_OK;
-}
-
 // Frames.
-
-unsigned rig_frames_wanted(const char *variable)
-{
-    const char *text = getenv(variable);
-    const unsigned long frames = text ? strtoul(text, NULL, 10) : RIG_FRAMES;
-    return frames >= RIG_FRAMES && frames <= 100000000 ? (unsigned)frames : 0;
-}
 
 static weir_status load(void *user, unsigned char *rgb, size_t capacity, uint32_t *out_width,
                         uint32_t *out_height)
@@ -130,11 +113,6 @@ static weir_status load(void *user, unsigned char *rgb, size_t capacity, uint32_
     const struct rig_image *image = frame->image;
     const size_t size = (size_t)image->height * (size_t)image->width * 3;
 
-    if (frame->load_message) {
-        struct weir_error error = {.status = frame->load_status};
-        snprintf(error.message, sizeof error.message, "%s", frame->load_message);
-        return weir_error_set(&error);
-    }
     if (frame->load_status != WEIR_OK)
         return frame->load_status;
     // For an image that is too large the size is stored and the pixels are not
@@ -206,7 +184,7 @@ struct weir_arr_coc_params rig_params(const struct rig *rig, const struct weir_a
                                       uint64_t max_pixels)
 {
     return (struct weir_arr_coc_params){
-        .device = rig->device,
+        .pipeline.device = rig->device,
         .sizes = *sizes,
         .weights = rig->weights,
         .query = rig->query,
@@ -224,81 +202,4 @@ bool rig_run(weir_arr_coc *arr_coc, struct rig_frame *frames, size_t count)
     for (size_t i = 0; i < count && ok; i++)
         ok = IS_OK(weir_pipeline_submit(pipeline, &frames[i].frame));
     return IS_OK(weir_pipeline_drain(pipeline, WEIR_FOREVER)) && ok;
-}
-
-// Comparing.
-
-static bool succeeded(const struct rig_frame *frame)
-{
-    if (frame->status == WEIR_OK && frame->deliveries > 0 && frame->bytes)
-        return true;
-    weir_test_fail(__FILE__, __LINE__, "a frame was delivered %d times, as %s: %s",
-                   frame->deliveries, weir_status_name(frame->status), frame->message);
-    return false;
-}
-
-bool rig_same_bits(const struct rig_frame *a, const struct rig_frame *b)
-{
-    return succeeded(a) && succeeded(b) &&
-           weir_test_check_uint(__FILE__, __LINE__, "size", "==", "size", a->size, b->size) &&
-           weir_test_check_mem(__FILE__, __LINE__, "one", "the other", a->bytes, b->bytes, a->size);
-}
-
-bool test_images_make(struct rig_image images[TEST_IMAGES])
-{
-    for (int i = 0; i < TEST_IMAGES; i++)
-        images[i] = (struct rig_image){0};
-    if (!rig_image_read(weir_test_runfile("tests/data/images/coffee.png"), &images[0]))
-        return false;
-    images[1] = rig_image_make(300, 201);
-    made_image_noise(300, 201, 3, images[1].rgb);
-    images[2] = rig_image_make(64, 640);
-    made_image_gradient(64, 640, images[2].rgb);
-    images[3] = rig_image_make(1, 1);
-    made_image_flat(1, 1, 0x80c040, images[3].rgb);
-    images[4] = rig_image_make(1, 5000);
-    made_image_noise(1, 5000, 4, images[4].rgb);
-    images[5] = rig_image_make(257, 255);
-    made_image_checker(257, 255, 30, 0xd02000, 0x0040f0, images[5].rgb);
-    return true;
-}
-
-void test_images_finish(struct rig_image images[TEST_IMAGES])
-{
-    for (int i = 0; i < TEST_IMAGES; i++)
-        rig_image_finish(&images[i]);
-}
-
-uint64_t test_images_max_pixels(const struct rig_image images[TEST_IMAGES])
-{
-    uint64_t most = 0;
-    for (int i = 0; i < TEST_IMAGES; i++) {
-        uint64_t pixels = (uint64_t)images[i].height * (uint64_t)images[i].width;
-        most = pixels > most ? pixels : most;
-    }
-    return most;
-}
-
-bool rig_run_images(const struct rig_way *way, const struct weir_arr_coc_sizes *sizes,
-                    const struct rig_image images[TEST_IMAGES], struct rig_frame *frames,
-                    size_t count)
-{
-    struct rig rig;
-    weir_arr_coc *arr_coc;
-    bool ok = false;
-
-    for (size_t i = 0; i < count; i++)
-        rig_frame_init(&frames[i], &images[i % TEST_IMAGES], sizes->grid);
-    if (!rig_open(&rig, way->device, RIG_WEIGHTS))
-        return false;
-    struct weir_arr_coc_params params = rig_params(&rig, sizes, test_images_max_pixels(images));
-    params.slot_count = way->slots;
-    params.timing = way->timing;
-    params.graphs = way->graphs;
-    if (IS_OK(weir_arr_coc_create(&params, &arr_coc))) {
-        ok = rig_run(arr_coc, frames, count);
-        weir_arr_coc_destroy(&arr_coc);
-    }
-    rig_close(&rig);
-    return ok;
 }

@@ -53,26 +53,12 @@ bool rig_image_read(const char *path, struct rig_image *out_image);
 void rig_image_finish(struct rig_image *image);
 #define own_image OWN(rig_image_finish) struct rig_image
 
-// What a frame's load() does with an image that fits.
-weir_status rig_image_load(const struct rig_image *image, unsigned char *rgb, uint32_t *out_width,
-                           uint32_t *out_height);
-
-// Frames of a long loop: as many as the variable says, else RIG_FRAMES; 0 if it makes no sense. From RIG_LONG on the
-// process's memory is checked.
-enum {
-    RIG_FRAMES = 1000,
-    RIG_LONG = 5000
-};
-unsigned rig_frames_wanted(const char *variable);
-
 // One frame: its input and a copy of its results. A failed frame has its status,
 // message and stage, and no arrays. It must not be moved after its initialisation.
 struct rig_frame {
     struct weir_arr_coc_frame frame;
     const struct rig_image *image;
-    weir_status load_status;  // the status that loading returns instead of an
-                              // image
-    const char *load_message; // and its detail; NULL: none
+    weir_status load_status; // what loading returns instead of an image
     int deliveries;
     weir_status status;
     char message[768];
@@ -97,34 +83,6 @@ struct weir_arr_coc_params rig_params(const struct rig *rig, const struct weir_a
 // Submits `count` frames and waits until all are delivered.
 bool rig_run(weir_arr_coc *arr_coc, struct rig_frame *frames, size_t count);
 
-// Whether both succeeded with the same bits; differences are reported.
-bool rig_same_bits(const struct rig_frame *a, const struct rig_frame *b);
-
 void *rig_alloc(size_t count, size_t size);
-
-// A few images of different sizes, for tests that need any.
-
-enum {
-    TEST_IMAGES = 6
-};
-
-// A photograph, noise, a gradient, one pixel, one row, and a checkerboard.
-bool test_images_make(struct rig_image images[TEST_IMAGES]);
-void test_images_finish(struct rig_image images[TEST_IMAGES]);
-uint64_t test_images_max_pixels(const struct rig_image images[TEST_IMAGES]);
-
-// A way to run them. The images have several sizes, so slots capture graphs again in between.
-struct rig_way {
-    size_t device;
-    uint32_t slots;
-    bool timing;
-    bool graphs;
-};
-
-// Runs the images in turn as `count` frames, on a device of its own with RIG_WEIGHTS. The frames are to be finished after
-// a failure too.
-bool rig_run_images(const struct rig_way *way, const struct weir_arr_coc_sizes *sizes,
-                    const struct rig_image images[TEST_IMAGES], struct rig_frame *frames,
-                    size_t count);
 
 #endif

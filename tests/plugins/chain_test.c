@@ -238,3 +238,34 @@ WEIR_TEST(Chain, WithoutPluginsThereIsNothingInTheWay)
     rig_finish(&rig);
     EXPECT_UINT_EQ(logged.count, 0);
 }
+
+// Plugins forward an operation of a kind that they do not know, and take it for nothing else; the backend refuses it,
+// with a sentence, and so does the library while a host call holds the queue. The plugin `strange` makes one of a fill.
+WEIR_TEST(Chain, AKindThatIsNotKnown)
+{
+    static const char sent[] = "still here";
+    char back[sizeof sent] = "";
+    struct rig_gate gate = RIG_GATE_CLOSED;
+    struct rig rig = {NULL};
+
+    ASSERT_OK(
+        rig_open("strange, trace, count, perturb", "[trace]\nfile = /dev/null", &rig.runtime));
+    ASSERT_OK(rig_create(&rig));
+    EXPECT_FAILURE(weir_queue_fill(rig.up, rig.memory, 0, 64, "x", 1), WEIR_ERROR_UNSUPPORTED,
+                   "the backend 'null' does not know operations of kind 257");
+    EXPECT_INT_EQ(weir_queue_sync(rig.up, GUARD_NS), WEIR_ERROR_UNSUPPORTED);
+    EXPECT_OK(weir_upload(rig.down, rig.memory, 0, sent, sizeof sent));
+    EXPECT_OK(weir_queue_recover(rig.up));
+    EXPECT_OK(weir_download(rig.up, back, rig.memory, 0, sizeof sent));
+    EXPECT_STR_EQ(back, sent);
+    rig_finish(&rig);
+
+    ASSERT_OK(rig_open("strange", "", &rig.runtime));
+    ASSERT_OK(rig_create(&rig));
+    EXPECT_OK(weir_queue_host_call(rig.up, rig_pass_gate, &gate));
+    EXPECT_FAILURE(weir_queue_fill(rig.up, rig.memory, 0, 64, "x", 1), WEIR_ERROR_UNSUPPORTED,
+                   "a plugin made an operation of kind 257, which this library cannot hold");
+    rig_open_gate(&gate);
+    EXPECT_INT_EQ(weir_queue_sync(rig.up, GUARD_NS), WEIR_ERROR_UNSUPPORTED);
+    rig_finish(&rig);
+}

@@ -1,6 +1,5 @@
 // Times of operations, as a backend returns them to a plugin that requests them. Run once
 // for each backend; the environment names it.
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -237,64 +236,6 @@ TIMES_TEST(Times, TheClocksArePaired, "times")
     ASSERT_UINT_EQ(fetch_all(timed, timed->rig.up, 1), 1);
     EXPECT_UINT_LE(last_device, times[0].start_ns + timed->slack_ns);
     EXPECT_UINT_LE(times[0].end_ns, device + timed->slack_ns);
-}
-
-// Two queues submit at once, while a third thread fetches.
-struct load {
-    struct timed *timed;
-    weir_queue *queue;
-    weir_buffer *target;
-    size_t count;
-    size_t fetched;
-    bool in_order;
-};
-
-static void *submit_many(void *user)
-{
-    struct load *load = user;
-    for (size_t i = 0; i < load->count; i++) {
-        EXPECT_OK(weir_queue_copy(load->queue, load->target, 0, load->timed->host[0], 0, 256));
-        if (i % 100 == 99)
-            EXPECT_OK(weir_queue_sync(load->queue, WEIR_FOREVER));
-    }
-    return NULL;
-}
-
-static void *fetch_many(void *user)
-{
-    struct load *load = user;
-    const uint64_t patience = weir_clock_now_ns() + UINT64_C(20000000000);
-    uint64_t last = 0;
-    struct weir_operation_time some[64];
-    load->in_order = true;
-    while (load->fetched < load->count && weir_clock_now_ns() < patience) {
-        const size_t count = fetch(load->timed, load->queue, some, 64);
-        for (size_t i = 0; i < count; i++) {
-            load->in_order = load->in_order && some[i].sequence > last;
-            last = some[i].sequence;
-        }
-        load->fetched += count;
-        if (count == 0)
-            weir_clock_sleep_ns(200000);
-    }
-    return NULL;
-}
-
-TIMES_TEST(Times, AreFetchedWhileOthersSubmit, "times")
-{
-    pthread_t threads[4];
-    struct load loads[2] = {{timed, timed->rig.up, timed->memory[0], 3000, 0, false},
-                            {timed, timed->rig.down, timed->memory[1], 3000, 0, false}};
-    for (size_t i = 0; i < 2; i++) {
-        ASSERT_INT_EQ(pthread_create(&threads[i], NULL, submit_many, &loads[i]), 0);
-        ASSERT_INT_EQ(pthread_create(&threads[2 + i], NULL, fetch_many, &loads[i]), 0);
-    }
-    for (size_t i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
-    for (size_t i = 0; i < 2; i++) {
-        EXPECT_UINT_EQ(loads[i].fetched, 3000);
-        EXPECT_TRUE(loads[i].in_order);
-    }
 }
 
 // A driver's tool that loses records delays nothing. Only tested with a tool that loses

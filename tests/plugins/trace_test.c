@@ -11,7 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "tests/plugins/rig.h"
 
 // The accuracy of the pair of clocks, which with the tests' libcuda is a thread's wake-up
@@ -279,34 +278,6 @@ WEIR_TEST(Trace, OfARuntimeBesideManyThatOthersClose)
     for (size_t i = 0; i < trace->span_count; i++)
         outer += strcmp(trace->spans[i].name, "outer") == 0;
     EXPECT_UINT_EQ(outer, 1);
-}
-
-static void expect_file_has(const char *path, const char *words)
-{
-    char message[512];
-    void *text;
-    size_t size;
-    if (!weir_file_read(path, (size_t)16 << 20, &text, &size, message, sizeof message))
-        WEIR_FAIL("%s", message);
-    EXPECT_CONTAINS(text, words);
-    free(text);
-}
-
-WEIR_TEST(Trace, MakesReportAndPage)
-{
-    const char *report = rig_path("all.txt");
-    const char *page = rig_path("all.html");
-    char more[1200];
-    struct expected expected[16];
-    struct rig rig;
-    int calls = 0;
-    snprintf(more, sizeof more, "report = %s\nhtml = %s", report, page);
-    ASSERT_TRUE(rig_start_with(&rig, rig_path("all.json"), more, "trace"));
-    submit_all(&rig, expected, &calls);
-    EXPECT_OK(weir_queue_sync(rig.down, WEIR_FOREVER));
-    rig_finish(&rig);
-    expect_file_has(report, "8 operations, 2 queues");
-    expect_file_has(page, "frame 12/texture");
 }
 
 // The file of a trace: invalid paths are refused, a full disk is reported, and the file of

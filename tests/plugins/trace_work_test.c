@@ -12,7 +12,6 @@
 #include <weir/module/module.h>
 
 #include "patterns/chunks.h"
-#include "patterns/pipeline.h"
 #include "tests/plugins/rig.h"
 #include "tests/support/memory.h"
 
@@ -176,28 +175,6 @@ static weir_status run_chunks(struct rig *rig)
     return status;
 }
 
-static weir_status submit_frame(void *user, void *slot, void *frame, weir_queue *queue)
-{
-    struct rig *rig = user;
-    return weir_queue_copy(queue, rig->memory, 0, rig->frame, 0, 64);
-}
-
-static weir_status run_pipeline(struct rig *rig)
-{
-    static const struct weir_pipeline_stage stage = {.name = "texture", .submit = submit_frame};
-    weir_pipeline *pipeline;
-    weir_status status = weir_pipeline_create(
-        WEIR_PARAMS(weir_pipeline, .device = rig->device, .stages = &stage, .stage_count = 1,
-                    .stage_size = sizeof(struct weir_pipeline_stage), .user = rig),
-        &pipeline);
-    for (size_t i = 0; i < 3 && status == WEIR_OK; i++)
-        status = weir_pipeline_submit(pipeline, rig);
-    if (status == WEIR_OK)
-        status = weir_pipeline_drain(pipeline, WEIR_FOREVER);
-    WEIR_IGNORE(weir_pipeline_destroy(&pipeline));
-    return status;
-}
-
 static size_t count_in(const struct weir_trace *trace, const char *region)
 {
     size_t count = 0;
@@ -212,19 +189,13 @@ WEIR_TEST(Trace, NamesWhatPatternsDo)
     struct rig rig;
     ASSERT_TRUE(rig_start(&rig, path));
     EXPECT_OK(run_chunks(&rig));
-    EXPECT_OK(run_pipeline(&rig));
     own_trace trace = rig_end(&rig, path);
     ASSERT_NOT_NULL(trace);
-    EXPECT_UINT_EQ(trace->operation_count, 4 * 3 + 3);
+    EXPECT_UINT_EQ(trace->operation_count, 4 * 3);
     for (size_t i = 0; i < 4; i++) {
         char region[32];
         snprintf(region, sizeof region, "chunk %zu", i);
         EXPECT_UINT_EQ(count_in(trace, region), 3);
-    }
-    for (size_t i = 0; i < 3; i++) {
-        char region[32];
-        snprintf(region, sizeof region, "frame %zu/texture", i);
-        EXPECT_UINT_EQ(count_in(trace, region), 1);
     }
 }
 

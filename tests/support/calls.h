@@ -6,6 +6,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct {
@@ -17,7 +19,7 @@ static struct {
 } calls = {.lock = PTHREAD_MUTEX_INITIALIZER, .index = NAME_COUNT};
 
 // NAME_COUNT: there is no such function.
-static size_t calls_index(const char *name)
+static inline size_t calls_index(const char *name)
 {
     size_t index = 0;
     while (index < NAME_COUNT && strcmp(names[index], name) != 0)
@@ -26,7 +28,7 @@ static size_t calls_index(const char *name)
 }
 
 // Counts a call. Returns whether it has to fail.
-static bool calls_strike(const char *name)
+static inline bool calls_strike(const char *name)
 {
     const size_t index = calls_index(name);
     pthread_mutex_lock(&calls.lock);
@@ -38,7 +40,7 @@ static bool calls_strike(const char *name)
 }
 
 // The n-th call from now on, from 1, is to fail. NULL: none is.
-static void calls_fail(const char *name, long n)
+static inline void calls_fail(const char *name, long n)
 {
     pthread_mutex_lock(&calls.lock);
     calls.index = name ? calls_index(name) : NAME_COUNT;
@@ -47,7 +49,19 @@ static void calls_fail(const char *name, long n)
     pthread_mutex_unlock(&calls.lock);
 }
 
-static long calls_struck(void)
+// The same by a variable of the environment, NAME:N or NAME:N:CODE. The code; 0: none.
+static inline int calls_fail_by(const char *variable)
+{
+    const char *text = getenv(variable);
+    char name[64];
+    long n;
+    int code = 0;
+    if (text && sscanf(text, "%63[^:]:%ld:%d", name, &n, &code) >= 2)
+        calls_fail(name, n);
+    return code;
+}
+
+static inline long calls_struck(void)
 {
     pthread_mutex_lock(&calls.lock);
     const long struck = calls.struck;
@@ -56,7 +70,7 @@ static long calls_struck(void)
 }
 
 // -1: there is no such function.
-static long calls_count(const char *name)
+static inline long calls_count(const char *name)
 {
     const size_t index = calls_index(name);
     pthread_mutex_lock(&calls.lock);
@@ -65,7 +79,7 @@ static long calls_count(const char *name)
     return count;
 }
 
-static const char *calls_name(size_t index)
+static inline const char *calls_name(size_t index)
 {
     return index < NAME_COUNT ? names[index] : NULL;
 }

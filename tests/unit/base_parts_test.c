@@ -13,18 +13,6 @@
 #include "base/text.h"
 #include "tests/support/test.h"
 
-WEIR_TEST(BaseText, NamesAboveTheLimitAreFar)
-{
-    char name[WEIR_TEXT_NAME_LIMIT + 2];
-    memset(name, 'x', sizeof name);
-    name[WEIR_TEXT_NAME_LIMIT + 1] = '\0';
-    EXPECT_UINT_EQ(weir_text_distance(name, "x"), WEIR_TEXT_FAR);
-    EXPECT_UINT_EQ(weir_text_distance("x", name), WEIR_TEXT_FAR);
-    EXPECT_NULL(weir_text_nearer(name, NULL, name));
-    name[WEIR_TEXT_NAME_LIMIT] = '\0';
-    EXPECT_UINT_EQ(weir_text_distance(name, "x"), WEIR_TEXT_NAME_LIMIT - 1);
-}
-
 WEIR_TEST(BaseText, SuggestsTheNearest)
 {
     static const char *const keys[] = {"backend", "device", "module_path", "plugins", "plugin"};
@@ -287,17 +275,6 @@ static bool read_it(const void *given, struct known *known)
     return weir_sized_read("weir_call", "weir_known", given, known, sizeof *known, &refusal);
 }
 
-WEIR_TEST(Sized, EqualSizes)
-{
-    const struct known given = {sizeof given, 3, 4};
-    struct known known;
-
-    ASSERT_TRUE(read_it(&given, &known));
-    EXPECT_UINT_EQ(known.first, 3);
-    EXPECT_UINT_EQ(known.second, 4);
-    EXPECT_UINT_EQ(known.struct_size, sizeof known);
-}
-
 // Each on the heap, so that a sanitizer sees a read past its end.
 WEIR_TEST(Sized, ShorterOnesAreFilledWithZeros)
 {
@@ -335,28 +312,6 @@ WEIR_TEST(Sized, LongerOnesMustEndInZeros)
     given.third = 1;
     ASSERT_FALSE(read_it(&given, &known));
     EXPECT_CONTAINS(refusal.message, "byte 16");
-}
-
-// The size of an item is told beside its array.
-WEIR_TEST(Sized, ItemsAreReadAlike)
-{
-    struct newer given = {.known = {1, 3, 4}};
-    struct known known;
-    const char *caller = "weir_call";
-
-    ASSERT_TRUE(weir_sized_read_item(caller, "weir_known", &given, sizeof given, &known,
-                                     sizeof known, &refusal));
-    EXPECT_UINT_EQ(known.struct_size, 1);
-    EXPECT_UINT_EQ(known.second, 4);
-    ASSERT_TRUE(
-        weir_sized_read_item(caller, "weir_known", &given, 12, &known, sizeof known, &refusal));
-    EXPECT_UINT_EQ(known.first, 3);
-    EXPECT_UINT_EQ(known.second, 0);
-    given.third = 1;
-    ASSERT_FALSE(weir_sized_read_item(caller, "weir_known", &given, sizeof given, &known,
-                                      sizeof known, &refusal));
-    EXPECT_CONTAINS(refusal.message, "weir_call: struct weir_known has 32 bytes in the program and "
-                                     "16 in this library, and byte 16");
 }
 
 WEIR_TEST(Sized, ImpossibleSizesAreRefused)

@@ -1,62 +1,26 @@
-// conf/reference.ini against the key tables of core and of the modules.
+// conf/reference.ini against the keys of the library, of the linked sections and of the modules.
 //
 // The file shows every key as a comment, ";key = default", in the section it
 // belongs to, with its explanation on the comment lines beneath. So the shipped
-// file sets nothing, and a key is enabled by deleting one character. Texts are
-// loaded as a runtime loads them: [weir], then every other table, then the names
-// of the sections.
+// file sets nothing, and a key is enabled by deleting one character.
 #include <ctype.h>
-#include <dlfcn.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/module/module.h>
+#include <weir/inspect.h>
 
 #include "base/file.h"
-#include "core/config/config.h"
 #include "patterns/pipeline.h"
 #include "pipelines/arr_coc/arr_coc.h"
 #include "tests/support/test.h"
 
 enum {
-    LINKED = 4,
-    MODULES = 10
+    SECTIONS = 14 // [weir], [comm], two linked ones, ten modules
 };
 
-// [weir] and every other section.
-static const struct weir_section *tables[LINKED + MODULES];
 static char *reference_text; // the file
-
-struct loaded {
-    struct weir__config *config;
-    const struct weir_setting *const *settings[LINKED + MODULES]; // of each table
-};
-
-static weir_status check_names(const struct weir__config *config)
-{
-    const char *names[LINKED + MODULES];
-    for (size_t i = 0; i < LINKED + MODULES; i++)
-        names[i] = tables[i]->name;
-    return weir__config_check_sections(config, names, LINKED + MODULES);
-}
-
-static weir_status load(const char *text, struct loaded *loaded)
-{
-    weir_status status = weir__config_load(WEIR_PARAMS(weir_open, .config_path = "reference.ini",
-                                                       .config_text = text),
-                                           &loaded->config);
-    for (size_t i = 0; i < LINKED + MODULES && status == WEIR_OK; i++) {
-        loaded->settings[i] = weir__config_section(loaded->config, tables[i], false);
-        status = loaded->settings[i] ? WEIR_OK : weir_last_error()->status;
-    }
-    if (status == WEIR_OK)
-        status = check_names(loaded->config);
-    if (status != WEIR_OK)
-        weir__config_destroy(&loaded->config);
-    return status;
-}
 
 static size_t line_length(const char *line)
 {
@@ -93,95 +57,6 @@ static char *switch_on(const char *text)
         out += size;
     }
     return copy;
-}
-
-// The table is in the module, which therefore stays loaded.
-static bool read_table(const char *path, struct weir_section *section)
-{
-    void *library = dlopen(weir_test_runfile(path), RTLD_NOW | RTLD_LOCAL);
-    void *symbol = library ? dlsym(library, WEIR_MODULE_QUERY_SYMBOL) : NULL;
-    if (!symbol) {
-        weir_test_fail(__FILE__, __LINE__, "%s", dlerror());
-        return false;
-    }
-    weir_module_query_function query;
-    memcpy(&query, &symbol, sizeof query);
-    const struct weir_host host = {.struct_size = sizeof host};
-    const struct weir_module *module = query(WEIR_MODULE_ABI, &host);
-    *section = (struct weir_section){sizeof *section, module->name, module->keys, module->key_count,
-                                     module->key_size};
-    return true;
-}
-
-static void read_reference(void)
-{
-    static const char *const module_paths[MODULES] = {
-        "backends/cuda/weir_cuda.so",     "backends/null/weir_null.so",
-        "backends/opencl/weir_opencl.so", "plugins/check/weir_check.so",
-        "plugins/fault/weir_fault.so",    "plugins/perturb/weir_perturb.so",
-        "plugins/sim/weir_sim.so",        "plugins/trace/weir_trace.so",
-        "transports/local/weir_local.so", "transports/mpi/weir_mpi.so",
-    };
-    static struct weir_section module_sections[MODULES];
-    char message[512];
-    void *data = NULL;
-    size_t size = 0;
-    unsetenv("WEIR_BACKEND");
-    unsetenv("WEIR_PLUGINS");
-    unsetenv("WEIR_MODULE_PATH");
-    tables[0] = &weir__config_weir_table;
-    tables[1] = &weir__config_comm_table;
-    tables[2] = weir_pipeline_section();
-    tables[3] = weir_arr_coc_section();
-    for (size_t i = 0; i < MODULES; i++) {
-        ASSERT_TRUE(read_table(module_paths[i], &module_sections[i]));
-        tables[LINKED + i] = &module_sections[i];
-    }
-    if (!weir_file_read(weir_test_runfile("conf/reference.ini"), WEIR__CONFIG_FILE_LIMIT, &data,
-                        &size, message, sizeof message))
-        WEIR_FAIL("%s", message);
-    ASSERT_UINT_EQ(strlen(data), size);
-    reference_text = data;
-}
-
-#define REFERENCE_TEST(name) \
-    WEIR_TEST_BETWEEN(ConfigReference, name, read_reference(), free(reference_text))
-
-static void check_all_defaults(const struct loaded *loaded, bool from_file)
-{
-    for (size_t i = 0; i < LINKED + MODULES; i++)
-        for (size_t k = 0; k < tables[i]->key_count; k++) {
-            const struct weir_setting *setting = loaded->settings[i][k];
-            weir_test_note("key '%s', origin %s", setting->key->name, setting->origin);
-            EXPECT_STR_EQ(setting->text, setting->key->fallback);
-            if (from_file)
-                EXPECT_CONTAINS(setting->origin, "reference.ini:");
-            else
-                EXPECT_STR_EQ(setting->origin, "default");
-        }
-    weir_test_note(NULL);
-}
-
-// Every setting of every table has its default; with every key switched on at once, too, and then each comes from
-// the file, which has no other keys.
-REFERENCE_TEST(HasEveryKeyWithItsDefault)
-{
-    struct loaded loaded;
-    if (load(reference_text, &loaded) != WEIR_OK)
-        WEIR_FAIL("the file does not load: %s", weir_last_error_text());
-    check_all_defaults(&loaded, false);
-    weir__config_destroy(&loaded.config);
-
-    char *text = switch_on(reference_text);
-    ASSERT_NOT_NULL(text);
-    if (load(text, &loaded) == WEIR_OK) {
-        check_all_defaults(&loaded, true);
-        weir__config_destroy(&loaded.config);
-    } else {
-        weir_test_fail(__FILE__, __LINE__, "switched on, it does not load: %s",
-                       weir_last_error_text());
-    }
-    free(text);
 }
 
 // The first line of a section after its header, or NULL.
@@ -231,18 +106,74 @@ static void check_explanation(const struct weir_key *key, const char *text)
 }
 
 // The explanation beneath a key holds the limits of an integer, "0 or 1" for a boolean, and every choice.
-REFERENCE_TEST(ExplainsEveryKey)
+static void check_explained(const char *section, const struct weir_key *key)
 {
     char text[2048];
-    for (size_t i = 0; i < LINKED + MODULES; i++) {
-        const struct weir_section *table = tables[i];
-        const char *section = find_section(reference_text, table->name);
-        for (uint32_t k = 0; k < table->key_count; k++) {
-            weir_test_note("key '%s' of [%s]", table->keys[k].name, table->name);
-            const char *line = find_key(section, table->keys[k].name);
-            ASSERT_NOT_NULL(line);
-            read_explanation(line, text, sizeof text);
-            check_explanation(&table->keys[k], text);
-        }
+    const char *line = find_key(find_section(reference_text, section), key->name);
+    ASSERT_NOT_NULL(line);
+    read_explanation(line, text, sizeof text);
+    check_explanation(key, text);
+}
+
+struct pass {
+    bool from_file; // every key is switched on
+    char section[64];
+    int sections;
+};
+
+// `module_path` is this test's own.
+static bool check_setting(void *user, const char *section, const struct weir_setting *setting)
+{
+    struct pass *pass = user;
+    if (!setting) {
+        weir_test_fail(__FILE__, __LINE__, "there is no module '%s'", section);
+        return false;
     }
+    weir_test_note("key '%s' of [%s], origin %s", setting->key->name, section, setting->origin);
+    pass->sections += strcmp(pass->section, section) != 0;
+    snprintf(pass->section, sizeof pass->section, "%s", section);
+    if (strcmp(setting->key->name, "module_path") != 0) {
+        EXPECT_STR_EQ(setting->text, setting->key->fallback);
+        EXPECT_CONTAINS(setting->origin, pass->from_file ? "reference.ini:" : "default");
+    }
+    check_explained(section, setting->key);
+    weir_test_note(NULL);
+    return true;
+}
+
+static void check_all(const char *text, bool from_file)
+{
+    const struct weir_section *const linked[] = {weir_pipeline_section(), weir_arr_coc_section()};
+    struct pass pass = {.from_file = from_file};
+    const weir_status status =
+        weir_inspect_settings(WEIR_PARAMS(weir_open, .config_path = "reference.ini",
+                                          .config_text = text,
+                                          .module_path = weir_test_runfile("lib/weir"),
+                                          .sections = linked, .section_count = 2),
+                              check_setting, &pass);
+    if (status < 0)
+        WEIR_FAIL("%s", weir_last_error_text());
+    EXPECT_INT_EQ(pass.sections, SECTIONS);
+}
+
+// Every setting has its default; with every key switched on at once, too, and then each comes from the file, which
+// has no other keys.
+WEIR_TEST(ConfigReference, HasEveryKeyWithItsDefaultAndExplainsIt)
+{
+    char message[512];
+    void *data = NULL;
+    size_t size = 0;
+    unsetenv("WEIR_BACKEND");
+    unsetenv("WEIR_PLUGINS");
+    if (!weir_file_read(weir_test_runfile("conf/reference.ini"), SIZE_MAX, &data, &size, message,
+                        sizeof message))
+        WEIR_FAIL("%s", message);
+    reference_text = data;
+    ASSERT_UINT_EQ(strlen(reference_text), size);
+    char *text = switch_on(reference_text);
+    ASSERT_NOT_NULL(text);
+    check_all(reference_text, false);
+    check_all(text, true);
+    free(text);
+    free(reference_text);
 }

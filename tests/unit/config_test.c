@@ -399,6 +399,13 @@ WEIR_TEST(Config, NamesTheOriginOfABadList)
         {"[weir]\nbackend = null,,opencl\n", "null", NULL, "weir.ini:2: ", "'null,,opencl'"},
         {"[weir]\nbackend = null, null\n", "null", NULL, "weir.ini:2: ", "'null' twice"},
         {"[weir]\nbackend =\n", "null", NULL, "weir.ini:2: ", "names no backend"},
+        {"[weir]\nbackend = a,\n", "null", NULL, "weir.ini:2: ", "'a,'"},
+        {"[weir]\nbackend = a, ,b\n", "null", NULL, "weir.ini:2: ", "'a, ,b'"},
+        {"[weir]\nplugins = a.so\n", NULL, NULL, "weir.ini:2: ", "'a.so'"},
+        {"[weir]\nplugins = abcdefghijklmnopqrstuvwxyz012345\n", NULL, NULL,
+         "weir.ini:2: ", "limit of 31"},
+        {"[weir]\nplugins = a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q\n", NULL, NULL,
+         "weir.ini:2: ", "more than 16 names"},
         {"[weir]\nmodule_path = a::b\n", NULL, NULL, "weir.ini:2: ", "'a::b'"},
         {"[weir]\nmodule_path = :a\n", NULL, NULL, "weir.ini:2: ", "':a'"},
         {"[weir]\nmodule_path = a:\n", NULL, NULL, "weir.ini:2: ", "'a:'"},
@@ -418,48 +425,6 @@ WEIR_TEST(Config, NamesTheOriginOfABadList)
         EXPECT_CONTAINS(weir_last_error()->message, rows[i].fact);
     }
     clear_environment();
-}
-
-static weir_status split(const char *text, bool allow_repeats, char names[][WEIR__NAME_SIZE],
-                         size_t max, size_t *out_count)
-{
-    static const struct weir_key key = {.name = "plugins", .type = WEIR_KEY_TEXT, .fallback = ""};
-    const struct weir_setting setting = {.key = &key, .text = text, .origin = "f:1"};
-    return weir__config_list(&setting, allow_repeats, names, max, out_count);
-}
-
-WEIR_TEST(Config, SplitsLists)
-{
-    char names[3][WEIR__NAME_SIZE];
-    size_t count = 9;
-    ASSERT_OK(split("", false, names, 3, &count));
-    EXPECT_UINT_EQ(count, 0);
-    ASSERT_OK(split("  ", false, names, 3, &count));
-    EXPECT_UINT_EQ(count, 0);
-    ASSERT_OK(split("cuda", false, names, 3, &count));
-    ASSERT_UINT_EQ(count, 1);
-    EXPECT_STR_EQ(names[0], "cuda");
-    ASSERT_OK(split(" check ,trace\t, check ", true, names, 3, &count));
-    ASSERT_UINT_EQ(count, 3);
-    EXPECT_STR_EQ(names[0], "check");
-    EXPECT_STR_EQ(names[1], "trace");
-    EXPECT_STR_EQ(names[2], "check");
-    ASSERT_OK(split("abcdefghijklmnopqrstuvwxyz01234", false, names, 3, &count));
-    EXPECT_UINT_EQ(strlen(names[0]), 31);
-}
-
-WEIR_TEST(Config, RefusesBadLists)
-{
-    static const char *const rows[] = {
-        ",", "a,", "a, ,b", "a, b, a", "a b", "a.so", "a,b,c,d", "abcdefghijklmnopqrstuvwxyz012345",
-    };
-    char names[3][WEIR__NAME_SIZE];
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        size_t count = 9;
-        EXPECT_INT_EQ(split(rows[i], false, names, 3, &count), WEIR_ERROR_CONFIG);
-        EXPECT_UINT_EQ(count, 0);
-        EXPECT_CONTAINS(weir_last_error()->message, "f:1: 'plugins'");
-    }
 }
 
 // Writes a file into a new folder and returns its path.
@@ -538,17 +503,6 @@ WEIR_TEST(Config, RefusesWhatIsNotAReadableFile)
     ASSERT_INT_EQ(chmod(path, 0), 0);
     if (geteuid() != 0) // root may read every file
         check_file_refused(path, WEIR_ERROR_IO, "may not be read by this user");
-}
-
-WEIR_TEST(Config, KeepsTheEndOfALongPath)
-{
-    char name[1200];
-    memset(name, 'd', sizeof name - 1);
-    memcpy(name + sizeof name - sizeof "/weir.ini", "/weir.ini", sizeof "/weir.ini");
-    struct weir_open_params params = text_params("[weir]\nplugin = x\n");
-    params.config_path = name;
-    EXPECT_FAILURE(load(&params), WEIR_ERROR_CONFIG,
-                   "/weir.ini:2: unknown key 'plugin' in [weir]; did you mean 'plugins'?");
 }
 
 // --- variables in place of a module's keys ---

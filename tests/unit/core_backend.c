@@ -24,9 +24,7 @@ static bool gate_is_open;
 
 static atomic_bool stalled;
 static const weir_queue *_Atomic stalled_queue;
-static atomic_uint_fast64_t stalled_from; // an operation of that queue
 static atomic_size_t blocked;
-static atomic_bool peers;
 static atomic_int fault;
 static atomic_bool silent; // it reports no detail
 static atomic_size_t queries;
@@ -90,9 +88,9 @@ static weir_status report_fault(const struct weir_link *link)
     return link->host->error(&detail, sizeof detail);
 }
 
-static bool stays(const weir_queue *queue, uint64_t sequence)
+static bool stays(const weir_queue *queue)
 {
-    return atomic_load(&stalled_queue) == queue && atomic_load(&stalled_from) <= sequence;
+    return atomic_load(&stalled_queue) == queue;
 }
 
 static weir_status event_query(const struct weir_link *link, weir_queue *queue, uint64_t sequence)
@@ -100,21 +98,20 @@ static weir_status event_query(const struct weir_link *link, weir_queue *queue, 
     atomic_fetch_add(&queries, 1);
     if (atomic_load(&fault))
         return report_fault(link);
-    return atomic_load(&stalled) || stays(queue, sequence)
-               ? WEIR_NOT_READY
-               : null_ops.event_query(link, queue, sequence);
+    return atomic_load(&stalled) || stays(queue) ? WEIR_NOT_READY
+                                                 : null_ops.event_query(link, queue, sequence);
 }
 
 // Until the queue is not stalled any more.
-static weir_status block(const weir_queue *queue, uint64_t sequence, uint64_t timeout_ns)
+static weir_status block(const weir_queue *queue, uint64_t timeout_ns)
 {
     const uint64_t begin_ns = weir_clock_now_ns();
-    bool blocks = stays(queue, sequence);
+    bool blocks = stays(queue);
     atomic_fetch_add(&blocked, blocks);
     const size_t entered = blocks;
     while (blocks && weir_clock_now_ns() - begin_ns < timeout_ns) {
         weir_clock_sleep_ns(100000);
-        blocks = stays(queue, sequence);
+        blocks = stays(queue);
     }
     atomic_fetch_sub(&blocked, entered);
     return blocks ? WEIR_TIMEOUT : WEIR_OK;
@@ -122,7 +119,7 @@ static weir_status block(const weir_queue *queue, uint64_t sequence, uint64_t ti
 
 static weir_status queue_finish(const struct weir_link *link, weir_queue *queue)
 {
-    (void)block(queue, UINT64_MAX, WEIR_FOREVER);
+    (void)block(queue, WEIR_FOREVER);
     return null_ops.queue_finish(link, queue);
 }
 
@@ -131,7 +128,7 @@ static weir_status event_wait(const struct weir_link *link, weir_queue *queue, u
 {
     if (atomic_load(&fault))
         return report_fault(link);
-    if (block(queue, sequence, timeout_ns) != WEIR_OK)
+    if (block(queue, timeout_ns) != WEIR_OK)
         return WEIR_TIMEOUT;
     if (!atomic_load(&stalled))
         return null_ops.event_wait(link, queue, sequence, timeout_ns);
@@ -147,7 +144,7 @@ static void buffer_destroy(const struct weir_link *link, weir_buffer *buffer)
 static weir_status device_peer(const struct weir_link *link, weir_device *device,
                                weir_device *other, bool *out_peers)
 {
-    *out_peers = atomic_load(&peers);
+    *out_peers = false;
     return WEIR_OK;
 }
 
@@ -171,7 +168,6 @@ static void reset(void)
     control_forget();
     control_stall(false);
     control_stall_queue(NULL);
-    control_peers(false);
     control_refuse((enum weir_operation_kind)0, 0);
     control_fault(WEIR_OK);
     atomic_store(&queries, 0);
@@ -266,11 +262,6 @@ void control_forget(void)
     pthread_mutex_unlock(&lock);
 }
 
-void control_peers(bool on)
-{
-    atomic_store(&peers, on);
-}
-
 void control_stall(bool on)
 {
     atomic_store(&stalled, on);
@@ -278,12 +269,6 @@ void control_stall(bool on)
 
 void control_stall_queue(const weir_queue *queue)
 {
-    control_stall_from(queue, 0);
-}
-
-void control_stall_from(const weir_queue *queue, uint64_t sequence)
-{
-    atomic_store(&stalled_from, sequence);
     atomic_store(&stalled_queue, queue);
 }
 

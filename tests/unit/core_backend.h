@@ -56,16 +56,11 @@ bool control_seen(size_t index, struct seen *out_seen);
 size_t control_count(enum weir_operation_kind kind);
 void control_forget(void);
 
-// Whether the two devices are peers; after control_open() they are not.
-void control_peers(bool on);
-
 // While set, no record completes, on any queue.
 void control_stall(bool on);
 
 // While set, no record of this queue completes, and a wait for one blocks; NULL ends that.
 void control_stall_queue(const weir_queue *queue);
-// The same from its operation `sequence` on.
-void control_stall_from(const weir_queue *queue, uint64_t sequence);
 // Calls that wait for it so.
 size_t control_blocked_count(void);
 

@@ -59,14 +59,11 @@ static weir_buffer *make_buffer(struct world *world, const char *label)
     return buffer;
 }
 
-// A graph of a fill, and then of a barrier of `comm` unless that is NULL.
-static weir_graph *capture_fill(struct world *world, weir_buffer *buffer, weir_comm *comm)
+static weir_graph *capture_fill(struct world *world, weir_buffer *buffer)
 {
     weir_graph *graph = NULL;
     EXPECT_OK(weir_capture_begin(world->queue));
     EXPECT_OK(weir_queue_fill(world->queue, buffer, 0, BYTES, "x", 1));
-    if (comm)
-        EXPECT_OK(weir_queue_barrier(world->queue, comm));
     EXPECT_OK(weir_capture_end(world->queue, NULL, &graph));
     return graph;
 }
@@ -165,7 +162,7 @@ DEBUG_TEST(Debug, OthersAfterTheirEnd)
     ASSERT_OK(weir_queue_create(world->device, NULL, &queue));
     ASSERT_OK(weir_pool_create(world->device, NULL, &pool));
     ASSERT_OK(weir_comm_create(world->device, NULL, &comm));
-    weir_graph *graph = capture_fill(world, buffer, NULL);
+    weir_graph *graph = capture_fill(world, buffer);
     ASSERT_NOT_NULL(graph);
     weir_queue *gone = queue;
     weir_graph *gone_graph = graph;
@@ -211,21 +208,6 @@ DEBUG_TEST(Debug, OthersAfterTheirEnd)
     weir_comm_destroy(&gone_comm);
     EXPECT_TRUE(gone && gone_graph && gone_pool && gone_comm);
     weir_buffer_destroy(&buffer);
-}
-
-// A graph keeps what it uses, so it can be launched after that was destroyed.
-DEBUG_TEST(Debug, GraphOfWhatWasDestroyed)
-{
-    weir_comm *comm = NULL;
-    ASSERT_OK(weir_comm_create(world->device, NULL, &comm));
-    weir_buffer *buffer = make_buffer(world, "b");
-    weir_graph *graph = capture_fill(world, buffer, comm);
-    ASSERT_NOT_NULL(graph);
-    weir_comm_destroy(&comm);
-    weir_buffer_destroy(&buffer);
-    EXPECT_OK(weir_queue_graph(world->queue, graph));
-    EXPECT_OK(weir_queue_sync(world->queue, WEIR_FOREVER));
-    weir_graph_destroy(&graph);
 }
 
 WEIR_TEST(Debug, DeviceAndRuntimeAfterTheirEnd)
@@ -327,7 +309,7 @@ DEBUG_TEST(Debug, UnmappedMemory)
     void *memory = map();
     weir_buffer *other = make_buffer(world, "other");
     weir_buffer *buffer = wrap(world, memory);
-    weir_graph *graph = capture_fill(world, buffer, NULL);
+    weir_graph *graph = capture_fill(world, buffer);
     ASSERT_NOT_NULL(graph);
     ASSERT_OK(weir_queue_copy(world->queue, buffer, 0, other, 0, BYTES));
     ASSERT_OK(weir_queue_record(world->queue, &event));
@@ -381,7 +363,7 @@ DEBUG_TEST(Debug, WrappedMemoryDestroyedInAGraph)
 {
     void *memory = map();
     weir_buffer *buffer = wrap(world, memory);
-    weir_graph *graph = capture_fill(world, buffer, NULL);
+    weir_graph *graph = capture_fill(world, buffer);
     ASSERT_NOT_NULL(graph);
     LOGGED(WEIR_LOG_WARNING, weir_buffer_destroy(&buffer));
     EXPECT_CONTAINS(logged, "while a graph uses it: keep the memory until the graph is destroyed");

@@ -55,23 +55,6 @@ CONTROL_TEST(Delivery, KeepsDevicesApart)
     EXPECT_OK(weir_event_query(event));
 }
 
-// Work that the device orders is not held on the host.
-CONTROL_TEST(Delivery, LeavesWaitsOnPeersToTheDevice)
-{
-    struct weir_event event;
-    own_queue other = NULL;
-
-    control_peers(true);
-    weir_queue *queue = control_keep_queue(control, "first");
-    ASSERT_OK(weir_queue_create(control->devices[1], NULL, &other));
-    control_stall(true);
-    ASSERT_OK(weir_queue_record(queue, &event));
-    ASSERT_OK(weir_queue_wait(other, event)); // at once, although the record is not complete
-    EXPECT_UINT_EQ(control_count(WEIR_OPERATION_WAIT), 1);
-    control_stall(false);
-    ASSERT_OK(weir_queue_sync(other, GUARD_NS));
-}
-
 static bool flushes_reach(size_t count)
 {
     const struct timespec pause = {.tv_nsec = 1000000};

@@ -325,29 +325,6 @@ SCENE_TEST(Refused, WhatIsFreedAfterTheLegacyQueuesWorkBeforeTheFailureIsFound)
     expect_is_safe(scene, scene->b);
 }
 
-// A call that always runs comes after the legacy queue's work too.
-SCENE_TEST(Refused, ACallThatAlwaysRunsAfterTheLegacyQueuesWork)
-{
-    atomic_int ran = 0;
-    weir_queue *legacy;
-    ASSERT_OK(weir_legacy_queue(scene->control.devices[0], &legacy));
-    ASSERT_OK(weir_queue_host_call(scene->b, fail_at_gate, NULL));
-    control_stall_queue(legacy);
-    ASSERT_OK(weir_queue_fill(legacy, scene->buffer, 0, SIZE, "x", 1));
-    EXPECT_OK(weir_queue_host_call_always(scene->b, note_blocked, &ran));
-    control_gate_open();
-    expect_runs_after(scene, &ran);
-}
-
-SCENE_TEST(Refused, WhatTheLegacyQueueFreedAfterWorkOfOthers)
-{
-    weir_queue *legacy;
-    ASSERT_OK(weir_legacy_queue(scene->control.devices[0], &legacy));
-    fail(legacy, scene);
-    ASSERT_OK(weir_queue_fill(scene->a, scene->buffer, 0, SIZE, "x", 1));
-    expect_is_safe(scene, legacy);
-}
-
 // A graph that queue a has launched.
 static weir_graph *launch_fill(struct scene *scene)
 {
@@ -367,63 +344,6 @@ SCENE_TEST(Refused, WhatIsFreedAfterALaunchThatWasRefused)
     fail(scene->b, scene);
     EXPECT_INT_EQ(weir_queue_graph(scene->b, graph), WEIR_ERROR_DEVICE);
     expect_is_safe(scene, scene->b);
-}
-
-// A call that always runs waits for events, and not for launches, which have none. A launch that was refused
-// too, of the same producer, must not hide the event.
-static void expect_event_is_seen(bool launch_first)
-{
-    struct scene scene;
-    atomic_int ran = 0;
-    ASSERT_TRUE(begin(&scene));
-    weir_graph *graph = launch_fill(&scene);
-    fail(scene.b, &scene);
-    if (launch_first)
-        EXPECT_INT_EQ(weir_queue_graph(scene.b, graph), WEIR_ERROR_DEVICE);
-    EXPECT_INT_EQ(weir_queue_wait(scene.b, scene.event), WEIR_ERROR_DEVICE);
-    if (!launch_first)
-        EXPECT_INT_EQ(weir_queue_graph(scene.b, graph), WEIR_ERROR_DEVICE);
-    EXPECT_OK(weir_queue_host_call_always(scene.b, note_blocked, &ran));
-    expect_runs_after(&scene, &ran);
-    weir_graph_destroy(&graph);
-    end(&scene);
-}
-
-WEIR_TEST(Refused, ALaunchHidesNoEventFromACallThatAlwaysRuns)
-{
-    expect_event_is_seen(true);
-    expect_event_is_seen(false);
-}
-
-// At each look a has got more work, and only what it had at the look before has ended.
-static void expect_is_reclaimed(struct scene *scene)
-{
-    atomic_int ran = 0;
-    const uint64_t id = scene->b->member.object.id;
-    EXPECT_OK(weir_pool_free(scene->b, &scene->buffer));
-    weir_queue_destroy(&scene->b); // the first look
-    for (int i = 0; i < 3; i++) {
-        const uint64_t last = scene->a->sequence;
-        EXPECT_OK(weir_queue_host_call_always(scene->a, note_blocked, &ran));
-        control_stall_from(scene->a, last + 1);
-        EXPECT_OK(weir_queue_sync(scene->c, GUARD_NS)); // checks what was destroyed
-    }
-    weir_queue *kept = weir__registry_pin(id);
-    EXPECT_NULL(kept);
-    if (kept)
-        weir__registry_unpin(kept);
-    EXPECT_TRUE(gets_it(scene, scene->c));
-    control_stall_queue(NULL);
-    EXPECT_OK(weir_queue_recover(scene->a));
-    EXPECT_OK(weir_queue_sync(scene->a, GUARD_NS));
-}
-
-SCENE_TEST(Refused, ADestroyedQueueAfterALaunchWhoseQueueAlwaysHasWork)
-{
-    own_graph graph = launch_fill(scene);
-    fail(scene->b, scene);
-    EXPECT_INT_EQ(weir_queue_graph(scene->b, graph), WEIR_ERROR_DEVICE);
-    expect_is_reclaimed(scene);
 }
 
 static void wait_without_memory(const struct scene *scene, weir_status status)

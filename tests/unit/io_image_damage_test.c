@@ -176,38 +176,27 @@ WEIR_TEST(IoImageDamage, BytesAfterTheImageAreIgnored)
     }
 }
 
+// By the libraries, of a cut JPEG and of a PNG with a wrong bit.
 WEIR_TEST(IoImageDamage, NothingIsPrinted)
 {
     const char *folder = weir_test_temp_dir();
-    const char *good = made_path(folder, "good");
-    const char *bad = made_path(folder, "bad");
+    const char *path = made_path(folder, "image");
     const char *log = made_path(folder, "log");
     size_t size = 0;
-    unsigned char *bytes = make_image(good, 3, &size);
-    ASSERT_NOT_NULL(bytes);
-    ASSERT_TRUE(made_file_write(bad, bytes, size / 2));
-    free(bytes);
-    bytes = make_image(good, 0, &size);
-    ASSERT_NOT_NULL(bytes);
-    bytes[40] ^= 1;
-    ASSERT_TRUE(made_file_write(good, bytes, size));
-    free(bytes);
-
-    FILE *stream = fopen(log, "wb");
-    ASSERT_NOT_NULL(stream);
     (void)fflush(stderr);
-    int kept = dup(2);
-    int swapped = dup2(fileno(stream), 2);
-    bool bad_read = read_image(bad);
-    bool good_read = read_image(good);
+    const int kept = dup(2);
+    ASSERT_NOT_NULL(freopen(log, "wb", stderr));
+    for (int kind = 0; kind < 4; kind += 3) {
+        unsigned char *bytes = make_image(path, kind, &size);
+        if (kind == 0)
+            bytes[40] ^= 1;
+        EXPECT_TRUE(made_file_write(path, bytes, kind ? size / 2 : size));
+        free(bytes);
+        EXPECT_FALSE(read_image(path));
+    }
     (void)fflush(stderr);
-    int restored = dup2(kept, 2);
+    EXPECT_INT_EQ(dup2(kept, 2), 2);
     close(kept);
-    ASSERT_INT_EQ(fclose(stream), 0);
-    EXPECT_INT_EQ(swapped, 2);
-    EXPECT_INT_EQ(restored, 2);
-    EXPECT_FALSE(bad_read);
-    EXPECT_FALSE(good_read);
     unsigned char *printed = made_file_read(log, &size);
     EXPECT_UINT_EQ(size, 0);
     free(printed);

@@ -291,26 +291,20 @@ WEIR_TEST(IoImage, TheContentDecidesNotTheName)
 WEIR_TEST(IoImage, WrittenPngsComeBackTheSameAndRepeat)
 {
     const char *folder = weir_test_temp_dir();
-    unsigned char pixels[33 * 17 * 3];
+    const char *paths[2] = {made_path(folder, "1.png"), made_path(folder, "2.png")};
+    unsigned char pixels[33 * 17 * 3], *bytes[2];
+    size_t sizes[2];
     for (size_t i = 0; i < sizeof pixels; i++)
         pixels[i] = (unsigned char)(i * i * 31 >> 3);
-    const char *first = made_path(folder, "1.png");
-    const char *second = made_path(folder, "2.png");
-    ASSERT_TRUE(weir_io_png_write_rgb8(first, 33, 17, pixels, &error));
-    ASSERT_TRUE(weir_io_png_write_rgb8(second, 33, 17, pixels, &error));
-    read_image(first, "png rgb8", 33, 17);
-    EXPECT_MEM_EQ(image, pixels, sizeof pixels);
-
-    size_t first_size = 0;
-    size_t second_size = 0;
-    unsigned char *first_bytes = made_file_read(first, &first_size);
-    unsigned char *second_bytes = made_file_read(second, &second_size);
-    ASSERT_NOT_NULL(first_bytes);
-    ASSERT_NOT_NULL(second_bytes);
-    EXPECT_UINT_EQ(first_size, second_size);
-    EXPECT_MEM_EQ(first_bytes, second_bytes, first_size);
-    free(first_bytes);
-    free(second_bytes);
+    for (int i = 0; i < 2; i++) {
+        ASSERT_TRUE(weir_io_png_write_rgb8(paths[i], 33, 17, pixels, &error));
+        read_image(paths[i], "png rgb8", 33, 17);
+        EXPECT_MEM_EQ(image, pixels, sizeof pixels);
+        ASSERT_NOT_NULL(bytes[i] = made_file_read(paths[i], &sizes[i]));
+    }
+    ASSERT_UINT_EQ(sizes[0], sizes[1]);
+    EXPECT_MEM_EQ(bytes[0], bytes[1], sizes[0]);
+    free(bytes[0]), free(bytes[1]);
     EXPECT_INT_EQ(made_folder_count(folder), 2);
 }
 

@@ -12,6 +12,8 @@
 #include <jpeglib.h>
 #include <png.h>
 
+#include "base/file.h"
+
 static void set_transparency(png_structp file, png_infop info, const struct made_png *png)
 {
     if (png->palette_alpha)
@@ -132,22 +134,9 @@ bool made_file_write(const char *path, const void *bytes, size_t size)
 
 unsigned char *made_file_read(const char *path, size_t *out_size)
 {
-    FILE *stream = fopen(path, "rb");
-    unsigned char *bytes = NULL;
-    *out_size = 0;
-    if (!stream)
-        return NULL;
-    long size = fseek(stream, 0, SEEK_END) == 0 ? ftell(stream) : -1;
-    if (size >= 0)
-        bytes = malloc((size_t)size + 1);
-    rewind(stream);
-    if (bytes && fread(bytes, 1, (size_t)size, stream) != (size_t)size) {
-        free(bytes);
-        bytes = NULL;
-    }
-    (void)fclose(stream);
-    if (bytes)
-        *out_size = (size_t)size;
+    char message[512];
+    void *bytes;
+    (void)weir_file_read(path, SIZE_MAX, &bytes, out_size, message, sizeof message);
     return bytes;
 }
 

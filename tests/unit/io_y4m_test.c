@@ -54,6 +54,9 @@ static void expect_stream(const char *line, uint32_t width, uint32_t height, siz
     EXPECT_UINT_EQ(y4m.frame_bytes, bytes);
     EXPECT_STR_EQ(y4m.chroma, chroma);
     EXPECT_INT_EQ(y4m.full_range, full);
+    const bool says = strstr(line, "F30000:1001");
+    EXPECT_UINT_EQ(y4m.rate, says ? 30000 : 0);
+    EXPECT_UINT_EQ(y4m.per, says ? 1001 : 0);
     weir_test_note(NULL);
 }
 
@@ -66,21 +69,8 @@ WEIR_TEST(Y4m, ReadsTheKinds)
     expect_stream("YUV4MPEG2 W5 H3 C420jpeg\n", 5, 3, 27, "420", true);
     expect_stream("YUV4MPEG2 W5 H3 C422 XCOLORRANGE=FULL\n", 5, 3, 33, "422", true);
     expect_stream("YUV4MPEG2 W5 H3 C420jpeg XCOLORRANGE=LIMITED\n", 5, 3, 27, "420", false);
-    expect_stream("YUV4MPEG2 W5 H3 C444\n", 5, 3, 45, "444", false);
+    expect_stream("YUV4MPEG2 W5 H3 F0:0 C444\n", 5, 3, 45, "444", false);
     expect_stream("YUV4MPEG2 W5 H3 Cmono\n", 5, 3, 15, "mono", false);
-}
-
-WEIR_TEST(Y4m, TellsTheRate)
-{
-    struct weir_io_y4m y4m;
-    struct weir_io_error error;
-    struct memory memory = text("YUV4MPEG2 W4 H2 F24000:1001\n");
-    ASSERT_TRUE(open_text(&y4m, &memory, &error));
-    EXPECT_UINT_EQ(y4m.rate, 24000);
-    EXPECT_UINT_EQ(y4m.per, 1001);
-    memory = text("YUV4MPEG2 W4 H2 F0:0\n");
-    ASSERT_TRUE(open_text(&y4m, &memory, &error));
-    EXPECT_UINT_EQ(y4m.rate, 0);
 }
 
 static void expect_refused(struct memory memory, const char *words)
@@ -319,34 +309,32 @@ enum {
 };
 
 // Words of a line, good and bad.
-static const char *const words[] = {
-    " W4",
-    " W0",
-    " W4294967297",
-    " W99999999999999999999",
-    " H2",
-    " H",
-    " F25:1",
-    " F0:0",
-    " F25",
-    " Ip",
-    " A1:1",
-    " C420",
-    " C422",
-    " C444",
-    " C411",
-    " Cmono",
-    " C420p10",
-    " XCOLORRANGE=FULL",
-    " ",
-    "\n",
-    "\r",
-    "FRAME",
-    "YUV4",
-    "\x1b[2J",
-    "\xff\xfe",
-    " C420mpeg2",
-};
+static const char *const words[] = {" W4",
+                                    " W0",
+                                    " W4294967297",
+                                    " W99999999999999999999",
+                                    " H2",
+                                    " H",
+                                    " F25:1",
+                                    " F0:0",
+                                    " F25",
+                                    " Ip",
+                                    " A1:1",
+                                    " C420",
+                                    " C422",
+                                    " C444",
+                                    " C411",
+                                    " Cmono",
+                                    " C420p10",
+                                    " XCOLORRANGE=FULL",
+                                    " ",
+                                    "\n",
+                                    "\r",
+                                    "FRAME",
+                                    "YUV4",
+                                    "\x1b[2J",
+                                    "\xff\xfe",
+                                    " C420mpeg2"};
 
 // A stream of a few frames.
 static void make_stream(struct damaged *stream, uint32_t *random)

@@ -1,4 +1,4 @@
-// The launches of traces, and the costs that are fitted to them.
+// The costs that are fitted to launches; tests/cli/sim_test.sh has which launches count.
 #include <math.h>
 
 #include "cli/common/own.h"
@@ -11,7 +11,7 @@ enum {
 
 static size_t added;
 static struct made {
-    struct weir_trace_queue queues[3]; // two of device 0, one of device 1
+    struct weir_trace_queue queue;
     struct weir_trace_operation operations[LAUNCHES];
     struct weir_trace trace;
     uint64_t now_ns;
@@ -19,9 +19,9 @@ static struct made {
 
 static void begin(void)
 {
-    made = (struct made){.queues = {{.device = 0}, {.device = 0}, {.device = 1}}};
-    made.trace.queues = made.queues;
-    made.trace.queue_count = 3;
+    made = (struct made){.queue = {.device = 0}};
+    made.trace.queues = &made.queue;
+    made.trace.queue_count = 1;
     made.trace.operations = made.operations;
 }
 
@@ -133,32 +133,6 @@ WEIR_TEST(SimFit, OfTermsThatCannotBeToldApartTheFirstIsUsed)
     EXPECT_NEAR(fit.factors[SIM_TERM_ARGUMENT], 10, 1e-2);
 }
 
-// One size says nothing about others: its cost is fixed, whatever its terms are.
-WEIR_TEST(SimFit, OneSizeIsFixed)
-{
-    begin();
-    for (uint32_t i = 0; i < 9; i++)
-        launch("scale", 640, 256, 1000 + 10 * (double)i);
-    const struct sim_fit fit = fit_first();
-    EXPECT_NEAR(fit.factors[SIM_TERM_FIXED], 1040, 1e-6);
-    EXPECT_DOUBLE_EQ(fit.factors[SIM_TERM_ITEM], 0);
-    EXPECT_DOUBLE_EQ(fit.factors[SIM_TERM_BLOCK], 0);
-    EXPECT_INT_EQ(fit.sizes, 1);
-    EXPECT_NEAR(fit.median, 20.0 / 1020, 1e-3);
-    EXPECT_NEAR(fit.worst, 40.0 / 1000, 1e-9);
-}
-
-WEIR_TEST(SimFit, OfTwoMediansTheLowerCounts)
-{
-    begin();
-    launch("scale", 640, 256, 5000);
-    launch("scale", 640, 256, 1000);
-    const struct sim_fit fit = fit_first();
-    EXPECT_NEAR(fit.factors[SIM_TERM_FIXED], 1000, 1e-6);
-    EXPECT_NEAR(fit.median, 0.4, 1e-9);
-    EXPECT_NEAR(fit.worst, 0.8, 1e-9);
-}
-
 // Times that are on no line.
 static struct sim_fit fit_often(uint32_t first_count)
 {
@@ -231,65 +205,4 @@ WEIR_TEST(SimFit, TimesOfZeroAreFitted)
     const struct sim_fit fit = fit_first();
     EXPECT_TRUE(fit.factors[SIM_TERM_FIXED] <= 1);
     EXPECT_TRUE(isfinite(fit.worst));
-}
-
-WEIR_TEST(SimLaunches, KernelsAreByName)
-{
-    struct sim_kernels kernels = {0};
-    begin();
-    launch("sum", 1, 1, 10);
-    launch("add", 1, 1, 10);
-    launch("sum", 1, 1, 10);
-    launch("mul", 1, 1, 10)->timed = false;
-    launch("copy", 1, 1, 10)->engine = WEIR_ENGINE_TO_HOST;
-    launch("graph", 1, 1, 10)->kind = WEIR_TRACE_GRAPH;
-    added = sim_kernels_add(&kernels, &made.trace);
-    EXPECT_INT_EQ(added, 3);
-    added = sim_kernels_add(&kernels, &made.trace);
-    ASSERT_INT_EQ(kernels.count, 2);
-    EXPECT_STR_EQ(kernels.items[0].name, "add");
-    EXPECT_INT_EQ(kernels.items[0].count, 2);
-    EXPECT_STR_EQ(kernels.items[1].name, "sum");
-    EXPECT_INT_EQ(kernels.items[1].count, 4);
-    cli_destroy_owned();
-}
-
-// Moves a launch to another queue and another time.
-static void move(struct weir_trace_operation *operation, uint32_t queue, uint64_t start_ns)
-{
-    operation->queue_index = queue;
-    operation->end_ns += start_ns - operation->start_ns;
-    operation->start_ns = start_ns;
-}
-
-WEIR_TEST(SimLaunches, ThoseBesideOthersAreLeftOut)
-{
-    struct sim_kernels kernels = {0};
-    begin();
-    move(launch("scale", 1, 1, 1000), 0, 0);
-    move(launch("scale", 1, 1, 10), 1, 100);  // inside the first
-    move(launch("scale", 1, 1, 10), 1, 500);  // likewise
-    move(launch("scale", 1, 1, 10), 1, 1000); // begins when the first ends
-    move(launch("scale", 1, 1, 10), 2, 700);  // on another device
-    move(launch("g", 1, 1, 30), 1, 2000);
-    made.operations[5].kind = WEIR_TRACE_GRAPH;
-    move(launch("scale", 1, 1, 10), 0, 2010);
-    added = sim_kernels_add(&kernels, &made.trace);
-    ASSERT_INT_EQ(kernels.count, 1);
-    EXPECT_INT_EQ(kernels.items[0].count, 2);
-    EXPECT_INT_EQ(kernels.items[0].beside, 4);
-    cli_destroy_owned();
-}
-
-WEIR_TEST(SimLaunches, ThoseWithoutAStartAreLeftOut)
-{
-    struct sim_kernels kernels = {0};
-    begin();
-    launch("scale", 1, 1, 10)->start_is_earliest = true;
-    launch("scale", 1, 1, 10);
-    added = sim_kernels_add(&kernels, &made.trace);
-    ASSERT_INT_EQ(kernels.count, 1);
-    EXPECT_INT_EQ(kernels.items[0].count, 1);
-    EXPECT_INT_EQ(kernels.items[0].inexact, 1);
-    cli_destroy_owned();
 }

@@ -4,32 +4,13 @@ import collections
 import json
 import os
 import re
-import resource
 import shlex
 import subprocess
 import sys
 import tempfile
 
 import files
-import hosts
 
-# Reasons by which a file is refused: the first whose pattern is in the compiler's message.
-REASONS = [
-    ("images", r"image[123]d|[_ ]image_|read_image|write_image|sampler|texture"),
-    ("sub-groups", r"sub_?-?group"),
-    ("packed dot products", r"\bdot\w*_4x8packed|dot_acc|integer_dot_product"),
-    ("half", r"\bhalf\d*\b|cl_khr_fp16|fp16|\bhalf\w*\("),
-    ("pipes, device enqueue", r"\bpipe\b|enqueue_kernel|enqueue|queue_t|\bclk_event_t"),
-    ("printf", r"\bprintf\b"),
-    ("include", r"file not found"),
-    ("double", r"\bdouble\b|cl_khr_fp64"),
-    ("64-bit atomics", r"atom_\w+|int64_(base|extended)_atomics"),
-    ("pointer types", r"incompatible pointer"),
-    ("address spaces", r"address space|__(private|local|global|constant|generic)\b.* \*"),
-    ("vendor's extension", r"cl_(intel|qcom|amd|nv|arm)_|intel_|qcom_|'N_(SIMD|SG|DST|SUBGROUP)"),
-    ("function", r"is not there for|[Uu]nresolved|undefined (symbol|reference)"),
-    ("undeclared name", r"undeclared|unknown type name|implicit declaration"),
-]
 CRASHED = r"PLEASE submit a bug report|Stack dump|LLVM ERROR|error in backend|Assertion .* failed" \
           r"|Traceback|AddressSanitizer|[Uu]nresolved|undefined symbol"
 
@@ -57,12 +38,6 @@ def run(command, folder, limit):
     return done.returncode, (done.stderr + done.stdout).decode("utf-8", "replace")
 
 
-def processor_s():
-    """What the children that ended have taken."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
 def first_error(text):
     """The line that says most: an error, else what mentions one, else the first."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -73,21 +48,12 @@ def first_error(text):
     return lines[0] if lines else ""
 
 
-def reason(text, line):
-    for name, pattern in REASONS:
-        if re.search(pattern, line):
-            return name
-    return next((name for name, pattern in REASONS if re.search(pattern, text)), "other")
-
-
 def judge(status, text):
-    """(outcome, reason, message) of a compiler's run."""
+    """(outcome, message) of a compiler's run."""
     if status == 0:
-        return "accepted", "", ""
-    line = first_error(text)
-    if status is None or status != 1 or re.search(CRASHED, text):
-        return "failed", "time" if status is None else reason(text, line), line
-    return "refused", reason(text, line), line
+        return "accepted", ""
+    fails = status is None or status != 1 or re.search(CRASHED, text)
+    return "failed" if fails else "refused", first_error(text)
 
 
 def clang(options, file, path, folder):
@@ -107,11 +73,6 @@ def is_valid(path, file, folder):
         ["-Xclang", "-cl-ext=+all,-cl_intel_subgroups,-cl_amd_media_ops", "-target", "spir64"],
         every + ["-target", "nvptx64-unknown-nvidiacl", "-march=sm_90", "--cuda-path=/nonexistent", "-Xclang",
                  "-fgnu-keywords"]))
-
-
-def has_images(path, file, folder):
-    status, text = clang(["-E", "-P", "-Xclang", "-cl-ext=+all", "-target", "spir64"], file, path, folder)
-    return bool(re.search(r"\b(image[123]d\w*_t|sampler_t)\b", text)) if status == 0 else None
 
 
 def fill(command, path, file, options, folder, work):
@@ -135,13 +96,11 @@ def measure(file, args, work):
     options = ["-I" + own] + file.options
     path = files.source(file, folder, work)
     entry = {"file": file.name, "standard": file.standard, "options": options,
-             "valid": is_valid(path, file, folder), "images": has_images(path, file, folder)}
+             "valid": is_valid(path, file, folder)}
     for way, command in (("opencl", args.opencl), ("cuda", args.cuda)):
         if command and entry["valid"]:
-            begin = processor_s()
             judged = judge(*run(fill(command, path, file, options, folder, work), folder, args.limit))
-            entry[way] = dict(zip(("outcome", "reason", "message"), judged),
-                              seconds=processor_s() - begin)
+            entry[way] = dict(zip(("outcome", "message"), judged))
             entry["valid"] = "there is no kernel" not in entry[way]["message"]
     return entry
 
@@ -154,33 +113,20 @@ def row(name, group, ways):
     cells = [name, len(group)]
     for way in ways:
         cells += [sum(e[way]["outcome"] == outcome for e in valid) for outcome in OUTCOMES]
-    cells += [len(group) - len(valid), sum(bool(e["images"]) for e in valid)]
-    for way in ways:
-        times = [(e[way]["seconds"], os.path.basename(e["file"])) for e in valid]
-        cells += ["%.1f" % sum(t for t, _ in times)] + ["%.1f %s" % max(times, default=(0, ""))]
-    return [str(cell) for cell in cells]
+    return [str(cell) for cell in cells + [len(group) - len(valid)]]
 
 
 def print_table(entries, ways):
-    heads = ["", "files"] + ["%s %s" % (way, outcome) for way in ways for outcome in OUTCOMES]
-    heads += ["not valid", "images"] + [way + part for way in ways for part in (" s", " worst")]
+    heads = ["", "files"] + ["%s %s" % (way, outcome) for way in ways for outcome in OUTCOMES] + ["not valid"]
     groups = collections.OrderedDict()
     for entry in entries:
         groups.setdefault("/".join(entry["file"].split("/")[:2]), []).append(entry)
     groups["all"] = entries
-    groups["all without images"] = [e for e in entries if not e["images"]]
     table = [heads] + [row(name, group, ways) for name, group in groups.items()]
     widths = [max(len(row[i]) for row in table) for i in range(len(heads))]
     for cells in table:
         print("  ".join(cell.ljust(w) if i == 0 else cell.rjust(w)
                         for i, (cell, w) in enumerate(zip(cells, widths))).rstrip())
-    entries = [e for e in entries if e["valid"]]
-    for way in ways:
-        reasons = collections.Counter((e[way]["outcome"], e[way]["reason"]) for e in entries
-                                      if e[way]["outcome"] != "accepted")
-        print("\n%s, not accepted:" % way)
-        for (outcome, why), number in reasons.most_common():
-            print("%6d  %s: %s" % (number, outcome, why))
 
 
 def parse():
@@ -192,7 +138,6 @@ def parse():
     parser.add_argument("--cuda", default="")
     parser.add_argument("--limit", type=int, default=120)
     parser.add_argument("--only", default="")
-    parser.add_argument("--hosts", action="store_true")
     parser.add_argument("--json")
     parser.add_argument("--messages", action="store_true")
     return parser.parse_args()
@@ -201,24 +146,20 @@ def parse():
 def main():
     args = parse()
     repositories, listed = files.read_list(args.list)
-    if args.hosts:
-        repositories = {name: ("https://github.com/" + name, commit)
-                        for name, commit in hosts.REPOSITORIES.items()}
     if args.folder is None:
         fetch(repositories, args.fetch)
     args.folder = os.path.abspath(args.folder or args.fetch)
     ways = [way for way in ("opencl", "cuda") if getattr(args, way)]
     entries = []
     with tempfile.TemporaryDirectory() as work:
-        for file in hosts.programs(args.folder, work) if args.hosts else listed:
+        for file in listed:
             if re.search(args.only, file.name):
                 entries.append(measure(file, args, work))
     print_table(entries, ways)
     for entry in [e for e in entries if e["valid"]] if args.messages else []:
         for way in ways:
             if entry[way]["outcome"] != "accepted":
-                print("%s: %s %s: %s: %s" % (entry["file"], way, entry[way]["outcome"],
-                                             entry[way]["reason"], entry[way]["message"]))
+                print("%s: %s %s: %s" % (entry["file"], way, entry[way]["outcome"], entry[way]["message"]))
     if args.json:
         with open(args.json, "w", encoding="utf-8") as out:
             json.dump(entries, out, indent=1)

@@ -8,7 +8,7 @@ cd "$here/../.."
 if [ "${1-}" = --help ]; then
     cat <<'TEXT'
 usage: tools/corpus/run.sh [--from DIR] [--cuda COMMAND] [--opencl COMMAND] [--only PATTERN]
-                           [--json FILE] [--messages] [--limit SECONDS] [--list FILE | --hosts]
+                           [--json FILE] [--messages] [--limit SECONDS] [--list FILE]
 
 --from DIR        the checkouts, DIR/OWNER/NAME, at the commits of the list. Without it they are
                   fetched with git, each at its one commit, into WEIR_CORPUS or
@@ -23,7 +23,6 @@ usage: tools/corpus/run.sh [--from DIR] [--cuda COMMAND] [--opencl COMMAND] [--o
                   options but -I in one word. By default the program is built by the OpenCL backend
                   on its first device: POCL_DEVICES and the OpenCL loader's variables choose it.
 --only PATTERN    files whose OWNER/NAME/PATH matches
---hosts           not the list, but the programs that the hosts of fifteen repositories make: hosts.py
 --messages        after the table, the message of every file that is not accepted
 
 Needs git, python3 with its headers, and clang-22.

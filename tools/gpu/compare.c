@@ -4,8 +4,6 @@
 // patches that both took at the same size. The choice of patches is not compared:
 // a difference of one unit in the last place may change it. Instead each run's
 // patches must be exactly those that follow from its own relevance.
-//
-// With --exact all arrays and weights must be the same bit for bit.
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
@@ -186,45 +184,7 @@ static bool same_shape(const struct weir_io_npy *a, const struct weir_io_npy *b)
            memcmp(a->shape, b->shape, (size_t)a->rank * sizeof a->shape[0]) == 0;
 }
 
-static bool same_bits(const struct weir_io_npy *a, const struct weir_io_npy *b)
-{
-    return same_shape(a, b) &&
-           memcmp(a->data, b->data, (size_t)a->count * weir_io_dtype_bytes(a->dtype)) == 0;
-}
-
-// No weight is a NaN, since JSON has none. The two zeros may differ in sign.
-static bool same_weights(const struct result *a, const struct result *b)
-{
-    bool same = true;
-    for (int i = 0; i < 3; i++)
-        same = same && a->weights[i] == b->weights[i];
-    return same;
-}
-
-static int compare_exactly(const char *name, const struct result *a, const struct result *b)
-{
-    const struct {
-        const char *what;
-        bool same;
-    } parts[] = {
-        {"relevance", same_bits(&a->relevance, &b->relevance)},
-        {"scores", same_bits(&a->scores, &b->scores)},
-        {"weights", same_weights(a, b)},
-        {"patches", same_bits(&a->patches, &b->patches)},
-        {"tokens", same_bits(&a->tokens, &b->tokens)},
-    };
-    int answer = SAME;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (!parts[i].same) {
-            printf("%s: %s differ\n", name, parts[i].what);
-            answer = DIFFERENT;
-        }
-    if (answer == SAME)
-        printf("%s: the same bits\n", name);
-    return answer;
-}
-
-static int compare_nearly(const char *name, const struct result *a, const struct result *b)
+static int compare_results(const char *name, const struct result *a, const struct result *b)
 {
     if (!same_shape(&a->relevance, &b->relevance) || a->budget != b->budget) {
         printf("%s: the runs have other sizes: run both with the same configuration\n", name);
@@ -248,7 +208,7 @@ static int compare_nearly(const char *name, const struct result *a, const struct
     return agree ? SAME : DIFFERENT;
 }
 
-static int compare(const char *const folders[2], const char *name, bool exact, bool say_devices)
+static int compare(const char *const folders[2], const char *name, bool say_devices)
 {
     struct result a = {0};
     struct result b = {0};
@@ -256,7 +216,7 @@ static int compare(const char *const folders[2], const char *name, bool exact, b
     if (read_result(folders[0], name, &a) && read_result(folders[1], name, &b)) {
         if (say_devices)
             printf("%s | %s\n", a.device, b.device);
-        answer = exact ? compare_exactly(name, &a, &b) : compare_nearly(name, &a, &b);
+        answer = compare_results(name, &a, &b);
     }
     finish(&a);
     finish(&b);
@@ -265,16 +225,14 @@ static int compare(const char *const folders[2], const char *name, bool exact, b
 
 int main(int argc, char **argv)
 {
-    const bool exact = argc > 1 && strcmp(argv[1], "--exact") == 0;
-    const int first = exact ? 2 : 1;
     int worst = SAME;
-    if (argc < first + 3) {
-        fprintf(stderr, "usage: compare [--exact] FOLDER FOLDER NAME...\n");
+    if (argc < 4) {
+        fprintf(stderr, "usage: compare FOLDER FOLDER NAME...\n");
         return UNUSABLE;
     }
-    const char *const folders[2] = {argv[first], argv[first + 1]};
-    for (int i = first + 2; i < argc; i++) {
-        const int answer = compare(folders, argv[i], exact, i == first + 2);
+    const char *const folders[2] = {argv[1], argv[2]};
+    for (int i = 3; i < argc; i++) {
+        const int answer = compare(folders, argv[i], i == 3);
         worst = answer > worst ? answer : worst;
     }
     return worst;

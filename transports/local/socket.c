@@ -248,13 +248,6 @@ void local_address_text(const struct local_address *address, char *text, size_t 
         snprintf(text, size, "?");
 }
 
-void local_address_of_host(struct local_address *out_address)
-{
-    const struct sockaddr_in own = weir_address_of_host();
-    memcpy(&out_address->address, &own, sizeof own);
-    out_address->size = sizeof own;
-}
-
 // Connections.
 
 static uint32_t number_of(int descriptor)
@@ -371,7 +364,7 @@ int local_connect(const struct local_address *address, uint64_t deadline_ns)
     return -1;
 }
 
-static bool may_try_again(int descriptor, short events, uint64_t deadline_ns)
+bool local_may_try_again(int descriptor, short events, uint64_t deadline_ns)
 {
     return errno == EINTR ||
            ((errno == EAGAIN || errno == EWOULDBLOCK) && wait_for(descriptor, events, deadline_ns));
@@ -383,7 +376,7 @@ bool local_write_all(int descriptor, const void *data, size_t size, uint64_t dea
         const ssize_t sent = send(descriptor, (const char *)data + at, size - at, MSG_NOSIGNAL);
         if (sent > 0)
             at += (size_t)sent;
-        else if (!may_try_again(descriptor, POLLOUT, deadline_ns))
+        else if (!local_may_try_again(descriptor, POLLOUT, deadline_ns))
             return false;
     }
     return true;
@@ -398,60 +391,11 @@ bool local_read_all(int descriptor, void *data, size_t size, uint64_t deadline_n
         } else if (got == 0) {
             errno = ECONNRESET;
             return false;
-        } else if (!may_try_again(descriptor, POLLIN, deadline_ns)) {
+        } else if (!local_may_try_again(descriptor, POLLIN, deadline_ns)) {
             return false;
         }
     }
     return true;
-}
-
-// Room for one descriptor, aligned as a header is.
-union passed {
-    struct cmsghdr header;
-    char bytes[CMSG_SPACE(sizeof(int))];
-};
-
-bool local_write_descriptor(int connection, int descriptor, uint64_t deadline_ns)
-{
-    union passed passed = {.header = {.cmsg_len = CMSG_LEN(sizeof descriptor),
-                                      .cmsg_level = SOL_SOCKET,
-                                      .cmsg_type = SCM_RIGHTS}};
-    char byte = 0;
-    struct iovec one = {.iov_base = &byte, .iov_len = 1};
-    const struct msghdr message = {
-        .msg_iov = &one,
-        .msg_iovlen = 1,
-        .msg_control = &passed,
-        .msg_controllen = sizeof passed,
-    };
-    memcpy(CMSG_DATA(&passed.header), &descriptor, sizeof descriptor);
-    while (sendmsg(connection, &message, MSG_NOSIGNAL) < 0)
-        if (!may_try_again(connection, POLLOUT, deadline_ns))
-            return false;
-    return true;
-}
-
-int local_read_descriptor(int connection, uint64_t deadline_ns)
-{
-    union passed passed;
-    char byte = 0;
-    struct iovec one = {.iov_base = &byte, .iov_len = 1};
-    struct msghdr message = {.msg_iov = &one, .msg_iovlen = 1};
-    int descriptor = -1;
-    ssize_t got = -1;
-    do {
-        message.msg_control = &passed;
-        message.msg_controllen = CMSG_LEN(sizeof descriptor); // a second one would stay open
-        got = recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
-    } while (got < 0 && may_try_again(connection, POLLIN, deadline_ns));
-    if (got < 0)
-        return -1;
-    const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    if (got > 0 && header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
-        header->cmsg_len == CMSG_LEN(sizeof descriptor))
-        memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
-    errno = got == 0 ? ECONNRESET : message.msg_flags & MSG_CTRUNC ? EMFILE : EBADMSG;
-    return descriptor;
 }
 
 void local_close(int *descriptor)

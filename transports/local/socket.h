@@ -32,8 +32,6 @@ bool local_address_is_wildcard(const struct local_address *address); // all of t
 bool local_address_toward(const struct local_address *other, struct local_address *out_own);
 // The number of the host, without the port; "this machine" for a socket of the machine.
 void local_address_text(const struct local_address *address, char *text, size_t size);
-// An address of this machine that other machines can reach, else loopback.
-void local_address_of_host(struct local_address *out_address);
 
 // Listens at exactly that address. With the port 0, or of the machine with the number 0, at one that is free;
 // `*out_number` is the port or the number then. Returns a descriptor, or -1 with errno.
@@ -47,10 +45,8 @@ int local_connect(const struct local_address *address, uint64_t deadline_ns);
 // False at the deadline, at the end of the connection, and on errors.
 bool local_write_all(int descriptor, const void *data, size_t size, uint64_t deadline_ns);
 bool local_read_all(int descriptor, void *data, size_t size, uint64_t deadline_ns);
-// One byte with a descriptor beside it. The one that is received is closed over exec; -1 with errno, EMFILE if this
-// process may open no more.
-bool local_write_descriptor(int connection, int descriptor, uint64_t deadline_ns);
-int local_read_descriptor(int connection, uint64_t deadline_ns);
+// After an error of such a call: waits until it may be made again. False at the deadline, and if it never may.
+bool local_may_try_again(int descriptor, short events, uint64_t deadline_ns);
 
 static inline uint64_t local_sooner(uint64_t a, uint64_t b)
 {

@@ -90,10 +90,61 @@ static bool is_window(int file)
            state.st_size == (off_t)WINDOW_BYTES;
 }
 
+// Room for one descriptor, aligned as a header is.
+union passed {
+    struct cmsghdr header;
+    char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+// One byte with a descriptor beside it.
+static bool write_descriptor(int connection, int descriptor, uint64_t deadline_ns)
+{
+    union passed passed = {.header = {.cmsg_len = CMSG_LEN(sizeof descriptor),
+                                      .cmsg_level = SOL_SOCKET,
+                                      .cmsg_type = SCM_RIGHTS}};
+    char byte = 0;
+    struct iovec one = {.iov_base = &byte, .iov_len = 1};
+    const struct msghdr message = {
+        .msg_iov = &one,
+        .msg_iovlen = 1,
+        .msg_control = &passed,
+        .msg_controllen = sizeof passed,
+    };
+    memcpy(CMSG_DATA(&passed.header), &descriptor, sizeof descriptor);
+    while (sendmsg(connection, &message, MSG_NOSIGNAL) < 0)
+        if (!local_may_try_again(connection, POLLOUT, deadline_ns))
+            return false;
+    return true;
+}
+
+// -1 with errno, EMFILE if this process may open no more.
+static int read_descriptor(int connection, uint64_t deadline_ns)
+{
+    union passed passed;
+    char byte = 0;
+    struct iovec one = {.iov_base = &byte, .iov_len = 1};
+    struct msghdr message = {.msg_iov = &one, .msg_iovlen = 1};
+    int descriptor = -1;
+    ssize_t got = -1;
+    do {
+        message.msg_control = &passed;
+        message.msg_controllen = CMSG_LEN(sizeof descriptor); // a second one would stay open
+        got = recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
+    } while (got < 0 && local_may_try_again(connection, POLLIN, deadline_ns));
+    if (got < 0)
+        return -1;
+    const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    if (got > 0 && header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+        header->cmsg_len == CMSG_LEN(sizeof descriptor))
+        memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
+    errno = got == 0 ? ECONNRESET : message.msg_flags & MSG_CTRUNC ? EMFILE : EBADMSG;
+    return descriptor;
+}
+
 // False with errno.
 static bool map_other(struct local_group *group, uint32_t rank, uint64_t deadline_ns)
 {
-    const int file = local_read_descriptor(group->peers[rank].data, deadline_ns);
+    const int file = read_descriptor(group->peers[rank].data, deadline_ns);
     if (file < 0)
         return false;
     errno = EINVAL;
@@ -126,7 +177,7 @@ static bool fail_other(const struct local_group *group, uint32_t rank, const cha
 static bool exchange(struct local_group *group, int own, uint64_t deadline_ns, char *cause)
 {
     for (uint32_t i = 0; i < group->count; i++)
-        if (i != group->rank && !local_write_descriptor(group->peers[i].data, own, deadline_ns))
+        if (i != group->rank && !write_descriptor(group->peers[i].data, own, deadline_ns))
             return fail_other(group, i, "hand over to", cause);
     for (uint32_t i = 0; i < group->count; i++)
         if (i != group->rank && !map_other(group, i, deadline_ns))

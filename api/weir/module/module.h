@@ -375,7 +375,6 @@ struct weir_module {
     enum weir_module_kind kind;
     const char *name;
     const char *version;
-    const char *build_id;  // free text that identifies the build
     const char *sanitizer; // "", "address", "thread": WEIR_MODULE_SANITIZER
     const struct weir_key *keys;
     uint32_t key_count;
@@ -440,7 +439,6 @@ typedef const struct weir_module *(*weir_module_query_function)(uint32_t host_ab
         .kind = (module_kind),                                                                   \
         .name = (module_name),                                                                   \
         .version = (module_version),                                                             \
-        .build_id = __VERSION__, /* the compiler's */                                            \
         .sanitizer = WEIR_MODULE_SANITIZER,                                                      \
         .key_size = sizeof(struct weir_key),                                                     \
         __VA_ARGS__,                                                                             \

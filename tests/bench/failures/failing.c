@@ -1,7 +1,7 @@
 // Ranks of which rank 1 fails in one way: `failing WAY [RANKS]`, as one rank of several processes, or, with
 // RANKS, as that many on threads. measure.py starts it, and reads what it appends to the file FAILING_LOG, a
-// line each: "made RANK TIME", "at TIME" when rank 1 is about to fail, and "cause RANK TIME SENTENCE". Times are
-// nanoseconds of the real-time clock. FAILING_TIMEOUT is that of the communicator, in seconds.
+// line each: "at TIME" when rank 1 is about to fail, and "cause RANK TIME SENTENCE". Times are nanoseconds of the
+// real-time clock. FAILING_TIMEOUT is that of the communicator, in seconds.
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -79,11 +79,6 @@ static void tell_cause(const struct rank *it)
     tell("cause %u %llu %s", it->number, (unsigned long long)time_ns, weir_last_error_text());
 }
 
-static void tell_at(void)
-{
-    tell("at %llu", (unsigned long long)now_ns());
-}
-
 static void check(const struct rank *it, weir_status status)
 {
     if (status < 0) {
@@ -94,22 +89,21 @@ static void check(const struct rank *it, weir_status status)
 
 // Collectives.
 
-static weir_status reduce(const struct rank *it, uint64_t count, weir_datatype element,
-                          weir_reduction reduction)
+static weir_status reduce(const struct rank *it, uint64_t count)
 {
-    return weir_queue_all_reduce(it->queue, it->comm, it->buffer, 0, it->buffer, 0, count, element,
-                                 reduction);
+    return weir_queue_all_reduce(it->queue, it->comm, it->buffer, 0, it->buffer, 0, count, WEIR_F32,
+                                 WEIR_SUM);
 }
 
 static weir_status all_reduce(const struct rank *it)
 {
-    return reduce(it, COUNT, WEIR_F32, WEIR_SUM);
+    return reduce(it, COUNT);
 }
 
-static weir_status broadcast(const struct rank *it, uint32_t root)
+static weir_status broadcast(const struct rank *it)
 {
     return weir_queue_broadcast(it->queue, it->comm, it->buffer, 0, it->buffer, 0, COUNT, WEIR_F32,
-                                root);
+                                0);
 }
 
 // What `status` of a submit comes to.
@@ -133,24 +127,6 @@ static void await_cause(const struct rank *it, weir_status status)
         tell_cause(it);
 }
 
-// The ways of rank 1.
-
-// Once the collective after it has been submitted.
-static weir_status fail_call(void *user)
-{
-    weir_clock_sleep_ns(50 * MS);
-    tell_at();
-    return user ? WEIR_OK : WEIR_ERROR_IO;
-}
-
-static void *kill_soon(void *argument)
-{
-    weir_clock_sleep_ns((now_ns() % 20 + (is("unborn") ? 200 : 0)) * MS);
-    tell_at();
-    raise(SIGKILL);
-    return argument;
-}
-
 // Returns the status of rank 1's call; some ways do not return.
 static weir_status misbehave(struct rank *it)
 {
@@ -158,40 +134,24 @@ static weir_status misbehave(struct rank *it)
         raise(SIGKILL);
     if (is("stop"))
         raise(SIGSTOP);
-    if (is("late"))
-        weir_clock_sleep_ns(timeout_ns + 500 * MS);
     if (is("missing"))
         return WEIR_OK;
     if (is("skip"))
-        return broadcast(it, 0);
+        return broadcast(it);
     if (is("count"))
-        return reduce(it, COUNT / 2, WEIR_F32, WEIR_SUM);
-    if (is("element"))
-        return reduce(it, COUNT, WEIR_I32, WEIR_SUM);
-    if (is("reduction"))
-        return reduce(it, COUNT, WEIR_F32, WEIR_MAXIMUM);
-    if (is("root"))
-        return broadcast(it, 1);
+        return reduce(it, COUNT / 2);
     if (is("kind"))
         return weir_queue_barrier(it->queue, it->comm);
-    if (is("abort"))
-        return weir_comm_abort(it->comm, "the loss is no number");
-    if (is("failed") && weir_queue_host_call(it->queue, fail_call, NULL) < 0)
-        return WEIR_ERROR_IO;
-    return all_reduce(it);
+    return weir_comm_abort(it->comm, "the loss is no number");
 }
 
 static void fail_as_victim(struct rank *it)
 {
     // The others wait in the collective meanwhile.
-    if (!is("stop") && !is("late") && !is("missing"))
+    if (!is("stop") && !is("missing"))
         weir_clock_sleep_ns(50 * MS);
-    if (!is("failed"))
-        tell_at();
-    if (is("leave"))
-        weir_comm_destroy(&it->comm), weir_clock_sleep_ns(1000 * MS);
-    else
-        await_cause(it, finished(it, misbehave(it)));
+    tell("at %llu", (unsigned long long)now_ns());
+    await_cause(it, finished(it, misbehave(it)));
 }
 
 // With the ranks that are left.
@@ -209,25 +169,13 @@ static void shrink(struct rank *it)
 
 static void go_on_as_other(struct rank *it)
 {
-    weir_status status = finished(it, is("root") ? broadcast(it, 0) : all_reduce(it));
+    weir_status status = finished(it, all_reduce(it));
     if (status == WEIR_OK && is("skip"))
-        status = finished(it, broadcast(it, 0));
+        status = finished(it, broadcast(it));
     if (status < 0 && is("shrink"))
         shrink(it);
     else
         await_cause(it, status);
-}
-
-// All ranks reduce without an end, and rank 1 is killed anywhere in it.
-static void stay_busy(const struct rank *it)
-{
-    pthread_t thread;
-    weir_status status = WEIR_OK;
-    if (it->number == VICTIM && pthread_create(&thread, NULL, kill_soon, NULL) != 0)
-        exit(4);
-    while (status == WEIR_OK)
-        status = finished(it, all_reduce(it));
-    tell_cause(it);
 }
 
 // Ranks.
@@ -265,42 +213,21 @@ static void meet(struct rank *it)
     check(it, weir_comm_create(it->device, &params, &it->meeting));
 }
 
-// Rank 1 never comes, or is killed while it waits for rank 2, which comes too late.
-static bool is_absent(const struct rank *it)
-{
-    if (is("absent") && it->number == VICTIM) {
-        tell_at();
-        weir_clock_sleep_ns(timeout_ns + 1000 * MS);
-        return true;
-    }
-    if (is("unborn") && it->number > VICTIM) {
-        weir_clock_sleep_ns(1000 * MS);
-        return true;
-    }
-    return false;
-}
-
 static void *run_rank(void *argument)
 {
     struct rank *it = argument;
-    pthread_t thread;
-    if (!is("absent") && !is("unborn"))
-        meet(it);
-    if (is_absent(it))
+    if (is("absent") && it->number == VICTIM) { // it never comes
+        tell("at %llu", (unsigned long long)now_ns());
+        weir_clock_sleep_ns(timeout_ns + 1000 * MS);
         return NULL;
-    if (is("unborn") && it->number == VICTIM) {
-        weir_clock_sleep_ns(100 * MS);
-        if (pthread_create(&thread, NULL, kill_soon, NULL) != 0)
-            exit(4);
     }
+    if (!is("absent"))
+        meet(it);
     check(it, weir_comm_create(it->device, &it->params, &it->comm));
-    tell("made %u %llu", it->number, (unsigned long long)now_ns());
     for (int step = 1; step <= STEPS; step++)
         check(it, finished(it, all_reduce(it)));
     check(it, finished(it, weir_queue_barrier(it->queue, it->comm)));
-    if (is("busy"))
-        stay_busy(it);
-    else if (it->number == VICTIM)
+    if (it->number == VICTIM)
         fail_as_victim(it);
     else
         go_on_as_other(it);

@@ -24,21 +24,13 @@ import time
 WAYS = (
     ("kill", "killed while the others wait in a collective", False, "rank 1 "),
     ("shrink", "killed, and the others go on without it", False, "goes on without one"),
-    ("busy", "killed anywhere in a stream of collectives", False, "rank 1 "),
     ("stop", "stopped (SIGSTOP)", True, ("rank 1 has submitted nothing after ", " has not answered in ")),
-    ("late", "comes 0.5 s after the timeout", True, "rank 1 has submitted nothing after "),
     ("missing", "leaves out its last call", True, "rank 1 has submitted nothing after "),
     ("skip", "leaves out a call, and makes the next", False, "broadcast"),
     ("kind", "calls another collective", False, "barrier"),
     ("count", "another count", False, "131072"),
-    ("element", "another element", False, "i32"),
-    ("reduction", "another reduction", False, "maximum"),
-    ("root", "another root", False, "root"),
-    ("leave", "destroys its communicator", False, "rank 1 has "),
     ("abort", "calls weir_comm_abort", False, "rank 1"),
-    ("failed", "its queue has failed before", False, "rank 1 cannot take part"),
     ("absent", "never creates its communicator", True, ""),
-    ("unborn", "killed while the communicator is made", False, "rank 1 "),
 )
 TRANSPORTS = {
     "local": "`local`",
@@ -50,9 +42,9 @@ TRANSPORTS = {
 DEFAULT = "local,openmpi,mpich,nccl"
 NOT_BEGUN = "rank 1 did not come to its failure"
 # What needs processes that other ranks outlive: mpirun ends all ranks of one that dies.
-DEATHS = ("kill", "busy", "unborn", "shrink")
+DEATHS = ("kill", "shrink")
 OF_PROCESSES = DEATHS + ("stop", "absent")
-NOT_OF_MPI = ("absent", "unborn", "shrink")
+NOT_OF_MPI = ("absent", "shrink")
 
 
 class Run:
@@ -106,9 +98,6 @@ class Run:
         return {int(line[1]): (int(line[2]), line[3]) for line in self.lines()
                 if line[0] == "cause" and line[1] != "1"}
 
-    def awaited(self):
-        return 1 if self.way == "unborn" else self.count - 1
-
     def start(self):
         # Sessions of their own, so that a rank that has stopped ends with the others.
         processes = [subprocess.Popen(words, env=self.variables(rank), start_new_session=True,
@@ -119,7 +108,7 @@ class Run:
         while time.monotonic() < end:
             if all(process.poll() is not None for process in processes):
                 break
-            if self.way == "stop" and len(self.causes()) == self.awaited():
+            if self.way == "stop" and len(self.causes()) == self.count - 1:
                 break
             time.sleep(0.001)
         self.ended = time.time_ns()
@@ -150,8 +139,8 @@ def measure_once(options, way, transport, late, words):
             return None, f"{NOT_BEGUN}: {run.lines()}"
         if transport in ("openmpi", "mpich") and way in DEATHS:
             return (run.ended - begun[0]) / 1e6, None
-        if len(causes) != run.awaited():
-            return None, f"told on {len(causes)} of {run.awaited()} ranks: {run.lines()}"
+        if len(causes) != run.count - 1:
+            return None, f"told on {len(causes)} of {run.count - 1} ranks: {run.lines()}"
         either = words if isinstance(words, tuple) else (words,)
         for _, text in causes.values():
             if not any(each in text for each in either) or "'grads'" not in text:
@@ -160,9 +149,7 @@ def measure_once(options, way, transport, late, words):
         return (last - begun[0]) / 1e6 - (options.timeout * 1e3 if late else 0), None
 
 
-def can(way, transport, count):
-    if count < 3 and way == "unborn":
-        return False
+def can(way, transport):
     if transport in ("openmpi", "mpich"):
         return way not in NOT_OF_MPI and shutil.which("mpirun." + transport)
     return True
@@ -170,7 +157,7 @@ def can(way, transport, count):
 
 def cell(options, row, transport, faults):
     way, _, late, words = row
-    if not can(way, transport, options.ranks):
+    if not can(way, transport):
         return "-"
     times = []
     for _ in range(options.repetitions):

@@ -1,16 +1,11 @@
 // The job `pageable`: copies of memory that is not pinned, up and down, each call blocking until the copy is done:
-// weir_upload() and weir_download(), beside the driver's own copy, threads
-// that copy pieces through pinned memory of their own, and bare copies of pinned memory, which bound them all.
-#include <pthread.h>
-#include <stdio.h>
+// weir_upload() and weir_download(), beside the driver's own copy, and bare copies of pinned memory, which bound both.
 #include <string.h>
 
 #include "base/text.h"
 #include "tests/bench/jobs/side.h"
 
 enum {
-    THREADS_MAX = 16,
-    SLOTS = 2, // of a thread
     SIZES_MOST = 12,
     REPEATS_MAX = 200
 };
@@ -20,14 +15,6 @@ enum {
 #define PINNED_BYTES ((size_t)64 << 20)
 
 struct pageable;
-
-struct thread {
-    struct pageable *p;
-    pthread_t id;
-    CUstream stream;             // the side's queue of its number
-    unsigned char *slots[SLOTS]; // of the side's pinned memory
-    CUevent *events;             // the side's, SLOTS
-};
 
 // One way of copying, to or from the beginning of the device's memory.
 struct way {
@@ -39,22 +26,17 @@ struct way {
 enum {
     WEIR,
     DRIVER,
-    THREADS,
     PINNED,
     WAYS
 };
 
 struct pageable {
-    uint64_t least, most, thread_count, piece;
+    uint64_t least, most;
     unsigned char *src, *dst;
     weir_queue *queue;
     weir_buffer *memory;
     bool has_raw;
-    struct side raw; // the queue after the threads' is of pinned copies
-    struct thread threads[THREADS_MAX];
-    pthread_barrier_t barrier; // the threads and main(): a copy begins, and ends
-    bool up;                   // of the copy that begins
-    size_t size;               // the same; 0: the threads end
+    struct side raw;
     struct bench_samples ms[SIZES_MOST][2][WAYS];
 };
 
@@ -75,7 +57,7 @@ static void copy_driver(struct pageable *p, bool up, size_t size)
 // Copies nothing of the program's memory: what the link can do.
 static void copy_pinned(struct pageable *p, bool up, size_t size)
 {
-    CUstream stream = p->raw.cu.queues[THREADS_MAX];
+    CUstream stream = p->raw.cu.queues[0];
     for (size_t at = 0; at < size; at += PINNED_BYTES) {
         const size_t bytes = size - at < PINNED_BYTES ? size - at : PINNED_BYTES;
         if (up)
@@ -85,86 +67,12 @@ static void copy_pinned(struct pageable *p, bool up, size_t size)
             SIDE_CU(&p->raw.cu, cuMemcpyDtoHAsync, p->raw.pinned[0], p->raw.cu.memories[0] + at,
                     bytes, stream);
     }
-    p->raw.calls->finish(&p->raw, THREADS_MAX);
-}
-
-// Threads on the driver.
-
-#define CU(name, ...) side_cuda_fine(&p->raw.cu, p->raw.cu.name(__VA_ARGS__), #name)
-
-static size_t size_at(const struct pageable *p, size_t at)
-{
-    return p->size - at < p->piece ? p->size - at : (size_t)p->piece;
-}
-
-// Submits the copy of a piece. Up, the slot's last copy has ended before.
-static bool submit_piece(struct thread *thread, size_t slot, size_t at)
-{
-    struct pageable *p = thread->p;
-    const size_t size = size_at(p, at);
-    if (p->up && !CU(cuEventSynchronize, thread->events[slot]))
-        return false;
-    if (p->up)
-        memcpy(thread->slots[slot], p->src + at, size);
-    return (p->up ? CU(cuMemcpyHtoDAsync, p->raw.cu.memories[0] + at, thread->slots[slot], size,
-                       thread->stream)
-                  : CU(cuMemcpyDtoHAsync, thread->slots[slot], p->raw.cu.memories[0] + at, size,
-                       thread->stream)) &&
-           CU(cuEventRecord, thread->events[slot], thread->stream);
-}
-
-static bool take_piece(struct thread *thread, size_t slot, size_t at)
-{
-    struct pageable *p = thread->p;
-    if (!CU(cuEventSynchronize, thread->events[slot]))
-        return false;
-    memcpy(p->dst + at, thread->slots[slot], size_at(p, at));
-    return true;
-}
-
-// Every thread_count-th piece.
-static bool copy_share(struct thread *thread)
-{
-    struct pageable *p = thread->p;
-    const size_t stride = (size_t)(p->piece * p->thread_count);
-    size_t at = (size_t)p->piece * (size_t)(thread - p->threads), index = 0;
-    bool fine = true;
-    for (; fine && at < p->size; at += stride, index++)
-        fine = submit_piece(thread, index % SLOTS, at) &&
-               (p->up || index == 0 || take_piece(thread, (index - 1) % SLOTS, at - stride));
-    if (fine && !p->up && index > 0)
-        fine = take_piece(thread, (index - 1) % SLOTS, at - stride);
-    return fine && CU(cuStreamSynchronize, thread->stream);
-}
-
-static void *work(void *user)
-{
-    struct thread *thread = user;
-    struct pageable *p = thread->p;
-    const bool fine = CU(cuCtxSetCurrent, p->raw.cu.context);
-    for (;;) {
-        pthread_barrier_wait(&p->barrier);
-        if (p->size == 0)
-            return NULL;
-        if (fine)
-            (void)copy_share(thread);
-        pthread_barrier_wait(&p->barrier);
-    }
-}
-
-static void copy_threads(struct pageable *p, bool up, size_t size)
-{
-    p->up = up;
-    p->size = size;
-    pthread_barrier_wait(&p->barrier);
-    pthread_barrier_wait(&p->barrier);
-    bench_judge();
+    p->raw.calls->finish(&p->raw, 0);
 }
 
 static const struct way ways[WAYS] = {
     [WEIR] = {"copy", copy_weir, false, false},
     [DRIVER] = {"driver", copy_driver, true, false},
-    [THREADS] = {"threads", copy_threads, true, false},
     [PINNED] = {"pinned", copy_pinned, true, true},
 };
 
@@ -177,37 +85,6 @@ static bool has_way(const struct pageable *p, size_t way)
 
 // Opening.
 
-static void end_threads(void *object, void *with)
-{
-    struct pageable *p = object;
-    (void)with;
-    p->size = 0;
-    pthread_barrier_wait(&p->barrier);
-    for (size_t i = 0; i < p->thread_count; i++)
-        pthread_join(p->threads[i].id, NULL);
-    pthread_barrier_destroy(&p->barrier);
-}
-
-static void start_threads(struct pageable *p)
-{
-    for (size_t i = 0; i < p->thread_count; i++) {
-        struct thread *thread = &p->threads[i];
-        thread->p = p;
-        thread->stream = p->raw.cu.queues[i];
-        thread->events = &p->raw.cu.events[i * SLOTS];
-        for (size_t slot = 0; slot < SLOTS; slot++) {
-            thread->slots[slot] = (unsigned char *)p->raw.pinned[0] + (i * SLOTS + slot) * p->piece;
-            SIDE_CU(&p->raw.cu, cuEventCreate, &thread->events[slot], CU_EVENT_DISABLE_TIMING);
-        }
-    }
-    if (pthread_barrier_init(&p->barrier, NULL, (unsigned)p->thread_count + 1) != 0)
-        cli_fail(CLI_FAILED, "a barrier cannot be created");
-    for (size_t i = 0; i < p->thread_count; i++)
-        if (pthread_create(&p->threads[i].id, NULL, work, &p->threads[i]) != 0)
-            cli_fail(CLI_FAILED, "a thread cannot be created");
-    cli_own(end_threads, p, NULL);
-}
-
 static void open_all(struct pageable *p)
 {
     p->src = cli_allocate(1, (size_t)p->most);
@@ -217,11 +94,9 @@ static void open_all(struct pageable *p)
     p->has_raw = side_open(&p->raw, &side_cuda_calls, NULL);
     if (!p->has_raw)
         return;
-    const size_t slots = (size_t)(p->thread_count * SLOTS * p->piece);
-    side_queues(&p->raw, THREADS_MAX + 1);
+    side_queues(&p->raw, 1);
     p->raw.calls->memory(&p->raw, 0, (size_t)p->most);
-    p->raw.calls->pinned(&p->raw, 0, slots > PINNED_BYTES ? slots : PINNED_BYTES);
-    start_threads(p);
+    p->raw.calls->pinned(&p->raw, 0, PINNED_BYTES);
 }
 
 // Whole, and a size that is a multiple of nothing.
@@ -319,25 +194,17 @@ static void run(void *user)
 
 static int pageable_main(int argc, char **argv)
 {
-    static struct pageable p = {.least = 4096,
-                                .most = 1 << 30,
-                                .thread_count = 8,
-                                .piece = 4 << 20};
+    static struct pageable p = {.least = 4096, .most = 1 << 30};
     static const struct cli_option options[] = {
         {"least", "N", "bytes of the smallest copy (4096)", CLI_COUNT, &p.least, 1, UINT32_MAX},
         {"most", "N", "bytes of the largest copy (1 GiB)", CLI_COUNT, &p.most, SIZE_LEAST,
          UINT64_C(1) << 32},
-        {"threads", "N", "threads that copy on the driver (8)", CLI_COUNT, &p.thread_count, 1,
-         THREADS_MAX},
-        {"piece", "N", "bytes that such a thread copies at a time (4 MiB)", CLI_COUNT, &p.piece,
-         4096, 64 << 20},
     };
     static const struct bench_program program = {
         .group = "jobs",
         .name = "pageable",
-        .about =
-            "Measures copies of memory that is not pinned, beside the driver's own copy, threads\n"
-            "on the driver, and copies of pinned memory.\n",
+        .about = "Measures copies of memory that is not pinned, beside the driver's own copy, and\n"
+                 "copies of pinned memory.\n",
         .options = options,
         .option_count = BENCH_COUNT(options),
         .opens_device = true,

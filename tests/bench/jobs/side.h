@@ -133,8 +133,6 @@ bool side_open(struct side *side, const struct side_calls *calls, const struct w
 // Queues from 0 on.
 void side_queues(struct side *side, unsigned count);
 
-// On any thread: false after bench_wrong(), which names the call and the error.
-bool side_cuda_fine(const struct side_cuda *cu, CUresult result, const char *call);
 void side_cuda_check(const struct side_cuda *cu, CUresult result, const char *call);
 #define SIDE_CU(cu, name, ...) side_cuda_check(cu, (cu)->name(__VA_ARGS__), #name)
 

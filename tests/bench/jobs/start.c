@@ -1,6 +1,6 @@
-// The job `start`: a process, from before it is made until the first result of a kernel is on the host, with Weir and
-// with the CUDA driver alone; the time of each step on the way, and of the end. Both are this program again, which
-// writes the time, the system's, after each step. Steps that do the same have the same name.
+// The job `start`: a process, from before it is made until the first result of a kernel is on the host, and until its
+// end, with Weir and with the CUDA driver alone. Both are this program again, which writes the time, the system's, when
+// its main() begins and when it has the result.
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,79 +14,42 @@
 
 extern char **environ;
 
-enum step {
-    RUNTIME,
-    DEVICE,
-    PROGRAM,
-    KERNEL,
-    QUEUE,
-    BUFFER,
-    NEXT_BUFFER,
-    UPLOAD,
-    COMPUTE,
-    STEPS,
+enum {
+    NUMBERS = 1024
 };
 
-// The steps come first, then what is measured around them.
-enum {
-    NUMBERS = 1024,
-    STAMPS = STEPS + 2, // after main() began, after each step, after everything was freed
-    CLOSE = STEPS,      // the time in which everything is freed
-    EXIT,               // from there until the process has ended
-    MAIN,               // from before it was made until its main() began
-    FIRST_RESULT,       // the same until the last step was done
-    ENDED,              // the same until it has ended
+// From before the process was made.
+enum figure {
+    MAIN, // until its main() began
+    FIRST_RESULT,
+    ENDED,
     FIGURES
 };
 
-static const char *const names[FIGURES] = {
-    "runtime", "device",  "program", "kernel", "queue", "buffer",       "next_buffer",
-    "upload",  "compute", "close",   "exit",   "main",  "first_result", "ended",
-};
+static const char *const names[FIGURES] = {"main", "first_result", "ended"};
 static const char *const sides[] = {"weir", "raw"};
 
 // The process that starts.
 
-static uint32_t numbers[NUMBERS], results[NUMBERS];
-
-static void run_step(struct side *side, enum step step)
+static void compute(struct side *side)
 {
+    static uint32_t numbers[NUMBERS], results[NUMBERS];
     static const struct side_launch launch = {
         .size = sizeof numbers, .blocks = NUMBERS / 64, .block = 64, .a = 1, .b = NUMBERS};
     const struct side_calls *calls = side->calls;
     char message[1024];
-    switch (step) {
-    case RUNTIME:
-        if (!calls->init(side, message, sizeof message))
-            cli_fail(CLI_SETUP, "%s", message);
-        break;
-    case DEVICE:
-        calls->open_device(side);
-        break;
-    case PROGRAM:
-        calls->load(side, &conformance_kernels);
-        break;
-    case KERNEL:
-        calls->kernel(side, 0, "increment");
-        break;
-    case QUEUE:
-        calls->open_queue(side, 0);
-        break;
-    case BUFFER:
-    case NEXT_BUFFER:
-        calls->memory(side, step - BUFFER, sizeof numbers);
-        break;
-    case UPLOAD:
-        calls->upload(side, numbers, sizeof numbers);
-        break;
-    default:
-        calls->launch(side, 0, &launch);
-        calls->download(side, results, sizeof results);
-    }
-}
-
-static void check(void)
-{
+    for (uint32_t i = 0; i < NUMBERS; i++)
+        numbers[i] = i;
+    if (!calls->init(side, message, sizeof message))
+        cli_fail(CLI_SETUP, "%s", message);
+    calls->open_device(side);
+    calls->load(side, &conformance_kernels);
+    calls->kernel(side, 0, "increment");
+    calls->open_queue(side, 0);
+    calls->memory(side, 0, sizeof numbers);
+    calls->upload(side, numbers, sizeof numbers);
+    calls->launch(side, 0, &launch);
+    calls->download(side, results, sizeof results);
     for (size_t i = 0; i < NUMBERS; i++)
         if (results[i] != numbers[i] + 1)
             cli_fail(CLI_FAILED, "number %zu is %u, not %u", i, (unsigned)results[i],
@@ -101,18 +64,11 @@ static void stamp(void)
 int start_first(const char *side)
 {
     static struct side it;
+    stamp();
     it.calls = strcmp(side, sides[1]) == 0 ? &side_cuda_calls : &side_weir_calls;
+    compute(&it);
     stamp();
-    for (uint32_t i = 0; i < NUMBERS; i++)
-        numbers[i] = i;
-    for (size_t i = 0; i < STEPS; i++) {
-        run_step(&it, (enum step)i);
-        if (i + 1 == STEPS)
-            check();
-        stamp();
-    }
     cli_destroy_owned();
-    stamp();
     return cli_flush(CLI_OK);
 }
 
@@ -147,39 +103,22 @@ static pid_t spawn(const char *side, int *out_read)
     return child;
 }
 
-// The times in the process's output, until it closes that.
-static size_t read_stamps(int descriptor, uint64_t *stamps)
-{
-    unsigned long long at;
-    size_t count = 0;
-    FILE *file = fdopen(descriptor, "r");
-    while (file && count < STAMPS && fscanf(file, "%llu", &at) == 1)
-        stamps[count++] = at;
-    if (file)
-        fclose(file);
-    else
-        close(descriptor);
-    return count;
-}
-
 static void run_process(size_t side, double *ms)
 {
-    uint64_t stamps[STAMPS] = {0};
+    unsigned long long stamps[2];
     int descriptor, status = 0;
     const uint64_t began = cli_now_ns();
     const pid_t child = spawn(sides[side], &descriptor);
-    if (child < 0)
+    FILE *file = child < 0 ? NULL : fdopen(descriptor, "r");
+    if (!file)
         cli_fail(CLI_FAILED, "a process cannot be made");
-    const size_t count = read_stamps(descriptor, stamps);
-    if (waitpid(child, &status, 0) != child || status != 0 || count != STAMPS)
+    const bool told = fscanf(file, "%llu %llu", &stamps[0], &stamps[1]) == 2;
+    if (waitpid(child, &status, 0) != child || status != 0 || !told)
         cli_fail(CLI_SETUP, "the process of %s has failed", sides[side]);
-    const uint64_t ended = cli_now_ns();
-    ms[FIRST_RESULT] = (double)(stamps[STEPS] - began) * 1e-6;
-    ms[ENDED] = (double)(ended - began) * 1e-6;
+    ms[ENDED] = (double)(cli_now_ns() - began) * 1e-6;
     ms[MAIN] = (double)(stamps[0] - began) * 1e-6;
-    for (size_t i = 0; i <= STEPS; i++) // `close` follows the steps
-        ms[i] = (double)(stamps[i + 1] - stamps[i]) * 1e-6;
-    ms[EXIT] = (double)(ended - stamps[STAMPS - 1]) * 1e-6;
+    ms[FIRST_RESULT] = (double)(stamps[1] - began) * 1e-6;
+    fclose(file);
 }
 
 // Each side goes first in turn. A process compares its results before it succeeds.
@@ -203,8 +142,8 @@ static void report(struct start *start)
         {"ratio", "over raw", BENCH_SPREAD, 3},
     };
     struct bench_table *table =
-        bench_table_of("start", "a process until its first result, until its end, and its steps",
-                       columns, start->side_count > 1 ? 5 : 2);
+        bench_table_of("start", "a process until its first result, and until its end", columns,
+                       start->side_count > 1 ? 5 : 2);
     bench_plot("Starting", "", "milliseconds");
     for (size_t i = 0; i < FIGURES; i++) {
         const struct bench_samples *weir = &start->ms[i][0], *raw = &start->ms[i][1];

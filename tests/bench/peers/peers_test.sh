@@ -34,39 +34,16 @@ expect_contains "$output" '"round": 1, "ms": {'
 expect_contains "$output" '"raw_three_queues_64_chunks": '
 expect_status 3 env WEIR_BACKEND=cuda WEIR_MODULE_PATH=. "$jobs" overlap --serve
 
+expect_status 0 env WEIR_BACKEND=opencl bash -c "printf '\n\n' |
+    cli/weir bench arr-coc --serve --quiet --size 48 --slots 3 --graphs off,on --frames 1"
+expect_contains "$output" '"frame_copies": '
+expect_contains "$output" '"frame_3_slots_graphs": '
+
 # Without PyTorch its peers say so; with it, they run on the CPU.
-dump="$TEST_TMPDIR/dump"
-mkdir "$dump"
-weights=pipelines/arr_coc/weights/arr_coc_weights.safetensors
-# weir ENVIRONMENT PYTHON...: a round of commands of weir_command.py, whose figures are printed.
-weir()
-{
-    expect_status 0 python3 - "$peers" "$1" "$PWD/cli/weir" "$PWD/tests/bench/jobs/jobs" "$TEST_TMPDIR" <<PYTHON
-import os, sys
-sys.path.insert(0, sys.argv[1])
-sys.dont_write_bytecode = True
-import side_by_side as s, train_data, weir_command as w
-backend, weir, jobs, folder = sys.argv[2:]
-weights = "pipelines/arr_coc/weights/arr_coc_weights.safetensors"
-peer = s.Commands("weir", dict(os.environ, WEIR_BACKEND=backend), *$2)
-peer.start(300)
-peer.round(300)
-print(peer.reason or "measured: " + " ".join(sorted(peer.rounds[0])))
-assert peer.reason or peer.head["checked"] > 0 and all(ms > 0 for ms in peer.rounds[0].values())
-PYTHON
-}
-weir opencl 'w.arr_coc(weir, weights, folder + "/dump", 1, slots="3")'
-expect_contains "$output" "frame_3_slots frame_3_slots_graphs"
 for script in torch_arr_coc torch_chunks torch_ddp torch_pageable torch_train; do
     expect_status 0 python3 "$peers/$script.py" --help
     expect_contains "$output" "--rounds"
 done
-found="$(peer_lines python3 "$peers/torch_arr_coc.py" --rounds 2 --frames 1 --no-compile \
-    --device cpu --dump "$dump" \
-    --weights "$weights")"
-expect_contains "$found" "$(python3 -c 'import torch' 2>/dev/null && echo frame_eager ||
-    echo 'skipped: PyTorch is not installed')"
-echo "torch_arr_coc: $found"
 found="$(peer_lines python3 "$peers/torch_chunks.py" --rounds 2 --device cpu --bytes 1048576)"
 echo "torch_chunks: $found"
 found="$(peer_lines python3 "$peers/torch_ddp.py" --rounds 2 --device cpu --layers 3 --width 64 --batch 16)"
@@ -77,30 +54,6 @@ echo "torch_pageable: $found"
 found="$(peer_lines python3 "$peers/torch_train.py" --rounds 2 --device cpu --batch 4 --side 8 --channels 2 \
     --width 8 --steps 2)"
 echo "torch_train: $found"
-
-# The images of both training programs: what one reads is what was written.
-python3 - "$peers" "$TEST_TMPDIR" <<'PYTHON'
-import os, sys
-sys.path.insert(0, sys.argv[1])
-sys.dont_write_bytecode = True
-import train_data
-folder = os.path.join(sys.argv[2], "images")
-os.mkdir(folder)
-assert train_data.write(folder, 8, 70) == folder
-images, labels, side = train_data.read(folder)
-assert side == 8 and len(images) == 70 * 8 * 8 * 3 and len(labels) == 70 and max(labels) < 10, side
-assert len(set(images)) > 100 and len(set(labels)) > 5
-PYTHON
-found="$(peer_lines python3 "$peers/torch_train.py" --rounds 2 --device cpu --batch 4 --channels 2 --width 8 \
-    --steps 2 --data "$TEST_TMPDIR/images")"
-echo "torch_train, images of a file: $found"
-
-weir opencl 'w.ddp(weir, jobs, "auto,1", layers=3, width=16, batch=8)'
-expect_contains "$output" "measured: compute_8 weir_8_1 weir_8_auto"
-weir opencl 'w.train(weir, folder + "/images", side=8, steps=3, products="kernels", batch=4, channels=2, width=8)'
-expect_contains "$output" "measured: augment_made_overlapped augment_made_serial augment_overlapped augment_serial encdec_overlapped encdec_serial"
-weir opencl 'w.train(weir, folder + "/images")'
-expect_contains "$output" "cuBLAS"
 
 # All of them, alternating, and one table.
 expect_status 0 "$peers/run.sh" --out "$TEST_TMPDIR/out" --rounds 1 --groups pocl,chunks \

@@ -10,20 +10,17 @@ left out, with the reason.
 """
 
 import argparse
-import glob
+import array
 import json
 import math
 import os
+import random
 import select
+import struct
 import subprocess
 import sys
 import time
-
-sys.dont_write_bytecode = True
-
-import torch_peer
-import train_data
-import weir_command
+import zlib
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -65,65 +62,12 @@ class Clock:
         return self.seconds - self.spent()
 
 
-class Peer:
-    """What takes turns with others: its rounds, or the reason why it has none."""
-
-    def __init__(self, name):
-        self.name, self.head, self.reason, self.rounds = name, None, None, []
-
-    def samples(self, figure):
-        return [one[figure] for one in self.rounds if figure in one]
-
-    def best(self, figures):
-        """Of several figures the one with the smallest median."""
-        there = [f for f in figures if self.samples(f)]
-        return min(there, key=lambda f: median(self.samples(f))) if there else None
-
-
-class Commands(Peer):
-    """Commands of weir_command.py, which run anew in each round."""
-
-    def __init__(self, name, environment, commands, read):
-        super().__init__(name)
-        self.environment, self.commands, self.read = environment, commands, read
-
-    def once(self, seconds, number):
-        """How many results were checked, and all figures; None, with `reason` set."""
-        checked, ms = 0, {}
-        try:
-            for name, command in self.commands(number):
-                result = subprocess.run(command, env=self.environment, capture_output=True, timeout=seconds)
-                words = result.stderr.decode(errors="replace").strip()
-                if result.returncode != 0:
-                    self.reason = words.split("\n")[0] if result.returncode == 3 else "FAILED: " + words[-400:]
-                    return None
-                more, figures = self.read(name, json.loads(result.stdout.decode()))
-                checked += more
-                ms.update(figures)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            self.reason = str(error)
-        except torch_peer.Failed as error:
-            self.reason = "FAILED: " + str(error)
-        return None if self.reason else (checked, ms)
-
-    def start(self, seconds):
-        if not self.head and not self.reason:
-            found = self.once(seconds, 0)
-            self.head = found and {"checked": found[0], "device": "that of weir"}
-
-    def round(self, seconds):
-        found = None if self.reason else self.once(seconds, len(self.rounds) + 1)
-        self.rounds += [found[1]] if found else []
-
-    def finish(self):
-        pass
-
-
-class Program(Peer):
-    """A program that is running, and measures a round for each line that it reads."""
+class Program:
+    """One that is running, and measures a round for each line that it reads: its rounds, or the reason why it has
+    none."""
 
     def __init__(self, name, command, environment, root, logs):
-        super().__init__(name)
+        self.name, self.head, self.reason, self.rounds = name, None, None, []
         self.log = open(os.path.join(logs, name.replace("@", "-") + ".log"), "w")
         self.buffer = b""
         self.process = None
@@ -133,6 +77,14 @@ class Program(Peer):
                 stderr=self.log, env=environment, cwd=root)
         except OSError as error:
             self.reason = str(error)
+
+    def samples(self, figure):
+        return [one[figure] for one in self.rounds if figure in one]
+
+    def best(self, figures):
+        """Of several figures the one with the smallest median."""
+        there = [f for f in figures if self.samples(f)]
+        return min(there, key=lambda f: median(self.samples(f))) if there else None
 
     def line(self, seconds):
         """The next line as an object; None, with `reason` set, if there is none."""
@@ -261,6 +213,50 @@ def opencl_environments(parsed):
     return found
 
 
+# The frame of ARR-COC.
+
+SIDE = 1024
+
+
+def write_npy(path, kind, shape, values):
+    header = "{'descr': '<%s4', 'fortran_order': False, 'shape': (%s,), }" % (
+        kind, ", ".join(map(str, shape)))
+    header += " " * (-(11 + len(header)) % 64) + "\n"
+    with open(path, "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
+        file.write(array.array("f" if kind == "f" else "i", values).tobytes())
+
+
+def write_png(path, rgb):
+    def chunk(name, data):
+        return (struct.pack(">I", len(data)) + name + data
+                + struct.pack(">I", zlib.crc32(name + data)))
+
+    rows = b"".join(b"\0" + rgb[3 * SIDE * y:3 * SIDE * (y + 1)] for y in range(SIDE))
+    with open(path, "wb") as file:
+        file.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", SIDE, SIDE, 8, 2, 0, 0, 0))
+                   + chunk(b"IDAT", zlib.compress(rows, 1)) + chunk(b"IEND", b""))
+
+
+def query_size(weights):
+    with open(weights, "rb") as file:
+        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+    return header["participatory.2.weight"]["shape"][0]
+
+
+def write_input(folder, weights):
+    """The paths of the frame, as a picture, and of the query. Both are arrays there, too."""
+    noise = random.Random(1)
+    rgb = bytes(noise.getrandbits(8) for _ in range(3 * SIDE * SIDE))
+    query = [noise.gauss(0, 1) for _ in range(query_size(weights))]
+    frame, query_path = os.path.join(folder, "frame.png"), os.path.join(folder, "query.npy")
+    os.makedirs(folder, exist_ok=True)
+    write_png(frame, rgb)
+    write_npy(os.path.join(folder, "frame.npy"), "i", (SIDE, SIDE, 3), rgb)
+    write_npy(query_path, "f", (len(query),), query)
+    return frame, query_path
+
+
 class Setup:
     def __init__(self, parsed, logs):
         self.parsed, self.logs = parsed, logs
@@ -276,27 +272,19 @@ class Setup:
         return Program("%s@%s" % (name, at), [self.parsed.jobs, name, "--quiet", *options],
                        environment, self.parsed.root, self.logs)
 
-    def frames(self, at, environment, frames, **options):
-        """The peer arr-coc, which has left results for PyTorch, and their folder."""
-        dump = os.path.join(self.parsed.work, "dump-" + at)
-        os.makedirs(dump, exist_ok=True)
-        weir = Commands("weir_arr_coc@" + at, environment, *weir_command.arr_coc(
-            self.parsed.weir, self.parsed.weights, dump, frames, **options))
-        weir.start(180)
-        return weir, dump
-
-    def wheel_library(self, pattern):
-        """A library among NVIDIA's packages of the Python that has PyTorch; None: there is none."""
-        asked = "import nvidia; print('\\n'.join(nvidia.__path__))"
+    def frames(self, at, environment, frames, graphs="off,on"):
+        """weir bench arr-coc on a frame of noise, and the folder in which the frame and its results are, for PyTorch."""
+        weir, weights = self.parsed.weir, ["--weights", self.parsed.weights]
+        folder = os.path.join(self.parsed.work, "dump-" + at)
+        frame, query = write_input(folder, self.parsed.weights)
         try:
-            answer = subprocess.run([self.parsed.python, "-c", asked], stdout=subprocess.PIPE,
-                                    stderr=subprocess.DEVNULL, timeout=60)
+            subprocess.run([weir, "run", "arr-coc", frame, "--query", query, "--output", folder, "--quiet", *weights],
+                           env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=180)
         except (OSError, subprocess.TimeoutExpired):
-            return None
-        for folder in answer.stdout.decode().split():
-            for path in sorted(glob.glob(os.path.join(folder, "*", "lib", pattern))):
-                return path
-        return None
+            pass  # as the program will say
+        command = [weir, "bench", "arr-coc", frame, "--frames", str(frames), "--slots", "1,3,8", "--graphs", graphs,
+                   "--quiet", *weights]
+        return Program("weir_arr_coc@" + at, command, environment, self.parsed.root, self.logs), folder
 
     def torch(self, name, at, *options):
         command = [self.parsed.python, os.path.join(HERE, name + ".py"), *options]
@@ -327,28 +315,6 @@ def pageable_group(setup):
             setup.torch("torch_pageable", "cuda", "--device", "cuda", "--most", most)]
 
 
-def ddp_group(setup):
-    cublas, nccl = setup.wheel_library("libcublas.so.*"), setup.wheel_library("libnccl.so.2")
-    environment = dict(setup.cuda, **({"WEIR_CUDA_NCCL": nccl} if nccl else {}))
-    commands = weir_command.ddp(setup.parsed.weir, setup.parsed.jobs, "auto," + ",".join(map(str, DDP_CAPS)),
-                                cublas=cublas, nccl=nccl, batch=",".join(map(str, DDP_BATCHES)))
-    return [Commands("weir_ddp@cuda", environment, *commands),
-            setup.torch("torch_ddp", "cuda", "--caps", ",".join(map(str, DDP_CAPS)))]
-
-
-def train_group(setup):
-    cublas = setup.wheel_library("libcublas.so.*")
-    environment = dict(setup.cuda)
-    if cublas:
-        environment["LD_LIBRARY_PATH"] = ":".join(
-            filter(None, [os.path.dirname(cublas), environment.get("LD_LIBRARY_PATH")]))
-    folder = os.path.join(setup.parsed.work, "images")
-    os.makedirs(folder, exist_ok=True)
-    train_data.write(folder, 32)
-    return [Commands("weir_train@cuda", environment, *weir_command.train(setup.parsed.weir, folder)),
-            setup.torch("torch_train", "cuda", "--data", folder)]
-
-
 def pocl_group(setup):
     pocl = setup.opencl.get("pocl")
     if not pocl:
@@ -360,43 +326,7 @@ def pocl_group(setup):
                         str(max(1, setup.parsed.pocl_frames // 5)))]
 
 
-GROUPS = {"chunks": chunk_group, "frames": frame_group, "pageable": pageable_group, "pocl": pocl_group, "ddp": ddp_group, "train": train_group}
-
-# The sizes of torch_ddp.py.
-DDP_BATCHES = [2048, 4096, 8192]
-DDP_CAPS = [25, 48, 96]
-
-
-def ddp_rows():
-    rows = []
-    for batch in DDP_BATCHES:
-        fixed, raw, torch = [["%s_%d_%d" % (way, batch, cap) for cap in DDP_CAPS]
-                             for way in ("weir", "raw", "ddp")]
-        auto = ("weir_ddp@cuda", ["weir_%d_auto" % batch])
-        all_of_weir = ("weir_ddp@cuda", auto[1] + fixed)
-        rows += [
-            ("ddp", "ddp, batch %d: PyTorch's DDP, the best buckets of each" % batch, all_of_weir,
-             ("torch_ddp@cuda", torch), "time", "<=", 1.00),
-            ("ddp", "ddp, batch %d: raw CUDA and NCCL, the best of each" % batch, all_of_weir,
-             ("weir_ddp@cuda", raw), "time", "<=", 1.02),
-            ("ddp", "ddp, batch %d: auto: the best of %s MiB" % (
-                batch, ", ".join(map(str, DDP_CAPS))), auto, ("weir_ddp@cuda", fixed), "time",
-             "<=", 1.03)]
-    return rows
-
-
-def train_rows():
-    def row(program, way, name, sign, target):
-        return ("train", "train %s, %s: PyTorch, its best" % (name, way),
-                ("weir_train@cuda", ["%s_%s" % (program, way)]),
-                ("torch_train@cuda", ["%s_overlapped" % program.split("_")[0],
-                                      "%s_serial" % program.split("_")[0]]), "time", sign, target)
-
-    rows = [row(program, "overlapped", program, "<=", 1.00) for program in ("augment", "encdec")]
-    rows += [row(program, "serial", program, None, None) for program in ("augment", "encdec")]
-    return rows + [row("augment_made", way, "augment, images made from the seed", None, None)
-                   for way in ("overlapped", "serial")]
-
+GROUPS = {"chunks": chunk_group, "frames": frame_group, "pageable": pageable_group, "pocl": pocl_group}
 
 # The rows: group, what, (program, figures), (program, figures), how, sign, target. Of several
 # figures the one with the smallest median counts. "time" is the first over the second, "rate" the
@@ -429,13 +359,12 @@ def pageable_rows():
             copy = "copy_%s_%s" % (way, size)
             weir, torch = ("pageable@cuda", [copy]), ("torch_pageable@cuda", [copy])
             raw = [("pageable@cuda", ["%s_%s_%s" % (kind, way, size)])
-                   for kind in ("driver", "threads", "pinned")]
+                   for kind in ("driver", "pinned")]
             target = (">=", 6.0) if size == "1G" else (None, None)
             rows += [
                 ("pageable", what + ": the driver's copy", weir, raw[0], "rate", *target),
                 ("pageable", what + ": PyTorch", weir, torch, "rate", None, None),
-                ("pageable", what + ": 8 threads on the driver", weir, raw[1], "time", None, None),
-                ("pageable", what + ": pinned memory", weir, raw[2], "time", None, None)]
+                ("pageable", what + ": pinned memory", weir, raw[1], "time", None, None)]
     return rows
 
 
@@ -491,7 +420,7 @@ ROWS = [
      torch_frames("eager", "cpu"), "rate", None, None),
     ("pocl", "PoCL: ARR-COC, frames/s: the same under torch.compile", FRAMES_POCL,
      torch_frames("compiled", "cpu"), "rate", ">=", 4),
-] + pageable_rows() + ddp_rows() + train_rows()
+] + pageable_rows()
 
 
 def judge(value, sign, target):
@@ -520,56 +449,6 @@ def row_of(programs, _, what, left_side, right_side, way, sign, target):
     return dict(row, weir_ms=median(a.samples(first)), weir_figure=first,
                 other_ms=median(b.samples(second)), other_figure=second, ratio=ratio,
                 rounds=len(pairs), verdict=judge(ratio["median"], sign, target))
-
-
-# Benchmarks of the command, which alternate by themselves.
-
-def run_bench(setup, clock, command, environment):
-    command = command + ["--json", "--quiet", "--turns", str(setup.parsed.rounds)]
-    try:
-        result = subprocess.run(command, env=environment, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, cwd=setup.parsed.root,
-                                timeout=max(1.0, min(150.0, clock.left())))
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return None, str(error)
-    if result.returncode != 0:
-        return None, result.stderr.decode(errors="replace").strip().split("\n")[-1]
-    return json.loads(result.stdout.decode()), None
-
-
-def job_rows(report, reason, wanted):
-    """Rows of a job's tables: (table, what is in the row, times, ratio, unit in ms, what, sign, target)."""
-    rows = []
-    for table, has, times, ratio, unit, what, sign, target in wanted:
-        found = [row for row in ((report or {}).get("tables", {}).get(table) or [])
-                 if all(row[key] == value for key, value in has.items()) and row.get(ratio)]
-        row = {"what": what, "sign": sign, "target": target}
-        if found:
-            row.update(ratio=found[0][ratio], weir_ms=found[0][times[0]]["median"] * unit,
-                       verdict=judge(found[0][ratio]["median"], sign, target))
-            if times[1]:
-                row["other_ms"] = found[0][times[1]]["median"] * unit
-        else:
-            notes = [note for note in (report or {}).get("notes", [])
-                     if "not measured" in note and (table[:4] in note.lower() or table in ("graphs", "start"))]
-            row["reason"] = reason or (notes or ["there is no such row"])[0]
-        rows.append(row)
-    return rows
-
-
-def pipeline_rows(report, reason, where):
-    rows = []
-    table = (report or {}).get("tables", {}).get("pipeline") or []
-    for setting, target in (("balanced", 1.8), ("compute-heavy", 1.0), ("copy-heavy", 1.0)):
-        row = {"what": "%s: pipeline, %s, 3 slots: 1 slot, frames/s" % (where, setting),
-               "sign": ">=", "target": target}
-        found = [r for r in table if r["setting"] == setting and r["slots"] == 3]
-        if found:
-            ratio = found[0]["speed_up"]
-            rows.append(dict(row, ratio=ratio, verdict=judge(ratio["median"], ">=", target)))
-        else:
-            rows.append(dict(row, reason=reason or "weir bench pipeline has no such row"))
-    return rows
 
 
 # The table.
@@ -612,8 +491,8 @@ def parse():
     parser.add_argument("--work", required=True, help="a folder for temporary files")
     parser.add_argument("--rounds", type=int, default=11, help="rounds (11)")
     parser.add_argument("--seconds", type=float, default=300, help="time for all of it (300)")
-    parser.add_argument("--groups", default="chunks,frames,benches,pageable,start,pocl",
-                        help="which, of: %s, start and benches" % ", ".join(GROUPS))
+    parser.add_argument("--groups", default="chunks,frames,pageable,pocl",
+                        help="which, of: %s" % ", ".join(GROUPS))
     parser.add_argument("--bytes", type=int, default=1 << 30, help="of chunks on a GPU (1 GiB)")
     parser.add_argument("--frames", type=int, default=500, help="of ARR-COC on a GPU (500)")
     parser.add_argument("--pocl-bytes", type=int, default=64 << 20, help="on PoCL (64 MiB)")
@@ -625,47 +504,10 @@ def parse():
     parsed.jobs = os.path.join(parsed.root, "tests/bench/jobs/jobs")
     parsed.weights = os.path.join(parsed.root,
                                   "pipelines/arr_coc/weights/arr_coc_weights.safetensors")
-    unknown = set(parsed.groups.split(",")) - set(GROUPS) - set(BENCHES)
+    unknown = set(parsed.groups.split(",")) - set(GROUPS)
     if unknown:
         parser.error("there is no group '%s'" % sorted(unknown)[0])
     return parsed
-
-
-def measure_start(setup, clock):
-    def step(name, what, sign, target):
-        return ("start", {"step": name}, ("weir_ms", "raw_ms"), "ratio", 1, what, sign, target)
-
-    report, reason = run_bench(setup, clock, [setup.parsed.jobs, "start"], setup.cuda)
-    return job_rows(report, reason, [
-        step("first_result", "process start to first result: raw CUDA", "<=", 1.05),
-        step("ended", "the same until the process has ended: raw CUDA", None, None)]), {"start": report}
-
-
-def measure_benches(setup, clock):
-    def submit(table, name, what):
-        return (table, {"name": name}, ("weir_ns", "other_ns"), "ratio", 1e-6, what, "<=", 1.02)
-
-    def graph(time, what):
-        return ("graphs", {"nodes": 20, "way": "Weir, graph"}, (time + "_us", None), time + "_to_raw",
-                1e-3, what, "<=", 1.02)
-
-    jobs = setup.parsed.jobs
-    reports = {}
-    reports["submit"], reason = run_bench(setup, clock, [jobs, "submit"], dict(os.environ))
-    rows = job_rows(reports["submit"], reason, [
-        submit("cuda", "sequence", "submit: copy, launch, record, wait: raw CUDA"),
-        submit("cuda", "launch", "submit: launch: raw CUDA"),
-        submit("opencl_long", "long", "PoCL: operations over 20 us, end to end: plain OpenCL")])
-    reports["graph"], reason = run_bench(setup, clock, [jobs, "graph"], setup.cuda)
-    rows += job_rows(reports["graph"], reason, [
-        graph("complete", "graph of 20 kernels, complete: raw CUDA graph"),
-        graph("submit", "graph of 20 kernels, submit: raw CUDA graph")])
-    reports["pipeline"], reason = run_bench(setup, clock, [setup.parsed.weir, "bench", "pipeline"],
-                                            setup.cuda)
-    return rows + pipeline_rows(reports["pipeline"], reason, "CUDA"), reports
-
-
-BENCHES = {"benches": measure_benches, "start": measure_start}
 
 
 def main():
@@ -674,24 +516,18 @@ def main():
     os.makedirs(logs, exist_ok=True)
     clock = Clock(parsed.seconds)
     setup = Setup(parsed, logs)
-    programs, reports, bench_rows = {}, {}, []
+    programs = {}
     for name in parsed.groups.split(","):
-        if name in BENCHES:
-            more, found = BENCHES[name](setup, clock)
-            bench_rows += more
-            reports.update(found)
-            continue
         group = GROUPS[name](setup)
         run_group(group, parsed.rounds, clock, parsed.quiet)
         programs.update((program.name, program) for program in group)
     rows = [row_of(programs, *row) for row in ROWS if row[0] in parsed.groups.split(",")]
-    rows += bench_rows
     table = table_of(rows)
     seconds = "%d rounds, %.0f s\n" % (parsed.rounds, clock.spent())
     with open(os.path.join(parsed.out, "side_by_side.txt"), "w") as file:
         file.write(table + seconds)
     with open(os.path.join(parsed.out, "side_by_side.json"), "w") as file:
-        json.dump({"rows": rows, "benches": reports, "programs": {
+        json.dump({"rows": rows, "programs": {
             name: {"head": p.head, "reason": p.reason, "rounds": p.rounds,
                    "figures": {f: spread(p.samples(f)) for f in (p.rounds[0] if p.rounds else {})}}
             for name, p in programs.items()}}, file, indent=1)

@@ -2,7 +2,7 @@
 """The work of `weir train augment` and `weir train encdec` in PyTorch: the same network, optimizer and
 sizes; augmentation on the host, on the device after the upload, and on a stream of its own beside the
 training; a frozen encoder before the head's training, and on a stream of its own beside it. Images are
-bytes in pinned memory, those of --data or random ones. A batch is a run of them, so the host copies and
+random bytes in pinned memory. A batch is a run of them, so the host copies and
 shuffles nothing, which `weir train` does: the better case for PyTorch. Figures are milliseconds a step."""
 
 import os
@@ -12,9 +12,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
 
 import torch_peer
-import train_data
 
-CLASSES = train_data.CLASSES
+CLASSES = 10
 CONTRAST, BRIGHTNESS, MEAN, DEVIATION = 0.2, 0.1, 0.5, 0.25
 
 
@@ -65,7 +64,7 @@ class Work:
     def __init__(self, torch, device, parsed):
         self.torch, self.device, self.parsed = torch, device, parsed
         self.generator = torch.Generator().manual_seed(1)
-        images, labels = self.read(parsed) if parsed.data else self.make(parsed)
+        images, labels = self.make(parsed)
         self.images = self.pin(images).split(parsed.batch)
         self.labels = self.pin(labels).split(parsed.batch)
         self.batches = len(images) // parsed.batch
@@ -79,15 +78,6 @@ class Work:
         shape = (count, parsed.side, parsed.side, 3)
         return (torch.randint(0, 256, shape, dtype=torch.uint8, generator=self.generator),
                 torch.randint(0, CLASSES, (count,), generator=self.generator))
-
-    def read(self, parsed):
-        images, labels, parsed.side = train_data.read(parsed.data)
-        images = self.torch.frombuffer(bytearray(images), dtype=self.torch.uint8)
-        labels = self.torch.frombuffer(bytearray(labels), dtype=self.torch.uint8)
-        images = images.reshape(len(labels), parsed.side, parsed.side, 3)
-        if len(labels) < parsed.batch:
-            raise torch_peer.Failed("%s has %d images, fewer than a batch" % (parsed.data, len(labels)))
-        return images, labels.long()
 
     def pin(self, tensor):
         return tensor.pin_memory() if self.device.type == "cuda" else tensor
@@ -216,7 +206,6 @@ def main():
     parser.add_argument("--side", type=int, default=32)
     parser.add_argument("--channels", type=int, default=32)
     parser.add_argument("--width", type=int, default=512)
-    parser.add_argument("--data", help="a folder of train_data.py's, in place of --side")
     parser.add_argument("--steps", type=int, default=100, help="steps of a figure")
     return torch_peer.run("torch_train", parser.parse_args(), make)
 

@@ -20,15 +20,6 @@ struct door_round {
     int ended[2]; // a pipe
 };
 
-static bool find_doors(const struct local_door *door, const struct world *world,
-                       struct local_address doors[DOOR_LISTENERS])
-{
-    doors[DOOR_MACHINE] = local_address_at_number(door->number);
-    doors[DOOR_NETWORK] = world->loopback;
-    local_address_set_port(&doors[DOOR_NETWORK], (uint16_t)door->port);
-    return true;
-}
-
 static void attack_door(struct round *round)
 {
     struct door_round *own = (struct door_round *)round;
@@ -98,7 +89,9 @@ void round_of_door(struct round *round)
         round->broken = "no door";
         return;
     }
-    find_doors(&own.door, round->world, own.doors);
+    own.doors[DOOR_MACHINE] = local_address_at_number(own.door.number);
+    own.doors[DOOR_NETWORK] = round->world->loopback;
+    local_address_set_port(&own.doors[DOOR_NETWORK], (uint16_t)own.door.port);
     round_begin(&own.round, attack_door);
     const uint32_t count = wait_at_door(&own, came);
     local_door_close(&own.door);

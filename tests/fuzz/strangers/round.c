@@ -120,7 +120,6 @@ int round_keep(struct round *round, int descriptor)
 int round_connect(struct round *round, const struct local_address *address)
 {
     const int connection = socket(address->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    round->connections++;
     if (connection < 0 ||
         connect(connection, (const struct sockaddr *)&address->address, address->size) == 0)
         return round_keep(round, connection);
@@ -153,7 +152,6 @@ int round_accept(struct round *round, int listener)
     struct pollfd polled = {.fd = listener, .events = POLLIN};
     if (listener < 0 || poll(&polled, 1, (int)(SAY_NS / ROUND_MS)) <= 0)
         return -1;
-    round->connections++;
     return round_keep(round, accept(listener, NULL, NULL));
 }
 

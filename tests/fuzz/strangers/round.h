@@ -36,7 +36,6 @@ struct round {
     void (*attack)(struct round *round);
     pthread_t thread;
     atomic_bool returned; // the functions under test have
-    uint64_t connections;
     uint64_t hellos;
     uint64_t believed;
     uint64_t over_ns;            // the latest return past a deadline

@@ -346,7 +346,7 @@ RIG_TEST(TrainModel, LayersOutOfRange)
 
 // cuBLAS on a device that is none of CUDA's.
 
-WEIR_TEST(TrainBlas, IsForCudaOnly)
+WEIR_TEST(TrainModel, CublasIsForCudaOnly)
 {
     struct rig rig;
     struct weir_native_device native;

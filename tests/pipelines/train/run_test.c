@@ -1,13 +1,149 @@
-// Training runs: they learn; the overlapped way, other counts of ranks and passes, and a resumption
-// have the same bits.
+// Training runs: they learn; the overlapped way, and other counts of ranks and passes, have the same bits. Those of a
+// resumption are in tests/cli/train_resume_test.sh.
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/pipelines/train/runs.h"
+#include "pipelines/train/train.h"
 #include "tests/support/own.h"
+
+enum {
+    RUNS_RANKS_MAX = 4
+};
+
+struct runs {
+    weir_runtime *runtime;
+    weir_device *device;
+    weir_train_data *data;
+    uint32_t ranks;
+    weir_comm *comms[RUNS_RANKS_MAX];
+};
+
+struct runs_result {
+    weir_status status;
+    struct weir_error error;
+    struct weir_train_figures figures;
+};
+
+#define own_figures OWN(weir_train_figures_finish) struct weir_train_figures
+
+static const struct weir_train_made_params made = {
+    .shape = {.height = 8, .width = 8, .channels = 1},
+    .classes = 4,
+    .count = 1000,
+    .seed = 5,
+    .noise = 64,
+};
+
+// A device with that many ranks, a thread each, and a small set of images of 8 x 8 pixels.
+static void runs_open(struct runs *runs, uint32_t ranks)
+{
+    weir_device *devices[RUNS_RANKS_MAX];
+    *runs = (struct runs){.ranks = ranks};
+    ASSERT_OK(weir_open(NULL, &runs->runtime));
+    ASSERT_OK(weir_device_open(runs->runtime, NULL, &runs->device));
+    ASSERT_OK(weir_train_data_make(&made, &runs->data));
+    for (uint32_t i = 0; i < ranks; i++)
+        devices[i] = runs->device;
+    ASSERT_OK(weir_comm_create_all(devices, ranks, WEIR_PARAMS(weir_comm, .label = "train"),
+                                   runs->comms));
+}
+
+static void runs_close(struct runs *runs)
+{
+    for (uint32_t i = 0; i < runs->ranks; i++)
+        weir_comm_destroy(&runs->comms[i]);
+    weir_train_data_destroy(&runs->data);
+    EXPECT_OK(weir_device_close(&runs->device));
+    EXPECT_OK(weir_close(&runs->runtime));
+}
+
+// A small run of `program`; a test changes what it is about.
+static struct weir_train_run_params runs_params(const struct runs *runs, weir_train_program program)
+{
+    return (struct weir_train_run_params){
+        .program = program,
+        .comm = runs ? runs->comms[0] : NULL,
+        .data = runs ? runs->data : NULL,
+        .steps = 6,
+        .batch = 8,
+        .passes = 1,
+        .seed = 3,
+        .hidden = 1,
+        .width = 16,
+        .channels = 2,
+        .method = WEIR_TRAIN_SGD,
+        .rate = 0.05F,
+        .momentum = 0.9F,
+        .bucket_bytes = 512, // several buckets
+    };
+}
+
+struct job {
+    struct weir_train_run_params params;
+    struct runs_result *result;
+};
+
+static void *train(void *user)
+{
+    struct job *job = user;
+    job->result->status = weir_train_run(&job->params, &job->result->figures);
+    if (job->result->status != WEIR_OK)
+        job->result->error = *weir_last_error();
+    return NULL;
+}
+
+// Trains on all ranks. Results are those of each rank, to be finished.
+static void runs_train(const struct runs *runs, const struct weir_train_run_params *params,
+                       struct runs_result results[RUNS_RANKS_MAX])
+{
+    struct job jobs[RUNS_RANKS_MAX];
+    pthread_t threads[RUNS_RANKS_MAX];
+    for (uint32_t i = 0; i < runs->ranks; i++) {
+        jobs[i] = (struct job){.params = *params, .result = &results[i]};
+        jobs[i].params.comm = runs->comms[i];
+        jobs[i].params.data = runs->data;
+        results[i] = (struct runs_result){0};
+        ASSERT_INT_EQ(pthread_create(&threads[i], NULL, train, &jobs[i]), 0);
+    }
+    for (uint32_t i = 0; i < runs->ranks; i++)
+        pthread_join(threads[i], NULL);
+}
+
+// The same on runs of its own with that many ranks, which must succeed, with rank 0's figures, and the same parameters
+// on all.
+static void runs_train_alone(uint32_t ranks, struct weir_train_run_params params,
+                             struct weir_train_figures *out_figures)
+{
+    struct runs runs;
+    struct runs_result results[RUNS_RANKS_MAX] = {0};
+    *out_figures = (struct weir_train_figures){0};
+    runs_open(&runs, ranks);
+    runs_train(&runs, &params, results);
+    for (uint32_t i = 0; i < ranks; i++) {
+        EXPECT_INT_EQ(results[i].status, WEIR_OK);
+        if (results[i].status != WEIR_OK)
+            EXPECT_STR_EQ(results[i].error.message, "");
+        EXPECT_INT_EQ(results[i].figures.parameters_digest, results[0].figures.parameters_digest);
+        if (i > 0)
+            weir_train_figures_finish(&results[i].figures);
+    }
+    *out_figures = results[0].figures;
+    runs_close(&runs);
+}
+
+// Expects the same bits in parameters and curves.
+static void runs_expect_same(const struct weir_train_figures *a, const struct weir_train_figures *b)
+{
+    EXPECT_INT_EQ(a->parameters_digest, b->parameters_digest);
+    ASSERT_INT_EQ(a->steps, b->steps);
+    ASSERT_TRUE(a->losses && b->losses);
+    EXPECT_INT_EQ(memcmp(a->losses, b->losses, a->steps * sizeof *a->losses), 0);
+    EXPECT_INT_EQ(memcmp(a->right, b->right, a->steps * sizeof *a->right), 0);
+}
 
 static const weir_train_program programs[] = {WEIR_TRAIN_DDP, WEIR_TRAIN_ACCUMULATE,
                                               WEIR_TRAIN_AUGMENT, WEIR_TRAIN_ENCDEC};
@@ -142,47 +278,6 @@ WEIR_TEST(Train, PassesHaveTheBitsOfRanks)
     EXPECT_INT_EQ(passes.parameters_digest, ranks.parameters_digest);
     for (uint64_t step = 0; whole.losses && ranks.losses && step < whole.steps; step++)
         EXPECT_TRUE(fabs((double)(ranks.losses[step] - whole.losses[step])) < 1e-3);
-}
-
-// Checkpoints.
-
-static void checkpoint_path(char *path, size_t size, const char *name)
-{
-    snprintf(path, size, "%s/%s.safetensors", getenv("TEST_TMPDIR"), name);
-}
-
-static void expect_resumption_is_same(struct weir_train_run_params params, uint32_t ranks)
-{
-    static const uint64_t ends[] = {1, 71, 90, 90};
-    char path[4096];
-    own_figures whole = {0};
-    checkpoint_path(path, sizeof path, "resumed");
-    params.steps = 90; // more than a window of the curve
-    runs_train_alone(ranks, params, &whole);
-    params.checkpoint = path;
-    params.resume = true;
-    params.checkpoint_every = 30;
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-        own_figures part = {0};
-        params.steps = ends[i];
-        params.serial = i == 1;
-        runs_train_alone(ranks, params, &part);
-        EXPECT_INT_EQ(part.first_step, i == 0 ? 0 : ends[i - 1]);
-        if (i + 1 == sizeof ends / sizeof *ends)
-            runs_expect_same(&part, &whole);
-    }
-    unlink(path);
-}
-
-WEIR_TEST(Train, ResumesWithTheSameBits)
-{
-    struct weir_train_run_params params = params_of(WEIR_TRAIN_DDP);
-    expect_resumption_is_same(params, 2);
-    params = params_of(WEIR_TRAIN_ENCDEC);
-    params.method = WEIR_TRAIN_ADAM;
-    params.rate = 0.001F;
-    params.element = WEIR_TRAIN_BF16;
-    expect_resumption_is_same(params, 1);
 }
 
 WEIR_TEST(Train, KeepsGradientsAsBfloat16OnTheirWay)

@@ -40,16 +40,11 @@ static weir_status notes_host_note(const struct weir_link *link, const struct we
 {
     struct state *state = link->state;
     struct notes *notes = &state->notes;
-    const bool begins = note->kind == WEIR_HOST_NOTE_BEGIN;
     if (notes->count < sizeof notes->list / sizeof notes->list[0])
         notes->list[notes->count++] = *note;
-    if (begins && note->u.access.size == state->refused_bytes)
+    if (note->kind == WEIR_HOST_NOTE_BEGIN && note->u.access.size == state->refused_bytes)
         return refuse(link, note);
-    const weir_status status = link->next->ops->host_note(link->next, note);
-    if (begins && status == WEIR_OK && state->hook.late_bytes > 0 &&
-        note->u.access.size == state->hook.late_bytes)
-        return refuse(link, note);
-    return status;
+    return link->next->ops->host_note(link->next, note);
 }
 
 static weir_status notes_queue_finish(const struct weir_link *link, weir_queue *queue)

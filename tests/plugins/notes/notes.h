@@ -10,8 +10,6 @@ struct notes_hook {
     // Called when a queue has been finished, before the caller of that goes on.
     void (*function)(void *user); // NULL: nothing to call
     void *user;
-    // Accesses of this size are refused when the next links have taken them; 0: none.
-    size_t late_bytes;
 };
 
 struct notes {

@@ -1,92 +1,10 @@
-// The engine: its end with work in flight, what kernels cost, the numbers of queues that end, and the times of random
-// programs.
+// The engine: the times of random programs, and tables of programs on the cards that are delivered.
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "plugins/sim/model.h"
 #include "tests/plugins/sim/program.h"
 #include "tests/support/test.h"
-
-static void drop(const struct sim_done *done)
-{
-    (void)done;
-}
-
-// Kernels of closed and of open runs, one of which is complete, and others that are not there yet. What is
-// freed twice, or not, the sanitizers tell.
-WEIR_TEST(Engine, AnEngineIsDestroyedWithWorkInFlight)
-{
-    static const struct {
-        uint32_t queue;
-        enum sim_kind kind;
-        uint64_t issue_ns;
-        uint64_t length;
-    } works[] = {{0, SIM_KERNEL, 0, 100},   {1, SIM_KERNEL, 0, 5000}, {2, SIM_H2D, 0, 10},
-                 {0, SIM_KERNEL, 0, 100},   {2, SIM_H2D, 500, 10},    {0, SIM_KERNEL, 500, 100},
-                 {1, SIM_KERNEL, 900, 100}, {2, SIM_KERNEL, 900, 10}};
-    struct sim_model model = plain_model();
-    struct sim_engine *engine = sim_engine_create(drop);
-    uint32_t queues[3], device;
-    model.queues = SIM_ENGINE_QUEUES;
-    model.late_signals = true;
-    ASSERT_TRUE(engine && sim_engine_add_device(engine, &model, &device));
-    for (int i = 0; i < 3; i++)
-        ASSERT_TRUE(
-            sim_engine_add_queue(engine, &(struct sim_queue_params){.device = device}, &queues[i]));
-    for (size_t i = 0; i < sizeof works / sizeof *works; i++) {
-        const struct sim_work work = {.kind = works[i].kind,
-                                      .bytes = works[i].length,
-                                      .duration_ns = works[i].length};
-        struct sim_point point;
-        ASSERT_TRUE(
-            sim_engine_post(engine, queues[works[i].queue], works[i].issue_ns, &work, &point));
-        if (i == 3)
-            sim_engine_advance(engine, 400);
-    }
-    sim_engine_advance(engine, 700);
-    EXPECT_UINT_EQ(sim_engine_posted(engine), 2);
-    sim_engine_destroy(&engine);
-    EXPECT_TRUE(engine == NULL);
-}
-
-// Costs.
-
-WEIR_TEST(Cost, Kernels)
-{
-    const struct sim_cost costs[] = {
-        {.kernel = "add",
-         .factors = {[SIM_TERM_FIXED] = 100, [SIM_TERM_ITEM] = 0.25, [SIM_TERM_BYTE] = 0.5}},
-        {.kernel = "loop",
-         .factors = {[SIM_TERM_BLOCK] = 10,
-                     [SIM_TERM_ARGUMENT + 2] = 3,
-                     [SIM_TERM_ITEM_ARGUMENT + 1] = 2}},
-    };
-    struct sim_model model = plain_model();
-    struct sim_launch launch = {.kernel = "add",
-                                .terms = {[SIM_TERM_FIXED] = 1,
-                                          [SIM_TERM_BLOCK] = 4,
-                                          [SIM_TERM_ITEM] = 256,
-                                          [SIM_TERM_BYTE] = 1024,
-                                          [SIM_TERM_ARGUMENT + 2] = 5,
-                                          [SIM_TERM_ITEM_ARGUMENT + 1] = 256 * 7}};
-    uint64_t ns = 0;
-    EXPECT_FALSE(sim_kernel_ns(&model, &launch, &ns));
-    model.costs = costs;
-    model.cost_count = 2;
-    ASSERT_TRUE(sim_kernel_ns(&model, &launch, &ns));
-    EXPECT_UINT_EQ(ns, 100 + 64 + 512);
-    launch.kernel = "loop";
-    ASSERT_TRUE(sim_kernel_ns(&model, &launch, &ns));
-    EXPECT_UINT_EQ(ns, 40 + 15 + 2 * 256 * 7);
-    launch.terms[SIM_TERM_ITEM_ARGUMENT + 1] = -1e9;
-    ASSERT_TRUE(sim_kernel_ns(&model, &launch, &ns));
-    EXPECT_UINT_EQ(ns, 0);
-    launch.terms[SIM_TERM_ITEM_ARGUMENT + 1] = 1e30;
-    ASSERT_TRUE(sim_kernel_ns(&model, &launch, &ns));
-    EXPECT_UINT_EQ(ns, UINT64_C(31536000000000000));
-    launch.kernel = "other";
-    EXPECT_FALSE(sim_kernel_ns(&model, &launch, &ns));
-}
 
 WEIR_TEST(Cost, Places)
 {
@@ -98,36 +16,6 @@ WEIR_TEST(Cost, Places)
     EXPECT_UINT_EQ(sim_kernel_places(&model, 66), 64);
     EXPECT_UINT_EQ(sim_kernel_places(&model, 132), 128);
     EXPECT_UINT_EQ(sim_kernel_places(&model, 1e12), 128);
-}
-
-// Queues that end.
-
-// A queue's number is given out again when its work is complete, and its points stay complete.
-WEIR_TEST(Queues, EndWhenTheirWorkIsComplete)
-{
-    const struct sim_model model = plain_model();
-    const struct sim_work kernel = {.kind = SIM_KERNEL, .duration_ns = 10};
-    const struct sim_queue_params params = {0};
-    struct sim_engine *engine = sim_engine_create(drop);
-    struct sim_point points[2];
-    uint32_t device;
-    uint32_t queues[3];
-    ASSERT_TRUE(engine && sim_engine_add_device(engine, &model, &device));
-    ASSERT_TRUE(sim_engine_add_queue(engine, &params, &queues[0]));
-    ASSERT_TRUE(program_submit(engine, queues[0], 0, &kernel, &points[0]));
-    sim_engine_end_queue(engine, queues[0]);
-    ASSERT_TRUE(sim_engine_add_queue(engine, &params, &queues[1]));
-    EXPECT_TRUE(queues[1] != queues[0]);
-    sim_engine_advance(engine, 10);
-    EXPECT_TRUE(sim_engine_complete(engine, points[0]));
-    ASSERT_TRUE(sim_engine_add_queue(engine, &params, &queues[2]));
-    EXPECT_UINT_EQ(queues[2], queues[0]);
-    ASSERT_TRUE(program_submit(engine, queues[2], 10, &kernel, &points[1]));
-    EXPECT_TRUE(sim_engine_complete(engine, points[0]));
-    EXPECT_FALSE(sim_engine_complete(engine, points[1]));
-    EXPECT_TRUE(sim_engine_complete(engine, (struct sim_point){0, 0}));
-    sim_engine_destroy(&engine);
-    sim_engine_destroy(&engine);
 }
 
 // Random programs on random GPUs: the engine's times are those of the slow simulation, to the
@@ -249,30 +137,6 @@ static uint64_t programs_or(uint64_t otherwise)
 WEIR_TEST(Oracle, RandomPrograms)
 {
     compare(programs_or(1500), 7, 51);
-}
-
-// The order of the calls does not matter, only that of the times.
-WEIR_TEST(Oracle, PostedInAnotherOrder)
-{
-    static struct program engine;
-    static struct program posted;
-    struct sim_model models[2];
-    for (uint64_t i = 1; i <= programs_or(700); i++) {
-        seed = i;
-        random_program(&engine, models, 7, 51);
-        for (uint32_t queue = 0; queue < engine.queue_count; queue++)
-            engine.queues[queue].legacy = false;
-        for (int step = 0; step < engine.step_count; step++) {
-            engine.steps[step].host_wait = -1;
-            engine.steps[step].host_ns++; // no two at one time
-        }
-        posted = engine;
-        run_engine(&engine);
-        run_engine_posted(&posted, i);
-        expect_in_order_of_ends(&posted);
-        if (differs(&engine, &posted))
-            WEIR_FAIL("program %llu differs", (unsigned long long)i);
-    }
 }
 
 // More queues than the most channels that a context has.

@@ -2,7 +2,6 @@
 // priorities, and the legacy queue, whose operations overlap with nothing.
 #include <weir/migration.h>
 
-#include "tests/plugins/notes/notes.h"
 #include "tests/plugins/sim/job.h"
 #include "tests/support/own.h"
 
@@ -88,39 +87,6 @@ WEIR_TEST(Host, ThreadsOfLargeUploadsWake)
     EXPECT_UINT_EQ(down, piece + 3 * piece + 8 * piece + piece);
     time_large("0", more, &up, &down); // the calling thread is awake
     EXPECT_UINT_EQ(up, 8 * 2 * piece + 2 * piece);
-}
-
-static uint64_t time_upload(struct job *job, const char *memory)
-{
-    struct weir_event from, to;
-    EXPECT_OK(weir_queue_record(job->queues[0], &from));
-    const uint64_t from_ns = job_time(from);
-    EXPECT_OK(weir_upload(job->queues[0], job->memory, 0, memory, CHUNK));
-    EXPECT_OK(weir_queue_record(job->queues[0], &to));
-    return job_time(to) - from_ns;
-}
-
-// A plugin before sim may refuse a piece that sim has begun, and not tell it the end: another one in its
-// memory is not taken for it.
-WEIR_TEST(Host, RefusedPieces)
-{
-    struct job job;
-    char *memory = calloc(1, CHUNK);
-    ASSERT_TRUE(memory != NULL);
-    ASSERT_INT_EQ(setenv("WEIR_COPY_THREADS", "2", 1), 0);
-    ASSERT_TRUE(job_start_plain_in(&job, "staging_gb_per_s = 2\n", "fixed", "notes, sim"));
-    const struct notes *notes = weir_runtime_extension(job.rig.runtime, "notes");
-    ASSERT_TRUE(notes != NULL);
-    const uint64_t took = time_upload(&job, memory);
-    notes->hook->late_bytes = CHUNK / 8;
-    EXPECT_INT_EQ(weir_upload(job.queues[0], job.memory, 0, memory, CHUNK), WEIR_ERROR_INVALID);
-    notes->hook->late_bytes = 0;
-    job_submit(&job, 1, 0); // the threads are free again
-    EXPECT_OK(weir_queue_sync(job.queues[1], WEIR_FOREVER));
-    EXPECT_UINT_EQ(time_upload(&job, memory), took);
-    job_finish(&job);
-    unsetenv("WEIR_COPY_THREADS");
-    free(memory);
 }
 
 // Accesses of the program's own are its own time, and a host that takes no time does not copy in any.

@@ -70,11 +70,6 @@ void job_submit(struct job *job, int chunk, int part)
 
 bool job_start_plain(struct job *job, const char *more, const char *host)
 {
-    return job_start_plain_in(job, more, host, "sim");
-}
-
-bool job_start_plain_in(struct job *job, const char *more, const char *host, const char *plugins)
-{
     char gpu[1024];
     char section[512];
     snprintf(gpu, sizeof gpu,
@@ -84,7 +79,7 @@ bool job_start_plain_in(struct job *job, const char *more, const char *host, con
              strstr(more, "copy_engines") ? "" : "copy_engines = 2\n", more);
     snprintf(section, sizeof section, "[sim]\ngpu = %s\nhost = %s\n", job_file("plain.ini", gpu),
              host);
-    return job_start(job, job_trace(), section, plugins);
+    return job_start(job, job_trace(), section, "sim");
 }
 
 uint64_t job_time(struct weir_event event)

@@ -32,8 +32,6 @@ bool job_start(struct job *job, const char *trace, const char *section, const ch
 // A chain of `sim` alone, with a model of a byte a nanosecond. `more`: lines of [gpu]; `host`: how
 // its time passes, and further lines of [sim].
 bool job_start_plain(struct job *job, const char *more, const char *host);
-// The same with other plugins, too.
-bool job_start_plain_in(struct job *job, const char *more, const char *host, const char *plugins);
 void job_finish(struct job *job);
 
 // A test whose body has `job`, a pointer.

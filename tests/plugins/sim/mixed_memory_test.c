@@ -3,144 +3,95 @@
 #define _GNU_SOURCE // mallinfo2
 
 #include <malloc.h>
-#include <stdio.h>
 
 #include "tests/plugins/sim/job.h"
 
 enum {
     BYTES = 4096,
-    NODES = 5,
     IN_FLIGHT = 1000,
     GRAPH_EVERY = 8, // rounds of a queue
-    QUEUES_MOST = 64,
-    WARM = 30000, // the launches of graphs come at other places of the thousand each time
+    WARM = 30000,    // the launches of graphs come at other places of the thousand each time
     MANY = 5 * WARM,
     SLACK = 8192, // bytes: what does not grow with the operations, such as the C library's
 };
 
-struct mixed {
-    struct job job;
-    weir_graph *graph;
-    weir_queue *queues[QUEUES_MOST];
-    uint32_t queue_count;
-    struct weir_event last; // of the queue before
-};
-
-static void up(struct mixed *m, weir_queue *queue)
+static struct weir_event record(weir_queue *queue)
 {
-    ASSERT_OK(weir_queue_copy(queue, m->job.memory, 0, m->job.host, 0, BYTES));
+    struct weir_event event = {0};
+    EXPECT_OK(weir_queue_record(queue, &event));
+    return event;
 }
 
-static void down(struct mixed *m, weir_queue *queue)
+static void fill(const struct job *job, weir_queue *queue)
 {
-    ASSERT_OK(weir_queue_copy(queue, m->job.host, BYTES, m->job.memory, BYTES, BYTES));
+    EXPECT_OK(weir_queue_fill(queue, job->memory, CHUNK, BYTES, "x", 1));
 }
 
-static void work(struct mixed *m, weir_queue *queue)
+// An upload and a fill at once, then a kernel and a download.
+static weir_graph *capture(struct job *job)
 {
-    ASSERT_OK(weir_queue_launch(queue, m->job.rig.kernel, weir_dim(4, 1, 1), weir_dim(64, 1, 1),
-                                weir_out(m->job.memory, 0, BYTES), 7u, (uint64_t)3));
+    weir_graph *graph = NULL;
+    EXPECT_OK(weir_capture_begin(job->queues[0]));
+    EXPECT_OK(weir_queue_wait(job->queues[1], record(job->queues[0])));
+    job_submit(job, 0, 0);
+    fill(job, job->queues[1]);
+    EXPECT_OK(weir_queue_wait(job->queues[0], record(job->queues[1])));
+    job_submit(job, 0, 1);
+    job_submit(job, 0, 2);
+    EXPECT_OK(weir_capture_end(job->queues[0], NULL, &graph));
+    return graph;
 }
 
-// An upload and a fill at once, then two kernels and a download.
-static void capture(struct mixed *m)
+// The queues in turns, with the graph now and then; how many operations the round has.
+static size_t submit(struct job *job, weir_graph *graph, int queues, int round,
+                     struct weir_event *last)
 {
-    struct weir_event fork, join;
-    weir_queue *queue = m->queues[0], *other = NULL;
-    ASSERT_OK(weir_queue_create(m->job.rig.device, NULL, &other));
-    ASSERT_OK(weir_capture_begin(queue));
-    ASSERT_OK(weir_queue_record(queue, &fork));
-    ASSERT_OK(weir_queue_wait(other, fork));
-    up(m, queue);
-    ASSERT_OK(weir_queue_fill(other, m->job.memory, BYTES, BYTES, "x", 1));
-    ASSERT_OK(weir_queue_record(other, &join));
-    work(m, queue);
-    ASSERT_OK(weir_queue_wait(queue, join));
-    work(m, queue);
-    down(m, queue);
-    ASSERT_OK(weir_capture_end(queue, NULL, &m->graph));
-    weir_queue_destroy(&other);
+    const int turn = round % queues;
+    weir_queue *queue = job->queues[turn];
+    const bool launches = round / queues % GRAPH_EVERY == 0;
+    if (queues > 1 && last->queue)
+        EXPECT_OK(weir_queue_wait(queue, *last));
+    for (int part = 0; part < 3; part++)
+        job_submit(job, turn, part);
+    fill(job, queue);
+    if (launches)
+        EXPECT_OK(weir_queue_graph(queue, graph));
+    *last = record(queue);
+    return 5 + (queues > 1) + (launches ? 4 : 0);
 }
 
-static bool mixed_open(struct mixed *m, uint32_t queue_count)
+// Submits at least that many operations, and waits after each thousand. Returns the most bytes of all modules that
+// were in use before one of these waits.
+static size_t most_bytes(struct job *job, weir_graph *graph, int queues, size_t operations)
 {
-    *m = (struct mixed){.queue_count = queue_count};
-    if (!job_start(&m->job, "", job_section("h200", "2000", ""), "sim"))
-        return false;
-    for (uint32_t i = 0; i < queue_count; i++)
-        EXPECT_OK(weir_queue_create(m->job.rig.device, NULL, &m->queues[i]));
-    capture(m);
-    return m->graph != NULL;
-}
-
-static void mixed_close(struct mixed *m)
-{
-    weir_graph_destroy(&m->graph);
-    for (uint32_t i = 0; i < m->queue_count; i++)
-        weir_queue_destroy(&m->queues[i]);
-    job_finish(&m->job);
-}
-
-// One round of a queue; how many operations that are.
-static uint64_t submit(struct mixed *m, uint64_t round)
-{
-    weir_queue *queue = m->queues[round % m->queue_count];
-    const uint64_t turn = round / m->queue_count;
-    if (m->queue_count > 1 && m->last.queue)
-        EXPECT_OK(weir_queue_wait(queue, m->last));
-    up(m, queue);
-    work(m, queue);
-    EXPECT_OK(weir_queue_fill(queue, m->job.memory, BYTES, BYTES, "y", 1));
-    down(m, queue);
-    if (turn % GRAPH_EVERY == GRAPH_EVERY - 1)
-        EXPECT_OK(weir_queue_graph(queue, m->graph));
-    EXPECT_OK(weir_queue_record(queue, &m->last));
-    return 5 + (m->queue_count > 1) + (turn % GRAPH_EVERY == GRAPH_EVERY - 1 ? NODES : 0);
-}
-
-// Of all modules of the process.
-static void note_most(size_t *most)
-{
-    const size_t bytes = mallinfo2().uordblks;
-    if (bytes > *most)
-        *most = bytes;
-}
-
-// Submits at least that many operations, and waits after each thousand. Returns the most bytes that were in use
-// before one of these waits.
-static size_t most_bytes(struct mixed *mixed, uint64_t operations)
-{
-    uint64_t done = 0, in_flight = 0;
-    size_t most = 0;
-    for (uint64_t round = 0; done < operations; round++) {
-        const uint64_t count = submit(mixed, round);
+    struct weir_event last = {0};
+    size_t done = 0, in_flight = 0, most = 0;
+    for (int round = 0; done < operations; round++) {
+        const size_t count = submit(job, graph, queues, round, &last);
         done += count;
         in_flight += count;
         if (in_flight < IN_FLIGHT)
             continue;
-        note_most(&most);
-        EXPECT_OK(weir_event_sync(mixed->last, WEIR_FOREVER)); // which comes after all others
+        const size_t bytes = mallinfo2().uordblks;
+        most = bytes > most ? bytes : most;
+        EXPECT_OK(weir_event_sync(last, WEIR_FOREVER)); // which comes after all others
         in_flight = 0;
     }
-    EXPECT_OK(weir_event_sync(mixed->last, WEIR_FOREVER));
+    EXPECT_OK(weir_event_sync(last, WEIR_FOREVER));
     return most;
-}
-
-static void compare(uint32_t queues)
-{
-    static struct mixed mixed;
-    ASSERT_TRUE(mixed_open(&mixed, queues));
-    const size_t few = most_bytes(&mixed, WARM);
-    const size_t many = most_bytes(&mixed, MANY);
-    mixed_close(&mixed);
-    printf("%u queues: at most %zu bytes, then %zu\n", (unsigned)queues, few, many);
-    EXPECT_UINT_GT(few, 0);
-    EXPECT_UINT_LT(many, few + SLACK);
 }
 
 WEIR_TEST(MixedMemory, IsThatOfWhatIsInFlight)
 {
-    compare(1);
-    compare(8);
-    compare(QUEUES_MOST);
+    for (int queues = 1; queues <= CHUNKS; queues += CHUNKS - 1) {
+        struct job job;
+        ASSERT_TRUE(job_start(&job, "", job_section("h200", "2000", ""), "sim"));
+        weir_graph *graph = capture(&job);
+        ASSERT_TRUE(graph != NULL);
+        const size_t few = most_bytes(&job, graph, queues, WARM);
+        EXPECT_UINT_GT(few, 0);
+        EXPECT_UINT_LT(most_bytes(&job, graph, queues, MANY), few + SLACK);
+        weir_graph_destroy(&graph);
+        job_finish(&job);
+    }
 }

@@ -7,6 +7,10 @@
 #include "tests/plugins/sim/program.h"
 
 struct state {
+    uint32_t home;   // its queue's device
+    uint32_t device; // whose engine it needs
+    int engine;
+    int place; // the same, with functions of the host
     bool submitted;
     bool known; // that what it waits for is complete
     bool ready;
@@ -39,37 +43,14 @@ struct oracle {
     bool old[STEPS][STEPS];    // [i][before]: the end of `before` was seen when i was submitted
 };
 
-// Its queue's device.
-static uint32_t home_of(const struct oracle *oracle, int i)
-{
-    return oracle->program->queues[oracle->program->steps[i].queue].device;
-}
-
-// That whose engine it needs.
-static uint32_t device_of(const struct oracle *oracle, int i)
-{
-    const uint32_t home = home_of(oracle, i);
-    return oracle->program->steps[i].pulls ? 1 - home : home;
-}
-
 static const struct sim_model *model_of(const struct oracle *oracle, int i)
 {
-    return oracle->program->models[device_of(oracle, i)];
-}
-
-static int engine_of(const struct oracle *oracle, int i);
-
-// The same, with functions of the host.
-static int place_of(const struct oracle *oracle, int i)
-{
-    return oracle->program->steps[i].kind == SIM_HOST ? HOST : engine_of(oracle, i);
+    return oracle->program->models[oracle->states[i].device];
 }
 
 // 0 kernels, 1 and 2 copies, 3 peers, 4 collectives; -1 without an engine.
-static int engine_of(const struct oracle *oracle, int i)
+static int engine_of(const struct sim_model *model, enum sim_kind kind)
 {
-    const struct sim_model *model = model_of(oracle, i);
-    const enum sim_kind kind = oracle->program->steps[i].kind;
     if (kind == SIM_KERNEL || kind == SIM_D2D)
         return 0;
     if (kind == SIM_H2D)
@@ -81,6 +62,19 @@ static int engine_of(const struct oracle *oracle, int i)
     if (kind == SIM_D2H || kind == SIM_PEER)
         return model->copy_engines > 1 ? 2 : 1;
     return -1;
+}
+
+static void set_places(struct oracle *oracle)
+{
+    const struct program *program = oracle->program;
+    for (int i = 0; i < program->step_count; i++) {
+        struct state *state = &oracle->states[i];
+        const struct step *step = &program->steps[i];
+        state->home = program->queues[step->queue].device;
+        state->device = step->pulls ? 1 - state->home : state->home;
+        state->engine = engine_of(model_of(oracle, i), step->kind);
+        state->place = step->kind == SIM_HOST ? HOST : state->engine;
+    }
 }
 
 static bool run_is_over(const struct oracle *oracle, int run)
@@ -97,7 +91,7 @@ static bool sees_end(const struct oracle *oracle, int i, int before)
     if (!state->ended)
         return false;
     const bool kernels =
-        engine_of(oracle, i) == 0 && device_of(oracle, i) == device_of(oracle, before);
+        oracle->states[i].engine == 0 && oracle->states[i].device == oracle->states[before].device;
     return state->run < 0 || kernels || run_is_over(oracle, state->run);
 }
 
@@ -113,7 +107,7 @@ static bool is_last_legacy(const struct oracle *oracle, int i, int before)
 {
     const struct program *program = oracle->program;
     for (int other = before + 1; other < i; other++)
-        if (home_of(oracle, other) == home_of(oracle, before) &&
+        if (oracle->states[other].home == oracle->states[before].home &&
             program->queues[program->steps[other].queue].legacy)
             return false;
     return program->queues[program->steps[before].queue].legacy;
@@ -129,17 +123,17 @@ static bool orders(const struct oracle *oracle, int i, int before)
             return true;
     if (step->queue == program->steps[before].queue)
         return is_last_of_queue(oracle, i, before);
-    return home_of(oracle, i) == home_of(oracle, before) &&
+    return oracle->states[i].home == oracle->states[before].home &&
            (legacy ? is_last_of_queue(oracle, i, before) : is_last_legacy(oracle, i, before));
 }
 
 // Only the one before it in its channel counts.
 static bool channel_lets(const struct oracle *oracle, int i)
 {
-    if (!oracle->program->models[home_of(oracle, i)]->channels)
+    if (!oracle->program->models[oracle->states[i].home]->channels)
         return true;
     for (int before = i - 1; before >= 0; before--)
-        if (home_of(oracle, before) == home_of(oracle, i) &&
+        if (oracle->states[before].home == oracle->states[i].home &&
             oracle->channels[oracle->program->steps[before].queue] ==
                 oracle->channels[oracle->program->steps[i].queue])
             return oracle->states[before].started;
@@ -151,7 +145,8 @@ static bool pulls_let(const struct oracle *oracle, int i)
 {
     for (int before = 0; before < i && oracle->program->steps[i].pulls; before++)
         if (oracle->program->steps[before].pulls &&
-            device_of(oracle, before) == device_of(oracle, i) && !oracle->states[before].started)
+            oracle->states[before].device == oracle->states[i].device &&
+            !oracle->states[before].started)
             return false;
     return true;
 }
@@ -169,7 +164,7 @@ static uint64_t seen_ns(const struct oracle *oracle, int i, int before)
 {
     const struct state *state = &oracle->states[before];
     const bool kernels =
-        engine_of(oracle, i) == 0 && device_of(oracle, i) == device_of(oracle, before);
+        oracle->states[i].engine == 0 && oracle->states[i].device == oracle->states[before].device;
     uint64_t ns = state->end_ns;
     for (int other = 0; state->run >= 0 && !kernels && other < oracle->program->step_count; other++)
         if (oracle->states[other].run == state->run && oracle->states[other].end_ns > ns)
@@ -185,29 +180,37 @@ static uint32_t made_ready_by(const struct oracle *oracle, int i)
         if (!orders(oracle, i, before) || oracle->old[i][before] ||
             seen_ns(oracle, i, before) != oracle->now)
             continue;
-        if (device_of(oracle, before) != device_of(oracle, i))
+        if (oracle->states[before].device != oracle->states[i].device)
             from |= 1u << ELSEWHERE;
-        else if (place_of(oracle, before) >= 0)
-            from |= 1u << place_of(oracle, before);
+        else if (oracle->states[before].place >= 0)
+            from |= 1u << oracle->states[before].place;
         else if (oracle->states[before].ready_ns == oracle->now)
             from |= oracle->states[before].from;
     }
     return from;
 }
 
+// The one before it in its queue, with an engine or a function of the host if `placed`; -1: none.
+static int before_in_queue(const struct oracle *oracle, int i, bool placed)
+{
+    for (int before = i - 1; before >= 0; before--)
+        if (oracle->program->steps[before].queue == oracle->program->steps[i].queue &&
+            (!placed || oracle->states[before].place >= 0))
+            return before;
+    return -1;
+}
+
 // Whether its queue had nothing left when it was submitted.
 static bool is_rested(const struct oracle *oracle, int i)
 {
-    for (int before = i - 1; before >= 0; before--)
-        if (oracle->program->steps[before].queue == oracle->program->steps[i].queue)
-            return oracle->old[i][before];
-    return true;
+    const int before = before_in_queue(oracle, i, false);
+    return before < 0 || oracle->old[i][before];
 }
 
 // Whether what it comes after, in its queue or as what made it ready, was on another engine.
 static bool is_signalled(const struct oracle *oracle, int i)
 {
-    const int place = place_of(oracle, i);
+    const int place = oracle->states[i].place;
     if (place < 0)
         return false;
     if (oracle->program->steps[i].pulls || oracle->states[i].from & ~(1u << place))
@@ -215,12 +218,9 @@ static bool is_signalled(const struct oracle *oracle, int i)
     if (oracle->program->steps[i].first ||
         (oracle->program->steps[i].kind == SIM_PEER && is_rested(oracle, i)))
         return false;
-    for (int before = i - 1; before >= 0; before--)
-        if (oracle->program->steps[before].queue == oracle->program->steps[i].queue &&
-            place_of(oracle, before) >= 0)
-            return place_of(oracle, before) != place ||
-                   device_of(oracle, before) != device_of(oracle, i);
-    return false;
+    const int before = before_in_queue(oracle, i, true);
+    return before >= 0 && (oracle->states[before].place != place ||
+                           oracle->states[before].device != oracle->states[i].device);
 }
 
 static int places_of(const struct oracle *oracle, int i)
@@ -237,7 +237,7 @@ static int used_on(const struct oracle *oracle, uint32_t device, int engine)
     int count = 0;
     for (int i = 0; i < oracle->program->step_count; i++)
         if (oracle->states[i].started && !oracle->states[i].ended &&
-            device_of(oracle, i) == device && engine_of(oracle, i) == engine)
+            oracle->states[i].device == device && oracle->states[i].engine == engine)
             count += places_of(oracle, i);
     return count;
 }
@@ -254,7 +254,8 @@ static bool yields_to(const struct oracle *oracle, int other, int i)
 {
     const struct state *state = &oracle->states[other];
     const struct step *steps = oracle->program->steps;
-    return state->started && !state->ended && device_of(oracle, other) == device_of(oracle, i) &&
+    return state->started && !state->ended &&
+           oracle->states[other].device == oracle->states[i].device &&
            steps[other].kind == SIM_KERNEL && steps[i].kind == SIM_KERNEL &&
            steps[other].yield_ns > 0 && priority_of(oracle, other) > priority_of(oracle, i);
 }
@@ -262,9 +263,9 @@ static bool yields_to(const struct oracle *oracle, int other, int i)
 // Places that it can have: those that are free, and those of kernels that yield to it.
 static int room_for(const struct oracle *oracle, int i)
 {
-    const int engine = engine_of(oracle, i);
+    const int engine = oracle->states[i].engine;
     int room = (engine == 0 ? (int)model_of(oracle, i)->kernels : 1) -
-               used_on(oracle, device_of(oracle, i), engine);
+               used_on(oracle, oracle->states[i].device, engine);
     if (room >= places_of(oracle, i))
         return room;
     for (int other = 0; other < oracle->program->step_count; other++)
@@ -285,11 +286,12 @@ static bool yields_before(const struct oracle *oracle, int a, int b)
 // Takes the places that it lacks; how long it waits for them.
 static uint64_t preempt(struct oracle *oracle, int i)
 {
-    const int engine = engine_of(oracle, i);
+    const int engine = oracle->states[i].engine;
     uint64_t wait_ns = UINT64_MAX;
     bool asked[STEPS] = {false};
     // It has started, so it is among those that use places.
-    int missing = used_on(oracle, device_of(oracle, i), engine) - (int)model_of(oracle, i)->kernels;
+    int missing =
+        used_on(oracle, oracle->states[i].device, engine) - (int)model_of(oracle, i)->kernels;
     missing = missing < places_of(oracle, i) ? missing : places_of(oracle, i);
     while (missing > 0) {
         int next = -1;
@@ -315,29 +317,20 @@ static uint64_t preempt(struct oracle *oracle, int i)
 
 static bool goes_before(const struct oracle *oracle, int a, int b)
 {
-    const struct program *program = oracle->program;
-    const bool kernels =
-        program->steps[a].kind == SIM_KERNEL || program->steps[b].kind == SIM_KERNEL;
-    const int pa = program->steps[a].kind == SIM_KERNEL
-                       ? program->queues[program->steps[a].queue].priority
-                       : 0;
-    const int pb = program->steps[b].kind == SIM_KERNEL
-                       ? program->queues[program->steps[b].queue].priority
-                       : 0;
+    const struct state *states = oracle->states;
     if (model_of(oracle, a)->queues == SIM_ENGINE_QUEUES)
         return a < b;
-    if (kernels && pa != pb)
-        return pa < pb;
-    if (oracle->states[a].ready_ns != oracle->states[b].ready_ns)
-        return oracle->states[a].ready_ns < oracle->states[b].ready_ns;
-    return a < b;
+    if (priority_of(oracle, a) != priority_of(oracle, b))
+        return priority_of(oracle, a) < priority_of(oracle, b);
+    return states[a].ready_ns != states[b].ready_ns ? states[a].ready_ns < states[b].ready_ns
+                                                    : a < b;
 }
 
 static bool has_lanes(const struct oracle *oracle, int i)
 {
     return model_of(oracle, i)->copy_channels > 0 &&
            model_of(oracle, i)->queues == SIM_STREAM_QUEUES &&
-           (engine_of(oracle, i) == 1 || engine_of(oracle, i) == 2);
+           (oracle->states[i].engine == 1 || oracle->states[i].engine == 2);
 }
 
 // A device may have fewer than the one whose queue it is.
@@ -346,28 +339,23 @@ static uint32_t lane_of(const struct oracle *oracle, int i)
     return oracle->lanes[oracle->program->steps[i].queue] % model_of(oracle, i)->copy_channels;
 }
 
-static bool is_in_lane(const struct oracle *oracle, int i, uint32_t device, int engine,
-                       uint32_t lane)
-{
-    const struct state *state = &oracle->states[i];
-    return state->submitted && !state->started && device_of(oracle, i) == device &&
-           engine_of(oracle, i) == engine && lane_of(oracle, i) == lane;
-}
-
 // The first of a copy channel that is ready; -1: none.
 static int first_of_lane(const struct oracle *oracle, uint32_t device, int engine, uint32_t lane)
 {
-    for (int i = 0; i < oracle->program->step_count; i++)
-        if (is_in_lane(oracle, i, device, engine, lane) && oracle->states[i].ready)
+    for (int i = 0; i < oracle->program->step_count; i++) {
+        const struct state *state = &oracle->states[i];
+        if (state->ready && !state->started && state->device == device && state->engine == engine &&
+            lane_of(oracle, i) == lane)
             return i;
+    }
     return -1;
 }
 
 // The engine stays with its channel; else it takes the one whose first was ready first.
 static bool has_turn_in_lanes(const struct oracle *oracle, int i)
 {
-    const uint32_t device = device_of(oracle, i);
-    const int engine = engine_of(oracle, i);
+    const uint32_t device = oracle->states[i].device;
+    const int engine = oracle->states[i].engine;
     const int stays =
         first_of_lane(oracle, device, engine, (uint32_t)oracle->last_lane[device][engine]);
     if (stays >= 0)
@@ -387,9 +375,9 @@ static bool has_turn_in_lanes(const struct oracle *oracle, int i)
 // Whether it is its turn on its engine.
 static bool may_start(const struct oracle *oracle, int i)
 {
-    const int engine = engine_of(oracle, i);
+    const int engine = oracle->states[i].engine;
     const struct sim_model *model = model_of(oracle, i);
-    const uint32_t device = device_of(oracle, i);
+    const uint32_t device = oracle->states[i].device;
     if (!oracle->states[i].ready || oracle->states[i].started)
         return false;
     if (engine < 0)
@@ -402,8 +390,8 @@ static bool may_start(const struct oracle *oracle, int i)
         const struct state *state = &oracle->states[other];
         const bool waits = state->submitted && !state->started &&
                            (state->ready || model->queues == SIM_ENGINE_QUEUES);
-        if (other != i && waits && device_of(oracle, other) == device &&
-            engine_of(oracle, other) == engine && goes_before(oracle, other, i))
+        if (other != i && waits && oracle->states[other].device == device &&
+            oracle->states[other].engine == engine && goes_before(oracle, other, i))
             return false;
     }
     return true;
@@ -413,7 +401,7 @@ static bool is_copying(const struct oracle *oracle, uint32_t device, enum sim_ki
 {
     for (int i = 0; i < oracle->program->step_count; i++)
         if (oracle->states[i].started && !oracle->states[i].ended &&
-            device_of(oracle, i) == device && oracle->program->steps[i].kind == kind)
+            oracle->states[i].device == device && oracle->program->steps[i].kind == kind)
             return true;
     return false;
 }
@@ -421,7 +409,7 @@ static bool is_copying(const struct oracle *oracle, uint32_t device, enum sim_ki
 static bool other_way_is_busy(const struct oracle *oracle, int i)
 {
     const enum sim_kind kind = oracle->program->steps[i].kind;
-    const uint32_t device = device_of(oracle, i);
+    const uint32_t device = oracle->states[i].device;
     return model_of(oracle, i)->copy_engines > 1 &&
            ((kind == SIM_H2D && is_copying(oracle, device, SIM_D2H)) ||
             (kind == SIM_D2H && is_copying(oracle, device, SIM_H2D)));
@@ -450,7 +438,7 @@ static uint64_t lead_ns(const struct oracle *oracle, int i)
 // With stream queues an operation joins its engine's queue when the signal is there.
 static bool is_sent(const struct oracle *oracle, int i)
 {
-    return model_of(oracle, i)->queues == SIM_STREAM_QUEUES && engine_of(oracle, i) >= 0;
+    return model_of(oracle, i)->queues == SIM_STREAM_QUEUES && oracle->states[i].engine >= 0;
 }
 
 static void start(struct oracle *oracle, int i)
@@ -471,13 +459,14 @@ static void start(struct oracle *oracle, int i)
     const uint64_t room_ns = step->kind == SIM_KERNEL ? preempt(oracle, i) : 0;
     const bool engine_queues = model_of(oracle, i)->queues == SIM_ENGINE_QUEUES;
     uint64_t wait_ns = 0;
-    if (engine_queues || place_of(oracle, i) == HOST)
+    if (engine_queues || oracle->states[i].place == HOST)
         wait_ns = lead_ns(oracle, i);
     wait_ns = wait_ns > room_ns ? wait_ns : room_ns;
     state->idle_ns += wait_ns;
     state->start_ns += wait_ns;
     if (has_lanes(oracle, i))
-        oracle->last_lane[device_of(oracle, i)][engine_of(oracle, i)] = (int)lane_of(oracle, i);
+        oracle->last_lane[oracle->states[i].device][oracle->states[i].engine] =
+            (int)lane_of(oracle, i);
 }
 
 static bool end_some(struct oracle *oracle)
@@ -551,7 +540,7 @@ static void submit(struct oracle *oracle, int i)
     if (steps[i].kind != SIM_KERNEL || !model_of(oracle, i)->late_signals)
         return;
     const bool joins = i > 0 && steps[i - 1].kind == SIM_KERNEL && oracle->states[i - 1].run >= 0 &&
-                       device_of(oracle, i - 1) == device_of(oracle, i) &&
+                       oracle->states[i - 1].device == oracle->states[i].device &&
                        steps[i - 1].queue != steps[i].queue &&
                        !run_is_over(oracle, oracle->states[i - 1].run);
     state->run = joins ? oracle->states[i - 1].run : oracle->runs++;
@@ -600,6 +589,7 @@ void run_oracle(struct program *program)
     uint64_t host_ns = 0;
     memset(&oracle, 0, offsetof(struct oracle, old)); // `old` is written before it is read
     oracle.program = program;
+    set_places(&oracle);
     give_channels(&oracle);
     for (int i = 0; i < program->step_count; i++) {
         const struct step *step = &program->steps[i];

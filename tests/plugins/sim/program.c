@@ -85,97 +85,30 @@ static void submit(struct run *run, const struct step *step)
     }
     run->host_ns += step->host_ns;
     const struct sim_work work = work_of(run, step, waits);
-    ASSERT_TRUE(program_submit(run->engine, run->queues[step->queue], run->host_ns, &work,
-                               &run->points[step - run->program->steps]));
-}
-
-static void begin(struct run *run, struct program *program)
-{
-    uint32_t device = 0;
-    *run = (struct run){.program = program, .engine = sim_engine_create(note)};
-    program->done_count = 0;
-    ASSERT_TRUE(run->engine != NULL);
-    for (uint32_t i = 0; i < program->device_count; i++)
-        ASSERT_TRUE(sim_engine_add_device(run->engine, program->models[i], &device));
-    for (uint32_t i = 0; i < program->queue_count; i++) {
-        struct sim_queue_params params = program->queues[i];
-        params.owner = program;
-        ASSERT_TRUE(sim_engine_add_queue(run->engine, &params, &run->queues[i]));
-    }
-}
-
-static void end(struct run *run)
-{
-    for (int i = 0; i < run->program->step_count; i++)
-        sim_engine_wait(run->engine, run->points[i]);
-    EXPECT_INT_EQ(run->program->done_count, run->program->step_count);
-    EXPECT_UINT_EQ(sim_engine_posted(run->engine), 0);
-    sim_engine_destroy(&run->engine);
+    const uint64_t now_ns = sim_engine_now_ns(run->engine);
+    ASSERT_TRUE(sim_engine_post(run->engine, run->queues[step->queue], run->host_ns, &work,
+                                &run->points[step - run->program->steps]));
+    sim_engine_advance(run->engine, run->host_ns > now_ns ? run->host_ns : now_ns);
 }
 
 void run_engine(struct program *program)
 {
-    struct run run;
-    begin(&run, program);
+    struct run run = {.program = program, .engine = sim_engine_create(note)};
+    uint32_t device = 0;
+    program->done_count = 0;
+    ASSERT_TRUE(run.engine != NULL);
+    for (uint32_t i = 0; i < program->device_count; i++)
+        ASSERT_TRUE(sim_engine_add_device(run.engine, program->models[i], &device));
+    for (uint32_t i = 0; i < program->queue_count; i++) {
+        struct sim_queue_params params = program->queues[i];
+        params.owner = program;
+        ASSERT_TRUE(sim_engine_add_queue(run.engine, &params, &run.queues[i]));
+    }
     for (int i = 0; i < program->step_count; i++)
         submit(&run, &program->steps[i]);
-    end(&run);
-}
-
-// Whether all that it waits for has a point.
-static bool can_post(const struct run *run, const struct step *step)
-{
-    for (int i = 0; i < STEP_WAITS; i++)
-        if (step->waits[i] >= 0 && run->points[step->waits[i]].number == 0)
-            return false;
-    return true;
-}
-
-// The next step of the device from `from` on; NULL: it has no more.
-static const struct step *next_of(const struct program *program, uint32_t device, int from)
-{
-    for (int i = from; i < program->step_count; i++)
-        if (program->queues[program->steps[i].queue].device == device)
-            return &program->steps[i];
-    return NULL;
-}
-
-// Goes on to just before the first step that is not posted.
-static void catch_up(const struct run *run, const int from[2], const uint64_t at_ns[STEPS])
-{
-    uint64_t until_ns = UINT64_MAX;
-    for (uint32_t device = 0; device < run->program->device_count; device++) {
-        const struct step *step = next_of(run->program, device, from[device]);
-        if (step && at_ns[step - run->program->steps] < until_ns)
-            until_ns = at_ns[step - run->program->steps];
-    }
-    while (until_ns != UINT64_MAX && sim_engine_step(run->engine, until_ns - 1)) {
-    }
-}
-
-void run_engine_posted(struct program *program, uint64_t seed)
-{
-    struct run run;
-    struct sim_point waits[STEP_WAITS];
-    uint64_t at_ns[STEPS];
-    int from[2] = {0, 0};
-    begin(&run, program);
     for (int i = 0; i < program->step_count; i++)
-        at_ns[i] = run.host_ns += program->steps[i].host_ns;
-    for (int left = program->step_count; left > 0;) {
-        seed = seed * 6364136223846793005u + 1442695040888963407u;
-        const uint32_t device = (uint32_t)(seed >> 33) % program->device_count;
-        const struct step *step = next_of(program, device, from[device]);
-        if (!step || !can_post(&run, step))
-            continue;
-        const int index = (int)(step - program->steps);
-        const struct sim_work work = work_of(&run, step, waits);
-        ASSERT_TRUE(sim_engine_post(run.engine, run.queues[step->queue], at_ns[index], &work,
-                                    &run.points[index]));
-        from[device] = index + 1;
-        left--;
-        if (seed >> 40 & 1)
-            catch_up(&run, from, at_ns);
-    }
-    end(&run);
+        sim_engine_wait(run.engine, run.points[i]);
+    EXPECT_INT_EQ(program->done_count, program->step_count);
+    EXPECT_UINT_EQ(sim_engine_posted(run.engine), 0);
+    sim_engine_destroy(&run.engine);
 }

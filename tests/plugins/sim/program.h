@@ -51,23 +51,9 @@ int add_step(struct program *program, uint32_t queue, enum sim_kind kind, uint64
 
 // Fill in `slots`.
 void run_engine(struct program *program);
-// Posts the steps of each device in their order, and those of several devices in a random one, as if each
-// device had a thread of its own. Without waits of the host and legacy queues.
-void run_engine_posted(struct program *program, uint64_t seed);
 void run_oracle(struct program *program);
 
 // The last end.
 uint64_t makespan(const struct program *program);
-
-// Posts the work, and goes on until then.
-static inline bool program_submit(struct sim_engine *engine, uint32_t queue, uint64_t issue_ns,
-                                  const struct sim_work *work, struct sim_point *out_point)
-{
-    const uint64_t now_ns = sim_engine_now_ns(engine);
-    if (!sim_engine_post(engine, queue, issue_ns, work, out_point))
-        return false;
-    sim_engine_advance(engine, issue_ns > now_ns ? issue_ns : now_ns);
-    return true;
-}
 
 #endif

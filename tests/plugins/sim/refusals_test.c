@@ -1,5 +1,6 @@
 // What is wrong with the keys of [sim], and with the chain: a sentence with the file and the line, as for
 // all of the configuration.
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <weir/weir.h>
@@ -50,14 +51,22 @@ WEIR_TEST(SimRefusals, NameTheirLine)
                   "name one with `gpu` in [sim] or in WEIR_SIM_GPU, such as h200");
 }
 
-// The environment's variable in place of the line.
-WEIR_TEST(SimRefusals, Environment)
+WEIR_TEST(SimRefusals, FactorsOfKernels)
+{
+    static const char *const factors[] = {"0", "-1", "fast", "", "1e-7", "1e7", "nan"};
+    for (size_t i = 0; i < sizeof factors / sizeof *factors; i++) {
+        char text[128];
+        snprintf(text, sizeof text, SIM "gpu = h200\nkernel_scale = %s\n", factors[i]);
+        EXPECT_CONTAINS(refusal_of(text),
+                        "`kernel_scale` of [sim] is a number from 1e-06 to 1e+06");
+    }
+}
+
+// A variable of the environment in place of the line.
+WEIR_TEST(SimRefusals, NameTheirVariable)
 {
     setenv("WEIR_SIM_GPU", "h20", 1);
     expect_refused(SIM "gpu = h200\n",
                    "WEIR_SIM_GPU: h20: no GPU of that name is known; did you mean 'h200'?");
     unsetenv("WEIR_SIM_GPU");
-    setenv("WEIR_PLUGINS", "sim", 1);
-    expect_refused("[weir]\n", "WEIR_PLUGINS: the plugin sim has no GPU");
-    unsetenv("WEIR_PLUGINS");
 }

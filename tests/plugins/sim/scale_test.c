@@ -1,59 +1,34 @@
 // Kernels without a cost, with `kernels = scale`: each takes what its first launch of that size took on
 // the next link, times the factor. That link is the test's plugin `paced`, whose n-th launch takes n
 // microseconds for each block.
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "kernels/conformance/conformance.h"
-#include "tests/plugins/rig.h"
+#include "tests/plugins/sim/job.h"
 #include "tests/support/own.h"
 
 static const char *const measured = "times, sim, paced";
 
-struct job {
-    struct rig rig;
-    weir_queue *queue; // with times of its events
-};
-
 // A GPU whose host takes 4400 ns for a launch, and no time for anything else.
-static const char *write_gpu(void)
-{
-    const char *path = rig_path("gpu.ini");
-    FILE *file = fopen(path, "w");
-    if (!file)
-        return "";
-    fputs("[gpu]\nname = plain\nqueues = stream\ncopy_engines = 2\nkernels = 1\n"
-          "h2d_gb_per_s = 1\nd2h_gb_per_s = 1\nsubmit_kernel_ns = 4400\n",
-          file);
-    fclose(file);
-    return path;
-}
+static const char gpu[] = "[gpu]\nname = plain\nqueues = stream\ncopy_engines = 2\nkernels = 1\n"
+                          "h2d_gb_per_s = 1\nd2h_gb_per_s = 1\nsubmit_kernel_ns = 4400\n";
 
 static bool start_job(struct job *job, const char *more, const char *plugins)
 {
-    const struct weir_queue_params params = {.struct_size = sizeof params, .timing = true};
     char section[1200];
-    *job = (struct job){.queue = NULL};
-    snprintf(section, sizeof section, "[sim]\ngpu = %s\nkernels = scale\n%s", write_gpu(), more);
-    const bool fine = rig_start_with(&job->rig, rig_path("trace.json"), section, plugins) &&
-                      weir_queue_create(job->rig.device, &params, &job->queue) == WEIR_OK;
-    EXPECT_TRUE(fine);
-    return fine;
-}
-
-static void finish_job(struct job *job)
-{
-    weir_queue_destroy(&job->queue);
-    rig_finish(&job->rig);
+    snprintf(section, sizeof section, "[sim]\ngpu = %s\nkernels = scale\n%s",
+             job_file("gpu.ini", gpu), more);
+    return job_start(job, job_trace(), section, plugins);
 }
 
 #define SCALE_TEST(suite, name, more, plugins) \
-    WEIR_TEST_WITH(suite, name, struct job, job, start_job(job, more, plugins), finish_job(job))
+    WEIR_TEST_WITH(suite, name, struct job, job, start_job(job, more, plugins), job_finish(job))
 
 static weir_status launch(struct job *job, uint32_t blocks, uint64_t steps)
 {
-    return weir_queue_launch(job->queue, job->rig.kernel, weir_dim(blocks, 1, 1), weir_dim(1, 1, 1),
-                             weir_out(job->rig.memory, 0, blocks * 4), 7u, steps);
+    return weir_queue_launch(job->queues[0], job->rig.kernel, weir_dim(blocks, 1, 1),
+                             weir_dim(1, 1, 1), weir_out(job->rig.memory, 0, blocks * 4), 7u,
+                             steps);
 }
 
 // Of a launch, in virtual time.
@@ -61,10 +36,10 @@ static int64_t length_of(struct job *job, uint32_t blocks, uint64_t steps)
 {
     struct weir_event before, after;
     int64_t ns = -1;
-    EXPECT_OK(weir_queue_sync(job->queue, WEIR_FOREVER));
-    EXPECT_OK(weir_queue_record(job->queue, &before));
+    EXPECT_OK(weir_queue_sync(job->queues[0], WEIR_FOREVER));
+    EXPECT_OK(weir_queue_record(job->queues[0], &before));
     EXPECT_OK(launch(job, blocks, steps));
-    EXPECT_OK(weir_queue_record(job->queue, &after));
+    EXPECT_OK(weir_queue_record(job->queues[0], &after));
     EXPECT_OK(weir_event_sync(after, WEIR_FOREVER));
     EXPECT_OK(weir_event_elapsed_ns(before, after, &ns));
     return ns - 4400; // of the submit, which the record did not wait for
@@ -93,15 +68,11 @@ WEIR_TEST(Scale, ACostIsUsedWhereThereIsOne)
 {
     struct job job;
     char costs[512];
-    const char *path = rig_path("costs.ini");
-    FILE *file = fopen(path, "w");
-    ASSERT_TRUE(file != NULL);
-    fputs("[kernel spin]\nfixed_ns = 1230\n", file);
-    fclose(file);
-    snprintf(costs, sizeof costs, "costs = %s\n", path);
+    snprintf(costs, sizeof costs, "costs = %s\n",
+             job_file("costs.ini", "[kernel spin]\nfixed_ns = 1230\n"));
     ASSERT_TRUE(start_job(&job, costs, measured));
     EXPECT_INT_EQ(length_of(&job, 10, 1), 1230);
-    finish_job(&job);
+    job_finish(&job);
 }
 
 // No link asks for times: the host's clock tells.
@@ -119,11 +90,12 @@ SCALE_TEST(Scale, TheWorkIsDoneOnce, "", measured)
     own_kernel increment = NULL;
     const bool runs = strcmp(weir_runtime_backend(job->rig.runtime), "null") != 0;
     ASSERT_OK(weir_kernel_create(job->rig.program, "increment", &increment));
-    ASSERT_OK(weir_upload(job->queue, job->rig.memory, 0, numbers, sizeof numbers));
+    ASSERT_OK(weir_upload(job->queues[0], job->rig.memory, 0, numbers, sizeof numbers));
     for (int i = 0; i < 3; i++)
-        ASSERT_OK(weir_queue_launch(job->queue, increment, weir_dim(1, 1, 1), weir_dim(64, 1, 1),
+        ASSERT_OK(weir_queue_launch(job->queues[0], increment, weir_dim(1, 1, 1),
+                                    weir_dim(64, 1, 1),
                                     weir_inout(job->rig.memory, 0, sizeof numbers), 5u, 64u));
-    ASSERT_OK(weir_download(job->queue, numbers, job->rig.memory, 0, sizeof numbers));
+    ASSERT_OK(weir_download(job->queues[0], numbers, job->rig.memory, 0, sizeof numbers));
     for (size_t i = 0; i < 64; i++)
         ASSERT_UINT_EQ(numbers[i], runs ? 15 : 0);
 }
@@ -165,15 +137,15 @@ SCALE_TEST(Scale, InAFunctionOfTheHost, "", measured)
 SCALE_TEST(Scale, InAGraph, "", measured)
 {
     own_graph graph = NULL;
-    ASSERT_OK(weir_capture_begin(job->queue));
+    ASSERT_OK(weir_capture_begin(job->queues[0]));
     ASSERT_OK(launch(job, 6, 1));
-    ASSERT_OK(weir_capture_end(job->queue, NULL, &graph));
-    EXPECT_FAILURE(weir_queue_graph(job->queue, graph), WEIR_ERROR_UNSUPPORTED,
+    ASSERT_OK(weir_capture_end(job->queues[0], NULL, &graph));
+    EXPECT_FAILURE(weir_queue_graph(job->queues[0], graph), WEIR_ERROR_UNSUPPORTED,
                    "of a graph has no cost, and was not measured");
-    EXPECT_OK(weir_queue_recover(job->queue));
+    EXPECT_OK(weir_queue_recover(job->queues[0]));
     ASSERT_OK(launch(job, 6, 1));
-    EXPECT_OK(weir_queue_graph(job->queue, graph));
-    EXPECT_OK(weir_queue_sync(job->queue, WEIR_FOREVER));
+    EXPECT_OK(weir_queue_graph(job->queues[0], graph));
+    EXPECT_OK(weir_queue_sync(job->queues[0], WEIR_FOREVER));
 }
 
 // Failures.
@@ -181,26 +153,6 @@ SCALE_TEST(Scale, InAGraph, "", measured)
 SCALE_TEST(Scale, ALaunchThatFails, "", measured)
 {
     EXPECT_FAILURE(launch(job, 13, 1), WEIR_ERROR_DEVICE, "13 blocks are unlucky");
-    EXPECT_OK(weir_queue_recover(job->queue));
+    EXPECT_OK(weir_queue_recover(job->queues[0]));
     EXPECT_INT_EQ(length_of(job, 10, 1), 10 * 1000);
-}
-
-static void expect_refusal(const char *lines, const char *sentence)
-{
-    weir_runtime *runtime = NULL;
-    char section[256];
-    snprintf(section, sizeof section, "[sim]\ngpu = h200\n%s\n", lines);
-    EXPECT_FAILURE(rig_open("sim", rig_trace(rig_path("trace.json"), section), &runtime),
-                   WEIR_ERROR_CONFIG, sentence);
-}
-
-WEIR_TEST(Scale, BadKeys)
-{
-    expect_refusal("kernels = guess", "choose one of refuse, scale");
-    const char *const factors[] = {"0", "-1", "fast", "", "1e-7", "1e7", "nan"};
-    for (size_t i = 0; i < sizeof factors / sizeof *factors; i++) {
-        char line[64];
-        snprintf(line, sizeof line, "kernel_scale = %s", factors[i]);
-        expect_refusal(line, "`kernel_scale` of [sim] is a number from 1e-06 to 1e+06");
-    }
 }

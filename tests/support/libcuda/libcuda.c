@@ -347,20 +347,14 @@ static const struct {
 
 __attribute__((constructor)) static void start(void)
 {
-    char name[64] = "";
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         const char *value = getenv(settings[i].variable);
         if (value && value[0])
             *settings[i].value = (int)strtol(value, NULL, 10);
     }
     device_count = device_count < FAKE_DEVICE_LIMIT ? device_count : FAKE_DEVICE_LIMIT;
-    const char *fail = getenv("WEIR_TEST_CUDA_FAIL");
-    const char *first = fail ? strchr(fail, ':') : NULL;
-    const char *second = first ? strchr(first + 1, ':') : NULL;
-    if (!first || (size_t)(first - fail) >= sizeof name)
-        return;
-    memcpy(name, fail, (size_t)(first - fail));
-    set_failure(name, strtol(first + 1, NULL, 10), second ? (int)strtol(second + 1, NULL, 10) : 0);
+    const int code = calls_fail_by("WEIR_TEST_CUDA_FAIL");
+    failing_code = code ? code : FAKE_UNKNOWN;
 }
 
 // Ranges of memory in one list. It is short, so it is searched linearly.

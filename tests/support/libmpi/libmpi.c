@@ -1,5 +1,5 @@
 // The MPI library of the tests: what the transport calls, between processes that mpirun.sh
-// has started. It moves bytes only when it is called, as MPI may. WEIR_TEST_MPI_FAIL=NAME:N:RANK makes the N-th
+// has started. It receives only when it is called, as MPI may. WEIR_TEST_MPI_FAIL=NAME:N:RANK makes the N-th
 // call of that function fail on that rank.
 #include <fcntl.h>
 #include <pthread.h>
@@ -27,8 +27,9 @@ typedef void *handle;
 // No header of the library's is here.
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
-// Messages between the processes that mpirun.sh has started: a file that all have mapped has a ring of
-// bytes from each to each. All functions are called with wire_lock.
+// Messages between the processes that mpirun.sh has started: they lie one after the other in a file that all have
+// mapped, and each is linked to the one before it from the same rank to the same rank. All functions are called with
+// wire_lock.
 
 struct wire_head {
     int comm;
@@ -37,165 +38,74 @@ struct wire_head {
     size_t size;
 };
 
-// One that has come, or is on its way out.
 struct wire_message {
-    struct wire_message *next;
+    atomic_size_t next;           // where in the file; 0: there is none yet
+    struct wire_message *waiting; // of this process: after it among those that no receive has taken
     struct wire_head head;
-    size_t moved; // of head and bytes
-    int *left;    // of a send: counts down when it has gone; NULL: nothing waits for it
-    char bytes[];
+    _Alignas(16) char bytes[];
 };
 
 enum {
-    RING = 1 << 16
+    MOST_RANKS = 64
 };
 
-struct ring {
-    _Atomic size_t written;
-    _Atomic size_t read;
-    char bytes[RING];
-};
+#define FILE_BYTES ((size_t)1 << 36) // of which those exist that are written
 
 struct shared {
     atomic_int come[2];
     atomic_int numbers;
-    struct ring rings[]; // from i to j at i * count + j
+    atomic_size_t used;
+    atomic_size_t first[MOST_RANKS][MOST_RANKS]; // from and to
 };
 
 static pthread_mutex_t wire_lock = PTHREAD_MUTEX_INITIALIZER;
 static int wire_rank;
 static int wire_count;
 static struct shared *shared;
-
-static struct {
-    struct wire_message *first; // on their way out
-    struct wire_message *last;
-    struct wire_message *coming;
-    struct wire_head head; // of the next one
-    size_t head_read;
-} * peers;
+static atomic_size_t *outward[MOST_RANKS], *inward[MOST_RANKS]; // where the next message is linked
 
 // Maps the file that FAKE_MPI names.
 static void wire_open(int rank, int count)
 {
-    const size_t size = sizeof *shared + (size_t)(count * count) * sizeof *shared->rings;
     const char *path = getenv("FAKE_MPI");
     const int file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
-    if (file < 0 || ftruncate(file, (off_t)size) != 0)
+    if (file < 0 || ftruncate(file, (off_t)FILE_BYTES) != 0 || count > MOST_RANKS)
         abort();
-    shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    shared = mmap(NULL, FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
-    peers = calloc((size_t)count, sizeof *peers);
-    if (shared == MAP_FAILED || !peers)
+    if (shared == MAP_FAILED)
         abort();
     wire_rank = rank;
     wire_count = count;
+    for (int i = 0; i < count; i++) {
+        outward[i] = &shared->first[rank][i];
+        inward[i] = &shared->first[i][rank];
+    }
 }
 
-static size_t push(struct ring *ring, const char *from, size_t size)
+static void wire_send(int to, const struct wire_head *head, const void *bytes)
 {
-    const size_t written = ring->written;
-    const size_t room = RING - (written - ring->read);
-    size = size < room ? size : room;
-    for (size_t i = 0; i < size; i++)
-        ring->bytes[(written + i) % RING] = from[i];
-    ring->written = written + size;
-    return size;
-}
-
-static size_t pull(struct ring *ring, char *to, size_t size)
-{
-    const size_t read = ring->read;
-    const size_t there = ring->written - read;
-    size = size < there ? size : there;
-    for (size_t i = 0; i < size; i++)
-        to[i] = ring->bytes[(read + i) % RING];
-    ring->read = read + size;
-    return size;
-}
-
-static struct wire_message *allocate(const struct wire_head *head)
-{
-    struct wire_message *message = calloc(1, sizeof *message + head->size);
-    if (!message)
-        abort();
+    const size_t size = (sizeof(struct wire_message) + head->size + 15) / 16 * 16;
+    const size_t at = sizeof *shared + atomic_fetch_add(&shared->used, size);
+    struct wire_message *message = (void *)((char *)shared + (at + 15) / 16 * 16);
     message->head = *head;
-    return message;
-}
-
-static void wire_send(int to, const struct wire_head *head, const void *bytes, int *left)
-{
-    struct wire_message *message = allocate(head);
     if (head->size > 0)
         memcpy(message->bytes, bytes, head->size);
-    message->left = left;
-    if (peers[to].first)
-        peers[to].last->next = message;
-    else
-        peers[to].first = message;
-    peers[to].last = message;
+    atomic_store(outward[to], (size_t)((char *)message - (char *)shared));
+    outward[to] = &message->next;
 }
 
-static void move_out(int to)
-{
-    struct ring *ring = &shared->rings[wire_rank * wire_count + to];
-    struct wire_message *message = peers[to].first;
-    while (message) {
-        const size_t head_size = sizeof message->head;
-        if (message->moved < head_size)
-            message->moved += push(ring, (const char *)&message->head + message->moved,
-                                   head_size - message->moved);
-        if (message->moved >= head_size)
-            message->moved += push(ring, message->bytes + (message->moved - head_size),
-                                   head_size + message->head.size - message->moved);
-        if (message->moved < head_size + message->head.size)
-            return;
-        if (message->left)
-            --*message->left;
-        peers[to].first = message->next;
-        free(message);
-        message = peers[to].first;
-    }
-}
-
-// Returns a message that is complete.
-static struct wire_message *move_in(int from)
-{
-    struct ring *ring = &shared->rings[from * wire_count + wire_rank];
-    struct wire_message *message = peers[from].coming;
-    if (!message) {
-        peers[from].head_read += pull(ring, (char *)&peers[from].head + peers[from].head_read,
-                                      sizeof peers[from].head - peers[from].head_read);
-        if (peers[from].head_read < sizeof peers[from].head)
-            return NULL;
-        peers[from].head_read = 0;
-        message = allocate(&peers[from].head);
-    }
-    message->moved +=
-        pull(ring, message->bytes + message->moved, message->head.size - message->moved);
-    const bool complete = message->moved == message->head.size;
-    peers[from].coming = complete ? NULL : message;
-    return complete ? message : NULL;
-}
-
-// Moves what can be moved, and calls arrive() for each message that is complete, which then owns it.
+// Calls arrive() for each message that has come.
 static void wire_move(void (*arrive)(struct wire_message *message))
 {
     for (int i = 0; i < wire_count; i++) {
-        struct wire_message *message;
-        move_out(i);
-        while ((message = move_in(i)))
+        size_t at;
+        while ((at = atomic_load(inward[i])) != 0) {
+            struct wire_message *message = (void *)((char *)shared + at);
+            inward[i] = &message->next;
             arrive(message);
+        }
     }
-}
-
-// Whether all that this process has sent has gone.
-static bool wire_is_idle(void)
-{
-    bool idle = true;
-    for (int i = 0; i < wire_count; i++)
-        idle = idle && !peers[i].first;
-    return idle;
 }
 
 // A number that no other call in any process has had, and the next `count - 1`.
@@ -232,7 +142,7 @@ struct comm {
 };
 
 struct request {
-    int left; // messages that have not gone or come
+    int left; // messages that have not come
 };
 
 // A receive that waits for its message.
@@ -299,7 +209,6 @@ static void take(const struct receive *receive, struct wire_message *message)
     if (message->head.size > 0)
         memcpy(receive->bytes, message->bytes, message->head.size);
     receive->request->left--;
-    free(message);
 }
 
 static void arrive(struct wire_message *message)
@@ -316,8 +225,8 @@ static void arrive(struct wire_message *message)
     }
     struct wire_message **end = &messages;
     while (*end)
-        end = &(*end)->next;
-    message->next = NULL;
+        end = &(*end)->waiting;
+    message->waiting = NULL;
     *end = message;
 }
 
@@ -325,10 +234,10 @@ static struct wire_message *find(const struct receive *receive)
 {
     struct wire_message **at = &messages;
     while (*at && !matches(receive, &(*at)->head))
-        at = &(*at)->next;
+        at = &(*at)->waiting;
     struct wire_message *message = *at;
     if (message)
-        *at = message->next;
+        *at = message->waiting;
     return message;
 }
 
@@ -352,11 +261,9 @@ static void post(struct request *request, const struct comm *comm, int from, int
     *end = receive;
 }
 
-static void give(struct request *request, const struct comm *comm, int to, int tag,
-                 const void *bytes, size_t size)
+static void give(const struct comm *comm, int to, int tag, const void *bytes, size_t size)
 {
-    request->left++;
-    wire_send(to, &(struct wire_head){comm->id, wire_rank, tag, size}, bytes, &request->left);
+    wire_send(to, &(struct wire_head){comm->id, wire_rank, tag, size}, bytes);
 }
 
 static struct request *make_request(void)
@@ -382,7 +289,7 @@ static void trade(struct request *request, struct comm *comm, const char *src, s
         if (i == comm->rank)
             continue;
         if (sends)
-            give(request, comm, comm->world[i], tag, src + (size_t)i * src_step, size);
+            give(comm, comm->world[i], tag, src + (size_t)i * src_step, size);
         if (takes)
             post(request, comm, comm->world[i], tag, dst + (size_t)i * dst_step, size);
     }
@@ -403,7 +310,7 @@ static void await_stage(int stage)
 {
     static const struct timespec pause = {.tv_nsec = 1000000};
     wire_come(stage);
-    while (!wire_all_have_come(stage) || !wire_is_idle()) {
+    while (!wire_all_have_come(stage)) {
         wire_move(arrive);
         pthread_mutex_unlock(&wire_lock);
         nanosleep(&pause, NULL);
@@ -604,7 +511,7 @@ EXPORT int MPI_Isend(const void *bytes, int size, handle type, int to, int tag, 
     expect(type == FAKE_BYTE && tag > 0 && to < comm->count);
     if (code == 0) {
         struct request *request = make_request();
-        give(request, comm, comm->world[to], tag, bytes, (size_t)size);
+        give(comm, comm->world[to], tag, bytes, (size_t)size);
         *out = request;
     }
     END;

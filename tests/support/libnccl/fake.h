@@ -36,7 +36,6 @@ struct fake_call {
     int root;
     struct fake_message *messages;
     struct ncclComm *comm;
-    char *result; // until all ranks have read what they read
 };
 
 struct fake_post {
@@ -53,11 +52,9 @@ struct fake_clique {
     int count;
     int joined;
     int members;
-    bool stuck;                     // a call outlives its communicator: it stays
-    uint64_t *arrived;              // phases that each rank has come to
-    const struct fake_call **calls; // that each rank is in
+    bool stuck; // a call outlives its communicator: it stays
     struct fake_post *posts;
-    struct fake_share *share; // NULL: the ranks are of this process
+    struct fake_share *share;
 };
 
 struct ncclComm {
@@ -78,16 +75,14 @@ extern bool fake_endless;
 // Whether a call that is under way ends without the other ranks.
 bool fake_is_released(const struct ncclComm *comm);
 
-// meet.c: the bytes that this rank gets, into `result`; the clique has the calls of all ranks.
-size_t fake_read_others(const struct fake_call *call);
-
-// meet.c, with the lock: ranks in processes. NULL: they are of this process.
+// meet.c, with the lock: what ranks send each other, in memory, or in a file of the folder if they are in processes of
+// their own. NULL: there is no folder.
 struct fake_share;
 const char *fake_share_folder(void);
 struct fake_share *fake_share_open(const char *id);
 void fake_share_close(struct fake_share *share);
+// Of processes.
 void fake_share_join(struct fake_share *share, int count);
-void fake_share_collective(struct fake_call *call);
 
 size_t fake_size(ncclDataType_t type);
 

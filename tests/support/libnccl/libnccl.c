@@ -16,9 +16,17 @@ NCCL_SYMBOLS(DECLARE)
 #undef DECLARE
 extern EXPORT const struct weir_test_nccl weir_test_nccl;
 
+static const char *const names[] = {
+#define NAME(result, name, parameters) #name,
+    NCCL_SYMBOLS(NAME)
+#undef NAME
+};
+
+#define NAME_COUNT (sizeof names / sizeof *names)
+
+#include "tests/support/calls.h"
+
 enum {
-    NAME_SIZE = 40,
-    NAMES = 32,
     GROUP = 16
 };
 
@@ -28,27 +36,11 @@ static long next_id;
 static int async_code;
 static bool lazy;        // not blocking
 static long in_progress; // questions that are answered so
-static char failing[NAME_SIZE];
-static long failing_in;
-static int failing_code;
-static char held[NAME_SIZE];
+static int failing_code = ncclSystemError;
+static char held[40];
 static bool holds_one;
 static long waiting;
 static long reliefs; // of creations that wait in vain
-static struct {
-    char name[NAME_SIZE];
-    long calls;
-} counts[NAMES];
-
-// Under the lock.
-static void count(const char *name)
-{
-    size_t i = 0;
-    while (i < NAMES - 1 && counts[i].name[0] && strcmp(counts[i].name, name) != 0)
-        i++;
-    snprintf(counts[i].name, NAME_SIZE, "%s", name);
-    counts[i].calls++;
-}
 
 static bool gone;               // the process exits
 static _Thread_local int depth; // of groups
@@ -59,15 +51,13 @@ static ncclResult_t admit(const char *name)
         fprintf(stderr, "%s is called while the process exits\n", name);
         abort();
     }
-    count(name);
+    const bool strikes = calls_strike(name);
     const bool passes = holds_one && waiting > 0;
     waiting += !passes && strcmp(held, name) == 0;
     pthread_cond_broadcast(&fake_changed);
     while (!passes && strcmp(held, name) == 0)
         pthread_cond_wait(&fake_changed, &fake_lock);
-    if (strcmp(failing, name) != 0 || --failing_in != 0)
-        return ncclSuccess;
-    return (ncclResult_t)failing_code;
+    return strikes ? (ncclResult_t)failing_code : ncclSuccess;
 }
 
 static ncclResult_t progress(ncclResult_t code)
@@ -125,10 +115,7 @@ static struct fake_clique *find_clique(const ncclUniqueId *id, int size)
     clique = calloc(1, sizeof *clique);
     memcpy(clique->id, id->internal, sizeof clique->id);
     clique->count = size;
-    clique->arrived = calloc((size_t)size, sizeof *clique->arrived);
-    clique->calls = calloc((size_t)size, sizeof *clique->calls);
-    if (fake_share_folder())
-        clique->share = fake_share_open(clique->id);
+    clique->share = fake_share_open(clique->id);
     clique->next = cliques;
     cliques = clique;
     return clique;
@@ -154,10 +141,7 @@ static void end(struct ncclComm *comm)
     while (*at != clique)
         at = &(*at)->next;
     *at = clique->next;
-    if (clique->share)
-        fake_share_close(clique->share);
-    free(clique->arrived);
-    free(clique->calls);
+    fake_share_close(clique->share);
     free(clique);
 }
 
@@ -175,9 +159,9 @@ ncclResult_t ncclCommInitRank(ncclComm_t *comm, int size, ncclUniqueId id, int r
         pthread_cond_broadcast(&fake_changed);
         const long begun = reliefs;
         // In a group the thread has more ranks to create.
-        while (depth == 0 && !clique->share && clique->joined < size && begun == reliefs)
+        while (depth == 0 && !fake_share_folder() && clique->joined < size && begun == reliefs)
             pthread_cond_wait(&fake_changed, &fake_lock);
-        if (clique->share)
+        if (fake_share_folder())
             fake_share_join(clique->share, size);
         else if (depth == 0 && clique->joined < size) {
             end(*comm);
@@ -405,16 +389,9 @@ ncclResult_t ncclReduceScatter(const void *src, void *dst, size_t size, ncclData
          .reduction = reduction, .comm = comm);
 }
 
-// WEIR_TEST_NCCL_FAIL
 __attribute__((constructor)) static void read_failure(void)
 {
-    const char *fail = getenv("WEIR_TEST_NCCL_FAIL");
-    const char *n = fail ? strchr(fail, ':') : NULL;
-    if (!n || (size_t)(n - fail) >= sizeof failing)
-        return;
-    memcpy(failing, fail, (size_t)(n - fail));
-    failing_in = strtol(n + 1, NULL, 10);
-    failing_code = ncclSystemError;
+    (void)calls_fail_by("WEIR_TEST_NCCL_FAIL");
 }
 
 // As the real one's parts are, it is taken apart when the process exits; then no call may come.
@@ -434,8 +411,7 @@ __attribute__((destructor)) static void go(void)
 static void set_fail(const char *name, long n, int code)
 {
     pthread_mutex_lock(&fake_lock);
-    snprintf(failing, sizeof failing, "%s", name ? name : "");
-    failing_in = n;
+    calls_fail(name, n);
     failing_code = code;
     reliefs += !name;
     pthread_cond_broadcast(&fake_changed);
@@ -485,17 +461,6 @@ static void await_held(void)
     pthread_mutex_unlock(&fake_lock);
 }
 
-static long get_calls(const char *name)
-{
-    long calls = 0;
-    pthread_mutex_lock(&fake_lock);
-    for (size_t i = 0; i < NAMES; i++)
-        if (strcmp(counts[i].name, name) == 0)
-            calls = counts[i].calls;
-    pthread_mutex_unlock(&fake_lock);
-    return calls;
-}
-
 static void set_blocking(bool blocking)
 {
     pthread_mutex_lock(&fake_lock);
@@ -516,7 +481,7 @@ const struct weir_test_nccl weir_test_nccl = {
     .async_error = set_async_error,
     .hold = set_hold,
     .hold_one = set_hold_one,
-    .calls = get_calls,
+    .calls = calls_count,
     .await_held = await_held,
     .endless = set_endless,
     .blocking = set_blocking,

@@ -1,5 +1,6 @@
-// Ranks meet three times in a collective: all have come, all have read what they read, all have
-// written. If counts differ, each takes what there is, as NCCL does.
+// What ranks send lies in memory that all have. They meet twice in a collective: all have written, all have read. If
+// counts differ, each takes what there is, as NCCL does; as with NCCL nothing tells of a rank that has gone.
+#define _DEFAULT_SOURCE // MAP_ANONYMOUS
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -39,92 +40,152 @@ size_t fake_size(ncclDataType_t type)
     return weir_datatype_size(elements[type]);
 }
 
+// What ranks share.
+
+enum {
+    MOST_RANKS = 16,
+    SLOT_BYTES = 1 << 26, // of which those exist that are written
+    HEADER_BYTES = 4096,
+};
+
+#define SHARE_BYTES (HEADER_BYTES + (size_t)MOST_RANKS * SLOT_BYTES)
+
+struct fake_share {
+    atomic_int joined;
+    struct {
+        atomic_ulong phase;
+        atomic_size_t count;
+    } ranks[MOST_RANKS];
+};
+
+static char *slot(struct fake_share *share, int rank)
+{
+    return (char *)share + HEADER_BYTES + (size_t)rank * SLOT_BYTES;
+}
+
+const char *fake_share_folder(void)
+{
+    return getenv("WEIR_TEST_NCCL_FOLDER");
+}
+
+struct fake_share *fake_share_open(const char *id)
+{
+    char path[512];
+    const bool file_shared = fake_share_folder() != NULL;
+    int file = -1;
+    snprintf(path, sizeof path, "%s/%s", file_shared ? fake_share_folder() : "", id);
+    if (file_shared && ((file = open(path, O_RDWR | O_CREAT, 0600)) < 0 ||
+                        ftruncate(file, (off_t)SHARE_BYTES) != 0))
+        abort();
+    struct fake_share *share =
+        mmap(NULL, SHARE_BYTES, PROT_READ | PROT_WRITE,
+             file_shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, file, 0);
+    if (share == MAP_FAILED)
+        abort();
+    if (file_shared)
+        close(file);
+    return share;
+}
+
+void fake_share_close(struct fake_share *share)
+{
+    munmap(share, SHARE_BYTES);
+}
+
+// With the lock, which is released meanwhile.
+static void await_change(void)
+{
+    const struct timespec pause = {.tv_nsec = 100000};
+    if (!fake_share_folder()) {
+        pthread_cond_wait(&fake_changed, &fake_lock);
+        return;
+    }
+    pthread_mutex_unlock(&fake_lock);
+    nanosleep(&pause, NULL);
+    pthread_mutex_lock(&fake_lock);
+}
+
+void fake_share_join(struct fake_share *share, int count)
+{
+    atomic_fetch_add(&share->joined, 1);
+    while (atomic_load(&share->joined) < count)
+        await_change();
+}
+
 // With the lock: waits for all ranks. False: this one was aborted.
 static bool meet(struct ncclComm *comm)
 {
-    struct fake_clique *clique = comm->clique;
-    const uint64_t phase = ++clique->arrived[comm->rank];
+    struct fake_share *share = comm->clique->share;
+    const unsigned long phase = atomic_fetch_add(&share->ranks[comm->rank].phase, 1) + 1;
     pthread_cond_broadcast(&fake_changed);
-    for (int i = 0; i < clique->count; i++)
-        while (clique->arrived[i] < phase && !fake_is_released(comm))
-            pthread_cond_wait(&fake_changed, &fake_lock);
+    for (int i = 0; i < comm->clique->count; i++)
+        while (atomic_load(&share->ranks[i].phase) < phase && !fake_is_released(comm))
+            await_change();
     return !fake_is_released(comm);
 }
 
-// The same of the calls of a collective. A rank that was aborted has left, and its memory may be gone:
-// as with NCCL, nothing ends for the others before they are aborted too.
-static bool meet_in_calls(struct ncclComm *comm)
-{
-    const struct fake_clique *clique = comm->clique;
-    if (!meet(comm))
-        return false;
-    for (int i = 0; i < clique->count; i++)
-        while (!clique->calls[i] && !fake_is_released(comm))
-            pthread_cond_wait(&fake_changed, &fake_lock);
-    return !fake_is_released(comm);
-}
-
-static void reduce(const struct fake_call *call, size_t first)
+static void reduce(const struct fake_call *call, size_t first, char *result)
 {
     const struct fake_clique *clique = call->comm->clique;
     const size_t size = fake_size(call->type);
     for (int i = 0; i < clique->count; i++) {
-        const struct fake_call *other = clique->calls[i];
-        const size_t count = other->count < call->count ? other->count : call->count;
+        const char *other = slot(clique->share, i) + first * size;
+        const size_t there = atomic_load(&clique->share->ranks[i].count);
+        const size_t count = there < call->count ? there : call->count;
         if (i == 0)
-            memcpy(call->result, other->src + first * size, count * size);
+            memcpy(result, other, count * size);
         else
-            weir_reduce(elements[call->type], reductions[call->reduction], call->result,
-                        other->src + first * size, count);
+            weir_reduce(elements[call->type], reductions[call->reduction], result, other, count);
     }
     if (call->reduction == ncclAvg)
-        weir_reduce_divide(elements[call->type], call->result, call->count,
-                           (uint32_t)clique->count);
+        weir_reduce_divide(elements[call->type], result, call->count, (uint32_t)clique->count);
 }
 
-size_t fake_read_others(const struct fake_call *call)
+// The bytes that this rank gets.
+static size_t read_others(const struct fake_call *call, char *result)
 {
     const struct fake_clique *clique = call->comm->clique;
     const size_t size = call->count * fake_size(call->type);
     switch (call->kind) {
-    case FAKE_ALL_REDUCE:
-        reduce(call, 0);
-        return size;
     case FAKE_REDUCE:
         if (call->comm->rank != call->root)
             return 0;
-        reduce(call, 0);
+        reduce(call, 0, result);
         return size;
     case FAKE_REDUCE_SCATTER:
-        reduce(call, (size_t)call->comm->rank * call->count);
+        reduce(call, (size_t)call->comm->rank * call->count, result);
         return size;
     case FAKE_BROADCAST:
-        memcpy(call->result, clique->calls[call->root]->src, size);
+        memcpy(result, slot(clique->share, call->root), size);
         return size;
     case FAKE_ALL_GATHER:
         for (int i = 0; i < clique->count; i++)
-            memcpy(call->result + (size_t)i * size, clique->calls[i]->src, size);
+            memcpy(result + (size_t)i * size, slot(clique->share, i), size);
         return size * (size_t)clique->count;
-    case FAKE_MESSAGES:
-        break;
+    default:
+        reduce(call, 0, result);
+        return size;
     }
-    return 0;
 }
 
 static void collective(struct fake_call *call)
 {
     struct fake_clique *clique = call->comm->clique;
-    const size_t room = call->count * fake_size(call->type) * (size_t)clique->count;
-    call->result = calloc(1, room + 1);
-    clique->calls[call->comm->rank] = call;
-    if (meet_in_calls(call->comm)) {
-        const size_t size = fake_read_others(call);
+    struct fake_share *share = clique->share;
+    const int parts = call->kind == FAKE_REDUCE_SCATTER ? clique->count : 1;
+    const size_t bytes = call->count * fake_size(call->type) * (size_t)parts;
+    char *result = calloc((size_t)clique->count, bytes + 1);
+    if (bytes > SLOT_BYTES || clique->count > MOST_RANKS || !result)
+        abort();
+    if (call->src)
+        memcpy(slot(share, call->comm->rank), call->src, bytes);
+    atomic_store(&share->ranks[call->comm->rank].count, call->count);
+    if (meet(call->comm)) {
+        const size_t size = read_others(call, result);
         if (meet(call->comm) && size)
-            memcpy(call->dst, call->result, size);
-        (void)meet(call->comm);
+            memcpy(call->dst, result, size);
     }
-    clique->calls[call->comm->rank] = NULL;
-    free(call->result);
+    free(result);
 }
 
 static void post(struct fake_call *call, const struct fake_message *message)
@@ -205,14 +266,12 @@ void fake_meet(void *user)
 {
     struct fake_call *call = user;
     pthread_mutex_lock(&fake_lock);
-    if (!call->comm->aborted) {
-        if (call->comm->clique->share)
-            fake_share_collective(call);
-        else if (call->kind == FAKE_MESSAGES)
-            messages(call);
-        else
-            collective(call);
-    }
+    if (call->kind == FAKE_MESSAGES && fake_share_folder())
+        abort();
+    if (!call->comm->aborted && call->kind == FAKE_MESSAGES)
+        messages(call);
+    else if (!call->comm->aborted)
+        collective(call);
     while (call->messages) {
         struct fake_message *at = call->messages;
         call->messages = at->next;
@@ -222,104 +281,4 @@ void fake_meet(void *user)
     pthread_cond_broadcast(&fake_changed);
     pthread_mutex_unlock(&fake_lock);
     free(call);
-}
-
-// Ranks in processes of their own: what they send lies in a file that all have mapped. They share_meet twice in a
-// collective: all have written, all have read. As with NCCL nothing tells of a rank that has gone.
-
-enum {
-    MOST_RANKS = 16,
-    SLOT_BYTES = 1 << 20,
-    HEADER_BYTES = 4096,
-};
-
-struct fake_share {
-    atomic_int joined;
-    struct {
-        atomic_ulong phase;
-        atomic_size_t count;
-    } ranks[MOST_RANKS];
-};
-
-static char *slot(struct fake_share *share, int rank)
-{
-    return (char *)share + HEADER_BYTES + (size_t)rank * SLOT_BYTES;
-}
-
-const char *fake_share_folder(void)
-{
-    return getenv("WEIR_TEST_NCCL_FOLDER");
-}
-
-struct fake_share *fake_share_open(const char *id)
-{
-    char path[512];
-    const size_t size = HEADER_BYTES + (size_t)MOST_RANKS * SLOT_BYTES;
-    snprintf(path, sizeof path, "%s/%s", fake_share_folder(), id);
-    const int file = open(path, O_RDWR | O_CREAT, 0600);
-    if (file < 0 || ftruncate(file, (off_t)size) != 0)
-        abort();
-    struct fake_share *share = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (share == MAP_FAILED)
-        abort();
-    close(file);
-    return share;
-}
-
-void fake_share_close(struct fake_share *share)
-{
-    munmap(share, HEADER_BYTES + (size_t)MOST_RANKS * SLOT_BYTES);
-}
-
-// With the lock, which is released meanwhile.
-static void pause_unlocked(void)
-{
-    const struct timespec pause = {.tv_nsec = 100000};
-    pthread_mutex_unlock(&fake_lock);
-    nanosleep(&pause, NULL);
-    pthread_mutex_lock(&fake_lock);
-}
-
-void fake_share_join(struct fake_share *share, int count)
-{
-    atomic_fetch_add(&share->joined, 1);
-    while (atomic_load(&share->joined) < count)
-        pause_unlocked();
-}
-
-static bool share_meet(struct ncclComm *comm)
-{
-    struct fake_share *share = comm->clique->share;
-    const unsigned long phase = atomic_fetch_add(&share->ranks[comm->rank].phase, 1) + 1;
-    for (int i = 0; i < comm->clique->count; i++)
-        while (atomic_load(&share->ranks[i].phase) < phase && !fake_is_released(comm))
-            pause_unlocked();
-    return !fake_is_released(comm);
-}
-
-void fake_share_collective(struct fake_call *call)
-{
-    struct fake_clique *clique = call->comm->clique;
-    struct fake_share *share = clique->share;
-    struct fake_call others[MOST_RANKS];
-    const int parts = call->kind == FAKE_REDUCE_SCATTER ? clique->count : 1;
-    const size_t bytes = call->count * fake_size(call->type) * (size_t)parts;
-    if (bytes > SLOT_BYTES || clique->count > MOST_RANKS || call->kind == FAKE_MESSAGES)
-        abort();
-    if (call->src)
-        memcpy(slot(share, call->comm->rank), call->src, bytes);
-    atomic_store(&share->ranks[call->comm->rank].count, call->count);
-    call->result = calloc((size_t)clique->count, bytes + 1);
-    if (call->result && share_meet(call->comm)) {
-        for (int i = 0; i < clique->count; i++) {
-            others[i] = *call;
-            others[i].src = slot(share, i);
-            others[i].count = atomic_load(&share->ranks[i].count);
-            clique->calls[i] = &others[i];
-        }
-        const size_t size = fake_read_others(call);
-        if (share_meet(call->comm) && size)
-            memcpy(call->dst, call->result, size);
-    }
-    free(call->result);
 }

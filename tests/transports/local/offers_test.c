@@ -35,41 +35,32 @@ struct offer {
 // Of the thread that is the malicious rank.
 static _Thread_local struct offer *offered;
 
-static bool send_twice(int connection, int descriptor)
+// NOLINTBEGIN(bugprone-reserved-identifier): the linker's names for a function that it wraps
+ssize_t __real_sendmsg(int connection, const struct msghdr *message, int flags);
+ssize_t __wrap_sendmsg(int connection, const struct msghdr *message, int flags);
+
+// A rank sends its window, beside one byte.
+ssize_t __wrap_sendmsg(int connection, const struct msghdr *message, int flags)
 {
     union {
         struct cmsghdr header;
         char bytes[CMSG_SPACE(2 * sizeof(int))];
-    } passed = {.header = {.cmsg_len = CMSG_LEN(2 * sizeof descriptor),
-                           .cmsg_level = SOL_SOCKET,
-                           .cmsg_type = SCM_RIGHTS}};
-    char byte = 0;
-    struct iovec one = {.iov_base = &byte, .iov_len = 1};
-    const struct msghdr message = {.msg_iov = &one,
-                                   .msg_iovlen = 1,
-                                   .msg_control = &passed,
-                                   .msg_controllen = sizeof passed};
-    const int both[] = {descriptor, descriptor};
-    memcpy(CMSG_DATA(&passed.header), both, sizeof both);
-    return sendmsg(connection, &message, MSG_NOSIGNAL) == 1;
-}
-
-// NOLINTBEGIN(bugprone-reserved-identifier): the linker's names for a function that it wraps
-bool __real_local_write_descriptor(int connection, int descriptor, uint64_t deadline_ns);
-bool __wrap_local_write_descriptor(int connection, int descriptor, uint64_t deadline_ns);
-
-bool __wrap_local_write_descriptor(int connection, int descriptor, uint64_t deadline_ns)
-{
+    } passed = {.header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+    struct msghdr other = *message;
     struct stat window;
+    int own = -1;
     if (!offered)
-        return __real_local_write_descriptor(connection, descriptor, deadline_ns);
-    if (offered->twice)
-        return send_twice(connection, descriptor);
-    if (offered->file < 0 && offered->make && fstat(descriptor, &window) == 0)
+        return __real_sendmsg(connection, message, flags);
+    memcpy(&own, CMSG_DATA(CMSG_FIRSTHDR(message)), sizeof own);
+    if (offered->file < 0 && offered->make && fstat(own, &window) == 0)
         offered->file = offered->make(offered, window.st_size);
-    if (offered->file < 0) // a byte without a descriptor
-        return send(connection, "", 1, MSG_NOSIGNAL) == 1;
-    return __real_local_write_descriptor(connection, offered->file, deadline_ns);
+    const int both[] = {offered->twice ? own : offered->file, own};
+    const size_t size = offered->twice ? sizeof both : sizeof own;
+    passed.header.cmsg_len = CMSG_LEN(size);
+    memcpy(CMSG_DATA(&passed.header), both, size);
+    other.msg_control = both[0] < 0 ? NULL : &passed;
+    other.msg_controllen = both[0] < 0 ? 0 : CMSG_SPACE(size);
+    return __real_sendmsg(connection, &other, flags);
 }
 // NOLINTEND(bugprone-reserved-identifier)
 
