@@ -323,7 +323,7 @@ struct kc_images {
 char *kc_image_add(struct kc_images *images, const char *format, const void *data, size_t size);
 
 // Finds out whether the data is a cubin or PTX, WEIR_IMAGE_..., and for which GPU, and reads its kernels. `name` is
-// for messages. The data stays the caller's. Of the kernels' parameters the sizes are set.
+// for messages. The data stays the caller's; a zero follows it. Of the kernels' parameters the sizes are set.
 bool kc_image_read(const char *name, const void *data, size_t size, const char **out_format,
                    char out_target[KC_TARGET_SIZE], struct kc_kernels *out_kernels,
                    struct weir_long_text *report);

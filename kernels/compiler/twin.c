@@ -47,6 +47,8 @@ struct cubin {
     Elf64_Shdr names; // the section with the sections' names
 };
 
+#define NEITHER "is neither a cubin nor PTX: name a file that nvcc -cubin or nvcc -ptx has made"
+
 static bool refuse(const struct reader *reader, const char *sentence)
 {
     weir_long_text_add(reader->report, "error: %s %s\n", reader->name, sentence);
@@ -218,130 +220,77 @@ static bool read_cubin(const struct reader *reader, const void *data, size_t siz
 // The head of each kernel in PTX: ".visible .entry NAME(", then parameters such as
 // ".param .u64 .ptr .global .align 4 NAME_param_0" and ".param .align 8 .b8 NAME_param_1[16]".
 
-static bool is_word(char c)
+#define SPACES " \t\r\n"
+
+// One parameter, of so many bytes of text.
+static bool read_parameter(const struct reader *reader, const char *text, size_t length,
+                           struct kc_kernel *kernel)
 {
-    return isalnum((unsigned char)c) || c == '_' || c == '$' || c == '.' || c == '%';
+    const char *end = text + length, *type = text, *bracket = memchr(text, '[', length);
+    const unsigned long count = bracket ? strtoul(bracket + 1, NULL, 10) : 1;
+    if (memmem(text, length, ".shared", strlen(".shared")))
+        return refuse(reader, "has a kernel with a pointer to shared memory as a parameter, which "
+                              "CUDA's driver does not load; build the OpenCL C that it comes from");
+    while ((type = memchr(type, '.', (size_t)(end - type))) &&
+           !(type[1] && strchr("busf", type[1]) && isdigit((unsigned char)type[2])))
+        type++;
+    return !type || // an empty list
+           add_size(kernel, (unsigned)(strtoul(type + 2, NULL, 10) / 8 * count)) ||
+           refuse(reader, "does not fit into memory");
 }
 
-// The next word, or character that is none; false at the end.
-static bool next_token(const char **at, const char *end, char *out, size_t size)
+static bool read_entry(const struct reader *reader, const char *text)
 {
-    while (*at < end && isspace((unsigned char)**at))
-        (*at)++;
-    if (*at == end)
-        return false;
-    const char *start = *at;
-    while (*at < end && is_word(**at))
-        (*at)++;
-    if (*at == start)
-        (*at)++;
-    snprintf(out, size, "%.*s", (int)(*at - start), start);
-    return true;
-}
-
-// 4 for ".u32"; 0 for what is no type.
-static unsigned type_size(const char *token)
-{
-    if (token[0] != '.' || !token[1] || !strchr("busf", token[1]))
-        return 0;
-    return (unsigned)strtoul(token + 2, NULL, 10) / 8;
-}
-
-// One parameter, until a ',' or ')'.
-static bool read_ptx_parameter(const struct reader *reader, const char **at, const char *end,
-                               struct kc_kernel *kernel, bool *out_last)
-{
-    char token[64] = "";
-    unsigned size = 0, count = 1;
-    while (next_token(at, end, token, sizeof token) && *token != ',' && *token != ')') {
-        if (strcmp(token, ".shared") == 0)
-            return refuse(reader, "has a kernel with a pointer to shared memory as a parameter, "
-                                  "which CUDA's driver does not load; build the OpenCL C that it "
-                                  "comes from");
-        if (size == 0)
-            size = type_size(token);
-        if (*token == '[' && next_token(at, end, token, sizeof token))
-            count = (unsigned)strtoul(token, NULL, 10);
-    }
-    *out_last = *token != ',';
-    if (size == 0)
-        return true; // an empty list
-    return add_size(kernel, size * count) || refuse(reader, "does not fit into memory");
-}
-
-static bool read_entry(const struct reader *reader, const char **at, const char *end)
-{
-    char token[64];
-    const char *name = *at;
-    while (name < end && isspace((unsigned char)*name))
-        name++;
-    size_t length = 0;
-    while (name + length < end && is_word(name[length]))
-        length++;
-    *at = name + length;
+    const char *name = text + strspn(text, SPACES);
+    const size_t length = strcspn(name, SPACES "({;");
+    const char *open = name + length + strspn(name + length, SPACES);
     struct kc_kernel *kernel = kc_kernel_add(reader->kernels, name, length);
     if (!kernel)
         return refuse(reader, "does not fit into memory");
-    bool last = !next_token(at, end, token, sizeof token) || *token != '(';
-    while (!last)
-        if (!read_ptx_parameter(reader, at, end, kernel, &last))
+    for (const char *at = open; *at == (at == open ? '(' : ',');) {
+        const size_t part = strcspn(at + 1, ",)");
+        if (!read_parameter(reader, at + 1, part, kernel))
             return false;
+        at += 1 + part;
+    }
     return true;
 }
 
-// After a directive of that name at the start of a line; NULL: there is none.
-static const char *find_directive(const char *text, const char *end, const char *name)
+// What follows the directive of that name at the start of a line; NULL: there is none.
+static const char *find_directive(const char *text, const char *name)
 {
-    const size_t length = strlen(name);
-    for (const char *line = text; line < end; line++) {
-        while (line < end && isspace((unsigned char)*line))
-            line++;
-        if ((size_t)(end - line) > length && memcmp(line, name, length) == 0 &&
-            !is_word(line[length]))
-            return line + length;
-        line = memchr(line, '\n', (size_t)(end - line));
-        if (!line)
-            break;
+    for (const char *line = text; line; line = kc_next_line(line)) {
+        const char *at = line + strspn(line, SPACES);
+        if (kc_starts_with(at, name) && strchr(SPACES, at[strlen(name)]))
+            return at + strlen(name);
     }
     return NULL;
 }
 
 // "sm_90" and what follows it.
-static bool read_target(const struct reader *reader, const char *text, const char *end)
+static bool read_target(const struct reader *reader, const char *text)
 {
-    const char *at = find_directive(text, end, ".target");
-    char token[64];
+    const char *at = find_directive(text, ".target");
     if (!at)
-        return refuse(reader, "is neither a cubin nor PTX: name a file that nvcc -cubin or nvcc "
-                              "-ptx has made");
-    const char *stop = memchr(at, '\n', (size_t)(end - at));
-    if (!next_token(&at, end, token, sizeof token) || strncmp(token, "sm_", 3) != 0 ||
-        !isdigit((unsigned char)token[3]))
+        return refuse(reader, NEITHER);
+    at += strspn(at, SPACES);
+    if (!kc_starts_with(at, "sm_") || !isdigit((unsigned char)at[3]))
         return refuse(reader, "is PTX for something else than an sm_ architecture");
-    snprintf(reader->target, KC_TARGET_SIZE, "%s", token);
-    while (next_token(&at, stop ? stop : end, token, sizeof token))
-        if (strstr(token, "texmode_independent"))
-            return refuse(reader, "is PTX of an OpenCL compiler (texmode_independent), which "
-                                  "CUDA's driver does not load; build the OpenCL C that it comes "
-                                  "from");
-    return true;
+    snprintf(reader->target, KC_TARGET_SIZE, "%.*s", (int)strcspn(at, SPACES ","), at);
+    return !kc_in_line(at, "texmode_independent") ||
+           refuse(reader, "is PTX of an OpenCL compiler (texmode_independent), which CUDA's driver "
+                          "does not load; build the OpenCL C that it comes from");
 }
 
-static bool read_ptx(const struct reader *reader, const char *text, size_t size)
+static bool read_ptx(const struct reader *reader, const char *text)
 {
     static const char mark[] = ".entry";
-    const char *end = text + size;
-    if (!read_target(reader, text, end))
-        return false;
-    for (const char *at = text; (at = memchr(at, '.', (size_t)(end - at)));) {
-        const bool is_entry = (size_t)(end - at) > sizeof mark &&
-                              memcmp(at, mark, sizeof mark - 1) == 0 &&
-                              isspace((unsigned char)at[sizeof mark - 1]);
-        at += is_entry ? sizeof mark : 1;
-        if (is_entry && !read_entry(reader, &at, end))
-            return false;
+    bool fine = read_target(reader, text);
+    for (const char *at = text; fine && (at = strstr(at, mark));) {
+        at += strlen(mark);
+        fine = !isspace((unsigned char)*at) || read_entry(reader, at);
     }
-    return true;
+    return fine;
 }
 
 bool kc_image_read(const char *name, const void *data, size_t size, const char **out_format,
@@ -358,9 +307,8 @@ bool kc_image_read(const char *name, const void *data, size_t size, const char *
         return refuse(&reader, "is a fatbin: take the cubins out of it with cuobjdump "
                                "--extract-elf all");
     if (memchr(data, '\0', size))
-        return refuse(&reader, "is neither a cubin nor PTX: name a file that nvcc -cubin or nvcc "
-                               "-ptx has made");
-    return read_ptx(&reader, data, size);
+        return refuse(&reader, NEITHER);
+    return read_ptx(&reader, data);
 }
 
 char *kc_image_add(struct kc_images *images, const char *format, const void *data, size_t size)

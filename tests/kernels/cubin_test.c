@@ -103,15 +103,16 @@ static struct {
     char message[256];
 } found;
 
-// From memory of just that size, so that the address sanitizer sees what is read beyond it.
+// From memory of just that size and a zero, so that the address sanitizer sees what is read beyond it.
 static bool read_file(const struct file *file)
 {
     struct weir_long_text report = {0};
-    void *copy = malloc(file->size ? file->size : 1);
+    char *copy = malloc(file->size + 1);
     kc_kernels_finish(&found.kernels);
     if (!copy)
         exit(EXIT_FAILURE);
     memcpy(copy, file->data, file->size);
+    copy[file->size] = '\0';
     const bool fine = kc_image_read("k.cubin", copy, file->size, &found.format, found.target,
                                     &found.kernels, &report);
     free(copy);
