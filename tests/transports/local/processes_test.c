@@ -314,32 +314,32 @@ HOSTS_TEST(MeetAtAFileThatBothSee)
 // A rank of the other host is refused by a sentence; rank 0 is told of it at its timeout.
 HOSTS_TEST(NeedTheSameSecret)
 {
-    run(&(struct plan){.rendezvous = at,
-                       .secrets = {SECRET, "another text, as long as it is"},
-                       .count = 2,
-                       .hosts = {HERE, THERE},
-                       .timeout_ns = RANKS_SECOND});
-    EXPECT_INT_EQ(told[1].joined, WEIR_ERROR_COMM);
-    EXPECT_CONTAINS(told[1].error.message, "not the same secret");
-    EXPECT_CONTAINS(told[1].error.remedy, "WEIR_COMM_SECRET");
-    EXPECT_INT_EQ(told[0].joined, WEIR_ERROR_COMM);
-    EXPECT_CONTAINS(told[0].error.message, "rank 1 has not come");
-    EXPECT_CONTAINS(told[0].error.message, "refused");
-}
-
-HOSTS_TEST(NeedASecret)
-{
-    for (int i = 0; i < 2; i++) {
+    static const struct {
+        const char *here, *there;
+        weir_status status; // of rank 1
+        const char *words[2], *remedy;
+    } rows[] = {
+        {SECRET,
+         "another text, as long as it is",
+         WEIR_ERROR_COMM,
+         {"refused", "not the same secret"},
+         "WEIR_COMM_SECRET"},
+        {NULL, SECRET, WEIR_ERROR_COMM, {"rank 1 has not come", ""}, ""},
+        {SECRET, NULL, WEIR_ERROR_CONFIG, {"", "no secret is set"}, "WEIR_COMM_SECRET"},
+    };
+    for (int i = 0; i < 3; i++) {
         run(&(struct plan){.rendezvous = at,
-                           .secrets = {i ? SECRET : NULL, i ? NULL : SECRET},
+                           .secrets = {rows[i].here, rows[i].there},
                            .count = 2,
                            .hosts = {HERE, THERE},
                            .timeout_ns = RANKS_SECOND});
-        EXPECT_INT_EQ(told[1].joined, i ? WEIR_ERROR_CONFIG : WEIR_ERROR_COMM);
         EXPECT_INT_EQ(told[0].joined, WEIR_ERROR_COMM);
+        EXPECT_CONTAINS(told[0].error.message, "rank 1 has not come");
+        EXPECT_CONTAINS(told[0].error.message, rows[i].words[0]);
+        EXPECT_INT_EQ(told[1].joined, rows[i].status);
+        EXPECT_CONTAINS(told[1].error.message, rows[i].words[1]);
+        EXPECT_CONTAINS(told[1].error.remedy, rows[i].remedy);
     }
-    EXPECT_CONTAINS(told[1].error.message, "no secret is set");
-    EXPECT_CONTAINS(told[1].error.remedy, "WEIR_COMM_SECRET");
 }
 
 // Ranks of a host are a part in which host memory is carried; all together have the line alone, which takes no reductions.
