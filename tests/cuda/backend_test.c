@@ -476,7 +476,7 @@ static weir_status create_iota(struct rig *rig, const struct weir_bundle *bundle
 }
 
 // As after a kernel was changed in one of two languages.
-WEIR_TEST(CudaImages, WithOtherParameters)
+RIG_TEST(CudaImages, WithOtherParameters)
 {
     const struct weir_parameter parameters[] = {
         {.struct_size = sizeof *parameters,
@@ -502,14 +502,11 @@ WEIR_TEST(CudaImages, WithOtherParameters)
                                          .parameters = parameters,
                                          .parameter_count = 3};
     struct weir_bundle bundle = rig_bundle(weir_test_image(), 1);
-    struct rig rig;
     bundle.kernels = &iota;
     bundle.kernel_count = 1;
-    ASSERT_TRUE(rig_start(&rig));
-    EXPECT_FAILURE(create_iota(&rig, &bundle), WEIR_ERROR_BUILD,
+    EXPECT_FAILURE(create_iota(rig, &bundle), WEIR_ERROR_BUILD,
                    "parameter 'first' of type 'ulong' has 4 bytes in the image, not 8");
     iota.parameter_count = 1;
-    EXPECT_FAILURE(create_iota(&rig, &bundle), WEIR_ERROR_BUILD,
+    EXPECT_FAILURE(create_iota(rig, &bundle), WEIR_ERROR_BUILD,
                    "has more parameters in the image than the 1");
-    rig_finish(&rig);
 }

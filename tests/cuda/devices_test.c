@@ -5,33 +5,24 @@
 
 #include "tests/cuda/rig.h"
 
-struct kernel {
-    struct rig rig;
-    weir_program *program;
-    weir_kernel *kernel;
-};
+// A test with a rig, `rig`, whose fake has this in its environment.
+#define DEVICE_TEST(name, variable, value)            \
+    static void name##_on(struct rig *rig);           \
+    RIG_CHILD_TEST(CudaDevices, name)                 \
+    {                                                 \
+        struct rig rig;                               \
+        setenv("WEIR_TEST_CUDA_" variable, value, 1); \
+        ASSERT_TRUE(rig_start(&rig));                 \
+        name##_on(&rig);                              \
+        rig_finish(&rig);                             \
+    }                                                 \
+    static void name##_on(struct rig *rig)
 
-static bool start(struct kernel *x)
-{
-    if (!rig_start(&x->rig))
-        return false;
-    x->program = rig_program(&x->rig);
-    x->kernel = rig_kernel(x->program, "iota");
-    return x->kernel;
-}
-
-static void finish(struct kernel *x)
-{
-    weir_kernel_destroy(&x->kernel);
-    weir_program_destroy(&x->program);
-    rig_finish(&x->rig);
-}
-
-static void expect_limit(struct kernel *x, uint32_t items, size_t local_bytes, uint32_t blocks,
+static void expect_limit(weir_kernel *kernel, uint32_t items, size_t local_bytes, uint32_t blocks,
                          weir_occupancy_limit limit)
 {
     struct weir_occupancy occupancy;
-    ASSERT_OK(weir_kernel_occupancy(x->kernel, weir_dim(items, 1, 1), local_bytes, &occupancy));
+    ASSERT_OK(weir_kernel_occupancy(kernel, weir_dim(items, 1, 1), local_bytes, &occupancy));
     weir_test_note("%u items, %zu bytes", (unsigned)items, local_bytes);
     EXPECT_UINT_EQ(occupancy.compute_units, 132);
     EXPECT_UINT_EQ(occupancy.unit_blocks, blocks);
@@ -42,85 +33,76 @@ static void expect_limit(struct kernel *x, uint32_t items, size_t local_bytes, u
     weir_test_note(NULL);
 }
 
-RIG_CHILD_TEST(CudaDevices, TellsWhatLimitsBlocks)
+DEVICE_TEST(TellsWhatLimitsBlocks, "DEVICES", "1")
 {
-    struct kernel x;
+    own_program program = rig_program(rig);
+    own_kernel kernel = rig_kernel(program, "iota");
     uint32_t items;
-    ASSERT_TRUE(start(&x));
-    expect_limit(&x, 1024, 0, 2, WEIR_OCCUPANCY_ITEMS);
-    expect_limit(&x, 700, 0, 2, WEIR_OCCUPANCY_ITEMS);
-    expect_limit(&x, 32, 0, 32, WEIR_OCCUPANCY_BLOCKS);
-    expect_limit(&x, 1, 0, 32, WEIR_OCCUPANCY_BLOCKS);
-    expect_limit(&x, 128, 100000, 2, WEIR_OCCUPANCY_LOCAL_BYTES);
-    EXPECT_OK(weir_kernel_suggest_block(x.kernel, 0, &items));
+    expect_limit(kernel, 1024, 0, 2, WEIR_OCCUPANCY_ITEMS);
+    expect_limit(kernel, 700, 0, 2, WEIR_OCCUPANCY_ITEMS);
+    expect_limit(kernel, 32, 0, 32, WEIR_OCCUPANCY_BLOCKS);
+    expect_limit(kernel, 1, 0, 32, WEIR_OCCUPANCY_BLOCKS);
+    expect_limit(kernel, 128, 100000, 2, WEIR_OCCUPANCY_LOCAL_BYTES);
+    EXPECT_OK(weir_kernel_suggest_block(kernel, 0, &items));
     EXPECT_UINT_EQ(items, 1024);
-    EXPECT_OK(weir_kernel_suggest_block(x.kernel, 100000, &items));
+    EXPECT_OK(weir_kernel_suggest_block(kernel, 100000, &items));
     EXPECT_UINT_EQ(items, 1024); // two blocks of any size
     rig_fake()->fail("cuOccupancyMaxActiveBlocksPerMultiprocessor", 5, 0);
-    EXPECT_INT_EQ(weir_kernel_suggest_block(x.kernel, 0, &items), WEIR_ERROR_DEVICE);
+    EXPECT_INT_EQ(weir_kernel_suggest_block(kernel, 0, &items), WEIR_ERROR_DEVICE);
     EXPECT_UINT_EQ(items, 0);
     EXPECT_CONTAINS(weir_last_error_text(), "the occupancy of kernel 'iota'");
-    finish(&x);
 }
 
-RIG_CHILD_TEST(CudaDevices, RegistersLimitBlocksToo)
+DEVICE_TEST(RegistersLimitBlocksToo, "REGISTERS", "128")
 {
-    struct kernel x;
+    own_program program = rig_program(rig);
+    own_kernel kernel = rig_kernel(program, "iota");
     uint32_t items;
-    setenv("WEIR_TEST_CUDA_REGISTERS", "128", 1);
-    ASSERT_TRUE(start(&x));
-    expect_limit(&x, 256, 0, 2, WEIR_OCCUPANCY_REGISTERS);
-    expect_limit(&x, 32, 0, 16, WEIR_OCCUPANCY_REGISTERS);
-    EXPECT_OK(weir_kernel_suggest_block(x.kernel, 0, &items));
+    expect_limit(kernel, 256, 0, 2, WEIR_OCCUPANCY_REGISTERS);
+    expect_limit(kernel, 32, 0, 16, WEIR_OCCUPANCY_REGISTERS);
+    EXPECT_OK(weir_kernel_suggest_block(kernel, 0, &items));
     EXPECT_UINT_EQ(items, 512); // a block of 1024 does not fit
     uint32_t blocks = 7;
-    EXPECT_OK(weir_kernel_cooperative_blocks(x.kernel, weir_dim(1024, 1, 1), 0, &blocks));
+    EXPECT_OK(weir_kernel_cooperative_blocks(kernel, weir_dim(1024, 1, 1), 0, &blocks));
     EXPECT_UINT_EQ(blocks, 0);
-    weir_buffer *memory = rig_buffer(&x.rig, 64, WEIR_PLACE_DEVICE);
-    EXPECT_INT_EQ(weir_queue_launch_cooperative(x.rig.queue, x.kernel, weir_dim(1, 1, 1),
+    weir_buffer *memory = rig_buffer(rig, 64, WEIR_PLACE_DEVICE);
+    EXPECT_INT_EQ(weir_queue_launch_cooperative(rig->queue, kernel, weir_dim(1, 1, 1),
                                                 weir_dim(1024, 1, 1), weir_out(memory, 0, 64), 1u,
                                                 16u),
                   WEIR_ERROR_UNSUPPORTED);
     weir_buffer_destroy(&memory);
-    finish(&x);
 }
 
 // One block needs no cooperative launch of the driver's.
-RIG_CHILD_TEST(CudaDevices, DevicesWithoutItRunOneBlock)
+DEVICE_TEST(DevicesWithoutItRunOneBlock, "COOPERATIVE", "0")
 {
-    struct kernel x;
+    own_program program = rig_program(rig);
+    own_kernel kernel = rig_kernel(program, "iota");
     uint32_t blocks;
-    setenv("WEIR_TEST_CUDA_COOPERATIVE", "0", 1);
-    ASSERT_TRUE(start(&x));
-    weir_buffer *memory = rig_buffer(&x.rig, 64, WEIR_PLACE_DEVICE);
-    EXPECT_OK(weir_kernel_cooperative_blocks(x.kernel, weir_dim(16, 1, 1), 0, &blocks));
+    weir_buffer *memory = rig_buffer(rig, 64, WEIR_PLACE_DEVICE);
+    EXPECT_OK(weir_kernel_cooperative_blocks(kernel, weir_dim(16, 1, 1), 0, &blocks));
     EXPECT_UINT_EQ(blocks, 1);
-    EXPECT_OK(weir_queue_launch_cooperative(x.rig.queue, x.kernel, weir_dim(1, 1, 1),
+    EXPECT_OK(weir_queue_launch_cooperative(rig->queue, kernel, weir_dim(1, 1, 1),
                                             weir_dim(16, 1, 1), weir_out(memory, 0, 64), 1u, 16u));
-    EXPECT_INT_EQ(weir_queue_launch_cooperative(x.rig.queue, x.kernel, weir_dim(2, 1, 1),
+    EXPECT_INT_EQ(weir_queue_launch_cooperative(rig->queue, kernel, weir_dim(2, 1, 1),
                                                 weir_dim(8, 1, 1), weir_out(memory, 0, 64), 1u,
                                                 16u),
                   WEIR_ERROR_UNSUPPORTED);
-    EXPECT_OK(weir_queue_sync(x.rig.queue, GUARD_NS));
+    EXPECT_OK(weir_queue_sync(rig->queue, GUARD_NS));
     EXPECT_INT_EQ(rig_fake()->calls("cuLaunchCooperativeKernel"), 0);
     weir_buffer_destroy(&memory);
-    finish(&x);
 }
 
 // 227 KiB are the device's limit.
-RIG_CHILD_TEST(CudaDevices, MoreLocalMemoryThanTheDeviceHasIsRefused)
+DEVICE_TEST(MoreLocalMemoryThanTheDeviceHasIsRefused, "LOCAL", "300000")
 {
-    struct rig rig;
     weir_kernel *kernel;
-    setenv("WEIR_TEST_CUDA_LOCAL", "300000", 1);
-    ASSERT_TRUE(rig_start(&rig));
-    weir_program *program = rig_program(&rig);
+    weir_program *program = rig_program(rig);
     EXPECT_INT_EQ(weir_kernel_create(program, "iota", &kernel), WEIR_ERROR_UNSUPPORTED);
     EXPECT_NULL(kernel);
     EXPECT_CONTAINS(weir_last_error_text(), "'iota' declares 300000 bytes of local memory");
     EXPECT_CONTAINS(weir_last_error_text(), "232448");
     weir_program_destroy(&program);
-    rig_finish(&rig);
 }
 
 static void open_second(struct rig *rig, weir_device **out_device)
@@ -129,30 +111,27 @@ static void open_second(struct rig *rig, weir_device **out_device)
 }
 
 // The first device's part is undone.
-RIG_CHILD_TEST(CudaDevices, AProgramIsMadeForAllDevicesOrNone)
+DEVICE_TEST(AProgramIsMadeForAllDevicesOrNone, "DEVICES", "2")
 {
-    struct rig rig;
     weir_device *second;
     weir_program *program;
     weir_kernel *kernel;
-    setenv("WEIR_TEST_CUDA_DEVICES", "2", 1);
-    ASSERT_TRUE(rig_start(&rig));
-    open_second(&rig, &second);
+    open_second(rig, &second);
     const struct weir_bundle bundle = rig_bundle(weir_test_image(), 1);
     const struct weir_program_params params = {.struct_size = sizeof params,
                                                .bundle = &bundle,
                                                .devices = &second,
                                                .device_count = 1};
     rig_fake()->fail("cuModuleLoadDataEx", 2, 209);
-    EXPECT_INT_LT(weir_program_create(rig.device, &params, &program), 0);
+    EXPECT_INT_LT(weir_program_create(rig->device, &params, &program), 0);
     EXPECT_NULL(program);
     EXPECT_CONTAINS(weir_last_error_text(), "device 'Fake GPU 1': ");
     rig_fake()->fail("cuModuleLoadDataEx", 1, 209);
-    EXPECT_INT_LT(weir_program_create(rig.device, &params, &program), 0);
+    EXPECT_INT_LT(weir_program_create(rig->device, &params, &program), 0);
     EXPECT_CONTAINS(weir_last_error_text(), "device 'Fake GPU 0': ");
     rig_fake()->fail(NULL, 0, 0);
 
-    ASSERT_OK(weir_program_create(rig.device, &params, &program));
+    ASSERT_OK(weir_program_create(rig->device, &params, &program));
     for (long call = 1; call <= 2; call++) {
         rig_fake()->fail("cuModuleGetFunction", call, 0);
         EXPECT_INT_LT(weir_kernel_create(program, "iota", &kernel), 0);
@@ -165,41 +144,32 @@ RIG_CHILD_TEST(CudaDevices, AProgramIsMadeForAllDevicesOrNone)
     weir_kernel_destroy(&kernel);
     weir_program_destroy(&program);
     EXPECT_OK(weir_device_close(&second));
-    rig_finish(&rig);
 }
 
 // PTX 9.0 is of CUDA 13.
-RIG_CHILD_TEST(CudaDevices, DriverTooOldForTheImages)
+DEVICE_TEST(DriverTooOldForTheImages, "VERSION", "12040")
 {
     static const char text[] = "//\n.version 9.0\n.target sm_75\n";
     const struct weir_image image = {sizeof(struct weir_image), WEIR_IMAGE_PTX, "sm_75", text,
                                      sizeof text - 1};
     const struct weir_bundle bundle = rig_bundle(&image, 1);
-    struct rig rig;
     weir_program *program;
-    setenv("WEIR_TEST_CUDA_VERSION", "12040", 1);
-    ASSERT_TRUE(rig_start(&rig));
-    EXPECT_FAILURE(weir_program_create(rig.device, WEIR_PARAMS(weir_program, .bundle = &bundle),
+    EXPECT_FAILURE(weir_program_create(rig->device, WEIR_PARAMS(weir_program, .bundle = &bundle),
                                        &program),
                    WEIR_ERROR_UNSUPPORTED, "install NVIDIA driver 580 or newer");
-    rig_finish(&rig);
 }
 
-RIG_CHILD_TEST(CudaDevices, OutOfPinnedMemory)
+DEVICE_TEST(OutOfPinnedMemory, "PINNED", "67108864")
 {
-    struct rig rig;
     weir_buffer *buffer;
     struct weir_buffer_params params = {.struct_size = sizeof params,
                                         .size = (size_t)100 << 20,
                                         .placement = WEIR_PLACE_HOST};
-    setenv("WEIR_TEST_CUDA_PINNED", "67108864", 1);
-    ASSERT_TRUE(rig_start(&rig));
-    EXPECT_INT_EQ(weir_buffer_create(rig.device, &params, &buffer), WEIR_ERROR_OUT_OF_MEMORY);
+    EXPECT_INT_EQ(weir_buffer_create(rig->device, &params, &buffer), WEIR_ERROR_OUT_OF_MEMORY);
     EXPECT_NULL(buffer);
     EXPECT_CONTAINS(weir_last_error_text(),
                     "a pinned HOST buffer of 104857600 bytes was asked for");
     params.size = (size_t)32 << 20;
-    EXPECT_OK(weir_buffer_create(rig.device, &params, &buffer));
+    EXPECT_OK(weir_buffer_create(rig->device, &params, &buffer));
     weir_buffer_destroy(&buffer);
-    rig_finish(&rig);
 }

@@ -154,28 +154,25 @@ RIG_TEST(CudaMemory, WrapsWhatIsPinnedAlready)
     EXPECT_INT_EQ(fake->calls("cuMemHostUnregister"), before);
 }
 
-WEIR_TEST(CudaMemory, WrapsMayLieInEachOther)
+RIG_TEST(CudaMemory, WrapsMayLieInEachOther)
 {
     static _Alignas(4096) unsigned char memory[4096];
-    struct rig rig;
     weir_buffer *refused;
-    ASSERT_TRUE(rig_start(&rig));
-    weir_buffer *whole = rig_wrap(&rig, memory, 2048);
-    weir_buffer *part = rig_wrap(&rig, memory + 512, 512);
-    EXPECT_FAILURE(weir_buffer_wrap(rig.device,
+    weir_buffer *whole = rig_wrap(rig, memory, 2048);
+    weir_buffer *part = rig_wrap(rig, memory + 512, 512);
+    EXPECT_FAILURE(weir_buffer_wrap(rig->device,
                                     WEIR_PARAMS(weir_wrap, .pointer = memory + 1024, .size = 2048),
                                     &refused),
                    WEIR_ERROR_INVALID, "registered with CUDA already");
     // The part keeps the registration after the whole was destroyed.
     weir_buffer_destroy(&whole);
-    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
-    EXPECT_OK(weir_queue_fill(rig.queue, part, 0, 512, pattern, 1));
-    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
+    EXPECT_OK(weir_queue_sync(rig->queue, WEIR_FOREVER));
+    EXPECT_OK(weir_queue_fill(rig->queue, part, 0, 512, pattern, 1));
+    EXPECT_OK(weir_queue_sync(rig->queue, WEIR_FOREVER));
     EXPECT_INT_EQ(memory[512], 1);
     EXPECT_INT_EQ(memory[1023], 1);
     EXPECT_INT_EQ(memory[1024], 0);
     weir_buffer_destroy(&part);
-    rig_finish(&rig);
 }
 
 // A warm pool makes no calls, and the legacy queue those that its header states.

@@ -80,12 +80,10 @@ static struct weir_program_params params_of(const char *source, const char *opti
 
 static struct weir_program_params params_of_cuda(const char *source, const char *options)
 {
-    return (struct weir_program_params){
-        .struct_size = sizeof(struct weir_program_params),
-        .label = "made",
-        .cuda_source = source,
-        .cuda_options = options,
-    };
+    struct weir_program_params params = params_of(NULL, NULL);
+    params.cuda_source = source;
+    params.cuda_options = options;
+    return params;
 }
 
 static void expect_built(struct rig *rig, const struct weir_program_params *params)
@@ -133,41 +131,29 @@ static void expect_run(struct rig *rig, const struct weir_program_params *params
     EXPECT_MEM_EQ(values, expected, 64);
 }
 
-static void make_expected(uint32_t doubled[16], uint32_t backwards[16])
-{
-    for (uint32_t i = 0; i < 16; i++) {
-        doubled[i] = 2 * i;
-        backwards[i] = 15 - i;
-    }
-}
+static const uint32_t doubled[16] = {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30};
+static const uint32_t backwards[16] = {15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0};
 
-WEIR_TEST(CudaSource, OpenclRuns)
+RIG_TEST(CudaSource, OpenclRuns)
 {
-    struct rig rig;
-    uint32_t doubled[16];
-    uint32_t backwards[16];
-    make_expected(doubled, backwards);
-    if (!rig_start(&rig))
-        return;
     struct weir_program_params params = params_of(twice_cl, "-DN=1 -cl-fast-relaxed-math");
-    expect_run(&rig, &params, "twice", doubled);
+    expect_run(rig, &params, "twice", doubled);
     EXPECT_STR_EQ(opencl()->options(),
                   "-cl-kernel-arg-info -cl-std=CL1.2 -DN=1 -cl-fast-relaxed-math");
     EXPECT_CONTAINS(opencl()->text(), "#line 1 \"source\"\n__kernel void twice");
     EXPECT_TRUE(!strstr(opencl()->text(), "FP_CONTRACT"));
     params = params_of(twice_cl, NULL);
     params.exact = true;
-    expect_run(&rig, &params, "twice", doubled);
+    expect_run(rig, &params, "twice", doubled);
     EXPECT_CONTAINS(opencl()->text(), "#pragma OPENCL FP_CONTRACT OFF\n#line 1 \"source\"\n");
     params.exact = false;
     params.fast = true;
-    expect_run(&rig, &params, "twice", doubled);
+    expect_run(rig, &params, "twice", doubled);
     EXPECT_CONTAINS(opencl()->options(), "-cl-fast-relaxed-math");
     params = params_of(two_locals_cl, "-cl-std=CL3.0");
-    expect_run(&rig, &params, "two_locals", backwards);
+    expect_run(rig, &params, "two_locals", backwards);
     EXPECT_STR_EQ(opencl()->options(), "-cl-kernel-arg-info -cl-std=CL3.0");
     EXPECT_INT_EQ(opencl()->live(), 0);
-    rig_finish(&rig);
 }
 
 static char logged[1024];
@@ -245,30 +231,23 @@ static bool start_cached(struct rig *rig)
 #define CACHED_TEST(suite, name) \
     WEIR_TEST_WITH(suite, name, struct rig, rig, start_cached(rig), rig_finish(rig))
 
-WEIR_TEST(CudaSource, OpenclFromTheCache)
+CACHED_TEST(CudaSource, OpenclFromTheCache)
 {
-    struct rig rig;
-    uint32_t doubled[16];
-    uint32_t backwards[16];
-    make_expected(doubled, backwards);
-    if (!start_cached(&rig))
-        return;
     struct weir_program_params params = params_of(two_locals_cl, NULL);
-    expect_built(&rig, &params);
+    expect_built(rig, &params);
     const long before = builds();
-    expect_run(&rig, &params, "two_locals", backwards);
+    expect_run(rig, &params, "two_locals", backwards);
     EXPECT_INT_EQ(builds(), before);
     params.options = "-DOTHER";
-    expect_built(&rig, &params);
+    expect_built(rig, &params);
     EXPECT_INT_EQ(builds(), before + 1);
     params.options = NULL;
     opencl()->set(90, "581.0", 0);
-    expect_built(&rig, &params);
+    expect_built(rig, &params);
     EXPECT_INT_EQ(builds(), before + 2);
     opencl()->set(90, "580.0", 0);
-    expect_built(&rig, &params);
+    expect_built(rig, &params);
     EXPECT_INT_EQ(builds(), before + 2);
-    rig_finish(&rig);
 }
 
 // Calls that may fail without a program's creation failing: what is released, a log, a build that
@@ -338,21 +317,14 @@ WEIR_TEST(CudaSource, EveryCallOnce)
     fail_every_call(true);
 }
 
-WEIR_TEST(CudaSource, CudaRuns)
+RIG_TEST(CudaSource, CudaRuns)
 {
-    struct rig rig;
-    uint32_t doubled[16];
-    uint32_t backwards[16];
-    make_expected(doubled, backwards);
-    if (!rig_start(&rig))
-        return;
-    EXPECT_UINT_EQ(weir_device_limits(rig.device)->cuda_source, 1);
+    EXPECT_UINT_EQ(weir_device_limits(rig->device)->cuda_source, 1);
     struct weir_program_params params = params_of_cuda(twice_cu, "--use_fast_math -DX=1");
-    expect_run(&rig, &params, "twice", doubled);
+    expect_run(rig, &params, "twice", doubled);
     EXPECT_STR_EQ(nvrtc()->options(), "--gpu-architecture=sm_90 --use_fast_math -DX=1 ");
     params = params_of_cuda(two_locals_cu, NULL);
-    expect_run(&rig, &params, "two_locals", backwards);
-    rig_finish(&rig);
+    expect_run(rig, &params, "two_locals", backwards);
 }
 
 // This backend takes CUDA C++ and leaves the OpenCL C to others.

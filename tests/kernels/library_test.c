@@ -376,15 +376,21 @@ static void check_shuffles(const struct group *group, size_t lane, const uint32_
     expect("ballot_exclusive_scan", item, got[22], __builtin_popcount(ballot_of(group, lane)));
 }
 
+// Arguments, of which one is seven.
+static void fill_groups(struct run *run, int32_t *values, size_t seven)
+{
+    uint32_t state = 5;
+    for (size_t i = 0; i < run->in_count; i++) {
+        values[i] = i == seven ? 7 : (int32_t)(next(&state) % 2000) + 8;
+        run->in[i] = (uint32_t)values[i];
+    }
+}
+
 LIBRARY_TEST(SubGroups, sub_groups, weir_dim(1, 1, 1), weir_dim(GROUP_ITEMS, 1, 1), GROUP_ITEMS,
              1 + GROUP_RESULTS * GROUP_ITEMS)
 {
     int32_t values[GROUP_ITEMS];
-    uint32_t state = 5;
-    for (size_t i = 0; i < GROUP_ITEMS; i++) {
-        values[i] = i == 40 ? 7 : (int32_t)(next(&state) % 2000) + 8;
-        run->in[i] = (uint32_t)values[i];
-    }
+    fill_groups(run, values, 40);
     if (!execute(run))
         SKIP_LACKING("sub-groups with ballots, shuffles and rotations");
     for (size_t i = 0; i < GROUP_ITEMS; i++) {
@@ -433,11 +439,7 @@ LIBRARY_TEST(WorkGroups, work_groups, weir_dim(BLOCKS, 1, 1), weir_dim(8, 5, 2),
              BLOCKS *BLOCK_ITEMS, 1 + BLOCK_RESULTS * BLOCKS * BLOCK_ITEMS)
 {
     int32_t values[BLOCKS * BLOCK_ITEMS];
-    uint32_t state = 9;
-    for (size_t i = 0; i < BLOCKS * BLOCK_ITEMS; i++) {
-        values[i] = i == 100 ? 7 : (int32_t)(next(&state) % 2000) + 8;
-        run->in[i] = (uint32_t)values[i];
-    }
+    fill_groups(run, values, 100);
     if (!execute(run))
         SKIP_LACKING("functions of work-groups");
     for (size_t i = 0; i < BLOCKS * BLOCK_ITEMS; i++) {

@@ -21,20 +21,17 @@ static weir_buffer *wrap(weir_device *device, void *memory, size_t size)
 }
 
 // Wrapped memory is shared memory too there, but no memory of the driver's.
-WEIR_TEST(OpenclOthers, FillOfWrappedMemory)
+OPENCL_RIG_AS_TEST(OpenclOthers, FillOfWrappedMemory, WEIR_TEST_OPENCL_SYSTEM_SVM)
 {
     static _Alignas(4096) unsigned char memory[4096];
-    struct opencl_rig rig;
-    opencl_rig_open_as(&rig, WEIR_TEST_OPENCL_SYSTEM_SVM);
-    weir_buffer *wrapped = wrap(rig.device, memory, sizeof memory);
-    const long fills = rig.shim->calls("clEnqueueSVMMemFill");
-    EXPECT_OK(weir_queue_fill(rig.queues[0], wrapped, 0, sizeof memory, "abcd", 4));
-    EXPECT_OK(weir_queue_sync(rig.queues[0], WEIR_FOREVER));
-    EXPECT_INT_EQ(rig.shim->calls("clEnqueueSVMMemFill"), fills);
+    weir_buffer *wrapped = wrap(rig->device, memory, sizeof memory);
+    const long fills = rig->shim->calls("clEnqueueSVMMemFill");
+    EXPECT_OK(weir_queue_fill(rig->queues[0], wrapped, 0, sizeof memory, "abcd", 4));
+    EXPECT_OK(weir_queue_sync(rig->queues[0], WEIR_FOREVER));
+    EXPECT_INT_EQ(rig->shim->calls("clEnqueueSVMMemFill"), fills);
     for (size_t i = 0; i < sizeof memory; i++)
         EXPECT_INT_EQ(memory[i], "abcd"[i % 4]);
     weir_buffer_destroy(&wrapped);
-    opencl_rig_close(&rig);
 }
 
 OPENCL_RIG_AS_TEST(OpenclOthers, DeviceWithoutTimes, WEIR_TEST_OPENCL_NO_TIMES)
@@ -154,20 +151,17 @@ static weir_status launch_part(const struct opencl_rig *rig, weir_buffer *buffer
 }
 
 // Parts that overlap, and then the whole: elsewhere a part is released for another one.
-WEIR_TEST(OpenclOthers, PartsOfABufferAreKept)
+OPENCL_RIG_AS_TEST(OpenclOthers, PartsOfABufferAreKept, WEIR_TEST_OPENCL_SUB_BUFFERS)
 {
     static _Alignas(4096) unsigned char memory[1 << 20];
-    struct opencl_rig rig;
-    opencl_rig_open_as(&rig, WEIR_TEST_OPENCL_SUB_BUFFERS);
-    const size_t unit = weir_device_limits(rig.device)->argument_alignment_bytes;
-    weir_buffer *wrapped = wrap(rig.device, memory, sizeof memory);
+    const size_t unit = weir_device_limits(rig->device)->argument_alignment_bytes;
+    weir_buffer *wrapped = wrap(rig->device, memory, sizeof memory);
     for (size_t i = 1; i < 200; i++)
-        EXPECT_OK(launch_part(&rig, wrapped, i * unit, 2 * unit));
-    EXPECT_OK(launch_part(&rig, wrapped, 0, sizeof memory));
-    EXPECT_OK(weir_queue_sync(rig.queues[0], WEIR_FOREVER));
-    EXPECT_FALSE(rig.shim->misused());
+        EXPECT_OK(launch_part(rig, wrapped, i * unit, 2 * unit));
+    EXPECT_OK(launch_part(rig, wrapped, 0, sizeof memory));
+    EXPECT_OK(weir_queue_sync(rig->queues[0], WEIR_FOREVER));
+    EXPECT_FALSE(rig->shim->misused());
     weir_buffer_destroy(&wrapped);
-    opencl_rig_close(&rig);
 }
 
 OPENCL_RIG_AS_TEST(OpenclOthers, PartOfAnAdoptedBuffer, WEIR_TEST_OPENCL_INNER_OBJECT)

@@ -164,7 +164,7 @@ static bool tells_local_memory(struct opencl_rig *rig, const char *source)
 }
 
 // More than the device has cannot be launched, and creating the kernel says so.
-WEIR_TEST(OpenclSource, LocalMemoryOfTheKernel)
+OPENCL_RIG_TEST(OpenclSource, LocalMemoryOfTheKernel)
 {
     static const char source[] =
         "__kernel void large(__global uint *out)\n"
@@ -174,22 +174,18 @@ WEIR_TEST(OpenclSource, LocalMemoryOfTheKernel)
         "    barrier(CLK_LOCAL_MEM_FENCE);\n"
         "    out[get_global_id(0)] = scratch[get_local_size(0) - 1 - get_local_id(0)];\n"
         "}\n";
-    struct opencl_rig rig;
     weir_program *program;
     weir_kernel *kernel;
     char options[64];
-    opencl_rig_open(&rig, "");
-    if (!tells_local_memory(&rig, source)) {
-        opencl_rig_close(&rig);
+    if (!tells_local_memory(rig, source)) {
         WEIR_SKIP("the driver says 0 of kernels' local memory, as PoCL 6 does");
     }
-    const uint64_t limit = weir_device_limits(rig.device)->max_local_bytes;
+    const uint64_t limit = weir_device_limits(rig->device)->max_local_bytes;
     snprintf(options, sizeof options, "-DSIZE=%zu", (size_t)limit / 4 + 1);
-    ASSERT_INT_EQ(create(&rig, source, options, &program), WEIR_OK);
+    ASSERT_INT_EQ(create(rig, source, options, &program), WEIR_OK);
     EXPECT_FAILURE(weir_kernel_create(program, "large", &kernel), WEIR_ERROR_UNSUPPORTED,
                    "bytes of local memory; a block of");
     weir_program_destroy(&program);
-    opencl_rig_close(&rig);
 }
 
 // The sizes of values: scalars, vectors and structures, whose names may begin like a vector's.

@@ -7,33 +7,22 @@ enum {
     POWERS_OF_TWO = 1 << 1 | 1 << 3 | 1 << 4 | 1 << 5
 };
 
-// Bits of a vector's part.
-static integer part(const struct call *call, unsigned lane)
-{
-    const struct call *of = call - call->lane + lane;
-    uint64_t image = 0;
-    if (!is_real(call->type))
-        return of->argument[0].i;
-    store_value(call->type, &of->argument[0], &image);
-    return (integer)image;
-}
-
 static integer same(const struct call *call)
 {
-    return part(call, call->lane);
+    return bits_at(call, 0, call->lane);
 }
 
 // The even parts, and then the odd ones.
 static integer halves(const struct call *call)
 {
     const unsigned half = call->width / 2;
-    return part(call, call->lane < half ? 2 * call->lane : 2 * (call->lane - half) + 1);
+    return bits_at(call, 0, call->lane < half ? 2 * call->lane : 2 * (call->lane - half) + 1);
 }
 
 static integer spread(const struct call *call)
 {
     const unsigned half = call->width / 2;
-    return part(call, call->lane / 2 + (call->lane & 1 ? half : 0));
+    return bits_at(call, 0, call->lane / 2 + (call->lane & 1 ? half : 0));
 }
 
 static integer steps(const struct call *call)

@@ -65,26 +65,15 @@ static bool is_nan(const struct call *call)
     return isnan(X);
 }
 
-// Bits of a vector's part, of whatever type.
-static integer bits_of(const struct call *call, unsigned number, unsigned lane)
-{
-    const struct call *of = call - call->lane + lane;
-    uint64_t image = 0;
-    if (!is_real(call->type))
-        return of->argument[number].i;
-    store_value(call->type, &of->argument[number], &image);
-    return (integer)image;
-}
-
 static integer shuffled(const struct call *call)
 {
-    return bits_of(call, 0, (unsigned)call->argument[1].i & (call->width - 1));
+    return bits_at(call, 0, (unsigned)call->argument[1].i & (call->width - 1));
 }
 
 static integer shuffled2(const struct call *call)
 {
     const unsigned place = (unsigned)call->argument[1].i & (2 * call->width - 1);
-    return bits_of(call, place < call->width ? 0 : 2, place & (call->width - 1));
+    return bits_at(call, place < call->width ? 0 : 2, place & (call->width - 1));
 }
 
 static integer same_bits(const struct call *call)

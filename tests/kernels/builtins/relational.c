@@ -22,14 +22,9 @@ WHOLE(isnan, isnan(X))
 WHOLE(isnormal, is_normal(call))
 WHOLE(signbit, signbit(X) != 0)
 
-// The bits of an argument, of whatever type.
 static integer bits(const struct call *call, unsigned number)
 {
-    uint64_t image = 0;
-    if (!is_real(call->type))
-        return call->argument[number].i;
-    store_value(call->type, &call->argument[number], &image);
-    return (integer)image;
+    return bits_at(call, number, call->lane);
 }
 
 // A scalar chooses by not being zero, a vector by the highest bits of its parts.

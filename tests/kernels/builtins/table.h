@@ -205,6 +205,8 @@ unsigned row_place(const struct group *group, enum type type, const struct row *
 
 // Fills the arguments of COUNT calls: first corner cases, then random ones. An absent argument is 0.
 void make_calls(const struct row *row, enum type type, struct call *calls);
+// The bits of an argument, of whatever type, of the part `lane` of the vector that the call belongs to.
+integer bits_at(const struct call *call, unsigned number, unsigned lane);
 // A number as bytes of its type, and back.
 void store_value(enum type type, const struct value *value, void *at);
 struct value load_value(enum type type, const void *at);

@@ -38,6 +38,16 @@ struct value load_value(enum type type, const void *at)
     return value;
 }
 
+integer bits_at(const struct call *call, unsigned number, unsigned lane)
+{
+    const struct value *value = &(call - call->lane + lane)->argument[number];
+    uint64_t image = 0;
+    if (!is_real(call->type))
+        return value->i;
+    store_value(call->type, value, &image);
+    return (integer)image;
+}
+
 // Corner cases of whole numbers; those of `bits` are relative to the type.
 static size_t whole_corners(enum type type, struct value *out)
 {
