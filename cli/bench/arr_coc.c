@@ -197,10 +197,9 @@ static void run_slots(struct arr_coc_line *line, const struct arr_coc_image *ima
 
 // The pipelines.
 
-static void destroy_line(void *object, void *with)
+static void destroy_line(void *object)
 {
     struct arr_coc_line *line = object;
-    (void)with;
     for (uint32_t d = 0; d < line->devices; d++)
         weir_arr_coc_destroy(&line->arr_coc[d]);
     WEIR_IGNORE(weir_pipeline_group_destroy(&line->group));
@@ -214,16 +213,17 @@ static void create_pipeline(struct arr_coc_line *line, uint32_t device, bool tim
         .query = a->query,
         .query_size = weir_arr_coc_weights_query_size(a->weights),
         .deliver = deliver,
-        .group = line->group,
     };
     cli_fine(weir_arr_coc_params_from_settings(bench.runtime, &params));
-    params.device = a->copies[device].device;
     params.max_pixels = arr_coc_most_pixels(a);
-    params.slot_count = line->slots;
-    params.full = WEIR_PIPELINE_BLOCK;
-    params.backlog = 0;
-    params.timing = timing;
-    params.graphs = line->graphs;
+    params.pipeline = (struct weir_pipeline_params){
+        .device = a->copies[device].device,
+        .slot_count = line->slots,
+        .timing = timing,
+        .graphs = line->graphs,
+        .group = line->group,
+    };
+    a->sizes = params.sizes;
     cli_fine(weir_arr_coc_create(&params, &line->arr_coc[device]));
 }
 
@@ -236,11 +236,10 @@ static void create_line(struct arr_coc_bench *a, struct arr_coc_line *line, uint
     line->slots = slots;
     line->graphs = graphs;
     line->frame = (struct weir_arr_coc_frame){.load = load, .user = line};
-    cli_own(destroy_line, line, NULL);
+    cli_own(destroy_line, line);
     cli_fine(weir_pipeline_group_create(NULL, &line->group));
     for (uint32_t d = 0; d < devices; d++)
         create_pipeline(line, d, timing);
-    a->sizes = *weir_arr_coc_get_sizes(line->arr_coc[0]);
     a->result_bytes = weir_arr_coc_result_bytes(line->arr_coc[0]);
 }
 
@@ -253,7 +252,7 @@ static void load_weights(struct arr_coc_bench *a)
     const char *path = a->weights_path ? a->weights_path : cli_find_weights();
     if (!weir_arr_coc_weights_load(path, &a->weights, &error))
         cli_fail(CLI_FAILED, "%s", error.message);
-    cli_own(destroy_weights, &a->weights, NULL);
+    cli_own(destroy_weights, &a->weights);
     const size_t size = weir_arr_coc_weights_query_size(a->weights);
     a->query = cli_allocate(size, sizeof *a->query);
     weir_arr_coc_seeded_query(QUERY_SEED, a->query, size);
@@ -369,10 +368,9 @@ static void open_devices(struct arr_coc_bench *a)
         a->copies[i].device = list[i - 1];
 }
 
-static void destroy_results(void *object, void *with)
+static void destroy_results(void *object)
 {
     struct arr_coc_bench *a = object;
-    (void)with;
     for (size_t k = 0; k < a->image_count; k++)
         free(a->images[k].results.memory);
 }
@@ -380,7 +378,7 @@ static void destroy_results(void *object, void *with)
 // Each pipeline runs each image until all slots have been used twice.
 static void check_results(struct arr_coc_bench *a)
 {
-    cli_own(destroy_results, a, NULL);
+    cli_own(destroy_results, a);
     for (size_t k = 0; k < a->image_count; k++)
         for (size_t i = 0; i < a->line_count; i++) {
             struct arr_coc_line *line = &a->lines[i];
@@ -587,7 +585,7 @@ static void run(void *user)
     report(a);
 }
 
-static int arr_coc_main(int argc, char **argv)
+int cli_bench_arr_coc(int argc, char **argv)
 {
     static struct arr_coc_bench a = {
         .size = 1024,
@@ -628,9 +626,3 @@ static int arr_coc_main(int argc, char **argv)
     };
     return bench_main(&program, &a, argc, argv);
 }
-
-const struct cli_command cli_bench_arr_coc = {
-    .name = "arr-coc",
-    .summary = "frames/s of the vision pipeline, beside bare copies",
-    .main = arr_coc_main,
-};

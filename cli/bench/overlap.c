@@ -149,7 +149,7 @@ static void check_job(struct overlap *o, const struct weir_chunks_params *params
 {
     struct overlap_job *job = params->user;
     cli_fine(weir_chunks_create(params, &job->chunks));
-    cli_own(destroy_chunks, &job->chunks, NULL);
+    cli_own(destroy_chunks, &job->chunks);
     weir_chunks_get_plan(job->chunks, out_plan);
     o->queue_count += out_plan->queue_count;
     if (o->queue_count > QUEUES_MAX)
@@ -537,7 +537,7 @@ int bench_overlap_main(const struct overlap_with *with, int argc, char **argv)
     return bench_main(&program, &o, argc, argv);
 }
 
-static int overlap_main(int argc, char **argv)
+int cli_bench_overlap(int argc, char **argv)
 {
     static const struct overlap_with alone = {
         .about = "Uploads a job, runs a kernel over it and downloads it, in chunks, in every\n"
@@ -551,9 +551,3 @@ static int overlap_main(int argc, char **argv)
     };
     return bench_overlap_main(&alone, argc, argv);
 }
-
-const struct cli_command cli_bench_overlap = {
-    .name = "overlap",
-    .summary = "copies and kernels in chunks, beside the limit of bare copies",
-    .main = overlap_main,
-};

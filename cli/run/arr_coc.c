@@ -86,9 +86,9 @@ void run_prepare_output(const struct run *run)
     weir_file_writer_destroy(&probe);
 }
 
-static void note_facts(struct run *run)
+static void note_facts(struct run *run, const struct weir_arr_coc_sizes *sizes)
 {
-    run->facts.sizes = *weir_arr_coc_get_sizes(run->devices[0].arr_coc);
+    run->facts.sizes = *sizes;
     run->facts.weights = run->weights_path;
     run->facts.query = run->query_path;
     weir_pipeline_group_get_statistics(run->group, &run->statistics);
@@ -96,10 +96,9 @@ static void note_facts(struct run *run)
         run->facts.stages[i] = run->statistics.stages[i].name;
 }
 
-static void destroy_pipelines(void *object, void *with)
+static void destroy_pipelines(void *object)
 {
     struct run *run = object;
-    (void)with;
     for (uint32_t i = 0; i < run->device_count; i++)
         weir_arr_coc_destroy(&run->devices[i].arr_coc);
     WEIR_IGNORE(weir_pipeline_group_destroy(&run->group));
@@ -107,16 +106,16 @@ static void destroy_pipelines(void *object, void *with)
 
 static void run_create_pipelines(struct run *run, struct weir_arr_coc_params *params)
 {
-    cli_own(destroy_pipelines, run, NULL);
+    cli_own(destroy_pipelines, run);
     cli_fine(weir_pipeline_group_create(WEIR_PARAMS(weir_pipeline_group, .label = "arr-coc"),
                                         &run->group));
     for (uint32_t i = 0; i < run->device_count; i++) {
-        params->group = run->group;
-        params->device = run->devices[i].device;
+        params->pipeline.group = run->group;
+        params->pipeline.device = run->devices[i].device;
         params->user = &run->devices[i];
         cli_fine(weir_arr_coc_create(params, &run->devices[i].arr_coc));
     }
-    note_facts(run);
+    note_facts(run, &params->sizes);
 }
 
 // weir run arr-coc: from the command line to the output files. Everything that can be
@@ -227,7 +226,7 @@ static const float *read_query(const struct run *run, size_t wanted)
     struct weir_io_error error;
     if (!weir_io_npy_read(run->query_path, WEIR_IO_F32, &file, &error))
         cli_fail(CLI_FAILED, "%s", error.message);
-    cli_own(finish_npy, &file, NULL);
+    cli_own(finish_npy, &file);
     check_query(run, &file, wanted);
     return file.data;
 }
@@ -246,12 +245,12 @@ void run_adjust(const struct run *run, struct weir_arr_coc_params *params)
 {
     const struct weir_setting *full = weir_runtime_setting(run->runtime, "pipeline", "full");
     const struct weir_setting *timing = weir_runtime_setting(run->runtime, "pipeline", "timing");
-    if (params->full != WEIR_PIPELINE_BLOCK)
+    if (params->pipeline.full != WEIR_PIPELINE_BLOCK)
         cli_warning("%s: full = %s is not for this command, which runs every image it is given",
                     full->origin, full->text);
-    params->full = WEIR_PIPELINE_BLOCK;
+    params->pipeline.full = WEIR_PIPELINE_BLOCK;
     if (strcmp(timing->origin, "default") == 0)
-        params->timing = true;
+        params->pipeline.timing = true;
 }
 
 // Running.
@@ -316,7 +315,7 @@ static int run_with_inputs(struct run *run)
     find_weights(run);
     if (!weir_arr_coc_weights_load(run->weights_path, &weights, &error))
         cli_fail(CLI_FAILED, "%s", error.message);
-    cli_own(destroy_weights, &weights, NULL);
+    cli_own(destroy_weights, &weights);
     const size_t wanted = weir_arr_coc_weights_query_size(weights);
     return run_on_device(run, weights,
                          run->query_path ? read_query(run, wanted) : seed_query(wanted));
@@ -356,11 +355,11 @@ static void name_inputs(struct run *run, char **paths)
         run_name_images(run, paths);
 }
 
-static int run_main(int argc, char **argv)
+int cli_run_arr_coc(int argc, char **argv)
 {
     static struct run run = {.repeat = 1};
     parse(&run, argc, argv);
-    cli_set_quiet(run.quiet || run.by_ranks); // until the rank is known: rank 0 prints
+    cli_quiet = run.quiet || run.by_ranks; // until the rank is known: rank 0 prints
     cli_log_to_stderr();
     if (run.by_ranks && run.asked_devices)
         cli_fail(CLI_USAGE, "--ranks and --devices cannot be combined: each rank has one device; "
@@ -373,20 +372,3 @@ static int run_main(int argc, char **argv)
     cli_signals_start();
     return run_with_inputs(&run);
 }
-
-static const struct cli_command arr_coc = {
-    .name = "arr-coc",
-    .summary = "find where in an image to spend tokens, given a query",
-    .main = run_main,
-};
-
-static const struct cli_command *const members[] = {&arr_coc, NULL};
-
-const struct cli_command cli_run = {
-    .name = "run",
-    .summary = "run a pipeline over images",
-    .what = "PIPELINE",
-    .about = "Runs a pipeline.",
-    .manual = "weir-run(1)",
-    .members = members,
-};

@@ -140,8 +140,8 @@ static weir_status load(void *user, unsigned char *rgb, size_t capacity, uint32_
 // One more than the pipelines hold, so that the next is read meanwhile.
 static size_t count_frames(const struct run *run, const struct weir_arr_coc_params *params)
 {
-    const size_t slots = params->slot_count ? params->slot_count : SLOTS_UNSET;
-    const size_t backlog = params->backlog ? params->backlog : slots;
+    const size_t slots = params->pipeline.slot_count ? params->pipeline.slot_count : SLOTS_UNSET;
+    const size_t backlog = params->pipeline.backlog ? params->pipeline.backlog : slots;
     return run->device_count * (slots + backlog) + 1 + (run->live ? DROPPED_MOST : 0);
 }
 
@@ -316,10 +316,9 @@ static void deliver(void *user, struct weir_arr_coc_frame *delivered,
 
 // The run.
 
-static void close_video(void *object, void *with)
+static void close_video(void *object)
 {
     struct run_video *video = object;
-    (void)with;
     const bool closed = !video->overlay || fclose(video->overlay) == 0;
     if ((video->lines && fclose(video->lines) != 0) || !closed) {
         cli_error("%s: its results cannot be written: %s", video->path, strerror(errno));
@@ -347,9 +346,10 @@ static void open_video(struct run *run, struct weir_arr_coc_params *params)
     run->video = video;
     run_adjust(run, params);
     // For the newest frame, at most one waits on each device.
-    params->full = run->live ? WEIR_PIPELINE_DROP_OLDEST : WEIR_PIPELINE_BLOCK;
-    params->backlog = run->live && params->backlog == 0 ? 1 : params->backlog;
-    cli_own(close_video, video, NULL);
+    params->pipeline.full = run->live ? WEIR_PIPELINE_DROP_OLDEST : WEIR_PIPELINE_BLOCK;
+    params->pipeline.backlog =
+        run->live && params->pipeline.backlog == 0 ? 1 : params->pipeline.backlog;
+    cli_own(close_video, video);
     open_stream(video);
     params->max_pixels = (uint64_t)video->y4m.width * video->y4m.height;
     video->lines = create_file(video, "jsonl");

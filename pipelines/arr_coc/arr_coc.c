@@ -108,24 +108,17 @@ weir_status weir_arr_coc_params_from_settings(const weir_runtime *runtime,
                                               struct weir_arr_coc_params *params)
 {
     const struct weir_setting *values[sizeof keys / sizeof *keys];
-    struct weir_pipeline_params pipeline = {.struct_size = sizeof pipeline};
 
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (!(values[i] = weir_runtime_setting(runtime, "arr_coc", keys[i].name)))
             return weir__pattern_fail(NULL, WEIR_ERROR_NOT_FOUND,
                                       "put weir_arr_coc_section() into weir_open_params.sections",
                                       "the section [arr_coc] was not declared to weir_open()");
-    TRY(weir_pipeline_params_from_settings(runtime, NULL, &pipeline));
     params->sizes.side = (uint32_t)values[0]->integer;
     params->sizes.grid = (uint32_t)values[1]->integer;
     params->sizes.budget = (uint32_t)values[2]->integer;
     params->max_pixels = (uint64_t)values[3]->integer;
-    params->slot_count = pipeline.slot_count;
-    params->full = pipeline.full;
-    params->backlog = pipeline.backlog;
-    params->timing = pipeline.timing;
-    params->graphs = pipeline.graphs;
-    return WEIR_OK;
+    return weir_pipeline_params_from_settings(runtime, NULL, &params->pipeline);
 }
 
 void weir_arr_coc_seeded_query(uint64_t seed, float *query, size_t query_size)
@@ -530,27 +523,18 @@ static weir_status create_pipeline(weir_arr_coc *a, const struct weir_arr_coc_pa
         stages[i] = all[first + i];
         stages[i].depends_on = i > 0 ? WEIR_PIPELINE_AFTER(i - 1) : 0;
     }
-    const struct weir_pipeline_params pipeline = {
-        .struct_size = sizeof pipeline,
-        .device = params->device,
-        .label = ARR_COC_LABEL,
-        .stages = stages,
-        .stage_count = count,
-        .stage_size = sizeof(struct weir_pipeline_stage),
-        .slot_count = params->slot_count,
-        .slot_create = create_slot,
-        .slot_destroy = destroy_slot,
-        .full = params->full,
-        .backlog = params->backlog,
-        .prepare = prepare,
-        .deliver = deliver,
-        .user = a,
-        .timing = params->timing,
-        .graphs = params->graphs,
-        .repeat = size_of_frame,
-        .group = params->group,
-        .prepare_threads = params->prepare_threads,
-    };
+    struct weir_pipeline_params pipeline = params->pipeline;
+    pipeline.struct_size = sizeof pipeline;
+    pipeline.label = ARR_COC_LABEL;
+    pipeline.stages = stages;
+    pipeline.stage_count = count;
+    pipeline.stage_size = sizeof *stages;
+    pipeline.slot_create = create_slot;
+    pipeline.slot_destroy = destroy_slot;
+    pipeline.prepare = prepare;
+    pipeline.deliver = deliver;
+    pipeline.user = a;
+    pipeline.repeat = size_of_frame;
     return weir_pipeline_create(&pipeline, &a->pipeline);
 }
 
@@ -587,7 +571,7 @@ weir_status weir_arr_coc_create(const struct weir_arr_coc_params *params,
     weir_arr_coc *a = calloc(1, sizeof *a);
     if (!a)
         return weir__pattern_no_memory(ARR_COC_LABEL, "the ARR-COC pipeline");
-    a->device = params->device;
+    a->device = params->pipeline.device;
     a->sizes = params->sizes;
     a->rgb_size = (size_t)(3 * params->max_pixels);
     a->deliver = params->deliver;
@@ -623,11 +607,6 @@ void weir_arr_coc_destroy(weir_arr_coc **arr_coc)
 weir_pipeline *weir_arr_coc_pipeline(const weir_arr_coc *arr_coc)
 {
     return arr_coc->pipeline;
-}
-
-const struct weir_arr_coc_sizes *weir_arr_coc_get_sizes(const weir_arr_coc *arr_coc)
-{
-    return &arr_coc->sizes;
 }
 
 size_t weir_arr_coc_result_bytes(const weir_arr_coc *arr_coc)

@@ -58,7 +58,6 @@ struct weir_arr_coc_output {
 };
 
 struct weir_arr_coc_params {
-    weir_device *device;
     struct weir_arr_coc_sizes sizes;
     const weir_arr_coc_weights *weights; // needed until the call returns
     const float *query;                  // [query_size], finite
@@ -66,21 +65,15 @@ struct weir_arr_coc_params {
     // The largest image in pixels, which sizes the slots; > 0. No side may exceed
     // 2^31 / S.
     uint64_t max_pixels;
-    // As in weir_pipeline_params.
-    uint32_t slot_count;
-    weir_pipeline_full full;
-    uint32_t backlog;
-    bool timing;
-    bool graphs; // each frame is one launch; the stages are not timed then
     // Called for every accepted frame, in order. `output` is NULL unless the frame
     // succeeded.
     void (*deliver)(void *user, struct weir_arr_coc_frame *frame,
                     const struct weir_arr_coc_output *output,
                     const struct weir_pipeline_result *result);
     void *user;
-
-    weir_pipeline_group *group; // with other devices' pipelines; NULL: none
-    uint32_t prepare_threads;   // as in weir_pipeline_params: threads that call `load`
+    // Of these the device, the slots, the policy, the backlog, timing, graphs, the group, and the threads that call
+    // `load`; the rest is set here.
+    struct weir_pipeline_params pipeline;
 };
 
 // Creates the pipeline, uploads weights and query and computes the data that is the same
@@ -102,9 +95,6 @@ void weir_arr_coc_destroy(weir_arr_coc **arr_coc);
 //
 // Ownership: that of `arr_coc`.
 weir_pipeline *weir_arr_coc_pipeline(const weir_arr_coc *arr_coc);
-
-// The sizes in force, defaults filled in.
-const struct weir_arr_coc_sizes *weir_arr_coc_get_sizes(const weir_arr_coc *arr_coc);
 
 // Bytes of a frame's results, which are downloaded in one copy if the device has its own
 // memory.

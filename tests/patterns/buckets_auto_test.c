@@ -15,11 +15,6 @@ enum {
     GATHERS = 4,   // of each rank: its plan, the time of each of two sizes, the figures
 };
 
-struct found {
-    unsigned reductions; // of all ranks
-    struct weir_buckets_plan plan;
-};
-
 static unsigned lines_with(const char *path, const char *word)
 {
     char line[512];
@@ -32,11 +27,10 @@ static unsigned lines_with(const char *path, const char *word)
     return count;
 }
 
-// Of 1 MiB each, so that there are two sizes to measure, and the latency.
-static void create(struct comm_rig *rig, struct found *found)
+// Gradients of 1 MiB each, so that there are two sizes to measure, and the latency.
+static void create_slow(const struct comm_rig *rig, struct weir_buckets_plan plans[RANKS])
 {
     weir_buckets *buckets[RANKS];
-    struct weir_buckets_plan other;
     struct weir_bucket_parameter parameters[PARAMETERS];
     for (int i = 0; i < PARAMETERS; i++)
         parameters[i] = (struct weir_bucket_parameter){.struct_size = sizeof *parameters,
@@ -48,40 +42,30 @@ static void create(struct comm_rig *rig, struct found *found)
                                             .parameter_size = sizeof *parameters,
                                             .cap_bytes = WEIR_BUCKETS_AUTO),
                                 rig->comms, RANKS, buckets));
-    weir_buckets_get_plan(buckets[0], &found->plan);
-    weir_buckets_get_plan(buckets[1], &other);
-    EXPECT_MEM_EQ(&other, &found->plan, sizeof other);
-    for (int i = 0; i < RANKS; i++)
+    for (int i = 0; i < RANKS; i++) {
+        weir_buckets_get_plan(buckets[i], &plans[i]);
         weir_buckets_destroy(&buckets[i]);
-}
-
-static struct found measure(const char *faults)
-{
-    struct found found = {0};
-    struct comm_rig rig;
-    char path[512], text[1024];
-    snprintf(path, sizeof path, "%s/collectives", getenv("TEST_TMPDIR"));
-    remove(path);
-    snprintf(
-        text, sizeof text,
-        "[weir]\nplugins = fault\n[fault]\nkinds = collective\nqueue = grads/comm\nlist = %s\n%s",
-        path, faults);
-    comm_rig_open(&rig, text, RANKS, WEIR_PLACE_HOST);
-    create(&rig, &found);
-    comm_rig_close(&rig);
-    found.reductions = lines_with(path, "buckets_measure.c") - RANKS * GATHERS;
-    return found;
+    }
 }
 
 // The latency and one size, each twice on each rank; what takes longer is left out.
 WEIR_TEST(BucketsMeasure, SlowReductionsAreTimedOnce)
 {
-    char faults[128];
-    snprintf(faults, sizeof faults, "fault = slow\none_in = 1\ndelay_ms = %d\n", DELAY_MS);
-    const struct found found = measure(faults);
-    EXPECT_UINT_EQ(found.reductions, RANKS * 2 * 2);
-    EXPECT_TRUE(found.plan.latency_ns >= DELAY_MS * 1e6);
-    EXPECT_TRUE(found.plan.bucket_count >= 1 && found.plan.bucket_count <= PARAMETERS);
+    struct weir_buckets_plan plans[RANKS];
+    struct comm_rig rig;
+    char path[512], text[1024];
+    snprintf(path, sizeof path, "%s/collectives", getenv("TEST_TMPDIR"));
+    snprintf(text, sizeof text,
+             "[weir]\nplugins = fault\n[fault]\nkinds = collective\nqueue = grads/comm\nlist = %s\n"
+             "fault = slow\none_in = 1\ndelay_ms = %d\n",
+             path, DELAY_MS);
+    comm_rig_open(&rig, text, RANKS, WEIR_PLACE_HOST);
+    create_slow(&rig, plans);
+    comm_rig_close(&rig);
+    EXPECT_UINT_EQ(lines_with(path, "buckets_measure.c"), RANKS * (GATHERS + 2 * 2));
+    EXPECT_MEM_EQ(&plans[1], &plans[0], sizeof plans[0]);
+    EXPECT_TRUE(plans[0].latency_ns >= DELAY_MS * 1e6);
+    EXPECT_TRUE(plans[0].bucket_count >= 1 && plans[0].bucket_count <= PARAMETERS);
 }
 
 // Every allocation that creating buckets takes fails once in turn: nothing is made, nothing is leaked, and

@@ -1,6 +1,5 @@
 // Copies between two devices of a chain, and a pipeline with stages on both: on the null backend,
 // whose devices are peers, and on the drivers of OpenCL, whose devices are not.
-#include <semaphore.h>
 #include <string.h>
 
 #include "tests/patterns/line.h"
@@ -83,33 +82,24 @@ WEIR_TEST(DeviceLink, CopiesInOrderOfItsQueues)
     line_close();
 }
 
-static weir_status fail_at_gate(void *user)
-{
-    while (sem_wait(user) != 0)
-        continue;
-    return WEIR_ERROR_IO;
-}
-
 // A queue that fails, and copies that it refuses then, more than the link has rooms: once the queue is
 // recovered the link copies again.
 WEIR_TEST(DeviceLink, SurvivesCopiesThatAreRefused)
 {
     weir_queue *queue;
     weir_buffer *src, *dst;
-    sem_t gate;
     enum {
         SIZE = 2 * 4
     };
     OPEN_WORLD();
-    ASSERT_INT_EQ(sem_init(&gate, 0, 0), 0);
     ASSERT_OK(open_link(BYTES));
     ASSERT_OK(weir_queue_create(line.other, NULL, &queue));
     ASSERT_OK(rig_buffer_on(rig.device, SIZE, WEIR_PLACE_HOST, &src));
     ASSERT_OK(rig_buffer_on(line.other, SIZE, WEIR_PLACE_HOST, &dst));
     rig_write_words(src, 0, 2, 7);
-    ASSERT_OK(weir_queue_host_call(queue, fail_at_gate, &gate));
+    ASSERT_OK(weir_queue_host_call(queue, gate_call_that_fails, &line.gate));
     ASSERT_OK(weir_device_link_copy(line.link, queue, dst, 0, src, 0, SIZE));
-    ASSERT_INT_EQ(sem_post(&gate), 0);
+    gate_open(&line.gate);
     EXPECT_INT_EQ(weir_queue_sync(queue, WEIR_FOREVER), WEIR_ERROR_IO);
     for (int i = 0; i < 5; i++)
         EXPECT_INT_EQ(weir_device_link_copy(line.link, queue, dst, 0, src, 0, SIZE), WEIR_ERROR_IO);
@@ -120,7 +110,6 @@ WEIR_TEST(DeviceLink, SurvivesCopiesThatAreRefused)
     EXPECT_UINT_EQ(rig_wrong_words(dst, 0, 2, 7), 0);
     weir_buffer_destroy(&src), weir_buffer_destroy(&dst), weir_queue_destroy(&queue);
     line_close();
-    sem_destroy(&gate);
 }
 
 WEIR_TEST(DeviceLink, RefusesWrongUse)

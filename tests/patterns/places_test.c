@@ -25,12 +25,6 @@ static weir_status submit_nothing(void *user, void *slot, void *frame, weir_queu
     return WEIR_OK;
 }
 
-static weir_status launch_nothing(void *user, weir_queue *queue, const struct weir_chunk *chunk)
-{
-    (void)user, (void)queue, (void)chunk;
-    return WEIR_OK;
-}
-
 static weir_status read_nothing(void *user, uint64_t index, void *memory, size_t capacity,
                                 size_t *out_size)
 {
@@ -89,26 +83,6 @@ static void expect_left(const char *what)
     EXPECT_NOT_CONTAINS(weir_last_error()->message, "created at patterns/");
 }
 
-static void expect_left_of_chunks(void)
-{
-    own_buffer src = NULL;
-    own_buffer in = NULL;
-    weir_chunks *chunks;
-    ASSERT_OK(rig_buffer(4096, WEIR_PLACE_HOST, &src));
-    ASSERT_OK(rig_buffer(4096, WEIR_PLACE_DEVICE, &in));
-    const struct weir_chunks_params params = {.struct_size = sizeof params,
-                                              .device = rig.device,
-                                              .label = "job",
-                                              .element_count = 1024,
-                                              .in_bytes = 4,
-                                              .src = {src, 0},
-                                              .in = {in, 0},
-                                              .kernel = launch_nothing};
-    MAKE(weir_chunks_create(&params, &chunks));
-    expect_left("the queue 'job/");
-    weir_chunks_destroy(&chunks);
-}
-
 WEIR_TEST(PatternPlaces, OfWhatIsLeft)
 {
     ASSERT_OK(rig_open());
@@ -133,7 +107,6 @@ WEIR_TEST(PatternPlaces, OfWhatIsLeft)
     MAKE(weir_pipeline_create(&line, &pipeline));
     expect_left("the queue 'pipeline/stage'");
     ASSERT_OK(weir_pipeline_destroy(&pipeline));
-    expect_left_of_chunks();
     MAKE(weir_loader_create(&frames, &loader));
     expect_left("the queue 'frames'");
     expect_left("the buffer 'frames'");

@@ -29,7 +29,7 @@ SMALL_TEST(ArrCocFailure, SizesThatDoNotFit)
     params = rig_params(rig, &large, 100);
     expect_refused(&params, "a patch of 4096 pixels a side is too large; 2896 is the limit");
     params = rig_params(rig, &small, 100);
-    params.slot_count = WEIR_PIPELINE_SLOTS_MAX + 1;
+    params.pipeline.slot_count = WEIR_PIPELINE_SLOTS_MAX + 1;
     expect_refused(&params, "slot_count is 257, but must be 0 to 256");
 }
 
@@ -125,7 +125,7 @@ static void expect_only_bad_fails(const struct rig *rig, const struct weir_arr_c
     for (int i = 0; i < FRAMES; i++)
         rig_frame_init(&frames[i], i == BAD ? bad_image : &image, 0);
     frames[BAD].load_status = load_status;
-    params.slot_count = 2;
+    params.pipeline.slot_count = 2;
     ASSERT_OK(weir_arr_coc_create(&params, &arr_coc));
     EXPECT_TRUE(rig_run(arr_coc, frames, FRAMES));
     for (int i = 0; i < FRAMES; i++) {
@@ -167,8 +167,7 @@ WEIR_TEST(ArrCocSettings, SetParams)
     const struct weir_open_params open = {
         .struct_size = sizeof open,
         .config_text = "[arr_coc]\nside = 256\ngrid = 16\nbudget = 512\nmax_pixels = 5000\n"
-                       "[pipeline]\nslots = 2\nfull = drop-oldest\nbacklog = 9\ntiming = 1\n"
-                       "graphs = 1\n",
+                       "[pipeline]\nslots = 2\n",
         .sections = sections,
         .section_count = 2,
     };
@@ -181,9 +180,5 @@ WEIR_TEST(ArrCocSettings, SetParams)
     EXPECT_UINT_EQ(params.sizes.grid, 16);
     EXPECT_UINT_EQ(params.sizes.budget, 512);
     EXPECT_UINT_EQ(params.max_pixels, 5000);
-    EXPECT_UINT_EQ(params.slot_count, 2);
-    EXPECT_INT_EQ(params.full, WEIR_PIPELINE_DROP_OLDEST);
-    EXPECT_UINT_EQ(params.backlog, 9);
-    EXPECT_TRUE(params.timing);
-    EXPECT_TRUE(params.graphs);
+    EXPECT_UINT_EQ(params.pipeline.slot_count, 2);
 }

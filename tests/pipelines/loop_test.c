@@ -131,9 +131,9 @@ static weir_status create(const struct rig *rig, const struct way *way, weir_arr
     struct weir_arr_coc_params params =
         rig_params(rig, loop.sizes, (uint64_t)largest->height * (uint64_t)largest->width);
     weir_status status = WEIR_NOT_READY;
-    params.slot_count = way->slots;
-    params.timing = way->timing;
-    params.graphs = way->graphs;
+    params.pipeline.slot_count = way->slots;
+    params.pipeline.timing = way->timing;
+    params.pipeline.graphs = way->graphs;
     params.deliver = deliver;
     for (int i = 0; i < 100 && status != WEIR_OK; i++) {
         status = weir_arr_coc_create(&params, out_arr_coc);

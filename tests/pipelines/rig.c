@@ -184,7 +184,7 @@ struct weir_arr_coc_params rig_params(const struct rig *rig, const struct weir_a
                                       uint64_t max_pixels)
 {
     return (struct weir_arr_coc_params){
-        .device = rig->device,
+        .pipeline.device = rig->device,
         .sizes = *sizes,
         .weights = rig->weights,
         .query = rig->query,

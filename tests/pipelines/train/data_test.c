@@ -45,31 +45,6 @@ WEIR_TEST(TrainData, MadeSamplesAreTheSameOnEveryMachine)
     EXPECT_UINT_EQ(sum, UINT64_C(10488441707791190449));
 }
 
-// Two samples of a class differ by the noise of both at most, and each class occurs.
-WEIR_TEST(TrainData, MadeSamplesAreTheirClassWithNoise)
-{
-    unsigned char first[5][NUMBERS];
-    unsigned char bytes[NUMBERS];
-    int seen[5] = {0};
-    int most = 0;
-    own_data data = make(usual);
-    ASSERT_NOT_NULL(data);
-    for (uint64_t i = 0; i < 200; i++) {
-        const uint32_t label = weir_train_data_bytes(data, i, bytes);
-        ASSERT_UINT_LT(label, 5);
-        if (seen[label]++ == 0)
-            memcpy(first[label], bytes, NUMBERS);
-        for (int k = 0; k < NUMBERS; k++)
-            most = abs(bytes[k] - first[label][k]) > most ? abs(bytes[k] - first[label][k]) : most;
-    }
-    EXPECT_INT_LE(most, 2 * 20);
-    EXPECT_INT_GT(most, 30);
-    for (int i = 0; i < 5; i++)
-        EXPECT_INT_GT(seen[i], 20);
-    for (int i = 1; i < 5; i++)
-        EXPECT_TRUE(memcmp(first[0], first[i], NUMBERS) != 0);
-}
-
 WEIR_TEST(TrainData, AnEpochHasEachSampleOnceInAnOrderOfItsOwn)
 {
     static const uint64_t counts[] = {1, 2, 3, 4, 5, 64, 65, 1000};

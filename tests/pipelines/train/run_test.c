@@ -1,5 +1,5 @@
-// Training runs: they learn; the overlapped way, other counts of ranks and passes, and a resumption
-// have the same bits.
+// Training runs: they learn; the overlapped way, and other counts of ranks and passes, have the same bits. Those of a
+// resumption are in tests/cli/train_resume_test.sh.
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -278,47 +278,6 @@ WEIR_TEST(Train, PassesHaveTheBitsOfRanks)
     EXPECT_INT_EQ(passes.parameters_digest, ranks.parameters_digest);
     for (uint64_t step = 0; whole.losses && ranks.losses && step < whole.steps; step++)
         EXPECT_TRUE(fabs((double)(ranks.losses[step] - whole.losses[step])) < 1e-3);
-}
-
-// Checkpoints.
-
-static void checkpoint_path(char *path, size_t size, const char *name)
-{
-    snprintf(path, size, "%s/%s.safetensors", getenv("TEST_TMPDIR"), name);
-}
-
-static void expect_resumption_is_same(struct weir_train_run_params params, uint32_t ranks)
-{
-    static const uint64_t ends[] = {1, 71, 90, 90};
-    char path[4096];
-    own_figures whole = {0};
-    checkpoint_path(path, sizeof path, "resumed");
-    params.steps = 90; // more than a window of the curve
-    runs_train_alone(ranks, params, &whole);
-    params.checkpoint = path;
-    params.resume = true;
-    params.checkpoint_every = 30;
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-        own_figures part = {0};
-        params.steps = ends[i];
-        params.serial = i == 1;
-        runs_train_alone(ranks, params, &part);
-        EXPECT_INT_EQ(part.first_step, i == 0 ? 0 : ends[i - 1]);
-        if (i + 1 == sizeof ends / sizeof *ends)
-            runs_expect_same(&part, &whole);
-    }
-    unlink(path);
-}
-
-WEIR_TEST(Train, ResumesWithTheSameBits)
-{
-    struct weir_train_run_params params = params_of(WEIR_TRAIN_DDP);
-    expect_resumption_is_same(params, 2);
-    params = params_of(WEIR_TRAIN_ENCDEC);
-    params.method = WEIR_TRAIN_ADAM;
-    params.rate = 0.001F;
-    params.element = WEIR_TRAIN_BF16;
-    expect_resumption_is_same(params, 1);
 }
 
 WEIR_TEST(Train, KeepsGradientsAsBfloat16OnTheirWay)
