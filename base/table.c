@@ -63,7 +63,7 @@ void weir_long_text_add_shown(struct weir_long_text *text, const char *from)
     free(shown);
 }
 
-void weir_table_add(struct weir_table *table, const char *format, ...)
+static void add_cell(struct weir_table *table, const char *text)
 {
     if (table->count == table->capacity) {
         const size_t capacity = table->capacity ? 2 * table->capacity : 64;
@@ -75,16 +75,28 @@ void weir_table_add(struct weir_table *table, const char *format, ...)
         table->cells = cells;
         table->capacity = capacity;
     }
-    va_list arguments;
-    va_start(arguments, format);
-    char *raw = format_text(format, arguments);
-    va_end(arguments);
-    char *cell = raw ? weir_text_escaped(raw, "") : NULL;
-    free(raw);
+    char *cell = weir_text_escaped(text, "");
     if (cell)
         table->cells[table->count++] = cell;
     else
         table->failed = true;
+}
+
+void weir_table_add(struct weir_table *table, const char *format, ...)
+{
+    const bool several = strchr(format, '\t');
+    va_list arguments;
+    va_start(arguments, format);
+    char *raw = format_text(format, arguments);
+    va_end(arguments);
+    table->failed = table->failed || !raw;
+    for (char *cell = raw, *next; cell; cell = next) {
+        next = several ? strchr(cell, '\t') : NULL;
+        if (next)
+            *next++ = '\0';
+        add_cell(table, cell);
+    }
+    free(raw);
 }
 
 // In characters of UTF-8, not bytes.

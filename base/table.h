@@ -43,7 +43,8 @@ struct weir_table {
     bool failed;
 };
 
-// Adds the next cell, escaped as weir_text_escape() does it: labels stand in tables.
+// Adds the next cell, escaped as weir_text_escape() does it: labels stand in tables. Where the format has tabs it
+// adds a cell for each part, and no text that comes from elsewhere is to be among them: it may have tabs of its own.
 void weir_table_add(struct weir_table *table, const char *format, ...) WEIR_TEXT_PRINTF(2, 3);
 
 // Adds all rows to the text, two spaces between columns and `indent` spaces before each row,

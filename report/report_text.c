@@ -276,8 +276,7 @@ static void add_summary(const weir_report *report, struct weir_long_text *text)
     const struct weir_report_summary *s = &report->summary;
     struct weir_table cells = {.alignment = "ll"};
     char time[WEIR_TEXT_QUANTITY_SIZE];
-    weir_table_add(&cells, "span");
-    weir_table_add(&cells, "%s: idle %.1f %%, compute %.1f %%, other work %.1f %%",
+    weir_table_add(&cells, "span\t%s: idle %.1f %%, compute %.1f %%, other work %.1f %%",
                    weir_text_duration(time, (double)s->span_ns), percent(s->idle_ns, s->span_ns),
                    percent(s->compute_ns, s->span_ns), percent(s->non_compute_ns, s->span_ns));
     weir_table_add(&cells, "effective speed-up");
@@ -288,19 +287,18 @@ static void add_summary(const weir_report *report, struct weir_long_text *text)
     else
         weir_table_add(&cells, "%.2f to %.2f: the durations, added up, over the span",
                        s->speedup_least, s->speedup_most);
-    weir_table_add(&cells, "bound");
     char device[32] = "";
     if (has_several_devices(report))
         snprintf(device, sizeof device, " of device %" PRIu32, s->bound_device);
-    weir_table_add(&cells, "%s, the busy time of engine %s%s; the span is %.2f times that",
+    weir_table_add(&cells, "bound\t%s, the busy time of engine %s%s; the span is %.2f times that",
                    weir_text_duration(time, (double)s->bound_ns), s->bound_engine, device,
                    s->bound_distance);
-    weir_table_add(&cells, "held up by");
-    weir_table_add(&cells,
-                   "%s: of the critical path %.1f %% is work of the device, %.1f %% the host, "
-                   "%.1f %% latency",
-                   verdict_names[s->verdict], 100 * s->device_share, 100 * s->host_share,
-                   100 * s->latency_share);
+    weir_table_add(
+        &cells,
+        "held up by\t%s: of the critical path %.1f %% is work of the device, %.1f %% the host, "
+        "%.1f %% latency",
+        verdict_names[s->verdict], 100 * s->device_share, 100 * s->host_share,
+        100 * s->latency_share);
     weir_table_end(&cells, 2, text);
 }
 
@@ -309,23 +307,17 @@ static void add_overlap(const struct pair *pair, const struct weir_report_overla
 {
     char times[96];
     char shares[64];
-    weir_table_add(cells, "%s / %s", pair->first, pair->second);
-    if (!overlap->applies) {
-        weir_table_add(cells, "n/a");
-        weir_table_add(cells, "n/a");
-        return;
-    }
-    weir_table_add(cells, "%s", show_times(times, overlap->both));
-    weir_table_add(cells, "%s", show_range(shares, overlap->least, overlap->most));
+    const bool applies = overlap->applies;
+    weir_table_add(cells, "%s / %s\t%s\t%s", pair->first, pair->second,
+                   applies ? show_times(times, overlap->both) : "n/a",
+                   applies ? show_range(shares, overlap->least, overlap->most) : "n/a");
 }
 
 static void add_overlaps(const weir_report *report, struct weir_long_text *text)
 {
     struct weir_table cells = {.alignment = "lrr"};
     weir_long_text_add(text, "\noverlap\n");
-    weir_table_add(&cells, "A / B");
-    weir_table_add(&cells, "both ran");
-    weir_table_add(&cells, "of A");
+    weir_table_add(&cells, "A / B\tboth ran\tof A");
     for (size_t i = 0; i < PAIR_COUNT; i++) {
         struct weir_report_overlap overlap;
         if (weir_report_get_overlap(report, pairs[i].first, pairs[i].second, &overlap) != WEIR_OK) {
@@ -349,23 +341,17 @@ static void add_table(const weir_report *report, weir_report_table table,
     if (rows->count == 0)
         return;
     weir_long_text_add(text, "\n%s\n", table_names[table]);
-    weir_table_add(&cells, " ");
-    weir_table_add(&cells, "operations");
-    weir_table_add(&cells, "bytes");
-    weir_table_add(&cells, "longest");
-    weir_table_add(&cells, "busy");
-    weir_table_add(&cells, "of the span");
+    weir_table_add(&cells, " \toperations\tbytes\tlongest\tbusy\tof the span");
     for (size_t i = 0; i < rows->count && i < MOST_NAMES; i++) {
         const struct weir_report_row *row = &rows->rows[i].row;
         if (table <= WEIR_REPORT_ENGINES && has_several_devices(report))
             weir_table_add(&cells, "%" PRIu32 ": %s", row->device, row->name);
         else
             weir_table_add(&cells, "%s", row->name);
-        weir_table_add(&cells, "%" PRIu64, row->count);
-        weir_table_add(&cells, "%s", row->bytes ? weir_text_bytes(bytes, row->bytes) : "");
-        weir_table_add(&cells, "%s", weir_text_duration(longest, (double)row->longest_ns));
-        weir_table_add(&cells, "%s", show_times(busy, row->busy));
-        weir_table_add(&cells, "%.1f %%", 100 * row->utilisation);
+        weir_table_add(&cells, "%" PRIu64 "\t%s\t%s\t%s\t%.1f %%", row->count,
+                       row->bytes ? weir_text_bytes(bytes, row->bytes) : "",
+                       weir_text_duration(longest, (double)row->longest_ns),
+                       show_times(busy, row->busy), 100 * row->utilisation);
     }
     weir_table_end(&cells, 2, text);
     if (rows->count > MOST_NAMES)
@@ -383,9 +369,8 @@ static void add_path(const weir_report *report, struct weir_long_text *text)
     for (size_t i = 0; i < rows->count && i < MOST_NAMES; i++) {
         const struct weir_report_row *row = &rows->rows[i].row;
         weir_table_add(&cells, "%s", row->name);
-        weir_table_add(&cells, "%" PRIu64 " x", row->count);
-        weir_table_add(&cells, "%s", weir_text_duration(time, (double)row->busy.most_ns));
-        weir_table_add(&cells, "%.1f %%", 100 * row->utilisation);
+        weir_table_add(&cells, "%" PRIu64 " x\t%s\t%.1f %%", row->count,
+                       weir_text_duration(time, (double)row->busy.most_ns), 100 * row->utilisation);
     }
     weir_table_end(&cells, 2, text);
     if (rows->count > MOST_NAMES)
@@ -400,9 +385,8 @@ static void add_bubbles(const weir_report *report, bool of_bound, struct weir_lo
         const struct weir_report_bubble *bubble = &bubbles->items[i].bubble;
         char length[WEIR_TEXT_QUANTITY_SIZE];
         char at[WEIR_TEXT_QUANTITY_SIZE];
-        weir_table_add(&cells, "%s",
-                       weir_text_duration(length, (double)(bubble->end_ns - bubble->begin_ns)));
-        weir_table_add(&cells, "at %s",
+        weir_table_add(&cells, "%s\tat %s",
+                       weir_text_duration(length, (double)(bubble->end_ns - bubble->begin_ns)),
                        weir_text_duration(at, (double)(bubble->begin_ns - report->origin_ns)));
         if (*bubble->file)
             weir_table_add(&cells, "%s (%s:%d)", bubble->sentence, bubble->file, bubble->line);

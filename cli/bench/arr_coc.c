@@ -2,7 +2,6 @@
 // more, on one device and on several, beside the rate of bare copies of the same bytes
 // in and out.
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +20,6 @@ enum {
     ARR_COC_PIPELINES_MOST = 16,
     ARR_COC_SLOTS_MOST = 32,
     ARR_COC_DEVICES_MOST = 8,
-    ARR_COC_FILLED_MOST = ARR_COC_SLOTS_MOST * ARR_COC_DEVICES_MOST,
     ARR_COC_STAGES = WEIR_ARR_COC_STAGES_MAX,
     ARR_COC_FRAMES_MOST = 1000000
 };
@@ -43,12 +41,6 @@ struct arr_coc_image {
     struct bench_samples rate[ARR_COC_PIPELINES_MOST];
 };
 
-// The image whose bytes are in a slot's pinned memory.
-struct arr_coc_filled {
-    unsigned char *memory;
-    const struct arr_coc_image *image;
-};
-
 struct arr_coc_line {
     struct arr_coc_bench *owner;
     weir_pipeline_group *group;
@@ -56,9 +48,8 @@ struct arr_coc_line {
     uint32_t devices;
     uint32_t slots; // of each device
     bool graphs;
-    pthread_mutex_t lock; // of `filled`: each pipeline has a thread that loads
-    struct arr_coc_filled filled[ARR_COC_FILLED_MOST];
     const struct arr_coc_image *image; // the one that is run now
+    bool fills;                        // the slots' memory
     bool checking;
     struct weir_arr_coc_frame frame; // stands for all of them
 };
@@ -122,9 +113,9 @@ static bool results_judge(struct cli_results *first, const struct weir_arr_coc_o
 
 // Frames through a line of slots.
 
-// Frames are in pinned memory: a slot's memory is written when the slot first gets an
-// image, and is reused with the same bytes from then on, as with a camera that writes
-// there itself. The host decodes and copies nothing while times are taken.
+// Frames are in pinned memory: a slot's memory is written before times are taken, and is
+// reused with the same bytes from then on, as with a camera that writes there itself. The
+// host decodes and copies nothing while times are taken.
 
 // Of the largest image.
 static uint64_t arr_coc_most_pixels(const struct arr_coc_bench *a)
@@ -142,19 +133,11 @@ static uint64_t arr_coc_most_pixels(const struct arr_coc_bench *a)
 static weir_status load(void *user, unsigned char *rgb, size_t capacity, uint32_t *out_width,
                         uint32_t *out_height)
 {
-    struct arr_coc_line *line = user;
+    const struct arr_coc_line *line = user;
     const struct arr_coc_image *image = line->image;
     const size_t bytes = (size_t)3 * image->width * image->height;
-    size_t i = 0;
-    pthread_mutex_lock(&line->lock);
-    while (i + 1 < ARR_COC_FILLED_MOST && line->filled[i].memory && line->filled[i].memory != rgb)
-        i++;
-    if (line->filled[i].memory != rgb || line->filled[i].image != image) {
-        if (rgb && bytes <= capacity)
-            memcpy(rgb, image->rgb, bytes);
-        line->filled[i] = (struct arr_coc_filled){rgb, image};
-    }
-    pthread_mutex_unlock(&line->lock);
+    if (line->fills && rgb && bytes <= capacity)
+        memcpy(rgb, image->rgb, bytes);
     *out_width = image->width;
     *out_height = image->height;
     return WEIR_OK;
@@ -189,7 +172,7 @@ static void end_frames(struct arr_coc_line *line, const struct arr_coc_image *im
                  count);
 }
 
-// Runs `count` frames, and waits for them.
+// Runs `count` frames, and waits for them. The slots have the image's bytes.
 static void run_line(struct arr_coc_line *line, const struct arr_coc_image *image, uint64_t count)
 {
     const uint64_t before = succeeded(line);
@@ -199,27 +182,27 @@ static void run_line(struct arr_coc_line *line, const struct arr_coc_image *imag
     end_frames(line, image, count, before);
 }
 
-// The same, `rounds` frames in every slot of every device.
+// The same, `rounds` frames in every slot of every device, which get the bytes.
 static void run_slots(struct arr_coc_line *line, const struct arr_coc_image *image, uint64_t rounds)
 {
     const uint64_t count = rounds * line->slots, before = succeeded(line);
     line->image = image;
+    line->fills = true;
     for (uint32_t d = 0; d < line->devices; d++)
         for (uint64_t i = 0; i < count; i++)
             cli_fine(weir_pipeline_submit(weir_arr_coc_pipeline(line->arr_coc[d]), &line->frame));
     end_frames(line, image, count * line->devices, before);
+    line->fills = false;
 }
 
 // The pipelines.
 
-static void destroy_line(void *object, void *with)
+static void destroy_line(void *object)
 {
     struct arr_coc_line *line = object;
-    (void)with;
     for (uint32_t d = 0; d < line->devices; d++)
         weir_arr_coc_destroy(&line->arr_coc[d]);
     WEIR_IGNORE(weir_pipeline_group_destroy(&line->group));
-    pthread_mutex_destroy(&line->lock);
 }
 
 static void create_pipeline(struct arr_coc_line *line, uint32_t device, bool timing)
@@ -253,8 +236,7 @@ static void create_line(struct arr_coc_bench *a, struct arr_coc_line *line, uint
     line->slots = slots;
     line->graphs = graphs;
     line->frame = (struct weir_arr_coc_frame){.load = load, .user = line};
-    pthread_mutex_init(&line->lock, NULL);
-    cli_own(destroy_line, line, NULL);
+    cli_own(destroy_line, line);
     cli_fine(weir_pipeline_group_create(NULL, &line->group));
     for (uint32_t d = 0; d < devices; d++)
         create_pipeline(line, d, timing);
@@ -270,7 +252,7 @@ static void load_weights(struct arr_coc_bench *a)
     const char *path = a->weights_path ? a->weights_path : cli_find_weights();
     if (!weir_arr_coc_weights_load(path, &a->weights, &error))
         cli_fail(CLI_FAILED, "%s", error.message);
-    cli_own(destroy_weights, &a->weights, NULL);
+    cli_own(destroy_weights, &a->weights);
     const size_t size = weir_arr_coc_weights_query_size(a->weights);
     a->query = cli_allocate(size, sizeof *a->query);
     weir_arr_coc_seeded_query(QUERY_SEED, a->query, size);
@@ -386,10 +368,9 @@ static void open_devices(struct arr_coc_bench *a)
         a->copies[i].device = list[i - 1];
 }
 
-static void destroy_results(void *object, void *with)
+static void destroy_results(void *object)
 {
     struct arr_coc_bench *a = object;
-    (void)with;
     for (size_t k = 0; k < a->image_count; k++)
         free(a->images[k].results.memory);
 }
@@ -397,7 +378,7 @@ static void destroy_results(void *object, void *with)
 // Each pipeline runs each image until all slots have been used twice.
 static void check_results(struct arr_coc_bench *a)
 {
-    cli_own(destroy_results, a, NULL);
+    cli_own(destroy_results, a);
     for (size_t k = 0; k < a->image_count; k++)
         for (size_t i = 0; i < a->line_count; i++) {
             struct arr_coc_line *line = &a->lines[i];
@@ -445,6 +426,7 @@ static void time_stages(struct arr_coc_bench *a, struct arr_coc_image *image)
 {
     const uint64_t frames = a->frames < 20 ? a->frames : 20;
     struct weir_pipeline_statistics before, after;
+    run_slots(&a->timed, image, 1);
     weir_pipeline_group_get_statistics(a->timed.group, &before);
     run_line(&a->timed, image, frames);
     weir_pipeline_group_get_statistics(a->timed.group, &after);
@@ -603,7 +585,7 @@ static void run(void *user)
     report(a);
 }
 
-static int arr_coc_main(int argc, char **argv)
+int cli_bench_arr_coc(int argc, char **argv)
 {
     static struct arr_coc_bench a = {
         .size = 1024,
@@ -644,9 +626,3 @@ static int arr_coc_main(int argc, char **argv)
     };
     return bench_main(&program, &a, argc, argv);
 }
-
-const struct cli_command cli_bench_arr_coc = {
-    .name = "arr-coc",
-    .summary = "frames/s of the vision pipeline, beside bare copies",
-    .main = arr_coc_main,
-};

@@ -52,7 +52,7 @@ static void create_all(uint64_t asked, struct bench_ranks *all)
                                   WEIR_PARAMS(weir_comm, .label = "bench"), comms));
     for (uint32_t i = 0; i < all->local_count; i++) {
         all->ranks[i].comm = comms[i];
-        cli_own(destroy_comm, &all->ranks[i].comm, NULL);
+        cli_own(destroy_comm, &all->ranks[i].comm);
     }
 }
 
@@ -66,7 +66,7 @@ static void create_comms(uint64_t asked, struct bench_ranks *all)
     cli_fine(
         weir_comm_create(first->device, WEIR_PARAMS(weir_comm, .label = "bench"), &first->comm));
     if (weir_comm_count(first->comm) > 1) {
-        cli_own(destroy_comm, &first->comm, NULL);
+        cli_own(destroy_comm, &first->comm);
         return;
     }
     weir_comm_destroy(&first->comm);
@@ -439,7 +439,7 @@ int bench_comm_main(const struct comm_with *with, int argc, char **argv)
     return bench_main(&program, &b, argc, argv);
 }
 
-static int comm_main(int argc, char **argv)
+int cli_bench_comm(int argc, char **argv)
 {
     static const struct comm_with alone = {
         .about =
@@ -451,9 +451,3 @@ static int comm_main(int argc, char **argv)
     };
     return bench_comm_main(&alone, argc, argv);
 }
-
-const struct cli_command cli_bench_comm = {
-    .name = "comm",
-    .summary = "the time and bandwidth of collectives",
-    .main = comm_main,
-};

@@ -149,7 +149,7 @@ static void check_job(struct overlap *o, const struct weir_chunks_params *params
 {
     struct overlap_job *job = params->user;
     cli_fine(weir_chunks_create(params, &job->chunks));
-    cli_own(destroy_chunks, &job->chunks, NULL);
+    cli_own(destroy_chunks, &job->chunks);
     weir_chunks_get_plan(job->chunks, out_plan);
     o->queue_count += out_plan->queue_count;
     if (o->queue_count > QUEUES_MAX)
@@ -390,29 +390,6 @@ static void report_ways(struct overlap *o)
     }
 }
 
-// The plans that `auto` chose.
-static void report_plans(struct overlap *o)
-{
-    static const struct bench_column columns[] = {
-        {"size", "size", BENCH_TEXT, 0},
-        {"chunks", "chunks", BENCH_NUMBER, 0},
-        {"first", "the first", BENCH_TEXT, 0},
-        {"largest", "the largest", BENCH_TEXT, 0},
-    };
-    struct bench_table *table = bench_table("plans", "chunks of auto", columns);
-    for (size_t i = 0; i < o->way_count; i++) {
-        const struct weir_chunks_plan *plan = &o->ways[i].plan;
-        const struct overlap_reference *reference = &o->references[o->ways[i].reference];
-        char size[WEIR_TEXT_QUANTITY_SIZE], first[sizeof size], most[sizeof size];
-        const bool other = reference > o->references && reference->size == reference[-1].size;
-        if (o->ways[i].order != BENCH_WORD + OVERLAP_AUTO || other)
-            continue;
-        bench_row(table, weir_text_bytes(size, reference->size), (double)plan->chunk_count,
-                  weir_text_bytes(first, plan->first_count * sizeof(uint32_t)),
-                  weir_text_bytes(most, plan->most_count * sizeof(uint32_t)));
-    }
-}
-
 static void report_raw(struct overlap *o)
 {
     static const struct bench_column columns[] = {
@@ -431,14 +408,6 @@ static void report_raw(struct overlap *o)
     }
 }
 
-static bool has_order(const struct overlap *o, uint64_t order)
-{
-    for (size_t i = 0; i < o->orders.count; i++)
-        if (o->orders.values[i] == BENCH_WORD + order)
-            return true;
-    return false;
-}
-
 static void set_plot(void)
 {
     struct cli_plot *plot = &bench.plot;
@@ -454,8 +423,6 @@ static void report_all(struct overlap *o)
     set_plot();
     report_references(o);
     report_ways(o);
-    if (has_order(o, OVERLAP_AUTO))
-        report_plans(o);
     if (o->raw)
         report_raw(o);
 }
@@ -570,7 +537,7 @@ int bench_overlap_main(const struct overlap_with *with, int argc, char **argv)
     return bench_main(&program, &o, argc, argv);
 }
 
-static int overlap_main(int argc, char **argv)
+int cli_bench_overlap(int argc, char **argv)
 {
     static const struct overlap_with alone = {
         .about = "Uploads a job, runs a kernel over it and downloads it, in chunks, in every\n"
@@ -584,9 +551,3 @@ static int overlap_main(int argc, char **argv)
     };
     return bench_overlap_main(&alone, argc, argv);
 }
-
-const struct cli_command cli_bench_overlap = {
-    .name = "overlap",
-    .summary = "copies and kernels in chunks, beside the limit of bare copies",
-    .main = overlap_main,
-};

@@ -181,10 +181,9 @@ static void deliver(void *user, void *frame_pointer, void *slot_pointer,
     (void)bench_work_check(slot->out, line->owner->size, frame->seed, line->rounds, what);
 }
 
-static void destroy_line(void *object, void *with)
+static void destroy_line(void *object)
 {
     struct line *line = object;
-    (void)with;
     WEIR_IGNORE(weir_pipeline_destroy(&line->pipeline));
 }
 
@@ -212,7 +211,7 @@ static void create_line(struct line *line)
         .repeat = repeat,
     };
     cli_fine(weir_pipeline_create(&params, &line->pipeline));
-    cli_own(destroy_line, line, NULL);
+    cli_own(destroy_line, line);
 }
 
 // Submits the frames, drains, and sees that all of them succeeded.
@@ -389,7 +388,7 @@ static void run(void *user)
     report_lines(p);
 }
 
-static int pipeline_main(int argc, char **argv)
+int cli_bench_pipeline(int argc, char **argv)
 {
     static struct pipeline_bench p = {
         .frames = 100,
@@ -422,9 +421,3 @@ static int pipeline_main(int argc, char **argv)
     };
     return bench_main(&program, &p, argc, argv);
 }
-
-const struct cli_command cli_bench_pipeline = {
-    .name = "pipeline",
-    .summary = "frames/s of a pipeline with one slot and with more",
-    .main = pipeline_main,
-};

@@ -317,7 +317,7 @@ static void run(void *user)
     measure(submit, &null);
 }
 
-static int submit_main(int argc, char **argv)
+int cli_bench_submit(int argc, char **argv)
 {
     static struct submit submit = {.operations = 10000};
     static const struct cli_option options[] = {
@@ -338,9 +338,3 @@ static int submit_main(int argc, char **argv)
     };
     return bench_main(&program, &submit, argc, argv);
 }
-
-const struct cli_command cli_bench_submit = {
-    .name = "submit",
-    .summary = "the cost of submitting work",
-    .main = submit_main,
-};

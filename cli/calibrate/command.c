@@ -222,7 +222,7 @@ static void create_graph(struct calibration *c, enum cal_kind kind)
     else
         cal_submit(c, 0, &single, length);
     cli_fine(weir_capture_end(c->queues[0], NULL, graph));
-    cli_own(destroy_graph, graph, NULL);
+    cli_own(destroy_graph, graph);
 }
 
 // Runs the kernel once on zeros.
@@ -421,7 +421,7 @@ static void run(void *user)
     bench.kept = bench.turns;
 }
 
-static int calibrate_main(int argc, char **argv)
+int cli_calibrate(int argc, char **argv)
 {
     static struct calibration c;
     static const char *select;
@@ -448,9 +448,3 @@ static int calibrate_main(int argc, char **argv)
     };
     return bench_main(&program, &c, argc, argv);
 }
-
-const struct cli_command cli_calibrate = {
-    .name = "calibrate",
-    .summary = "measure a device, for weir sim",
-    .main = calibrate_main,
-};

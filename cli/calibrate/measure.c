@@ -231,9 +231,39 @@ static double measure_pull(struct calibration *c, size_t at)
            c->figures[CAL_SIGNAL].value;
 }
 
+// Whether they are one device of the machine. A driver lists equal GPUs under one name; what has nothing
+// native has names of its own.
+static bool is_same(weir_device *a, weir_device *b)
+{
+    struct weir_native_device one, other;
+    if (weir_device_get_native(a, &one) == WEIR_OK && weir_device_get_native(b, &other) == WEIR_OK)
+        return one.device == other.device && one.ordinal == other.ordinal;
+    return strcmp(weir_device_get_info(a)->name, weir_device_get_info(b)->name) == 0;
+}
+
+// The first device of the machine that is not `device`, whichever way that one was chosen; NULL: there is none.
+static weir_device *open_other(weir_runtime *runtime, weir_device *device)
+{
+    const size_t count = weir_device_count(runtime);
+    for (size_t i = 0; i < count; i++) {
+        weir_device *other;
+        char index[32];
+        snprintf(index, sizeof index, "%zu", i);
+        cli_fine(weir_device_open_at(runtime,
+                                     WEIR_PARAMS(weir_device, .label = "other", .select = index),
+                                     &other, NULL, 0));
+        if (!is_same(device, other)) {
+            cli_own_device(other);
+            return other;
+        }
+        cli_fine(weir_device_close(&other));
+    }
+    return NULL;
+}
+
 static void measure_peers(struct calibration *c)
 {
-    c->peer = cli_open_other(bench.runtime, bench.device);
+    c->peer = open_other(bench.runtime, bench.device);
     if (!c->peer || !weir_device_can_peer(bench.device, c->peer)) {
         const char *why = c->peer ? "the devices cannot reach each other" : "there is one device";
         cal_figure_leave(c, CAL_PEER, why);

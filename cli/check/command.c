@@ -180,7 +180,6 @@ struct options {
     struct cli_opencl opencl;
     bool strict;
     bool verify;
-    bool quiet;
 };
 
 // The reports. The plugin puts the number of the process, and of the runtime in it, into the name of
@@ -253,7 +252,7 @@ static void advise(const struct weir_findings *findings, const struct options *o
     for (size_t i = 0; i < findings->count; i++)
         assumed =
             assumed || findings->items[i]->first.assumed || findings->items[i]->second.assumed;
-    if (assumed && !options->verify && !options->quiet)
+    if (assumed && !options->verify)
         cli_note("a finding with \"may\" takes all of a buffer as used; --verify runs the kernels "
                  "on copies, and finds the bytes "
                  "that they use");
@@ -265,10 +264,10 @@ static void show(const struct weir_findings *findings, const struct options *opt
     const struct weir_findings_sum sum = weir_findings_sum(findings);
     if (options->json) {
         print(findings, weir_findings_json, stdout);
-    } else if (sum.errors || (!options->quiet && (findings->count || has_unused_rule(findings)))) {
+    } else if (sum.errors || (!cli_quiet && (findings->count || has_unused_rule(findings)))) {
         print(findings, weir_findings_text, stderr);
         advise(findings, options);
-    } else if (!options->quiet) {
+    } else {
         cli_note("%s: nothing was found%s", findings->program,
                  findings->complete ? "" : " so far; it did not close its runtime");
     }
@@ -319,7 +318,7 @@ static char **parse(struct options *out, int argc, char **argv)
          "happen",
          CLI_FLAG, &out->no_locks, 0, 0},
         CLI_OPTION_NO_OPENCL_LAYER(&out->opencl),
-        {"quiet", NULL, "print nothing but errors and findings", CLI_FLAG, &out->quiet, 0, 0},
+        CLI_QUIET("print nothing but errors and findings"),
         {"sarif", "FILE", "write the findings as SARIF, for tools of code review", CLI_FILE,
          &out->sarif, 0, 0},
         CLI_OPTION_SKIP(&out->opencl),
@@ -428,7 +427,7 @@ static int tell(const struct options *options, const struct cli_folder *folder, 
     const int failed = code ? code : CLI_FAILED;
     static weir_findings_reader *reader;
     reader = weir_findings_reader_create();
-    cli_own(destroy_reader, &reader, NULL);
+    cli_own(destroy_reader, &reader);
     if (!reader)
         cli_fail(failed, NO_MEMORY);
     if (read_all(folder, reader, failed) > 0) {
@@ -444,7 +443,7 @@ static int tell(const struct options *options, const struct cli_folder *folder, 
     return code;
 }
 
-static int check_main(int argc, char **argv)
+int cli_check(int argc, char **argv)
 {
     static struct cli_folder folder;
     struct options options = {.text = NULL};
@@ -459,9 +458,3 @@ static int check_main(int argc, char **argv)
     const int code = run(&options, &folder, suppressions, command);
     return tell(&options, &folder, command, plugins, code);
 }
-
-const struct cli_command cli_check = {
-    .name = "check",
-    .summary = "find missing waits in a program",
-    .main = check_main,
-};

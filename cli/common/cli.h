@@ -27,29 +27,45 @@ struct cli_command {
     const char *summary; // one line, for the list
     // argv[0] is the command's own name. Returns an exit code.
     int (*main)(int argc, char **argv);
-    const struct cli_command *const *members; // ends with NULL; NULL: no group
-    const char *about;                        // above the list of members
+    const struct cli_command *members; // the last one has no name; NULL: no group
+    const char *about;                 // above the list of members
     // Of a group without a `main`: what its members are called ("command"), and its page.
     const char *what, *manual;
 };
 
-// The commands. Each is in the folder of its name; `devices` and `config` are in doctor/.
-extern const struct cli_command cli_bench;
-extern const struct cli_command cli_calibrate;
-extern const struct cli_command cli_check;
-extern const struct cli_command cli_completion;
-extern const struct cli_command cli_config;
-extern const struct cli_command cli_conform;
-extern const struct cli_command cli_devices;
-extern const struct cli_command cli_doctor;
-extern const struct cli_command cli_fault;
-extern const struct cli_command cli_kernels;
-extern const struct cli_command cli_launch;
-extern const struct cli_command cli_perturb;
-extern const struct cli_command cli_run;
-extern const struct cli_command cli_sim;
-extern const struct cli_command cli_trace;
-extern const struct cli_command cli_train;
+// What the commands do; the table of them is in main.c. Each is in the folder of its name; `devices` and `config`
+// are in doctor/.
+int cli_bench_arr_coc(int argc, char **argv);
+int cli_bench_comm(int argc, char **argv);
+int cli_bench_overlap(int argc, char **argv);
+int cli_bench_pipeline(int argc, char **argv);
+int cli_bench_submit(int argc, char **argv);
+int cli_bench_swim(int argc, char **argv);
+int cli_calibrate(int argc, char **argv);
+int cli_check(int argc, char **argv);
+int cli_completion(int argc, char **argv);
+int cli_config_check(int argc, char **argv);
+int cli_conform(int argc, char **argv);
+int cli_devices(int argc, char **argv);
+int cli_doctor(int argc, char **argv);
+int cli_doctor_comm(int argc, char **argv);
+int cli_fault(int argc, char **argv);
+int cli_kernels_build(int argc, char **argv);
+int cli_kernels_check(int argc, char **argv);
+int cli_kernels_compare(int argc, char **argv);
+int cli_kernels_list(int argc, char **argv);
+int cli_kernels_ptx(int argc, char **argv);
+int cli_kernels_resources(int argc, char **argv);
+int cli_kernels_sass(int argc, char **argv);
+int cli_launch(int argc, char **argv);
+int cli_perturb(int argc, char **argv);
+int cli_run_arr_coc(int argc, char **argv);
+int cli_sim(int argc, char **argv);
+int cli_trace(int argc, char **argv);
+int cli_train(int argc, char **argv);
+// Those of `sim` and `trace`, which look at the names themselves.
+extern const struct cli_command cli_sim_members[];
+extern const struct cli_command cli_trace_members[];
 
 // Prints "weir: SENTENCE" to stderr, in one piece; a progress line is erased first.
 //
@@ -75,8 +91,8 @@ bool cli_write_file(const char *path, char *text, size_t size, const char *what)
 // compiler's log is printed whole.
 void cli_log_to_stderr(void);
 
-// Turns notes and warnings off; errors are still printed.
-void cli_set_quiet(bool quiet);
+// What --quiet sets: notes, warnings and progress are left out; errors are still printed.
+extern bool cli_quiet;
 
 // Prints the version, for --version of every command.
 void cli_print_version(void);

@@ -13,10 +13,9 @@ enum {
 
 struct cli_folder {
     char path[PATH_MAX];
-    int running; // the descriptor of a file in it that is locked for as long as the command runs
 };
 
-// Creates it. `command` is a part of its name. Those of commands that were killed are removed.
+// Creates it. `command` is a part of its name.
 //
 // Ownership: the command's, with the files in it. `folder` lives as long.
 // Errors: they end the command.

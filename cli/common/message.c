@@ -20,9 +20,10 @@
 
 static struct {
     pthread_mutex_t lock;
-    bool quiet;
     bool line_shown;
 } output = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+bool cli_quiet;
 
 static void print(const char *prefix, const char *format, va_list arguments)
 {
@@ -59,7 +60,7 @@ void cli_warning(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    if (!output.quiet)
+    if (!cli_quiet)
         print("weir: warning: ", format, arguments);
     va_end(arguments);
 }
@@ -68,14 +69,9 @@ void cli_note(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    if (!output.quiet)
+    if (!cli_quiet)
         print("weir: ", format, arguments);
     va_end(arguments);
-}
-
-void cli_set_quiet(bool quiet)
-{
-    output.quiet = quiet;
 }
 
 int cli_weir_error(void)
@@ -164,7 +160,7 @@ void cli_progress_start(struct cli_progress *progress, bool wanted, uint64_t tot
                         const char *rate)
 {
     *progress = (struct cli_progress){
-        .shown = wanted && total > 0 && can_draw(),
+        .shown = wanted && !cli_quiet && total > 0 && can_draw(),
         .rate = rate,
         .total = total,
         .began_ns = weir_clock_now_ns(),

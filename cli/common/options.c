@@ -63,8 +63,8 @@ static void print_option(const char *name, const char *value, const char *help)
 
 static void print_members(const struct cli_command *group, const char *format, const char *path)
 {
-    for (const struct cli_command *const *it = group->members; it && *it; it++)
-        printf(format, path, (*it)->name, (*it)->summary);
+    for (const struct cli_command *it = group->members; it && it->name; it++)
+        printf(format, path, it->name, it->summary);
 }
 
 static void print_help(const struct cli_usage *usage)
@@ -266,8 +266,8 @@ static _Noreturn void refuse_member(const struct cli_command *group, const char 
                                     const char *name)
 {
     const char *nearest = NULL;
-    for (const struct cli_command *const *it = group->members; *it; it++)
-        nearest = weir_text_nearer(name, nearest, (*it)->name);
+    for (const struct cli_command *it = group->members; it->name; it++)
+        nearest = weir_text_nearer(name, nearest, it->name);
     if (nearest)
         cli_fail(CLI_USAGE, "%s has no '%s'; did you mean '%s'?", path, name, nearest);
     cli_fail(CLI_USAGE, "%s has no '%s'; `%s --help` lists what it has", path, name, path);
@@ -294,10 +294,10 @@ int cli_dispatch(const struct cli_command *command, const char *path, int argc, 
     char below[64];
     root = root ? root : command;
     running = command;
-    for (const struct cli_command *const *it = command->members; argc > 1 && it && *it; it++)
-        if (strcmp(argv[1], (*it)->name) == 0) {
-            snprintf(below, sizeof below, "%s %s", path, (*it)->name);
-            return cli_dispatch(*it, below, argc - 1, argv + 1);
+    for (const struct cli_command *it = command->members; argc > 1 && it && it->name; it++)
+        if (strcmp(argv[1], it->name) == 0) {
+            snprintf(below, sizeof below, "%s %s", path, it->name);
+            return cli_dispatch(it, below, argc - 1, argv + 1);
         }
     if (command->main)
         return command->main(argc, argv);

@@ -69,6 +69,12 @@ const struct cli_option *cli_option_find(const struct cli_usage *usage, const ch
             CLI_FILE, (out), 0, 0                                                            \
     }
 
+// The option --quiet.
+#define CLI_QUIET(help)                                   \
+    {                                                     \
+        "quiet", NULL, (help), CLI_FLAG, &cli_quiet, 0, 0 \
+    }
+
 // Of a command with a table of options: with `least` to `most` operands; with none; and with a program and its
 // arguments after the options, for cli_program_parse().
 #define CLI_FORM(command, operands, operand, least, most, about, manual, options) \

@@ -49,8 +49,8 @@ static void print_options(const struct cli_usage *usage)
 
 static void print_members(const struct cli_command *group)
 {
-    for (const struct cli_command *const *it = group->members; it && *it; it++)
-        print_word("", (*it)->name, (*it)->summary);
+    for (const struct cli_command *it = group->members; it && it->name; it++)
+        print_word("", it->name, it->summary);
 }
 
 // What the value of the option is; NULL for a flag and for an unknown option.
@@ -134,10 +134,10 @@ static void answer(void *user, const struct cli_usage *usage)
 
 static const struct cli_command *member_of(const struct cli_command *group, const char *name)
 {
-    const struct cli_command *const *it = group->members;
-    while (it && *it && strcmp((*it)->name, name) != 0)
+    const struct cli_command *it = group->members;
+    while (it && it->name && strcmp(it->name, name) != 0)
         it++;
-    return it ? *it : NULL;
+    return it && it->name ? it : NULL;
 }
 
 static void complete(char **words, size_t count)
@@ -292,7 +292,7 @@ static const struct shell {
 };
 
 // argv[0] is the shell's name. Words may be empty, so they are not read as operands.
-static int completion_main(int argc, char **argv)
+int cli_completion(int argc, char **argv)
 {
     const struct shell *shell = shells;
     while (strcmp(shell->name, argv[0]) != 0)
@@ -312,20 +312,3 @@ static int completion_main(int argc, char **argv)
     fputs(shell->script, stdout);
     return CLI_OK;
 }
-
-static const struct cli_command commands[] = {
-    {.name = "bash", .summary = "for bash", .main = completion_main},
-    {.name = "fish", .summary = "for fish", .main = completion_main},
-    {.name = "zsh", .summary = "for zsh", .main = completion_main},
-};
-
-static const struct cli_command *const members[] = {&commands[0], &commands[1], &commands[2], NULL};
-
-const struct cli_command cli_completion = {
-    .name = "completion",
-    .summary = "print what completes weir's command lines in a shell",
-    .what = "SHELL",
-    .about = "Prints what completes weir's command lines in a shell.",
-    .manual = "weir-completion(1)",
-    .members = members,
-};

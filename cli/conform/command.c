@@ -671,7 +671,7 @@ static int run_tests(struct conform *conform, const struct options *options)
     return code;
 }
 
-static int conform_main(int argc, char **argv)
+int cli_conform(int argc, char **argv)
 {
     struct options options = {.filter = "*", .limit_seconds = LIMIT_SECONDS};
     struct conform conform = {0};
@@ -689,9 +689,3 @@ static int conform_main(int argc, char **argv)
                  options.filter);
     return options.list ? list_tests(&conform) : run_tests(&conform, &options);
 }
-
-const struct cli_command cli_conform = {
-    .name = "conform",
-    .summary = "run the conformance suite",
-    .main = conform_main,
-};

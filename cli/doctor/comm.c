@@ -440,7 +440,7 @@ static void try_transport(struct doctor *doctor, const char *name)
     WEIR_IGNORE(weir_close(&runtime));
 }
 
-int doctor_comm_main(int argc, char **argv)
+int cli_doctor_comm(int argc, char **argv)
 {
     struct doctor doctor = {0};
     struct doctor_comm comm = {.timeout = 60};

@@ -226,7 +226,7 @@ static int list_devices(weir_runtime *runtime, bool as_json)
     return code;
 }
 
-static int devices_main(int argc, char **argv)
+int cli_devices(int argc, char **argv)
 {
     const char *config = NULL;
     bool as_json = false;
@@ -242,12 +242,6 @@ static int devices_main(int argc, char **argv)
     cli_log_to_stderr();
     return list_devices(cli_open(config), as_json);
 }
-
-const struct cli_command cli_devices = {
-    .name = "devices",
-    .summary = "list devices and their limits",
-    .main = devices_main,
-};
 
 // weir config check: reads the file as weir_open() does and prints the settings in force. No driver is loaded.
 
@@ -365,7 +359,7 @@ static int check_file(const char *file, bool as_json)
     return code;
 }
 
-static int check_main(int argc, char **argv)
+int cli_config_check(int argc, char **argv)
 {
     bool as_json = false;
     const struct cli_option options[] = {
@@ -379,20 +373,3 @@ static int check_main(int argc, char **argv)
     cli_log_to_stderr();
     return check_file(argv[0], as_json);
 }
-
-static const struct cli_command config_check = {
-    .name = "check",
-    .summary = "check a file and print the settings in force",
-    .main = check_main,
-};
-
-static const struct cli_command *const config_members[] = {&config_check, NULL};
-
-const struct cli_command cli_config = {
-    .name = "config",
-    .summary = "check a configuration file",
-    .what = "COMMAND",
-    .about = "Looks at configuration files.",
-    .manual = "weir-config(1)",
-    .members = config_members,
-};

@@ -684,7 +684,7 @@ int doctor_report(struct doctor *doctor, bool all, bool as_json)
     return code;
 }
 
-static int doctor_examine_main(int argc, char **argv)
+int cli_doctor(int argc, char **argv)
 {
     struct doctor doctor = {0};
     bool all = false, as_json = false;
@@ -703,19 +703,3 @@ static int doctor_examine_main(int argc, char **argv)
     examine(&doctor);
     return doctor_report(&doctor, all, as_json);
 }
-
-static const struct cli_command comm = {
-    .name = "comm",
-    .summary = "what communicators use, and whether two machines reach each other",
-    .main = doctor_comm_main,
-};
-
-static const struct cli_command *const members[] = {&comm, NULL};
-
-const struct cli_command cli_doctor = {
-    .name = "doctor",
-    .summary = "find out what keeps weir from running, and what to do",
-    .main = doctor_examine_main,
-    .about = "For communicators",
-    .members = members,
-};

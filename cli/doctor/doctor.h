@@ -39,9 +39,6 @@ void doctor_add(struct doctor *doctor, enum doctor_state state, const char *topi
 // none.
 void doctor_add_error(struct doctor *doctor, const char *topic, const char *remedy);
 
-// comm.c
-int doctor_comm_main(int argc, char **argv);
-
 // Prints the findings; as text, unless `all`, only the first of many of a topic that are well. Returns the exit
 // code.
 int doctor_report(struct doctor *doctor, bool all, bool as_json);

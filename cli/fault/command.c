@@ -31,7 +31,6 @@ struct fault_options {
     bool recovers;
     bool all;
     bool json;
-    bool quiet;
 };
 
 // An operation that the plugin chose.
@@ -212,8 +211,7 @@ static const char *outcome_text(const struct fault_run *run, char *text, size_t 
 static void add_row(struct weir_table *table, const struct fault_run *run)
 {
     char text[512];
-    weir_table_add(table, "%s", run->fault);
-    weir_table_add(table, "%" PRIu64, run->item.number);
+    weir_table_add(table, "%s\t%" PRIu64, run->fault, run->item.number);
     weir_table_add(table, "%s", fault_item_text(&run->item, text, sizeof text));
     weir_table_add(table, "%s", fault_item_place(&run->item, text, sizeof text));
     weir_table_add(table, "%s", outcome_text(run, text, sizeof text));
@@ -222,12 +220,9 @@ static void add_row(struct weir_table *table, const struct fault_run *run)
 
 static void print_table(const struct fault_walk *walk)
 {
-    static const char *const heads[] = {"fault", "number",  "operation",
-                                        "at",    "outcome", "the last line that it printed"};
     struct weir_table table = {.alignment = "lrllll"};
     bool any = false;
-    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
-        weir_table_add(&table, "%s", heads[i]);
+    weir_table_add(&table, "fault\tnumber\toperation\tat\toutcome\tthe last line that it printed");
     for (size_t i = 0; i < walk->count; i++) {
         if (!walk->options->all && !fault_is_finding(walk->runs[i].outcome))
             continue;
@@ -493,7 +488,7 @@ static void run_items(const struct fault_plan *plan, const struct fault_item *it
     struct cli_progress progress;
     struct fault_run run;
     char text[256];
-    cli_progress_start(&progress, !plan->options->quiet, count / every, NULL);
+    cli_progress_start(&progress, true, count / every, NULL);
     for (size_t i = every - 1; i < count && !cli_program_signal(); i += every) {
         cli_progress_update(&progress, (i + 1) / every - 1,
                             fault_item_text(&items[i], text, sizeof text));
@@ -533,7 +528,6 @@ static int fault_walk(const struct fault_options *options, const struct fault_fo
         plan.fault = name;
         walk_fault(&plan, &walk);
     }
-    cli_program_end_series();
     if (walk.operations == 0 && !cli_program_signal())
         cli_fail(CLI_FAILED,
                  "%s has no operation for a fault: it opened no runtime of Weir's, or one whose "
@@ -588,7 +582,7 @@ static char **parse(struct fault_options *out, int argc, char **argv)
          CLI_FLAG, &out->recovers, 0, 0},
         {"all", NULL, "with --every: list all runs", CLI_FLAG, &out->all, 0, 0},
         {"json", NULL, "with --every: print JSON, with all runs", CLI_FLAG, &out->json, 0, 0},
-        {"quiet", NULL, "print nothing but errors and the list", CLI_FLAG, &out->quiet, 0, 0},
+        CLI_QUIET("print nothing but errors and the list"),
     };
     const struct cli_usage usage =
         CLI_FORM_PROGRAM("weir fault", "COMMAND [ARGUMENT]...", about, "weir-fault(1)", options);
@@ -646,7 +640,7 @@ static int tell(const struct fault_options *options, const struct fault_folder *
                  "no operation of %s got a fault: it has fewer than the number, --kinds, --queue "
                  "and --label choose none, or it names its plugins itself and leaves out fault",
                  command);
-    for (size_t i = 0; i < count && !options->quiet; i++) {
+    for (size_t i = 0; i < count; i++) {
         fault_item_place(&items[i], place, sizeof place);
         cli_note("operation %" PRIu64 " got the fault '%s': %s%s%s", items[i].number,
                  options->fault, fault_item_text(&items[i], text, sizeof text),
@@ -665,7 +659,7 @@ static int run_once(const struct fault_options *options, const struct fault_fold
     return tell(options, folder, command[0], &end);
 }
 
-static int fault_main(int argc, char **argv)
+int cli_fault(int argc, char **argv)
 {
     static struct fault_folder folder;
     struct fault_options options = {.kinds = "", .queue = "", .label = "", .delay_ms = 1000};
@@ -676,9 +670,3 @@ static int fault_main(int argc, char **argv)
     return options.every ? fault_walk(&options, &folder, command)
                          : run_once(&options, &folder, command);
 }
-
-const struct cli_command cli_fault = {
-    .name = "fault",
-    .summary = "run a program with faults in its operations",
-    .main = fault_main,
-};

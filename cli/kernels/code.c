@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/program.h"
+#include "cli/common/folder.h"
 #include "cli/common/output.h"
 #include "cli/common/own.h"
 #include "cli/kernels/kernels.h"
@@ -148,7 +149,7 @@ static void parse(struct request *request, const char *command, const char *abou
     kernels_architecture_parse(architecture, false, &request->architecture);
 }
 
-int kernels_ptx_main(int argc, char **argv)
+int cli_kernels_ptx(int argc, char **argv)
 {
     struct request request;
     parse(&request, "weir kernels ptx", ptx_about, argc, argv);
@@ -178,27 +179,19 @@ static bool find_disassembler(const struct kc_tools *tools, char *out, size_t si
            weir_program_find("nvdisasm", out, size) || weir_program_find("cuobjdump", out, size);
 }
 
-CLI_DESTROYER(remove_folder, kc_folder_remove)
-
-static void finish_job(void *object, void *with)
+static void finish_job(void *object)
 {
-    (void)with;
     kc_jobs_finish(object, 1);
 }
 
 // Runs the job with a file that has the image's data as its last argument. Returns what it said.
 static const char *run_on(const struct weir_image *image, struct kc_job *job)
 {
-    static char folder[512];
-    char path[600], message[512];
-    struct weir_long_text report = {0};
-    cli_own(finish_job, job, NULL);
-    if (!kc_folder_create(folder, sizeof folder, &report)) {
-        kernels_print_report(&report);
-        cli_end(CLI_FAILED);
-    }
-    cli_own(remove_folder, folder, NULL);
-    snprintf(path, sizeof path, "%s/kernels", folder);
+    static struct cli_folder folder;
+    char path[CLI_FOLDER_PATH_SIZE], message[512];
+    cli_own(finish_job, job);
+    cli_folder_create(&folder, "kernels");
+    cli_folder_place(&folder, "kernels", path);
     kc_job_add(job, "%s", path);
     if (!weir_file_write(path, image->data, image->size, message, sizeof message))
         cli_fail(CLI_FAILED, "%s", message);
@@ -209,7 +202,7 @@ static const char *run_on(const struct weir_image *image, struct kc_job *job)
     return said;
 }
 
-int kernels_sass_main(int argc, char **argv)
+int cli_kernels_sass(int argc, char **argv)
 {
     static struct kc_job job = {.output_too = true};
     struct request request;
@@ -361,7 +354,7 @@ static int print_json(const struct kc_kernels *kernels, const char *report, cons
     return cli_json_print(root, CLI_OK);
 }
 
-int kernels_resources_main(int argc, char **argv)
+int cli_kernels_resources(int argc, char **argv)
 {
     static struct kc_job job;
     struct kernels_source source;

@@ -90,7 +90,7 @@ static const struct kc_result *compile_twin(const struct kc_build *build)
     struct kc_result *result = cli_allocate(1, sizeof *result);
     struct weir_long_text report = {0};
     const bool fine = kc_build(build, result, &report);
-    cli_own(finish_result, result, NULL);
+    cli_own(finish_result, result);
     if (!fine) {
         kernels_print_report(&report);
         cli_end(CLI_FAILED);
@@ -115,7 +115,7 @@ static int compare(struct comparison *comparison, weir_runtime *runtime, bool cu
     return compare_kernels(&params) == 0 ? CLI_OK : CLI_FAILED;
 }
 
-static int kernels_compare_main(int argc, char **argv)
+int cli_kernels_compare(int argc, char **argv)
 {
     struct comparison comparison = {0};
     parse_compare(&comparison, argc, argv);
@@ -396,7 +396,7 @@ static void write_depfile(const char *depfile, const char *target, const struct 
         cli_fail(CLI_FAILED, "%s", message);
 }
 
-static int kernels_build_main(int argc, char **argv)
+int cli_kernels_build(int argc, char **argv)
 {
     struct request request = {0};
     parse(&request, argc, argv);
@@ -532,7 +532,7 @@ static int check_as_json(const struct kc_build *build)
     return cli_json_print(root, fine ? CLI_OK : CLI_FAILED);
 }
 
-static int check_main(int argc, char **argv)
+int cli_kernels_check(int argc, char **argv)
 {
     struct kernels_source source;
     bool as_json = false;
@@ -627,7 +627,7 @@ static int print_json(const struct kc_kernels *kernels)
     return cli_json_print(root, CLI_OK);
 }
 
-static int list_main(int argc, char **argv)
+int cli_kernels_list(int argc, char **argv)
 {
     struct kernels_source source;
     bool as_json = false;
@@ -644,30 +644,3 @@ static int list_main(int argc, char **argv)
         print_kernel(&kernels->items[i]);
     return CLI_OK;
 }
-
-static const struct cli_command commands[] = {
-    {.name = "build", .summary = "make a bundle, as C", .main = kernels_build_main},
-    {.name = "check", .summary = "report what does not compile", .main = check_main},
-    {.name = "compare",
-     .summary = "run CUDA C++ against the OpenCL C beside it",
-     .main = kernels_compare_main},
-    {.name = "list", .summary = "the kernels and their parameters", .main = list_main},
-    {.name = "ptx", .summary = "print PTX of one architecture", .main = kernels_ptx_main},
-    {.name = "sass", .summary = "print machine code of one GPU", .main = kernels_sass_main},
-    {.name = "resources",
-     .summary = "registers and memory of each kernel",
-     .main = kernels_resources_main},
-};
-
-static const struct cli_command *const members[] = {&commands[0], &commands[1], &commands[2],
-                                                    &commands[3], &commands[4], &commands[5],
-                                                    &commands[6], NULL};
-
-const struct cli_command cli_kernels = {
-    .name = "kernels",
-    .summary = "compile kernels to bundles, and look at them",
-    .what = "COMMAND",
-    .about = "Compiles OpenCL C for every device.",
-    .manual = "weir-kernels(1)",
-    .members = members,
-};

@@ -10,10 +10,6 @@
 #include "cli/common/options.h"
 #include "kernels/compiler/compiler.h"
 
-int kernels_ptx_main(int argc, char **argv);
-int kernels_sass_main(int argc, char **argv);
-int kernels_resources_main(int argc, char **argv);
-
 // source.c
 
 // What every command takes: the files, -D, -I, --std, --fast, --exact and --restrict.

@@ -204,7 +204,7 @@ static int run(const struct launch_options *options)
     return code;
 }
 
-static int launch_main(int argc, char **argv)
+int cli_launch(int argc, char **argv)
 {
     struct launch_options options = {.grace_s = 5};
     parse(&options, argc, argv);
@@ -213,9 +213,3 @@ static int launch_main(int argc, char **argv)
                  options.command[0]);
     return run(&options);
 }
-
-const struct cli_command cli_launch = {
-    .name = "launch",
-    .summary = "run a program as several ranks on this machine",
-    .main = launch_main,
-};

@@ -25,7 +25,6 @@ struct settings {
     uint64_t limit_s; // 0: from the run without the plugin
     bool stop;        // at the first seed that changes the result
     bool json;
-    bool quiet;
     char plugins[CLI_PROGRAM_PLUGINS_SIZE]; // without perturb
     struct cli_folder folder;               // of the files of a run
 };
@@ -361,8 +360,7 @@ static void parse(struct settings *out, int argc, char **argv)
          "and 30 at least",
          CLI_COUNT, &out->limit_s, 1, 1000000},
         {"json", NULL, "print the result as JSON", CLI_FLAG, &out->json, 0, 0},
-        {"quiet", NULL, "show no progress, and print nothing but errors\nand the result", CLI_FLAG,
-         &out->quiet, 0, 0},
+        CLI_QUIET("show no progress, and print nothing but errors\nand the result"),
     };
     const struct cli_usage usage = CLI_FORM_PROGRAM("weir perturb", "COMMAND [ARGUMENT]...", about,
                                                     "weir-perturb(1)", options);
@@ -454,9 +452,9 @@ CLI_DESTROYER(destroy_result, result_finish)
 static void run_plain(const struct settings *settings, struct result *plain)
 {
     run_once(settings, NULL, settings->limit_s * 1000, plain);
-    cli_own(destroy_result, plain, NULL);
+    cli_own(destroy_result, plain);
     check_usable(settings, plain);
-    if (plain->end.code != 0 && !settings->quiet) {
+    if (plain->end.code != 0 && !cli_quiet) {
         relay(plain);
         cli_warning("%s ends with %d without the plugin", settings->command[0], plain->end.code);
     }
@@ -538,7 +536,7 @@ static void run_seeds(struct summary *summary)
     const uint64_t limit = limit_ms(settings, summary->plain);
     struct cli_progress progress;
     char text[64];
-    cli_progress_start(&progress, !settings->quiet, settings->seeds, "runs/s");
+    cli_progress_start(&progress, true, settings->seeds, "runs/s");
     for (uint64_t i = 0; i < settings->seeds && !cli_program_signal(); i++) {
         if (!run_seed(summary, settings->first + i, limit))
             break;
@@ -567,13 +565,12 @@ static int finish(const struct summary *summary)
     return code;
 }
 
-static int perturb_main(int argc, char **argv)
+int cli_perturb(int argc, char **argv)
 {
     static struct result plain;
     static struct settings settings = {.first = 1, .seeds = 100, .pair = ""};
     struct summary summary = {.settings = &settings, .plain = &plain};
     parse(&settings, argc, argv);
-    cli_set_quiet(settings.quiet);
     check(&settings);
     cli_program_list_plugins("perturb", settings.plugins, sizeof settings.plugins);
     cli_folder_create(&settings.folder, "perturb");
@@ -581,13 +578,5 @@ static int perturb_main(int argc, char **argv)
     summary.changes = cli_allocate(CHANGES_KEPT, sizeof *summary.changes);
     cli_program_begin_series();
     run_seeds(&summary);
-    const int code = finish(&summary);
-    cli_program_end_series();
-    return code;
+    return finish(&summary);
 }
-
-const struct cli_command cli_perturb = {
-    .name = "perturb",
-    .summary = "run a program in other orders, to find missing waits",
-    .main = perturb_main,
-};

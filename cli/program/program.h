@@ -171,10 +171,9 @@ int cli_program_become(const struct cli_program *program);
 // Tells that the program cannot be run because of that error, and returns the exit code for it.
 int cli_program_tell_missing(const struct cli_program *program, int error);
 
-// Around several runs: between them too this process outlives those signals. The caller asks
+// Before several runs: until the command ends this process outlives those signals between them too. The caller asks
 // cli_program_signal() before each run. What a program would do with a signal that came before it, it does.
 void cli_program_begin_series(void);
-void cli_program_end_series(void);
 
 // The last of those signals that came since the process began, or 0: a command that runs a
 // program many times ends then.

@@ -149,7 +149,7 @@ static const int numbers[SIGNAL_COUNT] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
 
 static volatile sig_atomic_t child;
 static volatile sig_atomic_t received;
-static unsigned takers; // of the signals: a series, and a run
+static bool in_series;
 static struct sigaction before[SIGNAL_COUNT];
 
 static void note(int number)
@@ -173,9 +173,8 @@ static void take_signals(void)
 {
     const struct sigaction noted = {.sa_handler = note, .sa_flags = SA_RESTART};
     const struct sigaction passed = {.sa_handler = pass_on, .sa_flags = SA_RESTART};
-    for (size_t i = 0; i < SIGNAL_COUNT && takers == 0; i++)
+    for (size_t i = 0; i < SIGNAL_COUNT && !in_series; i++)
         sigaction(numbers[i], i < 2 ? &noted : &passed, &before[i]);
-    takers++;
 }
 
 static void restore_signals(void)
@@ -184,20 +183,10 @@ static void restore_signals(void)
         sigaction(numbers[i], &before[i], NULL);
 }
 
-static void give_back_signals(void)
-{
-    if (--takers == 0)
-        restore_signals();
-}
-
 void cli_program_begin_series(void)
 {
     take_signals();
-}
-
-void cli_program_end_series(void)
-{
-    give_back_signals();
+    in_series = true;
 }
 
 int cli_program_become(const struct cli_program *program)
@@ -305,7 +294,8 @@ struct cli_program_end cli_program_run(const struct cli_program *program)
     if (process > 0)
         finish(program, &end);
     child = 0;
-    give_back_signals();
+    if (!in_series)
+        restore_signals();
     if (process < 0)
         cli_fail(CLI_SETUP, "a process for %s cannot be created: %s", program->command[0],
                  strerror(error));

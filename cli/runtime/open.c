@@ -23,20 +23,18 @@ struct weir_open_params cli_open_params(const char *config)
                                      .section_count = 2};
 }
 
-static void close_runtime(void *object, void *with)
+static void close_runtime(void *object)
 {
     weir_runtime *runtime = object;
-    (void)with;
     if (weir_close(&runtime) == WEIR_OK)
         return;
     cli_weir_error();
     cli_fail_late();
 }
 
-static void close_device(void *object, void *with)
+static void close_device(void *object)
 {
     weir_device *device = object;
-    (void)with;
     if (weir_device_close(&device) == WEIR_OK)
         return;
     cli_weir_error();
@@ -45,12 +43,12 @@ static void close_device(void *object, void *with)
 
 void cli_own_runtime(weir_runtime *runtime)
 {
-    cli_own(close_runtime, runtime, NULL);
+    cli_own(close_runtime, runtime);
 }
 
 void cli_own_device(weir_device *device)
 {
-    cli_own(close_device, device, NULL);
+    cli_own(close_device, device);
 }
 
 // Not the macros: lines of the command are of no use to its users, in messages about their files and
@@ -77,35 +75,6 @@ weir_device *cli_device(weir_runtime *runtime, const char *select, const char *l
                                  &device, NULL, 0));
     cli_own_device(device);
     return device;
-}
-
-// Whether they are one device of the machine. A driver lists equal GPUs under one name; what has nothing
-// native has names of its own.
-static bool is_same(weir_device *a, weir_device *b)
-{
-    struct weir_native_device one, other;
-    if (weir_device_get_native(a, &one) == WEIR_OK && weir_device_get_native(b, &other) == WEIR_OK)
-        return one.device == other.device && one.ordinal == other.ordinal;
-    return strcmp(weir_device_get_info(a)->name, weir_device_get_info(b)->name) == 0;
-}
-
-weir_device *cli_open_other(weir_runtime *runtime, weir_device *device)
-{
-    const size_t count = weir_device_count(runtime);
-    for (size_t i = 0; i < count; i++) {
-        weir_device *other;
-        char index[32];
-        snprintf(index, sizeof index, "%zu", i);
-        cli_fine(weir_device_open_at(runtime,
-                                     WEIR_PARAMS(weir_device, .label = "other", .select = index),
-                                     &other, NULL, 0));
-        if (!is_same(device, other)) {
-            cli_own_device(other);
-            return other;
-        }
-        cli_fine(weir_device_close(&other));
-    }
-    return NULL;
 }
 
 enum {

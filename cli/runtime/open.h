@@ -27,10 +27,6 @@ weir_device *cli_device(weir_runtime *runtime, const char *select, const char *l
 void cli_own_runtime(weir_runtime *runtime);
 void cli_own_device(weir_device *device);
 
-// Opens the first device of the machine that is not `device`, whichever way that one was chosen; NULL if
-// there is none. Ownership and errors are those of cli_device().
-weir_device *cli_open_other(weir_runtime *runtime, weir_device *device);
-
 // Several devices of one command: --devices.
 
 enum {

@@ -106,10 +106,9 @@ static void write_learnt(struct weir_long_text *ini, const struct learnt *learnt
         weir_long_text_add(ini, "kind = %s\n", learnt->kind);
 }
 
-static void destroy_trace(void *object, void *with)
+static void destroy_trace(void *object)
 {
     struct weir_trace *trace = object;
-    (void)with;
     weir_trace_destroy(&trace);
 }
 
@@ -119,7 +118,7 @@ static void add_trace(struct sim_kernels *kernels, struct learnt *learnt, const 
     char message[512];
     if (!weir_trace_read(path, NULL, &trace, message, sizeof message))
         cli_fail(CLI_FAILED, "%s", message);
-    cli_own(destroy_trace, trace, NULL);
+    cli_own(destroy_trace, trace);
     for (size_t i = 0; i < trace->note_count; i++)
         cli_warning("%s: %s", path, trace->notes[i]);
     const size_t launches = sim_kernels_add(kernels, trace);
@@ -189,20 +188,9 @@ static void add_row(struct weir_table *table, const struct sim_kernel *kernel,
         weir_long_text_add(&sum, "%s%.6g%s", sum.used ? " + " : "", fit->factors[term], times);
     }
     weir_table_add(table, "%s", kernel->name);
-    weir_table_add(table, "%zu", kernel->count);
-    weir_table_add(table, "%zu", fit->sizes);
-    weir_table_add(table, "%.2f %%", 100 * fit->median);
-    weir_table_add(table, "%.2f %%", 100 * fit->worst);
-    weir_table_add(table, "%s", sum.text ? sum.text : "");
+    weir_table_add(table, "%zu\t%zu\t%.2f %%\t%.2f %%\t%s", kernel->count, fit->sizes,
+                   100 * fit->median, 100 * fit->worst, sum.text ? sum.text : "");
     free(sum.text);
-}
-
-static void add_head(struct weir_table *table)
-{
-    static const char *const head[] = {"kernel",       "launches", "sizes",
-                                       "median error", "worst",    "nanoseconds"};
-    for (size_t i = 0; i < sizeof head / sizeof *head; i++)
-        weir_table_add(table, "%s", head[i]);
 }
 
 // Fits every kernel that can be fitted, and counts them.
@@ -210,7 +198,7 @@ static size_t fit_all(const struct sim_kernels *kernels, struct weir_long_text *
                       struct weir_table *table)
 {
     size_t count = 0;
-    add_head(table);
+    weir_table_add(table, "kernel\tlaunches\tsizes\tmedian error\tworst\tnanoseconds");
     for (size_t i = 0; i < kernels->count; i++) {
         struct sim_kernel *kernel = &kernels->items[i];
         const char *why = refusal(kernel);
@@ -249,7 +237,7 @@ static int learn(const struct sim_kernels *kernels, const struct learnt *learnt,
     return CLI_OK;
 }
 
-static int learn_main(int argc, char **argv)
+int cli_sim_learn(int argc, char **argv)
 {
     const char *path = NULL;
     const struct cli_option options[] = {
@@ -266,9 +254,3 @@ static int learn_main(int argc, char **argv)
         add_trace(&kernels, &learnt, argv[i]);
     return learn(&kernels, &learnt, path);
 }
-
-const struct cli_command cli_sim_learn = {
-    .name = "learn",
-    .summary = "what kernels cost, from traces",
-    .main = learn_main,
-};

@@ -54,7 +54,7 @@ static char **parse(struct options *out, int argc, char **argv)
         {"picture", "FILE.svg", "also draw the runs into this file, one below the other", CLI_FILE,
          &out->picture, 0, 0},
         {"json", NULL, "print the reports as one JSON object", CLI_FLAG, &common->json, 0, 0},
-        {"quiet", NULL, "print nothing but errors and the report", CLI_FLAG, &common->quiet, 0, 0},
+        CLI_QUIET("print nothing but errors and the report"),
     };
     const struct cli_usage usage =
         CLI_FORM_PROGRAM("weir sim", "COMMAND [ARGUMENT]...", about, "weir-sim(1)", options);
@@ -126,7 +126,7 @@ static void run_all(struct sim_runs *runs, const char *output)
     for (size_t i = 0; i < runs->count; i++)
         cli_sim_check(&runs->items[i]);
     for (size_t i = 0; i < runs->count; i++) {
-        cli_own(destroy_report, &runs->items[i].report, NULL);
+        cli_own(destroy_report, &runs->items[i].report);
         cli_go_on(cli_sim_once(&runs->items[i], STDERR_FILENO));
     }
 }
@@ -158,14 +158,6 @@ void cli_sim_add_point(struct weir_table *table, const struct sim_point *point, 
     weir_table_add(table, "%s %s", weir_text_duration(text, point->bound_ns), point->bound_engine);
 }
 
-static void add_head(struct weir_table *table)
-{
-    static const char *const head[] = {"gpu",  "span",  "of the first", "copies hidden",
-                                       "idle", "bound", "what if"};
-    for (size_t i = 0; i < sizeof head / sizeof *head; i++)
-        weir_table_add(table, "%s", head[i]);
-}
-
 static void add_row(struct weir_table *table, const struct sim_run *run, double first_ns)
 {
     struct sim_point point;
@@ -187,7 +179,7 @@ static int tell_reports(const struct sim_runs *runs)
     }
     const double first = (double)weir_report_get_summary(runs->items[0].report)->span_ns;
     struct weir_table table = {.alignment = "lrrrrll"};
-    add_head(&table);
+    weir_table_add(&table, "gpu\tspan\tof the first\tcopies hidden\tidle\tbound\twhat if");
     for (size_t i = 0; i < runs->count; i++)
         add_row(&table, &runs->items[i], first);
     cli_table_print(&table, stdout, 0);
@@ -391,7 +383,7 @@ static void draw(const struct sim_runs *runs, const char *path)
 
 static int tell(const struct sim_runs *runs, const struct sim_common *common)
 {
-    for (size_t i = 0; i < runs->count && !common->quiet; i++)
+    for (size_t i = 0; i < runs->count; i++)
         cli_note("%s: the trace of %s%s%s", runs->items[i].trace, runs->items[i].gpu,
                  *runs->items[i].what_if ? " with " : "", runs->items[i].what_if);
     return common->json ? tell_reports_json(runs) : tell_reports(runs);
@@ -411,24 +403,20 @@ static int run_main(int argc, char **argv)
     return tell(&runs, &options.common);
 }
 
-static const struct cli_command *const members[] = {&cli_sim_learn, &cli_sim_sweep, NULL};
+const struct cli_command cli_sim_members[] = {
+    {.name = "learn", .summary = "what kernels cost, from traces", .main = cli_sim_learn},
+    {.name = "sweep", .summary = "the best of many settings", .main = cli_sim_sweep},
+    {0},
+};
 
 // A first word that is nearly one of a member's names is a slip.
-static int sim_main(int argc, char **argv)
+int cli_sim(int argc, char **argv)
 {
     const char *first = argc > 1 ? argv[1] : "";
     const char *nearest = NULL;
-    for (size_t i = 0; members[i] && first[0] != '-'; i++)
-        nearest = weir_text_nearer(first, nearest, members[i]->name);
+    for (size_t i = 0; cli_sim_members[i].name && first[0] != '-'; i++)
+        nearest = weir_text_nearer(first, nearest, cli_sim_members[i].name);
     if (nearest)
         cli_fail(CLI_USAGE, "weir sim has no '%s'; did you mean '%s'?", first, nearest);
     return run_main(argc, argv);
 }
-
-const struct cli_command cli_sim = {
-    .name = "sim",
-    .summary = "run a program on a modelled GPU, in virtual time",
-    .main = sim_main,
-    .about = "For the models, and over them",
-    .members = members,
-};

@@ -81,7 +81,6 @@ struct sim_common {
     const char *scale; // the same
     const char *output;
     bool json;
-    bool quiet;
 };
 
 // The options that a sweep has too.
@@ -132,6 +131,7 @@ void cli_sim_take(const struct sim_run *run, struct sim_point *out_point);
 void cli_sim_add_point(struct weir_table *table, const struct sim_point *point, double first_ns);
 
 // The members of the command.
-extern const struct cli_command cli_sim_learn, cli_sim_sweep;
+int cli_sim_learn(int argc, char **argv);
+int cli_sim_sweep(int argc, char **argv);
 
 #endif

@@ -185,7 +185,7 @@ static char **parse_sweep(struct sweep_options *out, int argc, char **argv)
          "the GPU's before the end",
          CLI_FILE, &common->output, 0, 0},
         {"json", NULL, "print the figures as one JSON object", CLI_FLAG, &common->json, 0, 0},
-        {"quiet", NULL, "print nothing but errors and the table", CLI_FLAG, &common->quiet, 0, 0},
+        CLI_QUIET("print nothing but errors and the table"),
     };
     const struct cli_usage usage = CLI_FORM_PROGRAM("weir sim sweep", "COMMAND [ARGUMENT]...",
                                                     about_sweep, "weir-sim(1)", options);
@@ -250,12 +250,7 @@ static void name_traces(struct sweep *sweep, const char *output)
     }
 }
 
-static void end_progress(void *object, void *with)
-{
-    (void)with;
-    cli_progress_end(object);
-    cli_program_end_series();
-}
+CLI_DESTROYER(end_progress, cli_progress_end)
 
 // Finds what is wrong with a model before anything runs.
 static void sweep_all(struct sweep *sweep, char *const *command, const struct sim_common *common)
@@ -270,9 +265,9 @@ static void sweep_all(struct sweep *sweep, char *const *command, const struct si
         cli_sim_check(&runs[i]);
     }
     name_traces(sweep, common->output);
-    cli_progress_start(&progress, !common->quiet, run_count(sweep), "runs/s");
+    cli_progress_start(&progress, true, run_count(sweep), "runs/s");
     cli_program_begin_series();
-    cli_own(end_progress, &progress, NULL);
+    cli_own(end_progress, &progress);
     for (size_t i = 0; i < run_count(sweep); i++) {
         run_one(sweep, i, &runs[i], common->output, sink);
         cli_go_on(cli_program_signal() ? CLI_SIGNALLED + cli_program_signal() : CLI_OK);
@@ -295,12 +290,10 @@ static double best_ns(const struct sweep *sweep, size_t run)
 
 static void add_sweep_head(struct weir_table *table, const struct sweep *sweep)
 {
-    static const char *const rest[] = {"span", "of the best", "copies hidden", "idle", "bound"};
     weir_table_add(table, "gpu");
     for (size_t i = 0; i < sweep->axis_count; i++)
         weir_table_add(table, "%s", sweep->axes[i].key);
-    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++)
-        weir_table_add(table, "%s", rest[i]);
+    weir_table_add(table, "span\tof the best\tcopies hidden\tidle\tbound");
 }
 
 static void add_sweep_row(struct weir_table *table, const struct sweep *sweep, size_t run)
@@ -492,7 +485,7 @@ static void plot(const struct sweep *sweep, const char *command, const char *pat
     cli_plot_write(plot, path);
 }
 
-static int sweep_main(int argc, char **argv)
+int cli_sim_sweep(int argc, char **argv)
 {
     struct sweep_options options = {.common.output = "sim.json"};
     static struct sweep sweep;
@@ -505,13 +498,7 @@ static int sweep_main(int argc, char **argv)
     sweep_all(&sweep, command, &options.common);
     if (options.plot)
         plot(&sweep, command[0], options.plot);
-    for (size_t i = 0; i < sweep.gpus.count && !options.common.quiet; i++)
+    for (size_t i = 0; i < sweep.gpus.count; i++)
         cli_note("%s: the trace of the best on %s", sweep.traces[i], sweep.gpus.items[i]);
     return options.common.json ? tell_sweep_json(&sweep) : tell_sweep(&sweep);
 }
-
-const struct cli_command cli_sim_sweep = {
-    .name = "sweep",
-    .summary = "the best of many settings",
-    .main = sweep_main,
-};

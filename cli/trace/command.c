@@ -33,7 +33,6 @@ static const char run_about[] =
 struct options {
     const char *output;
     bool report;
-    bool quiet;
     struct cli_opencl opencl;
 };
 
@@ -45,7 +44,7 @@ static char **parse(struct options *out, int argc, char **argv)
          "write the trace to FILE; compressed if it ends in\n.gz; without it, trace.json", CLI_FILE,
          &out->output, 0, 0},
         {"report", NULL, "print the report when COMMAND has ended", CLI_FLAG, &out->report, 0, 0},
-        {"quiet", NULL, "print nothing but errors and the report", CLI_FLAG, &out->quiet, 0, 0},
+        CLI_QUIET("print nothing but errors and the report"),
         CLI_OPTION_SKIP(&out->opencl),
     };
     const struct cli_usage usage = CLI_FORM_PROGRAM("weir trace", "COMMAND [ARGUMENT]...",
@@ -79,15 +78,13 @@ static int check_end(const char *command, const char *path,
 static int tell(const char *command, const char *path, const struct options *options, int code)
 {
     char span[WEIR_TEXT_QUANTITY_SIZE];
-    const weir_report *report =
-        cli_trace_open(path, NULL, 0, options->quiet, code ? code : CLI_FAILED);
+    const weir_report *report = cli_trace_open(path, NULL, 0, code ? code : CLI_FAILED);
     const struct weir_report_summary *summary = weir_report_get_summary(report);
-    if (!options->quiet)
-        cli_note("%llu %s in %s: %s; `weir trace report %s` tells more",
-                 (unsigned long long)summary->operations,
-                 summary->operations == 1 ? "operation" : "operations",
-                 weir_text_duration(span, (double)summary->span_ns), path, path);
-    if (!options->quiet && (summary->untimed > 0 || summary->dropped > 0))
+    cli_note("%llu %s in %s: %s; `weir trace report %s` tells more",
+             (unsigned long long)summary->operations,
+             summary->operations == 1 ? "operation" : "operations",
+             weir_text_duration(span, (double)summary->span_ns), path, path);
+    if (summary->untimed > 0 || summary->dropped > 0)
         cli_note("%llu of them without times, %llu more are not in it; where they came too fast, a "
                  "larger WEIR_TRACE_BUFFER keeps them",
                  (unsigned long long)summary->untimed, (unsigned long long)summary->dropped);
@@ -211,7 +208,7 @@ static const struct weir_findings *read_findings(const char *path)
     char message[512] = "no memory for the findings";
     static weir_findings_reader *reader;
     reader = weir_findings_reader_create();
-    cli_own(destroy_reader, &reader, NULL);
+    cli_own(destroy_reader, &reader);
     if (!reader || !weir_findings_read(reader, path, message, sizeof message))
         cli_fail(CLI_FAILED, "%s", message);
     return weir_findings_all(reader);
@@ -230,7 +227,6 @@ static int html_main(int argc, char **argv)
     struct cli_trace_window window = {0};
     const char *output = NULL;
     const char *findings = NULL;
-    bool quiet = false;
     const struct cli_option options[] = {
         {"output", "PAGE", "the file to write", CLI_FILE, &output, 0, 0},
         {"from", "TIME", "measure only what ran later than TIME after\nthe first start", CLI_TEXT,
@@ -239,17 +235,17 @@ static int html_main(int argc, char **argv)
          0},
         {"findings", "JSON", "what `weir check --json` printed: mark these lines", CLI_FILE,
          &findings, 0, 0},
-        {"quiet", NULL, "do not say what was written", CLI_FLAG, &quiet, 0, 0},
+        CLI_QUIET("do not say what was written"),
     };
     const struct cli_usage usage = CLI_TRACE_FORM("weir trace html", html_about, options);
     char message[512];
     cli_parse(&usage, argc, argv);
-    const weir_report *report = cli_trace_open(argv[0], &window, 0, false, CLI_FAILED);
+    const weir_report *report = cli_trace_open(argv[0], &window, 0, CLI_FAILED);
     const char *path = output ? output : name_beside(argv[0], ".html");
     if (!weir_page_write(path, report, findings ? read_findings(findings) : NULL, message,
                          sizeof message))
         cli_fail(CLI_FAILED, "%s", message);
-    if (!quiet)
+    if (!cli_quiet)
         printf("%s: the timeline and the report; open it in a browser\n", path);
     return CLI_OK;
 }
@@ -370,7 +366,7 @@ static struct weir_trace *read_trace(const char *path)
     char message[512];
     if (!weir_trace_read(path, NULL, &trace, message, sizeof message))
         cli_fail(CLI_FAILED, "%s", message);
-    cli_own(destroy_trace, &trace, NULL);
+    cli_own(destroy_trace, &trace);
     if (!*trace->meta.weir) {
         weir_text_about(message, sizeof message, path,
                         "another program's trace has no lines of operations to mark");
@@ -389,11 +385,10 @@ static const char mark_about[] =
 static int mark_main(int argc, char **argv)
 {
     const char *findings = NULL, *output = NULL;
-    bool quiet = false;
     const struct cli_option options[] = {
         {"findings", "JSON", "what `weir check --json` printed", CLI_FILE, &findings, 0, 0},
         {"output", "TRACE", "the file to write, which may be FILE", CLI_FILE, &output, 0, 0},
-        {"quiet", NULL, "do not print the file's name", CLI_FLAG, &quiet, 0, 0},
+        CLI_QUIET("do not print the file's name"),
     };
     const struct cli_usage usage = CLI_TRACE_FORM("weir trace mark", mark_about, options);
     cli_parse(&usage, argc, argv);
@@ -407,7 +402,7 @@ static int mark_main(int argc, char **argv)
     struct weir_trace *trace = read_trace(argv[0]);
     const uint64_t marked = mark(trace, found);
     replace(trace, output);
-    if (!quiet)
+    if (!cli_quiet)
         printf("%s: %" PRIu64 " operation%s marked\n", output, marked, marked == 1 ? "" : "s");
     return CLI_OK;
 }
@@ -415,7 +410,7 @@ static int mark_main(int argc, char **argv)
 // weir trace: records and reads traces. A first word that is not the name of a member is
 // the command to trace.
 
-static const struct cli_command readers[] = {
+const struct cli_command cli_trace_members[] = {
     {.name = "report",
      .summary = "how much overlapped, and what did not",
      .main = cli_trace_report},
@@ -424,14 +419,11 @@ static const struct cli_command readers[] = {
     {.name = "mark", .summary = "mark in it what `weir check` has found", .main = mark_main},
     {.name = "check", .summary = "check conditions on a trace", .main = cli_trace_check},
     {.name = "diff", .summary = "what got slower between two traces", .main = cli_trace_diff},
+    {0},
 };
 
-static const struct cli_command *const members[] = {&readers[0], &readers[1], &readers[2],
-                                                    &readers[3], &readers[4], &readers[5],
-                                                    NULL};
-
 // A command that was not found may be a misspelt member.
-static int trace_main(int argc, char **argv)
+int cli_trace(int argc, char **argv)
 {
     const char *nearest = NULL;
     if (argc < 2)
@@ -440,17 +432,9 @@ static int trace_main(int argc, char **argv)
     const int code = cli_trace_run(argc, argv);
     if (code != CLI_NOT_FOUND)
         return code;
-    for (size_t i = 0; argv[1][0] != '-' && members[i]; i++)
-        nearest = weir_text_nearer(argv[1], nearest, members[i]->name);
+    for (size_t i = 0; argv[1][0] != '-' && cli_trace_members[i].name; i++)
+        nearest = weir_text_nearer(argv[1], nearest, cli_trace_members[i].name);
     if (nearest)
         cli_error("weir trace has no '%s' either; did you mean '%s'?", argv[1], nearest);
     return code;
 }
-
-const struct cli_command cli_trace = {
-    .name = "trace",
-    .summary = "trace a program, and read traces",
-    .main = trace_main,
-    .about = "To read traces",
-    .members = members,
-};

@@ -66,15 +66,14 @@ static void read_window(const struct cli_trace_window *window, uint64_t origin,
     params->to_ns = window->to ? origin + to : 0;
 }
 
-static void destroy_report(void *object, void *with)
+static void destroy_report(void *object)
 {
     weir_report *report = object;
-    (void)with;
     weir_report_destroy(&report);
 }
 
 weir_report *cli_trace_open(const char *path, const struct cli_trace_window *window,
-                            uint64_t bubbles, bool quiet, int failed)
+                            uint64_t bubbles, int failed)
 {
     struct weir_report_params params = {.struct_size = sizeof params,
                                         .bubble_limit = (uint32_t)bubbles};
@@ -87,14 +86,14 @@ weir_report *cli_trace_open(const char *path, const struct cli_trace_window *win
     cli_progress_end(&progress);
     if (!read)
         cli_fail(failed, "%s", message);
-    for (size_t i = 0; i < trace->note_count && !quiet; i++)
+    for (size_t i = 0; i < trace->note_count; i++)
         cli_warning("%s: %s", path, trace->notes[i]);
     if (window)
         read_window(window, first_start(trace), &params);
     if (weir__report_make(trace, &params, &report) < 0)
         cli_fail(weir_last_error()->status == WEIR_ERROR_INVALID ? CLI_USAGE : failed, "%s: %s",
                  path, weir_last_error_text());
-    cli_own(destroy_report, report, NULL);
+    cli_own(destroy_report, report);
     return report;
 }
 
@@ -121,8 +120,8 @@ int cli_trace_report(int argc, char **argv)
     };
     const struct cli_usage usage = CLI_TRACE_FORM("weir trace report", report_about, options);
     cli_parse(&usage, argc, argv);
-    // The text has the notes itself.
-    weir_report *report = cli_trace_open(argv[0], &window, bubbles, !json, CLI_FAILED);
+    cli_quiet = !json; // the text has the notes itself
+    weir_report *report = cli_trace_open(argv[0], &window, bubbles, CLI_FAILED);
     char *text = json ? weir_report_json(report) : weir_report_text(report);
     if (!text)
         cli_fail_weir();
@@ -249,7 +248,7 @@ int cli_trace_check(int argc, char **argv)
         cli_fail(CLI_USAGE,
                  "weir trace check needs a condition, such as '--bubbles<=1ms', in quotes for "
                  "the shell");
-    return check_all(cli_trace_open(argv[0], &window, 1, false, CLI_FAILED), &conditions, json);
+    return check_all(cli_trace_open(argv[0], &window, 1, CLI_FAILED), &conditions, json);
 }
 
 // weir trace diff: what got slower between two traces. Rows of both are joined by name, and
@@ -376,23 +375,17 @@ static void add_percent(struct weir_table *table, double before, double after)
 
 static void add_times(struct weir_table *table, uint64_t before, uint64_t after)
 {
-    char text[WEIR_TEXT_QUANTITY_SIZE];
-    weir_table_add(table, "%s", weir_text_duration(text, (double)before));
-    weir_table_add(table, "%s", weir_text_duration(text, (double)after));
-    weir_table_add(table, "%s", show_change(text, (double)after - (double)before));
+    char was[WEIR_TEXT_QUANTITY_SIZE], is[WEIR_TEXT_QUANTITY_SIZE], text[WEIR_TEXT_QUANTITY_SIZE];
+    weir_table_add(table, "%s\t%s\t%s", weir_text_duration(was, (double)before),
+                   weir_text_duration(is, (double)after),
+                   show_change(text, (double)after - (double)before));
     if (after == 0 && before > 0)
         weir_table_add(table, "gone");
     else
         add_percent(table, (double)before, (double)after);
 }
 
-static void add_heads(struct weir_table *table, const char *title)
-{
-    static const char *const heads[] = {"before", "after", "change", ""};
-    weir_table_add(table, "%s", title);
-    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
-        weir_table_add(table, "%s", heads[i]);
-}
+#define HEADS "%s\tbefore\tafter\tchange\t"
 
 static void print_totals(weir_report *const reports[2])
 {
@@ -400,7 +393,7 @@ static void print_totals(weir_report *const reports[2])
     const struct weir_report_summary *after = weir_report_get_summary(reports[1]);
     const bool serial = *before->serial_reason || *after->serial_reason;
     struct weir_table table = {.alignment = "lrrrr"};
-    add_heads(&table, "");
+    weir_table_add(&table, HEADS, "");
     weir_table_add(&table, "span");
     add_times(&table, before->span_ns, after->span_ns);
     weir_table_add(&table, "idle");
@@ -410,10 +403,8 @@ static void print_totals(weir_report *const reports[2])
     weir_table_add(&table, "longest bubble");
     add_times(&table, before->longest_bubble_ns, after->longest_bubble_ns);
     if (!serial) {
-        weir_table_add(&table, "effective speed-up");
-        weir_table_add(&table, "%.2f", before->speedup_most);
-        weir_table_add(&table, "%.2f", after->speedup_most);
-        weir_table_add(&table, "%+.2f", after->speedup_most - before->speedup_most);
+        weir_table_add(&table, "effective speed-up\t%.2f\t%.2f\t%+.2f", before->speedup_most,
+                       after->speedup_most, after->speedup_most - before->speedup_most);
         add_percent(&table, before->speedup_most, after->speedup_most);
     }
     cli_table_print(&table, stdout, 0);
@@ -426,7 +417,7 @@ static void print_section(const struct section *section, const struct entries *e
     if (entries->count == 0)
         return;
     printf("\n");
-    add_heads(&table, section->title);
+    weir_table_add(&table, HEADS, section->title);
     for (; shown < entries->count && shown < ROWS_SHOWN; shown++) {
         const struct entry *entry = &entries->items[shown];
         if (entry->count[0] == entry->count[1])
@@ -516,7 +507,7 @@ int cli_trace_diff(int argc, char **argv)
     weir_report *reports[2];
     cli_parse(&usage, argc, argv);
     for (size_t i = 0; i < 2; i++)
-        reports[i] = cli_trace_open(argv[i], NULL, 1, false, CLI_FAILED);
+        reports[i] = cli_trace_open(argv[i], NULL, 1, CLI_FAILED);
     const int code = judge(reports, limit);
     if (json)
         return print_json(reports, code);

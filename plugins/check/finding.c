@@ -33,6 +33,7 @@ struct check_rules {
 // A pair of lines.
 struct check_pair {
     struct weir_check_finding finding;
+    const char *files[2]; // of its uses as the program names them: those of the finding are escaped
     struct weir_suppression *rule; // that suppresses it, or NULL
 };
 
@@ -51,7 +52,6 @@ struct check_findings {
     pthread_mutex_t lock; // guards what follows
     struct weir_names *texts;
     struct check_rules rules;
-    uint64_t hashes[CHECK_PAIRS];
     struct check_pair *pairs[CHECK_PAIRS];
     const struct weir_check_finding *items[CHECK_PAIRS]; // the pairs'
     size_t count;
@@ -395,42 +395,24 @@ static weir_check_kind group_of(weir_check_kind kind)
 
 // Looking up.
 
-static uint64_t hash_bytes(uint64_t hash, const void *data, size_t size)
+static bool is_place(const struct weir_check_use *use, int line, const char *file)
 {
-    const unsigned char *bytes = data;
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ bytes[i]) * UINT64_C(1099511628211); // FNV-1a
-    return hash;
+    return use->line == line && strcmp(use->file ? use->file : "", file) == 0;
 }
 
-static uint64_t hash_use(uint64_t hash, const struct weir_check_use *use)
-{
-    if (use->file)
-        hash = hash_bytes(hash, use->file, strlen(use->file));
-    return hash_bytes(hash, &use->line, sizeof use->line);
-}
-
-static uint64_t hash_of(const struct weir_check_finding *finding)
-{
-    const weir_check_kind group = group_of(finding->kind);
-    uint64_t hash = hash_bytes(UINT64_C(14695981039346656037), &group, sizeof group);
-    // A launch may read outside of what it declares, and write.
-    if (group == WEIR_CHECK_OUTSIDE)
-        hash = hash_bytes(hash, &finding->second.access, sizeof finding->second.access);
-    return hash_use(hash_use(hash, &finding->first), &finding->second);
-}
-
-// Of texts that are displayed the pair has escaped copies, so those of files are compared by hash,
-// of 64 bits, and lines.
-static struct check_pair *find(const struct check_findings *findings, uint64_t hash,
+static struct check_pair *find(const struct check_findings *findings,
                                const struct weir_check_finding *wanted)
 {
+    const weir_check_kind group = group_of(wanted->kind);
     for (size_t i = 0; i < findings->count; i++) {
-        const struct weir_check_finding *finding = findings->items[i];
-        if (findings->hashes[i] == hash && finding->first.line == wanted->first.line &&
-            finding->second.line == wanted->second.line &&
-            group_of(finding->kind) == group_of(wanted->kind))
-            return findings->pairs[i];
+        struct check_pair *pair = findings->pairs[i];
+        const struct weir_check_finding *finding = &pair->finding;
+        // A launch may read outside of what it declares, and write.
+        if (group_of(finding->kind) == group &&
+            (group != WEIR_CHECK_OUTSIDE || finding->second.access == wanted->second.access) &&
+            is_place(&wanted->first, finding->first.line, pair->files[0]) &&
+            is_place(&wanted->second, finding->second.line, pair->files[1]))
+            return pair;
     }
     return NULL;
 }
@@ -488,6 +470,13 @@ static bool write_words(struct check_findings *findings, const struct check_conf
            !remedy.failed;
 }
 
+static bool keep_file(struct check_findings *findings, const struct weir_check_use *use,
+                      const char **out)
+{
+    *out = weir_names_keep(findings->texts, use->file ? use->file : "");
+    return *out;
+}
+
 static struct check_pair *make_pair(struct check_findings *findings,
                                     const struct check_conflict *conflict)
 {
@@ -495,7 +484,9 @@ static struct check_pair *make_pair(struct check_findings *findings,
     if (!pair)
         return NULL;
     pair->finding = conflict->finding;
-    if (copy_text(findings, &pair->finding.buffer) && copy_use(findings, &pair->finding.first) &&
+    if (keep_file(findings, &conflict->finding.first, &pair->files[0]) &&
+        keep_file(findings, &conflict->finding.second, &pair->files[1]) &&
+        copy_text(findings, &pair->finding.buffer) && copy_use(findings, &pair->finding.first) &&
         copy_use(findings, &pair->finding.second) &&
         write_words(findings, conflict, &pair->finding))
         return pair;
@@ -505,11 +496,10 @@ static struct check_pair *make_pair(struct check_findings *findings,
 
 // Adding, with the lock held.
 
-static void keep(struct check_findings *findings, struct check_pair *pair, uint64_t hash)
+static void keep(struct check_findings *findings, struct check_pair *pair)
 {
     pair->rule = check_rules_find(&findings->rules, &pair->finding);
     pair->finding.suppression = pair->rule ? pair->rule->reason : NULL;
-    findings->hashes[findings->count] = hash;
     findings->pairs[findings->count] = pair;
     findings->items[findings->count++] = &pair->finding;
     findings->errors += !pair->rule && !is_hint(pair->finding.kind);
@@ -518,14 +508,13 @@ static void keep(struct check_findings *findings, struct check_pair *pair, uint6
 static struct check_pair *count_on(struct check_findings *findings,
                                    const struct check_conflict *conflict, bool *out_new)
 {
-    const uint64_t hash = hash_of(&conflict->finding);
-    struct check_pair *pair = find(findings, hash, &conflict->finding);
+    struct check_pair *pair = find(findings, &conflict->finding);
     *out_new = false;
     if (!pair && findings->count < CHECK_PAIRS) {
         pair = make_pair(findings, conflict);
         *out_new = pair != NULL;
         if (pair)
-            keep(findings, pair, hash);
+            keep(findings, pair);
     }
     if (!pair) {
         findings->dropped++;

@@ -161,15 +161,6 @@ void check_calls_give_back(struct check *check, struct check_queue *queue)
     }
 }
 
-void check_host_finish(struct check *check)
-{
-    while (check->spare_opens) {
-        struct check_open *open = check->spare_opens;
-        check->spare_opens = open->next;
-        free(open);
-    }
-}
-
 // Accesses.
 
 static struct check_origin origin_of(const struct check *check, const struct weir_host_note *note)
@@ -224,20 +215,11 @@ static void use_in_thread(struct check *check, struct check_buffer *buffer,
         thread->recorded = user.count;
 }
 
-static struct check_open *take_open(struct check *check)
-{
-    struct check_open *open = check->spare_opens;
-    if (!open)
-        return malloc(sizeof *open);
-    check->spare_opens = open->next;
-    return open;
-}
-
 // If out of memory, the access is not seen until it ends.
 static void keep_open(struct check *check, struct check_buffer *buffer,
                       const struct weir_host_note *note)
 {
-    struct check_open *open = take_open(check);
+    struct check_open *open = malloc(sizeof *open);
     if (!open)
         return;
     open->begin = note->u.access.offset;
@@ -285,11 +267,9 @@ static void end_outside(struct check *check, const struct weir_host_note *note)
     while (*at && !is_same(*at, note))
         at = &(*at)->next;
     struct check_open *open = *at;
-    if (open) {
+    if (open)
         *at = open->next;
-        open->next = check->spare_opens;
-        check->spare_opens = open;
-    }
+    free(open);
 }
 
 static void note_end(struct check *check, const struct weir_host_note *note)

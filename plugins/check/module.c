@@ -135,7 +135,6 @@ static void check_close(const struct weir_link *link)
     check_hints_finish(check);
     check_findings_destroy(&check->findings);
     weir_names_destroy(check->names);
-    check_host_finish(check);
     free(check->found.uses);
     check_uses_finish(&check->uses);
     check_actors_finish(&check->actors);

@@ -104,10 +104,9 @@ struct check {
     struct check_memory wrapped; // memory of the user's that has an address, by that
     struct check_shared *shared; // memory of the user's that has a handle
     struct check_memory *probed; // of the graph that is examined
-    struct check_open *spare_opens;
-    uint32_t waiting_calls; // host calls that have not returned
-    uint32_t unverified;    // bits of enum check_unverified that were told
-    uint64_t number;        // no other link has it
+    uint32_t waiting_calls;      // host calls that have not returned
+    uint32_t unverified;         // bits of enum check_unverified that were told
+    uint64_t number;             // no other link has it
     struct check_thread *threads;
     uint32_t ended_count;                  // of threads that have ended
     struct check_keys *keys;               // NULL: there is none
@@ -343,7 +342,6 @@ extern WEIR_MODULE_THREAD_LOCAL struct check_call *check_innermost_call;
 struct check_actor *check_call_place(const struct check *check, uint64_t *out_count);
 // Of a queue that is gone: its calls that never ran.
 void check_calls_give_back(struct check *check, struct check_queue *queue);
-void check_host_finish(struct check *check);
 
 // operation.c
 

@@ -159,33 +159,26 @@ void fault_calls_finish(const struct weir_link *link, struct fault_queue *queue)
     collect(link, queue, true);
 }
 
-// The functions. Nothing of the call is used after it is done.
-
-// Host calls, with a fault_call as their argument.
-static weir_status fault_call_fail(void *user)
+// The function of all calls. Nothing of the call is used after it is done.
+static weir_status run_call(void *user)
 {
     struct fault_call *call = user;
-    weir_status status = fault_report(call->fault, WEIR_ERROR_DEVICE, "a failure by a host call",
-                                      call->target, call->number);
-    atomic_store_explicit(&call->done, true, memory_order_release);
-    return status;
-}
-
-static weir_status fault_call_wait(void *user)
-{
-    struct fault_call *call = user;
-    weir_clock_sleep_ns(call->fault->settings.delay_ns);
-    atomic_store_explicit(&call->done, true, memory_order_release);
-    return WEIR_OK;
-}
-
-static weir_status fault_call_answer(void *user)
-{
-    struct fault_call *call = user;
-    (void)call->function(call->user);
-    weir_status status =
-        fault_report(call->fault, (weir_status)FAULT_GARBAGE,
-                     "the status -4711 as the answer of a host call", call->target, call->number);
+    const struct fault *fault = call->fault;
+    weir_status status = WEIR_OK;
+    switch (fault->settings.kind) {
+    case FAULT_SLOW:
+        weir_clock_sleep_ns(fault->settings.delay_ns);
+        break;
+    case FAULT_GARBAGE_STATUS:
+        (void)call->function(call->user);
+        status = fault_report(fault, (weir_status)FAULT_GARBAGE,
+                              "the status -4711 as the answer of a host call", call->target,
+                              call->number);
+        break;
+    default: // FAULT_FAIL
+        status = fault_report(fault, WEIR_ERROR_DEVICE, "a failure by a host call", call->target,
+                              call->number);
+    }
     atomic_store_explicit(&call->done, true, memory_order_release);
     return status;
 }
@@ -241,10 +234,9 @@ static weir_status forward(const struct weir_link *link, weir_queue *queue,
     return link->next->ops->queue_submit(link->next, queue, operation);
 }
 
-// Submits a host call of the plugin's, with the sequence of the operation or the one before it.
+// In the place of the operation, or for FAULT_SLOW before it.
 static weir_status submit_call(const struct weir_link *link, weir_queue *queue,
-                               const struct weir_operation *operation, uint64_t sequence,
-                               weir_host_function function, struct fault_call *call)
+                               const struct weir_operation *operation, struct fault_call *call)
 {
     struct weir_operation own = {
         .struct_size = sizeof own,
@@ -252,20 +244,11 @@ static weir_status submit_call(const struct weir_link *link, weir_queue *queue,
         .flags = WEIR_OPERATION_INTERNAL,
         .file = operation->file,
         .line = operation->line,
-        .sequence = sequence,
+        .sequence = operation->sequence - (call->fault->settings.kind == FAULT_SLOW),
     };
-    own.u.host_call.function = function;
+    own.u.host_call.function = run_call;
     own.u.host_call.user = call;
     return forward(link, queue, &own);
-}
-
-// The operation waits in its queue, and runs.
-static weir_status delay(const struct weir_link *link, weir_queue *queue,
-                         const struct weir_operation *operation, struct fault_call *call)
-{
-    weir_status status =
-        submit_call(link, queue, operation, operation->sequence - 1, fault_call_wait, call);
-    return status < 0 ? status : forward(link, queue, operation);
 }
 
 // The user's function runs, and its answer is replaced.
@@ -274,21 +257,17 @@ static weir_status answer(const struct weir_link *link, weir_queue *queue,
 {
     struct weir_operation_room room;
     struct weir_operation *changed = weir_operation_copy(&room, operation);
-    changed->u.host_call.function = fault_call_answer;
+    changed->u.host_call.function = run_call;
     changed->u.host_call.user = call;
     return forward(link, queue, changed);
 }
 
-// Other ranks and later collectives count on a collective, so it follows the failure of its queue, and is
-// skipped there as one that is submitted after any failure. A call that always runs, does.
-static weir_status fail(const struct weir_link *link, weir_queue *queue,
-                        const struct weir_operation *operation, struct fault_call *call)
+// Whether the operation runs after the call. Other ranks and later collectives count on a collective, so it follows the
+// failure of its queue, and is skipped there as one that is submitted after any failure. A call that always runs, does.
+static bool comes_after(const struct fault *fault, const struct weir_operation *operation)
 {
-    weir_status status =
-        submit_call(link, queue, operation, operation->sequence, fault_call_fail, call);
-    const bool counts = operation->kind == WEIR_OPERATION_COLLECTIVE ||
-                        operation->flags & (WEIR_OPERATION_ALWAYS | WEIR_OPERATION_COLLECTIVES);
-    return status == WEIR_OK && counts ? forward(link, queue, operation) : status;
+    return fault->settings.kind == FAULT_SLOW || operation->kind == WEIR_OPERATION_COLLECTIVE ||
+           operation->flags & (WEIR_OPERATION_ALWAYS | WEIR_OPERATION_COLLECTIVES);
 }
 
 static weir_status submit_late(const struct weir_link *link, weir_queue *object,
@@ -300,15 +279,12 @@ static weir_status submit_late(const struct weir_link *link, weir_queue *object,
     weir_status status;
     if (!call)
         return weir_host_no_memory(link->host, "a fault");
-    switch (fault_of(link)->settings.kind) {
-    case FAULT_SLOW:
-        status = delay(link, object, operation, call);
-        break;
-    case FAULT_GARBAGE_STATUS:
+    if (call->fault->settings.kind == FAULT_GARBAGE_STATUS) {
         status = answer(link, object, operation, call);
-        break;
-    default: // FAULT_FAIL: the operation never runs
-        status = fail(link, object, operation, call);
+    } else {
+        status = submit_call(link, object, operation, call);
+        if (status == WEIR_OK && comes_after(call->fault, operation))
+            status = forward(link, object, operation);
     }
     atomic_store(&queue->submitted, number);
     return status;

@@ -27,6 +27,8 @@ static void tear_down(void)
     EXPECT_OK(weir_close(&runtime));
 }
 
+#define NEWER_TEST(name) WEIR_TEST_BETWEEN(Newer, name, ASSERT_TRUE(set_up()), tear_down())
+
 static bool is_zero(const uint64_t newer[4])
 {
     return (newer[0] | newer[1] | newer[2] | newer[3]) == 0;
@@ -40,9 +42,8 @@ static void expect_tail(weir_status status)
         EXPECT_CONTAINS(weir_last_error()->message, "is not zero");
 }
 
-WEIR_TEST(Newer, ParamsThatTheLibraryLacksAreRefused)
+NEWER_TEST(ParamsThatTheLibraryLacksAreRefused)
 {
-    ASSERT_TRUE(set_up());
     weir_buffer *buffer = NULL;
     weir_queue *queue = NULL;
     weir_pool *pool = NULL;
@@ -60,19 +61,16 @@ WEIR_TEST(Newer, ParamsThatTheLibraryLacksAreRefused)
     weir_queue_destroy(&queue);
     weir_pool_destroy(&pool);
     weir_program_destroy(&program);
-    tear_down();
 }
 
-WEIR_TEST(Newer, ParamsOfOpeningThatTheLibraryLacksAreRefused)
+NEWER_TEST(ParamsOfOpeningThatTheLibraryLacksAreRefused)
 {
-    ASSERT_TRUE(set_up());
     weir_runtime *other = NULL;
     weir_device *twin = NULL;
     expect_tail(weir_open(WEIR_PARAMS(weir_open, .newer = {[3] = 1}), &other));
     expect_tail(weir_device_open(runtime, WEIR_PARAMS(weir_device, .newer = {[3] = 1}), &twin));
     EXPECT_OK(weir_device_close(&twin));
     EXPECT_OK(weir_close(&other));
-    tear_down();
 }
 
 WEIR_TEST(Newer, SectionsAndKeysThatTheLibraryLacksAreRefused)
@@ -103,20 +101,15 @@ WEIR_TEST(Newer, SectionsAndKeysThatTheLibraryLacksAreRefused)
     EXPECT_OK(weir_close(&other));
 }
 
-// The plugin, of the same headers, sets them; a library that lacks them hands none of it on.
-WEIR_TEST(Newer, LimitsThatTheLibraryLacksAreZero)
+// The plugin, of the same headers, sets those of limits; a library that lacks them hands none of it on.
+NEWER_TEST(WhatIsHandedOutOrFilledIsZeroWhereTheLibraryLacksIt)
 {
-    ASSERT_TRUE(set_up());
-    EXPECT_INT_EQ(is_zero(weir_device_limits(device)->newer), !LIBRARY_IS_NEWER);
-    tear_down();
-}
-
-WEIR_TEST(Newer, WhatIsHandedOutIsZeroWhereTheLibraryLacksIt)
-{
-    ASSERT_TRUE(set_up());
     weir_program *program = NULL;
     weir_kernel *kernel = NULL;
+    struct weir_counters counters;
+    struct weir_device_info info;
 
+    EXPECT_INT_EQ(is_zero(weir_device_limits(device)->newer), !LIBRARY_IS_NEWER);
     EXPECT_TRUE(is_zero(weir_device_get_info(device)->newer));
     EXPECT_TRUE(is_zero(weir_load_report_entry(weir_runtime_report(runtime), 0)->newer));
     EXPECT_OK(weir_program_create(device, WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
@@ -126,22 +119,12 @@ WEIR_TEST(Newer, WhatIsHandedOutIsZeroWhereTheLibraryLacksIt)
     EXPECT_STR_EQ(weir_signature_parameter(weir_kernel_get_signature(kernel), 2)->name, "sum");
     weir_kernel_destroy(&kernel);
     weir_program_destroy(&program);
-    tear_down();
-}
-
-WEIR_TEST(Newer, WhatIsFilledIsZeroWhereTheLibraryLacksIt)
-{
-    ASSERT_TRUE(set_up());
-    struct weir_counters counters;
-    struct weir_device_info info;
-
     memset(&counters, 0xff, sizeof counters);
     weir_counters_read(&counters);
     EXPECT_TRUE(is_zero(counters.newer));
     memset(&info, 0xff, sizeof info);
     EXPECT_OK(weir_device_describe(runtime, 0, &info));
     EXPECT_TRUE(is_zero(info.newer));
-    tear_down();
 }
 
 WEIR_TEST(Newer, ErrorsKeepWhatTheLibraryHas)

@@ -55,19 +55,20 @@ def weir_layer_test(name, folder, targets, uses, links = [], expect = ""):
     )
 
 def weir_map_tests(uses, links, targets):
-    """One weir_layer_test for each folder in `targets`, named <folder>_map_test.
+    """One weir_layer_test for each folder in `uses`, named <folder>_map_test.
 
     Also declares `mapped`, which reaches all that the tests look at.
 
     Args:
       uses: folder -> folders that it may use; map.bzl's USES.
       links: folder -> external repositories that it may use; LINKS.
-      targets: folder -> labels; TARGETS.
+      targets: folder -> labels, where they are not the folder's own; TARGETS.
     """
     for folder in targets:
         if folder not in uses:
             fail("%s is in TARGETS but not in USES" % folder)
-    for folder, labels in targets.items():
+    reached = {folder: targets.get(folder, ["//" + folder]) for folder in uses}
+    for folder, labels in reached.items():
         # A folder that may be used brings its own external libraries along.
         linked = [link for each in [folder] + uses[folder] for link in links.get(each, [])]
         weir_layer_test(
@@ -80,6 +81,6 @@ def weir_map_tests(uses, links, targets):
     native.filegroup(
         name = "mapped",
         testonly = True,
-        srcs = [label for labels in targets.values() for label in labels],
+        srcs = [label for labels in reached.values() for label in labels],
         tags = ["manual"],
     )

@@ -1,14 +1,10 @@
 """The dependency map: which folder may use which.
 
-USES is the map itself and holds every folder of the house. TARGETS says by which
-targets a folder is reached; a folder that is not in it is not checked, and a
-package is added with one line in it, in the commit that adds the package:
-
-    "patterns": ["//patterns"],
-
-Name there what nothing else in the folder depends on (libraries, modules,
-programs): the rest is found from those. `tools/check.sh` fails when a target of a
-folder in USES is reached from none and is not tagged manual.
+USES is the map itself and holds every folder of the house. A folder is reached by
+the target of its name, or by those that TARGETS names: what nothing else in the
+folder depends on (libraries, modules, programs), from which the rest is found.
+`tools/check.sh` fails when a target of a folder in USES is reached from none and is
+not tagged manual.
 """
 
 load("@python//:defs.bzl", "HAVE_PYTHON")
@@ -127,56 +123,19 @@ LINKS = {
 
 TARGETS = {
     "api": ["//api", "//api:cpp", "//api:kit", "//api:module"],
-    "backends/clc": ["//backends/clc"],
     "backends/cuda": ["//backends/cuda:weir_cuda.so"],
-    "backends/kit": ["//backends/kit"],
     "backends/null": ["//backends/null:weir_null.so"],
     "backends/opencl": ["//backends/opencl:weir_opencl.so"],
     "base": ["//base", "//base:lock_listener"],
-    "base/ini": ["//base/ini"],
-    "base/json": ["//base/json"],
     "cli": ["//cli:command"],
     "cli/bench": ["//cli/bench", "//cli/bench:comparable"],
-    "cli/calibrate": ["//cli/calibrate"],
-    "cli/check": ["//cli/check"],
-    "cli/common": ["//cli/common"],
-    "cli/completion": ["//cli/completion"],
-    "cli/conform": ["//cli/conform"],
-    "cli/doctor": ["//cli/doctor"],
-    "cli/fault": ["//cli/fault"],
-    "cli/kernels": ["//cli/kernels"],
-    "cli/launch": ["//cli/launch"],
-    "cli/perturb": ["//cli/perturb"],
-    "cli/program": ["//cli/program"],
-    "cli/run": ["//cli/run"],
-    "cli/runtime": ["//cli/runtime"],
-    "cli/sim": ["//cli/sim"],
-    "cli/trace": ["//cli/trace"],
-    "cli/train": ["//cli/train"],
     "conf/gpus": ["//conf/gpus:%s_ini" % name for name in ["c1060", "c2050", "geforce_fermi", "h100", "h200", "k20c", "tegra_x2"]],
-    "core": ["//core"],
-    "core/support": ["//core/support"],
-    "core/config": ["//core/config"],
-    "core/module": ["//core/module"],
-    "core/object": ["//core/object"],
-    "core/queue": ["//core/queue"],
-    "core/graph": ["//core/graph"],
-    "core/event": ["//core/event"],
-    "core/buffer": ["//core/buffer"],
-    "core/pool": ["//core/pool"],
-    "core/program": ["//core/program"],
-    "core/interop": ["//core/interop"],
-    "core/runtime": ["//core/runtime"],
-    "core/comm": ["//core/comm"],
-    "core/device": ["//core/device"],
-    "io": ["//io"],
     "kernels": [
         "//kernels/bench",
         "//kernels/conformance",
         "//kernels/conformance:print",
         "//kernels/cooperative",
     ],
-    "kernels/compare": ["//kernels/compare"],
     "kernels/compiler": ["//kernels/compiler:weir_kernels"],
     "kernels/library": [
         "//kernels/library:atomics64",
@@ -188,10 +147,7 @@ TARGETS = {
         "//kernels/library:sub_groups",
         "//kernels/library:work_items",
     ],
-    "kernels/images": ["//kernels/images"],
-    "kernels/ptx": ["//kernels/ptx"],
     "locks": ["//locks:libweir_locks.so"],
-    "patterns": ["//patterns"],
     "pipelines": [
         "//pipelines/arr_coc",
         "//pipelines/arr_coc/weights",
@@ -200,11 +156,8 @@ TARGETS = {
     ],
     "plugins/check": ["//plugins/check:weir_check.so"],
     "plugins/fault": ["//plugins/fault:weir_fault.so"],
-    "plugins/kit": ["//plugins/kit"],
     "plugins/perturb": ["//plugins/perturb:weir_perturb.so"],
-    "plugins/sim": [
-        "//plugins/sim:weir_sim.so",
-    ],
+    "plugins/sim": ["//plugins/sim:weir_sim.so"],
     "plugins/trace": ["//plugins/trace:weir_trace.so"],
     "python": ["//python:extension"] if HAVE_PYTHON else [],
     "report": [
@@ -217,7 +170,6 @@ TARGETS = {
         "//layers/opencl:libweir_opencl_layer.so",
         "//layers/opencl:weir-opencl-trial",
     ],
-    "transports/kit": ["//transports/kit"],
     "transports/local": ["//transports/local:module", "//transports/local:weir_local.so"],
     "transports/mpi": ["//transports/mpi:module", "//transports/mpi:weir_mpi.so"],
 }

@@ -41,7 +41,6 @@ expect_contains "$output" "2 of 5 written"
 mkdir other
 cp "$photo" other/coffee.jpg
 refused 2 "would both write out/coffee.json" "$weir" run arr-coc "$photo" other/coffee.jpg
-refused 2 "would both write" "$weir" run arr-coc "$photo" "$images/chelsea.png" "$photo"
 refused 2 "'nowhere/' names no file" "$weir" run arr-coc nowhere/
 mkdir folder.png
 refused 2 "the folder 'folder.png' has no image" "$weir" run arr-coc folder.png
@@ -51,13 +50,8 @@ sed 's/"balancer.2.bias"/"balancer.2.bios"/' "$weights" >missing.safetensors
 python3 -c 'from files import npy
 npy("short.npy", (5,), 1.0)
 npy("nan.npy", (1536,), [1.0] * 100 + [float("nan")] + [1.0] * 1435)'
-expect_weights()
-{
-    refused 1 "$2" "$weir" run arr-coc --config small.ini --weights "$1" "$photo"
-    expect_contains "$messages" "$1"
-}
-expect_weights missing.safetensors "balancer.2.bias"
-expect_weights nowhere.safetensors "nowhere.safetensors"
+refused 1 "balancer.2.bias" "$weir" run arr-coc --config small.ini --weights missing.safetensors "$photo"
+refused 1 "nowhere.safetensors" "$weir" run arr-coc --config small.ini --weights nowhere.safetensors "$photo"
 
 # Queries.
 refused 1 "the query has the shape [5]" \
@@ -69,16 +63,7 @@ expect_contains "$messages" "100"
 # The output directory.
 echo "a file" >file
 refused 1 "the output directory 'file'" "$weir" run arr-coc --output file "$photo"
-refused 1 "name another with --output" "$weir" run arr-coc --output file/below "$photo"
-refused 1 "/proc/weir" "$weir" run arr-coc --output /proc/weir "$photo"
-if [ "$(id -u)" -ne 0 ]; then
-    mkdir locked
-    chmod 555 locked
-    refused 1 "make it writable" "$weir" run arr-coc --output locked "$photo"
-    chmod 755 locked
-else
-    echo "not run as root: a directory without write permission"
-fi
+refused 1 "name another with --output" "$weir" run arr-coc --output /proc/weir "$photo"
 
 # A full disk, by way of the limit on a file's size: the tokens still fit, the
 # overlay, of some MB, does not, and nothing of the image is left. PoCL's own files

@@ -131,5 +131,3 @@ expect_contains "$messages" "its time does not grow with its work, so kernels at
 expect_contains "$messages" "give it a cost with per_item_argument_1_ns"
 expect_message 3 "7" env WEIR_BACKEND=null "$weir" calibrate --device 7
 expect_message 1 "absent" env WEIR_BACKEND=null "$weir" calibrate --output absent/card.ini
-expect_data 2 env WEIR_BACKEND=null "$weir" calibrate --turns 0
-expect_data 2 env WEIR_BACKEND=null "$weir" calibrate card.ini

@@ -155,27 +155,5 @@ expect_contains "$messages" "frames: 1 finding"
 expect_message 1 "/nowhere/at/all.sarif" "$weir" check --sarif /nowhere/at/all.sarif "$broken"
 TMPDIR=/nowhere expect_message 3 "no folder for temporary files can be created in /nowhere: No such file" "$weir" check "$broken"
 
-# The folder of a command that is killed goes with the next one; that of one that runs stays, and a stranger's.
-"$program" check sleep 600 &
-killed=$!
-"$program" check sleep 600 &
-running=$!
-for _ in $(seq 600); do
-    children="$(pgrep -P "$killed" || true)" # it starts after the folder is there
-    [ -z "$children" ] || [ "$(find "$TMPDIR" -name .weir-running | wc -l)" -lt 2 ] || break
-    sleep 0.1
-done
-[ -n "$children" ] || fail "weir check has started nothing"
-kill -s KILL "$killed"
-wait "$killed" || true
-kill $children
-mkdir "$TMPDIR/weir-check-mine00"
-touch -d '1 minute ago' "$TMPDIR"/weir-check-*
-expect_data 0 "$weir" check "$mended"
-[ "$(find "$TMPDIR" -name .weir-running | wc -l)" -eq 1 ] || fail "not one is left: $(ls -A "$TMPDIR")"
-rmdir "$TMPDIR/weir-check-mine00" || fail "a folder of another program's is gone"
-kill -s TERM "$running"
-wait "$running" || true
-
 # The folders are gone.
 [ -z "$(ls -A "$TMPDIR")" ] || fail "left: $(ls -A "$TMPDIR")"

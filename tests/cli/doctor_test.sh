@@ -125,7 +125,6 @@ expect_unsound()
     expect_contains "$messages" "$part"
 }
 expect_unsound "unsound.ini:2: unknown key 'bakend' in [weir]; did you mean 'backend'?" '[weir]\nbakend = x\n'
-expect_unsound "unsound.ini:1: " '[pipelin]\n'
 expect_unsound "unsound.ini:2: " '[arr_coc]\nside = 7\n'
 expect_message 3 "nowhere.ini" "$weir" config check nowhere.ini
 
@@ -137,11 +136,8 @@ expect_missing()
     expect_message 1 "weir: $part" "$weir" config check absent.ini
     expect_contains "$output" "absent.ini needs 1 module that is not here"
 }
-expect_missing "absent.ini:2: backend names 'nul', and there is no weir_nul.so in /nowhere: check the spelling and module_path" \
-    '[weir]\nbackend = nul\nmodule_path = /nowhere\n'
 expect_missing "absent.ini:2: backend names 'opncl', and there is no weir_opncl.so in the folder of modules; did you mean 'opencl'?" \
     '[weir]\nbackend = cuda, opncl\n'
-expect_missing "absent.ini:3: plugins names 'chekc', and there is no" '[weir]\nbackend = null\nplugins = trace, chekc\n'
 expect_missing "absent.ini:4: transport names 'mpii', and there is no" '[weir]\nbackend = null\n[comm]\ntransport = mpii\n'
 expect_data 1 env WEIR_BACKEND=nul "$weir" config check small.ini --json
 as_json 'data["missing"] == 1'

@@ -95,18 +95,10 @@ done
 
 # Wrong command lines.
 expect_message 2 "not 'lat'; did you mean late?" "$weir" perturb --mode lat "$racy"
-expect_message 2 "--mode takes random, late or pair" "$weir" perturb --mode xyzzy "$racy"
 expect_message 2 "mode pair needs two lines" "$weir" perturb --mode pair "$racy"
 expect_message 2 "--pair takes two lines, as app.c:80,app.c:91, not 'a.c:1'" "$weir" perturb --pair a.c:1 "$racy"
-expect_message 2 "--pair belongs to mode pair" "$weir" perturb --pair a.c:1,b.c:2 --mode late "$racy"
 printf '[weir]\nplugins = ,\n' >wrong.ini
 expect_data 3 env WEIR_CONFIG=wrong.ini "$weir" perturb "$racy"
-
-# Temporary files, in a folder with a long name too.
-long="$PWD/$(printf '%0100d' 0)"
-mkdir "$long"
-TMPDIR="$long" expect_data 0 "$weir" perturb --seeds 2 "$racy" mended
-[ -z "$(ls -A "$long")" ] || fail "left: $(ls -A "$long")"
 
 # Other plugins of the configuration stay, and see what the program submits.
 printf '[weir]\nbackend = null\nplugins = trace\n[trace]\nfile = traced.json\n' >traced.ini

@@ -114,11 +114,6 @@ expect_files out coffee
 [ "$(python3 -c 'import json; print(json.load(open("out/coffee.json"))["times"]["runs"])')" = 5 ] ||
     fail "the JSON does not count the runs"
 
-# Without times of the stages first and warm are still told apart.
-{ cat small.ini && printf '\n[pipeline]\ntiming = 0\n'; } >untimed.ini
-expect_output 0 "warm     2 frames in " "$weir" run arr-coc --config untimed.ini --output untimed --repeat 3 "$images/coffee.png"
-expect_contains "$output" "no times of stages"
-
 # Existing files are replaced.
 echo old >out/coffee.tokens.npy
 "$weir" run arr-coc --config small.ini --quiet "$images/coffee.png"

@@ -128,63 +128,58 @@ WEIR_TEST(CommGraphPlugins, CheckLooksIntoGraphs)
     close_graphs(&g);
 }
 
-// A run of all ranks' graphs, and its trace. `more` follows the section [trace].
-static struct weir_trace *trace_launches(const char *name, const char *plugins, const char *more,
-                                         enum place place, int launches)
+// Traces of runs of all ranks' graphs, of which each launch is one operation, with its time.
+static const struct {
+    const char *plugins;
+    const char *more; // after the section [trace]
+    enum place place;
+    int launches;
+    uint64_t least_ns;
+} traced[] = {
+    {"trace", "", ON_ITS_QUEUE, 3, 0},
+    // In virtual time a launch takes at least what its collective takes: 1 byte a microsecond after 500 ns, and of 2 ranks
+    // a ring moves all bytes once.
+    {"trace, sim",
+     "[sim]\ngpu = k20c\nchanges = collective_gb_per_s=0.001, collective_latency_ns=500\n", AFTER,
+     2, 500 + UINT64_C(1000) * BYTES},
+};
+
+static struct weir_trace *trace_launches(size_t row)
 {
     struct graphs g;
     char path[COMM_TRACE_PATH_SIZE];
     char text[900];
-    comm_trace_path(path, name);
-    snprintf(text, sizeof text, "[trace]\nfile = %s\n%s", path, more);
-    open_with(&g, plugins, text);
+    comm_trace_path(path, traced[row].least_ns ? "virtual" : "graphs");
+    snprintf(text, sizeof text, "[trace]\nfile = %s\n%s", path, traced[row].more);
+    open_with(&g, traced[row].plugins, text);
     for (uint32_t r = 0; r < RANKS; r++)
-        capture(&g, r, place);
-    launch(&g, launches);
+        capture(&g, r, traced[row].place);
+    launch(&g, traced[row].launches);
     expect_sums(&g);
     close_graphs(&g);
     return comm_trace_read(path);
 }
 
-// Each launch is one operation, with its time.
 WEIR_TEST(CommGraphPlugins, ATraceHasTheLaunches)
 {
-    size_t launches = 0;
-    struct weir_trace *trace = trace_launches("graphs", "trace", "", ON_ITS_QUEUE, 3);
-    ASSERT_NOT_NULL(trace);
-    for (size_t i = 0; i < trace->operation_count; i++) {
-        const struct weir_trace_operation *it = &trace->operations[i];
-        EXPECT_TRUE(it->kind != WEIR_TRACE_COLLECTIVE); // none is outside
-        if (it->kind != WEIR_TRACE_GRAPH)
-            continue;
-        launches++;
-        EXPECT_TRUE(it->timed);
-        EXPECT_UINT_LE(it->submit_ns, it->start_ns);
-        EXPECT_UINT_LE(it->start_ns, it->end_ns);
+    for (size_t row = 0; row < sizeof traced / sizeof *traced; row++) {
+        size_t launches = 0;
+        struct weir_trace *trace = trace_launches(row);
+        ASSERT_NOT_NULL(trace);
+        for (size_t i = 0; i < trace->operation_count; i++) {
+            const struct weir_trace_operation *it = &trace->operations[i];
+            EXPECT_TRUE(it->kind != WEIR_TRACE_COLLECTIVE); // none is outside
+            if (it->kind != WEIR_TRACE_GRAPH)
+                continue;
+            launches++;
+            EXPECT_TRUE(it->timed);
+            EXPECT_UINT_LE(it->submit_ns, it->start_ns);
+            EXPECT_UINT_LE(it->start_ns, it->end_ns);
+            EXPECT_UINT_LE(traced[row].least_ns, it->end_ns - it->start_ns);
+        }
+        EXPECT_UINT_EQ(launches, traced[row].launches * RANKS);
+        weir_trace_destroy(&trace);
     }
-    EXPECT_UINT_EQ(launches, 3 * RANKS);
-    weir_trace_destroy(&trace);
-}
-
-// 1 byte a microsecond after 500 ns: a launch takes at least what its collective takes.
-WEIR_TEST(CommGraphPlugins, VirtualTimeHasTheirCosts)
-{
-    size_t launches = 0;
-    struct weir_trace *trace = trace_launches(
-        "virtual", "trace, sim",
-        "[sim]\ngpu = k20c\nchanges = collective_gb_per_s=0.001, collective_latency_ns=500\n",
-        AFTER, 2);
-    ASSERT_NOT_NULL(trace);
-    for (size_t i = 0; i < trace->operation_count; i++) {
-        const struct weir_trace_operation *it = &trace->operations[i];
-        if (it->kind != WEIR_TRACE_GRAPH)
-            continue;
-        launches++;
-        // Of 2 ranks a ring moves all bytes once.
-        EXPECT_UINT_LE(500 + UINT64_C(1000) * BYTES, it->end_ns - it->start_ns);
-    }
-    EXPECT_UINT_EQ(launches, 2 * RANKS);
-    weir_trace_destroy(&trace);
 }
 
 WEIR_TEST(CommGraphPlugins, VirtualTimeRefusesCollectivesWithoutCosts)

@@ -27,93 +27,6 @@ static double half_value(uint16_t bits, int mantissa, int bias)
     return bits & 0x8000u ? -value : value;
 }
 
-#define STORE(type)                                                    \
-    do {                                                               \
-        const type stored_ = (type)value;                              \
-        memcpy(to + index * sizeof stored_, &stored_, sizeof stored_); \
-    } while (0)
-
-static void store(char *to, weir_datatype element, size_t index, double value)
-{
-    switch (element) {
-    case WEIR_I8:
-    case WEIR_U8:
-        STORE(int8_t);
-        break;
-    case WEIR_I16:
-    case WEIR_U16:
-        STORE(int16_t);
-        break;
-    case WEIR_I32:
-    case WEIR_U32:
-        STORE(int32_t);
-        break;
-    case WEIR_I64:
-    case WEIR_U64:
-        STORE(int64_t);
-        break;
-    case WEIR_F16:
-        value = half_bits(value, 10, 15);
-        STORE(uint16_t);
-        break;
-    case WEIR_BF16:
-        value = half_bits(value, 7, 127);
-        STORE(uint16_t);
-        break;
-    case WEIR_F32:
-        STORE(float);
-        break;
-    case WEIR_F64:
-        STORE(double);
-        break;
-    }
-}
-
-#define LOAD(type)                                                       \
-    do {                                                                 \
-        type loaded_;                                                    \
-        memcpy(&loaded_, from + index * sizeof loaded_, sizeof loaded_); \
-        return (double)loaded_;                                          \
-    } while (0)
-
-static uint16_t load_bits(const char *from, size_t index)
-{
-    uint16_t bits;
-    memcpy(&bits, from + index * sizeof bits, sizeof bits);
-    return bits;
-}
-
-static double load(const char *from, weir_datatype element, size_t index)
-{
-    switch (element) {
-    case WEIR_I8:
-        LOAD(int8_t);
-    case WEIR_U8:
-        LOAD(uint8_t);
-    case WEIR_I16:
-        LOAD(int16_t);
-    case WEIR_U16:
-        LOAD(uint16_t);
-    case WEIR_I32:
-        LOAD(int32_t);
-    case WEIR_U32:
-        LOAD(uint32_t);
-    case WEIR_I64:
-        LOAD(int64_t);
-    case WEIR_U64:
-        LOAD(uint64_t);
-    case WEIR_F16:
-        return half_value(load_bits(from, index), 10, 15);
-    case WEIR_BF16:
-        return half_value(load_bits(from, index), 7, 127);
-    case WEIR_F32:
-        LOAD(float);
-    case WEIR_F64:
-        LOAD(double);
-    }
-    return 0;
-}
-
 static bool is_float(weir_datatype element)
 {
     return element >= WEIR_F16;
@@ -122,6 +35,39 @@ static bool is_float(weir_datatype element)
 static bool is_signed(weir_datatype element)
 {
     return is_float(element) || element % 2;
+}
+
+// The bytes of an integer are its low ones.
+static void store(char *to, weir_datatype element, size_t index, double value)
+{
+    const size_t size = weir_datatype_size(element);
+    const float single = (float)value;
+    const int64_t whole = element == WEIR_F16    ? half_bits(value, 10, 15)
+                          : element == WEIR_BF16 ? half_bits(value, 7, 127)
+                                                 : (int64_t)value;
+    const void *from = element == WEIR_F64   ? (const void *)&value
+                       : element == WEIR_F32 ? (const void *)&single
+                                             : (const void *)&whole;
+    memcpy(to + index * size, from, size);
+}
+
+static double load(const char *from, weir_datatype element, size_t index)
+{
+    const size_t size = weir_datatype_size(element);
+    const unsigned unused = 64 - 8 * (unsigned)size;
+    double value = 0;
+    float single = 0;
+    uint64_t whole = 0;
+    void *to = element == WEIR_F64   ? (void *)&value
+               : element == WEIR_F32 ? (void *)&single
+                                     : (void *)&whole;
+    memcpy(to, from + index * size, size);
+    if (element == WEIR_F64 || element == WEIR_F32)
+        return element == WEIR_F64 ? value : (double)single;
+    if (is_float(element))
+        return element == WEIR_F16 ? half_value((uint16_t)whole, 10, 15)
+                                   : half_value((uint16_t)whole, 7, 127);
+    return is_signed(element) ? (double)((int64_t)(whole << unused) >> unused) : (double)whole;
 }
 
 // Small enough that no sum or product of four overflows eight bits, and with quarters for floats.

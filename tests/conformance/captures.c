@@ -427,15 +427,23 @@ CONFORM(GraphEdit, DisabledLaunch)
     }
 }
 
+static struct weir_plane plane(weir_buffer *buffer, size_t at)
+{
+    return (struct weir_plane){buffer, at, 64};
+}
+
+static struct weir_volume volume(weir_buffer *buffer, size_t at, size_t pitch)
+{
+    return (struct weir_volume){buffer, at, pitch, 128};
+}
+
 // Rows and slices: 4 rows of 16 bytes 64 apart are filled, and go to `host` by rows and by slices.
 static void set_boxes(weir_graph *graph, const struct rig *r, size_t at, unsigned char value)
 {
-    EXPECT_OK(
-        weir_graph_set_fill_2d(graph, 1, ((struct weir_plane){r->x, at, 64}), 16, 4, &value, 1));
-    EXPECT_OK(weir_graph_set_copy_2d(graph, 2, ((struct weir_plane){r->host, at, 64}),
-                                     ((struct weir_plane){r->x, at, 64}), 16, 4));
-    EXPECT_OK(weir_graph_set_copy_3d(graph, 3, ((struct weir_volume){r->host, 2048 + at, 32, 128}),
-                                     ((struct weir_volume){r->x, at, 64, 128}), 16, 2, 2));
+    EXPECT_OK(weir_graph_set_fill_2d(graph, 1, plane(r->x, at), 16, 4, &value, 1));
+    EXPECT_OK(weir_graph_set_copy_2d(graph, 2, plane(r->host, at), plane(r->x, at), 16, 4));
+    EXPECT_OK(weir_graph_set_copy_3d(graph, 3, volume(r->host, 2048 + at, 32), volume(r->x, at, 64),
+                                     16, 2, 2));
 }
 
 static bool boxes_are(const struct rig *r, size_t at, unsigned char value)
@@ -452,12 +460,9 @@ CONFORM(GraphEdit, RowsAndSlices)
     own_rig r = make_rig(f);
     EXPECT_OK(weir_capture_begin(r.a));
     fill(r.a, r.x, 0, SIZE, 0);
-    EXPECT_OK(
-        weir_queue_fill_2d(r.a, ((struct weir_plane){r.x, 0, 64}), 16, 4, &(uint16_t){0x0101}, 2));
-    EXPECT_OK(weir_queue_copy_2d(r.a, ((struct weir_plane){r.host, 0, 64}),
-                                 ((struct weir_plane){r.x, 0, 64}), 16, 4));
-    EXPECT_OK(weir_queue_copy_3d(r.a, ((struct weir_volume){r.host, 2048, 32, 128}),
-                                 ((struct weir_volume){r.x, 0, 64, 128}), 16, 2, 2));
+    EXPECT_OK(weir_queue_fill_2d(r.a, plane(r.x, 0), 16, 4, &(uint16_t){0x0101}, 2));
+    EXPECT_OK(weir_queue_copy_2d(r.a, plane(r.host, 0), plane(r.x, 0), 16, 4));
+    EXPECT_OK(weir_queue_copy_3d(r.a, volume(r.host, 2048, 32), volume(r.x, 0, 64), 16, 2, 2));
     own_graph graph = end(r.a);
     launch_and_sync(r.a, graph);
     EXPECT_TRUE(boxes_are(&r, 0, 1));
@@ -475,11 +480,11 @@ CONFORM(GraphEdit, RowsAndSlices)
     EXPECT_INVALID(weir_graph_set_fill_2d(graph, 2, device, 16, 4, "x", 1), "cannot become a fill");
     EXPECT_INVALID(weir_graph_set_fill_2d(graph, 1, host, 16, 4, "x", 1), "HOST buffer");
     EXPECT_INVALID(weir_graph_set_fill_2d(graph, 1, device, 16, 4, NULL, 1), "pattern");
-    EXPECT_INVALID(weir_graph_set_copy_3d(graph, 9, ((struct weir_volume){r.host, 0, 64, 128}),
-                                          ((struct weir_volume){r.x, 0, 64, 128}), 16, 2, 2),
+    EXPECT_INVALID(weir_graph_set_copy_3d(graph, 9, volume(r.host, 0, 64), volume(r.x, 0, 64), 16,
+                                          2, 2),
                    "the graph has 4");
-    EXPECT_INVALID(weir_graph_set_copy_3d(graph, 3, ((struct weir_volume){r.x, 0, 64, 128}),
-                                          ((struct weir_volume){r.y, 0, 64, 128}), 16, 2, 2),
+    EXPECT_INVALID(weir_graph_set_copy_3d(graph, 3, volume(r.x, 0, 64), volume(r.y, 0, 64), 16, 2,
+                                          2),
                    "DEVICE buffer");
     launch_and_sync(r.a, graph);
     EXPECT_TRUE(boxes_are(&r, 512, 2));

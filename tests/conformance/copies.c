@@ -7,9 +7,15 @@
 
 #define SIZE ((size_t)20000)
 
-static weir_buffer *make(struct fixture *f, int host)
+static weir_buffer *make(struct fixture *f, int placement)
 {
-    return host ? conform_host_buffer(f, SIZE) : conform_device_buffer(f, SIZE);
+    return conform_buffer(f, SIZE, (weir_placement)placement);
+}
+
+// DEVICE, HOST and, where there is such memory, MANAGED.
+static int count_placements(struct fixture *f)
+{
+    return f->limits->managed_memory ? 3 : 2;
 }
 
 struct size {
@@ -63,7 +69,7 @@ static weir_status copy_of(weir_queue *queue, int dimensions, struct weir_volume
     return weir_queue_copy_3d(queue, dst, src, size.width, size.height, size.depth);
 }
 
-// Buffers of `to` and `from`, 1 for HOST, with a copy between them.
+// Buffers of the placements `to` and `from`, with a copy between them.
 static void copy_box(struct fixture *f, weir_queue *queue, int to, int from, int dimensions,
                      struct weir_volume dst, struct weir_volume src, struct size size)
 {
@@ -99,11 +105,11 @@ CONFORM(Copy, AllPlacements)
         {3, {NULL, 5, 100, 0}, {NULL, 6, 90, 1}, {90, 20, 1}, NULL},
         {3, {NULL, SIZE - (2 * 700 + 3 * 100 + 10), 100, 700}, {NULL, 0, 10, 40}, {10, 4, 3}, NULL},
     };
+    const int count = count_placements(f);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        for (int kind = 0; kind < 4; kind++) {
-            weir_test_note("case %zu, from %s to %s", i, kind & 1 ? "HOST" : "DEVICE",
-                           kind & 2 ? "HOST" : "DEVICE");
-            copy_box(f, f->queue, kind >> 1, kind & 1, cases[i].dimensions, cases[i].dst,
+        for (int kind = 0; kind < count * count; kind++) {
+            weir_test_note("case %zu, from placement %d to %d", i, kind % count, kind / count);
+            copy_box(f, f->queue, kind / count, kind % count, cases[i].dimensions, cases[i].dst,
                      cases[i].src, cases[i].size);
         }
 }
@@ -196,12 +202,11 @@ static void fill_rows(weir_queue *queue, struct weir_plane dst, size_t width, si
 // of two.
 CONFORM(Fill2D, EveryPatternSize)
 {
-    weir_buffer *buffers[] = {make(f, 0), make(f, 1)};
     for (size_t size = 1; size <= 16; size *= 2)
-        for (int kind = 0; kind < 4; kind++) {
-            weir_buffer *buffer = buffers[kind & 1];
-            const unsigned char *with = kind & 2 ? repeated : pattern;
-            weir_test_note("a pattern of %zu bytes, %s", size, kind & 1 ? "HOST" : "DEVICE");
+        for (int kind = 0; kind < 2 * count_placements(f); kind++) {
+            own_buffer buffer = make(f, kind / 2);
+            const unsigned char *with = kind % 2 ? repeated : pattern;
+            weir_test_note("a pattern of %zu bytes, placement %d", size, kind / 2);
             fill_rows(f->queue, (struct weir_plane){buffer, 5 * size, 0}, 133 * size, 1, with,
                       size);
             fill_rows(f->queue, (struct weir_plane){buffer, 5 * size, 13 * size}, 9 * size, 77,
@@ -212,8 +217,6 @@ CONFORM(Fill2D, EveryPatternSize)
             fill_rows(f->queue, (struct weir_plane){buffer, 16, 640}, 320, 2, with, size);
         }
     weir_test_note(NULL);
-    weir_buffer_destroy(&buffers[0]);
-    weir_buffer_destroy(&buffers[1]);
 }
 
 CONFORM(Fill, Refusals)
@@ -330,29 +333,24 @@ CONFORM(Buffer, CreateRefusals)
     EXPECT_NULL(buffer);
     EXPECT_INVALID(weir_buffer_create(f->device, NULL, &buffer), "params");
     EXPECT_INVALID(weir_buffer_create(f->device, &params, NULL), "out_buffer");
-    params.size = 0;
-    EXPECT_INVALID(weir_buffer_create(f->device, &params, &buffer), "0 bytes");
+#define NO_BUFFER(change, part) \
+    EXPECT_INVALID_WITH(params, change, weir_buffer_create(f->device, &params, &buffer), part)
+    NO_BUFFER(size = 0, "0 bytes");
     EXPECT_STR_EQ(weir_last_error()->object, "b");
-    params.size = SIZE_MAX;
-    EXPECT_INVALID(weir_buffer_create(f->device, &params, &buffer), "limit");
+    NO_BUFFER(size = SIZE_MAX, "limit");
     EXPECT_NOT_NULL(strchr(weir_last_error()->remedy, ' '));
-    params.size = 16;
-    params.placement = (weir_placement)3;
-    EXPECT_INVALID(weir_buffer_create(f->device, &params, &buffer), "placement");
-    params.placement = WEIR_PLACE_DEVICE;
-    params.struct_size = 0;
-    EXPECT_INVALID(weir_buffer_create(f->device, &params, &buffer), "struct_size");
+    NO_BUFFER(placement = (weir_placement)3, "placement");
+    NO_BUFFER(struct_size = 0, "struct_size");
+#undef NO_BUFFER
     EXPECT_INVALID(weir_buffer_wrap(NULL, &wrap, &buffer), "device");
     EXPECT_INVALID(weir_buffer_wrap(f->device, NULL, &buffer), "params");
     EXPECT_INVALID(weir_buffer_wrap(f->device, &wrap, NULL), "out_buffer");
-    wrap.pointer = NULL;
-    EXPECT_INVALID(weir_buffer_wrap(f->device, &wrap, &buffer), "pointer");
-    wrap.pointer = &params;
-    wrap.size = 0;
-    EXPECT_INVALID(weir_buffer_wrap(f->device, &wrap, &buffer), "0 bytes");
-    wrap.size = 16;
-    wrap.struct_size = 0;
-    EXPECT_INVALID(weir_buffer_wrap(f->device, &wrap, &buffer), "struct_size");
+#define NO_WRAP(change, part) \
+    EXPECT_INVALID_WITH(wrap, change, weir_buffer_wrap(f->device, &wrap, &buffer), part)
+    NO_WRAP(pointer = NULL, "pointer");
+    NO_WRAP(size = 0, "0 bytes");
+    NO_WRAP(struct_size = 0, "struct_size");
+#undef NO_WRAP
     EXPECT_NULL(buffer);
 }
 

@@ -89,52 +89,37 @@ CONFORM(Dlpack, ExportOfAHostBuffer)
     out->deleter(out);
 }
 
+#define NO_EXPORT(change, part) \
+    EXPECT_INVALID_WITH(tensor, change, weir_dlpack_export(&tensor, &out), part)
+
 CONFORM(Dlpack, ExportRefusals)
 {
-    weir_buffer *buffer = conform_host_buffer(f, SIZE);
+    own_buffer buffer = conform_host_buffer(f, SIZE);
+    own_buffer on_device = conform_device_buffer(f, SIZE);
     int64_t shape[] = {32, 32};
     int64_t strides[] = {32, -1};
-    const struct weir_tensor good = tensor_of(buffer, 0, shape, 2);
-    struct weir_tensor tensor = good;
+    struct weir_tensor tensor = tensor_of(buffer, 0, shape, 2);
     DLManagedTensor *out = NULL;
 
     EXPECT_INVALID(weir_dlpack_export(NULL, &out), "tensor");
     EXPECT_INVALID(weir_dlpack_export(&tensor, NULL), "out_tensor");
-    tensor.struct_size = 1;
-    EXPECT_INVALID(weir_dlpack_export(&tensor, &out), "struct_size");
-    tensor = good;
-    tensor.buffer = NULL;
-    EXPECT_INVALID(weir_dlpack_export(&tensor, &out), "buffer");
-    tensor = good;
-    tensor.offset = 4; // one element too far
-    EXPECT_INVALID(weir_dlpack_export(&tensor, &out), "do not lie in a buffer");
-    tensor = good;
-    tensor.bits = 4; // half a byte
-    EXPECT_INVALID(weir_dlpack_export(&tensor, &out), "whole bytes");
-    tensor = good;
-    tensor.element = (weir_element)7;
-    EXPECT_INVALID(weir_dlpack_export(&tensor, &out), "type code is 7");
-    tensor = good;
-    tensor.dimensions = 33;
-    EXPECT_INVALID(weir_dlpack_export(&tensor, &out), "33 dimensions");
-    tensor = good;
-    tensor.strides = strides;
-    EXPECT_INVALID(weir_dlpack_export(&tensor, &out), "stride of dimension 1 is -1");
-    tensor = good;
+    NO_EXPORT(struct_size = 1, "struct_size");
+    NO_EXPORT(buffer = NULL, "buffer");
+    NO_EXPORT(offset = 4, "do not lie in a buffer"); // one element too far
+    NO_EXPORT(bits = 4, "whole bytes");              // half a byte
+    NO_EXPORT(element = (weir_element)7, "type code is 7");
+    NO_EXPORT(dimensions = 33, "33 dimensions");
+    NO_EXPORT(strides = strides, "stride of dimension 1 is -1");
     shape[0] = INT64_MAX; // the number of bytes wraps
     EXPECT_INVALID(weir_dlpack_export(&tensor, &out), "do not lie in a buffer");
     shape[0] = -1;
     EXPECT_INVALID(weir_dlpack_export(&tensor, &out), "dimension 0 of the shape is -1");
     EXPECT_NULL(out);
-    weir_buffer_destroy(&buffer);
-
     if (f->limits->native)
         return;
     shape[0] = 32;
-    tensor = good;
-    tensor.buffer = conform_device_buffer(f, SIZE);
+    tensor.buffer = on_device;
     EXPECT_REFUSED(weir_dlpack_export(&tensor, &out), WEIR_ERROR_UNSUPPORTED, "native");
-    weir_buffer_destroy(&tensor.buffer);
 }
 
 CONFORM(Dlpack, RoundTripOnTheDevice)

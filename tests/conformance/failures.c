@@ -24,79 +24,66 @@ static weir_status answer_ok(void *unused)
     return WEIR_OK;
 }
 
-// A queue with six operations of which the third, a host call, fails.
-struct failing {
-    weir_queue *queue;
-    weir_buffer *buffer;
-    struct weir_event before; // operation 2
-    struct weir_event after;  // operation 6
-    int line;                 // of operation 3
-};
-
-static struct failing submit_failing(struct fixture *f, weir_host_function function, void *user)
+static weir_status fail_as_io(void *unused)
 {
-    const uint32_t value = 1;
-    struct failing it = {.queue = conform_queue(f, "failing"),
-                         .buffer = conform_host_buffer(f, SIZE)};
-    EXPECT_OK(weir_queue_fill(it.queue, it.buffer, 0, SIZE, &value, 4));
-    EXPECT_OK(weir_queue_record(it.queue, &it.before));
-    it.line = __LINE__ + 1;
-    EXPECT_OK(weir_queue_host_call(it.queue, function, user));
-    // The failure may be known by now, and these refused.
-    WEIR_IGNORE(weir_queue_fill(it.queue, it.buffer, 0, SIZE, &value, 4));
-    WEIR_IGNORE(weir_queue_fill(it.queue, it.buffer, 0, SIZE, &value, 4));
-    WEIR_IGNORE(weir_queue_record(it.queue, &it.after));
-    return it;
+    (void)unused;
+    return WEIR_ERROR_IO;
 }
 
-// The failing call waits at a gate, so that all six are accepted.
-struct gated_failure {
+// A queue with a gate and six more operations, of which the third, a host call, fails.
+struct failing {
+    weir_queue *queue;
     struct gate *gate;
-    weir_status status;
+    weir_buffer *buffer;
+    struct weir_event before; // operation 3
+    struct weir_event after;  // operation 7
+    int line;                 // of operation 4
 };
 
-static weir_status fail_behind_gate(void *user)
+static struct failing submit_failing(struct fixture *f, weir_host_function function)
 {
-    struct gated_failure *failure = user;
-    weir_status status = gate_function(failure->gate);
-    return status < 0 ? WEIR_ERROR_SYSTEM : failure->status;
+    struct failing it = {.queue = conform_queue(f, "failing"),
+                         .buffer = conform_host_buffer(f, SIZE)};
+    it.gate = gate_on(it.queue);
+    conform_fill(it.queue, it.buffer, 1);
+    it.before = conform_record(it.queue);
+    it.line = __LINE__ + 1;
+    EXPECT_OK(weir_queue_host_call(it.queue, function, NULL));
+    conform_fill(it.queue, it.buffer, 1);
+    conform_fill(it.queue, it.buffer, 1);
+    it.after = conform_record(it.queue);
+    return it;
 }
 
 static void destroy_failing(struct failing *failing)
 {
     weir_buffer_destroy(&failing->buffer);
     weir_queue_destroy(&failing->queue);
-}
-
-static void destroy_gated_failure(struct gated_failure *failure)
-{
-    gate_destroy(&failure->gate);
+    gate_destroy(&failing->gate);
 }
 
 #define own_failing OWN(destroy_failing) struct failing
-#define own_gated_failure OWN(destroy_gated_failure) struct gated_failure
 
 CONFORM(FailedOperation, ReportsTheFirstCause)
 {
-    own_gated_failure failure = {gate_create(), WEIR_ERROR_IO};
     own_queue dependent = conform_queue(f, "dependent");
     own_queue unrelated = conform_queue(f, "unrelated");
     atomic_int count = 0;
 
-    own_failing failing = submit_failing(f, fail_behind_gate, &failure);
-    ASSERT_UINT_EQ(failing.after.sequence, 6);
+    own_failing failing = submit_failing(f, fail_as_io);
+    ASSERT_UINT_EQ(failing.after.sequence, 7);
     ASSERT_OK(weir_queue_wait(dependent, failing.after));
     ASSERT_OK(weir_queue_host_call(dependent, count_up, &count));
     const struct weir_event end = conform_record(dependent);
     ASSERT_OK(weir_queue_host_call(unrelated, count_up, &count));
-    gate_open(failure.gate);
+    gate_open(failing.gate);
 
-    EXPECT_REFUSED(weir_event_sync(end, HANG_GUARD_NS), WEIR_ERROR_IO, "operation 3 of queue");
+    EXPECT_REFUSED(weir_event_sync(end, HANG_GUARD_NS), WEIR_ERROR_IO, "operation 4 of queue");
     EXPECT_CAUSE(failing.line, "failing");
     EXPECT_CONTAINS(weir_last_error()->message, "host call");
-    EXPECT_REFUSED(weir_event_query(failing.after), WEIR_ERROR_IO, "operation 3 of queue");
+    EXPECT_REFUSED(weir_event_query(failing.after), WEIR_ERROR_IO, "operation 4 of queue");
     EXPECT_CAUSE(failing.line, "failing");
-    EXPECT_REFUSED(weir_event_error(end), WEIR_ERROR_IO, "operation 3 of queue");
+    EXPECT_REFUSED(weir_event_error(end), WEIR_ERROR_IO, "operation 4 of queue");
     EXPECT_CAUSE(failing.line, "failing");
     EXPECT_OK(weir_event_sync(failing.before, HANG_GUARD_NS));
     EXPECT_OK(weir_event_error(failing.before));
@@ -106,7 +93,6 @@ CONFORM(FailedOperation, ReportsTheFirstCause)
 
 CONFORM(FailedOperation, RefusesSubmissionsUntilRecovery)
 {
-    own_gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
     const struct weir_plane plane = {NULL, 0, 16};
     struct weir_plane planes[2] = {plane, plane};
     struct weir_volume volumes[2] = {{NULL, 0, 16, 64}, {NULL, 0, 16, 64}};
@@ -114,11 +100,11 @@ CONFORM(FailedOperation, RefusesSubmissionsUntilRecovery)
     struct weir_event event;
     unsigned char bytes[16] = {0};
 
-    own_failing failing = submit_failing(f, fail_behind_gate, &failure);
+    own_failing failing = submit_failing(f, fail_plainly);
     own_buffer buffer = conform_host_buffer(f, SIZE);
     planes[0].buffer = volumes[0].buffer = failing.buffer;
     planes[1].buffer = volumes[1].buffer = buffer;
-    gate_open(failure.gate);
+    gate_open(failing.gate);
     EXPECT_INT_EQ(weir_event_sync(failing.after, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
 
     weir_queue *queue = failing.queue;
@@ -189,11 +175,10 @@ CONFORM(FailedOperation, KeepsTheDetailOfTheHostCall)
 // failure.
 CONFORM(FailedOperation, ReachesThroughAThirdQueue)
 {
-    own_gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
     own_queue b = conform_queue(f, "b");
     own_queue c = conform_queue(f, "c");
 
-    own_failing failing = submit_failing(f, fail_behind_gate, &failure);
+    own_failing failing = submit_failing(f, fail_plainly);
     const struct weir_event early_b = conform_record(b);
     ASSERT_OK(weir_queue_wait(b, failing.after));
     const struct weir_event late_b = conform_record(b);
@@ -201,7 +186,7 @@ CONFORM(FailedOperation, ReachesThroughAThirdQueue)
     const struct weir_event early_c = conform_record(c);
     ASSERT_OK(weir_queue_wait(c, late_b));
     const struct weir_event late_c = conform_record(c);
-    gate_open(failure.gate);
+    gate_open(failing.gate);
     EXPECT_INT_EQ(weir_event_sync(late_c, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
     EXPECT_CAUSE(failing.line, "failing");
     EXPECT_OK(weir_event_query(early_c));
@@ -223,13 +208,12 @@ CONFORM(FailedOperation, OneOfManyWaits)
         QUEUES = 12,
         WAITS = 100 * QUEUES
     };
-    own_gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
     own_gate gate = gate_create();
     weir_queue *queues[QUEUES];
     own_queue last = conform_queue(f, "last");
     struct weir_event event;
 
-    own_failing failing = submit_failing(f, fail_behind_gate, &failure);
+    own_failing failing = submit_failing(f, fail_plainly);
     for (int i = 0; i < QUEUES; i++) {
         queues[i] = conform_queue(f, "healthy");
         if (i == 0)
@@ -243,7 +227,7 @@ CONFORM(FailedOperation, OneOfManyWaits)
     }
     ASSERT_OK(weir_queue_record(last, &event));
     gate_open(gate);
-    gate_open(failure.gate);
+    gate_open(failing.gate);
     EXPECT_INT_EQ(weir_event_sync(event, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
     EXPECT_CAUSE(failing.line, "failing");
     for (int i = 0; i < QUEUES; i++) {
@@ -257,13 +241,12 @@ CONFORM(FailedOperation, OutlivesItsQueue)
 {
     own_queue late = conform_queue(f, "late");
     for (int in_use = 0; in_use < 2; in_use++) {
-        own_gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
-        own_failing failing = submit_failing(f, fail_behind_gate, &failure);
+        own_failing failing = submit_failing(f, fail_plainly);
         if (in_use) {
             weir_queue_destroy(&failing.queue);
             EXPECT_INT_EQ(weir_event_query(failing.after), WEIR_NOT_READY);
         }
-        gate_open(failure.gate);
+        gate_open(failing.gate);
         EXPECT_INT_EQ(weir_event_sync(failing.after, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
         weir_queue_destroy(&failing.queue);
         ASSERT_OK(weir_device_trim(f->device));
@@ -295,10 +278,10 @@ CONFORM(FailedOperation, LeavesEarlierWorkAlone)
     ASSERT_OK(weir_queue_fill(f->queue, buffer, 0, SIZE, &new, 1));
     const struct weir_event end = conform_record(f->queue);
 
-    own_gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
-    ASSERT_OK(weir_queue_host_call(broken, fail_behind_gate, &failure));
+    own_gate failure = gate_on(broken);
+    ASSERT_OK(weir_queue_host_call(broken, fail_plainly, NULL));
     const struct weir_event failed = conform_record(broken);
-    gate_open(failure.gate);
+    gate_open(failure);
     EXPECT_INT_EQ(weir_event_sync(failed, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
     EXPECT_INT_EQ(weir_queue_wait(f->queue, failed), WEIR_ERROR_HOST_CALL);
     gate_open(gate);
@@ -308,17 +291,16 @@ CONFORM(FailedOperation, LeavesEarlierWorkAlone)
 
 CONFORM(FailedOperation, OfSeveralEvents)
 {
-    own_gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
     own_queue healthy = conform_queue(f, "healthy");
     struct weir_event events[3];
     size_t index = 7;
 
-    own_failing failing = submit_failing(f, fail_behind_gate, &failure);
+    own_failing failing = submit_failing(f, fail_plainly);
     ASSERT_OK(weir_queue_record(healthy, &events[0]));
     events[1] = failing.after;
     own_gate gate = gate_on(healthy);
     ASSERT_OK(weir_queue_record(healthy, &events[2]));
-    gate_open(failure.gate);
+    gate_open(failing.gate);
     EXPECT_INT_EQ(weir_event_sync(events[1], HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
     // Not all are complete yet.
     EXPECT_INT_EQ(weir_event_sync_all(events, 3, WEIR_MS(2)), WEIR_TIMEOUT);

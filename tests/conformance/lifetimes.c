@@ -153,28 +153,20 @@ CONFORM(DestroyInUse, FromAHostCall)
 
 CONFORM(DestroyInUse, NullIsAccepted)
 {
-    weir_queue *queue = NULL;
-    weir_buffer *buffer = NULL;
-    weir_kernel *kernel = NULL;
-    weir_program *program = NULL;
-    weir_device *device = NULL;
-    weir_runtime *runtime = NULL;
-    weir_graph *graph = NULL;
-
     (void)f;
-    weir_graph_destroy(&graph);
+    weir_graph_destroy(&(weir_graph *){NULL});
     weir_graph_destroy(NULL);
-    weir_queue_destroy(&queue);
+    weir_queue_destroy(&(weir_queue *){NULL});
     weir_queue_destroy(NULL);
-    weir_buffer_destroy(&buffer);
+    weir_buffer_destroy(&(weir_buffer *){NULL});
     weir_buffer_destroy(NULL);
-    weir_kernel_destroy(&kernel);
+    weir_kernel_destroy(&(weir_kernel *){NULL});
     weir_kernel_destroy(NULL);
-    weir_program_destroy(&program);
+    weir_program_destroy(&(weir_program *){NULL});
     weir_program_destroy(NULL);
-    EXPECT_OK(weir_device_close(&device));
+    EXPECT_OK(weir_device_close(&(weir_device *){NULL}));
     EXPECT_OK(weir_device_close(NULL));
-    EXPECT_OK(weir_close(&runtime));
+    EXPECT_OK(weir_close(&(weir_runtime *){NULL}));
     EXPECT_OK(weir_close(NULL));
     weir_load_report_destroy(NULL);
 }

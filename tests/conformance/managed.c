@@ -17,19 +17,9 @@ static const struct weir_extent block = {32, 1, 1};
             CONFORM_SKIP("this device has no managed memory"); \
     } while (0)
 
-static weir_buffer *make_placed(struct fixture *f, size_t size, weir_placement placement)
-{
-    weir_buffer *buffer = NULL;
-    EXPECT_OK(weir_buffer_create(f->device,
-                                 WEIR_PARAMS(weir_buffer, .label = "placed", .size = size,
-                                             .placement = placement),
-                                 &buffer));
-    return buffer;
-}
-
 static weir_buffer *make_managed(struct fixture *f)
 {
-    return make_placed(f, BYTES, WEIR_PLACE_MANAGED);
+    return conform_buffer(f, BYTES, WEIR_PLACE_MANAGED);
 }
 
 CONFORM(Managed, TheLimitSays)
@@ -88,46 +78,6 @@ CONFORM(Managed, HostAndKernels)
     NEEDS_MANAGED(f);
     own_buffer buffer = make_managed(f);
     alternate(f, buffer);
-}
-
-// Copies of every form between two placements, one of them MANAGED.
-static void copy_between(struct fixture *f, weir_queue *queue, weir_buffer *dst, weir_buffer *src)
-{
-    conform_write(queue, src, 5);
-    conform_write(queue, dst, 6);
-    ASSERT_OK(weir_queue_copy(queue, dst, 16, src, 100, 1000));
-    EXPECT_TRUE(conform_holds(queue, dst, 16, 1000, 5, 100));
-    ASSERT_OK(weir_queue_copy_2d(queue, (struct weir_plane){dst, 0, 64},
-                                 (struct weir_plane){src, 8, 48}, 40, 20));
-    EXPECT_TRUE(conform_holds(queue, dst, 64 * 19, 40, 5, 8 + 48 * 19));
-    ASSERT_OK(weir_queue_copy_3d(queue, (struct weir_volume){dst, 4096, 64, 256},
-                                 (struct weir_volume){src, 0, 48, 192}, 40, 3, 5));
-    EXPECT_TRUE(conform_holds(queue, dst, 4096 + 256 * 4 + 64 * 2, 40, 5, 192 * 4 + 48 * 2));
-}
-
-CONFORM(Managed, CopiesAndFills)
-{
-    static const unsigned char pattern[16] = {1, 2,  3,  4,  5,  6,  7,  8,
-                                              9, 10, 11, 12, 13, 14, 15, 16};
-    NEEDS_MANAGED(f);
-    own_buffer managed = make_managed(f);
-    unsigned char bytes[64];
-
-    for (int placement = WEIR_PLACE_DEVICE; placement <= WEIR_PLACE_MANAGED; placement++) {
-        weir_buffer *other = make_placed(f, BYTES, (weir_placement)placement);
-        weir_test_note("placement %d", placement);
-        copy_between(f, f->queue, managed, other);
-        copy_between(f, f->queue, other, managed);
-        weir_buffer_destroy(&other);
-    }
-    for (size_t size = 1; size <= 16; size *= 2) {
-        ASSERT_OK(weir_queue_fill(f->queue, managed, 0, BYTES, pattern, size));
-        ASSERT_OK(
-            weir_queue_fill_2d(f->queue, (struct weir_plane){managed, 0, 64}, 32, 4, "\377", 1));
-        ASSERT_OK(weir_download(f->queue, bytes, managed, 64, sizeof bytes));
-        EXPECT_UINT_EQ(bytes[31], 255);
-        EXPECT_UINT_EQ(bytes[63], 63 % size + 1);
-    }
 }
 
 // The host uses bytes that no work uses, while the device uses others of the same buffer.

@@ -96,54 +96,40 @@ CONFORM(Notes, Rows)
     EXPECT_SYNC(r.a);
 }
 
-static void expect_refused(weir_queue *queue, struct weir_note_range range, const char *part)
-{
-    uint64_t number = 5;
-    EXPECT_INVALID(weir_queue_note(queue,
-                                   WEIR_PARAMS(weir_note, .name = "n", .ranges = &range,
-                                               .range_count = 1),
-                                   &number),
-                   part);
-    EXPECT_UINT_EQ(number, 0);
-}
-
 CONFORM(Notes, Refusals)
 {
     own_rig r = make_rig(f);
-    const struct weir_note_range good = {.buffer = r.x, .size = 16, .access = WEIR_ACCESS_READ};
-    struct weir_note_range range = good;
-    range.size = SIZE + 1;
-    expect_refused(r.a, range, "range 0");
-    range = good;
-    range.offset = SIZE_MAX;
-    expect_refused(r.a, range, "range 0");
-    range = good;
-    range.buffer = NULL;
-    expect_refused(r.a, range, "range 0 is no buffer");
-    range = good;
-    range.access = (weir_access)0;
-    expect_refused(r.a, range, "access 0");
-    range = good;
+    struct weir_note_range range = {.buffer = r.x, .size = 16, .access = WEIR_ACCESS_READ};
+    const struct weir_note_params params = {.struct_size = sizeof params,
+                                            .name = "n",
+                                            .ranges = &range,
+                                            .range_count = 1};
+    const struct weir_note_params no_ranges = {.struct_size = sizeof no_ranges,
+                                               .name = "n",
+                                               .range_count = 1};
+    uint64_t number = 5;
+#define NO_NOTE(change, part) \
+    EXPECT_INVALID_WITH(range, change, weir_queue_note(r.a, &params, &number), part)
+    NO_NOTE(size = SIZE + 1, "range 0");
+    NO_NOTE(offset = SIZE_MAX, "range 0");
+    NO_NOTE(buffer = NULL, "range 0 is no buffer");
+    NO_NOTE(access = (weir_access)0, "access 0");
+    EXPECT_UINT_EQ(number, 0);
     range.rows = 2;
-    range.pitch = 15;
-    expect_refused(r.a, range, "the pitch of range 0");
-    range.rows = SIZE_MAX;
+    NO_NOTE(pitch = 15, "the pitch of range 0");
     range.pitch = 16;
-    expect_refused(r.a, range, "range 0");
-    range = good;
+    NO_NOTE(rows = SIZE_MAX, "range 0");
+    range.rows = range.pitch = 0;
     range.slices = 2;
-    range.slice_pitch = 15;
-    expect_refused(r.a, range, "the slice pitch of range 0");
+    NO_NOTE(slice_pitch = 15, "the slice pitch of range 0");
+#undef NO_NOTE
     EXPECT_INVALID(weir_queue_note(r.a, WEIR_PARAMS(weir_note, .range_count = 0), NULL), "name");
-    EXPECT_INVALID(weir_queue_note(r.a, WEIR_PARAMS(weir_note, .name = "n", .range_count = 1),
-                                   NULL),
-                   "ranges");
-    EXPECT_INVALID(weir_queue_note(NULL, WEIR_PARAMS(weir_note, .name = "n"), NULL), "queue");
+    EXPECT_INVALID(weir_queue_note(r.a, &no_ranges, NULL), "ranges");
+    EXPECT_INVALID(weir_queue_note(NULL, &params, NULL), "queue");
     // A refused argument does not fail the queue, and a range of no bytes is one.
-    range = good;
+    range.slices = 0;
     range.size = 0;
-    EXPECT_OK(weir_queue_note(
-        r.a, WEIR_PARAMS(weir_note, .name = "n", .ranges = &range, .range_count = 1), NULL));
+    EXPECT_OK(weir_queue_note(r.a, &params, NULL));
     EXPECT_SYNC(r.a);
 }
 

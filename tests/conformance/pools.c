@@ -352,34 +352,6 @@ CONFORM(Pool, TrimsWhatIsIdle)
     ASSERT_OK(weir_pool_free(f->queue, &buffers[0]));
 }
 
-struct host_trim {
-    weir_pool *pool;
-    weir_queue *queue;
-    int right;
-};
-
-// It may allocate and free, but must not wait.
-static weir_status use_in_host_call(void *user)
-{
-    struct host_trim *use = user;
-    weir_buffer *buffer = NULL;
-    use->right += weir_pool_trim(use->pool, 0) == WEIR_ERROR_INVALID;
-    use->right += weir_pool_allocate(use->pool, use->queue, SIZE, &buffer) == WEIR_OK;
-    use->right += weir_pool_free(use->queue, &buffer) == WEIR_OK;
-    return WEIR_OK;
-}
-
-CONFORM(Pool, InAHostCall)
-{
-    struct host_trim use = {.pool = pool_of(f, WEIR_PLACE_DEVICE, 0), .queue = f->queue};
-
-    ASSERT_OK(weir_queue_host_call(f->queue, use_in_host_call, &use));
-    ASSERT_SYNC(f->queue);
-    EXPECT_INT_EQ(use.right, 3);
-    EXPECT_SYNC(f->queue);
-    weir_pool_destroy(&use.pool);
-}
-
 // On a failed queue allocation is refused, but freeing works.
 CONFORM(Pool, OnAQueueThatHasFailed)
 {

@@ -69,39 +69,26 @@ CONFORM(Program, Refusals)
     EXPECT_NULL(program);
     EXPECT_INVALID(weir_program_create(f->device, NULL, &program), "params");
     EXPECT_INVALID(weir_program_create(f->device, &params, NULL), "out_program");
-    params.options = "-cl-fast-relaxed-math";
-    EXPECT_INVALID(weir_program_create(f->device, &params, &program), "options");
-    params.options = NULL;
-    params.cuda_options = "-DX";
-    EXPECT_INVALID(weir_program_create(f->device, &params, &program), "cuda_source");
-    params.cuda_options = NULL;
-    params.exact = true;
-    EXPECT_INVALID(weir_program_create(f->device, &params, &program),
-                   "exact and fast are for source");
+#define NO_PROGRAM(change, part) \
+    EXPECT_INVALID_WITH(params, change, weir_program_create(f->device, &params, &program), part)
+    NO_PROGRAM(options = "-cl-fast-relaxed-math", "options");
+    NO_PROGRAM(cuda_options = "-DX", "cuda_source");
+    NO_PROGRAM(exact = true, "exact and fast are for source");
+    NO_PROGRAM(cuda_source = "", "source");
+    NO_PROGRAM(source = "", "source");
+    NO_PROGRAM(bundle = NULL, "source");
+    NO_PROGRAM(struct_size = 0, "struct_size");
     params.bundle = NULL;
-    params.source = "kernel void k(global int *p) { p[0] = 1; }";
-    params.fast = true;
-    EXPECT_INVALID(weir_program_create(f->device, &params, &program), "exact and fast");
-    params.exact = params.fast = false;
-    params.source = NULL;
-    params.bundle = &conformance_kernels;
-    params.cuda_source = "";
-    EXPECT_INVALID(weir_program_create(f->device, &params, &program), "source");
-    params.cuda_source = NULL;
     params.source = "";
-    EXPECT_INVALID(weir_program_create(f->device, &params, &program), "source");
-    params.bundle = NULL;
-    params.options = "-DX -Iinclude";
-    EXPECT_INVALID(weir_program_create(f->device, &params, &program), "-I");
-    params.options = NULL;
+    NO_PROGRAM(options = "-DX -Iinclude", "-I");
+    params.source = "kernel void k(global int *p) { p[0] = 1; }";
+    params.exact = true;
+    NO_PROGRAM(fast = true, "exact and fast");
+    params.exact = false;
     params.source = NULL;
-    EXPECT_INVALID(weir_program_create(f->device, &params, &program), "source");
-    params.bundle = &conformance_kernels;
-    params.struct_size = 0;
-    EXPECT_INVALID(weir_program_create(f->device, &params, &program), "struct_size");
+#undef NO_PROGRAM
 
     const struct weir_bundle empty = {.struct_size = sizeof empty, .name = "empty"};
-    params.struct_size = sizeof params;
     params.bundle = &empty;
     EXPECT_REFUSED(weir_program_create(f->device, &params, &program), WEIR_ERROR_UNSUPPORTED,
                    "empty");

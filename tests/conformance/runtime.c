@@ -61,38 +61,6 @@ CONFORM(Runtime, GettersOfNoObject)
     weir_counters_read(NULL);
 }
 
-CONFORM(Runtime, SectionsOfTheProgram)
-{
-    static const struct weir_key keys[] = {
-        {.name = "frames", .type = WEIR_KEY_INTEGER, .fallback = "3", .minimum = 1, .maximum = 9},
-    };
-    static const struct weir_section section = {.struct_size = sizeof section,
-                                                .name = "conformance",
-                                                .keys = keys,
-                                                .key_count = 1,
-                                                .key_size = sizeof *keys};
-    static const struct weir_section *const sections[] = {&section};
-    struct weir_open_params params = {.struct_size = sizeof params,
-                                      .config_path = "test.ini",
-                                      .config_text = "[conformance]\nframes = 7\n",
-                                      .sections = sections,
-                                      .section_count = 1};
-    weir_runtime *runtime;
-
-    (void)f;
-    ASSERT_OK(weir_open(&params, &runtime));
-    const struct weir_setting *setting = weir_runtime_setting(runtime, "conformance", "frames");
-    ASSERT_NOT_NULL(setting);
-    EXPECT_INT_EQ(setting->integer, 7);
-    EXPECT_STR_EQ(setting->origin, "test.ini:2");
-    EXPECT_NULL(weir_runtime_setting(runtime, "conformance", "slots"));
-    EXPECT_NULL(weir_runtime_setting(runtime, "yours", "frames"));
-    EXPECT_OK(weir_close(&runtime));
-    params.config_text = "[conformance]\nframes = 10\n";
-    EXPECT_REFUSED(weir_open(&params, &runtime), WEIR_ERROR_CONFIG, "test.ini:2");
-    EXPECT_NULL(runtime);
-}
-
 CONFORM(Device, DescribeAndSelect)
 {
     const size_t count = weir_device_count(f->runtime);

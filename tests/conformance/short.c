@@ -309,13 +309,6 @@ CONFORM(Short, DefaultRuntime)
     EXPECT_OK(weir_device_close(&devices[0]));
 }
 
-static weir_queue *open_timed(weir_device *device)
-{
-    weir_queue *queue = NULL;
-    EXPECT_OK(weir_queue_create(device, WEIR_PARAMS(weir_queue, .timing = true), &queue));
-    return queue;
-}
-
 // The same device opened twice has two timelines.
 CONFORM(Short, TimesOfTwoDevices)
 {
@@ -325,8 +318,8 @@ CONFORM(Short, TimesOfTwoDevices)
     int64_t elapsed;
     CONFORM_NEEDS_TIMES(f);
     ASSERT_OK(weir_device_open(f->runtime, WEIR_PARAMS(weir_device, .select = "0"), &other));
-    queues[0] = open_timed(f->device);
-    queues[1] = open_timed(other);
+    queues[0] = conform_timed_queue(f, "here");
+    queues[1] = conform_timed_queue(&(struct fixture){.device = other}, "there");
     for (int i = 0; i < 2; i++) {
         ASSERT_OK(weir_queue_record(queues[i], &events[i]));
         ASSERT_OK(weir_event_sync(events[i], HANG_GUARD_NS));

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,7 +101,7 @@ weir_queue *conform_timed_queue(struct fixture *f, const char *label)
     return queue;
 }
 
-static weir_buffer *buffer_of(struct fixture *f, size_t size, weir_placement placement)
+weir_buffer *conform_buffer(struct fixture *f, size_t size, weir_placement placement)
 {
     weir_buffer *buffer;
     EXPECT_OK(weir_buffer_create(f->device,
@@ -112,12 +113,12 @@ static weir_buffer *buffer_of(struct fixture *f, size_t size, weir_placement pla
 
 weir_buffer *conform_device_buffer(struct fixture *f, size_t size)
 {
-    return buffer_of(f, size, WEIR_PLACE_DEVICE);
+    return conform_buffer(f, size, WEIR_PLACE_DEVICE);
 }
 
 weir_buffer *conform_host_buffer(struct fixture *f, size_t size)
 {
-    return buffer_of(f, size, WEIR_PLACE_HOST);
+    return conform_buffer(f, size, WEIR_PLACE_HOST);
 }
 
 weir_kernel *conform_kernel(struct fixture *f, const char *name)
@@ -236,19 +237,15 @@ void conform_run_threads(void *(*function)(void *worker), void *workers, size_t 
 // Gates.
 
 struct gate {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    bool entered;
-    bool open;
+    sem_t entered;
+    sem_t open;
 };
 
 struct gate *gate_create(void)
 {
     struct gate *gate = calloc(1, sizeof *gate);
-    if (!gate)
+    if (!gate || sem_init(&gate->entered, 0, 0) != 0 || sem_init(&gate->open, 0, 0) != 0)
         abort();
-    pthread_mutex_init(&gate->lock, NULL);
-    pthread_cond_init(&gate->changed, NULL);
     return gate;
 }
 
@@ -267,50 +264,39 @@ void gate_destroy(struct gate **gate)
     }
     if (!*gate)
         return;
-    pthread_cond_destroy(&(*gate)->changed);
-    pthread_mutex_destroy(&(*gate)->lock);
+    sem_destroy(&(*gate)->entered);
+    sem_destroy(&(*gate)->open);
     free(*gate);
     *gate = NULL;
 }
 
-static bool wait_for(struct gate *gate, const bool *flag)
+// The next caller passes too.
+static bool wait_for(sem_t *semaphore)
 {
     struct timespec deadline;
     clock_gettime(CLOCK_REALTIME, &deadline);
     deadline.tv_sec += (time_t)(HANG_GUARD_NS / 1000000000u);
-
-    pthread_mutex_lock(&gate->lock);
-    int error = 0;
-    while (!*flag && error != ETIMEDOUT)
-        error = pthread_cond_timedwait(&gate->changed, &gate->lock, &deadline);
-    bool set = *flag;
-    pthread_mutex_unlock(&gate->lock);
-    return set;
-}
-
-static void set(struct gate *gate, bool *flag)
-{
-    pthread_mutex_lock(&gate->lock);
-    *flag = true;
-    pthread_cond_broadcast(&gate->changed);
-    pthread_mutex_unlock(&gate->lock);
+    int error;
+    while ((error = sem_timedwait(semaphore, &deadline)) != 0 && errno == EINTR)
+        ;
+    return error == 0 && sem_post(semaphore) == 0;
 }
 
 weir_status gate_function(void *user)
 {
     struct gate *gate = user;
-    set(gate, &gate->entered);
-    return wait_for(gate, &gate->open) ? WEIR_OK : WEIR_ERROR_HOST_CALL;
+    sem_post(&gate->entered);
+    return wait_for(&gate->open) ? WEIR_OK : WEIR_ERROR_HOST_CALL;
 }
 
 bool gate_wait_entered(struct gate *gate)
 {
-    return wait_for(gate, &gate->entered);
+    return wait_for(&gate->entered);
 }
 
 void gate_open(struct gate *gate)
 {
-    set(gate, &gate->open);
+    sem_post(&gate->open);
 }
 
 weir_status count_up(void *counter)

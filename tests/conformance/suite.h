@@ -100,6 +100,15 @@ bool conform_kernels_run(struct fixture *f);
         EXPECT_INT_EQ(weir_last_error()->line, __LINE__); \
     } while (0)
 
+// The same with a member of the structure changed for the call: EXPECT_INVALID_WITH(params, size = 0, call, part).
+#define EXPECT_INVALID_WITH(structure, change, call, part) \
+    do {                                                   \
+        const __typeof__(structure) kept_ = structure;     \
+        (structure).change;                                \
+        EXPECT_INVALID(call, part);                        \
+        (structure) = kept_;                               \
+    } while (0)
+
 // Everything submitted to the queue finishes without a failure.
 #define EXPECT_SYNC(queue) EXPECT_OK(weir_queue_sync(queue, HANG_GUARD_NS))
 #define ASSERT_SYNC(queue) ASSERT_OK(weir_queue_sync(queue, HANG_GUARD_NS))
@@ -107,6 +116,7 @@ bool conform_kernels_run(struct fixture *f);
 // Functions that create objects. On error they fail the test and return NULL.
 weir_queue *conform_queue(struct fixture *f, const char *label);
 weir_queue *conform_timed_queue(struct fixture *f, const char *label);
+weir_buffer *conform_buffer(struct fixture *f, size_t size, weir_placement placement);
 weir_buffer *conform_device_buffer(struct fixture *f, size_t size);
 weir_buffer *conform_host_buffer(struct fixture *f, size_t size);
 weir_kernel *conform_kernel(struct fixture *f, const char *name);

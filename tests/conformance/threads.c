@@ -295,10 +295,9 @@ CONFORM(ThreadQueue, EndsWithItsDevice)
 
 struct parked {
     weir_device *device;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    int waiting;
-    bool go;
+    pthread_barrier_t used;
+    pthread_barrier_t closed;
+    bool meanwhile; // the threads exit while the device closes
 };
 
 static void *use_and_stay(void *user)
@@ -308,39 +307,31 @@ static void *use_and_stay(void *user)
     EXPECT_OK(weir_thread_queue(parked->device, &queue));
     if (queue)
         EXPECT_SYNC(queue);
-    pthread_mutex_lock(&parked->lock);
-    parked->waiting++;
-    pthread_cond_broadcast(&parked->changed);
-    while (!parked->go)
-        pthread_cond_wait(&parked->changed, &parked->lock);
-    pthread_mutex_unlock(&parked->lock);
+    pthread_barrier_wait(&parked->used);
+    if (!parked->meanwhile)
+        pthread_barrier_wait(&parked->closed);
     return NULL;
 }
 
 // Closes a device when threads are done with it: they exit afterwards, or meanwhile.
 static void close_under_threads(struct fixture *f, bool meanwhile)
 {
-    struct parked parked = {.go = meanwhile};
+    struct parked parked = {.meanwhile = meanwhile};
     pthread_t threads[THREADS];
 
-    pthread_mutex_init(&parked.lock, NULL);
-    pthread_cond_init(&parked.changed, NULL);
+    ASSERT_INT_EQ(pthread_barrier_init(&parked.used, NULL, THREADS + 1), 0);
+    ASSERT_INT_EQ(pthread_barrier_init(&parked.closed, NULL, THREADS + 1), 0);
     ASSERT_OK(weir_device_open(f->runtime, NULL, &parked.device));
     for (int i = 0; i < THREADS; i++)
         ASSERT_INT_EQ(pthread_create(&threads[i], NULL, use_and_stay, &parked), 0);
-    pthread_mutex_lock(&parked.lock);
-    while (parked.waiting < THREADS)
-        pthread_cond_wait(&parked.changed, &parked.lock);
-    pthread_mutex_unlock(&parked.lock);
+    pthread_barrier_wait(&parked.used);
     EXPECT_OK(weir_device_close(&parked.device));
-    pthread_mutex_lock(&parked.lock);
-    parked.go = true;
-    pthread_cond_broadcast(&parked.changed);
-    pthread_mutex_unlock(&parked.lock);
+    if (!meanwhile)
+        pthread_barrier_wait(&parked.closed);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    pthread_mutex_destroy(&parked.lock);
-    pthread_cond_destroy(&parked.changed);
+    pthread_barrier_destroy(&parked.used);
+    pthread_barrier_destroy(&parked.closed);
 }
 
 CONFORM(ThreadQueue, ItsThreadMayExitAfterTheDeviceOrWhileItCloses)

@@ -29,8 +29,7 @@ report '
 assert data["backend"] == "cuda" and data["results_checked"] == len(tables["ways"]) + 1
 ways = {way["asked"]: way for way in tables["ways"]}
 assert ways["auto"]["layout"] == "engine" and ways["auto"]["order"] == "interleaved", ways["auto"]
-assert tables["plans"] == [
-    {"size": "64.0 KiB", "chunks": 1, "first": "64.0 KiB", "largest": "64.0 KiB"}], tables["plans"]
+assert ways["auto"]["chunks"] == 1, ways["auto"]
 '
 bench pipeline --size 4K --frames 5 --slots 1,3
 report 'assert len(tables["pipeline"]) == 6'

@@ -192,17 +192,4 @@ expect_status 0 in_bare sh -c 'cc -std=c11 -Wall -Wextra -Wpedantic -Werror firs
 expect_status 0 in_bare ./first
 [ "$output" = "Weir $version, backend null" ] || fail "first printed '$output'"
 expect_status 0 in_bare env WEIR_BACKEND=null weir check ./first
-for file in pipeline.c overlap.cc kernels/first.c kernels/first.cc kernels/scale.cl; do
-    [ -s "$new/usr/share/doc/libweir-dev/examples/$file" ] || fail "libweir-dev has no example $file"
-done
-# shellcheck disable=SC2016
-expect_status 0 in_bare sh -c 'c++ -std=c++2b -Wall -Werror /usr/share/doc/libweir-dev/examples/overlap.cc -o overlap $(pkg-config --cflags --libs weir)'
-expect_status 1 in_bare env WEIR_BACKEND=opencl ./overlap
-expect_contains "$output" "no weir_opencl.so"
-for page in weir weir-run weir-trace; do
-    expect_status 0 in_bare man -P cat "$page"
-    expect_contains "$output" "SYNOPSIS"
-done
-expect_contains "$(in_bare bash -c '. /usr/share/bash-completion/completions/weir
-    complete -p weir')" "-F _weir weir"
 purge

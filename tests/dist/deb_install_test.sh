@@ -57,8 +57,6 @@ expect_contains "$output" "all is well"
 for module in check cuda fault null opencl perturb trace; do
     expect_contains "$output" "weir_$module.so"
 done
-expect_status 0 in_new weir conform --backend null --filter 'Copy.*'
-expect_contains "$output" "0 failed"
 printf '[weir]\nbackend = opencl\n[arr_coc]\nside = 256\ngrid = 16\n' >"$work/small.ini"
 cp "$root/tests/data/images/coffee.png" "$work/photo.png"
 expect_status 0 in_new weir run arr-coc --config small.ini photo.png
@@ -74,7 +72,6 @@ expect_contains "$output" "frame 9: 230"
 expect_status 0 in_new env WEIR_BACKEND=opencl weir trace --report ./pipeline
 expect_contains "$output" "held up by"
 expect_status 0 in_new env WEIR_BACKEND=opencl weir check ./pipeline
-[ "$(in_new pkg-config --modversion weir)" = "$version" ] || fail "weir.pc has another version"
 
 expect_status 0 in_new pkg-config --cflags --libs weir
 [ "${output% }" = "-lweir" ] || fail "in a system pkg-config says '$output'"

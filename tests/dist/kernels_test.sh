@@ -154,7 +154,5 @@ refused()
     expect_contains "$(tr -s ' \n' ' ' <<<"$output")" "$part"
 }
 refused "there is no target 'main'; add it before" "C CXX" "weir_add_kernels(main a.cl)"
-refused "no .cl file is named" "C CXX" "add_executable(main main.cc)
-weir_add_kernels(main a.h)"
 refused "so the project needs that language: project(refused C CXX)" CXX "add_executable(main main.cc)
 weir_add_kernels(main a.cl)"

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <weir/weir.h>
 
@@ -365,55 +364,6 @@ WEIR_TEST(Cublas, InACapturedGraphWithoutAWorkspace)
         EXPECT_CONTAINS(weir_last_error()->message, "cublasSetWorkspace");
     printf("[ CUBLAS   ] captured, without a workspace: %s\n",
            status == WEIR_OK ? "works" : weir_last_error()->message);
-    weir_graph_destroy(&graph);
-    close_scene(&scene);
-}
-
-static double now_us(void)
-{
-    struct timespec now;
-    timespec_get(&now, TIME_UTC);
-    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    const double *p = a;
-    const double *q = b;
-    return (*p > *q) - (*p < *q);
-}
-
-// The medians of both in turns, printed; nothing is asserted about time.
-WEIR_TEST(Cublas, GraphBesideSubmits)
-{
-    enum {
-        PRODUCTS = 20,
-        ROUNDS = 101
-    };
-    struct scene scene = {NULL};
-    weir_graph *graph = NULL;
-    double plain[ROUNDS];
-    double captured[ROUNDS];
-    OPEN_OR_SKIP(&scene);
-    scene.workspace = buffer_of(scene.device, WORKSPACE / sizeof(float));
-    ASSERT_OK(weir_buffer_get_native(scene.workspace, &scene.native_workspace));
-    upload_sides(&scene, 9);
-    ASSERT_OK(capture(&scene, PRODUCTS, &graph));
-    for (int round = 0; round < ROUNDS; round++) {
-        double begin = now_us();
-        for (int i = 0; i < PRODUCTS; i++)
-            EXPECT_OK(submit(&scene));
-        EXPECT_OK(weir_queue_sync(scene.queue, GUARD_NS));
-        plain[round] = now_us() - begin;
-        begin = now_us();
-        EXPECT_OK(weir_queue_graph(scene.queue, graph));
-        EXPECT_OK(weir_queue_sync(scene.queue, GUARD_NS));
-        captured[round] = now_us() - begin;
-    }
-    qsort(plain, ROUNDS, sizeof *plain, by_value);
-    qsort(captured, ROUNDS, sizeof *captured, by_value);
-    printf("[ CUBLAS   ] %d products with 2 kernels each: %.1f us submitted, %.1f us as a graph\n",
-           PRODUCTS, plain[ROUNDS / 2], captured[ROUNDS / 2]);
     weir_graph_destroy(&graph);
     close_scene(&scene);
 }

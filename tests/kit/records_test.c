@@ -159,17 +159,6 @@ static struct event *record(const struct weir_kit_record_ops *ops, weir_kit_reco
     }                                                                  \
     static void of_each_##name(const struct weir_kit_record_ops *ops)
 
-TEST_OF_EACH_KIND(WaitsOnTheHost)
-{
-    weir_kit_records *records = make(ops, 4, 0);
-    record(ops, records, 1);
-    EXPECT_INT_EQ(weir_kit_records_wait(records, 1, 0), WEIR_TIMEOUT);
-    EXPECT_INT_EQ(weir_kit_records_wait(records, 1, 100000), WEIR_TIMEOUT);
-    EXPECT_OK(weir_kit_records_wait(records, 1, WEIR_FOREVER));
-    EXPECT_OK(weir_kit_records_wait(records, 1, WEIR_FOREVER));
-    end(records);
-}
-
 // A queue that is given few records does not create an event for each.
 WEIR_TEST(KitRecords, ANewQueueLooksSoonForEventsToUseAgain)
 {
@@ -182,34 +171,6 @@ WEIR_TEST(KitRecords, ANewQueueLooksSoonForEventsToUseAgain)
         record(&reused, records, i)->state = WEIR_KIT_COMPLETE;
     EXPECT_UINT_LE(driver.created, 2048 / 8);
     EXPECT_UINT_LE(driver.asked, 20000 / 100);
-    end(records);
-}
-
-// A few at a time, with few questions.
-WEIR_TEST(KitRecords, EventsOfOneUseAreGivenBackTogether)
-{
-    weir_kit_records *records = make(&of_one_use, 64, 0);
-    kit_host()->left = 0;
-    for (uint64_t i = 1; i <= 10000; i++) {
-        record(&of_one_use, records, i)->state = WEIR_KIT_COMPLETE;
-        EXPECT_UINT_LE(driver.created - driver.destroyed, 16);
-    }
-    EXPECT_UINT_LT(driver.asked, 3000);
-    EXPECT_OK(weir_kit_records_query(records, 10000));
-    end(records);
-}
-
-TEST_OF_EACH_KIND(TheRingGrowsWhereTheDeviceIsSlow)
-{
-    struct event *events[500];
-    weir_kit_records *records = make(ops, 4, 0);
-    for (uint64_t i = 0; i < 500; i++)
-        events[i] = record(ops, records, i + 1);
-    for (uint64_t i = 0; i < 500; i++) {
-        EXPECT_INT_EQ(weir_kit_records_query(records, i + 1), WEIR_NOT_READY);
-        events[i]->state = WEIR_KIT_COMPLETE;
-        EXPECT_OK(weir_kit_records_query(records, i + 1));
-    }
     end(records);
 }
 

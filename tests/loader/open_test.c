@@ -374,8 +374,8 @@ WEIR_TEST(Open, ASectionThatOnlyAListNames)
 }
 
 // A section of a program's, whose keys are these.
-static weir_status open_keys(const struct weir_key *keys, uint32_t count, uint32_t size,
-                             weir_runtime **out_runtime)
+static weir_status open_keys(const char *text, const struct weir_key *keys, uint32_t count,
+                             uint32_t size, weir_runtime **out_runtime)
 {
     const struct weir_section section = {.struct_size = sizeof section,
                                          .name = "made",
@@ -383,7 +383,8 @@ static weir_status open_keys(const struct weir_key *keys, uint32_t count, uint32
                                          .key_count = count,
                                          .key_size = size};
     const struct weir_section *const sections[] = {&section};
-    return weir_open(WEIR_PARAMS(weir_open, .config_path = "", .backend = "null", .plugins = "",
+    return weir_open(WEIR_PARAMS(weir_open, .config_path = "made.ini", .config_text = text,
+                                 .backend = "null", .plugins = "",
                                  .module_path = weir_test_runfile("backends/null"),
                                  .sections = sections, .section_count = 1),
                      out_runtime);
@@ -392,8 +393,12 @@ static weir_status open_keys(const struct weir_key *keys, uint32_t count, uint32
 static void expect_second(const struct weir_key *keys, uint32_t size)
 {
     own_runtime runtime = NULL;
-    ASSERT_OK(open_keys(keys, 2, size, &runtime));
+    ASSERT_OK(open_keys("[made]\nfirst = 7\n", keys, 2, size, &runtime));
     EXPECT_INT_EQ(weir_runtime_setting(runtime, "made", "second")->integer, 2);
+    EXPECT_INT_EQ(weir_runtime_setting(runtime, "made", "first")->integer, 7);
+    EXPECT_STR_EQ(weir_runtime_setting(runtime, "made", "first")->origin, "made.ini:2");
+    EXPECT_NULL(weir_runtime_setting(runtime, "made", "third"));
+    EXPECT_NULL(weir_runtime_setting(runtime, "yours", "first"));
 }
 
 static const struct weir_key first = WEIR_INTEGER_KEY("first", "1", 0, 9, "A."),
@@ -408,19 +413,21 @@ WEIR_TEST(Open, KeysOfASectionHaveTheirSize)
     weir_runtime *runtime;
 
     expect_second(keys, sizeof keys[0]);
+    EXPECT_FAILURE(open_keys("[made]\nfirst = 10\n", keys, 2, sizeof keys[0], &runtime),
+                   WEIR_ERROR_CONFIG, "made.ini:2");
     for (uint32_t size = 0; size < least; size += 4) {
         weir_test_note("%u bytes", (unsigned)size);
-        EXPECT_FAILURE(open_keys(keys, 2, size, &runtime), WEIR_ERROR_INVALID,
+        EXPECT_FAILURE(open_keys("", keys, 2, size, &runtime), WEIR_ERROR_INVALID,
                        "key_size of the section [made] is");
         EXPECT_NULL(runtime);
         EXPECT_CONTAINS(weir_last_error()->remedy, "sizeof(struct weir_key)");
     }
     weir_test_note(NULL);
-    EXPECT_FAILURE(open_keys(keys, 2, UINT32_MAX, &runtime), WEIR_ERROR_INVALID,
+    EXPECT_FAILURE(open_keys("", keys, 2, UINT32_MAX, &runtime), WEIR_ERROR_INVALID,
                    "key_size of the section [made] is 4294967295");
-    EXPECT_OK(open_keys(keys, 0, UINT32_MAX, &runtime)); // no stride is needed then
+    EXPECT_OK(open_keys("", keys, 0, UINT32_MAX, &runtime)); // no stride is needed then
     EXPECT_OK(weir_close(&runtime));
-    EXPECT_FAILURE(open_keys(NULL, 2, sizeof keys[0], &runtime), WEIR_ERROR_INVALID,
+    EXPECT_FAILURE(open_keys("", NULL, 2, sizeof keys[0], &runtime), WEIR_ERROR_INVALID,
                    "the section [made] has no table of keys");
 }
 

@@ -71,29 +71,28 @@ static void close_world(struct world *world)
 
 // The mistakes, in the order of the table in mistakes_test.c.
 
-static void launch_of(struct world *world, uint32_t blocks, weir_buffer *in, size_t in_bytes,
-                      uint32_t count)
-{
-    WEIR_IGNORE(weir_queue_launch(world->queue, world->scale, weir_dim(blocks, 1, 1),
-                                  weir_dim(BLOCK, 1, 1), weir_in(in, 0, in_bytes),
-                                  weir_out(world->out, 0, BYTES), 2.0f, count));
-    WEIR_IGNORE(weir_queue_sync(world->queue, WEIR_FOREVER));
-}
+// Blocks of BLOCK work-items, with the arguments from `in` on.
+#define LAUNCH(world, kernel, blocks, block, in, ...)                                           \
+    (WEIR_IGNORE(weir_queue_launch((world)->queue, kernel, weir_dim(blocks, 1, 1),              \
+                                   weir_dim(block, 1, 1), in, weir_out((world)->out, 0, BYTES), \
+                                   __VA_ARGS__)),                                               \
+     WEIR_IGNORE(weir_queue_sync((world)->queue, WEIR_FOREVER)))
 
 static void grid_in_items(struct world *world)
 {
-    launch_of(world, COUNT, world->in, BYTES, COUNT);
+    LAUNCH(world, world->scale, COUNT, BLOCK, weir_in(world->in, 0, BYTES), 2.0f, (uint32_t)COUNT);
 }
 
 static void no_blocks(struct world *world)
 {
     const uint32_t count = BLOCK - 1;
-    launch_of(world, count / BLOCK, world->in, BYTES, count);
+    LAUNCH(world, world->scale, count / BLOCK, BLOCK, weir_in(world->in, 0, BYTES), 2.0f, count);
 }
 
 static void range_in_elements(struct world *world)
 {
-    launch_of(world, COUNT / BLOCK, world->in, COUNT, COUNT);
+    LAUNCH(world, world->scale, COUNT / BLOCK, BLOCK, weir_in(world->in, 0, COUNT), 2.0f,
+           (uint32_t)COUNT);
 }
 
 static void buffer_in_elements(struct world *world)
@@ -109,7 +108,8 @@ static void buffer_in_elements(struct world *world)
 
 static void range_past_the_end(struct world *world)
 {
-    launch_of(world, COUNT / BLOCK, world->in, 2 * BYTES, COUNT);
+    LAUNCH(world, world->scale, COUNT / BLOCK, BLOCK, weir_in(world->in, 0, 2 * BYTES), 2.0f,
+           (uint32_t)COUNT);
 }
 
 static void copy_too_large(struct world *world)
@@ -131,37 +131,27 @@ static void pitch_in_elements(struct world *world)
 
 static void argument_missing(struct world *world)
 {
-    WEIR_IGNORE(weir_queue_launch(world->queue, world->scale, weir_dim(1, 1, 1),
-                                  weir_dim(BLOCK, 1, 1), weir_in(world->in, 0, BYTES),
-                                  weir_out(world->out, 0, BYTES), 2.0f));
+    LAUNCH(world, world->scale, 1, BLOCK, weir_in(world->in, 0, BYTES), 2.0f);
 }
 
 static void double_for_float(struct world *world)
 {
-    WEIR_IGNORE(weir_queue_launch(world->queue, world->scale, weir_dim(1, 1, 1),
-                                  weir_dim(BLOCK, 1, 1), weir_in(world->in, 0, BYTES),
-                                  weir_out(world->out, 0, BYTES), 2.0, (uint32_t)COUNT));
+    LAUNCH(world, world->scale, 1, BLOCK, weir_in(world->in, 0, BYTES), 2.0, (uint32_t)COUNT);
 }
 
 static void arguments_swapped(struct world *world)
 {
-    WEIR_IGNORE(weir_queue_launch(world->queue, world->scale, weir_dim(1, 1, 1),
-                                  weir_dim(BLOCK, 1, 1), weir_in(world->in, 0, BYTES),
-                                  weir_out(world->out, 0, BYTES), (uint32_t)COUNT, 2.0f));
+    LAUNCH(world, world->scale, 1, BLOCK, weir_in(world->in, 0, BYTES), (uint32_t)COUNT, 2.0f);
 }
 
 static void no_local_memory(struct world *world)
 {
-    WEIR_IGNORE(weir_queue_launch(world->queue, world->sum, weir_dim(1, 1, 1),
-                                  weir_dim(BLOCK, 1, 1), weir_in(world->in, 0, BYTES),
-                                  weir_out(world->out, 0, BYTES), (uint32_t)BLOCK));
+    LAUNCH(world, world->sum, 1, BLOCK, weir_in(world->in, 0, BYTES), (uint32_t)BLOCK);
 }
 
 static void block_too_large(struct world *world)
 {
-    WEIR_IGNORE(weir_queue_launch(world->queue, world->scale, weir_dim(1, 1, 1),
-                                  weir_dim(COUNT, 1, 1), weir_in(world->in, 0, BYTES),
-                                  weir_out(world->out, 0, BYTES), 2.0f, (uint32_t)COUNT));
+    LAUNCH(world, world->scale, 1, COUNT, weir_in(world->in, 0, BYTES), 2.0f, (uint32_t)COUNT);
 }
 
 static void kernel_misspelt(struct world *world)

@@ -145,20 +145,9 @@ static const double texture_bound = 2e-5;
 static const double relevance_bound = 1e-4;
 static const double token_bound = 5e-5;
 
-enum shape {
-    FLAT,
-    NOISE,
-    GRADIENT,
-    GRAY_RAMP,
-    CHECKER,
-    HALVES,
-    DOT,
-    PHOTO
-};
-
 struct row {
     const char *name;
-    enum shape shape;
+    enum made_kind kind; // without a photo
     int height;
     int width;
     made_colour colour;
@@ -177,70 +166,48 @@ static const struct weir_arr_coc_sizes default_sizes = {1024, 32, 4096};
 #define IMAGES "tests/data/images/"
 
 static const struct row rows[] = {
-    {"Chelsea", PHOTO, .photo = IMAGES "chelsea.png"},
-    {"Coffee", PHOTO, .photo = IMAGES "coffee.png"},
+    {"Chelsea", .photo = IMAGES "chelsea.png"},
+    {"Coffee", .photo = IMAGES "coffee.png"},
     // Synthetic images.
-    {"Black", FLAT, .height = 64, .width = 64, .colour = 0x000000, .sizes = SMALL_SIZES},
-    {"White", FLAT, .height = 64, .width = 64, .colour = 0xffffff},
-    {"FlatColour", FLAT, .height = 700, .width = 301, .colour = 0x3c9a5f},
-    {"Noise", NOISE, .height = 600, .width = 801},
-    {"NoiseLarger", NOISE, .height = 1500, .width = 2100},
-    {"Gradient", GRADIENT, .height = 480, .width = 640, .sizes = SMALL_SIZES},
-    {"GrayRamp", GRAY_RAMP, .height = 200, .width = 1000},
-    {"Checker", CHECKER, .height = 512, .width = 512, .colour = 0xe02010, .sizes = SMALL_SIZES},
-    {"Halves", HALVES, .height = 100, .width = 100, .colour = 0x102030, .sizes = SMALL_SIZES},
-    {"Dot", DOT, .height = 333, .width = 333, .colour = 0xfefefe},
-    {"OnePixel", FLAT, .height = 1, .width = 1, .colour = 0xc08040, .sizes = SMALL_SIZES},
-    {"OneRow", NOISE, .height = 1, .width = 5000, .sizes = SMALL_SIZES},
-    {"OneColumn", GRADIENT, .height = 5000, .width = 1},
+    {"Black", MADE_FLAT, .height = 64, .width = 64, .colour = 0x000000, .sizes = SMALL_SIZES},
+    {"White", MADE_FLAT, .height = 64, .width = 64, .colour = 0xffffff},
+    {"FlatColour", MADE_FLAT, .height = 700, .width = 301, .colour = 0x3c9a5f},
+    {"Noise", MADE_NOISE, .height = 600, .width = 801},
+    {"NoiseLarger", MADE_NOISE, .height = 1500, .width = 2100},
+    {"Gradient", MADE_GRADIENT, .height = 480, .width = 640, .sizes = SMALL_SIZES},
+    {"GrayRamp", MADE_GRAY_RAMP, .height = 200, .width = 1000},
+    {"Checker", MADE_CHECKER, .height = 512, .width = 512, .colour = 0xe02010,
+     .sizes = SMALL_SIZES},
+    {"Halves", MADE_HALVES, .height = 100, .width = 100, .colour = 0x102030, .sizes = SMALL_SIZES},
+    {"Dot", MADE_DOT, .height = 333, .width = 333, .colour = 0xfefefe},
+    {"OnePixel", MADE_FLAT, .height = 1, .width = 1, .colour = 0xc08040, .sizes = SMALL_SIZES},
+    {"OneRow", MADE_NOISE, .height = 1, .width = 5000, .sizes = SMALL_SIZES},
+    {"OneColumn", MADE_GRADIENT, .height = 5000, .width = 1},
     // The longest side that the kernels' 32-bit coordinates allow.
-    {"LongestRow", NOISE, .height = 1, .width = 2097151},
-    {"LongestColumn", NOISE, .height = 2097151, .width = 1},
-    {"SameSize", NOISE, .height = 1024, .width = 1024},
+    {"LongestRow", MADE_NOISE, .height = 1, .width = 2097151},
+    {"LongestColumn", MADE_NOISE, .height = 2097151, .width = 1},
+    {"SameSize", MADE_NOISE, .height = 1024, .width = 1024},
     // Other sizes of the pipeline.
-    {"Side256Grid16", PHOTO, .photo = IMAGES "coffee.png", .sizes = SMALL_SIZES},
-    {"OnePatch", PHOTO, .photo = IMAGES "coffee.png", .sizes = {64, 1, 64}},
-    {"OneLargePatch", PHOTO, .photo = IMAGES "chelsea.png", .sizes = {1024, 1, 400}},
-    {"LeastBudget", PHOTO, .photo = IMAGES "coffee.png", .sizes = {256, 16, 64}},
-    {"BudgetForNothingElse", NOISE, .height = 90, .width = 90, .sizes = {256, 16, 127}},
-    {"EverythingIsTaken", PHOTO, .photo = IMAGES "coffee.png", .sizes = {256, 8, 65536}},
-    {"PatchOf25Pixels", PHOTO, .photo = IMAGES "coffee.png", .sizes = {1000, 40, 4096}},
-    {"PatchOf33Pixels", NOISE, .height = 120, .width = 50, .sizes = {99, 3, 700}},
-    {"PatchOfOnePixel", NOISE, .height = 70, .width = 70, .sizes = {32, 32, 4096}},
-    {"PatchOfTwoPixels", NOISE, .height = 70, .width = 70, .sizes = {256, 128, 65536}},
-    {"LeastSide", NOISE, .height = 70, .width = 70, .sizes = {32, 4, 1000}},
-    {"SideOf33", NOISE, .height = 33, .width = 33, .sizes = {33, 3, 500}},
-    {"Side2048", PHOTO, .photo = IMAGES "chelsea.png", .sizes = {2048, 64, 8192}},
-    {"QueryOf7", PHOTO, .photo = IMAGES "coffee.png", .sizes = SMALL_SIZES,
-     .weights = RIG_SMALL_WEIGHTS},
+    {"Side256Grid16", .photo = IMAGES "coffee.png", .sizes = SMALL_SIZES},
+    {"OnePatch", .photo = IMAGES "coffee.png", .sizes = {64, 1, 64}},
+    {"OneLargePatch", .photo = IMAGES "chelsea.png", .sizes = {1024, 1, 400}},
+    {"LeastBudget", .photo = IMAGES "coffee.png", .sizes = {256, 16, 64}},
+    {"BudgetForNothingElse", MADE_NOISE, .height = 90, .width = 90, .sizes = {256, 16, 127}},
+    {"EverythingIsTaken", .photo = IMAGES "coffee.png", .sizes = {256, 8, 65536}},
+    {"PatchOf25Pixels", .photo = IMAGES "coffee.png", .sizes = {1000, 40, 4096}},
+    {"PatchOf33Pixels", MADE_NOISE, .height = 120, .width = 50, .sizes = {99, 3, 700}},
+    {"PatchOfOnePixel", MADE_NOISE, .height = 70, .width = 70, .sizes = {32, 32, 4096}},
+    {"PatchOfTwoPixels", MADE_NOISE, .height = 70, .width = 70, .sizes = {256, 128, 65536}},
+    {"LeastSide", MADE_NOISE, .height = 70, .width = 70, .sizes = {32, 4, 1000}},
+    {"SideOf33", MADE_NOISE, .height = 33, .width = 33, .sizes = {33, 3, 500}},
+    {"Side2048", .photo = IMAGES "chelsea.png", .sizes = {2048, 64, 8192}},
+    {"QueryOf7", .photo = IMAGES "coffee.png", .sizes = SMALL_SIZES, .weights = RIG_SMALL_WEIGHTS},
 };
 
 static void make_image(const struct row *row, struct rig_image *out)
 {
     *out = rig_image_make(row->height, row->width);
-    switch (row->shape) {
-    case NOISE:
-        made_image_noise(row->height, row->width, 7, out->rgb);
-        return;
-    case GRADIENT:
-        made_image_gradient(row->height, row->width, out->rgb);
-        return;
-    case GRAY_RAMP:
-        for (int i = 0; i < row->height * row->width * 3; i++)
-            out->rgb[i] = (unsigned char)(i / 3 % row->width * 255 / (row->width - 1));
-        return;
-    case CHECKER:
-        made_image_checker(row->height, row->width, 48, row->colour, 0x30d0f0, out->rgb);
-        return;
-    case HALVES:
-        made_image_halves(row->height, row->width, row->colour, 0xd0e0f0, out->rgb);
-        return;
-    case DOT:
-        made_image_dot(row->height, row->width, row->colour, 100, 200, 0x000000, out->rgb);
-        return;
-    default:
-        made_image_flat(row->height, row->width, row->colour, out->rgb);
-    }
+    made_image(row->kind, row->height, row->width, row->colour, 0x30d0f0, out->rgb);
 }
 
 // The result of one device for an image.
@@ -324,7 +291,7 @@ static void compare_on_all_devices(const struct row *row, const struct rig_image
             expected_init(&expected, &rig, sizes, image);
         ok = run_image(&rig, sizes, image, &outcome);
         if (ok && (i == 0 || !same_bits(&first, &outcome)))
-            judge(row->name, &rig, &expected, &outcome, row->shape == PHOTO);
+            judge(row->name, &rig, &expected, &outcome, row->photo != NULL);
         if (i == 0)
             first = outcome;
         else
@@ -340,7 +307,7 @@ static void run_row(void)
     const struct row *row = weir_test_data();
     own_image image = {0};
 
-    if (row->shape != PHOTO)
+    if (!row->photo)
         make_image(row, &image);
     else if (!rig_image_read(weir_test_runfile(row->photo), &image))
         return;

@@ -178,11 +178,11 @@ static void open_loop(const struct weir_arr_coc_sizes *sizes)
     ASSERT_TRUE(rig_image_read(weir_test_runfile("tests/data/images/coffee.png"), &images[0]));
     for (int i = 1; i < TEST_IMAGES; i++)
         images[i] = rig_image_make(shapes[i][0], shapes[i][1]);
-    made_image_noise(300, 201, 3, images[1].rgb);
-    made_image_gradient(64, 640, images[2].rgb);
-    made_image_flat(1, 1, 0x80c040, images[3].rgb);
-    made_image_noise(1, 5000, 4, images[4].rgb);
-    made_image_checker(257, 255, 30, 0xd02000, 0x0040f0, images[5].rgb);
+    made_image(MADE_NOISE, 300, 201, 3, 0, images[1].rgb);
+    made_image(MADE_GRADIENT, 64, 640, 0, 0, images[2].rgb);
+    made_image(MADE_FLAT, 1, 1, 0x80c040, 0, images[3].rgb);
+    made_image(MADE_NOISE, 1, 5000, 4, 0, images[4].rgb);
+    made_image(MADE_CHECKER, 257, 255, 0xd02000, 0x0040f0, images[5].rgb);
 }
 
 static void close_loop(void)

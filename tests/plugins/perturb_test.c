@@ -117,34 +117,23 @@ WEIR_TEST(Perturb, Late)
 }
 
 // Two fills without an order between them, or with one.
-static uint32_t run_pair(const char *section, bool ordered, char *text, size_t size)
+static uint32_t run_pair(const char *section, bool ordered)
 {
-    weir_runtime *runtime = NULL;
-    weir_device *device = NULL;
-    weir_queue *queues[2] = {NULL, NULL};
-    weir_buffer *buffer = NULL;
     struct weir_event event;
+    struct rig work;
     uint32_t word = 0;
-    const uint32_t one = 1;
-    const uint32_t two = 2;
-    open_device("perturb", section, &runtime, &device);
-    EXPECT_OK(weir_queue_create(device, NULL, &queues[0]));
-    EXPECT_OK(weir_queue_create(device, NULL, &queues[1]));
-    EXPECT_OK(weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .size = 4), &buffer));
-    EXPECT_OK(weir_queue_fill_at(queues[0], buffer, 0, 4, &one, 4, "src/app.c", 80));
+    const uint32_t one = 1, two = 2;
+    begin(&work, section);
+    EXPECT_OK(weir_queue_fill_at(work.up, work.memory, 0, 4, &one, 4, "src/app.c", 80));
     if (ordered) {
-        EXPECT_OK(weir_queue_record(queues[0], &event));
-        EXPECT_OK(weir_queue_wait(queues[1], event));
+        EXPECT_OK(weir_queue_record(work.up, &event));
+        EXPECT_OK(weir_queue_wait(work.down, event));
     }
-    EXPECT_OK(weir_queue_fill_at(queues[1], buffer, 0, 4, &two, 4, "src/app.c", 91));
-    EXPECT_OK(weir_queue_sync(queues[0], GUARD_NS));
-    EXPECT_OK(weir_queue_sync(queues[1], GUARD_NS));
-    EXPECT_OK(weir_download(queues[1], &word, buffer, 0, 4));
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queues[0]);
-    weir_queue_destroy(&queues[1]);
-    close_device(&runtime, &device);
-    snprintf(text, size, "%s", logged);
+    EXPECT_OK(weir_queue_fill_at(work.down, work.memory, 0, 4, &two, 4, "src/app.c", 91));
+    EXPECT_OK(weir_queue_sync(work.up, GUARD_NS));
+    EXPECT_OK(weir_queue_sync(work.down, GUARD_NS));
+    EXPECT_OK(weir_download(work.down, &word, work.memory, 0, 4));
+    rig_finish(&work);
     return word;
 }
 
@@ -152,44 +141,32 @@ WEIR_TEST(Perturb, PairIsReversed)
 {
     static const char both[] = "[perturb]\nmode = pair\npair = app.c:80, /build/src/app.c:91\n";
     static const char turned[] = "[perturb]\nmode = pair\npair = src/app.c:91, app.c:80\n";
-    char text[sizeof logged];
-    EXPECT_INT_EQ(run_pair(both, false, text, sizeof text), 1);
-    EXPECT_CONTAINS(text, "the pair was reversed 1 time");
-    EXPECT_INT_EQ(run_pair(both, true, text, sizeof text), 2);
-    EXPECT_CONTAINS(text, "the pair was reversed 0 times");
+    EXPECT_INT_EQ(run_pair(both, false), 1);
+    EXPECT_CONTAINS(logged, "the pair was reversed 1 time");
+    EXPECT_INT_EQ(run_pair(both, true), 2);
+    EXPECT_CONTAINS(logged, "the pair was reversed 0 times");
     // The second was submitted before the first, so nothing holds the first back.
-    EXPECT_INT_EQ(run_pair(turned, false, text, sizeof text), 2);
-    EXPECT_CONTAINS(text, "the pair was reversed 0 times");
+    EXPECT_INT_EQ(run_pair(turned, false), 2);
+    EXPECT_CONTAINS(logged, "the pair was reversed 0 times");
 }
 
 // A ring of two slots that is filled again too early: what races with a copy is not the next fill
 // but the one after it.
 static void run_ring(const char *section, uint32_t results[4])
 {
-    weir_runtime *runtime = NULL;
-    weir_device *device = NULL;
-    weir_queue *fills = NULL, *copies = NULL;
-    weir_buffer *slots = NULL, *out = NULL;
     struct weir_event event;
-    open_device("perturb", section, &runtime, &device);
-    EXPECT_OK(weir_queue_create(device, NULL, &fills));
-    EXPECT_OK(weir_queue_create(device, NULL, &copies));
-    const struct weir_buffer_params memory = {.struct_size = sizeof memory, .size = 16};
-    EXPECT_OK(weir_buffer_create(device, &memory, &slots));
-    EXPECT_OK(weir_buffer_create(device, &memory, &out));
+    struct rig work;
+    begin(&work, section);
     for (uint32_t i = 0; i < 4; i++) {
         const size_t slot = 4 * (i % 2);
-        EXPECT_OK(weir_queue_fill_at(fills, slots, slot, 4, &i, 4, "src/app.c", 91));
-        EXPECT_OK(weir_queue_record(fills, &event));
-        EXPECT_OK(weir_queue_wait(copies, event));
-        EXPECT_OK(weir_queue_copy_at(copies, out, 4 * i, slots, slot, 4, "src/app.c", 80));
+        EXPECT_OK(weir_queue_fill_at(work.up, work.memory, slot, 4, &i, 4, "src/app.c", 91));
+        EXPECT_OK(weir_queue_record(work.up, &event));
+        EXPECT_OK(weir_queue_wait(work.down, event));
+        EXPECT_OK(weir_queue_copy_at(work.down, work.memory, 64 + 4 * i, work.memory, slot, 4,
+                                     "src/app.c", 80));
     }
-    EXPECT_OK(weir_download(copies, results, out, 0, 16));
-    weir_buffer_destroy(&slots);
-    weir_buffer_destroy(&out);
-    weir_queue_destroy(&fills);
-    weir_queue_destroy(&copies);
-    close_device(&runtime, &device);
+    EXPECT_OK(weir_download(work.down, results, work.memory, 64, 16));
+    rig_finish(&work);
 }
 
 WEIR_TEST(Perturb, PairOfALoop)

@@ -221,14 +221,6 @@ static void expect_refused(const char *section, const char *message, const char 
     weir_test_note(NULL);
 }
 
-static void expect_variable_refused(const char *name, const char *value, const char *section,
-                                    const char *message, const char *remedy)
-{
-    setenv(name, value, 1);
-    expect_refused(section, message, remedy);
-    unsetenv(name);
-}
-
 WEIR_TEST(PerturbSettings, AreRefused)
 {
     static const char pair[] = "[perturb]\nmode = pair\n";
@@ -239,12 +231,6 @@ WEIR_TEST(PerturbSettings, AreRefused)
     expect_refused("[perturb]\nmode = pair\npair = a.c:1, b.c\n", "'a.c:1, b.c'", "two lines");
     expect_refused("[perturb]\nmode = pair\npair = a.c:0, b.c:2\n", "'a.c:0", "two lines");
     expect_refused("[perturb]\nmode = pair\npair = a.c:1, b.c:2x\n", "b.c:2x", "two lines");
-    expect_variable_refused("WEIR_PERTURB_MODE", "later", "", "cannot be 'later'",
-                            "choose one of random, late, pair");
-    expect_variable_refused("WEIR_PERTURB_SEED", "seven", "", "needs a decimal number",
-                            "write digits alone");
-    expect_variable_refused("WEIR_PERTURB_SEED", "-1", "", "must be from 0", "");
-    expect_variable_refused("WEIR_PERTURB_PAIR", "a.c", pair, "'a.c'", "two lines");
 }
 
 WEIR_TEST(PerturbSettings, TwiceIsRefused)
@@ -267,26 +253,15 @@ WEIR_TEST(PerturbSettings, PluginsAfterItAreTold)
     EXPECT_OK(weir_close(&runtime));
 }
 
-WEIR_TEST(PerturbSettings, VariablesComeFirst)
-{
-    struct rig work;
-    setenv("WEIR_PERTURB_MODE", "late", 1);
-    setenv("WEIR_PERTURB_SEED", "12", 1);
-    begin(&work, "[perturb]\nseed = 3\n");
-    rig_finish(&work);
-    unsetenv("WEIR_PERTURB_MODE");
-    unsetenv("WEIR_PERTURB_SEED");
-    EXPECT_CONTAINS(logged, "seed 12, mode late: ");
-}
-
 WEIR_TEST(PerturbSettings, Report)
 {
     char path[512];
     char text[512] = "";
     struct rig work;
-    snprintf(path, sizeof path, "%s/report", getenv("TEST_TMPDIR"));
-    setenv("WEIR_PERTURB_REPORT", path, 1);
-    begin(&work, "[perturb]\nseed = 3\n");
+    char section[600];
+    snprintf(path, sizeof path, "%s/report", weir_test_temp_dir());
+    snprintf(section, sizeof section, "[perturb]\nseed = 3\nreport = %s\n", path);
+    begin(&work, section);
     fill(&work, work.up);
     rig_finish(&work);
     FILE *file = fopen(path, "r");
@@ -295,9 +270,7 @@ WEIR_TEST(PerturbSettings, Report)
     fclose(file);
     EXPECT_CONTAINS(text, "{\"mode\":\"random\",\"seed\":3,\"operations\":1,\"choices\":0,");
 
-    setenv("WEIR_PERTURB_REPORT", "/no/such/folder/report", 1);
-    begin(&work, "");
+    begin(&work, "[perturb]\nreport = /no/such/folder/report\n");
     rig_finish(&work);
-    unsetenv("WEIR_PERTURB_REPORT");
     EXPECT_CONTAINS(logged_second, "`report` of [perturb] names cannot be written");
 }

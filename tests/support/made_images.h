@@ -1,50 +1,28 @@
 // Images made by formula, for tests: RGB8, interleaved, rows without padding.
 //
-// Every function fills `out_rgb8`, which holds height * width * 3 bytes; both
-// sizes are at least 1, so 1 x 1 and 1 x 5000 are made like any other size.
-//
 // Threads: safe; no state. The same arguments give the same bytes on every
 // machine: only integers are used.
-
 #ifndef WEIR_TESTS_SUPPORT_MADE_IMAGES_H
 #define WEIR_TESTS_SUPPORT_MADE_IMAGES_H
 
-#include <stddef.h>
 #include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 // A colour as 0xRRGGBB.
 typedef uint32_t made_colour;
 
-size_t made_image_bytes(int height, int width);
+enum made_kind {
+    MADE_FLAT,  // `a` everywhere
+    MADE_NOISE, // independent uniform bytes from the seed `a`
+    MADE_GRADIENT, // red rises from left to right and green from top to bottom, both from 0 to 255; blue falls along
+        // the diagonal from 255 to 0; an axis of one pixel is 0
+    MADE_GRAY_RAMP, // rises from left to right
+    MADE_CHECKER,   // squares of 30 pixels a side, the top left one of `a`, the others of `b`
+    MADE_HALVES,    // width / 2 columns of `a`, and the right ones of `b`
+    MADE_DOT,       // `a`, and `b` at row 100, column 200
+};
 
-// One colour everywhere.
-void made_image_flat(int height, int width, made_colour colour, unsigned char *out_rgb8);
-
-// Independent uniform bytes from a seed.
-void made_image_noise(int height, int width, uint64_t seed, unsigned char *out_rgb8);
-
-// Red rises from left to right and green from top to bottom, both from 0 to
-// 255; blue falls along the diagonal from 255 to 0. An axis of one pixel is 0.
-void made_image_gradient(int height, int width, unsigned char *out_rgb8);
-
-// Squares of `square` pixels a side; the top left one has the colour `first`.
-void made_image_checker(int height, int width, int square, made_colour first, made_colour second,
-                        unsigned char *out_rgb8);
-
-// `left` in the left half, `right` in the right one (width / 2 columns are left).
-void made_image_halves(int height, int width, made_colour left, made_colour right,
-                       unsigned char *out_rgb8);
-
-// A flat image with one pixel of another colour.
-void made_image_dot(int height, int width, made_colour ground, int row, int column, made_colour dot,
-                    unsigned char *out_rgb8);
-
-#ifdef __cplusplus
-}
-#endif
+// Fills `out_rgb8`, which holds height * width * 3 bytes; both sizes are at least 1.
+void made_image(enum made_kind kind, int height, int width, made_colour a, made_colour b,
+                unsigned char *out_rgb8);
 
 #endif

@@ -65,7 +65,6 @@ FAILS="Known.Always Good.Two" expect 2 "Good.Two fails" --check "$folder" pocl o
 # A line of the list without a reason is refused.
 echo "pocl Good.Two always" >>"$tree/tools/opencl/failures.txt"
 FAILS="Known.Always" expect 2 "no reason, or neither always nor sometimes: pocl Good.Two always" --check "$folder" pocl
-expect 3 "there is no option --chek" --chek "$folder"
 expect 3 "--within a number of seconds from 1" --within soon "$folder"
 
 echo PASS

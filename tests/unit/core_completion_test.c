@@ -71,22 +71,6 @@ CONTROL_TEST(Completion, CompletionStopsAtTheRecord)
     control_stall(false);
 }
 
-// Without any sync the list of waits still has only the waits that are really
-// open.
-CONTROL_TEST(Completion, WaitsWithoutSyncsDoNotPileUp)
-{
-    struct weir_event event;
-
-    weir_queue *a = control_keep_queue(control, "a");
-    weir_queue *b = control_keep_queue(control, "b");
-    for (int i = 0; i < 100000; i++) {
-        ASSERT_OK(weir_queue_record(a, &event));
-        ASSERT_OK(weir_queue_wait(b, event));
-    }
-    EXPECT_UINT_LE(b->completion.waits.capacity, 1024);
-    ASSERT_OK(weir_queue_sync(b, GUARD_NS));
-}
-
 // The earliest of several failures is the first cause, whichever is found first.
 CONTROL_TEST(Completion, TheEarliestFailureIsTheFirstCause)
 {

@@ -346,32 +346,6 @@ SCENE_TEST(Refused, WhatIsFreedAfterALaunchThatWasRefused)
     expect_is_safe(scene, scene->b);
 }
 
-// A call that always runs waits for events, and not for launches, which have none. A launch that was refused
-// too, of the same producer, must not hide the event.
-static void expect_event_is_seen(bool launch_first)
-{
-    struct scene scene;
-    atomic_int ran = 0;
-    ASSERT_TRUE(begin(&scene));
-    weir_graph *graph = launch_fill(&scene);
-    fail(scene.b, &scene);
-    if (launch_first)
-        EXPECT_INT_EQ(weir_queue_graph(scene.b, graph), WEIR_ERROR_DEVICE);
-    EXPECT_INT_EQ(weir_queue_wait(scene.b, scene.event), WEIR_ERROR_DEVICE);
-    if (!launch_first)
-        EXPECT_INT_EQ(weir_queue_graph(scene.b, graph), WEIR_ERROR_DEVICE);
-    EXPECT_OK(weir_queue_host_call_always(scene.b, note_blocked, &ran));
-    expect_runs_after(&scene, &ran);
-    weir_graph_destroy(&graph);
-    end(&scene);
-}
-
-WEIR_TEST(Refused, ALaunchHidesNoEventFromACallThatAlwaysRuns)
-{
-    expect_event_is_seen(true);
-    expect_event_is_seen(false);
-}
-
 static void wait_without_memory(const struct scene *scene, weir_status status)
 {
     weir_test_fail_allocation(0);

@@ -563,10 +563,11 @@ step_comm()
     comm_processes
     comm_suite 0
     comm_suite 1
-    in_root 60 comm-graphs WEIR_TEST_COMM_DEVICES=2 "WEIR_CUDA_NCCL=$nccl" tests/comm/graph_nccl_test
+    in_root 60 comm-graphs WEIR_TEST_COMM_DEVICES=2 "WEIR_CUDA_NCCL=$nccl" \
+        tests/comm/conformance_nccl_test '--gtest_filter=CommGraph.*'
     judge_tests "cuda: collectives in graphs"
     in_root 60 comm-shrink WEIR_TEST_COMM_DEVICES=2 "WEIR_CUDA_NCCL=$nccl" \
-        tests/comm/shrink_nccl_test '--gtest_filter=-*.WithoutThe*'
+        tests/comm/conformance_nccl_test '--gtest_filter=CommShrink.*-*.ToThoseThatHaveNotLeft:*.Again'
     judge_tests "cuda: collectives, ranks that are left"
 }
 

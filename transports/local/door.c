@@ -17,6 +17,7 @@
 #include <sodium/utils.h>
 
 #include "base/clock.h"
+#include "base/siphash.h"
 
 bool local_secret_of(const char *text, size_t size, struct local_secret *out_secret)
 {
@@ -31,6 +32,13 @@ bool local_secret_random(struct local_secret *out_secret)
     if (out_secret->is_set)
         randombytes_buf(out_secret->key, sizeof out_secret->key);
     return out_secret->is_set;
+}
+
+uint64_t local_token(void)
+{
+    struct weir_siphash_key key;
+    weir_siphash_random_key(&key);
+    return key.words[0];
 }
 
 static bool local_nonce(uint8_t nonce[LOCAL_NONCE_SIZE])

@@ -199,15 +199,12 @@ static void answer_guests(struct meeting *meeting)
 // again for its next group, waits until rank 0 does too.
 static bool move(struct meeting *meeting)
 {
-    struct local_secret token;
-    local_door_close(&meeting->door);
-    if (!local_place_close(&meeting->place))
+    if (!local_place_close(&meeting->place, &meeting->door))
         return false;
-    if (!local_door_open(&meeting->door, local_place_network(&meeting->place)) ||
-        !local_secret_random(&token))
+    if (!local_door_open(&meeting->door, local_place_network(&meeting->place)))
         return local_place_fail(&meeting->place, WEIR_ERROR_SYSTEM, LOCAL_FILES_REMEDY,
                                 "rank 0 cannot listen: %s", strerror(errno));
-    memcpy(&meeting->token, token.key, sizeof meeting->token);
+    meeting->token = local_token();
     meeting->entries[0] = (struct local_entry){.machine = local_machine(),
                                                .number = meeting->door.number,
                                                .port = meeting->door.port};
@@ -222,10 +219,8 @@ static bool hold_meeting(struct meeting *meeting)
         return false;
     const bool received = receive_guests(meeting);
     const bool moved = received && move(meeting);
-    if (!received) {
-        local_door_close(&meeting->door); // its descriptors may be all that the process has
-        (void)local_place_close(&meeting->place);
-    }
+    if (!received)
+        (void)local_place_close(&meeting->place, &meeting->door);
     if (moved)
         answer_guests(meeting);
     for (uint32_t i = 1; i < count; i++) {

@@ -49,8 +49,8 @@ bool local_place_fail(struct local_place *place, weir_status status, const char 
 
 // Of rank 0: opens the door there. False with a cause: among others, another rank 0 is there.
 bool local_place_open(struct local_place *place, struct local_door *door);
-// Of rank 0: what is at the place goes. False with a cause if another rank 0 has come to it since.
-bool local_place_close(struct local_place *place);
+// Of rank 0: closes the door, and what is at the place goes. False with a cause if another rank 0 has come to it since.
+bool local_place_close(struct local_place *place, struct local_door *door);
 // Of another rank: comes to rank 0, with patience until the deadline, and tells in `hello` where its own door is, which
 // is opened. A connection, or -1 with a cause.
 int local_place_knock(struct local_place *place, struct local_door *door,

@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "base/siphash.h"
 #include "base/text.h"
 #include "transports/local/local.h"
 
@@ -170,13 +169,11 @@ static void send_to_all(const struct local_shrink *shrink, const struct mesh_new
 static void send_list(struct local_shrink *shrink)
 {
     const struct local_group *whole = shrink->whole;
-    struct weir_siphash_key key;
-    weir_siphash_random_key(&key);
     for (uint32_t i = 0; i < whole->count; i++)
         if (i == whole->rank || has_told(shrink, i))
             shrink->members[shrink->count++] =
                 (struct mesh_member){.rank = i, .value = whole->peers[i].told};
-    shrink->token = key.words[0];
+    shrink->token = local_token();
     shrink->settled = true;
     send_to_all(shrink, &(struct mesh_news){.kind = MESH_SETTLED,
                                             .number = shrink->count,
@@ -428,13 +425,11 @@ static void set_own_rank(struct lineup *lineup)
 // Opens this rank's door, and sets what other ranks must know of this one to reach it in a part.
 static bool offer(struct local_run *run, struct local_record *record, struct local_door **out_door)
 {
-    struct weir_siphash_key key;
     *out_door = open_door(run->group);
     if (!*out_door)
         return weir_caller_fail(&run->by, "rank %u cannot listen for its part: %s",
                                 run->group->rank, strerror(errno));
-    weir_siphash_random_key(&key);
-    record->token = key.words[0];
+    record->token = local_token();
     record->door = value_of(*out_door);
     return true;
 }

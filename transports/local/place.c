@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/lookup.h"
 #include "base/text.h"
 #include "transports/local/meeting.h"
 
@@ -143,19 +144,13 @@ static bool open_at_path(struct local_place *place, struct local_door *door)
     return bound && listen_on_network(place, door);
 }
 
-// A folder that has gone meanwhile is no failure, and hides none.
-static bool close_at_path(const struct local_place *own)
+// While this process listens no other rank 0 takes the socket for one that is left.
+static void close_at_path(const struct local_place *place)
 {
     struct stat now;
-    struct local_place copy = *own;
-    struct local_place *place = &copy;
-    const int folder = open_folder(place);
-    if (folder >= 0 && lock_folder(place, folder) && lstat(place->path, &now) == 0 &&
-        now.st_ino == place->bound.st_ino && now.st_dev == place->bound.st_dev)
+    if (lstat(place->path, &now) == 0 && now.st_ino == place->bound.st_ino &&
+        now.st_dev == place->bound.st_dev)
         (void)unlink(place->path);
-    if (folder >= 0)
-        close(folder);
-    return true;
 }
 
 // Rank 0's file.
@@ -282,15 +277,16 @@ static bool is_taken(const struct local_place *found)
 
 static bool open_at_file(struct local_place *place, struct local_door *door)
 {
+    const struct sockaddr_in own = weir_address_of_host();
     struct local_place found = *place;
-    struct local_secret token;
     const bool replaces = read_file(&found);
     if (replaces && is_reachable(&found) && is_taken(&found))
         return tell_taken(place);
-    if (!local_secret_random(&place->secret) || !local_secret_random(&token))
+    if (!local_secret_random(&place->secret))
         return local_place_fail(place, WEIR_ERROR_SYSTEM, NULL, "there are no random numbers");
-    memcpy(&place->token, token.key, sizeof place->token);
-    local_address_of_host(&place->network);
+    place->token = local_token();
+    memcpy(&place->network.address, &own, sizeof own);
+    place->network.size = sizeof own;
     if (!local_door_open(door, local_place_network(place)))
         return local_place_fail(place, WEIR_ERROR_SYSTEM, LOCAL_FILES_REMEDY,
                                 "rank 0 cannot listen: %s", strerror(errno));
@@ -334,11 +330,10 @@ static struct local_place **find_name(const char *name)
 
 static bool open_at_name(struct local_place *place, struct local_door *door)
 {
-    struct local_secret token;
-    if (!local_door_open(door, NULL) || !local_secret_random(&token))
+    if (!local_door_open(door, NULL))
         return local_place_fail(place, WEIR_ERROR_SYSTEM, LOCAL_FILES_REMEDY,
                                 "rank 0 cannot listen: %s", strerror(errno));
-    memcpy(&place->token, token.key, sizeof place->token);
+    place->token = local_token();
     place->socket = local_address_at_number(door->number);
     if (place->setup->count == 1)
         return true;
@@ -380,13 +375,15 @@ bool local_place_open(struct local_place *place, struct local_door *door)
     return place->is_file ? open_at_file(place, door) : open_at_path(place, door);
 }
 
-bool local_place_close(struct local_place *place)
+// To read the file takes a descriptor, and the door may have the last one.
+bool local_place_close(struct local_place *place, struct local_door *door)
 {
+    if (!place->is_name && !place->is_file)
+        close_at_path(place);
+    local_door_close(door);
     if (place->is_name)
         close_at_name(place);
-    if (place->is_name)
-        return true;
-    return place->is_file ? close_at_file(place) : close_at_path(place);
+    return !place->is_file || close_at_file(place);
 }
 
 // Other ranks.

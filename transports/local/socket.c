@@ -248,13 +248,6 @@ void local_address_text(const struct local_address *address, char *text, size_t 
         snprintf(text, size, "?");
 }
 
-void local_address_of_host(struct local_address *out_address)
-{
-    const struct sockaddr_in own = weir_address_of_host();
-    memcpy(&out_address->address, &own, sizeof own);
-    out_address->size = sizeof own;
-}
-
 // Connections.
 
 static uint32_t number_of(int descriptor)

@@ -32,8 +32,6 @@ bool local_address_is_wildcard(const struct local_address *address); // all of t
 bool local_address_toward(const struct local_address *other, struct local_address *out_own);
 // The number of the host, without the port; "this machine" for a socket of the machine.
 void local_address_text(const struct local_address *address, char *text, size_t size);
-// An address of this machine that other machines can reach, else loopback.
-void local_address_of_host(struct local_address *out_address);
 
 // Listens at exactly that address. With the port 0, or of the machine with the number 0, at one that is free;
 // `*out_number` is the port or the number then. Returns a descriptor, or -1 with errno.

@@ -20,10 +20,9 @@ int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], START_FIRST) == 0)
         return start_first(argv[2]);
-    const struct cli_command *const members[] = {&job_overlap,  &job_pageable, &job_start,
-                                                 &job_submit,   &job_graph,    &job_pool,
-                                                 &job_priority, &job_comm,     &job_ddp,
-                                                 NULL};
+    const struct cli_command members[] = {job_overlap, job_pageable, job_start,    job_submit,
+                                          job_graph,   job_pool,     job_priority, job_comm,
+                                          job_ddp,     {0}};
     const struct cli_command group = {
         .what = "JOB",
         .about = "Compares Weir with what stands beside it on this machine.",

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/lookup.h"
 #include "tests/fuzz/damage.h"
 #include "tests/fuzz/strangers/round.h"
 #include "tests/support/test.h"
@@ -66,7 +67,9 @@ static bool init_world(struct world *world)
         !local_secret_of(SECRET, strlen(SECRET), &world->secret) ||
         !local_address_parse("127.0.0.1", &world->loopback))
         return false;
-    local_address_of_host(&world->network);
+    const struct sockaddr_in own = weir_address_of_host();
+    memcpy(&world->network.address, &own, sizeof own);
+    world->network.size = sizeof own;
     if (local_address_is_loopback(&world->network))
         world->network.size = 0;
     snprintf(world->secret_file, sizeof world->secret_file, "%s/secret", world->folder);

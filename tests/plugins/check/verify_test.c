@@ -297,17 +297,6 @@ VERIFY_TEST(Verify, OffByDefault, "", "add")
     EXPECT_UINT_EQ(weir_check_count(rig->runtime), 0);
 }
 
-WEIR_TEST(Verify, Variable)
-{
-    struct rig opened, *rig = &opened;
-    setenv("WEIR_CHECK_VERIFY", "1", 1);
-    rig_open(rig, "", "bump");
-    LAUNCH(items(PART), block, weir_out(rig->out, 0, HALF));
-    expect_finding(rig, "reads byte 0 of buffer 'out'");
-    unsetenv("WEIR_CHECK_VERIFY");
-    rig_close(rig);
-}
-
 // What is not verified is said once.
 
 static void launch_bump(struct rig *rig)

@@ -165,7 +165,7 @@ WEIR_TEST(Chain, ManyRecords)
     job_finish(&job);
 }
 
-// What a queue has when it ends is done, and its number may be another one's.
+// What a queue has when it ends is done, whichever queue gets its number.
 JOB_TEST(Chain, QueuesThatEnd, "", "none")
 {
     struct weir_event begin, end;
@@ -218,18 +218,4 @@ WEIR_TEST(Chain, KernelWithoutACost)
                    WEIR_ERROR_UNSUPPORTED, "the kernel 'spin' has no cost on the GPU");
     EXPECT_CONTAINS(weir_last_error_text(), "weir sim learn");
     rig_finish(&rig);
-}
-
-// The environment replaces the file.
-WEIR_TEST(Chain, Environment)
-{
-    struct rig rig;
-    setenv("WEIR_SIM_GPU", "c1060", 1);
-    setenv("WEIR_SIM_CHANGES", "copy_engines=2, kernels=5", 1);
-    ASSERT_TRUE(rig_start_with(&rig, job_trace(), "[sim]\ngpu = h200\n", "sim"));
-    EXPECT_UINT_EQ(weir_device_limits(rig.device)->concurrent_kernels, 5);
-    EXPECT_UINT_EQ(weir_device_limits(rig.device)->copy_engines_to_host, 1);
-    rig_finish(&rig);
-    unsetenv("WEIR_SIM_GPU");
-    unsetenv("WEIR_SIM_CHANGES");
 }

@@ -87,11 +87,9 @@ WEIR_TEST(SimModel, WrongLinesAreRefused)
     static const struct refusal rows[] = {
         {GPU "channels = 129\n", "gpu.ini:8: ", {"'channels' of [gpu]", "from 0 to 128", "'129'"}},
         {GPU "channels = -1\n", ":8: ", {"from 0 to 128", "'-1'"}},
-        {GPU "channels = 1.0\n", ":8: ", {whole, "'1.0'"}},
         {GPU "channels =\n", ":8: ", {whole, "not ''"}},
         {GPU "d2d_gb_per_s = 1e3\n", ":8: ", {"'d2d_gb_per_s'", number, "'1e3'"}},
         {GPU "d2d_gb_per_s = 1.2.3\n", ":8: ", {number, "'1.2.3'"}},
-        {GPU "d2d_gb_per_s = 0\n", ":8: ", {number, "not '0'"}},
         {GPU "d2d_gb_per_s = nan\n", ":8: ", {number, "'nan'"}},
         {GPU "wait_ns = 99999999999\n", ":8: ", {"'wait_ns'", "from 0 to 1e+09"}},
         {GPU "greatest_priority = --1\n", ":8: ", {whole, "from -1000 to 0", "'--1'"}},
@@ -119,7 +117,6 @@ WEIR_TEST(SimModel, WrongLinesAreRefused)
          ":9: ",
          {"'fixed_ns' of [kernel a]", "from 0 to", "'-1'"}},
         {GPU "[kernel a]\nfixed_ns = 1e400\n", ":9: ", {"'1e400'"}},
-        {GPU "[kernel a]\nfixed_ns = 1e\n", ":9: ", {"not '1e'"}},
         {GPU "[kernel a]\n[kernel b]\nfixed_ns = 1\n", ":8: ", {"[kernel a] has no cost"}},
         {GPU "[kernel a]\n", ":8: ", {"[kernel a] has no cost"}},
         {GPU "[kernel a]\nfixed_ns = 1\n[kernel a]\nfixed_ns = 1\n",
@@ -325,38 +322,6 @@ WEIR_TEST(SimModel, CarriedModels)
         sim_gpu_destroy(&gpu);
     }
     EXPECT_UINT_EQ(count, 7);
-}
-
-// The first key after which a blank line, the next section or the end comes before a comment; "" if
-// there is none.
-static void find_bare_key(FILE *from, char key[128])
-{
-    char line[256];
-    key[0] = '\0';
-    while (fgets(line, sizeof line, from)) {
-        if (line[0] == ';')
-            key[0] = '\0';
-        else if ((line[0] == '\n' || line[0] == '[') && key[0])
-            return;
-        else if (line[0] != '\n' && line[0] != '[' && !key[0])
-            snprintf(key, 128, "%.*s", (int)strcspn(line, " ="), line);
-    }
-}
-
-// Each figure of a card has its source below it.
-WEIR_TEST(SimModel, CarriedModelsHaveSources)
-{
-    for (size_t i = 0; sim_gpu_name(i); i++) {
-        char name[64];
-        char key[128];
-        snprintf(name, sizeof name, "conf/gpus/%s.ini", sim_gpu_name(i));
-        FILE *from = fopen(weir_test_runfile(name), "r");
-        ASSERT_NOT_NULL(from);
-        find_bare_key(from, key);
-        fclose(from);
-        weir_test_note("%s", name);
-        EXPECT_STR_EQ(key, "");
-    }
 }
 
 // The reference has every key once, and where one may be left out its default.

@@ -314,32 +314,32 @@ HOSTS_TEST(MeetAtAFileThatBothSee)
 // A rank of the other host is refused by a sentence; rank 0 is told of it at its timeout.
 HOSTS_TEST(NeedTheSameSecret)
 {
-    run(&(struct plan){.rendezvous = at,
-                       .secrets = {SECRET, "another text, as long as it is"},
-                       .count = 2,
-                       .hosts = {HERE, THERE},
-                       .timeout_ns = RANKS_SECOND});
-    EXPECT_INT_EQ(told[1].joined, WEIR_ERROR_COMM);
-    EXPECT_CONTAINS(told[1].error.message, "not the same secret");
-    EXPECT_CONTAINS(told[1].error.remedy, "WEIR_COMM_SECRET");
-    EXPECT_INT_EQ(told[0].joined, WEIR_ERROR_COMM);
-    EXPECT_CONTAINS(told[0].error.message, "rank 1 has not come");
-    EXPECT_CONTAINS(told[0].error.message, "refused");
-}
-
-HOSTS_TEST(NeedASecret)
-{
-    for (int i = 0; i < 2; i++) {
+    static const struct {
+        const char *here, *there;
+        weir_status status; // of rank 1
+        const char *words[2], *remedy;
+    } rows[] = {
+        {SECRET,
+         "another text, as long as it is",
+         WEIR_ERROR_COMM,
+         {"refused", "not the same secret"},
+         "WEIR_COMM_SECRET"},
+        {NULL, SECRET, WEIR_ERROR_COMM, {"rank 1 has not come", ""}, ""},
+        {SECRET, NULL, WEIR_ERROR_CONFIG, {"", "no secret is set"}, "WEIR_COMM_SECRET"},
+    };
+    for (int i = 0; i < 3; i++) {
         run(&(struct plan){.rendezvous = at,
-                           .secrets = {i ? SECRET : NULL, i ? NULL : SECRET},
+                           .secrets = {rows[i].here, rows[i].there},
                            .count = 2,
                            .hosts = {HERE, THERE},
                            .timeout_ns = RANKS_SECOND});
-        EXPECT_INT_EQ(told[1].joined, i ? WEIR_ERROR_CONFIG : WEIR_ERROR_COMM);
         EXPECT_INT_EQ(told[0].joined, WEIR_ERROR_COMM);
+        EXPECT_CONTAINS(told[0].error.message, "rank 1 has not come");
+        EXPECT_CONTAINS(told[0].error.message, rows[i].words[0]);
+        EXPECT_INT_EQ(told[1].joined, rows[i].status);
+        EXPECT_CONTAINS(told[1].error.message, rows[i].words[1]);
+        EXPECT_CONTAINS(told[1].error.remedy, rows[i].remedy);
     }
-    EXPECT_CONTAINS(told[1].error.message, "no secret is set");
-    EXPECT_CONTAINS(told[1].error.remedy, "WEIR_COMM_SECRET");
 }
 
 // Ranks of a host are a part in which host memory is carried; all together have the line alone, which takes no reductions.
@@ -418,7 +418,8 @@ static struct scene {
     unsigned victims; // a bit for each
     int signal;
     enum when when;
-    bool far; // over the control line
+    bool far;  // over the control line
+    bool ring; // messages
     size_t count;
     uint64_t timeout_ns;
     uint64_t shrink_ns; // 0: they do not
@@ -497,8 +498,9 @@ static void call_until_failure(struct rank *rank, struct told *it)
         fork_child();
     while (it->worked == WEIR_OK) {
         before_call(rank, it->calls);
-        it->worked = scene.far ? gather(rank, scene.timeout_ns)
-                               : find_most(rank, scene.count, scene.timeout_ns);
+        it->worked = scene.far    ? gather(rank, scene.timeout_ns)
+                     : scene.ring ? pass_on(rank)
+                                  : find_most(rank, scene.count, scene.timeout_ns);
         it->calls++;
     }
     it->error = rank->error;
@@ -575,6 +577,8 @@ WEIR_TEST(Processes, TellOfOneThatIsKilled)
         expect_told(3, "all-reduce 4 of 'grads', app.c:104: rank 1 has died; its last "
                        "collective was all-reduce 3 (app.c:103)");
     }
+    play((struct scene){.victims = 2, .signal = SIGKILL, .ring = true}, 3);
+    expect_told(3, "exchange of 'grads', app.c:100: rank 1 has died before its first collective");
 }
 
 WEIR_TEST(Processes, TellOfOneThatIsKilledAtWork)
@@ -590,35 +594,6 @@ WEIR_TEST(Processes, TellOfOneThatIsKilledAtWork)
              3);
         expect_told(3, expected);
     }
-}
-
-// Messages of those that are left.
-static void trade_until_failure(struct rank *rank, struct told *it)
-{
-    uint32_t other = 0;
-    const struct weir_transport_part parts[] = {
-        {sizeof parts[0], 1 - rank->rank, false, WEIR_U32, 1, &rank->rank},
-        {sizeof parts[0], 1 - rank->rank, true, WEIR_U32, 1, &other},
-    };
-    it->worked = find_most(rank, 3, RANKS_PATIENCE);
-    for (int i = 0; it->worked == WEIR_OK && rank->rank < 2; i++) {
-        if (i == 3 && rank->rank == 1)
-            raise(SIGKILL);
-        it->worked = rank_call(rank, (struct weir_transport_call){.kind = WEIR_EXCHANGE,
-                                                                  .parts = parts,
-                                                                  .part_count = 2});
-    }
-    it->error = rank->error;
-}
-
-WEIR_TEST(Processes, TellOfOneThatIsKilledAfterAnotherHasLeft)
-{
-    scene = (struct scene){.victims = 2, .signal = SIGKILL};
-    struct plan plan = plan_of(3);
-    plan.body = trade_until_failure;
-    run(&plan);
-    EXPECT_INT_EQ(told[2].worked, WEIR_OK);
-    expect_told(1, "rank 1 has died; its last collective was all-reduce 1");
 }
 
 // One that is stopped is late, also where the others have come while it waited, and where it does not finish what it has

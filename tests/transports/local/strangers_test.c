@@ -396,7 +396,6 @@ struct tyrant {
     int listener;
     struct local_welcome welcome;
     struct local_entry entries[3];
-    size_t size; // of the entries that it sends
 };
 
 static void *rule(void *argument)
@@ -411,21 +410,11 @@ static void *rule(void *argument)
         weir_clock_sleep_ns(RANKS_SECOND / 1000);
     local_read_all(connection, &hello, sizeof hello, patience());
     local_write_all(connection, &it->welcome, sizeof it->welcome, patience());
-    local_write_all(connection, it->entries, it->size, patience());
-    if (it->size == sizeof it->entries)
-        while (local_read_all(connection, &byte, 1, patience()))
-            continue;
+    local_write_all(connection, it->entries, sizeof it->entries, patience());
+    while (local_read_all(connection, &byte, 1, patience()))
+        continue;
     local_close(&connection);
     return NULL;
-}
-
-// The entries are right but for what the caller changes.
-static struct tyrant tyrant_of(void)
-{
-    struct tyrant tyrant = {.size = sizeof tyrant.entries, .welcome = {.token = 1}};
-    for (int i = 0; i < 3; i++)
-        tyrant.entries[i] = (struct local_entry){.machine = local_machine(), .number = 0xfffff};
-    return tyrant;
 }
 
 // What rank 2 of three comes to.
@@ -451,59 +440,62 @@ static struct rank rank_under(struct tyrant *tyrant)
     return rank;
 }
 
-WEIR_TEST(RankZero, NamesNoHostsThatAreLookedUp)
+#define NO_END "\1" // in place of a text that fills its room
+
+static void write_lie(char *to, size_t size, const char *text)
 {
-    ranks_state();
-    static const char *const hosts[] = {"rank-1.example.org", "localhost", "a\nb", "%s%n%n"};
-    for (size_t i = 0; i < sizeof hosts / sizeof *hosts + 1; i++) {
-        struct tyrant tyrant = tyrant_of();
-        memset(&tyrant.entries[1].machine, 5, sizeof tyrant.entries[1].machine);
-        if (i < sizeof hosts / sizeof *hosts)
-            memcpy(tyrant.entries[1].host, hosts[i], strlen(hosts[i]));
-        else
-            memset(tyrant.entries[1].host, 'x', sizeof tyrant.entries[1].host); // without an end
-        tyrant.entries[1].port = 5000;
-        const struct rank rank = rank_under(&tyrant);
-        EXPECT_INT_EQ(rank.status, WEIR_ERROR_CONFIG);
-        EXPECT_TRUE(weir_text_is_clean(rank.error.message, ""));
-    }
+    memset(to, strcmp(text, NO_END) == 0 ? 'x' : 0, size);
+    if (strcmp(text, NO_END) != 0)
+        memcpy(to, text, strlen(text));
 }
 
-// Without a secret a rank goes nowhere on the network, whatever it is told.
-WEIR_TEST(RankZero, SendsNoRankToTheNetworkWithoutASecret)
+// It says that a rank is on another machine, at that host, or why it refuses this one, which gets into logs and to terminals.
+// Nothing is looked up, and without a secret a rank goes nowhere on the network.
+static const struct {
+    uint32_t rank;
+    const char *host;
+    const char *refusal;
+    weir_status status;
+    const char *words;
+} lies[] = {
+    {1, "rank-1.example.org", NULL, WEIR_ERROR_CONFIG, "rank 1"},
+    {1, "localhost", NULL, WEIR_ERROR_CONFIG, "rank 1"},
+    {1, "a\nb", NULL, WEIR_ERROR_CONFIG, "rank 1"},
+    {1, "%s%n%n", NULL, WEIR_ERROR_CONFIG, "rank 1"},
+    {1, NO_END, NULL, WEIR_ERROR_CONFIG, "rank 1"},
+    {0, "127.0.0.1", NULL, WEIR_ERROR_CONFIG, "rank 0"},
+    {0, NULL, "go away\nweir: error: \x1b[2Jforged", WEIR_ERROR_COMM, "go away"},
+    {0, NULL, NO_END, WEIR_ERROR_COMM, "xxx"},
+    {0, NULL, "", WEIR_ERROR_COMM, "rank 0"},
+};
+
+WEIR_TEST(RankZero, IsNotBelieved)
 {
-    ranks_state();
     struct local_address address;
     struct local_address from;
     bool own = false;
     uint32_t port = 0;
+    ranks_state();
     EXPECT_TRUE(local_address_parse("127.0.0.1", &address));
     int listener = local_listen(&address, &port);
-    struct tyrant tyrant = tyrant_of();
-    memset(&tyrant.entries[0].machine, 5, sizeof tyrant.entries[0].machine);
-    snprintf(tyrant.entries[0].host, sizeof tyrant.entries[0].host, "127.0.0.1");
-    tyrant.entries[0].port = port;
-    EXPECT_INT_EQ(rank_under(&tyrant).status, WEIR_ERROR_CONFIG);
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        struct tyrant tyrant = {.welcome = {.token = 1, .refused = lies[i].refusal != NULL}};
+        struct local_entry *entry = &tyrant.entries[lies[i].rank];
+        for (int k = 0; k < 3; k++)
+            tyrant.entries[k] = (struct local_entry){.machine = local_machine(), .number = 0xfffff};
+        entry->port = port;
+        if (lies[i].refusal)
+            write_lie(tyrant.welcome.cause, sizeof tyrant.welcome.cause, lies[i].refusal);
+        if (lies[i].host) {
+            memset(&entry->machine, 5, sizeof entry->machine);
+            write_lie(entry->host, sizeof entry->host, lies[i].host);
+        }
+        const struct rank rank = rank_under(&tyrant);
+        EXPECT_INT_EQ(rank.status, lies[i].status);
+        EXPECT_CONTAINS(rank.error.message, lies[i].words);
+        EXPECT_TRUE(weir_text_is_clean(rank.error.message, ""));
+    }
     EXPECT_INT_EQ(local_accept(listener, &from, &own), -1);
     EXPECT_INT_EQ(errno, EAGAIN);
     local_close(&listener);
-}
-
-// Its reason gets into logs and to terminals.
-WEIR_TEST(RankZero, ForgesNoLinesByItsRefusal)
-{
-    ranks_state();
-    struct tyrant tyrant = tyrant_of();
-    tyrant.welcome.refused = 1;
-    memset(tyrant.welcome.cause, 'x', sizeof tyrant.welcome.cause); // without an end
-    memcpy(tyrant.welcome.cause, "go away\nweir: error: \x1b[2Jforged", 31);
-    const struct rank rank = rank_under(&tyrant);
-    EXPECT_INT_EQ(rank.status, WEIR_ERROR_COMM);
-    EXPECT_CONTAINS(rank.error.message, "go away");
-    EXPECT_TRUE(weir_text_is_clean(rank.error.message, ""));
-    tyrant = tyrant_of();
-    tyrant.welcome.refused = 1;
-    const struct rank other = rank_under(&tyrant);
-    EXPECT_INT_EQ(other.status, WEIR_ERROR_COMM);
-    EXPECT_CONTAINS(other.error.message, "rank 0");
 }
