@@ -151,16 +151,12 @@ static void acquire_own(const void *key)
     tell_unless_known(key, ACQUIRE, &recent_of(key)->acquired);
 }
 
-// Nothing of the thread's is changed but what no other part of it looks at.
-void locks_release_in_handler(const void *key)
+// In a handler nothing of the thread's is changed but what no other part of it looks at.
+void locks_release(const void *key, bool in_handler)
 {
-    if (self.hidden || !tell(key, RELEASE_IN_HANDLER))
+    if (in_handler && (self.hidden || !tell(key, RELEASE_IN_HANDLER)))
         lose();
-}
-
-void locks_release(const void *key)
-{
-    if (self.hidden == 0)
+    else if (!in_handler && self.hidden == 0)
         release_own(key);
 }
 

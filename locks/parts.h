@@ -75,11 +75,10 @@ static inline bool locks_hears(const void *caller)
 }
 
 // For such calls, unless the thread is hidden.
-void locks_release(const void *key);
+// `in_handler`: in a function that a signal handler may call.
+void locks_release(const void *key, bool in_handler);
 void locks_acquire(const void *key);
 void locks_forget(const void *key);
-// As locks_release(), in a function that a signal handler may call.
-void locks_release_in_handler(const void *key);
 
 // What the calling thread does until the other call is not the program's.
 void locks_hide(void);

@@ -40,7 +40,7 @@ static void acquire_if(bool taken, const void *key, const void *caller)
 static void release(const void *key, const void *caller)
 {
     if (locks_hears(caller))
-        locks_release(key);
+        locks_release(key, false);
 }
 
 static void forget(const void *key, const void *caller)
@@ -224,7 +224,7 @@ TAKES(sem_clockwait, semaphore_taken, semaphore,
 LOCKS_EXPORTED int sem_post(sem_t *semaphore)
 {
     if (locks_hears(LOCKS_CALLER))
-        locks_release_in_handler(semaphore);
+        locks_release(semaphore, true);
     return LOCKS_REAL(sem_post)(semaphore);
 }
 

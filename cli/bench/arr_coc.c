@@ -197,10 +197,9 @@ static void run_slots(struct arr_coc_line *line, const struct arr_coc_image *ima
 
 // The pipelines.
 
-static void destroy_line(void *object, void *with)
+static void destroy_line(void *object)
 {
     struct arr_coc_line *line = object;
-    (void)with;
     for (uint32_t d = 0; d < line->devices; d++)
         weir_arr_coc_destroy(&line->arr_coc[d]);
     WEIR_IGNORE(weir_pipeline_group_destroy(&line->group));
@@ -237,7 +236,7 @@ static void create_line(struct arr_coc_bench *a, struct arr_coc_line *line, uint
     line->slots = slots;
     line->graphs = graphs;
     line->frame = (struct weir_arr_coc_frame){.load = load, .user = line};
-    cli_own(destroy_line, line, NULL);
+    cli_own(destroy_line, line);
     cli_fine(weir_pipeline_group_create(NULL, &line->group));
     for (uint32_t d = 0; d < devices; d++)
         create_pipeline(line, d, timing);
@@ -253,7 +252,7 @@ static void load_weights(struct arr_coc_bench *a)
     const char *path = a->weights_path ? a->weights_path : cli_find_weights();
     if (!weir_arr_coc_weights_load(path, &a->weights, &error))
         cli_fail(CLI_FAILED, "%s", error.message);
-    cli_own(destroy_weights, &a->weights, NULL);
+    cli_own(destroy_weights, &a->weights);
     const size_t size = weir_arr_coc_weights_query_size(a->weights);
     a->query = cli_allocate(size, sizeof *a->query);
     weir_arr_coc_seeded_query(QUERY_SEED, a->query, size);
@@ -369,10 +368,9 @@ static void open_devices(struct arr_coc_bench *a)
         a->copies[i].device = list[i - 1];
 }
 
-static void destroy_results(void *object, void *with)
+static void destroy_results(void *object)
 {
     struct arr_coc_bench *a = object;
-    (void)with;
     for (size_t k = 0; k < a->image_count; k++)
         free(a->images[k].results.memory);
 }
@@ -380,7 +378,7 @@ static void destroy_results(void *object, void *with)
 // Each pipeline runs each image until all slots have been used twice.
 static void check_results(struct arr_coc_bench *a)
 {
-    cli_own(destroy_results, a, NULL);
+    cli_own(destroy_results, a);
     for (size_t k = 0; k < a->image_count; k++)
         for (size_t i = 0; i < a->line_count; i++) {
             struct arr_coc_line *line = &a->lines[i];

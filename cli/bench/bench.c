@@ -328,9 +328,9 @@ static void leave_turns(void)
     cli_signals_resume();
 }
 
-static void leave_bench(void *object, void *with)
+static void leave_bench(void *object)
 {
-    (void)object, (void)with;
+    (void)object;
     leave_turns();
     cli_clock_use(NULL);
 }
@@ -608,7 +608,7 @@ int bench_main(const struct bench_program *program, void *user, int argc, char *
     cli_need_writable(bench.plot_path);
     cli_need_writable(bench.save_path);
     cli_signals_start();
-    cli_own(leave_bench, NULL, NULL);
+    cli_own(leave_bench, NULL);
     if (program->select)
         bench.select = *program->select;
     if (program->check)

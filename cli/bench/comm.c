@@ -52,7 +52,7 @@ static void create_all(uint64_t asked, struct bench_ranks *all)
                                   WEIR_PARAMS(weir_comm, .label = "bench"), comms));
     for (uint32_t i = 0; i < all->local_count; i++) {
         all->ranks[i].comm = comms[i];
-        cli_own(destroy_comm, &all->ranks[i].comm, NULL);
+        cli_own(destroy_comm, &all->ranks[i].comm);
     }
 }
 
@@ -66,7 +66,7 @@ static void create_comms(uint64_t asked, struct bench_ranks *all)
     cli_fine(
         weir_comm_create(first->device, WEIR_PARAMS(weir_comm, .label = "bench"), &first->comm));
     if (weir_comm_count(first->comm) > 1) {
-        cli_own(destroy_comm, &first->comm, NULL);
+        cli_own(destroy_comm, &first->comm);
         return;
     }
     weir_comm_destroy(&first->comm);

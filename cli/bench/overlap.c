@@ -149,7 +149,7 @@ static void check_job(struct overlap *o, const struct weir_chunks_params *params
 {
     struct overlap_job *job = params->user;
     cli_fine(weir_chunks_create(params, &job->chunks));
-    cli_own(destroy_chunks, &job->chunks, NULL);
+    cli_own(destroy_chunks, &job->chunks);
     weir_chunks_get_plan(job->chunks, out_plan);
     o->queue_count += out_plan->queue_count;
     if (o->queue_count > QUEUES_MAX)

@@ -181,10 +181,9 @@ static void deliver(void *user, void *frame_pointer, void *slot_pointer,
     (void)bench_work_check(slot->out, line->owner->size, frame->seed, line->rounds, what);
 }
 
-static void destroy_line(void *object, void *with)
+static void destroy_line(void *object)
 {
     struct line *line = object;
-    (void)with;
     WEIR_IGNORE(weir_pipeline_destroy(&line->pipeline));
 }
 
@@ -212,7 +211,7 @@ static void create_line(struct line *line)
         .repeat = repeat,
     };
     cli_fine(weir_pipeline_create(&params, &line->pipeline));
-    cli_own(destroy_line, line, NULL);
+    cli_own(destroy_line, line);
 }
 
 // Submits the frames, drains, and sees that all of them succeeded.

@@ -166,7 +166,7 @@ static void make_twin(struct swim *swim)
     if (swim->portable || strcmp(weir_runtime_backend(bench.runtime), "cuda") != 0)
         return;
     const weir_status status = weir_program_create(bench.device, &twin, &swim->twin_program);
-    cli_own(destroy_program, &swim->twin_program, NULL);
+    cli_own(destroy_program, &swim->twin_program);
     if (status == WEIR_ERROR_UNSUPPORTED) {
         bench_note("not measured: twin: %s", weir_last_error_text());
         return;
@@ -219,10 +219,9 @@ static weir_status describe_products(struct swim *swim)
     return status;
 }
 
-static void close_blas(void *object, void *with)
+static void close_blas(void *object)
 {
     struct swim *swim = object;
-    (void)with;
     WEIR_IGNORE(weir_queue_sync(swim->queues[0], WEIR_FOREVER));
     train_blas_close(&swim->blas);
 }
@@ -233,7 +232,7 @@ static void open_blas(struct swim *swim)
         return;
     if (train_blas_open(bench.device, NULL, &swim->blas) == WEIR_OK &&
         describe_products(swim) == WEIR_OK) {
-        cli_own(close_blas, swim, NULL);
+        cli_own(close_blas, swim);
         return;
     }
     train_blas_close(&swim->blas);

@@ -60,7 +60,7 @@ void bench_buffer(weir_device *device, const char *label, size_t size, weir_plac
                                 WEIR_PARAMS(weir_buffer, .label = label, .size = size,
                                             .placement = placement),
                                 out_buffer));
-    cli_own(destroy_buffer, out_buffer, NULL);
+    cli_own(destroy_buffer, out_buffer);
 }
 
 void bench_queue(weir_device *device, const char *label, int32_t priority, weir_queue **out_queue)
@@ -68,7 +68,7 @@ void bench_queue(weir_device *device, const char *label, int32_t priority, weir_
     cli_fine(weir_queue_create(device,
                                WEIR_PARAMS(weir_queue, .label = label, .priority = priority),
                                out_queue));
-    cli_own(destroy_queue, out_queue, NULL);
+    cli_own(destroy_queue, out_queue);
 }
 
 void bench_program_of(weir_device *device, const struct weir_bundle *bundle,
@@ -77,7 +77,7 @@ void bench_program_of(weir_device *device, const struct weir_bundle *bundle,
     cli_fine(weir_program_create(device,
                                  WEIR_PARAMS(weir_program, .label = "bench", .bundle = bundle),
                                  out_program));
-    cli_own(destroy_program, out_program, NULL);
+    cli_own(destroy_program, out_program);
 }
 
 void bench_kernel(weir_device *device, const struct weir_bundle *bundle, const char *name,
@@ -86,7 +86,7 @@ void bench_kernel(weir_device *device, const struct weir_bundle *bundle, const c
     if (!*program)
         bench_program_of(device, bundle, program);
     cli_fine(weir_kernel_create(*program, name, out_kernel));
-    cli_own(destroy_kernel, out_kernel, NULL);
+    cli_own(destroy_kernel, out_kernel);
 }
 
 void bench_sync(weir_queue *queue)

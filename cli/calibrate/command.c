@@ -222,7 +222,7 @@ static void create_graph(struct calibration *c, enum cal_kind kind)
     else
         cal_submit(c, 0, &single, length);
     cli_fine(weir_capture_end(c->queues[0], NULL, graph));
-    cli_own(destroy_graph, graph, NULL);
+    cli_own(destroy_graph, graph);
 }
 
 // Runs the kernel once on zeros.

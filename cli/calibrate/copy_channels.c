@@ -30,17 +30,16 @@ struct order {
     size_t first[COPIES]; // the other queues in the order in which their copies ended
 };
 
-static void destroy_queues(void *object, void *with)
+static void destroy_queues(void *object)
 {
     struct order *order = object;
-    (void)with;
     for (size_t i = 0; i < QUEUES; i++)
         weir_queue_destroy(&order->queues[i]);
 }
 
 static void create_queues(struct order *order)
 {
-    cli_own(destroy_queues, order, NULL);
+    cli_own(destroy_queues, order);
     for (size_t i = 0; i < QUEUES; i++)
         cli_fine(
             weir_queue_create(bench.device,

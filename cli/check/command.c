@@ -427,7 +427,7 @@ static int tell(const struct options *options, const struct cli_folder *folder, 
     const int failed = code ? code : CLI_FAILED;
     static weir_findings_reader *reader;
     reader = weir_findings_reader_create();
-    cli_own(destroy_reader, &reader, NULL);
+    cli_own(destroy_reader, &reader);
     if (!reader)
         cli_fail(failed, NO_MEMORY);
     if (read_all(folder, reader, failed) > 0) {

@@ -8,13 +8,12 @@
 #include "cli/common/folder.h"
 #include "cli/common/own.h"
 
-static void remove_folder(void *object, void *with)
+static void remove_folder(void *object)
 {
     const struct cli_folder *folder = object;
     char path[CLI_FOLDER_PATH_SIZE];
     const struct dirent *entry;
     DIR *stream = opendir(folder->path);
-    (void)with;
     while (stream && (entry = readdir(stream))) {
         cli_folder_place(folder, entry->d_name, path);
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
@@ -37,7 +36,7 @@ void cli_folder_create(struct cli_folder *folder, const char *command)
             CLI_SETUP,
             "no folder for temporary files can be created in %s: %s; set TMPDIR to another one",
             parent, strerror(errno));
-    cli_own(remove_folder, folder, NULL);
+    cli_own(remove_folder, folder);
 }
 
 void cli_folder_place(const struct cli_folder *folder, const char *name,

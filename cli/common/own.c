@@ -8,21 +8,21 @@
 
 struct owned {
     struct owned *next;
-    void (*destroy)(void *object, void *with);
-    void *object, *with;
+    void (*destroy)(void *object);
+    void *object;
 };
 
 static struct owned *first;
 static bool failed_late;
 
-void cli_own(void (*destroy)(void *object, void *with), void *object, void *with)
+void cli_own(void (*destroy)(void *object), void *object)
 {
     struct owned *owned = malloc(sizeof *owned);
     if (!owned) {
-        destroy(object, with);
+        destroy(object);
         cli_fail(CLI_FAILED, "no memory for the command");
     }
-    *owned = (struct owned){first, destroy, object, with};
+    *owned = (struct owned){first, destroy, object};
     first = owned;
 }
 
@@ -30,7 +30,7 @@ void cli_destroy_owned(void)
 {
     for (struct owned *owned = first; owned; owned = first) {
         first = owned->next;
-        owned->destroy(owned->object, owned->with);
+        owned->destroy(owned->object);
         free(owned);
     }
 }
@@ -40,14 +40,12 @@ void cli_fail_late(void)
     failed_late = true;
 }
 
-CLI_DESTROYER(destroy_memory, free)
-
 static void *own_memory(void *memory, size_t size)
 {
     if (!memory)
         cli_fail(CLI_FAILED, "no memory for %zu bytes; ask for smaller sizes, or for fewer things",
                  size);
-    cli_own(destroy_memory, memory, NULL);
+    cli_own(free, memory);
     return memory;
 }
 

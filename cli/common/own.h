@@ -12,17 +12,16 @@
 #include "base/table.h"
 #include "cli/common/cli.h"
 
-// When the command ends, destroy(object, with) is called; what was owned last comes first.
-void cli_own(void (*destroy)(void *object, void *with), void *object, void *with);
+// When the command ends, destroy(object) is called; what was owned last comes first.
+void cli_own(void (*destroy)(void *object), void *object);
 // Destroys it all now.
 void cli_destroy_owned(void);
 
 // Defines such a function, which calls destroy(object).
-#define CLI_DESTROYER(name, destroy)             \
-    static void name(void *object, void *unused) \
-    {                                            \
-        (void)unused;                            \
-        destroy(object);                         \
+#define CLI_DESTROYER(name, destroy) \
+    static void name(void *object)   \
+    {                                \
+        destroy(object);             \
     }
 
 // For what is destroyed at the end: the command has failed then, if it has not already.

@@ -64,9 +64,9 @@ static void add_unless_ignored(int number)
         sigaddset(&state.signals, number);
 }
 
-static void end(void *object, void *with)
+static void end(void *object)
 {
-    (void)object, (void)with;
+    (void)object;
     atomic_store(&state.ending, true);
     pthread_kill(state.thread, WAKE);
     pthread_join(state.thread, NULL);
@@ -84,7 +84,7 @@ void cli_signals_start(void)
     if (error)
         cli_fail(CLI_FAILED, "the thread that waits for signals cannot be created: %s",
                  strerror(error));
-    cli_own(end, NULL, NULL);
+    cli_own(end, NULL);
 }
 
 static void set_deferred(bool deferred, void (*stop)(void *user), void *user)

@@ -179,9 +179,8 @@ static bool find_disassembler(const struct kc_tools *tools, char *out, size_t si
            weir_program_find("nvdisasm", out, size) || weir_program_find("cuobjdump", out, size);
 }
 
-static void finish_job(void *object, void *with)
+static void finish_job(void *object)
 {
-    (void)with;
     kc_jobs_finish(object, 1);
 }
 
@@ -190,7 +189,7 @@ static const char *run_on(const struct weir_image *image, struct kc_job *job)
 {
     static struct cli_folder folder;
     char path[CLI_FOLDER_PATH_SIZE], message[512];
-    cli_own(finish_job, job, NULL);
+    cli_own(finish_job, job);
     cli_folder_create(&folder, "kernels");
     cli_folder_place(&folder, "kernels", path);
     kc_job_add(job, "%s", path);

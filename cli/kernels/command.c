@@ -90,7 +90,7 @@ static const struct kc_result *compile_twin(const struct kc_build *build)
     struct kc_result *result = cli_allocate(1, sizeof *result);
     struct weir_long_text report = {0};
     const bool fine = kc_build(build, result, &report);
-    cli_own(finish_result, result, NULL);
+    cli_own(finish_result, result);
     if (!fine) {
         kernels_print_report(&report);
         cli_end(CLI_FAILED);

@@ -168,7 +168,7 @@ const struct kc_result *kernels_compile(const struct kc_build *build)
     struct kc_result *result = cli_allocate(1, sizeof *result);
     struct weir_long_text report = {0};
     const bool fine = kc_build(build, result, &report);
-    cli_own(finish_result, result, NULL);
+    cli_own(finish_result, result);
     kernels_print_report(&report);
     if (!fine)
         cli_end(CLI_FAILED);

@@ -452,7 +452,7 @@ CLI_DESTROYER(destroy_result, result_finish)
 static void run_plain(const struct settings *settings, struct result *plain)
 {
     run_once(settings, NULL, settings->limit_s * 1000, plain);
-    cli_own(destroy_result, plain, NULL);
+    cli_own(destroy_result, plain);
     check_usable(settings, plain);
     if (plain->end.code != 0 && !cli_quiet) {
         relay(plain);

@@ -96,10 +96,9 @@ static void note_facts(struct run *run, const struct weir_arr_coc_sizes *sizes)
         run->facts.stages[i] = run->statistics.stages[i].name;
 }
 
-static void destroy_pipelines(void *object, void *with)
+static void destroy_pipelines(void *object)
 {
     struct run *run = object;
-    (void)with;
     for (uint32_t i = 0; i < run->device_count; i++)
         weir_arr_coc_destroy(&run->devices[i].arr_coc);
     WEIR_IGNORE(weir_pipeline_group_destroy(&run->group));
@@ -107,7 +106,7 @@ static void destroy_pipelines(void *object, void *with)
 
 static void run_create_pipelines(struct run *run, struct weir_arr_coc_params *params)
 {
-    cli_own(destroy_pipelines, run, NULL);
+    cli_own(destroy_pipelines, run);
     cli_fine(weir_pipeline_group_create(WEIR_PARAMS(weir_pipeline_group, .label = "arr-coc"),
                                         &run->group));
     for (uint32_t i = 0; i < run->device_count; i++) {
@@ -227,7 +226,7 @@ static const float *read_query(const struct run *run, size_t wanted)
     struct weir_io_error error;
     if (!weir_io_npy_read(run->query_path, WEIR_IO_F32, &file, &error))
         cli_fail(CLI_FAILED, "%s", error.message);
-    cli_own(finish_npy, &file, NULL);
+    cli_own(finish_npy, &file);
     check_query(run, &file, wanted);
     return file.data;
 }
@@ -316,7 +315,7 @@ static int run_with_inputs(struct run *run)
     find_weights(run);
     if (!weir_arr_coc_weights_load(run->weights_path, &weights, &error))
         cli_fail(CLI_FAILED, "%s", error.message);
-    cli_own(destroy_weights, &weights, NULL);
+    cli_own(destroy_weights, &weights);
     const size_t wanted = weir_arr_coc_weights_query_size(weights);
     return run_on_device(run, weights,
                          run->query_path ? read_query(run, wanted) : seed_query(wanted));

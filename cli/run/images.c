@@ -137,10 +137,9 @@ static void refuse_equal_names(const struct run *run)
                      sorted[i - 1]->path, sorted[i]->path, run->output, sorted[i]->name);
 }
 
-static void free_results(void *object, void *with)
+static void free_results(void *object)
 {
     struct run *run = object;
-    (void)with;
     for (size_t i = 0; i < run->image_count; i++)
         free(run->images[i].result.memory);
 }
@@ -150,7 +149,7 @@ void run_name_images(struct run *run, char **operands)
     const struct paths paths = list_paths(operands, run->image_count);
     run->images = cli_allocate(paths.count, sizeof *run->images);
     run->image_count = paths.count;
-    cli_own(free_results, run, NULL);
+    cli_own(free_results, run);
     for (size_t i = 0; i < run->image_count; i++) {
         struct run_image *image = &run->images[i];
         image->run = run;
@@ -459,10 +458,9 @@ static void await_writer(struct run_writer *writer)
             weir_workers_wait(&writer->workers, &writer->latest[i]->task);
 }
 
-static void finish_writer(void *object, void *with)
+static void finish_writer(void *object)
 {
     struct run_writer *writer = object;
-    (void)with;
     await_writer(writer);
     weir_workers_finish(&writer->workers);
 }
@@ -471,7 +469,7 @@ void run_begin_images(struct run *run)
 {
     static const struct weir_lock_kind kind = {"the lock of the thread that writes files", 0};
     weir_workers_init(&run->writer.workers, &kind);
-    cli_own(finish_writer, &run->writer, NULL);
+    cli_own(finish_writer, &run->writer);
     (void)weir_workers_start(&run->writer.workers, 1);
 }
 

@@ -239,10 +239,9 @@ static void deliver(void *user, struct weir_arr_coc_frame *frame,
 
 // The beginning and the end.
 
-static void close_ranks(void *object, void *with)
+static void close_ranks(void *object)
 {
     struct run_ranks *ranks = object;
-    (void)with;
     if (ranks->failed)
         cli_fail_late();
     if (ranks->comm && !ranks->ended)
@@ -257,7 +256,7 @@ static void close_ranks(void *object, void *with)
 static void open_ranks(struct run *run, struct weir_arr_coc_params *params)
 {
     struct run_ranks *ranks = cli_allocate(1, sizeof *ranks);
-    cli_own(close_ranks, ranks, NULL);
+    cli_own(close_ranks, ranks);
     if (weir_comm_create(run->devices[0].device, WEIR_PARAMS(weir_comm, .label = "arr-coc"),
                          &ranks->comm) < 0) {
         cli_weir_error();

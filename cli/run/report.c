@@ -131,8 +131,7 @@ static void add_warm(struct weir_table *table, const struct weir_pipeline_statis
                    weir_text_duration(a, (double)warm->wall_ns), warm->in_flight_max,
                    frames_per_second(warm),
                    weir_text_duration(b, (double)warm->wall_ns / (double)warm->succeeded));
-    weir_table_add(table, "latency");
-    weir_table_add(table, "p50 %s, p99 %s, min %s, max %s, waits for a slot included",
+    weir_table_add(table, "latency\tp50 %s, p99 %s, min %s, max %s, waits for a slot included",
                    weir_text_duration(a, (double)warm->latency_p50_ns),
                    weir_text_duration(b, (double)warm->latency_p99_ns),
                    weir_text_duration(c, (double)warm->latency_min_ns),
@@ -178,10 +177,10 @@ static void print_summary(const struct run *run, const struct weir_pipeline_stat
                        run->output);
     }
     if (run->first.statistics.succeeded > 0) {
-        weir_table_add(&table, "first");
         const uint64_t frames = run->first.statistics.succeeded;
         weir_table_add(&table,
-                       "%" PRIu64 " frame%s in %s: the driver compiles kernels at their first "
+                       "first\t%" PRIu64
+                       " frame%s in %s: the driver compiles kernels at their first "
                        "launch, unless its cache has them",
                        frames, frames == 1 ? "" : "s", weir_text_duration(a, first_ns(run)));
         add_warm(&table, warm);
@@ -221,11 +220,10 @@ static void print_stages(const struct whole *whole)
     const bool is_warm = warm->timed_frames > 0;
     struct weir_table table = {.alignment = is_warm ? "lrrrrr" : "lr"};
     char text[WEIR_TEXT_QUANTITY_SIZE];
-    const char *const head[] = {"stage",       "first frame", "warm frame",
-                                "warm in all", "of the time", "waiting"};
 
-    for (size_t i = 0; i < (is_warm ? 6 : 2); i++)
-        weir_table_add(&table, "%s", head[i]);
+    weir_table_add(&table, "stage\tfirst frame");
+    if (is_warm)
+        weir_table_add(&table, "warm frame\twarm in all\tof the time\twaiting");
     for (uint32_t i = 0; i < warm->stage_count; i++) {
         add_row(&table, warm->stages[i].name, first->stages[i].busy_ns, warm->stages[i].busy_ns,
                 whole);
@@ -248,23 +246,19 @@ static void add_device(struct weir_table *table, const struct run *run, uint32_t
     const struct weir_pipeline_statistics *s = &run->shown[index].statistics;
     char text[WEIR_TEXT_QUANTITY_SIZE];
     weir_table_add(table, "%u: %s", (unsigned)index, run->shown[index].info.name);
-    weir_table_add(table, "%" PRIu64, s->succeeded);
-    if (s->timed_frames == 0) {
-        weir_table_add(table, "%s", "");
-        weir_table_add(table, "%s", "");
-        return;
-    }
-    weir_table_add(table, "%s", weir_text_duration(text, (double)s->covered_ns));
-    weir_table_add(table, "%.1f %%", share(s->covered_ns, run->statistics.wall_ns));
+    if (s->timed_frames == 0)
+        weir_table_add(table, "%" PRIu64 "\t\t", s->succeeded);
+    else
+        weir_table_add(table, "%" PRIu64 "\t%s\t%.1f %%", s->succeeded,
+                       weir_text_duration(text, (double)s->covered_ns),
+                       share(s->covered_ns, run->statistics.wall_ns));
 }
 
 static void print_devices(const struct run *run)
 {
     struct weir_table table = {.alignment = "lrrr"};
-    const char *const head[] = {"device", "frames", "busy", "of the time"};
 
-    for (size_t i = 0; i < 4; i++)
-        weir_table_add(&table, "%s", head[i]);
+    weir_table_add(&table, "device\tframes\tbusy\tof the time");
     for (uint32_t i = 0; i < run->shown_count; i++)
         add_device(&table, run, i);
     printf("\n");

@@ -316,10 +316,9 @@ static void deliver(void *user, struct weir_arr_coc_frame *delivered,
 
 // The run.
 
-static void close_video(void *object, void *with)
+static void close_video(void *object)
 {
     struct run_video *video = object;
-    (void)with;
     const bool closed = !video->overlay || fclose(video->overlay) == 0;
     if ((video->lines && fclose(video->lines) != 0) || !closed) {
         cli_error("%s: its results cannot be written: %s", video->path, strerror(errno));
@@ -350,7 +349,7 @@ static void open_video(struct run *run, struct weir_arr_coc_params *params)
     params->pipeline.full = run->live ? WEIR_PIPELINE_DROP_OLDEST : WEIR_PIPELINE_BLOCK;
     params->pipeline.backlog =
         run->live && params->pipeline.backlog == 0 ? 1 : params->pipeline.backlog;
-    cli_own(close_video, video, NULL);
+    cli_own(close_video, video);
     open_stream(video);
     params->max_pixels = (uint64_t)video->y4m.width * video->y4m.height;
     video->lines = create_file(video, "jsonl");

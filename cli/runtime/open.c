@@ -23,20 +23,18 @@ struct weir_open_params cli_open_params(const char *config)
                                      .section_count = 2};
 }
 
-static void close_runtime(void *object, void *with)
+static void close_runtime(void *object)
 {
     weir_runtime *runtime = object;
-    (void)with;
     if (weir_close(&runtime) == WEIR_OK)
         return;
     cli_weir_error();
     cli_fail_late();
 }
 
-static void close_device(void *object, void *with)
+static void close_device(void *object)
 {
     weir_device *device = object;
-    (void)with;
     if (weir_device_close(&device) == WEIR_OK)
         return;
     cli_weir_error();
@@ -45,12 +43,12 @@ static void close_device(void *object, void *with)
 
 void cli_own_runtime(weir_runtime *runtime)
 {
-    cli_own(close_runtime, runtime, NULL);
+    cli_own(close_runtime, runtime);
 }
 
 void cli_own_device(weir_device *device)
 {
-    cli_own(close_device, device, NULL);
+    cli_own(close_device, device);
 }
 
 // Not the macros: lines of the command are of no use to its users, in messages about their files and

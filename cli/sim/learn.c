@@ -106,10 +106,9 @@ static void write_learnt(struct weir_long_text *ini, const struct learnt *learnt
         weir_long_text_add(ini, "kind = %s\n", learnt->kind);
 }
 
-static void destroy_trace(void *object, void *with)
+static void destroy_trace(void *object)
 {
     struct weir_trace *trace = object;
-    (void)with;
     weir_trace_destroy(&trace);
 }
 
@@ -119,7 +118,7 @@ static void add_trace(struct sim_kernels *kernels, struct learnt *learnt, const 
     char message[512];
     if (!weir_trace_read(path, NULL, &trace, message, sizeof message))
         cli_fail(CLI_FAILED, "%s", message);
-    cli_own(destroy_trace, trace, NULL);
+    cli_own(destroy_trace, trace);
     for (size_t i = 0; i < trace->note_count; i++)
         cli_warning("%s: %s", path, trace->notes[i]);
     const size_t launches = sim_kernels_add(kernels, trace);

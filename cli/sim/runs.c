@@ -126,7 +126,7 @@ static void run_all(struct sim_runs *runs, const char *output)
     for (size_t i = 0; i < runs->count; i++)
         cli_sim_check(&runs->items[i]);
     for (size_t i = 0; i < runs->count; i++) {
-        cli_own(destroy_report, &runs->items[i].report, NULL);
+        cli_own(destroy_report, &runs->items[i].report);
         cli_go_on(cli_sim_once(&runs->items[i], STDERR_FILENO));
     }
 }

@@ -267,7 +267,7 @@ static void sweep_all(struct sweep *sweep, char *const *command, const struct si
     name_traces(sweep, common->output);
     cli_progress_start(&progress, true, run_count(sweep), "runs/s");
     cli_program_begin_series();
-    cli_own(end_progress, &progress, NULL);
+    cli_own(end_progress, &progress);
     for (size_t i = 0; i < run_count(sweep); i++) {
         run_one(sweep, i, &runs[i], common->output, sink);
         cli_go_on(cli_program_signal() ? CLI_SIGNALLED + cli_program_signal() : CLI_OK);

@@ -208,7 +208,7 @@ static const struct weir_findings *read_findings(const char *path)
     char message[512] = "no memory for the findings";
     static weir_findings_reader *reader;
     reader = weir_findings_reader_create();
-    cli_own(destroy_reader, &reader, NULL);
+    cli_own(destroy_reader, &reader);
     if (!reader || !weir_findings_read(reader, path, message, sizeof message))
         cli_fail(CLI_FAILED, "%s", message);
     return weir_findings_all(reader);
@@ -366,7 +366,7 @@ static struct weir_trace *read_trace(const char *path)
     char message[512];
     if (!weir_trace_read(path, NULL, &trace, message, sizeof message))
         cli_fail(CLI_FAILED, "%s", message);
-    cli_own(destroy_trace, &trace, NULL);
+    cli_own(destroy_trace, &trace);
     if (!*trace->meta.weir) {
         weir_text_about(message, sizeof message, path,
                         "another program's trace has no lines of operations to mark");

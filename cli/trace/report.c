@@ -66,10 +66,9 @@ static void read_window(const struct cli_trace_window *window, uint64_t origin,
     params->to_ns = window->to ? origin + to : 0;
 }
 
-static void destroy_report(void *object, void *with)
+static void destroy_report(void *object)
 {
     weir_report *report = object;
-    (void)with;
     weir_report_destroy(&report);
 }
 
@@ -94,7 +93,7 @@ weir_report *cli_trace_open(const char *path, const struct cli_trace_window *win
     if (weir__report_make(trace, &params, &report) < 0)
         cli_fail(weir_last_error()->status == WEIR_ERROR_INVALID ? CLI_USAGE : failed, "%s: %s",
                  path, weir_last_error_text());
-    cli_own(destroy_report, report, NULL);
+    cli_own(destroy_report, report);
     return report;
 }
 

@@ -399,13 +399,12 @@ static void add_sizes(struct weir_table *table, const struct train_command *comm
     weir_table_add(table, "device");
     weir_table_add(table, "%s, module %s", weir_device_get_info(command->device)->name,
                    weir_runtime_backend(command->runtime));
-    weir_table_add(table, "model");
-    weir_table_add(table, "%s, %zu parameters, %s",
+    weir_table_add(table, "model\t%s, %zu parameters, %s",
                    p->network == WEIR_TRAIN_MLP ? "mlp" : "convnet", f->parameters,
                    p->element == WEIR_TRAIN_BF16 ? "bf16" : "f32");
-    weir_table_add(table, "step");
-    weir_table_add(table, "%" PRIu64 " samples: %u rank%s, %u pass%s, %u samples each", f->samples,
-                   ranks, plural(ranks), p->passes, p->passes == 1 ? "" : "es", p->batch);
+    weir_table_add(table, "step\t%" PRIu64 " samples: %u rank%s, %u pass%s, %u samples each",
+                   f->samples, ranks, plural(ranks), p->passes, p->passes == 1 ? "" : "es",
+                   p->batch);
 }
 
 static void add_losses(struct weir_table *table, const struct weir_train_figures *f)
@@ -415,11 +414,10 @@ static void add_losses(struct weir_table *table, const struct weir_train_figures
         weir_table_add(table, "%" PRIu64 " to %" PRIu64, f->first_step + 1, f->steps);
     else
         weir_table_add(table, "none: the checkpoint has all %" PRIu64, f->steps);
-    weir_table_add(table, "loss");
-    weir_table_add(table, "%.4g at first, %.4g at last", (double)f->losses[0],
+    weir_table_add(table, "loss\t%.4g at first, %.4g at last", (double)f->losses[0],
                    (double)f->losses[f->steps - 1]);
-    weir_table_add(table, "right");
-    weir_table_add(table, "%.1f %% of the samples at last", 100 * (double)f->right[f->steps - 1]);
+    weir_table_add(table, "right\t%.1f %% of the samples at last",
+                   100 * (double)f->right[f->steps - 1]);
 }
 
 static void add_times(struct weir_table *table, const struct weir_train_figures *f)
@@ -427,13 +425,12 @@ static void add_times(struct weir_table *table, const struct weir_train_figures 
     char text[WEIR_TEXT_QUANTITY_SIZE];
     if (f->wall_ns == 0)
         return;
-    weir_table_add(table, "time");
-    weir_table_add(table, "%s for all steps but the first: %.1f steps/s, %.0f samples/s",
+    weir_table_add(table, "time\t%s for all steps but the first: %.1f steps/s, %.0f samples/s",
                    weir_text_duration(text, (double)f->wall_ns), per_second(f),
                    per_second(f) * (double)f->samples);
     if (f->checkpoint_ns > 0) {
-        weir_table_add(table, "checkpoints");
-        weir_table_add(table, "%s of that", weir_text_duration(text, (double)f->checkpoint_ns));
+        weir_table_add(table, "checkpoints\t%s of that",
+                       weir_text_duration(text, (double)f->checkpoint_ns));
     }
 }
 
@@ -441,13 +438,11 @@ static void add_gradients(struct weir_table *table, const struct weir_train_figu
 {
     char bytes[WEIR_TEXT_QUANTITY_SIZE], hidden[WEIR_TEXT_QUANTITY_SIZE],
         exposed[WEIR_TEXT_QUANTITY_SIZE];
-    weir_table_add(table, "gradients");
-    weir_table_add(table, "%s in %u bucket%s", weir_text_bytes(bytes, f->plan.bytes),
+    weir_table_add(table, "gradients\t%s in %u bucket%s", weir_text_bytes(bytes, f->plan.bytes),
                    f->plan.bucket_count, plural(f->plan.bucket_count));
     if (f->buckets.timed_steps == 0)
         return;
-    weir_table_add(table, "reduction");
-    weir_table_add(table, "%s of a step hidden, %s exposed",
+    weir_table_add(table, "reduction\t%s of a step hidden, %s exposed",
                    weir_text_duration(hidden, (double)f->buckets.hidden_ns /
                                                   (double)f->buckets.timed_steps),
                    weir_text_duration(exposed, (double)f->buckets.exposed_ns /
@@ -464,13 +459,11 @@ static void print_table(const struct train_command *command)
     add_times(&table, f);
     add_gradients(&table, f);
     if (f->loader.waits > 0) {
-        weir_table_add(&table, "batches");
-        weir_table_add(&table, "%" PRIu64 " of %" PRIu64 " were waited for, %s in all",
+        weir_table_add(&table, "batches\t%" PRIu64 " of %" PRIu64 " were waited for, %s in all",
                        f->loader.waits, f->loader.delivered,
                        weir_text_duration(text, (double)f->loader.wait_ns));
     }
-    weir_table_add(&table, "digest");
-    weir_table_add(&table, "%016" PRIx64 " of the parameters", f->parameters_digest);
+    weir_table_add(&table, "digest\t%016" PRIx64 " of the parameters", f->parameters_digest);
     cli_table_print(&table, stdout, 0);
 }
 
@@ -616,10 +609,9 @@ static weir_status prepare_data(struct train_command *command)
     return weir_error_set(&cause);
 }
 
-static void close_all(void *object, void *with)
+static void close_all(void *object)
 {
     struct train_command *command = object;
-    (void)with;
     if (command->refusal)
         WEIR_IGNORE(weir_comm_abort(command->comm, command->refusal));
     weir_comm_destroy(&command->comm);
@@ -631,7 +623,7 @@ static void open_all(struct train_command *command)
 {
     command->runtime = cli_open(command->options.config);
     command->device = open_device(command);
-    cli_own(close_all, command, NULL);
+    cli_own(close_all, command);
     if (weir_comm_create(command->device, WEIR_PARAMS(weir_comm, .label = "train"),
                          &command->comm) != WEIR_OK ||
         prepare_data(command) != WEIR_OK)

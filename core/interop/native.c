@@ -252,7 +252,7 @@ struct exported {
 // The deleter, which cannot report a failure to DLPack.
 static void end_export(DLManagedTensor *tensor)
 {
-    if (!tensor || atomic_load(&weir__forked))
+    if (!tensor || weir__is_forked())
         return;
     struct exported *exported = tensor->manager_ctx;
     weir__buffer_unhold(exported->buffer);

@@ -83,7 +83,7 @@ static void rewrite(weir_load_report *report)
     report->text = text.text;
 }
 
-weir_load_report *weir__load_report_create(void)
+weir_load_report *weir__load_report_create(unsigned owners)
 {
     weir_load_report *report = weir__allocate(sizeof *report);
     if (report)
@@ -93,15 +93,8 @@ weir_load_report *weir__load_report_create(void)
         return NULL;
     }
     report->origin = report->remedy = "";
-    atomic_init(&report->owners, 1);
+    atomic_init(&report->owners, owners);
     rewrite(report);
-    return report;
-}
-
-weir_load_report *weir__load_report_retain(weir_load_report *report)
-{
-    if (report)
-        atomic_fetch_add(&report->owners, 1);
     return report;
 }
 

@@ -96,12 +96,8 @@ const char *weir__module_kind_name(enum weir_module_kind kind);
 //
 // Threads: one thread builds a report; afterwards any number may read it.
 
-// An empty report with one reference, or NULL.
-weir_load_report *weir__load_report_create(void);
-
-// Adds a reference: weir_load_report_destroy() frees the report with the last one.
-// Returns `report`.
-weir_load_report *weir__load_report_retain(weir_load_report *report);
+// An empty report, or NULL. weir_load_report_destroy() frees it when each of the owners has called it.
+weir_load_report *weir__load_report_create(unsigned owners);
 
 // Appends a copy of `*entry`. NULL strings read as "".
 void weir__load_report_add(weir_load_report *report, const struct weir_load_entry *entry);

@@ -260,7 +260,7 @@ bool weir__peer_can(weir_device *device, weir_device *other)
 
 bool weir_device_can_peer(weir_device *device, weir_device *other)
 {
-    return WEIR_IS_ALIVE(device) && WEIR_IS_ALIVE(other) && !atomic_load(&weir__forked) &&
+    return WEIR_IS_ALIVE(device) && WEIR_IS_ALIVE(other) && !weir__is_forked() &&
            weir__peer_can(device, other);
 }
 

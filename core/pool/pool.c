@@ -297,7 +297,7 @@ void weir_pool_read_statistics_sized(const weir_pool *pool,
                                      struct weir_pool_statistics *out_statistics, size_t size)
 {
     const struct weir_pool_statistics statistics =
-        WEIR_IS_ALIVE(pool) && !atomic_load(&weir__forked) // which may have the lock
+        WEIR_IS_ALIVE(pool) && !weir__is_forked() // which may have the lock
             ? weir__pool_counts((weir_pool *)(uintptr_t)pool)
             : (struct weir_pool_statistics){0};
     if (out_statistics)

@@ -267,7 +267,7 @@ static void tell_all_left(void)
 {
     uint32_t index = 0;
     weir_queue *queue;
-    if (!atomic_load(&weir__forked))
+    if (!weir__is_forked())
         while ((queue = weir__registry_next(&index)))
             tell_left(queue);
 }

@@ -35,8 +35,7 @@ static bool takes(weir_queue *queue)
 
 static void end_thread(void *value)
 {
-    weir_queue *queue =
-        atomic_load(&weir__forked) ? NULL : weir__registry_pin((uint64_t)(uintptr_t)value);
+    weir_queue *queue = weir__is_forked() ? NULL : weir__registry_pin((uint64_t)(uintptr_t)value);
     if (!queue)
         return;
     if (takes(queue))

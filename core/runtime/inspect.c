@@ -277,7 +277,7 @@ weir_status weir_inspect_modules(const char *module_path, weir_load_report **out
 {
     WEIR_REFUSE_FORK_AT(NULL, 0);
     WEIR_REQUIRE(NULL, out_report);
-    *out_report = weir__load_report_create();
+    *out_report = weir__load_report_create(1);
     if (!*out_report)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a report");
     weir__loader_try_all(module_path, &weir__host, *out_report);

@@ -74,7 +74,7 @@ static void transport_finish(weir_runtime *runtime)
 
 static const struct weir_check_extension *plugin_of(const weir_runtime *runtime)
 {
-    if (atomic_load(&weir__forked))
+    if (weir__is_forked())
         return NULL;
     return weir_runtime_extension(runtime, WEIR_CHECK_EXTENSION);
 }
@@ -419,12 +419,12 @@ static weir_status open_with(const struct weir_open_params *params, weir_runtime
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a runtime");
     shared_init(&runtime->shared);
     weir_lock_init(&runtime->transport.lock, &weir__locks[WEIR__LOCK_TRANSPORT]);
-    runtime->report = weir__load_report_create();
+    runtime->report = weir__load_report_create(params->out_report ? 2 : 1);
     weir_status status = open_runtime(runtime, params);
     if (status < 0)
         weir__load_report_explain(runtime->report, NULL, weir_last_error()->remedy);
     if (params->out_report)
-        *params->out_report = weir__load_report_retain(runtime->report);
+        *params->out_report = runtime->report;
     if (status < 0) {
         (void)free_runtime(runtime);
         return status;
@@ -550,7 +550,7 @@ const struct weir_host weir__host = {
 // Also in a child process after a fork, where nothing may be used.
 static bool is_wanted(const weir_runtime *runtime)
 {
-    return WEIR_IS_ALIVE(runtime) && runtime->chain.regions && !atomic_load(&weir__forked);
+    return WEIR_IS_ALIVE(runtime) && runtime->chain.regions && !weir__is_forked();
 }
 
 void weir_region_push(weir_runtime *runtime, const char *name, uint64_t number)

@@ -261,7 +261,7 @@ weir_status weir__enter(const char *function, const char *file, int line,
                         const struct weir__use *uses, size_t count)
 {
     const struct call call = {function, file, line};
-    if (atomic_load(&weir__forked))
+    if (weir__is_forked())
         return (weir__report_forked(function, file, line), WEIR_ERROR_FORKED);
     for (size_t i = 0; i < count; i++) {
         const weir_status status = check(&call, &uses[i], false);
@@ -299,13 +299,13 @@ static bool may_use(const struct call *call, const struct weir__use *use, bool d
 bool weir__is_alive(const char *function, const struct weir__use *use)
 {
     const struct call call = {function, NULL, 0};
-    return atomic_load(&weir__forked) || may_use(&call, use, false);
+    return weir__is_forked() || may_use(&call, use, false);
 }
 
 bool weir__may_end(const char *function, const char *file, int line, const struct weir__use *use)
 {
     const struct call call = {function, file, line};
-    if (atomic_load(&weir__forked))
+    if (weir__is_forked())
         return false;
     struct record record;
     bool incomplete;

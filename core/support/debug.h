@@ -35,6 +35,11 @@ static inline bool weir__is_unusual(void)
     return atomic_load_explicit(&weir__unusual, memory_order_relaxed) != 0;
 }
 
+static inline bool weir__is_forked(void)
+{
+    return atomic_load_explicit(&weir__unusual, memory_order_relaxed) & WEIR__UNUSUAL_FORKED;
+}
+
 static inline bool weir__debugging(void)
 {
     return atomic_load_explicit(&weir__unusual, memory_order_relaxed) & WEIR__UNUSUAL_DEBUG;

@@ -334,14 +334,11 @@ void weir__error_place(weir_status status, const char *object, const char *file,
 // Driver threads and locks do not survive a fork, so in the child every call
 // returns an error instead of hanging.
 
-atomic_bool weir__forked;
-
 static pthread_once_t watched = PTHREAD_ONCE_INIT;
 static _Thread_local struct weir__call_scope inside;
 
 static void in_child(void)
 {
-    atomic_store(&weir__forked, true);
     atomic_fetch_or(&weir__unusual, WEIR__UNUSUAL_FORKED);
 }
 

@@ -3,12 +3,10 @@
 #define WEIR_CORE_SUPPORT_THREAD_H
 
 #include <pthread.h>
-#include <stdatomic.h>
 
 #include "base/lock.h"
+#include "core/support/debug.h"
 #include "core/support/error.h"
-
-extern atomic_bool weir__forked;
 
 // Enables the detection of fork(); cheap, and may be called often.
 void weir__watch_fork(void);
@@ -47,7 +45,7 @@ weir_status weir__refuse_host_call(const char *function, const char *file, int l
 #define WEIR_REFUSE_FORK_AT(file, line) WEIR_REFUSE_FORK_OF(__func__, file, line)
 #define WEIR_REFUSE_FORK_OF(function, file, line)                                  \
     do {                                                                           \
-        if (atomic_load_explicit(&weir__forked, memory_order_relaxed))             \
+        if (weir__is_forked())                                                     \
             return (weir__report_forked(function, file, line), WEIR_ERROR_FORKED); \
     } while (0)
 

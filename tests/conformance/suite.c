@@ -270,7 +270,7 @@ void gate_destroy(struct gate **gate)
     *gate = NULL;
 }
 
-// Whoever comes next passes too.
+// The next caller passes too.
 static bool wait_for(sem_t *semaphore)
 {
     struct timespec deadline;

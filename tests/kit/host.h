@@ -12,7 +12,6 @@ struct kit_host {
     char source[64];
     char message[1024];
     long allocations; // allocations that are not released yet
-    long objects;     // objects of the driver
     long left;        // allocations until memory runs out; -1: never
 };
 

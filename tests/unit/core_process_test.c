@@ -39,17 +39,23 @@ static void end_while_uploading(void)
     exit(0);
 }
 
-WEIR_TEST(Transfer, TheProcessEnds)
+// A child runs the function, and ends well.
+static void expect_good_end(void (*run)(void))
 {
     int status = -1;
     fflush(NULL);
     const pid_t child = fork();
     ASSERT_TRUE(child >= 0);
     if (child == 0)
-        end_while_uploading();
+        run();
     ASSERT_INT_EQ((int)waitpid(child, &status, 0), (int)child);
     EXPECT_TRUE(WIFEXITED(status));
     EXPECT_INT_EQ(WEXITSTATUS(status), 0);
+}
+
+WEIR_TEST(Transfer, TheProcessEnds)
+{
+    expect_good_end(end_while_uploading);
 }
 
 // A process ends while host calls wait for their turn: the log says where they come from. The counts go
@@ -85,17 +91,9 @@ static void end_before_host_calls(void)
 
 WEIR_TEST(HostCalls, TheProcessEnds)
 {
-    int status = -1;
     char message[600] = "";
     ASSERT_INT_EQ(pipe(told), 0);
-    fflush(NULL);
-    const pid_t child = fork();
-    ASSERT_TRUE(child >= 0);
-    if (child == 0)
-        end_before_host_calls();
-    ASSERT_INT_EQ((int)waitpid(child, &status, 0), (int)child);
-    EXPECT_TRUE(WIFEXITED(status));
-    EXPECT_INT_EQ(WEXITSTATUS(status), 0);
+    expect_good_end(end_before_host_calls);
     close(told[1]);
     EXPECT_INT_GT((int)read(told[0], message, sizeof message - 1), 0);
     EXPECT_CONTAINS(message, "2 host calls");

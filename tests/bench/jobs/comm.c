@@ -124,9 +124,8 @@ static bool find_handles(void)
     return strstr(mpi.version, "MPICH") != NULL;
 }
 
-static void close_mpi(void *object, void *with)
+static void close_mpi(void *object)
 {
-    (void)with;
     dlclose(object);
 }
 
@@ -134,7 +133,7 @@ static bool open_mpi(struct comm_bench *b)
 {
     mpi.library = b->all.local_count == 1 ? find_library() : NULL;
     if (mpi.library)
-        cli_own(close_mpi, mpi.library, NULL);
+        cli_own(close_mpi, mpi.library);
     if (!mpi.library || !is_started() || !find("MPI_Allreduce", &mpi.all_reduce) || !find_handles())
         return false;
     mpi.src = cli_allocate(1, b->largest);

@@ -93,7 +93,7 @@ struct ddp {
 
 // Opening.
 
-static void close_step(void *object, void *with)
+static void close_step(void *object)
 {
     struct ddp *ddp = object;
     WEIR_IGNORE(weir_queue_sync(ddp->place->queue, WEIR_FOREVER));
@@ -122,7 +122,7 @@ static void open_rank(struct ddp *ddp)
         bench_kernel(device, &train_f32_kernels, "sum_parts", &ddp->program,
                      &ddp->engine.sum_parts);
     }
-    cli_own(close_step, ddp, NULL);
+    cli_own(close_step, ddp);
     if (ddp->blas)
         cli_fine(train_blas_open(device, ddp->cublas, &ddp->engine.blas));
 }
@@ -296,10 +296,9 @@ static void set_batch(struct ddp *ddp, size_t batch)
 #define CU(raw, name, ...) \
     raw_nccl_check_driver(&(raw)->api, (raw)->api.cu.name(__VA_ARGS__), #name)
 
-static void close_raw(void *object, void *with)
+static void close_raw(void *object)
 {
     struct ddp_raw *raw = object;
-    (void)with;
     if (raw->api.cu.cuCtxSetCurrent(raw->api.context) != CUDA_SUCCESS)
         return;
     if (raw->event)
@@ -316,7 +315,7 @@ static struct ddp_raw *open_raw(struct ddp *ddp)
     if (!raw_nccl_open(&raw->api, &ddp->all, ddp->blas, ddp->nccl, ddp->raw_message,
                        sizeof ddp->raw_message))
         return NULL;
-    cli_own(close_raw, raw, NULL);
+    cli_own(close_raw, raw);
     CU(raw, cuCtxSetCurrent, raw->api.context);
     CU(raw, cuStreamCreateWithPriority, &raw->compute, CU_STREAM_NON_BLOCKING, 0);
     CU(raw, cuEventCreate, &raw->event, CU_EVENT_DISABLE_TIMING);

@@ -206,10 +206,15 @@ static void report(struct graphs *g)
 
 // Set-up.
 
-static void destroy_graph(void *graph, void *with)
+static void destroy_graphs(void *object)
 {
-    struct side *side = with;
-    side->calls->destroy_graph(side, graph);
+    struct graphs *g = object;
+    for (size_t i = 0; i < g->count; i++) {
+        if (g->shapes[i].graphs[WEIR_GRAPH])
+            g->weir.calls->destroy_graph(&g->weir, g->shapes[i].graphs[WEIR_GRAPH]);
+        if (g->shapes[i].graphs[RAW_GRAPH])
+            g->raw.calls->destroy_graph(&g->raw, g->shapes[i].graphs[RAW_GRAPH]);
+    }
 }
 
 static void capture(struct side *side, struct shape *it, enum way way)
@@ -217,7 +222,6 @@ static void capture(struct side *side, struct shape *it, enum way way)
     side->calls->begin_graph(side, it->queues);
     submit_once(side, it);
     it->graphs[way] = side->calls->end_graph(side, it->queues);
-    cli_own(destroy_graph, it->graphs[way], side);
 }
 
 // The driver's first device.
@@ -260,6 +264,7 @@ static void open_all(struct graphs *g)
     open_raw(g);
     if (g->has_raw)
         make(&g->raw);
+    cli_own(destroy_graphs, g);
     for (size_t i = 0; i < 2 * g->nodes.count; i++) {
         const unsigned nodes = (unsigned)g->nodes.values[i % g->nodes.count];
         const unsigned queues = i < g->nodes.count ? 1 : QUEUES;

@@ -92,10 +92,9 @@ static bool agree(const struct bench_ranks *all, bool fine, char *message, size_
     return !lacks;
 }
 
-static void close_nccl(void *object, void *with)
+static void close_nccl(void *object)
 {
     struct raw_nccl *raw = object;
-    (void)with;
     if (raw->comm)
         (raw->failed ? raw->nccl.ncclCommAbort : raw->nccl.ncclCommDestroy)(raw->comm);
     if (raw->stream && raw->cu.cuCtxSetCurrent(raw->context) == CUDA_SUCCESS)
@@ -111,7 +110,7 @@ bool raw_nccl_open(struct raw_nccl *raw, const struct bench_ranks *all, bool wan
     const bool fine = wanted && alone && load(raw, file, message, size) &&
                       make_stream(raw, &all->ranks[0], message, size) &&
                       make_id(raw, all->first, message, size);
-    cli_own(close_nccl, raw, NULL);
+    cli_own(close_nccl, raw);
     if (!agree(all, fine, message, size))
         return false;
     raw->failed = !agree(all, join(raw, all, message, size), message, size);

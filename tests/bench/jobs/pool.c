@@ -169,9 +169,10 @@ static void check(struct pool_bench *b, size_t size)
 
 // Set-up and report.
 
-static void destroy_driver_pool(void *object, void *cu)
+static void destroy_driver_pool(void *object)
 {
-    ((struct side_cuda *)cu)->cuMemPoolDestroy(object);
+    struct pool_bench *b = object;
+    b->driver.cu.cuMemPoolDestroy(b->driver_pool);
 }
 
 // A pool of the driver's that keeps what is freed.
@@ -187,7 +188,7 @@ static void open_driver(struct pool_bench *b)
                                                     .id = cu->device}};
     side_queues(&b->driver, 1);
     SIDE_CU(cu, cuMemPoolCreate, &b->driver_pool, &properties);
-    cli_own(destroy_driver_pool, b->driver_pool, cu);
+    cli_own(destroy_driver_pool, b);
     SIDE_CU(cu, cuMemPoolSetAttribute, b->driver_pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
             &keep_all);
 }
@@ -214,7 +215,7 @@ static void make_objects(struct pool_bench *b)
     bench_queue(bench.device, "bench", 0, &b->queue);
     bench_buffer(bench.device, "host", 8192, WEIR_PLACE_HOST, &b->host);
     cli_fine(weir_pool_create(bench.device, WEIR_PARAMS(weir_pool, .label = "bench"), &b->pool));
-    cli_own(destroy_pool, &b->pool, NULL);
+    cli_own(destroy_pool, &b->pool);
     open_driver(b);
 }
 

@@ -216,10 +216,10 @@ static void cu_close_queue(struct side *side, unsigned queue)
     side->cu.queues[queue] = NULL;
 }
 
-static void cu_close(void *object, void *with)
+static void cu_close(void *object)
 {
     struct side *side = object;
-    struct side_cuda *cu = with;
+    struct side_cuda *cu = &side->cu;
     for (unsigned i = 0; i < SIDE_QUEUES; i++) {
         cu_close_queue(side, i);
         if (cu->ends[i])
@@ -246,7 +246,7 @@ static void cu_open_device(struct side *side)
 {
     CU(cuDeviceGet, &side->cu.device, 0);
     CU(cuDevicePrimaryCtxRetain, &side->cu.context, side->cu.device);
-    cli_own(cu_close, side, &side->cu);
+    cli_own(cu_close, side);
     CU(cuCtxSetCurrent, side->cu.context);
 }
 
@@ -520,10 +520,10 @@ static void cl_close_queue(struct side *side, unsigned queue)
     side->cl.queues[queue] = NULL;
 }
 
-static void cl_close(void *object, void *with)
+static void cl_close(void *object)
 {
     struct side *side = object;
-    struct side_opencl *cl = with;
+    struct side_opencl *cl = &side->cl;
     for (unsigned i = 0; i < SIDE_QUEUES; i++)
         cl_close_queue(side, i);
     for (unsigned i = 0; i < SIDE_MEMORIES; i++) {
@@ -546,7 +546,7 @@ static void cl_open_device(struct side *side)
 {
     cl_int code;
     CL_NEW(side->cl.context, clCreateContext, NULL, 1, &side->cl.device, NULL, NULL);
-    cli_own(cl_close, side, &side->cl);
+    cli_own(cl_close, side);
 }
 
 static void cl_load(struct side *side, const struct weir_bundle *bundle)

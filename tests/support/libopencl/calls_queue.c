@@ -166,15 +166,18 @@ static cl_event event_of(cl_int code, const cl_event *event)
     return code == CL_SUCCESS && event ? *event : NULL;
 }
 
+// Whether PoCL 6 crashes at a fill of the memory.
+static bool crashes(const void *pointer);
+
 // Commands. The three last parameters of all are `count`, `events` and `event`, and `arguments` ends with LIST
 // for the first two. One that is `blocking` flushes its queue.
-#define FORWARD(name, parameters, arguments, blocking)                               \
+#define FORWARD(name, parameters, arguments, blocking, refused)                      \
     EXPORT cl_int name parameters                                                    \
     {                                                                                \
         struct fake_list list;                                                       \
         cl_int code = fake_admit(#name);                                             \
-        if (code != CL_SUCCESS)                                                      \
-            return code;                                                             \
+        if (code != CL_SUCCESS || (refused))                                         \
+            return code != CL_SUCCESS ? code : CL_OUT_OF_RESOURCES;                  \
         fake_list_make(&list, queue, count, events);                                 \
         if (blocking)                                                                \
             open_gate(queue, false);                                                 \
@@ -186,14 +189,18 @@ static cl_event event_of(cl_int code, const cl_event *event)
         fake_list_finish(&list, count, event_of(code, event));                       \
         return code;                                                                 \
     }
-#define FORWARD_ENQUEUE(name, parameters, arguments) FORWARD(name, parameters, arguments, false)
-#define FORWARD_TRANSFER(name, parameters, arguments) FORWARD(name, parameters, arguments, blocking)
+#define FORWARD_ENQUEUE(name, parameters, arguments) \
+    FORWARD(name, parameters, arguments, false, false)
+#define FORWARD_TRANSFER(name, parameters, arguments) \
+    FORWARD(name, parameters, arguments, blocking, false)
 
 // clang-format off
 FORWARD_ENQUEUE(clEnqueueUnmapMemObject, (cl_command_queue queue, cl_mem memory, void *pointer, cl_uint count, const cl_event *events, cl_event *event), (queue, memory, pointer, LIST, event))
 FORWARD_ENQUEUE(clEnqueueCopyBuffer, (cl_command_queue queue, cl_mem src, cl_mem dst, size_t src_offset, size_t dst_offset, size_t size, cl_uint count, const cl_event *events, cl_event *event), (queue, src, dst, src_offset, dst_offset, size, LIST, event))
 FORWARD_ENQUEUE(clEnqueueCopyBufferRect, (cl_command_queue queue, cl_mem src, cl_mem dst, const size_t *src_origin, const size_t *dst_origin, const size_t *region, size_t src_row, size_t src_slice, size_t dst_row, size_t dst_slice, cl_uint count, const cl_event *events, cl_event *event), (queue, src, dst, src_origin, dst_origin, region, src_row, src_slice, dst_row, dst_slice, LIST, event))
 FORWARD_ENQUEUE(clEnqueueFillBuffer, (cl_command_queue queue, cl_mem memory, const void *pattern, size_t pattern_size, size_t offset, size_t size, cl_uint count, const cl_event *events, cl_event *event), (queue, memory, pattern, pattern_size, offset, size, LIST, event))
+FORWARD_ENQUEUE(clEnqueueNDRangeKernel, (cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const size_t *offset, const size_t *global, const size_t *local, cl_uint count, const cl_event *events, cl_event *event), (queue, kernel, dimensions, offset, global, local, LIST, event))
+FORWARD(clEnqueueSVMMemFill, (cl_command_queue queue, void *pointer, const void *pattern, size_t pattern_size, size_t size, cl_uint count, const cl_event *events, cl_event *event), (queue, pointer, pattern, pattern_size, size, LIST, event), false, crashes(pointer))
 FORWARD_ENQUEUE(clEnqueueBarrierWithWaitList, (cl_command_queue queue, cl_uint count, const cl_event *events, cl_event *event), (queue, LIST, event))
 
 FORWARD_TRANSFER(clEnqueueReadBuffer, (cl_command_queue queue, cl_mem memory, cl_bool blocking, size_t offset, size_t size, void *pointer, cl_uint count, const cl_event *events, cl_event *event), (queue, memory, blocking, offset, size, pointer, LIST, event))
@@ -223,26 +230,6 @@ EXPORT void *clEnqueueMapBuffer(cl_command_queue queue, cl_mem memory, cl_bool b
                                                  event, error);
     fake_list_finish(&list, count, NULL);
     return pointer;
-}
-
-EXPORT cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
-                                     const size_t *offset, const size_t *global,
-                                     const size_t *local, cl_uint count, const cl_event *events,
-                                     cl_event *event)
-{
-    struct fake_list list;
-    cl_int code = fake_admit("clEnqueueNDRangeKernel");
-    if (code != CL_SUCCESS)
-        return code;
-    fake_list_make(&list, queue, count, events);
-    if (!breaks("clEnqueueNDRangeKernel"))
-        code = fake_real.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local,
-                                                LIST, event);
-    else if ((code = fake_real.clEnqueueMarkerWithWaitList(queue, LIST, event)) == CL_SUCCESS &&
-             event)
-        note_launch(*event);
-    fake_list_finish(&list, count, event_of(code, event));
-    return code;
 }
 
 EXPORT cl_int clGetEventInfo(cl_event event, cl_event_info what, size_t size, void *value,
@@ -377,6 +364,11 @@ static bool is_shared(const char *pointer)
     return found;
 }
 
+static bool crashes(const void *pointer)
+{
+    return fake_plays(WEIR_TEST_OPENCL_SYSTEM_SVM) && !is_shared(pointer);
+}
+
 // Replaces `old` in the table of worn buffers. Returns whether it was there.
 static bool note_worn(cl_mem old, cl_mem memory)
 {
@@ -413,22 +405,6 @@ EXPORT void clSVMFree(cl_context context, void *pointer)
     fake_admit("clSVMFree"); // which cannot fail
     note_shared(pointer, NULL, 0);
     fake_real.clSVMFree(context, pointer);
-}
-
-EXPORT cl_int clEnqueueSVMMemFill(cl_command_queue queue, void *pointer, const void *pattern,
-                                  size_t pattern_size, size_t size, cl_uint count,
-                                  const cl_event *events, cl_event *event)
-{
-    struct fake_list list;
-    cl_int code = fake_admit("clEnqueueSVMMemFill");
-    if (code == CL_SUCCESS && fake_plays(WEIR_TEST_OPENCL_SYSTEM_SVM) && !is_shared(pointer))
-        code = CL_OUT_OF_RESOURCES; // where PoCL 6 crashes
-    if (code != CL_SUCCESS)
-        return code;
-    fake_list_make(&list, queue, count, events);
-    code = fake_real.clEnqueueSVMMemFill(queue, pointer, pattern, pattern_size, size, LIST, event);
-    fake_list_finish(&list, count, code == CL_SUCCESS && event ? *event : NULL);
-    return code;
 }
 
 EXPORT cl_int clReleaseMemObject(cl_mem memory)
