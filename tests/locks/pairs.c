@@ -402,28 +402,6 @@ TAKE_CONDITION(take_c11_condition, mtx_lock(&c11_mutexes[0]), mtx_unlock(&c11_mu
                mended ? cnd_wait(&c11_condition, &c11_mutexes[0])
                       : cnd_timedwait(&c11_condition, &c11_mutexes[0], soon(CLOCK_REALTIME)))
 
-// Queues. What a thread has waited for is handed over like what it has done itself.
-
-static void *sync_in_thread(void *mended)
-{
-    pthread_mutex_lock(&mutexes[0]);
-    pair_must(weir_queue_sync(pair_queue, WEIR_FOREVER));
-    pthread_mutex_unlock(&mutexes[0]);
-    pair_send();
-    return mended;
-}
-
-static void sync_of_another_thread(bool mended)
-{
-    const unsigned char one = 1;
-    pair_must(weir_queue_fill(pair_queue, pair_bytes, 0, PAIR_SIZE, &one, 1));
-    const pthread_t thread = start(sync_in_thread, NULL);
-    pair_receive();
-    take_mutex(mended);
-    pair_read();
-    pthread_join(thread, NULL);
-}
-
 // Host calls. Their thread is the library's.
 
 static atomic_bool open_gate;
@@ -474,22 +452,6 @@ static void call_unlocks(bool mended)
     pthread_mutex_lock(&mutexes[other(mended)]);
     pair_read();
     pthread_mutex_unlock(&mutexes[other(mended)]);
-}
-
-static weir_status read_in_call(void *user)
-{
-    pair_receive();
-    take_mutex(user != NULL);
-    pair_read();
-    return WEIR_OK;
-}
-
-static void call_locks(bool mended)
-{
-    pair_must(weir_queue_host_call(pair_queue, read_in_call, mended ? pair_queue : NULL));
-    pair_write();
-    give_mutex(mended);
-    pair_send();
 }
 
 // Atomic variables are not seen: the broken form is in order, and lacks the annotation.
@@ -550,10 +512,8 @@ static const struct pair pairs[] = {
     {"mtx try", give_c11, take_c11_try, .run = NULL},
     {"mtx timed", give_c11, take_c11_timed, .run = NULL},
     {"cnd", give_c11_condition, take_c11_condition, .meets = true},
-    {"sync of another thread", .run = sync_of_another_thread},
     {"call posts", .run = call_posts},
     {"call unlocks", .run = call_unlocks},
-    {"call locks", .run = call_locks},
     {"atomic", give_atomic, take_atomic, .meets = true},
 };
 
