@@ -294,14 +294,6 @@ struct bench_samples bench_ratio(const struct bench_samples *a, const struct ben
     return result;
 }
 
-struct bench_samples bench_difference(const struct bench_samples *a, const struct bench_samples *b)
-{
-    struct bench_samples result = {.count = a->count < b->count ? a->count : b->count};
-    for (size_t i = 0; i < result.count; i++)
-        result.values[i] = a->values[i] - b->values[i];
-    return result;
-}
-
 void bench_parameter(const char *key, double value)
 {
     if (bench.parameter_count == BENCH_PARAMETERS_MAX)

@@ -51,9 +51,8 @@ struct bench_spread {
 
 struct bench_spread bench_spread(const struct bench_samples *samples);
 
-// Of each turn: a / b, a - b.
+// Of each turn: a / b.
 struct bench_samples bench_ratio(const struct bench_samples *a, const struct bench_samples *b);
-struct bench_samples bench_difference(const struct bench_samples *a, const struct bench_samples *b);
 
 // Tables.
 

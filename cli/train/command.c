@@ -21,7 +21,7 @@
 #include "cli/runtime/open.h"
 #include "pipelines/train/train.h"
 
-// The command line.
+// The command line, but for what goes into the params as it is.
 struct train_options {
     weir_train_program program;
     const char *config;
@@ -29,8 +29,6 @@ struct train_options {
     // Data.
     const char *data; // a folder; NULL: made
     uint64_t side;    // of made images
-    uint64_t seed;
-    bool exact;
     // The model.
     const char *network;
     uint64_t hidden;
@@ -39,7 +37,6 @@ struct train_options {
     const char *element;
     const char *products;
     // Steps.
-    uint64_t steps;
     uint64_t batch;
     uint64_t passes;
     const char *optimizer;
@@ -47,13 +44,9 @@ struct train_options {
     const char *momentum;
     const char *buckets;
     const char *wire;
-    bool serial;
     uint64_t crop;
-    bool on_host;
     // What is kept and told.
     const char *checkpoint; // a folder
-    uint64_t every;
-    bool resume;
     const char *curve;
     bool json;
 };
@@ -131,7 +124,8 @@ static const char *train_program_name(weir_train_program program)
 }
 
 // Stores the options of the program, and returns how many there are.
-static size_t list_options(struct train_options *o, struct cli_option options[OPTIONS_MAX])
+static size_t list_options(struct train_options *o, struct weir_train_run_params *p,
+                           struct cli_option options[OPTIONS_MAX])
 {
     const struct cli_option all[] = {
         {"batch", "N", "samples of a pass on each rank; without it, 32", CLI_COUNT, &o->batch, 1,
@@ -153,8 +147,8 @@ static size_t list_options(struct train_options *o, struct cli_option options[OP
          "of the rank's number\non its machine",
          CLI_TEXT, &o->device, 0, 0},
         {"element", "E", "f32, or bf16; without it, f32", CLI_TEXT, &o->element, 0, 0},
-        {"every", "N", "a checkpoint every N steps; without it, at the end", CLI_COUNT, &o->every,
-         1, WEIR_TRAIN_STEPS_MAX},
+        {"every", "N", "a checkpoint every N steps; without it, at the end", CLI_COUNT,
+         &p->checkpoint_every, 1, WEIR_TRAIN_STEPS_MAX},
         {"hidden", "N", "hidden layers of an mlp; without it, 2", CLI_COUNT, &o->hidden, 0,
          WEIR_TRAIN_LAYERS_MAX - 1},
         {"json", NULL, "print the figures as JSON", CLI_FLAG, &o->json, 0, 0},
@@ -168,14 +162,14 @@ static size_t list_options(struct train_options *o, struct cli_option options[OP
          &o->products, 0, 0},
         CLI_QUIET("print errors and nothing else"),
         {"rate", "R", "of learning; without it, 0.02, of adam 0.001", CLI_TEXT, &o->rate, 0, 0},
-        {"resume", NULL, "go on after the checkpoint, if there is one", CLI_FLAG, &o->resume, 0, 0},
-        {"seed", "N", "of parameters, data and order; without it, 1", CLI_COUNT, &o->seed, 0,
+        {"resume", NULL, "go on after the checkpoint, if there is one", CLI_FLAG, &p->resume, 0, 0},
+        {"seed", "N", "of parameters, data and order; without it, 1", CLI_COUNT, &p->seed, 0,
          UINT32_MAX},
-        {"serial", NULL, "one thing after the other", CLI_FLAG, &o->serial, 0, 0},
+        {"serial", NULL, "one thing after the other", CLI_FLAG, &p->serial, 0, 0},
         {"side", "N", "pixels of a made image's side; without it, 16, of\naugment 32", CLI_COUNT,
          &o->side, 1, SIDE_MAX},
         {"steps", "N", "how many, with those before a resumption; without it,\n200", CLI_COUNT,
-         &o->steps, 1, WEIR_TRAIN_STEPS_MAX},
+         &p->steps, 1, WEIR_TRAIN_STEPS_MAX},
         {"width", "N", "units of a hidden layer, features of encdec; without\nit, 256", CLI_COUNT,
          &o->width, 1, WIDTH_MAX},
         {"wire", "E", "f32, or bf16, which gradients are rounded to on their\nway; without it, f32",
@@ -183,11 +177,11 @@ static size_t list_options(struct train_options *o, struct cli_option options[OP
         // augment has the last two, the other programs the one before them.
         {"exact", NULL,
          "integers as inputs, and rounded activations: the same\nbits for any count of ranks",
-         CLI_FLAG, &o->exact, 0, 0},
+         CLI_FLAG, &p->exact, 0, 0},
         {"crop", "N", "cut out N x N pixels; without it, seven eighths", CLI_COUNT, &o->crop, 1,
          SIDE_MAX},
-        {"on-host", NULL, "augment on the host, as batches are loaded", CLI_FLAG, &o->on_host, 0,
-         0},
+        {"on-host", NULL, "augment on the host, as batches are loaded", CLI_FLAG,
+         &p->augment_on_host, 0, 0},
     };
     const size_t count = sizeof all / sizeof *all;
     memcpy(options, all, sizeof all);
@@ -197,13 +191,13 @@ static size_t list_options(struct train_options *o, struct cli_option options[OP
     return count - 1;
 }
 
-// Reads the command line into `command->options`.
+// Reads the command line into `command->options` and `command->params`.
 static void train_parse(struct train_command *command, int argc, char **argv)
 {
     struct train_options *o = &command->options;
     struct cli_option options[OPTIONS_MAX];
     char name[64];
-    const size_t count = list_options(o, options);
+    const size_t count = list_options(o, &command->params, options);
     snprintf(name, sizeof name, "weir train %s", train_program_name(o->program));
     const struct cli_usage usage = {
         .command = name,
@@ -291,9 +285,10 @@ static void take_buckets(struct train_command *command)
 static void take_checkpoint(struct train_command *command)
 {
     const struct train_options *o = &command->options;
-    if (!o->checkpoint && (o->resume || o->every))
+    struct weir_train_run_params *p = &command->params;
+    if (!o->checkpoint && (p->resume || p->checkpoint_every))
         cli_fail(CLI_USAGE, "--%s needs a folder: --checkpoint DIR",
-                 o->resume ? "resume" : "every");
+                 p->resume ? "resume" : "every");
     if (!o->checkpoint)
         return;
     const int length = snprintf(command->checkpoint, sizeof command->checkpoint,
@@ -302,9 +297,7 @@ static void take_checkpoint(struct train_command *command)
         cli_fail(CLI_USAGE,
                  "the path of the file in --checkpoint is longer than %zu bytes; use a shorter one",
                  sizeof command->checkpoint - 1);
-    command->params.checkpoint = command->checkpoint;
-    command->params.checkpoint_every = o->every;
-    command->params.resume = o->resume;
+    p->checkpoint = command->checkpoint;
 }
 
 // Sets `command->params` but for what is opened.
@@ -312,19 +305,10 @@ static void take_options(struct train_command *command)
 {
     const struct train_options *o = &command->options;
     struct weir_train_run_params *p = &command->params;
-    *p = (struct weir_train_run_params){
-        .program = o->program,
-        .serial = o->serial,
-        .steps = o->steps,
-        .batch = (uint32_t)o->batch,
-        .passes = (uint32_t)(o->passes                             ? o->passes
-                             : o->program == WEIR_TRAIN_ACCUMULATE ? 4
-                                                                   : 1),
-        .seed = o->seed,
-        .exact = o->exact,
-        .crop = (uint32_t)o->crop,
-        .augment_on_host = o->on_host,
-    };
+    p->program = o->program;
+    p->batch = (uint32_t)o->batch;
+    p->passes = (uint32_t)(o->passes ? o->passes : o->program == WEIR_TRAIN_ACCUMULATE ? 4 : 1);
+    p->crop = (uint32_t)o->crop;
     take_model(command);
     take_optimizer(command);
     take_buckets(command);
@@ -569,7 +553,7 @@ static weir_status make_data(struct train_command *command)
         .shape = {.height = side, .width = side, .channels = colours ? 3 : 1},
         .classes = MADE_CLASSES,
         .count = MADE_COUNT,
-        .seed = o->seed,
+        .seed = command->params.seed,
         .noise = MADE_NOISE,
     };
     return weir_train_data_make(&made, &command->data);
@@ -675,7 +659,7 @@ static int run(struct train_command *command)
     }
     command->params.progress = show_progress;
     command->params.user = command;
-    cli_progress_start(&command->progress, is_first(command), command->options.steps, "steps/s");
+    cli_progress_start(&command->progress, is_first(command), command->params.steps, "steps/s");
     const weir_status status = weir_train_run(&command->params, &command->figures);
     cli_progress_end(&command->progress);
     return status == WEIR_OK ? finish(command) : tell_error();
@@ -684,13 +668,10 @@ static int run(struct train_command *command)
 static int train(weir_train_program program, int argc, char **argv)
 {
     static struct train_command command;
-    command = (struct train_command){.options = {.program = program,
-                                                 .seed = 1,
-                                                 .hidden = 2,
-                                                 .width = 256,
-                                                 .channels = 8,
-                                                 .steps = 200,
-                                                 .batch = 32}};
+    command = (struct train_command){
+        .options = {.program = program, .hidden = 2, .width = 256, .channels = 8, .batch = 32},
+        .params = {.seed = 1, .steps = 200},
+    };
     train_parse(&command, argc, argv);
     take_options(&command);
     cli_log_to_stderr();

@@ -226,6 +226,7 @@ static void free_objects(struct trace *trace)
 
 static void release(struct trace *trace)
 {
+    trace_thread_leave(trace);
     free_objects(trace);
     weir_names_destroy(trace->names.texts);
     pthread_mutex_destroy(&trace->names.lock);

@@ -98,6 +98,8 @@ struct trace_thread {
     size_t path_length;
 };
 
+// The calling thread, which closes the link.
+void trace_thread_leave(const struct trace *trace);
 void trace_region(const struct weir_link *link, const char *name, uint64_t number);
 weir_status trace_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
                              uint64_t timeout_ns);
@@ -274,9 +276,9 @@ struct trace {
     pthread_mutex_t lock; // guards what follows
     pthread_cond_t wake;
     bool stop;
-    bool pressed; // a ring is filling up
+    bool pressed;           // a ring is filling up
     pthread_cond_t written;
-    uint64_t asked; // how many have waited for `written`
+    uint64_t asked;         // how many have waited for `written`
     uint64_t served;
     weir_trace_writer *writer;
     bool write_failed; // and was logged

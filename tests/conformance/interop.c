@@ -530,15 +530,13 @@ CONFORM(Interop, AdoptRefusals)
     ASSERT_OK(weir_device_get_native(f->device, &native));
     EXPECT_INVALID(weir_buffer_adopt(NULL, &params, &buffer), "device");
     EXPECT_INVALID(weir_buffer_adopt(f->device, &params, NULL), "out_buffer");
-    params.size = 0;
-    EXPECT_INVALID(weir_buffer_adopt(f->device, &params, &buffer), "0 bytes");
-    params.size = (size_t)f->limits->max_buffer_bytes; // more than is there
-    EXPECT_INVALID(weir_buffer_adopt(f->device, &params, &buffer), "were asked for");
+#define NO_ADOPTION(change, part) \
+    EXPECT_INVALID_WITH(params, change, weir_buffer_adopt(f->device, &params, &buffer), part)
+    NO_ADOPTION(size = 0, "0 bytes");
+    NO_ADOPTION(size = (size_t)f->limits->max_buffer_bytes, "were asked for"); // more than is there
+    NO_ADOPTION(native = 0, "params->native");
+#undef NO_ADOPTION
     EXPECT_NULL(buffer);
-    params.native = 0;
-    params.size = SIZE;
-    EXPECT_INVALID(weir_buffer_adopt(f->device, &params, &buffer), "params->native");
-
     params.native = native_create_memory(f->device, SIZE, true);
     ASSERT_TRUE(params.native != 0);
     EXPECT_INVALID(weir_buffer_adopt(f->device, &params, &buffer),

@@ -390,10 +390,7 @@ static void *come_and_go(void *user)
 {
     struct worker *worker = user;
     for (unsigned round = 0; round < ROUNDS; round++) {
-        weir_queue *queue = NULL;
-        EXPECT_OK(weir_queue_create(worker->f->device, NULL, &queue));
-        if (!queue)
-            return NULL;
+        weir_queue *queue = conform_queue(worker->f, "a thread's");
         conform_fill(queue, worker->slot, 1);
         if (worker->number % 2 && round % 8 == 0) {
             conform_fail(queue);

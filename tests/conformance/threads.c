@@ -59,35 +59,23 @@ static void *come_and_go(void *user)
 
     memset(bytes, (int)worker->number, sizeof bytes);
     for (int i = 0; i < 60; i++) {
-        const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                                  .label = "b",
-                                                  .size = sizeof bytes};
-        weir_queue *queue = NULL;
-        weir_buffer *buffer = NULL;
-        weir_buffer *other = NULL;
-        struct weir_event event;
-        EXPECT_OK(weir_queue_create(f->device, NULL, &queue));
-        EXPECT_OK(weir_buffer_create(f->device, &params, &buffer));
-        EXPECT_OK(weir_buffer_create(f->device, &params, &other));
-        if (!queue || !buffer || !other)
-            return NULL;
+        weir_queue *queue = conform_queue(f, "a thread's");
+        weir_buffer *buffer = conform_device_buffer(f, sizeof bytes);
+        weir_buffer *other = conform_device_buffer(f, sizeof bytes);
         memset(back, 0xff, sizeof back);
         EXPECT_OK(weir_upload(queue, buffer, 0, bytes, sizeof bytes));
         EXPECT_OK(weir_queue_copy(queue, other, 0, buffer, 0, sizeof bytes));
+        const struct weir_event event = conform_record(queue);
         if (i % 2) { // destroyed in use
-            EXPECT_OK(weir_queue_record(queue, &event));
             EXPECT_OK(weir_queue_wait(worker->queue, event));
-            weir_buffer_destroy(&buffer);
-            weir_buffer_destroy(&other);
-            weir_queue_destroy(&queue);
-            EXPECT_OK(weir_event_sync(event, HANG_GUARD_NS));
-            continue;
+        } else {
+            EXPECT_OK(weir_download(queue, back, other, 0, sizeof back));
+            EXPECT_MEM_EQ(back, bytes, sizeof bytes);
         }
-        EXPECT_OK(weir_download(queue, back, other, 0, sizeof back));
-        EXPECT_MEM_EQ(back, bytes, sizeof bytes);
         weir_buffer_destroy(&buffer);
         weir_buffer_destroy(&other);
         weir_queue_destroy(&queue);
+        EXPECT_OK(weir_event_sync(event, HANG_GUARD_NS));
     }
     return NULL;
 }
@@ -109,12 +97,8 @@ static void *make_events(void *user)
 {
     struct worker *worker = user;
     for (int i = 0; i < 300; i++) {
-        weir_queue *queue = NULL;
-        struct weir_event event;
-        EXPECT_OK(weir_queue_create(worker->f->device, NULL, &queue));
-        if (!queue)
-            break;
-        EXPECT_OK(weir_queue_record(queue, &event));
+        weir_queue *queue = conform_queue(worker->f, "to go");
+        const struct weir_event event = conform_record(queue);
         atomic_store(worker->shared_sequence, event.sequence);
         atomic_store(worker->shared_queue, event.queue);
         weir_queue_destroy(&queue);

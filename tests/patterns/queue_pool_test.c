@@ -273,19 +273,6 @@ WEIR_TEST(QueuePool, SyncAllKeepsItsTimeout)
     gate_finish(&gate);
 }
 
-POOL_TEST(QueuePool, TurnsAllocateNothing, 3, 0, 0)
-{
-    struct rig_flat warm;
-    weir_queue *queue;
-
-    for (unsigned i = 0; i < 1000; i++) {
-        if (i == 3)
-            warm = rig_flat_begin();
-        ASSERT_OK(weir_queue_pool_get(pool, WEIR_QUEUE_NORMAL, &queue));
-    }
-    rig_flat_expect(&warm);
-}
-
 static void expect_refused(struct weir_queue_pool_params params, const char *part,
                            const char *remedy)
 {

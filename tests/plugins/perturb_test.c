@@ -34,10 +34,11 @@ static const struct program {
     {"fill_then_copy", true},
     {"copy_then_fill_of_its_source", true},
     {"record_then_more_work", true},
-    {"end_of_a_chain_of_ten", true},
+    {"chain_of_ten", true},
     {"download_of_another_queues_result", false},
     {"host_reads_before_the_copy_is_done", false},
     {"host_writes_the_source_of_a_copy", false},
+    {"host_clears_what_a_copy_writes", false},
     {"branches_of_a_capture", false},
 };
 

@@ -56,6 +56,18 @@ RACE(another_queue_waits, READ_AFTER_WRITE)
     race_expect(race, c, 0, SIZE, 7);
 }
 
+// The event was recorded on a queue that has nothing to do with the fill.
+RACE(record_on_another_queue, READ_AFTER_WRITE)
+{
+    struct weir_event filled;
+
+    must(weir_queue_fill(one, b, 0, SIZE, &seven, 1)); // first
+    must(weir_queue_record(race->mended ? one : three, &filled));
+    must(weir_queue_wait(two, filled));
+    must(weir_queue_copy(two, c, 0, b, 0, SIZE)); // second
+    race_expect(race, c, 0, SIZE, 7);
+}
+
 // In the second round the program waits for the event of the first.
 RACE(event_of_the_round_before, READ_AFTER_WRITE)
 {
@@ -111,6 +123,23 @@ RACE(two_readers_after_a_writer, READ_AFTER_WRITE)
     race_expect(race, d, 0, SIZE, 7);
 }
 
+// Ten queues pass bytes on, each a step further; the seventh does not wait.
+RACE_OWN(chain_of_ten, READ_AFTER_WRITE)
+{
+    weir_queue *queues[10];
+    weir_buffer *a = race_buffer(race, "a", 11 * SIZE, 0);
+
+    for (size_t i = 0; i < 10; i++)
+        queues[i] = race_queue(race, "link");
+    must(weir_queue_fill(queues[0], a, 0, SIZE, &seven, 1));
+    for (size_t i = 0; i < 10; i++) {
+        if (i > 0 && (i != 6 || race->mended))
+            after(queues[i], queues[i - 1]);
+        must(weir_queue_copy(queues[i], a, (i + 1) * SIZE, a, i * SIZE, SIZE)); // first, second
+    }
+    race_expect(race, a, 10 * SIZE, SIZE, 7);
+}
+
 // The last queue reads what the first wrote: nine edges order them, and the first is missing.
 RACE(end_of_a_chain_of_ten, READ_AFTER_WRITE)
 {
@@ -124,6 +153,43 @@ RACE(end_of_a_chain_of_ten, READ_AFTER_WRITE)
             after(queues[i], queues[i - 1]);
     must(weir_queue_copy(queues[9], c, 0, b, 0, SIZE)); // second
     race_expect(race, c, 0, SIZE, 7);
+}
+
+// A third queue waits for both writers; the reader waits for the third, whose event was recorded
+// before its second wait.
+RACE(merged_through_a_third_queue, READ_AFTER_WRITE)
+{
+    weir_queue *reader = race_queue(race, "reader");
+    weir_buffer *x = race_buffer(race, "x", 2 * SIZE, 0), *y = race_buffer(race, "y", 2 * SIZE, 0);
+    struct weir_event merged;
+
+    must(weir_queue_fill(one, x, 0, SIZE, &seven, 1));
+    must(weir_queue_fill(two, x, SIZE, SIZE, &seven, 1)); // first
+    after(three, one);
+    must(weir_queue_record(three, &merged));
+    after(three, two);
+    if (race->mended)
+        must(weir_queue_record(three, &merged));
+    must(weir_queue_wait(reader, merged));
+    must(weir_queue_copy(reader, y, 0, x, 0, 2 * SIZE)); // second
+    race_expect(race, y, 0, 2 * SIZE, 7);
+}
+
+// Eight writers, seven waits.
+RACE_OWN(one_wait_of_many, READ_AFTER_WRITE)
+{
+    weir_queue *writers[8], *reader = race_queue(race, "reader");
+    weir_buffer *a = race_buffer(race, "a", 8 * SIZE, 0), *b = race_buffer(race, "b", 8 * SIZE, 0);
+
+    for (size_t i = 0; i < 8; i++) {
+        writers[i] = race_queue(race, "writer");
+        must(weir_queue_fill(writers[i], a, i * SIZE, SIZE, &seven, 1)); // first
+    }
+    for (size_t i = 0; i < 8; i++)
+        if (i != 5 || race->mended)
+            after(reader, writers[i]);
+    must(weir_queue_copy(reader, b, 0, a, 0, 8 * SIZE)); // second
+    race_expect(race, b, 0, 8 * SIZE, 7);
 }
 
 // Both branches wait for the fork, but the join waits for one of them.
@@ -173,6 +239,18 @@ RACE(sync_of_another_queue, READ_AFTER_WRITE)
     must(weir_queue_sync(race->mended ? one : two, WEIR_FOREVER));
     after(three, two);
     must(weir_queue_copy(three, c, 0, b, 0, SIZE)); // second
+    race_expect(race, c, 0, SIZE, 7);
+}
+
+// Requests on queues of their own share a scratch buffer.
+RACE(scratch_of_two_requests, WRITE_AFTER_READ)
+{
+    weir_queue *requests[] = {race_queue(race, "request 0"), race_queue(race, "request 1")};
+
+    must(weir_queue_copy(requests[0], b, 0, a, 0, SIZE));
+    must(weir_queue_copy(requests[0], c, 0, b, 0, SIZE)); // first
+    mend(race, requests[1], requests[0]);
+    must(weir_queue_fill(requests[1], b, 0, SIZE, &nine, 1)); // second
     race_expect(race, c, 0, SIZE, 7);
 }
 

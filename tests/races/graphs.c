@@ -18,6 +18,23 @@ RACE(branches_of_a_capture, WRITE_AFTER_WRITE)
     weir_graph_destroy(&graph);
 }
 
+// The branch writes what the trunk reads before the join.
+RACE(read_before_the_join, READ_AFTER_WRITE)
+{
+    weir_graph *graph;
+
+    must(weir_capture_begin(one));
+    after(two, one);
+    must(weir_queue_fill(two, b, 0, SIZE, &seven, 1)); // first
+    mend(race, one, two);
+    must(weir_queue_copy(one, c, 0, b, 0, SIZE)); // second
+    after(one, two);
+    must(weir_capture_end(one, NULL, &graph));
+    must(weir_queue_graph(one, graph));
+    race_expect(race, c, 0, SIZE, 7);
+    weir_graph_destroy(&graph);
+}
+
 // The graph's input is filled for the next launch while the last launch still reads it.
 RACE(input_of_a_graph_between_launches, WRITE_AFTER_READ)
 {
@@ -30,6 +47,21 @@ RACE(input_of_a_graph_between_launches, WRITE_AFTER_READ)
     mend(race, two, one);
     must(weir_queue_fill(two, a, 0, SIZE, &nine, 1)); // second
     race_expect(race, b, 0, SIZE, 7);
+    weir_graph_destroy(&graph);
+}
+
+// The graph is launched before its input is there.
+RACE(graph_before_its_input, READ_AFTER_WRITE)
+{
+    weir_graph *graph;
+
+    must(weir_capture_begin(one));
+    must(weir_queue_copy(one, c, 0, b, 0, SIZE)); // second
+    must(weir_capture_end(one, NULL, &graph));
+    must(weir_queue_fill(two, b, 0, SIZE, &seven, 1)); // first
+    mend(race, one, two);
+    must(weir_queue_graph(one, graph));
+    race_expect(race, c, 0, SIZE, 7);
     weir_graph_destroy(&graph);
 }
 

@@ -22,6 +22,16 @@ RACE(host_reads_before_the_copy_is_done, HOST_READ)
     host_sees(race, out, 0, SIZE, 7); // second
 }
 
+RACE(host_reads_before_the_kernel_is_done, HOST_READ, .kernels = true, .pinned = true)
+{
+    weir_buffer *x = race_buffer(race, "x", SIZE, 6);
+
+    must(launch(one, "add", weir_in(x, 0, SIZE), weir_out(out, 0, SIZE), 1u)); // first
+    if (race->mended)
+        must(weir_queue_sync(one, WEIR_FOREVER));
+    host_sees(race, out, 0, SIZE, 7); // second
+}
+
 RACE(host_writes_the_source_of_a_copy, HOST_WRITE)
 {
     must(weir_queue_copy(one, b, 0, in, 0, SIZE)); // first
@@ -29,6 +39,15 @@ RACE(host_writes_the_source_of_a_copy, HOST_WRITE)
         must(weir_queue_sync(one, WEIR_FOREVER));
     host_puts(in, 0, SIZE, 9); // second
     race_expect(race, b, 0, SIZE, 7);
+}
+
+RACE(host_clears_what_a_copy_writes, HOST_WRITE)
+{
+    must(weir_queue_copy(one, out, 0, a, 0, SIZE)); // first
+    if (race->mended)
+        must(weir_queue_sync(one, WEIR_FOREVER));
+    host_puts(out, 0, SIZE, 9); // second
+    race_expect(race, out, 0, SIZE, 9);
 }
 
 // The access is still open when the copy of its bytes is submitted.
@@ -84,6 +103,17 @@ RACE(end_of_half_an_access, OPEN_ACCESS, .steady = "the host has written all byt
     if (!race->mended)
         must(weir_host_end(out, SIZE / 2, SIZE / 2, WEIR_ACCESS_WRITE));
     race_expect(race, b, 0, SIZE, 7);
+}
+
+RACE(sync_before_the_last_copy, HOST_READ)
+{
+    must(weir_queue_copy(one, out, 0, a, 0, SIZE / 2));
+    if (!race->mended)
+        must(weir_queue_sync(one, WEIR_FOREVER));
+    must(weir_queue_copy(one, out, SIZE / 2, a, SIZE / 2, SIZE / 2)); // first
+    if (race->mended)
+        must(weir_queue_sync(one, WEIR_FOREVER));
+    host_sees(race, out, 0, SIZE, 7); // second
 }
 
 RACE(sync_with_an_earlier_event, HOST_READ)
@@ -193,6 +223,17 @@ RACE(download_of_another_queues_result, READ_AFTER_WRITE)
     race_saw(race, all_bytes(bytes, SIZE, 7));
 }
 
+RACE(upload_over_what_a_queue_reads, WRITE_AFTER_READ)
+{
+    unsigned char bytes[SIZE];
+
+    memset(bytes, 9, SIZE);
+    must(weir_queue_copy(one, b, 0, a, 0, SIZE)); // first
+    mend(race, two, one);
+    must(weir_upload(two, a, 0, bytes, SIZE)); // second
+    race_expect(race, b, 0, SIZE, 7);
+}
+
 // Two threads, of which one is joined before the other begins: that orders the calls, not the work.
 struct submission {
     weir_queue *queue;
@@ -224,4 +265,18 @@ RACE(threads_that_are_joined, READ_AFTER_WRITE)
     pthread_create(&thread, NULL, submit_copy, &copy);
     pthread_join(thread, NULL);
     race_expect(race, c, 0, SIZE, 7);
+}
+
+// The host writes the next frame to the memory from which the last one is still copied.
+RACE(host_writes_the_next_frame, HOST_WRITE)
+{
+    weir_buffer *x = race_buffer(race, "x", 2 * SIZE, 0);
+
+    for (int frame = 0; frame < 2; frame++) {
+        host_puts(in, 0, SIZE, frame == 0 ? seven : nine);                // second
+        must(weir_queue_copy(one, x, (size_t)frame * SIZE, in, 0, SIZE)); // first
+        if (race->mended)
+            must(weir_queue_sync(one, WEIR_FOREVER));
+    }
+    race_expect(race, x, 0, SIZE, 7);
 }

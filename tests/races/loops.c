@@ -28,6 +28,48 @@ RACE_OWN(three_stages_without_events, READ_AFTER_WRITE, .kernels = true)
     race_expect(race, c, 0, FRAMES * SIZE, 111);
 }
 
+// The same with the first event only.
+RACE_OWN(three_stages_with_one_event, READ_AFTER_WRITE, .kernels = true)
+{
+    weir_queue *preprocess = race_queue(race, "preprocess"), *encode = race_queue(race, "encode");
+    weir_queue *decode = race_queue(race, "decode");
+    weir_buffer *images = race_pinned(race, "images", FRAMES * SIZE, 1);
+    weir_buffer *a = race_buffer(race, "pixels", FRAMES * SIZE, 0);
+    weir_buffer *b = race_buffer(race, "features", FRAMES * SIZE, 0);
+    weir_buffer *c = race_buffer(race, "answers", FRAMES * SIZE, 0);
+
+    for (size_t i = 0; i < FRAMES * SIZE; i += SIZE) {
+        must(weir_queue_copy(preprocess, a, i, images, i, SIZE));
+        after(encode, preprocess);
+        must(launch(encode, "add", weir_in(a, i, SIZE), weir_out(b, i, SIZE), 10u)); // first
+        mend(race, decode, encode);
+        must(launch(decode, "add", weir_in(b, i, SIZE), weir_out(c, i, SIZE), 100u)); // second
+    }
+    race_expect(race, c, 0, FRAMES * SIZE, 111);
+}
+
+// One image through three queues with events, then a synchronise: right, but for the event after
+// the encoder, which stands before it here.
+RACE_OWN(one_image_on_three_queues, READ_AFTER_WRITE, .kernels = true)
+{
+    weir_queue *preprocess = race_queue(race, "preprocess"), *encode = race_queue(race, "encode");
+    weir_queue *decode = race_queue(race, "decode");
+    weir_buffer *image = race_pinned(race, "image", SIZE, 1), *a = race_buffer(race, "a", SIZE, 0);
+    weir_buffer *b = race_buffer(race, "b", SIZE, 0), *c = race_buffer(race, "c", SIZE, 0);
+    struct weir_event encoded;
+
+    must(weir_queue_copy(preprocess, a, 0, image, 0, SIZE));
+    after(encode, preprocess);
+    must(weir_queue_record(encode, &encoded));
+    must(launch(encode, "add", weir_in(a, 0, SIZE), weir_out(b, 0, SIZE), 10u)); // first
+    if (race->mended)
+        must(weir_queue_record(encode, &encoded));
+    must(weir_queue_wait(decode, encoded));
+    must(launch(decode, "add", weir_in(b, 0, SIZE), weir_out(c, 0, SIZE), 100u)); // second
+    must(weir_queue_sync(decode, WEIR_FOREVER));
+    race_expect(race, c, 0, SIZE, 111);
+}
+
 // A loader with a queue for each of two buffers. A buffer is filled again while the consumer still
 // computes on its last batch.
 RACE_OWN(prefetch_refills_a_batch_in_use, WRITE_AFTER_READ, .kernels = true)
@@ -136,4 +178,38 @@ RACE_OWN(download_before_the_product, READ_AFTER_WRITE, .kernels = true)
     mend(race, down, compute);
     must(weir_queue_copy(down, out, 0, c, 0, SIZE)); // second
     race_expect(race, out, 0, SIZE, 14);
+}
+
+// … and the upload overwrites the operand that the product reads.
+RACE_OWN(upload_over_the_operand, WRITE_AFTER_READ, .kernels = true)
+{
+    weir_queue *compute = race_queue(race, "compute"), *up = race_queue(race, "up");
+    weir_buffer *a = race_buffer(race, "a", SIZE, 7), *c = race_buffer(race, "c", SIZE, 0);
+    weir_buffer *next = race_pinned(race, "next", SIZE, 9);
+
+    must(launch(compute, "sum", weir_in(a, 0, SIZE), weir_in(a, 0, SIZE), // first
+                weir_out(c, 0, SIZE)));
+    mend(race, up, compute);
+    must(weir_queue_copy(up, a, 0, next, 0, SIZE)); // second
+    race_expect(race, c, 0, SIZE, 14);
+}
+
+// Gradients are reduced on a queue of their own before they are scaled.
+RACE_OWN(reduced_before_it_is_scaled, READ_AFTER_WRITE, .kernels = true)
+{
+    weir_queue *backward = race_queue(race, "backward"), *reduce = race_queue(race, "reduce");
+    weir_buffer *gradients = race_buffer(race, "gradients", SIZE, 0);
+    weir_buffer *other = race_buffer(race, "of the other rank", SIZE, 50);
+    weir_buffer *total = race_buffer(race, "total", SIZE, 0);
+    struct weir_event ready;
+
+    must(launch(backward, "set", weir_out(gradients, 0, SIZE), 3u));
+    must(weir_queue_record(backward, &ready));
+    must(launch(backward, "bump", weir_inout(gradients, 0, SIZE), 4u)); // first
+    if (race->mended)
+        must(weir_queue_record(backward, &ready));
+    must(weir_queue_wait(reduce, ready));
+    must(launch(reduce, "sum", weir_in(gradients, 0, SIZE), weir_in(other, 0, SIZE), // second
+                weir_out(total, 0, SIZE)));
+    race_expect(race, total, 0, SIZE, 57);
 }

@@ -33,6 +33,27 @@ RACE(block_reused_while_another_queue_reads, AFTER_FREE)
     weir_pool_destroy(&pool);
 }
 
+// A bucket of gradients is freed while another queue still reduces it.
+RACE(bucket_freed_too_early, AFTER_FREE, .kernels = true)
+{
+    weir_buffer *gradients = race_buffer(race, "gradients", SIZE, 3), *bucket, *next;
+    weir_buffer *total = race_buffer(race, "total", SIZE, 1);
+    weir_pool *pool = make_pool(race, WEIR_PLACE_DEVICE);
+
+    must(weir_pool_allocate(pool, one, SIZE, &bucket));
+    must(weir_queue_copy(one, bucket, 0, gradients, 0, SIZE));
+    after(two, one);
+    must(launch(two, "sum", weir_in(bucket, 0, SIZE), weir_in(gradients, 0, SIZE), // first
+                weir_out(total, 0, SIZE)));
+    mend(race, one, two);
+    must(weir_pool_free(one, &bucket)); // second
+    must(weir_pool_allocate(pool, one, SIZE, &next));
+    must(launch(one, "add", weir_in(gradients, 0, SIZE), weir_out(next, 0, SIZE), 90u));
+    race_expect(race, total, 0, SIZE, 6);
+    must(weir_pool_free(one, &next));
+    weir_pool_destroy(&pool);
+}
+
 // A queue frees a buffer that another queue writes, without waiting for the write.
 RACE(freed_before_it_is_written, AFTER_FREE)
 {
@@ -146,4 +167,15 @@ RACE(read_of_a_fresh_block, UNWRITTEN, .steady = "what unwritten bytes are is no
     must(weir_queue_copy(one, b, 0, second, 0, SIZE)); // second
     must(weir_pool_free(one, &second));
     weir_pool_destroy(&pool);
+}
+
+// Pinned memory that the program forgot to fill.
+RACE(upload_of_unwritten_memory, UNWRITTEN, .steady = "what unwritten bytes are is not defined")
+{
+    weir_buffer *src = race_blank(race, "src", SIZE, WEIR_PLACE_HOST);
+
+    if (race->mended) {
+        host_puts(src, 0, SIZE, 7);
+    }
+    must(weir_queue_copy(one, b, 0, src, 0, SIZE)); // second
 }

@@ -96,6 +96,42 @@ RACE(cells_of_a_field, WRITE_AFTER_WRITE)
     race_expect(race, field, 256, 4, 9);
 }
 
+// Two boxes with the same slices and lines that do not meet, and with a shift that does.
+RACE(boxes_beside_each_other, READ_AFTER_WRITE)
+{
+    weir_buffer *field = race_buffer(race, "field", 512, 0),
+                *other = race_buffer(race, "other", 512, 7);
+    weir_buffer *box = race_buffer(race, "box", 64, 0);
+    const size_t x = race->mended ? 4 : 3;
+
+    must(weir_queue_copy_3d(one, (struct weir_volume){field, 0, 8, 64}, // first
+                            (struct weir_volume){other, 0, 8, 64}, 4, 8, 8));
+    must(weir_queue_copy_3d(two, (struct weir_volume){box, 0, 4, 16}, // second
+                            (struct weir_volume){field, x, 8, 64}, 4, 4, 4));
+    race_expect(race, box, 0, 1, race->mended ? 0 : 7);
+}
+
+RACE(fill_of_a_frame, WRITE_AFTER_WRITE)
+{
+    const size_t width = race->mended ? 8 : 9;
+
+    must(weir_queue_fill_2d(one, (struct weir_plane){b, 0, 16}, width, 16, &seven, // first
+                            1));
+    must(weir_queue_fill_2d(two, (struct weir_plane){b, 8, 16}, 8, 16, &nine, 1)); // second
+    race_expect(race, b, 8, 8, 9);
+}
+
+// Halves of one buffer as the outputs of two kernels.
+RACE(halves_of_an_output, WRITE_AFTER_WRITE, .kernels = true)
+{
+    weir_buffer *x = race_buffer(race, "x", 2 * SIZE, 0);
+    const size_t second = race->mended ? SIZE : SIZE / 2;
+
+    must(launch(one, "set", weir_out(x, 0, SIZE), 7u));      // first
+    must(launch(two, "set", weir_out(x, second, SIZE), 9u)); // second
+    race_expect(race, x, second, SIZE, 9);
+}
+
 // The host writes a part of pinned memory while the device copies another.
 RACE(host_and_copy_side_by_side, HOST_WRITE)
 {

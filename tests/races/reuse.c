@@ -35,6 +35,32 @@ RACE(slot_of_a_ring, WRITE_AFTER_READ)
     race_expect(race, dst, SLOTS * SIZE, 2 * SIZE, 9);
 }
 
+// The program waits for the slot before its own: the event's index is off by one.
+RACE_OWN(ring_index_off_by_one, WRITE_AFTER_READ)
+{
+    weir_queue *upload = race_queue(race, "upload");
+    weir_queue *downloads[SLOTS];
+    weir_buffer *in = race_pinned(race, "in", FRAMES * SIZE, 7);
+    weir_buffer *out = race_pinned(race, "out", FRAMES * SIZE, 0), *slots[SLOTS];
+    struct weir_event downloaded[SLOTS];
+
+    must(weir_queue_fill(upload, in, SLOTS * SIZE, 2 * SIZE, &nine, 1));
+    for (size_t i = 0; i < SLOTS; i++) {
+        slots[i] = race_buffer(race, "slot", SIZE, 0);
+        downloads[i] = race_queue(race, "download");
+    }
+    for (size_t frame = 0; frame < FRAMES; frame++) {
+        const size_t i = frame % SLOTS;
+        if (frame >= SLOTS)
+            must(weir_queue_wait(upload, downloaded[race->mended ? i : (i + 2) % SLOTS]));
+        must(weir_queue_copy(upload, slots[i], 0, in, frame * SIZE, SIZE)); // second
+        after(downloads[i], upload);
+        must(weir_queue_copy(downloads[i], out, frame * SIZE, slots[i], 0, SIZE)); // first
+        must(weir_queue_record(downloads[i], &downloaded[i]));
+    }
+    race_expect(race, out, 0, SLOTS * SIZE, 7);
+}
+
 // Two buffers in turns; the consumer reads the one that is being filled.
 RACE(double_buffer_index_off_by_one, READ_AFTER_WRITE)
 {
@@ -71,6 +97,19 @@ RACE_OWN(slot_prepared_too_early, HOST_WRITE)
     }
     race_expect(race, a, 0, SIZE, 1);
     race_expect(race, a, SIZE, SIZE, 2);
+}
+
+// The result of a slot is downloaded without a wait for its last stage.
+RACE(download_of_a_slot, READ_AFTER_WRITE)
+{
+    weir_queue *stages[] = {race_queue(race, "blur"), race_queue(race, "sharpen")};
+
+    must(weir_queue_copy(stages[0], b, 0, a, 0, SIZE));
+    after(stages[1], stages[0]);
+    must(weir_queue_copy(stages[1], c, 0, b, 0, SIZE)); // first
+    after(one, stages[race->mended ? 1 : 0]);
+    must(weir_queue_copy(one, out, 0, c, 0, SIZE)); // second
+    race_expect(race, out, 0, SIZE, 7);
 }
 
 static weir_status make_batch(void *user, uint64_t index, void *memory, size_t capacity,

@@ -306,14 +306,14 @@ static bool accept_higher(struct local_group *group, struct local_door *door, ui
     return false;
 }
 
-// Ranks of one machine have its connections with each other.
-static bool spans_machines(const struct local_group *group)
+// The first rank of another machine; the count if there is none: ranks of one machine have its connections with each other.
+static uint32_t first_far(const struct local_group *group)
 {
     uint32_t i = 0;
     while (i < group->count &&
            (i == group->rank || local_address_is_machine(&group->peers[i].address)))
         i++;
-    return i < group->count;
+    return i;
 }
 
 bool local_mesh_connect(struct local_group *group, struct local_door *door, uint64_t token,
@@ -331,7 +331,7 @@ bool local_mesh_connect(struct local_group *group, struct local_door *door, uint
     }
     if (!accept_higher(group, door, token, deadline_ns, shrink, cause))
         return false;
-    group->spans_machines = spans_machines(group);
+    group->spans_machines = first_far(group) < group->count;
     return group->spans_machines || local_window_exchange(group, deadline_ns, cause);
 }
 
@@ -348,10 +348,7 @@ static struct local_door *open_door(const struct local_group *group)
 {
     struct local_door *door = group->host->allocate(sizeof *door);
     struct local_address own = {.size = 0};
-    uint32_t peer = 0;
-    while (peer < group->count &&
-           (peer == group->rank || local_address_is_machine(&group->peers[peer].address)))
-        peer++;
+    const uint32_t peer = first_far(group);
     errno = ENOMEM;
     if (!door)
         return NULL;
@@ -513,16 +510,16 @@ weir_status local_split(void *group, const struct weir_transport_split *split, v
     if (status)
         return status;
 
-    struct local_record *records = host->allocate(run.group->count * sizeof *records);
-    struct mesh_member *members = host->allocate(run.group->count * sizeof *members);
-    if (records && members) {
+    struct local_record *records =
+        host->allocate(run.group->count * (sizeof *records + sizeof(struct mesh_member)));
+    if (records) {
+        struct mesh_member *members = (struct mesh_member *)(void *)(records + run.group->count);
         status = split_with_room(&run, split, records, members, &part);
     } else {
         weir_caller_fail(&run.by, "rank %u has no host memory left", run.group->rank);
         status = local_report(&run, WEIR_ERROR_OUT_OF_MEMORY);
     }
     *out_part = part;
-    host->release(members);
     host->release(records);
     return status;
 }

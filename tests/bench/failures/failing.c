@@ -1,9 +1,7 @@
-// Ranks of which rank 1 fails in one way: `failing WAY [RANKS]`, as one rank of several processes, or, with
-// RANKS, as that many on threads. measure.py starts it, and reads what it appends to the file FAILING_LOG, a
-// line each: "at TIME" when rank 1 is about to fail, and "cause RANK TIME SENTENCE". Times are nanoseconds of the
+// A rank of several processes, of which rank 1 fails in one way: `failing WAY`. measure.py starts it, and reads what
+// it appends to the file FAILING_LOG, a line each: "at TIME" when rank 1 is about to fail, and "cause RANK TIME SENTENCE". Times are nanoseconds of the
 // real-time clock. FAILING_TIMEOUT is that of the communicator, in seconds.
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,14 +17,12 @@
 enum {
     COUNT = 1 << 18, // elements: 1 MiB
     STEPS = 5,       // collectives of all ranks before the failure
-    VICTIM = 1,
-    MOST = 8
+    VICTIM = 1
 };
 
 #define MS UINT64_C(1000000)
 
 struct rank {
-    pthread_t thread;
     struct weir_comm_params params;
     uint32_t number;
     weir_device *device;
@@ -180,15 +176,14 @@ static void go_on_as_other(struct rank *it)
 
 // Ranks.
 
-// Rank i has device i if the ranks are threads, or LOCAL_RANK is set.
-static void open_rank(struct rank *it, bool is_thread)
+// Rank i has device i if LOCAL_RANK is set.
+static void open_rank(struct rank *it)
 {
     char index[16];
     snprintf(index, sizeof index, "%u", it->number);
     const struct weir_device_params one = {.struct_size = sizeof one, .select = index};
     const struct weir_buffer_params memory = {.struct_size = sizeof memory, .size = COUNT * 4};
-    check(it,
-          weir_device_open(runtime, is_thread || getenv("LOCAL_RANK") ? &one : NULL, &it->device));
+    check(it, weir_device_open(runtime, getenv("LOCAL_RANK") ? &one : NULL, &it->device));
     check(it, weir_queue_create(it->device, NULL, &it->queue));
     check(it, weir_buffer_create(it->device, &memory, &it->buffer));
 }
@@ -213,13 +208,12 @@ static void meet(struct rank *it)
     check(it, weir_comm_create(it->device, &params, &it->meeting));
 }
 
-static void *run_rank(void *argument)
+static void run_rank(struct rank *it)
 {
-    struct rank *it = argument;
     if (is("absent") && it->number == VICTIM) { // it never comes
         tell("at %llu", (unsigned long long)now_ns());
         weir_clock_sleep_ns(timeout_ns + 1000 * MS);
-        return NULL;
+        return;
     }
     if (!is("absent"))
         meet(it);
@@ -231,7 +225,6 @@ static void *run_rank(void *argument)
         fail_as_victim(it);
     else
         go_on_as_other(it);
-    return NULL;
 }
 
 static uint32_t number_of_process(void)
@@ -243,46 +236,23 @@ static uint32_t number_of_process(void)
     return 0;
 }
 
-static void run_threads(struct rank *ranks, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        ranks[i].number = ranks[i].params.rank = i;
-        ranks[i].params.count = count;
-        ranks[i].params.rendezvous = "process:failing";
-        open_rank(&ranks[i], true);
-    }
-    for (uint32_t i = 0; i < count; i++)
-        if (pthread_create(&ranks[i].thread, NULL, run_rank, &ranks[i]) != 0)
-            exit(4);
-    for (uint32_t i = 0; i < count; i++)
-        pthread_join(ranks[i].thread, NULL);
-    for (uint32_t i = 0; i < count; i++)
-        close_rank(&ranks[i]);
-}
-
 int main(int argc, char **argv)
 {
-    static struct rank ranks[MOST];
-    const uint32_t count = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 1;
+    static struct rank it;
     const char *seconds = getenv("FAILING_TIMEOUT");
-    if (argc < 2 || count < 1 || count > MOST) {
-        fprintf(stderr, "usage: failing WAY [RANKS]\n");
+    if (argc != 2) {
+        fprintf(stderr, "usage: failing WAY\n");
         return 2;
     }
     way = argv[1];
     timeout_ns = (seconds ? strtoull(seconds, NULL, 10) : 100) * 1000 * MS;
-    for (uint32_t i = 0; i < count; i++)
-        ranks[i].params = (struct weir_comm_params){.struct_size = sizeof ranks[i].params,
-                                                    .label = "grads",
-                                                    .timeout_ns = timeout_ns};
-    check(&ranks[0], weir_open(NULL, &runtime));
-    if (argc > 2) {
-        run_threads(ranks, count);
-    } else {
-        ranks[0].number = number_of_process();
-        open_rank(&ranks[0], false);
-        run_rank(&ranks[0]);
-        close_rank(&ranks[0]);
-    }
+    it.number = number_of_process();
+    it.params = (struct weir_comm_params){.struct_size = sizeof it.params,
+                                          .label = "grads",
+                                          .timeout_ns = timeout_ns};
+    check(&it, weir_open(NULL, &runtime));
+    open_rank(&it);
+    run_rank(&it);
+    close_rank(&it);
     return weir_close(&runtime) < 0;
 }

@@ -41,9 +41,8 @@ TRANSPORTS = {
 }
 DEFAULT = "local,openmpi,mpich,nccl"
 NOT_BEGUN = "rank 1 did not come to its failure"
-# What needs processes that other ranks outlive: mpirun ends all ranks of one that dies.
+# mpirun ends all ranks of one that dies.
 DEATHS = ("kill", "shrink")
-OF_PROCESSES = DEATHS + ("stop", "absent")
 NOT_OF_MPI = ("absent", "shrink")
 
 
@@ -56,15 +55,11 @@ class Run:
         self.environment = dict(
             os.environ, FAILING_LOG=self.log, FAILING_TIMEOUT=str(options.timeout),
             WEIR_COMM_COUNT=str(self.count), WEIR_COMM_RENDEZVOUS=f"file:{folder}/meeting")
-        # The tests' NCCL has its ranks in one process, or in processes that meet in files.
-        self.threads = transport == "nccl" and way not in OF_PROCESSES
-        if transport == "nccl" and not self.threads:
+        if transport == "nccl":
             self.environment["WEIR_TEST_NCCL_FOLDER"] = folder
         self.ended = 0
 
     def command(self):
-        if self.threads:
-            return [[self.program, self.way, str(self.count)]]
         if self.transport in ("openmpi", "mpich"):
             return [["mpirun." + self.transport, "-n", str(self.count), self.program, self.way]]
         return [[self.program, self.way]] * self.count

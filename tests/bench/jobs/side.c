@@ -693,3 +693,11 @@ void side_queues(struct side *side, unsigned count)
     for (unsigned i = 0; i < count; i++)
         side->calls->open_queue(side, i);
 }
+
+struct bench_samples side_difference(const struct bench_samples *a, const struct bench_samples *b)
+{
+    struct bench_samples result = {.count = a->count < b->count ? a->count : b->count};
+    for (size_t i = 0; i < result.count; i++)
+        result.values[i] = a->values[i] - b->values[i];
+    return result;
+}

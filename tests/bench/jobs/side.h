@@ -136,6 +136,9 @@ void side_queues(struct side *side, unsigned count);
 void side_cuda_check(const struct side_cuda *cu, CUresult result, const char *call);
 #define SIDE_CU(cu, name, ...) side_cuda_check(cu, (cu)->name(__VA_ARGS__), #name)
 
+// Of each turn: a - b.
+struct bench_samples side_difference(const struct bench_samples *a, const struct bench_samples *b);
+
 // What main() does in a process that the job `start` measures: after START_FIRST comes the side, "weir" or "raw".
 #define START_FIRST "first"
 int start_first(const char *side);

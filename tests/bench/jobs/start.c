@@ -147,7 +147,7 @@ static void report(struct start *start)
     bench_plot("Starting", "", "milliseconds");
     for (size_t i = 0; i < FIGURES; i++) {
         const struct bench_samples *weir = &start->ms[i][0], *raw = &start->ms[i][1];
-        const struct bench_samples added = bench_difference(weir, raw),
+        const struct bench_samples added = side_difference(weir, raw),
                                    ratio = bench_ratio(weir, raw);
         bench_row(table, names[i], weir, raw, &added, &ratio);
         bench_plot_bar("Weir", names[i], weir);

@@ -157,7 +157,7 @@ static void report(struct submit *s)
     struct bench_table *to = bench_table(part->key, title, columns);
     for (size_t i = 0; i < part->count; i++) {
         const struct bench_samples *weir = &s->rows[i].weir, *other = &s->rows[i].other;
-        const struct bench_samples added = bench_difference(weir, other);
+        const struct bench_samples added = side_difference(weir, other);
         const struct bench_samples ratio = bench_ratio(weir, other);
         bench_row(to, part->kinds[i].name, part->kinds[i].about, weir, other, &added, &ratio);
     }

@@ -10,7 +10,6 @@
 enum setting {
     FAIL_AT,
     HANG_AT,
-    JOIN_FAILS,
     OPEN_FAILS,
 };
 
@@ -52,10 +51,6 @@ static weir_status fake_join(void *state, const struct weir_transport_setup *set
     snprintf(name, sizeof name, "process:fake %s", setup->rendezvous ? setup->rendezvous : "");
     named.rendezvous = name;
     struct local_group *group = NULL;
-    if (is_at(JOIN_FAILS, (uint64_t)setup->rank + 1))
-        return weir_host_fail(fake.host, WEIR_ERROR_COMM, "start it",
-                              "creation of '%s': rank %u is not there", setup->label,
-                              (unsigned)setup->rank);
     if (local_mesh_join(fake.host, &named, "", &group) != WEIR_OK)
         return weir_host_fail(fake.host, WEIR_ERROR_COMM, "start all ranks",
                               "creation of '%s': some of %u ranks are missing at '%s'",
@@ -120,7 +115,6 @@ static const struct weir_transport_ops transport_ops = {
 static const struct weir_key keys[] = {
     [FAIL_AT] = NUMBER("fail_at", "The number of the collective that fails."),
     [HANG_AT] = NUMBER("hang_at", "The number of the collective that waits to be aborted."),
-    [JOIN_FAILS] = NUMBER("join_fails", "One more than the rank whose join fails."),
     [OPEN_FAILS] = NUMBER("open_fails", "Whether the transport cannot be opened."),
 };
 

@@ -483,20 +483,6 @@ VERIFY_TEST(VerifyGraphs, ReportFail, "verify = 1\nreport = fail", "add")
     EXPECT_INT_EQ(word_of(rig, rig->out, 9), 0);
 }
 
-// A graph that cannot be verified is launched as it is.
-VERIFY_TEST(VerifyGraphs, KnownAddresses, "verify = 1", "bump")
-{
-    uint64_t address = 0;
-    WEIR_IGNORE(weir_buffer_address(rig->out, &address));
-    ASSERT_OK(weir_capture_begin(rig->queue));
-    LAUNCH(items(PART), block, weir_inout(rig->out, 0, HALF));
-    own_graph graph = end_capture(rig->queue);
-    for (int i = 0; i < 2; i++)
-        EXPECT_OK(weir_queue_graph(rig->queue, graph));
-    EXPECT_UINT_EQ(count_notes("after weir_buffer_address()"), address ? 1 : 0);
-    EXPECT_INT_EQ(word_of(rig, rig->out, 9), 2);
-}
-
 // A node that is refused is the launch's failure, as without the plugin.
 WEIR_TEST(VerifyGraphs, NodeThatIsRefused)
 {

@@ -1,9 +1,10 @@
 // The differential fuzzer of the plugin `check`:
 //
-//     WEIR_MODULE_PATH=bazel-bin/lib/weir check_fuzz [--strict] [COUNT [SEED]]
-//     check_fuzz [--strict] --program HEX
+//     WEIR_MODULE_PATH=bazel-bin/lib/weir check_fuzz [--strict | --locks] [COUNT [SEED]]
+//     check_fuzz [--strict | --locks] --program HEX
 //
-// --strict: programs of several threads, with `threads = strict`.
+// --strict: programs of several threads, with `threads = strict`. --locks: the same, ordered by their
+// locks: under `weir check`.
 //
 // Exit status 1 on a difference, of which it prints the smallest program.
 #include <inttypes.h>
@@ -32,19 +33,21 @@ static bool read_number(const char *text, uint64_t *out_number)
 int main(int argc, char **argv)
 {
     uint64_t count = 10000, seed = 1;
-    const bool strict = argc > 1 && strcmp(argv[1], "--strict") == 0;
-    argc -= strict;
-    argv += strict;
+    const enum ground_order order = argc > 1 && strcmp(argv[1], "--strict") == 0  ? GROUND_TOLD
+                                    : argc > 1 && strcmp(argv[1], "--locks") == 0 ? GROUND_LOCKS
+                                                                                  : GROUND_ONE;
+    argc -= order != GROUND_ONE;
+    argv += order != GROUND_ONE;
     if (argc == 3 && strcmp(argv[1], "--program") == 0)
-        return drive_one(strict, argv[2], stdout) ? 0 : 1;
+        return drive_one(order, argv[2], stdout) ? 0 : 1;
     if (argc > 3 || (argc > 1 && !read_number(argv[1], &count)) ||
         (argc > 2 && !read_number(argv[2], &seed))) {
-        fprintf(stderr, "usage: check_fuzz [--strict] [COUNT [SEED]], or check_fuzz [--strict] "
-                        "--program HEX\n");
+        fprintf(stderr, "usage: check_fuzz [--strict | --locks] [COUNT [SEED]], or check_fuzz "
+                        "[--strict | --locks] --program HEX\n");
         return 2;
     }
     const double began = seconds();
-    const struct drive_result result = drive(strict, seed, count, stdout);
+    const struct drive_result result = drive(order, seed, count, stdout);
     const double took = seconds() - began;
 
     printf("%" PRIu64 " programs of seed %" PRIu64 " in %.1f s, %.0f a second; %" PRIu64

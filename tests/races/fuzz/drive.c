@@ -29,11 +29,11 @@ static size_t drive_program(uint64_t seed, uint64_t index, uint8_t bytes[PROGRAM
     return steps * STEP_BYTES;
 }
 
-static bool agrees_alone(bool strict, const uint8_t *bytes, size_t size, FILE *text,
+static bool agrees_alone(enum ground_order order, const uint8_t *bytes, size_t size, FILE *text,
                          char difference[256])
 {
     struct ground ground;
-    if (ground_open(&ground, strict) != WEIR_OK) {
+    if (ground_open(&ground, order) != WEIR_OK) {
         snprintf(difference, 256, "%s", weir_last_error_text());
         return false;
     }
@@ -43,7 +43,7 @@ static bool agrees_alone(bool strict, const uint8_t *bytes, size_t size, FILE *t
 }
 
 // Leaves out every step without which the difference stays.
-static size_t shrink(bool strict, uint8_t *bytes, size_t size)
+static size_t shrink(enum ground_order order, uint8_t *bytes, size_t size)
 {
     uint8_t less[PROGRAM_BYTES];
     char difference[256];
@@ -52,7 +52,7 @@ static size_t shrink(bool strict, uint8_t *bytes, size_t size)
         for (size_t at = size - STEP_BYTES; at >= STEP_BYTES; at -= STEP_BYTES) {
             memcpy(less, bytes, at);
             memcpy(less + at, bytes + at + STEP_BYTES, size - at - STEP_BYTES);
-            if (agrees_alone(strict, less, size - STEP_BYTES, NULL, difference))
+            if (agrees_alone(order, less, size - STEP_BYTES, NULL, difference))
                 continue;
             size -= STEP_BYTES;
             memcpy(bytes, less, size);
@@ -62,11 +62,11 @@ static size_t shrink(bool strict, uint8_t *bytes, size_t size)
     return size;
 }
 
-static void report(bool strict, uint8_t *bytes, size_t size, FILE *text)
+static void report(enum ground_order order, uint8_t *bytes, size_t size, FILE *text)
 {
     char difference[256] = "";
-    size = shrink(strict, bytes, size);
-    const bool agrees = agrees_alone(strict, bytes, size, text, difference);
+    size = shrink(order, bytes, size);
+    const bool agrees = agrees_alone(order, bytes, size, text, difference);
     fprintf(text, "%s\n", agrees ? "no difference when it runs alone" : difference);
     for (size_t i = 0; i < size; i++)
         fprintf(text, "%02x", bytes[i]);
@@ -89,16 +89,16 @@ static void drive_next(struct ground *ground, uint64_t seed, FILE *text,
         return;
     fprintf(text, "program %llu of seed %llu: %s\n", (unsigned long long)result->programs - 1,
             (unsigned long long)seed, difference);
-    report(ground->strict, bytes, size, text);
+    report(ground->order, bytes, size, text);
 }
 
-struct drive_result drive(bool strict, uint64_t seed, uint64_t count, FILE *text)
+struct drive_result drive(enum ground_order order, uint64_t seed, uint64_t count, FILE *text)
 {
     struct drive_result result = {0};
     struct ground ground;
 
     while (result.programs < count && !result.different) {
-        if (ground_open(&ground, strict) != WEIR_OK) {
+        if (ground_open(&ground, order) != WEIR_OK) {
             fprintf(text, "%s\n", weir_last_error_text());
             break;
         }
@@ -117,7 +117,7 @@ static int digit(char letter)
     return at ? (int)(at - digits) : -1;
 }
 
-bool drive_one(bool strict, const char *digits, FILE *text)
+bool drive_one(enum ground_order order, const char *digits, FILE *text)
 {
     uint8_t bytes[PROGRAM_BYTES];
     char difference[256] = "";
@@ -126,7 +126,7 @@ bool drive_one(bool strict, const char *digits, FILE *text)
         bytes[size++] = (uint8_t)(digit(digits[0]) * 16 + digit(digits[1]));
         digits += 2;
     }
-    const bool agrees = agrees_alone(strict, bytes, size, text, difference);
+    const bool agrees = agrees_alone(order, bytes, size, text, difference);
     fprintf(text, "%s\n", agrees ? "no difference" : difference);
     return agrees;
 }

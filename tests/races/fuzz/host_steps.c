@@ -87,6 +87,8 @@ static weir_status access_in_call(void *user)
     struct call *call = user;
     void *pointer;
     gate_pass(&call->gate);
+    if (call->mutex >= 0)
+        take_and_give_mutex(call->mutex);
     call->status =
         weir_host_begin_at(call->range.slot->buffer, call->range.offset, call->range.size,
                            call->access, &pointer, FILE_NAME, call->line);
@@ -108,6 +110,7 @@ void step_host_call(struct run *run)
                           .range = pick_range(run, run->step[2], run->step[3], run->step[4]),
                           .access = pick_access(run->step[5]),
                           .key = run->oracle->strict && run->step[6] & 2 ? run->step[7] % 2 : -1,
+                          .mutex = -1,
                           .run = run};
     if (!gate_make(&call->gate)) {
         ok(run, WEIR_ERROR_SYSTEM);
@@ -119,12 +122,22 @@ void step_host_call(struct run *run)
     call->node = add(run, call->queue);
     call->pending = true;
     run->oracle->waiting_call = call->node;
+    call->may_lock = run->ground->order == GROUND_LOCKS && run->step[6] & 4;
     if (run->step[6] & 1)
         open_gate(run);
 }
 
+// What the function learns is known to what its queue was given since, but was not when that was judged.
+static bool may_lock(const struct run *run)
+{
+    const int queue = run->numbers[run->call.queue];
+    return run->call.may_lock && queue != run->oracle->legacy &&
+           run->oracle->last[queue] == run->call.node;
+}
+
 void open_gate(struct run *run)
 {
+    const bool locks = run->ground->order == GROUND_LOCKS;
     struct call *call = &run->call;
 
     if (!call->pending)
@@ -134,10 +147,16 @@ void open_gate(struct run *run)
     SAY(run, "the host call runs: access %d of " RANGE ", sync", (int)call->access,
         WORDS_OF(call->range));
     const int node = oracle_run_call(run->oracle, call->node);
+    if (may_lock(run)) {
+        call->mutex = 0;
+        SAY(run, "in which it takes mutex 0 first");
+        run->oracle->nodes[node].after |= run->oracle->keys[KEY_MUTEX];
+        run->oracle->keys[KEY_MUTEX] |= UINT64_C(1) << node;
+    }
     use(run, node, call->range, call->access);
     if (call->key >= 0) {
         SAY(run, "with a release of key %d", call->key);
-        run->oracle->keys[call->key] |= UINT64_C(1) << node;
+        run->oracle->keys[locks ? KEY_SEMAPHORE + call->key : call->key] |= UINT64_C(1) << node;
     }
     gate_open(&call->gate);
     ok(run, weir_queue_sync_at(run->queues[call->queue], WEIR_FOREVER, FILE_NAME, line(run)));

@@ -126,6 +126,17 @@ void oracle_acquire(struct oracle *oracle, int key)
     oracle->nodes[oracle_add(oracle, ORACLE_HOST)].after |= oracle->keys[key];
 }
 
+void oracle_create(struct oracle *oracle, int thread)
+{
+    oracle->host_last[thread] = oracle_add(oracle, ORACLE_HOST);
+}
+
+void oracle_join(struct oracle *oracle, int thread)
+{
+    const int node = oracle_add(oracle, ORACLE_HOST);
+    oracle_after(oracle, node, oracle->host_last[thread]);
+}
+
 void oracle_allocate(struct oracle *oracle, int node, uint32_t buffer)
 {
     oracle->born[buffer] = node;

@@ -18,8 +18,8 @@ enum {
     ORACLE_USES = 12,
     ORACLE_QUEUES = 64,
     ORACLE_OPEN = 4,
-    ORACLE_THREADS = 3, // of the host
-    ORACLE_KEYS = 2,    // of weir_check_release()
+    ORACLE_THREADS = 4, // of the host
+    ORACLE_KEYS = 8,    // of weir_check_release(), or what stands for a lock
     ORACLE_HOST = -1,
 };
 
@@ -92,6 +92,9 @@ void oracle_all_know(struct oracle *oracle, int node);
 // The thread releases a key, or acquires it.
 void oracle_release(struct oracle *oracle, int key);
 void oracle_acquire(struct oracle *oracle, int key);
+// The thread makes another one, or joins it.
+void oracle_create(struct oracle *oracle, int thread);
+void oracle_join(struct oracle *oracle, int thread);
 // The node allocates the buffer from a pool. Its memory may be that of an earlier buffer.
 void oracle_allocate(struct oracle *oracle, int node, uint32_t buffer);
 

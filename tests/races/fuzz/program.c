@@ -1,10 +1,12 @@
 // A run from its beginning to its end, and the comparison.
 #include "tests/races/fuzz/program.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/lock_listener.h"
 #include "tests/races/fuzz/steps.h"
 #include "tests/races/races.h"
 
@@ -20,9 +22,17 @@ static weir_status open_device(struct ground *ground)
     return status;
 }
 
-weir_status ground_open(struct ground *ground, bool strict)
+static bool sees_locks(void)
 {
-    *ground = (struct ground){.line = 1, .strict = strict};
+    return dlsym(RTLD_DEFAULT, WEIR_LOCK_SOURCE) != NULL;
+}
+
+weir_status ground_open(struct ground *ground, enum ground_order order)
+{
+    const bool strict = order != GROUND_ONE;
+    *ground = (struct ground){.line = 1, .order = order};
+    if (order == GROUND_LOCKS && !sees_locks())
+        return WEIR_ERROR_UNSUPPORTED;
     weir_status status =
         weir_open(WEIR_PARAMS(weir_open, .config_path = "fuzz.ini",
                               .config_text = strict ? "[check]\nthreads = strict\n" : "",
@@ -102,7 +112,8 @@ static void set_up(struct run *run, const uint8_t *setup)
 static void tear_down(struct run *run)
 {
     open_gate(run);
-    if (run->ground->strict)
+    end_child(run);
+    if (run->ground->order != GROUND_ONE)
         gather_threads(run);
     for (int i = 0; i < run->queue_count; i++)
         ok(run, weir_queue_sync(run->queues[i], WEIR_FOREVER));
@@ -156,6 +167,8 @@ static void do_strict_step(struct run *run)
 {
     if (run->step[0] < 0xd8)
         do_step(run);
+    else if (run->ground->order == GROUND_LOCKS)
+        step_lock(run);
     else
         (run->step[0] & 1 ? step_acquire : step_release)(run);
 }
@@ -166,13 +179,19 @@ static void run_strict_step(struct run *run)
     run_on_thread(run, thread, do_strict_step);
 }
 
+static void lock_first_mutex(struct run *run)
+{
+    lock_mutex(run, 0);
+}
+
 // One thread tells all others.
 static void tell_threads(struct run *run, int thread)
 {
-    run_on_thread(run, thread, step_release);
+    const bool locks = run->ground->order == GROUND_LOCKS;
+    run_on_thread(run, thread, locks ? lock_first_mutex : step_release);
     for (int i = 0; i < PROGRAM_THREADS; i++)
         if (i != thread)
-            run_on_thread(run, i, step_acquire);
+            run_on_thread(run, i, locks ? lock_first_mutex : step_acquire);
 }
 
 static bool has_room(const struct run *run)
@@ -230,10 +249,12 @@ static weir_status program_run(struct ground *ground, const uint8_t *bytes, size
     out_notes->line = ground->line;
     ground->line += PROGRAM_LINES;
     oracle_init(run.oracle);
-    run.oracle->strict = ground->strict;
+    run.oracle->strict = ground->order != GROUND_ONE;
     if (size < STEP_BYTES)
         return WEIR_OK;
     set_up(&run, bytes);
+    if (ground->order == GROUND_LOCKS)
+        forget_posts();
     (run.oracle->strict ? run_strict_steps : run_steps)(&run, bytes, size);
     tear_down(&run);
     return run.status;

@@ -20,10 +20,17 @@ enum {
     PROGRAM_GRAPHS = 2,
     PROGRAM_LINES = 1000, // that a program has, from its first
     GRAPH_LINES = 100,    // of each graph, after the first hundred
-    PROGRAM_THREADS = 3,  // of the host
+    PROGRAM_THREADS = 3,  // of the host; another one comes and goes
 };
 
 struct run;
+
+// What orders the threads of programs.
+enum ground_order {
+    GROUND_ONE,   // nothing: they are one
+    GROUND_TOLD,  // weir_check_release() and weir_check_acquire(), with `threads = strict`
+    GROUND_LOCKS, // locks, and making and joining threads, which the library of locks/ sees
+};
 
 // Lets one thread wait for another in a way that the plugin does not see.
 struct gate {
@@ -57,13 +64,12 @@ struct ground {
     weir_program *program;
     weir_kernel *sum; // a, b, out
     int line;         // the first of the next program
-    bool
-        strict; // its programs have threads, which weir_check_release() and weir_check_acquire() order
+    enum ground_order order;
     struct ground_thread threads[PROGRAM_THREADS]; // unless they are one; the first is the caller
 };
 
-// Errors: those of weir_open() and weir_device_open().
-weir_status ground_open(struct ground *ground, bool strict);
+// Errors: those of weir_open(); WEIR_ERROR_UNSUPPORTED where locks are not seen.
+weir_status ground_open(struct ground *ground, enum ground_order order);
 void ground_close(struct ground *ground);
 
 // What running a program noted.
@@ -92,9 +98,9 @@ struct drive_result {
 
 // Runs programs until one shows a difference, which is made as small as it gets and written to
 // `text`: the difference, the calls, and the bytes in hexadecimal.
-struct drive_result drive(bool strict, uint64_t seed, uint64_t count, FILE *text);
+struct drive_result drive(enum ground_order order, uint64_t seed, uint64_t count, FILE *text);
 
 // Runs the program of those hexadecimal digits, and writes its calls. Returns whether it agrees.
-bool drive_one(bool strict, const char *digits, FILE *text);
+bool drive_one(enum ground_order order, const char *digits, FILE *text);
 
 #endif

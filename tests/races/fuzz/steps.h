@@ -1,7 +1,7 @@
 // Shared by the files that do the steps of a program.
 //
 //   program.c      a run from its beginning to its end, and the comparison
-//   steps.c        operations, and edges between them; queues and pools; threads
+//   steps.c        operations, and edges between them; queues and pools; threads and their locks
 //   host_steps.c   accesses of the host, host calls, transfers; captures and launches of graphs
 #ifndef WEIR_TESTS_RACES_FUZZ_STEPS_H
 #define WEIR_TESTS_RACES_FUZZ_STEPS_H
@@ -14,6 +14,12 @@ enum {
     POOLED = 2,
     EVENTS = 4,
     NODES_OF_A_STEP = 12, // at most, with the end of a host call
+    // With GROUND_LOCKS: locks of each kind, and what the oracle calls them.
+    EACH = 2,
+    KEY_MUTEX = 0,
+    KEY_SEMAPHORE = EACH,
+    KEY_WRITERS = 2 * EACH,
+    KEY_READERS = 3 * EACH,
 };
 
 #define FILE_NAME "program"
@@ -48,9 +54,20 @@ struct call {
     weir_access access;
     int line; // of the access
     int key;  // that the function releases; -1: none
+    bool may_lock;
+    int mutex; // that the function takes before its access; -1: none
     struct run *run;
     struct gate gate;
     weir_status status;
+};
+
+// A thread that another one makes for a step, and that one joins then or later.
+struct child {
+    pthread_t thread;
+    bool lives;
+    void (*step)(struct run *run);
+    struct run *run;
+    struct gate done;
 };
 
 // One run.
@@ -72,6 +89,7 @@ struct run {
     int launched[PROGRAM_GRAPHS]; // node of the last launch, -1: none
     struct open_access open[ORACLE_OPEN];
     struct call call; // one at a time
+    struct child child;
     const uint8_t *step;
 };
 
@@ -153,6 +171,19 @@ void close_access(struct run *run, size_t which);
 weir_status make_queue(struct run *run, int which);
 void step_new_queue(struct run *run);
 void step_pool(struct run *run);
+
+// steps.c, with GROUND_LOCKS
+
+// A lock is taken and given back, a semaphore posted or taken, a thread made or joined.
+void step_lock(struct run *run);
+// A mutex is taken and given back.
+void lock_mutex(struct run *run, int which);
+// The same without a word to the oracle.
+void take_and_give_mutex(int which);
+// Joins a thread that was made, of which the oracle is not told.
+void end_child(struct run *run);
+// No semaphore can be taken then.
+void forget_posts(void);
 
 // steps.c
 

@@ -481,7 +481,7 @@ WEIR_TEST(Failures, NoMemory)
 static weir_status split_without_memory(struct rank *rank)
 {
     void *part = NULL;
-    ranks_fail_after(rank->rank == 0 ? 1 : -1);
+    ranks_fail_after(rank->rank == 0 ? 0 : -1);
     const weir_status status = rank_split(rank, (struct weir_transport_split){.key = 0}, &part);
     ranks_fail_after(-1);
     return rank_call(rank, (struct weir_transport_call){.kind = WEIR_BARRIER}) == WEIR_OK ? WEIR_OK
