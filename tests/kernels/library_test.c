@@ -7,6 +7,7 @@
 #include <weir/weir.h>
 
 #include "tests/kernels/library/atomics.h"
+#include "tests/kernels/library/atomics64.h"
 #include "tests/kernels/library/dot_products.h"
 #include "tests/kernels/library/generic.h"
 #include "tests/kernels/library/half.h"
@@ -593,4 +594,48 @@ LIBRARY_TEST(DotProducts, dot_products, weir_dim(64, 1, 1), weir_dim(64, 1, 1), 
         expect("uchar4, char4", i, (int32_t)got[8], (double)us);
         expect("char4, a sum", i, (int32_t)got[9], saturated(ss + (int32_t)sum));
     }
+}
+
+// Atomics of 64 bits.
+
+static uint64_t *wide(struct run *run)
+{
+    return (uint64_t *)(void *)(run->out + 2);
+}
+
+LIBRARY_TEST(Atomics64, atomics64, weir_dim(4, 1, 1), weir_dim(64, 1, 1), 256, 2 + 2 * 11)
+{
+    enum {
+        START = 1 << 20
+    };
+    uint64_t sum = 0, most = 0, all = ~(uint64_t)0, any = 0, odd = START, first_block = 0;
+    for (size_t i = 0; i < run->in_count; i++) {
+        const uint64_t value = (uint64_t)(i * 40503 % 65536) << 24;
+        run->in[i] = (uint32_t)(value >> 24);
+        sum += value;
+        first_block += i < 64 ? value : 0;
+        most = value > most ? value : most;
+        all &= ~value;
+        any |= value;
+        odd ^= value;
+    }
+    for (size_t i = 0; i < 11; i++)
+        wide(run)[i] = i == 6 ? ~(uint64_t)0 : START;
+    if (!execute(run))
+        SKIP_LACKING("atomics of 64 bits");
+    const uint64_t wanted[] = {START + sum,
+                               START - sum,
+                               START + run->in_count,
+                               START - run->in_count,
+                               0 - most,
+                               most,
+                               all,
+                               any | START,
+                               odd,
+                               START + sum,
+                               first_block};
+    for (size_t i = 0; i < 11; i++)
+        if (wide(run)[i] != wanted[i])
+            weir_test_fail(__FILE__, __LINE__, "result %zu: %llx, not %llx", i,
+                           (unsigned long long)wide(run)[i], (unsigned long long)wanted[i]);
 }
