@@ -177,7 +177,7 @@ CONFORM(Legacy, OrdersNothingWhileItIsNotUsed)
     ASSERT_SYNC(held);
 }
 
-// A failure of work that it waited for fails it, and no other queue.
+// A failure of work that it waited for fails it, and no other queue. One that is over when it comes to the queue does not.
 CONFORM(Legacy, FailsWithWhatItWaitsFor)
 {
     weir_queue *legacy = legacy_queue(f);
@@ -197,6 +197,13 @@ CONFORM(Legacy, FailsWithWhatItWaitsFor)
     EXPECT_OK(weir_queue_recover(legacy));
     EXPECT_SYNC(legacy);
     EXPECT_SYNC(broken);
+    own_gate gate = gate_on(broken);
+    ASSERT_OK(weir_queue_host_call(broken, fail_plainly, NULL));
+    const struct weir_event end = conform_record(broken);
+    gate_open(gate);
+    EXPECT_INT_EQ(weir_event_sync(end, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+    EXPECT_OK(weir_queue_recover(broken));
+    EXPECT_SYNC(legacy);
 }
 
 // Its own failure does not fail other queues, except one that waits for one of its
