@@ -285,6 +285,7 @@ CONFORM(Pool, DestroyedWhileBuffersAreOut)
     weir_device *device = f->device;
 
     own_gate gate = gate_on(f->queue);
+    conform_fill(f->queue, kept, 4);
     ASSERT_OK(weir_pool_free(f->queue, &kept));
     EXPECT_INVALID(weir_device_close(&device), "still exists");
     weir_pool_destroy(&pool);
