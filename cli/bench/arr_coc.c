@@ -2,6 +2,7 @@
 // more, on one device and on several, beside the rate of bare copies of the same bytes
 // in and out.
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,8 +80,8 @@ static inline size_t arr_coc_lines_of_one(const struct arr_coc_bench *a)
     return a->slots.count * a->graphs.count;
 }
 
-// Finds bytes of a frame that are lost, stale, or another frame's: all frames have the same bits. The arithmetic is
-// compared with float64 by the tests.
+// Finds bytes of a frame that are lost, stale, or another frame's: all frames have the same bits, and the patches of
+// the first are those that follow from its own relevance. The arithmetic is compared with float64 by the tests.
 
 enum {
     QUERY_SEED = 1
@@ -95,8 +96,36 @@ static bool results_fit(const struct weir_arr_coc_output *output,
            output->token_count <= sizes->budget;
 }
 
-// Keeps a frame's results in `first`, if that is empty, else compares them with it, bit by bit. False after
-// bench_wrong().
+static bool are_numbers(const float *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(values[i]))
+            return false;
+    return true;
+}
+
+static bool results_follow(const struct weir_arr_coc_output *output,
+                           const struct weir_arr_coc_sizes *sizes)
+{
+    const size_t patches = (size_t)sizes->grid * sizes->grid;
+    const size_t size = WEIR_ARR_COC_PATCH_NUMBERS * sizeof(int32_t);
+    int32_t *wanted = malloc(patches * size);
+    uint32_t count = 0;
+    int64_t tokens = 0;
+    const bool fine =
+        wanted && are_numbers(output->relevance, patches) &&
+        are_numbers(output->scores, 3 * patches) && are_numbers(output->balance, 3) &&
+        are_numbers(output->tokens, (size_t)output->token_count * WEIR_ARR_COC_CHANNELS) &&
+        weir_arr_coc_expect_patches(output->relevance, (uint32_t)patches, sizes->budget, wanted,
+                                    &count, &tokens) &&
+        count == output->patch_count && tokens == output->token_count &&
+        memcmp(wanted, output->patches, count * size) == 0;
+    free(wanted);
+    return fine;
+}
+
+// Keeps a frame's results in `first`, if that is empty, after a check that they can be those of an image, else compares
+// them with `first`, bit by bit. False after bench_wrong().
 static bool results_judge(struct cli_results *first, const struct weir_arr_coc_output *output,
                           const struct weir_arr_coc_sizes *sizes, const char *name)
 {
@@ -108,7 +137,12 @@ static bool results_judge(struct cli_results *first, const struct weir_arr_coc_o
         return cli_results_same(&first->output, output, sizes) ||
                bench_wrong("%s: a frame gave other results than the first one; nothing was timed",
                            name);
-    return cli_results_keep(output, sizes, first) || bench_wrong("no memory for the results");
+    if (!cli_results_keep(output, sizes, first))
+        return bench_wrong("no memory for the results");
+    return !bench.runs_kernels || results_follow(output, sizes) ||
+           bench_wrong("%s: wrong results: not all are numbers, or the patches are not those of "
+                       "the relevance; nothing was timed",
+                       name);
 }
 
 // Frames through a line of slots.
@@ -565,6 +599,8 @@ static void check(void *user)
     if (arr_coc_lines_of_one(a) * (a->asked_devices ? 2 : 1) > ARR_COC_PIPELINES_MOST)
         cli_fail(CLI_USAGE, "more than %d pipelines; name fewer numbers of slots",
                  ARR_COC_PIPELINES_MOST);
+    if (bench.serve && (a->asked_devices || bench.operand_count > 1))
+        cli_fail(CLI_USAGE, "--serve measures one image on one device; leave the others out");
 }
 
 static void run(void *user)

@@ -429,22 +429,22 @@ bool cli_preload_find(enum cli_preload_library library, struct cli_preload *out)
     char path[PATH_MAX];
     *out = (struct cli_preload){.variable = {variable, present}};
     if (!find(file, path)) {
-        cli_warning("there is no %s beside the modules, so %s; install all of Weir", file,
-                    libraries[library].loss);
+        cli_error("there is no %s beside the modules, so %s; install all of Weir", file,
+                  libraries[library].loss);
         return false;
     }
     // Both lists have these separators, and no way to write them in a name.
     if (strpbrk(path, ": ")) {
-        cli_warning("%s cannot be named in %s, because of a space or colon in its path, so %s; "
-                    "install Weir elsewhere",
-                    path, variable, libraries[library].loss);
+        cli_error("%s cannot be named in %s, because of a space or colon in its path, so %s; "
+                  "install Weir elsewhere",
+                  path, variable, libraries[library].loss);
         return false;
     }
     const int length = snprintf(out->text, sizeof out->text, "%s%s%s", path,
                                 present && *present ? ":" : "", present ? present : "");
     if (length >= (int)sizeof out->text) {
-        cli_warning("%s is too long to add %s to it, so %s; shorten it", variable, file,
-                    libraries[library].loss);
+        cli_error("%s is too long to add %s to it, so %s; shorten it", variable, file,
+                  libraries[library].loss);
         return false;
     }
     out->variable.value = out->text;

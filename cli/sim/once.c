@@ -280,7 +280,7 @@ void cli_sim_check(const struct sim_run *run)
     const bool fine = weir_open_at(&params, &runtime, NULL, 0) >= 0;
     const int code = fine ? CLI_OK : cli_weir_error();
     if (!fine && *run->changes)
-        cli_note(
+        cli_error(
             "%s: taken for keys of the model, since COMMAND has neither an option --KEY nor a word "
             "with {KEY}; for the configuration write SECTION.KEY, as in pipeline.slots=2",
             run->changes);

@@ -78,7 +78,7 @@ static int check_end(const char *command, const char *path,
 static int tell(const char *command, const char *path, const struct options *options, int code)
 {
     char span[WEIR_TEXT_QUANTITY_SIZE];
-    const weir_report *report = cli_trace_open(path, NULL, 0, code ? code : CLI_FAILED);
+    const weir_report *report = cli_trace_open(path, NULL, 0, true, code ? code : CLI_FAILED);
     const struct weir_report_summary *summary = weir_report_get_summary(report);
     cli_note("%llu %s in %s: %s; `weir trace report %s` tells more",
              (unsigned long long)summary->operations,
@@ -156,7 +156,7 @@ static int look_at(const char *command, const char *path, const struct options *
     if (!strstr(path, "%p"))
         return no_trace(command, path, code);
     if (options->report)
-        cli_warning("there is no %s, so no report: %s opened no runtime of Weir's", path, command);
+        cli_error("there is no %s, so no report: %s opened no runtime of Weir's", path, command);
     return code;
 }
 
@@ -240,7 +240,7 @@ static int html_main(int argc, char **argv)
     const struct cli_usage usage = CLI_TRACE_FORM("weir trace html", html_about, options);
     char message[512];
     cli_parse(&usage, argc, argv);
-    const weir_report *report = cli_trace_open(argv[0], &window, 0, CLI_FAILED);
+    const weir_report *report = cli_trace_open(argv[0], &window, 0, true, CLI_FAILED);
     const char *path = output ? output : name_beside(argv[0], ".html");
     if (!weir_page_write(path, report, findings ? read_findings(findings) : NULL, message,
                          sizeof message))

@@ -73,7 +73,7 @@ static void destroy_report(void *object)
 }
 
 weir_report *cli_trace_open(const char *path, const struct cli_trace_window *window,
-                            uint64_t bubbles, int failed)
+                            uint64_t bubbles, bool notes, int failed)
 {
     struct weir_report_params params = {.struct_size = sizeof params,
                                         .bubble_limit = (uint32_t)bubbles};
@@ -86,7 +86,7 @@ weir_report *cli_trace_open(const char *path, const struct cli_trace_window *win
     cli_progress_end(&progress);
     if (!read)
         cli_fail(failed, "%s", message);
-    for (size_t i = 0; i < trace->note_count; i++)
+    for (size_t i = 0; i < trace->note_count && notes; i++)
         cli_warning("%s: %s", path, trace->notes[i]);
     if (window)
         read_window(window, first_start(trace), &params);
@@ -120,8 +120,8 @@ int cli_trace_report(int argc, char **argv)
     };
     const struct cli_usage usage = CLI_TRACE_FORM("weir trace report", report_about, options);
     cli_parse(&usage, argc, argv);
-    cli_quiet = !json; // the text has the notes itself
-    weir_report *report = cli_trace_open(argv[0], &window, bubbles, CLI_FAILED);
+    // The text has the notes itself.
+    weir_report *report = cli_trace_open(argv[0], &window, bubbles, json, CLI_FAILED);
     char *text = json ? weir_report_json(report) : weir_report_text(report);
     if (!text)
         cli_fail_weir();
@@ -248,7 +248,7 @@ int cli_trace_check(int argc, char **argv)
         cli_fail(CLI_USAGE,
                  "weir trace check needs a condition, such as '--bubbles<=1ms', in quotes for "
                  "the shell");
-    return check_all(cli_trace_open(argv[0], &window, 1, CLI_FAILED), &conditions, json);
+    return check_all(cli_trace_open(argv[0], &window, 1, true, CLI_FAILED), &conditions, json);
 }
 
 // weir trace diff: what got slower between two traces. Rows of both are joined by name, and
@@ -507,7 +507,7 @@ int cli_trace_diff(int argc, char **argv)
     weir_report *reports[2];
     cli_parse(&usage, argc, argv);
     for (size_t i = 0; i < 2; i++)
-        reports[i] = cli_trace_open(argv[i], NULL, 1, CLI_FAILED);
+        reports[i] = cli_trace_open(argv[i], NULL, 1, true, CLI_FAILED);
     const int code = judge(reports, limit);
     if (json)
         return print_json(reports, code);

@@ -295,6 +295,6 @@ int cli_trace_timeline(int argc, char **argv)
     };
     const struct cli_usage usage = CLI_TRACE_FORM("weir trace timeline", about, options);
     cli_parse(&usage, argc, argv);
-    return draw(cli_trace_open(argv[0], &window, 1, CLI_FAILED), width ? width : terminal_width(),
-                ascii || !is_utf8(), json);
+    return draw(cli_trace_open(argv[0], &window, 1, true, CLI_FAILED),
+                width ? width : terminal_width(), ascii || !is_utf8(), json);
 }

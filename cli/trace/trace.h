@@ -25,11 +25,12 @@ struct cli_trace_window {
 };
 
 // Reads a trace and measures it, with a progress line on a terminal. The window's times
-// count from the first start of an operation. Warns of what the reader repaired. Never NULL.
+// count from the first start of an operation. With `notes` warns of what the reader
+// repaired. Never NULL.
 //
 // Ownership: the command's.
 // Errors: those of the file end the command with `failed`, those of the window with CLI_USAGE.
 weir_report *cli_trace_open(const char *path, const struct cli_trace_window *window,
-                            uint64_t bubbles, int failed);
+                            uint64_t bubbles, bool notes, int failed);
 
 #endif

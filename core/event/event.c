@@ -363,29 +363,36 @@ static uint64_t left_until(uint64_t deadline_ns)
                                        : (now_ns < deadline_ns ? deadline_ns - now_ns : 0);
 }
 
-// A failed queue takes no record; its worker drops what is held, but for calls that always run. Those that a plugin
-// holds back are handed on when the queue is finished.
+// A failed queue takes no record of the program's. One of its end comes after its calls that always run, also after those
+// that a plugin holds back; without it the worker at least has dropped or run what is held.
+static weir_status drain_failed(weir_queue *queue, weir_status refusal, uint64_t deadline_ns,
+                                const struct weir__host_caller *caller)
+{
+    const struct weir_error cause = weir__error_of(refusal);
+    struct weir_event end;
+    bool in_time = true;
+    if (!weir__queue_record_end(queue, &end))
+        in_time = weir__delivery_settle(&queue->delivery, deadline_ns);
+    else if (end.sequence > 0)
+        in_time = weir__event_sync("weir_device_sync", end, left_until(deadline_ns), caller) !=
+                  WEIR_TIMEOUT;
+    return in_time ? weir__error_set(&cause) : WEIR_TIMEOUT;
+}
+
 static weir_status drain_queue(weir_queue *queue, uint64_t deadline_ns, const char *file, int line)
 {
+    const struct weir__host_caller caller = {file, line, 0};
     struct weir_event event;
     if (weir__is_capturing(queue))
         return weir__queue_refuse_capturing(queue, file, line,
                                             "weir_device_sync has nothing to wait for",
                                             "end or cancel the capture first");
-    weir_status status = record_last(queue, &event, file, line);
-    if (event.sequence > 0)
-        status = weir__event_sync("weir_device_sync", event, left_until(deadline_ns),
-                                  &(struct weir__host_caller){file, line, 0});
-    if (status >= 0)
-        return status;
-    if (!weir__delivery_settle(&queue->delivery, deadline_ns))
-        return WEIR_TIMEOUT;
-    if (queue->first != queue->delivery.link) {
-        const struct weir_error cause = weir__error_of(status);
-        WEIR_IGNORE(weir__queue_finish(queue));
-        weir__error_set(&cause);
-    }
-    return status;
+    const weir_status status = record_last(queue, &event, file, line);
+    if (status < 0)
+        return drain_failed(queue, status, deadline_ns, &caller);
+    return event.sequence > 0
+               ? weir__event_sync("weir_device_sync", event, left_until(deadline_ns), &caller)
+               : WEIR_OK;
 }
 
 // Waits for each queue once. The first failure is kept.

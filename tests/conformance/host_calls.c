@@ -324,6 +324,28 @@ CONFORM(DeviceSync, TellsTheFirstFailureAndWaitsForTheRest)
     EXPECT_OK(weir_device_sync(f->device, HANG_GUARD_NS));
 }
 
+static void pass_gate_always(void *gate, weir_status status)
+{
+    EXPECT_INT_EQ(status, WEIR_ERROR_HOST_CALL);
+    EXPECT_OK(gate_function(gate));
+}
+
+// A failed queue takes no record, and its calls that always run are waited for as long as the program says.
+CONFORM(DeviceSync, WaitsForAFailedQueueUntilItsTime)
+{
+    own_gate gate = gate_create();
+    own_queue bad = conform_queue(f, "bad");
+    atomic_int always = 0;
+    conform_fail(bad);
+    ASSERT_OK(weir_queue_host_call_always(bad, pass_gate_always, gate));
+    ASSERT_OK(weir_queue_host_call_always(bad, count_always, &always));
+    EXPECT_INT_EQ(weir_device_sync(f->device, 1000000), WEIR_TIMEOUT);
+    gate_open(gate);
+    EXPECT_INT_EQ(weir_device_sync(f->device, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+    EXPECT_INT_EQ(atomic_load(&always), 1);
+    EXPECT_OK(weir_queue_recover(bad));
+}
+
 static weir_status sync_device(void *device)
 {
     return weir_device_sync(device, HANG_GUARD_NS);

@@ -275,7 +275,7 @@ CONFORM(Pool, TheLimitsErrorNamesTheUsesOfTheMemory)
     ASSERT_OK(weir_pool_free(f->queue, &other));
 }
 
-// Buffers outlive their pool, and are still freed to it.
+// Buffers outlive their pool, whose end waits for no work on them, and are still freed to it.
 CONFORM(Pool, DestroyedWhileBuffersAreOut)
 {
     weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
@@ -284,9 +284,12 @@ CONFORM(Pool, DestroyedWhileBuffersAreOut)
     weir_buffer *kept = take(pool, f->queue, SIZE);
     weir_device *device = f->device;
 
+    own_gate gate = gate_on(f->queue);
+    conform_fill(f->queue, kept, 4);
     ASSERT_OK(weir_pool_free(f->queue, &kept));
     EXPECT_INVALID(weir_device_close(&device), "still exists");
     weir_pool_destroy(&pool);
+    gate_open(gate);
     conform_write(f->queue, buffer, 5);
     EXPECT_TRUE(conform_holds(f->queue, buffer, 0, SIZE, 5, 0));
     ASSERT_SYNC(f->queue);

@@ -174,6 +174,19 @@ WEIR_TEST(KitRecords, ANewQueueLooksSoonForEventsToUseAgain)
     end(records);
 }
 
+// A few at a time, with few questions.
+WEIR_TEST(KitRecords, EventsOfOneUseAreGivenBackTogether)
+{
+    weir_kit_records *records = make(&of_one_use, 64, 0);
+    kit_host()->left = 0;
+    for (uint64_t i = 1; i <= 10000; i++) {
+        record(&of_one_use, records, i)->state = WEIR_KIT_COMPLETE;
+        EXPECT_UINT_LE(driver.created - driver.destroyed, 16);
+    }
+    EXPECT_UINT_LT(driver.asked, 3000);
+    end(records);
+}
+
 TEST_OF_EACH_KIND(AHeldEventIsKept)
 {
     weir_kit_records *records = make(ops, 4, 0);

@@ -25,6 +25,7 @@ static bool gate_is_open;
 static atomic_bool stalled;
 static const weir_queue *_Atomic stalled_queue;
 static atomic_size_t blocked;
+static atomic_bool peers;
 static atomic_int fault;
 static atomic_bool silent; // it reports no detail
 static atomic_size_t queries;
@@ -144,7 +145,7 @@ static void buffer_destroy(const struct weir_link *link, weir_buffer *buffer)
 static weir_status device_peer(const struct weir_link *link, weir_device *device,
                                weir_device *other, bool *out_peers)
 {
-    *out_peers = false;
+    *out_peers = atomic_load(&peers);
     return WEIR_OK;
 }
 
@@ -168,6 +169,7 @@ static void reset(void)
     control_forget();
     control_stall(false);
     control_stall_queue(NULL);
+    control_peers(false);
     control_refuse((enum weir_operation_kind)0, 0);
     control_fault(WEIR_OK);
     atomic_store(&queries, 0);
@@ -260,6 +262,11 @@ void control_forget(void)
     pthread_mutex_lock(&lock);
     seen_count = 0;
     pthread_mutex_unlock(&lock);
+}
+
+void control_peers(bool on)
+{
+    atomic_store(&peers, on);
 }
 
 void control_stall(bool on)

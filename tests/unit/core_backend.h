@@ -56,6 +56,9 @@ bool control_seen(size_t index, struct seen *out_seen);
 size_t control_count(enum weir_operation_kind kind);
 void control_forget(void);
 
+// Whether the two devices are peers; after control_open() they are not.
+void control_peers(bool on);
+
 // While set, no record completes, on any queue.
 void control_stall(bool on);
 

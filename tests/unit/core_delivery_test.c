@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "tests/unit/core_backend.h"
 
 #define GUARD_NS (UINT64_C(60) * 1000000000u)
@@ -39,20 +40,26 @@ CONTROL_TEST(Delivery, KeepsToItselfWhatNeedsNoDriver)
     EXPECT_UINT_EQ(control_count(WEIR_OPERATION_RECORD), 3);
 }
 
-CONTROL_TEST(Delivery, KeepsDevicesApart)
+// The host orders devices that are no peers; a wait for a peer is the device's at once.
+CONTROL_TEST(Delivery, KeepsDevicesApartUnlessTheyArePeers)
 {
     struct weir_event event;
-    own_queue other = NULL;
 
     weir_queue *queue = control_keep_queue(control, "first");
-    ASSERT_OK(weir_queue_create(control->devices[1], NULL, &other));
-    control_stall(true);
-    ASSERT_OK(weir_queue_record(queue, &event));
-    control_stall(false);
-    ASSERT_OK(weir_queue_wait(other, event));
-    ASSERT_OK(weir_queue_sync(other, GUARD_NS));
-    EXPECT_UINT_EQ(control_count(WEIR_OPERATION_WAIT), 0);
-    EXPECT_OK(weir_event_query(event));
+    for (unsigned peers = 0; peers < 2; peers++) {
+        own_queue other = NULL;
+        ASSERT_OK(weir_queue_create(control->devices[1], NULL, &other));
+        control_peers(peers);
+        control_stall(true);
+        ASSERT_OK(weir_queue_record(queue, &event));
+        control_stall(peers);
+        ASSERT_OK(weir_queue_wait(other, event));
+        EXPECT_UINT_EQ(control_count(WEIR_OPERATION_WAIT), peers);
+        control_stall(false);
+        ASSERT_OK(weir_queue_sync(other, GUARD_NS));
+        EXPECT_UINT_EQ(control_count(WEIR_OPERATION_WAIT), peers);
+        EXPECT_OK(weir_event_query(event));
+    }
 }
 
 static bool flushes_reach(size_t count)
@@ -229,6 +236,47 @@ static bool saw_wait(const weir_queue *queue, const weir_queue *producer)
         found = found || (seen.kind == WEIR_OPERATION_WAIT && seen.queue == queue &&
                           seen.producer == producer);
     return found;
+}
+
+struct call {
+    struct weir_thread thread;
+    weir_queue *legacy;
+    weir_buffer *buffer; // NULL: a recovery
+};
+
+static void call_legacy(void *user)
+{
+    const struct call *call = user;
+    if (call->buffer)
+        fill(call->legacy, call->buffer);
+    else
+        EXPECT_OK(weir_queue_recover(call->legacy));
+}
+
+// An operation begins on the failed legacy queue and is accepted, since another thread recovers the queue meanwhile.
+// Other queues come after it all the same.
+CONTROL_TEST(Migration, AnOperationDuringARecoveryHasATurn)
+{
+    const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "it is broken"};
+    struct call call = {.legacy = legacy_of(control), .buffer = control_keep_buffer(control, 64)};
+    struct call other = {.legacy = call.legacy};
+    weir_queue *queue = control_keep_queue(control, "q");
+
+    control_stall(true);
+    fill(queue, call.buffer);
+    weir__completion_fail(call.legacy, call.legacy->sequence + 1, &cause);
+    weir_lock_take(&queue->submit_lock); // the order comes so far
+    ASSERT_INT_EQ(weir_thread_start(&call.thread, call_legacy, &call), 0);
+    weir_clock_sleep_ns(50000000); // it has seen the failure, and waits for the lock
+    ASSERT_INT_EQ(weir_thread_start(&other.thread, call_legacy, &other), 0);
+    weir_thread_join(&other.thread);
+    weir_lock_release(&queue->submit_lock);
+    weir_thread_join(&call.thread);
+    control_forget();
+    fill(queue, call.buffer);
+    EXPECT_TRUE(saw_wait(queue, call.legacy));
+    control_stall(false);
+    EXPECT_OK(weir_queue_sync(queue, GUARD_NS));
 }
 
 // A queue's wait for the legacy queue was refused; its recovery waits for that, and it for what comes next.

@@ -161,10 +161,74 @@ SCENE_TEST(Refused, WaitsOnAFailedQueueDoNotPileUp)
     expect_is_safe(scene, scene->b);
 }
 
+// While a recovery waits, the queue refuses the same wait again. That is covered, so the recovery does not wait once more
+// for all queues: with many such calls it would not end.
+SCENE_TEST(Refused, WaitsThatAreRefusedAgainDoNotKeepARecovery)
+{
+    struct call call;
+    struct weir_event event, more;
+    const bool is_first = scene->a->member.object.id % 65536 < scene->c->member.object.id % 65536;
+    weir_queue *first = is_first ? scene->a : scene->c; // recoveries take the queues in this order
+    weir_queue *last = is_first ? scene->c : scene->a;
+
+    ASSERT_OK(weir_queue_record(last, &event));
+    control_stall_queue(last);
+    control_refuse(WEIR_OPERATION_WAIT, 0);
+    EXPECT_INT_EQ(weir_queue_wait(scene->b, event), WEIR_ERROR_DEVICE);
+    expect_waits(scene, &call, scene->b);
+    ASSERT_OK(weir_queue_record(first, &more));
+    EXPECT_INT_EQ(weir_queue_wait(scene->b, event), WEIR_ERROR_DEVICE);
+    expect_ends(&call);
+    EXPECT_TRUE(weir__queue_is_busy(first));
+    EXPECT_OK(weir_pool_free(scene->a, &scene->buffer));
+}
+
+// A recovery of b by another thread ends while the first one waits for a, and b waits for c, which fails then.
+SCENE_TEST(Refused, ARecoveryLeavesTheWaitsAfterAnotherOne)
+{
+    const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "c is broken"};
+    struct call call;
+    struct weir_event event;
+    refuse_wait(scene);
+    expect_waits(scene, &call, scene->b);
+    ASSERT_OK(weir_queue_record(scene->c, &event));
+    weir_lock_take(&scene->b->submit_lock);
+    weir__completion_recover(scene->b, scene->b->sequence);
+    weir_lock_release(&scene->b->submit_lock);
+    EXPECT_OK(weir_queue_wait(scene->b, event));
+    weir__completion_fail(scene->c, event.sequence, &cause);
+    expect_ends(&call);
+    EXPECT_INT_EQ(weir_queue_sync(scene->b, GUARD_NS), WEIR_ERROR_IO);
+    EXPECT_OK(weir_pool_free(scene->a, &scene->buffer));
+}
+
 static weir_status fail_at_gate(void *unused)
 {
     (void)control_gate(unused);
     return WEIR_ERROR_IO;
+}
+
+// The other recovery ends before the first one begins to wait: what has failed since is not the first one's.
+SCENE_TEST(Refused, ARecoveryThatComesAfterAnotherOneEndsNothing)
+{
+    struct call call = {.queue = scene->b, .status = 1};
+    struct weir_operation operation;
+    weir__operation_begin(&operation, WEIR_OPERATION_HOST_CALL, 0, __FILE__, __LINE__);
+    operation.u.host_call.function = fail_at_gate;
+    fail(scene->b, scene);
+    weir_lock_take(&scene->b->submit_lock);
+    ASSERT_INT_EQ(weir_thread_start(&call.thread, recover, &call), 0);
+    weir_clock_sleep_ns(50000000); // it waits for the lock
+    weir__completion_recover(scene->b, scene->b->sequence);
+    EXPECT_OK(weir__queue_submit_locked(scene->b, &operation));
+    weir_lock_release(&scene->b->submit_lock);
+    for (int i = 0; i < 10000 && atomic_load(&call.status) == 1; i++)
+        weir_clock_sleep_ns(1000000);
+    EXPECT_INT_EQ(atomic_load(&call.status), WEIR_OK);
+    control_gate_open();
+    expect_ends(&call);
+    EXPECT_INT_EQ(weir_queue_sync(scene->b, GUARD_NS), WEIR_ERROR_IO);
+    EXPECT_OK(weir_pool_free(scene->a, &scene->buffer));
 }
 
 // The wait is refused in b's worker, after c has begun to wait for b.
@@ -188,8 +252,8 @@ SCENE_TEST(Refused, WhatIsFreedByAQueueThatWaitedForTheFailedOne)
     EXPECT_OK(weir_queue_recover(scene->b));
 }
 
-// A destroyed queue cannot be recovered. It is reclaimed when the producers have ended, and the memory is then
-// free.
+// A destroyed queue cannot be recovered. It is reclaimed when what the producers had to do has ended, whatever they have
+// got since, and the memory is then free.
 SCENE_TEST(Refused, WhatADestroyedQueueFreed)
 {
     refuse_wait(scene);
@@ -200,11 +264,13 @@ SCENE_TEST(Refused, WhatADestroyedQueueFreed)
     weir_queue *kept = weir__registry_pin(id);
     ASSERT_NOT_NULL(kept);
     weir__registry_unpin(kept);
+    ASSERT_OK(weir_queue_host_call(scene->a, control_gate, NULL));
     control_stall_queue(NULL);
     EXPECT_OK(weir_queue_sync(scene->c, GUARD_NS)); // checks what was destroyed
     EXPECT_OK(weir_event_sync(scene->event, GUARD_NS));
     EXPECT_TRUE(gets_it(scene, scene->c));
     EXPECT_NULL(weir__registry_pin(id));
+    control_gate_open();
 }
 
 // The same when the device is closed at once.
@@ -325,6 +391,29 @@ SCENE_TEST(Refused, WhatIsFreedAfterTheLegacyQueuesWorkBeforeTheFailureIsFound)
     expect_is_safe(scene, scene->b);
 }
 
+// A call that always runs comes after the legacy queue's work too.
+SCENE_TEST(Refused, ACallThatAlwaysRunsAfterTheLegacyQueuesWork)
+{
+    atomic_int ran = 0;
+    weir_queue *legacy;
+    ASSERT_OK(weir_legacy_queue(scene->control.devices[0], &legacy));
+    ASSERT_OK(weir_queue_host_call(scene->b, fail_at_gate, NULL));
+    control_stall_queue(legacy);
+    ASSERT_OK(weir_queue_fill(legacy, scene->buffer, 0, SIZE, "x", 1));
+    EXPECT_OK(weir_queue_host_call_always(scene->b, note_blocked, &ran));
+    control_gate_open();
+    expect_runs_after(scene, &ran);
+}
+
+SCENE_TEST(Refused, WhatTheLegacyQueueFreedAfterWorkOfOthers)
+{
+    weir_queue *legacy;
+    ASSERT_OK(weir_legacy_queue(scene->control.devices[0], &legacy));
+    fail(legacy, scene);
+    ASSERT_OK(weir_queue_fill(scene->a, scene->buffer, 0, SIZE, "x", 1));
+    expect_is_safe(scene, legacy);
+}
+
 // A graph that queue a has launched.
 static weir_graph *launch_fill(struct scene *scene)
 {
@@ -344,6 +433,19 @@ SCENE_TEST(Refused, WhatIsFreedAfterALaunchThatWasRefused)
     fail(scene->b, scene);
     EXPECT_INT_EQ(weir_queue_graph(scene->b, graph), WEIR_ERROR_DEVICE);
     expect_is_safe(scene, scene->b);
+}
+
+// A call that always runs waits for events, and not for launches, which have none: a refused launch of the same
+// producer, which comes after the event, does not stand for it.
+SCENE_TEST(Refused, ALaunchHidesNoEventFromACallThatAlwaysRuns)
+{
+    atomic_int ran = 0;
+    own_graph graph = launch_fill(scene);
+    fail(scene->b, scene);
+    EXPECT_INT_EQ(weir_queue_graph(scene->b, graph), WEIR_ERROR_DEVICE);
+    EXPECT_INT_EQ(weir_queue_wait(scene->b, scene->event), WEIR_ERROR_DEVICE);
+    EXPECT_OK(weir_queue_host_call_always(scene->b, note_blocked, &ran));
+    expect_runs_after(scene, &ran);
 }
 
 static void wait_without_memory(const struct scene *scene, weir_status status)

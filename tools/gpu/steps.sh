@@ -39,7 +39,7 @@ step_arr_coc()
     for number in 2 3 4 5 6 7 8 9 10; do
         run 30 "arr-coc-$backend" "${arr[@]}" --output "$work/arr-coc/$backend.$number"
         [ "$status" -eq 0 ] || break
-        # All but the times.
+        # All but NAME.json, which has the times, and the weights, which the relevance follows from.
         run 10 "arr-coc-$backend" diff -r --exclude '*.json' "$work/arr-coc/$backend.1" \
             "$work/arr-coc/$backend.$number"
         [ "$status" -eq 0 ] || break

@@ -2,12 +2,14 @@
 // resumption are in tests/cli/train_resume_test.sh.
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "pipelines/train/train.h"
+#include "base/clock.h"
+#include "pipelines/train/feed.h"
 #include "tests/support/own.h"
 
 enum {
@@ -310,6 +312,47 @@ WEIR_TEST(Train, TellsHowFarItIs)
     runs_train_alone(2, params, &figures);
     EXPECT_INT_EQ(steps[0], 200);
     EXPECT_INT_EQ(steps[1], 3); // after 128 and 192 steps, and at the end
+}
+
+static weir_status pass_late(void *passed)
+{
+    weir_clock_sleep_ns(200000000); // for an end of the feed that does not wait
+    atomic_store((atomic_bool *)passed, true);
+    return WEIR_OK;
+}
+
+// What a feed prepares ahead reads the run's models and host memory, so its end comes after that: here of the third
+// batch, which waits on the device for the first one's slot.
+WEIR_TEST(TrainFeed, EndsAfterWhatItPrepares)
+{
+    static const struct weir_train_augment_params augment = {
+        .width = 8, .height = 8, .channels = 1, .out_width = 7, .out_height = 7, .deviation = {1}};
+    struct runs runs;
+    struct weir_train_batch batch;
+    atomic_bool passed = false;
+    own_queue queue = NULL;
+    train_feed *feed;
+
+    runs_open(&runs, 1);
+    struct weir_train_run_params params = runs_params(&runs, WEIR_TRAIN_AUGMENT);
+    params.steps = 3; // so that no thread of the loader waits for the third one
+    ASSERT_OK(weir_queue_create(runs.device, NULL, &queue));
+    const struct train_feed_params feed_params = {
+        .run = &params,
+        .order = {.seed = 3, .ranks = 1, .passes = 1, .batch = 8},
+        .queue = queue,
+        .augment = &augment,
+    };
+    ASSERT_OK(train_feed_create(&feed_params, 7 * 7, &feed));
+    ASSERT_OK(train_feed_next(feed, &batch));
+    ASSERT_OK(weir_queue_host_call(queue, pass_late, &passed));
+    ASSERT_OK(train_feed_release(feed));
+    ASSERT_OK(train_feed_next(feed, &batch));
+    train_feed_destroy(&feed);
+    EXPECT_TRUE(atomic_load(&passed));
+    EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
+    weir_queue_destroy(&queue);
+    runs_close(&runs);
 }
 
 // What a training run refuses, and that a failure of one rank ends all.
