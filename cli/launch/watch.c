@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,7 +20,7 @@
 #include "cli/launch/launch.h"
 
 // The lines of the ranks. A thread for each rank reads them, and waits where this process's own output is not read: that
-// delays nothing else.
+// delays the lines of this rank, and those of others for the same output, but not what they print on the other one.
 
 enum {
     LINE_LIMIT = 65536, // a longer line is cut
@@ -43,11 +44,20 @@ struct stream {
 
 // What the threads share.
 static struct {
-    pthread_mutex_t lock; // of what is written
-    atomic_int error;     // of errno's, of standard output
+    pthread_mutex_t locks[2]; // of what is written to standard output, and to standard error
+    bool one;                 // both are one file, under the first lock
+    atomic_int error;         // of errno's, of standard output
     atomic_size_t running;
     int over[2]; // a pipe, whose end says that all ranks have ended
-} relays = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} relays = {.locks = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER}};
+
+static bool is_one_file(int a, int b)
+{
+    struct stat first;
+    struct stat second;
+    return fstat(a, &first) == 0 && fstat(b, &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
+}
 
 static void unlock(void *lock)
 {
@@ -77,11 +87,12 @@ static void wake(void)
 // Whole, so that lines of several ranks never mix, on one pipe for standard output and standard error either.
 static void add_line(struct stream *stream)
 {
+    pthread_mutex_t *lock = &relays.locks[stream->to == STDERR_FILENO && !relays.one];
     const size_t size = stream->prefix + stream->used;
     stream->bytes[size] = '\n';
     stream->used = 0;
-    pthread_mutex_lock(&relays.lock);
-    pthread_cleanup_push(unlock, &relays.lock);
+    pthread_mutex_lock(lock);
+    pthread_cleanup_push(unlock, lock);
     if (!write_all(stream->to, stream->bytes, size + 1) && stream->to == STDOUT_FILENO &&
         relays.error == 0) {
         relays.error = errno;
@@ -524,6 +535,7 @@ static void start_relays(struct launch *launch)
                   "limit on processes (ulimit -u)",
                   i, strerror(error));
         stop(launch, SIGTERM);
+        break;
     }
     pthread_attr_destroy(&attributes);
 }
@@ -548,6 +560,7 @@ void watch(struct launch *launch)
         launch->streams = cli_allocate(2 * count, sizeof *launch->streams);
     if (pipe2(relays.over, O_CLOEXEC) != 0)
         cli_fail(CLI_SETUP, "a pipe cannot be made: %s", strerror(errno));
+    relays.one = is_one_file(STDOUT_FILENO, STDERR_FILENO);
     signals_take(launch);
     while (launch->started < count && !launch->stopping) {
         if (!rank_start(launch))

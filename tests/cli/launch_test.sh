@@ -202,7 +202,8 @@ output="$(cat out)"
 as_json 'data["interrupted"] == 15 and data["first_failed"] is None'
 expect_contains "$(cat err)" "2 ranks got it, of which 2 were killed after 1 s"
 
-# A second interrupt does not wait: for ranks, nor for a reader that does not read.
+# A second interrupt does not wait: for ranks, nor for a reader of standard output that does not read, which does not
+# delay what another rank prints on standard error.
 start -n 2 --grace 1000 sh -c 'trap "echo got" INT; echo ready; while :; do sleep 0.05; done'
 expect_soon count ready 2
 kill -s INT "$pid"
@@ -215,7 +216,11 @@ mkfifo unread
 exec 9<>unread
 rm -f pid.0
 set -m
-"$program" launch -n 2 sh -c 'echo $$ >pid.$RANK; exec yes' >unread 2>err &
+"$program" launch -n 3 sh -c 'echo $$ >pid.$RANK
+test $RANK = 2 || exec yes
+until test -e stuck; do sleep 0.01; done
+echo told >&2
+exec sleep 1000' >unread 2>err &
 pid=$!
 set +m
 # Both pipes, of the rank and of the command, are full: it waits for the reader.
@@ -232,6 +237,8 @@ is_state()
 }
 expect_soon test -s pid.0
 expect_soon is_stuck "$(cat pid.0)"
+echo >stuck
+expect_soon grep -qxF '[2] told' err
 kill -s TERM "$pid"
 expect_soon is_state "$(cat pid.0)" Z
 kill -s TERM "$pid"
@@ -285,6 +292,9 @@ if [ -z "${ASAN_OPTIONS-}${TSAN_OPTIONS-}" ]; then
     expect_contains "$messages" "no free port at 127.0.0.1 was found: Too many open files; name one with --port"
     expect_data 3 bash -c "exec 3>&- 4>&- 0>&-; ulimit -n 3; exec '$program' launch -n 1 true"
     expect_contains "$messages" "/dev/null, the ranks' input, cannot be opened: Too many open files"
+    # Enough for what the lines of 200 ranks need, 26 MB, but not for 200 stacks of 256 KiB as well.
+    expect_data 3 bash -c "ulimit -v 60000; exec '$program' launch -n 200 sleep 1000"
+    [ "$(grep -c "there is no thread for the output of rank " <<<"$messages")" -eq 1 ] || fail "it said: $messages"
     expect_message 1 "no memory for " bash -c "ulimit -v 120000; exec '$program' launch -n 1024 true"
 fi
 
