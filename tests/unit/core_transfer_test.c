@@ -204,6 +204,21 @@ JOB_TEST(Transfer, TheDeviceFails, large)
     EXPECT_MEM_EQ(job->back, job->bytes, large);
 }
 
+// A module may fail without a detail, at a flush too.
+JOB_TEST(Transfer, TheDeviceFailsWithoutADetail, large)
+{
+    for (int i = 0; i < 2 * MODES; i++) {
+        set_mode(job, i / 2);
+        control_silent_fault(WEIR_ERROR_DEVICE);
+        weir_error_set(NULL);
+        EXPECT_INT_EQ(run(job, i % 2), WEIR_ERROR_DEVICE);
+        EXPECT_INT_EQ(weir_last_error()->status, WEIR_ERROR_DEVICE);
+        EXPECT_STR_EQ(weir_last_error()->file, __FILE__);
+        control_fault(WEIR_OK);
+        WEIR_IGNORE(weir_queue_recover(job->queue));
+    }
+}
+
 struct uploader {
     struct job *job;
     size_t at;
