@@ -80,46 +80,58 @@ CONFORM(Places, OfWhatIsLeftAtClose)
     expect_told("'2nd' (opened at ", first + 7);
 }
 
-// Counts the buffers "left N" that a close logs with their places.
-static void count_left(void *count, weir_log_level level, const char *source, const char *message)
+enum {
+    LEFT = 50,
+    FIRST_LINE = 1001
+};
+
+// Counts how often a close logs the buffer "left N" with its line, which is FIRST_LINE + N.
+static void count_left(void *counts, weir_log_level level, const char *source, const char *message)
 {
+    int index;
+    int line;
     if (level == WEIR_LOG_ERROR && strcmp(source, "core") == 0 &&
-        strstr(message, "weir_device_close: the buffer 'left ") && strstr(message, __FILE__) &&
-        strstr(message, ") still exists"))
-        ++*(int *)count;
+        strstr(message, ") still exists") &&
+        sscanf(message, "weir_device_close: the buffer 'left %d' (created at left.c:%d)", &index,
+               &line) == 2 &&
+        index >= 0 && index < LEFT && line == FIRST_LINE + index)
+        ((int *)counts)[index]++;
 }
 
-static int close_with_log(struct fixture *f)
+// Expects each buffer to be logged so often.
+static void expect_logged(struct fixture *f, int times)
 {
-    int count = 0;
-    weir_log_set(count_left, &count, WEIR_LOG_ERROR);
+    int counts[LEFT] = {0};
+    weir_log_set(count_left, counts, WEIR_LOG_ERROR);
     EXPECT_PLACED(weir_device_close(&f->device));
     weir_log_set(NULL, NULL, WEIR_LOG_ERROR);
-    return count;
+    for (int i = 0; i < LEFT; i++) {
+        weir_test_note("left %d", i);
+        EXPECT_INT_EQ(counts[i], times);
+    }
+    weir_test_note(NULL);
 }
 
 // More than a message has room for: the log has them all. One fits, and the log gets nothing.
 CONFORM(Places, OfFiftyObjectsLeftAtClose)
 {
-    enum {
-        LEFT = 50
-    };
     weir_buffer *buffers[LEFT];
     weir_queue_destroy(&f->queue);
     for (int i = 0; i < LEFT; i++) {
         char label[32];
         snprintf(label, sizeof label, "left %d", i);
-        ASSERT_OK(weir_buffer_create(f->device, WEIR_PARAMS(weir_buffer, .label = label, .size = 4),
-                                     &buffers[i]));
+        ASSERT_OK(weir_buffer_create_at(f->device,
+                                        WEIR_PARAMS(weir_buffer, .label = label, .size = 4),
+                                        &buffers[i], "left.c", FIRST_LINE + i));
     }
-    EXPECT_INT_EQ(close_with_log(f), LEFT);
+    expect_logged(f, 1);
     EXPECT_CONTAINS(weir_last_error()->message, " still exists (created at ");
     EXPECT_CONTAINS(weir_last_error()->message, " more; the log (weir_log_set) has all");
     EXPECT_CONTAINS(weir_last_error()->remedy, "destroy them first");
     for (int i = 1; i < LEFT; i++)
         weir_buffer_destroy(&buffers[i]);
 
-    EXPECT_INT_EQ(close_with_log(f), 0);
+    expect_logged(f, 0);
     EXPECT_CONTAINS(weir_last_error()->message, "the buffer 'left 0' still exists");
     weir_buffer_destroy(&buffers[0]);
 }

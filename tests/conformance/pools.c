@@ -1,5 +1,6 @@
 // Pools: freed memory is reused in the order of queues, and never earlier.
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -139,6 +140,16 @@ CONFORM(Pool, SizesAreWhatWasAskedFor)
     }
     EXPECT_UINT_EQ(read_statistics(shared).reused, 3);
     EXPECT_UINT_EQ(read_statistics(shared).high_bytes, 9216);
+    // Memory that is used again has the place of its latest allocation.
+    for (int line = 1001; line <= 1002; line++) {
+        char place[32];
+        weir_buffer *buffer = NULL;
+        snprintf(place, sizeof place, "user.c:%d", line);
+        ASSERT_OK(weir_pool_allocate_at(shared, f->queue, SIZE, &buffer, "user.c", line));
+        EXPECT_INVALID(weir_queue_fill(f->queue, buffer, 0, SIZE + 1, "x", 1), place);
+        ASSERT_OK(weir_pool_free(f->queue, &buffer));
+    }
+    EXPECT_UINT_EQ(read_statistics(shared).reused, 4);
 
     for (size_t size = 1; size < 3000000; size = size * 21 / 20 + 1) {
         weir_buffer *buffer = take(pool, f->queue, size);

@@ -276,6 +276,18 @@ NOTES_TEST(Notes, ADestroyedQueue, "")
     EXPECT_TRUE(noted->notes->list[0].u.complete.event.sequence >= event.sequence);
 }
 
+// A plugin is told what the program asked for, and not the size of the block.
+NOTES_TEST(Notes, SizesOfPoolOperations, "")
+{
+    own_pool pool = NULL;
+    weir_buffer *buffer;
+    ASSERT_OK(weir_pool_create(noted->rig.device, NULL, &pool));
+    ASSERT_OK(weir_pool_allocate(pool, noted->rig.up, 1000, &buffer));
+    EXPECT_OK(weir_pool_free(noted->rig.up, &buffer));
+    EXPECT_UINT_EQ(noted->notes->allocated_bytes, 1000);
+    EXPECT_UINT_EQ(noted->notes->freed_bytes, 1000);
+}
+
 // Callers may keep their place to themselves.
 NOTES_TEST(Notes, WithoutPlace, "")
 {

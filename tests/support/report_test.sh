@@ -6,18 +6,47 @@
 readonly program=tests/support/failing
 readonly source=tests/support/failing.c
 
+# line_of WORD: the source's line that ends in "// at: WORD".
+line_of()
+{
+    grep -n "// at: $1\$" "$source" | cut -d: -f1
+}
+
+# expect_at WORD PART...: the report of that line contains each part.
+expect_at()
+{
+    local line report part
+    line="$(line_of "$1")"
+    [ -n "$line" ] || fail "no line is marked $1"
+    report="$(printf '%s\n' "$all" | sed -n "\\|$source:$line: |,/^\$/p")"
+    [ -n "$report" ] || fail "nothing was reported at $source:$line, in:
+$all"
+    shift
+    for part in "$@"; do
+        expect_contains "$report" "$part"
+    done
+}
+
 unset TESTBRIDGE_TEST_ONLY XML_OUTPUT_FILE # what fails here is not this test
 expect_status 1 "$program"
 all="$output"
 
-# Each check that fails is reported with its line.
-while IFS=: read -r line _; do
-    expect_contains "$all" "$source:$line: "
-done < <(grep -n '// at$' "$source")
-expect_contains "$all" 'three() is 3'
-expect_contains "$all" '2 of 6 bytes differ, the first at offset 2: 0x63 and 0x58'
-expect_contains "$all" 'with: row 7'
-expect_contains "$all" 'no device here'
+expect_at int 'three() == -4' 'three() is 3'
+expect_at assert '1U is 1' 'UINT64_MAX is 18446744073709551615'
+expect_at true 'three() == 4 is false'
+expect_at false 'three() == 3 is true'
+expect_at double '2.5 < 1.25' '2.5 is 2.5'
+expect_at near '1.0 within 0.25 of 1.5' '1.0 is 1'
+expect_at null 'NULL is NULL'
+expect_at str 'text is "some text"' '"other text"'
+expect_at contains 'text contains "absent"' 'text is "some text"'
+expect_at not_contains 'text does not contain "some"' 'text is "some text"'
+expect_at mem '2 of 6 bytes differ, the first at offset 2: 0x63 and 0x58'
+expect_at size 'sizeof(char) is 1'
+expect_at ptr 'text != text' 'text is 0x'
+expect_at hook 'the hook says so' 'with: row 7'
+expect_at fail 'and fails' 'with: row 7'
+expect_at skip 'no device here'
 
 # EXPECT continues, ASSERT and SKIP return.
 expect_contains "$all" 'Int went on'
@@ -29,4 +58,6 @@ expect_contains "$all" '[  FAILED  ] 4 tests'
 
 # Unknown options are not ignored.
 expect_status 2 "$program" --no_such_option
+expect_contains "$output" 'unknown argument --no_such_option'
 expect_status 2 tests/support/no_tests
+expect_contains "$output" 'no WEIR_TEST is linked into this program'

@@ -204,6 +204,40 @@ JOB_TEST(Transfer, TheDeviceFails, large)
     EXPECT_MEM_EQ(job->back, job->bytes, large);
 }
 
+// A module may fail without a detail.
+
+static weir_status fail_flush(const struct weir_link *link, weir_queue *queue)
+{
+    return WEIR_ERROR_DEVICE;
+}
+
+static weir_status fail_note(const struct weir_link *link, const struct weir_host_note *note)
+{
+    return WEIR_ERROR_DEVICE;
+}
+
+JOB_TEST(Transfer, FailuresWithoutADetail, large)
+{
+    struct weir__chain *chain = &job->control.runtime->chain;
+    struct weir_link *backend = &chain->links[chain->count - 1];
+    const struct weir_module_ops *before = backend->ops;
+    struct weir_module_ops of_flush = *before;
+    struct weir_module_ops of_note = *before;
+    of_flush.queue_flush = fail_flush;
+    of_note.host_note = fail_note;
+    for (int i = 0; i < 4 * MODES; i++) {
+        set_mode(job, i / 4);
+        chain->host_notes = i & 2;
+        backend->ops = chain->host_notes ? &of_note : &of_flush;
+        weir_error_set(NULL);
+        EXPECT_INT_EQ(run(job, i & 1), WEIR_ERROR_DEVICE);
+        EXPECT_INT_EQ(weir_last_error()->status, WEIR_ERROR_DEVICE);
+        EXPECT_STR_EQ(weir_last_error()->file, __FILE__);
+    }
+    chain->host_notes = false;
+    backend->ops = before;
+}
+
 struct uploader {
     struct job *job;
     size_t at;

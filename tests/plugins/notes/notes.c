@@ -47,6 +47,17 @@ static weir_status notes_host_note(const struct weir_link *link, const struct we
     return link->next->ops->host_note(link->next, note);
 }
 
+static weir_status notes_queue_submit(const struct weir_link *link, weir_queue *queue,
+                                      const struct weir_operation *operation)
+{
+    struct notes *notes = &((struct state *)link->state)->notes;
+    if (operation->kind == WEIR_OPERATION_POOL_ALLOCATE)
+        notes->allocated_bytes = operation->u.pool.size;
+    if (operation->kind == WEIR_OPERATION_POOL_FREE)
+        notes->freed_bytes = operation->u.pool.size;
+    return link->next->ops->queue_submit(link->next, queue, operation);
+}
+
 static weir_status notes_queue_finish(const struct weir_link *link, weir_queue *queue)
 {
     const struct state *state = link->state;
@@ -72,6 +83,7 @@ static const struct weir_key notes_keys[] = {
 static const struct weir_module_ops notes_ops = {
     .open = notes_open,
     .close = notes_close,
+    .queue_submit = notes_queue_submit,
     .queue_finish = notes_queue_finish,
     .host_note = notes_host_note,
     .extension = notes_extension,
