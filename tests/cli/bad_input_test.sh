@@ -64,6 +64,11 @@ expect_contains "$messages" "100"
 echo "a file" >file
 refused 1 "the output directory 'file'" "$weir" run arr-coc --output file "$photo"
 refused 1 "name another with --output" "$weir" run arr-coc --output /proc/weir "$photo"
+refused 1 "nothing can be written to the output directory '/proc'" "$weir" run arr-coc --config small.ini --output /proc "$photo"
+expect_contains "$messages" "make it writable or name another with --output"
+
+# What a service measures.
+refused 2 "--serve measures one image on one device" "$weir" bench arr-coc --serve "$photo" "$images/chelsea.png"
 
 # A full disk, by way of the limit on a file's size: the tokens still fit, the
 # overlay, of some MB, does not, and nothing of the image is left. PoCL's own files

@@ -139,6 +139,8 @@ expect_missing()
 expect_missing "absent.ini:2: backend names 'opncl', and there is no weir_opncl.so in the folder of modules; did you mean 'opencl'?" \
     '[weir]\nbackend = cuda, opncl\n'
 expect_missing "absent.ini:4: transport names 'mpii', and there is no" '[weir]\nbackend = null\n[comm]\ntransport = mpii\n'
+expect_missing "absent.ini:3: plugins names 'chekc', and there is no weir_chekc.so in the folder of modules; did you mean 'check'?" \
+    '[weir]\nbackend = null\nplugins = trace, chekc\n'
 expect_data 1 env WEIR_BACKEND=nul "$weir" config check small.ini --json
 as_json 'data["missing"] == 1'
 expect_contains "$messages" "WEIR_BACKEND: backend names 'nul'"

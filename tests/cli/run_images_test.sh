@@ -119,6 +119,7 @@ grep -q '^first  *1 frame in ' <<<"$output" || fail "it does not count one frame
 { cat small.ini && printf '\n[pipeline]\ntiming = 0\n'; } >untimed.ini
 expect_data 0 "$weir" run arr-coc --config untimed.ini --devices all --output few "${photos[@]/%/.png}"
 grep -qE '^1: .* [0-9]+ *$' <<<"$output" || fail "it does not tell what device 1 did: $output"
+expect_contains "$output" "no times of stages: the device keeps none, timing = 0, or graphs = 1"
 
 # Bad lists.
 refused 2 "--devices takes indices from \`weir devices\`, such as 0,1, or all; not ''" "$weir" run arr-coc --config small.ini coffee1.png --devices 0,

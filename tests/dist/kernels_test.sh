@@ -156,3 +156,5 @@ refused()
 refused "there is no target 'main'; add it before" "C CXX" "weir_add_kernels(main a.cl)"
 refused "so the project needs that language: project(refused C CXX)" CXX "add_executable(main main.cc)
 weir_add_kernels(main a.cl)"
+refused "weir_add_kernels(main): no .cl file is named" "C CXX" "add_executable(main main.cc)
+weir_add_kernels(main a.c NAME a)"

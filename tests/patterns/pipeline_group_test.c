@@ -24,6 +24,8 @@ static struct {
     uint32_t count;
     atomic_uint delivering;
     unsigned met; // deliveries that met another one
+    bool submits; // `deliver` submits to the group
+    weir_status submitted;
 } world;
 
 // --- the pipelines ---
@@ -33,6 +35,8 @@ static void deliver(void *user, void *frame, void *slot, const struct weir_pipel
     struct lane *lane = user;
     world.met += atomic_fetch_add(&world.delivering, 1) != 0;
     lane->delivered++;
+    if (world.submits)
+        world.submitted = weir_pipeline_group_submit(world.group, frame);
     line_deliver(NULL, frame, slot, result);
     atomic_fetch_sub(&world.delivering, 1);
 }
@@ -330,5 +334,17 @@ WEIR_TEST(PipelineGroup, HoldsNoMoreThanItCan)
     EXPECT_NULL(one_more);
     for (uint32_t i = 0; i < WEIR_PIPELINE_GROUP_MAX; i++)
         EXPECT_OK(weir_pipeline_destroy(&pipelines[i]));
+    close_world();
+}
+
+WEIR_TEST(PipelineGroup, ACallbackMayNotSubmitWhereItCouldBlock)
+{
+    struct frame frame = {.number = 1};
+
+    open_world(WEIR_PIPELINE_BLOCK);
+    world.submits = true;
+    submit_frames(&frame, 1);
+    ASSERT_OK(weir_pipeline_group_drain(world.group, WEIR_FOREVER));
+    EXPECT_INT_EQ(world.submitted, WEIR_ERROR_INVALID);
     close_world();
 }

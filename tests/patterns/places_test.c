@@ -25,6 +25,12 @@ static weir_status submit_nothing(void *user, void *slot, void *frame, weir_queu
     return WEIR_OK;
 }
 
+static weir_status launch_nothing(void *user, weir_queue *queue, const struct weir_chunk *chunk)
+{
+    (void)user, (void)queue, (void)chunk;
+    return WEIR_OK;
+}
+
 static weir_status read_nothing(void *user, uint64_t index, void *memory, size_t capacity,
                                 size_t *out_size)
 {
@@ -67,6 +73,30 @@ WEIR_TEST(PatternPlaces, OfErrors)
     rig_close();
 }
 
+static weir_status fail_with_place(void *user, weir_device *device, uint32_t index, void **out_slot)
+{
+    weir_buffer *none;
+    (void)user, (void)index, (void)out_slot;
+    return weir_buffer_create_at(device, NULL, &none, "slots.c", 7);
+}
+
+// A callback's error has its own.
+WEIR_TEST(PatternPlaces, OfACallback)
+{
+    const struct weir_pipeline_stage stage = {.name = "stage", .submit = submit_nothing};
+    weir_pipeline *pipeline;
+    ASSERT_OK(rig_open());
+    EXPECT_INT_LT(weir_pipeline_create(WEIR_PARAMS(weir_pipeline, .device = rig.device,
+                                                   .stages = &stage, .stage_count = 1,
+                                                   .stage_size = sizeof stage,
+                                                   .slot_create = fail_with_place),
+                                       &pipeline),
+                  0);
+    EXPECT_STR_EQ(weir_last_error()->file, "slots.c");
+    EXPECT_INT_EQ(weir_last_error()->line, 7);
+    rig_close();
+}
+
 static int made_at;
 
 // Creates on this line.
@@ -81,6 +111,26 @@ static void expect_left(const char *what)
     EXPECT_FAILURE(weir_device_close(&device), WEIR_ERROR_INVALID, what);
     EXPECT_CONTAINS(weir_last_error()->message, wanted);
     EXPECT_NOT_CONTAINS(weir_last_error()->message, "created at patterns/");
+}
+
+static void expect_left_of_chunks(void)
+{
+    own_buffer src = NULL;
+    own_buffer in = NULL;
+    weir_chunks *chunks;
+    ASSERT_OK(rig_buffer(4096, WEIR_PLACE_HOST, &src));
+    ASSERT_OK(rig_buffer(4096, WEIR_PLACE_DEVICE, &in));
+    const struct weir_chunks_params params = {.struct_size = sizeof params,
+                                              .device = rig.device,
+                                              .label = "job",
+                                              .element_count = 1024,
+                                              .in_bytes = 4,
+                                              .src = {src, 0},
+                                              .in = {in, 0},
+                                              .kernel = launch_nothing};
+    MAKE(weir_chunks_create(&params, &chunks));
+    expect_left("the queue 'job/");
+    weir_chunks_destroy(&chunks);
 }
 
 WEIR_TEST(PatternPlaces, OfWhatIsLeft)
@@ -107,6 +157,7 @@ WEIR_TEST(PatternPlaces, OfWhatIsLeft)
     MAKE(weir_pipeline_create(&line, &pipeline));
     expect_left("the queue 'pipeline/stage'");
     ASSERT_OK(weir_pipeline_destroy(&pipeline));
+    expect_left_of_chunks();
     MAKE(weir_loader_create(&frames, &loader));
     expect_left("the queue 'frames'");
     expect_left("the buffer 'frames'");

@@ -159,6 +159,26 @@ SMALL_TEST(ArrCocFailure, ImagesThatCannotBeTaken)
                               rows[i].status, rows[i].wanted);
 }
 
+SMALL_TEST(ArrCocFailure, TextureOfNoFrame)
+{
+    const struct weir_arr_coc_params params = rig_params(rig, &small, 64);
+    own_image image = rig_image_make(8, 8);
+    struct rig_frame frame;
+    own_arr_coc arr_coc = NULL;
+    OWN_MEMORY float *texture = rig_alloc((size_t)13 * 64 * 64, sizeof *texture);
+
+    ASSERT_OK(weir_arr_coc_create(&params, &arr_coc));
+    EXPECT_FAILURE(weir_arr_coc_download_texture(arr_coc, texture), WEIR_ERROR_INVALID,
+                   "there is no frame");
+    rig_frame_init(&frame, &image, 0);
+    EXPECT_TRUE(rig_run(arr_coc, &frame, 1));
+    EXPECT_OK(weir_arr_coc_download_texture(arr_coc, texture));
+    frame.load_status = WEIR_ERROR_IO;
+    EXPECT_TRUE(rig_run(arr_coc, &frame, 1));
+    EXPECT_FAILURE(weir_arr_coc_download_texture(arr_coc, texture), WEIR_ERROR_INVALID,
+                   "the last one failed");
+}
+
 // Settings.
 
 WEIR_TEST(ArrCocSettings, SetParams)
