@@ -24,7 +24,7 @@ static struct {
     uint32_t count;
     atomic_uint delivering;
     unsigned met; // deliveries that met another one
-    bool submits; // `deliver` submits to the group
+    bool submits; // `deliver` submits to the group, once
     weir_status submitted;
 } world;
 
@@ -35,8 +35,10 @@ static void deliver(void *user, void *frame, void *slot, const struct weir_pipel
     struct lane *lane = user;
     world.met += atomic_fetch_add(&world.delivering, 1) != 0;
     lane->delivered++;
-    if (world.submits)
+    if (world.submits) {
+        world.submits = false;
         world.submitted = weir_pipeline_group_submit(world.group, frame);
+    }
     line_deliver(NULL, frame, slot, result);
     atomic_fetch_sub(&world.delivering, 1);
 }
