@@ -177,8 +177,9 @@ void weir__pulse_fail_of_transport(struct weir__pulse *pulse, const struct weir_
     } else if (known && cause.fault == WEIR_FAULT_SILENT) {
         fail_silent(pulse, flight, cause.rank);
     } else {
-        // What is complete here may be the call that another rank has found to differ.
-        pulse->differs = pulse->confirmed + 1;
+        // What is complete here may be the call that another rank has found to differ; not so where this rank aborts.
+        if (!known || cause.rank != comm->rank)
+            pulse->differs = pulse->confirmed + 1;
         char text[sizeof error->message];
         snprintf(text, sizeof text, "%.900s", error->message);
         weir__pulse_fail(pulse, flight, known ? cause.fault : WEIR_FAULT_OTHER, text);

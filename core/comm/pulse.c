@@ -231,6 +231,7 @@ static void book(struct weir__pulse *pulse)
     const struct weir_error cause = comm->error;
     weir_lock_release(&comm->lock);
     struct weir__flight flight;
+    advance(pulse); // a program that has waited for a call may have recovered its queue meanwhile
     for (size_t i = 0; weir__pulse_copy_flight(pulse, i, &flight); i++) {
         weir_queue *queue = weir__registry_pin(flight.queue);
         const struct weir_operation operation = operation_of(pulse, &flight);

@@ -387,12 +387,10 @@ static weir_status drain_queue(weir_queue *queue, uint64_t deadline_ns, const ch
         return weir__queue_refuse_capturing(queue, file, line,
                                             "weir_device_sync has nothing to wait for",
                                             "end or cancel the capture first");
-    const weir_status status = record_last(queue, &event, file, line);
-    if (status < 0)
-        return drain_failed(queue, status, deadline_ns, &caller);
-    return event.sequence > 0
-               ? weir__event_sync("weir_device_sync", event, left_until(deadline_ns), &caller)
-               : WEIR_OK;
+    weir_status status = record_last(queue, &event, file, line);
+    if (status >= 0 && event.sequence > 0)
+        status = weir__event_sync("weir_device_sync", event, left_until(deadline_ns), &caller);
+    return status < 0 ? drain_failed(queue, status, deadline_ns, &caller) : status;
 }
 
 // Waits for each queue once. The first failure is kept.
