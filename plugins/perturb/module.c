@@ -233,27 +233,10 @@ static weir_status perturb_open(struct weir_link *link, const struct weir_settin
     return WEIR_OK;
 }
 
-// Nothing is in flight.
-static void end_threads(struct perturb *perturb)
-{
-    pthread_mutex_lock(&perturb->lock);
-    perturb->stop = true;
-    pthread_cond_broadcast(&perturb->changed);
-    pthread_mutex_unlock(&perturb->lock);
-    if (perturb->has_idle)
-        weir_thread_join(&perturb->idle);
-    while (perturb->runners) {
-        struct perturb_runner *runner = perturb->runners;
-        perturb->runners = runner->next;
-        weir_thread_join(&runner->thread);
-        free(runner);
-    }
-}
-
 static void perturb_close(const struct weir_link *link)
 {
     struct perturb *perturb = perturb_of(link);
-    end_threads(perturb);
+    perturb_runners_finish(perturb);
     if (perturb->queue_count)
         perturb_report(perturb);
     pthread_cond_destroy(&perturb->changed);

@@ -215,41 +215,6 @@ static void leave(struct perturb *perturb)
     pthread_mutex_unlock(&perturb->lock);
 }
 
-// A program may wait for what a host call sets, for a descriptor, or for memory that a kernel
-// writes, and then asks for nothing. Work goes on without being asked for on every backend, so
-// here it does after a pause.
-
-// When work that is pending runs unasked, if the program does not call before.
-static uint64_t due_ns(const struct perturb *perturb)
-{
-    const bool idle = perturb->pending && perturb->waiting == 0;
-    return idle ? perturb->touched_ns + perturb->idle_ns : WEIR_FOREVER;
-}
-
-static void run_idle(void *argument)
-{
-    struct perturb *perturb = argument;
-    pthread_mutex_lock(&perturb->lock);
-    while (!perturb->stop) {
-        const uint64_t due = due_ns(perturb);
-        if (weir_clock_now_ns() < due)
-            perturb_wait(perturb, due);
-        else if (perturb_run_one(perturb, NULL, 0, 0))
-            perturb->counts.idle++;
-        else if (!perturb->stop) // it may be set since: running one waits for those that run_idle
-            pthread_cond_wait(&perturb->changed, &perturb->lock);
-    }
-    pthread_mutex_unlock(&perturb->lock);
-}
-
-// Starts the thread unless it runs. With the lock held. False: no thread.
-static bool start_idle(struct perturb *perturb)
-{
-    if (!perturb->has_idle)
-        perturb->has_idle = weir_thread_start(&perturb->idle, run_idle, perturb) == 0;
-    return perturb->has_idle;
-}
-
 // Queues.
 
 weir_status perturb_queue_create(const struct weir_link *link, weir_device *device,
@@ -266,7 +231,7 @@ weir_status perturb_queue_create(const struct weir_link *link, weir_device *devi
                                     .references = 1,
                                     .direct = setup->native != NULL};
     enter(perturb);
-    const bool started = start_idle(perturb);
+    const bool started = perturb_idle_start(perturb);
     if (started) {
         struct perturb_queue **at = &perturb->queues;
         while (*at)
@@ -285,29 +250,12 @@ weir_status perturb_queue_create(const struct weir_link *link, weir_device *devi
                           "no thread for the plugin perturb");
 }
 
-// Removes the pending operations of a queue that ends, and waits for those in flight.
-static void drop(struct perturb_queue *queue)
-{
-    struct perturb *perturb = queue->perturb;
-    while (queue->first) {
-        struct perturb_operation *first = queue->first;
-        queue->first = first->next;
-        perturb->pending--;
-        perturb_operation_destroy(first);
-    }
-    queue->last = NULL;
-    while (queue->in_flight)
-        perturb_wait(perturb, WEIR_FOREVER);
-    queue->granted = queue->handed_on = queue->done = UINT64_MAX;
-    pthread_cond_broadcast(&perturb->changed);
-}
-
 // Its work has finished, unless the device is lost.
 void perturb_queue_retire(const struct weir_link *link, weir_queue *object)
 {
     struct perturb_queue *queue = perturb_queue_of(link, object);
     enter(perturb_of(link));
-    drop(queue);
+    perturb_drop(queue);
     leave(perturb_of(link));
 }
 
