@@ -15,7 +15,7 @@ struct cli_progress {
     uint64_t drawn_ns;
 };
 
-// Shows nothing unless stderr is a terminal and `wanted`, and with --quiet. `rate` is the unit of the rate
+// Shows nothing with --quiet, nor unless stderr is a terminal and `wanted`. `rate` is the unit of the rate
 // shown, such as "frames/s"; NULL: no rate is shown.
 void cli_progress_start(struct cli_progress *progress, bool wanted, uint64_t total,
                         const char *rate);

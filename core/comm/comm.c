@@ -87,13 +87,17 @@ bool weir__comm_fail(weir_comm *comm, const struct weir_error *cause)
     return first;
 }
 
-void weir__comm_abort(weir_comm *comm, const struct weir_error *cause, const char *reason)
+void weir__comm_tell(weir_comm *comm, const char *reason)
 {
-    if (!weir__comm_fail(comm, cause))
-        return;
     if (comm->pulse)
         comm->transport->abort(comm->pulse->group, reason);
     comm->transport->abort(comm->group, reason);
+}
+
+void weir__comm_abort(weir_comm *comm, const struct weir_error *cause, const char *reason)
+{
+    if (weir__comm_fail(comm, cause))
+        weir__comm_tell(comm, reason);
 }
 
 weir_status weir__comm_cause(weir_comm *comm)

@@ -26,7 +26,10 @@ bool weir__comm_fail(weir_comm *comm, const struct weir_error *cause);
 // blame.c: for an error of a function of the transport's: sets what to do about it.
 void weir__comm_find_remedy(weir_comm *comm, struct weir_error *cause);
 
-// The same for a failure that the transport does not know of: the other ranks are told `reason`.
+// Aborts both groups: other ranks hear `reason` wherever they wait, before this rank leaves.
+void weir__comm_tell(weir_comm *comm, const char *reason);
+
+// Books the first cause of a failure that the transport does not know of, and tells the other ranks `reason`.
 void weir__comm_abort(weir_comm *comm, const struct weir_error *cause, const char *reason);
 
 // The first cause as the thread's error, or WEIR_OK.

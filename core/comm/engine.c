@@ -198,9 +198,7 @@ weir_status weir__engine_create(weir_comm *comm, const char *file, int line)
     }
     // Another rank's failure comes from the group, which has told of it.
     const struct weir_error cause = weir__error_of(status);
-    if (comm->pulse) // else the others hear there first that this rank has left
-        comm->transport->abort(comm->pulse->group, cause.message);
-    comm->transport->abort(comm->group, cause.message);
+    weir__comm_tell(comm, cause.message);
     return weir__error_set(&cause);
 }
 

@@ -32,7 +32,7 @@ struct local_secret {
 // A secret of the text, or of random numbers. False if the system's library or numbers cannot be had.
 bool local_secret_of(const char *text, size_t size, struct local_secret *out_secret);
 bool local_secret_random(struct local_secret *out_secret);
-// A number that no other group or place has.
+// A number that tells groups and places apart. It proves nothing: secrets do, and the owner of a socket.
 uint64_t local_token(void);
 
 // `purpose` keeps the proofs of both sides apart.

@@ -281,8 +281,8 @@ static uint32_t serve_end(struct served *served)
     return served->door.refused;
 }
 
-// Without a secret, with another one, or with what a rank has sent once, which is worth nothing to one who has heard it: the
-// number that it proves is another one.
+// Without a secret, with another one, or with a proof that a rank has sent before: a listener who has recorded the proof
+// cannot use the proof again, since the next challenge has another number.
 WEIR_TEST(Strangers, NeedTheSameSecretOnTheNetwork)
 {
     static struct served served;
