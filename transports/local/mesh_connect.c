@@ -560,11 +560,20 @@ static bool meet_in(struct local_group *group, uint64_t deadline_ns, char *out_c
     return false;
 }
 
-// All members come here. On failure without a cause there is no memory.
+// The cause of a rank whose own attempt has failed: the first one, where the others have told one before they closed the
+// connections that this rank has missed.
+static void take_own_cause(struct local_shrink *shrink, const char *why)
+{
+    hear(shrink, 0);
+    if (why[0] && !shrink->cause[0])
+        snprintf(shrink->cause, sizeof shrink->cause, "rank %u of '%s' cannot go on: %.200s",
+                 shrink->whole->rank, shrink->whole->label, why);
+}
+
+// All members come here. On failure without a cause there is no memory, and the group, if there is one, is the caller's.
 static bool meet_members(struct local_shrink *shrink, const struct lineup *left,
                          struct local_group **out_group)
 {
-    const struct local_group *whole = shrink->whole;
     const uint64_t deadline_ns =
         local_sooner(shrink->deadline_ns, weir_clock_now_ns() + 2 * shrink->patience_ns);
     struct weir_cause cause = {.rank = UINT32_MAX};
@@ -572,16 +581,22 @@ static bool meet_members(struct local_shrink *shrink, const struct lineup *left,
     if (join_members(left, shrink->door, deadline_ns, shrink, why, out_group) &&
         meet_in(*out_group, deadline_ns, why))
         return true;
-    if (why[0] && !shrink->cause[0])
-        snprintf(shrink->cause, sizeof shrink->cause, "rank %u of '%s' cannot go on: %.200s",
-                 whole->rank, whole->label, why);
+    take_own_cause(shrink, why);
     snprintf(cause.text, sizeof cause.text, "%s", shrink->cause);
     if (*out_group && cause.text[0])
         local_mesh_fail(*out_group, &cause); // some may be in the barrier
-    if (*out_group)
-        local_mesh_destroy(*out_group);
-    *out_group = NULL;
     return false;
+}
+
+static weir_status fail_to_meet(struct local_shrink *shrink, struct local_group **group)
+{
+    const weir_status status =
+        shrink->cause[0] ? fail_attempt(shrink, WEIR_ERROR_COMM, "shrink the communicator again")
+                         : fail_here(shrink, WEIR_ERROR_OUT_OF_MEMORY, "has no host memory left");
+    if (*group)
+        local_mesh_destroy(*group); // not before the others have the cause
+    *group = NULL;
+    return status;
 }
 
 static weir_status go_on(struct local_shrink *shrink, struct local_group **out_group)
@@ -610,9 +625,7 @@ static weir_status go_on(struct local_shrink *shrink, struct local_group **out_g
     whole->left_out = left.rank >= left.count;
     if (whole->left_out || meet_members(shrink, &left, out_group))
         return WEIR_OK;
-    return shrink->cause[0]
-               ? fail_attempt(shrink, WEIR_ERROR_COMM, "shrink the communicator again")
-               : fail_here(shrink, WEIR_ERROR_OUT_OF_MEMORY, "has no host memory left");
+    return fail_to_meet(shrink, out_group);
 }
 
 static weir_status shrink_group(struct local_group *whole,
