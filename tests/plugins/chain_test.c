@@ -93,8 +93,8 @@ WEIR_TEST(Chain, TwoChainsAtOnce)
 
 static weir_status create_objects(struct rig *rig)
 {
-    const weir_status status = rig_create(rig);
-    return status == WEIR_OK ? rig_create_kernel(rig) : status;
+    RIG_TRY(rig_create(rig));
+    return rig_create_kernel(rig);
 }
 
 // The calls that each of three links has seen after the create of `what` failed

@@ -42,6 +42,14 @@ struct rig {
     struct rig_gate gate;
 };
 
+// Returns from a function of a status with the call's, if that is an error.
+#define RIG_TRY(call)                      \
+    do {                                   \
+        const weir_status rig_try_ = call; \
+        if (rig_try_ < 0)                  \
+            return rig_try_;               \
+    } while (0)
+
 // A path in a folder of this process. Eight are kept.
 const char *rig_path(const char *name);
 

@@ -9,13 +9,6 @@
 
 #include "tests/plugins/check/rig.h"
 
-static void use(weir_buffer *buffer, weir_access access)
-{
-    void *pointer;
-    EXPECT_OK(weir_host_begin(buffer, 0, SIZE, access, &pointer));
-    EXPECT_OK(weir_host_end(buffer, 0, SIZE, access));
-}
-
 // At line `line` of a file "syncs"; 0: at none of its own.
 static void sync_at(weir_queue *queue, int line)
 {
@@ -131,7 +124,8 @@ static bool do_object(struct rig *rig, const struct words *w)
 static bool do_host(struct rig *rig, const struct words *w)
 {
     if (strcmp(w->verb, "use") == 0)
-        use(*buffer_of(rig, w->first), w->second[0] == 'r' ? WEIR_ACCESS_READ : WEIR_ACCESS_WRITE);
+        rig_use(*buffer_of(rig, w->first),
+                w->second[0] == 'r' ? WEIR_ACCESS_READ : WEIR_ACCESS_WRITE);
     else if (strcmp(w->verb, "wait") == 0)
         wait_for(*queue_of(rig, w->first), *queue_of(rig, w->second), line_of(w->third));
     else if (strcmp(w->verb, "take") == 0)

@@ -23,6 +23,13 @@ void rig_sync(weir_queue *queue)
     EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
 }
 
+void rig_use(weir_buffer *buffer, weir_access access)
+{
+    void *pointer;
+    EXPECT_OK(weir_host_begin(buffer, 0, SIZE, access, &pointer));
+    EXPECT_OK(weir_host_end(buffer, 0, SIZE, access));
+}
+
 void rig_follow(weir_queue *queue, weir_queue *other)
 {
     struct weir_event event;

@@ -45,6 +45,8 @@ void rig_close(struct rig *rig);
 // Each of these has one line for all of its calls.
 void rig_fill(weir_queue *queue, weir_buffer *buffer, size_t offset, size_t size);
 void rig_sync(weir_queue *queue);
+// The host uses the whole buffer.
+void rig_use(weir_buffer *buffer, weir_access access);
 // The queue waits for what the other one has.
 void rig_follow(weir_queue *queue, weir_queue *other);
 
