@@ -414,11 +414,11 @@ WEIR_TEST(Fault, OneInSoManyIsDrawnBySeed)
     EXPECT_UINT_LE(hits, 260);
 }
 
-static void expect_bad(const char *text, const char *sentence)
+static void expect_bad(const char *lines, const char *sentence)
 {
-    struct run run;
-    weir_test_note("%s", text);
-    EXPECT_FAILURE(run_open(&run, text), WEIR_ERROR_CONFIG, sentence);
+    char text[256];
+    snprintf(text, sizeof text, "[fault]\n%s", lines);
+    rig_expect_refused("fault", text, WEIR_ERROR_CONFIG, sentence, "");
 }
 
 WEIR_TEST(Fault, BadSettingsAreRefused)
@@ -434,9 +434,8 @@ WEIR_TEST(Fault, BadSettingsAreRefused)
 
 WEIR_TEST(Fault, TwiceInAChainIsRefused)
 {
-    weir_runtime *runtime = NULL;
-    EXPECT_FAILURE(rig_open("fault, fault", "", &runtime), WEIR_ERROR_CONFIG,
-                   "the plugin fault is twice in the chain; list it once");
+    rig_expect_refused("fault, fault", "", WEIR_ERROR_CONFIG,
+                       "the plugin fault is twice in the chain", "list it once");
 }
 
 WEIR_TEST(Fault, TheEnvironmentReplacesKeys)

@@ -8,19 +8,13 @@
 #include "kernels/conformance/conformance.h"
 #include "tests/support/libcuda/image.h"
 
-static char folder[256];
-
 const char *rig_path(const char *name)
 {
+    static const char *folder;
     static char paths[8][512];
     static size_t next;
     char *path = paths[next++ % 8];
-    if (!folder[0]) {
-        const char *base = getenv("TEST_TMPDIR");
-        snprintf(folder, sizeof folder, "%s/weir_trace_XXXXXX", base ? base : "/tmp");
-        if (!mkdtemp(folder))
-            weir_test_fail(__FILE__, __LINE__, "no folder for files");
-    }
+    folder = folder ? folder : weir_test_temp_dir();
     snprintf(path, sizeof paths[0], "%s/%s", folder, name);
     return path;
 }
@@ -90,6 +84,18 @@ weir_status rig_create(struct rig *rig)
     RIG_TRY(create_queue(rig, "down", &rig->down));
     RIG_TRY(create_buffer(rig, "frame", WEIR_PLACE_HOST, &rig->frame));
     return create_buffer(rig, "memory", WEIR_PLACE_DEVICE, &rig->memory);
+}
+
+void rig_expect_refused(const char *plugins, const char *lines, weir_status status,
+                        const char *message, const char *remedy)
+{
+    weir_runtime *runtime = NULL;
+    weir_test_note("%s", lines);
+    EXPECT_FAILURE(rig_open(plugins, lines, &runtime), status, message);
+    EXPECT_CONTAINS(weir_last_error()->remedy, remedy);
+    EXPECT_NULL(runtime);
+    WEIR_IGNORE(weir_close(&runtime));
+    weir_test_note(NULL);
 }
 
 // It takes images that only name kernels. On a machine with a GPU tests run with its driver.

@@ -66,7 +66,7 @@ void rig_open(struct rig *rig, const char *section)
 
 void rig_close(struct rig *rig)
 {
-    for (int i = 0; i < RIG_QUEUES; i++)
+    for (int i = 0; i < RIG_QUEUES && rig->runtime; i++)
         rig_sync(rig->queues[i]);
     weir_buffer_destroy(&rig->a);
     weir_buffer_destroy(&rig->b);

@@ -35,7 +35,7 @@ extern char rig_told[8192];
 // `section` is the text of [check].
 void rig_open_with(struct rig *rig, const char *plugins, const char *section);
 void rig_open(struct rig *rig, const char *section);
-// The host learns what each queue did from itself, then all is destroyed.
+// The host learns what each queue did from itself, then all is destroyed. Does nothing the second time.
 void rig_close(struct rig *rig);
 
 #define RIG_TEST(suite, name, section)                                                   \
