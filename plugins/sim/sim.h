@@ -1,9 +1,8 @@
 // Shared by the files of the plugin.
 //
 //   module.c    keys, a link's life, the data for the front end's objects, and the ops table
-//   submit.c    the path of an operation: what it is, into virtual time, then on; measured kernels
-//   host.c      the host in virtual time: a clock for each thread, waits and queries, jitter
-//   accounts.c  records and times, memory that is not pinned
+//   submit.c    the path of an operation: what it is, into virtual time, then on; measured kernels; records and times
+//   host.c      the host in virtual time: a clock for each thread, waits and queries, jitter, memory that is not pinned
 //
 // The work itself runs on the next link as ever. Each operation is also submitted to the engine, at
 // its thread's virtual time, before it is handed on. A thread's virtual time advances by what a submit
@@ -147,7 +146,7 @@ bool sim_lane_add(struct sim_virtual_queue *queue);
 weir_status sim_queue_submit(const struct weir_link *link, weir_queue *object,
                              const struct weir_operation *operation);
 
-// accounts.c. With the lock held, but for the ops.
+// With the lock held, but for the ops:
 
 // False if out of memory.
 bool sim_record_add(struct sim_virtual_queue *queue, uint64_t sequence, struct sim_point point,
@@ -160,9 +159,9 @@ weir_status sim_queue_times(const struct weir_link *link, weir_queue *object,
                             struct weir_operation_time *times, size_t time_size, size_t capacity,
                             size_t *out_count);
 
-weir_status sim_host_note(const struct weir_link *link, const struct weir_host_note *note);
-
 // host.c
+
+weir_status sim_host_note(const struct weir_link *link, const struct weir_host_note *note);
 
 // What an operation moves or takes, this time.
 uint64_t sim_vary(struct sim_jitter *jitter, uint64_t amount);
