@@ -1,7 +1,7 @@
 // The host in virtual time. Each thread that submits or waits has a clock of its own, so threads work side
 // by side; what ties them together are devices, whose submits come one after the other, records, and
 // waits: one ends only when all other threads rest, so whatever one of these does next, something that a
-// thread did after its wait has woken it.
+// thread did after its wait has woken it. Copies of memory that is not pinned take the host's time, too.
 #define _GNU_SOURCE // gettid
 #include <dirent.h>
 #include <fcntl.h>
@@ -109,7 +109,7 @@ void sim_wait_until(uint64_t ns)
     put_up_to(&own.now_ns, ns);
 }
 
-void sim_spend(struct sim *sim, uint64_t ns)
+static void spend(struct sim *sim, uint64_t ns)
 {
     if (sim->host != SIM_HOST_NONE)
         sim_wait_until(own.now_ns + vary_call(&sim->jitter, ns));
@@ -118,7 +118,7 @@ void sim_spend(struct sim *sim, uint64_t ns)
 void sim_submit_for(struct sim_virtual_queue *queue, uint64_t ns)
 {
     sim_wait_until(queue->device->free_ns);
-    sim_spend(queue->sim, ns);
+    spend(queue->sim, ns);
     queue->device->free_ns = own.now_ns;
 }
 
@@ -198,7 +198,7 @@ static void end(struct sim *sim, const struct weir_host_note *note, uint64_t ns)
 {
     struct sim_piece *piece = find(&sim->copiers, note);
     if (!piece) {
-        sim_spend(sim, ns);
+        spend(sim, ns);
         return;
     }
     sim_wait_until(piece->end_ns);
@@ -416,7 +416,7 @@ weir_status sim_event_wait(const struct weir_link *link, weir_queue *object, uin
     pthread_mutex_lock(&queue->sim->lock);
     if (status == WEIR_OK) {
         wait_for_record(queue, sequence, cost_ns);
-        sim_spend(queue->sim, cost_ns);
+        spend(queue->sim, cost_ns);
     }
     sim_leave(queue->sim);
     return status;

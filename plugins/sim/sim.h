@@ -146,14 +146,9 @@ bool sim_lane_add(struct sim_virtual_queue *queue);
 weir_status sim_queue_submit(const struct weir_link *link, weir_queue *object,
                              const struct weir_operation *operation);
 
-// With the lock held, but for the ops:
-
-// False if out of memory.
-bool sim_record_add(struct sim_virtual_queue *queue, uint64_t sequence, struct sim_point point,
-                    uint64_t submit_ns);
-// NULL: gone, and complete.
+// With the lock held. NULL: gone, and complete.
 struct sim_record *sim_record_find(const struct sim_virtual_queue *queue, uint64_t sequence);
-// The engine's function.
+// The engine's function, with the lock held.
 void sim_record_done(const struct sim_done *done);
 weir_status sim_queue_times(const struct weir_link *link, weir_queue *object,
                             struct weir_operation_time *times, size_t time_size, size_t capacity,
@@ -175,7 +170,6 @@ void sim_leave(struct sim *sim);
 uint64_t sim_now_ns(void);
 // The thread does not go on before that time.
 void sim_wait_until(uint64_t ns);
-void sim_spend(struct sim *sim, uint64_t ns);
 // A submit that takes so long: after those to its device before it, and before those after it.
 void sim_submit_for(struct sim_virtual_queue *queue, uint64_t ns);
 uint64_t sim_clock_now_ns(void *user);

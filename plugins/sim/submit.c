@@ -1,5 +1,5 @@
-// The path of an operation: what it is to the engine, its place in virtual time, then on to the next link. What
-// has no cost is refused before anything is placed.
+// The path of an operation: what it is to the engine, its place in virtual time, then on to the next link; and
+// what a queue keeps of it, records and times. What has no cost is refused before anything is placed.
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
@@ -351,8 +351,8 @@ static void drop_old(struct sim_virtual_queue *queue, uint64_t keep)
         queue->first_record++;
 }
 
-bool sim_record_add(struct sim_virtual_queue *queue, uint64_t sequence, struct sim_point point,
-                    uint64_t submit_ns)
+static bool add_record(struct sim_virtual_queue *queue, uint64_t sequence, struct sim_point point,
+                       uint64_t submit_ns)
 {
     drop_old(queue, SIM_HISTORY - 1);
     if (queue->next_record - queue->first_record >= queue->record_room && !grow_records(queue))
@@ -530,7 +530,7 @@ static weir_status place(struct sim_virtual_queue *queue, uint32_t lane,
 static weir_status place_record(struct sim_virtual_queue *queue, const struct sim_work *work)
 {
     struct sim_point point = {queue->lanes[0], last_of(queue, 0).number + 1};
-    if (!sim_record_add(queue, work->tag >> SIM_TAG_BITS, point, sim_now_ns()))
+    if (!add_record(queue, work->tag >> SIM_TAG_BITS, point, sim_now_ns()))
         return weir_host_no_memory(queue->sim->link->host, "a record in virtual time");
     const weir_status status = place(queue, 0, work);
     if (status < 0)
