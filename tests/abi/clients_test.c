@@ -89,8 +89,8 @@ CLIENT_TEST(Chunks)
 {
     weir_chunks *chunks;
     struct weir_chunks_plan plan;
-    weir_buffer *host = make_buffer(WEIR_PLACE_HOST);
-    weir_buffer *memory = make_buffer(WEIR_PLACE_DEVICE);
+    own_buffer host = make_buffer(WEIR_PLACE_HOST);
+    own_buffer memory = make_buffer(WEIR_PLACE_DEVICE);
     struct weir_chunks_params params = {
         .struct_size = sizeof params,
         .device = device,
@@ -112,8 +112,6 @@ CLIENT_TEST(Chunks)
     weir_chunks_destroy(&chunks);
     TRY_TAIL(params, weir_chunks_create(&params, &chunks));
     weir_chunks_destroy(&chunks);
-    weir_buffer_destroy(&host);
-    weir_buffer_destroy(&memory);
 }
 
 static weir_status make_batch(void *user, uint64_t index, void *memory, size_t capacity,
@@ -138,7 +136,7 @@ CLIENT_TEST(Loader)
     weir_loader *loader;
     struct weir_loader_statistics figures;
     struct weir_batch batch;
-    weir_queue *queue = make_queue();
+    own_queue queue = make_queue();
 
     ASSERT_OK(weir_loader_create(&params, &loader));
     while (weir_loader_next(loader, queue, &batch) == WEIR_OK && batch.buffer)
@@ -151,7 +149,6 @@ CLIENT_TEST(Loader)
 
     TRY_TAIL(params, weir_loader_create(&params, &loader));
     EXPECT_OK(weir_loader_destroy(&loader));
-    weir_queue_destroy(&queue);
 }
 
 CLIENT_TEST(QueuePool)

@@ -44,10 +44,10 @@ static void expect_tail(weir_status status)
 
 NEWER_TEST(ParamsThatTheLibraryLacksAreRefused)
 {
-    weir_buffer *buffer = NULL;
-    weir_queue *queue = NULL;
-    weir_pool *pool = NULL;
-    weir_program *program = NULL;
+    own_buffer buffer = NULL;
+    own_queue queue = NULL;
+    own_pool pool = NULL;
+    own_program program = NULL;
 
     expect_tail(weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .size = 16, .newer = {[3] = 1}),
                                    &buffer));
@@ -57,20 +57,14 @@ NEWER_TEST(ParamsThatTheLibraryLacksAreRefused)
                                     WEIR_PARAMS(weir_program, .bundle = &conformance_kernels,
                                                 .newer = {[3] = 1}),
                                     &program));
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
-    weir_pool_destroy(&pool);
-    weir_program_destroy(&program);
 }
 
 NEWER_TEST(ParamsOfOpeningThatTheLibraryLacksAreRefused)
 {
-    weir_runtime *other = NULL;
-    weir_device *twin = NULL;
+    own_runtime other = NULL;
+    own_device twin = NULL;
     expect_tail(weir_open(WEIR_PARAMS(weir_open, .newer = {[3] = 1}), &other));
     expect_tail(weir_device_open(runtime, WEIR_PARAMS(weir_device, .newer = {[3] = 1}), &twin));
-    EXPECT_OK(weir_device_close(&twin));
-    EXPECT_OK(weir_close(&other));
 }
 
 WEIR_TEST(Newer, SectionsAndKeysThatTheLibraryLacksAreRefused)
@@ -88,7 +82,7 @@ WEIR_TEST(Newer, SectionsAndKeysThatTheLibraryLacksAreRefused)
     const struct weir_open_params params = {.struct_size = sizeof params,
                                             .sections = sections,
                                             .section_count = 1};
-    weir_runtime *other = NULL;
+    own_runtime other = NULL;
 
     expect_tail(weir_open(&params, &other));
     EXPECT_OK(weir_close(&other));
@@ -98,7 +92,6 @@ WEIR_TEST(Newer, SectionsAndKeysThatTheLibraryLacksAreRefused)
     EXPECT_OK(weir_close(&other));
     section.newer[3] = 0;
     EXPECT_OK(weir_open(&params, &other));
-    EXPECT_OK(weir_close(&other));
 }
 
 // The plugin, of the same headers, sets those of limits; a library that lacks them hands none of it on.

@@ -6,18 +6,11 @@
 #include "tests/comm/rig.h"
 #include "tests/comm/trace.h"
 
-static weir_status reduce_at(struct comm_rig *rig, uint32_t rank)
-{
-    return weir_queue_all_reduce(rig->queues[rank], rig->comms[rank], rig->dst[rank], 0,
-                                 rig->src[rank], 0, 2, WEIR_I32, WEIR_SUM);
-}
-
 // A ring, and a reduction of what it brought.
 static void work(struct comm_rig *rig)
 {
     static const int32_t numbers[] = {5, 6};
-    for (uint32_t r = 0; r < 2; r++)
-        comm_rig_write(rig, r, rig->src[r], 0, numbers, 2);
+    comm_rig_write_all(rig, rig->src, 0, numbers, 2);
     for (uint32_t r = 0; r < 2; r++) {
         const struct weir_exchange parts[] = {
             {rig->src[r], 16, 2, WEIR_I32, 1 - r, true},
@@ -27,8 +20,7 @@ static void work(struct comm_rig *rig)
         EXPECT_OK(weir_queue_all_reduce(rig->queues[r], rig->comms[r], rig->dst[r], 0, rig->src[r],
                                         16, 2, WEIR_I32, WEIR_SUM));
     }
-    for (uint32_t r = 0; r < 2; r++)
-        comm_rig_expect(rig, r, rig->dst[r], 0, (const int32_t[]){10, 12}, 2);
+    comm_rig_expect_all(rig, rig->dst, 0, (const int32_t[]){10, 12}, 2);
 }
 
 WEIR_TEST(CommPlugins, Perturb)
@@ -58,8 +50,7 @@ WEIR_TEST(CommPlugins, CheckKnowsWhatACollectiveUses)
     EXPECT_UINT_EQ(weir_check_error_count(rig.runtime), 0);
     ASSERT_OK(weir_queue_create(rig.device, NULL, &other));
     EXPECT_OK(weir_queue_host_call(other, comm_rig_pass, &gate));
-    for (uint32_t r = 0; r < 2; r++)
-        EXPECT_OK(reduce_at(&rig, r));
+    COMM_RIG_REDUCE_ALL(&rig, 2);
     EXPECT_OK(weir_queue_copy(other, rig.dst[1], 512, rig.dst[0], 0, 8)); // nothing orders it
     EXPECT_OK(weir_queue_copy(other, rig.src[1], 0, rig.dst[1], 512, 8)); // nor this
     ASSERT_UINT_EQ(weir_check_error_count(rig.runtime), 2);
@@ -70,8 +61,7 @@ WEIR_TEST(CommPlugins, CheckKnowsWhatACollectiveUses)
     EXPECT_OK(weir_check_get(rig.runtime, 1, &finding));
     EXPECT_STR_EQ(weir_check_kind_name(finding.kind), "write-after-read");
     EXPECT_STR_EQ(finding.first.operation, "collective");
-    for (uint32_t r = 0; r < 2; r++)
-        EXPECT_OK(weir_queue_sync(rig.queues[r], WEIR_FOREVER));
+    comm_rig_sync(&rig, WEIR_FOREVER);
     comm_rig_open_gate(&gate);
     EXPECT_OK(weir_queue_sync(other, WEIR_FOREVER));
     weir_queue_destroy(&other);
@@ -95,10 +85,10 @@ WEIR_TEST(CommPlugins, ACollectiveIsRefused)
     for (int i = 0; i < 2; i++) {
         struct comm_rig rig;
         open_with_fault(&rig, faults[i]);
-        EXPECT_INT_LT(reduce_at(&rig, 0), 0);
+        EXPECT_INT_LT(COMM_RIG_REDUCE(&rig, 0, 2), 0);
         COMM_RIG_EXPECT_WORDS("fault");
         EXPECT_INT_LT(weir_comm_error(rig.comms[0]), 0);
-        (void)reduce_at(&rig, 1); // refused, too, if the device is lost
+        WEIR_IGNORE(COMM_RIG_REDUCE(&rig, 1, 2)); // refused, too, if the device is lost
         COMM_RIG_EXPECT_CAUSE(rig.queues[1], i ? "fault" : "rank 0 cannot take part: ");
         comm_rig_close(&rig);
     }
@@ -109,13 +99,12 @@ WEIR_TEST(CommPlugins, ACollectiveFails)
 {
     struct comm_rig rig;
     open_with_fault(&rig, "fail");
-    for (uint32_t r = 0; r < 2; r++)
-        EXPECT_OK(reduce_at(&rig, r));
+    COMM_RIG_REDUCE_ALL(&rig, 2);
     COMM_RIG_EXPECT_CAUSE(rig.queues[0], "a failure by a host call");
     COMM_RIG_EXPECT_CAUSE(rig.queues[1], "rank 0 cannot take part: ", "a failure by a host call");
     EXPECT_INT_LT(weir_comm_error(rig.comms[0]), 0);
     EXPECT_OK(weir_queue_recover(rig.queues[0]));
-    EXPECT_INT_LT(reduce_at(&rig, 0), 0); // the communicator is dead
+    EXPECT_INT_LT(COMM_RIG_REDUCE(&rig, 0, 2), 0); // the communicator is dead
     comm_rig_close(&rig);
 }
 
@@ -182,8 +171,8 @@ WEIR_TEST(CommPlugins, TraceOfAFailedCollective)
     size_t untimed = 0;
     comm_trace_path(path, "failed");
     open_traced(&rig, path);
-    EXPECT_OK(reduce_at(&rig, 0));
-    EXPECT_OK(reduce_at(&rig, 0));
+    EXPECT_OK(COMM_RIG_REDUCE(&rig, 0, 2));
+    EXPECT_OK(COMM_RIG_REDUCE(&rig, 0, 2));
     EXPECT_OK(weir_comm_abort(rig.comms[1], "enough"));
     COMM_RIG_EXPECT_CAUSE(rig.queues[0], "enough");
     comm_rig_close(&rig);
@@ -219,8 +208,7 @@ static void work_in_turns(struct comm_rig *rig)
         for (uint32_t r = 0; r < 2; r++)
             EXPECT_OK(weir_queue_all_reduce(rig->queues[r], rig->comms[r], rig->dst[r], 0,
                                             rig->src[r], 0, 16, steps[i].element, WEIR_SUM));
-    for (uint32_t r = 0; r < 2; r++)
-        EXPECT_OK(weir_queue_sync(rig->queues[r], WEIR_FOREVER));
+    comm_rig_sync(rig, WEIR_FOREVER);
 }
 
 static void expect_turns(const struct weir_trace *trace, const struct weir_trace_queue *queue)

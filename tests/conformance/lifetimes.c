@@ -153,7 +153,6 @@ CONFORM(DestroyInUse, FromAHostCall)
 
 CONFORM(DestroyInUse, NullIsAccepted)
 {
-    (void)f;
     weir_graph_destroy(&(weir_graph *){NULL});
     weir_graph_destroy(NULL);
     weir_queue_destroy(&(weir_queue *){NULL});
@@ -230,8 +229,8 @@ CONFORM(NoImplicitDeviceWait, DuringAHostCall)
 CONFORM(NoImplicitDeviceWait, BesideARunningKernel)
 {
     CONFORM_NEEDS_KERNELS(f);
-    weir_kernel *kernel = conform_kernel(f, "spin");
-    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    own_kernel kernel = conform_kernel(f, "spin");
+    own_buffer buffer = conform_device_buffer(f, SIZE);
     weir_status status = WEIR_OK;
     struct weir_event event;
 
@@ -256,8 +255,6 @@ CONFORM(NoImplicitDeviceWait, BesideARunningKernel)
         if (status == WEIR_OK && steps > 4000000000)
             weir_test_fail(__FILE__, __LINE__, "creates and destroys wait for a running kernel");
     }
-    weir_kernel_destroy(&kernel);
-    weir_buffer_destroy(&buffer);
     if (status == WEIR_OK && !weir_test_has_failed())
         CONFORM_SKIP("this device runs kernels inside the submit");
 }

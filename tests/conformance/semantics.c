@@ -158,8 +158,8 @@ CONFORM(Semantics, TimingUnsupported)
 CONFORM(Semantics, TimingIsOneTimeline)
 {
     CONFORM_NEEDS_TIMES(f);
-    weir_queue *queues[2] = {conform_timed_queue(f, "a"), conform_timed_queue(f, "b")};
-    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    own_queues queues = {conform_timed_queue(f, "a"), conform_timed_queue(f, "b")};
+    own_buffer buffer = conform_device_buffer(f, SIZE);
     struct weir_event events[12];
     uint64_t times[12];
 
@@ -178,9 +178,6 @@ CONFORM(Semantics, TimingIsOneTimeline)
         if (i > 0)
             EXPECT_UINT_GE(times[i] + f->limits->timing_resolution_ns, times[i - 1]);
     }
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queues[0]);
-    weir_queue_destroy(&queues[1]);
 }
 
 CONFORM(Semantics, TimingOfTwoEvents)

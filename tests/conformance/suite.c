@@ -135,6 +135,31 @@ weir_kernel *conform_kernel(struct fixture *f, const char *name)
     return kernel;
 }
 
+weir_pool *conform_pool(struct fixture *f, weir_placement placement, size_t limit_bytes)
+{
+    weir_pool *pool;
+    EXPECT_OK(weir_pool_create(f->device,
+                               WEIR_PARAMS(weir_pool, .label = "pool", .placement = placement,
+                                           .limit_bytes = limit_bytes),
+                               &pool));
+    return pool;
+}
+
+weir_buffer *conform_take(weir_pool *pool, weir_queue *queue, size_t size)
+{
+    weir_buffer *buffer;
+    EXPECT_OK(weir_pool_allocate(pool, queue, size, &buffer));
+    return buffer;
+}
+
+weir_graph *conform_end(weir_queue *queue)
+{
+    weir_graph *graph = NULL;
+    EXPECT_OK(weir_capture_end(queue, WEIR_PARAMS(weir_graph, .label = "graph"), &graph));
+    EXPECT_NOT_NULL(graph);
+    return graph;
+}
+
 // Asked of the device once: does `iota` write anything?
 bool conform_kernels_run(struct fixture *f)
 {

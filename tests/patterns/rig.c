@@ -42,8 +42,7 @@ weir_status rig_error(weir_status status, const char *message)
 
 void rig_expect_refused(weir_status status, const char *words, const char *remedy)
 {
-    EXPECT_INT_EQ(status, WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error()->message, words);
+    EXPECT_FAILURE(status, WEIR_ERROR_INVALID, words);
     EXPECT_CONTAINS(weir_last_error()->remedy, remedy);
 }
 

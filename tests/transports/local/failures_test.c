@@ -62,15 +62,10 @@ static float memory[2][64];
 
 static struct weir_transport_call sum_of(int rank, uint64_t count)
 {
-    return (struct weir_transport_call){
-        .kind = WEIR_ALL_REDUCE,
-        .element = WEIR_F32,
-        .reduction = WEIR_SUM,
-        .count = count,
-        .src = memory[rank],
-        .dst = memory[rank],
-        .line = rank ? 99 : 120,
-    };
+    struct weir_transport_call call =
+        call_of(WEIR_ALL_REDUCE, WEIR_F32, count, memory[rank], memory[rank]);
+    call.line = rank ? 99 : 120;
+    return call;
 }
 
 // What rank 1 calls in place of sum_of(…, 64), and what the sentences have of that.
@@ -254,8 +249,7 @@ static weir_status come_late(struct rank *rank)
 {
     struct calls *calls = rank->user;
     for (int i = 0; i < 3; i++) {
-        const weir_status status =
-            rank_call(rank, (struct weir_transport_call){.kind = WEIR_BARRIER});
+        const weir_status status = rank_barrier(rank);
         if (status)
             return status;
     }
@@ -287,14 +281,14 @@ WEIR_TEST(Failures, ARankIsLate)
 static weir_status come_late_to_a_row(struct rank *rank)
 {
     const struct late *late = rank->user;
-    const weir_status status = rank_call(rank, (struct weir_transport_call){.kind = WEIR_BARRIER});
+    const weir_status status = rank_barrier(rank);
     struct weir_transport_call call = message_of(WEIR_RECV, 0, 1);
     if (status)
         return status;
     for (int n = 0; rank->rank == 2 && n < 2; n++)
         ranks_await(late->go);
     if (rank->rank == 2)
-        return rank_call(rank, (struct weir_transport_call){.kind = WEIR_BARRIER});
+        return rank_barrier(rank);
     call.root = rank->rank + 1;
     call.dst = memory[rank->rank];
     if (rank->rank == late->first)
@@ -485,8 +479,7 @@ static weir_status split_without_memory(struct rank *rank)
     ranks_fail_after(rank->rank == 0 ? 0 : -1);
     const weir_status status = rank_split(rank, (struct weir_transport_split){.key = 0}, &part);
     ranks_fail_after(-1);
-    return rank_call(rank, (struct weir_transport_call){.kind = WEIR_BARRIER}) == WEIR_OK ? WEIR_OK
-                                                                                          : status;
+    return rank_barrier(rank) == WEIR_OK ? WEIR_OK : status;
 }
 
 WEIR_TEST(Failures, NoMemoryForASplit)

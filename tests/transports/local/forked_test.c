@@ -43,9 +43,14 @@ static int count_sockets_of_child(void)
                : -1;
 }
 
-static weir_status barrier(struct rank *rank)
+// The first one has been started; the second one joins it, and both leave.
+static void expect_both(struct joiner *first, struct rank *second,
+                        const struct weir_transport_setup *setup)
 {
-    return rank_call(rank, (struct weir_transport_call){.kind = WEIR_BARRIER});
+    EXPECT_INT_EQ(rank_join(second, setup), WEIR_OK);
+    EXPECT_INT_EQ(rank_await(first), WEIR_OK);
+    rank_leave(&first->rank);
+    rank_leave(second);
 }
 
 // Rank 0 listens and waits.
@@ -60,10 +65,7 @@ WEIR_TEST(Forked, HoldsNoListener)
         weir_clock_sleep_ns(RANKS_SECOND / 1000);
     EXPECT_INT_GT(count_sockets(), before);
     EXPECT_INT_EQ(count_sockets_of_child(), before);
-    EXPECT_INT_EQ(rank_join(&second, &setup), WEIR_OK);
-    EXPECT_INT_EQ(rank_await(&first), WEIR_OK);
-    rank_leave(&first.rank);
-    rank_leave(&second);
+    expect_both(&first, &second, &setup);
 }
 
 // Without handlers, as posix_spawn() and vfork(), and as every child before its handlers: it has the listener of a meeting
@@ -84,17 +86,11 @@ WEIR_TEST(Forked, HoldsTheNameOfAMeetingForAWhile)
         _exit(0);
     }
     ASSERT_INT_GT(child, 0);
-    EXPECT_INT_EQ(rank_join(&second, &setup), WEIR_OK);
-    EXPECT_INT_EQ(rank_await(&first), WEIR_OK);
-    rank_leave(&first.rank);
-    rank_leave(&second);
+    expect_both(&first, &second, &setup);
     second.rank = 0;
     rank_start(&first, 1, setup);
     weir_clock_sleep_ns(RANKS_SECOND / 50); // it knocks
-    EXPECT_INT_EQ(rank_join(&second, &setup), WEIR_OK);
-    EXPECT_INT_EQ(rank_await(&first), WEIR_OK);
-    rank_leave(&first.rank);
-    rank_leave(&second);
+    expect_both(&first, &second, &setup);
     EXPECT_INT_EQ(waitpid(child, NULL, 0), child);
 }
 
@@ -111,7 +107,7 @@ static int end_inherited(struct rank *rank)
         return 1;
     for (int i = 0; i < OTHERS; i++)
         others[i] = dup(pair[1]);
-    if (barrier(rank) != WEIR_ERROR_COMM || !strstr(rank->error.message, "a child of fork()"))
+    if (rank_barrier(rank) != WEIR_ERROR_COMM || !strstr(rank->error.message, "a child of fork()"))
         return 2;
     if (rank_shrink(rank, 1) != WEIR_ERROR_COMM)
         return 2;
@@ -133,7 +129,7 @@ static int join_own(void)
     setup.count = 1;
     if (rank_join(&rank, &setup) != WEIR_OK)
         return 5;
-    const int status = barrier(&rank) != WEIR_OK ? 6 : 0;
+    const int status = rank_barrier(&rank) != WEIR_OK ? 6 : 0;
     rank_leave(&rank);
     return status;
 }
@@ -141,7 +137,7 @@ static int join_own(void)
 static weir_status fork_and_end(struct rank *rank)
 {
     int *wrong = rank->user;
-    weir_status status = barrier(rank);
+    weir_status status = rank_barrier(rank);
     if (!status && rank->rank == 0) {
         const pid_t child = fork();
         int ended = 0;
@@ -152,15 +148,12 @@ static weir_status fork_and_end(struct rank *rank)
         if (child > 0 && waitpid(child, &ended, 0) == child && WIFEXITED(ended))
             *wrong = WEXITSTATUS(ended);
     }
-    return status ? status : barrier(rank);
+    return status ? status : rank_barrier(rank);
 }
 
 WEIR_TEST(Forked, EndsNothingOfItsOwn)
 {
-    struct rank ranks[2];
     int wrong = -1;
-    ranks_run("file", 2, fork_and_end, &wrong, ranks);
+    ranks_expect("file", 2, fork_and_end, &wrong);
     EXPECT_INT_EQ(wrong, 0);
-    for (int i = 0; i < 2; i++)
-        EXPECT_INT_EQ(ranks[i].status, WEIR_OK);
 }

@@ -630,13 +630,10 @@ static weir_status meet_often(struct rank *rank)
 WEIR_TEST(Meeting, IsHeldOftenAtOnePlace)
 {
     for (int k = 0; k < PLACE_KINDS; k++) {
-        struct rank ranks[RANKS_MAX];
         struct place place = place_open(place_kinds[k]);
         struct weir_transport_setup setup = place_setup(place.rendezvous, 3, RANKS_PATIENCE);
         const int before = ranks_descriptors();
-        ranks_run("process", 3, meet_often, &setup, ranks);
-        for (int i = 0; i < 3; i++)
-            EXPECT_STR_EQ(ranks[i].status ? ranks[i].error.message : "", "");
+        ranks_expect("process", 3, meet_often, &setup);
         EXPECT_INT_EQ(ranks_descriptors(), before);
         EXPECT_INT_EQ(ranks_blocks(), 1);
         EXPECT_FALSE(place_is_taken(&place));

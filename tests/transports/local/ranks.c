@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/test.h"
+
 static void *opened;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -121,4 +123,15 @@ void ranks_run(const char *wire, uint32_t count, weir_status (*body)(struct rank
     }
     for (uint32_t i = 0; i < count; i++)
         pthread_join(starts[i].thread, NULL);
+}
+
+void ranks_expect(const char *wire, uint32_t count, weir_status (*body)(struct rank *rank),
+                  void *user)
+{
+    struct rank ranks[RANKS_MAX];
+    ranks_run(wire, count, body, user, ranks);
+    for (uint32_t i = 0; i < count; i++) {
+        EXPECT_INT_EQ(ranks[i].status, WEIR_OK);
+        EXPECT_STR_EQ(ranks[i].status ? ranks[i].error.message : "", "");
+    }
 }

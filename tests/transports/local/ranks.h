@@ -30,5 +30,8 @@ weir_status rank_await(struct joiner *joiner);
 // Runs `body` on `count` threads, each with its rank of a new group, and joins them all.
 void ranks_run(const char *wire, uint32_t count, weir_status (*body)(struct rank *rank), void *user,
                struct rank *out_ranks);
+// The same with a body that goes well on all ranks.
+void ranks_expect(const char *wire, uint32_t count, weir_status (*body)(struct rank *rank),
+                  void *user);
 
 #endif
