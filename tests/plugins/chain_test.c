@@ -93,8 +93,8 @@ WEIR_TEST(Chain, TwoChainsAtOnce)
 
 static weir_status create_objects(struct rig *rig)
 {
-    const weir_status status = rig_create(rig);
-    return status == WEIR_OK ? rig_create_kernel(rig) : status;
+    RIG_TRY(rig_create(rig));
+    return rig_create_kernel(rig);
 }
 
 // The calls that each of three links has seen after the create of `what` failed
@@ -132,11 +132,8 @@ WEIR_TEST(Chain, RollsBackWhatALinkRefuses)
         expect_rolled_back(kinds[i]);
 }
 
-#define CHAIN_TEST(name, plugins) \
-    WEIR_TEST_WITH(Chain, name, struct rig, rig, rig_begin(rig, plugins, ""), rig_finish(rig))
-
 // The null backend refuses a signature that a macro makes, after both plugins have forwarded it.
-CHAIN_TEST(RollsBackWhatTheBackendRefuses, "count, count")
+RIG_TEST(Chain, RollsBackWhatTheBackendRefuses, "count, count", "")
 {
     weir_program *program;
     EXPECT_INT_EQ(weir_program_create(rig->device,
@@ -166,7 +163,7 @@ WEIR_TEST(Chain, ClosesWhatWasOpenWhenAnOpenFails)
     EXPECT_STR_EQ(rig_logged(), "label= link=2 open=1 closed\n");
 }
 
-CHAIN_TEST(WithoutPluginsThereIsNothingInTheWay, "")
+RIG_TEST(Chain, WithoutPluginsThereIsNothingInTheWay, "", "")
 {
     work(rig);
     EXPECT_UINT_EQ(rig->device->chain->count, 2); // core's own link and the backend
@@ -180,11 +177,9 @@ WEIR_TEST(Chain, AKindThatIsNotKnown)
 {
     static const char sent[] = "still here";
     char back[sizeof sent] = "";
-    struct rig rig = {NULL};
+    struct rig rig;
 
-    ASSERT_OK(
-        rig_open("strange, trace, count, perturb", "[trace]\nfile = /dev/null", &rig.runtime));
-    ASSERT_OK(rig_create(&rig));
+    ASSERT_TRUE(rig_begin(&rig, "strange, trace, count, perturb", "[trace]\nfile = /dev/null"));
     EXPECT_FAILURE(weir_queue_fill(rig.up, rig.memory, 0, 64, "x", 1), WEIR_ERROR_UNSUPPORTED,
                    "the backend 'null' does not know operations of kind 257");
     EXPECT_INT_EQ(weir_queue_sync(rig.up, GUARD_NS), WEIR_ERROR_UNSUPPORTED);
@@ -194,8 +189,7 @@ WEIR_TEST(Chain, AKindThatIsNotKnown)
     EXPECT_STR_EQ(back, sent);
     rig_finish(&rig);
 
-    ASSERT_OK(rig_open("strange", "", &rig.runtime));
-    ASSERT_OK(rig_create(&rig));
+    ASSERT_TRUE(rig_begin(&rig, "strange", ""));
     EXPECT_OK(weir_queue_host_call(rig.up, rig_pass_gate, &rig.gate));
     EXPECT_FAILURE(weir_queue_fill(rig.up, rig.memory, 0, 64, "x", 1), WEIR_ERROR_UNSUPPORTED,
                    "a plugin made an operation of kind 257, which this library cannot hold");

@@ -68,30 +68,19 @@ static weir_status run_open(struct run *run, const char *lines)
     return rig_open("fault", text, &run->rig.runtime);
 }
 
-#define TRY(call)                      \
-    do {                               \
-        const weir_status try_ = call; \
-        if (try_ < 0)                  \
-            return try_;               \
-    } while (0)
-
 static weir_status create_graph(struct run *run)
 {
     const uint32_t nine = 9;
-    weir_status status = weir_capture_begin(run->rig.down);
-    if (status == WEIR_OK)
-        status = weir_queue_fill(run->rig.down, run->rig.memory, 8, 4, &nine, 4);
-    return status == WEIR_OK
-               ? weir_capture_end(run->rig.down, WEIR_PARAMS(weir_graph, .label = "graph"),
-                                  &run->graph)
-               : status;
+    RIG_TRY(weir_capture_begin(run->rig.down));
+    RIG_TRY(weir_queue_fill(run->rig.down, run->rig.memory, 8, 4, &nine, 4));
+    return weir_capture_end(run->rig.down, WEIR_PARAMS(weir_graph, .label = "graph"), &run->graph);
 }
 
 // Creates everything else; stops at the first error and returns it.
 static weir_status run_create(struct run *run)
 {
-    TRY(rig_create(&run->rig));
-    TRY(rig_create_kernel(&run->rig));
+    RIG_TRY(rig_create(&run->rig));
+    RIG_TRY(rig_create_kernel(&run->rig));
     return create_graph(run);
 }
 
@@ -132,7 +121,7 @@ static void fill_frame(const struct run *run)
 #define STEP(number, call) \
     do {                   \
         reached = number;  \
-        TRY(call);         \
+        RIG_TRY(call);     \
     } while (0)
 
 static weir_status submit(struct run *run)
@@ -425,11 +414,11 @@ WEIR_TEST(Fault, OneInSoManyIsDrawnBySeed)
     EXPECT_UINT_LE(hits, 260);
 }
 
-static void expect_bad(const char *text, const char *sentence)
+static void expect_bad(const char *lines, const char *sentence)
 {
-    struct run run;
-    weir_test_note("%s", text);
-    EXPECT_FAILURE(run_open(&run, text), WEIR_ERROR_CONFIG, sentence);
+    char text[256];
+    snprintf(text, sizeof text, "[fault]\n%s", lines);
+    rig_expect_refused("fault", text, WEIR_ERROR_CONFIG, sentence, "");
 }
 
 WEIR_TEST(Fault, BadSettingsAreRefused)
@@ -445,9 +434,8 @@ WEIR_TEST(Fault, BadSettingsAreRefused)
 
 WEIR_TEST(Fault, TwiceInAChainIsRefused)
 {
-    weir_runtime *runtime = NULL;
-    EXPECT_FAILURE(rig_open("fault, fault", "", &runtime), WEIR_ERROR_CONFIG,
-                   "the plugin fault is twice in the chain; list it once");
+    rig_expect_refused("fault, fault", "", WEIR_ERROR_CONFIG,
+                       "the plugin fault is twice in the chain", "list it once");
 }
 
 WEIR_TEST(Fault, TheEnvironmentReplacesKeys)
@@ -536,19 +524,20 @@ struct many {
     int failures;
 };
 
+static weir_status fill_once(const struct many *many)
+{
+    const uint32_t one = 1;
+    struct weir_event event;
+    RIG_TRY(weir_queue_fill(many->queue, many->run->rig.memory, many->offset, 4, &one, 4));
+    RIG_TRY(weir_queue_record(many->queue, &event));
+    return weir_event_sync(event, GUARD_NS);
+}
+
 static void *submit_many(void *user)
 {
     struct many *many = user;
-    const uint32_t one = 1;
     for (int i = 0; i < many->rounds; i++) {
-        struct weir_event event;
-        weir_status status =
-            weir_queue_fill(many->queue, many->run->rig.memory, many->offset, 4, &one, 4);
-        if (status == WEIR_OK)
-            status = weir_queue_record(many->queue, &event);
-        if (status == WEIR_OK)
-            status = weir_event_sync(event, GUARD_NS);
-        if (status == WEIR_OK)
+        if (fill_once(many) == WEIR_OK)
             continue;
         many->failures++;
         EXPECT_CONTAINS(weir_last_error_text(), "the plugin fault injected ");

@@ -18,23 +18,15 @@ struct noted {
     const struct notes *notes;
 };
 
-static weir_status open_chain(struct noted *noted, const char *plugins, const char *sections)
+static bool start(struct noted *noted, const char *plugins, const char *sections)
 {
-    *noted = (struct noted){.notes = NULL};
-    const weir_status status = rig_open(plugins, sections, &noted->rig.runtime);
+    const bool begun = rig_begin(&noted->rig, plugins, sections);
     noted->notes = weir_runtime_extension(noted->rig.runtime, "notes");
-    return status == WEIR_OK ? rig_create(&noted->rig) : status;
+    return begun && noted->notes;
 }
 
-static weir_status open_rig(struct noted *noted, const char *section)
-{
-    char text[128];
-    snprintf(text, sizeof text, "[notes]\n%s\n", section);
-    return open_chain(noted, "notes", text);
-}
-
-#define NOTES_TEST(suite, name, section)                                                  \
-    WEIR_TEST_WITH(suite, name, struct noted, noted, open_rig(noted, section) == WEIR_OK, \
+#define NOTES_TEST(name, plugins, sections)                                           \
+    WEIR_TEST_WITH(Notes, name, struct noted, noted, start(noted, plugins, sections), \
                    rig_finish(&noted->rig))
 
 // Note `index`; one of nothing, and the test fails, if there are not so many.
@@ -59,13 +51,12 @@ static void expect_complete(const struct noted *noted, size_t index, struct weir
     EXPECT_INT_EQ(note->u.complete.status, WEIR_OK);
 }
 
-NOTES_TEST(Notes, EachCallAboutAnEvent, "")
+NOTES_TEST(EachCallAboutAnEvent, "notes", "")
 {
     struct weir_event events[2];
     int lines[8];
     size_t index;
     uint64_t time_ns;
-    ASSERT_TRUE(noted->notes != NULL);
     for (size_t i = 0; i < 2; i++)
         ASSERT_OK(weir_queue_record(noted->rig.up, &events[i]));
     EXPECT_UINT_EQ(noted->notes->count, 0);
@@ -93,7 +84,7 @@ NOTES_TEST(Notes, EachCallAboutAnEvent, "")
 }
 
 // A failed event has ended too, and recovery waits for the rest.
-NOTES_TEST(Notes, FailureAndRecovery, "")
+NOTES_TEST(FailureAndRecovery, "notes", "")
 {
     struct weir_event event;
     ASSERT_OK(weir_queue_host_call(noted->rig.up, rig_fail_call, NULL));
@@ -137,7 +128,7 @@ static void submit_late(void *user)
 
 // A call that always runs may come while the queue is recovered, after the wait. It is not told to be
 // complete, since it runs still.
-NOTES_TEST(Notes, RecoveryTellsOfWhatHasEnded, "")
+NOTES_TEST(RecoveryTellsOfWhatHasEnded, "notes", "")
 {
     struct late_call late = {.queue = noted->rig.up};
     ASSERT_INT_EQ(pipe(late.ends), 0);
@@ -172,7 +163,7 @@ static void expect_access(const struct noted *noted, size_t index, enum weir_hos
     EXPECT_INT_EQ(note->u.access.access, access);
 }
 
-NOTES_TEST(Notes, Accesses, "refused_bytes = 7")
+NOTES_TEST(Accesses, "notes", "[notes]\nrefused_bytes = 7")
 {
     void *pointer;
     EXPECT_OK(weir_host_begin(noted->rig.frame, 8, 16, WEIR_ACCESS_WRITE, &pointer));
@@ -189,9 +180,7 @@ NOTES_TEST(Notes, Accesses, "refused_bytes = 7")
 }
 
 // A plugin that refuses a begin which the next link has taken tells that its end.
-WEIR_TEST_WITH(Notes, ABeginThatIsRefusedLater, struct noted, noted,
-               open_chain(noted, "check, notes", "[check]\nreport = fail") == WEIR_OK,
-               rig_finish(&noted->rig))
+NOTES_TEST(ABeginThatIsRefusedLater, "check, notes", "[check]\nreport = fail")
 {
     void *pointer;
     EXPECT_OK(weir_queue_fill(noted->rig.up, noted->rig.frame, 0, SIZE, "x", 1));
@@ -211,7 +200,7 @@ WEIR_TEST_WITH(Notes, ABeginThatIsRefusedLater, struct noted, noted,
 }
 
 // The staging memory of both directions, and the syncs on it.
-NOTES_TEST(Notes, UploadsAndDownloads, "")
+NOTES_TEST(UploadsAndDownloads, "notes", "")
 {
     char bytes[SIZE] = "some bytes";
     char back[SIZE];
@@ -234,7 +223,7 @@ NOTES_TEST(Notes, UploadsAndDownloads, "")
 }
 
 // A refused access of the staging memory is the upload's error, and the next one works.
-NOTES_TEST(Notes, RefusedUpload, "refused_bytes = 7")
+NOTES_TEST(RefusedUpload, "notes", "[notes]\nrefused_bytes = 7")
 {
     EXPECT_INT_EQ(weir_upload(noted->rig.up, noted->rig.frame, 0, "1234567", 7),
                   WEIR_ERROR_INVALID);
@@ -242,7 +231,7 @@ NOTES_TEST(Notes, RefusedUpload, "refused_bytes = 7")
     EXPECT_OK(weir_upload(noted->rig.up, noted->rig.frame, 0, "12345678", 8));
 }
 
-NOTES_TEST(Notes, TheThreadOfDescriptors, "")
+NOTES_TEST(TheThreadOfDescriptors, "notes", "")
 {
     struct weir_event event;
     int fd;
@@ -257,7 +246,7 @@ NOTES_TEST(Notes, TheThreadOfDescriptors, "")
 }
 
 // Calls about events of a queue that is gone reach no plugin, so its end is told.
-NOTES_TEST(Notes, ADestroyedQueue, "")
+NOTES_TEST(ADestroyedQueue, "notes", "")
 {
     struct weir_event event;
     weir_queue *queue;
@@ -273,7 +262,7 @@ NOTES_TEST(Notes, ADestroyedQueue, "")
 }
 
 // A plugin is told what the program asked for, and not the size of the block.
-NOTES_TEST(Notes, SizesOfPoolOperations, "")
+NOTES_TEST(SizesOfPoolOperations, "notes", "")
 {
     own_pool pool = NULL;
     weir_buffer *buffer;
@@ -285,7 +274,7 @@ NOTES_TEST(Notes, SizesOfPoolOperations, "")
 }
 
 // Callers may keep their place to themselves.
-NOTES_TEST(Notes, WithoutPlace, "")
+NOTES_TEST(WithoutPlace, "notes", "")
 {
     struct weir_event event;
     ASSERT_OK(weir_queue_record(noted->rig.up, &event));
@@ -301,7 +290,7 @@ NOTES_TEST(Notes, WithoutPlace, "")
     }
 }
 
-NOTES_TEST(Notes, Extension, "")
+NOTES_TEST(Extension, "notes", "")
 {
     EXPECT_TRUE(weir_runtime_extension(noted->rig.runtime, "notes") != NULL);
     EXPECT_TRUE(weir_runtime_extension(noted->rig.runtime, "another") == NULL);

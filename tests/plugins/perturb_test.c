@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/plugins/perturb_rig.h"
+#include "tests/plugins/rig.h"
 #include "tests/races/race.h"
 #include "tests/support/test.h"
 
@@ -119,7 +119,7 @@ static uint32_t run_pair(const char *section, bool ordered)
     struct rig work;
     uint32_t word = 0;
     const uint32_t one = 1, two = 2;
-    begin(&work, section);
+    EXPECT_TRUE(rig_begin(&work, "perturb", section));
     EXPECT_OK(weir_queue_fill_at(work.up, work.memory, 0, 4, &one, 4, "src/app.c", 80));
     if (ordered) {
         EXPECT_OK(weir_queue_record(work.up, &event));
@@ -152,7 +152,7 @@ static void run_ring(const char *section, uint32_t results[4])
 {
     struct weir_event event;
     struct rig work;
-    begin(&work, section);
+    EXPECT_TRUE(rig_begin(&work, "perturb", section));
     for (uint32_t i = 0; i < 4; i++) {
         const size_t slot = 4 * (i % 2);
         EXPECT_OK(weir_queue_fill_at(work.up, work.memory, slot, 4, &i, 4, "src/app.c", 91));

@@ -8,19 +8,13 @@
 #include "kernels/conformance/conformance.h"
 #include "tests/support/libcuda/image.h"
 
-static char folder[256];
-
 const char *rig_path(const char *name)
 {
+    static const char *folder;
     static char paths[8][512];
     static size_t next;
     char *path = paths[next++ % 8];
-    if (!folder[0]) {
-        const char *base = getenv("TEST_TMPDIR");
-        snprintf(folder, sizeof folder, "%s/weir_trace_XXXXXX", base ? base : "/tmp");
-        if (!mkdtemp(folder))
-            weir_test_fail(__FILE__, __LINE__, "no folder for files");
-    }
+    folder = folder ? folder : weir_test_temp_dir();
     snprintf(path, sizeof paths[0], "%s/%s", folder, name);
     return path;
 }
@@ -85,15 +79,23 @@ static weir_status create_buffer(struct rig *rig, const char *label, weir_placem
 weir_status rig_create(struct rig *rig)
 {
     rig->gate = (struct rig_gate)RIG_GATE_CLOSED;
-    weir_status status = weir_device_open(rig->runtime, NULL, &rig->device);
-    if (status == WEIR_OK)
-        status = create_queue(rig, "up", &rig->up);
-    if (status == WEIR_OK)
-        status = create_queue(rig, "down", &rig->down);
-    if (status == WEIR_OK)
-        status = create_buffer(rig, "frame", WEIR_PLACE_HOST, &rig->frame);
-    return status == WEIR_OK ? create_buffer(rig, "memory", WEIR_PLACE_DEVICE, &rig->memory)
-                             : status;
+    RIG_TRY(weir_device_open(rig->runtime, NULL, &rig->device));
+    RIG_TRY(create_queue(rig, "up", &rig->up));
+    RIG_TRY(create_queue(rig, "down", &rig->down));
+    RIG_TRY(create_buffer(rig, "frame", WEIR_PLACE_HOST, &rig->frame));
+    return create_buffer(rig, "memory", WEIR_PLACE_DEVICE, &rig->memory);
+}
+
+void rig_expect_refused(const char *plugins, const char *lines, weir_status status,
+                        const char *message, const char *remedy)
+{
+    weir_runtime *runtime = NULL;
+    weir_test_note("%s", lines);
+    EXPECT_FAILURE(rig_open(plugins, lines, &runtime), status, message);
+    EXPECT_CONTAINS(weir_last_error()->remedy, remedy);
+    EXPECT_NULL(runtime);
+    WEIR_IGNORE(weir_close(&runtime));
+    weir_test_note(NULL);
 }
 
 // It takes images that only name kernels. On a machine with a GPU tests run with its driver.
@@ -110,11 +112,10 @@ weir_status rig_create_kernel(struct rig *rig)
         bundle.images = weir_test_image();
         bundle.image_count = 1;
     }
-    const weir_status status =
-        weir_program_create(rig->device,
-                            WEIR_PARAMS(weir_program, .label = "program", .bundle = &bundle),
-                            &rig->program);
-    return status == WEIR_OK ? weir_kernel_create(rig->program, "spin", &rig->kernel) : status;
+    RIG_TRY(weir_program_create(rig->device,
+                                WEIR_PARAMS(weir_program, .label = "program", .bundle = &bundle),
+                                &rig->program));
+    return weir_kernel_create(rig->program, "spin", &rig->kernel);
 }
 
 bool rig_begin(struct rig *rig, const char *plugins, const char *lines)

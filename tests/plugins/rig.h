@@ -42,11 +42,23 @@ struct rig {
     struct rig_gate gate;
 };
 
+// Returns from a function of a status with the call's, if that is an error.
+#define RIG_TRY(call)                      \
+    do {                                   \
+        const weir_status rig_try_ = call; \
+        if (rig_try_ < 0)                  \
+            return rig_try_;               \
+    } while (0)
+
 // A path in a folder of this process. Eight are kept.
 const char *rig_path(const char *name);
 
 // Opens only the runtime, with further lines of the configuration, and keeps what its plugins log.
 weir_status rig_open(const char *plugins, const char *lines, weir_runtime **out_runtime);
+
+// That this is refused, with these words in the error's text and in its remedy.
+void rig_expect_refused(const char *plugins, const char *lines, weir_status status,
+                        const char *message, const char *remedy);
 
 // What the plugins have logged since the last rig_open(), a line each; and how often a text is in it.
 const char *rig_logged(void);
@@ -58,6 +70,10 @@ weir_status rig_create_kernel(struct rig *rig);
 
 // All of this. False fails the test.
 bool rig_begin(struct rig *rig, const char *plugins, const char *lines);
+
+// A test with `rig`, a pointer.
+#define RIG_TEST(suite, name, plugins, lines) \
+    WEIR_TEST_WITH(suite, name, struct rig, rig, rig_begin(rig, plugins, lines), rig_finish(rig))
 
 // Ends what there is, if anything; and the same, which returns what weir_close() does.
 void rig_finish(struct rig *rig);

@@ -249,30 +249,24 @@ TRACE_TEST(Trace, OfARuntimeBesideManyThatOthersClose, "beside.json", "")
 // The file of a trace: invalid paths are refused, a full disk is reported, and the file of
 // a killed process can be read.
 
-static void expect_refused(const char *section, const char *words)
+static void expect_refused(const char *lines, weir_status status, const char *words)
 {
-    weir_runtime *runtime = NULL;
-    weir_test_note("%s", section);
-    EXPECT_INT_LT(rig_open("trace", section, &runtime), 0);
-    EXPECT_NULL(runtime);
-    EXPECT_CONTAINS(weir_last_error_text(), words);
-    WEIR_IGNORE(weir_close(&runtime));
-    weir_test_note(NULL);
+    rig_expect_refused("trace", lines, status, words, "");
 }
 
 WEIR_TEST(TraceRefuses, WrongValues)
 {
     char text[600] = "[trace]\nfile = /";
-    expect_refused("[trace]\nbuffer = 1023", "1024");
-    expect_refused("[trace]\nbuffer = many", "many");
-    expect_refused("[trace]\nflush = 0", "flush");
-    expect_refused("[trace]\nflush = 60001", "60000");
-    expect_refused("[trace]\nfiel = x.json", "did you mean 'file'?");
-    expect_refused("[trace]\nfile = /nowhere/at/all/trace.json", "No such file");
-    expect_refused("[trace]\nfile = /", "Is a directory");
+    expect_refused("[trace]\nbuffer = 1023", WEIR_ERROR_CONFIG, "1024");
+    expect_refused("[trace]\nbuffer = many", WEIR_ERROR_CONFIG, "many");
+    expect_refused("[trace]\nflush = 0", WEIR_ERROR_CONFIG, "flush");
+    expect_refused("[trace]\nflush = 60001", WEIR_ERROR_CONFIG, "60000");
+    expect_refused("[trace]\nfiel = x.json", WEIR_ERROR_CONFIG, "did you mean 'file'?");
+    expect_refused("[trace]\nfile = /nowhere/at/all/trace.json", WEIR_ERROR_IO, "No such file");
+    expect_refused("[trace]\nfile = /", WEIR_ERROR_IO, "Is a directory");
     memset(text + 16, 'a', 170);
     snprintf(text + 186, sizeof text - 186, "/b.json");
-    expect_refused(text, "No such file");
+    expect_refused(text, WEIR_ERROR_IO, "No such file");
 }
 
 // A disk that is full is found while writing, and told; the program goes on.
@@ -310,7 +304,7 @@ WEIR_TEST(TraceRefuses, APipeWithoutAReader)
     const char *path = rig_path("unread");
     ASSERT_INT_EQ(mkfifo(path, 0600), 0);
     alarm(60); // in place of waiting for ever
-    expect_refused(rig_trace(path, ""), "it is a pipe without a reader");
+    expect_refused(rig_trace(path, ""), WEIR_ERROR_IO, "it is a pipe without a reader");
     alarm(0);
 }
 

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <weir/module/module.h>
 
+#include "base/clock.h"
 #include "patterns/chunks.h"
 #include "tests/plugins/rig.h"
 #include "tests/support/memory.h"
@@ -45,7 +45,6 @@ TRACE_TEST(Trace, OfGraphs, "graphs.json", "")
 // Times of notes come in any order, and some never do.
 TRACE_TEST(Trace, OfNotes, "notes.json", "")
 {
-    struct timespec now;
     uint64_t numbers[3];
     const struct weir_note_range range = {
         .buffer = rig->memory, .size = 64, .access = WEIR_ACCESS_WRITE, .rows = 2, .pitch = 128};
@@ -55,8 +54,7 @@ TRACE_TEST(Trace, OfNotes, "notes.json", "")
                                               .range_count = 1, .work = WEIR_NOTE_TO_DEVICE,
                                               .timed = i != 1),
                                   &numbers[i]));
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    const uint64_t start = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    const uint64_t start = weir_clock_now_ns();
     EXPECT_OK(weir_queue_note_times(rig->up, numbers[2], start + 5000, start + 6000));
     EXPECT_OK(weir_queue_note_times(rig->up, numbers[0], start, start + 1000));
     EXPECT_OK(

@@ -30,7 +30,7 @@ static weir_buffer *adopt(const struct adopted *it, const char *label, weir_buff
 static bool start(struct adopted *it)
 {
     *it = (struct adopted){.x = NULL};
-    if (!IS_OK(rig_open("check", "", &it->rig.runtime)) || !IS_OK(rig_create(&it->rig)))
+    if (!rig_begin(&it->rig, "check", ""))
         return false;
     it->x = adopt(it, "x", it->rig.memory);
     it->y = adopt(it, "y", it->rig.memory);

@@ -99,31 +99,22 @@ JOB_TEST(Host, NoTimeForAccesses, "staging_gb_per_s = 0.001\n", "fixed")
     EXPECT_UINT_EQ(job_now(job->queues[0]), from);
 }
 
-static struct weir_event launch(struct job *job, weir_queue *queue)
-{
-    struct weir_event event = {0};
-    EXPECT_OK(weir_queue_launch(queue, job->rig.kernel, weir_dim(BLOCKS, 1, 1), weir_dim(64, 1, 1),
-                                weir_out(job->memory, 0, BLOCKS * 256), 7u, (uint64_t)3));
-    EXPECT_OK(weir_queue_record(queue, &event));
-    return event;
-}
-
 // While a kernel fills the GPU others wait; of these the one of the higher priority goes first.
 JOB_TEST(Host, Priorities, "greatest_priority = -4\n", "none")
 {
     const struct weir_limits *limits = weir_device_limits(job->rig.device);
     EXPECT_INT_EQ(limits->priority_lowest, 0);
     EXPECT_INT_EQ(limits->priority_highest, 4);
-    weir_queue *queues[] = {job_queue(job->rig.device, 0), job_queue(job->rig.device, 0),
-                            job_queue(job->rig.device, 1), job_queue(job->rig.device, 4)};
+    own_queues queues = {job_queue(job->rig.device, 0), job_queue(job->rig.device, 0),
+                         job_queue(job->rig.device, 1), job_queue(job->rig.device, 4)};
     struct weir_event ends[4];
-    for (int i = 0; i < 4; i++)
-        ends[i] = launch(job, queues[i]);
+    for (int i = 0; i < 4; i++) {
+        EXPECT_OK(job_spin(job, queues[i], 0, BLOCKS));
+        EXPECT_OK(weir_queue_record(queues[i], &ends[i]));
+    }
     EXPECT_TRUE(job_time(ends[0]) < job_time(ends[3]));
     EXPECT_TRUE(job_time(ends[3]) < job_time(ends[2]));
     EXPECT_TRUE(job_time(ends[2]) < job_time(ends[1]));
-    for (int i = 0; i < 4; i++)
-        weir_queue_destroy(&queues[i]);
     weir_queue *queue;
     EXPECT_INT_EQ(weir_queue_create(job->rig.device, WEIR_PARAMS(weir_queue, .priority = 5),
                                     &queue),
@@ -172,12 +163,6 @@ enum {
     SPIN_NS = 1000 + 64 * 10 + 3 * 100, // of one block
 };
 
-static weir_status spin(const struct job *job, weir_queue *queue, uint32_t blocks)
-{
-    return weir_queue_launch(queue, job->rig.kernel, weir_dim(blocks, 1, 1), weir_dim(64, 1, 1),
-                             weir_out(job->memory, 0, (size_t)blocks * 256), 7u, (uint64_t)3);
-}
-
 // Kernels on queue 0, and one on queue 1 after these if it forks.
 static weir_graph *capture_kernels(const struct job *job, int count, bool forks)
 {
@@ -185,11 +170,11 @@ static weir_graph *capture_kernels(const struct job *job, int count, bool forks)
     weir_graph *graph = NULL;
     EXPECT_OK(weir_capture_begin(job->queues[0]));
     for (int i = 0; i < count; i++)
-        EXPECT_OK(spin(job, job->queues[0], 1));
+        EXPECT_OK(job_spin(job, job->queues[0], 0, 1));
     if (forks) {
         EXPECT_OK(weir_queue_record(job->queues[0], &event));
         EXPECT_OK(weir_queue_wait(job->queues[1], event));
-        EXPECT_OK(spin(job, job->queues[1], 1));
+        EXPECT_OK(job_spin(job, job->queues[1], 0, 1));
         EXPECT_OK(weir_queue_record(job->queues[1], &event));
         EXPECT_OK(weir_queue_wait(job->queues[0], event));
     }
@@ -217,7 +202,7 @@ JOB_TEST(Costs, OfEachCall,
     own_graph two = capture_kernels(job, 2, true);
     ASSERT_TRUE(one && two);
     (void)host_ns(job);
-    EXPECT_OK(spin(job, queue, 1));
+    EXPECT_OK(job_spin(job, queue, 0, 1));
     EXPECT_UINT_EQ(host_ns(job), 100);
     EXPECT_OK(weir_queue_copy(queue, job->memory, 0, job->host, 0, 10));
     EXPECT_UINT_EQ(host_ns(job), 200);
@@ -270,15 +255,14 @@ JOB_TEST(Costs, OfPlacesThatAreYielded,
          "multiprocessors = 16\nthreads_per_multiprocessor = 64\ngreatest_priority = -4\n", "none")
 {
     const uint64_t long_ns = 1000 + 32 * 64 * 10 + 3 * 100, wait_ns = 1 + long_ns / 4;
-    weir_queue *better = job_queue(job->rig.device, 4);
+    own_queue better = job_queue(job->rig.device, 4);
     struct weir_event from, end, better_end;
     EXPECT_OK(weir_queue_record(job->queues[0], &from));
-    EXPECT_OK(spin(job, job->queues[0], 32));
+    EXPECT_OK(job_spin(job, job->queues[0], 0, 32));
     EXPECT_OK(weir_queue_record(job->queues[0], &end));
-    EXPECT_OK(spin(job, better, 1));
+    EXPECT_OK(job_spin(job, better, 0, 1));
     EXPECT_OK(weir_queue_record(better, &better_end));
     const uint64_t from_ns = job_time(from);
     EXPECT_UINT_EQ(job_time(better_end) - from_ns, wait_ns + SPIN_NS);
     EXPECT_UINT_EQ(job_time(end) - from_ns, long_ns + (SPIN_NS + 15) / 16);
-    weir_queue_destroy(&better);
 }

@@ -51,6 +51,12 @@ void job_finish(struct job *job)
     rig_finish(&job->rig);
 }
 
+weir_status job_spin(const struct job *job, weir_queue *queue, size_t at, uint32_t blocks)
+{
+    return weir_queue_launch(queue, job->rig.kernel, weir_dim(blocks, 1, 1), weir_dim(64, 1, 1),
+                             weir_out(job->memory, at, (size_t)blocks * 256), 7u, (uint64_t)3);
+}
+
 void job_submit(struct job *job, int chunk, int part)
 {
     weir_queue *queue = job->queues[chunk];
@@ -58,9 +64,7 @@ void job_submit(struct job *job, int chunk, int part)
     if (part == 0)
         EXPECT_OK(weir_queue_copy(queue, job->memory, at, job->host, at, CHUNK));
     else if (part == 1)
-        EXPECT_OK(weir_queue_launch(queue, job->rig.kernel, weir_dim(BLOCKS, 1, 1),
-                                    weir_dim(64, 1, 1), weir_out(job->memory, at, BLOCKS * 256), 7u,
-                                    (uint64_t)3));
+        EXPECT_OK(job_spin(job, queue, at, BLOCKS));
     else
         EXPECT_OK(weir_queue_copy(queue, job->host, at, job->memory, at, CHUNK));
 }

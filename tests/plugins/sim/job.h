@@ -38,6 +38,9 @@ void job_finish(struct job *job);
 #define JOB_TEST(suite, name, more, host) \
     WEIR_TEST_WITH(suite, name, struct job, job, job_start_plain(job, more, host), job_finish(job))
 
+// Launches `spin` on so many blocks of 64 work-items, whose memory begins there.
+weir_status job_spin(const struct job *job, weir_queue *queue, size_t at, uint32_t blocks);
+
 // The upload, the kernel or the download of a chunk.
 void job_submit(struct job *job, int chunk, int part);
 

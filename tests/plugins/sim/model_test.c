@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "plugins/sim/model.h"
 #include "tests/support/own.h"
 #include "tests/support/test.h"
@@ -19,13 +20,9 @@ static char message[512];
 static const char *file(const char *name, const char *text)
 {
     static char path[512];
+    char error[512];
     snprintf(path, sizeof path, "%s/%s", weir_test_temp_dir(), name);
-    FILE *to = fopen(path, "w");
-    EXPECT_NOT_NULL(to);
-    if (to) {
-        fputs(text, to);
-        fclose(to);
-    }
+    EXPECT_TRUE(weir_file_write(path, text, strlen(text), error, sizeof error));
     return path;
 }
 
