@@ -58,7 +58,7 @@ static bool init_world(struct world *world)
     const struct sockaddr_in own = weir_address_of_host();
     memcpy(&world->network.address, &own, sizeof own);
     world->network.size = sizeof own;
-    if (local_address_is_loopback(&world->network))
+    if (local_address_reach(&world->network) == LOCAL_REACH_LOOPBACK)
         world->network.size = 0;
     snprintf(world->secret_file, sizeof world->secret_file, "%s/secret", world->folder);
     const int file = open(world->secret_file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
