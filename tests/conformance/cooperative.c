@@ -75,7 +75,7 @@ static void expect_exchange(struct fixture *f, struct rig *x, uint32_t blocks, u
 {
     const size_t bytes = (size_t)4 * blocks * BLOCK;
     uint32_t wrong = 0;
-    uint32_t *numbers = calloc(1, bytes);
+    OWN_MEMORY uint32_t *numbers = calloc(1, bytes);
     own_buffer memory = conform_device_buffer(f, bytes);
     own_buffer count = conform_device_buffer(f, 4);
     ASSERT_TRUE(numbers);
@@ -89,7 +89,6 @@ static void expect_exchange(struct fixture *f, struct rig *x, uint32_t blocks, u
     EXPECT_UINT_EQ(wrong, 0);
     for (uint32_t i = 0; i < blocks * BLOCK; i++)
         ASSERT_UINT_EQ(numbers[i], (rounds - 1) * 2654435761u + i);
-    free(numbers);
 }
 
 CONFORM(Cooperative, NoBlockLeavesTheBarrierBeforeAllHaveCome)
@@ -113,9 +112,9 @@ CONFORM(Cooperative, TwoLaunchesAtOnce)
         QUEUES = 2,
         LAUNCHES = 8
     };
-    weir_queue *queues[QUEUES];
-    weir_buffer *numbers[QUEUES];
-    weir_buffer *counts[QUEUES];
+    own_queues queues = {NULL};
+    own_buffers numbers = {NULL};
+    own_buffers counts = {NULL};
 
     own_rig x = make_rig(f, "exchange", 0);
     const uint32_t blocks = x.most > 1 ? x.most / 2 : 1;
@@ -136,18 +135,13 @@ CONFORM(Cooperative, TwoLaunchesAtOnce)
         uint32_t wrong = 1;
         ASSERT_OK(weir_download(queues[i], &wrong, counts[i], 0, 4));
         EXPECT_UINT_EQ(wrong, 0);
-        weir_buffer_destroy(&numbers[i]);
-        weir_buffer_destroy(&counts[i]);
-        weir_queue_destroy(&queues[i]);
     }
 }
 
 CONFORM(Cooperative, InGraphs)
 {
-    own_graph graph = NULL;
     uint32_t node = 0;
     uint32_t wrong = 0;
-    const bool runs = conform_kernels_run(f);
 
     own_rig x = make_rig(f, "exchange", 0);
     const struct weir_extent grid = weir_dim(x.most, 1, 1);
@@ -163,7 +157,7 @@ CONFORM(Cooperative, InGraphs)
                                             weir_inout(numbers, 0, bytes), weir_inout(count, 0, 4),
                                             20u));
     ASSERT_OK(weir_capture_node(x.queue, &node));
-    ASSERT_OK(weir_capture_end(x.queue, NULL, &graph));
+    own_graph graph = conform_end(x.queue);
     ASSERT_OK(weir_queue_graph(x.queue, graph));
     ASSERT_OK(weir_queue_graph(x.queue, graph));
     // The node stays cooperative.
@@ -174,7 +168,7 @@ CONFORM(Cooperative, InGraphs)
     ASSERT_OK(weir_queue_graph(x.queue, graph));
     ASSERT_OK(weir_download(x.queue, &wrong, count, 0, 4));
     EXPECT_UINT_EQ(wrong, 0);
-    if (runs) {
+    if (conform_kernels_run(f)) {
         uint32_t number = 0;
         ASSERT_OK(weir_download(x.queue, &number, numbers, bytes - 4, 4));
         EXPECT_UINT_EQ(number, (rounds - 1) * 2654435761u + x.most * BLOCK - 1);

@@ -86,31 +86,27 @@ CONFORM(Device, TwoDevices)
     OPEN_PAIR(f, pair);
     make_objects(&pair.one, "one's");
     make_objects(&pair.two, "two's");
-    own_gate second = gate_create();
     own_kernel kernel = conform_kernel(&pair.two.fixture, "iota");
     weir_queue *one = pair.one.queue;
     weir_queue *two = pair.two.queue;
-    struct weir_event event;
-    struct weir_event end;
 
     EXPECT_INVALID(weir_queue_launch(one, kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
                                      weir_out(pair.one.memory, 0, SIZE), 0u, 1u),
                    "device");
     own_gate gate = gate_on(one);
-    ASSERT_OK(weir_queue_record(one, &event));
+    const struct weir_event event = conform_record(one);
     ASSERT_OK(weir_queue_wait(two, event));
     ASSERT_OK(weir_queue_fill(two, pair.two.memory, 0, SIZE, "x", 1));
-    ASSERT_OK(weir_queue_record(two, &end));
+    struct weir_event end = conform_record(two);
     EXPECT_INT_EQ(weir_event_sync(end, WEIR_MS(5)), WEIR_TIMEOUT);
     gate_open(gate);
     EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
     EXPECT_OK(weir_event_query(event));
 
-    ASSERT_OK(weir_queue_host_call(one, gate_function, second));
+    own_gate second = gate_on(one);
     ASSERT_OK(weir_queue_host_call(one, fail_plainly, NULL));
-    ASSERT_OK(weir_queue_record(one, &event));
-    ASSERT_OK(weir_queue_wait(two, event));
-    ASSERT_OK(weir_queue_record(two, &end));
+    follow(two, one);
+    end = conform_record(two);
     gate_open(second);
     EXPECT_REFUSED(weir_event_sync(end, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL, "host call");
 }
@@ -123,8 +119,8 @@ CONFORM(Peers, CopyBothWays)
         struct side *near = side ? &pair.two : &pair.one;
         struct side *far = side ? &pair.one : &pair.two;
         for (unsigned kind = 0; kind < 4; kind++) {
-            weir_buffer *a = make(near, kind & 1);
-            weir_buffer *b = make(far, kind & 2);
+            own_buffer a = make(near, kind & 1);
+            own_buffer b = make(far, kind & 2);
             conform_write(near->queue, a, kind);
             ASSERT_OK(weir_queue_copy(near->queue, b, 16, a, 32, SIZE - 64));
             ASSERT_SYNC(near->queue);
@@ -137,8 +133,6 @@ CONFORM(Peers, CopyBothWays)
                                          (struct weir_plane){a, 64, 96}, 40, 4));
             ASSERT_SYNC(near->queue);
             EXPECT_TRUE(conform_holds(far->queue, b, 3 * 64, 40, kind + 4, 64 + 3 * 96));
-            weir_buffer_destroy(&a);
-            weir_buffer_destroy(&b);
         }
     }
 }
@@ -188,9 +182,8 @@ CONFORM(Peers, DestroyInUse)
     weir_buffer_destroy(&pair.two.memory);
     // Calls that check the second device's destroyed objects, and reuse memory.
     for (int i = 0; i < 4; i++) {
-        weir_buffer *other = conform_device_buffer(&pair.two.fixture, SIZE);
+        own_buffer other = conform_device_buffer(&pair.two.fixture, SIZE);
         conform_write(pair.two.queue, other, 200);
-        weir_buffer_destroy(&other);
     }
     EXPECT_OK(weir_device_trim(pair.two.fixture.device));
     gate_open(gate);
@@ -286,7 +279,7 @@ CONFORM(PeerKernels, ReadAndWrite)
     for (int on_host = 0; on_host < 2; on_host++) {
         if (on_host && !weir_device_limits(pair.one.fixture.device)->host_in_kernels)
             continue;
-        weir_buffer *theirs = make(&pair.two, on_host);
+        own_buffer theirs = make(&pair.two, on_host);
         ASSERT_OK(weir_queue_launch(pair.one.queue, iota, blocks, block, weir_out(theirs, 0, BYTES),
                                     5u, N));
         follow(pair.two.queue, pair.one.queue);
@@ -301,9 +294,7 @@ CONFORM(PeerKernels, ReadAndWrite)
         ASSERT_OK(weir_download(pair.two.queue, words, theirs, 0, BYTES));
         for (uint32_t i = 0; i < N && conform_kernels_run(f); i++)
             ASSERT_UINT_EQ(words[i], 5 + N / 2 + i % (N / 2) + (i < N / 2 ? 100 : 0));
-        weir_buffer_destroy(&theirs);
     }
-    weir_kernel_destroy(&iota);
 }
 
 static void refuse_adopted(struct pair *pair, weir_kernel *iota)
@@ -329,7 +320,6 @@ CONFORM(PeerKernels, WhatIsOutOfReachIsRefused)
     make_objects(&pair.two, "two's");
     own_kernel iota = conform_kernel(&pair.one.fixture, "iota");
     weir_buffer *there = pair.two.memory;
-    own_graph graph = NULL;
 
     if (weir_device_can_reach(pair.one.fixture.device, pair.two.fixture.device)) {
         EXPECT_INVALID(weir_queue_launch(pair.one.queue, iota, blocks, block,
@@ -351,7 +341,7 @@ CONFORM(PeerKernels, WhatIsOutOfReachIsRefused)
                    "a buffer of another device");
     ASSERT_OK(weir_queue_launch(pair.one.queue, iota, blocks, block,
                                 weir_out(pair.one.memory, 0, BYTES), 1u, N));
-    ASSERT_OK(weir_capture_end(pair.one.queue, NULL, &graph));
+    own_graph graph = conform_end(pair.one.queue);
     const struct weir_argument arguments[] = {weir_out(there, 0, BYTES), weir__argument_u32(1),
                                               weir__argument_u32(N)};
     EXPECT_INVALID(weir_graph_set_launch(graph, 0, blocks, block, arguments, 3),
@@ -364,8 +354,8 @@ CONFORM(Peers, Copy3D)
     static const size_t slice_pitches[] = {640, 650};
     NEEDS_PEERS(f, pair);
     for (unsigned kind = 0; kind < 8; kind++) {
-        weir_buffer *a = make(&pair.one, kind & 1);
-        weir_buffer *b = make(&pair.two, kind & 2);
+        own_buffer a = make(&pair.one, kind & 1);
+        own_buffer b = make(&pair.two, kind & 2);
         const size_t slice = slice_pitches[kind >> 2];
         conform_write(pair.one.queue, a, 1);
         conform_write(pair.two.queue, b, 2);
@@ -383,7 +373,5 @@ CONFORM(Peers, Copy3D)
         ASSERT_OK(weir_queue_copy_3d(pair.one.queue, (struct weir_volume){a, 0, 40, 360},
                                      (struct weir_volume){b, 0, 64, slice}, 40, 9, 8));
         EXPECT_TRUE(conform_holds(pair.one.queue, a, 7 * 360 + 8 * 40, 40, 3, 7 * slice + 8 * 64));
-        weir_buffer_destroy(&a);
-        weir_buffer_destroy(&b);
     }
 }

@@ -17,16 +17,13 @@ static void fill(struct rig *work, weir_queue *queue)
 }
 
 // The program waits for what a host call sets, and asks Weir for nothing.
-WEIR_TEST(PerturbIdle, HostCallRunsUnasked)
+WORK_TEST(PerturbIdle, HostCallRunsUnasked, "[perturb]\nidle = 5\n")
 {
-    struct rig_gate gate = RIG_GATE_CLOSED;
-    struct rig work;
-    begin(&work, "[perturb]\nidle = 5\n");
-    fill(&work, work.up);
-    EXPECT_OK(weir_queue_host_call(work.up, rig_open_gate, &gate));
-    EXPECT_OK(rig_pass_gate(&gate));
-    rig_finish(&work);
-    EXPECT_CONTAINS(logged_second, "operations ran because the program asked for nothing");
+    fill(work, work->up);
+    EXPECT_OK(weir_queue_host_call(work->up, rig_open_gate, &work->gate));
+    EXPECT_OK(rig_pass_gate(&work->gate));
+    rig_finish(work);
+    EXPECT_CONTAINS(rig_logged(), "operations ran because the program asked for nothing");
 }
 
 WORK_TEST(PerturbIdle, DescriptorBecomesReadable, "[perturb]\nidle = 5\n")
@@ -44,13 +41,12 @@ WORK_TEST(PerturbIdle, DescriptorBecomesReadable, "[perturb]\nidle = 5\n")
 WEIR_TEST(PerturbIdle, HostCallsThatWaitForEachOther)
 {
     for (unsigned seed = 1; seed <= 4; seed++) {
-        struct rig_gate gate = RIG_GATE_CLOSED;
         struct rig work;
         char text[64];
         snprintf(text, sizeof text, "[perturb]\nidle = 5\nseed = %u\n", seed);
         begin(&work, text);
-        EXPECT_OK(weir_queue_host_call(work.up, rig_pass_gate, &gate));
-        EXPECT_OK(weir_queue_host_call(work.down, rig_open_gate, &gate));
+        EXPECT_OK(weir_queue_host_call(work.up, rig_pass_gate, &work.gate));
+        EXPECT_OK(weir_queue_host_call(work.down, rig_open_gate, &work.gate));
         EXPECT_OK(weir_queue_sync(work.up, GUARD_NS));
         EXPECT_OK(weir_queue_sync(work.down, GUARD_NS));
         rig_finish(&work);
@@ -61,7 +57,6 @@ WEIR_TEST(PerturbIdle, HostCallsThatWaitForEachOther)
 WEIR_TEST(PerturbIdle, SubmitWaitsForNoHostCallOfAGraph)
 {
     for (unsigned seed = 1; seed <= 16; seed++) {
-        struct rig_gate gate = RIG_GATE_CLOSED;
         struct rig work;
         weir_graph *graph = NULL;
         char text[64];
@@ -69,12 +64,12 @@ WEIR_TEST(PerturbIdle, SubmitWaitsForNoHostCallOfAGraph)
         begin(&work, text);
         EXPECT_OK(weir_capture_begin(work.up));
         fill(&work, work.up);
-        EXPECT_OK(weir_queue_host_call(work.up, rig_pass_gate, &gate));
+        EXPECT_OK(weir_queue_host_call(work.up, rig_pass_gate, &work.gate));
         EXPECT_OK(weir_capture_end(work.up, NULL, &graph));
         EXPECT_OK(weir_queue_graph(work.up, graph));
         fill(&work, work.up);
         fill(&work, work.down);
-        EXPECT_OK(rig_open_gate(&gate));
+        EXPECT_OK(rig_open_gate(&work.gate));
         EXPECT_OK(weir_queue_sync(work.up, GUARD_NS));
         weir_graph_destroy(&graph);
         rig_finish(&work);
@@ -86,42 +81,37 @@ WEIR_TEST(PerturbIdle, SubmitWaitsForNoHostCallOfAGraph)
 WORK_TEST(PerturbIdle, LaunchBehindAHostCallDelaysNoOtherQueue,
           "[perturb]\nidle = 1000\nmode = late\n")
 {
-    struct rig_gate gate = RIG_GATE_CLOSED;
     const uint32_t pattern = 8;
     own_graph graph = NULL;
     EXPECT_OK(weir_capture_begin(work->up));
     fill(work, work->up);
     EXPECT_OK(weir_capture_end(work->up, NULL, &graph));
-    EXPECT_OK(weir_queue_host_call(work->up, rig_pass_gate, &gate));
+    EXPECT_OK(weir_queue_host_call(work->up, rig_pass_gate, &work->gate));
     EXPECT_OK(weir_queue_graph(work->up, graph));
     EXPECT_OK(weir_graph_set_fill(graph, 0, work->frame, 0, 64, &pattern, sizeof pattern));
     fill(work, work->down);
     EXPECT_OK(weir_queue_sync(work->down, GUARD_NS / 4));
-    EXPECT_OK(rig_open_gate(&gate));
+    EXPECT_OK(rig_open_gate(&work->gate));
     EXPECT_OK(weir_queue_sync(work->up, GUARD_NS));
 }
 
 WORK_TEST(PerturbIdle, TimeoutBeforeTheEnd, "")
 {
-    struct rig_gate gate = RIG_GATE_CLOSED;
-    EXPECT_OK(weir_queue_host_call(work->up, rig_pass_gate, &gate));
+    EXPECT_OK(weir_queue_host_call(work->up, rig_pass_gate, &work->gate));
     EXPECT_INT_EQ(weir_queue_sync(work->up, WEIR_MS(1)), WEIR_TIMEOUT);
-    EXPECT_OK(rig_open_gate(&gate));
+    EXPECT_OK(rig_open_gate(&work->gate));
     EXPECT_OK(weir_queue_sync(work->up, GUARD_NS));
 }
 
 // Work that is not asked for is done when its queue is destroyed and the device is closed.
-WEIR_TEST(PerturbIdle, CloseWithPendingWork)
+WORK_TEST(PerturbIdle, CloseWithPendingWork, "[perturb]\nidle = 60000\n")
 {
-    struct rig_gate gate = RIG_GATE_CLOSED;
-    struct rig work;
-    begin(&work, "[perturb]\nidle = 60000\n");
-    fill(&work, work.up);
-    EXPECT_OK(weir_queue_host_call(work.up, rig_open_gate, &gate));
-    fill(&work, work.down);
-    rig_finish(&work);
-    EXPECT_TRUE(gate.open);
-    EXPECT_STR_EQ(logged_second, "");
+    fill(work, work->up);
+    EXPECT_OK(weir_queue_host_call(work->up, rig_open_gate, &work->gate));
+    fill(work, work->down);
+    rig_finish(work);
+    EXPECT_TRUE(work->gate.open);
+    EXPECT_UINT_EQ(rig_count_logged("\n"), 1); // that of the seed
 }
 
 // Whether the first fill of the buffer has run.
@@ -147,7 +137,6 @@ static void clear(struct rig *work)
 
 static void fill_often(const char *section, bool expect_filled)
 {
-    struct rig_gate gate = RIG_GATE_CLOSED;
     struct rig work;
     begin(&work, section);
     clear(&work);
@@ -158,10 +147,10 @@ static void fill_often(const char *section, bool expect_filled)
     EXPECT_TRUE(is_filled(&work) == expect_filled);
     // Of several host calls only the first could run, and a submit runs none.
     for (int i = 0; i < 16; i++)
-        EXPECT_OK(weir_queue_host_call(work.down, rig_open_gate, &gate));
-    EXPECT_FALSE(gate.open);
+        EXPECT_OK(weir_queue_host_call(work.down, rig_open_gate, &work.gate));
+    EXPECT_FALSE(work.gate.open);
     rig_finish(&work);
-    EXPECT_TRUE(gate.open);
+    EXPECT_TRUE(work.gate.open);
 }
 
 // With a small limit operations run though nothing asks for them.
@@ -215,7 +204,7 @@ static void expect_refused(const char *section, const char *message, const char 
 {
     weir_runtime *runtime = NULL;
     weir_test_note("%s", section);
-    EXPECT_FAILURE(open_with("perturb", section, &runtime), WEIR_ERROR_CONFIG, message);
+    EXPECT_FAILURE(rig_open("perturb", section, &runtime), WEIR_ERROR_CONFIG, message);
     EXPECT_CONTAINS(weir_last_error()->remedy, remedy);
     WEIR_IGNORE(weir_close(&runtime));
     weir_test_note(NULL);
@@ -236,7 +225,7 @@ WEIR_TEST(PerturbSettings, AreRefused)
 WEIR_TEST(PerturbSettings, TwiceIsRefused)
 {
     weir_runtime *runtime = NULL;
-    EXPECT_FAILURE(open_with("perturb, perturb", "", &runtime), WEIR_ERROR_CONFIG,
+    EXPECT_FAILURE(rig_open("perturb, perturb", "", &runtime), WEIR_ERROR_CONFIG,
                    "the plugin perturb is twice in the chain");
     EXPECT_CONTAINS(weir_last_error()->remedy, "list it once");
     WEIR_IGNORE(weir_close(&runtime));
@@ -245,11 +234,11 @@ WEIR_TEST(PerturbSettings, TwiceIsRefused)
 WEIR_TEST(PerturbSettings, PluginsAfterItAreTold)
 {
     weir_runtime *runtime = NULL;
-    EXPECT_OK(open_with("perturb, trace", "", &runtime));
-    EXPECT_CONTAINS(logged_second, "trace comes after perturb in the chain and sees no waits");
+    EXPECT_OK(rig_open("perturb, trace", "", &runtime));
+    EXPECT_CONTAINS(rig_logged(), "trace comes after perturb in the chain and sees no waits");
     EXPECT_OK(weir_close(&runtime));
-    EXPECT_OK(open_with("trace, perturb", "", &runtime));
-    EXPECT_STR_EQ(logged_second, "");
+    EXPECT_OK(rig_open("trace, perturb", "", &runtime));
+    EXPECT_STR_EQ(rig_logged(), "");
     EXPECT_OK(weir_close(&runtime));
 }
 
@@ -272,5 +261,5 @@ WEIR_TEST(PerturbSettings, Report)
 
     begin(&work, "[perturb]\nreport = /no/such/folder/report\n");
     rig_finish(&work);
-    EXPECT_CONTAINS(logged_second, "`report` of [perturb] names cannot be written");
+    EXPECT_CONTAINS(rig_logged(), "`report` of [perturb] names cannot be written");
 }

@@ -54,3 +54,10 @@ expect_status()
         "${BASH_LINENO[0]}" "$*" "$status" "$wanted" "$output" >&2
     exit 1
 }
+
+# expect_said WANTED WORDS COMMAND...: as expect_status, and the words are in the output.
+expect_said()
+{
+    expect_status "$1" "${@:3}"
+    expect_contains "$output" "$2"
+}

@@ -41,7 +41,11 @@ void job_finish(struct job *job);
 // The upload, the kernel or the download of a chunk.
 void job_submit(struct job *job, int chunk, int part);
 
-// Waits for a record; when it was.
+// Waits for a record; when it was. And for a new one of the queue.
 uint64_t job_time(struct weir_event event);
+uint64_t job_now(weir_queue *queue);
+
+// A queue whose records have times.
+weir_queue *job_queue(weir_device *device, int32_t priority);
 
 #endif

@@ -181,11 +181,9 @@ CUresult cuGraphAddHostNode(CUgraphNode *node, CUgraph graph, const CUgraphNode 
 
 CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count)
 {
-    BEGIN(true);
-    if (nodes)
-        code = CUDA_ERROR_INVALID_VALUE; // the backend asks for the count only
-    if (code == CUDA_SUCCESS)
-        *count = graph->count;
+    ADMIT(true);
+    REFUSE(nodes, CUDA_ERROR_INVALID_VALUE); // the backend asks for the count only
+    *count = graph->count;
     END;
 }
 
@@ -313,27 +311,25 @@ static void launch_node(CUstream stream, struct fake_operation node, uint32_t co
 
 CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream)
 {
-    BEGIN(true);
-    for (size_t i = 0; i < executable->count && code == CUDA_SUCCESS; i++)
-        if (executable->operations[i].kind == FAKE_LAUNCH &&
-            !fake_launch_ends(&executable->operations[i]))
-            code = CUDA_ERROR_INVALID_VALUE;
-    if (code == CUDA_SUCCESS) {
-        if (executable->last)
-            fake_stream_add(stream,
-                            &(struct fake_operation){.kind = FAKE_WAIT, .fence = executable->last});
-        const uint32_t correlation = fake_cupti_call();
-        for (size_t i = 0; i < executable->count; i++) {
-            struct fake_operation node = executable->operations[executable->order[i]];
-            if (executable->disabled[executable->order[i]])
-                node = (struct fake_operation){.kind = FAKE_NOTHING};
-            launch_node(stream, node, correlation, i + 1 == executable->count);
-        }
-        executable->last = fake_fence_create();
-        fake_fence_retain(executable->last);
+    ADMIT(true);
+    for (size_t i = 0; i < executable->count; i++)
+        REFUSE(executable->operations[i].kind == FAKE_LAUNCH &&
+                   !fake_launch_ends(&executable->operations[i]),
+               CUDA_ERROR_INVALID_VALUE);
+    if (executable->last)
         fake_stream_add(stream,
-                        &(struct fake_operation){.kind = FAKE_SIGNAL, .fence = executable->last});
+                        &(struct fake_operation){.kind = FAKE_WAIT, .fence = executable->last});
+    const uint32_t correlation = fake_cupti_call();
+    for (size_t i = 0; i < executable->count; i++) {
+        struct fake_operation node = executable->operations[executable->order[i]];
+        if (executable->disabled[executable->order[i]])
+            node = (struct fake_operation){.kind = FAKE_NOTHING};
+        launch_node(stream, node, correlation, i + 1 == executable->count);
     }
+    executable->last = fake_fence_create();
+    fake_fence_retain(executable->last);
+    fake_stream_add(stream,
+                    &(struct fake_operation){.kind = FAKE_SIGNAL, .fence = executable->last});
     END;
 }
 
@@ -408,13 +404,12 @@ CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec executable, CUgraphNode 
 
 CUresult cuGraphNodeSetEnabled(CUgraphExec executable, CUgraphNode node, unsigned enabled)
 {
-    BEGIN(true);
+    ADMIT(true);
     const enum fake_operation_kind kind = node->operation.kind;
-    if (code == CUDA_SUCCESS && (node->graph != executable->origin || enabled > 1 ||
-                                 (kind != FAKE_COPY && kind != FAKE_SET && kind != FAKE_LAUNCH)))
-        code = CUDA_ERROR_INVALID_VALUE;
-    if (code == CUDA_SUCCESS)
-        executable->disabled[node->index] = !enabled;
+    REFUSE(node->graph != executable->origin || enabled > 1 ||
+               (kind != FAKE_COPY && kind != FAKE_SET && kind != FAKE_LAUNCH),
+           CUDA_ERROR_INVALID_VALUE);
+    executable->disabled[node->index] = !enabled;
     END;
 }
 

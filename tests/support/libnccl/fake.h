@@ -86,6 +86,7 @@ void fake_share_join(struct fake_share *share, int count);
 
 size_t fake_size(ncclDataType_t type);
 
+void fake_messages_drop(struct fake_message *messages);
 // Carries out a call, a struct fake_call, on the thread of its stream, and frees it.
 void fake_meet(void *user);
 

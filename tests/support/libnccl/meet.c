@@ -252,13 +252,19 @@ static void messages(struct fake_call *call)
     for (struct fake_message *at = call->messages; at; at = at->next)
         if (at->receive)
             receive(call, at);
-    while (call->messages) {
-        struct fake_message *at = call->messages;
+    for (struct fake_message *at = call->messages; at; at = at->next) {
         while (!at->receive && is_posted(call->comm->clique, at) && !fake_is_released(call->comm))
             pthread_cond_wait(&fake_changed, &fake_lock);
         withdraw(call->comm->clique, at);
-        call->messages = at->next;
-        free(at);
+    }
+}
+
+void fake_messages_drop(struct fake_message *messages)
+{
+    while (messages) {
+        struct fake_message *next = messages->next;
+        free(messages);
+        messages = next;
     }
 }
 
@@ -272,11 +278,7 @@ void fake_meet(void *user)
         messages(call);
     else if (!call->comm->aborted)
         collective(call);
-    while (call->messages) {
-        struct fake_message *at = call->messages;
-        call->messages = at->next;
-        free(at);
-    }
+    fake_messages_drop(call->messages);
     call->comm->under_way--;
     pthread_cond_broadcast(&fake_changed);
     pthread_mutex_unlock(&fake_lock);

@@ -217,12 +217,7 @@ EXPORT void *clEnqueueMapBuffer(cl_command_queue queue, cl_mem memory, cl_bool b
                                 const cl_event *events, cl_event *event, cl_int *error)
 {
     struct fake_list list;
-    const cl_int code = fake_admit("clEnqueueMapBuffer");
-    if (code != CL_SUCCESS) {
-        if (error)
-            *error = code;
-        return NULL;
-    }
+    ADMIT_CREATE();
     fake_list_make(&list, queue, count, events);
     if (blocking)
         open_gate(queue, false);
@@ -235,10 +230,8 @@ EXPORT void *clEnqueueMapBuffer(cl_command_queue queue, cl_mem memory, cl_bool b
 EXPORT cl_int clGetEventInfo(cl_event event, cl_event_info what, size_t size, void *value,
                              size_t *used)
 {
-    cl_int code = fake_admit("clGetEventInfo");
-    if (code != CL_SUCCESS)
-        return code;
-    code = fake_real.clGetEventInfo(event, what, size, value, used);
+    ADMIT();
+    cl_int code = fake_real.clGetEventInfo(event, what, size, value, used);
     pthread_mutex_lock(&broken.lock);
     const size_t found = find_broken(event);
     const bool is_early = found > 0 && fake_plays(WEIR_TEST_OPENCL_EARLY_ERRORS);
@@ -283,11 +276,9 @@ EXPORT cl_int clEnqueueMarkerWithWaitList(cl_command_queue queue, cl_uint count,
                                           const cl_event *events, cl_event *event)
 {
     struct fake_list list;
-    cl_int code = fake_admit("clEnqueueMarkerWithWaitList");
-    if (code != CL_SUCCESS)
-        return code;
+    ADMIT();
     fake_list_make(&list, queue, count, events);
-    code = fake_real.clEnqueueMarkerWithWaitList(queue, LIST, event);
+    cl_int code = fake_real.clEnqueueMarkerWithWaitList(queue, LIST, event);
     if (code == CL_SUCCESS && event && count > 0 && fake_plays(WEIR_TEST_OPENCL_UNTIMED_MARKERS))
         note_untimed(*event);
     fake_list_finish(&list, count, event_of(code, event));
@@ -297,10 +288,8 @@ EXPORT cl_int clEnqueueMarkerWithWaitList(cl_command_queue queue, cl_uint count,
 EXPORT cl_int clGetEventProfilingInfo(cl_event event, cl_profiling_info what, size_t size,
                                       void *value, size_t *used)
 {
-    cl_int code = fake_admit("clGetEventProfilingInfo");
-    if (code != CL_SUCCESS)
-        return code;
-    code = fake_real.clGetEventProfilingInfo(event, what, size, value, used);
+    ADMIT();
+    cl_int code = fake_real.clGetEventProfilingInfo(event, what, size, value, used);
     if (code == CL_SUCCESS && value && is_untimed(event))
         *(cl_ulong *)value = 0;
     return code;
@@ -309,9 +298,7 @@ EXPORT cl_int clGetEventProfilingInfo(cl_event event, cl_profiling_info what, si
 #define FORWARD_OPENING(name)                  \
     EXPORT cl_int name(cl_command_queue queue) \
     {                                          \
-        const cl_int code = fake_admit(#name); \
-        if (code != CL_SUCCESS)                \
-            return code;                       \
+        ADMIT();                               \
         open_gate(queue, false);               \
         return fake_real.name(queue);          \
     }
@@ -433,12 +420,10 @@ static bool is_inner(cl_mem memory)
 EXPORT cl_int clGetMemObjectInfo(cl_mem memory, cl_mem_info what, size_t size, void *value,
                                  size_t *used)
 {
-    cl_int code = fake_admit("clGetMemObjectInfo");
-    if (code == CL_SUCCESS && is_inner(memory))
-        code = CL_INVALID_MEM_OBJECT;
-    if (code != CL_SUCCESS)
-        return code;
-    code = fake_real.clGetMemObjectInfo(memory, what, size, value, used);
+    ADMIT();
+    if (is_inner(memory))
+        return CL_INVALID_MEM_OBJECT;
+    const cl_int code = fake_real.clGetMemObjectInfo(memory, what, size, value, used);
     if (fake_plays(WEIR_TEST_OPENCL_INNER_OBJECT) && what == CL_MEM_ASSOCIATED_MEMOBJECT && value)
         *(void **)value = &inner_object;
     return code;
@@ -447,24 +432,18 @@ EXPORT cl_int clGetMemObjectInfo(cl_mem memory, cl_mem_info what, size_t size, v
 EXPORT cl_mem clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size, void *user,
                              cl_int *error)
 {
-    const cl_int code = fake_admit("clCreateBuffer");
-    if (code == CL_SUCCESS)
-        return new_memory(fake_real.clCreateBuffer(context, flags, size, user, error));
-    if (error)
-        *error = code;
-    return NULL;
+    ADMIT_CREATE();
+    return new_memory(fake_real.clCreateBuffer(context, flags, size, user, error));
 }
 
 EXPORT cl_mem clCreateSubBuffer(cl_mem memory, cl_mem_flags flags, cl_buffer_create_type type,
                                 const void *region, cl_int *error)
 {
-    cl_int code = fake_admit("clCreateSubBuffer");
-    if (code == CL_SUCCESS && is_inner(memory))
-        code = CL_INVALID_MEM_OBJECT;
-    if (code == CL_SUCCESS)
+    ADMIT_CREATE();
+    if (!is_inner(memory))
         return new_memory(fake_real.clCreateSubBuffer(memory, flags, type, region, error));
     if (error)
-        *error = code;
+        *error = CL_INVALID_MEM_OBJECT;
     return NULL;
 }
 

@@ -42,6 +42,23 @@ static inline bool fake_plays(enum weir_test_opencl_play bit)
 // Counts a call. CL_SUCCESS: it is to be made.
 cl_int fake_admit(const char *name);
 
+// How functions begin that return an error, and those that return an object and store one.
+#define ADMIT_AS(name)                            \
+    do {                                          \
+        const cl_int admitted = fake_admit(name); \
+        if (admitted != CL_SUCCESS)               \
+            return admitted;                      \
+    } while (0)
+#define ADMIT() ADMIT_AS(__func__)
+#define ADMIT_CREATE()                                \
+    do {                                              \
+        const cl_int admitted = fake_admit(__func__); \
+        if (error)                                    \
+            *error = admitted;                        \
+        if (admitted != CL_SUCCESS)                   \
+            return NULL;                              \
+    } while (0)
+
 // calls_queue.c
 
 // A wait list with the queue's gate at its end.

@@ -204,12 +204,9 @@ static void run(const struct plan *plan)
 static weir_status gather(struct rank *rank, uint64_t timeout_ns)
 {
     uint32_t numbers[MOST] = {0};
-    weir_status status = rank_call(rank, (struct weir_transport_call){.kind = WEIR_ALL_GATHER,
-                                                                      .element = WEIR_U32,
-                                                                      .count = 1,
-                                                                      .src = &rank->rank,
-                                                                      .dst = numbers,
-                                                                      .timeout_ns = timeout_ns});
+    struct weir_transport_call call = call_of(WEIR_ALL_GATHER, WEIR_U32, 1, &rank->rank, numbers);
+    call.timeout_ns = timeout_ns;
+    weir_status status = rank_call(rank, call);
     for (uint32_t i = 0; status == WEIR_OK && i < rank->count; i++)
         status = numbers[i] == i ? WEIR_OK : WEIR_ERROR_INVALID;
     return status;
@@ -221,13 +218,10 @@ static weir_status find_most(struct rank *rank, size_t count, uint64_t timeout_n
     static float memory[LONG];
     for (size_t i = 0; i < count; i++)
         memory[i] = (float)(rank->rank + i % 9);
-    weir_status status = rank_call(rank, (struct weir_transport_call){.kind = WEIR_ALL_REDUCE,
-                                                                      .element = WEIR_F32,
-                                                                      .reduction = WEIR_MAXIMUM,
-                                                                      .count = count,
-                                                                      .src = memory,
-                                                                      .dst = memory,
-                                                                      .timeout_ns = timeout_ns});
+    struct weir_transport_call call = call_of(WEIR_ALL_REDUCE, WEIR_F32, count, memory, memory);
+    call.reduction = WEIR_MAXIMUM;
+    call.timeout_ns = timeout_ns;
+    weir_status status = rank_call(rank, call);
     for (size_t i = 0; status == WEIR_OK && i < count; i++)
         status = memory[i] == (float)(rank->count - 1 + i % 9) ? WEIR_OK : WEIR_ERROR_INVALID;
     return status;
@@ -238,11 +232,7 @@ static weir_status gather_much(struct rank *rank)
 {
     static float src[LARGE];
     static float dst[MOST * LARGE];
-    return rank_call(rank, (struct weir_transport_call){.kind = WEIR_ALL_GATHER,
-                                                        .element = WEIR_F32,
-                                                        .count = LARGE,
-                                                        .src = src,
-                                                        .dst = dst});
+    return rank_call(rank, call_of(WEIR_ALL_GATHER, WEIR_F32, LARGE, src, dst));
 }
 
 static weir_status pass_on(struct rank *rank)
@@ -267,12 +257,9 @@ static void work(struct rank *rank, struct told *it)
     if (it->worked == WEIR_OK)
         it->worked = pass_on(rank);
     if (it->worked == WEIR_OK)
-        it->worked = rank_call(rank, (struct weir_transport_call){.kind = WEIR_BARRIER});
+        it->worked = rank_barrier(rank);
     if (it->worked == WEIR_OK) // compared alone
-        it->worked = rank_call(rank, (struct weir_transport_call){.kind = WEIR_ALL_REDUCE,
-                                                                  .element = WEIR_F32,
-                                                                  .reduction = WEIR_SUM,
-                                                                  .count = LARGE});
+        it->worked = rank_call(rank, call_of(WEIR_ALL_REDUCE, WEIR_F32, LARGE, NULL, NULL));
     if (it->worked)
         it->error = rank->error;
 }
