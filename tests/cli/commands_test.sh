@@ -70,8 +70,7 @@ done
 for command in "bench overlap" calibrate devices "doctor comm" "fault --at 1 true" "run arr-coc a.ppm" "trace true" \
     "train ddp"; do
     # shellcheck disable=SC2086
-    expect_status 3 env WEIR_CONFIG=missing.ini "$weir" $command
-    expect_contains "$output" "missing.ini"
+    expect_says 3 "missing.ini" env WEIR_CONFIG=missing.ini "$weir" $command
 done
 
 # Options of one letter, and those that may be repeated.
@@ -82,8 +81,7 @@ expect_usage "has no option '--D'" kernels check --D X x.cl
 expect_usage "has no option '-x'" kernels check -x x.cl
 
 # After -- everything is an operand.
-expect_status 3 "$weir" config check -- --json
-expect_contains "$output" "--json"
+expect_says 3 "--json" "$weir" config check -- --json
 
 # expect_explained PAGE COMMAND...: every option of the command's help is on the page; weir(1) has the two of all.
 expect_explained()

@@ -37,6 +37,7 @@ static weir_status open_anew(struct weir_open_params params)
     runtime = (weir_runtime *)(void *)&report;
     const weir_status status = weir_open(&params, &runtime);
     EXPECT_INT_EQ(runtime != NULL, status == WEIR_OK);
+    runtime = status == WEIR_OK ? runtime : NULL;
     return status;
 }
 

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <weir/short.h>
 #include <weir/weir.h>
 
 #include "kernels/conformance/conformance.h"
@@ -74,29 +75,24 @@ static void close_world(struct world *world)
 
 // The mistakes, in the order of the table below. They print nothing, so that what is said is said by the library.
 
-// Blocks of BLOCK work-items, with the arguments from `in` on.
-#define LAUNCH(world, kernel, blocks, block, in, ...)                                           \
-    (WEIR_IGNORE(weir_queue_launch((world)->queue, kernel, weir_dim(blocks, 1, 1),              \
-                                   weir_dim(block, 1, 1), in, weir_out((world)->out, 0, BYTES), \
-                                   __VA_ARGS__)),                                               \
-     WEIR_IGNORE(weir_queue_sync((world)->queue, WEIR_FOREVER)))
-
-static void grid_in_items(struct world *world)
-{
-    LAUNCH(world, world->scale, COUNT, BLOCK, weir_in(world->in, 0, BYTES), 2.0f, (uint32_t)COUNT);
-}
-
-static void no_blocks(struct world *world)
-{
-    const uint32_t count = BLOCK - 1;
-    LAUNCH(world, world->scale, count / BLOCK, BLOCK, weir_in(world->in, 0, BYTES), 2.0f, count);
-}
-
-static void range_in_elements(struct world *world)
-{
-    LAUNCH(world, world->scale, COUNT / BLOCK, BLOCK, weir_in(world->in, 0, COUNT), 2.0f,
-           (uint32_t)COUNT);
-}
+// A launch with one of the mistakes: with the range of `in`, `out` and further arguments.
+#define LAUNCH(name, kernel, blocks, block, in_size, ...)                                    \
+    static void name(struct world *world)                                                    \
+    {                                                                                        \
+        WEIR_IGNORE(weir_queue_launch(world->queue, world->kernel, weir_dim(blocks, 1, 1),   \
+                                      weir_dim(block, 1, 1), weir_in(world->in, 0, in_size), \
+                                      weir_out(world->out, 0, BYTES), __VA_ARGS__));         \
+        WEIR_IGNORE(weir_queue_sync(world->queue, WEIR_FOREVER));                            \
+    }
+LAUNCH(grid_in_items, scale, COUNT, BLOCK, BYTES, 2.0f, (uint32_t)COUNT)
+LAUNCH(no_blocks, scale, (BLOCK - 1) / BLOCK, BLOCK, BYTES, 2.0f, (uint32_t)BLOCK - 1)
+LAUNCH(range_in_elements, scale, COUNT / BLOCK, BLOCK, COUNT, 2.0f, (uint32_t)COUNT)
+LAUNCH(range_past_the_end, scale, COUNT / BLOCK, BLOCK, 2 * BYTES, 2.0f, (uint32_t)COUNT)
+LAUNCH(argument_missing, scale, 1, BLOCK, BYTES, 2.0f)
+LAUNCH(double_for_float, scale, 1, BLOCK, BYTES, 2.0, (uint32_t)COUNT)
+LAUNCH(arguments_swapped, scale, 1, BLOCK, BYTES, (uint32_t)COUNT, 2.0f)
+LAUNCH(no_local_memory, sum, 1, BLOCK, BYTES, (uint32_t)BLOCK)
+LAUNCH(block_too_large, scale, 1, COUNT, BYTES, 2.0f, (uint32_t)COUNT)
 
 static void buffer_in_elements(struct world *world)
 {
@@ -107,12 +103,6 @@ static void buffer_in_elements(struct world *world)
                                   weir_out(small, 0, COUNT), 2.0f, none));
     WEIR_IGNORE(weir_queue_sync(world->queue, WEIR_FOREVER));
     weir_buffer_destroy(&small);
-}
-
-static void range_past_the_end(struct world *world)
-{
-    LAUNCH(world, world->scale, COUNT / BLOCK, BLOCK, weir_in(world->in, 0, 2 * BYTES), 2.0f,
-           (uint32_t)COUNT);
 }
 
 static void copy_too_large(struct world *world)
@@ -130,31 +120,6 @@ static void pitch_in_elements(struct world *world)
 {
     const struct weir_plane to = {world->out, 0, 64}, from = {world->in, 0, 64};
     WEIR_IGNORE(weir_queue_copy_2d(world->queue, to, from, 64 * sizeof(float), 64));
-}
-
-static void argument_missing(struct world *world)
-{
-    LAUNCH(world, world->scale, 1, BLOCK, weir_in(world->in, 0, BYTES), 2.0f);
-}
-
-static void double_for_float(struct world *world)
-{
-    LAUNCH(world, world->scale, 1, BLOCK, weir_in(world->in, 0, BYTES), 2.0, (uint32_t)COUNT);
-}
-
-static void arguments_swapped(struct world *world)
-{
-    LAUNCH(world, world->scale, 1, BLOCK, weir_in(world->in, 0, BYTES), (uint32_t)COUNT, 2.0f);
-}
-
-static void no_local_memory(struct world *world)
-{
-    LAUNCH(world, world->sum, 1, BLOCK, weir_in(world->in, 0, BYTES), (uint32_t)BLOCK);
-}
-
-static void block_too_large(struct world *world)
-{
-    LAUNCH(world, world->scale, 1, COUNT, weir_in(world->in, 0, BYTES), 2.0f, (uint32_t)COUNT);
 }
 
 static void kernel_misspelt(struct world *world)
@@ -220,40 +185,39 @@ static void work_after_a_failure(struct world *world)
     WEIR_IGNORE(weir_queue_copy(world->queue, world->out, 0, world->in, 0, BYTES));
 }
 
-static weir_status stay(void *user)
+static weir_status sleep_in_call(void *user)
 {
-    sleep(*(const unsigned *)user);
+    sleep((unsigned)(uintptr_t)user);
     return WEIR_OK;
+}
+
+// The call returns in the end, so that the process ends too.
+static void stay(weir_queue *queue, unsigned seconds)
+{
+    WEIR_IGNORE(weir_queue_host_call(queue, sleep_in_call, (void *)(uintptr_t)seconds));
 }
 
 static void wait_of_nanoseconds(struct world *world)
 {
-    static unsigned seconds = 1;
-    WEIR_IGNORE(weir_queue_host_call(world->queue, stay, &seconds));
+    stay(world->queue, 1);
     WEIR_IGNORE(weir_queue_sync(world->queue, 5));
 }
 
-// It returns in the end, so that the process ends too.
 static void host_call_that_does_not_return(struct world *world)
 {
-    static unsigned seconds = 5;
-    WEIR_IGNORE(weir_queue_host_call(world->queue, stay, &seconds));
+    stay(world->queue, 5);
     WEIR_IGNORE(weir_queue_sync(world->queue, WEIR_FOREVER));
 }
 
 static void close_with_a_host_call_that_does_not_return(struct world *world)
 {
-    static unsigned seconds = 5;
-    WEIR_IGNORE(weir_queue_host_call(world->queue, stay, &seconds));
+    stay(world->queue, 5);
 }
 
 static void wait_for_another_queues_host_call(struct world *world)
 {
-    static unsigned seconds = 1;
-    struct weir_event event;
-    WEIR_IGNORE(weir_queue_host_call(world->other, stay, &seconds));
-    WEIR_IGNORE(weir_queue_record(world->other, &event));
-    WEIR_IGNORE(weir_queue_wait(world->queue, event));
+    stay(world->other, 1);
+    WEIR_IGNORE(weir_queue_after(world->queue, world->other));
     WEIR_IGNORE(weir_queue_sync(world->queue, WEIR_MS(20)));
 }
 

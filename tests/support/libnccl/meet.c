@@ -30,7 +30,8 @@ static const weir_reduction reductions[] = {
 
 bool fake_endless;
 
-bool fake_is_released(const struct ncclComm *comm)
+// Whether a call that is under way ends without the other ranks.
+static bool is_released(const struct ncclComm *comm)
 {
     return comm->aborted && !fake_endless;
 }
@@ -119,9 +120,9 @@ static bool meet(struct ncclComm *comm)
     const unsigned long phase = atomic_fetch_add(&share->ranks[comm->rank].phase, 1) + 1;
     pthread_cond_broadcast(&fake_changed);
     for (int i = 0; i < comm->clique->count; i++)
-        while (atomic_load(&share->ranks[i].phase) < phase && !fake_is_released(comm))
+        while (atomic_load(&share->ranks[i].phase) < phase && !is_released(comm))
             await_change();
-    return !fake_is_released(comm);
+    return !is_released(comm);
 }
 
 static void reduce(const struct fake_call *call, size_t first, char *result)
@@ -210,11 +211,11 @@ static struct fake_post **find(struct fake_clique *clique, int from, int to)
 static void receive(struct fake_call *call, const struct fake_message *message)
 {
     struct ncclComm *comm = call->comm;
-    while (!*find(comm->clique, message->peer, comm->rank) && !fake_is_released(comm))
+    while (!*find(comm->clique, message->peer, comm->rank) && !is_released(comm))
         pthread_cond_wait(&fake_changed, &fake_lock);
     struct fake_post **at = find(comm->clique, message->peer, comm->rank);
     struct fake_post *taken = *at;
-    if (!taken || fake_is_released(comm))
+    if (!taken || is_released(comm))
         return;
     memcpy(message->memory, taken->message->memory,
            message->size < taken->message->size ? message->size : taken->message->size);
@@ -253,7 +254,7 @@ static void messages(struct fake_call *call)
         if (at->receive)
             receive(call, at);
     for (struct fake_message *at = call->messages; at; at = at->next) {
-        while (!at->receive && is_posted(call->comm->clique, at) && !fake_is_released(call->comm))
+        while (!at->receive && is_posted(call->comm->clique, at) && !is_released(call->comm))
             pthread_cond_wait(&fake_changed, &fake_lock);
         withdraw(call->comm->clique, at);
     }

@@ -61,8 +61,16 @@ static void open_gate(cl_command_queue queue, bool forget)
     }
 }
 
-void fake_list_make(struct fake_list *list, cl_command_queue queue, cl_uint count,
-                    const cl_event *events)
+// A wait list with the queue's gate at its end.
+struct list {
+    cl_event events[64];
+    cl_uint count;
+};
+
+#define LIST list.count, list.count > 0 ? list.events : NULL
+
+static void list_make(struct list *list, cl_command_queue queue, cl_uint count,
+                      const cl_event *events)
 {
     if (count >= sizeof list->events / sizeof *list->events)
         abort();
@@ -141,7 +149,7 @@ static void note_launch(cl_event event)
 }
 
 // The driver ends a command that waits for a failed one.
-static void pass_on(const struct fake_list *list, cl_uint count, cl_event event)
+static void pass_on(const struct list *list, cl_uint count, cl_event event)
 {
     bool fails = false;
     pthread_mutex_lock(&broken.lock);
@@ -152,7 +160,8 @@ static void pass_on(const struct fake_list *list, cl_uint count, cl_event event)
     pthread_mutex_unlock(&broken.lock);
 }
 
-void fake_list_finish(struct fake_list *list, cl_uint count, cl_event event)
+// `event` is that of the command; NULL: it has none.
+static void list_finish(struct list *list, cl_uint count, cl_event event)
 {
     if (event && count > 0)
         pass_on(list, count, event);
@@ -174,11 +183,11 @@ static bool crashes(const void *pointer);
 #define FORWARD(name, parameters, arguments, blocking, refused)                      \
     EXPORT cl_int name parameters                                                    \
     {                                                                                \
-        struct fake_list list;                                                       \
+        struct list list;                                                            \
         cl_int code = fake_admit(#name);                                             \
         if (code != CL_SUCCESS || (refused))                                         \
             return code != CL_SUCCESS ? code : CL_OUT_OF_RESOURCES;                  \
-        fake_list_make(&list, queue, count, events);                                 \
+        list_make(&list, queue, count, events);                                      \
         if (blocking)                                                                \
             open_gate(queue, false);                                                 \
         const bool is_broken = breaks(#name);                                        \
@@ -186,7 +195,7 @@ static bool crashes(const void *pointer);
                          : fake_real.name arguments;                                 \
         if (is_broken && event_of(code, event))                                      \
             note_launch(*event);                                                     \
-        fake_list_finish(&list, count, event_of(code, event));                       \
+        list_finish(&list, count, event_of(code, event));                            \
         return code;                                                                 \
     }
 #define FORWARD_ENQUEUE(name, parameters, arguments) \
@@ -216,14 +225,14 @@ EXPORT void *clEnqueueMapBuffer(cl_command_queue queue, cl_mem memory, cl_bool b
                                 cl_map_flags flags, size_t offset, size_t size, cl_uint count,
                                 const cl_event *events, cl_event *event, cl_int *error)
 {
-    struct fake_list list;
+    struct list list;
     ADMIT_CREATE();
-    fake_list_make(&list, queue, count, events);
+    list_make(&list, queue, count, events);
     if (blocking)
         open_gate(queue, false);
     void *pointer = fake_real.clEnqueueMapBuffer(queue, memory, blocking, flags, offset, size, LIST,
                                                  event, error);
-    fake_list_finish(&list, count, NULL);
+    list_finish(&list, count, NULL);
     return pointer;
 }
 
@@ -275,13 +284,13 @@ static bool is_untimed(cl_event event)
 EXPORT cl_int clEnqueueMarkerWithWaitList(cl_command_queue queue, cl_uint count,
                                           const cl_event *events, cl_event *event)
 {
-    struct fake_list list;
+    struct list list;
     ADMIT();
-    fake_list_make(&list, queue, count, events);
+    list_make(&list, queue, count, events);
     cl_int code = fake_real.clEnqueueMarkerWithWaitList(queue, LIST, event);
     if (code == CL_SUCCESS && event && count > 0 && fake_plays(WEIR_TEST_OPENCL_UNTIMED_MARKERS))
         note_untimed(*event);
-    fake_list_finish(&list, count, event_of(code, event));
+    list_finish(&list, count, event_of(code, event));
     return code;
 }
 

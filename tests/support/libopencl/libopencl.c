@@ -34,7 +34,7 @@ cl_int (*fake_set_user_event_status)(cl_event, cl_int);
 
 struct ocl_symbols fake_real;
 bool fake_withholds;
-bool fake_hides_svm;
+static bool hides_svm;
 unsigned fake_played;
 atomic_long fake_live;
 
@@ -100,13 +100,20 @@ cl_int fake_admit(const char *name)
 
 static void hide_svm(int hidden)
 {
-    fake_hides_svm = hidden;
+    hides_svm = hidden;
 }
 
 static void play(unsigned bits)
 {
     fake_played = bits;
     fake_misused = false;
+}
+
+static void (*hear)(const char *, const void *, size_t, void *);
+
+static void notice(const char *text)
+{
+    hear(text, NULL, 0, NULL);
 }
 
 static int misused(void)
@@ -123,7 +130,7 @@ const struct weir_test_opencl weir_test_opencl = {
     .fail_launch = fake_fail_launch,
     .fail_command = fake_fail_command,
     .play = play,
-    .notice = fake_notice,
+    .notice = notice,
     .misused = misused,
 };
 
@@ -156,7 +163,7 @@ __attribute__((constructor)) static void start(void)
     find(library, "clSetUserEventStatus", &fake_set_user_event_status);
 
     fake_withholds = is_set("WEIR_TEST_OPENCL_WITHHOLD");
-    fake_hides_svm = is_set("WEIR_TEST_OPENCL_NO_SVM");
+    hides_svm = is_set("WEIR_TEST_OPENCL_NO_SVM");
     for (size_t i = 0; i < sizeof plays / sizeof *plays; i++)
         if (is_set(plays[i].variable))
             fake_played |= plays[i].bit;
@@ -218,13 +225,6 @@ FORWARD(clSetKernelArgSVMPointer, (cl_kernel kernel, cl_uint index, const void *
 // clang-format on
 
 // What devices, platforms, programs and kernels tell, and contexts.
-
-static void (*hear)(const char *, const void *, size_t, void *);
-
-void fake_notice(const char *text)
-{
-    hear(text, NULL, 0, NULL);
-}
 
 EXPORT cl_int clGetKernelWorkGroupInfo(cl_kernel kernel, cl_device_id device,
                                        cl_kernel_work_group_info what, size_t size, void *value,
@@ -373,7 +373,7 @@ EXPORT cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t s
     if (fake_plays(WEIR_TEST_OPENCL_NEW_NAMES) && what == CL_DEVICE_NAME)
         return tell_new_name(device, size, value, used);
     cl_int code = fake_real.clGetDeviceInfo(device, what, size, value, used);
-    if (fake_hides_svm && what == CL_DEVICE_SVM_CAPABILITIES && value && code == CL_SUCCESS)
+    if (hides_svm && what == CL_DEVICE_SVM_CAPABILITIES && value && code == CL_SUCCESS)
         memset(value, 0, sizeof(cl_device_svm_capabilities));
     if (value && code == CL_SUCCESS)
         play_limits(what, value);
