@@ -466,7 +466,7 @@ static char *list_of(const char *text)
     char message[512] = "";
     void *data = NULL;
     size_t size = 0;
-    const char *path = rig_path("list");
+    const char *path = weir_test_path("list");
     snprintf(lines, sizeof lines, "%s\nlist = %s", text, path);
     EXPECT_OK(run_open(&run, lines));
     if (run_create(&run) == WEIR_OK)

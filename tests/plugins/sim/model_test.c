@@ -19,9 +19,8 @@ static char message[512];
 // Writes a file and returns its path, which has no directory in messages.
 static const char *file(const char *name, const char *text)
 {
-    static char path[512];
     char error[512];
-    snprintf(path, sizeof path, "%s/%s", weir_test_temp_dir(), name);
+    const char *path = weir_test_path(name);
     EXPECT_TRUE(weir_file_write(path, text, strlen(text), error, sizeof error));
     return path;
 }
