@@ -252,13 +252,12 @@ WEIR_TEST(SimModel, CostsFromFilesOfTheirOwn)
 WEIR_TEST(SimModel, TooManyKernelsAreRefused)
 {
     const size_t size = 4200 * 32;
-    char *text = malloc(size);
+    OWN_MEMORY char *text = malloc(size);
     size_t used = (size_t)snprintf(text, size, "%s", GPU);
     for (int i = 0; i <= SIM_MOST_KERNELS; i++)
         used += (size_t)snprintf(text + used, size - used, "[kernel k%d]\nfixed_ns = 1\n", i);
     EXPECT_NULL(open_text(text));
     EXPECT_CONTAINS(message, "more than 4096 kernels");
-    free(text);
 }
 
 WEIR_TEST(SimModel, ChangesOfKeys)
