@@ -627,7 +627,6 @@ int cli_bench_arr_coc(int argc, char **argv)
          &a.weights_path, 0, 0},
     };
     static const struct bench_program program = {
-        .name = "arr-coc",
         .about = "Measures frames a second of the ARR-COC pipeline, whose frames lie in pinned\n"
                  "memory, beside bare copies of as many bytes in and out; on each IMAGE, or on\n"
                  "noise.\n\n"
