@@ -14,8 +14,6 @@
 #include "pipelines/arr_coc/arr_coc.h"
 #include "pipelines/arr_coc/weights.h"
 
-// What the files of `weir bench arr-coc` share: the benchmark itself.
-
 enum {
     ARR_COC_IMAGES_MOST = 8,
     ARR_COC_PIPELINES_MOST = 16,

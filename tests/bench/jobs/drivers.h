@@ -23,7 +23,8 @@ struct side_cuda {
     CUmodule module;
     CUfunction kernels[SIDE_KERNELS];
     CUstream queues[SIDE_QUEUES];
-    CUevent events[SIDE_EVENTS], fork, ends[SIDE_QUEUES]; // the latter of graphs
+    CUevent events[SIDE_EVENTS +
+                   SIDE_QUEUES]; // the last ones of graphs: the fork, and the ends of queues
     CUdeviceptr memories[SIDE_MEMORIES];
 };
 
