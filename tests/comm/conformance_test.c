@@ -73,20 +73,16 @@ static bool run(void *user, const struct matrix_case *it)
     return true;
 }
 
-static void open_ranks(uint32_t count, weir_placement placement)
+// The matrix of so many ranks.
+static void run_matrix(uint32_t count, weir_placement placement)
 {
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .size = BUFFER,
-                                              .placement = placement};
     comm_rig_open(&all.rig, "", count, placement);
     for (uint32_t rank = 0; rank < count; rank++) {
-        ASSERT_OK(weir_buffer_create(all.rig.devices[rank], &params, &all.src[rank]));
-        ASSERT_OK(weir_buffer_create(all.rig.devices[rank], &params, &all.dst[rank]));
+        all.src[rank] = test_buffer(all.rig.devices[rank], "src", BUFFER, placement);
+        all.dst[rank] = test_buffer(all.rig.devices[rank], "dst", BUFFER, placement);
     }
-}
-
-static void close_ranks(void)
-{
+    if (!weir_test_has_failed())
+        matrix_each(count, run, NULL);
     for (uint32_t rank = 0; rank < COMM_RIG_MOST; rank++) {
         weir_buffer_destroy(&all.src[rank]);
         weir_buffer_destroy(&all.dst[rank]);
@@ -94,87 +90,60 @@ static void close_ranks(void)
     comm_rig_close(&all.rig);
 }
 
-static void run_matrix(uint32_t count, weir_placement placement)
-{
-    open_ranks(count, placement);
-    matrix_each(count, run, NULL);
-    close_ranks();
-}
-
-WEIR_TEST(CommConformance, MatrixOfOne)
-{
-    run_matrix(1, WEIR_PLACE_DEVICE);
-}
-
-WEIR_TEST(CommConformance, MatrixOfTwo)
-{
-    run_matrix(2, WEIR_PLACE_DEVICE);
-}
-
-WEIR_TEST(CommConformance, MatrixOfTwoInHostMemory)
-{
-    run_matrix(2, WEIR_PLACE_HOST);
-}
-
-WEIR_TEST(CommConformance, MatrixOfThreeInHostMemory)
-{
-    run_matrix(3, WEIR_PLACE_HOST);
-}
-
-WEIR_TEST(CommConformance, MatrixOfFour)
-{
-    run_matrix(4, WEIR_PLACE_DEVICE);
-}
+#define MATRIX_TEST(name, count, placement) \
+    WEIR_TEST(CommConformance, name)        \
+    {                                       \
+        run_matrix(count, placement);       \
+    }
+MATRIX_TEST(MatrixOfOne, 1, WEIR_PLACE_DEVICE)
+MATRIX_TEST(MatrixOfTwo, 2, WEIR_PLACE_DEVICE)
+MATRIX_TEST(MatrixOfTwoInHostMemory, 2, WEIR_PLACE_HOST)
+MATRIX_TEST(MatrixOfThreeInHostMemory, 3, WEIR_PLACE_HOST)
+MATRIX_TEST(MatrixOfFour, 4, WEIR_PLACE_DEVICE)
 
 // A rank that reads or writes nothing has no buffer for that, and ranges need not begin where their buffers do.
-WEIR_TEST(CommConformance, WithoutABuffer)
+COMM_RIG_TEST(CommConformance, WithoutABuffer, 2)
 {
-    struct comm_rig rig;
-    comm_rig_open(&rig, "", 2, WEIR_PLACE_DEVICE);
     for (uint32_t r = 0; r < 2; r++) {
         const int32_t first = 10 * (int32_t)r;
-        weir_queue *queue = rig.queues[r];
-        weir_comm *comm = rig.comms[r];
-        weir_buffer *src = r ? rig.src[r] : NULL; // of the root
-        weir_buffer *dst = r ? rig.dst[r] : NULL;
-        comm_rig_write(&rig, r, rig.src[r], 0, (const int32_t[]){first, first + 1, first + 2}, 3);
-        comm_rig_write(&rig, r, rig.dst[r], 0, (const int32_t[]){-1, -2}, 2);
-        EXPECT_OK(weir_queue_reduce(queue, comm, dst, 4, rig.src[r], 4, 2, WEIR_I32, WEIR_SUM, 1));
-        EXPECT_OK(weir_queue_broadcast(queue, comm, rig.dst[r], 32, src, 4, 2, WEIR_I32, 1));
-        EXPECT_OK(weir_queue_gather(queue, comm, dst, 64, rig.src[r], 0, 2, WEIR_I32, 1));
-        EXPECT_OK(weir_queue_scatter(queue, comm, rig.dst[r], 96, src, 4, 1, WEIR_I32, 1));
+        weir_queue *queue = rig->queues[r];
+        weir_comm *comm = rig->comms[r];
+        weir_buffer *src = r ? rig->src[r] : NULL; // of the root
+        weir_buffer *dst = r ? rig->dst[r] : NULL;
+        comm_rig_write(rig, r, rig->src[r], 0, (const int32_t[]){first, first + 1, first + 2}, 3);
+        comm_rig_write(rig, r, rig->dst[r], 0, (const int32_t[]){-1, -2}, 2);
+        EXPECT_OK(weir_queue_reduce(queue, comm, dst, 4, rig->src[r], 4, 2, WEIR_I32, WEIR_SUM, 1));
+        EXPECT_OK(weir_queue_broadcast(queue, comm, rig->dst[r], 32, src, 4, 2, WEIR_I32, 1));
+        EXPECT_OK(weir_queue_gather(queue, comm, dst, 64, rig->src[r], 0, 2, WEIR_I32, 1));
+        EXPECT_OK(weir_queue_scatter(queue, comm, rig->dst[r], 96, src, 4, 1, WEIR_I32, 1));
     }
-    comm_rig_expect(&rig, 0, rig.dst[0], 0, (const int32_t[]){-1, -2}, 2);
-    comm_rig_expect(&rig, 1, rig.dst[1], 0, (const int32_t[]){-1, 12, 14}, 3);
-    comm_rig_expect(&rig, 1, rig.dst[1], 16, (const int32_t[]){0, 1, 10, 11}, 4);
+    comm_rig_expect(rig, 0, rig->dst[0], 0, (const int32_t[]){-1, -2}, 2);
+    comm_rig_expect(rig, 1, rig->dst[1], 0, (const int32_t[]){-1, 12, 14}, 3);
+    comm_rig_expect(rig, 1, rig->dst[1], 16, (const int32_t[]){0, 1, 10, 11}, 4);
     for (uint32_t r = 0; r < 2; r++) {
-        comm_rig_expect(&rig, r, rig.dst[r], 8, (const int32_t[]){11, 12}, 2);
-        comm_rig_expect(&rig, r, rig.dst[r], 24, (const int32_t[]){11 + (int32_t)r}, 1);
+        comm_rig_expect(rig, r, rig->dst[r], 8, (const int32_t[]){11, 12}, 2);
+        comm_rig_expect(rig, r, rig->dst[r], 24, (const int32_t[]){11 + (int32_t)r}, 1);
     }
-    comm_rig_close(&rig);
 }
 
 // Messages: a pair, and a ring in which each rank sends to the next. All parts are in one call, so that no rank waits
 // for another.
-WEIR_TEST(CommConformance, Messages)
+COMM_RIG_TEST(CommConformance, Messages, 4)
 {
-    struct comm_rig rig;
-    comm_rig_open(&rig, "", 4, WEIR_PLACE_DEVICE);
     for (uint32_t r = 0; r < 4; r++) {
         const int32_t first = 10 * (int32_t)r;
         const struct weir_exchange parts[] = {
-            {rig.dst[r], 4, 2, WEIR_I32, (r + 3) % 4, true},
-            {rig.src[r], 0, 2, WEIR_I32, (r + 1) % 4, false},
+            {rig->dst[r], 4, 2, WEIR_I32, (r + 3) % 4, true},
+            {rig->src[r], 0, 2, WEIR_I32, (r + 1) % 4, false},
         };
-        comm_rig_write(&rig, r, rig.src[r], 0, (const int32_t[]){first, first + 1, first + 2}, 3);
-        EXPECT_OK(weir_queue_exchange(rig.queues[r], rig.comms[r], parts, 2));
+        comm_rig_write(rig, r, rig->src[r], 0, (const int32_t[]){first, first + 1, first + 2}, 3);
+        EXPECT_OK(weir_queue_exchange(rig->queues[r], rig->comms[r], parts, 2));
     }
-    EXPECT_OK(weir_queue_send(rig.queues[1], rig.comms[1], rig.src[1], 4, 2, WEIR_I32, 0));
-    EXPECT_OK(weir_queue_recv(rig.queues[0], rig.comms[0], rig.dst[0], 32, 2, WEIR_I32, 1));
-    comm_rig_expect(&rig, 0, rig.dst[0], 8, (const int32_t[]){11, 12}, 2);
+    EXPECT_OK(weir_queue_send(rig->queues[1], rig->comms[1], rig->src[1], 4, 2, WEIR_I32, 0));
+    EXPECT_OK(weir_queue_recv(rig->queues[0], rig->comms[0], rig->dst[0], 32, 2, WEIR_I32, 1));
+    comm_rig_expect(rig, 0, rig->dst[0], 8, (const int32_t[]){11, 12}, 2);
     for (uint32_t r = 0; r < 4; r++) {
         const int32_t from = (int32_t)((r + 3) % 4) * 10;
-        comm_rig_expect(&rig, r, rig.dst[r], 1, (const int32_t[]){from, from + 1}, 2);
+        comm_rig_expect(rig, r, rig->dst[r], 1, (const int32_t[]){from, from + 1}, 2);
     }
-    comm_rig_close(&rig);
 }

@@ -4,28 +4,22 @@
 
 #include "tests/comm/rig.h"
 
-static weir_status reduce_at(struct comm_rig *rig, uint32_t rank)
-{
-    return weir_queue_all_reduce(rig->queues[rank], rig->comms[rank], rig->dst[rank], 0,
-                                 rig->src[rank], 0, 2, WEIR_I32, WEIR_SUM);
-}
-
 // The transport's sentence is the first cause: of the queue, of the communicator, and of calls after
 // it, none of which reaches the transport.
 COMM_FAKE_TEST(CommFailures, ATransportFails, "fail_at = 2", 2)
 {
     for (uint32_t r = 0; r < 2; r++) {
-        EXPECT_OK(reduce_at(rig, r));
+        EXPECT_OK(COMM_RIG_REDUCE(rig, r, 2));
         EXPECT_OK(weir_queue_barrier(rig->queues[r], rig->comms[r]));
     }
     for (uint32_t r = 0; r < 2; r++) {
         COMM_RIG_EXPECT_CAUSE(rig->queues[r], "barrier 2 of 'grads', ",
                               "failures_test.c:", "rank 1 has died", "start it again");
-        EXPECT_INT_EQ(weir_comm_error(rig->comms[r]), WEIR_ERROR_COMM);
-        COMM_RIG_EXPECT_WORDS("barrier 2 of 'grads'");
+        COMM_RIG_EXPECT_REFUSED(weir_comm_error(rig->comms[r]), WEIR_ERROR_COMM,
+                                "barrier 2 of 'grads'");
         EXPECT_OK(weir_queue_recover(rig->queues[r]));
-        EXPECT_INT_EQ(reduce_at(rig, r), WEIR_ERROR_COMM);
-        COMM_RIG_EXPECT_WORDS("barrier 2 of 'grads'");
+        COMM_RIG_EXPECT_REFUSED(COMM_RIG_REDUCE(rig, r, 2), WEIR_ERROR_COMM,
+                                "barrier 2 of 'grads'");
         EXPECT_OK(weir_queue_sync(rig->queues[r], WEIR_FOREVER));
     }
 }
@@ -34,22 +28,20 @@ COMM_FAKE_TEST(CommFailures, ATransportFails, "fail_at = 2", 2)
 COMM_FAKE_TEST(CommFailures, Abort, "hang_at = 1", 2)
 {
     EXPECT_OK(weir_comm_error(rig->comms[0]));
-    for (uint32_t r = 0; r < 2; r++)
-        EXPECT_OK(reduce_at(rig, r));
+    COMM_RIG_REDUCE_ALL(rig, 2);
     EXPECT_OK(weir_comm_abort(rig->comms[1], "the loss is no number"));
     EXPECT_OK(weir_comm_abort(rig->comms[1], "a second reason"));
     for (uint32_t r = 0; r < 2; r++)
         COMM_RIG_EXPECT_CAUSE(rig->queues[r], "rank 1 has aborted 'grads', ",
                               "the loss is no number", "failures_test.c:");
-    EXPECT_INT_EQ(weir_comm_error(rig->comms[1]), WEIR_ERROR_COMM);
-    COMM_RIG_EXPECT_WORDS("the loss is no number");
+    COMM_RIG_EXPECT_REFUSED(weir_comm_error(rig->comms[1]), WEIR_ERROR_COMM,
+                            "the loss is no number");
 }
 
 // What is before rank 0's collective fails once the gate is open.
 static void expect_failure_at(struct comm_rig *rig, struct comm_rig_gate *gate)
 {
-    for (uint32_t r = 0; r < 2; r++)
-        EXPECT_OK(reduce_at(rig, r));
+    COMM_RIG_REDUCE_ALL(rig, 2);
     comm_rig_open_gate(gate);
     COMM_RIG_EXPECT_CAUSE(rig->queues[0], "the function returned WEIR_ERROR_IO");
     COMM_RIG_EXPECT_CAUSE(rig->queues[1], "all-reduce 1 of 'grads', ",
@@ -70,13 +62,10 @@ COMM_FAKE_TEST(CommFailures, TheQueueFailsBefore, "", 2)
 COMM_FAKE_TEST(CommFailures, AQueueThatItWaitsForFailsBefore, "", 2)
 {
     struct comm_rig_gate gate = COMM_RIG_GATE;
-    struct weir_event event;
-    own_queue producer = NULL;
     gate.status = WEIR_ERROR_IO;
-    ASSERT_OK(weir_queue_create(rig->device, NULL, &producer));
-    EXPECT_OK(weir_queue_host_call(producer, comm_rig_pass, &gate));
-    EXPECT_OK(weir_queue_record(producer, &event));
-    EXPECT_OK(weir_queue_wait(rig->queues[0], event));
+    comm_rig_open_others(rig);
+    EXPECT_OK(weir_queue_host_call(rig->others[0], comm_rig_pass, &gate));
+    EXPECT_OK(weir_queue_after(rig->queues[0], rig->others[0]));
     expect_failure_at(rig, &gate);
 }
 
@@ -87,23 +76,20 @@ COMM_FAKE_TEST(CommFailures, ARefusedCollectiveHasNoNumber, "", 2)
                                  WEIR_ERROR_IO};
     EXPECT_OK(weir_queue_host_call(rig->queues[0], comm_rig_pass, &gate));
     EXPECT_INT_LT(weir_queue_sync(rig->queues[0], WEIR_FOREVER), 0);
-    EXPECT_INT_EQ(reduce_at(rig, 0), WEIR_ERROR_IO);
+    EXPECT_INT_EQ(COMM_RIG_REDUCE(rig, 0, 2), WEIR_ERROR_IO);
     EXPECT_OK(weir_queue_recover(rig->queues[0]));
-    for (uint32_t r = 0; r < 2; r++)
-        EXPECT_OK(reduce_at(rig, r));
-    for (uint32_t r = 0; r < 2; r++)
-        EXPECT_OK(weir_queue_sync(rig->queues[r], WEIR_FOREVER));
+    COMM_RIG_REDUCE_ALL(rig, 2);
+    comm_rig_sync(rig, WEIR_FOREVER);
 }
 
 // An earlier collective of another queue fails: the one that waits for its turn ends too.
 COMM_FAKE_TEST(CommFailures, WhileAnotherWaitsForItsTurn, "hang_at = 1", 2)
 {
-    own_queue other = NULL;
-    ASSERT_OK(weir_queue_create(rig->device, NULL, &other));
-    EXPECT_OK(reduce_at(rig, 0));
-    EXPECT_OK(weir_queue_barrier(other, rig->comms[0]));
+    comm_rig_open_others(rig);
+    EXPECT_OK(COMM_RIG_REDUCE(rig, 0, 2));
+    EXPECT_OK(weir_queue_barrier(rig->others[0], rig->comms[0]));
     EXPECT_OK(weir_comm_abort(rig->comms[0], "enough"));
-    COMM_RIG_EXPECT_CAUSE(other, "rank 0 has aborted 'grads'", "enough");
+    COMM_RIG_EXPECT_CAUSE(rig->others[0], "rank 0 has aborted 'grads'", "enough");
     COMM_RIG_EXPECT_CAUSE(rig->queues[0], "rank 0 has aborted 'grads'", "enough");
 }
 
@@ -112,14 +98,13 @@ COMM_FAKE_TEST(CommFailures, JoinFails, "", 0)
 {
     weir_comm *comms[2];
     weir_device *const devices[] = {rig->device, rig->device};
-    EXPECT_INT_EQ(weir_comm_create_all(devices, 2,
-                                       WEIR_PARAMS(weir_comm, .label = "grads", .count = 3,
-                                                   .rendezvous = "process:failures",
-                                                   .timeout_ns = 1),
-                                       comms),
-                  WEIR_ERROR_COMM);
-    COMM_RIG_EXPECT_WORDS("creation of 'grads': some of 3 ranks are missing at 'process:",
-                          "failures_test.c:");
+    COMM_RIG_EXPECT_REFUSED(
+        weir_comm_create_all(devices, 2,
+                             WEIR_PARAMS(weir_comm, .label = "grads", .count = 3,
+                                         .rendezvous = "process:failures", .timeout_ns = 1),
+                             comms),
+        WEIR_ERROR_COMM,
+        "creation of 'grads': some of 3 ranks are missing at 'process:", "failures_test.c:");
     EXPECT_TRUE(comms[0] == NULL && comms[1] == NULL);
 }
 
@@ -127,8 +112,8 @@ COMM_FAKE_TEST(CommFailures, TheTransportDoesNotOpen, "open_fails = 1", 0)
 {
     weir_comm *comm;
     for (int i = 0; i < 2; i++) {
-        EXPECT_INT_EQ(weir_comm_create(rig->device, NULL, &comm), WEIR_ERROR_MODULE);
-        COMM_RIG_EXPECT_WORDS("libabsent is missing", "install libabsent");
+        COMM_RIG_EXPECT_REFUSED(weir_comm_create(rig->device, NULL, &comm), WEIR_ERROR_MODULE,
+                                "libabsent is missing", "install libabsent");
         EXPECT_TRUE(comm == NULL);
     }
 }
@@ -138,8 +123,8 @@ static void expect_no_transport(const char *text, const char *message, const cha
     struct comm_rig rig;
     weir_comm *comm;
     comm_rig_open(&rig, text, 0, WEIR_PLACE_DEVICE);
-    EXPECT_INT_EQ(weir_comm_create(rig.device, NULL, &comm), WEIR_ERROR_MODULE);
-    COMM_RIG_EXPECT_WORDS(message, remedy);
+    COMM_RIG_EXPECT_REFUSED(weir_comm_create(rig.device, NULL, &comm), WEIR_ERROR_MODULE, message,
+                            remedy);
     comm_rig_close(&rig);
 }
 
@@ -155,22 +140,22 @@ WEIR_TEST(CommFailures, NoSuchTransport)
 WEIR_TEST(CommFailures, ATransportIsNoBackend)
 {
     weir_runtime *runtime;
-    EXPECT_INT_EQ(weir_open(WEIR_PARAMS(weir_open, .backend = "fake", .config_text = ""), &runtime),
-                  WEIR_ERROR_MODULE);
-    COMM_RIG_EXPECT_WORDS("'fake' is a transport, and a backend was asked for",
-                          "name it under `transport` in [comm]");
+    COMM_RIG_EXPECT_REFUSED(weir_open(WEIR_PARAMS(weir_open, .backend = "fake", .config_text = ""),
+                                      &runtime),
+                            WEIR_ERROR_MODULE, "'fake' is a transport, and a backend was asked for",
+                            "name it under `transport` in [comm]");
 }
 
 static weir_status create_in_host_call(void *user)
 {
     struct comm_rig *rig = user;
     weir_comm *comm;
-    EXPECT_INT_EQ(weir_comm_create(rig->device, NULL, &comm), WEIR_ERROR_INVALID);
-    COMM_RIG_EXPECT_WORDS("weir_comm_create waits for the other ranks, and a host call may not");
-    EXPECT_INT_EQ(weir_comm_create_all(&rig->device, 1, NULL, &comm), WEIR_ERROR_INVALID);
-    COMM_RIG_EXPECT_WORDS("weir_comm_create_all waits");
-    EXPECT_INT_EQ(weir_comm_split(rig->comms[0], 0, 0, NULL, &comm), WEIR_ERROR_INVALID);
-    COMM_RIG_EXPECT_WORDS("weir_comm_split waits");
+    COMM_RIG_EXPECT_REFUSED(weir_comm_create(rig->device, NULL, &comm), WEIR_ERROR_INVALID,
+                            "weir_comm_create waits for the other ranks, and a host call may not");
+    COMM_RIG_EXPECT_REFUSED(weir_comm_create_all(&rig->device, 1, NULL, &comm), WEIR_ERROR_INVALID,
+                            "weir_comm_create_all waits");
+    COMM_RIG_EXPECT_REFUSED(weir_comm_split(rig->comms[0], 0, 0, NULL, &comm), WEIR_ERROR_INVALID,
+                            "weir_comm_split waits");
     return WEIR_OK;
 }
 
@@ -185,12 +170,12 @@ COMM_FAKE_TEST(CommFailures, Splits, "hang_at = 1", 2)
 {
     weir_comm *part;
     EXPECT_OK(weir_comm_abort(rig->comms[0], "enough"));
-    EXPECT_INT_EQ(weir_comm_duplicate(rig->comms[0], "copy", &part), WEIR_ERROR_COMM);
-    COMM_RIG_EXPECT_WORDS("rank 0 has aborted 'grads'");
+    COMM_RIG_EXPECT_REFUSED(weir_comm_duplicate(rig->comms[0], "copy", &part), WEIR_ERROR_COMM,
+                            "rank 0 has aborted 'grads'");
     EXPECT_TRUE(part == NULL);
     // Rank 1 hears of it from the transport.
-    EXPECT_INT_EQ(weir_comm_duplicate(rig->comms[1], "copy", &part), WEIR_ERROR_COMM);
-    COMM_RIG_EXPECT_WORDS("rank 0 has aborted 'grads'", "enough");
+    COMM_RIG_EXPECT_REFUSED(weir_comm_duplicate(rig->comms[1], "copy", &part), WEIR_ERROR_COMM,
+                            "rank 0 has aborted 'grads'", "enough");
     EXPECT_INT_EQ(weir_comm_error(rig->comms[1]), WEIR_ERROR_COMM);
 }
 
@@ -200,13 +185,12 @@ COMM_FAKE_TEST(CommFailures, NoLabel, "", 0)
     static const char *const labels[] = {NULL, ""};
     weir_comm *comm;
     for (int i = 0; i < 2; i++) {
-        EXPECT_INT_EQ(weir_comm_create(rig->device,
-                                       WEIR_PARAMS(weir_comm, .label = labels[i], .count = 2,
-                                                   .rendezvous = "process:empty",
-                                                   .timeout_ns = 1000000),
-                                       &comm),
-                      WEIR_ERROR_COMM);
-        COMM_RIG_EXPECT_WORDS("creation of '(no label)': some of 2 ranks are missing");
+        COMM_RIG_EXPECT_REFUSED(
+            weir_comm_create(rig->device,
+                             WEIR_PARAMS(weir_comm, .label = labels[i], .count = 2,
+                                         .rendezvous = "process:empty", .timeout_ns = 1000000),
+                             &comm),
+            WEIR_ERROR_COMM, "creation of '(no label)': some of 2 ranks are missing");
     }
 }
 
@@ -216,6 +200,6 @@ COMM_FAKE_TEST(CommFailures, TheDeviceStaysOpen, "", 0)
     own_comm comm = NULL;
     ASSERT_OK(weir_device_open(rig->runtime, NULL, &device));
     ASSERT_OK(weir_comm_create(device, WEIR_PARAMS(weir_comm, .label = "grads"), &comm));
-    EXPECT_INT_EQ(weir_device_close(&device), WEIR_ERROR_INVALID);
-    COMM_RIG_EXPECT_WORDS("communicator", "grads");
+    COMM_RIG_EXPECT_REFUSED(weir_device_close(&device), WEIR_ERROR_INVALID, "communicator",
+                            "grads");
 }

@@ -68,12 +68,6 @@ static int try_everything(struct comm_rig *rig)
     return wrong;
 }
 
-static weir_status all_reduce(struct comm_rig *rig, uint32_t rank)
-{
-    return weir_queue_all_reduce(rig->queues[rank], rig->comms[rank], rig->dst[rank], 0,
-                                 rig->src[rank], 0, N, WEIR_I32, WEIR_SUM);
-}
-
 static void expect_refusals(struct comm_rig *rig)
 {
     int status = -1;
@@ -86,20 +80,15 @@ static void expect_refusals(struct comm_rig *rig)
     EXPECT_INT_EQ(WEXITSTATUS(status), 0);
 }
 
-WEIR_TEST(CommForked, EveryCallInTheChildIsAnError)
+COMM_RIG_TEST(CommForked, EveryCallInTheChildIsAnError, 2)
 {
     const int32_t ones[N] = {1, 1, 1, 1, 1, 1, 1, 1};
     const int32_t twos[N] = {2, 2, 2, 2, 2, 2, 2, 2};
-    struct comm_rig rig;
-    comm_rig_open(&rig, "", 2, WEIR_PLACE_DEVICE);
-    for (uint32_t rank = 0; rank < 2; rank++)
-        comm_rig_write(&rig, rank, rig.src[rank], 0, ones, N);
-    expect_refusals(&rig);
+    comm_rig_write_all(rig, rig->src, 0, ones, N);
+    expect_refusals(rig);
     // Also with one under way, which waits for the other rank.
-    EXPECT_OK(all_reduce(&rig, 0));
-    expect_refusals(&rig);
-    EXPECT_OK(all_reduce(&rig, 1));
-    for (uint32_t rank = 0; rank < 2; rank++)
-        comm_rig_expect(&rig, rank, rig.dst[rank], 0, twos, N);
-    comm_rig_close(&rig);
+    EXPECT_OK(COMM_RIG_REDUCE(rig, 0, N));
+    expect_refusals(rig);
+    EXPECT_OK(COMM_RIG_REDUCE(rig, 1, N));
+    comm_rig_expect_all(rig, rig->dst, 0, twos, N);
 }

@@ -13,42 +13,17 @@ enum {
     BYTES = 4 * COUNT,
 };
 
-struct graphs {
-    struct comm_rig rig;
-    weir_queue *side;
-    weir_graph *graphs[RANKS];
-};
-
-static void open_with(struct graphs *g, const char *plugins, const char *more)
+static void open_with(struct comm_rig *rig, const char *plugins, const char *more)
 {
     char text[1024];
-    *g = (struct graphs){.graphs = {NULL}};
     snprintf(text, sizeof text, "[weir]\nplugins = %s\n[comm]\ntransport = fake\n%s", plugins,
              more);
-    comm_rig_open(&g->rig, text, RANKS, WEIR_PLACE_DEVICE);
-    ASSERT_OK(weir_queue_create(g->rig.device, NULL, &g->side));
+    comm_rig_open(rig, text, RANKS, WEIR_PLACE_DEVICE);
+    comm_rig_open_others(rig);
 }
 
-static void close_graphs(struct graphs *g)
-{
-    for (uint32_t i = 0; i < RANKS; i++)
-        weir_graph_destroy(&g->graphs[i]);
-    weir_queue_destroy(&g->side);
-    comm_rig_close(&g->rig);
-}
-
-static void follow(weir_queue *to, weir_queue *from)
-{
-    struct weir_event event;
-    EXPECT_OK(weir_queue_record(from, &event));
-    EXPECT_OK(weir_queue_wait(to, event));
-}
-
-static weir_status reduce(struct graphs *g, uint32_t rank)
-{
-    return weir_queue_all_reduce(g->rig.queues[rank], g->rig.comms[rank], g->rig.dst[rank], 0,
-                                 g->rig.src[rank], 0, COUNT, WEIR_I32, WEIR_SUM);
-}
+#define PLUGINS_TEST(suite, name, plugins, more) \
+    COMM_RIG_TEST_BY(suite, name, open_with(rig, plugins, more), comm_rig_close(rig))
 
 // Where the copy of a graph is.
 enum place {
@@ -58,74 +33,67 @@ enum place {
 };
 
 // A fill, a reduction of it, and a copy of the result, on another branch unless it is ON_ITS_QUEUE.
-static void capture(struct graphs *g, uint32_t rank, enum place place)
+static void capture(struct comm_rig *rig, uint32_t rank, enum place place)
 {
-    struct comm_rig *rig = &g->rig;
     weir_queue *queue = rig->queues[rank];
-    weir_queue *side = place == ON_ITS_QUEUE ? queue : g->side;
+    weir_queue *side = place == ON_ITS_QUEUE ? queue : rig->others[0];
     const int32_t seven = 7;
     EXPECT_OK(weir_capture_begin(queue));
     EXPECT_OK(weir_queue_fill(queue, rig->src[rank], 0, BYTES, &seven, 4));
     if (place == BESIDE)
-        follow(side, queue);
-    EXPECT_OK(reduce(g, rank));
+        EXPECT_OK(weir_queue_after(side, queue));
+    EXPECT_OK(COMM_RIG_REDUCE(rig, rank, COUNT));
     if (place == AFTER)
-        follow(side, queue);
+        EXPECT_OK(weir_queue_after(side, queue));
     EXPECT_OK(weir_queue_copy(side, rig->src[rank], BYTES, rig->dst[rank], 0, BYTES));
     if (place != ON_ITS_QUEUE)
-        follow(queue, side);
-    EXPECT_OK(weir_capture_end(queue, NULL, &g->graphs[rank]));
+        EXPECT_OK(weir_queue_after(queue, side));
+    EXPECT_OK(weir_capture_end(queue, NULL, &rig->graphs[rank]));
 }
 
-static void launch(struct graphs *g, int times)
+static void launch(struct comm_rig *rig, int times)
 {
     for (int i = 0; i < times; i++)
-        for (uint32_t r = 0; r < RANKS; r++)
-            EXPECT_OK(weir_queue_graph(g->rig.queues[r], g->graphs[r]));
-    for (uint32_t r = 0; r < RANKS; r++)
-        EXPECT_OK(weir_queue_sync(g->rig.queues[r], WEIR_FOREVER));
+        comm_rig_launch(rig);
+    comm_rig_sync(rig, WEIR_FOREVER);
 }
 
-static void expect_sums(struct graphs *g)
+static void expect_sums(struct comm_rig *rig)
 {
     int32_t numbers[COUNT];
     for (size_t i = 0; i < COUNT; i++)
         numbers[i] = 14;
-    for (uint32_t r = 0; r < RANKS; r++)
-        comm_rig_expect(&g->rig, r, g->rig.src[r], COUNT, numbers, COUNT);
+    comm_rig_expect_all(rig, rig->src, COUNT, numbers, COUNT);
 }
 
 // What makes the copies' source defined.
-static void write_results(struct graphs *g)
+static void write_results(struct comm_rig *rig)
 {
     const int32_t zero = 0;
     for (uint32_t r = 0; r < RANKS; r++)
-        EXPECT_OK(weir_queue_fill(g->rig.queues[r], g->rig.dst[r], 0, BYTES, &zero, 4));
+        EXPECT_OK(weir_queue_fill(rig->queues[r], rig->dst[r], 0, BYTES, &zero, 4));
 }
 
-WEIR_TEST(CommGraphPlugins, CheckLooksIntoGraphs)
+PLUGINS_TEST(CommGraphPlugins, CheckLooksIntoGraphs, "check", "")
 {
-    struct graphs g;
     struct weir_check_finding finding;
-    open_with(&g, "check", "");
-    write_results(&g);
+    write_results(rig);
     for (uint32_t r = 0; r < RANKS; r++)
-        capture(&g, r, AFTER);
-    launch(&g, 2);
-    expect_sums(&g);
-    EXPECT_UINT_EQ(weir_check_error_count(g.rig.runtime), 0);
+        capture(rig, r, AFTER);
+    launch(rig, 2);
+    expect_sums(rig);
+    EXPECT_UINT_EQ(weir_check_error_count(rig->runtime), 0);
     for (uint32_t r = 0; r < RANKS; r++) {
-        weir_graph_destroy(&g.graphs[r]);
-        capture(&g, r, BESIDE);
+        weir_graph_destroy(&rig->graphs[r]);
+        capture(rig, r, BESIDE);
     }
-    launch(&g, 1);
-    ASSERT_UINT_EQ(weir_check_error_count(g.rig.runtime), 1);
-    EXPECT_OK(weir_check_get(g.rig.runtime, 0, &finding));
+    launch(rig, 1);
+    ASSERT_UINT_EQ(weir_check_error_count(rig->runtime), 1);
+    EXPECT_OK(weir_check_get(rig->runtime, 0, &finding));
     EXPECT_STR_EQ(weir_check_kind_name(finding.kind), "read-after-write");
     EXPECT_STR_EQ(finding.first.operation, "collective");
     EXPECT_STR_EQ(finding.second.operation, "copy");
     EXPECT_UINT_EQ(finding.first.size, BYTES);
-    close_graphs(&g);
 }
 
 // Traces of runs of all ranks' graphs, of which each launch is one operation, with its time.
@@ -146,17 +114,17 @@ static const struct {
 
 static struct weir_trace *trace_launches(size_t row)
 {
-    struct graphs g;
+    struct comm_rig rig;
     char path[COMM_TRACE_PATH_SIZE];
     char text[900];
     comm_trace_path(path, traced[row].least_ns ? "virtual" : "graphs");
     snprintf(text, sizeof text, "[trace]\nfile = %s\n%s", path, traced[row].more);
-    open_with(&g, traced[row].plugins, text);
+    open_with(&rig, traced[row].plugins, text);
     for (uint32_t r = 0; r < RANKS; r++)
-        capture(&g, r, traced[row].place);
-    launch(&g, traced[row].launches);
-    expect_sums(&g);
-    close_graphs(&g);
+        capture(&rig, r, traced[row].place);
+    launch(&rig, traced[row].launches);
+    expect_sums(&rig);
+    comm_rig_close(&rig);
     return comm_trace_read(path);
 }
 
@@ -182,12 +150,10 @@ WEIR_TEST(CommGraphPlugins, ATraceHasTheLaunches)
     }
 }
 
-WEIR_TEST(CommGraphPlugins, VirtualTimeRefusesCollectivesWithoutCosts)
+PLUGINS_TEST(CommGraphPlugins, VirtualTimeRefusesCollectivesWithoutCosts, "sim",
+             "[sim]\ngpu = k20c\n")
 {
-    struct graphs g;
-    open_with(&g, "sim", "[sim]\ngpu = k20c\n");
-    capture(&g, 0, AFTER);
-    EXPECT_INT_EQ(weir_queue_graph(g.rig.queues[0], g.graphs[0]), WEIR_ERROR_UNSUPPORTED);
-    COMM_RIG_EXPECT_WORDS("a collective has no cost");
-    close_graphs(&g);
+    capture(rig, 0, AFTER);
+    COMM_RIG_EXPECT_REFUSED(weir_queue_graph(rig->queues[0], rig->graphs[0]),
+                            WEIR_ERROR_UNSUPPORTED, "a collective has no cost");
 }

@@ -18,24 +18,23 @@ static void write_sources(struct comm_rig *rig, bool also_dst)
     }
 }
 
-WEIR_TEST(Collectives, NothingToDo)
+#define HOST_TEST(suite, name)                                                     \
+    COMM_RIG_TEST_BY(suite, name, comm_rig_open_fake(rig, "", 2, WEIR_PLACE_HOST), \
+                     comm_rig_close(rig))
+
+HOST_TEST(Collectives, NothingToDo)
 {
-    struct comm_rig rig;
-    comm_rig_open_fake(&rig, "", 2, WEIR_PLACE_HOST);
     for (uint32_t r = 0; r < 2; r++) {
-        EXPECT_OK(weir_queue_exchange(rig.queues[r], rig.comms[r], NULL, 0));
-        EXPECT_OK(weir_queue_exchange(rig.queues[r], rig.comms[r],
+        EXPECT_OK(weir_queue_exchange(rig->queues[r], rig->comms[r], NULL, 0));
+        EXPECT_OK(weir_queue_exchange(rig->queues[r], rig->comms[r],
                                       (const struct weir_exchange[]){
-                                          {rig.src[r], 0, 0, WEIR_I32, !r, false},
-                                          {rig.dst[r], 0, 0, WEIR_I32, !r, true},
+                                          {rig->src[r], 0, 0, WEIR_I32, !r, false},
+                                          {rig->dst[r], 0, 0, WEIR_I32, !r, true},
                                       },
                                       2));
-        EXPECT_OK(weir_queue_all_reduce(rig.queues[r], rig.comms[r], rig.dst[r], 0, rig.src[r], 0,
-                                        0, WEIR_I32, WEIR_SUM));
+        EXPECT_OK(COMM_RIG_REDUCE(rig, r, 0));
     }
-    for (uint32_t r = 0; r < 2; r++)
-        EXPECT_OK(weir_queue_sync(rig.queues[r], WEIR_FOREVER));
-    comm_rig_close(&rig);
+    comm_rig_sync(rig, WEIR_FOREVER);
 }
 
 // A barrier holds later work of its queue until all ranks are there.
@@ -69,24 +68,18 @@ static void keep_call(void *user, weir_log_level level, const char *source, cons
     pthread_mutex_unlock(&calls.lock);
 }
 
-static weir_status reduce_at(struct comm_rig *rig, weir_queue *queue, uint32_t rank)
-{
-    return weir_queue_all_reduce(queue, rig->comms[rank], rig->dst[rank], 0, rig->src[rank], 0, 2,
-                                 WEIR_I32, WEIR_SUM);
-}
-
 // The first collective's queue is held: the second one, of another queue, waits for it all the same.
 COMM_FAKE_TEST(Collectives, OneCommunicatorHasOneOrder, "", 2)
 {
     struct comm_rig_gate gate = COMM_RIG_GATE;
-    own_queue other = NULL;
     write_sources(rig, true);
-    ASSERT_OK(weir_queue_create(rig->device, NULL, &other));
+    comm_rig_open_others(rig);
+    weir_queue *other = rig->others[0];
     weir_log_set(keep_call, NULL, WEIR_LOG_DEBUG);
     EXPECT_OK(weir_queue_host_call(rig->queues[0], comm_rig_pass, &gate));
-    EXPECT_OK(reduce_at(rig, rig->queues[0], 0));
+    EXPECT_OK(COMM_RIG_REDUCE(rig, 0, 2));
     EXPECT_OK(weir_queue_barrier(other, rig->comms[0]));
-    EXPECT_OK(reduce_at(rig, rig->queues[1], 1));
+    EXPECT_OK(COMM_RIG_REDUCE(rig, 1, 2));
     EXPECT_OK(weir_queue_barrier(rig->queues[1], rig->comms[1]));
     EXPECT_OK(weir_queue_send(rig->queues[1], rig->comms[1], rig->src[1], 0, 1, WEIR_I32, 0));
     EXPECT_OK(weir_queue_recv(other, rig->comms[0], rig->dst[0], 64, 1, WEIR_I32, 1));
@@ -104,11 +97,10 @@ COMM_FAKE_TEST(Collectives, KeepsTheOrderOfItsQueue, "", 2)
     write_sources(rig, true);
     for (uint32_t r = 0; r < 2; r++) {
         EXPECT_OK(weir_queue_fill(rig->queues[r], rig->src[r], 0, 8, &one, sizeof one));
-        EXPECT_OK(reduce_at(rig, rig->queues[r], r));
+        EXPECT_OK(COMM_RIG_REDUCE(rig, r, 2));
         EXPECT_OK(weir_queue_copy(rig->queues[r], rig->dst[r], 8, rig->dst[r], 0, 8));
     }
-    for (uint32_t r = 0; r < 2; r++)
-        comm_rig_expect(rig, r, rig->dst[r], 0, (const int32_t[]){2, 2, 2, 2}, 4);
+    comm_rig_expect_all(rig, rig->dst, 0, (const int32_t[]){2, 2, 2, 2}, 4);
 }
 
 static void *split_rank(void *user)
@@ -151,31 +143,26 @@ COMM_FAKE_TEST(Collectives, DestroyedUnderWay, "", 2)
     write_sources(rig, true);
     for (uint32_t r = 0; r < 2; r++) {
         EXPECT_OK(weir_queue_host_call(rig->queues[r], comm_rig_pass, &gate));
-        EXPECT_OK(reduce_at(rig, rig->queues[r], r));
+        EXPECT_OK(COMM_RIG_REDUCE(rig, r, 2));
         weir_comm_destroy(&rig->comms[r]);
         EXPECT_TRUE(rig->comms[r] == NULL);
     }
     comm_rig_open_gate(&gate);
-    for (uint32_t r = 0; r < 2; r++)
-        comm_rig_expect(rig, r, rig->dst[r], 0, (const int32_t[]){10, 12}, 2);
+    comm_rig_expect_all(rig, rig->dst, 0, (const int32_t[]){10, 12}, 2);
 }
 
 // Wrapped memory may begin at any address, and transports need aligned elements.
-WEIR_TEST(Collectives, MisalignedMemoryOfTheHost)
+HOST_TEST(Collectives, MisalignedMemoryOfTheHost)
 {
     static _Alignas(8) char memory[64];
-    struct comm_rig rig;
-    weir_buffer *wrapped;
-    comm_rig_open_fake(&rig, "", 2, WEIR_PLACE_HOST);
-    ASSERT_OK(weir_buffer_wrap(rig.device,
+    own_buffer wrapped = NULL;
+    ASSERT_OK(weir_buffer_wrap(rig->device,
                                WEIR_PARAMS(weir_wrap, .pointer = memory + 1, .size = 32),
                                &wrapped));
-    write_sources(&rig, true);
-    EXPECT_OK(weir_queue_all_reduce(rig.queues[0], rig.comms[0], wrapped, 0, rig.src[0], 0, 2,
+    write_sources(rig, true);
+    EXPECT_OK(weir_queue_all_reduce(rig->queues[0], rig->comms[0], wrapped, 0, rig->src[0], 0, 2,
                                     WEIR_I32, WEIR_SUM));
-    EXPECT_OK(reduce_at(&rig, rig.queues[1], 1));
-    comm_rig_expect(&rig, 0, wrapped, 0, (const int32_t[]){10, 12}, 2);
-    EXPECT_OK(weir_queue_sync(rig.queues[1], WEIR_FOREVER));
-    weir_buffer_destroy(&wrapped);
-    comm_rig_close(&rig);
+    EXPECT_OK(COMM_RIG_REDUCE(rig, 1, 2));
+    comm_rig_expect(rig, 0, wrapped, 0, (const int32_t[]){10, 12}, 2);
+    EXPECT_OK(weir_queue_sync(rig->queues[1], WEIR_FOREVER));
 }

@@ -42,13 +42,18 @@ void nccl_open(struct comm_rig *rig, uint32_t count, uint64_t timeout_ns)
     nccl_create(rig, count, timeout_ns);
 }
 
-void nccl_close(struct comm_rig *rig)
+void nccl_await_ends(void)
 {
-    comm_rig_close(rig);
     // An end that takes long, as on a busy machine, is left to a thread.
     for (int i = 0; i < 1000 && nccl()->live() > 0; i++)
         weir_clock_sleep_ns(10 * 1000000);
     EXPECT_INT_EQ((int)nccl()->live(), 0);
+}
+
+void nccl_close(struct comm_rig *rig)
+{
+    comm_rig_close(rig);
+    nccl_await_ends();
 }
 
 static void pass(void *user)

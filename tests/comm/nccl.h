@@ -15,11 +15,12 @@ const struct weir_test_nccl *nccl(void);
 void nccl_create(struct comm_rig *rig, uint32_t count, uint64_t timeout_ns);
 // A rig with them.
 void nccl_open(struct comm_rig *rig, uint32_t count, uint64_t timeout_ns);
-// Closes it. The native communicators end on threads that nothing joins, before their device closes.
+// Waits for native communicators, which end on threads that nothing joins.
+void nccl_await_ends(void);
+// Closes the rig, and waits for them.
 void nccl_close(struct comm_rig *rig);
-#define NCCL_TEST(suite, name, count, timeout_ns)     \
-    WEIR_TEST_WITH(suite, name, struct comm_rig, rig, \
-                   (nccl_open(rig, count, timeout_ns), !weir_test_has_failed()), nccl_close(rig))
+#define NCCL_TEST(suite, name, count, timeout_ns) \
+    COMM_RIG_TEST_BY(suite, name, nccl_open(rig, count, timeout_ns), nccl_close(rig))
 // A gate in the stream itself, of which the library knows nothing.
 void nccl_submit_gate(weir_queue *queue, struct comm_rig_gate *gate);
 

@@ -17,12 +17,6 @@ static void open_two(struct comm_rig *rig)
     cuda()->let_go(1);
 }
 
-static void all_reduce(struct comm_rig *rig, uint32_t rank)
-{
-    EXPECT_OK(weir_queue_all_reduce(rig->queues[rank], rig->comms[rank], rig->dst[rank], 0,
-                                    rig->src[rank], 0, 8, WEIR_I32, WEIR_SUM));
-}
-
 static void close_all(struct comm_rig *rig)
 {
     comm_rig_close(rig);
@@ -35,12 +29,12 @@ static void expect_lost(struct comm_rig *rig)
     int32_t numbers[8];
     COMM_RIG_EXPECT_CAUSE(rig->queues[0], "all-reduce 1 of 'grads', tests/comm/nccl_alone_test.c:",
                           "rank 1 has submitted nothing before its first collective in 500 ms");
-    EXPECT_INT_EQ(weir_queue_recover(rig->queues[0]), WEIR_ERROR_DEVICE_LOST);
-    COMM_RIG_EXPECT_WORDS("all-reduce 1 of 'grads', tests/comm/nccl_alone_test.c:",
-                          "rank 0 has lost its device, since NCCL 2.28.9 has not ended it in ",
-                          "after its abort; the first cause: all-reduce 1 of 'grads'",
-                          "rank 1 has submitted nothing before its first collective in 500 ms",
-                          "restart the process");
+    COMM_RIG_EXPECT_REFUSED(weir_queue_recover(rig->queues[0]), WEIR_ERROR_DEVICE_LOST,
+                            "all-reduce 1 of 'grads', tests/comm/nccl_alone_test.c:",
+                            "rank 0 has lost its device, since NCCL 2.28.9 has not ended it in ",
+                            "after its abort; the first cause: all-reduce 1 of 'grads'",
+                            "rank 1 has submitted nothing before its first collective in 500 ms",
+                            "restart the process");
     EXPECT_INT_EQ(weir_queue_recover(rig->queues[0]), WEIR_ERROR_DEVICE_LOST);
     EXPECT_INT_LT(weir_download(rig->queues[0], numbers, rig->dst[0], 0, sizeof numbers), 0);
     EXPECT_INT_EQ(weir_device_trim(rig->devices[0]), WEIR_ERROR_DEVICE_LOST);
@@ -55,27 +49,33 @@ static void expect_other_works(struct comm_rig *rig)
     comm_rig_expect(rig, 1, rig->src[1], 0, numbers, 3);
 }
 
-NCCL_ALONE(CommNcclEndless, AnAbortThatHangs)
+// A test of its own process, with a rig of two.
+#define ENDLESS_TEST(name)                       \
+    static void name##_of(struct comm_rig *rig); \
+    NCCL_ALONE(CommNcclEndless, name)            \
+    {                                            \
+        struct comm_rig rig;                     \
+        open_two(&rig);                          \
+        name##_of(&rig);                         \
+        close_all(&rig);                         \
+    }                                            \
+    static void name##_of(struct comm_rig *rig)
+
+ENDLESS_TEST(AnAbortThatHangs)
 {
-    struct comm_rig rig;
-    open_two(&rig);
     nccl()->hold("ncclCommAbort");
-    all_reduce(&rig, 0);
-    expect_lost(&rig);
-    expect_other_works(&rig);
+    EXPECT_OK(COMM_RIG_REDUCE(rig, 0, 8));
+    expect_lost(rig);
+    expect_other_works(rig);
     nccl()->hold(NULL);
-    close_all(&rig);
 }
 
 // Everything is destroyed and closed while the kernel runs.
-NCCL_ALONE(CommNcclEndless, AClose)
+ENDLESS_TEST(AClose)
 {
-    struct comm_rig rig;
-    open_two(&rig);
-    all_reduce(&rig, 0);
+    EXPECT_OK(COMM_RIG_REDUCE(rig, 0, 8));
     while (nccl()->calls("ncclAllReduce") == 0)
         weir_clock_sleep_ns(SECOND / 1000);
-    close_all(&rig);
 }
 
 // A device beside the rank's, on the same GPU, with memory of two kinds.
@@ -116,30 +116,28 @@ static void expect_no_other_opening(void)
     own_runtime runtime = NULL;
     own_device device = NULL;
     ASSERT_OK(weir_open(NULL, &runtime));
-    EXPECT_INT_EQ(weir_device_open(runtime, WEIR_PARAMS(weir_device, .select = "0"), &device),
-                  WEIR_ERROR_DEVICE_LOST);
-    COMM_RIG_EXPECT_WORDS("this process has lost the device before: all-reduce 1 of 'grads'",
-                          "restart the process");
+    COMM_RIG_EXPECT_REFUSED(weir_device_open(runtime, WEIR_PARAMS(weir_device, .select = "0"),
+                                             &device),
+                            WEIR_ERROR_DEVICE_LOST,
+                            "this process has lost the device before: all-reduce 1 of 'grads'",
+                            "restart the process");
     ASSERT_OK(weir_device_open(runtime, WEIR_PARAMS(weir_device, .select = "1"), &device));
 }
 
 // They share its context, in this runtime and in another one: freeing their memory would wait for the kernel.
-NCCL_ALONE(CommNcclEndless, OthersOfTheSameGpu)
+ENDLESS_TEST(OthersOfTheSameGpu)
 {
     weir_runtime *runtime;
     struct other others[2];
-    struct comm_rig rig;
-    open_two(&rig);
     ASSERT_OK(weir_open(NULL, &runtime));
-    open_other(rig.runtime, &others[0]);
+    open_other(rig->runtime, &others[0]);
     open_other(runtime, &others[1]);
-    all_reduce(&rig, 0);
-    expect_lost(&rig);
-    expect_other_works(&rig);
+    EXPECT_OK(COMM_RIG_REDUCE(rig, 0, 8));
+    expect_lost(rig);
+    expect_other_works(rig);
     for (int i = 0; i < 2; i++)
         close_other(&others[i]);
     EXPECT_OK(weir_close(&runtime));
-    close_all(&rig);
 }
 
 // A wait with a limit, and one for another queue that waits for the collective on the device, which cannot be opened
@@ -151,7 +149,7 @@ NCCL_ALONE(CommNcclEndless, WaitsOfOtherQueues)
     struct comm_rig rig;
     open_two(&rig);
     ASSERT_OK(weir_queue_create(rig.devices[0], NULL, &other));
-    all_reduce(&rig, 0);
+    EXPECT_OK(COMM_RIG_REDUCE(&rig, 0, 8));
     EXPECT_OK(weir_queue_record(rig.queues[0], &event));
     EXPECT_OK(weir_queue_wait(other, event));
     EXPECT_OK(weir_queue_fill(other, rig.src[0], 0, 64, "", 1));
@@ -173,7 +171,7 @@ NCCL_ALONE(CommNcclEndless, WorkBeforeIt)
     open_two(&rig);
     nccl()->endless(false);
     nccl_submit_gate(rig.queues[0], &gate);
-    all_reduce(&rig, 0);
+    EXPECT_OK(COMM_RIG_REDUCE(&rig, 0, 8));
     EXPECT_OK(weir_comm_abort(rig.comms[1], "the loss is no number"));
     weir_clock_sleep_ns(TIMEOUT_NS + 2 * SECOND);
     comm_rig_open_gate(&gate);
@@ -211,13 +209,9 @@ static void expect_host(void)
     comm_rig_open(&rig, "", 2, WEIR_PLACE_DEVICE);
     weir_log_set(NULL, NULL, WEIR_LOG_ERROR);
     EXPECT_STR_EQ(weir_comm_engine(rig.comms[0]), "local");
-    for (uint32_t rank = 0; rank < 2; rank++) {
-        comm_rig_write(&rig, rank, rig.src[rank], 0, one, 1);
-        EXPECT_OK(weir_queue_all_reduce(rig.queues[rank], rig.comms[rank], rig.dst[rank], 0,
-                                        rig.src[rank], 0, 1, WEIR_I32, WEIR_SUM));
-    }
-    for (uint32_t rank = 0; rank < 2; rank++)
-        comm_rig_expect(&rig, rank, rig.dst[rank], 0, two, 1);
+    comm_rig_write_all(&rig, rig.src, 0, one, 1);
+    COMM_RIG_REDUCE_ALL(&rig, 1);
+    comm_rig_expect_all(&rig, rig.dst, 0, two, 1);
     comm_rig_close(&rig);
 }
 

@@ -7,26 +7,14 @@
 
 enum {
     RANKS = 2,
+    COUNT = 8, // of numbers that a call sums
 };
-
-static void all_reduce_on(struct comm_rig *rig, weir_queue *queue, weir_comm *comm, uint32_t rank)
-{
-    EXPECT_OK(weir_queue_all_reduce(queue, comm, rig->dst[rank], 0, rig->src[rank], 0, 8, WEIR_I32,
-                                    WEIR_SUM));
-}
-
-static void all_reduce(struct comm_rig *rig, uint32_t rank)
-{
-    all_reduce_on(rig, rig->queues[rank], rig->comms[rank], rank);
-}
 
 // The first call of a kind goes through the worker, later ones do not.
 static void all_reduce_first(struct comm_rig *rig)
 {
-    for (uint32_t rank = 0; rank < RANKS; rank++)
-        all_reduce(rig, rank);
-    for (uint32_t rank = 0; rank < RANKS; rank++)
-        EXPECT_OK(weir_queue_sync(rig->queues[rank], GUARD_NS));
+    COMM_RIG_REDUCE_ALL(rig, COUNT);
+    comm_rig_sync(rig, GUARD_NS);
 }
 
 // Longer than the timeout, and none has failed.
@@ -37,31 +25,22 @@ static void outlast(const struct comm_rig *rig)
         EXPECT_OK(weir_comm_error(rig->comms[rank]));
 }
 
-static void sync_all(const struct comm_rig *rig)
-{
-    for (uint32_t rank = 0; rank < RANKS; rank++)
-        EXPECT_OK(weir_queue_sync(rig->queues[rank], GUARD_NS));
-}
-
 // The next call is on another queue, which is busy.
 NCCL_TEST(CommNcclProgress, WorkOfTwoQueuesHasTime, RANKS, SECOND)
 {
     struct comm_rig_gate gate = COMM_RIG_GATE;
-    weir_queue *others[RANKS] = {NULL};
     all_reduce_first(rig);
+    comm_rig_open_others(rig);
     for (uint32_t rank = 0; rank < RANKS; rank++) {
-        ASSERT_OK(weir_queue_create(rig->devices[rank], NULL, &others[rank]));
-        nccl_submit_gate(others[rank], &gate);
-        all_reduce(rig, rank);
-        all_reduce_on(rig, others[rank], rig->comms[rank], rank);
+        nccl_submit_gate(rig->others[rank], &gate);
+        EXPECT_OK(COMM_RIG_REDUCE(rig, rank, COUNT));
+        EXPECT_OK(COMM_RIG_REDUCE_ON(rig, rank, rig->others[rank], rig->comms[rank], COUNT));
     }
     outlast(rig);
     comm_rig_open_gate(&gate);
-    sync_all(rig);
-    for (uint32_t rank = 0; rank < RANKS; rank++) {
-        EXPECT_OK(weir_queue_sync(others[rank], GUARD_NS));
-        weir_queue_destroy(&others[rank]);
-    }
+    comm_rig_sync(rig, GUARD_NS);
+    for (uint32_t rank = 0; rank < RANKS; rank++)
+        EXPECT_OK(weir_queue_sync(rig->others[rank], GUARD_NS));
 }
 
 // Calls of which each third has other work after it, and as many again; it takes long between them, and after
@@ -69,7 +48,7 @@ NCCL_TEST(CommNcclProgress, WorkOfTwoQueuesHasTime, RANKS, SECOND)
 static void submit_many(struct comm_rig *rig, uint32_t rank, struct comm_rig_gate *gate)
 {
     for (int i = 0; i < 200; i++) {
-        all_reduce(rig, rank);
+        EXPECT_OK(COMM_RIG_REDUCE(rig, rank, COUNT));
         if (i % 3 == 0)
             EXPECT_OK(weir_queue_fill(rig->queues[rank], rig->src[rank], 0, 64, "", 1));
         if (i == 100)
@@ -100,7 +79,7 @@ static void expect_time_for_many(bool no_event)
             outlast(&rig);
         comm_rig_open_gate(&gates[i]);
     }
-    sync_all(&rig);
+    comm_rig_sync(&rig, GUARD_NS);
     comm_rig_close(&rig);
 }
 
@@ -124,70 +103,63 @@ NCCL_TEST(CommNcclProgress, OthersCapture, RANKS, SECOND)
     const long asked = cuda()->calls("cuEventQuery");
     for (uint32_t rank = 0; rank < RANKS; rank++)
         for (int i = 0; i < 40; i++)
-            all_reduce(rig, rank);
+            EXPECT_OK(COMM_RIG_REDUCE(rig, rank, COUNT));
     outlast(rig);
     EXPECT_INT_GT((int)(cuda()->calls("cuEventQuery") - asked), 0);
-    for (uint32_t rank = 0; rank < RANKS; rank++)
-        EXPECT_OK(weir_queue_all_reduce(rig->queues[rank], rig->comms[rank], rig->dst[rank], 0,
-                                        rig->src[rank], 0, 4, WEIR_I32, WEIR_SUM));
-    sync_all(rig);
+    COMM_RIG_REDUCE_ALL(rig, 4);
+    comm_rig_sync(rig, GUARD_NS);
     for (uint32_t rank = 0; rank < RANKS; rank++)
         weir_comm_destroy(&rig->comms[rank]);
     EXPECT_INT_EQ((int)cuda()->others_capture(0), 0);
 }
 
+static weir_status reduce_copy(struct comm_rig *rig, uint32_t rank)
+{
+    return COMM_RIG_REDUCE_ON(rig, rank, rig->queues[rank], rig->copies[rank], COUNT);
+}
+
 // A collective of another communicator is other work.
 NCCL_TEST(CommNcclProgress, AnotherCommunicatorHasTime, RANKS, SECOND)
 {
-    weir_comm *others[RANKS] = {NULL};
     ASSERT_OK(weir_comm_create_all(rig->devices, RANKS,
-                                   WEIR_PARAMS(weir_comm, .timeout_ns = GUARD_NS), others));
+                                   WEIR_PARAMS(weir_comm, .timeout_ns = GUARD_NS), rig->copies));
     all_reduce_first(rig);
     for (uint32_t rank = 0; rank < RANKS; rank++)
-        all_reduce_on(rig, rig->queues[rank], others[rank], rank);
-    sync_all(rig);
-    all_reduce(rig, 0);
-    all_reduce_on(rig, rig->queues[0], others[0], 0);
-    all_reduce(rig, 1);
+        EXPECT_OK(reduce_copy(rig, rank));
+    comm_rig_sync(rig, GUARD_NS);
+    EXPECT_OK(COMM_RIG_REDUCE(rig, 0, COUNT));
+    EXPECT_OK(reduce_copy(rig, 0));
+    EXPECT_OK(COMM_RIG_REDUCE(rig, 1, COUNT));
     outlast(rig);
-    all_reduce_on(rig, rig->queues[1], others[1], 1);
-    sync_all(rig);
-    for (uint32_t rank = 0; rank < RANKS; rank++)
-        weir_comm_destroy(&others[rank]);
+    EXPECT_OK(reduce_copy(rig, 1));
+    comm_rig_sync(rig, GUARD_NS);
 }
 
 // Ranks 0 and 1 of three, the last of which has left.
 static void open_left(struct comm_rig *rig)
 {
     nccl_open(rig, 3, 2 * GUARD_NS);
-    for (uint32_t rank = 0; rank < 3; rank++)
-        all_reduce(rig, rank);
-    for (uint32_t rank = 0; rank < 3; rank++)
-        EXPECT_OK(weir_queue_sync(rig->queues[rank], GUARD_NS));
+    all_reduce_first(rig);
     weir_comm_destroy(&rig->comms[2]);
 }
 
-WEIR_TEST(CommNcclProgress, AnAbortAfterOneHasLeft)
+#define LEFT_TEST(suite, name) COMM_RIG_TEST_BY(suite, name, open_left(rig), comm_rig_close(rig))
+
+LEFT_TEST(CommNcclProgress, AnAbortAfterOneHasLeft)
 {
-    struct comm_rig rig;
-    open_left(&rig);
-    EXPECT_OK(weir_queue_send(rig.queues[0], rig.comms[0], rig.src[0], 0, 8, WEIR_I32, 1));
-    EXPECT_OK(weir_queue_recv(rig.queues[1], rig.comms[1], rig.dst[1], 0, 8, WEIR_I32, 0));
-    sync_all(&rig);
-    EXPECT_OK(weir_comm_abort(rig.comms[1], "the loss is no number"));
-    COMM_RIG_AWAIT_FAILURE(rig.comms[0], "rank 1 has aborted 'grads'", "the loss is no number");
-    comm_rig_close(&rig);
+    EXPECT_OK(weir_queue_send(rig->queues[0], rig->comms[0], rig->src[0], 0, 8, WEIR_I32, 1));
+    EXPECT_OK(weir_queue_recv(rig->queues[1], rig->comms[1], rig->dst[1], 0, 8, WEIR_I32, 0));
+    comm_rig_sync(rig, GUARD_NS);
+    EXPECT_OK(weir_comm_abort(rig->comms[1], "the loss is no number"));
+    COMM_RIG_AWAIT_FAILURE(rig->comms[0], "rank 1 has aborted 'grads'", "the loss is no number");
 }
 
-WEIR_TEST(CommNcclProgress, ACollectiveAfterTwoHaveLeft)
+LEFT_TEST(CommNcclProgress, ACollectiveAfterTwoHaveLeft)
 {
-    struct comm_rig rig;
-    open_left(&rig);
-    weir_comm_destroy(&rig.comms[1]);
-    all_reduce(&rig, 0);
-    COMM_RIG_AWAIT_FAILURE(rig.comms[0], "all-reduce 2 of 'grads'",
+    weir_comm_destroy(&rig->comms[1]);
+    EXPECT_OK(COMM_RIG_REDUCE(rig, 0, COUNT));
+    COMM_RIG_AWAIT_FAILURE(rig->comms[0], "all-reduce 2 of 'grads'",
                            "has destroyed the communicator after");
-    comm_rig_close(&rig);
 }
 
 static void *destroy(void *comm)
@@ -241,15 +213,14 @@ WEIR_TEST(CommNcclProgress, ARankThatFailsBeforeItsCreation)
     expect_all_told("make a communicator");
 }
 
-WEIR_TEST(CommNcclProgress, NoEventForMarks)
+COMM_RIG_TEST_BY(CommNcclProgress, NoEventForMarks, comm_rig_open_ranks(rig, "", RANKS),
+                 comm_rig_close(rig))
 {
-    struct comm_rig rig;
-    comm_rig_open_ranks(&rig, "", RANKS);
     cuda()->fail("cuEventCreate", 3, 2);
-    EXPECT_INT_EQ(weir_comm_create_all(rig.devices, 1, NULL, rig.comms), WEIR_ERROR_OUT_OF_MEMORY);
+    EXPECT_INT_EQ(weir_comm_create_all(rig->devices, 1, NULL, rig->comms),
+                  WEIR_ERROR_OUT_OF_MEMORY);
     EXPECT_INT_EQ((int)cuda()->struck(), 1);
     cuda()->fail(NULL, 0, 0);
-    comm_rig_close(&rig);
 }
 
 // One that does hang is found all the same. A failed queue's stream passes the gate when the test has ended.
@@ -257,7 +228,7 @@ NCCL_TEST(CommNcclProgress, AnAbsentRankIsTold, RANKS, SECOND)
 {
     static struct comm_rig_gate gate = COMM_RIG_GATE;
     all_reduce_first(rig);
-    all_reduce(rig, 0);
+    EXPECT_OK(COMM_RIG_REDUCE(rig, 0, COUNT));
     nccl_submit_gate(rig->queues[0], &gate);
     COMM_RIG_AWAIT_FAILURE(rig->comms[0], "all-reduce 2 of 'grads'");
     comm_rig_open_gate(&gate);

@@ -16,15 +16,8 @@ static void open_with(struct comm_rig *rig, const char *comm, uint32_t count)
     comm_rig_open(rig, text, count, WEIR_PLACE_DEVICE);
 }
 
-#define WITH_TEST(suite, name, comm, count)           \
-    WEIR_TEST_WITH(suite, name, struct comm_rig, rig, \
-                   (open_with(rig, comm, count), !weir_test_has_failed()), nccl_close(rig))
-
-static weir_status all_reduce(struct comm_rig *rig, uint32_t rank, size_t count)
-{
-    return weir_queue_all_reduce(rig->queues[rank], rig->comms[rank], rig->dst[rank], 0,
-                                 rig->src[rank], 0, count, WEIR_I32, WEIR_SUM);
-}
+#define WITH_TEST(suite, name, comm, count) \
+    COMM_RIG_TEST_BY(suite, name, open_with(rig, comm, count), nccl_close(rig))
 
 // A collective that has ended fails its queue some time after, when the ranks have compared their calls.
 static void await_queue_failure(weir_queue *queue)
@@ -52,10 +45,8 @@ WEIR_TEST(CommNccl, OffIsThroughTheHost)
     open_with(&rig, "", 2);
     EXPECT_STR_EQ(weir_comm_engine(rig.comms[0]), "local");
     EXPECT_UINT_EQ(weir_device_limits(rig.device)->collectives, 1);
-    for (uint32_t rank = 0; rank < 2; rank++) {
-        comm_rig_write(&rig, rank, rig.src[rank], 0, one, 1);
-        EXPECT_OK(all_reduce(&rig, rank, 1));
-    }
+    comm_rig_write_all(&rig, rig.src, 0, one, 1);
+    COMM_RIG_REDUCE_ALL(&rig, 1);
     comm_rig_expect(&rig, 1, rig.dst[1], 0, two, 1);
     comm_rig_close(&rig);
     setenv("WEIR_CUDA_NCCL", NCCL_LIBRARY, 1);
@@ -98,102 +89,91 @@ WEIR_TEST(CommNccl, NoUsableLibrary)
     nccl()->fail(NULL, 0, 0);
 }
 
-WEIR_TEST(CommNccl, TheCreationHangs)
+WITH_TEST(CommNccl, TheCreationHangs, "", 0)
 {
-    struct comm_rig rig;
-    comm_rig_open(&rig, "", 0, WEIR_PLACE_DEVICE);
     nccl()->hold("ncclCommInitRank");
-    EXPECT_INT_EQ(weir_comm_create_all(rig.devices, 1,
-                                       WEIR_PARAMS(weir_comm, .timeout_ns = SECOND / 2), rig.comms),
-                  WEIR_ERROR_COMM);
-    COMM_RIG_EXPECT_WORDS("ncclCommInitRank has not returned in 500 ms on rank 0");
+    COMM_RIG_EXPECT_REFUSED(weir_comm_create_all(rig->devices, 1,
+                                                 WEIR_PARAMS(weir_comm, .timeout_ns = SECOND / 2),
+                                                 rig->comms),
+                            WEIR_ERROR_COMM,
+                            "ncclCommInitRank has not returned in 500 ms on rank 0");
     nccl()->hold(NULL);
-    nccl_close(&rig);
 }
 
 // The same call again and again, on one thread: from the second time on it is submitted at once.
 WITH_TEST(CommNccl, ManyInARow, "", 4)
 {
     int32_t numbers[100];
-    for (uint32_t rank = 0; rank < 4; rank++) {
-        for (int i = 0; i < 100; i++)
-            numbers[i] = i;
-        comm_rig_write(rig, rank, rig->dst[rank], 0, numbers, 100);
-    }
+    for (int i = 0; i < 100; i++)
+        numbers[i] = i;
+    comm_rig_write_all(rig, rig->dst, 0, numbers, 100);
     for (int step = 0; step < 8; step++)
         for (uint32_t rank = 0; rank < 4; rank++)
             EXPECT_OK(weir_queue_all_reduce(rig->queues[rank], rig->comms[rank], rig->dst[rank], 0,
                                             rig->dst[rank], 0, 100, WEIR_I32, WEIR_SUM));
     for (int i = 0; i < 100; i++)
         numbers[i] = i << 16;
-    for (uint32_t rank = 0; rank < 4; rank++)
-        comm_rig_expect(rig, rank, rig->dst[rank], 0, numbers, 100);
+    comm_rig_expect_all(rig, rig->dst, 0, numbers, 100);
 }
 
-struct duplication {
-    weir_comm *comm;
-    weir_comm *copy;
-};
-
-static void *duplicate(void *argument)
+static void *duplicate_second(void *user)
 {
-    struct duplication *duplication = argument;
-    EXPECT_OK(weir_comm_duplicate(duplication->comm, "copy", &duplication->copy));
+    struct comm_rig *rig = user;
+    EXPECT_OK(weir_comm_duplicate(rig->comms[1], "copy", &rig->copies[1]));
     return NULL;
 }
 
 // Each waits for the other.
-static void duplicate_both(struct comm_rig *rig, weir_comm **out_copies)
+static void duplicate_both(struct comm_rig *rig)
 {
-    struct duplication two[] = {{rig->comms[0], NULL}, {rig->comms[1], NULL}};
     pthread_t thread;
-    ASSERT_INT_EQ(pthread_create(&thread, NULL, duplicate, &two[1]), 0);
-    (void)duplicate(&two[0]);
+    ASSERT_INT_EQ(pthread_create(&thread, NULL, duplicate_second, rig), 0);
+    EXPECT_OK(weir_comm_duplicate(rig->comms[0], "copy", &rig->copies[0]));
     pthread_join(thread, NULL);
-    out_copies[0] = two[0].copy;
-    out_copies[1] = two[1].copy;
+}
+
+static void open_lazy(struct comm_rig *rig)
+{
+    nccl()->blocking(false);
+    nccl_open(rig, 2, 20 * SECOND);
+}
+
+static void close_lazy(struct comm_rig *rig)
+{
+    nccl()->blocking(true);
+    nccl_close(rig);
 }
 
 // With NCCL_COMM_BLOCKING=0 NCCL's calls return before they have done all.
-WEIR_TEST(CommNccl, CallsThatAreInProgress)
+COMM_RIG_TEST_BY(CommNccl, CallsThatAreInProgress, open_lazy(rig), close_lazy(rig))
 {
     const int32_t ones[] = {1, 1, 1, 1, 1, 1, 1, 1};
     const int32_t fours[] = {4, 4, 4, 4, 4, 4, 4, 4};
-    struct comm_rig rig;
-    weir_comm *copies[2] = {NULL};
-    nccl()->blocking(false);
-    nccl_open(&rig, 2, 20 * SECOND);
-    duplicate_both(&rig, copies);
-    for (uint32_t rank = 0; rank < 2; rank++)
-        comm_rig_write(&rig, rank, rig.dst[rank], 0, ones, 8);
+    duplicate_both(rig);
+    comm_rig_write_all(rig, rig->dst, 0, ones, 8);
     for (int step = 0; step < 2; step++)
         for (uint32_t rank = 0; rank < 2; rank++)
-            EXPECT_OK(weir_queue_all_reduce(rig.queues[rank], step ? copies[rank] : rig.comms[rank],
-                                            rig.dst[rank], 0, rig.dst[rank], 0, 8, WEIR_I32,
+            EXPECT_OK(weir_queue_all_reduce(rig->queues[rank],
+                                            step ? rig->copies[rank] : rig->comms[rank],
+                                            rig->dst[rank], 0, rig->dst[rank], 0, 8, WEIR_I32,
                                             WEIR_SUM));
     for (uint32_t rank = 0; rank < 2; rank++)
-        EXPECT_OK(weir_queue_all_to_all(rig.queues[rank], rig.comms[rank], rig.dst[rank], 0,
-                                        rig.dst[rank], 0, 4, WEIR_I32));
-    for (uint32_t rank = 0; rank < 2; rank++)
-        comm_rig_expect(&rig, rank, rig.dst[rank], 0, fours, 8);
-    weir_comm_destroy(&copies[0]), weir_comm_destroy(&copies[1]);
-    nccl()->blocking(true);
-    nccl_close(&rig);
+        EXPECT_OK(weir_queue_all_to_all(rig->queues[rank], rig->comms[rank], rig->dst[rank], 0,
+                                        rig->dst[rank], 0, 4, WEIR_I32));
+    comm_rig_expect_all(rig, rig->dst, 0, fours, 8);
 }
 
 // And one whose creation fails afterwards.
-WEIR_TEST(CommNccl, ACreationThatIsInProgressFails)
+COMM_RIG_TEST_BY(CommNccl, ACreationThatIsInProgressFails, comm_rig_open_ranks(rig, "", 2),
+                 nccl_close(rig))
 {
-    struct comm_rig rig;
-    comm_rig_open_ranks(&rig, "", 2);
     nccl()->blocking(false);
     nccl()->async_error(2); // ncclSystemError
-    EXPECT_INT_EQ(weir_comm_create_all(rig.devices, 2, WEIR_PARAMS(weir_comm, .label = "grads"),
-                                       rig.comms),
+    EXPECT_INT_EQ(weir_comm_create_all(rig->devices, 2, WEIR_PARAMS(weir_comm, .label = "grads"),
+                                       rig->comms),
                   WEIR_ERROR_COMM);
     nccl()->async_error(0);
     nccl()->blocking(true);
-    nccl_close(&rig);
 }
 
 // NCCL completes both. The beats tell, also where rank 0 asks about its own meanwhile, and so knows that it is complete
@@ -203,13 +183,13 @@ WEIR_TEST(CommNccl, CountsThatDiffer)
     for (int late = 0; late < 2; late++) {
         struct comm_rig rig;
         nccl_open(&rig, 2, 20 * SECOND);
-        EXPECT_OK(all_reduce(&rig, 0, 8));
+        EXPECT_OK(COMM_RIG_REDUCE(&rig, 0, 8));
         weir_clock_sleep_ns(late ? SECOND / 5 : 0);
-        EXPECT_OK(all_reduce(&rig, 1, 7));
+        EXPECT_OK(COMM_RIG_REDUCE(&rig, 1, 7));
         for (uint32_t rank = 0; rank < 2; rank++) {
             COMM_RIG_AWAIT_FAILURE(rig.comms[rank], "all-reduce 1 of 'grads'",
                                    "nccl_test.c:", "with 8 i32", "with 7 i32");
-            EXPECT_INT_EQ(all_reduce(&rig, rank, 8), WEIR_ERROR_COMM);
+            EXPECT_INT_EQ(COMM_RIG_REDUCE(&rig, rank, 8), WEIR_ERROR_COMM);
             await_queue_failure(rig.queues[rank]);
             COMM_RIG_EXPECT_CAUSE(rig.queues[rank], "all-reduce 1 of 'grads'", "with 8 i32");
             EXPECT_OK(weir_queue_recover(rig.queues[rank]));
@@ -225,10 +205,9 @@ static void expect_the_odd_one(const char *section, uint32_t odd, uint32_t befor
     char named[64];
     open_with(&rig, section, 3);
     for (uint32_t i = 0; i < before; i++)
-        for (uint32_t rank = 0; rank < 3; rank++)
-            EXPECT_OK(all_reduce(&rig, rank, 8));
+        COMM_RIG_REDUCE_ALL(&rig, 8);
     for (uint32_t i = 0; i < 3; i++)
-        EXPECT_OK(all_reduce(&rig, (odd + i) % 3, i == 0 ? 7 : 8));
+        EXPECT_OK(COMM_RIG_REDUCE(&rig, (odd + i) % 3, i == 0 ? 7 : 8));
     snprintf(named, sizeof named, ": rank %u has called all-reduce %u (", (unsigned)odd,
              (unsigned)(before + 1));
     for (uint32_t rank = 0; rank < 3; rank++) {
@@ -259,7 +238,7 @@ WEIR_TEST(CommNccl, TheOneOfSeveralThatLeavesOneOut)
         for (uint32_t rank = 0; rank < 3; rank++)
             for (uint32_t i = 0; i < 40; i++)
                 if (rank != odd || i != 2)
-                    (void)all_reduce(&rig, rank, 1 + i);
+                    WEIR_IGNORE(COMM_RIG_REDUCE(&rig, rank, 1 + i));
         snprintf(named, sizeof named, "rank %u ", (unsigned)odd);
         for (uint32_t rank = 0; rank < 3; rank++)
             COMM_RIG_AWAIT_FAILURE(rig.comms[rank], named);
@@ -271,7 +250,7 @@ WEIR_TEST(CommNccl, TheOneOfSeveralThatLeavesOneOut)
 WITH_TEST(CommNccl, CheckComparesBefore, "check = 1", 2)
 {
     const long before = nccl()->calls("ncclAllReduce");
-    EXPECT_OK(all_reduce(rig, 0, 8));
+    EXPECT_OK(COMM_RIG_REDUCE(rig, 0, 8));
     EXPECT_OK(weir_queue_all_reduce(rig->queues[1], rig->comms[1], rig->dst[1], 0, rig->src[1], 0,
                                     8, WEIR_I32, WEIR_PRODUCT));
     for (uint32_t rank = 0; rank < 2; rank++)
@@ -288,23 +267,20 @@ static void expect_new_one_works(struct comm_rig *rig)
         weir_comm_destroy(&rig->comms[rank]);
     }
     nccl_create(rig, 2, 20 * SECOND);
-    for (uint32_t rank = 0; rank < 2; rank++) {
-        comm_rig_write(rig, rank, rig->src[rank], 0, ones, 2);
-        EXPECT_OK(all_reduce(rig, rank, 2));
-    }
-    for (uint32_t rank = 0; rank < 2; rank++)
-        comm_rig_expect(rig, rank, rig->dst[rank], 0, twos, 2);
+    comm_rig_write_all(rig, rig->src, 0, ones, 2);
+    COMM_RIG_REDUCE_ALL(rig, 2);
+    comm_rig_expect_all(rig, rig->dst, 0, twos, 2);
 }
 
 // A rank that never calls. After the abort the engine's event is complete, without an error.
 NCCL_TEST(CommNccl, ARankThatIsLate, 2, SECOND / 2)
 {
-    EXPECT_OK(all_reduce(rig, 0, 8));
+    EXPECT_OK(COMM_RIG_REDUCE(rig, 0, 8));
     COMM_RIG_EXPECT_CAUSE(rig->queues[0], "all-reduce 1 of 'grads'", "nccl_test.c:",
                           "rank 1 has submitted nothing before its first collective in 500 ms");
     COMM_RIG_AWAIT_FAILURE(rig->comms[1], "rank 0 has aborted 'grads'",
                            "rank 1 has submitted nothing");
-    EXPECT_INT_EQ(all_reduce(rig, 1, 8), WEIR_ERROR_COMM);
+    EXPECT_INT_EQ(COMM_RIG_REDUCE(rig, 1, 8), WEIR_ERROR_COMM);
     expect_new_one_works(rig);
 }
 
@@ -317,7 +293,7 @@ NCCL_TEST(CommNccl, WorkBeforeItHasTime, 2, SECOND / 2)
     for (uint32_t rank = 0; rank < 2; rank++) {
         comm_rig_write(rig, rank, rig->src[rank], 0, one, 1);
         EXPECT_OK(weir_queue_host_call(rig->queues[rank], comm_rig_pass, &gate));
-        EXPECT_OK(all_reduce(rig, rank, 1));
+        EXPECT_OK(COMM_RIG_REDUCE(rig, rank, 1));
     }
     weir_clock_sleep_ns(SECOND);
     comm_rig_open_gate(&gate);
@@ -326,11 +302,9 @@ NCCL_TEST(CommNccl, WorkBeforeItHasTime, 2, SECOND / 2)
 
 NCCL_TEST(CommNccl, AnAbort, 2, 20 * SECOND)
 {
-    for (uint32_t rank = 0; rank < 2; rank++)
-        EXPECT_OK(all_reduce(rig, rank, 8));
-    for (uint32_t rank = 0; rank < 2; rank++)
-        EXPECT_OK(weir_queue_sync(rig->queues[rank], GUARD_NS));
-    EXPECT_OK(all_reduce(rig, 0, 8)); // in flight when it returns, as one has been before it
+    COMM_RIG_REDUCE_ALL(rig, 8);
+    comm_rig_sync(rig, GUARD_NS);
+    EXPECT_OK(COMM_RIG_REDUCE(rig, 0, 8)); // in flight when it returns, as one has been before it
     EXPECT_OK(weir_comm_abort(rig->comms[1], "the loss is no number"));
     COMM_RIG_EXPECT_CAUSE(rig->queues[0], "all-reduce 2 of 'grads'", "the loss is no number");
     COMM_RIG_AWAIT_FAILURE(rig->comms[1], "the loss is no number");
@@ -342,10 +316,8 @@ NCCL_TEST(CommNccl, ARankThatHasStopped, 2, SECOND)
 {
     char own[300];
     char host[64] = "";
-    for (uint32_t rank = 0; rank < 2; rank++)
-        EXPECT_OK(all_reduce(rig, rank, 8));
-    for (uint32_t rank = 0; rank < 2; rank++)
-        EXPECT_OK(weir_queue_sync(rig->queues[rank], GUARD_NS));
+    COMM_RIG_REDUCE_ALL(rig, 8);
+    comm_rig_sync(rig, GUARD_NS);
     // One in each rank's beat: both ranks have heard of the call.
     const long asked = nccl()->calls("ncclCommGetAsyncError");
     while (nccl()->calls("ncclCommGetAsyncError") < asked + 8)
@@ -374,7 +346,7 @@ NCCL_TEST(CommNccl, ARankThatHasStopped, 2, SECOND)
 NCCL_TEST(CommNccl, AnAbortThatHangs, 2, SECOND / 2)
 {
     nccl()->hold("ncclCommAbort");
-    EXPECT_OK(all_reduce(rig, 0, 8));
+    EXPECT_OK(COMM_RIG_REDUCE(rig, 0, 8));
     COMM_RIG_EXPECT_CAUSE(rig->queues[0], "rank 1 has submitted nothing");
     nccl()->await_held();
     expect_new_one_works(rig);
@@ -391,16 +363,12 @@ WEIR_TEST(CommNccl, ADestroyThatHangs)
     nccl()->await_held();
     comm_rig_close(&rig);
     nccl()->hold(NULL);
-    const uint64_t start_ns = weir_clock_now_ns();
-    uint64_t pause_ns = 0;
-    while (nccl()->live() > 0 && weir_clock_pause(start_ns, GUARD_NS, &pause_ns))
-        continue;
-    EXPECT_INT_EQ((int)nccl()->live(), 0);
+    nccl_await_ends();
 }
 
 NCCL_TEST(CommNccl, AnErrorOfTheEngine, 2, 20 * SECOND)
 {
-    EXPECT_OK(all_reduce(rig, 0, 8));
+    EXPECT_OK(COMM_RIG_REDUCE(rig, 0, 8));
     nccl()->async_error(6);
     COMM_RIG_AWAIT_FAILURE(rig->comms[1], "'grads'", "NCCL 2.28.9", "the fake's error");
     nccl()->async_error(0);
@@ -410,7 +378,7 @@ NCCL_TEST(CommNccl, AnErrorOfTheEngine, 2, 20 * SECOND)
 NCCL_TEST(CommNccl, ACallThatFails, 2, 20 * SECOND)
 {
     nccl()->fail("ncclAllReduce", 1, 5);
-    EXPECT_OK(all_reduce(rig, 0, 8));
+    EXPECT_OK(COMM_RIG_REDUCE(rig, 0, 8));
     COMM_RIG_EXPECT_CAUSE(rig->queues[0], "NCCL 2.28.9", "ncclAllReduce", "the fake's error",
                           "NCCL_DEBUG");
     nccl()->fail(NULL, 0, 0);
@@ -421,12 +389,12 @@ NCCL_TEST(CommNccl, ACallThatFails, 2, 20 * SECOND)
 // What it has submitted ends well; what comes after does not.
 NCCL_TEST(CommNccl, ARankThatLeaves, 2, 20 * SECOND)
 {
-    EXPECT_OK(all_reduce(rig, 0, 8));
-    EXPECT_OK(all_reduce(rig, 1, 8));
+    EXPECT_OK(COMM_RIG_REDUCE(rig, 0, 8));
+    EXPECT_OK(COMM_RIG_REDUCE(rig, 1, 8));
     EXPECT_OK(weir_queue_sync(rig->queues[1], GUARD_NS));
     weir_comm_destroy(&rig->comms[1]);
     EXPECT_OK(weir_queue_sync(rig->queues[0], GUARD_NS));
-    EXPECT_OK(all_reduce(rig, 0, 8));
+    EXPECT_OK(COMM_RIG_REDUCE(rig, 0, 8));
     COMM_RIG_EXPECT_CAUSE(rig->queues[0], "all-reduce 2 of 'grads'",
                           "rank 1 has destroyed the communicator after all-reduce 1",
                           "nccl_test.c:");
@@ -436,15 +404,13 @@ NCCL_TEST(CommNccl, ARankThatLeaves, 2, 20 * SECOND)
 NCCL_TEST(CommNccl, AFailureThroughAWait, 2, 20 * SECOND)
 {
     struct comm_rig_gate gate = COMM_RIG_GATE;
-    own_queue loader = NULL;
-    struct weir_event event;
     gate.status = WEIR_ERROR_SYSTEM;
-    ASSERT_OK(weir_queue_create(rig->devices[0], NULL, &loader));
+    comm_rig_open_others(rig);
+    weir_queue *loader = rig->others[0];
     EXPECT_OK(weir_queue_host_call(loader, comm_rig_pass, &gate));
-    EXPECT_OK(weir_queue_record(loader, &event));
-    EXPECT_OK(weir_queue_wait(rig->queues[0], event));
-    EXPECT_OK(all_reduce(rig, 0, 8));
-    EXPECT_OK(all_reduce(rig, 1, 8));
+    EXPECT_OK(weir_queue_after(rig->queues[0], loader));
+    EXPECT_OK(COMM_RIG_REDUCE(rig, 0, 8));
+    EXPECT_OK(COMM_RIG_REDUCE(rig, 1, 8));
     comm_rig_open_gate(&gate);
     COMM_RIG_AWAIT_FAILURE(rig->comms[1], "all-reduce 1 of 'grads'", "rank 0 cannot take part",
                            "a host call, failed");
@@ -454,24 +420,21 @@ NCCL_TEST(CommNccl, AFailureThroughAWait, 2, 20 * SECOND)
 // A queue goes before its communicator.
 NCCL_TEST(CommNccl, AQueueThatGoes, 2, 20 * SECOND)
 {
-    for (uint32_t rank = 0; rank < 2; rank++)
-        EXPECT_OK(all_reduce(rig, rank, 8));
+    COMM_RIG_REDUCE_ALL(rig, 8);
     for (uint32_t rank = 0; rank < 2; rank++) {
         EXPECT_OK(weir_queue_sync(rig->queues[rank], GUARD_NS));
         weir_queue_destroy(&rig->queues[rank]);
         ASSERT_OK(weir_queue_create(rig->devices[rank], NULL, &rig->queues[rank]));
     }
-    for (uint32_t rank = 0; rank < 2; rank++)
-        EXPECT_OK(all_reduce(rig, rank, 8));
-    for (uint32_t rank = 0; rank < 2; rank++)
-        EXPECT_OK(weir_queue_sync(rig->queues[rank], GUARD_NS));
+    COMM_RIG_REDUCE_ALL(rig, 8);
+    comm_rig_sync(rig, GUARD_NS);
 }
 
 NCCL_ALONE(CommNcclExit, AProcessThatExitsWithout)
 {
     struct comm_rig rig;
     open_with(&rig, "", 2);
-    EXPECT_OK(all_reduce(&rig, 0, 8)); // rank 1 does not come
+    EXPECT_OK(COMM_RIG_REDUCE(&rig, 0, 8)); // rank 1 does not come
     while (nccl()->calls("ncclAllReduce") == 0)
         weir_clock_sleep_ns(SECOND / 1000);
 }
@@ -484,20 +447,18 @@ static void *release_soon(void *user)
 }
 
 // One that is made waits for many ends, so that those do not grow in number, and not for ever.
-WEIR_TEST(CommNccl, ACreationWaitsForManyEnds)
+COMM_RIG_TEST_BY(CommNccl, ACreationWaitsForManyEnds, comm_rig_open_ranks(rig, "", 2),
+                 nccl_close(rig))
 {
-    struct comm_rig rig;
     pthread_t thread;
-    comm_rig_open_ranks(&rig, "", 2);
     nccl()->hold("ncclCommDestroy");
     for (int i = 0; i < 5; i++) {
-        nccl_create(&rig, 2, 20 * SECOND);
-        weir_comm_destroy(&rig.comms[0]), weir_comm_destroy(&rig.comms[1]);
+        nccl_create(rig, 2, 20 * SECOND);
+        weir_comm_destroy(&rig->comms[0]), weir_comm_destroy(&rig->comms[1]);
     }
     EXPECT_INT_EQ((int)nccl()->live(), 10);
     ASSERT_INT_EQ(pthread_create(&thread, NULL, release_soon, NULL), 0);
-    nccl_create(&rig, 2, 20 * SECOND);
+    nccl_create(rig, 2, 20 * SECOND);
     EXPECT_TRUE(nccl()->live() < 10 + 2);
     pthread_join(thread, NULL);
-    nccl_close(&rig);
 }

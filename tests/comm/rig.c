@@ -6,17 +6,6 @@
 
 #include "base/clock.h"
 
-static void make_rank(struct comm_rig *rig, uint32_t rank, weir_placement placement)
-{
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .size = COMM_RIG_BYTES,
-                                              .placement = placement};
-    weir_device *device = rig->devices[rank];
-    ASSERT_OK(weir_queue_create(device, NULL, &rig->queues[rank]));
-    ASSERT_OK(weir_buffer_create(device, &params, &rig->src[rank]));
-    ASSERT_OK(weir_buffer_create(device, &params, &rig->dst[rank]));
-}
-
 // Rank i has device i, of as many as there are.
 static void open_devices(struct comm_rig *rig)
 {
@@ -42,8 +31,12 @@ static void open_ranks(struct comm_rig *rig, const char *more, uint32_t count,
     *rig = (struct comm_rig){.count = count};
     ASSERT_OK(weir_open(WEIR_PARAMS(weir_open, .config_text = more), &rig->runtime));
     open_devices(rig);
-    for (uint32_t rank = 0; rank < count; rank++)
-        make_rank(rig, rank, placement);
+    for (uint32_t rank = 0; rank < count; rank++) {
+        weir_device *device = rig->devices[rank];
+        ASSERT_OK(weir_queue_create(device, NULL, &rig->queues[rank]));
+        rig->src[rank] = test_buffer(device, "src", COMM_RIG_BYTES, placement);
+        rig->dst[rank] = test_buffer(device, "dst", COMM_RIG_BYTES, placement);
+    }
 }
 
 void comm_rig_open_ranks(struct comm_rig *rig, const char *more, uint32_t count)
@@ -81,6 +74,9 @@ static bool is_first(const struct comm_rig *rig, uint32_t rank)
 void comm_rig_close(struct comm_rig *rig)
 {
     for (uint32_t rank = 0; rank < COMM_RIG_MOST; rank++) {
+        weir_graph_destroy(&rig->graphs[rank]);
+        weir_queue_destroy(&rig->others[rank]);
+        weir_comm_destroy(&rig->copies[rank]);
         weir_comm_destroy(&rig->comms[rank]);
         weir_queue_destroy(&rig->queues[rank]);
         weir_buffer_destroy(&rig->src[rank]);
@@ -91,6 +87,24 @@ void comm_rig_close(struct comm_rig *rig)
             EXPECT_OK(weir_device_close(&rig->devices[rank]));
     rig->device = NULL;
     EXPECT_OK(weir_close(&rig->runtime));
+}
+
+void comm_rig_open_others(struct comm_rig *rig)
+{
+    for (uint32_t rank = 0; rank < rig->count; rank++)
+        ASSERT_OK(weir_queue_create(rig->devices[rank], NULL, &rig->others[rank]));
+}
+
+void comm_rig_launch(struct comm_rig *rig)
+{
+    for (uint32_t rank = 0; rank < rig->count; rank++)
+        EXPECT_OK(weir_queue_graph(rig->queues[rank], rig->graphs[rank]));
+}
+
+void comm_rig_sync(struct comm_rig *rig, uint64_t timeout_ns)
+{
+    for (uint32_t rank = 0; rank < rig->count; rank++)
+        EXPECT_OK(weir_queue_sync(rig->queues[rank], timeout_ns));
 }
 
 void comm_rig_write(struct comm_rig *rig, uint32_t rank, weir_buffer *buffer, size_t first,
@@ -108,6 +122,20 @@ void comm_rig_expect(struct comm_rig *rig, uint32_t rank, weir_buffer *buffer, s
                             count * sizeof *numbers));
     for (size_t i = 0; i < count; i++)
         EXPECT_INT_EQ(found[i], numbers[i]);
+}
+
+void comm_rig_write_all(struct comm_rig *rig, weir_buffer *const *buffers, size_t first,
+                        const int32_t *numbers, size_t count)
+{
+    for (uint32_t rank = 0; rank < rig->count; rank++)
+        comm_rig_write(rig, rank, buffers[rank], first, numbers, count);
+}
+
+void comm_rig_expect_all(struct comm_rig *rig, weir_buffer *const *buffers, size_t first,
+                         const int32_t *numbers, size_t count)
+{
+    for (uint32_t rank = 0; rank < rig->count; rank++)
+        comm_rig_expect(rig, rank, buffers[rank], first, numbers, count);
 }
 
 void comm_rig_expect_words(const char *const *words, size_t count)

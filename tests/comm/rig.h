@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include <weir/short.h>
 #include <weir/weir.h>
 
 #include "tests/support/own.h"
@@ -27,6 +28,10 @@ struct comm_rig {
     weir_queue *queues[COMM_RIG_MOST];
     weir_buffer *src[COMM_RIG_MOST];
     weir_buffer *dst[COMM_RIG_MOST];
+    // What a test makes: a graph, a second queue and a second communicator of a rank.
+    weir_graph *graphs[COMM_RIG_MOST];
+    weir_queue *others[COMM_RIG_MOST];
+    weir_comm *copies[COMM_RIG_MOST];
 };
 
 // Opens a runtime with this text in its INI file, a device, and `count` ranks of it, whose buffers
@@ -43,22 +48,44 @@ void comm_rig_open_fake(struct comm_rig *rig, const char *more, uint32_t count,
 
 // Destroys what is left and closes all, which must succeed.
 void comm_rig_close(struct comm_rig *rig);
-// Tests with a rig, `rig`, whose buffers are on the device.
-#define COMM_RIG_TEST(suite, name, count)                                                       \
-    WEIR_TEST_WITH(suite, name, struct comm_rig, rig,                                           \
-                   (comm_rig_open(rig, "", count, WEIR_PLACE_DEVICE), !weir_test_has_failed()), \
-                   comm_rig_close(rig))
-#define COMM_FAKE_TEST(suite, name, more, count)                             \
-    WEIR_TEST_WITH(suite, name, struct comm_rig, rig,                        \
-                   (comm_rig_open_fake(rig, more, count, WEIR_PLACE_DEVICE), \
-                    !weir_test_has_failed()),                                \
-                   comm_rig_close(rig))
+// Tests with a rig, `rig`: opened and closed by these two calls, or with buffers on the device.
+#define COMM_RIG_TEST_BY(suite, name, open, close) \
+    WEIR_TEST_WITH(suite, name, struct comm_rig, rig, ((open), !weir_test_has_failed()), close)
+#define COMM_RIG_TEST(suite, name, count) COMM_TEXT_TEST(suite, name, "", count)
+#define COMM_TEXT_TEST(suite, name, more, count)                                      \
+    COMM_RIG_TEST_BY(suite, name, comm_rig_open(rig, more, count, WEIR_PLACE_DEVICE), \
+                     comm_rig_close(rig))
+#define COMM_FAKE_TEST(suite, name, more, count)                                           \
+    COMM_RIG_TEST_BY(suite, name, comm_rig_open_fake(rig, more, count, WEIR_PLACE_DEVICE), \
+                     comm_rig_close(rig))
 
-// Writes and reads `count` numbers of a buffer.
+// Makes `others`.
+void comm_rig_open_others(struct comm_rig *rig);
+// Launches each rank's graph on its queue.
+void comm_rig_launch(struct comm_rig *rig);
+// Waits for each rank's queue.
+void comm_rig_sync(struct comm_rig *rig, uint64_t timeout_ns);
+
+// Submits the sum of the first `n` i32 of the rank's `src` to its `dst`, from the caller's line.
+#define COMM_RIG_REDUCE_ON(rig, rank, queue, comm, n)                                     \
+    weir_queue_all_reduce((queue), (comm), (rig)->dst[rank], 0, (rig)->src[rank], 0, (n), \
+                          WEIR_I32, WEIR_SUM)
+#define COMM_RIG_REDUCE(rig, rank, n) \
+    COMM_RIG_REDUCE_ON(rig, rank, (rig)->queues[rank], (rig)->comms[rank], n)
+// On each rank.
+#define COMM_RIG_REDUCE_ALL(rig, n)                         \
+    for (uint32_t rank_ = 0; rank_ < (rig)->count; rank_++) \
+    EXPECT_OK(COMM_RIG_REDUCE(rig, rank_, n))
+
+// Writes and reads `count` numbers of a buffer, of one rank's or of those of all.
 void comm_rig_write(struct comm_rig *rig, uint32_t rank, weir_buffer *buffer, size_t first,
                     const int32_t *numbers, size_t count);
 void comm_rig_expect(struct comm_rig *rig, uint32_t rank, weir_buffer *buffer, size_t first,
                      const int32_t *numbers, size_t count);
+void comm_rig_write_all(struct comm_rig *rig, weir_buffer *const *buffers, size_t first,
+                        const int32_t *numbers, size_t count);
+void comm_rig_expect_all(struct comm_rig *rig, weir_buffer *const *buffers, size_t first,
+                         const int32_t *numbers, size_t count);
 
 // Waits for the queue and expects that its first cause has all of these words.
 void comm_rig_expect_cause(weir_queue *queue, const char *const *words, size_t count);
@@ -71,6 +98,13 @@ void comm_rig_expect_words(const char *const *words, size_t count);
 #define COMM_RIG_EXPECT_WORDS(...)                            \
     comm_rig_expect_words((const char *const[]){__VA_ARGS__}, \
                           sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+
+// The same for that of a call, which returns `status`.
+#define COMM_RIG_EXPECT_REFUSED(call, status, ...) \
+    do {                                           \
+        EXPECT_INT_EQ(call, status);               \
+        COMM_RIG_EXPECT_WORDS(__VA_ARGS__);        \
+    } while (0)
 
 // Waits until the communicator has failed, which an engine tells later than the queue, and expects that its first
 // cause has all of these words.
