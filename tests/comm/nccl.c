@@ -2,8 +2,6 @@
 
 #include <dlfcn.h>
 #include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 
@@ -70,16 +68,4 @@ static weir_status enqueue_gate(const struct weir_native_queue *native, void *us
 void nccl_submit_gate(weir_queue *queue, struct comm_rig_gate *gate)
 {
     EXPECT_OK(weir_queue_native_array(queue, enqueue_gate, gate, NULL, 0));
-}
-
-void nccl_run_alone(void (*test)(void))
-{
-    int status = -1;
-    const pid_t child = fork();
-    if (child == 0) {
-        test();
-        exit(weir_test_has_failed());
-    }
-    EXPECT_INT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_INT_EQ(status, 0);
 }

@@ -52,7 +52,7 @@ static void expect_other_works(struct comm_rig *rig)
 // A test of its own process, with a rig of two.
 #define ENDLESS_TEST(name)                       \
     static void name##_of(struct comm_rig *rig); \
-    NCCL_ALONE(CommNcclEndless, name)            \
+    WEIR_CHILD_TEST(CommNcclEndless, name)       \
     {                                            \
         struct comm_rig rig;                     \
         open_two(&rig);                          \
@@ -142,7 +142,7 @@ ENDLESS_TEST(OthersOfTheSameGpu)
 
 // A wait with a limit, and one for another queue that waits for the collective on the device, which cannot be opened
 // again.
-NCCL_ALONE(CommNcclEndless, WaitsOfOtherQueues)
+WEIR_CHILD_TEST(CommNcclEndless, WaitsOfOtherQueues)
 {
     weir_queue *other;
     struct weir_event event;
@@ -164,7 +164,7 @@ NCCL_ALONE(CommNcclEndless, WaitsOfOtherQueues)
 }
 
 // Work of the program's before the collective may take as long as it likes: that is no kernel of NCCL's.
-NCCL_ALONE(CommNcclEndless, WorkBeforeIt)
+WEIR_CHILD_TEST(CommNcclEndless, WorkBeforeIt)
 {
     struct comm_rig rig;
     struct comm_rig_gate gate = COMM_RIG_GATE;
@@ -216,7 +216,7 @@ static void expect_host(void)
 }
 
 // A machine that has the real one cannot show this.
-NCCL_ALONE(CommNcclAuto, None)
+WEIR_CHILD_TEST(CommNcclAuto, None)
 {
     void *real = dlopen("libnccl.so.2", RTLD_NOW);
     if (real) {
@@ -231,7 +231,7 @@ NCCL_ALONE(CommNcclAuto, None)
 }
 
 // The one that the program has loaded.
-NCCL_ALONE(CommNcclAuto, TooOld)
+WEIR_CHILD_TEST(CommNcclAuto, TooOld)
 {
     setenv("WEIR_TEST_NCCL_VERSION", "21704", 1);
     void *old = dlopen(weir_test_runfile(NCCL_LIBRARY), RTLD_NOW);

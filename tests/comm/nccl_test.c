@@ -430,7 +430,7 @@ NCCL_TEST(CommNccl, AQueueThatGoes, 2, 20 * SECOND)
     comm_rig_sync(rig, GUARD_NS);
 }
 
-NCCL_ALONE(CommNcclExit, AProcessThatExitsWithout)
+WEIR_CHILD_TEST(CommNcclExit, AProcessThatExitsWithout)
 {
     struct comm_rig rig;
     open_with(&rig, "", 2);

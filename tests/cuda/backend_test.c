@@ -313,8 +313,7 @@ static void expect_ordinary(struct work *work)
 
 RIG_TEST(CudaSteady, FramesMakeNothingButTheirWork)
 {
-    own_program program = rig_program(rig);
-    own_kernel kernel = rig_kernel(program, "increment");
+    own_kernel kernel = rig_load(rig, "increment");
     struct work work = {.kernel = kernel};
     for (int i = 0; i < SLOTS; i++) {
         work.queues[i] = rig_queue(rig, false);
@@ -451,8 +450,7 @@ RIG_TEST(CudaImages, ThatDoNotFitAreNamed)
 // Each array begins at a multiple of 16 bytes, which makes this too large.
 RIG_TEST(CudaImages, LocalMemoryInAllIsChecked)
 {
-    own_program program = rig_program(rig);
-    own_kernel kernel = rig_kernel(program, "two_locals");
+    own_kernel kernel = rig_load(rig, "two_locals");
     own_buffer buffer = rig_buffer(rig, 4096, WEIR_PLACE_DEVICE);
     EXPECT_FAILURE(weir_queue_launch(rig->queue, kernel, weir_dim(1, 1, 1), weir_dim(32, 1, 1),
                                      weir_in(buffer, 0, 128), weir_out(buffer, 2048, 128),

@@ -13,6 +13,8 @@
 #include <filesystem>
 #include <mutex>
 #include <string>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -178,6 +180,24 @@ void weir_test_note(const char *format, ...)
 bool weir_test_has_failed(void)
 {
     return testing::Test::HasFailure();
+}
+
+void weir_test_in_child(const char *file, int line, void (*body)(void))
+{
+    int status = -1;
+    std::fflush(nullptr);
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(120);
+        body();
+        std::exit(weir_test_has_failed());
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child)
+        weir_test_fail(file, line, "there is no child");
+    else if (WIFSIGNALED(status))
+        weir_test_fail(file, line, "signal %d ended the child", WTERMSIG(status));
+    else if (WEXITSTATUS(status) != 0)
+        weir_test_fail(file, line, "the child ended with %d", WEXITSTATUS(status));
 }
 
 const char *weir_test_temp_dir(void)

@@ -75,6 +75,15 @@
     }                                                       \
     static void weir_test_between_##suite_##_##name_(void)
 
+// A test whose body runs in a child: see weir_test_in_child().
+#define WEIR_CHILD_TEST(suite_, name_)                                              \
+    static void weir_test_child_##suite_##_##name_(void);                           \
+    WEIR_TEST(suite_, name_)                                                        \
+    {                                                                               \
+        weir_test_in_child(__FILE__, __LINE__, weir_test_child_##suite_##_##name_); \
+    }                                                                               \
+    static void weir_test_child_##suite_##_##name_(void)
+
 // Ends the test as skipped. The reason is a printf format with its arguments.
 #define WEIR_SKIP(...)                                   \
     do {                                                 \

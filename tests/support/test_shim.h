@@ -59,6 +59,10 @@ void weir_test_note(const char *format, ...) __attribute__((format(printf, 1, 2)
 // True once the running test has failed.
 bool weir_test_has_failed(void);
 
+// Runs `body` in a child of this process, which ends as main() does, so that a sanitizer checks for leaks. A failure
+// there, a signal, or two minutes fail the test. What is under test must not have been used in this process.
+void weir_test_in_child(const char *file, int line, void (*body)(void));
+
 // Makes a new, empty folder and returns its absolute path. It is removed with its contents when the
 // program ends.
 //
