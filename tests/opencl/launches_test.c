@@ -12,8 +12,7 @@
 
 static void expect_failed(weir_status status, const char *what)
 {
-    EXPECT_INT_EQ(status, WEIR_ERROR_DEVICE);
-    EXPECT_CONTAINS(weir_last_error_text(), what);
+    EXPECT_FAILURE(status, WEIR_ERROR_DEVICE, what);
     EXPECT_NOT_CONTAINS(weir_last_error_text(), "CL_DEVICE_NOT_FOUND");
 }
 
