@@ -1,28 +1,17 @@
 #include "tests/comm/nccl.h"
 
-#include <dlfcn.h>
-#include <stdlib.h>
-
 #include "base/clock.h"
 
-// The backend, too, keeps the library.
-static const void *control_of(const char *library, const char *symbol)
-{
-    void *handle = dlopen(weir_test_runfile(library), RTLD_NOW | RTLD_LOCAL);
-    const void *control = handle ? dlsym(handle, symbol) : NULL;
-    if (!control)
-        abort();
-    return control;
-}
+// The backend, too, keeps the libraries.
 
 const struct weir_test_cuda *cuda(void)
 {
-    return control_of("tests/support/libcuda/libcuda.so.1", WEIR_TEST_CUDA_SYMBOL);
+    return weir_test_symbol("tests/support/libcuda/libcuda.so.1", WEIR_TEST_CUDA_SYMBOL);
 }
 
 const struct weir_test_nccl *nccl(void)
 {
-    return control_of(NCCL_LIBRARY, WEIR_TEST_NCCL_SYMBOL);
+    return weir_test_symbol(NCCL_LIBRARY, WEIR_TEST_NCCL_SYMBOL);
 }
 
 void nccl_create(struct comm_rig *rig, uint32_t count, uint64_t timeout_ns)

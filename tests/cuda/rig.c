@@ -1,7 +1,6 @@
 // See the header.
 #include "tests/cuda/rig.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,11 +12,7 @@ static const char library[] = "tests/support/libcuda/libcuda.so.1";
 
 const struct weir_test_cuda *rig_fake(void)
 {
-    void *handle = dlopen(weir_test_runfile(library), RTLD_NOW | RTLD_LOCAL);
-    const struct weir_test_cuda *fake = handle ? dlsym(handle, WEIR_TEST_CUDA_SYMBOL) : NULL;
-    if (!fake)
-        weir_test_fail(__FILE__, __LINE__, "%s", dlerror());
-    return fake;
+    return weir_test_symbol(library, WEIR_TEST_CUDA_SYMBOL);
 }
 
 weir_status rig_open_runtime(const char *section, weir_runtime **out_runtime)

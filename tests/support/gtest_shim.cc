@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <dlfcn.h>
 #include <filesystem>
 #include <mutex>
 #include <string>
@@ -217,6 +218,15 @@ const char *weir_test_runfile(const char *path)
     if (root == nullptr || workspace == nullptr)
         return keep(paths, path);
     return keep(paths, std::string(root) + "/" + workspace + "/" + path);
+}
+
+const void *weir_test_symbol(const char *library, const char *symbol)
+{
+    void *handle = dlopen(weir_test_runfile(library), RTLD_NOW | RTLD_LOCAL);
+    const void *found = handle != nullptr ? dlsym(handle, symbol) : nullptr;
+    if (found == nullptr)
+        weir_test_fail(__FILE__, __LINE__, "%s", dlerror());
+    return found;
 }
 
 bool weir_test_check_true(const char *file, int line, const char *text, bool value, bool expected)

@@ -76,6 +76,10 @@ const char *weir_test_temp_dir(void);
 // Ownership: as weir_test_temp_dir().
 const char *weir_test_runfile(const char *path);
 
+// A symbol of a shared library that is in `data`, which is opened and stays open; such as the controls of a driver that
+// is made for tests. On error the test fails, and NULL is returned.
+const void *weir_test_symbol(const char *library, const char *symbol);
+
 // Each check returns whether it held, and reports the failure when not. The
 // `_text` parameters are the source of the values.
 bool weir_test_check_true(const char *file, int line, const char *text, bool value, bool expected);
