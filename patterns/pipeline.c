@@ -1,5 +1,5 @@
-// The callers' side of the pipeline: the ring of records, the policies, groups, and the end. The starter's and the
-// deliverer's work is in pipeline_start.c and pipeline_deliver.c, the creation in pipeline_create.c.
+// The callers' side of the pipeline: the ring of records, the policies, groups, and the end. The threads'
+// work is in pipeline_threads.c, the creation in pipeline_create.c.
 //
 // Room is counted in frames that are alive (waiting or in a slot), not by the progress
 // of the starter, so whether a submit finds the pipeline full does not depend on

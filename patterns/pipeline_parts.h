@@ -144,9 +144,8 @@ struct weir_pipeline_group {
     uint32_t last; // the member that got the last frame
 };
 
-// Notes the status of a call on one of the pipeline's queues, if it is the slot's first failure. Returns true if it is
-// no failure.
-bool weir__pipeline_took(struct weir__slot *slot, const char *stage, weir_status status);
+// Adds a delivered frame to the figures. Called with the lock.
+void weir__pipeline_count(weir_pipeline *pipeline, const struct weir_pipeline_result *result);
 
 // The threads; `argument` is the pipeline. They end when `stopping` is set.
 void weir__pipeline_starter(void *argument);

@@ -1,9 +1,15 @@
+// The figures of pipelines: the histogram and the union, what a delivered frame adds, and the figures of one pipeline
+// and of several that are added up.
+//
 // Fixed memory, because statistics run in a loop that must not allocate. The
 // histogram trades exactness for that, within a bound. The union does not: the
 // pipeline gives it a capacity at which no folded piece can still grow.
 #include "patterns/statistics.h"
 
 #include <string.h>
+
+#include "patterns/pipeline_parts.h"
+#include "patterns/shared.h"
 
 // Values below STEPS have a bucket each. Above, the exponent selects a group,
 // and the six bits below the leading one select a bucket in it.
@@ -111,4 +117,121 @@ uint64_t weir__union_length(const struct weir__union *set)
     for (uint32_t i = 0; i < set->count; i++)
         length += set->pieces[i].end - set->pieces[i].begin;
     return length;
+}
+
+// What a frame adds.
+
+static void count_spans(weir_pipeline *pipeline, const struct weir_pipeline_span *spans)
+{
+    struct weir_pipeline_statistics *figures = &pipeline->figures;
+
+    for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
+        uint64_t begin = spans[i].begin_ns;
+        uint64_t last_end = pipeline->last_end_ns[i];
+        figures->stages[i].busy_ns += spans[i].end_ns - begin;
+        if (figures->timed_frames > 0 && begin > last_end)
+            figures->stages[i].wait_ns += begin - last_end;
+        pipeline->last_end_ns[i] = spans[i].end_ns;
+        weir__union_add(&pipeline->covered[pipeline->stages[i].timeline], begin, spans[i].end_ns);
+    }
+    figures->timed_frames++;
+}
+
+void weir__pipeline_count(weir_pipeline *pipeline, const struct weir_pipeline_result *result)
+{
+    struct weir_pipeline_statistics *figures = &pipeline->figures;
+
+    if (result->status == WEIR_DROPPED) {
+        figures->dropped++;
+    } else if (result->status == WEIR_CANCELLED) {
+        figures->cancelled++;
+    } else if (result->status != WEIR_OK) {
+        figures->failed++;
+    } else {
+        figures->succeeded++;
+        weir__histogram_add(&pipeline->latency, result->latency_ns);
+    }
+    if (result->spans)
+        count_spans(pipeline, result->spans);
+}
+
+// Figures of several pipelines.
+struct sum {
+    struct weir_pipeline_statistics figures; // latencies and `wall_ns` are not filled in
+    struct weir__histogram latency;
+    uint64_t first_ns;
+    uint64_t last_ns; // 0: no frame was delivered
+};
+
+static void add_counts(struct weir_pipeline_statistics *to,
+                       const struct weir_pipeline_statistics *from)
+{
+    to->succeeded += from->succeeded;
+    to->failed += from->failed;
+    to->dropped += from->dropped;
+    to->cancelled += from->cancelled;
+    to->refused += from->refused;
+    to->recoveries += from->recoveries;
+    to->in_flight_max += from->in_flight_max;
+    to->timed_frames += from->timed_frames;
+}
+
+static void add_times(struct weir_pipeline_statistics *to, const weir_pipeline *pipeline)
+{
+    for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
+        const struct weir_pipeline_stage_statistics *from = &pipeline->figures.stages[i];
+        if (i >= to->stage_count)
+            to->stages[to->stage_count++].name = pipeline->stages[i].name;
+        to->stages[i].busy_ns += from->busy_ns;
+        to->stages[i].wait_ns += from->wait_ns;
+        to->busy_ns += from->busy_ns;
+        to->covered_ns += weir__union_length(&pipeline->covered[i]);
+    }
+    to->overlap_ns = to->busy_ns - to->covered_ns;
+}
+
+static void add_figures(struct sum *sum, weir_pipeline *pipeline)
+{
+    weir__pattern_lock_take(&pipeline->line->lock);
+    sum->figures.accepted += pipeline->tail;
+    add_counts(&sum->figures, &pipeline->figures);
+    add_times(&sum->figures, pipeline);
+    weir__histogram_merge(&sum->latency, &pipeline->latency);
+    if (pipeline->tail > 0 && pipeline->first_ns < sum->first_ns)
+        sum->first_ns = pipeline->first_ns;
+    if (pipeline->last_ns > sum->last_ns)
+        sum->last_ns = pipeline->last_ns;
+    weir__pattern_lock_release(&pipeline->line->lock);
+}
+
+static void write_figures(weir_pipeline *const *pipelines, uint32_t count,
+                          struct weir_pipeline_statistics *out_statistics, size_t size)
+{
+    struct sum sum = {.first_ns = UINT64_MAX};
+    struct weir_pipeline_statistics *figures = &sum.figures;
+    const struct weir__histogram *latency = &sum.latency;
+
+    for (uint32_t i = 0; i < count; i++)
+        add_figures(&sum, pipelines[i]);
+    figures->wall_ns = sum.last_ns > 0 ? sum.last_ns - sum.first_ns : 0;
+    figures->latency_min_ns = latency->minimum;
+    figures->latency_mean_ns = latency->count > 0 ? latency->total / latency->count : 0;
+    figures->latency_p50_ns = weir__histogram_percentile(latency, 50);
+    figures->latency_p99_ns = weir__histogram_percentile(latency, 99);
+    figures->latency_max_ns = latency->maximum;
+    weir_sized_write(out_statistics, size, figures, sizeof *figures);
+}
+
+void weir_pipeline_get_statistics_sized(weir_pipeline *pipeline,
+                                        struct weir_pipeline_statistics *out_statistics,
+                                        size_t size)
+{
+    write_figures(&pipeline, pipeline ? 1 : 0, out_statistics, size);
+}
+
+void weir_pipeline_group_get_statistics_sized(weir_pipeline_group *group,
+                                              struct weir_pipeline_statistics *out_statistics,
+                                              size_t size)
+{
+    write_figures(group ? group->members : NULL, group ? group->count : 0, out_statistics, size);
 }

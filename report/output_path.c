@@ -3,11 +3,12 @@
 // Processes that write at the same time keep their names apart by a socket each, which is bound to a name of no
 // file system: it leaves no file, and goes with the process. A lock on the file itself would not do, as some
 // files are replaced each time they are written.
-#define _GNU_SOURCE // SOCK_CLOEXEC
+#define _GNU_SOURCE // SOCK_CLOEXEC, statx
 
 #include "report/output_path.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -19,6 +20,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/siphash.h"
 #include "base/text.h"
 
 // With more names than this the last ones are kept from other processes by nothing.
@@ -90,23 +92,38 @@ static unsigned rank_of_job(void)
                : 0;
 }
 
+// Of a folder. Its birth counts where the file system knows it: the inode of a removed folder is given to the next one,
+// while a process may still have names in the first.
+static uint64_t identity_of(const struct statx *folder)
+{
+    const bool has_birth = folder->stx_mask & STATX_BTIME;
+    const uint64_t parts[] = {
+        (uint64_t)folder->stx_dev_major << 32 | folder->stx_dev_minor,
+        folder->stx_ino,
+        has_birth ? (uint64_t)folder->stx_btime.tv_sec : 0,
+        has_birth ? folder->stx_btime.tv_nsec : 0,
+    };
+    return weir_siphash(&(struct weir_siphash_key){.words = {0}}, parts, sizeof parts);
+}
+
 // A socket that no other process has for this file, FREE if there can be none, or TAKEN. The folder stands
 // for all its names.
 static int take(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     char folder[WEIR_OUTPUT_PATH_SIZE];
-    struct stat status;
+    struct statx status;
     const char *name = name_in(path);
     snprintf(folder, sizeof folder, "%.*s", (int)(name - path), path);
-    const int descriptor = socket_count < MOST_SOCKETS && stat(*folder ? folder : ".", &status) == 0
+    const bool is_there =
+        statx(AT_FDCWD, *folder ? folder : ".", 0, STATX_INO | STATX_BTIME, &status) == 0;
+    const int descriptor = socket_count < MOST_SOCKETS && is_there
                                ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)
                                : FREE;
     if (descriptor < 0)
         return FREE;
     const int length = snprintf(address.sun_path + 1, sizeof address.sun_path - 1,
-                                "weir-output/%" PRIx64 "/%" PRIx64 "/%s", (uint64_t)status.st_dev,
-                                (uint64_t)status.st_ino, name);
+                                "weir-output/%016" PRIx64 "/%s", identity_of(&status), name);
     const size_t used =
         (size_t)length < sizeof address.sun_path - 1 ? (size_t)length : sizeof address.sun_path - 2;
     const socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + used);

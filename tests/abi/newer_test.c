@@ -7,6 +7,7 @@
 #include <weir/weir.h>
 
 #include "kernels/conformance/conformance.h"
+#include "tests/support/own.h"
 #include "tests/support/test.h"
 
 static weir_runtime *runtime;
@@ -44,10 +45,10 @@ static void expect_tail(weir_status status)
 
 NEWER_TEST(ParamsThatTheLibraryLacksAreRefused)
 {
-    weir_buffer *buffer = NULL;
-    weir_queue *queue = NULL;
-    weir_pool *pool = NULL;
-    weir_program *program = NULL;
+    own_buffer buffer = NULL;
+    own_queue queue = NULL;
+    own_pool pool = NULL;
+    own_program program = NULL;
 
     expect_tail(weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .size = 16, .newer = {[3] = 1}),
                                    &buffer));
@@ -57,20 +58,14 @@ NEWER_TEST(ParamsThatTheLibraryLacksAreRefused)
                                     WEIR_PARAMS(weir_program, .bundle = &conformance_kernels,
                                                 .newer = {[3] = 1}),
                                     &program));
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
-    weir_pool_destroy(&pool);
-    weir_program_destroy(&program);
 }
 
 NEWER_TEST(ParamsOfOpeningThatTheLibraryLacksAreRefused)
 {
-    weir_runtime *other = NULL;
-    weir_device *twin = NULL;
+    own_runtime other = NULL;
+    own_device twin = NULL;
     expect_tail(weir_open(WEIR_PARAMS(weir_open, .newer = {[3] = 1}), &other));
     expect_tail(weir_device_open(runtime, WEIR_PARAMS(weir_device, .newer = {[3] = 1}), &twin));
-    EXPECT_OK(weir_device_close(&twin));
-    EXPECT_OK(weir_close(&other));
 }
 
 WEIR_TEST(Newer, SectionsAndKeysThatTheLibraryLacksAreRefused)
@@ -88,7 +83,7 @@ WEIR_TEST(Newer, SectionsAndKeysThatTheLibraryLacksAreRefused)
     const struct weir_open_params params = {.struct_size = sizeof params,
                                             .sections = sections,
                                             .section_count = 1};
-    weir_runtime *other = NULL;
+    own_runtime other = NULL;
 
     expect_tail(weir_open(&params, &other));
     EXPECT_OK(weir_close(&other));
@@ -98,14 +93,13 @@ WEIR_TEST(Newer, SectionsAndKeysThatTheLibraryLacksAreRefused)
     EXPECT_OK(weir_close(&other));
     section.newer[3] = 0;
     EXPECT_OK(weir_open(&params, &other));
-    EXPECT_OK(weir_close(&other));
 }
 
 // The plugin, of the same headers, sets those of limits; a library that lacks them hands none of it on.
 NEWER_TEST(WhatIsHandedOutOrFilledIsZeroWhereTheLibraryLacksIt)
 {
-    weir_program *program = NULL;
-    weir_kernel *kernel = NULL;
+    own_program program = NULL;
+    own_kernel kernel = NULL;
     struct weir_counters counters;
     struct weir_device_info info;
 
@@ -117,8 +111,6 @@ NEWER_TEST(WhatIsHandedOutOrFilledIsZeroWhereTheLibraryLacksIt)
     EXPECT_OK(weir_kernel_create(program, "vector_add", &kernel));
     EXPECT_TRUE(is_zero(weir_kernel_get_info(kernel)->newer));
     EXPECT_STR_EQ(weir_signature_parameter(weir_kernel_get_signature(kernel), 2)->name, "sum");
-    weir_kernel_destroy(&kernel);
-    weir_program_destroy(&program);
     memset(&counters, 0xff, sizeof counters);
     weir_counters_read(&counters);
     EXPECT_TRUE(is_zero(counters.newer));

@@ -4,89 +4,84 @@
 
 #include "tests/conformance/graph_rig.h"
 
-CONFORM(Capture, BeginAndEndRefusals)
+CONFORM_RIG(Capture, BeginAndEndRefusals)
 {
     own_graph graph = NULL;
     uint32_t node;
-    own_rig r = make_rig(f);
-    EXPECT_INVALID(weir_capture_end(r.a, NULL, &graph), "no capture began on queue 'a'");
-    EXPECT_REFUSED(weir_capture_node(r.a, &node), WEIR_ERROR_INVALID, "captures nothing");
+    EXPECT_INVALID(weir_capture_end(r->a, NULL, &graph), "no capture began on queue 'a'");
+    EXPECT_REFUSED(weir_capture_node(r->a, &node), WEIR_ERROR_INVALID, "captures nothing");
     EXPECT_INVALID(weir_capture_begin(NULL), "queue");
-    ASSERT_OK(weir_capture_begin(r.a));
-    EXPECT_INVALID(weir_capture_begin(r.a), "captures.c:");
-    EXPECT_INVALID(weir_capture_end(r.a, NULL, NULL), "out_graph");
-    fill(r.a, r.x, 0, SIZE, 1);
-    follow(r.b, r.a);
-    EXPECT_INVALID(weir_capture_begin(r.b), "part of a capture");
-    EXPECT_INVALID(weir_capture_end(r.b, NULL, &graph), "began on another queue");
+    ASSERT_OK(weir_capture_begin(r->a));
+    EXPECT_INVALID(weir_capture_begin(r->a), "captures.c:");
+    EXPECT_INVALID(weir_capture_end(r->a, NULL, NULL), "out_graph");
+    fill(r->a, r->x, 0, SIZE, 1);
+    follow(r->b, r->a);
+    EXPECT_INVALID(weir_capture_begin(r->b), "part of a capture");
+    EXPECT_INVALID(weir_capture_end(r->b, NULL, &graph), "began on another queue");
     EXPECT_NULL(graph);
-    ASSERT_OK(weir_capture_end(r.a, NULL, &graph)); // b has nothing in it
+    ASSERT_OK(weir_capture_end(r->a, NULL, &graph)); // b has nothing in it
     EXPECT_INVALID(weir_queue_graph(NULL, graph), "queue");
-    EXPECT_INVALID(weir_queue_graph(r.a, NULL), "graph");
+    EXPECT_INVALID(weir_queue_graph(r->a, NULL), "graph");
 }
 
 // The capture is dropped, and all its queues are as before.
-CONFORM(Capture, UnjoinedQueue)
+CONFORM_RIG(Capture, UnjoinedQueue)
 {
     weir_graph *graph = NULL;
-    own_rig r = make_rig(f);
     for (int i = 0; i < 2; i++) {
-        ASSERT_OK(weir_capture_begin(r.a));
-        fill(r.a, r.x, 0, SIZE, 1);
-        follow(r.b, r.a);
-        fill(r.b, r.host, 0, SIZE, 2);
+        ASSERT_OK(weir_capture_begin(r->a));
+        fill(r->a, r->x, 0, SIZE, 1);
+        follow(r->b, r->a);
+        fill(r->b, r->host, 0, SIZE, 2);
         if (i)
-            follow(r.a, r.b);
-        follow(r.c, r.b);
-        fill(r.b, r.host, 0, SIZE, 3);
-        EXPECT_INVALID(weir_capture_end(r.a, NULL, &graph), "queue 'b' joined the capture");
+            follow(r->a, r->b);
+        follow(r->c, r->b);
+        fill(r->b, r->host, 0, SIZE, 3);
+        EXPECT_INVALID(weir_capture_end(r->a, NULL, &graph), "queue 'b' joined the capture");
         EXPECT_NULL(graph);
-        EXPECT_SYNC(r.a);
-        EXPECT_SYNC(r.b);
-        EXPECT_SYNC(r.c);
-        EXPECT_TRUE(all_are(r.host, 0, SIZE, 0));
+        EXPECT_SYNC(r->a);
+        EXPECT_SYNC(r->b);
+        EXPECT_SYNC(r->c);
+        EXPECT_TRUE(all_are(r->host, 0, SIZE, 0));
     }
 }
 
-CONFORM(Capture, Cancel)
+CONFORM_RIG(Capture, Cancel)
 {
-    own_rig r = make_rig(f);
-    ASSERT_OK(weir_capture_cancel(r.a)); // nothing to do
-    ASSERT_OK(weir_capture_begin(r.a));
-    fill(r.a, r.host, 0, SIZE, 1);
-    follow(r.b, r.a);
-    fill(r.b, r.host, 0, SIZE, 2);
-    const struct weir_event event = conform_record(r.b);
-    ASSERT_OK(weir_capture_cancel(r.b)); // none began on it
-    EXPECT_INVALID(weir_queue_sync(r.b, 0), "captures a graph");
-    ASSERT_OK(weir_capture_cancel(r.a));
-    EXPECT_SYNC(r.a);
-    EXPECT_SYNC(r.b);
-    EXPECT_INVALID(weir_queue_wait(r.c, event), "recorded in a capture");
-    EXPECT_TRUE(all_are(r.host, 0, SIZE, 0));
-    fill(r.b, r.host, 0, SIZE, 3);
-    EXPECT_SYNC(r.b);
-    EXPECT_TRUE(all_are(r.host, 0, SIZE, 3));
+    ASSERT_OK(weir_capture_cancel(r->a)); // nothing to do
+    ASSERT_OK(weir_capture_begin(r->a));
+    fill(r->a, r->host, 0, SIZE, 1);
+    follow(r->b, r->a);
+    fill(r->b, r->host, 0, SIZE, 2);
+    const struct weir_event event = conform_record(r->b);
+    ASSERT_OK(weir_capture_cancel(r->b)); // none began on it
+    EXPECT_INVALID(weir_queue_sync(r->b, 0), "captures a graph");
+    ASSERT_OK(weir_capture_cancel(r->a));
+    EXPECT_SYNC(r->a);
+    EXPECT_SYNC(r->b);
+    EXPECT_INVALID(weir_queue_wait(r->c, event), "recorded in a capture");
+    EXPECT_TRUE(all_are(r->host, 0, SIZE, 0));
+    fill(r->b, r->host, 0, SIZE, 3);
+    EXPECT_SYNC(r->b);
+    EXPECT_TRUE(all_are(r->host, 0, SIZE, 3));
 }
 
 // Destroying a queue of a capture cancels it.
-CONFORM(Capture, QueueDestroyed)
+CONFORM_RIG(Capture, QueueDestroyed)
 {
-    struct weir_event event;
-    own_rig r = make_rig(f);
     for (int i = 0; i < 2; i++) {
         weir_queue *extra = conform_queue(f, "extra");
-        weir_queue *first = i ? r.a : extra;
-        weir_queue *second = i ? extra : r.a;
+        weir_queue *first = i ? r->a : extra;
+        weir_queue *second = i ? extra : r->a;
         ASSERT_OK(weir_capture_begin(first));
         follow(second, first);
-        fill(first, r.host, 0, SIZE, 1);
-        ASSERT_OK(weir_queue_record(extra, &event));
+        fill(first, r->host, 0, SIZE, 1);
+        const struct weir_event event = conform_record(extra);
         weir_queue_destroy(&extra);
-        EXPECT_SYNC(r.a);
+        EXPECT_SYNC(r->a);
         EXPECT_INVALID(weir_event_query(event), "recorded in a capture");
     }
-    EXPECT_TRUE(all_are(r.host, 0, SIZE, 0));
+    EXPECT_TRUE(all_are(r->host, 0, SIZE, 0));
 }
 
 static void *capture_and_end(void *argument)
@@ -101,9 +96,7 @@ static void *capture_and_end(void *argument)
 // A thread's queue is destroyed with its thread, and its capture is dropped.
 CONFORM(Capture, ThreadThatEnds)
 {
-    pthread_t thread;
-    ASSERT_INT_EQ(pthread_create(&thread, NULL, capture_and_end, f->device), 0);
-    ASSERT_INT_EQ(pthread_join(thread, NULL), 0);
+    conform_run_threads(capture_and_end, f->device, 0, 1);
 }
 
 static weir_status no_native(const struct weir_native_queue *native, void *user)
@@ -111,67 +104,58 @@ static weir_status no_native(const struct weir_native_queue *native, void *user)
     return WEIR_ERROR_IO;
 }
 
-CONFORM(Capture, WhatCannotBeCaptured)
+CONFORM_RIG(Capture, WhatCannotBeCaptured)
 {
     unsigned char bytes[16] = {0};
-    own_graph graph = NULL;
-    own_rig r = make_rig(f);
-    own_graph other = capture_diamond(&r, 1);
-    ASSERT_OK(weir_capture_begin(r.a));
+    own_graph other = capture_diamond(r, 1);
+    ASSERT_OK(weir_capture_begin(r->a));
     if (!f->limits->native)
-        EXPECT_REFUSED(weir_queue_native(r.a, no_native, NULL, weir_in(r.x, 0, SIZE)),
+        EXPECT_REFUSED(weir_queue_native(r->a, no_native, NULL, weir_in(r->x, 0, SIZE)),
                        WEIR_ERROR_UNSUPPORTED, "native");
-    EXPECT_INVALID(weir_upload(r.a, r.x, 0, bytes, 16), "uploads and downloads");
-    EXPECT_INVALID(weir_download(r.a, bytes, r.x, 0, 16), "uploads and downloads");
-    EXPECT_INVALID(weir_queue_sync(r.a, WEIR_FOREVER), "weir_queue_sync");
-    EXPECT_INVALID(weir_queue_recover(r.a), "weir_queue_recover");
-    EXPECT_INVALID(weir_queue_graph(r.a, other), "a graph's launch cannot");
-    ASSERT_OK(weir_queue_flush(r.a));
+    EXPECT_INVALID(weir_upload(r->a, r->x, 0, bytes, 16), "uploads and downloads");
+    EXPECT_INVALID(weir_download(r->a, bytes, r->x, 0, 16), "uploads and downloads");
+    EXPECT_INVALID(weir_queue_sync(r->a, WEIR_FOREVER), "weir_queue_sync");
+    EXPECT_INVALID(weir_queue_recover(r->a), "weir_queue_recover");
+    EXPECT_INVALID(weir_queue_graph(r->a, other), "a graph's launch cannot");
+    ASSERT_OK(weir_queue_flush(r->a));
     // A refused call is not part of the graph and does not end the capture.
-    fill(r.a, r.host, 0, SIZE, 8);
-    EXPECT_INVALID(weir_queue_copy(r.a, r.x, 1, r.y, 0, SIZE), "dst");
-    ASSERT_OK(weir_capture_end(r.a, NULL, &graph));
+    fill(r->a, r->host, 0, SIZE, 8);
+    EXPECT_INVALID(weir_queue_copy(r->a, r->x, 1, r->y, 0, SIZE), "dst");
+    own_graph graph = conform_end(r->a);
     EXPECT_UINT_EQ(weir_graph_node_count(graph), 1);
-    launch_and_sync(r.a, graph);
-    EXPECT_TRUE(all_are(r.host, 0, SIZE, 8));
+    EXPECT_TRUE(leaves(r, r->a, graph, 8, 8));
 }
 
 // A graph can use memory of a pool like any other, but it is allocated and freed
 // outside.
-CONFORM(Capture, PoolMemory)
+CONFORM_RIG(Capture, PoolMemory)
 {
-    own_pool pool = NULL;
-    weir_buffer *memory = NULL;
     weir_buffer *other = NULL;
-    own_rig r = make_rig(f);
-    ASSERT_OK(weir_pool_create(f->device, NULL, &pool));
-    ASSERT_OK(weir_pool_allocate(pool, r.a, SIZE, &memory));
-    ASSERT_OK(weir_capture_begin(r.a));
-    EXPECT_INVALID(weir_pool_allocate(pool, r.a, SIZE, &other), "cannot be allocated");
-    EXPECT_INVALID(weir_pool_free(r.a, &memory), "cannot be freed");
-    fill(r.a, memory, 0, SIZE, 5);
-    copy(r.a, r.host, memory, 0, SIZE);
-    weir_graph *graph = end(r.a);
-    launch_and_sync(r.a, graph);
-    EXPECT_TRUE(all_are(r.host, 0, SIZE, 5));
-    EXPECT_INVALID(weir_pool_free(r.a, &memory), "a graph uses the buffer");
+    own_pool pool = conform_pool(f, WEIR_PLACE_DEVICE, 0);
+    weir_buffer *memory = conform_take(pool, r->a, SIZE);
+    ASSERT_OK(weir_capture_begin(r->a));
+    EXPECT_INVALID(weir_pool_allocate(pool, r->a, SIZE, &other), "cannot be allocated");
+    EXPECT_INVALID(weir_pool_free(r->a, &memory), "cannot be freed");
+    fill(r->a, memory, 0, SIZE, 5);
+    copy(r->a, r->host, memory, 0, SIZE);
+    weir_graph *graph = conform_end(r->a);
+    EXPECT_TRUE(leaves(r, r->a, graph, 5, 5));
+    EXPECT_INVALID(weir_pool_free(r->a, &memory), "a graph uses the buffer");
     weir_graph_destroy(&graph);
-    EXPECT_OK(weir_pool_free(r.a, &memory));
+    EXPECT_OK(weir_pool_free(r->a, &memory));
 }
 
 // A captured event is valid only in its capture, and other events are not valid in
 // it.
-CONFORM(Capture, Events)
+CONFORM_RIG(Capture, Events)
 {
     uint64_t time_ns;
     size_t index;
     int fd;
-    own_graph graph = NULL;
-    own_rig r = make_rig(f);
-    const struct weir_event before = conform_record(r.a);
-    ASSERT_OK(weir_capture_begin(r.a));
-    const struct weir_event inside = conform_record(r.a);
-    EXPECT_INVALID(weir_queue_wait(r.a, before), "outside of it");
+    const struct weir_event before = conform_record(r->a);
+    ASSERT_OK(weir_capture_begin(r->a));
+    const struct weir_event inside = conform_record(r->a);
+    EXPECT_INVALID(weir_queue_wait(r->a, before), "outside of it");
     EXPECT_INVALID(weir_event_query(inside), "recorded in a capture");
     EXPECT_INVALID(weir_event_error(inside), "recorded in a capture");
     EXPECT_INVALID(weir_event_sync(inside, WEIR_FOREVER), "recorded in a capture");
@@ -181,20 +165,20 @@ CONFORM(Capture, Events)
     EXPECT_INVALID(weir_event_fd(inside, &fd), "recorded in a capture");
     EXPECT_OK(weir_event_sync(before, HANG_GUARD_NS)); // from before the capture,
                                                        // and still valid
-    ASSERT_OK(weir_queue_wait(r.a, inside));           // its own queue: nothing to wait for
+    ASSERT_OK(weir_queue_wait(r->a, inside));          // its own queue: nothing to wait for
 
     // Two captures cannot share a queue.
-    ASSERT_OK(weir_capture_begin(r.b));
-    const struct weir_event foreign = conform_record(r.b);
-    EXPECT_INVALID(weir_queue_wait(r.a, foreign), "another capture");
-    EXPECT_INVALID(weir_queue_wait(r.b, inside), "another capture");
-    ASSERT_OK(weir_capture_cancel(r.b));
-    EXPECT_INVALID(weir_queue_wait(r.a, foreign), "recorded in a capture");
+    ASSERT_OK(weir_capture_begin(r->b));
+    const struct weir_event foreign = conform_record(r->b);
+    EXPECT_INVALID(weir_queue_wait(r->a, foreign), "another capture");
+    EXPECT_INVALID(weir_queue_wait(r->b, inside), "another capture");
+    ASSERT_OK(weir_capture_cancel(r->b));
+    EXPECT_INVALID(weir_queue_wait(r->a, foreign), "recorded in a capture");
 
-    ASSERT_OK(weir_capture_end(r.a, NULL, &graph));
-    EXPECT_INVALID(weir_queue_wait(r.b, inside), "recorded in a capture");
+    own_graph graph = conform_end(r->a);
+    EXPECT_INVALID(weir_queue_wait(r->b, inside), "recorded in a capture");
     EXPECT_INVALID(weir_event_query(inside), "recorded in a capture");
-    EXPECT_SYNC(r.b);
+    EXPECT_SYNC(r->b);
 }
 
 // Threads.
@@ -215,10 +199,9 @@ static void *capture_often(void *argument)
         fill(capturer->queue, capturer->host, 0, 64, capturer->value);
         fill(capturer->side, capturer->host, 64, 64, capturer->value);
         follow(capturer->queue, capturer->side);
-        weir_graph *graph = end(capturer->queue);
+        own_graph graph = conform_end(capturer->queue);
         launch_and_sync(capturer->queue, graph);
         EXPECT_TRUE(all_are(capturer->host, 0, 128, capturer->value));
-        weir_graph_destroy(&graph);
     }
     return NULL;
 }
@@ -255,26 +238,25 @@ static void *fill_often(void *argument)
 }
 
 // All threads can submit to one capture.
-CONFORM(Capture, FromManyThreads)
+CONFORM_RIG(Capture, FromManyThreads)
 {
     enum {
         THREADS = 3
     };
     struct capturer capturers[THREADS];
-    own_rig r = make_rig(f);
-    weir_queue *queues[] = {r.a, r.b, r.a};
-    ASSERT_OK(weir_capture_begin(r.a));
-    follow(r.b, r.a);
+    weir_queue *queues[] = {r->a, r->b, r->a};
+    ASSERT_OK(weir_capture_begin(r->a));
+    follow(r->b, r->a);
     for (int i = 0; i < THREADS; i++)
         capturers[i] =
-            (struct capturer){.queue = queues[i], .host = r.host, .value = (unsigned char)(i + 1)};
+            (struct capturer){.queue = queues[i], .host = r->host, .value = (unsigned char)(i + 1)};
     conform_run_threads(fill_often, capturers, sizeof *capturers, THREADS);
-    follow(r.a, r.b);
-    own_graph graph = end(r.a);
+    follow(r->a, r->b);
+    own_graph graph = conform_end(r->a);
     EXPECT_UINT_EQ(weir_graph_node_count(graph), 300);
-    launch_and_sync(r.a, graph);
+    launch_and_sync(r->a, graph);
     for (size_t i = 1; i <= THREADS; i++)
-        EXPECT_TRUE(all_are(r.host, 64 * i, 64, (unsigned char)i));
+        EXPECT_TRUE(all_are(r->host, 64 * i, 64, (unsigned char)i));
 }
 
 // Clones, and nodes that are disabled.
@@ -292,137 +274,123 @@ static weir_graph *capture_halves(const struct rig *r)
     fill(r->a, r->x, 0, SIZE, 1);
     fill(r->a, r->x, 0, SIZE / 2, 2);
     copy(r->a, r->host, r->x, 0, SIZE);
-    return end(r->a);
+    return conform_end(r->a);
 }
 
-CONFORM(GraphEdit, DisabledNode)
+CONFORM_RIG(GraphEdit, DisabledNode)
 {
     const unsigned char pattern[16] = {9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9};
-    own_rig r = make_rig(f);
-    own_graph graph = capture_halves(&r);
+    own_graph graph = capture_halves(r);
     EXPECT_OK(weir_graph_set_enabled(graph, 1, true)); // as it was
-    launch_and_sync(r.a, graph);
-    EXPECT_TRUE(halves_are(&r, 2, 1));
+    EXPECT_TRUE(leaves(r, r->a, graph, 2, 1));
     EXPECT_OK(weir_graph_set_enabled(graph, 1, false));
     EXPECT_OK(weir_graph_set_enabled(graph, 1, false));
-    launch_and_sync(r.b, graph);
-    EXPECT_TRUE(halves_are(&r, 1, 1));
+    EXPECT_TRUE(leaves(r, r->b, graph, 1, 1));
 
     // It gets operands for later.
-    set_fill(graph, 1, r.x, SIZE / 2, SIZE / 2, 3);
-    launch_and_sync(r.a, graph);
-    EXPECT_TRUE(halves_are(&r, 1, 1));
+    set_fill(graph, 1, r->x, SIZE / 2, SIZE / 2, 3);
+    EXPECT_TRUE(leaves(r, r->a, graph, 1, 1));
     EXPECT_OK(weir_graph_set_enabled(graph, 1, true));
-    launch_and_sync(r.a, graph);
-    EXPECT_TRUE(halves_are(&r, 1, 3));
+    EXPECT_TRUE(leaves(r, r->a, graph, 1, 3));
     EXPECT_UINT_EQ(weir_graph_node_count(graph), 3);
 
     // Also where an update makes the driver build its graph again, and with a node of several parts.
     EXPECT_OK(weir_graph_set_enabled(graph, 1, false));
-    EXPECT_OK(weir_graph_set_fill(graph, 0, r.x, 0, SIZE, pattern, 16));
-    launch_and_sync(r.a, graph);
-    EXPECT_TRUE(halves_are(&r, 9, 9));
-    EXPECT_OK(weir_graph_set_fill(graph, 1, r.x, 0, SIZE / 2, pattern, 8));
+    EXPECT_OK(weir_graph_set_fill(graph, 0, r->x, 0, SIZE, pattern, 16));
+    EXPECT_TRUE(leaves(r, r->a, graph, 9, 9));
+    EXPECT_OK(weir_graph_set_fill(graph, 1, r->x, 0, SIZE / 2, pattern, 8));
     EXPECT_OK(weir_graph_set_enabled(graph, 0, false));
-    memset(conform_bytes(r.host), 0, SIZE);
-    fill(r.a, r.x, 0, SIZE, 4);
-    launch_and_sync(r.a, graph);
-    EXPECT_TRUE(halves_are(&r, 4, 4));
+    fill(r->a, r->x, 0, SIZE, 4);
+    EXPECT_TRUE(leaves(r, r->a, graph, 4, 4));
     EXPECT_OK(weir_graph_set_enabled(graph, 1, true));
-    launch_and_sync(r.a, graph);
-    EXPECT_TRUE(halves_are(&r, 9, 4));
+    EXPECT_TRUE(leaves(r, r->a, graph, 9, 4));
 }
 
 // What depends on a disabled node comes after what that one depends on.
-CONFORM(GraphEdit, DisabledNodeKeepsTheOrder)
+CONFORM_RIG(GraphEdit, DisabledNodeKeepsTheOrder)
 {
-    own_rig r = make_rig(f);
-    EXPECT_OK(weir_capture_begin(r.a));
-    fill(r.a, r.x, 0, SIZE, 5);
-    follow(r.b, r.a);
-    fill(r.b, r.z, 0, SIZE, 6);
-    const uint32_t between = last_node(r.b);
-    follow(r.c, r.b);
-    copy(r.c, r.host, r.x, 0, SIZE);
-    follow(r.a, r.c);
-    own_graph graph = end(r.a);
+    EXPECT_OK(weir_capture_begin(r->a));
+    fill(r->a, r->x, 0, SIZE, 5);
+    follow(r->b, r->a);
+    fill(r->b, r->z, 0, SIZE, 6);
+    const uint32_t between = last_node(r->b);
+    follow(r->c, r->b);
+    copy(r->c, r->host, r->x, 0, SIZE);
+    follow(r->a, r->c);
+    own_graph graph = conform_end(r->a);
     EXPECT_OK(weir_graph_set_enabled(graph, between, false));
     for (int i = 0; i < 3; i++) {
-        fill(r.a, r.x, 0, SIZE, 0);
-        fill(r.a, r.z, 0, SIZE, 0);
-        launch_and_sync(r.a, graph);
-        EXPECT_TRUE(all_are(r.host, 0, SIZE, 5));
+        fill(r->a, r->x, 0, SIZE, 0);
+        fill(r->a, r->z, 0, SIZE, 0);
+        EXPECT_TRUE(leaves(r, r->a, graph, 5, 5));
     }
-    copy(r.a, r.host, r.z, 0, SIZE);
-    EXPECT_SYNC(r.a);
-    EXPECT_TRUE(all_are(r.host, 0, SIZE, 0));
+    copy(r->a, r->host, r->z, 0, SIZE);
+    EXPECT_SYNC(r->a);
+    EXPECT_TRUE(all_are(r->host, 0, SIZE, 0));
 }
 
 // Nor do launches overlap where a node that may be the first one is disabled.
-CONFORM(GraphEdit, DisabledNodeOnTwoQueues)
+CONFORM_RIG(GraphEdit, DisabledNodeOnTwoQueues)
 {
     enum {
         LAUNCHES = 20
     };
-    own_rig r = make_rig(f);
-    EXPECT_OK(weir_capture_begin(r.a));
-    follow(r.b, r.a);
-    fill(r.a, r.host, 0, SIZE, 1);
-    fill(r.b, r.y, 0, SIZE, 1);
-    const uint32_t beside = last_node(r.b);
-    follow(r.a, r.b);
-    own_graph graph = end(r.a);
+    EXPECT_OK(weir_capture_begin(r->a));
+    follow(r->b, r->a);
+    fill(r->a, r->host, 0, SIZE, 1);
+    fill(r->b, r->y, 0, SIZE, 1);
+    const uint32_t beside = last_node(r->b);
+    follow(r->a, r->b);
+    own_graph graph = conform_end(r->a);
     EXPECT_OK(weir_graph_set_enabled(graph, beside, false));
     for (int i = 1; i <= LAUNCHES; i++) {
-        set_fill(graph, 0, r.host, 0, SIZE, (unsigned char)i);
-        EXPECT_OK(weir_queue_graph(i % 2 ? r.a : r.c, graph));
+        set_fill(graph, 0, r->host, 0, SIZE, (unsigned char)i);
+        EXPECT_OK(weir_queue_graph(i % 2 ? r->a : r->c, graph));
     }
-    EXPECT_SYNC(r.c);
-    EXPECT_TRUE(all_are(r.host, 0, SIZE, LAUNCHES));
-    EXPECT_SYNC(r.a);
-    EXPECT_TRUE(all_are(r.host, 0, SIZE, LAUNCHES));
+    EXPECT_SYNC(r->c);
+    EXPECT_TRUE(all_are(r->host, 0, SIZE, LAUNCHES));
+    EXPECT_SYNC(r->a);
+    EXPECT_TRUE(all_are(r->host, 0, SIZE, LAUNCHES));
 }
 
 // A launch keeps what it was submitted with.
-CONFORM(GraphEdit, DisabledAfterALaunch)
+CONFORM_RIG(GraphEdit, DisabledAfterALaunch)
 {
-    own_rig r = make_rig(f);
-    EXPECT_OK(weir_capture_begin(r.a));
-    fill(r.a, r.host, 0, 64, 1);
-    own_graph graph = end(r.a);
-    own_gate gate = gate_on(r.a);
-    EXPECT_OK(weir_queue_graph(r.a, graph));
-    set_fill(graph, 0, r.host, 64, 64, 1);
+    EXPECT_OK(weir_capture_begin(r->a));
+    fill(r->a, r->host, 0, 64, 1);
+    own_graph graph = conform_end(r->a);
+    own_gate gate = gate_on(r->a);
+    EXPECT_OK(weir_queue_graph(r->a, graph));
+    set_fill(graph, 0, r->host, 64, 64, 1);
     EXPECT_OK(weir_graph_set_enabled(graph, 0, false));
-    EXPECT_OK(weir_queue_graph(r.a, graph));
-    set_fill(graph, 0, r.host, 128, 64, 1);
+    EXPECT_OK(weir_queue_graph(r->a, graph));
+    set_fill(graph, 0, r->host, 128, 64, 1);
     EXPECT_OK(weir_graph_set_enabled(graph, 0, true));
-    EXPECT_OK(weir_queue_graph(r.b, graph));
+    EXPECT_OK(weir_queue_graph(r->b, graph));
     gate_open(gate);
-    EXPECT_SYNC(r.b);
-    EXPECT_SYNC(r.a);
-    EXPECT_TRUE(all_are(r.host, 0, 64, 1));
-    EXPECT_TRUE(all_are(r.host, 64, 64, 0));
-    EXPECT_TRUE(all_are(r.host, 128, 64, 1));
+    EXPECT_SYNC(r->b);
+    EXPECT_SYNC(r->a);
+    EXPECT_TRUE(all_are(r->host, 0, 64, 1));
+    EXPECT_TRUE(all_are(r->host, 64, 64, 0));
+    EXPECT_TRUE(all_are(r->host, 128, 64, 1));
 }
 
-CONFORM(GraphEdit, DisabledLaunch)
+CONFORM_RIG(GraphEdit, DisabledLaunch)
 {
     CONFORM_NEEDS_KERNELS(f);
-    own_rig r = make_rig(f);
     own_kernel increment = conform_kernel(f, "increment");
-    EXPECT_OK(weir_capture_begin(r.a));
-    fill(r.a, r.x, 0, SIZE, 0);
-    EXPECT_OK(weir_queue_launch(r.a, increment, blocks, block, weir_inout(r.x, 0, WORDS), 1u, N));
-    EXPECT_OK(weir_queue_launch(r.a, increment, blocks, block, weir_inout(r.x, 0, WORDS), 2u, N));
-    copy(r.a, r.host, r.x, 0, SIZE);
-    own_graph graph = end(r.a);
+    EXPECT_OK(weir_capture_begin(r->a));
+    fill(r->a, r->x, 0, SIZE, 0);
+    EXPECT_OK(weir_queue_launch(r->a, increment, blocks, block, weir_inout(r->x, 0, WORDS), 1u, N));
+    EXPECT_OK(weir_queue_launch(r->a, increment, blocks, block, weir_inout(r->x, 0, WORDS), 2u, N));
+    copy(r->a, r->host, r->x, 0, SIZE);
+    own_graph graph = conform_end(r->a);
     for (uint32_t off = 0; off < 3; off++) { // both run; without the first; without the second
         uint32_t word;
         EXPECT_OK(weir_graph_set_enabled(graph, 1, off != 1));
         EXPECT_OK(weir_graph_set_enabled(graph, 2, off != 2));
-        launch_and_sync(r.a, graph);
-        memcpy(&word, conform_bytes(r.host), sizeof word);
+        launch_and_sync(r->a, graph);
+        memcpy(&word, conform_bytes(r->host), sizeof word);
         EXPECT_UINT_EQ(word, 3 - off);
     }
 }
@@ -455,58 +423,54 @@ static bool boxes_are(const struct rig *r, size_t at, unsigned char value)
     return same;
 }
 
-CONFORM(GraphEdit, RowsAndSlices)
+CONFORM_RIG(GraphEdit, RowsAndSlices)
 {
-    own_rig r = make_rig(f);
-    EXPECT_OK(weir_capture_begin(r.a));
-    fill(r.a, r.x, 0, SIZE, 0);
-    EXPECT_OK(weir_queue_fill_2d(r.a, plane(r.x, 0), 16, 4, &(uint16_t){0x0101}, 2));
-    EXPECT_OK(weir_queue_copy_2d(r.a, plane(r.host, 0), plane(r.x, 0), 16, 4));
-    EXPECT_OK(weir_queue_copy_3d(r.a, volume(r.host, 2048, 32), volume(r.x, 0, 64), 16, 2, 2));
-    own_graph graph = end(r.a);
-    launch_and_sync(r.a, graph);
-    EXPECT_TRUE(boxes_are(&r, 0, 1));
+    EXPECT_OK(weir_capture_begin(r->a));
+    fill(r->a, r->x, 0, SIZE, 0);
+    EXPECT_OK(weir_queue_fill_2d(r->a, plane(r->x, 0), 16, 4, &(uint16_t){0x0101}, 2));
+    EXPECT_OK(weir_queue_copy_2d(r->a, plane(r->host, 0), plane(r->x, 0), 16, 4));
+    EXPECT_OK(weir_queue_copy_3d(r->a, volume(r->host, 2048, 32), volume(r->x, 0, 64), 16, 2, 2));
+    own_graph graph = conform_end(r->a);
+    launch_and_sync(r->a, graph);
+    EXPECT_TRUE(boxes_are(r, 0, 1));
     ASSERT_UINT_EQ(weir_graph_node_count(graph), 4);
-    set_boxes(graph, &r, 512, 2);
-    launch_and_sync(r.b, graph);
-    EXPECT_TRUE(boxes_are(&r, 0, 1));
-    EXPECT_TRUE(boxes_are(&r, 512, 2));
+    set_boxes(graph, r, 512, 2);
+    launch_and_sync(r->b, graph);
+    EXPECT_TRUE(boxes_are(r, 0, 1));
+    EXPECT_TRUE(boxes_are(r, 512, 2));
 
-    const struct weir_plane device = {r.x, 0, 64};
-    const struct weir_plane host = {r.host, 0, 64};
+    const struct weir_plane device = {r->x, 0, 64};
+    const struct weir_plane host = {r->host, 0, 64};
     EXPECT_INVALID(weir_graph_set_copy_2d(graph, 1, host, device, 16, 4), "cannot become a copy");
     EXPECT_INVALID(weir_graph_set_copy_2d(graph, 2, device, host, 16, 4), "HOST buffer");
     EXPECT_INVALID(weir_graph_set_copy_2d(graph, 2, host, device, 0, 4), "empty");
     EXPECT_INVALID(weir_graph_set_fill_2d(graph, 2, device, 16, 4, "x", 1), "cannot become a fill");
     EXPECT_INVALID(weir_graph_set_fill_2d(graph, 1, host, 16, 4, "x", 1), "HOST buffer");
     EXPECT_INVALID(weir_graph_set_fill_2d(graph, 1, device, 16, 4, NULL, 1), "pattern");
-    EXPECT_INVALID(weir_graph_set_copy_3d(graph, 9, volume(r.host, 0, 64), volume(r.x, 0, 64), 16,
+    EXPECT_INVALID(weir_graph_set_copy_3d(graph, 9, volume(r->host, 0, 64), volume(r->x, 0, 64), 16,
                                           2, 2),
                    "the graph has 4");
-    EXPECT_INVALID(weir_graph_set_copy_3d(graph, 3, volume(r.x, 0, 64), volume(r.y, 0, 64), 16, 2,
+    EXPECT_INVALID(weir_graph_set_copy_3d(graph, 3, volume(r->x, 0, 64), volume(r->y, 0, 64), 16, 2,
                                           2),
                    "DEVICE buffer");
-    launch_and_sync(r.a, graph);
-    EXPECT_TRUE(boxes_are(&r, 512, 2));
+    launch_and_sync(r->a, graph);
+    EXPECT_TRUE(boxes_are(r, 512, 2));
 }
 
 // Updates of one do not change the other.
-CONFORM(GraphEdit, Clone)
+CONFORM_RIG(GraphEdit, Clone)
 {
     own_graph clone = NULL;
     weir_graph *none = NULL;
-    own_rig r = make_rig(f);
-    weir_graph *graph = capture_halves(&r);
-    set_fill(graph, 0, r.x, 0, SIZE, 7);
+    weir_graph *graph = capture_halves(r);
+    set_fill(graph, 0, r->x, 0, SIZE, 7);
     EXPECT_OK(weir_graph_set_enabled(graph, 1, false));
     ASSERT_OK(weir_graph_clone(graph, NULL, &clone));
     EXPECT_UINT_EQ(weir_graph_node_count(clone), 3);
     EXPECT_OK(weir_graph_set_enabled(graph, 1, true));
-    set_fill(clone, 0, r.x, 0, SIZE, 8);
-    launch_and_sync(r.a, graph);
-    EXPECT_TRUE(halves_are(&r, 2, 7));
-    launch_and_sync(r.a, clone);
-    EXPECT_TRUE(halves_are(&r, 8, 8));
+    set_fill(clone, 0, r->x, 0, SIZE, 8);
+    EXPECT_TRUE(leaves(r, r->a, graph, 2, 7));
+    EXPECT_TRUE(leaves(r, r->a, clone, 8, 8));
     EXPECT_INVALID(weir_graph_set_enabled(clone, 3, true), "the graph has 3");
     EXPECT_STR_EQ(weir_last_error()->object, "graph");
     EXPECT_INVALID(weir_graph_set_enabled(NULL, 0, false), "graph");
@@ -514,52 +478,47 @@ CONFORM(GraphEdit, Clone)
     EXPECT_INVALID(weir_graph_clone(NULL, NULL, &none), "graph");
     EXPECT_NULL(none);
     weir_graph_destroy(&graph);
-    launch_and_sync(r.b, clone);
-    EXPECT_TRUE(halves_are(&r, 8, 8));
+    EXPECT_TRUE(leaves(r, r->b, clone, 8, 8));
 }
 
 // The clone of a clone, after all else is gone; with a label of its own.
-CONFORM(GraphEdit, CloneKeepsWhatItUses)
+CONFORM_RIG(GraphEdit, CloneKeepsWhatItUses)
 {
     weir_graph *first;
     own_graph second = NULL;
-    own_rig r = make_rig(f);
-    weir_graph *graph = capture_diamond(&r, 5);
+    weir_graph *graph = capture_diamond(r, 5);
     ASSERT_OK(weir_graph_clone(graph, NULL, &first));
     weir_graph_destroy(&graph);
-    weir_buffer_destroy(&r.x);
-    weir_buffer_destroy(&r.y);
+    weir_buffer_destroy(&r->x);
+    weir_buffer_destroy(&r->y);
     ASSERT_OK(weir_graph_clone(first, WEIR_PARAMS(weir_graph, .label = "second"), &second));
     weir_graph_destroy(&first);
     ASSERT_OK(weir_device_trim(f->device));
     EXPECT_INVALID(weir_graph_set_enabled(second, 9, true), "the graph has 4");
     EXPECT_STR_EQ(weir_last_error()->object, "second");
     for (int i = 0; i < 3; i++) {
-        memset(conform_bytes(r.host), 0, SIZE);
-        launch_and_sync(i == 1 ? r.b : r.a, second);
-        EXPECT_TRUE(all_are(r.host, 0, SIZE, 5));
+        EXPECT_TRUE(leaves(r, i == 1 ? r->b : r->a, second, 5, 5));
     }
 }
 
 // Launches of both on two queues, none of them waited for.
-CONFORM(GraphEdit, CloneRunsBesideItsOrigin)
+CONFORM_RIG(GraphEdit, CloneRunsBesideItsOrigin)
 {
     own_graph clone = NULL;
-    own_rig r = make_rig(f);
-    EXPECT_OK(weir_capture_begin(r.a));
-    fill(r.a, r.x, 0, SIZE, 1);
-    copy(r.a, r.host, r.x, 0, SIZE / 2);
-    own_graph graph = end(r.a);
+    EXPECT_OK(weir_capture_begin(r->a));
+    fill(r->a, r->x, 0, SIZE, 1);
+    copy(r->a, r->host, r->x, 0, SIZE / 2);
+    own_graph graph = conform_end(r->a);
     ASSERT_OK(weir_graph_clone(graph, NULL, &clone));
-    set_fill(clone, 0, r.y, 0, SIZE, 2);
-    EXPECT_OK(weir_graph_set_copy(clone, 1, r.host, SIZE / 2, r.y, 0, SIZE / 2));
+    set_fill(clone, 0, r->y, 0, SIZE, 2);
+    EXPECT_OK(weir_graph_set_copy(clone, 1, r->host, SIZE / 2, r->y, 0, SIZE / 2));
     for (int i = 0; i < 20; i++) {
-        EXPECT_OK(weir_queue_graph(r.a, graph));
-        EXPECT_OK(weir_queue_graph(r.b, clone));
+        EXPECT_OK(weir_queue_graph(r->a, graph));
+        EXPECT_OK(weir_queue_graph(r->b, clone));
     }
-    EXPECT_SYNC(r.a);
-    EXPECT_SYNC(r.b);
-    EXPECT_TRUE(halves_are(&r, 1, 2));
+    EXPECT_SYNC(r->a);
+    EXPECT_SYNC(r->b);
+    EXPECT_TRUE(halves_are(r, 1, 2));
 }
 
 // A launch before an update has the operands of before, also while another thread waits for it.
@@ -590,13 +549,12 @@ static void update_beside_wait(const struct rig *r, weir_graph *graph, unsigned 
     EXPECT_TRUE(all_are(r->host, 0, SIZE, value));
 }
 
-CONFORM(GraphEdit, UpdateBesideAWait)
+CONFORM_RIG(GraphEdit, UpdateBesideAWait)
 {
-    own_rig r = make_rig(f);
-    EXPECT_OK(weir_capture_begin(r.a));
-    fill(r.a, r.x, 0, SIZE, 0);
-    copy(r.a, r.host, r.x, 0, SIZE);
-    own_graph graph = end(r.a);
+    EXPECT_OK(weir_capture_begin(r->a));
+    fill(r->a, r->x, 0, SIZE, 0);
+    copy(r->a, r->host, r->x, 0, SIZE);
+    own_graph graph = conform_end(r->a);
     for (unsigned char value = 0; value < 200 && !weir_test_has_failed(); value++)
-        update_beside_wait(&r, graph, value);
+        update_beside_wait(r, graph, value);
 }

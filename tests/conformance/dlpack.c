@@ -160,7 +160,7 @@ CONFORM(Dlpack, ImportLivesUntilItsWorkIsDone)
     struct foreign foreign;
     struct weir_tensor in = {.struct_size = sizeof in};
     // Separate pages: pinned memory must not share them.
-    unsigned char *plain = aligned_alloc(4096, SIZE);
+    OWN_MEMORY unsigned char *plain = aligned_alloc(4096, SIZE);
     ASSERT_NOT_NULL(plain);
     for (unsigned pinned = 0; pinned < 2; pinned++) {
         unsigned char *data = pinned ? conform_bytes(owner) : plain;
@@ -181,7 +181,6 @@ CONFORM(Dlpack, ImportLivesUntilItsWorkIsDone)
         EXPECT_OK(weir_device_trim(f->device));
         EXPECT_INT_EQ(atomic_load(&foreign.deleted), 1);
     }
-    free(plain);
 }
 
 #define EXPECT_NO_IMPORT(part)                                                           \
@@ -277,7 +276,7 @@ CONFORM(Dlpack, ImportOfDenseOnesInDisguise)
 {
     struct foreign foreign;
     struct weir_tensor in = {.struct_size = sizeof in};
-    unsigned char *data = aligned_alloc(4096, SIZE);
+    OWN_MEMORY unsigned char *data = aligned_alloc(4096, SIZE);
     ASSERT_NOT_NULL(data);
     make_foreign(&foreign, data);
     foreign.shape[0] = 1;
@@ -296,5 +295,4 @@ CONFORM(Dlpack, ImportOfDenseOnesInDisguise)
     weir_buffer_destroy(&in.buffer);
     EXPECT_INT_EQ(atomic_load(&foreign.deleted), 2);
     EXPECT_OK(weir_device_trim(f->device));
-    free(data);
 }

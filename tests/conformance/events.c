@@ -222,7 +222,6 @@ CONFORM(Event, OfAnotherRuntime)
 {
     own_runtime runtime = NULL;
     own_device device = NULL;
-    struct weir_event event;
 
     ASSERT_OK(weir_open(NULL, &runtime));
     ASSERT_OK(weir_device_open(runtime, NULL, &device));
@@ -235,17 +234,14 @@ CONFORM(Event, OfAnotherRuntime)
     EXPECT_SYNC(f->queue);
 
     // Nor does another runtime's failure fail this queue.
-    weir_queue *failed = conform_queue(&second, "failed");
-    struct gate *gate = gate_create();
-    ASSERT_OK(weir_queue_host_call(failed, gate_function, gate));
+    own_queue failed = conform_queue(&second, "failed");
+    own_gate gate = gate_on(failed);
     ASSERT_OK(weir_queue_host_call(failed, fail_plainly, NULL));
-    ASSERT_OK(weir_queue_record(failed, &event));
+    const struct weir_event event = conform_record(failed);
     gate_open(gate);
     EXPECT_INT_EQ(weir_event_sync(event, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
     EXPECT_INVALID(weir_queue_wait(f->queue, event), "another runtime");
     EXPECT_SYNC(f->queue);
-    weir_queue_destroy(&failed);
-    gate_destroy(&gate);
 }
 
 CONFORM(Event, Arguments)

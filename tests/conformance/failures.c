@@ -18,15 +18,8 @@
         EXPECT_CONTAINS(weir_last_error()->message, "queue '" label "'"); \
     } while (0)
 
-static weir_status answer_ok(void *unused)
-{
-    (void)unused;
-    return WEIR_OK;
-}
-
 static weir_status fail_as_io(void *unused)
 {
-    (void)unused;
     return WEIR_ERROR_IO;
 }
 
@@ -118,7 +111,7 @@ CONFORM(FailedOperation, RefusesSubmissionsUntilRecovery)
         EXPECT_INT_EQ(weir_queue_fill(queue, buffer, 0, SIZE, &value, 4), want);
         EXPECT_INT_EQ(weir_queue_fill_2d(queue, planes[1], 8, 3, &value, 4), want);
         EXPECT_INT_EQ(weir_queue_note(queue, WEIR_PARAMS(weir_note, .name = "n"), NULL), want);
-        EXPECT_INT_EQ(weir_queue_host_call(queue, answer_ok, NULL), want);
+        EXPECT_INT_EQ(weir_queue_host_call(queue, sleep_a_little, NULL), want);
         EXPECT_INT_EQ(weir_queue_record(queue, &event), want);
         EXPECT_INT_EQ(weir_queue_wait(queue, failing.before), want);
         EXPECT_INT_EQ(weir_upload(queue, buffer, 0, bytes, sizeof bytes), want);
@@ -144,7 +137,6 @@ static weir_status fail_with_detail(void *unused)
         .native_code = 5,
         .remedy = "call the fire brigade",
     };
-    (void)unused;
     return weir_error_set(&detail);
 }
 
@@ -209,7 +201,7 @@ CONFORM(FailedOperation, OneOfManyWaits)
         WAITS = 100 * QUEUES
     };
     own_gate gate = gate_create();
-    weir_queue *queues[QUEUES];
+    own_queues queues = {NULL};
     own_queue last = conform_queue(f, "last");
     struct weir_event event;
 
@@ -230,10 +222,8 @@ CONFORM(FailedOperation, OneOfManyWaits)
     gate_open(failing.gate);
     EXPECT_INT_EQ(weir_event_sync(event, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
     EXPECT_CAUSE(failing.line, "failing");
-    for (int i = 0; i < QUEUES; i++) {
+    for (int i = 0; i < QUEUES; i++)
         EXPECT_SYNC(queues[i]);
-        weir_queue_destroy(&queues[i]);
-    }
 }
 
 // Also where the queue is destroyed while its failing call has not even run.
@@ -271,11 +261,10 @@ CONFORM(FailedOperation, LeavesEarlierWorkAlone)
 {
     own_queue broken = conform_queue(f, "broken");
     own_buffer buffer = conform_host_buffer(f, SIZE);
-    const unsigned char new = 2;
 
     conform_fill(f->queue, buffer, 1);
     own_gate gate = gate_on(f->queue);
-    ASSERT_OK(weir_queue_fill(f->queue, buffer, 0, SIZE, &new, 1));
+    conform_fill(f->queue, buffer, 2);
     const struct weir_event end = conform_record(f->queue);
 
     own_gate failure = gate_on(broken);
@@ -286,7 +275,7 @@ CONFORM(FailedOperation, LeavesEarlierWorkAlone)
     EXPECT_INT_EQ(weir_queue_wait(f->queue, failed), WEIR_ERROR_HOST_CALL);
     gate_open(gate);
     EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
-    EXPECT_INT_EQ(conform_bytes(buffer)[SIZE - 1], new);
+    EXPECT_INT_EQ(conform_bytes(buffer)[SIZE - 1], 2);
 }
 
 CONFORM(FailedOperation, OfSeveralEvents)

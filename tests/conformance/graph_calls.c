@@ -15,30 +15,26 @@ static weir_graph *capture_native(const struct rig *r, struct native_fill *half)
     EXPECT_OK(weir_queue_native(r->a, native_fill, half, weir_out(r->x, 0, SIZE / 2)));
     EXPECT_UINT_EQ(last_node(r->a), 1);
     copy(r->a, r->host, r->x, 0, SIZE);
-    return end(r->a);
+    return conform_end(r->a);
 }
 
 // A backend's graph calls the function once, a replay at each launch.
-CONFORM(GraphCall, Native)
+CONFORM_RIG(GraphCall, Native)
 {
     CONFORM_NEEDS_NATIVE(f);
     const unsigned char pattern[16] = {9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9};
-    own_rig r = make_rig(f);
-    struct native_fill half = native_fill_of(r.x, 0, SIZE / 8, 0x05050505u);
-    own_graph graph = capture_native(&r, &half);
+    struct native_fill half = native_fill_of(r->x, 0, SIZE / 8, 0x05050505u);
+    own_graph graph = capture_native(r, &half);
     for (int i = 0; i < 3; i++) {
-        memset(conform_bytes(r.host), 0, SIZE);
-        launch_and_sync(i == 1 ? r.b : r.a, graph);
-        EXPECT_TRUE(halves_are(&r, 5, 1));
+        EXPECT_TRUE(leaves(r, i == 1 ? r->b : r->a, graph, 5, 1));
     }
     EXPECT_TRUE(half.calls == 1 || half.calls == 3);
     // An update that makes the driver build its graph anew keeps what was captured.
-    EXPECT_OK(weir_graph_set_fill(graph, 0, r.x, 0, SIZE, pattern, 16));
-    launch_and_sync(r.a, graph);
-    EXPECT_TRUE(halves_are(&r, 5, 9));
+    EXPECT_OK(weir_graph_set_fill(graph, 0, r->x, 0, SIZE, pattern, 16));
+    EXPECT_TRUE(leaves(r, r->a, graph, 5, 9));
     EXPECT_TRUE(half.calls == 1 || half.calls == 4);
     EXPECT_INVALID(weir_graph_set_enabled(graph, 1, false), "node 1 is a native call");
-    EXPECT_INVALID(weir_graph_set_fill(graph, 1, r.x, 0, 64, "x", 1), "cannot become a fill");
+    EXPECT_INVALID(weir_graph_set_fill(graph, 1, r->x, 0, 64, "x", 1), "cannot become a fill");
 }
 
 static weir_status submit_nothing(const struct weir_native_queue *native, void *user)
@@ -50,35 +46,31 @@ static weir_status submit_nothing(const struct weir_native_queue *native, void *
 
 // On a branch of its own, with one before and one after it on another, and one that submits nothing; and its clone,
 // after the buffers and the first graph are gone.
-CONFORM(GraphCall, NativeOnABranch)
+CONFORM_RIG(GraphCall, NativeOnABranch)
 {
     CONFORM_NEEDS_NATIVE(f);
     int calls = 0;
     own_graph clone = NULL;
-    own_rig r = make_rig(f);
-    struct native_fill all = native_fill_of(r.y, 0, SIZE / 4, 0x06060606u);
-    EXPECT_OK(weir_capture_begin(r.a));
-    fill(r.a, r.y, 0, SIZE, 1);
-    follow(r.b, r.a);
-    EXPECT_OK(weir_queue_native(r.b, native_fill, &all, weir_out(r.y, 0, SIZE)));
-    fill(r.a, r.x, 0, SIZE, 2);
-    EXPECT_OK(weir_queue_native_array(r.a, submit_nothing, &calls, NULL, 0));
-    follow(r.a, r.b);
-    copy(r.a, r.x, r.y, 0, SIZE / 2);
-    copy(r.a, r.host, r.x, 0, SIZE);
-    weir_graph *graph = end(r.a);
-    weir_buffer_destroy(&r.x);
-    weir_buffer_destroy(&r.y);
+    struct native_fill all = native_fill_of(r->y, 0, SIZE / 4, 0x06060606u);
+    EXPECT_OK(weir_capture_begin(r->a));
+    fill(r->a, r->y, 0, SIZE, 1);
+    follow(r->b, r->a);
+    EXPECT_OK(weir_queue_native(r->b, native_fill, &all, weir_out(r->y, 0, SIZE)));
+    fill(r->a, r->x, 0, SIZE, 2);
+    EXPECT_OK(weir_queue_native_array(r->a, submit_nothing, &calls, NULL, 0));
+    follow(r->a, r->b);
+    copy(r->a, r->x, r->y, 0, SIZE / 2);
+    copy(r->a, r->host, r->x, 0, SIZE);
+    weir_graph *graph = conform_end(r->a);
+    weir_buffer_destroy(&r->x);
+    weir_buffer_destroy(&r->y);
     ASSERT_OK(weir_device_trim(f->device));
     for (int i = 0; i < 3; i++)
-        launch_and_sync(r.a, graph);
-    EXPECT_TRUE(halves_are(&r, 6, 2));
+        EXPECT_TRUE(leaves(r, r->a, graph, 6, 2));
     EXPECT_TRUE(calls == 1 || calls == 3);
     ASSERT_OK(weir_graph_clone(graph, NULL, &clone));
     weir_graph_destroy(&graph);
-    memset(conform_bytes(r.host), 0, SIZE);
-    launch_and_sync(r.c, clone);
-    EXPECT_TRUE(halves_are(&r, 6, 2));
+    EXPECT_TRUE(leaves(r, r->c, clone, 6, 2));
 }
 
 static weir_status refuse_native(const struct weir_native_queue *native, void *user)
@@ -95,20 +87,19 @@ static weir_status end_and_launch(weir_queue *queue, weir_graph **out_graph)
 }
 
 // At the end of the capture, at the launch, or where a plugin submits later, in it.
-CONFORM(GraphCall, NativeThatFails)
+CONFORM_RIG(GraphCall, NativeThatFails)
 {
     CONFORM_NEEDS_NATIVE(f);
     own_graph graph = NULL;
-    own_rig r = make_rig(f);
-    EXPECT_OK(weir_capture_begin(r.a));
-    fill(r.a, r.x, 0, SIZE, 3);
-    EXPECT_OK(weir_queue_native(r.a, refuse_native, NULL, weir_out(r.x, 0, SIZE)));
-    EXPECT_REFUSED(end_and_launch(r.a, &graph), WEIR_ERROR_DEVICE,
+    EXPECT_OK(weir_capture_begin(r->a));
+    fill(r->a, r->x, 0, SIZE, 3);
+    EXPECT_OK(weir_queue_native(r->a, refuse_native, NULL, weir_out(r->x, 0, SIZE)));
+    EXPECT_REFUSED(end_and_launch(r->a, &graph), WEIR_ERROR_DEVICE,
                    "node 1, a native call captured at ");
-    EXPECT_OK(weir_queue_recover(r.a));
-    fill(r.a, r.host, 0, SIZE, 4);
-    EXPECT_SYNC(r.a);
-    EXPECT_TRUE(all_are(r.host, 0, SIZE, 4));
+    EXPECT_OK(weir_queue_recover(r->a));
+    fill(r->a, r->host, 0, SIZE, 4);
+    EXPECT_SYNC(r->a);
+    EXPECT_TRUE(all_are(r->host, 0, SIZE, 4));
 }
 
 // Host calls.
@@ -145,50 +136,48 @@ static weir_graph *capture_host(const struct rig *r, struct adder *adder, weir_b
     EXPECT_UINT_EQ(last_node(r->a), 2);
     copy(r->a, r->y, r->host, 0, SIZE);
     copy(r->a, out, r->y, 0, SIZE);
-    return end(r->a);
+    return conform_end(r->a);
 }
 
 // Beside work that need not wait for it, and before work that must. It may not wait itself.
-CONFORM(GraphCall, HostOnABranch)
+CONFORM_RIG(GraphCall, HostOnABranch)
 {
     struct adder adder = {0};
-    own_rig r = make_rig(f);
     adder.other = f->queue;
-    adder.bytes = conform_bytes(r.host);
+    adder.bytes = conform_bytes(r->host);
     adder.size = SIZE / 2;
-    EXPECT_OK(weir_capture_begin(r.a));
-    fill(r.a, r.x, 0, SIZE, 4);
-    copy(r.a, r.host, r.x, 0, SIZE / 2);
-    follow(r.b, r.a);
-    EXPECT_OK(weir_queue_host_call(r.b, add_one, &adder));
-    copy(r.b, r.y, r.host, 0, SIZE / 2);
-    fill(r.a, r.z, 0, SIZE, 6);
-    copy(r.a, r.host, r.z, SIZE / 2, SIZE / 2);
-    follow(r.a, r.b);
-    copy(r.a, r.z, r.y, 0, SIZE / 2);
-    own_graph graph = end(r.a);
+    EXPECT_OK(weir_capture_begin(r->a));
+    fill(r->a, r->x, 0, SIZE, 4);
+    copy(r->a, r->host, r->x, 0, SIZE / 2);
+    follow(r->b, r->a);
+    EXPECT_OK(weir_queue_host_call(r->b, add_one, &adder));
+    copy(r->b, r->y, r->host, 0, SIZE / 2);
+    fill(r->a, r->z, 0, SIZE, 6);
+    copy(r->a, r->host, r->z, SIZE / 2, SIZE / 2);
+    follow(r->a, r->b);
+    copy(r->a, r->z, r->y, 0, SIZE / 2);
+    own_graph graph = conform_end(r->a);
     for (int i = 0; i < 3; i++)
-        EXPECT_OK(weir_queue_graph(r.a, graph));
-    EXPECT_SYNC(r.a);
-    EXPECT_TRUE(halves_are(&r, 5, 6));
-    copy(r.a, r.host, r.z, 0, SIZE);
-    EXPECT_SYNC(r.a);
-    EXPECT_TRUE(halves_are(&r, 5, 6));
+        EXPECT_OK(weir_queue_graph(r->a, graph));
+    EXPECT_SYNC(r->a);
+    EXPECT_TRUE(halves_are(r, 5, 6));
+    copy(r->a, r->host, r->z, 0, SIZE);
+    EXPECT_SYNC(r->a);
+    EXPECT_TRUE(halves_are(r, 5, 6));
     EXPECT_INT_EQ(atomic_load(&adder.calls), 3);
 }
 
 // Launches on several queues, none of them waited for, and a clone.
-CONFORM(GraphCall, HostOften)
+CONFORM_RIG(GraphCall, HostOften)
 {
     enum {
         LAUNCHES = 50
     };
     struct adder adder = {0};
     own_graph clone = NULL;
-    own_rig r = make_rig(f);
     own_buffer out = conform_host_buffer(f, SIZE);
-    weir_graph *graph = capture_host(&r, &adder, out);
-    weir_queue *queues[] = {r.a, r.b, r.c};
+    weir_graph *graph = capture_host(r, &adder, out);
+    weir_queue *queues[] = {r->a, r->b, r->c};
     EXPECT_INT_EQ(atomic_load(&adder.calls), 0);
     for (int i = 0; i < LAUNCHES; i++)
         EXPECT_OK(weir_queue_graph(queues[i % 3], graph));
@@ -200,45 +189,44 @@ CONFORM(GraphCall, HostOften)
     ASSERT_OK(weir_graph_clone(graph, NULL, &clone));
     memset(conform_bytes(out), 0, SIZE);
     weir_graph_destroy(&graph);
-    launch_and_sync(r.b, clone);
+    launch_and_sync(r->b, clone);
     EXPECT_INT_EQ(atomic_load(&adder.calls), LAUNCHES + 1);
     EXPECT_TRUE(all_are(out, 0, SIZE, 8));
 }
 
 // The launch fails, and no later host call of it runs.
-CONFORM(GraphCall, HostThatFails)
+CONFORM_RIG(GraphCall, HostThatFails)
 {
     struct adder first = {.status = WEIR_ERROR_HOST_CALL};
     struct adder second = {0};
     struct weir_event event;
-    own_rig r = make_rig(f);
-    EXPECT_OK(weir_capture_begin(r.a));
-    fill(r.a, r.x, 0, SIZE, 1);
-    EXPECT_OK(weir_queue_host_call(r.a, add_one, &first));
-    EXPECT_OK(weir_queue_host_call(r.a, add_one, &second));
-    copy(r.a, r.host, r.x, 0, SIZE);
-    own_graph graph = end(r.a);
-    EXPECT_OK(weir_queue_graph(r.a, graph));
-    EXPECT_REFUSED(weir_queue_sync(r.a, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL,
+    EXPECT_OK(weir_capture_begin(r->a));
+    fill(r->a, r->x, 0, SIZE, 1);
+    EXPECT_OK(weir_queue_host_call(r->a, add_one, &first));
+    EXPECT_OK(weir_queue_host_call(r->a, add_one, &second));
+    copy(r->a, r->host, r->x, 0, SIZE);
+    own_graph graph = conform_end(r->a);
+    EXPECT_OK(weir_queue_graph(r->a, graph));
+    EXPECT_REFUSED(weir_queue_sync(r->a, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL,
                    "node 1, a host call captured at ");
     EXPECT_CONTAINS(weir_last_error()->message, "operation 1 of queue 'a', a graph, failed");
     EXPECT_INT_EQ(atomic_load(&first.calls), 1);
     EXPECT_INT_EQ(atomic_load(&second.calls), 0);
-    EXPECT_REFUSED(weir_queue_graph(r.a, graph), WEIR_ERROR_HOST_CALL, "host call");
-    EXPECT_OK(weir_queue_recover(r.a));
+    EXPECT_REFUSED(weir_queue_graph(r->a, graph), WEIR_ERROR_HOST_CALL, "host call");
+    EXPECT_OK(weir_queue_recover(r->a));
 
     // Another queue that waits for it inherits the failure; afterwards both go on.
-    EXPECT_OK(weir_queue_graph(r.a, graph));
-    const weir_status recorded = weir_queue_record(r.a, &event);
-    if (recorded == WEIR_OK && weir_queue_wait(r.b, event) == WEIR_OK)
-        EXPECT_REFUSED(weir_queue_sync(r.b, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL, "host call");
-    EXPECT_OK(weir_queue_recover(r.a));
-    EXPECT_OK(weir_queue_recover(r.b));
+    EXPECT_OK(weir_queue_graph(r->a, graph));
+    const weir_status recorded = weir_queue_record(r->a, &event);
+    if (recorded == WEIR_OK && weir_queue_wait(r->b, event) == WEIR_OK)
+        EXPECT_REFUSED(weir_queue_sync(r->b, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL, "host call");
+    EXPECT_OK(weir_queue_recover(r->a));
+    EXPECT_OK(weir_queue_recover(r->b));
     first.status = WEIR_OK;
-    launch_and_sync(r.b, graph);
+    launch_and_sync(r->b, graph);
     EXPECT_INT_EQ(atomic_load(&first.calls), 3);
     EXPECT_INT_EQ(atomic_load(&second.calls), 1);
-    EXPECT_TRUE(all_are(r.host, 0, SIZE, 1));
+    EXPECT_TRUE(all_are(r->host, 0, SIZE, 1));
 }
 
 // Updates.
@@ -264,7 +252,7 @@ static void check_host_updates(struct fixture *f, bool forks)
         fill(r.a, r.y, 0, SIZE, 1);
         follow(r.a, r.b);
     }
-    own_graph graph = end(r.a);
+    own_graph graph = conform_end(r.a);
     EXPECT_OK(weir_graph_set_host_call(graph, node, add_one, &first)); // as it is
     EXPECT_OK(weir_queue_graph(r.a, graph));
     for (int i = 0; i < UPDATES; i++) {
@@ -310,52 +298,46 @@ static bool can_update_native(weir_graph *graph, struct native_fill *fill, weir_
 }
 
 // Other values, another range, another number of the library's nodes; launches before it that are held keep theirs.
-CONFORM(GraphCall, NativeUpdates)
+CONFORM_RIG(GraphCall, NativeUpdates)
 {
     CONFORM_NEEDS_NATIVE(f);
     int nothing = 0;
-    weir_graph *clone;
-    own_rig r = make_rig(f);
-    struct native_fill half = native_fill_of(r.x, 0, SIZE / 8, 0x05050505u);
-    struct native_fill other = native_fill_of(r.x, 0, SIZE / 8, 0x06060606u);
-    struct native_fill second = native_fill_of(r.x, SIZE / 8, SIZE / 8, 0x07070707u);
-    own_graph graph = capture_native(&r, &half);
-    if (!can_update_native(graph, &half, r.x))
+    own_graph clone = NULL;
+    struct native_fill half = native_fill_of(r->x, 0, SIZE / 8, 0x05050505u);
+    struct native_fill other = native_fill_of(r->x, 0, SIZE / 8, 0x06060606u);
+    struct native_fill second = native_fill_of(r->x, SIZE / 8, SIZE / 8, 0x07070707u);
+    own_graph graph = capture_native(r, &half);
+    if (!can_update_native(graph, &half, r->x))
         CONFORM_SKIP("the backend's module is of an older version");
-    launch_and_sync(r.a, graph);
-    EXPECT_TRUE(halves_are(&r, 5, 1));
-    own_gate gate = gate_on(r.a);
-    EXPECT_OK(weir_queue_graph(r.a, graph));
-    copy(r.a, r.y, r.x, 0, SIZE);
-    EXPECT_OK(weir_graph_set_native(graph, 1, native_fill, &other, weir_out(r.x, 0, SIZE / 2)));
-    EXPECT_OK(weir_queue_graph(r.a, graph));
+    EXPECT_TRUE(leaves(r, r->a, graph, 5, 1));
+    own_gate gate = gate_on(r->a);
+    EXPECT_OK(weir_queue_graph(r->a, graph));
+    copy(r->a, r->y, r->x, 0, SIZE);
+    EXPECT_OK(weir_graph_set_native(graph, 1, native_fill, &other, weir_out(r->x, 0, SIZE / 2)));
+    EXPECT_OK(weir_queue_graph(r->a, graph));
     gate_open(gate);
-    EXPECT_SYNC(r.a);
-    EXPECT_TRUE(halves_are(&r, 6, 1));
-    copy(r.a, r.host, r.y, 0, SIZE);
-    EXPECT_SYNC(r.a);
-    EXPECT_TRUE(halves_are(&r, 5, 1)); // what the launch before left
+    EXPECT_SYNC(r->a);
+    EXPECT_TRUE(halves_are(r, 6, 1));
+    copy(r->a, r->host, r->y, 0, SIZE);
+    EXPECT_SYNC(r->a);
+    EXPECT_TRUE(halves_are(r, 5, 1)); // what the launch before left
 
     EXPECT_OK(weir_graph_set_native_array(graph, 1, submit_nothing, &nothing, NULL, 0));
-    launch_and_sync(r.b, graph);
-    EXPECT_TRUE(all_are(r.host, 0, SIZE, 1));
+    EXPECT_TRUE(leaves(r, r->b, graph, 1, 1));
     EXPECT_OK(
-        weir_graph_set_native(graph, 1, native_fill, &second, weir_out(r.x, SIZE / 2, SIZE / 2)));
+        weir_graph_set_native(graph, 1, native_fill, &second, weir_out(r->x, SIZE / 2, SIZE / 2)));
     ASSERT_OK(weir_graph_clone(graph, NULL, &clone));
-    EXPECT_OK(weir_graph_set_native(graph, 1, native_fill, &other, weir_out(r.x, 0, SIZE / 2)));
-    launch_and_sync(r.a, graph);
-    EXPECT_TRUE(halves_are(&r, 6, 1));
-    launch_and_sync(r.a, clone);
-    EXPECT_TRUE(halves_are(&r, 1, 7));
-    weir_graph_destroy(&clone);
+    EXPECT_OK(weir_graph_set_native(graph, 1, native_fill, &other, weir_out(r->x, 0, SIZE / 2)));
+    EXPECT_TRUE(leaves(r, r->a, graph, 6, 1));
+    EXPECT_TRUE(leaves(r, r->a, clone, 1, 7));
 
     EXPECT_INVALID(weir_graph_set_native_array(graph, 2, native_fill, &other, NULL, 0),
                    "node 2 is a copy");
-    EXPECT_INVALID(weir_graph_set_native(graph, 1, native_fill, &other, weir_out(r.x, 0, 2 * SIZE)),
+    EXPECT_INVALID(weir_graph_set_native(graph, 1, native_fill, &other,
+                                         weir_out(r->x, 0, 2 * SIZE)),
                    "argument 0");
     EXPECT_INVALID(weir_graph_set_native_array(graph, 1, NULL, NULL, NULL, 0), "function is NULL");
-    launch_and_sync(r.a, graph);
-    EXPECT_TRUE(halves_are(&r, 6, 1));
+    EXPECT_TRUE(leaves(r, r->a, graph, 6, 1));
 }
 
 static weir_status pass_and_fail(void *user)
@@ -365,42 +347,40 @@ static weir_status pass_and_fail(void *user)
 }
 
 // The queue is destroyed while its launch runs: what waits for it fails nevertheless.
-CONFORM(GraphCall, HostThatFailsInADestroyedQueue)
+CONFORM_RIG(GraphCall, HostThatFailsInADestroyedQueue)
 {
     own_gate gate = gate_create();
-    own_rig r = make_rig(f);
-    EXPECT_OK(weir_capture_begin(r.a));
-    EXPECT_OK(weir_queue_host_call(r.a, pass_and_fail, gate));
-    weir_graph *graph = end(r.a);
-    EXPECT_OK(weir_queue_graph(r.a, graph));
+    EXPECT_OK(weir_capture_begin(r->a));
+    EXPECT_OK(weir_queue_host_call(r->a, pass_and_fail, gate));
+    weir_graph *graph = conform_end(r->a);
+    EXPECT_OK(weir_queue_graph(r->a, graph));
     EXPECT_TRUE(gate_wait_entered(gate));
-    follow(r.b, r.a);
-    weir_queue_destroy(&r.a);
+    follow(r->b, r->a);
+    weir_queue_destroy(&r->a);
     weir_graph_destroy(&graph);
     gate_open(gate);
-    EXPECT_REFUSED(weir_queue_sync(r.b, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL,
+    EXPECT_REFUSED(weir_queue_sync(r->b, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL,
                    "a host call captured at ");
-    EXPECT_OK(weir_queue_recover(r.b));
+    EXPECT_OK(weir_queue_recover(r->b));
 }
 
 // A launch keeps its operands while its host call runs.
-CONFORM(GraphCall, UpdateWhileTheHostRuns)
+CONFORM_RIG(GraphCall, UpdateWhileTheHostRuns)
 {
-    own_rig r = make_rig(f);
-    EXPECT_OK(weir_capture_begin(r.a));
-    own_gate gate = gate_on(r.a);
-    fill(r.a, r.host, 0, 64, 1);
-    weir_graph *graph = end(r.a);
-    EXPECT_OK(weir_queue_graph(r.a, graph));
+    EXPECT_OK(weir_capture_begin(r->a));
+    own_gate gate = gate_on(r->a);
+    fill(r->a, r->host, 0, 64, 1);
+    weir_graph *graph = conform_end(r->a);
+    EXPECT_OK(weir_queue_graph(r->a, graph));
     EXPECT_TRUE(gate_wait_entered(gate));
-    EXPECT_OK(weir_graph_set_fill(graph, 1, r.host, 64, 64, "\2", 1));
-    EXPECT_OK(weir_queue_graph(r.b, graph));
-    EXPECT_OK(weir_graph_set_fill(graph, 1, r.host, 128, 64, "\3", 1));
+    EXPECT_OK(weir_graph_set_fill(graph, 1, r->host, 64, 64, "\2", 1));
+    EXPECT_OK(weir_queue_graph(r->b, graph));
+    EXPECT_OK(weir_graph_set_fill(graph, 1, r->host, 128, 64, "\3", 1));
     weir_graph_destroy(&graph); // while it runs
     gate_open(gate);
-    EXPECT_SYNC(r.b);
-    EXPECT_TRUE(all_are(r.host, 0, 64, 1));
-    EXPECT_TRUE(all_are(r.host, 64, 64, 2));
-    EXPECT_TRUE(all_are(r.host, 128, SIZE - 128, 0));
-    EXPECT_SYNC(r.a);
+    EXPECT_SYNC(r->b);
+    EXPECT_TRUE(all_are(r->host, 0, 64, 1));
+    EXPECT_TRUE(all_are(r->host, 64, 64, 2));
+    EXPECT_TRUE(all_are(r->host, 128, SIZE - 128, 0));
+    EXPECT_SYNC(r->a);
 }

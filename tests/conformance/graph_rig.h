@@ -53,6 +53,10 @@ static inline void destroy_rig(struct rig *r)
 
 #define own_rig OWN(destroy_rig) struct rig
 
+// A test whose body gets a rig `r` too.
+#define CONFORM_RIG(suite_, name_) \
+    CONFORM_OF(suite_, name_, struct rig, r, make_rig(f), destroy_rig)
+
 static inline void fill(weir_queue *queue, weir_buffer *buffer, size_t offset, size_t size,
                         unsigned char value)
 {
@@ -72,14 +76,6 @@ static inline uint32_t last_node(weir_queue *queue)
     return node;
 }
 
-static inline weir_graph *end(weir_queue *queue)
-{
-    weir_graph *graph = NULL;
-    EXPECT_OK(weir_capture_end(queue, WEIR_PARAMS(weir_graph, .label = "graph"), &graph));
-    EXPECT_NOT_NULL(graph);
-    return graph;
-}
-
 static inline bool all_are(weir_buffer *host, size_t offset, size_t size, unsigned char value)
 {
     const unsigned char *bytes = conform_bytes(host);
@@ -95,6 +91,15 @@ static inline bool halves_are(const struct rig *r, unsigned char first, unsigned
     return all_are(r->host, 0, SIZE / 2, first) && all_are(r->host, SIZE / 2, SIZE / 2, second);
 }
 
+// Whether a launch leaves these bytes in the halves of `host`, which is cleared before.
+static inline bool leaves(const struct rig *r, weir_queue *queue, weir_graph *graph,
+                          unsigned char first, unsigned char second)
+{
+    memset(conform_bytes(r->host), 0, SIZE);
+    launch_and_sync(queue, graph);
+    return halves_are(r, first, second);
+}
+
 // A diamond: both sides need the top, the bottom needs both sides.
 static inline weir_graph *capture_diamond(const struct rig *r, unsigned char value)
 {
@@ -105,7 +110,7 @@ static inline weir_graph *capture_diamond(const struct rig *r, unsigned char val
     copy(r->b, r->y, r->x, SIZE / 2, SIZE / 2);
     follow(r->a, r->b);
     copy(r->a, r->host, r->y, 0, SIZE);
-    return end(r->a);
+    return conform_end(r->a);
 }
 
 #endif

@@ -1,99 +1,91 @@
 // Graphs: results, order, updates, and lifetimes.
-#include <pthread.h>
 #include <string.h>
 
 #include "tests/conformance/graph_rig.h"
 
 // Nothing of it runs before a launch.
-CONFORM(Graph, Diamond)
+CONFORM_RIG(Graph, Diamond)
 {
-    own_rig r = make_rig(f);
-    weir_graph *graph = capture_diamond(&r, 5);
+    weir_graph *graph = capture_diamond(r, 5);
     EXPECT_UINT_EQ(weir_graph_node_count(graph), 4);
-    EXPECT_SYNC(r.a);
-    EXPECT_TRUE(all_are(r.host, 0, SIZE, 0));
+    EXPECT_SYNC(r->a);
+    EXPECT_TRUE(all_are(r->host, 0, SIZE, 0));
     for (int i = 0; i < 3; i++) {
-        memset(conform_bytes(r.host), 0, SIZE);
-        launch_and_sync(r.a, graph);
-        EXPECT_TRUE(all_are(r.host, 0, SIZE, 5));
+        EXPECT_TRUE(leaves(r, r->a, graph, 5, 5));
     }
     weir_graph_destroy(&graph);
     EXPECT_NULL(graph);
 }
 
 // Out and back in twice, with the second fork from the joined queue.
-CONFORM(Graph, TwoForks)
+CONFORM_RIG(Graph, TwoForks)
 {
-    own_rig r = make_rig(f);
-    ASSERT_OK(weir_capture_begin(r.a));
-    fill(r.a, r.x, 0, SIZE, 1);
-    follow(r.b, r.a);
-    fill(r.b, r.x, 0, 64, 2);
-    follow(r.a, r.b);
-    copy(r.a, r.y, r.x, 0, SIZE);
-    follow(r.c, r.a);
-    fill(r.c, r.y, 64, 64, 3);
-    fill(r.a, r.y, 128, 64, 4);
-    follow(r.a, r.c);
-    copy(r.a, r.host, r.y, 0, SIZE);
-    own_graph graph = end(r.a);
+    ASSERT_OK(weir_capture_begin(r->a));
+    fill(r->a, r->x, 0, SIZE, 1);
+    follow(r->b, r->a);
+    fill(r->b, r->x, 0, 64, 2);
+    follow(r->a, r->b);
+    copy(r->a, r->y, r->x, 0, SIZE);
+    follow(r->c, r->a);
+    fill(r->c, r->y, 64, 64, 3);
+    fill(r->a, r->y, 128, 64, 4);
+    follow(r->a, r->c);
+    copy(r->a, r->host, r->y, 0, SIZE);
+    own_graph graph = conform_end(r->a);
     EXPECT_UINT_EQ(weir_graph_node_count(graph), 6);
 
     for (int i = 0; i < 2; i++)
-        ASSERT_OK(weir_queue_graph(r.a, graph));
-    EXPECT_SYNC(r.a);
-    EXPECT_TRUE(all_are(r.host, 0, 64, 2));
-    EXPECT_TRUE(all_are(r.host, 64, 64, 3));
-    EXPECT_TRUE(all_are(r.host, 128, 64, 4));
-    EXPECT_TRUE(all_are(r.host, 192, SIZE - 192, 1));
+        ASSERT_OK(weir_queue_graph(r->a, graph));
+    EXPECT_SYNC(r->a);
+    EXPECT_TRUE(all_are(r->host, 0, 64, 2));
+    EXPECT_TRUE(all_are(r->host, 64, 64, 3));
+    EXPECT_TRUE(all_are(r->host, 128, 64, 4));
+    EXPECT_TRUE(all_are(r->host, 192, SIZE - 192, 1));
 }
 
 // Several events between three queues, some of them after others, and a graph that begins
 // with a fork: its first nodes are on the other queues.
-CONFORM(Graph, ThreeQueues)
+CONFORM_RIG(Graph, ThreeQueues)
 {
-    own_rig r = make_rig(f);
-    ASSERT_OK(weir_capture_begin(r.a));
-    const struct weir_event early = conform_record(r.a);
-    ASSERT_OK(weir_queue_wait(r.b, early));
-    ASSERT_OK(weir_queue_wait(r.c, early));
-    fill(r.b, r.x, 0, SIZE, 1);
-    fill(r.c, r.y, 0, SIZE, 2);
-    follow(r.c, r.b);
-    copy(r.c, r.y, r.x, 0, SIZE / 2);
-    follow(r.b, r.c);
-    copy(r.b, r.z, r.y, 0, SIZE);
-    follow(r.a, r.c); // implied by the next
-    follow(r.a, r.b);
-    copy(r.a, r.host, r.z, 0, SIZE);
-    own_graph graph = end(r.a);
+    ASSERT_OK(weir_capture_begin(r->a));
+    const struct weir_event early = conform_record(r->a);
+    ASSERT_OK(weir_queue_wait(r->b, early));
+    ASSERT_OK(weir_queue_wait(r->c, early));
+    fill(r->b, r->x, 0, SIZE, 1);
+    fill(r->c, r->y, 0, SIZE, 2);
+    follow(r->c, r->b);
+    copy(r->c, r->y, r->x, 0, SIZE / 2);
+    follow(r->b, r->c);
+    copy(r->b, r->z, r->y, 0, SIZE);
+    follow(r->a, r->c); // implied by the next
+    follow(r->a, r->b);
+    copy(r->a, r->host, r->z, 0, SIZE);
+    own_graph graph = conform_end(r->a);
     EXPECT_UINT_EQ(weir_graph_node_count(graph), 5);
 
     for (int i = 0; i < 3; i++)
-        ASSERT_OK(weir_queue_graph(r.a, graph));
-    EXPECT_SYNC(r.a);
-    EXPECT_TRUE(all_are(r.host, 0, SIZE / 2, 1));
-    EXPECT_TRUE(all_are(r.host, SIZE / 2, SIZE / 2, 2));
+        ASSERT_OK(weir_queue_graph(r->a, graph));
+    EXPECT_SYNC(r->a);
+    EXPECT_TRUE(halves_are(r, 1, 2));
 }
 
 // The last node is on the queue that joined; the launching queue waits for it, among other work.
-CONFORM(Graph, EndsOnAnotherBranch)
+CONFORM_RIG(Graph, EndsOnAnotherBranch)
 {
-    own_rig r = make_rig(f);
-    ASSERT_OK(weir_capture_begin(r.a));
-    follow(r.b, r.a);
-    copy(r.b, r.y, r.x, 0, SIZE);
-    follow(r.a, r.b);
-    own_graph graph = end(r.a);
+    ASSERT_OK(weir_capture_begin(r->a));
+    follow(r->b, r->a);
+    copy(r->b, r->y, r->x, 0, SIZE);
+    follow(r->a, r->b);
+    own_graph graph = conform_end(r->a);
     EXPECT_UINT_EQ(weir_graph_node_count(graph), 1);
     for (unsigned char i = 1; i <= 50; i++) {
-        fill(r.a, r.x, 0, SIZE, i);
-        ASSERT_OK(weir_queue_graph(r.a, graph));
-        fill(r.a, r.x, 0, SIZE, 0);
-        copy(r.a, r.host, r.y, 0, SIZE);
+        fill(r->a, r->x, 0, SIZE, i);
+        ASSERT_OK(weir_queue_graph(r->a, graph));
+        fill(r->a, r->x, 0, SIZE, 0);
+        copy(r->a, r->host, r->y, 0, SIZE);
         if (i % 10 == 0) {
-            EXPECT_SYNC(r.a);
-            EXPECT_TRUE(all_are(r.host, 0, SIZE, i));
+            EXPECT_SYNC(r->a);
+            EXPECT_TRUE(all_are(r->host, 0, SIZE, i));
         }
     }
 }
@@ -141,46 +133,44 @@ static void check_kinds(struct fixture *f, const struct rig *r)
     }
 }
 
-CONFORM(Graph, EveryKindOfNode)
+CONFORM_RIG(Graph, EveryKindOfNode)
 {
-    own_rig r = make_rig(f);
     own_buffer other = conform_host_buffer(f, SIZE);
     own_kernel increment = conform_kernel(f, "increment");
-    capture_kinds(&r, other, increment);
-    own_graph graph = end(r.a);
+    capture_kinds(r, other, increment);
+    own_graph graph = conform_end(r->a);
     EXPECT_UINT_EQ(weir_graph_node_count(graph), 10);
     for (int i = 0; i < 2; i++) {
-        memset(conform_bytes(r.host), 0xee, SIZE);
-        launch_and_sync(r.a, graph);
-        check_kinds(f, &r);
+        memset(conform_bytes(r->host), 0xee, SIZE);
+        launch_and_sync(r->a, graph);
+        check_kinds(f, r);
     }
 }
 
 // No nodes are made of empty operations, and an empty graph is still a graph.
-CONFORM(Graph, Empty)
+CONFORM_RIG(Graph, Empty)
 {
     uint32_t node;
-    own_rig r = make_rig(f);
-    ASSERT_OK(weir_capture_begin(r.a));
-    EXPECT_REFUSED(weir_capture_node(r.a, &node), WEIR_ERROR_INVALID, "nothing was captured");
-    copy(r.a, r.y, r.x, 0, 0);
-    EXPECT_REFUSED(weir_capture_node(r.a, &node), WEIR_ERROR_NOT_FOUND, "empty");
-    fill(r.a, r.host, 0, SIZE, 1);
-    fill(r.a, r.host, 0, 0, 2);
-    EXPECT_REFUSED(weir_capture_node(r.a, &node), WEIR_ERROR_NOT_FOUND, "empty");
-    own_graph graph = end(r.a);
+    ASSERT_OK(weir_capture_begin(r->a));
+    EXPECT_REFUSED(weir_capture_node(r->a, &node), WEIR_ERROR_INVALID, "nothing was captured");
+    copy(r->a, r->y, r->x, 0, 0);
+    EXPECT_REFUSED(weir_capture_node(r->a, &node), WEIR_ERROR_NOT_FOUND, "empty");
+    fill(r->a, r->host, 0, SIZE, 1);
+    fill(r->a, r->host, 0, 0, 2);
+    EXPECT_REFUSED(weir_capture_node(r->a, &node), WEIR_ERROR_NOT_FOUND, "empty");
+    own_graph graph = conform_end(r->a);
     EXPECT_UINT_EQ(weir_graph_node_count(graph), 1);
-    ASSERT_OK(weir_capture_begin(r.a));
-    own_graph none = end(r.a);
+    ASSERT_OK(weir_capture_begin(r->a));
+    own_graph none = conform_end(r->a);
     EXPECT_UINT_EQ(weir_graph_node_count(none), 0);
     EXPECT_UINT_EQ(weir_graph_node_count(NULL), 0);
     own_graph clone = NULL;
     ASSERT_OK(weir_graph_clone(none, NULL, &clone));
     EXPECT_UINT_EQ(weir_graph_node_count(clone), 0);
-    ASSERT_OK(weir_queue_graph(r.a, none));
-    ASSERT_OK(weir_queue_graph(r.a, graph));
-    launch_and_sync(r.a, clone);
-    EXPECT_TRUE(all_are(r.host, 0, SIZE, 1));
+    ASSERT_OK(weir_queue_graph(r->a, none));
+    ASSERT_OK(weir_queue_graph(r->a, graph));
+    launch_and_sync(r->a, clone);
+    EXPECT_TRUE(all_are(r->host, 0, SIZE, 1));
 }
 
 // Order and updates.
@@ -212,7 +202,7 @@ static struct counter make_counter(struct fixture *f, bool forks)
         follow(r->a, r->b);
     }
     copy(r->a, r->host, r->x, 0, 2 * WORDS);
-    counter.graph = end(r->a);
+    counter.graph = conform_end(r->a);
     return counter;
 }
 
@@ -255,65 +245,61 @@ CONFORM(Graph, LaunchesNeverOverlap)
 }
 
 // A launch waits for the previous launch, but not for later work of that launch's queue.
-CONFORM(Graph, WaitsForTheLaunchAlone)
+CONFORM_RIG(Graph, WaitsForTheLaunchAlone)
 {
-    own_rig r = make_rig(f);
-    own_graph graph = capture_diamond(&r, 3);
-    ASSERT_OK(weir_queue_graph(r.a, graph));
-    own_gate gate = gate_on(r.a);
-    launch_and_sync(r.c, graph);
-    EXPECT_TRUE(all_are(r.host, 0, SIZE, 3));
+    own_graph graph = capture_diamond(r, 3);
+    ASSERT_OK(weir_queue_graph(r->a, graph));
+    own_gate gate = gate_on(r->a);
+    launch_and_sync(r->c, graph);
+    EXPECT_TRUE(all_are(r->host, 0, SIZE, 3));
     gate_open(gate);
-    EXPECT_SYNC(r.a);
+    EXPECT_SYNC(r->a);
 }
 
 // Launches that a host call holds, on one queue and, waiting for it, on another.
-CONFORM(Graph, AfterAHostCall)
+CONFORM_RIG(Graph, AfterAHostCall)
 {
-    own_rig r = make_rig(f);
-    own_graph graph = capture_diamond(&r, 6);
-    own_gate gate = gate_on(r.a);
-    ASSERT_OK(weir_queue_graph(r.a, graph));
-    ASSERT_OK(weir_queue_graph(r.c, graph));
-    const struct weir_event event = conform_record(r.c);
+    own_graph graph = capture_diamond(r, 6);
+    own_gate gate = gate_on(r->a);
+    ASSERT_OK(weir_queue_graph(r->a, graph));
+    ASSERT_OK(weir_queue_graph(r->c, graph));
+    const struct weir_event event = conform_record(r->c);
     EXPECT_TRUE(gate_wait_entered(gate));
     EXPECT_INT_EQ(weir_event_sync(event, WEIR_MS(3)), WEIR_TIMEOUT);
-    EXPECT_TRUE(all_are(r.host, 0, SIZE, 0));
+    EXPECT_TRUE(all_are(r->host, 0, SIZE, 0));
     gate_open(gate);
     EXPECT_OK(weir_event_sync(event, HANG_GUARD_NS));
-    EXPECT_TRUE(all_are(r.host, 0, SIZE, 6));
-    EXPECT_SYNC(r.a);
+    EXPECT_TRUE(all_are(r->host, 0, SIZE, 6));
+    EXPECT_SYNC(r->a);
 }
 
-CONFORM(Graph, UpdateCopyAndFill)
+CONFORM_RIG(Graph, UpdateCopyAndFill)
 {
     uint32_t nodes[2];
     const uint32_t word = 0x05050505u;
     const unsigned char pattern[16] = {8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8};
-    own_rig r = make_rig(f);
     own_buffer other = conform_host_buffer(f, SIZE);
     memset(conform_bytes(other), 0, SIZE);
-    ASSERT_OK(weir_capture_begin(r.a));
-    fill(r.a, r.x, 0, SIZE, 1);
-    nodes[0] = last_node(r.a);
-    copy(r.a, r.host, r.x, 0, SIZE);
-    nodes[1] = last_node(r.a);
-    own_graph graph = end(r.a);
-    launch_and_sync(r.a, graph);
-    EXPECT_TRUE(all_are(r.host, 0, SIZE, 1));
+    ASSERT_OK(weir_capture_begin(r->a));
+    fill(r->a, r->x, 0, SIZE, 1);
+    nodes[0] = last_node(r->a);
+    copy(r->a, r->host, r->x, 0, SIZE);
+    nodes[1] = last_node(r->a);
+    own_graph graph = conform_end(r->a);
+    EXPECT_TRUE(leaves(r, r->a, graph, 1, 1));
 
-    ASSERT_OK(weir_graph_set_fill(graph, nodes[0], r.y, 0, SIZE, &word, 4));
-    ASSERT_OK(weir_graph_set_copy(graph, nodes[1], other, 64, r.y, 0, SIZE - 64));
-    launch_and_sync(r.a, graph);
-    EXPECT_TRUE(all_are(r.host, 0, SIZE, 1));
+    ASSERT_OK(weir_graph_set_fill(graph, nodes[0], r->y, 0, SIZE, &word, 4));
+    ASSERT_OK(weir_graph_set_copy(graph, nodes[1], other, 64, r->y, 0, SIZE - 64));
+    launch_and_sync(r->a, graph);
+    EXPECT_TRUE(all_are(r->host, 0, SIZE, 1));
     EXPECT_TRUE(all_are(other, 0, 64, 0));
     EXPECT_TRUE(all_are(other, 64, SIZE - 64, 5));
 
     // A pattern of another size may be other work for the driver.
-    ASSERT_OK(weir_graph_set_fill(graph, nodes[0], r.y, 0, 512, pattern, 16));
+    ASSERT_OK(weir_graph_set_fill(graph, nodes[0], r->y, 0, 512, pattern, 16));
     for (int i = 0; i < 2; i++)
-        ASSERT_OK(weir_queue_graph(i ? r.a : r.b, graph));
-    EXPECT_SYNC(r.a);
+        ASSERT_OK(weir_queue_graph(i ? r->a : r->b, graph));
+    EXPECT_SYNC(r->a);
     EXPECT_TRUE(all_are(other, 64, 512, 8));
     EXPECT_TRUE(all_are(other, 64 + 512, SIZE - 64 - 512, 5));
 }
@@ -365,57 +351,53 @@ CONFORM(Graph, UpdateRefusals)
 
 // Lifetimes.
 
-CONFORM(Graph, OperandsDestroyedFirst)
+CONFORM_RIG(Graph, OperandsDestroyedFirst)
 {
-    own_rig r = make_rig(f);
     weir_kernel *increment = conform_kernel(f, "increment");
-    ASSERT_OK(weir_capture_begin(r.a));
-    fill(r.a, r.x, 0, SIZE, 0);
-    ASSERT_OK(weir_queue_launch(r.a, increment, blocks, block, weir_inout(r.x, 0, WORDS), 1u, N));
-    copy(r.a, r.y, r.x, 0, SIZE);
-    weir_buffer_destroy(&r.x);
+    ASSERT_OK(weir_capture_begin(r->a));
+    fill(r->a, r->x, 0, SIZE, 0);
+    ASSERT_OK(weir_queue_launch(r->a, increment, blocks, block, weir_inout(r->x, 0, WORDS), 1u, N));
+    copy(r->a, r->y, r->x, 0, SIZE);
+    weir_buffer_destroy(&r->x);
     weir_kernel_destroy(&increment);
-    copy(r.a, r.host, r.y, 0, SIZE);
-    own_graph graph = end(r.a);
-    weir_buffer_destroy(&r.y);
+    copy(r->a, r->host, r->y, 0, SIZE);
+    own_graph graph = conform_end(r->a);
+    weir_buffer_destroy(&r->y);
     ASSERT_OK(weir_device_trim(f->device));
-    memset(conform_bytes(r.host), 0xee, SIZE);
+    memset(conform_bytes(r->host), 0xee, SIZE);
     for (int i = 0; i < 3; i++)
-        ASSERT_OK(weir_queue_graph(r.a, graph));
-    EXPECT_SYNC(r.a);
-    EXPECT_TRUE(words_are(r.host, conform_kernels_run(f) ? 1 : 0));
+        ASSERT_OK(weir_queue_graph(r->a, graph));
+    EXPECT_SYNC(r->a);
+    EXPECT_TRUE(words_are(r->host, conform_kernels_run(f) ? 1 : 0));
 }
 
 // An object that an update removes from a graph can be freed; one that it adds cannot.
-CONFORM(Graph, UpdateMovesTheUse)
+CONFORM_RIG(Graph, UpdateMovesTheUse)
 {
-    own_rig r = make_rig(f);
-    fill(r.a, r.x, 0, SIZE, 1);
-    fill(r.a, r.y, 0, SIZE, 2);
-    ASSERT_OK(weir_capture_begin(r.a));
-    copy(r.a, r.host, r.x, 0, SIZE);
-    own_graph graph = end(r.a);
-    weir_buffer_destroy(&r.x);
-    ASSERT_OK(weir_graph_set_copy(graph, 0, r.host, 0, r.y, 0, SIZE));
-    weir_buffer_destroy(&r.y);
+    fill(r->a, r->x, 0, SIZE, 1);
+    fill(r->a, r->y, 0, SIZE, 2);
+    ASSERT_OK(weir_capture_begin(r->a));
+    copy(r->a, r->host, r->x, 0, SIZE);
+    own_graph graph = conform_end(r->a);
+    weir_buffer_destroy(&r->x);
+    ASSERT_OK(weir_graph_set_copy(graph, 0, r->host, 0, r->y, 0, SIZE));
+    weir_buffer_destroy(&r->y);
     ASSERT_OK(weir_device_trim(f->device));
-    launch_and_sync(r.a, graph);
-    EXPECT_TRUE(all_are(r.host, 0, SIZE, 2));
+    EXPECT_TRUE(leaves(r, r->a, graph, 2, 2));
 }
 
-CONFORM(Graph, DestroyedWhileItRuns)
+CONFORM_RIG(Graph, DestroyedWhileItRuns)
 {
-    own_rig r = make_rig(f);
-    weir_graph *graph = capture_diamond(&r, 4);
-    own_gate gate = gate_on(r.c);
-    ASSERT_OK(weir_queue_graph(r.c, graph));
+    weir_graph *graph = capture_diamond(r, 4);
+    own_gate gate = gate_on(r->c);
+    ASSERT_OK(weir_queue_graph(r->c, graph));
     weir_graph_destroy(&graph);
-    weir_buffer_destroy(&r.x);
-    weir_buffer_destroy(&r.y);
+    weir_buffer_destroy(&r->x);
+    weir_buffer_destroy(&r->y);
     EXPECT_TRUE(gate_wait_entered(gate));
     gate_open(gate);
-    EXPECT_SYNC(r.c);
-    EXPECT_TRUE(all_are(r.host, 0, SIZE, 4));
+    EXPECT_SYNC(r->c);
+    EXPECT_TRUE(all_are(r->host, 0, SIZE, 4));
 }
 
 // Once warm, launches allocate no memory and create no native object.
@@ -435,71 +417,63 @@ static void expect_flat(weir_queue *queue, weir_graph *graph)
     EXPECT_UINT_EQ(after.driver_objects, before.driver_objects);
 }
 
-CONFORM(Graph, LaunchesAllocateNothing)
+CONFORM_RIG(Graph, LaunchesAllocateNothing)
 {
-    own_rig r = make_rig(f);
-    own_graph forked = capture_diamond(&r, 4);
-    ASSERT_OK(weir_capture_begin(r.a));
-    fill(r.a, r.x, 0, SIZE, 1);
-    copy(r.a, r.host, r.x, 0, SIZE);
-    own_graph row = end(r.a);
-    expect_flat(r.a, row);
-    expect_flat(r.a, forked);
+    own_graph forked = capture_diamond(r, 4);
+    ASSERT_OK(weir_capture_begin(r->a));
+    fill(r->a, r->x, 0, SIZE, 1);
+    copy(r->a, r->host, r->x, 0, SIZE);
+    own_graph row = conform_end(r->a);
+    expect_flat(r->a, row);
+    expect_flat(r->a, forked);
 }
 
 // Failures.
 
 // A launch after a failure is refused with its cause, and another queue inherits the
 // failure only if it waits for the failed work.
-CONFORM(Graph, AfterAFailure)
+CONFORM_RIG(Graph, AfterAFailure)
 {
-    own_rig r = make_rig(f);
-    own_graph graph = capture_diamond(&r, 4);
-    own_gate gate = gate_on(r.a);
-    ASSERT_OK(weir_queue_host_call(r.a, fail_plainly, NULL));
-    ASSERT_OK(weir_queue_graph(r.a, graph));
-    ASSERT_OK(weir_queue_graph(r.c, graph));
+    own_graph graph = capture_diamond(r, 4);
+    own_gate gate = gate_on(r->a);
+    ASSERT_OK(weir_queue_host_call(r->a, fail_plainly, NULL));
+    ASSERT_OK(weir_queue_graph(r->a, graph));
+    ASSERT_OK(weir_queue_graph(r->c, graph));
     gate_open(gate);
-    EXPECT_REFUSED(weir_queue_sync(r.a, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL, "host call");
-    EXPECT_REFUSED(weir_queue_sync(r.c, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL, "host call");
-    EXPECT_REFUSED(weir_queue_graph(r.a, graph), WEIR_ERROR_HOST_CALL, "host call");
-    EXPECT_REFUSED(weir_capture_begin(r.a), WEIR_ERROR_HOST_CALL, "host call");
-    ASSERT_OK(weir_queue_recover(r.a));
-    ASSERT_OK(weir_queue_recover(r.c));
+    EXPECT_REFUSED(weir_queue_sync(r->a, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL, "host call");
+    EXPECT_REFUSED(weir_queue_sync(r->c, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL, "host call");
+    EXPECT_REFUSED(weir_queue_graph(r->a, graph), WEIR_ERROR_HOST_CALL, "host call");
+    EXPECT_REFUSED(weir_capture_begin(r->a), WEIR_ERROR_HOST_CALL, "host call");
+    ASSERT_OK(weir_queue_recover(r->a));
+    ASSERT_OK(weir_queue_recover(r->c));
     // The failed launch has ended, and no longer causes failures.
-    launch_and_sync(r.b, graph);
-    EXPECT_TRUE(all_are(r.host, 0, SIZE, 4));
+    EXPECT_TRUE(leaves(r, r->b, graph, 4, 4));
 
     // A failure after a launch does not affect the next launch.
-    ASSERT_OK(weir_queue_graph(r.a, graph));
-    ASSERT_OK(weir_queue_host_call(r.a, fail_plainly, NULL));
-    EXPECT_REFUSED(weir_queue_sync(r.a, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL, "host call");
-    launch_and_sync(r.c, graph);
-    ASSERT_OK(weir_queue_recover(r.a));
+    ASSERT_OK(weir_queue_graph(r->a, graph));
+    ASSERT_OK(weir_queue_host_call(r->a, fail_plainly, NULL));
+    EXPECT_REFUSED(weir_queue_sync(r->a, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL, "host call");
+    launch_and_sync(r->c, graph);
+    ASSERT_OK(weir_queue_recover(r->a));
 }
 
-// Threads launch one graph, each on its own queue, while another thread updates it.
-struct launcher {
-    pthread_t thread;
-    weir_queue *queue;
-    weir_graph *graph;
+// Threads launch one graph, each on its own queue, while two others update it.
+struct worker {
+    const struct counter *counter;
+    weir_queue *queue; // NULL: it updates
 };
 
-static void *launch_often(void *argument)
+static void *launch_or_update(void *argument)
 {
-    const struct launcher *launcher = argument;
-    for (int i = 0; i < 100; i++)
-        EXPECT_OK(weir_queue_graph(launcher->queue, launcher->graph));
-    EXPECT_SYNC(launcher->queue);
-    return NULL;
-}
-
-static void *update_often(void *argument)
-{
-    const struct counter *counter = argument;
-    const struct rig *r = &counter->r;
-    for (int i = 0; i < 50; i++)
-        EXPECT_OK(weir_graph_set_copy(counter->graph, 1, r->host, 0, r->x, 0, WORDS));
+    const struct worker *worker = argument;
+    const struct rig *r = &worker->counter->r;
+    weir_graph *graph = worker->counter->graph;
+    for (int i = 0; i < 100 && worker->queue; i++)
+        EXPECT_OK(weir_queue_graph(worker->queue, graph));
+    for (int i = 0; i < 50 && !worker->queue; i++)
+        EXPECT_OK(weir_graph_set_copy(graph, 1, r->host, 0, r->x, 0, WORDS));
+    if (worker->queue)
+        EXPECT_SYNC(worker->queue);
     return NULL;
 }
 
@@ -507,18 +481,9 @@ CONFORM(Graph, LaunchedByManyThreads)
 {
     CONFORM_NEEDS_KERNELS(f);
     own_counter counter = make_counter(f, false);
-    struct rig *r = &counter.r;
-    weir_queue *queues[] = {r->a, r->b, r->c};
-    struct launcher launchers[3];
-    for (int i = 0; i < 3; i++) {
-        launchers[i] = (struct launcher){.queue = queues[i], .graph = counter.graph};
-        ASSERT_INT_EQ(pthread_create(&launchers[i].thread, NULL, launch_often, &launchers[i]), 0);
-    }
-    pthread_t updater;
-    ASSERT_INT_EQ(pthread_create(&updater, NULL, update_often, &counter), 0);
-    update_often(&counter);
-    pthread_join(updater, NULL);
-    for (int i = 0; i < 3; i++)
-        pthread_join(launchers[i].thread, NULL);
+    const struct rig *r = &counter.r;
+    struct worker workers[] = {
+        {&counter, r->a}, {&counter, r->b}, {&counter, r->c}, {&counter, NULL}, {&counter, NULL}};
+    conform_run_threads(launch_or_update, workers, sizeof *workers, 5);
     EXPECT_TRUE(words_are(r->host, 300));
 }

@@ -103,14 +103,15 @@ static weir_status try_to_wait(void *user)
 // It runs on a thread of the library, and may allocate from pools.
 CONFORM(HostCall, MayNotWait)
 {
-    own_pool pool = NULL;
+    own_pool pool = conform_pool(f, WEIR_PLACE_DEVICE, 0);
     own_queue other = conform_queue(f, "other");
     own_buffer buffer = conform_device_buffer(f, SIZE);
-    struct waiter waiter = {.device = f->device, .queue = other, .buffer = buffer};
+    struct waiter waiter = {.device = f->device,
+                            .queue = other,
+                            .buffer = buffer,
+                            .pool = pool,
+                            .thread = pthread_self()};
 
-    ASSERT_OK(weir_pool_create(f->device, NULL, &pool));
-    waiter.pool = pool;
-    waiter.thread = pthread_self();
     ASSERT_OK(weir_queue_record(other, &waiter.event));
     ASSERT_OK(weir_queue_host_call(f->queue, try_to_wait, &waiter));
     ASSERT_SYNC(f->queue);
@@ -168,17 +169,16 @@ CONFORM(HostCall, DelaysNoOtherQueue)
 CONFORM(HostCall, GatedChainOfThreeQueues)
 {
     struct gate *gates[3];
-    weir_queue *queues[3];
-    weir_buffer *buffers[4];
+    own_queues queues = {NULL};
+    own_buffers buffers = {NULL};
     struct weir_event events[3];
 
     for (int i = 0; i < 4; i++)
         buffers[i] = conform_host_buffer(f, SIZE);
     memset(conform_bytes(buffers[0]), 0x77, SIZE);
     for (int i = 0; i < 3; i++) {
-        gates[i] = gate_create();
         queues[i] = conform_queue(f, "link");
-        ASSERT_OK(weir_queue_host_call(queues[i], gate_function, gates[i]));
+        gates[i] = gate_on(queues[i]);
         if (i > 0)
             ASSERT_OK(weir_queue_wait(queues[i], events[i - 1]));
         ASSERT_OK(weir_queue_copy(queues[i], buffers[i + 1], 0, buffers[i], 0, SIZE));
@@ -193,12 +193,8 @@ CONFORM(HostCall, GatedChainOfThreeQueues)
     EXPECT_OK(weir_event_query(events[0]));
     EXPECT_OK(weir_event_query(events[1]));
     EXPECT_MEM_EQ(conform_bytes(buffers[3]), conform_bytes(buffers[0]), SIZE);
-    for (int i = 0; i < 4; i++)
-        weir_buffer_destroy(&buffers[i]);
-    for (int i = 0; i < 3; i++) {
-        weir_queue_destroy(&queues[i]);
+    for (int i = 0; i < 3; i++)
         gate_destroy(&gates[i]);
-    }
 }
 
 // Queues change between held and free while work is submitted: nothing is lost or reordered. Earlier work is done when
@@ -208,8 +204,8 @@ CONFORM(HostCall, AlternatesWithOtherWork)
     enum {
         ROUNDS = 500
     };
-    weir_queue *queues[2] = {conform_queue(f, "a"), conform_queue(f, "b")};
-    weir_buffer *buffer = conform_host_buffer(f, SIZE);
+    own_queues queues = {conform_queue(f, "a"), conform_queue(f, "b")};
+    own_buffer buffer = conform_host_buffer(f, SIZE);
     own_buffer device = conform_device_buffer(f, SIZE);
     struct reading readings[ROUNDS];
     struct weir_event event;
@@ -233,9 +229,6 @@ CONFORM(HostCall, AlternatesWithOtherWork)
         ASSERT_INT_EQ(readings[i].seen_first, (unsigned char)i);
         ASSERT_INT_EQ(readings[i].seen_last, (unsigned char)i);
     }
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queues[0]);
-    weir_queue_destroy(&queues[1]);
 }
 
 CONFORM(HostCall, Arguments)
@@ -358,11 +351,9 @@ CONFORM(DeviceSync, Refusals)
     EXPECT_REFUSED(weir_device_sync(f->device, HANG_GUARD_NS), WEIR_ERROR_INVALID, "may not wait");
     ASSERT_OK(weir_queue_recover(f->queue));
 
-    weir_graph *graph = NULL;
     ASSERT_OK(weir_capture_begin(f->queue));
     EXPECT_INVALID(weir_device_sync(f->device, HANG_GUARD_NS), "captures a graph");
     WEIR_IGNORE(weir_capture_cancel(f->queue));
-    EXPECT_NULL(graph);
     EXPECT_OK(weir_device_sync(f->device, HANG_GUARD_NS));
 }
 

@@ -26,8 +26,6 @@ static bool holds_words(weir_queue *queue, weir_buffer *buffer, size_t first, si
 
 static weir_status do_nothing(const struct weir_native_queue *native, void *user)
 {
-    (void)native;
-    (void)user;
     return WEIR_OK;
 }
 
@@ -115,7 +113,6 @@ CONFORM(Interop, NativeCallBetweenKernels)
 
 static weir_status store_native_thread(const struct weir_native_queue *native, void *user)
 {
-    (void)native;
     *(pthread_t *)user = pthread_self();
     return WEIR_OK;
 }
@@ -146,10 +143,9 @@ CONFORM(Interop, HeldNativeCall)
     weir_buffer *buffer = conform_device_buffer(f, SIZE);
     own_buffer copy = conform_device_buffer(f, SIZE);
     struct native_fill fill = native_fill_of(buffer, 0, WORDS, 77);
-    const uint32_t before = 1;
 
     own_gate gate = gate_on(f->queue);
-    ASSERT_OK(weir_queue_fill(f->queue, buffer, 0, SIZE, &before, sizeof before));
+    conform_fill(f->queue, buffer, 1);
     {
         struct weir_argument arguments[] = {weir_out(buffer, 0, SIZE)};
         ASSERT_OK(weir_queue_native_array(f->queue, native_fill, &fill, arguments, 1));
@@ -189,15 +185,11 @@ static weir_status fail_with_detail(const struct weir_native_queue *native, void
                                       .message = "the library's words",
                                       .native_call = "libraryCall",
                                       .native_code = 13};
-    (void)native;
-    (void)user;
     return weir_error_set(&detail);
 }
 
 static weir_status fail_plainly_natively(const struct weir_native_queue *native, void *user)
 {
-    (void)native;
-    (void)user;
     return WEIR_ERROR_NOT_FOUND;
 }
 
@@ -242,7 +234,6 @@ static weir_status call_weir(const struct weir_native_queue *native, void *user)
     uint32_t node;
     weir_graph *graph;
     weir_buffer *buffer;
-    (void)native;
     REFUSED_INSIDE(weir_queue_record(nested->queue, &event));
     REFUSED_INSIDE(weir_queue_fill(nested->queue, nested->buffer, 0, SIZE, &zero, 1));
     REFUSED_INSIDE(weir_queue_wait(nested->queue, nested->event));
@@ -266,10 +257,10 @@ CONFORM(Interop, NativeCallMayNotCallItsQueue)
     own_queue other = conform_queue(f, "captures");
     struct nested nested = {.queue = f->queue, .buffer = conform_device_buffer(f, SIZE)};
 
-    ASSERT_OK(weir_pool_create(f->device, NULL, &nested.pool));
-    ASSERT_OK(weir_pool_allocate(nested.pool, f->queue, SIZE, &nested.pooled));
+    own_pool pool = nested.pool = conform_pool(f, WEIR_PLACE_DEVICE, 0);
+    nested.pooled = conform_take(pool, f->queue, SIZE);
     ASSERT_OK(weir_capture_begin(other));
-    ASSERT_OK(weir_capture_end(other, NULL, &nested.graph));
+    own_graph graph = nested.graph = conform_end(other);
     ASSERT_OK(weir_capture_begin(other));
     ASSERT_OK(weir_queue_record(other, &nested.captured));
     ASSERT_OK(weir_queue_record(f->queue, &nested.event));
@@ -277,9 +268,7 @@ CONFORM(Interop, NativeCallMayNotCallItsQueue)
     ASSERT_SYNC(f->queue);
     EXPECT_NULL(nested.buffer);
     ASSERT_OK(weir_capture_cancel(other));
-    weir_graph_destroy(&nested.graph);
     EXPECT_OK(weir_pool_free(f->queue, &nested.pooled));
-    weir_pool_destroy(&nested.pool);
 }
 
 struct inside {
@@ -300,15 +289,15 @@ static weir_status call_natively_and_sync(void *user)
 CONFORM(Interop, HostCallAfterANativeCall)
 {
     CONFORM_NEEDS_NATIVE(f);
-    struct inside inside = {.other = conform_queue(f, "other")};
+    own_queue other = conform_queue(f, "other");
+    struct inside inside = {.other = other};
 
     ASSERT_OK(weir_queue_record(f->queue, &inside.event));
     ASSERT_SYNC(f->queue);
     ASSERT_OK(weir_queue_host_call(f->queue, call_natively_and_sync, &inside));
     ASSERT_SYNC(f->queue);
     EXPECT_INT_EQ(inside.sync, WEIR_ERROR_INVALID);
-    ASSERT_SYNC(inside.other);
-    weir_queue_destroy(&inside.other);
+    ASSERT_SYNC(other);
 }
 
 // Wrapped queues.
@@ -333,13 +322,12 @@ CONFORM(Interop, WrappedQueue)
     own_buffer buffer = conform_device_buffer(f, SIZE);
     struct native_fill fill = native_fill_of(buffer, 0, WORDS, 21);
     struct weir_native_queue handle;
-    const uint32_t before = 3;
 
     ASSERT_NOT_NULL(queue);
     EXPECT_STR_EQ(weir_queue_label(queue), "wrapped");
     ASSERT_OK(weir_queue_get_native(queue, &handle));
     EXPECT_PTR_EQ(handle.queue, native);
-    ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &before, sizeof before));
+    conform_fill(queue, buffer, 3);
     ASSERT_OK(weir_queue_native(queue, native_fill, &fill, weir_out(buffer, 0, SIZE)));
     follow(own, queue);
     EXPECT_TRUE(holds_words(own, buffer, 0, WORDS, 21, 0));
@@ -436,14 +424,14 @@ CONFORM(Interop, OfAnotherContext)
     struct weir_native_device there;
     struct weir_native_queue native_queue;
     struct weir_native_buffer native_buffer;
-    weir_device *other;
+    own_device other = NULL;
     ASSERT_OK(weir_device_open(f->runtime,
                                WEIR_PARAMS(weir_device,
                                            .select = weir_device_count(f->runtime) > 1 ? "1" : "0"),
                                &other));
     struct fixture theirs = {.runtime = f->runtime, .device = other};
-    weir_queue *queue = conform_queue(&theirs, "theirs");
-    weir_buffer *buffer = conform_device_buffer(&theirs, SIZE);
+    own_queue queue = conform_queue(&theirs, "theirs");
+    own_buffer buffer = conform_device_buffer(&theirs, SIZE);
     ASSERT_OK(weir_device_get_native(f->device, &here));
     ASSERT_OK(weir_device_get_native(other, &there));
     ASSERT_OK(weir_queue_get_native(queue, &native_queue));
@@ -470,9 +458,6 @@ CONFORM(Interop, OfAnotherContext)
         EXPECT_NULL(wrapped);
         EXPECT_NULL(adopted);
     }
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
-    EXPECT_OK(weir_device_close(&other));
     if (same)
         CONFORM_SKIP("both openings of the device have one context");
 }

@@ -112,12 +112,11 @@ CONFORM(Managed, HostWhileTheDeviceWorks)
 CONFORM(Managed, ComeAndGo)
 {
     NEEDS_MANAGED(f);
-    weir_buffer *result = conform_device_buffer(f, BYTES);
-    struct gate *gate = gate_create();
+    own_buffer result = conform_device_buffer(f, BYTES);
 
     weir_buffer *buffer = make_managed(f);
     conform_write(f->queue, buffer, 9);
-    ASSERT_OK(weir_queue_host_call(f->queue, gate_function, gate));
+    own_gate gate = gate_on(f->queue);
     ASSERT_OK(weir_queue_copy(f->queue, result, 0, buffer, 0, BYTES));
     weir_buffer_destroy(&buffer);
     own_queue other = conform_queue(f, "other");
@@ -128,8 +127,6 @@ CONFORM(Managed, ComeAndGo)
     }
     gate_open(gate);
     EXPECT_TRUE(conform_holds(f->queue, result, 0, BYTES, 9, 0));
-    gate_destroy(&gate);
-    weir_buffer_destroy(&result);
     EXPECT_OK(weir_device_trim(f->device));
 }
 
@@ -139,13 +136,12 @@ CONFORM(Managed, InGraphs)
     own_buffer managed = make_managed(f);
     own_buffer host = conform_host_buffer(f, BYTES);
     own_buffer device = conform_device_buffer(f, BYTES);
-    own_graph graph = NULL;
 
     ASSERT_OK(weir_capture_begin(f->queue));
     ASSERT_OK(weir_queue_copy(f->queue, managed, 0, host, 0, BYTES));
     ASSERT_OK(weir_queue_copy(f->queue, device, 0, managed, 0, BYTES));
     ASSERT_OK(weir_queue_fill(f->queue, managed, 0, BYTES, "\3", 1));
-    ASSERT_OK(weir_capture_end(f->queue, NULL, &graph));
+    own_graph graph = conform_end(f->queue);
     conform_write(f->queue, host, 4);
     ASSERT_OK(weir_queue_graph(f->queue, graph));
     EXPECT_TRUE(conform_holds(f->queue, device, 0, BYTES, 4, 0));
@@ -159,21 +155,20 @@ CONFORM(Managed, OfAPeer)
 {
     NEEDS_MANAGED(f);
     NEEDS_PEERS(f, pair);
-    own_kernel increment = conform_kernel(&pair.one.fixture, "increment");
-    own_buffer theirs = make_managed(&pair.two.fixture);
+    own_kernel increment = conform_kernel(&one->f, "increment");
+    own_buffer theirs = make_managed(&two->f);
     const uint32_t seven = 7;
     uint32_t words[N];
 
-    ASSERT_OK(weir_queue_fill(pair.one.queue, pair.one.memory, 0, BYTES, &seven, sizeof seven));
-    ASSERT_OK(weir_queue_copy(pair.one.queue, theirs, 0, pair.one.memory, 0, BYTES));
-    const bool reaches = weir_device_can_reach(pair.one.fixture.device, pair.two.fixture.device);
+    ASSERT_OK(weir_queue_fill(one->queue, one->memory, 0, BYTES, &seven, sizeof seven));
+    ASSERT_OK(weir_queue_copy(one->queue, theirs, 0, one->memory, 0, BYTES));
+    const bool reaches = weir_device_can_reach(one->f.device, two->f.device);
     if (reaches)
-        ASSERT_OK(weir_queue_launch(pair.one.queue, increment, weir_dim(N / 32, 1, 1), block,
+        ASSERT_OK(weir_queue_launch(one->queue, increment, weir_dim(N / 32, 1, 1), block,
                                     weir_inout(theirs, 0, BYTES), 1u, N));
-    ASSERT_SYNC(pair.one.queue);
-    ASSERT_OK(weir_download(pair.two.queue, words, theirs, 0, BYTES));
+    ASSERT_SYNC(one->queue);
+    ASSERT_OK(weir_download(two->queue, words, theirs, 0, BYTES));
     EXPECT_UINT_EQ(words[N - 1], reaches && conform_kernels_run(f) ? 8 : 7);
-    weir_kernel_destroy(&increment);
 }
 
 CONFORM(Managed, AsATensor)
@@ -255,12 +250,11 @@ CONFORM(HostMemory, InGraphs)
     NEEDS_HOST_IN_KERNELS(f);
     own_buffer host = conform_host_buffer(f, BYTES);
     own_kernel increment = conform_kernel(f, "increment");
-    own_graph graph = NULL;
 
     ASSERT_OK(weir_capture_begin(f->queue));
     ASSERT_OK(weir_queue_launch(f->queue, increment, weir_dim(N / 32, 1, 1), block,
                                 weir_inout(host, 0, BYTES), 3u, N));
-    ASSERT_OK(weir_capture_end(f->queue, NULL, &graph));
+    own_graph graph = conform_end(f->queue);
     for (uint32_t round = 0; round < 5; round++) {
         uint32_t *words = (uint32_t *)(void *)conform_bytes(host);
         for (uint32_t i = 0; i < N; i++)

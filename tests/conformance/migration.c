@@ -2,7 +2,6 @@
 // Nothing here waits explicitly, except to check results.
 #include <stdatomic.h>
 
-#include "kernels/conformance/conformance.h"
 #include "tests/conformance/suite.h"
 
 #define SIZE ((size_t)4096)
@@ -27,9 +26,9 @@ CONFORM(Legacy, WaitsForEveryQueue)
     };
     weir_queue *legacy = legacy_queue(f);
     struct gate *gates[QUEUES];
-    weir_queue *queues[QUEUES];
-    weir_buffer *sources[QUEUES];
-    weir_buffer *results[QUEUES];
+    own_queues queues = {NULL};
+    own_buffers sources = {NULL};
+    own_buffers results = {NULL};
 
     for (int i = 0; i < QUEUES; i++) {
         queues[i] = conform_queue(f, "q");
@@ -37,8 +36,7 @@ CONFORM(Legacy, WaitsForEveryQueue)
         results[i] = conform_host_buffer(f, SIZE);
         conform_fill(queues[i], sources[i], 1);
         EXPECT_SYNC(queues[i]);
-        gates[i] = gate_create();
-        ASSERT_OK(weir_queue_host_call(queues[i], gate_function, gates[i]));
+        gates[i] = gate_on(queues[i]);
         conform_fill(queues[i], sources[i], (unsigned char)(10 + i));
     }
     for (int i = 0; i < QUEUES; i++)
@@ -51,9 +49,6 @@ CONFORM(Legacy, WaitsForEveryQueue)
     EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
     for (int i = 0; i < QUEUES; i++) {
         EXPECT_TRUE(conform_is_filled(results[i], (unsigned char)(10 + i)));
-        weir_buffer_destroy(&results[i]);
-        weir_buffer_destroy(&sources[i]);
-        weir_queue_destroy(&queues[i]);
         gate_destroy(&gates[i]);
     }
 }
@@ -65,9 +60,9 @@ CONFORM(Legacy, EveryQueueWaitsForIt)
         QUEUES = 4
     };
     weir_queue *legacy = legacy_queue(f);
-    weir_queue *queues[QUEUES] = {NULL};
+    own_queues queues = {NULL};
     own_buffer source = conform_device_buffer(f, SIZE);
-    weir_buffer *results[QUEUES];
+    own_buffers results = {NULL};
     struct weir_event ends[QUEUES];
 
     conform_fill(legacy, source, 1);
@@ -90,8 +85,6 @@ CONFORM(Legacy, EveryQueueWaitsForIt)
     for (int i = 0; i < QUEUES; i++) {
         EXPECT_OK(weir_event_sync(ends[i], HANG_GUARD_NS));
         EXPECT_TRUE(conform_is_filled(results[i], 2));
-        weir_buffer_destroy(&results[i]);
-        weir_queue_destroy(&queues[i]);
     }
 }
 
@@ -276,38 +269,31 @@ static weir_status submit_to_legacy(void *user)
 
 CONFORM(Legacy, InAHostCall)
 {
-    struct from_host work = {
-        .legacy = legacy_queue(f),
-        .other = conform_queue(f, "other"),
-        .source = conform_device_buffer(f, SIZE),
-        .result = conform_host_buffer(f, SIZE),
-    };
+    own_queue other = conform_queue(f, "other");
+    own_buffer source = conform_device_buffer(f, SIZE);
+    own_buffer result = conform_host_buffer(f, SIZE);
+    struct from_host work = {legacy_queue(f), other, source, result, WEIR_OK};
     ASSERT_OK(weir_queue_host_call(f->queue, submit_to_legacy, &work));
     EXPECT_SYNC(f->queue);
-    EXPECT_SYNC(work.other);
+    EXPECT_SYNC(other);
     EXPECT_INT_EQ(work.status, WEIR_OK);
-    EXPECT_TRUE(conform_is_filled(work.result, 6));
-    weir_buffer_destroy(&work.source);
-    weir_buffer_destroy(&work.result);
-    weir_queue_destroy(&work.other);
+    EXPECT_TRUE(conform_is_filled(result, 6));
 }
 
 // Memory that one queue has freed is allocated on another although the free is not
 // complete.
 static void expect_block_goes(struct fixture *f, weir_queue *from, weir_queue *to)
 {
-    weir_buffer *results[2] = {conform_host_buffer(f, SIZE), conform_host_buffer(f, SIZE)};
-    weir_pool *pool;
-    weir_buffer *buffer;
+    own_buffers results = {conform_host_buffer(f, SIZE), conform_host_buffer(f, SIZE)};
+    own_pool pool = conform_pool(f, WEIR_PLACE_DEVICE, 0);
+    weir_buffer *buffer = conform_take(pool, from, SIZE);
     struct weir_pool_statistics statistics;
 
-    ASSERT_OK(weir_pool_create(f->device, NULL, &pool));
-    ASSERT_OK(weir_pool_allocate(pool, from, SIZE, &buffer));
     own_gate gate = gate_on(from);
     conform_fill(from, buffer, 1);
     copy(from, results[0], buffer);
     ASSERT_OK(weir_pool_free(from, &buffer));
-    ASSERT_OK(weir_pool_allocate(pool, to, SIZE, &buffer));
+    buffer = conform_take(pool, to, SIZE);
     weir_pool_read_statistics(pool, &statistics);
     EXPECT_UINT_EQ(statistics.reused, 1);
     conform_fill(to, buffer, 2);
@@ -317,9 +303,6 @@ static void expect_block_goes(struct fixture *f, weir_queue *from, weir_queue *t
     EXPECT_TRUE(conform_is_filled(results[0], 1));
     EXPECT_TRUE(conform_is_filled(results[1], 2));
     ASSERT_OK(weir_pool_free(to, &buffer));
-    weir_pool_destroy(&pool);
-    weir_buffer_destroy(&results[0]);
-    weir_buffer_destroy(&results[1]);
 }
 
 // The legacy queue comes after all other queues, and all others come after it.
@@ -485,17 +468,13 @@ CONFORM(Legacy, TimesTellItsOrder)
 {
     CONFORM_NEEDS_TIMES(f);
     own_device device = open_with_times(f);
-    weir_queue *queues[3] = {NULL};
-    weir_buffer *buffer;
-
     ASSERT_NOT_NULL(device);
-    ASSERT_OK(weir_legacy_queue(device, &queues[0]));
+    struct fixture timed = {.device = device};
+    weir_queue *queues[3] = {legacy_queue(&timed)};
+    own_queue of_program = queues[2] = conform_timed_queue(&timed, "of the program");
+    own_buffer buffer = conform_device_buffer(&timed, SIZE);
     ASSERT_OK(weir_thread_queue(device, &queues[1]));
-    ASSERT_OK(weir_queue_create(device, WEIR_PARAMS(weir_queue, .timing = true), &queues[2]));
-    ASSERT_OK(weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .size = SIZE), &buffer));
     expect_times_in_order(f, queues, buffer);
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queues[2]);
 }
 
 // As CUDA's programs measure a kernel: an event on either side of it, in stream 0.
@@ -504,19 +483,15 @@ CONFORM(Legacy, TimesALongKernel)
     CONFORM_NEEDS_TIMES(f);
     CONFORM_NEEDS_KERNELS(f);
     own_device device = open_with_times(f);
-    weir_queue *legacy;
-    own_program program = NULL;
-    own_kernel spin = NULL;
-    own_buffer buffer = NULL;
+    ASSERT_NOT_NULL(device);
+    struct fixture timed = {.device = device};
+    weir_queue *legacy = legacy_queue(&timed);
+    own_kernel spin = conform_kernel(&timed, "spin");
+    own_program program = timed.program;
+    own_buffer buffer = conform_device_buffer(&timed, SIZE);
     struct weir_event events[3];
     int64_t empty, kernel;
 
-    ASSERT_NOT_NULL(device);
-    ASSERT_OK(weir_legacy_queue(device, &legacy));
-    ASSERT_OK(weir_program_create(device, WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
-                                  &program));
-    ASSERT_OK(weir_kernel_create(program, "spin", &spin));
-    ASSERT_OK(weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .size = SIZE), &buffer));
     ASSERT_OK(weir_queue_record(legacy, &events[0]));
     ASSERT_OK(weir_queue_record(legacy, &events[1]));
     ASSERT_OK(weir_queue_launch(legacy, spin, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
@@ -546,8 +521,7 @@ static void expect_untimed(weir_queue *queue, const char *name, const char *reme
 // Times cost on most drivers, so that a program has to ask for them.
 CONFORM(Legacy, TimesAreAskedForAtTheDevice)
 {
-    weir_queue *legacy, *mine;
-    ASSERT_OK(weir_legacy_queue(f->device, &legacy));
+    weir_queue *legacy = legacy_queue(f), *mine;
     ASSERT_OK(weir_thread_queue(f->device, &mine));
     expect_untimed(legacy, "queue 'legacy queue'", "open the device with .default_timing = true");
     expect_untimed(mine, "queue 'thread queue'", "open the device with .default_timing = true");

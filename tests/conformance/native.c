@@ -26,7 +26,6 @@ struct search {
 static int take_library(struct dl_phdr_info *object, size_t size, void *user)
 {
     struct search *search = user;
-    (void)size;
     if (strstr(object->dlpi_name, search->part))
         search->library = dlopen(object->dlpi_name, RTLD_NOW | RTLD_NOLOAD);
     return search->library != NULL;
@@ -159,30 +158,34 @@ void *native_create_queue(weir_device *device, bool out_of_order)
                                          &code);
 }
 
+static bool is_cuda(weir_device *device)
+{
+    return weir_native_is(native_of(device).api, WEIR_NATIVE_CUDA);
+}
+
+// A function of CUDA's driver that takes one handle; it must succeed.
+static void call_cuda(weir_device *device, const char *name, int version, void *handle)
+{
+    CUresult (*function)(void *) = (CUresult(*)(void *))find(name, version);
+    set_context(native_of(device).context);
+    EXPECT_INT_EQ(function(handle), CUDA_SUCCESS);
+    set_context(NULL);
+}
+
 void native_finish_queue(weir_device *device, void *queue)
 {
-    const struct weir_native_device native = native_of(device);
-    if (weir_native_is(native.api, WEIR_NATIVE_CUDA)) {
-        FIND(2000, CUresult, cuStreamSynchronize, (CUstream));
-        set_context(native.context);
-        EXPECT_INT_EQ(cuStreamSynchronize(queue), CUDA_SUCCESS);
-        set_context(NULL);
-        return;
-    }
-    EXPECT_INT_EQ(opencl().clFinish(queue), CL_SUCCESS);
+    if (is_cuda(device))
+        call_cuda(device, "cuStreamSynchronize", 2000, queue);
+    else
+        EXPECT_INT_EQ(opencl().clFinish(queue), CL_SUCCESS);
 }
 
 void native_destroy_queue(weir_device *device, void *queue)
 {
-    const struct weir_native_device native = native_of(device);
-    if (weir_native_is(native.api, WEIR_NATIVE_CUDA)) {
-        FIND(4000, CUresult, cuStreamDestroy, (CUstream));
-        set_context(native.context);
-        EXPECT_INT_EQ(cuStreamDestroy(queue), CUDA_SUCCESS);
-        set_context(NULL);
-        return;
-    }
-    EXPECT_INT_EQ(opencl().clReleaseCommandQueue(queue), CL_SUCCESS);
+    if (is_cuda(device))
+        call_cuda(device, "cuStreamDestroy", 4000, queue);
+    else
+        EXPECT_INT_EQ(opencl().clReleaseCommandQueue(queue), CL_SUCCESS);
 }
 
 // On CUDA this is pinned memory, which cannot be adopted as device memory.
@@ -205,13 +208,9 @@ uint64_t native_create_memory(weir_device *device, size_t size, bool read_only)
 
 void native_destroy_memory(weir_device *device, uint64_t memory)
 {
-    const struct weir_native_device native = native_of(device);
-    if (weir_native_is(native.api, WEIR_NATIVE_CUDA)) {
-        FIND(2000, CUresult, cuMemFreeHost, (void *));
-        set_context(native.context);
-        EXPECT_INT_EQ(cuMemFreeHost((void *)(uintptr_t)memory), CUDA_SUCCESS);
-        set_context(NULL);
-        return;
-    }
-    EXPECT_INT_EQ(opencl().clReleaseMemObject((cl_mem)(uintptr_t)memory), CL_SUCCESS);
+    void *pointer = (void *)(uintptr_t)memory;
+    if (is_cuda(device))
+        call_cuda(device, "cuMemFreeHost", 2000, pointer);
+    else
+        EXPECT_INT_EQ(opencl().clReleaseMemObject(pointer), CL_SUCCESS);
 }

@@ -8,23 +8,6 @@
 
 #define SIZE ((size_t)10000)
 
-static weir_pool *pool_of(struct fixture *f, weir_placement placement, size_t limit)
-{
-    weir_pool *pool;
-    EXPECT_OK(weir_pool_create(f->device,
-                               WEIR_PARAMS(weir_pool, .label = "pool", .placement = placement,
-                                           .limit_bytes = limit),
-                               &pool));
-    return pool;
-}
-
-static weir_buffer *take(weir_pool *pool, weir_queue *queue, size_t size)
-{
-    weir_buffer *buffer;
-    EXPECT_OK(weir_pool_allocate(pool, queue, size, &buffer));
-    return buffer;
-}
-
 static struct weir_pool_statistics read_statistics(const weir_pool *pool)
 {
     struct weir_pool_statistics statistics;
@@ -36,12 +19,12 @@ static struct weir_pool_statistics read_statistics(const weir_pool *pool)
 // reach the first user's copy.
 CONFORM(Pool, ReusesAtOnceOnItsOwnQueue)
 {
-    weir_buffer *results[4];
     for (int host = 0; host < 2; host++) {
-        own_pool pool = pool_of(f, host ? WEIR_PLACE_HOST : WEIR_PLACE_DEVICE, 0);
+        own_pool pool = conform_pool(f, host ? WEIR_PLACE_HOST : WEIR_PLACE_DEVICE, 0);
+        own_buffers results = {NULL};
         own_gate gate = gate_on(f->queue);
         for (unsigned i = 0; i < 4; i++) {
-            weir_buffer *buffer = take(pool, f->queue, SIZE);
+            weir_buffer *buffer = conform_take(pool, f->queue, SIZE);
             results[i] = conform_host_buffer(f, SIZE);
             ASSERT_UINT_EQ(weir_buffer_size(buffer), SIZE);
             ASSERT_INT_EQ(weir_buffer_placement(buffer),
@@ -55,10 +38,8 @@ CONFORM(Pool, ReusesAtOnceOnItsOwnQueue)
         EXPECT_UINT_EQ(read_statistics(pool).blocked, 0);
         gate_open(gate);
         ASSERT_SYNC(f->queue);
-        for (unsigned i = 0; i < 4; i++) {
+        for (unsigned i = 0; i < 4; i++)
             EXPECT_TRUE(conform_is_filled(results[i], (unsigned char)(i + 1)));
-            weir_buffer_destroy(&results[i]);
-        }
     }
 }
 
@@ -70,8 +51,8 @@ CONFORM(Pool, HandsOutNothingThatAnotherQueueStillUses)
     own_queue second = conform_queue(f, "second");
     own_buffer result = conform_host_buffer(f, SIZE);
     own_buffer after_it = conform_host_buffer(f, SIZE);
-    own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
-    weir_buffer *buffer = take(pool, first, SIZE);
+    own_pool pool = conform_pool(f, WEIR_PLACE_DEVICE, 0);
+    weir_buffer *buffer = conform_take(pool, first, SIZE);
 
     conform_fill(first, buffer, 1);
     own_gate gate = gate_on(first);
@@ -79,16 +60,16 @@ CONFORM(Pool, HandsOutNothingThatAnotherQueueStillUses)
     const struct weir_event before = conform_record(first);
     ASSERT_OK(weir_pool_free(first, &buffer));
 
-    weir_buffer *others[3] = {take(pool, second, SIZE)};
+    weir_buffer *others[3] = {conform_take(pool, second, SIZE)};
     EXPECT_UINT_EQ(read_statistics(pool).reused, 0);
     EXPECT_UINT_EQ(read_statistics(pool).blocked, 1);
     conform_fill(second, others[0], 2);
     ASSERT_SYNC(second); // it waits for nothing
     ASSERT_OK(weir_queue_wait(second, before));
-    others[1] = take(pool, second, SIZE);
+    others[1] = conform_take(pool, second, SIZE);
     EXPECT_UINT_EQ(read_statistics(pool).reused, 0);
     follow(second, first);
-    others[2] = take(pool, second, SIZE);
+    others[2] = conform_take(pool, second, SIZE);
     EXPECT_UINT_EQ(read_statistics(pool).reused, 1);
     conform_fill(second, others[2], 3);
     ASSERT_OK(weir_queue_copy(second, after_it, 0, others[2], 0, SIZE));
@@ -106,19 +87,19 @@ CONFORM(Pool, ReusesWhatIsKnownToBeComplete)
 {
     own_queue first = conform_queue(f, "first");
     weir_queue *second = conform_queue(f, "second");
-    own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    own_pool pool = conform_pool(f, WEIR_PLACE_DEVICE, 0);
 
-    weir_buffer *buffer = take(pool, first, SIZE);
+    weir_buffer *buffer = conform_take(pool, first, SIZE);
     conform_fill(first, buffer, 1);
     ASSERT_OK(weir_pool_free(first, &buffer));
     ASSERT_SYNC(first);
-    buffer = take(pool, second, SIZE);
+    buffer = conform_take(pool, second, SIZE);
     EXPECT_UINT_EQ(read_statistics(pool).reused, 1);
     conform_fill(second, buffer, 2);
     ASSERT_OK(weir_pool_free(second, &buffer));
     ASSERT_SYNC(second);
     weir_queue_destroy(&second);
-    buffer = take(pool, first, SIZE);
+    buffer = conform_take(pool, first, SIZE);
     EXPECT_UINT_EQ(read_statistics(pool).reused, 2);
     ASSERT_OK(weir_pool_free(first, &buffer));
 }
@@ -128,11 +109,11 @@ CONFORM(Pool, ReusesWhatIsKnownToBeComplete)
 CONFORM(Pool, SizesAreWhatWasAskedFor)
 {
     static const size_t sizes[] = {8193, 9216, 9000, 8200};
-    own_pool shared = pool_of(f, WEIR_PLACE_DEVICE, 0);
-    own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    own_pool shared = conform_pool(f, WEIR_PLACE_DEVICE, 0);
+    own_pool pool = conform_pool(f, WEIR_PLACE_DEVICE, 0);
 
     for (size_t i = 0; i < 4; i++) {
-        weir_buffer *buffer = take(shared, f->queue, sizes[i]);
+        weir_buffer *buffer = conform_take(shared, f->queue, sizes[i]);
         EXPECT_UINT_EQ(weir_buffer_size(buffer), sizes[i]);
         conform_write(f->queue, buffer, (unsigned)i);
         EXPECT_TRUE(conform_holds(f->queue, buffer, 0, sizes[i], (unsigned)i, 0));
@@ -152,7 +133,7 @@ CONFORM(Pool, SizesAreWhatWasAskedFor)
     EXPECT_UINT_EQ(read_statistics(shared).reused, 4);
 
     for (size_t size = 1; size < 3000000; size = size * 21 / 20 + 1) {
-        weir_buffer *buffer = take(pool, f->queue, size);
+        weir_buffer *buffer = conform_take(pool, f->queue, size);
         const uint64_t bytes = read_statistics(pool).in_use_bytes;
         weir_test_note("%zu bytes", size);
         ASSERT_UINT_EQ(weir_buffer_size(buffer), size);
@@ -173,11 +154,11 @@ CONFORM(Pool, InKernels)
         ITEMS = 1000
     };
     own_kernel kernel = conform_kernel(f, "iota");
-    own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    own_pool pool = conform_pool(f, WEIR_PLACE_DEVICE, 0);
     uint32_t words[ITEMS];
 
     for (uint32_t round = 0; round < 4; round++) {
-        weir_buffer *buffer = take(pool, f->queue, sizeof words);
+        weir_buffer *buffer = conform_take(pool, f->queue, sizeof words);
         ASSERT_OK(weir_queue_launch(f->queue, kernel, weir_dim(32, 1, 1), weir_dim(32, 1, 1),
                                     weir_out(buffer, 0, sizeof words), round * 100,
                                     (uint32_t)ITEMS));
@@ -191,7 +172,7 @@ CONFORM(Pool, InKernels)
 
 CONFORM(Pool, Refusals)
 {
-    own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    own_pool pool = conform_pool(f, WEIR_PLACE_DEVICE, 0);
     own_buffer plain = conform_device_buffer(f, SIZE);
     weir_buffer *buffer = NULL;
     weir_pool *none = NULL;
@@ -225,8 +206,8 @@ CONFORM(Pool, OfAnotherDevice)
 {
     own_device device = NULL;
     own_queue foreign = NULL;
-    own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
-    weir_buffer *buffer = take(pool, f->queue, SIZE);
+    own_pool pool = conform_pool(f, WEIR_PLACE_DEVICE, 0);
+    weir_buffer *buffer = conform_take(pool, f->queue, SIZE);
     weir_buffer *none = NULL;
 
     ASSERT_OK(weir_device_open(f->runtime, NULL, &device));
@@ -243,8 +224,8 @@ CONFORM(Pool, OfAnotherDevice)
 // memory is allocated again.
 CONFORM(Pool, RefusesUsesAfterAFree)
 {
-    own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
-    weir_buffer *buffer = take(pool, f->queue, SIZE);
+    own_pool pool = conform_pool(f, WEIR_PLACE_DEVICE, 0);
+    weir_buffer *buffer = conform_take(pool, f->queue, SIZE);
     weir_buffer *again = buffer;
 
     ASSERT_OK(weir_pool_free(f->queue, &buffer));
@@ -263,8 +244,8 @@ CONFORM(Pool, RefusesUsesAfterAFree)
 CONFORM(Pool, TheLimitsErrorNamesTheUsesOfTheMemory)
 {
     own_queue held = conform_queue(f, "held");
-    own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 4096);
-    weir_buffer *buffer = take(pool, held, 3000);
+    own_pool pool = conform_pool(f, WEIR_PLACE_DEVICE, 4096);
+    weir_buffer *buffer = conform_take(pool, held, 3000);
     weir_buffer *other = NULL;
 
     EXPECT_REFUSED(weir_pool_allocate(pool, f->queue, 2000, &other), WEIR_ERROR_OUT_OF_MEMORY,
@@ -278,7 +259,7 @@ CONFORM(Pool, TheLimitsErrorNamesTheUsesOfTheMemory)
     gate_open(gate);
     ASSERT_SYNC(held);
     // Idle memory of another size is returned to make room.
-    other = take(pool, f->queue, 2000);
+    other = conform_take(pool, f->queue, 2000);
     EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 0);
     EXPECT_UINT_EQ(read_statistics(pool).in_use_bytes, 2048);
     EXPECT_UINT_EQ(read_statistics(pool).high_bytes, 3072);
@@ -289,10 +270,10 @@ CONFORM(Pool, TheLimitsErrorNamesTheUsesOfTheMemory)
 // Buffers outlive their pool, whose end waits for no work on them, and are still freed to it.
 CONFORM(Pool, DestroyedWhileBuffersAreOut)
 {
-    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
-    weir_buffer *buffer = take(pool, f->queue, SIZE);
-    weir_buffer *other = take(pool, f->queue, SIZE);
-    weir_buffer *kept = take(pool, f->queue, SIZE);
+    weir_pool *pool = conform_pool(f, WEIR_PLACE_DEVICE, 0);
+    weir_buffer *buffer = conform_take(pool, f->queue, SIZE);
+    weir_buffer *other = conform_take(pool, f->queue, SIZE);
+    weir_buffer *kept = conform_take(pool, f->queue, SIZE);
     weir_device *device = f->device;
 
     own_gate gate = gate_on(f->queue);
@@ -317,8 +298,8 @@ CONFORM(Pool, DestroyedWhileBuffersAreOut)
 CONFORM(Pool, BuffersCanBeDestroyed)
 {
     own_buffer result = conform_host_buffer(f, SIZE);
-    own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
-    weir_buffer *buffer = take(pool, f->queue, SIZE);
+    own_pool pool = conform_pool(f, WEIR_PLACE_DEVICE, 0);
+    weir_buffer *buffer = conform_take(pool, f->queue, SIZE);
 
     conform_fill(f->queue, buffer, 9);
     own_gate gate = gate_on(f->queue);
@@ -326,7 +307,7 @@ CONFORM(Pool, BuffersCanBeDestroyed)
     weir_buffer_destroy(&buffer);
     EXPECT_UINT_EQ(read_statistics(pool).in_use_bytes, 0);
     EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 0);
-    buffer = take(pool, f->queue, SIZE);
+    buffer = conform_take(pool, f->queue, SIZE);
     EXPECT_UINT_EQ(read_statistics(pool).reused, 0);
     conform_fill(f->queue, buffer, 8);
     gate_open(gate);
@@ -339,11 +320,11 @@ CONFORM(Pool, BuffersCanBeDestroyed)
 CONFORM(Pool, TrimsWhatIsIdle)
 {
     own_queue held = conform_queue(f, "held");
-    own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    own_pool pool = conform_pool(f, WEIR_PLACE_DEVICE, 0);
     weir_buffer *buffers[4];
 
     for (int i = 0; i < 4; i++)
-        buffers[i] = take(pool, i < 3 ? f->queue : held, 1024);
+        buffers[i] = conform_take(pool, i < 3 ? f->queue : held, 1024);
     conform_write(f->queue, buffers[0], 3);
     own_gate gate = gate_on(held);
     for (int i = 1; i < 4; i++)
@@ -370,8 +351,8 @@ CONFORM(Pool, TrimsWhatIsIdle)
 CONFORM(Pool, OnAQueueThatHasFailed)
 {
     own_queue other = conform_queue(f, "other");
-    own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
-    weir_buffer *buffer = take(pool, f->queue, SIZE);
+    own_pool pool = conform_pool(f, WEIR_PLACE_DEVICE, 0);
+    weir_buffer *buffer = conform_take(pool, f->queue, SIZE);
     weir_buffer *none;
 
     conform_fail(f->queue);
@@ -385,7 +366,7 @@ CONFORM(Pool, OnAQueueThatHasFailed)
     EXPECT_UINT_EQ(read_statistics(pool).allocations, 1);
 
     ASSERT_OK(weir_queue_recover(f->queue));
-    buffer = take(pool, f->queue, SIZE);
+    buffer = conform_take(pool, f->queue, SIZE);
     EXPECT_UINT_EQ(read_statistics(pool).reused, 1);
     conform_write(f->queue, buffer, 4);
     EXPECT_TRUE(conform_holds(f->queue, buffer, 0, SIZE, 4, 0));
@@ -403,8 +384,8 @@ CONFORM(Pool, IsFlatOnceWarm)
         STRETCH = 50,
         QUEUES = 3
     };
-    weir_queue *queues[QUEUES];
-    own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    own_queues queues = {NULL};
+    own_pool pool = conform_pool(f, WEIR_PLACE_DEVICE, 0);
     struct weir_counters before = {0};
     struct weir_counters after;
     int flat = 0;
@@ -419,8 +400,8 @@ CONFORM(Pool, IsFlatOnceWarm)
             before = after;
         }
         for (int i = 0; i < QUEUES; i++) {
-            weir_buffer *small = take(pool, queues[i], 100);
-            weir_buffer *large = take(pool, queues[i], SIZE);
+            weir_buffer *small = conform_take(pool, queues[i], 100);
+            weir_buffer *large = conform_take(pool, queues[i], SIZE);
             ASSERT_OK(weir_pool_free(queues[i], &small));
             ASSERT_OK(weir_pool_free(queues[i], &large));
         }
@@ -432,10 +413,8 @@ CONFORM(Pool, IsFlatOnceWarm)
     EXPECT_UINT_LE(statistics.high_bytes, QUEUES * (256 + 10240));
     EXPECT_UINT_EQ(statistics.in_use_bytes, 0);
     EXPECT_UINT_EQ(statistics.kept_bytes, statistics.high_bytes);
-    for (int i = 0; i < QUEUES; i++) {
+    for (int i = 0; i < QUEUES; i++)
         EXPECT_SYNC(queues[i]);
-        weir_queue_destroy(&queues[i]);
-    }
 }
 
 // A ring of two queues that pass buffers on by events: it too stops allocating, and
@@ -448,8 +427,8 @@ CONFORM(Pool, HandsBuffersFromQueueToQueue)
     };
     own_queue producer = conform_queue(f, "producer");
     own_queue consumer = conform_queue(f, "consumer");
-    own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
-    weir_buffer *results[RESULTS];
+    own_pool pool = conform_pool(f, WEIR_PLACE_DEVICE, 0);
+    own_buffers results = {NULL};
     struct weir_event done[RESULTS] = {{0, 0}};
 
     for (int i = 0; i < RESULTS; i++)
@@ -460,7 +439,7 @@ CONFORM(Pool, HandsBuffersFromQueueToQueue)
             ASSERT_OK(weir_event_sync(done[slot], HANG_GUARD_NS));
             ASSERT_TRUE(conform_is_filled(results[slot], (unsigned char)(round - RESULTS)));
         }
-        weir_buffer *buffer = take(pool, producer, SIZE);
+        weir_buffer *buffer = conform_take(pool, producer, SIZE);
         conform_fill(producer, buffer, (unsigned char)round);
         follow(consumer, producer);
         ASSERT_OK(weir_queue_copy(consumer, results[slot], 0, buffer, 0, SIZE));
@@ -469,8 +448,6 @@ CONFORM(Pool, HandsBuffersFromQueueToQueue)
     }
     EXPECT_SYNC(consumer);
     EXPECT_UINT_LE(read_statistics(pool).high_bytes, (RESULTS + 1) * 10240);
-    for (int i = 0; i < RESULTS; i++)
-        weir_buffer_destroy(&results[i]);
 }
 
 struct worker {
@@ -517,7 +494,7 @@ CONFORM(Pool, FromManyThreads)
     };
     struct worker workers[THREADS];
     own_queue shared = conform_queue(f, "shared");
-    own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    own_pool pool = conform_pool(f, WEIR_PLACE_DEVICE, 0);
 
     for (unsigned i = 0; i < THREADS; i++) {
         workers[i] = (struct worker){

@@ -131,7 +131,7 @@ CONFORM(Print, AnEventThatIsAskedFor)
 CONFORM(Print, SeveralQueues)
 {
     own_printer p = {.program = NULL};
-    weir_queue *queues[QUEUES];
+    own_queues queues = {NULL};
     int32_t results[ITEMS];
     CONFORM_NEEDS_KERNELS(f);
     make_bundled_printer(f, &p);
@@ -149,7 +149,6 @@ CONFORM(Print, SeveralQueues)
             weir_download(queues[i], results, p.results, (size_t)i * RESULT_BYTES, sizeof results));
         for (int item = 0; item < ITEMS; item++)
             EXPECT_TRUE(results[item] >= 0);
-        weir_queue_destroy(&queues[i]);
     }
     EXPECT_STR_EQ(p.text, "");
 }
@@ -157,12 +156,11 @@ CONFORM(Print, SeveralQueues)
 CONFORM(Print, AGraph)
 {
     own_printer p = {.program = NULL};
-    own_graph graph = NULL;
     CONFORM_NEEDS_KERNELS(f);
     make_bundled_printer(f, &p);
     ASSERT_OK(weir_capture_begin(f->queue));
     print(&p, f->queue, 5, 2);
-    ASSERT_OK(weir_capture_end(f->queue, NULL, &graph));
+    own_graph graph = conform_end(f->queue);
     ASSERT_TRUE(take_output(&p));
     for (int i = 0; i < 3; i++)
         keep(&p, weir_queue_graph(f->queue, graph));
@@ -183,9 +181,8 @@ CONFORM(Print, SourceAtRunTime)
         "}\n";
     own_printer p = {.program = NULL};
     CONFORM_NEEDS_KERNELS(f);
-    const weir_status status =
-        make_printer(f, WEIR_PARAMS(weir_program, .label = "print", .source = source), &p);
-    CONFORM_COMPILED(status);
+    CONFORM_COMPILED(
+        make_printer(f, WEIR_PARAMS(weir_program, .label = "print", .source = source), &p));
     ASSERT_TRUE(take_output(&p));
     print(&p, f->queue, 30, ITEMS);
     end_output(&p, f->queue);

@@ -204,8 +204,7 @@ CONFORM(Program, CudaSource)
         EXPECT_NULL(program);
         params.source = doubling;
     }
-    weir_status status = weir_program_create(f->device, &params, &program);
-    CONFORM_COMPILED(status);
+    CONFORM_COMPILED(weir_program_create(f->device, &params, &program));
     expect_twice(f, program);
 }
 
@@ -240,9 +239,8 @@ CONFORM(Program, SourceWithBarriersInAFunction)
     uint32_t expected[4] = {0};
     own_program program = NULL;
 
-    weir_status status =
-        weir_program_create(f->device, WEIR_PARAMS(weir_program, .source = two_sums), &program);
-    CONFORM_COMPILED(status);
+    CONFORM_COMPILED(
+        weir_program_create(f->device, WEIR_PARAMS(weir_program, .source = two_sums), &program));
     own_kernel kernel = NULL;
     own_buffer in = conform_device_buffer(f, sizeof values);
     own_buffer out = conform_device_buffer(f, sizeof sums);
@@ -281,9 +279,8 @@ CONFORM(Program, SignaturesOfSource)
     } limits = {{1, 2}, {3, 4}};
     own_program program = NULL;
     own_kernel kernel = NULL;
-    weir_status status =
-        weir_program_create(f->device, WEIR_PARAMS(weir_program, .source = source), &program);
-    CONFORM_COMPILED(status);
+    CONFORM_COMPILED(
+        weir_program_create(f->device, WEIR_PARAMS(weir_program, .source = source), &program));
     EXPECT_REFUSED(weir_kernel_create(program, "no", &kernel), WEIR_ERROR_NOT_FOUND, "no");
     ASSERT_OK(weir_kernel_create(program, "kinds", &kernel));
     const struct weir_kernel_signature *signature = weir_kernel_get_signature(kernel);

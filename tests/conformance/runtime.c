@@ -42,7 +42,6 @@ CONFORM(Runtime, Open)
 // without a crash.
 CONFORM(Runtime, GettersOfNoObject)
 {
-    (void)f;
     EXPECT_STR_EQ(weir_runtime_backend(NULL), "");
     EXPECT_NULL(weir_runtime_setting(NULL, "section", "key"));
     EXPECT_NULL(weir_runtime_report(NULL));
@@ -202,7 +201,6 @@ CONFORM(Status, TableIsUnique)
     };
     const size_t count = sizeof table / sizeof table[0];
 
-    (void)f;
     for (size_t i = 0; i < count; i++) {
         EXPECT_STR_EQ(weir_status_name(table[i].status), table[i].name);
         EXPECT_STR_EQ(weir_status_text(table[i].status), table[i].text);
@@ -267,7 +265,6 @@ CONFORM(Log, Callback)
     weir_runtime *runtime = NULL;
     struct log log = {0};
 
-    (void)f;
     weir_log_set(keep_message, &log, WEIR_LOG_ERROR);
     weir_status status = weir_open(&params, &runtime);
     EXPECT_OK(weir_close(&runtime));
@@ -289,20 +286,18 @@ CONFORM(Log, Callback)
 // A warm loop allocates nothing and creates no driver objects.
 CONFORM(Counters, AWarmLoopIsFlat)
 {
-    weir_queue *queues[2] = {conform_queue(f, "a"), conform_queue(f, "b")};
-    weir_buffer *buffer = conform_device_buffer(f, SIZE);
-    weir_buffer *host = conform_host_buffer(f, SIZE);
-    weir_kernel *kernel = conform_kernel(f, "iota");
+    own_queues queues = {conform_queue(f, "a"), conform_queue(f, "b")};
+    own_buffer buffer = conform_device_buffer(f, SIZE);
+    own_buffer host = conform_host_buffer(f, SIZE);
+    own_kernel kernel = conform_kernel(f, "iota");
     struct weir_counters before = {0};
     struct weir_counters after;
 
     for (int i = 0; i < 60; i++) {
         if (i == 20)
             weir_counters_read(&before);
-        struct weir_event event;
         ASSERT_OK(weir_queue_copy(queues[0], buffer, 0, host, 0, SIZE));
-        ASSERT_OK(weir_queue_record(queues[0], &event));
-        ASSERT_OK(weir_queue_wait(queues[1], event));
+        follow(queues[1], queues[0]);
         ASSERT_OK(weir_queue_launch(queues[1], kernel, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
                                     weir_out(buffer, 0, SIZE), 0u, 16u));
         ASSERT_OK(weir_queue_copy(queues[1], host, 0, buffer, 0, SIZE));
@@ -311,11 +306,6 @@ CONFORM(Counters, AWarmLoopIsFlat)
     weir_counters_read(&after);
     EXPECT_UINT_EQ(after.allocations, before.allocations);
     EXPECT_UINT_EQ(after.driver_objects, before.driver_objects);
-    weir_kernel_destroy(&kernel);
-    weir_buffer_destroy(&buffer);
-    weir_buffer_destroy(&host);
-    weir_queue_destroy(&queues[0]);
-    weir_queue_destroy(&queues[1]);
 }
 
 // Held queues reuse the memory into which they copied operations.
@@ -327,7 +317,7 @@ CONFORM(Counters, AWarmLoopOfHostCallsIsFlat)
     const uint32_t value = 1;
 
     for (int i = 0; i < 60; i++) {
-        struct gate *gate = gate_create();
+        own_gate gate = gate_create();
         if (i == 20)
             weir_counters_read(&before);
         ASSERT_OK(weir_queue_host_call(f->queue, gate_function, gate));
@@ -338,7 +328,6 @@ CONFORM(Counters, AWarmLoopOfHostCallsIsFlat)
             ASSERT_OK(weir_queue_fill(f->queue, buffer, 0, SIZE, &value, 4));
         gate_open(gate);
         ASSERT_SYNC(f->queue);
-        gate_destroy(&gate);
     }
     weir_counters_read(&after);
     EXPECT_UINT_EQ(after.allocations, before.allocations);

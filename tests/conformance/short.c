@@ -1,5 +1,5 @@
 // Shorter forms of other calls: launches of a count and of a size, whole buffers, times, <weir/short.h>.
-#include <stdlib.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "kernels/conformance/conformance.h"
@@ -9,34 +9,35 @@
 #define BYTES ((size_t)4 * N)
 
 // A count that is no multiple of a block, less than one, and 0.
-CONFORM(Short, LaunchOfACount)
+CONFORM_BENCH(Short, LaunchOfACount, "iota")
 {
     static const uint32_t counts[] = {0, 1, 77, N};
-    const bool runs = conform_kernels_run(f);
     uint32_t out[N];
 
-    own_bench x = make_bench(f, "iota", BYTES);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         const uint32_t count = counts[i];
         const uint32_t none = 9;
-        ASSERT_OK(weir_queue_fill(x.queue, x.a, 0, BYTES, &none, sizeof none));
+        ASSERT_OK(weir_queue_fill(x->queue, x->a, 0, BYTES, &none, sizeof none));
         ASSERT_OK(
-            weir_queue_launch_count(x.queue, x.kernel, count, weir_whole_out(x.a), 5u, count));
-        LAUNCH(&x, weir_dim(0, 1, 1), weir_dim(32, 1, 1), weir_whole_out(x.a), 8u, N); // nothing
-        ASSERT_OK(weir_download(x.queue, out, x.a, 0, BYTES));
-        for (uint32_t j = 0; runs && j < N; j++)
+            weir_queue_launch_count(x->queue, x->kernel, count, weir_whole_out(x->a), 5u, count));
+        LAUNCH(x, weir_dim(0, 1, 1), weir_dim(32, 1, 1), weir_whole_out(x->a), 8u, N); // nothing
+        ASSERT_OK(weir_download(x->queue, out, x->a, 0, BYTES));
+        for (uint32_t j = 0; x->runs && j < N; j++)
             ASSERT_UINT_EQ(out[j], j < count ? 5 + j : 9);
     }
-    const struct weir_argument arguments[] = {weir_whole_out(x.a), weir__argument_u32(1),
+    const struct weir_argument arguments[] = {weir_whole_out(x->a), weir__argument_u32(1),
                                               weir__argument_u32(N)};
-    ASSERT_OK(weir_queue_launch_count_array(x.queue, x.kernel, N, arguments, 3));
-    ASSERT_OK(weir_download(x.queue, out, x.a, 0, BYTES));
-    if (runs)
+    ASSERT_OK(weir_queue_launch_count_array(x->queue, x->kernel, N, arguments, 3));
+    ASSERT_OK(weir_download(x->queue, out, x->a, 0, BYTES));
+    if (x->runs)
         EXPECT_UINT_EQ(out[N - 1], N);
-    EXPECT_INVALID(weir_queue_launch_count(x.queue, x.kernel, SIZE_MAX, weir_whole_out(x.a), 5u, N),
+    EXPECT_INVALID(weir_queue_launch_count(x->queue, x->kernel, SIZE_MAX, weir_whole_out(x->a), 5u,
+                                           N),
                    "a grid has at most");
-    EXPECT_INVALID(weir_queue_launch_count(x.queue, NULL, 1, weir_whole_out(x.a), 5u, N), "kernel");
-    EXPECT_INVALID(weir_queue_launch_count(NULL, x.kernel, 1, weir_whole_out(x.a), 5u, N), "queue");
+    EXPECT_INVALID(weir_queue_launch_count(x->queue, NULL, 1, weir_whole_out(x->a), 5u, N),
+                   "kernel");
+    EXPECT_INVALID(weir_queue_launch_count(NULL, x->kernel, 1, weir_whole_out(x->a), 5u, N),
+                   "queue");
 }
 
 // Each of the work-items sees its own index, and sizes whose product is what was asked for; those
@@ -69,54 +70,55 @@ static void expect_items(struct fixture *f, struct bench *x, struct weir_extent 
         ASSERT_UINT_EQ(out[i], none);
 }
 
-CONFORM(Short, LaunchOfAGlobalSize)
+CONFORM_BENCH(Short, LaunchOfAGlobalSize, "geometry")
 {
     CONFORM_NEEDS_KERNELS(f);
-    own_bench x = make_bench(f, "geometry", BYTES);
-    expect_items(f, &x, weir_dim(1, 0, 0));
-    expect_items(f, &x, weir_dim(97, 1, 1));
-    expect_items(f, &x, weir_dim(240, 1, 1));
-    expect_items(f, &x, weir_dim(15, 11, 0));
-    expect_items(f, &x, weir_dim(8, 6, 5));
-    expect_items(f, &x, weir_dim(0, 6, 5));
+    expect_items(f, x, weir_dim(1, 0, 0));
+    expect_items(f, x, weir_dim(97, 1, 1));
+    expect_items(f, x, weir_dim(240, 1, 1));
+    expect_items(f, x, weir_dim(15, 11, 0));
+    expect_items(f, x, weir_dim(8, 6, 5));
+    expect_items(f, x, weir_dim(0, 6, 5));
 }
 
 // A large prime number has no block but one of 1 work-item. The kernel compares, so that it may run.
-CONFORM(Short, LaunchOfAPrimeGlobalSize)
+CONFORM_BENCH(Short, LaunchOfAPrimeGlobalSize, "iota")
 {
     const struct weir_extent prime = {1000003, 1, 1};
-    own_bench x = make_bench(f, "iota", BYTES);
-    if (weir_kernel_get_info(x.kernel)->preferred_block_items > 1)
-        EXPECT_INVALID(weir_queue_launch_global(x.queue, x.kernel, prime, weir_whole_out(x.a), 5u,
-                                                N),
+    if (weir_kernel_get_info(x->kernel)->preferred_block_items > 1)
+        EXPECT_INVALID(weir_queue_launch_global(x->queue, x->kernel, prime, weir_whole_out(x->a),
+                                                5u, N),
                        "1000003×1×1 work-items the largest is 1×1×1");
     else
-        EXPECT_OK(weir_queue_launch_global(x.queue, x.kernel, prime, weir_whole_out(x.a), 5u, N));
-    const struct weir_argument arguments[] = {weir_whole_out(x.a), weir__argument_u32(5),
+        EXPECT_OK(
+            weir_queue_launch_global(x->queue, x->kernel, prime, weir_whole_out(x->a), 5u, N));
+    const struct weir_argument arguments[] = {weir_whole_out(x->a), weir__argument_u32(5),
                                               weir__argument_u32(N)};
-    EXPECT_OK(weir_queue_launch_global_array(x.queue, x.kernel, weir_dim(N, 1, 1), arguments, 3));
-    EXPECT_INVALID(weir_queue_launch_global(x.queue, NULL, prime, weir_whole_out(x.a)), "kernel");
-    EXPECT_INVALID(weir_queue_launch_global(NULL, x.kernel, prime, weir_whole_out(x.a)), "queue");
+    EXPECT_OK(weir_queue_launch_global_array(x->queue, x->kernel, weir_dim(N, 1, 1), arguments, 3));
+    EXPECT_INVALID(weir_queue_launch_global(x->queue, NULL, prime, weir_whole_out(x->a)), "kernel");
+    EXPECT_INVALID(weir_queue_launch_global(NULL, x->kernel, prime, weir_whole_out(x->a)), "queue");
     const int line = __LINE__ + 1;
-    EXPECT_INVALID(weir_queue_launch_global(x.queue, x.kernel, weir_dim(8, 1, 1), 5u), "argument");
+    EXPECT_INVALID(weir_queue_launch_global(x->queue, x->kernel, weir_dim(8, 1, 1), 5u),
+                   "argument");
     EXPECT_INT_EQ(weir_last_error()->line, line);
 }
 
 // Blocks of 8 x 4 x 2.
-CONFORM(Short, LaunchOfAGlobalSizeOfARequiredBlock)
+CONFORM_BENCH(Short, LaunchOfAGlobalSizeOfARequiredBlock, "required_block")
 {
-    own_bench x = make_bench(f, "required_block", BYTES);
     uint32_t out[N];
-    ASSERT_OK(weir_queue_launch_global(x.queue, x.kernel, weir_dim(16, 4, 4), weir_whole_out(x.a)));
-    ASSERT_OK(weir_download(x.queue, out, x.a, 0, BYTES));
+    ASSERT_OK(
+        weir_queue_launch_global(x->queue, x->kernel, weir_dim(16, 4, 4), weir_whole_out(x->a)));
+    ASSERT_OK(weir_download(x->queue, out, x->a, 0, BYTES));
     for (uint32_t i = 0; conform_kernels_run(f) && i < 256; i++)
         ASSERT_UINT_EQ(out[i], 1000 * (i / 64) + i % 64);
-    EXPECT_OK(weir_queue_launch_global(x.queue, x.kernel, weir_dim(0, 1, 1), weir_whole_out(x.a)));
-    EXPECT_INVALID(weir_queue_launch_global(x.queue, x.kernel, weir_dim(16, 4, 3),
-                                            weir_whole_out(x.a)),
+    EXPECT_OK(
+        weir_queue_launch_global(x->queue, x->kernel, weir_dim(0, 1, 1), weir_whole_out(x->a)));
+    EXPECT_INVALID(weir_queue_launch_global(x->queue, x->kernel, weir_dim(16, 4, 3),
+                                            weir_whole_out(x->a)),
                    "16×4×3 work-items are not whole blocks of 8×4×2");
     EXPECT_CONTAINS(weir_last_error()->remedy, "weir_queue_launch_count()");
-    EXPECT_INVALID(weir_queue_launch_count(x.queue, x.kernel, 64, weir_whole_out(x.a)),
+    EXPECT_INVALID(weir_queue_launch_count(x->queue, x->kernel, 64, weir_whole_out(x->a)),
                    "requires blocks of more than one dimension");
 }
 
@@ -191,31 +193,28 @@ CONFORM(Short, ZeroedEventsWhereTheProgramSaysSo)
     EXPECT_OK(weir_event_sync_if(event, 0));
 }
 
-// A new file with that text, which the caller unlinks.
+// A new file with that text.
 static void write_file(char path[1024], const char *text, size_t size)
 {
-    const char *folder = getenv("TEST_TMPDIR");
-    snprintf(path, 1024, "%s/weir-kernel-XXXXXX", folder ? folder : "/tmp");
-    const int file = mkstemp(path);
-    EXPECT_TRUE(file >= 0 && write(file, text, size) == (ssize_t)size);
-    close(file);
+    snprintf(path, 1024, "%s/kernel.cl", weir_test_temp_dir());
+    FILE *file = fopen(path, "w");
+    EXPECT_TRUE(file && fwrite(text, 1, size, file) == size && fclose(file) == 0);
 }
 
-CONFORM(Short, KernelsOfBundlesAndFiles)
+CONFORM_BENCH(Short, KernelsOfBundlesAndFiles, "iota")
 {
     static const char text[] = "__kernel void clear(__global uint *out)\n"
                                "{\n"
                                "    out[get_global_id(0)] = 0u;\n"
                                "}\n";
-    own_bench x = make_bench(f, "iota", BYTES);
     own_kernel loaded = NULL;
     own_kernel put = NULL;
     char path[1024];
     uint32_t value;
 
     ASSERT_OK(weir_kernel_load(f->device, &conformance_kernels, "iota", &loaded));
-    ASSERT_OK(weir_queue_launch_count(x.queue, loaded, N, weir_whole_out(x.a), 3u, N));
-    ASSERT_OK(weir_download(x.queue, &value, x.a, 4, sizeof value));
+    ASSERT_OK(weir_queue_launch_count(x->queue, loaded, N, weir_whole_out(x->a), 3u, N));
+    ASSERT_OK(weir_download(x->queue, &value, x->a, 4, sizeof value));
     if (conform_kernels_run(f))
         EXPECT_UINT_EQ(value, 4);
     weir_kernel *none = loaded;
@@ -239,10 +238,9 @@ CONFORM(Short, KernelsOfBundlesAndFiles)
                                                    .bundle = &conformance_kernels),
                                        &(weir_program *){NULL}),
                    "bundle and source");
-    EXPECT_INT_EQ(unlink(path), 0);
     CONFORM_COMPILED(status);
-    ASSERT_OK(weir_queue_launch_global(x.queue, put, weir_dim(1, 1, 1), weir_whole_out(x.a)));
-    ASSERT_OK(weir_download(x.queue, &value, x.a, 0, sizeof value));
+    ASSERT_OK(weir_queue_launch_global(x->queue, put, weir_dim(1, 1, 1), weir_whole_out(x->a)));
+    ASSERT_OK(weir_download(x->queue, &value, x->a, 0, sizeof value));
     if (conform_kernels_run(f))
         EXPECT_UINT_EQ(value, 0);
 }
@@ -314,7 +312,7 @@ CONFORM(Short, TimesOfTwoDevices)
 {
     own_device other = NULL;
     struct weir_event events[2];
-    weir_queue *queues[2];
+    own_queues queues = {NULL};
     int64_t elapsed;
     CONFORM_NEEDS_TIMES(f);
     ASSERT_OK(weir_device_open(f->runtime, WEIR_PARAMS(weir_device, .select = "0"), &other));
@@ -326,6 +324,4 @@ CONFORM(Short, TimesOfTwoDevices)
     }
     EXPECT_INVALID(weir_event_elapsed_ns(events[0], events[1], &elapsed), "of two devices");
     EXPECT_INT_EQ(elapsed, 0);
-    weir_queue_destroy(&queues[0]);
-    weir_queue_destroy(&queues[1]);
 }

@@ -50,6 +50,16 @@ void conform_add(struct conform_test *test);
     }                                                                                       \
     static void conform_##suite_##_##name_(struct fixture *f)
 
+// A test whose body gets a `type_ *it_` too, which is made before it and destroyed after it.
+#define CONFORM_OF(suite_, name_, type_, it_, make_, destroy_)                \
+    static void conform_of_##suite_##_##name_(struct fixture *f, type_ *it_); \
+    CONFORM(suite_, name_)                                                    \
+    {                                                                         \
+        OWN(destroy_) type_ it_ = make_;                                      \
+        conform_of_##suite_##_##name_(f, &it_);                               \
+    }                                                                         \
+    static void conform_of_##suite_##_##name_(struct fixture *f, type_ *it_)
+
 // Ends the test as skipped by a limit, which is counted in the summary.
 #define CONFORM_SKIP(...)       \
     do {                        \
@@ -72,11 +82,12 @@ bool conform_kernels_run(struct fixture *f);
         if ((f)->limits->timing_history == 0)           \
             CONFORM_SKIP("limits.timing_history is 0"); \
     } while (0)
-#define CONFORM_COMPILED(status)                                        \
+#define CONFORM_COMPILED(call)                                          \
     do {                                                                \
-        if ((status) == WEIR_ERROR_UNSUPPORTED)                         \
+        const weir_status conform_got_ = (call);                        \
+        if (conform_got_ == WEIR_ERROR_UNSUPPORTED)                     \
             CONFORM_SKIP("this device compiles no source at run time"); \
-        ASSERT_OK(status);                                              \
+        ASSERT_OK(conform_got_);                                        \
     } while (0)
 
 // Every wait of the suite ends after this, so that a hang is a failure. It is
@@ -120,6 +131,10 @@ weir_buffer *conform_buffer(struct fixture *f, size_t size, weir_placement place
 weir_buffer *conform_device_buffer(struct fixture *f, size_t size);
 weir_buffer *conform_host_buffer(struct fixture *f, size_t size);
 weir_kernel *conform_kernel(struct fixture *f, const char *name);
+weir_pool *conform_pool(struct fixture *f, weir_placement placement, size_t limit_bytes);
+weir_buffer *conform_take(weir_pool *pool, weir_queue *queue, size_t size);
+// Ends the queue's capture.
+weir_graph *conform_end(weir_queue *queue);
 
 #define own_gate OWN(gate_destroy) struct gate *
 
@@ -200,6 +215,7 @@ struct bench {
     weir_buffer *a;
     weir_buffer *b;
     weir_buffer *c;
+    bool runs; // conform_kernels_run()
 };
 
 static inline struct bench make_bench(struct fixture *f, const char *kernel, size_t bytes)
@@ -210,6 +226,7 @@ static inline struct bench make_bench(struct fixture *f, const char *kernel, siz
         .a = conform_device_buffer(f, bytes),
         .b = conform_device_buffer(f, bytes),
         .c = conform_device_buffer(f, bytes),
+        .runs = conform_kernels_run(f),
     };
 }
 
@@ -223,7 +240,9 @@ static inline void finish_bench(struct bench *bench)
     weir_queue_destroy(&bench->queue);
 }
 
-#define own_bench OWN(finish_bench) struct bench
+// A test whose body gets a bench `x` of that kernel, with buffers of BYTES.
+#define CONFORM_BENCH(suite_, name_, kernel_) \
+    CONFORM_OF(suite_, name_, struct bench, x, make_bench(f, kernel_, BYTES), finish_bench)
 
 // Launches the kernel of the bench `x`, which must succeed, or be refused with a message that holds
 // `part`.

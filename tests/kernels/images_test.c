@@ -8,7 +8,7 @@
 
 #include "tests/kernels/images.h"
 #include "tests/kernels/images_model.h"
-#include "tests/support/test.h"
+#include "tests/support/device.h"
 
 enum {
     PLACES = 256,
@@ -16,22 +16,18 @@ enum {
 };
 
 struct rig {
-    weir_runtime *runtime;
-    weir_device *device;
-    weir_queue *queue;
+    struct test_device on;
     weir_program *program;
     weir_kernel *kernel; // the last one that was asked for
     weir_buffer *buffers[4];
     int count;
 };
 
-static void open_rig(struct rig *rig)
+static bool open_rig(struct rig *rig)
 {
     *rig = (struct rig){.count = 0};
-    EXPECT_OK(weir_open(NULL, &rig->runtime));
-    EXPECT_OK(weir_device_open(rig->runtime, NULL, &rig->device));
-    EXPECT_OK(weir_queue_create(rig->device, NULL, &rig->queue));
-    EXPECT_OK(weir_program_load(rig->device, &images_kernels, &rig->program));
+    return test_device_open(&rig->on) &&
+           IS_OK(weir_program_load(rig->on.device, &images_kernels, &rig->program));
 }
 
 static void drop_buffers(struct rig *rig)
@@ -45,13 +41,10 @@ static void close_rig(struct rig *rig)
     drop_buffers(rig);
     weir_kernel_destroy(&rig->kernel);
     weir_program_destroy(&rig->program);
-    weir_queue_destroy(&rig->queue);
-    EXPECT_OK(weir_device_close(&rig->device));
-    EXPECT_OK(weir_close(&rig->runtime));
+    test_device_close(&rig->on);
 }
 
-#define RIG_TEST(name) \
-    WEIR_TEST_WITH(Images, name, struct rig, rig, (open_rig(rig), true), close_rig(rig))
+#define RIG_TEST(name) WEIR_TEST_WITH(Images, name, struct rig, rig, open_rig(rig), close_rig(rig))
 
 // What these return is the rig's.
 static weir_kernel *kernel_of(struct rig *rig, const char *name)
@@ -63,10 +56,9 @@ static weir_kernel *kernel_of(struct rig *rig, const char *name)
 
 static weir_buffer *buffer_of(struct rig *rig, const void *data, size_t size)
 {
-    weir_buffer **buffer = &rig->buffers[rig->count++];
-    EXPECT_OK(weir_buffer_create(rig->device, WEIR_PARAMS(weir_buffer, .size = size), buffer));
-    EXPECT_OK(weir_upload(rig->queue, *buffer, 0, data, size));
-    return *buffer;
+    weir_buffer *buffer = test_buffer(rig->on.device, "data", size, WEIR_PLACE_DEVICE);
+    EXPECT_OK(weir_upload(rig->on.queue, buffer, 0, data, size));
+    return rig->buffers[rig->count++] = buffer;
 }
 
 // False: the device compiles no source.
@@ -74,7 +66,7 @@ static bool create(struct rig *rig, const char *source, weir_status wanted)
 {
     weir_program_destroy(&rig->program);
     const weir_status status =
-        weir_program_create(rig->device, WEIR_PARAMS(weir_program, .source = source),
+        weir_program_create(rig->on.device, WEIR_PARAMS(weir_program, .source = source),
                             &rig->program);
     if (status != WEIR_ERROR_UNSUPPORTED)
         EXPECT_INT_EQ(status, wanted);
@@ -137,11 +129,11 @@ static void compare_reads(struct rig *rig, const char *name, const struct view *
     memset(got, 0xff, sizeof got);
     weir_buffer *pixels = buffer_of(rig, image->data, image->size);
     weir_buffer *places = buffer_of(rig, at, sizeof at), *out = buffer_of(rig, got, sizeof got);
-    EXPECT_OK(weir_queue_launch(rig->queue, kernel_of(rig, name), weir_dim(PLACES / LINE, 1, 1),
+    EXPECT_OK(weir_queue_launch(rig->on.queue, kernel_of(rig, name), weir_dim(PLACES / LINE, 1, 1),
                                 weir_dim(LINE, 1, 1),
                                 weir_image_in(pixels, IMAGES_OFFSET, &image->layout), how,
                                 weir_whole_in(places), weir_whole_out(out)));
-    EXPECT_OK(weir_download(rig->queue, got, out, 0, sizeof got));
+    EXPECT_OK(weir_download(rig->on.queue, got, out, 0, sizeof got));
     for (unsigned i = 0; i < PLACES; i++) {
         double wanted[4];
         images_expected(view, at[i], wanted);
@@ -236,11 +228,11 @@ static void compare_integers(struct rig *rig, const struct image *image, unsigne
     }
     weir_buffer *pixels = buffer_of(rig, image->data, image->size);
     weir_buffer *places = buffer_of(rig, at, sizeof at), *out = buffer_of(rig, got, sizeof got);
-    EXPECT_OK(weir_queue_launch(rig->queue, kernel_of(rig, "read_integers"),
+    EXPECT_OK(weir_queue_launch(rig->on.queue, kernel_of(rig, "read_integers"),
                                 weir_dim(PLACES / LINE, 1, 1), weir_dim(LINE, 1, 1),
                                 weir_image_in(pixels, IMAGES_OFFSET, &image->layout), sampler,
                                 weir_whole_in(places), is_signed, weir_whole_out(out)));
-    EXPECT_OK(weir_download(rig->queue, got, out, 0, sizeof got));
+    EXPECT_OK(weir_download(rig->on.queue, got, out, 0, sizeof got));
     for (unsigned i = 0; i < PLACES; i++) {
         double wanted[4];
         images_texel(image, images_addressed(at[i][0], (int)image->layout.width, sampler),
@@ -255,22 +247,20 @@ static void compare_integers(struct rig *rig, const struct image *image, unsigne
     drop_buffers(rig);
 }
 
-// Opens a device, and compares an image of 7 x 5 x depth pixels of each format.
-static void with_formats(const weir_channel_type *types, size_t count, uint32_t depth,
+// Compares an image of 7 x 5 x depth pixels of each format.
+static void with_formats(struct rig *rig, const weir_channel_type *types, size_t count,
+                         uint32_t depth,
                          void (*compare)(struct rig *rig, const struct image *image))
 {
-    struct rig rig;
-    open_rig(&rig);
     for (size_t o = 0; o < COUNT(orders); o++)
         for (size_t t = 0; t < count; t++) {
             struct image image;
             if (!is_format(orders[o], types[t]))
                 continue;
             images_make(&image, orders[o], types[t], 7, 5, depth);
-            compare(&rig, &image);
+            compare(rig, &image);
             free(image.data);
         }
-    close_rig(&rig);
 }
 
 static void compare_integer_reads(struct rig *rig, const struct image *image)
@@ -279,9 +269,9 @@ static void compare_integer_reads(struct rig *rig, const struct image *image)
     compare_integers(rig, image, WEIR_ADDRESS_CLAMP_TO_EDGE);
 }
 
-WEIR_TEST(Images, ReadsOfIntegers)
+RIG_TEST(ReadsOfIntegers)
 {
-    with_formats(integers, COUNT(integers), 1, compare_integer_reads);
+    with_formats(rig, integers, COUNT(integers), 1, compare_integer_reads);
 }
 
 RIG_TEST(ReadsOfPlainElements)
@@ -293,10 +283,10 @@ RIG_TEST(ReadsOfPlainElements)
         weir_image_2d(WEIR_ORDER_R, WEIR_CHANNEL_UNSIGNED_INT32, LINE, 1);
     weir_buffer *pixels = buffer_of(rig, values, sizeof values);
     weir_buffer *out = buffer_of(rig, got, sizeof got);
-    EXPECT_OK(weir_queue_launch(rig->queue, kernel_of(rig, "read_plain"), weir_dim(2, 1, 1),
+    EXPECT_OK(weir_queue_launch(rig->on.queue, kernel_of(rig, "read_plain"), weir_dim(2, 1, 1),
                                 weir_dim(LINE, 1, 1), weir_image_in(pixels, 0, &layout),
                                 weir_whole_out(out)));
-    EXPECT_OK(weir_download(rig->queue, got, out, 0, sizeof got));
+    EXPECT_OK(weir_download(rig->on.queue, got, out, 0, sizeof got));
     for (uint32_t i = 0; i < 2 * LINE; i++) { // from LINE on outside: the last one
         EXPECT_UINT_EQ(got[i][0], values[i < LINE ? i : LINE - 1]);
         EXPECT_UINT_EQ(got[i][3], 1);
@@ -366,7 +356,7 @@ static void expect_written(struct rig *rig, const struct image *image, weir_buff
         for (int y = 0; y < H - 2; y++)
             for (int x = 0; x < W - 2; x++)
                 set_texel(image, x, y, (int)z, values[depth > 1 ? z + 1 : 0][y + 1][x + 1]);
-    EXPECT_OK(weir_download(rig->queue, got, pixels, 0, image->size));
+    EXPECT_OK(weir_download(rig->on.queue, got, pixels, 0, image->size));
     while (at < image->size && got[at] == image->data[at])
         at++;
     if (at < image->size)
@@ -392,16 +382,16 @@ static void compare_writes(struct rig *rig, const struct image *image)
     for (size_t i = 0; i < sizeof in / sizeof(float); i++)
         (&bits[0][0][0][0])[i] = fraction_bits(image, (&in[0][0][0][0])[i]);
     weir_buffer *values = buffer_of(rig, in, sizeof in);
-    EXPECT_OK(weir_queue_launch(rig->queue, kernel_of(rig, "write_f"), weir_dim(1, H, D),
+    EXPECT_OK(weir_queue_launch(rig->on.queue, kernel_of(rig, "write_f"), weir_dim(1, H, D),
                                 weir_dim(W, 1, 1),
                                 weir_image_out(pixels, IMAGES_OFFSET, &image->layout),
                                 weir_whole_in(values)));
     expect_written(rig, image, pixels, bits);
 }
 
-WEIR_TEST(Images, WritesOfFractions)
+RIG_TEST(WritesOfFractions)
 {
-    with_formats(fractions, COUNT(fractions), 3, compare_writes);
+    with_formats(rig, fractions, COUNT(fractions), 3, compare_writes);
 }
 
 static void compare_integer_writes(struct rig *rig, const struct image *image)
@@ -415,16 +405,16 @@ static void compare_integer_writes(struct rig *rig, const struct image *image)
     }
     weir_buffer *pixels = buffer_of(rig, image->data, image->size);
     weir_buffer *values = buffer_of(rig, in, sizeof in);
-    EXPECT_OK(weir_queue_launch(rig->queue, kernel_of(rig, "write_integers"), weir_dim(1, H, 1),
+    EXPECT_OK(weir_queue_launch(rig->on.queue, kernel_of(rig, "write_integers"), weir_dim(1, H, 1),
                                 weir_dim(W, 1, 1),
                                 weir_image_out(pixels, IMAGES_OFFSET, &image->layout), is_signed,
                                 weir_whole_in(values)));
     expect_written(rig, image, pixels, bits);
 }
 
-WEIR_TEST(Images, WritesOfIntegers)
+RIG_TEST(WritesOfIntegers)
 {
-    with_formats(integers, COUNT(integers), 1, compare_integer_writes);
+    with_formats(rig, integers, COUNT(integers), 1, compare_integer_writes);
 }
 
 RIG_TEST(ReadAndWritten)
@@ -435,9 +425,9 @@ RIG_TEST(ReadAndWritten)
     const struct weir_image_layout layout =
         weir_image_2d(WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT, 4, 4);
     weir_buffer *pixels = buffer_of(rig, values, sizeof values);
-    EXPECT_OK(weir_queue_launch(rig->queue, kernel_of(rig, "twice"), weir_dim(1, 1, 1),
+    EXPECT_OK(weir_queue_launch(rig->on.queue, kernel_of(rig, "twice"), weir_dim(1, 1, 1),
                                 weir_dim(4, 4, 1), weir_image_inout(pixels, 0, &layout)));
-    EXPECT_OK(weir_download(rig->queue, values, pixels, 0, sizeof values));
+    EXPECT_OK(weir_download(rig->on.queue, values, pixels, 0, sizeof values));
     for (int i = 0; i < 64; i++)
         EXPECT_TRUE((&values[0][0][0])[i] == (float)(2 * i));
 }
@@ -456,9 +446,8 @@ RIG_TEST(SourceAtRunTime)
         "    write_imagef(out, at, read_imagef(in, half_way, convert_float2(at) + 1.0f));\n"
         "}\n";
     unsigned char values[4][4], got[4][4];
-    if (!create(rig, source, WEIR_OK)) {
+    if (!create(rig, source, WEIR_OK))
         WEIR_SKIP("this device compiles no source");
-    }
     for (int i = 0; i < 16; i++)
         values[i / 4][i % 4] = (unsigned char)(8 * i);
     const struct weir_image_layout layout =
@@ -466,9 +455,9 @@ RIG_TEST(SourceAtRunTime)
     weir_kernel *kernel = kernel_of(rig, "shift");
     weir_buffer *in = buffer_of(rig, values, sizeof values);
     weir_buffer *out = buffer_of(rig, values, sizeof values);
-    EXPECT_OK(weir_queue_launch(rig->queue, kernel, weir_dim(1, 1, 1), weir_dim(4, 4, 1),
+    EXPECT_OK(weir_queue_launch(rig->on.queue, kernel, weir_dim(1, 1, 1), weir_dim(4, 4, 1),
                                 weir_image_in(in, 0, &layout), weir_image_out(out, 0, &layout)));
-    EXPECT_OK(weir_download(rig->queue, got, out, 0, sizeof got));
+    EXPECT_OK(weir_download(rig->on.queue, got, out, 0, sizeof got));
     for (int y = 0; y < 4; y++)
         for (int x = 0; x < 4; x++) // the mean of four pixels
             EXPECT_INT_EQ(got[y][x], (values[y][x] + values[y][x < 3 ? x + 1 : 3] +
@@ -491,9 +480,8 @@ RIG_TEST(HiddenByMacros)
         "#define KERNEL __kernel\n"
         "KERNEL void k(read_only image2d_t in) { (void)in; }\n"};
     for (size_t i = 0; i < COUNT(sources); i++) {
-        if (!create(rig, sources[i], WEIR_ERROR_BUILD)) {
+        if (!create(rig, sources[i], WEIR_ERROR_BUILD))
             WEIR_SKIP("this device compiles no source");
-        }
         EXPECT_CONTAINS(weir_last_error_text(),
                         "where macros hide '__kernel', 'sampler_t' or a type of images, write "
                         "these out; mend the source");
@@ -508,7 +496,7 @@ RIG_TEST(HalfATurn)
     const uint32_t width = SIDE, height = SIDE;
     const float sine = 0.0f, cosine = -1.0f;
     float values[SIDE][SIDE][4], got[SIDE][SIDE][4];
-    weir_queue *queue = rig->queue;
+    weir_queue *queue = rig->on.queue;
     for (int i = 0; i < SIDE * SIDE * 4; i++)
         (&values[0][0][0])[i] = (float)(i * i);
     weir_kernel *turn = kernel_of(rig, "turn");
@@ -519,7 +507,7 @@ RIG_TEST(HalfATurn)
     EXPECT_OK(weir_queue_launch_global(queue, turn, weir_dim(width, height, 1),
                                        weir_image_in(in, 0, &layout),
                                        weir_image_out(out, 0, &layout), sine, cosine));
-    EXPECT_OK(weir_download(rig->queue, got, out, 0, sizeof got));
+    EXPECT_OK(weir_download(rig->on.queue, got, out, 0, sizeof got));
     for (int y = 0; y < SIDE; y++)
         for (int x = 0; x < SIDE; x++)
             for (int c = 0; c < 4; c++)
@@ -541,9 +529,9 @@ RIG_TEST(SizesAndFormats)
     const struct weir_argument arguments[] = {weir_image_in(pixels, 0, &solid),
                                               weir_image_in(pixels, 0, &array),
                                               weir_image_in(pixels, 0, &flat), weir_whole_out(out)};
-    EXPECT_OK(weir_queue_launch_array(rig->queue, kernel_of(rig, "tell"), weir_dim(1, 1, 1),
+    EXPECT_OK(weir_queue_launch_array(rig->on.queue, kernel_of(rig, "tell"), weir_dim(1, 1, 1),
                                       weir_dim(1, 1, 1), arguments, 7));
-    EXPECT_OK(weir_download(rig->queue, got, out, 0, sizeof got));
+    EXPECT_OK(weir_download(rig->on.queue, got, out, 0, sizeof got));
     for (int i = 0; i < 10; i++)
         EXPECT_INT_EQ(got[i], wanted[i]);
 }
@@ -554,10 +542,9 @@ static void refused(struct rig *rig, struct weir_argument range, struct weir_arg
                     const char *sentence)
 {
     const struct weir_argument arguments[] = {range, layout};
-    EXPECT_INT_EQ(weir_queue_launch_array(rig->queue, rig->kernel, weir_dim(1, 1, 1),
-                                          weir_dim(4, 4, 1), arguments, 2),
-                  WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), sentence);
+    EXPECT_FAILURE(weir_queue_launch_array(rig->on.queue, rig->kernel, weir_dim(1, 1, 1),
+                                           weir_dim(4, 4, 1), arguments, 2),
+                   WEIR_ERROR_INVALID, sentence);
 }
 
 RIG_TEST(RefusedLayouts)

@@ -1,42 +1,24 @@
 // The version of OpenCL C and the arithmetic that a rule asks for are those of the device that runs
 // the bundle, whether its driver compiles the source or it takes another image.
-#include <weir/weir.h>
-
 #include "tests/kernels/language.h"
 #include "tests/kernels/language_2_fast.h"
 #include "tests/kernels/language_fast.h"
-#include "tests/support/test.h"
-
-static void launch(weir_device *device, weir_kernel *tell, uint32_t out[2])
-{
-    const size_t size = 2 * sizeof *out;
-    weir_queue *queue = NULL;
-    weir_buffer *buffer = NULL;
-    EXPECT_OK(weir_queue_create(device, NULL, &queue));
-    EXPECT_OK(weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .size = size), &buffer));
-    EXPECT_OK(weir_queue_launch(queue, tell, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
-                                weir_out(buffer, 0, size)));
-    EXPECT_OK(weir_download(queue, out, buffer, 0, size));
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
-}
+#include "tests/support/device.h"
 
 static void ask(const struct weir_bundle *bundle, uint32_t out[2])
 {
-    weir_runtime *runtime = NULL;
-    weir_device *device = NULL;
-    weir_program *program = NULL;
-    weir_kernel *tell = NULL;
-    EXPECT_OK(weir_open(NULL, &runtime));
-    EXPECT_OK(weir_device_open(runtime, NULL, &device));
-    EXPECT_OK(weir_program_create(device, WEIR_PARAMS(weir_program, .bundle = bundle), &program));
-    EXPECT_OK(weir_kernel_create(program, "tell", &tell));
-    if (tell)
-        launch(device, tell, out);
-    weir_kernel_destroy(&tell);
-    weir_program_destroy(&program);
-    EXPECT_OK(weir_device_close(&device));
-    EXPECT_OK(weir_close(&runtime));
+    const size_t size = 2 * sizeof *out;
+    own_test_device on;
+    own_program program = NULL;
+    own_kernel tell = NULL;
+    ASSERT_TRUE(test_device_open(&on));
+    own_buffer buffer = test_buffer(on.device, "told", size, WEIR_PLACE_DEVICE);
+    ASSERT_OK(
+        weir_program_create(on.device, WEIR_PARAMS(weir_program, .bundle = bundle), &program));
+    ASSERT_OK(weir_kernel_create(program, "tell", &tell));
+    EXPECT_OK(weir_queue_launch(on.queue, tell, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                                weir_out(buffer, 0, size)));
+    EXPECT_OK(weir_download(on.queue, out, buffer, 0, size));
 }
 
 WEIR_TEST(Language, IsThatOfTheRule)

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/weir.h>
-
 #include "tests/kernels/library/atomics.h"
 #include "tests/kernels/library/atomics64.h"
 #include "tests/kernels/library/dot_products.h"
@@ -15,7 +13,7 @@
 #include "tests/kernels/library/sub_groups.h"
 #include "tests/kernels/library/work_groups.h"
 #include "tests/kernels/library/work_items.h"
-#include "tests/support/test.h"
+#include "tests/support/device.h"
 
 struct run {
     const struct weir_bundle *bundle;
@@ -39,52 +37,39 @@ static void finish(struct run *run)
     free(run->out);
 }
 
-static void launch(weir_device *device, const struct run *run, weir_kernel *kernel)
+static void launch(const struct test_device *on, const struct run *run, weir_program *program)
 {
     const size_t in_size = run->in_count * sizeof *run->in;
     const size_t out_size = run->out_count * sizeof *run->out;
-    weir_queue *queue = NULL;
-    weir_buffer *in = NULL, *out = NULL;
-    EXPECT_OK(weir_queue_create(device, NULL, &queue));
-    EXPECT_OK(weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .size = in_size), &in));
-    EXPECT_OK(weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .size = out_size), &out));
-    EXPECT_OK(weir_upload(queue, in, 0, run->in, in_size));
-    EXPECT_OK(weir_upload(queue, out, 0, run->out, out_size));
-    EXPECT_OK(weir_queue_launch(queue, kernel, run->grid, run->block, weir_in(in, 0, in_size),
+    own_buffer in = test_buffer(on->device, "in", in_size, WEIR_PLACE_DEVICE);
+    own_buffer out = test_buffer(on->device, "out", out_size, WEIR_PLACE_DEVICE);
+    own_kernel kernel = NULL;
+    ASSERT_OK(weir_kernel_create(program, "run", &kernel));
+    EXPECT_OK(weir_upload(on->queue, in, 0, run->in, in_size));
+    EXPECT_OK(weir_upload(on->queue, out, 0, run->out, out_size));
+    EXPECT_OK(weir_queue_launch(on->queue, kernel, run->grid, run->block, weir_in(in, 0, in_size),
                                 weir_inout(out, 0, out_size)));
-    EXPECT_OK(weir_download(queue, run->out, out, 0, out_size));
-    weir_buffer_destroy(&out);
-    weir_buffer_destroy(&in);
-    weir_queue_destroy(&queue);
+    EXPECT_OK(weir_download(on->queue, run->out, out, 0, out_size));
 }
 
 // False: the device has not these functions, which CUDA must.
 static bool execute(struct run *run)
 {
-    const char *backend = getenv("WEIR_BACKEND");
-    weir_runtime *runtime = NULL;
-    weir_device *device = NULL;
-    weir_program *program = NULL;
-    weir_kernel *kernel = NULL;
-    EXPECT_OK(weir_open(NULL, &runtime));
-    EXPECT_OK(weir_device_open(runtime, NULL, &device));
-    run->pocl = strstr(weir_device_get_info(device)->platform, "Portable") != NULL;
-    const int version = atoi(weir_device_get_info(device)->driver);
+    own_test_device on;
+    own_program program = NULL;
+    if (!test_device_open(&on))
+        return false;
+    run->pocl = strstr(weir_device_get_info(on.device)->platform, "Portable") != NULL;
+    const int version = atoi(weir_device_get_info(on.device)->driver);
     const bool ends = run->pocl && run->pocl_before > 0 && version >= run->pocl_before;
     // PoCL 5 has OpenCL C 1.2 and 3.0, and refuses what is in between.
-    if (!ends && weir_program_create(device, WEIR_PARAMS(weir_program, .bundle = run->bundle),
+    if (!ends && weir_program_create(on.device, WEIR_PARAMS(weir_program, .bundle = run->bundle),
                                      &program) != WEIR_OK) {
         if (!run->pocl || !strstr(weir_last_error_text(), "doesn't support that OpenCL C version"))
             weir_test_fail(__FILE__, __LINE__, "%s", weir_last_error_text());
     } else if (!ends)
-        EXPECT_OK(weir_kernel_create(program, "run", &kernel));
-    if (kernel)
-        launch(device, run, kernel);
-    weir_kernel_destroy(&kernel);
-    weir_program_destroy(&program);
-    EXPECT_OK(weir_device_close(&device));
-    EXPECT_OK(weir_close(&runtime));
-    if (backend && strcmp(backend, "cuda") == 0)
+        launch(&on, run, program);
+    if (strcmp(weir_runtime_backend(on.runtime), "cuda") == 0)
         EXPECT_INT_EQ(run->out[0], 1);
     return run->out[0] == 1;
 }

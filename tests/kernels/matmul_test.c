@@ -5,12 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/weir.h>
-
 #include "kernels/matmul/matmul.h"
 #include "kernels/matmul/matmul_tensor.h"
 #include "kernels/matmul/tile.cl.h"
-#include "tests/support/test.h"
+#include "tests/support/device.h"
 
 enum {
     // In floats; a multiple of every device's argument alignment.
@@ -41,30 +39,8 @@ struct form {
 static const struct form in_float = {&matmul_kernels, true, 0, 0x1p-24};
 static const struct form on_tensor_cores = {&matmul_tensor_kernels, false, 16, 0x1p-23};
 
-static weir_runtime *runtime;
-static weir_device *device;
-static weir_queue *queue;
-static weir_program *program;
+static struct test_device on;
 static weir_kernel *kernel;
-
-static void open_all(const struct form *form)
-{
-    ASSERT_OK(weir_open(NULL, &runtime));
-    ASSERT_OK(weir_device_open(runtime, NULL, &device));
-    ASSERT_OK(weir_queue_create(device, NULL, &queue));
-    ASSERT_OK(weir_program_create(
-        device, WEIR_PARAMS(weir_program, .label = "matmul", .bundle = form->bundle), &program));
-    ASSERT_OK(weir_kernel_create(program, "matmul", &kernel));
-}
-
-static void close_all(void)
-{
-    weir_kernel_destroy(&kernel);
-    weir_program_destroy(&program);
-    weir_queue_destroy(&queue);
-    EXPECT_OK(weir_device_close(&device));
-    EXPECT_OK(weir_close(&runtime));
-}
 
 // A matrix in the middle of NaNs, here and on the device.
 struct matrix {
@@ -82,16 +58,11 @@ static float *at(const struct matrix *matrix)
 static struct matrix make(size_t count)
 {
     struct matrix matrix = {.count = count, .all = count + 2 * (size_t)MARGIN};
-    const struct weir_buffer_params params = {
-        .struct_size = sizeof params,
-        .label = "matrix",
-        .size = matrix.all * sizeof(float),
-    };
-    matrix.host = malloc(params.size);
-    if (!matrix.host || weir_buffer_create(device, &params, &matrix.buffer) != WEIR_OK) {
-        weir_test_fail(__FILE__, __LINE__, "no memory for %zu floats", matrix.all);
-        exit(EXIT_FAILURE);
-    }
+    const size_t size = matrix.all * sizeof(float);
+    matrix.buffer = test_buffer(on.device, "matrix", size, WEIR_PLACE_DEVICE);
+    matrix.host = malloc(size);
+    if (!matrix.host)
+        abort();
     for (size_t i = 0; i < matrix.all; i++)
         matrix.host[i] = NAN;
     return matrix;
@@ -99,7 +70,7 @@ static struct matrix make(size_t count)
 
 static void send(const struct matrix *matrix)
 {
-    EXPECT_OK(weir_upload(queue, matrix->buffer, 0, matrix->host, matrix->all * sizeof(float)));
+    EXPECT_OK(weir_upload(on.queue, matrix->buffer, 0, matrix->host, matrix->all * sizeof(float)));
 }
 
 static void finish(struct matrix *matrix)
@@ -134,10 +105,10 @@ static void launch(const struct size *size, const struct matrix *a, const struct
 {
     const struct weir_extent grid = weir_dim((size->n + MATMUL_COLUMNS - 1) / MATMUL_COLUMNS,
                                              (size->m + MATMUL_ROWS - 1) / MATMUL_ROWS, 1);
-    EXPECT_OK(weir_queue_launch(queue, kernel, grid, weir_dim(MATMUL_BLOCK_X, MATMUL_BLOCK_Y, 1),
+    EXPECT_OK(weir_queue_launch(on.queue, kernel, grid, weir_dim(MATMUL_BLOCK_X, MATMUL_BLOCK_Y, 1),
                                 range(a, WEIR_ACCESS_READ), range(b, WEIR_ACCESS_READ),
                                 range(c, WEIR_ACCESS_WRITE), size->m, size->n, size->k));
-    EXPECT_OK(weir_download(queue, c->host, c->buffer, 0, c->all * sizeof(float)));
+    EXPECT_OK(weir_download(on.queue, c->host, c->buffer, 0, c->all * sizeof(float)));
 }
 
 struct found {
@@ -202,25 +173,27 @@ static void check(const struct form *form, const struct size *size)
 
 static void check_sizes(const struct form *form)
 {
-    open_all(form);
+    own_program program = NULL;
+    ASSERT_OK(weir_program_create(
+        on.device, WEIR_PARAMS(weir_program, .label = "matmul", .bundle = form->bundle), &program));
+    ASSERT_OK(weir_kernel_create(program, "matmul", &kernel));
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         check(form, &sizes[i]);
-    close_all();
+    weir_kernel_destroy(&kernel);
 }
 
-WEIR_TEST(Matmul, AnySize)
+#define MATMUL_TEST(suite) \
+    WEIR_TEST_BETWEEN(suite, AnySize, EXPECT_TRUE(test_device_open(&on)), test_device_close(&on))
+
+MATMUL_TEST(Matmul)
 {
     check_sizes(&in_float);
 }
 
 // Elsewhere the bundle's kernel is the one in float.
-WEIR_TEST(MatmulOnTensorCores, AnySize)
+MATMUL_TEST(MatmulOnTensorCores)
 {
-    weir_runtime *opened = NULL;
-    EXPECT_OK(weir_open(NULL, &opened));
-    const bool cuda = opened && strcmp(weir_runtime_backend(opened), "cuda") == 0;
-    EXPECT_OK(weir_close(&opened));
-    if (!cuda)
+    if (strcmp(weir_runtime_backend(on.runtime), "cuda") != 0)
         WEIR_SKIP("it needs a CUDA device");
     check_sizes(&on_tensor_cores);
 }

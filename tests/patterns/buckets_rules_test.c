@@ -33,10 +33,10 @@ WEIR_TEST(BucketsRules, RefuseParams)
     EXPECT_NULL(buckets);
     COMM_RIG_EXPECT_WORDS("weir_buckets_create", "params is NULL");
     buckets_rig_open(&rig, 1);
-    EXPECT_INT_EQ(weir_buckets_create(&rig.params, &buckets), WEIR_ERROR_INVALID);
-    COMM_RIG_EXPECT_WORDS("params->comm is NULL");
-    EXPECT_INT_EQ(weir_buckets_create_all(&rig.params, NULL, 1, &buckets), WEIR_ERROR_INVALID);
-    COMM_RIG_EXPECT_WORDS("there are no communicators");
+    EXPECT_FAILURE(weir_buckets_create(&rig.params, &buckets), WEIR_ERROR_INVALID,
+                   "params->comm is NULL");
+    EXPECT_FAILURE(weir_buckets_create_all(&rig.params, NULL, 1, &buckets), WEIR_ERROR_INVALID,
+                   "there are no communicators");
     rig.params.parameter_count = 0;
     EXPECT_REFUSED("grads", "there are no parameters");
     REFUSED(rig.params.parameter_size = 0, "parameter_size is 0",
@@ -185,8 +185,8 @@ BUCKETS_TEST(BucketsRules, RefuseCallsOutsideAPass, 1)
     EXPECT_INT_EQ(weir_buckets_finish(rig.buckets[0], queue), WEIR_ERROR_INVALID);
     COMM_RIG_EXPECT_WORDS("weir_buckets_finish", "no pass has begun");
     EXPECT_OK(weir_buckets_begin(rig.buckets[0], true));
-    EXPECT_INT_EQ(weir_buckets_begin(rig.buckets[0], true), WEIR_ERROR_INVALID);
-    COMM_RIG_EXPECT_WORDS("a pass has begun already");
+    EXPECT_FAILURE(weir_buckets_begin(rig.buckets[0], true), WEIR_ERROR_INVALID,
+                   "a pass has begun already");
 }
 
 // None of them changes anything: the step is completed afterwards.
@@ -195,22 +195,22 @@ BUCKETS_TEST(BucketsRules, RefuseArguments, 1)
     buckets_rig_create(&rig);
     weir_queue *queue = rig.comm.queues[0];
     EXPECT_OK(weir_buckets_begin(rig.buckets[0], true));
-    EXPECT_INT_EQ(weir_buckets_ready(rig.buckets[0], 6, queue), WEIR_ERROR_INVALID);
-    COMM_RIG_EXPECT_WORDS("there is no parameter 6, there are 6");
-    EXPECT_INT_EQ(weir_buckets_ready(rig.buckets[0], 0, NULL), WEIR_ERROR_INVALID);
-    COMM_RIG_EXPECT_WORDS("queue is NULL");
+    EXPECT_FAILURE(weir_buckets_ready(rig.buckets[0], 6, queue), WEIR_ERROR_INVALID,
+                   "there is no parameter 6, there are 6");
+    EXPECT_FAILURE(weir_buckets_ready(rig.buckets[0], 0, NULL), WEIR_ERROR_INVALID,
+                   "queue is NULL");
     EXPECT_CONTAINS(weir_last_error()->remedy, "create it first");
-    EXPECT_INT_EQ(weir_buckets_skip(rig.buckets[0], 3, queue), WEIR_ERROR_INVALID);
-    COMM_RIG_EXPECT_WORDS("'body.weight' is not optional");
+    EXPECT_FAILURE(weir_buckets_skip(rig.buckets[0], 3, queue), WEIR_ERROR_INVALID,
+                   "'body.weight' is not optional");
     EXPECT_INT_EQ(weir_buckets_finish(rig.buckets[0], NULL), WEIR_ERROR_INVALID);
-    EXPECT_INT_EQ(weir_buckets_wait(rig.buckets[0], 0, queue), WEIR_ERROR_INVALID);
-    COMM_RIG_EXPECT_WORDS("bucket 0 of this step is not submitted yet");
-    EXPECT_INT_EQ(weir_buckets_wait(rig.buckets[0], 3, queue), WEIR_ERROR_INVALID);
-    COMM_RIG_EXPECT_WORDS("there is no bucket 3, there are 3");
+    EXPECT_FAILURE(weir_buckets_wait(rig.buckets[0], 0, queue), WEIR_ERROR_INVALID,
+                   "bucket 0 of this step is not submitted yet");
+    EXPECT_FAILURE(weir_buckets_wait(rig.buckets[0], 3, queue), WEIR_ERROR_INVALID,
+                   "there is no bucket 3, there are 3");
     for (uint32_t i = 0; i < BUCKETS_RIG_PARAMETERS; i++)
         buckets_rig_mark(&rig, 0, i, 1);
-    EXPECT_INT_EQ(weir_buckets_ready(rig.buckets[0], 5, queue), WEIR_ERROR_INVALID);
-    COMM_RIG_EXPECT_WORDS("'stem.weight' is marked already in this pass");
+    EXPECT_FAILURE(weir_buckets_ready(rig.buckets[0], 5, queue), WEIR_ERROR_INVALID,
+                   "'stem.weight' is marked already in this pass");
     EXPECT_OK(weir_buckets_finish(rig.buckets[0], queue));
     buckets_rig_expect_all(&rig, 1);
 }
@@ -233,16 +233,12 @@ WEIR_TEST(BucketsRules, RefuseIndexes)
 BUCKETS_TEST(BucketsRules, RefuseAQueueOfAnotherDevice, 1)
 {
     weir_device *other = NULL;
-    weir_queue *queue = NULL;
     buckets_rig_create(&rig);
     ASSERT_OK(weir_device_open(rig.comm.runtime, NULL, &other));
-    ASSERT_OK(weir_queue_create(other,
-                                &(struct weir_queue_params){.struct_size =
-                                                                sizeof(struct weir_queue_params)},
-                                &queue));
+    weir_queue *queue = test_queue(other, NULL);
     EXPECT_OK(weir_buckets_begin(rig.buckets[0], true));
-    EXPECT_INT_EQ(weir_buckets_ready(rig.buckets[0], 0, queue), WEIR_ERROR_INVALID);
-    COMM_RIG_EXPECT_WORDS("queue '(no label)' belongs to another device");
+    EXPECT_FAILURE(weir_buckets_ready(rig.buckets[0], 0, queue), WEIR_ERROR_INVALID,
+                   "queue '(no label)' belongs to another device");
     weir_queue_destroy(&queue);
     EXPECT_OK(weir_device_close(&other));
 }
@@ -341,11 +337,10 @@ WEIR_TEST(BucketsRules, TellTheOtherRanksOfAQueueThatRefuses)
 // The failure of the queue that is to wait.
 BUCKETS_TEST(BucketsRules, TellTheOtherRanksOfAQueueThatCannotWait, 2)
 {
-    own_queue other = NULL;
+    own_queue other = test_queue(weir_comm_device(rig.comm.comms[1]), NULL);
     rig.params.timing = true;
     buckets_rig_create(&rig);
     begin_step(6);
-    ASSERT_OK(weir_queue_create(weir_comm_device(rig.comm.comms[1]), NULL, &other));
     EXPECT_OK(weir_queue_host_call(other, fail, NULL));
     EXPECT_INT_LT(weir_queue_sync(other, WEIR_FOREVER), 0);
     EXPECT_INT_LT(weir_buckets_finish(rig.buckets[1], other), 0);

@@ -9,117 +9,116 @@ enum {
     FRAMES = 40
 };
 
-// True if the chain has two devices.
+// True with a link to a second device, if the chain has one.
 static bool open_world(void)
 {
     EXPECT_OK(line_open("[null]\ndevices = 2\n"));
     line.jitter = true;
-    return weir_device_count(rig.runtime) > 1 &&
-           weir_device_open(rig.runtime, WEIR_PARAMS(weir_device, .select = "1"), &line.other) ==
-               WEIR_OK;
+    if (weir_device_count(rig.runtime) > 1 &&
+        IS_OK(weir_device_open(rig.runtime, WEIR_PARAMS(weir_device, .select = "1"), &line.other)))
+        EXPECT_OK(weir_device_link_create(WEIR_PARAMS(weir_device_link, .label = "between",
+                                                      .from = rig.device, .to = line.other,
+                                                      .bytes = BYTES),
+                                          &line.link));
+    else
+        weir_test_skip(__FILE__, __LINE__, "this chain has one device");
+    return line.link != NULL;
 }
 
-static weir_status open_link(size_t bytes)
+#define LINK_TEST(suite, name)               \
+    static void test_##suite##_##name(void); \
+    WEIR_TEST(suite, name)                   \
+    {                                        \
+        if (open_world())                    \
+            test_##suite##_##name();         \
+        line_close();                        \
+    }                                        \
+    static void test_##suite##_##name(void)
+
+static weir_status copy(weir_queue *queue, weir_buffer *dst, weir_buffer *src, size_t at,
+                        size_t size)
 {
-    return weir_device_link_create(WEIR_PARAMS(weir_device_link, .label = "between",
-                                               .from = rig.device, .to = line.other,
-                                               .bytes = bytes),
-                                   &line.link);
+    return weir_device_link_copy(line.link, queue, dst, at, src, at, size);
 }
-
-#define OPEN_WORLD()                                \
-    do {                                            \
-        if (!open_world()) {                        \
-            line_close();                           \
-            WEIR_SKIP("this chain has one device"); \
-        }                                           \
-    } while (0)
 
 // --- the link ---
 
 // Copies on two queues in turn, with slow work before them: more than have a room. The link is direct between peers.
-WEIR_TEST(DeviceLink, CopiesInOrderOfItsQueues)
+LINK_TEST(DeviceLink, CopiesInOrderOfItsQueues)
 {
     enum {
-        COPIES = 600
+        COPIES = 600,
+        SIZE = COPIES * 4
     };
-    weir_queue *queues[2], *filler;
-    weir_buffer *in, *src, *dst, *out;
-    OPEN_WORLD();
-    ASSERT_OK(open_link(BYTES));
+    own_queue filler = test_queue(rig.device, "filler");
+    own_queue even = test_queue(line.other, "even");
+    own_queue odd = test_queue(line.other, "odd");
+    own_buffer in = test_buffer(rig.device, "in", SIZE, WEIR_PLACE_HOST);
+    own_buffer src = test_buffer(rig.device, "src", SIZE, WEIR_PLACE_DEVICE);
+    own_buffer dst = test_buffer(line.other, "dst", SIZE, WEIR_PLACE_DEVICE);
+    own_buffer out = test_buffer(line.other, "out", SIZE, WEIR_PLACE_HOST);
     EXPECT_INT_EQ(weir_device_link_is_direct(line.link),
                   weir_device_can_peer(line.other, rig.device));
     EXPECT_FALSE(weir_device_link_is_direct(NULL));
-    ASSERT_OK(weir_queue_create(rig.device, NULL, &filler));
-    ASSERT_OK(weir_queue_create(line.other, NULL, &queues[0]));
-    ASSERT_OK(weir_queue_create(line.other, NULL, &queues[1]));
-    ASSERT_OK(rig_buffer_on(rig.device, (size_t)COPIES * 4, WEIR_PLACE_HOST, &in));
-    ASSERT_OK(rig_buffer_on(rig.device, (size_t)COPIES * 4, WEIR_PLACE_DEVICE, &src));
-    ASSERT_OK(rig_buffer_on(line.other, (size_t)COPIES * 4, WEIR_PLACE_DEVICE, &dst));
-    ASSERT_OK(rig_buffer_on(line.other, (size_t)COPIES * 4, WEIR_PLACE_HOST, &out));
     rig_write_words(in, 0, COPIES, 1000);
 
     struct weir_event filled;
     ASSERT_OK(weir_queue_host_call(filler, rig_dawdle, (void *)(uintptr_t)2));
-    ASSERT_OK(weir_queue_copy(filler, src, 0, in, 0, (size_t)COPIES * 4));
+    ASSERT_OK(weir_queue_copy(filler, src, 0, in, 0, SIZE));
     ASSERT_OK(weir_queue_record(filler, &filled));
-    ASSERT_OK(weir_queue_wait(queues[0], filled));
-    ASSERT_OK(weir_queue_wait(queues[1], filled));
+    ASSERT_OK(weir_queue_wait(even, filled));
+    ASSERT_OK(weir_queue_wait(odd, filled));
     for (size_t i = 0; i < COPIES; i++) {
+        weir_queue *queue = i % 2 ? odd : even;
         if (i % 50 == 0)
-            ASSERT_OK(weir_queue_host_call(queues[i % 2], rig_dawdle, (void *)(uintptr_t)i));
-        ASSERT_OK(weir_device_link_copy(line.link, queues[i % 2], dst, 4 * i, src, 4 * i, 4));
+            ASSERT_OK(weir_queue_host_call(queue, rig_dawdle, (void *)(uintptr_t)i));
+        ASSERT_OK(copy(queue, dst, src, 4 * i, 4));
     }
-    ASSERT_OK(weir_device_link_copy(line.link, queues[0], dst, 0, src, 0, 0));
-    ASSERT_OK(weir_queue_sync(queues[0], WEIR_FOREVER));
-    ASSERT_OK(weir_queue_copy(queues[1], out, 0, dst, 0, (size_t)COPIES * 4));
-    ASSERT_OK(weir_queue_sync(queues[1], WEIR_FOREVER));
+    ASSERT_OK(copy(even, dst, src, 0, 0));
+    ASSERT_OK(weir_queue_sync(even, WEIR_FOREVER));
+    ASSERT_OK(weir_queue_copy(odd, out, 0, dst, 0, SIZE));
+    ASSERT_OK(weir_queue_sync(odd, WEIR_FOREVER));
     EXPECT_UINT_EQ(rig_wrong_words(out, 0, COPIES, 1000), 0);
-
-    weir_buffer_destroy(&in), weir_buffer_destroy(&src), weir_buffer_destroy(&dst);
-    weir_buffer_destroy(&out), weir_queue_destroy(&filler);
-    weir_queue_destroy(&queues[0]), weir_queue_destroy(&queues[1]);
-    line_close();
 }
 
 // A queue that fails, and copies that it refuses then, more than the link has rooms: once the queue is
 // recovered the link copies again.
-WEIR_TEST(DeviceLink, SurvivesCopiesThatAreRefused)
+LINK_TEST(DeviceLink, SurvivesCopiesThatAreRefused)
 {
-    weir_queue *queue;
-    weir_buffer *src, *dst;
-    enum {
-        SIZE = 2 * 4
-    };
-    OPEN_WORLD();
-    ASSERT_OK(open_link(BYTES));
-    ASSERT_OK(weir_queue_create(line.other, NULL, &queue));
-    ASSERT_OK(rig_buffer_on(rig.device, SIZE, WEIR_PLACE_HOST, &src));
-    ASSERT_OK(rig_buffer_on(line.other, SIZE, WEIR_PLACE_HOST, &dst));
+    own_queue queue = test_queue(line.other, "queue");
+    own_buffer src = test_buffer(rig.device, "src", 8, WEIR_PLACE_HOST);
+    own_buffer dst = test_buffer(line.other, "dst", 8, WEIR_PLACE_HOST);
     rig_write_words(src, 0, 2, 7);
     ASSERT_OK(weir_queue_host_call(queue, gate_call_that_fails, &line.gate));
-    ASSERT_OK(weir_device_link_copy(line.link, queue, dst, 0, src, 0, SIZE));
+    ASSERT_OK(copy(queue, dst, src, 0, 8));
     gate_open(&line.gate);
     EXPECT_INT_EQ(weir_queue_sync(queue, WEIR_FOREVER), WEIR_ERROR_IO);
     for (int i = 0; i < 5; i++)
-        EXPECT_INT_EQ(weir_device_link_copy(line.link, queue, dst, 0, src, 0, SIZE), WEIR_ERROR_IO);
+        EXPECT_INT_EQ(copy(queue, dst, src, 0, 8), WEIR_ERROR_IO);
     ASSERT_OK(weir_queue_recover(queue));
     for (int i = 0; i < 3; i++)
-        EXPECT_OK(weir_device_link_copy(line.link, queue, dst, 0, src, 0, SIZE));
+        EXPECT_OK(copy(queue, dst, src, 0, 8));
     EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
     EXPECT_UINT_EQ(rig_wrong_words(dst, 0, 2, 7), 0);
-    weir_buffer_destroy(&src), weir_buffer_destroy(&dst), weir_queue_destroy(&queue);
-    line_close();
 }
 
-WEIR_TEST(DeviceLink, RefusesWrongUse)
+// A device of a runtime of its own.
+static weir_device *open_foreign(weir_runtime **out_runtime)
 {
-    weir_queue *queue;
-    weir_runtime *runtime = NULL;
-    weir_device *foreign = NULL;
+    weir_device *device = NULL;
+    EXPECT_OK(weir_open(NULL, out_runtime));
+    EXPECT_OK(weir_device_open(*out_runtime, NULL, &device));
+    return device;
+}
+
+LINK_TEST(DeviceLink, RefusesWrongUse)
+{
+    own_runtime runtime = NULL;
+    own_device foreign = open_foreign(&runtime);
+    own_queue near = test_queue(rig.device, NULL);
+    own_queue queue = test_queue(line.other, "queue");
     struct weir_device_link_params params = {.struct_size = sizeof params, .bytes = 1};
     weir_device_link *link;
-    OPEN_WORLD();
     rig_expect_refused(weir_device_link_create(NULL, &link), "params is NULL", "");
     rig_expect_refused(weir_device_link_create(&params, &link), "params->from is NULL", "set it");
     EXPECT_STR_EQ(weir_last_error()->object, "link");
@@ -129,30 +128,19 @@ WEIR_TEST(DeviceLink, RefusesWrongUse)
     params.bytes = 0;
     rig_expect_refused(weir_device_link_create(&params, &link), "params->bytes is 0",
                        "largest copy");
-    ASSERT_OK(weir_open(NULL, &runtime));
-    ASSERT_OK(weir_device_open(runtime, NULL, &foreign));
     params.to = foreign;
     rig_expect_refused(weir_device_link_create(&params, &link), "two runtimes", "from one runtime");
     EXPECT_NULL(link);
-    ASSERT_OK(weir_device_close(&foreign));
-    ASSERT_OK(weir_close(&runtime));
 
-    ASSERT_OK(open_link(BYTES));
-    ASSERT_OK(weir_queue_create(rig.device, NULL, &queue));
-    rig_expect_refused(weir_device_link_copy(line.link, queue, NULL, 0, NULL, 0, 4),
-                       "queue '(no label)' belongs to", "that the link leads to");
-    rig_expect_refused(weir_device_link_copy(line.link, NULL, NULL, 0, NULL, 0, 4), "queue is NULL",
+    rig_expect_refused(copy(near, NULL, NULL, 0, 4), "queue '(no label)' belongs to",
+                       "that the link leads to");
+    rig_expect_refused(copy(NULL, NULL, NULL, 0, 4), "queue is NULL", "create it first");
+    rig_expect_refused(weir_device_link_copy(NULL, near, NULL, 0, NULL, 0, 4), "link is NULL",
                        "create it first");
-    rig_expect_refused(weir_device_link_copy(NULL, queue, NULL, 0, NULL, 0, 4), "link is NULL",
-                       "create it first");
-    weir_queue_destroy(&queue);
-    ASSERT_OK(weir_queue_create(line.other, NULL, &queue));
-    rig_expect_refused(weir_device_link_copy(line.link, queue, NULL, 0, NULL, 0, BYTES + 1),
+    rig_expect_refused(copy(queue, NULL, NULL, 0, BYTES + 1),
                        "2049 bytes, and the link is for at most 2048", "raise `bytes`");
-    EXPECT_INT_EQ(weir_device_link_copy(line.link, queue, NULL, 0, NULL, 0, 4), WEIR_ERROR_INVALID);
-    weir_queue_destroy(&queue);
+    EXPECT_INT_EQ(copy(queue, NULL, NULL, 0, 4), WEIR_ERROR_INVALID);
     weir_device_link_destroy(NULL);
-    line_close();
 }
 
 // --- a pipeline on two devices ---
@@ -165,20 +153,16 @@ static uint64_t same(void *user, void *slot, void *frame)
 
 WEIR_TEST(PipelineOverDevices, StagesOnTwoDevices)
 {
-    struct weir_pipeline_statistics figures;
-    struct frame frames[FRAMES];
-
     for (uint32_t slots = 1; slots <= 4; slots++) {
-        weir_test_note("%u slots", slots);
-        OPEN_WORLD();
-        ASSERT_OK(open_link(BYTES));
-        number_frames(frames, FRAMES);
+        if (!open_world()) {
+            line_close();
+            return;
+        }
         struct weir_pipeline_params params = line_params(slots);
         params.timing = true;
-        line_run(&params, frames, FRAMES);
-        EXPECT_TRUE(recorder_is_in_order(&line.recorder, FRAMES));
-        figures = rig_figures(line.pipeline);
-        EXPECT_UINT_EQ(figures.succeeded, FRAMES);
+        line_run(params, FRAMES);
+        line_expect_ok(FRAMES);
+        const struct weir_pipeline_statistics figures = rig_figures(line.pipeline);
         EXPECT_UINT_EQ(figures.timed_frames, FRAMES);
         EXPECT_UINT_LE(figures.covered_ns, figures.busy_ns);
         EXPECT_UINT_GE(figures.covered_ns, figures.stages[0].busy_ns);
@@ -187,48 +171,36 @@ WEIR_TEST(PipelineOverDevices, StagesOnTwoDevices)
 }
 
 // A failure on one device reaches the frame's stages on the other, and the frames after it run.
-WEIR_TEST(PipelineOverDevices, AFailureCrossesAndIsRecovered)
+LINK_TEST(PipelineOverDevices, AFailureCrossesAndIsRecovered)
 {
-    struct frame frames[FRAMES];
-
-    OPEN_WORLD();
-    ASSERT_OK(open_link(BYTES));
-    number_frames(frames, FRAMES);
-    frames[5].fails_in_host_call = frames[6].fails_in_host_call = true;
-    frames[20].fails_in_host_call = true;
-    const struct weir_pipeline_params params = line_params(1); // other frames fail only with more
-    line_run(&params, frames, FRAMES);
-    EXPECT_TRUE(recorder_is_in_order(&line.recorder, FRAMES));
+    static const uint32_t failing[] = {5, 6, 20};
+    for (uint32_t i = 0; i < 3; i++)
+        line.frames[failing[i]].fails_in_host_call = true;
+    line_run(line_params(1), FRAMES); // other frames fail only with more slots
+    line_expect_order(FRAMES);
     EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), FRAMES - 3);
-    for (uint32_t i = 5; i <= 6; i++) {
-        EXPECT_STR_EQ(recorder_at(&line.recorder, i)->stage, "left");
-        EXPECT_INT_EQ(recorder_at(&line.recorder, i)->error_status, WEIR_ERROR_IO);
+    for (uint32_t i = 0; i < 3; i++) {
+        EXPECT_STR_EQ(recorder_at(&line.recorder, failing[i])->stage, "left");
+        EXPECT_INT_EQ(recorder_at(&line.recorder, failing[i])->error_status, WEIR_ERROR_IO);
     }
-    line_close();
 }
 
-WEIR_TEST(PipelineOverDevices, RefusesGraphsAndForeignDevices)
+LINK_TEST(PipelineOverDevices, RefusesGraphsAndForeignDevices)
 {
     struct weir_pipeline_stage stages[5];
-    weir_runtime *runtime = NULL;
-    weir_device *foreign = NULL;
-    OPEN_WORLD();
+    own_runtime runtime = NULL;
+    own_device foreign = open_foreign(&runtime);
     struct weir_pipeline_params params = line_params(1);
     params.graphs = true;
     params.repeat = same;
-    rig_expect_refused(weir_pipeline_create(&params, &line.pipeline),
+    rig_expect_refused(line_create(params),
                        "stage 3 ('join') is on another device, and a graph has one", "graphs = 0");
     params.graphs = false;
-    ASSERT_OK(weir_open(NULL, &runtime));
-    ASSERT_OK(weir_device_open(runtime, NULL, &foreign));
     memcpy(stages, params.stages, sizeof stages);
     params.stages = stages;
     stages[4].device = foreign;
-    rig_expect_refused(weir_pipeline_create(&params, &line.pipeline),
+    rig_expect_refused(line_create(params),
                        "the device of stage 4 ('download') belongs to another runtime",
                        "from one runtime");
     EXPECT_NULL(line.pipeline);
-    ASSERT_OK(weir_device_close(&foreign));
-    ASSERT_OK(weir_close(&runtime));
-    line_close();
 }

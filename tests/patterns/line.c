@@ -52,12 +52,12 @@ static weir_status make_slot(void *user, weir_device *device, uint32_t index, vo
     (void)user, (void)index;
 
     line.slots_alive++;
-    EXPECT_OK(rig_buffer_on(device, BYTES, WEIR_PLACE_HOST, &slot->in));
-    EXPECT_OK(rig_buffer_on(device, BYTES, WEIR_PLACE_DEVICE, &slot->whole));
-    EXPECT_OK(rig_buffer_on(device, HALF_BYTES, WEIR_PLACE_DEVICE, &slot->left));
-    EXPECT_OK(rig_buffer_on(device, HALF_BYTES, WEIR_PLACE_DEVICE, &slot->right));
-    EXPECT_OK(rig_buffer_on(second_of(device), BYTES, WEIR_PLACE_DEVICE, &slot->joined));
-    EXPECT_OK(rig_buffer_on(second_of(device), BYTES, WEIR_PLACE_HOST, &slot->out));
+    slot->in = test_buffer(device, "in", BYTES, WEIR_PLACE_HOST);
+    slot->whole = test_buffer(device, "whole", BYTES, WEIR_PLACE_DEVICE);
+    slot->left = test_buffer(device, "left", HALF_BYTES, WEIR_PLACE_DEVICE);
+    slot->right = test_buffer(device, "right", HALF_BYTES, WEIR_PLACE_DEVICE);
+    slot->joined = test_buffer(second_of(device), "joined", BYTES, WEIR_PLACE_DEVICE);
+    slot->out = test_buffer(second_of(device), "out", BYTES, WEIR_PLACE_HOST);
     *out_slot = slot;
     return WEIR_OK;
 }
@@ -177,6 +177,8 @@ void line_deliver(void *user, void *data_frame, void *data,
 weir_status line_open(const char *config)
 {
     memset(&line, 0, sizeof line);
+    for (uint32_t i = 0; i < FRAMES_MAX; i++)
+        line.frames[i].number = i + 1;
     recorder_init(&line.recorder);
     gate_init(&line.gate);
     return rig_open_with(config);
@@ -213,23 +215,54 @@ struct weir_pipeline_params line_params_on(weir_device *device, uint32_t slot_co
     };
 }
 
-void line_run(const struct weir_pipeline_params *params, struct frame *frames, uint32_t count)
+weir_status line_create(struct weir_pipeline_params params)
 {
-    ASSERT_OK(weir_pipeline_create(params, &line.pipeline));
-    for (uint32_t i = 0; i < count; i++)
-        ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
+    return weir_pipeline_create(&params, &line.pipeline);
+}
+
+void line_submit(uint32_t first, uint32_t count)
+{
+    for (uint32_t i = first; i < first + count; i++)
+        ASSERT_OK(weir_pipeline_submit(line.pipeline, &line.frames[i]));
+}
+
+void line_drain(void)
+{
     ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
 }
 
-void line_expect_flat(const struct weir_pipeline_params *params, struct frame *frames,
-                      uint32_t count, uint32_t warm)
+void line_run(struct weir_pipeline_params params, uint32_t count)
 {
-    line_run(params, frames, warm);
+    ASSERT_OK(line_create(params));
+    line_submit(0, count);
+    line_drain();
+}
+
+void line_expect_flat(struct weir_pipeline_params params, uint32_t count, uint32_t warm)
+{
+    line_run(params, warm);
     const struct rig_flat flat = rig_flat_begin();
-    for (uint32_t i = warm; i < count; i++)
-        ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
-    ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
+    line_submit(warm, count - warm);
+    line_drain();
     rig_flat_expect(&flat);
+}
+
+void line_expect_order(uint32_t count)
+{
+    ASSERT_UINT_EQ(recorder_count(&line.recorder), count);
+    for (uint32_t i = 0; i < count; i++) {
+        weir_test_note("delivery %u", i);
+        EXPECT_PTR_EQ(recorder_at(&line.recorder, i)->frame, &line.frames[i]);
+        if (!line.in_group)
+            EXPECT_UINT_EQ(recorder_at(&line.recorder, i)->sequence, i);
+    }
+    weir_test_note(NULL);
+}
+
+void line_expect_ok(uint32_t count)
+{
+    line_expect_order(count);
+    EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), count);
 }
 
 void line_close(void)
@@ -241,13 +274,4 @@ void line_close(void)
     EXPECT_UINT_EQ(line.wrong_words, 0);
     EXPECT_UINT_EQ(line.early_reuses, 0);
     rig_close();
-    recorder_finish(&line.recorder);
-    gate_finish(&line.gate);
-}
-
-void number_frames(struct frame *frames, uint32_t count)
-{
-    memset(frames, 0, count * sizeof *frames);
-    for (uint32_t i = 0; i < count; i++)
-        frames[i].number = i + 1;
 }

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "tests/patterns/rig.h"
-#include "tests/support/memory.h"
 
 enum {
     WORDS = 1000, // of a full batch
@@ -23,7 +22,6 @@ struct fixture {
     struct gate gate;
     // The source: so many batches, the last of `last_words`.
     uint64_t batches;
-    size_t words;
     size_t last_words;
     bool jitter;
     uint64_t fails[2]; // batches from 1 that fail, the first with a detail
@@ -67,7 +65,7 @@ static uint32_t first_word(uint64_t index)
 
 static size_t words_of(uint64_t index)
 {
-    return index + 1 == fixture.batches ? fixture.last_words : fixture.words;
+    return index + 1 == fixture.batches ? fixture.last_words : WORDS;
 }
 
 static weir_status source(void *user, uint64_t index, void *memory, size_t capacity,
@@ -91,16 +89,16 @@ static weir_status source(void *user, uint64_t index, void *memory, size_t capac
     return WEIR_OK;
 }
 
-static void open_rig(uint64_t batches, size_t words, size_t log_batches)
+static void open_rig(uint64_t batches)
 {
     memset(&fixture, 0, sizeof fixture);
     gate_init(&fixture.gate);
     fixture.batches = batches;
-    fixture.words = fixture.last_words = words;
+    fixture.last_words = WORDS;
     fixture.jitter = true;
     ASSERT_OK(rig_open());
-    ASSERT_OK(rig_queue("consumer", &fixture.queue));
-    ASSERT_OK(rig_buffer(log_batches * words * 4, WEIR_PLACE_HOST, &fixture.log));
+    fixture.queue = test_queue(rig.device, "consumer");
+    fixture.log = test_buffer(rig.device, "log", (batches + 1) * WORDS * 4, WEIR_PLACE_HOST);
 }
 
 static struct weir_loader_params params_for(uint32_t slots)
@@ -109,7 +107,7 @@ static struct weir_loader_params params_for(uint32_t slots)
         .struct_size = sizeof(struct weir_loader_params),
         .device = rig.device,
         .label = "batches",
-        .batch_bytes = fixture.words * 4,
+        .batch_bytes = WORDS * 4,
         .slot_count = slots,
         .source = source,
     };
@@ -123,7 +121,7 @@ static void make_loader(uint32_t slots)
 
 static void open_loader(uint64_t batches, uint32_t slots)
 {
-    open_rig(batches, WORDS, batches);
+    open_rig(batches);
     make_loader(slots);
 }
 
@@ -135,28 +133,64 @@ static void close_loader(void)
     weir_buffer_destroy(&fixture.log);
     weir_queue_destroy(&fixture.queue);
     rig_close();
-    gate_finish(&fixture.gate);
+}
+
+// A test of a loader that is open, and one with what it needs.
+#define LOADER_TEST(name, batches, slots) \
+    WEIR_TEST_BETWEEN(Loader, name, open_loader(batches, slots), close_loader())
+#define SOURCE_TEST(name, batches) \
+    WEIR_TEST_BETWEEN(Loader, name, open_rig(batches), close_loader())
+
+static weir_status next(struct weir_batch *out_batch)
+{
+    return weir_loader_next(fixture.loader, fixture.queue, out_batch);
+}
+
+static weir_status release(struct weir_batch *batch)
+{
+    return weir_loader_release(fixture.loader, batch, fixture.queue);
 }
 
 static weir_status log_batch(weir_queue *queue, const struct weir_batch *batch)
 {
-    return weir_queue_copy(queue, fixture.log, batch->index * fixture.words * 4, batch->buffer, 0,
+    return weir_queue_copy(queue, fixture.log, batch->index * WORDS * 4, batch->buffer, 0,
                            batch->size);
 }
 
-static size_t wrong_words(uint64_t index)
+static void sync(void)
 {
-    return rig_wrong_words(fixture.log, index * fixture.words, words_of(index), first_word(index));
+    ASSERT_OK(weir_queue_sync(fixture.queue, WEIR_FOREVER));
+}
+
+// That the log has these batches.
+static void expect_logged(uint64_t first, uint64_t end)
+{
+    for (uint64_t index = first; index < end; index++) {
+        weir_test_note("batch %u", (unsigned)index);
+        EXPECT_UINT_EQ(rig_wrong_words(fixture.log, index * WORDS, words_of(index),
+                                       first_word(index)),
+                       0);
+    }
+    weir_test_note(NULL);
+}
+
+// That there is no next batch, for this reason.
+static void expect_no_batch(weir_status status, const char *message)
+{
+    struct weir_batch batch;
+    EXPECT_INT_EQ(next(&batch), status);
+    EXPECT_CONTAINS(weir_last_error()->message, message);
+    EXPECT_NULL(batch.buffer);
 }
 
 // Takes the next batch, logs and releases it; nothing waits.
 static void take(uint64_t index)
 {
     struct weir_batch batch;
-    ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batch));
+    ASSERT_OK(next(&batch));
     EXPECT_UINT_EQ(batch.index, index);
     ASSERT_OK(log_batch(fixture.queue, &batch));
-    ASSERT_OK(weir_loader_release(fixture.loader, &batch, fixture.queue));
+    ASSERT_OK(release(&batch));
 }
 
 // Takes all remaining batches, logs each late, and checks them.
@@ -166,26 +200,22 @@ static void take_all(uint64_t from)
 
     for (uint64_t index = from; index < fixture.batches; index++) {
         weir_test_note("batch %u", (unsigned)index);
-        ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batch));
+        ASSERT_OK(next(&batch));
         ASSERT_NOT_NULL(batch.buffer);
         EXPECT_UINT_EQ(batch.index, index);
         EXPECT_UINT_EQ(batch.size, words_of(index) * 4);
         ASSERT_OK(weir_queue_host_call(fixture.queue, rig_dawdle, (void *)(uintptr_t)(index + 1)));
         ASSERT_OK(log_batch(fixture.queue, &batch));
-        ASSERT_OK(weir_loader_release(fixture.loader, &batch, fixture.queue));
+        ASSERT_OK(release(&batch));
         EXPECT_NULL(batch.buffer);
     }
     for (unsigned i = 0; i < 3; i++) {
-        ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batch));
+        ASSERT_OK(next(&batch));
         EXPECT_NULL(batch.buffer);
         EXPECT_UINT_EQ(batch.size, 0);
     }
-    ASSERT_OK(weir_queue_sync(fixture.queue, WEIR_FOREVER));
-    for (uint64_t index = from; index < fixture.batches; index++) {
-        weir_test_note("batch %u", (unsigned)index);
-        EXPECT_UINT_EQ(wrong_words(index), 0);
-    }
-    weir_test_note(NULL);
+    sync();
+    expect_logged(from, fixture.batches);
 }
 
 // --- data and order ---
@@ -198,7 +228,7 @@ WEIR_TEST(Loader, EveryBatchComesOnce)
     // 0: the library chooses.
     for (uint32_t slots = 0; slots <= 5; slots += slots ? 1 : 2) {
         for (unsigned i = 0; i < sizeof batches / sizeof *batches; i++) {
-            open_rig(batches[i], WORDS, 25);
+            open_rig(batches[i]);
             fixture.last_words = 7;
             make_loader(slots);
             take_all(0);
@@ -221,9 +251,8 @@ static void await_source_calls(unsigned count)
 }
 
 // The copies of two batches are held, so there is no pinned memory for a third.
-WEIR_TEST(Loader, PinnedMemoryIsNotOverwrittenTooEarly)
+SOURCE_TEST(PinnedMemoryIsNotOverwrittenTooEarly, 6)
 {
-    open_rig(6, WORDS, 6);
     copy_gate = &fixture.gate;
     make_loader(2);
     take(0), take(1);
@@ -233,10 +262,9 @@ WEIR_TEST(Loader, PinnedMemoryIsNotOverwrittenTooEarly)
     EXPECT_INT_EQ(weir_queue_sync(fixture.queue, 0), WEIR_TIMEOUT);
     gate_open(&fixture.gate);
     take_all(2);
-    EXPECT_UINT_EQ(wrong_words(0) + wrong_words(1), 0);
+    expect_logged(0, 2);
     ASSERT_OK(weir_loader_destroy(&fixture.loader));
     copy_gate = NULL;
-    close_loader();
 }
 
 // Batches are released long before the consumer's work on them has run.
@@ -252,19 +280,17 @@ WEIR_TEST(Loader, ABatchInUseIsNotOverwritten)
         EXPECT_UINT_EQ(fixture.source_calls, slots + 1);
         gate_open(&fixture.gate);
         take_all(slots);
-        for (uint32_t i = 0; i < slots; i++)
-            EXPECT_UINT_EQ(wrong_words(i), 0);
+        expect_logged(0, slots);
         close_loader();
     }
 }
 
 // The consumer's queue waits for the copy: nothing else orders the two.
-WEIR_TEST(Loader, AConsumerWithoutAQueueWaitsForTheEvent)
+LOADER_TEST(AConsumerWithoutAQueueWaitsForTheEvent, 12, 3)
 {
     struct weir_batch batch;
     struct weir_event used;
 
-    open_loader(12, 3);
     for (uint64_t index = 0; index < 12; index++) {
         ASSERT_OK(weir_loader_next(fixture.loader, NULL, &batch));
         EXPECT_UINT_EQ(batch.index, index);
@@ -273,48 +299,39 @@ WEIR_TEST(Loader, AConsumerWithoutAQueueWaitsForTheEvent)
         ASSERT_OK(weir_queue_record(fixture.queue, &used));
         ASSERT_OK(weir_loader_release_after(fixture.loader, &batch, used));
     }
-    ASSERT_OK(weir_queue_sync(fixture.queue, WEIR_FOREVER));
-    for (uint64_t index = 0; index < 12; index++)
-        EXPECT_UINT_EQ(wrong_words(index), 0);
-    close_loader();
+    sync();
+    expect_logged(0, 12);
 }
 
 // --- holding ---
 
-WEIR_TEST(Loader, OneBatchHeldForLongBlocksNoOther)
+LOADER_TEST(OneBatchHeldForLongBlocksNoOther, 20, 3)
 {
     struct weir_batch held;
 
-    open_loader(20, 3);
-    ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &held));
+    ASSERT_OK(next(&held));
     take_all(1);
     ASSERT_OK(log_batch(fixture.queue, &held));
-    ASSERT_OK(weir_loader_release(fixture.loader, &held, fixture.queue));
-    ASSERT_OK(weir_queue_sync(fixture.queue, WEIR_FOREVER));
-    EXPECT_UINT_EQ(wrong_words(0), 0);
-    close_loader();
+    ASSERT_OK(release(&held));
+    sync();
+    expect_logged(0, 1);
 }
 
-WEIR_TEST(Loader, HoldingAllSlotsIsRefused)
+LOADER_TEST(HoldingAllSlotsIsRefused, 4, 2)
 {
     struct weir_batch batches[2], more;
 
-    open_loader(4, 2);
     for (unsigned i = 0; i < 2; i++)
-        ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batches[i]));
-    EXPECT_FAILURE(weir_loader_next(fixture.loader, fixture.queue, &more), WEIR_ERROR_INVALID,
-                   "all 2 slots are held");
-    EXPECT_NULL(more.buffer);
+        ASSERT_OK(next(&batches[i]));
+    expect_no_batch(WEIR_ERROR_INVALID, "all 2 slots are held");
     ASSERT_OK(weir_loader_release(fixture.loader, &batches[1], NULL));
-    ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &more));
+    ASSERT_OK(next(&more));
     EXPECT_UINT_EQ(more.index, 2);
     ASSERT_OK(weir_loader_release(fixture.loader, &more, NULL));
-    ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &more));
+    ASSERT_OK(next(&more));
     EXPECT_UINT_EQ(more.index, 3);
     // The end is reported all the same.
-    ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batches[1]));
-    EXPECT_NULL(batches[1].buffer);
-    close_loader();
+    expect_no_batch(WEIR_OK, "");
 }
 
 static void expect_not_released(struct weir_batch batch)
@@ -323,13 +340,12 @@ static void expect_not_released(struct weir_batch batch)
                    "not held");
 }
 
-WEIR_TEST(Loader, OnlyHeldBatchesAreReleased)
+LOADER_TEST(OnlyHeldBatchesAreReleased, 4, 2)
 {
     struct weir_batch batch, copy, made_up;
     const struct weir_event zero = {0, 0};
 
-    open_loader(4, 2);
-    ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batch));
+    ASSERT_OK(next(&batch));
     copy = made_up = batch;
     EXPECT_INT_EQ(weir_loader_release_after(fixture.loader, &batch, zero), WEIR_ERROR_INVALID);
     EXPECT_INT_EQ(weir_loader_release(fixture.loader, NULL, NULL), WEIR_ERROR_INVALID);
@@ -340,14 +356,13 @@ WEIR_TEST(Loader, OnlyHeldBatchesAreReleased)
     expect_not_released(copy);
     // Nor if another batch is held in its slot.
     do {
-        ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batch));
+        ASSERT_OK(next(&batch));
         ASSERT_NOT_NULL(batch.buffer);
         if (batch.slot != copy.slot)
             ASSERT_OK(weir_loader_release(fixture.loader, &batch, NULL));
     } while (batch.slot != copy.slot || !batch.buffer);
     expect_not_released(copy);
     ASSERT_OK(weir_loader_release(fixture.loader, &batch, NULL));
-    close_loader();
 }
 
 // --- errors ---
@@ -360,31 +375,23 @@ WEIR_TEST(Loader, ErrorsOfTheSourceComeInOrder)
     } expected[7] = {[2] = {WEIR_ERROR_IO, "no such file"},
                      [3] = {WEIR_ERROR_IO, "the source returned"},
                      [5] = {WEIR_ERROR_INVALID, "batch 5 has 4001 bytes"}};
-    struct weir_batch batch;
-
     for (uint32_t slots = 2; slots <= 4; slots++) {
-        open_rig(7, WORDS, 7);
+        open_rig(7);
         fixture.fails[0] = 3;
         fixture.fails[1] = 4;
         fixture.too_big = 6;
         make_loader(slots);
         for (uint64_t index = 0; index < 7; index++) {
-            if (!expected[index].message) {
+            if (expected[index].message)
+                expect_no_batch(expected[index].status, expected[index].message);
+            else
                 take(index);
-                continue;
-            }
-            const weir_status status = weir_loader_next(fixture.loader, fixture.queue, &batch);
-            weir_test_note("batch %u", (unsigned)index);
-            EXPECT_INT_EQ(status, expected[index].status);
-            EXPECT_CONTAINS(weir_last_error()->message, expected[index].message);
-            EXPECT_NULL(batch.buffer);
         }
-        weir_test_note(NULL);
-        ASSERT_OK(weir_queue_sync(fixture.queue, WEIR_FOREVER));
+        sync();
         for (uint64_t index = 0; index < 7; index++)
-            EXPECT_UINT_EQ(expected[index].message ? 0 : wrong_words(index), 0);
-        ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batch));
-        EXPECT_NULL(batch.buffer);
+            if (!expected[index].message)
+                expect_logged(index, index + 1);
+        expect_no_batch(WEIR_OK, "");
         struct weir_loader_statistics figures;
         weir_loader_get_statistics(fixture.loader, &figures);
         EXPECT_UINT_EQ(figures.delivered, 4);
@@ -402,75 +409,65 @@ WEIR_TEST(Loader, AConsumersFailureIsItsOwn)
     for (uint32_t slots = 2; slots <= 3; slots++) {
         open_loader(9, slots);
         for (uint64_t index = 0; index < 9; index++) {
-            weir_status status = weir_loader_next(fixture.loader, fixture.queue, &batch);
+            const bool fails = index == 2 || index == 5;
+            weir_status status = next(&batch);
             if (status != WEIR_OK) {
                 EXPECT_INT_EQ(status, WEIR_ERROR_IO);
                 EXPECT_NULL(batch.buffer);
                 ASSERT_OK(weir_queue_recover(fixture.queue));
-                ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batch));
+                ASSERT_OK(next(&batch));
             }
             ASSERT_UINT_EQ(batch.index, index);
-            if (index == 2 || index == 5)
-                ASSERT_OK(weir_queue_host_call(fixture.queue, rig_fail_late, NULL));
-            if (index != 2 && index != 5)
-                ASSERT_OK(log_batch(fixture.queue, &batch));
+            ASSERT_OK(fails ? weir_queue_host_call(fixture.queue, rig_fail_late, NULL)
+                            : log_batch(fixture.queue, &batch));
             if (index == 5) {
                 // Releasing after the work of a queue that is known to have failed.
                 EXPECT_INT_EQ(weir_queue_sync(fixture.queue, WEIR_FOREVER), WEIR_ERROR_IO);
-                EXPECT_INT_EQ(weir_loader_release(fixture.loader, &batch, fixture.queue),
-                              WEIR_ERROR_IO);
+                EXPECT_INT_EQ(release(&batch), WEIR_ERROR_IO);
                 EXPECT_NOT_NULL(batch.buffer);
                 ASSERT_OK(weir_queue_recover(fixture.queue));
             }
-            ASSERT_OK(weir_loader_release(fixture.loader, &batch, fixture.queue));
+            ASSERT_OK(release(&batch));
             if (index == 2) {
                 EXPECT_INT_EQ(weir_queue_sync(fixture.queue, WEIR_FOREVER), WEIR_ERROR_IO);
                 if (slots == 3)
                     ASSERT_OK(weir_queue_recover(fixture.queue));
             }
         }
-        ASSERT_OK(weir_queue_sync(fixture.queue, WEIR_FOREVER));
-        for (uint64_t index = 0; index < 9; index++)
-            if (index != 2 && index != 5)
-                EXPECT_UINT_EQ(wrong_words(index), 0);
+        sync();
+        expect_logged(0, 2);
+        expect_logged(3, 5);
+        expect_logged(6, 9);
         close_loader();
     }
 }
 
 // A copy that is refused once is repeated; if it is refused twice, the error takes the
 // batch's place.
-WEIR_TEST(Loader, AFailedCopyIsOneBatchsError)
+SOURCE_TEST(AFailedCopyIsOneBatchsError, 6)
 {
-    struct weir_batch batch;
-
-    open_rig(6, WORDS, 6);
     failing_copies = 1;
     make_loader(2);
     take(0);
-    ASSERT_OK(weir_queue_sync(fixture.queue, WEIR_FOREVER));
-    EXPECT_UINT_EQ(wrong_words(0), 0);
+    sync();
+    expect_logged(0, 1);
     EXPECT_UINT_EQ(failing_copies, 0);
     ASSERT_OK(weir_loader_destroy(&fixture.loader));
 
     // As many as there are slots, and none of these is lost.
     failing_copies = 4;
     make_loader(2);
-    for (unsigned i = 0; i < 2; i++) {
-        EXPECT_INT_EQ(weir_loader_next(fixture.loader, fixture.queue, &batch), WEIR_ERROR_IO);
-        EXPECT_STR_EQ(weir_last_error()->message, "the copy failed");
-        EXPECT_NULL(batch.buffer);
-    }
+    for (unsigned i = 0; i < 2; i++)
+        expect_no_batch(WEIR_ERROR_IO, "the copy failed");
     take_all(2);
-    close_loader();
+}
 
-    open_loader(6, 2);
+LOADER_TEST(ACopyThatFailsLaterIsOneBatchsError, 6, 2)
+{
     failing_queries = 2;
-    for (unsigned i = 0; i < 2; i++) {
-        EXPECT_INT_EQ(weir_loader_next(fixture.loader, fixture.queue, &batch), WEIR_ERROR_IO);
-        EXPECT_STR_EQ(weir_last_error()->message, "the copy failed later");
-    }
+    for (unsigned i = 0; i < 2; i++)
+        expect_no_batch(WEIR_ERROR_IO, "the copy failed later");
     take_all(2);
-    close_loader();
 }
 
 // --- ends ---
@@ -480,15 +477,15 @@ WEIR_TEST(Loader, MayEndAtAnyTime)
     struct weir_batch batch;
 
     for (unsigned round = 0; round < 30; round++) {
-        open_rig(10, WORDS, 10);
+        open_rig(10);
         fixture.jitter = round % 2;
         make_loader(2 + round % 3);
         for (unsigned taken = 0; taken < round % 5; taken++) {
-            ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batch));
+            ASSERT_OK(next(&batch));
             ASSERT_OK(log_batch(fixture.queue, &batch));
             // In some rounds the last one taken is still held.
             if (round % 4 || taken + 1 < round % 5)
-                ASSERT_OK(weir_loader_release(fixture.loader, &batch, fixture.queue));
+                ASSERT_OK(release(&batch));
         }
         if (round % 7 == 0)
             rig_sleep_ns(2000000);
@@ -510,11 +507,10 @@ static weir_status calling_source(void *user, uint64_t index, void *memory, size
     return WEIR_OK;
 }
 
-WEIR_TEST(Loader, TheSourceMayNotWaitForItself)
+SOURCE_TEST(TheSourceMayNotWaitForItself, 1)
 {
     struct weir_batch batch;
 
-    open_rig(1, WORDS, 1);
     struct weir_loader_params params = params_for(2);
     params.source = calling_source;
     ASSERT_OK(weir_loader_create(&params, &fixture.loader));
@@ -522,7 +518,6 @@ WEIR_TEST(Loader, TheSourceMayNotWaitForItself)
     ASSERT_OK(weir_loader_next(fixture.loader, NULL, &batch));
     EXPECT_INT_EQ(fixture.called_back[0], WEIR_ERROR_INVALID);
     EXPECT_INT_EQ(fixture.called_back[1], WEIR_ERROR_INVALID);
-    close_loader();
 }
 
 static void refused(struct weir_loader_params params, const char *part)
@@ -532,11 +527,9 @@ static void refused(struct weir_loader_params params, const char *part)
     EXPECT_CONTAINS(weir_last_error()->message, part);
 }
 
-WEIR_TEST(Loader, BadParamsAreRefused)
+SOURCE_TEST(BadParamsAreRefused, 1)
 {
     struct weir_batch batch;
-
-    open_rig(1, WORDS, 1);
     struct weir_loader_params params;
 #define REFUSED(field, value, part) \
     (params = params_for(2), params.field = (value), refused(params, part))
@@ -556,13 +549,11 @@ WEIR_TEST(Loader, BadParamsAreRefused)
     EXPECT_NULL(fixture.loader);
     EXPECT_INT_EQ(weir_loader_next(NULL, NULL, &batch), WEIR_ERROR_INVALID);
     EXPECT_INT_EQ(weir_loader_release(NULL, &batch, NULL), WEIR_ERROR_INVALID);
-    EXPECT_INT_EQ(weir_loader_release_after(NULL, &batch, (struct weir_event){0}),
-                  WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error()->remedy, "create it first");
+    EXPECT_FAILURE(weir_loader_release_after(NULL, &batch, (struct weir_event){0}),
+                   WEIR_ERROR_INVALID, "create it first");
     struct weir_loader_statistics figures = {.delivered = 1};
     weir_loader_get_statistics(NULL, &figures);
     EXPECT_UINT_EQ(figures.delivered, 0);
-    close_loader();
 }
 
 // --- threads and allocations ---
@@ -595,61 +586,55 @@ static void *consume(void *argument)
     return NULL;
 }
 
-WEIR_TEST(Loader, SeveralThreadsShareTheBatches)
+enum {
+    CONSUMERS = 3,
+    SHARED = 150
+};
+
+LOADER_TEST(SeveralThreadsShareTheBatches, SHARED, CONSUMERS + 1)
 {
-    enum {
-        THREADS = 3,
-        BATCHES = 150
-    };
-    struct consumer consumers[THREADS] = {0};
+    struct consumer consumers[CONSUMERS] = {0};
     unsigned taken = 0;
 
-    open_rig(BATCHES, WORDS, BATCHES);
-    make_loader(THREADS + 1);
-    for (unsigned i = 0; i < THREADS; i++) {
-        ASSERT_OK(rig_queue("one of several", &consumers[i].queue));
+    for (unsigned i = 0; i < CONSUMERS; i++) {
+        consumers[i].queue = test_queue(rig.device, "one of several");
         pthread_create(&consumers[i].thread, NULL, consume, &consumers[i]);
     }
-    for (unsigned i = 0; i < THREADS; i++) {
+    for (unsigned i = 0; i < CONSUMERS; i++) {
         pthread_join(consumers[i].thread, NULL);
         EXPECT_INT_EQ(consumers[i].status, WEIR_OK);
         taken += consumers[i].taken;
         ASSERT_OK(weir_queue_sync(consumers[i].queue, WEIR_FOREVER));
         weir_queue_destroy(&consumers[i].queue);
     }
-    EXPECT_UINT_EQ(taken, BATCHES);
-    for (uint64_t index = 0; index < BATCHES; index++)
-        EXPECT_UINT_EQ(wrong_words(index), 0);
-    close_loader();
+    EXPECT_UINT_EQ(taken, SHARED);
+    expect_logged(0, SHARED);
 }
 
 // A queue's lists grow until they are large enough for the most work that was in
 // flight, which depends on the machine's load. So there must be some interval of the
 // loop without allocations: with an allocation per batch there would be none.
-WEIR_TEST(Loader, TheLoopAllocatesNothing)
+SOURCE_TEST(TheLoopAllocatesNothing, BATCHES_MAX)
 {
     enum {
         STRETCH = BATCHES_MAX / 4
     };
-    struct weir_counters before = {0}, after;
-    unsigned long allocations = 0;
+    struct rig_flat before = {.allocations = 0}, now = before;
     int flat = 0;
 
-    open_rig(BATCHES_MAX, WORDS, BATCHES_MAX);
     fixture.jitter = false;
     make_loader(3);
     for (uint64_t index = 0; index < BATCHES_MAX; index++) {
         take(index);
         if ((index + 1) % STRETCH)
             continue;
-        ASSERT_OK(weir_queue_sync(fixture.queue, WEIR_FOREVER));
-        weir_counters_read(&after);
-        flat += weir_test_allocations() == allocations && after.allocations == before.allocations &&
-                after.driver_objects == before.driver_objects;
-        before = after;
-        allocations = weir_test_allocations();
+        sync();
+        now = rig_flat_begin();
+        flat += now.allocations == before.allocations &&
+                now.counters.allocations == before.counters.allocations &&
+                now.counters.driver_objects == before.counters.driver_objects;
+        before = now;
     }
     EXPECT_INT_GT(flat, 0);
-    EXPECT_UINT_GT(allocations, 0);
-    close_loader();
+    EXPECT_UINT_GT(now.allocations, 0);
 }

@@ -59,16 +59,10 @@ static struct weir_pipeline_params params_of(struct lane *lane, weir_pipeline_fu
 static weir_status open_device(struct lane *lane, uint32_t index)
 {
     const char digits[] = {(char)('0' + index), '\0'};
-    if (index == 0) {
-        lane->device = rig.device;
-        return WEIR_OK;
-    }
-    return weir_device_open(rig.runtime,
-                            &(struct weir_device_params){
-                                .struct_size = sizeof(struct weir_device_params),
-                                .select = digits,
-                            },
-                            &lane->device);
+    lane->device = rig.device;
+    return index == 0 ? WEIR_OK
+                      : weir_device_open(rig.runtime, WEIR_PARAMS(weir_device, .select = digits),
+                                         &lane->device);
 }
 
 // Devices and an empty group.
@@ -76,7 +70,7 @@ static void open_devices(void)
 {
     memset(&world, 0, sizeof world);
     ASSERT_OK(line_open("[null]\ndevices = 3\n"));
-    line.jitter = true;
+    line.in_group = line.jitter = true;
     const size_t devices = weir_device_count(rig.runtime);
     world.count = devices < LANES ? (uint32_t)devices : LANES;
     for (uint32_t i = 0; i < world.count; i++)
@@ -106,39 +100,33 @@ static void close_world(void)
     EXPECT_UINT_EQ(world.met, 0);
 }
 
-// That the first deliveries are these frames, in this order.
-static void expect_order(const struct frame *frames, unsigned count)
+// A test of pipelines with that policy.
+#define GROUP_TEST(name, full) \
+    WEIR_TEST_BETWEEN(PipelineGroup, name, open_world(full), close_world())
+
+static void submit_frames(uint32_t first, uint32_t count)
 {
-    ASSERT_UINT_EQ(recorder_count(&line.recorder), count);
-    for (unsigned i = 0; i < count; i++) {
-        weir_test_note("delivery %u", i);
-        EXPECT_PTR_EQ(recorder_at(&line.recorder, i)->frame, &frames[i]);
-    }
-    weir_test_note(NULL);
+    for (uint32_t i = first; i < first + count; i++)
+        ASSERT_OK(weir_pipeline_group_submit(world.group, &line.frames[i]));
 }
 
-static void submit_frames(struct frame *frames, uint32_t count)
+static void drain(void)
 {
-    for (uint32_t i = 0; i < count; i++)
-        ASSERT_OK(weir_pipeline_group_submit(world.group, &frames[i]));
+    ASSERT_OK(weir_pipeline_group_drain(world.group, WEIR_FOREVER));
 }
 
 // --- order ---
 
-WEIR_TEST(PipelineGroup, DeliversInTheOrderOfSubmission)
+GROUP_TEST(DeliversInTheOrderOfSubmission, WEIR_PIPELINE_BLOCK)
 {
     enum {
         FRAMES = 90
     };
-    struct frame frames[FRAMES];
     struct weir_pipeline_statistics all;
 
-    open_world(WEIR_PIPELINE_BLOCK);
-    number_frames(frames, FRAMES);
-    submit_frames(frames, FRAMES);
-    ASSERT_OK(weir_pipeline_group_drain(world.group, WEIR_FOREVER));
-    expect_order(frames, FRAMES);
-    EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), FRAMES);
+    submit_frames(0, FRAMES);
+    drain();
+    line_expect_ok(FRAMES);
     weir_pipeline_group_get_statistics(world.group, &all);
     EXPECT_UINT_EQ(all.accepted, FRAMES);
     EXPECT_UINT_EQ(all.succeeded, FRAMES);
@@ -149,8 +137,7 @@ WEIR_TEST(PipelineGroup, DeliversInTheOrderOfSubmission)
     EXPECT_UINT_GT(all.latency_min_ns, 0);
     uint64_t accepted = 0;
     for (uint32_t i = 0; i < world.count; i++) {
-        struct weir_pipeline_statistics one;
-        weir_pipeline_get_statistics(world.lanes[i].pipeline, &one);
+        const struct weir_pipeline_statistics one = rig_figures(world.lanes[i].pipeline);
         EXPECT_UINT_EQ(one.succeeded, world.lanes[i].delivered);
         EXPECT_UINT_GT(one.succeeded, 0);
         EXPECT_UINT_LE(one.wall_ns, all.wall_ns);
@@ -158,143 +145,92 @@ WEIR_TEST(PipelineGroup, DeliversInTheOrderOfSubmission)
         accepted += one.accepted;
     }
     EXPECT_UINT_EQ(accepted, FRAMES);
-    close_world();
 }
 
 // Frame by frame each device gets one in turn.
-WEIR_TEST(PipelineGroup, DealsInTurn)
+GROUP_TEST(DealsInTurn, WEIR_PIPELINE_BLOCK)
 {
-    struct frame frames[2 * LANES];
-
-    open_world(WEIR_PIPELINE_BLOCK);
-    number_frames(frames, 2 * LANES);
     for (uint32_t i = 0; i < 2 * world.count; i++) {
-        ASSERT_OK(weir_pipeline_group_submit(world.group, &frames[i]));
-        ASSERT_OK(weir_pipeline_group_drain(world.group, WEIR_FOREVER));
+        submit_frames(i, 1);
+        drain();
         EXPECT_UINT_EQ(world.lanes[i % world.count].delivered, i / world.count + 1);
     }
-    close_world();
 }
 
 // A frame on another device is done, and is delivered after the one that is held. What is submitted
 // meanwhile goes to the devices with fewer frames.
-WEIR_TEST(PipelineGroup, AFrameWaitsForThoseBeforeIt)
+GROUP_TEST(AFrameWaitsForThoseBeforeIt, WEIR_PIPELINE_WOULD_BLOCK)
 {
-    struct frame frames[2];
-
-    open_world(WEIR_PIPELINE_WOULD_BLOCK);
-    number_frames(frames, 2);
-    frames[0].gated = true;
-    submit_frames(frames, world.count > 1 ? 2 : 1);
+    const uint32_t frames = world.count > 1 ? 2 : 1;
+    line.frames[0].gated = true;
+    submit_frames(0, frames);
     gate_await(&line.gate, 1);
     EXPECT_INT_EQ(weir_pipeline_group_drain(world.group, 20000000), WEIR_TIMEOUT);
     EXPECT_UINT_EQ(recorder_count(&line.recorder), 0);
     gate_open(&line.gate);
-    ASSERT_OK(weir_pipeline_group_drain(world.group, WEIR_FOREVER));
-    expect_order(frames, world.count > 1 ? 2 : 1);
-    close_world();
+    drain();
+    line_expect_order(frames);
 }
 
-// --- a full group ---
-
-// All pipelines are full: frame 0 is held, and those after it wait for their delivery. Returns how many
-// frames that takes.
-static uint32_t fill(struct frame *frames, weir_pipeline_full full)
+// All pipelines are full: a frame is held in each, and those after them wait.
+GROUP_TEST(DropOldestDropsTheOldestOfAll, WEIR_PIPELINE_DROP_OLDEST)
 {
-    open_world(full);
-    number_frames(frames, 4 * LANES);
     for (uint32_t i = 0; i < world.count; i++)
-        frames[i].gated = true;
-    submit_frames(frames, world.count);
+        line.frames[i].gated = true;
+    submit_frames(0, world.count);
     gate_await(&line.gate, world.count);
-    submit_frames(frames + world.count, world.count);
-    return 2 * world.count;
-}
-
-static void open_gate_and_drain(void)
-{
+    submit_frames(world.count, world.count + 2);
     gate_open(&line.gate);
-    ASSERT_OK(weir_pipeline_group_drain(world.group, WEIR_FOREVER));
-}
-
-WEIR_TEST(PipelineGroup, DropOldestDropsTheOldestOfAll)
-{
-    struct frame frames[4 * LANES];
-    const uint32_t full = fill(frames, WEIR_PIPELINE_DROP_OLDEST);
-    submit_frames(frames + full, 2);
-    open_gate_and_drain();
-    expect_order(frames, full + 2);
-    for (uint32_t i = 0; i < full + 2; i++) {
+    drain();
+    line_expect_order(2 * world.count + 2);
+    for (uint32_t i = 0; i < 2 * world.count + 2; i++) {
         const bool dropped = i == world.count || i == world.count + 1;
         EXPECT_INT_EQ(recorder_at(&line.recorder, i)->status, dropped ? WEIR_DROPPED : WEIR_OK);
     }
-    close_world();
 }
 
 // --- failures, and the end ---
 
-WEIR_TEST(PipelineGroup, AFailureStaysOnItsDevice)
+GROUP_TEST(AFailureStaysOnItsDevice, WEIR_PIPELINE_BLOCK)
 {
-    enum {
-        FRAMES = 30
-    };
-    struct frame frames[FRAMES];
-
-    open_world(WEIR_PIPELINE_BLOCK);
-    number_frames(frames, FRAMES);
-    frames[4].fails_in_host_call = frames[17].fails_in_host_call = true;
-    submit_frames(frames, FRAMES);
-    ASSERT_OK(weir_pipeline_group_drain(world.group, WEIR_FOREVER));
-    expect_order(frames, FRAMES);
+    line.frames[4].fails_in_host_call = line.frames[17].fails_in_host_call = true;
+    submit_frames(0, 30);
+    drain();
+    line_expect_order(30);
     EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_ERROR_IO), 2);
-    EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), FRAMES - 2);
+    EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), 28);
     EXPECT_STR_EQ(recorder_at(&line.recorder, 4)->stage, "left");
-    close_world();
 }
 
 // With one pipeline after the other, while frames of all of them are under way.
-WEIR_TEST(PipelineGroup, DestroyDeliversEveryFrameFirst)
+GROUP_TEST(DestroyDeliversEveryFrameFirst, WEIR_PIPELINE_BLOCK)
 {
-    enum {
-        FRAMES = 2 * LANES
-    };
-    struct frame frames[FRAMES];
-
-    open_world(WEIR_PIPELINE_BLOCK);
-    number_frames(frames, FRAMES);
-    submit_frames(frames, 2 * world.count);
+    submit_frames(0, 2 * world.count);
     for (uint32_t i = world.count; i-- > 0;)
         EXPECT_OK(weir_pipeline_destroy(&world.lanes[i].pipeline));
-    expect_order(frames, 2 * world.count);
-    close_world();
+    line_expect_order(2 * world.count);
 }
 
 // A pipeline that joins while frames of another are under way.
-WEIR_TEST(PipelineGroup, APipelineMayJoinLater)
+WEIR_TEST_BETWEEN(PipelineGroup, APipelineMayJoinLater, open_devices(), close_world())
 {
-    struct frame frames[4];
-
-    open_devices();
-    number_frames(frames, 4);
-    frames[0].gated = true;
+    weir_pipeline *second = NULL;
+    line.frames[0].gated = true;
     struct weir_pipeline_params params = params_of(&world.lanes[0], WEIR_PIPELINE_BLOCK);
     ASSERT_OK(weir_pipeline_create(&params, &world.lanes[0].pipeline));
-    submit_frames(frames, 2);
-    struct lane *second = &world.lanes[world.count - 1];
-    weir_pipeline *third = NULL;
-    params = params_of(second, WEIR_PIPELINE_BLOCK);
-    ASSERT_OK(weir_pipeline_create(&params, &third));
-    submit_frames(frames + 2, 2);
+    submit_frames(0, 2);
+    params = params_of(&world.lanes[world.count - 1], WEIR_PIPELINE_BLOCK);
+    ASSERT_OK(weir_pipeline_create(&params, &second));
+    submit_frames(2, 2);
     gate_open(&line.gate);
-    ASSERT_OK(weir_pipeline_group_drain(world.group, WEIR_FOREVER));
-    expect_order(frames, 4);
-    EXPECT_OK(weir_pipeline_destroy(&third));
-    close_world();
+    drain();
+    line_expect_order(4);
+    EXPECT_OK(weir_pipeline_destroy(&second));
 }
 
 // --- refusals ---
 
-WEIR_TEST(PipelineGroup, RefusesWrongUse)
+GROUP_TEST(RefusesWrongUse, WEIR_PIPELINE_BLOCK)
 {
     const struct weir_pipeline_group_params zero = {.label = "zero"};
     struct frame frame = {.number = 1};
@@ -314,21 +250,17 @@ WEIR_TEST(PipelineGroup, RefusesWrongUse)
     EXPECT_OK(weir_pipeline_group_destroy(&group));
     EXPECT_OK(weir_pipeline_group_destroy(&group));
     EXPECT_OK(weir_pipeline_group_destroy(NULL));
-
-    open_world(WEIR_PIPELINE_BLOCK);
     rig_expect_refused(weir_pipeline_group_destroy(&world.group), "one of them 'lane'",
                        "destroy its pipelines first");
     const struct weir_pipeline_params params =
         params_of(&world.lanes[0], WEIR_PIPELINE_DROP_OLDEST);
     rig_expect_refused(weir_pipeline_create(&params, &other), "its policy for a full pipeline is 2",
                        "the same `full`");
-    close_world();
 }
 
-WEIR_TEST(PipelineGroup, HoldsNoMoreThanItCan)
+WEIR_TEST_BETWEEN(PipelineGroup, HoldsNoMoreThanItCan, open_devices(), close_world())
 {
     weir_pipeline *pipelines[WEIR_PIPELINE_GROUP_MAX], *one_more;
-    open_devices();
     const struct weir_pipeline_params params = params_of(&world.lanes[0], WEIR_PIPELINE_BLOCK);
     for (uint32_t i = 0; i < WEIR_PIPELINE_GROUP_MAX; i++)
         ASSERT_OK(weir_pipeline_create(&params, &pipelines[i]));
@@ -336,17 +268,12 @@ WEIR_TEST(PipelineGroup, HoldsNoMoreThanItCan)
     EXPECT_NULL(one_more);
     for (uint32_t i = 0; i < WEIR_PIPELINE_GROUP_MAX; i++)
         EXPECT_OK(weir_pipeline_destroy(&pipelines[i]));
-    close_world();
 }
 
-WEIR_TEST(PipelineGroup, ACallbackMayNotSubmitWhereItCouldBlock)
+GROUP_TEST(ACallbackMayNotSubmitWhereItCouldBlock, WEIR_PIPELINE_BLOCK)
 {
-    struct frame frame = {.number = 1};
-
-    open_world(WEIR_PIPELINE_BLOCK);
     world.submits = true;
-    submit_frames(&frame, 1);
-    ASSERT_OK(weir_pipeline_group_drain(world.group, WEIR_FOREVER));
+    submit_frames(0, 1);
+    drain();
     EXPECT_INT_EQ(world.submitted, WEIR_ERROR_INVALID);
-    close_world();
 }

@@ -17,29 +17,19 @@ static void expect_statuses(const weir_status *statuses, unsigned count)
 
 // --- data and order ---
 
+enum {
+    FRAMES = 60
+};
+
 WEIR_TEST(Pipeline, DeliversEveryFrameInOrderWithItsData)
 {
-    enum {
-        FRAMES = 60
-    };
-    struct frame frames[FRAMES];
-
     for (uint32_t slots = 1; slots <= 4; slots++) {
-        weir_test_note("%u slots", slots);
         ASSERT_OK(line_open(NULL));
         line.jitter = true;
         line.deliver_ns = 200000;
-        number_frames(frames, FRAMES);
-        const struct weir_pipeline_params params = line_params(slots);
-        ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
+        line_run(line_params(slots), FRAMES);
         EXPECT_UINT_EQ(line.slots_alive, slots);
-        for (unsigned i = 0; i < FRAMES; i++)
-            ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
-        ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
-        EXPECT_TRUE(recorder_is_in_order(&line.recorder, FRAMES));
-        EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), FRAMES);
-        for (unsigned i = 0; i < FRAMES; i++)
-            EXPECT_PTR_EQ(recorder_at(&line.recorder, i)->frame, &frames[i]);
+        line_expect_ok(FRAMES);
         line_close();
     }
 }
@@ -48,46 +38,41 @@ WEIR_TEST(Pipeline, DeliversEveryFrameInOrderWithItsData)
 // frame does not wait for a later one that is held.
 LINE_TEST(Pipeline, FramesDoNotWaitForLaterOnes)
 {
-    struct frame frames[3];
-
-    number_frames(frames, 3);
-    frames[2].gated = true;
-    const struct weir_pipeline_params params = line_params(3);
-    ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
-    for (unsigned i = 0; i < 3; i++)
-        ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
+    line.frames[2].gated = true;
+    ASSERT_OK(line_create(line_params(3)));
+    line_submit(0, 3);
     gate_await(&line.gate, 1);
     while (recorder_count(&line.recorder) < 2)
         rig_sleep_ns(1000000);
     EXPECT_INT_EQ(weir_pipeline_drain(line.pipeline, 1000000), WEIR_TIMEOUT);
     EXPECT_UINT_EQ(recorder_count(&line.recorder), 2);
     gate_open(&line.gate);
-    ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
+    line_drain();
 }
 
 // --- the full ring ---
 
-// A pipeline of one slot and a backlog of two, with frame 1 held in its slot.
-static void open_full(struct frame *frames, uint32_t count, weir_pipeline_full full)
+// A pipeline of one slot and a backlog of two, with frame 0 held in its slot.
+static void open_full(weir_pipeline_full full)
 {
     blocked_begin();
     ASSERT_OK(line_open(NULL));
-    number_frames(frames, count);
-    frames[0].gated = true;
+    line.frames[0].gated = true;
     struct weir_pipeline_params params = line_params(1);
     params.full = full;
     params.backlog = 2;
-    ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
-    ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[0]));
+    ASSERT_OK(line_create(params));
+    line_submit(0, 1);
     gate_await(&line.gate, 1);
 }
 
 static void open_gate_and_drain(void)
 {
     gate_open(&line.gate);
-    ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
+    line_drain();
 }
 
+// A thread that submits frames until one is not accepted.
 struct submitter {
     pthread_t thread;
     struct frame *frames;
@@ -109,34 +94,49 @@ static void *submit_all(void *argument)
     return NULL;
 }
 
+static void submit_on_thread(struct submitter *submitter, uint32_t first, uint32_t count)
+{
+    *submitter = (struct submitter){.frames = line.frames + first, .count = count};
+    ASSERT_INT_EQ(pthread_create(&submitter->thread, NULL, submit_all, submitter), 0);
+}
+
+// With a thread that is blocked, with the third of `count` frames.
+static void open_blocked(struct submitter *submitter, uint32_t count)
+{
+    open_full(WEIR_PIPELINE_BLOCK);
+    submit_on_thread(submitter, 1, count);
+    blocked_await();
+    EXPECT_UINT_EQ(submitter->submitted, 2);
+}
+
+static void expect_cancelled(struct submitter *submitter)
+{
+    pthread_join(submitter->thread, NULL);
+    EXPECT_INT_EQ(submitter->status, WEIR_CANCELLED);
+    EXPECT_UINT_EQ(submitter->submitted, 2);
+}
+
 WEIR_TEST(Pipeline, BlockWaitsForRoom)
 {
-    struct frame frames[6];
-    open_full(frames, 6, WEIR_PIPELINE_BLOCK);
-    struct submitter submitter = {.frames = frames + 1, .count = 5};
-    pthread_create(&submitter.thread, NULL, submit_all, &submitter);
-    blocked_await();
-    EXPECT_UINT_EQ(submitter.submitted, 2);
+    struct submitter submitter;
+    open_blocked(&submitter, 5);
     gate_open(&line.gate);
     pthread_join(submitter.thread, NULL);
     EXPECT_UINT_EQ(submitter.submitted, 5);
-    open_gate_and_drain();
-    expect_statuses((weir_status[6]){WEIR_OK}, 6);
+    line_drain();
+    line_expect_ok(6);
     line_close();
 }
 
 WEIR_TEST(Pipeline, WouldBlockSaysSo)
 {
-    struct frame frames[6];
-    open_full(frames, 6, WEIR_PIPELINE_WOULD_BLOCK);
-    ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[1]));
-    ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[2]));
-    EXPECT_INT_EQ(weir_pipeline_submit(line.pipeline, &frames[3]), WEIR_NOT_READY);
+    open_full(WEIR_PIPELINE_WOULD_BLOCK);
+    line_submit(1, 2);
+    EXPECT_INT_EQ(weir_pipeline_submit(line.pipeline, &line.frames[4]), WEIR_NOT_READY);
     open_gate_and_drain();
-    ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[4]));
-    open_gate_and_drain();
-    expect_statuses((weir_status[4]){WEIR_OK}, 4);
-    EXPECT_PTR_EQ(recorder_at(&line.recorder, 3)->frame, &frames[4]);
+    line_submit(3, 1);
+    line_drain();
+    line_expect_ok(4);
     line_close();
 }
 
@@ -147,20 +147,18 @@ WEIR_TEST(Pipeline, DropsByItsPolicy)
         weir_pipeline_full full;
         unsigned first; // of three that are dropped
     } rows[] = {{WEIR_PIPELINE_DROP_OLDEST, 1}, {WEIR_PIPELINE_DROP_NEWEST, 3}};
-    struct frame frames[6];
     for (unsigned k = 0; k < 2; k++) {
         weir_status statuses[6] = {WEIR_OK};
         for (unsigned i = 0; i < 3; i++)
             statuses[rows[k].first + i] = WEIR_DROPPED;
-        open_full(frames, 6, rows[k].full);
-        for (unsigned i = 1; i < 6; i++)
-            ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
+        open_full(rows[k].full);
+        line_submit(1, 5);
         open_gate_and_drain();
+        line_expect_order(6);
         expect_statuses(statuses, 6);
         const struct delivery *dropped = recorder_at(&line.recorder, rows[k].first);
         EXPECT_NULL(dropped->slot);
         EXPECT_FALSE(dropped->has_error);
-        EXPECT_PTR_EQ(dropped->frame, &frames[rows[k].first]);
         line_close();
     }
 }
@@ -169,20 +167,15 @@ WEIR_TEST(Pipeline, DropsByItsPolicy)
 
 WEIR_TEST(Pipeline, CancelLetsStartedFramesFinish)
 {
-    struct frame frames[8];
-    open_full(frames, 8, WEIR_PIPELINE_BLOCK);
-    struct submitter submitter = {.frames = frames + 1, .count = 5};
-    pthread_create(&submitter.thread, NULL, submit_all, &submitter);
-    blocked_await();
+    struct submitter submitter;
+    open_blocked(&submitter, 5);
     ASSERT_OK(weir_pipeline_cancel(line.pipeline));
-    pthread_join(submitter.thread, NULL);
-    EXPECT_INT_EQ(submitter.status, WEIR_CANCELLED);
-    EXPECT_UINT_EQ(submitter.submitted, 2);
+    expect_cancelled(&submitter);
     // The cancelled frames keep their place after the one that is held.
     EXPECT_UINT_EQ(recorder_count(&line.recorder), 0);
     open_gate_and_drain();
-    ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[7]));
-    open_gate_and_drain();
+    line_submit(7, 1);
+    line_drain();
     expect_statuses((weir_status[]){WEIR_OK, WEIR_CANCELLED, WEIR_CANCELLED, WEIR_OK}, 4);
     EXPECT_NULL(recorder_at(&line.recorder, 1)->slot);
     line_close();
@@ -192,40 +185,27 @@ WEIR_TEST(Pipeline, CancelLetsStartedFramesFinish)
 WEIR_TEST(Pipeline, CancelReleasesABlockedSubmitThatFindsRoom)
 {
     for (unsigned turn = 0; turn < 50; turn++) {
-        struct frame frames[4];
-        open_full(frames, 4, WEIR_PIPELINE_BLOCK);
-        struct submitter submitter = {.frames = frames + 1, .count = 3};
-        pthread_create(&submitter.thread, NULL, submit_all, &submitter);
-        blocked_await();
+        struct submitter submitter;
+        open_blocked(&submitter, 3);
         ASSERT_OK(weir_pipeline_cancel(line.pipeline));
         gate_open(&line.gate);
-        pthread_join(submitter.thread, NULL);
-        EXPECT_INT_EQ(submitter.status, WEIR_CANCELLED);
-        EXPECT_UINT_EQ(submitter.submitted, 2);
-        open_gate_and_drain();
+        expect_cancelled(&submitter);
+        line_drain();
         line_close();
     }
 }
 
 WEIR_TEST(Pipeline, DestroyDeliversEveryFrameFirst)
 {
-    enum {
-        FRAMES = 40
-    };
-    struct frame frames[FRAMES];
-
-    for (unsigned accepted = 0; accepted <= FRAMES; accepted += 8) {
-        weir_test_note("%u frames", accepted);
+    for (unsigned accepted = 0; accepted <= 40; accepted += 8) {
         ASSERT_OK(line_open(NULL));
         line.jitter = true;
-        number_frames(frames, FRAMES);
         struct weir_pipeline_params params = line_params(3);
-        params.backlog = FRAMES;
-        ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
-        for (unsigned i = 0; i < accepted; i++)
-            ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
+        params.backlog = 40;
+        ASSERT_OK(line_create(params));
+        line_submit(0, accepted);
         ASSERT_OK(weir_pipeline_destroy(&line.pipeline));
-        EXPECT_TRUE(recorder_is_in_order(&line.recorder, accepted));
+        line_expect_order(accepted);
         EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK) +
                            recorder_count_of(&line.recorder, WEIR_CANCELLED),
                        accepted);
@@ -243,16 +223,14 @@ static void *open_gate_behind(void *argument)
 
 WEIR_TEST(Pipeline, DestroyReleasesABlockedSubmit)
 {
-    struct frame frames[4];
+    struct submitter submitter;
     pthread_t opener;
-    open_full(frames, 4, WEIR_PIPELINE_BLOCK);
-    struct submitter submitter = {.frames = frames + 1, .count = 3};
-    pthread_create(&submitter.thread, NULL, submit_all, &submitter);
-    blocked_await();
+    open_blocked(&submitter, 3);
     pthread_create(&opener, NULL, open_gate_behind, &submitter);
     ASSERT_OK(weir_pipeline_destroy(&line.pipeline));
     pthread_join(opener, NULL);
     EXPECT_INT_EQ(submitter.status, WEIR_CANCELLED);
+    line_expect_order(3);
     expect_statuses((weir_status[]){WEIR_OK, WEIR_CANCELLED, WEIR_CANCELLED}, 3);
     line_close();
 }
@@ -270,60 +248,47 @@ static void keep_error(void *user, void *frame, void *slot,
 
 LINE_TEST(Pipeline, FramesAfterAFailureReportItsCause)
 {
-    enum {
-        FRAMES = 20
-    };
-    struct frame frames[2 * FRAMES];
     struct weir_error error = {.status = WEIR_OK};
 
     line.jitter = true;
-    number_frames(frames, 2 * FRAMES);
-    frames[4].fails_in_host_call = true;
+    line.frames[4].fails_in_host_call = true;
     struct weir_pipeline_params params = line_params(4);
     params.deliver = keep_error;
     params.user = &error;
-    line_run(&params, frames, FRAMES);
-    EXPECT_TRUE(recorder_is_in_order(&line.recorder, FRAMES));
+    line_run(params, FRAMES);
+    line_expect_order(FRAMES);
     for (unsigned i = 0; i < 4; i++)
         EXPECT_INT_EQ(recorder_at(&line.recorder, i)->status, WEIR_OK);
     EXPECT_INT_LT(recorder_at(&line.recorder, 4)->status, 0);
     EXPECT_INT_EQ(error.line, line.failing_line);
     EXPECT_CONTAINS(error.file ? error.file : "", "line.c");
     // At most the slots that were in work, and one that was being submitted.
-    unsigned failed = FRAMES - recorder_count_of(&line.recorder, WEIR_OK);
-    EXPECT_UINT_LE(failed, 5);
+    EXPECT_UINT_LE(FRAMES - recorder_count_of(&line.recorder, WEIR_OK), 5);
     for (unsigned i = 5; i < FRAMES; i++) {
         const struct delivery *delivery = recorder_at(&line.recorder, i);
         if (delivery->status != WEIR_OK)
             EXPECT_STR_EQ(delivery->message, recorder_at(&line.recorder, 4)->message);
     }
 
-    for (unsigned i = FRAMES; i < 2 * FRAMES; i++)
-        ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
-    ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
+    line_submit(FRAMES, FRAMES);
+    line_drain();
     for (unsigned i = FRAMES; i < 2 * FRAMES; i++)
         EXPECT_INT_EQ(recorder_at(&line.recorder, i)->status, WEIR_OK);
     // Once for all of them, not once for each.
-    const struct weir_pipeline_statistics figures = rig_figures(line.pipeline);
-    EXPECT_UINT_EQ(figures.recoveries, 1);
+    EXPECT_UINT_EQ(rig_figures(line.pipeline).recoveries, 1);
 }
 
 // A frame whose host call failed is delivered while its other stages may still be
 // running; the slots must outlive them.
 WEIR_TEST(Pipeline, DestroyWaitsForWorkAfterAFailure)
 {
-    struct frame frames[2];
-
     for (unsigned round = 0; round < 10; round++) {
         ASSERT_OK(line_open(NULL));
         line.jitter = true;
-        number_frames(frames, 2);
-        frames[0].number = round * 2 + 1;
-        frames[0].fails_in_host_call = true;
-        const struct weir_pipeline_params params = line_params(2);
-        ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
-        ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[0]));
-        ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[1]));
+        line.frames[0].number = round * 2 + 1;
+        line.frames[0].fails_in_host_call = true;
+        ASSERT_OK(line_create(line_params(2)));
+        line_submit(0, 2);
         ASSERT_OK(weir_pipeline_destroy(&line.pipeline));
         EXPECT_UINT_EQ(recorder_count(&line.recorder), 2);
         line_close();
@@ -335,48 +300,35 @@ WEIR_TEST(Pipeline, DestroyWaitsForWorkAfterAFailure)
 LINE_TEST(Pipeline, SeveralThreadsMaySubmit)
 {
     enum {
-        THREADS = 4,
+        SUBMITTERS = 4,
         EACH = 100
     };
-    static struct frame frames[THREADS][EACH];
-    struct submitter submitters[THREADS];
-    unsigned next[THREADS] = {0};
+    struct submitter submitters[SUBMITTERS];
+    unsigned next[SUBMITTERS] = {0};
 
-    const struct weir_pipeline_params params = line_params(3);
-    ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
-    for (unsigned t = 0; t < THREADS; t++) {
-        number_frames(frames[t], EACH);
-        submitters[t] = (struct submitter){.frames = frames[t], .count = EACH};
-        pthread_create(&submitters[t].thread, NULL, submit_all, &submitters[t]);
-    }
-    for (unsigned t = 0; t < THREADS; t++)
+    ASSERT_OK(line_create(line_params(3)));
+    for (unsigned t = 0; t < SUBMITTERS; t++)
+        submit_on_thread(&submitters[t], t * EACH, EACH);
+    for (unsigned t = 0; t < SUBMITTERS; t++)
         pthread_join(submitters[t].thread, NULL);
-    ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
-    EXPECT_TRUE(recorder_is_in_order(&line.recorder, THREADS * EACH));
-    for (unsigned i = 0; i < THREADS * EACH; i++) {
+    line_drain();
+    EXPECT_TRUE(recorder_is_in_order(&line.recorder, SUBMITTERS * EACH));
+    for (unsigned i = 0; i < SUBMITTERS * EACH; i++) {
         const struct frame *frame = recorder_at(&line.recorder, i)->frame;
-        unsigned t = (unsigned)(((const char *)frame - (const char *)frames) / sizeof frames[0]);
-        ASSERT_UINT_LT(t, THREADS);
-        EXPECT_PTR_EQ(frame, &frames[t][next[t]]);
-        next[t]++;
+        const unsigned t = (unsigned)(frame - line.frames) / EACH;
+        ASSERT_UINT_LT(t, SUBMITTERS);
+        EXPECT_PTR_EQ(frame, &submitters[t].frames[next[t]++]);
     }
 }
 
 LINE_TEST(Pipeline, FiguresAddUp)
 {
-    enum {
-        FRAMES = 50
-    };
-    struct frame frames[FRAMES];
-    struct weir_pipeline_statistics figures;
-
     line.jitter = true;
-    number_frames(frames, FRAMES);
-    frames[10].fails_in_submit = true;
+    line.frames[10].fails_in_submit = true;
     struct weir_pipeline_params params = line_params(3);
     params.timing = true;
-    line_run(&params, frames, FRAMES);
-    weir_pipeline_get_statistics(line.pipeline, &figures);
+    line_run(params, FRAMES);
+    const struct weir_pipeline_statistics figures = rig_figures(line.pipeline);
     EXPECT_UINT_EQ(figures.accepted, FRAMES);
     EXPECT_UINT_EQ(figures.succeeded, FRAMES - 1);
     EXPECT_UINT_EQ(figures.failed, 1);
@@ -411,14 +363,7 @@ LINE_TEST(Pipeline, FiguresAddUp)
 
 LINE_TEST(Pipeline, TheLoopAllocatesNothing)
 {
-    enum {
-        FRAMES = 1000
-    };
-    static struct frame frames[FRAMES];
-
-    number_frames(frames, FRAMES);
-    const struct weir_pipeline_params params = line_params(3);
-    line_expect_flat(&params, frames, FRAMES, 10);
+    line_expect_flat(line_params(3), FRAMES_MAX, 10);
 }
 
 WEIR_TEST(Pipeline, SettingsReachTheParams)
@@ -444,13 +389,11 @@ WEIR_TEST(Pipeline, SettingsReachTheParams)
     EXPECT_FALSE(params.timing);
     EXPECT_FALSE(params.graphs);
     // The defaults make a pipeline of six slots for five stages, and one for each thread that prepares.
-    ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
+    ASSERT_OK(line_create(params));
     EXPECT_UINT_EQ(line.slots_alive, 6 + 2 * params.prepare_threads);
     line_close();
 
     EXPECT_FAILURE(line_open("[pipeline]\nfull = drop-latest\n"), WEIR_ERROR_CONFIG, "drop-oldest");
-    recorder_finish(&line.recorder);
-    gate_finish(&line.gate);
 }
 
 // --- frames as graphs ---
@@ -491,21 +434,13 @@ static struct weir_pipeline_params graph_params(uint32_t slots)
 
 WEIR_TEST(PipelineGraphs, EveryFrameWithItsData)
 {
-    enum {
-        FRAMES = 60
-    };
-    struct frame frames[FRAMES];
-
     for (uint32_t slots = 1; slots <= 4; slots++) {
-        weir_test_note("%u slots", slots);
         ASSERT_OK(line_open(NULL));
         line.deliver_ns = 100000;
-        number_frames(frames, FRAMES);
         struct weir_pipeline_params params = graph_params(slots);
         params.timing = true; // of which there is none
-        line_run(&params, frames, FRAMES);
-        EXPECT_TRUE(recorder_is_in_order(&line.recorder, FRAMES));
-        EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), FRAMES);
+        line_run(params, FRAMES);
+        line_expect_ok(FRAMES);
         EXPECT_UINT_EQ(atomic_load(&captures), slots);
         EXPECT_UINT_EQ(rig_figures(line.pipeline).timed_frames, 0);
         line_close();
@@ -515,16 +450,10 @@ WEIR_TEST(PipelineGraphs, EveryFrameWithItsData)
 // A frame that does not repeat the previous frame of its slot is captured again.
 LINE_TEST(PipelineGraphs, OtherFramesAreCapturedAnew)
 {
-    enum {
-        FRAMES = 40
-    };
-    struct frame frames[FRAMES];
-
-    number_frames(frames, FRAMES);
     const struct weir_pipeline_params params = graph_params(2);
     alike = 10;
-    line_run(&params, frames, FRAMES);
-    EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), FRAMES);
+    line_run(params, FRAMES);
+    line_expect_ok(FRAMES);
     EXPECT_UINT_EQ(atomic_load(&captures), 2 * FRAMES / alike);
 }
 
@@ -532,16 +461,9 @@ LINE_TEST(PipelineGraphs, OtherFramesAreCapturedAnew)
 // nothing is left of the capture.
 LINE_TEST(PipelineGraphs, AStageThatCannotBeCapturedIsNamed)
 {
-    enum {
-        FRAMES = 5
-    };
-    struct frame frames[FRAMES];
-
-    number_frames(frames, FRAMES);
-    for (unsigned i = 0; i < FRAMES; i++)
-        frames[i].calls_always = i < 3; // stage `left` submits such a call
-    const struct weir_pipeline_params params = graph_params(2);
-    line_run(&params, frames, FRAMES);
+    for (unsigned i = 0; i < 3; i++)
+        line.frames[i].calls_always = true; // stage `left` submits such a call
+    line_run(graph_params(2), 5);
     for (unsigned i = 0; i < 3; i++) {
         const struct delivery *delivery = recorder_at(&line.recorder, i);
         EXPECT_INT_EQ(delivery->status, WEIR_ERROR_INVALID);
@@ -555,31 +477,18 @@ LINE_TEST(PipelineGraphs, AStageThatCannotBeCapturedIsNamed)
 // A stage that fails while it is captured only fails its frame.
 LINE_TEST(PipelineGraphs, AFailedCaptureIsTriedAgain)
 {
-    enum {
-        FRAMES = 8
-    };
-    struct frame frames[FRAMES];
-
-    number_frames(frames, FRAMES);
-    frames[0].fails_in_submit = true;
-    const struct weir_pipeline_params params = graph_params(1);
-    line_run(&params, frames, FRAMES);
+    line.frames[0].fails_in_submit = true;
+    line_run(graph_params(1), 8);
     EXPECT_STR_EQ(recorder_at(&line.recorder, 0)->stage, "left");
-    EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), FRAMES - 1);
+    EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), 7);
     EXPECT_UINT_EQ(atomic_load(&captures), 2);
 }
 
 LINE_TEST(PipelineGraphs, AllocateNothingOnceWarm)
 {
-    enum {
-        FRAMES = 400
-    };
-    static struct frame frames[FRAMES];
-
-    number_frames(frames, FRAMES);
     struct weir_pipeline_params params = graph_params(3);
     params.deliver = NULL;
-    line_expect_flat(&params, frames, FRAMES, FRAMES / 2);
+    line_expect_flat(params, 400, 200);
 }
 
 // --- frames that several threads prepare ---
@@ -619,19 +528,16 @@ WEIR_TEST(PipelinePrepare, PreparesSeveralFramesAtOnceAndDeliversInOrder)
     static const struct {
         uint32_t asked, slots;
     } rows[] = {{PREPARED, PREPARED}, {0, 5 + 1 + 2 * THREADS}}; // 5 stages
-    struct frame frames[PREPARED];
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         ASSERT_OK(line_open(NULL));
         meeting =
             (struct meeting){PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, rows[i].slots};
-        number_frames(frames, PREPARED);
         struct weir_pipeline_params params = line_params(rows[i].asked);
         fill = params.prepare;
         params.prepare = prepare_together;
         params.prepare_threads = THREADS;
-        line_run(&params, frames, PREPARED);
-        EXPECT_TRUE(recorder_is_in_order(&line.recorder, PREPARED));
-        EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), PREPARED);
+        line_run(params, PREPARED);
+        line_expect_ok(PREPARED);
         EXPECT_UINT_EQ(rig_figures(line.pipeline).in_flight_max, rows[i].slots);
         line_close();
     }

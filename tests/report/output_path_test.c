@@ -1,9 +1,10 @@
 // Names of files that plugins write: each process, and each rank of a job, has its own.
-#define _POSIX_C_SOURCE 200809L // setenv
+#define _DEFAULT_SOURCE // setenv, usleep
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,37 +39,52 @@ static int claim_late(int pipe, const char *expected)
 {
     char path[WEIR_OUTPUT_PATH_SIZE];
     char byte;
-    if (read(pipe, &byte, 1) != 1 || !weir_output_path_claim(path_of("run.json"), path))
+    if (read(pipe, &byte, 1) != 1 || !weir_output_path_claim(path_of("job/run.json"), path))
         return 2;
     return strcmp(path, path_of(expected)) != 0;
 }
 
-static void expect_other(int give_back, const char *expected)
+// What the process that has the name does before another one asks for it.
+enum then {
+    KEEPS_IT,
+    GIVES_IT_BACK,
+    MAKES_THE_FOLDER_AGAIN, // which has the same inode then, on most file systems
+};
+
+static void expect_other(enum then then, const char *expected)
 {
     char path[WEIR_OUTPUT_PATH_SIZE];
     int ends[2];
     int status = -1;
+    ASSERT_INT_EQ(mkdir(path_of("job"), 0700), 0);
     ASSERT_INT_EQ(pipe(ends), 0);
     const pid_t child = fork();
     if (child == 0)
         _exit(claim_late(ends[0], expected));
-    ASSERT_TRUE(weir_output_path_claim(path_of("run.json"), path));
-    EXPECT_STR_EQ(path, path_of("run.json"));
-    if (give_back)
+    ASSERT_TRUE(weir_output_path_claim(path_of("job/run.json"), path));
+    EXPECT_STR_EQ(path, path_of("job/run.json"));
+    if (then == GIVES_IT_BACK)
         weir_output_path_give_back(path);
+    if (then == MAKES_THE_FOLDER_AGAIN) {
+        ASSERT_INT_EQ(rmdir(path_of("job")), 0);
+        usleep(50000); // file systems tell births to a tick of some milliseconds
+        ASSERT_INT_EQ(mkdir(path_of("job"), 0700), 0);
+    }
     ASSERT_INT_EQ(write(ends[1], "x", 1), 1);
     ASSERT_INT_EQ(waitpid(child, &status, 0), child);
     EXPECT_INT_EQ(WEXITSTATUS(status), 0);
     weir_output_path_give_back(path);
     close(ends[0]);
     close(ends[1]);
+    ASSERT_INT_EQ(rmdir(path_of("job")), 0);
 }
 
 WEIR_TEST(OutputPath, IsOfOneProcessAtATime)
 {
     leave_job();
-    expect_other(false, "run.2.json");
-    expect_other(true, "run.json");
+    expect_other(KEEPS_IT, "job/run.2.json");
+    expect_other(GIVES_IT_BACK, "job/run.json");
+    expect_other(MAKES_THE_FOLDER_AGAIN, "job/run.json");
 }
 
 WEIR_TEST(OutputPath, HasTheRankInItsName)

@@ -30,6 +30,21 @@ OWN_OBJECT(weir_pool)
 OWN_OBJECT(weir_program)
 OWN_OBJECT(weir_comm)
 #undef OWN_OBJECT
+
+// Up to 16 objects of one kind: own_queues queues = {NULL}.
+#define OWN_LIST(type)                                                \
+    typedef type *own_##type##_list[16];                              \
+    static inline void own_end_##type##_list(own_##type##_list *list) \
+    {                                                                 \
+        for (int i = 0; i < 16; i++)                                  \
+            type##_destroy_at(&(*list)[i], NULL, 0);                  \
+    }
+OWN_LIST(weir_queue)
+OWN_LIST(weir_buffer)
+#undef OWN_LIST
+#define own_queues OWN(own_end_weir_queue_list) own_weir_queue_list
+#define own_buffers OWN(own_end_weir_buffer_list) own_weir_buffer_list
+
 #define own_queue OWN(own_end_weir_queue) weir_queue *
 #define own_buffer OWN(own_end_weir_buffer) weir_buffer *
 #define own_kernel OWN(own_end_weir_kernel) weir_kernel *

@@ -12,6 +12,17 @@ const struct weir_transport_ops *ranks_ops(void)
     return weir_module_query(WEIR_MODULE_ABI, &ranks_host)->transport;
 }
 
+struct weir_transport_call call_of(weir_collective kind, weir_datatype element, uint64_t count,
+                                   const void *src, void *dst)
+{
+    return (struct weir_transport_call){.kind = kind,
+                                        .element = element,
+                                        .reduction = WEIR_SUM,
+                                        .count = count,
+                                        .src = src,
+                                        .dst = dst};
+}
+
 weir_status rank_join(struct rank *rank, const struct weir_transport_setup *setup)
 {
     struct weir_transport_setup own = *setup;
@@ -35,6 +46,11 @@ weir_status rank_call(struct rank *rank, struct weir_transport_call call)
     const weir_status status = ranks_ops()->run(rank->group, &call);
     rank->error = *ranks_error();
     return status;
+}
+
+weir_status rank_barrier(struct rank *rank)
+{
+    return rank_call(rank, (struct weir_transport_call){.kind = WEIR_BARRIER});
 }
 
 weir_status rank_split(struct rank *rank, struct weir_transport_split split, void **out_part)
@@ -66,12 +82,7 @@ static weir_status sum_in_order(struct rank *rank, size_t count)
     static _Thread_local float dst[MOST];
     for (size_t i = 0; i < count; i++)
         src[i] = (float)(1 + i) / (float)(3 + 7 * rank->rank);
-    const weir_status status = rank_call(rank, (struct weir_transport_call){.kind = WEIR_ALL_REDUCE,
-                                                                            .element = WEIR_F32,
-                                                                            .reduction = WEIR_SUM,
-                                                                            .count = count,
-                                                                            .src = src,
-                                                                            .dst = dst});
+    const weir_status status = rank_call(rank, call_of(WEIR_ALL_REDUCE, WEIR_F32, count, src, dst));
     for (size_t i = 0; i < count && status == WEIR_OK; i++) {
         float sum = (float)(1 + i) / 3.0F;
         for (uint32_t r = 1; r < rank->count; r++)
@@ -156,20 +167,15 @@ static weir_status call_large(struct rank *rank, struct weir_transport_call call
 weir_status rank_call_large(struct rank *rank)
 {
     const uint32_t own = rank->rank;
-    struct weir_transport_call call = {.kind = WEIR_BROADCAST,
-                                       .element = WEIR_U8,
-                                       .root = 1,
-                                       .count = COUNT};
     unsigned char *src = map_large();
     unsigned char *dst = map_large();
+    struct weir_transport_call call = call_of(WEIR_BROADCAST, WEIR_U8, COUNT, src, dst);
     if (!src || !dst)
         return WEIR_ERROR_OUT_OF_MEMORY;
     memset(src + COUNT - 5, 2 + (int)own, 5);
-    call.src = src;
-    call.dst = dst;
+    call.root = 1;
     weir_status status = call_large(rank, call, 3);
     call.kind = WEIR_ALL_REDUCE;
-    call.reduction = WEIR_SUM;
     if (status == WEIR_OK)
         status = call_large(rank, call, 5);
     call.kind = own == 0 ? WEIR_SEND : WEIR_RECV;

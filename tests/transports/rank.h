@@ -23,11 +23,16 @@ struct rank {
 const struct weir_transport_ops *ranks_ops(void);
 // The opened transport; each program has its own function.
 void *ranks_state(void);
+// A call with `count` elements from `src` to `dst`, which are added up where its kind reduces; all else is 0.
+struct weir_transport_call call_of(weir_collective kind, weir_datatype element, uint64_t count,
+                                   const void *src, void *dst);
 // Joins with ops->join; the error is in rank->error.
 weir_status rank_join(struct rank *rank, const struct weir_transport_setup *setup);
 // ops->run with what is not set of struct_size, line, file, number and timeout filled in.
 weir_status rank_call(struct rank *rank, struct weir_transport_call call);
-// ops->split, the same.
+// Waits for all ranks.
+weir_status rank_barrier(struct rank *rank);
+// ops->split, the same as rank_call().
 weir_status rank_split(struct rank *rank, struct weir_transport_split split, void **out_part);
 void rank_leave(struct rank *rank);
 

@@ -203,39 +203,26 @@ bool control_open(struct control *control)
 
 void control_close(struct control *control)
 {
-    for (int i = 0; i < control->buffer_count; i++)
-        weir_buffer_destroy(&control->buffers[i]);
-    for (int i = 0; i < control->queue_count; i++)
-        weir_queue_destroy(&control->queues[i]);
     for (int i = 0; i < 2; i++)
         EXPECT_OK(weir_device_close(&control->devices[i]));
     EXPECT_OK(weir_close(&control->runtime));
 }
 
-weir_queue *control_queue(const struct control *control, const char *label)
+weir_queue *control_legacy(const struct control *control)
 {
     weir_queue *queue;
-    EXPECT_OK(
-        weir_queue_create(control->devices[0], WEIR_PARAMS(weir_queue, .label = label), &queue));
+    EXPECT_OK(weir_legacy_queue(control->devices[0], &queue));
     return queue;
+}
+
+weir_queue *control_queue(const struct control *control, const char *label)
+{
+    return test_queue(control->devices[0], label);
 }
 
 weir_buffer *control_buffer(const struct control *control, size_t size)
 {
-    weir_buffer *buffer;
-    EXPECT_OK(
-        weir_buffer_create(control->devices[0], WEIR_PARAMS(weir_buffer, .size = size), &buffer));
-    return buffer;
-}
-
-weir_queue *control_keep_queue(struct control *control, const char *label)
-{
-    return control->queues[control->queue_count++] = control_queue(control, label);
-}
-
-weir_buffer *control_keep_buffer(struct control *control, size_t size)
-{
-    return control->buffers[control->buffer_count++] = control_buffer(control, size);
+    return test_buffer(control->devices[0], NULL, size, WEIR_PLACE_DEVICE);
 }
 
 bool control_seen(size_t index, struct seen *out_seen)

@@ -10,6 +10,8 @@
 #include "tests/support/own.h"
 #include "tests/support/test.h"
 
+#define GUARD_NS (UINT64_C(60) * 1000000000u)
+
 // One operation that was submitted.
 struct seen {
     enum weir_operation_kind kind;
@@ -21,17 +23,9 @@ struct seen {
     size_t offset;              // FILL
 };
 
-enum {
-    CONTROL_KEPT = 4
-};
-
 struct control {
     weir_runtime *runtime;
     weir_device *devices[2];
-    weir_queue *queues[CONTROL_KEPT];
-    weir_buffer *buffers[CONTROL_KEPT];
-    int queue_count;
-    int buffer_count;
 };
 
 // A test whose body gets such a `control`.
@@ -43,12 +37,9 @@ struct control {
 bool control_open(struct control *control);
 void control_close(struct control *control);
 
+weir_queue *control_legacy(const struct control *control);
 weir_queue *control_queue(const struct control *control, const char *label);
 weir_buffer *control_buffer(const struct control *control, size_t size);
-
-// The same, of what control_close() destroys.
-weir_queue *control_keep_queue(struct control *control, const char *label);
-weir_buffer *control_keep_buffer(struct control *control, size_t size);
 
 // The operations submitted so far, oldest first; false past the last.
 // control_open() and control_forget() clear them.

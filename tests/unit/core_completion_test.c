@@ -9,8 +9,6 @@
 #include "core/support/memory.h"
 #include "tests/unit/core_backend.h"
 
-#define GUARD_NS (UINT64_C(60) * 1000000000u)
-
 static uint64_t completed(const weir_queue *queue)
 {
     return atomic_load(&queue->completion.completed);
@@ -23,7 +21,7 @@ CONTROL_TEST(Completion, CompletionSpreadsAlongAChainOfTen)
     enum {
         QUEUES = 10
     };
-    weir_queue *queues[QUEUES];
+    own_queues queues = {NULL};
     struct weir_event events[QUEUES];
 
     control_stall(true);
@@ -43,8 +41,6 @@ CONTROL_TEST(Completion, CompletionSpreadsAlongAChainOfTen)
     for (int i = 0; i < QUEUES; i++)
         EXPECT_OK(weir_event_query(events[i]));
     EXPECT_UINT_EQ(control_query_count(), before + 1);
-    for (int i = 0; i < QUEUES; i++)
-        weir_queue_destroy(&queues[i]);
 }
 
 // Only work before the waited-for record is complete: later work of the producer
@@ -55,8 +51,8 @@ CONTROL_TEST(Completion, CompletionStopsAtTheRecord)
     struct weir_event late;
     struct weir_event end;
 
-    weir_queue *a = control_keep_queue(control, "a");
-    weir_queue *b = control_keep_queue(control, "b");
+    own_queue a = control_queue(control, "a");
+    own_queue b = control_queue(control, "b");
     control_stall(true);
     ASSERT_OK(weir_queue_record(a, &early));
     ASSERT_OK(weir_queue_record(a, &late));
@@ -76,7 +72,7 @@ CONTROL_TEST(Completion, TheEarliestFailureIsTheFirstCause)
 {
     struct weir_event events[4];
 
-    weir_queue *queue = control_keep_queue(control, "q");
+    own_queue queue = control_queue(control, "q");
     for (int i = 0; i < 4; i++)
         ASSERT_OK(weir_queue_record(queue, &events[i]));
     const struct weir_error late = {.status = WEIR_ERROR_IO, .message = "late"};
@@ -102,8 +98,8 @@ CONTROL_TEST(Completion, AFailureBetweenTheLooksOfAWaitIsSeen)
     struct weir_event event;
     bool implied;
 
-    weir_queue *producer = control_keep_queue(control, "producer");
-    weir_queue *queue = control_keep_queue(control, "queue");
+    own_queue producer = control_queue(control, "producer");
+    own_queue queue = control_queue(control, "queue");
     ASSERT_OK(weir_queue_record(producer, &event));
     const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "just now"};
     weir__completion_fail(producer, event.sequence, &cause);
@@ -121,7 +117,7 @@ CONTROL_TEST(Completion, ADriverFaultFailsWhatIsOpen)
     struct weir_event before;
     struct weir_event after;
 
-    weir_queue *queue = control_keep_queue(control, "q");
+    own_queue queue = control_queue(control, "q");
     ASSERT_OK(weir_queue_record(queue, &before));
     ASSERT_OK(weir_event_sync(before, GUARD_NS));
     ASSERT_OK(weir_queue_record(queue, &after));
@@ -140,7 +136,7 @@ CONTROL_TEST(Completion, ADriverFaultFailsWhatIsOpen)
 CONTROL_TEST(Completion, AFaultThatAModuleDoesNotDescribe)
 {
     struct weir_event event;
-    weir_queue *queue = control_keep_queue(control, "q");
+    own_queue queue = control_queue(control, "q");
     ASSERT_OK(weir_queue_record(queue, &event));
     EXPECT_INT_EQ(weir_queue_flush(NULL), WEIR_ERROR_INVALID);
     control_silent_fault(WEIR_ERROR_DEVICE);
@@ -158,21 +154,17 @@ CONTROL_TEST(Completion, AFaultThatAModuleDoesNotDescribe)
     EXPECT_OK(weir_queue_recover(queue));
 }
 
-WEIR_TEST(Completion, ALostDeviceCannotBeRecovered)
+// Everything can still be destroyed and closed.
+CONTROL_TEST(Completion, ALostDeviceCannotBeRecovered)
 {
-    struct control control;
     struct weir_event event;
 
-    ASSERT_TRUE(control_open(&control));
-    weir_queue *queue = control_queue(&control, "q");
+    own_queue queue = control_queue(control, "q");
     ASSERT_OK(weir_queue_record(queue, &event));
     control_fault(WEIR_ERROR_DEVICE_LOST);
     EXPECT_INT_EQ(weir_event_query(event), WEIR_ERROR_DEVICE_LOST);
     EXPECT_INT_EQ(weir_queue_recover(queue), WEIR_ERROR_DEVICE_LOST);
     EXPECT_INT_EQ(weir_queue_sync(queue, 0), WEIR_ERROR_DEVICE_LOST);
-    // Everything can still be destroyed and closed.
-    weir_queue_destroy(&queue);
-    control_close(&control);
 }
 
 // A wait that the backend refused orders nothing, so the end of its queue says
@@ -181,8 +173,8 @@ CONTROL_TEST(Completion, ARefusedWaitProvesNothing)
 {
     struct weir_event event;
 
-    weir_queue *a = control_keep_queue(control, "a");
-    weir_queue *b = control_keep_queue(control, "b");
+    own_queue a = control_queue(control, "a");
+    own_queue b = control_queue(control, "b");
     ASSERT_OK(weir_queue_record(a, &event));
     control_refuse(WEIR_OPERATION_WAIT, 0);
     EXPECT_INT_EQ(weir_queue_wait(b, event), WEIR_ERROR_DEVICE);
@@ -215,7 +207,7 @@ CONTROL_TEST(Completion, OldFailuresKeepTheirRanges)
     const uint32_t zero = 0;
 
     weir_queue *queue = control_queue(control, "q");
-    weir_buffer *buffer = control_keep_buffer(control, 4);
+    own_buffer buffer = control_buffer(control, 4);
     for (size_t i = 0; i < ROUNDS; i++) {
         ASSERT_OK(weir_queue_record(queue, &healthy[i]));
         control_refuse(WEIR_OPERATION_FILL, 0);
@@ -238,7 +230,7 @@ CONTROL_TEST(Completion, ALaterFailureMayBeginEarlier)
     const struct weir_error cause = {.status = WEIR_ERROR_DEVICE, .message = "broken"};
     const struct weir_error told = {.status = WEIR_ERROR_COMM, .message = "told late"};
 
-    weir_queue *queue = control_keep_queue(control, "q");
+    own_queue queue = control_queue(control, "q");
     weir__completion_fail(queue, 5, &cause);
     weir__completion_recover(queue, 10);
     weir__completion_fail(queue, 3, &told);

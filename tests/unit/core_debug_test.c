@@ -13,6 +13,7 @@
 
 #include "core/support/debug.h"
 #include "kernels/conformance/conformance.h"
+#include "tests/support/own.h"
 #include "tests/support/test.h"
 
 #define BYTES 4096
@@ -51,12 +52,7 @@ static void end(struct world *world)
 
 static weir_buffer *make_buffer(struct world *world, const char *label)
 {
-    weir_buffer *buffer = NULL;
-    EXPECT_OK(weir_buffer_create(world->device,
-                                 WEIR_PARAMS(weir_buffer, .label = label, .size = BYTES,
-                                             .placement = WEIR_PLACE_HOST),
-                                 &buffer));
-    return buffer;
+    return test_buffer(world->device, label, BYTES, WEIR_PLACE_HOST);
 }
 
 static weir_graph *capture_fill(struct world *world, weir_buffer *buffer)
@@ -157,7 +153,8 @@ DEBUG_TEST(Debug, OthersAfterTheirEnd)
     weir_queue *queue = NULL;
     weir_pool *pool = NULL;
     weir_comm *comm = NULL, *part = NULL;
-    weir_buffer *buffer = make_buffer(world, "b"), *fresh = buffer;
+    own_buffer buffer = make_buffer(world, "b");
+    weir_buffer *fresh = buffer;
     const int made = __LINE__ + 1;
     ASSERT_OK(weir_queue_create(world->device, NULL, &queue));
     ASSERT_OK(weir_pool_create(world->device, NULL, &pool));
@@ -207,7 +204,6 @@ DEBUG_TEST(Debug, OthersAfterTheirEnd)
     weir_pool_destroy(&gone_pool);
     weir_comm_destroy(&gone_comm);
     EXPECT_TRUE(gone && gone_graph && gone_pool && gone_comm);
-    weir_buffer_destroy(&buffer);
 }
 
 WEIR_TEST(Debug, DeviceAndRuntimeAfterTheirEnd)
@@ -251,7 +247,7 @@ WEIR_TEST(Debug, QueueThatWentWithItsDevice)
 
 DEBUG_TEST(Debug, OfAnotherKind)
 {
-    weir_buffer *buffer = make_buffer(world, "frames");
+    own_buffer buffer = make_buffer(world, "frames");
     weir_queue *wrong = (weir_queue *)(void *)buffer;
     EXPECT_REFUSED(weir_queue_flush(wrong),
                    "weir_queue_flush: queue is to be a queue, and points to the buffer 'frames'");
@@ -265,7 +261,6 @@ DEBUG_TEST(Debug, OfAnotherKind)
     int nothing = 0;
     EXPECT_REFUSED(weir_queue_flush((weir_queue *)(void *)&nothing),
                    "points to no object of Weir's");
-    weir_buffer_destroy(&buffer);
 }
 
 // Of the destroyed objects the last ones are known; the memory of the others is free again.
@@ -281,10 +276,9 @@ DEBUG_TEST(Debug, ForgetsTheOldest)
         ASSERT_TRUE(buffer != gone);
         weir_buffer_destroy(&buffer);
     }
-    weir_queue *queue = NULL; // another size: it does not get that address
+    own_queue queue = NULL; // another size: it does not get that address
     EXPECT_OK(weir_queue_create(world->device, NULL, &queue));
     EXPECT_REFUSED(weir_queue_fill(world->queue, gone, 0, 1, "x", 1), "no object of Weir's");
-    weir_queue_destroy(&queue);
 }
 
 static void *map(void)
@@ -307,7 +301,7 @@ DEBUG_TEST(Debug, UnmappedMemory)
 {
     struct weir_event event;
     void *memory = map();
-    weir_buffer *other = make_buffer(world, "other");
+    own_buffer other = make_buffer(world, "other");
     weir_buffer *buffer = wrap(world, memory);
     weir_graph *graph = capture_fill(world, buffer);
     ASSERT_NOT_NULL(graph);
@@ -328,7 +322,6 @@ DEBUG_TEST(Debug, UnmappedMemory)
     EXPECT_NULL(buffer);
     EXPECT_CONTAINS(logged, "weir_buffer_destroy: memory of the program's, 4096 bytes at ");
     EXPECT_OK(weir_queue_sync(world->queue, WEIR_FOREVER));
-    weir_buffer_destroy(&other);
 }
 
 static weir_status wait_for_pipe(void *user)
@@ -407,9 +400,9 @@ static bool tells_grid(struct world *world, weir_kernel *kernel, weir_buffer *bu
 // 1,024 words, as a grid of 1,024 blocks.
 DEBUG_TEST(Debug, GridInWorkItems)
 {
-    weir_program *program = NULL;
-    weir_kernel *kernel = NULL;
-    weir_buffer *buffer = make_buffer(world, "b");
+    own_program program = NULL;
+    own_kernel kernel = NULL;
+    own_buffer buffer = make_buffer(world, "b");
     ASSERT_OK(weir_program_create(world->device,
                                   WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
                                   &program));
@@ -424,9 +417,6 @@ DEBUG_TEST(Debug, GridInWorkItems)
                     "range has 4096 bytes; a grid counts blocks");
     EXPECT_CONTAINS(logged, "tests/unit/core_debug_test.c:");
     EXPECT_FALSE(tells_grid(world, kernel, buffer, 1024)); // once
-    weir_kernel_destroy(&kernel);
-    weir_program_destroy(&program);
-    weir_buffer_destroy(&buffer);
 }
 
 DEBUG_TEST(Debug, ProgramAndKernelAfterTheirEnd)

@@ -9,16 +9,14 @@
 #include "base/thread.h"
 #include "tests/unit/core_backend.h"
 
-#define GUARD_NS (UINT64_C(60) * 1000000000u)
-
 CONTROL_TEST(Delivery, KeepsToItselfWhatNeedsNoDriver)
 {
     struct weir_event event;
     struct seen seen;
 
-    weir_queue *a = control_keep_queue(control, "a");
-    weir_queue *b = control_keep_queue(control, "b");
-    weir_buffer *buffer = control_keep_buffer(control, 64);
+    own_queue a = control_queue(control, "a");
+    own_queue b = control_queue(control, "b");
+    own_buffer buffer = control_buffer(control, 64);
     ASSERT_OK(weir_queue_fill(a, buffer, 0, 64, "x", 1));
     ASSERT_OK(weir_queue_fill(a, buffer, 0, 0, "x", 1));    // empty
     ASSERT_OK(weir_queue_host_call(a, control_gate, NULL)); // run by the hop
@@ -45,7 +43,7 @@ CONTROL_TEST(Delivery, KeepsDevicesApartUnlessTheyArePeers)
 {
     struct weir_event event;
 
-    weir_queue *queue = control_keep_queue(control, "first");
+    own_queue queue = control_queue(control, "first");
     for (unsigned peers = 0; peers < 2; peers++) {
         own_queue other = NULL;
         ASSERT_OK(weir_queue_create(control->devices[1], NULL, &other));
@@ -105,10 +103,10 @@ CONTROL_TEST(Delivery, AnErrorAtSubmitFailsTheQueue)
     struct weir_event before;
     struct weir_event end;
 
-    weir_buffer *buffer = control_keep_buffer(control, 64);
+    own_buffer buffer = control_buffer(control, 64);
     for (int held = 0; held < 2; held++) {
-        weir_queue *queue = control_queue(control, held ? "held" : "direct");
-        weir_queue *dependent = control_queue(control, "dependent");
+        own_queue queue = control_queue(control, held ? "held" : "direct");
+        own_queue dependent = control_queue(control, "dependent");
         weir_test_note("%s", weir_queue_label(queue));
         ASSERT_OK(weir_queue_record(queue, &before));
         if (held)
@@ -131,8 +129,6 @@ CONTROL_TEST(Delivery, AnErrorAtSubmitFailsTheQueue)
         EXPECT_OK(weir_event_sync(before, GUARD_NS));
         EXPECT_OK(weir_queue_recover(queue));
         EXPECT_OK(weir_queue_sync(queue, GUARD_NS));
-        weir_queue_destroy(&queue);
-        weir_queue_destroy(&dependent);
     }
 }
 
@@ -161,7 +157,7 @@ static void count_up(void *user, weir_status status)
 CONTROL_TEST(Always, WithoutAThread)
 {
     atomic_int count = 0;
-    weir_queue *queue = control_keep_queue(control, "q");
+    own_queue queue = control_queue(control, "q");
     atomic_store(&without_threads, true);
     EXPECT_INT_EQ(weir_queue_host_call_always(queue, count_up, &count), WEIR_ERROR_SYSTEM);
     atomic_store(&without_threads, false);
@@ -173,13 +169,6 @@ CONTROL_TEST(Always, WithoutAThread)
 }
 
 // The legacy queue's marks and waits, and a queue that cannot be ordered after it.
-
-static weir_queue *legacy_of(const struct control *control)
-{
-    weir_queue *queue;
-    EXPECT_OK(weir_legacy_queue(control->devices[0], &queue));
-    return queue;
-}
 
 static void fill(weir_queue *queue, weir_buffer *buffer)
 {
@@ -201,12 +190,12 @@ WEIR_TEST(Migration, AQueueThatCannotBeOrderedFails)
         {WEIR_OPERATION_WAIT, true},
     };
     for (size_t i = 0; i < 4; i++) {
-        struct control control;
+        OWN(control_close) struct control control;
         weir_test_note("case %zu", i);
         ASSERT_TRUE(control_open(&control));
-        weir_queue *legacy = legacy_of(&control);
-        weir_queue *other = control_queue(&control, "other");
-        weir_buffer *buffer = control_buffer(&control, 64);
+        weir_queue *legacy = control_legacy(&control);
+        own_queue other = control_queue(&control, "other");
+        own_buffer buffer = control_buffer(&control, 64);
         weir_queue *first = cases[i].legacy_first ? legacy : other;
         weir_queue *second = cases[i].legacy_first ? other : legacy;
 
@@ -222,9 +211,6 @@ WEIR_TEST(Migration, AQueueThatCannotBeOrderedFails)
         fill(second, buffer);
         EXPECT_OK(weir_queue_sync(second, GUARD_NS));
         EXPECT_OK(weir_queue_sync(first, GUARD_NS));
-        weir_buffer_destroy(&buffer);
-        weir_queue_destroy(&other);
-        control_close(&control);
     }
 }
 
@@ -258,9 +244,10 @@ static void call_legacy(void *user)
 CONTROL_TEST(Migration, AnOperationDuringARecoveryHasATurn)
 {
     const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "it is broken"};
-    struct call call = {.legacy = legacy_of(control), .buffer = control_keep_buffer(control, 64)};
+    own_buffer buffer = control_buffer(control, 64);
+    struct call call = {.legacy = control_legacy(control), .buffer = buffer};
     struct call other = {.legacy = call.legacy};
-    weir_queue *queue = control_keep_queue(control, "q");
+    own_queue queue = control_queue(control, "q");
 
     control_stall(true);
     fill(queue, call.buffer);
@@ -282,9 +269,9 @@ CONTROL_TEST(Migration, AnOperationDuringARecoveryHasATurn)
 // A queue's wait for the legacy queue was refused; its recovery waits for that, and it for what comes next.
 CONTROL_TEST(Migration, NoQueueMissesTheLegacyQueueAfterARecovery)
 {
-    weir_queue *legacy = legacy_of(control);
-    weir_queue *queue = control_keep_queue(control, "q");
-    weir_buffer *buffer = control_keep_buffer(control, 64);
+    weir_queue *legacy = control_legacy(control);
+    own_queue queue = control_queue(control, "q");
+    own_buffer buffer = control_buffer(control, 64);
 
     control_stall(true);
     fill(legacy, buffer);

@@ -7,8 +7,6 @@
 #include "core/object/buffer.h"
 #include "tests/unit/core_backend.h"
 
-#define GUARD_NS (UINT64_C(60) * 1000000000u)
-
 enum {
     QUEUES = 4,
     NODES = 60
@@ -235,13 +233,12 @@ RIG_TEST(GraphEdges, AnyCapture)
 {
     static struct account account;
     for (unsigned seed = 1; seed <= 100 && !weir_test_has_failed(); seed++) {
-        weir_graph *graph = make_any(rig, &account, seed);
+        own_graph graph = make_any(rig, &account, seed);
         ASSERT_UINT_EQ(weir_graph_node_count(graph), account.node_count);
         check_edges(&account, graph);
         control_forget();
         ASSERT_OK(weir_queue_graph(rig->queues[0], graph));
         check_replay(&account, rig);
-        weir_graph_destroy(&graph);
     }
 }
 
@@ -295,11 +292,10 @@ RIG_TEST(Replay, AFailureNamesItsNode)
         fill(rig, 0, 2);
         if (forked)
             follow(rig, 0, 1);
-        weir_graph *graph = end(rig);
+        own_graph graph = end(rig);
         check_failure(rig, graph, 0, "node 0, a fill");
         check_failure(rig, graph, 1, "node 1, a fill");
         check_failure(rig, graph, 2, "node 2, a fill");
-        weir_graph_destroy(&graph);
     }
 }
 

@@ -12,7 +12,6 @@
 
 // Pools: the queries to the driver, and the state of a block after a failure half-way.
 
-#define GUARD_NS (UINT64_C(60) * 1000000000u)
 #define SIZE ((size_t)5000)
 #define QUEUE_LIMIT 65536
 
@@ -59,7 +58,7 @@ static struct weir_pool_statistics read_statistics(const weir_pool *pool)
 // An allocation that a link refuses returns its block, also a new one.
 CONTROL_TEST(PoolCore, ARefusedAllocationKeepsTheBlock)
 {
-    weir_queue *queue = control_keep_queue(control, "q");
+    own_queue queue = control_queue(control, "q");
     own_pool pool = pool_of(control);
     weir_buffer *buffer;
 
@@ -91,8 +90,8 @@ CONTROL_TEST(PoolCore, ARefusedAllocationKeepsTheBlock)
 // Each queue gets one record for that, and the same record is queried until it is complete.
 CONTROL_TEST(PoolCore, AsksTheDriverBeforeItGrows)
 {
-    weir_queue *first = control_keep_queue(control, "first");
-    weir_queue *second = control_keep_queue(control, "second");
+    own_queue first = control_queue(control, "first");
+    own_queue second = control_queue(control, "second");
     own_pool pool = pool_of(control);
     weir_buffer *buffers[3];
 
@@ -128,7 +127,7 @@ CONTROL_TEST(PoolCore, AsksTheDriverBeforeItGrows)
 // sync.
 CONTROL_TEST(Object, GoesAtTheNextOpportunity)
 {
-    weir_queue *queue = control_keep_queue(control, "q");
+    own_queue queue = control_queue(control, "q");
     for (int way = 0; way < 4; way++) {
         weir_buffer *used = control_buffer(control, 64);
         weir_buffer *other = control_buffer(control, 64);
@@ -161,8 +160,8 @@ CONTROL_TEST(Object, ManyDestroyedInUseCostLittle)
         BUFFERS = 3000
     };
 
-    weir_queue *queue = control_keep_queue(control, "q");
-    weir_buffer *used = control_keep_buffer(control, 64);
+    own_queue queue = control_queue(control, "q");
+    own_buffer used = control_buffer(control, 64);
     control_stall(true);
     ASSERT_OK(weir_queue_fill(queue, used, 0, 64, "x", 1));
     const size_t before = control_query_count();
@@ -182,7 +181,7 @@ CONTROL_TEST(Object, ManyDestroyedInUseCostLittle)
 // The record that marks the end of the work is refused: the object stays.
 CONTROL_TEST(Object, StaysWhileItsEndCannotBeMarked)
 {
-    weir_queue *queue = control_keep_queue(control, "q");
+    own_queue queue = control_queue(control, "q");
     weir_buffer *used = control_buffer(control, 64);
     control_stall(true);
     ASSERT_OK(weir_queue_fill(queue, used, 0, 64, "x", 1));
@@ -198,23 +197,19 @@ CONTROL_TEST(Object, StaysWhileItsEndCannotBeMarked)
 
 // As many objects as there can be.
 
-WEIR_TEST(Registry, HasALimitAndSaysSo)
+CONTROL_TEST(Registry, HasALimitAndSaysSo)
 {
-    struct control control;
-    weir_queue **queues = calloc(QUEUE_LIMIT, sizeof(weir_queue *));
+    OWN_MEMORY weir_queue **queues = calloc(QUEUE_LIMIT, sizeof(weir_queue *));
     weir_queue *more;
 
     ASSERT_NOT_NULL(queues);
-    ASSERT_TRUE(control_open(&control));
     for (int i = 0; i < QUEUE_LIMIT; i++)
-        ASSERT_OK(weir_queue_create(control.devices[0], NULL, &queues[i]));
-    EXPECT_INT_EQ(weir_queue_create(control.devices[0], NULL, &more), WEIR_ERROR_OUT_OF_MEMORY);
+        ASSERT_OK(weir_queue_create(control->devices[0], NULL, &queues[i]));
+    EXPECT_INT_EQ(weir_queue_create(control->devices[0], NULL, &more), WEIR_ERROR_OUT_OF_MEMORY);
     EXPECT_NULL(more);
     EXPECT_CONTAINS(weir_last_error()->message, "65,536");
     weir_queue_destroy(&queues[QUEUE_LIMIT / 2]);
-    EXPECT_OK(weir_queue_create(control.devices[0], NULL, &queues[QUEUE_LIMIT / 2]));
+    EXPECT_OK(weir_queue_create(control->devices[0], NULL, &queues[QUEUE_LIMIT / 2]));
     for (int i = 0; i < QUEUE_LIMIT; i++)
         weir_queue_destroy(&queues[i]);
-    free(queues);
-    control_close(&control);
 }

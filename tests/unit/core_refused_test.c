@@ -13,7 +13,6 @@
 #include "tests/support/memory.h"
 #include "tests/unit/core_backend.h"
 
-#define GUARD_NS (UINT64_C(60) * 1000000000u)
 #define SIZE ((size_t)5000)
 
 struct scene {
@@ -91,15 +90,22 @@ static void recover(void *user)
     atomic_store(&call->status, (int)weir_queue_recover(call->queue));
 }
 
+// Whether work that is stalled is waited for, while the value is still `open`.
+static bool blocks(const atomic_int *value, int open)
+{
+    const uint64_t begin_ns = weir_clock_now_ns();
+    while (control_blocked_count() == 0 && atomic_load(value) == open &&
+           weir_clock_now_ns() - begin_ns < GUARD_NS)
+        weir_clock_sleep_ns(100000);
+    return control_blocked_count() > 0;
+}
+
 // Begins a recovery in another thread. It waits for work that is stalled, and nothing is lent meanwhile.
 static void expect_waits(const struct scene *scene, struct call *call, weir_queue *queue)
 {
-    const uint64_t begin_ns = weir_clock_now_ns();
     *call = (struct call){.queue = queue, .status = 1};
     ASSERT_INT_EQ(weir_thread_start(&call->thread, recover, call), 0);
-    while (control_blocked_count() == 0 && atomic_load(&call->status) == 1 &&
-           weir_clock_now_ns() - begin_ns < GUARD_NS)
-        weir_clock_sleep_ns(100000);
+    EXPECT_TRUE(blocks(&call->status, 1));
     EXPECT_INT_EQ(atomic_load(&call->status), 1);
     EXPECT_FALSE(gets_it(scene, scene->c));
 }
@@ -298,20 +304,10 @@ static void note_blocked(void *user, weir_status status)
     atomic_store((atomic_int *)user, 1);
 }
 
-// Whether work that is stalled is waited for, before the call has run.
-static bool blocks(const atomic_int *ran)
-{
-    const uint64_t begin_ns = weir_clock_now_ns();
-    while (control_blocked_count() == 0 && atomic_load(ran) == 0 &&
-           weir_clock_now_ns() - begin_ns < GUARD_NS)
-        weir_clock_sleep_ns(100000);
-    return control_blocked_count() > 0;
-}
-
 // The call on b comes after the stalled work.
 static void expect_runs_after(struct scene *scene, const atomic_int *ran)
 {
-    EXPECT_TRUE(blocks(ran));
+    EXPECT_TRUE(blocks(ran, 0));
     EXPECT_INT_EQ(atomic_load(ran), 0);
     control_stall_queue(NULL);
     EXPECT_OK(weir_queue_recover(scene->b));
@@ -352,7 +348,7 @@ SCENE_TEST(Refused, ACallThatAlwaysRunsWaitsForNothingThatComesAfterIt)
     ASSERT_OK(weir_queue_wait(scene->a, called));
     ASSERT_OK(weir_queue_record(scene->a, &later));
     control_gate_open();
-    ASSERT_TRUE(blocks(&ran)); // the call waits for a
+    ASSERT_TRUE(blocks(&ran, 0)); // the call waits for a
     EXPECT_INT_EQ(weir_queue_wait(scene->b, later), WEIR_ERROR_IO);
     control_stall_queue(NULL);
     ASSERT_TRUE(comes(&ran)); // nothing ends otherwise
@@ -364,8 +360,7 @@ SCENE_TEST(Refused, ACallThatAlwaysRunsWaitsForNothingThatComesAfterIt)
 // The legacy queue's work comes before what others do after it, also before a free of a failed queue.
 SCENE_TEST(Refused, WhatIsFreedAfterTheLegacyQueuesWork)
 {
-    weir_queue *legacy;
-    ASSERT_OK(weir_legacy_queue(scene->control.devices[0], &legacy));
+    weir_queue *legacy = control_legacy(&scene->control);
     control_stall_queue(NULL);
     fail(scene->b, scene);
     EXPECT_INT_EQ(weir_queue_fill(legacy, scene->buffer, 0, SIZE, "x", 1), WEIR_ERROR_DEVICE);
@@ -378,8 +373,7 @@ SCENE_TEST(Refused, WhatIsFreedAfterTheLegacyQueuesWork)
 // The same if the failure is found after the queue's waits were accepted: it may have run on without them.
 SCENE_TEST(Refused, WhatIsFreedAfterTheLegacyQueuesWorkBeforeTheFailureIsFound)
 {
-    weir_queue *legacy;
-    ASSERT_OK(weir_legacy_queue(scene->control.devices[0], &legacy));
+    weir_queue *legacy = control_legacy(&scene->control);
     own_buffer other = control_buffer(&scene->control, 4);
     ASSERT_OK(weir_queue_fill(scene->b, other, 0, 4, "x", 1));
     const uint64_t first = scene->b->sequence;
@@ -395,8 +389,7 @@ SCENE_TEST(Refused, WhatIsFreedAfterTheLegacyQueuesWorkBeforeTheFailureIsFound)
 SCENE_TEST(Refused, ACallThatAlwaysRunsAfterTheLegacyQueuesWork)
 {
     atomic_int ran = 0;
-    weir_queue *legacy;
-    ASSERT_OK(weir_legacy_queue(scene->control.devices[0], &legacy));
+    weir_queue *legacy = control_legacy(&scene->control);
     ASSERT_OK(weir_queue_host_call(scene->b, fail_at_gate, NULL));
     control_stall_queue(legacy);
     ASSERT_OK(weir_queue_fill(legacy, scene->buffer, 0, SIZE, "x", 1));
@@ -407,8 +400,7 @@ SCENE_TEST(Refused, ACallThatAlwaysRunsAfterTheLegacyQueuesWork)
 
 SCENE_TEST(Refused, WhatTheLegacyQueueFreedAfterWorkOfOthers)
 {
-    weir_queue *legacy;
-    ASSERT_OK(weir_legacy_queue(scene->control.devices[0], &legacy));
+    weir_queue *legacy = control_legacy(&scene->control);
     fail(legacy, scene);
     ASSERT_OK(weir_queue_fill(scene->a, scene->buffer, 0, SIZE, "x", 1));
     expect_is_safe(scene, legacy);
@@ -418,7 +410,7 @@ SCENE_TEST(Refused, WhatTheLegacyQueueFreedAfterWorkOfOthers)
 static weir_graph *launch_fill(struct scene *scene)
 {
     weir_graph *graph = NULL;
-    weir_buffer *buffer = control_keep_buffer(&scene->control, 4);
+    own_buffer buffer = control_buffer(&scene->control, 4); // the graph keeps it
     EXPECT_OK(weir_capture_begin(scene->a));
     EXPECT_OK(weir_queue_fill(scene->a, buffer, 0, 4, "x", 1));
     EXPECT_OK(weir_capture_end(scene->a, NULL, &graph));

@@ -264,57 +264,52 @@ static void *upload_part(void *user)
     return NULL;
 }
 
+static const size_t part = ((size_t)5 << 20) + 77;
+
 // They share the threads; each has its own memory, some in large blocks. Meanwhile the device is trimmed.
-WEIR_TEST(Transfer, SeveralAtOnce)
+JOB_TEST(Transfer, SeveralAtOnce, UPLOADERS *part)
 {
-    const size_t part = ((size_t)5 << 20) + 77;
-    struct job job;
     struct uploader uploaders[UPLOADERS];
     pthread_t threads[UPLOADERS];
-    ASSERT_TRUE(job_open(&job, UPLOADERS * part));
-    staging_of(&job)->large_bytes = part; // with the rest: of two parts
+    staging_of(job)->large_bytes = part; // with the rest: of two parts
     for (size_t i = 0; i < UPLOADERS; i++) {
         uploaders[i] =
-            (struct uploader){.job = &job, .at = part * i, .size = part - (i % 2 ? 0 : 5)};
+            (struct uploader){.job = job, .at = part * i, .size = part - (i % 2 ? 0 : 5)};
         ASSERT_INT_EQ(pthread_create(&threads[i], NULL, upload_part, &uploaders[i]), 0);
     }
     for (int i = 0; i < 20; i++)
-        EXPECT_OK(weir_device_trim(job.control.devices[0]));
+        EXPECT_OK(weir_device_trim(job->control.devices[0]));
     for (size_t i = 0; i < UPLOADERS; i++) {
         pthread_join(threads[i], NULL);
         EXPECT_OK(uploaders[i].status);
         EXPECT_TRUE(uploaders[i].same);
     }
     for (int size = 0; size < WEIR__STAGING_SIZES; size++)
-        EXPECT_TRUE(staging_of(&job)->blocks[size].count <= WEIR__STAGING_BLOCKS_MAX(size));
-    job_close(&job);
+        EXPECT_TRUE(staging_of(job)->blocks[size].count <= WEIR__STAGING_BLOCKS_MAX(size));
 }
 
 // Only what a transfer cannot do without is made beyond the limit, and it is not kept.
-static void expect_bounded(enum weir__staging_size size, int mode)
+static void expect_bounded(struct job *job, enum weir__staging_size size, int mode)
 {
     struct weir__staging_block *blocks[WEIR__STAGING_BLOCKS_MAX(WEIR__STAGING_SMALL) + 2];
     struct weir__staging_block *more[4];
-    struct job job;
-    ASSERT_TRUE(job_open(&job, large));
-    set_mode(&job, mode);
-    weir_device *device = job.control.devices[0];
+    set_mode(job, mode);
+    weir_device *device = job->control.devices[0];
     const size_t limit = WEIR__STAGING_BLOCKS_MAX(size);
-    const size_t *count = &staging_of(&job)->blocks[size].count;
+    const size_t *count = &staging_of(job)->blocks[size].count;
     EXPECT_UINT_EQ(weir__staging_take(device, size, 2, limit + 2, blocks), limit);
     EXPECT_UINT_EQ(weir__staging_take(device, size, 2, 4, more), 2);
-    EXPECT_OK(run(&job, true)); // with two blocks
-    EXPECT_OK(run(&job, false));
-    EXPECT_MEM_EQ(job.back, job.bytes, large);
+    EXPECT_OK(run(job, true)); // with two blocks
+    EXPECT_OK(run(job, false));
+    EXPECT_MEM_EQ(job->back, job->bytes, large);
     EXPECT_UINT_EQ(*count, limit + 2);
     weir__staging_return(device, limit, blocks);
     weir__staging_return(device, 2, more);
     EXPECT_UINT_EQ(*count, limit);
-    job_close(&job);
 }
 
-WEIR_TEST(Transfer, MemoryIsBounded)
+JOB_TEST(Transfer, MemoryIsBounded, large)
 {
-    expect_bounded(WEIR__STAGING_SMALL, 0);
-    expect_bounded(WEIR__STAGING_LARGE, 2);
+    expect_bounded(job, WEIR__STAGING_SMALL, 0);
+    expect_bounded(job, WEIR__STAGING_LARGE, 2);
 }

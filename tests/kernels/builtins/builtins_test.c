@@ -3,10 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/weir.h>
-
 #include "tests/kernels/builtins/table.h"
-#include "tests/support/test.h"
+#include "tests/support/device.h"
 
 enum {
     MOST_PROGRAMS = 128
@@ -15,10 +13,8 @@ enum {
 struct session {
     const struct program *program;
     unsigned device;
-    weir_runtime *runtime;
-    weir_device *opened;
+    struct test_device on;
     weir_program *loaded;
-    weir_queue *queue;
     weir_buffer *arguments[ARGUMENTS], *results;
     struct call *calls;
     char *bytes; // of one argument or of the results
@@ -36,29 +32,23 @@ static unsigned device_of(weir_device *device)
     return strstr(weir_device_get_info(device)->platform, "NVIDIA") ? NVIDIA : POCL;
 }
 
-static void make_buffer(struct session *session, size_t size, weir_buffer **out)
-{
-    EXPECT_OK(weir_buffer_create(session->opened, WEIR_PARAMS(weir_buffer, .size = size), out));
-}
-
 static bool start(struct session *session, const struct program *program)
 {
     *session = (struct session){.program = program,
                                 .calls = calloc(COUNT, sizeof *session->calls),
                                 .bytes = malloc(RESULT_BYTES)};
-    EXPECT_OK(weir_open(NULL, &session->runtime));
-    EXPECT_OK(weir_device_open(session->runtime, NULL, &session->opened));
-    EXPECT_OK(weir_program_create(session->opened,
-                                  WEIR_PARAMS(weir_program, .bundle = program->bundle),
-                                  &session->loaded));
-    EXPECT_OK(weir_queue_create(session->opened, NULL, &session->queue));
-    for (size_t k = 0; k < ARGUMENTS; k++)
-        make_buffer(session, argument_bytes(), &session->arguments[k]);
-    make_buffer(session, RESULT_BYTES, &session->results);
-    if (!session->calls || !session->bytes || weir_test_has_failed())
+    if (!session->calls || !session->bytes || !test_device_open(&session->on) ||
+        !IS_OK(weir_program_create(session->on.device,
+                                   WEIR_PARAMS(weir_program, .bundle = program->bundle),
+                                   &session->loaded)))
         return false;
-    session->device = device_of(session->opened);
-    return true;
+    weir_device *device = session->on.device;
+    for (size_t k = 0; k < ARGUMENTS; k++)
+        session->arguments[k] =
+            test_buffer(device, "argument", argument_bytes(), WEIR_PLACE_DEVICE);
+    session->results = test_buffer(device, "results", RESULT_BYTES, WEIR_PLACE_DEVICE);
+    session->device = device_of(device);
+    return !weir_test_has_failed();
 }
 
 static void finish(struct session *session)
@@ -66,10 +56,8 @@ static void finish(struct session *session)
     weir_buffer_destroy(&session->results);
     for (size_t k = 0; k < ARGUMENTS; k++)
         weir_buffer_destroy(&session->arguments[k]);
-    weir_queue_destroy(&session->queue);
     weir_program_destroy(&session->loaded);
-    EXPECT_OK(weir_device_close(&session->opened));
-    EXPECT_OK(weir_close(&session->runtime));
+    test_device_close(&session->on);
     free(session->bytes);
     free(session->calls);
 }
@@ -80,7 +68,7 @@ static void upload_arguments(struct session *session, const struct row *row)
         const enum type type = letter_type(row->arguments[k], session->program->type, true);
         for (size_t i = 0; i < COUNT; i++)
             store_value(type, &session->calls[i].argument[k], session->bytes + i * type_size(type));
-        EXPECT_OK(weir_upload(session->queue, session->arguments[k], 0, session->bytes,
+        EXPECT_OK(weir_upload(session->on.queue, session->arguments[k], 0, session->bytes,
                               COUNT * type_size(type)));
     }
 }
@@ -93,7 +81,7 @@ static void launch(struct session *session, const struct row *row, weir_kernel *
     for (unsigned w = 0; w < WIDTHS; w++)
         if (row_has_width(row, session->program->type, w))
             EXPECT_OK(weir_queue_launch(
-                session->queue, kernel, weir_dim(COUNT / CHUNK * (CHUNK / widths[w]), 1, 1),
+                session->on.queue, kernel, weir_dim(COUNT / CHUNK * (CHUNK / widths[w]), 1, 1),
                 weir_dim(1, 1, 1), weir_in(from[0], 0, argument_bytes()),
                 weir_in(from[1], 0, argument_bytes()), weir_in(from[2], 0, argument_bytes()),
                 weir_out(session->results, 0, RESULT_BYTES), place % KERNEL_ROWS * WIDTHS + w));
@@ -107,10 +95,10 @@ static void run_kernel(struct session *session, const struct row *row)
     snprintf(name, sizeof name, "%s_%u", session->program->group->name,
              row_place(session->program->group, session->program->type, row) / KERNEL_ROWS);
     EXPECT_OK(weir_kernel_create(session->loaded, name, &kernel));
-    EXPECT_OK(weir_upload(session->queue, session->results, 0, session->bytes, RESULT_BYTES));
+    EXPECT_OK(weir_upload(session->on.queue, session->results, 0, session->bytes, RESULT_BYTES));
     if (kernel)
         launch(session, row, kernel);
-    EXPECT_OK(weir_download(session->queue, session->bytes, session->results, 0, RESULT_BYTES));
+    EXPECT_OK(weir_download(session->on.queue, session->bytes, session->results, 0, RESULT_BYTES));
     weir_kernel_destroy(&kernel);
 }
 
@@ -132,7 +120,7 @@ static void report(const struct session *session, const struct row *row,
     if (!file)
         return;
     fprintf(file, "%-20s  %-6s  %-24.24s  ", row->name, type_name(session->program->type),
-            weir_device_get_info(session->opened)->name);
+            weir_device_get_info(session->on.device)->name);
     if (is_real(letter_type(row->result, session->program->type, true)))
         fprintf(file, "%9.3g ulp at (%s)%s  ", verdict->worst, verdict->at,
                 verdict->flushed ? ", flushed" : "");

@@ -27,49 +27,34 @@ static const struct weir_train_augment_params usual = {
 };
 
 // On the device, images from `first` on of `images`, which has all.
-static bool run(const struct rig *rig, const struct weir_train_augment_params *params,
+static void run(const struct test_device *rig, const struct weir_train_augment_params *params,
                 const unsigned char *images, float *out, uint32_t count, uint64_t first)
 {
     const size_t in_bytes = weir_train_augment_in_bytes(params, count);
     const size_t out_bytes = weir_train_augment_out_bytes(params, count);
-    weir_kernel *kernel = NULL;
-    weir_buffer *in = NULL, *result = NULL;
-    const bool done =
-        weir_kernel_load(rig->device, &augment_kernels, "augment", &kernel) == WEIR_OK &&
-        weir_buffer_create(rig->device, WEIR_PARAMS(weir_buffer, .size = in_bytes), &in) ==
-            WEIR_OK &&
-        weir_buffer_create(rig->device, WEIR_PARAMS(weir_buffer, .size = out_bytes), &result) ==
-            WEIR_OK &&
-        weir_upload(rig->queue, in, 0, images, in_bytes) == WEIR_OK &&
-        weir_train_augment_submit(kernel, rig->queue, params, in, result, count, first) ==
-            WEIR_OK &&
-        weir_download(rig->queue, out, result, 0, out_bytes) == WEIR_OK;
-    weir_buffer_destroy(&in);
-    weir_buffer_destroy(&result);
-    weir_kernel_destroy(&kernel);
-    return done;
+    own_buffer in = rig_buffer(rig, in_bytes);
+    own_buffer result = rig_buffer(rig, out_bytes);
+    own_kernel kernel = NULL;
+    ASSERT_OK(weir_kernel_load(rig->device, &augment_kernels, "augment", &kernel));
+    ASSERT_OK(weir_upload(rig->queue, in, 0, images, in_bytes));
+    ASSERT_OK(weir_train_augment_submit(kernel, rig->queue, params, in, result, count, first));
+    ASSERT_OK(weir_download(rig->queue, out, result, 0, out_bytes));
 }
 
-static unsigned char *make_images(const struct weir_train_augment_params *params, uint32_t count)
+DEVICE_TEST(Augment, HasTheHostsBits, rig)
 {
-    const size_t size = weir_train_augment_in_bytes(params, count);
-    unsigned char *images = malloc(size);
-    uint32_t state = 1;
-    for (size_t i = 0; images && i < size; i++)
-        images[i] = (unsigned char)((state = state * 1664525U + 1013904223U) >> 24);
-    return images;
-}
-
-RIG_TEST(Augment, HasTheHostsBits)
-{
-    unsigned char *images = make_images(&usual, COUNT);
+    const size_t size = weir_train_augment_in_bytes(&usual, COUNT);
     const size_t bytes = weir_train_augment_out_bytes(&usual, COUNT);
-    float *device = malloc(bytes), *host = malloc(bytes);
+    OWN_MEMORY unsigned char *images = rig_alloc(size, 1);
+    OWN_MEMORY float *device = rig_alloc(bytes, 1);
+    OWN_MEMORY float *host = rig_alloc(bytes, 1);
     const uint64_t first = (UINT64_C(5) << 32) + 3; // past 32 bits
-    EXPECT_TRUE(run(rig, &usual, images, device, COUNT, first));
+    uint32_t state = 1;
+    for (size_t i = 0; i < size; i++)
+        images[i] = (unsigned char)((state = state * 1664525U + 1013904223U) >> 24);
+    run(rig, &usual, images, device, COUNT, first);
     weir_train_augment_on_host(&usual, images, host, COUNT, first);
     EXPECT_INT_EQ(memcmp(device, host, bytes), 0);
-    free(images), free(device), free(host);
 }
 
 // Pixel (x, y) has the light 16 y + x, so each result tells its place.
@@ -143,16 +128,11 @@ WEIR_TEST(Augment, ChangesColoursInTheirBounds)
     EXPECT_TRUE(high <= 1.38F && high > 1.33F);
 }
 
-static void expect_refused(const struct weir_train_augment_params *params, const char *what)
-{
-    EXPECT_FAILURE(weir_train_augment_check(params), WEIR_ERROR_INVALID, what);
-}
-
-#define EXPECT_REFUSED(field, value, part)               \
-    do {                                                 \
-        struct weir_train_augment_params params = usual; \
-        params.field = (value);                          \
-        expect_refused(&params, part);                   \
+#define EXPECT_REFUSED(field, value, part)                                           \
+    do {                                                                             \
+        struct weir_train_augment_params params = usual;                             \
+        params.field = (value);                                                      \
+        EXPECT_FAILURE(weir_train_augment_check(&params), WEIR_ERROR_INVALID, part); \
     } while (0)
 
 WEIR_TEST(Augment, RefusesWhatIsWrong)
@@ -166,14 +146,15 @@ WEIR_TEST(Augment, RefusesWhatIsWrong)
 
 // Images as numbers about 0: (v - 128) / 64, or whole numbers from -4 to 3.
 
-static void expect_numbers(struct rig *rig, bool whole)
+static void expect_numbers(struct test_device *rig, bool whole)
 {
     enum {
         BYTES = 256 + 7 // no multiple of a block
     };
     unsigned char bytes[BYTES];
     float numbers[BYTES];
-    weir_buffer *images = rig_buffer(rig, BYTES), *result = rig_buffer(rig, sizeof numbers);
+    own_buffer images = rig_buffer(rig, BYTES);
+    own_buffer result = rig_buffer(rig, sizeof numbers);
     own_kernel centre = NULL;
     for (int i = 0; i < BYTES; i++)
         bytes[i] = (unsigned char)i;
@@ -184,11 +165,9 @@ static void expect_numbers(struct rig *rig, bool whole)
     for (int i = 0; i < BYTES; i++)
         EXPECT_TRUE(numbers[i] ==
                     (whole ? (float)(i % 256 / 32 - 4) : (float)(i % 256 - 128) / 64.0F));
-    weir_buffer_destroy(&result);
-    weir_buffer_destroy(&images);
 }
 
-RIG_TEST(Augment, MakesNumbersAboutZero)
+DEVICE_TEST(Augment, MakesNumbersAboutZero, rig)
 {
     expect_numbers(rig, false);
     expect_numbers(rig, true);

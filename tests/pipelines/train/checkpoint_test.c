@@ -17,7 +17,7 @@ enum {
 
 // A model whose numbers depend on a seed.
 struct state {
-    struct rig *rig;
+    struct test_device *rig;
     weir_train_model *model;
     size_t bytes; // of a buffer of parameters
 };
@@ -55,7 +55,7 @@ static void set_numbers(const struct state *state, uint64_t seed)
     }
 }
 
-static bool open_state(struct state *state, struct rig *rig, enum rig_network network,
+static bool open_state(struct state *state, struct test_device *rig, enum rig_network network,
                        weir_train_method method, uint64_t seed)
 {
     struct weir_train_model_params params = rig_params(rig, network, 4);
@@ -115,7 +115,7 @@ static weir_status read_state(const struct state *state, const char *path)
     return status;
 }
 
-RIG_TEST(TrainCheckpoint, IsReadAsItWasWritten)
+DEVICE_TEST(TrainCheckpoint, IsReadAsItWasWritten, rig)
 {
     for (int method = WEIR_TRAIN_FIXED; method <= WEIR_TRAIN_ADAM; method++) {
         own_state one = {0}, other = {0};
@@ -150,7 +150,7 @@ static void expect_refused(const struct state *state, const char *path, const ch
     EXPECT_MEM_EQ(before, after, 3 * state->bytes);
 }
 
-RIG_TEST(TrainCheckpoint, OfAnotherNetworkOrOptimizerIsRefused)
+DEVICE_TEST(TrainCheckpoint, OfAnotherNetworkOrOptimizerIsRefused, rig)
 {
     own_state sgd = {0}, adam = {0}, other = {0}, fixed = {0};
     const char *path = path_of("other.safetensors");
@@ -170,7 +170,7 @@ RIG_TEST(TrainCheckpoint, OfAnotherNetworkOrOptimizerIsRefused)
 }
 
 // A network of one layer, so that the tests can write its checkpoint by hand.
-static bool open_one(struct state *state, struct rig *rig)
+static bool open_one(struct state *state, struct test_device *rig)
 {
     static const struct weir_train_layer layer = {.kind = WEIR_TRAIN_DENSE, .outputs = 2};
     *state = (struct state){.rig = rig};
@@ -204,7 +204,7 @@ static void expect_file(const struct state *state, const struct weir_io_tensor *
     expect_refused(state, path, part);
 }
 
-RIG_TEST(TrainCheckpoint, WithATensorThatIsWrongIsRefused)
+DEVICE_TEST(TrainCheckpoint, WithATensorThatIsWrongIsRefused, rig)
 {
     own_state state = {0};
     const struct weir_io_tensor good[] = {
@@ -244,7 +244,7 @@ static void flip(FILE *file, long byte, unsigned bit)
 }
 
 // Of the length, the header, the numbers and the checksum.
-RIG_TEST(TrainCheckpoint, WithAFlippedBitIsRefused)
+DEVICE_TEST(TrainCheckpoint, WithAFlippedBitIsRefused, rig)
 {
     own_state state = {0};
     const char *path = path_of("flipped.safetensors");
@@ -272,7 +272,7 @@ static weir_status fail(void *unused)
 }
 
 // The file of before stays.
-RIG_TEST(TrainCheckpoint, OfAFailedQueueIsNotWritten)
+DEVICE_TEST(TrainCheckpoint, OfAFailedQueueIsNotWritten, rig)
 {
     own_state state = {0}, other = {0};
     const char *path = path_of("failed.safetensors");
@@ -288,7 +288,7 @@ RIG_TEST(TrainCheckpoint, OfAFailedQueueIsNotWritten)
     expect_same(&state, &other);
 }
 
-RIG_TEST(TrainCheckpoint, WithoutMemorySaysSo)
+DEVICE_TEST(TrainCheckpoint, WithoutMemorySaysSo, rig)
 {
     own_state state = {0};
     const char *path = path_of("memory.safetensors");

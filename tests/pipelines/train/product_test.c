@@ -53,6 +53,7 @@ static void free_factor(struct factor *factor)
     free(factor->values);
     free(factor->stored);
 }
+#define own_factor OWN(free_factor) struct factor
 
 // The product at one place, exactly: all sums are below 2^24 of their unit.
 static double exact(const struct train_product *p, const float *a, const float *b, uint32_t row,
@@ -66,7 +67,7 @@ static double exact(const struct train_product *p, const float *a, const float *
 }
 
 // A result begins where a launch's argument may.
-static size_t around_of(const struct rig *rig)
+static size_t around_of(const struct test_device *rig)
 {
     const size_t alignment = (size_t)weir_device_limits(rig->device)->argument_alignment_bytes;
     return alignment > LEAST_AROUND ? alignment : LEAST_AROUND;
@@ -91,7 +92,7 @@ static void check_result(const struct train_product *p, const float *a, const fl
     }
 }
 
-static void check_product(const struct rig *rig, struct train_engine engine,
+static void check_product(const struct test_device *rig, struct train_engine engine,
                           struct train_product product)
 {
     weir_queue *queue = rig->queue;
@@ -100,8 +101,8 @@ static void check_product(const struct rig *rig, struct train_engine engine,
     const size_t size = result + 2 * around;
     const float before = 3;
     const unsigned char mark = MARK;
-    struct factor a = make(engine.bf16, (size_t)product.m * product.k, 1);
-    struct factor b = make(engine.bf16, (size_t)product.k * product.n, 2);
+    own_factor a = make(engine.bf16, (size_t)product.m * product.k, 1);
+    own_factor b = make(engine.bf16, (size_t)product.k * product.n, 2);
     const uint64_t parts = train_product_divide(&product);
     engine.parts = parts ? rig_buffer(rig, parts) : NULL;
     product.a = (struct train_range){rig_buffer(rig, a.bytes), 0, a.bytes};
@@ -122,12 +123,10 @@ static void check_product(const struct rig *rig, struct train_engine engine,
     weir_buffer_destroy(&product.b.buffer);
     weir_buffer_destroy(&product.c.buffer);
     weir_buffer_destroy(&engine.parts);
-    free_factor(&a);
-    free_factor(&b);
 }
 
 // Of both orders of both factors, alone and added to what is there.
-static void check_products(const struct rig *rig, const struct train_engine *engine)
+static void check_products(const struct test_device *rig, const struct train_engine *engine)
 {
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int form = 0; form < 8; form++) {
@@ -145,7 +144,7 @@ static void check_products(const struct rig *rig, const struct train_engine *eng
 
 // --- by kernels ---
 
-static void run_kernels(const struct rig *rig, const struct weir_bundle *bundle, bool bf16)
+static void run_kernels(const struct test_device *rig, const struct weir_bundle *bundle, bool bf16)
 {
     struct train_engine engine = {.bf16 = bf16};
     own_program program = NULL;
@@ -158,15 +157,15 @@ static void run_kernels(const struct rig *rig, const struct weir_bundle *bundle,
     weir_kernel_destroy(&engine.sum_parts);
 }
 
-RIG_TEST(TrainProduct, OfKernelsIsExact)
+DEVICE_TEST(TrainProduct, OfKernelsIsExact, rig)
 {
     run_kernels(rig, &train_f32_kernels, false);
     run_kernels(rig, &train_bf16_kernels, true);
 }
 
 // Whole numbers, whose sums are exact.
-static void check_columns(const struct rig *rig, const struct train_engine *engine, uint32_t rows,
-                          uint32_t columns, bool add)
+static void check_columns(const struct test_device *rig, const struct train_engine *engine,
+                          uint32_t rows, uint32_t columns, bool add)
 {
     const size_t count = (size_t)rows * columns;
     const float three = 3;
@@ -198,7 +197,7 @@ static void check_columns(const struct rig *rig, const struct train_engine *engi
     weir_buffer_destroy(&with_parts.parts);
 }
 
-RIG_TEST(TrainProduct, SumsOfColumnsAreExact)
+DEVICE_TEST(TrainProduct, SumsOfColumnsAreExact, rig)
 {
     static const uint32_t shapes[][2] = {{1, 1},    {15, 17},   {16, 16},   {2047, 3},
                                          {2048, 3}, {5000, 33}, {200000, 2}};
@@ -228,12 +227,12 @@ static const char *cublas_path(void)
     return path && *path ? path : NULL;
 }
 
-static weir_status open_blas(const struct rig *rig, struct train_blas **out_blas)
+static weir_status open_blas(const struct test_device *rig, struct train_blas **out_blas)
 {
     return train_blas_open(rig->device, cublas_path(), out_blas);
 }
 
-RIG_TEST(TrainBlas, ProductsAreExact)
+DEVICE_TEST(TrainBlas, ProductsAreExact, rig)
 {
     struct train_engine engine = {NULL};
     ASSERT_OK(open_blas(rig, &engine.blas));
@@ -243,65 +242,53 @@ RIG_TEST(TrainBlas, ProductsAreExact)
     train_blas_close(&engine.blas);
 }
 
-static void expect_not_opened(const char *path, weir_status wanted, const char *part)
+static void expect_not_opened(const struct test_device *rig, const char *path, weir_status wanted,
+                              const char *part)
 {
-    struct rig rig;
     struct train_blas *blas;
-    ASSERT_TRUE(rig_open(&rig));
-    EXPECT_INT_EQ(train_blas_open(rig.device, path, &blas), wanted);
+    EXPECT_FAILURE(train_blas_open(rig->device, path, &blas), wanted, part);
     EXPECT_NULL(blas);
-    EXPECT_CONTAINS(weir_last_error_text(), part);
-    rig_close(&rig);
 }
 
-WEIR_TEST(TrainBlas, WithoutALibrary)
+DEVICE_TEST(TrainBlas, WithoutALibrary, rig)
 {
-    expect_not_opened("/none/libcublas.so", WEIR_ERROR_UNSUPPORTED,
+    expect_not_opened(rig, "/none/libcublas.so", WEIR_ERROR_UNSUPPORTED,
                       "the library cannot be opened: /none/libcublas.so");
-    expect_not_opened("libm.so.6", WEIR_ERROR_UNSUPPORTED,
+    expect_not_opened(rig, "libm.so.6", WEIR_ERROR_UNSUPPORTED,
                       "the library lacks the function cublasCreate_v2");
 }
 
-WEIR_TEST(TrainBlas, ALibraryThatRefuses)
+DEVICE_TEST(TrainBlas, ALibraryThatRefuses, rig)
 {
-    struct rig rig;
     struct train_blas_product product = {.m = 1, .n = 1, .k = 1};
-    ASSERT_TRUE(rig_open(&rig));
-    if (!getenv("WEIR_TEST_FAKE")) {
-        rig_close(&rig);
+    if (!getenv("WEIR_TEST_FAKE"))
         WEIR_SKIP("only the tests' libcublas refuses");
-    }
     ASSERT_INT_EQ(setenv("FAKE_CUBLAS", "create", 1), 0);
-    expect_not_opened(NULL, WEIR_ERROR_DEVICE, "cuBLAS refused the device");
+    expect_not_opened(rig, NULL, WEIR_ERROR_DEVICE, "cuBLAS refused the device");
     ASSERT_INT_EQ(setenv("FAKE_CUBLAS", "multiply", 1), 0);
-    ASSERT_OK(open_blas(&rig, &product.blas));
-    EXPECT_FAILURE(weir_queue_native_array(rig.queue, train_blas_multiply, &product, NULL, 0),
+    ASSERT_OK(open_blas(rig, &product.blas));
+    EXPECT_FAILURE(weir_queue_native_array(rig->queue, train_blas_multiply, &product, NULL, 0),
                    WEIR_ERROR_DEVICE, "cuBLAS refused a product");
     EXPECT_STR_EQ(weir_last_error()->native_call, "cublasGemmEx");
     unsetenv("FAKE_CUBLAS");
-    ASSERT_OK(weir_queue_recover(rig.queue));
+    ASSERT_OK(weir_queue_recover(rig->queue));
     train_blas_close(&product.blas);
-    rig_close(&rig);
 }
 
 // On a real GPU: the gradients of both ways.
-WEIR_TEST(TrainBlas, GivesTheGradientsOfKernels)
+DEVICE_TEST(TrainBlas, GivesTheGradientsOfKernels, rig)
 {
-    struct rig rig;
     float result[2];
-    ASSERT_TRUE(rig_open(&rig));
-    if (getenv("WEIR_TEST_FAKE")) {
-        rig_close(&rig);
+    if (getenv("WEIR_TEST_FAKE"))
         WEIR_SKIP("the kernels of models need a GPU");
-    }
     for (int network = 0; network < RIG_NETWORKS; network++) {
         float *gradients[2];
         struct rig_scene scene;
-        struct weir_train_model_params params = rig_params(&rig, (enum rig_network)network, 64);
+        struct weir_train_model_params params = rig_params(rig, (enum rig_network)network, 64);
         params.cublas = cublas_path();
         for (int way = 0; way < 2; way++) {
             params.products = way ? WEIR_TRAIN_CUBLAS : WEIR_TRAIN_KERNELS;
-            ASSERT_TRUE(rig_scene_open(&scene, &rig, &params, 7));
+            ASSERT_TRUE(rig_scene_open(&scene, rig, &params, 7));
             ASSERT_TRUE(rig_scene_run(&scene, result));
             gradients[way] = rig_scene_gradients(&scene);
             rig_scene_close(&scene);
@@ -312,5 +299,4 @@ WEIR_TEST(TrainBlas, GivesTheGradientsOfKernels)
         free(gradients[0]);
         free(gradients[1]);
     }
-    rig_close(&rig);
 }

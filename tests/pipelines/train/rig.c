@@ -35,34 +35,14 @@ void *rig_alloc(size_t count, size_t size)
     return memory;
 }
 
-bool rig_open(struct rig *rig)
-{
-    *rig = (struct rig){0};
-    if (IS_OK(weir_open(NULL, &rig->runtime)) &&
-        IS_OK(weir_device_open(rig->runtime, NULL, &rig->device)) &&
-        IS_OK(weir_queue_create(rig->device, NULL, &rig->queue)))
-        return true;
-    rig_close(rig);
-    return false;
-}
-
-void rig_close(struct rig *rig)
-{
-    weir_queue_destroy(&rig->queue);
-    if (rig->device)
-        EXPECT_OK(weir_device_close(&rig->device));
-    if (rig->runtime)
-        EXPECT_OK(weir_close(&rig->runtime));
-}
-
-weir_buffer *rig_buffer(const struct rig *rig, size_t bytes)
+weir_buffer *rig_buffer(const struct test_device *rig, size_t bytes)
 {
     weir_buffer *buffer = NULL;
     EXPECT_OK(weir_buffer_create(rig->device, WEIR_PARAMS(weir_buffer, .size = bytes), &buffer));
     return buffer;
 }
 
-struct weir_train_model_params rig_params(const struct rig *rig, enum rig_network network,
+struct weir_train_model_params rig_params(const struct test_device *rig, enum rig_network network,
                                           uint32_t batch)
 {
     const bool dense = network == RIG_MLP;
@@ -77,7 +57,7 @@ struct weir_train_model_params rig_params(const struct rig *rig, enum rig_networ
     return params;
 }
 
-weir_buffer *rig_bind(const struct rig *rig, weir_train_model *model,
+weir_buffer *rig_bind(const struct test_device *rig, weir_train_model *model,
                       struct weir_train_view views[RIG_PARAMETERS_MAX])
 {
     weir_buffer *buffer = rig_buffer(rig, weir_buffer_size(weir_train_model_parameters(model)));
@@ -122,7 +102,7 @@ static bool upload(struct rig_scene *scene)
     return !weir_test_has_failed();
 }
 
-bool rig_scene_open(struct rig_scene *scene, struct rig *rig,
+bool rig_scene_open(struct rig_scene *scene, struct test_device *rig,
                     const struct weir_train_model_params *params, uint64_t seed)
 {
     *scene = (struct rig_scene){.rig = rig, .batch = params->batch};

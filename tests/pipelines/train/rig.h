@@ -1,31 +1,16 @@
-// A device with one queue, and a model with a batch on it, for tests of training.
+// A model with a batch on a device, for tests of training.
 #ifndef WEIR_TESTS_PIPELINES_TRAIN_RIG_H
 #define WEIR_TESTS_PIPELINES_TRAIN_RIG_H
 
-#include <weir/weir.h>
-
 #include "pipelines/train/model.h"
-#include "tests/support/own.h"
-#include "tests/support/test.h"
+#include "tests/support/device.h"
 
 #define own_model OWN(weir_train_model_destroy) weir_train_model *
 
 // Zeroed memory, or the end of the program.
 void *rig_alloc(size_t count, size_t size);
 
-struct rig {
-    weir_runtime *runtime;
-    weir_device *device;
-    weir_queue *queue;
-};
-
-bool rig_open(struct rig *rig);
-void rig_close(struct rig *rig);
-// A test with a rig, `rig`.
-#define RIG_TEST(suite, name) \
-    WEIR_TEST_WITH(suite, name, struct rig, rig, rig_open(rig), rig_close(rig))
-
-weir_buffer *rig_buffer(const struct rig *rig, size_t bytes);
+weir_buffer *rig_buffer(const struct test_device *rig, size_t bytes);
 
 // Networks of the tests, which have all kinds of layers between them.
 enum rig_network {
@@ -36,7 +21,7 @@ enum rig_network {
 extern const char *const rig_network_names[RIG_NETWORKS];
 
 // The params of a network, for `batch` samples.
-struct weir_train_model_params rig_params(const struct rig *rig, enum rig_network network,
+struct weir_train_model_params rig_params(const struct test_device *rig, enum rig_network network,
                                           uint32_t batch);
 
 enum {
@@ -44,12 +29,12 @@ enum {
 };
 
 // Gives a model a buffer for its gradients, with the layout of its parameters.
-weir_buffer *rig_bind(const struct rig *rig, weir_train_model *model,
+weir_buffer *rig_bind(const struct test_device *rig, weir_train_model *model,
                       struct weir_train_view views[RIG_PARAMETERS_MAX]);
 
 // A model, initialised from seed 1 but for its biases, and samples, on the host and on the device.
 struct rig_scene {
-    struct rig *rig;
+    struct test_device *rig;
     weir_train_model *model;
     uint32_t batch;
     size_t inputs, classes;
@@ -62,7 +47,7 @@ struct rig_scene {
 };
 
 // The scene's inputs are multiples of 1/64 from -2 to 2, from a seed; its labels go round.
-bool rig_scene_open(struct rig_scene *scene, struct rig *rig,
+bool rig_scene_open(struct rig_scene *scene, struct test_device *rig,
                     const struct weir_train_model_params *params, uint64_t seed);
 void rig_scene_close(struct rig_scene *scene);
 #define own_scene OWN(rig_scene_close) struct rig_scene

@@ -44,7 +44,7 @@ static void check(const struct rig_scene *scene, const float *values, const stru
     }
 }
 
-static void run(struct rig *rig, enum rig_network network, weir_train_method method)
+static void run(struct test_device *rig, enum rig_network network, weir_train_method method)
 {
     own_scene scene = {0};
     float result[2];
@@ -71,7 +71,7 @@ static void run(struct rig *rig, enum rig_network network, weir_train_method met
     free(values);
 }
 
-RIG_TEST(TrainUpdate, AsInFloat64)
+DEVICE_TEST(TrainUpdate, AsInFloat64, rig)
 {
     for (int network = 0; network < RIG_NETWORKS; network++) {
         run(rig, (enum rig_network)network, WEIR_TRAIN_SGD);

@@ -10,29 +10,20 @@
 
 WEIR_TEST(Collectives, AddInTheOrderOfRanks)
 {
-    struct rank ranks[RANKS_MAX];
-    ranks_run("file", 4, rank_sum_in_order, NULL, ranks);
-    for (size_t i = 0; i < 4; i++)
-        EXPECT_INT_EQ(ranks[i].status, WEIR_OK);
+    ranks_expect("file", 4, rank_sum_in_order, NULL);
 }
 
 static weir_status wrap(struct rank *rank)
 {
     const int16_t src = INT16_MAX;
     int16_t *dst = rank->user;
-    return rank_call(rank, (struct weir_transport_call){.kind = WEIR_ALL_REDUCE,
-                                                        .element = WEIR_I16,
-                                                        .reduction = WEIR_SUM,
-                                                        .count = 1,
-                                                        .src = &src,
-                                                        .dst = dst + rank->rank});
+    return rank_call(rank, call_of(WEIR_ALL_REDUCE, WEIR_I16, 1, &src, dst + rank->rank));
 }
 
 WEIR_TEST(Collectives, WrapIntegers)
 {
     int16_t results[2] = {0};
-    struct rank ranks[RANKS_MAX];
-    ranks_run("file", 2, wrap, results, ranks);
+    ranks_expect("file", 2, wrap, results);
     EXPECT_INT_EQ(results[0], -2);
     EXPECT_INT_EQ(results[1], -2);
 }
@@ -52,28 +43,16 @@ static weir_status add_a_few(struct rank *rank)
     for (size_t i = 0; i < WORDS; i++)
         no_numbers[i] = 0x7fa00000; // signals
     for (int i = 0; i < 2 && status == WEIR_OK; i++)
-        status = rank_call(rank, (struct weir_transport_call){.kind = WEIR_ALL_GATHER,
-                                                              .element = WEIR_U32,
-                                                              .count = WORDS,
-                                                              .src = no_numbers,
-                                                              .dst = all});
+        status = rank_call(rank, call_of(WEIR_ALL_GATHER, WEIR_U32, WORDS, no_numbers, all));
     feclearexcept(FE_ALL_EXCEPT);
     if (status == WEIR_OK)
-        status = rank_call(rank, (struct weir_transport_call){.kind = WEIR_ALL_REDUCE,
-                                                              .element = WEIR_F32,
-                                                              .reduction = WEIR_SUM,
-                                                              .count = FEW,
-                                                              .src = few,
-                                                              .dst = few});
+        status = rank_call(rank, call_of(WEIR_ALL_REDUCE, WEIR_F32, FEW, few, few));
     return !status && (fetestexcept(FE_INVALID) || few[4] != 20) ? WEIR_ERROR_INVALID : status;
 }
 
 WEIR_TEST(Collectives, AddTheElementsAlone)
 {
-    struct rank ranks[RANKS_MAX];
-    ranks_run("file", 4, add_a_few, NULL, ranks);
-    for (size_t i = 0; i < 4; i++)
-        EXPECT_INT_EQ(ranks[i].status, WEIR_OK);
+    ranks_expect("file", 4, add_a_few, NULL);
 }
 
 // Memory of `count` numbers, all `value`, that ends where a page begins that nothing may touch.
@@ -114,13 +93,9 @@ static weir_status touch_no_more(struct rank *rank)
                           (kinds[i / 4].kind != WEIR_REDUCE && kinds[i / 4].kind != WEIR_GATHER);
         if (!src || !dst)
             return WEIR_ERROR_OUT_OF_MEMORY;
-        status = rank_call(rank, (struct weir_transport_call){.kind = kinds[i / 4].kind,
-                                                              .element = WEIR_I32,
-                                                              .reduction = WEIR_SUM,
-                                                              .count = count,
-                                                              .root = root,
-                                                              .src = src,
-                                                              .dst = dst});
+        struct weir_transport_call call = call_of(kinds[i / 4].kind, WEIR_I32, count, src, dst);
+        call.root = root;
+        status = rank_call(rank, call);
         if (!status && gets &&
             (dst[0] != kinds[i / 4].first || dst[dst_count - 1] != kinds[i / 4].last))
             status = WEIR_ERROR_INVALID;
@@ -130,26 +105,16 @@ static weir_status touch_no_more(struct rank *rank)
 
 WEIR_TEST(Collectives, TouchNoMemoryBeyondTheirElements)
 {
-    struct rank ranks[RANKS_MAX];
-    ranks_run("file", 4, touch_no_more, NULL, ranks);
-    for (size_t i = 0; i < 4; i++)
-        EXPECT_INT_EQ(ranks[i].status, WEIR_OK);
+    ranks_expect("file", 4, touch_no_more, NULL);
 }
 
 WEIR_TEST(Collectives, ExchangeARing)
 {
-    struct rank ranks[RANKS_MAX];
-    for (uint32_t count = 2; count <= 4; count++) {
-        ranks_run("file", count, rank_pass_on, NULL, ranks);
-        for (uint32_t i = 0; i < count; i++)
-            EXPECT_INT_EQ(ranks[i].status, WEIR_OK);
-    }
+    for (uint32_t count = 2; count <= 4; count++)
+        ranks_expect("file", count, rank_pass_on, NULL);
 }
 
 WEIR_TEST(Large, BeyondTwoToThe31)
 {
-    struct rank ranks[2];
-    ranks_run("file", 2, rank_call_large, NULL, ranks);
-    for (int i = 0; i < 2; i++)
-        EXPECT_INT_EQ(ranks[i].status, WEIR_OK);
+    ranks_expect("file", 2, rank_call_large, NULL);
 }

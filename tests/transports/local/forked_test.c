@@ -43,39 +43,29 @@ static int count_sockets_of_child(void)
                : -1;
 }
 
-static weir_status barrier(struct rank *rank)
-{
-    return rank_call(rank, (struct weir_transport_call){.kind = WEIR_BARRIER});
-}
-
 // Rank 0 listens and waits.
 WEIR_TEST(Forked, HoldsNoListener)
 {
     const struct weir_transport_setup setup = ranks_setup("file");
-    struct joiner first = {.failed = NULL};
-    struct rank second = {.rank = 1};
+    struct joiner joiners[2] = {{.failed = NULL}};
     const int before = count_sockets();
-    rank_start(&first, 0, setup);
+    rank_start(&joiners[0], 0, setup);
     while (access(setup.rendezvous + strlen("file:"), F_OK) != 0)
         weir_clock_sleep_ns(RANKS_SECOND / 1000);
     EXPECT_INT_GT(count_sockets(), before);
     EXPECT_INT_EQ(count_sockets_of_child(), before);
-    EXPECT_INT_EQ(rank_join(&second, &setup), WEIR_OK);
-    EXPECT_INT_EQ(rank_await(&first), WEIR_OK);
-    rank_leave(&first.rank);
-    rank_leave(&second);
+    rank_start(&joiners[1], 1, setup);
+    ranks_expect_joined(joiners, 2);
 }
 
 // Without handlers, as posix_spawn() and vfork(), and as every child before its handlers: it has the listener of a meeting
 // that is over, and a next one at the same name waits until it has not.
 WEIR_TEST(Forked, HoldsTheNameOfAMeetingForAWhile)
 {
-    struct weir_transport_setup setup = ranks_setup("process");
-    struct joiner first = {.failed = NULL};
-    struct rank second = {.rank = 1};
+    const struct weir_transport_setup setup = ranks_setup("process");
+    struct joiner joiners[2] = {{.failed = NULL}};
     const int before = count_sockets();
-    setup.count = 2;
-    rank_start(&first, 0, setup);
+    rank_start(&joiners[0], 0, setup);
     while (count_sockets() == before)
         weir_clock_sleep_ns(RANKS_SECOND / 1000);
     const pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
@@ -84,17 +74,12 @@ WEIR_TEST(Forked, HoldsTheNameOfAMeetingForAWhile)
         _exit(0);
     }
     ASSERT_INT_GT(child, 0);
-    EXPECT_INT_EQ(rank_join(&second, &setup), WEIR_OK);
-    EXPECT_INT_EQ(rank_await(&first), WEIR_OK);
-    rank_leave(&first.rank);
-    rank_leave(&second);
-    second.rank = 0;
-    rank_start(&first, 1, setup);
+    rank_start(&joiners[1], 1, setup);
+    ranks_expect_joined(joiners, 2);
+    rank_start(&joiners[0], 1, setup);
     weir_clock_sleep_ns(RANKS_SECOND / 50); // it knocks
-    EXPECT_INT_EQ(rank_join(&second, &setup), WEIR_OK);
-    EXPECT_INT_EQ(rank_await(&first), WEIR_OK);
-    rank_leave(&first.rank);
-    rank_leave(&second);
+    rank_start(&joiners[1], 0, setup);
+    ranks_expect_joined(joiners, 2);
     EXPECT_INT_EQ(waitpid(child, NULL, 0), child);
 }
 
@@ -111,7 +96,7 @@ static int end_inherited(struct rank *rank)
         return 1;
     for (int i = 0; i < OTHERS; i++)
         others[i] = dup(pair[1]);
-    if (barrier(rank) != WEIR_ERROR_COMM || !strstr(rank->error.message, "a child of fork()"))
+    if (rank_barrier(rank) != WEIR_ERROR_COMM || !strstr(rank->error.message, "a child of fork()"))
         return 2;
     if (rank_shrink(rank, 1) != WEIR_ERROR_COMM)
         return 2;
@@ -133,7 +118,7 @@ static int join_own(void)
     setup.count = 1;
     if (rank_join(&rank, &setup) != WEIR_OK)
         return 5;
-    const int status = barrier(&rank) != WEIR_OK ? 6 : 0;
+    const int status = rank_barrier(&rank) != WEIR_OK ? 6 : 0;
     rank_leave(&rank);
     return status;
 }
@@ -141,7 +126,7 @@ static int join_own(void)
 static weir_status fork_and_end(struct rank *rank)
 {
     int *wrong = rank->user;
-    weir_status status = barrier(rank);
+    weir_status status = rank_barrier(rank);
     if (!status && rank->rank == 0) {
         const pid_t child = fork();
         int ended = 0;
@@ -152,15 +137,12 @@ static weir_status fork_and_end(struct rank *rank)
         if (child > 0 && waitpid(child, &ended, 0) == child && WIFEXITED(ended))
             *wrong = WEXITSTATUS(ended);
     }
-    return status ? status : barrier(rank);
+    return status ? status : rank_barrier(rank);
 }
 
 WEIR_TEST(Forked, EndsNothingOfItsOwn)
 {
-    struct rank ranks[2];
     int wrong = -1;
-    ranks_run("file", 2, fork_and_end, &wrong, ranks);
+    ranks_expect("file", 2, fork_and_end, &wrong);
     EXPECT_INT_EQ(wrong, 0);
-    for (int i = 0; i < 2; i++)
-        EXPECT_INT_EQ(ranks[i].status, WEIR_OK);
 }

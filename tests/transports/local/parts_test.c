@@ -52,8 +52,7 @@ WEIR_TEST(Threads, OfGroupsOfOne)
         EXPECT_INT_EQ(rank_join(&ranks[i], &setups[i > 0]), WEIR_OK);
     }
     for (int i = 0; i < 3; i++) {
-        EXPECT_INT_EQ(rank_call(&ranks[i], (struct weir_transport_call){.kind = WEIR_BARRIER}),
-                      WEIR_OK);
+        EXPECT_INT_EQ(rank_barrier(&ranks[i]), WEIR_OK);
         rank_leave(&ranks[i]);
     }
 }

@@ -89,16 +89,14 @@ static bool run_case(void *rank, const struct matrix_case *it)
     char *src = allocate(count * MATRIX_BYTES);
     char *dst = it->in_place ? src : allocate(count * MATRIX_BYTES);
     matrix_fill(it, number, src + src_offset);
-    EXPECT(run(rank, (struct weir_transport_call){
-                         .kind = it->kind,
-                         .element = it->element,
-                         .reduction = it->reduction,
-                         .root = matrix_root(it),
-                         .count = it->count,
-                         .src = read > 0 || it->count == 0 ? src + src_offset : NULL,
-                         .dst = written > 0 || it->count == 0 ? dst + dst_offset : NULL,
-                         .line = __LINE__,
-                     }) == WEIR_OK);
+    struct weir_transport_call call =
+        call_of(it->kind, it->element, it->count,
+                read > 0 || it->count == 0 ? src + src_offset : NULL,
+                written > 0 || it->count == 0 ? dst + dst_offset : NULL);
+    call.reduction = it->reduction;
+    call.root = matrix_root(it);
+    call.line = __LINE__;
+    EXPECT(run(rank, call) == WEIR_OK);
     const bool right =
         written == 0 || matrix_check(it, number, dst + dst_offset, text, sizeof text);
     if (!right)
@@ -113,7 +111,7 @@ static void do_collectives(void)
 {
     struct rank rank = join_all();
     EXPECT(matrix_each(count, run_case, &rank));
-    EXPECT(run(&rank, (struct weir_transport_call){.kind = WEIR_BARRIER}) == WEIR_OK);
+    EXPECT(rank_barrier(&rank) == WEIR_OK);
     rank_leave(&rank);
 }
 
@@ -131,14 +129,12 @@ static weir_status pass_on(struct rank *rank)
     weir_status status = WEIR_OK;
     for (int turn = 0; turn < 3 && status == WEIR_OK; turn++)
         status = rank_pass_on(rank);
+    struct weir_transport_call message = rank->rank == 0
+                                             ? call_of(WEIR_SEND, WEIR_U64, 1, &numbers[0], NULL)
+                                             : call_of(WEIR_RECV, WEIR_U64, 1, NULL, &numbers[1]);
+    message.root = 1 - rank->rank;
     if (status == WEIR_OK && rank->rank < 2)
-        status =
-            run(rank, (struct weir_transport_call){.kind = rank->rank == 0 ? WEIR_SEND : WEIR_RECV,
-                                                   .element = WEIR_U64,
-                                                   .count = 1,
-                                                   .root = 1 - rank->rank,
-                                                   .src = rank->rank == 0 ? &numbers[0] : NULL,
-                                                   .dst = rank->rank == 0 ? NULL : &numbers[1]});
+        status = run(rank, message);
     return status == WEIR_OK && rank->rank == 1 && numbers[1] != 7 ? WEIR_ERROR_INVALID : status;
 }
 
@@ -155,12 +151,7 @@ static struct rank split(struct rank *rank, int32_t color, int32_t key)
 static uint64_t sum_of_ranks(struct rank *rank, uint64_t value)
 {
     uint64_t sum = 0;
-    EXPECT(run(rank, (struct weir_transport_call){.kind = WEIR_ALL_REDUCE,
-                                                  .element = WEIR_U64,
-                                                  .reduction = WEIR_SUM,
-                                                  .count = 1,
-                                                  .src = &value,
-                                                  .dst = &sum}) == WEIR_OK);
+    EXPECT(run(rank, call_of(WEIR_ALL_REDUCE, WEIR_U64, 1, &value, &sum)) == WEIR_OK);
     return sum;
 }
 
@@ -206,13 +197,18 @@ static struct weir_transport_call sum_call(int line)
 {
     static float src[8];
     static float dst[8];
-    return (struct weir_transport_call){.kind = WEIR_ALL_REDUCE,
-                                        .element = WEIR_F32,
-                                        .reduction = WEIR_SUM,
-                                        .count = 8,
-                                        .src = src,
-                                        .dst = dst,
-                                        .line = line};
+    struct weir_transport_call call = call_of(WEIR_ALL_REDUCE, WEIR_F32, 8, src, dst);
+    call.line = line;
+    return call;
+}
+
+// A receive of one byte from that rank.
+static struct weir_transport_call receive_call(uint32_t peer)
+{
+    static uint8_t byte;
+    struct weir_transport_call call = call_of(WEIR_RECV, WEIR_U8, 1, NULL, &byte);
+    call.root = peer;
+    return call;
 }
 
 // All ranks do `line` 10, then `odd` another kind. What may differ else is in tests/transports/local/failures_test.c.
@@ -236,13 +232,10 @@ static void do_message_mismatch(void)
 {
     static float memory[16];
     struct rank rank = join_all();
-    const struct weir_transport_call call = {.kind = number == 1 ? WEIR_SEND : WEIR_RECV,
-                                             .element = WEIR_F32,
-                                             .count = number == 1 ? 3 : 4,
-                                             .root = 1 - number,
-                                             .src = number == 1 ? memory : NULL,
-                                             .dst = number == 1 ? NULL : memory,
-                                             .line = 20};
+    struct weir_transport_call call = number == 1 ? call_of(WEIR_SEND, WEIR_F32, 3, memory, NULL)
+                                                  : call_of(WEIR_RECV, WEIR_F32, 4, NULL, memory);
+    call.root = 1 - number;
+    call.line = 20;
     if (number < 2)
         EXPECT(run(&rank, call) == WEIR_ERROR_COMM || number == 1);
     EXPECT(run(&rank, sum_call(40)) == WEIR_ERROR_COMM);
@@ -256,14 +249,11 @@ static void do_absent(const char *how, uint32_t absent)
     int32_t process = getpid();
     int32_t processes[16];
     struct rank rank = join_all();
-    EXPECT(run(&rank, (struct weir_transport_call){.kind = WEIR_ALL_GATHER,
-                                                   .element = WEIR_I32,
-                                                   .count = 1,
-                                                   .src = &process,
-                                                   .dst = processes,
-                                                   .line = 10}) == WEIR_OK);
+    struct weir_transport_call call = call_of(WEIR_ALL_GATHER, WEIR_I32, 1, &process, processes);
+    call.line = 10;
+    EXPECT(run(&rank, call) == WEIR_OK);
     const bool leaves = strcmp(how, "leave") == 0;
-    struct weir_transport_call call = sum_call(20);
+    call = sum_call(20);
     // Rank 0 finds out which rank is missing, and tells the others.
     call.timeout_ns = leaves || (number && absent) ? PATIENCE : RANKS_SECOND;
     if (number == absent && leaves) {
@@ -272,22 +262,12 @@ static void do_absent(const char *how, uint32_t absent)
     }
     if (number == absent && strcmp(how, "stop") == 0)
         raise(SIGSTOP);
-    if (number != absent || strcmp(how, "late") != 0)
-        EXPECT(run(&rank, call) == WEIR_ERROR_COMM);
-    if (number != absent) {
-        report(rank.error.status);
+    if (number == absent && strcmp(how, "late") == 0)
+        call = receive_call(1 - number); // until the others have told it
+    EXPECT(run(&rank, call) == WEIR_ERROR_COMM);
+    report(rank.error.status);
+    if (number != absent)
         kill(processes[absent], SIGCONT);
-    } else if (strcmp(how, "late") == 0) {
-        // Until the others have told it.
-        EXPECT(run(&rank, (struct weir_transport_call){.kind = WEIR_RECV,
-                                                       .element = WEIR_U8,
-                                                       .count = 1,
-                                                       .root = 1 - number,
-                                                       .dst = &process}) == WEIR_ERROR_COMM);
-        report(rank.error.status);
-    } else {
-        report(rank.error.status);
-    }
     rank_leave(&rank);
 }
 
@@ -302,19 +282,12 @@ static void *abort_soon(void *group)
 // Rank 1 aborts from another thread, while all wait for rank 2, or in a receive.
 static void do_abort(bool receives)
 {
-    uint8_t byte = 0;
     struct rank rank = join_all();
     pthread_t thread = pthread_self();
     if (number == 1)
         EXPECT(pthread_create(&thread, NULL, abort_soon, rank.group) == 0);
-    struct weir_transport_call call = sum_call(20);
-    if (receives || number == 2)
-        call = (struct weir_transport_call){.kind = WEIR_RECV,
-                                            .element = WEIR_U8,
-                                            .count = 1,
-                                            .root = (number + 1) % 3,
-                                            .dst = &byte};
-    EXPECT(run(&rank, call) == WEIR_ERROR_COMM);
+    EXPECT(run(&rank, receives || number == 2 ? receive_call((number + 1) % 3) : sum_call(20)) ==
+           WEIR_ERROR_COMM);
     report(rank.error.status);
     if (number == 1)
         pthread_join(thread, NULL);
@@ -331,12 +304,7 @@ static void do_fail(void)
     struct rank rank = join_all();
     weir_status status = WEIR_OK;
     for (int i = 0; i < 18 && status == WEIR_OK; i++)
-        status = run(&rank, (struct weir_transport_call){.kind = kinds[i % 6],
-                                                         .element = WEIR_F32,
-                                                         .reduction = WEIR_SUM,
-                                                         .count = 4,
-                                                         .src = src,
-                                                         .dst = dst});
+        status = run(&rank, call_of(kinds[i % 6], WEIR_F32, 4, src, dst));
     EXPECT(status < 0);
     report(status);
     rank_leave(&rank);
@@ -377,15 +345,10 @@ static void do_own(const char *library, const char *how)
 // Rank 1 has no memory left when a group is made, or for a message: all ranks tell it.
 static void do_memory(long enough, bool in_message)
 {
-    uint8_t byte = 0;
     void *part;
     struct rank rank = join_all();
-    const struct weir_transport_call call = {.kind = WEIR_RECV,
-                                             .element = WEIR_U8,
-                                             .count = 1,
-                                             .root = (number + 1) % count,
-                                             .dst = &byte,
-                                             .line = 20};
+    struct weir_transport_call call = receive_call((number + 1) % count);
+    call.line = 20;
     const long before = ranks_blocks();
     ranks_fail_after(number == 1 ? enough : -1);
     EXPECT((in_message ? run(&rank, call)

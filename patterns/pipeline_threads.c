@@ -1,5 +1,5 @@
-// The starter of a pipeline, the preparers, and frames as graphs. The deliverer, pipeline_deliver.c, is another thread
-// because one that waits for the oldest frame cannot start the next, and so that `prepare` and `deliver`, the
+// The threads of a pipeline: the starter, the preparers and the deliverer; and frames as graphs. The deliverer is another
+// thread because one that waits for the oldest frame cannot start the next, and so that `prepare` and `deliver`, the
 // user's work on the host, overlap each other as stages do on the device.
 //
 // Waits. A stage waits on the device for the end of every stage that it depends
@@ -36,7 +36,7 @@ static void note(struct weir__slot *slot, const char *stage, weir_status status)
     slot->error = *weir_last_error();
 }
 
-bool weir__pipeline_took(struct weir__slot *slot, const char *stage, weir_status status)
+static bool took(struct weir__slot *slot, const char *stage, weir_status status)
 {
     if (status == WEIR_OK)
         return true;
@@ -213,11 +213,11 @@ static bool wait_for_stages(weir_pipeline *pipeline, struct weir__slot *slot, ui
     weir_queue *queue = queue_of(pipeline, slot, stage);
 
     if (begin && stage->depends_on == 0 && stage->lane != WEIR__SLOT_LANE &&
-        !weir__pipeline_took(slot, stage->name, weir_queue_wait(queue, *begin)))
+        !took(slot, stage->name, weir_queue_wait(queue, *begin)))
         return false;
     for (uint32_t i = 0; i < index; i++)
         if ((stage->depends_on >> i & 1) && pipeline->stages[i].lane != stage->lane &&
-            !weir__pipeline_took(slot, stage->name, weir_queue_wait(queue, slot->ends[i])))
+            !took(slot, stage->name, weir_queue_wait(queue, slot->ends[i])))
             return false;
     return true;
 }
@@ -246,14 +246,14 @@ static bool submit_to(weir_pipeline *pipeline, struct weir__slot *slot, void *fr
 
     if (!wait_for_stages(pipeline, slot, index, begin) ||
         (pipeline->timing &&
-         !weir__pipeline_took(slot, stage->name, weir_queue_record(queue, &slot->begins[index]))))
+         !took(slot, stage->name, weir_queue_record(queue, &slot->begins[index]))))
         return false;
     const bool submitted = call_submit(pipeline, slot, frame, stage);
     if (begin && !submitted)
         return false;
     // Also after a callback that failed: it may have submitted half of its work, which must finish
     // before the slot is reused.
-    if (weir__pipeline_took(slot, stage->name, weir_queue_record(queue, &slot->ends[index])))
+    if (took(slot, stage->name, weir_queue_record(queue, &slot->ends[index])))
         return submitted;
     // The queue had failed, and what the callback returned may be its refusal.
     slot->refused = true;
@@ -275,9 +275,8 @@ static void submit_frame(weir_pipeline *pipeline, struct weir__slot *slot, void 
     // A wait flushes the queue that it waits for. But the last stages are waited
     // for by the deliverer, which may still be busy with an earlier frame.
     for (uint32_t i = 0; i < params->stage_count && submitted; i++)
-        submitted = !pipeline->stages[i].last ||
-                    weir__pipeline_took(slot, pipeline->stages[i].name,
-                                        weir_queue_flush(pipeline->stages[i].queue));
+        submitted = !pipeline->stages[i].last || took(slot, pipeline->stages[i].name,
+                                                      weir_queue_flush(pipeline->stages[i].queue));
 }
 
 // --- graphs ---
@@ -294,7 +293,7 @@ static bool capture_stages(weir_pipeline *pipeline, struct weir__slot *slot, voi
 {
     struct weir_event begin;
 
-    if (!weir__pipeline_took(slot, "graph", weir_queue_record(slot->queue, &begin)))
+    if (!took(slot, "graph", weir_queue_record(slot->queue, &begin)))
         return false;
     for (uint32_t i = 0; i < pipeline->params.stage_count; i++)
         if (!submit_to(pipeline, slot, frame, i, &begin))
@@ -302,7 +301,7 @@ static bool capture_stages(weir_pipeline *pipeline, struct weir__slot *slot, voi
     for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
         const struct weir__stage *stage = &pipeline->stages[i];
         if (stage->last && stage->lane != WEIR__SLOT_LANE &&
-            !weir__pipeline_took(slot, stage->name, weir_queue_wait(slot->queue, slot->ends[i])))
+            !took(slot, stage->name, weir_queue_wait(slot->queue, slot->ends[i])))
             return false;
     }
     return true;
@@ -316,7 +315,7 @@ static bool capture(weir_pipeline *pipeline, struct weir__slot *slot, void *fram
     };
 
     weir_graph_destroy(&slot->graph);
-    if (!weir__pipeline_took(slot, "graph", weir_capture_begin(slot->queue)))
+    if (!took(slot, "graph", weir_capture_begin(slot->queue)))
         return false;
     const bool captured = capture_stages(pipeline, slot, frame);
     forget_events(pipeline, slot);
@@ -337,10 +336,10 @@ static void launch_frame(weir_pipeline *pipeline, struct weir__slot *slot, void 
     if ((!slot->graph || slot->number != number) && !capture(pipeline, slot, frame))
         return;
     slot->number = number;
-    bool launched = weir__pipeline_took(slot, "graph", weir_queue_graph(slot->queue, slot->graph));
+    bool launched = took(slot, "graph", weir_queue_graph(slot->queue, slot->graph));
     // Also after a launch that failed: part of it may be running.
-    if (weir__pipeline_took(slot, "graph", weir_queue_record(slot->queue, &slot->done)) && launched)
-        (void)weir__pipeline_took(slot, "graph", weir_queue_flush(slot->queue));
+    if (took(slot, "graph", weir_queue_record(slot->queue, &slot->done)) && launched)
+        (void)took(slot, "graph", weir_queue_flush(slot->queue));
 }
 
 // --- the starter ---
@@ -411,5 +410,172 @@ void weir__pipeline_starter(void *argument)
     weir__pattern_lock_take(&pipeline->line->lock);
     while ((record = wait_for_prepared(pipeline)))
         start(pipeline, record, pipeline->next_submit++);
+    weir__pattern_lock_release(&pipeline->line->lock);
+}
+
+// --- the deliverer ---
+
+// It waits for the oldest frame, counts it, and delivers it.
+
+#define SHORTEST_NAP_NS UINT64_C(200000)
+#define LONGEST_NAP_NS UINT64_C(1000000)
+
+static bool all_prepare(weir_pipeline *pipeline)
+{
+    weir__pattern_lock_take(&pipeline->line->lock);
+    const bool all =
+        pipeline->preparing > 0 && pipeline->preparing == pipeline->params.prepare_threads;
+    weir__pattern_lock_release(&pipeline->line->lock);
+    return all;
+}
+
+// Drivers that notice the end of an event soonest keep a processor busy until then. While all preparers
+// are at work the pipeline waits for them and not for the device: the processor is theirs, and a
+// delivery some time later delays nothing, as there are free slots.
+static weir_status wait_for_event(weir_pipeline *pipeline, struct weir_event event)
+{
+    for (uint64_t nap_ns = SHORTEST_NAP_NS;
+         all_prepare(pipeline) && weir_event_query(event) == WEIR_NOT_READY;
+         nap_ns = nap_ns < LONGEST_NAP_NS / 2 ? 2 * nap_ns : LONGEST_NAP_NS)
+        weir_clock_sleep_ns(nap_ns);
+    return weir_event_sync(event, WEIR_FOREVER);
+}
+
+static bool wait_for_last_stages(weir_pipeline *pipeline, struct weir__slot *slot)
+{
+    for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
+        if (pipeline->stages[i].last && wait_for_event(pipeline, slot->ends[i]) != WEIR_OK)
+            return false;
+    }
+    return true;
+}
+
+// The slot's previous frame was delivered, so a refusal belongs to this frame.
+static void wait_for_graph(weir_pipeline *pipeline, struct weir__slot *slot)
+{
+    if (slot->done.sequence != 0)
+        (void)took(slot, "graph", wait_for_event(pipeline, slot->done));
+}
+
+// Waits for all work of a frame. If nothing failed, the end of the last stages
+// implies that of the stages before them. Otherwise every submitted stage is
+// queried, in order, so that the earliest failure is found: a queue that refused a
+// stage may only have passed on the failure of an earlier stage.
+static void wait_for_frame(weir_pipeline *pipeline, struct weir__slot *slot)
+{
+    if (pipeline->params.graphs) {
+        wait_for_graph(pipeline, slot);
+        return;
+    }
+    if (slot->status == WEIR_OK && wait_for_last_stages(pipeline, slot))
+        return;
+    bool refused = slot->refused;
+    for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
+        if (slot->ends[i].sequence == 0)
+            continue;
+        weir_status status = weir_event_sync(slot->ends[i], WEIR_FOREVER);
+        if (status != WEIR_OK && refused) {
+            slot->status = WEIR_OK;
+            refused = false;
+        }
+        (void)took(slot, pipeline->stages[i].name, status);
+    }
+}
+
+// Returns the slot's spans, or NULL if one of them is not available.
+static const struct weir_pipeline_span *read_spans(weir_pipeline *pipeline, struct weir__slot *slot)
+{
+    if (!pipeline->timing || slot->status != WEIR_OK)
+        return NULL;
+    for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
+        struct weir_pipeline_span *span = &slot->spans[i];
+        if (weir_event_time_ns(slot->begins[i], &span->begin_ns) != WEIR_OK ||
+            weir_event_time_ns(slot->ends[i], &span->end_ns) != WEIR_OK)
+            return NULL;
+        // Drivers round the two times independently.
+        if (span->end_ns < span->begin_ns)
+            span->end_ns = span->begin_ns;
+    }
+    return slot->spans;
+}
+
+// Builds the outcome of the frame at the ring's head from its record, its slot and
+// the clock.
+static struct weir_pipeline_result make_result(weir_pipeline *pipeline,
+                                               const struct weir__record *record,
+                                               const struct weir__slot *slot, uint64_t now_ns)
+{
+    struct weir_pipeline_result result = {
+        .sequence = pipeline->head,
+        .status = slot ? slot->status : record->status,
+        .stage = slot ? slot->stage : "",
+        .latency_ns = now_ns - record->accepted_ns,
+        .stage_count = pipeline->params.stage_count,
+    };
+    if (result.status < 0)
+        result.error = slot ? &slot->error : &pipeline->lost_error;
+    return result;
+}
+
+// Called with the lock, which is released meanwhile.
+static void deliver_head(weir_pipeline *pipeline)
+{
+    const struct weir_pipeline_params *params = &pipeline->params;
+    const struct weir__record *record = weir__pipeline_record(pipeline, pipeline->head);
+    struct weir__slot *slot = NULL;
+    const struct weir_pipeline_span *spans = NULL;
+
+    if (record->state == WEIR__FRAME_STARTED) {
+        slot = &pipeline->slots[record->slot];
+        weir__pattern_lock_release(&pipeline->line->lock);
+        wait_for_frame(pipeline, slot);
+        spans = read_spans(pipeline, slot);
+        weir__pattern_lock_take(&pipeline->line->lock);
+        if (slot->queue_failed && slot->generation == pipeline->generation)
+            pipeline->must_recover = true;
+    }
+    while (pipeline->line->head != record->number)
+        (void)weir__pattern_lock_wait(&pipeline->line->lock, &pipeline->line->moved, NULL);
+    uint64_t now_ns = weir_clock_now_ns();
+    void *frame = record->frame;
+    struct {
+        WEIR_SIZED_CELL(struct weir_pipeline_result, result, WEIR_SIZED_ROOM);
+    } delivery;
+    memset(&delivery, 0, sizeof delivery);
+    delivery.result = make_result(pipeline, record, slot, now_ns);
+    delivery.result.spans = spans;
+    weir__pipeline_count(pipeline, &delivery.result);
+    pipeline->last_ns = now_ns;
+    weir__pattern_lock_release(&pipeline->line->lock);
+    if (params->deliver)
+        params->deliver(params->user, frame, slot ? slot->data : NULL, &delivery.result);
+    weir__pattern_lock_take(&pipeline->line->lock);
+    pipeline->line->head++;
+    pipeline->head++;
+    pipeline->released += slot != NULL;
+    weir__pipeline_wake_start(pipeline);
+    pthread_cond_broadcast(&pipeline->line->moved);
+}
+
+// Called with the lock. False when the pipeline is to stop.
+static bool wait_for_head(weir_pipeline *pipeline)
+{
+    while (!pipeline->stopping) {
+        const struct weir__record *head = weir__pipeline_record(pipeline, pipeline->head);
+        if (pipeline->head < pipeline->tail &&
+            (head->state == WEIR__FRAME_STARTED || head->state == WEIR__FRAME_ENDED))
+            return true;
+        (void)weir__pattern_lock_wait(&pipeline->line->lock, &pipeline->to_deliver, NULL);
+    }
+    return false;
+}
+
+void weir__pipeline_deliverer(void *argument)
+{
+    weir_pipeline *pipeline = argument;
+
+    weir__pattern_lock_take(&pipeline->line->lock);
+    while (wait_for_head(pipeline))
+        deliver_head(pipeline);
     weir__pattern_lock_release(&pipeline->line->lock);
 }
