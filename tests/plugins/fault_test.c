@@ -466,7 +466,7 @@ static char *list_of(const char *text)
     char message[512] = "";
     void *data = NULL;
     size_t size = 0;
-    const char *path = rig_path("list");
+    const char *path = weir_test_path("list");
     snprintf(lines, sizeof lines, "%s\nlist = %s", text, path);
     EXPECT_OK(run_open(&run, lines));
     if (run_create(&run) == WEIR_OK)
@@ -481,13 +481,12 @@ static char *list_of(const char *text)
 
 WEIR_TEST(Fault, ListsWhatIsChosen)
 {
-    char *list = list_of("fault = memory");
-    EXPECT_STR_EQ(list, "1\tnew-device\t\t\t\t0\n2\tnew-queue\tup\tup\t\t0\n"
-                        "3\tnew-queue\tdown\tdown\t\t0\n4\tnew-buffer\t\tframe\t\t0\n"
-                        "5\tnew-buffer\t\tmemory\t\t0\n6\tnew-program\t\tprogram\t\t0\n"
-                        "7\tnew-kernel\t\tspin\t\t0\n8\tnew-graph\t\tgraph\t\t0\n");
-    free(list);
-    list = list_of("fault = fail");
+    OWN_MEMORY char *creations = list_of("fault = memory");
+    EXPECT_STR_EQ(creations, "1\tnew-device\t\t\t\t0\n2\tnew-queue\tup\tup\t\t0\n"
+                             "3\tnew-queue\tdown\tdown\t\t0\n4\tnew-buffer\t\tframe\t\t0\n"
+                             "5\tnew-buffer\t\tmemory\t\t0\n6\tnew-program\t\tprogram\t\t0\n"
+                             "7\tnew-kernel\t\tspin\t\t0\n8\tnew-graph\t\tgraph\t\t0\n");
+    OWN_MEMORY char *list = list_of("fault = fail");
     EXPECT_CONTAINS(list, "1\tcopy\tup\tmemory\t");
     EXPECT_CONTAINS(list, "2\tlaunch\tdown\tspin\t");
     EXPECT_CONTAINS(list, "3\tfill\tdown\tmemory\t");
@@ -495,11 +494,9 @@ WEIR_TEST(Fault, ListsWhatIsChosen)
     EXPECT_CONTAINS(list, "5\tgraph\tdown\tgraph\t");
     EXPECT_CONTAINS(list, "6\tcopy\tdown\tframe\t");
     EXPECT_NOT_CONTAINS(list, "7\t");
-    free(list);
-    list = list_of("fault = refuse\nat = 4");
-    EXPECT_TRUE(strncmp(list, "4\tlaunch\tdown\tspin\t", 19) == 0);
-    EXPECT_NOT_CONTAINS(list, "\n5\t");
-    free(list);
+    OWN_MEMORY char *one = list_of("fault = refuse\nat = 4");
+    EXPECT_TRUE(strncmp(one, "4\tlaunch\tdown\tspin\t", 19) == 0);
+    EXPECT_NOT_CONTAINS(one, "\n5\t");
 }
 
 WEIR_TEST(Fault, AListThatCannotBeWrittenIsTold)

@@ -241,11 +241,10 @@ WEIR_TEST(PerturbSettings, PluginsAfterItAreTold)
 
 WEIR_TEST(PerturbSettings, Report)
 {
-    char path[512];
+    const char *path = weir_test_path("report");
     char text[512] = "";
     struct rig rig;
     char section[600];
-    snprintf(path, sizeof path, "%s/report", weir_test_temp_dir());
     snprintf(section, sizeof section, "[perturb]\nseed = 3\nreport = %s\n", path);
     EXPECT_TRUE(rig_begin(&rig, "perturb", section));
     fill(&rig, rig.up);

@@ -8,17 +8,6 @@
 #include "kernels/conformance/conformance.h"
 #include "tests/support/libcuda/image.h"
 
-const char *rig_path(const char *name)
-{
-    static const char *folder;
-    static char paths[8][512];
-    static size_t next;
-    char *path = paths[next++ % 8];
-    folder = folder ? folder : weir_test_temp_dir();
-    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
-    return path;
-}
-
 static struct {
     pthread_mutex_t lock;
     char plugins[64];
@@ -156,7 +145,7 @@ const char *rig_trace(const char *path, const char *more)
 bool rig_start(struct rig *rig, const char *file, const char *more, const char *plugins)
 {
     char path[sizeof rig->path];
-    snprintf(path, sizeof path, "%s", *file && *file != '/' ? rig_path(file) : file);
+    snprintf(path, sizeof path, "%s", *file && *file != '/' ? weir_test_path(file) : file);
     const bool begun = rig_begin(rig, plugins, rig_trace(path, more));
     memcpy(rig->path, path, sizeof path);
     return begun;

@@ -50,9 +50,6 @@ struct rig {
             return rig_try_;               \
     } while (0)
 
-// A path in a folder of this process. Eight are kept.
-const char *rig_path(const char *name);
-
 // Opens only the runtime, with further lines of the configuration, and keeps what its plugins log.
 weir_status rig_open(const char *plugins, const char *lines, weir_runtime **out_runtime);
 
@@ -82,7 +79,7 @@ weir_status rig_close(struct rig *rig);
 // The section [trace]: the file, and further lines. One is kept.
 const char *rig_trace(const char *path, const char *more);
 
-// With the plugins, of which one is trace, more lines in [trace], and its file: a name below rig_path(), or a whole path.
+// With the plugins, of which one is trace, more lines in [trace], and its file: a name for weir_test_path(), or a whole path.
 // The close ends the trace.
 bool rig_start(struct rig *rig, const char *file, const char *more, const char *plugins);
 

@@ -215,7 +215,7 @@ WEIR_TEST_WITH(Trace, StandsTwiceInAChain, struct rig, rig,
     // outwards.
     expect_all(rig_end(rig), expected, count);
     EXPECT_INT_EQ(rig->calls, 1);
-    own_trace outer = rig_read(rig_path("twice.2.json"));
+    own_trace outer = rig_read(weir_test_path("twice.2.json"));
     ASSERT_NOT_NULL(outer);
     expect_all(outer, expected, count);
     EXPECT_STR_EQ(outer->meta.plugins, "trace, trace");
@@ -234,7 +234,7 @@ TRACE_TEST(Trace, OfARuntimeBesideManyThatOthersClose, "beside.json", "")
     for (uint64_t i = 0; i < 20; i++) {
         weir_runtime *runtime;
         pthread_t thread;
-        ASSERT_OK(rig_open("trace", rig_trace(rig_path("closed.json"), ""), &runtime));
+        ASSERT_OK(rig_open("trace", rig_trace(weir_test_path("closed.json"), ""), &runtime));
         weir_region_push(runtime, "short", i);
         weir_region_push(rig->runtime, "inner", i);
         weir_region_pop(rig->runtime);
@@ -301,7 +301,7 @@ TRACE_TEST(TraceRefuses, AReportThatCannotBeWritten, "fine.json", "report = /dev
 
 WEIR_TEST(TraceRefuses, APipeWithoutAReader)
 {
-    const char *path = rig_path("unread");
+    const char *path = weir_test_path("unread");
     ASSERT_INT_EQ(mkfifo(path, 0600), 0);
     alarm(60); // in place of waiting for ever
     expect_refused(rig_trace(path, ""), WEIR_ERROR_IO, "it is a pipe without a reader");
@@ -313,7 +313,7 @@ static void *drain_pipe(void *argument)
     char bytes[4096];
     size_t *total = argument;
     ssize_t count;
-    const int pipe = open(rig_path("pipe"), O_RDONLY | O_CLOEXEC);
+    const int pipe = open(weir_test_path("pipe"), O_RDONLY | O_CLOEXEC);
     for (*total = 0; (count = read(pipe, bytes, sizeof bytes)) > 0; *total += (size_t)count)
         ;
     close(pipe);
@@ -325,7 +325,7 @@ WEIR_TEST(Trace, IntoAPipe)
     struct rig rig;
     pthread_t reader;
     size_t total = 0;
-    const char *path = rig_path("pipe");
+    const char *path = weir_test_path("pipe");
     (void)mkfifo(path, 0600); // may be there
     ASSERT_INT_EQ(pthread_create(&reader, NULL, drain_pipe, &total), 0);
     usleep(200000); // it opens the pipe
@@ -340,7 +340,7 @@ WEIR_TEST(Trace, IntoAPipe)
 WEIR_TEST(TraceRefuses, APipeWhoseReaderLeaves)
 {
     struct rig rig;
-    const char *path = rig_path("pipe");
+    const char *path = weir_test_path("pipe");
     (void)mkfifo(path, 0600);
     const int reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     ASSERT_INT_GE(reader, 0);
@@ -366,7 +366,7 @@ WEIR_TEST(Trace, IntoWhatIsNoFile)
 // A runtime that opens no device leaves no file.
 WEIR_TEST(Trace, OfNothingLeavesNothing)
 {
-    const char *path = rig_path("nothing.json");
+    const char *path = weir_test_path("nothing.json");
     weir_runtime *runtime;
     struct stat status;
     ASSERT_OK(rig_open("trace", rig_trace(path, ""), &runtime));
@@ -402,7 +402,7 @@ static pid_t start_child(const char *path)
 
 static void kill_and_read(const char *name)
 {
-    const char *path = rig_path(name);
+    const char *path = weir_test_path(name);
     struct stat status = {.st_size = 0};
     const pid_t child = start_child(path);
     for (int i = 0; i < 2000 && status.st_size < 200000; i++) {

@@ -62,7 +62,7 @@ WEIR_TEST(Format, EveryRowIsSound)
 
 static void write_source(const char *name, const char *head, const char *end)
 {
-    FILE *file = fopen(made_path(name), "w");
+    FILE *file = fopen(weir_test_path(name), "w");
     ASSERT_NOT_NULL(file);
     fputs(head, file);
     for (int i = 0; *end && i < 128; i++)
@@ -75,8 +75,7 @@ static void write_source(const char *name, const char *head, const char *end)
 static bool take_comma(void)
 {
     char command[1024];
-    char folder[512];
-    snprintf(folder, sizeof folder, "%s", made_path("."));
+    const char *folder = weir_test_path(".");
     write_source("map",
                  "<code_set_name> ANSI_X3.4-1968\n<comment_char> %\n<escape_char> /\nCHARMAP\n",
                  "END CHARMAP\n");

@@ -10,13 +10,7 @@
 #include "report/trace.h"
 #include "tests/support/test.h"
 
-static char path[512];
-
-static const char *path_of(const char *name)
-{
-    snprintf(path, sizeof path, "%s/%s", weir_test_temp_dir(), name);
-    return path;
-}
+static const char *path;
 
 static void write_repeated(const char *head, const char *piece, size_t count, const char *tail)
 {
@@ -69,7 +63,7 @@ static void expect_small(bool readable, const char *words)
 // Six MiB of text from six KiB; as values they were 240 MiB.
 WEIR_TEST(Hostile, ManySmallValuesAreNotKept)
 {
-    path_of("list.json.gz");
+    path = weir_test_path("list.json.gz");
     write_repeated("{\"traceEvents\": [", "[],", (size_t)2 << 20, "1]}");
     expect_small(true, "");
     write_repeated("[", "{},", (size_t)2 << 20, "1]");
@@ -79,7 +73,7 @@ WEIR_TEST(Hostile, ManySmallValuesAreNotKept)
 // As one event, and as one line of a trace of Weir's.
 WEIR_TEST(Hostile, AnEventOfManyValuesIsNotParsed)
 {
-    path_of("event.json.gz");
+    path = weir_test_path("event.json.gz");
     write_repeated("{\"traceEvents\": [{\"a\":[", "[],", (size_t)2 << 20, "1]}]}");
     expect_small(false, "line 1: a value of it has more than 131072 parts");
     write_repeated("{\n\"weir\": {\"format\":1},\n\"traceEvents\": [\n{\"a\":[", "[],",
@@ -111,7 +105,7 @@ WEIR_TEST(Hostile, WhatIsKeptHasALimit)
             char message[512] = "";
             const char *end = rows[i].head == own_head ? "]\n}\n" : "1]\n";
             weir_test_note("row %zu, %zu times", i, count);
-            path_of("rows.json");
+            path = weir_test_path("rows.json");
             write_repeated(rows[i].head, rows[i].row, count, end);
             EXPECT_INT_EQ(weir_trace_read(path, &options, &trace, message, sizeof message),
                           count == 12);
@@ -127,7 +121,7 @@ WEIR_TEST(Hostile, WaitsHaveALimit)
     const struct weir_trace_read_options options = {.operation_limit = 3};
     struct weir_trace *trace = NULL;
     char message[512] = "";
-    path_of("waits.json");
+    path = weir_test_path("waits.json");
     write_repeated("{\n\"weir\": {\"format\":1},\n\"traceEvents\": [\n{\"ph\":\"i\",\"pid\":0,"
                    "\"tid\":1,\"args\":{\"weir.sequence\":1,\"weir.waits\":[",
                    "[1,2],", 12, "[1,2]]}},\n]\n}\n");
@@ -173,6 +167,6 @@ static bool write_queues(const void *user)
 WEIR_TEST(Hostile, ManyQueuesCostTheWriterLittle)
 {
     const size_t count = 10000;
-    path_of("queues.json.gz");
+    path = weir_test_path("queues.json.gz");
     expect_less(64 << 10, write_queues, &count);
 }

@@ -10,7 +10,8 @@
 
 #include "tests/support/test.h"
 
-uint32_t made_below(uint32_t *state, uint32_t limit)
+// xorshift32, from 0 to `limit` - 1.
+static uint32_t below(uint32_t *state, uint32_t limit)
 {
     *state ^= *state << 13;
     *state ^= *state >> 17;
@@ -130,21 +131,21 @@ static void add_random(struct made *made, uint32_t *state, uint64_t cell_ns, uin
 {
     static const char *const names[] = {"scale", "blur", "ncclKernel_AllReduce"};
     static const char *const regions[] = {"", "frame 1/a", "frame 2/a", "frame 2/b"};
-    const size_t queue = made_below(state, (uint32_t)made->queue_count);
-    const uint64_t start = cells[queue] + made_below(state, 4);
-    const uint64_t end = start + made_below(state, 9);
-    const enum weir_trace_engine engine = (enum weir_trace_engine)(1 + made_below(state, 6));
+    const size_t queue = below(state, (uint32_t)made->queue_count);
+    const uint64_t start = cells[queue] + below(state, 4);
+    const uint64_t end = start + below(state, 9);
+    const enum weir_trace_engine engine = (enum weir_trace_engine)(1 + below(state, 6));
     struct weir_trace_operation *operation =
         made_operation(made, queue, engine, start * cell_ns, end * cell_ns);
     cells[queue] = (uint32_t)end;
-    operation->submit_ns = made_below(state, (uint32_t)start + 1) * cell_ns;
+    operation->submit_ns = below(state, (uint32_t)start + 1) * cell_ns;
     operation->submit_end_ns = operation->submit_ns + 10;
-    operation->start_is_earliest = made_below(state, 4) == 0;
-    operation->region = regions[made_below(state, 4)];
+    operation->start_is_earliest = below(state, 4) == 0;
+    operation->region = regions[below(state, 4)];
     if (engine == WEIR_ENGINE_KERNELS)
-        operation->name = names[made_below(state, 3)];
-    if (made->wait_count < MADE_WAITS - 2 && made_below(state, 3) == 0) {
-        const size_t other = made_below(state, (uint32_t)made->queue_count);
+        operation->name = names[below(state, 3)];
+    if (made->wait_count < MADE_WAITS - 2 && below(state, 3) == 0) {
+        const size_t other = below(state, (uint32_t)made->queue_count);
         if (other != queue)
             made_wait(made, other);
     }
@@ -161,12 +162,12 @@ void made_random(struct made *made, uint32_t seed, uint64_t cell_ns)
     made->devices[1] = made->devices[0];
     made->devices[1].index = 1;
     made->devices[1].name = "another";
-    made->device_count = 1 + made_below(&state, 2);
-    for (size_t i = 1 + made_below(&state, MADE_QUEUES); i > 0; i--)
+    made->device_count = 1 + below(&state, 2);
+    for (size_t i = 1 + below(&state, MADE_QUEUES); i > 0; i--)
         made_queue(made, labels[made->queue_count]);
     for (size_t i = 0; i < made->queue_count; i++)
-        made->queues[i].device = made_below(&state, (uint32_t)made->device_count);
-    for (size_t i = 1 + made_below(&state, MADE_OPERATIONS); i > 0; i--)
+        made->queues[i].device = below(&state, (uint32_t)made->device_count);
+    for (size_t i = 1 + below(&state, MADE_OPERATIONS); i > 0; i--)
         add_random(made, &state, cell_ns, cells);
 }
 
@@ -195,20 +196,11 @@ void made_write(const struct made *made, const char *path)
         weir_test_fail(__FILE__, __LINE__, "%s", message);
 }
 
-const char *made_path(const char *name)
-{
-    static const char *folder;
-    static char path[512];
-    folder = folder ? folder : weir_test_temp_dir();
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
-
 weir_report *made_report(const struct made *made, const struct weir_report_params *params)
 {
     weir_report *report = NULL;
-    made_write(made, made_path("trace.json"));
-    if (weir_report_read(made_path("trace.json"), params, &report) != WEIR_OK)
+    made_write(made, weir_test_path("trace.json"));
+    if (weir_report_read(weir_test_path("trace.json"), params, &report) != WEIR_OK)
         weir_test_fail(__FILE__, __LINE__, "%s", weir_last_error_text());
     return report;
 }

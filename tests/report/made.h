@@ -58,12 +58,7 @@ void made_random(struct made *made, uint32_t seed, uint64_t cell_ns);
 bool made_try_write(const struct made *made, const char *path, char *message, size_t size);
 void made_write(const struct made *made, const char *path);
 
-// A path in a folder of this program. One is kept.
-const char *made_path(const char *name);
 // The report on it, as it is written and read. On error the test fails and NULL is returned.
 weir_report *made_report(const struct made *made, const struct weir_report_params *params);
-
-// xorshift32, from 0 to `limit` - 1.
-uint32_t made_below(uint32_t *state, uint32_t limit);
 
 #endif

@@ -94,7 +94,7 @@ static void begin(const char *name)
 {
     made_random(&made, 77, 1000);
     made.operation_count = 12; // of more than that
-    path = made_path(name);
+    path = weir_test_path(name);
     made_write(&made, path);
 }
 

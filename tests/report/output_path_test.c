@@ -11,13 +11,6 @@
 #include "report/output_path.h"
 #include "tests/support/test.h"
 
-static const char *path_of(const char *name)
-{
-    static char path[WEIR_OUTPUT_PATH_SIZE];
-    snprintf(path, sizeof path, "%s/%s", getenv("TEST_TMPDIR"), name);
-    return path;
-}
-
 static void leave_job(void)
 {
     static const char *const names[] = {"WEIR_COMM_RANK", "RANK", "OMPI_COMM_WORLD_RANK",
@@ -29,8 +22,8 @@ static void leave_job(void)
 static void expect_claim(const char *wanted, const char *name)
 {
     char path[WEIR_OUTPUT_PATH_SIZE];
-    EXPECT_TRUE(weir_output_path_claim(path_of(wanted), path));
-    EXPECT_STR_EQ(path, path_of(name));
+    EXPECT_TRUE(weir_output_path_claim(weir_test_path(wanted), path));
+    EXPECT_STR_EQ(path, weir_test_path(name));
     weir_output_path_give_back(path);
 }
 
@@ -39,9 +32,9 @@ static int claim_late(int pipe, const char *expected)
 {
     char path[WEIR_OUTPUT_PATH_SIZE];
     char byte;
-    if (read(pipe, &byte, 1) != 1 || !weir_output_path_claim(path_of("job/run.json"), path))
+    if (read(pipe, &byte, 1) != 1 || !weir_output_path_claim(weir_test_path("job/run.json"), path))
         return 2;
-    return strcmp(path, path_of(expected)) != 0;
+    return strcmp(path, weir_test_path(expected)) != 0;
 }
 
 // What the process that has the name does before another one asks for it.
@@ -56,19 +49,19 @@ static void expect_other(enum then then, const char *expected)
     char path[WEIR_OUTPUT_PATH_SIZE];
     int ends[2];
     int status = -1;
-    ASSERT_INT_EQ(mkdir(path_of("job"), 0700), 0);
+    ASSERT_INT_EQ(mkdir(weir_test_path("job"), 0700), 0);
     ASSERT_INT_EQ(pipe(ends), 0);
     const pid_t child = fork();
     if (child == 0)
         _exit(claim_late(ends[0], expected));
-    ASSERT_TRUE(weir_output_path_claim(path_of("job/run.json"), path));
-    EXPECT_STR_EQ(path, path_of("job/run.json"));
+    ASSERT_TRUE(weir_output_path_claim(weir_test_path("job/run.json"), path));
+    EXPECT_STR_EQ(path, weir_test_path("job/run.json"));
     if (then == GIVES_IT_BACK)
         weir_output_path_give_back(path);
     if (then == MAKES_THE_FOLDER_AGAIN) {
-        ASSERT_INT_EQ(rmdir(path_of("job")), 0);
+        ASSERT_INT_EQ(rmdir(weir_test_path("job")), 0);
         usleep(50000); // file systems tell births to a tick of some milliseconds
-        ASSERT_INT_EQ(mkdir(path_of("job"), 0700), 0);
+        ASSERT_INT_EQ(mkdir(weir_test_path("job"), 0700), 0);
     }
     ASSERT_INT_EQ(write(ends[1], "x", 1), 1);
     ASSERT_INT_EQ(waitpid(child, &status, 0), child);
@@ -76,7 +69,7 @@ static void expect_other(enum then then, const char *expected)
     weir_output_path_give_back(path);
     close(ends[0]);
     close(ends[1]);
-    ASSERT_INT_EQ(rmdir(path_of("job")), 0);
+    ASSERT_INT_EQ(rmdir(weir_test_path("job")), 0);
 }
 
 WEIR_TEST(OutputPath, IsOfOneProcessAtATime)
@@ -95,7 +88,7 @@ WEIR_TEST(OutputPath, HasTheRankInItsName)
     setenv("RANK", "12", 1);
     expect_claim("run.json.gz", "run.rank12.json.gz");
     expect_claim("run.rank12.json", "run.rank12.json");
-    EXPECT_TRUE(weir_output_path_is_of("run.rank12.json", path_of("run.json")));
+    EXPECT_TRUE(weir_output_path_is_of("run.rank12.json", weir_test_path("run.json")));
     char path[WEIR_OUTPUT_PATH_SIZE];
     EXPECT_TRUE(weir_output_path_claim("/dev/null", path));
     EXPECT_STR_EQ(path, "/dev/null");

@@ -320,7 +320,7 @@ WEIR_TEST(Report, AWindowCutsWhatReachesOut)
     const struct weir_report_params window = {.struct_size = sizeof window,
                                               .from_ns = 1500 * US,
                                               .to_ns = 3500 * US};
-    const char *path = made_path("trace.json");
+    const char *path = weir_test_path("trace.json");
     make_chunks(MS);
     weir_report *report = made_report(&made, &window);
     EXPECT_UINT_EQ(weir_report_get_summary(report)->span_ns, 2 * MS);

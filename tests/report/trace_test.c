@@ -52,7 +52,7 @@ static struct bytes read_bytes(const char *path)
 // Reads what a file of these bytes has.
 static bool read_data(const void *data, size_t size, struct weir_trace **trace)
 {
-    const char *path = made_path("file");
+    const char *path = weir_test_path("file");
     FILE *file = fopen(path, "wb");
     if (!file || fwrite(data, 1, size, file) != size || fclose(file) != 0)
         weir_test_fail(__FILE__, __LINE__, "%s cannot be written", path);
@@ -194,7 +194,7 @@ static void make_full(void)
 // Of the full trace, which becomes the file of that name.
 static struct bytes full_bytes(const char *name)
 {
-    const char *path = made_path(name);
+    const char *path = weir_test_path(name);
     make_full();
     made_write(&made, path);
     return read_bytes(path);
@@ -222,7 +222,7 @@ static const char *const parts[] = {
 WEIR_TEST(Trace, EverythingIsReadBackTheSame)
 {
     char compressed[600];
-    const char *plain = made_path("full.json");
+    const char *plain = weir_test_path("full.json");
     snprintf(compressed, sizeof compressed, "%s.gz", plain);
     make_full();
     made_write(&made, plain);
@@ -243,7 +243,7 @@ WEIR_TEST(Trace, EverythingIsReadBackTheSame)
 
 WEIR_TEST(Trace, AWaitIsResolvedToTheLastOperationBeforeIt)
 {
-    const char *path = made_path("waits.json");
+    const char *path = weir_test_path("waits.json");
     made_begin(&made, 2, "up", "run");
     made_operation(&made, 1, WEIR_ENGINE_KERNELS, 0, 1);
     made_wait(&made, 0); // it was still empty
@@ -372,7 +372,7 @@ WEIR_TEST(Trace, TooManyOperationsAreRefused)
 {
     own_trace trace = NULL;
     const struct weir_trace_read_options options = {.operation_limit = 3};
-    const char *path = made_path("many.json");
+    const char *path = weir_test_path("many.json");
     made_begin(&made, 1, "q");
     for (uint64_t i = 0; i < 4; i++)
         made_operation(&made, 0, WEIR_ENGINE_KERNELS, i, i + 1);
@@ -498,7 +498,7 @@ WEIR_TEST(Trace, WhatWasFlushedIsThereWithoutAnEnd)
 {
     static const char *const names[] = {"flushed.json", "flushed.json.gz"};
     for (size_t i = 0; i < 2; i++) {
-        const char *path = made_path(names[i]);
+        const char *path = weir_test_path(names[i]);
         make_full();
         weir_trace_writer *writer =
             weir_trace_writer_create(path, &made.meta, message, sizeof message);
@@ -529,7 +529,7 @@ WEIR_TEST(Trace, ProgressReachesTheWholeFile)
     own_trace trace = NULL;
     uint64_t seen = 0;
     const struct weir_trace_read_options options = {.progress = count_progress, .user = &seen};
-    const char *path = made_path("progress.json.gz");
+    const char *path = weir_test_path("progress.json.gz");
     make_full();
     made_write(&made, path);
     own_bytes it = read_bytes(path);

@@ -211,6 +211,12 @@ const char *weir_test_temp_dir(void)
     return keep(temp_dirs, path);
 }
 
+const char *weir_test_path(const char *name)
+{
+    static const std::string folder = weir_test_temp_dir();
+    return keep(paths, folder + "/" + name);
+}
+
 const char *weir_test_runfile(const char *path)
 {
     const char *root = std::getenv("TEST_SRCDIR");

@@ -69,6 +69,11 @@ void weir_test_in_child(const char *file, int line, void (*body)(void));
 // Ownership: the string is the harness's and valid until the program ends.
 const char *weir_test_temp_dir(void);
 
+// The path of that name in such a folder, which is one for the program.
+//
+// Ownership: as weir_test_temp_dir().
+const char *weir_test_path(const char *name);
+
 // The path of a file that the test's Bazel rule names in `data`, given from the
 // repository's root ("conf/reference.ini"). Outside Bazel it is taken from the
 // current folder. The file need not exist.

@@ -15,8 +15,6 @@ static char failed[4096];
 #undef WEIR_CHECK_FAILED
 #define WEIR_CHECK_FAILED(text) ((void)snprintf(failed, sizeof failed, "%s", (text)))
 
-static const unsigned char seven = 7;
-
 static void expect_nothing(const struct rig *rig)
 {
     for (size_t i = 0; i < weir_check_count(rig->runtime); i++)
@@ -41,7 +39,7 @@ RIG_TEST(CheckEngine, OneMissingWaitIsOneFinding, "")
     int second;
     for (int i = 0; i < 10; i++) {
         first = __LINE__ + 1;
-        EXPECT_OK(weir_queue_fill(rig->one, rig->a, 0, SIZE, &seven, 1));
+        EXPECT_OK(weir_queue_fill(rig->one, rig->a, 0, SIZE, "\7", 1));
         second = __LINE__ + 1;
         EXPECT_OK(weir_queue_copy(rig->two, rig->b, 0, rig->a, 0, SIZE));
         EXPECT_OK(weir_queue_copy(rig->two, rig->host, 0, rig->a, 0, SIZE)); // has the same wait
@@ -74,9 +72,9 @@ RIG_TEST(CheckEngine, AGraphIsExaminedOnce, "")
     ASSERT_OK(weir_capture_begin(rig->one));
     rig_follow(rig->two, rig->one);
     const int first = __LINE__ + 1;
-    ASSERT_OK(weir_queue_fill(rig->one, rig->a, 0, SIZE, &seven, 1));
+    ASSERT_OK(weir_queue_fill(rig->one, rig->a, 0, SIZE, "\7", 1));
     const int second = __LINE__ + 1;
-    ASSERT_OK(weir_queue_fill(rig->two, rig->a, SIZE - 1, 1, &seven, 1));
+    ASSERT_OK(weir_queue_fill(rig->two, rig->a, SIZE - 1, 1, "\7", 1));
     rig_follow(rig->one, rig->two);
     ASSERT_OK(weir_capture_end(rig->one, NULL, &graph));
     for (int i = 0; i < 10; i++)
@@ -85,10 +83,10 @@ RIG_TEST(CheckEngine, AGraphIsExaminedOnce, "")
     EXPECT_UINT_EQ(rig_finding(rig, 0).count, 1);
     EXPECT_UINT_EQ(rig_finding(rig, 0).offset, SIZE - 1);
     EXPECT_UINT_EQ(rig_finding(rig, 0).size, 1);
-    ASSERT_OK(weir_graph_set_fill(graph, 1, rig->b, 0, SIZE, &seven, 1));
+    ASSERT_OK(weir_graph_set_fill(graph, 1, rig->b, 0, SIZE, "\7", 1));
     ASSERT_OK(weir_queue_graph(rig->one, graph));
     EXPECT_UINT_EQ(rig_finding(rig, 0).count, 1);
-    ASSERT_OK(weir_graph_set_fill(graph, 1, rig->a, 0, 1, &seven, 1));
+    ASSERT_OK(weir_graph_set_fill(graph, 1, rig->a, 0, 1, "\7", 1));
     ASSERT_OK(weir_queue_graph(rig->one, graph));
     EXPECT_UINT_EQ(rig_finding(rig, 0).count, 2);
 }
@@ -126,7 +124,7 @@ RIG_TEST(CheckEngine, AHostCallBesideAnotherQueue, "")
     make_call(&call, rig, 0);
     ASSERT_OK(weir_queue_host_call(rig->one, use_in_call, &call));
     const int first = __LINE__ + 1;
-    EXPECT_OK(weir_queue_fill(rig->two, rig->host, 0, SIZE, &seven, 1));
+    EXPECT_OK(weir_queue_fill(rig->two, rig->host, 0, SIZE, "\7", 1));
     sem_post(&call.begin);
     EXPECT_OK(weir_queue_sync(rig->one, WEIR_FOREVER));
     ASSERT_UINT_EQ(weir_check_count(rig->runtime), 1);
@@ -146,7 +144,7 @@ RIG_TEST(CheckEngine, AnotherQueueAfterAHostCall, "threads = strict")
     while (sem_wait(&call.end) != 0)
         continue;
     const int second = __LINE__ + 1;
-    EXPECT_OK(weir_queue_fill(rig->two, rig->host, 0, SIZE, &seven, 1));
+    EXPECT_OK(weir_queue_fill(rig->two, rig->host, 0, SIZE, "\7", 1));
     EXPECT_OK(weir_queue_sync(rig->one, WEIR_FOREVER));
     ASSERT_UINT_EQ(weir_check_count(rig->runtime), 1);
     EXPECT_INT_EQ(rig_finding(rig, 0).second.line, second);
@@ -428,8 +426,8 @@ RIG_TEST(CheckEngine, NotesOfGraphsAreExaminedAtEachLaunch, "")
 // Two fills that nothing orders. Returns the line of the second one, the first is before it.
 static int race(struct rig *rig)
 {
-    EXPECT_OK(weir_queue_fill(rig->one, rig->b, 0, 64, &seven, 1));
-    EXPECT_OK(weir_queue_fill(rig->two, rig->b, 8, 8, &seven, 1));
+    EXPECT_OK(weir_queue_fill(rig->one, rig->b, 0, 64, "\7", 1));
+    EXPECT_OK(weir_queue_fill(rig->two, rig->b, 8, 8, "\7", 1));
     return __LINE__ - 1;
 }
 

@@ -21,18 +21,13 @@ static weir_status race_of(struct rig *rig, weir_buffer *buffer, const char *fil
     return status;
 }
 
-static const char *path_of(char path[512], const char *name)
-{
-    snprintf(path, 512, "%s/%s", weir_test_temp_dir(), name);
-    return path;
-}
-
 // A file of suppressions, and the lines of [check] that name it.
 static const char *suppressions(const char *text)
 {
     static char section[600];
-    char path[512], message[512];
-    if (!weir_file_write(path_of(path, "known.json"), text, strlen(text), message, sizeof message))
+    char message[512];
+    const char *path = weir_test_path("known.json");
+    if (!weir_file_write(path, text, strlen(text), message, sizeof message))
         weir_test_fail(__FILE__, __LINE__, "%s", message);
     snprintf(section, sizeof section, "report = fail\nsuppressions = %s\n", path);
     return section;
@@ -98,9 +93,10 @@ WEIR_TEST(CheckFiles, AreWholeWithManyFindings)
     enum {
         MANY = 80
     };
-    char path[512], section[600];
+    const char *path = weir_test_path("many.json");
+    char section[600];
     struct rig rig;
-    snprintf(section, sizeof section, "report = fail\njson = %s\n", path_of(path, "many.json"));
+    snprintf(section, sizeof section, "report = fail\njson = %s\n", path);
     rig_open(&rig, section);
     expect_json(path, 0, false);
     add_pairs(&rig, MANY);
@@ -204,17 +200,16 @@ WEIR_TEST(CheckSettings, WrongOnesAreRefused)
 // No name is given out twice in a process.
 WEIR_TEST(CheckFiles, OfTwoRuntimes)
 {
-    char path[512], section[600];
+    char section[600];
     struct rig first, second;
-    snprintf(section, sizeof section, "json = %s\n", path_of(path, "runtimes.json"));
+    snprintf(section, sizeof section, "json = %s\n", weir_test_path("runtimes.json"));
     rig_open(&first, section);
     rig_open(&second, section);
     EXPECT_OK(race_of(&second, second.a, "src/app.c", 80, 91));
     rig_close(&second);
     rig_close(&first);
-    expect_json(path, 0, true);
-    strcpy(strstr(path, ".json"), ".2.json");
-    expect_json(path, 1, true);
+    expect_json(weir_test_path("runtimes.json"), 0, true);
+    expect_json(weir_test_path("runtimes.2.json"), 1, true);
 }
 
 static const json_t *place_of(const json_t *result, const char *key)
@@ -259,12 +254,13 @@ static void expect_sarif(const json_t *run)
 
 WEIR_TEST(CheckFiles, SarifHasItsRequiredFields)
 {
-    char path[512], section[1200];
+    const char *path = weir_test_path("found.sarif");
+    char section[1200];
     struct rig rig;
     snprintf(section, sizeof section, "%sreport = log\nsarif = %s\n",
              suppressions("[{\"kind\": \"unwritten\", \"reason\": \"it is so\"}]") +
                  strlen("report = fail\n"),
-             path_of(path, "found.sarif"));
+             path);
     rig_open(&rig, section);
     weir_buffer *blank = test_buffer(rig.device, "blank", SIZE, WEIR_PLACE_DEVICE);
     EXPECT_OK(race_of(&rig, rig.a, "/a b/ä.c", 80, 91));

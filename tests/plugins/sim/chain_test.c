@@ -61,14 +61,13 @@ static void run_for_bytes(const char *plugins, const char *section, uint32_t *wo
 
 WEIR_TEST(Chain, ResultsAreTheSame)
 {
-    uint32_t *words = malloc(2 * CHUNK);
+    OWN_MEMORY uint32_t *words = malloc(2 * CHUNK);
     ASSERT_TRUE(words != NULL);
     for (uint32_t i = 0; i < WORDS; i++)
         words[i] = words[WORDS + i] = i * 2654435761u;
     run_for_bytes("trace", "", words);
     run_for_bytes(chain, job_section("c1060", "5", ""), words + WORDS);
     EXPECT_INT_EQ(memcmp(words, words + WORDS, CHUNK), 0);
-    free(words);
 }
 
 // What the program sees.

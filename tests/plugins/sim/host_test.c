@@ -13,7 +13,7 @@ static void time_staged(const char *threads, size_t size, const char *more, uint
                         uint64_t *out_down)
 {
     struct job job;
-    char *memory = calloc(1, size);
+    OWN_MEMORY char *memory = calloc(1, size);
     ASSERT_TRUE(memory != NULL);
     if (threads)
         ASSERT_INT_EQ(setenv("WEIR_COPY_THREADS", threads, 1), 0);
@@ -26,7 +26,6 @@ static void time_staged(const char *threads, size_t size, const char *more, uint
     *out_down = job_now(job.queues[0]) - up;
     job_finish(&job);
     unsetenv("WEIR_COPY_THREADS");
-    free(memory);
 }
 
 // A staged transfer of one piece takes what the host copies, and the device's copy after it or before it.

@@ -5,7 +5,7 @@
 
 const char *job_file(const char *name, const char *text)
 {
-    const char *path = rig_path(name);
+    const char *path = weir_test_path(name);
     FILE *file = fopen(path, "w");
     if (!file || fputs(text, file) < 0 || fclose(file) != 0)
         weir_test_fail(__FILE__, __LINE__, "%s cannot be written", path);
@@ -17,7 +17,7 @@ const char *job_trace(void)
     static int count;
     char name[32];
     snprintf(name, sizeof name, "trace_%d.json", ++count);
-    return rig_path(name);
+    return weir_test_path(name);
 }
 
 const char *job_section(const char *gpu, const char *kernel_ns, const char *more)

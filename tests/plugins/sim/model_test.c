@@ -19,9 +19,8 @@ static char message[512];
 // Writes a file and returns its path, which has no directory in messages.
 static const char *file(const char *name, const char *text)
 {
-    static char path[512];
     char error[512];
-    snprintf(path, sizeof path, "%s/%s", weir_test_temp_dir(), name);
+    const char *path = weir_test_path(name);
     EXPECT_TRUE(weir_file_write(path, text, strlen(text), error, sizeof error));
     return path;
 }
@@ -253,13 +252,12 @@ WEIR_TEST(SimModel, CostsFromFilesOfTheirOwn)
 WEIR_TEST(SimModel, TooManyKernelsAreRefused)
 {
     const size_t size = 4200 * 32;
-    char *text = malloc(size);
+    OWN_MEMORY char *text = malloc(size);
     size_t used = (size_t)snprintf(text, size, "%s", GPU);
     for (int i = 0; i <= SIM_MOST_KERNELS; i++)
         used += (size_t)snprintf(text + used, size - used, "[kernel k%d]\nfixed_ns = 1\n", i);
     EXPECT_NULL(open_text(text));
     EXPECT_CONTAINS(message, "more than 4096 kernels");
-    free(text);
 }
 
 WEIR_TEST(SimModel, ChangesOfKeys)
