@@ -405,11 +405,23 @@ static weir_status open_runtime(weir_runtime *runtime, const struct weir_open_pa
     return status;
 }
 
+// Calls look at the word that is set: core/support/debug.h.
+static void in_child(void)
+{
+    atomic_fetch_or(&weir__unusual, WEIR__UNUSUAL_FORKED);
+}
+
+static void watch_fork(void)
+{
+    pthread_atfork(NULL, NULL, in_child);
+}
+
 static weir_status open_with(const struct weir_open_params *params, weir_runtime **out_runtime)
 {
+    static pthread_once_t watched = PTHREAD_ONCE_INIT;
     if (params->out_report)
         *params->out_report = NULL;
-    weir__watch_fork();
+    pthread_once(&watched, watch_fork);
 
     // Backends that failed have set an error detail, but this call has not
     // failed.
