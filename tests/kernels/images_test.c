@@ -496,6 +496,7 @@ RIG_TEST(HalfATurn)
     const uint32_t width = SIDE, height = SIDE;
     const float sine = 0.0f, cosine = -1.0f;
     float values[SIDE][SIDE][4], got[SIDE][SIDE][4];
+    weir_queue *queue = rig->on.queue;
     for (int i = 0; i < SIDE * SIDE * 4; i++)
         (&values[0][0][0])[i] = (float)(i * i);
     weir_kernel *turn = kernel_of(rig, "turn");
@@ -503,7 +504,7 @@ RIG_TEST(HalfATurn)
     weir_buffer *out = buffer_of(rig, values, sizeof values);
     const struct weir_image_layout layout =
         weir_image_2d(WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT, width, height);
-    EXPECT_OK(weir_queue_launch_global(rig->on.queue, turn, weir_dim(width, height, 1),
+    EXPECT_OK(weir_queue_launch_global(queue, turn, weir_dim(width, height, 1),
                                        weir_image_in(in, 0, &layout),
                                        weir_image_out(out, 0, &layout), sine, cosine));
     EXPECT_OK(weir_download(rig->on.queue, got, out, 0, sizeof got));

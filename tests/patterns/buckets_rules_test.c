@@ -233,13 +233,9 @@ WEIR_TEST(BucketsRules, RefuseIndexes)
 BUCKETS_TEST(BucketsRules, RefuseAQueueOfAnotherDevice, 1)
 {
     weir_device *other = NULL;
-    weir_queue *queue = NULL;
     buckets_rig_create(&rig);
     ASSERT_OK(weir_device_open(rig.comm.runtime, NULL, &other));
-    ASSERT_OK(weir_queue_create(other,
-                                &(struct weir_queue_params){.struct_size =
-                                                                sizeof(struct weir_queue_params)},
-                                &queue));
+    weir_queue *queue = test_queue(other, NULL);
     EXPECT_OK(weir_buckets_begin(rig.buckets[0], true));
     EXPECT_FAILURE(weir_buckets_ready(rig.buckets[0], 0, queue), WEIR_ERROR_INVALID,
                    "queue '(no label)' belongs to another device");
@@ -341,11 +337,10 @@ WEIR_TEST(BucketsRules, TellTheOtherRanksOfAQueueThatRefuses)
 // The failure of the queue that is to wait.
 BUCKETS_TEST(BucketsRules, TellTheOtherRanksOfAQueueThatCannotWait, 2)
 {
-    own_queue other = NULL;
+    own_queue other = test_queue(weir_comm_device(rig.comm.comms[1]), NULL);
     rig.params.timing = true;
     buckets_rig_create(&rig);
     begin_step(6);
-    ASSERT_OK(weir_queue_create(weir_comm_device(rig.comm.comms[1]), NULL, &other));
     EXPECT_OK(weir_queue_host_call(other, fail, NULL));
     EXPECT_INT_LT(weir_queue_sync(other, WEIR_FOREVER), 0);
     EXPECT_INT_LT(weir_buckets_finish(rig.buckets[1], other), 0);

@@ -186,12 +186,11 @@ BUCKETS_TEST(Buckets, AreSubmittedAsSoonAsTheyAreComplete, 1)
 BUCKETS_TEST(Buckets, WaitForEveryQueueThatMarks, 2)
 {
     struct comm_rig_gate gate = COMM_RIG_GATE;
-    own_queue other = NULL;
+    own_queue other = test_queue(rig.comm.device, NULL);
     float numbers[2] = {3, 4};
     struct weir_bucket_view view;
     rig.params.cap_bytes = rig.params.first_bytes = 1 << 20;
     buckets_rig_create(&rig);
-    ASSERT_OK(weir_queue_create(rig.comm.device, NULL, &other));
     begin_all(true);
     ASSERT_OK(weir_buckets_get_view(rig.buckets[0], 0, &view));
     EXPECT_OK(weir_queue_host_call(other, comm_rig_pass, &gate));
@@ -352,34 +351,28 @@ static void step_with_gate(struct comm_rig_gate *gate, uint32_t held, bool last_
 }
 
 // Rank 0 still computes when all is reduced.
-WEIR_TEST(Buckets, HideCommunicationBesideWork)
+BUCKETS_TEST(Buckets, HideCommunicationBesideWork, 2)
 {
     struct comm_rig_gate gate = COMM_RIG_GATE;
-    struct weir_buckets_statistics statistics;
-    weir_queue *other = NULL;
-    buckets_rig_open(&rig, 2);
+    own_queue other = test_queue(rig.comm.device, NULL);
     rig.params.timing = true;
     buckets_rig_create(&rig);
-    ASSERT_OK(weir_queue_create(rig.comm.device, NULL, &other));
     step_with_gate(&gate, 0, false);
     EXPECT_OK(weir_buckets_wait(rig.buckets[0], 2, other));
     EXPECT_OK(weir_queue_sync(other, WEIR_FOREVER));
     comm_rig_open_gate(&gate);
     sync_all();
-    statistics = timed(0, 1);
+    const struct weir_buckets_statistics statistics = timed(0, 1);
     EXPECT_UINT_EQ(statistics.timed_steps, 1);
     EXPECT_UINT_EQ(statistics.exposed_ns, 0);
     EXPECT_TRUE(statistics.hidden_ns > 0);
-    weir_queue_destroy(&other);
-    buckets_rig_close(&rig);
 }
 
 // Rank 1 comes late to the last bucket, and rank 0 has nothing to do meanwhile. On a machine that is
 // busy the clock of rank 0 may come as late, so that nothing is exposed, but not time after time.
-WEIR_TEST(Buckets, TellExposedCommunication)
+BUCKETS_TEST(Buckets, TellExposedCommunication, 2)
 {
     uint64_t exposed_ns = 0;
-    buckets_rig_open(&rig, 2);
     rig.params.timing = true;
     buckets_rig_create(&rig);
     for (int i = 0; i < 50 && exposed_ns == 0; i++) {
@@ -391,7 +384,6 @@ WEIR_TEST(Buckets, TellExposedCommunication)
         exposed_ns = timed(0, (uint64_t)i + 1).exposed_ns;
     }
     EXPECT_TRUE(exposed_ns > 0);
-    buckets_rig_close(&rig);
 }
 
 // --- single buckets ---
@@ -400,10 +392,9 @@ WEIR_TEST(Buckets, TellExposedCommunication)
 BUCKETS_TEST(Buckets, CanBeWaitedForOneByOne, 2)
 {
     struct comm_rig_gate gate = COMM_RIG_GATE;
-    own_queue optimizer = NULL;
+    own_queue optimizer = test_queue(rig.comm.device, NULL);
     struct weir_event first;
     buckets_rig_create(&rig);
-    ASSERT_OK(weir_queue_create(rig.comm.device, NULL, &optimizer));
     begin_all(true);
     for (uint32_t rank = 0; rank < 2; rank++)
         for (uint32_t i = 0; i < BUCKETS_RIG_PARAMETERS; i++) {

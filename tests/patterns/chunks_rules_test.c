@@ -155,20 +155,18 @@ static void begin(void)
     params.dst = (struct weir_chunks_place){buffers[3], 12};
 }
 
-static bool open_job(void)
+static void open_job(void)
 {
-    const bool open = IS_OK(rig_open());
-    weir_queue *filler = NULL;
+    ASSERT_OK(rig_open());
     begin();
-    EXPECT_TRUE(open && IS_OK(rig_queue("filler", &filler)));
-    for (int i = 0; i < 4 && filler; i++) {
-        EXPECT_OK(rig_buffer(BYTES, i % 3 ? WEIR_PLACE_DEVICE : WEIR_PLACE_HOST, &buffers[i]));
+    own_queue filler = test_queue(rig.device, "filler");
+    for (int i = 0; i < 4; i++) {
+        buffers[i] =
+            test_buffer(rig.device, "data", BYTES, i % 3 ? WEIR_PLACE_DEVICE : WEIR_PLACE_HOST);
         EXPECT_OK(weir_queue_fill(filler, buffers[i], 0, BYTES, "", 1));
     }
-    EXPECT_TRUE(filler && IS_OK(weir_queue_sync(filler, WEIR_FOREVER)));
-    weir_queue_destroy(&filler);
+    EXPECT_OK(weir_queue_sync(filler, WEIR_FOREVER));
     begin();
-    return open;
 }
 
 static void close_job(void)
@@ -180,7 +178,17 @@ static void close_job(void)
     rig_close();
 }
 
-#define RULE(name) WEIR_TEST_BETWEEN(ChunksRules, name, EXPECT_TRUE(open_job()), close_job())
+#define RULE(name) WEIR_TEST_BETWEEN(ChunksRules, name, open_job(), close_job())
+
+// Creates the job; returns its plan.
+static struct weir_chunks_plan create(void)
+{
+    struct weir_chunks_plan plan = {.chunk_count = 0};
+    EXPECT_OK(weir_chunks_create(&params, &chunks));
+    if (chunks)
+        weir_chunks_get_plan(chunks, &plan);
+    return plan;
+}
 
 static void run(struct weir_event *out_done)
 {
@@ -222,8 +230,7 @@ static void shape(unsigned kind)
 // Work on all of the buffers after the event, which is where the runs end.
 static void use_all_after(struct weir_event done)
 {
-    own_queue queue = NULL;
-    ASSERT_OK(rig_queue("after", &queue));
+    own_queue queue = test_queue(rig.device, "after");
     EXPECT_OK(weir_queue_wait(queue, done));
     EXPECT_OK(use(queue, params.src.buffer, 0, BYTES, params.in.buffer, 0, BYTES));
     EXPECT_OK(use(queue, params.dst.buffer, 0, BYTES, params.out.buffer, 0, BYTES));
@@ -233,9 +240,7 @@ static void use_all_after(struct weir_event done)
 static void check_runs(void)
 {
     struct weir_event done = {0, 0};
-    struct weir_chunks_plan plan;
-    ASSERT_OK(weir_chunks_create(&params, &chunks));
-    weir_chunks_get_plan(chunks, &plan);
+    (void)create();
     for (unsigned i = 0; i < 3; i++)
         run(&done);
     EXPECT_UINT_EQ(asked.syncs, 0);
@@ -276,13 +281,13 @@ WEIR_TEST(ChunksRules, ARunWaitsForTheGivenEvents)
         for (unsigned told = 0; told <= 2; told++) {
             weir_queue *other[2];
             struct weir_event after[2], done;
-            ASSERT_TRUE(open_job()); // a pair of lines is found once in a runtime
+            open_job(); // a pair of lines is found once in a runtime
             params.queue_count = queues;
             params.chunk_count = 5;
             ASSERT_OK(weir_chunks_create(&params, &chunks));
             for (unsigned i = 0; i < 2; i++) {
                 const size_t in_size = i == 0 ? 0 : BYTES;
-                ASSERT_OK(rig_queue("other", &other[i]));
+                other[i] = test_queue(rig.device, "other");
                 EXPECT_OK(use(other[i], params.dst.buffer, 0, in_size, params.src.buffer, 0,
                               BYTES - in_size));
                 EXPECT_OK(weir_queue_record(other[i], &after[i]));
@@ -324,13 +329,11 @@ RULE(OrdersAreAsNamed)
 
 static void check_cover(size_t expected_chunks)
 {
-    struct weir_chunks_plan plan;
     struct weir_chunk chunk;
     size_t at = 0, least = SIZE_MAX, most = 0;
     size_t alignment = asked.limits.argument_alignment_bytes;
 
-    ASSERT_OK(weir_chunks_create(&params, &chunks));
-    weir_chunks_get_plan(chunks, &plan);
+    const struct weir_chunks_plan plan = create();
     ASSERT_UINT_EQ(plan.chunk_count, expected_chunks);
     for (uint32_t i = 0; i < plan.chunk_count; i++) {
         ASSERT_OK(weir_chunks_get_chunk(chunks, i, &chunk));
@@ -413,12 +416,10 @@ static void begin_large(size_t elements, size_t in_bytes, size_t out_bytes)
 // a unit, and at most a quarter smaller; only the last two may be. All elements are in one.
 static void check_growing(bool reversed)
 {
-    struct weir_chunks_plan plan;
     struct weir_chunk chunk, before = {.count = 0};
     size_t at = 0;
 
-    ASSERT_OK(weir_chunks_create(&params, &chunks));
-    weir_chunks_get_plan(chunks, &plan);
+    const struct weir_chunks_plan plan = create();
     ASSERT_UINT_GT(plan.chunk_count, 2);
     EXPECT_TRUE(plan.chunk_count <= 256);
     const uint32_t first = reversed ? 2 : 0;
@@ -466,15 +467,13 @@ RULE(UnitsThatAreLargerThanAChunk)
     static const struct {
         size_t granularity, chunks;
     } units[] = {{1 << 22, 64}, {1 << 26, 16}, {LARGE, 1}, {(size_t)1 << 62, 1}};
-    struct weir_chunks_plan plan;
     struct weir_chunk chunk = {.count = 0};
 
     for (unsigned i = 0; i < sizeof units / sizeof *units; i++)
         for (unsigned way = 0; way < 2; way++) {
             begin_large(LARGE, 1 + way, 1);
             params.granularity = units[i].granularity;
-            ASSERT_OK(weir_chunks_create(&params, &chunks));
-            weir_chunks_get_plan(chunks, &plan);
+            const struct weir_chunks_plan plan = create();
             if (i > 0)
                 EXPECT_UINT_EQ(plan.chunk_count, units[i].chunks);
             for (uint32_t k = 0; k < plan.chunk_count; k++) {
@@ -532,7 +531,6 @@ RULE(PlansByTheDevice)
 {
     for (size_t i = 0; i < sizeof plan_rows / sizeof *plan_rows; i++) {
         const struct plan_row *row = &plan_rows[i];
-        struct weir_chunks_plan plan;
         weir_test_note("row %zu", i);
         begin_large(row->bytes, 1, 1);
         asked.limits.copy_engines_to_host = asked.limits.copy_engines_to_device = row->engines;
@@ -540,8 +538,7 @@ RULE(PlansByTheDevice)
         params.layout = (weir_chunks_layout)row->layout;
         params.queue_count = row->queues;
         params.chunk_count = row->chunks;
-        ASSERT_OK(weir_chunks_create(&params, &chunks));
-        weir_chunks_get_plan(chunks, &plan);
+        const struct weir_chunks_plan plan = create();
         weir_chunks_destroy(&chunks);
         const size_t found[] = {plan.order, plan.layout, plan.queue_count, plan.chunk_count};
         for (unsigned k = 0; k < 4; k++)

@@ -80,10 +80,10 @@ static void open_job(void)
     job.jitter = true;
     ASSERT_OK(rig_open());
     size_t extra = 2 * MARGIN * 4 + weir_device_limits(rig.device)->argument_alignment_bytes;
-    ASSERT_OK(rig_buffer(WORDS * 8 + extra, WEIR_PLACE_HOST, &job.src));
-    ASSERT_OK(rig_buffer(WORDS * 8 + extra, WEIR_PLACE_DEVICE, &job.in));
-    ASSERT_OK(rig_buffer(WORDS * 4 + extra, WEIR_PLACE_DEVICE, &job.out));
-    ASSERT_OK(rig_buffer(WORDS * 4 + extra, WEIR_PLACE_HOST, &job.dst));
+    job.src = test_buffer(rig.device, "src", WORDS * 8 + extra, WEIR_PLACE_HOST);
+    job.in = test_buffer(rig.device, "in", WORDS * 8 + extra, WEIR_PLACE_DEVICE);
+    job.out = test_buffer(rig.device, "out", WORDS * 4 + extra, WEIR_PLACE_DEVICE);
+    job.dst = test_buffer(rig.device, "dst", WORDS * 4 + extra, WEIR_PLACE_HOST);
 }
 
 static void close_job(void)
@@ -94,7 +94,6 @@ static void close_job(void)
     weir_buffer_destroy(&job.out);
     weir_buffer_destroy(&job.dst);
     rig_close();
-    gate_finish(&job.gate);
 }
 
 #define JOB_TEST(suite, name) WEIR_TEST_BETWEEN(suite, name, open_job(), close_job())
@@ -136,12 +135,19 @@ static size_t wrong_words(size_t count, uint32_t first)
     return wrong;
 }
 
+// Runs it, and waits.
+static void run_and_wait(void)
+{
+    struct weir_event done;
+    ASSERT_OK(weir_chunks_run(job.chunks, NULL, 0, &done));
+    ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
+}
+
 // --- data ---
 
 JOB_TEST(Chunks, EveryByteArrivesOnce)
 {
     static const size_t counts[] = {0, 1, 32, 33, 5000, WORDS};
-    struct weir_event done;
 
     for (int order = WEIR_CHUNKS_ORDER_AUTO; order <= WEIR_CHUNKS_INTERLEAVED; order++) {
         for (uint32_t queues = 0; queues <= 4; queues++) {
@@ -155,8 +161,7 @@ JOB_TEST(Chunks, EveryByteArrivesOnce)
                 write_src(counts[i], i * 100000);
                 guard_dst();
                 ASSERT_OK(weir_chunks_create(&params, &job.chunks));
-                ASSERT_OK(weir_chunks_run(job.chunks, NULL, 0, &done));
-                ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
+                run_and_wait();
                 ASSERT_UINT_EQ(wrong_words(counts[i], i * 100000), 0);
                 weir_chunks_destroy(&job.chunks);
             }
@@ -210,8 +215,7 @@ JOB_TEST(Chunks, AFailureReachesTheEventAndIsRecoveredFrom)
 
         ASSERT_OK(weir_chunks_recover(job.chunks));
         guard_dst();
-        ASSERT_OK(weir_chunks_run(job.chunks, NULL, 0, &done));
-        ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
+        run_and_wait();
         EXPECT_UINT_EQ(wrong_words(WORDS, 3), 0);
         weir_chunks_destroy(&job.chunks);
         gate_shut(&job.gate);

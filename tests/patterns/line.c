@@ -52,12 +52,12 @@ static weir_status make_slot(void *user, weir_device *device, uint32_t index, vo
     (void)user, (void)index;
 
     line.slots_alive++;
-    EXPECT_OK(rig_buffer_on(device, BYTES, WEIR_PLACE_HOST, &slot->in));
-    EXPECT_OK(rig_buffer_on(device, BYTES, WEIR_PLACE_DEVICE, &slot->whole));
-    EXPECT_OK(rig_buffer_on(device, HALF_BYTES, WEIR_PLACE_DEVICE, &slot->left));
-    EXPECT_OK(rig_buffer_on(device, HALF_BYTES, WEIR_PLACE_DEVICE, &slot->right));
-    EXPECT_OK(rig_buffer_on(second_of(device), BYTES, WEIR_PLACE_DEVICE, &slot->joined));
-    EXPECT_OK(rig_buffer_on(second_of(device), BYTES, WEIR_PLACE_HOST, &slot->out));
+    slot->in = test_buffer(device, "in", BYTES, WEIR_PLACE_HOST);
+    slot->whole = test_buffer(device, "whole", BYTES, WEIR_PLACE_DEVICE);
+    slot->left = test_buffer(device, "left", HALF_BYTES, WEIR_PLACE_DEVICE);
+    slot->right = test_buffer(device, "right", HALF_BYTES, WEIR_PLACE_DEVICE);
+    slot->joined = test_buffer(second_of(device), "joined", BYTES, WEIR_PLACE_DEVICE);
+    slot->out = test_buffer(second_of(device), "out", BYTES, WEIR_PLACE_HOST);
     *out_slot = slot;
     return WEIR_OK;
 }
@@ -274,6 +274,4 @@ void line_close(void)
     EXPECT_UINT_EQ(line.wrong_words, 0);
     EXPECT_UINT_EQ(line.early_reuses, 0);
     rig_close();
-    recorder_finish(&line.recorder);
-    gate_finish(&line.gate);
 }

@@ -133,7 +133,6 @@ static void close_loader(void)
     weir_buffer_destroy(&fixture.log);
     weir_queue_destroy(&fixture.queue);
     rig_close();
-    gate_finish(&fixture.gate);
 }
 
 // A test of a loader that is open, and one with what it needs.

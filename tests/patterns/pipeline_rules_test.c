@@ -138,8 +138,6 @@ static void end(void)
     EXPECT_NULL(rules.pipeline);
     EXPECT_UINT_EQ(rules.slots_freed, rules.slots_made);
     steered_close();
-    recorder_finish(&rules.recorder);
-    gate_finish(&rules.gate);
 }
 
 #define RULE_TEST(suite, name)                                       \

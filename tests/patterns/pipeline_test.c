@@ -394,8 +394,6 @@ WEIR_TEST(Pipeline, SettingsReachTheParams)
     line_close();
 
     EXPECT_FAILURE(line_open("[pipeline]\nfull = drop-latest\n"), WEIR_ERROR_CONFIG, "drop-oldest");
-    recorder_finish(&line.recorder);
-    gate_finish(&line.gate);
 }
 
 // --- frames as graphs ---

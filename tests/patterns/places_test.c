@@ -19,6 +19,8 @@
         EXPECT_INT_EQ(weir_last_error()->line, __LINE__); \
     } while (0)
 
+#define PLACES_TEST(name) WEIR_TEST_BETWEEN(PatternPlaces, name, EXPECT_OK(rig_open()), rig_close())
+
 static weir_status submit_nothing(void *user, void *slot, void *frame, weir_queue *queue)
 {
     (void)user, (void)queue, (void)slot, (void)frame;
@@ -40,7 +42,7 @@ static weir_status read_nothing(void *user, uint64_t index, void *memory, size_t
 }
 
 // One error of each; those of the patterns and those of what is in them.
-WEIR_TEST(PatternPlaces, OfErrors)
+PLACES_TEST(OfErrors)
 {
     struct weir_chunks_params chunks = {.struct_size = sizeof chunks};
     struct weir_loader_params loader = {.struct_size = sizeof loader,
@@ -55,7 +57,6 @@ WEIR_TEST(PatternPlaces, OfErrors)
     weir_queue_pool *made_pool;
     weir_device_link *made_link;
     weir_buckets *made_buckets;
-    ASSERT_OK(rig_open());
     EXPECT_PLACED(weir_chunks_create(NULL, &made_chunks));
     EXPECT_PLACED(weir_chunks_create(&chunks, &made_chunks));
     EXPECT_PLACED(weir_loader_create(NULL, &made_loader));
@@ -70,7 +71,6 @@ WEIR_TEST(PatternPlaces, OfErrors)
     EXPECT_PLACED(weir_device_link_create(NULL, &made_link));
     EXPECT_PLACED(weir_buckets_create(NULL, &made_buckets));
     EXPECT_PLACED(weir_buckets_create_all(NULL, NULL, 0, &made_buckets));
-    rig_close();
 }
 
 static weir_status fail_with_place(void *user, weir_device *device, uint32_t index, void **out_slot)
@@ -81,11 +81,10 @@ static weir_status fail_with_place(void *user, weir_device *device, uint32_t ind
 }
 
 // A callback's error has its own.
-WEIR_TEST(PatternPlaces, OfACallback)
+PLACES_TEST(OfACallback)
 {
     const struct weir_pipeline_stage stage = {.name = "stage", .submit = submit_nothing};
     weir_pipeline *pipeline;
-    ASSERT_OK(rig_open());
     EXPECT_INT_LT(weir_pipeline_create(WEIR_PARAMS(weir_pipeline, .device = rig.device,
                                                    .stages = &stage, .stage_count = 1,
                                                    .stage_size = sizeof stage,
@@ -94,7 +93,6 @@ WEIR_TEST(PatternPlaces, OfACallback)
                   0);
     EXPECT_STR_EQ(weir_last_error()->file, "slots.c");
     EXPECT_INT_EQ(weir_last_error()->line, 7);
-    rig_close();
 }
 
 static int made_at;
@@ -115,11 +113,9 @@ static void expect_left(const char *what)
 
 static void expect_left_of_chunks(void)
 {
-    own_buffer src = NULL;
-    own_buffer in = NULL;
+    own_buffer src = test_buffer(rig.device, "src", 4096, WEIR_PLACE_HOST);
+    own_buffer in = test_buffer(rig.device, "in", 4096, WEIR_PLACE_DEVICE);
     weir_chunks *chunks;
-    ASSERT_OK(rig_buffer(4096, WEIR_PLACE_HOST, &src));
-    ASSERT_OK(rig_buffer(4096, WEIR_PLACE_DEVICE, &in));
     const struct weir_chunks_params params = {.struct_size = sizeof params,
                                               .device = rig.device,
                                               .label = "job",
@@ -133,9 +129,8 @@ static void expect_left_of_chunks(void)
     weir_chunks_destroy(&chunks);
 }
 
-WEIR_TEST(PatternPlaces, OfWhatIsLeft)
+PLACES_TEST(OfWhatIsLeft)
 {
-    ASSERT_OK(rig_open());
     const struct weir_pipeline_stage stage = {.name = "stage", .submit = submit_nothing};
     const struct weir_pipeline_params line = {.struct_size = sizeof line,
                                               .device = rig.device,
@@ -165,5 +160,4 @@ WEIR_TEST(PatternPlaces, OfWhatIsLeft)
     MAKE(weir_queue_pool_create(&queues, &pool));
     expect_left("the queue 'pool/normal/0'");
     weir_queue_pool_destroy(&pool);
-    rig_close();
 }

@@ -10,6 +10,7 @@
 
 static weir_queue_pool *pool;
 static struct weir_queue_pool_statistics figures;
+static struct gate gate;
 
 // Wrapped by the linker.
 static unsigned queues_made;
@@ -60,6 +61,7 @@ static struct weir_queue_pool_params params_for(uint32_t normal, uint32_t high, 
 static void open_pool(uint32_t normal, uint32_t high, uint32_t low)
 {
     queues_made = refused_queue = 0;
+    gate_init(&gate);
     ASSERT_OK(rig_open());
     const struct weir_queue_pool_params params = params_for(normal, high, low);
     ASSERT_OK(weir_queue_pool_create(&params, &pool));
@@ -220,13 +222,10 @@ WEIR_TEST(QueuePool, ThreadsShareTheTurns)
 
 // A failure is returned after all others have finished, and takes precedence over a timeout; of two the first
 // queue's.
-WEIR_TEST(QueuePool, SyncAllWaitsForEveryQueue)
+POOL_TEST(QueuePool, SyncAllWaitsForEveryQueue, 1, 1, 1)
 {
-    struct gate gate;
     weir_queue *queues[WEIR_QUEUE_CLASSES];
 
-    gate_init(&gate);
-    open_pool(1, 1, 1);
     ASSERT_OK(weir_queue_pool_sync_all(pool, WEIR_FOREVER));
     for (int kind = 0; kind < WEIR_QUEUE_CLASSES; kind++)
         ASSERT_OK(weir_queue_pool_get(pool, (weir_queue_class)kind, &queues[kind]));
@@ -245,18 +244,13 @@ WEIR_TEST(QueuePool, SyncAllWaitsForEveryQueue)
     ASSERT_OK(weir_queue_recover(queues[1]));
     ASSERT_OK(weir_queue_recover(queues[2]));
     ASSERT_OK(weir_queue_pool_sync_all(pool, WEIR_FOREVER));
-    close_pool();
-    gate_finish(&gate);
 }
 
 // The timeout is for all of them together: the first uses it up.
-WEIR_TEST(QueuePool, SyncAllKeepsItsTimeout)
+POOL_TEST(QueuePool, SyncAllKeepsItsTimeout, 4, 0, 0)
 {
-    struct gate gate;
     weir_queue *queue;
 
-    gate_init(&gate);
-    open_pool(4, 0, 0);
     for (unsigned i = 0; i < 4; i++) {
         ASSERT_OK(weir_queue_pool_get(pool, WEIR_QUEUE_NORMAL, &queue));
         ASSERT_OK(weir_queue_host_call(queue, gate_call, &gate));
@@ -269,8 +263,6 @@ WEIR_TEST(QueuePool, SyncAllKeepsItsTimeout)
         EXPECT_UINT_EQ(sync_timeouts_ns[i], 0);
     gate_open(&gate);
     ASSERT_OK(weir_queue_pool_sync_all(pool, WEIR_FOREVER));
-    close_pool();
-    gate_finish(&gate);
 }
 
 static void expect_refused(struct weir_queue_pool_params params, const char *part,

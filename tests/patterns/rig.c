@@ -87,25 +87,6 @@ void rig_close(void)
     ASSERT_OK(weir_close(&rig.runtime));
 }
 
-weir_status rig_buffer_on(weir_device *device, size_t size, weir_placement placement,
-                          weir_buffer **out_buffer)
-{
-    return weir_buffer_create(device,
-                              WEIR_PARAMS(weir_buffer, .label = "rig", .size = size,
-                                          .placement = placement),
-                              out_buffer);
-}
-
-weir_status rig_buffer(size_t size, weir_placement placement, weir_buffer **out_buffer)
-{
-    return rig_buffer_on(rig.device, size, placement, out_buffer);
-}
-
-weir_status rig_queue(const char *label, weir_queue **out_queue)
-{
-    return weir_queue_create(rig.device, WEIR_PARAMS(weir_queue, .label = label), out_queue);
-}
-
 void rig_write_words(weir_buffer *buffer, size_t at, size_t count, uint32_t first)
 {
     void *pointer;
@@ -134,13 +115,8 @@ size_t rig_wrong_words(weir_buffer *buffer, size_t at, size_t count, uint32_t fi
 
 void recorder_init(struct recorder *recorder)
 {
-    pthread_mutex_init(&recorder->lock, NULL);
+    recorder->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     recorder->count = 0;
-}
-
-void recorder_finish(struct recorder *recorder)
-{
-    pthread_mutex_destroy(&recorder->lock);
 }
 
 void recorder_add(struct recorder *recorder, void *frame, void *slot,
@@ -205,16 +181,7 @@ bool recorder_is_in_order(struct recorder *recorder, unsigned count)
 
 void gate_init(struct gate *gate)
 {
-    pthread_mutex_init(&gate->lock, NULL);
-    pthread_cond_init(&gate->changed, NULL);
-    gate->open = false;
-    gate->arrived = 0;
-}
-
-void gate_finish(struct gate *gate)
-{
-    pthread_cond_destroy(&gate->changed);
-    pthread_mutex_destroy(&gate->lock);
+    *gate = (struct gate){PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, 0};
 }
 
 void gate_pass(struct gate *gate)

@@ -24,11 +24,6 @@ weir_status rig_open_with(const char *config);
 // Closes it; fails the test if a queue or buffer of the device is left.
 void rig_close(void);
 
-weir_status rig_buffer(size_t size, weir_placement placement, weir_buffer **out_buffer);
-weir_status rig_buffer_on(weir_device *device, size_t size, weir_placement placement,
-                          weir_buffer **out_buffer);
-weir_status rig_queue(const char *label, weir_queue **out_queue);
-
 // Writes words `first`, `first` + 1 … to a HOST buffer, from its word `at` on.
 void rig_write_words(weir_buffer *buffer, size_t at, size_t count, uint32_t first);
 
@@ -95,7 +90,6 @@ struct recorder {
 };
 
 void recorder_init(struct recorder *recorder);
-void recorder_finish(struct recorder *recorder);
 void recorder_add(struct recorder *recorder, void *frame, void *slot,
                   const struct weir_pipeline_result *result);
 unsigned recorder_count(struct recorder *recorder);
@@ -118,7 +112,6 @@ struct gate {
 };
 
 void gate_init(struct gate *gate);
-void gate_finish(struct gate *gate);
 void gate_pass(struct gate *gate);
 void gate_open(struct gate *gate);
 

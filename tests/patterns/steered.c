@@ -51,8 +51,9 @@ weir_device *steered_open(void)
 {
     memset(queues, 0, sizeof queues);
     memset(&asked, 0, sizeof asked);
-    if (!IS_OK(rig_open()) || !IS_OK(rig_buffer(64, WEIR_PLACE_DEVICE, &memory)))
+    if (!IS_OK(rig_open()))
         return NULL;
+    memory = test_buffer(rig.device, "memory", 64, WEIR_PLACE_DEVICE);
     asked.limits = *weir_device_limits(rig.device);
     asked.limits.timing_history = RECORDS;
     return rig.device;

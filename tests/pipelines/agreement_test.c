@@ -245,10 +245,9 @@ static bool run_image(const struct rig *rig, const struct weir_arr_coc_sizes *si
     rig_frame_init(&out->frame, image, sizes->grid);
     if (!IS_OK(weir_arr_coc_create(&params, &arr_coc)))
         return false;
-    bool ok = rig_run(arr_coc, &out->frame, 1) &&
-              weir_test_check_ok(__FILE__, __LINE__, out->frame.message, out->frame.status) &&
-              IS_OK(weir_arr_coc_download_texture(arr_coc, out->texture));
-    return ok;
+    return rig_run(arr_coc, &out->frame, 1) &&
+           weir_test_check_ok(__FILE__, __LINE__, out->frame.message, out->frame.status) &&
+           IS_OK(weir_arr_coc_download_texture(arr_coc, out->texture));
 }
 
 static void judge(const char *name, const struct rig *rig, const struct expected *expected,
@@ -319,14 +318,12 @@ static struct weir_test tests[sizeof rows / sizeof *rows];
 __attribute__((constructor)) static void add_rows(void)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        tests[i] = (struct weir_test){
-            .suite = "Agreement",
-            .name = rows[i].name,
-            .file = __FILE__,
-            .line = __LINE__,
-            .run = run_row,
-            .data = (void *)&rows[i],
-        };
+        tests[i] = (struct weir_test){.suite = "Agreement",
+                                      .name = rows[i].name,
+                                      .file = __FILE__,
+                                      .line = __LINE__,
+                                      .run = run_row,
+                                      .data = (void *)&rows[i]};
         weir_test_add(&tests[i]);
     }
 }

@@ -172,8 +172,12 @@ __attribute__((constructor)) static void add_tests(void)
 {
     static struct weir_test tests[MOST_PROGRAMS];
     for (size_t i = 0; i < program_count && i < MOST_PROGRAMS; i++) {
-        tests[i] = (struct weir_test){"Builtins", programs[i].name, __FILE__,
-                                      __LINE__,   run_program,      (void *)&programs[i]};
+        tests[i] = (struct weir_test){.suite = "Builtins",
+                                      .name = programs[i].name,
+                                      .file = __FILE__,
+                                      .line = __LINE__,
+                                      .run = run_program,
+                                      .data = (void *)&programs[i]};
         weir_test_add(&tests[i]);
     }
 }

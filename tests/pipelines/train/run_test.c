@@ -63,6 +63,8 @@ static void runs_close(struct runs *runs)
     EXPECT_OK(weir_close(&runs->runtime));
 }
 
+#define own_runs OWN(runs_close) struct runs
+
 // A small run of `program`; a test changes what it is about.
 static struct weir_train_run_params runs_params(const struct runs *runs, weir_train_program program)
 {
@@ -115,14 +117,13 @@ static void runs_train(const struct runs *runs, const struct weir_train_run_para
         pthread_join(threads[i], NULL);
 }
 
-// The same on runs of its own with that many ranks, which must succeed, with rank 0's figures, and the same parameters
-// on all.
-static void runs_train_alone(uint32_t ranks, struct weir_train_run_params params,
-                             struct weir_train_figures *out_figures)
+// The same on runs of its own with that many ranks, which must succeed, and have the same parameters. Returns
+// rank 0's figures.
+static struct weir_train_figures runs_train_alone(uint32_t ranks,
+                                                  struct weir_train_run_params params)
 {
-    struct runs runs;
+    own_runs runs;
     struct runs_result results[RUNS_RANKS_MAX] = {0};
-    *out_figures = (struct weir_train_figures){0};
     runs_open(&runs, ranks);
     runs_train(&runs, &params, results);
     for (uint32_t i = 0; i < ranks; i++) {
@@ -133,8 +134,7 @@ static void runs_train_alone(uint32_t ranks, struct weir_train_run_params params
         if (i > 0)
             weir_train_figures_finish(&results[i].figures);
     }
-    *out_figures = results[0].figures;
-    runs_close(&runs);
+    return results[0].figures;
 }
 
 // Expects the same bits in parameters and curves.
@@ -166,10 +166,9 @@ static struct weir_train_run_params params_of(weir_train_program program)
 
 static void expect_serial_is_same(struct weir_train_run_params params, uint32_t ranks)
 {
-    own_figures overlapped = {0}, serial = {0};
-    runs_train_alone(ranks, params, &overlapped);
+    own_figures overlapped = runs_train_alone(ranks, params);
     params.serial = true;
-    runs_train_alone(ranks, params, &serial);
+    own_figures serial = runs_train_alone(ranks, params);
     runs_expect_same(&overlapped, &serial);
     EXPECT_TRUE(overlapped.loader.delivered > 0);
     EXPECT_INT_EQ(serial.loader.delivered, 0);
@@ -189,10 +188,9 @@ WEIR_TEST(Train, SerialAndOverlappedHaveTheSameBits)
 
 static void expect_host_is_same(struct weir_train_run_params params)
 {
-    own_figures device = {0}, host = {0};
-    runs_train_alone(1, params, &device);
+    own_figures device = runs_train_alone(1, params);
     params.augment_on_host = true;
-    runs_train_alone(1, params, &host);
+    own_figures host = runs_train_alone(1, params);
     runs_expect_same(&device, &host);
 }
 
@@ -208,11 +206,10 @@ WEIR_TEST(Train, AugmentsOnTheHostWithTheSameBits)
 // The means over the last 20 steps of 150; `right` at least.
 static void expect_learns(struct weir_train_run_params params, double right)
 {
-    own_figures figures = {0};
     double loss_sum = 0, right_sum = 0;
     params.steps = 150;
     params.batch = 16;
-    runs_train_alone(1, params, &figures);
+    own_figures figures = runs_train_alone(1, params);
     ASSERT_TRUE(figures.losses != NULL);
     for (uint64_t step = 130; step < 150; step++) {
         loss_sum += (double)figures.losses[step];
@@ -233,24 +230,23 @@ WEIR_TEST(Train, Learns)
 }
 
 // A step of 16 samples, divided into passes and ranks.
-static void run_divided(struct weir_train_run_params params, uint32_t ranks, uint32_t passes,
-                        struct weir_train_figures *out_figures)
+static struct weir_train_figures run_divided(struct weir_train_run_params params, uint32_t ranks,
+                                             uint32_t passes)
 {
     params.passes = passes;
     params.batch = 16 / passes / ranks;
-    runs_train_alone(ranks, params, out_figures);
-    EXPECT_INT_EQ(out_figures->samples, 16);
+    const struct weir_train_figures figures = runs_train_alone(ranks, params);
+    EXPECT_INT_EQ(figures.samples, 16);
+    return figures;
 }
 
 static void expect_division_is_same(struct weir_train_run_params params)
 {
     static const uint32_t divisions[][2] = {{2, 1}, {4, 1}, {1, 4}, {2, 2}};
-    own_figures whole = {0};
     params.exact = true;
-    run_divided(params, 1, 1, &whole);
+    own_figures whole = run_divided(params, 1, 1);
     for (size_t i = 0; i < sizeof divisions / sizeof *divisions; i++) {
-        own_figures part = {0};
-        run_divided(params, divisions[i][0], divisions[i][1], &part);
+        own_figures part = run_divided(params, divisions[i][0], divisions[i][1]);
         EXPECT_INT_EQ(part.parameters_digest, whole.parameters_digest);
         for (uint64_t step = 0; part.losses && whole.losses && step < part.steps; step++)
             EXPECT_TRUE(fabs((double)(part.losses[step] - whole.losses[step])) < 1e-5);
@@ -273,10 +269,9 @@ WEIR_TEST(Train, RanksHaveTheBitsOfOne)
 WEIR_TEST(Train, PassesHaveTheBitsOfRanks)
 {
     struct weir_train_run_params params = params_of(WEIR_TRAIN_AUGMENT);
-    own_figures passes = {0}, ranks = {0}, whole = {0};
-    run_divided(params, 1, 4, &passes);
-    run_divided(params, 4, 1, &ranks);
-    run_divided(params, 1, 1, &whole);
+    own_figures passes = run_divided(params, 1, 4);
+    own_figures ranks = run_divided(params, 4, 1);
+    own_figures whole = run_divided(params, 1, 1);
     EXPECT_INT_EQ(passes.parameters_digest, ranks.parameters_digest);
     for (uint64_t step = 0; whole.losses && ranks.losses && step < whole.steps; step++)
         EXPECT_TRUE(fabs((double)(ranks.losses[step] - whole.losses[step])) < 1e-3);
@@ -285,10 +280,9 @@ WEIR_TEST(Train, PassesHaveTheBitsOfRanks)
 WEIR_TEST(Train, KeepsGradientsAsBfloat16OnTheirWay)
 {
     struct weir_train_run_params params = params_of(WEIR_TRAIN_DDP);
-    own_figures plain = {0}, rounded = {0};
-    runs_train_alone(2, params, &plain);
+    own_figures plain = runs_train_alone(2, params);
     params.wire = WEIR_BF16;
-    runs_train_alone(2, params, &rounded);
+    own_figures rounded = runs_train_alone(2, params);
     EXPECT_TRUE(plain.parameters_digest != rounded.parameters_digest);
     EXPECT_TRUE(rounded.buckets.reduced_bytes < plain.buckets.reduced_bytes * 2 / 3);
 }
@@ -305,11 +299,11 @@ WEIR_TEST(Train, TellsHowFarItIs)
 {
     uint64_t steps[2] = {0};
     struct weir_train_run_params params = params_of(WEIR_TRAIN_DDP);
-    own_figures figures = {0};
     params.steps = 200;
     params.progress = note_progress;
     params.user = steps;
-    runs_train_alone(2, params, &figures);
+    own_figures figures = runs_train_alone(2, params);
+    EXPECT_INT_EQ(figures.steps, 200);
     EXPECT_INT_EQ(steps[0], 200);
     EXPECT_INT_EQ(steps[1], 3); // after 128 and 192 steps, and at the end
 }
@@ -327,16 +321,15 @@ WEIR_TEST(TrainFeed, EndsAfterWhatItPrepares)
 {
     static const struct weir_train_augment_params augment = {
         .width = 8, .height = 8, .channels = 1, .out_width = 7, .out_height = 7, .deviation = {1}};
-    struct runs runs;
+    own_runs runs;
     struct weir_train_batch batch;
     atomic_bool passed = false;
-    own_queue queue = NULL;
     train_feed *feed;
 
     runs_open(&runs, 1);
+    own_queue queue = test_queue(runs.device, "feed");
     struct weir_train_run_params params = runs_params(&runs, WEIR_TRAIN_AUGMENT);
     params.steps = 3; // so that no thread of the loader waits for the third one
-    ASSERT_OK(weir_queue_create(runs.device, NULL, &queue));
     const struct train_feed_params feed_params = {
         .run = &params,
         .order = {.seed = 3, .ranks = 1, .passes = 1, .batch = 8},
@@ -351,15 +344,13 @@ WEIR_TEST(TrainFeed, EndsAfterWhatItPrepares)
     train_feed_destroy(&feed);
     EXPECT_TRUE(atomic_load(&passed));
     EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
-    weir_queue_destroy(&queue);
-    runs_close(&runs);
 }
 
 // What a training run refuses, and that a failure of one rank ends all.
 
 WEIR_TEST(TrainErrors, StopsWhenTheLossIsNoNumber)
 {
-    struct runs runs;
+    own_runs runs;
     struct runs_result results[RUNS_RANKS_MAX] = {0};
     runs_open(&runs, 2);
     struct weir_train_run_params params = runs_params(&runs, WEIR_TRAIN_DDP);
@@ -374,13 +365,12 @@ WEIR_TEST(TrainErrors, StopsWhenTheLossIsNoNumber)
     }
     EXPECT_TRUE(strstr(results[0].error.remedy, "lower learning rate") ||
                 strstr(results[1].error.remedy, "lower learning rate"));
-    runs_close(&runs);
 }
 
 // Rank 0 alone sees the file; rank 1 is told.
 static void expect_both_told(const struct weir_train_run_params *params, const char *what)
 {
-    struct runs runs;
+    own_runs runs;
     struct runs_result results[RUNS_RANKS_MAX] = {0};
     runs_open(&runs, 2);
     runs_train(&runs, params, results);
@@ -388,7 +378,6 @@ static void expect_both_told(const struct weir_train_run_params *params, const c
     EXPECT_CONTAINS(results[0].error.message, what);
     EXPECT_INT_EQ(results[1].status, WEIR_ERROR_COMM);
     EXPECT_CONTAINS(results[1].error.message, what);
-    runs_close(&runs);
 }
 
 WEIR_TEST(TrainErrors, TellsOtherRanksOfACheckpointThatCannotBeWritten)
@@ -402,10 +391,10 @@ WEIR_TEST(TrainErrors, TellsOtherRanksOfACheckpointThatCannotBeWritten)
 static void train_into(const char *path)
 {
     struct weir_train_run_params params = runs_params(NULL, WEIR_TRAIN_DDP);
-    own_figures figures = {0};
     params.checkpoint = path;
     params.steps = 12;
-    runs_train_alone(1, params, &figures);
+    own_figures figures = runs_train_alone(1, params);
+    EXPECT_INT_EQ(figures.steps, 12);
 }
 
 WEIR_TEST(TrainErrors, RefusesACheckpointOfAnotherRun)
