@@ -11,10 +11,8 @@ expect_status 0 "$pairs" broken write_kernel
 plain="$output"
 expect_status 0 env OPENCL_LAYERS="$layer" "$pairs" broken write_kernel
 [ "$output" = "$plain" ] || fail "the layer changes what the program prints: $output"
-expect_status 0 env OPENCL_LAYERS="$layer:/none/there.so" "$pairs" broken write_kernel
-expect_contains "$output" "$plain"
-expect_status 0 env OPENCL_LAYERS="$layer" WEIR_PLUGINS=none_such "$pairs" broken write_kernel
-expect_contains "$output" "nothing is followed"
+expect_says 0 "$plain" env OPENCL_LAYERS="$layer:/none/there.so" "$pairs" broken write_kernel
+expect_says 0 "nothing is followed" env OPENCL_LAYERS="$layer" WEIR_PLUGINS=none_such "$pairs" broken write_kernel
 
 # Khronos' loaders of 2025 and later ask for another entry.
 expect_status 0 python3 -c '
@@ -22,16 +20,13 @@ import ctypes, sys
 assert ctypes.CDLL(sys.argv[1]).clInitLayerWithProperties(0, None, None, None, None) == -30' "$layer"
 
 # Left out.
-expect_status 1 "$weir" check --no-opencl-layer "$pairs" broken write_kernel
-expect_contains "$output" "was not checked"
+expect_says 1 "was not checked" "$weir" check --no-opencl-layer "$pairs" broken write_kernel
 
 # The lines of a library's callers; here all of the program is such a library.
-expect_status 1 "$weir" check --skip pairs "$pairs" broken write_kernel
-expect_contains "$output" "read-after-write"
+expect_says 1 "read-after-write" "$weir" check --skip pairs "$pairs" broken write_kernel
 
 # The program's own ways: text, JSON, suppressions, and its status.
-expect_status 1 "$weir" check "$pairs" broken write_kernel
-expect_contains "$output" "'clEnqueueWriteBuffer' on 'queue 0' at tests/layers/pairs.c:"
+expect_says 1 "'clEnqueueWriteBuffer' on 'queue 0' at tests/layers/pairs.c:" "$weir" check "$pairs" broken write_kernel
 cat >"$TEST_TMPDIR/known.json" <<'JSON'
 [{"kind": "read-after-write", "first": "pairs.c", "reason": "A test."}]
 JSON
@@ -76,20 +71,16 @@ expect_contains "$output" "to_device"
 expect_not_contains "$output" "no times"
 
 # A program that is killed leaves what was found so far.
-expect_status 137 "$weir" check "$pairs" killed write_kernel
-expect_contains "$output" "read-after-write"
+expect_says 137 "read-after-write" "$weir" check "$pairs" killed write_kernel
 
 # So does one whose driver crashes, and one that ends while a thread enqueues.
-expect_status 134 "$weir" check "$pairs" crashed write_kernel
-expect_contains "$output" "read-after-write"
-expect_status 1 timeout 50 "$weir" check "$pairs" left write_kernel
-expect_contains "$output" "1 finding"
+expect_says 134 "read-after-write" "$weir" check "$pairs" crashed write_kernel
+expect_says 1 "1 finding" timeout 50 "$weir" check "$pairs" left write_kernel
 
 # Signals at any instant of all calls, or of those that PoCL 7.1 makes in one process.
 names="$("$pairs" --list 2>"$TEST_TMPDIR/messages")"
 "$pairs" mended $names >"$TEST_TMPDIR/messages" 2>&1 || names="$(head -n 30 <<<"$names")"
-expect_status 0 timeout 50 "$weir" check "$pairs" signalled $names
-expect_contains "$output" "nothing was found"
+expect_says 0 "nothing was found" timeout 50 "$weir" check "$pairs" signalled $names
 
 # The loader is closed, and opened again.
 expect_status 0 timeout 50 "$weir" check python3 -c '
@@ -132,15 +123,13 @@ for layers in "$layer:$other" "$other:$layer"; do
     expect_contains "$output" "the other layer: 1 launches"
     expect_contains "$(cat "$TEST_TMPDIR/two.json")" "read-after-write"
 done
-expect_status 1 env OPENCL_LAYERS="$other" "$weir" check "$pairs" broken write_kernel
-expect_contains "$output" "the other layer: 1 launches"
+expect_says 1 "the other layer: 1 launches" env OPENCL_LAYERS="$other" "$weir" check "$pairs" broken write_kernel
 
 # opencl-intercept-layer stands in front of OpenCL's loader, and its command may start the other one or be started by it.
 if command -v cliloader >/dev/null; then
     for command in "$weir check cliloader -q -h" "cliloader -q -h $weir check"; do
         # shellcheck disable=SC2086 # words
-        expect_status 1 $command "$pairs" broken write_kernel
-        expect_contains "$output" "Total Enqueues: 2"
+        expect_says 1 "Total Enqueues: 2" $command "$pairs" broken write_kernel
         expect_contains "$output" "read-after-write, 1 time"
         # shellcheck disable=SC2086
         expect_status 0 $command "$pairs" mended write_kernel
@@ -158,8 +147,7 @@ expect_status 1 grep -E '^(LD_AUDIT|LD_PRELOAD|OPENCL_LAYERS)=' "$TEST_TMPDIR/en
 
 # Children: one that uses nothing, and one that runs another program.
 expect_status 0 "$pairs" forked write_kernel
-expect_status 1 "$weir" check "$pairs" forked write_kernel
-expect_contains "$output" "1 finding"
+expect_says 1 "1 finding" "$weir" check "$pairs" forked write_kernel
 
 # A program of Weir's own is seen once: the layer sees that the process has Weir's backend.
 expect_status 0 env WEIR_BACKEND=opencl OPENCL_LAYERS="$layer" "$weir" devices
@@ -175,8 +163,7 @@ context = cl.create_some_context(interactive=False)
 buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, 64)
 cl.enqueue_copy(cl.CommandQueue(context), bytearray(64), buffer)
 PY
-    expect_status 1 "$weir" check /usr/bin/python3 "$TEST_TMPDIR/pyopencl/program.py"
-    expect_contains "$output" "pyopencl/program.py:5 reads bytes"
+    expect_says 1 "pyopencl/program.py:5 reads bytes" "$weir" check /usr/bin/python3 "$TEST_TMPDIR/pyopencl/program.py"
 else
     echo "lines of Python were not tested: there is no pyopencl; install python3-pyopencl"
 fi

@@ -8,8 +8,7 @@ weir=cli/weir learn=tests/layers/learn
 
 for case in $("$learn" --list); do
     [ "$case" != binary ] || continue # its parts are not apart
-    expect_status 1 "$weir" check "$learn" mended "$case"
-    expect_contains "$output" "may "
+    expect_says 1 "may " "$weir" check "$learn" mended "$case"
     expect_contains "$output" "--verify"
 done
 PAIRS_OPTIONS=--verify python3 tests/layers/pairs.py "$weir" "$learn" || fail "some parts are not told apart"
@@ -39,8 +38,7 @@ expect_status 0 "$weir" check --verify "$learn" mended pointer
 expect_status 0 "$weir" check --verify "$learn" mended closed_input
 
 # No process is left, also of a program that is killed.
-expect_status 137 "$weir" check --verify tests/layers/pairs killed kernel_read
-expect_contains "$output" "read-after-write"
+expect_says 137 "read-after-write" "$weir" check --verify tests/layers/pairs killed kernel_read
 for _ in $(seq 100); do
     pgrep -f "^$WEIR_MODULE_PATH/weir-opencl-trial" >/dev/null || break
     sleep 0.1

@@ -20,10 +20,18 @@ for variable in ASAN_OPTIONS LSAN_OPTIONS TSAN_OPTIONS UBSAN_OPTIONS; do
 done
 unset variable value
 
+# The line of the test that has called, through whatever functions of this file.
+test_line()
+{
+    local i=1
+    while [ "${BASH_SOURCE[i]}" = "${BASH_SOURCE[0]}" ]; do i=$((i + 1)); done
+    printf '%s:%s' "${BASH_SOURCE[i]}" "${BASH_LINENO[i - 1]}"
+}
+
 # fail TEXT...: ends the test.
 fail()
 {
-    printf '%s:%s: %s\n' "${BASH_SOURCE[1]}" "${BASH_LINENO[0]}" "$*" >&2
+    printf '%s: %s\n' "$(test_line)" "$*" >&2
     exit 1
 }
 
@@ -31,14 +39,14 @@ fail()
 expect_contains()
 {
     [[ "$1" == *"$2"* ]] && return 0
-    printf '%s:%s: expected "%s" in:\n%s\n' "${BASH_SOURCE[1]}" "${BASH_LINENO[0]}" "$2" "$1" >&2
+    printf '%s: expected "%s" in:\n%s\n' "$(test_line)" "$2" "$1" >&2
     exit 1
 }
 
 expect_not_contains()
 {
     [[ "$1" != *"$2"* ]] && return 0
-    printf '%s:%s: did not expect "%s" in:\n%s\n' "${BASH_SOURCE[1]}" "${BASH_LINENO[0]}" "$2" "$1" >&2
+    printf '%s: did not expect "%s" in:\n%s\n' "$(test_line)" "$2" "$1" >&2
     exit 1
 }
 
@@ -50,7 +58,16 @@ expect_status()
     shift
     output="$("$@" 2>&1)" || status=$?
     [ "$status" -eq "$wanted" ] && return 0
-    printf '%s:%s: %s ended with %s, expected %s. It printed:\n%s\n' "${BASH_SOURCE[1]}" \
-        "${BASH_LINENO[0]}" "$*" "$status" "$wanted" "$output" >&2
+    printf '%s: %s ended with %s, expected %s. It printed:\n%s\n' "$(test_line)" "$*" "$status" \
+        "$wanted" "$output" >&2
     exit 1
+}
+
+# expect_says WANTED PART COMMAND...: the same, and its output has that part.
+expect_says()
+{
+    local wanted="$1" expected_part="$2"
+    shift 2
+    expect_status "$wanted" "$@"
+    expect_contains "$output" "$expected_part"
 }
