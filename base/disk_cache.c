@@ -322,7 +322,7 @@ bool weir_disk_cache_write(const weir_disk_cache *cache, const void *key, size_t
     no_memory(message, message_size);
     char *path = entry_path(cache, key, key_size);
     weir_file_writer *writer =
-        path ? weir_file_writer_create_private(cache->descriptor, path, message, message_size)
+        path ? weir_file_writer_create_in(cache->descriptor, path, true, message, message_size)
              : NULL;
     free(path);
     if (!writer)

@@ -278,8 +278,8 @@ static bool may_be_replaced(const struct weir_file_writer *writer, mode_t *out_m
     return false;
 }
 
-static weir_file_writer *create_writer(int folder, const char *path, bool is_private, char *message,
-                                       size_t message_size)
+weir_file_writer *weir_file_writer_create_in(int folder, const char *path, bool is_private,
+                                             char *message, size_t message_size)
 {
     mode_t mode = 0;
     int descriptor = -1;
@@ -317,13 +317,7 @@ fail:
 
 weir_file_writer *weir_file_writer_create(const char *path, char *message, size_t message_size)
 {
-    return create_writer(AT_FDCWD, path, false, message, message_size);
-}
-
-weir_file_writer *weir_file_writer_create_private(int folder, const char *path, char *message,
-                                                  size_t message_size)
-{
-    return create_writer(folder, path, true, message, message_size);
+    return weir_file_writer_create_in(AT_FDCWD, path, false, message, message_size);
 }
 
 bool weir_file_writer_append(weir_file_writer *writer, const void *data, size_t size)

@@ -71,11 +71,11 @@ typedef struct weir_file_writer weir_file_writer;
 // Ownership: the caller's, until commit or destroy.
 weir_file_writer *weir_file_writer_create(const char *path, char *message, size_t message_size);
 
-// The same for a file that only this user may read and write, regardless of the umask and of the
-// file that it replaces. It is written to the open directory `folder`, which lives as long as the
-// writer, under the last component of `path`, whose rest serves the messages.
-weir_file_writer *weir_file_writer_create_private(int folder, const char *path, char *message,
-                                                  size_t message_size);
+// The same in the open directory `folder`, which lives as long as the writer, under the last component of
+// `path`, whose rest serves the messages; or at `path` for AT_FDCWD. `is_private`: only this user may read and
+// write the file, regardless of the umask and of the file that it replaces.
+weir_file_writer *weir_file_writer_create_in(int folder, const char *path, bool is_private,
+                                             char *message, size_t message_size);
 
 // Appends `size` bytes. After a failure later appends do nothing, and commit reports the failure,
 // so the result may be ignored.

@@ -2,7 +2,6 @@
 #include "io/array.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/text.h"
 
@@ -10,10 +9,7 @@
 #error "io/ copies arrays as they lie in memory, and files are little endian"
 #endif
 
-static const struct {
-    const char *name;
-    size_t bytes;
-} dtypes[WEIR_IO_DTYPE_COUNT] = {
+const struct weir_io_dtype_facts weir_io_dtypes[WEIR_IO_DTYPE_COUNT] = {
     [WEIR_IO_F32] = {"F32", 4},         [WEIR_IO_I32] = {"I32", 4},
     [WEIR_IO_BOOL] = {"BOOL", 1},       [WEIR_IO_U8] = {"U8", 1},
     [WEIR_IO_I8] = {"I8", 1},           [WEIR_IO_F8_E5M2] = {"F8_E5M2", 1},
@@ -25,27 +21,6 @@ static const struct {
     [WEIR_IO_C64] = {"C64", 8},
 };
 
-const char *weir_io_dtype_name(enum weir_io_dtype dtype)
-{
-    return dtypes[dtype].name;
-}
-
-size_t weir_io_dtype_bytes(enum weir_io_dtype dtype)
-{
-    return dtypes[dtype].bytes;
-}
-
-bool weir_io_dtype_from_name(const char *name, enum weir_io_dtype *out_dtype)
-{
-    for (int i = 0; i < WEIR_IO_DTYPE_COUNT; i++) {
-        if (strcmp(dtypes[i].name, name) == 0) {
-            *out_dtype = (enum weir_io_dtype)i;
-            return true;
-        }
-    }
-    return false;
-}
-
 bool weir_io_shape_bytes(enum weir_io_dtype dtype, int rank, const uint64_t *shape,
                          uint64_t *out_bytes)
 {
@@ -54,7 +29,7 @@ bool weir_io_shape_bytes(enum weir_io_dtype dtype, int rank, const uint64_t *sha
         if (shape[i] == 0)
             return true;
     }
-    uint64_t bytes = dtypes[dtype].bytes;
+    uint64_t bytes = weir_io_dtypes[dtype].bytes;
     for (int i = 0; i < rank; i++) {
         if (shape[i] > (uint64_t)INT64_MAX / bytes)
             return false;

@@ -46,12 +46,11 @@ enum weir_io_dtype {
 // A dimension that matches every size where a wanted shape is compared.
 #define WEIR_IO_ANY_SIZE UINT64_MAX
 
-// Returns the name that safetensors uses ("F32") and the size of one element.
-const char *weir_io_dtype_name(enum weir_io_dtype dtype);
-size_t weir_io_dtype_bytes(enum weir_io_dtype dtype);
-
-// Finds the type with this name. False if there is none.
-bool weir_io_dtype_from_name(const char *name, enum weir_io_dtype *out_dtype);
+// The name that safetensors uses ("F32") and the size of one element.
+extern const struct weir_io_dtype_facts {
+    const char *name;
+    size_t bytes;
+} weir_io_dtypes[WEIR_IO_DTYPE_COUNT];
 
 // Multiplies the dimensions and the size of an element. A scalar (rank 0) has one
 // element. False if the product does not fit in 63 bits; a dimension of zero makes

@@ -175,7 +175,7 @@ static bool read_array(int descriptor, uint64_t size, const char *path, enum wei
     array->dtype = dtype;
     array->rank = header.rank;
     memcpy(array->shape, header.shape, sizeof array->shape);
-    array->count = bytes / weir_io_dtype_bytes(dtype);
+    array->count = bytes / weir_io_dtypes[dtype].bytes;
     array->data = bytes < SIZE_MAX ? malloc(bytes > 0 ? (size_t)bytes : 1) : NULL;
     if (!array->data)
         return weir_io_fail(error, path, "needs %" PRIu64 " bytes of memory; there is not enough",
@@ -190,7 +190,7 @@ bool weir_io_npy_read(const char *path, enum weir_io_dtype dtype, struct weir_io
     *out_array = (struct weir_io_npy){0};
     if (dtype != WEIR_IO_F32 && dtype != WEIR_IO_I32)
         return weir_io_fail(error, path, "cannot be read as %s; F32 and I32 are supported",
-                            weir_io_dtype_name(dtype));
+                            weir_io_dtypes[dtype].name);
     int descriptor = -1;
     uint64_t size = 0;
     if (!weir_file_open(path, &descriptor, &size, error->message, sizeof error->message))
@@ -238,7 +238,7 @@ bool weir_io_npy_write(const char *path, enum weir_io_dtype dtype, int rank, con
 {
     if (dtype != WEIR_IO_F32 && dtype != WEIR_IO_I32)
         return weir_io_fail(error, path, "cannot be written as %s; F32 and I32 are supported",
-                            weir_io_dtype_name(dtype));
+                            weir_io_dtypes[dtype].name);
     if (rank < 0 || rank > WEIR_IO_MAX_RANK)
         return weir_io_fail(error, path, "cannot be written with %d dimensions; the limit is %d",
                             rank, WEIR_IO_MAX_RANK);

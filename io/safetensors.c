@@ -81,6 +81,17 @@ static bool read_sizes(const json_t *list, size_t limit, uint64_t *sizes, size_t
     return true;
 }
 
+static bool read_dtype(const char *name, enum weir_io_dtype *out_dtype)
+{
+    for (int i = 0; name && i < WEIR_IO_DTYPE_COUNT; i++) {
+        if (strcmp(weir_io_dtypes[i].name, name) == 0) {
+            *out_dtype = (enum weir_io_dtype)i;
+            return true;
+        }
+    }
+    return false;
+}
+
 // Reads one entry of the header, {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}.
 static bool read_entry(const char *name, const json_t *entry, uint64_t body_bytes,
                        struct span *span, const char *path, struct weir_io_error *error)
@@ -93,7 +104,7 @@ static bool read_entry(const char *name, const json_t *entry, uint64_t body_byte
                             NAME_SHOWN, name);
 
     const char *dtype = json_string_value(json_object_get(entry, "dtype"));
-    if (!dtype || !weir_io_dtype_from_name(dtype, &tensor->dtype))
+    if (!read_dtype(dtype, &tensor->dtype))
         return weir_io_fail(error, path, "tensor '%.*s' has the unknown dtype '%.20s'", NAME_SHOWN,
                             name, dtype ? dtype : "");
     size_t rank = 0;
@@ -375,7 +386,7 @@ bool weir_io_safetensors_find(const weir_io_safetensors *file, const char *name,
     if (tensor->dtype != WEIR_IO_F32)
         return weir_io_fail(error, file->path,
                             "tensor '%.*s' is of type %s, but F32 is needed; convert the file",
-                            NAME_SHOWN, name, weir_io_dtype_name(tensor->dtype));
+                            NAME_SHOWN, name, weir_io_dtypes[tensor->dtype].name);
     if (!same_shape(tensor, rank, shape)) {
         char wanted[WEIR_IO_SHAPE_TEXT];
         char found[WEIR_IO_SHAPE_TEXT];
@@ -407,7 +418,7 @@ static bool check_tensor(const struct weir_io_tensor *tensor, uint64_t begin, ui
         tensor->dtype != WEIR_IO_U64)
         return weir_io_fail(error, path,
                             "tensor '%.*s' cannot be written as %s, only F32, I32 and U64",
-                            NAME_SHOWN, name, weir_io_dtype_name(tensor->dtype));
+                            NAME_SHOWN, name, weir_io_dtypes[tensor->dtype].name);
     uint64_t bytes = 0;
     if (tensor->rank < 0 || tensor->rank > WEIR_IO_MAX_RANK ||
         !weir_io_shape_bytes(tensor->dtype, tensor->rank, tensor->shape, &bytes) ||
@@ -428,7 +439,7 @@ static json_t *describe(const struct weir_io_tensor *tensor, uint64_t begin, uin
             return NULL;
         }
     }
-    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", weir_io_dtype_name(tensor->dtype), "shape",
+    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", weir_io_dtypes[tensor->dtype].name, "shape",
                      shape, "data_offsets", (json_int_t)begin, (json_int_t)end);
 }
 

@@ -1,19 +1,12 @@
-// zlib's file functions write plain files too ("T"), so the code is the same for both kinds. A
-// flush ends a block of compressed data, so that everything up to there can be unpacked, whatever
-// follows.
+// JSON as traces and pages have it. Text that does not fit into memory is a failure, after which nothing is added.
 #include "report/trace_out.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/c_locale.h"
-#include "base/file.h"
 #include "base/text.h"
 
 enum {
@@ -26,100 +19,6 @@ void weir__out_fail(struct weir__out *out, const char *reason)
         snprintf(out->reason, sizeof out->reason, "%s", reason);
     out->failed = true;
     out->used = 0;
-}
-
-static void fail_errno(struct weir__out *out, int error)
-{
-    char text[128] = "unknown error";
-    char reason[192];
-    (void)strerror_r(error, text, sizeof text);
-    snprintf(reason, sizeof reason, "%s (errno %d)", text, error);
-    weir__out_fail(out, reason);
-}
-
-static bool ends_in_gz(const char *path)
-{
-    const size_t length = strlen(path);
-    return length > 3 && strcmp(path + length - 3, ".gz") == 0;
-}
-
-static bool refuse(struct weir__out *out, const char *path, char *message, size_t message_size)
-{
-    weir_text_about(message, message_size, path,
-                    "the trace cannot be written: %s; choose another place for it", out->reason);
-    free(out->path);
-    free(out->data);
-    *out = (struct weir__out){0};
-    return false;
-}
-
-bool weir__out_open(struct weir__out *out, const char *path, char *message, size_t message_size)
-{
-    *out = (struct weir__out){.path = strdup(path)};
-    if (!out->path) {
-        weir__out_fail(out, "there is no memory");
-        return refuse(out, path, message, message_size);
-    }
-    const int descriptor = weir_file_open_to_write(path, O_TRUNC);
-    if (descriptor < 0) {
-        if (errno == ENXIO)
-            weir__out_fail(out, "it is a pipe without a reader");
-        else
-            fail_errno(out, errno);
-        return refuse(out, path, message, message_size);
-    }
-    out->file = gzdopen(descriptor, ends_in_gz(path) ? "wb4" : "wbT");
-    if (!out->file) {
-        close(descriptor);
-        weir__out_fail(out, "there is no memory");
-        return refuse(out, path, message, message_size);
-    }
-    return true;
-}
-
-static void check_zlib(struct weir__out *out, int error)
-{
-    int number = error;
-    const char *text = gzerror(out->file, &number);
-    if (number == Z_ERRNO || *text == '\0')
-        fail_errno(out, errno);
-    else
-        weir__out_fail(out, text);
-}
-
-void weir__out_flush(struct weir__out *out)
-{
-    if (out->failed || out->used == 0)
-        return;
-    errno = 0;
-    if (gzwrite(out->file, out->data, (unsigned)out->used) != (int)out->used) {
-        check_zlib(out, Z_ERRNO);
-        return;
-    }
-    const int error = gzflush(out->file, Z_SYNC_FLUSH);
-    if (error != Z_OK) {
-        check_zlib(out, error);
-        return;
-    }
-    out->flushed += out->used;
-    out->used = 0;
-}
-
-bool weir__out_close(struct weir__out *out, char *message, size_t message_size)
-{
-    weir__out_flush(out);
-    errno = 0;
-    if (gzclose(out->file) != Z_OK && !out->failed)
-        fail_errno(out, errno);
-    const bool failed = out->failed;
-    if (failed)
-        weir_text_about(message, message_size, out->path,
-                        "the trace is incomplete: %s; free space or choose another place for it",
-                        out->reason);
-    free(out->path);
-    free(out->data);
-    *out = (struct weir__out){0};
-    return !failed;
 }
 
 // Makes room for `size` more bytes.

@@ -1,36 +1,23 @@
-// Output to a trace file: lines are composed in memory and written as a whole.
+// JSON that is composed in memory: the lines of a trace, and what a page has of it.
 #ifndef WEIR_REPORT_TRACE_OUT_H
 #define WEIR_REPORT_TRACE_OUT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <zlib.h>
 
 #include "report/trace_format.h"
 
-// Zeroed but for the fields that weir__out_open() fills. Without that there is no file: text is collected in `data`,
-// which the caller frees; setting `used` to 0 removes the text.
+// Zeroed at first. Text is collected in `data`, which the caller frees; setting `used` to 0 removes the text.
 struct weir__out {
-    gzFile file;
-    char *path;
     char *data;
     size_t used;
     size_t capacity;
-    uint64_t flushed; // bytes, before compression
     bool failed;
     char reason[192]; // of the first failure
 };
 
-bool weir__out_open(struct weir__out *out, const char *path, char *message, size_t message_size);
-
-// Writes everything so far. Call it between lines only.
-void weir__out_flush(struct weir__out *out);
-
-// Flushes, closes and frees. False, with a sentence, if anything failed since the open.
-bool weir__out_close(struct weir__out *out, char *message, size_t message_size);
-
-// Notes a failure, as a failed write does; the first one is kept.
+// Notes a failure, and removes the text; the first one is kept.
 void weir__out_fail(struct weir__out *out, const char *reason);
 
 // Text without any change.

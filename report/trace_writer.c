@@ -1,11 +1,17 @@
-// Writes a trace: its rows, and the arrows between them.
+// Writes a trace: its file, its rows, and the arrows between them.
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#include <zlib.h>
 
 #include <weir/region.h>
 
 #include "base/bus.h"
+#include "base/file.h"
+#include "base/text.h"
 #include "report/trace.h"
 #include "report/trace_out.h"
 
@@ -150,7 +156,10 @@ struct queue {
 };
 
 struct weir_trace_writer {
-    struct weir__out out;
+    gzFile file;
+    char *path;
+    uint64_t flushed;     // bytes, before compression
+    struct weir__out out; // lines that are not flushed
     struct queue *queues; // those that rows or waits have named
     size_t queue_count;
     uint64_t arrows;  // so far
@@ -158,11 +167,105 @@ struct weir_trace_writer {
     uint64_t rows;    // operations so far
 };
 
+// The file. zlib's file functions write plain files too ("T"), so the code is the same for both kinds. A flush ends a
+// block of compressed data, so that everything up to there can be unpacked, whatever follows.
+
+static void fail_errno(struct weir__out *out, int error)
+{
+    char text[128] = "unknown error";
+    char reason[192];
+    (void)strerror_r(error, text, sizeof text);
+    snprintf(reason, sizeof reason, "%s (errno %d)", text, error);
+    weir__out_fail(out, reason);
+}
+
+static bool ends_in_gz(const char *path)
+{
+    const size_t length = strlen(path);
+    return length > 3 && strcmp(path + length - 3, ".gz") == 0;
+}
+
+// False, with the reason.
+static bool open_file(weir_trace_writer *writer, const char *path)
+{
+    struct weir__out *out = &writer->out;
+    writer->path = strdup(path);
+    const int descriptor = writer->path ? weir_file_open_to_write(path, O_TRUNC) : -1;
+    if (descriptor < 0) {
+        if (!writer->path)
+            weir__out_fail(out, "there is no memory");
+        else if (errno == ENXIO)
+            weir__out_fail(out, "it is a pipe without a reader");
+        else
+            fail_errno(out, errno);
+        return false;
+    }
+    writer->file = gzdopen(descriptor, ends_in_gz(path) ? "wb4" : "wbT");
+    if (writer->file)
+        return true;
+    close(descriptor);
+    weir__out_fail(out, "there is no memory");
+    return false;
+}
+
+static void check_zlib(weir_trace_writer *writer, int error)
+{
+    int number = error;
+    const char *text = gzerror(writer->file, &number);
+    if (number == Z_ERRNO || *text == '\0')
+        fail_errno(&writer->out, errno);
+    else
+        weir__out_fail(&writer->out, text);
+}
+
+// Writes everything so far; between lines only.
+static void flush(weir_trace_writer *writer)
+{
+    struct weir__out *out = &writer->out;
+    if (out->failed || out->used == 0)
+        return;
+    errno = 0;
+    if (gzwrite(writer->file, out->data, (unsigned)out->used) != (int)out->used) {
+        check_zlib(writer, Z_ERRNO);
+        return;
+    }
+    const int error = gzflush(writer->file, Z_SYNC_FLUSH);
+    if (error != Z_OK) {
+        check_zlib(writer, error);
+        return;
+    }
+    writer->flushed += out->used;
+    out->used = 0;
+}
+
+// False, with a sentence, if anything failed since the file was opened.
+static bool close_file(weir_trace_writer *writer, char *message, size_t message_size)
+{
+    struct weir__out *out = &writer->out;
+    flush(writer);
+    errno = 0;
+    if (gzclose(writer->file) != Z_OK && !out->failed)
+        fail_errno(out, errno);
+    if (out->failed)
+        weir_text_about(message, message_size, writer->path,
+                        "the trace is incomplete: %s; free space or choose another place for it",
+                        out->reason);
+    return !out->failed;
+}
+
+static void release(weir_trace_writer *writer)
+{
+    free(writer->queues);
+    free(writer->path);
+    free(writer->out.data);
+    free(writer);
+}
+
 static void end_row(weir_trace_writer *writer)
 {
     weir__out_raw(&writer->out, "},\n");
     if (writer->out.used >= FLUSH_SIZE)
-        weir__out_flush(&writer->out);
+        flush(writer);
 }
 
 static struct queue *find_queue(const weir_trace_writer *writer, uint64_t id)
@@ -210,8 +313,11 @@ weir_trace_writer *weir_trace_writer_create(const char *path, const struct weir_
         snprintf(message, message_size, "%s: there is no memory for a trace", path);
         return NULL;
     }
-    if (!weir__out_open(&writer->out, path, message, message_size)) {
-        free(writer);
+    if (!open_file(writer, path)) {
+        weir_text_about(message, message_size, path,
+                        "the trace cannot be written: %s; choose another place for it",
+                        writer->out.reason);
+        release(writer);
         return NULL;
     }
     writer->process = meta->process + (meta->process < LEAST_PROCESS ? PROCESS_OFFSET : 0);
@@ -463,12 +569,12 @@ void weir_trace_writer_span(weir_trace_writer *writer, const struct weir_trace_s
 
 uint64_t weir_trace_writer_bytes(const weir_trace_writer *writer)
 {
-    return writer->out.flushed + writer->out.used;
+    return writer->flushed + writer->out.used;
 }
 
 bool weir_trace_writer_flush(weir_trace_writer *writer)
 {
-    weir__out_flush(&writer->out);
+    flush(writer);
     return !writer->out.failed;
 }
 
@@ -508,7 +614,6 @@ bool weir_trace_writer_close(weir_trace_writer **writer, const struct weir_trace
                              char *message, size_t message_size)
 {
     weir_trace_writer *it = *writer;
-    struct weir__out *out = &it->out;
     for (size_t i = 0; i < it->queue_count; i++) {
         draw_known(it, &it->queues[i], true);
         free(it->queues[i].ring);
@@ -516,9 +621,8 @@ bool weir_trace_writer_close(weir_trace_writer **writer, const struct weir_trace
     }
     if (!end->truncated)
         write_end(it, end, devices, device_count);
-    const bool ok = weir__out_close(out, message, message_size);
-    free(it->queues);
-    free(it);
+    const bool ok = close_file(it, message, message_size);
+    release(it);
     *writer = NULL;
     return ok;
 }

@@ -485,25 +485,19 @@ static void time_image(struct arr_coc_bench *a, struct arr_coc_image *image)
 
 static void report_copies(struct arr_coc_bench *a)
 {
-    static const struct bench_column columns[] = {
-        {"image", "image", BENCH_TEXT, 0},
-        {"devices", "devices", BENCH_NUMBER, 0},
-        {"bytes_in", "bytes in", BENCH_NUMBER, 0},
-        {"bytes_out", "bytes out", BENCH_NUMBER, 0},
-        {"frames_per_second", "frames/s", BENCH_SPREAD, 1},
-    };
-    const struct weir_limits *limits = bench.limits;
     struct bench_table *table =
-        bench_table("copies", "bare copies of the frames, in two queues of a device", columns);
+        bench_table("copies", "bare copies of the frames, in two queues of a device");
     for (size_t k = 0; k < a->image_count; k++)
         for (uint32_t all = 0; all < (a->device_count > 1 ? 2 : 1); all++) {
             const struct arr_coc_image *image = &a->images[k];
-            bench_row(table, image->name, (double)(all ? a->device_count : 1),
-                      3.0 * image->width * image->height, (double)a->result_bytes,
-                      &image->copies[all]);
+            bench_text(table, "image", "image", image->name);
+            bench_number(table, "devices", "devices", all ? a->device_count : 1);
+            bench_number(table, "bytes_in", "bytes in", 3.0 * image->width * image->height);
+            bench_number(table, "bytes_out", "bytes out", (double)a->result_bytes);
+            bench_value(table, "frames_per_second", "frames/s", 1, image->copies[all]);
             // Where the processor copies, the copies' rate is far above the pipeline's scale.
-            if (!all && limits->copy_engines_to_device > 0)
-                bench_plot_bar("bare copies", image->name, &image->copies[0]);
+            if (!all && bench.limits->copy_engines_to_device > 0)
+                bench_plot_bar("bare copies", image->name, image->copies[0]);
         }
 }
 
@@ -515,36 +509,30 @@ static void plot_line(struct arr_coc_bench *a, const struct arr_coc_image *image
         snprintf(devices, sizeof devices, ", %u devices", (unsigned)line->devices);
     snprintf(name, sizeof name, "%u slot%s%s%s", (unsigned)line->slots, line->slots == 1 ? "" : "s",
              line->graphs ? ", graphs" : "", devices);
-    bench_plot_bar(name, image->name, &image->rate[index]);
+    bench_plot_bar(name, image->name, image->rate[index]);
 }
 
 static void report_rate(struct arr_coc_bench *a, struct bench_table *table,
                         const struct arr_coc_image *image, size_t index)
 {
     const struct arr_coc_line *line = &a->lines[index];
-    const struct bench_samples *rate = &image->rate[index];
-    const struct bench_samples share = bench_ratio(rate, &image->copies[line->devices > 1]);
-    const struct bench_samples gain = bench_ratio(rate, &image->rate[0]);
-    const struct bench_samples more =
-        bench_ratio(rate, &image->rate[index % arr_coc_lines_of_one(a)]);
-    bench_row(table, image->name, (double)line->devices, (double)line->slots,
-              graph_words[line->graphs], rate, &share, &gain, &more);
+    const struct bench_samples rate = image->rate[index];
+    bench_text(table, "image", "image", image->name);
+    bench_number(table, "devices", "devices", line->devices);
+    bench_number(table, "slots", "slots", line->slots);
+    bench_text(table, "graphs", "graphs", graph_words[line->graphs]);
+    bench_value(table, "frames_per_second", "frames/s", 1, rate);
+    bench_value(table, "of_copies", "x bare copies", 3,
+                bench_ratio(rate, image->copies[line->devices > 1]));
+    bench_value(table, "speed_up", "x first", 2, bench_ratio(rate, image->rate[0]));
+    bench_value(table, "of_one_device", "x one device", 3,
+                bench_ratio(rate, image->rate[index % arr_coc_lines_of_one(a)]));
     plot_line(a, image, index);
 }
 
 static void report_rates(struct arr_coc_bench *a)
 {
-    static const struct bench_column columns[] = {
-        {"image", "image", BENCH_TEXT, 0},
-        {"devices", "devices", BENCH_NUMBER, 0},
-        {"slots", "slots", BENCH_NUMBER, 0},
-        {"graphs", "graphs", BENCH_TEXT, 0},
-        {"frames_per_second", "frames/s", BENCH_SPREAD, 1},
-        {"of_copies", "x bare copies", BENCH_SPREAD, 3},
-        {"speed_up", "x first", BENCH_SPREAD, 2},
-        {"of_one_device", "x one device", BENCH_SPREAD, 3},
-    };
-    struct bench_table *table = bench_table("frames", "the pipeline, from pinned memory", columns);
+    struct bench_table *table = bench_table("frames", "the pipeline, from pinned memory");
     for (size_t k = 0; k < a->image_count; k++)
         for (size_t i = 0; i < a->line_count; i++)
             report_rate(a, table, &a->images[k], i);
@@ -552,23 +540,17 @@ static void report_rates(struct arr_coc_bench *a)
 
 static void report_stages(struct arr_coc_bench *a)
 {
-    static const struct bench_column columns[] = {
-        {"image", "image", BENCH_TEXT, 0},
-        {"stage", "stage", BENCH_TEXT, 0},
-        {"busy_us", "us", BENCH_SPREAD, 1},
-    };
-    struct bench_table *table = bench_table("stages",
-                                            "busy time of a frame's stages, "
-                                            "one frame at a time",
-                                            columns);
+    struct bench_table *table =
+        bench_table("stages", "busy time of a frame's stages, one frame at a time");
     struct weir_pipeline_statistics statistics;
     if (!a->timed.owner)
         return;
     weir_pipeline_group_get_statistics(a->timed.group, &statistics);
     for (size_t k = 0; k < a->image_count; k++)
         for (uint32_t i = 0; i < statistics.stage_count; i++) {
-            bench_row(table, a->images[k].name, statistics.stages[i].name,
-                      &a->images[k].stage_us[i]);
+            bench_text(table, "image", "image", a->images[k].name);
+            bench_text(table, "stage", "stage", statistics.stages[i].name);
+            bench_value(table, "busy_us", "us", 1, a->images[k].stage_us[i]);
         }
 }
 

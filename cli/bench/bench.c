@@ -18,42 +18,44 @@ struct bench bench = {.turns = 11};
 
 // Filling.
 
-struct bench_table *bench_table_of(const char *key, const char *title,
-                                   const struct bench_column *columns, size_t column_count)
+struct bench_table *bench_table(const char *key, const char *title)
 {
     const size_t index =
         bench.table_count < BENCH_TABLES_MAX ? bench.table_count++ : BENCH_TABLES_MAX - 1;
     struct bench_table *table = &bench.tables[index];
-    *table = (struct bench_table){.key = key, .column_count = column_count};
+    *table = (struct bench_table){.key = key};
     snprintf(table->title, sizeof table->title, "%s", title);
-    memcpy(table->columns, columns, column_count * sizeof *columns);
     return table;
 }
 
-static struct bench_cell *next_cell(struct bench_table *table)
+static void add_cell(struct bench_table *table, struct bench_column column, struct bench_cell cell)
 {
+    const struct bench_column *first = &table->columns[0];
+    table->complete = table->complete || (table->count > 0 && strcmp(column.key, first->key) == 0);
+    if (!table->complete && table->column_count < BENCH_COLUMNS_MAX)
+        table->columns[table->column_count++] = column;
     table->cells = cli_grow(table->cells, table->count, &table->capacity, sizeof *table->cells);
-    return &table->cells[table->count++];
+    table->cells[table->count++] = cell;
 }
 
-void bench_row(struct bench_table *table, ...)
+void bench_text(struct bench_table *table, const char *key, const char *head, const char *text)
 {
-    va_list arguments;
-    va_start(arguments, table);
-    for (size_t i = 0; i < table->column_count; i++) {
-        struct bench_cell *cell = next_cell(table);
-        const enum bench_cell_kind kind = table->columns[i].kind;
-        if (kind == BENCH_TEXT) {
-            snprintf(cell->text, sizeof cell->text, "%s", va_arg(arguments, const char *));
-        } else if (kind == BENCH_NUMBER) {
-            cell->number = va_arg(arguments, double);
-        } else {
-            const struct bench_samples *samples = va_arg(arguments, const struct bench_samples *);
-            cell->empty = samples->count == 0;
-            cell->spread = bench_spread(samples);
-        }
-    }
-    va_end(arguments);
+    struct bench_cell cell = {.empty = false};
+    snprintf(cell.text, sizeof cell.text, "%s", text);
+    add_cell(table, (struct bench_column){key, head, BENCH_TEXT, 0}, cell);
+}
+
+void bench_number(struct bench_table *table, const char *key, const char *head, double number)
+{
+    add_cell(table, (struct bench_column){key, head, BENCH_NUMBER, 0},
+             (struct bench_cell){.number = number});
+}
+
+void bench_value(struct bench_table *table, const char *key, const char *head, int decimals,
+                 struct bench_samples samples)
+{
+    add_cell(table, (struct bench_column){key, head, BENCH_SPREAD, decimals},
+             (struct bench_cell){.empty = samples.count == 0, .spread = bench_spread(samples)});
 }
 
 // Plots.
@@ -66,10 +68,10 @@ void bench_plot(const char *title, const char *x, const char *y)
     snprintf(plot->y_name, sizeof plot->y_name, "%s", y);
 }
 
-void bench_plot_bar(const char *series, const char *group, const struct bench_samples *samples)
+void bench_plot_bar(const char *series, const char *group, struct bench_samples samples)
 {
     const struct bench_spread spread = bench_spread(samples);
-    if (samples->count > 0)
+    if (samples.count > 0)
         cli_plot_add(cli_plot_series(&bench.plot, series),
                      (struct cli_plot_point){(double)cli_plot_group(&bench.plot, group),
                                              spread.median, spread.minimum, spread.maximum});
@@ -93,8 +95,8 @@ static void alignment_of(const struct bench_table *table, char *alignment)
     *alignment = '\0';
 }
 
-static void add_cell(struct weir_table *to, const struct bench_column *column,
-                     const struct bench_cell *cell)
+static void print_cell(struct weir_table *to, const struct bench_column *column,
+                       const struct bench_cell *cell)
 {
     const struct bench_spread *spread = &cell->spread;
     switch (column->kind) {
@@ -102,7 +104,7 @@ static void add_cell(struct weir_table *to, const struct bench_column *column,
         weir_table_add(to, "%s", cell->text);
         break;
     case BENCH_NUMBER:
-        weir_table_add(to, "%.*f", column->decimals, cell->number);
+        weir_table_add(to, "%.0f", cell->number);
         break;
     case BENCH_SPREAD:
         if (cell->empty) {
@@ -128,7 +130,7 @@ static void print_table(const struct bench_table *table)
             weir_table_add(&to, "%s", "");
     }
     for (size_t i = 0; i < table->count; i++)
-        add_cell(&to, &table->columns[i % table->column_count], &table->cells[i]);
+        print_cell(&to, &table->columns[i % table->column_count], &table->cells[i]);
     printf("\n%s\n", table->title);
     cli_table_print(&to, stdout, 2);
 }
@@ -185,7 +187,7 @@ static json_t *row_value(const struct bench_table *table, size_t first)
 static json_t *table_value(const struct bench_table *table)
 {
     json_t *rows = json_array();
-    for (size_t i = 0; i + table->column_count <= table->count; i += table->column_count)
+    for (size_t i = 0; i < table->count; i += table->column_count)
         cli_json_append(rows, row_value(table, i));
     return rows;
 }
@@ -271,13 +273,12 @@ static int compare_numbers(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
-struct bench_spread bench_spread(const struct bench_samples *samples)
+struct bench_spread bench_spread(struct bench_samples samples)
 {
-    double sorted[BENCH_TURNS_MAX];
-    const size_t count = samples->count;
+    double *sorted = samples.values;
+    const size_t count = samples.count;
     if (count == 0)
         return (struct bench_spread){0};
-    memcpy(sorted, samples->values, count * sizeof *sorted);
     qsort(sorted, count, sizeof *sorted, compare_numbers);
     return (struct bench_spread){
         .median = count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2,
@@ -286,12 +287,27 @@ struct bench_spread bench_spread(const struct bench_samples *samples)
     };
 }
 
-struct bench_samples bench_ratio(const struct bench_samples *a, const struct bench_samples *b)
+struct bench_samples bench_ratio(struct bench_samples a, struct bench_samples b)
 {
-    struct bench_samples result = {.count = a->count < b->count ? a->count : b->count};
-    for (size_t i = 0; i < result.count; i++)
-        result.values[i] = b->values[i] != 0 ? a->values[i] / b->values[i] : 0;
-    return result;
+    a.count = a.count < b.count ? a.count : b.count;
+    for (size_t i = 0; i < a.count; i++)
+        a.values[i] = b.values[i] != 0 ? a.values[i] / b.values[i] : 0;
+    return a;
+}
+
+struct bench_samples bench_difference(struct bench_samples a, struct bench_samples b)
+{
+    a.count = a.count < b.count ? a.count : b.count;
+    for (size_t i = 0; i < a.count; i++)
+        a.values[i] -= b.values[i];
+    return a;
+}
+
+struct bench_samples bench_scaled(struct bench_samples samples, double by)
+{
+    for (size_t i = 0; i < samples.count; i++)
+        samples.values[i] *= by;
+    return samples;
 }
 
 void bench_parameter(const char *key, double value)

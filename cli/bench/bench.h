@@ -49,10 +49,12 @@ struct bench_spread {
     double maximum;
 };
 
-struct bench_spread bench_spread(const struct bench_samples *samples);
+struct bench_spread bench_spread(struct bench_samples samples);
 
-// Of each turn: a / b.
-struct bench_samples bench_ratio(const struct bench_samples *a, const struct bench_samples *b);
+// Of each turn: a / b; a - b; a multiple.
+struct bench_samples bench_ratio(struct bench_samples a, struct bench_samples b);
+struct bench_samples bench_difference(struct bench_samples a, struct bench_samples b);
+struct bench_samples bench_scaled(struct bench_samples samples, double by);
 
 // Tables.
 
@@ -66,7 +68,7 @@ struct bench_column {
     const char *key;  // in JSON
     const char *head; // on the terminal
     enum bench_cell_kind kind;
-    int decimals;
+    int decimals; // of spreads
 };
 
 // Lists on the command line: `out` of options that are CLI_VALUES. Reads "16M,1G,auto": numbers from
@@ -98,6 +100,7 @@ struct bench_table {
     char title[200];
     struct bench_column columns[BENCH_COLUMNS_MAX];
     size_t column_count;
+    bool complete;            // the columns are those of the first row
     struct bench_cell *cells; // row by row
     size_t count;
     size_t capacity;
@@ -175,12 +178,13 @@ struct bench_program {
 int bench_main(const struct bench_program *program, void *user, int argc, char **argv);
 
 // Starts a table.
-#define bench_table(key, title, columns) bench_table_of(key, title, columns, BENCH_COUNT(columns))
-struct bench_table *bench_table_of(const char *key, const char *title,
-                                   const struct bench_column *columns, size_t column_count);
-// Adds a row: of each column a `const char *`, a double, or a `const struct bench_samples *` (without samples:
-// an empty cell, null in JSON). More than there are columns are left out.
-void bench_row(struct bench_table *table, ...);
+struct bench_table *bench_table(const char *key, const char *title);
+// Add a cell, row by row; all rows have the same columns: `key` in JSON, `head` on the terminal. A value without
+// samples is an empty cell, null in JSON.
+void bench_text(struct bench_table *table, const char *key, const char *head, const char *text);
+void bench_number(struct bench_table *table, const char *key, const char *head, double number);
+void bench_value(struct bench_table *table, const char *key, const char *head, int decimals,
+                 struct bench_samples samples);
 
 // A fact about the run, in the first lines of the text and under "parameters".
 void bench_parameter(const char *key, double value);
@@ -215,6 +219,6 @@ void bench_figure(struct bench_samples *samples, double ms, const char *format, 
 // The names of the plot and its axes; `x` may be "".
 void bench_plot(const char *title, const char *x, const char *y);
 // In the plot, a bar of a group. Without samples: nothing.
-void bench_plot_bar(const char *series, const char *group, const struct bench_samples *samples);
+void bench_plot_bar(const char *series, const char *group, struct bench_samples samples);
 
 #endif

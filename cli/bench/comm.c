@@ -340,38 +340,32 @@ static void measure(struct comm_bench *b)
 
 // Reporting.
 
-static void put_row(struct bench_table *table, const struct comm_row *row)
+static void put_row(const struct comm_bench *b, struct bench_table *table,
+                    const struct comm_row *row)
 {
-    struct bench_samples ratios[COMM_PEERS_MAX];
-    for (size_t i = 0; i < COMM_PEERS_MAX; i++)
-        ratios[i] = bench_ratio(&row->ns, &row->peer_ns[i]);
-    bench_row(table, weir_collective_name(row->kind), (double)row->bytes, &row->ns, &row->algorithm,
-              &row->bus, &row->peer_ns[0], &ratios[0], &row->peer_ns[1], &ratios[1]);
+    bench_text(table, "collective", "collective", weir_collective_name(row->kind));
+    bench_number(table, "bytes", "bytes", (double)row->bytes);
+    bench_value(table, "ns", "ns", 0, row->ns);
+    bench_value(table, "algorithm_gbs", "GB/s", 2, row->algorithm);
+    bench_value(table, "bus_gbs", "bus GB/s", 2, row->bus);
+    for (size_t i = 0; i < b->peer_count; i++) {
+        const struct comm_peer *peer = b->peers[i];
+        bench_value(table, peer->key, peer->head, 0, row->peer_ns[i]);
+        bench_value(table, peer->over_key, peer->over_head, 3,
+                    bench_ratio(row->ns, row->peer_ns[i]));
+    }
 }
 
 static void report(struct comm_bench *b)
 {
-    struct bench_column columns[5 + 2 * COMM_PEERS_MAX] = {
-        {"collective", "collective", BENCH_TEXT, 0},
-        {"bytes", "bytes", BENCH_NUMBER, 0},
-        {"ns", "ns", BENCH_SPREAD, 0},
-        {"algorithm_gbs", "GB/s", BENCH_SPREAD, 2},
-        {"bus_gbs", "bus GB/s", BENCH_SPREAD, 2},
-    };
-    size_t count = 5;
-    for (size_t i = 0; i < b->peer_count; i++) {
-        columns[count++] = b->peers[i]->columns[0];
-        columns[count++] = b->peers[i]->columns[1];
-    }
-    struct bench_table *table =
-        bench_table_of("collectives", "one collective, by the slowest rank", columns, count);
+    struct bench_table *table = bench_table("collectives", "one collective, by the slowest rank");
     char title[64], group[32];
     snprintf(title, sizeof title, "Collectives of %u ranks", (unsigned)b->all.count);
     bench_plot(title, "", "bus GB/s");
     for (size_t i = 0; i < b->row_count; i++) {
-        put_row(table, &b->rows[i]);
+        put_row(b, table, &b->rows[i]);
         snprintf(group, sizeof group, "%zu", b->rows[i].bytes);
-        bench_plot_bar(weir_collective_name(b->rows[i].kind), group, &b->rows[i].bus);
+        bench_plot_bar(weir_collective_name(b->rows[i].kind), group, b->rows[i].bus);
     }
 }
 

@@ -73,9 +73,10 @@ struct comm_bench {
 
 // Another library with the same ranks.
 struct comm_peer {
-    struct bench_column columns[2]; // its time, and Weir's over its
-    unsigned kinds;                 // a bit for each that it has
-    bool on_weirs_memory;           // so that results are compared
+    const char *key, *head;           // of its time
+    const char *over_key, *over_head; // of Weir's over its
+    unsigned kinds;                   // a bit for each that it has
+    bool on_weirs_memory;             // so that results are compared
     // False, after a note, on all ranks if one of them cannot have it.
     bool (*open)(struct comm_bench *b);
     // The row's call on all ranks of this process, and the end of all such calls.

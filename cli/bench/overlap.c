@@ -291,51 +291,39 @@ static void measure_all(struct overlap *o)
     }
 }
 
-static struct bench_samples scaled(const struct bench_samples *samples, double by)
-{
-    struct bench_samples result = *samples;
-    for (size_t i = 0; i < result.count; i++)
-        result.values[i] *= by;
-    return result;
-}
-
 static void put_bare(struct bench_table *table, const struct overlap_reference *reference,
-                     const char *what, const struct bench_samples *ns, double bytes)
+                     const char *what, struct bench_samples ns, double bytes)
 {
     char size[WEIR_TEXT_QUANTITY_SIZE];
-    struct bench_samples ms = scaled(ns, 1e-6), rate = {0};
-    for (size_t i = 0; i < ns->count && bytes > 0; i++)
-        rate.values[rate.count++] = bytes / ns->values[i];
-    bench_row(table, weir_text_bytes(size, reference->size), what, &ms, &rate);
+    struct bench_samples rate = {0};
+    for (size_t i = 0; i < ns.count && bytes > 0; i++)
+        rate.values[rate.count++] = bytes / ns.values[i];
+    bench_text(table, "size", "size", weir_text_bytes(size, reference->size));
+    bench_text(table, "what", "what", what);
+    bench_value(table, "ms", "ms", 3, bench_scaled(ns, 1e-6));
+    bench_value(table, "gb_per_s", "GB/s", 1, rate);
 }
 
 static void report_references(struct overlap *o)
 {
-    static const struct bench_column columns[] = {
-        {"size", "size", BENCH_TEXT, 0},
-        {"what", "what", BENCH_TEXT, 0},
-        {"ms", "ms", BENCH_SPREAD, 3},
-        {"gb_per_s", "GB/s", BENCH_SPREAD, 1},
-    };
-    struct bench_table *table = bench_table("alone", "each part alone", columns);
+    struct bench_table *table = bench_table("alone", "each part alone");
     for (size_t i = 0; i < o->reference_count; i++) {
         const struct overlap_reference *reference = &o->references[i];
         const double size = (double)reference->size;
         char name[64];
         if (i == 0 || reference->size != o->references[i - 1].size) {
-            put_bare(table, reference, "bare copy up", &reference->up, size);
-            put_bare(table, reference, "bare copy down", &reference->down, size);
-            put_bare(table, reference, "both at once (the limit)", &reference->both, 2 * size);
+            put_bare(table, reference, "bare copy up", reference->up, size);
+            put_bare(table, reference, "bare copy down", reference->down, size);
+            put_bare(table, reference, "both at once (the limit)", reference->both, 2 * size);
         }
         snprintf(name, sizeof name, "kernel, %s", reference->kernel_name);
-        put_bare(table, reference, name, &reference->kernel_alone, 0);
+        put_bare(table, reference, name, reference->kernel_alone, 0);
         snprintf(name, sizeof name, "one queue, one piece, %s", reference->kernel_name);
-        put_bare(table, reference, name, &o->ways[reference->one_queue].ns, 0);
+        put_bare(table, reference, name, o->ways[reference->one_queue].ns, 0);
     }
 }
 
-static void plot_way(struct overlap *o, const struct overlap_way *way,
-                     const struct bench_samples *ratio)
+static void plot_way(struct overlap *o, const struct overlap_way *way, struct bench_samples ratio)
 {
     const struct overlap_reference *reference = &o->references[way->reference];
     const struct bench_spread spread = bench_spread(ratio);
@@ -357,54 +345,48 @@ static void plot_way(struct overlap *o, const struct overlap_way *way,
     }
 }
 
-static void report_ways(struct overlap *o)
+static void put_way(struct overlap *o, struct bench_table *table, const struct overlap_way *way)
 {
     static const char *const plan_orders[] = {"auto", "depth", "breadth", "interleaved"};
-    static const struct bench_column columns[] = {
-        {"size", "size", BENCH_TEXT, 0},          {"kernel", "kernel", BENCH_TEXT, 0},
-        {"asked", "order", BENCH_TEXT, 0},        {"order", "runs as", BENCH_TEXT, 0},
-        {"queues", "queues", BENCH_NUMBER, 0},    {"layout", "by", BENCH_TEXT, 0},
-        {"chunks", "chunks", BENCH_NUMBER, 0},    {"ms", "ms", BENCH_SPREAD, 3},
-        {"to_limit", "x limit", BENCH_SPREAD, 3}, {"speed_up", "x one queue", BENCH_SPREAD, 2},
-    };
+    const struct overlap_reference *reference = &o->references[way->reference];
+    const struct bench_samples ratio = bench_ratio(way->ns, reference->both);
+    char size[WEIR_TEXT_QUANTITY_SIZE];
+    bench_text(table, "size", "size", weir_text_bytes(size, reference->size));
+    bench_text(table, "kernel", "kernel", reference->kernel_name);
+    bench_text(table, "asked", "order", order_words[way->order - BENCH_WORD]);
+    bench_text(table, "order", "runs as", plan_orders[way->plan.order]);
+    bench_number(table, "queues", "queues", way->plan.queue_count);
+    bench_text(table, "layout", "by",
+               way->plan.layout == WEIR_CHUNKS_BY_ENGINE ? "engine" : "chunk");
+    bench_number(table, "chunks", "chunks", way->plan.chunk_count);
+    bench_value(table, "ms", "ms", 3, bench_scaled(way->ns, 1e-6));
+    bench_value(table, "to_limit", "x limit", 3, ratio);
+    bench_value(table, "speed_up", "x one queue", 2,
+                bench_ratio(o->ways[reference->one_queue].ns, way->ns));
+    plot_way(o, way, ratio);
+}
+
+static void report_ways(struct overlap *o)
+{
     struct bench_table *table =
-        bench_table("ways",
-                    "in chunks: time, as a multiple of the bare copies in both "
-                    "directions, and speed-up to one queue in one piece",
-                    columns);
-    for (size_t i = 0; i < o->way_count; i++) {
-        const struct overlap_way *way = &o->ways[i];
-        const struct overlap_reference *reference = &o->references[way->reference];
-        if (i == reference->one_queue)
-            continue;
-        const struct bench_samples ms = scaled(&way->ns, 1e-6);
-        const struct bench_samples ratio = bench_ratio(&way->ns, &reference->both);
-        const struct bench_samples gain = bench_ratio(&o->ways[reference->one_queue].ns, &way->ns);
-        char size[WEIR_TEXT_QUANTITY_SIZE];
-        bench_row(table, weir_text_bytes(size, reference->size), reference->kernel_name,
-                  order_words[way->order - BENCH_WORD], plan_orders[way->plan.order],
-                  (double)way->plan.queue_count,
-                  way->plan.layout == WEIR_CHUNKS_BY_ENGINE ? "engine" : "chunk",
-                  (double)way->plan.chunk_count, &ms, &ratio, &gain);
-        plot_way(o, way, &ratio);
-    }
+        bench_table("ways", "in chunks: time, as a multiple of the bare copies in both "
+                            "directions, and speed-up to one queue in one piece");
+    for (size_t i = 0; i < o->way_count; i++)
+        if (i != o->references[o->ways[i].reference].one_queue)
+            put_way(o, table, &o->ways[i]);
 }
 
 static void report_raw(struct overlap *o)
 {
-    static const struct bench_column columns[] = {
-        {"way", "way", BENCH_TEXT, 0},
-        {"ms", "ms", BENCH_SPREAD, 3},
-        {"of_copies", "of copies both ways", BENCH_SPREAD, 3},
-        {"auto_to_it", "auto to it", BENCH_SPREAD, 3},
-    };
     struct bench_table *table =
-        bench_table("raw", "the first size, light, by the driver's own calls", columns);
+        bench_table("raw", "the first size, light, by the driver's own calls");
     for (size_t i = 0; i < o->calls->count(o->raw); i++) {
-        const struct bench_samples of_copies =
-            bench_ratio(&o->raw_ms[i], &o->raw_ms[OVERLAP_RAW_BOTH]);
-        const struct bench_samples to_auto = bench_ratio(&o->auto_ms, &o->raw_ms[i]);
-        bench_row(table, o->calls->name(i), &o->raw_ms[i], &of_copies, &to_auto);
+        const struct bench_samples ms = o->raw_ms[i];
+        bench_text(table, "way", "way", o->calls->name(i));
+        bench_value(table, "ms", "ms", 3, ms);
+        bench_value(table, "of_copies", "of copies both ways", 3,
+                    bench_ratio(ms, o->raw_ms[OVERLAP_RAW_BOTH]));
+        bench_value(table, "auto_to_it", "auto to it", 3, bench_ratio(o->auto_ms, ms));
     }
 }
 

@@ -305,52 +305,41 @@ static void measure(struct pipeline_bench *p)
 
 // Reporting.
 
-static void put_part(struct bench_table *table, const char *name, const struct bench_samples *ns)
+static void put_part(struct bench_table *table, const char *name, struct bench_samples ns)
 {
-    struct bench_samples us = *ns;
-    for (size_t i = 0; i < us.count; i++)
-        us.values[i] *= 1e-3;
-    bench_row(table, name, &us);
+    bench_text(table, "part", "a frame's", name);
+    bench_value(table, "us", "us", 1, bench_scaled(ns, 1e-3));
 }
 
 static void report_parts(struct pipeline_bench *p)
 {
-    static const struct bench_column columns[] = {
-        {"part", "a frame's", BENCH_TEXT, 0},
-        {"us", "us", BENCH_SPREAD, 1},
-    };
-    struct bench_table *table = bench_table("alone", "each part alone", columns);
-    put_part(table, "upload", &p->up);
-    put_part(table, "download", &p->down);
+    struct bench_table *table = bench_table("alone", "each part alone");
+    put_part(table, "upload", p->up);
+    put_part(table, "download", p->down);
     for (int i = 0; i < SETTINGS; i++) {
         char name[64];
         snprintf(name, sizeof name, "kernel, %s", settings[i].name);
-        put_part(table, name, &p->kernels[i]);
+        put_part(table, name, p->kernels[i]);
     }
 }
 
 static void report_lines(struct pipeline_bench *p)
 {
-    static const struct bench_column columns[] = {
-        {"setting", "setting", BENCH_TEXT, 0},
-        {"slots", "slots", BENCH_NUMBER, 0},
-        {"graphs", "graphs", BENCH_TEXT, 0},
-        {"frames_per_second", "frames/s", BENCH_SPREAD, 1},
-        {"speed_up", "x first", BENCH_SPREAD, 3},
-    };
     struct bench_table *table =
-        bench_table("pipeline", "the pipeline, and its speed-up to the first number of slots",
-                    columns);
+        bench_table("pipeline", "the pipeline, and its speed-up to the first number of slots");
     for (int i = 0; i < SETTINGS; i++)
         for (size_t k = 0; k < p->line_count; k++) {
             const struct line *line = &p->lines[i][k];
-            const struct bench_samples gain = bench_ratio(&line->rate, &p->lines[i][0].rate);
+            const struct bench_samples gain = bench_ratio(line->rate, p->lines[i][0].rate);
             char name[CLI_PLOT_TEXT];
-            bench_row(table, line->setting, (double)line->slots, graph_words[line->graphs],
-                      &line->rate, &gain);
+            bench_text(table, "setting", "setting", line->setting);
+            bench_number(table, "slots", "slots", line->slots);
+            bench_text(table, "graphs", "graphs", graph_words[line->graphs]);
+            bench_value(table, "frames_per_second", "frames/s", 1, line->rate);
+            bench_value(table, "speed_up", "x first", 3, gain);
             snprintf(name, sizeof name, "%u slot%s%s", (unsigned)line->slots,
                      line->slots == 1 ? "" : "s", line->graphs ? ", graphs" : "");
-            bench_plot_bar(name, line->setting, &gain);
+            bench_plot_bar(name, line->setting, gain);
         }
 }
 

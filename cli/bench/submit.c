@@ -1,311 +1,302 @@
 // weir bench submit: what a call costs the thread that submits, on the device that the configuration names;
 // and what it costs above the backend, on the null backend. That one does next to nothing in a call, so the
-// time of a loop of public calls, less the time of a loop that calls its slots with the same operations, is
-// the front end's. No time makes the command fail.
+// time of public calls, less the time of calls of its slots with the same operations, is the front end's. No time
+// makes the command fail.
+#include "cli/bench/submit.h"
+
+#include <stdio.h>
+#include <string.h>
 #include <weir/inspect.h>
 #include <weir/module/module.h>
 
-#include "cli/bench/work.h"
 #include "kernels/conformance/conformance.h"
 
 enum {
     BATCH = 200, // between two waits for the device: well below what makes a driver block
-    NUMBERS = 1024,
-    BYTES = 4 * NUMBERS,
     LAUNCHED = 64,
+    SEED = 12345,
     OPERATIONS_MOST = 100000000
 };
 
-struct submit {
-    uint64_t operations; // in each turn
+enum kernel {
+    INCREMENT,
+    SPIN_KERNEL
 };
-
-// One device.
-struct calls {
-    weir_device *device;
-    weir_queue *queue;
-    weir_queue *other;  // its events are waited for
-    weir_queue *direct; // of calls to the slot
-    weir_program *program;
-    weir_kernel *kernel;
-    weir_buffer *memory, *pinned;
-    struct weir_argument arguments[3];
-    const struct weir_link *backend;
-    uint64_t sequence; // of `direct`
-    size_t bytes;      // of a copy
-    struct weir_event events[BATCH];
-};
-
-// One kind of call: a batch of it through the API, and one through the slot. `prepare` is not timed.
-struct kind {
-    const char *name;
-    const char *about;
-    weir_status (*prepare)(struct calls *c, size_t count);
-    weir_status (*call)(struct calls *c, size_t count);
-    weir_status (*direct)(struct calls *c, size_t count);
-};
-
-// Public calls.
-
-static weir_status copy_once(struct calls *c)
-{
-    return weir_queue_copy(c->queue, c->memory, 0, c->pinned, 0, c->bytes);
-}
-
-static weir_status launch_once(struct calls *c)
-{
-    return weir_queue_launch(c->queue, c->kernel, weir_dim(1, 1, 1), weir_dim(LAUNCHED, 1, 1),
-                             weir_inout(c->memory, 0, BYTES), 1u, (uint32_t)LAUNCHED);
-}
-
-// The body of a function that repeats a call, in which `i` counts.
-#define REPEAT(call)                                        \
-    weir_status status = WEIR_OK;                           \
-    for (size_t i = 0; i < count && status == WEIR_OK; i++) \
-        status = (call);                                    \
-    return status
-
-static weir_status copy_call(struct calls *c, size_t count)
-{
-    REPEAT(copy_once(c));
-}
-
-static weir_status launch_call(struct calls *c, size_t count)
-{
-    REPEAT(launch_once(c));
-}
-
-static weir_status record_call(struct calls *c, size_t count)
-{
-    REPEAT(weir_queue_record(c->queue, &c->events[i]));
-}
-
-// Each wait is for a later event than the one before it; otherwise it would be implied and skipped.
-static weir_status record_others(struct calls *c, size_t count)
-{
-    REPEAT(weir_queue_record(c->other, &c->events[i]));
-}
-
-static weir_status wait_call(struct calls *c, size_t count)
-{
-    REPEAT(weir_queue_wait(c->queue, c->events[i]));
-}
-
-#undef REPEAT
-
-static weir_status host_call(struct calls *c, size_t count)
-{
-    void *pointer;
-    weir_status status = WEIR_OK;
-    for (size_t i = 0; i < count && status == WEIR_OK; i++)
-        if ((status = weir_host_begin(c->pinned, 0, BYTES, WEIR_ACCESS_READ, &pointer)) == WEIR_OK)
-            status = weir_host_end(c->pinned, 0, BYTES, WEIR_ACCESS_READ);
-    return status;
-}
-
-static weir_status sequence_call(struct calls *c, size_t count)
-{
-    weir_status status = WEIR_OK;
-    for (size_t i = 0; i < count && status == WEIR_OK; i++) {
-        if ((status = copy_once(c)) == WEIR_OK && (status = launch_once(c)) == WEIR_OK &&
-            (status = weir_queue_record(c->queue, &c->events[i])) == WEIR_OK)
-            status = weir_queue_wait(c->other, c->events[i]);
-    }
-    return status;
-}
-
-static weir_status round_trip_call(struct calls *c, size_t count)
-{
-    weir_status status = WEIR_OK;
-    for (size_t i = 0; i < count && status == WEIR_OK; i++)
-        if ((status = launch_once(c)) == WEIR_OK &&
-            (status = weir_queue_record(c->queue, &c->events[i])) == WEIR_OK)
-            status = weir_event_sync(c->events[i], WEIR_FOREVER);
-    return status;
-}
-
-// The null backend's slots.
-
-static weir_status repeat_direct(struct calls *c, struct weir_operation *operation, size_t count)
-{
-    weir_status status = WEIR_OK;
-    operation->struct_size = sizeof *operation;
-    operation->file = __FILE__;
-    operation->line = __LINE__;
-    for (size_t i = 0; i < count && status == WEIR_OK; i++) {
-        operation->sequence = ++c->sequence;
-        status = c->backend->ops->queue_submit(c->backend, c->direct, operation);
-    }
-    return status;
-}
-
-static weir_status copy_direct(struct calls *c, size_t count)
-{
-    struct weir_operation operation = {.kind = WEIR_OPERATION_COPY};
-    operation.u.copy.dst = c->memory;
-    operation.u.copy.src = c->pinned;
-    operation.u.copy.size = c->bytes;
-    return repeat_direct(c, &operation, count);
-}
-
-static weir_status launch_direct(struct calls *c, size_t count)
-{
-    struct weir_operation operation = {.kind = WEIR_OPERATION_LAUNCH};
-    operation.u.launch.kernel = c->kernel;
-    operation.u.launch.grid = weir_dim(1, 1, 1);
-    operation.u.launch.block = weir_dim(LAUNCHED, 1, 1);
-    operation.u.launch.arguments = c->arguments;
-    operation.u.launch.argument_count = 3;
-    return repeat_direct(c, &operation, count);
-}
-
-static weir_status record_direct(struct calls *c, size_t count)
-{
-    struct weir_operation operation = {.kind = WEIR_OPERATION_RECORD};
-    return repeat_direct(c, &operation, count);
-}
-
-static weir_status wait_direct(struct calls *c, size_t count)
-{
-    struct weir_operation operation = {.kind = WEIR_OPERATION_WAIT};
-    operation.u.wait.event = c->events[0];
-    operation.u.wait.producer = c->other;
-    return repeat_direct(c, &operation, count);
-}
-
-static const struct kind kinds[] = {
-    {"copy", "copy up", NULL, copy_call, copy_direct},
-    {"launch", "launch with 3 arguments", NULL, launch_call, launch_direct},
-    {"record", "record", NULL, record_call, record_direct},
-    {"wait", "wait for another queue", record_others, wait_call, wait_direct},
-    // The backend takes no notes of these two.
-    {"host_begin_end", "host_begin and host_end", NULL, host_call, NULL},
-    {"sequence", "copy, launch, record, wait", NULL, sequence_call, NULL},
-    {"round_trip", "launch, record, and the host waits", NULL, round_trip_call, NULL},
-};
-
-enum {
-    ABOVE_NULL = 5, // of the kinds
-    KIND_COUNT = sizeof kinds / sizeof *kinds
-};
-
-struct row {
-    struct bench_samples weir;   // nanoseconds a call
-    struct bench_samples direct; // the same through the slot
-    struct bench_samples added;  // by Weir
-};
-
-// Set-up.
-
-static void make_calls(struct calls *c)
-{
-    weir_queue **const queues[] = {&c->queue, &c->other, &c->direct};
-    for (int i = 0; i < 3; i++)
-        bench_queue(c->device, "bench", 0, queues[i]);
-    bench_kernel(c->device, &conformance_kernels, "increment", &c->program, &c->kernel);
-    bench_buffer(c->device, "bench", BYTES, WEIR_PLACE_DEVICE, &c->memory);
-    bench_buffer(c->device, "bench", BYTES, WEIR_PLACE_HOST, &c->pinned);
-    uint32_t *numbers = bench_begin(c->pinned, WEIR_ACCESS_WRITE);
-    for (uint32_t i = 0; i < NUMBERS; i++)
-        numbers[i] = i;
-    bench_end(c->pinned, WEIR_ACCESS_WRITE);
-    c->arguments[0] = weir_inout(c->memory, 0, BYTES);
-    c->arguments[1] = weir__argument_u32(1);
-    c->arguments[2] = weir__argument_u32(LAUNCHED);
-}
-
-// The sequence and two launches, or with `direct` the copy of the slot: each launch adds 1.
-static void check(struct calls *c, bool direct, uint32_t launches)
-{
-    uint32_t numbers[NUMBERS];
-    bench_fill(c->queue, c->memory, BYTES);
-    cli_fine(direct ? copy_direct(c, 1) : sequence_call(c, 1));
-    if (!direct)
-        cli_fine(launch_call(c, 2));
-    cli_fine(weir_download(c->queue, numbers, c->memory, 0, BYTES));
-    bench.checked++;
-    for (uint32_t i = 0; i < c->bytes / sizeof *numbers; i++) {
-        const uint32_t right = i < LAUNCHED ? i + launches : i;
-        if (numbers[i] != right)
-            cli_fail(CLI_FAILED, "number %u must be %u and is %u; nothing was timed", (unsigned)i,
-                     (unsigned)right, (unsigned)numbers[i]);
-    }
-}
 
 // Measuring.
 
-// Nanoseconds a call.
-static double time_calls(struct calls *c, const struct kind *kind, bool direct, uint64_t operations)
+static void run_steps(const struct submit *s, struct side *side, unsigned steps, size_t count)
 {
-    weir_status (*call)(struct calls *, size_t) = direct ? kind->direct : kind->call;
+    const struct side_calls *calls = side->calls;
+    const struct side_launch launch = {INCREMENT, 0,        SUBMIT_BYTES, 1,    LAUNCHED,
+                                       1,         LAUNCHED, false,        false};
+    const struct side_launch spin = {SPIN_KERNEL, 0,        SUBMIT_BYTES, 1,    1,
+                                     SEED,        s->spins, true,         false};
+    const struct side_launch empty = {INCREMENT, 0,     SUBMIT_BYTES,           1, 1, 1,
+                                      0,         false, steps & SUBMIT_SET_ONCE};
+    for (unsigned i = 0; i < count; i++) {
+        if (steps & SUBMIT_COPY)
+            calls->copy(side, 0, true, 0, 0, s->copied);
+        if (steps & SUBMIT_LAUNCH)
+            calls->launch(side, 0, &launch);
+        if (steps & SUBMIT_SPIN)
+            calls->launch(side, 0, &spin);
+        if (steps & SUBMIT_EMPTY)
+            calls->launch(side, 0, &empty);
+        if (steps & SUBMIT_RECORD)
+            calls->record(side, 0, i);
+        // Each wait is for a later event than the one before it; otherwise it would be implied and skipped.
+        if (steps & SUBMIT_WAIT)
+            calls->wait(side, 1, i);
+        if (steps & SUBMIT_SYNC)
+            calls->sync(side, i);
+        if (steps & SUBMIT_HOST)
+            calls->host(side, SUBMIT_BYTES);
+    }
+}
+
+static void finish(struct side *side)
+{
+    side->calls->finish(side, 0);
+    side->calls->finish(side, 1);
+}
+
+static void use_context(struct side *side, bool current)
+{
+    if (side && side->calls->use_context)
+        side->calls->use_context(side, current);
+}
+
+double bench_submit_time(struct submit *s, const struct submit_kind *kind, unsigned index)
+{
+    struct side *side = s->sides[index];
     uint64_t total = 0;
-    for (uint64_t done = 0; call && done < operations;) {
-        const size_t count = operations - done < BATCH ? (size_t)(operations - done) : BATCH;
+    if (kind->without_context && index == 0)
+        use_context(s->sides[1], false);
+    for (uint64_t done = 0; done < s->operations;) {
+        const uint64_t left = s->operations - done;
+        const size_t count = left < BATCH ? (size_t)left : BATCH;
         if (kind->prepare)
-            cli_fine(kind->prepare(c, count));
+            run_steps(s, side, kind->prepare, count);
         const uint64_t began = cli_now_ns();
-        const weir_status status = call(c, count);
-        total += cli_now_ns() - began;
-        cli_fine(status);
-        bench_sync(c->queue);
-        bench_sync(c->other);
+        run_steps(s, side, kind->steps, count);
+        const uint64_t submitted = cli_now_ns();
+        finish(side);
+        total += (s->to_the_end ? cli_now_ns() : submitted) - began;
         done += count;
     }
-    return (double)total / (double)operations;
+    use_context(s->sides[1], true);
+    return (double)total / (double)s->operations;
 }
 
-static void measure_row(struct submit *submit, struct calls *c, size_t kind, struct row *row)
+static void report(struct submit *s, const char *key, const char *title)
 {
-    const double ns = time_calls(c, &kinds[kind], false, submit->operations);
-    bench_keep(&row->weir, ns);
-    if (!c->backend)
-        return;
-    const double direct = time_calls(c, &kinds[kind], true, submit->operations);
-    bench_keep(&row->direct, direct);
-    bench_add(&row->added, ns - direct);
-}
-
-// With the null backend's slots beside them. Those do next to nothing, so a ratio would be meaningless.
-static void report(const struct row *rows, size_t count, bool above_null)
-{
-    static const struct bench_column columns[] = {
-        {"name", "call", BENCH_TEXT, 0},        {"about", "", BENCH_TEXT, 0},
-        {"weir_ns", "Weir", BENCH_SPREAD, 1},   {"other_ns", "its slot", BENCH_SPREAD, 1},
-        {"added_ns", "added", BENCH_SPREAD, 1},
-    };
-    struct bench_table *table =
-        above_null
-            ? bench_table_of("null", "above the null backend, ns a call; copies of 64 bytes",
-                             columns, 5)
-            : bench_table_of("calls", "of this device, ns a call; copies of 4 KiB", columns, 3);
-    bench_plot("The cost of submitting", "", "ns a call");
-    for (size_t i = 0; i < count; i++) {
-        bench_row(table, kinds[i].name, kinds[i].about, &rows[i].weir, &rows[i].direct,
-                  &rows[i].added);
-        if (!above_null)
-            bench_plot_bar("Weir", kinds[i].name, &rows[i].weir);
+    struct bench_table *table = bench_table(key, title);
+    for (size_t i = 0; i < s->count; i++) {
+        const struct bench_samples weir = s->ns[i][0], other = s->ns[i][1];
+        bench_text(table, "name", "call", s->kinds[i].name);
+        bench_text(table, "about", "", s->kinds[i].about);
+        bench_value(table, "weir_ns", "Weir", 1, weir);
+        if (!s->sides[1]) {
+            bench_plot_bar("Weir", s->kinds[i].name, weir);
+            continue;
+        }
+        bench_value(table, "other_ns", s->other, 1, other);
+        bench_value(table, "added_ns", "added", 1, bench_difference(weir, other));
+        if (s->is_ratio)
+            bench_value(table, "ratio", "ratio", 3, bench_ratio(weir, other));
     }
 }
 
-static void measure(struct submit *submit, struct calls *c)
+// The order of the two changes from turn to turn.
+void bench_submit_measure(struct submit *s, const char *key, const char *title)
 {
-    const size_t count = c->backend ? ABOVE_NULL : KIND_COUNT;
-    struct row rows[KIND_COUNT] = {0};
     for (bench_start(); bench_turn();)
-        for (size_t i = 0; i < count; i++)
-            measure_row(submit, c, i, &rows[i]);
-    report(rows, count, c->backend != NULL);
+        for (size_t i = 0; i < s->count; i++)
+            for (unsigned k = 0; k < 2; k++) {
+                const unsigned side = (bench.turn + k) % 2;
+                if (s->sides[side])
+                    bench_keep(&s->ns[i][side], bench_submit_time(s, &s->kinds[i], side));
+            }
+    report(s, key, title);
+}
+
+// Set-up.
+
+void bench_submit_make(struct side *side)
+{
+    uint32_t numbers[SUBMIT_NUMBERS];
+    for (uint32_t i = 0; i < SUBMIT_NUMBERS; i++)
+        numbers[i] = i;
+    side_queues(side, 2);
+    side->calls->kernel(side, INCREMENT, "increment");
+    side->calls->kernel(side, SPIN_KERNEL, "spin");
+    side->calls->memory(side, 0, SUBMIT_BYTES);
+    side->calls->pinned(side, 0, SUBMIT_BYTES);
+    side->calls->upload(side, numbers, SUBMIT_BYTES);
+    side->calls->copy(side, 0, false, 0, 0, SUBMIT_BYTES);
+    finish(side);
+}
+
+// The sequence and two launches, or a long kernel, on numbers that are none of the right ones.
+static void prove(struct submit *s, struct side *side, uint32_t *found)
+{
+    memset(found, 0xff, SUBMIT_BYTES);
+    side->calls->upload(side, found, SUBMIT_BYTES);
+    run_steps(s, side, s->spins ? SUBMIT_SPIN : SUBMIT_SEQUENCE, 1);
+    if (!s->spins)
+        run_steps(s, side, SUBMIT_LAUNCH, 2);
+    finish(side);
+    side->calls->download(side, found, SUBMIT_BYTES);
+    bench.checked++;
+}
+
+void bench_submit_check(struct submit *s)
+{
+    uint32_t found[2][SUBMIT_NUMBERS];
+    const size_t count = s->spins ? 1 : s->copied / sizeof **found;
+    for (int k = 1; k >= 0; k--) {
+        if (!s->sides[k])
+            continue;
+        prove(s, s->sides[k], found[k]);
+        for (uint32_t i = 0; i < count; i++) {
+            const uint32_t right = s->spins ? found[1][i] : i < LAUNCHED ? i + 3 * s->added : i;
+            if (found[k][i] != right)
+                cli_fail(CLI_FAILED, "%s: number %u must be %u and is %u; nothing was timed",
+                         s->sides[k]->calls->name, (unsigned)i, (unsigned)right,
+                         (unsigned)found[k][i]);
+        }
+    }
+}
+
+// The null backend's slots, with its objects.
+
+static struct {
+    const struct weir_link *backend;
+    weir_queue *queue;
+    uint64_t sequence;
+    struct weir_argument arguments[3];
+    struct weir_operation copy, launch, record, wait;
+} slots;
+
+static void submit_slot(struct weir_operation *operation)
+{
+    operation->sequence = ++slots.sequence;
+    const weir_status status =
+        slots.backend->ops->queue_submit(slots.backend, slots.queue, operation);
+    if (status != WEIR_OK)
+        cli_fine(status);
+}
+
+static void slot_copy(struct side *side, unsigned queue, bool up, unsigned memory, size_t at,
+                      size_t size)
+{
+    (void)side, (void)queue, (void)up, (void)memory, (void)at;
+    slots.copy.u.copy.size = size;
+    submit_slot(&slots.copy);
+}
+
+static void slot_launch(struct side *side, unsigned queue, const struct side_launch *launch)
+{
+    (void)side, (void)queue, (void)launch;
+    submit_slot(&slots.launch);
+}
+
+static void slot_record(struct side *side, unsigned queue, unsigned event)
+{
+    (void)side, (void)queue, (void)event;
+    submit_slot(&slots.record);
+}
+
+static void slot_wait(struct side *side, unsigned queue, unsigned event)
+{
+    (void)side, (void)queue, (void)event;
+    submit_slot(&slots.wait);
+}
+
+static struct side *open_slots(const struct side *weir, const struct weir_link *backend)
+{
+    static struct side_calls calls;
+    static struct side side;
+    const struct side_weir *of = &weir->weir;
+    const struct weir_operation operation = {.struct_size = sizeof operation,
+                                             .file = __FILE__,
+                                             .line = __LINE__};
+    side = *weir;
+    calls = side_weir_calls;
+    calls.name = "the null backend";
+    calls.copy = slot_copy;
+    calls.launch = slot_launch;
+    calls.record = slot_record;
+    calls.wait = slot_wait;
+    side.calls = &calls;
+    slots.backend = backend;
+    slots.copy = slots.launch = slots.record = slots.wait = operation;
+    slots.arguments[0] = weir_inout(of->memories[0], 0, SUBMIT_BYTES);
+    slots.arguments[1] = weir__argument_u32(1);
+    slots.arguments[2] = weir__argument_u32(LAUNCHED);
+    slots.copy.kind = WEIR_OPERATION_COPY;
+    slots.copy.u.copy.dst = of->memories[0];
+    slots.copy.u.copy.src = of->pinned[0];
+    slots.launch.kind = WEIR_OPERATION_LAUNCH;
+    slots.launch.u.launch.kernel = of->kernels[INCREMENT];
+    slots.launch.u.launch.grid = weir_dim(1, 1, 1);
+    slots.launch.u.launch.block = weir_dim(LAUNCHED, 1, 1);
+    slots.launch.u.launch.arguments = slots.arguments;
+    slots.launch.u.launch.argument_count = 3;
+    slots.record.kind = WEIR_OPERATION_RECORD;
+    slots.wait.kind = WEIR_OPERATION_WAIT;
+    cli_fine(weir_queue_record(of->queues[0], &slots.wait.u.wait.event));
+    slots.wait.u.wait.producer = of->queues[0];
+    bench_queue(of->device, "bench", 0, &slots.queue);
+    return &side;
+}
+
+// The command.
+
+static const struct submit_kind kinds[] = {
+    {"copy", "copy up", 0, SUBMIT_COPY, false},
+    {"launch", "launch with 3 arguments", 0, SUBMIT_LAUNCH, false},
+    {"record", "record", 0, SUBMIT_RECORD, false},
+    {"wait", "wait for another queue", SUBMIT_RECORD, SUBMIT_WAIT, false},
+    // The backend takes no notes of these two.
+    {"host_begin_end", "host_begin and host_end", 0, SUBMIT_HOST, false},
+    {"sequence", "copy, launch, record, wait", 0, SUBMIT_SEQUENCE, false},
+    {"round_trip", "launch, record, and the host waits", 0,
+     SUBMIT_LAUNCH | SUBMIT_RECORD | SUBMIT_SYNC, false},
+};
+
+enum {
+    ABOVE_NULL = 5 // of the kinds
+};
+
+static void open_weir(struct side *side, weir_device *device)
+{
+    side->calls = &side_weir_calls;
+    side->weir.device = device;
+    side->calls->load(side, &conformance_kernels);
+    bench_submit_make(side);
 }
 
 static void run(void *user)
 {
-    static struct calls device = {.bytes = BYTES}, null = {.bytes = 64};
-    struct submit *submit = user;
-    bench_parameter("operations", (double)submit->operations);
-    device.device = bench.device;
-    make_calls(&device);
-    check(&device, false, bench.runs_kernels ? 3 : 0);
-    measure(submit, &device);
+    static struct side device, null;
+    const uint64_t operations = *(const uint64_t *)user;
+    static struct submit submit = {.kinds = kinds,
+                                   .count = BENCH_COUNT(kinds),
+                                   .copied = SUBMIT_BYTES};
+    static struct submit above = {.kinds = kinds,
+                                  .count = ABOVE_NULL,
+                                  .copied = 64,
+                                  .other = "its slot"};
+    bench_parameter("operations", (double)operations);
+    submit.operations = above.operations = operations;
+    submit.sides[0] = &device;
+    submit.added = bench.runs_kernels;
+    open_weir(&device, bench.device);
+    bench_submit_check(&submit);
+    bench_plot("The cost of submitting", "", "ns a call");
+    bench_submit_measure(&submit, "calls", "of this device, ns a call; copies of 4 KiB");
     if (cli_clock_is_virtual())
         return;
     weir_runtime *runtime = cli_open_with(&(struct weir_open_params){
@@ -314,20 +305,18 @@ static void run(void *user)
         .backend = "null",
         .plugins = "",
     });
-    null.device = cli_device(runtime, NULL, NULL);
-    null.backend = weir_inspect_backend(runtime);
-    make_calls(&null);
-    check(&null, false, 0);
-    check(&null, true, 0);
-    measure(submit, &null);
+    open_weir(&null, cli_device(runtime, NULL, NULL));
+    above.sides[0] = &null;
+    above.sides[1] = open_slots(&null, weir_inspect_backend(runtime));
+    bench_submit_check(&above);
+    bench_submit_measure(&above, "null", "above the null backend, ns a call; copies of 64 bytes");
 }
 
 int cli_bench_submit(int argc, char **argv)
 {
-    static struct submit submit = {.operations = 10000};
+    static uint64_t operations = 10000;
     static const struct cli_option options[] = {
-        {"operations", "N", "calls in a turn (10000)", CLI_COUNT, &submit.operations, 1,
-         OPERATIONS_MOST},
+        {"operations", "N", "calls in a turn (10000)", CLI_COUNT, &operations, 1, OPERATIONS_MOST},
     };
     static const struct bench_program program = {
         .name = "submit",
@@ -341,5 +330,5 @@ int cli_bench_submit(int argc, char **argv)
         .opens_device = true,
         .run = run,
     };
-    return bench_main(&program, &submit, argc, argv);
+    return bench_main(&program, &operations, argc, argv);
 }

@@ -566,24 +566,18 @@ static void parts_of(const struct figures *figures, bool pageable,
     }
 }
 
-static struct bench_samples rate(const struct bench_samples *ms, double amount)
+static struct bench_samples rate(struct bench_samples ms, double amount)
 {
-    struct bench_samples result = {.count = ms->count};
-    for (size_t i = 0; i < ms->count; i++)
-        result.values[i] = ms->values[i] > 0 ? amount / ms->values[i] / 1e6 : 0;
-    return result;
+    for (size_t i = 0; i < ms.count; i++)
+        ms.values[i] = ms.values[i] > 0 ? amount / ms.values[i] / 1e6 : 0;
+    return ms;
 }
 
 // Tables.
 
 static void report_parts(struct swim *swim, const struct figures *figures)
 {
-    static const struct bench_column columns[] = {
-        {"part", "part", BENCH_TEXT, 0},
-        {"ms", "ms", BENCH_SPREAD, 2},
-        {"giga_per_second", "Gflop/s, GB/s", BENCH_SPREAD, 1},
-    };
-    struct bench_table *table = bench_table("parts", "each part alone", columns);
+    struct bench_table *table = bench_table("parts", "each part alone");
     const double side = (double)swim->side;
     for (size_t i = 0; i < WAYS; i++) {
         if (!has_way(swim, i) || ways[i].parts == ALL || ways[i].light)
@@ -591,42 +585,37 @@ static void report_parts(struct swim *swim, const struct figures *figures)
         const double amount = ways[i].parts == PRODUCTS
                                   ? 2 * side * side * side * (double)swim->products
                                   : (double)swim->all_bytes;
-        const struct bench_samples rates = rate(&figures->all[i], amount);
-        bench_row(table, ways[i].name, &figures->all[i], &rates);
+        bench_text(table, "part", "part", ways[i].name);
+        bench_value(table, "ms", "ms", 2, figures->all[i]);
+        bench_value(table, "giga_per_second", "Gflop/s, GB/s", 1, rate(figures->all[i], amount));
     }
 }
 
 static void report_ways(const struct figures *figures)
 {
-    static const struct bench_column columns[] = {
-        {"way", "way", BENCH_TEXT, 0},
-        {"ms", "ms", BENCH_SPREAD, 2},
-        {"host_ms", "host busy, ms", BENCH_SPREAD, 2},
-        {"of_longest", "of the longest part", BENCH_SPREAD, 3},
-        {"of_sum", "of all parts in turn", BENCH_SPREAD, 3},
-    };
-    struct bench_table *table = bench_table("ways", "all three parts", columns);
+    struct bench_table *table = bench_table("ways", "all three parts");
     for (size_t i = PARTS; i < PARTS_END; i++) {
+        const struct bench_samples ms = figures->all[i];
         struct bench_samples longest, sum;
         parts_of(figures, ways[i].pageable, &longest, &sum);
-        const struct bench_samples of_longest = bench_ratio(&figures->all[i], &longest);
-        const struct bench_samples of_sum = bench_ratio(&figures->all[i], &sum);
-        bench_row(table, ways[i].name, &figures->all[i], &figures->host[i], &of_longest, &of_sum);
+        bench_text(table, "way", "way", ways[i].name);
+        bench_value(table, "ms", "ms", 2, ms);
+        bench_value(table, "host_ms", "host busy, ms", 2, figures->host[i]);
+        bench_value(table, "of_longest", "of the longest part", 3, bench_ratio(ms, longest));
+        bench_value(table, "of_sum", "of all parts in turn", 3, bench_ratio(ms, sum));
     }
 }
 
 static void report_besides(struct swim *swim, const struct figures *figures)
 {
-    static const struct bench_column columns[] = {
-        {"light_kernels", "light kernels", BENCH_TEXT, 0},
-        {"ms", "all done, ms", BENCH_SPREAD, 2},
-        {"light_ms", "light ones done, ms", BENCH_SPREAD, 2},
-    };
-    struct bench_table *table =
-        bench_table("kernels", "products, and as many light kernels", columns);
-    for (size_t i = LIGHT_AFTER; i < WAYS; i++)
-        if (has_way(swim, i))
-            bench_row(table, ways[i].name, &figures->all[i], &figures->light[i]);
+    struct bench_table *table = bench_table("kernels", "products, and as many light kernels");
+    for (size_t i = LIGHT_AFTER; i < WAYS; i++) {
+        if (!has_way(swim, i))
+            continue;
+        bench_text(table, "light_kernels", "light kernels", ways[i].name);
+        bench_value(table, "ms", "all done, ms", 2, figures->all[i]);
+        bench_value(table, "light_ms", "light ones done, ms", 2, figures->light[i]);
+    }
 }
 
 // The plot.
@@ -638,8 +627,8 @@ static void draw(struct swim *swim, const struct figures *figures)
              (unsigned long long)swim->copies, (unsigned long long)swim->copies);
     bench_plot(title, "", "milliseconds");
     for (size_t i = 0; i < LIGHT_AFTER; i++) {
-        bench_plot_bar("all done", ways[i].name, &figures->all[i]);
-        bench_plot_bar("host busy", ways[i].name, &figures->host[i]);
+        bench_plot_bar("all done", ways[i].name, figures->all[i]);
+        bench_plot_bar("host busy", ways[i].name, figures->host[i]);
     }
 }
 

@@ -42,7 +42,7 @@ struct cal_figure cal_median(struct calibration *c, cal_measure measure, size_t 
             cli_fail(CLI_SIGNALLED + cli_signal(), "interrupted: there is no model");
         samples.values[samples.count++] = measure(c, at);
     }
-    const struct bench_spread spread = bench_spread(&samples);
+    const struct bench_spread spread = bench_spread(samples);
     return (struct cal_figure){.measured = true,
                                .spreads = true,
                                .value = fmax(spread.median, 0),

@@ -24,8 +24,9 @@ static const struct cli_command *root; // of the first cli_dispatch()
 static const struct cli_command *running;
 
 // While cli_help_usage() runs.
-static void (*use_help)(void *user, const struct cli_usage *usage);
+static cli_use_help *use_help;
 static void *help_user;
+static const struct cli_named *help_named;
 static jmp_buf help_end; // where the command ends
 
 const char *cli_option_dashes(const char *name)
@@ -70,7 +71,7 @@ static void print_members(const struct cli_command *group, const char *format, c
 static void print_help(const struct cli_usage *usage)
 {
     if (use_help) {
-        use_help(help_user, usage);
+        use_help(help_user, help_named, usage);
         longjmp(help_end, 1);
     }
     printf("usage: %s [OPTION]...%s%s\n\n%s\n\n", usage->command, *usage->operands ? " " : "",
@@ -289,37 +290,55 @@ static void end_group(const struct cli_command *group, const char *path, const c
         refuse_member(group, path, word);
 }
 
+static const struct cli_command *member_of(const struct cli_command *group, const char *name)
+{
+    const struct cli_command *it = group->members;
+    while (it && it->name && strcmp(it->name, name) != 0)
+        it++;
+    return it && it->name ? it : NULL;
+}
+
 int cli_dispatch(const struct cli_command *command, const char *path, int argc, char **argv)
 {
     char below[64];
     root = root ? root : command;
     running = command;
-    for (const struct cli_command *it = command->members; argc > 1 && it && it->name; it++)
-        if (strcmp(argv[1], it->name) == 0) {
-            snprintf(below, sizeof below, "%s %s", path, it->name);
-            return cli_dispatch(it, below, argc - 1, argv + 1);
-        }
+    const struct cli_command *member = argc > 1 ? member_of(command, argv[1]) : NULL;
+    if (member) {
+        snprintf(below, sizeof below, "%s %s", path, member->name);
+        return cli_dispatch(member, below, argc - 1, argv + 1);
+    }
     if (command->main)
         return command->main(argc, argv);
     end_group(command, path, argv[1]);
     return CLI_OK;
 }
 
-const struct cli_command *cli_root(void)
-{
-    return root;
-}
-
 // cli_parse() of the command does not return.
-void cli_help_usage(const struct cli_command *command,
-                    void (*use)(void *user, const struct cli_usage *usage), void *user)
+static void ask_command(const struct cli_named *named, cli_use_help *use, void *user)
 {
     char name[32], help[] = "--help";
     char *arguments[] = {name, help, NULL};
-    snprintf(name, sizeof name, "%s", command->name);
+    snprintf(name, sizeof name, "%s", named->command->name);
     use_help = use;
     help_user = user;
+    help_named = named;
     if (setjmp(help_end) == 0)
-        command->main(2, arguments);
+        named->command->main(2, arguments);
     use_help = NULL;
+}
+
+void cli_help_usage(char **words, size_t count, cli_use_help *use, void *user)
+{
+    static const struct cli_usage none = {.operands = ""};
+    struct cli_named named = {.command = root, .first = 1};
+    const struct cli_command *member;
+    while (named.first + 1 < count && (member = member_of(named.command, words[named.first]))) {
+        named.command = member;
+        named.first++;
+    }
+    if (named.command->main)
+        ask_command(&named, use, user);
+    else
+        use(user, &named, &none);
 }

@@ -100,15 +100,21 @@ size_t cli_parse(const struct cli_usage *usage, int argc, char **argv);
 // Errors: another value ends the command, after a sentence with all words and the nearest one.
 size_t cli_choose(const char *option, const char *text, const char *const *words);
 
-// Calls `use` with what --help of the command prints, in its place: how `weir completion` sees the options. The
-// structure need only live until return, and cli_parse() does not return to its caller.
+// The command that the words of a command line name, and the index of the first word that is its own.
+struct cli_named {
+    const struct cli_command *command;
+    size_t first;
+};
+
+typedef void cli_use_help(void *user, const struct cli_named *named, const struct cli_usage *usage);
+
+// Finds the command among those below the one that cli_dispatch() was called with first, which words[0] is; the last word
+// names none. Calls `use` once, with what --help of the command prints, in its place, or of a group that is no command
+// with no options: how `weir completion` sees them. Both structures need only live until `use` returns, and cli_parse()
+// does not return to its caller.
 //
 // Threads: one at a time.
-void cli_help_usage(const struct cli_command *command,
-                    void (*use)(void *user, const struct cli_usage *usage), void *user);
-
-// The command that cli_dispatch() was called with first.
-const struct cli_command *cli_root(void);
+void cli_help_usage(char **words, size_t count, cli_use_help *use, void *user);
 
 // Runs the member that argv[1] names, or the command itself: a group alone prints help, version or an
 // error. `path` is how the command is called on the command line: "weir".

@@ -12,8 +12,6 @@
 struct line {
     char **words; // the last one is at the cursor
     size_t count;
-    const struct cli_command *command;
-    size_t first; // of the command's own words
 };
 
 // What --help and --version are, which are in no table.
@@ -80,21 +78,23 @@ static bool takes_program(const struct cli_usage *usage)
     return strncmp(usage->operands, "COMMAND", 7) == 0;
 }
 
-static void print_operand(const struct line *line, const struct cli_usage *usage)
+static void print_operand(const struct line *line, const struct cli_named *named,
+                          const struct cli_usage *usage)
 {
     if (takes_program(usage))
         printf("program %zu\n", line->count - 1);
     else
         puts(*usage->operands ? "file" : "-");
-    if (line->first == line->count - 1)
-        print_members(line->command);
+    if (named->first == line->count - 1)
+        print_members(named->command);
 }
 
-static void print_last(const struct line *line, const struct cli_usage *usage, bool options_ended)
+static void print_last(const struct line *line, const struct cli_named *named,
+                       const struct cli_usage *usage, bool options_ended)
 {
     const char *word = line->words[line->count - 1], *value;
     if (options_ended || word[0] != '-') {
-        print_operand(line, usage);
+        print_operand(line, named, usage);
         return;
     }
     const struct cli_option *option = cli_option_find(usage, word, &value);
@@ -104,13 +104,13 @@ static void print_last(const struct line *line, const struct cli_usage *usage, b
         print_options(usage);
 }
 
-static void answer(void *user, const struct cli_usage *usage)
+static void answer(void *user, const struct cli_named *named, const struct cli_usage *usage)
 {
     const struct line *line = user;
     const char *kind = NULL; // of the option's value that comes next
     const char *value;
     bool options_ended = false;
-    for (size_t i = line->first; i + 1 < line->count; i++) {
+    for (size_t i = named->first; i + 1 < line->count; i++) {
         const char *word = line->words[i];
         if (kind) {
             kind = NULL;
@@ -129,30 +129,7 @@ static void answer(void *user, const struct cli_usage *usage)
     if (kind)
         puts(kind);
     else
-        print_last(line, usage, options_ended);
-}
-
-static const struct cli_command *member_of(const struct cli_command *group, const char *name)
-{
-    const struct cli_command *it = group->members;
-    while (it && it->name && strcmp(it->name, name) != 0)
-        it++;
-    return it && it->name ? it : NULL;
-}
-
-static void complete(char **words, size_t count)
-{
-    static const struct cli_usage none = {.operands = ""};
-    struct line line = {.words = words, .count = count, .command = cli_root(), .first = 1};
-    const struct cli_command *member;
-    while (line.first + 1 < count && (member = member_of(line.command, words[line.first]))) {
-        line.command = member;
-        line.first++;
-    }
-    if (line.command->main)
-        cli_help_usage(line.command, answer, &line);
-    else
-        answer(&line, &none);
+        print_last(line, named, usage, options_ended);
 }
 
 // COMP_WORDBREAKS has `=` in it, so --output=FILE is three words. The arguments of another program are completed by
@@ -305,7 +282,8 @@ int cli_completion(int argc, char **argv)
         .manual = "weir-completion(1)",
     };
     if (argc > 3 && strcmp(argv[1], "--") == 0) {
-        complete(argv + 2, (size_t)argc - 2);
+        struct line line = {.words = argv + 2, .count = (size_t)argc - 2};
+        cli_help_usage(line.words, line.count, answer, &line);
         return CLI_OK;
     }
     cli_parse(&usage, argc, argv);

@@ -1,8 +1,11 @@
-// weir run arr-coc: the devices and their pipelines, and the run.
+// weir run arr-coc: the devices and their pipelines, the inputs, and the run.
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -342,17 +345,159 @@ static void check_operands(const struct run *run)
         cli_fail(CLI_USAGE, "--overlay takes png or y4m, not '%s'", run->overlay);
 }
 
+// Operands that are folders.
+
+// Names of files.
+struct paths {
+    const char **list;
+    size_t count;
+    size_t capacity;
+};
+
+static bool is_folder(const char *path)
+{
+    struct stat what;
+    return stat(path, &what) == 0 && S_ISDIR(what.st_mode);
+}
+
+static void add(struct paths *paths, const char *path)
+{
+    paths->list = cli_grow(paths->list, paths->count, &paths->capacity, sizeof *paths->list);
+    paths->list[paths->count++] = path;
+}
+
+static bool has_image_name(const char *name)
+{
+    static const char *const endings[] = {".jpg", ".jpeg", ".png"};
+    const char *dot = strrchr(name, '.');
+    for (size_t i = 0; dot && dot != name && i < sizeof endings / sizeof *endings; i++)
+        if (strcasecmp(dot, endings[i]) == 0)
+            return true;
+    return false;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void add_folder(struct paths *paths, const char *folder)
+{
+    const size_t before = paths->count;
+    const bool ends = folder[strlen(folder) - 1] == '/';
+    const struct dirent *entry;
+    DIR *stream = opendir(folder);
+    if (!stream)
+        cli_fail(CLI_USAGE, "the folder '%s' cannot be read: %s", folder, strerror(errno));
+    while ((entry = readdir(stream)))
+        if (has_image_name(entry->d_name))
+            add(paths, cli_text("%s%s%s", folder, ends ? "" : "/", entry->d_name));
+    closedir(stream);
+    if (paths->count == before)
+        cli_fail(CLI_USAGE,
+                 "the folder '%s' has no image: no name in it ends in .jpg, .jpeg or .png", folder);
+    qsort(paths->list + before, paths->count - before, sizeof *paths->list, compare);
+}
+
+// The operands, with each folder replaced by the images in it, sorted.
+static struct paths list_paths(char **operands, size_t count)
+{
+    struct paths paths = {.count = 0};
+    for (size_t i = 0; i < count; i++)
+        if (is_folder(operands[i]))
+            add_folder(&paths, operands[i]);
+        else
+            add(&paths, operands[i]);
+    return paths;
+}
+
+// The last part of the path without its extension; ".png" stays ".png".
+const char *run_make_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *base = slash ? slash + 1 : path;
+    const char *dot = strrchr(base, '.');
+    const size_t length = dot && dot != base ? (size_t)(dot - base) : strlen(base);
+    return cli_text("%.*s", (int)length, base);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct run_image *const *left = a;
+    const struct run_image *const *right = b;
+    const int order = strcmp((*left)->name, (*right)->name);
+    if (order != 0)
+        return order;
+    return *left < *right ? -1 : *left > *right; // both are elements of one array
+}
+
+static void refuse_equal_names(const struct run *run)
+{
+    struct run_image **sorted = cli_allocate(run->image_count, sizeof *sorted);
+    for (size_t i = 0; i < run->image_count; i++)
+        sorted[i] = &run->images[i];
+    qsort(sorted, run->image_count, sizeof(struct run_image *), compare_names);
+    for (size_t i = 1; i < run->image_count; i++)
+        if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0)
+            cli_fail(CLI_USAGE,
+                     "'%s' and '%s' would both write %s/%s.json and the other files of that "
+                     "name; rename one, or run them with two --output directories",
+                     sorted[i - 1]->path, sorted[i]->path, run->output, sorted[i]->name);
+}
+
+static void free_results(void *object)
+{
+    struct run *run = object;
+    for (size_t i = 0; i < run->image_count; i++)
+        free(run->images[i].result.memory);
+}
+
+static void name_images(struct run *run, char **operands)
+{
+    const struct paths paths = list_paths(operands, run->image_count);
+    run->images = cli_allocate(paths.count, sizeof *run->images);
+    run->image_count = paths.count;
+    cli_own(free_results, run);
+    for (size_t i = 0; i < run->image_count; i++) {
+        struct run_image *image = &run->images[i];
+        image->run = run;
+        image->path = paths.list[i];
+        atomic_init(&image->failed, false);
+        image->name = run_make_name(image->path);
+        if (image->name[0] == '\0')
+            cli_fail(CLI_USAGE, "'%s' names no file; name an image, or a folder with images",
+                     image->path);
+    }
+    refuse_equal_names(run);
+}
+
+// Whether the operand is a Y4M stream; for a file, by its first bytes.
+static bool is_video(const char *path)
+{
+    char magic[9] = "";
+    const char *dot = strrchr(path, '.');
+    if (strcmp(path, "-") == 0 || (dot && strcmp(dot, ".y4m") == 0))
+        return true;
+    // A pipe is not opened: what is read from it is gone.
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const bool is = fd >= 0 && pread(fd, magic, sizeof magic, 0) == (ssize_t)sizeof magic &&
+                    memcmp(magic, "YUV4MPEG2", sizeof magic) == 0;
+    if (fd >= 0)
+        close(fd);
+    return is;
+}
+
 // Images, or one stream.
 static void name_inputs(struct run *run, char **paths)
 {
     for (size_t i = 0; i < run->image_count && !run->video_path; i++)
-        run->video_path = run_is_video(paths[i]) ? paths[i] : NULL;
+        run->video_path = is_video(paths[i]) ? paths[i] : NULL;
     check_operands(run);
     run->kind = run->video_path ? &run_video : run->by_ranks ? &run_by_ranks : &run_images;
     if (run->video_path)
         run->image_count = 0;
     else
-        run_name_images(run, paths);
+        name_images(run, paths);
 }
 
 int cli_run_arr_coc(int argc, char **argv)

@@ -1,12 +1,6 @@
-// The images of a run: their names, their sizes, loading and submitting them, and the files of their results.
-#include <dirent.h>
-#include <errno.h>
-#include <signal.h>
+// The images of a run: their sizes, loading and submitting them, and the files of their results.
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <strings.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -18,77 +12,11 @@
 #include "cli/runtime/open.h"
 #include "io/npy.h"
 
-// Operands that are folders.
-
-// Names of files.
-struct paths {
-    const char **list;
-    size_t count;
-    size_t capacity;
-};
-
-static bool is_folder(const char *path)
-{
-    struct stat what;
-    return stat(path, &what) == 0 && S_ISDIR(what.st_mode);
-}
-
-static void add(struct paths *paths, const char *path)
-{
-    paths->list = cli_grow(paths->list, paths->count, &paths->capacity, sizeof *paths->list);
-    paths->list[paths->count++] = path;
-}
-
-static bool has_image_name(const char *name)
-{
-    static const char *const endings[] = {".jpg", ".jpeg", ".png"};
-    const char *dot = strrchr(name, '.');
-    for (size_t i = 0; dot && dot != name && i < sizeof endings / sizeof *endings; i++)
-        if (strcasecmp(dot, endings[i]) == 0)
-            return true;
-    return false;
-}
-
-static int compare(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static void add_folder(struct paths *paths, const char *folder)
-{
-    const size_t before = paths->count;
-    const bool ends = folder[strlen(folder) - 1] == '/';
-    const struct dirent *entry;
-    DIR *stream = opendir(folder);
-    if (!stream)
-        cli_fail(CLI_USAGE, "the folder '%s' cannot be read: %s", folder, strerror(errno));
-    while ((entry = readdir(stream)))
-        if (has_image_name(entry->d_name))
-            add(paths, cli_text("%s%s%s", folder, ends ? "" : "/", entry->d_name));
-    closedir(stream);
-    if (paths->count == before)
-        cli_fail(CLI_USAGE,
-                 "the folder '%s' has no image: no name in it ends in .jpg, .jpeg or .png", folder);
-    qsort(paths->list + before, paths->count - before, sizeof *paths->list, compare);
-}
-
-// The operands, with each folder replaced by the images in it, sorted.
-static struct paths list_paths(char **operands, size_t count)
-{
-    struct paths paths = {.count = 0};
-    for (size_t i = 0; i < count; i++)
-        if (is_folder(operands[i]))
-            add_folder(&paths, operands[i]);
-        else
-            add(&paths, operands[i]);
-    return paths;
-}
-
-// The images of a run: their names, their sizes, loading them, and their results.
+// Loading them, and their results.
 
 // frame->load of every image.
-static weir_status run_load_image(void *user, unsigned char *rgb, size_t capacity,
-                                  uint32_t *out_width, uint32_t *out_height)
+static weir_status load_image(void *user, unsigned char *rgb, size_t capacity, uint32_t *out_width,
+                              uint32_t *out_height)
 {
     struct run_image *image = user;
     struct weir_io_image_info info;
@@ -101,68 +29,6 @@ static weir_status run_load_image(void *user, unsigned char *rgb, size_t capacit
     struct weir_error detail = {.status = WEIR_ERROR_IO};
     snprintf(detail.message, sizeof detail.message, "%s", error.message);
     return weir_error_set(&detail);
-}
-
-// The last part of the path without its extension; ".png" stays ".png".
-const char *run_make_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    const char *base = slash ? slash + 1 : path;
-    const char *dot = strrchr(base, '.');
-    const size_t length = dot && dot != base ? (size_t)(dot - base) : strlen(base);
-    return cli_text("%.*s", (int)length, base);
-}
-
-static int compare_names(const void *a, const void *b)
-{
-    const struct run_image *const *left = a;
-    const struct run_image *const *right = b;
-    const int order = strcmp((*left)->name, (*right)->name);
-    if (order != 0)
-        return order;
-    return *left < *right ? -1 : *left > *right; // both are elements of one array
-}
-
-static void refuse_equal_names(const struct run *run)
-{
-    struct run_image **sorted = cli_allocate(run->image_count, sizeof *sorted);
-    for (size_t i = 0; i < run->image_count; i++)
-        sorted[i] = &run->images[i];
-    qsort(sorted, run->image_count, sizeof(struct run_image *), compare_names);
-    for (size_t i = 1; i < run->image_count; i++)
-        if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0)
-            cli_fail(CLI_USAGE,
-                     "'%s' and '%s' would both write %s/%s.json and the other files of that "
-                     "name; rename one, or run them with two --output directories",
-                     sorted[i - 1]->path, sorted[i]->path, run->output, sorted[i]->name);
-}
-
-static void free_results(void *object)
-{
-    struct run *run = object;
-    for (size_t i = 0; i < run->image_count; i++)
-        free(run->images[i].result.memory);
-}
-
-void run_name_images(struct run *run, char **operands)
-{
-    const struct paths paths = list_paths(operands, run->image_count);
-    run->images = cli_allocate(paths.count, sizeof *run->images);
-    run->image_count = paths.count;
-    cli_own(free_results, run);
-    for (size_t i = 0; i < run->image_count; i++) {
-        struct run_image *image = &run->images[i];
-        image->run = run;
-        image->path = paths.list[i];
-        image->frame.load = run_load_image;
-        image->frame.user = image;
-        atomic_init(&image->failed, false);
-        image->name = run_make_name(image->path);
-        if (image->name[0] == '\0')
-            cli_fail(CLI_USAGE, "'%s' names no file; name an image, or a folder with images",
-                     image->path);
-    }
-    refuse_equal_names(run);
 }
 
 enum {
@@ -186,6 +52,10 @@ void run_open_images(struct run *run, struct weir_arr_coc_params *params)
 {
     run_adjust(run, params);
     params->max_pixels = 0;
+    for (size_t i = 0; i < run->image_count; i++) {
+        run->images[i].frame.load = load_image;
+        run->images[i].frame.user = &run->images[i];
+    }
     for (size_t i = 0; i < run->image_count && !atomic_load(&run->stopped); i++) {
         struct run_image *image = &run->images[i];
         struct weir_io_error error;

@@ -161,13 +161,7 @@ struct run {
 // Functions whose comment says nothing else end the command after an error, and what they make is the
 // command's (cli/common/own.h).
 
-// images.c. Lists the images, with those in folders, whose names end as those of JPEGs and PNGs do, and derives the
-// names of the output files, which must differ.
-void run_name_images(struct run *run, char **operands);
-// "NAME" for DIR/NAME.png.
-const char *run_make_name(const char *path);
-
-// Slots of run_images that a run by ranks has too. Opening reads the images' headers, with `stops` up to the first
+// images.c. Slots of run_images that a run by ranks has too. Opening reads the images' headers, with `stops` up to the first
 // that cannot be used, marks those that cannot be as failed, and sets the pixels of the largest; beginning starts the
 // thread that writes files, and ending waits until all are written.
 void run_open_images(struct run *run, struct weir_arr_coc_params *params);
@@ -192,6 +186,8 @@ void run_prepare_output(const struct run *run);
 // Overrides settings of the file that do not fit this command: no frame may be dropped, and times are kept unless the
 // file sets `timing`.
 void run_adjust(const struct run *run, struct weir_arr_coc_params *params);
+// "NAME" for DIR/NAME.png.
+const char *run_make_name(const char *path);
 
 // ranks.c: images as the work of several processes, each of which is a rank and has a device.
 //
@@ -199,10 +195,6 @@ void run_adjust(const struct run *run, struct weir_arr_coc_params *params);
 uint32_t run_rank(const struct run *run);
 
 // video.c: a Y4M stream in place of images.
-//
-// Whether the operand is one; for a file, by its first bytes.
-bool run_is_video(const char *path);
-
 struct run_video_facts {
     const char *path, *name;
     uint32_t width, height;

@@ -53,21 +53,6 @@ struct run_video {
 
 // The stream.
 
-bool run_is_video(const char *path)
-{
-    char magic[9] = "";
-    const char *dot = strrchr(path, '.');
-    if (strcmp(path, "-") == 0 || (dot && strcmp(dot, ".y4m") == 0))
-        return true;
-    // A pipe is not opened: what is read from it is gone.
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    const bool is = fd >= 0 && pread(fd, magic, sizeof magic, 0) == (ssize_t)sizeof magic &&
-                    memcmp(magic, "YUV4MPEG2", sizeof magic) == 0;
-    if (fd >= 0)
-        close(fd);
-    return is;
-}
-
 static ssize_t read_some(void *user, void *to, size_t size)
 {
     struct run_video *video = user;

@@ -202,20 +202,13 @@ bool check_actor_join(struct check_actors *actors, struct check_actor *actor, ui
     actor->counts[actor->index] = UINT64_MAX;
     const bool known = knows(actor->counts, counts, actors->count);
     actor->counts[actor->index] = own;
-    if (known)
-        return false;
-    keep_version(actors, actor, at);
-    raise(actor->counts, counts, actors->count);
-    return true;
-}
-
-void check_actor_join_from(const struct check_actors *actors, struct check_actor *actor,
-                           uint64_t at, const uint64_t *counts)
-{
-    raise(actor->counts, counts, actors->count);
-    for (uint32_t i = 0; i < actor->version_count; i++)
-        if (version_at(actor, i)->until >= at)
-            raise(version_at(actor, i)->counts, counts, actors->count);
+    if (!known && at > actor->since)
+        keep_version(actors, actor, at);
+    if (!known)
+        raise(actor->counts, counts, actors->count);
+    for (uint32_t i = actor->version_count; i > 0 && version_at(actor, i - 1)->until >= at; i--)
+        raise(version_at(actor, i - 1)->counts, counts, actors->count);
+    return !known;
 }
 
 bool check_clock_join(const struct check_actors *actors, uint64_t *counts,

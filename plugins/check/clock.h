@@ -77,12 +77,10 @@ const uint64_t *check_actor_clock_at(const struct check_actor *actor, uint64_t c
 // whether that is new.
 bool check_actor_learn(struct check_actors *actors, struct check_actor *actor, uint64_t at,
                        const struct check_actor *producer, uint64_t count);
-// The same for what a clock knows that is no actor's and has as many counts as theirs.
+// The same for what a clock knows that is no actor's and has as many counts as theirs. `at` may be past where the
+// actor was split.
 bool check_actor_join(struct check_actors *actors, struct check_actor *actor, uint64_t at,
                       const uint64_t *counts);
-// As check_actor_join(), where `at` may be past: it was split there.
-void check_actor_join_from(const struct check_actors *actors, struct check_actor *actor,
-                           uint64_t at, const uint64_t *counts);
 // A clock of as many counts as those of actors learns it, too. It is no actor's.
 bool check_clock_join(const struct check_actors *actors, uint64_t *counts,
                       const struct check_actor *producer, uint64_t count);

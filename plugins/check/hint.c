@@ -71,10 +71,12 @@ static bool check_sync_is_known(const struct check *check, uint32_t index, uint6
     return index < check->known_count && check->known[index].count >= count;
 }
 
-void check_sync_need(const struct check *check, uint32_t index, uint64_t count)
+bool check_sync_need(const struct check *check, uint32_t index, uint64_t count)
 {
-    if (check_sync_is_known(check, index, count) && check->known[index].settled < count)
+    const bool known = check_sync_is_known(check, index, count);
+    if (known && check->known[index].settled < count)
         need(check->known[index].uses_by);
+    return known;
 }
 
 static void need_known(const struct check_known *known)
@@ -94,13 +96,6 @@ void check_sync_need_all(const struct check *check)
 {
     for (uint32_t i = 0; i < check->known_count; i++)
         need_known(&check->known[i]);
-}
-
-void check_sync_forget_use(struct check *check, const struct check_use *use)
-{
-    check_sync_need(check, use->actor, use->count);
-    check->unseen_syncs =
-        check->unseen_syncs || !check_sync_is_known(check, use->actor, use->count);
 }
 
 // Syncs.
@@ -254,9 +249,7 @@ static void check_hint_pair(struct check *check, const struct check_user *user,
     struct check_queue *queue = (struct check_queue *)(void *)user->actor;
     if (use->actor == queue->actor.index)
         return;
-    if (check_sync_is_known(check, use->actor, use->count))
-        check_sync_need(check, use->actor, use->count);
-    else
+    if (!check_sync_need(check, use->actor, use->count))
         need_entry(check, queue, use->actor);
 }
 
@@ -269,20 +262,17 @@ void check_hint_forget_use(struct check *check, uint32_t index, uint64_t count)
     }
 }
 
-void check_hint_host_learns(struct check *check, const struct check_actor *producer, uint64_t count)
+void check_hint_host_learns(struct check *check, struct check_queue *queue, uint64_t count,
+                            const struct weir_host_note *note)
 {
-    const uint64_t *counts = check_actor_clock_at(producer, count);
+    const uint64_t *counts = check_actor_clock_at(&queue->actor, count);
     bool more = false;
     for (uint32_t i = 0; i < check->actors.count; i++)
-        more = more || (i != producer->index && check->actors.floor[i] < counts[i]);
+        more = more || (i != queue->actor.index && check->actors.floor[i] < counts[i]);
     if (more)
-        check_hint_need_all(check, queue_at(check, producer->index));
-}
-
-void check_hint_completes(struct check *check, const struct check_queue *queue, uint64_t count,
-                          const struct weir_host_note *note)
-{
-    check_hint_host_learns(check, &queue->actor, count);
+        check_hint_need_all(check, queue);
+    if (!note)
+        return;
     if (note->flags & WEIR_HOST_NOTE_WAITED)
         check_sync_learns(check, queue, count, note);
     else if (!(note->flags & WEIR_HOST_NOTE_INTERNAL))
@@ -463,7 +453,7 @@ static void lose_causes(struct check_queue *queue, const struct check_queue *gon
 
 void check_hint_queue_ends(struct check *check, struct check_queue *gone)
 {
-    check_hint_host_learns(check, &gone->actor, gone->actor.last);
+    check_hint_host_learns(check, gone, gone->actor.last, NULL);
     check_sync_queue_ends(check, gone);
     for (uint32_t i = 0; i < check->actors.count; i++) {
         struct check_queue *queue = queue_at(check, i);

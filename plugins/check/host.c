@@ -90,7 +90,7 @@ static weir_status run_call(void *user)
     check_innermost_call = call;
     check_lock(check);
     if (check->needless)
-        check_hint_host_learns(check, &call->queue->actor, call->count - 1);
+        check_hint_host_learns(check, call->queue, call->count - 1, NULL);
     check_host_learns(check, &call->queue->actor, call->count - 1, false);
     check_news(check); // what the thread releases is more from now on
     check_unlock(check);
@@ -309,11 +309,11 @@ static weir_status note_begin(const struct weir_link *link, const struct weir_ho
 
 static void note_complete(struct check *check, const struct weir_host_note *note)
 {
-    const struct check_queue *queue = check_queue_of(check->link, note->u.complete.producer);
+    struct check_queue *queue = check_queue_of(check->link, note->u.complete.producer);
     const uint64_t count = queue->actor.base + note->u.complete.event.sequence;
     check_lock(check);
     if (check->needless)
-        check_hint_completes(check, queue, count, note);
+        check_hint_host_learns(check, queue, count, note);
     check_host_learns(check, &queue->actor, count, note->flags & WEIR_HOST_NOTE_INTERNAL);
     check_unlock(check);
 }

@@ -226,8 +226,6 @@ void check_threads_close(struct check *check);
 void check_threads_more(struct check *check);
 // The calling thread's actor, made at its first call; NULL if out of memory.
 struct check_actor *check_thread_self(struct check *check);
-// With `strict`: whether some thread comes after `count` of the actor with that index.
-bool check_thread_knows(const struct check *check, uint32_t index, uint64_t count);
 // What a thread or a key knows has changed.
 void check_news(const struct check *check);
 void check_release(void *user, const void *key);
@@ -247,9 +245,10 @@ void check_hint_use(struct check *check, const struct check_user *user,
                     weir_access access, const struct check_use *use, bool goes);
 // A use at `count` of the actor with that index is dropped, or is not compared with all others.
 void check_hint_forget_use(struct check *check, uint32_t index, uint64_t count);
-// Before the host learns it.
-void check_hint_host_learns(struct check *check, const struct check_actor *producer,
-                            uint64_t count);
+// Before the host learns that `count` of the queue has passed: it has waited, or the program has asked, as the note
+// says; NULL: in a host call, or at the queue's end.
+void check_hint_host_learns(struct check *check, struct check_queue *queue, uint64_t count,
+                            const struct weir_host_note *note);
 // What the operation may need without using it.
 void check_hint_operation(struct check *check, struct check_queue *queue,
                           const struct weir_operation *operation);
@@ -262,15 +261,11 @@ void check_hints_finish(struct check *check);
 
 // hint.c, with `needless` only
 
-// A use of bytes comes after one at `count` of that actor, or replaces it.
-void check_sync_need(const struct check *check, uint32_t index, uint64_t count);
+// A use of bytes comes after one at `count` of that actor, or replaces it, or that one is dropped. Returns whether
+// the host has waited for it.
+bool check_sync_need(const struct check *check, uint32_t index, uint64_t count);
 // All that the host has waited for may be needed.
 void check_sync_need_all(const struct check *check);
-// A use is dropped.
-void check_sync_forget_use(struct check *check, const struct check_use *use);
-// Before the host learns that `count` of the queue has passed: it has waited, or the program has asked.
-void check_hint_completes(struct check *check, const struct check_queue *queue, uint64_t count,
-                          const struct weir_host_note *note);
 
 // use.c
 

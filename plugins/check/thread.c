@@ -153,14 +153,6 @@ struct check_actor *check_thread_self(struct check *check)
     return thread ? &thread->actor : NULL;
 }
 
-bool check_thread_knows(const struct check *check, uint32_t index, uint64_t count)
-{
-    const struct check_thread *thread = check->threads;
-    while (thread && thread->actor.index != index && thread->actor.counts[index] < count)
-        thread = thread->next;
-    return thread != NULL;
-}
-
 // Keys.
 
 static struct check_key **head_of(struct check_keys *keys, const void *key)
@@ -349,7 +341,7 @@ static bool acquire_key(struct check *check, const void *key)
     uint64_t count;
     struct check_actor *queue = check_call_place(check, &count);
     if (queue)
-        check_actor_join_from(&check->actors, queue, count, found->counts);
+        check_actor_join(&check->actors, queue, count, found->counts);
     return true;
 }
 

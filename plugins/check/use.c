@@ -143,13 +143,24 @@ struct check_conflict check_conflict_of(const struct check_user *user,
     return conflict;
 }
 
+// Whether some thread comes after `count` of the actor with that index. Threads are actors with `strict` only.
+static bool a_thread_knows(const struct check_actors *actors, uint32_t index, uint64_t count)
+{
+    for (uint32_t i = 0; i < actors->count; i++) {
+        const struct check_actor *actor = actors->all[i];
+        if (actor && actor->id == 0 && (i == index || actor->counts[index] >= count))
+            return true;
+    }
+    return false;
+}
+
 // `user` and an earlier use of bytes of `buffer`, both with the offsets of its memory.
 static void check_tell_pair(struct check *check, const struct check_user *user,
                             const struct check_buffer *buffer, const struct check_use *first,
                             const struct check_shape *shape, weir_access access)
 {
     struct check_conflict conflict = check_conflict_of(user, buffer, first, shape, access);
-    conflict.threads = !user->probe && check_thread_knows(check, first->actor, first->count);
+    conflict.threads = !user->probe && a_thread_knows(&check->actors, first->actor, first->count);
     check_tell(check, &conflict);
 }
 
@@ -268,7 +279,8 @@ static void sweep(struct check *check, const struct check_actors *actors,
             continue;
         if (check->needless && actors == &check->actors) {
             check_hint_forget_use(check, use->actor, use->count);
-            check_sync_forget_use(check, use);
+            if (!check_sync_need(check, use->actor, use->count))
+                check->unseen_syncs = true;
         }
         check_history_remove(&check->uses, history, use);
     }

@@ -147,7 +147,7 @@ static weir_status fault_queue_create(const struct weir_link *link, weir_device 
 static void fault_queue_destroy(const struct weir_link *link, weir_queue *object)
 {
     struct fault_queue *queue = fault_queue_of(link, object);
-    fault_calls_finish(link, queue);
+    fault_calls_collect(link, queue, true);
     link->host->release(queue);
 }
 

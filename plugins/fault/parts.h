@@ -156,8 +156,8 @@ weir_status fault_report(const struct fault *fault, weir_status status, const ch
 void fault_describe(const struct fault *fault, weir_status status, const char *what,
                     enum fault_target target, uint64_t number, struct weir_error *out_error);
 
-// No call of the queue runs any more.
-void fault_calls_finish(const struct weir_link *link, struct fault_queue *queue);
+// Frees the calls of the queue that are over; `all`: none of them runs any more.
+void fault_calls_collect(const struct weir_link *link, struct fault_queue *queue, bool all);
 
 // module.c
 

@@ -119,7 +119,7 @@ weir_status fault_report(const struct fault *fault, weir_status status, const ch
 // A call that has run, or was in its queue when that finished, is freed when the queue gets the next one; the last
 // ones are freed when the queue is destroyed. One that follows a failure never runs.
 
-static void collect(const struct weir_link *link, struct fault_queue *queue, bool all)
+void fault_calls_collect(const struct weir_link *link, struct fault_queue *queue, bool all)
 {
     for (struct fault_call **at = &queue->calls; *at;) {
         struct fault_call *call = *at;
@@ -138,7 +138,7 @@ static struct fault_call *fault_call_add(const struct weir_link *link, struct fa
                                          const struct weir_operation *operation,
                                          enum fault_target target, uint64_t number)
 {
-    collect(link, queue, false);
+    fault_calls_collect(link, queue, false);
     struct fault_call *call = link->host->allocate(sizeof *call);
     if (!call)
         return NULL;
@@ -152,11 +152,6 @@ static struct fault_call *fault_call_add(const struct weir_link *link, struct fa
     call->next = queue->calls;
     queue->calls = call;
     return call;
-}
-
-void fault_calls_finish(const struct weir_link *link, struct fault_queue *queue)
-{
-    collect(link, queue, true);
 }
 
 // The function of all calls. Nothing of the call is used after it is done.

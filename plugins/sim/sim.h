@@ -1,9 +1,8 @@
 // Shared by the files of the plugin.
 //
 //   module.c    keys, a link's life, the data for the front end's objects, and the ops table
-//   submit.c    the path of an operation: what it is, into virtual time, then on; measured kernels
-//   host.c      the host in virtual time: a clock for each thread, waits and queries, jitter
-//   accounts.c  records and times, memory that is not pinned
+//   submit.c    the path of an operation: what it is, into virtual time, then on; measured kernels; records and times
+//   host.c      the host in virtual time: a clock for each thread, waits and queries, jitter, memory that is not pinned
 //
 // The work itself runs on the next link as ever. Each operation is also submitted to the engine, at
 // its thread's virtual time, before it is handed on. A thread's virtual time advances by what a submit
@@ -147,22 +146,17 @@ bool sim_lane_add(struct sim_virtual_queue *queue);
 weir_status sim_queue_submit(const struct weir_link *link, weir_queue *object,
                              const struct weir_operation *operation);
 
-// accounts.c. With the lock held, but for the ops.
-
-// False if out of memory.
-bool sim_record_add(struct sim_virtual_queue *queue, uint64_t sequence, struct sim_point point,
-                    uint64_t submit_ns);
-// NULL: gone, and complete.
+// With the lock held. NULL: gone, and complete.
 struct sim_record *sim_record_find(const struct sim_virtual_queue *queue, uint64_t sequence);
-// The engine's function.
+// The engine's function, with the lock held.
 void sim_record_done(const struct sim_done *done);
 weir_status sim_queue_times(const struct weir_link *link, weir_queue *object,
                             struct weir_operation_time *times, size_t time_size, size_t capacity,
                             size_t *out_count);
 
-weir_status sim_host_note(const struct weir_link *link, const struct weir_host_note *note);
-
 // host.c
+
+weir_status sim_host_note(const struct weir_link *link, const struct weir_host_note *note);
 
 // What an operation moves or takes, this time.
 uint64_t sim_vary(struct sim_jitter *jitter, uint64_t amount);
@@ -176,7 +170,6 @@ void sim_leave(struct sim *sim);
 uint64_t sim_now_ns(void);
 // The thread does not go on before that time.
 void sim_wait_until(uint64_t ns);
-void sim_spend(struct sim *sim, uint64_t ns);
 // A submit that takes so long: after those to its device before it, and before those after it.
 void sim_submit_for(struct sim_virtual_queue *queue, uint64_t ns);
 uint64_t sim_clock_now_ns(void *user);

@@ -1,5 +1,5 @@
-// The path of an operation: what it is to the engine, its place in virtual time, then on to the next link. What
-// has no cost is refused before anything is placed.
+// The path of an operation: what it is to the engine, its place in virtual time, then on to the next link; and
+// what a queue keeps of it, records and times. What has no cost is refused before anything is placed.
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
@@ -322,6 +322,153 @@ static weir_status describe(const struct weir_link *link, const struct weir_oper
     }
 }
 
+// Records of a queue, for waits and for the program's own times.
+
+static struct sim_record *record_at(const struct sim_virtual_queue *queue, uint64_t number)
+{
+    return &queue->records[number & (queue->record_room - 1)];
+}
+
+static bool grow_records(struct sim_virtual_queue *queue)
+{
+    const size_t room = queue->record_room ? 2 * queue->record_room : SIM_HISTORY;
+    struct sim_record *records = calloc(room, sizeof *records);
+    if (!records)
+        return false;
+    for (uint64_t number = queue->first_record; number < queue->next_record; number++)
+        records[number & (room - 1)] = *record_at(queue, number);
+    free(queue->records);
+    queue->records = records;
+    queue->record_room = room;
+    return true;
+}
+
+// Those that are complete, but for the last ones.
+static void drop_old(struct sim_virtual_queue *queue, uint64_t keep)
+{
+    while (queue->next_record - queue->first_record > keep &&
+           record_at(queue, queue->first_record)->complete)
+        queue->first_record++;
+}
+
+static bool add_record(struct sim_virtual_queue *queue, uint64_t sequence, struct sim_point point,
+                       uint64_t submit_ns)
+{
+    drop_old(queue, SIM_HISTORY - 1);
+    if (queue->next_record - queue->first_record >= queue->record_room && !grow_records(queue))
+        return false;
+    *record_at(queue, queue->next_record++) =
+        (struct sim_record){.sequence = sequence, .point = point, .submit_ns = submit_ns};
+    return true;
+}
+
+struct sim_record *sim_record_find(const struct sim_virtual_queue *queue, uint64_t sequence)
+{
+    uint64_t first = queue->first_record;
+    uint64_t end = queue->next_record;
+    while (first < end) {
+        const uint64_t middle = first + (end - first) / 2;
+        if (record_at(queue, middle)->sequence < sequence)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    if (first == queue->next_record || record_at(queue, first)->sequence != sequence)
+        return NULL;
+    return record_at(queue, first);
+}
+
+// Times of operations, for the links before this one. If there is no memory for more of them, the oldest are dropped.
+
+static bool grow_times(struct sim_virtual_queue *queue)
+{
+    const size_t room = queue->time_room ? 2 * queue->time_room : 64;
+    if (room > SIM_TIMES_MOST)
+        return false;
+    struct weir_operation_time *times = calloc(room, sizeof *times);
+    if (!times)
+        return false;
+    for (uint64_t number = queue->fetched; number < queue->kept; number++)
+        times[number & (room - 1)] = queue->times[number & (queue->time_room - 1)];
+    free(queue->times);
+    queue->times = times;
+    queue->time_room = room;
+    return true;
+}
+
+static void keep_time(struct sim_virtual_queue *queue, uint64_t sequence, uint64_t start_ns,
+                      uint64_t end_ns)
+{
+    if (!queue->keeps_times)
+        return;
+    if (queue->kept - queue->fetched == queue->time_room && !grow_times(queue)) {
+        if (queue->time_room == 0)
+            return;
+        queue->fetched++;
+    }
+    queue->times[queue->kept++ & (queue->time_room - 1)] =
+        (struct weir_operation_time){.sequence = sequence, .start_ns = start_ns, .end_ns = end_ns};
+}
+
+static void end_record(struct sim_virtual_queue *queue, uint64_t sequence, uint64_t end_ns)
+{
+    struct sim_record *record = sim_record_find(queue, sequence);
+    if (!record)
+        return;
+    record->end_ns = end_ns;
+    record->complete = true;
+    drop_old(queue, SIM_HISTORY);
+}
+
+static void end_graph(struct sim_virtual_queue *queue, uint64_t sequence, uint64_t end_ns)
+{
+    end_record(queue, sequence, end_ns);
+    if (queue->graph_start_ns != UINT64_MAX)
+        keep_time(queue, sequence, queue->graph_start_ns, end_ns);
+    queue->graph_start_ns = UINT64_MAX;
+}
+
+void sim_record_done(const struct sim_done *done)
+{
+    struct sim_virtual_queue *queue = done->owner;
+    const uint64_t sequence = done->tag >> SIM_TAG_BITS;
+    if (!queue)
+        return; // of a device that was lost
+    queue->end_ns = done->end_ns;
+    switch ((enum sim_tag)(done->tag & ((1u << SIM_TAG_BITS) - 1))) {
+    case SIM_TAG_RECORD:
+        end_record(queue, sequence, done->end_ns);
+        break;
+    case SIM_TAG_TIMED:
+        keep_time(queue, sequence, done->start_ns, done->end_ns);
+        break;
+    case SIM_TAG_PART:
+        if (done->start_ns < queue->graph_start_ns)
+            queue->graph_start_ns = done->start_ns;
+        break;
+    case SIM_TAG_GRAPH_END:
+        end_graph(queue, sequence, done->end_ns);
+        break;
+    default:
+        break;
+    }
+}
+
+weir_status sim_queue_times(const struct weir_link *link, weir_queue *object,
+                            struct weir_operation_time *times, size_t time_size, size_t capacity,
+                            size_t *out_count)
+{
+    struct sim_virtual_queue *queue = sim_queue_of(link, object);
+    struct sim *sim = queue->sim;
+    *out_count = 0;
+    pthread_mutex_lock(&sim->lock);
+    for (; queue->fetched < queue->kept && *out_count < capacity; queue->fetched++)
+        weir_write((char *)times + (*out_count)++ * time_size, time_size,
+                   &queue->times[queue->fetched & (queue->time_room - 1)], sizeof *queue->times);
+    pthread_mutex_unlock(&sim->lock);
+    return WEIR_OK;
+}
+
 // Placing.
 
 bool sim_lane_add(struct sim_virtual_queue *queue)
@@ -383,7 +530,7 @@ static weir_status place(struct sim_virtual_queue *queue, uint32_t lane,
 static weir_status place_record(struct sim_virtual_queue *queue, const struct sim_work *work)
 {
     struct sim_point point = {queue->lanes[0], last_of(queue, 0).number + 1};
-    if (!sim_record_add(queue, work->tag >> SIM_TAG_BITS, point, sim_now_ns()))
+    if (!add_record(queue, work->tag >> SIM_TAG_BITS, point, sim_now_ns()))
         return weir_host_no_memory(queue->sim->link->host, "a record in virtual time");
     const weir_status status = place(queue, 0, work);
     if (status < 0)

@@ -12,6 +12,7 @@
 #include <weir/report.h>
 #include <weir/weir.h>
 
+#include "tests/support/own.h"
 #include "tests/support/test.h"
 
 enum {
@@ -65,23 +66,11 @@ static void close_chain(void)
 
 static weir_buffer *make_buffer(weir_placement placement)
 {
-    weir_buffer *buffer;
-    EXPECT_OK(weir_buffer_create(device,
-                                 WEIR_PARAMS(weir_buffer, .size = BYTES, .placement = placement),
-                                 &buffer));
-    return buffer;
-}
-
-static weir_queue *make_queue(void)
-{
-    weir_queue *queue;
-    EXPECT_OK(weir_queue_create(device, NULL, &queue));
-    return queue;
+    return test_buffer(device, NULL, BYTES, placement);
 }
 
 static weir_status copy_nothing(void *user, weir_queue *queue, const struct weir_chunk *chunk)
 {
-    (void)user, (void)queue, (void)chunk;
     return WEIR_OK;
 }
 
@@ -117,8 +106,6 @@ CLIENT_TEST(Chunks)
 static weir_status make_batch(void *user, uint64_t index, void *memory, size_t capacity,
                               size_t *out_size)
 {
-    (void)user;
-    (void)memory;
     *out_size = index < BATCHES ? capacity : 0;
     return WEIR_OK;
 }
@@ -136,7 +123,7 @@ CLIENT_TEST(Loader)
     weir_loader *loader;
     struct weir_loader_statistics figures;
     struct weir_batch batch;
-    own_queue queue = make_queue();
+    own_queue queue = test_queue(device, NULL);
 
     ASSERT_OK(weir_loader_create(&params, &loader));
     while (weir_loader_next(loader, queue, &batch) == WEIR_OK && batch.buffer)
@@ -186,20 +173,16 @@ static weir_status make_slot(void *user, weir_device *made_for, uint32_t index, 
 
 static void destroy_slot(void *user, void *slot)
 {
-    (void)user, (void)slot;
 }
 
 static weir_status submit_nothing(void *user, void *slot, void *frame, weir_queue *queue)
 {
-    (void)user, (void)slot, (void)frame, (void)queue;
     return WEIR_OK;
 }
 
 static void deliver(void *user, void *frame, void *slot, const struct weir_pipeline_result *result)
 {
     uint32_t *delivered = user;
-    (void)frame;
-    (void)slot;
     EXPECT_OK(result->status);
     EXPECT_UINT_EQ(result->sequence, (*delivered)++);
     EXPECT_UINT_EQ(result->stage_count, 2);
@@ -251,7 +234,7 @@ static void make_trace(const char *path)
     char config[512];
     snprintf(config, sizeof config, "[trace]\nfile = %s\n", path);
     ASSERT_TRUE(open_chain("trace", config));
-    weir_queue *queue = make_queue();
+    weir_queue *queue = test_queue(device, NULL);
     weir_buffer *from = make_buffer(WEIR_PLACE_HOST);
     weir_buffer *to = make_buffer(WEIR_PLACE_DEVICE);
 

@@ -7,6 +7,7 @@
 #include <weir/weir.h>
 
 #include "kernels/conformance/conformance.h"
+#include "tests/support/own.h"
 #include "tests/support/test.h"
 
 static weir_runtime *runtime;
@@ -97,8 +98,8 @@ WEIR_TEST(Newer, SectionsAndKeysThatTheLibraryLacksAreRefused)
 // The plugin, of the same headers, sets those of limits; a library that lacks them hands none of it on.
 NEWER_TEST(WhatIsHandedOutOrFilledIsZeroWhereTheLibraryLacksIt)
 {
-    weir_program *program = NULL;
-    weir_kernel *kernel = NULL;
+    own_program program = NULL;
+    own_kernel kernel = NULL;
     struct weir_counters counters;
     struct weir_device_info info;
 
@@ -110,8 +111,6 @@ NEWER_TEST(WhatIsHandedOutOrFilledIsZeroWhereTheLibraryLacksIt)
     EXPECT_OK(weir_kernel_create(program, "vector_add", &kernel));
     EXPECT_TRUE(is_zero(weir_kernel_get_info(kernel)->newer));
     EXPECT_STR_EQ(weir_signature_parameter(weir_kernel_get_signature(kernel), 2)->name, "sum");
-    weir_kernel_destroy(&kernel);
-    weir_program_destroy(&program);
     memset(&counters, 0xff, sizeof counters);
     weir_counters_read(&counters);
     EXPECT_TRUE(is_zero(counters.newer));

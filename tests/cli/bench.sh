@@ -46,6 +46,33 @@ assert marks > 0, "there is nothing in it"
 PYTHON
 }
 
+# lossy BACKEND KIND COUNT: lossy.ini, with the plugin that loses operations of that kind after so many.
+lossy()
+{
+    cat >lossy.ini <<TEXT
+[weir]
+backend = $1
+plugins = lossy
+
+[lossy]
+kind = $2
+forwarded = $3
+
+[arr_coc]
+side = 64
+grid = 4
+budget = 256
+TEXT
+}
+
+# expect_wrong WORDS ARGUMENT...: with lossy.ini weir bench tells wrong results, and times nothing.
+expect_wrong()
+{
+    expect_message 1 "$1" env WEIR_MODULE_PATH="$(dirname "$program")/../lib/weir:$here/tests/plugins/lossy" \
+        "$weir" bench "${@:2}" --config lossy.ini --turns 1
+    [ -z "$output" ] || fail "wrong results, and yet it printed: $output"
+}
+
 # expect_usage WORDS ARGUMENT...: weir bench does not take the arguments.
 expect_usage()
 {

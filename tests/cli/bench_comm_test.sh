@@ -4,7 +4,6 @@
 . tests/cli/cli.sh
 . "$here/tests/cli/bench.sh"
 
-modules="$(dirname "$program")/../lib/weir:$here/tests/plugins/lossy"
 export POCL_DEVICES=pthread
 
 for backend in null opencl; do
@@ -44,14 +43,6 @@ expect_message 2 "--size takes whole numbers" "$weir" bench comm --size 2
 expect_message 2 "8 bytes are less than one number for each of 3 ranks" "$weir" bench comm --ranks 3 --collectives all-gather --size 8
 expect_message 3 "RANK is set, and WORLD_SIZE is not" env RANK=1 "$weir" bench comm
 
-cat >lossy.ini <<'TEXT'
-[weir]
-backend = null
-plugins = lossy
-
-[lossy]
-kind = copy
-forwarded = 1
-TEXT
-expect_message 1 " in place of 3" env WEIR_MODULE_PATH="$modules" "$weir" bench comm --config lossy.ini --turns 1
+lossy null copy 1
+expect_wrong " in place of 3" comm
 expect_contains "$messages" "all-reduce of 4096 bytes: element 0 of rank 0 is "

@@ -4,7 +4,6 @@
 . tests/cli/cli.sh
 . "$here/tests/cli/bench.sh"
 
-modules="$(dirname "$program")/../lib/weir:$here/tests/plugins/lossy"
 cat >null.ini <<'TEXT'
 [weir]
 backend = null
@@ -110,33 +109,14 @@ expect_contains "$output" "this device runs no kernels"
 
 # A wrong result is an error, and nothing is timed.
 for lost in "opencl launch 1" "null copy 2"; do
-    read -r backend kind forwarded <<<"$lost"
-    cat >lossy.ini <<TEXT
-[weir]
-backend = $backend
-plugins = lossy
-
-[lossy]
-kind = $kind
-forwarded = $forwarded
-
-[arr_coc]
-side = 64
-grid = 4
-TEXT
-    export WEIR_MODULE_PATH="$modules"
-    expect_message 1 "order depth, 1 chunks: " "$weir" bench overlap --config lossy.ini --size 8K --turns 1 --kernel light
+    # shellcheck disable=SC2086
+    lossy $lost
+    expect_wrong "order depth, 1 chunks: " overlap --size 8K --kernel light
     expect_contains "$messages" " numbers are wrong; number 0 is "
-    [ -z "$output" ] || fail "wrong results, and yet it printed: $output"
-    expect_message 1 "numbers are wrong" "$weir" bench pipeline --config lossy.ini --size 4K --turns 1 --frames 1
-    unset WEIR_MODULE_PATH
+    expect_wrong "numbers are wrong" pipeline --size 4K --frames 1
 done
-cat >>lossy.ini <<'TEXT'
-budget = 256
-TEXT
-sed -i 's/^backend = .*/backend = opencl/; s/^kind = .*/kind = launch/; s/^forwarded = .*/forwarded = 27/' \
-    lossy.ini
-expect_message 1 "noise 48x48: " env WEIR_MODULE_PATH="$modules" "$weir" bench arr-coc --config lossy.ini --size 48 --turns 1 --frames 1
+lossy opencl launch 27
+expect_wrong "noise 48x48: " arr-coc --size 48 --frames 1
 expect_contains "$messages" "nothing was timed"
 
 # Command lines.
@@ -172,9 +152,6 @@ WEIR_PLUGINS=trace WEIR_TRACE_FILE=overlap.trace "$program" bench overlap --conf
 pid=$!
 expect_work overlap.trace 9000 # a turn is 2,700, and there are 5,400 in front
 kill -s INT "$pid"
-status=0
-wait "$pid" || status=$?
-[ "$status" -eq 130 ] || grep -q "$tool_crash" messages ||
-    fail "ended with $status: $(cat messages)"
+expect_end 130 messages
 grep -q "^median of [1-9][0-9]* turn" table || grep -q "there are no figures" messages ||
     grep -q "interrupted" messages || fail "neither figures nor a reason: $(cat table messages)"

@@ -1,8 +1,7 @@
 #!/bin/bash
 # weir calibrate: what it measures on a modelled GPU is the model, and on PoCL a model of the processor.
 . tests/cli/cli.sh
-unset WEIR_SIM_GPU WEIR_SIM_CHANGES WEIR_SIM_COSTS WEIR_SIM_HOST COLUMNS
-export LC_ALL=C WEIR_COPY_THREADS=2 WEIR_MODULE_PATH="$here/lib/weir"
+export WEIR_COPY_THREADS=2 WEIR_MODULE_PATH="$here/lib/weir"
 
 printf '[kernel advance]\nfixed_ns = 2000\nper_argument_1_ns = 5\n' >costs.ini
 

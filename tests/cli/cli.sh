@@ -6,7 +6,10 @@ weir="$PWD/cli/weir"
 images="$PWD/tests/data/images"
 weights="$PWD/pipelines/arr_coc/weights/arr_coc_weights.safetensors"
 man="$PWD/docs/man"
-unset WEIR_CONFIG WEIR_BACKEND WEIR_PLUGINS WEIR_MODULE_PATH POCL_DEVICES OCL_ICD_VENDORS
+# Nothing of this machine's own settings, and of a job that has started the test.
+unset "${!WEIR_@}" "${!SLURM@}" "${!OMPI@}" POCL_DEVICES OCL_ICD_VENDORS TMPDIR COLUMNS
+unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
+export LC_ALL=C
 here="$PWD"
 export PYTHONPATH="$here/tests/cli" PYTHONDONTWRITEBYTECODE=1 # files.py
 cd "$TEST_TMPDIR"
@@ -54,6 +57,37 @@ expect_data()
     printf '%s ended with %s, expected %s. It printed:\n%s\n%s\n' "$*" "$status" "$wanted" \
         "$output" "$messages" >&2
     exit 1
+}
+
+# expect_quiet WANTED COMMAND...: as expect_data, and there are no messages.
+expect_quiet()
+{
+    expect_data "$@"
+    [ -z "$messages" ] || fail "${*:2} wrote to standard error: $messages"
+}
+
+# expect_silence WANTED COMMAND...: as expect_quiet, and there is no output.
+expect_silence()
+{
+    expect_quiet "$@"
+    [ -z "$output" ] || fail "${*:2} wrote to standard output: $output"
+}
+
+# expect_full COMMAND...: on a full disk standard output cannot be written, and the command says so.
+expect_full()
+{
+    local status=0
+    "$@" >/dev/full 2>messages || status=$?
+    [ "$status" -eq 1 ] || fail "with a full standard output $* ended with $status"
+    expect_contains "$(cat messages)" "standard output cannot be written"
+}
+
+# expect_end WANTED FILE...: the program $pid ends so, unless a sanitizer crashed in it; what it printed is in the files.
+expect_end()
+{
+    local status=0
+    wait "$pid" || status=$?
+    [ "$status" -eq "$1" ] || grep -q "$tool_crash" "${@:2}" || fail "it ended with $status: $(cat "${@:2}")"
 }
 
 # expect_message WANTED WORDS COMMAND...: as expect_data, and the words are among the messages.
@@ -134,8 +168,24 @@ expect_work()
     fail "the program did ${count:-0} operations, and not $2"
 }
 
+# expect_problem WORDS REMEDY COMMAND...: `weir doctor` ends with a problem and what to do.
+expect_problem()
+{
+    expect_output 3 "$1" "${@:3}"
+    expect_contains "$output" "problem"
+    expect_contains "$output" "what to do:"
+    expect_contains "$output" "$2"
+}
+
 # as_json CONDITION: one on $output, which is JSON, as `data`.
 as_json()
 {
     printf '%s' "$output" | python3 -c "import json, sys; data = json.load(sys.stdin); assert $1, data"
+}
+
+# expect_json WANTED CONDITION COMMAND...: as expect_data, and the condition holds.
+expect_json()
+{
+    expect_data "$1" "${@:3}"
+    as_json "$2"
 }

@@ -6,17 +6,12 @@
 commands=("" "run" "run arr-coc" "doctor" "devices" "config" "config check" "bench" "kernels"
     "perturb" "check" "launch" "sim" "sim learn" "train" "calibrate" "completion" "completion bash"
     "completion fish" "completion zsh")
-kernels=(build check compare list ptx sass resources)
-for command in "${kernels[@]}"; do
-    commands+=("kernels $command")
-done
-trainings=(ddp accumulate augment encdec)
-for training in "${trainings[@]}"; do
-    commands+=("train $training")
-done
-benchmarks=(submit overlap pipeline arr-coc swim comm)
-for benchmark in "${benchmarks[@]}"; do
-    commands+=("bench $benchmark")
+declare -A members=([kernels]="build check compare list ptx sass resources" [train]="ddp accumulate augment encdec"
+    [bench]="submit overlap pipeline arr-coc swim comm")
+for group in "${!members[@]}"; do
+    for member in ${members[$group]}; do
+        commands+=("$group $member")
+    done
 done
 for command in "${commands[@]}"; do
     # shellcheck disable=SC2086
@@ -75,8 +70,7 @@ done
 for command in "bench overlap" calibrate devices "doctor comm" "fault --at 1 true" "run arr-coc a.ppm" "trace true" \
     "train ddp"; do
     # shellcheck disable=SC2086
-    expect_status 3 env WEIR_CONFIG=missing.ini "$weir" $command
-    expect_contains "$output" "missing.ini"
+    expect_says 3 "missing.ini" env WEIR_CONFIG=missing.ini "$weir" $command
 done
 
 # Options of one letter, and those that may be repeated.
@@ -87,8 +81,7 @@ expect_usage "has no option '--D'" kernels check --D X x.cl
 expect_usage "has no option '-x'" kernels check -x x.cl
 
 # After -- everything is an operand.
-expect_status 3 "$weir" config check -- --json
-expect_contains "$output" "--json"
+expect_says 3 "--json" "$weir" config check -- --json
 
 # expect_explained PAGE COMMAND...: every option of the command's help is on the page; weir(1) has the two of all.
 expect_explained()
@@ -143,32 +136,19 @@ done
 for form in report timeline html check diff mark; do
     expect_explained weir-trace trace "$form"
 done
-for benchmark in "${benchmarks[@]}"; do
-    "$weir" bench "$benchmark" --help
-done | expect_taken weir-bench
-for command in "${kernels[@]}"; do
-    "$weir" kernels "$command" --help
-done | expect_taken weir-kernels
-for training in "${trainings[@]}"; do
-    "$weir" train "$training" --help
-done | expect_taken weir-train
-for training in "${trainings[@]}"; do
-    expect_explained weir-train train "$training"
+for group in "${!members[@]}"; do
+    for member in ${members[$group]}; do
+        expect_explained "weir-$group" "$group" "$member"
+        [ "$group" = train ] || grep -q "^\.Ss $member$" "$man/weir-$group.1" || fail "weir-$group.1 has nothing of $member"
+    done
+    for member in ${members[$group]}; do
+        "$weir" "$group" "$member" --help
+    done | expect_taken "weir-$group"
 done
-for command in "${kernels[@]}"; do
-    expect_explained weir-kernels kernels "$command"
-    grep -q "^\.Ss $command$" "$man/weir-kernels.1" || fail "weir-kernels.1 has nothing of $command"
-done
-
-for benchmark in "${benchmarks[@]}"; do
-    expect_explained weir-bench bench "$benchmark"
-    grep -q "^\.Ss $benchmark$" "$man/weir-bench.1" || fail "weir-bench.1 has nothing of $benchmark"
-    expect_output 0 "  weir bench $benchmark" "$weir" bench "$benchmark" --help
+for member in ${members[bench]}; do
+    expect_output 0 "  weir bench $member" "$weir" bench "$member" --help
 done
 expect_output 0 "--weights W" "$weir" run arr-coc --help
 
 # What cannot be written to standard output is not lost silently.
-status=0
-"$program" --help >/dev/full 2>messages || status=$?
-[ "$status" -eq 1 ] || fail "with a full standard output weir ended with $status"
-expect_contains "$(cat messages)" "standard output cannot be written"
+expect_full "$program" --help

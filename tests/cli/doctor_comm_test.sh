@@ -1,7 +1,6 @@
 #!/bin/bash
 # weir doctor comm: what communicators would use, and two machines that meet, both of them this one.
 . tests/cli/cli.sh
-unset "${!WEIR_COMM@}" "${!SLURM@}" "${!OMPI@}" RANK WORLD_SIZE MASTER_ADDR MASTER_PORT
 
 # free_port: one at which nothing listens now.
 free_port()
@@ -14,14 +13,6 @@ expect_listening()
     until [ -S "/tmp/weir-$(id -u)/port-$1" ]; do
         sleep 0.1
     done
-}
-expect_problem()
-{
-    local part="$1" remedy="$2"
-    shift 2
-    expect_output 3 "$part" "$@"
-    expect_contains "$output" "what to do:"
-    expect_contains "$output" "$remedy"
 }
 
 expect_data 0 "$weir" doctor comm

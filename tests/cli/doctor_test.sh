@@ -28,23 +28,13 @@ fi
 printf '[weir]\nbackend = opencl\n[opencl]\nbuild_options = -cl-opt-disable\n' >unoptimised.ini
 expect_output 0 "ok       driver         kernels that some drivers miscompile gave the right numbers" "$weir" doctor --config unoptimised.ini
 modules="$(find "$here/lib/weir/" -name 'weir_*.so' | wc -l)" # of the build tree
-expect_data 0 "$weir" doctor --config small.ini --json
-as_json 'data["problems"] == 0 and any(f["topic"] == "self-test" for f in data["findings"])'
+expect_json 0 'data["problems"] == 0 and any(f["topic"] == "self-test" for f in data["findings"])' "$weir" doctor --config small.ini --json
 as_json '[sum(f["topic"] == "module" and part in f["text"] for f in data["findings"]) for part in (", ABI ", ", summary: ")] == ['"$modules, $modules"']'
 as_json '"    summary: Runs on GPUs and CPUs" in data["load_report"]'
 expect_output 0 "WEIR_BACKEND=opencl" env WEIR_BACKEND=opencl WEIR_PLUGINS= "$weir" doctor
 expect_contains "$output" "no file: the defaults hold"
 
 # Broken: a problem, a remedy, exit code 3.
-expect_problem()
-{
-    local part="$1" remedy="$2"
-    shift 2
-    expect_output 3 "problem" "$@"
-    expect_contains "$output" "$part"
-    expect_contains "$output" "what to do:"
-    expect_contains "$output" "$remedy"
-}
 mkdir vendors modules
 expect_problem "no OpenCL driver is registered" "pocl-opencl-icd" \
     env OCL_ICD_VENDORS="$PWD/vendors/" "$weir" doctor --config small.ini
@@ -94,13 +84,11 @@ expect_not_contains "$output" "note     weir kernels"
 expect_output 0 "Portable Computing Language" "$weir" devices --config small.ini
 expect_contains "$output" "largest buffer"
 [[ "$output" =~ kind\ +cpu ]] || fail "PoCL's device is of another kind: $output"
-expect_data 0 env WEIR_BACKEND=null "$weir" devices --json
-as_json 'data["module"] == "null" and len(data["devices"]) == 1'
+expect_json 0 'data["module"] == "null" and len(data["devices"]) == 1' env WEIR_BACKEND=null "$weir" devices --json
 as_json 'data["devices"][0]["limits"]["max_block"] == [1024, 1024, 64]'
 as_json 'data["devices"][0]["limits"]["kind"] == "cpu"'
 printf '[weir]\nbackend = null\n\n[null]\ndevices = 3\n' >three.ini
-expect_data 0 "$weir" devices --config three.ini --json
-as_json '[d["index"] for d in data["devices"]] == [0, 1, 2]'
+expect_json 0 '[d["index"] for d in data["devices"]] == [0, 1, 2]' "$weir" devices --config three.ini --json
 printf '[weir]\nbackend = null\n\n[null]\ndevices = 0\n' >none.ini
 expect_message 3 "found no device" "$weir" devices --config none.ini
 
@@ -141,8 +129,7 @@ expect_missing "absent.ini:2: backend names 'opncl', and there is no weir_opncl.
 expect_missing "absent.ini:4: transport names 'mpii', and there is no" '[weir]\nbackend = null\n[comm]\ntransport = mpii\n'
 expect_missing "absent.ini:3: plugins names 'chekc', and there is no weir_chekc.so in the folder of modules; did you mean 'check'?" \
     '[weir]\nbackend = null\nplugins = trace, chekc\n'
-expect_data 1 env WEIR_BACKEND=nul "$weir" config check small.ini --json
-as_json 'data["missing"] == 1'
+expect_json 1 'data["missing"] == 1' env WEIR_BACKEND=nul "$weir" config check small.ini --json
 expect_contains "$messages" "WEIR_BACKEND: backend names 'nul'"
 mkdir few
 cp -L "$here/lib/weir/weir_null.so" few

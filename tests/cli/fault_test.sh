@@ -1,8 +1,7 @@
 #!/bin/bash
 # weir fault: a program with a fault, and a walk through all its operations.
 . tests/cli/cli.sh
-unset "${!WEIR_FAULT@}" TMPDIR
-export LC_ALL=C WEIR_BACKEND=null WEIR_MODULE_PATH="$here/lib/weir"
+export WEIR_BACKEND=null WEIR_MODULE_PATH="$here/lib/weir"
 faulty="$here/tests/cli/faulty"
 export TMPDIR="$TEST_TMPDIR/temporary"
 mkdir "$TMPDIR"
@@ -90,13 +89,11 @@ expect_data 2 "$weir" fault --at none "$faulty"
 expect_message 3 "set TMPDIR to another one" env TMPDIR=/nowhere "$weir" fault --at 1 "$faulty"
 
 # A signal ends the walk; what it found until then is printed.
-status=0
 "$program" fault --every 1 --all "$faulty" late >walk.out 2>walk.messages &
-walk=$!
+pid=$!
 sleep 1
-kill -TERM "$walk"
-wait "$walk" || status=$?
-[ "$status" -eq 143 ] || fail "it ended with $status: $(cat walk.out walk.messages)"
+kill -TERM "$pid"
+expect_end 143 walk.out walk.messages
 expect_contains "$(cat walk.out)" " with a fault"
 [ -z "$(find "$TMPDIR" -type f)" ] || fail "there is: $(find "$TMPDIR")"
 

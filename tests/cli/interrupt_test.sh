@@ -50,10 +50,7 @@ WEIR_PLUGINS=trace WEIR_TRACE_FILE=again.trace "$program" run arr-coc --config s
 pid=$!
 expect_work again.trace 100
 kill -s INT "$pid"
-status=0
-wait "$pid" || status=$?
-grep -q "$tool_crash" messages || [ "$status" -eq 130 ] ||
-    fail "ended with $status: $(cat messages)"
+expect_end 130 messages
 expect_files again photo01
 cmp again/photo01.tokens.npy warm/photo01.tokens.npy || fail "other results than of a whole run"
 expect_contains "$(cat table)" "frames/s"

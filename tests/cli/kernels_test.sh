@@ -4,7 +4,6 @@
 . tests/cli/cli.sh
 
 export CUDA_HOME=none
-unset WEIR_LIBCLC
 mkdir way
 export TMPDIR="$PWD/way"
 
@@ -55,8 +54,7 @@ expect_contains "$(cat tone.c)" 'const struct weir_bundle tone_kernels = {'
 expect_contains "$(cat tone.h)" 'extern const struct weir_bundle tone_kernels;'
 expect_contains "$(cat tone.h)" 'The kernels tone, nothing.'
 expect_not_contains "$(cat tone.c)" 'WEIR_IMAGE_PTX'
-expect_data 0 "$weir" kernels build empty.cl -o way/2-d.c --cubin none
-[ -z "$messages" ] || fail "no images were asked for, and build said $messages"
+expect_quiet 0 "$weir" kernels build empty.cl -o way/2-d.c --cubin none
 expect_contains "$(cat way/2-d.h)" '_2_d_kernels;'
 expect_contains "$(cat way/2-d.h)" '#ifndef WEIR_2_D_H'
 expect_data 0 "$weir" kernels build empty.cl -o named.c --symbol other --ptx=none
@@ -136,12 +134,9 @@ done
 )
 
 # check: a sound file says nothing; --json is read by a parser.
-expect_data 0 "$weir" kernels check "${words[@]}"
-[ -z "$output$messages" ] || fail "check said $output$messages"
-expect_data 0 "$weir" kernels check --json empty.cl
-as_json 'data == {"sound": True, "diagnostics": []}'
-expect_data 1 "$weir" kernels check --json wrong.cl
-[ -z "$messages" ] || fail "check --json wrote to standard error: $messages"
+expect_silence 0 "$weir" kernels check "${words[@]}"
+expect_json 0 'data == {"sound": True, "diagnostics": []}' "$weir" kernels check --json empty.cl
+expect_quiet 1 "$weir" kernels check --json wrong.cl
 as_json 'data["sound"] is False'
 as_json '{"file": "wrong.cl", "line": 4, "column": 14, "severity": "error",
           "message": "use of undeclared identifier '"'missing'"'"} in data["diagnostics"]'
@@ -153,8 +148,7 @@ as_json '([(d["file"], d["line"], d["column"], d["severity"]) for d in data["dia
 expect_data 1 "$weir" kernels check --json absent.cl
 as_json '([(d["file"], d["line"], d["severity"], d["message"]) for d in data["diagnostics"]] ==
           [("absent.cl", None, "error", "there is no such file; check the path")])'
-expect_data 1 "$weir" kernels check --json tone.cl
-as_json 'data["diagnostics"][0]["file"] == "tone.cl" and data["diagnostics"][0]["line"] == 1'
+expect_json 1 'data["diagnostics"][0]["file"] == "tone.cl" and data["diagnostics"][0]["line"] == 1' "$weir" kernels check --json tone.cl
 as_json 'data["diagnostics"][0]["severity"] == "fatal error"'
 # Files that include each other without end have a name and no line.
 for number in $(seq 70); do
@@ -168,20 +162,17 @@ as_json 'any(d["file"] and d["file"].startswith("deep")
 cat >quote.cl <<'TEXT'
     __constant char text[] = "x.cl:1:2: error: no"; int broken
 TEXT
-expect_data 1 "$weir" kernels check --json quote.cl
-as_json 'all(d["file"] in ("quote.cl", None) for d in data["diagnostics"])'
+expect_json 1 'all(d["file"] in ("quote.cl", None) for d in data["diagnostics"])' "$weir" kernels check --json quote.cl
 
 # The standard input, and warnings.
 echo '__kernel void k(__global long long *p) { int unused; p[0] = nothing; }' >input.cl
 expect_message 1 "<stdin>:1:61: error: use of undeclared identifier 'nothing'" "$weir" kernels check - <input.cl
 echo '__kernel void k(__global long long *p) { p[0] = 1; }' >input.cl
 expect_message 0 "warning: 'long long'" "$weir" kernels check input.cl
-expect_data 0 "$weir" kernels check -w input.cl
-[ -z "$messages" ] || fail "-w says $messages"
+expect_quiet 0 "$weir" kernels check -w input.cl
 refused 1 "error: 'long long'" check -Werror input.cl
 echo '__kernel void k(__global int *p) { p[0] = 0 < p[1] <= p[2]; }' >chain.cl
-expect_data 0 "$weir" kernels check -w chain.cl
-[ -z "$messages" ] || fail "-w says $messages"
+expect_quiet 0 "$weir" kernels check -w chain.cl
 refused 1 "-Wparentheses" check -Werror chain.cl
 refused 2 "here: --std CL2.0" check -cl-std=CL2.0 input.cl
 
@@ -203,8 +194,7 @@ expect_data 0 "$weir" kernels list "${words[@]}" empty.cl
   gain  float          value, 4 bytes
   some  int *          local memory
 nothing" ] || fail "list printed $output"
-expect_data 0 "$weir" kernels list --json "${words[@]}" empty.cl
-as_json '[k["name"] for k in data["kernels"]] == ["tone", "nothing"]'
+expect_json 0 '[k["name"] for k in data["kernels"]] == ["tone", "nothing"]' "$weir" kernels list --json "${words[@]}" empty.cl
 as_json '[k["required_block"] for k in data["kernels"]] == [[64, 1, 1], None]'
 as_json '([(p["name"], p["kind"], p["writable"]) for p in data["kernels"][0]["parameters"]] ==
           [("in", "buffer", False), ("out", "buffer", True), ("gain", "value", False), ("some", "local", False)])'
@@ -265,8 +255,7 @@ fi
 echo "cubin $1" >"$4"
 TEXT
 chmod +x toolkit/bin/ptxas
-expect_data 0 "$weir" kernels build empty.cl -o both.c
-[ -z "$messages" ] || fail "build said $messages"
+expect_quiet 0 "$weir" kernels build empty.cl -o both.c
 [ "$(images both.c)" = "CUBIN sm_75;CUBIN sm_90;OPENCL_C ;PTX sm_120;PTX sm_75;" ] || fail "the bundle has $(images both.c)"
 expect_data 0 "$weir" kernels build empty.cl -o both.c --cubin 90,75,90
 [ "$(grep -c 'WEIR_IMAGE_CUBIN' both.c)" -eq 2 ] || fail "an architecture that is named twice is made twice"
@@ -277,8 +266,7 @@ expect_data 0 "$weir" kernels resources "${words[@]}" empty.cl
 [[ "$(tr -s ' ' <<<"$output")" =~ ^"kernel registers local spill stores spill loads shared PTX instructions a*b+c in one
 tone 56 16 B 8 B 12 B 256 B "[1-9][0-9]*" 0
 nothing 4 0 B 0 B 0 B 0 B 1 0"$ ]] || fail "resources printed $output"
-expect_data 0 "$weir" kernels resources --json --arch 75 "${words[@]}" empty.cl
-as_json 'data["architecture"] == "75"'
+expect_json 0 'data["architecture"] == "75"' "$weir" kernels resources --json --arch 75 "${words[@]}" empty.cl
 as_json 'data["kernels"][0] == {"name": "tone", "registers": 56, "local_bytes": 16, "spill_store_bytes": 8,
                                 "spill_load_bytes": 12, "shared_bytes": 256, "fused": 0,
                                 "ptx_instructions": data["kernels"][0]["ptx_instructions"]}'
@@ -300,8 +288,7 @@ TEXT
 chmod +x toolkit/bin/nvcc
 echo nothing >kernel
 echo '#include "include/times.h"' >empty.cu
-expect_data 0 "$weir" kernels build empty.cl --cuda empty.cu -o twin.c -Iinclude -DN=1 --nvcc-option=-lineinfo --depfile twin.d
-[ -z "$messages" ] || fail "build said $messages"
+expect_quiet 0 "$weir" kernels build empty.cl --cuda empty.cu -o twin.c -Iinclude -DN=1 --nvcc-option=-lineinfo --depfile twin.d
 [ "$(images twin.c)" = "OPENCL_C ;PTX sm_120;PTX sm_75;PTX sm_75c;PTX sm_90c;TWIN ;" ] || fail "the bundle has $(images twin.c)"
 expect_contains "$(sort calls)" "-cubin -arch=sm_90 -lineinfo -Iinclude -DN=1 empty.cu -o "
 expect_contains "$(cat twin.d)" "$PWD/empty.cl \\
@@ -316,8 +303,7 @@ CUDA_HOME=none refused 3 "nvcc is not found, and CUDA C++ needs it" build empty.
 # Images that are there.
 printf '.target sm_80\n.entry nothing()\n' >80.ptx
 printf '.target sm_90\n.entry nothing()\n' >90.ptx
-expect_data 0 "$weir" kernels build empty.cl --cuda-image 80.ptx --cuda-image 90.ptx -o twin.c --depfile twin.d
-[ -z "$messages" ] || fail "build said $messages"
+expect_quiet 0 "$weir" kernels build empty.cl --cuda-image 80.ptx --cuda-image 90.ptx -o twin.c --depfile twin.d
 [ "$(images twin.c)" = "OPENCL_C ;PTX sm_80;PTX sm_90;TWIN ;" ] || fail "the bundle has $(images twin.c)"
 expect_contains "$(cat twin.d)" "$PWD/80.ptx"
 refused 2 "--cuda and --cuda-image both name what CUDA runs" build empty.cl --cuda empty.cu --cuda-image 80.ptx -o no.c
@@ -356,8 +342,7 @@ printf '#!/bin/bash\n[ "$1" != --help ] || echo "sm_75 \x27sm_90\x27"\n' >toolki
 chmod +x toolkit/bin/ptxas
 expect_data 0 "$weir" kernels resources empty.cl
 expect_contains "$(tr -s ' ' <<<"$output")" "nothing - - - - - 1 0"
-expect_data 0 "$weir" kernels resources empty.cl --json
-as_json 'data["kernels"][0]["registers"] is None'
+expect_json 0 'data["kernels"][0]["registers"] is None' "$weir" kernels resources empty.cl --json
 printf '#!/bin/bash\nexit 0\n' >toolkit/bin/ptxas
 refused 3 "ptxas --help does not list GPUs" resources empty.cl
 refused 3 "ptxas --help does not list GPUs" build empty.cl -o no.c

@@ -1,7 +1,6 @@
 #!/bin/bash
 # weir launch: the ranks' variables, their output, how they end, and what cannot be launched.
 . tests/cli/cli.sh
-unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
 ulimit -c 0
 
 # expect_soon COMMAND...: waits until it succeeds.
@@ -31,17 +30,8 @@ start()
     set +m
 }
 
-# expect_end STATUS: of what was started.
-expect_end()
-{
-    local status=0
-    wait "$pid" || status=$?
-    [ "$status" -eq "$1" ] || fail "it ended with $status: $(cat out err)"
-}
-
 # Variables, prefixes, arguments, input.
-expect_data 0 "$weir" launch -n 3 sh -c 'echo "$RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $MASTER_ADDR"'
-[ -z "$messages" ] || fail "launch wrote to standard error: $messages"
+expect_quiet 0 "$weir" launch -n 3 sh -c 'echo "$RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $MASTER_ADDR"'
 [ "$(sort <<<"$output")" = "[0] 0 0 3 3 127.0.0.1
 [1] 1 1 3 3 127.0.0.1
 [2] 2 2 3 3 127.0.0.1" ] || fail "the ranks printed: $output"
@@ -145,8 +135,7 @@ TEXT
 rm -f ready.*
 expect_message 3 "ended with 3; 2 other ranks got SIGTERM, of which 2 were killed after 1 s" "$weir" launch -n 3 --grace 1 sh stubborn.sh
 rm -f ready.*
-expect_data 3 "$weir" launch -n 3 --grace 0 --json sh stubborn.sh
-as_json 'data["first_failed"] == 2 and data["interrupted"] is None and data["seconds"] > 0'
+expect_json 3 'data["first_failed"] == 2 and data["interrupted"] is None and data["seconds"] > 0' "$weir" launch -n 3 --grace 0 --json sh stubborn.sh
 as_json '[r["signal"] for r in data["ranks"]] == [9, 9, None] and data["ranks"][2]["exit"] == 3'
 as_json '[r["stopped"] for r in data["ranks"]] == [True, True, False]'
 as_json '[r["killed"] for r in data["ranks"]] == [True, True, False]'
@@ -155,8 +144,7 @@ as_json '[r["killed"] for r in data["ranks"]] == [True, True, False]'
 expect_data 0 "$weir" launch -n 2 --json sh -c 'echo out; echo err >&2'
 as_json 'data["first_failed"] is None and [r["exit"] for r in data["ranks"]] == [0, 0]'
 [ "$(sort <<<"$messages")" = $'[0] err\n[0] out\n[1] err\n[1] out' ] || fail "standard error has: $messages"
-expect_data 0 "$weir" launch -n 2 --json --no-prefix echo out
-as_json '[r["rank"] for r in data["ranks"]] == [0, 1]'
+expect_json 0 '[r["rank"] for r in data["ranks"]] == [0, 1]' "$weir" launch -n 2 --json --no-prefix echo out
 [ "$messages" = $'out\nout' ] || fail "standard error has: $messages"
 
 # What a rank leaves when it ends is killed; what has left its group does not keep the command, even if
@@ -166,7 +154,7 @@ expect_soon is_gone "${output#\[0\] }"
 for left in "sleep 1000" yes; do
     rm -f free
     start -n 1 sh -c "setsid sh -c 'echo \$\$ >free; exec $left' & until test -s free; do sleep 0.01; done"
-    expect_end 0
+    expect_end 0 out err
     kill -s KILL "$(cat free)" 2>/dev/null || true # the output that it prints to is closed
 done
 
@@ -178,14 +166,14 @@ count()
 start -n 2 sh -c 'trap "echo got; exit 0" USR1; echo ready; while :; do sleep 0.05; done'
 expect_soon count ready 2
 kill -s USR1 "$pid"
-expect_end 0
+expect_end 0 out err
 [ "$(sort out | head -1)" = "[0] got" ] || fail "the ranks printed: $(cat out)"
 for signal in TERM:143 INT:130 HUP:129 QUIT:131; do
     name="${signal%:*}"
     start -n 2 sh -c "trap 'echo bye; exit 5' $name; echo ready; while :; do sleep 0.05; done"
     expect_soon count ready 2
     kill -s "$name" "$pid"
-    expect_end "${signal#*:}"
+    expect_end "${signal#*:}" out err
     [ "$(grep -c bye out)" -eq 2 ] || fail "the ranks printed: $(cat out)"
     expect_contains "$(cat err)" "weir: interrupted by signal $((${signal#*:} - 128)) ("
     expect_contains "$(cat err)" "): 2 ranks got it"
@@ -197,7 +185,7 @@ ready()
 }
 expect_soon ready
 kill -s TERM "$pid"
-expect_end 143
+expect_end 143 out err
 output="$(cat out)"
 as_json 'data["interrupted"] == 15 and data["first_failed"] is None'
 expect_contains "$(cat err)" "2 ranks got it, of which 2 were killed after 1 s"
@@ -209,7 +197,7 @@ expect_soon count ready 2
 kill -s INT "$pid"
 expect_soon count got 2
 kill -s INT "$pid"
-expect_end 130
+expect_end 130 out err
 expect_contains "$(cat err)" "2 ranks got it, of which 2 were killed"
 expect_not_contains "$(cat err)" "1000 s"
 mkfifo unread
@@ -242,7 +230,7 @@ expect_soon grep -qxF '[2] told' err
 kill -s TERM "$pid"
 expect_soon is_state "$(cat pid.0)" Z
 kill -s TERM "$pid"
-expect_end 143
+expect_end 143 out err
 exec 9>&-
 
 # Stopped and continued with the ranks, which end with a launch that is killed.
@@ -255,7 +243,7 @@ expect_soon is_state "$pid" T
 kill -s CONT "$pid"
 expect_soon is_state "$(cat pid.0)" S
 kill -s KILL "$pid"
-expect_end 137
+expect_end 137 out err
 expect_soon is_gone "$(cat pid.0)"
 kill -s KILL "$(cat child.0)"
 
@@ -266,13 +254,11 @@ pid=$!
 expect_soon count ready 1
 kill -s HUP "$pid"
 kill -s TERM "$pid"
-expect_end 143
+expect_end 143 out err
 
 # Output that cannot be written.
-status=0
-"$program" launch -n 2 yes >/dev/full 2>err || status=$?
-[ "$status" -eq 1 ] || fail "with a full standard output it ended with $status"
-expect_contains "$(cat err)" "standard output cannot be written: No space left on device; the ranks are ended"
+expect_full "$program" launch -n 2 yes
+expect_contains "$(cat messages)" "standard output cannot be written: No space left on device; the ranks are ended"
 { "$program" launch -n 2 yes 2>err || echo $? >status; } | head -1 >/dev/null
 [ "$(cat status)" -eq 1 ] || fail "with a closed standard output it ended with $(cat status)"
 expect_contains "$(cat err)" "standard output cannot be written: Broken pipe"

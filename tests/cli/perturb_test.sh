@@ -1,7 +1,6 @@
 #!/bin/bash
 # weir perturb: programs with a missing wait, and mended, and what cannot be compared.
 . tests/cli/cli.sh
-unset WEIR_PERTURB_SEED WEIR_PERTURB_MODE WEIR_PERTURB_PAIR WEIR_PERTURB_REPORT TMPDIR
 export WEIR_MODULE_PATH="$here/lib/weir" WEIR_BACKEND=null
 racy="$here/tests/plugins/racy/racy"
 cp "$here/tests/plugins/racy/loader" "$here/tests/plugins/racy/loader_mended" .
@@ -9,8 +8,7 @@ cp "$here/tests/plugins/racy/loader" "$here/tests/plugins/racy/loader_mended" .
 # The page: its program, its commands, its figures.
 sed -n '/^```c whole$/,/^```$/{/^```/d;p}' "$here/docs/perturb.md" >page.c
 expect_status 0 diff page.c "$here/tests/plugins/racy/loader.c"
-expect_data 1 "$weir" perturb --compare ./loader
-[ -z "$messages" ] || fail "perturb wrote to standard error: $messages"
+expect_quiet 1 "$weir" perturb --compare ./loader
 changed="$(grep ' of 100 seeds changed' <<<"$output")"
 expect_contains "$(cat "$here/docs/perturb.md")" "$changed"
 again="$(tail -1 <<<"$output")"
@@ -52,13 +50,11 @@ expect_contains "$output" "WEIR_PERTURB_PAIR=racy.c:$fill,racy.c:$copy"
 expect_output 0 "The pair was never reversed" "$weir" perturb --mode pair --pair "racy.c:$fill,racy.c:$copy" "$racy" mended
 
 # JSON.
-expect_data 1 "$weir" perturb --json --seeds 4 --compare "$racy" broken
-as_json 'data["changed"] == 2 and data["seeds"] == 4 and data["reproduced"] is True'
+expect_json 1 'data["changed"] == 2 and data["seeds"] == 4 and data["reproduced"] is True' "$weir" perturb --json --seeds 4 --compare "$racy" broken
 as_json '[c["seed"] for c in data["changes"]] == [2, 4] and data["changes"][0]["exit"] == 1'
 as_json 'data["changes"][0]["output_line"] == 1 and data["unperturbed"]["exit"] == 0'
 as_json '"WEIR_PERTURB_SEED=2" in data["changes"][0]["command"]'
-expect_data 0 "$weir" perturb --json --seeds 2 "$racy" mended
-as_json 'data["changes"] == [] and data["reproduced"] is None and data["by_the_clock"] == 0'
+expect_json 0 'data["changes"] == [] and data["reproduced"] is None and data["by_the_clock"] == 0' "$weir" perturb --json --seeds 2 "$racy" mended
 
 # Programs that are killed, do not end, or end with an error as they are.
 expect_output 1 "seed 2: ended by signal 9" "$weir" perturb --seeds 2 "$racy" broken kill
@@ -87,9 +83,7 @@ for delay in 0 0.003 0.006 0.009 0.012 0.015 0.018 0.021 0.024 0.027; do
     done
     sleep "$delay"
     kill -s TERM "$pid"
-    status=0
-    wait "$pid" || status=$?
-    [ "$status" -eq 143 ] || fail "it ended with $status: $(cat interrupted)"
+    expect_end 143 interrupted
     expect_contains "$(cat interrupted)" "seeds changed the result"
 done
 

@@ -2,7 +2,6 @@
 # weir run arr-coc --ranks: several processes share the images, and rank 0 writes what one would have.
 # The ranks are the program itself: what starts them tries again where a sanitizer crashed in one.
 . tests/cli/cli.sh
-unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
 export POCL_DEVICES="pthread basic"
 copy_photos
 

@@ -1,8 +1,7 @@
 #!/bin/bash
 # weir sim sweep: the best of many settings, of a program and of the model.
 . tests/cli/cli.sh
-unset WEIR_SIM_GPU WEIR_SIM_CHANGES WEIR_SIM_COSTS WEIR_SIM_HOST WEIR_TRACE_FILE COLUMNS
-export LC_ALL=C WEIR_BACKEND=null WEIR_MODULE_PATH="$here/lib/weir"
+export WEIR_BACKEND=null WEIR_MODULE_PATH="$here/lib/weir"
 
 chunked="$here/tests/cli/chunked"
 

@@ -1,8 +1,6 @@
 #!/bin/bash
 # weir trace: a program traced, and traces read, drawn, checked and compared.
 . tests/cli/cli.sh
-unset WEIR_TRACE_FILE COLUMNS RANK WEIR_COMM_RANK
-export LC_ALL=C
 
 # made FILE MICROSECONDS: a trace of a copy of 1000 us on one queue, and after a wait a kernel
 # of that long on another; then, submitted late, a copy of 500 us.
@@ -36,8 +34,7 @@ expect_output 0 "made on null, a device: 3 operations, 2 queues" "$weir" trace r
 expect_contains "$output" "on queue 'up' was submitted 1.90 ms after the last work had ended (main.c:20)"
 [ -z "$messages" ] || fail "report wrote to standard error: $messages"
 expect_output 0 "1.00 ms: idle 0.0 %, compute 100.0 %" "$weir" trace report a.json --from 1ms --to 2ms
-expect_data 0 "$weir" trace report a.json --json --bubbles 1
-as_json 'data["span_ns"] == 5500000 and data["truncated"] is False and data["notes"] == []'
+expect_json 0 'data["span_ns"] == 5500000 and data["truncated"] is False and data["notes"] == []' "$weir" trace report a.json --json --bubbles 1
 as_json '[b["cause"] for b in data["bubbles"]] == ["submit"] and data["bubbles"][0]["line"] == 20'
 as_json '{q["name"]: q["count"] for q in data["queues"]} == {"up": 2, "run": 1}'
 expect_message 2 "no operation ran in the window" "$weir" trace report a.json --from 9s
@@ -60,8 +57,7 @@ LC_ALL=C.UTF-8 expect_data 0 "$weir" trace timeline a.json --width 80
 expect_contains "$output" "████████"
 LC_ALL=C.UTF-8 expect_data 0 "$weir" trace timeline a.json --width 80 --ascii
 expect_not_contains "$output" "█"
-expect_data 0 "$weir" trace timeline a.json --from 1ms --to 3ms --json
-as_json '(data["begin_ns"], data["end_ns"]) == (1000000, 3000000)'
+expect_json 0 '(data["begin_ns"], data["end_ns"]) == (1000000, 3000000)' "$weir" trace timeline a.json --from 1ms --to 3ms --json
 as_json '{r["label"]: sum(r["busy_ns"]) for r in data["rows"]}["kernels"] == 2000000'
 COLUMNS=100 expect_data 0 "$weir" trace timeline a.json
 [ "$(printf '%s\n' "$output" | sed -n 3p | wc -c)" -eq 100 ] || fail "not as wide as the terminal: $output"
@@ -88,8 +84,7 @@ expect_output 1 "5.50 ms  7.50 ms" "$weir" trace diff a.json b.json
 expect_contains "$output" "+36.4 %"
 expect_contains "$output" "+2.00 ms  +100.0 %"
 expect_contains "$messages" "the span grew by 36.4 %, and 10 % are allowed"
-expect_data 0 "$weir" trace diff a.json b.json --limit 40 --json
-as_json 'data["span_ns"] == {"before": 5500000, "after": 7500000}'
+expect_json 0 'data["span_ns"] == {"before": 5500000, "after": 7500000}' "$weir" trace diff a.json b.json --limit 40 --json
 as_json 'data["names"][0]["name"] == "scale" and data["names"][0]["ns"]["after"] == 4000000'
 expect_output 0 "-50.0 %" "$weir" trace diff b.json a.json
 expect_message 2 "weir trace diff needs two traces" "$weir" trace diff a.json
@@ -130,10 +125,9 @@ expect_contains "$messages" "operations in "
 [ -s run.json ] || fail "there is no trace"
 [ -s out/coffee.json ] || fail "the program did not do its work"
 expect_data 0 "$weir" trace check run.json '--dropped<=0' '--busy all>0'
-expect_data 0 "$weir" trace --output run.json.gz --quiet \
+expect_quiet 0 "$weir" trace --output run.json.gz --quiet \
     "$weir" run arr-coc --config "$PWD/small.ini" --quiet --weights "$weights" --output out \
     "$images/coffee.png"
-[ -z "$messages" ] || fail "--quiet did not keep quiet: $messages"
 [ "$(head -c 2 run.json.gz | od -An -tx1 | tr -d ' ')" = 1f8b ] || fail "run.json.gz is not compressed"
 expect_data 0 "$weir" trace diff run.json run.json.gz --limit 1000000
 

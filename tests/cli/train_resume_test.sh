@@ -2,7 +2,6 @@
 # weir train with a rank killed while it trains, for each program and way, and once again after the resumption: what
 # is resumed has the curve and the parameters of a run without kills, to the bit.
 . tests/cli/cli.sh
-unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
 export WEIR_BACKEND=opencl
 ulimit -c 0
 
@@ -35,17 +34,16 @@ PYTHON
 # kill_one RANK: trains on from the checkpoint, and kills that rank once there is another one.
 kill_one()
 {
-    local launch status=0 pids
+    local pid pids
     touch mark
     "$program" launch -n 2 --grace 1 "$program" train "${options[@]}" --every 20 --checkpoint run --resume \
         --steps 10000000 >log 2>&1 &
-    launch=$!
+    pid=$!
     has_checkpoint
     # The children of the launch are the ranks in their order. The file ends without a newline.
-    read -r -a pids <"/proc/$launch/task/$launch/children" || true
+    read -r -a pids <"/proc/$pid/task/$pid/children" || true
     kill -s KILL "${pids[$1]}"
-    wait "$launch" || status=$?
-    [ "$status" -eq 137 ] || fail "with rank $1 killed it ended with $status: $(cat log)"
+    expect_end 137 log
     expect_contains "$(cat log)" "weir: rank $1 of 2 (process ${pids[$1]}) was ended by signal 9"
 }
 

@@ -1,7 +1,6 @@
 #!/bin/bash
 # weir train: figures, curves, ranks, data in files, and what it refuses.
 . tests/cli/cli.sh
-unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
 export WEIR_BACKEND=opencl
 ulimit -c 0
 
@@ -28,23 +27,20 @@ assert [len(line.get("points").split()) for line in lines] == [64, 64]
 texts = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
 assert "loss" in texts and "weir train ddp" in texts, texts
 TEXT
-expect_data 0 "$weir" train ddp "${small[@]}" --steps 100 --json
-as_json 'data["program"] == "ddp" and data["module"] == "opencl" and data["ranks"] == 1'
+expect_json 0 'data["program"] == "ddp" and data["module"] == "opencl" and data["ranks"] == 1' "$weir" train ddp "${small[@]}" --steps 100 --json
 as_json 'len(data["losses"]) == 100 and data["losses"][99] < 0.3 * data["losses"][0]'
 as_json 'data["first_step"] == 0 and data["parameters"] == 1210 and data["wall_ns"] > 0'
 plain="$(digest)"
 expect_data 0 "$weir" train ddp "${small[@]}" --steps 100 --json --serial --buckets 0.001
 as_json 'data["serial"] and data["buckets"]["count"] > 1 and data["loader"]["delivered"] == 0'
 [ "$(digest)" = "$plain" ] || fail "one after the other it has $(digest), not $plain"
-expect_data 0 "$weir" train ddp "${small[@]}" --steps 2 --quiet
-[ -z "$output$messages" ] || fail "a quiet run printed: $output$messages"
+expect_silence 0 "$weir" train ddp "${small[@]}" --steps 2 --quiet
 
 # The other programs, networks, optimizers and elements.
 for options in "accumulate --passes 2" "augment --crop 6" "augment --on-host" "encdec --exact" \
     "ddp --network convnet --channels 2 --optimizer adam --element bf16 --wire bf16 --buckets auto"; do
     # shellcheck disable=SC2086
-    expect_data 0 "$weir" train $options "${small[@]}" --steps 20 --json
-    as_json 'len(data["right"]) == 20 and all(0 <= part <= 1 for part in data["right"])'
+    expect_json 0 'len(data["right"]) == 20 and all(0 <= part <= 1 for part in data["right"])' "$weir" train $options "${small[@]}" --steps 20 --json
 done
 
 # Of several devices the one of the rank's number on its machine, or the one that is named.

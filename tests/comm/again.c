@@ -3,20 +3,15 @@
 // then, and all go on with the step that was not finished. Each step's result is checked, and none is
 // left out.
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <weir/weir.h>
+#include "tests/comm/local_device.h"
 
 enum {
     N = 3000
 };
 
 struct rank {
-    weir_device *device;
-    weir_queue *queue;
-    weir_buffer *buffer;
+    struct local local;
     weir_comm *comm;
     int32_t step;  // the next one
     int32_t begun; // the first of this communicator
@@ -25,26 +20,18 @@ struct rank {
 
 static int32_t numbers[N];
 
-static void check(weir_status status)
-{
-    if (status < 0) {
-        printf("%s\n", weir_last_error_text());
-        exit(3);
-    }
-}
-
 // Sums `value` of all ranks, or takes the largest. The communicator's failure is returned.
 static weir_status reduce(const struct rank *it, int32_t value, weir_reduction reduction)
 {
     for (int i = 0; i < N; i++)
         numbers[i] = value;
-    check(weir_upload(it->queue, it->buffer, 0, numbers, sizeof numbers));
-    weir_status status = weir_queue_all_reduce(it->queue, it->comm, it->buffer, 0, it->buffer, 0, N,
-                                               WEIR_I32, reduction);
+    check(weir_upload(it->local.queue, it->local.buffer, 0, numbers, sizeof numbers));
+    weir_status status = weir_queue_all_reduce(it->local.queue, it->comm, it->local.buffer, 0,
+                                               it->local.buffer, 0, N, WEIR_I32, reduction);
     if (status == WEIR_OK)
-        status = weir_queue_sync(it->queue, WEIR_FOREVER);
+        status = weir_queue_sync(it->local.queue, WEIR_FOREVER);
     if (status == WEIR_OK)
-        check(weir_download(it->queue, numbers, it->buffer, 0, sizeof numbers));
+        check(weir_download(it->local.queue, numbers, it->local.buffer, 0, sizeof numbers));
     return status;
 }
 
@@ -52,11 +39,12 @@ static weir_status reduce(const struct rank *it, int32_t value, weir_reduction r
 static void meet(struct rank *it)
 {
     for (;;) {
-        check(weir_comm_create(it->device, WEIR_PARAMS(weir_comm, .label = "again"), &it->comm));
+        check(weir_comm_create(it->local.device, WEIR_PARAMS(weir_comm, .label = "again"),
+                               &it->comm));
         it->communicators++;
         if (reduce(it, it->step, WEIR_MAXIMUM) == WEIR_OK)
             break;
-        check(weir_queue_recover(it->queue));
+        check(weir_queue_recover(it->local.queue));
         weir_comm_destroy(&it->comm);
     }
     it->step = it->begun = numbers[0];
@@ -85,7 +73,7 @@ static void run(struct rank *it, int32_t steps, int32_t every)
             it->step++;
             continue;
         }
-        check(weir_queue_recover(it->queue));
+        check(weir_queue_recover(it->local.queue));
         weir_comm_destroy(&it->comm);
         meet(it);
     }
@@ -96,16 +84,10 @@ static void run(struct rank *it, int32_t steps, int32_t every)
 int main(int argc, char **argv)
 {
     struct rank it = {.step = 0};
-    weir_runtime *runtime;
-    check(weir_open(NULL, &runtime));
-    check(weir_device_open(runtime, NULL, &it.device));
-    check(weir_queue_create(it.device, NULL, &it.queue));
-    check(weir_buffer_create(it.device, WEIR_PARAMS(weir_buffer, .size = sizeof numbers),
-                             &it.buffer));
+    local_open(&it.local, sizeof numbers);
     run(&it, argc > 1 ? (int32_t)strtol(argv[1], NULL, 10) : 10,
         argc > 2 ? (int32_t)strtol(argv[2], NULL, 10) : 5);
-    weir_comm_destroy(&it.comm), weir_buffer_destroy(&it.buffer), weir_queue_destroy(&it.queue);
-    check(weir_device_close(&it.device));
-    check(weir_close(&runtime));
+    weir_comm_destroy(&it.comm);
+    local_close(&it.local);
     return 0;
 }

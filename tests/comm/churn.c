@@ -4,12 +4,7 @@
 // what they have made.
 #include <dirent.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include <weir/weir.h>
 
 #include "base/clock.h"
 #include "tests/comm/local_device.h"
@@ -26,14 +21,6 @@ struct held {
     size_t threads;
     long memory_kib;
 };
-
-static void check(weir_status status)
-{
-    if (status < 0) {
-        printf("%s\n", weir_last_error_text());
-        exit(3);
-    }
-}
 
 static size_t count_entries(const char *folder)
 {
@@ -77,9 +64,7 @@ struct churn {
     long count;
     uint64_t limit_ns; // 0: none
     bool memory;
-    weir_device *device;
-    weir_queue *queue;
-    weir_buffer *buffer;
+    struct local local;
     uint64_t start_ns;
     struct held before;
 };
@@ -89,11 +74,11 @@ static bool run_one(const struct churn *churn)
 {
     const uint64_t took_ns = weir_clock_now_ns() - churn->start_ns;
     int32_t over = churn->limit_ns && took_ns >= churn->limit_ns;
-    weir_queue *queue = churn->queue;
-    weir_buffer *buffer = churn->buffer;
+    weir_queue *queue = churn->local.queue;
+    weir_buffer *buffer = churn->local.buffer;
     weir_comm *comm;
     weir_comm *copy;
-    check(weir_comm_create(churn->device, WEIR_PARAMS(weir_comm, .label = "churn"), &comm));
+    check(weir_comm_create(churn->local.device, WEIR_PARAMS(weir_comm, .label = "churn"), &comm));
     check(weir_comm_duplicate(comm, "copy", &copy));
     check(weir_upload(queue, buffer, 0, &over, sizeof over));
     check(weir_queue_all_reduce(queue, comm, buffer, 0, buffer, 0, N, WEIR_I32, WEIR_MAXIMUM));
@@ -120,7 +105,7 @@ static long run(struct churn *churn)
     for (long i = 0; i < churn->count; i++) {
         const bool over = run_one(churn);
         if (i == tenth) {
-            check(weir_device_trim(churn->device));
+            check(weir_device_trim(churn->local.device));
             churn->before = settle();
             tell(churn, i + 1, &churn->before);
         } else if (tenth > 0 && i % tenth == 0) {
@@ -162,18 +147,11 @@ int main(int argc, char **argv)
 {
     const int32_t zeros[N] = {0};
     struct churn churn = parse(argc, argv);
-    weir_runtime *runtime;
-    check(weir_open(NULL, &runtime));
-    check(local_device_open(runtime, &churn.device));
-    check(weir_queue_create(churn.device, NULL, &churn.queue));
-    check(weir_buffer_create(churn.device, WEIR_PARAMS(weir_buffer, .size = N * sizeof(int32_t)),
-                             &churn.buffer));
-    check(weir_upload(churn.queue, churn.buffer, 0, zeros, sizeof zeros));
+    local_open(&churn.local, sizeof zeros);
+    check(weir_upload(churn.local.queue, churn.local.buffer, 0, zeros, sizeof zeros));
     const long made = run(&churn);
-    check(weir_device_trim(churn.device));
+    check(weir_device_trim(churn.local.device));
     const struct held after = settle();
-    weir_buffer_destroy(&churn.buffer), weir_queue_destroy(&churn.queue);
-    check(weir_device_close(&churn.device));
-    check(weir_close(&runtime));
+    local_close(&churn.local);
     return compare(&churn, made, &after);
 }

@@ -62,12 +62,10 @@ COMM_FAKE_TEST(CommFailures, TheQueueFailsBefore, "", 2)
 COMM_FAKE_TEST(CommFailures, AQueueThatItWaitsForFailsBefore, "", 2)
 {
     struct comm_rig_gate gate = COMM_RIG_GATE;
-    struct weir_event event;
     gate.status = WEIR_ERROR_IO;
     comm_rig_open_others(rig);
     EXPECT_OK(weir_queue_host_call(rig->others[0], comm_rig_pass, &gate));
-    EXPECT_OK(weir_queue_record(rig->others[0], &event));
-    EXPECT_OK(weir_queue_wait(rig->queues[0], event));
+    EXPECT_OK(weir_queue_after(rig->queues[0], rig->others[0]));
     expect_failure_at(rig, &gate);
 }
 

@@ -25,13 +25,6 @@ static void open_with(struct comm_rig *rig, const char *plugins, const char *mor
 #define PLUGINS_TEST(suite, name, plugins, more) \
     COMM_RIG_TEST_BY(suite, name, open_with(rig, plugins, more), comm_rig_close(rig))
 
-static void follow(weir_queue *to, weir_queue *from)
-{
-    struct weir_event event;
-    EXPECT_OK(weir_queue_record(from, &event));
-    EXPECT_OK(weir_queue_wait(to, event));
-}
-
 // Where the copy of a graph is.
 enum place {
     AFTER,        // the reduction
@@ -48,13 +41,13 @@ static void capture(struct comm_rig *rig, uint32_t rank, enum place place)
     EXPECT_OK(weir_capture_begin(queue));
     EXPECT_OK(weir_queue_fill(queue, rig->src[rank], 0, BYTES, &seven, 4));
     if (place == BESIDE)
-        follow(side, queue);
+        EXPECT_OK(weir_queue_after(side, queue));
     EXPECT_OK(COMM_RIG_REDUCE(rig, rank, COUNT));
     if (place == AFTER)
-        follow(side, queue);
+        EXPECT_OK(weir_queue_after(side, queue));
     EXPECT_OK(weir_queue_copy(side, rig->src[rank], BYTES, rig->dst[rank], 0, BYTES));
     if (place != ON_ITS_QUEUE)
-        follow(queue, side);
+        EXPECT_OK(weir_queue_after(queue, side));
     EXPECT_OK(weir_capture_end(queue, NULL, &rig->graphs[rank]));
 }
 

@@ -82,18 +82,14 @@ COMM_TEXT_TEST(CommGraph, NumbersGoOn, "[comm]\ncheck = 1\n", RANKS)
 static void capture_fork(struct comm_rig *rig, uint32_t rank, uint32_t *out_fill)
 {
     const int32_t seven = 7;
-    struct weir_event begun;
-    struct weir_event filled;
     weir_queue *left = rig->queues[rank];
     weir_queue *right = rig->others[rank];
     begin(rig, rank);
-    EXPECT_OK(weir_queue_record(left, &begun));
-    EXPECT_OK(weir_queue_wait(right, begun));
+    EXPECT_OK(weir_queue_after(right, left));
     EXPECT_OK(reduce_in_place(rig, rank, rig->comms[rank], 0, 2));
     EXPECT_OK(weir_queue_fill(right, rig->src[rank], 0, 8, &seven, sizeof seven));
     EXPECT_OK(weir_capture_node(right, out_fill));
-    EXPECT_OK(weir_queue_record(right, &filled));
-    EXPECT_OK(weir_queue_wait(left, filled));
+    EXPECT_OK(weir_queue_after(left, right));
     EXPECT_OK(weir_queue_copy(left, rig->dst[rank], 8, rig->src[rank], 0, 8));
     EXPECT_OK(reduce_in_place(rig, rank, rig->comms[rank], 2, 2));
     end(rig, rank);

@@ -1,4 +1,4 @@
-// The device of a rank that a launcher has started.
+// What programs that are one rank of several processes have: a device, a queue and a buffer. An error ends the process.
 #ifndef WEIR_TESTS_COMM_LOCAL_DEVICE_H
 #define WEIR_TESTS_COMM_LOCAL_DEVICE_H
 
@@ -7,17 +7,42 @@
 
 #include <weir/weir.h>
 
-// Opens that of LOCAL_RANK, the rank's number on this machine; ranks share devices if there are fewer.
-static inline weir_status local_device_open(weir_runtime *runtime, weir_device **out_device)
+struct local {
+    weir_runtime *runtime;
+    weir_device *device;
+    weir_queue *queue;
+    weir_buffer *buffer;
+};
+
+static inline void check(weir_status status)
 {
-    const char *local = getenv("LOCAL_RANK");
-    const size_t count = weir_device_count(runtime);
+    if (status < 0) {
+        printf("%s\n", weir_last_error_text());
+        exit(3);
+    }
+}
+
+// The device is that of LOCAL_RANK, the rank's number on this machine; ranks share devices if there are fewer.
+static inline void local_open(struct local *it, size_t size)
+{
+    const char *rank = getenv("LOCAL_RANK");
     char select[24];
-    struct weir_device_params params = {.struct_size = sizeof params, .select = select};
-    if (!local || count == 0)
-        return weir_device_open(runtime, NULL, out_device);
-    snprintf(select, sizeof select, "%zu", (size_t)strtoul(local, NULL, 10) % count);
-    return weir_device_open(runtime, &params, out_device);
+    check(weir_open(NULL, &it->runtime));
+    const size_t count = weir_device_count(it->runtime);
+    snprintf(select, sizeof select, "%zu",
+             rank && count > 0 ? (size_t)strtoul(rank, NULL, 10) % count : 0);
+    check(weir_device_open(it->runtime,
+                           WEIR_PARAMS(weir_device, .select = rank && count > 0 ? select : NULL),
+                           &it->device));
+    check(weir_queue_create(it->device, NULL, &it->queue));
+    check(weir_buffer_create(it->device, WEIR_PARAMS(weir_buffer, .size = size), &it->buffer));
+}
+
+static inline void local_close(struct local *it)
+{
+    weir_buffer_destroy(&it->buffer), weir_queue_destroy(&it->queue);
+    check(weir_device_close(&it->device));
+    check(weir_close(&it->runtime));
 }
 
 #endif

@@ -49,27 +49,33 @@ static void expect_other_works(struct comm_rig *rig)
     comm_rig_expect(rig, 1, rig->src[1], 0, numbers, 3);
 }
 
-NCCL_ALONE(CommNcclEndless, AnAbortThatHangs)
+// A test of its own process, with a rig of two.
+#define ENDLESS_TEST(name)                       \
+    static void name##_of(struct comm_rig *rig); \
+    NCCL_ALONE(CommNcclEndless, name)            \
+    {                                            \
+        struct comm_rig rig;                     \
+        open_two(&rig);                          \
+        name##_of(&rig);                         \
+        close_all(&rig);                         \
+    }                                            \
+    static void name##_of(struct comm_rig *rig)
+
+ENDLESS_TEST(AnAbortThatHangs)
 {
-    struct comm_rig rig;
-    open_two(&rig);
     nccl()->hold("ncclCommAbort");
-    EXPECT_OK(COMM_RIG_REDUCE(&rig, 0, 8));
-    expect_lost(&rig);
-    expect_other_works(&rig);
+    EXPECT_OK(COMM_RIG_REDUCE(rig, 0, 8));
+    expect_lost(rig);
+    expect_other_works(rig);
     nccl()->hold(NULL);
-    close_all(&rig);
 }
 
 // Everything is destroyed and closed while the kernel runs.
-NCCL_ALONE(CommNcclEndless, AClose)
+ENDLESS_TEST(AClose)
 {
-    struct comm_rig rig;
-    open_two(&rig);
-    EXPECT_OK(COMM_RIG_REDUCE(&rig, 0, 8));
+    EXPECT_OK(COMM_RIG_REDUCE(rig, 0, 8));
     while (nccl()->calls("ncclAllReduce") == 0)
         weir_clock_sleep_ns(SECOND / 1000);
-    close_all(&rig);
 }
 
 // A device beside the rank's, on the same GPU, with memory of two kinds.
@@ -119,22 +125,19 @@ static void expect_no_other_opening(void)
 }
 
 // They share its context, in this runtime and in another one: freeing their memory would wait for the kernel.
-NCCL_ALONE(CommNcclEndless, OthersOfTheSameGpu)
+ENDLESS_TEST(OthersOfTheSameGpu)
 {
     weir_runtime *runtime;
     struct other others[2];
-    struct comm_rig rig;
-    open_two(&rig);
     ASSERT_OK(weir_open(NULL, &runtime));
-    open_other(rig.runtime, &others[0]);
+    open_other(rig->runtime, &others[0]);
     open_other(runtime, &others[1]);
-    EXPECT_OK(COMM_RIG_REDUCE(&rig, 0, 8));
-    expect_lost(&rig);
-    expect_other_works(&rig);
+    EXPECT_OK(COMM_RIG_REDUCE(rig, 0, 8));
+    expect_lost(rig);
+    expect_other_works(rig);
     for (int i = 0; i < 2; i++)
         close_other(&others[i]);
     EXPECT_OK(weir_close(&runtime));
-    close_all(&rig);
 }
 
 // A wait with a limit, and one for another queue that waits for the collective on the device, which cannot be opened

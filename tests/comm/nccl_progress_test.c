@@ -143,27 +143,23 @@ static void open_left(struct comm_rig *rig)
     weir_comm_destroy(&rig->comms[2]);
 }
 
-WEIR_TEST(CommNcclProgress, AnAbortAfterOneHasLeft)
+#define LEFT_TEST(suite, name) COMM_RIG_TEST_BY(suite, name, open_left(rig), comm_rig_close(rig))
+
+LEFT_TEST(CommNcclProgress, AnAbortAfterOneHasLeft)
 {
-    struct comm_rig rig;
-    open_left(&rig);
-    EXPECT_OK(weir_queue_send(rig.queues[0], rig.comms[0], rig.src[0], 0, 8, WEIR_I32, 1));
-    EXPECT_OK(weir_queue_recv(rig.queues[1], rig.comms[1], rig.dst[1], 0, 8, WEIR_I32, 0));
-    comm_rig_sync(&rig, GUARD_NS);
-    EXPECT_OK(weir_comm_abort(rig.comms[1], "the loss is no number"));
-    COMM_RIG_AWAIT_FAILURE(rig.comms[0], "rank 1 has aborted 'grads'", "the loss is no number");
-    comm_rig_close(&rig);
+    EXPECT_OK(weir_queue_send(rig->queues[0], rig->comms[0], rig->src[0], 0, 8, WEIR_I32, 1));
+    EXPECT_OK(weir_queue_recv(rig->queues[1], rig->comms[1], rig->dst[1], 0, 8, WEIR_I32, 0));
+    comm_rig_sync(rig, GUARD_NS);
+    EXPECT_OK(weir_comm_abort(rig->comms[1], "the loss is no number"));
+    COMM_RIG_AWAIT_FAILURE(rig->comms[0], "rank 1 has aborted 'grads'", "the loss is no number");
 }
 
-WEIR_TEST(CommNcclProgress, ACollectiveAfterTwoHaveLeft)
+LEFT_TEST(CommNcclProgress, ACollectiveAfterTwoHaveLeft)
 {
-    struct comm_rig rig;
-    open_left(&rig);
-    weir_comm_destroy(&rig.comms[1]);
-    EXPECT_OK(COMM_RIG_REDUCE(&rig, 0, COUNT));
-    COMM_RIG_AWAIT_FAILURE(rig.comms[0], "all-reduce 2 of 'grads'",
+    weir_comm_destroy(&rig->comms[1]);
+    EXPECT_OK(COMM_RIG_REDUCE(rig, 0, COUNT));
+    COMM_RIG_AWAIT_FAILURE(rig->comms[0], "all-reduce 2 of 'grads'",
                            "has destroyed the communicator after");
-    comm_rig_close(&rig);
 }
 
 static void *destroy(void *comm)
@@ -217,15 +213,14 @@ WEIR_TEST(CommNcclProgress, ARankThatFailsBeforeItsCreation)
     expect_all_told("make a communicator");
 }
 
-WEIR_TEST(CommNcclProgress, NoEventForMarks)
+COMM_RIG_TEST_BY(CommNcclProgress, NoEventForMarks, comm_rig_open_ranks(rig, "", RANKS),
+                 comm_rig_close(rig))
 {
-    struct comm_rig rig;
-    comm_rig_open_ranks(&rig, "", RANKS);
     cuda()->fail("cuEventCreate", 3, 2);
-    EXPECT_INT_EQ(weir_comm_create_all(rig.devices, 1, NULL, rig.comms), WEIR_ERROR_OUT_OF_MEMORY);
+    EXPECT_INT_EQ(weir_comm_create_all(rig->devices, 1, NULL, rig->comms),
+                  WEIR_ERROR_OUT_OF_MEMORY);
     EXPECT_INT_EQ((int)cuda()->struck(), 1);
     cuda()->fail(NULL, 0, 0);
-    comm_rig_close(&rig);
 }
 
 // One that does hang is found all the same. A failed queue's stream passes the gate when the test has ended.

@@ -89,18 +89,15 @@ WEIR_TEST(CommNccl, NoUsableLibrary)
     nccl()->fail(NULL, 0, 0);
 }
 
-WEIR_TEST(CommNccl, TheCreationHangs)
+WITH_TEST(CommNccl, TheCreationHangs, "", 0)
 {
-    struct comm_rig rig;
-    comm_rig_open(&rig, "", 0, WEIR_PLACE_DEVICE);
     nccl()->hold("ncclCommInitRank");
-    COMM_RIG_EXPECT_REFUSED(weir_comm_create_all(rig.devices, 1,
+    COMM_RIG_EXPECT_REFUSED(weir_comm_create_all(rig->devices, 1,
                                                  WEIR_PARAMS(weir_comm, .timeout_ns = SECOND / 2),
-                                                 rig.comms),
+                                                 rig->comms),
                             WEIR_ERROR_COMM,
                             "ncclCommInitRank has not returned in 500 ms on rank 0");
     nccl()->hold(NULL);
-    nccl_close(&rig);
 }
 
 // The same call again and again, on one thread: from the second time on it is submitted at once.
@@ -167,18 +164,16 @@ COMM_RIG_TEST_BY(CommNccl, CallsThatAreInProgress, open_lazy(rig), close_lazy(ri
 }
 
 // And one whose creation fails afterwards.
-WEIR_TEST(CommNccl, ACreationThatIsInProgressFails)
+COMM_RIG_TEST_BY(CommNccl, ACreationThatIsInProgressFails, comm_rig_open_ranks(rig, "", 2),
+                 nccl_close(rig))
 {
-    struct comm_rig rig;
-    comm_rig_open_ranks(&rig, "", 2);
     nccl()->blocking(false);
     nccl()->async_error(2); // ncclSystemError
-    EXPECT_INT_EQ(weir_comm_create_all(rig.devices, 2, WEIR_PARAMS(weir_comm, .label = "grads"),
-                                       rig.comms),
+    EXPECT_INT_EQ(weir_comm_create_all(rig->devices, 2, WEIR_PARAMS(weir_comm, .label = "grads"),
+                                       rig->comms),
                   WEIR_ERROR_COMM);
     nccl()->async_error(0);
     nccl()->blocking(true);
-    nccl_close(&rig);
 }
 
 // NCCL completes both. The beats tell, also where rank 0 asks about its own meanwhile, and so knows that it is complete
@@ -409,13 +404,11 @@ NCCL_TEST(CommNccl, ARankThatLeaves, 2, 20 * SECOND)
 NCCL_TEST(CommNccl, AFailureThroughAWait, 2, 20 * SECOND)
 {
     struct comm_rig_gate gate = COMM_RIG_GATE;
-    struct weir_event event;
     gate.status = WEIR_ERROR_SYSTEM;
     comm_rig_open_others(rig);
     weir_queue *loader = rig->others[0];
     EXPECT_OK(weir_queue_host_call(loader, comm_rig_pass, &gate));
-    EXPECT_OK(weir_queue_record(loader, &event));
-    EXPECT_OK(weir_queue_wait(rig->queues[0], event));
+    EXPECT_OK(weir_queue_after(rig->queues[0], loader));
     EXPECT_OK(COMM_RIG_REDUCE(rig, 0, 8));
     EXPECT_OK(COMM_RIG_REDUCE(rig, 1, 8));
     comm_rig_open_gate(&gate);
@@ -454,20 +447,18 @@ static void *release_soon(void *user)
 }
 
 // One that is made waits for many ends, so that those do not grow in number, and not for ever.
-WEIR_TEST(CommNccl, ACreationWaitsForManyEnds)
+COMM_RIG_TEST_BY(CommNccl, ACreationWaitsForManyEnds, comm_rig_open_ranks(rig, "", 2),
+                 nccl_close(rig))
 {
-    struct comm_rig rig;
     pthread_t thread;
-    comm_rig_open_ranks(&rig, "", 2);
     nccl()->hold("ncclCommDestroy");
     for (int i = 0; i < 5; i++) {
-        nccl_create(&rig, 2, 20 * SECOND);
-        weir_comm_destroy(&rig.comms[0]), weir_comm_destroy(&rig.comms[1]);
+        nccl_create(rig, 2, 20 * SECOND);
+        weir_comm_destroy(&rig->comms[0]), weir_comm_destroy(&rig->comms[1]);
     }
     EXPECT_INT_EQ((int)nccl()->live(), 10);
     ASSERT_INT_EQ(pthread_create(&thread, NULL, release_soon, NULL), 0);
-    nccl_create(&rig, 2, 20 * SECOND);
+    nccl_create(rig, 2, 20 * SECOND);
     EXPECT_TRUE(nccl()->live() < 10 + 2);
     pthread_join(thread, NULL);
-    nccl_close(&rig);
 }

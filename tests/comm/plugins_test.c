@@ -38,34 +38,30 @@ WEIR_TEST(CommPlugins, Perturb)
     }
 }
 
-WEIR_TEST(CommPlugins, CheckKnowsWhatACollectiveUses)
+COMM_TEXT_TEST(CommPlugins, CheckKnowsWhatACollectiveUses,
+               "[weir]\nplugins = check\n[comm]\ntransport = fake\n", 2)
 {
-    static const char text[] = "[weir]\nplugins = check\n[comm]\ntransport = fake\n";
-    struct comm_rig rig;
     struct comm_rig_gate gate = COMM_RIG_GATE; // the copies come later, which nothing tells
     struct weir_check_finding finding;
-    weir_queue *other;
-    comm_rig_open(&rig, text, 2, WEIR_PLACE_DEVICE);
-    work(&rig);
-    EXPECT_UINT_EQ(weir_check_error_count(rig.runtime), 0);
-    ASSERT_OK(weir_queue_create(rig.device, NULL, &other));
+    work(rig);
+    EXPECT_UINT_EQ(weir_check_error_count(rig->runtime), 0);
+    comm_rig_open_others(rig);
+    weir_queue *other = rig->others[0];
     EXPECT_OK(weir_queue_host_call(other, comm_rig_pass, &gate));
-    COMM_RIG_REDUCE_ALL(&rig, 2);
-    EXPECT_OK(weir_queue_copy(other, rig.dst[1], 512, rig.dst[0], 0, 8)); // nothing orders it
-    EXPECT_OK(weir_queue_copy(other, rig.src[1], 0, rig.dst[1], 512, 8)); // nor this
-    ASSERT_UINT_EQ(weir_check_error_count(rig.runtime), 2);
-    EXPECT_OK(weir_check_get(rig.runtime, 0, &finding));
+    COMM_RIG_REDUCE_ALL(rig, 2);
+    EXPECT_OK(weir_queue_copy(other, rig->dst[1], 512, rig->dst[0], 0, 8)); // nothing orders it
+    EXPECT_OK(weir_queue_copy(other, rig->src[1], 0, rig->dst[1], 512, 8)); // nor this
+    ASSERT_UINT_EQ(weir_check_error_count(rig->runtime), 2);
+    EXPECT_OK(weir_check_get(rig->runtime, 0, &finding));
     EXPECT_STR_EQ(weir_check_kind_name(finding.kind), "read-after-write");
     EXPECT_STR_EQ(finding.first.operation, "collective");
     EXPECT_UINT_EQ(finding.first.size, 8);
-    EXPECT_OK(weir_check_get(rig.runtime, 1, &finding));
+    EXPECT_OK(weir_check_get(rig->runtime, 1, &finding));
     EXPECT_STR_EQ(weir_check_kind_name(finding.kind), "write-after-read");
     EXPECT_STR_EQ(finding.first.operation, "collective");
-    comm_rig_sync(&rig, WEIR_FOREVER);
+    comm_rig_sync(rig, WEIR_FOREVER);
     comm_rig_open_gate(&gate);
     EXPECT_OK(weir_queue_sync(other, WEIR_FOREVER));
-    weir_queue_destroy(&other);
-    comm_rig_close(&rig);
 }
 
 static void open_with_fault(struct comm_rig *rig, const char *fault)
@@ -77,6 +73,9 @@ static void open_with_fault(struct comm_rig *rig, const char *fault)
              fault);
     comm_rig_open(rig, text, 2, WEIR_PLACE_DEVICE);
 }
+
+#define FAULT_TEST(suite, name, fault) \
+    COMM_RIG_TEST_BY(suite, name, open_with_fault(rig, fault), comm_rig_close(rig))
 
 // The queue has given the collective its place, and then it was refused: the other rank is told.
 WEIR_TEST(CommPlugins, ACollectiveIsRefused)
@@ -95,25 +94,19 @@ WEIR_TEST(CommPlugins, ACollectiveIsRefused)
 }
 
 // The queue fails at the collective, which the submit did not tell; the other rank hears why.
-WEIR_TEST(CommPlugins, ACollectiveFails)
+FAULT_TEST(CommPlugins, ACollectiveFails, "fail")
 {
-    struct comm_rig rig;
-    open_with_fault(&rig, "fail");
-    COMM_RIG_REDUCE_ALL(&rig, 2);
-    COMM_RIG_EXPECT_CAUSE(rig.queues[0], "a failure by a host call");
-    COMM_RIG_EXPECT_CAUSE(rig.queues[1], "rank 0 cannot take part: ", "a failure by a host call");
-    EXPECT_INT_LT(weir_comm_error(rig.comms[0]), 0);
-    EXPECT_OK(weir_queue_recover(rig.queues[0]));
-    EXPECT_INT_LT(COMM_RIG_REDUCE(&rig, 0, 2), 0); // the communicator is dead
-    comm_rig_close(&rig);
+    COMM_RIG_REDUCE_ALL(rig, 2);
+    COMM_RIG_EXPECT_CAUSE(rig->queues[0], "a failure by a host call");
+    COMM_RIG_EXPECT_CAUSE(rig->queues[1], "rank 0 cannot take part: ", "a failure by a host call");
+    EXPECT_INT_LT(weir_comm_error(rig->comms[0]), 0);
+    EXPECT_OK(weir_queue_recover(rig->queues[0]));
+    EXPECT_INT_LT(COMM_RIG_REDUCE(rig, 0, 2), 0); // the communicator is dead
 }
 
-WEIR_TEST(CommPlugins, ASlowCollective)
+FAULT_TEST(CommPlugins, ASlowCollective, "slow")
 {
-    struct comm_rig rig;
-    open_with_fault(&rig, "slow");
-    work(&rig);
-    comm_rig_close(&rig);
+    work(rig);
 }
 
 // The all-reduces and exchanges of work(), in the order of each queue.
@@ -140,43 +133,44 @@ static void expect_traced(const struct weir_trace *trace)
     EXPECT_UINT_EQ(trace->meta.unfinished, 0);
 }
 
-static void open_traced(struct comm_rig *rig, const char *path)
-{
-    char text[700];
-    snprintf(text, sizeof text,
-             "[weir]\nplugins = trace\n[trace]\nfile = %s\n[comm]\ntransport = fake\n", path);
-    comm_rig_open(rig, text, 2, WEIR_PLACE_DEVICE);
-}
-
-WEIR_TEST(CommPlugins, TraceHasNamesAndTimes)
+// The trace of a run of two ranks; `more` is text of the INI file.
+static struct weir_trace *trace_of(void (*run)(struct comm_rig *rig), const char *more)
 {
     struct comm_rig rig;
     char path[COMM_TRACE_PATH_SIZE];
+    char text[700];
     comm_trace_path(path, "collectives");
-    open_traced(&rig, path);
-    work(&rig);
+    snprintf(text, sizeof text, "[weir]\nplugins = trace\n[trace]\nfile = %s\n%s", path, more);
+    comm_rig_open(&rig, text, 2, WEIR_PLACE_DEVICE);
+    run(&rig);
     comm_rig_close(&rig);
-    struct weir_trace *trace = comm_trace_read(path);
+    return comm_trace_read(path);
+}
+
+#define FAKE "[comm]\ntransport = fake\n"
+
+WEIR_TEST(CommPlugins, TraceHasNamesAndTimes)
+{
+    struct weir_trace *trace = trace_of(work, FAKE);
     ASSERT_NOT_NULL(trace);
     expect_traced(trace);
     weir_trace_destroy(&trace);
 }
 
+static void fail(struct comm_rig *rig)
+{
+    EXPECT_OK(COMM_RIG_REDUCE(rig, 0, 2));
+    EXPECT_OK(COMM_RIG_REDUCE(rig, 0, 2));
+    EXPECT_OK(weir_comm_abort(rig->comms[1], "enough"));
+    COMM_RIG_EXPECT_CAUSE(rig->queues[0], "enough");
+}
+
 // A collective that does not run has no times; the one that failed has.
 WEIR_TEST(CommPlugins, TraceOfAFailedCollective)
 {
-    struct comm_rig rig;
-    char path[COMM_TRACE_PATH_SIZE];
     size_t timed = 0;
     size_t untimed = 0;
-    comm_trace_path(path, "failed");
-    open_traced(&rig, path);
-    EXPECT_OK(COMM_RIG_REDUCE(&rig, 0, 2));
-    EXPECT_OK(COMM_RIG_REDUCE(&rig, 0, 2));
-    EXPECT_OK(weir_comm_abort(rig.comms[1], "enough"));
-    COMM_RIG_EXPECT_CAUSE(rig.queues[0], "enough");
-    comm_rig_close(&rig);
-    struct weir_trace *trace = comm_trace_read(path);
+    struct weir_trace *trace = trace_of(fail, FAKE);
     ASSERT_NOT_NULL(trace);
     for (size_t i = 0; i < trace->operation_count; i++)
         if (trace->operations[i].kind == WEIR_TRACE_COLLECTIVE)
@@ -204,6 +198,7 @@ enum {
 
 static void work_in_turns(struct comm_rig *rig)
 {
+    ASSERT_INT_EQ(weir_device_limits(rig->device)->collectives, 2);
     for (int i = 0; i < STEPS; i++)
         for (uint32_t r = 0; r < 2; r++)
             EXPECT_OK(weir_queue_all_reduce(rig->queues[r], rig->comms[r], rig->dst[r], 0,
@@ -234,16 +229,7 @@ static void expect_turns(const struct weir_trace *trace, const struct weir_trace
 
 WEIR_TEST(CommTrace, EngineAndHostInTurns)
 {
-    struct comm_rig rig;
-    char path[COMM_TRACE_PATH_SIZE];
-    char text[700];
-    comm_trace_path(path, "engine");
-    snprintf(text, sizeof text, "[weir]\nplugins = trace\n[trace]\nfile = %s\n", path);
-    comm_rig_open(&rig, text, 2, WEIR_PLACE_DEVICE);
-    ASSERT_INT_EQ(weir_device_limits(rig.device)->collectives, 2);
-    work_in_turns(&rig);
-    comm_rig_close(&rig);
-    struct weir_trace *trace = comm_trace_read(path);
+    struct weir_trace *trace = trace_of(work_in_turns, "");
     ASSERT_NOT_NULL(trace);
     EXPECT_UINT_EQ(trace->meta.unfinished, 0);
     ASSERT_UINT_EQ(trace->queue_count, 2);

@@ -6,17 +6,6 @@
 
 #include "base/clock.h"
 
-static void make_rank(struct comm_rig *rig, uint32_t rank, weir_placement placement)
-{
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .size = COMM_RIG_BYTES,
-                                              .placement = placement};
-    weir_device *device = rig->devices[rank];
-    ASSERT_OK(weir_queue_create(device, NULL, &rig->queues[rank]));
-    ASSERT_OK(weir_buffer_create(device, &params, &rig->src[rank]));
-    ASSERT_OK(weir_buffer_create(device, &params, &rig->dst[rank]));
-}
-
 // Rank i has device i, of as many as there are.
 static void open_devices(struct comm_rig *rig)
 {
@@ -42,8 +31,12 @@ static void open_ranks(struct comm_rig *rig, const char *more, uint32_t count,
     *rig = (struct comm_rig){.count = count};
     ASSERT_OK(weir_open(WEIR_PARAMS(weir_open, .config_text = more), &rig->runtime));
     open_devices(rig);
-    for (uint32_t rank = 0; rank < count; rank++)
-        make_rank(rig, rank, placement);
+    for (uint32_t rank = 0; rank < count; rank++) {
+        weir_device *device = rig->devices[rank];
+        ASSERT_OK(weir_queue_create(device, NULL, &rig->queues[rank]));
+        rig->src[rank] = test_buffer(device, "src", COMM_RIG_BYTES, placement);
+        rig->dst[rank] = test_buffer(device, "dst", COMM_RIG_BYTES, placement);
+    }
 }
 
 void comm_rig_open_ranks(struct comm_rig *rig, const char *more, uint32_t count)

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include <weir/short.h>
 #include <weir/weir.h>
 
 #include "tests/support/own.h"

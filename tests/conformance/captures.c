@@ -96,9 +96,7 @@ static void *capture_and_end(void *argument)
 // A thread's queue is destroyed with its thread, and its capture is dropped.
 CONFORM(Capture, ThreadThatEnds)
 {
-    pthread_t thread;
-    ASSERT_INT_EQ(pthread_create(&thread, NULL, capture_and_end, f->device), 0);
-    ASSERT_INT_EQ(pthread_join(thread, NULL), 0);
+    conform_run_threads(capture_and_end, f->device, 0, 1);
 }
 
 static weir_status no_native(const struct weir_native_queue *native, void *user)

@@ -19,19 +19,13 @@ struct rig {
     uint32_t most; // blocks of a cooperative launch of it
 };
 
-static void make_program(struct fixture *f, struct rig *rig)
+static struct rig make_rig(struct fixture *f, const char *kernel, size_t local_bytes)
 {
-    rig->queue = conform_queue(f, "q");
+    struct rig rig = {.queue = conform_queue(f, "q")};
     EXPECT_OK(weir_program_create(f->device,
                                   WEIR_PARAMS(weir_program, .label = "cooperative",
                                               .bundle = &cooperative_kernels),
-                                  &rig->program));
-}
-
-static struct rig make_rig(struct fixture *f, const char *kernel, size_t local_bytes)
-{
-    struct rig rig = {.queue = NULL};
-    make_program(f, &rig);
+                                  &rig.program));
     EXPECT_OK(weir_kernel_create(rig.program, kernel, &rig.kernel));
     EXPECT_OK(weir_kernel_cooperative_blocks(rig.kernel, block, local_bytes, &rig.most));
     EXPECT_UINT_GE(rig.most, 1);
@@ -48,25 +42,36 @@ static void destroy_rig(struct rig *rig)
 
 #define own_rig OWN(destroy_rig) struct rig
 
-CONFORM(Cooperative, SumInOneLaunch)
+// A test whose body gets a rig `x` of that kernel too.
+#define CONFORM_RIG(suite_, name_, kernel_, bytes_) \
+    CONFORM_OF(suite_, name_, struct rig, x, make_rig(f, kernel_, bytes_), destroy_rig)
+
+// Launches `exchange`.
+static weir_status exchange(weir_queue *queue, const struct rig *x, struct weir_extent grid,
+                            weir_buffer *numbers, weir_buffer *count, uint32_t rounds)
+{
+    return weir_queue_launch_cooperative(queue, x->kernel, grid, block,
+                                         weir_inout(numbers, 0, weir_buffer_size(numbers)),
+                                         weir_inout(count, 0, 4), rounds);
+}
+
+CONFORM_RIG(Cooperative, SumInOneLaunch, "sum", 4 * BLOCK)
 {
     CONFORM_NEEDS_KERNELS(f);
     static uint32_t values[N];
     uint32_t expected = 0;
     uint32_t sum = 0;
-
-    own_rig x = make_rig(f, "sum", 4 * BLOCK);
     for (uint32_t i = 0; i < N; i++)
         expected += values[i] = i * 2654435761u;
     own_buffer in = conform_device_buffer(f, sizeof values);
-    own_buffer partial = conform_device_buffer(f, (size_t)4 * x.most);
+    own_buffer partial = conform_device_buffer(f, (size_t)4 * x->most);
     own_buffer out = conform_device_buffer(f, 4);
-    ASSERT_OK(weir_upload(x.queue, in, 0, values, sizeof values));
-    ASSERT_OK(weir_queue_launch_cooperative(x.queue, x.kernel, weir_dim(x.most, 1, 1), block,
+    ASSERT_OK(weir_upload(x->queue, in, 0, values, sizeof values));
+    ASSERT_OK(weir_queue_launch_cooperative(x->queue, x->kernel, weir_dim(x->most, 1, 1), block,
                                             weir_in(in, 0, sizeof values),
-                                            weir_inout(partial, 0, (size_t)4 * x.most),
+                                            weir_inout(partial, 0, (size_t)4 * x->most),
                                             weir_out(out, 0, 4), weir_local((size_t)4 * BLOCK), N));
-    ASSERT_OK(weir_download(x.queue, &sum, out, 0, 4));
+    ASSERT_OK(weir_download(x->queue, &sum, out, 0, 4));
     EXPECT_UINT_EQ(sum, expected);
 }
 
@@ -81,9 +86,7 @@ static void expect_exchange(struct fixture *f, struct rig *x, uint32_t blocks, u
     ASSERT_TRUE(numbers);
     ASSERT_OK(weir_upload(x->queue, memory, 0, numbers, bytes));
     ASSERT_OK(weir_upload(x->queue, count, 0, &wrong, 4));
-    ASSERT_OK(weir_queue_launch_cooperative(x->queue, x->kernel, weir_dim(blocks, 1, 1), block,
-                                            weir_inout(memory, 0, bytes), weir_inout(count, 0, 4),
-                                            rounds));
+    ASSERT_OK(exchange(x->queue, x, weir_dim(blocks, 1, 1), memory, count, rounds));
     ASSERT_OK(weir_download(x->queue, numbers, memory, 0, bytes));
     ASSERT_OK(weir_download(x->queue, &wrong, count, 0, 4));
     EXPECT_UINT_EQ(wrong, 0);
@@ -91,21 +94,19 @@ static void expect_exchange(struct fixture *f, struct rig *x, uint32_t blocks, u
         ASSERT_UINT_EQ(numbers[i], (rounds - 1) * 2654435761u + i);
 }
 
-CONFORM(Cooperative, NoBlockLeavesTheBarrierBeforeAllHaveCome)
+CONFORM_RIG(Cooperative, NoBlockLeavesTheBarrierBeforeAllHaveCome, "exchange", 0)
 {
     CONFORM_NEEDS_KERNELS(f);
-
-    own_rig x = make_rig(f, "exchange", 0);
-    expect_exchange(f, &x, 1, 20);
-    for (uint32_t blocks = 2; blocks < x.most; blocks = 3 * blocks + 1)
-        expect_exchange(f, &x, blocks, 50);
-    expect_exchange(f, &x, x.most, 200);
-    expect_exchange(f, &x, x.most, 1); // an odd number of barriers, and then again
-    expect_exchange(f, &x, x.most, 3);
+    expect_exchange(f, x, 1, 20);
+    for (uint32_t blocks = 2; blocks < x->most; blocks = 3 * blocks + 1)
+        expect_exchange(f, x, blocks, 50);
+    expect_exchange(f, x, x->most, 200);
+    expect_exchange(f, x, x->most, 1); // an odd number of barriers, and then again
+    expect_exchange(f, x, x->most, 3);
 }
 
 // Each launch has a barrier of its own.
-CONFORM(Cooperative, TwoLaunchesAtOnce)
+CONFORM_RIG(Cooperative, TwoLaunchesAtOnce, "exchange", 0)
 {
     CONFORM_NEEDS_KERNELS(f);
     enum {
@@ -115,9 +116,7 @@ CONFORM(Cooperative, TwoLaunchesAtOnce)
     own_queues queues = {NULL};
     own_buffers numbers = {NULL};
     own_buffers counts = {NULL};
-
-    own_rig x = make_rig(f, "exchange", 0);
-    const uint32_t blocks = x.most > 1 ? x.most / 2 : 1;
+    const uint32_t blocks = x->most > 1 ? x->most / 2 : 1;
     const size_t bytes = (size_t)4 * blocks * BLOCK;
     for (int i = 0; i < QUEUES; i++) {
         const uint32_t zero = 0;
@@ -127,10 +126,8 @@ CONFORM(Cooperative, TwoLaunchesAtOnce)
         ASSERT_OK(weir_queue_fill(queues[i], counts[i], 0, 4, &zero, 4));
     }
     for (int i = 0; i < QUEUES * LAUNCHES; i++)
-        ASSERT_OK(weir_queue_launch_cooperative(queues[i % QUEUES], x.kernel,
-                                                weir_dim(blocks, 1, 1), block,
-                                                weir_inout(numbers[i % QUEUES], 0, bytes),
-                                                weir_inout(counts[i % QUEUES], 0, 4), 100u));
+        ASSERT_OK(exchange(queues[i % QUEUES], x, weir_dim(blocks, 1, 1), numbers[i % QUEUES],
+                           counts[i % QUEUES], 100u));
     for (int i = 0; i < QUEUES; i++) {
         uint32_t wrong = 1;
         ASSERT_OK(weir_download(queues[i], &wrong, counts[i], 0, 4));
@@ -138,97 +135,82 @@ CONFORM(Cooperative, TwoLaunchesAtOnce)
     }
 }
 
-CONFORM(Cooperative, InGraphs)
+CONFORM_RIG(Cooperative, InGraphs, "exchange", 0)
 {
     uint32_t node = 0;
     uint32_t wrong = 0;
-
-    own_rig x = make_rig(f, "exchange", 0);
-    const struct weir_extent grid = weir_dim(x.most, 1, 1);
-    const size_t bytes = (size_t)4 * x.most * BLOCK;
+    const struct weir_extent grid = weir_dim(x->most, 1, 1);
+    const size_t bytes = (size_t)4 * x->most * BLOCK;
     own_buffer numbers = conform_device_buffer(f, bytes);
     own_buffer count = conform_device_buffer(f, 4);
     const uint32_t rounds = 30;
     const struct weir_argument arguments[] = {weir_inout(numbers, 0, bytes),
                                               weir_inout(count, 0, 4), weir_value(&rounds, 4)};
-    ASSERT_OK(weir_upload(x.queue, count, 0, &wrong, 4));
-    ASSERT_OK(weir_capture_begin(x.queue));
-    ASSERT_OK(weir_queue_launch_cooperative(x.queue, x.kernel, grid, block,
-                                            weir_inout(numbers, 0, bytes), weir_inout(count, 0, 4),
-                                            20u));
-    ASSERT_OK(weir_capture_node(x.queue, &node));
-    own_graph graph = conform_end(x.queue);
-    ASSERT_OK(weir_queue_graph(x.queue, graph));
-    ASSERT_OK(weir_queue_graph(x.queue, graph));
+    ASSERT_OK(weir_upload(x->queue, count, 0, &wrong, 4));
+    ASSERT_OK(weir_capture_begin(x->queue));
+    ASSERT_OK(exchange(x->queue, x, grid, numbers, count, 20u));
+    ASSERT_OK(weir_capture_node(x->queue, &node));
+    own_graph graph = conform_end(x->queue);
+    ASSERT_OK(weir_queue_graph(x->queue, graph));
+    ASSERT_OK(weir_queue_graph(x->queue, graph));
     // The node stays cooperative.
     ASSERT_OK(weir_graph_set_launch(graph, node, grid, block, arguments, 3));
-    EXPECT_REFUSED(weir_graph_set_launch(graph, node, weir_dim(x.most + 1, 1, 1), block, arguments,
+    EXPECT_REFUSED(weir_graph_set_launch(graph, node, weir_dim(x->most + 1, 1, 1), block, arguments,
                                          3),
                    WEIR_ERROR_UNSUPPORTED, "can wait for each other");
-    ASSERT_OK(weir_queue_graph(x.queue, graph));
-    ASSERT_OK(weir_download(x.queue, &wrong, count, 0, 4));
+    ASSERT_OK(weir_queue_graph(x->queue, graph));
+    ASSERT_OK(weir_download(x->queue, &wrong, count, 0, 4));
     EXPECT_UINT_EQ(wrong, 0);
     if (conform_kernels_run(f)) {
         uint32_t number = 0;
-        ASSERT_OK(weir_download(x.queue, &number, numbers, bytes - 4, 4));
-        EXPECT_UINT_EQ(number, (rounds - 1) * 2654435761u + x.most * BLOCK - 1);
+        ASSERT_OK(weir_download(x->queue, &number, numbers, bytes - 4, 4));
+        EXPECT_UINT_EQ(number, (rounds - 1) * 2654435761u + x->most * BLOCK - 1);
     }
 }
 
-CONFORM(Cooperative, WhatWouldNeverEndIsRefused)
+CONFORM_RIG(Cooperative, WhatWouldNeverEndIsRefused, "exchange", 0)
 {
-    own_rig x = make_rig(f, "exchange", 0);
-    ASSERT_TRUE(x.kernel != NULL);
-    const size_t bytes = (size_t)4 * (x.most + 1) * BLOCK;
+    ASSERT_TRUE(x->kernel != NULL);
+    const size_t bytes = (size_t)4 * (x->most + 1) * BLOCK;
     own_buffer numbers = conform_device_buffer(f, bytes);
     own_buffer count = conform_device_buffer(f, 4);
-    EXPECT_UINT_EQ(weir_kernel_get_signature(x.kernel)->grid_barrier, 1);
-    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, block, weir_inout(numbers, 0, bytes),
+    EXPECT_UINT_EQ(weir_kernel_get_signature(x->kernel)->grid_barrier, 1);
+    EXPECT_INVALID(weir_queue_launch(x->queue, x->kernel, one, block, weir_inout(numbers, 0, bytes),
                                      weir_inout(count, 0, 4), 1u),
                    "weir_grid_barrier()");
     EXPECT_CONTAINS(weir_last_error()->remedy, "weir_queue_launch_cooperative()");
-    EXPECT_REFUSED(weir_queue_launch_cooperative(x.queue, x.kernel, weir_dim(x.most + 1, 1, 1),
-                                                 block, weir_inout(numbers, 0, bytes),
-                                                 weir_inout(count, 0, 4), 1u),
+    EXPECT_REFUSED(exchange(x->queue, x, weir_dim(x->most + 1, 1, 1), numbers, count, 1u),
                    WEIR_ERROR_UNSUPPORTED, "can wait for each other");
     EXPECT_CONTAINS(weir_last_error()->remedy, "weir_kernel_cooperative_blocks()");
-    EXPECT_REFUSED(weir_queue_launch_cooperative(x.queue, x.kernel, weir_dim(65535, 65535, 65535),
-                                                 block, weir_inout(numbers, 0, bytes),
-                                                 weir_inout(count, 0, 4), 1u),
+    EXPECT_REFUSED(exchange(x->queue, x, weir_dim(65535, 65535, 65535), numbers, count, 1u),
                    WEIR_ERROR_UNSUPPORTED, "can wait for each other");
     // Neither has failed the queue.
-    EXPECT_OK(weir_queue_launch_cooperative(x.queue, x.kernel, one, block,
-                                            weir_inout(numbers, 0, bytes), weir_inout(count, 0, 4),
-                                            1u));
-    EXPECT_OK(weir_queue_launch_cooperative(x.queue, x.kernel, weir_dim(0, 1, 1), block,
-                                            weir_inout(numbers, 0, bytes), weir_inout(count, 0, 4),
-                                            1u));
-    EXPECT_INVALID(weir_queue_launch_cooperative(NULL, x.kernel, one, block, 1u), "queue");
-    EXPECT_INVALID(weir_queue_launch_cooperative(x.queue, NULL, one, block, 1u), "kernel");
-    EXPECT_INVALID(weir_queue_launch_cooperative_array(x.queue, x.kernel, one, block, NULL, 3),
+    EXPECT_OK(exchange(x->queue, x, one, numbers, count, 1u));
+    EXPECT_OK(exchange(x->queue, x, weir_dim(0, 1, 1), numbers, count, 1u));
+    EXPECT_INVALID(weir_queue_launch_cooperative(NULL, x->kernel, one, block, 1u), "queue");
+    EXPECT_INVALID(weir_queue_launch_cooperative(x->queue, NULL, one, block, 1u), "kernel");
+    EXPECT_INVALID(weir_queue_launch_cooperative_array(x->queue, x->kernel, one, block, NULL, 3),
                    "arguments");
 }
 
 // A kernel without a barrier is launched by either call, the one beside it or not.
-CONFORM(Cooperative, KernelsWithoutABarrier)
+CONFORM_RIG(Cooperative, KernelsWithoutABarrier, "clear", 0)
 {
     CONFORM_NEEDS_KERNELS(f);
     uint32_t numbers[2 * BLOCK];
-
-    own_rig x = make_rig(f, "clear", 0);
-    EXPECT_UINT_EQ(weir_kernel_get_signature(x.kernel)->grid_barrier, 0);
+    EXPECT_UINT_EQ(weir_kernel_get_signature(x->kernel)->grid_barrier, 0);
     memset(numbers, 0xff, sizeof numbers);
     own_buffer memory = conform_device_buffer(f, sizeof numbers);
-    ASSERT_OK(weir_upload(x.queue, memory, 0, numbers, sizeof numbers));
-    EXPECT_OK(weir_queue_launch_cooperative(x.queue, x.kernel, one, block,
+    ASSERT_OK(weir_upload(x->queue, memory, 0, numbers, sizeof numbers));
+    EXPECT_OK(weir_queue_launch_cooperative(x->queue, x->kernel, one, block,
                                             weir_out(memory, 0, sizeof numbers)));
-    ASSERT_OK(weir_download(x.queue, numbers, memory, 0, sizeof numbers));
+    ASSERT_OK(weir_download(x->queue, numbers, memory, 0, sizeof numbers));
     EXPECT_UINT_EQ(numbers[0], 0);
     EXPECT_UINT_EQ(numbers[BLOCK - 1], 0);
     EXPECT_UINT_EQ(numbers[BLOCK], UINT32_MAX);
-    EXPECT_OK(weir_queue_launch(x.queue, x.kernel, weir_dim(2, 1, 1), block,
+    EXPECT_OK(weir_queue_launch(x->queue, x->kernel, weir_dim(2, 1, 1), block,
                                 weir_out(memory, 0, sizeof numbers)));
-    ASSERT_OK(weir_download(x.queue, numbers, memory, 0, sizeof numbers));
+    ASSERT_OK(weir_download(x->queue, numbers, memory, 0, sizeof numbers));
     EXPECT_UINT_EQ(numbers[2 * BLOCK - 1], 0);
 }
 
@@ -269,17 +251,15 @@ CONFORM(Cooperative, SourceAtRunTime)
     EXPECT_INVALID(weir_queue_launch_array(x.queue, x.kernel, one, block, NULL, 0), "arguments");
 }
 
-CONFORM(Occupancy, IsWithinTheDevicesLimits)
+CONFORM_RIG(Occupancy, IsWithinTheDevicesLimits, "clear", 0)
 {
     struct weir_occupancy full, half;
-
-    own_rig x = make_rig(f, "clear", 0);
-    ASSERT_NOT_NULL(x.kernel);
-    const struct weir_kernel_info *info = weir_kernel_get_info(x.kernel);
+    ASSERT_NOT_NULL(x->kernel);
+    const struct weir_kernel_info *info = weir_kernel_get_info(x->kernel);
     const uint32_t items = info->max_block_items < f->limits->max_block.x ? info->max_block_items
                                                                           : f->limits->max_block.x;
-    ASSERT_OK(weir_kernel_occupancy(x.kernel, weir_dim(items, 1, 1), 0, &full));
-    ASSERT_OK(weir_kernel_occupancy(x.kernel, weir_dim((items + 1) / 2, 0, 0), 0, &half));
+    ASSERT_OK(weir_kernel_occupancy(x->kernel, weir_dim(items, 1, 1), 0, &full));
+    ASSERT_OK(weir_kernel_occupancy(x->kernel, weir_dim((items + 1) / 2, 0, 0), 0, &half));
     EXPECT_TRUE(WEIR_HAS(&full, cooperative_blocks));
     EXPECT_UINT_EQ(full.compute_units, f->limits->compute_units);
     EXPECT_UINT_GE(half.unit_blocks, full.unit_blocks);
@@ -293,53 +273,50 @@ CONFORM(Occupancy, IsWithinTheDevicesLimits)
         EXPECT_INT_EQ(full.limit, WEIR_OCCUPANCY_UNKNOWN);
 }
 
-CONFORM(Occupancy, SuggestsABlockThatCanBeLaunched)
+CONFORM_RIG(Occupancy, SuggestsABlockThatCanBeLaunched, "clear", 0)
 {
-    own_rig x = make_rig(f, "clear", 0);
     uint32_t items = 0;
     uint32_t blocks = 0;
     const uint32_t memory = 4096;
 
-    ASSERT_NOT_NULL(x.kernel);
-    const struct weir_kernel_info *info = weir_kernel_get_info(x.kernel);
-    ASSERT_OK(weir_kernel_suggest_block(x.kernel, 0, &items));
+    ASSERT_NOT_NULL(x->kernel);
+    const struct weir_kernel_info *info = weir_kernel_get_info(x->kernel);
+    ASSERT_OK(weir_kernel_suggest_block(x->kernel, 0, &items));
     EXPECT_UINT_GE(items, 1);
     EXPECT_UINT_LE(items, info->max_block_items);
     if (info->preferred_block_items > 0 && info->preferred_block_items <= info->max_block_items)
         EXPECT_UINT_EQ(items % info->preferred_block_items, 0);
-    EXPECT_OK(weir_kernel_cooperative_blocks(x.kernel, weir_dim(items, 1, 1), memory, &blocks));
-    EXPECT_OK(weir_kernel_suggest_block(x.kernel, memory, &items));
+    EXPECT_OK(weir_kernel_cooperative_blocks(x->kernel, weir_dim(items, 1, 1), memory, &blocks));
+    EXPECT_OK(weir_kernel_suggest_block(x->kernel, memory, &items));
 
     own_kernel fixed = conform_kernel(f, "required_block");
     EXPECT_OK(weir_kernel_suggest_block(fixed, 0, &items));
     EXPECT_UINT_EQ(items, 8 * 4 * 2);
 }
 
-CONFORM(Occupancy, RefusesWhatALaunchWould)
+CONFORM_RIG(Occupancy, RefusesWhatALaunchWould, "clear", 0)
 {
     struct weir_occupancy occupancy;
     uint32_t count = 7;
     const size_t too_much = (size_t)f->limits->max_local_bytes + 1;
-
-    own_rig x = make_rig(f, "clear", 0);
     const uint32_t items = f->limits->max_block.x;
-    EXPECT_REFUSED(weir_kernel_occupancy(x.kernel, weir_dim(0, 1, 1), 0, &occupancy),
+    EXPECT_REFUSED(weir_kernel_occupancy(x->kernel, weir_dim(0, 1, 1), 0, &occupancy),
                    WEIR_ERROR_INVALID, "block.x");
     EXPECT_UINT_EQ(occupancy.compute_units, 0);
-    EXPECT_REFUSED(weir_kernel_cooperative_blocks(x.kernel, weir_dim(items + 1, 1, 1), 0, &count),
+    EXPECT_REFUSED(weir_kernel_cooperative_blocks(x->kernel, weir_dim(items + 1, 1, 1), 0, &count),
                    WEIR_ERROR_INVALID, "block.x");
     EXPECT_UINT_EQ(count, 0);
-    EXPECT_REFUSED(weir_kernel_cooperative_blocks(x.kernel, weir_dim(items, 2, 2), 0, &count),
+    EXPECT_REFUSED(weir_kernel_cooperative_blocks(x->kernel, weir_dim(items, 2, 2), 0, &count),
                    WEIR_ERROR_INVALID, "work-items");
-    EXPECT_REFUSED(weir_kernel_occupancy(x.kernel, one, too_much, &occupancy), WEIR_ERROR_INVALID,
+    EXPECT_REFUSED(weir_kernel_occupancy(x->kernel, one, too_much, &occupancy), WEIR_ERROR_INVALID,
                    "local memory");
-    EXPECT_REFUSED(weir_kernel_suggest_block(x.kernel, too_much, &count), WEIR_ERROR_INVALID,
+    EXPECT_REFUSED(weir_kernel_suggest_block(x->kernel, too_much, &count), WEIR_ERROR_INVALID,
                    "local memory");
     EXPECT_UINT_EQ(count, 0);
     EXPECT_REFUSED(weir_kernel_occupancy(NULL, one, 0, &occupancy), WEIR_ERROR_INVALID, "kernel");
     EXPECT_REFUSED(weir_kernel_cooperative_blocks(NULL, one, 0, &count), WEIR_ERROR_INVALID,
                    "kernel");
-    EXPECT_REFUSED(weir_kernel_cooperative_blocks(x.kernel, one, 0, NULL), WEIR_ERROR_INVALID,
+    EXPECT_REFUSED(weir_kernel_cooperative_blocks(x->kernel, one, 0, NULL), WEIR_ERROR_INVALID,
                    "out_blocks");
     EXPECT_REFUSED(weir_kernel_suggest_block(NULL, 0, &count), WEIR_ERROR_INVALID, "kernel");
 }

@@ -131,8 +131,9 @@ CONFORM(Copy, WithinOneBuffer)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int on_host = 0; on_host < 2; on_host++) {
-            struct weir_volume src = {make(f, on_host), cases[i].from, 100, 1000};
-            const struct weir_volume dst = {src.buffer, cases[i].to, 100, 1000};
+            own_buffer buffer = make(f, on_host);
+            const struct weir_volume src = {buffer, cases[i].from, 100, 1000};
+            const struct weir_volume dst = {buffer, cases[i].to, 100, 1000};
             const struct size *size = &cases[i].size;
             unsigned char before[SIZE];
             unsigned char after[SIZE];
@@ -146,7 +147,6 @@ CONFORM(Copy, WithinOneBuffer)
                     memcpy(before + dst.offset + z * 1000 + y * 100,
                            before + src.offset + z * 1000 + y * 100, size->width);
             EXPECT_INT_EQ(memcmp(before, after, SIZE), 0);
-            weir_buffer_destroy(&src.buffer);
         }
 }
 
@@ -172,8 +172,7 @@ CONFORM(Copy, ZeroSize)
     EXPECT_OK(weir_queue_fill_2d(f->queue, (struct weir_plane){buffer, 0, 10}, 10, 0, "a", 1));
     EXPECT_OK(weir_upload(f->queue, buffer, 0, NULL, 0));
     EXPECT_OK(weir_download(f->queue, NULL, buffer, 0, 0));
-    const struct weir_event event = conform_record(f->queue);
-    EXPECT_OK(weir_event_sync(event, HANG_GUARD_NS));
+    EXPECT_OK(weir_event_sync(conform_record(f->queue), HANG_GUARD_NS));
     EXPECT_TRUE(conform_holds(f->queue, buffer, 0, SIZE, 4, 0));
 }
 
@@ -239,8 +238,8 @@ CONFORM(Transfer, LargerThanStaging)
 {
     const size_t size = ((size_t)9 << 20) + 3;
     own_buffer buffer = conform_device_buffer(f, size + 1000);
-    unsigned char *bytes = malloc(size);
-    unsigned char *back = calloc(1, size);
+    OWN_MEMORY unsigned char *bytes = malloc(size);
+    OWN_MEMORY unsigned char *back = calloc(1, size);
 
     ASSERT_NOT_NULL(bytes);
     ASSERT_NOT_NULL(back);
@@ -257,8 +256,6 @@ CONFORM(Transfer, LargerThanStaging)
     ASSERT_OK(weir_download(f->queue, back, buffer, 1000, 100));
     for (size_t i = 0; i < 100; i++)
         EXPECT_UINT_EQ(back[i], conform_pattern(i + 3, 1));
-    free(bytes);
-    free(back);
 }
 
 CONFORM(Transfer, Refusals)
@@ -276,7 +273,8 @@ CONFORM(Transfer, Refusals)
     EXPECT_INVALID(weir_download(f->queue, NULL, buffer, 0, 16), "memory is NULL");
     EXPECT_INVALID(weir_download(f->queue, bytes, buffer, SIZE - 15, 16),
                    "weir_download: src: 16 bytes at offset 19985 do not lie in");
-    EXPECT_CONTAINS(weir_last_error()->message, "(created at tests/conformance/suite.c:");
+    EXPECT_CONTAINS(weir_last_error()->message, "in a buffer of 20000 bytes (created at ");
+    EXPECT_CONTAINS(weir_last_error()->message, "tests/support/own.h:");
     EXPECT_CONTAINS(weir_last_error()->remedy, "offset and size count bytes");
     EXPECT_SYNC(f->queue);
 }

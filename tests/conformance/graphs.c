@@ -1,5 +1,4 @@
 // Graphs: results, order, updates, and lifetimes.
-#include <pthread.h>
 #include <string.h>
 
 #include "tests/conformance/graph_rig.h"
@@ -458,28 +457,23 @@ CONFORM_RIG(Graph, AfterAFailure)
     ASSERT_OK(weir_queue_recover(r->a));
 }
 
-// Threads launch one graph, each on its own queue, while another thread updates it.
-struct launcher {
-    pthread_t thread;
-    weir_queue *queue;
-    weir_graph *graph;
+// Threads launch one graph, each on its own queue, while two others update it.
+struct worker {
+    const struct counter *counter;
+    weir_queue *queue; // NULL: it updates
 };
 
-static void *launch_often(void *argument)
+static void *launch_or_update(void *argument)
 {
-    const struct launcher *launcher = argument;
-    for (int i = 0; i < 100; i++)
-        EXPECT_OK(weir_queue_graph(launcher->queue, launcher->graph));
-    EXPECT_SYNC(launcher->queue);
-    return NULL;
-}
-
-static void *update_often(void *argument)
-{
-    const struct counter *counter = argument;
-    const struct rig *r = &counter->r;
-    for (int i = 0; i < 50; i++)
-        EXPECT_OK(weir_graph_set_copy(counter->graph, 1, r->host, 0, r->x, 0, WORDS));
+    const struct worker *worker = argument;
+    const struct rig *r = &worker->counter->r;
+    weir_graph *graph = worker->counter->graph;
+    for (int i = 0; i < 100 && worker->queue; i++)
+        EXPECT_OK(weir_queue_graph(worker->queue, graph));
+    for (int i = 0; i < 50 && !worker->queue; i++)
+        EXPECT_OK(weir_graph_set_copy(graph, 1, r->host, 0, r->x, 0, WORDS));
+    if (worker->queue)
+        EXPECT_SYNC(worker->queue);
     return NULL;
 }
 
@@ -487,18 +481,9 @@ CONFORM(Graph, LaunchedByManyThreads)
 {
     CONFORM_NEEDS_KERNELS(f);
     own_counter counter = make_counter(f, false);
-    struct rig *r = &counter.r;
-    weir_queue *queues[] = {r->a, r->b, r->c};
-    struct launcher launchers[3];
-    for (int i = 0; i < 3; i++) {
-        launchers[i] = (struct launcher){.queue = queues[i], .graph = counter.graph};
-        ASSERT_INT_EQ(pthread_create(&launchers[i].thread, NULL, launch_often, &launchers[i]), 0);
-    }
-    pthread_t updater;
-    ASSERT_INT_EQ(pthread_create(&updater, NULL, update_often, &counter), 0);
-    update_often(&counter);
-    pthread_join(updater, NULL);
-    for (int i = 0; i < 3; i++)
-        pthread_join(launchers[i].thread, NULL);
+    const struct rig *r = &counter.r;
+    struct worker workers[] = {
+        {&counter, r->a}, {&counter, r->b}, {&counter, r->c}, {&counter, NULL}, {&counter, NULL}};
+    conform_run_threads(launch_or_update, workers, sizeof *workers, 5);
     EXPECT_TRUE(words_are(r->host, 300));
 }

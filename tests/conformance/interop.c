@@ -143,10 +143,9 @@ CONFORM(Interop, HeldNativeCall)
     weir_buffer *buffer = conform_device_buffer(f, SIZE);
     own_buffer copy = conform_device_buffer(f, SIZE);
     struct native_fill fill = native_fill_of(buffer, 0, WORDS, 77);
-    const uint32_t before = 1;
 
     own_gate gate = gate_on(f->queue);
-    ASSERT_OK(weir_queue_fill(f->queue, buffer, 0, SIZE, &before, sizeof before));
+    conform_fill(f->queue, buffer, 1);
     {
         struct weir_argument arguments[] = {weir_out(buffer, 0, SIZE)};
         ASSERT_OK(weir_queue_native_array(f->queue, native_fill, &fill, arguments, 1));
@@ -323,13 +322,12 @@ CONFORM(Interop, WrappedQueue)
     own_buffer buffer = conform_device_buffer(f, SIZE);
     struct native_fill fill = native_fill_of(buffer, 0, WORDS, 21);
     struct weir_native_queue handle;
-    const uint32_t before = 3;
 
     ASSERT_NOT_NULL(queue);
     EXPECT_STR_EQ(weir_queue_label(queue), "wrapped");
     ASSERT_OK(weir_queue_get_native(queue, &handle));
     EXPECT_PTR_EQ(handle.queue, native);
-    ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &before, sizeof before));
+    conform_fill(queue, buffer, 3);
     ASSERT_OK(weir_queue_native(queue, native_fill, &fill, weir_out(buffer, 0, SIZE)));
     follow(own, queue);
     EXPECT_TRUE(holds_words(own, buffer, 0, WORDS, 21, 0));

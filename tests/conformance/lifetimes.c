@@ -73,11 +73,9 @@ CONFORM(DestroyInUse, EverythingAtOnce)
                                WEIR_PARAMS(weir_wrap, .label = "mine", .pointer = memory,
                                            .size = sizeof memory),
                                &buffers[2]));
-    const unsigned char value = 8;
     own_gate gate = gate_on(queues[0]);
-    ASSERT_OK(weir_queue_fill(queues[0], buffers[0], 0, SIZE, &value, 1));
-    const struct weir_event event = conform_record(queues[0]);
-    ASSERT_OK(weir_queue_wait(queues[1], event));
+    conform_fill(queues[0], buffers[0], 8);
+    follow(queues[1], queues[0]);
     ASSERT_OK(weir_queue_copy(queues[1], buffers[1], 0, buffers[0], 0, SIZE));
     ASSERT_OK(weir_queue_copy(queues[1], buffers[2], 0, buffers[1], 0, sizeof memory));
     const struct weir_event end = conform_record(queues[1]);
@@ -94,7 +92,7 @@ CONFORM(DestroyInUse, EverythingAtOnce)
     gate_open(gate);
     EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
     for (size_t i = 0; i < sizeof memory; i++)
-        EXPECT_INT_EQ(memory[i], value);
+        EXPECT_INT_EQ(memory[i], 8);
     EXPECT_OK(weir_device_trim(f->device));
 }
 
@@ -138,12 +136,11 @@ CONFORM(DestroyInUse, FromAHostCall)
     weir_queue *doomed = queue;
     weir_buffer *buffer = conform_device_buffer(f, SIZE);
     weir_buffer *doomed_buffer = buffer;
-    const uint32_t value = 1;
 
     own_gate gate = gate_on(queue);
     ASSERT_OK(weir_queue_host_call(queue, destroy_buffer, &doomed_buffer));
     ASSERT_OK(weir_queue_host_call(queue, destroy_queue, &doomed));
-    ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &value, 4));
+    conform_fill(queue, buffer, 1);
     const struct weir_event end = conform_record(queue);
     gate_open(gate);
     EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
@@ -204,12 +201,11 @@ CONFORM(NoImplicitDeviceWait, DuringAHostCall)
     weir_queue *queue = conform_queue(f, "gated");
     weir_buffer *buffer = conform_device_buffer(f, SIZE);
     weir_buffer *used = conform_device_buffer(f, SIZE);
-    const uint32_t value = 1;
 
     weir_kernel *kernel = conform_kernel(f, "iota"); // creating the program may wait
-    ASSERT_OK(weir_queue_fill(queue, used, 0, SIZE, &value, 4));
+    conform_fill(queue, used, 1);
     own_gate gate = gate_on(queue);
-    ASSERT_OK(weir_queue_fill(queue, used, 0, SIZE, &value, 4));
+    conform_fill(queue, used, 1);
     const struct weir_event end = conform_record(queue);
     ASSERT_TRUE(gate_wait_entered(gate));
     weir_buffer_destroy(&used);

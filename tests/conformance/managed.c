@@ -155,19 +155,19 @@ CONFORM(Managed, OfAPeer)
 {
     NEEDS_MANAGED(f);
     NEEDS_PEERS(f, pair);
-    own_kernel increment = conform_kernel(&pair.one.fixture, "increment");
-    own_buffer theirs = make_managed(&pair.two.fixture);
+    own_kernel increment = conform_kernel(&one->f, "increment");
+    own_buffer theirs = make_managed(&two->f);
     const uint32_t seven = 7;
     uint32_t words[N];
 
-    ASSERT_OK(weir_queue_fill(pair.one.queue, pair.one.memory, 0, BYTES, &seven, sizeof seven));
-    ASSERT_OK(weir_queue_copy(pair.one.queue, theirs, 0, pair.one.memory, 0, BYTES));
-    const bool reaches = weir_device_can_reach(pair.one.fixture.device, pair.two.fixture.device);
+    ASSERT_OK(weir_queue_fill(one->queue, one->memory, 0, BYTES, &seven, sizeof seven));
+    ASSERT_OK(weir_queue_copy(one->queue, theirs, 0, one->memory, 0, BYTES));
+    const bool reaches = weir_device_can_reach(one->f.device, two->f.device);
     if (reaches)
-        ASSERT_OK(weir_queue_launch(pair.one.queue, increment, weir_dim(N / 32, 1, 1), block,
+        ASSERT_OK(weir_queue_launch(one->queue, increment, weir_dim(N / 32, 1, 1), block,
                                     weir_inout(theirs, 0, BYTES), 1u, N));
-    ASSERT_SYNC(pair.one.queue);
-    ASSERT_OK(weir_download(pair.two.queue, words, theirs, 0, BYTES));
+    ASSERT_SYNC(one->queue);
+    ASSERT_OK(weir_download(two->queue, words, theirs, 0, BYTES));
     EXPECT_UINT_EQ(words[N - 1], reaches && conform_kernels_run(f) ? 8 : 7);
 }
 

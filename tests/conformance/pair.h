@@ -7,9 +7,9 @@
 #define SIZE ((size_t)8192)
 
 struct side {
-    struct fixture fixture; // of its device
-    weir_queue *queue;      // these two are set once the devices are known to be peers
-    weir_buffer *memory;    // DEVICE
+    struct fixture f;    // of its device
+    weir_queue *queue;   // these two are set once the devices are known to be peers
+    weir_buffer *memory; // DEVICE
 };
 
 struct pair {
@@ -20,9 +20,9 @@ struct pair {
 
 static inline void open_side(struct side *side, weir_runtime *runtime, const char *select)
 {
-    side->fixture = (struct fixture){.runtime = runtime};
-    EXPECT_OK(weir_device_open(runtime, WEIR_PARAMS(weir_device, .select = select),
-                               &side->fixture.device));
+    side->f = (struct fixture){.runtime = runtime};
+    EXPECT_OK(
+        weir_device_open(runtime, WEIR_PARAMS(weir_device, .select = select), &side->f.device));
 }
 
 // The null backend has as many devices as it is told to have.
@@ -42,10 +42,10 @@ static inline struct pair open_pair(struct fixture *f)
 
 static inline void close_side(struct side *side)
 {
-    weir_program_destroy(&side->fixture.program);
+    weir_program_destroy(&side->f.program);
     weir_buffer_destroy(&side->memory);
     weir_queue_destroy(&side->queue);
-    EXPECT_OK(weir_device_close(&side->fixture.device));
+    EXPECT_OK(weir_device_close(&side->f.device));
 }
 
 // Objects that the test has destroyed or closed are NULL by then.
@@ -56,29 +56,31 @@ static inline void close_pair(struct pair *pair)
     EXPECT_OK(weir_close(&pair->own));
 }
 
-// Opens the two for the rest of the test.
-#define own_pair OWN(close_pair) struct pair
-#define OPEN_PAIR(f, pair)        \
-    own_pair pair = open_pair(f); \
-    ASSERT_TRUE(pair.one.fixture.device &&pair.two.fixture.device)
-
 static inline bool are_peers(const struct pair *pair)
 {
-    return weir_device_can_peer(pair->one.fixture.device, pair->two.fixture.device);
+    return weir_device_can_peer(pair->one.f.device, pair->two.f.device);
 }
 
 static inline void make_objects(struct side *side, const char *label)
 {
-    side->queue = conform_queue(&side->fixture, label);
-    side->memory = conform_device_buffer(&side->fixture, SIZE);
+    side->queue = conform_queue(&side->f, label);
+    side->memory = conform_device_buffer(&side->f, SIZE);
 }
 
-// The same with their objects, and ends the test as skipped if the two cannot copy.
-#define NEEDS_PEERS(f, pair)                          \
-    OPEN_PAIR(f, pair);                               \
-    if (!are_peers(&pair))                            \
-        CONFORM_SKIP("the two devices are no peers"); \
-    make_objects(&pair.one, "one's");                 \
-    make_objects(&pair.two, "two's")
+// The two for the rest of the test, with their objects.
+#define own_pair OWN(close_pair) struct pair
+#define OPEN_PAIR(f_, pair)                      \
+    own_pair pair = open_pair(f_);               \
+    struct side *const one = &pair.one;          \
+    struct side *const two = &pair.two;          \
+    ASSERT_TRUE(one->f.device && two->f.device); \
+    make_objects(one, "one's");                  \
+    make_objects(two, "two's")
+
+// The same, and ends the test as skipped if the two cannot copy.
+#define NEEDS_PEERS(f_, pair) \
+    OPEN_PAIR(f_, pair);      \
+    if (!are_peers(&pair))    \
+    CONFORM_SKIP("the two devices are no peers")
 
 #endif

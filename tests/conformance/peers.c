@@ -12,8 +12,7 @@ static const struct weir_extent block = {32, 1, 1};
 
 static weir_buffer *make(struct side *side, unsigned on_host)
 {
-    return on_host ? conform_host_buffer(&side->fixture, SIZE)
-                   : conform_device_buffer(&side->fixture, SIZE);
+    return on_host ? conform_host_buffer(&side->f, SIZE) : conform_device_buffer(&side->f, SIZE);
 }
 
 // Whether each word of the buffer is its index plus `first`, where kernels run.
@@ -33,33 +32,31 @@ static bool counts_from(struct fixture *f, struct side *side, weir_buffer *buffe
 CONFORM(Peers, AreAskedFor)
 {
     OPEN_PAIR(f, pair);
-    weir_device *one = pair.one.fixture.device;
-    weir_device *two = pair.two.fixture.device;
+    weir_device *first = one->f.device;
+    weir_device *second = two->f.device;
 
-    EXPECT_FALSE(weir_device_can_peer(NULL, one));
-    EXPECT_FALSE(weir_device_can_peer(one, NULL));
-    EXPECT_TRUE(weir_device_can_peer(one, one));
-    EXPECT_INT_EQ(weir_device_can_peer(one, two), weir_device_can_peer(two, one));
-    EXPECT_FALSE(weir_device_can_reach(NULL, one));
-    EXPECT_FALSE(weir_device_can_reach(one, NULL));
-    EXPECT_TRUE(weir_device_can_reach(one, one));
-    if (weir_device_can_reach(one, two))
-        EXPECT_TRUE(weir_device_can_peer(one, two));
+    EXPECT_FALSE(weir_device_can_peer(NULL, first));
+    EXPECT_FALSE(weir_device_can_peer(first, NULL));
+    EXPECT_TRUE(weir_device_can_peer(first, first));
+    EXPECT_INT_EQ(weir_device_can_peer(first, second), weir_device_can_peer(second, first));
+    EXPECT_FALSE(weir_device_can_reach(NULL, first));
+    EXPECT_FALSE(weir_device_can_reach(first, NULL));
+    EXPECT_TRUE(weir_device_can_reach(first, first));
+    if (weir_device_can_reach(first, second))
+        EXPECT_TRUE(weir_device_can_peer(first, second));
     if (pair.own) { // of another runtime
-        EXPECT_FALSE(weir_device_can_peer(one, f->device));
-        EXPECT_FALSE(weir_device_can_reach(one, f->device));
+        EXPECT_FALSE(weir_device_can_peer(first, f->device));
+        EXPECT_FALSE(weir_device_can_reach(first, f->device));
     }
 }
 
 CONFORM(Peers, WhatIsNoPeerIsRefused)
 {
     OPEN_PAIR(f, pair);
-    make_objects(&pair.one, "one's");
-    make_objects(&pair.two, "two's");
-    weir_queue *queue = pair.one.queue;
-    weir_buffer *here = pair.one.memory;
-    weir_buffer *there = pair.two.memory;
-    own_buffer there_too = conform_device_buffer(&pair.two.fixture, SIZE);
+    weir_queue *queue = one->queue;
+    weir_buffer *here = one->memory;
+    weir_buffer *there = two->memory;
+    own_buffer there_too = conform_device_buffer(&two->f, SIZE);
     const bool peers = are_peers(&pair);
     const unsigned char zero = 0;
     char bytes[16] = {0};
@@ -84,29 +81,25 @@ CONFORM(Peers, WhatIsNoPeerIsRefused)
 CONFORM(Device, TwoDevices)
 {
     OPEN_PAIR(f, pair);
-    make_objects(&pair.one, "one's");
-    make_objects(&pair.two, "two's");
-    own_kernel kernel = conform_kernel(&pair.two.fixture, "iota");
-    weir_queue *one = pair.one.queue;
-    weir_queue *two = pair.two.queue;
+    own_kernel kernel = conform_kernel(&two->f, "iota");
 
-    EXPECT_INVALID(weir_queue_launch(one, kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
-                                     weir_out(pair.one.memory, 0, SIZE), 0u, 1u),
+    EXPECT_INVALID(weir_queue_launch(one->queue, kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                                     weir_out(one->memory, 0, SIZE), 0u, 1u),
                    "device");
-    own_gate gate = gate_on(one);
-    const struct weir_event event = conform_record(one);
-    ASSERT_OK(weir_queue_wait(two, event));
-    ASSERT_OK(weir_queue_fill(two, pair.two.memory, 0, SIZE, "x", 1));
-    struct weir_event end = conform_record(two);
+    own_gate gate = gate_on(one->queue);
+    const struct weir_event event = conform_record(one->queue);
+    ASSERT_OK(weir_queue_wait(two->queue, event));
+    ASSERT_OK(weir_queue_fill(two->queue, two->memory, 0, SIZE, "x", 1));
+    struct weir_event end = conform_record(two->queue);
     EXPECT_INT_EQ(weir_event_sync(end, WEIR_MS(5)), WEIR_TIMEOUT);
     gate_open(gate);
     EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
     EXPECT_OK(weir_event_query(event));
 
-    own_gate second = gate_on(one);
-    ASSERT_OK(weir_queue_host_call(one, fail_plainly, NULL));
-    follow(two, one);
-    end = conform_record(two);
+    own_gate second = gate_on(one->queue);
+    ASSERT_OK(weir_queue_host_call(one->queue, fail_plainly, NULL));
+    follow(two->queue, one->queue);
+    end = conform_record(two->queue);
     gate_open(second);
     EXPECT_REFUSED(weir_event_sync(end, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL, "host call");
 }
@@ -116,8 +109,8 @@ CONFORM(Peers, CopyBothWays)
 {
     NEEDS_PEERS(f, pair);
     for (int side = 0; side < 2; side++) {
-        struct side *near = side ? &pair.two : &pair.one;
-        struct side *far = side ? &pair.one : &pair.two;
+        struct side *near = side ? two : one;
+        struct side *far = side ? one : two;
         for (unsigned kind = 0; kind < 4; kind++) {
             own_buffer a = make(near, kind & 1);
             own_buffer b = make(far, kind & 2);
@@ -141,25 +134,25 @@ CONFORM(Peers, CopyBothWays)
 CONFORM(Peers, WaitsOrder)
 {
     NEEDS_PEERS(f, pair);
-    own_kernel increment = conform_kernel(&pair.one.fixture, "increment");
-    const bool launches = weir_device_can_reach(pair.one.fixture.device, pair.two.fixture.device);
+    own_kernel increment = conform_kernel(&one->f, "increment");
+    const bool launches = weir_device_can_reach(one->f.device, two->f.device);
 
     for (uint32_t round = 1; round <= 50; round++) {
         uint32_t words[SIZE / 4];
-        ASSERT_OK(weir_queue_fill(pair.one.queue, pair.one.memory, 0, SIZE, &round, sizeof round));
-        follow(pair.two.queue, pair.one.queue);
-        ASSERT_OK(weir_queue_copy(pair.two.queue, pair.two.memory, 0, pair.one.memory, 0, SIZE));
-        follow(pair.one.queue, pair.two.queue);
+        ASSERT_OK(weir_queue_fill(one->queue, one->memory, 0, SIZE, &round, sizeof round));
+        follow(two->queue, one->queue);
+        ASSERT_OK(weir_queue_copy(two->queue, two->memory, 0, one->memory, 0, SIZE));
+        follow(one->queue, two->queue);
         const uint32_t again = round + 2000;
-        ASSERT_OK(weir_queue_fill(pair.one.queue, pair.one.memory, 0, SIZE, &again, sizeof again));
+        ASSERT_OK(weir_queue_fill(one->queue, one->memory, 0, SIZE, &again, sizeof again));
         if (launches) {
-            ASSERT_OK(weir_queue_launch(pair.one.queue, increment, blocks, block,
-                                        weir_inout(pair.two.memory, 0, BYTES), 1000u, N));
-            follow(pair.two.queue, pair.one.queue);
+            ASSERT_OK(weir_queue_launch(one->queue, increment, blocks, block,
+                                        weir_inout(two->memory, 0, BYTES), 1000u, N));
+            follow(two->queue, one->queue);
         }
         if (round % 10)
             continue;
-        ASSERT_OK(weir_download(pair.two.queue, words, pair.two.memory, 0, SIZE));
+        ASSERT_OK(weir_download(two->queue, words, two->memory, 0, SIZE));
         EXPECT_UINT_EQ(words[N - 1], launches && conform_kernels_run(f) ? round + 1000 : round);
         EXPECT_UINT_EQ(words[SIZE / 4 - 1], round);
     }
@@ -170,28 +163,28 @@ CONFORM(Peers, WaitsOrder)
 CONFORM(Peers, DestroyInUse)
 {
     NEEDS_PEERS(f, pair);
-    own_kernel iota = conform_kernel(&pair.one.fixture, "iota");
-    const bool reaches = weir_device_can_reach(pair.one.fixture.device, pair.two.fixture.device);
+    own_kernel iota = conform_kernel(&one->f, "iota");
+    const bool reaches = weir_device_can_reach(one->f.device, two->f.device);
 
-    conform_write(pair.two.queue, pair.two.memory, 9);
-    own_gate gate = gate_on(pair.one.queue);
+    conform_write(two->queue, two->memory, 9);
+    own_gate gate = gate_on(one->queue);
     if (reaches)
-        ASSERT_OK(weir_queue_launch(pair.one.queue, iota, blocks, block,
-                                    weir_out(pair.two.memory, 0, BYTES), 5u, N));
-    ASSERT_OK(weir_queue_copy(pair.one.queue, pair.one.memory, 0, pair.two.memory, 0, SIZE));
-    weir_buffer_destroy(&pair.two.memory);
+        ASSERT_OK(weir_queue_launch(one->queue, iota, blocks, block,
+                                    weir_out(two->memory, 0, BYTES), 5u, N));
+    ASSERT_OK(weir_queue_copy(one->queue, one->memory, 0, two->memory, 0, SIZE));
+    weir_buffer_destroy(&two->memory);
     // Calls that check the second device's destroyed objects, and reuse memory.
     for (int i = 0; i < 4; i++) {
-        own_buffer other = conform_device_buffer(&pair.two.fixture, SIZE);
-        conform_write(pair.two.queue, other, 200);
+        own_buffer other = conform_device_buffer(&two->f, SIZE);
+        conform_write(two->queue, other, 200);
     }
-    EXPECT_OK(weir_device_trim(pair.two.fixture.device));
+    EXPECT_OK(weir_device_trim(two->f.device));
     gate_open(gate);
-    EXPECT_TRUE(conform_holds(pair.one.queue, pair.one.memory, BYTES, SIZE - BYTES, 9, BYTES));
+    EXPECT_TRUE(conform_holds(one->queue, one->memory, BYTES, SIZE - BYTES, 9, BYTES));
     if (reaches)
-        EXPECT_TRUE(counts_from(f, &pair.one, pair.one.memory, 5));
+        EXPECT_TRUE(counts_from(f, one, one->memory, 5));
     else
-        EXPECT_TRUE(conform_holds(pair.one.queue, pair.one.memory, 0, BYTES, 9, 0));
+        EXPECT_TRUE(conform_holds(one->queue, one->memory, 0, BYTES, 9, 0));
 }
 
 static void *open_later(void *gate)
@@ -206,16 +199,16 @@ CONFORM(Peers, CloseTheOwner)
     NEEDS_PEERS(f, pair);
     pthread_t thread;
 
-    conform_write(pair.two.queue, pair.two.memory, 9);
-    own_gate gate = gate_on(pair.one.queue);
-    ASSERT_OK(weir_queue_copy(pair.one.queue, pair.one.memory, 0, pair.two.memory, 0, SIZE));
-    EXPECT_INVALID(weir_device_close(&pair.two.fixture.device), "still exists");
-    weir_buffer_destroy(&pair.two.memory);
-    weir_queue_destroy(&pair.two.queue);
+    conform_write(two->queue, two->memory, 9);
+    own_gate gate = gate_on(one->queue);
+    ASSERT_OK(weir_queue_copy(one->queue, one->memory, 0, two->memory, 0, SIZE));
+    EXPECT_INVALID(weir_device_close(&two->f.device), "still exists");
+    weir_buffer_destroy(&two->memory);
+    weir_queue_destroy(&two->queue);
     ASSERT_INT_EQ(pthread_create(&thread, NULL, open_later, gate), 0);
-    EXPECT_OK(weir_device_close(&pair.two.fixture.device));
+    EXPECT_OK(weir_device_close(&two->f.device));
     EXPECT_INT_EQ(pthread_join(thread, NULL), 0);
-    EXPECT_TRUE(conform_holds(pair.one.queue, pair.one.memory, 0, SIZE, 9, 0));
+    EXPECT_TRUE(conform_holds(one->queue, one->memory, 0, SIZE, 9, 0));
 }
 
 // Its queues finish first; then the memory has no queue to wait for.
@@ -223,33 +216,30 @@ CONFORM(Peers, CloseTheUser)
 {
     NEEDS_PEERS(f, pair);
 
-    conform_write(pair.two.queue, pair.two.memory, 9);
+    conform_write(two->queue, two->memory, 9);
     for (int i = 0; i < 20; i++)
-        ASSERT_OK(weir_queue_copy(pair.one.queue, pair.one.memory, 0, pair.two.memory, 0, SIZE));
-    weir_queue_destroy(&pair.one.queue);
-    weir_buffer_destroy(&pair.one.memory);
-    EXPECT_OK(weir_device_close(&pair.one.fixture.device));
-    EXPECT_TRUE(conform_holds(pair.two.queue, pair.two.memory, 0, SIZE, 9, 0));
+        ASSERT_OK(weir_queue_copy(one->queue, one->memory, 0, two->memory, 0, SIZE));
+    weir_queue_destroy(&one->queue);
+    weir_buffer_destroy(&one->memory);
+    EXPECT_OK(weir_device_close(&one->f.device));
+    EXPECT_TRUE(conform_holds(two->queue, two->memory, 0, SIZE, 9, 0));
 }
 
 struct churn {
-    struct pair *pair;
-    weir_queue *queue;
+    struct side *mine, *other;
 };
 
 // Each on one device's queue, with new memory of both.
 static void *come_and_go(void *argument)
 {
     const struct churn *churn = argument;
-    const bool is_one = churn->queue == churn->pair->one.queue;
+    weir_queue *queue = churn->mine->queue;
     for (int i = 0; i < 100 && !weir_test_has_failed(); i++) {
-        own_buffer first = conform_device_buffer(&churn->pair->one.fixture, SIZE);
-        own_buffer second = conform_device_buffer(&churn->pair->two.fixture, SIZE);
-        weir_buffer *mine = is_one ? first : second;
-        weir_buffer *theirs = is_one ? second : first;
-        conform_fill(churn->queue, mine, 9);
-        EXPECT_OK(weir_queue_copy(churn->queue, theirs, 0, mine, 0, SIZE));
-        EXPECT_OK(weir_queue_copy(churn->queue, mine, 0, theirs, 0, SIZE));
+        own_buffer mine = make(churn->mine, 0);
+        own_buffer theirs = make(churn->other, 0);
+        conform_fill(queue, mine, 9);
+        EXPECT_OK(weir_queue_copy(queue, theirs, 0, mine, 0, SIZE));
+        EXPECT_OK(weir_queue_copy(queue, mine, 0, theirs, 0, SIZE));
     }
     return NULL;
 }
@@ -257,91 +247,89 @@ static void *come_and_go(void *argument)
 CONFORM(Peers, ComeAndGo)
 {
     NEEDS_PEERS(f, pair);
-    struct churn churns[] = {{&pair, pair.one.queue}, {&pair, pair.two.queue}};
+    struct churn churns[] = {{one, two}, {two, one}};
     conform_run_threads(come_and_go, churns, sizeof *churns, 2);
 }
 
 // Launches on one device that use the memory of another one, and copies of boxes between the two.
 
 // Ends the test as skipped if kernels of the first device cannot use the second one's memory.
-#define NEEDS_REACH(f, pair)                                                      \
-    NEEDS_PEERS(f, pair);                                                         \
-    if (!weir_device_can_reach(pair.one.fixture.device, pair.two.fixture.device)) \
+#define NEEDS_REACH(f, pair)                                  \
+    NEEDS_PEERS(f, pair);                                     \
+    if (!weir_device_can_reach(one->f.device, two->f.device)) \
     CONFORM_SKIP("kernels do not reach memory of the other device")
 
 // A kernel writes the other device's memory, which a queue of that device reads, and the reverse.
 CONFORM(PeerKernels, ReadAndWrite)
 {
     NEEDS_REACH(f, pair);
-    own_kernel iota = conform_kernel(&pair.one.fixture, "iota");
-    own_kernel increment = conform_kernel(&pair.one.fixture, "increment");
+    own_kernel iota = conform_kernel(&one->f, "iota");
+    own_kernel increment = conform_kernel(&one->f, "increment");
 
     for (int on_host = 0; on_host < 2; on_host++) {
-        if (on_host && !weir_device_limits(pair.one.fixture.device)->host_in_kernels)
+        if (on_host && !weir_device_limits(one->f.device)->host_in_kernels)
             continue;
-        own_buffer theirs = make(&pair.two, on_host);
-        ASSERT_OK(weir_queue_launch(pair.one.queue, iota, blocks, block, weir_out(theirs, 0, BYTES),
-                                    5u, N));
-        follow(pair.two.queue, pair.one.queue);
-        EXPECT_TRUE(counts_from(f, &pair.two, theirs, 5));
-        ASSERT_OK(weir_queue_copy(pair.two.queue, theirs, 0, theirs, BYTES / 2, BYTES / 2));
-        ASSERT_OK(weir_queue_copy(pair.two.queue, theirs, BYTES / 2, theirs, 0, BYTES / 2));
-        follow(pair.one.queue, pair.two.queue);
-        ASSERT_OK(weir_queue_launch(pair.one.queue, increment, weir_dim(N / 64, 1, 1), block,
+        own_buffer theirs = make(two, on_host);
+        ASSERT_OK(
+            weir_queue_launch(one->queue, iota, blocks, block, weir_out(theirs, 0, BYTES), 5u, N));
+        follow(two->queue, one->queue);
+        EXPECT_TRUE(counts_from(f, two, theirs, 5));
+        ASSERT_OK(weir_queue_copy(two->queue, theirs, 0, theirs, BYTES / 2, BYTES / 2));
+        ASSERT_OK(weir_queue_copy(two->queue, theirs, BYTES / 2, theirs, 0, BYTES / 2));
+        follow(one->queue, two->queue);
+        ASSERT_OK(weir_queue_launch(one->queue, increment, weir_dim(N / 64, 1, 1), block,
                                     weir_inout(theirs, 0, BYTES / 2), 100u, N / 2));
-        ASSERT_SYNC(pair.one.queue);
+        ASSERT_SYNC(one->queue);
         uint32_t words[N];
-        ASSERT_OK(weir_download(pair.two.queue, words, theirs, 0, BYTES));
+        ASSERT_OK(weir_download(two->queue, words, theirs, 0, BYTES));
         for (uint32_t i = 0; i < N && conform_kernels_run(f); i++)
             ASSERT_UINT_EQ(words[i], 5 + N / 2 + i % (N / 2) + (i < N / 2 ? 100 : 0));
     }
 }
 
-static void refuse_adopted(struct pair *pair, weir_kernel *iota)
+static void refuse_adopted(struct side *one, struct side *two, weir_kernel *iota)
 {
     static unsigned char memory[4096];
     own_buffer wrapped = NULL;
     const weir_status status =
-        weir_buffer_wrap(pair->two.fixture.device,
+        weir_buffer_wrap(two->f.device,
                          WEIR_PARAMS(weir_wrap, .pointer = memory, .size = sizeof memory),
                          &wrapped);
     EXPECT_OK(status);
     // Two devices of one GPU have one address for it, and the null backend has one memory.
-    if (status == WEIR_OK && weir_queue_launch(pair->one.queue, iota, blocks, block,
-                                               weir_out(wrapped, 0, BYTES), 1u, N) < 0)
+    if (status == WEIR_OK &&
+        weir_queue_launch(one->queue, iota, blocks, block, weir_out(wrapped, 0, BYTES), 1u, N) < 0)
         EXPECT_CONTAINS(weir_last_error()->message, "wrapped memory of another device");
-    EXPECT_SYNC(pair->one.queue);
+    EXPECT_SYNC(one->queue);
 }
 
 CONFORM(PeerKernels, WhatIsOutOfReachIsRefused)
 {
     OPEN_PAIR(f, pair);
-    make_objects(&pair.one, "one's");
-    make_objects(&pair.two, "two's");
-    own_kernel iota = conform_kernel(&pair.one.fixture, "iota");
-    weir_buffer *there = pair.two.memory;
+    own_kernel iota = conform_kernel(&one->f, "iota");
+    weir_buffer *there = two->memory;
 
-    if (weir_device_can_reach(pair.one.fixture.device, pair.two.fixture.device)) {
-        EXPECT_INVALID(weir_queue_launch(pair.one.queue, iota, blocks, block,
+    if (weir_device_can_reach(one->f.device, two->f.device)) {
+        EXPECT_INVALID(weir_queue_launch(one->queue, iota, blocks, block,
                                          weir_out(there, SIZE, BYTES), 1u, N),
                        "do not lie in");
-        refuse_adopted(&pair, iota);
+        refuse_adopted(one, two, iota);
     } else {
-        EXPECT_INVALID(weir_queue_launch(pair.one.queue, iota, blocks, block,
-                                         weir_out(there, 0, BYTES), 1u, N),
+        EXPECT_INVALID(weir_queue_launch(one->queue, iota, blocks, block, weir_out(there, 0, BYTES),
+                                         1u, N),
                        "it got a buffer of another device");
     }
     // A graph belongs to one device.
-    ASSERT_OK(weir_capture_begin(pair.one.queue));
+    ASSERT_OK(weir_capture_begin(one->queue));
     if (are_peers(&pair))
-        EXPECT_INVALID(weir_queue_copy(pair.one.queue, pair.one.memory, 0, there, 0, SIZE),
+        EXPECT_INVALID(weir_queue_copy(one->queue, one->memory, 0, there, 0, SIZE),
                        "a graph holds no copies between devices");
-    EXPECT_INVALID(weir_queue_launch(pair.one.queue, iota, blocks, block, weir_out(there, 0, BYTES),
-                                     1u, N),
+    EXPECT_INVALID(weir_queue_launch(one->queue, iota, blocks, block, weir_out(there, 0, BYTES), 1u,
+                                     N),
                    "a buffer of another device");
-    ASSERT_OK(weir_queue_launch(pair.one.queue, iota, blocks, block,
-                                weir_out(pair.one.memory, 0, BYTES), 1u, N));
-    own_graph graph = conform_end(pair.one.queue);
+    ASSERT_OK(
+        weir_queue_launch(one->queue, iota, blocks, block, weir_out(one->memory, 0, BYTES), 1u, N));
+    own_graph graph = conform_end(one->queue);
     const struct weir_argument arguments[] = {weir_out(there, 0, BYTES), weir__argument_u32(1),
                                               weir__argument_u32(N)};
     EXPECT_INVALID(weir_graph_set_launch(graph, 0, blocks, block, arguments, 3),
@@ -354,24 +342,24 @@ CONFORM(Peers, Copy3D)
     static const size_t slice_pitches[] = {640, 650};
     NEEDS_PEERS(f, pair);
     for (unsigned kind = 0; kind < 8; kind++) {
-        own_buffer a = make(&pair.one, kind & 1);
-        own_buffer b = make(&pair.two, kind & 2);
+        own_buffer a = make(one, kind & 1);
+        own_buffer b = make(two, kind & 2);
         const size_t slice = slice_pitches[kind >> 2];
-        conform_write(pair.one.queue, a, 1);
-        conform_write(pair.two.queue, b, 2);
-        ASSERT_OK(weir_queue_copy_3d(pair.one.queue, (struct weir_volume){b, 8, 64, slice},
+        conform_write(one->queue, a, 1);
+        conform_write(two->queue, b, 2);
+        ASSERT_OK(weir_queue_copy_3d(one->queue, (struct weir_volume){b, 8, 64, slice},
                                      (struct weir_volume){a, 100, 96, 960}, 40, 9, 8));
-        ASSERT_SYNC(pair.one.queue);
+        ASSERT_SYNC(one->queue);
         for (size_t z = 0; z < 8; z++)
             for (size_t y = 0; y < 9; y++) {
                 const size_t at = 8 + slice * z + 64 * y;
-                ASSERT_TRUE(conform_holds(pair.two.queue, b, at, 40, 1, 100 + 960 * z + 96 * y));
-                ASSERT_TRUE(conform_holds(pair.two.queue, b, at + 40, 24, 2, at + 40));
+                ASSERT_TRUE(conform_holds(two->queue, b, at, 40, 1, 100 + 960 * z + 96 * y));
+                ASSERT_TRUE(conform_holds(two->queue, b, at + 40, 24, 2, at + 40));
             }
         // And back, packed.
-        conform_write(pair.two.queue, b, 3);
-        ASSERT_OK(weir_queue_copy_3d(pair.one.queue, (struct weir_volume){a, 0, 40, 360},
+        conform_write(two->queue, b, 3);
+        ASSERT_OK(weir_queue_copy_3d(one->queue, (struct weir_volume){a, 0, 40, 360},
                                      (struct weir_volume){b, 0, 64, slice}, 40, 9, 8));
-        EXPECT_TRUE(conform_holds(pair.one.queue, a, 7 * 360 + 8 * 40, 40, 3, 7 * slice + 8 * 64));
+        EXPECT_TRUE(conform_holds(one->queue, a, 7 * 360 + 8 * 40, 40, 3, 7 * slice + 8 * 64));
     }
 }

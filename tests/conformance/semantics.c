@@ -117,27 +117,26 @@ CONFORM(Semantics, ProducerNotFlushed)
 CONFORM(Semantics, ProducerNotFlushedPolled)
 {
     own_buffer buffer = conform_host_buffer(f, SIZE);
-    const unsigned char value = 7;
-    struct weir_event event;
     size_t index;
 
-    ASSERT_OK(weir_queue_fill(f->queue, buffer, 0, SIZE, &value, 1));
-    ASSERT_OK(weir_queue_record(f->queue, &event));
+    conform_fill(f->queue, buffer, 7);
+    struct weir_event event = conform_record(f->queue);
     while (weir_event_query(event) == WEIR_NOT_READY) {
     }
     EXPECT_OK(weir_event_query(event));
-    ASSERT_OK(weir_queue_fill(f->queue, buffer, 0, SIZE, &value, 1));
-    ASSERT_OK(weir_queue_record(f->queue, &event));
+    conform_fill(f->queue, buffer, 7);
+    event = conform_record(f->queue);
     EXPECT_OK(weir_event_sync_any(&event, 1, HANG_GUARD_NS, &index));
-    ASSERT_OK(weir_queue_fill(f->queue, buffer, 0, SIZE, &value, 1));
+    conform_fill(f->queue, buffer, 7);
     ASSERT_OK(weir_queue_flush(f->queue));
     EXPECT_SYNC(f->queue);
-    EXPECT_INT_EQ(conform_bytes(buffer)[SIZE - 1], value);
+    EXPECT_INT_EQ(conform_bytes(buffer)[SIZE - 1], 7);
 }
 
 CONFORM(Semantics, TimingUnsupported)
 {
     weir_queue *queue;
+    weir_device *device;
 
     if (f->limits->timing_history > 0)
         CONFORM_SKIP("this device can time");
@@ -146,7 +145,6 @@ CONFORM(Semantics, TimingUnsupported)
                                      &queue),
                    WEIR_ERROR_UNSUPPORTED, "cannot time");
     EXPECT_NULL(queue);
-    weir_device *device;
     EXPECT_REFUSED(weir_device_open(f->runtime, WEIR_PARAMS(weir_device, .default_timing = true),
                                     &device),
                    WEIR_ERROR_UNSUPPORTED, "cannot time");
@@ -212,7 +210,7 @@ CONFORM(Semantics, TimingHistory)
     if (history == 0)
         CONFORM_SKIP("limits.timing_history is 0");
     own_queue queue = conform_timed_queue(f, "timed");
-    struct weir_event *events = calloc(history + 1, sizeof *events);
+    OWN_MEMORY struct weir_event *events = calloc(history + 1, sizeof *events);
     uint64_t time;
 
     ASSERT_NOT_NULL(events);
@@ -223,7 +221,6 @@ CONFORM(Semantics, TimingHistory)
                    "a queue keeps its last");
     EXPECT_OK(weir_event_time_ns(events[1], &time));
     EXPECT_OK(weir_event_time_ns(events[history], &time));
-    free(events);
 }
 
 // More than any driver's own queue accepts: with a gate, and without.
@@ -234,7 +231,7 @@ CONFORM(Semantics, EnqueueDepth)
     };
     own_gate gate = gate_create();
     own_buffer buffer = conform_device_buffer(f, 4 * DEPTH);
-    uint32_t *back = malloc(4 * DEPTH);
+    OWN_MEMORY uint32_t *back = malloc(4 * DEPTH);
 
     ASSERT_NOT_NULL(back);
     for (int round = 0; round < 2; round++) {
@@ -249,7 +246,6 @@ CONFORM(Semantics, EnqueueDepth)
         for (uint32_t i = 0; i < DEPTH; i++)
             ASSERT_UINT_EQ(back[i], 2 * i + (uint32_t)round);
     }
-    free(back);
 }
 
 // Ranges that only a wrapping sum would accept, and their neighbours.

@@ -88,9 +88,7 @@ void conform_add(struct conform_test *test)
 
 weir_queue *conform_queue(struct fixture *f, const char *label)
 {
-    weir_queue *queue;
-    EXPECT_OK(weir_queue_create(f->device, WEIR_PARAMS(weir_queue, .label = label), &queue));
-    return queue;
+    return test_queue(f->device, label);
 }
 
 weir_queue *conform_timed_queue(struct fixture *f, const char *label)
@@ -103,12 +101,7 @@ weir_queue *conform_timed_queue(struct fixture *f, const char *label)
 
 weir_buffer *conform_buffer(struct fixture *f, size_t size, weir_placement placement)
 {
-    weir_buffer *buffer;
-    EXPECT_OK(weir_buffer_create(f->device,
-                                 WEIR_PARAMS(weir_buffer, .label = "buffer", .size = size,
-                                             .placement = placement),
-                                 &buffer));
-    return buffer;
+    return test_buffer(f->device, "buffer", size, placement);
 }
 
 weir_buffer *conform_device_buffer(struct fixture *f, size_t size)
@@ -168,18 +161,15 @@ bool conform_kernels_run(struct fixture *f)
     if (answer >= 0)
         return answer;
 
-    weir_queue *queue = conform_queue(f, "probe");
-    weir_buffer *buffer = conform_device_buffer(f, 64);
-    weir_kernel *kernel = conform_kernel(f, "iota");
+    own_queue queue = conform_queue(f, "probe");
+    own_buffer buffer = conform_device_buffer(f, 64);
+    own_kernel kernel = conform_kernel(f, "iota");
     if (!queue || !buffer || !kernel)
         return false;
     EXPECT_OK(weir_upload(queue, buffer, 0, &first, sizeof first));
     EXPECT_OK(weir_queue_launch(queue, kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
                                 weir_out(buffer, 0, 64), 4711u, 1u));
     EXPECT_OK(weir_download(queue, &first, buffer, 0, sizeof first));
-    weir_kernel_destroy(&kernel);
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
     answer = first == 4711;
     return answer;
 }
@@ -208,21 +198,19 @@ unsigned char conform_pattern(size_t index, unsigned seed)
 void conform_write(weir_queue *queue, weir_buffer *buffer, unsigned seed)
 {
     size_t size = weir_buffer_size(buffer);
-    unsigned char *bytes = malloc(size);
+    OWN_MEMORY unsigned char *bytes = malloc(size);
     for (size_t i = 0; bytes && i < size; i++)
         bytes[i] = conform_pattern(i, seed);
     EXPECT_OK(weir_upload(queue, buffer, 0, bytes, size));
-    free(bytes);
 }
 
 bool conform_holds(weir_queue *queue, weir_buffer *buffer, size_t offset, size_t size,
                    unsigned seed, size_t first)
 {
-    unsigned char *bytes = malloc(size);
+    OWN_MEMORY unsigned char *bytes = malloc(size);
     bool same = bytes && weir_download(queue, bytes, buffer, offset, size) == WEIR_OK;
     for (size_t i = 0; same && i < size; i++)
         same = bytes[i] == conform_pattern(first + i, seed);
-    free(bytes);
     return same;
 }
 

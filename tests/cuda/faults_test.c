@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/short.h>
+
 #include "tests/cuda/rig.h"
 
 #define QUEUES 40
@@ -43,9 +45,9 @@ static bool start(struct stage *s, const char *section)
     weir_log_set(keep_log, NULL, WEIR_LOG_WARNING);
     if (!rig_start_with(&s->rig, section))
         return false;
-    s->a = rig_queue_named(&s->rig, "a");
-    s->b = rig_queue_named(&s->rig, "b");
-    s->c = rig_queue_named(&s->rig, "c");
+    s->a = test_queue(s->rig.device, "a");
+    s->b = test_queue(s->rig.device, "b");
+    s->c = test_queue(s->rig.device, "c");
     s->program = rig_program(&s->rig);
     s->iota = rig_kernel(s->program, "iota");
     s->increment = rig_kernel(s->program, "increment");
@@ -111,11 +113,19 @@ static void expect_lost(weir_status status)
     EXPECT_CONTAINS(weir_last_error()->remedy, "restart the process");
 }
 
+// Kernel `increment` faults when it runs for the n-th time, and the queue's wait tells so. Returns the message.
+static const char *lose(weir_queue *queue, long n)
+{
+    rig_fake()->fault("increment", n);
+    rig_fake()->hold(0);
+    expect_lost(weir_queue_sync(queue, GUARD_NS));
+    return weir_last_error()->message;
+}
+
 // With attribution.
 
 STAGE_TEST(CudaFaults, AttributedToOneOperation, ATTRIBUTED)
 {
-    struct weir_event event;
     EXPECT_OK(FILL(s, s->b));
     EXPECT_OK(weir_queue_sync(s->b, GUARD_NS));
     rig_fake()->hold(1);
@@ -125,13 +135,9 @@ STAGE_TEST(CudaFaults, AttributedToOneOperation, ATTRIBUTED)
     EXPECT_OK(LAUNCH(s, s->a, increment));
     const int line = __LINE__ - 1;
     EXPECT_OK(COPY(s, s->a));
-    EXPECT_OK(weir_queue_record(s->a, &event));
-    EXPECT_OK(weir_queue_wait(s->b, event));
+    EXPECT_OK(weir_queue_after(s->b, s->a));
     EXPECT_OK(LAUNCH(s, s->b, increment));
-    rig_fake()->fault("increment", 2);
-    rig_fake()->hold(0);
-    expect_lost(weir_queue_sync(s->a, GUARD_NS));
-    const char *text = weir_last_error()->message;
+    const char *text = lose(s->a, 2);
     EXPECT_CONTAINS(text,
                     "; the fault is in operation 4 of queue 'a', a launch of 'increment' at ");
     EXPECT_CONTAINS(text, at("faults_test.c:%d", line));
@@ -147,10 +153,8 @@ STAGE_TEST(CudaFaults, AttributedThroughAChainOfWaits, ATTRIBUTED)
     struct weir_event event;
     rig_fake()->hold(1);
     EXPECT_OK(LAUNCH(s, s->a, increment));
-    EXPECT_OK(weir_queue_record(s->a, &event));
-    EXPECT_OK(weir_queue_wait(s->b, event));
-    EXPECT_OK(weir_queue_record(s->b, &event));
-    EXPECT_OK(weir_queue_wait(s->c, event));
+    EXPECT_OK(weir_queue_after(s->b, s->a));
+    EXPECT_OK(weir_queue_after(s->c, s->b));
     EXPECT_OK(LAUNCH(s, s->c, iota));
     EXPECT_OK(weir_queue_record(s->c, &event));
     rig_fake()->fault("increment", 1);
@@ -204,9 +208,7 @@ STAGE_TEST(CudaFaults, SuspectsWithoutAttribution, "")
     const int line = __LINE__ - 1;
     EXPECT_OK(LAUNCH(s, s->a, iota));
     EXPECT_OK(COPY(s, s->c));
-    rig_fake()->fault("increment", 1);
-    rig_fake()->hold(0);
-    expect_lost(weir_queue_sync(s->a, GUARD_NS));
+    (void)lose(s->a, 1);
     const struct weir_error *error = weir_last_error();
     EXPECT_CONTAINS(error->message, "; not known to have finished: operations 4 to 5 of queue 'a', "
                                     "the oldest a launch of 'increment' at ");
@@ -244,10 +246,7 @@ STAGE_TEST(CudaFaults, ANativeCallIsASuspect, "")
     EXPECT_OK(weir_queue_native_array(s->b, do_nothing, NULL, NULL, 0));
     EXPECT_OK(COPY(s, s->b)); // which holds the queue's end back
     EXPECT_OK(LAUNCH(s, s->a, increment));
-    rig_fake()->fault("increment", 1);
-    rig_fake()->hold(0);
-    expect_lost(weir_queue_sync(s->a, GUARD_NS));
-    const char *message = weir_last_error()->message;
+    const char *message = lose(s->a, 1);
     const char *native = strstr(message, "queue 'b', the oldest a native call at ");
     const char *copy = strstr(message, "queue 'c', a copy");
     EXPECT_NOT_NULL(native);
@@ -261,7 +260,7 @@ static void open_many(struct stage *s, weir_queue **queues)
     char label[32];
     for (int i = 0; i < QUEUES; i++) {
         snprintf(label, sizeof label, "many %d", i);
-        queues[i] = rig_queue_named(&s->rig, label);
+        queues[i] = test_queue(s->rig.device, label);
     }
 }
 
@@ -292,10 +291,7 @@ STAGE_TEST(CudaFaults, AJoinTellsOfAllQueues, "")
     rig_fake()->hold(1);
     EXPECT_OK(LAUNCH(s, queues[39], iota));
     EXPECT_OK(LAUNCH(s, s->b, increment));
-    rig_fake()->fault("increment", 1);
-    rig_fake()->hold(0);
-    expect_lost(weir_queue_sync(s->b, GUARD_NS));
-    const char *text = weir_last_error()->message;
+    const char *text = lose(s->b, 1);
     EXPECT_CONTAINS(text, "operation 1 of queue 'b', a launch of 'increment'");
     EXPECT_CONTAINS(text, "operation 3 of queue 'many 39', a launch of 'iota'");
     EXPECT_NOT_CONTAINS(text, "queues more");
@@ -315,10 +311,7 @@ STAGE_TEST(CudaFaults, AWordAfterManyOperations, "")
     EXPECT_INT_EQ(rig_fake()->calls("cuStreamWriteValue32"), 1);
     EXPECT_OK(LAUNCH(s, s->a, increment));
     EXPECT_OK(LAUNCH(s, s->a, iota));
-    rig_fake()->fault("increment", 1);
-    rig_fake()->hold(0);
-    expect_lost(weir_queue_sync(s->a, GUARD_NS));
-    EXPECT_CONTAINS(weir_last_error()->message, "operations 303 to 304 of queue 'a'");
+    EXPECT_CONTAINS(lose(s->a, 1), "operations 303 to 304 of queue 'a'");
 }
 
 // Words are returned with their queues: there are 1,024.
@@ -326,7 +319,7 @@ STAGE_TEST(CudaFaults, QueuesThatAreGoneAreNoSuspects, ATTRIBUTED)
 {
     struct weir_event event;
     for (int i = 0; i < 1500; i++) {
-        weir_queue *queue = rig_queue_named(&s->rig, "short");
+        weir_queue *queue = test_queue(s->rig.device, "short");
         ASSERT_OK(LAUNCH(s, queue, iota));
         ASSERT_OK(weir_queue_record(queue, &event));
         weir_queue_destroy(&queue);
@@ -344,10 +337,7 @@ STAGE_TEST(CudaFaults, MoreThanAQueueKeeps, "")
     rig_fake()->hold(1);
     for (int i = 0; i < 3000; i++)
         EXPECT_OK(LAUNCH(s, s->a, increment));
-    rig_fake()->fault("increment", 1);
-    rig_fake()->hold(0);
-    expect_lost(weir_queue_sync(s->a, GUARD_NS));
-    EXPECT_CONTAINS(weir_last_error()->message,
+    EXPECT_CONTAINS(lose(s->a, 1),
                     "operations 953 to 3000 of queue 'a', of those kept the oldest a launch");
 }
 
@@ -360,16 +350,13 @@ STAGE_TEST(CudaFaults, ManyQueuesGoToTheLog, "")
     rig_fake()->hold(1);
     for (int i = 0; i < QUEUES; i++) {
         snprintf(label, sizeof label, "a queue with a rather long label, number %d", i);
-        queues[i] = rig_queue_named(&s->rig, label);
+        queues[i] = test_queue(s->rig.device, label);
         const size_t place = 256 + 64 * (size_t)i;
         EXPECT_OK(i == 17 ? LAUNCH(s, queues[i], increment)
                           : weir_queue_copy(queues[i], s->device, place, s->host, place, 64));
     }
     EXPECT_OK(COPY(s, s->rig.queue));
-    rig_fake()->fault("increment", 1);
-    rig_fake()->hold(0);
-    expect_lost(weir_queue_sync(queues[17], GUARD_NS));
-    const char *text = weir_last_error()->message;
+    const char *text = lose(queues[17], 1);
     // A kernel is more likely than a copy, so it comes first.
     EXPECT_CONTAINS(text, "finished: operation 1 of queue 'a queue with a rather long label, "
                           "number 17', a launch of 'increment'");

@@ -79,21 +79,9 @@ weir_queue *rig_queue_around(struct rig *rig, void *stream)
     return queue;
 }
 
-weir_queue *rig_queue_named(struct rig *rig, const char *label)
-{
-    weir_queue *queue;
-    EXPECT_OK(weir_queue_create(rig->device, WEIR_PARAMS(weir_queue, .label = label), &queue));
-    return queue;
-}
-
 weir_buffer *rig_buffer(struct rig *rig, size_t size, weir_placement placement)
 {
-    weir_buffer *buffer;
-    EXPECT_OK(weir_buffer_create(rig->device,
-                                 WEIR_PARAMS(weir_buffer, .label = "buffer", .size = size,
-                                             .placement = placement),
-                                 &buffer));
-    return buffer;
+    return test_buffer(rig->device, "buffer", size, placement);
 }
 
 weir_buffer *rig_wrap(struct rig *rig, void *pointer, size_t size)

@@ -38,7 +38,6 @@ void rig_finish(struct rig *rig);
 
 weir_queue *rig_queue(struct rig *rig, bool timing);
 weir_queue *rig_queue_around(struct rig *rig, void *stream);
-weir_queue *rig_queue_named(struct rig *rig, const char *label);
 weir_buffer *rig_buffer(struct rig *rig, size_t size, weir_placement placement);
 weir_buffer *rig_wrap(struct rig *rig, void *pointer, size_t size);
 // How many calls of the driver there were.

@@ -1,6 +1,4 @@
 // The kit's errors from a driver's codes and from a compiler's log.
-#define _GNU_SOURCE // mkdtemp
-
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,13 +91,6 @@ WEIR_TEST(KitError, ABuildTellsTheLineThatMatters)
 
 // The kit's cache on disk: with a place, without one, and full.
 
-static void make_folder(char *folder, size_t size)
-{
-    const char *root = getenv("TEST_TMPDIR");
-    snprintf(folder, size, "%s/kit-cache-XXXXXX", root ? root : "/tmp");
-    ASSERT_NOT_NULL(mkdtemp(folder));
-}
-
 WEIR_TEST(KitCache, WithoutAPlaceEverythingGoesOn)
 {
     struct kit_host *host = kit_host_reset();
@@ -120,9 +111,8 @@ WEIR_TEST(KitCache, WithoutAPlaceEverythingGoesOn)
 WEIR_TEST(KitCache, WhatCannotBeKeptIsLogged)
 {
     struct kit_host *host = kit_host_reset();
-    char folder[512];
+    const char *folder = weir_test_temp_dir();
     char entries[600];
-    make_folder(folder, sizeof folder);
     weir_kit_cache *cache = weir_kit_cache_open(&kit_test_host, "third", folder);
     ASSERT_NOT_NULL(cache);
     snprintf(entries, sizeof entries, "%s/third", folder);

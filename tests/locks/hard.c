@@ -81,10 +81,9 @@ static void *use_all_the_time(void *user)
 }
 
 // A child has no other thread, and its locks work.
-static int run_fork(void)
+static void run_fork(void)
 {
     pthread_t threads[2];
-    open_all();
     pthread_create(&threads[0], NULL, use_all_the_time, NULL);
     pthread_create(&threads[1], NULL, use_all_the_time, NULL);
     for (int i = 0; i < 100; i++) {
@@ -106,12 +105,10 @@ static int run_fork(void)
     atomic_store(&stop, true);
     pthread_join(threads[0], NULL);
     pthread_join(threads[1], NULL);
-    close_all();
-    return 0;
 }
 
 // Runtimes come and go while others lock.
-static int run_reopen(void)
+static void run_reopen(void)
 {
     pthread_t threads[2];
     pthread_create(&threads[0], NULL, lock_all_the_time, NULL);
@@ -126,7 +123,6 @@ static int run_reopen(void)
     atomic_store(&stop, true);
     pthread_join(threads[0], NULL);
     pthread_join(threads[1], NULL);
-    return 0;
 }
 
 // A signal handler posts a semaphore, at any instant of calls of Weir's.
@@ -147,13 +143,12 @@ static void *wait_for_posts(void *user)
     return user;
 }
 
-static int run_signal(void)
+static void run_signal(void)
 {
     const struct itimerval often = {{0, 500}, {0, 500}}, never = {{0, 0}, {0, 0}};
     const unsigned char zero = 0;
     pthread_t thread;
     sigset_t set;
-    open_all();
     sem_init(&posted, 0, 0);
     sigemptyset(&set);
     sigaddset(&set, SIGALRM);
@@ -170,8 +165,6 @@ static int run_signal(void)
     }
     setitimer(ITIMER_REAL, &never, NULL);
     pthread_join(thread, NULL);
-    close_all();
-    return 0;
 }
 
 // Many threads that end, and are joined or not.
@@ -189,11 +182,10 @@ static void *use_and_post(void *user)
     return user;
 }
 
-static int run_threads(void)
+static void run_threads(void)
 {
     pthread_attr_t detached;
     pthread_t thread;
-    open_all();
     sem_init(&posted, 0, 0);
     pthread_attr_init(&detached);
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
@@ -211,18 +203,15 @@ static int run_threads(void)
     pthread_attr_destroy(&detached);
     pthread_mutex_lock(&mutex);
     pthread_mutex_unlock(&mutex);
-    close_all();
-    return 0;
 }
 
 // Many locks, which are destroyed or not.
-static int run_locks(void)
+static void run_locks(void)
 {
     enum {
         LOCKS = 70000
     };
     pthread_mutex_t *const locks = calloc(LOCKS, sizeof *locks);
-    open_all();
     for (size_t i = 0; locks && i < LOCKS; i++) {
         pthread_mutex_init(&locks[i], NULL);
         pthread_mutex_lock(&locks[i]);
@@ -233,8 +222,6 @@ static int run_locks(void)
     for (size_t i = 0; locks && i < LOCKS; i += 2)
         pthread_mutex_destroy(&locks[i]);
     free(locks);
-    close_all();
-    return 0;
 }
 
 // The program's malloc() has a lock of its own, and is called before any constructor has run.
@@ -259,10 +246,9 @@ static void *allocate_all_the_time(void *user)
     return user;
 }
 
-static int run_malloc(void)
+static void run_malloc(void)
 {
     pthread_t threads[2];
-    open_all();
     pthread_create(&threads[0], NULL, allocate_all_the_time, NULL);
     pthread_create(&threads[1], NULL, use_all_the_time, NULL);
     for (int i = 0; i < 1000; i++) {
@@ -274,15 +260,12 @@ static int run_malloc(void)
     atomic_store(&stop, true);
     pthread_join(threads[0], NULL);
     pthread_join(threads[1], NULL);
-    close_all();
-    return 0;
 }
 
 // What other threads do with locks while the process ends is not waited for.
-static int run_exit(void)
+static void run_exit(void)
 {
     pthread_t thread;
-    open_all();
     pthread_create(&thread, NULL, use_all_the_time, NULL);
     use();
     exit(0);
@@ -292,14 +275,22 @@ int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
-        int (*run)(void);
+        void (*run)(void);
+        bool opens; // its runtimes itself
     } runs[] = {
-        {"fork", run_fork},       {"reopen", run_reopen}, {"signal", run_signal},
-        {"threads", run_threads}, {"locks", run_locks},   {"malloc", run_malloc},
-        {"exit", run_exit},
+        {"fork", run_fork, false},     {"reopen", run_reopen, true},
+        {"signal", run_signal, false}, {"threads", run_threads, false},
+        {"locks", run_locks, false},   {"malloc", run_malloc, false},
+        {"exit", run_exit, false},
     };
     for (size_t i = 0; argc > 1 && i < sizeof runs / sizeof *runs; i++)
-        if (strcmp(argv[1], runs[i].name) == 0)
-            return runs[i].run();
+        if (strcmp(argv[1], runs[i].name) == 0) {
+            if (!runs[i].opens)
+                open_all();
+            runs[i].run();
+            if (!runs[i].opens)
+                close_all();
+            return 0;
+        }
     return 2;
 }

@@ -5,12 +5,10 @@
 export WEIR_BACKEND=null WEIR_MODULE_PATH=lib/weir
 
 for way in fork reopen signal threads locks malloc exit; do
-    expect_status 0 timeout 50 cli/weir check tests/locks/hard "$way"
-    expect_contains "$output" "nothing was found"
+    expect_says 0 "nothing was found" timeout 50 cli/weir check tests/locks/hard "$way"
 done
 
-expect_status 0 timeout 50 cli/weir check sh -c 'exec "$0" mended mutex' tests/locks/pairs
-expect_contains "$output" "nothing was found"
+expect_says 0 "nothing was found" timeout 50 cli/weir check sh -c 'exec "$0" mended mutex' tests/locks/pairs
 
 # Without Weir in it the library is idle.
 export LD_PRELOAD="$PWD/lib/weir/libweir_locks.so"

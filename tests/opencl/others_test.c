@@ -24,14 +24,13 @@ static weir_buffer *wrap(weir_device *device, void *memory, size_t size)
 OPENCL_RIG_AS_TEST(OpenclOthers, FillOfWrappedMemory, WEIR_TEST_OPENCL_SYSTEM_SVM)
 {
     static _Alignas(4096) unsigned char memory[4096];
-    weir_buffer *wrapped = wrap(rig->device, memory, sizeof memory);
+    own_buffer wrapped = wrap(rig->device, memory, sizeof memory);
     const long fills = rig->shim->calls("clEnqueueSVMMemFill");
     EXPECT_OK(weir_queue_fill(rig->queues[0], wrapped, 0, sizeof memory, "abcd", 4));
     EXPECT_OK(weir_queue_sync(rig->queues[0], WEIR_FOREVER));
     EXPECT_INT_EQ(rig->shim->calls("clEnqueueSVMMemFill"), fills);
     for (size_t i = 0; i < sizeof memory; i++)
         EXPECT_INT_EQ(memory[i], "abcd"[i % 4]);
-    weir_buffer_destroy(&wrapped);
 }
 
 OPENCL_RIG_AS_TEST(OpenclOthers, DeviceWithoutTimes, WEIR_TEST_OPENCL_NO_TIMES)
@@ -155,13 +154,12 @@ OPENCL_RIG_AS_TEST(OpenclOthers, PartsOfABufferAreKept, WEIR_TEST_OPENCL_SUB_BUF
 {
     static _Alignas(4096) unsigned char memory[1 << 20];
     const size_t unit = weir_device_limits(rig->device)->argument_alignment_bytes;
-    weir_buffer *wrapped = wrap(rig->device, memory, sizeof memory);
+    own_buffer wrapped = wrap(rig->device, memory, sizeof memory);
     for (size_t i = 1; i < 200; i++)
         EXPECT_OK(launch_part(rig, wrapped, i * unit, 2 * unit));
     EXPECT_OK(launch_part(rig, wrapped, 0, sizeof memory));
     EXPECT_OK(weir_queue_sync(rig->queues[0], WEIR_FOREVER));
     EXPECT_FALSE(rig->shim->misused());
-    weir_buffer_destroy(&wrapped);
 }
 
 OPENCL_RIG_AS_TEST(OpenclOthers, PartOfAnAdoptedBuffer, WEIR_TEST_OPENCL_INNER_OBJECT)
@@ -221,11 +219,7 @@ OPENCL_RIG_AS_TEST(OpenclOthers, CopiesOfWorkGroups, WEIR_TEST_OPENCL_NO_GROUP_W
         "    wait_group_events(1, &copied);\n"
         "    words[get_global_id(0)] = part[15 - get_local_id(0)];\n"
         "}\n";
-    own_program program = NULL;
-    own_kernel kernel = NULL;
-    EXPECT_OK(
-        weir_program_create(rig->device, WEIR_PARAMS(weir_program, .source = source), &program));
-    EXPECT_OK(weir_kernel_create(program, "turn", &kernel));
+    own_kernel kernel = opencl_rig_kernel(rig, WEIR_PARAMS(weir_program, .source = source), "turn");
     if (kernel)
         run_copies(rig, kernel);
 }
@@ -234,12 +228,10 @@ OPENCL_RIG_AS_TEST(OpenclOthers, CopiesOfWorkGroups, WEIR_TEST_OPENCL_NO_GROUP_W
 OPENCL_RIG_AS_TEST(OpenclOthers, SecondVersionOfTheLanguageIsTheThirdWhereItIsMissing,
                    WEIR_TEST_OPENCL_NO_C_2)
 {
-    own_program program = NULL;
-    own_kernel kernel = NULL;
     uint32_t version = 0;
-    ASSERT_OK(weir_program_create(rig->device,
-                                  WEIR_PARAMS(weir_program, .bundle = &version_kernels), &program));
-    ASSERT_OK(weir_kernel_create(program, "version_of", &kernel));
+    own_kernel kernel =
+        opencl_rig_kernel(rig, WEIR_PARAMS(weir_program, .bundle = &version_kernels), "version_of");
+    ASSERT_NOT_NULL(kernel);
     EXPECT_OK(weir_queue_launch(rig->queues[0], kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
                                 weir_out(rig->buffer, 0, sizeof version)));
     EXPECT_OK(weir_download(rig->queues[0], &version, rig->buffer, 0, sizeof version));

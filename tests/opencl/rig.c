@@ -20,14 +20,12 @@ void opencl_rig_begin(struct opencl_rig *rig, const char *settings)
 
 void opencl_rig_open(struct opencl_rig *rig, const char *settings)
 {
-    const struct weir_buffer_params buffer = {.struct_size = sizeof buffer,
-                                              .size = OPENCL_RIG_BYTES};
     opencl_rig_begin(rig, settings);
     EXPECT_OK(weir_device_open(rig->runtime, NULL, &rig->device));
     EXPECT_OK(weir_queue_create(rig->device, NULL, &rig->queues[0]));
     EXPECT_OK(weir_queue_create(rig->device, NULL, &rig->queues[1]));
-    EXPECT_OK(weir_buffer_create(rig->device, &buffer, &rig->buffer));
-    EXPECT_OK(weir_buffer_create(rig->device, &buffer, &rig->other));
+    rig->buffer = test_buffer(rig->device, "buffer", OPENCL_RIG_BYTES, WEIR_PLACE_DEVICE);
+    rig->other = test_buffer(rig->device, "other", OPENCL_RIG_BYTES, WEIR_PLACE_DEVICE);
     EXPECT_OK(weir_program_create(rig->device,
                                   WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
                                   &rig->program));
@@ -55,6 +53,16 @@ void opencl_rig_close(struct opencl_rig *rig)
         EXPECT_OK(weir_device_close(&rig->device));
     EXPECT_OK(weir_close(&rig->runtime));
     rig->shim->play(0);
+}
+
+weir_kernel *opencl_rig_kernel(const struct opencl_rig *rig,
+                               const struct weir_program_params *params, const char *name)
+{
+    own_program program = NULL;
+    weir_kernel *kernel = NULL;
+    if (IS_OK(weir_program_create(rig->device, params, &program)))
+        EXPECT_OK(weir_kernel_create(program, name, &kernel));
+    return kernel;
 }
 
 void opencl_rig_launch(const struct opencl_rig *rig, weir_queue *queue, weir_buffer *buffer,

@@ -42,6 +42,9 @@ void opencl_rig_close(struct opencl_rig *rig);
     WEIR_TEST_WITH(suite, name, struct opencl_rig, rig,                      \
                    (opencl_rig_open_as(rig, bits), !weir_test_has_failed()), \
                    opencl_rig_close(rig))
+// A kernel of the program of these parameters; NULL fails the test.
+weir_kernel *opencl_rig_kernel(const struct opencl_rig *rig,
+                               const struct weir_program_params *params, const char *name);
 // Writes the numbers from `first` on.
 void opencl_rig_launch(const struct opencl_rig *rig, weir_queue *queue, weir_buffer *buffer,
                        uint32_t first);

@@ -13,6 +13,14 @@ static weir_status create(struct opencl_rig *rig, const char *source, const char
                                out_program);
 }
 
+// The kernel `name` of a source.
+static weir_kernel *kernel_of(struct opencl_rig *rig, const char *source, const char *options,
+                              const char *name)
+{
+    return opencl_rig_kernel(rig, WEIR_PARAMS(weir_program, .source = source, .options = options),
+                             name);
+}
+
 static void expect_parameter(const weir_kernel *kernel, uint32_t index, weir_parameter_kind kind,
                              const char *type, uint32_t size)
 {
@@ -39,10 +47,8 @@ OPENCL_RIG_TEST(OpenclSource, ParametersOfEveryKind)
         "    pairs[n].a = p.a + i.width + s->stages + some[0] + (uint)(table[0] + q.x[0] + v.x + "
         "w.s0);\n"
         "}\n";
-    own_program program = NULL;
-    own_kernel kernel = NULL;
-    ASSERT_INT_EQ(create(rig, source, NULL, &program), WEIR_OK);
-    ASSERT_OK(weir_kernel_create(program, "several", &kernel));
+    own_kernel kernel = kernel_of(rig, source, NULL, "several");
+    ASSERT_NOT_NULL(kernel);
     expect_parameter(kernel, 0, WEIR_PARAMETER_BUFFER, "const float *", 0);
     expect_parameter(kernel, 1, WEIR_PARAMETER_BUFFER, "struct pair *", 0);
     expect_parameter(kernel, 2, WEIR_PARAMETER_LOCAL, "uchar *", 0);
@@ -94,10 +100,8 @@ OPENCL_RIG_TEST(OpenclSource, NamesThatAreNoneElsewhere)
     static const char source[] = "// weir_grid_barrier()\n"
                                  "__kernel void __k(__global int *typename, uint)\n"
                                  "{\n    typename[0] = 1;\n}\n";
-    own_program program = NULL;
-    own_kernel kernel = NULL;
-    ASSERT_OK(create(rig, source, NULL, &program));
-    ASSERT_OK(weir_kernel_create(program, "__k", &kernel));
+    own_kernel kernel = kernel_of(rig, source, NULL, "__k");
+    ASSERT_NOT_NULL(kernel);
     expect_parameter(kernel, 0, WEIR_PARAMETER_BUFFER, "int *", 0);
     expect_parameter(kernel, 1, WEIR_PARAMETER_VALUE, "uint", 4);
     EXPECT_OK(weir_queue_launch(rig->queues[0], kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
@@ -118,19 +122,11 @@ OPENCL_RIG_TEST(OpenclSource, LinesOfErrors)
 
 static uint32_t run(struct opencl_rig *rig, const char *source, const char *options)
 {
-    weir_program *program;
-    weir_kernel *kernel;
+    own_kernel kernel = kernel_of(rig, source, options, "k");
     uint32_t value = 0;
-    if (create(rig, source, options, &program) != WEIR_OK) {
-        weir_test_fail(__FILE__, __LINE__, "%s", weir_last_error_text());
-        return 0;
-    }
-    EXPECT_OK(weir_kernel_create(program, "k", &kernel));
     EXPECT_OK(weir_queue_launch(rig->queues[0], kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
                                 weir_out(rig->buffer, 0, 4)));
     EXPECT_OK(weir_download(rig->queues[0], &value, rig->buffer, 0, 4));
-    weir_kernel_destroy(&kernel);
-    weir_program_destroy(&program);
     return value;
 }
 
@@ -150,17 +146,8 @@ OPENCL_RIG_TEST(OpenclSource, Options)
 // Whether the driver says what local memory a kernel declares.
 static bool tells_local_memory(struct opencl_rig *rig, const char *source)
 {
-    weir_program *program = NULL;
-    weir_kernel *kernel = NULL;
-    bool told = false;
-    EXPECT_OK(create(rig, source, "-DSIZE=16", &program));
-    if (program)
-        EXPECT_OK(weir_kernel_create(program, "large", &kernel));
-    if (program && kernel)
-        told = weir_kernel_get_info(kernel)->local_bytes > 0;
-    weir_kernel_destroy(&kernel);
-    weir_program_destroy(&program);
-    return told;
+    own_kernel kernel = kernel_of(rig, source, "-DSIZE=16", "large");
+    return kernel && weir_kernel_get_info(kernel)->local_bytes > 0;
 }
 
 // More than the device has cannot be launched, and creating the kernel says so.
@@ -209,13 +196,11 @@ OPENCL_RIG_TEST(OpenclSource, ValuesHaveTheSizesOfTheirTypes)
     const float three[4] = {1000, 2000, 3000, 0};
     const uint64_t two[2] = {10000, 20000};
     const int8_t bytes[16] = {[15] = 4};
-    own_program program = NULL;
-    own_kernel kernel = NULL;
+    own_kernel kernel = kernel_of(rig, source, NULL, "sum");
     float matrix[16];
     float result = 0;
 
-    ASSERT_INT_EQ(create(rig, source, NULL, &program), WEIR_OK);
-    ASSERT_OK(weir_kernel_create(program, "sum", &kernel));
+    ASSERT_NOT_NULL(kernel);
     const struct weir_kernel_signature *signature = weir_kernel_get_signature(kernel);
     ASSERT_UINT_EQ(signature->parameter_count, 7);
     for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes; i++)

@@ -1,6 +1,5 @@
 // Chains of plugins before the null backend, observed with the plugin `count`
 // (count/count.c), whose links send their counts to the log when they close.
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,73 +7,18 @@
 #include "core/object/device.h"
 #include "tests/plugins/rig.h"
 
-// The counts that were logged, one line per link.
-static struct {
-    pthread_mutex_t lock;
-    char lines[16][1024];
-    size_t count;
-} logged = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static void keep_line(void *user, weir_log_level level, const char *source, const char *message)
-{
-    if (strcmp(source, "count") != 0)
-        return;
-    pthread_mutex_lock(&logged.lock);
-    if (logged.count < sizeof logged.lines / sizeof logged.lines[0])
-        snprintf(logged.lines[logged.count++], sizeof logged.lines[0], "%s", message);
-    pthread_mutex_unlock(&logged.lock);
-}
-
-static void forget_lines(void)
-{
-    logged.count = 0;
-    weir_log_set(keep_line, NULL, WEIR_LOG_DEBUG);
-}
-
-// The line of one link, or NULL if it was never closed.
-static const char *line_of(const char *label, unsigned link)
-{
-    char prefix[64];
-
-    snprintf(prefix, sizeof prefix, "label=%s link=%u ", label, link);
-    for (size_t i = 0; i < logged.count; i++)
-        if (strncmp(logged.lines[i], prefix, strlen(prefix)) == 0)
-            return logged.lines[i];
-    return NULL;
-}
-
 // One count of a link; 0 if its line does not have it, -1 for a link that was
 // never closed.
 static int64_t count_of(const char *label, unsigned link, const char *name)
 {
-    char key[64];
-    const char *line = line_of(label, link);
-
+    char key[128];
+    snprintf(key, sizeof key, "label=%s link=%u ", label, link);
+    const char *line = strstr(rig_logged(), key);
     if (!line)
         return -1;
     snprintf(key, sizeof key, " %s=", name);
     const char *found = strstr(line, key);
-    return found ? strtoll(found + strlen(key), NULL, 10) : 0;
-}
-
-// Opens a chain; `section` is the text of [count].
-static weir_status open_chain(const char *plugins, const char *section, weir_runtime **out_runtime)
-{
-    char text[256];
-    snprintf(text, sizeof text, "[count]\n%s", section);
-    return rig_open(plugins, text, out_runtime);
-}
-
-// Creates the objects of a rig up to the first failure.
-static weir_status create_objects(struct rig *rig)
-{
-    const weir_status status = rig_create(rig);
-    return status == WEIR_OK ? rig_create_kernel(rig) : status;
-}
-
-static weir_status do_nothing(void *user)
-{
-    return WEIR_OK;
+    return found && found < strchr(line, '\n') ? strtoll(found + strlen(key), NULL, 10) : 0;
 }
 
 // A fill, a copy and one of nothing, a launch, a host call, a record, a wait for an event of the same queue, a
@@ -92,7 +36,7 @@ static void work(struct rig *rig)
     EXPECT_OK(weir_queue_copy(queue, host, 0, device, 0, 256));
     EXPECT_OK(weir_queue_copy(queue, host, 128, device, 0, 0));
     EXPECT_OK(RIG_SPIN(queue, rig));
-    EXPECT_OK(weir_queue_host_call(queue, do_nothing, NULL));
+    EXPECT_OK(weir_queue_host_call(queue, rig_count_call, &rig->calls));
     EXPECT_OK(weir_queue_record(queue, &event));
     EXPECT_OK(weir_queue_wait(queue, event));
     EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
@@ -129,14 +73,10 @@ static void expect_work_counted(const char *label, unsigned link, int64_t times)
 
 WEIR_TEST(Chain, TwoChainsAtOnce)
 {
-    struct rig first = {NULL};
-    struct rig second = {NULL};
+    struct rig first, second;
 
-    forget_lines();
-    ASSERT_OK(open_chain("count", "label = A", &first.runtime));
-    ASSERT_OK(open_chain("count, count, count", "label = B", &second.runtime));
-    ASSERT_OK(create_objects(&first));
-    ASSERT_OK(create_objects(&second));
+    ASSERT_TRUE(rig_begin(&first, "count", "[count]\nlabel = A"));
+    ASSERT_TRUE(rig_begin(&second, "count, count, count", "[count]\nlabel = B"));
     for (size_t i = 0; i < 3; i++) {
         work(&first);
         work(&second);
@@ -145,27 +85,32 @@ WEIR_TEST(Chain, TwoChainsAtOnce)
     rig_finish(&first);
     work(&second);
     rig_finish(&second);
-    EXPECT_UINT_EQ(logged.count, 4);
+    EXPECT_UINT_EQ(rig_count_logged(" closed\n"), 4);
     expect_work_counted("A", 0, 3);
     for (unsigned link = 0; link < 3; link++)
         expect_work_counted("B", link, 7);
+}
+
+static weir_status create_objects(struct rig *rig)
+{
+    RIG_TRY(rig_create(rig));
+    return rig_create_kernel(rig);
 }
 
 // The calls that each of three links has seen after the create of `what` failed
 // in link 1.
 static void expect_rolled_back(const char *what)
 {
-    char section[64];
+    char section[128];
     char create[64];
     char destroy[64];
     struct rig rig = {NULL};
 
     weir_test_note("the create of a %s fails", what);
-    snprintf(section, sizeof section, "fail_create = %s\nfail_link = 1", what);
+    snprintf(section, sizeof section, "[count]\nfail_create = %s\nfail_link = 1", what);
     snprintf(create, sizeof create, "%s_create", what);
     snprintf(destroy, sizeof destroy, "%s_destroy", what);
-    forget_lines();
-    ASSERT_OK(open_chain("count, count, count", section, &rig.runtime));
+    ASSERT_OK(rig_open("count, count, count", section, &rig.runtime));
     EXPECT_FAILURE(create_objects(&rig), WEIR_ERROR_DEVICE, "link 1 was asked to fail");
     EXPECT_CONTAINS(weir_last_error()->message, what);
     rig_finish(&rig);
@@ -188,21 +133,16 @@ WEIR_TEST(Chain, RollsBackWhatALinkRefuses)
 }
 
 // The null backend refuses a signature that a macro makes, after both plugins have forwarded it.
-WEIR_TEST(Chain, RollsBackWhatTheBackendRefuses)
+RIG_TEST(Chain, RollsBackWhatTheBackendRefuses, "count, count", "")
 {
-    struct rig rig = {NULL};
     weir_program *program;
-
-    forget_lines();
-    ASSERT_OK(open_chain("count, count", "", &rig.runtime));
-    ASSERT_OK(create_objects(&rig));
-    EXPECT_INT_EQ(weir_program_create(rig.device,
+    EXPECT_INT_EQ(weir_program_create(rig->device,
                                       WEIR_PARAMS(weir_program, .source = "#define NONE (void)\n"
                                                                           "kernel void f NONE {}"),
                                       &program),
                   WEIR_ERROR_BUILD);
     EXPECT_NULL(program);
-    rig_finish(&rig);
+    rig_finish(rig);
     for (unsigned link = 0; link < 2; link++) {
         EXPECT_INT_EQ(count_of("", link, "program_create"), 2);
         EXPECT_INT_EQ(count_of("", link, "program_destroy"), 2);
@@ -215,28 +155,20 @@ WEIR_TEST(Chain, ClosesWhatWasOpenWhenAnOpenFails)
 {
     weir_runtime *runtime;
 
-    forget_lines();
-    EXPECT_INT_EQ(open_chain("count, count, count", "fail_create = open\nfail_link = 1", &runtime),
+    EXPECT_INT_EQ(rig_open("count, count, count", "[count]\nfail_create = open\nfail_link = 1",
+                           &runtime),
                   WEIR_ERROR_DEVICE);
     EXPECT_NULL(runtime);
     EXPECT_CONTAINS(weir_last_error()->message, "link 1 was asked to fail its open");
-    ASSERT_UINT_EQ(logged.count, 1);
-    EXPECT_STR_EQ(logged.lines[0], "label= link=2 open=1 closed");
+    EXPECT_STR_EQ(rig_logged(), "label= link=2 open=1 closed\n");
 }
 
-WEIR_TEST(Chain, WithoutPluginsThereIsNothingInTheWay)
+RIG_TEST(Chain, WithoutPluginsThereIsNothingInTheWay, "", "")
 {
-    struct rig rig = {NULL};
-
-    forget_lines();
-    ASSERT_OK(open_chain("", "", &rig.runtime));
-    ASSERT_OK(create_objects(&rig));
-    work(&rig);
-    EXPECT_UINT_EQ(rig.device->chain->count, 2); // core's own link and the backend
-    EXPECT_FALSE(rig.device->chain->host_notes);
-    EXPECT_UINT_EQ(weir_load_report_count(weir_runtime_report(rig.runtime)), 1);
-    rig_finish(&rig);
-    EXPECT_UINT_EQ(logged.count, 0);
+    work(rig);
+    EXPECT_UINT_EQ(rig->device->chain->count, 2); // core's own link and the backend
+    EXPECT_FALSE(rig->device->chain->host_notes);
+    EXPECT_UINT_EQ(weir_load_report_count(weir_runtime_report(rig->runtime)), 1);
 }
 
 // Plugins forward an operation of a kind that they do not know, and take it for nothing else; the backend refuses it,
@@ -245,12 +177,9 @@ WEIR_TEST(Chain, AKindThatIsNotKnown)
 {
     static const char sent[] = "still here";
     char back[sizeof sent] = "";
-    struct rig_gate gate = RIG_GATE_CLOSED;
-    struct rig rig = {NULL};
+    struct rig rig;
 
-    ASSERT_OK(
-        rig_open("strange, trace, count, perturb", "[trace]\nfile = /dev/null", &rig.runtime));
-    ASSERT_OK(rig_create(&rig));
+    ASSERT_TRUE(rig_begin(&rig, "strange, trace, count, perturb", "[trace]\nfile = /dev/null"));
     EXPECT_FAILURE(weir_queue_fill(rig.up, rig.memory, 0, 64, "x", 1), WEIR_ERROR_UNSUPPORTED,
                    "the backend 'null' does not know operations of kind 257");
     EXPECT_INT_EQ(weir_queue_sync(rig.up, GUARD_NS), WEIR_ERROR_UNSUPPORTED);
@@ -260,12 +189,11 @@ WEIR_TEST(Chain, AKindThatIsNotKnown)
     EXPECT_STR_EQ(back, sent);
     rig_finish(&rig);
 
-    ASSERT_OK(rig_open("strange", "", &rig.runtime));
-    ASSERT_OK(rig_create(&rig));
-    EXPECT_OK(weir_queue_host_call(rig.up, rig_pass_gate, &gate));
+    ASSERT_TRUE(rig_begin(&rig, "strange", ""));
+    EXPECT_OK(weir_queue_host_call(rig.up, rig_pass_gate, &rig.gate));
     EXPECT_FAILURE(weir_queue_fill(rig.up, rig.memory, 0, 64, "x", 1), WEIR_ERROR_UNSUPPORTED,
                    "a plugin made an operation of kind 257, which this library cannot hold");
-    rig_open_gate(&gate);
+    rig_open_gate(&rig.gate);
     EXPECT_INT_EQ(weir_queue_sync(rig.up, GUARD_NS), WEIR_ERROR_UNSUPPORTED);
     rig_finish(&rig);
 }

@@ -46,26 +46,10 @@ struct run {
     weir_graph *graph;        // fills bytes 8 to 12 with 9
     struct weir_event copied; // after COPY_IN
     struct weir_event last;
-    int calls; // of the host call
 };
-
-static struct {
-    pthread_mutex_t lock;
-    size_t used;
-    char text[8192];
-} logged = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 // The number of the operation that submit() reached last.
 static int reached;
-
-static void keep_line(void *user, weir_log_level level, const char *source, const char *message)
-{
-    pthread_mutex_lock(&logged.lock);
-    const size_t room = sizeof logged.text - logged.used;
-    if (strcmp(source, "fault") == 0 && strlen(message) + 2 < room)
-        logged.used += (size_t)snprintf(logged.text + logged.used, room, "%s\n", message);
-    pthread_mutex_unlock(&logged.lock);
-}
 
 // Lines of [fault]. One text is kept.
 static const char *section(const char *fault, int at, const char *more)
@@ -80,37 +64,23 @@ static weir_status run_open(struct run *run, const char *lines)
 {
     char text[2048];
     *run = (struct run){.graph = NULL};
-    logged.used = 0;
-    logged.text[0] = '\0';
-    weir_log_set(keep_line, NULL, WEIR_LOG_INFO);
     snprintf(text, sizeof text, "[fault]\n%s", lines);
     return rig_open("fault", text, &run->rig.runtime);
 }
 
-#define TRY(call)                      \
-    do {                               \
-        const weir_status try_ = call; \
-        if (try_ < 0)                  \
-            return try_;               \
-    } while (0)
-
 static weir_status create_graph(struct run *run)
 {
     const uint32_t nine = 9;
-    weir_status status = weir_capture_begin(run->rig.down);
-    if (status == WEIR_OK)
-        status = weir_queue_fill(run->rig.down, run->rig.memory, 8, 4, &nine, 4);
-    return status == WEIR_OK
-               ? weir_capture_end(run->rig.down, WEIR_PARAMS(weir_graph, .label = "graph"),
-                                  &run->graph)
-               : status;
+    RIG_TRY(weir_capture_begin(run->rig.down));
+    RIG_TRY(weir_queue_fill(run->rig.down, run->rig.memory, 8, 4, &nine, 4));
+    return weir_capture_end(run->rig.down, WEIR_PARAMS(weir_graph, .label = "graph"), &run->graph);
 }
 
 // Creates everything else; stops at the first error and returns it.
 static weir_status run_create(struct run *run)
 {
-    TRY(rig_create(&run->rig));
-    TRY(rig_create_kernel(&run->rig));
+    RIG_TRY(rig_create(&run->rig));
+    RIG_TRY(rig_create_kernel(&run->rig));
     return create_graph(run);
 }
 
@@ -151,7 +121,7 @@ static void fill_frame(const struct run *run)
 #define STEP(number, call) \
     do {                   \
         reached = number;  \
-        TRY(call);         \
+        RIG_TRY(call);     \
     } while (0)
 
 static weir_status submit(struct run *run)
@@ -166,21 +136,23 @@ static weir_status submit(struct run *run)
          weir_queue_launch(run->rig.down, run->rig.kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
                            weir_out(run->rig.memory, RIG_RESULTS, 64), 7u, UINT64_C(1000)));
     STEP(RIG_FILL, weir_queue_fill(run->rig.down, run->rig.memory, 4, 4, &seven, 4));
-    STEP(RIG_CALL, weir_queue_host_call(run->rig.down, rig_count_call, &run->calls));
+    STEP(RIG_CALL, weir_queue_host_call(run->rig.down, rig_count_call, &run->rig.calls));
     STEP(RIG_LAUNCH_GRAPH, weir_queue_graph(run->rig.down, run->graph));
     STEP(RIG_COPY_OUT, weir_queue_copy(run->rig.down, run->rig.frame, 0, run->rig.memory, 0, 64));
     STEP(RIG_LAST, weir_queue_record(run->rig.down, &run->last));
     return WEIR_OK;
 }
 
+// Of a run that ends well.
 static void expect_results(const struct run *run)
 {
+    EXPECT_OK(weir_event_sync(run->last, GUARD_NS));
     const uint32_t *words = begin(run, WEIR_ACCESS_READ);
     EXPECT_UINT_EQ(words[0], 100);
     EXPECT_UINT_EQ(words[1], 7);
     EXPECT_UINT_EQ(words[2], 9);
     EXPECT_UINT_EQ(words[3], 103);
-    EXPECT_INT_EQ(run->calls, 1);
+    EXPECT_INT_EQ(run->rig.calls, 1);
     EXPECT_OK(weir_host_end(run->rig.frame, 0, RIG_WORDS * 4, WEIR_ACCESS_READ));
 }
 
@@ -199,9 +171,8 @@ static void expect_recovered(struct run *run)
 {
     EXPECT_OK(weir_queue_recover(run->rig.up));
     EXPECT_OK(weir_queue_recover(run->rig.down));
-    run->calls = 0;
+    run->rig.calls = 0;
     EXPECT_OK(submit(run));
-    EXPECT_OK(weir_event_sync(run->last, GUARD_NS));
     expect_results(run);
 }
 
@@ -210,33 +181,46 @@ static bool is_work(int operation)
     return operation != RIG_RECORD && operation != RIG_WAIT && operation != RIG_LAST;
 }
 
-WEIR_TEST(Fault, NothingWithoutANumber)
+FAULT_TEST(Fault, NothingWithoutANumber, "")
 {
-    struct run run;
-    ASSERT_TRUE(run_start(&run, ""));
-    EXPECT_OK(submit(&run));
-    EXPECT_OK(weir_event_sync(run.last, GUARD_NS));
-    expect_results(&run);
-    run_finish(&run);
-    EXPECT_STR_EQ(logged.text, "");
+    EXPECT_OK(submit(run));
+    expect_results(run);
+    run_finish(run);
+    EXPECT_STR_EQ(rig_logged(), "");
+}
+
+// Runs `test` with the fault at each operation, or at each that works. It is number `number` of these.
+static void at_each(const char *fault, bool all, const char *more,
+                    void (*test)(struct run *run, int at, int number))
+{
+    int number = 0;
+    for (int at = 1; at <= RIG_OPERATIONS; at++) {
+        struct run run;
+        if (!all && !is_work(at))
+            continue;
+        number++;
+        weir_test_note("operation %d", at);
+        ASSERT_TRUE(run_start(&run, section(fault, number, more)));
+        test(&run, at, number);
+        run_finish(&run);
+    }
+}
+
+static void expect_refusal(struct run *run, int at, int number)
+{
+    EXPECT_INT_EQ(submit(run), WEIR_ERROR_DEVICE);
+    EXPECT_INT_EQ(reached, at);
+    expect_cause(number);
+    EXPECT_CONTAINS(weir_last_error_text(), "a refusal");
+    EXPECT_CONTAINS(weir_last_error_text(), "fault_test.c:");
+    if (at > RIG_RECORD)
+        EXPECT_OK(weir_event_sync(run->copied, GUARD_NS));
+    expect_recovered(run);
 }
 
 WEIR_TEST(Fault, RefusesEachOperation)
 {
-    for (int at = 1; at <= RIG_OPERATIONS; at++) {
-        struct run run;
-        weir_test_note("operation %d", at);
-        ASSERT_TRUE(run_start(&run, section("refuse", at, "")));
-        EXPECT_INT_EQ(submit(&run), WEIR_ERROR_DEVICE);
-        EXPECT_INT_EQ(reached, at);
-        expect_cause(at);
-        EXPECT_CONTAINS(weir_last_error_text(), "a refusal");
-        EXPECT_CONTAINS(weir_last_error_text(), "fault_test.c:");
-        if (at > RIG_RECORD)
-            EXPECT_OK(weir_event_sync(run.copied, GUARD_NS));
-        expect_recovered(&run);
-        run_finish(&run);
-    }
+    at_each("refuse", true, "", expect_refusal);
 }
 
 // The work of a queue before its fault has run, that after it has not. Work of the queue that waits
@@ -244,60 +228,46 @@ WEIR_TEST(Fault, RefusesEachOperation)
 static void expect_part(const struct run *run, int at)
 {
     if (at != RIG_COPY_IN)
-        EXPECT_INT_EQ(run->calls, at > RIG_CALL ? 1 : 0);
+        EXPECT_INT_EQ(run->rig.calls, at > RIG_CALL ? 1 : 0);
 }
 
-static int number_of_work(int operation)
+static void expect_failure(struct run *run, int at, int number)
 {
-    int number = 0;
-    for (int i = 1; i <= operation; i++)
-        number += is_work(i);
-    return number;
+    // The failure may be known before the last operation is submitted.
+    if (submit(run) == WEIR_OK)
+        EXPECT_INT_EQ(weir_event_sync(run->last, GUARD_NS), WEIR_ERROR_DEVICE);
+    expect_cause(number);
+    EXPECT_CONTAINS(weir_last_error_text(), "a failure by a host call");
+    EXPECT_CONTAINS(weir_last_error_text(), "fault_test.c:");
+    // Or before the record is.
+    if (run->copied.sequence != 0)
+        EXPECT_INT_EQ(weir_event_sync(run->copied, GUARD_NS),
+                      at == RIG_COPY_IN ? WEIR_ERROR_DEVICE : WEIR_OK);
+    expect_part(run, at);
+    expect_recovered(run);
 }
 
 WEIR_TEST(Fault, FailsEachOperationLater)
 {
-    for (int at = 1; at <= RIG_OPERATIONS; at++) {
-        struct run run;
-        if (!is_work(at))
-            continue;
-        weir_test_note("operation %d", at);
-        ASSERT_TRUE(run_start(&run, section("fail", number_of_work(at), "")));
-        // The failure may be known before the last operation is submitted.
-        if (submit(&run) == WEIR_OK)
-            EXPECT_INT_EQ(weir_event_sync(run.last, GUARD_NS), WEIR_ERROR_DEVICE);
-        expect_cause(number_of_work(at));
-        EXPECT_CONTAINS(weir_last_error_text(), "a failure by a host call");
-        EXPECT_CONTAINS(weir_last_error_text(), "fault_test.c:");
-        // Or before the record is.
-        if (run.copied.sequence != 0)
-            EXPECT_INT_EQ(weir_event_sync(run.copied, GUARD_NS),
-                          at == RIG_COPY_IN ? WEIR_ERROR_DEVICE : WEIR_OK);
-        expect_part(&run, at);
-        expect_recovered(&run);
-        run_finish(&run);
-    }
+    at_each("fail", false, "", expect_failure);
+}
+
+static void expect_delay(struct run *run, int at, int number)
+{
+    const uint64_t start = weir_clock_now_ns();
+    EXPECT_OK(submit(run));
+    // A busy machine may take as long to come here.
+    EXPECT_TRUE(weir_event_query(run->last) == WEIR_NOT_READY ||
+                weir_clock_now_ns() - start >= 50000000);
+    EXPECT_OK(weir_event_sync(run->last, GUARD_NS));
+    EXPECT_UINT_GE(weir_clock_now_ns() - start, 50000000);
+    expect_results(run);
+    EXPECT_CONTAINS(rig_logged(), "gets the fault 'slow'");
 }
 
 WEIR_TEST(Fault, SlowsEachOperation)
 {
-    for (int at = 1; at <= RIG_OPERATIONS; at++) {
-        struct run run;
-        if (!is_work(at))
-            continue;
-        weir_test_note("operation %d", at);
-        ASSERT_TRUE(run_start(&run, section("slow", number_of_work(at), "delay_ms = 50")));
-        const uint64_t start = weir_clock_now_ns();
-        EXPECT_OK(submit(&run));
-        // A busy machine may take as long to come here.
-        EXPECT_TRUE(weir_event_query(run.last) == WEIR_NOT_READY ||
-                    weir_clock_now_ns() - start >= 50000000);
-        EXPECT_OK(weir_event_sync(run.last, GUARD_NS));
-        EXPECT_UINT_GE(weir_clock_now_ns() - start, 50000000);
-        expect_results(&run);
-        run_finish(&run);
-        EXPECT_CONTAINS(logged.text, "gets the fault 'slow'");
-    }
+    at_each("slow", false, "delay_ms = 50", expect_delay);
 }
 
 FAULT_TEST(Fault, AnswersGarbageForAHostCall, section("garbage", 1, ""))
@@ -305,7 +275,7 @@ FAULT_TEST(Fault, AnswersGarbageForAHostCall, section("garbage", 1, ""))
     if (submit(run) == WEIR_OK)
         EXPECT_INT_EQ((int)weir_event_sync(run->last, GUARD_NS), -4711);
     expect_cause(1);
-    EXPECT_INT_EQ(run->calls, 1);
+    EXPECT_INT_EQ(run->rig.calls, 1);
     expect_recovered(run);
 }
 
@@ -323,11 +293,15 @@ WEIR_TEST(Fault, NoMemoryForEachCreation)
 }
 
 // What happens to objects of a lost device.
-static void expect_lost(struct run *run, int at)
+static void expect_lost(struct run *run, int at, int number)
 {
+    weir_device *again = NULL;
     weir_buffer *buffer;
     weir_queue *queue;
     struct weir_event event;
+    EXPECT_INT_EQ(submit(run), WEIR_ERROR_DEVICE_LOST);
+    EXPECT_INT_EQ(reached, at);
+    expect_cause(number);
     EXPECT_INT_EQ(weir_queue_recover(run->rig.down),
                   at > RIG_RECORD ? WEIR_ERROR_DEVICE_LOST : WEIR_OK);
     EXPECT_INT_EQ(weir_queue_record(run->rig.up, &event), WEIR_ERROR_DEVICE_LOST);
@@ -343,23 +317,13 @@ static void expect_lost(struct run *run, int at)
     expect_cause(at);
     if (at > RIG_RECORD)
         EXPECT_INT_EQ(weir_event_sync(run->copied, GUARD_NS), WEIR_ERROR_DEVICE_LOST);
+    EXPECT_FAILURE(weir_device_open(run->rig.runtime, NULL, &again), WEIR_ERROR_DEVICE_LOST,
+                   "has lost the device before");
 }
 
 WEIR_TEST(Fault, LosesTheDeviceAtEachOperation)
 {
-    for (int at = 1; at <= RIG_OPERATIONS; at++) {
-        struct run run;
-        weir_device *again = NULL;
-        weir_test_note("operation %d", at);
-        ASSERT_TRUE(run_start(&run, section("lose", at, "")));
-        EXPECT_INT_EQ(submit(&run), WEIR_ERROR_DEVICE_LOST);
-        EXPECT_INT_EQ(reached, at);
-        expect_cause(at);
-        expect_lost(&run, at);
-        EXPECT_FAILURE(weir_device_open(run.rig.runtime, NULL, &again), WEIR_ERROR_DEVICE_LOST,
-                       "has lost the device before");
-        run_finish(&run);
-    }
+    at_each("lose", true, "", expect_lost);
 }
 
 FAULT_TEST(Fault, CompleteEventsStayComplete, section("lose", RIG_OPERATIONS + 1, ""))
@@ -410,15 +374,12 @@ WEIR_TEST(Fault, ChoosesByKindQueueAndLabel)
     expect_number("queue = down\nlabel = frame", RIG_COPY_OUT);
 }
 
-WEIR_TEST(Fault, ANumberThatIsNotReachedIsTold)
+FAULT_TEST(Fault, ANumberThatIsNotReachedIsTold, section("refuse", 100, "kinds = fill"))
 {
-    struct run run;
-    ASSERT_TRUE(run_start(&run, section("refuse", 100, "kinds = fill")));
-    EXPECT_OK(submit(&run));
-    EXPECT_OK(weir_event_sync(run.last, GUARD_NS));
-    expect_results(&run);
-    run_finish(&run);
-    EXPECT_STR_EQ(logged.text, "no fault: `at` is 100, and the chosen operations end with 1\n");
+    EXPECT_OK(submit(run));
+    expect_results(run);
+    run_finish(run);
+    EXPECT_STR_EQ(rig_logged(), "no fault: `at` is 100, and the chosen operations end with 1\n");
 }
 
 // The numbers of those of `count` records that are refused.
@@ -453,11 +414,11 @@ WEIR_TEST(Fault, OneInSoManyIsDrawnBySeed)
     EXPECT_UINT_LE(hits, 260);
 }
 
-static void expect_bad(const char *text, const char *sentence)
+static void expect_bad(const char *lines, const char *sentence)
 {
-    struct run run;
-    weir_test_note("%s", text);
-    EXPECT_FAILURE(run_open(&run, text), WEIR_ERROR_CONFIG, sentence);
+    char text[256];
+    snprintf(text, sizeof text, "[fault]\n%s", lines);
+    rig_expect_refused("fault", text, WEIR_ERROR_CONFIG, sentence, "");
 }
 
 WEIR_TEST(Fault, BadSettingsAreRefused)
@@ -473,13 +434,8 @@ WEIR_TEST(Fault, BadSettingsAreRefused)
 
 WEIR_TEST(Fault, TwiceInAChainIsRefused)
 {
-    weir_runtime *runtime = NULL;
-    const char *section = getenv("WEIR_TEST_SECTION");
-    EXPECT_FAILURE(weir_open(WEIR_PARAMS(weir_open, .config_path = "test.ini",
-                                         .config_text = section ? section : "",
-                                         .plugins = "fault, fault"),
-                             &runtime),
-                   WEIR_ERROR_CONFIG, "the plugin fault is twice in the chain; list it once");
+    rig_expect_refused("fault, fault", "", WEIR_ERROR_CONFIG,
+                       "the plugin fault is twice in the chain", "list it once");
 }
 
 WEIR_TEST(Fault, TheEnvironmentReplacesKeys)
@@ -502,14 +458,6 @@ WEIR_TEST(Fault, TheEnvironmentReplacesKeys)
 
 // The list.
 
-static const char *list_path(void)
-{
-    static char path[512];
-    const char *folder = getenv("TEST_TMPDIR");
-    snprintf(path, sizeof path, "%s/weir_fault_list_%d", folder ? folder : "/tmp", (int)getpid());
-    return path;
-}
-
 // What the file has after a run. The caller frees it.
 static char *list_of(const char *text)
 {
@@ -518,16 +466,16 @@ static char *list_of(const char *text)
     char message[512] = "";
     void *data = NULL;
     size_t size = 0;
-    snprintf(lines, sizeof lines, "%s\nlist = %s", text, list_path());
-    unlink(list_path());
+    const char *path = rig_path("list");
+    snprintf(lines, sizeof lines, "%s\nlist = %s", text, path);
     EXPECT_OK(run_open(&run, lines));
     if (run_create(&run) == WEIR_OK)
         (void)submit(&run);
     run_finish(&run);
-    EXPECT_TRUE(weir_file_read(list_path(), 1 << 20, &data, &size, message, sizeof message));
+    EXPECT_TRUE(weir_file_read(path, 1 << 20, &data, &size, message, sizeof message));
     char *list = strndup(data ? data : "", size);
     free(data);
-    unlink(list_path());
+    unlink(path);
     return list;
 }
 
@@ -562,7 +510,7 @@ WEIR_TEST(Fault, AListThatCannotBeWrittenIsTold)
     ASSERT_TRUE(run_start(&run, "list = /dev/full"));
     EXPECT_OK(submit(&run));
     EXPECT_OK(weir_event_sync(run.last, GUARD_NS));
-    EXPECT_CONTAINS(logged.text, "a line of the list cannot be written");
+    EXPECT_CONTAINS(rig_logged(), "a line of the list cannot be written");
     run_finish(&run);
 }
 
@@ -576,19 +524,20 @@ struct many {
     int failures;
 };
 
+static weir_status fill_once(const struct many *many)
+{
+    const uint32_t one = 1;
+    struct weir_event event;
+    RIG_TRY(weir_queue_fill(many->queue, many->run->rig.memory, many->offset, 4, &one, 4));
+    RIG_TRY(weir_queue_record(many->queue, &event));
+    return weir_event_sync(event, GUARD_NS);
+}
+
 static void *submit_many(void *user)
 {
     struct many *many = user;
-    const uint32_t one = 1;
     for (int i = 0; i < many->rounds; i++) {
-        struct weir_event event;
-        weir_status status =
-            weir_queue_fill(many->queue, many->run->rig.memory, many->offset, 4, &one, 4);
-        if (status == WEIR_OK)
-            status = weir_queue_record(many->queue, &event);
-        if (status == WEIR_OK)
-            status = weir_event_sync(event, GUARD_NS);
-        if (status == WEIR_OK)
+        if (fill_once(many) == WEIR_OK)
             continue;
         many->failures++;
         EXPECT_CONTAINS(weir_last_error_text(), "the plugin fault injected ");

@@ -18,30 +18,29 @@ struct noted {
     const struct notes *notes;
 };
 
-static weir_status open_chain(struct noted *noted, const char *plugins, const char *sections)
+static bool start(struct noted *noted, const char *plugins, const char *sections)
 {
-    *noted = (struct noted){.notes = NULL};
-    const weir_status status = rig_open(plugins, sections, &noted->rig.runtime);
+    const bool begun = rig_begin(&noted->rig, plugins, sections);
     noted->notes = weir_runtime_extension(noted->rig.runtime, "notes");
-    return status == WEIR_OK ? rig_create(&noted->rig) : status;
+    return begun && noted->notes;
 }
 
-static weir_status open_rig(struct noted *noted, const char *section)
-{
-    char text[128];
-    snprintf(text, sizeof text, "[notes]\n%s\n", section);
-    return open_chain(noted, "notes", text);
-}
-
-#define NOTES_TEST(suite, name, section)                                                  \
-    WEIR_TEST_WITH(suite, name, struct noted, noted, open_rig(noted, section) == WEIR_OK, \
+#define NOTES_TEST(name, plugins, sections)                                           \
+    WEIR_TEST_WITH(Notes, name, struct noted, noted, start(noted, plugins, sections), \
                    rig_finish(&noted->rig))
+
+// Note `index`; one of nothing, and the test fails, if there are not so many.
+static const struct weir_host_note *note_of(const struct noted *noted, size_t index)
+{
+    static const struct weir_host_note none;
+    EXPECT_UINT_LT(index, noted->notes->count);
+    return index < noted->notes->count ? &noted->notes->list[index] : &none;
+}
 
 static void expect_complete(const struct noted *noted, size_t index, struct weir_event event,
                             uint32_t flags, int line)
 {
-    ASSERT_TRUE(index < noted->notes->count);
-    const struct weir_host_note *note = &noted->notes->list[index];
+    const struct weir_host_note *note = note_of(noted, index);
     EXPECT_INT_EQ(note->kind, WEIR_HOST_NOTE_COMPLETE);
     EXPECT_INT_EQ(note->flags, flags);
     EXPECT_INT_EQ(note->line, line);
@@ -52,13 +51,12 @@ static void expect_complete(const struct noted *noted, size_t index, struct weir
     EXPECT_INT_EQ(note->u.complete.status, WEIR_OK);
 }
 
-NOTES_TEST(Notes, EachCallAboutAnEvent, "")
+NOTES_TEST(EachCallAboutAnEvent, "notes", "")
 {
     struct weir_event events[2];
     int lines[8];
     size_t index;
     uint64_t time_ns;
-    ASSERT_TRUE(noted->notes != NULL);
     for (size_t i = 0; i < 2; i++)
         ASSERT_OK(weir_queue_record(noted->rig.up, &events[i]));
     EXPECT_UINT_EQ(noted->notes->count, 0);
@@ -85,30 +83,25 @@ NOTES_TEST(Notes, EachCallAboutAnEvent, "")
     expect_complete(noted, 8, events[1], 0, lines[7]);
 }
 
-static weir_status fail(void *user)
-{
-    return WEIR_ERROR_HOST_CALL;
-}
-
 // A failed event has ended too, and recovery waits for the rest.
-NOTES_TEST(Notes, FailureAndRecovery, "")
+NOTES_TEST(FailureAndRecovery, "notes", "")
 {
     struct weir_event event;
-    ASSERT_OK(weir_queue_host_call(noted->rig.up, fail, NULL));
+    ASSERT_OK(weir_queue_host_call(noted->rig.up, rig_fail_call, NULL));
     WEIR_IGNORE(weir_queue_record(noted->rig.up, &event));
     const int line = __LINE__ + 1;
     const weir_status status = weir_queue_sync(noted->rig.up, WEIR_FOREVER);
     EXPECT_INT_EQ(status, WEIR_ERROR_HOST_CALL);
     const size_t before = noted->notes->count;
     if (before > 0) { // unless the record was refused already
-        EXPECT_INT_EQ(noted->notes->list[0].u.complete.status, WEIR_ERROR_HOST_CALL);
-        EXPECT_INT_EQ(noted->notes->list[0].line, line);
+        EXPECT_INT_EQ(note_of(noted, 0)->u.complete.status, WEIR_ERROR_HOST_CALL);
+        EXPECT_INT_EQ(note_of(noted, 0)->line, line);
     }
     EXPECT_OK(weir_queue_recover(noted->rig.up));
     ASSERT_UINT_EQ(noted->notes->count, before + 1);
-    EXPECT_INT_EQ(noted->notes->list[before].kind, WEIR_HOST_NOTE_COMPLETE);
-    EXPECT_INT_EQ(noted->notes->list[before].u.complete.status, WEIR_OK);
-    EXPECT_STR_EQ(noted->notes->list[before].file, __FILE__);
+    EXPECT_INT_EQ(note_of(noted, before)->kind, WEIR_HOST_NOTE_COMPLETE);
+    EXPECT_INT_EQ(note_of(noted, before)->u.complete.status, WEIR_OK);
+    EXPECT_STR_EQ(note_of(noted, before)->file, __FILE__);
 }
 
 struct late_call {
@@ -135,47 +128,42 @@ static void submit_late(void *user)
 
 // A call that always runs may come while the queue is recovered, after the wait. It is not told to be
 // complete, since it runs still.
-WEIR_TEST(Notes, RecoveryTellsOfWhatHasEnded)
+NOTES_TEST(RecoveryTellsOfWhatHasEnded, "notes", "")
 {
-    struct noted noted = {.notes = NULL};
-    struct late_call late = {0};
+    struct late_call late = {.queue = noted->rig.up};
     ASSERT_INT_EQ(pipe(late.ends), 0);
-    ASSERT_OK(open_rig(&noted, ""));
-    late.queue = noted.rig.up;
-    ASSERT_OK(weir_queue_host_call(noted.rig.up, fail, NULL)); // operation 1
-    while (weir_queue_flush(noted.rig.up) == WEIR_OK &&
-           weir_queue_fill(noted.rig.up, noted.rig.frame, 0, 0, "x", 1) == WEIR_OK) {
+    ASSERT_OK(weir_queue_host_call(noted->rig.up, rig_fail_call, NULL)); // operation 1
+    while (weir_queue_flush(noted->rig.up) == WEIR_OK &&
+           weir_queue_fill(noted->rig.up, noted->rig.frame, 0, 0, "x", 1) == WEIR_OK) {
     }
-    *noted.notes->hook = (struct notes_hook){.function = submit_late, .user = &late};
-    EXPECT_OK(weir_queue_recover(noted.rig.up));
-    *noted.notes->hook = (struct notes_hook){.function = NULL};
+    *noted->notes->hook = (struct notes_hook){.function = submit_late, .user = &late};
+    EXPECT_OK(weir_queue_recover(noted->rig.up));
+    *noted->notes->hook = (struct notes_hook){.function = NULL};
     EXPECT_TRUE(late.submitted);
-    ASSERT_UINT_EQ(noted.notes->count, 1);
-    const struct weir_event told = noted.notes->list[0].u.complete.event;
+    ASSERT_UINT_EQ(noted->notes->count, 1);
+    const struct weir_event told = note_of(noted, 0)->u.complete.event;
 
     struct weir_event end;
-    ASSERT_OK(weir_queue_record(noted.rig.up, &end));
+    ASSERT_OK(weir_queue_record(noted->rig.up, &end));
     EXPECT_INT_EQ(weir_event_query(end), WEIR_NOT_READY);
     EXPECT_TRUE(told.sequence + 2 == end.sequence); // the late call is between them
     ASSERT_INT_EQ(write(late.ends[1], "x", 1), 1);
     EXPECT_OK(weir_event_sync(end, WEIR_FOREVER));
     close(late.ends[0]);
     close(late.ends[1]);
-    rig_finish(&noted.rig);
 }
 
 static void expect_access(const struct noted *noted, size_t index, enum weir_host_note_kind kind,
                           size_t size, weir_access access)
 {
-    ASSERT_TRUE(index < noted->notes->count);
-    const struct weir_host_note *note = &noted->notes->list[index];
+    const struct weir_host_note *note = note_of(noted, index);
     EXPECT_INT_EQ(note->kind, kind);
     EXPECT_STR_EQ(note->file, __FILE__);
     EXPECT_UINT_EQ(note->u.access.size, size);
     EXPECT_INT_EQ(note->u.access.access, access);
 }
 
-NOTES_TEST(Notes, Accesses, "refused_bytes = 7")
+NOTES_TEST(Accesses, "notes", "[notes]\nrefused_bytes = 7")
 {
     void *pointer;
     EXPECT_OK(weir_host_begin(noted->rig.frame, 8, 16, WEIR_ACCESS_WRITE, &pointer));
@@ -187,35 +175,32 @@ NOTES_TEST(Notes, Accesses, "refused_bytes = 7")
     ASSERT_UINT_EQ(noted->notes->count, 3);
     expect_access(noted, 0, WEIR_HOST_NOTE_BEGIN, 16, WEIR_ACCESS_WRITE);
     expect_access(noted, 1, WEIR_HOST_NOTE_END, 16, WEIR_ACCESS_WRITE);
-    EXPECT_TRUE(noted->notes->list[0].u.access.buffer == noted->rig.frame);
-    EXPECT_UINT_EQ(noted->notes->list[0].u.access.offset, 8);
+    EXPECT_TRUE(note_of(noted, 0)->u.access.buffer == noted->rig.frame);
+    EXPECT_UINT_EQ(note_of(noted, 0)->u.access.offset, 8);
 }
 
 // A plugin that refuses a begin which the next link has taken tells that its end.
-WEIR_TEST(Notes, ABeginThatIsRefusedLater)
+NOTES_TEST(ABeginThatIsRefusedLater, "check, notes", "[check]\nreport = fail")
 {
-    struct noted noted = {.notes = NULL};
     void *pointer;
-    ASSERT_OK(open_chain(&noted, "check, notes", "[check]\nreport = fail"));
-    EXPECT_OK(weir_queue_fill(noted.rig.up, noted.rig.frame, 0, SIZE, "x", 1));
-    EXPECT_INT_EQ(weir_host_begin(noted.rig.frame, 8, 16, WEIR_ACCESS_READ, &pointer),
+    EXPECT_OK(weir_queue_fill(noted->rig.up, noted->rig.frame, 0, SIZE, "x", 1));
+    EXPECT_INT_EQ(weir_host_begin(noted->rig.frame, 8, 16, WEIR_ACCESS_READ, &pointer),
                   WEIR_ERROR_INVALID);
     EXPECT_TRUE(pointer == NULL);
     const int line = __LINE__ - 3;
-    ASSERT_UINT_EQ(noted.notes->count, 2);
-    expect_access(&noted, 0, WEIR_HOST_NOTE_BEGIN, 16, WEIR_ACCESS_READ);
-    expect_access(&noted, 1, WEIR_HOST_NOTE_END, 16, WEIR_ACCESS_READ);
-    const struct weir_host_note *end = &noted.notes->list[1];
-    EXPECT_TRUE(end->u.access.buffer == noted.rig.frame);
+    ASSERT_UINT_EQ(noted->notes->count, 2);
+    expect_access(noted, 0, WEIR_HOST_NOTE_BEGIN, 16, WEIR_ACCESS_READ);
+    expect_access(noted, 1, WEIR_HOST_NOTE_END, 16, WEIR_ACCESS_READ);
+    const struct weir_host_note *end = note_of(noted, 1);
+    EXPECT_TRUE(end->u.access.buffer == noted->rig.frame);
     EXPECT_UINT_EQ(end->u.access.offset, 8);
     EXPECT_INT_EQ(end->flags, 0);
     EXPECT_INT_EQ(end->line, line);
-    EXPECT_OK(weir_queue_sync(noted.rig.up, WEIR_FOREVER));
-    rig_finish(&noted.rig);
+    EXPECT_OK(weir_queue_sync(noted->rig.up, WEIR_FOREVER));
 }
 
 // The staging memory of both directions, and the syncs on it.
-NOTES_TEST(Notes, UploadsAndDownloads, "")
+NOTES_TEST(UploadsAndDownloads, "notes", "")
 {
     char bytes[SIZE] = "some bytes";
     char back[SIZE];
@@ -223,22 +208,22 @@ NOTES_TEST(Notes, UploadsAndDownloads, "")
     ASSERT_UINT_EQ(noted->notes->count, 3);
     expect_access(noted, 0, WEIR_HOST_NOTE_BEGIN, SIZE, WEIR_ACCESS_WRITE);
     expect_access(noted, 1, WEIR_HOST_NOTE_END, SIZE, WEIR_ACCESS_WRITE);
-    EXPECT_INT_EQ(noted->notes->list[2].kind, WEIR_HOST_NOTE_COMPLETE);
+    EXPECT_INT_EQ(note_of(noted, 2)->kind, WEIR_HOST_NOTE_COMPLETE);
     EXPECT_OK(weir_download(noted->rig.up, back, noted->rig.frame, 0, SIZE));
     EXPECT_STR_EQ(back, bytes);
     ASSERT_UINT_EQ(noted->notes->count, 6);
-    EXPECT_INT_EQ(noted->notes->list[3].kind, WEIR_HOST_NOTE_COMPLETE);
+    EXPECT_INT_EQ(note_of(noted, 3)->kind, WEIR_HOST_NOTE_COMPLETE);
     expect_access(noted, 4, WEIR_HOST_NOTE_BEGIN, SIZE, WEIR_ACCESS_READ);
     expect_access(noted, 5, WEIR_HOST_NOTE_END, SIZE, WEIR_ACCESS_READ);
     for (size_t i = 0; i < 6; i++)
-        EXPECT_INT_EQ(noted->notes->list[i].flags,
-                      noted->notes->list[i].kind == WEIR_HOST_NOTE_COMPLETE
+        EXPECT_INT_EQ(note_of(noted, i)->flags,
+                      note_of(noted, i)->kind == WEIR_HOST_NOTE_COMPLETE
                           ? WEIR_HOST_NOTE_INTERNAL | WEIR_HOST_NOTE_WAITED
                           : WEIR_HOST_NOTE_INTERNAL);
 }
 
 // A refused access of the staging memory is the upload's error, and the next one works.
-NOTES_TEST(Notes, RefusedUpload, "refused_bytes = 7")
+NOTES_TEST(RefusedUpload, "notes", "[notes]\nrefused_bytes = 7")
 {
     EXPECT_INT_EQ(weir_upload(noted->rig.up, noted->rig.frame, 0, "1234567", 7),
                   WEIR_ERROR_INVALID);
@@ -246,7 +231,7 @@ NOTES_TEST(Notes, RefusedUpload, "refused_bytes = 7")
     EXPECT_OK(weir_upload(noted->rig.up, noted->rig.frame, 0, "12345678", 8));
 }
 
-NOTES_TEST(Notes, TheThreadOfDescriptors, "")
+NOTES_TEST(TheThreadOfDescriptors, "notes", "")
 {
     struct weir_event event;
     int fd;
@@ -256,12 +241,12 @@ NOTES_TEST(Notes, TheThreadOfDescriptors, "")
     EXPECT_INT_EQ(poll(&waiting, 1, 60000), 1);
     close(fd);
     ASSERT_UINT_EQ(noted->notes->count, 1);
-    EXPECT_INT_EQ(noted->notes->list[0].flags, WEIR_HOST_NOTE_INTERNAL);
-    EXPECT_TRUE(noted->notes->list[0].u.complete.event.sequence == event.sequence);
+    EXPECT_INT_EQ(note_of(noted, 0)->flags, WEIR_HOST_NOTE_INTERNAL);
+    EXPECT_TRUE(note_of(noted, 0)->u.complete.event.sequence == event.sequence);
 }
 
 // Calls about events of a queue that is gone reach no plugin, so its end is told.
-NOTES_TEST(Notes, ADestroyedQueue, "")
+NOTES_TEST(ADestroyedQueue, "notes", "")
 {
     struct weir_event event;
     weir_queue *queue;
@@ -270,14 +255,14 @@ NOTES_TEST(Notes, ADestroyedQueue, "")
     weir_queue_destroy(&queue);
     EXPECT_OK(weir_event_sync(event, WEIR_FOREVER));
     ASSERT_UINT_EQ(noted->notes->count, 1);
-    EXPECT_INT_EQ(noted->notes->list[0].kind, WEIR_HOST_NOTE_COMPLETE);
-    EXPECT_INT_EQ(noted->notes->list[0].flags, WEIR_HOST_NOTE_INTERNAL);
-    EXPECT_TRUE(noted->notes->list[0].u.complete.event.queue == event.queue);
-    EXPECT_TRUE(noted->notes->list[0].u.complete.event.sequence >= event.sequence);
+    EXPECT_INT_EQ(note_of(noted, 0)->kind, WEIR_HOST_NOTE_COMPLETE);
+    EXPECT_INT_EQ(note_of(noted, 0)->flags, WEIR_HOST_NOTE_INTERNAL);
+    EXPECT_TRUE(note_of(noted, 0)->u.complete.event.queue == event.queue);
+    EXPECT_TRUE(note_of(noted, 0)->u.complete.event.sequence >= event.sequence);
 }
 
 // A plugin is told what the program asked for, and not the size of the block.
-NOTES_TEST(Notes, SizesOfPoolOperations, "")
+NOTES_TEST(SizesOfPoolOperations, "notes", "")
 {
     own_pool pool = NULL;
     weir_buffer *buffer;
@@ -289,7 +274,7 @@ NOTES_TEST(Notes, SizesOfPoolOperations, "")
 }
 
 // Callers may keep their place to themselves.
-NOTES_TEST(Notes, WithoutPlace, "")
+NOTES_TEST(WithoutPlace, "notes", "")
 {
     struct weir_event event;
     ASSERT_OK(weir_queue_record(noted->rig.up, &event));
@@ -300,12 +285,12 @@ NOTES_TEST(Notes, WithoutPlace, "")
     EXPECT_OK(weir_queue_recover_at(noted->rig.up, NULL, 0));
     ASSERT_UINT_EQ(noted->notes->count, 4);
     for (size_t i = 0; i < noted->notes->count; i++) {
-        EXPECT_TRUE(noted->notes->list[i].file == NULL);
-        EXPECT_INT_EQ(noted->notes->list[i].line, 0);
+        EXPECT_TRUE(note_of(noted, i)->file == NULL);
+        EXPECT_INT_EQ(note_of(noted, i)->line, 0);
     }
 }
 
-NOTES_TEST(Notes, Extension, "")
+NOTES_TEST(Extension, "notes", "")
 {
     EXPECT_TRUE(weir_runtime_extension(noted->rig.runtime, "notes") != NULL);
     EXPECT_TRUE(weir_runtime_extension(noted->rig.runtime, "another") == NULL);

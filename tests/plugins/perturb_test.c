@@ -3,27 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/plugins/perturb_rig.h"
+#include "tests/plugins/rig.h"
 #include "tests/races/race.h"
 #include "tests/support/test.h"
 
 enum {
     SEEDS = 100,
 };
-
-// An open device without the plugin keeps what the driver makes for the first one, which takes
-// GPUs long.
-struct keeper {
-    weir_runtime *runtime;
-    weir_device *device;
-};
-
-static struct keeper keep_driver(void)
-{
-    struct keeper keeper = {NULL, NULL};
-    open_device("", "", &keeper.runtime, &keeper.device);
-    return keeper;
-}
 
 // Programs of the corpus without kernels. Mode late is right where the host waits first for the queue that should be
 // first, and for a reader that goes first.
@@ -50,14 +36,21 @@ static const struct race_pair *pair_of(const struct program *program)
     return pair;
 }
 
+static void open_device(struct rig *rig, const char *plugins, const char *section)
+{
+    *rig = (struct rig){NULL};
+    EXPECT_OK(rig_open(plugins, section, &rig->runtime));
+    if (rig->runtime)
+        EXPECT_OK(weir_device_open(rig->runtime, NULL, &rig->device));
+}
+
 // Whether the broken program's result is right.
 static bool run(const struct race_pair *pair, const char *section)
 {
-    weir_runtime *runtime = NULL;
-    weir_device *device = NULL;
-    open_device("perturb", section, &runtime, &device);
-    const bool right = device && race_run(pair, false, device);
-    close_device(&runtime, &device);
+    struct rig rig;
+    open_device(&rig, "perturb", section);
+    const bool right = rig.device && race_run(pair, false, rig.device);
+    rig_finish(&rig);
     return right;
 }
 
@@ -79,21 +72,23 @@ static unsigned find_seed(const struct race_pair *pair)
 
 static void expect_same_again(const struct race_pair *pair, unsigned seed)
 {
-    char order[sizeof logged];
+    char order[512];
     EXPECT_FALSE(run(pair, seeded(seed)));
-    memcpy(order, logged, sizeof order);
+    snprintf(order, sizeof order, "%s", rig_logged());
     EXPECT_CONTAINS(order, ", order ");
+    EXPECT_UINT_EQ(rig_count_logged("\n"), 1);
     for (int i = 0; i < 3; i++) {
         EXPECT_FALSE(run(pair, seeded(seed)));
-        EXPECT_STR_EQ(logged, order);
-        EXPECT_STR_EQ(logged_second, "");
+        EXPECT_STR_EQ(rig_logged(), order);
     }
 }
 
 // That mended programs are right, and that all broken ones are wrong with some seed: tests/races/races_test.c.
 WEIR_TEST(Perturb, ASeedGivesItsWrongResultAgain)
 {
-    struct keeper keeper = keep_driver();
+    // An open device without the plugin keeps what the driver makes for the first one, which takes GPUs long.
+    struct rig keeper;
+    open_device(&keeper, "", "");
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
         const struct race_pair *pair = pair_of(&programs[i]);
         weir_test_note("%s", programs[i].name);
@@ -103,7 +98,7 @@ WEIR_TEST(Perturb, ASeedGivesItsWrongResultAgain)
         if (seed)
             expect_same_again(pair, seed);
     }
-    close_device(&keeper.runtime, &keeper.device);
+    rig_finish(&keeper);
 }
 
 // What the host uses too early is not there in mode late.
@@ -113,7 +108,7 @@ WEIR_TEST(Perturb, Late)
         weir_test_note("%s", programs[i].name);
         EXPECT_TRUE(run(pair_of(&programs[i]), "[perturb]\nmode = late\n") ==
                     programs[i].right_if_late);
-        EXPECT_CONTAINS(logged, "mode late");
+        EXPECT_CONTAINS(rig_logged(), "mode late");
     }
 }
 
@@ -124,7 +119,7 @@ static uint32_t run_pair(const char *section, bool ordered)
     struct rig work;
     uint32_t word = 0;
     const uint32_t one = 1, two = 2;
-    begin(&work, section);
+    EXPECT_TRUE(rig_begin(&work, "perturb", section));
     EXPECT_OK(weir_queue_fill_at(work.up, work.memory, 0, 4, &one, 4, "src/app.c", 80));
     if (ordered) {
         EXPECT_OK(weir_queue_record(work.up, &event));
@@ -143,12 +138,12 @@ WEIR_TEST(Perturb, PairIsReversed)
     static const char both[] = "[perturb]\nmode = pair\npair = app.c:80, /build/src/app.c:91\n";
     static const char turned[] = "[perturb]\nmode = pair\npair = src/app.c:91, app.c:80\n";
     EXPECT_INT_EQ(run_pair(both, false), 1);
-    EXPECT_CONTAINS(logged, "the pair was reversed 1 time");
+    EXPECT_CONTAINS(rig_logged(), "the pair was reversed 1 time");
     EXPECT_INT_EQ(run_pair(both, true), 2);
-    EXPECT_CONTAINS(logged, "the pair was reversed 0 times");
+    EXPECT_CONTAINS(rig_logged(), "the pair was reversed 0 times");
     // The second was submitted before the first, so nothing holds the first back.
     EXPECT_INT_EQ(run_pair(turned, false), 2);
-    EXPECT_CONTAINS(logged, "the pair was reversed 0 times");
+    EXPECT_CONTAINS(rig_logged(), "the pair was reversed 0 times");
 }
 
 // A ring of two slots that is filled again too early: what races with a copy is not the next fill
@@ -157,7 +152,7 @@ static void run_ring(const char *section, uint32_t results[4])
 {
     struct weir_event event;
     struct rig work;
-    begin(&work, section);
+    EXPECT_TRUE(rig_begin(&work, "perturb", section));
     for (uint32_t i = 0; i < 4; i++) {
         const size_t slot = 4 * (i % 2);
         EXPECT_OK(weir_queue_fill_at(work.up, work.memory, slot, 4, &i, 4, "src/app.c", 91));

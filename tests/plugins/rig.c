@@ -8,21 +8,44 @@
 #include "kernels/conformance/conformance.h"
 #include "tests/support/libcuda/image.h"
 
-static char folder[256];
-
 const char *rig_path(const char *name)
 {
+    static const char *folder;
     static char paths[8][512];
     static size_t next;
     char *path = paths[next++ % 8];
-    if (!folder[0]) {
-        const char *base = getenv("TEST_TMPDIR");
-        snprintf(folder, sizeof folder, "%s/weir_trace_XXXXXX", base ? base : "/tmp");
-        if (!mkdtemp(folder))
-            weir_test_fail(__FILE__, __LINE__, "no folder for files");
-    }
+    folder = folder ? folder : weir_test_temp_dir();
     snprintf(path, sizeof paths[0], "%s/%s", folder, name);
     return path;
+}
+
+static struct {
+    pthread_mutex_t lock;
+    char plugins[64];
+    size_t used;
+    char text[8192];
+} logged = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void keep_line(void *user, weir_log_level level, const char *source, const char *message)
+{
+    pthread_mutex_lock(&logged.lock);
+    const size_t room = sizeof logged.text - logged.used;
+    if (strstr(logged.plugins, source) && strlen(message) + 2 < room)
+        logged.used += (size_t)snprintf(logged.text + logged.used, room, "%s\n", message);
+    pthread_mutex_unlock(&logged.lock);
+}
+
+const char *rig_logged(void)
+{
+    return logged.text;
+}
+
+size_t rig_count_logged(const char *text)
+{
+    size_t count = 0;
+    for (const char *at = logged.text; (at = strstr(at, text)); at++)
+        count++;
+    return count;
 }
 
 weir_status rig_open(const char *plugins, const char *lines, weir_runtime **out_runtime)
@@ -30,6 +53,10 @@ weir_status rig_open(const char *plugins, const char *lines, weir_runtime **out_
     const char *base = getenv("WEIR_TEST_SECTION");
     char text[2048];
     snprintf(text, sizeof text, "%s\n%s\n", base ? base : "", lines);
+    logged.used = 0;
+    logged.text[0] = '\0';
+    snprintf(logged.plugins, sizeof logged.plugins, "%s", plugins);
+    weir_log_set(keep_line, NULL, WEIR_LOG_DEBUG);
     return weir_open(WEIR_PARAMS(weir_open, .config_path = "test.ini", .config_text = text,
                                  .plugins = plugins),
                      out_runtime);
@@ -51,15 +78,24 @@ static weir_status create_buffer(struct rig *rig, const char *label, weir_placem
 
 weir_status rig_create(struct rig *rig)
 {
-    weir_status status = weir_device_open(rig->runtime, NULL, &rig->device);
-    if (status == WEIR_OK)
-        status = create_queue(rig, "up", &rig->up);
-    if (status == WEIR_OK)
-        status = create_queue(rig, "down", &rig->down);
-    if (status == WEIR_OK)
-        status = create_buffer(rig, "frame", WEIR_PLACE_HOST, &rig->frame);
-    return status == WEIR_OK ? create_buffer(rig, "memory", WEIR_PLACE_DEVICE, &rig->memory)
-                             : status;
+    rig->gate = (struct rig_gate)RIG_GATE_CLOSED;
+    RIG_TRY(weir_device_open(rig->runtime, NULL, &rig->device));
+    RIG_TRY(create_queue(rig, "up", &rig->up));
+    RIG_TRY(create_queue(rig, "down", &rig->down));
+    RIG_TRY(create_buffer(rig, "frame", WEIR_PLACE_HOST, &rig->frame));
+    return create_buffer(rig, "memory", WEIR_PLACE_DEVICE, &rig->memory);
+}
+
+void rig_expect_refused(const char *plugins, const char *lines, weir_status status,
+                        const char *message, const char *remedy)
+{
+    weir_runtime *runtime = NULL;
+    weir_test_note("%s", lines);
+    EXPECT_FAILURE(rig_open(plugins, lines, &runtime), status, message);
+    EXPECT_CONTAINS(weir_last_error()->remedy, remedy);
+    EXPECT_NULL(runtime);
+    WEIR_IGNORE(weir_close(&runtime));
+    weir_test_note(NULL);
 }
 
 // It takes images that only name kernels. On a machine with a GPU tests run with its driver.
@@ -76,11 +112,10 @@ weir_status rig_create_kernel(struct rig *rig)
         bundle.images = weir_test_image();
         bundle.image_count = 1;
     }
-    const weir_status status =
-        weir_program_create(rig->device,
-                            WEIR_PARAMS(weir_program, .label = "program", .bundle = &bundle),
-                            &rig->program);
-    return status == WEIR_OK ? weir_kernel_create(rig->program, "spin", &rig->kernel) : status;
+    RIG_TRY(weir_program_create(rig->device,
+                                WEIR_PARAMS(weir_program, .label = "program", .bundle = &bundle),
+                                &rig->program));
+    return weir_kernel_create(rig->program, "spin", &rig->kernel);
 }
 
 bool rig_begin(struct rig *rig, const char *plugins, const char *lines)
@@ -101,6 +136,7 @@ weir_status rig_close(struct rig *rig)
     weir_buffer_destroy(&rig->memory);
     weir_queue_destroy(&rig->up);
     weir_queue_destroy(&rig->down);
+    weir_trace_destroy(&rig->trace);
     EXPECT_OK(weir_device_close(&rig->device));
     return weir_close(&rig->runtime);
 }
@@ -117,14 +153,13 @@ const char *rig_trace(const char *path, const char *more)
     return text;
 }
 
-bool rig_start(struct rig *rig, const char *path)
+bool rig_start(struct rig *rig, const char *file, const char *more, const char *plugins)
 {
-    return rig_start_with(rig, path, "", "trace");
-}
-
-bool rig_start_with(struct rig *rig, const char *path, const char *more, const char *plugins)
-{
-    return rig_begin(rig, plugins, rig_trace(path, more));
+    char path[sizeof rig->path];
+    snprintf(path, sizeof path, "%s", *file && *file != '/' ? rig_path(file) : file);
+    const bool begun = rig_begin(rig, plugins, rig_trace(path, more));
+    memcpy(rig->path, path, sizeof path);
+    return begun;
 }
 
 struct weir_trace *rig_read(const char *path)
@@ -136,10 +171,20 @@ struct weir_trace *rig_read(const char *path)
     return trace;
 }
 
-struct weir_trace *rig_end(struct rig *rig, const char *path)
+const struct weir_trace *rig_end(struct rig *rig)
 {
+    static const struct weir_trace none = {.meta = {.backend = "", .plugins = ""}};
     rig_finish(rig);
-    return rig_read(path);
+    rig->trace = rig_read(rig->path);
+    return rig->trace ? rig->trace : &none;
+}
+
+size_t rig_count_spans(const struct weir_trace *trace, const char *name)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < trace->span_count; i++)
+        count += strcmp(trace->spans[i].name, name) == 0;
+    return count;
 }
 
 weir_status rig_count_call(void *user)
@@ -166,4 +211,9 @@ weir_status rig_open_gate(void *user)
     pthread_cond_broadcast(&gate->opened);
     pthread_mutex_unlock(&gate->lock);
     return WEIR_OK;
+}
+
+weir_status rig_fail_call(void *user)
+{
+    return WEIR_ERROR_HOST_CALL;
 }

@@ -1,5 +1,5 @@
 // Shared by the tests of plugins: a chain before the backend that the environment names, with its section of the
-// configuration; and the file of a trace.
+// configuration; what its plugins log; and the file of a trace.
 #ifndef WEIR_TESTS_PLUGINS_RIG_H
 #define WEIR_TESTS_PLUGINS_RIG_H
 
@@ -11,14 +11,21 @@
 #include "tests/support/own.h"
 #include "tests/support/test.h"
 
-// A pointer to a trace that is destroyed at the end of its scope.
-#define own_trace OWN(weir_trace_destroy) struct weir_trace *
-
 enum {
     RIG_BYTES = 1 << 18 // of each buffer
 };
 
 #define GUARD_NS (UINT64_C(60) * 1000000000u)
+
+struct rig_gate {
+    pthread_mutex_t lock;
+    pthread_cond_t opened;
+    bool open;
+};
+#define RIG_GATE_CLOSED                                            \
+    {                                                              \
+        PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false \
+    }
 
 struct rig {
     weir_runtime *runtime;
@@ -29,13 +36,33 @@ struct rig {
     weir_buffer *memory; // DEVICE
     weir_program *program;
     weir_kernel *kernel; // `spin`
+    char path[512];      // of the trace
+    struct weir_trace *trace;
+    int calls; // of rig_count_call()
+    struct rig_gate gate;
 };
+
+// Returns from a function of a status with the call's, if that is an error.
+#define RIG_TRY(call)                      \
+    do {                                   \
+        const weir_status rig_try_ = call; \
+        if (rig_try_ < 0)                  \
+            return rig_try_;               \
+    } while (0)
 
 // A path in a folder of this process. Eight are kept.
 const char *rig_path(const char *name);
 
-// Opens only the runtime, with further lines of the configuration.
+// Opens only the runtime, with further lines of the configuration, and keeps what its plugins log.
 weir_status rig_open(const char *plugins, const char *lines, weir_runtime **out_runtime);
+
+// That this is refused, with these words in the error's text and in its remedy.
+void rig_expect_refused(const char *plugins, const char *lines, weir_status status,
+                        const char *message, const char *remedy);
+
+// What the plugins have logged since the last rig_open(), a line each; and how often a text is in it.
+const char *rig_logged(void);
+size_t rig_count_logged(const char *text);
 
 // Creates everything but the program and its kernel, or these, in the order of the struct up to the first error.
 weir_status rig_create(struct rig *rig);
@@ -44,38 +71,43 @@ weir_status rig_create_kernel(struct rig *rig);
 // All of this. False fails the test.
 bool rig_begin(struct rig *rig, const char *plugins, const char *lines);
 
+// A test with `rig`, a pointer.
+#define RIG_TEST(suite, name, plugins, lines) \
+    WEIR_TEST_WITH(suite, name, struct rig, rig, rig_begin(rig, plugins, lines), rig_finish(rig))
+
+// Ends what there is, if anything; and the same, which returns what weir_close() does.
 void rig_finish(struct rig *rig);
-// The same, and returns what weir_close() does.
 weir_status rig_close(struct rig *rig);
 
 // The section [trace]: the file, and further lines. One is kept.
 const char *rig_trace(const char *path, const char *more);
 
-// With one link of the plugin trace, which writes to `path`, or with `plugins` and more lines in [trace]. The close ends
-// the trace.
-bool rig_start(struct rig *rig, const char *path);
-bool rig_start_with(struct rig *rig, const char *path, const char *more, const char *plugins);
+// With the plugins, of which one is trace, more lines in [trace], and its file: a name below rig_path(), or a whole path.
+// The close ends the trace.
+bool rig_start(struct rig *rig, const char *file, const char *more, const char *plugins);
+
+// A test with `rig`, a pointer, and the plugin trace.
+#define TRACE_TEST(suite, name, file, more)                                           \
+    WEIR_TEST_WITH(suite, name, struct rig, rig, rig_start(rig, file, more, "trace"), \
+                   rig_finish(rig))
 
 // On error the test fails and NULL is returned.
 struct weir_trace *rig_read(const char *path);
-// Closes the rig and reads what it wrote there.
-struct weir_trace *rig_end(struct rig *rig, const char *path);
+// Closes the rig and reads what it wrote. On error the test fails, and the trace is empty. It is the rig's.
+const struct weir_trace *rig_end(struct rig *rig);
+
+// How many spans have that name.
+size_t rig_count_spans(const struct weir_trace *trace, const char *name);
 
 // A host call that increments an int.
 weir_status rig_count_call(void *user);
 
 // A host call that holds its queue until the gate, its `user`, is opened; and one that opens it.
-struct rig_gate {
-    pthread_mutex_t lock;
-    pthread_cond_t opened;
-    bool open;
-};
-#define RIG_GATE_CLOSED                                            \
-    {                                                              \
-        PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false \
-    }
 weir_status rig_pass_gate(void *user);
 weir_status rig_open_gate(void *user);
+
+// A host call that fails.
+weir_status rig_fail_call(void *user);
 
 // A macro, because a launch records its caller's line.
 #define RIG_SPIN(queue, rig)                                                      \

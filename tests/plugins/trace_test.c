@@ -13,6 +13,9 @@
 
 #include "tests/plugins/rig.h"
 
+// A pointer to a trace that is destroyed at the end of its scope.
+#define own_trace OWN(weir_trace_destroy) struct weir_trace *
+
 // The accuracy of the pair of clocks, which with the tests' libcuda is a thread's wake-up
 // time.
 enum {
@@ -36,7 +39,7 @@ struct expected {
 
 // Submits to `down` after an event of `up`, and notes it. Each NOTE is on the line after
 // its call.
-static size_t submit_all(struct rig *rig, struct expected *expected, int *calls)
+static size_t submit_all(struct rig *rig, struct expected *expected)
 {
     const uint32_t pattern = 7;
     const struct weir_plane to = {rig->memory, 0, 64};
@@ -61,7 +64,7 @@ static size_t submit_all(struct rig *rig, struct expected *expected, int *calls)
     NOTE(WEIR_TRACE_FILL_2D, WEIR_ENGINE_ON_DEVICE, 1600, "frame 12", "", "memory", "");
     EXPECT_OK(weir_queue_copy_3d(rig->down, boxes[0], boxes[1], 32, 10, 4));
     NOTE(WEIR_TRACE_COPY_3D, WEIR_ENGINE_TO_HOST, 1280, "frame 12", "", "frame", "memory");
-    EXPECT_OK(weir_queue_host_call(rig->down, rig_count_call, calls));
+    EXPECT_OK(weir_queue_host_call(rig->down, rig_count_call, &rig->calls));
     NOTE(WEIR_TRACE_HOST_CALL, WEIR_ENGINE_HOST, 0, "frame 12", "", "", "");
     weir_region_pop(rig->runtime);
     EXPECT_OK(weir_queue_copy(rig->down, rig->frame, 0, rig->memory, 0, 0));
@@ -132,18 +135,13 @@ static void expect_all(const struct weir_trace *trace, const struct expected *ex
     EXPECT_UINT_LE(first->end_ns, rest[0].start_ns + SLACK_NS);
 }
 
-WEIR_TEST(Trace, HasEveryOperationOnce)
+TRACE_TEST(Trace, HasEveryOperationOnce, "once.json", "")
 {
-    const char *path = rig_path("once.json");
     struct expected expected[16];
-    struct rig rig;
-    int calls = 0;
-    ASSERT_TRUE(rig_start(&rig, path));
-    const size_t count = submit_all(&rig, expected, &calls);
-    EXPECT_OK(weir_queue_sync(rig.down, WEIR_FOREVER));
-    own_trace trace = rig_end(&rig, path);
-    EXPECT_INT_EQ(calls, 1);
-    ASSERT_NOT_NULL(trace);
+    const size_t count = submit_all(rig, expected);
+    EXPECT_OK(weir_queue_sync(rig->down, WEIR_FOREVER));
+    const struct weir_trace *trace = rig_end(rig);
+    EXPECT_INT_EQ(rig->calls, 1);
     EXPECT_FALSE(trace->meta.truncated);
     EXPECT_UINT_EQ(trace->meta.dropped, 0);
     EXPECT_UINT_EQ(trace->meta.unfinished, 0);
@@ -154,30 +152,18 @@ WEIR_TEST(Trace, HasEveryOperationOnce)
 }
 
 // It counts as memory of the device.
-WEIR_TEST(Trace, NamesManagedMemory)
+TRACE_TEST(Trace, NamesManagedMemory, "managed.json", "")
 {
-    const char *path = rig_path("managed.json");
-    weir_buffer *managed = NULL;
     char title[64];
-    struct rig rig;
-    ASSERT_TRUE(rig_start(&rig, path));
-    const bool has_managed = weir_device_limits(rig.device)->managed_memory != 0;
-    if (has_managed) {
-        ASSERT_OK(weir_buffer_create(rig.device,
-                                     WEIR_PARAMS(weir_buffer, .label = "shared", .size = RIG_BYTES,
-                                                 .placement = WEIR_PLACE_MANAGED),
-                                     &managed));
-        EXPECT_OK(weir_queue_copy(rig.up, managed, 0, rig.frame, 0, 64));
-        EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, managed, 0, 64));
-        EXPECT_OK(weir_queue_fill(rig.up, managed, 0, 64, "a", 1));
-        weir_buffer_destroy(&managed);
-        EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
-    }
-    rig_finish(&rig);
-    if (!has_managed)
+    if (!weir_device_limits(rig->device)->managed_memory)
         WEIR_SKIP("this device has no managed memory");
-    own_trace trace = rig_read(path);
-    ASSERT_NOT_NULL(trace);
+    weir_buffer *managed = test_buffer(rig->device, "shared", RIG_BYTES, WEIR_PLACE_MANAGED);
+    EXPECT_OK(weir_queue_copy(rig->up, managed, 0, rig->frame, 0, 64));
+    EXPECT_OK(weir_queue_copy(rig->up, rig->memory, 0, managed, 0, 64));
+    EXPECT_OK(weir_queue_fill(rig->up, managed, 0, 64, "a", 1));
+    weir_buffer_destroy(&managed);
+    EXPECT_OK(weir_queue_sync(rig->up, WEIR_FOREVER));
+    const struct weir_trace *trace = rig_end(rig);
     ASSERT_UINT_EQ(trace->operation_count, 3);
     const struct weir_trace_operation *operations = trace->operations;
     EXPECT_INT_EQ(operations[0].engine, WEIR_ENGINE_TO_DEVICE);
@@ -193,24 +179,19 @@ WEIR_TEST(Trace, NamesManagedMemory)
                   "Memset (Managed)");
 }
 
-WEIR_TEST(Trace, HasRegionsAndWaitsOfTheHost)
+TRACE_TEST(Trace, HasRegionsAndWaitsOfTheHost, "spans.json.gz", "")
 {
-    const char *path = rig_path("spans.json.gz");
     struct expected expected[16];
-    struct rig rig;
-    int calls = 0;
     size_t regions = 0;
     size_t syncs = 0;
-    ASSERT_TRUE(rig_start(&rig, path));
-    weir_region_pop(rig.runtime); // outside of any
-    submit_all(&rig, expected, &calls);
-    EXPECT_OK(weir_queue_sync(rig.down, WEIR_FOREVER));
+    weir_region_pop(rig->runtime); // outside of any
+    submit_all(rig, expected);
+    EXPECT_OK(weir_queue_sync(rig->down, WEIR_FOREVER));
     for (int i = 0; i < 40; i++) // deeper than is kept
-        weir_region_push(rig.runtime, "a region with a rather long name, longer than is kept", 1);
+        weir_region_push(rig->runtime, "a region with a rather long name, longer than is kept", 1);
     for (int i = 0; i < 40; i++)
-        weir_region_pop(rig.runtime);
-    own_trace trace = rig_end(&rig, path);
-    ASSERT_NOT_NULL(trace);
+        weir_region_pop(rig->runtime);
+    const struct weir_trace *trace = rig_end(rig);
     for (size_t i = 0; i < trace->span_count; i++) {
         const struct weir_trace_span *span = &trace->spans[i];
         EXPECT_UINT_LE(span->begin_ns, span->end_ns);
@@ -224,27 +205,20 @@ WEIR_TEST(Trace, HasRegionsAndWaitsOfTheHost)
     EXPECT_TRUE(syncs >= 1 || strcmp(trace->meta.backend, "null") == 0);
 }
 
-WEIR_TEST(Trace, StandsTwiceInAChain)
+WEIR_TEST_WITH(Trace, StandsTwiceInAChain, struct rig, rig,
+               rig_start(rig, "twice.json", "", "trace, trace"), rig_finish(rig))
 {
-    const char *path = rig_path("twice.json");
     struct expected expected[16];
-    struct rig rig;
-    int calls = 0;
-    ASSERT_TRUE(rig_start_with(&rig, path, "", "trace, trace"));
-    const size_t count = submit_all(&rig, expected, &calls);
-    EXPECT_OK(weir_queue_sync(rig.down, WEIR_FOREVER));
-    rig_finish(&rig);
-    EXPECT_INT_EQ(calls, 1);
+    const size_t count = submit_all(rig, expected);
+    EXPECT_OK(weir_queue_sync(rig->down, WEIR_FOREVER));
     // The first of the two to open was the inner link, since chains open from the backend
     // outwards.
-    own_trace inner = rig_read(path);
-    struct weir_trace *outer = rig_read(rig_path("twice.2.json"));
-    ASSERT_NOT_NULL(inner);
+    expect_all(rig_end(rig), expected, count);
+    EXPECT_INT_EQ(rig->calls, 1);
+    own_trace outer = rig_read(rig_path("twice.2.json"));
     ASSERT_NOT_NULL(outer);
-    expect_all(inner, expected, count);
     expect_all(outer, expected, count);
     EXPECT_STR_EQ(outer->meta.plugins, "trace, trace");
-    weir_trace_destroy(&outer);
 }
 
 static void *close_runtime(void *runtime)
@@ -254,106 +228,75 @@ static void *close_runtime(void *runtime)
 }
 
 // What a thread keeps of those leaves the entry of the one that it still uses.
-WEIR_TEST(Trace, OfARuntimeBesideManyThatOthersClose)
+TRACE_TEST(Trace, OfARuntimeBesideManyThatOthersClose, "beside.json", "")
 {
-    const char *path = rig_path("beside.json");
-    const char *closed = rig_path("closed.json");
-    struct rig rig;
-    size_t outer = 0;
-    ASSERT_TRUE(rig_start(&rig, path));
-    weir_region_push(rig.runtime, "outer", WEIR_NO_NUMBER);
+    weir_region_push(rig->runtime, "outer", WEIR_NO_NUMBER);
     for (uint64_t i = 0; i < 20; i++) {
         weir_runtime *runtime;
         pthread_t thread;
-        ASSERT_OK(rig_open("trace", rig_trace(closed, ""), &runtime));
+        ASSERT_OK(rig_open("trace", rig_trace(rig_path("closed.json"), ""), &runtime));
         weir_region_push(runtime, "short", i);
-        weir_region_push(rig.runtime, "inner", i);
-        weir_region_pop(rig.runtime);
+        weir_region_push(rig->runtime, "inner", i);
+        weir_region_pop(rig->runtime);
         ASSERT_INT_EQ(pthread_create(&thread, NULL, close_runtime, &runtime), 0);
         ASSERT_INT_EQ(pthread_join(thread, NULL), 0);
     }
-    weir_region_pop(rig.runtime);
-    own_trace trace = rig_end(&rig, path);
-    ASSERT_NOT_NULL(trace);
-    for (size_t i = 0; i < trace->span_count; i++)
-        outer += strcmp(trace->spans[i].name, "outer") == 0;
-    EXPECT_UINT_EQ(outer, 1);
+    weir_region_pop(rig->runtime);
+    const struct weir_trace *trace = rig_end(rig);
+    EXPECT_UINT_EQ(rig_count_spans(trace, "outer"), 1);
 }
 
 // The file of a trace: invalid paths are refused, a full disk is reported, and the file of
 // a killed process can be read.
 
-static void expect_refused(const char *section, const char *words)
+static void expect_refused(const char *lines, weir_status status, const char *words)
 {
-    weir_runtime *runtime = NULL;
-    weir_test_note("%s", section);
-    EXPECT_INT_LT(rig_open("trace", section, &runtime), 0);
-    EXPECT_NULL(runtime);
-    EXPECT_CONTAINS(weir_last_error_text(), words);
-    WEIR_IGNORE(weir_close(&runtime));
-    weir_test_note(NULL);
+    rig_expect_refused("trace", lines, status, words, "");
 }
 
 WEIR_TEST(TraceRefuses, WrongValues)
 {
     char text[600] = "[trace]\nfile = /";
-    expect_refused("[trace]\nbuffer = 1023", "1024");
-    expect_refused("[trace]\nbuffer = many", "many");
-    expect_refused("[trace]\nflush = 0", "flush");
-    expect_refused("[trace]\nflush = 60001", "60000");
-    expect_refused("[trace]\nfiel = x.json", "did you mean 'file'?");
-    expect_refused("[trace]\nfile = /nowhere/at/all/trace.json", "No such file");
-    expect_refused("[trace]\nfile = /", "Is a directory");
+    expect_refused("[trace]\nbuffer = 1023", WEIR_ERROR_CONFIG, "1024");
+    expect_refused("[trace]\nbuffer = many", WEIR_ERROR_CONFIG, "many");
+    expect_refused("[trace]\nflush = 0", WEIR_ERROR_CONFIG, "flush");
+    expect_refused("[trace]\nflush = 60001", WEIR_ERROR_CONFIG, "60000");
+    expect_refused("[trace]\nfiel = x.json", WEIR_ERROR_CONFIG, "did you mean 'file'?");
+    expect_refused("[trace]\nfile = /nowhere/at/all/trace.json", WEIR_ERROR_IO, "No such file");
+    expect_refused("[trace]\nfile = /", WEIR_ERROR_IO, "Is a directory");
     memset(text + 16, 'a', 170);
     snprintf(text + 186, sizeof text - 186, "/b.json");
-    expect_refused(text, "No such file");
-}
-
-static char logged[4096];
-
-static void keep_log(void *user, weir_log_level level, const char *source, const char *message)
-{
-    if (strcmp(source, "trace") == 0)
-        snprintf(logged + strlen(logged), sizeof logged - strlen(logged), "%s\n", message);
+    expect_refused(text, WEIR_ERROR_IO, "No such file");
 }
 
 // A disk that is full is found while writing, and told; the program goes on.
-WEIR_TEST(TraceRefuses, AFullDisk)
+TRACE_TEST(TraceRefuses, AFullDisk, "/dev/full", "flush = 1")
 {
-    struct rig rig;
-    logged[0] = '\0';
-    weir_log_set(keep_log, NULL, WEIR_LOG_WARNING);
-    ASSERT_TRUE(rig_start_with(&rig, "/dev/full", "flush = 1", "trace"));
     for (size_t i = 0; i < 200; i++) {
-        EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
-        EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
+        EXPECT_OK(weir_queue_copy(rig->up, rig->memory, 0, rig->frame, 0, 64));
+        EXPECT_OK(weir_queue_sync(rig->up, WEIR_FOREVER));
         usleep(1000);
     }
-    EXPECT_INT_EQ(rig_close(&rig), WEIR_ERROR_IO);
-    weir_log_set(NULL, NULL, WEIR_LOG_WARNING);
-    EXPECT_CONTAINS(logged, "/dev/full");
-    EXPECT_CONTAINS(logged, "No space left");
-    EXPECT_NULL(rig.runtime);
+    EXPECT_INT_EQ(rig_close(rig), WEIR_ERROR_IO);
+    EXPECT_CONTAINS(rig_logged(), "/dev/full");
+    EXPECT_CONTAINS(rig_logged(), "No space left");
+    EXPECT_NULL(rig->runtime);
     EXPECT_CONTAINS(weir_last_error()->message, "/dev/full: the trace is incomplete");
     EXPECT_CONTAINS(weir_last_error()->message, "No space left");
 }
 
 // So does one that is full only when the last of it is written.
-WEIR_TEST(TraceRefuses, ADiskThatIsFullAtTheEnd)
+TRACE_TEST(TraceRefuses, ADiskThatIsFullAtTheEnd, "/dev/full", "flush = 60000")
 {
-    struct rig rig;
     weir_error_set(NULL);
-    ASSERT_TRUE(rig_start_with(&rig, "/dev/full", "flush = 60000", "trace"));
-    EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
-    EXPECT_FAILURE(rig_close(&rig), WEIR_ERROR_IO, "/dev/full: the trace is incomplete");
+    EXPECT_OK(weir_queue_copy(rig->up, rig->memory, 0, rig->frame, 0, 64));
+    EXPECT_FAILURE(rig_close(rig), WEIR_ERROR_IO, "/dev/full: the trace is incomplete");
 }
 
 // A trace that is whole, and a report that cannot be written.
-WEIR_TEST(TraceRefuses, AReportThatCannotBeWritten)
+TRACE_TEST(TraceRefuses, AReportThatCannotBeWritten, "fine.json", "report = /dev/full")
 {
-    struct rig rig;
-    ASSERT_TRUE(rig_start_with(&rig, rig_path("fine.json"), "report = /dev/full", "trace"));
-    EXPECT_FAILURE(rig_close(&rig), WEIR_ERROR_IO, "/dev/full: cannot be written");
+    EXPECT_FAILURE(rig_close(rig), WEIR_ERROR_IO, "/dev/full: cannot be written");
 }
 
 WEIR_TEST(TraceRefuses, APipeWithoutAReader)
@@ -361,7 +304,7 @@ WEIR_TEST(TraceRefuses, APipeWithoutAReader)
     const char *path = rig_path("unread");
     ASSERT_INT_EQ(mkfifo(path, 0600), 0);
     alarm(60); // in place of waiting for ever
-    expect_refused(rig_trace(path, ""), "it is a pipe without a reader");
+    expect_refused(rig_trace(path, ""), WEIR_ERROR_IO, "it is a pipe without a reader");
     alarm(0);
 }
 
@@ -386,7 +329,7 @@ WEIR_TEST(Trace, IntoAPipe)
     (void)mkfifo(path, 0600); // may be there
     ASSERT_INT_EQ(pthread_create(&reader, NULL, drain_pipe, &total), 0);
     usleep(200000); // it opens the pipe
-    ASSERT_TRUE(rig_start(&rig, path));
+    ASSERT_TRUE(rig_start(&rig, path, "", "trace"));
     EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
     rig_finish(&rig);
     ASSERT_INT_EQ(pthread_join(reader, NULL), 0);
@@ -401,7 +344,7 @@ WEIR_TEST(TraceRefuses, APipeWhoseReaderLeaves)
     (void)mkfifo(path, 0600);
     const int reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     ASSERT_INT_GE(reader, 0);
-    ASSERT_TRUE(rig_start_with(&rig, path, "flush = 60000", "trace"));
+    ASSERT_TRUE(rig_start(&rig, path, "flush = 60000", "trace"));
     EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
     close(reader);
     EXPECT_FAILURE(rig_close(&rig), WEIR_ERROR_IO, "Broken pipe");
@@ -438,7 +381,7 @@ WEIR_TEST(TraceChild, WorksForEver)
     struct rig rig;
     if (!path)
         WEIR_SKIP("this is not the child");
-    ASSERT_TRUE(rig_start_with(&rig, path, "flush = 20", "trace"));
+    ASSERT_TRUE(rig_start(&rig, path, "flush = 20", "trace"));
     for (;;) {
         ASSERT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 4096));
         ASSERT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));

@@ -6,34 +6,30 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <weir/module/module.h>
 
+#include "base/clock.h"
 #include "patterns/chunks.h"
 #include "tests/plugins/rig.h"
 #include "tests/support/memory.h"
 
 // A graph is one operation of its queue, with the name of the graph.
-WEIR_TEST(Trace, OfGraphs)
+TRACE_TEST(Trace, OfGraphs, "graphs.json", "")
 {
-    const char *path = rig_path("graphs.json");
-    struct rig rig;
     weir_graph *graph;
-    ASSERT_TRUE(rig_start(&rig, path));
-    EXPECT_OK(weir_capture_begin(rig.up));
-    EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, RIG_BYTES));
-    EXPECT_OK(RIG_SPIN(rig.up, &rig));
-    EXPECT_OK(weir_queue_copy(rig.up, rig.frame, 0, rig.memory, 0, RIG_BYTES));
-    ASSERT_OK(weir_capture_end(rig.up, WEIR_PARAMS(weir_graph, .label = "round"), &graph));
+    EXPECT_OK(weir_capture_begin(rig->up));
+    EXPECT_OK(weir_queue_copy(rig->up, rig->memory, 0, rig->frame, 0, RIG_BYTES));
+    EXPECT_OK(RIG_SPIN(rig->up, rig));
+    EXPECT_OK(weir_queue_copy(rig->up, rig->frame, 0, rig->memory, 0, RIG_BYTES));
+    ASSERT_OK(weir_capture_end(rig->up, WEIR_PARAMS(weir_graph, .label = "round"), &graph));
     for (size_t i = 0; i < 5; i++)
-        EXPECT_OK(weir_queue_graph(rig.up, graph));
-    EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
-    EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
+        EXPECT_OK(weir_queue_graph(rig->up, graph));
+    EXPECT_OK(weir_queue_copy(rig->up, rig->memory, 0, rig->frame, 0, 64));
+    EXPECT_OK(weir_queue_sync(rig->up, WEIR_FOREVER));
     weir_graph_destroy(&graph);
-    own_trace trace = rig_end(&rig, path);
-    ASSERT_NOT_NULL(trace);
+    const struct weir_trace *trace = rig_end(rig);
     ASSERT_UINT_EQ(trace->operation_count, 6);
     EXPECT_UINT_EQ(trace->meta.unfinished, 0);
     for (size_t i = 0; i < 5; i++) {
@@ -47,31 +43,25 @@ WEIR_TEST(Trace, OfGraphs)
 }
 
 // Times of notes come in any order, and some never do.
-WEIR_TEST(Trace, OfNotes)
+TRACE_TEST(Trace, OfNotes, "notes.json", "")
 {
-    const char *path = rig_path("notes.json");
-    struct rig rig;
-    struct timespec now;
     uint64_t numbers[3];
-    ASSERT_TRUE(rig_start(&rig, path));
     const struct weir_note_range range = {
-        .buffer = rig.memory, .size = 64, .access = WEIR_ACCESS_WRITE, .rows = 2, .pitch = 128};
+        .buffer = rig->memory, .size = 64, .access = WEIR_ACCESS_WRITE, .rows = 2, .pitch = 128};
     for (size_t i = 0; i < 3; i++)
-        EXPECT_OK(weir_queue_note(rig.up,
+        EXPECT_OK(weir_queue_note(rig->up,
                                   WEIR_PARAMS(weir_note, .name = "upload", .ranges = &range,
                                               .range_count = 1, .work = WEIR_NOTE_TO_DEVICE,
                                               .timed = i != 1),
                                   &numbers[i]));
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    const uint64_t start = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-    EXPECT_OK(weir_queue_note_times(rig.up, numbers[2], start + 5000, start + 6000));
-    EXPECT_OK(weir_queue_note_times(rig.up, numbers[0], start, start + 1000));
+    const uint64_t start = weir_clock_now_ns();
+    EXPECT_OK(weir_queue_note_times(rig->up, numbers[2], start + 5000, start + 6000));
+    EXPECT_OK(weir_queue_note_times(rig->up, numbers[0], start, start + 1000));
     EXPECT_OK(
-        weir_queue_note(rig.down, WEIR_PARAMS(weir_note, .name = "late", .timed = true), NULL));
-    EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
-    EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
-    own_trace trace = rig_end(&rig, path);
-    ASSERT_NOT_NULL(trace);
+        weir_queue_note(rig->down, WEIR_PARAMS(weir_note, .name = "late", .timed = true), NULL));
+    EXPECT_OK(weir_queue_copy(rig->up, rig->memory, 0, rig->frame, 0, 64));
+    EXPECT_OK(weir_queue_sync(rig->up, WEIR_FOREVER));
+    const struct weir_trace *trace = rig_end(rig);
     ASSERT_UINT_EQ(trace->operation_count, 5);
     EXPECT_UINT_EQ(trace->meta.unfinished, 1); // "late"
     size_t seen = 0;
@@ -120,24 +110,20 @@ static void launch_values(struct rig *rig, weir_kernel *store, weir_kernel *scal
 }
 
 // Scalars as numbers, the first six of them; the bytes of all ranges.
-WEIR_TEST(Trace, OfArguments)
+TRACE_TEST(Trace, OfArguments, "arguments.json", "")
 {
     static const struct weir_trace_scalar wanted[] = {{1, 200},           {2, 60000}, {3, 4e9},
                                                       {4, 1099511627776}, {5, -5},    {6, -300}};
     static const struct weir_trace_scalar scaled[] = {{2, 0.25}, {3, -3}};
     static const struct weir_trace_scalar spun[] = {{1, 7}, {2, 1000}};
-    const char *path = rig_path("arguments.json");
-    struct rig rig;
     weir_kernel *store = NULL, *scale = NULL;
-    ASSERT_TRUE(rig_start(&rig, path));
-    ASSERT_OK(weir_kernel_create(rig.program, "store_values", &store));
-    ASSERT_OK(weir_kernel_create(rig.program, "scale", &scale));
-    launch_values(&rig, store, scale);
-    EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
+    ASSERT_OK(weir_kernel_create(rig->program, "store_values", &store));
+    ASSERT_OK(weir_kernel_create(rig->program, "scale", &scale));
+    launch_values(rig, store, scale);
+    EXPECT_OK(weir_queue_sync(rig->up, WEIR_FOREVER));
     weir_kernel_destroy(&store);
     weir_kernel_destroy(&scale);
-    own_trace trace = rig_end(&rig, path);
-    ASSERT_NOT_NULL(trace);
+    const struct weir_trace *trace = rig_end(rig);
     ASSERT_UINT_EQ(trace->operation_count, 3);
     EXPECT_UINT_EQ(trace->operations[0].argument_bytes, 96);
     expect_scalars(&trace->operations[0], wanted, 6);
@@ -183,14 +169,10 @@ static size_t count_in(const struct weir_trace *trace, const char *region)
     return count;
 }
 
-WEIR_TEST(Trace, NamesWhatPatternsDo)
+TRACE_TEST(Trace, NamesWhatPatternsDo, "patterns.json", "")
 {
-    const char *path = rig_path("patterns.json");
-    struct rig rig;
-    ASSERT_TRUE(rig_start(&rig, path));
-    EXPECT_OK(run_chunks(&rig));
-    own_trace trace = rig_end(&rig, path);
-    ASSERT_NOT_NULL(trace);
+    EXPECT_OK(run_chunks(rig));
+    const struct weir_trace *trace = rig_end(rig);
     EXPECT_UINT_EQ(trace->operation_count, 4 * 3);
     for (size_t i = 0; i < 4; i++) {
         char region[32];
@@ -212,20 +194,16 @@ static void *submit_some(void *user)
     return NULL;
 }
 
-WEIR_TEST(Trace, OfSeveralThreads)
+TRACE_TEST(Trace, OfSeveralThreads, "threads.json", "")
 {
-    const char *path = rig_path("threads.json");
-    struct rig rig;
     pthread_t threads[3];
-    ASSERT_TRUE(rig_start(&rig, path));
     for (size_t i = 0; i < 3; i++)
-        ASSERT_INT_EQ(pthread_create(&threads[i], NULL, submit_some, &rig), 0);
+        ASSERT_INT_EQ(pthread_create(&threads[i], NULL, submit_some, rig), 0);
     for (size_t i = 0; i < 3; i++)
         pthread_join(threads[i], NULL);
-    EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
-    EXPECT_OK(weir_queue_sync(rig.down, WEIR_FOREVER));
-    own_trace trace = rig_end(&rig, path);
-    ASSERT_NOT_NULL(trace);
+    EXPECT_OK(weir_queue_sync(rig->up, WEIR_FOREVER));
+    EXPECT_OK(weir_queue_sync(rig->down, WEIR_FOREVER));
+    const struct weir_trace *trace = rig_end(rig);
     EXPECT_UINT_EQ(trace->operation_count + (size_t)trace->meta.dropped, 1500);
     uint64_t last = 0;
     for (size_t i = 0; i < trace->operation_count; i++) {
@@ -238,55 +216,40 @@ WEIR_TEST(Trace, OfSeveralThreads)
 }
 
 // A queue that is destroyed at once loses nothing, however many come and go.
-WEIR_TEST(Trace, OfQueuesThatComeAndGo)
+TRACE_TEST(Trace, OfQueuesThatComeAndGo, "come.json", "")
 {
-    const char *path = rig_path("come.json");
-    struct rig rig;
-    ASSERT_TRUE(rig_start(&rig, path));
     for (size_t i = 0; i < 100; i++) {
         weir_queue *queue;
-        ASSERT_OK(weir_queue_create(rig.device, NULL, &queue));
-        EXPECT_OK(weir_queue_copy(queue, rig.memory, i * 2048, rig.frame, 0, 2048));
+        ASSERT_OK(weir_queue_create(rig->device, NULL, &queue));
+        EXPECT_OK(weir_queue_copy(queue, rig->memory, i * 2048, rig->frame, 0, 2048));
         if (i % 2)
             EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
         weir_queue_destroy(&queue);
     }
-    own_trace trace = rig_end(&rig, path);
-    ASSERT_NOT_NULL(trace);
+    const struct weir_trace *trace = rig_end(rig);
     EXPECT_UINT_EQ(trace->operation_count, 100);
     EXPECT_UINT_EQ(trace->queue_count, 100);
     for (size_t i = 0; i < trace->operation_count; i++)
         EXPECT_TRUE(trace->operations[i].timed);
 }
 
-static weir_status fail(void *user)
-{
-    return WEIR_ERROR_HOST_CALL;
-}
-
 // Operations after a failure never run, and are in the trace without times; operations
 // after a recovery have times again.
-WEIR_TEST(Trace, OfAQueueThatFails)
+TRACE_TEST(Trace, OfAQueueThatFails, "fails.json", "")
 {
     static const bool timed[] = {true, true, true, false, true, true};
-    const char *path = rig_path("fails.json");
-    struct rig_gate gate = RIG_GATE_CLOSED;
-    struct rig rig;
-    int calls = 0;
-    ASSERT_TRUE(rig_start(&rig, path));
-    EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
-    EXPECT_OK(weir_queue_host_call(rig.up, rig_pass_gate, &gate));
-    EXPECT_OK(weir_queue_host_call(rig.up, fail, NULL));
-    EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
-    rig_open_gate(&gate);
-    EXPECT_INT_EQ(weir_queue_sync(rig.up, WEIR_FOREVER), WEIR_ERROR_HOST_CALL);
-    EXPECT_OK(weir_queue_recover(rig.up));
-    EXPECT_OK(weir_queue_host_call(rig.up, rig_count_call, &calls));
-    EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
-    EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
-    own_trace trace = rig_end(&rig, path);
-    EXPECT_INT_EQ(calls, 1);
-    ASSERT_NOT_NULL(trace);
+    EXPECT_OK(weir_queue_copy(rig->up, rig->memory, 0, rig->frame, 0, 64));
+    EXPECT_OK(weir_queue_host_call(rig->up, rig_pass_gate, &rig->gate));
+    EXPECT_OK(weir_queue_host_call(rig->up, rig_fail_call, NULL));
+    EXPECT_OK(weir_queue_copy(rig->up, rig->memory, 0, rig->frame, 0, 64));
+    rig_open_gate(&rig->gate);
+    EXPECT_INT_EQ(weir_queue_sync(rig->up, WEIR_FOREVER), WEIR_ERROR_HOST_CALL);
+    EXPECT_OK(weir_queue_recover(rig->up));
+    EXPECT_OK(weir_queue_host_call(rig->up, rig_count_call, &rig->calls));
+    EXPECT_OK(weir_queue_copy(rig->up, rig->memory, 0, rig->frame, 0, 64));
+    EXPECT_OK(weir_queue_sync(rig->up, WEIR_FOREVER));
+    const struct weir_trace *trace = rig_end(rig);
+    EXPECT_INT_EQ(rig->calls, 1);
     ASSERT_UINT_EQ(trace->operation_count, sizeof timed / sizeof *timed);
     for (size_t i = 0; i < trace->operation_count; i++) {
         weir_test_note("operation %zu", i);
@@ -305,7 +268,7 @@ static int by_start(const void *a, const void *b)
 }
 
 // Sorts the operations. A busy machine may have the last times of a queue too late for the trace.
-static void expect_apart(struct weir_trace *trace)
+static void expect_apart(const struct weir_trace *trace)
 {
     uint64_t end_ns = 0;
     size_t timed = 0;
@@ -322,31 +285,25 @@ static void expect_apart(struct weir_trace *trace)
     EXPECT_UINT_GT(2 * timed, trace->operation_count);
 }
 
-// Copies on four queues with one engine, by a chain of `plugins`: `bursts` times 64.
-static void expect_one_engine(const char *name, const char *plugins, int bursts)
+// Copies on four queues with one engine: `bursts` times 64.
+static void expect_one_engine(struct rig *rig, int bursts)
 {
-    const char *path = rig_path(name);
     const char *starts = getenv("WEIR_TEST_STARTS");
-    struct rig rig;
     weir_queue *queues[4];
-    ASSERT_TRUE(rig_start_with(&rig, path, "", plugins));
-    if (weir_device_limits(rig.device)->copy_engines_to_device != 1) {
-        rig_finish(&rig);
+    if (weir_device_limits(rig->device)->copy_engines_to_device != 1)
         WEIR_SKIP("this device has no engine for copies");
-    }
     for (size_t i = 0; i < 4; i++)
-        ASSERT_OK(weir_queue_create(rig.device, NULL, &queues[i]));
+        queues[i] = test_queue(rig->device, "");
     for (int burst = 0; burst < bursts; burst++) {
         for (size_t i = 0; i < 64; i++)
-            EXPECT_OK(weir_queue_copy(queues[i % 4], rig.memory, i % 4 * (RIG_BYTES / 4), rig.frame,
-                                      0, RIG_BYTES / 4));
+            EXPECT_OK(weir_queue_copy(queues[i % 4], rig->memory, i % 4 * (RIG_BYTES / 4),
+                                      rig->frame, 0, RIG_BYTES / 4));
         for (size_t i = 0; i < 4; i++)
             EXPECT_OK(weir_queue_sync(queues[i], WEIR_FOREVER));
     }
     for (size_t i = 0; i < 4; i++)
         weir_queue_destroy(&queues[i]);
-    own_trace trace = rig_end(&rig, path);
-    ASSERT_NOT_NULL(trace);
+    const struct weir_trace *trace = rig_end(rig);
     EXPECT_UINT_EQ(trace->operation_count, 64 * (size_t)bursts);
     // CUPTI reports when they really ran: the tests' libcuda has an engine for each
     // stream.
@@ -356,15 +313,16 @@ static void expect_one_engine(const char *name, const char *plugins, int bursts)
 
 // Copies in one direction never overlap if the device has one engine for them, however
 // many queues they come from.
-WEIR_TEST(Trace, CopiesOfOneDirectionShareAnEngine)
+TRACE_TEST(Trace, CopiesOfOneDirectionShareAnEngine, "engine.json", "")
 {
-    expect_one_engine("engine.json", "trace", 1);
+    expect_one_engine(rig, 1);
 }
 
 // Nor do they when a reading of the clocks moves what has ended since before what is written already.
-WEIR_TEST(Trace, CopiesShareAnEngineThoughTheClocksAreReadBadly)
+WEIR_TEST_WITH(Trace, CopiesShareAnEngineThoughTheClocksAreReadBadly, struct rig, rig,
+               rig_start(rig, "jitter.json", "", "trace, jitter"), rig_finish(rig))
 {
-    expect_one_engine("jitter.json", "trace, jitter", 1000);
+    expect_one_engine(rig, 1000);
 }
 
 // The memory of the plugin `trace`: as much as configured, without growth over time.
@@ -388,24 +346,19 @@ static bool wait_for_operations(const char *path, size_t count)
 // More operations at once than the ring holds: those that are dropped are counted, and
 // the submitter is not delayed. On a queue that is held by a host call nothing completes
 // meanwhile.
-WEIR_TEST(Trace, CountsWhatItDoesNotKeep)
+TRACE_TEST(Trace, CountsWhatItDoesNotKeep, "drops.json", "buffer = 1024\nflush = 1")
 {
-    const char *path = rig_path("drops.json");
-    struct rig_gate gate = RIG_GATE_CLOSED;
-    struct rig rig;
-    ASSERT_TRUE(rig_start_with(&rig, path, "buffer = 1024\nflush = 1", "trace"));
-    EXPECT_OK(weir_queue_host_call(rig.up, rig_pass_gate, &gate));
+    EXPECT_OK(weir_queue_host_call(rig->up, rig_pass_gate, &rig->gate));
     for (size_t i = 0; i < 3000; i++)
-        EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
-    rig_open_gate(&gate);
-    EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
+        EXPECT_OK(weir_queue_copy(rig->up, rig->memory, 0, rig->frame, 0, 64));
+    rig_open_gate(&rig->gate);
+    EXPECT_OK(weir_queue_sync(rig->up, WEIR_FOREVER));
     // Afterwards there is room again.
-    EXPECT_TRUE(wait_for_operations(path, 1024));
+    EXPECT_TRUE(wait_for_operations(rig->path, 1024));
     for (size_t i = 0; i < 5; i++)
-        EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 32));
-    EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
-    own_trace trace = rig_end(&rig, path);
-    ASSERT_NOT_NULL(trace);
+        EXPECT_OK(weir_queue_copy(rig->up, rig->memory, 0, rig->frame, 0, 32));
+    EXPECT_OK(weir_queue_sync(rig->up, WEIR_FOREVER));
+    const struct weir_trace *trace = rig_end(rig);
     EXPECT_UINT_EQ(trace->meta.dropped, 3000 - 1023);
     ASSERT_UINT_EQ(trace->operation_count, 1024 + 5);
     for (size_t i = 0; i < trace->operation_count; i++)
@@ -414,24 +367,19 @@ WEIR_TEST(Trace, CountsWhatItDoesNotKeep)
 }
 
 // A file ends at its limit, whole; what comes later is counted, and its regions are not kept.
-WEIR_TEST(Trace, EndsAtItsLimit)
+TRACE_TEST(Trace, EndsAtItsLimit, "limit.json", "limit = 1")
 {
-    const char *path = rig_path("limit.json");
-    struct rig rig;
-    ASSERT_TRUE(rig_start_with(&rig, path, "limit = 1", "trace"));
     for (size_t i = 0; i < 10; i++) {
-        weir_region_push(rig.runtime, "round", i);
+        weir_region_push(rig->runtime, "round", i);
         for (size_t k = 0; k < 1000; k++)
-            EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
-        EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
-        weir_region_pop(rig.runtime);
+            EXPECT_OK(weir_queue_copy(rig->up, rig->memory, 0, rig->frame, 0, 64));
+        EXPECT_OK(weir_queue_sync(rig->up, WEIR_FOREVER));
+        weir_region_pop(rig->runtime);
     }
-    rig_finish(&rig);
+    const struct weir_trace *trace = rig_end(rig);
     struct stat file;
-    ASSERT_INT_EQ(stat(path, &file), 0);
+    ASSERT_INT_EQ(stat(rig->path, &file), 0);
     EXPECT_TRUE(file.st_size > 1 << 20 && file.st_size < (1 << 20) + 8192);
-    own_trace trace = rig_read(path);
-    ASSERT_NOT_NULL(trace);
     EXPECT_FALSE(trace->meta.truncated);
     EXPECT_TRUE(trace->operation_count > 500 && trace->operation_count < 2000);
     EXPECT_UINT_EQ(trace->operation_count + trace->meta.beyond, 10 * 1000);
@@ -439,32 +387,29 @@ WEIR_TEST(Trace, EndsAtItsLimit)
 }
 
 // Four hundred thousand operations take no more memory than the first hundred thousand.
-WEIR_TEST(Trace, TakesNoMoreAndMoreMemory)
+TRACE_TEST(Trace, TakesNoMoreAndMoreMemory, "long.json", "buffer = 2048")
 {
-    const char *path = rig_path("long.json");
-    struct rig rig;
     struct weir_counters before;
     struct weir_counters after;
     uint64_t warm = 0;
-    ASSERT_TRUE(rig_start_with(&rig, path, "buffer = 2048", "trace"));
     for (size_t i = 0; i < 400; i++) {
         if (i == 100) {
             warm = weir_test_resident_bytes();
             weir_counters_read(&before);
         }
-        weir_region_push(rig.runtime, "round", i);
+        weir_region_push(rig->runtime, "round", i);
         for (size_t k = 0; k < 1000; k++)
-            if (weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64) < 0)
+            if (weir_queue_copy(rig->up, rig->memory, 0, rig->frame, 0, 64) < 0)
                 WEIR_FAIL("%s", weir_last_error_text());
-        EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
-        weir_region_pop(rig.runtime);
+        EXPECT_OK(weir_queue_sync(rig->up, WEIR_FOREVER));
+        weir_region_pop(rig->runtime);
     }
     weir_counters_read(&after);
     EXPECT_UINT_EQ(after.allocations, before.allocations);
     if (!WEIR_MODULE_SANITIZER[0]) // sanitizers keep what was freed
         EXPECT_UINT_LE(weir_test_resident_bytes(), warm + (24u << 20));
-    rig_finish(&rig);
-    unlink(path);
+    rig_finish(rig);
+    unlink(rig->path);
 }
 
 static void *push_and_pop(void *argument)
@@ -486,23 +431,16 @@ static void run_threads(struct rig *rig, size_t count)
 }
 
 // Nor do threads that have ended.
-WEIR_TEST(Trace, ForgetsThreadsThatHaveEnded)
+TRACE_TEST(Trace, ForgetsThreadsThatHaveEnded, "ended_threads.json", "")
 {
-    const char *path = rig_path("ended_threads.json");
-    struct rig rig;
     uint64_t warm = 0;
-    ASSERT_TRUE(rig_start(&rig, path));
     for (size_t i = 0; i < 40; i++) {
         if (i == 4)
             warm = weir_test_resident_bytes();
-        run_threads(&rig, 50);
+        run_threads(rig, 50);
     }
     if (!WEIR_MODULE_SANITIZER[0])
         EXPECT_UINT_LE(weir_test_resident_bytes(), warm + (5u << 20));
-    own_trace trace = rig_end(&rig, path);
-    ASSERT_NOT_NULL(trace);
-    size_t spans = 0;
-    for (size_t i = 0; i < trace->span_count; i++)
-        spans += strcmp(trace->spans[i].name, "short") == 0;
-    EXPECT_UINT_EQ(spans, 40 * 50);
+    const struct weir_trace *trace = rig_end(rig);
+    EXPECT_UINT_EQ(rig_count_spans(trace, "short"), 40 * 50);
 }

@@ -34,8 +34,6 @@ static void refused(void)
 
 static bool start(struct rig *rig, const struct weir_bundle *bundle)
 {
-    const struct weir_program_params program = {.struct_size = sizeof program, .bundle = bundle};
-    const struct weir_buffer_params buffer = {.struct_size = sizeof buffer, .size = bytes};
     uint32_t numbers[COUNT];
     for (uint32_t i = 0; i < COUNT; i++)
         numbers[i] = i + 1;
@@ -43,10 +41,11 @@ static bool start(struct rig *rig, const struct weir_bundle *bundle)
     EXPECT_OK(weir_open(NULL, &rig->runtime));
     EXPECT_OK(weir_device_open(rig->runtime, NULL, &rig->device));
     EXPECT_OK(weir_queue_create(rig->device, NULL, &rig->queue));
-    if (weir_program_create(rig->device, &program, &rig->program) != WEIR_OK)
+    if (weir_program_create(rig->device, WEIR_PARAMS(weir_program, .bundle = bundle),
+                            &rig->program) != WEIR_OK)
         refused();
-    EXPECT_OK(weir_buffer_create(rig->device, &buffer, &rig->in));
-    EXPECT_OK(weir_buffer_create(rig->device, &buffer, &rig->out));
+    rig->in = test_buffer(rig->device, "in", bytes, WEIR_PLACE_DEVICE);
+    rig->out = test_buffer(rig->device, "out", bytes, WEIR_PLACE_DEVICE);
     EXPECT_OK(weir_upload(rig->queue, rig->in, 0, numbers, bytes));
     return rig->program && rig->in && rig->out;
 }

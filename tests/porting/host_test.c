@@ -204,7 +204,8 @@ RIG_TEST(Porting, Printf)
 RIG_TEST(Porting, Addresses)
 {
     float numbers[COUNT], back = 0;
-    weir_kernel *follow = NULL, *scale = NULL;
+    own_kernel follow = NULL;
+    own_kernel scale = NULL;
     uint64_t address = 0;
     weir_queue *queue = rig->queue;
     weir_buffer *in = rig->memory, *out = rig->other;
@@ -228,15 +229,14 @@ RIG_TEST(Porting, Addresses)
         EXPECT_OK(weir_download(queue, &back, out, 0, sizeof back));
         EXPECT_TRUE(!rig->runs_kernels || back == 5);
     }
-    weir_kernel_destroy(&scale);
-    weir_kernel_destroy(&follow);
 }
 
 // kernel<<<grid, block, shared, stream>>>(), cudaLaunchKernel(), cudaFuncGetAttributes().
 RIG_TEST(Porting, Launches)
 {
     float numbers[COUNT], back[COUNT] = {0};
-    weir_kernel *kernel = NULL, *scale = NULL;
+    own_kernel kernel = NULL;
+    own_kernel scale = NULL;
     weir_queue *queue = rig->queue;
     weir_buffer *in = rig->memory, *out = rig->other;
     const struct weir_extent grid = weir_dim(COUNT / BLOCK, 1, 1), block = weir_dim(BLOCK, 1, 1);
@@ -262,8 +262,6 @@ RIG_TEST(Porting, Launches)
     EXPECT_FAILURE(weir_queue_launch(queue, scale, grid, block, weir_in(in, 0, bytes),
                                      weir_out(out, 0, bytes), 2.0),
                    WEIR_ERROR_INVALID, "parameter 2, 'factor', is a float; it got a double");
-    weir_kernel_destroy(&scale);
-    weir_kernel_destroy(&kernel);
 }
 
 // cudaOccupancyMaxActiveBlocksPerMultiprocessor(), cudaOccupancyMaxPotentialBlockSize().
@@ -288,8 +286,8 @@ RIG_TEST(Porting, Cooperation)
     own_kernel exchange = NULL;
     uint32_t blocks = 0;
     weir_queue *queue = rig->queue;
-    weir_buffer *in = rig->memory, *out = rig->other,
-                *middle = make(rig->device, WEIR_PLACE_DEVICE);
+    weir_buffer *in = rig->memory, *out = rig->other;
+    own_buffer middle = make(rig->device, WEIR_PLACE_DEVICE);
     const struct weir_extent block = weir_dim(BLOCK, 1, 1);
     count_up(numbers);
     EXPECT_OK(weir_upload(queue, in, 0, numbers, bytes));
@@ -302,13 +300,13 @@ RIG_TEST(Porting, Cooperation)
                                             weir_out(out, 0, bytes)));
     EXPECT_OK(weir_download(queue, back, out, 0, bytes));
     EXPECT_TRUE(!rig->runs_kernels || back[1] == (blocks == 1 ? 1 : BLOCK + 1));
-    weir_buffer_destroy(&middle);
 }
 
 // Streams with their flags and priorities; waits between them.
 RIG_TEST(Porting, Streams)
 {
-    weir_queue *urgent = NULL, *legacy = NULL, *mine = NULL;
+    own_queue urgent = NULL;
+    weir_queue *legacy = NULL, *mine = NULL;
     struct weir_event done, all;
     const float one = 1;
     weir_device *device = rig->device;
@@ -329,13 +327,12 @@ RIG_TEST(Porting, Streams)
     EXPECT_OK(weir_queue_fill(mine, rig->memory, 0, bytes, &one, sizeof one));
     EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
     EXPECT_OK(weir_device_sync(device, WEIR_FOREVER)); // cudaDeviceSynchronize()
-    weir_queue_destroy(&urgent);
 }
 
 // cudaEventElapsedTime(), and an event that was never recorded.
 RIG_TEST(Porting, Events)
 {
-    weir_queue *timed = NULL;
+    own_queue timed = NULL;
     struct weir_event before, after, never = {0, 0};
     int64_t elapsed_ns = 0;
     const float one = 1;
@@ -349,7 +346,6 @@ RIG_TEST(Porting, Events)
         EXPECT_OK(weir_event_sync(after, WEIR_FOREVER));
         EXPECT_OK(weir_event_elapsed_ns(before, after, &elapsed_ns));
         EXPECT_TRUE(elapsed_ns >= 0);
-        weir_queue_destroy(&timed);
     }
     EXPECT_FAILURE(weir_queue_wait(rig->queue, never), WEIR_ERROR_INVALID,
                    "the event is zero; it was never recorded");
@@ -423,8 +419,9 @@ RIG_TEST(Porting, CallbacksAndErrors)
 // Memory: cudaMallocAsync(), cudaHostRegister(), offsets in place of pointers.
 RIG_TEST(Porting, Memory)
 {
-    weir_pool *pool = NULL;
-    weir_buffer *scratch = NULL, *registered = NULL;
+    own_pool pool = NULL;
+    own_buffer registered = NULL;
+    weir_buffer *scratch = NULL;
     float numbers[COUNT] = {0}, back = 0;
     const float one = 1;
     weir_device *device = rig->device;
@@ -444,8 +441,6 @@ RIG_TEST(Porting, Memory)
     EXPECT_OK(weir_queue_fill(queue, rig->memory, offset, sizeof one, &one, sizeof one));
     EXPECT_OK(weir_download(queue, &back, rig->memory, offset, sizeof back));
     EXPECT_TRUE(back == 1);
-    weir_buffer_destroy(&registered);
-    weir_pool_destroy(&pool);
 }
 
 // cudaMallocManaged(), where the device has such memory.
@@ -512,10 +507,10 @@ RIG_TEST(Porting, Graphs)
 // queues of each.
 RIG_TEST(Porting, SeveralDevices)
 {
-    weir_device *second = NULL;
-    weir_queue *afar = NULL;
-    weir_program *both = NULL;
-    weir_kernel *scale = NULL;
+    own_device second = NULL;
+    own_queue afar = NULL;
+    own_program both = NULL;
+    own_kernel scale = NULL;
     float one = 1, back = 0;
     if (weir_device_count(rig->runtime) > 1) {
         const struct weir_device_params params = {.struct_size = sizeof params, .select = "1"};
@@ -527,7 +522,8 @@ RIG_TEST(Porting, SeveralDevices)
         EXPECT_OK(weir_program_create(rig->device, &program, &both));
         EXPECT_OK(weir_kernel_create(both, "scale", &scale));
         EXPECT_OK(weir_queue_create(second, NULL, &afar));
-        weir_buffer *in = make(second, WEIR_PLACE_DEVICE), *there = make(second, WEIR_PLACE_DEVICE);
+        own_buffer in = make(second, WEIR_PLACE_DEVICE);
+        own_buffer there = make(second, WEIR_PLACE_DEVICE);
         EXPECT_OK(weir_queue_fill(rig->queue, rig->memory, 0, bytes, &one, sizeof one));
         EXPECT_TRUE(weir_device_can_reach(rig->device, rig->device));
         if (weir_device_can_peer(rig->device, second)) {
@@ -542,12 +538,6 @@ RIG_TEST(Porting, SeveralDevices)
                                     weir_out(there, 0, bytes), 3.0f));
         EXPECT_OK(weir_download(afar, &back, there, 0, sizeof back));
         EXPECT_TRUE(!rig->runs_kernels || back == 3);
-        weir_buffer_destroy(&there);
-        weir_buffer_destroy(&in);
-        weir_queue_destroy(&afar);
-        weir_kernel_destroy(&scale);
-        weir_program_destroy(&both);
-        EXPECT_OK(weir_device_close(&second));
     }
 }
 

@@ -60,9 +60,6 @@ static void open_rig(struct rig *rig)
     const struct weir_queue_params timed = {.struct_size = sizeof timed, .timing = true};
     const struct weir_program_params text = {.struct_size = sizeof text, .source = source};
     const struct weir_buffer_params device = {.struct_size = sizeof device, .size = BYTES};
-    const struct weir_buffer_params pinned = {.struct_size = sizeof pinned,
-                                              .size = BYTES,
-                                              .placement = WEIR_PLACE_HOST};
     void *pointer = NULL;
     *rig = (struct rig){0};
     EXPECT_OK(weir_open(NULL, &rig->runtime));
@@ -72,8 +69,8 @@ static void open_rig(struct rig *rig)
     EXPECT_OK(weir_program_create(rig->device, &text, &rig->program));
     EXPECT_OK(weir_kernel_create(rig->program, "scale", &rig->scale));
     EXPECT_OK(weir_buffer_create(rig->device, &device, &rig->memory));
-    EXPECT_OK(weir_buffer_create(rig->device, &device, &rig->result));
-    EXPECT_OK(weir_buffer_create(rig->device, &pinned, &rig->host));
+    rig->result = test_buffer(rig->device, "result", BYTES, WEIR_PLACE_DEVICE);
+    rig->host = test_buffer(rig->device, "host", BYTES, WEIR_PLACE_HOST);
     EXPECT_OK(weir_host_begin(rig->host, 0, BYTES, WEIR_ACCESS_WRITE, &pointer));
     for (int i = 0; pointer && i < COUNT; i++)
         ((float *)pointer)[i] = (float)i;
@@ -143,11 +140,10 @@ RIG_TEST(OpenCL, LocalMemory)
 // What a program computes of `a * a + b`, where a product and a sum that round apart give 0.
 static float contracted(struct rig *rig, weir_program *program)
 {
-    weir_kernel *contract = NULL;
+    own_kernel contract = NULL;
     EXPECT_OK(weir_kernel_create(program, "contract", &contract));
     EXPECT_OK(weir_queue_launch(rig->queue, contract, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
                                 weir_whole_out(rig->result), 1 + 0x1p-12f, -1 - 0x1p-11f));
-    weir_kernel_destroy(&contract);
     return number_of(rig->queue, rig->result, 0);
 }
 
@@ -233,9 +229,11 @@ WEIR_TEST(OpenCL, ShortForms)
                                "}\n";
     const struct weir_event never = {0, 0};
     own_device device = NULL;
-    weir_queue *queue = NULL, *other = NULL;
+    own_queue queue = NULL;
+    own_queue other = NULL;
     own_kernel number = NULL;
-    weir_buffer *memory = NULL, *host = NULL;
+    own_buffer memory = NULL;
+    own_buffer host = NULL;
     const float *numbers = NULL;
     int64_t elapsed_ns = 0;
     char path[1024];
@@ -259,11 +257,6 @@ WEIR_TEST(OpenCL, ShortForms)
     EXPECT_OK(weir_host_whole_end(host, WEIR_ACCESS_READ));
     EXPECT_OK(weir_queue_after(other, queue));
     EXPECT_TRUE(number_of(other, memory, 7) == 7);
-
-    weir_buffer_destroy(&memory);
-    weir_buffer_destroy(&host);
-    weir_queue_destroy(&other);
-    weir_queue_destroy(&queue);
 }
 
 // clEnqueueMapBuffer() of a buffer on the device, of one in pinned memory; sub-buffers; rectangles;
@@ -305,8 +298,9 @@ RIG_TEST(OpenCL, Images)
         "{\n"
         "    out[0] = read_imagef(image, how, (int2)(2, 1)).x;\n"
         "}\n";
-    weir_program *program = NULL;
-    weir_kernel *look = NULL;
+    own_program program = NULL;
+    weir_program *wrong = NULL;
+    own_kernel look = NULL;
     struct weir_program_params params = {.struct_size = sizeof params, .source = picture};
     EXPECT_OK(weir_program_create(rig->device, &params, &program));
     EXPECT_OK(weir_kernel_create(program, "look", &look));
@@ -315,9 +309,6 @@ RIG_TEST(OpenCL, Images)
                                 weir_image_in(rig->memory, 0, &layout), WEIR_FILTER_NEAREST,
                                 weir_whole_out(rig->result)));
     EXPECT_TRUE(number_of(rig->queue, rig->result, 0) == number_of(rig->queue, rig->memory, 12));
-    weir_kernel_destroy(&look);
-    weir_program_destroy(&program);
     params.source = "__kernel void wrong(";
-    EXPECT_INT_EQ(weir_program_create(rig->device, &params, &program), WEIR_ERROR_BUILD);
-    EXPECT_CONTAINS(weir_last_error_text(), "error:");
+    EXPECT_FAILURE(weir_program_create(rig->device, &params, &wrong), WEIR_ERROR_BUILD, "error:");
 }

@@ -29,26 +29,41 @@ static void write_repeated(const char *head, const char *piece, size_t count, co
     ASSERT_INT_EQ(gzclose(file), Z_OK);
 }
 
-// In a process of its own, whose most memory is asked for at its end.
-static void expect_small(bool readable, const char *words)
+// Runs the function in a process of its own, which must be right, and have used no more memory than that.
+static void expect_less(long most_kib, bool (*is_right)(const void *user), const void *user)
 {
-    enum {
-        MOST_KIB = 96 << 10
-    };
-    char message[512] = "";
-    struct weir_trace *trace = NULL;
     struct rusage usage;
     int status = -1;
     fflush(NULL);
     const pid_t child = fork();
     if (child == 0) {
-        const bool read = weir_trace_read(path, NULL, &trace, message, sizeof message);
-        weir_trace_destroy(&trace);
+        const bool right = is_right(user);
         getrusage(RUSAGE_SELF, &usage);
-        _exit(read != readable || !strstr(message, words) ? 1 : usage.ru_maxrss > MOST_KIB ? 2 : 0);
+        _exit(!right ? 1 : usage.ru_maxrss > most_kib ? 2 : 0);
     }
     ASSERT_INT_EQ(waitpid(child, &status, 0), child);
     EXPECT_INT_EQ(WEXITSTATUS(status), 0);
+}
+
+// What reading the file is to tell, and whether it is read.
+struct reading {
+    bool readable;
+    const char *words;
+};
+
+static bool reads_as(const void *user)
+{
+    const struct reading *wanted = user;
+    char message[512] = "";
+    struct weir_trace *trace = NULL;
+    const bool read = weir_trace_read(path, NULL, &trace, message, sizeof message);
+    weir_trace_destroy(&trace);
+    return read == wanted->readable && strstr(message, wanted->words);
+}
+
+static void expect_small(bool readable, const char *words)
+{
+    expect_less(96 << 10, reads_as, &(struct reading){readable, words});
 }
 
 // Six MiB of text from six KiB; as values they were 240 MiB.
@@ -124,8 +139,9 @@ WEIR_TEST(Hostile, WaitsHaveALimit)
     weir_trace_destroy(&trace);
 }
 
-static bool write_queues(size_t count)
+static bool write_queues(const void *user)
 {
+    const size_t count = *(const size_t *)user;
     const struct weir_trace_meta meta = {.program = "made",
                                          .weir = "",
                                          .backend = "null",
@@ -156,19 +172,7 @@ static bool write_queues(size_t count)
 // A program that makes a queue for each of its requests is traced with little memory.
 WEIR_TEST(Hostile, ManyQueuesCostTheWriterLittle)
 {
-    enum {
-        MOST_KIB = 64 << 10
-    };
-    struct rusage usage;
-    int status = -1;
+    const size_t count = 10000;
     path_of("queues.json.gz");
-    fflush(NULL);
-    const pid_t child = fork();
-    if (child == 0) {
-        const bool written = write_queues(10000);
-        getrusage(RUSAGE_SELF, &usage);
-        _exit(!written ? 1 : usage.ru_maxrss > MOST_KIB ? 2 : 0);
-    }
-    ASSERT_INT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_INT_EQ(WEXITSTATUS(status), 0);
+    expect_less(64 << 10, write_queues, &count);
 }

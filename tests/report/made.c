@@ -1,10 +1,12 @@
 #include "tests/report/made.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <weir/device.h>
 #include <weir/region.h>
+#include <weir/status.h>
 
 #include "tests/support/test.h"
 
@@ -16,8 +18,9 @@ uint32_t made_below(uint32_t *state, uint32_t limit)
     return limit > 0 ? *state % limit : 0;
 }
 
-void made_begin(struct made *made)
+void made_begin(struct made *made, size_t queue_count, ...)
 {
+    va_list labels;
     *made = (struct made){
         .meta = {.program = "made",
                  .weir = "0.1.0",
@@ -41,6 +44,10 @@ void made_begin(struct made *made)
         .concurrent_kernels = 16,
         .kind = WEIR_DEVICE_GPU,
     };
+    va_start(labels, queue_count);
+    while (made->queue_count < queue_count)
+        made_queue(made, va_arg(labels, const char *));
+    va_end(labels);
 }
 
 void made_queue(struct made *made, const char *label)
@@ -150,7 +157,7 @@ void made_random(struct made *made, uint32_t seed, uint64_t cell_ns)
     uint32_t cells[MADE_QUEUES] = {0};
     if (state == 0)
         state = 1;
-    made_begin(made);
+    made_begin(made, 0);
     made->devices[1] = made->devices[0];
     made->devices[1].index = 1;
     made->devices[1].name = "another";
@@ -186,4 +193,22 @@ void made_write(const struct made *made, const char *path)
     char message[512] = "";
     if (!made_try_write(made, path, message, sizeof message))
         weir_test_fail(__FILE__, __LINE__, "%s", message);
+}
+
+const char *made_path(const char *name)
+{
+    static const char *folder;
+    static char path[512];
+    folder = folder ? folder : weir_test_temp_dir();
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+weir_report *made_report(const struct made *made, const struct weir_report_params *params)
+{
+    weir_report *report = NULL;
+    made_write(made, made_path("trace.json"));
+    if (weir_report_read(made_path("trace.json"), params, &report) != WEIR_OK)
+        weir_test_fail(__FILE__, __LINE__, "%s", weir_last_error_text());
+    return report;
 }

@@ -9,6 +9,7 @@
 
 #define own_trace OWN(weir_trace_destroy) struct weir_trace *
 #define own_report OWN(weir_report_destroy) weir_report *
+#define own_text OWN(weir_report_free_text) char *
 
 enum {
     MADE_DEVICES = 2,
@@ -32,8 +33,8 @@ struct made {
     size_t span_count;
 };
 
-// A device whose limits allow overlap, without queues.
-void made_begin(struct made *made);
+// A device whose limits allow overlap, with so many queues of these labels.
+void made_begin(struct made *made, size_t queue_count, ...);
 
 // Adds a queue of device 0; its id is 10 more than its index.
 void made_queue(struct made *made, const char *label);
@@ -56,6 +57,11 @@ void made_random(struct made *made, uint32_t seed, uint64_t cell_ns);
 // Writes it through the writer. The second one fails the test if that fails.
 bool made_try_write(const struct made *made, const char *path, char *message, size_t size);
 void made_write(const struct made *made, const char *path);
+
+// A path in a folder of this program. One is kept.
+const char *made_path(const char *name);
+// The report on it, as it is written and read. On error the test fails and NULL is returned.
+weir_report *made_report(const struct made *made, const struct weir_report_params *params);
 
 // xorshift32, from 0 to `limit` - 1.
 uint32_t made_below(uint32_t *state, uint32_t limit);

@@ -18,7 +18,7 @@ enum {
 
 static long failing; // the allocation of the action that fails
 static struct made made;
-static char path[512];
+static const char *path;
 static char message[1024];
 
 static bool write_trace(void)
@@ -94,7 +94,7 @@ static void begin(const char *name)
 {
     made_random(&made, 77, 1000);
     made.operation_count = 12; // of more than that
-    snprintf(path, sizeof path, "%s/%s", weir_test_temp_dir(), name);
+    path = made_path(name);
     made_write(&made, path);
 }
 

@@ -19,17 +19,6 @@ enum {
 
 static struct made made;
 
-static weir_report *report_on(const struct weir_report_params *params)
-{
-    weir_report *report = NULL;
-    char path[512];
-    snprintf(path, sizeof path, "%s/trace.json", weir_test_temp_dir());
-    made_write(&made, path);
-    if (weir_report_read(path, params, &report) != WEIR_OK)
-        weir_test_fail(__FILE__, __LINE__, "%s", weir_last_error_text());
-    return report;
-}
-
 static struct weir_report_overlap overlap_of(const weir_report *report, const char *first,
                                              const char *second)
 {
@@ -64,10 +53,7 @@ static void expect_check(const weir_report *report, const char *condition, bool 
 // Copies up and down and a kernel, each for `each`, three chunks deep: up, run, down.
 static void make_chunks(uint64_t each)
 {
-    made_begin(&made);
-    made_queue(&made, "up");
-    made_queue(&made, "run");
-    made_queue(&made, "down");
+    made_begin(&made, 3, "up", "run", "down");
     for (uint64_t i = 0; i < 4; i++) {
         early(0, WEIR_ENGINE_TO_DEVICE, i * each, (i + 1) * each);
         early(1, WEIR_ENGINE_KERNELS, (i + 1) * each, (i + 2) * each);
@@ -80,7 +66,7 @@ static void make_chunks(uint64_t each)
 WEIR_TEST(Report, OfChunksThatOverlap)
 {
     make_chunks(MS);
-    weir_report *report = report_on(NULL);
+    weir_report *report = made_report(&made, NULL);
     const struct weir_report_summary *summary = weir_report_get_summary(report);
     // Twelve operations of 1 ms in 6 ms.
     EXPECT_UINT_EQ(summary->operations, 12);
@@ -117,12 +103,10 @@ WEIR_TEST(Report, OfChunksThatOverlap)
 
 WEIR_TEST(Report, KernelsWithoutStartsGiveAnInterval)
 {
-    made_begin(&made);
-    made_queue(&made, "a");
-    made_queue(&made, "b");
+    made_begin(&made, 2, "a", "b");
     made_operation(&made, 0, WEIR_ENGINE_KERNELS, 0, 4 * MS)->start_is_earliest = true;
     made_operation(&made, 1, WEIR_ENGINE_KERNELS, 0, 10 * MS)->start_is_earliest = true;
-    own_report report = report_on(NULL);
+    own_report report = made_report(&made, NULL);
     const struct weir_report_overlap overlap = overlap_of(report, "compute", "compute");
     EXPECT_FALSE(weir_report_get_summary(report)->exact);
     // The second may have begun with the first, or after it.
@@ -138,7 +122,7 @@ WEIR_TEST(Report, KernelsWithoutStartsGiveAnInterval)
 
 WEIR_TEST(Report, ADeviceThatSerialisesHasNoOverlap)
 {
-    made_begin(&made);
+    made_begin(&made, 0);
     made.devices[0].copy_engines_to_device = 0;
     made.devices[0].copy_engines_to_host = 0;
     made.devices[0].concurrent_kernels = 1;
@@ -146,7 +130,7 @@ WEIR_TEST(Report, ADeviceThatSerialisesHasNoOverlap)
     made_queue(&made, "b");
     made_operation(&made, 0, WEIR_ENGINE_TO_DEVICE, 0, MS);
     made_operation(&made, 1, WEIR_ENGINE_KERNELS, MS, 2 * MS);
-    weir_report *report = report_on(NULL);
+    weir_report *report = made_report(&made, NULL);
     struct weir_report_overlap overlap = overlap_of(report, "copy", "compute");
     EXPECT_FALSE(overlap.applies);
     EXPECT_CONTAINS(overlap.reason, "a device has no copy engine and runs one kernel at a time");
@@ -157,7 +141,7 @@ WEIR_TEST(Report, ADeviceThatSerialisesHasNoOverlap)
     // A device on which operations did run at once is not serial, whatever its limits
     // say.
     made.operations[1].start_ns = MS / 2;
-    report = report_on(NULL);
+    report = made_report(&made, NULL);
     overlap = overlap_of(report, "copy", "compute");
     EXPECT_TRUE(overlap.applies);
     EXPECT_NEAR(overlap.least, 0.5, 1e-9);
@@ -167,21 +151,18 @@ WEIR_TEST(Report, ADeviceThatSerialisesHasNoOverlap)
 // Communication that kernels hide, and how much of it: a row of the report, and a condition.
 WEIR_TEST(Report, CommunicationHasARow)
 {
-    made_begin(&made);
-    made_queue(&made, "run");
-    made_queue(&made, "reduce");
+    made_begin(&made, 2, "run", "reduce");
     made_operation(&made, 0, WEIR_ENGINE_KERNELS, 0, 3 * MS);
     made_operation(&made, 1, WEIR_ENGINE_COMMUNICATION, 2 * MS, 6 * MS)->kind =
         WEIR_TRACE_COLLECTIVE;
-    own_report report = report_on(NULL);
+    own_report report = made_report(&made, NULL);
     EXPECT_NEAR(overlap_of(report, "communication", "compute").least, 0.25, 1e-9);
     EXPECT_UINT_EQ(weir_report_get_summary(report)->compute_ns, 3 * MS);
     EXPECT_UINT_EQ(weir_report_get_summary(report)->non_compute_ns, 3 * MS);
     EXPECT_STR_EQ(weir_report_get_summary(report)->bound_engine, "communication");
     expect_check(report, "overlap communication/compute>=0.2", true, "");
-    char *text = weir_report_text(report);
+    own_text text = weir_report_text(report);
     EXPECT_CONTAINS(text, "communication / compute");
-    weir_report_free_text(&text);
 }
 
 // Bubbles.
@@ -201,9 +182,7 @@ static struct weir_report_bubble expect_bubble(const weir_report *report, weir_r
 
 static void begin_bubble(void)
 {
-    made_begin(&made);
-    made_queue(&made, "first");
-    made_queue(&made, "second");
+    made_begin(&made, 2, "first", "second");
     made_operation(&made, 0, WEIR_ENGINE_KERNELS, 0, MS);
 }
 
@@ -217,7 +196,7 @@ WEIR_TEST(Bubbles, OfLateSubmission)
     made.spans[made.span_count++] =
         (struct weir_trace_span){WEIR_TRACE_SYNC, 99,       "weir_queue_sync",
                                  WEIR_NO_NUMBER,  500 * US, 2800 * US};
-    own_report report = report_on(NULL);
+    own_report report = made_report(&made, NULL);
     const struct weir_report_bubble bubble =
         expect_bubble(report, WEIR_REPORT_CAUSE_SUBMIT,
                       "'scale' on queue 'second' was submitted 1.90 ms after");
@@ -238,7 +217,7 @@ WEIR_TEST(Bubbles, OfAWait)
     early(1, WEIR_ENGINE_KERNELS, 3 * MS, 4 * MS);
     made_wait(&made, 0);
     made_wait(&made, 2);
-    own_report report = report_on(NULL);
+    own_report report = made_report(&made, NULL);
     const struct weir_report_bubble bubble =
         expect_bubble(report, WEIR_REPORT_CAUSE_WAIT,
                       "'scale' on queue 'second' waited for 'host call' on queue 'host'");
@@ -253,7 +232,7 @@ WEIR_TEST(Bubbles, OfItsOwnQueue)
     begin_bubble();
     early(1, WEIR_ENGINE_HOST, 0, 2500 * US);
     early(1, WEIR_ENGINE_KERNELS, 3 * MS, 4 * MS);
-    own_report report = report_on(NULL);
+    own_report report = made_report(&made, NULL);
     expect_bubble(report, WEIR_REPORT_CAUSE_QUEUE,
                   "came after 'host call' on queue 'second' in its queue");
 }
@@ -262,20 +241,19 @@ WEIR_TEST(Bubbles, OfLatency)
 {
     begin_bubble();
     early(1, WEIR_ENGINE_KERNELS, 3 * MS, 4 * MS);
-    own_report report = report_on(NULL);
+    own_report report = made_report(&made, NULL);
     expect_bubble(report, WEIR_REPORT_CAUSE_LATENCY, "was free to run 2.00 ms before it began");
     EXPECT_NEAR(weir_report_get_summary(report)->latency_share, 0.5, 0.3);
 }
 
 WEIR_TEST(Bubbles, TheLongestAreKeptInOrder)
 {
-    made_begin(&made);
-    made_queue(&made, "q");
+    made_begin(&made, 1, "q");
     for (uint64_t i = 0, at = 0; i < 9; i++) {
         made_operation(&made, 0, WEIR_ENGINE_KERNELS, at, at + 10);
         at += 10 + (i * 5 % 9 + 1) * 100;
     }
-    own_report report = report_on(WEIR_PARAMS(weir_report, .bubble_limit = 3));
+    own_report report = made_report(&made, WEIR_PARAMS(weir_report, .bubble_limit = 3));
     ASSERT_UINT_EQ(weir_report_bubble_count(report, false), 3);
     EXPECT_UINT_EQ(weir_report_get_summary(report)->bubbles, 8);
     for (size_t i = 0; i < 3; i++) {
@@ -290,17 +268,13 @@ WEIR_TEST(Bubbles, TheLongestAreKeptInOrder)
 
 WEIR_TEST(Path, GoesThroughWhatHeldUpTheEnd)
 {
-    made_begin(&made);
-    made_queue(&made, "up");
-    made_queue(&made, "run");
-    made_operation(&made, 0, WEIR_ENGINE_TO_DEVICE, 0, 5 * MS);
+    made_begin(&made, 2, "up", "run");
+    early(0, WEIR_ENGINE_TO_DEVICE, 0, 5 * MS);
     // Ends early, and delays nothing.
-    made_operation(&made, 1, WEIR_ENGINE_KERNELS, 0, MS)->name = "early";
-    made_operation(&made, 1, WEIR_ENGINE_KERNELS, 5 * MS, 8 * MS)->name = "late";
+    early(1, WEIR_ENGINE_KERNELS, 0, MS)->name = "early";
+    early(1, WEIR_ENGINE_KERNELS, 5 * MS, 8 * MS)->name = "late";
     made_wait(&made, 0);
-    for (size_t i = 0; i < 3; i++)
-        made.operations[i].submit_ns = made.operations[i].submit_end_ns = 0;
-    own_report report = report_on(NULL);
+    own_report report = made_report(&made, NULL);
     ASSERT_UINT_EQ(weir_report_row_count(report, WEIR_REPORT_PATH), 2);
     const struct weir_report_row *copy = weir_report_get_row(report, WEIR_REPORT_PATH, 0);
     const struct weir_report_row *kernel = weir_report_get_row(report, WEIR_REPORT_PATH, 1);
@@ -312,31 +286,25 @@ WEIR_TEST(Path, GoesThroughWhatHeldUpTheEnd)
 
 WEIR_TEST(Path, GoesThroughAnEngineWhoseTimesOverlapALittle)
 {
-    made_begin(&made);
+    made_begin(&made, 3, "a", "b", "c");
     made.devices[0].concurrent_kernels = 1;
-    made_queue(&made, "a");
-    made_queue(&made, "b");
     made_operation(&made, 0, WEIR_ENGINE_KERNELS, 0, 5 * MS);
-    made_queue(&made, "c");
     made_operation(&made, 1, WEIR_ENGINE_KERNELS, 2 * MS, 2 * MS + US)->name = "short";
-    made_operation(&made, 2, WEIR_ENGINE_KERNELS, 4990 * US, 8 * MS);
-    made.operations[2].submit_ns = made.operations[2].submit_end_ns = 0;
-    own_report report = report_on(NULL);
+    early(2, WEIR_ENGINE_KERNELS, 4990 * US, 8 * MS);
+    own_report report = made_report(&made, NULL);
     EXPECT_NEAR(weir_report_get_summary(report)->device_share, 1.0, 1e-9);
     EXPECT_UINT_EQ(weir_report_find_row(report, WEIR_REPORT_PATH, "scale")->count, 2);
 }
 
 WEIR_TEST(Path, OfAHostThatIsLateIsTheHosts)
 {
-    made_begin(&made);
-    made_queue(&made, "q");
+    made_begin(&made, 1, "q");
     for (uint64_t i = 0; i < 10; i++) {
         struct weir_trace_operation *operation =
             made_operation(&made, 0, WEIR_ENGINE_KERNELS, i * MS, i * MS + 100 * US);
-        operation->submit_ns = i * MS;
-        operation->submit_end_ns = i * MS;
+        operation->submit_ns = operation->submit_end_ns = i * MS;
     }
-    own_report report = report_on(NULL);
+    own_report report = made_report(&made, NULL);
     const struct weir_report_summary *summary = weir_report_get_summary(report);
     EXPECT_INT_EQ(summary->verdict, WEIR_REPORT_SUBMIT_BOUND);
     // Nine stretches of 900 us in 9.1 ms.
@@ -352,15 +320,13 @@ WEIR_TEST(Report, AWindowCutsWhatReachesOut)
     const struct weir_report_params window = {.struct_size = sizeof window,
                                               .from_ns = 1500 * US,
                                               .to_ns = 3500 * US};
-    char path[512];
+    const char *path = made_path("trace.json");
     make_chunks(MS);
-    weir_report *report = report_on(&window);
+    weir_report *report = made_report(&made, &window);
     EXPECT_UINT_EQ(weir_report_get_summary(report)->span_ns, 2 * MS);
     EXPECT_UINT_EQ(weir_report_get_summary(report)->compute_ns, 2 * MS);
     weir_report_destroy(&report);
 
-    snprintf(path, sizeof path, "%s/t.json", weir_test_temp_dir());
-    made_write(&made, path);
     EXPECT_INT_EQ(weir_report_read(path,
                                    WEIR_PARAMS(weir_report, .from_ns = 90 * MS, .to_ns = 91 * MS),
                                    &report),
@@ -374,15 +340,14 @@ WEIR_TEST(Report, AWindowCutsWhatReachesOut)
 
 WEIR_TEST(Report, RegionsOfAllNumbersAreOne)
 {
-    made_begin(&made);
-    made_queue(&made, "q");
+    made_begin(&made, 1, "q");
     made_operation(&made, 0, WEIR_ENGINE_KERNELS, 0, 10)->region = "frame 1/blur";
     made_operation(&made, 0, WEIR_ENGINE_KERNELS, 10, 30)->region = "frame 22/blur";
     made_operation(&made, 0, WEIR_ENGINE_KERNELS, 30, 40)->region = "frame 22";
     made_operation(&made, 0, WEIR_ENGINE_KERNELS, 40, 50)->region = "pass2";
     made_operation(&made, 0, WEIR_ENGINE_KERNELS, 50, 60)->region = "7";
     made_operation(&made, 0, WEIR_ENGINE_KERNELS, 60, 70);
-    own_report report = report_on(NULL);
+    own_report report = made_report(&made, NULL);
     EXPECT_UINT_EQ(weir_report_row_count(report, WEIR_REPORT_REGIONS), 4);
     EXPECT_UINT_EQ(weir_report_find_row(report, WEIR_REPORT_REGIONS, "frame/blur")->busy.most_ns,
                    30);
@@ -393,8 +358,7 @@ WEIR_TEST(Report, RegionsOfAllNumbersAreOne)
 
 WEIR_TEST(Report, AGraphCountsOnceAndWhatHasNoTimesNotAtAll)
 {
-    made_begin(&made);
-    made_queue(&made, "q");
+    made_begin(&made, 1, "q");
     struct weir_trace_operation *graph = made_operation(&made, 0, WEIR_ENGINE_NONE, 0, 100);
     graph->kind = WEIR_TRACE_GRAPH;
     for (uint32_t i = 1; i <= 2; i++) {
@@ -404,7 +368,7 @@ WEIR_TEST(Report, AGraphCountsOnceAndWhatHasNoTimesNotAtAll)
         node->node = i;
     }
     made_operation(&made, 0, WEIR_ENGINE_KERNELS, 0, 0)->timed = false;
-    own_report report = report_on(NULL);
+    own_report report = made_report(&made, NULL);
     const struct weir_report_summary *summary = weir_report_get_summary(report);
     EXPECT_UINT_EQ(summary->operations, 2);
     EXPECT_UINT_EQ(summary->untimed, 1);
@@ -413,8 +377,8 @@ WEIR_TEST(Report, AGraphCountsOnceAndWhatHasNoTimesNotAtAll)
 
 WEIR_TEST(Report, OfNothingSaysSo)
 {
-    made_begin(&made);
-    weir_report *report = report_on(NULL);
+    made_begin(&made, 0);
+    weir_report *report = made_report(&made, NULL);
     EXPECT_INT_EQ(weir_report_get_summary(report)->verdict, WEIR_REPORT_NOTHING_RAN);
     char *text = weir_report_text(report);
     EXPECT_CONTAINS(text, "no operation of a device took any time");
@@ -454,7 +418,7 @@ WEIR_TEST(Check, ConditionsHoldOrNot)
     made.meta.dropped = 3;
     for (size_t i = 0; i < made.operation_count; i++)
         made.operations[i].region = i % 2 ? "frame 1/blur" : "";
-    own_report report = report_on(NULL);
+    own_report report = made_report(&made, NULL);
     expect_check(report, "overlap copy/compute>=0.66", true, "");
     expect_check(report, "overlap copy/compute >= 66%", true, "");
     expect_check(report, "overlap copy/compute>=0.67", false, "");
@@ -481,7 +445,7 @@ WEIR_TEST(Check, ConditionsHoldOrNot)
 WEIR_TEST(Check, WhatCannotBeReadIsRefused)
 {
     make_chunks(MS);
-    own_report report = report_on(NULL);
+    own_report report = made_report(&made, NULL);
     expect_no_condition(report, "", "there are overlap");
     expect_no_condition(report, "bubles<=1ms", "did you mean 'bubbles'?");
     expect_no_condition(report, "bubbles", "has none of <=");
@@ -509,14 +473,13 @@ WEIR_TEST(Forms, OfSeveralDevicesRowsHaveTheirNumber)
     made.devices[1].name = "another";
     made.device_count = 2;
     made.queues[1].device = 1;
-    own_report report = report_on(NULL);
-    char *text = weir_report_text(report);
+    own_report report = made_report(&made, NULL);
+    own_text text = weir_report_text(report);
     EXPECT_CONTAINS(text, "a device and another: 12 operations");
     EXPECT_CONTAINS(text, "\ndevices\n");
     EXPECT_CONTAINS(text, "1: kernels");
     EXPECT_CONTAINS(text, "0: up");
     EXPECT_CONTAINS(text, "engine to_device of device 0");
-    weir_report_free_text(&text);
 }
 
 // A terminal gets the text; the JSON is exact.
@@ -528,29 +491,27 @@ WEIR_TEST(Forms, LabelsAreEscapedInTheText)
     made.queues[0].label = label;
     made.meta.program = "pro\ngram";
     made.devices[0].name = "\x1b[2J";
-    own_report report = report_on(NULL);
-    char *text = weir_report_text(report);
+    own_report report = made_report(&made, NULL);
+    own_text text = weir_report_text(report);
     EXPECT_CONTAINS(text, "u\\x1b]0;p\\x07\\n\\u202e");
     EXPECT_CONTAINS(text, "pro\\ngram");
     EXPECT_CONTAINS(text, ", \\x1b[2J: 12 operations");
     EXPECT_NULL(strchr(text, '\x1b'));
     EXPECT_NOT_CONTAINS(text, "\xe2\x80\xae");
-    weir_report_free_text(&text);
-    text = weir_report_json(report);
-    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    own_text json = weir_report_json(report);
+    json_t *root = json_loads(json, JSON_REJECT_DUPLICATES, &error);
     ASSERT_NOT_NULL(root);
     const json_t *queue = json_array_get(json_object_get(root, "queues"), 0);
     EXPECT_STR_EQ(json_string_value(json_object_get(queue, "name")), label);
     json_decref(root);
-    weir_report_free_text(&text);
 }
 
 WEIR_TEST(Forms, TheJsonHasTheSameFigures)
 {
     json_error_t error;
     make_chunks(MS);
-    own_report report = report_on(NULL);
-    char *text = weir_report_json(report);
+    own_report report = made_report(&made, NULL);
+    own_text text = weir_report_json(report);
     json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
     ASSERT_NOT_NULL(root);
     EXPECT_INT_EQ(json_integer_value(json_object_get(root, "span_ns")), 6 * MS);
@@ -565,5 +526,4 @@ WEIR_TEST(Forms, TheJsonHasTheSameFigures)
     EXPECT_UINT_EQ(json_array_size(json_object_get(root, "path")),
                    weir_report_row_count(report, WEIR_REPORT_PATH));
     json_decref(root);
-    weir_report_free_text(&text);
 }

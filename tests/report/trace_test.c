@@ -15,17 +15,13 @@
 static struct made made;
 static char message[512];
 
-static const char *path_of(const char *name)
+// On error the test fails and NULL is returned.
+static struct weir_trace *read_trace(const char *path)
 {
-    static char path[512];
-    snprintf(path, sizeof path, "%s/%s", weir_test_temp_dir(), name);
-    return path;
-}
-
-static void read_or_fail(const char *path, struct weir_trace **trace)
-{
-    if (!weir_trace_read(path, NULL, trace, message, sizeof message))
+    struct weir_trace *trace = NULL;
+    if (!weir_trace_read(path, NULL, &trace, message, sizeof message))
         weir_test_fail(__FILE__, __LINE__, "%s", message);
+    return trace;
 }
 
 // Whole files.
@@ -34,6 +30,14 @@ struct bytes {
     char *data;
     size_t size;
 };
+
+static void free_bytes(struct bytes *bytes)
+{
+    free(bytes->data);
+}
+
+// Freed at the end of its scope.
+#define own_bytes OWN(free_bytes) struct bytes
 
 static struct bytes read_bytes(const char *path)
 {
@@ -45,18 +49,13 @@ static struct bytes read_bytes(const char *path)
     return it;
 }
 
-static void write_bytes(const char *path, const void *data, size_t size)
+// Reads what a file of these bytes has.
+static bool read_data(const void *data, size_t size, struct weir_trace **trace)
 {
+    const char *path = made_path("file");
     FILE *file = fopen(path, "wb");
     if (!file || fwrite(data, 1, size, file) != size || fclose(file) != 0)
         weir_test_fail(__FILE__, __LINE__, "%s cannot be written", path);
-}
-
-// Reads what the file of that name has then.
-static bool read_data(const void *data, size_t size, struct weir_trace **trace)
-{
-    const char *path = path_of("file");
-    write_bytes(path, data, size);
     return weir_trace_read(path, NULL, trace, message, sizeof message);
 }
 
@@ -104,7 +103,7 @@ static void expect_same(const struct weir_trace *trace, const char *path)
     snprintf(again, sizeof again, "%s.again", path);
     ASSERT_UINT_EQ(trace->operation_count, made.operation_count);
     write_again(trace, again);
-    struct bytes first = read_bytes(path), second = read_bytes(again);
+    own_bytes first = read_bytes(path), second = read_bytes(again);
     size_t same = 0;
     while (same < first.size && first.data[same] == second.data[same])
         same++;
@@ -112,8 +111,6 @@ static void expect_same(const struct weir_trace *trace, const char *path)
     snprintf(wanted, sizeof wanted, "%s", first.data + same);
     snprintf(found, sizeof found, "%s", second.data + same);
     EXPECT_STR_EQ(found, wanted);
-    free(first.data);
-    free(second.data);
 }
 
 // How many keys of Weir's the file has.
@@ -137,7 +134,7 @@ static size_t count_keys(const char *text)
 // Every field of everything, with values that no other field has.
 static void make_full(void)
 {
-    made_begin(&made);
+    made_begin(&made, 0);
     made.meta.program = "full \"quoted\" \\ \t\x01 ünï";
     made.meta.plugins = "check, trace";
     made.devices[0].label = "the first";
@@ -197,7 +194,7 @@ static void make_full(void)
 // Of the full trace, which becomes the file of that name.
 static struct bytes full_bytes(const char *name)
 {
-    const char *path = path_of(name);
+    const char *path = made_path(name);
     make_full();
     made_write(&made, path);
     return read_bytes(path);
@@ -225,34 +222,29 @@ static const char *const parts[] = {
 WEIR_TEST(Trace, EverythingIsReadBackTheSame)
 {
     char compressed[600];
-    const char *plain = path_of("full.json");
+    const char *plain = made_path("full.json");
     snprintf(compressed, sizeof compressed, "%s.gz", plain);
     make_full();
     made_write(&made, plain);
     made_write(&made, compressed);
     for (size_t i = 0; i < 2; i++) {
-        struct weir_trace *trace = NULL;
-        read_or_fail(i ? compressed : plain, &trace);
+        own_trace trace = read_trace(i ? compressed : plain);
         ASSERT_NOT_NULL(trace);
         EXPECT_FALSE(trace->meta.truncated);
         expect_same(trace, plain);
         weir_trace_destroy(&trace);
         EXPECT_NULL(trace);
     }
-    struct bytes it = read_bytes(plain);
+    own_bytes it = read_bytes(plain);
     EXPECT_UINT_EQ(count_keys(it.data), 42);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         EXPECT_CONTAINS(it.data, parts[i]);
-    free(it.data);
 }
 
 WEIR_TEST(Trace, AWaitIsResolvedToTheLastOperationBeforeIt)
 {
-    own_trace trace = NULL;
-    const char *path = path_of("waits.json");
-    made_begin(&made);
-    made_queue(&made, "up");
-    made_queue(&made, "run");
+    const char *path = made_path("waits.json");
+    made_begin(&made, 2, "up", "run");
     made_operation(&made, 1, WEIR_ENGINE_KERNELS, 0, 1);
     made_wait(&made, 0); // it was still empty
     made_operation(&made, 0, WEIR_ENGINE_TO_DEVICE, 10, 20);
@@ -261,7 +253,7 @@ WEIR_TEST(Trace, AWaitIsResolvedToTheLastOperationBeforeIt)
     made_wait(&made, 0);
     made_operation(&made, 0, WEIR_ENGINE_TO_DEVICE, 30, 50);
     made_write(&made, path);
-    read_or_fail(path, &trace);
+    own_trace trace = read_trace(path);
     ASSERT_NOT_NULL(trace);
     // Of queue "up" 0, 1, 2; of "run" 3, 4.
     EXPECT_UINT_EQ(trace->operations[3].waits[0].operation, WEIR_TRACE_NO_INDEX);
@@ -270,12 +262,12 @@ WEIR_TEST(Trace, AWaitIsResolvedToTheLastOperationBeforeIt)
 
 WEIR_TEST(Trace, CutAnywhereItIsReadAsFarAsItGoes)
 {
-    struct bytes it = full_bytes("cut.json");
+    own_bytes it = full_bytes("cut.json");
     const char *end = strstr(it.data, "\n],\n"); // of the last row
     size_t last = 0;
     size_t refused = 0;
     for (size_t size = 0; size < it.size && !weir_test_has_failed(); size++) {
-        struct weir_trace *trace = NULL;
+        own_trace trace = NULL;
         weir_test_note("cut after %zu of %zu bytes", size, it.size);
         if (!read_data(it.data, size, &trace)) {
             // Only if even the head is missing.
@@ -288,19 +280,17 @@ WEIR_TEST(Trace, CutAnywhereItIsReadAsFarAsItGoes)
         EXPECT_UINT_GE(trace->operation_count, last);
         last = trace->operation_count;
         EXPECT_TRUE(trace->meta.truncated || it.data + size >= end);
-        weir_trace_destroy(&trace);
     }
     EXPECT_UINT_EQ(last, made.operation_count);
     EXPECT_UINT_LT(refused, 500);
-    free(it.data);
 }
 
 WEIR_TEST(Trace, ACompressedOneIsReadAsFarAsItGoes)
 {
-    struct bytes it = full_bytes("cut.json.gz");
+    own_bytes it = full_bytes("cut.json.gz");
     size_t most = 0;
     for (size_t size = 0; size < it.size && !weir_test_has_failed(); size += 7) {
-        struct weir_trace *trace = NULL;
+        own_trace trace = NULL;
         weir_test_note("cut after %zu of %zu bytes", size, it.size);
         if (read_data(it.data, size, &trace)) {
             if (trace->operation_count > most)
@@ -309,16 +299,14 @@ WEIR_TEST(Trace, ACompressedOneIsReadAsFarAsItGoes)
         } else {
             EXPECT_CONTAINS(message, "/file: ");
         }
-        weir_trace_destroy(&trace);
     }
     EXPECT_UINT_GT(most, 0);
-    free(it.data);
 }
 
 WEIR_TEST(Trace, ABadLineCostsItselfOnly)
 {
-    struct weir_trace *trace = NULL;
-    struct bytes it = full_bytes("bad.json");
+    own_trace trace = NULL;
+    own_bytes it = full_bytes("bad.json");
     char *row = strstr(it.data, "\"name\":\"scale\"");
     ASSERT_NOT_NULL(row);
     row[8] = '\0'; // inside the string
@@ -329,23 +317,19 @@ WEIR_TEST(Trace, ABadLineCostsItselfOnly)
     for (size_t i = 0; i < trace->note_count; i++)
         told = told || strstr(trace->notes[i], "1 line cannot be read") != NULL;
     EXPECT_TRUE(told);
-    weir_trace_destroy(&trace);
-    free(it.data);
 }
 
 // Replaces the first `comma` by `with`, of the same length.
 static void expect_commas_are_optional(const char *comma, const char *with)
 {
-    struct weir_trace *trace = NULL;
-    struct bytes it = full_bytes("commas.json");
+    own_trace trace = NULL;
+    own_bytes it = full_bytes("commas.json");
     char *at = strstr(it.data, comma);
     ASSERT_NOT_NULL(at);
     memcpy(at, with, strlen(with));
     ASSERT_TRUE(read_data(it.data, it.size, &trace));
     EXPECT_UINT_EQ(trace->operation_count, made.operation_count);
     EXPECT_FALSE(trace->meta.truncated);
-    weir_trace_destroy(&trace);
-    free(it.data);
 }
 
 WEIR_TEST(Trace, ALineMayHaveLostItsComma)
@@ -356,7 +340,7 @@ WEIR_TEST(Trace, ALineMayHaveLostItsComma)
 
 static void expect_refused(const char *data, size_t size, const char *part)
 {
-    struct weir_trace *trace = NULL;
+    own_trace trace = NULL;
     EXPECT_FALSE(read_data(data, size, &trace));
     EXPECT_NULL(trace);
     EXPECT_CONTAINS(message, part);
@@ -375,7 +359,7 @@ WEIR_TEST(Trace, WhatIsNoTraceGetsASentence)
 
 WEIR_TEST(Trace, FilesThatCannotBeReadGetASentence)
 {
-    struct weir_trace *trace = NULL;
+    own_trace trace = NULL;
     EXPECT_FALSE(weir_trace_read("/nothing/here", NULL, &trace, message, sizeof message));
     EXPECT_CONTAINS(message, "/nothing/here: ");
     EXPECT_FALSE(weir_trace_read("/", NULL, &trace, message, sizeof message));
@@ -386,11 +370,10 @@ WEIR_TEST(Trace, FilesThatCannotBeReadGetASentence)
 
 WEIR_TEST(Trace, TooManyOperationsAreRefused)
 {
-    struct weir_trace *trace = NULL;
+    own_trace trace = NULL;
     const struct weir_trace_read_options options = {.operation_limit = 3};
-    const char *path = path_of("many.json");
-    made_begin(&made);
-    made_queue(&made, "q");
+    const char *path = made_path("many.json");
+    made_begin(&made, 1, "q");
     for (uint64_t i = 0; i < 4; i++)
         made_operation(&made, 0, WEIR_ENGINE_KERNELS, i, i + 1);
     made_write(&made, path);
@@ -494,7 +477,7 @@ WEIR_TEST(Trace, TracesOfPyTorchAreRead)
 
 WEIR_TEST(Trace, WhatCannotBeWrittenIsTold)
 {
-    made_begin(&made);
+    made_begin(&made, 0);
     EXPECT_NULL(
         weir_trace_writer_create("/nothing/here.json", &made.meta, message, sizeof message));
     EXPECT_CONTAINS(message, "/nothing/here.json: ");
@@ -515,8 +498,7 @@ WEIR_TEST(Trace, WhatWasFlushedIsThereWithoutAnEnd)
 {
     static const char *const names[] = {"flushed.json", "flushed.json.gz"};
     for (size_t i = 0; i < 2; i++) {
-        struct weir_trace *trace = NULL;
-        const char *path = path_of(names[i]);
+        const char *path = made_path(names[i]);
         make_full();
         weir_trace_writer *writer =
             weir_trace_writer_create(path, &made.meta, message, sizeof message);
@@ -527,11 +509,10 @@ WEIR_TEST(Trace, WhatWasFlushedIsThereWithoutAnEnd)
         EXPECT_TRUE(weir_trace_writer_flush(writer));
         // Not flushed.
         weir_trace_writer_operation(writer, &made.operations[0]);
-        read_or_fail(path, &trace);
+        own_trace trace = read_trace(path);
         ASSERT_NOT_NULL(trace);
         EXPECT_UINT_EQ(trace->operation_count, 1);
         EXPECT_TRUE(trace->meta.truncated);
-        weir_trace_destroy(&trace);
         weir_trace_writer_close(&writer, &made.meta, made.devices, 1, message, sizeof message);
     }
 }
@@ -545,15 +526,13 @@ static void count_progress(void *user, uint64_t done, uint64_t total)
 
 WEIR_TEST(Trace, ProgressReachesTheWholeFile)
 {
-    struct weir_trace *trace = NULL;
+    own_trace trace = NULL;
     uint64_t seen = 0;
     const struct weir_trace_read_options options = {.progress = count_progress, .user = &seen};
-    const char *path = path_of("progress.json.gz");
+    const char *path = made_path("progress.json.gz");
     make_full();
     made_write(&made, path);
-    struct bytes it = read_bytes(path);
+    own_bytes it = read_bytes(path);
     ASSERT_TRUE(weir_trace_read(path, &options, &trace, message, sizeof message));
     EXPECT_UINT_EQ(seen, it.size);
-    weir_trace_destroy(&trace);
-    free(it.data);
 }

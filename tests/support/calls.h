@@ -84,4 +84,23 @@ static inline const char *calls_name(size_t index)
     return index < NAME_COUNT ? names[index] : NULL;
 }
 
+// A control of the library's: a value or a statement, with the lock `fake_lock`. What waits looks again.
+#define LOCKED(type, name, parameters, call)   \
+    static type name parameters                \
+    {                                          \
+        pthread_mutex_lock(&fake_lock);        \
+        type const result = (call);            \
+        pthread_cond_broadcast(&fake_changed); \
+        pthread_mutex_unlock(&fake_lock);      \
+        return result;                         \
+    }
+#define LOCKED_VOID(name, parameters, call)    \
+    static void name parameters                \
+    {                                          \
+        pthread_mutex_lock(&fake_lock);        \
+        call;                                  \
+        pthread_cond_broadcast(&fake_changed); \
+        pthread_mutex_unlock(&fake_lock);      \
+    }
+
 #endif

@@ -91,12 +91,7 @@ void fail_pair(const char *file, int line, const char *a_text, const std::string
     fail(file, line, text);
 }
 
-std::string show(intmax_t value)
-{
-    return std::to_string(value);
-}
-
-std::string show(uintmax_t value)
+template <typename T> std::string show(T value)
 {
     return std::to_string(value);
 }
@@ -225,29 +220,17 @@ bool weir_test_check_ok(const char *file, int line, const char *text, intmax_t s
     return false;
 }
 
-bool weir_test_check_int(const char *file, int line, const char *a_text, const char *op,
-                         const char *b_text, intmax_t a, intmax_t b)
-{
-    return check(file, line, a_text, op, b_text, a, b);
-}
-
-bool weir_test_check_uint(const char *file, int line, const char *a_text, const char *op,
-                          const char *b_text, uintmax_t a, uintmax_t b)
-{
-    return check(file, line, a_text, op, b_text, a, b);
-}
-
-bool weir_test_check_double(const char *file, int line, const char *a_text, const char *op,
-                            const char *b_text, double a, double b)
-{
-    return check(file, line, a_text, op, b_text, a, b);
-}
-
-bool weir_test_check_ptr(const char *file, int line, const char *a_text, const char *op,
-                         const char *b_text, const void *a, const void *b)
-{
-    return check(file, line, a_text, op, b_text, a, b);
-}
+#define CHECK(kind, type)                                                                       \
+    bool weir_test_check_##kind(const char *file, int line, const char *a_text, const char *op, \
+                                const char *b_text, type a, type b)                             \
+    {                                                                                           \
+        return check(file, line, a_text, op, b_text, a, b);                                     \
+    }
+CHECK(int, intmax_t)
+CHECK(uint, uintmax_t)
+CHECK(double, double)
+CHECK(ptr, const void *)
+#undef CHECK
 
 bool weir_test_check_str(const char *file, int line, const char *a_text, const char *op,
                          const char *b_text, const char *a, const char *b)

@@ -1,5 +1,6 @@
 #include "tests/transports/host.h"
 
+#include <dirent.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,4 +64,15 @@ void ranks_fail_after(long count)
 const struct weir_error *ranks_error(void)
 {
     return &last_error;
+}
+
+int ranks_descriptors(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    int count = 0;
+    while (folder && readdir(folder))
+        count++;
+    if (folder)
+        closedir(folder);
+    return count;
 }

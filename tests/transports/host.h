@@ -9,6 +9,8 @@ extern const struct weir_host ranks_host;
 long ranks_blocks(void);
 // From now on the calling thread's allocations fail after `count` more; -1: none does.
 void ranks_fail_after(long count);
+// How many descriptors this process has open.
+int ranks_descriptors(void);
 // The calling thread's last one.
 const struct weir_error *ranks_error(void);
 

@@ -143,20 +143,17 @@ WEIR_TEST(BaseTable, CellsAreEscaped)
 
 static bool count_section(void *user, unsigned line, const char *name, size_t length)
 {
-    (void)line, (void)name;
     *(size_t *)user = length;
     return true;
 }
 
 static bool take_entry(void *user, unsigned line, const char *key, const char *value)
 {
-    (void)user, (void)line, (void)key, (void)value;
     return true;
 }
 
 static void take_refusal(void *user, unsigned line, const char *remedy, const char *sentence)
 {
-    (void)user, (void)line, (void)remedy, (void)sentence;
 }
 
 static enum weir_ini_end read_as(const char *kind, const char *text, size_t *out_length)

@@ -145,8 +145,17 @@ static void gate_init(struct gate *gate)
     sem_init(&gate->open, 0, 0);
 }
 
-static void gate_finish(struct gate *gate)
+// The next task, in which a thread is then held.
+static void hold_thread(struct weir_workers *workers, struct gate *gate)
 {
+    gate_init(gate);
+    weir_workers_post(workers, &gate->task, WEIR_WORKERS_MAX);
+    ASSERT_INT_EQ(sem_wait(&gate->begun), 0);
+}
+
+static void gate_finish(struct weir_workers *workers, struct gate *gate)
+{
+    weir_workers_wait(workers, &gate->task);
     sem_destroy(&gate->begun);
     sem_destroy(&gate->open);
 }
@@ -164,10 +173,8 @@ WORKERS_TEST(Workers, RunBesideEachOther)
         EXPECT_INT_EQ(sem_wait(&gates[i].begun), 0);
     for (int i = 0; i < 4; i++)
         sem_post(&gates[i].open);
-    for (int i = 0; i < 4; i++) {
-        weir_workers_wait(workers, &gates[i].task);
-        gate_finish(&gates[i]);
-    }
+    for (int i = 0; i < 4; i++)
+        gate_finish(workers, &gates[i]);
 }
 
 // One thread is held at a gate, so what comes after it has not begun.
@@ -176,9 +183,7 @@ WORKERS_TEST(Workers, BeginInOrder)
     struct gate gate;
     static struct noted noted[TASKS];
     ASSERT_INT_EQ(weir_workers_start(workers, 1), 1);
-    gate_init(&gate);
-    weir_workers_post(workers, &gate.task, WEIR_WORKERS_MAX);
-    ASSERT_INT_EQ(sem_wait(&gate.begun), 0);
+    hold_thread(workers, &gate);
     post_all(workers, noted, TASKS);
     weir_workers_wait(workers, &noted[TASKS - 1].task); // taken from the end of the list
     EXPECT_TRUE(pthread_equal(noted[TASKS - 1].thread, pthread_self()));
@@ -190,8 +195,7 @@ WORKERS_TEST(Workers, BeginInOrder)
         if (i != 7 && !pthread_equal(noted[i].thread, pthread_self()))
             EXPECT_INT_EQ(noted[i].number, i + before);
     }
-    weir_workers_wait(workers, &gate.task);
-    gate_finish(&gate);
+    gate_finish(workers, &gate);
 }
 
 WORKERS_TEST(Workers, AsManyThreadsAsThereAre)
@@ -235,17 +239,14 @@ WORKERS_TEST(Workers, StopWaitsForWhatHasBegun)
     struct gate gate;
     pthread_t stopper;
     ASSERT_INT_EQ(weir_workers_start(workers, 1), 1);
-    gate_init(&gate);
-    weir_workers_post(workers, &gate.task, WEIR_WORKERS_MAX);
-    ASSERT_INT_EQ(sem_wait(&gate.begun), 0);
+    hold_thread(workers, &gate);
     ASSERT_INT_EQ(pthread_create(&stopper, NULL, stop, workers), 0);
     while (weir_workers_start(workers, 1) != 0)
         sched_yield();
     sem_post(&gate.open);
     pthread_join(stopper, NULL);
     EXPECT_INT_EQ(weir_workers_start(workers, 1), 1);
-    weir_workers_wait(workers, &gate.task);
-    gate_finish(&gate);
+    gate_finish(workers, &gate);
 }
 
 static char *guarded;
@@ -273,17 +274,13 @@ WORKERS_TEST(Workers, FaultsAreTheProgramsOwn)
     task.user = guarded;
     ASSERT_INT_EQ(sigaction(SIGSEGV, &(struct sigaction){.sa_handler = unprotect}, &before), 0);
     ASSERT_INT_EQ(weir_workers_start(workers, 1), 1);
-    gate_init(&gate);
     weir_workers_post(workers, &task, WEIR_WORKERS_MAX);
-    weir_workers_post(workers, &gate.task,
-                      WEIR_WORKERS_MAX); // begun after the task, by the thread
-    ASSERT_INT_EQ(sem_wait(&gate.begun), 0);
+    hold_thread(workers, &gate); // begun after the task, by the thread
     sem_post(&gate.open);
     weir_workers_wait(workers, &task);
-    weir_workers_wait(workers, &gate.task);
+    gate_finish(workers, &gate);
     sigaction(SIGSEGV, &before, NULL);
     EXPECT_INT_EQ(faults, 1);
     EXPECT_INT_EQ(guarded[4095], 1);
     munmap(guarded, 4096);
-    gate_finish(&gate);
 }

@@ -153,7 +153,8 @@ DEBUG_TEST(Debug, OthersAfterTheirEnd)
     weir_queue *queue = NULL;
     weir_pool *pool = NULL;
     weir_comm *comm = NULL, *part = NULL;
-    own_buffer buffer = NULL;
+    own_buffer buffer = make_buffer(world, "b");
+    weir_buffer *fresh = buffer;
     const int made = __LINE__ + 1;
     ASSERT_OK(weir_queue_create(world->device, NULL, &queue));
     ASSERT_OK(weir_pool_create(world->device, NULL, &pool));

@@ -115,9 +115,12 @@ static weir_status open_all(const char *text, weir_runtime **out_runtime, weir_d
 
 WEIR_TEST(DebugLate, BeginsWithTheRuntimeThatAsksForIt)
 {
-    own_runtime before = NULL, *after = NULL;
-    own_device device_before = NULL, *device_after = NULL;
-    weir_queue *queue_before = NULL, *queue_after = NULL, *fresh = NULL;
+    own_runtime before = NULL;
+    own_runtime after = NULL;
+    own_device device_before = NULL;
+    own_device device_after = NULL;
+    own_queue queue_after = NULL;
+    weir_queue *queue_before = NULL, *fresh = NULL;
     unsetenv("WEIR_DEBUG");
     ASSERT_OK(open_all("[weir]\nbackend = null\n", &before, &device_before, &queue_before));
     // The variable takes precedence over the file.
@@ -155,8 +158,4 @@ WEIR_TEST(DebugLate, BeginsWithTheRuntimeThatAsksForIt)
         weir_queue_destroy(&fresh);
         EXPECT_NULL(fresh);
     }
-
-    weir_queue_destroy(&queue_after);
-    EXPECT_OK(weir_device_close(&device_after));
-    EXPECT_OK(weir_close(&after));
 }

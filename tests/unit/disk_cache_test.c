@@ -1,8 +1,7 @@
 // The disk cache, and the hash of its keys.
-#define _GNU_SOURCE // nftw flags, setenv, syscall
+#define _GNU_SOURCE // setenv, syscall
 #include <dirent.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,29 +41,15 @@ static weir_disk_cache *open_cache(struct place *place, uint64_t limit_bytes)
 
 static void set_up(struct place *place, uint64_t limit_bytes)
 {
-    const char *root = getenv("TEST_TMPDIR");
     memset(place, 0, sizeof *place);
-    snprintf(place->directory, sizeof place->directory, "%s/disk-cache-XXXXXX",
-             root ? root : "/tmp");
-    ASSERT_NOT_NULL(mkdtemp(place->directory));
+    snprintf(place->directory, sizeof place->directory, "%s", weir_test_temp_dir());
     place->cache = open_cache(place, limit_bytes);
     ASSERT_NOT_NULL(place->cache);
 }
 
-static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *where)
-{
-    return remove(path);
-}
-
-static void tear_down(struct place *place)
-{
-    weir_disk_cache_destroy(&place->cache);
-    nftw(place->directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
 #define PLACE_TEST(suite, name, limit)                                                             \
     WEIR_TEST_WITH(suite, name, struct place, place, (set_up(place, limit), place->cache != NULL), \
-                   tear_down(place))
+                   weir_disk_cache_destroy(&place->cache))
 
 static bool put(struct place *place, const char *key, const void *data, size_t size)
 {
@@ -374,23 +359,21 @@ static int contend(struct place *place, int process)
     return 0;
 }
 
-WEIR_TEST(DiskCache, ProcessesShareIt)
+PLACE_TEST(DiskCache, ProcessesShareIt, 8000)
 {
     enum {
         PROCESSES = 4
     };
-    struct place place;
     pid_t children[PROCESSES];
     char byte;
     int gate[2];
-    set_up(&place, 8000);
     ASSERT_INT_EQ(pipe(gate), 0);
-    snprintf(place.directory + strlen(place.directory), 8, "/new");
+    strcat(place->directory, "/new");
     for (int i = 0; i < PROCESSES; i++) {
         children[i] = fork();
         if (children[i] == 0) {
             close(gate[1]);
-            _exit(read(gate[0], &byte, 1) != 0 ? 3 : contend(&place, i));
+            _exit(read(gate[0], &byte, 1) != 0 ? 3 : contend(place, i));
         }
     }
     close(gate[0]);
@@ -400,8 +383,6 @@ WEIR_TEST(DiskCache, ProcessesShareIt)
         ASSERT_INT_EQ(waitpid(children[i], &status, 0), children[i]);
         EXPECT_INT_EQ(status, 0);
     }
-    *strrchr(place.directory, '/') = '\0';
-    tear_down(&place);
 }
 
 // The authors' test vectors (vectors.h of their reference): the key is 00 01 .. 0f, the text of

@@ -33,8 +33,12 @@ static bool read_image(const char *path)
     return ok;
 }
 
-// Makes a small noisy image of a kind, numbered from 0, and returns its bytes.
-static unsigned char *make_image(const char *path, int kind, size_t *out_size)
+// The image that was made last.
+static unsigned char *bytes;
+static size_t size;
+
+// Makes a small noisy image of a kind, numbered from 0. False: it could not be made.
+static bool make_image(const char *path, int kind)
 {
     static unsigned char pixels[SIDE * SIDE * 4];
     uint32_t state = 7;
@@ -46,8 +50,9 @@ static unsigned char *make_image(const char *path, int kind, size_t *out_size)
     png.interlaced = kind == 1;
     struct made_jpeg jpeg = {SIDE, SIDE, kind == 2 ? 1 : 3, 80, kind == 4, pixels};
     bool made = kind < 2 ? made_png_write(path, &png) : made_jpeg_write(path, &jpeg);
-    *out_size = 0;
-    return made ? made_file_read(path, out_size) : NULL;
+    free(bytes);
+    bytes = made ? made_file_read(path, &size) : NULL;
+    return bytes;
 }
 
 WEIR_TEST(IoImageDamage, NotAnImage)
@@ -101,10 +106,8 @@ WEIR_TEST(IoImageDamage, EveryTruncationIsRefused)
     const char *cut = made_path(folder, "cut");
     struct weir_io_image_info info;
     for (int kind = 0; kind < 5; kind++) {
-        size_t size = 0;
         int probed = 0; // whose header is whole
-        unsigned char *bytes = make_image(good, kind, &size);
-        ASSERT_NOT_NULL(bytes);
+        ASSERT_TRUE(make_image(good, kind));
         for (size_t length = 0; length < size;
              length += length < 64 || length + 16 > size ? 1 : 9) {
             weir_test_note("kind %d, %zu of %zu bytes", kind, length, size);
@@ -115,7 +118,6 @@ WEIR_TEST(IoImageDamage, EveryTruncationIsRefused)
             probed += weir_io_image_probe(cut, &info, &error);
         }
         EXPECT_INT_GT(probed, 16);
-        free(bytes);
     }
 }
 
@@ -123,9 +125,7 @@ WEIR_TEST(IoImageDamage, EveryFlippedBitOfAPngIsNoticed)
 {
     const char *path = made_path(weir_test_temp_dir(), "a.png");
     for (int kind = 0; kind < 2; kind++) {
-        size_t size = 0;
-        unsigned char *bytes = make_image(path, kind, &size);
-        ASSERT_NOT_NULL(bytes);
+        ASSERT_TRUE(make_image(path, kind));
         for (size_t i = 0; i < size; i += 3) {
             unsigned char old = bytes[i];
             bytes[i] ^= (unsigned char)(1 << i % 8);
@@ -134,7 +134,6 @@ WEIR_TEST(IoImageDamage, EveryFlippedBitOfAPngIsNoticed)
             EXPECT_FALSE(read_image(path));
             bytes[i] = old;
         }
-        free(bytes);
     }
 }
 
@@ -145,9 +144,7 @@ WEIR_TEST(IoImageDamage, AFlippedBitOfAJpegDoesNoHarm)
     const char *path = made_path(weir_test_temp_dir(), "a.jpg");
     int refused = 0;
     for (int kind = 2; kind < 5; kind++) {
-        size_t size = 0;
-        unsigned char *bytes = make_image(path, kind, &size);
-        ASSERT_NOT_NULL(bytes);
+        ASSERT_TRUE(make_image(path, kind));
         for (size_t i = 0; i < size * 8; i += 43) {
             unsigned char old = bytes[i / 8];
             bytes[i / 8] ^= (unsigned char)(1 << i % 8);
@@ -155,7 +152,6 @@ WEIR_TEST(IoImageDamage, AFlippedBitOfAJpegDoesNoHarm)
             refused += !read_image(path);
             bytes[i / 8] = old;
         }
-        free(bytes);
     }
     EXPECT_INT_GT(refused, 8);
 }
@@ -164,10 +160,7 @@ WEIR_TEST(IoImageDamage, BytesAfterTheImageAreIgnored)
 {
     const char *path = made_path(weir_test_temp_dir(), "a");
     for (int kind = 0; kind < 5; kind++) {
-        size_t size = 0;
-        unsigned char *bytes = make_image(path, kind, &size);
-        ASSERT_NOT_NULL(bytes);
-        free(bytes);
+        ASSERT_TRUE(make_image(path, kind));
         FILE *stream = fopen(path, "ab");
         ASSERT_NOT_NULL(stream);
         EXPECT_INT_GE(fputs("trailing", stream), 0);
@@ -182,16 +175,14 @@ WEIR_TEST(IoImageDamage, NothingIsPrinted)
     const char *folder = weir_test_temp_dir();
     const char *path = made_path(folder, "image");
     const char *log = made_path(folder, "log");
-    size_t size = 0;
     (void)fflush(stderr);
     const int kept = dup(2);
     ASSERT_NOT_NULL(freopen(log, "wb", stderr));
     for (int kind = 0; kind < 4; kind += 3) {
-        unsigned char *bytes = make_image(path, kind, &size);
+        ASSERT_TRUE(make_image(path, kind));
         if (kind == 0)
             bytes[40] ^= 1;
         EXPECT_TRUE(made_file_write(path, bytes, kind ? size / 2 : size));
-        free(bytes);
         EXPECT_FALSE(read_image(path));
     }
     (void)fflush(stderr);
@@ -205,9 +196,7 @@ WEIR_TEST(IoImageDamage, NothingIsPrinted)
 // Writes a good PNG whose header is then given this size, with a right checksum.
 static bool make_png_of_size(const char *path, uint32_t width, uint32_t height)
 {
-    size_t size = 0;
-    unsigned char *bytes = make_image(path, 0, &size);
-    if (!bytes)
+    if (!make_image(path, 0))
         return false;
     for (int i = 0; i < 4; i++) {
         bytes[16 + i] = (unsigned char)(width >> (24 - 8 * i));
@@ -216,17 +205,13 @@ static bool make_png_of_size(const char *path, uint32_t width, uint32_t height)
     uint32_t sum = (uint32_t)crc32(0, bytes + 12, 17);
     for (int i = 0; i < 4; i++)
         bytes[29 + i] = (unsigned char)(sum >> (24 - 8 * i));
-    bool ok = made_file_write(path, bytes, size);
-    free(bytes);
-    return ok;
+    return made_file_write(path, bytes, size);
 }
 
 // The same for a JPEG, whose frame header is searched.
 static bool make_jpeg_of_size(const char *path, uint32_t width, uint32_t height)
 {
-    size_t size = 0;
-    unsigned char *bytes = make_image(path, 3, &size);
-    if (!bytes)
+    if (!make_image(path, 3))
         return false;
     size_t at = 2;
     while (at + 9 < size && bytes[at + 1] != 0xc0)
@@ -235,9 +220,7 @@ static bool make_jpeg_of_size(const char *path, uint32_t width, uint32_t height)
     bytes[at + 6] = (unsigned char)(height & 255);
     bytes[at + 7] = (unsigned char)(width >> 8);
     bytes[at + 8] = (unsigned char)(width & 255);
-    bool ok = made_file_write(path, bytes, size);
-    free(bytes);
-    return ok;
+    return made_file_write(path, bytes, size);
 }
 
 WEIR_TEST(IoImageDamage, ImpossibleSizes)
@@ -283,8 +266,7 @@ WEIR_TEST(IoImageDamage, TheCapItselfIsAllowed)
 {
     const char *path = made_path(weir_test_temp_dir(), "a");
     for (int kind = 0; kind < 5; kind++) {
-        size_t size = 0;
-        free(make_image(path, kind, &size));
+        ASSERT_TRUE(make_image(path, kind));
         struct weir_io_image_info info;
         EXPECT_TRUE(weir_io_image_read(path, PIXELS, image, ROOM, &info, &error));
         EXPECT_TRUE(weir_io_image_check_pixels(path, &info, PIXELS, &error));
@@ -316,11 +298,11 @@ static bool read_scans(uint32_t width, uint32_t height, int steps)
 {
     const char *path = made_path(weir_test_temp_dir(), "scans.jpg");
     struct weir_io_image_info info;
-    const size_t size = (size_t)width * height * 3;
-    unsigned char *pixels = calloc(size, 1);
+    const size_t room = (size_t)width * height * 3;
+    unsigned char *pixels = calloc(room, 1);
     struct made_jpeg jpeg = {width, height, 1, 90, true, pixels};
     const bool ok = pixels && made_jpeg_write_scans(path, &jpeg, steps) &&
-                    weir_io_image_read(path, 0, pixels, size, &info, &error);
+                    weir_io_image_read(path, 0, pixels, room, &info, &error);
     free(pixels);
     return ok;
 }

@@ -29,14 +29,18 @@ static ssize_t from_memory(void *user, void *to, size_t size)
     return (ssize_t)left;
 }
 
+static struct weir_io_y4m y4m;
+static struct weir_io_error error;
+
 static struct memory text(const char *bytes)
 {
     return (struct memory){(const unsigned char *)bytes, strlen(bytes), 0, SIZE_MAX, 0};
 }
 
-static bool open_text(struct weir_io_y4m *y4m, struct memory *memory, struct weir_io_error *error)
+static bool open_text(struct memory *memory)
 {
-    return weir_io_y4m_open(y4m, "film", from_memory, memory, 1000000, error);
+    error.message[0] = '\0';
+    return weir_io_y4m_open(&y4m, "film", from_memory, memory, 1000000, &error);
 }
 
 // --- the line about the stream ---
@@ -44,11 +48,9 @@ static bool open_text(struct weir_io_y4m *y4m, struct memory *memory, struct wei
 static void expect_stream(const char *line, uint32_t width, uint32_t height, size_t bytes,
                           const char *chroma, bool full)
 {
-    struct weir_io_y4m y4m;
-    struct weir_io_error error;
     struct memory memory = text(line);
     weir_test_note("%s", line);
-    ASSERT_TRUE(open_text(&y4m, &memory, &error));
+    ASSERT_TRUE(open_text(&memory));
     EXPECT_UINT_EQ(y4m.width, width);
     EXPECT_UINT_EQ(y4m.height, height);
     EXPECT_UINT_EQ(y4m.frame_bytes, bytes);
@@ -75,10 +77,8 @@ WEIR_TEST(Y4m, ReadsTheKinds)
 
 static void expect_refused(struct memory memory, const char *words)
 {
-    struct weir_io_y4m y4m;
-    struct weir_io_error error = {""};
     weir_test_note("%s", words);
-    EXPECT_FALSE(open_text(&y4m, &memory, &error));
+    EXPECT_FALSE(open_text(&memory));
     EXPECT_CONTAINS(error.message, "film: ");
     EXPECT_CONTAINS(error.message, words);
     weir_test_note(NULL);
@@ -116,8 +116,6 @@ WEIR_TEST(Y4m, RefusesWhatIsNoStream)
 // Without a cap: three planes of 2^62 pixels and more have more bytes than 64 bits count.
 WEIR_TEST(Y4m, RefusesFramesThatNoMemoryHolds)
 {
-    struct weir_io_y4m y4m;
-    struct weir_io_error error = {""};
     struct memory memory = text("YUV4MPEG2 W4294967295 H4294967295 C444\n");
     EXPECT_FALSE(weir_io_y4m_open(&y4m, "film", from_memory, &memory, 0, &error));
     EXPECT_CONTAINS(error.message, "4294967295x4294967295 pixels, more than memory has bytes for");
@@ -135,14 +133,12 @@ WEIR_TEST(Y4m, ReadsFramesInPieces)
 {
     static const char stream[] = "YUV4MPEG2 W2 H1 Cmono\nFRAME\nabFRAME Ip X\ncdFRAME\nef";
     for (size_t piece = 1; piece < sizeof stream; piece++) {
-        struct weir_io_y4m y4m;
-        struct weir_io_error error;
         struct memory memory = text(stream);
         unsigned char planes[3] = "";
         bool there = false;
         weir_test_note("pieces of %zu", piece);
         memory.piece = piece;
-        ASSERT_TRUE(open_text(&y4m, &memory, &error));
+        ASSERT_TRUE(open_text(&memory));
         for (const char *wanted = "abcdef"; *wanted; wanted += 2) {
             ASSERT_TRUE(weir_io_y4m_next(&y4m, planes, &there, &error));
             ASSERT_TRUE(there);
@@ -159,15 +155,13 @@ static void expect_damaged(const char *rest, size_t broken, const char *words)
 {
     char stream[256];
     unsigned char planes[2];
-    struct weir_io_y4m y4m;
-    struct weir_io_error error = {""};
     bool there;
     snprintf(stream, sizeof stream, "YUV4MPEG2 W2 H1 Cmono\nFRAME\nab%s", rest);
     struct memory memory = text(stream);
     memory.piece = 1;
     memory.broken = broken ? strlen(stream) - strlen(rest) + broken : 0;
     weir_test_note("%s", words);
-    ASSERT_TRUE(open_text(&y4m, &memory, &error));
+    ASSERT_TRUE(open_text(&memory));
     ASSERT_TRUE(weir_io_y4m_next(&y4m, planes, &there, &error));
     EXPECT_FALSE(weir_io_y4m_next(&y4m, planes, &there, &error));
     EXPECT_FALSE(there);
@@ -194,11 +188,9 @@ WEIR_TEST(Y4m, RefusesWhatIsNoFrame)
 
 static void convert_one(bool full, const unsigned char planes[3], unsigned char rgb[3])
 {
-    struct weir_io_y4m y4m;
-    struct weir_io_error error;
     struct memory memory =
         text(full ? "YUV4MPEG2 W1 H1 C444 XCOLORRANGE=FULL\n" : "YUV4MPEG2 W1 H1 C444\n");
-    ASSERT_TRUE(open_text(&y4m, &memory, &error));
+    ASSERT_TRUE(open_text(&memory));
     weir_io_y4m_rgb(&y4m, planes, rgb);
 }
 
@@ -229,12 +221,10 @@ WEIR_TEST(Y4m, ColoursAreThoseOfBt601)
 static void expect_chroma(const char *kind, const unsigned char *samples, const int of_pixel[9])
 {
     char line[64];
-    struct weir_io_y4m y4m;
-    struct weir_io_error error;
     unsigned char planes[27], rgb[27];
     snprintf(line, sizeof line, "YUV4MPEG2 W3 H3 C%s XCOLORRANGE=FULL\n", kind);
     struct memory memory = text(line);
-    ASSERT_TRUE(open_text(&y4m, &memory, &error));
+    ASSERT_TRUE(open_text(&memory));
     const size_t count = (y4m.frame_bytes - 9) / 2;
     memset(planes, 128, sizeof planes);
     memcpy(planes + 9 + count, samples, count); // red
@@ -273,11 +263,9 @@ WEIR_TEST(Y4m, WritesWhatItReads)
     ASSERT_TRUE(weir_io_y4m_write_rgb8(file, SIDE, SIDE, rgb));
     fclose(file);
 
-    struct weir_io_y4m y4m;
-    struct weir_io_error error;
     struct memory memory = {(unsigned char *)stream, size, 0, SIZE_MAX, 0};
     bool there;
-    ASSERT_TRUE(open_text(&y4m, &memory, &error));
+    ASSERT_TRUE(open_text(&memory));
     EXPECT_UINT_EQ(y4m.rate, 25);
     ASSERT_TRUE(weir_io_y4m_next(&y4m, planes, &there, &error));
     ASSERT_TRUE(there);
@@ -355,29 +343,28 @@ static void make_stream(struct damaged *stream, uint32_t *random)
     }
 }
 
-static void expect_sentence(const struct weir_io_error *error)
+static void expect_sentence(void)
 {
-    EXPECT_TRUE(strncmp(error->message, "film: ", 6) == 0);
-    EXPECT_TRUE(strlen(error->message) > 16);
-    EXPECT_NULL(strpbrk(error->message, "\n\r\x1b"));
+    EXPECT_TRUE(strncmp(error.message, "film: ", 6) == 0);
+    EXPECT_TRUE(strlen(error.message) > 16);
+    EXPECT_NULL(strpbrk(error.message, "\n\r\x1b"));
 }
 
 // Of the frames that are there all pixels are converted. Returns whether the stream ended well.
-static bool read_frames(struct weir_io_y4m *y4m, uint64_t *out_frames)
+static bool read_frames(uint64_t *out_frames)
 {
-    struct weir_io_error error = {{0}};
-    unsigned char *planes = malloc(y4m->frame_bytes); // of its size, for the sanitizer
-    unsigned char *rgb = malloc((size_t)3 * y4m->width * y4m->height);
+    unsigned char *planes = malloc(y4m.frame_bytes); // of its size, for the sanitizer
+    unsigned char *rgb = malloc((size_t)3 * y4m.width * y4m.height);
     bool there = true, ok = true;
-    EXPECT_TRUE((uint64_t)y4m->width * y4m->height <= PIXELS_MAX);
+    EXPECT_TRUE((uint64_t)y4m.width * y4m.height <= PIXELS_MAX);
     for (*out_frames = 0; ok && there && *out_frames < FRAMES_MAX;) {
-        ok = weir_io_y4m_next(y4m, planes, &there, &error);
+        ok = weir_io_y4m_next(&y4m, planes, &there, &error);
         if (!ok)
-            expect_sentence(&error);
+            expect_sentence();
         else if (there)
-            weir_io_y4m_rgb(y4m, planes, rgb), ++*out_frames;
+            weir_io_y4m_rgb(&y4m, planes, rgb), ++*out_frames;
     }
-    EXPECT_UINT_EQ(y4m->frames, *out_frames);
+    EXPECT_UINT_EQ(y4m.frames, *out_frames);
     free(planes);
     free(rgb);
     return ok;
@@ -391,9 +378,8 @@ WEIR_TEST(Y4mFuzz, EachStreamEndsWellOrWithASentence)
         uint8_t bytes[STREAM_MAX];
         uint32_t random = round * 2654435761u;
         struct damaged stream = {bytes, 0, sizeof bytes};
-        struct weir_io_y4m y4m;
-        struct weir_io_error error = {{0}};
         uint64_t count;
+        error.message[0] = '\0';
         make_stream(&stream, &random);
         for (size_t changes = damage_below(&random, 4); changes > 0; changes--)
             damage_change(&stream, &random, words, sizeof words / sizeof *words);
@@ -402,10 +388,10 @@ WEIR_TEST(Y4mFuzz, EachStreamEndsWellOrWithASentence)
             memory.broken = 1 + damage_below(&random, stream.size);
         if (!weir_io_y4m_open(&y4m, "film", from_memory, &memory, PIXELS_MAX, &error)) {
             refused++;
-            expect_sentence(&error);
+            expect_sentence();
             continue;
         }
-        if (read_frames(&y4m, &count))
+        if (read_frames(&count))
             well++;
         else
             ended_badly++;

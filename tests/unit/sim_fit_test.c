@@ -25,6 +25,9 @@ static void begin(void)
     made.trace.operations = made.operations;
 }
 
+// Without launches before.
+#define FIT_TEST(name) WEIR_TEST_BETWEEN(SimFit, name, begin(), (void)0)
+
 static struct weir_trace_operation *launch(const char *name, uint32_t blocks, uint32_t block,
                                            double ns)
 {
@@ -55,9 +58,8 @@ static struct sim_fit fit_first(void)
     return fit;
 }
 
-WEIR_TEST(SimFit, TellsItemsFromBlocks)
+FIT_TEST(TellsItemsFromBlocks)
 {
-    begin();
     for (uint32_t i = 1; i <= 20; i++) {
         const uint32_t block = 32u << i % 4;
         launch("scale", i * 1000, block, 5000 + 70 * 1000.0 * i + 0.25 * 1000 * i * block);
@@ -109,10 +111,9 @@ WEIR_TEST(SimFit, FindsBytesAndArguments)
 }
 
 // Work-items times a scalar that never changes are work-items.
-WEIR_TEST(SimFit, OfTermsThatCannotBeToldApartTheFirstIsUsed)
+FIT_TEST(OfTermsThatCannotBeToldApartTheFirstIsUsed)
 {
     static struct weir_trace_scalar scalars[4000][4];
-    begin();
     for (uint32_t i = 0; i < 4000; i++) {
         const uint64_t step = 50 * (uint64_t)i;
         const uint32_t blocks = 1 + (uint32_t)(step * 7919 % 1000);
@@ -155,9 +156,8 @@ WEIR_TEST(SimFit, ASizeCountsOnce)
 }
 
 // The first launch of a kernel is often slow.
-WEIR_TEST(SimFit, ASlowLaunchChangesNothing)
+FIT_TEST(ASlowLaunchChangesNothing)
 {
-    begin();
     launch("scale", 100, 64, 1e9);
     for (uint32_t i = 0; i < 60; i++)
         launch("scale", 100 * (1 + i % 6), 64, 3000 + 10 * 100.0 * (1 + i % 6));
@@ -169,9 +169,8 @@ WEIR_TEST(SimFit, ASlowLaunchChangesNothing)
 }
 
 // Least squares without the bound would make the fixed part negative.
-WEIR_TEST(SimFit, FactorsAreNotNegative)
+FIT_TEST(FactorsAreNotNegative)
 {
-    begin();
     for (uint32_t i = 1; i <= 10; i++)
         launch("square", 10 * i, 32, 50.0 * i * i);
     const struct sim_fit fit = fit_first();
@@ -180,10 +179,9 @@ WEIR_TEST(SimFit, FactorsAreNotNegative)
     EXPECT_TRUE(fit.worst > 0.3);
 }
 
-WEIR_TEST(SimFit, NoiseIsNoTerm)
+FIT_TEST(NoiseIsNoTerm)
 {
     uint32_t state = 12345;
-    begin();
     for (uint32_t i = 1; i <= 200; i++) {
         state = state * 1664525u + 1013904223u;
         const double noise = (double)(state >> 16) / 65535 - 0.5;
@@ -197,9 +195,8 @@ WEIR_TEST(SimFit, NoiseIsNoTerm)
 }
 
 // Clocks that are too coarse tell 0.
-WEIR_TEST(SimFit, TimesOfZeroAreFitted)
+FIT_TEST(TimesOfZeroAreFitted)
 {
-    begin();
     launch("none", 1, 1, 0);
     launch("none", 2, 1, 0);
     const struct sim_fit fit = fit_first();

@@ -133,8 +133,8 @@ static bool tell_missing(struct meeting *meeting)
         snprintf(refused, sizeof refused,
                  "; %u connections were refused, which had not the same secret",
                  meeting->door.refused);
-    else if (place->network.size > 0 && !local_address_is_loopback(&place->network) &&
-             !place->secret.is_set)
+    else if (place->network.size > 0 && !place->secret.is_set &&
+             local_address_reach(&place->network) != LOCAL_REACH_LOOPBACK)
         snprintf(refused, sizeof refused,
                  "; without WEIR_COMM_SECRET only ranks of this machine are let in");
     return local_place_fail(&meeting->place, WEIR_ERROR_COMM, START_REMEDY,
@@ -364,7 +364,7 @@ static bool take_port(struct local_place *place, const char *host_and_port)
     if (!local_address_find(host, port, place->deadline_ns, &place->network, &error))
         return local_place_fail(place, WEIR_ERROR_SYSTEM, PLACE_REMEDY,
                                 "the host '%s' of the rendezvous is not found: %s", host, error);
-    if (local_address_is_wildcard(&place->network))
+    if (local_address_reach(&place->network) == LOCAL_REACH_ALL)
         return local_place_fail(place, WEIR_ERROR_CONFIG, PLACE_REMEDY,
                                 "the rendezvous '%s' names all addresses, and not one where "
                                 "rank 0 is",
@@ -477,9 +477,10 @@ static bool join_with_room(struct meeting *meeting, struct local_group *group)
     return joined;
 }
 
-weir_status local_mesh_join(const struct weir_host *host, const struct weir_transport_setup *setup,
-                            const char *secret_file, struct local_group **out_group)
+static weir_status join_at(const struct local_transport *transport,
+                           const struct weir_transport_setup *setup, void **out_group)
 {
+    const struct weir_host *host = transport->host;
     const uint64_t now_ns = weir_clock_now_ns();
     struct local_group *group = local_mesh_create(host, setup->label, setup->rank, setup->count);
     struct meeting *meeting = host->allocate(sizeof *meeting);
@@ -488,7 +489,7 @@ weir_status local_mesh_join(const struct weir_host *host, const struct weir_tran
         meeting->host = host;
         meeting->place = (struct local_place){
             .setup = setup,
-            .secret_file = secret_file,
+            .secret_file = transport->secret_file,
             .deadline_ns =
                 setup->timeout_ns > UINT64_MAX / 2 ? UINT64_MAX / 2 : now_ns + setup->timeout_ns,
             .status = WEIR_ERROR_COMM,
@@ -505,4 +506,23 @@ weir_status local_mesh_join(const struct weir_host *host, const struct weir_tran
         local_mesh_destroy(group);
     host->release(meeting);
     return status;
+}
+
+weir_status local_join(void *state, const struct weir_transport_setup *setup, void **out_group)
+{
+    const struct local_transport *transport = state;
+    const struct weir_host *host = transport->host;
+    struct weir_transport_setup named = *setup;
+    *out_group = NULL;
+    if (setup->count > LOCAL_MAX_RANKS)
+        return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED, "use the transport 'mpi'",
+                              "'%s': the transport 'local' joins at most %u ranks, not %u",
+                              setup->label, LOCAL_MAX_RANKS, setup->count);
+    if (!setup->rendezvous && setup->count == 1) // one rank alone needs no name
+        named.rendezvous = "process:alone";
+    if (named.rendezvous && named.rendezvous[0])
+        return join_at(transport, &named, out_group);
+    return weir_host_fail(host, WEIR_ERROR_CONFIG, LOCAL_PLACE_REMEDY,
+                          "'%s': no rendezvous is named, where %u ranks are to meet", setup->label,
+                          setup->count);
 }

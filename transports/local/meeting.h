@@ -76,9 +76,14 @@ struct local_entry {
     uint32_t port;
 };
 
-// join() at a rendezvous. `secret_file`: a path, or "".
-weir_status local_mesh_join(const struct weir_host *host, const struct weir_transport_setup *setup,
-                            const char *secret_file, struct local_group **out_group);
+// The state of the transport.
+struct local_transport {
+    const struct weir_host *host;
+    const char *secret_file; // a path, or ""; of the settings, which outlive this
+};
+
+// The module's join(), with a struct local_transport as the state. The group is a struct local_group.
+weir_status local_join(void *state, const struct weir_transport_setup *setup, void **out_group);
 
 #define LOCAL_SECRET_REMEDY                                                                  \
     "set WEIR_COMM_SECRET to one text of 16 characters or more on all machines, or let the " \

@@ -40,7 +40,7 @@ bool local_place_fail(struct local_place *place, weir_status status, const char 
 const struct local_address *local_place_network(const struct local_place *place)
 {
     const bool reached = place->secret.is_set && place->network.size > 0 &&
-                         !local_address_is_loopback(&place->network);
+                         local_address_reach(&place->network) != LOCAL_REACH_LOOPBACK;
     return reached ? &place->network : NULL;
 }
 

@@ -208,20 +208,16 @@ void local_address_set_port(struct local_address *address, uint16_t port)
         ((struct sockaddr_in *)&address->address)->sin_port = htons(port);
 }
 
-bool local_address_is_loopback(const struct local_address *address)
+enum local_reach local_address_reach(const struct local_address *address)
 {
-    if (address->address.ss_family == AF_INET6)
-        return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)&address->address)->sin6_addr);
     const struct sockaddr_in *in = (const struct sockaddr_in *)&address->address;
-    return ntohl(in->sin_addr.s_addr) >> 24 == 127;
-}
-
-bool local_address_is_wildcard(const struct local_address *address)
-{
-    if (address->address.ss_family == AF_INET6)
-        return IN6_IS_ADDR_UNSPECIFIED(
-            &((const struct sockaddr_in6 *)&address->address)->sin6_addr);
-    return ((const struct sockaddr_in *)&address->address)->sin_addr.s_addr == htonl(INADDR_ANY);
+    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&address->address;
+    const bool is_6 = address->address.ss_family == AF_INET6;
+    if (is_6 ? IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr) : ntohl(in->sin_addr.s_addr) >> 24 == 127)
+        return LOCAL_REACH_LOOPBACK;
+    if (is_6 ? IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr) : in->sin_addr.s_addr == htonl(INADDR_ANY))
+        return LOCAL_REACH_ALL;
+    return LOCAL_REACH_NETWORK;
 }
 
 // A socket of datagrams that is connected has an address, and has sent nothing.

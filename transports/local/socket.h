@@ -26,8 +26,13 @@ bool local_address_at_path(const char *path, struct local_address *out_address);
 struct local_address local_address_at_number(uint32_t number);
 bool local_address_is_machine(const struct local_address *address); // of this machine's kind
 void local_address_set_port(struct local_address *address, uint16_t port);
-bool local_address_is_loopback(const struct local_address *address);
-bool local_address_is_wildcard(const struct local_address *address); // all of the machine's
+// From where an address of the network is reached.
+enum local_reach {
+    LOCAL_REACH_LOOPBACK, // this machine alone
+    LOCAL_REACH_NETWORK,
+    LOCAL_REACH_ALL, // it stands for all addresses of the machine
+};
+enum local_reach local_address_reach(const struct local_address *address);
 // This machine's address on the way to another one's. False with errno if there is no way.
 bool local_address_toward(const struct local_address *other, struct local_address *out_own);
 // The number of the host, without the port; "this machine" for a socket of the machine.

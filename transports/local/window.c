@@ -224,21 +224,15 @@ static bool are_at(struct local_group *group, uint32_t stage)
 
 // The last rank that comes to a stage wakes those that sleep. Both sides write their word before they read the
 // other's, so that one of them sees it: in one order for all, which acquire and release are not.
-static void wake(struct local_group *group)
+void local_window_wake(struct local_group *group)
 {
-    for (uint32_t i = 0; i < group->count; i++) {
+    for (uint32_t i = 0; group->windows && i < group->count; i++) {
         struct mesh_window *window = group->windows[i];
         if (!window || !atomic_load(&window->asleep)) // a group that is being made has not all
             continue;
         atomic_fetch_add(&window->bell, 1);
         syscall(SYS_futex, &window->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
     }
-}
-
-void local_window_wake(struct local_group *group)
-{
-    if (group->windows)
-        wake(group);
 }
 
 static void sleep_until_woken(struct local_group *group, uint32_t stage, int turn)
@@ -346,7 +340,7 @@ static bool meet(struct local_run *run)
     own->cpu = cpu;
     own->stage = stage;
     if (are_at(group, stage))
-        wake(group);
+        local_window_wake(group);
     if (!looks_eagerly(group, stage, cpu) && !await_others(run, stage, first))
         return false;
     run->met = true;

@@ -160,21 +160,27 @@ static void sync_mpi(const struct comm_bench *b)
 
 static int comm_main(int argc, char **argv)
 {
-    static const struct comm_peer by_nccl = {{{"raw_ns", "raw ns", BENCH_SPREAD, 0},
-                                              {"of_raw", "over raw", BENCH_SPREAD, 3}},
-                                             1u << WEIR_ALL_REDUCE | 1u << WEIR_BROADCAST |
-                                                 1u << WEIR_ALL_GATHER,
-                                             true,
-                                             open_nccl,
-                                             submit_nccl,
-                                             sync_nccl};
-    static const struct comm_peer by_mpi = {{{"mpi_ns", "MPI ns", BENCH_SPREAD, 0},
-                                             {"of_mpi", "over MPI", BENCH_SPREAD, 3}},
-                                            1u << WEIR_ALL_REDUCE,
-                                            false,
-                                            open_mpi,
-                                            submit_mpi,
-                                            sync_mpi};
+    static const struct comm_peer by_nccl = {
+        .key = "raw_ns",
+        .head = "raw ns",
+        .over_key = "of_raw",
+        .over_head = "over raw",
+        .kinds = 1u << WEIR_ALL_REDUCE | 1u << WEIR_BROADCAST | 1u << WEIR_ALL_GATHER,
+        .on_weirs_memory = true,
+        .open = open_nccl,
+        .submit = submit_nccl,
+        .sync = sync_nccl,
+    };
+    static const struct comm_peer by_mpi = {
+        .key = "mpi_ns",
+        .head = "MPI ns",
+        .over_key = "of_mpi",
+        .over_head = "over MPI",
+        .kinds = 1u << WEIR_ALL_REDUCE,
+        .open = open_mpi,
+        .submit = submit_mpi,
+        .sync = sync_mpi,
+    };
     static const struct comm_peer *const peers[] = {&by_nccl, &by_mpi};
     const struct comm_with with = {
         .group = "jobs",

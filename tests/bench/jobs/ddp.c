@@ -632,8 +632,13 @@ static void put_row(const struct ddp *ddp, struct bench_table *table, const stru
     weir_buckets_get_plan(ddp->buckets[row->buckets], &plan);
     if (row->way != DDP_COMPUTE)
         name_cap(ddp, row->buckets, cap, sizeof cap);
-    bench_row(table, (double)row->batch, way_names[row->way], cap,
-              (double)(row->way == DDP_COMPUTE ? 0 : plan.bucket_count), &row->ms, &row->of_raw);
+    bench_number(table, "batch", "batch", (double)row->batch);
+    bench_text(table, "way", "way", way_names[row->way]);
+    bench_text(table, "buckets", "buckets", cap);
+    bench_number(table, "count", "count", row->way == DDP_COMPUTE ? 0 : plan.bucket_count);
+    bench_value(table, "ms", "ms", 3, row->ms);
+    if (ddp->raw)
+        bench_value(table, "of_raw", "over raw", 3, row->of_raw);
 }
 
 static void plot_row(const struct ddp *ddp, const struct ddp_row *row)
@@ -643,18 +648,12 @@ static void plot_row(const struct ddp *ddp, const struct ddp_row *row)
         return;
     name_cap(ddp, row->buckets, cap, sizeof cap);
     snprintf(series, sizeof series, "%s, batch %zu", way_names[row->way], row->batch);
-    bench_plot_bar(series, cap, &row->ms);
+    bench_plot_bar(series, cap, row->ms);
 }
 
 static void report_rows(struct ddp *ddp)
 {
-    static const struct bench_column columns[] = {
-        {"batch", "batch", BENCH_NUMBER, 0},   {"way", "way", BENCH_TEXT, 0},
-        {"buckets", "buckets", BENCH_TEXT, 0}, {"count", "count", BENCH_NUMBER, 0},
-        {"ms", "ms", BENCH_SPREAD, 3},         {"of_raw", "over raw", BENCH_SPREAD, 3},
-    };
-    struct bench_table *table = bench_table_of("steps", "one step, by the slowest rank", columns,
-                                               BENCH_COUNT(columns) - (ddp->raw ? 0 : 1));
+    struct bench_table *table = bench_table("steps", "one step, by the slowest rank");
     char title[80];
     snprintf(title, sizeof title, "A step of %llu layers on %u ranks",
              (unsigned long long)ddp->layers, (unsigned)ddp->all.count);
@@ -672,7 +671,7 @@ static const struct ddp_row *pick(const struct ddp *ddp, size_t batch, bool auto
     for (size_t i = 3; i < ddp->rows_of_batch; i += ddp->ways) {
         const bool is_auto = ddp->caps.values[rows[i].buckets] == BENCH_WORD;
         if (is_auto == automatic &&
-            (!found || bench_spread(&rows[i].ms).median < bench_spread(&found->ms).median))
+            (!found || bench_spread(rows[i].ms).median < bench_spread(found->ms).median))
             found = &rows[i];
     }
     return found;
@@ -681,23 +680,19 @@ static const struct ddp_row *pick(const struct ddp *ddp, size_t batch, bool auto
 // Cells of a row without figures are empty.
 static void report_gains(struct ddp *ddp)
 {
-    static const struct bench_column columns[] = {
-        {"batch", "batch", BENCH_NUMBER, 0},
-        {"best", "best buckets", BENCH_TEXT, 0},
-        {"serial_over_best", "serial / best", BENCH_SPREAD, 3},
-        {"auto_over_best", "auto / best", BENCH_SPREAD, 3},
-    };
-    struct bench_table *table = bench_table("gains", "what overlap gains, and auto loses", columns);
+    const struct bench_samples none = {0};
+    struct bench_table *table = bench_table("gains", "what overlap gains, and auto loses");
     for (size_t i = 0; i < ddp->batches.count; i++) {
         const struct ddp_row *automatic = pick(ddp, i, true), *best = pick(ddp, i, false);
-        struct bench_samples ratio = {0};
         char cap[48];
         best = best ? best : automatic;
         name_cap(ddp, best->buckets, cap, sizeof cap);
-        const struct bench_samples gain = bench_ratio(&(best - 1)->ms, &best->ms);
-        if (automatic)
-            ratio = bench_ratio(&automatic->ms, &best->ms);
-        bench_row(table, (double)best->batch, cap, &gain, &ratio);
+        bench_number(table, "batch", "batch", (double)best->batch);
+        bench_text(table, "best", "best buckets", cap);
+        bench_value(table, "serial_over_best", "serial / best", 3,
+                    bench_ratio((best - 1)->ms, best->ms));
+        bench_value(table, "auto_over_best", "auto / best", 3,
+                    automatic ? bench_ratio(automatic->ms, best->ms) : none);
     }
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "kernels/conformance/conformance.h"
-#include "tests/bench/jobs/side.h"
+#include "tests/bench/jobs/drivers.h"
 
 enum {
     COUNTS_MOST = 6,
@@ -165,7 +165,7 @@ static void measure(struct graphs *g)
 
 static void plot_way(const struct shape *it, int way)
 {
-    const struct bench_spread us = bench_spread(&it->submit_us[way]);
+    const struct bench_spread us = bench_spread(it->submit_us[way]);
     if (it->queues == 1 && it->submit_us[way].count > 0)
         cli_plot_add(cli_plot_series(&bench.plot, way_names[way]),
                      (struct cli_plot_point){(double)it->nodes, us.median, us.minimum, us.maximum});
@@ -174,31 +174,30 @@ static void plot_way(const struct shape *it, int way)
 static void put_way(struct bench_table *table, const struct shape *it, int way)
 {
     const int raw = way % 2 == WEIR_GRAPH ? RAW_GRAPH : RAW_SINGLE;
+    const struct bench_samples submit = it->submit_us[way], complete = it->complete_us[way];
     const struct bench_samples none = {0};
-    const struct bench_samples submits = bench_ratio(&it->submit_us[way], &it->submit_us[raw]);
-    const struct bench_samples completes =
-        bench_ratio(&it->complete_us[way], &it->complete_us[raw]);
-    bench_row(table, (double)it->nodes, way_names[way], &it->submit_us[way], &it->complete_us[way],
-              way < RAW_GRAPH ? &submits : &none, way < RAW_GRAPH ? &completes : &none);
+    bench_number(table, "nodes", "nodes", it->nodes);
+    bench_text(table, "way", "", way_names[way]);
+    bench_value(table, "submit_us", "submit us", 2, submit);
+    bench_value(table, "complete_us", "complete us", 2, complete);
     plot_way(it, way);
+    if (it->queues > 1)
+        return;
+    bench_value(table, "submit_to_raw", "x raw", 3,
+                way < RAW_GRAPH ? bench_ratio(submit, it->submit_us[raw]) : none);
+    bench_value(table, "complete_to_raw", "x raw", 3,
+                way < RAW_GRAPH ? bench_ratio(complete, it->complete_us[raw]) : none);
 }
 
 static void report(struct graphs *g)
 {
-    static const struct bench_column columns[] = {
-        {"nodes", "nodes", BENCH_NUMBER, 0},
-        {"way", "", BENCH_TEXT, 0},
-        {"submit_us", "submit us", BENCH_SPREAD, 2},
-        {"complete_us", "complete us", BENCH_SPREAD, 2},
-        {"submit_to_raw", "x raw", BENCH_SPREAD, 3},
-        {"complete_to_raw", "x raw", BENCH_SPREAD, 3},
-    };
     bench_parameter("launches", (double)g->launches);
     bench_plot("Submitting a chain of small kernels", "kernels", "microseconds");
     bench.plot.doubling = true;
-    struct bench_table *tables[2] = {
-        bench_table_of("graphs", "kernels that do next to nothing, in a chain", columns, 6),
-        bench_table_of("forks", "the same, forked to four queues and joined", columns, 4)};
+    struct bench_table *tables[2] = {bench_table("graphs",
+                                                 "kernels that do next to nothing, in a chain"),
+                                     bench_table("forks",
+                                                 "the same, forked to four queues and joined")};
     for (size_t i = 0; i < g->count; i++)
         for (int way = 0; way < ways_of(g, &g->shapes[i]); way++)
             put_way(tables[g->shapes[i].queues > 1], &g->shapes[i], way);

@@ -4,7 +4,7 @@
 
 #include "cli/common/options.h"
 #include "cli/common/own.h"
-#include "tests/bench/jobs/side.h"
+#include "tests/bench/jobs/drivers.h"
 
 extern const struct cli_command job_overlap;
 extern const struct cli_command job_pageable;

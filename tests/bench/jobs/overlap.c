@@ -6,7 +6,7 @@
 
 #include "cli/bench/overlap.h"
 #include "kernels/bench/bench.h"
-#include "tests/bench/jobs/side.h"
+#include "tests/bench/jobs/drivers.h"
 
 enum {
     BLOCK = 256,                  // work-items of a block of the kernel
@@ -242,7 +242,7 @@ static void *open_raw(size_t size)
     struct raw *raw = cli_allocate(1, sizeof *raw);
     struct side *side = &raw->side;
     raw->size = size;
-    side->cl.wanted = weir_device_get_info(bench.device)->name;
+    side->wanted = weir_device_get_info(bench.device)->name;
     if (!side_open(side, is_opencl ? &side_opencl_calls : &side_cuda_calls, &bench_kernels))
         return NULL;
     side->calls->kernel(side, 0, "advance");

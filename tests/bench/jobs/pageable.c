@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "tests/bench/jobs/side.h"
+#include "tests/bench/jobs/drivers.h"
 
 enum {
     SIZES_MOST = 12,
@@ -49,22 +49,22 @@ static void copy_weir(struct pageable *p, bool up, size_t size)
 static void copy_driver(struct pageable *p, bool up, size_t size)
 {
     if (up)
-        SIDE_CU(&p->raw.cu, cuMemcpyHtoD, p->raw.cu.memories[0], p->src, size);
+        SIDE_CU(p->raw.cu, cuMemcpyHtoD, p->raw.cu->memories[0], p->src, size);
     else
-        SIDE_CU(&p->raw.cu, cuMemcpyDtoH, p->dst, p->raw.cu.memories[0], size);
+        SIDE_CU(p->raw.cu, cuMemcpyDtoH, p->dst, p->raw.cu->memories[0], size);
 }
 
 // Copies nothing of the program's memory: what the link can do.
 static void copy_pinned(struct pageable *p, bool up, size_t size)
 {
-    CUstream stream = p->raw.cu.queues[0];
+    CUstream stream = p->raw.cu->queues[0];
     for (size_t at = 0; at < size; at += PINNED_BYTES) {
         const size_t bytes = size - at < PINNED_BYTES ? size - at : PINNED_BYTES;
         if (up)
-            SIDE_CU(&p->raw.cu, cuMemcpyHtoDAsync, p->raw.cu.memories[0] + at, p->raw.pinned[0],
+            SIDE_CU(p->raw.cu, cuMemcpyHtoDAsync, p->raw.cu->memories[0] + at, p->raw.pinned[0],
                     bytes, stream);
         else
-            SIDE_CU(&p->raw.cu, cuMemcpyDtoHAsync, p->raw.pinned[0], p->raw.cu.memories[0] + at,
+            SIDE_CU(p->raw.cu, cuMemcpyDtoHAsync, p->raw.pinned[0], p->raw.cu->memories[0] + at,
                     bytes, stream);
     }
     p->raw.calls->finish(&p->raw, 0);
@@ -79,7 +79,7 @@ static const struct way ways[WAYS] = {
 static bool has_way(const struct pageable *p, size_t way)
 {
     if (way == DRIVER) // the tests' driver lacks its copies that block
-        return p->has_raw && p->raw.cu.cuMemcpyHtoD && p->raw.cu.cuMemcpyDtoH;
+        return p->has_raw && p->raw.cu->cuMemcpyHtoD && p->raw.cu->cuMemcpyDtoH;
     return p->has_raw || !ways[way].raw;
 }
 
@@ -154,30 +154,28 @@ static void measure(struct pageable *p)
         }
 }
 
+static void put_way(const struct pageable *p, struct bench_table *table, size_t index, bool up,
+                    size_t way)
+{
+    const struct bench_samples ms = p->ms[index][up][way];
+    char size[WEIR_TEXT_QUANTITY_SIZE];
+    bench_text(table, "size", "size", weir_text_bytes(size, size_of(index)));
+    bench_text(table, "direction", "", up ? "up" : "down");
+    bench_text(table, "way", "way", ways[way].name);
+    bench_value(table, "ms", "ms", 4, ms);
+    bench_value(table, "to_weir", "to Weir's", 3, bench_ratio(ms, p->ms[index][up][WEIR]));
+    if (up)
+        bench_plot_bar(ways[way].name, size, ms);
+}
+
 static void report(struct pageable *p)
 {
-    static const struct bench_column columns[] = {
-        {"size", "size", BENCH_TEXT, 0},
-        {"direction", "", BENCH_TEXT, 0},
-        {"way", "way", BENCH_TEXT, 0},
-        {"ms", "ms", BENCH_SPREAD, 4},
-        {"to_weir", "to Weir's", BENCH_SPREAD, 3},
-    };
-    struct bench_table *table = bench_table("copies", "one copy", columns);
-    char size[WEIR_TEXT_QUANTITY_SIZE];
+    struct bench_table *table = bench_table("copies", "one copy");
     bench_plot("Copies of memory that is not pinned", "", "milliseconds");
     for (size_t i = 0; i < SIZES_MOST; i++)
-        for (size_t k = 0; has_size(p, i) && k < 2 * WAYS; k++) {
-            const size_t up = k < WAYS, way = k % WAYS;
-            const struct bench_samples *ms = &p->ms[i][up][way];
-            const struct bench_samples ratio = bench_ratio(ms, &p->ms[i][up][WEIR]);
-            if (!has_way(p, way))
-                continue;
-            bench_row(table, weir_text_bytes(size, size_of(i)), up ? "up" : "down", ways[way].name,
-                      ms, &ratio);
-            if (up)
-                bench_plot_bar(ways[way].name, size, ms);
-        }
+        for (size_t k = 0; has_size(p, i) && k < 2 * WAYS; k++)
+            if (has_way(p, k % WAYS))
+                put_way(p, table, i, k < WAYS, k % WAYS);
 }
 
 static void run(void *user)

@@ -5,7 +5,7 @@
 // driver's free and allocation are work in its stream; waiting for that is not timed.
 #include <stdio.h>
 
-#include "tests/bench/jobs/side.h"
+#include "tests/bench/jobs/drivers.h"
 
 enum {
     BATCH = 100, // pairs between two waits: well below what makes a driver block
@@ -92,7 +92,7 @@ static weir_status buffer_batch(struct pool_bench *b, size_t size, size_t out, s
 
 static weir_status driver_batch(struct pool_bench *b, size_t size, size_t out, size_t count)
 {
-    const struct side_cuda *cu = &b->driver.cu;
+    const struct side_cuda *cu = b->driver.cu;
     CUdeviceptr blocks[SET];
     CUresult code = CUDA_SUCCESS;
     for (size_t done = 0; done < count && code == CUDA_SUCCESS; done += out) {
@@ -164,17 +164,17 @@ static void check(struct pool_bench *b, size_t size)
 static void destroy_driver_pool(void *object)
 {
     struct pool_bench *b = object;
-    b->driver.cu.cuMemPoolDestroy(b->driver_pool);
+    b->driver.cu->cuMemPoolDestroy(b->driver_pool);
 }
 
 // A pool of the driver's that keeps what is freed.
 static void open_driver(struct pool_bench *b)
 {
-    struct side_cuda *cu = &b->driver.cu;
     cuuint64_t keep_all = UINT64_MAX;
     b->has_driver = side_open(&b->driver, &side_cuda_calls, NULL);
     if (!b->has_driver)
         return;
+    struct side_cuda *cu = b->driver.cu;
     const CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                                        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
                                                     .id = cu->device}};
@@ -213,27 +213,23 @@ static void make_objects(struct pool_bench *b)
 
 static void report(struct pool_bench *b)
 {
-    static const struct bench_column columns[] = {
-        {"bytes", "bytes", BENCH_NUMBER, 0},
-        {"way", "", BENCH_TEXT, 0},
-        {"pool_ns", "pool ns", BENCH_SPREAD, 1},
-        {"buffers_ns", "create, destroy ns", BENCH_SPREAD, 1},
-        {"driver_ns", "driver's pool ns", BENCH_SPREAD, 1},
-        {"to_driver", "pool / driver", BENCH_SPREAD, 3},
-    };
-    struct bench_table *table = bench_table_of("pairs", "an allocation and its free", columns,
-                                               BENCH_COUNT(columns) - (b->has_driver ? 0 : 2));
+    struct bench_table *table = bench_table("pairs", "an allocation and its free");
     bench_plot("Memory: an allocation and its free", "", "ns a pair");
     for (size_t i = 0; i < b->row_count; i++) {
         const struct row *row = &b->rows[i];
-        const struct bench_samples ratio = bench_ratio(&row->pool, &row->driver);
         char group[48];
         snprintf(group, sizeof group, "%zu, %s", row->size, ways[row->way].about);
-        bench_row(table, (double)row->size, ways[row->way].key, &row->pool, &row->buffers,
-                  &row->driver, &ratio);
-        bench_plot_bar("pool", group, &row->pool);
-        bench_plot_bar("create, destroy", group, &row->buffers);
-        bench_plot_bar("driver's pool", group, &row->driver);
+        bench_number(table, "bytes", "bytes", (double)row->size);
+        bench_text(table, "way", "", ways[row->way].key);
+        bench_value(table, "pool_ns", "pool ns", 1, row->pool);
+        bench_value(table, "buffers_ns", "create, destroy ns", 1, row->buffers);
+        bench_plot_bar("pool", group, row->pool);
+        bench_plot_bar("create, destroy", group, row->buffers);
+        if (!b->has_driver)
+            continue;
+        bench_value(table, "driver_ns", "driver's pool ns", 1, row->driver);
+        bench_value(table, "to_driver", "pool / driver", 3, bench_ratio(row->pool, row->driver));
+        bench_plot_bar("driver's pool", group, row->driver);
     }
 }
 

@@ -194,27 +194,21 @@ static void make_objects(struct priority *p)
 
 static void report(struct priority *p)
 {
-    static const struct bench_column columns[] = {
-        {"condition", "", BENCH_TEXT, 0},
-        {"about", "small work", BENCH_TEXT, 0},
-        {"median_us", "median us", BENCH_SPREAD, 1},
-        {"p99_us", "99 % us", BENCH_SPREAD, 1},
-        {"beside_percent", "% beside", BENCH_SPREAD, 0},
-    };
     struct bench_table *table =
-        bench_table("latency",
-                    "from submission to end; the last column: of how many samples the busy queue "
-                    "was busy to the end",
-                    columns);
+        bench_table("latency", "from submission to end; the last column: of how many samples the "
+                               "busy queue was busy to the end");
     bench_plot("Latency of a small kernel", "", "microseconds");
     for (int i = 0; i < CONDITIONS; i++) {
         const struct row *row = &p->rows[i];
         if (!p->small[i])
             continue;
-        bench_row(table, conditions[i].key, conditions[i].about, &row->median_us, &row->late_us,
-                  &row->beside);
-        bench_plot_bar("median", conditions[i].key, &row->median_us);
-        bench_plot_bar("99th percentile", conditions[i].key, &row->late_us);
+        bench_text(table, "condition", "", conditions[i].key);
+        bench_text(table, "about", "small work", conditions[i].about);
+        bench_value(table, "median_us", "median us", 1, row->median_us);
+        bench_value(table, "p99_us", "99 % us", 1, row->late_us);
+        bench_value(table, "beside_percent", "% beside", 0, row->beside);
+        bench_plot_bar("median", conditions[i].key, row->median_us);
+        bench_plot_bar("99th percentile", conditions[i].key, row->late_us);
     }
 }
 

@@ -10,7 +10,7 @@
 
 #include "cli/runtime/open.h"
 #include "kernels/conformance/conformance.h"
-#include "tests/bench/jobs/side.h"
+#include "tests/bench/jobs/drivers.h"
 
 extern char **environ;
 
@@ -77,7 +77,7 @@ int start_first(const char *side)
 struct start {
     const char *config;
     size_t side_count; // the driver too, or Weir alone
-    struct bench_samples ms[FIGURES][2], added;
+    struct bench_samples ms[FIGURES][2];
 };
 
 static pid_t spawn(const char *side, int *out_read)
@@ -136,21 +136,19 @@ static void measure(struct start *start)
 
 static void report(struct start *start)
 {
-    static const struct bench_column columns[] = {
-        {"step", "step", BENCH_TEXT, 0},        {"weir_ms", "Weir ms", BENCH_SPREAD, 3},
-        {"raw_ms", "raw ms", BENCH_SPREAD, 3},  {"added_ms", "added", BENCH_SPREAD, 3},
-        {"ratio", "over raw", BENCH_SPREAD, 3},
-    };
     struct bench_table *table =
-        bench_table_of("start", "a process until its first result, and until its end", columns,
-                       start->side_count > 1 ? 5 : 2);
+        bench_table("start", "a process until its first result, and until its end");
     bench_plot("Starting", "", "milliseconds");
     for (size_t i = 0; i < FIGURES; i++) {
-        const struct bench_samples *weir = &start->ms[i][0], *raw = &start->ms[i][1];
-        const struct bench_samples added = side_difference(weir, raw),
-                                   ratio = bench_ratio(weir, raw);
-        bench_row(table, names[i], weir, raw, &added, &ratio);
+        const struct bench_samples weir = start->ms[i][0], raw = start->ms[i][1];
+        bench_text(table, "step", "step", names[i]);
+        bench_value(table, "weir_ms", "Weir ms", 3, weir);
         bench_plot_bar("Weir", names[i], weir);
+        if (start->side_count == 1)
+            continue;
+        bench_value(table, "raw_ms", "raw ms", 3, raw);
+        bench_value(table, "added_ms", "added", 3, bench_difference(weir, raw));
+        bench_value(table, "ratio", "over raw", 3, bench_ratio(weir, raw));
         bench_plot_bar("raw", names[i], raw);
     }
 }

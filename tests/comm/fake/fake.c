@@ -50,14 +50,13 @@ static weir_status fake_join(void *state, const struct weir_transport_setup *set
     char name[128];
     snprintf(name, sizeof name, "process:fake %s", setup->rendezvous ? setup->rendezvous : "");
     named.rendezvous = name;
-    struct local_group *group = NULL;
-    if (local_mesh_join(fake.host, &named, "", &group) != WEIR_OK)
+    struct local_transport local = {fake.host, ""};
+    if (local_join(&local, &named, out_group) != WEIR_OK)
         return weir_host_fail(fake.host, WEIR_ERROR_COMM, "start all ranks",
                               "creation of '%s': some of %u ranks are missing at '%s'",
                               setup->label, (unsigned)setup->count,
                               setup->rendezvous ? setup->rendezvous : "");
     fake.groups++;
-    *out_group = group;
     return WEIR_OK;
 }
 

@@ -84,11 +84,11 @@ static void join(struct meeting_round *own, uint32_t rank, void (*attack)(struct
         .rendezvous = own->rendezvous,
         .timeout_ns = JOIN_NS,
     };
-    struct local_group *group = NULL;
+    struct local_transport transport = {world->host, own->network ? world->secret_file : ""};
+    void *group = NULL;
     round_begin(&own->round, attack);
     uint64_t deadline_ns = weir_clock_now_ns() + JOIN_NS;
-    const weir_status status =
-        local_mesh_join(world->host, &setup, own->network ? world->secret_file : "", &group);
+    const weir_status status = local_join(&transport, &setup, &group);
     round_returned(&own->round, deadline_ns);
     if (group) {
         deadline_ns = weir_clock_now_ns() + JOIN_NS / 2;

@@ -1,10 +1,7 @@
 #include "tests/fuzz/strangers/round.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -34,7 +31,7 @@ void round_end(struct round *round)
     round->returned = true;
     pthread_join(round->thread, NULL);
     while (round->open_count > 0)
-        close(round->open[--round->open_count]);
+        local_close(&round->open[--round->open_count]);
 }
 
 void round_returned(struct round *round, uint64_t deadline_ns)
@@ -109,7 +106,7 @@ int round_keep(struct round *round, int descriptor)
     if (descriptor < 0)
         return -1;
     if (round->open_count == ROUND_OPEN) {
-        close(descriptor);
+        local_close(&descriptor);
         return -1;
     }
     fcntl(descriptor, F_SETFL, O_NONBLOCK);
@@ -119,32 +116,12 @@ int round_keep(struct round *round, int descriptor)
 
 int round_connect(struct round *round, const struct local_address *address)
 {
-    const int connection = socket(address->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (connection < 0 ||
-        connect(connection, (const struct sockaddr *)&address->address, address->size) == 0)
-        return round_keep(round, connection);
-    close(connection);
-    return -1;
+    return round_keep(round, local_connect(address, weir_clock_now_ns() + SAY_NS));
 }
 
 int round_listen(struct round *round, const struct local_address *address, uint32_t *out_number)
 {
-    const int listener = socket(address->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    struct local_address own = {.size = sizeof own.address};
-    const struct sockaddr *at = (const struct sockaddr *)&address->address;
-    char number[6] = "";
-    if (listener < 0 || bind(listener, at, address->size) != 0 || listen(listener, 64) != 0 ||
-        getsockname(listener, (struct sockaddr *)&own.address, &own.size) != 0) {
-        close(listener);
-        return -1;
-    }
-    if (local_address_is_machine(&own)) // a zero byte, and digits
-        memcpy(number, (const char *)&own.address + sizeof(sa_family_t) + 1, 5);
-    if (local_address_is_machine(&own))
-        *out_number = (uint32_t)strtoul(number, NULL, 16);
-    else
-        *out_number = ntohs(((const struct sockaddr_in *)&own.address)->sin_port);
-    return round_keep(round, listener);
+    return round_keep(round, local_listen(address, out_number));
 }
 
 int round_accept(struct round *round, int listener)

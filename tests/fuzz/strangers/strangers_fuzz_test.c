@@ -3,7 +3,6 @@
 //
 //     bazel test --config=asan-ubsan --test_env=WEIR_TEST_FUZZ='3600 7' //tests/fuzz/strangers:all --test_timeout=4000
 //     bazel test --config=asan-ubsan --test_env=WEIR_TEST_FUZZ='60 7 1234 1' //tests/fuzz/strangers:all
-#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -45,17 +44,6 @@ static weir_status note_error(const struct weir_error *detail, size_t size)
     return ranks_host.error(detail, size);
 }
 
-static long open_descriptors(void)
-{
-    long count = 0;
-    DIR *folder = opendir("/proc/self/fd");
-    while (folder && readdir(folder))
-        count++;
-    if (folder)
-        closedir(folder);
-    return count;
-}
-
 static bool init_world(struct world *world)
 {
     host = ranks_host;
@@ -70,7 +58,7 @@ static bool init_world(struct world *world)
     const struct sockaddr_in own = weir_address_of_host();
     memcpy(&world->network.address, &own, sizeof own);
     world->network.size = sizeof own;
-    if (local_address_is_loopback(&world->network))
+    if (local_address_reach(&world->network) == LOCAL_REACH_LOOPBACK)
         world->network.size = 0;
     snprintf(world->secret_file, sizeof world->secret_file, "%s/secret", world->folder);
     const int file = open(world->secret_file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -96,7 +84,7 @@ static uint32_t state_of(uint64_t seed, uint64_t number)
 }
 
 // The rule that a round has broken, or NULL.
-static const char *check(const struct round *round, long descriptors)
+static const char *check(const struct round *round, int descriptors)
 {
     if (unprintable)
         return "an error has a byte that is no text";
@@ -104,7 +92,7 @@ static const char *check(const struct round *round, long descriptors)
         return "a call has not ended at its deadline";
     if (ranks_blocks() != 0)
         return "memory is left";
-    return open_descriptors() != descriptors ? "a descriptor is left" : round->broken;
+    return ranks_descriptors() != descriptors ? "a descriptor is left" : round->broken;
 }
 
 // What is asked for: the same seed and number say the same bytes.
@@ -133,7 +121,7 @@ WEIR_TEST(StrangersFuzz, NothingIsBelievedThatWasNotSaid)
     uint64_t believed[FUZZERS] = {0}; // let in, joined, or a call that has ended well
     uint64_t rounds = 0;
     ASSERT_TRUE(init_world(&world));
-    const long descriptors = open_descriptors();
+    const int descriptors = ranks_descriptors();
     for (; rounds < run.rounds && weir_clock_now_ns() < until_ns; rounds++) {
         const uint64_t number = run.first + rounds;
         struct round round = {.world = &world, .state = state_of(run.seed, number)};

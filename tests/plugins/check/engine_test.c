@@ -104,11 +104,9 @@ struct call {
 static weir_status use_in_call(void *user)
 {
     struct call *call = user;
-    void *bytes;
     while (sem_wait(&call->begin) != 0)
         continue;
-    EXPECT_OK(weir_host_begin(call->buffer, 0, SIZE, WEIR_ACCESS_READ_WRITE, &bytes));
-    EXPECT_OK(weir_host_end(call->buffer, 0, SIZE, WEIR_ACCESS_READ_WRITE));
+    rig_use(call->buffer, WEIR_ACCESS_READ_WRITE);
     sem_post(&call->end);
     return WEIR_OK;
 }
@@ -192,26 +190,21 @@ RIG_TEST(CheckEngine, ManyGapsOfOneBuffer, "")
 // The host reads pinned memory of which a queue has written so many bytes.
 static void read_blank(struct rig *rig, size_t written)
 {
-    void *bytes;
-    weir_buffer *blank = test_buffer(rig->device, "blank", SIZE, WEIR_PLACE_HOST);
+    own_buffer blank = test_buffer(rig->device, "blank", SIZE, WEIR_PLACE_HOST);
     if (written)
         rig_fill(rig->one, blank, 0, written);
     EXPECT_OK(weir_queue_sync(rig->one, WEIR_FOREVER));
-    EXPECT_OK(weir_host_begin(blank, 0, SIZE, WEIR_ACCESS_READ, &bytes));
-    EXPECT_OK(weir_host_end(blank, 0, SIZE, WEIR_ACCESS_READ));
-    weir_buffer_destroy(&blank);
+    rig_use(blank, WEIR_ACCESS_READ);
 }
 
 // What the host maps to read and write, and what others may have written. Padding among bytes that
 // the host reads is none of its business.
 RIG_TEST(CheckEngine, WhatMayBeWritten, "")
 {
-    void *bytes;
     static unsigned char memory[SIZE];
     own_buffer wrapped = NULL;
     own_buffer blank = test_buffer(rig->device, "blank", SIZE, WEIR_PLACE_HOST);
-    ASSERT_OK(weir_host_begin(blank, 0, SIZE, WEIR_ACCESS_READ_WRITE, &bytes));
-    ASSERT_OK(weir_host_end(blank, 0, SIZE, WEIR_ACCESS_READ_WRITE));
+    rig_use(blank, WEIR_ACCESS_READ_WRITE);
     ASSERT_OK(weir_queue_copy(rig->one, rig->a, 0, blank, 0, SIZE));
     ASSERT_OK(weir_buffer_wrap(rig->device, WEIR_PARAMS(weir_wrap, .pointer = memory, .size = SIZE),
                                &wrapped));
@@ -243,8 +236,7 @@ RIG_TEST(CheckEngine, AFindingRefusesTheOperation, "report = fail")
     EXPECT_NULL(bytes);
     rig_fill(rig->one, rig->host, 0, SIZE); // the access did not begin
     EXPECT_OK(weir_queue_sync(rig->one, WEIR_FOREVER));
-    EXPECT_OK(weir_host_begin(rig->host, 0, SIZE, WEIR_ACCESS_READ, &bytes));
-    EXPECT_OK(weir_host_end(rig->host, 0, SIZE, WEIR_ACCESS_READ));
+    rig_use(rig->host, WEIR_ACCESS_READ);
     EXPECT_OK(weir_queue_recover(rig->two));
 }
 
@@ -260,10 +252,8 @@ static void *copy_in_thread(void *user)
 // This thread writes what another one then copies.
 static void write_and_copy(struct rig *rig)
 {
-    void *bytes;
     pthread_t thread;
-    EXPECT_OK(weir_host_begin(rig->host, 0, SIZE, WEIR_ACCESS_WRITE, &bytes));
-    EXPECT_OK(weir_host_end(rig->host, 0, SIZE, WEIR_ACCESS_WRITE));
+    rig_use(rig->host, WEIR_ACCESS_WRITE);
     ASSERT_INT_EQ(pthread_create(&thread, NULL, copy_in_thread, rig), 0);
     pthread_join(thread, NULL);
     EXPECT_OK(weir_queue_sync(rig->two, WEIR_FOREVER));
@@ -328,7 +318,7 @@ RIG_TEST(CheckEngine, ManyRangesOfOneBuffer, "")
         PIECES = 20000,
         QUEUES = 4
     };
-    weir_queue *queues[QUEUES];
+    own_queues queues = {NULL};
     own_buffer arena = test_buffer(rig->device, "arena", (size_t)16 * PIECES, WEIR_PLACE_DEVICE);
     for (int i = 0; i < QUEUES; i++)
         queues[i] = test_queue(rig->device, "queue");
@@ -338,11 +328,15 @@ RIG_TEST(CheckEngine, ManyRangesOfOneBuffer, "")
     expect_nothing(rig);
     EXPECT_OK(weir_queue_copy(queues[0], arena, 0, arena, 16 * 7, 16));
     EXPECT_UINT_EQ(weir_check_count(rig->runtime), 1);
-    for (int i = 0; i < QUEUES; i++)
-        weir_queue_destroy(&queues[i]);
 }
 
 // Notes.
+
+// The first bytes of the buffer.
+static struct weir_note_range range(weir_buffer *buffer, size_t size, weir_access access)
+{
+    return (struct weir_note_range){.buffer = buffer, .size = size, .access = access};
+}
 
 static void note(weir_queue *queue, const char *name, struct weir_note_range range, int line)
 {
@@ -354,10 +348,8 @@ static void note(weir_queue *queue, const char *name, struct weir_note_range ran
 
 RIG_TEST(CheckEngine, NotesAreUsesThatGoByTheirNames, "")
 {
-    note(rig->one, "multiply",
-         (struct weir_note_range){.buffer = rig->a, .size = 64, .access = WEIR_ACCESS_WRITE}, 3);
-    note(rig->two, "add",
-         (struct weir_note_range){.buffer = rig->a, .size = 8, .access = WEIR_ACCESS_READ}, 4);
+    note(rig->one, "multiply", range(rig->a, 64, WEIR_ACCESS_WRITE), 3);
+    note(rig->two, "add", range(rig->a, 8, WEIR_ACCESS_READ), 4);
     expect_one(rig, WEIR_CHECK_READ_AFTER_WRITE, 3, 4);
     EXPECT_STR_EQ(rig_finding(rig, 0).first.operation, "note");
     EXPECT_STR_EQ(rig_finding(rig, 0).first.kernel, "multiply");
@@ -369,25 +361,17 @@ RIG_TEST(CheckEngine, NotesAreUsesThatGoByTheirNames, "")
 
 RIG_TEST(CheckEngine, NotesThatAreOrderedAreFine, "")
 {
-    const struct weir_note_range range = {.buffer = rig->a,
-                                          .size = 64,
-                                          .access = WEIR_ACCESS_WRITE};
-    note(rig->one, "multiply", range, 3);
+    note(rig->one, "multiply", range(rig->a, 64, WEIR_ACCESS_WRITE), 3);
     rig_follow(rig->two, rig->one);
-    note(rig->two, "add", range, 4);
+    note(rig->two, "add", range(rig->a, 64, WEIR_ACCESS_WRITE), 4);
     expect_nothing(rig);
 }
 
 // The columns of a picture, and its layers.
 RIG_TEST(CheckEngine, RowsOfNotesMeetToTheByte, "")
 {
-    struct weir_note_range left = {.buffer = rig->a,
-                                   .size = 8,
-                                   .access = WEIR_ACCESS_WRITE,
-                                   .rows = 4,
-                                   .pitch = 16,
-                                   .slices = 2,
-                                   .slice_pitch = 64};
+    struct weir_note_range left = range(rig->a, 8, WEIR_ACCESS_WRITE);
+    left.rows = 4, left.pitch = 16, left.slices = 2, left.slice_pitch = 64;
     struct weir_note_range right = left;
     right.offset = 8;
     note(rig->one, "left", left, 3);
@@ -401,10 +385,8 @@ RIG_TEST(CheckEngine, RowsOfNotesMeetToTheByte, "")
 
 RIG_TEST(CheckEngine, AnAssumedRangeMayBeUsed, "")
 {
-    const struct weir_note_range guess = {.buffer = rig->a,
-                                          .size = SIZE,
-                                          .access = WEIR_ACCESS_READ_WRITE,
-                                          .assumed = true};
+    struct weir_note_range guess = range(rig->a, SIZE, WEIR_ACCESS_READ_WRITE);
+    guess.assumed = true;
     note(rig->one, "first", guess, 3);
     note(rig->two, "second", guess, 4);
     expect_one(rig, WEIR_CHECK_READ_AFTER_WRITE, 3, 4);
@@ -420,30 +402,24 @@ RIG_TEST(CheckEngine, AnAssumedReadOfPartlyWrittenBytesIsFine, "")
 {
     own_buffer fresh = test_buffer(rig->device, "fresh", SIZE, WEIR_PLACE_DEVICE);
     own_buffer partly = test_buffer(rig->device, "partly", SIZE, WEIR_PLACE_DEVICE);
-    struct weir_note_range guess = {.buffer = partly,
-                                    .size = SIZE,
-                                    .access = WEIR_ACCESS_READ,
-                                    .assumed = true};
+    struct weir_note_range guess = range(partly, SIZE, WEIR_ACCESS_READ);
+    guess.assumed = true;
     rig_fill(rig->one, partly, 64, 1);
     note(rig->one, "kernel", guess, 3);
     expect_nothing(rig);
     guess.buffer = fresh;
     note(rig->one, "kernel", guess, 4);
-    ASSERT_UINT_EQ(weir_check_count(rig->runtime), 1);
-    EXPECT_INT_EQ(rig_finding(rig, 0).kind, WEIR_CHECK_UNWRITTEN);
-    EXPECT_INT_EQ(rig_finding(rig, 0).second.line, 4);
+    expect_one(rig, WEIR_CHECK_UNWRITTEN, 0, 4);
 }
 
 RIG_TEST(CheckEngine, NotesOfGraphsAreExaminedAtEachLaunch, "")
 {
     own_graph graph = NULL;
     ASSERT_OK(weir_capture_begin(rig->one));
-    note(rig->one, "captured",
-         (struct weir_note_range){.buffer = rig->a, .size = 64, .access = WEIR_ACCESS_WRITE}, 3);
+    note(rig->one, "captured", range(rig->a, 64, WEIR_ACCESS_WRITE), 3);
     ASSERT_OK(weir_capture_end(rig->one, NULL, &graph));
     EXPECT_OK(weir_queue_graph(rig->one, graph));
-    note(rig->two, "reader",
-         (struct weir_note_range){.buffer = rig->a, .size = 8, .access = WEIR_ACCESS_READ}, 4);
+    note(rig->two, "reader", range(rig->a, 8, WEIR_ACCESS_READ), 4);
     expect_one(rig, WEIR_CHECK_READ_AFTER_WRITE, 3, 4);
 }
 

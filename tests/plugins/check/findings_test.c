@@ -82,15 +82,13 @@ static void add_pairs(struct rig *rig, int count)
         EXPECT_INT_EQ(race_of(rig, rig->a, "src/app.c", 80, 1000 + i), WEIR_ERROR_INVALID);
 }
 
-WEIR_TEST(CheckFindings, MorePairsThanAreKept)
+RIG_TEST(CheckFindings, MorePairsThanAreKept, "report = fail")
 {
-    struct rig rig;
-    rig_open(&rig, "report = fail");
-    add_pairs(&rig, 1003);
-    EXPECT_UINT_EQ(weir_check_count(rig.runtime), 1000);
+    add_pairs(rig, 1003);
+    EXPECT_UINT_EQ(weir_check_count(rig->runtime), 1000);
     EXPECT_CONTAINS(weir_last_error_text(), "one more pair of lines than the 1000");
     rig_told[0] = '\0';
-    rig_close(&rig);
+    rig_close(rig);
     EXPECT_CONTAINS(rig_told, "3 uses in more pairs of lines than the 1000");
 }
 

@@ -9,13 +9,6 @@
 
 #include "tests/plugins/check/rig.h"
 
-static void use(weir_buffer *buffer, weir_access access)
-{
-    void *pointer;
-    EXPECT_OK(weir_host_begin(buffer, 0, SIZE, access, &pointer));
-    EXPECT_OK(weir_host_end(buffer, 0, SIZE, access));
-}
-
 // At line `line` of a file "syncs"; 0: at none of its own.
 static void sync_at(weir_queue *queue, int line)
 {
@@ -131,7 +124,8 @@ static bool do_object(struct rig *rig, const struct words *w)
 static bool do_host(struct rig *rig, const struct words *w)
 {
     if (strcmp(w->verb, "use") == 0)
-        use(*buffer_of(rig, w->first), w->second[0] == 'r' ? WEIR_ACCESS_READ : WEIR_ACCESS_WRITE);
+        rig_use(*buffer_of(rig, w->first),
+                w->second[0] == 'r' ? WEIR_ACCESS_READ : WEIR_ACCESS_WRITE);
     else if (strcmp(w->verb, "wait") == 0)
         wait_for(*queue_of(rig, w->first), *queue_of(rig, w->second), line_of(w->third));
     else if (strcmp(w->verb, "take") == 0)
@@ -331,34 +325,26 @@ WEIR_TEST(CheckHints, Syncs)
     run_rows(rows, sizeof rows / sizeof *rows);
 }
 
-static void close_silently(struct rig *rig)
-{
-    rig_close(rig);
-    EXPECT_STR_EQ(rig_told, "");
-}
-
 // Nothing is told.
 #define SILENT_TEST(name)                                                                        \
     WEIR_TEST_WITH(CheckHints, name, struct rig, rig, (rig_open(rig, with_hints), rig->runtime), \
-                   close_silently(rig))
+                   (rig_close(rig), EXPECT_STR_EQ(rig_told, "")))
 
 static weir_status failing(void *user)
 {
     return WEIR_ERROR_HOST_CALL;
 }
 
-WEIR_TEST(CheckHints, SyncThatFails)
+RIG_TEST(CheckHints, SyncThatFails, with_hints)
 {
-    struct rig rig;
-    rig_open(&rig, with_hints);
-    weir_queue *queue = test_queue(rig.device, "failing");
+    weir_queue *queue = test_queue(rig->device, "failing");
     EXPECT_OK(weir_queue_host_call(queue, failing, NULL));
-    EXPECT_OK(weir_queue_record(rig.queues[0], &rig.event));
-    sync_at(rig.queues[0], 10);
+    EXPECT_OK(weir_queue_record(rig->queues[0], &rig->event));
+    sync_at(rig->queues[0], 10);
     EXPECT_INT_EQ(weir_queue_sync_at(queue, WEIR_FOREVER, "syncs", 11), WEIR_ERROR_HOST_CALL);
     EXPECT_OK(weir_queue_recover(queue));
     weir_queue_destroy(&queue);
-    rig_close(&rig);
+    rig_close(rig);
     EXPECT_NOT_CONTAINS(rig_told, "syncs:11");
 }
 

@@ -23,6 +23,13 @@ void rig_sync(weir_queue *queue)
     EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
 }
 
+void rig_use(weir_buffer *buffer, weir_access access)
+{
+    void *pointer;
+    EXPECT_OK(weir_host_begin(buffer, 0, SIZE, access, &pointer));
+    EXPECT_OK(weir_host_end(buffer, 0, SIZE, access));
+}
+
 void rig_follow(weir_queue *queue, weir_queue *other)
 {
     struct weir_event event;
@@ -59,7 +66,7 @@ void rig_open(struct rig *rig, const char *section)
 
 void rig_close(struct rig *rig)
 {
-    for (int i = 0; i < RIG_QUEUES; i++)
+    for (int i = 0; i < RIG_QUEUES && rig->runtime; i++)
         rig_sync(rig->queues[i]);
     weir_buffer_destroy(&rig->a);
     weir_buffer_destroy(&rig->b);

@@ -35,7 +35,7 @@ extern char rig_told[8192];
 // `section` is the text of [check].
 void rig_open_with(struct rig *rig, const char *plugins, const char *section);
 void rig_open(struct rig *rig, const char *section);
-// The host learns what each queue did from itself, then all is destroyed.
+// The host learns what each queue did from itself, then all is destroyed. Does nothing the second time.
 void rig_close(struct rig *rig);
 
 #define RIG_TEST(suite, name, section)                                                   \
@@ -45,6 +45,8 @@ void rig_close(struct rig *rig);
 // Each of these has one line for all of its calls.
 void rig_fill(weir_queue *queue, weir_buffer *buffer, size_t offset, size_t size);
 void rig_sync(weir_queue *queue);
+// The host uses the whole buffer.
+void rig_use(weir_buffer *buffer, weir_access access);
 // The queue waits for what the other one has.
 void rig_follow(weir_queue *queue, weir_queue *other);
 

@@ -1,7 +1,5 @@
 // verify = 1: what kernels do with bytes that their launches do not declare, one by one and in graphs.
 #include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +8,7 @@
 #include <weir/weir.h>
 
 #include "tests/plugins/check/verify.h"
-#include "tests/support/own.h"
-#include "tests/support/test.h"
+#include "tests/plugins/rig.h"
 
 enum {
     WORDS = 2048, // of each buffer
@@ -21,7 +18,7 @@ enum {
 };
 
 // A runtime with the plugin, three buffers and a kernel of verify.cl.
-struct rig {
+struct verified {
     weir_runtime *runtime;
     weir_device *device;
     weir_queue *queue;
@@ -37,39 +34,17 @@ struct rig {
 #define LAUNCH(...) \
     (rig->line = __LINE__, EXPECT_OK(weir_queue_launch(rig->queue, rig->kernel, __VA_ARGS__)))
 
-// A test with such a `rig`; the section is the text of [check].
-#define VERIFY_TEST(suite, name, section_, kernel_)                                               \
-    WEIR_TEST_WITH(suite, name, struct rig, rig, (rig_open(rig, section_, kernel_), rig->kernel), \
-                   rig_close(rig))
+// A test with such a `rig`; the section is the text of [check]. And one with more plugins, and sections.
+#define VERIFY_TEST(suite, name, section, kernel) \
+    VERIFY_CHAIN_TEST(suite, name, "check", section, kernel)
+#define VERIFY_CHAIN_TEST(suite, name, plugins, section, kernel_) \
+    WEIR_TEST_WITH(suite, name, struct verified, rig,             \
+                   (start(rig, plugins, section, kernel_), rig->kernel), finish(rig))
 
 // Blocks of 64 work-items.
 static const struct weir_extent block = {64, 1, 1};
 
-static struct {
-    pthread_mutex_t lock;
-    size_t used;
-    char text[4096];
-} logged = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static void keep_line(void *user, weir_log_level level, const char *source, const char *message)
-{
-    pthread_mutex_lock(&logged.lock);
-    const size_t room = sizeof logged.text - logged.used;
-    if (strcmp(source, "check") == 0 && strlen(message) + 2 < room)
-        logged.used += (size_t)snprintf(logged.text + logged.used, room, "%s\n", message);
-    pthread_mutex_unlock(&logged.lock);
-}
-
-// How often the plugin's log since rig_open() has the text.
-static size_t count_notes(const char *text)
-{
-    size_t count = 0;
-    for (const char *at = logged.text; (at = strstr(at, text)); at++)
-        count++;
-    return count;
-}
-
-static void set_contents(struct rig *rig)
+static void set_contents(struct verified *rig)
 {
     uint32_t words[WORDS];
     for (uint32_t i = 0; i < WORDS; i++)
@@ -80,16 +55,13 @@ static void set_contents(struct rig *rig)
     EXPECT_OK(weir_upload(rig->queue, rig->out, 0, words, BYTES));
 }
 
-static void rig_open(struct rig *rig, const char *section, const char *kernel)
+static void start(struct verified *rig, const char *plugins, const char *section,
+                  const char *kernel)
 {
     char text[256];
-    *rig = (struct rig){NULL};
-    logged.used = 0;
-    logged.text[0] = '\0';
-    weir_log_set(keep_line, NULL, WEIR_LOG_INFO);
-    snprintf(text, sizeof text, "[weir]\nplugins = check\n[check]\n%s\n", section);
-    ASSERT_OK(weir_open(WEIR_PARAMS(weir_open, .config_path = "test.ini", .config_text = text),
-                        &rig->runtime));
+    *rig = (struct verified){NULL};
+    snprintf(text, sizeof text, "[check]\n%s\n", section);
+    ASSERT_OK(rig_open(plugins, text, &rig->runtime));
     ASSERT_OK(weir_device_open(rig->runtime, NULL, &rig->device));
     rig->queue = test_queue(rig->device, "work");
     rig->in = test_buffer(rig->device, "in", BYTES, WEIR_PLACE_DEVICE);
@@ -102,7 +74,7 @@ static void rig_open(struct rig *rig, const char *section, const char *kernel)
     set_contents(rig);
 }
 
-static void rig_close(struct rig *rig)
+static void finish(struct verified *rig)
 {
     weir_kernel_destroy(&rig->kernel);
     weir_program_destroy(&rig->program);
@@ -112,7 +84,6 @@ static void rig_close(struct rig *rig)
     weir_queue_destroy(&rig->queue);
     EXPECT_OK(weir_device_close(&rig->device));
     EXPECT_OK(weir_close(&rig->runtime));
-    weir_log_set(NULL, NULL, WEIR_LOG_WARNING);
 }
 
 static struct weir_extent items(size_t count)
@@ -121,12 +92,12 @@ static struct weir_extent items(size_t count)
 }
 
 // The only finding is that of the last LAUNCH(), and says `text`; "": there is none.
-static void expect_finding(const struct rig *rig, const char *text)
+static void expect_finding(const struct verified *rig, const char *text)
 {
     struct weir_check_finding found = {0};
     if (!*text) {
         EXPECT_UINT_EQ(weir_check_count(rig->runtime), 0);
-        EXPECT_UINT_EQ(count_notes("verify:"), 0);
+        EXPECT_UINT_EQ(rig_count_logged("verify:"), 0);
         return;
     }
     ASSERT_UINT_EQ(weir_check_count(rig->runtime), 1);
@@ -138,7 +109,7 @@ static void expect_finding(const struct rig *rig, const char *text)
         weir_test_fail(__FILE__, __LINE__, "'%s' is not in '%s'", text, found.message);
 }
 
-static uint32_t word_of(struct rig *rig, weir_buffer *buffer, size_t index)
+static uint32_t word_of(struct verified *rig, weir_buffer *buffer, size_t index)
 {
     uint32_t word = 0;
     EXPECT_OK(weir_download(rig->queue, &word, buffer, index * 4, 4));
@@ -172,20 +143,19 @@ VERIFY_TEST(Verify, WritePastTheBuffer, "verify = 1\nreport = fail", "add_some")
                                             "8191 to be written");
 }
 
-WEIR_TEST(Verify, WriteInFrontOfTheBuffer)
+VERIFY_TEST(Verify, WriteInFrontOfTheBuffer, "verify = 1\nreport = fail", "write_before")
 {
-    struct rig opened, *rig = &opened;
-    rig_open(rig, "verify = 1", "write_before");
-    // With `report = log` the launch runs: where it does no harm.
-    LAUNCH(items(64), block, weir_out(rig->out, HALF, 256));
-    expect_finding(rig, "writes bytes 4092 to 4095 of buffer 'out', and declares only bytes "
-                        "4096 to 4351 to be written");
-    rig_close(rig);
-    rig_open(rig, "verify = 1\nreport = fail", "write_before");
     WEIR_IGNORE(
         weir_queue_launch(rig->queue, rig->kernel, items(64), block, weir_out(rig->out, 0, 256)));
     EXPECT_CONTAINS(weir_last_error_text(), "writes in front of buffer 'out'");
-    rig_close(rig);
+}
+
+// With `report = log` the launch runs: where it does no harm.
+VERIFY_TEST(Verify, WriteInFrontOfTheRange, "verify = 1", "write_before")
+{
+    LAUNCH(items(64), block, weir_out(rig->out, HALF, 256));
+    expect_finding(rig, "writes bytes 4092 to 4095 of buffer 'out', and declares only bytes "
+                        "4096 to 4351 to be written");
 }
 
 VERIFY_TEST(Verify, WriteToWhatIsDeclaredAsRead, "verify = 1", "move")
@@ -221,18 +191,17 @@ VERIFY_TEST(Verify, ReadPastTheBuffer, "verify = 1\nreport = fail", "halo")
 }
 
 // What a launch only writes, its kernel may not read.
-WEIR_TEST(Verify, ReadOfWhatIsDeclaredAsWritten)
+VERIFY_TEST(Verify, ReadOfWhatIsDeclaredAsWritten, "verify = 1", "bump")
 {
-    struct rig opened, *rig = &opened;
-    rig_open(rig, "verify = 1", "bump");
     LAUNCH(items(PART), block, weir_out(rig->out, 0, HALF));
     expect_finding(rig, "reads byte 0 of buffer 'out', and declares none of it to be read");
-    rig_close(rig);
-    rig_open(rig, "verify = 1", "bump");
+}
+
+VERIFY_TEST(Verify, ReadAndWriteOfWhatIsDeclaredAsBoth, "verify = 1", "bump")
+{
     LAUNCH(items(PART), block, weir_inout(rig->out, 0, HALF));
     expect_finding(rig, "");
     EXPECT_INT_EQ(word_of(rig, rig->out, 9), 1);
-    rig_close(rig);
 }
 
 // A kernel need not write all that it may.
@@ -242,23 +211,18 @@ VERIFY_TEST(Verify, WriteOfAPart, "verify = 1", "thirds")
     expect_finding(rig, "");
 }
 
-WEIR_TEST(Verify, HostBuffers)
+VERIFY_TEST(Verify, HostBuffers, "verify = 1", "halo")
 {
-    struct rig opened, *rig = &opened;
-    rig_open(rig, "verify = 1", "halo");
-    if (!weir_device_limits(rig->device)->host_in_kernels) {
-        rig_close(rig);
+    if (!weir_device_limits(rig->device)->host_in_kernels)
         WEIR_SKIP("the device uses no HOST buffers in kernels");
-    }
     LAUNCH(items(PART), block, weir_in(rig->host, HALF / 2, HALF), weir_out(rig->out, 0, HALF));
     expect_finding(rig, "reads byte 2044 of buffer 'host'");
-    rig_close(rig);
 }
 
 // A launch on two queues at a time, which use parts of the same buffers.
 static void *launch_many(void *user)
 {
-    struct rig *rig = user;
+    struct verified *rig = user;
     weir_queue *queue = test_queue(rig->device, "other");
     for (int i = 0; i < 20; i++)
         EXPECT_OK(weir_queue_launch(queue, rig->kernel, items(WORDS), block,
@@ -288,7 +252,8 @@ VERIFY_TEST(Verify, OtherResultsInEveryRun, "verify = 1", "race_for_it")
     for (int i = 0; i < 20; i++)
         LAUNCH(items(PART), block, weir_inout(rig->in, 0, 4), weir_out(rig->out, 0, HALF));
     EXPECT_UINT_EQ(weir_check_count(rig->runtime), 0);
-    EXPECT_UINT_EQ(count_notes("verify:"), count_notes("gives other results in every run"));
+    EXPECT_UINT_EQ(rig_count_logged("verify:"),
+                   rig_count_logged("gives other results in every run"));
 }
 
 VERIFY_TEST(Verify, OffByDefault, "", "add")
@@ -299,7 +264,7 @@ VERIFY_TEST(Verify, OffByDefault, "", "add")
 
 // What is not verified is said once.
 
-static void launch_bump(struct rig *rig)
+static void launch_bump(struct verified *rig)
 {
     EXPECT_OK(weir_queue_launch(rig->queue, rig->kernel, items(PART), block,
                                 weir_inout(rig->out, 0, HALF)));
@@ -311,51 +276,42 @@ VERIFY_TEST(Unverified, KnownAddresses, "verify = 1", "bump")
     WEIR_IGNORE(weir_buffer_address(rig->out, &address));
     launch_bump(rig);
     launch_bump(rig);
-    EXPECT_UINT_EQ(count_notes("after weir_buffer_address()"), address ? 1 : 0);
+    EXPECT_UINT_EQ(rig_count_logged("after weir_buffer_address()"), address ? 1 : 0);
     EXPECT_INT_EQ(word_of(rig, rig->out, 9), 2);
 }
 
 // Buffers of the plugin's own that are refused: the launch is not.
-static void expect_refused(const char *section)
+static void expect_copies_refused(struct verified *rig)
 {
-    struct rig opened, *rig = &opened;
-    char text[128];
-    snprintf(text, sizeof text, "verify = 1\n[fault]\n%s", section);
-    setenv("WEIR_PLUGINS", "check, fault", 1);
-    rig_open(rig, text, "bump");
-    unsetenv("WEIR_PLUGINS");
     launch_bump(rig);
-    EXPECT_UINT_EQ(count_notes("cannot be run on copies"), 1);
+    EXPECT_UINT_EQ(rig_count_logged("cannot be run on copies"), 1);
     EXPECT_UINT_EQ(weir_check_count(rig->runtime), 0);
     EXPECT_INT_EQ(word_of(rig, rig->out, 9), 1);
-    rig_close(rig);
 }
 
-WEIR_TEST(Unverified, CopiesThatCannotBeMade)
+#define NO_MEMORY "verify = 1\n[fault]\nfault = memory\nkinds = new-buffer\nlabel = check: verify\n"
+
+VERIFY_CHAIN_TEST(Unverified, FirstCopyThatCannotBeMade, "check, fault", NO_MEMORY "at = 1", "bump")
 {
-    expect_refused("fault = memory\nkinds = new-buffer\nlabel = check: verify\nat = 1");
-    expect_refused("fault = memory\nkinds = new-buffer\nlabel = check: verify\nat = 2");
+    expect_copies_refused(rig);
 }
 
-static atomic_bool may_return;
-
-static weir_status wait_for_program(void *user)
+VERIFY_CHAIN_TEST(Unverified, SecondCopyThatCannotBeMade, "check, fault", NO_MEMORY "at = 2",
+                  "bump")
 {
-    while (!atomic_load(&may_return))
-        sched_yield();
-    return WEIR_OK;
+    expect_copies_refused(rig);
 }
 
 // The call waits for what the thread does after the launch.
 VERIFY_TEST(Unverified, CallThatWaits, "verify = 1", "bump")
 {
-    atomic_store(&may_return, false);
-    EXPECT_OK(weir_queue_host_call(rig->queue, wait_for_program, NULL));
+    struct rig_gate gate = RIG_GATE_CLOSED;
+    EXPECT_OK(weir_queue_host_call(rig->queue, rig_pass_gate, &gate));
     launch_bump(rig);
     launch_bump(rig);
-    atomic_store(&may_return, true);
+    rig_open_gate(&gate);
     EXPECT_OK(weir_queue_sync(rig->queue, WEIR_FOREVER));
-    EXPECT_UINT_EQ(count_notes("while one waits for the program"), 1);
+    EXPECT_UINT_EQ(rig_count_logged("while one waits for the program"), 1);
     EXPECT_INT_EQ(word_of(rig, rig->out, 9), 2);
     launch_bump(rig); // verified again
     EXPECT_INT_EQ(word_of(rig, rig->out, 9), 3);
@@ -371,7 +327,7 @@ VERIFY_TEST(Unverified, LaunchInACall, "verify = 1", "bump")
 {
     EXPECT_OK(weir_queue_host_call(rig->queue, launch_in_call, rig));
     EXPECT_OK(weir_queue_sync(rig->queue, WEIR_FOREVER));
-    EXPECT_UINT_EQ(count_notes("in a host call"), 1);
+    EXPECT_UINT_EQ(rig_count_logged("in a host call"), 1);
     EXPECT_INT_EQ(word_of(rig, rig->out, 9), 1);
 }
 
@@ -398,51 +354,53 @@ VERIFY_TEST(VerifyGraphs, KernelThatKeepsItsRanges, "verify = 1", "bump")
     EXPECT_INT_EQ(word_of(rig, rig->out, PART), 0);
 }
 
-static void add_in_a_graph(size_t declared, const char *finding)
+static void add_in_a_graph(struct verified *rig, size_t declared, const char *finding)
 {
-    struct rig opened, *rig = &opened;
-    rig_open(rig, "verify = 1", "add");
     ASSERT_OK(weir_capture_begin(rig->queue));
     EXPECT_OK(weir_queue_copy(rig->queue, rig->host, 0, rig->in, 0, BYTES));
     LAUNCH(items(PART), block, weir_in(rig->in, 0, HALF), weir_out(rig->out, 0, declared), 3u);
-    weir_graph *graph = end_capture(rig->queue);
+    own_graph graph = end_capture(rig->queue);
     EXPECT_OK(weir_queue_graph(rig->queue, graph));
     expect_finding(rig, finding);
     EXPECT_INT_EQ(word_of(rig, rig->out, 9), 12);
-    weir_graph_destroy(&graph);
-    rig_close(rig);
 }
 
-WEIR_TEST(VerifyGraphs, WriteOutsideOfWhatIsDeclared)
+VERIFY_TEST(VerifyGraphs, WriteOutsideOfWhatIsDeclared, "verify = 1", "add")
 {
-    add_in_a_graph(HALF - 4, " writes bytes 4092 to 4095 of buffer 'out', and declares only bytes "
-                             "0 to 4091 to be written");
-    add_in_a_graph(HALF, "");
+    add_in_a_graph(
+        rig, HALF - 4,
+        " writes bytes 4092 to 4095 of buffer 'out', and declares only bytes 0 to 4091 to "
+        "be written");
+}
+
+VERIFY_TEST(VerifyGraphs, WriteOfWhatIsDeclared, "verify = 1", "add")
+{
+    add_in_a_graph(rig, HALF, "");
 }
 
 // The words beside what it may read are those that the node before has copied there.
-static void copy_and_launch(const char *kernel, const char *finding, int word)
+static void copy_and_launch(struct verified *rig, const char *finding, int word)
 {
-    struct rig opened, *rig = &opened;
-    rig_open(rig, "verify = 1", kernel);
     ASSERT_OK(weir_capture_begin(rig->queue));
     EXPECT_OK(weir_queue_copy(rig->queue, rig->in, 0, rig->host, 4, BYTES - 4));
     LAUNCH(items(PART), block, weir_in(rig->in, HALF / 2, HALF), weir_out(rig->out, 0, HALF));
-    weir_graph *graph = end_capture(rig->queue);
+    own_graph graph = end_capture(rig->queue);
     EXPECT_OK(weir_queue_graph(rig->queue, graph));
     expect_finding(rig, finding);
     EXPECT_INT_EQ(word_of(rig, rig->out, 0), word);
-    weir_graph_destroy(&graph);
-    rig_close(rig);
 }
 
-WEIR_TEST(VerifyGraphs, ReadOutsideOfWhatIsDeclared)
+VERIFY_TEST(VerifyGraphs, ReadOutsideOfWhatIsDeclared, "verify = 1", "halo")
 {
-    copy_and_launch("halo",
+    copy_and_launch(rig,
                     "reads byte 2044 of buffer 'in', and declares only bytes 2048 to 6143 to be "
                     "read",
                     512 + 513 + 514);
-    copy_and_launch("same", "", 513);
+}
+
+VERIFY_TEST(VerifyGraphs, ReadOfWhatIsDeclared, "verify = 1", "same")
+{
+    copy_and_launch(rig, "", 513);
 }
 
 // Two branches, of which one reads what the other wrote, launched on two queues in turns.
@@ -484,22 +442,15 @@ VERIFY_TEST(VerifyGraphs, ReportFail, "verify = 1\nreport = fail", "add")
 }
 
 // A node that is refused is the launch's failure, as without the plugin.
-WEIR_TEST(VerifyGraphs, NodeThatIsRefused)
+VERIFY_CHAIN_TEST(VerifyGraphs, NodeThatIsRefused, "check, strange", "verify = 1", "bump")
 {
-    struct rig opened, *rig = &opened;
-    setenv("WEIR_PLUGINS", "check, strange", 1);
-    rig_open(rig, "verify = 1", "bump");
-    unsetenv("WEIR_PLUGINS");
-    weir_queue *other = test_queue(rig->device, "other");
+    own_queue other = test_queue(rig->device, "other");
     ASSERT_OK(weir_capture_begin(other));
     EXPECT_OK(weir_queue_fill(other, rig->in, 0, BYTES, "", 1)); // of a kind that none knows
     EXPECT_OK(
         weir_queue_launch(other, rig->kernel, items(PART), block, weir_inout(rig->out, 0, HALF)));
-    weir_graph *graph = end_capture(other);
+    own_graph graph = end_capture(other);
     EXPECT_INT_EQ(weir_queue_graph(other, graph), WEIR_ERROR_UNSUPPORTED);
     EXPECT_INT_EQ(weir_queue_sync(other, WEIR_FOREVER), WEIR_ERROR_UNSUPPORTED);
     EXPECT_INT_EQ(word_of(rig, rig->out, 9), 0);
-    weir_graph_destroy(&graph);
-    weir_queue_destroy(&other);
-    rig_close(rig);
 }

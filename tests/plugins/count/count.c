@@ -157,7 +157,6 @@ static void count_close(const struct weir_link *link)
 static weir_status count_device_create(const struct weir_link *link, weir_device *device,
                                        const struct weir_device_setup *setup, void **out_data)
 {
-    (void)setup;
     return create(link, DEVICE_CREATE, "device", device, out_data);
 }
 
@@ -169,7 +168,6 @@ static void count_device_destroy(const struct weir_link *link, weir_device *devi
 static void count_device_limits(const struct weir_link *link, weir_device *device,
                                 struct weir_limits *limits)
 {
-    (void)limits;
     count(link, DEVICE_LIMITS);
     check_tag(link, weir_device_data(link, device), device);
 }
@@ -178,7 +176,6 @@ static weir_status count_queue_create(const struct weir_link *link, weir_device 
                                       weir_queue *queue, const struct weir_queue_setup *setup,
                                       void **out_data)
 {
-    (void)setup;
     check_tag(link, weir_device_data(link, device), device);
     return create(link, QUEUE_CREATE, "queue", queue, out_data);
 }
@@ -204,8 +201,6 @@ static weir_status count_buffer_create(const struct weir_link *link, weir_device
                                        weir_buffer *buffer, const struct weir_buffer_setup *setup,
                                        void **out_data, void **out_pointer)
 {
-    (void)setup;
-    (void)out_pointer;
     check_tag(link, weir_device_data(link, device), device);
     return create(link, BUFFER_CREATE, "buffer", buffer, out_data);
 }
@@ -227,7 +222,6 @@ static weir_status count_program_create(const struct weir_link *link, weir_devic
                                         weir_program *program,
                                         const struct weir_program_params *params, void **out_data)
 {
-    (void)params;
     check_tag(link, weir_device_data(link, device), device);
     return create(link, PROGRAM_CREATE, "program", program, out_data);
 }
@@ -242,8 +236,6 @@ static weir_status count_kernel_create(const struct weir_link *link, weir_progra
                                        const struct weir_kernel_signature *signature,
                                        struct weir_kernel_info *info, void **out_data)
 {
-    (void)signature;
-    (void)info;
     check_tag(link, weir_program_data(link, program), program);
     return create(link, KERNEL_CREATE, "kernel", kernel, out_data);
 }

@@ -11,27 +11,21 @@ static const char *const chain = "trace, sim";
 
 static void run_job(struct job *job, bool breadth_first)
 {
-    struct weir_event done;
     for (int i = 0; i < 3 * CHUNKS; i++)
         job_submit(job, breadth_first ? i % CHUNKS : i / 3, breadth_first ? i / CHUNKS : i % 3);
-    for (int i = 0; i < CHUNKS; i++) {
-        EXPECT_OK(weir_queue_record(job->queues[i], &done));
-        EXPECT_OK(weir_event_sync(done, WEIR_FOREVER));
-    }
+    for (int i = 0; i < CHUNKS; i++)
+        EXPECT_OK(weir_queue_sync(job->queues[i], WEIR_FOREVER));
 }
 
 // When two jobs end.
 static uint64_t end_of_job(const char *more)
 {
-    struct weir_event end;
     struct job job;
-    uint64_t end_ns = 0;
     if (!job_start(&job, "", job_section("h200", "12345", more), "sim"))
         return 0;
     run_job(&job, false);
     run_job(&job, true);
-    EXPECT_OK(weir_queue_record(job.queues[0], &end));
-    end_ns = job_time(end);
+    const uint64_t end_ns = job_now(job.queues[0]);
     job_finish(&job);
     return end_ns;
 }
@@ -50,14 +44,10 @@ WEIR_TEST(Chain, JitterVariesWithItsSeedAndStaysNearTheModel)
 // The bytes are those of a run without sim.
 static void run_for_bytes(const char *plugins, const char *section, uint32_t *words)
 {
-    const struct weir_buffer_params host = {.struct_size = sizeof host,
-                                            .size = CHUNK,
-                                            .placement = WEIR_PLACE_HOST};
     struct job job;
-    weir_buffer *out = NULL;
     void *memory = NULL;
     ASSERT_TRUE(job_start(&job, job_trace(), section, plugins));
-    ASSERT_OK(weir_buffer_create(job.rig.device, &host, &out));
+    weir_buffer *out = test_buffer(job.rig.device, "", CHUNK, WEIR_PLACE_HOST);
     EXPECT_OK(weir_upload(job.queues[0], job.memory, 0, words, CHUNK));
     job_submit(&job, 0, 1);
     EXPECT_OK(weir_queue_copy(job.queues[0], out, 0, job.memory, 0, CHUNK));
@@ -85,9 +75,7 @@ WEIR_TEST(Chain, ResultsAreTheSame)
 
 JOB_TEST(Chain, TimesOfEvents, "", "none")
 {
-    struct weir_event begin;
-    struct weir_event copied;
-    struct weir_event ran;
+    struct weir_event begin, copied, ran;
     EXPECT_OK(weir_queue_record(job->queues[0], &begin));
     EXPECT_OK(weir_queue_copy(job->queues[0], job->memory, 0, job->host, 0, 4096));
     EXPECT_OK(weir_queue_record(job->queues[0], &copied));
@@ -101,22 +89,20 @@ JOB_TEST(Chain, TimesOfEvents, "", "none")
 // A program that asks until it is told waits, too.
 JOB_TEST(Chain, Queries, "", "none")
 {
-    struct weir_event begin;
     struct weir_event done;
-    EXPECT_OK(weir_queue_record(job->queues[0], &begin));
+    const uint64_t from = job_now(job->queues[0]);
     EXPECT_OK(weir_queue_copy(job->queues[0], job->memory, 0, job->host, 0, 5000));
     EXPECT_OK(weir_queue_record(job->queues[0], &done));
     EXPECT_INT_EQ(weir_event_query(done), WEIR_NOT_READY);
     while (weir_event_query(done) == WEIR_NOT_READY) {
     }
-    EXPECT_UINT_EQ(job_time(done) - job_time(begin), 5000);
+    EXPECT_UINT_EQ(job_time(done) - from, 5000);
 }
 
 // A graph of two branches: an upload and a download at once, then a copy on the device.
 static weir_graph *capture(struct job *job)
 {
-    struct weir_event fork;
-    struct weir_event join;
+    struct weir_event fork, join;
     weir_graph *graph = NULL;
     EXPECT_OK(weir_capture_begin(job->queues[0]));
     EXPECT_OK(weir_queue_record(job->queues[0], &fork));
@@ -132,53 +118,44 @@ static weir_graph *capture(struct job *job)
 
 JOB_TEST(Chain, Graphs, "", "none")
 {
-    struct weir_event begin;
-    struct weir_event done;
     own_graph graph = capture(job);
     ASSERT_TRUE(graph != NULL);
-    EXPECT_OK(weir_queue_record(job->queues[2], &begin));
+    const uint64_t from = job_now(job->queues[2]);
     EXPECT_OK(weir_queue_graph(job->queues[2], graph));
     EXPECT_OK(weir_queue_graph(job->queues[2], graph));
-    EXPECT_OK(weir_queue_record(job->queues[2], &done));
-    EXPECT_UINT_EQ(job_time(done) - job_time(begin), 9000);
+    EXPECT_UINT_EQ(job_now(job->queues[2]) - from, 9000);
 }
 
 // Many records of one queue, in flight at once and over: the last thousand have times.
-WEIR_TEST(Chain, ManyRecords)
+JOB_TEST(Chain, ManyRecords, "", "none")
 {
     enum {
         MANY = 5000
     };
-    struct job job;
     struct weir_event events[2] = {{0}};
     uint64_t time_ns;
-    ASSERT_TRUE(job_start_plain(&job, "", "none"));
     for (int i = 0; i < MANY; i++) {
-        EXPECT_OK(weir_queue_copy(job.queues[0], job.memory, 0, job.host, 0, 10));
-        EXPECT_OK(weir_queue_record(job.queues[0], &events[i > 0]));
+        EXPECT_OK(weir_queue_copy(job->queues[0], job->memory, 0, job->host, 0, 10));
+        EXPECT_OK(weir_queue_record(job->queues[0], &events[i > 0]));
     }
     EXPECT_OK(weir_event_sync(events[1], WEIR_FOREVER));
-    EXPECT_OK(weir_queue_record(job.queues[0], &events[1]));
+    EXPECT_OK(weir_queue_record(job->queues[0], &events[1]));
     EXPECT_OK(weir_event_sync(events[1], WEIR_FOREVER));
     EXPECT_OK(weir_event_time_ns(events[1], &time_ns));
     EXPECT_INT_EQ(weir_event_time_ns(events[0], &time_ns), WEIR_ERROR_EXPIRED);
-    job_finish(&job);
 }
 
 // What a queue has when it ends is done, whichever queue gets its number.
 JOB_TEST(Chain, QueuesThatEnd, "", "none")
 {
-    struct weir_event begin, end;
-    EXPECT_OK(weir_queue_record(job->queues[0], &begin));
+    const uint64_t from = job_now(job->queues[0]);
     for (int i = 0; i < 100; i++) {
-        weir_queue *queue = NULL;
-        ASSERT_OK(weir_queue_create(job->rig.device, NULL, &queue));
+        weir_queue *queue = test_queue(job->rig.device, "");
         EXPECT_OK(weir_queue_copy(queue, job->memory, 0, job->host, 0, 100));
         weir_queue_destroy(&queue);
     }
     EXPECT_OK(weir_queue_copy(job->queues[0], job->memory, 0, job->host, 0, 100));
-    EXPECT_OK(weir_queue_record(job->queues[0], &end));
-    EXPECT_UINT_EQ(job_time(end) - job_time(begin), 101 * 100);
+    EXPECT_UINT_EQ(job_now(job->queues[0]) - from, 101 * 100);
 }
 
 // Kernels of which each completes late, and others, when the runtime is closed. What is freed twice, or not, the
@@ -209,13 +186,11 @@ JOB_TEST(Chain, Limits, "multiprocessors = 14\n", "fixed")
 }
 
 // A kernel without a cost fails its queue, with the kernel's name.
-WEIR_TEST(Chain, KernelWithoutACost)
+WEIR_TEST_WITH(Chain, KernelWithoutACost, struct rig, rig,
+               rig_start(rig, "", "[sim]\ngpu = h200\n", "sim"), rig_finish(rig))
 {
-    struct rig rig;
-    ASSERT_TRUE(rig_start_with(&rig, job_trace(), "[sim]\ngpu = h200\n", "sim"));
-    EXPECT_FAILURE(weir_queue_launch(rig.up, rig.kernel, weir_dim(1, 1, 1), weir_dim(64, 1, 1),
-                                     weir_out(rig.memory, 0, 256), 7u, (uint64_t)3),
+    EXPECT_FAILURE(weir_queue_launch(rig->up, rig->kernel, weir_dim(1, 1, 1), weir_dim(64, 1, 1),
+                                     weir_out(rig->memory, 0, 256), 7u, (uint64_t)3),
                    WEIR_ERROR_UNSUPPORTED, "the kernel 'spin' has no cost on the GPU");
     EXPECT_CONTAINS(weir_last_error_text(), "weir sim learn");
-    rig_finish(&rig);
 }

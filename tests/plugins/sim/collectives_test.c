@@ -101,7 +101,7 @@ static struct weir_trace *run_all(void)
 // The operations of a rank are in the order of its queue.
 WEIR_TEST(SimCollectives, EachTakesWhatTheModelSays)
 {
-    struct weir_trace *trace = run_all();
+    OWN(weir_trace_destroy) struct weir_trace *trace = run_all();
     size_t found[RANKS] = {0};
     ASSERT_NOT_NULL(trace);
     for (size_t i = 0; i < trace->operation_count; i++) {
@@ -120,7 +120,6 @@ WEIR_TEST(SimCollectives, EachTakesWhatTheModelSays)
     }
     for (uint32_t r = 0; r < RANKS; r++)
         EXPECT_UINT_EQ(found[r], EXPECTED);
-    weir_trace_destroy(&trace);
 }
 
 // A model that does not say what they take refuses them, and the other ranks learn why.

@@ -37,25 +37,23 @@ struct two {
 
 static bool open_side(struct side *side)
 {
-    const struct weir_queue_params queue = {.struct_size = sizeof queue, .timing = true};
-    struct weir_buffer_params buffer = {.struct_size = sizeof buffer, .size = CHUNK};
-    bool fine = weir_queue_create(side->device, &queue, &side->queue) == WEIR_OK &&
-                weir_queue_create(side->device, &queue, &side->other) == WEIR_OK &&
-                weir_buffer_create(side->device, &buffer, &side->memory) == WEIR_OK;
-    buffer.placement = WEIR_PLACE_HOST;
-    return fine && weir_buffer_create(side->device, &buffer, &side->host) == WEIR_OK;
+    side->queue = job_queue(side->device, 0);
+    side->other = job_queue(side->device, 0);
+    side->memory = test_buffer(side->device, "", CHUNK, WEIR_PLACE_DEVICE);
+    side->host = test_buffer(side->device, "", CHUNK, WEIR_PLACE_HOST);
+    return side->queue && side->other && side->memory && side->host;
 }
 
 static void start(struct two *two)
 {
-    const struct weir_device_params second = {.struct_size = sizeof second, .select = "1"};
     *two = (struct two){.told = false};
     ASSERT_TRUE(job_start_plain(&two->job,
                                 "submit_copy_ns = 1000\nsubmit_mark_ns = 0\nwait_ns = 200\n"
                                 "wake_ns = 3000\npeer_gb_per_s = 1\npull_latency_ns = 30\n",
                                 "fixed"));
     two->sides[0].device = two->job.rig.device;
-    ASSERT_OK(weir_device_open(two->job.rig.runtime, &second, &two->sides[1].device));
+    ASSERT_OK(weir_device_open(two->job.rig.runtime, WEIR_PARAMS(weir_device, .select = "1"),
+                               &two->sides[1].device));
     for (int i = 0; i < 2; i++)
         ASSERT_TRUE(open_side(&two->sides[i]));
     sem_init(&two->turn, 0, 0);
@@ -235,13 +233,10 @@ HOSTS_TEST(Hosts, AThreadRunsBeforeItsFirstCall)
 // How long a copy takes to or from the other device, on a queue of this one.
 static uint64_t copy_between(struct two *two, const struct side *to, const struct side *from)
 {
-    struct side *side = &two->sides[0];
-    struct weir_event before;
-    EXPECT_OK(weir_queue_record(side->queue, &before));
-    EXPECT_OK(weir_queue_copy(side->queue, to->memory, 0, from->memory, 0, 100));
-    EXPECT_OK(weir_queue_record(side->queue, &side->last));
-    const uint64_t end_ns = since(two, side->last);
-    return end_ns - since(two, before) - SUBMIT;
+    weir_queue *queue = two->sides[0].queue;
+    const uint64_t from_ns = job_now(queue);
+    EXPECT_OK(weir_queue_copy(queue, to->memory, 0, from->memory, 0, 100));
+    return job_now(queue) - from_ns - WAIT - SUBMIT;
 }
 
 HOSTS_TEST(Hosts, APullHasItsLatency)
@@ -251,19 +246,17 @@ HOSTS_TEST(Hosts, APullHasItsLatency)
 }
 
 // Two events of one queue, which are asked for in turn: each is complete in the end.
-WEIR_TEST(Hosts, EventsThatAreAskedForInTurn)
+HOSTS_TEST(Hosts, EventsThatAreAskedForInTurn)
 {
+    struct side *side = &two->sides[0];
     struct weir_event events[2];
-    struct two two;
     bool complete = false;
-    start(&two);
     for (int i = 0; i < 2; i++) {
-        copy(&two.sides[0], two.sides[0].queue, 50000);
-        EXPECT_OK(weir_queue_record(two.sides[0].queue, &events[i]));
+        copy(side, side->queue, 50000);
+        EXPECT_OK(weir_queue_record(side->queue, &events[i]));
     }
     for (int i = 0; i < 1000 && !complete; i++)
         complete = weir_event_query(events[i % 2]) == WEIR_OK;
     EXPECT_TRUE(complete);
-    EXPECT_OK(weir_queue_sync(two.sides[0].queue, WEIR_FOREVER));
-    finish(&two);
+    EXPECT_OK(weir_queue_sync(side->queue, WEIR_FOREVER));
 }

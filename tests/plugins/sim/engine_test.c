@@ -178,11 +178,15 @@ static struct sim_model card(const char *name, const char *changes)
     return model;
 }
 
-// A byte takes a nanosecond, and nothing else any time; the engines are the file's.
-static struct sim_model units_of(const char *name)
+// A byte takes a nanosecond, and nothing else any time; the engines are the file's, but for more changes.
+static struct sim_model units_of(const char *name, const char *more)
 {
-    return card(name, "h2d_both_gb_per_s=0, d2h_both_gb_per_s=0, h2d_gb_per_s=1, d2h_gb_per_s=1, "
-                      "copy_both_latency_ns=0, copy_latency_ns=0, signal_ns=0, kernel_gap_ns=0");
+    char changes[256];
+    snprintf(changes, sizeof changes,
+             "h2d_both_gb_per_s=0, d2h_both_gb_per_s=0, h2d_gb_per_s=1, d2h_gb_per_s=1, "
+             "copy_both_latency_ns=0, copy_latency_ns=0, signal_ns=0, kernel_gap_ns=0%s",
+             more);
+    return card(name, changes);
 }
 
 static void add_part(struct program *program, int chunk, int part, bool one_queue)
@@ -263,7 +267,7 @@ WEIR_TEST(Tables, Chunks)
         {"tegra_x2", false, STAGGERED, {[3] = 8}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct sim_model model = units_of(rows[i].card);
+        struct sim_model model = units_of(rows[i].card, "");
         model.late_signals = model.late_signals && !rows[i].early;
         weir_test_note("%s, row %zu", rows[i].card, i);
         EXPECT_UINT_EQ(units(&model, SEQUENTIAL, 4), 12);
@@ -273,55 +277,40 @@ WEIR_TEST(Tables, Chunks)
     }
 }
 
-// Kernels of several queues: simpleHyperQ.
-
-static uint64_t pairs_of_kernels(const struct sim_model *model)
+// Queues of so many kernels each, which are submitted queue by queue: simpleHyperQ, and more queues than channels.
+static uint64_t kernels_of_queues(const struct sim_model *model, uint32_t queues, uint32_t each)
 {
     struct program program = {.models = {model}, .device_count = 1};
-    for (uint32_t queue = 0; queue < 8; queue++) {
-        add_step(&program, queue, SIM_KERNEL, UNIT);
-        add_step(&program, queue, SIM_KERNEL, UNIT);
-    }
+    for (uint32_t i = 0; i < queues * each; i++)
+        add_step(&program, i / each, SIM_KERNEL, UNIT);
     return units_of_program(&program);
 }
 
-WEIR_TEST(Tables, HyperQ)
+WEIR_TEST(Tables, HyperQAndChannels)
 {
     static const struct {
-        const char *name;
+        const char *card, *more;
+        uint32_t queues, each;
         uint64_t units;
-    } cards[] = {{"c1060", 16}, {"c2050", 9},    {"geforce_fermi", 9},
-                 {"k20c", 2},   {"tegra_x2", 2}, {"h200", 2}};
-    for (size_t i = 0; i < sizeof cards / sizeof *cards; i++) {
-        const struct sim_model model = units_of(cards[i].name);
-        EXPECT_UINT_EQ(pairs_of_kernels(&model), cards[i].units);
+    } rows[] = {
+        {"c1060", "", 8, 2, 16},           {"c2050", "", 8, 2, 9},
+        {"geforce_fermi", "", 8, 2, 9},    {"k20c", "", 8, 2, 2},
+        {"tegra_x2", "", 8, 2, 2},         {"h200", "", 8, 2, 2},
+        {"k20c", ", channels=8", 9, 4, 7}, {"k20c", ", channels=9", 9, 4, 4},
+        {"k20c", ", channels=0", 9, 4, 4}, {"k20c", "", 9, 4, 4}, // it has 32
+        {"tegra_x2", "", 9, 4, 7},         {"tegra_x2", ", channels=9", 9, 4, 4},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct sim_model model = units_of(rows[i].card, rows[i].more);
+        weir_test_note("%s%s", rows[i].card, rows[i].more);
+        EXPECT_UINT_EQ(kernels_of_queues(&model, rows[i].queues, rows[i].each), rows[i].units);
     }
-}
-
-// Nine queues of four kernels each.
-static uint64_t nine_queues(const char *name, const char *changes)
-{
-    struct sim_model model = card(name, changes);
-    struct program program = {.models = {&model}, .device_count = 1};
-    for (uint32_t i = 0; i < 36; i++)
-        add_step(&program, i / 4, SIM_KERNEL, UNIT);
-    return units_of_program(&program);
-}
-
-WEIR_TEST(Tables, Channels)
-{
-    EXPECT_UINT_EQ(nine_queues("k20c", "channels=8"), 7);
-    EXPECT_UINT_EQ(nine_queues("k20c", "channels=9"), 4);
-    EXPECT_UINT_EQ(nine_queues("k20c", "channels=0"), 4);
-    EXPECT_UINT_EQ(nine_queues("k20c", ""), 4); // it has 32
-    EXPECT_UINT_EQ(nine_queues("tegra_x2", ""), 7);
-    EXPECT_UINT_EQ(nine_queues("tegra_x2", "channels=9"), 4);
 }
 
 // Breadth-first on more queues than channels, a kernel waits for the upload of another queue.
 WEIR_TEST(Tables, ChunksOnSharedChannels)
 {
-    struct sim_model model = units_of("k20c");
+    struct sim_model model = units_of("k20c", "");
     EXPECT_UINT_EQ(model.channels, 32);
     EXPECT_UINT_EQ(units(&model, BREADTH_FIRST, 32), 34);
     model.channels = 8; // CUDA's default
@@ -349,12 +338,14 @@ static uint64_t cycles(const struct sim_model *model, int count)
 
 WEIR_TEST(Tables, OclCopyComputeOverlap)
 {
-    struct sim_model model = units_of("c1060");
-    EXPECT_UINT_EQ(cycles(&model, 1), 7);
-    model = units_of("tegra_x2");
-    EXPECT_UINT_EQ(cycles(&model, 1), 7);
-    model = units_of("k20c");
-    EXPECT_UINT_EQ(cycles(&model, 1), 7);
-    EXPECT_UINT_EQ(cycles(&model, 10), 52);
-    EXPECT_UINT_EQ(cycles(&model, 100), 502);
+    static const struct {
+        const char *card;
+        int cycles;
+        uint64_t units;
+    } rows[] = {
+        {"c1060", 1, 7}, {"tegra_x2", 1, 7}, {"k20c", 1, 7}, {"k20c", 10, 52}, {"k20c", 100, 502}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct sim_model model = units_of(rows[i].card, "");
+        EXPECT_UINT_EQ(cycles(&model, rows[i].cycles), rows[i].units);
+    }
 }

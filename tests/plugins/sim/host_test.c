@@ -8,50 +8,43 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// A staged transfer takes what the host copies, and the device's copy after it or before it.
-WEIR_TEST(Host, UploadsAndDownloads)
-{
-    enum {
-        SIZE = 100000 // one piece
-    };
-    struct job job;
-    struct weir_event event;
-    char *memory = calloc(1, SIZE);
-    ASSERT_TRUE(memory != NULL);
-    ASSERT_TRUE(job_start_plain(&job, "staging_gb_per_s = 0.5\n", "fixed"));
-    EXPECT_OK(weir_queue_record(job.queues[0], &event));
-    const uint64_t from = job_time(event);
-    EXPECT_OK(weir_upload(job.queues[0], job.memory, 0, memory, SIZE));
-    EXPECT_OK(weir_queue_record(job.queues[0], &event));
-    const uint64_t up = job_time(event);
-    EXPECT_UINT_EQ(up - from, 2 * SIZE + SIZE);
-    EXPECT_OK(weir_download(job.queues[0], memory, job.memory, 0, SIZE));
-    EXPECT_OK(weir_queue_record(job.queues[0], &event));
-    EXPECT_UINT_EQ(job_time(event) - up, SIZE + 2 * SIZE);
-    job_finish(&job);
-    free(memory);
-}
-
-// What an upload of 4 MiB and the download of as many take, in pieces of half a MiB, which the device
-// copies in as many nanoseconds.
-static void time_large(const char *threads, const char *more, uint64_t *out_up, uint64_t *out_down)
+// What an upload of so many bytes and their download take, with so many threads that copy; NULL: as many as there are.
+static void time_staged(const char *threads, size_t size, const char *more, uint64_t *out_up,
+                        uint64_t *out_down)
 {
     struct job job;
-    struct weir_event from, up, down;
-    char *memory = calloc(1, CHUNK);
+    char *memory = calloc(1, size);
     ASSERT_TRUE(memory != NULL);
-    ASSERT_INT_EQ(setenv("WEIR_COPY_THREADS", threads, 1), 0);
+    if (threads)
+        ASSERT_INT_EQ(setenv("WEIR_COPY_THREADS", threads, 1), 0);
     ASSERT_TRUE(job_start_plain(&job, more, "fixed"));
-    EXPECT_OK(weir_queue_record(job.queues[0], &from));
-    EXPECT_OK(weir_upload(job.queues[0], job.memory, 0, memory, CHUNK));
-    EXPECT_OK(weir_queue_record(job.queues[0], &up));
-    EXPECT_OK(weir_download(job.queues[0], memory, job.memory, 0, CHUNK));
-    EXPECT_OK(weir_queue_record(job.queues[0], &down));
-    *out_up = job_time(up) - job_time(from);
-    *out_down = job_time(down) - job_time(up);
+    const uint64_t from = job_now(job.queues[0]);
+    EXPECT_OK(weir_upload(job.queues[0], job.memory, 0, memory, size));
+    const uint64_t up = job_now(job.queues[0]);
+    EXPECT_OK(weir_download(job.queues[0], memory, job.memory, 0, size));
+    *out_up = up - from;
+    *out_down = job_now(job.queues[0]) - up;
     job_finish(&job);
     unsetenv("WEIR_COPY_THREADS");
     free(memory);
+}
+
+// A staged transfer of one piece takes what the host copies, and the device's copy after it or before it.
+WEIR_TEST(Host, UploadsAndDownloads)
+{
+    enum {
+        SIZE = 100000
+    };
+    uint64_t up = 0, down = 0;
+    time_staged(NULL, SIZE, "staging_gb_per_s = 0.5\n", &up, &down);
+    EXPECT_UINT_EQ(up, 2 * SIZE + SIZE);
+    EXPECT_UINT_EQ(down, SIZE + 2 * SIZE);
+}
+
+// Of 4 MiB, in pieces of half a MiB, which the device copies in as many nanoseconds.
+static void time_large(const char *threads, const char *more, uint64_t *out_up, uint64_t *out_down)
+{
+    time_staged(threads, CHUNK, more, out_up, out_down);
 }
 
 // Two threads copy two pieces at once, as fast as all may; one copies them in turn, here of a MiB.
@@ -90,46 +83,20 @@ WEIR_TEST(Host, ThreadsOfLargeUploadsWake)
 }
 
 // Accesses of the program's own are its own time, and a host that takes no time does not copy in any.
-WEIR_TEST(Host, NoTimeForOthers)
+JOB_TEST(Host, NoTimeForCopies, "staging_gb_per_s = 0.001\n", "none")
 {
-    struct job job;
-    struct weir_event event;
+    const uint64_t from = job_now(job->queues[0]);
+    EXPECT_OK(weir_upload(job->queues[0], job->memory, 0, "", 1));
+    EXPECT_UINT_EQ(job_now(job->queues[0]) - from, 1);
+}
+
+JOB_TEST(Host, NoTimeForAccesses, "staging_gb_per_s = 0.001\n", "fixed")
+{
     void *pointer;
-    char byte = 1;
-    ASSERT_TRUE(job_start_plain(&job, "staging_gb_per_s = 0.001\n", "none"));
-    EXPECT_OK(weir_queue_record(job.queues[0], &event));
-    const uint64_t from = job_time(event);
-    EXPECT_OK(weir_upload(job.queues[0], job.memory, 0, &byte, 1));
-    EXPECT_OK(weir_queue_record(job.queues[0], &event));
-    EXPECT_UINT_EQ(job_time(event) - from, 1);
-    job_finish(&job);
-    ASSERT_TRUE(job_start_plain(&job, "staging_gb_per_s = 0.001\n", "fixed"));
-    EXPECT_OK(weir_queue_record(job.queues[0], &event));
-    const uint64_t again = job_time(event);
-    EXPECT_OK(weir_host_begin(job.host, 0, CHUNK, WEIR_ACCESS_WRITE, &pointer));
-    EXPECT_OK(weir_host_end(job.host, 0, CHUNK, WEIR_ACCESS_WRITE));
-    EXPECT_OK(weir_queue_record(job.queues[0], &event));
-    EXPECT_UINT_EQ(job_time(event), again);
-    job_finish(&job);
-}
-
-static weir_queue *create_queue(struct job *job, int32_t priority)
-{
-    const struct weir_queue_params params = {.struct_size = sizeof params,
-                                             .priority = priority,
-                                             .timing = true};
-    weir_queue *queue = NULL;
-    EXPECT_OK(weir_queue_create(job->rig.device, &params, &queue));
-    return queue;
-}
-
-static struct weir_event launch(struct job *job, weir_queue *queue)
-{
-    struct weir_event event = {0};
-    EXPECT_OK(weir_queue_launch(queue, job->rig.kernel, weir_dim(BLOCKS, 1, 1), weir_dim(64, 1, 1),
-                                weir_out(job->memory, 0, BLOCKS * 256), 7u, (uint64_t)3));
-    EXPECT_OK(weir_queue_record(queue, &event));
-    return event;
+    const uint64_t from = job_now(job->queues[0]);
+    EXPECT_OK(weir_host_begin(job->host, 0, CHUNK, WEIR_ACCESS_WRITE, &pointer));
+    EXPECT_OK(weir_host_end(job->host, 0, CHUNK, WEIR_ACCESS_WRITE));
+    EXPECT_UINT_EQ(job_now(job->queues[0]), from);
 }
 
 // While a kernel fills the GPU others wait; of these the one of the higher priority goes first.
@@ -138,19 +105,20 @@ JOB_TEST(Host, Priorities, "greatest_priority = -4\n", "none")
     const struct weir_limits *limits = weir_device_limits(job->rig.device);
     EXPECT_INT_EQ(limits->priority_lowest, 0);
     EXPECT_INT_EQ(limits->priority_highest, 4);
-    weir_queue *queues[] = {create_queue(job, 0), create_queue(job, 0), create_queue(job, 1),
-                            create_queue(job, 4)};
+    own_queues queues = {job_queue(job->rig.device, 0), job_queue(job->rig.device, 0),
+                         job_queue(job->rig.device, 1), job_queue(job->rig.device, 4)};
     struct weir_event ends[4];
-    for (int i = 0; i < 4; i++)
-        ends[i] = launch(job, queues[i]);
+    for (int i = 0; i < 4; i++) {
+        EXPECT_OK(job_spin(job, queues[i], 0, BLOCKS));
+        EXPECT_OK(weir_queue_record(queues[i], &ends[i]));
+    }
     EXPECT_TRUE(job_time(ends[0]) < job_time(ends[3]));
     EXPECT_TRUE(job_time(ends[3]) < job_time(ends[2]));
     EXPECT_TRUE(job_time(ends[2]) < job_time(ends[1]));
-    for (int i = 0; i < 4; i++)
-        weir_queue_destroy(&queues[i]);
-    const struct weir_queue_params params = {.struct_size = sizeof params, .priority = 5};
     weir_queue *queue;
-    EXPECT_INT_EQ(weir_queue_create(job->rig.device, &params, &queue), WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(weir_queue_create(job->rig.device, WEIR_PARAMS(weir_queue, .priority = 5),
+                                    &queue),
+                  WEIR_ERROR_INVALID);
 }
 
 // When a download on queue 1 ends after the beginning of an upload on queue 0, with an upload on
@@ -180,16 +148,13 @@ JOB_TEST(Legacy, OverlapsWithNothing, "", "none")
 // A wait of the host for it is one for all queues.
 JOB_TEST(Legacy, ASyncWaitsForAll, "", "none")
 {
-    struct weir_event after;
     weir_queue *legacy = NULL;
     ASSERT_OK(weir_legacy_queue(job->rig.device, &legacy));
-    EXPECT_OK(weir_queue_record(job->queues[3], &after));
-    const uint64_t from_ns = job_time(after);
+    const uint64_t from_ns = job_now(job->queues[3]);
     job_submit(job, 0, 0);
     job_submit(job, 1, 0);
     EXPECT_OK(weir_queue_sync(legacy, WEIR_FOREVER));
-    EXPECT_OK(weir_queue_record(job->queues[3], &after));
-    EXPECT_UINT_EQ(job_time(after) - from_ns, 2 * (uint64_t)CHUNK);
+    EXPECT_UINT_EQ(job_now(job->queues[3]) - from_ns, 2 * (uint64_t)CHUNK);
 }
 
 // What each call costs the host, and what a graph adds.
@@ -198,17 +163,6 @@ enum {
     SPIN_NS = 1000 + 64 * 10 + 3 * 100, // of one block
 };
 
-static weir_status spin(const struct job *job, weir_queue *queue, uint32_t blocks)
-{
-    return weir_queue_launch(queue, job->rig.kernel, weir_dim(blocks, 1, 1), weir_dim(64, 1, 1),
-                             weir_out(job->memory, 0, (size_t)blocks * 256), 7u, (uint64_t)3);
-}
-
-static weir_status do_nothing(void *user)
-{
-    return WEIR_OK;
-}
-
 // Kernels on queue 0, and one on queue 1 after these if it forks.
 static weir_graph *capture_kernels(const struct job *job, int count, bool forks)
 {
@@ -216,11 +170,11 @@ static weir_graph *capture_kernels(const struct job *job, int count, bool forks)
     weir_graph *graph = NULL;
     EXPECT_OK(weir_capture_begin(job->queues[0]));
     for (int i = 0; i < count; i++)
-        EXPECT_OK(spin(job, job->queues[0], 1));
+        EXPECT_OK(job_spin(job, job->queues[0], 0, 1));
     if (forks) {
         EXPECT_OK(weir_queue_record(job->queues[0], &event));
         EXPECT_OK(weir_queue_wait(job->queues[1], event));
-        EXPECT_OK(spin(job, job->queues[1], 1));
+        EXPECT_OK(job_spin(job, job->queues[1], 0, 1));
         EXPECT_OK(weir_queue_record(job->queues[1], &event));
         EXPECT_OK(weir_queue_wait(job->queues[0], event));
     }
@@ -232,10 +186,8 @@ static weir_graph *capture_kernels(const struct job *job, int count, bool forks)
 static uint64_t host_ns(const struct job *job)
 {
     static uint64_t last_ns;
-    struct weir_event now;
-    EXPECT_OK(weir_queue_record(job->queues[3], &now));
     const uint64_t before_ns = last_ns;
-    last_ns = job_time(now);
+    last_ns = job_now(job->queues[3]);
     return last_ns - before_ns - 7 - 50;
 }
 
@@ -250,13 +202,13 @@ JOB_TEST(Costs, OfEachCall,
     own_graph two = capture_kernels(job, 2, true);
     ASSERT_TRUE(one && two);
     (void)host_ns(job);
-    EXPECT_OK(spin(job, queue, 1));
+    EXPECT_OK(job_spin(job, queue, 0, 1));
     EXPECT_UINT_EQ(host_ns(job), 100);
     EXPECT_OK(weir_queue_copy(queue, job->memory, 0, job->host, 0, 10));
     EXPECT_UINT_EQ(host_ns(job), 200);
     EXPECT_OK(weir_queue_fill(queue, job->memory, 0, 10, "x", 1));
     EXPECT_UINT_EQ(host_ns(job), 200);
-    EXPECT_OK(weir_queue_host_call(queue, do_nothing, NULL));
+    EXPECT_OK(weir_queue_host_call(queue, rig_count_call, &job->rig.calls));
     EXPECT_UINT_EQ(host_ns(job), 7);
     EXPECT_OK(weir_queue_record(queue, &event));
     EXPECT_OK(weir_queue_wait(job->queues[1], event));
@@ -292,12 +244,9 @@ JOB_TEST(Costs, OfGraphs,
     EXPECT_UINT_EQ(length_of(job, one), 250 + SPIN_NS);
     EXPECT_UINT_EQ(length_of(job, row), 4000 + 2 * SPIN_NS);
     EXPECT_UINT_EQ(length_of(job, fork), 4000 + 2 * SPIN_NS + 4000);
-    struct weir_event from, to;
-    EXPECT_OK(weir_queue_record(job->queues[1], &from));
-    EXPECT_OK(weir_queue_host_call(job->queues[1], do_nothing, NULL));
-    EXPECT_OK(weir_queue_record(job->queues[1], &to));
-    const uint64_t from_ns = job_time(from);
-    EXPECT_UINT_EQ(job_time(to) - from_ns, 60);
+    const uint64_t from_ns = job_now(job->queues[1]);
+    EXPECT_OK(weir_queue_host_call(job->queues[1], rig_count_call, &job->rig.calls));
+    EXPECT_UINT_EQ(job_now(job->queues[1]) - from_ns, 60);
 }
 
 // A kernel of two times as many blocks as the GPU holds yields a place after half of what a block takes, and ends
@@ -306,15 +255,14 @@ JOB_TEST(Costs, OfPlacesThatAreYielded,
          "multiprocessors = 16\nthreads_per_multiprocessor = 64\ngreatest_priority = -4\n", "none")
 {
     const uint64_t long_ns = 1000 + 32 * 64 * 10 + 3 * 100, wait_ns = 1 + long_ns / 4;
-    weir_queue *better = create_queue(job, 4);
+    own_queue better = job_queue(job->rig.device, 4);
     struct weir_event from, end, better_end;
     EXPECT_OK(weir_queue_record(job->queues[0], &from));
-    EXPECT_OK(spin(job, job->queues[0], 32));
+    EXPECT_OK(job_spin(job, job->queues[0], 0, 32));
     EXPECT_OK(weir_queue_record(job->queues[0], &end));
-    EXPECT_OK(spin(job, better, 1));
+    EXPECT_OK(job_spin(job, better, 0, 1));
     EXPECT_OK(weir_queue_record(better, &better_end));
     const uint64_t from_ns = job_time(from);
     EXPECT_UINT_EQ(job_time(better_end) - from_ns, wait_ns + SPIN_NS);
     EXPECT_UINT_EQ(job_time(end) - from_ns, long_ns + (SPIN_NS + 15) / 16);
-    weir_queue_destroy(&better);
 }

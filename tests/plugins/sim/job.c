@@ -32,17 +32,14 @@ const char *job_section(const char *gpu, const char *kernel_ns, const char *more
 
 bool job_start(struct job *job, const char *trace, const char *section, const char *plugins)
 {
-    struct weir_buffer_params buffer = {.struct_size = sizeof buffer, .size = CHUNK * CHUNKS};
-    const struct weir_queue_params queue = {.struct_size = sizeof queue, .timing = true};
     *job = (struct job){.host = NULL};
-    bool fine = rig_start_with(&job->rig, trace, section, plugins);
-    for (int i = 0; i < CHUNKS && fine; i++)
-        fine = weir_queue_create(job->rig.device, &queue, &job->queues[i]) == WEIR_OK;
-    fine = fine && weir_buffer_create(job->rig.device, &buffer, &job->memory) == WEIR_OK;
-    buffer.placement = WEIR_PLACE_HOST;
-    fine = fine && weir_buffer_create(job->rig.device, &buffer, &job->host) == WEIR_OK;
-    EXPECT_TRUE(fine);
-    return fine;
+    if (!rig_start(&job->rig, trace, section, plugins))
+        return false;
+    for (int i = 0; i < CHUNKS; i++)
+        job->queues[i] = job_queue(job->rig.device, 0);
+    job->memory = test_buffer(job->rig.device, "", CHUNK * CHUNKS, WEIR_PLACE_DEVICE);
+    job->host = test_buffer(job->rig.device, "", CHUNK * CHUNKS, WEIR_PLACE_HOST);
+    return job->queues[CHUNKS - 1] && job->memory && job->host;
 }
 
 void job_finish(struct job *job)
@@ -54,6 +51,12 @@ void job_finish(struct job *job)
     rig_finish(&job->rig);
 }
 
+weir_status job_spin(const struct job *job, weir_queue *queue, size_t at, uint32_t blocks)
+{
+    return weir_queue_launch(queue, job->rig.kernel, weir_dim(blocks, 1, 1), weir_dim(64, 1, 1),
+                             weir_out(job->memory, at, (size_t)blocks * 256), 7u, (uint64_t)3);
+}
+
 void job_submit(struct job *job, int chunk, int part)
 {
     weir_queue *queue = job->queues[chunk];
@@ -61,9 +64,7 @@ void job_submit(struct job *job, int chunk, int part)
     if (part == 0)
         EXPECT_OK(weir_queue_copy(queue, job->memory, at, job->host, at, CHUNK));
     else if (part == 1)
-        EXPECT_OK(weir_queue_launch(queue, job->rig.kernel, weir_dim(BLOCKS, 1, 1),
-                                    weir_dim(64, 1, 1), weir_out(job->memory, at, BLOCKS * 256), 7u,
-                                    (uint64_t)3));
+        EXPECT_OK(job_spin(job, queue, at, BLOCKS));
     else
         EXPECT_OK(weir_queue_copy(queue, job->host, at, job->memory, at, CHUNK));
 }
@@ -88,4 +89,20 @@ uint64_t job_time(struct weir_event event)
     EXPECT_OK(weir_event_sync(event, WEIR_FOREVER));
     EXPECT_OK(weir_event_time_ns(event, &time_ns));
     return time_ns;
+}
+
+uint64_t job_now(weir_queue *queue)
+{
+    struct weir_event event = {0};
+    EXPECT_OK(weir_queue_record(queue, &event));
+    return job_time(event);
+}
+
+weir_queue *job_queue(weir_device *device, int32_t priority)
+{
+    weir_queue *queue = NULL;
+    EXPECT_OK(weir_queue_create(device,
+                                WEIR_PARAMS(weir_queue, .priority = priority, .timing = true),
+                                &queue));
+    return queue;
 }

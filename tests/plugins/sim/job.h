@@ -38,10 +38,17 @@ void job_finish(struct job *job);
 #define JOB_TEST(suite, name, more, host) \
     WEIR_TEST_WITH(suite, name, struct job, job, job_start_plain(job, more, host), job_finish(job))
 
+// Launches `spin` on so many blocks of 64 work-items, whose memory begins there.
+weir_status job_spin(const struct job *job, weir_queue *queue, size_t at, uint32_t blocks);
+
 // The upload, the kernel or the download of a chunk.
 void job_submit(struct job *job, int chunk, int part);
 
-// Waits for a record; when it was.
+// Waits for a record; when it was. And for a new one of the queue.
 uint64_t job_time(struct weir_event event);
+uint64_t job_now(weir_queue *queue);
+
+// A queue whose records have times.
+weir_queue *job_queue(weir_device *device, int32_t priority);
 
 #endif

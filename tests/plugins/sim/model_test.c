@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "plugins/sim/model.h"
 #include "tests/support/own.h"
 #include "tests/support/test.h"
@@ -19,13 +20,9 @@ static char message[512];
 static const char *file(const char *name, const char *text)
 {
     static char path[512];
+    char error[512];
     snprintf(path, sizeof path, "%s/%s", weir_test_temp_dir(), name);
-    FILE *to = fopen(path, "w");
-    EXPECT_NOT_NULL(to);
-    if (to) {
-        fputs(text, to);
-        fclose(to);
-    }
+    EXPECT_TRUE(weir_file_write(path, text, strlen(text), error, sizeof error));
     return path;
 }
 
@@ -36,6 +33,11 @@ static struct sim_gpu *open_text(const char *text)
     if (!sim_gpu_open(file("gpu.ini", text), &gpu, message, sizeof message))
         EXPECT_NULL(gpu);
     return gpu;
+}
+
+static bool add_costs(struct sim_gpu *gpu, const char *text, double scale)
+{
+    return sim_gpu_add_costs(gpu, file("costs.ini", text), scale, message, sizeof message);
 }
 
 // What is refused, the line, and what the sentence must name.
@@ -186,12 +188,12 @@ WEIR_TEST(SimModel, CostsOfAnotherKindOfDevice)
     static const char of_a_gpu[] = "[kernel b]\nfixed_ns = 1\n[learnt]\nkind = gpu\n";
     struct sim_gpu *gpu = open_text(GPU);
     ASSERT_NOT_NULL(gpu);
-    EXPECT_FALSE(sim_gpu_add_costs(gpu, file("costs.ini", costs), 0, message, sizeof message));
+    EXPECT_FALSE(add_costs(gpu, costs, 0));
     EXPECT_CONTAINS(message,
                     "costs.ini:1: these costs were learnt on a processor, some CPU, and the model");
     EXPECT_UINT_EQ(gpu->model.cost_count, 0);
-    EXPECT_TRUE(sim_gpu_add_costs(gpu, file("costs.ini", of_a_gpu), 0, message, sizeof message));
-    EXPECT_TRUE(sim_gpu_add_costs(gpu, file("costs.ini", costs), 0.5, message, sizeof message));
+    EXPECT_TRUE(add_costs(gpu, of_a_gpu, 0));
+    EXPECT_TRUE(add_costs(gpu, costs, 0.5));
     const struct sim_cost *cost = gpu->model.costs;
     EXPECT_DOUBLE_EQ(cost[0].factors[SIM_TERM_FIXED], 500);
     EXPECT_DOUBLE_EQ(cost[0].factors[SIM_TERM_ITEM], 10);
@@ -201,9 +203,9 @@ WEIR_TEST(SimModel, CostsOfAnotherKindOfDevice)
 
     gpu = open_text(GPU "kind = cpu\n");
     ASSERT_NOT_NULL(gpu);
-    EXPECT_TRUE(sim_gpu_add_costs(gpu, file("costs.ini", costs), 0, message, sizeof message));
+    EXPECT_TRUE(add_costs(gpu, costs, 0));
     EXPECT_DOUBLE_EQ(gpu->model.costs[0].factors[SIM_TERM_FIXED], 1000);
-    EXPECT_FALSE(sim_gpu_add_costs(gpu, file("costs.ini", of_a_gpu), 0, message, sizeof message));
+    EXPECT_FALSE(add_costs(gpu, of_a_gpu, 0));
     EXPECT_CONTAINS(message, "costs.ini:3: these costs were learnt on a GPU, and the model");
     sim_gpu_destroy(&gpu);
 }
@@ -222,8 +224,7 @@ WEIR_TEST(SimModel, WrongFilesOfCostsAreRefused)
     own_gpu gpu = open_text(GPU);
     ASSERT_NOT_NULL(gpu);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        EXPECT_FALSE(
-            sim_gpu_add_costs(gpu, file("costs.ini", rows[i].text), 0, message, sizeof message));
+        EXPECT_FALSE(add_costs(gpu, rows[i].text, 0));
         expect_message(&rows[i]);
     }
     EXPECT_FALSE(sim_gpu_add_costs(gpu, "./absent.ini", 0, message, sizeof message));
@@ -235,11 +236,8 @@ WEIR_TEST(SimModel, CostsFromFilesOfTheirOwn)
 {
     own_gpu gpu = open_text(GPU "[kernel b]\nfixed_ns = 1\n[kernel d]\nfixed_ns = 2\n");
     ASSERT_NOT_NULL(gpu);
-    EXPECT_TRUE(sim_gpu_add_costs(
-        gpu,
-        file("costs.ini",
-             "[kernel e]\nfixed_ns = 3\n[kernel d]\nfixed_ns = 4\n[kernel a]\nfixed_ns = 5\n"),
-        0, message, sizeof message));
+    EXPECT_TRUE(add_costs(
+        gpu, "[kernel e]\nfixed_ns = 3\n[kernel d]\nfixed_ns = 4\n[kernel a]\nfixed_ns = 5\n", 0));
     const struct sim_model *model = &gpu->model;
     static const struct {
         const char *name;
@@ -266,7 +264,7 @@ WEIR_TEST(SimModel, TooManyKernelsAreRefused)
 
 WEIR_TEST(SimModel, ChangesOfKeys)
 {
-    struct sim_gpu *gpu = open_text(GPU);
+    own_gpu gpu = open_text(GPU);
     ASSERT_NOT_NULL(gpu);
     EXPECT_TRUE(sim_gpu_change(gpu, "", message, sizeof message));
     EXPECT_TRUE(sim_gpu_change(gpu, "copy_engines=1, h2d_gb_per_s = 25 ,queues=engine", message,
@@ -274,7 +272,6 @@ WEIR_TEST(SimModel, ChangesOfKeys)
     EXPECT_INT_EQ(gpu->model.copy_engines, 1);
     EXPECT_INT_EQ(gpu->model.queues, SIM_ENGINE_QUEUES);
     EXPECT_UINT_EQ(gpu->model.copies[SIM_H2D].bytes_per_s, 25000000000u);
-    sim_gpu_destroy(&gpu);
 }
 
 WEIR_TEST(SimModel, WrongChangesAreRefused)
@@ -314,9 +311,8 @@ WEIR_TEST(SimModel, CarriedModels)
 {
     size_t count = 0;
     for (; sim_gpu_name(count); count++) {
-        struct sim_gpu *gpu;
+        own_gpu gpu = NULL;
         EXPECT_TRUE(sim_gpu_open(sim_gpu_name(count), &gpu, message, sizeof message));
-        sim_gpu_destroy(&gpu);
     }
     EXPECT_UINT_EQ(count, 7);
 }

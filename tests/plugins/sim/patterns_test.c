@@ -23,28 +23,24 @@ struct line {
 static weir_status up(void *user, void *slot, void *frame, weir_queue *queue)
 {
     const struct line *line = user;
-    (void)slot, (void)frame;
     return weir_queue_copy(queue, line->job.memory, 0, line->job.host, 0, BYTES);
 }
 
 static weir_status across(void *user, void *slot, void *frame, weir_queue *queue)
 {
     const struct line *line = user;
-    (void)slot, (void)frame;
     return weir_queue_copy(queue, line->job.memory, CHUNK, line->job.memory, 0, BYTES);
 }
 
 static weir_status down(void *user, void *slot, void *frame, weir_queue *queue)
 {
     const struct line *line = user;
-    (void)slot, (void)frame;
     return weir_queue_copy(queue, line->job.host, CHUNK, line->job.memory, CHUNK, BYTES);
 }
 
 static void deliver(void *user, void *frame, void *slot, const struct weir_pipeline_result *result)
 {
     struct line *line = user;
-    (void)frame, (void)slot;
     EXPECT_INT_EQ(result->status, WEIR_OK);
     ASSERT_TRUE(result->spans != NULL && result->stage_count == 3);
     if (line->delivered++ == 0)
@@ -62,19 +58,11 @@ static bool start_line(struct line *line, uint32_t slots)
     *line = (struct line){.delivered = 0};
     if (!job_start_plain(&line->job, "", "none"))
         return false;
-    const struct weir_pipeline_params params = {
-        .struct_size = sizeof params,
-        .device = line->job.rig.device,
-        .label = "line",
-        .stages = stages,
-        .stage_count = 3,
-        .stage_size = sizeof stages[0],
-        .slot_count = slots,
-        .deliver = deliver,
-        .user = line,
-        .timing = true,
-    };
-    EXPECT_OK(weir_pipeline_create(&params, &line->pipeline));
+    EXPECT_OK(weir_pipeline_create(WEIR_PARAMS(weir_pipeline, .device = line->job.rig.device,
+                                               .label = "line", .stages = stages, .stage_count = 3,
+                                               .stage_size = sizeof stages[0], .slot_count = slots,
+                                               .deliver = deliver, .user = line, .timing = true),
+                                   &line->pipeline));
     return line->pipeline != NULL;
 }
 
@@ -128,22 +116,12 @@ static weir_status copy_chunk(void *user, weir_queue *queue, const struct weir_c
 static weir_chunks *create_chunks(struct job *job, weir_chunks_order order)
 {
     weir_chunks *chunks = NULL;
-    const struct weir_chunks_params params = {
-        .struct_size = sizeof params,
-        .device = job->rig.device,
-        .label = "job",
-        .element_count = CHUNK,
-        .in_bytes = 1,
-        .out_bytes = 1,
-        .src = {job->host, 0},
-        .in = {job->memory, 0},
-        .out = {job->memory, 0},
-        .dst = {job->host, CHUNK},
-        .kernel = copy_chunk,
-        .user = job,
-        .order = order,
-    };
-    EXPECT_OK(weir_chunks_create(&params, &chunks));
+    EXPECT_OK(weir_chunks_create(WEIR_PARAMS(weir_chunks, .device = job->rig.device, .label = "job",
+                                             .element_count = CHUNK, .in_bytes = 1, .out_bytes = 1,
+                                             .src = {job->host, 0}, .in = {job->memory, 0},
+                                             .out = {job->memory, 0}, .dst = {job->host, CHUNK},
+                                             .kernel = copy_chunk, .user = job, .order = order),
+                                 &chunks));
     return chunks;
 }
 

@@ -12,19 +12,13 @@
 // The text is that of weir.ini; null is the backend.
 static const char *refusal_of(const char *text)
 {
-    const struct weir_open_params params = {.struct_size = sizeof params,
-                                            .config_path = "weir.ini",
-                                            .config_text = text};
     weir_runtime *runtime = NULL;
-    EXPECT_INT_EQ(weir_open(&params, &runtime), WEIR_ERROR_CONFIG);
+    EXPECT_INT_EQ(weir_open(WEIR_PARAMS(weir_open, .config_path = "weir.ini", .config_text = text),
+                            &runtime),
+                  WEIR_ERROR_CONFIG);
     EXPECT_NULL(runtime);
     WEIR_IGNORE(weir_close(&runtime));
     return weir_last_error()->message;
-}
-
-static void expect_refused(const char *text, const char *message)
-{
-    EXPECT_STR_EQ(refusal_of(text), message);
 }
 
 // The sentences about models and costs themselves: model_test.c; of keys in general: tests/unit/config_test.c.
@@ -44,9 +38,9 @@ WEIR_TEST(SimRefusals, NameTheirLine)
          "weir.ini:3: the plugin sim is twice in the chain"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        expect_refused(rows[i].text, rows[i].message);
+        EXPECT_STR_EQ(refusal_of(rows[i].text), rows[i].message);
     EXPECT_STR_EQ(weir_last_error()->remedy, "list it once; two GPUs are compared in two runs");
-    expect_refused(SIM "gpu =\n", "weir.ini:5: the plugin sim has no GPU");
+    EXPECT_STR_EQ(refusal_of(SIM "gpu =\n"), "weir.ini:5: the plugin sim has no GPU");
     EXPECT_STR_EQ(weir_last_error()->remedy,
                   "name one with `gpu` in [sim] or in WEIR_SIM_GPU, such as h200");
 }
@@ -66,7 +60,7 @@ WEIR_TEST(SimRefusals, FactorsOfKernels)
 WEIR_TEST(SimRefusals, NameTheirVariable)
 {
     setenv("WEIR_SIM_GPU", "h20", 1);
-    expect_refused(SIM "gpu = h200\n",
-                   "WEIR_SIM_GPU: h20: no GPU of that name is known; did you mean 'h200'?");
+    EXPECT_STR_EQ(refusal_of(SIM "gpu = h200\n"),
+                  "WEIR_SIM_GPU: h20: no GPU of that name is known; did you mean 'h200'?");
     unsetenv("WEIR_SIM_GPU");
 }

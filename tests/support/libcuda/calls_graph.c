@@ -28,7 +28,7 @@ struct CUgraphExec_st {
     bool *disabled;
 };
 
-CUgraph fake_graph_create(void)
+static CUgraph graph_create(void)
 {
     CUgraph graph = calloc(1, sizeof *graph);
     if (!graph)
@@ -41,18 +41,18 @@ CUresult cuGraphCreate(CUgraph *graph, unsigned flags)
 {
     ADMIT(true);
     REFUSE(flags != 0, CUDA_ERROR_INVALID_VALUE);
-    *graph = fake_graph_create();
+    *graph = graph_create();
     END;
 }
 
-void fake_graph_destroy(CUgraph graph)
+static void graph_destroy(CUgraph graph)
 {
     for (size_t i = 0; i < graph->count; i++) {
         const struct fake_operation *operation = &graph->nodes[i]->operation;
         if (operation->drop)
             operation->drop(operation->user);
         if (operation->child)
-            fake_graph_destroy(operation->child);
+            graph_destroy(operation->child);
         free(graph->nodes[i]->after);
         free(graph->nodes[i]);
     }
@@ -61,9 +61,10 @@ void fake_graph_destroy(CUgraph graph)
     fake_live--;
 }
 
-SIMPLE(cuGraphDestroy, (CUgraph graph), true, fake_graph_destroy(graph))
+SIMPLE(cuGraphDestroy, (CUgraph graph), true, graph_destroy(graph))
 
-bool fake_graph_ends_in(CUgraph graph, const CUgraphNode *nodes, size_t count)
+// Whether each node is one of these, or comes before one of them.
+static bool graph_ends_in(CUgraph graph, const CUgraphNode *nodes, size_t count)
 {
     bool *before = calloc(graph->count + 1, sizeof *before);
     bool all = true;
@@ -82,12 +83,10 @@ bool fake_graph_ends_in(CUgraph graph, const CUgraphNode *nodes, size_t count)
 
 // Nodes.
 
-CUresult fake_graph_add(CUresult code, CUgraphNode *out_node, CUgraph graph,
-                        const CUgraphNode *dependencies, size_t count,
-                        const struct fake_operation *operation)
+static CUresult graph_add(CUgraphNode *out_node, CUgraph graph, const CUgraphNode *dependencies,
+                          size_t count, const struct fake_operation *operation)
 {
-    if (code != CUDA_SUCCESS)
-        return code;
+    CUresult code = CUDA_SUCCESS;
     CUgraphNode node = calloc(1, sizeof *node);
     CUgraphNode *nodes = realloc(graph->nodes, (graph->count + 1) * sizeof(CUgraphNode));
     bool *after = calloc(graph->count + 1, sizeof *after);
@@ -112,59 +111,21 @@ CUresult fake_graph_add(CUresult code, CUgraphNode *out_node, CUgraph graph,
     return CUDA_SUCCESS;
 }
 
-static CUresult read_copy(CUresult code, const CUDA_MEMCPY3D *box, struct fake_operation *out_copy)
+static bool read_copy(const CUDA_MEMCPY3D *box, struct fake_operation *out_copy)
 {
-    const bool accepted = fake_box_read(box, out_copy);
-    if (code != CUDA_SUCCESS)
-        return code;
-    if (!accepted ||
-        !fake_memory_holds(out_copy->dst, fake_dst_bytes(out_copy),
-                           box->dstMemoryType == CU_MEMORYTYPE_HOST ? FAKE_HOST : FAKE_DEVICE) ||
-        !fake_memory_holds(out_copy->src, fake_src_bytes(out_copy),
-                           box->srcMemoryType == CU_MEMORYTYPE_HOST ? FAKE_HOST : FAKE_DEVICE))
-        return CUDA_ERROR_INVALID_VALUE;
-    return CUDA_SUCCESS;
-}
-
-static CUresult read_set(CUresult code, const CUDA_MEMSET_NODE_PARAMS *set,
-                         struct fake_operation *out_set)
-{
-    *out_set = (struct fake_operation){
-        .kind = FAKE_SET,
-        .dst = (char *)(uintptr_t)set->dst,
-        .value = set->value,
-        .dst_pitch = set->pitch,
-        .element = set->elementSize,
-        .width = set->width,
-        .height = set->height,
-    };
-    if (code != CUDA_SUCCESS)
-        return code;
-    return fake_set_is_valid(out_set) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-static CUresult read_launch(CUresult code, const CUDA_KERNEL_NODE_PARAMS *params,
-                            struct fake_operation *out_launch)
-{
-    *out_launch = (struct fake_operation){
-        .kind = FAKE_LAUNCH,
-        .function = params->func,
-        .launch = {.grid = {params->gridDimX, params->gridDimY, params->gridDimZ},
-                   .block = {params->blockDimX, params->blockDimY, params->blockDimZ}},
-        .local_bytes = params->sharedMemBytes,
-    };
-    if (code == CUDA_SUCCESS &&
-        (params->extra || params->kern || !fake_launch_read(out_launch, params->kernelParams)))
-        code = CUDA_ERROR_INVALID_VALUE;
-    return code;
+    return fake_box_read(box, out_copy) &&
+           fake_memory_holds(out_copy->dst, fake_dst_bytes(out_copy),
+                             box->dstMemoryType == CU_MEMORYTYPE_HOST ? FAKE_HOST : FAKE_DEVICE) &&
+           fake_memory_holds(out_copy->src, fake_src_bytes(out_copy),
+                             box->srcMemoryType == CU_MEMORYTYPE_HOST ? FAKE_HOST : FAKE_DEVICE);
 }
 
 CUresult cuGraphAddEmptyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
                              size_t count)
 {
     const struct fake_operation nothing = {.kind = FAKE_NOTHING};
-    BEGIN(true);
-    code = fake_graph_add(code, node, graph, dependencies, count, &nothing);
+    ADMIT(true);
+    code = graph_add(node, graph, dependencies, count, &nothing);
     END;
 }
 
@@ -174,25 +135,23 @@ CUresult cuGraphAddHostNode(CUgraphNode *node, CUgraph graph, const CUgraphNode 
     const struct fake_operation call = {.kind = FAKE_CALL,
                                         .call = params->fn,
                                         .user = params->userData};
-    BEGIN(true);
-    code = fake_graph_add(code, node, graph, dependencies, count, &call);
+    ADMIT(true);
+    code = graph_add(node, graph, dependencies, count, &call);
     END;
 }
 
 CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count)
 {
-    BEGIN(true);
-    if (nodes)
-        code = CUDA_ERROR_INVALID_VALUE; // the backend asks for the count only
-    if (code == CUDA_SUCCESS)
-        *count = graph->count;
+    ADMIT(true);
+    REFUSE(nodes, CUDA_ERROR_INVALID_VALUE); // the backend asks for the count only
+    *count = graph->count;
     END;
 }
 
 // The node has a copy of the graph.
 static CUgraph copy_graph(CUgraph graph)
 {
-    CUgraph copy = fake_graph_create();
+    CUgraph copy = graph_create();
     for (size_t i = 0; i < graph->count; i++) {
         struct fake_operation operation = graph->nodes[i]->operation;
         CUgraphNode node;
@@ -200,7 +159,7 @@ static CUgraph copy_graph(CUgraph graph)
             operation.user = operation.clone(operation.user);
         if (operation.child)
             operation.child = copy_graph(operation.child);
-        if (fake_graph_add(CUDA_SUCCESS, &node, copy, NULL, 0, &operation) != CUDA_SUCCESS)
+        if (graph_add(&node, copy, NULL, 0, &operation) != CUDA_SUCCESS)
             abort();
         for (size_t n = 0; n < i; n++)
             node->after[n] = graph->nodes[i]->after[n];
@@ -211,13 +170,11 @@ static CUgraph copy_graph(CUgraph graph)
 CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
                                   size_t count, CUgraph child)
 {
-    BEGIN(true);
-    struct fake_operation operation = {.kind = FAKE_CHILD};
-    if (code == CUDA_SUCCESS)
-        operation.child = copy_graph(child);
-    code = fake_graph_add(code, node, graph, dependencies, count, &operation);
-    if (code != CUDA_SUCCESS && operation.child)
-        fake_graph_destroy(operation.child);
+    ADMIT(true);
+    const struct fake_operation operation = {.kind = FAKE_CHILD, .child = copy_graph(child)};
+    code = graph_add(node, graph, dependencies, count, &operation);
+    if (code != CUDA_SUCCESS)
+        graph_destroy(operation.child);
     END;
 }
 
@@ -313,35 +270,31 @@ static void launch_node(CUstream stream, struct fake_operation node, uint32_t co
 
 CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream)
 {
-    BEGIN(true);
-    for (size_t i = 0; i < executable->count && code == CUDA_SUCCESS; i++)
-        if (executable->operations[i].kind == FAKE_LAUNCH &&
-            !fake_launch_ends(&executable->operations[i]))
-            code = CUDA_ERROR_INVALID_VALUE;
-    if (code == CUDA_SUCCESS) {
-        if (executable->last)
-            fake_stream_add(stream,
-                            &(struct fake_operation){.kind = FAKE_WAIT, .fence = executable->last});
-        const uint32_t correlation = fake_cupti_call();
-        for (size_t i = 0; i < executable->count; i++) {
-            struct fake_operation node = executable->operations[executable->order[i]];
-            if (executable->disabled[executable->order[i]])
-                node = (struct fake_operation){.kind = FAKE_NOTHING};
-            launch_node(stream, node, correlation, i + 1 == executable->count);
-        }
-        executable->last = fake_fence_create();
-        fake_fence_retain(executable->last);
+    ADMIT(true);
+    for (size_t i = 0; i < executable->count; i++)
+        REFUSE(executable->operations[i].kind == FAKE_LAUNCH &&
+                   !fake_launch_ends(&executable->operations[i]),
+               CUDA_ERROR_INVALID_VALUE);
+    if (executable->last)
         fake_stream_add(stream,
-                        &(struct fake_operation){.kind = FAKE_SIGNAL, .fence = executable->last});
+                        &(struct fake_operation){.kind = FAKE_WAIT, .fence = executable->last});
+    const uint32_t correlation = fake_cupti_call();
+    for (size_t i = 0; i < executable->count; i++) {
+        struct fake_operation node = executable->operations[executable->order[i]];
+        if (executable->disabled[executable->order[i]])
+            node = (struct fake_operation){.kind = FAKE_NOTHING};
+        launch_node(stream, node, correlation, i + 1 == executable->count);
     }
+    executable->last = fake_fence_create();
+    fake_fence_retain(executable->last);
+    fake_stream_add(stream,
+                    &(struct fake_operation){.kind = FAKE_SIGNAL, .fence = executable->last});
     END;
 }
 
-static CUresult set_node(CUresult code, CUgraphExec executable, CUgraphNode node,
+static CUresult set_node(CUgraphExec executable, CUgraphNode node,
                          const struct fake_operation *operation)
 {
-    if (code != CUDA_SUCCESS)
-        return code;
     struct fake_operation *at = &executable->operations[node->index];
     if (node->graph != executable->origin || at->kind != operation->kind ||
         at->function != operation->function || at->element != operation->element ||
@@ -361,24 +314,26 @@ static CUresult set_node(CUresult code, CUgraphExec executable, CUgraphNode node
                                     const params_type *params comma_context)            \
     {                                                                                   \
         struct fake_operation operation;                                                \
-        BEGIN(true);                                                                    \
-        code = read((right) ? code : FAKE_INVALID_CONTEXT, params, &operation);         \
-        code = fake_graph_add(code, node, graph, dependencies, count, &operation);      \
+        ADMIT(true);                                                                    \
+        REFUSE(!(right), FAKE_INVALID_CONTEXT);                                         \
+        REFUSE(!read(params, &operation), CUDA_ERROR_INVALID_VALUE);                    \
+        code = graph_add(node, graph, dependencies, count, &operation);                 \
         END;                                                                            \
     }                                                                                   \
     CUresult cuGraphExec##kind##NodeSetParams(CUgraphExec executable, CUgraphNode node, \
                                               const params_type *params comma_context)  \
     {                                                                                   \
         struct fake_operation operation;                                                \
-        BEGIN(true);                                                                    \
-        code = read((right) ? code : FAKE_INVALID_CONTEXT, params, &operation);         \
-        code = set_node(code, executable, node, &operation);                            \
+        ADMIT(true);                                                                    \
+        REFUSE(!(right), FAKE_INVALID_CONTEXT);                                         \
+        REFUSE(!read(params, &operation), CUDA_ERROR_INVALID_VALUE);                    \
+        code = set_node(executable, node, &operation);                                  \
         END;                                                                            \
     }
 #define IN_CONTEXT , CUcontext context
 NODES(Memcpy, CUDA_MEMCPY3D, read_copy, IN_CONTEXT, context == fake_current)
-NODES(Memset, CUDA_MEMSET_NODE_PARAMS, read_set, IN_CONTEXT, context == fake_current)
-NODES(Kernel, CUDA_KERNEL_NODE_PARAMS, read_launch, , true)
+NODES(Memset, CUDA_MEMSET_NODE_PARAMS, fake_set_read, IN_CONTEXT, context == fake_current)
+NODES(Kernel, CUDA_KERNEL_NODE_PARAMS, fake_launch_read, , true)
 #undef IN_CONTEXT
 #undef NODES
 
@@ -400,7 +355,7 @@ CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec executable, CUgraphNode 
     REFUSE(node->graph != executable->origin || node->operation.kind != FAKE_CHILD,
            CUDA_ERROR_INVALID_VALUE);
     REFUSE(!is_alike(node->operation.child, child), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
-    fake_graph_destroy(node->operation.child); // no other executable graph is made of it
+    graph_destroy(node->operation.child); // no other executable graph is made of it
     node->operation.child = copy_graph(child);
     executable->operations[node->index].child = node->operation.child;
     END;
@@ -408,13 +363,12 @@ CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec executable, CUgraphNode 
 
 CUresult cuGraphNodeSetEnabled(CUgraphExec executable, CUgraphNode node, unsigned enabled)
 {
-    BEGIN(true);
+    ADMIT(true);
     const enum fake_operation_kind kind = node->operation.kind;
-    if (code == CUDA_SUCCESS && (node->graph != executable->origin || enabled > 1 ||
-                                 (kind != FAKE_COPY && kind != FAKE_SET && kind != FAKE_LAUNCH)))
-        code = CUDA_ERROR_INVALID_VALUE;
-    if (code == CUDA_SUCCESS)
-        executable->disabled[node->index] = !enabled;
+    REFUSE(node->graph != executable->origin || enabled > 1 ||
+               (kind != FAKE_COPY && kind != FAKE_SET && kind != FAKE_LAUNCH),
+           CUDA_ERROR_INVALID_VALUE);
+    executable->disabled[node->index] = !enabled;
     END;
 }
 
@@ -476,8 +430,8 @@ bool fake_capture_take(CUstream stream, const struct fake_operation *operation)
     if (!capture)
         return false;
     for (size_t i = 0; i < count; i++)
-        if (fake_graph_add(CUDA_SUCCESS, &nodes[i], capture->graph, capture->dependencies,
-                           capture->count, i == 0 ? operation : &nothing) != CUDA_SUCCESS)
+        if (graph_add(&nodes[i], capture->graph, capture->dependencies, capture->count,
+                      i == 0 ? operation : &nothing) != CUDA_SUCCESS)
             abort();
     follow(capture, nodes, count);
     return true;
@@ -545,7 +499,7 @@ CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode)
     struct capture *capture = calloc(1, sizeof *capture);
     if (!capture)
         abort();
-    *capture = (struct capture){captures, stream, fake_graph_create(), NULL, 0, false};
+    *capture = (struct capture){captures, stream, graph_create(), NULL, 0, false};
     captures = capture;
     END;
 }
@@ -558,14 +512,14 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
     if (code == CUDA_SUCCESS && !capture)
         code = CUDA_ERROR_INVALID_VALUE;
     if (code == CUDA_SUCCESS &&
-        !fake_graph_ends_in(capture->graph, capture->dependencies, capture->count))
+        !graph_ends_in(capture->graph, capture->dependencies, capture->count))
         code = FAKE_UNJOINED;
     if (code == CUDA_SUCCESS && capture->spoiled)
         code = FAKE_CAPTURE_INVALIDATED;
     if (code == CUDA_SUCCESS)
         *graph = capture->graph;
     else if (capture)
-        fake_graph_destroy(capture->graph);
+        graph_destroy(capture->graph);
     if (capture)
         drop(capture);
     END;

@@ -169,11 +169,9 @@ size_t fake_src_bytes(const struct fake_operation *copy)
     return slices * copy->src_slice + (copy->height - 1) * copy->src_pitch + copy->width;
 }
 
-static CUresult add_copy(CUresult code, CUstream stream, const struct fake_operation *copy,
-                         int dst_kinds, int src_kinds)
+static CUresult add_copy(CUstream stream, const struct fake_operation *copy, int dst_kinds,
+                         int src_kinds)
 {
-    if (code != CUDA_SUCCESS)
-        return code;
     if (!may_use(copy->dst, fake_dst_bytes(copy), dst_kinds) ||
         !may_use(copy->src, fake_src_bytes(copy), src_kinds))
         return FAKE_INVALID_VALUE;
@@ -194,8 +192,8 @@ static struct fake_operation copy_of(CUdeviceptr dst, CUdeviceptr src, size_t si
     CUresult name(dst_type dst, src_type src, size_t size, CUstream stream)               \
     {                                                                                     \
         const struct fake_operation copy = copy_of((uintptr_t)dst, (uintptr_t)src, size); \
-        BEGIN(true);                                                                      \
-        code = add_copy(code, stream, &copy, dst_kinds, src_kinds);                       \
+        ADMIT(true);                                                                      \
+        code = add_copy(stream, &copy, dst_kinds, src_kinds);                             \
         END;                                                                              \
     }
 MEMCPY(cuMemcpyHtoDAsync, CUdeviceptr, FAKE_DEVICE, const void *, FAKE_HOST)
@@ -225,14 +223,14 @@ bool fake_box_read(const CUDA_MEMCPY3D *box, struct fake_operation *out_copy)
            !box->srcY && !box->srcZ && !box->dstXInBytes && !box->dstY && !box->dstZ;
 }
 
-static CUresult add_box(CUresult code, CUstream stream, const CUDA_MEMCPY3D *box)
+static CUresult add_box(CUstream stream, const CUDA_MEMCPY3D *box)
 {
     struct fake_operation copy;
-    if (!fake_box_read(box, &copy) && code == CUDA_SUCCESS)
-        code = FAKE_INVALID_VALUE;
-    return add_copy(code, stream, &copy,
-                    box->dstMemoryType == CU_MEMORYTYPE_HOST ? FAKE_HOST : FAKE_DEVICE,
-                    box->srcMemoryType == CU_MEMORYTYPE_HOST ? FAKE_HOST : FAKE_DEVICE);
+    return fake_box_read(box, &copy)
+               ? add_copy(stream, &copy,
+                          box->dstMemoryType == CU_MEMORYTYPE_HOST ? FAKE_HOST : FAKE_DEVICE,
+                          box->srcMemoryType == CU_MEMORYTYPE_HOST ? FAKE_HOST : FAKE_DEVICE)
+               : FAKE_INVALID_VALUE;
 }
 
 CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *rectangle, CUstream stream)
@@ -256,72 +254,64 @@ CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *rectangle, CUstream stream)
         .Height = rectangle->Height,
         .Depth = 1,
     };
-    BEGIN(true);
-    code = add_box(code, stream, &box);
+    ADMIT(true);
+    code = add_box(stream, &box);
     END;
 }
 
 CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D *box, CUstream stream)
 {
-    BEGIN(true);
-    code = add_box(code, stream, box);
+    ADMIT(true);
+    code = add_box(stream, box);
     END;
 }
 
-bool fake_set_is_valid(const struct fake_operation *set)
+bool fake_set_read(const CUDA_MEMSET_NODE_PARAMS *set, struct fake_operation *out_set)
 {
-    const size_t row = set->element * set->width;
-    return (set->element == 1 || set->element == 2 || set->element == 4) && set->width > 0 &&
-           set->height > 0 && (uintptr_t)set->dst % set->element == 0 &&
-           (set->height == 1 || set->dst_pitch >= row) && set->dst_pitch % set->element == 0 &&
-           fake_memory_holds(set->dst, (set->height - 1) * set->dst_pitch + row,
+    const size_t element = set->elementSize;
+    const size_t row = element * set->width;
+    *out_set = (struct fake_operation){.kind = FAKE_SET,
+                                       .dst = (char *)(uintptr_t)set->dst,
+                                       .dst_pitch = set->pitch,
+                                       .value = set->value,
+                                       .element = element,
+                                       .width = set->width,
+                                       .height = set->height};
+    return (element == 1 || element == 2 || element == 4) && set->width > 0 && set->height > 0 &&
+           set->dst % element == 0 && (set->height == 1 || set->pitch >= row) &&
+           set->pitch % element == 0 &&
+           fake_memory_holds(out_set->dst, (set->height - 1) * set->pitch + row,
                              FAKE_DEVICE | FAKE_HOST);
 }
 
-static struct fake_operation set_of(CUdeviceptr dst, size_t pitch, uint32_t value, size_t element,
-                                    size_t width, size_t height)
-{
-    return (struct fake_operation){.kind = FAKE_SET,
-                                   .dst = (char *)(uintptr_t)dst,
-                                   .dst_pitch = pitch,
-                                   .value = value,
-                                   .element = element,
-                                   .width = width,
-                                   .height = height};
-}
-
-static CUresult add_set(CUresult code, const struct fake_operation *set, CUstream stream)
-{
-    if (code != CUDA_SUCCESS)
-        return code;
-    if (!fake_set_is_valid(set))
-        return FAKE_INVALID_VALUE;
-    fake_stream_add(stream, set);
-    return CUDA_SUCCESS;
-}
-
 // Of a line, and of rows.
-#define MEMSETS(bits, type)                                                                       \
-    CUresult cuMemsetD##bits##Async(CUdeviceptr dst, type value, size_t count, CUstream stream)   \
-    {                                                                                             \
-        const struct fake_operation set = set_of(dst, 0, value, sizeof value, count, 1);          \
-        BEGIN(true);                                                                              \
-        code = add_set(code, &set, stream);                                                       \
-        END;                                                                                      \
-    }                                                                                             \
-    CUresult cuMemsetD2D##bits##Async(CUdeviceptr dst, size_t pitch, type value, size_t width,    \
-                                      size_t height, CUstream stream)                             \
-    {                                                                                             \
-        const struct fake_operation set = set_of(dst, pitch, value, sizeof value, width, height); \
-        BEGIN(true);                                                                              \
-        code = add_set(code, &set, stream);                                                       \
-        END;                                                                                      \
+#define MEMSET(name, parameters, pitch_, width_, height_)                    \
+    CUresult name parameters                                                 \
+    {                                                                        \
+        const CUDA_MEMSET_NODE_PARAMS params = {.dst = dst,                  \
+                                                .pitch = (pitch_),           \
+                                                .value = value,              \
+                                                .elementSize = sizeof value, \
+                                                .width = (width_),           \
+                                                .height = (height_)};        \
+        struct fake_operation set;                                           \
+        ADMIT(true);                                                         \
+        REFUSE(!fake_set_read(&params, &set), FAKE_INVALID_VALUE);           \
+        fake_stream_add(stream, &set);                                       \
+        END;                                                                 \
     }
-
+#define MEMSETS(bits, type)                                                                      \
+    MEMSET(cuMemsetD##bits##Async, (CUdeviceptr dst, type value, size_t count, CUstream stream), \
+           0, count, 1)                                                                          \
+    MEMSET(cuMemsetD2D##bits##Async,                                                             \
+           (CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height,              \
+            CUstream stream),                                                                    \
+           pitch, width, height)
 MEMSETS(8, unsigned char)
 MEMSETS(16, unsigned short)
 MEMSETS(32, unsigned)
 #undef MEMSETS
+#undef MEMSET
 
 // Access between two devices, and queries about streams and memory.
 
@@ -354,15 +344,13 @@ CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 
 CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *accesses, size_t count)
 {
-    BEGIN(true);
-    for (size_t i = 0; i < count && code == CUDA_SUCCESS; i++) {
+    ADMIT(true);
+    for (size_t i = 0; i < count; i++) {
         const int user = accesses[i].location.id;
-        if (accesses[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || user < 0 ||
-            user >= FAKE_DEVICE_LIMIT || !fake_peers)
-            code = FAKE_INVALID_VALUE;
-        else
-            pool_access[user][pool->device] =
-                accesses[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+        REFUSE(accesses[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || user < 0 ||
+                   user >= FAKE_DEVICE_LIMIT || !fake_peers,
+               FAKE_INVALID_VALUE);
+        pool_access[user][pool->device] = accesses[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     }
     END;
 }

@@ -323,59 +323,54 @@ static bool arguments_reach(const struct CUfunc_st *function, void **parameters)
     return reach;
 }
 
-bool fake_launch_read(struct fake_operation *launch, void **parameters)
+bool fake_launch_read(const CUDA_KERNEL_NODE_PARAMS *params, struct fake_operation *out_launch)
 {
-    const struct CUfunc_st *function = launch->function;
+    const struct CUfunc_st *function = params->func;
+    struct twin_launch *launch = &out_launch->launch;
+    *out_launch = (struct fake_operation){
+        .kind = FAKE_LAUNCH,
+        .function = function,
+        .launch = {.grid = {params->gridDimX, params->gridDimY, params->gridDimZ},
+                   .block = {params->blockDimX, params->blockDimY, params->blockDimZ}},
+        .local_bytes = params->sharedMemBytes,
+    };
     for (size_t i = 0; i < TWIN_PARAMETERS && function->twin.sizes[i]; i++)
-        memcpy(launch->launch.values[i], parameters[i], function->twin.sizes[i]);
-    return launch->local_bytes <= FAKE_LOCAL_LIMIT &&
-           size_of(launch->launch.block) <= function->twin.max_threads &&
-           launch->launch.grid[0] > 0 && launch->launch.grid[1] <= 65535 &&
-           launch->launch.grid[2] <= 65535 && arguments_reach(function, parameters);
+        memcpy(launch->values[i], params->kernelParams[i], function->twin.sizes[i]);
+    return !params->extra && !params->kern && params->sharedMemBytes <= FAKE_LOCAL_LIMIT &&
+           size_of(launch->block) <= function->twin.max_threads && launch->grid[0] > 0 &&
+           launch->grid[1] <= 65535 && launch->grid[2] <= 65535 &&
+           arguments_reach(function, params->kernelParams);
 }
 
-static CUresult add_launch(CUresult code, struct fake_operation *launch, CUstream stream,
-                           void **parameters)
-{
-    if (code != CUDA_SUCCESS)
-        return code;
-    if (!fake_launch_read(launch, parameters))
-        return FAKE_INVALID_VALUE;
-    if (!fake_launch_ends(launch))
-        return launch->cooperative ? FAKE_TOO_LARGE : FAKE_INVALID_VALUE;
-    fake_stream_add(stream, launch);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y,
-                                   unsigned grid_z, unsigned block_x, unsigned block_y,
-                                   unsigned block_z, unsigned local_bytes, CUstream stream,
-                                   void **parameters)
-{
-    struct fake_operation launch = {
-        .kind = FAKE_LAUNCH,
-        .function = function,
-        .launch = {.grid = {grid_x, grid_y, grid_z}, .block = {block_x, block_y, block_z}},
-        .local_bytes = local_bytes,
-        .cooperative = true,
-    };
-    BEGIN(true);
-    code = add_launch(code, &launch, stream, parameters);
-    END;
-}
-
-CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                        unsigned block_x, unsigned block_y, unsigned block_z, unsigned local_bytes,
-                        CUstream stream, void **parameters, void **extra)
-{
-    struct fake_operation launch = {
-        .kind = FAKE_LAUNCH,
-        .function = function,
-        .launch = {.grid = {grid_x, grid_y, grid_z}, .block = {block_x, block_y, block_z}},
-        .local_bytes = local_bytes,
-    };
-    ADMIT(true);
-    REFUSE(extra, FAKE_INVALID_VALUE);
-    code = add_launch(code, &launch, stream, parameters);
-    END;
-}
+// Of a kernel, and of one whose blocks may wait for each other.
+#define LAUNCH(name, parameters, extra_, is_cooperative, too_large)            \
+    CUresult name parameters                                                   \
+    {                                                                          \
+        const CUDA_KERNEL_NODE_PARAMS params = {.func = function,              \
+                                                .gridDimX = grid_x,            \
+                                                .gridDimY = grid_y,            \
+                                                .gridDimZ = grid_z,            \
+                                                .blockDimX = block_x,          \
+                                                .blockDimY = block_y,          \
+                                                .blockDimZ = block_z,          \
+                                                .sharedMemBytes = local_bytes, \
+                                                .kernelParams = arguments,     \
+                                                .extra = (extra_)};            \
+        struct fake_operation launch;                                          \
+        ADMIT(true);                                                           \
+        REFUSE(!fake_launch_read(&params, &launch), FAKE_INVALID_VALUE);       \
+        launch.cooperative = (is_cooperative);                                 \
+        REFUSE(!fake_launch_ends(&launch), too_large);                         \
+        fake_stream_add(stream, &launch);                                      \
+        END;                                                                   \
+    }
+LAUNCH(cuLaunchCooperativeKernel,
+       (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+        unsigned block_y, unsigned block_z, unsigned local_bytes, CUstream stream,
+        void **arguments),
+       NULL, true, FAKE_TOO_LARGE)
+LAUNCH(cuLaunchKernel,
+       (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+        unsigned block_y, unsigned block_z, unsigned local_bytes, CUstream stream, void **arguments,
+        void **extra),
+       extra, false, FAKE_INVALID_VALUE)

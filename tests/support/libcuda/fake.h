@@ -132,29 +132,21 @@ bool fake_box_read(const CUDA_MEMCPY3D *box, struct fake_operation *out_copy);
 // From the first byte that it touches to the last.
 size_t fake_dst_bytes(const struct fake_operation *copy);
 size_t fake_src_bytes(const struct fake_operation *copy);
-// Whether the driver accepts a SET.
-bool fake_set_is_valid(const struct fake_operation *set);
+// Reads a SET. False: the driver refuses it.
+bool fake_set_read(const CUDA_MEMSET_NODE_PARAMS *set, struct fake_operation *out_set);
 
 // Whether the blocks of a launch can wait for each other, if its kernel's do: where they cannot, it would
 // never end, or trap.
 bool fake_launch_ends(const struct fake_operation *operation);
-// Takes the arguments of a launch. False: the driver refuses them, or the launch's extents.
-bool fake_launch_read(struct fake_operation *launch, void **parameters);
+// Reads a launch and its arguments. False: the driver refuses these, or the launch's extents.
+bool fake_launch_read(const CUDA_KERNEL_NODE_PARAMS *params, struct fake_operation *out_launch);
 
 void fake_set_fault(const char *kernel, long n);
 
 // calls_graph.c
 
-CUgraph fake_graph_create(void);
-void fake_graph_destroy(CUgraph graph);
-CUresult fake_graph_add(CUresult code, CUgraphNode *out_node, CUgraph graph,
-                        const CUgraphNode *dependencies, size_t count,
-                        const struct fake_operation *operation);
-// Whether each node is one of these, or comes before one of them.
-bool fake_graph_ends_in(CUgraph graph, const CUgraphNode *nodes, size_t count);
-
 extern bool fake_captures_fork; // see the control `fork_captures`
-// calls_graph.c: whether the call would spoil what another library captures, with the lock; and the
+// Whether the call would spoil what another library captures, with the lock; and the
 // control `others_capture`.
 bool fake_spoils_others(const char *name);
 long fake_capture_others(int begin);

@@ -248,36 +248,14 @@ CUresult cuGetProcAddress_v2(const char *name, void **address, int wanted, cuuin
 
 // The controls.
 
-#define LOCKED(type, name, parameters, call)   \
-    static type name parameters                \
-    {                                          \
-        pthread_mutex_lock(&fake_lock);        \
-        const type result = (call);            \
-        pthread_cond_broadcast(&fake_changed); \
-        pthread_mutex_unlock(&fake_lock);      \
-        return result;                         \
-    }
-#define LOCKED_VOID(name, parameters, call)    \
-    static void name parameters                \
-    {                                          \
-        pthread_mutex_lock(&fake_lock);        \
-        call;                                  \
-        pthread_cond_broadcast(&fake_changed); \
-        pthread_mutex_unlock(&fake_lock);      \
-    }
 LOCKED_VOID(set_fault, (const char *name, long n), fake_set_fault(name, n))
 LOCKED(long, count_live, (void), fake_live)
 LOCKED_VOID(hold, (int held), fake_held = held)
 LOCKED_VOID(let_go, (int lets_go), fake_lets_go = lets_go)
 LOCKED_VOID(fork_captures, (int fork), fake_captures_fork = fork)
 LOCKED(bool, spoil, (void *stream), fake_capture_spoil(stream))
-LOCKED(CUstream, make_stream, (void), fake_stream_create(0))
+LOCKED(void *, create_stream, (void), fake_stream_create(0))
 LOCKED_VOID(destroy_stream, (void *stream), fake_stream_destroy(stream))
-
-static void *create_stream(void)
-{
-    return make_stream();
-}
 
 static void enqueue(void *stream, void (*function)(void *user), void *user)
 {

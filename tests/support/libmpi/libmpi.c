@@ -95,36 +95,6 @@ static void wire_send(int to, const struct wire_head *head, const void *bytes)
     outward[to] = &message->next;
 }
 
-// Calls arrive() for each message that has come.
-static void wire_move(void (*arrive)(struct wire_message *message))
-{
-    for (int i = 0; i < wire_count; i++) {
-        size_t at;
-        while ((at = atomic_load(inward[i])) != 0) {
-            struct wire_message *message = (void *)((char *)shared + at);
-            inward[i] = &message->next;
-            arrive(message);
-        }
-    }
-}
-
-// A number that no other call in any process has had, and the next `count - 1`.
-static int wire_numbers(int count)
-{
-    return atomic_fetch_add(&shared->numbers, count) + 1;
-}
-
-// Counts the processes that have come to `stage` (0 or 1), and returns whether all have.
-static void wire_come(int stage)
-{
-    atomic_fetch_add(&shared->come[stage], 1);
-}
-
-static bool wire_all_have_come(int stage)
-{
-    return shared->come[stage] == wire_count;
-}
-
 // The library.
 
 #define EXPORT __attribute__((visibility("default")))
@@ -230,6 +200,19 @@ static void arrive(struct wire_message *message)
     *end = message;
 }
 
+// Takes what has come.
+static void move(void)
+{
+    for (int i = 0; i < wire_count; i++) {
+        size_t at;
+        while ((at = atomic_load(inward[i])) != 0) {
+            struct wire_message *message = (void *)((char *)shared + at);
+            inward[i] = &message->next;
+            arrive(message);
+        }
+    }
+}
+
 static struct wire_message *find(const struct receive *receive)
 {
     struct wire_message **at = &messages;
@@ -246,8 +229,7 @@ static void post(struct request *request, const struct comm *comm, int from, int
                  size_t size)
 {
     struct receive *receive = calloc(1, sizeof *receive);
-    *receive = (struct receive){.head = {comm->id, from, tag, size}, .bytes = bytes};
-    receive->request = request;
+    *receive = (struct receive){NULL, {comm->id, from, tag, size}, bytes, request};
     request->left++;
     struct wire_message *message = find(receive);
     if (message) {
@@ -295,27 +277,29 @@ static void trade(struct request *request, struct comm *comm, const char *src, s
     }
 }
 
-// With the lock, which is released meanwhile.
-static void await(const struct request *request)
+// With the lock, which is released for a moment.
+static void rest(void)
 {
     static const struct timespec pause = {.tv_nsec = 200000};
-    for (wire_move(arrive); request->left > 0; wire_move(arrive)) {
-        pthread_mutex_unlock(&wire_lock);
-        nanosleep(&pause, NULL);
-        pthread_mutex_lock(&wire_lock);
-    }
+    pthread_mutex_unlock(&wire_lock);
+    nanosleep(&pause, NULL);
+    pthread_mutex_lock(&wire_lock);
+    move();
 }
 
+static void await(const struct request *request)
+{
+    move();
+    while (request->left > 0)
+        rest();
+}
+
+// Waits until all processes have come to `stage`, 0 or 1.
 static void await_stage(int stage)
 {
-    static const struct timespec pause = {.tv_nsec = 1000000};
-    wire_come(stage);
-    while (!wire_all_have_come(stage)) {
-        wire_move(arrive);
-        pthread_mutex_unlock(&wire_lock);
-        nanosleep(&pause, NULL);
-        pthread_mutex_lock(&wire_lock);
-    }
+    atomic_fetch_add(&shared->come[stage], 1);
+    while (shared->come[stage] != wire_count)
+        rest();
 }
 
 // The library's life.
@@ -333,19 +317,19 @@ EXPORT int MPI_Abi_get_version(int *major, int *minor)
     return 0;
 }
 
-EXPORT int MPI_Initialized(int *flag)
-{
-    BEGIN;
-    *flag = initialized;
-    END;
-}
-
-EXPORT int MPI_Finalized(int *flag)
-{
-    BEGIN;
-    *flag = finalized;
-    END;
-}
+// Functions that tell a number.
+#define TELL(name, parameters, statement) \
+    EXPORT int name parameters            \
+    {                                     \
+        BEGIN;                            \
+        statement;                        \
+        END;                              \
+    }
+TELL(MPI_Initialized, (int *flag), *flag = initialized)
+TELL(MPI_Finalized, (int *flag), *flag = finalized)
+TELL(MPI_Query_thread, (int *provided), *provided = level)
+TELL(MPI_Comm_rank, (handle at, int *rank), *rank = ((struct comm *)get(at))->rank)
+TELL(MPI_Comm_size, (handle at, int *count), *count = ((struct comm *)get(at))->count)
 
 static int number_of(const char *name)
 {
@@ -394,14 +378,7 @@ EXPORT int MPI_Finalize(void)
 static void __attribute__((destructor)) go(void)
 {
     if (initialized && !finalized)
-        wire_come(1);
-}
-
-EXPORT int MPI_Query_thread(int *provided)
-{
-    BEGIN;
-    *provided = level;
-    END;
+        atomic_fetch_add(&shared->come[1], 1);
 }
 
 EXPORT int MPI_Error_string(int error, char *text, int *size)
@@ -411,20 +388,6 @@ EXPORT int MPI_Error_string(int error, char *text, int *size)
 }
 
 // Communicators.
-
-EXPORT int MPI_Comm_rank(handle at, int *rank)
-{
-    BEGIN;
-    *rank = ((struct comm *)get(at))->rank;
-    END;
-}
-
-EXPORT int MPI_Comm_size(handle at, int *count)
-{
-    BEGIN;
-    *count = ((struct comm *)get(at))->count;
-    END;
-}
 
 EXPORT int MPI_Comm_set_errhandler(handle at, handle handler)
 {
@@ -466,7 +429,8 @@ static struct comm *part_of(const struct comm *comm, const struct choice *choice
 
 static void split(struct comm *comm, int color, int key, handle *out)
 {
-    struct choice own = {color, key, comm->rank == 0 ? wire_numbers(comm->count) : 0};
+    struct choice own = {color, key,
+                         comm->rank == 0 ? atomic_fetch_add(&shared->numbers, comm->count) + 1 : 0};
     struct choice *choices = calloc((size_t)comm->count, sizeof *choices);
     struct request request = {0};
     expect(choices);
@@ -536,7 +500,7 @@ EXPORT int MPI_Improbe(int from, int tag, handle at, int *found, handle *out, vo
     const struct comm *comm = get(at);
     const struct receive any = {.head = {comm->id, FAKE_ANY_SOURCE, tag, 0}};
     expect(from == FAKE_ANY_SOURCE && status == FAKE_IGNORE);
-    wire_move(arrive);
+    move();
     struct wire_message *message = code == 0 ? find(&any) : NULL;
     *found = message != NULL;
     if (message)
@@ -561,7 +525,7 @@ EXPORT int MPI_Test(handle *at, int *done, void *status)
 {
     BEGIN;
     expect(status == FAKE_IGNORE);
-    wire_move(arrive);
+    move();
     struct request *request = get(*at);
     *done = code == 0 && (!request || request->left == 0);
     if (*done && request) {

@@ -72,9 +72,6 @@ extern pthread_cond_t fake_changed;
 // See the control `endless`.
 extern bool fake_endless;
 
-// Whether a call that is under way ends without the other ranks.
-bool fake_is_released(const struct ncclComm *comm);
-
 // meet.c, with the lock: what ranks send each other, in memory, or in a file of the folder if they are in processes of
 // their own. NULL: there is no folder.
 struct fake_share;
@@ -86,6 +83,7 @@ void fake_share_join(struct fake_share *share, int count);
 
 size_t fake_size(ncclDataType_t type);
 
+void fake_messages_drop(struct fake_message *messages);
 // Carries out a call, a struct fake_call, on the thread of its stream, and frees it.
 void fake_meet(void *user);
 

@@ -199,15 +199,6 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out)
 
 // Calls.
 
-static void drop_messages(struct fake_message *messages)
-{
-    while (messages) {
-        struct fake_message *next = messages->next;
-        free(messages);
-        messages = next;
-    }
-}
-
 static struct fake_message *copy_messages(const struct fake_message *from)
 {
     struct fake_message *first = NULL;
@@ -239,7 +230,7 @@ static void *clone_call(void *user)
 static void drop_call(void *user)
 {
     struct fake_call *call = user;
-    drop_messages(call->messages);
+    fake_messages_drop(call->messages);
     free(call);
 }
 
@@ -248,7 +239,7 @@ static void enqueue(const struct fake_call *call, CUstream stream)
 {
     static const struct weir_test_cuda *cuda;
     if (call->comm->aborted) {
-        drop_messages(call->messages);
+        fake_messages_drop(call->messages);
         return;
     }
     if (!cuda) {
@@ -408,50 +399,27 @@ __attribute__((destructor)) static void go(void)
 
 // Controls.
 
-static void set_fail(const char *name, long n, int code)
+static void fail(const char *name, long n, int code)
 {
-    pthread_mutex_lock(&fake_lock);
     calls_fail(name, n);
     failing_code = code;
     reliefs += !name;
-    pthread_cond_broadcast(&fake_changed);
-    pthread_mutex_unlock(&fake_lock);
 }
 
-static void set_async_error(int code)
+static void hold(const char *name, bool one)
 {
-    pthread_mutex_lock(&fake_lock);
-    async_code = code;
-    pthread_mutex_unlock(&fake_lock);
-}
-
-static void set_hold_of(const char *name, bool one)
-{
-    pthread_mutex_lock(&fake_lock);
     holds_one = one;
     snprintf(held, sizeof held, "%s", name ? name : "");
     waiting = 0;
-    pthread_cond_broadcast(&fake_changed);
-    pthread_mutex_unlock(&fake_lock);
 }
 
-static void set_hold(const char *name)
-{
-    set_hold_of(name, false);
-}
-
-static void set_hold_one(const char *name)
-{
-    set_hold_of(name, true);
-}
-
-static void set_endless(bool endless)
-{
-    pthread_mutex_lock(&fake_lock);
-    fake_endless = endless;
-    pthread_cond_broadcast(&fake_changed);
-    pthread_mutex_unlock(&fake_lock);
-}
+LOCKED_VOID(set_fail, (const char *name, long n, int code), fail(name, n, code))
+LOCKED_VOID(set_async_error, (int code), async_code = code)
+LOCKED_VOID(set_hold, (const char *name), hold(name, false))
+LOCKED_VOID(set_hold_one, (const char *name), hold(name, true))
+LOCKED_VOID(set_endless, (bool endless), fake_endless = endless)
+LOCKED_VOID(set_blocking, (bool blocking), lazy = !blocking)
+LOCKED(long, get_live, (void), live)
 
 static void await_held(void)
 {
@@ -459,21 +427,6 @@ static void await_held(void)
     while (waiting == 0)
         pthread_cond_wait(&fake_changed, &fake_lock);
     pthread_mutex_unlock(&fake_lock);
-}
-
-static void set_blocking(bool blocking)
-{
-    pthread_mutex_lock(&fake_lock);
-    lazy = !blocking;
-    pthread_mutex_unlock(&fake_lock);
-}
-
-static long get_live(void)
-{
-    pthread_mutex_lock(&fake_lock);
-    const long count = live;
-    pthread_mutex_unlock(&fake_lock);
-    return count;
 }
 
 const struct weir_test_nccl weir_test_nccl = {

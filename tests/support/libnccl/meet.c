@@ -30,7 +30,8 @@ static const weir_reduction reductions[] = {
 
 bool fake_endless;
 
-bool fake_is_released(const struct ncclComm *comm)
+// Whether a call that is under way ends without the other ranks.
+static bool is_released(const struct ncclComm *comm)
 {
     return comm->aborted && !fake_endless;
 }
@@ -119,9 +120,9 @@ static bool meet(struct ncclComm *comm)
     const unsigned long phase = atomic_fetch_add(&share->ranks[comm->rank].phase, 1) + 1;
     pthread_cond_broadcast(&fake_changed);
     for (int i = 0; i < comm->clique->count; i++)
-        while (atomic_load(&share->ranks[i].phase) < phase && !fake_is_released(comm))
+        while (atomic_load(&share->ranks[i].phase) < phase && !is_released(comm))
             await_change();
-    return !fake_is_released(comm);
+    return !is_released(comm);
 }
 
 static void reduce(const struct fake_call *call, size_t first, char *result)
@@ -210,11 +211,11 @@ static struct fake_post **find(struct fake_clique *clique, int from, int to)
 static void receive(struct fake_call *call, const struct fake_message *message)
 {
     struct ncclComm *comm = call->comm;
-    while (!*find(comm->clique, message->peer, comm->rank) && !fake_is_released(comm))
+    while (!*find(comm->clique, message->peer, comm->rank) && !is_released(comm))
         pthread_cond_wait(&fake_changed, &fake_lock);
     struct fake_post **at = find(comm->clique, message->peer, comm->rank);
     struct fake_post *taken = *at;
-    if (!taken || fake_is_released(comm))
+    if (!taken || is_released(comm))
         return;
     memcpy(message->memory, taken->message->memory,
            message->size < taken->message->size ? message->size : taken->message->size);
@@ -252,13 +253,19 @@ static void messages(struct fake_call *call)
     for (struct fake_message *at = call->messages; at; at = at->next)
         if (at->receive)
             receive(call, at);
-    while (call->messages) {
-        struct fake_message *at = call->messages;
-        while (!at->receive && is_posted(call->comm->clique, at) && !fake_is_released(call->comm))
+    for (struct fake_message *at = call->messages; at; at = at->next) {
+        while (!at->receive && is_posted(call->comm->clique, at) && !is_released(call->comm))
             pthread_cond_wait(&fake_changed, &fake_lock);
         withdraw(call->comm->clique, at);
-        call->messages = at->next;
-        free(at);
+    }
+}
+
+void fake_messages_drop(struct fake_message *messages)
+{
+    while (messages) {
+        struct fake_message *next = messages->next;
+        free(messages);
+        messages = next;
     }
 }
 
@@ -272,11 +279,7 @@ void fake_meet(void *user)
         messages(call);
     else if (!call->comm->aborted)
         collective(call);
-    while (call->messages) {
-        struct fake_message *at = call->messages;
-        call->messages = at->next;
-        free(at);
-    }
+    fake_messages_drop(call->messages);
     call->comm->under_way--;
     pthread_cond_broadcast(&fake_changed);
     pthread_mutex_unlock(&fake_lock);

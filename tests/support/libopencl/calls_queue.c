@@ -61,8 +61,16 @@ static void open_gate(cl_command_queue queue, bool forget)
     }
 }
 
-void fake_list_make(struct fake_list *list, cl_command_queue queue, cl_uint count,
-                    const cl_event *events)
+// A wait list with the queue's gate at its end.
+struct list {
+    cl_event events[64];
+    cl_uint count;
+};
+
+#define LIST list.count, list.count > 0 ? list.events : NULL
+
+static void list_make(struct list *list, cl_command_queue queue, cl_uint count,
+                      const cl_event *events)
 {
     if (count >= sizeof list->events / sizeof *list->events)
         abort();
@@ -141,7 +149,7 @@ static void note_launch(cl_event event)
 }
 
 // The driver ends a command that waits for a failed one.
-static void pass_on(const struct fake_list *list, cl_uint count, cl_event event)
+static void pass_on(const struct list *list, cl_uint count, cl_event event)
 {
     bool fails = false;
     pthread_mutex_lock(&broken.lock);
@@ -152,7 +160,8 @@ static void pass_on(const struct fake_list *list, cl_uint count, cl_event event)
     pthread_mutex_unlock(&broken.lock);
 }
 
-void fake_list_finish(struct fake_list *list, cl_uint count, cl_event event)
+// `event` is that of the command; NULL: it has none.
+static void list_finish(struct list *list, cl_uint count, cl_event event)
 {
     if (event && count > 0)
         pass_on(list, count, event);
@@ -174,11 +183,11 @@ static bool crashes(const void *pointer);
 #define FORWARD(name, parameters, arguments, blocking, refused)                      \
     EXPORT cl_int name parameters                                                    \
     {                                                                                \
-        struct fake_list list;                                                       \
+        struct list list;                                                            \
         cl_int code = fake_admit(#name);                                             \
         if (code != CL_SUCCESS || (refused))                                         \
             return code != CL_SUCCESS ? code : CL_OUT_OF_RESOURCES;                  \
-        fake_list_make(&list, queue, count, events);                                 \
+        list_make(&list, queue, count, events);                                      \
         if (blocking)                                                                \
             open_gate(queue, false);                                                 \
         const bool is_broken = breaks(#name);                                        \
@@ -186,7 +195,7 @@ static bool crashes(const void *pointer);
                          : fake_real.name arguments;                                 \
         if (is_broken && event_of(code, event))                                      \
             note_launch(*event);                                                     \
-        fake_list_finish(&list, count, event_of(code, event));                       \
+        list_finish(&list, count, event_of(code, event));                            \
         return code;                                                                 \
     }
 #define FORWARD_ENQUEUE(name, parameters, arguments) \
@@ -216,29 +225,22 @@ EXPORT void *clEnqueueMapBuffer(cl_command_queue queue, cl_mem memory, cl_bool b
                                 cl_map_flags flags, size_t offset, size_t size, cl_uint count,
                                 const cl_event *events, cl_event *event, cl_int *error)
 {
-    struct fake_list list;
-    const cl_int code = fake_admit("clEnqueueMapBuffer");
-    if (code != CL_SUCCESS) {
-        if (error)
-            *error = code;
-        return NULL;
-    }
-    fake_list_make(&list, queue, count, events);
+    struct list list;
+    ADMIT_CREATE();
+    list_make(&list, queue, count, events);
     if (blocking)
         open_gate(queue, false);
     void *pointer = fake_real.clEnqueueMapBuffer(queue, memory, blocking, flags, offset, size, LIST,
                                                  event, error);
-    fake_list_finish(&list, count, NULL);
+    list_finish(&list, count, NULL);
     return pointer;
 }
 
 EXPORT cl_int clGetEventInfo(cl_event event, cl_event_info what, size_t size, void *value,
                              size_t *used)
 {
-    cl_int code = fake_admit("clGetEventInfo");
-    if (code != CL_SUCCESS)
-        return code;
-    code = fake_real.clGetEventInfo(event, what, size, value, used);
+    ADMIT();
+    cl_int code = fake_real.clGetEventInfo(event, what, size, value, used);
     pthread_mutex_lock(&broken.lock);
     const size_t found = find_broken(event);
     const bool is_early = found > 0 && fake_plays(WEIR_TEST_OPENCL_EARLY_ERRORS);
@@ -282,25 +284,21 @@ static bool is_untimed(cl_event event)
 EXPORT cl_int clEnqueueMarkerWithWaitList(cl_command_queue queue, cl_uint count,
                                           const cl_event *events, cl_event *event)
 {
-    struct fake_list list;
-    cl_int code = fake_admit("clEnqueueMarkerWithWaitList");
-    if (code != CL_SUCCESS)
-        return code;
-    fake_list_make(&list, queue, count, events);
-    code = fake_real.clEnqueueMarkerWithWaitList(queue, LIST, event);
+    struct list list;
+    ADMIT();
+    list_make(&list, queue, count, events);
+    cl_int code = fake_real.clEnqueueMarkerWithWaitList(queue, LIST, event);
     if (code == CL_SUCCESS && event && count > 0 && fake_plays(WEIR_TEST_OPENCL_UNTIMED_MARKERS))
         note_untimed(*event);
-    fake_list_finish(&list, count, event_of(code, event));
+    list_finish(&list, count, event_of(code, event));
     return code;
 }
 
 EXPORT cl_int clGetEventProfilingInfo(cl_event event, cl_profiling_info what, size_t size,
                                       void *value, size_t *used)
 {
-    cl_int code = fake_admit("clGetEventProfilingInfo");
-    if (code != CL_SUCCESS)
-        return code;
-    code = fake_real.clGetEventProfilingInfo(event, what, size, value, used);
+    ADMIT();
+    cl_int code = fake_real.clGetEventProfilingInfo(event, what, size, value, used);
     if (code == CL_SUCCESS && value && is_untimed(event))
         *(cl_ulong *)value = 0;
     return code;
@@ -309,9 +307,7 @@ EXPORT cl_int clGetEventProfilingInfo(cl_event event, cl_profiling_info what, si
 #define FORWARD_OPENING(name)                  \
     EXPORT cl_int name(cl_command_queue queue) \
     {                                          \
-        const cl_int code = fake_admit(#name); \
-        if (code != CL_SUCCESS)                \
-            return code;                       \
+        ADMIT();                               \
         open_gate(queue, false);               \
         return fake_real.name(queue);          \
     }
@@ -433,12 +429,10 @@ static bool is_inner(cl_mem memory)
 EXPORT cl_int clGetMemObjectInfo(cl_mem memory, cl_mem_info what, size_t size, void *value,
                                  size_t *used)
 {
-    cl_int code = fake_admit("clGetMemObjectInfo");
-    if (code == CL_SUCCESS && is_inner(memory))
-        code = CL_INVALID_MEM_OBJECT;
-    if (code != CL_SUCCESS)
-        return code;
-    code = fake_real.clGetMemObjectInfo(memory, what, size, value, used);
+    ADMIT();
+    if (is_inner(memory))
+        return CL_INVALID_MEM_OBJECT;
+    const cl_int code = fake_real.clGetMemObjectInfo(memory, what, size, value, used);
     if (fake_plays(WEIR_TEST_OPENCL_INNER_OBJECT) && what == CL_MEM_ASSOCIATED_MEMOBJECT && value)
         *(void **)value = &inner_object;
     return code;
@@ -447,24 +441,18 @@ EXPORT cl_int clGetMemObjectInfo(cl_mem memory, cl_mem_info what, size_t size, v
 EXPORT cl_mem clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size, void *user,
                              cl_int *error)
 {
-    const cl_int code = fake_admit("clCreateBuffer");
-    if (code == CL_SUCCESS)
-        return new_memory(fake_real.clCreateBuffer(context, flags, size, user, error));
-    if (error)
-        *error = code;
-    return NULL;
+    ADMIT_CREATE();
+    return new_memory(fake_real.clCreateBuffer(context, flags, size, user, error));
 }
 
 EXPORT cl_mem clCreateSubBuffer(cl_mem memory, cl_mem_flags flags, cl_buffer_create_type type,
                                 const void *region, cl_int *error)
 {
-    cl_int code = fake_admit("clCreateSubBuffer");
-    if (code == CL_SUCCESS && is_inner(memory))
-        code = CL_INVALID_MEM_OBJECT;
-    if (code == CL_SUCCESS)
+    ADMIT_CREATE();
+    if (!is_inner(memory))
         return new_memory(fake_real.clCreateSubBuffer(memory, flags, type, region, error));
     if (error)
-        *error = code;
+        *error = CL_INVALID_MEM_OBJECT;
     return NULL;
 }
 

@@ -55,12 +55,7 @@ static bool described; // the last build, with -cl-kernel-arg-info
 static char last_options[512];
 static char last_text[16384];
 
-#define ADMIT()                                                           \
-    do {                                                                  \
-        const cl_int admitted = fake_admit(__func__ + strlen("driver_")); \
-        if (admitted != CL_SUCCESS)                                       \
-            return admitted;                                              \
-    } while (0)
+#define DRIVER_ADMIT() ADMIT_AS(__func__ + strlen("driver_"))
 
 static cl_int answer(const void *value, size_t value_size, size_t size, void *out, size_t *out_size)
 {
@@ -77,7 +72,7 @@ static cl_int answer(const void *value, size_t value_size, size_t size, void *ou
 
 static cl_int driver_clIcdGetPlatformIDsKHR(cl_uint room, cl_platform_id *out, cl_uint *out_count)
 {
-    ADMIT();
+    DRIVER_ADMIT();
     if (out && room > 0)
         out[0] = &platform;
     if (out_count)
@@ -89,7 +84,7 @@ static cl_int driver_clGetPlatformInfo(cl_platform_id of, cl_platform_info what,
                                        void *out, size_t *out_size)
 {
     static const char version[] = "OpenCL 1.2 CUDA 9.1 of the tests";
-    ADMIT();
+    DRIVER_ADMIT();
     if (of != &platform || what != CL_PLATFORM_VERSION)
         return CL_INVALID_VALUE;
     return answer(version, sizeof version, size, out, out_size);
@@ -99,7 +94,7 @@ static cl_int driver_clGetDeviceIDs(cl_platform_id of, cl_device_type type, cl_u
                                     cl_device_id *out, cl_uint *out_count)
 {
     cl_platform_id real;
-    ADMIT();
+    DRIVER_ADMIT();
     if (of != &platform || !(type & CL_DEVICE_TYPE_GPU))
         return CL_DEVICE_NOT_FOUND;
     const cl_int code = fake_real.clGetPlatformIDs(1, &real, NULL);
@@ -111,7 +106,7 @@ static cl_int driver_clGetDeviceIDs(cl_platform_id of, cl_device_type type, cl_u
 static cl_int driver_clGetDeviceInfo(cl_device_id of, cl_device_info what, size_t size, void *out,
                                      size_t *out_size)
 {
-    ADMIT();
+    DRIVER_ADMIT();
     const cl_uint capability[] = {architecture / 10, architecture % 10};
     if (what == CL_DRIVER_VERSION)
         return answer(driver, strlen(driver) + 1, size, out, out_size);
@@ -223,7 +218,7 @@ static cl_int driver_clGetProgramInfo(cl_program program, cl_program_info what, 
 {
     size_t length = 0;
     cl_int code = CL_SUCCESS;
-    ADMIT();
+    DRIVER_ADMIT();
     char *ptx = make_ptx(program, &length);
     if (what == CL_PROGRAM_BINARY_SIZES)
         code = answer(&length, sizeof length, size, out, out_size);

@@ -31,7 +31,6 @@ extern atomic_long fake_live; // contexts, programs and kernels, where none is r
 extern cl_event (*fake_create_user_event)(cl_context, cl_int *);
 extern cl_int (*fake_set_user_event_status)(cl_event, cl_int);
 extern bool fake_withholds;
-extern bool fake_hides_svm;
 extern unsigned fake_played; // bits of weir_test_opencl_play
 
 static inline bool fake_plays(enum weir_test_opencl_play bit)
@@ -42,29 +41,28 @@ static inline bool fake_plays(enum weir_test_opencl_play bit)
 // Counts a call. CL_SUCCESS: it is to be made.
 cl_int fake_admit(const char *name);
 
+// How functions begin that return an error, and those that return an object and store one.
+#define ADMIT_AS(name)                            \
+    do {                                          \
+        const cl_int admitted = fake_admit(name); \
+        if (admitted != CL_SUCCESS)               \
+            return admitted;                      \
+    } while (0)
+#define ADMIT() ADMIT_AS(__func__)
+#define ADMIT_CREATE()                                \
+    do {                                              \
+        const cl_int admitted = fake_admit(__func__); \
+        if (error)                                    \
+            *error = admitted;                        \
+        if (admitted != CL_SUCCESS)                   \
+            return NULL;                              \
+    } while (0)
+
 // calls_queue.c
 
-// A wait list with the queue's gate at its end.
-struct fake_list {
-    cl_event events[64];
-    cl_uint count;
-};
-
-#define LIST list.count, list.count > 0 ? list.events : NULL
-
-void fake_list_make(struct fake_list *list, cl_command_queue queue, cl_uint count,
-                    const cl_event *events);
-// `event` is that of the command; NULL: it has none.
-void fake_list_finish(struct fake_list *list, cl_uint count, cl_event event);
 void fake_fail_launch(long n, int status);
 void fake_fail_command(const char *name, long n, int status);
 
-// calls_memory.c
-
 extern bool fake_misused;
-
-// libopencl.c
-
-void fake_notice(const char *text);
 
 #endif

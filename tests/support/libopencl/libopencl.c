@@ -34,7 +34,7 @@ cl_int (*fake_set_user_event_status)(cl_event, cl_int);
 
 struct ocl_symbols fake_real;
 bool fake_withholds;
-bool fake_hides_svm;
+static bool hides_svm;
 unsigned fake_played;
 atomic_long fake_live;
 
@@ -100,13 +100,20 @@ cl_int fake_admit(const char *name)
 
 static void hide_svm(int hidden)
 {
-    fake_hides_svm = hidden;
+    hides_svm = hidden;
 }
 
 static void play(unsigned bits)
 {
     fake_played = bits;
     fake_misused = false;
+}
+
+static void (*hear)(const char *, const void *, size_t, void *);
+
+static void notice(const char *text)
+{
+    hear(text, NULL, 0, NULL);
 }
 
 static int misused(void)
@@ -123,7 +130,7 @@ const struct weir_test_opencl weir_test_opencl = {
     .fail_launch = fake_fail_launch,
     .fail_command = fake_fail_command,
     .play = play,
-    .notice = fake_notice,
+    .notice = notice,
     .misused = misused,
 };
 
@@ -156,21 +163,18 @@ __attribute__((constructor)) static void start(void)
     find(library, "clSetUserEventStatus", &fake_set_user_event_status);
 
     fake_withholds = is_set("WEIR_TEST_OPENCL_WITHHOLD");
-    fake_hides_svm = is_set("WEIR_TEST_OPENCL_NO_SVM");
+    hides_svm = is_set("WEIR_TEST_OPENCL_NO_SVM");
     for (size_t i = 0; i < sizeof plays / sizeof *plays; i++)
         if (is_set(plays[i].variable))
             fake_played |= plays[i].bit;
 }
 
-// Calls that are forwarded unchanged. `failed` is what they return instead.
-#define FORWARD(result, failed, name, parameters, arguments) \
-    EXPORT result name parameters                            \
-    {                                                        \
-        const cl_int code = fake_admit(#name);               \
-        (void)code;                                          \
-        if (code != CL_SUCCESS)                              \
-            return failed;                                   \
-        return fake_real.name arguments;                     \
+// Calls that are forwarded unchanged.
+#define FORWARD(name, parameters, arguments) \
+    EXPORT cl_int name parameters            \
+    {                                        \
+        ADMIT();                             \
+        return fake_real.name arguments;     \
     }
 
 // A call that releases something does so even when it is made to fail.
@@ -193,57 +197,41 @@ static void *made(void *object)
 #define FORWARD_CREATE(result, name, parameters, arguments) \
     EXPORT result name parameters                           \
     {                                                       \
-        const cl_int code = fake_admit(#name);              \
-        if (code != CL_SUCCESS) {                           \
-            if (error)                                      \
-                *error = code;                              \
-            return NULL;                                    \
-        }                                                   \
+        ADMIT_CREATE();                                     \
         return made(fake_real.name arguments);              \
     }
 
-#define ERROR code
-
 // clang-format off
-FORWARD(cl_int, ERROR, clGetPlatformIDs, (cl_uint size, cl_platform_id *list, cl_uint *count), (size, list, count))
-FORWARD(cl_int, ERROR, clGetDeviceIDs, (cl_platform_id platform, cl_device_type type, cl_uint size, cl_device_id *list, cl_uint *count), (platform, type, size, list, count))
+FORWARD(clGetPlatformIDs, (cl_uint size, cl_platform_id *list, cl_uint *count), (size, list, count))
+FORWARD(clGetDeviceIDs, (cl_platform_id platform, cl_device_type type, cl_uint size, cl_device_id *list, cl_uint *count), (platform, type, size, list, count))
 FORWARD_RELEASE(clReleaseContext, (cl_context context), (context))
 FORWARD_CREATE(cl_command_queue, clCreateCommandQueue, (cl_context context, cl_device_id device, cl_command_queue_properties flags, cl_int *error), (context, device, flags, error))
 FORWARD_CREATE(cl_command_queue, clCreateCommandQueueWithProperties, (cl_context context, cl_device_id device, const cl_queue_properties *properties, cl_int *error), (context, device, properties, error))
-FORWARD(cl_int, ERROR, clRetainCommandQueue, (cl_command_queue queue), (queue))
-FORWARD(cl_int, ERROR, clGetCommandQueueInfo, (cl_command_queue queue, cl_command_queue_info what, size_t size, void *value, size_t *used), (queue, what, size, value, used))
-FORWARD(cl_int, ERROR, clRetainMemObject, (cl_mem memory), (memory))
-FORWARD(cl_int, ERROR, clWaitForEvents, (cl_uint count, const cl_event *events), (count, events))
-FORWARD(cl_int, ERROR, clRetainEvent, (cl_event event), (event))
+FORWARD(clRetainCommandQueue, (cl_command_queue queue), (queue))
+FORWARD(clGetCommandQueueInfo, (cl_command_queue queue, cl_command_queue_info what, size_t size, void *value, size_t *used), (queue, what, size, value, used))
+FORWARD(clRetainMemObject, (cl_mem memory), (memory))
+FORWARD(clWaitForEvents, (cl_uint count, const cl_event *events), (count, events))
+FORWARD(clRetainEvent, (cl_event event), (event))
 FORWARD_RELEASE(clReleaseEvent, (cl_event event), (event))
 FORWARD_CREATE(cl_program, clCreateProgramWithBinary, (cl_context context, cl_uint count, const cl_device_id *devices, const size_t *sizes, const unsigned char **binaries, cl_int *states, cl_int *error), (context, count, devices, sizes, binaries, states, error))
-FORWARD(cl_int, ERROR, clGetProgramInfo, (cl_program program, cl_program_info what, size_t size, void *value, size_t *used), (program, what, size, value, used))
-FORWARD(cl_int, ERROR, clGetProgramBuildInfo, (cl_program program, cl_device_id device, cl_program_build_info what, size_t size, void *value, size_t *used), (program, device, what, size, value, used))
+FORWARD(clGetProgramInfo, (cl_program program, cl_program_info what, size_t size, void *value, size_t *used), (program, what, size, value, used))
+FORWARD(clGetProgramBuildInfo, (cl_program program, cl_device_id device, cl_program_build_info what, size_t size, void *value, size_t *used), (program, device, what, size, value, used))
 FORWARD_RELEASE(clReleaseProgram, (cl_program program), (program))
 FORWARD_CREATE(cl_kernel, clCreateKernel, (cl_program program, const char *name, cl_int *error), (program, name, error))
 FORWARD_RELEASE(clReleaseKernel, (cl_kernel kernel), (kernel))
-FORWARD(cl_int, ERROR, clGetKernelInfo, (cl_kernel kernel, cl_kernel_info what, size_t size, void *value, size_t *used), (kernel, what, size, value, used))
-FORWARD(cl_int, ERROR, clGetKernelArgInfo, (cl_kernel kernel, cl_uint index, cl_kernel_arg_info what, size_t size, void *value, size_t *used), (kernel, index, what, size, value, used))
-FORWARD(cl_int, ERROR, clSetKernelArgSVMPointer, (cl_kernel kernel, cl_uint index, const void *pointer), (kernel, index, pointer))
+FORWARD(clGetKernelInfo, (cl_kernel kernel, cl_kernel_info what, size_t size, void *value, size_t *used), (kernel, what, size, value, used))
+FORWARD(clGetKernelArgInfo, (cl_kernel kernel, cl_uint index, cl_kernel_arg_info what, size_t size, void *value, size_t *used), (kernel, index, what, size, value, used))
+FORWARD(clSetKernelArgSVMPointer, (cl_kernel kernel, cl_uint index, const void *pointer), (kernel, index, pointer))
 // clang-format on
 
 // What devices, platforms, programs and kernels tell, and contexts.
-
-static void (*hear)(const char *, const void *, size_t, void *);
-
-void fake_notice(const char *text)
-{
-    hear(text, NULL, 0, NULL);
-}
 
 EXPORT cl_int clGetKernelWorkGroupInfo(cl_kernel kernel, cl_device_id device,
                                        cl_kernel_work_group_info what, size_t size, void *value,
                                        size_t *used)
 {
-    cl_int code = fake_admit("clGetKernelWorkGroupInfo");
-    if (code != CL_SUCCESS)
-        return code;
-    code = fake_real.clGetKernelWorkGroupInfo(kernel, device, what, size, value, used);
+    ADMIT();
+    cl_int code = fake_real.clGetKernelWorkGroupInfo(kernel, device, what, size, value, used);
     if (fake_plays(WEIR_TEST_OPENCL_SMALL_TOLD) && what == CL_KERNEL_WORK_GROUP_SIZE && value)
         *(size_t *)value = 32;
     return code;
@@ -254,12 +242,7 @@ EXPORT cl_program clCreateProgramWithSource(cl_context context, cl_uint count, c
 {
     static const char without[] = "#define wait_group_events(count, events) not_in_the_library\n";
     const char *longer[5] = {without};
-    cl_int code = fake_admit("clCreateProgramWithSource");
-    if (code != CL_SUCCESS) {
-        if (error)
-            *error = code;
-        return NULL;
-    }
+    ADMIT_CREATE();
     if (!fake_plays(WEIR_TEST_OPENCL_NO_GROUP_WAITS) || sizes || count > 4)
         return made(fake_real.clCreateProgramWithSource(context, count, parts, sizes, error));
     memcpy(longer + 1, parts, count * sizeof *parts);
@@ -270,10 +253,8 @@ EXPORT cl_int clCreateKernelsInProgram(cl_program program, cl_uint size, cl_kern
                                        cl_uint *count)
 {
     cl_uint all = 0;
-    cl_int code = fake_admit("clCreateKernelsInProgram");
-    if (code != CL_SUCCESS)
-        return code;
-    code = fake_real.clCreateKernelsInProgram(program, size, list, &all);
+    ADMIT();
+    cl_int code = fake_real.clCreateKernelsInProgram(program, size, list, &all);
     if (code == CL_SUCCESS && list)
         fake_live += all;
     if (count)
@@ -284,9 +265,7 @@ EXPORT cl_int clCreateKernelsInProgram(cl_program program, cl_uint size, cl_kern
 EXPORT cl_int clBuildProgram(cl_program program, cl_uint count, const cl_device_id *devices,
                              const char *options, void (*notify)(cl_program, void *), void *user)
 {
-    const cl_int code = fake_admit("clBuildProgram");
-    if (code != CL_SUCCESS)
-        return code;
+    ADMIT();
     if (fake_plays(WEIR_TEST_OPENCL_NO_C_2) && options && strstr(options, "-cl-std=CL2"))
         return CL_INVALID_BUILD_OPTIONS;
     return fake_real.clBuildProgram(program, count, devices, options, notify, user);
@@ -295,10 +274,8 @@ EXPORT cl_int clBuildProgram(cl_program program, cl_uint count, const cl_device_
 EXPORT cl_int clGetPlatformInfo(cl_platform_id platform, cl_platform_info what, size_t size,
                                 void *value, size_t *used)
 {
-    cl_int code = fake_admit("clGetPlatformInfo");
-    if (code != CL_SUCCESS)
-        return code;
-    code = fake_real.clGetPlatformInfo(platform, what, size, value, used);
+    ADMIT();
+    cl_int code = fake_real.clGetPlatformInfo(platform, what, size, value, used);
     if (what == CL_PLATFORM_NAME && value && fake_plays(WEIR_TEST_OPENCL_ANOTHER_NAME))
         snprintf(value, size, "the platform of the tests");
     if (what != CL_PLATFORM_VERSION || !value)
@@ -338,11 +315,7 @@ EXPORT cl_context clCreateContext(const cl_context_properties *properties, cl_ui
 {
     cl_context_properties kept[16] = {0};
     size_t used = 0;
-    const cl_int code = fake_admit("clCreateContext");
-    if (error)
-        *error = code;
-    if (code != CL_SUCCESS)
-        return NULL;
+    ADMIT_CREATE();
     hear = message;
     for (; properties && *properties; properties += 2) {
         if (used + 3 < 16) {
@@ -394,15 +367,13 @@ static cl_int tell_new_name(cl_device_id device, size_t size, void *value, size_
 EXPORT cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t size, void *value,
                               size_t *used)
 {
-    cl_int code = fake_admit("clGetDeviceInfo");
-    if (code != CL_SUCCESS)
-        return code;
+    ADMIT();
     if (fake_plays(WEIR_TEST_OPENCL_ERRORS_STAY) && what == CL_DEVICE_EXTENSIONS)
         return list_extensions(device, " cl_nv_device_attribute_query", size, value, used);
     if (fake_plays(WEIR_TEST_OPENCL_NEW_NAMES) && what == CL_DEVICE_NAME)
         return tell_new_name(device, size, value, used);
-    code = fake_real.clGetDeviceInfo(device, what, size, value, used);
-    if (fake_hides_svm && what == CL_DEVICE_SVM_CAPABILITIES && value && code == CL_SUCCESS)
+    cl_int code = fake_real.clGetDeviceInfo(device, what, size, value, used);
+    if (hides_svm && what == CL_DEVICE_SVM_CAPABILITIES && value && code == CL_SUCCESS)
         memset(value, 0, sizeof(cl_device_svm_capabilities));
     if (value && code == CL_SUCCESS)
         play_limits(what, value);

@@ -152,31 +152,17 @@ static void barrier_in_helper(const struct twin_launch *launch)
     }
 }
 
-#define STORE_SIGNED(type, at, index)                        \
-    do {                                                     \
-        type value;                                          \
-        memcpy(&value, launch->values[index], sizeof value); \
-        out[at] = (uint64_t)(int64_t)value;                  \
-    } while (0)
-#define STORE_UNSIGNED(type, at, index)                      \
-    do {                                                     \
-        type value;                                          \
-        memcpy(&value, launch->values[index], sizeof value); \
-        out[at] = (uint64_t)value;                           \
-    } while (0)
-
 static void store_values(const struct twin_launch *launch)
 {
+    // The sizes of the values after the first parameter; the second four have a sign.
+    static const unsigned char sizes[] = {1, 2, 4, 8, 1, 2, 4, 8, 4};
     uint64_t *out = address(launch, 0);
-    STORE_UNSIGNED(uint8_t, 0, 1);
-    STORE_UNSIGNED(uint16_t, 1, 2);
-    STORE_UNSIGNED(uint32_t, 2, 3);
-    STORE_UNSIGNED(uint64_t, 3, 4);
-    STORE_SIGNED(int8_t, 4, 5);
-    STORE_SIGNED(int16_t, 5, 6);
-    STORE_SIGNED(int32_t, 6, 7);
-    STORE_SIGNED(int64_t, 7, 8);
-    STORE_UNSIGNED(uint32_t, 8, 9);
+    for (size_t i = 0; i < sizeof sizes; i++) {
+        const unsigned unused = 64 - 8u * sizes[i];
+        uint64_t value = 0;
+        memcpy(&value, launch->values[1 + i], sizes[i]);
+        out[i] = i / 4 == 1 ? (uint64_t)((int64_t)(value << unused) >> unused) : value;
+    }
     uint32_t half[2];
     memcpy(half, launch->values[10], sizeof half);
     out[9] = half[0];

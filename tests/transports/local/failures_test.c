@@ -8,39 +8,41 @@
 
 #define SHORT (RANKS_SECOND / 5)
 
-// Two ranks and their calls.
-struct calls {
-    struct weir_transport_call call[2];
-    sem_t go;
-};
+static sem_t go; // what some ranks of a run post, and others wait for
 
-struct late {
-    uint32_t first; // the rank whose time is out
-    sem_t *go;
-};
+static void run_ranks(uint32_t count, weir_status (*body)(struct rank *rank), void *user,
+                      struct rank *ranks)
+{
+    sem_init(&go, 0, 0);
+    ranks_run("file", count, body, user, ranks);
+    sem_destroy(&go);
+}
 
+static void await(int posts)
+{
+    while (posts-- > 0)
+        ranks_await(&go);
+}
+
+// Two ranks, each of which has a call.
 static void run_two(weir_status (*body)(struct rank *rank), struct weir_transport_call first,
                     struct weir_transport_call second, struct rank *ranks)
 {
-    struct calls calls = {.call = {first, second}};
-    sem_init(&calls.go, 0, 0);
-    ranks_run("file", 2, body, &calls, ranks);
-    sem_destroy(&calls.go);
+    struct weir_transport_call calls[] = {first, second};
+    run_ranks(2, body, calls, ranks);
 }
 
 static weir_status call_once(struct rank *rank)
 {
-    struct calls *calls = rank->user;
-    return rank_call(rank, calls->call[rank->rank]);
+    const struct weir_transport_call *calls = rank->user;
+    return rank_call(rank, calls[rank->rank]);
 }
 
 // All ranks fail, and the sentence of each has the text.
 static void expect_told(const struct rank *ranks, uint32_t count, const char *text)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        EXPECT_INT_EQ(ranks[i].status, WEIR_ERROR_COMM);
-        EXPECT_CONTAINS(ranks[i].error.message, text);
-    }
+    for (uint32_t i = 0; i < count; i++)
+        EXPECT_RANK(ranks[i].status, WEIR_ERROR_COMM, ranks[i], text);
 }
 
 // All that have failed know the same. A rank may hear of it before it has joined, and has no group then.
@@ -158,28 +160,19 @@ WEIR_TEST(Failures, TheOneOfSeveralThatDiffers)
 }
 
 // Two differ, and the third one comes when both have been told.
-struct third {
-    uint32_t late;
-    sem_t go;
-};
-
 static weir_status call_oddly_or_late(struct rank *rank)
 {
-    struct third *third = rank->user;
-    const uint32_t odd = third->late == 2 ? 1 : 2;
-    for (int told = 0; rank->rank == third->late && told < 2; told++)
-        ranks_await(&third->go);
+    const uint32_t late = *(const uint32_t *)rank->user;
+    const uint32_t odd = late == 2 ? 1 : 2;
+    await(rank->rank == late ? 2 : 0);
     const weir_status status = rank_call(rank, rank->rank == odd ? other_of(0) : sum_of(0, 64));
-    sem_post(&third->go);
+    sem_post(&go);
     return status;
 }
 
 static void run_with_late(uint32_t late, struct rank *ranks)
 {
-    struct third third = {.late = late};
-    sem_init(&third.go, 0, 0);
-    ranks_run("file", 3, call_oddly_or_late, &third, ranks);
-    sem_destroy(&third.go);
+    run_ranks(3, call_oddly_or_late, &late, ranks);
     expect_told(ranks, 3, "");
 }
 
@@ -239,25 +232,22 @@ WEIR_TEST(Failures, AMessageAcrossACollective)
     struct rank ranks[RANKS_MAX];
     for (int turn = 0; turn < 20; turn++) {
         ranks_run("file", 2, pass_a_barrier, NULL, ranks);
-        EXPECT_INT_EQ(ranks[0].status, WEIR_ERROR_COMM);
-        EXPECT_CONTAINS(ranks[0].error.message, "rank 1 has called send");
+        EXPECT_RANK(ranks[0].status, WEIR_ERROR_COMM, ranks[0], "rank 1 has called send");
     }
 }
 
 // Rank 0 waits for rank 1 until its time is out; then rank 1 comes, and gets the first cause.
 static weir_status come_late(struct rank *rank)
 {
-    struct calls *calls = rank->user;
+    const struct weir_transport_call *calls = rank->user;
     for (int i = 0; i < 3; i++) {
         const weir_status status = rank_barrier(rank);
         if (status)
             return status;
     }
-    if (rank->rank == 1)
-        ranks_await(&calls->go);
-    const weir_status status = rank_call(rank, calls->call[rank->rank]);
-    if (rank->rank == 0)
-        sem_post(&calls->go);
+    await(rank->rank == 1 ? 1 : 0);
+    const weir_status status = rank_call(rank, calls[rank->rank]);
+    sem_post(&go);
     return status;
 }
 
@@ -280,33 +270,27 @@ WEIR_TEST(Failures, ARankIsLate)
 // Rank 0 waits for rank 1, which waits for rank 2, which comes when the time of one of them is out.
 static weir_status come_late_to_a_row(struct rank *rank)
 {
-    const struct late *late = rank->user;
     const weir_status status = rank_barrier(rank);
     struct weir_transport_call call = message_of(WEIR_RECV, 0, 1);
     if (status)
         return status;
-    for (int n = 0; rank->rank == 2 && n < 2; n++)
-        ranks_await(late->go);
+    await(rank->rank == 2 ? 2 : 0);
     if (rank->rank == 2)
         return rank_barrier(rank);
     call.root = rank->rank + 1;
     call.dst = memory[rank->rank];
-    if (rank->rank == late->first)
+    if (rank->rank == *(const uint32_t *)rank->user) // its time is out first
         call.timeout_ns = RANKS_SECOND;
     const weir_status failure = rank_call(rank, call);
-    sem_post(late->go);
+    sem_post(&go);
     return failure;
 }
 
 WEIR_TEST(Failures, ARankWaitsForOneThatIsLate)
 {
     for (uint32_t first = 0; first < 2; first++) {
-        sem_t go;
-        struct late late = {.first = first, .go = &go};
         struct rank ranks[RANKS_MAX];
-        sem_init(&go, 0, 0);
-        ranks_run("file", 3, come_late_to_a_row, &late, ranks);
-        sem_destroy(&go);
+        run_ranks(3, come_late_to_a_row, &first, ranks);
         expect_told(ranks, 3,
                     "recv of 'grads', app.c:120: rank 2 has submitted nothing after barrier 1 "
                     "(app.c:101) in 1.00 s");
@@ -387,10 +371,10 @@ WEIR_TEST(Failures, TwoGroupsInAnotherOrder)
 // Rank 1 leaves without a call, or after a barrier.
 static weir_status leave(struct rank *rank)
 {
-    const struct calls *calls = rank->user;
-    const bool meets = calls->call[1].kind == WEIR_BARRIER;
-    const weir_status status = meets ? rank_call(rank, calls->call[1]) : WEIR_OK;
-    return status || rank->rank == 1 ? status : rank_call(rank, calls->call[0]);
+    const struct weir_transport_call *calls = rank->user;
+    const bool meets = calls[1].kind == WEIR_BARRIER;
+    const weir_status status = meets ? rank_call(rank, calls[1]) : WEIR_OK;
+    return status || rank->rank == 1 ? status : rank_call(rank, calls[0]);
 }
 
 static void expect_left(struct weir_transport_call call, struct weir_transport_call before,
@@ -428,38 +412,33 @@ static void *abort_from_outside(void *argument)
 
 static weir_status abort_while_waiting(struct rank *rank)
 {
-    sem_t *told = rank->user;
     struct weir_transport_call call = sum_of(0, 1);
     pthread_t thread = pthread_self();
     call.dst = memory[rank->rank % 2];
     call.timeout_ns = UINT64_MAX;
-    for (int n = 0; rank->rank == 2 && n < 2; n++)
-        ranks_await(told);
+    await(rank->rank == 2 ? 2 : 0);
     if (rank->rank == 0)
         pthread_create(&thread, NULL, abort_from_outside, rank);
     const weir_status status = rank_call(rank, call);
     if (rank->rank == 0)
         pthread_join(thread, NULL);
-    sem_post(told);
+    sem_post(&go);
     return rank_call(rank, call) == status ? status : WEIR_OK;
 }
 
 WEIR_TEST(Failures, ARankAborts)
 {
     struct rank ranks[RANKS_MAX];
-    sem_t told;
-    sem_init(&told, 0, 0);
-    ranks_run("file", 3, abort_while_waiting, &told, ranks);
-    sem_destroy(&told);
+    run_ranks(3, abort_while_waiting, NULL, ranks);
     expect_told(ranks, 3, "rank 0 has aborted 'grads': the loss is no number");
     expect_cause(ranks, 3, WEIR_FAULT_ABORTED, 0, 0);
 }
 
 static weir_status run_out(struct rank *rank)
 {
-    struct calls *calls = rank->user;
+    const struct weir_transport_call *calls = rank->user;
     ranks_fail_after(rank->rank == 0 ? 0 : -1);
-    const weir_status status = rank_call(rank, calls->call[rank->rank]);
+    const weir_status status = rank_call(rank, calls[rank->rank]);
     ranks_fail_after(-1);
     return status;
 }

@@ -43,41 +43,29 @@ static int count_sockets_of_child(void)
                : -1;
 }
 
-// The first one has been started; the second one joins it, and both leave.
-static void expect_both(struct joiner *first, struct rank *second,
-                        const struct weir_transport_setup *setup)
-{
-    EXPECT_INT_EQ(rank_join(second, setup), WEIR_OK);
-    EXPECT_INT_EQ(rank_await(first), WEIR_OK);
-    rank_leave(&first->rank);
-    rank_leave(second);
-}
-
 // Rank 0 listens and waits.
 WEIR_TEST(Forked, HoldsNoListener)
 {
     const struct weir_transport_setup setup = ranks_setup("file");
-    struct joiner first = {.failed = NULL};
-    struct rank second = {.rank = 1};
+    struct joiner joiners[2] = {{.failed = NULL}};
     const int before = count_sockets();
-    rank_start(&first, 0, setup);
+    rank_start(&joiners[0], 0, setup);
     while (access(setup.rendezvous + strlen("file:"), F_OK) != 0)
         weir_clock_sleep_ns(RANKS_SECOND / 1000);
     EXPECT_INT_GT(count_sockets(), before);
     EXPECT_INT_EQ(count_sockets_of_child(), before);
-    expect_both(&first, &second, &setup);
+    rank_start(&joiners[1], 1, setup);
+    ranks_expect_joined(joiners, 2);
 }
 
 // Without handlers, as posix_spawn() and vfork(), and as every child before its handlers: it has the listener of a meeting
 // that is over, and a next one at the same name waits until it has not.
 WEIR_TEST(Forked, HoldsTheNameOfAMeetingForAWhile)
 {
-    struct weir_transport_setup setup = ranks_setup("process");
-    struct joiner first = {.failed = NULL};
-    struct rank second = {.rank = 1};
+    const struct weir_transport_setup setup = ranks_setup("process");
+    struct joiner joiners[2] = {{.failed = NULL}};
     const int before = count_sockets();
-    setup.count = 2;
-    rank_start(&first, 0, setup);
+    rank_start(&joiners[0], 0, setup);
     while (count_sockets() == before)
         weir_clock_sleep_ns(RANKS_SECOND / 1000);
     const pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
@@ -86,11 +74,12 @@ WEIR_TEST(Forked, HoldsTheNameOfAMeetingForAWhile)
         _exit(0);
     }
     ASSERT_INT_GT(child, 0);
-    expect_both(&first, &second, &setup);
-    second.rank = 0;
-    rank_start(&first, 1, setup);
+    rank_start(&joiners[1], 1, setup);
+    ranks_expect_joined(joiners, 2);
+    rank_start(&joiners[0], 1, setup);
     weir_clock_sleep_ns(RANKS_SECOND / 50); // it knocks
-    expect_both(&first, &second, &setup);
+    rank_start(&joiners[1], 0, setup);
+    ranks_expect_joined(joiners, 2);
     EXPECT_INT_EQ(waitpid(child, NULL, 0), child);
 }
 

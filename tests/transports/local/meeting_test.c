@@ -20,10 +20,12 @@
 
 #define SHORT (RANKS_SECOND / 20)
 
-static struct rank join_alone(uint32_t number, const char *rendezvous, uint64_t timeout_ns)
+// What one of `count` ranks comes to.
+static struct rank join_one(uint32_t number, uint32_t count, const char *rendezvous,
+                            uint64_t timeout_ns)
 {
     struct rank rank = {.rank = number};
-    const struct weir_transport_setup setup = place_setup(rendezvous, 3, timeout_ns);
+    const struct weir_transport_setup setup = place_setup(rendezvous, count, timeout_ns);
     rank_join(&rank, &setup);
     return rank;
 }
@@ -55,8 +57,6 @@ WEIR_TEST(Meeting, NeedsFilesForAllRanks)
 // The process has no descriptor left to listen: told as that.
 PLACE_TEST(Meeting, HasNoFileLeftToListen, "unix:")
 {
-    struct rank rank = {.rank = 0};
-    const struct weir_transport_setup setup = place_setup(place->rendezvous, 2, RANKS_PATIENCE);
     int held[64] = {0};
     int count = 0;
     ranks_state();
@@ -65,8 +65,8 @@ PLACE_TEST(Meeting, HasNoFileLeftToListen, "unix:")
         count++;
     ASSERT_INT_LT(2, count);
     close(held[--count]); // for the folder
-    EXPECT_INT_EQ(rank_join(&rank, &setup), WEIR_ERROR_SYSTEM);
-    EXPECT_CONTAINS(rank.error.message, "Too many open files");
+    const struct rank rank = join_one(0, 2, place->rendezvous, RANKS_PATIENCE);
+    EXPECT_RANK(rank.status, WEIR_ERROR_SYSTEM, rank, "Too many open files");
     EXPECT_CONTAINS(rank.error.remedy, "ulimit -n");
     limit_files(before);
     while (count > 0)
@@ -131,9 +131,8 @@ WEIR_TEST(Meeting, RefusesAPlaceThatIsNone)
             setenv("WEIR_COMM_SECRET", alone[i].secret, 1);
         for (uint32_t rank = 0; rank < 2; rank++) {
             weir_test_note("rank %u at %s", rank, alone[i].place);
-            const struct rank joined = join_alone(rank, alone[i].place, SHORT);
-            EXPECT_INT_EQ(joined.status, alone[i].status[rank]);
-            EXPECT_CONTAINS(joined.error.message, alone[i].words[rank]);
+            const struct rank joined = join_one(rank, 3, alone[i].place, SHORT);
+            EXPECT_RANK(joined.status, alone[i].status[rank], joined, alone[i].words[rank]);
             EXPECT_TRUE(joined.error.remedy[0]);
             if (rank == 1 && alone[i].remedy)
                 EXPECT_CONTAINS(joined.error.remedy, alone[i].remedy);
@@ -169,10 +168,9 @@ PLACE_TEST(Meeting, TellsThatAnotherProgramListens, "unix:")
 {
     pthread_t thread;
     pthread_create(&thread, NULL, listen_rudely, place);
-    const struct rank rank = join_alone(1, place->rendezvous, RANKS_PATIENCE);
+    const struct rank rank = join_one(1, 3, place->rendezvous, RANKS_PATIENCE);
     pthread_join(thread, NULL);
-    EXPECT_INT_EQ(rank.status, WEIR_ERROR_COMM);
-    EXPECT_CONTAINS(rank.error.message, place->rendezvous);
+    EXPECT_RANK(rank.status, WEIR_ERROR_COMM, rank, place->rendezvous);
 }
 
 static const char *const wires[] = {"file", "process"};
@@ -203,14 +201,10 @@ WEIR_TEST(Meeting, NamesARankThatDoesNotCome)
 PLACE_TEST(Meeting, NamesARankThatIsGoneBeforeAllHaveCome, "file:")
 {
     struct joiner joiner = {.failed = NULL};
-    struct weir_transport_setup setup = place_setup(place->rendezvous, 3, RANKS_PATIENCE);
-    rank_start(&joiner, 0, setup);
+    place_start(place, &joiner, 0, 3);
     place_await(place);
-    struct rank rank = {.rank = 1};
-    setup.timeout_ns = RANKS_SECOND;
-    EXPECT_INT_EQ(rank_join(&rank, &setup), WEIR_ERROR_COMM);
-    EXPECT_INT_EQ(rank_await(&joiner), WEIR_ERROR_COMM);
-    EXPECT_CONTAINS(joiner.rank.error.message, "rank 1 has died");
+    EXPECT_INT_EQ(join_one(1, 3, place->rendezvous, RANKS_SECOND).status, WEIR_ERROR_COMM);
+    EXPECT_RANK(rank_await(&joiner), WEIR_ERROR_COMM, joiner.rank, "rank 1 has died");
     EXPECT_CONTAINS(joiner.rank.error.message, "rank 2 has not come");
     EXPECT_INT_EQ(ranks_blocks(), 1);
 }
@@ -263,21 +257,13 @@ WEIR_TEST(Meeting, RefusesARankThatIsThere)
     EXPECT_INT_EQ(ranks_blocks(), 1);
 }
 
-static void expect_joined(struct joiner *joiners, int count)
-{
-    for (int i = 0; i < count; i++)
-        EXPECT_STR_EQ(rank_await(&joiners[i]) ? joiners[i].rank.error.message : "", "");
-    for (int i = 0; i < count; i++)
-        rank_leave(&joiners[i].rank);
-}
-
 // All of a group of three at the place.
 static void expect_meeting(const struct place *place)
 {
     struct joiner joiners[3] = {{.failed = NULL}};
     for (uint32_t i = 0; i < 3; i++)
         place_start(place, &joiners[i], 2 - i, 3);
-    expect_joined(joiners, 3);
+    ranks_expect_joined(joiners, 3);
     EXPECT_FALSE(place_is_taken(place));
     EXPECT_INT_EQ(ranks_blocks(), 1);
 }
@@ -349,9 +335,8 @@ WEIR_TEST(Meeting, IsHeldAtEachPlace)
             write_place(&place, earlier, 0600);
         else if (i % 2)
             leave(&place, kind);
-        const struct rank rank = join_alone(1, place.rendezvous, SHORT);
-        EXPECT_INT_EQ(rank.status, WEIR_ERROR_COMM);
-        EXPECT_CONTAINS(rank.error.message, "'grads': rank 0 has not come to ");
+        const struct rank rank = join_one(1, 3, place.rendezvous, SHORT);
+        EXPECT_RANK(rank.status, WEIR_ERROR_COMM, rank, "'grads': rank 0 has not come to ");
         EXPECT_CONTAINS(rank.error.message, place.rendezvous);
         expect_meeting(&place);
         EXPECT_TRUE(place_close(&place));
@@ -370,7 +355,7 @@ PLACE_TEST(Meeting, LooksAgainAtAFileThatIsLeft, "file:")
     place_start(place, &joiners[1], 1, 2);
     weir_clock_sleep_ns(SHORT);
     place_start(place, &joiners[0], 0, 2);
-    expect_joined(joiners, 2);
+    ranks_expect_joined(joiners, 2);
 }
 
 // A second program comes to the place of a first one that still waits, also with another count: it is refused at
@@ -379,23 +364,16 @@ WEIR_TEST(Meeting, RefusesASecondProgramAtAPlace)
 {
     for (int i = 0; i < PLACE_KINDS; i++) {
         struct place place = place_open(place_kinds[i]);
-        struct joiner first = {.failed = NULL};
-        struct rank last = {.rank = 1};
-        const struct weir_transport_setup setup = place_setup(place.rendezvous, 2, RANKS_PATIENCE);
-        rank_start(&first, 0, setup);
+        struct joiner joiners[2] = {{.failed = NULL}};
+        place_start(&place, &joiners[0], 0, 2);
         place_await(&place);
         for (uint32_t count = 2; count < 4; count++) {
-            struct rank second = {.rank = 0};
-            const struct weir_transport_setup other =
-                place_setup(place.rendezvous, count, RANKS_PATIENCE);
-            EXPECT_INT_EQ(rank_join(&second, &other), WEIR_ERROR_COMM);
-            EXPECT_CONTAINS(second.error.message, "another rank 0 is at ");
+            const struct rank second = join_one(0, count, place.rendezvous, RANKS_PATIENCE);
+            EXPECT_RANK(second.status, WEIR_ERROR_COMM, second, "another rank 0 is at ");
             EXPECT_CONTAINS(second.error.message, place.rendezvous);
         }
-        EXPECT_INT_EQ(rank_join(&last, &setup), WEIR_OK);
-        EXPECT_INT_EQ(rank_await(&first), WEIR_OK);
-        rank_leave(&first.rank);
-        rank_leave(&last);
+        place_start(&place, &joiners[1], 1, 2);
+        ranks_expect_joined(joiners, 2);
         EXPECT_TRUE(place_close(&place));
     }
 }
@@ -434,8 +412,7 @@ static void expect_replaced(const char *text, const char *message)
     rank_start(&first, 0, place_setup(place.rendezvous, 2, RANKS_SECOND));
     place_await(&place);
     write_place(&place, text, 0600);
-    EXPECT_INT_EQ(rank_await(&first), WEIR_ERROR_COMM);
-    EXPECT_CONTAINS(first.rank.error.message, message);
+    EXPECT_RANK(rank_await(&first), WEIR_ERROR_COMM, first.rank, message);
     expect_text(&place, text);
     EXPECT_TRUE(place_close(&place));
 }
@@ -488,7 +465,7 @@ static void expect_disbelief(size_t row)
         EXPECT_INT_EQ(chown(changed, OTHER_USER, OTHER_USER), 0);
     for (uint32_t rank = 0; rank < 2; rank++) {
         weir_test_note("row %zu, rank %u", row, rank);
-        const struct rank joined = join_alone(rank, place.rendezvous, SHORT);
+        const struct rank joined = join_one(rank, 3, place.rendezvous, SHORT);
         EXPECT_INT_EQ(joined.status, disbelieved[row].status[rank]);
         EXPECT_CONTAINS(joined.error.message, disbelieved[row].words[rank]);
         if (disbelieved[row].is_folder)
@@ -550,11 +527,10 @@ PLACE_TEST(Meeting, EndsAtItsTimeoutAmongSilentStrangers, "unix:")
     struct strangers strangers = {.place = place};
     pthread_t thread;
     pthread_create(&thread, NULL, keep_silent, &strangers);
-    const struct rank rank = join_alone(0, place->rendezvous, 8 * SHORT);
+    const struct rank rank = join_one(0, 3, place->rendezvous, 8 * SHORT);
     strangers.end = true;
     pthread_join(thread, NULL);
-    EXPECT_INT_EQ(rank.status, WEIR_ERROR_COMM);
-    EXPECT_CONTAINS(rank.error.message, "rank 1 has not come to ");
+    EXPECT_RANK(rank.status, WEIR_ERROR_COMM, rank, "rank 1 has not come to ");
 }
 
 // More than a door keeps at a time, some of which say something.
@@ -571,7 +547,7 @@ PLACE_TEST(Meeting, IsHeldAmongSilentStrangers, "unix:")
                             weir_clock_now_ns() + RANKS_PATIENCE);
     }
     place_start(place, &joiners[1], 1, 2);
-    expect_joined(joiners, 2);
+    ranks_expect_joined(joiners, 2);
     for (int i = 0; i < 100; i++)
         local_close(&silent[i]);
 }
@@ -600,7 +576,7 @@ static void expect_job_refused(const char *name)
     EXPECT_INT_EQ(waitpid(other, &status, 0), other);
     EXPECT_INT_EQ(status, 0);
     place_start(&place, &joiners[1], 1, 2);
-    expect_joined(joiners, 2);
+    ranks_expect_joined(joiners, 2);
     unsetenv(name);
     EXPECT_TRUE(place_close(&place));
 }

@@ -1,7 +1,6 @@
 #include "tests/transports/local/places.h"
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,15 +81,4 @@ struct weir_transport_setup place_setup(const char *rendezvous, uint32_t count, 
 void place_start(const struct place *place, struct joiner *joiner, uint32_t rank, uint32_t count)
 {
     rank_start(joiner, rank, place_setup(place->rendezvous, count, RANKS_PATIENCE));
-}
-
-int ranks_descriptors(void)
-{
-    DIR *folder = opendir("/proc/self/fd");
-    int count = 0;
-    while (folder && readdir(folder))
-        count++;
-    if (folder)
-        closedir(folder);
-    return count;
 }

@@ -38,7 +38,5 @@ struct weir_transport_setup place_setup(const char *rendezvous, uint32_t count,
                                         uint64_t timeout_ns);
 // rank_start() of one of `count` ranks at the place, with patience.
 void place_start(const struct place *place, struct joiner *joiner, uint32_t rank, uint32_t count);
-// How many this process has open.
-int ranks_descriptors(void);
 
 #endif

@@ -51,11 +51,11 @@ struct told {
 };
 
 struct plan {
-    const char *rendezvous;
+    const char *rendezvous; // NULL: that of both hosts
     const char *secrets[HOSTS];
     uint32_t count;
     enum host hosts[MOST];
-    uint64_t timeout_ns;
+    uint64_t timeout_ns; // of the meeting; 0: RANKS_PATIENCE
     void (*body)(struct rank *rank, struct told *told);
 };
 
@@ -160,7 +160,8 @@ static void run_rank(const struct plan *plan, uint32_t number)
     struct rank rank = {.rank = number};
     struct told *it = &told[number];
     const struct weir_transport_setup setup =
-        place_setup(plan->rendezvous, plan->count, plan->timeout_ns);
+        place_setup(plan->rendezvous ? plan->rendezvous : at, plan->count,
+                    plan->timeout_ns ? plan->timeout_ns : RANKS_PATIENCE);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     it->process = getpid();
     if (spaces[HERE] >= 0 && setns(spaces[plan->hosts[number]], CLONE_NEWNET) != 0)
@@ -277,11 +278,9 @@ static void expect_work(const struct plan *plan)
 
 HOSTS_TEST(MeetWithOneSecret)
 {
-    expect_work(&(struct plan){.rendezvous = at,
-                               .secrets = {SECRET, SECRET},
+    expect_work(&(struct plan){.secrets = {SECRET, SECRET},
                                .count = 4,
                                .hosts = {HERE, THERE, HERE, THERE},
-                               .timeout_ns = RANKS_PATIENCE,
                                .body = work});
 }
 
@@ -292,7 +291,6 @@ HOSTS_TEST(MeetAtAFileThatBothSee)
     expect_work(&(struct plan){.rendezvous = place.rendezvous,
                                .count = 4,
                                .hosts = {HERE, THERE, THERE, HERE},
-                               .timeout_ns = RANKS_PATIENCE,
                                .body = work});
     EXPECT_FALSE(place_is_taken(&place));
     EXPECT_TRUE(place_close(&place));
@@ -315,8 +313,7 @@ HOSTS_TEST(NeedTheSameSecret)
         {SECRET, NULL, WEIR_ERROR_CONFIG, {"", "no secret is set"}, "WEIR_COMM_SECRET"},
     };
     for (int i = 0; i < 3; i++) {
-        run(&(struct plan){.rendezvous = at,
-                           .secrets = {rows[i].here, rows[i].there},
+        run(&(struct plan){.secrets = {rows[i].here, rows[i].there},
                            .count = 2,
                            .hosts = {HERE, THERE},
                            .timeout_ns = RANKS_SECOND});
@@ -359,11 +356,9 @@ static void part(struct rank *rank, struct told *it)
 
 static void expect_memory_on_each_alone(void)
 {
-    run(&(struct plan){.rendezvous = at,
-                       .secrets = {SECRET, SECRET},
+    run(&(struct plan){.secrets = {SECRET, SECRET},
                        .count = 4,
                        .hosts = {HERE, THERE, HERE, THERE},
-                       .timeout_ns = RANKS_PATIENCE,
                        .body = part});
     int refused = 0;
     for (uint32_t i = 0; i < 4; i++) {
@@ -501,9 +496,8 @@ static void call_until_failure(struct rank *rank, struct told *it)
 static struct plan plan_of(uint32_t count)
 {
     struct plan plan = {.count = count,
-                        .timeout_ns = RANKS_PATIENCE,
                         .body = call_until_failure,
-                        .rendezvous = scene.far ? at : ranks_setup("file").rendezvous};
+                        .rendezvous = scene.far ? NULL : ranks_setup("file").rendezvous};
     if (scene.far) {
         plan.secrets[HERE] = plan.secrets[THERE] = SECRET;
         plan.hosts[1] = THERE;

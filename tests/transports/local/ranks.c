@@ -72,11 +72,20 @@ weir_status rank_shrink(struct rank *rank, uint64_t timeout_ns)
     return WEIR_OK;
 }
 
+// With a body it runs that, and leaves.
 static void *join(void *argument)
 {
     struct joiner *joiner = argument;
-    if (rank_join(&joiner->rank, &joiner->setup) && joiner->failed)
+    struct rank *rank = &joiner->rank;
+    if (rank_join(rank, &joiner->setup) && joiner->failed)
         sem_post(joiner->failed);
+    if (!joiner->body)
+        return NULL;
+    if (rank->status == WEIR_OK)
+        rank->status = joiner->body(rank);
+    if (rank->group)
+        rank->failed = ranks_ops()->cause(rank->group, &rank->cause);
+    rank_leave(rank);
     return NULL;
 }
 
@@ -92,37 +101,32 @@ weir_status rank_await(struct joiner *joiner)
     return joiner->rank.status;
 }
 
-struct start {
-    pthread_t thread;
-    const struct weir_transport_setup *setup;
-    weir_status (*body)(struct rank *rank);
-    struct rank *rank;
-};
-
-static void *start(void *argument)
+void ranks_expect_joined(struct joiner *joiners, int count)
 {
-    struct start *start = argument;
-    if (rank_join(start->rank, start->setup) == WEIR_OK)
-        start->rank->status = start->body(start->rank);
-    if (start->rank->group)
-        start->rank->failed = ranks_ops()->cause(start->rank->group, &start->rank->cause);
-    rank_leave(start->rank);
-    return NULL;
+    for (int i = 0; i < count; i++) {
+        EXPECT_INT_EQ(rank_await(&joiners[i]), WEIR_OK);
+        EXPECT_STR_EQ(joiners[i].rank.status ? joiners[i].rank.error.message : "", "");
+    }
+    for (int i = 0; i < count; i++)
+        rank_leave(&joiners[i].rank);
 }
 
 void ranks_run(const char *wire, uint32_t count, weir_status (*body)(struct rank *rank), void *user,
                struct rank *out_ranks)
 {
-    struct start starts[RANKS_MAX];
+    struct joiner joiners[RANKS_MAX];
     struct weir_transport_setup setup = ranks_setup(wire);
     setup.count = count;
     for (uint32_t i = 0; i < count; i++) {
-        out_ranks[i] = (struct rank){.rank = i, .count = count, .user = user};
-        starts[i] = (struct start){.setup = &setup, .body = body, .rank = &out_ranks[i]};
-        pthread_create(&starts[i].thread, NULL, start, &starts[i]);
+        joiners[i] = (struct joiner){.rank = {.rank = i, .count = count, .user = user},
+                                     .setup = setup,
+                                     .body = body};
+        pthread_create(&joiners[i].thread, NULL, join, &joiners[i]);
     }
-    for (uint32_t i = 0; i < count; i++)
-        pthread_join(starts[i].thread, NULL);
+    for (uint32_t i = 0; i < count; i++) {
+        pthread_join(joiners[i].thread, NULL);
+        out_ranks[i] = joiners[i].rank;
+    }
 }
 
 void ranks_expect(const char *wire, uint32_t count, weir_status (*body)(struct rank *rank),

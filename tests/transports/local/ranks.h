@@ -21,11 +21,21 @@ struct joiner {
     pthread_t thread;
     struct rank rank;
     struct weir_transport_setup setup;
-    sem_t *failed; // posted if it has not; NULL: nothing is
+    sem_t *failed;                          // posted if it has not; NULL: nothing is
+    weir_status (*body)(struct rank *rank); // NULL: it stays
 };
 
 void rank_start(struct joiner *joiner, uint32_t rank, struct weir_transport_setup setup);
 weir_status rank_await(struct joiner *joiner);
+// All of them have joined, and leave.
+void ranks_expect_joined(struct joiner *joiners, int count);
+
+// The call, or what it was, has come to that status, and the rank's error has the words. For files with tests/support/test.h.
+#define EXPECT_RANK(call, wanted, rank, words)        \
+    do {                                              \
+        EXPECT_INT_EQ(call, wanted);                  \
+        EXPECT_CONTAINS((rank).error.message, words); \
+    } while (0)
 
 // Runs `body` on `count` threads, each with its rank of a new group, and joins them all.
 void ranks_run(const char *wire, uint32_t count, weir_status (*body)(struct rank *rank), void *user,

@@ -45,16 +45,6 @@ static bool is_refused(int connection)
     return !local_read_all(connection, &welcome, sizeof welcome, patience()) || welcome.refused;
 }
 
-static void expect_joined(struct joiner *first, const struct place *place)
-{
-    struct joiner last = {.failed = NULL};
-    place_start(place, &last, 1, 2);
-    EXPECT_STR_EQ(rank_await(&last) ? last.rank.error.message : "", "");
-    EXPECT_STR_EQ(rank_await(first) ? first->rank.error.message : "", "");
-    rank_leave(&last.rank);
-    rank_leave(&first->rank);
-}
-
 // Other users. The process that is one has nothing that root alone can read but what it is told here.
 
 static bool can_be_another_user(void)
@@ -102,11 +92,11 @@ WEIR_TEST(Strangers, OfAnotherUserAreNotLetIn)
     if (!can_be_another_user())
         WEIR_SKIP(NO_OTHER_USER);
     struct place place = place_open("file:");
-    struct joiner first = {.failed = NULL};
+    struct joiner joiners[2] = {{.failed = NULL}};
     struct local_hello hello = hello_of(1, 2);
     uint32_t number = 0;
     int status = -1;
-    place_start(&place, &first, 0, 2);
+    place_start(&place, &joiners[0], 0, 2);
     place_await(&place);
     read_door(&place, &number, &hello.token);
     const pid_t child = fork();
@@ -114,7 +104,8 @@ WEIR_TEST(Strangers, OfAnotherUserAreNotLetIn)
         _exit(come_as_another(number, &hello));
     EXPECT_INT_EQ(waitpid(child, &status, 0), child);
     EXPECT_INT_EQ(WEXITSTATUS(status), 0);
-    expect_joined(&first, &place);
+    place_start(&place, &joiners[1], 1, 2);
+    ranks_expect_joined(joiners, 2);
     EXPECT_TRUE(place_close(&place));
 }
 
@@ -166,8 +157,7 @@ PLACE_TEST(Strangers, MaySayTooMuch, "unix:")
     EXPECT_TRUE(local_write_all(stranger, hello, sizeof hello, patience()));
     EXPECT_TRUE(is_refused(stranger));
     local_close(&stranger);
-    EXPECT_INT_EQ(rank_await(&first), WEIR_ERROR_COMM);
-    EXPECT_CONTAINS(first.rank.error.message, "rank 1 ");
+    EXPECT_RANK(rank_await(&first), WEIR_ERROR_COMM, first.rank, "rank 1 ");
 }
 
 // A process without descriptors.
@@ -491,8 +481,7 @@ WEIR_TEST(RankZero, IsNotBelieved)
             write_lie(entry->host, sizeof entry->host, lies[i].host);
         }
         const struct rank rank = rank_under(&tyrant);
-        EXPECT_INT_EQ(rank.status, lies[i].status);
-        EXPECT_CONTAINS(rank.error.message, lies[i].words);
+        EXPECT_RANK(rank.status, lies[i].status, rank, lies[i].words);
         EXPECT_TRUE(weir_text_is_clean(rank.error.message, ""));
     }
     EXPECT_INT_EQ(local_accept(listener, &from, &own), -1);

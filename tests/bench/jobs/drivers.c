@@ -1,5 +1,5 @@
 // See the header. Libraries stay open until the process ends.
-#include "tests/bench/jobs/side.h"
+#include "tests/bench/jobs/drivers.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,167 +11,9 @@ enum {
     LISTED_MOST = 16 // platforms, and devices of one
 };
 
-// Weir.
-
-static void fine(weir_status status)
-{
-    if (status != WEIR_OK)
-        cli_fine(status);
-}
-
-static bool weir_init(struct side *side, char *message, size_t size)
-{
-    struct side_weir *weir = &side->weir;
-    if (weir_open(NULL, &weir->runtime) != WEIR_OK) {
-        snprintf(message, size, "%s", weir_last_error_text());
-        return false;
-    }
-    cli_own_runtime(weir->runtime);
-    return true;
-}
-
-static void weir_open_first(struct side *side)
-{
-    cli_fine(weir_device_open(side->weir.runtime, NULL, &side->weir.device));
-    cli_own_device(side->weir.device);
-}
-
-static void weir_load(struct side *side, const struct weir_bundle *bundle)
-{
-    bench_program_of(side->weir.device, bundle, &side->weir.program);
-}
-
-static void weir_kernel_of(struct side *side, unsigned kernel, const char *name)
-{
-    bench_kernel(side->weir.device, NULL, name, &side->weir.program, &side->weir.kernels[kernel]);
-}
-
-static void weir_open_queue(struct side *side, unsigned queue)
-{
-    bench_queue(side->weir.device, "bench", 0, &side->weir.queues[queue]);
-}
-
-static void weir_memory(struct side *side, unsigned memory, size_t size)
-{
-    bench_buffer(side->weir.device, "memory", size, WEIR_PLACE_DEVICE,
-                 &side->weir.memories[memory]);
-}
-
-static void weir_pinned(struct side *side, unsigned pinned, size_t size)
-{
-    bench_buffer(side->weir.device, "pinned", size, WEIR_PLACE_HOST, &side->weir.pinned[pinned]);
-    side->pinned_last = pinned;
-}
-
-static void weir_copy(struct side *side, unsigned queue, bool up, unsigned memory, size_t at,
-                      size_t size)
-{
-    const struct side_weir *weir = &side->weir;
-    weir_buffer *device = weir->memories[memory], *host = weir->pinned[up ? 0 : side->pinned_last];
-    fine(
-        weir_queue_copy(weir->queues[queue], up ? device : host, at, up ? host : device, at, size));
-}
-
-static void weir_launch(struct side *side, unsigned queue, const struct side_launch *launch)
-{
-    const struct side_weir *weir = &side->weir;
-    const struct weir_argument arguments[] = {
-        weir_inout(weir->memories[0], launch->at, launch->size), weir__argument_u32(launch->a),
-        launch->wide ? weir__argument_u64(launch->b) : weir__argument_u32((uint32_t)launch->b)};
-    fine(weir_queue_launch_array(weir->queues[queue], weir->kernels[launch->kernel],
-                                 weir_dim(launch->blocks, 1, 1), weir_dim(launch->block, 1, 1),
-                                 arguments, 3));
-}
-
-static void weir_record(struct side *side, unsigned queue, unsigned event)
-{
-    fine(weir_queue_record(side->weir.queues[queue], &side->weir.events[event]));
-}
-
-static void weir_wait(struct side *side, unsigned queue, unsigned event)
-{
-    fine(weir_queue_wait(side->weir.queues[queue], side->weir.events[event]));
-}
-
-static void weir_flush(struct side *side, unsigned queue)
-{
-    fine(weir_queue_flush(side->weir.queues[queue]));
-}
-
-static void weir_sync(struct side *side, unsigned event)
-{
-    fine(weir_event_sync(side->weir.events[event], WEIR_FOREVER));
-}
-
-static void weir_finish(struct side *side, unsigned queue)
-{
-    bench_sync(side->weir.queues[queue]);
-}
-
-static void weir_upload_all(struct side *side, const void *from, size_t size)
-{
-    cli_fine(weir_upload(side->weir.queues[0], side->weir.memories[0], 0, from, size));
-}
-
-static void weir_download_all(struct side *side, void *to, size_t size)
-{
-    cli_fine(weir_download(side->weir.queues[0], to, side->weir.memories[0], 0, size));
-}
-
-static void weir_begin_graph(struct side *side, unsigned queues)
-{
-    (void)queues;
-    cli_fine(weir_capture_begin(side->weir.queues[0]));
-}
-
-static void *weir_end_graph(struct side *side, unsigned queues)
-{
-    weir_graph *graph;
-    (void)queues;
-    cli_fine(
-        weir_capture_end(side->weir.queues[0], WEIR_PARAMS(weir_graph, .label = "bench"), &graph));
-    return graph;
-}
-
-static void weir_launch_graph(struct side *side, void *graph)
-{
-    fine(weir_queue_graph(side->weir.queues[0], graph));
-}
-
-static void weir_end_of_graph(struct side *side, void *graph)
-{
-    weir_graph *it = graph;
-    (void)side;
-    weir_graph_destroy(&it);
-}
-
-const struct side_calls side_weir_calls = {
-    .name = "Weir",
-    .init = weir_init,
-    .open_device = weir_open_first,
-    .load = weir_load,
-    .kernel = weir_kernel_of,
-    .open_queue = weir_open_queue,
-    .memory = weir_memory,
-    .pinned = weir_pinned,
-    .copy = weir_copy,
-    .launch = weir_launch,
-    .record = weir_record,
-    .wait = weir_wait,
-    .flush = weir_flush,
-    .sync = weir_sync,
-    .finish = weir_finish,
-    .upload = weir_upload_all,
-    .download = weir_download_all,
-    .begin_graph = weir_begin_graph,
-    .end_graph = weir_end_graph,
-    .launch_graph = weir_launch_graph,
-    .destroy_graph = weir_end_of_graph,
-};
-
 // CUDA.
 
-#define CU(name, ...) SIDE_CU(&side->cu, name, __VA_ARGS__)
+#define CU(name, ...) SIDE_CU(side->cu, name, __VA_ARGS__)
 
 void side_cuda_check(const struct side_cuda *cu, CUresult result, const char *call)
 {
@@ -190,7 +32,7 @@ static bool cu_init(struct side *side, char *message, size_t size)
     static const struct weir_kit_symbol blocking[] = {
         {"cuMemcpyHtoD_v2", offsetof(struct side_cuda, cuMemcpyHtoD), true},
         {"cuMemcpyDtoH_v2", offsetof(struct side_cuda, cuMemcpyDtoH), true}};
-    struct side_cuda *cu = &side->cu;
+    struct side_cuda *cu = side->cu = cli_allocate(1, sizeof *cu);
     char reason[512];
     int version;
     if (bench.runtime && strcmp(weir_runtime_backend(bench.runtime), "cuda") != 0) {
@@ -211,15 +53,15 @@ static bool cu_init(struct side *side, char *message, size_t size)
 
 static void cu_close_queue(struct side *side, unsigned queue)
 {
-    if (side->cu.queues[queue])
-        side->cu.cuStreamDestroy(side->cu.queues[queue]);
-    side->cu.queues[queue] = NULL;
+    if (side->cu->queues[queue])
+        side->cu->cuStreamDestroy(side->cu->queues[queue]);
+    side->cu->queues[queue] = NULL;
 }
 
 static void cu_close(void *object)
 {
     struct side *side = object;
-    struct side_cuda *cu = &side->cu;
+    struct side_cuda *cu = side->cu;
     for (unsigned i = 0; i < SIDE_QUEUES; i++) {
         cu_close_queue(side, i);
         if (cu->ends[i])
@@ -244,10 +86,10 @@ static void cu_close(void *object)
 
 static void cu_open_device(struct side *side)
 {
-    CU(cuDeviceGet, &side->cu.device, 0);
-    CU(cuDevicePrimaryCtxRetain, &side->cu.context, side->cu.device);
+    CU(cuDeviceGet, &side->cu->device, 0);
+    CU(cuDevicePrimaryCtxRetain, &side->cu->context, side->cu->device);
     cli_own(cu_close, side);
-    CU(cuCtxSetCurrent, side->cu.context);
+    CU(cuCtxSetCurrent, side->cu->context);
 }
 
 // A cubin of the device's architecture, else the newest of its generation, else the newest PTX that it takes.
@@ -271,30 +113,32 @@ static const struct weir_image *image_for(const struct weir_bundle *bundle, unsi
 static void cu_load(struct side *side, const struct weir_bundle *bundle)
 {
     int major = 0, minor = 0;
-    CU(cuDeviceGetAttribute, &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, side->cu.device);
-    CU(cuDeviceGetAttribute, &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, side->cu.device);
+    CU(cuDeviceGetAttribute, &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+       side->cu->device);
+    CU(cuDeviceGetAttribute, &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+       side->cu->device);
     const struct weir_image *image = image_for(bundle, (unsigned)(10 * major + minor));
     if (!image)
         cli_fail(CLI_SETUP,
                  "this program has no CUDA kernels for sm_%d%d: it was built without a CUDA "
                  "toolkit",
                  major, minor);
-    CU(cuModuleLoadDataEx, &side->cu.module, image->data, 0, NULL, NULL);
+    CU(cuModuleLoadDataEx, &side->cu->module, image->data, 0, NULL, NULL);
 }
 
 static void cu_kernel(struct side *side, unsigned kernel, const char *name)
 {
-    CU(cuModuleGetFunction, &side->cu.kernels[kernel], side->cu.module, name);
+    CU(cuModuleGetFunction, &side->cu->kernels[kernel], side->cu->module, name);
 }
 
 static void cu_open_queue(struct side *side, unsigned queue)
 {
-    CU(cuStreamCreateWithPriority, &side->cu.queues[queue], CU_STREAM_NON_BLOCKING, 0);
+    CU(cuStreamCreateWithPriority, &side->cu->queues[queue], CU_STREAM_NON_BLOCKING, 0);
 }
 
 static void cu_memory(struct side *side, unsigned memory, size_t size)
 {
-    CU(cuMemAlloc, &side->cu.memories[memory], size);
+    CU(cuMemAlloc, &side->cu->memories[memory], size);
 }
 
 static void cu_pinned(struct side *side, unsigned pinned, size_t size)
@@ -307,21 +151,21 @@ static void cu_copy(struct side *side, unsigned queue, bool up, unsigned memory,
                     size_t size)
 {
     char *host = (char *)side->pinned[up ? 0 : side->pinned_last] + at;
-    const CUdeviceptr device = side->cu.memories[memory] + at;
+    const CUdeviceptr device = side->cu->memories[memory] + at;
     if (up)
-        CU(cuMemcpyHtoDAsync, device, host, size, side->cu.queues[queue]);
+        CU(cuMemcpyHtoDAsync, device, host, size, side->cu->queues[queue]);
     else
-        CU(cuMemcpyDtoHAsync, host, device, size, side->cu.queues[queue]);
+        CU(cuMemcpyDtoHAsync, host, device, size, side->cu->queues[queue]);
 }
 
 static void cu_launch(struct side *side, unsigned queue, const struct side_launch *launch)
 {
-    CUdeviceptr values = side->cu.memories[0] + launch->at;
+    CUdeviceptr values = side->cu->memories[0] + launch->at;
     uint32_t a = launch->a;
     uint64_t b = launch->b; // whose lower half comes first
     void *arguments[] = {&values, &a, &b};
-    CU(cuLaunchKernel, side->cu.kernels[launch->kernel], launch->blocks, 1, 1, launch->block, 1, 1,
-       0, side->cu.queues[queue], arguments, NULL);
+    CU(cuLaunchKernel, side->cu->kernels[launch->kernel], launch->blocks, 1, 1, launch->block, 1, 1,
+       0, side->cu->queues[queue], arguments, NULL);
 }
 
 static void create_event(struct side *side, CUevent *event)
@@ -332,13 +176,13 @@ static void create_event(struct side *side, CUevent *event)
 
 static void cu_record(struct side *side, unsigned queue, unsigned event)
 {
-    create_event(side, &side->cu.events[event]);
-    CU(cuEventRecord, side->cu.events[event], side->cu.queues[queue]);
+    create_event(side, &side->cu->events[event]);
+    CU(cuEventRecord, side->cu->events[event], side->cu->queues[queue]);
 }
 
 static void cu_wait(struct side *side, unsigned queue, unsigned event)
 {
-    CU(cuStreamWaitEvent, side->cu.queues[queue], side->cu.events[event], 0);
+    CU(cuStreamWaitEvent, side->cu->queues[queue], side->cu->events[event], 0);
 }
 
 static void cu_flush(struct side *side, unsigned queue)
@@ -349,12 +193,17 @@ static void cu_flush(struct side *side, unsigned queue)
 
 static void cu_sync(struct side *side, unsigned event)
 {
-    CU(cuEventSynchronize, side->cu.events[event]);
+    CU(cuEventSynchronize, side->cu->events[event]);
+}
+
+static void cu_use_context(struct side *side, bool current)
+{
+    side->cu->cuCtxSetCurrent(current ? side->cu->context : NULL);
 }
 
 static void cu_finish(struct side *side, unsigned queue)
 {
-    CU(cuStreamSynchronize, side->cu.queues[queue]);
+    CU(cuStreamSynchronize, side->cu->queues[queue]);
 }
 
 // The tests' driver lacks copies that block, and refuses memory that is not pinned.
@@ -364,9 +213,9 @@ static void move_pinned(struct side *side, bool up, void *memory, size_t size)
     CU(cuMemHostAlloc, &pinned, size, 0);
     if (up) {
         memcpy(pinned, memory, size);
-        CU(cuMemcpyHtoDAsync, side->cu.memories[0], pinned, size, side->cu.queues[0]);
+        CU(cuMemcpyHtoDAsync, side->cu->memories[0], pinned, size, side->cu->queues[0]);
     } else {
-        CU(cuMemcpyDtoHAsync, pinned, side->cu.memories[0], size, side->cu.queues[0]);
+        CU(cuMemcpyDtoHAsync, pinned, side->cu->memories[0], size, side->cu->queues[0]);
     }
     cu_finish(side, 0);
     if (!up)
@@ -376,8 +225,8 @@ static void move_pinned(struct side *side, bool up, void *memory, size_t size)
 
 static void cu_upload(struct side *side, const void *from, size_t size)
 {
-    if (side->cu.cuMemcpyHtoD)
-        CU(cuMemcpyHtoD, side->cu.memories[0], from, size);
+    if (side->cu->cuMemcpyHtoD)
+        CU(cuMemcpyHtoD, side->cu->memories[0], from, size);
     else
         move_pinned(side, true, (void *)from, size);
 }
@@ -385,8 +234,8 @@ static void cu_upload(struct side *side, const void *from, size_t size)
 static void cu_download(struct side *side, void *to, size_t size)
 {
     cu_finish(side, 0);
-    if (side->cu.cuMemcpyDtoH)
-        CU(cuMemcpyDtoH, to, side->cu.memories[0], size);
+    if (side->cu->cuMemcpyDtoH)
+        CU(cuMemcpyDtoH, to, side->cu->memories[0], size);
     else
         move_pinned(side, false, to, size);
 }
@@ -394,11 +243,11 @@ static void cu_download(struct side *side, void *to, size_t size)
 // All queues are captured from queue 0, to which they return.
 static void cu_begin_graph(struct side *side, unsigned queues)
 {
-    create_event(side, &side->cu.fork);
-    CU(cuStreamBeginCapture, side->cu.queues[0], CU_STREAM_CAPTURE_MODE_RELAXED);
-    CU(cuEventRecord, side->cu.fork, side->cu.queues[0]);
+    create_event(side, &side->cu->fork);
+    CU(cuStreamBeginCapture, side->cu->queues[0], CU_STREAM_CAPTURE_MODE_RELAXED);
+    CU(cuEventRecord, side->cu->fork, side->cu->queues[0]);
     for (unsigned i = 1; i < queues; i++)
-        CU(cuStreamWaitEvent, side->cu.queues[i], side->cu.fork, 0);
+        CU(cuStreamWaitEvent, side->cu->queues[i], side->cu->fork, 0);
 }
 
 static void *cu_end_graph(struct side *side, unsigned queues)
@@ -406,26 +255,26 @@ static void *cu_end_graph(struct side *side, unsigned queues)
     CUgraph graph;
     CUgraphExec executable;
     for (unsigned i = 1; i < queues; i++) {
-        create_event(side, &side->cu.ends[i]);
-        CU(cuEventRecord, side->cu.ends[i], side->cu.queues[i]);
-        CU(cuStreamWaitEvent, side->cu.queues[0], side->cu.ends[i], 0);
+        create_event(side, &side->cu->ends[i]);
+        CU(cuEventRecord, side->cu->ends[i], side->cu->queues[i]);
+        CU(cuStreamWaitEvent, side->cu->queues[0], side->cu->ends[i], 0);
     }
-    CU(cuStreamEndCapture, side->cu.queues[0], &graph);
-    const CUresult made = side->cu.cuGraphInstantiateWithFlags(&executable, graph, 0);
-    side->cu.cuGraphDestroy(graph);
-    side_cuda_check(&side->cu, made, "cuGraphInstantiateWithFlags");
-    CU(cuGraphUpload, executable, side->cu.queues[0]);
+    CU(cuStreamEndCapture, side->cu->queues[0], &graph);
+    const CUresult made = side->cu->cuGraphInstantiateWithFlags(&executable, graph, 0);
+    side->cu->cuGraphDestroy(graph);
+    side_cuda_check(side->cu, made, "cuGraphInstantiateWithFlags");
+    CU(cuGraphUpload, executable, side->cu->queues[0]);
     return executable;
 }
 
 static void cu_launch_graph(struct side *side, void *graph)
 {
-    CU(cuGraphLaunch, graph, side->cu.queues[0]);
+    CU(cuGraphLaunch, graph, side->cu->queues[0]);
 }
 
 static void cu_destroy_graph(struct side *side, void *graph)
 {
-    side->cu.cuGraphExecDestroy(graph);
+    side->cu->cuGraphExecDestroy(graph);
 }
 
 const struct side_calls side_cuda_calls = {
@@ -443,6 +292,7 @@ const struct side_calls side_cuda_calls = {
     .record = cu_record,
     .wait = cu_wait,
     .flush = cu_flush,
+    .use_context = cu_use_context,
     .sync = cu_sync,
     .finish = cu_finish,
     .upload = cu_upload,
@@ -462,11 +312,11 @@ static void cl_check(cl_int code, const char *call)
         cli_fail(CLI_SETUP, "plain OpenCL: %s failed with %d", call, (int)code);
 }
 
-#define CL(name, ...) cl_check(side->cl.name(__VA_ARGS__), #name)
+#define CL(name, ...) cl_check(side->cl->name(__VA_ARGS__), #name)
 // Of those that give an object, and the error last.
-#define CL_NEW(out, name, ...) ((out) = side->cl.name(__VA_ARGS__, &code), cl_check(code, #name))
+#define CL_NEW(out, name, ...) ((out) = side->cl->name(__VA_ARGS__, &code), cl_check(code, #name))
 
-static bool take_device(struct side_opencl *cl, cl_platform_id platform)
+static bool take_device(struct side_opencl *cl, const char *wanted, cl_platform_id platform)
 {
     cl_device_id devices[LISTED_MOST];
     char name[256];
@@ -478,7 +328,7 @@ static bool take_device(struct side_opencl *cl, cl_platform_id platform)
         cl->device = devices[i];
         if (cl->clGetDeviceInfo(devices[i], CL_DEVICE_NAME, sizeof name, name, NULL) ==
                 CL_SUCCESS &&
-            strcmp(name, cl->wanted) == 0)
+            strcmp(name, wanted) == 0)
             return true;
     }
     return false;
@@ -486,7 +336,7 @@ static bool take_device(struct side_opencl *cl, cl_platform_id platform)
 
 static bool cl_init(struct side *side, char *message, size_t size)
 {
-    struct side_opencl *cl = &side->cl;
+    struct side_opencl *cl = side->cl = cli_allocate(1, sizeof *cl);
     cl_platform_id platforms[LISTED_MOST];
     cl_uint count = 0;
     char reason[200];
@@ -497,9 +347,9 @@ static bool cl_init(struct side *side, char *message, size_t size)
     if (cl->clGetPlatformIDs(LISTED_MOST, platforms, &count) != CL_SUCCESS)
         count = 0;
     for (cl_uint i = 0; i < count && i < LISTED_MOST; i++)
-        if (take_device(cl, platforms[i]))
+        if (take_device(cl, side->wanted, platforms[i]))
             return true;
-    snprintf(message, size, "the OpenCL loader lists no device %s", cl->wanted);
+    snprintf(message, size, "the OpenCL loader lists no device %s", side->wanted);
     return false;
 }
 
@@ -514,16 +364,16 @@ static void forget_events(struct side_opencl *cl, unsigned from, unsigned to)
 
 static void cl_close_queue(struct side *side, unsigned queue)
 {
-    forget_events(&side->cl, 0, SIDE_EVENTS);
-    if (side->cl.queues[queue])
-        side->cl.clReleaseCommandQueue(side->cl.queues[queue]);
-    side->cl.queues[queue] = NULL;
+    forget_events(side->cl, 0, SIDE_EVENTS);
+    if (side->cl->queues[queue])
+        side->cl->clReleaseCommandQueue(side->cl->queues[queue]);
+    side->cl->queues[queue] = NULL;
 }
 
 static void cl_close(void *object)
 {
     struct side *side = object;
-    struct side_opencl *cl = &side->cl;
+    struct side_opencl *cl = side->cl;
     for (unsigned i = 0; i < SIDE_QUEUES; i++)
         cl_close_queue(side, i);
     for (unsigned i = 0; i < SIDE_MEMORIES; i++) {
@@ -545,7 +395,7 @@ static void cl_close(void *object)
 static void cl_open_device(struct side *side)
 {
     cl_int code;
-    CL_NEW(side->cl.context, clCreateContext, NULL, 1, &side->cl.device, NULL, NULL);
+    CL_NEW(side->cl->context, clCreateContext, NULL, 1, &side->cl->device, NULL, NULL);
     cli_own(cl_close, side);
 }
 
@@ -556,32 +406,32 @@ static void cl_load(struct side *side, const struct weir_bundle *bundle)
     for (uint32_t i = 0; i < bundle->image_count; i++)
         if (weir_image_is(&bundle->images[i], WEIR_IMAGE_OPENCL_C))
             source = bundle->images[i].data;
-    CL_NEW(side->cl.program, clCreateProgramWithSource, side->cl.context, 1, &source, NULL);
-    CL(clBuildProgram, side->cl.program, 1, &side->cl.device, "-cl-std=CL1.2", NULL, NULL);
+    CL_NEW(side->cl->program, clCreateProgramWithSource, side->cl->context, 1, &source, NULL);
+    CL(clBuildProgram, side->cl->program, 1, &side->cl->device, "-cl-std=CL1.2", NULL, NULL);
 }
 
 static void cl_kernel_of(struct side *side, unsigned kernel, const char *name)
 {
     cl_int code;
-    CL_NEW(side->cl.kernels[kernel], clCreateKernel, side->cl.program, name);
+    CL_NEW(side->cl->kernels[kernel], clCreateKernel, side->cl->program, name);
 }
 
 static void cl_open_queue(struct side *side, unsigned queue)
 {
     cl_int code;
-    CL_NEW(side->cl.queues[queue], clCreateCommandQueue, side->cl.context, side->cl.device, 0);
+    CL_NEW(side->cl->queues[queue], clCreateCommandQueue, side->cl->context, side->cl->device, 0);
 }
 
 static void cl_memory(struct side *side, unsigned memory, size_t size)
 {
     cl_int code;
-    CL_NEW(side->cl.memories[memory], clCreateBuffer, side->cl.context, CL_MEM_READ_WRITE, size,
+    CL_NEW(side->cl->memories[memory], clCreateBuffer, side->cl->context, CL_MEM_READ_WRITE, size,
            NULL);
 }
 
 static void cl_pinned(struct side *side, unsigned pinned, size_t size)
 {
-    struct side_opencl *cl = &side->cl;
+    struct side_opencl *cl = side->cl;
     cl_int code;
     if (!cl->keeper)
         CL_NEW(cl->keeper, clCreateCommandQueue, cl->context, cl->device, 0);
@@ -594,7 +444,7 @@ static void cl_pinned(struct side *side, unsigned pinned, size_t size)
 
 static void cl_flush(struct side *side, unsigned queue)
 {
-    CL(clFlush, side->cl.queues[queue]);
+    CL(clFlush, side->cl->queues[queue]);
 }
 
 static void cl_copy(struct side *side, unsigned queue, bool up, unsigned memory, size_t at,
@@ -602,10 +452,10 @@ static void cl_copy(struct side *side, unsigned queue, bool up, unsigned memory,
 {
     char *host = (char *)side->pinned[up ? 0 : side->pinned_last] + at;
     if (up)
-        CL(clEnqueueWriteBuffer, side->cl.queues[queue], side->cl.memories[memory], CL_FALSE, at,
+        CL(clEnqueueWriteBuffer, side->cl->queues[queue], side->cl->memories[memory], CL_FALSE, at,
            size, host, 0, NULL, NULL);
     else
-        CL(clEnqueueReadBuffer, side->cl.queues[queue], side->cl.memories[memory], CL_FALSE, at,
+        CL(clEnqueueReadBuffer, side->cl->queues[queue], side->cl->memories[memory], CL_FALSE, at,
            size, host, 0, NULL, NULL);
 }
 
@@ -613,45 +463,45 @@ static void cl_copy(struct side *side, unsigned queue, bool up, unsigned memory,
 // against each other.
 static void cl_launch(struct side *side, unsigned queue, const struct side_launch *launch)
 {
-    cl_kernel kernel = side->cl.kernels[launch->kernel];
+    cl_kernel kernel = side->cl->kernels[launch->kernel];
     const size_t first = launch->at / sizeof(uint32_t), block = launch->block;
     const size_t count = launch->blocks * block;
     const uint64_t b = launch->b + first; // whose lower half comes first
     if (!launch->as_before) {
-        CL(clSetKernelArg, kernel, 0, sizeof(cl_mem), &side->cl.memories[0]);
+        CL(clSetKernelArg, kernel, 0, sizeof(cl_mem), &side->cl->memories[0]);
         CL(clSetKernelArg, kernel, 1, sizeof launch->a, &launch->a);
         CL(clSetKernelArg, kernel, 2, launch->wide ? sizeof b : sizeof(uint32_t), &b);
     }
-    CL(clEnqueueNDRangeKernel, side->cl.queues[queue], kernel, 1, first ? &first : NULL, &count,
+    CL(clEnqueueNDRangeKernel, side->cl->queues[queue], kernel, 1, first ? &first : NULL, &count,
        &block, 0, NULL, NULL);
 }
 
 static void cl_record(struct side *side, unsigned queue, unsigned event)
 {
-    forget_events(&side->cl, event, event + 1);
-    CL(clEnqueueMarkerWithWaitList, side->cl.queues[queue], 0, NULL, &side->cl.events[event]);
+    forget_events(side->cl, event, event + 1);
+    CL(clEnqueueMarkerWithWaitList, side->cl->queues[queue], 0, NULL, &side->cl->events[event]);
 }
 
 static void cl_wait(struct side *side, unsigned queue, unsigned event)
 {
-    CL(clEnqueueBarrierWithWaitList, side->cl.queues[queue], 1, &side->cl.events[event], NULL);
+    CL(clEnqueueBarrierWithWaitList, side->cl->queues[queue], 1, &side->cl->events[event], NULL);
 }
 
 static void cl_finish(struct side *side, unsigned queue)
 {
-    CL(clFinish, side->cl.queues[queue]);
+    CL(clFinish, side->cl->queues[queue]);
 }
 
 static void cl_upload(struct side *side, const void *from, size_t size)
 {
-    CL(clEnqueueWriteBuffer, side->cl.queues[0], side->cl.memories[0], CL_TRUE, 0, size, from, 0,
+    CL(clEnqueueWriteBuffer, side->cl->queues[0], side->cl->memories[0], CL_TRUE, 0, size, from, 0,
        NULL, NULL);
 }
 
 static void cl_download(struct side *side, void *to, size_t size)
 {
-    CL(clEnqueueReadBuffer, side->cl.queues[0], side->cl.memories[0], CL_TRUE, 0, size, to, 0, NULL,
-       NULL);
+    CL(clEnqueueReadBuffer, side->cl->queues[0], side->cl->memories[0], CL_TRUE, 0, size, to, 0,
+       NULL, NULL);
 }
 
 const struct side_calls side_opencl_calls = {
@@ -686,18 +536,4 @@ bool side_open(struct side *side, const struct side_calls *calls, const struct w
     if (bundle)
         calls->load(side, bundle);
     return true;
-}
-
-void side_queues(struct side *side, unsigned count)
-{
-    for (unsigned i = 0; i < count; i++)
-        side->calls->open_queue(side, i);
-}
-
-struct bench_samples side_difference(const struct bench_samples *a, const struct bench_samples *b)
-{
-    struct bench_samples result = {.count = a->count < b->count ? a->count : b->count};
-    for (size_t i = 0; i < result.count; i++)
-        result.values[i] = a->values[i] - b->values[i];
-    return result;
 }

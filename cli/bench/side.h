@@ -1,15 +1,13 @@
-// One side of a comparison: Weir, or the driver's own calls, on queues, events and memory that are known by their
-// numbers. A job says once what is done, and each side does it. Declarations and loaders of the drivers are those of
-// the backends.
+// One side of a comparison: Weir, or what stands beside it, on queues, events and memory that are known by their
+// numbers. A benchmark says once what is done, and each side does it. Weir's is here, those of the drivers are in
+// tests/bench/jobs.
 //
 // Ownership: what a side has is destroyed when the benchmark ends.
 // Threads: that of bench_main(), unless a comment says something else.
 // Errors: a call that fails ends the benchmark after a sentence.
-#ifndef WEIR_TESTS_BENCH_JOBS_SIDE_H
-#define WEIR_TESTS_BENCH_JOBS_SIDE_H
+#ifndef WEIR_CLI_BENCH_SIDE_H
+#define WEIR_CLI_BENCH_SIDE_H
 
-#include "backends/clc/symbols.h"
-#include "backends/cuda/symbols.h"
 #include "cli/bench/work.h"
 
 enum {
@@ -50,6 +48,10 @@ struct side_calls {
     void (*record)(struct side *side, unsigned queue, unsigned event);
     void (*wait)(struct side *side, unsigned queue, unsigned event);
     void (*flush)(struct side *side, unsigned queue);
+    // The host accesses pinned memory 0, and ends it. NULL for the drivers.
+    void (*host)(struct side *side, size_t size);
+    // The thread has the driver's context, or none. NULL for Weir and OpenCL.
+    void (*use_context)(struct side *side, bool current);
     // The host waits; the first is NULL for OpenCL.
     void (*sync)(struct side *side, unsigned event);
     void (*finish)(struct side *side, unsigned queue);
@@ -73,74 +75,20 @@ struct side_weir {
     weir_buffer *memories[SIDE_MEMORIES], *pinned[SIDE_MEMORIES];
 };
 
-struct side_cuda {
-    union {
-        struct cu_symbols symbols;
-        struct {
-#define SIDE_CALL(version, result, name, parameters) result(*name) parameters;
-            CU_SYMBOLS(SIDE_CALL)
-#undef SIDE_CALL
-        };
-    };
-    // The two that block, which Weir never calls; NULL where the driver lacks them.
-    CUresult (*cuMemcpyHtoD)(CUdeviceptr, const void *, size_t);
-    CUresult (*cuMemcpyDtoH)(void *, CUdeviceptr, size_t);
-    CUdevice device;
-    CUcontext context; // current on the thread
-    CUmodule module;
-    CUfunction kernels[SIDE_KERNELS];
-    CUstream queues[SIDE_QUEUES];
-    CUevent events[SIDE_EVENTS], fork, ends[SIDE_QUEUES]; // the latter of graphs
-    CUdeviceptr memories[SIDE_MEMORIES];
-};
-
-struct side_opencl {
-    union {
-        struct ocl_symbols symbols;
-        struct {
-#define SIDE_CALL(since, name) __typeof__(&(name)) name;
-            OCL_SYMBOLS(SIDE_CALL)
-#undef SIDE_CALL
-        };
-    };
-    const char *wanted; // the device's name
-    cl_device_id device;
-    cl_context context;
-    cl_program program; // from the source that Weir builds
-    cl_kernel kernels[SIDE_KERNELS];
-    cl_command_queue queues[SIDE_QUEUES], keeper; // the latter of the mappings
-    cl_event events[SIDE_EVENTS];
-    cl_mem memories[SIDE_MEMORIES], mapped[SIDE_MEMORIES];
-};
-
 struct side {
     const struct side_calls *calls;
     void *pinned[SIDE_MEMORIES]; // of the drivers
     unsigned pinned_last;
     struct side_weir weir;
-    struct side_cuda cu;
-    struct side_opencl cl;
+    const char *wanted; // the name of plain OpenCL's device
+    // Made by `init`.
+    struct side_cuda *cu;
+    struct side_opencl *cl;
 };
 
 extern const struct side_calls side_weir_calls;
-extern const struct side_calls side_cuda_calls; // the first device
-extern const struct side_calls side_opencl_calls;
-
-// A side of the driver with its device and the bundle's kernels, as Weir's backend loads them; NULL: none. False
-// after a note that it is not measured, also for CUDA where the benchmark runs on another backend.
-bool side_open(struct side *side, const struct side_calls *calls, const struct weir_bundle *bundle);
 
 // Queues from 0 on.
 void side_queues(struct side *side, unsigned count);
-
-void side_cuda_check(const struct side_cuda *cu, CUresult result, const char *call);
-#define SIDE_CU(cu, name, ...) side_cuda_check(cu, (cu)->name(__VA_ARGS__), #name)
-
-// Of each turn: a - b.
-struct bench_samples side_difference(const struct bench_samples *a, const struct bench_samples *b);
-
-// What main() does in a process that the job `start` measures: after START_FIRST comes the side, "weir" or "raw".
-#define START_FIRST "first"
-int start_first(const char *side);
 
 #endif

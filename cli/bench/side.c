@@ -1,0 +1,175 @@
+// Weir's side of a comparison.
+#include "cli/bench/side.h"
+
+#include <stdio.h>
+
+static void fine(weir_status status)
+{
+    if (status != WEIR_OK)
+        cli_fine(status);
+}
+
+static bool weir_init(struct side *side, char *message, size_t size)
+{
+    struct side_weir *weir = &side->weir;
+    if (weir_open(NULL, &weir->runtime) != WEIR_OK) {
+        snprintf(message, size, "%s", weir_last_error_text());
+        return false;
+    }
+    cli_own_runtime(weir->runtime);
+    return true;
+}
+
+static void weir_open_first(struct side *side)
+{
+    cli_fine(weir_device_open(side->weir.runtime, NULL, &side->weir.device));
+    cli_own_device(side->weir.device);
+}
+
+static void weir_load(struct side *side, const struct weir_bundle *bundle)
+{
+    bench_program_of(side->weir.device, bundle, &side->weir.program);
+}
+
+static void weir_kernel_of(struct side *side, unsigned kernel, const char *name)
+{
+    bench_kernel(side->weir.device, NULL, name, &side->weir.program, &side->weir.kernels[kernel]);
+}
+
+static void weir_open_queue(struct side *side, unsigned queue)
+{
+    bench_queue(side->weir.device, "bench", 0, &side->weir.queues[queue]);
+}
+
+static void weir_memory(struct side *side, unsigned memory, size_t size)
+{
+    bench_buffer(side->weir.device, "memory", size, WEIR_PLACE_DEVICE,
+                 &side->weir.memories[memory]);
+}
+
+static void weir_pinned(struct side *side, unsigned pinned, size_t size)
+{
+    bench_buffer(side->weir.device, "pinned", size, WEIR_PLACE_HOST, &side->weir.pinned[pinned]);
+    side->pinned_last = pinned;
+}
+
+static void weir_copy(struct side *side, unsigned queue, bool up, unsigned memory, size_t at,
+                      size_t size)
+{
+    const struct side_weir *weir = &side->weir;
+    weir_buffer *device = weir->memories[memory], *host = weir->pinned[up ? 0 : side->pinned_last];
+    fine(
+        weir_queue_copy(weir->queues[queue], up ? device : host, at, up ? host : device, at, size));
+}
+
+static void weir_launch(struct side *side, unsigned queue, const struct side_launch *launch)
+{
+    const struct side_weir *weir = &side->weir;
+    const struct weir_argument arguments[] = {
+        weir_inout(weir->memories[0], launch->at, launch->size), weir__argument_u32(launch->a),
+        launch->wide ? weir__argument_u64(launch->b) : weir__argument_u32((uint32_t)launch->b)};
+    fine(weir_queue_launch_array(weir->queues[queue], weir->kernels[launch->kernel],
+                                 weir_dim(launch->blocks, 1, 1), weir_dim(launch->block, 1, 1),
+                                 arguments, 3));
+}
+
+static void weir_record(struct side *side, unsigned queue, unsigned event)
+{
+    fine(weir_queue_record(side->weir.queues[queue], &side->weir.events[event]));
+}
+
+static void weir_wait(struct side *side, unsigned queue, unsigned event)
+{
+    fine(weir_queue_wait(side->weir.queues[queue], side->weir.events[event]));
+}
+
+static void weir_flush(struct side *side, unsigned queue)
+{
+    fine(weir_queue_flush(side->weir.queues[queue]));
+}
+
+static void weir_sync(struct side *side, unsigned event)
+{
+    fine(weir_event_sync(side->weir.events[event], WEIR_FOREVER));
+}
+
+static void weir_finish(struct side *side, unsigned queue)
+{
+    bench_sync(side->weir.queues[queue]);
+}
+
+static void weir_upload_all(struct side *side, const void *from, size_t size)
+{
+    cli_fine(weir_upload(side->weir.queues[0], side->weir.memories[0], 0, from, size));
+}
+
+static void weir_download_all(struct side *side, void *to, size_t size)
+{
+    cli_fine(weir_download(side->weir.queues[0], to, side->weir.memories[0], 0, size));
+}
+
+static void weir_begin_graph(struct side *side, unsigned queues)
+{
+    (void)queues;
+    cli_fine(weir_capture_begin(side->weir.queues[0]));
+}
+
+static void *weir_end_graph(struct side *side, unsigned queues)
+{
+    weir_graph *graph;
+    (void)queues;
+    cli_fine(
+        weir_capture_end(side->weir.queues[0], WEIR_PARAMS(weir_graph, .label = "bench"), &graph));
+    return graph;
+}
+
+static void weir_launch_graph(struct side *side, void *graph)
+{
+    fine(weir_queue_graph(side->weir.queues[0], graph));
+}
+
+static void weir_end_of_graph(struct side *side, void *graph)
+{
+    weir_graph *it = graph;
+    (void)side;
+    weir_graph_destroy(&it);
+}
+
+static void weir_host(struct side *side, size_t size)
+{
+    weir_buffer *buffer = side->weir.pinned[0];
+    void *pointer;
+    fine(weir_host_begin(buffer, 0, size, WEIR_ACCESS_READ, &pointer));
+    fine(weir_host_end(buffer, 0, size, WEIR_ACCESS_READ));
+}
+
+const struct side_calls side_weir_calls = {
+    .name = "Weir",
+    .init = weir_init,
+    .open_device = weir_open_first,
+    .load = weir_load,
+    .kernel = weir_kernel_of,
+    .open_queue = weir_open_queue,
+    .memory = weir_memory,
+    .pinned = weir_pinned,
+    .copy = weir_copy,
+    .launch = weir_launch,
+    .record = weir_record,
+    .wait = weir_wait,
+    .flush = weir_flush,
+    .host = weir_host,
+    .sync = weir_sync,
+    .finish = weir_finish,
+    .upload = weir_upload_all,
+    .download = weir_download_all,
+    .begin_graph = weir_begin_graph,
+    .end_graph = weir_end_graph,
+    .launch_graph = weir_launch_graph,
+    .destroy_graph = weir_end_of_graph,
+};
+
+void side_queues(struct side *side, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        side->calls->open_queue(side, i);
+}

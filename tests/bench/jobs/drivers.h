@@ -1,0 +1,62 @@
+// The sides of the drivers (cli/bench/side.h). Declarations and loaders of the drivers are those of the backends.
+#ifndef WEIR_TESTS_BENCH_JOBS_DRIVERS_H
+#define WEIR_TESTS_BENCH_JOBS_DRIVERS_H
+
+#include "backends/clc/symbols.h"
+#include "backends/cuda/symbols.h"
+#include "cli/bench/side.h"
+
+struct side_cuda {
+    union {
+        struct cu_symbols symbols;
+        struct {
+#define SIDE_CALL(version, result, name, parameters) result(*name) parameters;
+            CU_SYMBOLS(SIDE_CALL)
+#undef SIDE_CALL
+        };
+    };
+    // The two that block, which Weir never calls; NULL where the driver lacks them.
+    CUresult (*cuMemcpyHtoD)(CUdeviceptr, const void *, size_t);
+    CUresult (*cuMemcpyDtoH)(void *, CUdeviceptr, size_t);
+    CUdevice device;
+    CUcontext context; // current on the thread
+    CUmodule module;
+    CUfunction kernels[SIDE_KERNELS];
+    CUstream queues[SIDE_QUEUES];
+    CUevent events[SIDE_EVENTS], fork, ends[SIDE_QUEUES]; // the latter of graphs
+    CUdeviceptr memories[SIDE_MEMORIES];
+};
+
+struct side_opencl {
+    union {
+        struct ocl_symbols symbols;
+        struct {
+#define SIDE_CALL(since, name) __typeof__(&(name)) name;
+            OCL_SYMBOLS(SIDE_CALL)
+#undef SIDE_CALL
+        };
+    };
+    cl_device_id device;
+    cl_context context;
+    cl_program program; // from the source that Weir builds
+    cl_kernel kernels[SIDE_KERNELS];
+    cl_command_queue queues[SIDE_QUEUES], keeper; // the latter of the mappings
+    cl_event events[SIDE_EVENTS];
+    cl_mem memories[SIDE_MEMORIES], mapped[SIDE_MEMORIES];
+};
+
+extern const struct side_calls side_cuda_calls; // the first device
+extern const struct side_calls side_opencl_calls;
+
+// A side of the driver with its device and the bundle's kernels, as Weir's backend loads them; NULL: none. False
+// after a note that it is not measured, also for CUDA where the benchmark runs on another backend.
+bool side_open(struct side *side, const struct side_calls *calls, const struct weir_bundle *bundle);
+
+void side_cuda_check(const struct side_cuda *cu, CUresult result, const char *call);
+#define SIDE_CU(cu, name, ...) side_cuda_check(cu, (cu)->name(__VA_ARGS__), #name)
+
+// What main() does in a process that the job `start` measures: after START_FIRST comes the side, "weir" or "raw".
+#define START_FIRST "first"
+int start_first(const char *side);
+
+#endif
