@@ -41,8 +41,7 @@ expect_contains "$output" '"frame_3_slots_graphs": '
 
 # Without PyTorch its peers say so; with it, they run on the CPU.
 for script in torch_arr_coc torch_chunks torch_ddp torch_pageable torch_train; do
-    expect_status 0 python3 "$peers/$script.py" --help
-    expect_contains "$output" "--rounds"
+    expect_says 0 "--rounds" python3 "$peers/$script.py" --help
 done
 found="$(peer_lines python3 "$peers/torch_chunks.py" --rounds 2 --device cpu --bytes 1048576)"
 echo "torch_chunks: $found"
@@ -93,5 +92,5 @@ assert reasons["good"] is None and programs[0].samples("x") == [1.5] * 3, reason
 assert "no JSON" in reasons["noise"] and reasons["short"] == "ended early", reasons
 assert reasons["failed"] == "FAILED: wrong" and "nonexistent" in reasons["absent"], reasons
 PYTHON
-expect_status 2 python3 "$peers/side_by_side.py" --out "$TEST_TMPDIR/out" --groups nonsense
-expect_contains "$output" "there is no group 'nonsense'"
+expect_says 2 "there is no group 'nonsense'" python3 "$peers/side_by_side.py" --out "$TEST_TMPDIR/out" \
+    --groups nonsense
