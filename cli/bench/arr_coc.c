@@ -14,8 +14,6 @@
 #include "pipelines/arr_coc/arr_coc.h"
 #include "pipelines/arr_coc/weights.h"
 
-// What the files of `weir bench arr-coc` share: the benchmark itself.
-
 enum {
     ARR_COC_IMAGES_MOST = 8,
     ARR_COC_PIPELINES_MOST = 16,
@@ -627,7 +625,6 @@ int cli_bench_arr_coc(int argc, char **argv)
          &a.weights_path, 0, 0},
     };
     static const struct bench_program program = {
-        .name = "arr-coc",
         .about = "Measures frames a second of the ARR-COC pipeline, whose frames lie in pinned\n"
                  "memory, beside bare copies of as many bytes in and out; on each IMAGE, or on\n"
                  "noise.\n\n"

@@ -12,7 +12,7 @@
 #include "cli/runtime/open.h"
 #include "kernels/conformance/conformance.h"
 
-struct bench bench = {.turns = 11};
+struct bench bench = {.turns = 11, .group = "weir bench"};
 
 // The figures of a benchmark: tables on the terminal, JSON, and the plot.
 
@@ -202,7 +202,7 @@ static void set_device(json_t *root)
     cli_json_set(root, "driver", cli_json_string(info->driver));
 }
 
-static json_t *report_value(const char *name)
+static json_t *report_value(void)
 {
     json_t *root = json_object();
     json_t *parameters = json_object();
@@ -215,7 +215,7 @@ static json_t *report_value(const char *name)
     for (size_t i = 0; i < bench.note_count; i++)
         cli_json_append(notes, cli_json_string(bench.notes[i]));
     cli_json_set(root, "weir", json_string(weir_version()));
-    cli_json_set(root, "benchmark", json_string(name));
+    cli_json_set(root, "benchmark", json_string(bench.name));
     set_device(root);
     cli_json_set(root, "turns", weir_json_count(turns_of()));
     cli_json_set(root, "results_checked", weir_json_count(bench.checked));
@@ -225,10 +225,10 @@ static json_t *report_value(const char *name)
     return root;
 }
 
-static int save_json(const char *name)
+static int save_json(void)
 {
     size_t size = 0;
-    json_t *root = report_value(name);
+    json_t *root = report_value();
     char *text = cli_json_text(root, CLI_JSON_TEXT, &size);
     return cli_write_file(bench.save_path, text, size, "the JSON text") ? CLI_OK : CLI_FAILED;
 }
@@ -245,14 +245,14 @@ static void write_subtitle(void)
 }
 
 // Prints the text or the JSON, draws the plot, returns the exit code.
-static int bench_report(const char *name)
+static int bench_report(void)
 {
     int code = CLI_OK;
     if (bench.json)
-        code = cli_json_print(report_value(name), CLI_OK);
+        code = cli_json_print(report_value(), CLI_OK);
     else
         print_text();
-    if (bench.save_path && save_json(name) != CLI_OK)
+    if (bench.save_path && save_json() != CLI_OK)
         code = CLI_FAILED;
     if (bench.plot_path) {
         write_subtitle();
@@ -273,13 +273,18 @@ static int compare_numbers(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
+void bench_sort(double *values, size_t count)
+{
+    qsort(values, count, sizeof *values, compare_numbers);
+}
+
 struct bench_spread bench_spread(struct bench_samples samples)
 {
     double *sorted = samples.values;
     const size_t count = samples.count;
     if (count == 0)
         return (struct bench_spread){0};
-    qsort(sorted, count, sizeof *sorted, compare_numbers);
+    bench_sort(sorted, count);
     return (struct bench_spread){
         .median = count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2,
         .minimum = sorted[0],
@@ -301,6 +306,13 @@ struct bench_samples bench_difference(struct bench_samples a, struct bench_sampl
     for (size_t i = 0; i < a.count; i++)
         a.values[i] -= b.values[i];
     return a;
+}
+
+struct bench_samples bench_rate(struct bench_samples samples, double amount)
+{
+    for (size_t i = 0; i < samples.count; i++)
+        samples.values[i] = samples.values[i] > 0 ? amount / samples.values[i] : 0;
+    return samples;
 }
 
 struct bench_samples bench_scaled(struct bench_samples samples, double by)
@@ -405,14 +417,9 @@ void bench_keep(struct bench_samples *samples, double value)
     char name[32];
     snprintf(name, sizeof name, "turn %llu", (unsigned long long)bench.turn);
     cli_progress_update(&bench.progress, bench.turn, bench.turn == 0 ? "warming up" : name);
-    bench_add(samples, value);
-    bench.kept += bench.turn > 0;
-}
-
-void bench_add(struct bench_samples *samples, double value)
-{
     if (bench.turn > 0 && samples->count < BENCH_TURNS_MAX)
         samples->values[samples->count++] = value;
+    bench.kept += bench.turn > 0;
 }
 
 void bench_figure(struct bench_samples *samples, double ms, const char *format, ...)
@@ -577,8 +584,8 @@ static void parse(const struct bench_program *program, int argc, char **argv)
     for (size_t i = 0; i < common_count; i++)
         if (has_option(program, common[i].out))
             options[count++] = common[i];
-    snprintf(bench.command, sizeof bench.command, "%s %s",
-             program->group ? program->group : "weir bench", program->name);
+    bench.name = argv[0];
+    snprintf(bench.command, sizeof bench.command, "%s %s", bench.group, bench.name);
     const struct cli_usage usage = {
         .command = bench.command,
         .operands = program->operands ? program->operands : "",
@@ -603,7 +610,7 @@ static int finish_run(const struct bench_program *program, void *user)
     if (program->report)
         code = program->report(user);
     else if (!bench.silent && !bench.serve)
-        code = bench_report(program->name);
+        code = bench_report();
     return cli_signal() ? CLI_SIGNALLED + cli_signal() : code;
 }
 

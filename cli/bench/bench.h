@@ -50,10 +50,13 @@ struct bench_spread {
 };
 
 struct bench_spread bench_spread(struct bench_samples samples);
+// In rising order.
+void bench_sort(double *values, size_t count);
 
-// Of each turn: a / b; a - b; a multiple.
+// Of each turn: a / b; a - b; amount / it; a multiple.
 struct bench_samples bench_ratio(struct bench_samples a, struct bench_samples b);
 struct bench_samples bench_difference(struct bench_samples a, struct bench_samples b);
+struct bench_samples bench_rate(struct bench_samples samples, double amount);
 struct bench_samples bench_scaled(struct bench_samples samples, double by);
 
 // Tables.
@@ -118,7 +121,9 @@ struct bench {
     bool silent; // another rank of the same run reports
     char **operands;
     size_t operand_count;
-    char command[64]; // "weir bench overlap"
+    const char *group; // "weir bench", unless main() says another one
+    const char *name;  // "overlap"
+    char command[64];  // both
 
     // Where it runs, if the benchmark opens a device. `select` is the device's index; NULL: the one
     // that the configuration names.
@@ -154,9 +159,7 @@ struct bench {
 extern struct bench bench;
 
 struct bench_program {
-    const char *group;  // what the name follows; NULL: "weir bench"
     const char *manual; // NULL: "weir-bench(1)"
-    const char *name;   // "overlap"
     const char *about;
     const char *operands;             // as in the help; NULL: none
     const struct cli_option *options; // its own; the common ones follow
@@ -206,9 +209,8 @@ void bench_judge(void);
 // An interrupt ends the run after the turn in progress.
 void bench_start(void);
 bool bench_turn(void);
-// Adds `value` to the samples unless this turn warms up; the second without progress.
+// Adds `value` to the samples unless this turn warms up.
 void bench_keep(struct bench_samples *samples, double value);
-void bench_add(struct bench_samples *samples, double value);
 
 // With --serve another program takes turns with this one (tests/bench/peers): after a line that says how many
 // results were checked there is a turn for each line of the input, and no report. The same as bench_keep(), in

@@ -296,14 +296,6 @@ static void make_rows(struct comm_bench *b)
 
 // Measuring.
 
-static void keep(struct comm_bench *b, struct comm_row *row, double ns)
-{
-    const double rate = (double)row->bytes / ns; // bytes a nanosecond are GB a second
-    bench_keep(&row->ns, ns);
-    bench_add(&row->algorithm, rate);
-    bench_add(&row->bus, rate * weir_bus_factor(weir_collective_name(row->kind), b->all.count));
-}
-
 static bool has(const struct comm_peer *peer, const struct comm_row *row)
 {
     return peer->kinds >> row->kind & 1;
@@ -317,11 +309,8 @@ static void measure_row(struct comm_bench *b, struct comm_row *row)
         const size_t way = (i + bench.turn) % ways;
         if (way && !has(b->peers[way - 1], row))
             continue;
-        const double ns = time_row(b, row, way ? b->peers[way - 1] : NULL);
-        if (way)
-            bench_keep(&row->peer_ns[way - 1], ns);
-        else
-            keep(b, row, ns);
+        bench_keep(way ? &row->peer_ns[way - 1] : &row->ns,
+                   time_row(b, row, way ? b->peers[way - 1] : NULL));
     }
 }
 
@@ -343,11 +332,17 @@ static void measure(struct comm_bench *b)
 static void put_row(const struct comm_bench *b, struct bench_table *table,
                     const struct comm_row *row)
 {
-    bench_text(table, "collective", "collective", weir_collective_name(row->kind));
+    const char *name = weir_collective_name(row->kind);
+    const struct bench_samples rate = bench_rate(row->ns, (double)row->bytes); // GB/s
+    const struct bench_samples bus = bench_scaled(rate, weir_bus_factor(name, b->all.count));
+    char group[32];
+    snprintf(group, sizeof group, "%zu", row->bytes);
+    bench_plot_bar(name, group, bus);
+    bench_text(table, "collective", "collective", name);
     bench_number(table, "bytes", "bytes", (double)row->bytes);
     bench_value(table, "ns", "ns", 0, row->ns);
-    bench_value(table, "algorithm_gbs", "GB/s", 2, row->algorithm);
-    bench_value(table, "bus_gbs", "bus GB/s", 2, row->bus);
+    bench_value(table, "algorithm_gbs", "GB/s", 2, rate);
+    bench_value(table, "bus_gbs", "bus GB/s", 2, bus);
     for (size_t i = 0; i < b->peer_count; i++) {
         const struct comm_peer *peer = b->peers[i];
         bench_value(table, peer->key, peer->head, 0, row->peer_ns[i]);
@@ -359,14 +354,11 @@ static void put_row(const struct comm_bench *b, struct bench_table *table,
 static void report(struct comm_bench *b)
 {
     struct bench_table *table = bench_table("collectives", "one collective, by the slowest rank");
-    char title[64], group[32];
+    char title[64];
     snprintf(title, sizeof title, "Collectives of %u ranks", (unsigned)b->all.count);
     bench_plot(title, "", "bus GB/s");
-    for (size_t i = 0; i < b->row_count; i++) {
+    for (size_t i = 0; i < b->row_count; i++)
         put_row(b, table, &b->rows[i]);
-        snprintf(group, sizeof group, "%zu", b->rows[i].bytes);
-        bench_plot_bar(weir_collective_name(b->rows[i].kind), group, b->rows[i].bus);
-    }
 }
 
 static void describe(struct comm_bench *b)
@@ -421,8 +413,6 @@ int bench_comm_main(const struct comm_with *with, int argc, char **argv)
         with->option,
     };
     const struct bench_program program = {
-        .group = with->group,
-        .name = "comm",
         .about = with->about,
         .options = options,
         .option_count = BENCH_COUNT(options) - !with->option.name,

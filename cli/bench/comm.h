@@ -48,8 +48,6 @@ struct comm_row {
     size_t bytes;   // the larger one of what a rank reads and writes
     uint64_t count; // elements, as in <weir/comm.h>
     struct bench_samples ns;
-    struct bench_samples algorithm; // GB/s
-    struct bench_samples bus;
     struct bench_samples peer_ns[COMM_PEERS_MAX];
 };
 
@@ -85,7 +83,7 @@ struct comm_peer {
 };
 
 struct comm_with {
-    const char *group, *about;
+    const char *about;
     const struct comm_peer *const *peers;
     size_t peer_count;
     struct cli_option option; // one more; without a name: none

@@ -184,18 +184,11 @@ static void make_all(struct overlap *o)
     for (size_t i = 0; i < o->sizes.count; i++)
         if (o->sizes.values[i] > o->size_most)
             o->size_most = (size_t)o->sizes.values[i];
-    const struct {
-        const char *label;
-        weir_placement place;
-        weir_buffer **out_buffer;
-    } buffers[] = {{"src", WEIR_PLACE_HOST, &o->src},
-                   {"dst", WEIR_PLACE_HOST, &o->dst},
-                   {"values", WEIR_PLACE_DEVICE, &o->values},
-                   {"rest", WEIR_PLACE_DEVICE, &o->rest}};
     bench_work_open(&o->work);
-    for (size_t i = 0; i < BENCH_COUNT(buffers); i++)
-        bench_buffer(bench.device, buffers[i].label, o->size_most, buffers[i].place,
-                     buffers[i].out_buffer);
+    bench_buffer(bench.device, "src", o->size_most, WEIR_PLACE_HOST, &o->src);
+    bench_buffer(bench.device, "dst", o->size_most, WEIR_PLACE_HOST, &o->dst);
+    bench_buffer(bench.device, "values", o->size_most, WEIR_PLACE_DEVICE, &o->values);
+    bench_buffer(bench.device, "rest", o->size_most, WEIR_PLACE_DEVICE, &o->rest);
     bench_queue(bench.device, "bench/up", 0, &o->up);
     bench_queue(bench.device, "bench/down", 0, &o->down);
     bench_work_fill(o->src, o->size_most, OVERLAP_SEED);
@@ -295,13 +288,11 @@ static void put_bare(struct bench_table *table, const struct overlap_reference *
                      const char *what, struct bench_samples ns, double bytes)
 {
     char size[WEIR_TEXT_QUANTITY_SIZE];
-    struct bench_samples rate = {0};
-    for (size_t i = 0; i < ns.count && bytes > 0; i++)
-        rate.values[rate.count++] = bytes / ns.values[i];
+    const struct bench_samples none = {0};
     bench_text(table, "size", "size", weir_text_bytes(size, reference->size));
     bench_text(table, "what", "what", what);
     bench_value(table, "ms", "ms", 3, bench_scaled(ns, 1e-6));
-    bench_value(table, "gb_per_s", "GB/s", 1, rate);
+    bench_value(table, "gb_per_s", "GB/s", 1, bytes > 0 ? bench_rate(ns, bytes) : none);
 }
 
 static void report_references(struct overlap *o)
@@ -507,8 +498,6 @@ int bench_overlap_main(const struct overlap_with *with, int argc, char **argv)
          &o.kernels, 0, 0},
     };
     const struct bench_program program = {
-        .group = with->group,
-        .name = "overlap",
         .about = with->about,
         .options = options,
         .option_count = BENCH_COUNT(options),

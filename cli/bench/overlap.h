@@ -23,7 +23,7 @@ struct overlap_raw {
 };
 
 struct overlap_with {
-    const char *group, *about;
+    const char *about;
     const char *orders, *kernels;  // defaults
     const struct overlap_raw *raw; // NULL: none; of the first size
 };

@@ -396,7 +396,6 @@ int cli_bench_pipeline(int argc, char **argv)
          &p.graphs, 0, 0},
     };
     static const struct bench_program program = {
-        .name = "pipeline",
         .about =
             "Runs frames through upload, kernel and download with several numbers of slots.\n"
             "The kernel is made to take as long as a copy, four times as long, and a quarter,\n"

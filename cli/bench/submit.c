@@ -319,7 +319,6 @@ int cli_bench_submit(int argc, char **argv)
         {"operations", "N", "calls in a turn (10000)", CLI_COUNT, &operations, 1, OPERATIONS_MOST},
     };
     static const struct bench_program program = {
-        .name = "submit",
         .about =
             "Measures what a call costs the thread that submits, and how much of that is above\n"
             "the backend, by the null backend.\n\n"

@@ -104,25 +104,6 @@ static float factor_at(size_t matrix, size_t row, size_t column)
     return (float)((row * 7 + column * 13 + matrix * 5) % 11) - 5.0f;
 }
 
-static uint32_t word_at(size_t index, uint32_t seed)
-{
-    return (uint32_t)index * 2654435761u + seed;
-}
-
-static void fill_words(uint32_t *to, size_t size, uint32_t seed)
-{
-    for (size_t i = 0; i < size / sizeof *to; i++)
-        to[i] = word_at(i, seed);
-}
-
-static bool are_words(const uint32_t *from, size_t size, uint32_t seed)
-{
-    size_t i = 0;
-    while (i < size / sizeof *from && from[i] == word_at(i, seed))
-        i++;
-    return i == size / sizeof *from;
-}
-
 enum seed {
     SEED_DOWN = 1,
     SEED_UP = 2
@@ -189,10 +170,9 @@ static void fill_factors(struct swim *swim)
 static void fill_copies(struct swim *swim)
 {
     const size_t size = swim->all_bytes;
-    fill_words(bench_begin(swim->up_pinned, WEIR_ACCESS_WRITE), size, SEED_UP);
-    bench_end(swim->up_pinned, WEIR_ACCESS_WRITE);
-    fill_words(swim->up_plain, size, SEED_UP);
-    fill_words(swim->down_plain, size, SEED_DOWN);
+    bench_work_fill(swim->up_pinned, size, SEED_UP);
+    bench_work_numbers(swim->up_plain, size, SEED_UP);
+    bench_work_numbers(swim->down_plain, size, SEED_DOWN);
     cli_fine(weir_upload(swim->queues[1], swim->down_from, 0, swim->down_plain, size));
 }
 
@@ -426,27 +406,27 @@ static void clear_copies(struct swim *swim, const struct swim_way *way)
 }
 
 static void compare(struct swim *swim, const struct swim_way *way, const void *found,
-                    enum seed seed)
+                    const void *source, const char *direction)
 {
     bench.checked += swim->copies;
-    if (!are_words(found, swim->all_bytes, seed))
-        cli_fail(CLI_FAILED, "%s: a copy %s has other bytes than its source", way->name,
-                 seed == SEED_UP ? "up" : "down");
+    if (memcmp(found, source, swim->all_bytes) != 0)
+        cli_fail(CLI_FAILED, "%s: a copy %s has other bytes than its source", way->name, direction);
 }
 
 static void check_copies(struct swim *swim, const struct swim_way *way)
 {
     if (way->parts & DOWN) {
         const bool plain = way->pageable;
+        bench_work_numbers(swim->read_back, swim->all_bytes, SEED_DOWN);
         compare(swim, way,
                 plain ? swim->down_plain : bench_begin(swim->down_pinned, WEIR_ACCESS_READ),
-                SEED_DOWN);
+                swim->read_back, "down");
         if (!plain)
             bench_end(swim->down_pinned, WEIR_ACCESS_READ);
     }
     if (way->parts & UP) {
         cli_fine(weir_download(swim->queues[2], swim->read_back, swim->up_to, 0, swim->all_bytes));
-        compare(swim, way, swim->read_back, SEED_UP);
+        compare(swim, way, swim->read_back, swim->up_plain, "up");
     }
 }
 
@@ -546,8 +526,8 @@ static void measure_ways(struct swim *swim, struct figures *figures)
             continue;
         const struct swim_times times = run_way(swim, &ways[i]);
         bench_keep(&figures->all[i], times.all_ms);
-        bench_add(&figures->host[i], times.host_ms);
-        bench_add(&figures->light[i], times.light_ms);
+        bench_keep(&figures->host[i], times.host_ms);
+        bench_keep(&figures->light[i], times.light_ms);
     }
 }
 
@@ -566,13 +546,6 @@ static void parts_of(const struct figures *figures, bool pageable,
     }
 }
 
-static struct bench_samples rate(struct bench_samples ms, double amount)
-{
-    for (size_t i = 0; i < ms.count; i++)
-        ms.values[i] = ms.values[i] > 0 ? amount / ms.values[i] / 1e6 : 0;
-    return ms;
-}
-
 // Tables.
 
 static void report_parts(struct swim *swim, const struct figures *figures)
@@ -587,7 +560,8 @@ static void report_parts(struct swim *swim, const struct figures *figures)
                                   : (double)swim->all_bytes;
         bench_text(table, "part", "part", ways[i].name);
         bench_value(table, "ms", "ms", 2, figures->all[i]);
-        bench_value(table, "giga_per_second", "Gflop/s, GB/s", 1, rate(figures->all[i], amount));
+        bench_value(table, "giga_per_second", "Gflop/s, GB/s", 1,
+                    bench_rate(figures->all[i], amount * 1e-6));
     }
 }
 
@@ -672,7 +646,6 @@ int cli_bench_swim(int argc, char **argv)
          &swim.portable, 0, 0},
     };
     static const struct bench_program program = {
-        .name = "swim",
         .about =
             "Multiplies matrices, copies others down and others up: in one queue and in\n"
             "three, from pinned memory and from pageable. The puzzle \"Swimming in streams\".\n\n"

@@ -433,8 +433,6 @@ int cli_calibrate(int argc, char **argv)
          CLI_TEXT, &select, 0, 0},
     };
     static const struct bench_program program = {
-        .group = "weir",
-        .name = "calibrate",
         .manual = "weir-calibrate(1)",
         .about = description,
         .options = options,
@@ -446,5 +444,6 @@ int cli_calibrate(int argc, char **argv)
         .run = run,
         .report = report,
     };
+    bench.group = "weir";
     return bench_main(&program, &c, argc, argv);
 }

@@ -138,37 +138,29 @@ void weir__load_report_add(weir_load_report *report, const struct weir_load_entr
     rewrite(report);
 }
 
-// The last used entry, of that module if one is given.
+// The last used entry of that module.
 static struct weir_load_entry *last_used(weir_load_report *report, const char *module)
 {
     for (size_t i = report ? report->count : 0; i-- > 0;) {
         struct weir_load_entry *entry = &report->entries[i].entry;
-        if (entry->outcome == WEIR_LOAD_USED && (!module || strcmp(entry->module, module) == 0))
+        if (entry->outcome == WEIR_LOAD_USED && strcmp(entry->module, module) == 0)
             return entry;
     }
     return NULL;
 }
 
-void weir__load_report_set_driver(weir_load_report *report, const char *driver,
-                                  uint32_t device_count)
-{
-    struct weir_load_entry *entry = last_used(report, NULL);
-
-    if (!entry)
-        return;
-    entry->driver = keep(report, driver);
-    entry->device_count = device_count;
-    rewrite(report);
-}
-
-void weir__load_report_refuse(weir_load_report *report, const char *module, const char *reason)
+void weir__load_report_opened(weir_load_report *report, const char *module, const char *driver,
+                              uint32_t device_count, const char *refusal)
 {
     struct weir_load_entry *entry = last_used(report, module);
 
     if (!entry)
         return;
-    entry->outcome = WEIR_LOAD_REFUSED;
-    entry->reason = keep(report, reason);
+    entry->driver = keep(report, driver);
+    entry->device_count = device_count;
+    entry->reason = keep(report, refusal);
+    if (refusal)
+        entry->outcome = WEIR_LOAD_REFUSED;
     rewrite(report);
 }
 

@@ -102,13 +102,10 @@ weir_load_report *weir__load_report_create(unsigned owners);
 // Appends a copy of `*entry`. NULL strings read as "".
 void weir__load_report_add(weir_load_report *report, const struct weir_load_entry *entry);
 
-// Completes the last used entry after its module was opened. `driver` may be NULL.
-void weir__load_report_set_driver(weir_load_report *report, const char *driver,
-                                  uint32_t device_count);
-
-// Changes the last used entry of `module` to refused: its file is valid, but
-// opening it failed, or it has no device.
-void weir__load_report_refuse(weir_load_report *report, const char *module, const char *reason);
+// Completes the last used entry of `module`, which is valid, after it was opened. `driver` may be NULL. With a
+// `refusal` it is refused: opening it failed, or it has no device.
+void weir__load_report_opened(weir_load_report *report, const char *module, const char *driver,
+                              uint32_t device_count, const char *refusal);
 
 // Where the modules were requested, and what to do about a failure; NULL leaves the one that is there.
 void weir__load_report_explain(weir_load_report *report, const char *origin, const char *remedy);

@@ -254,7 +254,7 @@ static weir_status try_backend(weir_runtime *runtime, struct weir__loaded *modul
         return status;
     status = open_chain(runtime, modules, plugin_count + 1, &failed);
     if (status < 0) {
-        weir__load_report_refuse(runtime->report, modules[failed].module->name,
+        weir__load_report_opened(runtime->report, modules[failed].module->name, NULL, 0,
                                  weir_last_error_text());
         drop_chain(runtime);
         return status;
@@ -262,16 +262,16 @@ static weir_status try_backend(weir_runtime *runtime, struct weir__loaded *modul
 
     const struct weir_link *link = weir__chain_backend(&runtime->chain);
     const struct weir_module *module = modules[plugin_count].module;
-    size_t devices = link->ops->device_count(link);
-    weir__load_report_set_driver(runtime->report,
-                                 module->driver_version ? module->driver_version(link) : NULL,
-                                 (uint32_t)devices);
-    if (devices > 0)
-        return WEIR_OK;
-    status = weir__fail(WEIR_ERROR_NO_DEVICE, "install a driver, or choose another backend",
-                        "the backend '%s' found no device", name);
-    weir__load_report_refuse(runtime->report, name, weir_last_error_text());
-    drop_chain(runtime);
+    const size_t devices = link->ops->device_count(link);
+    const char *driver = module->driver_version ? module->driver_version(link) : NULL;
+    status = devices > 0
+                 ? WEIR_OK
+                 : weir__fail(WEIR_ERROR_NO_DEVICE, "install a driver, or choose another backend",
+                              "the backend '%s' found no device", name);
+    weir__load_report_opened(runtime->report, name, driver, (uint32_t)devices,
+                             status < 0 ? weir_last_error_text() : NULL);
+    if (status < 0)
+        drop_chain(runtime);
     return status;
 }
 
@@ -405,11 +405,23 @@ static weir_status open_runtime(weir_runtime *runtime, const struct weir_open_pa
     return status;
 }
 
+// Calls look at the word that is set: core/support/debug.h.
+static void in_child(void)
+{
+    atomic_fetch_or(&weir__unusual, WEIR__UNUSUAL_FORKED);
+}
+
+static void watch_fork(void)
+{
+    pthread_atfork(NULL, NULL, in_child);
+}
+
 static weir_status open_with(const struct weir_open_params *params, weir_runtime **out_runtime)
 {
+    static pthread_once_t watched = PTHREAD_ONCE_INIT;
     if (params->out_report)
         *params->out_report = NULL;
-    weir__watch_fork();
+    pthread_once(&watched, watch_fork);
 
     // Backends that failed have set an error detail, but this call has not
     // failed.

@@ -1,4 +1,4 @@
-// Debug mode: whether objects and memory are still there.
+// What calls look at first: forks, and in debug mode whether objects and memory are still there.
 #define _GNU_SOURCE // RTLD_DEFAULT
 #include "core/support/debug.h"
 
@@ -16,6 +16,20 @@
 #include "core/support/error.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
+
+atomic_uint weir__unusual;
+
+// Driver threads and locks do not survive a fork, so in the child every call
+// returns an error instead of hanging.
+
+void weir__report_forked(const char *function, const char *file, int line)
+{
+    weir__report_at(
+        file, line, NULL, WEIR_ERROR_FORKED,
+        "open a runtime in the child before the parent opens one, or use exec",
+        "%.*s: this process was forked after Weir was used; drivers do not survive that",
+        weir__name_length(function), function);
+}
 
 // msync() with MS_ASYNC writes nothing on Linux, and fails if a page of the range is
 // not mapped; it looks at mappings, not at pages, so a large range costs no more than a small one.
@@ -51,8 +65,6 @@ static const char *probe(const void *memory, size_t size)
 
 // Records of objects are in a table by address, under one lock. A record is dropped
 // when its object's memory is freed, or when another object has the address.
-
-atomic_uint weir__unusual;
 
 enum {
     BUCKETS = 1024,

@@ -1,4 +1,6 @@
-// The debug mode: `debug = 1` in [weir]. It finds objects that are used after they were destroyed,
+// What calls look at first: whether the process is a forked child, in which they are refused, and debug mode.
+//
+// The debug mode is `debug = 1` in [weir]. It finds objects that are used after they were destroyed,
 // that are destroyed twice, or that a cast made of another type, and wrapped memory that the program
 // has unmapped.
 //
@@ -44,6 +46,15 @@ static inline bool weir__debugging(void)
 {
     return atomic_load_explicit(&weir__unusual, memory_order_relaxed) & WEIR__UNUSUAL_DEBUG;
 }
+
+// Refuses the call, made at file:line, in a forked child.
+#define WEIR_REFUSE_FORK_AT(file, line) WEIR_REFUSE_FORK_OF(__func__, file, line)
+#define WEIR_REFUSE_FORK_OF(function, file, line)                                  \
+    do {                                                                           \
+        if (weir__is_forked())                                                     \
+            return (weir__report_forked(function, file, line), WEIR_ERROR_FORKED); \
+    } while (0)
+void weir__report_forked(const char *function, const char *file, int line);
 
 // The kind of an object is the name of its type: "queue".
 #define WEIR__KIND_OF(object)                                                        \

@@ -1,8 +1,7 @@
-// Errors, the log callback, the calling thread, and forks.
+// Errors, the log callback, and the calling thread.
 #include "core/support/error.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -331,35 +330,9 @@ void weir__error_place(weir_status status, const char *object, const char *file,
         weir__tell();
 }
 
-// Driver threads and locks do not survive a fork, so in the child every call
-// returns an error instead of hanging.
+// What the calling thread is in.
 
-static pthread_once_t watched = PTHREAD_ONCE_INIT;
 static _Thread_local struct weir__call_scope inside;
-
-static void in_child(void)
-{
-    atomic_fetch_or(&weir__unusual, WEIR__UNUSUAL_FORKED);
-}
-
-static void watch(void)
-{
-    pthread_atfork(NULL, NULL, in_child);
-}
-
-void weir__watch_fork(void)
-{
-    pthread_once(&watched, watch);
-}
-
-void weir__report_forked(const char *function, const char *file, int line)
-{
-    weir__report_at(
-        file, line, NULL, WEIR_ERROR_FORKED,
-        "open a runtime in the child before the parent opens one, or use exec",
-        "%.*s: this process was forked after Weir was used; drivers do not survive that",
-        weir__name_length(function), function);
-}
 
 bool weir__in_host_call(void)
 {

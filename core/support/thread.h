@@ -8,11 +8,6 @@
 #include "core/support/debug.h"
 #include "core/support/error.h"
 
-// Enables the detection of fork(); cheap, and may be called often.
-void weir__watch_fork(void);
-
-void weir__report_forked(const char *function, const char *file, int line);
-
 // Whether this thread is running a user's host call or native call, in which nothing may
 // wait.
 bool weir__in_host_call(void);
@@ -40,14 +35,6 @@ void weir__leave_call(struct weir__call_scope outer);
     } while (0)
 weir_status weir__refuse_host_call(const char *function, const char *file, int line,
                                    const char *label, const char *remedy);
-
-// Refuses the call, made at file:line, in a forked child.
-#define WEIR_REFUSE_FORK_AT(file, line) WEIR_REFUSE_FORK_OF(__func__, file, line)
-#define WEIR_REFUSE_FORK_OF(function, file, line)                                  \
-    do {                                                                           \
-        if (weir__is_forked())                                                     \
-            return (weir__report_forked(function, file, line), WEIR_ERROR_FORKED); \
-    } while (0)
 
 // All locks of core, in the order in which a thread may take them: the first is taken first.
 #define WEIR__LOCKS(LOCK)                                         \

@@ -181,8 +181,9 @@ bool command_fits(const struct weir_note_range *range, size_t size)
            (slices == 1 || range->slice_pitch >= last + range->size);
 }
 
-void command_use_box(struct command *command, struct memory *memory,
-                     const struct weir_note_range *range)
+// Rows of `size` bytes and slices of them, as struct weir_note_range has them.
+static void use_box(struct command *command, struct memory *memory,
+                    const struct weir_note_range *range)
 {
     if (!command->on || !memory || range->size == 0)
         return;
@@ -206,14 +207,14 @@ void command_use_box(struct command *command, struct memory *memory,
     task->memories[task->use_count++] = root;
 }
 
-void command_use(struct command *command, struct memory *memory, size_t offset, size_t size,
-                 weir_access access, bool assumed)
+static void use_bytes(struct command *command, struct memory *memory, size_t offset, size_t size,
+                      weir_access access, bool assumed)
 {
     const struct weir_note_range range = {.offset = offset,
                                           .size = size,
                                           .access = access,
                                           .assumed = assumed};
-    command_use_box(command, memory, &range);
+    use_box(command, memory, &range);
 }
 
 // Before the driver's call. A command that blocks goes to Weir now, others after it.
@@ -320,16 +321,16 @@ static void use_rows(struct command *command, const struct call *call, const str
     const size_t *origin = side->origin, *region = call->region;
     const size_t row = side->row ? side->row : region[0];
     const size_t slice = side->slice ? side->slice : row * region[1];
-    command_use_box(command, memory_find(side->buffer),
-                    &(struct weir_note_range){
-                        .offset = origin[0] + origin[1] * row + origin[2] * slice,
-                        .size = region[0],
-                        .access = access,
-                        .rows = region[1],
-                        .pitch = row,
-                        .slices = region[2],
-                        .slice_pitch = slice,
-                    });
+    use_box(command, memory_find(side->buffer),
+            &(struct weir_note_range){
+                .offset = origin[0] + origin[1] * row + origin[2] * slice,
+                .size = region[0],
+                .access = access,
+                .rows = region[1],
+                .pitch = row,
+                .slices = region[2],
+                .slice_pitch = slice,
+            });
 }
 
 // All of an image that has no elements which are known.
@@ -341,20 +342,20 @@ static void use_image(struct command *command, const struct call *call, const st
     if (!memory || !origin || !region)
         return;
     if (!memory->element) {
-        command_use(command, memory, 0, memory->size, access, true);
+        use_bytes(command, memory, 0, memory->size, access, true);
         return;
     }
-    command_use_box(command, memory,
-                    &(struct weir_note_range){
-                        .offset = origin[0] * memory->element + origin[1] * memory->row +
-                                  origin[2] * memory->slice,
-                        .size = region[0] * memory->element,
-                        .access = access,
-                        .rows = region[1],
-                        .pitch = memory->row,
-                        .slices = region[2],
-                        .slice_pitch = memory->slice,
-                    });
+    use_box(command, memory,
+            &(struct weir_note_range){
+                .offset = origin[0] * memory->element + origin[1] * memory->row +
+                          origin[2] * memory->slice,
+                .size = region[0] * memory->element,
+                .access = access,
+                .rows = region[1],
+                .pitch = memory->row,
+                .slices = region[2],
+                .slice_pitch = memory->slice,
+            });
 }
 
 // A region of an image has no gaps in a buffer.
@@ -373,7 +374,7 @@ static void use_side(struct command *command, const struct call *call, const str
     else if (side->origin && call->region)
         use_rows(command, call, side, access);
     else if (side->buffer)
-        command_use(command, memory_find(side->buffer), side->offset, size_of(call), access, false);
+        use_bytes(command, memory_find(side->buffer), side->offset, size_of(call), access, false);
 }
 
 static struct side side_from(const struct call *call)
@@ -445,7 +446,7 @@ static void unmap(struct command *command, struct memory *memory, const void *po
         return;
     if (mapping->range.access & WEIR_ACCESS_WRITE) {
         mapping->range.access = WEIR_ACCESS_WRITE;
-        command_use_box(command, memory, &mapping->range);
+        use_box(command, memory, &mapping->range);
     }
     *at = mapping->next;
     free(mapping);
@@ -463,7 +464,7 @@ static void use_address(struct command *command, const void *address, size_t siz
 {
     size_t offset = 0;
     struct memory *memory = memory_at(address, &offset);
-    command_use(command, memory, offset, size, access, false);
+    use_bytes(command, memory, offset, size, access, false);
 }
 
 static void use_svm(struct command *command, const struct call *call)
@@ -493,7 +494,7 @@ static void use_svm_free(struct command *command, const struct call *call)
         struct memory *memory = memory_at(call->addresses[i], &offset);
         if (!memory)
             continue;
-        command_use(command, memory, 0, memory->size, WEIR_ACCESS_WRITE, true);
+        use_bytes(command, memory, 0, memory->size, WEIR_ACCESS_WRITE, true);
         svm_remove(call->addresses[i]);
     }
 }
@@ -509,9 +510,26 @@ static void use_argument(struct command *command, const struct parameter *parame
     struct memory *memory =
         argument->svm ? memory_at(argument->svm, &offset) : argument_memory(argument);
     if (memory)
-        command_use(command, memory, offset, memory->size - offset,
-                    parameter->known ? (weir_access)parameter->access : WEIR_ACCESS_READ_WRITE,
-                    true);
+        use_bytes(command, memory, offset, memory->size - offset,
+                  parameter->known ? (weir_access)parameter->access : WEIR_ACCESS_READ_WRITE, true);
+}
+
+// What was found on copies.
+static void use_found(struct command *command, const struct kernel *kernel,
+                      const struct trial *found)
+{
+    uint32_t done = 0;
+    for (uint32_t i = 0; i < kernel->count && i < found->argument_count; i++) {
+        const uint32_t number = found->arguments[i].buffer;
+        const struct trial_buffer *buffer = &found->buffers[number];
+        if (found->arguments[i].kind != TRIAL_BUFFER || done >> number & 1u)
+            continue;
+        done |= 1u << number;
+        for (uint32_t k = 0; k < buffer->range_count; k++) {
+            const struct weir_note_range range = verify_range(&buffer->ranges[k]);
+            use_box(command, argument_memory(&kernel->arguments[i]), &range);
+        }
+    }
 }
 
 static void use_kernel(struct command *command, const struct call *call)
@@ -522,7 +540,7 @@ static void use_kernel(struct command *command, const struct call *call)
         return;
     command->task.name = kernel->name;
     if (command->found) {
-        verify_use(command, kernel, command->found);
+        use_found(command, kernel, command->found);
         return;
     }
     for (uint32_t i = 0; i < kernel->count; i++)
@@ -553,7 +571,7 @@ static void use_native(struct command *command, const struct call *call)
     for (cl_uint i = 0; call->memories && i < call->count; i++) {
         struct memory *memory = memory_find(call->memories[i]);
         if (memory)
-            command_use(command, memory, 0, memory->size, WEIR_ACCESS_READ_WRITE, true);
+            use_bytes(command, memory, 0, memory->size, WEIR_ACCESS_READ_WRITE, true);
     }
 }
 

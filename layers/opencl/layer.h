@@ -354,8 +354,8 @@ struct launch {
 //
 // Ownership: the caller's, to be freed with free().
 struct trial *verify_launch(cl_command_queue queue, const struct launch *launch);
-// What was found is used by the command.
-void verify_use(struct command *command, const struct kernel *kernel, const struct trial *found);
+// A range of the trial's, of a buffer of the launch.
+struct weir_note_range verify_range(const struct trial_range *from);
 // At the end.
 void verify_finish(void);
 
@@ -373,13 +373,9 @@ bool child_wait(pid_t child, uint64_t deadline_ns);
 
 // calls_commands.c
 
-void command_use(struct command *command, struct memory *memory, size_t offset, size_t size,
-                 weir_access access, bool assumed);
-// Rows of `size` bytes and slices of them, as struct weir_note_range has them.
-void command_use_box(struct command *command, struct memory *memory,
-                     const struct weir_note_range *range);
 // Whether rows and slices lie inside of memory of that size, so that Weir takes them.
 bool command_fits(const struct weir_note_range *range, size_t size);
+
 // calls_*.c
 
 #define CALLER __builtin_return_address(0)

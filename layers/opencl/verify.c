@@ -413,7 +413,7 @@ static bool ask(struct question *it, struct trial *file, struct known *entry)
     return refuse(it, "on copies it does not end well");
 }
 
-static struct weir_note_range range_of(const struct trial_range *from)
+struct weir_note_range verify_range(const struct trial_range *from)
 {
     return (struct weir_note_range){
         .offset = from->offset,
@@ -434,7 +434,7 @@ static bool take_ranges(struct question *it, const struct trial *file)
         memcpy(buffer->ranges, file->buffers[i].ranges, sizeof buffer->ranges);
         bool sound = buffer->range_count <= TRIAL_RANGES;
         for (uint32_t k = 0; sound && k < buffer->range_count; k++) {
-            const struct weir_note_range range = range_of(&buffer->ranges[k]);
+            const struct weir_note_range range = verify_range(&buffer->ranges[k]);
             sound = range.size > 0 && command_fits(&range, buffer->size);
         }
         if (!sound)
@@ -531,22 +531,6 @@ struct trial *verify_launch(cl_command_queue queue, const struct launch *launch)
         return it.trial;
     free(it.trial);
     return NULL;
-}
-
-void verify_use(struct command *command, const struct kernel *kernel, const struct trial *found)
-{
-    uint32_t done = 0;
-    for (uint32_t i = 0; i < kernel->count && i < found->argument_count; i++) {
-        const uint32_t number = found->arguments[i].buffer;
-        const struct trial_buffer *buffer = &found->buffers[number];
-        if (found->arguments[i].kind != TRIAL_BUFFER || done >> number & 1u)
-            continue;
-        done |= 1u << number;
-        for (uint32_t k = 0; k < buffer->range_count; k++) {
-            const struct weir_note_range range = range_of(&buffer->ranges[k]);
-            command_use_box(command, argument_memory(&kernel->arguments[i]), &range);
-        }
-    }
 }
 
 // The child of a thread that still waits for it ends with this process, since their socket closes then.

@@ -49,20 +49,10 @@ PYTHON
 # lossy BACKEND KIND COUNT: lossy.ini, with the plugin that loses operations of that kind after so many.
 lossy()
 {
-    cat >lossy.ini <<TEXT
-[weir]
-backend = $1
-plugins = lossy
-
-[lossy]
-kind = $2
-forwarded = $3
-
-[arr_coc]
-side = 64
-grid = 4
-budget = 256
-TEXT
+    {
+        printf '[weir]\nbackend = %s\nplugins = lossy\n\n[lossy]\nkind = %s\nforwarded = %s\n' "$@"
+        printf '\n[arr_coc]\nside = 64\ngrid = 4\nbudget = 256\n'
+    } >lossy.ini
 }
 
 # expect_wrong WORDS ARGUMENT...: with lossy.ini weir bench tells wrong results, and times nothing.

@@ -4,16 +4,7 @@
 . tests/cli/cli.sh
 . "$here/tests/cli/bench.sh"
 
-cat >null.ini <<'TEXT'
-[weir]
-backend = null
-
-[arr_coc]
-side = 64
-grid = 4
-budget = 256
-TEXT
-
+{ sizes null 64 4 && echo "budget = 256"; } >null.ini
 { cat null.ini && printf '\n[null]\ndevices = 2\n'; } >two-null.ini
 cp small.ini two-small.ini
 

@@ -35,15 +35,12 @@ TEXT
     chmod +x "$weir"
 fi
 
-# Sizes that take little time; the kernels are the same.
-cat >small.ini <<'TEXT'
-[weir]
-backend = opencl
-
-[arr_coc]
-side = 256
-grid = 16
-TEXT
+# sizes BACKEND SIDE GRID: a configuration of ARR-COC with sizes that take little time; the kernels are the same.
+sizes()
+{
+    printf '[weir]\nbackend = %s\n\n[arr_coc]\nside = %s\ngrid = %s\n' "$@"
+}
+sizes opencl 256 16 >small.ini
 
 # expect_data WANTED COMMAND...: as expect_status, but $output is standard output
 # alone, and $messages standard error.
@@ -156,16 +153,26 @@ expect_nothing()
     [ -z "$(find "$1" -type f 2>/dev/null)" ] || fail "there is: $(find "$1" -type f)"
 }
 
+# expect_soon COMMAND...: waits until it succeeds.
+expect_soon()
+{
+    for _ in $(seq 2400); do
+        ! "$@" 2>/dev/null || return 0
+        sleep 0.05
+    done
+    fail "it never came to: $*"
+}
+
+# has FILE COUNT PATTERN: at least so many of its lines match.
+has()
+{
+    [ "$(grep -c "$3" "$1")" -ge "$2" ]
+}
+
 # expect_work TRACE COUNT: waits until a program that is traced has done that many operations.
 expect_work()
 {
-    local count=0
-    for _ in $(seq 1200); do
-        count="$(grep -c '"weir.sequence"' "$1" 2>/dev/null || true)"
-        [ "${count:-0}" -lt "$2" ] || return 0
-        sleep 0.1
-    done
-    fail "the program did ${count:-0} operations, and not $2"
+    expect_soon has "$1" "$2" '"weir.sequence"'
 }
 
 # expect_problem WORDS REMEDY COMMAND...: `weir doctor` ends with a problem and what to do.

@@ -7,13 +7,6 @@ free_port()
 {
     python3 -c 'import socket; it = socket.socket(); it.bind(("127.0.0.1", 0)); print(it.getsockname()[1])'
 }
-# expect_listening PORT: waits until a rank 0 of this machine does.
-expect_listening()
-{
-    until [ -S "/tmp/weir-$(id -u)/port-$1" ]; do
-        sleep 0.1
-    done
-}
 
 expect_data 0 "$weir" doctor comm
 for part in "transport = local (default)" "timeout = 300 seconds" "rank 0 of 1, without a rendezvous" \
@@ -44,7 +37,7 @@ expect_problem "RANK is set, and WORLD_SIZE is not" "set both, or neither" env R
 port="$(free_port)"
 "$program" doctor comm --listen "127.0.0.1:$port" >listener 2>listener.messages &
 listener=$!
-expect_listening "$port"
+expect_soon test -S "/tmp/weir-$(id -u)/port-$port"
 expect_output 0 "reaching       127.0.0.1 is this machine" "$weir" doctor comm --connect "127.0.0.1:$port"
 expect_contains "$output" "this machine is rank 1 of 2, and reaches the other one both ways"
 expect_contains "$output" "an all-reduce of 4 bytes takes"

@@ -17,10 +17,7 @@ interrupted()
     shift 3
     "$program" run arr-coc --config small.ini --output "$directory" "$@" >table 2>messages &
     local pid=$!
-    for _ in $(seq 600); do
-        [ ! -e "$directory/photo01.json" ] || break
-        sleep 0.1
-    done
+    expect_soon test -e "$directory/photo01.json"
     kill -s "$signal" "$pid"
     wait "$pid" || status=$?
     if grep -q "$tool_crash" messages; then

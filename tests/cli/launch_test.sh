@@ -3,16 +3,6 @@
 . tests/cli/cli.sh
 ulimit -c 0
 
-# expect_soon COMMAND...: waits until it succeeds.
-expect_soon()
-{
-    for _ in $(seq 1200); do
-        ! "$@" 2>/dev/null || return 0
-        sleep 0.05
-    done
-    fail "it never came to: $*"
-}
-
 # is_gone PID
 is_gone()
 {
@@ -159,19 +149,15 @@ for left in "sleep 1000" yes; do
 done
 
 # Signals are passed on.
-count()
-{
-    [ "$(grep -c "$1" out)" -ge "$2" ]
-}
 start -n 2 sh -c 'trap "echo got; exit 0" USR1; echo ready; while :; do sleep 0.05; done'
-expect_soon count ready 2
+expect_soon has out 2 ready
 kill -s USR1 "$pid"
 expect_end 0 out err
 [ "$(sort out | head -1)" = "[0] got" ] || fail "the ranks printed: $(cat out)"
 for signal in TERM:143 INT:130 HUP:129 QUIT:131; do
     name="${signal%:*}"
     start -n 2 sh -c "trap 'echo bye; exit 5' $name; echo ready; while :; do sleep 0.05; done"
-    expect_soon count ready 2
+    expect_soon has out 2 ready
     kill -s "$name" "$pid"
     expect_end "${signal#*:}" out err
     [ "$(grep -c bye out)" -eq 2 ] || fail "the ranks printed: $(cat out)"
@@ -179,11 +165,7 @@ for signal in TERM:143 INT:130 HUP:129 QUIT:131; do
     expect_contains "$(cat err)" "): 2 ranks got it"
 done
 start -n 2 --json --grace 1 sh -c 'trap "" TERM; echo ready >&2; while :; do sleep 0.05; done'
-ready()
-{
-    [ "$(grep -c ready err)" -eq 2 ]
-}
-expect_soon ready
+expect_soon has err 2 ready
 kill -s TERM "$pid"
 expect_end 143 out err
 output="$(cat out)"
@@ -193,9 +175,9 @@ expect_contains "$(cat err)" "2 ranks got it, of which 2 were killed after 1 s"
 # A second interrupt does not wait: for ranks, nor for a reader of standard output that does not read, which does not
 # delay what another rank prints on standard error.
 start -n 2 --grace 1000 sh -c 'trap "echo got" INT; echo ready; while :; do sleep 0.05; done'
-expect_soon count ready 2
+expect_soon has out 2 ready
 kill -s INT "$pid"
-expect_soon count got 2
+expect_soon has out 2 got
 kill -s INT "$pid"
 expect_end 130 out err
 expect_contains "$(cat err)" "2 ranks got it, of which 2 were killed"
@@ -251,7 +233,7 @@ kill -s KILL "$(cat child.0)"
 rm -f out
 (trap '' HUP && exec "$program" launch -n 1 sh -c 'echo ready; exec sleep 1000') >out 2>err &
 pid=$!
-expect_soon count ready 1
+expect_soon has out 1 ready
 kill -s HUP "$pid"
 kill -s TERM "$pid"
 expect_end 143 out err

@@ -77,10 +77,7 @@ for delay in 0 0.003 0.006 0.009 0.012 0.015 0.018 0.021 0.024 0.027; do
     : >interrupted
     "$program" perturb --seeds 100000 "$racy" broken >interrupted 2>&1 &
     pid=$!
-    for _ in $(seq 600); do
-        ! grep -q "^seed 4" interrupted || break
-        sleep 0.05
-    done
+    expect_soon grep -q "^seed 4" interrupted
     sleep "$delay"
     kill -s TERM "$pid"
     expect_end 143 interrupted

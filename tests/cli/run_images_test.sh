@@ -3,15 +3,7 @@
 # the first of these with --stop.
 . tests/cli/cli.sh
 
-cat >small.ini <<'TEXT'
-[weir]
-backend = opencl
-
-[arr_coc]
-side = 64
-grid = 4
-budget = 256
-TEXT
+{ sizes opencl 64 4 && echo "budget = 256"; } >small.ini
 sed 's/opencl/null/' small.ini >null.ini
 
 mkdir -p album/deeper none

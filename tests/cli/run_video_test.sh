@@ -140,10 +140,7 @@ interrupted()
     local writer=$!
     "$program" run arr-coc --config small.ini --output "$folder" - <stalled >table 2>messages &
     local pid=$!
-    for _ in $(seq 1200); do
-        [ "$(cat "$folder/stdin.jsonl" 2>/dev/null | wc -l)" -lt 2 ] || break
-        sleep 0.05
-    done
+    expect_soon has "$folder/stdin.jsonl" 2 ""
     kill -s INT "$pid"
     expect_end 130 messages
     kill "$writer" 2>/dev/null || true

@@ -15,11 +15,9 @@ COMM_FAKE_TEST(CommFailures, ATransportFails, "fail_at = 2", 2)
     for (uint32_t r = 0; r < 2; r++) {
         COMM_RIG_EXPECT_CAUSE(rig->queues[r], "barrier 2 of 'grads', ",
                               "failures_test.c:", "rank 1 has died", "start it again");
-        COMM_RIG_EXPECT_REFUSED(weir_comm_error(rig->comms[r]), WEIR_ERROR_COMM,
-                                "barrier 2 of 'grads'");
+        EXPECT_FAILURE(weir_comm_error(rig->comms[r]), WEIR_ERROR_COMM, "barrier 2 of 'grads'");
         EXPECT_OK(weir_queue_recover(rig->queues[r]));
-        COMM_RIG_EXPECT_REFUSED(COMM_RIG_REDUCE(rig, r, 2), WEIR_ERROR_COMM,
-                                "barrier 2 of 'grads'");
+        EXPECT_FAILURE(COMM_RIG_REDUCE(rig, r, 2), WEIR_ERROR_COMM, "barrier 2 of 'grads'");
         EXPECT_OK(weir_queue_sync(rig->queues[r], WEIR_FOREVER));
     }
 }
@@ -34,8 +32,7 @@ COMM_FAKE_TEST(CommFailures, Abort, "hang_at = 1", 2)
     for (uint32_t r = 0; r < 2; r++)
         COMM_RIG_EXPECT_CAUSE(rig->queues[r], "rank 1 has aborted 'grads', ",
                               "the loss is no number", "failures_test.c:");
-    COMM_RIG_EXPECT_REFUSED(weir_comm_error(rig->comms[1]), WEIR_ERROR_COMM,
-                            "the loss is no number");
+    EXPECT_FAILURE(weir_comm_error(rig->comms[1]), WEIR_ERROR_COMM, "the loss is no number");
 }
 
 // What is before rank 0's collective fails once the gate is open.
@@ -98,13 +95,13 @@ COMM_FAKE_TEST(CommFailures, JoinFails, "", 0)
 {
     weir_comm *comms[2];
     weir_device *const devices[] = {rig->device, rig->device};
-    COMM_RIG_EXPECT_REFUSED(
-        weir_comm_create_all(devices, 2,
-                             WEIR_PARAMS(weir_comm, .label = "grads", .count = 3,
-                                         .rendezvous = "process:failures", .timeout_ns = 1),
-                             comms),
-        WEIR_ERROR_COMM,
-        "creation of 'grads': some of 3 ranks are missing at 'process:", "failures_test.c:");
+    EXPECT_FAILURE(weir_comm_create_all(devices, 2,
+                                        WEIR_PARAMS(weir_comm, .label = "grads", .count = 3,
+                                                    .rendezvous = "process:failures",
+                                                    .timeout_ns = 1),
+                                        comms),
+                   WEIR_ERROR_COMM, "creation of 'grads': some of 3 ranks are missing at 'process:",
+                   "failures_test.c:");
     EXPECT_TRUE(comms[0] == NULL && comms[1] == NULL);
 }
 
@@ -112,8 +109,8 @@ COMM_FAKE_TEST(CommFailures, TheTransportDoesNotOpen, "open_fails = 1", 0)
 {
     weir_comm *comm;
     for (int i = 0; i < 2; i++) {
-        COMM_RIG_EXPECT_REFUSED(weir_comm_create(rig->device, NULL, &comm), WEIR_ERROR_MODULE,
-                                "libabsent is missing", "install libabsent");
+        EXPECT_FAILURE(weir_comm_create(rig->device, NULL, &comm), WEIR_ERROR_MODULE,
+                       "libabsent is missing", "install libabsent");
         EXPECT_TRUE(comm == NULL);
     }
 }
@@ -123,8 +120,7 @@ static void expect_no_transport(const char *text, const char *message, const cha
     struct comm_rig rig;
     weir_comm *comm;
     comm_rig_open(&rig, text, 0, WEIR_PLACE_DEVICE);
-    COMM_RIG_EXPECT_REFUSED(weir_comm_create(rig.device, NULL, &comm), WEIR_ERROR_MODULE, message,
-                            remedy);
+    EXPECT_FAILURE(weir_comm_create(rig.device, NULL, &comm), WEIR_ERROR_MODULE, message, remedy);
     comm_rig_close(&rig);
 }
 
@@ -140,22 +136,22 @@ WEIR_TEST(CommFailures, NoSuchTransport)
 WEIR_TEST(CommFailures, ATransportIsNoBackend)
 {
     weir_runtime *runtime;
-    COMM_RIG_EXPECT_REFUSED(weir_open(WEIR_PARAMS(weir_open, .backend = "fake", .config_text = ""),
-                                      &runtime),
-                            WEIR_ERROR_MODULE, "'fake' is a transport, and a backend was asked for",
-                            "name it under `transport` in [comm]");
+    EXPECT_FAILURE(weir_open(WEIR_PARAMS(weir_open, .backend = "fake", .config_text = ""),
+                             &runtime),
+                   WEIR_ERROR_MODULE, "'fake' is a transport, and a backend was asked for",
+                   "name it under `transport` in [comm]");
 }
 
 static weir_status create_in_host_call(void *user)
 {
     struct comm_rig *rig = user;
     weir_comm *comm;
-    COMM_RIG_EXPECT_REFUSED(weir_comm_create(rig->device, NULL, &comm), WEIR_ERROR_INVALID,
-                            "weir_comm_create waits for the other ranks, and a host call may not");
-    COMM_RIG_EXPECT_REFUSED(weir_comm_create_all(&rig->device, 1, NULL, &comm), WEIR_ERROR_INVALID,
-                            "weir_comm_create_all waits");
-    COMM_RIG_EXPECT_REFUSED(weir_comm_split(rig->comms[0], 0, 0, NULL, &comm), WEIR_ERROR_INVALID,
-                            "weir_comm_split waits");
+    EXPECT_FAILURE(weir_comm_create(rig->device, NULL, &comm), WEIR_ERROR_INVALID,
+                   "weir_comm_create waits for the other ranks, and a host call may not");
+    EXPECT_FAILURE(weir_comm_create_all(&rig->device, 1, NULL, &comm), WEIR_ERROR_INVALID,
+                   "weir_comm_create_all waits");
+    EXPECT_FAILURE(weir_comm_split(rig->comms[0], 0, 0, NULL, &comm), WEIR_ERROR_INVALID,
+                   "weir_comm_split waits");
     return WEIR_OK;
 }
 
@@ -170,12 +166,12 @@ COMM_FAKE_TEST(CommFailures, Splits, "hang_at = 1", 2)
 {
     weir_comm *part;
     EXPECT_OK(weir_comm_abort(rig->comms[0], "enough"));
-    COMM_RIG_EXPECT_REFUSED(weir_comm_duplicate(rig->comms[0], "copy", &part), WEIR_ERROR_COMM,
-                            "rank 0 has aborted 'grads'");
+    EXPECT_FAILURE(weir_comm_duplicate(rig->comms[0], "copy", &part), WEIR_ERROR_COMM,
+                   "rank 0 has aborted 'grads'");
     EXPECT_TRUE(part == NULL);
     // Rank 1 hears of it from the transport.
-    COMM_RIG_EXPECT_REFUSED(weir_comm_duplicate(rig->comms[1], "copy", &part), WEIR_ERROR_COMM,
-                            "rank 0 has aborted 'grads'", "enough");
+    EXPECT_FAILURE(weir_comm_duplicate(rig->comms[1], "copy", &part), WEIR_ERROR_COMM,
+                   "rank 0 has aborted 'grads'", "enough");
     EXPECT_INT_EQ(weir_comm_error(rig->comms[1]), WEIR_ERROR_COMM);
 }
 
@@ -185,12 +181,12 @@ COMM_FAKE_TEST(CommFailures, NoLabel, "", 0)
     static const char *const labels[] = {NULL, ""};
     weir_comm *comm;
     for (int i = 0; i < 2; i++) {
-        COMM_RIG_EXPECT_REFUSED(
-            weir_comm_create(rig->device,
-                             WEIR_PARAMS(weir_comm, .label = labels[i], .count = 2,
-                                         .rendezvous = "process:empty", .timeout_ns = 1000000),
-                             &comm),
-            WEIR_ERROR_COMM, "creation of '(no label)': some of 2 ranks are missing");
+        EXPECT_FAILURE(weir_comm_create(rig->device,
+                                        WEIR_PARAMS(weir_comm, .label = labels[i], .count = 2,
+                                                    .rendezvous = "process:empty",
+                                                    .timeout_ns = 1000000),
+                                        &comm),
+                       WEIR_ERROR_COMM, "creation of '(no label)': some of 2 ranks are missing");
     }
 }
 
@@ -200,6 +196,5 @@ COMM_FAKE_TEST(CommFailures, TheDeviceStaysOpen, "", 0)
     own_comm comm = NULL;
     ASSERT_OK(weir_device_open(rig->runtime, NULL, &device));
     ASSERT_OK(weir_comm_create(device, WEIR_PARAMS(weir_comm, .label = "grads"), &comm));
-    COMM_RIG_EXPECT_REFUSED(weir_device_close(&device), WEIR_ERROR_INVALID, "communicator",
-                            "grads");
+    EXPECT_FAILURE(weir_device_close(&device), WEIR_ERROR_INVALID, "communicator", "grads");
 }

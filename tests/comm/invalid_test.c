@@ -16,7 +16,7 @@ static void expect_refused(struct comm_rig *rig, const struct wrong *wrong)
     EXPECT_INT_EQ(weir_queue_collective(rig->queues[0], rig->comms[0], &wrong->params),
                   WEIR_ERROR_INVALID);
     comm_rig_expect_words(wrong->words, wrong->words[1] ? 2 : 1);
-    COMM_RIG_EXPECT_WORDS("invalid_test.c:");
+    EXPECT_ERROR("invalid_test.c:");
 }
 
 #define PARAMS(kind_, ...)                                                                 \
@@ -78,9 +78,8 @@ COMM_FAKE_TEST(CommInvalid, Operands, "", 2)
 static void expect_refused_parts(struct comm_rig *rig, const struct weir_exchange *parts,
                                  uint32_t count, const char *words)
 {
-    EXPECT_INT_EQ(weir_queue_exchange(rig->queues[0], rig->comms[0], parts, count),
-                  WEIR_ERROR_INVALID);
-    comm_rig_expect_words(&words, 1);
+    EXPECT_FAILURE(weir_queue_exchange(rig->queues[0], rig->comms[0], parts, count),
+                   WEIR_ERROR_INVALID, words);
 }
 
 COMM_FAKE_TEST(CommInvalid, Exchanges, "", 2)
@@ -115,12 +114,12 @@ COMM_FAKE_TEST(CommInvalid, AnotherDevice, "", 1)
     ASSERT_OK(weir_device_open(rig->runtime, NULL, &other));
     ASSERT_OK(weir_queue_create(other, NULL, &queue));
     ASSERT_OK(weir_buffer_create(other, WEIR_PARAMS(weir_buffer, .size = 64), &buffer));
-    COMM_RIG_EXPECT_REFUSED(weir_queue_barrier(queue, rig->comms[0]), WEIR_ERROR_INVALID,
-                            "barrier: queue", "belongs to another device than the communicator");
-    COMM_RIG_EXPECT_REFUSED(weir_queue_all_gather(rig->queues[0], rig->comms[0], buffer, 0,
-                                                  rig->src[0], 0, 1, WEIR_F32),
-                            WEIR_ERROR_INVALID, "all-gather: dst belongs to device",
-                            "the communicator's device");
+    EXPECT_FAILURE(weir_queue_barrier(queue, rig->comms[0]), WEIR_ERROR_INVALID, "barrier: queue",
+                   "belongs to another device than the communicator");
+    EXPECT_FAILURE(weir_queue_all_gather(rig->queues[0], rig->comms[0], buffer, 0, rig->src[0], 0,
+                                         1, WEIR_F32),
+                   WEIR_ERROR_INVALID, "all-gather: dst belongs to device",
+                   "the communicator's device");
 }
 
 COMM_FAKE_TEST(CommInvalid, Null, "", 1)
@@ -132,8 +131,8 @@ COMM_FAKE_TEST(CommInvalid, Null, "", 1)
     EXPECT_INT_EQ(weir_comm_create_all(NULL, 1, NULL, &comm), WEIR_ERROR_INVALID);
     EXPECT_INT_EQ(weir_comm_create_all(&rig->device, 0, NULL, &comm), WEIR_ERROR_INVALID);
     EXPECT_INT_EQ(weir_comm_create_all(&rig->device, 1, NULL, NULL), WEIR_ERROR_INVALID);
-    COMM_RIG_EXPECT_REFUSED(weir_comm_create_all(none, 1, NULL, &comm), WEIR_ERROR_INVALID,
-                            "weir_comm_create_all: device 0 is NULL");
+    EXPECT_FAILURE(weir_comm_create_all(none, 1, NULL, &comm), WEIR_ERROR_INVALID,
+                   "weir_comm_create_all: device 0 is NULL");
     EXPECT_INT_EQ(weir_comm_split(NULL, 0, 0, NULL, &comm), WEIR_ERROR_INVALID);
     EXPECT_INT_EQ(weir_comm_split(rig->comms[0], -2, 0, NULL, &comm), WEIR_ERROR_INVALID);
     EXPECT_INT_EQ(weir_comm_split(rig->comms[0], 0, 0, NULL, NULL), WEIR_ERROR_INVALID);
@@ -153,7 +152,7 @@ COMM_FAKE_TEST(CommInvalid, Null, "", 1)
 COMM_FAKE_TEST(CommInvalid, ATransportThatCannotShrink, "", 1)
 {
     weir_comm *left;
-    COMM_RIG_EXPECT_REFUSED(weir_comm_shrink(rig->comms[0], NULL, &left), WEIR_ERROR_UNSUPPORTED,
-                            "weir_comm_shrink: the transport", "create another communicator");
+    EXPECT_FAILURE(weir_comm_shrink(rig->comms[0], NULL, &left), WEIR_ERROR_UNSUPPORTED,
+                   "weir_comm_shrink: the transport", "create another communicator");
     EXPECT_OK(weir_comm_error(rig->comms[0]));
 }

@@ -6,15 +6,14 @@
 #include "tests/comm/rig.h"
 
 // Rank r has the numbers 10 r, 10 r + 1, …
-static void write_sources(struct comm_rig *rig, bool also_dst)
+static void write_sources(struct comm_rig *rig)
 {
     for (uint32_t rank = 0; rank < rig->count; rank++) {
         int32_t numbers[12];
         for (int i = 0; i < 12; i++)
             numbers[i] = (int32_t)rank * 10 + i;
         comm_rig_write(rig, rank, rig->src[rank], 0, numbers, 12);
-        if (also_dst)
-            comm_rig_write(rig, rank, rig->dst[rank], 0, numbers, 12);
+        comm_rig_write(rig, rank, rig->dst[rank], 0, numbers, 12);
     }
 }
 
@@ -72,7 +71,7 @@ static void keep_call(void *user, weir_log_level level, const char *source, cons
 COMM_FAKE_TEST(Collectives, OneCommunicatorHasOneOrder, "", 2)
 {
     struct comm_rig_gate gate = COMM_RIG_GATE;
-    write_sources(rig, true);
+    write_sources(rig);
     comm_rig_open_others(rig);
     weir_queue *other = rig->others[0];
     weir_log_set(keep_call, NULL, WEIR_LOG_DEBUG);
@@ -94,7 +93,7 @@ COMM_FAKE_TEST(Collectives, OneCommunicatorHasOneOrder, "", 2)
 COMM_FAKE_TEST(Collectives, KeepsTheOrderOfItsQueue, "", 2)
 {
     static const int32_t one = 1;
-    write_sources(rig, true);
+    write_sources(rig);
     for (uint32_t r = 0; r < 2; r++) {
         EXPECT_OK(weir_queue_fill(rig->queues[r], rig->src[r], 0, 8, &one, sizeof one));
         EXPECT_OK(COMM_RIG_REDUCE(rig, r, 2));
@@ -140,7 +139,7 @@ COMM_FAKE_TEST(Collectives, Splits, "", 2)
 COMM_FAKE_TEST(Collectives, DestroyedUnderWay, "", 2)
 {
     struct comm_rig_gate gate = COMM_RIG_GATE;
-    write_sources(rig, true);
+    write_sources(rig);
     for (uint32_t r = 0; r < 2; r++) {
         EXPECT_OK(weir_queue_host_call(rig->queues[r], comm_rig_pass, &gate));
         EXPECT_OK(COMM_RIG_REDUCE(rig, r, 2));
@@ -159,7 +158,7 @@ HOST_TEST(Collectives, MisalignedMemoryOfTheHost)
     ASSERT_OK(weir_buffer_wrap(rig->device,
                                WEIR_PARAMS(weir_wrap, .pointer = memory + 1, .size = 32),
                                &wrapped));
-    write_sources(rig, true);
+    write_sources(rig);
     EXPECT_OK(weir_queue_all_reduce(rig->queues[0], rig->comms[0], wrapped, 0, rig->src[0], 0, 2,
                                     WEIR_I32, WEIR_SUM));
     EXPECT_OK(COMM_RIG_REDUCE(rig, 1, 2));

@@ -1,30 +1,17 @@
 #include "tests/comm/nccl.h"
 
-#include <dlfcn.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "base/clock.h"
 
-// The backend, too, keeps the library.
-static const void *control_of(const char *library, const char *symbol)
-{
-    void *handle = dlopen(weir_test_runfile(library), RTLD_NOW | RTLD_LOCAL);
-    const void *control = handle ? dlsym(handle, symbol) : NULL;
-    if (!control)
-        abort();
-    return control;
-}
+// The backend, too, keeps the libraries.
 
 const struct weir_test_cuda *cuda(void)
 {
-    return control_of("tests/support/libcuda/libcuda.so.1", WEIR_TEST_CUDA_SYMBOL);
+    return weir_test_symbol("tests/support/libcuda/libcuda.so.1", WEIR_TEST_CUDA_SYMBOL);
 }
 
 const struct weir_test_nccl *nccl(void)
 {
-    return control_of(NCCL_LIBRARY, WEIR_TEST_NCCL_SYMBOL);
+    return weir_test_symbol(NCCL_LIBRARY, WEIR_TEST_NCCL_SYMBOL);
 }
 
 void nccl_create(struct comm_rig *rig, uint32_t count, uint64_t timeout_ns)
@@ -70,16 +57,4 @@ static weir_status enqueue_gate(const struct weir_native_queue *native, void *us
 void nccl_submit_gate(weir_queue *queue, struct comm_rig_gate *gate)
 {
     EXPECT_OK(weir_queue_native_array(queue, enqueue_gate, gate, NULL, 0));
-}
-
-void nccl_run_alone(void (*test)(void))
-{
-    int status = -1;
-    const pid_t child = fork();
-    if (child == 0) {
-        test();
-        exit(weir_test_has_failed());
-    }
-    EXPECT_INT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_INT_EQ(status, 0);
 }

@@ -24,15 +24,4 @@ void nccl_close(struct comm_rig *rig);
 // A gate in the stream itself, of which the library knows nothing.
 void nccl_submit_gate(weir_queue *queue, struct comm_rig_gate *gate);
 
-// A test whose process has used nothing of Weir before, and ends with it: a child. The exit status tells whether
-// something has failed, and the output what.
-void nccl_run_alone(void (*test)(void));
-#define NCCL_ALONE(suite, name)       \
-    static void alone_##name(void);   \
-    WEIR_TEST(suite, name)            \
-    {                                 \
-        nccl_run_alone(alone_##name); \
-    }                                 \
-    static void alone_##name(void)
-
 #endif

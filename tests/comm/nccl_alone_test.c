@@ -29,12 +29,12 @@ static void expect_lost(struct comm_rig *rig)
     int32_t numbers[8];
     COMM_RIG_EXPECT_CAUSE(rig->queues[0], "all-reduce 1 of 'grads', tests/comm/nccl_alone_test.c:",
                           "rank 1 has submitted nothing before its first collective in 500 ms");
-    COMM_RIG_EXPECT_REFUSED(weir_queue_recover(rig->queues[0]), WEIR_ERROR_DEVICE_LOST,
-                            "all-reduce 1 of 'grads', tests/comm/nccl_alone_test.c:",
-                            "rank 0 has lost its device, since NCCL 2.28.9 has not ended it in ",
-                            "after its abort; the first cause: all-reduce 1 of 'grads'",
-                            "rank 1 has submitted nothing before its first collective in 500 ms",
-                            "restart the process");
+    EXPECT_FAILURE(weir_queue_recover(rig->queues[0]), WEIR_ERROR_DEVICE_LOST,
+                   "all-reduce 1 of 'grads', tests/comm/nccl_alone_test.c:",
+                   "rank 0 has lost its device, since NCCL 2.28.9 has not ended it in ",
+                   "after its abort; the first cause: all-reduce 1 of 'grads'",
+                   "rank 1 has submitted nothing before its first collective in 500 ms",
+                   "restart the process");
     EXPECT_INT_EQ(weir_queue_recover(rig->queues[0]), WEIR_ERROR_DEVICE_LOST);
     EXPECT_INT_LT(weir_download(rig->queues[0], numbers, rig->dst[0], 0, sizeof numbers), 0);
     EXPECT_INT_EQ(weir_device_trim(rig->devices[0]), WEIR_ERROR_DEVICE_LOST);
@@ -52,7 +52,7 @@ static void expect_other_works(struct comm_rig *rig)
 // A test of its own process, with a rig of two.
 #define ENDLESS_TEST(name)                       \
     static void name##_of(struct comm_rig *rig); \
-    NCCL_ALONE(CommNcclEndless, name)            \
+    WEIR_CHILD_TEST(CommNcclEndless, name)       \
     {                                            \
         struct comm_rig rig;                     \
         open_two(&rig);                          \
@@ -103,7 +103,7 @@ static void open_other(weir_runtime *runtime, struct other *other)
 static void close_other(struct other *other)
 {
     EXPECT_INT_LT(weir_queue_fill(other->queue, other->buffers[0], 0, 64, "", 1), 0);
-    COMM_RIG_EXPECT_WORDS("rank 0 has lost its device", "restart the process");
+    EXPECT_ERROR("rank 0 has lost its device", "restart the process");
     for (int i = 0; i < 2; i++)
         weir_buffer_destroy(&other->buffers[i]);
     EXPECT_INT_EQ(weir_device_trim(other->device), WEIR_ERROR_DEVICE_LOST);
@@ -116,11 +116,10 @@ static void expect_no_other_opening(void)
     own_runtime runtime = NULL;
     own_device device = NULL;
     ASSERT_OK(weir_open(NULL, &runtime));
-    COMM_RIG_EXPECT_REFUSED(weir_device_open(runtime, WEIR_PARAMS(weir_device, .select = "0"),
-                                             &device),
-                            WEIR_ERROR_DEVICE_LOST,
-                            "this process has lost the device before: all-reduce 1 of 'grads'",
-                            "restart the process");
+    EXPECT_FAILURE(weir_device_open(runtime, WEIR_PARAMS(weir_device, .select = "0"), &device),
+                   WEIR_ERROR_DEVICE_LOST,
+                   "this process has lost the device before: all-reduce 1 of 'grads'",
+                   "restart the process");
     ASSERT_OK(weir_device_open(runtime, WEIR_PARAMS(weir_device, .select = "1"), &device));
 }
 
@@ -142,7 +141,7 @@ ENDLESS_TEST(OthersOfTheSameGpu)
 
 // A wait with a limit, and one for another queue that waits for the collective on the device, which cannot be opened
 // again.
-NCCL_ALONE(CommNcclEndless, WaitsOfOtherQueues)
+WEIR_CHILD_TEST(CommNcclEndless, WaitsOfOtherQueues)
 {
     weir_queue *other;
     struct weir_event event;
@@ -164,7 +163,7 @@ NCCL_ALONE(CommNcclEndless, WaitsOfOtherQueues)
 }
 
 // Work of the program's before the collective may take as long as it likes: that is no kernel of NCCL's.
-NCCL_ALONE(CommNcclEndless, WorkBeforeIt)
+WEIR_CHILD_TEST(CommNcclEndless, WorkBeforeIt)
 {
     struct comm_rig rig;
     struct comm_rig_gate gate = COMM_RIG_GATE;
@@ -216,7 +215,7 @@ static void expect_host(void)
 }
 
 // A machine that has the real one cannot show this.
-NCCL_ALONE(CommNcclAuto, None)
+WEIR_CHILD_TEST(CommNcclAuto, None)
 {
     void *real = dlopen("libnccl.so.2", RTLD_NOW);
     if (real) {
@@ -231,7 +230,7 @@ NCCL_ALONE(CommNcclAuto, None)
 }
 
 // The one that the program has loaded.
-NCCL_ALONE(CommNcclAuto, TooOld)
+WEIR_CHILD_TEST(CommNcclAuto, TooOld)
 {
     setenv("WEIR_TEST_NCCL_VERSION", "21704", 1);
     void *old = dlopen(weir_test_runfile(NCCL_LIBRARY), RTLD_NOW);

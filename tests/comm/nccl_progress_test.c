@@ -191,7 +191,7 @@ static void expect_all_told(const char *word)
     struct comm_rig rig;
     comm_rig_open_ranks(&rig, "", RANKS);
     EXPECT_INT_LT(weir_comm_create_all(rig.devices, RANKS, NULL, rig.comms), 0);
-    COMM_RIG_EXPECT_WORDS(word);
+    EXPECT_ERROR(word);
     cuda()->fail(NULL, 0, 0);
     nccl()->fail(NULL, 0, 0);
     comm_rig_close(&rig);

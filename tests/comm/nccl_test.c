@@ -92,11 +92,10 @@ WEIR_TEST(CommNccl, NoUsableLibrary)
 WITH_TEST(CommNccl, TheCreationHangs, "", 0)
 {
     nccl()->hold("ncclCommInitRank");
-    COMM_RIG_EXPECT_REFUSED(weir_comm_create_all(rig->devices, 1,
-                                                 WEIR_PARAMS(weir_comm, .timeout_ns = SECOND / 2),
-                                                 rig->comms),
-                            WEIR_ERROR_COMM,
-                            "ncclCommInitRank has not returned in 500 ms on rank 0");
+    EXPECT_FAILURE(weir_comm_create_all(rig->devices, 1,
+                                        WEIR_PARAMS(weir_comm, .timeout_ns = SECOND / 2),
+                                        rig->comms),
+                   WEIR_ERROR_COMM, "ncclCommInitRank has not returned in 500 ms on rank 0");
     nccl()->hold(NULL);
 }
 
@@ -337,8 +336,8 @@ NCCL_TEST(CommNccl, ARankThatHasStopped, 2, SECOND)
         "communicator 'grads': rank %u (process %ld of '%s') has not answered in 1.00 s, at the "
         "earliest after all-reduce 1 (tests/comm/nccl_test.c:",
         (unsigned)stopped, (long)getpid(), host);
-    COMM_RIG_EXPECT_WORDS(own, "): it is stopped, or cut off");
-    COMM_RIG_EXPECT_WORDS("continue that process, or end it");
+    EXPECT_ERROR(own, "): it is stopped, or cut off");
+    EXPECT_ERROR("continue that process, or end it");
     nccl()->hold(NULL);
 }
 
@@ -430,7 +429,7 @@ NCCL_TEST(CommNccl, AQueueThatGoes, 2, 20 * SECOND)
     comm_rig_sync(rig, GUARD_NS);
 }
 
-NCCL_ALONE(CommNcclExit, AProcessThatExitsWithout)
+WEIR_CHILD_TEST(CommNcclExit, AProcessThatExitsWithout)
 {
     struct comm_rig rig;
     open_with(&rig, "", 2);

@@ -72,7 +72,7 @@ static void expect_row(const struct row *row)
         params.timeout_ns = 0;
     EXPECT_INT_EQ(weir_comm_create(rig.device, &params, &comm), row->status);
     if (row->status < 0) {
-        comm_rig_expect_words(&row->words, 1);
+        EXPECT_ERROR(row->words);
         EXPECT_TRUE(comm == NULL);
     } else {
         EXPECT_UINT_EQ(weir_comm_rank(comm), 0);
@@ -154,9 +154,8 @@ WEIR_TEST(CommPlace, Sources)
 static void expect_not_opened(const char *text, const char *words)
 {
     weir_runtime *runtime;
-    EXPECT_INT_EQ(weir_open(WEIR_PARAMS(weir_open, .config_text = text), &runtime),
-                  WEIR_ERROR_CONFIG);
-    comm_rig_expect_words(&words, 1);
+    EXPECT_FAILURE(weir_open(WEIR_PARAMS(weir_open, .config_text = text), &runtime),
+                   WEIR_ERROR_CONFIG, words);
     clear();
 }
 
@@ -177,10 +176,9 @@ WEIR_TEST(CommPlace, SeveralDevices)
     clear();
     comm_rig_open(&rig, "[comm]\ntransport = fake\n", 0, WEIR_PLACE_DEVICE);
     weir_device *const devices[] = {rig.device, rig.device, rig.device};
-    COMM_RIG_EXPECT_REFUSED(weir_comm_create_all(devices, 3,
-                                                 WEIR_PARAMS(weir_comm, .rank = 1, .count = 3),
-                                                 comms),
-                            WEIR_ERROR_INVALID, "3 devices from rank 1 on do not fit into 3 ranks");
+    EXPECT_FAILURE(weir_comm_create_all(devices, 3, WEIR_PARAMS(weir_comm, .rank = 1, .count = 3),
+                                        comms),
+                   WEIR_ERROR_INVALID, "3 devices from rank 1 on do not fit into 3 ranks");
     EXPECT_OK(weir_comm_create_all(devices, 3, NULL, comms));
     for (uint32_t i = 0; i < 3; i++) {
         EXPECT_UINT_EQ(weir_comm_rank(comms[i]), i);

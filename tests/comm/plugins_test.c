@@ -85,7 +85,7 @@ WEIR_TEST(CommPlugins, ACollectiveIsRefused)
         struct comm_rig rig;
         open_with_fault(&rig, faults[i]);
         EXPECT_INT_LT(COMM_RIG_REDUCE(&rig, 0, 2), 0);
-        COMM_RIG_EXPECT_WORDS("fault");
+        EXPECT_ERROR("fault");
         EXPECT_INT_LT(weir_comm_error(rig.comms[0]), 0);
         WEIR_IGNORE(COMM_RIG_REDUCE(&rig, 1, 2)); // refused, too, if the device is lost
         COMM_RIG_EXPECT_CAUSE(rig.queues[1], i ? "fault" : "rank 0 cannot take part: ");

@@ -9,10 +9,8 @@ unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
 export WEIR_BACKEND=null WEIR_MODULE_PATH="$here/lib/weir" WEIR_COMM_TIMEOUT=100
 
 # The page's program, alone and as two ranks.
-expect_status 0 "$here/tests/api/collectives_example"
-expect_contains "$output" "rank 0 of 1: 1023"
-expect_status 0 "$weir" launch -n 2 "$here/tests/api/collectives_example"
-expect_contains "$output" "rank 0 of 2: 1023.5"
+expect_says 0 "rank 0 of 1: 1023" "$here/tests/api/collectives_example"
+expect_says 0 "rank 0 of 2: 1023.5" "$weir" launch -n 2 "$here/tests/api/collectives_example"
 expect_contains "$output" "rank 1 of 2: 1023.5"
 
 # Many steps of three ranks.
@@ -25,8 +23,7 @@ done
 memory=memory
 ! grep -q '__[at]san_init' "$here/tests/comm/churn" || memory=
 expect_status 0 "$weir" launch -n 2 "$here/tests/comm/churn" 200 $memory 600 # and as many duplicates
-expect_status 0 "$here/tests/comm/churn" 400 $memory
-expect_contains "$output" "361 of 400 in "
+expect_says 0 "361 of 400 in " "$here/tests/comm/churn" 400 $memory
 expect_status 3 "$weir" launch -n 2 "$here/tests/comm/churn" 1000000 1
 expect_contains "$output" "the time was over before the tenth that is compared with"
 # The tests' NCCL, which ends communicators on threads, alone and with ranks in processes.

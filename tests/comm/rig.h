@@ -88,30 +88,24 @@ void comm_rig_expect_all(struct comm_rig *rig, weir_buffer *const *buffers, size
                          const int32_t *numbers, size_t count);
 
 // Waits for the queue and expects that its first cause has all of these words.
-void comm_rig_expect_cause(weir_queue *queue, const char *const *words, size_t count);
-#define COMM_RIG_EXPECT_CAUSE(queue, ...)                              \
-    comm_rig_expect_cause((queue), (const char *const[]){__VA_ARGS__}, \
-                          sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+#define COMM_RIG_EXPECT_CAUSE(queue, ...)                         \
+    do {                                                          \
+        EXPECT_INT_LT(weir_queue_sync((queue), WEIR_FOREVER), 0); \
+        EXPECT_ERROR(__VA_ARGS__);                                \
+    } while (0)
 
 // The same for the thread's error.
 void comm_rig_expect_words(const char *const *words, size_t count);
-#define COMM_RIG_EXPECT_WORDS(...)                            \
-    comm_rig_expect_words((const char *const[]){__VA_ARGS__}, \
-                          sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
-
-// The same for that of a call, which returns `status`.
-#define COMM_RIG_EXPECT_REFUSED(call, status, ...) \
-    do {                                           \
-        EXPECT_INT_EQ(call, status);               \
-        COMM_RIG_EXPECT_WORDS(__VA_ARGS__);        \
-    } while (0)
+#define COMM_RIG_EXPECT_WORDS(...) EXPECT_ERROR(__VA_ARGS__)
 
 // Waits until the communicator has failed, which an engine tells later than the queue, and expects that its first
 // cause has all of these words.
-void comm_rig_await_failure(weir_comm *comm, const char *const *words, size_t count);
-#define COMM_RIG_AWAIT_FAILURE(comm, ...)                              \
-    comm_rig_await_failure((comm), (const char *const[]){__VA_ARGS__}, \
-                           sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+void comm_rig_await_failure(weir_comm *comm);
+#define COMM_RIG_AWAIT_FAILURE(comm, ...) \
+    do {                                  \
+        comm_rig_await_failure(comm);     \
+        EXPECT_ERROR(__VA_ARGS__);        \
+    } while (0)
 
 // A host call that holds a queue until it is opened.
 struct comm_rig_gate {

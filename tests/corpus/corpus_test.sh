@@ -57,8 +57,7 @@ expect_status 0 count --cuda "sh -c 'kill -SEGV \$\$'"
 expect_contains "$(tr -s ' ' <<<"$output")" "all 3 0 0 3"
 expect_status 0 count --cuda "sh -c 'echo error: Unresolved extern function x; exit 1'"
 expect_contains "$(tr -s ' ' <<<"$output")" "all 3 0 0 3"
-expect_status 0 count --only a.cl --limit 1 --messages --cuda "sleep 20"
-expect_contains "$output" "a.cl: cuda failed: more than 1 s"
+expect_says 0 "a.cl: cuda failed: more than 1 s" count --only a.cl --limit 1 --messages --cuda "sleep 20"
 
 # Both columns; the second is the OpenCL backend.
 expect_status 0 count --cuda "true" --opencl "${accept[*]} opencl {text} '-cl-std={std} {others}'" \
@@ -78,19 +77,14 @@ mkdir -p else && mv upstream else/other
 printf '%b\n' "repository $PWD/else/other $commit" 'first.cl + c.cl\tCL1.2' >list.txt
 git init -q cache/else/other
 for again in "fetching else/other" ""; do
-    expect_status 0 python3 "$tool" --list list.txt --fetch cache --cuda true
-    expect_contains "$output" "$again"
+    expect_says 0 "$again" python3 "$tool" --list list.txt --fetch cache --cuda true
     expect_contains "$(tr -s ' ' <<<"$output")" "all 1 1 0 0"
 done
 expect_not_contains "$output" "fetching"
 
 # accept: what it refuses and why, and what it cannot do.
 printf '__kernel void broken(__global int *p) { *p = nothing; }\n' >broken.cl
-expect_status 1 "${accept[@]}" opencl broken.cl ""
-expect_contains "$output" "nothing"
-expect_status 2 "${accept[@]}" opencl absent.cl ""
-expect_contains "$output" "absent.cl"
-expect_status 2 "${accept[@]}" no_such_backend broken.cl ""
-expect_contains "$output" "no_such_backend"
-expect_status 2 "${accept[@]}"
-expect_contains "$output" "usage: accept.py"
+expect_says 1 "nothing" "${accept[@]}" opencl broken.cl ""
+expect_says 2 "absent.cl" "${accept[@]}" opencl absent.cl ""
+expect_says 2 "no_such_backend" "${accept[@]}" no_such_backend broken.cl ""
+expect_says 2 "usage: accept.py" "${accept[@]}"

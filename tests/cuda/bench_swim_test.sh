@@ -28,8 +28,7 @@ assert not any("not measured" in note for note in data["notes"]), data["notes"]
 '
 
 # A product that is refused is an error that names the call.
-expect_status 3 env FAKE_CUBLAS=multiply "$weir" bench swim "${small[@]}" --quiet
-expect_contains "$output" "cuBLAS refused a product"
+expect_says 3 "cuBLAS refused a product" env FAKE_CUBLAS=multiply "$weir" bench swim "${small[@]}" --quiet
 expect_contains "$output" "cublasGemmEx"
 
 # Without cuBLAS the rest is measured, and a note says why.

@@ -8,7 +8,7 @@
 // A test with a rig, `rig`, whose fake has this in its environment.
 #define DEVICE_TEST(name, variable, value)            \
     static void name##_on(struct rig *rig);           \
-    RIG_CHILD_TEST(CudaDevices, name)                 \
+    WEIR_CHILD_TEST(CudaDevices, name)                \
     {                                                 \
         struct rig rig;                               \
         setenv("WEIR_TEST_CUDA_" variable, value, 1); \
@@ -35,8 +35,7 @@ static void expect_limit(weir_kernel *kernel, uint32_t items, size_t local_bytes
 
 DEVICE_TEST(TellsWhatLimitsBlocks, "DEVICES", "1")
 {
-    own_program program = rig_program(rig);
-    own_kernel kernel = rig_kernel(program, "iota");
+    own_kernel kernel = rig_load(rig, "iota");
     uint32_t items;
     expect_limit(kernel, 1024, 0, 2, WEIR_OCCUPANCY_ITEMS);
     expect_limit(kernel, 700, 0, 2, WEIR_OCCUPANCY_ITEMS);
@@ -55,8 +54,7 @@ DEVICE_TEST(TellsWhatLimitsBlocks, "DEVICES", "1")
 
 DEVICE_TEST(RegistersLimitBlocksToo, "REGISTERS", "128")
 {
-    own_program program = rig_program(rig);
-    own_kernel kernel = rig_kernel(program, "iota");
+    own_kernel kernel = rig_load(rig, "iota");
     uint32_t items;
     expect_limit(kernel, 256, 0, 2, WEIR_OCCUPANCY_REGISTERS);
     expect_limit(kernel, 32, 0, 16, WEIR_OCCUPANCY_REGISTERS);
@@ -65,21 +63,19 @@ DEVICE_TEST(RegistersLimitBlocksToo, "REGISTERS", "128")
     uint32_t blocks = 7;
     EXPECT_OK(weir_kernel_cooperative_blocks(kernel, weir_dim(1024, 1, 1), 0, &blocks));
     EXPECT_UINT_EQ(blocks, 0);
-    weir_buffer *memory = rig_buffer(rig, 64, WEIR_PLACE_DEVICE);
+    own_buffer memory = rig_buffer(rig, 64, WEIR_PLACE_DEVICE);
     EXPECT_INT_EQ(weir_queue_launch_cooperative(rig->queue, kernel, weir_dim(1, 1, 1),
                                                 weir_dim(1024, 1, 1), weir_out(memory, 0, 64), 1u,
                                                 16u),
                   WEIR_ERROR_UNSUPPORTED);
-    weir_buffer_destroy(&memory);
 }
 
 // One block needs no cooperative launch of the driver's.
 DEVICE_TEST(DevicesWithoutItRunOneBlock, "COOPERATIVE", "0")
 {
-    own_program program = rig_program(rig);
-    own_kernel kernel = rig_kernel(program, "iota");
+    own_kernel kernel = rig_load(rig, "iota");
     uint32_t blocks;
-    weir_buffer *memory = rig_buffer(rig, 64, WEIR_PLACE_DEVICE);
+    own_buffer memory = rig_buffer(rig, 64, WEIR_PLACE_DEVICE);
     EXPECT_OK(weir_kernel_cooperative_blocks(kernel, weir_dim(16, 1, 1), 0, &blocks));
     EXPECT_UINT_EQ(blocks, 1);
     EXPECT_OK(weir_queue_launch_cooperative(rig->queue, kernel, weir_dim(1, 1, 1),
@@ -90,19 +86,17 @@ DEVICE_TEST(DevicesWithoutItRunOneBlock, "COOPERATIVE", "0")
                   WEIR_ERROR_UNSUPPORTED);
     EXPECT_OK(weir_queue_sync(rig->queue, GUARD_NS));
     EXPECT_INT_EQ(rig_fake()->calls("cuLaunchCooperativeKernel"), 0);
-    weir_buffer_destroy(&memory);
 }
 
 // 227 KiB are the device's limit.
 DEVICE_TEST(MoreLocalMemoryThanTheDeviceHasIsRefused, "LOCAL", "300000")
 {
     weir_kernel *kernel;
-    weir_program *program = rig_program(rig);
-    EXPECT_INT_EQ(weir_kernel_create(program, "iota", &kernel), WEIR_ERROR_UNSUPPORTED);
+    own_program program = rig_program(rig);
+    EXPECT_FAILURE(weir_kernel_create(program, "iota", &kernel), WEIR_ERROR_UNSUPPORTED,
+                   "'iota' declares 300000 bytes of local memory");
     EXPECT_NULL(kernel);
-    EXPECT_CONTAINS(weir_last_error_text(), "'iota' declares 300000 bytes of local memory");
     EXPECT_CONTAINS(weir_last_error_text(), "232448");
-    weir_program_destroy(&program);
 }
 
 static void open_second(struct rig *rig, weir_device **out_device)
@@ -165,10 +159,9 @@ DEVICE_TEST(OutOfPinnedMemory, "PINNED", "67108864")
     struct weir_buffer_params params = {.struct_size = sizeof params,
                                         .size = (size_t)100 << 20,
                                         .placement = WEIR_PLACE_HOST};
-    EXPECT_INT_EQ(weir_buffer_create(rig->device, &params, &buffer), WEIR_ERROR_OUT_OF_MEMORY);
+    EXPECT_FAILURE(weir_buffer_create(rig->device, &params, &buffer), WEIR_ERROR_OUT_OF_MEMORY,
+                   "a pinned HOST buffer of 104857600 bytes was asked for");
     EXPECT_NULL(buffer);
-    EXPECT_CONTAINS(weir_last_error_text(),
-                    "a pinned HOST buffer of 104857600 bytes was asked for");
     params.size = (size_t)32 << 20;
     EXPECT_OK(weir_buffer_create(rig->device, &params, &buffer));
     weir_buffer_destroy(&buffer);

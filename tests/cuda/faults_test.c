@@ -74,7 +74,7 @@ static void finish(struct stage *s)
 // A test on a stage, `s`, in a process of its own.
 #define STAGE_TEST(suite, name, section)             \
     static void name##_on(struct stage *s);          \
-    RIG_CHILD_TEST(suite, name)                      \
+    WEIR_CHILD_TEST(suite, name)                     \
     {                                                \
         struct stage stage;                          \
         const bool started = start(&stage, section); \
@@ -481,18 +481,12 @@ static void go_on(const char *section)
     EXPECT_INT_EQ(rig_fake()->live(), 0);
 }
 
-static void go_on_with_suspects(void)
+WEIR_CHILD_TEST(CudaFaults, AfterwardsEverythingReportsTheFirstCause)
 {
     go_on("");
 }
 
-static void go_on_attributed(void)
+WEIR_CHILD_TEST(CudaFaults, AfterwardsEverythingReportsTheFirstCauseIfAttributed)
 {
     go_on(ATTRIBUTED);
-}
-
-WEIR_TEST(CudaFaults, AfterwardsEverythingReportsTheFirstCause)
-{
-    rig_in_child(go_on_with_suspects);
-    rig_in_child(go_on_attributed);
 }

@@ -1,12 +1,8 @@
 // See the header.
 #include "tests/cuda/rig.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "kernels/conformance/conformance.h"
 
@@ -16,11 +12,7 @@ static const char library[] = "tests/support/libcuda/libcuda.so.1";
 
 const struct weir_test_cuda *rig_fake(void)
 {
-    void *handle = dlopen(weir_test_runfile(library), RTLD_NOW | RTLD_LOCAL);
-    const struct weir_test_cuda *fake = handle ? dlsym(handle, WEIR_TEST_CUDA_SYMBOL) : NULL;
-    if (!fake)
-        weir_test_fail(__FILE__, __LINE__, "%s", dlerror());
-    return fake;
+    return weir_test_symbol(library, WEIR_TEST_CUDA_SYMBOL);
 }
 
 weir_status rig_open_runtime(const char *section, weir_runtime **out_runtime)
@@ -138,20 +130,8 @@ weir_kernel *rig_kernel(weir_program *program, const char *name)
     return kernel;
 }
 
-void rig_in_child(void (*body)(void))
+weir_kernel *rig_load(struct rig *rig, const char *name)
 {
-    int status = 0;
-    fflush(NULL);
-    const pid_t child = fork();
-    if (child == 0) {
-        alarm(120);
-        body();
-        exit(weir_test_has_failed());
-    }
-    ASSERT_INT_GT(child, 0);
-    ASSERT_INT_EQ(waitpid(child, &status, 0), child);
-    if (WIFSIGNALED(status))
-        weir_test_fail(__FILE__, __LINE__, "signal %d ended the child", WTERMSIG(status));
-    else
-        EXPECT_INT_EQ(WEXITSTATUS(status), 0);
+    own_program program = rig_program(rig);
+    return rig_kernel(program, name);
 }

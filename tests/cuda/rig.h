@@ -45,24 +45,12 @@ long rig_calls(void);
 // The bytes of a HOST buffer.
 unsigned char *rig_bytes(weir_buffer *buffer);
 
-// Runs `body` in a separate process, which ends as main() does, so that a
-// sanitizer checks for leaks. Weir must not have been used in this process
-// before. A failure there, or a signal, fails the test.
-void rig_in_child(void (*body)(void));
-
-// A test whose body runs in such a process.
-#define RIG_CHILD_TEST(suite, name) \
-    static void name(void);         \
-    WEIR_TEST(suite, name)          \
-    {                               \
-        rig_in_child(name);         \
-    }                               \
-    static void name(void)
-
 // The conformance kernels with images, such as weir_test_image(), that the fake
 // takes, so that the tests need no CUDA toolkit.
 struct weir_bundle rig_bundle(const struct weir_image *images, uint32_t count);
 weir_program *rig_program(struct rig *rig);
 weir_kernel *rig_kernel(weir_program *program, const char *name);
+// A kernel of rig_program().
+weir_kernel *rig_load(struct rig *rig, const char *name);
 
 #endif

@@ -1,6 +1,5 @@
 // Source at run time: OpenCL C through the driver's OpenCL compiler, CUDA C++ through NVRTC, on
 // the fakes of all three libraries.
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,18 +8,10 @@
 #include "tests/support/libnvrtc/control.h"
 #include "tests/support/libopencl/control.h"
 
-static void *find(const char *library, const char *symbol)
-{
-    void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    void *found = handle ? dlsym(handle, symbol) : NULL;
-    if (!found)
-        weir_test_fail(__FILE__, __LINE__, "%s", dlerror());
-    return found;
-}
-
 static const struct weir_test_opencl_driver *opencl(void)
 {
-    return find("libnvidia-opencl.so.1", WEIR_TEST_OPENCL_DRIVER_SYMBOL);
+    return weir_test_symbol("tests/support/libopencl/libnvidia-opencl.so.1",
+                            WEIR_TEST_OPENCL_DRIVER_SYMBOL);
 }
 
 static long builds(void)
@@ -30,7 +21,7 @@ static long builds(void)
 
 static const struct weir_test_nvrtc *nvrtc(void)
 {
-    return find("libnvrtc.so.13", WEIR_TEST_NVRTC_SYMBOL);
+    return weir_test_symbol("tests/support/libnvrtc/libnvrtc.so.13", WEIR_TEST_NVRTC_SYMBOL);
 }
 
 static const char twice_cl[] = "__kernel void twice(__global const uint *in, __global uint *out,\n"

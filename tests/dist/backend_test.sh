@@ -22,6 +22,5 @@ exported="$(nm -D --defined-only weir_mine.so | awk '{ print $3 }' |
 
 # Without its driver it names the library and the remedy.
 export WEIR_MODULE_PATH="$PWD" WEIR_BACKEND=mine MINE_LIBRARY=libnone.so.1
-expect_status 3 "$weir/bin/weir" conform --filter 'Copy*'
-expect_contains "$output" "libnone.so.1"
+expect_says 3 "libnone.so.1" "$weir/bin/weir" conform --filter 'Copy*'
 expect_contains "$output" "install the package of the driver"

@@ -18,12 +18,9 @@ for option in $("$weir" conform --help | sed -nE 's/^  (-[a-z], )?--([a-z]*).*/\
 done
 expect_status 0 "$weir" conform --list
 expect_contains "$output" $'\nCopy.'
-expect_status 2 "$weir" conform --filter 'Nothing.*'
-expect_contains "$output" "no test matches 'Nothing.*'"
-expect_status 2 "$weir" conform --filte x
-expect_contains "$output" "did you mean --filter?"
-expect_status 3 "$weir" conform --backend nul
-expect_contains "$output" "did you mean 'null'?"
+expect_says 2 "no test matches 'Nothing.*'" "$weir" conform --filter 'Nothing.*'
+expect_says 2 "did you mean --filter?" "$weir" conform --filte x
+expect_says 3 "did you mean 'null'?" "$weir" conform --backend nul
 
 # A suite in a few lines of shell, which speaks as GoogleTest does. $1 of each
 # function is the test's name; TESTS says which there are.
@@ -56,8 +53,7 @@ exit "$failed"
 SUITE
 
 export STATUS="" TESTS="ok_1 talk_1 skip_1 ok_2"
-expect_status 0 "$weir" conform
-expect_contains "$output" "4 tests in "
+expect_says 0 "4 tests in " "$weir" conform
 expect_contains "$output" "3 passed, 0 failed, 1 skipped"
 expect_contains "$output" $'skipped:\n  S.skip_1  no second device'
 
@@ -104,8 +100,7 @@ expect_contains "$(cat messages)" "interrupted: 2 of 4 tests have run, and 1 of 
 ! kill -0 "$child" 2>/dev/null || fail "the suite still runs"
 
 # A file that cannot be written is reported before anything runs.
-expect_status 1 "$weir" conform --xml nowhere/report.xml
-expect_contains "$output" "nowhere/report.xml: cannot be written"
+expect_says 1 "nowhere/report.xml: cannot be written" "$weir" conform --xml nowhere/report.xml
 expect_not_contains "$output" "tests in"
 
 # A program that ends before all tests have run, or fails after the last one, has failed.
@@ -113,11 +108,9 @@ export TESTS="ok_1 leave_1 ok_2"
 expect_status 1 "$weir" conform
 expect_contains "$output" $'FAILED S.ok_2\nthe program ended before it ran this test'
 export TESTS="ok_1" STATUS=23
-expect_status 1 "$weir" conform
-expect_contains "$output" "what ran after the last test ended the program with status 23"
+expect_says 1 "what ran after the last test ended the program with status 23" "$weir" conform
 expect_contains "$output" "1 passed, 1 failed"
 
 # A program that cannot list its tests is not a suite.
 printf '#!/bin/bash\nexit 5\n' >"$there/libexec/weir/conformance"
-expect_status 3 "$weir" conform
-expect_contains "$output" "does not list its tests"
+expect_says 3 "does not list its tests" "$weir" conform

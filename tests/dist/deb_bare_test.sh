@@ -137,8 +137,7 @@ state >"$TEST_TMPDIR/before"
 # The system is bare: without what they declare the packages do not run in it.
 in_srv() { in_bare sh -c "cd /srv/weir && exec $*"; }
 expect_status 0 in_srv dpkg --force-depends --install "libweir0_*.deb" "weir_*.deb"
-expect_status 127 in_bare weir --version
-expect_contains "$output" "error while loading shared libraries"
+expect_says 127 "error while loading shared libraries" in_bare weir --version
 expect_status 0 in_bare dpkg --purge weir libweir0
 
 # The command alone, and then with the backends.
@@ -146,21 +145,16 @@ expect_status 0 apt install weir
 complete
 expect_status 0 in_bare weir --version
 [ "$output" = "weir $version" ] || fail "weir --version said '$output'"
-expect_status 3 in_bare env WEIR_BACKEND=null weir doctor
-expect_contains "$output" "null is used"
+expect_says 3 "null is used" in_bare env WEIR_BACKEND=null weir doctor
 expect_contains "$output" "1 problem" # the null backend runs no kernels
-expect_status 0 in_bare weir conform --backend null --filter 'Copy.*'
-expect_contains "$output" "0 failed"
-expect_status 3 in_bare env WEIR_BACKEND=opencl weir doctor
-expect_contains "$output" "no weir_opencl.so"
+expect_says 0 "0 failed" in_bare weir conform --backend null --filter 'Copy.*'
+expect_says 3 "no weir_opencl.so" in_bare env WEIR_BACKEND=opencl weir doctor
 expect_contains "$output" "install the package weir-opencl, or set module_path"
 expect_status 0 apt install "${packages[@]}"
 are "$version"
 complete
-expect_status 3 in_bare env WEIR_BACKEND=opencl weir doctor
-expect_contains "$output" "pocl-opencl-icd"
-expect_status 3 in_bare env WEIR_BACKEND=cuda weir doctor
-expect_contains "$output" "libcuda.so.1"
+expect_says 3 "pocl-opencl-icd" in_bare env WEIR_BACKEND=opencl weir doctor
+expect_says 3 "libcuda.so.1" in_bare env WEIR_BACKEND=cuda weir doctor
 [ -s "$new/usr/share/doc/weir-doc/docs/install.md" ] || fail "weir-doc has no pages"
 
 # The next version, which has one page fewer and one more.

@@ -52,25 +52,21 @@ expect_status 0 apt install "${packages[@]}"
 # The command finds its modules, weights and suite.
 expect_status 0 in_new weir --version
 [ "$output" = "weir $version" ] || fail "weir --version said '$output'"
-expect_status 0 in_new env WEIR_BACKEND=opencl weir doctor --all
-expect_contains "$output" "all is well"
+expect_says 0 "all is well" in_new env WEIR_BACKEND=opencl weir doctor --all
 for module in check cuda fault null opencl perturb trace; do
     expect_contains "$output" "weir_$module.so"
 done
 printf '[weir]\nbackend = opencl\n[arr_coc]\nside = 256\ngrid = 16\n' >"$work/small.ini"
 cp "$root/tests/data/images/coffee.png" "$work/photo.png"
-expect_status 0 in_new weir run arr-coc --config small.ini photo.png
-expect_contains "$output" "arr_coc_weights.safetensors, which comes with Weir"
+expect_says 0 "arr_coc_weights.safetensors, which comes with Weir" in_new weir run arr-coc --config small.ini photo.png
 [ -s "$work/out/photo.tokens.npy" ] || fail "weir run wrote no tokens"
 
 # A user's program, as the pages say; in a system it needs no rpath, and no variable.
 cp "$new/usr/share/doc/libweir-dev/examples/pipeline.c" "$work/"
 # shellcheck disable=SC2016
 expect_status 0 in_new sh -c 'cc pipeline.c -o pipeline $(pkg-config --cflags --libs weir)'
-expect_status 0 in_new env WEIR_BACKEND=opencl ./pipeline
-expect_contains "$output" "frame 9: 230"
-expect_status 0 in_new env WEIR_BACKEND=opencl weir trace --report ./pipeline
-expect_contains "$output" "held up by"
+expect_says 0 "frame 9: 230" in_new env WEIR_BACKEND=opencl ./pipeline
+expect_says 0 "held up by" in_new env WEIR_BACKEND=opencl weir trace --report ./pipeline
 expect_status 0 in_new env WEIR_BACKEND=opencl weir check ./pipeline
 
 expect_status 0 in_new pkg-config --cflags --libs weir

@@ -21,8 +21,7 @@ rm spoilt/usr/share/doc/weir-opencl/copyright
 mkdir -p spoilt/usr/local/lib
 echo text >spoilt/usr/local/lib/file
 dpkg-deb --root-owner-group -Znone --build spoilt spoilt.deb >build.messages
-expect_status 2 judge spoilt.deb
-expect_contains "$output" "E: weir-opencl: no-copyright-file"
+expect_says 2 "E: weir-opencl: no-copyright-file" judge spoilt.deb
 expect_contains "$output" "E: weir-opencl: file-in-usr-local"
 
 # Each override has its reason: a comment before it.

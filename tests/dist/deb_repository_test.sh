@@ -27,8 +27,7 @@ source_is()
     printf 'deb [%s] file:%s ./\n' "$1" "${folder// /%20}" >etc/sources.list
 }
 
-expect_status 0 "$repository" "$folder" "$debian"/*.deb
-expect_contains "$output" "6 packages, not signed"
+expect_says 0 "6 packages, not signed" "$repository" "$folder" "$debian"/*.deb
 source_is "trusted=yes"
 expect_status 0 apt update
 expect_status 0 apt download weir libweir0
@@ -39,8 +38,7 @@ expect_status 100 apt update
 # Signed.
 gpg --batch --quiet --passphrase '' --quick-generate-key weir-test ed25519 sign never 2>key.messages ||
     fail "$(cat key.messages)"
-expect_status 0 "$repository" --key weir-test "$folder"
-expect_contains "$output" "6 packages, signed with weir-test"
+expect_says 0 "6 packages, signed with weir-test" "$repository" --key weir-test "$folder"
 cp "$folder/weir.gpg" key.gpg
 source_is "signed-by=$PWD/key.gpg"
 expect_status 0 apt update
@@ -58,16 +56,11 @@ expect_status 100 apt update
 rm -rf "$folder"
 cp -r kept "$folder"
 echo none >no.deb
-expect_status 1 "$repository" "$folder" no.deb
-expect_contains "$output" "no.deb is no Debian package"
-expect_status 1 "$repository" --key no-such-key "$folder" "$(package weir)"
-expect_contains "$output" "gpg has no secret key"
-expect_status 1 "$repository" "$TEST_TMPDIR/empty"
-expect_contains "$output" "has no packages"
-expect_status 2 "$repository"
-expect_contains "$output" "needs the folder"
-expect_status 2 "$repository" --kye x "$folder"
-expect_contains "$output" "there is no option '--kye'"
+expect_says 1 "no.deb is no Debian package" "$repository" "$folder" no.deb
+expect_says 1 "gpg has no secret key" "$repository" --key no-such-key "$folder" "$(package weir)"
+expect_says 1 "has no packages" "$repository" "$TEST_TMPDIR/empty"
+expect_says 2 "needs the folder" "$repository"
+expect_says 2 "there is no option '--kye'" "$repository" --kye x "$folder"
 expect_status 2 "$repository" --key
 expect_status 0 "$repository" --help
 diff -r kept "$folder"

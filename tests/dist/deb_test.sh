@@ -83,8 +83,7 @@ done
 mkdir -p "$TEST_TMPDIR/more/$folder/share/weir"
 echo new >"$TEST_TMPDIR/more/$folder/share/weir/new.txt"
 tar -czf "$TEST_TMPDIR/more.tar.gz" -C "$TEST_TMPDIR/more" "$folder"
-expect_status 1 build "$TEST_TMPDIR/other" "$TEST_TMPDIR/more.tar.gz"
-expect_contains "$output" "no package has these files"
+expect_says 1 "no package has these files" build "$TEST_TMPDIR/other" "$TEST_TMPDIR/more.tar.gz"
 expect_contains "$output" "share/weir/new.txt"
 expect_status 1 "$debian/build.sh" "$TEST_TMPDIR/other" "$debian/control" "$root/dist/third-party.txt" \
     "$TEST_TMPDIR/more.tar.gz" -- "$root/dist/system/weir=bin/weir"
@@ -107,5 +106,4 @@ while read -r _ name _ file _ installed _; do
     count=$((${count:-0} + 1))
 done < <(grep -E '^\| `[a-z0-9-]+` \| [0-9.]+ \| [0-9.]+ \|$' "$root/docs/install.md")
 [ "${count-}" = "${#packages[@]}" ] || fail "docs/install.md has the sizes of ${count-0} packages"
-expect_status 2 "$root/tools/deb/sizes.sh"
-expect_contains "$output" "usage: tools/deb/sizes.sh"
+expect_says 2 "usage: tools/deb/sizes.sh" "$root/tools/deb/sizes.sh"

@@ -10,8 +10,7 @@ export WEIR_BACKEND=opencl
 sed -n '/^```sh$/,/^```$/{/^```/d;p}' "$root/README.md" >commands
 grep -q '^bazel build //:dist$' commands || fail "README.md builds no archive"
 sed -i "/^bazel build/d; s|bazel-bin/dist/weir-[^ ]*|$main_archive|" commands
-expect_status 0 bash -eu commands
-expect_contains "$output" "frame 9: 230 after"
+expect_says 0 "frame 9: 230 after" bash -eu commands
 expect_contains "$output" "held up by"
 
 weir="$TEST_TMPDIR/out/$folder"
@@ -38,8 +37,7 @@ for file in *.cc; do
         # shellcheck disable=SC2046
         expect_status 0 c++ -std=c++$standard -Wall -Wextra -Wpedantic -Werror "$file" -o "${file%.cc}" \
             $(pkg-config --cflags --libs weir) -Wl,-rpath,"$(pkg-config --variable=libdir weir)"
-        expect_status 0 "./${file%.cc}"
-        expect_contains "$output" "thrown: the program has no kernel"
+        expect_says 0 "thrown: the program has no kernel" "./${file%.cc}"
     done
     expect_contains "$output" "returned: the program has no kernel"
     count=$((count + 1))

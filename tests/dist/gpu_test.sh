@@ -10,14 +10,10 @@ tar -xzf "$bundle" -C "$there"
 size="$(stat -L -c %s "$bundle")"
 [ "$size" -le $((64 * 1024 * 1024)) ] || fail "the bundle has $size bytes"
 
-expect_status 0 bash "$there/tools/gpu/run.sh" --help
-expect_contains "$output" "usage: run.sh"
-expect_status 2 bash "$there/tools/gpu/run.sh" --second 3
-expect_contains "$output" "unknown argument '--second'"
-expect_status 2 bash "$there/tools/gpu/run.sh" --steps conformanse
-expect_contains "$output" "there is no step 'conformanse'"
-expect_status 2 bash "$there/tools/gpu/run.sh" --seconds soon
-expect_contains "$output" "not 'soon'"
+expect_says 0 "usage: run.sh" bash "$there/tools/gpu/run.sh" --help
+expect_says 2 "unknown argument '--second'" bash "$there/tools/gpu/run.sh" --second 3
+expect_says 2 "there is no step 'conformanse'" bash "$there/tools/gpu/run.sh" --steps conformanse
+expect_says 2 "not 'soon'" bash "$there/tools/gpu/run.sh" --seconds soon
 
 # What a step needs, which is left out without a GPU.
 [ -x "$there/tests/kernels/matmul_twin_test" ] && [ -e "$there/kernels/matmul/matmul.json" ] ||

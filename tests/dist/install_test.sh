@@ -10,19 +10,16 @@ expect_status 0 "$weir" --version
 [ "$output" = "weir $version" ] || fail "weir --version said '$output', the archive's name $version"
 
 # Without the CUDA archive the default configuration falls back, and says so.
-expect_status 0 "$weir" doctor --all
-expect_contains "$output" "weir_cuda.so"
+expect_says 0 "weir_cuda.so" "$weir" doctor --all
 expect_contains "$output" "$there/bin/../lib/weir/weir_opencl.so"
 expect_status 0 env WEIR_BACKEND=opencl "$weir" doctor
 expect_status 0 "$weir" config check "$there/share/weir/conf/reference.ini"
 
 # The suite, started by the command and by itself.
-expect_status 0 "$weir" conform --backend null --filter 'Copy.*'
-expect_contains "$output" "0 failed"
+expect_says 0 "0 failed" "$weir" conform --backend null --filter 'Copy.*'
 expect_contains "$output" "null on 'null device 0'"
 expect_status 0 env WEIR_BACKEND=null "$there/libexec/weir/conformance" --gtest_filter='Copy.*'
-expect_status 0 "$weir" conform --backend opencl --filter 'Launch.*'
-expect_contains "$output" "0 failed"
+expect_says 0 "0 failed" "$weir" conform --backend opencl --filter 'Launch.*'
 
 # The archive's weights are found. Two runs have the same results; those of another image differ,
 # and the comparison tool notices it.
@@ -34,12 +31,9 @@ cp "$root/tests/data/images/chelsea.png" photo.png
 expect_status 0 "$weir" run arr-coc --quiet --config small.ini --output other photo.png
 compare="$there/libexec/weir/compare"
 expect_status 0 diff -r --exclude '*.json' one two
-expect_status 0 "$compare" one two photo
-expect_contains "$output" "photo: agree: relevance 0.0e+00"
-expect_status 1 "$compare" one other photo
-expect_contains "$output" "photo: DIFFER"
-expect_status 2 "$compare" one elsewhere photo
-expect_contains "$output" "elsewhere/photo.relevance.npy"
+expect_says 0 "photo: agree: relevance 0.0e+00" "$compare" one two photo
+expect_says 1 "photo: DIFFER" "$compare" one other photo
+expect_says 2 "elsewhere/photo.relevance.npy" "$compare" one elsewhere photo
 
 # Patches that do not follow from the relevance are noticed.
 cp -r one bent
@@ -50,8 +44,7 @@ data = bytearray(open(path, "rb").read())
 data[-4:] = (0x3F800000).to_bytes(4, "little")  # the last patch: 1.0
 open(path, "wb").write(data)
 PYTHON
-expect_status 1 "$compare" bent bent photo
-expect_contains "$output" "not those that the relevance asks for"
+expect_says 1 "not those that the relevance asks for" "$compare" bent bent photo
 
 # The second archive puts the module beside the others. Without a driver the module itself reports
 # that.
@@ -66,5 +59,4 @@ fi
 
 # Without the suite.
 rm "$there/libexec/weir/conformance"
-expect_status 3 "$weir" conform --backend null
-expect_contains "$output" "the suite is missing"
+expect_says 3 "the suite is missing" "$weir" conform --backend null

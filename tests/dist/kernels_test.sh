@@ -31,8 +31,7 @@ block make 1 >Makefile
 expect_status 0 make
 expect_status 0 ./first
 [ "$output" = "1000 * 2 = 2000" ] || fail "it printed '$output'"
-expect_status 0 make
-expect_contains "$output" "up to date"
+expect_says 0 "up to date" make
 # All files have one old time, so that what is changed then is newer than all others.
 change()
 {
@@ -52,8 +51,7 @@ expect_status 0 make
 expect_status 0 ./first
 [ "$output" = "1000 * 2 = 2003" ] || fail "it printed '$output' after a change of a header"
 change scale.cl '1d; s/factor + more()/factr/'
-expect_status 2 make
-expect_contains "$output" "scale.cl:4:22: error: use of undeclared identifier 'factr'"
+expect_says 2 "scale.cl:4:22: error: use of undeclared identifier 'factr'" make
 cd ..
 
 # With CMake.
@@ -65,8 +63,7 @@ expect_status 0 build/first
 [ "$output" = "1000 * 2 = 2000" ] || fail "it printed '$output'"
 sed -i 's/\* factor/* factr/' scale.cl
 touch -d "+10 seconds" scale.cl
-expect_status 2 cmake --build build
-expect_contains "$output" "scale.cl:4:22: error: use of undeclared identifier 'factr'"
+expect_says 2 "scale.cl:4:22: error: use of undeclared identifier 'factr'" cmake --build build
 cd ..
 
 # All arguments, in a folder of the project, and a header that the kernels depend on.
@@ -130,15 +127,13 @@ TEXT
 printf '.target sm_80\n.entry scale(.param .u64 a, .param .u64 b, .param .f32 c)\n' >scale.ptx
 touch scale.cu
 expect_status 0 cmake -S . -B build -DCMAKE_PREFIX_PATH="$weir"
-expect_status 0 cmake --build build
-expect_contains "$output" "scale.cu is not compiled, and CUDA devices will refuse the bundle"
+expect_says 0 "scale.cu is not compiled, and CUDA devices will refuse the bundle" cmake --build build
 expect_status 0 build/first
 [ "$output" = "1000 * 2 = 2000" ] || fail "it printed '$output'"
 expect_contains "$(cat build/weir_kernels/first/scale.c)" 'WEIR_IMAGE_PTX, "sm_80"'
 sed -i 's/.f32 c/.f64 c/' scale.ptx
 touch -d "+10 seconds" scale.ptx
-expect_status 2 cmake --build build
-expect_contains "$output" "parameter 3, 'factor': float has 4 bytes in scale.cl, and 8 in scale.ptx"
+expect_says 2 "parameter 3, 'factor': float has 4 bytes in scale.cl, and 8 in scale.ptx" cmake --build build
 cd ..
 
 # What CMake's function refuses.

@@ -22,8 +22,7 @@ modules="$(pkg-config --variable=moduledir weir)"
 cc first.c -o static $(pkg-config --cflags weir) "$weir/lib/libweir.a" \
     $(pkg-config --libs --static weir | sed 's/-lweir//')
 expect_not_contains "$(objdump -p static)" libweir
-expect_status 1 ./static
-expect_contains "$output" "WEIR_MODULE_PATH"
+expect_says 1 "WEIR_MODULE_PATH" ./static
 expect_status 0 env WEIR_MODULE_PATH="$modules" ./static
 [ "$output" = "Weir $version, backend null" ] || fail "it printed '$output'"
 

@@ -2,7 +2,6 @@
 // them. In each case nothing crashes or hangs, the error names the call, and no native object is left. The address
 // sanitizer checks that no memory is left either. The drivers are the fake libcuda, and a library that forwards to
 // the machine's own OpenCL, which should be PoCL.
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,23 +29,14 @@
             return tried;                 \
     } while (0)
 
-static void *control(const char *library, const char *symbol)
-{
-    void *handle = dlopen(weir_test_runfile(library), RTLD_NOW | RTLD_LOCAL);
-    void *found = handle ? dlsym(handle, symbol) : NULL;
-    if (!found)
-        weir_test_fail(__FILE__, __LINE__, "%s", dlerror());
-    return found;
-}
-
 static const struct weir_test_cuda *cuda(void)
 {
-    return control(CUDA_LIBRARY, WEIR_TEST_CUDA_SYMBOL);
+    return weir_test_symbol(CUDA_LIBRARY, WEIR_TEST_CUDA_SYMBOL);
 }
 
 static const struct weir_test_opencl *opencl(void)
 {
-    return control(OPENCL_LIBRARY, WEIR_TEST_OPENCL_SYMBOL);
+    return weir_test_symbol(OPENCL_LIBRARY, WEIR_TEST_OPENCL_SYMBOL);
 }
 
 // What decides which calls are made.

@@ -19,25 +19,17 @@ cases()
 TEXT
 }
 
-expect_status 2 "$program"
-expect_contains "$output" "usage: "
-expect_status 1 "$program" absent.json
-expect_contains "$output" "absent.json: there is no such file"
+expect_says 2 "usage: " "$program"
+expect_says 1 "absent.json: there is no such file" "$program" absent.json
 cases "[8, 16]" "[1, 2]"
-expect_status 0 "$program" cases.json
-expect_contains "$output" "skipped: kernels/matmul/matmul.cu needs a CUDA device, and the backend is opencl"
+expect_says 0 "skipped: kernels/matmul/matmul.cu needs a CUDA device, and the backend is opencl" "$program" cases.json
 [ "$(grep -c '^ok    [a-z]*: .c.: 1 elements, equal' <<<"$output")" -eq 2 ] || fail "$output"
 cases "[8, 8]" "[1, 2]"
-expect_status 1 "$program" cases.json
-expect_contains "$output" "ok    fine: 'c'"
+expect_says 1 "ok    fine: 'c'" "$program" cases.json
 expect_contains "$output" "FAIL  other: launch: a block of 8×8×1; this kernel requires 8×16×1"
 cases "[8, 16]" "[0, 0]"
-expect_status 1 "$program" cases.json
-expect_contains "$output" "FAIL  other: 'c': the OpenCL C leaves it as it was"
+expect_says 1 "FAIL  other: 'c': the OpenCL C leaves it as it was" "$program" cases.json
 cases "[8, 16]" '["x", 0]'
-expect_status 1 "$program" cases.json
-expect_contains "$output" "case 'other', parameter 'a': its values are numbers"
-expect_status 1 env WEIR_BACKEND=null "$program" cases.json
-expect_contains "$output" "null"
-expect_status 1 env WEIR_BACKEND=nothing "$program" cases.json
-expect_contains "$output" "nothing"
+expect_says 1 "case 'other', parameter 'a': its values are numbers" "$program" cases.json
+expect_says 1 "null" env WEIR_BACKEND=null "$program" cases.json
+expect_says 1 "nothing" env WEIR_BACKEND=nothing "$program" cases.json

@@ -5,6 +5,7 @@
 
 cases="$PWD/tests/kernels/compiler_cases.txt"
 tool="$PWD/kernels/compiler/weir_kernels"
+no=("$tool" --symbol s --label l --header s.h --out no) # makes no.c
 export CUDA_HOME=none
 
 # Turns the table into a folder for each case.
@@ -62,23 +63,16 @@ cmp case001/out.c elsewhere/out.c || fail "the bundle differs between two runs"
 
 # What the machine lacks is named.
 cd case001
-expect_status 1 "$tool" --symbol s --label l --header s.h --out no --ptx 75 k.cl
-expect_contains "$output" "libdevice.10.bc is not found, and CUDA images need it"
-expect_status 1 env PATH=/nonexistent "$tool" --symbol s --label l --header s.h --out no k.cl
-expect_contains "$output" "clang is not installed"
-expect_status 1 env TMPDIR=/nonexistent "$tool" --symbol s --label l --header s.h --out no k.cl
-expect_contains "$output" "no folder for temporary files"
-expect_status 1 "$tool" --symbol s --label l --header s.h --out no absent.cl
-expect_contains "$output" "absent.cl: error: there is no such file; check the path"
-expect_status 1 "$tool" --symbol s --label l --header s.h --out /nonexistent/out k.cl
-expect_contains "$output" "/nonexistent/out.c"
-expect_status 2 "$tool" k.cl
-expect_contains "$output" "usage: weir_kernels"
+expect_says 1 "libdevice.10.bc is not found, and CUDA images need it" "${no[@]}" --ptx 75 k.cl
+expect_says 1 "clang is not installed" env PATH=/nonexistent "${no[@]}" k.cl
+expect_says 1 "no folder for temporary files" env TMPDIR=/nonexistent "${no[@]}" k.cl
+expect_says 1 "absent.cl: error: there is no such file; check the path" "${no[@]}" absent.cl
+expect_says 1 "/nonexistent/out.c" "$tool" --symbol s --label l --header s.h --out /nonexistent/out k.cl
+expect_says 2 "usage: weir_kernels" "$tool" k.cl
 expect_status 2 "$tool" --colour k.cl
-expect_status 1 "$tool" --symbol s --label l --header s.h --out no --std CL9 k.cl
-expect_contains "$output" "CL9"
+expect_says 1 "CL9" "${no[@]}" --std CL9 k.cl
 for limit in abc 0 -4 3x 99999999999999999999; do
-    expect_status 1 env WEIR_KERNELS_LIMIT_S="$limit" "$tool" --symbol s --label l --header s.h --out no k.cl
+    expect_status 1 env WEIR_KERNELS_LIMIT_S="$limit" "${no[@]}" k.cl
     expect_contains "$output" "WEIR_KERNELS_LIMIT_S takes a whole number of seconds"
 done
 
@@ -87,30 +81,25 @@ printf '__kernel void k(__global int *p) { p[0] = 1; }\0\n' >nul.cl
 mkfifo pipe.cl
 mkdir folder.cl folder.c
 for file in nul.cl:"a NUL byte" pipe.cl:"a pipe or a device" folder.cl:"is a directory"; do
-    expect_status 1 timeout 60 "$tool" --symbol s --label l --header s.h --out no "${file%%:*}"
-    expect_contains "$output" "${file%%:*}: error: "
+    expect_says 1 "${file%%:*}: error: " timeout 60 "${no[@]}" "${file%%:*}"
     expect_contains "$output" "${file#*:}"
 done
 expect_status 1 "$tool" --symbol s --label l --header s.h --out folder k.cl
 expect_contains "$output" "folder.c: cannot be written: it is a directory"
 cp k.cl other.cl
-expect_status 1 "$tool" --symbol s --label l --header s.h --out no k.cl other.cl
-expect_contains "$output" "other.cl:1:15: error: redefinition of 'k'"
+expect_says 1 "other.cl:1:15: error: redefinition of 'k'" "${no[@]}" k.cl other.cl
 if [ "$(id -u)" -ne 0 ]; then
     chmod 0 other.cl
-    expect_status 1 "$tool" --symbol s --label l --header s.h --out no other.cl
-    expect_contains "$output" "other.cl: error: "
+    expect_says 1 "other.cl: error: " "${no[@]}" other.cl
 fi
 
 # A full disk, and a compiler that is killed.
-expect_status 1 bash -c 'ulimit -f 1; exec "$@"' - "$tool" --symbol s --label l --header s.h --out no k.cl
-expect_contains "$output" "error: "
+expect_says 1 "error: " bash -c 'ulimit -f 1; exec "$@"' - "${no[@]}" k.cl
 mkdir killed
 # shellcheck disable=SC2016
 printf '#!/bin/bash\nkill -KILL $$\n' >killed/clang-24
 chmod +x killed/clang-24
-expect_status 1 env PATH="$PWD/killed:$PATH" "$tool" --symbol s --label l --header s.h --out no k.cl
-expect_contains "$output" "was ended by signal 9"
+expect_says 1 "was ended by signal 9" env PATH="$PWD/killed:$PATH" "${no[@]}" k.cl
 [ -z "$(ls -A "$TMPDIR")" ] || fail "files on the way stay: $(ls -A "$TMPDIR")"
 [ ! -e no.c ] || fail "something was written"
 
@@ -121,10 +110,10 @@ printf '#!/bin/bash\nkill -s "$SIGNAL" "$PPID"\n' >interrupt/clang-24
 chmod +x interrupt/clang-24
 for signal in INT TERM HUP; do
     expect_status $((128 + $(kill -l "$signal"))) env SIGNAL="$signal" PATH="$PWD/interrupt:$PATH" \
-        "$tool" --symbol s --label l --header s.h --out no k.cl
+        "${no[@]}" k.cl
     [ -z "$(ls -A "$TMPDIR")" ] || fail "files on the way stay after $signal: $(ls -A "$TMPDIR")"
 done
 
 expect_status 1 env SIGNAL=INT PATH="$PWD/interrupt:$PATH" bash -c 'trap "" INT; exec "$@"' - \
-    "$tool" --symbol s --label l --header s.h --out no k.cl
+    "${no[@]}" k.cl
 [ ! -e no.c ] || fail "something was written"

@@ -1,28 +1,14 @@
 #include "tests/kernels/images_model.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-uint32_t images_next(uint32_t *state)
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 17;
-    *state ^= *state << 5;
-    return *state;
-}
+#include "tests/support/numbers.h"
 
 unsigned images_channels(const struct image *image)
 {
     const unsigned order = image->layout.format & 0xffff;
     return order == WEIR_ORDER_R ? 1 : order == WEIR_ORDER_RG ? 2 : 4;
-}
-
-static float float_of(uint32_t bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
 }
 
 // Bytes of any value, but that floats and halves are from -2 to 2.
@@ -39,7 +25,7 @@ void images_make(struct image *image, weir_channel_order order, weir_channel_typ
     if (!image->data)
         abort();
     for (size_t i = 0; i < image->size; i++)
-        image->data[i] = (unsigned char)(images_next(&state) >> 8);
+        image->data[i] = (unsigned char)(test_next(&state) >> 8);
     for (size_t i = 0; i + 4 <= image->size; i += 4) {
         uint32_t bits;
         memcpy(&bits, image->data + i, sizeof bits);
@@ -71,14 +57,6 @@ static int32_t signed_of(uint32_t bits, unsigned bytes)
     return (int32_t)(bits << (32 - 8 * bytes)) >> (32 - 8 * bytes);
 }
 
-static double half_value(uint32_t bits)
-{
-    const int exponent = (int)(bits >> 10 & 31);
-    const double mantissa = (bits & 1023) / 1024.0;
-    const double value = exponent ? ldexp(1 + mantissa, exponent - 15) : ldexp(mantissa, -14);
-    return bits & 0x8000 ? -value : value;
-}
-
 // What a channel of the image holds, for reads of floats or of integers.
 static double channel_value(const struct image *image, uint32_t bits, unsigned bytes)
 {
@@ -92,9 +70,9 @@ static double channel_value(const struct image *image, uint32_t bits, unsigned b
     case WEIR_CHANNEL_UNORM_INT16:
         return bits / 65535.0;
     case WEIR_CHANNEL_HALF_FLOAT:
-        return half_value(bits);
+        return test_half_value(bits);
     case WEIR_CHANNEL_FLOAT:
-        return float_of(bits);
+        return test_float_of(bits);
     case WEIR_CHANNEL_SIGNED_INT8:
     case WEIR_CHANNEL_SIGNED_INT16:
     case WEIR_CHANNEL_SIGNED_INT32:

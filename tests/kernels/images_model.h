@@ -25,8 +25,6 @@ struct view {
     bool array; // the last coordinate is a layer
 };
 
-// The same numbers in each run.
-uint32_t images_next(uint32_t *state);
 // Bytes of any value, but that floats and halves are from -2 to 2. `data` is the caller's.
 void images_make(struct image *image, weir_channel_order order, weir_channel_type type,
                  uint32_t width, uint32_t height, uint32_t depth);

@@ -1,6 +1,5 @@
 // Images over buffers against the formulas of OpenCL C, in double: every format, filter and addressing mode, with
 // pitches that are larger than the pixels, at an offset.
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +8,7 @@
 #include "tests/kernels/images.h"
 #include "tests/kernels/images_model.h"
 #include "tests/support/device.h"
+#include "tests/support/numbers.h"
 
 enum {
     PLACES = 256,
@@ -100,8 +100,8 @@ static void make_places(float at[PLACES][4], const struct view *view)
         for (unsigned d = 0; d < 4; d++) {
             const bool normalized = view->sampler & WEIR_COORDS_NORMALIZED && d < view->dimensions;
             const float size = (float)sizes[d];
-            float place = ((float)(images_next(&state) >> 16) / 65536 * 3 - 1) * size;
-            place = floorf(place) + 0.125f + 0.25f * (float)(images_next(&state) >> 8 & 3);
+            float place = ((float)(test_next(&state) >> 16) / 65536 * 3 - 1) * size;
+            place = floorf(place) + 0.125f + 0.25f * (float)(test_next(&state) >> 8 & 3);
             if (i == 1 && !normalized)
                 place = size;
             if (i == 2 && !normalized)
@@ -374,7 +374,7 @@ static void compare_writes(struct rig *rig, const struct image *image)
     uint32_t state = 99;
     weir_buffer *pixels = buffer_of(rig, image->data, image->size);
     for (size_t i = 0; i < sizeof in / sizeof(float); i++)
-        (&in[0][0][0][0])[i] = (float)(images_next(&state) >> 8) / (1 << 22) - 2;
+        (&in[0][0][0][0])[i] = (float)(test_next(&state) >> 8) / (1 << 22) - 2;
     if (image->layout.format >> 16 != WEIR_CHANNEL_HALF_FLOAT) // where it may have other bits
         in[1][1][1][0] = NAN;
     in[1][1][2][1] = INFINITY;
@@ -399,7 +399,7 @@ static void compare_integer_writes(struct rig *rig, const struct image *image)
     const int is_signed = image->layout.format >> 16 <= WEIR_CHANNEL_SIGNED_INT32;
     uint32_t in[1][H][W][4], bits[1][H][W][4], state = 5;
     for (size_t i = 0; i < sizeof in / sizeof(uint32_t); i++) {
-        const uint32_t value = (uint32_t)((int32_t)images_next(&state) >> state % 32);
+        const uint32_t value = (uint32_t)((int32_t)test_next(&state) >> state % 32);
         (&in[0][0][0][0])[i] = value;
         (&bits[0][0][0][0])[i] = integer_bits(image, value);
     }

@@ -1,6 +1,5 @@
 // What kernels/library adds to OpenCL C for CUDA, against its definition in plain C. A kernel says in
 // its first result whether the device has the functions; else its test is skipped. On CUDA all are there.
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +13,7 @@
 #include "tests/kernels/library/work_groups.h"
 #include "tests/kernels/library/work_items.h"
 #include "tests/support/device.h"
+#include "tests/support/numbers.h"
 
 struct run {
     const struct weir_bundle *bundle;
@@ -86,28 +86,6 @@ static bool execute(struct run *run)
                    finish(run))
 #define SKIP_LACKING(what) WEIR_SKIP("this device's OpenCL C does not have %s", what)
 
-static uint32_t next(uint32_t *state)
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 17;
-    *state ^= *state << 5;
-    return *state;
-}
-
-static uint32_t bits_of(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
-static float float_of(uint32_t bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 static void expect(const char *what, size_t item, double got, double wanted)
 {
     if (!(got == wanted))
@@ -154,16 +132,6 @@ enum {
     INFINITE = 0x7c00
 };
 
-static double value_of(uint32_t half)
-{
-    const int power = (int)(half >> 10 & 31);
-    const double digits = half & 1023;
-    const double size = power == 31 ? (half & 1023 ? NAN : INFINITY)
-                        : power     ? ldexp(1024 + digits, power - 25)
-                                    : ldexp(digits, -24);
-    return half & 0x8000 ? -size : size;
-}
-
 // Halves in their order; both zeros are 0.
 static int order_of(uint32_t half)
 {
@@ -180,10 +148,10 @@ static int rounded(double x, char mode)
         return x < 0 ? -INFINITE : INFINITE;
     while (high - low > 1) {
         const uint32_t middle = (low + high) / 2;
-        *(value_of(middle) <= size ? &low : &high) = middle;
+        *(test_half_value(middle) <= size ? &low : &high) = middle;
     }
-    const double below = size - value_of(low);
-    const double above = (high == INFINITE ? 65536 : value_of(high)) - size;
+    const double below = size - test_half_value(low);
+    const double above = (high == INFINITE ? 65536 : test_half_value(high)) - size;
     const bool away = mode == 'e'   ? above < below || (above == below && low % 2 == 1)
                       : mode == 'z' ? false
                                     : below > 0 && (x < 0) == (mode == 'n');
@@ -204,12 +172,12 @@ static int after(uint32_t x, uint32_t y)
 
 static void check_floats(size_t i, const uint32_t *in, const uint32_t *got)
 {
-    const double x = value_of(in[0]), y = value_of(in[1]), z = value_of(in[2]);
+    const double x = test_half_value(in[0]), y = test_half_value(in[1]), z = test_half_value(in[2]);
     expect("+", i, order_of(got[0]), rounded(x + y, 'e'));
     expect("*", i, order_of(got[1]), rounded(x * y, 'e'));
     expect("fma", i, order_of(got[2]), rounded(x * y + z, 'e'));
     if (abs(order_of(got[3]) - rounded(exp(x), 'e')) > 1)
-        expect("exp", i, value_of(got[3]), exp(x));
+        expect("exp", i, test_half_value(got[3]), exp(x));
     if (x >= 0)
         expect("sqrt", i, order_of(got[4]), rounded(sqrt(x), 'e'));
     expect("fabs", i, got[5], in[0] & 0x7fff);
@@ -225,9 +193,9 @@ static void check_floats(size_t i, const uint32_t *in, const uint32_t *got)
 
 static void check_conversions(size_t i, const uint32_t *in, const uint32_t *got)
 {
-    const double x = value_of(in[0]);
-    const double f = float_of(in[3]);
-    expect("convert_float", i, float_of(got[8]), x);
+    const double x = test_half_value(in[0]);
+    const double f = test_float_of(in[3]);
+    expect("convert_float", i, test_float_of(got[8]), x);
     expect("convert_int_sat_rte", i, (int32_t)got[9], clamped(rint(x), INT32_MIN, INT32_MAX));
     expect("convert_uchar_sat_rtz", i, got[10], clamped(trunc(x), 0, 255));
     expect("convert_half", i, order_of(got[11]), rounded(f, 'e'));
@@ -245,14 +213,15 @@ static void fill_halves(struct run *run)
     for (uint32_t i = 0; i < HALVES; i++) {
         uint32_t *in = run->in + 4 * (size_t)i;
         in[0] = i;
-        in[1] = (next(&state) & 0x83ff) | (11 + next(&state) % 8) << 10;
-        in[2] = (next(&state) & 0x83ff) | (11 + next(&state) % 8) << 10;
-        in[3] = (next(&state) & 0x807fffff) | (100 + next(&state) % 45) << 23;
+        in[1] = (test_next(&state) & 0x83ff) | (11 + test_next(&state) % 8) << 10;
+        in[2] = (test_next(&state) & 0x83ff) | (11 + test_next(&state) % 8) << 10;
+        in[3] = (test_next(&state) & 0x807fffff) | (100 + test_next(&state) % 45) << 23;
         if (i % 8 == 0)
-            in[3] = bits_of((float)value_of(i)); // exact; a NaN is replaced below
+            in[3] = test_bits_of((float)test_half_value(i)); // exact; a NaN is replaced below
         if (i % 8 == 1)
-            in[3] = bits_of((float)((value_of(i & 0x7bfe) + value_of((i & 0x7bfe) + 1)) / 2));
-        if (isnan(float_of(in[3])))
+            in[3] = test_bits_of(
+                (float)((test_half_value(i & 0x7bfe) + test_half_value((i & 0x7bfe) + 1)) / 2));
+        if (isnan(test_float_of(in[3])))
             in[3] = 0;
     }
 }
@@ -265,12 +234,12 @@ LIBRARY_TEST(Half, half, weir_dim(HALVES / 64, 1, 1), weir_dim(64, 1, 1), (size_
         SKIP_LACKING("cl_khr_fp16");
     for (size_t i = 0; i < HALVES; i++) {
         const uint32_t *in = run->in + 4 * i, *got = run->out + 1 + HALF_RESULTS * i;
-        if (!isnan(value_of(in[0]))) {
+        if (!isnan(test_half_value(in[0]))) {
             check_floats(i, in, got);
             check_conversions(i, in, got);
         } else {
             for (size_t k = 0; k < 5; k++)
-                EXPECT_TRUE(isnan(value_of(got[k])));
+                EXPECT_TRUE(isnan(test_half_value(got[k])));
         }
     }
 }
@@ -288,64 +257,49 @@ struct group {
     const int32_t *values;
 };
 
-static int32_t sum_of(const struct group *group, size_t count)
-{
-    int32_t sum = 0;
-    for (size_t i = 0; i < count; i++)
-        sum += group->values[i];
-    return sum;
-}
+// Of the first values of a group.
+struct folded {
+    int32_t sum, least, most;
+    uint32_t ballot; // of their last bits
+    bool has_seven;
+};
 
-static int32_t least_of(const struct group *group, size_t count, int32_t none)
+static struct folded fold(const struct group *group, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        none = group->values[i] < none ? group->values[i] : none;
-    return none;
-}
-
-static int32_t most_of(const struct group *group, size_t count)
-{
-    int32_t most = INT32_MIN;
-    for (size_t i = 0; i < count; i++)
-        most = group->values[i] > most ? group->values[i] : most;
-    return most;
-}
-
-static uint32_t ballot_of(const struct group *group, size_t count)
-{
-    uint32_t ballot = 0;
-    for (size_t i = 0; i < count; i++)
-        ballot |= (uint32_t)(group->values[i] & 1) << i;
-    return ballot;
-}
-
-static bool has_seven(const struct group *group)
-{
-    bool found = false;
-    for (size_t i = 0; i < group->size; i++)
-        found = found || group->values[i] == 7;
-    return found;
+    struct folded all = {.least = INT32_MAX, .most = INT32_MIN};
+    for (size_t i = 0; i < count; i++) {
+        const int32_t value = group->values[i];
+        all.sum += value;
+        all.least = value < all.least ? value : all.least;
+        all.most = value > all.most ? value : all.most;
+        all.ballot |= i < WARP ? (uint32_t)(value & 1) << i : 0;
+        all.has_seven = all.has_seven || value == 7;
+    }
+    return all;
 }
 
 static void check_scans(const struct group *group, size_t lane, const uint32_t *got)
 {
-    const size_t item = group->first + lane, all = group->size;
-    expect("reduce_add", item, (int32_t)got[5], sum_of(group, all));
-    expect("reduce_min", item, (int32_t)got[6], least_of(group, all, INT32_MAX));
-    expect("reduce_max of float", item, float_of(got[7]), most_of(group, all));
-    expect("scan_inclusive_add", item, (int32_t)got[8], sum_of(group, lane + 1));
-    expect("scan_exclusive_add", item, (int32_t)got[9], sum_of(group, lane));
-    expect("scan_exclusive_min", item, (int32_t)got[10], least_of(group, lane, INT32_MAX));
-    expect("scan_inclusive_max of long", item, (int32_t)got[11], most_of(group, lane + 1));
-    expect("reduce_add of ulong", item, got[13] & 0xffff, (uint32_t)sum_of(group, all) & 0xffff);
-    expect("scan_exclusive_max of float", item, float_of(got[24]),
-           lane ? most_of(group, lane) : -INFINITY);
-    expect("reduce_max of double", item, got[25], most_of(group, all));
+    const size_t item = group->first + lane;
+    const struct folded all = fold(group, group->size);
+    const struct folded before = fold(group, lane), with = fold(group, lane + 1);
+    expect("reduce_add", item, (int32_t)got[5], all.sum);
+    expect("reduce_min", item, (int32_t)got[6], all.least);
+    expect("reduce_max of float", item, test_float_of(got[7]), all.most);
+    expect("scan_inclusive_add", item, (int32_t)got[8], with.sum);
+    expect("scan_exclusive_add", item, (int32_t)got[9], before.sum);
+    expect("scan_exclusive_min", item, (int32_t)got[10], before.least);
+    expect("scan_inclusive_max of long", item, (int32_t)got[11], with.most);
+    expect("reduce_add of ulong", item, got[13] & 0xffff, (uint32_t)all.sum & 0xffff);
+    expect("scan_exclusive_max of float", item, test_float_of(got[24]),
+           lane ? before.most : -INFINITY);
+    expect("reduce_max of double", item, got[25], all.most);
 }
 
 static void check_shuffles(const struct group *group, size_t lane, const uint32_t *got)
 {
     const size_t item = group->first + lane;
+    const struct folded all = fold(group, group->size);
     const int32_t *v = group->values;
     expect("broadcast", item, (int32_t)got[12], v[5]);
     expect("shuffle", item, (int32_t)got[14], v[lane ^ 1]);
@@ -356,10 +310,10 @@ static void check_shuffles(const struct group *group, size_t lane, const uint32_
         expect("shuffle_down", item, (int32_t)got[17], v[lane + 1]);
     expect("rotate", item, (int32_t)got[23], v[(lane + 3) % group->size]);
     expect("all", item, got[18], 1);
-    expect("any", item, got[19], has_seven(group));
-    expect("ballot", item, got[20], ballot_of(group, group->size));
-    expect("ballot_bit_count", item, got[21], __builtin_popcount(ballot_of(group, group->size)));
-    expect("ballot_exclusive_scan", item, got[22], __builtin_popcount(ballot_of(group, lane)));
+    expect("any", item, got[19], all.has_seven);
+    expect("ballot", item, got[20], all.ballot);
+    expect("ballot_bit_count", item, got[21], __builtin_popcount(all.ballot));
+    expect("ballot_exclusive_scan", item, got[22], __builtin_popcount(fold(group, lane).ballot));
 }
 
 // Arguments, of which one is seven.
@@ -367,7 +321,7 @@ static void fill_groups(struct run *run, int32_t *values, size_t seven)
 {
     uint32_t state = 5;
     for (size_t i = 0; i < run->in_count; i++) {
-        values[i] = i == seven ? 7 : (int32_t)(next(&state) % 2000) + 8;
+        values[i] = i == seven ? 7 : (int32_t)(test_next(&state) % 2000) + 8;
         run->in[i] = (uint32_t)values[i];
     }
 }
@@ -404,21 +358,22 @@ enum {
 
 static void check_block(const struct group *group, size_t item, const uint32_t *got)
 {
-    const size_t at = group->first + item, all = group->size;
+    const size_t at = group->first + item;
+    const struct folded all = fold(group, group->size);
+    const struct folded before = fold(group, item), with = fold(group, item + 1);
     expect("work_group_all", at, got[0], 1);
-    expect("work_group_all of some", at, got[1], !has_seven(group));
-    expect("work_group_any", at, got[2], has_seven(group));
+    expect("work_group_all of some", at, got[1], !all.has_seven);
+    expect("work_group_any", at, got[2], all.has_seven);
     expect("work_group_broadcast", at, (int32_t)got[3], group->values[3 + 8 * (2 + 5 * 1)]);
-    expect("work_group_broadcast of float", at, float_of(got[4]), group->values[1 + 8 * 4]);
-    expect("work_group_reduce_add", at, (int32_t)got[5], sum_of(group, all));
-    expect("work_group_reduce_min of ulong", at, (int32_t)got[6], least_of(group, all, INT32_MAX));
-    expect("work_group_reduce_max of float", at, float_of(got[7]), most_of(group, all));
-    expect("work_group_scan_inclusive_add", at, (int32_t)got[8], sum_of(group, item + 1));
-    expect("work_group_scan_exclusive_add", at, (int32_t)got[9], sum_of(group, item));
-    expect("work_group_scan_exclusive_min", at, (int32_t)got[10], least_of(group, item, INT32_MAX));
-    expect("work_group_scan_inclusive_max of long", at, (int32_t)got[11], most_of(group, item + 1));
-    expect("work_group_scan_inclusive_min of double", at, (int32_t)got[12],
-           least_of(group, item + 1, INT32_MAX));
+    expect("work_group_broadcast of float", at, test_float_of(got[4]), group->values[1 + 8 * 4]);
+    expect("work_group_reduce_add", at, (int32_t)got[5], all.sum);
+    expect("work_group_reduce_min of ulong", at, (int32_t)got[6], all.least);
+    expect("work_group_reduce_max of float", at, test_float_of(got[7]), all.most);
+    expect("work_group_scan_inclusive_add", at, (int32_t)got[8], with.sum);
+    expect("work_group_scan_exclusive_add", at, (int32_t)got[9], before.sum);
+    expect("work_group_scan_exclusive_min", at, (int32_t)got[10], before.least);
+    expect("work_group_scan_inclusive_max of long", at, (int32_t)got[11], with.most);
+    expect("work_group_scan_inclusive_min of double", at, (int32_t)got[12], with.least);
 }
 
 LIBRARY_TEST(WorkGroups, work_groups, weir_dim(BLOCKS, 1, 1), weir_dim(8, 5, 2),
@@ -487,7 +442,7 @@ static void check_words(const struct totals *totals, const uint32_t *got)
            ((double)totals->most - 1000) * 4294967296.0);
     expect("atomic_fetch_xor of ulong", 0, wide_at(got, 20),
            (double)((uint64_t)totals->parity << 40));
-    expect("atomic_compare_exchange_strong of float", 0, float_of(got[32]), totals->sum);
+    expect("atomic_compare_exchange_strong of float", 0, test_float_of(got[32]), totals->sum);
     expect("what blocks have released", 0, got[34], totals->sum + 5 * ATOMIC_BLOCKS);
     expect("what blocks have fenced", 0, got[35], totals->sum + 5 * ATOMIC_BLOCKS);
 }
@@ -498,7 +453,7 @@ LIBRARY_TEST(Atomics, atomics, weir_dim(ATOMIC_BLOCKS, 1, 1), weir_dim(ATOMIC_BL
 {
     uint32_t state = 3;
     for (size_t i = 0; i < ATOMIC_ITEMS; i++)
-        run->in[i] = next(&state) % 990 + 1;
+        run->in[i] = test_next(&state) % 990 + 1;
     run->out[2 + 3] = run->out[2 + 7] = UINT32_MAX;
     run->out[2 + 6] = run->out[2 + 19] = 0x80000000;
     if (!execute(run))
@@ -560,7 +515,7 @@ LIBRARY_TEST(DotProducts, dot_products, weir_dim(64, 1, 1), weir_dim(64, 1, 1), 
 {
     uint32_t state = 3;
     for (size_t i = 0; i < run->in_count; i++)
-        run->in[i] = i % 9 == 2 ? 0x7fffff00 : i % 9 == 5 ? 0x80000100 : next(&state);
+        run->in[i] = i % 9 == 2 ? 0x7fffff00 : i % 9 == 5 ? 0x80000100 : test_next(&state);
     if (!execute(run))
         SKIP_LACKING("packed integer dot products");
     for (size_t i = 0; i < run->in_count / 3; i++) {

@@ -1,7 +1,6 @@
 // The matrix product on a device that runs kernels: against float64 with the bound of
 // float32 sums, and bit for bit against fma() in the same order; on tensor cores with its own bound. The matrices are
 // inside larger buffers full of NaN, so that a read past an edge is noticed.
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +8,7 @@
 #include "kernels/matmul/matmul_tensor.h"
 #include "kernels/matmul/tile.cl.h"
 #include "tests/support/device.h"
+#include "tests/support/numbers.h"
 
 enum {
     // In floats; a multiple of every device's argument alignment.
@@ -82,13 +82,9 @@ static void finish(struct matrix *matrix)
 // Between -1 and 1, including some large and small magnitudes.
 static void fill(const struct matrix *matrix, uint32_t seed)
 {
-    uint32_t x = seed;
-    for (size_t i = 0; i < matrix->count; i++) {
-        x ^= x << 13;
-        x ^= x >> 17;
-        x ^= x << 5;
-        at(matrix)[i] = ldexpf((float)(int32_t)x, -31 + (int)(i % 7));
-    }
+    uint32_t state = seed;
+    for (size_t i = 0; i < matrix->count; i++)
+        at(matrix)[i] = ldexpf((float)(int32_t)test_next(&state), -31 + (int)(i % 7));
 }
 
 static struct weir_argument range(const struct matrix *matrix, weir_access access)
@@ -117,13 +113,6 @@ struct found {
     size_t margins_touched;
 };
 
-static uint32_t bits_of(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
 static struct found compare(const struct form *form, const struct size *size, const float *a,
                             const float *b, const struct matrix *c)
 {
@@ -143,7 +132,7 @@ static struct found compare(const struct form *form, const struct size *size, co
             }
             const float got = at(c)[i * size->n + j];
             found.beyond_bound += !(fabs(got - exact) <= gamma * sizes_of);
-            found.other_bits += form->same_bits && bits_of(got) != bits_of(same);
+            found.other_bits += form->same_bits && test_bits_of(got) != test_bits_of(same);
         }
     for (size_t i = 0; i < MARGIN; i++)
         found.margins_touched += !isnan(c->host[i]) + !isnan(c->host[c->all - 1 - i]);

@@ -68,8 +68,7 @@ refused()
     local part="$1"
     shift
     rm -f out.c
-    expect_status 1 twin "$@"
-    expect_contains "$output" "$part"
+    expect_says 1 "$part" twin "$@"
     [ ! -e out.c ] || fail "a bundle was written"
     [ -z "$(ls -A way)" ] || fail "files on the way stay: $(ls -A way)"
 }
@@ -95,8 +94,7 @@ expect_status 0 twin --cuda k.cu --ptx 80 -I include -D 'N=1 + 1' --nvcc-option=
 [[ "$(cat calls)" == "-ptx -arch=compute_80 -lineinfo -Iinclude -DN=1 + 1 -MMD -MF "*"/twin.d k.cu -o "* ]] ||
     fail "nvcc was called as: $(cat calls)"
 echo "k.cu(3): warning #177-D: something is unused" >says
-expect_status 0 twin --cuda k.cu --ptx 80
-expect_contains "$output" "k.cu:3: warning #177-D: something is unused"
+expect_says 0 "k.cu:3: warning #177-D: something is unused" twin --cuda k.cu --ptx 80
 expect_status 0 twin --cuda-image good.ptx
 [ "$(images)" = "OPENCL_C ;PTX sm_80;TWIN ;" ] || fail "the bundle has $(images)"
 

@@ -7,14 +7,12 @@ mkdir -p "$root/bin" "$root/lib/weir" "$TEST_TMPDIR/elsewhere"
 cp -L tests/loader/open_and_copy "$root/bin/weir-open"
 unset WEIR_MODULE_PATH WEIR_CONFIG WEIR_BACKEND WEIR_PLUGINS
 
-expect_status 1 "$root/bin/weir-open"
-expect_contains "$output" "there is no backend 'null'"
+expect_says 1 "there is no backend 'null'" "$root/bin/weir-open"
 expect_contains "$output" "$root/bin/../lib/weir:$root/bin/lib/weir"
 expect_contains "$output" "WEIR_MODULE_PATH"
 
 cp -L backends/null/weir_null.so "$root/lib/weir/"
-expect_status 0 "$root/bin/weir-open"
-expect_contains "$output" "null: used, $root/bin/../lib/weir/weir_null.so"
+expect_says 0 "null: used, $root/bin/../lib/weir/weir_null.so" "$root/bin/weir-open"
 
 # Through PATH, so that the program's first argument is not a path.
 expect_status 0 env PATH="$root/bin:$PATH" bash -c 'cd / && exec weir-open'
@@ -22,14 +20,11 @@ expect_contains "$output" "null: used, $root/bin/../lib/weir/weir_null.so"
 
 # Through a link in another directory.
 ln -s "$root/bin/weir-open" "$TEST_TMPDIR/elsewhere/weir-open"
-expect_status 0 "$TEST_TMPDIR/elsewhere/weir-open"
-expect_contains "$output" "null: used, $root/bin/../lib/weir/weir_null.so"
+expect_says 0 "null: used, $root/bin/../lib/weir/weir_null.so" "$TEST_TMPDIR/elsewhere/weir-open"
 
 # The folder below the program's, as in a build tree.
 mv "$root/lib" "$root/bin/lib"
-expect_status 0 "$root/bin/weir-open"
-expect_contains "$output" "null: used, $root/bin/lib/weir/weir_null.so"
+expect_says 0 "null: used, $root/bin/lib/weir/weir_null.so" "$root/bin/weir-open"
 
 # The environment takes precedence over both.
-expect_status 1 env WEIR_MODULE_PATH=/nonexistent "$root/bin/weir-open"
-expect_contains "$output" "/nonexistent"
+expect_says 1 "/nonexistent" env WEIR_MODULE_PATH=/nonexistent "$root/bin/weir-open"

@@ -25,11 +25,9 @@ block sh docs/writing-a-backend.md >backend.sh
 expect_contains "$(cat backend.sh)" "cp -rL backends/null backends/mine"
 expect_status 0 bash -eu backend.sh
 export WEIR_MODULE_PATH="$tree"
-expect_status 0 "$program" mine
-expect_contains "$output" "mine: used, $tree/weir_mine.so"
+expect_says 0 "mine: used, $tree/weir_mine.so" "$program" mine
 expect_contains "$output" "copied weir"
-expect_status 0 nm -D --defined-only weir_mine.so
-expect_contains "$output" "weir_module_query"
+expect_says 0 "weir_module_query" nm -D --defined-only weir_mine.so
 expect_not_contains "$output" "mine_"
 expect_status 1 grep -rniw null backends/mine --include=BUILD
 
@@ -43,8 +41,7 @@ done <excerpts.c
 block c docs/writing-a-plugin.md >copies.c
 block sh docs/writing-a-plugin.md >plugin.sh
 expect_status 0 bash -eu plugin.sh
-expect_status 0 "$program" mine copies
-expect_contains "$output" "copies: used, $tree/weir_copies.so"
+expect_says 0 "copies: used, $tree/weir_copies.so" "$program" mine copies
 expect_contains "$output" "copies 5 bytes on queue 'queue'"
 expect_contains "$output" "copied weir"
 expect_status 0 "$program" mine

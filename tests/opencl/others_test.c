@@ -65,8 +65,7 @@ static void expect_refused(unsigned bits, const char *what)
     opencl_rig_begin(&rig, "");
     rig.shim->play(bits);
     EXPECT_FAILURE(weir_device_open(rig.runtime, NULL, &rig.device), WEIR_ERROR_UNSUPPORTED,
-                   "its driver tells");
-    EXPECT_CONTAINS(weir_last_error_text(), what);
+                   "its driver tells", what);
     opencl_rig_close(&rig);
 }
 
@@ -189,8 +188,7 @@ OPENCL_RIG_AS_TEST(OpenclOthers, TooManyPartsOfABuffer, WEIR_TEST_OPENCL_SUB_BUF
         parts += status == WEIR_OK;
     }
     EXPECT_UINT_EQ(parts, 4096);
-    EXPECT_INT_EQ(status, WEIR_ERROR_UNSUPPORTED);
-    EXPECT_CONTAINS(weir_last_error_text(), "4096 ranges");
+    EXPECT_FAILURE(status, WEIR_ERROR_UNSUPPORTED, "4096 ranges");
     EXPECT_OK(weir_queue_recover(rig->queues[0]));
     EXPECT_FALSE(rig->shim->misused());
 }

@@ -1,6 +1,5 @@
 #include "tests/opencl/rig.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 
 #include "kernels/conformance/conformance.h"
@@ -8,11 +7,10 @@
 void opencl_rig_begin(struct opencl_rig *rig, const char *settings)
 {
     char text[1024];
-    void *handle = dlopen(weir_test_runfile(OPENCL_RIG_LIBRARY), RTLD_NOW | RTLD_LOCAL);
-    *rig = (struct opencl_rig){.shim = handle ? dlsym(handle, WEIR_TEST_OPENCL_SYMBOL) : NULL};
+    *rig =
+        (struct opencl_rig){.shim = weir_test_symbol(OPENCL_RIG_LIBRARY, WEIR_TEST_OPENCL_SYMBOL)};
     snprintf(text, sizeof text, "[weir]\nbackend = opencl\n%s[opencl]\nlibrary = %s\ncache = 0\n",
              settings, OPENCL_RIG_LIBRARY);
-    EXPECT_TRUE(rig->shim != NULL);
     EXPECT_OK(weir_open(WEIR_PARAMS(weir_open, .config_path = "test.ini", .config_text = text,
                                     .module_path = weir_test_runfile("lib/weir")),
                         &rig->runtime));

@@ -1,35 +1,18 @@
 // Gradients that travel as bf16: rounded to nearest even on the way, reduced, and widened.
-#include <math.h>
-#include <stdint.h>
-#include <string.h>
-
 #include "tests/patterns/buckets_rig.h"
+#include "tests/support/numbers.h"
 
 static struct buckets_rig rig;
-
-static float of_bits(uint32_t bits)
-{
-    float number;
-    memcpy(&number, &bits, sizeof number);
-    return number;
-}
-
-static uint32_t bits_of(float number)
-{
-    uint32_t bits;
-    memcpy(&bits, &number, sizeof bits);
-    return bits;
-}
 
 // By the definition: the nearer neighbour, and of two the one whose last bit is 0.
 static float nearest(float number)
 {
-    const float below = of_bits(bits_of(number) & 0xFFFF0000u);
-    const float above = of_bits((bits_of(number) & 0xFFFF0000u) + 0x10000u);
+    const float below = test_float_of(test_bits_of(number) & 0xFFFF0000u);
+    const float above = test_float_of((test_bits_of(number) & 0xFFFF0000u) + 0x10000u);
     const double down = fabs((double)number - below), up = fabs((double)above - number);
     if (down != up)
         return down < up ? below : above;
-    return bits_of(below) & 0x10000u ? above : below;
+    return test_bits_of(below) & 0x10000u ? above : below;
 }
 
 static void open_rig(uint32_t ranks)
@@ -61,27 +44,27 @@ WEIR_TEST(BucketsConvert, RoundToNearestEven)
     size_t wrong = 0;
     open_rig(1);
     for (uint32_t i = 0; i < 700; i++)
-        numbers[i] =
-            of_bits(0x3F800000u + i * 0x1357u + (i % 7 == 0 ? 0 : i * 0x01000000u % 0x20000000u));
+        numbers[i] = test_float_of(0x3F800000u + i * 0x1357u +
+                                   (i % 7 == 0 ? 0 : i * 0x01000000u % 0x20000000u));
     for (uint32_t i = 0; i < 16; i++) // ties, and their neighbours
-        numbers[i] = of_bits(0xC0000000u + (i / 4) * 0x10000u + 0x7FFFu + i % 4);
+        numbers[i] = test_float_of(0xC0000000u + (i / 4) * 0x10000u + 0x7FFFu + i % 4);
     reduce(numbers, found, 700);
     for (size_t i = 0; i < 700; i++)
-        wrong += bits_of(found[i]) != bits_of(nearest(numbers[i]));
+        wrong += test_bits_of(found[i]) != test_bits_of(nearest(numbers[i]));
     EXPECT_UINT_EQ(wrong, 0);
     buckets_rig_close(&rig);
 }
 
 WEIR_TEST(BucketsConvert, KeepWhatIsNoNumber)
 {
-    const float numbers[] = {of_bits(0x7F800001u),
-                             of_bits(0xFFFFFFFFu),
+    const float numbers[] = {test_float_of(0x7F800001u),
+                             test_float_of(0xFFFFFFFFu),
                              INFINITY,
                              -INFINITY,
                              -0.0f,
                              0.0f,
-                             of_bits(0x7F7FFFFFu),
-                             of_bits(1)};
+                             test_float_of(0x7F7FFFFFu),
+                             test_float_of(1)};
     float found[8] = {0};
     open_rig(1);
     reduce(numbers, found, 8);

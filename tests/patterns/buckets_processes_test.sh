@@ -16,10 +16,8 @@ for seed in 1 2 3; do
         "$weir" launch -n 3 "$weir" train ddp --side 8 --hidden 1 --width 16 --batch 8 --steps 2 --buckets auto
 done
 
-expect_status 0 "$here/tests/patterns/buckets_example"
-expect_contains "$output" "rank 0 of 1: 2"
-expect_status 0 "$weir" launch -n 2 "$here/tests/patterns/buckets_example"
-expect_contains "$output" "rank 0 of 2: 3"
+expect_says 0 "rank 0 of 1: 2" "$here/tests/patterns/buckets_example"
+expect_says 0 "rank 0 of 2: 3" "$weir" launch -n 2 "$here/tests/patterns/buckets_example"
 expect_contains "$output" "rank 1 of 2: 3"
 
 # Each operation of the page's program fails once, and each time it tells why.

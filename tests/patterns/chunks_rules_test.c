@@ -19,6 +19,7 @@ enum {
 
 static struct weir_chunks_params params;
 static weir_chunks *chunks;
+static struct weir_event done; // the end of the last run
 static weir_buffer *buffers[4];
 static unsigned failing_kernel; // from 1
 static unsigned kernels;
@@ -157,7 +158,7 @@ static void begin(void)
 
 static void open_job(void)
 {
-    ASSERT_OK(rig_open());
+    ASSERT_OK(rig_open(NULL));
     begin();
     own_queue filler = test_queue(rig.device, "filler");
     for (int i = 0; i < 4; i++) {
@@ -190,9 +191,9 @@ static struct weir_chunks_plan create(void)
     return plan;
 }
 
-static void run(struct weir_event *out_done)
+static void run(void)
 {
-    EXPECT_OK(weir_chunks_run(chunks, NULL, 0, out_done));
+    EXPECT_OK(weir_chunks_run(chunks, NULL, 0, &done));
 }
 
 static size_t findings(void)
@@ -227,8 +228,8 @@ static void shape(unsigned kind)
         params.element_count = 0;
 }
 
-// Work on all of the buffers after the event, which is where the runs end.
-static void use_all_after(struct weir_event done)
+// Work on all of the buffers after the end of the last run.
+static void use_all_afterwards(void)
 {
     own_queue queue = test_queue(rig.device, "after");
     EXPECT_OK(weir_queue_wait(queue, done));
@@ -239,13 +240,12 @@ static void use_all_after(struct weir_event done)
 
 static void check_runs(void)
 {
-    struct weir_event done = {0, 0};
     (void)create();
     for (unsigned i = 0; i < 3; i++)
-        run(&done);
+        run();
     EXPECT_UINT_EQ(asked.syncs, 0);
     EXPECT_UINT_GE(asked.flushes, 3);
-    use_all_after(done);
+    use_all_afterwards();
     EXPECT_UINT_EQ(findings(), 0);
     weir_chunks_destroy(&chunks);
 }
@@ -280,7 +280,7 @@ WEIR_TEST(ChunksRules, ARunWaitsForTheGivenEvents)
     for (uint32_t queues = 0; queues <= 3; queues++) {
         for (unsigned told = 0; told <= 2; told++) {
             weir_queue *other[2];
-            struct weir_event after[2], done;
+            struct weir_event after[2];
             open_job(); // a pair of lines is found once in a runtime
             params.queue_count = queues;
             params.chunk_count = 5;
@@ -313,13 +313,12 @@ RULE(OrdersAreAsNamed)
         {WEIR_CHUNKS_ORDER_AUTO, "ukudkudkudkd"},
     };
 
-    struct weir_event done;
     for (unsigned i = 0; i < sizeof orders / sizeof *orders; i++) {
         begin();
         params.order = orders[i].order;
         params.chunk_count = 4;
         ASSERT_OK(weir_chunks_create(&params, &chunks));
-        run(&done);
+        run();
         EXPECT_STR_EQ(asked.text, orders[i].text);
         weir_chunks_destroy(&chunks);
     }
@@ -552,15 +551,13 @@ RULE(PlansByTheDevice)
 
 RULE(AFailedSubmissionBreaksTheJob)
 {
-    struct weir_event done;
-
     // Every submission of the second run fails once in turn.
     for (unsigned nth = 1; nth < 200; nth++) {
         weir_test_note("submission %u", nth);
         begin();
         params.chunk_count = 4;
         ASSERT_OK(weir_chunks_create(&params, &chunks));
-        run(&done);
+        run();
         asked.failing_call = nth;
         if (weir_chunks_run(chunks, NULL, 0, &done) == WEIR_OK) {
             EXPECT_UINT_GT(nth, 30);
@@ -576,7 +573,7 @@ RULE(AFailedSubmissionBreaksTheJob)
         EXPECT_UINT_EQ(asked.syncs, 3);
         // The host has waited, so earlier events do not matter.
         memset(asked.text, 0, sizeof asked.text);
-        run(&done);
+        run();
         EXPECT_STR_EQ(asked.text, "ukudkudkudkd");
         weir_chunks_destroy(&chunks);
     }
@@ -584,8 +581,6 @@ RULE(AFailedSubmissionBreaksTheJob)
 
 RULE(AFailedKernelBreaksTheJob)
 {
-    struct weir_event done;
-
     params.chunk_count = 4;
     failing_kernel = 3;
     ASSERT_OK(weir_chunks_create(&params, &chunks));
@@ -595,21 +590,19 @@ RULE(AFailedKernelBreaksTheJob)
     EXPECT_INT_EQ(weir_chunks_run(chunks, NULL, 0, &done), WEIR_ERROR_IO);
     EXPECT_UINT_EQ(kernels, 3);
     ASSERT_OK(weir_chunks_recover(chunks));
-    run(&done);
+    run();
     weir_chunks_destroy(&chunks);
 }
 
 RULE(AZeroedEventRunsNothing)
 {
     struct weir_event zero = {0, 0};
-    struct weir_event done;
-
     ASSERT_OK(weir_chunks_create(&params, &chunks));
     EXPECT_INT_EQ(weir_chunks_run(chunks, &zero, 1, &done), WEIR_ERROR_INVALID);
     EXPECT_STR_EQ(asked.text, "");
     EXPECT_FAILURE(weir_chunks_run(NULL, NULL, 0, &done), WEIR_ERROR_INVALID, "create it first");
     EXPECT_FAILURE(weir_chunks_recover(NULL), WEIR_ERROR_INVALID, "create it first");
-    run(&done);
+    run();
     weir_chunks_destroy(&chunks);
     weir_chunks_destroy(NULL);
     weir_chunks_destroy(&chunks);

@@ -181,7 +181,7 @@ weir_status line_open(const char *config)
         line.frames[i].number = i + 1;
     recorder_init(&line.recorder);
     gate_init(&line.gate);
-    return rig_open_with(config);
+    return rig_open(config);
 }
 
 // The test's build may ask for frames that are prepared by so many threads.

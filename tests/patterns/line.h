@@ -39,7 +39,7 @@ struct line {
 
 extern struct line line;
 
-// Opens the rig. `config` is as in rig_open_with(); NULL: none.
+// Opens the rig. `config` is as in rig_open(NULL); NULL: none.
 weir_status line_open(const char *config);
 
 // Params of the line, without timing, with the policy WEIR_PIPELINE_BLOCK; also of one on another device than the rig's.

@@ -96,7 +96,7 @@ static void open_rig(uint64_t batches)
     fixture.batches = batches;
     fixture.last_words = WORDS;
     fixture.jitter = true;
-    ASSERT_OK(rig_open());
+    ASSERT_OK(rig_open(NULL));
     fixture.queue = test_queue(rig.device, "consumer");
     fixture.log = test_buffer(rig.device, "log", (batches + 1) * WORDS * 4, WEIR_PLACE_HOST);
 }

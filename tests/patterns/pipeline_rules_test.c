@@ -179,7 +179,7 @@ static void expect_refused(struct weir_pipeline_params params, const char *sente
     EXPECT_NULL(pipeline);
     EXPECT_CONTAINS(weir_last_error()->message, sentence);
     EXPECT_INT_EQ(weir_last_error()->status, WEIR_ERROR_INVALID);
-    EXPECT_UINT_EQ(steered_queues(), 0);
+    EXPECT_UINT_EQ(steered.queues, 0);
     EXPECT_UINT_EQ(rules.slots_made, 0);
     weir_test_note(NULL);
 }
@@ -302,7 +302,7 @@ RULE_TEST(Rules, FailedSlotWithoutDetailIsNamed)
 
 RULE_TEST(Rules, FailedQueueRollsBack)
 {
-    steered_refuse_queue(2);
+    steered.refused_queue = 2;
     EXPECT_INT_EQ(weir_pipeline_create(params, &rules.pipeline), WEIR_ERROR_OUT_OF_MEMORY);
     EXPECT_STR_EQ(weir_last_error()->message, "no more queues");
     EXPECT_UINT_EQ(rules.slots_made, 0);
@@ -369,7 +369,7 @@ RULE_TEST(Rules, TimesThatAreGoneAreLeftOut)
 {
     params->timing = true;
     run(params, 1, 3);
-    steered_expire_times();
+    steered.times_expired = true;
     submit_and_drain(4, 9);
     const struct weir_pipeline_statistics figures = rig_figures(rules.pipeline);
     EXPECT_UINT_EQ(figures.succeeded, 9);
@@ -461,7 +461,8 @@ RULE_TEST(Rules, RecoveringIsTriedAgain)
 {
     params->slot_count = 1;
     rules.bad = (struct bad){2, WEIR_ERROR_DEVICE, "a fault", .breaks_queue = true};
-    steered_recover_with(WEIR_ERROR_SYSTEM, 2);
+    steered.recover_status = WEIR_ERROR_SYSTEM;
+    steered.recover_times = 2;
     run(params, 1, 6);
     expect_failed(1, "b", WEIR_ERROR_DEVICE, "a fault");
     expect_failed(2, "", WEIR_ERROR_SYSTEM, "a fault");
@@ -474,7 +475,8 @@ RULE_TEST(Rules, ALostDeviceFailsEveryLaterFrame)
 {
     params->slot_count = 1;
     rules.bad = (struct bad){2, WEIR_ERROR_DEVICE, "an illegal address", .breaks_queue = true};
-    steered_recover_with(WEIR_ERROR_DEVICE_LOST, 100);
+    steered.recover_status = WEIR_ERROR_DEVICE_LOST;
+    steered.recover_times = 100;
     run(params, 1, 3);
     unsigned submits = rules.submits;
     submit_and_drain(4, 9);
@@ -495,7 +497,8 @@ RULE_TEST(Rules, AGroupLeavesALostDeviceOut)
     weir_pipeline_group *group;
     params->slot_count = 1;
     rules.bad = (struct bad){2, WEIR_ERROR_DEVICE, .breaks_queue = true};
-    steered_recover_with(WEIR_ERROR_DEVICE_LOST, 2);
+    steered.recover_status = WEIR_ERROR_DEVICE_LOST;
+    steered.recover_times = 2;
 
     ASSERT_OK(weir_pipeline_group_create(NULL, &group));
     params->group = group;
@@ -511,7 +514,7 @@ RULE_TEST(Rules, AGroupLeavesALostDeviceOut)
     EXPECT_UINT_EQ(figures[1].accepted, 2);
     EXPECT_UINT_EQ(figures[0].succeeded, 18);
     rules.bad.frame = 21;
-    steered_recover_with(WEIR_ERROR_DEVICE_LOST, 2);
+    steered.recover_times = 2;
     for (uint64_t i = 21; i <= 24; i++)
         ASSERT_OK(weir_pipeline_group_submit(group, frame_of(i)));
     ASSERT_OK(weir_pipeline_group_drain(group, WEIR_FOREVER));
@@ -684,15 +687,16 @@ WEIR_TEST(Rules, WaitsInTheDriverWhereAThreadIsIdle)
         steered_pend(rows[i].pending);
         ASSERT_OK(weir_pipeline_create(&params, &rules.pipeline));
         submit(1, rows[i].frames);
-        while (!rows[i].opens && steered_query_count() == 0)
+        while (!rows[i].opens && steered_waits().queries == 0)
             rig_sleep_ns(100000);
         if (!rows[i].opens)
             gate_open(&rules.gate);
         drain();
         weir_test_note("row %zu", i);
-        EXPECT_UINT_EQ(steered_early_sync_count(), rows[i].early_syncs);
-        EXPECT_TRUE(rows[i].opens ? steered_query_count() == rows[i].queries
-                                  : steered_query_count() >= rows[i].queries);
+        const struct steered_waits waits = steered_waits();
+        EXPECT_UINT_EQ(waits.early_syncs, rows[i].early_syncs);
+        EXPECT_TRUE(rows[i].opens ? waits.queries == rows[i].queries
+                                  : waits.queries >= rows[i].queries);
         end();
     }
 }

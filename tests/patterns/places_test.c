@@ -19,7 +19,8 @@
         EXPECT_INT_EQ(weir_last_error()->line, __LINE__); \
     } while (0)
 
-#define PLACES_TEST(name) WEIR_TEST_BETWEEN(PatternPlaces, name, EXPECT_OK(rig_open()), rig_close())
+#define PLACES_TEST(name) \
+    WEIR_TEST_BETWEEN(PatternPlaces, name, EXPECT_OK(rig_open(NULL)), rig_close())
 
 static weir_status submit_nothing(void *user, void *slot, void *frame, weir_queue *queue)
 {

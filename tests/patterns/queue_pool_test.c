@@ -62,7 +62,7 @@ static void open_pool(uint32_t normal, uint32_t high, uint32_t low)
 {
     queues_made = refused_queue = 0;
     gate_init(&gate);
-    ASSERT_OK(rig_open());
+    ASSERT_OK(rig_open(NULL));
     const struct weir_queue_pool_params params = params_for(normal, high, low);
     ASSERT_OK(weir_queue_pool_create(&params, &pool));
 }

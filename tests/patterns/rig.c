@@ -63,12 +63,7 @@ void rig_flat_expect(const struct rig_flat *since)
     EXPECT_UINT_GT(since->allocations, 0);
 }
 
-weir_status rig_open(void)
-{
-    return rig_open_with(NULL);
-}
-
-weir_status rig_open_with(const char *config)
+weir_status rig_open(const char *config)
 {
     weir_status status = weir_open(
         WEIR_PARAMS(weir_open, .config_path = config ? "rig.ini" : "", .config_text = config,

@@ -16,10 +16,8 @@ struct rig {
 
 extern struct rig rig;
 
-weir_status rig_open(void);
-
-// With lines of a configuration: INI text, in which [pipeline] may stand.
-weir_status rig_open_with(const char *config);
+// `config` is INI text, in which [pipeline] may stand; NULL: none.
+weir_status rig_open(const char *config);
 
 // Closes it; fails the test if a queue or buffer of the device is left.
 void rig_close(void);

@@ -21,14 +21,10 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct steered_queue queues[QUEUES];
 static weir_buffer *memory;
 static struct weir_error breaking;
-static struct {
-    struct weir_limits limits;
-    unsigned made, refused_queue;
-    weir_status recover_status;
-    unsigned recover_times;
-    bool times_expired;
-    unsigned pending, queried, synced_early;
-} asked;
+static struct weir_limits limits;
+static unsigned pending; // queries
+static struct steered_waits waits;
+struct steered steered;
 
 // With the lock. All queues that are asked for were created here, and all events recorded.
 static struct steered_queue *find(const weir_queue *queue)
@@ -50,12 +46,14 @@ static struct steered_queue *find_id(uint64_t id)
 weir_device *steered_open(void)
 {
     memset(queues, 0, sizeof queues);
-    memset(&asked, 0, sizeof asked);
-    if (!IS_OK(rig_open()))
+    memset(&limits, 0, sizeof limits);
+    steered = (struct steered){.queues = 0};
+    steered_pend(0);
+    if (!IS_OK(rig_open(NULL)))
         return NULL;
     memory = test_buffer(rig.device, "memory", 64, WEIR_PLACE_DEVICE);
-    asked.limits = *weir_device_limits(rig.device);
-    asked.limits.timing_history = RECORDS;
+    limits = *weir_device_limits(rig.device);
+    limits.timing_history = RECORDS;
     return rig.device;
 }
 
@@ -67,34 +65,24 @@ void steered_close(void)
 
 WRAP(const struct weir_limits *, device_limits, const weir_device *device)
 {
-    return asked.limits.timing_history == 0 && asked.limits.max_buffer_bytes == 0
+    return limits.timing_history == 0 && limits.max_buffer_bytes == 0
                ? __real_weir_device_limits(device)
-               : &asked.limits;
+               : &limits;
 }
 
 void steered_timing_history(uint32_t records)
 {
-    asked.limits.timing_history = records;
-}
-
-void steered_refuse_queue(unsigned nth)
-{
-    asked.refused_queue = asked.made + nth;
-}
-
-unsigned steered_queues(void)
-{
-    return asked.made;
+    limits.timing_history = records;
 }
 
 WRAP(weir_status, queue_create_at, weir_device *device, const struct weir_queue_params *params,
      weir_queue **out_queue, const char *file, int line)
 {
     *out_queue = NULL;
-    if (++asked.made == asked.refused_queue)
+    if (++steered.queues == steered.refused_queue)
         return rig_error(WEIR_ERROR_OUT_OF_MEMORY, "no more queues");
     const weir_status status = __real_weir_queue_create_at(device, params, out_queue, file, line);
-    struct steered_queue *queue = &queues[asked.made - 1];
+    struct steered_queue *queue = &queues[steered.queues - 1];
     queue->queue = *out_queue;
     queue->timing = params->timing;
     return status;
@@ -168,18 +156,12 @@ void steered_break(weir_queue *queue, weir_status status, const char *message, b
     EXPECT_TRUE(soon || weir_queue_sync(queue, WEIR_FOREVER) < 0);
 }
 
-void steered_recover_with(weir_status status, unsigned times)
-{
-    asked.recover_status = status;
-    asked.recover_times = times;
-}
-
 WRAP(weir_status, queue_recover_at, weir_queue *queue, const char *file, int line)
 {
     struct steered_queue *of = find(queue);
-    if (of->broken && asked.recover_times > 0) {
-        asked.recover_times--;
-        return rig_error(asked.recover_status, breaking.message);
+    if (of->broken && steered.recover_times > 0) {
+        steered.recover_times--;
+        return rig_error(steered.recover_status, breaking.message);
     }
     const weir_status status = __real_weir_queue_recover_at(queue, file, line);
     of->broken = of->broken && status != WEIR_OK;
@@ -188,20 +170,15 @@ WRAP(weir_status, queue_recover_at, weir_queue *queue, const char *file, int lin
 
 // Events.
 
-void steered_expire_times(void)
-{
-    asked.times_expired = true;
-}
-
 WRAP(weir_status, event_time_ns_at, struct weir_event event, uint64_t *out_time_ns,
      const char *file, int line)
 {
     pthread_mutex_lock(&lock);
     const struct steered_queue *queue = find_id(event.queue);
     *out_time_ns = queue->times[event.sequence % RECORDS];
-    const weir_status status = !queue->timing        ? WEIR_ERROR_INVALID
-                               : asked.times_expired ? WEIR_ERROR_EXPIRED
-                                                     : WEIR_OK;
+    const weir_status status = !queue->timing          ? WEIR_ERROR_INVALID
+                               : steered.times_expired ? WEIR_ERROR_EXPIRED
+                                                       : WEIR_OK;
     pthread_mutex_unlock(&lock);
     return status;
 }
@@ -209,35 +186,25 @@ WRAP(weir_status, event_time_ns_at, struct weir_event event, uint64_t *out_time_
 void steered_pend(unsigned queries)
 {
     pthread_mutex_lock(&lock);
-    asked.pending = queries;
-    asked.queried = asked.synced_early = 0;
+    pending = queries;
+    waits = (struct steered_waits){0, 0};
     pthread_mutex_unlock(&lock);
 }
 
-static unsigned read_locked(const unsigned *figure)
+struct steered_waits steered_waits(void)
 {
     pthread_mutex_lock(&lock);
-    const unsigned value = *figure;
+    const struct steered_waits so_far = waits;
     pthread_mutex_unlock(&lock);
-    return value;
-}
-
-unsigned steered_query_count(void)
-{
-    return read_locked(&asked.queried);
-}
-
-unsigned steered_early_sync_count(void)
-{
-    return read_locked(&asked.synced_early);
+    return so_far;
 }
 
 WRAP(weir_status, event_query_at, struct weir_event event, const char *file, int line)
 {
     pthread_mutex_lock(&lock);
-    const bool is_pending = asked.pending > 0;
-    asked.queried += is_pending;
-    asked.pending -= is_pending;
+    const bool is_pending = pending > 0;
+    waits.queries += is_pending;
+    pending -= is_pending;
     pthread_mutex_unlock(&lock);
     return is_pending ? WEIR_NOT_READY : __real_weir_event_query_at(event, file, line);
 }
@@ -246,8 +213,8 @@ WRAP(weir_status, event_sync_at, struct weir_event event, uint64_t timeout_ns, c
      int line)
 {
     pthread_mutex_lock(&lock);
-    asked.synced_early += asked.pending > 0;
-    asked.pending = 0;
+    waits.early_syncs += pending > 0;
+    pending = 0;
     pthread_mutex_unlock(&lock);
     return __real_weir_event_sync_at(event, timeout_ns, file, line);
 }

@@ -7,15 +7,19 @@
 
 #include "tests/patterns/rig.h"
 
-// Opens the rig and forgets all commands; returns the device. The rig's end fails the test if a queue is left.
+// What a test asks for, and what was asked.
+struct steered {
+    unsigned queues;            // that were created so far
+    unsigned refused_queue;     // the one, from 1, that cannot be created; 0: none
+    weir_status recover_status; // what weir_queue_recover() of a broken queue returns
+    unsigned recover_times;     // so many times
+    bool times_expired;         // the times of all events are unknown
+};
+extern struct steered steered;
+
+// Opens the rig and forgets what was asked for; returns the device. The rig's end fails the test if a queue is left.
 weir_device *steered_open(void);
 void steered_close(void);
-
-// Queues that were created so far.
-unsigned steered_queues(void);
-
-// Makes the n-th queue that is created from now on fail, from 1.
-void steered_refuse_queue(unsigned nth);
 
 // Submits work that takes so long in virtual time.
 weir_status steered_work(weir_queue *queue, uint64_t duration_ns);
@@ -23,19 +27,15 @@ weir_status steered_work(weir_queue *queue, uint64_t duration_ns);
 // Fails a queue with `status`, at once or in a moment: a recovery that does not wait for that comes too early.
 void steered_break(weir_queue *queue, weir_status status, const char *message, bool soon);
 
-// Sets the status that weir_queue_recover() of a broken queue returns, `times` times.
-void steered_recover_with(weir_status status, unsigned times);
-
-// The times of all events are unknown from now on.
-void steered_expire_times(void);
-
 // limits.timing_history of the device.
 void steered_timing_history(uint32_t records);
 
 // The next so many queries find their event pending. Of the events that were pending then:
 // queries, and syncs, which end that.
+struct steered_waits {
+    unsigned queries, early_syncs;
+};
 void steered_pend(unsigned queries);
-unsigned steered_query_count(void);
-unsigned steered_early_sync_count(void);
+struct steered_waits steered_waits(void);
 
 #endif

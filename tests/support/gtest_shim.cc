@@ -10,9 +10,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <dlfcn.h>
 #include <filesystem>
 #include <mutex>
 #include <string>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -180,6 +183,24 @@ bool weir_test_has_failed(void)
     return testing::Test::HasFailure();
 }
 
+void weir_test_in_child(const char *file, int line, void (*body)(void))
+{
+    int status = -1;
+    std::fflush(nullptr);
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(120);
+        body();
+        std::exit(weir_test_has_failed());
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child)
+        weir_test_fail(file, line, "there is no child");
+    else if (WIFSIGNALED(status))
+        weir_test_fail(file, line, "signal %d ended the child", WTERMSIG(status));
+    else if (WEXITSTATUS(status) != 0)
+        weir_test_fail(file, line, "the child ended with %d", WEXITSTATUS(status));
+}
+
 const char *weir_test_temp_dir(void)
 {
     std::string path = std::string(std::getenv("TEST_TMPDIR")) + "/weir.XXXXXX";
@@ -203,6 +224,15 @@ const char *weir_test_runfile(const char *path)
     if (root == nullptr || workspace == nullptr)
         return keep(paths, path);
     return keep(paths, std::string(root) + "/" + workspace + "/" + path);
+}
+
+const void *weir_test_symbol(const char *library, const char *symbol)
+{
+    void *handle = dlopen(weir_test_runfile(library), RTLD_NOW | RTLD_LOCAL);
+    const void *found = handle != nullptr ? dlsym(handle, symbol) : nullptr;
+    if (found == nullptr)
+        weir_test_fail(__FILE__, __LINE__, "%s", dlerror());
+    return found;
 }
 
 bool weir_test_check_true(const char *file, int line, const char *text, bool value, bool expected)

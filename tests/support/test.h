@@ -75,6 +75,15 @@
     }                                                       \
     static void weir_test_between_##suite_##_##name_(void)
 
+// A test whose body runs in a child: see weir_test_in_child().
+#define WEIR_CHILD_TEST(suite_, name_)                                              \
+    static void weir_test_child_##suite_##_##name_(void);                           \
+    WEIR_TEST(suite_, name_)                                                        \
+    {                                                                               \
+        weir_test_in_child(__FILE__, __LINE__, weir_test_child_##suite_##_##name_); \
+    }                                                                               \
+    static void weir_test_child_##suite_##_##name_(void)
+
 // Ends the test as skipped. The reason is a printf format with its arguments.
 #define WEIR_SKIP(...)                                   \
     do {                                                 \
@@ -120,11 +129,18 @@
 #define IS_OK(call) weir_test_check_ok(__FILE__, __LINE__, #call, (call))
 #define EXPECT_OK(call) ((void)weir_test_check_ok(__FILE__, __LINE__, #call, (call)))
 #define ASSERT_OK(call) WEIR_TEST_ASSERT_(weir_test_check_ok(__FILE__, __LINE__, #call, (call)))
-// One that returns `status`, with `part` in the text of the library's error.
-#define EXPECT_FAILURE(call, status, part)                         \
+// The text of the library's last error has each of these parts.
+#define EXPECT_ERROR(...)                                                       \
+    do {                                                                        \
+        const char *const parts_[] = {__VA_ARGS__};                             \
+        for (size_t part_ = 0; part_ < sizeof parts_ / sizeof *parts_; part_++) \
+            EXPECT_CONTAINS(weir_last_error_text(), parts_[part_]);             \
+    } while (0)
+// A call that returns `status`, with these parts in its error.
+#define EXPECT_FAILURE(call, status, ...)                          \
     do {                                                           \
         (void)WEIR_TEST_2_(int, #call, ==, #status, call, status); \
-        EXPECT_CONTAINS(weir_last_error_text(), part);             \
+        EXPECT_ERROR(__VA_ARGS__);                                 \
     } while (0)
 
 // Signed integers of any width.

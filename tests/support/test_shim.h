@@ -59,6 +59,10 @@ void weir_test_note(const char *format, ...) __attribute__((format(printf, 1, 2)
 // True once the running test has failed.
 bool weir_test_has_failed(void);
 
+// Runs `body` in a child of this process, which ends as main() does, so that a sanitizer checks for leaks. A failure
+// there, a signal, or two minutes fail the test. What is under test must not have been used in this process.
+void weir_test_in_child(const char *file, int line, void (*body)(void));
+
 // Makes a new, empty folder and returns its absolute path. It is removed with its contents when the
 // program ends.
 //
@@ -76,6 +80,10 @@ const char *weir_test_path(const char *name);
 //
 // Ownership: as weir_test_temp_dir().
 const char *weir_test_runfile(const char *path);
+
+// A symbol of a shared library that is in `data`, which is opened and stays open; such as the controls of a driver that
+// is made for tests. On error the test fails, and NULL is returned.
+const void *weir_test_symbol(const char *library, const char *symbol);
 
 // Each check returns whether it held, and reports the failure when not. The
 // `_text` parameters are the source of the values.

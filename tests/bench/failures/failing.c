@@ -51,7 +51,6 @@ static uint64_t now_ns(void)
 // One line, by one call, so that those of other processes stay whole.
 static void tell(const char *format, ...)
 {
-    static const char *path;
     char line[2048];
     va_list arguments;
     va_start(arguments, format);
@@ -60,10 +59,7 @@ static void tell(const char *format, ...)
     if (length > (int)sizeof line - 2)
         length = (int)sizeof line - 2;
     line[length++] = '\n';
-    if (!path)
-        path = getenv("FAILING_LOG");
-    const int file =
-        open(path ? path : "/dev/stdout", O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    const int file = open(getenv("FAILING_LOG"), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
     if (file < 0 || write(file, line, (size_t)length) != length)
         exit(4);
     close(file);
@@ -240,12 +236,12 @@ int main(int argc, char **argv)
 {
     static struct rank it;
     const char *seconds = getenv("FAILING_TIMEOUT");
-    if (argc != 2) {
-        fprintf(stderr, "usage: failing WAY\n");
+    if (argc != 2 || !seconds || !getenv("FAILING_LOG")) {
+        fprintf(stderr, "usage: FAILING_LOG=FILE FAILING_TIMEOUT=SECONDS failing WAY\n");
         return 2;
     }
     way = argv[1];
-    timeout_ns = (seconds ? strtoull(seconds, NULL, 10) : 100) * 1000 * MS;
+    timeout_ns = strtoull(seconds, NULL, 10) * 1000 * MS;
     it.number = number_of_process();
     it.params = (struct weir_comm_params){.struct_size = sizeof it.params,
                                           .label = "grads",

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/bench/jobs/drivers.h"
 #include "tests/bench/jobs/nccl.h"
 
 // NCCL.
@@ -35,33 +36,25 @@ static bool open_nccl(struct comm_bench *b)
 
 static void submit_nccl(const struct comm_bench *b, const struct comm_row *row)
 {
-    const struct nccl_symbols *nccl = &raw.api.nccl;
     const ncclComm_t comm = raw.api.comm;
     const CUstream stream = raw.api.stream;
     const size_t count = row->count;
     (void)b;
     if (row->kind == WEIR_BROADCAST)
-        raw_nccl_check(&raw.api,
-                       nccl->ncclBroadcast(raw.src, raw.dst, count, ncclFloat32, 0, comm, stream),
-                       "ncclBroadcast");
+        RAW_NCCL(&raw.api, ncclBroadcast, raw.src, raw.dst, count, ncclFloat32, 0, comm, stream);
     else if (row->kind == WEIR_ALL_GATHER)
-        raw_nccl_check(&raw.api,
-                       nccl->ncclAllGather(raw.src, raw.dst, count, ncclFloat32, comm, stream),
-                       "ncclAllGather");
+        RAW_NCCL(&raw.api, ncclAllGather, raw.src, raw.dst, count, ncclFloat32, comm, stream);
     else
-        raw_nccl_check(&raw.api,
-                       nccl->ncclAllReduce(raw.src, raw.dst, count, ncclFloat32, ncclSum, comm,
-                                           stream),
-                       "ncclAllReduce");
+        RAW_NCCL(&raw.api, ncclAllReduce, raw.src, raw.dst, count, ncclFloat32, ncclSum, comm,
+                 stream);
 }
 
 // The context stays current: it is the one that Weir uses too.
 static void sync_nccl(const struct comm_bench *b)
 {
     (void)b;
-    CUresult error = raw.api.cu.cuCtxSetCurrent(raw.api.context);
-    error = error ? error : raw.api.cu.cuStreamSynchronize(raw.api.stream);
-    raw_nccl_check_driver(&raw.api, error, "cuStreamSynchronize");
+    RAW_CU(&raw.api, cuCtxSetCurrent, raw.api.context);
+    RAW_CU(&raw.api, cuStreamSynchronize, raw.api.stream);
 }
 
 // MPI, by the library that the transport has started. Its headers are not needed: handles, which are pointers
@@ -158,7 +151,7 @@ static void sync_mpi(const struct comm_bench *b)
 
 // The job.
 
-static int comm_main(int argc, char **argv)
+int job_comm(int argc, char **argv)
 {
     static const struct comm_peer by_nccl = {
         .key = "raw_ns",
@@ -183,7 +176,6 @@ static int comm_main(int argc, char **argv)
     };
     static const struct comm_peer *const peers[] = {&by_nccl, &by_mpi};
     const struct comm_with with = {
-        .group = "jobs",
         .about = "Measures what `weir bench comm` does, beside the same calls of NCCL on CUDA\n"
                  "(all-reduce, broadcast and all-gather), and MPI's all-reduce where the transport "
                  "is mpi.\n",
@@ -196,9 +188,3 @@ static int comm_main(int argc, char **argv)
     };
     return bench_comm_main(&with, argc, argv);
 }
-
-const struct cli_command job_comm = {
-    .name = "comm",
-    .summary = "collectives beside NCCL's own and MPI's",
-    .main = comm_main,
-};

@@ -11,6 +11,7 @@
 #include "kernels/train/train_f32.h"
 #include "patterns/buckets.h"
 #include "pipelines/train/product.h"
+#include "tests/bench/jobs/drivers.h"
 #include "tests/bench/jobs/nccl.h"
 
 #define CAP_MOST (UINT64_C(1) << 40)
@@ -20,8 +21,7 @@ enum {
     DDP_LAYERS_MAX = 1024,
     BATCH_MOST = 1 << 20,
     WIDTH_MOST = 1 << 15,
-    ROWS_MOST = 2 + 3 * DDP_BUCKETS_MAX, // of a batch
-    SETTLING = 5,                        // steps before a batch is measured
+    SETTLING = 5, // steps before a batch is measured
 };
 
 static const char *const cap_words[] = {"auto", NULL};
@@ -45,7 +45,6 @@ struct ddp_row {
     enum ddp_way way;
     size_t buckets;
     struct bench_samples ms;
-    struct bench_samples of_raw; // OVERLAPPED over RAW
 };
 
 struct ddp_raw {
@@ -99,7 +98,6 @@ static void close_step(void *object)
     WEIR_IGNORE(weir_queue_sync(ddp->place->queue, WEIR_FOREVER));
     for (size_t k = 0; k < DDP_BUCKETS_MAX; k++)
         weir_buckets_destroy(&ddp->buckets[k]);
-    train_blas_close(&ddp->engine.blas);
     weir_buffer_destroy(&ddp->engine.parts);
 }
 
@@ -123,8 +121,6 @@ static void open_rank(struct ddp *ddp)
                      &ddp->engine.sum_parts);
     }
     cli_own(close_step, ddp);
-    if (ddp->blas)
-        cli_fine(train_blas_open(device, ddp->cublas, &ddp->engine.blas));
 }
 
 // Of the parameters in the order of the backward pass.
@@ -292,10 +288,6 @@ static void set_batch(struct ddp *ddp, size_t batch)
 // The step without Weir: two streams of the driver's, events between them, the same products of cuBLAS, and NCCL called
 // directly on the same buckets. The context stays current, which is the one that Weir uses too.
 
-#define NCCL(raw, name, ...) raw_nccl_check(&(raw)->api, (raw)->api.nccl.name(__VA_ARGS__), #name)
-#define CU(raw, name, ...) \
-    raw_nccl_check_driver(&(raw)->api, (raw)->api.cu.name(__VA_ARGS__), #name)
-
 static void close_raw(void *object)
 {
     struct ddp_raw *raw = object;
@@ -316,9 +308,9 @@ static struct ddp_raw *open_raw(struct ddp *ddp)
                        sizeof ddp->raw_message))
         return NULL;
     cli_own(close_raw, raw);
-    CU(raw, cuCtxSetCurrent, raw->api.context);
-    CU(raw, cuStreamCreateWithPriority, &raw->compute, CU_STREAM_NON_BLOCKING, 0);
-    CU(raw, cuEventCreate, &raw->event, CU_EVENT_DISABLE_TIMING);
+    RAW_CU(&raw->api, cuCtxSetCurrent, raw->api.context);
+    RAW_CU(&raw->api, cuStreamCreateWithPriority, &raw->compute, CU_STREAM_NON_BLOCKING, 0);
+    RAW_CU(&raw->api, cuEventCreate, &raw->event, CU_EVENT_DISABLE_TIMING);
     return raw;
 }
 
@@ -341,30 +333,27 @@ static void raw_mark(const struct ddp *ddp, size_t buckets, size_t layer)
     void *address = (void *)(uintptr_t)(base + bucket->offset);
     if (ddp->layers - layer != bucket->first + bucket->count)
         return;
-    CU(raw, cuEventRecord, raw->event, raw->compute);
-    CU(raw, cuStreamWaitEvent, raw->api.stream, raw->event, 0);
-    NCCL(raw, ncclAllReduce, address, address, bucket->size / ddp->element_size,
-         ddp->bf16 ? ncclBfloat16 : ncclFloat32, ncclAvg, raw->api.comm, raw->api.stream);
+    RAW_CU(&raw->api, cuEventRecord, raw->event, raw->compute);
+    RAW_CU(&raw->api, cuStreamWaitEvent, raw->api.stream, raw->event, 0);
+    RAW_NCCL(&raw->api, ncclAllReduce, address, address, bucket->size / ddp->element_size,
+             ddp->bf16 ? ncclBfloat16 : ncclFloat32, ncclAvg, raw->api.comm, raw->api.stream);
     if (layer > 0)
         cli_fine(weir_buckets_get_bucket(ddp->buckets[buckets], bucket->index + 1, &raw->bucket));
 }
 
 static void raw_begin(const struct ddp *ddp, size_t buckets)
 {
-    CU(ddp->raw, cuCtxSetCurrent, ddp->raw->api.context);
+    RAW_CU(&ddp->raw->api, cuCtxSetCurrent, ddp->raw->api.context);
     cli_fine(weir_buckets_get_bucket(ddp->buckets[buckets], 0, &ddp->raw->bucket));
 }
 
 // Waits for the end.
 static void raw_finish(struct ddp_raw *raw)
 {
-    CU(raw, cuEventRecord, raw->event, raw->api.stream);
-    CU(raw, cuStreamWaitEvent, raw->compute, raw->event, 0);
-    CU(raw, cuStreamSynchronize, raw->compute);
+    RAW_CU(&raw->api, cuEventRecord, raw->event, raw->api.stream);
+    RAW_CU(&raw->api, cuStreamWaitEvent, raw->compute, raw->event, 0);
+    RAW_CU(&raw->api, cuStreamSynchronize, raw->compute);
 }
-
-#undef NCCL
-#undef CU
 
 // The step.
 
@@ -525,13 +514,7 @@ static void check(struct ddp *ddp)
 
 // Defaults.
 
-static bool can_blas(struct ddp *ddp)
-{
-    struct train_blas *blas = NULL;
-    const bool can = train_blas_open(ddp->all.ranks[0].device, ddp->cublas, &blas) == WEIR_OK;
-    train_blas_close(&blas);
-    return can;
-}
+CLI_DESTROYER(close_blas, train_blas_close)
 
 // A GPU with cuBLAS gets a step that keeps it busy, other devices one that a processor does in some
 // milliseconds.
@@ -545,9 +528,11 @@ static void choose_list(const char *option, struct bench_list *list, const char 
 
 static void choose(struct ddp *ddp)
 {
-    ddp->blas = can_blas(ddp);
+    ddp->blas =
+        train_blas_open(ddp->all.ranks[0].device, ddp->cublas, &ddp->engine.blas) == WEIR_OK;
     if (!ddp->blas && ddp->cublas)
         cli_fail_weir();
+    cli_own(close_blas, &ddp->engine.blas);
     ddp->layers = ddp->layers ? ddp->layers : ddp->blas ? 96 : 16;
     ddp->width = ddp->width ? ddp->width : ddp->blas ? 2048 : 128;
     choose_list("batch", &ddp->batches, ddp->blas ? "2048,4096,8192" : "64");
@@ -590,18 +575,13 @@ static void settle(struct ddp *ddp, const struct ddp_row *row, int steps)
 // in turn.
 static void measure_batch(struct ddp *ddp, struct ddp_row *rows)
 {
-    double ms[ROWS_MOST] = {0};
     set_batch(ddp, rows[0].batch);
     settle(ddp, &rows[0], SETTLING);
     for (size_t k = 0; k < ddp->rows_of_batch; k++) {
         const size_t i = (size_t)((k + bench.turn) % ddp->rows_of_batch);
         settle(ddp, &rows[i], 1);
-        ms[i] = time_way(ddp, rows[i].way, rows[i].buckets);
-        bench_keep(&rows[i].ms, ms[i]);
+        bench_keep(&rows[i].ms, time_way(ddp, rows[i].way, rows[i].buckets));
     }
-    for (size_t i = 3; i < ddp->rows_of_batch; i++)
-        if (rows[i].way == DDP_RAW)
-            bench_add(&rows[i - 1].of_raw, ms[i] > 0 ? ms[i - 1] / ms[i] : 0);
 }
 
 static void measure(struct ddp *ddp)
@@ -628,6 +608,7 @@ static void name_cap(const struct ddp *ddp, size_t buckets, char *text, size_t s
 static void put_row(const struct ddp *ddp, struct bench_table *table, const struct ddp_row *row)
 {
     struct weir_buckets_plan plan;
+    const struct bench_samples none = {0};
     char cap[48] = "";
     weir_buckets_get_plan(ddp->buckets[row->buckets], &plan);
     if (row->way != DDP_COMPUTE)
@@ -638,7 +619,8 @@ static void put_row(const struct ddp *ddp, struct bench_table *table, const stru
     bench_number(table, "count", "count", row->way == DDP_COMPUTE ? 0 : plan.bucket_count);
     bench_value(table, "ms", "ms", 3, row->ms);
     if (ddp->raw)
-        bench_value(table, "of_raw", "over raw", 3, row->of_raw);
+        bench_value(table, "of_raw", "over raw", 3,
+                    row->way == DDP_OVERLAPPED ? bench_ratio(row->ms, (row + 1)->ms) : none);
 }
 
 static void plot_row(const struct ddp *ddp, const struct ddp_row *row)
@@ -747,7 +729,7 @@ static void run_ddp(void *user)
     report_gains(ddp);
 }
 
-static int ddp_main(int argc, char **argv)
+int job_ddp(int argc, char **argv)
 {
     static struct ddp ddp = {
         .batches = {.minimum = 1, .maximum = BATCH_MOST},
@@ -770,8 +752,6 @@ static int ddp_main(int argc, char **argv)
         CLI_CONFIG(&ddp.config),
     };
     static const struct bench_program program = {
-        .group = "jobs",
-        .name = "ddp",
         .about =
             "Measures a step of data-parallel training: products of matrices forward and "
             "backward,\n"
@@ -784,9 +764,3 @@ static int ddp_main(int argc, char **argv)
     };
     return bench_main(&program, &ddp, argc, argv);
 }
-
-const struct cli_command job_ddp = {
-    .name = "ddp",
-    .summary = "a training step, its gradients reduced in buckets",
-    .main = ddp_main,
-};

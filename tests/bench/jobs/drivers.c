@@ -62,16 +62,11 @@ static void cu_close(void *object)
 {
     struct side *side = object;
     struct side_cuda *cu = side->cu;
-    for (unsigned i = 0; i < SIDE_QUEUES; i++) {
+    for (unsigned i = 0; i < SIDE_QUEUES; i++)
         cu_close_queue(side, i);
-        if (cu->ends[i])
-            cu->cuEventDestroy(cu->ends[i]);
-    }
-    for (unsigned i = 0; i < SIDE_EVENTS; i++)
+    for (unsigned i = 0; i < SIDE_EVENTS + SIDE_QUEUES; i++)
         if (cu->events[i])
             cu->cuEventDestroy(cu->events[i]);
-    if (cu->fork)
-        cu->cuEventDestroy(cu->fork);
     for (unsigned i = 0; i < SIDE_MEMORIES; i++) {
         if (cu->memories[i])
             cu->cuMemFree(cu->memories[i]);
@@ -168,15 +163,10 @@ static void cu_launch(struct side *side, unsigned queue, const struct side_launc
        0, side->cu->queues[queue], arguments, NULL);
 }
 
-static void create_event(struct side *side, CUevent *event)
-{
-    if (!*event)
-        CU(cuEventCreate, event, CU_EVENT_DISABLE_TIMING);
-}
-
 static void cu_record(struct side *side, unsigned queue, unsigned event)
 {
-    create_event(side, &side->cu->events[event]);
+    if (!side->cu->events[event])
+        CU(cuEventCreate, &side->cu->events[event], CU_EVENT_DISABLE_TIMING);
     CU(cuEventRecord, side->cu->events[event], side->cu->queues[queue]);
 }
 
@@ -243,11 +233,10 @@ static void cu_download(struct side *side, void *to, size_t size)
 // All queues are captured from queue 0, to which they return.
 static void cu_begin_graph(struct side *side, unsigned queues)
 {
-    create_event(side, &side->cu->fork);
     CU(cuStreamBeginCapture, side->cu->queues[0], CU_STREAM_CAPTURE_MODE_RELAXED);
-    CU(cuEventRecord, side->cu->fork, side->cu->queues[0]);
+    cu_record(side, 0, SIDE_EVENTS);
     for (unsigned i = 1; i < queues; i++)
-        CU(cuStreamWaitEvent, side->cu->queues[i], side->cu->fork, 0);
+        cu_wait(side, i, SIDE_EVENTS);
 }
 
 static void *cu_end_graph(struct side *side, unsigned queues)
@@ -255,9 +244,8 @@ static void *cu_end_graph(struct side *side, unsigned queues)
     CUgraph graph;
     CUgraphExec executable;
     for (unsigned i = 1; i < queues; i++) {
-        create_event(side, &side->cu->ends[i]);
-        CU(cuEventRecord, side->cu->ends[i], side->cu->queues[i]);
-        CU(cuStreamWaitEvent, side->cu->queues[0], side->cu->ends[i], 0);
+        cu_record(side, i, SIDE_EVENTS + i);
+        cu_wait(side, 0, SIDE_EVENTS + i);
     }
     CU(cuStreamEndCapture, side->cu->queues[0], &graph);
     const CUresult made = side->cu->cuGraphInstantiateWithFlags(&executable, graph, 0);

@@ -23,7 +23,8 @@ struct side_cuda {
     CUmodule module;
     CUfunction kernels[SIDE_KERNELS];
     CUstream queues[SIDE_QUEUES];
-    CUevent events[SIDE_EVENTS], fork, ends[SIDE_QUEUES]; // the latter of graphs
+    CUevent events[SIDE_EVENTS +
+                   SIDE_QUEUES]; // the last ones of graphs: the fork, and the ends of queues
     CUdeviceptr memories[SIDE_MEMORIES];
 };
 
@@ -54,6 +55,17 @@ bool side_open(struct side *side, const struct side_calls *calls, const struct w
 
 void side_cuda_check(const struct side_cuda *cu, CUresult result, const char *call);
 #define SIDE_CU(cu, name, ...) side_cuda_check(cu, (cu)->name(__VA_ARGS__), #name)
+
+// The jobs, as the `main` of a command.
+int job_overlap(int argc, char **argv);
+int job_pageable(int argc, char **argv);
+int job_start(int argc, char **argv);
+int job_submit(int argc, char **argv);
+int job_graph(int argc, char **argv);
+int job_pool(int argc, char **argv);
+int job_priority(int argc, char **argv);
+int job_comm(int argc, char **argv);
+int job_ddp(int argc, char **argv);
 
 // What main() does in a process that the job `start` measures: after START_FIRST comes the side, "weir" or "raw".
 #define START_FIRST "first"

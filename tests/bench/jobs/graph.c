@@ -286,7 +286,7 @@ static void run(void *user)
     report(g);
 }
 
-static int graph_main(int argc, char **argv)
+int job_graph(int argc, char **argv)
 {
     static struct graphs g = {
         .nodes = {.text = "1,5,20,100", .minimum = 1, .maximum = NODES_MOST, .most = COUNTS_MOST},
@@ -298,8 +298,6 @@ static int graph_main(int argc, char **argv)
          1000000},
     };
     static const struct bench_program program = {
-        .group = "jobs",
-        .name = "graph",
         .about =
             "Launches a chain of small kernels as a graph and one by one, on CUDA also by the\n"
             "driver's own calls; and as many forked to four queues and joined.\n",
@@ -310,9 +308,3 @@ static int graph_main(int argc, char **argv)
     };
     return bench_main(&program, &g, argc, argv);
 }
-
-const struct cli_command job_graph = {
-    .name = "graph",
-    .summary = "graphs beside single launches, and beside raw CUDA graphs",
-    .main = graph_main,
-};

@@ -26,5 +26,7 @@ bool raw_nccl_open(struct raw_nccl *raw, const struct bench_ranks *all, bool wan
 // End the command, unless the call of NCCL or of the driver has succeeded.
 void raw_nccl_check(struct raw_nccl *raw, ncclResult_t code, const char *call);
 void raw_nccl_check_driver(struct raw_nccl *raw, CUresult code, const char *call);
+#define RAW_NCCL(raw, name, ...) raw_nccl_check((raw), (raw)->nccl.name(__VA_ARGS__), #name)
+#define RAW_CU(raw, name, ...) raw_nccl_check_driver((raw), (raw)->cu.name(__VA_ARGS__), #name)
 
 #endif

@@ -256,7 +256,7 @@ static void *open_raw(size_t size)
 
 // The job.
 
-static int overlap_main(int argc, char **argv)
+int job_overlap(int argc, char **argv)
 {
     static const struct overlap_raw raw = {
         .open = open_raw,
@@ -265,7 +265,6 @@ static int overlap_main(int argc, char **argv)
         .run = run_way,
     };
     static const struct overlap_with with = {
-        .group = "jobs",
         .about =
             "Measures what weir bench overlap measures, beside the driver's own calls in every\n"
             "common order: raw CUDA, and plain OpenCL.\n",
@@ -275,9 +274,3 @@ static int overlap_main(int argc, char **argv)
     };
     return bench_overlap_main(&with, argc, argv);
 }
-
-const struct cli_command job_overlap = {
-    .name = "overlap",
-    .summary = "chunks up, through a kernel and down, beside the driver's own calls",
-    .main = overlap_main,
-};

@@ -190,7 +190,7 @@ static void run(void *user)
     report(p);
 }
 
-static int pageable_main(int argc, char **argv)
+int job_pageable(int argc, char **argv)
 {
     static struct pageable p = {.least = 4096, .most = 1 << 30};
     static const struct cli_option options[] = {
@@ -199,8 +199,6 @@ static int pageable_main(int argc, char **argv)
          UINT64_C(1) << 32},
     };
     static const struct bench_program program = {
-        .group = "jobs",
-        .name = "pageable",
         .about = "Measures copies of memory that is not pinned, beside the driver's own copy, and\n"
                  "copies of pinned memory.\n",
         .options = options,
@@ -212,9 +210,3 @@ static int pageable_main(int argc, char **argv)
     };
     return bench_main(&program, &p, argc, argv);
 }
-
-const struct cli_command job_pageable = {
-    .name = "pageable",
-    .summary = "copies of memory that is not pinned",
-    .main = pageable_main,
-};

@@ -246,7 +246,7 @@ static void run(void *user)
     report(b);
 }
 
-static int pool_main(int argc, char **argv)
+int job_pool(int argc, char **argv)
 {
     static struct pool_bench b = {
         .sizes = {.text = "4K,1M,64M", .minimum = SIZE_LEAST, .maximum = SIZE_MOST},
@@ -260,8 +260,6 @@ static int pool_main(int argc, char **argv)
          CLI_COUNT, &b.pairs, 1, PAIRS_MOST},
     };
     static const struct bench_program program = {
-        .group = "jobs",
-        .name = "pool",
         .about =
             "Measures an allocation out of a pool and its free, one buffer at a time and eight,\n"
             "beside buffers that are created and destroyed, and on CUDA beside the driver's own\n"
@@ -274,9 +272,3 @@ static int pool_main(int argc, char **argv)
     };
     return bench_main(&program, &b, argc, argv);
 }
-
-const struct cli_command job_pool = {
-    .name = "pool",
-    .summary = "memory out of a pool beside buffers created and destroyed",
-    .main = pool_main,
-};

@@ -2,10 +2,9 @@
 // end, on an idle device, beside a queue that keeps the device busy, and the same with
 // the highest priority beside the lowest.
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "cli/bench/work.h"
+#include "tests/bench/jobs/drivers.h"
 
 enum {
     AHEAD = 4, // launches that keep the device busy, submitted before they are needed
@@ -136,12 +135,6 @@ static void prove(struct priority *p)
 
 // Measuring.
 
-static int compare_numbers(const void *a, const void *b)
-{
-    const double left = *(const double *)a, right = *(const double *)b;
-    return left < right ? -1 : left > right;
-}
-
 static void measure_condition(struct priority *p, enum condition condition)
 {
     struct row *row = &p->rows[condition];
@@ -152,7 +145,7 @@ static void measure_condition(struct priority *p, enum condition condition)
         beside_count += beside;
     }
     settle(p, condition);
-    qsort(p->times, p->samples, sizeof *p->times, compare_numbers);
+    bench_sort(p->times, p->samples);
     bench_keep(&row->median_us, p->times[p->samples / 2]);
     bench_keep(&row->late_us, p->times[p->samples * 99 / 100]);
     bench_keep(&row->beside, 100.0 * (double)beside_count / (double)p->samples);
@@ -226,7 +219,7 @@ static void run(void *user)
     report(p);
 }
 
-static int priority_main(int argc, char **argv)
+int job_priority(int argc, char **argv)
 {
     static struct priority p = {.samples = 50};
     static const struct cli_option options[] = {
@@ -234,8 +227,6 @@ static int priority_main(int argc, char **argv)
          SAMPLES_MOST},
     };
     static const struct bench_program program = {
-        .group = "jobs",
-        .name = "priority",
         .about = "Measures how long a small kernel takes from its submission to its end: on an\n"
                  "idle device; beside a queue that keeps the device busy with kernels of about a\n"
                  "millisecond; and the same in a queue of the highest priority beside one of the\n"
@@ -247,9 +238,3 @@ static int priority_main(int argc, char **argv)
     };
     return bench_main(&program, &p, argc, argv);
 }
-
-const struct cli_command job_priority = {
-    .name = "priority",
-    .summary = "the latency of a queue of high priority beside a busy one",
-    .main = priority_main,
-};

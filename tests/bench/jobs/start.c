@@ -170,15 +170,13 @@ static void run(void *user)
     report(start);
 }
 
-static int start_main(int argc, char **argv)
+int job_start(int argc, char **argv)
 {
     static struct start start;
     static const struct cli_option options[] = {
         CLI_CONFIG(&start.config),
     };
     static const struct bench_program program = {
-        .group = "jobs",
-        .name = "start",
         .about =
             "Measures a process from before it is made until the first result of its kernel is on\n"
             "the host, beside one that uses the CUDA driver alone.\n",
@@ -188,9 +186,3 @@ static int start_main(int argc, char **argv)
     };
     return bench_main(&program, &start, argc, argv);
 }
-
-const struct cli_command job_start = {
-    .name = "start",
-    .summary = "a process until the first result of a kernel",
-    .main = start_main,
-};

@@ -139,15 +139,13 @@ static void run(void *user)
     }
 }
 
-static int submit_main(int argc, char **argv)
+int job_submit(int argc, char **argv)
 {
     static uint64_t operations = 10000;
     static const struct cli_option options[] = {
         {"operations", "N", "calls in a turn (10000)", CLI_COUNT, &operations, 1, 100000000},
     };
     static const struct bench_program program = {
-        .group = "jobs",
-        .name = "submit",
         .about = "Measures what calls cost through Weir beside the same calls of the driver: raw\n"
                  "CUDA, and plain OpenCL. What is not on this machine is left out with a note.\n",
         .options = options,
@@ -156,9 +154,3 @@ static int submit_main(int argc, char **argv)
     };
     return bench_main(&program, &operations, argc, argv);
 }
-
-const struct cli_command job_submit = {
-    .name = "submit",
-    .summary = "the cost of calls beside the driver's own",
-    .main = submit_main,
-};

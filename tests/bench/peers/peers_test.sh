@@ -41,8 +41,7 @@ expect_contains "$output" '"frame_3_slots_graphs": '
 
 # Without PyTorch its peers say so; with it, they run on the CPU.
 for script in torch_arr_coc torch_chunks torch_ddp torch_pageable torch_train; do
-    expect_status 0 python3 "$peers/$script.py" --help
-    expect_contains "$output" "--rounds"
+    expect_says 0 "--rounds" python3 "$peers/$script.py" --help
 done
 found="$(peer_lines python3 "$peers/torch_chunks.py" --rounds 2 --device cpu --bytes 1048576)"
 echo "torch_chunks: $found"
@@ -56,7 +55,7 @@ found="$(peer_lines python3 "$peers/torch_train.py" --rounds 2 --device cpu --ba
 echo "torch_train: $found"
 
 # All of them, alternating, and one table.
-expect_status 0 "$peers/run.sh" --out "$TEST_TMPDIR/out" --rounds 1 --groups pocl,chunks \
+expect_status 0 python3 "$peers/side_by_side.py" --out "$TEST_TMPDIR/out" --rounds 1 --groups pocl,chunks \
     --pocl-bytes 1048576 --pocl-frames 1 --bytes 1048576
 expect_contains "$output" "what: beside what"
 expect_contains "$output" "PoCL: chunks, one queue: plain OpenCL, the same"
@@ -93,5 +92,5 @@ assert reasons["good"] is None and programs[0].samples("x") == [1.5] * 3, reason
 assert "no JSON" in reasons["noise"] and reasons["short"] == "ended early", reasons
 assert reasons["failed"] == "FAILED: wrong" and "nonexistent" in reasons["absent"], reasons
 PYTHON
-expect_status 2 "$peers/run.sh" --out "$TEST_TMPDIR/out" --groups nonsense
-expect_contains "$output" "there is no group 'nonsense'"
+expect_says 2 "there is no group 'nonsense'" python3 "$peers/side_by_side.py" --out "$TEST_TMPDIR/out" \
+    --groups nonsense

@@ -6,7 +6,7 @@ turns: in a round each measures everything it has once, in an order that moves o
 round, so that what else the machine does falls on all of them. A ratio is that of two programs
 in one round; the table has the median over the rounds, with the smallest and the largest, and the
 interval that holds the true median with a probability of at least 95 %. What cannot run here is
-left out, with the reason.
+left out, with the reason. Leaves side_by_side.txt, side_by_side.json and logs in the folder of --out.
 """
 
 import argparse
@@ -19,10 +19,9 @@ import select
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 import zlib
-
-HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def median(values):
@@ -216,6 +215,7 @@ def opencl_environments(parsed):
 # The frame of ARR-COC.
 
 SIDE = 1024
+PEERS = "tests/bench/peers"  # this folder
 
 
 def write_npy(path, kind, shape, values):
@@ -287,7 +287,7 @@ class Setup:
         return Program("weir_arr_coc@" + at, command, environment, self.parsed.root, self.logs), folder
 
     def torch(self, name, at, *options):
-        command = [self.parsed.python, os.path.join(HERE, name + ".py"), *options]
+        command = [self.parsed.python, os.path.join(self.parsed.root, PEERS, name + ".py"), *options]
         return Program("%s@%s" % (name, at), command, dict(os.environ), self.parsed.root, self.logs)
 
 
@@ -328,7 +328,7 @@ def pocl_group(setup):
 
 GROUPS = {"chunks": chunk_group, "frames": frame_group, "pageable": pageable_group, "pocl": pocl_group}
 
-# The rows: group, what, (program, figures), (program, figures), how, sign, target. Of several
+# The rows: group, what, (program, figures), (program, figures), how, and if there is a target its sign and it. Of several
 # figures the one with the smallest median counts. "time" is the first over the second, "rate" the
 # second over the first: how many times as fast the first is.
 
@@ -360,11 +360,11 @@ def pageable_rows():
             weir, torch = ("pageable@cuda", [copy]), ("torch_pageable@cuda", [copy])
             raw = [("pageable@cuda", ["%s_%s_%s" % (kind, way, size)])
                    for kind in ("driver", "pinned")]
-            target = (">=", 6.0) if size == "1G" else (None, None)
+            target = (">=", 6.0) if size == "1G" else ()
             rows += [
                 ("pageable", what + ": the driver's copy", weir, raw[0], "rate", *target),
-                ("pageable", what + ": PyTorch", weir, torch, "rate", None, None),
-                ("pageable", what + ": pinned memory", weir, raw[1], "time", None, None)]
+                ("pageable", what + ": PyTorch", weir, torch, "rate"),
+                ("pageable", what + ": pinned memory", weir, raw[1], "time")]
     return rows
 
 
@@ -377,23 +377,22 @@ ROWS = [
     ("chunks", "chunks, auto: the best raw CUDA program of equal chunks", CHUNKS, RAW, "time", "<=",
      1.01),
     ("chunks", "chunks, auto: raw CUDA, chunks that grow", CHUNKS,
-     ("overlap@cuda", ["raw_three_queues_growing"]), "time", None, None),
+     ("overlap@cuda", ["raw_three_queues_growing"]), "time"),
     ("chunks", "chunks, auto: raw CUDA, equal chunks that are captured", CHUNKS,
-     ("overlap@cuda", RAW_GRAPHS), "time", None, None),
+     ("overlap@cuda", RAW_GRAPHS), "time"),
     ("chunks", "raw CUDA, chunks that grow: copies both ways",
-     ("overlap@cuda", ["raw_three_queues_growing"]), COPIES, "time", None, None),
+     ("overlap@cuda", ["raw_three_queues_growing"]), COPIES, "time"),
     ("chunks", "raw CUDA, equal chunks that are captured: copies both ways",
-     ("overlap@cuda", RAW_GRAPHS), COPIES, "time", None, None),
+     ("overlap@cuda", RAW_GRAPHS), COPIES, "time"),
     ("chunks", "chunks, auto: the best PyTorch program", CHUNKS,
-     ("torch_chunks@cuda", TORCH_CASES), "time", None, None),
-    ("chunks", "the best raw CUDA program of equal chunks: copies both ways", RAW, COPIES, "time",
-     None, None),
+     ("torch_chunks@cuda", TORCH_CASES), "time"),
+    ("chunks", "the best raw CUDA program of equal chunks: copies both ways", RAW, COPIES, "time"),
     ("chunks", "NVIDIA's OpenCL: chunks, auto: copies both ways", CHUNKS_NVIDIA, COPIES_NVIDIA,
      "time", "<=", 1.10),
     ("chunks", "NVIDIA's OpenCL: chunks, auto: CUDA's copies both ways", CHUNKS_NVIDIA, COPIES,
      "time", "<=", 1.10),
     ("chunks", "NVIDIA's OpenCL: chunks, auto: the best raw program", CHUNKS_NVIDIA, RAW_NVIDIA,
-     "time", None, None),
+     "time"),
     ("frames", "ARR-COC, frames/s: bare copies", FRAMES, ("weir_arr_coc@cuda", ["frame_copies"]),
      "rate", ">=", 0.90),
     ("frames", "ARR-COC, frames/s: PyTorch, three streams", FRAMES, torch_frames("eager"), "rate",
@@ -401,23 +400,22 @@ ROWS = [
     ("frames", "ARR-COC, frames/s: the same under torch.compile", FRAMES,
      torch_frames("compiled"), "rate", ">=", 15),
     ("frames", "ARR-COC, frames/s: PyTorch, eight images in flight", FRAMES,
-     torch_frames("eager_in_flight"), "rate", None, None),
+     torch_frames("eager_in_flight"), "rate"),
     ("frames", "ARR-COC, frames/s: both, in flight and torch.compile", FRAMES,
-     torch_frames("compiled_in_flight"), "rate", None, None),
+     torch_frames("compiled_in_flight"), "rate"),
     ("frames", "ARR-COC, frames/s: 3 slots beside 1",
      ("weir_arr_coc@cuda", ["frame_3_slots"]), ("weir_arr_coc@cuda", ["frame_1_slots"]), "rate",
      ">=", 1.0),
     ("frames", "ARR-COC, frames/s: 8 slots as graphs beside 8 slots",
      ("weir_arr_coc@cuda", ["frame_8_slots_graphs"]), ("weir_arr_coc@cuda", ["frame_8_slots"]),
-     "rate", None, None),
+     "rate"),
     ("pocl", "PoCL: chunks, auto: the best plain OpenCL program",
-     ("overlap@opencl-pocl", ["weir_auto"]), ("overlap@opencl-pocl", RAW_CASES), "time",
-     None, None),
+     ("overlap@opencl-pocl", ["weir_auto"]), ("overlap@opencl-pocl", RAW_CASES), "time"),
     ("pocl", "PoCL: chunks, one queue: plain OpenCL, the same",
      ("overlap@opencl-pocl", ["weir_one_queue"]), ("overlap@opencl-pocl", ["raw_one_queue"]),
-     "time", None, None),
+     "time"),
     ("pocl", "PoCL: ARR-COC, frames/s: PyTorch on the CPU", FRAMES_POCL,
-     torch_frames("eager", "cpu"), "rate", None, None),
+     torch_frames("eager", "cpu"), "rate"),
     ("pocl", "PoCL: ARR-COC, frames/s: the same under torch.compile", FRAMES_POCL,
      torch_frames("compiled", "cpu"), "rate", ">=", 4),
 ] + pageable_rows()
@@ -429,7 +427,7 @@ def judge(value, sign, target):
     return "met" if (value <= target if sign == "<=" else value >= target) else "MISSED"
 
 
-def row_of(programs, _, what, left_side, right_side, way, sign, target):
+def row_of(programs, _, what, left_side, right_side, way, sign=None, target=None):
     (left, left_figures), (right, right_figures) = left_side, right_side
     row = {"what": what, "sign": sign, "target": target}
     for name in (left, right):
@@ -483,12 +481,29 @@ def table_of(rows):
                   + [line[7]]).rstrip() for line in lines) + "\n"
 
 
+def root_of_files():
+    """Under `bazel run` the files are among those of this script."""
+    own = os.path.abspath(__file__)
+    runfiles = own + ".runfiles/weir"
+    return runfiles if os.path.isdir(runfiles) else os.path.dirname(own)[:-len(PEERS) - 1]
+
+
+def settle_environment(parsed):
+    """Without the user's settings, and with caches for this run only."""
+    for name in ("WEIR_CONFIG", "WEIR_BACKEND", "WEIR_PLUGINS"):
+        os.environ.pop(name, None)
+    os.environ.setdefault("WEIR_MODULE_PATH", os.path.join(parsed.root, "lib/weir"))
+    cache = os.environ.setdefault("XDG_CACHE_HOME", os.path.join(parsed.work, "cache"))
+    os.makedirs(os.environ.setdefault("POCL_CACHE_DIR", os.path.join(cache, "pocl")), exist_ok=True)
+    for name in ("TORCHINDUCTOR", "TRITON"):
+        os.environ[name + "_CACHE_DIR"] = os.path.join(parsed.work, "cache", name.lower())
+
+
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--root", required=True, help="where the programs find their data")
-    parser.add_argument("--weir", required=True, help="the weir command")
-    parser.add_argument("--out", required=True, help="a folder for tables, JSON and logs")
-    parser.add_argument("--work", required=True, help="a folder for temporary files")
+    parser.add_argument("--weir", help="the weir command; its modules are those of WEIR_MODULE_PATH")
+    parser.add_argument("--out", default=os.environ.get("OUT"),
+                        help="a folder for tables, JSON and logs ($OUT, else a new one)")
     parser.add_argument("--rounds", type=int, default=11, help="rounds (11)")
     parser.add_argument("--seconds", type=float, default=300, help="time for all of it (300)")
     parser.add_argument("--groups", default="chunks,frames,pageable,pocl",
@@ -501,6 +516,8 @@ def parse():
     parser.add_argument("--python", default=sys.executable, help="a Python that has PyTorch")
     parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
     parsed = parser.parse_args()
+    parsed.root = root_of_files()
+    parsed.weir = parsed.weir or os.path.join(parsed.root, "cli/weir")
     parsed.jobs = os.path.join(parsed.root, "tests/bench/jobs/jobs")
     parsed.weights = os.path.join(parsed.root,
                                   "pipelines/arr_coc/weights/arr_coc_weights.safetensors")
@@ -512,6 +529,13 @@ def parse():
 
 def main():
     parsed = parse()
+    parsed.out = os.path.abspath(parsed.out or tempfile.mkdtemp(prefix="weir-peers."))
+    with tempfile.TemporaryDirectory(prefix="weir-peers.") as parsed.work:
+        settle_environment(parsed)
+        return run_groups(parsed)
+
+
+def run_groups(parsed):
     logs = os.path.join(parsed.out, "peers")
     os.makedirs(logs, exist_ok=True)
     clock = Clock(parsed.seconds)
@@ -532,7 +556,7 @@ def main():
                    "figures": {f: spread(p.samples(f)) for f in (p.rounds[0] if p.rounds else {})}}
             for name, p in programs.items()}}, file, indent=1)
         file.write("\n")
-    sys.stdout.write(table + seconds)
+    sys.stdout.write("%s%sin %s: side_by_side.txt, side_by_side.json, peers/\n" % (table, seconds, parsed.out))
     failed = [p for p in programs.values() if p.reason and p.reason.startswith("FAILED")]
     for program in failed:
         sys.stderr.write("%s: %s\n" % (program.name, program.reason))

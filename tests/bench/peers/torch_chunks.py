@@ -3,10 +3,8 @@
 streams. On the CPU there are neither streams nor pinned memory, and the job is what a program
 there would do: multiply from one tensor into another."""
 
-import os
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
 
 import torch_peer

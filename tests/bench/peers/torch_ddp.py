@@ -3,14 +3,11 @@
 DistributedDataParallel with NCCL, or gloo on the CPU. It starts its own ranks, of which rank 0
 measures and prints."""
 
-import os
+import socket
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
-
-import socket
 
 import torch_peer
 

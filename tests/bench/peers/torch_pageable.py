@@ -2,10 +2,8 @@
 """Copies of tensors that are not pinned, to the device and back, as programs write them. On the CPU
 they are copies from one tensor to another."""
 
-import os
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
 
 import torch_peer

@@ -5,10 +5,8 @@ training; a frozen encoder before the head's training, and on a stream of its ow
 random bytes in pinned memory. A batch is a run of them, so the host copies and
 shuffles nothing, which `weir train` does: the better case for PyTorch. Figures are milliseconds a step."""
 
-import os
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
 
 import torch_peer

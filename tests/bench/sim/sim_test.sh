@@ -58,8 +58,7 @@ done
 
 compare=(python3 "$here/compare.py" "$out" --weir cli/weir --jobs tests/bench/jobs/jobs --cases "$TEST_TMPDIR/cases.txt")
 unset WEIR_SIM_GPU WEIR_PLUGINS WEIR_NULL_DEVICES
-expect_status 0 "${compare[@]}"
-expect_contains "$output" "jobs: "
+expect_says 0 "jobs: " "${compare[@]}"
 expect_contains "$output" "graphs: "
 expect_contains "$output" "devices: "
 printf '%s\n' "$output"
@@ -80,20 +79,16 @@ expect_not_contains "$output" "graphs: "
     fail "without signals it predicts the same: $output"
 
 # What is missing or wrong.
-expect_status 1 "${compare[@]}" --only none
-expect_contains "$output" "there are no figures of these cases"
-expect_status 1 "${compare[@]}" --costs "$TEST_TMPDIR/absent.ini"
-expect_contains "$output" "absent.ini"
+expect_says 1 "there are no figures of these cases" "${compare[@]}" --only none
+expect_says 1 "absent.ini" "${compare[@]}" --costs "$TEST_TMPDIR/absent.ini"
 # A case that cannot be predicted, as a kernel has no cost, ends none of the others.
 sed '/kernel advance/,$d' "$out/kernels.ini" >"$TEST_TMPDIR/few.ini"
 printf '[kernel increment]\nfixed_ns = 9000\n' >>"$TEST_TMPDIR/few.ini"
-expect_status 1 "${compare[@]}" --costs "$TEST_TMPDIR/few.ini" --only jobs,graphs
-expect_contains "$output" "the kernel 'advance' has no cost"
+expect_says 1 "the kernel 'advance' has no cost" "${compare[@]}" --costs "$TEST_TMPDIR/few.ini" --only jobs,graphs
 expect_contains "$output" "not predicted: jobs"
 expect_contains "$output" "graphs: "
 expect_status 2 bash "$here/measure.sh" --out "$out"
-expect_status 2 bash "$here/measure.sh" --speed 3
-expect_contains "$output" "unknown argument '--speed'"
+expect_says 2 "unknown argument '--speed'" bash "$here/measure.sh" --speed 3
 expect_status 2 bash "$here/measure.sh" --weir
 expect_status 1 bash "$TEST_TMPDIR/measure.sh" --weir cli/weir --jobs tests/bench/jobs/jobs --out "$TEST_TMPDIR/plain" --turns 1 \
     --cases <(grep devices "$TEST_TMPDIR/cases.txt")

@@ -55,17 +55,23 @@ static void set_numbers(const struct state *state, uint64_t seed)
     }
 }
 
+static bool open_with(struct state *state, struct test_device *rig,
+                      const struct weir_train_model_params *params, uint64_t seed)
+{
+    *state = (struct state){.rig = rig};
+    if (!IS_OK(weir_train_model_create(params, &state->model)))
+        return false;
+    state->bytes = weir_buffer_size(weir_train_model_parameters(state->model));
+    set_numbers(state, seed);
+    return true;
+}
+
 static bool open_state(struct state *state, struct test_device *rig, enum rig_network network,
                        weir_train_method method, uint64_t seed)
 {
     struct weir_train_model_params params = rig_params(rig, network, 4);
     params.method = method;
-    *state = (struct state){.rig = rig};
-    if (!IS_OK(weir_train_model_create(&params, &state->model)))
-        return false;
-    state->bytes = weir_buffer_size(weir_train_model_parameters(state->model));
-    set_numbers(state, seed);
-    return true;
+    return open_with(state, rig, &params, seed);
 }
 
 static void close_state(struct state *state)
@@ -173,18 +179,14 @@ DEVICE_TEST(TrainCheckpoint, OfAnotherNetworkOrOptimizerIsRefused, rig)
 static bool open_one(struct state *state, struct test_device *rig)
 {
     static const struct weir_train_layer layer = {.kind = WEIR_TRAIN_DENSE, .outputs = 2};
-    *state = (struct state){.rig = rig};
-    if (!IS_OK(weir_train_model_create(&(struct weir_train_model_params){.device = rig->device,
-                                                                         .input = {1, 1, 3},
-                                                                         .layers = &layer,
-                                                                         .layer_count = 1,
-                                                                         .batch = 1,
-                                                                         .method = WEIR_TRAIN_SGD},
-                                       &state->model)))
-        return false;
-    state->bytes = weir_buffer_size(weir_train_model_parameters(state->model));
-    set_numbers(state, 1);
-    return true;
+    return open_with(state, rig,
+                     &(struct weir_train_model_params){.device = rig->device,
+                                                       .input = {1, 1, 3},
+                                                       .layers = &layer,
+                                                       .layer_count = 1,
+                                                       .batch = 1,
+                                                       .method = WEIR_TRAIN_SGD},
+                     1);
 }
 
 static const float six[] = {1, 2, 3, 4, 5, 6};

@@ -55,12 +55,13 @@ on()
     [ "$status" -eq 0 ] || fail "$2 on $1 ranks ended with $status: $output $(cat "$TEST_TMPDIR/said")"
 }
 
-# expect_all COUNT CAUSE: all ranks of the last run have told that.
+# expect_all COUNT WHAT CAUSE: all ranks tell that.
 expect_all()
 {
     local rank
+    on "$1" "$2"
     for rank in $(seq 0 $(($1 - 1))); do
-        grep -qxF "$rank: WEIR_ERROR_COMM: $2" <<<"$output" || fail "rank $rank has not told \"$2\": $output"
+        grep -qxF "$rank: WEIR_ERROR_COMM: $3" <<<"$output" || fail "rank $rank has not told \"$3\": $output"
     done
 }
 
@@ -87,14 +88,12 @@ rank 1 of 2: 1023.5" ] || fail "the example printed: $output"
 # Ranks that call something else: all ranks tell the first cause, and at a later call too.
 expect_other()
 {
-    on 3 "other-$1"
-    expect_all 3 "$2"
+    expect_all 3 "other-$1" "$2"
     [ "$(grep -c COMM <<<"$output")" -eq 6 ] || fail "other-$1 printed: $output"
 }
 expect_silent()
 {
-    on 3 "$1"
-    expect_all 3 "all-reduce 2 of 'grads', app.c:20: rank $2 has submitted nothing after all-gather 1 (app.c:10) in 1.00 s"
+    expect_all 3 "$1" "all-reduce 2 of 'grads', app.c:20: rank $2 has submitted nothing after all-gather 1 (app.c:10) in 1.00 s"
 }
 expect_other kind "all-reduce 2 of 'grads', app.c:20: rank 1 has called barrier 2 (app.c:30) instead"
 
@@ -103,8 +102,7 @@ expect_silent stop 1
 on 3 leave
 [ "$(grep -c "all-reduce 2 of 'grads', app.c:20: rank 1 has destroyed the communicator" <<<"$output")" -eq 2 ] ||
     fail "leave printed: $output"
-on 3 abort
-expect_all 3 "'grads', rank 1: the disk is full"
+expect_all 3 abort "'grads', rank 1: the disk is full"
 
 # MPI of the program's own, with constants of each ABI.
 on 2 own-threads "$library"
@@ -131,23 +129,18 @@ expect_contains "$output" "0: WEIR_ERROR_COMM: 'grads': this is rank 5 of 2 by t
 
 # Rank 0, which compares, may be the one that differs. Of two ranks neither is blamed.
 expect_other kind-0 "all-reduce 2 of 'grads', app.c:20: rank 0 has called barrier 2 (app.c:30) instead"
-on 2 other-kind
-expect_all 2 "all-reduce 2 of 'grads', app.c:20: rank 1 has called barrier 2 (app.c:30), and rank 0 all-reduce 2 (app.c:20)"
-on 3 message
-expect_all 3 "recv of 'grads', app.c:20: rank 1 has called send (app.c:20) with 3 f32, and rank 0 with 4 f32"
+expect_all 2 other-kind "all-reduce 2 of 'grads', app.c:20: rank 1 has called barrier 2 (app.c:30), and rank 0 all-reduce 2 (app.c:20)"
+expect_all 3 message "recv of 'grads', app.c:20: rank 1 has called send (app.c:20) with 3 f32, and rank 0 with 4 f32"
 expect_silent late 1
 expect_silent late-0 0
-on 3 abort-receive
-expect_all 3 "'grads', rank 1: the disk is full"
+expect_all 3 abort-receive "'grads', rank 1: the disk is full"
 
 # A rank that is out of memory, for a group and for a message.
 for what in memory-0 memory-3 memory-5; do
-    on 3 "$what"
-    expect_all 3 "split 1 of 'grads', app.c:101: rank 1 has no memory left"
+    expect_all 3 "$what" "split 1 of 'grads', app.c:101: rank 1 has no memory left"
 done
 for what in message-memory-0 message-memory-1; do
-    on 3 "$what"
-    expect_all 3 "recv of 'grads', app.c:20: rank 1 has no memory left"
+    expect_all 3 "$what" "recv of 'grads', app.c:20: rank 1 has no memory left"
 done
 
 # Wrong libraries, and programs that mpirun has not started.
