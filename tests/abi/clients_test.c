@@ -274,11 +274,10 @@ static void expect_report(const weir_report *report)
 
 WEIR_TEST(Clients, Report)
 {
-    char path[256];
+    const char *path = weir_test_path("clients.json");
     struct weir_report_params params = {.struct_size = sizeof params, .bubble_limit = 10};
     weir_report *report;
 
-    snprintf(path, sizeof path, "%s/clients.json", weir_test_temp_dir());
     make_trace(path);
     ASSERT_OK(weir_report_read(path, &params, &report));
     expect_report(report);

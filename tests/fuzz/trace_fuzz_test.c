@@ -175,8 +175,7 @@ struct seed {
 
 static void make_seeds(struct seed seeds[SEEDS])
 {
-    char path[512];
-    snprintf(path, sizeof path, "%s/seed.json", weir_test_temp_dir());
+    const char *path = weir_test_path("seed.json");
     for (uint32_t i = 0; i < SEEDS; i++) {
         struct made made;
         void *data = NULL;

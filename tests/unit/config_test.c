@@ -421,10 +421,8 @@ WEIR_TEST(Config, NamesTheOriginOfABadList)
     clear_environment();
 }
 
-// Writes a file into a new folder and returns its path.
-static void write_file(char *path, size_t path_size, const void *data, size_t size)
+static void write_file(const char *path, const void *data, size_t size)
 {
-    snprintf(path, path_size, "%s/my.ini", weir_test_temp_dir());
     FILE *file = fopen(path, "wb");
     ASSERT_NOT_NULL(file);
     EXPECT_UINT_EQ(fwrite(data, 1, size, file), size);
@@ -434,9 +432,9 @@ static void write_file(char *path, size_t path_size, const void *data, size_t si
 WEIR_TEST(Config, FindsTheFile)
 {
     static const char text[] = "[weir]\nbackend = null\n";
-    char path[512];
+    const char *path = weir_test_path("my.ini");
     char origin[520];
-    write_file(path, sizeof path, text, sizeof text - 1);
+    write_file(path, text, sizeof text - 1);
     snprintf(origin, sizeof origin, "%s:2", path);
     clear_environment();
 
@@ -475,7 +473,7 @@ static void check_file_refused(const char *path, weir_status status, const char 
 WEIR_TEST(Config, RefusesWhatIsNotAReadableFile)
 {
     static const char zero[] = "[weir]\nback\0end = null\n";
-    char path[512];
+    const char *path = weir_test_path("refused.ini");
     char *data = calloc(WEIR__CONFIG_FILE_LIMIT + 1, 1);
     ASSERT_NOT_NULL(data);
     memset(data, '\n', WEIR__CONFIG_FILE_LIMIT + 1);
@@ -485,12 +483,12 @@ WEIR_TEST(Config, RefusesWhatIsNotAReadableFile)
     EXPECT_INT_EQ(load(NULL), WEIR_ERROR_IO);
     EXPECT_CONTAINS(weir_last_error()->remedy, "WEIR_CONFIG");
     clear_environment();
-    write_file(path, sizeof path, zero, sizeof zero - 1);
+    write_file(path, zero, sizeof zero - 1);
     check_file_refused(path, WEIR_ERROR_CONFIG,
                        ":2: byte 5 of the line is a control character (0x00)");
-    write_file(path, sizeof path, data, WEIR__CONFIG_FILE_LIMIT);
+    write_file(path, data, WEIR__CONFIG_FILE_LIMIT);
     EXPECT_OK(load(WEIR_PARAMS(weir_open, .config_path = path)));
-    write_file(path, sizeof path, data, WEIR__CONFIG_FILE_LIMIT + 1);
+    write_file(path, data, WEIR__CONFIG_FILE_LIMIT + 1);
     free(data);
     weir__config_destroy(&config);
     check_file_refused(path, WEIR_ERROR_IO, "has 1048577 bytes, more than the 1048576");

@@ -89,20 +89,11 @@ static const unsigned char colours[] = {0, 0, 8, 4, 0, 0, 0, 2, 0, 0, 0, 1, 0,
 static const unsigned char labels[] = {0, 0, 8, 1, 0, 0, 0, 3, 4, 0, 9};
 static const unsigned char two_labels[] = {0, 0, 8, 1, 0, 0, 0, 2, 1, 0};
 
-static const char *path_of(const char *name, char *path, size_t size)
-{
-    snprintf(path, size, "%s/%s", weir_test_temp_dir(), name);
-    return path;
-}
-
 static weir_status open_files(const void *image_bytes, size_t image_size, const void *label_bytes,
                               size_t label_size, weir_train_data **out_data)
 {
     char message[512];
-    char first[256];
-    char second[256];
-    path_of("images", first, sizeof first);
-    path_of("labels", second, sizeof second);
+    const char *first = weir_test_path("images"), *second = weir_test_path("labels");
     EXPECT_TRUE(weir_file_write(first, image_bytes, image_size, message, sizeof message));
     EXPECT_TRUE(weir_file_write(second, label_bytes, label_size, message, sizeof message));
     return weir_train_data_open(first, second, out_data);
