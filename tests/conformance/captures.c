@@ -53,7 +53,7 @@ CONFORM_RIG(Capture, Cancel)
     fill(r->a, r->host, 0, SIZE, 1);
     follow(r->b, r->a);
     fill(r->b, r->host, 0, SIZE, 2);
-    const struct weir_event event = conform_record(r->b);
+    const struct weir_event event = test_record(r->b);
     ASSERT_OK(weir_capture_cancel(r->b)); // none began on it
     EXPECT_INVALID(weir_queue_sync(r->b, 0), "captures a graph");
     ASSERT_OK(weir_capture_cancel(r->a));
@@ -76,7 +76,7 @@ CONFORM_RIG(Capture, QueueDestroyed)
         ASSERT_OK(weir_capture_begin(first));
         follow(second, first);
         fill(first, r->host, 0, SIZE, 1);
-        const struct weir_event event = conform_record(extra);
+        const struct weir_event event = test_record(extra);
         weir_queue_destroy(&extra);
         EXPECT_SYNC(r->a);
         EXPECT_INVALID(weir_event_query(event), "recorded in a capture");
@@ -89,7 +89,7 @@ static void *capture_and_end(void *argument)
     weir_queue *queue = NULL;
     EXPECT_OK(weir_thread_queue(argument, &queue));
     EXPECT_OK(weir_capture_begin(queue));
-    (void)conform_record(queue);
+    (void)test_record(queue);
     return NULL;
 }
 
@@ -152,9 +152,9 @@ CONFORM_RIG(Capture, Events)
     uint64_t time_ns;
     size_t index;
     int fd;
-    const struct weir_event before = conform_record(r->a);
+    const struct weir_event before = test_record(r->a);
     ASSERT_OK(weir_capture_begin(r->a));
-    const struct weir_event inside = conform_record(r->a);
+    const struct weir_event inside = test_record(r->a);
     EXPECT_INVALID(weir_queue_wait(r->a, before), "outside of it");
     EXPECT_INVALID(weir_event_query(inside), "recorded in a capture");
     EXPECT_INVALID(weir_event_error(inside), "recorded in a capture");
@@ -169,7 +169,7 @@ CONFORM_RIG(Capture, Events)
 
     // Two captures cannot share a queue.
     ASSERT_OK(weir_capture_begin(r->b));
-    const struct weir_event foreign = conform_record(r->b);
+    const struct weir_event foreign = test_record(r->b);
     EXPECT_INVALID(weir_queue_wait(r->a, foreign), "another capture");
     EXPECT_INVALID(weir_queue_wait(r->b, inside), "another capture");
     ASSERT_OK(weir_capture_cancel(r->b));

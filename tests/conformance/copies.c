@@ -172,7 +172,7 @@ CONFORM(Copy, ZeroSize)
     EXPECT_OK(weir_queue_fill_2d(f->queue, (struct weir_plane){buffer, 0, 10}, 10, 0, "a", 1));
     EXPECT_OK(weir_upload(f->queue, buffer, 0, NULL, 0));
     EXPECT_OK(weir_download(f->queue, NULL, buffer, 0, 0));
-    EXPECT_OK(weir_event_sync(conform_record(f->queue), HANG_GUARD_NS));
+    EXPECT_OK(weir_event_sync(test_record(f->queue), HANG_GUARD_NS));
     EXPECT_TRUE(conform_holds(f->queue, buffer, 0, SIZE, 4, 0));
 }
 

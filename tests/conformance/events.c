@@ -64,14 +64,13 @@ CONFORM(Event, TimeoutInACircle)
     own_buffer result = conform_device_buffer(f, SIZE);
     own_queue a = conform_queue(f, "a");
     own_queue b = conform_queue(f, "b");
-    struct weir_event begun, passed, end;
     ASSERT_OK(weir_queue_launch(a, spin, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
                                 weir_out(result, 0, 4), 1u, UINT64_C(20000000)));
-    ASSERT_OK(weir_queue_record(a, &begun));
+    const struct weir_event begun = test_record(a);
     ASSERT_OK(weir_queue_wait(b, begun));
-    ASSERT_OK(weir_queue_record(b, &passed));
+    const struct weir_event passed = test_record(b);
     ASSERT_OK(weir_queue_wait(a, passed));
-    ASSERT_OK(weir_queue_record(a, &end));
+    const struct weir_event end = test_record(a);
     weir_status status = WEIR_TIMEOUT;
     for (int i = 0; i < 100 && status == WEIR_TIMEOUT;
          i++) // it has ended already where submits run it
@@ -133,7 +132,7 @@ CONFORM(Event, Descriptor)
 
     own_gated gated = make_gated(f);
     ASSERT_OK(weir_queue_host_call(gated.queue, fail_plainly, NULL));
-    const struct weir_event failure = conform_record(gated.queue);
+    const struct weir_event failure = test_record(gated.queue);
     ASSERT_OK(weir_event_fd(failure, &failed));
     const int before = count_inherited();
     for (int i = 0; i < COPIES; i++)
@@ -165,7 +164,7 @@ CONFORM(Event, OfAQueueThatIsGone)
     size_t index = 5;
     int fd;
 
-    const struct weir_event event = conform_record(queue);
+    const struct weir_event event = test_record(queue);
     ASSERT_OK(weir_event_sync(event, HANG_GUARD_NS));
     weir_queue_destroy(&queue);
     // Its slot is reused, its id is not.
@@ -195,7 +194,7 @@ CONFORM(Event, Forged)
     own_queue other = conform_queue(f, "other");
     int fd;
 
-    const struct weir_event event = conform_record(f->queue);
+    const struct weir_event event = test_record(f->queue);
     const struct weir_event beyond = {event.queue, event.sequence + 1};
     const struct weir_event far = {event.queue, UINT64_MAX};
     EXPECT_INVALID(weir_event_query(beyond), "no operation");
@@ -237,7 +236,7 @@ CONFORM(Event, OfAnotherRuntime)
     own_queue failed = conform_queue(&second, "failed");
     own_gate gate = gate_on(failed);
     ASSERT_OK(weir_queue_host_call(failed, fail_plainly, NULL));
-    const struct weir_event event = conform_record(failed);
+    const struct weir_event event = test_record(failed);
     gate_open(gate);
     EXPECT_INT_EQ(weir_event_sync(event, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
     EXPECT_INVALID(weir_queue_wait(f->queue, event), "another runtime");

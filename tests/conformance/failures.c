@@ -39,12 +39,12 @@ static struct failing submit_failing(struct fixture *f, weir_host_function funct
                          .buffer = conform_host_buffer(f, SIZE)};
     it.gate = gate_on(it.queue);
     conform_fill(it.queue, it.buffer, 1);
-    it.before = conform_record(it.queue);
+    it.before = test_record(it.queue);
     it.line = __LINE__ + 1;
     EXPECT_OK(weir_queue_host_call(it.queue, function, NULL));
     conform_fill(it.queue, it.buffer, 1);
     conform_fill(it.queue, it.buffer, 1);
-    it.after = conform_record(it.queue);
+    it.after = test_record(it.queue);
     return it;
 }
 
@@ -67,7 +67,7 @@ CONFORM(FailedOperation, ReportsTheFirstCause)
     ASSERT_UINT_EQ(failing.after.sequence, 7);
     ASSERT_OK(weir_queue_wait(dependent, failing.after));
     ASSERT_OK(weir_queue_host_call(dependent, count_up, &count));
-    const struct weir_event end = conform_record(dependent);
+    const struct weir_event end = test_record(dependent);
     ASSERT_OK(weir_queue_host_call(unrelated, count_up, &count));
     gate_open(failing.gate);
 
@@ -171,13 +171,13 @@ CONFORM(FailedOperation, ReachesThroughAThirdQueue)
     own_queue c = conform_queue(f, "c");
 
     own_failing failing = submit_failing(f, fail_plainly);
-    const struct weir_event early_b = conform_record(b);
+    const struct weir_event early_b = test_record(b);
     ASSERT_OK(weir_queue_wait(b, failing.after));
-    const struct weir_event late_b = conform_record(b);
+    const struct weir_event late_b = test_record(b);
     ASSERT_OK(weir_queue_wait(c, early_b));
-    const struct weir_event early_c = conform_record(c);
+    const struct weir_event early_c = test_record(c);
     ASSERT_OK(weir_queue_wait(c, late_b));
-    const struct weir_event late_c = conform_record(c);
+    const struct weir_event late_c = test_record(c);
     gate_open(failing.gate);
     EXPECT_INT_EQ(weir_event_sync(late_c, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
     EXPECT_CAUSE(failing.line, "failing");
@@ -265,11 +265,11 @@ CONFORM(FailedOperation, LeavesEarlierWorkAlone)
     conform_fill(f->queue, buffer, 1);
     own_gate gate = gate_on(f->queue);
     conform_fill(f->queue, buffer, 2);
-    const struct weir_event end = conform_record(f->queue);
+    const struct weir_event end = test_record(f->queue);
 
     own_gate failure = gate_on(broken);
     ASSERT_OK(weir_queue_host_call(broken, fail_plainly, NULL));
-    const struct weir_event failed = conform_record(broken);
+    const struct weir_event failed = test_record(broken);
     gate_open(failure);
     EXPECT_INT_EQ(weir_event_sync(failed, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
     EXPECT_INT_EQ(weir_queue_wait(f->queue, failed), WEIR_ERROR_HOST_CALL);
@@ -307,10 +307,10 @@ CONFORM(FailedOperation, ARefusedArgumentIsNone)
 {
     own_buffer buffer = conform_device_buffer(f, SIZE);
 
-    const struct weir_event first = conform_record(f->queue);
+    const struct weir_event first = test_record(f->queue);
     EXPECT_INVALID(weir_queue_copy(f->queue, buffer, 0, NULL, 0, 1), "src");
     EXPECT_INVALID(weir_queue_fill(f->queue, buffer, 0, SIZE, "abc", 3), "pattern");
-    const struct weir_event second = conform_record(f->queue);
+    const struct weir_event second = test_record(f->queue);
     EXPECT_UINT_EQ(second.sequence, first.sequence + 1);
     EXPECT_OK(weir_queue_recover(f->queue));
     EXPECT_SYNC(f->queue);

@@ -48,7 +48,7 @@ CONFORM_RIG(Graph, TwoForks)
 CONFORM_RIG(Graph, ThreeQueues)
 {
     ASSERT_OK(weir_capture_begin(r->a));
-    const struct weir_event early = conform_record(r->a);
+    const struct weir_event early = test_record(r->a);
     ASSERT_OK(weir_queue_wait(r->b, early));
     ASSERT_OK(weir_queue_wait(r->c, early));
     fill(r->b, r->x, 0, SIZE, 1);
@@ -263,7 +263,7 @@ CONFORM_RIG(Graph, AfterAHostCall)
     own_gate gate = gate_on(r->a);
     ASSERT_OK(weir_queue_graph(r->a, graph));
     ASSERT_OK(weir_queue_graph(r->c, graph));
-    const struct weir_event event = conform_record(r->c);
+    const struct weir_event event = test_record(r->c);
     EXPECT_TRUE(gate_wait_entered(gate));
     EXPECT_INT_EQ(weir_event_sync(event, WEIR_MS(3)), WEIR_TIMEOUT);
     EXPECT_TRUE(all_are(r->host, 0, SIZE, 0));

@@ -55,7 +55,7 @@ CONFORM(HostCall, MaySubmit)
     own_gate gate = gate_on(f->queue);
     ASSERT_OK(weir_queue_host_call(f->queue, submit_more, &submitter));
     conform_fill(f->queue, buffer, 2);
-    const struct weir_event last = conform_record(f->queue);
+    const struct weir_event last = test_record(f->queue);
     gate_open(gate);
     ASSERT_OK(weir_event_sync(last, HANG_GUARD_NS));
     EXPECT_INT_EQ(submitter.status, WEIR_OK);
@@ -146,7 +146,7 @@ CONFORM(HostCall, DelaysNoOtherQueue)
     pthread_t thread;
 
     own_gate gate = gate_on(slow);
-    const struct weir_event end = conform_record(slow);
+    const struct weir_event end = test_record(slow);
     ASSERT_TRUE(gate_wait_entered(gate));
     ASSERT_INT_EQ(pthread_create(&thread, NULL, upload_behind_gate, &upload), 0);
     for (int i = 0; i < 20; i++) {

@@ -249,7 +249,7 @@ CONFORM_BENCH(Launch, AcrossQueues, "increment")
     for (int i = 0; i < 3; i++)
         queues[i] = conform_queue(f, "q");
     conform_fill(x->queue, x->a, 0);
-    struct weir_event event = conform_record(x->queue);
+    struct weir_event event = test_record(x->queue);
     for (int i = 0; i < ROUNDS; i++) {
         ASSERT_OK(weir_queue_wait(queues[i % 3], event));
         ASSERT_OK(weir_queue_launch(queues[i % 3], x->kernel, blocks, block,

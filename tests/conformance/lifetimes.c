@@ -23,7 +23,7 @@ CONFORM(DestroyInUse, Queue)
 
     own_gate gate = gate_on(queue);
     conform_fill(queue, a, 9);
-    const struct weir_event event = conform_record(queue);
+    const struct weir_event event = test_record(queue);
     ASSERT_OK(weir_queue_wait(consumer, event));
     weir_queue_destroy(&queue);
     EXPECT_NULL(queue);
@@ -78,7 +78,7 @@ CONFORM(DestroyInUse, EverythingAtOnce)
     follow(queues[1], queues[0]);
     ASSERT_OK(weir_queue_copy(queues[1], buffers[1], 0, buffers[0], 0, SIZE));
     ASSERT_OK(weir_queue_copy(queues[1], buffers[2], 0, buffers[1], 0, sizeof memory));
-    const struct weir_event end = conform_record(queues[1]);
+    const struct weir_event end = test_record(queues[1]);
     for (int i = 0; i < 2; i++)
         weir_queue_destroy(&queues[i]);
     for (int i = 0; i < 3; i++)
@@ -141,7 +141,7 @@ CONFORM(DestroyInUse, FromAHostCall)
     ASSERT_OK(weir_queue_host_call(queue, destroy_buffer, &doomed_buffer));
     ASSERT_OK(weir_queue_host_call(queue, destroy_queue, &doomed));
     conform_fill(queue, buffer, 1);
-    const struct weir_event end = conform_record(queue);
+    const struct weir_event end = test_record(queue);
     gate_open(gate);
     EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
     EXPECT_NULL(doomed);
@@ -185,7 +185,7 @@ static void create_and_destroy_everything(struct fixture *f, bool sync)
     ASSERT_OK(weir_kernel_create(f->program, "iota", &kernel));
     ASSERT_OK(weir_queue_copy(f->queue, device, 0, host, 0, SIZE));
     ASSERT_OK(weir_queue_copy(f->queue, wrapped, 0, device, 0, sizeof memory));
-    const struct weir_event event = conform_record(f->queue);
+    const struct weir_event event = test_record(f->queue);
     ASSERT_OK(weir_queue_flush(f->queue));
     WEIR_IGNORE(weir_event_query(event));
     ASSERT_OK(weir_event_fd(event, &fd));
@@ -206,7 +206,7 @@ CONFORM(NoImplicitDeviceWait, DuringAHostCall)
     conform_fill(queue, used, 1);
     own_gate gate = gate_on(queue);
     conform_fill(queue, used, 1);
-    const struct weir_event end = conform_record(queue);
+    const struct weir_event end = test_record(queue);
     ASSERT_TRUE(gate_wait_entered(gate));
     weir_buffer_destroy(&used);
     for (int i = 0; i < 3; i++)
@@ -228,13 +228,12 @@ CONFORM(NoImplicitDeviceWait, BesideARunningKernel)
     own_kernel kernel = conform_kernel(f, "spin");
     own_buffer buffer = conform_device_buffer(f, SIZE);
     weir_status status = WEIR_OK;
-    struct weir_event event;
 
     for (uint64_t steps = 100000000; status == WEIR_OK && steps < 8000000000; steps *= 4) {
         weir_queue *queue = conform_queue(f, "spinning");
         ASSERT_OK(weir_queue_launch(queue, kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
                                     weir_out(buffer, 0, 4), 1u, steps));
-        ASSERT_OK(weir_queue_record(queue, &event));
+        const struct weir_event event = test_record(queue);
         ASSERT_OK(weir_queue_flush(queue));
         status = weir_event_query(event);
         if (status == WEIR_OK) { // the submit itself ran the kernel

@@ -41,7 +41,7 @@ CONFORM(Legacy, WaitsForEveryQueue)
     }
     for (int i = 0; i < QUEUES; i++)
         copy(legacy, results[i], sources[i]);
-    const struct weir_event end = conform_record(legacy);
+    const struct weir_event end = test_record(legacy);
     for (int i = 0; i < QUEUES; i++) { // the last alone keeps it from being complete
         EXPECT_INT_EQ(weir_event_query(end), WEIR_NOT_READY);
         gate_open(gates[i]);
@@ -76,7 +76,7 @@ CONFORM(Legacy, EveryQueueWaitsForIt)
     queues[QUEUES - 1] = conform_queue(f, "late");
     for (int i = 0; i < QUEUES; i++) {
         copy(queues[i], results[i], source);
-        ends[i] = conform_record(queues[i]);
+        ends[i] = test_record(queues[i]);
     }
     ASSERT_TRUE(gate_wait_entered(gate));
     for (int i = 0; i < QUEUES; i++)
@@ -130,7 +130,7 @@ CONFORM(Legacy, WaitsForAQueueThatIsBeingDestroyed)
     conform_fill(queue, source, 3);
     weir_queue_destroy(&queue);
     copy(legacy, result, source);
-    const struct weir_event end = conform_record(legacy);
+    const struct weir_event end = test_record(legacy);
     EXPECT_INT_EQ(weir_event_query(end), WEIR_NOT_READY);
     gate_open(gate);
     EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
@@ -192,7 +192,7 @@ CONFORM(Legacy, FailsWithWhatItWaitsFor)
     EXPECT_SYNC(broken);
     own_gate gate = gate_on(broken);
     ASSERT_OK(weir_queue_host_call(broken, fail_plainly, NULL));
-    const struct weir_event end = conform_record(broken);
+    const struct weir_event end = test_record(broken);
     gate_open(gate);
     EXPECT_INT_EQ(weir_event_sync(end, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
     EXPECT_OK(weir_queue_recover(broken));
@@ -210,7 +210,7 @@ CONFORM(Legacy, FailsOnlyQueuesThatWaitForItsEvents)
 
     own_gate gate = gate_on(legacy);
     ASSERT_OK(weir_queue_host_call(legacy, fail_plainly, NULL));
-    const struct weir_event end = conform_record(legacy);
+    const struct weir_event end = test_record(legacy);
     ASSERT_OK(weir_queue_host_call(other, count_up, &count));
     ASSERT_OK(weir_queue_wait(after, end));
     gate_open(gate);
@@ -241,7 +241,7 @@ CONFORM(Legacy, KeepsItsOrderAfterARecovery)
     EXPECT_OK(weir_queue_flush(f->queue));
     EXPECT_OK(weir_queue_recover(f->queue));
     copy(f->queue, result, source);
-    const struct weir_event end = conform_record(f->queue);
+    const struct weir_event end = test_record(f->queue);
     EXPECT_INT_EQ(weir_event_query(end), WEIR_NOT_READY);
     gate_open(gate);
     EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
@@ -508,7 +508,7 @@ static void expect_untimed(weir_queue *queue, const char *name, const char *reme
     uint64_t time = 1;
     int64_t elapsed;
 
-    const struct weir_event event = conform_record(queue);
+    const struct weir_event event = test_record(queue);
     ASSERT_OK(weir_event_sync(event, HANG_GUARD_NS));
     EXPECT_INVALID(weir_event_time_ns(event, &time), name);
     EXPECT_UINT_EQ(time, 0);

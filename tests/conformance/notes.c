@@ -36,10 +36,10 @@ CONFORM_RIG(Notes, DoNothing)
         fill(r->a, r->y, 0, SIZE, 9);
         fill(r->a, r->x, 0, SIZE, 7 + held);
         own_gate gate = held ? gate_on(r->a) : NULL;
-        const struct weir_event before = conform_record(r->a);
+        const struct weir_event before = test_record(r->a);
         for (int i = 0; i < 100; i++)
             ASSERT_OK(note(r->a, r->y, r->x));
-        const struct weir_event after = conform_record(r->a);
+        const struct weir_event after = test_record(r->a);
         EXPECT_UINT_EQ(after.sequence, before.sequence + 101);
         ASSERT_OK(weir_queue_copy(r->a, r->host, 0, r->x, 0, SIZE));
         if (held)

@@ -87,10 +87,10 @@ CONFORM(Device, TwoDevices)
                                      weir_out(one->memory, 0, SIZE), 0u, 1u),
                    "device");
     own_gate gate = gate_on(one->queue);
-    const struct weir_event event = conform_record(one->queue);
+    const struct weir_event event = test_record(one->queue);
     ASSERT_OK(weir_queue_wait(two->queue, event));
     ASSERT_OK(weir_queue_fill(two->queue, two->memory, 0, SIZE, "x", 1));
-    struct weir_event end = conform_record(two->queue);
+    struct weir_event end = test_record(two->queue);
     EXPECT_INT_EQ(weir_event_sync(end, WEIR_MS(5)), WEIR_TIMEOUT);
     gate_open(gate);
     EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
@@ -99,7 +99,7 @@ CONFORM(Device, TwoDevices)
     own_gate second = gate_on(one->queue);
     ASSERT_OK(weir_queue_host_call(one->queue, fail_plainly, NULL));
     follow(two->queue, one->queue);
-    end = conform_record(two->queue);
+    end = test_record(two->queue);
     gate_open(second);
     EXPECT_REFUSED(weir_event_sync(end, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL, "host call");
 }

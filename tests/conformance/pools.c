@@ -57,7 +57,7 @@ CONFORM(Pool, HandsOutNothingThatAnotherQueueStillUses)
     conform_fill(first, buffer, 1);
     own_gate gate = gate_on(first);
     ASSERT_OK(weir_queue_copy(first, result, 0, buffer, 0, SIZE));
-    const struct weir_event before = conform_record(first);
+    const struct weir_event before = test_record(first);
     ASSERT_OK(weir_pool_free(first, &buffer));
 
     weir_buffer *others[3] = {conform_take(pool, second, SIZE)};

@@ -62,17 +62,17 @@ CONFORM(Semantics, ImpliedWaits)
 
     memset(conform_bytes(result), 0, SIZE);
     own_gate gate = gate_on(producer);
-    const struct weir_event early = conform_record(producer);
+    const struct weir_event early = test_record(producer);
     ASSERT_OK(weir_queue_wait(producer, early));
     memset(conform_bytes(source), 0x5a, SIZE);
     ASSERT_OK(weir_queue_copy(producer, middle, 0, source, 0, SIZE));
-    const struct weir_event late = conform_record(producer);
+    const struct weir_event late = test_record(producer);
 
     ASSERT_OK(weir_queue_wait(consumer, late));
     ASSERT_OK(weir_queue_wait(consumer, late));
     ASSERT_OK(weir_queue_wait(consumer, early));
     ASSERT_OK(weir_queue_copy(consumer, result, 0, middle, 0, SIZE));
-    const struct weir_event own = conform_record(consumer);
+    const struct weir_event own = test_record(consumer);
     ASSERT_OK(weir_queue_wait(consumer, own));
     EXPECT_INT_EQ(weir_event_query(own), WEIR_NOT_READY);
     gate_open(gate);
@@ -120,12 +120,12 @@ CONFORM(Semantics, ProducerNotFlushedPolled)
     size_t index;
 
     conform_fill(f->queue, buffer, 7);
-    struct weir_event event = conform_record(f->queue);
+    struct weir_event event = test_record(f->queue);
     while (weir_event_query(event) == WEIR_NOT_READY) {
     }
     EXPECT_OK(weir_event_query(event));
     conform_fill(f->queue, buffer, 7);
-    event = conform_record(f->queue);
+    event = test_record(f->queue);
     EXPECT_OK(weir_event_sync_any(&event, 1, HANG_GUARD_NS, &index));
     conform_fill(f->queue, buffer, 7);
     ASSERT_OK(weir_queue_flush(f->queue));
@@ -182,13 +182,12 @@ CONFORM(Semantics, TimingOfTwoEvents)
 {
     CONFORM_NEEDS_TIMES(f);
     weir_queue *queue = conform_timed_queue(f, "gated");
-    struct weir_event begin, end;
     uint64_t times[2];
     int64_t elapsed;
 
     own_gate gate = gate_on(queue);
-    ASSERT_OK(weir_queue_record(queue, &begin));
-    ASSERT_OK(weir_queue_record(queue, &end));
+    const struct weir_event begin = test_record(queue);
+    const struct weir_event end = test_record(queue);
     EXPECT_INT_EQ(weir_event_time_ns(begin, &times[0]), WEIR_NOT_READY);
     EXPECT_INT_EQ(weir_event_elapsed_ns(begin, end, &elapsed), WEIR_NOT_READY);
     gate_open(gate);

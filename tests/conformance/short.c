@@ -184,7 +184,7 @@ CONFORM(Short, ZeroedEventsWhereTheProgramSaysSo)
     EXPECT_INVALID(weir_queue_wait_if(NULL, none), "queue");
     EXPECT_INVALID(weir_queue_wait_if(second, ((struct weir_event){0, 1})), "event");
     own_gate gate = gate_on(first);
-    const struct weir_event event = conform_record(first);
+    const struct weir_event event = test_record(first);
     EXPECT_INT_EQ(weir_event_sync_if(event, 0), WEIR_TIMEOUT);
     ASSERT_OK(weir_queue_wait_if(second, event));
     EXPECT_INT_EQ(weir_queue_sync(second, 0), WEIR_TIMEOUT);

@@ -189,17 +189,10 @@ static inline void conform_fail(weir_queue *queue)
     EXPECT_INT_EQ(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
 }
 
-static inline struct weir_event conform_record(weir_queue *queue)
-{
-    struct weir_event event;
-    EXPECT_OK(weir_queue_record(queue, &event));
-    return event;
-}
-
 // Makes `to` wait for everything that `from` has so far.
 static inline void follow(weir_queue *to, weir_queue *from)
 {
-    EXPECT_OK(weir_queue_wait(to, conform_record(from)));
+    EXPECT_OK(weir_queue_wait(to, test_record(from)));
 }
 
 static inline void launch_and_sync(weir_queue *queue, weir_graph *graph)

@@ -24,13 +24,12 @@ static void *fill_part(void *user)
 {
     struct worker *worker = user;
     const size_t part = SIZE / THREADS;
-    struct weir_event event;
 
     for (unsigned i = 0; i < 500 && !weir_test_has_failed(); i++) {
         const unsigned char value = (unsigned char)(worker->number * 16 + i % 16);
         EXPECT_OK(
             weir_queue_fill(worker->queue, worker->buffer, worker->number * part, part, &value, 1));
-        EXPECT_OK(weir_queue_record(worker->queue, &event));
+        const struct weir_event event = test_record(worker->queue);
         if (i % 50 == 0)
             EXPECT_OK(weir_event_sync(event, HANG_GUARD_NS));
     }
@@ -65,7 +64,7 @@ static void *come_and_go(void *user)
         memset(back, 0xff, sizeof back);
         EXPECT_OK(weir_upload(queue, buffer, 0, bytes, sizeof bytes));
         EXPECT_OK(weir_queue_copy(queue, other, 0, buffer, 0, sizeof bytes));
-        const struct weir_event event = conform_record(queue);
+        const struct weir_event event = test_record(queue);
         if (i % 2) { // destroyed in use
             EXPECT_OK(weir_queue_wait(worker->queue, event));
         } else {
@@ -98,7 +97,7 @@ static void *make_events(void *user)
     struct worker *worker = user;
     for (int i = 0; i < 300; i++) {
         weir_queue *queue = conform_queue(worker->f, "to go");
-        const struct weir_event event = conform_record(queue);
+        const struct weir_event event = test_record(queue);
         atomic_store(worker->shared_sequence, event.sequence);
         atomic_store(worker->shared_queue, event.queue);
         weir_queue_destroy(&queue);

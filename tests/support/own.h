@@ -95,4 +95,12 @@ static inline weir_buffer *test_buffer(weir_device *device, const char *label, s
     return buffer;
 }
 
+// A record of the queue.
+static inline struct weir_event test_record(weir_queue *queue)
+{
+    struct weir_event event;
+    EXPECT_OK(weir_queue_record(queue, &event));
+    return event;
+}
+
 #endif

@@ -47,17 +47,13 @@ CONTROL_TEST(Completion, CompletionSpreadsAlongAChainOfTen)
 // is open.
 CONTROL_TEST(Completion, CompletionStopsAtTheRecord)
 {
-    struct weir_event early;
-    struct weir_event late;
-    struct weir_event end;
-
     own_queue a = control_queue(control, "a");
     own_queue b = control_queue(control, "b");
     control_stall(true);
-    ASSERT_OK(weir_queue_record(a, &early));
-    ASSERT_OK(weir_queue_record(a, &late));
+    const struct weir_event early = test_record(a);
+    const struct weir_event late = test_record(a);
     ASSERT_OK(weir_queue_wait(b, early));
-    ASSERT_OK(weir_queue_record(b, &end));
+    const struct weir_event end = test_record(b);
     control_stall(false);
     EXPECT_OK(weir_event_query(end));
     EXPECT_UINT_EQ(completed(a), early.sequence);
@@ -95,12 +91,11 @@ CONTROL_TEST(Completion, TheEarliestFailureIsTheFirstCause)
 // found complete. The second check must see the failure.
 CONTROL_TEST(Completion, AFailureBetweenTheLooksOfAWaitIsSeen)
 {
-    struct weir_event event;
     bool implied;
 
     own_queue producer = control_queue(control, "producer");
     own_queue queue = control_queue(control, "queue");
-    ASSERT_OK(weir_queue_record(producer, &event));
+    const struct weir_event event = test_record(producer);
     const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "just now"};
     weir__completion_fail(producer, event.sequence, &cause);
     weir__completion_complete(producer, event.sequence);
@@ -114,13 +109,10 @@ CONTROL_TEST(Completion, AFailureBetweenTheLooksOfAWaitIsSeen)
 // to be complete.
 CONTROL_TEST(Completion, ADriverFaultFailsWhatIsOpen)
 {
-    struct weir_event before;
-    struct weir_event after;
-
     own_queue queue = control_queue(control, "q");
-    ASSERT_OK(weir_queue_record(queue, &before));
+    const struct weir_event before = test_record(queue);
     ASSERT_OK(weir_event_sync(before, GUARD_NS));
-    ASSERT_OK(weir_queue_record(queue, &after));
+    const struct weir_event after = test_record(queue);
     control_fault(WEIR_ERROR_DEVICE);
     EXPECT_INT_EQ(weir_event_sync(after, GUARD_NS), WEIR_ERROR_DEVICE);
     EXPECT_STR_EQ(weir_last_error()->native_call, "driverAsk");
@@ -135,9 +127,8 @@ CONTROL_TEST(Completion, ADriverFaultFailsWhatIsOpen)
 // The error is that of the call, and not one that the thread has got before.
 CONTROL_TEST(Completion, AFaultThatAModuleDoesNotDescribe)
 {
-    struct weir_event event;
     own_queue queue = control_queue(control, "q");
-    ASSERT_OK(weir_queue_record(queue, &event));
+    const struct weir_event event = test_record(queue);
     EXPECT_INT_EQ(weir_queue_flush(NULL), WEIR_ERROR_INVALID);
     control_silent_fault(WEIR_ERROR_DEVICE);
     EXPECT_INT_EQ(weir_queue_flush(queue), WEIR_ERROR_DEVICE);
@@ -157,10 +148,8 @@ CONTROL_TEST(Completion, AFaultThatAModuleDoesNotDescribe)
 // Everything can still be destroyed and closed.
 CONTROL_TEST(Completion, ALostDeviceCannotBeRecovered)
 {
-    struct weir_event event;
-
     own_queue queue = control_queue(control, "q");
-    ASSERT_OK(weir_queue_record(queue, &event));
+    const struct weir_event event = test_record(queue);
     control_fault(WEIR_ERROR_DEVICE_LOST);
     EXPECT_INT_EQ(weir_event_query(event), WEIR_ERROR_DEVICE_LOST);
     EXPECT_INT_EQ(weir_queue_recover(queue), WEIR_ERROR_DEVICE_LOST);
@@ -171,11 +160,9 @@ CONTROL_TEST(Completion, ALostDeviceCannotBeRecovered)
 // nothing about the producer.
 CONTROL_TEST(Completion, ARefusedWaitProvesNothing)
 {
-    struct weir_event event;
-
     own_queue a = control_queue(control, "a");
     own_queue b = control_queue(control, "b");
-    ASSERT_OK(weir_queue_record(a, &event));
+    const struct weir_event event = test_record(a);
     control_refuse(WEIR_OPERATION_WAIT, 0);
     EXPECT_INT_EQ(weir_queue_wait(b, event), WEIR_ERROR_DEVICE);
     EXPECT_OK(weir__queue_finish(b)); // a was not queried yet

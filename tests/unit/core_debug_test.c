@@ -299,14 +299,13 @@ static weir_buffer *wrap(struct world *world, void *memory)
 
 DEBUG_TEST(Debug, UnmappedMemory)
 {
-    struct weir_event event;
     void *memory = map();
     own_buffer other = make_buffer(world, "other");
     weir_buffer *buffer = wrap(world, memory);
     weir_graph *graph = capture_fill(world, buffer);
     ASSERT_NOT_NULL(graph);
     ASSERT_OK(weir_queue_copy(world->queue, buffer, 0, other, 0, BYTES));
-    ASSERT_OK(weir_queue_record(world->queue, &event));
+    const struct weir_event event = test_record(world->queue);
     ASSERT_OK(weir_queue_sync(world->queue, WEIR_FOREVER));
     ASSERT_INT_EQ(munmap(memory, BYTES), 0);
 

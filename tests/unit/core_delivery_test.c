@@ -11,7 +11,6 @@
 
 CONTROL_TEST(Delivery, KeepsToItselfWhatNeedsNoDriver)
 {
-    struct weir_event event;
     struct seen seen;
 
     own_queue a = control_queue(control, "a");
@@ -21,7 +20,7 @@ CONTROL_TEST(Delivery, KeepsToItselfWhatNeedsNoDriver)
     ASSERT_OK(weir_queue_fill(a, buffer, 0, 0, "x", 1));    // empty
     ASSERT_OK(weir_queue_host_call(a, control_gate, NULL)); // run by the hop
     ASSERT_OK(weir_queue_fill(a, buffer, 0, 0, "x", 1));    // empty and held
-    ASSERT_OK(weir_queue_record(a, &event));
+    const struct weir_event event = test_record(a);
     ASSERT_OK(weir_queue_wait(a, event)); // implied and held
     ASSERT_OK(weir_queue_wait(b, event));
     ASSERT_OK(weir_queue_wait(b, event)); // implied
@@ -41,15 +40,13 @@ CONTROL_TEST(Delivery, KeepsToItselfWhatNeedsNoDriver)
 // The host orders devices that are no peers; a wait for a peer is the device's at once.
 CONTROL_TEST(Delivery, KeepsDevicesApartUnlessTheyArePeers)
 {
-    struct weir_event event;
-
     own_queue queue = control_queue(control, "first");
     for (unsigned peers = 0; peers < 2; peers++) {
         own_queue other = NULL;
         ASSERT_OK(weir_queue_create(control->devices[1], NULL, &other));
         control_peers(peers);
         control_stall(true);
-        ASSERT_OK(weir_queue_record(queue, &event));
+        const struct weir_event event = test_record(queue);
         control_stall(peers);
         ASSERT_OK(weir_queue_wait(other, event));
         EXPECT_UINT_EQ(control_count(WEIR_OPERATION_WAIT), peers);
@@ -100,15 +97,12 @@ static void expect_refusal(const char *label)
 // An error at submit fails the queue, on the caller's thread and on the worker's.
 CONTROL_TEST(Delivery, AnErrorAtSubmitFailsTheQueue)
 {
-    struct weir_event before;
-    struct weir_event end;
-
     own_buffer buffer = control_buffer(control, 64);
     for (int held = 0; held < 2; held++) {
         own_queue queue = control_queue(control, held ? "held" : "direct");
         own_queue dependent = control_queue(control, "dependent");
         weir_test_note("%s", weir_queue_label(queue));
-        ASSERT_OK(weir_queue_record(queue, &before));
+        const struct weir_event before = test_record(queue);
         if (held)
             ASSERT_OK(weir_queue_host_call(queue, control_gate, NULL));
         control_refuse(WEIR_OPERATION_FILL, 1);
@@ -117,7 +111,7 @@ CONTROL_TEST(Delivery, AnErrorAtSubmitFailsTheQueue)
         const weir_status status = weir_queue_fill(queue, buffer, 0, 64, "x", 1);
         EXPECT_INT_EQ(status, held ? WEIR_OK : WEIR_ERROR_DEVICE);
         if (held) {
-            ASSERT_OK(weir_queue_record(queue, &end));
+            const struct weir_event end = test_record(queue);
             ASSERT_OK(weir_queue_wait(dependent, end));
             control_gate_open();
             EXPECT_INT_EQ(weir_queue_sync(dependent, GUARD_NS), WEIR_ERROR_DEVICE);

@@ -47,9 +47,7 @@ static void fill(const struct rig *rig, int queue, size_t node)
 
 static struct weir_event record(const struct rig *rig, int queue)
 {
-    struct weir_event event;
-    EXPECT_OK(weir_queue_record(rig->queues[queue], &event));
-    return event;
+    return test_record(rig->queues[queue]);
 }
 
 static void follow(const struct rig *rig, int to, int from)

@@ -172,17 +172,16 @@ SCENE_TEST(Refused, WaitsOnAFailedQueueDoNotPileUp)
 SCENE_TEST(Refused, WaitsThatAreRefusedAgainDoNotKeepARecovery)
 {
     struct call call;
-    struct weir_event event, more;
     const bool is_first = scene->a->member.object.id % 65536 < scene->c->member.object.id % 65536;
     weir_queue *first = is_first ? scene->a : scene->c; // recoveries take the queues in this order
     weir_queue *last = is_first ? scene->c : scene->a;
 
-    ASSERT_OK(weir_queue_record(last, &event));
+    const struct weir_event event = test_record(last);
     control_stall_queue(last);
     control_refuse(WEIR_OPERATION_WAIT, 0);
     EXPECT_INT_EQ(weir_queue_wait(scene->b, event), WEIR_ERROR_DEVICE);
     expect_waits(scene, &call, scene->b);
-    ASSERT_OK(weir_queue_record(first, &more));
+    (void)test_record(first); // more work
     EXPECT_INT_EQ(weir_queue_wait(scene->b, event), WEIR_ERROR_DEVICE);
     expect_ends(&call);
     EXPECT_TRUE(weir__queue_is_busy(first));
@@ -194,10 +193,9 @@ SCENE_TEST(Refused, ARecoveryLeavesTheWaitsAfterAnotherOne)
 {
     const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "c is broken"};
     struct call call;
-    struct weir_event event;
     refuse_wait(scene);
     expect_waits(scene, &call, scene->b);
-    ASSERT_OK(weir_queue_record(scene->c, &event));
+    const struct weir_event event = test_record(scene->c);
     weir_lock_take(&scene->b->submit_lock);
     weir__completion_recover(scene->b, scene->b->sequence);
     weir_lock_release(&scene->b->submit_lock);
@@ -240,12 +238,11 @@ SCENE_TEST(Refused, ARecoveryThatComesAfterAnotherOneEndsNothing)
 // The wait is refused in b's worker, after c has begun to wait for b.
 SCENE_TEST(Refused, WhatIsFreedByAQueueThatWaitedForTheFailedOne)
 {
-    struct weir_event event;
     struct call call;
     own_queue d = control_queue(&scene->control, "d");
     ASSERT_OK(weir_queue_host_call(scene->b, control_gate, NULL));
     ASSERT_OK(weir_queue_wait(scene->b, scene->event));
-    ASSERT_OK(weir_queue_record(scene->b, &event));
+    const struct weir_event event = test_record(scene->b);
     ASSERT_OK(weir_queue_wait(d, event));
     EXPECT_OK(weir_pool_free(d, &scene->buffer));
     control_refuse(WEIR_OPERATION_WAIT, 0);
@@ -340,13 +337,12 @@ static bool comes(const atomic_int *ran)
 SCENE_TEST(Refused, ACallThatAlwaysRunsWaitsForNothingThatComesAfterIt)
 {
     atomic_int ran = 0;
-    struct weir_event called, later;
     ASSERT_OK(weir_queue_host_call(scene->b, fail_at_gate, NULL));
     ASSERT_OK(weir_queue_wait(scene->b, scene->event));
     ASSERT_OK(weir_queue_host_call_always(scene->b, note_blocked, &ran));
-    ASSERT_OK(weir_queue_record(scene->b, &called));
+    const struct weir_event called = test_record(scene->b);
     ASSERT_OK(weir_queue_wait(scene->a, called));
-    ASSERT_OK(weir_queue_record(scene->a, &later));
+    const struct weir_event later = test_record(scene->a);
     control_gate_open();
     ASSERT_TRUE(blocks(&ran, 0)); // the call waits for a
     EXPECT_INT_EQ(weir_queue_wait(scene->b, later), WEIR_ERROR_IO);

@@ -271,6 +271,56 @@ RIG_TEST(CheckThreads, StrictNeedsOne, "threads = strict")
     EXPECT_STR_EQ(rig_finding(rig, 0).first.operation, "host access");
 }
 
+struct lesson {
+    struct call call;
+    weir_runtime *runtime;
+};
+
+static weir_status acquire_in_call(void *user)
+{
+    struct lesson *lesson = user;
+    while (sem_wait(&lesson->call.begin) != 0)
+        continue;
+    weir_check_acquire(lesson->runtime, lesson);
+    sem_post(&lesson->call.end);
+    return WEIR_OK;
+}
+
+static void *use_and_release(void *user)
+{
+    struct lesson *lesson = user;
+    weir_check_acquire(lesson->runtime, &lesson->call);
+    rig_use(lesson->call.buffer, WEIR_ACCESS_WRITE);
+    weir_check_release(lesson->runtime, lesson);
+    sem_post(&lesson->call.begin);
+    return NULL;
+}
+
+// What a call acquires is known at a point after it, too, that was recorded before it ran. What the queue has waited
+// for since is not.
+RIG_TEST(CheckThreads, ACallAcquiresForWhatCameAfterIt, "threads = strict")
+{
+    struct lesson lesson = {.runtime = rig->runtime};
+    struct weir_event event;
+    pthread_t thread;
+    make_call(&lesson.call, rig, 0);
+    ASSERT_OK(weir_queue_host_call(rig->one, acquire_in_call, &lesson));
+    ASSERT_OK(weir_queue_record(rig->one, &event));
+    rig_fill(rig->three, rig->a, 0, SIZE);
+    rig_follow(rig->one, rig->three);
+    weir_check_release(rig->runtime, &lesson.call);
+    ASSERT_INT_EQ(pthread_create(&thread, NULL, use_and_release, &lesson), 0);
+    pthread_join(thread, NULL);
+    while (sem_wait(&lesson.call.end) != 0)
+        continue;
+    ASSERT_OK(weir_queue_wait(rig->two, event));
+    rig_fill(rig->two, rig->host, 0, SIZE);
+    expect_nothing(rig);
+    rig_fill(rig->two, rig->a, 0, SIZE);
+    ASSERT_UINT_EQ(weir_check_count(rig->runtime), 1);
+    EXPECT_STR_EQ(rig_finding(rig, 0).first.queue, "three");
+}
+
 // Regions.
 
 RIG_TEST(CheckEngine, RegionsAreTold, "")
