@@ -45,7 +45,8 @@ weir_status rig_open(const char *plugins, const char *lines, weir_runtime **out_
     logged.used = 0;
     logged.text[0] = '\0';
     snprintf(logged.plugins, sizeof logged.plugins, "%s", plugins);
-    weir_log_set(keep_line, NULL, WEIR_LOG_DEBUG);
+    // What the plugin trace tells is for programs that have set no log.
+    weir_log_set(keep_line, NULL, strcmp(plugins, "trace") == 0 ? WEIR_LOG_WARNING : WEIR_LOG_INFO);
     return weir_open(WEIR_PARAMS(weir_open, .config_path = "test.ini", .config_text = text,
                                  .plugins = plugins),
                      out_runtime);

@@ -150,7 +150,7 @@ static void count_close(const struct weir_link *link)
                              count_names[i], value);
     }
     snprintf(text + used, sizeof text - (size_t)used, " closed");
-    link->host->log(WEIR_LOG_DEBUG, "count", text);
+    link->host->log(WEIR_LOG_INFO, "count", text);
     link->host->release(state);
 }
 
