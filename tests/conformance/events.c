@@ -24,7 +24,7 @@ static struct gated make_gated(struct fixture *f)
 {
     struct gated gated = {.gate = gate_create(), .queue = conform_queue(f, "gated")};
     EXPECT_OK(weir_queue_record(gated.queue, &gated.before));
-    EXPECT_OK(weir_queue_host_call(gated.queue, gate_function, gated.gate));
+    EXPECT_OK(weir_queue_host_call(gated.queue, gate_pass, gated.gate));
     EXPECT_OK(weir_queue_record(gated.queue, &gated.after));
     return gated;
 }

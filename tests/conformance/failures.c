@@ -209,7 +209,7 @@ CONFORM(FailedOperation, OneOfManyWaits)
     for (int i = 0; i < QUEUES; i++) {
         queues[i] = conform_queue(f, "healthy");
         if (i == 0)
-            ASSERT_OK(weir_queue_host_call(queues[i], gate_function, gate));
+            ASSERT_OK(weir_queue_host_call(queues[i], gate_pass, gate));
         else
             follow(queues[i], queues[0]);
     }

@@ -342,7 +342,7 @@ CONFORM_RIG(GraphCall, NativeUpdates)
 
 static weir_status pass_and_fail(void *user)
 {
-    gate_function(user);
+    gate_pass(user);
     return WEIR_ERROR_HOST_CALL;
 }
 
@@ -354,7 +354,7 @@ CONFORM_RIG(GraphCall, HostThatFailsInADestroyedQueue)
     EXPECT_OK(weir_queue_host_call(r->a, pass_and_fail, gate));
     weir_graph *graph = conform_end(r->a);
     EXPECT_OK(weir_queue_graph(r->a, graph));
-    EXPECT_TRUE(gate_wait_entered(gate));
+    EXPECT_TRUE(gate_await(gate, 1));
     follow(r->b, r->a);
     weir_queue_destroy(&r->a);
     weir_graph_destroy(&graph);
@@ -372,7 +372,7 @@ CONFORM_RIG(GraphCall, UpdateWhileTheHostRuns)
     fill(r->a, r->host, 0, 64, 1);
     weir_graph *graph = conform_end(r->a);
     EXPECT_OK(weir_queue_graph(r->a, graph));
-    EXPECT_TRUE(gate_wait_entered(gate));
+    EXPECT_TRUE(gate_await(gate, 1));
     EXPECT_OK(weir_graph_set_fill(graph, 1, r->host, 64, 64, "\2", 1));
     EXPECT_OK(weir_queue_graph(r->b, graph));
     EXPECT_OK(weir_graph_set_fill(graph, 1, r->host, 128, 64, "\3", 1));

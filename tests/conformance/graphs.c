@@ -264,7 +264,7 @@ CONFORM_RIG(Graph, AfterAHostCall)
     ASSERT_OK(weir_queue_graph(r->a, graph));
     ASSERT_OK(weir_queue_graph(r->c, graph));
     const struct weir_event event = test_record(r->c);
-    EXPECT_TRUE(gate_wait_entered(gate));
+    EXPECT_TRUE(gate_await(gate, 1));
     EXPECT_INT_EQ(weir_event_sync(event, WEIR_MS(3)), WEIR_TIMEOUT);
     EXPECT_TRUE(all_are(r->host, 0, SIZE, 0));
     gate_open(gate);
@@ -394,7 +394,7 @@ CONFORM_RIG(Graph, DestroyedWhileItRuns)
     weir_graph_destroy(&graph);
     weir_buffer_destroy(&r->x);
     weir_buffer_destroy(&r->y);
-    EXPECT_TRUE(gate_wait_entered(gate));
+    EXPECT_TRUE(gate_await(gate, 1));
     gate_open(gate);
     EXPECT_SYNC(r->c);
     EXPECT_TRUE(all_are(r->host, 0, SIZE, 4));

@@ -147,7 +147,7 @@ CONFORM(HostCall, DelaysNoOtherQueue)
 
     own_gate gate = gate_on(slow);
     const struct weir_event end = test_record(slow);
-    ASSERT_TRUE(gate_wait_entered(gate));
+    ASSERT_TRUE(gate_await(gate, 1));
     ASSERT_INT_EQ(pthread_create(&thread, NULL, upload_behind_gate, &upload), 0);
     for (int i = 0; i < 20; i++) {
         conform_write(quick, b, (unsigned)i);
@@ -234,7 +234,7 @@ CONFORM(HostCall, AlternatesWithOtherWork)
 CONFORM(HostCall, Arguments)
 {
     EXPECT_INVALID(weir_queue_host_call(f->queue, NULL, NULL), "function");
-    EXPECT_INVALID(weir_queue_host_call(NULL, gate_function, NULL), "queue");
+    EXPECT_INVALID(weir_queue_host_call(NULL, gate_pass, NULL), "queue");
 }
 
 // A device is drained: also of what host calls submit, and of queues that are gone.
@@ -320,7 +320,7 @@ CONFORM(DeviceSync, TellsTheFirstFailureAndWaitsForTheRest)
 static void pass_gate_always(void *gate, weir_status status)
 {
     EXPECT_INT_EQ(status, WEIR_ERROR_HOST_CALL);
-    EXPECT_OK(gate_function(gate));
+    EXPECT_OK(gate_pass(gate));
 }
 
 // A failed queue takes no record, and its calls that always run are waited for as long as the program says.

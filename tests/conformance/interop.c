@@ -127,7 +127,7 @@ CONFORM(Interop, NativeCallRunsAtOnceUnlessHeld)
     ASSERT_OK(weir_queue_native_array(f->queue, store_native_thread, &at_once, NULL, 0));
     EXPECT_TRUE(pthread_equal(at_once, pthread_self()));
     own_gate gate = gate_on(f->queue);
-    ASSERT_TRUE(gate_wait_entered(gate));
+    ASSERT_TRUE(gate_await(gate, 1));
     ASSERT_OK(weir_queue_native_array(f->queue, store_native_thread, &held, NULL, 0));
     EXPECT_TRUE(pthread_equal(held, pthread_self()));
     gate_open(gate);

@@ -207,7 +207,7 @@ CONFORM(NoImplicitDeviceWait, DuringAHostCall)
     own_gate gate = gate_on(queue);
     conform_fill(queue, used, 1);
     const struct weir_event end = test_record(queue);
-    ASSERT_TRUE(gate_wait_entered(gate));
+    ASSERT_TRUE(gate_await(gate, 1));
     weir_buffer_destroy(&used);
     for (int i = 0; i < 3; i++)
         create_and_destroy_everything(f, true);

@@ -78,7 +78,7 @@ CONFORM(Legacy, EveryQueueWaitsForIt)
         copy(queues[i], results[i], source);
         ends[i] = test_record(queues[i]);
     }
-    ASSERT_TRUE(gate_wait_entered(gate));
+    ASSERT_TRUE(gate_await(gate, 1));
     for (int i = 0; i < QUEUES; i++)
         EXPECT_INT_EQ(weir_event_query(ends[i]), WEIR_NOT_READY);
     gate_open(gate);

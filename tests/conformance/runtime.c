@@ -320,7 +320,7 @@ CONFORM(Counters, AWarmLoopOfHostCallsIsFlat)
         own_gate gate = gate_create();
         if (i == 20)
             weir_counters_read(&before);
-        ASSERT_OK(weir_queue_host_call(f->queue, gate_function, gate));
+        ASSERT_OK(weir_queue_host_call(f->queue, gate_pass, gate));
         ASSERT_OK(weir_queue_fill(f->queue, buffer, 0, SIZE, &value, 4));
         // The sync's record may also be held if the worker is slow; during the
         // warm-up another operation takes its place, independently of the worker.

@@ -235,7 +235,7 @@ CONFORM(Semantics, EnqueueDepth)
     ASSERT_NOT_NULL(back);
     for (int round = 0; round < 2; round++) {
         if (round == 0)
-            ASSERT_OK(weir_queue_host_call(f->queue, gate_function, gate));
+            ASSERT_OK(weir_queue_host_call(f->queue, gate_pass, gate));
         for (uint32_t i = 0; i < DEPTH; i++) {
             const uint32_t value = 2 * i + (uint32_t)round;
             ASSERT_OK(weir_queue_fill(f->queue, buffer, (size_t)4 * i, 4, &value, 4));

@@ -20,6 +20,7 @@
 
 #include <weir/weir.h>
 
+#include "tests/support/gate.h"
 #include "tests/support/own.h"
 #include "tests/support/test.h"
 
@@ -165,17 +166,11 @@ bool conform_is_filled(weir_buffer *buffer, unsigned char value);
 void conform_run_threads(void *(*function)(void *worker), void *workers, size_t worker_size,
                          int count);
 
-// A gate is a host call that blocks its queue until the test opens it.
-struct gate;
-
+// A gate of malloc(), which a host call of a test that has failed may outlive.
 struct gate *gate_create(void);
 // The queue's next call.
 struct gate *gate_on(weir_queue *queue);
 void gate_destroy(struct gate **gate); // opens it where the test has failed
-weir_status gate_function(void *user); // a gate
-// Blocks until the host call has begun; false after the guard.
-bool gate_wait_entered(struct gate *gate);
-void gate_open(struct gate *gate);
 
 // Host calls: increment an atomic_int; fail; hold the queue for 20 ms, and no other queue.
 weir_status count_up(void *counter);

@@ -192,7 +192,7 @@ static void *look_twice(void *user)
     EXPECT_OK(weir_thread_queue(owner->f->device, &owner->seen));
     EXPECT_OK(weir_thread_queue(owner->f->device, &again));
     EXPECT_PTR_EQ(again, owner->seen);
-    EXPECT_OK(weir_queue_host_call(owner->seen, gate_function, owner->gate));
+    EXPECT_OK(weir_queue_host_call(owner->seen, gate_pass, owner->gate));
     EXPECT_OK(weir_queue_record(owner->seen, &owner->event));
     return NULL;
 }

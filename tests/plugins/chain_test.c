@@ -187,10 +187,10 @@ WEIR_TEST(Chain, AKindThatIsNotKnown)
     rig_finish(&rig);
 
     ASSERT_TRUE(rig_begin(&rig, "strange", ""));
-    EXPECT_OK(weir_queue_host_call(rig.up, rig_pass_gate, &rig.gate));
+    EXPECT_OK(weir_queue_host_call(rig.up, gate_pass, &rig.gate));
     EXPECT_FAILURE(weir_queue_fill(rig.up, rig.memory, 0, 64, "x", 1), WEIR_ERROR_UNSUPPORTED,
                    "a plugin made an operation of kind 257, which this library cannot hold");
-    rig_open_gate(&rig.gate);
+    gate_open(&rig.gate);
     EXPECT_INT_EQ(weir_queue_sync(rig.up, GUARD_NS), WEIR_ERROR_UNSUPPORTED);
     rig_finish(&rig);
 }

@@ -16,12 +16,19 @@ static void fill(struct rig *rig, weir_queue *queue)
     EXPECT_OK(weir_queue_fill(queue, rig->frame, 0, 64, &pattern, sizeof pattern));
 }
 
+// A host call that opens the gate, its `user`.
+static weir_status open_gate(void *user)
+{
+    gate_open(user);
+    return WEIR_OK;
+}
+
 // The program waits for what a host call sets, and asks Weir for nothing.
 RIG_TEST(PerturbIdle, HostCallRunsUnasked, "perturb", "[perturb]\nidle = 5\n")
 {
     fill(rig, rig->up);
-    EXPECT_OK(weir_queue_host_call(rig->up, rig_open_gate, &rig->gate));
-    EXPECT_OK(rig_pass_gate(&rig->gate));
+    EXPECT_OK(weir_queue_host_call(rig->up, open_gate, &rig->gate));
+    EXPECT_OK(gate_pass(&rig->gate));
     rig_finish(rig);
     EXPECT_CONTAINS(rig_logged(), "operations ran because the program asked for nothing");
 }
@@ -45,8 +52,8 @@ WEIR_TEST(PerturbIdle, HostCallsThatWaitForEachOther)
         char text[64];
         snprintf(text, sizeof text, "[perturb]\nidle = 5\nseed = %u\n", seed);
         EXPECT_TRUE(rig_begin(&rig, "perturb", text));
-        EXPECT_OK(weir_queue_host_call(rig.up, rig_pass_gate, &rig.gate));
-        EXPECT_OK(weir_queue_host_call(rig.down, rig_open_gate, &rig.gate));
+        EXPECT_OK(weir_queue_host_call(rig.up, gate_pass, &rig.gate));
+        EXPECT_OK(weir_queue_host_call(rig.down, open_gate, &rig.gate));
         EXPECT_OK(weir_queue_sync(rig.up, GUARD_NS));
         EXPECT_OK(weir_queue_sync(rig.down, GUARD_NS));
         rig_finish(&rig);
@@ -64,12 +71,12 @@ WEIR_TEST(PerturbIdle, SubmitWaitsForNoHostCallOfAGraph)
         EXPECT_TRUE(rig_begin(&rig, "perturb", text));
         EXPECT_OK(weir_capture_begin(rig.up));
         fill(&rig, rig.up);
-        EXPECT_OK(weir_queue_host_call(rig.up, rig_pass_gate, &rig.gate));
+        EXPECT_OK(weir_queue_host_call(rig.up, gate_pass, &rig.gate));
         EXPECT_OK(weir_capture_end(rig.up, NULL, &graph));
         EXPECT_OK(weir_queue_graph(rig.up, graph));
         fill(&rig, rig.up);
         fill(&rig, rig.down);
-        EXPECT_OK(rig_open_gate(&rig.gate));
+        gate_open(&rig.gate);
         EXPECT_OK(weir_queue_sync(rig.up, GUARD_NS));
         weir_graph_destroy(&graph);
         rig_finish(&rig);
@@ -86,20 +93,20 @@ RIG_TEST(PerturbIdle, LaunchBehindAHostCallDelaysNoOtherQueue, "perturb",
     EXPECT_OK(weir_capture_begin(rig->up));
     fill(rig, rig->up);
     EXPECT_OK(weir_capture_end(rig->up, NULL, &graph));
-    EXPECT_OK(weir_queue_host_call(rig->up, rig_pass_gate, &rig->gate));
+    EXPECT_OK(weir_queue_host_call(rig->up, gate_pass, &rig->gate));
     EXPECT_OK(weir_queue_graph(rig->up, graph));
     EXPECT_OK(weir_graph_set_fill(graph, 0, rig->frame, 0, 64, &pattern, sizeof pattern));
     fill(rig, rig->down);
     EXPECT_OK(weir_queue_sync(rig->down, GUARD_NS / 4));
-    EXPECT_OK(rig_open_gate(&rig->gate));
+    gate_open(&rig->gate);
     EXPECT_OK(weir_queue_sync(rig->up, GUARD_NS));
 }
 
 RIG_TEST(PerturbIdle, TimeoutBeforeTheEnd, "perturb", "")
 {
-    EXPECT_OK(weir_queue_host_call(rig->up, rig_pass_gate, &rig->gate));
+    EXPECT_OK(weir_queue_host_call(rig->up, gate_pass, &rig->gate));
     EXPECT_INT_EQ(weir_queue_sync(rig->up, WEIR_MS(1)), WEIR_TIMEOUT);
-    EXPECT_OK(rig_open_gate(&rig->gate));
+    gate_open(&rig->gate);
     EXPECT_OK(weir_queue_sync(rig->up, GUARD_NS));
 }
 
@@ -107,10 +114,10 @@ RIG_TEST(PerturbIdle, TimeoutBeforeTheEnd, "perturb", "")
 RIG_TEST(PerturbIdle, CloseWithPendingWork, "perturb", "[perturb]\nidle = 60000\n")
 {
     fill(rig, rig->up);
-    EXPECT_OK(weir_queue_host_call(rig->up, rig_open_gate, &rig->gate));
+    EXPECT_OK(weir_queue_host_call(rig->up, open_gate, &rig->gate));
     fill(rig, rig->down);
     rig_finish(rig);
-    EXPECT_TRUE(rig->gate.open);
+    EXPECT_TRUE(rig->gate.is_open);
     EXPECT_UINT_EQ(rig_count_logged("\n"), 1); // that of the seed
 }
 
@@ -147,10 +154,10 @@ static void fill_often(const char *section, bool expect_filled)
     EXPECT_TRUE(is_filled(&rig) == expect_filled);
     // Of several host calls only the first could run, and a submit runs none.
     for (int i = 0; i < 16; i++)
-        EXPECT_OK(weir_queue_host_call(rig.down, rig_open_gate, &rig.gate));
-    EXPECT_FALSE(rig.gate.open);
+        EXPECT_OK(weir_queue_host_call(rig.down, open_gate, &rig.gate));
+    EXPECT_FALSE(rig.gate.is_open);
     rig_finish(&rig);
-    EXPECT_TRUE(rig.gate.open);
+    EXPECT_TRUE(rig.gate.is_open);
 }
 
 // With a small limit operations run though nothing asks for them.

@@ -1,6 +1,7 @@
 // See the header.
 #include "tests/plugins/rig.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +69,7 @@ static weir_status create_buffer(struct rig *rig, const char *label, weir_placem
 
 weir_status rig_create(struct rig *rig)
 {
-    rig->gate = (struct rig_gate)RIG_GATE_CLOSED;
+    rig->gate = (struct gate){0};
     RIG_TRY(weir_device_open(rig->runtime, NULL, &rig->device));
     RIG_TRY(create_queue(rig, "up", &rig->up));
     RIG_TRY(create_queue(rig, "down", &rig->down));
@@ -180,26 +181,6 @@ size_t rig_count_spans(const struct weir_trace *trace, const char *name)
 weir_status rig_count_call(void *user)
 {
     ++*(int *)user;
-    return WEIR_OK;
-}
-
-weir_status rig_pass_gate(void *user)
-{
-    struct rig_gate *gate = user;
-    pthread_mutex_lock(&gate->lock);
-    while (!gate->open)
-        pthread_cond_wait(&gate->opened, &gate->lock);
-    pthread_mutex_unlock(&gate->lock);
-    return WEIR_OK;
-}
-
-weir_status rig_open_gate(void *user)
-{
-    struct rig_gate *gate = user;
-    pthread_mutex_lock(&gate->lock);
-    gate->open = true;
-    pthread_cond_broadcast(&gate->opened);
-    pthread_mutex_unlock(&gate->lock);
     return WEIR_OK;
 }
 

@@ -3,11 +3,10 @@
 #ifndef WEIR_TESTS_PLUGINS_RIG_H
 #define WEIR_TESTS_PLUGINS_RIG_H
 
-#include <pthread.h>
-
 #include <weir/weir.h>
 
 #include "report/trace.h"
+#include "tests/support/gate.h"
 #include "tests/support/own.h"
 #include "tests/support/test.h"
 
@@ -16,16 +15,6 @@ enum {
 };
 
 #define GUARD_NS (UINT64_C(60) * 1000000000u)
-
-struct rig_gate {
-    pthread_mutex_t lock;
-    pthread_cond_t opened;
-    bool open;
-};
-#define RIG_GATE_CLOSED                                            \
-    {                                                              \
-        PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false \
-    }
 
 struct rig {
     weir_runtime *runtime;
@@ -39,7 +28,7 @@ struct rig {
     char path[512];      // of the trace
     struct weir_trace *trace;
     int calls; // of rig_count_call()
-    struct rig_gate gate;
+    struct gate gate;
 };
 
 // Returns from a function of a status with the call's, if that is an error.
@@ -98,10 +87,6 @@ size_t rig_count_spans(const struct weir_trace *trace, const char *name);
 
 // A host call that increments an int.
 weir_status rig_count_call(void *user);
-
-// A host call that holds its queue until the gate, its `user`, is opened; and one that opens it.
-weir_status rig_pass_gate(void *user);
-weir_status rig_open_gate(void *user);
 
 // A host call that fails.
 weir_status rig_fail_call(void *user);

@@ -239,10 +239,10 @@ TRACE_TEST(Trace, OfAQueueThatFails, "fails.json", "")
 {
     static const bool timed[] = {true, true, true, false, true, true};
     EXPECT_OK(weir_queue_copy(rig->up, rig->memory, 0, rig->frame, 0, 64));
-    EXPECT_OK(weir_queue_host_call(rig->up, rig_pass_gate, &rig->gate));
+    EXPECT_OK(weir_queue_host_call(rig->up, gate_pass, &rig->gate));
     EXPECT_OK(weir_queue_host_call(rig->up, rig_fail_call, NULL));
     EXPECT_OK(weir_queue_copy(rig->up, rig->memory, 0, rig->frame, 0, 64));
-    rig_open_gate(&rig->gate);
+    gate_open(&rig->gate);
     EXPECT_INT_EQ(weir_queue_sync(rig->up, WEIR_FOREVER), WEIR_ERROR_HOST_CALL);
     EXPECT_OK(weir_queue_recover(rig->up));
     EXPECT_OK(weir_queue_host_call(rig->up, rig_count_call, &rig->calls));
@@ -348,10 +348,10 @@ static bool wait_for_operations(const char *path, size_t count)
 // meanwhile.
 TRACE_TEST(Trace, CountsWhatItDoesNotKeep, "drops.json", "buffer = 1024\nflush = 1")
 {
-    EXPECT_OK(weir_queue_host_call(rig->up, rig_pass_gate, &rig->gate));
+    EXPECT_OK(weir_queue_host_call(rig->up, gate_pass, &rig->gate));
     for (size_t i = 0; i < 3000; i++)
         EXPECT_OK(weir_queue_copy(rig->up, rig->memory, 0, rig->frame, 0, 64));
-    rig_open_gate(&rig->gate);
+    gate_open(&rig->gate);
     EXPECT_OK(weir_queue_sync(rig->up, WEIR_FOREVER));
     // Afterwards there is room again.
     EXPECT_TRUE(wait_for_operations(rig->path, 1024));

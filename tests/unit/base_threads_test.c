@@ -2,7 +2,6 @@
 #define _GNU_SOURCE // MAP_ANONYMOUS
 #include <errno.h>
 #include <sched.h>
-#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -12,6 +11,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "base/workers.h"
+#include "tests/support/gate.h"
 #include "tests/support/test.h"
 
 // As many threads as there are left. The linker puts this in the place of pthread_create().
@@ -124,78 +124,65 @@ WORKERS_TEST(Workers, WithoutThreadsTheWaitingOneRunsThem)
     EXPECT_INT_EQ(noted[0].number, 0);
 }
 
-struct gate {
+// A task, in which a thread is held.
+struct held {
     struct weir_task task;
-    sem_t begun;
-    sem_t open;
+    struct gate gate;
 };
 
 static void pass_gate(void *user)
 {
-    struct gate *gate = user;
-    sem_post(&gate->begun);
-    while (sem_wait(&gate->open) != 0)
-        ;
+    EXPECT_OK(gate_pass(user));
 }
 
-static void gate_init(struct gate *gate)
+static void post_held(struct weir_workers *workers, struct held *held)
 {
-    *gate = (struct gate){.task = {.run = pass_gate, .user = gate}};
-    sem_init(&gate->begun, 0, 0);
-    sem_init(&gate->open, 0, 0);
+    *held = (struct held){.task = {.run = pass_gate, .user = &held->gate}};
+    weir_workers_post(workers, &held->task, WEIR_WORKERS_MAX);
 }
 
-// The next task, in which a thread is then held.
-static void hold_thread(struct weir_workers *workers, struct gate *gate)
+// The next task.
+static void hold_thread(struct weir_workers *workers, struct held *held)
 {
-    gate_init(gate);
-    weir_workers_post(workers, &gate->task, WEIR_WORKERS_MAX);
-    ASSERT_INT_EQ(sem_wait(&gate->begun), 0);
-}
-
-static void gate_finish(struct weir_workers *workers, struct gate *gate)
-{
-    weir_workers_wait(workers, &gate->task);
-    sem_destroy(&gate->begun);
-    sem_destroy(&gate->open);
+    post_held(workers, held);
+    ASSERT_TRUE(gate_await(&held->gate, 1));
 }
 
 // Every thread is in a task at once.
 WORKERS_TEST(Workers, RunBesideEachOther)
 {
-    struct gate gates[4];
+    struct held held[4];
     EXPECT_INT_EQ(weir_workers_start(workers, 4), 4);
     for (int i = 0; i < 4; i++) {
-        gate_init(&gates[i]);
-        weir_workers_post(workers, &gates[i].task, WEIR_WORKERS_MAX);
+        post_held(workers, &held[i]);
     }
     for (int i = 0; i < 4; i++)
-        EXPECT_INT_EQ(sem_wait(&gates[i].begun), 0);
+        EXPECT_TRUE(gate_await(&held[i].gate, 1));
     for (int i = 0; i < 4; i++)
-        sem_post(&gates[i].open);
+        gate_open(&held[i].gate);
     for (int i = 0; i < 4; i++)
-        gate_finish(workers, &gates[i]);
+        weir_workers_wait(workers, &held[i].task);
 }
 
 // One thread is held at a gate, so what comes after it has not begun.
 WORKERS_TEST(Workers, BeginInOrder)
 {
-    struct gate gate;
+    struct held held;
     static struct noted noted[TASKS];
     ASSERT_INT_EQ(weir_workers_start(workers, 1), 1);
-    hold_thread(workers, &gate);
+    hold_thread(workers, &held);
     post_all(workers, noted, TASKS);
     weir_workers_wait(workers, &noted[TASKS - 1].task); // taken from the end of the list
     EXPECT_TRUE(pthread_equal(noted[TASKS - 1].thread, pthread_self()));
     weir_workers_wait(workers, &noted[7].task);
-    sem_post(&gate.open);
+    gate_open(&held.gate);
     for (int i = 0; i < TASKS - 1; i++) {
         weir_workers_wait(workers, &noted[i].task);
         const int before = i < 7 ? 2 : 1;
         if (i != 7 && !pthread_equal(noted[i].thread, pthread_self()))
             EXPECT_INT_EQ(noted[i].number, i + before);
     }
-    gate_finish(workers, &gate);
+    weir_workers_wait(workers, &held.task);
 }
 
 WORKERS_TEST(Workers, AsManyThreadsAsThereAre)
@@ -236,17 +223,17 @@ static void *stop(void *user)
 // A thread waits in stop for a task that is held at a gate; meanwhile none is started.
 WORKERS_TEST(Workers, StopWaitsForWhatHasBegun)
 {
-    struct gate gate;
+    struct held held;
     pthread_t stopper;
     ASSERT_INT_EQ(weir_workers_start(workers, 1), 1);
-    hold_thread(workers, &gate);
+    hold_thread(workers, &held);
     ASSERT_INT_EQ(pthread_create(&stopper, NULL, stop, workers), 0);
     while (weir_workers_start(workers, 1) != 0)
         sched_yield();
-    sem_post(&gate.open);
+    gate_open(&held.gate);
     pthread_join(stopper, NULL);
     EXPECT_INT_EQ(weir_workers_start(workers, 1), 1);
-    gate_finish(workers, &gate);
+    weir_workers_wait(workers, &held.task);
 }
 
 static char *guarded;
@@ -266,7 +253,7 @@ static void write_guarded(void *user)
 // Programs that protect pages and handle the fault, as collectors of garbage do, keep working.
 WORKERS_TEST(Workers, FaultsAreTheProgramsOwn)
 {
-    struct gate gate;
+    struct held held;
     struct sigaction before;
     struct weir_task task = {.run = write_guarded};
     guarded = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -275,10 +262,10 @@ WORKERS_TEST(Workers, FaultsAreTheProgramsOwn)
     ASSERT_INT_EQ(sigaction(SIGSEGV, &(struct sigaction){.sa_handler = unprotect}, &before), 0);
     ASSERT_INT_EQ(weir_workers_start(workers, 1), 1);
     weir_workers_post(workers, &task, WEIR_WORKERS_MAX);
-    hold_thread(workers, &gate); // begun after the task, by the thread
-    sem_post(&gate.open);
+    hold_thread(workers, &held); // begun after the task, by the thread
+    gate_open(&held.gate);
     weir_workers_wait(workers, &task);
-    gate_finish(workers, &gate);
+    weir_workers_wait(workers, &held.task);
     sigaction(SIGSEGV, &before, NULL);
     EXPECT_INT_EQ(faults, 1);
     EXPECT_INT_EQ(guarded[4095], 1);

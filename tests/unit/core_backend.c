@@ -11,16 +11,16 @@
 
 #define SEEN_LIMIT 4096
 
+struct gate control_gate;
+
 static struct weir_module_ops null_ops;
 static struct weir_module_ops own_ops;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of all that follows
-static pthread_cond_t gate_changed = PTHREAD_COND_INITIALIZER;
 static struct seen seen[SEEN_LIMIT];
 static size_t seen_count;
 static enum weir_operation_kind refused_kind;
 static int refused_after;
-static bool gate_is_open;
 
 static atomic_bool stalled;
 static const weir_queue *_Atomic stalled_queue;
@@ -175,9 +175,8 @@ static void reset(void)
     atomic_store(&queries, 0);
     atomic_store(&flushes, 0);
     atomic_store(&buffer_destroys, 0);
-    pthread_mutex_lock(&lock);
-    gate_is_open = false;
-    pthread_mutex_unlock(&lock);
+    gate_shut(&control_gate);
+    control_gate.status = WEIR_OK;
 }
 
 bool control_open(struct control *control)
@@ -304,21 +303,4 @@ size_t control_flush_count(void)
 size_t control_buffer_destroy_count(void)
 {
     return atomic_load(&buffer_destroys);
-}
-
-weir_status control_gate(void *unused)
-{
-    pthread_mutex_lock(&lock);
-    while (!gate_is_open)
-        pthread_cond_wait(&gate_changed, &lock);
-    pthread_mutex_unlock(&lock);
-    return WEIR_OK;
-}
-
-void control_gate_open(void)
-{
-    pthread_mutex_lock(&lock);
-    gate_is_open = true;
-    pthread_cond_broadcast(&gate_changed);
-    pthread_mutex_unlock(&lock);
 }

@@ -7,6 +7,7 @@
 #include <weir/module/module.h>
 
 #include "core/queue/queue.h"
+#include "tests/support/gate.h"
 #include "tests/support/own.h"
 #include "tests/support/test.h"
 
@@ -73,9 +74,7 @@ size_t control_query_count(void);
 size_t control_flush_count(void);
 size_t control_buffer_destroy_count(void);
 
-// A host call that blocks until control_gate_open(). One gate, closed by
-// control_open().
-weir_status control_gate(void *unused);
-void control_gate_open(void);
+// One gate, closed by control_open().
+extern struct gate control_gate;
 
 #endif

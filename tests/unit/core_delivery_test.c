@@ -17,14 +17,14 @@ CONTROL_TEST(Delivery, KeepsToItselfWhatNeedsNoDriver)
     own_queue b = control_queue(control, "b");
     own_buffer buffer = control_buffer(control, 64);
     ASSERT_OK(weir_queue_fill(a, buffer, 0, 64, "x", 1));
-    ASSERT_OK(weir_queue_fill(a, buffer, 0, 0, "x", 1));    // empty
-    ASSERT_OK(weir_queue_host_call(a, control_gate, NULL)); // run by the hop
-    ASSERT_OK(weir_queue_fill(a, buffer, 0, 0, "x", 1));    // empty and held
+    ASSERT_OK(weir_queue_fill(a, buffer, 0, 0, "x", 1));          // empty
+    ASSERT_OK(weir_queue_host_call(a, gate_pass, &control_gate)); // run by the hop
+    ASSERT_OK(weir_queue_fill(a, buffer, 0, 0, "x", 1));          // empty and held
     const struct weir_event event = test_record(a);
     ASSERT_OK(weir_queue_wait(a, event)); // implied and held
     ASSERT_OK(weir_queue_wait(b, event));
     ASSERT_OK(weir_queue_wait(b, event)); // implied
-    control_gate_open();
+    gate_open(&control_gate);
     ASSERT_OK(weir_queue_sync(b, GUARD_NS));
     ASSERT_OK(weir_queue_wait(b, event)); // implied: known to be complete
     ASSERT_OK(weir_queue_sync(a, GUARD_NS));
@@ -69,9 +69,9 @@ static bool flushes_reach(size_t count)
 CONTROL_TEST(Delivery, FlushesWhatItHandsOver)
 {
     own_queue queue = control_queue(control, "q");
-    ASSERT_OK(weir_queue_host_call(queue, control_gate, NULL));
+    ASSERT_OK(weir_queue_host_call(queue, gate_pass, &control_gate));
     ASSERT_OK(weir_queue_flush(queue));
-    control_gate_open();
+    gate_open(&control_gate);
     EXPECT_TRUE(flushes_reach(1)); // without a sync
     ASSERT_OK(weir_queue_sync(queue, GUARD_NS));
     weir_queue_destroy(&queue);
@@ -104,7 +104,7 @@ CONTROL_TEST(Delivery, AnErrorAtSubmitFailsTheQueue)
         weir_test_note("%s", weir_queue_label(queue));
         const struct weir_event before = test_record(queue);
         if (held)
-            ASSERT_OK(weir_queue_host_call(queue, control_gate, NULL));
+            ASSERT_OK(weir_queue_host_call(queue, gate_pass, &control_gate));
         control_refuse(WEIR_OPERATION_FILL, 1);
         ASSERT_OK(weir_queue_fill(queue, buffer, 0, 64, "x", 1));
         const int line = __LINE__ + 1;
@@ -113,7 +113,7 @@ CONTROL_TEST(Delivery, AnErrorAtSubmitFailsTheQueue)
         if (held) {
             const struct weir_event end = test_record(queue);
             ASSERT_OK(weir_queue_wait(dependent, end));
-            control_gate_open();
+            gate_open(&control_gate);
             EXPECT_INT_EQ(weir_queue_sync(dependent, GUARD_NS), WEIR_ERROR_DEVICE);
             expect_refusal(weir_queue_label(queue));
         }

@@ -206,19 +206,15 @@ SCENE_TEST(Refused, ARecoveryLeavesTheWaitsAfterAnotherOne)
     EXPECT_OK(weir_pool_free(scene->a, &scene->buffer));
 }
 
-static weir_status fail_at_gate(void *unused)
-{
-    (void)control_gate(unused);
-    return WEIR_ERROR_IO;
-}
-
 // The other recovery ends before the first one begins to wait: what has failed since is not the first one's.
 SCENE_TEST(Refused, ARecoveryThatComesAfterAnotherOneEndsNothing)
 {
     struct call call = {.queue = scene->b, .status = 1};
     struct weir_operation operation;
     weir__operation_begin(&operation, WEIR_OPERATION_HOST_CALL, 0, __FILE__, __LINE__);
-    operation.u.host_call.function = fail_at_gate;
+    operation.u.host_call.function = gate_pass;
+    operation.u.host_call.user = &control_gate;
+    control_gate.status = WEIR_ERROR_IO;
     fail(scene->b, scene);
     weir_lock_take(&scene->b->submit_lock);
     ASSERT_INT_EQ(weir_thread_start(&call.thread, recover, &call), 0);
@@ -229,7 +225,7 @@ SCENE_TEST(Refused, ARecoveryThatComesAfterAnotherOneEndsNothing)
     for (int i = 0; i < 10000 && atomic_load(&call.status) == 1; i++)
         weir_clock_sleep_ns(1000000);
     EXPECT_INT_EQ(atomic_load(&call.status), WEIR_OK);
-    control_gate_open();
+    gate_open(&control_gate);
     expect_ends(&call);
     EXPECT_INT_EQ(weir_queue_sync(scene->b, GUARD_NS), WEIR_ERROR_IO);
     EXPECT_OK(weir_pool_free(scene->a, &scene->buffer));
@@ -240,13 +236,13 @@ SCENE_TEST(Refused, WhatIsFreedByAQueueThatWaitedForTheFailedOne)
 {
     struct call call;
     own_queue d = control_queue(&scene->control, "d");
-    ASSERT_OK(weir_queue_host_call(scene->b, control_gate, NULL));
+    ASSERT_OK(weir_queue_host_call(scene->b, gate_pass, &control_gate));
     ASSERT_OK(weir_queue_wait(scene->b, scene->event));
     const struct weir_event event = test_record(scene->b);
     ASSERT_OK(weir_queue_wait(d, event));
     EXPECT_OK(weir_pool_free(d, &scene->buffer));
     control_refuse(WEIR_OPERATION_WAIT, 0);
-    control_gate_open();
+    gate_open(&control_gate);
     EXPECT_INT_EQ(weir_queue_sync(d, GUARD_NS), WEIR_ERROR_DEVICE);
     EXPECT_FALSE(gets_it(scene, scene->c));
     expect_waits(scene, &call, d);
@@ -267,13 +263,13 @@ SCENE_TEST(Refused, WhatADestroyedQueueFreed)
     weir_queue *kept = weir__registry_pin(id);
     ASSERT_NOT_NULL(kept);
     weir__registry_unpin(kept);
-    ASSERT_OK(weir_queue_host_call(scene->a, control_gate, NULL));
+    ASSERT_OK(weir_queue_host_call(scene->a, gate_pass, &control_gate));
     control_stall_queue(NULL);
     EXPECT_OK(weir_queue_sync(scene->c, GUARD_NS)); // checks what was destroyed
     EXPECT_OK(weir_event_sync(scene->event, GUARD_NS));
     EXPECT_TRUE(gets_it(scene, scene->c));
     EXPECT_NULL(weir__registry_pin(id));
-    control_gate_open();
+    gate_open(&control_gate);
 }
 
 // The same when the device is closed at once.
@@ -337,13 +333,14 @@ static bool comes(const atomic_int *ran)
 SCENE_TEST(Refused, ACallThatAlwaysRunsWaitsForNothingThatComesAfterIt)
 {
     atomic_int ran = 0;
-    ASSERT_OK(weir_queue_host_call(scene->b, fail_at_gate, NULL));
+    control_gate.status = WEIR_ERROR_IO;
+    ASSERT_OK(weir_queue_host_call(scene->b, gate_pass, &control_gate));
     ASSERT_OK(weir_queue_wait(scene->b, scene->event));
     ASSERT_OK(weir_queue_host_call_always(scene->b, note_blocked, &ran));
     const struct weir_event called = test_record(scene->b);
     ASSERT_OK(weir_queue_wait(scene->a, called));
     const struct weir_event later = test_record(scene->a);
-    control_gate_open();
+    gate_open(&control_gate);
     ASSERT_TRUE(blocks(&ran, 0)); // the call waits for a
     EXPECT_INT_EQ(weir_queue_wait(scene->b, later), WEIR_ERROR_IO);
     control_stall_queue(NULL);
@@ -386,11 +383,12 @@ SCENE_TEST(Refused, ACallThatAlwaysRunsAfterTheLegacyQueuesWork)
 {
     atomic_int ran = 0;
     weir_queue *legacy = control_legacy(&scene->control);
-    ASSERT_OK(weir_queue_host_call(scene->b, fail_at_gate, NULL));
+    control_gate.status = WEIR_ERROR_IO;
+    ASSERT_OK(weir_queue_host_call(scene->b, gate_pass, &control_gate));
     control_stall_queue(legacy);
     ASSERT_OK(weir_queue_fill(legacy, scene->buffer, 0, SIZE, "x", 1));
     EXPECT_OK(weir_queue_host_call_always(scene->b, note_blocked, &ran));
-    control_gate_open();
+    gate_open(&control_gate);
     expect_runs_after(scene, &ran);
 }
 

@@ -305,11 +305,11 @@ VERIFY_CHAIN_TEST(Unverified, SecondCopyThatCannotBeMade, "check, fault", NO_MEM
 // The call waits for what the thread does after the launch.
 VERIFY_TEST(Unverified, CallThatWaits, "verify = 1", "bump")
 {
-    struct rig_gate gate = RIG_GATE_CLOSED;
-    EXPECT_OK(weir_queue_host_call(rig->queue, rig_pass_gate, &gate));
+    struct gate gate = {0};
+    EXPECT_OK(weir_queue_host_call(rig->queue, gate_pass, &gate));
     launch_bump(rig);
     launch_bump(rig);
-    rig_open_gate(&gate);
+    gate_open(&gate);
     EXPECT_OK(weir_queue_sync(rig->queue, WEIR_FOREVER));
     EXPECT_UINT_EQ(rig_count_logged("while one waits for the program"), 1);
     EXPECT_INT_EQ(word_of(rig, rig->out, 9), 2);
