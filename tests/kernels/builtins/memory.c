@@ -25,11 +25,6 @@ static unsigned to_half(long double size, long double (*round)(long double))
     return (unsigned)(units + ldexpl(power + 14, 10));
 }
 
-static long double ceiling(long double x)
-{
-    return ceill(x);
-}
-
 static integer half_of(const struct call *call, long double (*round)(long double))
 {
     const long double size = fabsl(X);
@@ -48,12 +43,12 @@ static integer half_rtz(const struct call *call)
 
 static integer half_rtp(const struct call *call)
 {
-    return half_of(call, signbit(X) ? floorl : ceiling);
+    return half_of(call, signbit(X) ? floorl : ceill);
 }
 
 static integer half_rtn(const struct call *call)
 {
-    return half_of(call, signbit(X) ? ceiling : floorl);
+    return half_of(call, signbit(X) ? ceill : floorl);
 }
 
 static bool is_nan(const struct call *call)

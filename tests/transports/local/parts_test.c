@@ -29,7 +29,7 @@ WEIR_TEST(Threads, AllHaveJoinedWhenOneFails)
         for (uint32_t i = 0; i < 4; i++)
             ASSERT_INT_EQ(ranks[i].status, WEIR_OK);
     }
-    EXPECT_INT_EQ(ranks_blocks(), 1);
+    EXPECT_INT_EQ(test_host_blocks(), 1);
 }
 
 WEIR_TEST(Threads, RefusesMoreRanksThanItCanServe)
@@ -115,7 +115,7 @@ static struct weir_cause hear(const struct weir_cause *said)
     const struct mesh_news news = {.kind = MESH_FAILED, .cause = *said};
     struct weir_cause heard = {.number = 0};
     int sockets[2];
-    struct local_group *group = local_mesh_create(&ranks_host, "grads", 0, 2);
+    struct local_group *group = local_mesh_create(&test_host, "grads", 0, 2);
     struct local_run run = local_run_begin(group, (struct weir_head){.kind = WEIR_BARRIER}, 1);
     EXPECT_INT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
     EXPECT_INT_EQ(fcntl(sockets[0], F_SETFL, O_NONBLOCK), 0);
@@ -162,7 +162,7 @@ WEIR_TEST(News, AFailure)
 // A group whose rank 0 is this one, of `count`; `outs` are the other ranks' ends of its control lines.
 static struct local_group *open_group(uint32_t count, int *outs)
 {
-    struct local_group *group = local_mesh_create(&ranks_host, "grads", 0, count);
+    struct local_group *group = local_mesh_create(&test_host, "grads", 0, count);
     for (uint32_t i = 1; i < count; i++) {
         int pair[2];
         EXPECT_INT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
@@ -211,7 +211,7 @@ WEIR_TEST(News, AListWithoutOneThatComesLate)
     ASSERT_INT_EQ(write(outs[1], members, sizeof members), sizeof members);
     ASSERT_INT_EQ(write(outs[2], late, sizeof late), sizeof late);
     EXPECT_INT_EQ(local_shrink(group, &params, &less), WEIR_ERROR_COMM);
-    EXPECT_CONTAINS(ranks_error()->message, "rank 1 has not connected");
+    EXPECT_CONTAINS(test_host_state()->error.message, "rank 1 has not connected");
     local_leave(group);
     close(outs[1]), close(outs[2]);
 }
