@@ -3,7 +3,7 @@
 // Processes that write at the same time keep their names apart by a socket each, which is bound to a name of no
 // file system: it leaves no file, and goes with the process. A lock on the file itself would not do, as some
 // files are replaced each time they are written.
-#define _GNU_SOURCE // SOCK_CLOEXEC, statx
+#define _GNU_SOURCE // SOCK_CLOEXEC, O_PATH
 
 #include "report/output_path.h"
 
@@ -20,7 +20,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/siphash.h"
 #include "base/text.h"
 
 // With more names than this the last ones are kept from other processes by nothing.
@@ -35,6 +34,7 @@ enum {
 struct written {
     struct written *next;
     int socket; // or FREE
+    int folder; // with a socket
     char path[];
 };
 
@@ -92,38 +92,18 @@ static unsigned rank_of_job(void)
                : 0;
 }
 
-// Of a folder. Its birth counts where the file system knows it: the inode of a removed folder is given to the next one,
-// while a process may still have names in the first.
-static uint64_t identity_of(const struct statx *folder)
-{
-    const bool has_birth = folder->stx_mask & STATX_BTIME;
-    const uint64_t parts[] = {
-        (uint64_t)folder->stx_dev_major << 32 | folder->stx_dev_minor,
-        folder->stx_ino,
-        has_birth ? (uint64_t)folder->stx_btime.tv_sec : 0,
-        has_birth ? folder->stx_btime.tv_nsec : 0,
-    };
-    return weir_siphash(&(struct weir_siphash_key){.words = {0}}, parts, sizeof parts);
-}
-
-// A socket that no other process has for this file, FREE if there can be none, or TAKEN. The folder stands
-// for all its names.
-static int take(const char *path)
+// A socket that no other process has for the name in that folder, FREE if there can be none, or TAKEN.
+static int bind_name(int folder, const char *name)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    char folder[WEIR_OUTPUT_PATH_SIZE];
-    struct statx status;
-    const char *name = name_in(path);
-    snprintf(folder, sizeof folder, "%.*s", (int)(name - path), path);
-    const bool is_there =
-        statx(AT_FDCWD, *folder ? folder : ".", 0, STATX_INO | STATX_BTIME, &status) == 0;
-    const int descriptor = socket_count < MOST_SOCKETS && is_there
-                               ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)
-                               : FREE;
+    struct stat status;
+    const int descriptor =
+        fstat(folder, &status) == 0 ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) : FREE;
     if (descriptor < 0)
         return FREE;
     const int length = snprintf(address.sun_path + 1, sizeof address.sun_path - 1,
-                                "weir-output/%016" PRIx64 "/%s", identity_of(&status), name);
+                                "weir-output/%" PRIx64 "/%" PRIx64 "/%s", (uint64_t)status.st_dev,
+                                (uint64_t)status.st_ino, name);
     const size_t used =
         (size_t)length < sizeof address.sun_path - 1 ? (size_t)length : sizeof address.sun_path - 2;
     const socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + used);
@@ -134,25 +114,46 @@ static int take(const char *path)
     return taken ? TAKEN : FREE;
 }
 
+// The same for a path. The folder stands for all its names; it stays open with the socket, as the inode of a removed
+// folder would be given to the next one. Its birth would not tell the two apart: that of a folder of an overlay changes
+// with the first file in it.
+static int take(const char *path, int *out_folder)
+{
+    char folder[WEIR_OUTPUT_PATH_SIZE];
+    const char *name = name_in(path);
+    snprintf(folder, sizeof folder, "%.*s", (int)(name - path), path);
+    *out_folder =
+        socket_count < MOST_SOCKETS ? open(*folder ? folder : ".", O_PATH | O_CLOEXEC) : FREE;
+    if (*out_folder < 0)
+        return FREE;
+    const int descriptor = bind_name(*out_folder, name);
+    if (descriptor < 0)
+        close(*out_folder);
+    return descriptor;
+}
+
 static void claim(const char *wanted, char *path)
 {
-    int descriptor = FREE;
+    int descriptor = FREE, folder = FREE;
     snprintf(path, WEIR_OUTPUT_PATH_SIZE, "%s", wanted);
     if (is_special(wanted))
         return;
     pthread_mutex_lock(&written_lock);
     for (unsigned number = 2; number < 10000; number++) {
-        descriptor = is_written(path) ? TAKEN : take(path);
+        descriptor = is_written(path) ? TAKEN : take(path, &folder);
         if (descriptor != TAKEN)
             break;
         number_path(wanted, "", number, path, WEIR_OUTPUT_PATH_SIZE);
     }
     struct written *file = malloc(sizeof *file + strlen(path) + 1);
-    if (!file && descriptor >= 0)
+    if (!file && descriptor >= 0) {
         close(descriptor);
+        close(folder);
+    }
     if (file) {
         memcpy(file->path, path, strlen(path) + 1);
         file->socket = descriptor;
+        file->folder = folder;
         socket_count += descriptor >= 0;
         file->next = written_files;
         written_files = file;
@@ -170,6 +171,7 @@ void weir_output_path_give_back(const char *path)
         *at = file->next;
         if (file->socket >= 0) {
             close(file->socket);
+            close(file->folder);
             socket_count--;
         }
         free(file);

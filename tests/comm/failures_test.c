@@ -36,10 +36,10 @@ COMM_FAKE_TEST(CommFailures, Abort, "hang_at = 1", 2)
 }
 
 // What is before rank 0's collective fails once the gate is open.
-static void expect_failure_at(struct comm_rig *rig, struct comm_rig_gate *gate)
+static void expect_failure_at(struct comm_rig *rig, struct gate *gate)
 {
     COMM_RIG_REDUCE_ALL(rig, 2);
-    comm_rig_open_gate(gate);
+    gate_open(gate);
     COMM_RIG_EXPECT_CAUSE(rig->queues[0], "the function returned WEIR_ERROR_IO");
     COMM_RIG_EXPECT_CAUSE(rig->queues[1], "all-reduce 1 of 'grads', ",
                           "rank 0 cannot take part: ", "the function returned WEIR_ERROR_IO");
@@ -49,19 +49,17 @@ static void expect_failure_at(struct comm_rig *rig, struct comm_rig_gate *gate)
 // A collective whose queue failed before it does not run. The other rank does not wait for it.
 COMM_FAKE_TEST(CommFailures, TheQueueFailsBefore, "", 2)
 {
-    struct comm_rig_gate gate = COMM_RIG_GATE;
-    gate.status = WEIR_ERROR_IO;
-    EXPECT_OK(weir_queue_host_call(rig->queues[0], comm_rig_pass, &gate));
+    struct gate gate = {.status = WEIR_ERROR_IO};
+    EXPECT_OK(weir_queue_host_call(rig->queues[0], gate_pass, &gate));
     expect_failure_at(rig, &gate);
 }
 
 // The same where the failure comes through a wait for another queue.
 COMM_FAKE_TEST(CommFailures, AQueueThatItWaitsForFailsBefore, "", 2)
 {
-    struct comm_rig_gate gate = COMM_RIG_GATE;
-    gate.status = WEIR_ERROR_IO;
+    struct gate gate = {.status = WEIR_ERROR_IO};
     comm_rig_open_others(rig);
-    EXPECT_OK(weir_queue_host_call(rig->others[0], comm_rig_pass, &gate));
+    EXPECT_OK(weir_queue_host_call(rig->others[0], gate_pass, &gate));
     EXPECT_OK(weir_queue_after(rig->queues[0], rig->others[0]));
     expect_failure_at(rig, &gate);
 }
@@ -69,9 +67,8 @@ COMM_FAKE_TEST(CommFailures, AQueueThatItWaitsForFailsBefore, "", 2)
 // A queue that refuses the collective has not numbered it: the program may recover and go on.
 COMM_FAKE_TEST(CommFailures, ARefusedCollectiveHasNoNumber, "", 2)
 {
-    struct comm_rig_gate gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, true,
-                                 WEIR_ERROR_IO};
-    EXPECT_OK(weir_queue_host_call(rig->queues[0], comm_rig_pass, &gate));
+    struct gate gate = {.is_open = 1, .status = WEIR_ERROR_IO};
+    EXPECT_OK(weir_queue_host_call(rig->queues[0], gate_pass, &gate));
     EXPECT_INT_LT(weir_queue_sync(rig->queues[0], WEIR_FOREVER), 0);
     EXPECT_INT_EQ(COMM_RIG_REDUCE(rig, 0, 2), WEIR_ERROR_IO);
     EXPECT_OK(weir_queue_recover(rig->queues[0]));

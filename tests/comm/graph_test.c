@@ -244,12 +244,11 @@ TWO_TEST(CommGraph, AnAbortWhileALaunchWaits)
 // A launch that its queue's failure leaves out: the other rank hears which collective that was.
 TWO_TEST(CommGraph, AQueueThatHasFailed)
 {
-    struct comm_rig_gate gate = COMM_RIG_GATE;
-    gate.status = WEIR_ERROR_SYSTEM;
+    struct gate gate = {.status = WEIR_ERROR_SYSTEM};
     capture_two(rig);
-    EXPECT_OK(weir_queue_host_call(rig->queues[0], comm_rig_pass, &gate));
+    EXPECT_OK(weir_queue_host_call(rig->queues[0], gate_pass, &gate));
     comm_rig_launch(rig);
-    comm_rig_open_gate(&gate);
+    gate_open(&gate);
     COMM_RIG_EXPECT_CAUSE(rig->queues[1], "all-reduce 1 of 'grads'", "rank 0 cannot take part",
                           "a host call, failed");
     expect_dead(rig);
@@ -258,12 +257,10 @@ TWO_TEST(CommGraph, AQueueThatHasFailed)
 // A failed queue refuses the launch: no number is used up, and the communicator lives.
 TWO_TEST(CommGraph, ALaunchThatIsRefused)
 {
-    struct comm_rig_gate gate = COMM_RIG_GATE;
-    gate.status = WEIR_ERROR_SYSTEM;
-    gate.open = true;
+    struct gate gate = {.is_open = 1, .status = WEIR_ERROR_SYSTEM};
     write_all(rig, 1);
     capture_two(rig);
-    EXPECT_OK(weir_queue_host_call(rig->queues[0], comm_rig_pass, &gate));
+    EXPECT_OK(weir_queue_host_call(rig->queues[0], gate_pass, &gate));
     EXPECT_INT_EQ(weir_queue_sync(rig->queues[0], GUARD_NS), WEIR_ERROR_SYSTEM);
     EXPECT_INT_EQ(weir_queue_graph(rig->queues[0], rig->graphs[0]), WEIR_ERROR_SYSTEM);
     EXPECT_OK(weir_comm_error(rig->comms[0]));

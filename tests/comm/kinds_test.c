@@ -1,5 +1,6 @@
 // Collectives through the front end: the order of a communicator's calls, its parts, and its end. What they compute is
 // in conformance_test.c.
+#include <pthread.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -39,14 +40,14 @@ HOST_TEST(Collectives, NothingToDo)
 // A barrier holds later work of its queue until all ranks are there.
 COMM_FAKE_TEST(Collectives, Barrier, "", 2)
 {
-    struct comm_rig_gate gate = COMM_RIG_GATE;
+    struct gate gate = {0};
     struct weir_event event;
     EXPECT_OK(weir_queue_barrier(rig->queues[0], rig->comms[0]));
     EXPECT_OK(weir_queue_record(rig->queues[0], &event));
-    EXPECT_OK(weir_queue_host_call(rig->queues[1], comm_rig_pass, &gate));
+    EXPECT_OK(weir_queue_host_call(rig->queues[1], gate_pass, &gate));
     EXPECT_OK(weir_queue_barrier(rig->queues[1], rig->comms[1]));
     EXPECT_INT_EQ(weir_event_query(event), WEIR_NOT_READY);
-    comm_rig_open_gate(&gate);
+    gate_open(&gate);
     EXPECT_OK(weir_event_sync(event, WEIR_FOREVER));
 }
 
@@ -70,19 +71,19 @@ static void keep_call(void *user, weir_log_level level, const char *source, cons
 // The first collective's queue is held: the second one, of another queue, waits for it all the same.
 COMM_FAKE_TEST(Collectives, OneCommunicatorHasOneOrder, "", 2)
 {
-    struct comm_rig_gate gate = COMM_RIG_GATE;
+    struct gate gate = {0};
     write_sources(rig);
     comm_rig_open_others(rig);
     weir_queue *other = rig->others[0];
     weir_log_set(keep_call, NULL, WEIR_LOG_DEBUG);
-    EXPECT_OK(weir_queue_host_call(rig->queues[0], comm_rig_pass, &gate));
+    EXPECT_OK(weir_queue_host_call(rig->queues[0], gate_pass, &gate));
     EXPECT_OK(COMM_RIG_REDUCE(rig, 0, 2));
     EXPECT_OK(weir_queue_barrier(other, rig->comms[0]));
     EXPECT_OK(COMM_RIG_REDUCE(rig, 1, 2));
     EXPECT_OK(weir_queue_barrier(rig->queues[1], rig->comms[1]));
     EXPECT_OK(weir_queue_send(rig->queues[1], rig->comms[1], rig->src[1], 0, 1, WEIR_I32, 0));
     EXPECT_OK(weir_queue_recv(other, rig->comms[0], rig->dst[0], 64, 1, WEIR_I32, 1));
-    comm_rig_open_gate(&gate);
+    gate_open(&gate);
     EXPECT_OK(weir_queue_sync(other, WEIR_FOREVER));
     EXPECT_OK(weir_queue_sync(rig->queues[1], WEIR_FOREVER));
     weir_log_set(NULL, NULL, WEIR_LOG_ERROR);
@@ -138,15 +139,15 @@ COMM_FAKE_TEST(Collectives, Splits, "", 2)
 // The communicator lives until the work that uses it is done.
 COMM_FAKE_TEST(Collectives, DestroyedUnderWay, "", 2)
 {
-    struct comm_rig_gate gate = COMM_RIG_GATE;
+    struct gate gate = {0};
     write_sources(rig);
     for (uint32_t r = 0; r < 2; r++) {
-        EXPECT_OK(weir_queue_host_call(rig->queues[r], comm_rig_pass, &gate));
+        EXPECT_OK(weir_queue_host_call(rig->queues[r], gate_pass, &gate));
         EXPECT_OK(COMM_RIG_REDUCE(rig, r, 2));
         weir_comm_destroy(&rig->comms[r]);
         EXPECT_TRUE(rig->comms[r] == NULL);
     }
-    comm_rig_open_gate(&gate);
+    gate_open(&gate);
     comm_rig_expect_all(rig, rig->dst, 0, (const int32_t[]){10, 12}, 2);
 }
 

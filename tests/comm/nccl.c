@@ -45,7 +45,7 @@ void nccl_close(struct comm_rig *rig)
 
 static void pass(void *user)
 {
-    (void)comm_rig_pass(user);
+    (void)gate_pass(user);
 }
 
 static weir_status enqueue_gate(const struct weir_native_queue *native, void *user)
@@ -54,7 +54,7 @@ static weir_status enqueue_gate(const struct weir_native_queue *native, void *us
     return WEIR_OK;
 }
 
-void nccl_submit_gate(weir_queue *queue, struct comm_rig_gate *gate)
+void nccl_submit_gate(weir_queue *queue, struct gate *gate)
 {
     EXPECT_OK(weir_queue_native_array(queue, enqueue_gate, gate, NULL, 0));
 }

@@ -22,6 +22,6 @@ void nccl_close(struct comm_rig *rig);
 #define NCCL_TEST(suite, name, count, timeout_ns) \
     COMM_RIG_TEST_BY(suite, name, nccl_open(rig, count, timeout_ns), nccl_close(rig))
 // A gate in the stream itself, of which the library knows nothing.
-void nccl_submit_gate(weir_queue *queue, struct comm_rig_gate *gate);
+void nccl_submit_gate(weir_queue *queue, struct gate *gate);
 
 #endif

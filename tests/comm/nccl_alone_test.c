@@ -1,6 +1,7 @@
 // A kernel of NCCL's that its abort does not end. A device that was given up stays so for the process, so each
 // of these tests is a child, forked before anything of Weir is used.
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,14 +167,14 @@ WEIR_CHILD_TEST(CommNcclEndless, WaitsOfOtherQueues)
 WEIR_CHILD_TEST(CommNcclEndless, WorkBeforeIt)
 {
     struct comm_rig rig;
-    struct comm_rig_gate gate = COMM_RIG_GATE;
+    struct gate gate = {0};
     open_two(&rig);
     nccl()->endless(false);
     nccl_submit_gate(rig.queues[0], &gate);
     EXPECT_OK(COMM_RIG_REDUCE(&rig, 0, 8));
     EXPECT_OK(weir_comm_abort(rig.comms[1], "the loss is no number"));
     weir_clock_sleep_ns(TIMEOUT_NS + 2 * SECOND);
-    comm_rig_open_gate(&gate);
+    gate_open(&gate);
     COMM_RIG_EXPECT_CAUSE(rig.queues[0], "the loss is no number");
     EXPECT_OK(weir_queue_recover(rig.queues[0]));
     comm_rig_close(&rig);

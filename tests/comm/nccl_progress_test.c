@@ -28,7 +28,7 @@ static void outlast(const struct comm_rig *rig)
 // The next call is on another queue, which is busy.
 NCCL_TEST(CommNcclProgress, WorkOfTwoQueuesHasTime, RANKS, SECOND)
 {
-    struct comm_rig_gate gate = COMM_RIG_GATE;
+    struct gate gate = {0};
     all_reduce_first(rig);
     comm_rig_open_others(rig);
     for (uint32_t rank = 0; rank < RANKS; rank++) {
@@ -37,7 +37,7 @@ NCCL_TEST(CommNcclProgress, WorkOfTwoQueuesHasTime, RANKS, SECOND)
         EXPECT_OK(COMM_RIG_REDUCE_ON(rig, rank, rig->others[rank], rig->comms[rank], COUNT));
     }
     outlast(rig);
-    comm_rig_open_gate(&gate);
+    gate_open(&gate);
     comm_rig_sync(rig, GUARD_NS);
     for (uint32_t rank = 0; rank < RANKS; rank++)
         EXPECT_OK(weir_queue_sync(rig->others[rank], GUARD_NS));
@@ -45,7 +45,7 @@ NCCL_TEST(CommNcclProgress, WorkOfTwoQueuesHasTime, RANKS, SECOND)
 
 // Calls of which each third has other work after it, and as many again; it takes long between them, and after
 // all of them.
-static void submit_many(struct comm_rig *rig, uint32_t rank, struct comm_rig_gate *gate)
+static void submit_many(struct comm_rig *rig, uint32_t rank, struct gate *gate)
 {
     for (int i = 0; i < 200; i++) {
         EXPECT_OK(COMM_RIG_REDUCE(rig, rank, COUNT));
@@ -61,8 +61,8 @@ static void submit_many(struct comm_rig *rig, uint32_t rank, struct comm_rig_gat
 static void expect_time_for_many(bool no_event)
 {
     struct comm_rig rig;
-    struct comm_rig_gate begin = COMM_RIG_GATE;
-    struct comm_rig_gate gates[] = {COMM_RIG_GATE, COMM_RIG_GATE};
+    struct gate begin = {0};
+    struct gate gates[2] = {0};
     nccl_open(&rig, RANKS, SECOND);
     all_reduce_first(&rig);
     if (no_event)
@@ -73,11 +73,11 @@ static void expect_time_for_many(bool no_event)
     }
     EXPECT_INT_EQ(no_event && cuda()->struck() != 1, 0);
     cuda()->fail(NULL, 0, 0);
-    comm_rig_open_gate(&begin);
+    gate_open(&begin);
     for (int i = 0; i < 2; i++) {
         if (!no_event)
             outlast(&rig);
-        comm_rig_open_gate(&gates[i]);
+        gate_open(&gates[i]);
     }
     comm_rig_sync(&rig, GUARD_NS);
     comm_rig_close(&rig);
@@ -226,12 +226,12 @@ COMM_RIG_TEST_BY(CommNcclProgress, NoEventForMarks, comm_rig_open_ranks(rig, "",
 // One that does hang is found all the same. A failed queue's stream passes the gate when the test has ended.
 NCCL_TEST(CommNcclProgress, AnAbsentRankIsTold, RANKS, SECOND)
 {
-    static struct comm_rig_gate gate = COMM_RIG_GATE;
+    static struct gate gate;
     all_reduce_first(rig);
     EXPECT_OK(COMM_RIG_REDUCE(rig, 0, COUNT));
     nccl_submit_gate(rig->queues[0], &gate);
     COMM_RIG_AWAIT_FAILURE(rig->comms[0], "all-reduce 2 of 'grads'");
-    comm_rig_open_gate(&gate);
+    gate_open(&gate);
     COMM_RIG_EXPECT_CAUSE(rig->queues[0], "all-reduce 2 of 'grads'",
                           "rank 1 has submitted nothing after all-reduce 1");
 }

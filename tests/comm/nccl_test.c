@@ -288,14 +288,14 @@ NCCL_TEST(CommNccl, WorkBeforeItHasTime, 2, SECOND / 2)
 {
     static const int32_t two[] = {2};
     static const int32_t one[] = {1};
-    struct comm_rig_gate gate = COMM_RIG_GATE;
+    struct gate gate = {0};
     for (uint32_t rank = 0; rank < 2; rank++) {
         comm_rig_write(rig, rank, rig->src[rank], 0, one, 1);
-        EXPECT_OK(weir_queue_host_call(rig->queues[rank], comm_rig_pass, &gate));
+        EXPECT_OK(weir_queue_host_call(rig->queues[rank], gate_pass, &gate));
         EXPECT_OK(COMM_RIG_REDUCE(rig, rank, 1));
     }
     weir_clock_sleep_ns(SECOND);
-    comm_rig_open_gate(&gate);
+    gate_open(&gate);
     comm_rig_expect(rig, 0, rig->dst[0], 0, two, 1);
 }
 
@@ -402,15 +402,14 @@ NCCL_TEST(CommNccl, ARankThatLeaves, 2, 20 * SECOND)
 // A failure that comes through a wait, when the collective has run already.
 NCCL_TEST(CommNccl, AFailureThroughAWait, 2, 20 * SECOND)
 {
-    struct comm_rig_gate gate = COMM_RIG_GATE;
-    gate.status = WEIR_ERROR_SYSTEM;
+    struct gate gate = {.status = WEIR_ERROR_SYSTEM};
     comm_rig_open_others(rig);
     weir_queue *loader = rig->others[0];
-    EXPECT_OK(weir_queue_host_call(loader, comm_rig_pass, &gate));
+    EXPECT_OK(weir_queue_host_call(loader, gate_pass, &gate));
     EXPECT_OK(weir_queue_after(rig->queues[0], loader));
     EXPECT_OK(COMM_RIG_REDUCE(rig, 0, 8));
     EXPECT_OK(COMM_RIG_REDUCE(rig, 1, 8));
-    comm_rig_open_gate(&gate);
+    gate_open(&gate);
     COMM_RIG_AWAIT_FAILURE(rig->comms[1], "all-reduce 1 of 'grads'", "rank 0 cannot take part",
                            "a host call, failed");
     COMM_RIG_EXPECT_CAUSE(rig->queues[0], "a host call, failed");

@@ -41,13 +41,13 @@ WEIR_TEST(CommPlugins, Perturb)
 COMM_TEXT_TEST(CommPlugins, CheckKnowsWhatACollectiveUses,
                "[weir]\nplugins = check\n[comm]\ntransport = fake\n", 2)
 {
-    struct comm_rig_gate gate = COMM_RIG_GATE; // the copies come later, which nothing tells
+    struct gate gate = {0}; // the copies come later, which nothing tells
     struct weir_check_finding finding;
     work(rig);
     EXPECT_UINT_EQ(weir_check_error_count(rig->runtime), 0);
     comm_rig_open_others(rig);
     weir_queue *other = rig->others[0];
-    EXPECT_OK(weir_queue_host_call(other, comm_rig_pass, &gate));
+    EXPECT_OK(weir_queue_host_call(other, gate_pass, &gate));
     COMM_RIG_REDUCE_ALL(rig, 2);
     EXPECT_OK(weir_queue_copy(other, rig->dst[1], 512, rig->dst[0], 0, 8)); // nothing orders it
     EXPECT_OK(weir_queue_copy(other, rig->src[1], 0, rig->dst[1], 512, 8)); // nor this
@@ -60,7 +60,7 @@ COMM_TEXT_TEST(CommPlugins, CheckKnowsWhatACollectiveUses,
     EXPECT_STR_EQ(weir_check_kind_name(finding.kind), "write-after-read");
     EXPECT_STR_EQ(finding.first.operation, "collective");
     comm_rig_sync(rig, WEIR_FOREVER);
-    comm_rig_open_gate(&gate);
+    gate_open(&gate);
     EXPECT_OK(weir_queue_sync(other, WEIR_FOREVER));
 }
 

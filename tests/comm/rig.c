@@ -153,21 +153,3 @@ void comm_rig_await_failure(weir_comm *comm)
         continue;
     EXPECT_INT_LT(weir_comm_error(comm), 0);
 }
-
-weir_status comm_rig_pass(void *user)
-{
-    struct comm_rig_gate *gate = user;
-    pthread_mutex_lock(&gate->lock);
-    while (!gate->open)
-        pthread_cond_wait(&gate->changed, &gate->lock);
-    pthread_mutex_unlock(&gate->lock);
-    return gate->status;
-}
-
-void comm_rig_open_gate(struct comm_rig_gate *gate)
-{
-    pthread_mutex_lock(&gate->lock);
-    gate->open = true;
-    pthread_cond_broadcast(&gate->changed);
-    pthread_mutex_unlock(&gate->lock);
-}

@@ -3,11 +3,10 @@
 #ifndef WEIR_TESTS_COMM_RIG_H
 #define WEIR_TESTS_COMM_RIG_H
 
-#include <pthread.h>
-
 #include <weir/short.h>
 #include <weir/weir.h>
 
+#include "tests/support/gate.h"
 #include "tests/support/own.h"
 #include "tests/support/test.h"
 
@@ -106,20 +105,5 @@ void comm_rig_await_failure(weir_comm *comm);
         comm_rig_await_failure(comm);     \
         EXPECT_ERROR(__VA_ARGS__);        \
     } while (0)
-
-// A host call that holds a queue until it is opened.
-struct comm_rig_gate {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    bool open;
-    weir_status status; // that the host call returns
-};
-#define COMM_RIG_GATE                                                       \
-    {                                                                       \
-        PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, WEIR_OK \
-    }
-
-weir_status comm_rig_pass(void *user); // a struct comm_rig_gate
-void comm_rig_open_gate(struct comm_rig_gate *gate);
 
 #endif

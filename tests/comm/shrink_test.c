@@ -1,4 +1,5 @@
 // Communicators of the ranks that are left, on each backend.
+#include <pthread.h>
 #include <sched.h>
 
 #include "tests/comm/rig.h"

@@ -185,7 +185,7 @@ BUCKETS_TEST(Buckets, AreSubmittedAsSoonAsTheyAreComplete, 1)
 // The gradients of one bucket come from two queues, one of which is held when it marks.
 BUCKETS_TEST(Buckets, WaitForEveryQueueThatMarks, 2)
 {
-    struct comm_rig_gate gate = COMM_RIG_GATE;
+    struct gate gate = {0};
     own_queue other = test_queue(rig.comm.device, NULL);
     float numbers[2] = {3, 4};
     struct weir_bucket_view view;
@@ -193,14 +193,14 @@ BUCKETS_TEST(Buckets, WaitForEveryQueueThatMarks, 2)
     buckets_rig_create(&rig);
     begin_all(true);
     ASSERT_OK(weir_buckets_get_view(rig.buckets[0], 0, &view));
-    EXPECT_OK(weir_queue_host_call(other, comm_rig_pass, &gate));
+    EXPECT_OK(weir_queue_host_call(other, gate_pass, &gate));
     EXPECT_OK(weir_queue_fill(other, view.buffer, view.offset, view.size, numbers, 4));
     EXPECT_OK(weir_buckets_ready(rig.buckets[0], 0, other));
     for (uint32_t rank = 0; rank < 2; rank++)
         for (uint32_t i = rank == 0 ? 1 : 0; i < BUCKETS_RIG_PARAMETERS; i++)
             buckets_rig_mark(&rig, rank, i, 1);
     finish_all();
-    comm_rig_open_gate(&gate);
+    gate_open(&gate);
     for (uint32_t rank = 0; rank < 2; rank++) {
         ASSERT_OK(weir_buckets_get_view(rig.buckets[rank], 0, &view));
         EXPECT_OK(weir_download(rig.comm.queues[rank], numbers, view.buffer, view.offset, 8));
@@ -335,17 +335,17 @@ BUCKETS_TEST(Buckets, TimeTheirReductions, 2)
 }
 
 // A step in which the gate holds the queue of one rank: before its last mark, or before it finishes.
-static void step_with_gate(struct comm_rig_gate *gate, uint32_t held, bool last_mark)
+static void step_with_gate(struct gate *gate, uint32_t held, bool last_mark)
 {
     for (uint32_t rank = 0; rank < 2; rank++) {
         EXPECT_OK(weir_buckets_begin(rig.buckets[rank], true));
         for (uint32_t i = 0; i < BUCKETS_RIG_PARAMETERS; i++) {
             if (rank == held && last_mark && i == 5)
-                EXPECT_OK(weir_queue_host_call(rig.comm.queues[rank], comm_rig_pass, gate));
+                EXPECT_OK(weir_queue_host_call(rig.comm.queues[rank], gate_pass, gate));
             EXPECT_OK(weir_buckets_ready(rig.buckets[rank], i, rig.comm.queues[rank]));
         }
         if (rank == held && !last_mark)
-            EXPECT_OK(weir_queue_host_call(rig.comm.queues[rank], comm_rig_pass, gate));
+            EXPECT_OK(weir_queue_host_call(rig.comm.queues[rank], gate_pass, gate));
         EXPECT_OK(weir_buckets_finish(rig.buckets[rank], rig.comm.queues[rank]));
     }
 }
@@ -353,14 +353,14 @@ static void step_with_gate(struct comm_rig_gate *gate, uint32_t held, bool last_
 // Rank 0 still computes when all is reduced.
 BUCKETS_TEST(Buckets, HideCommunicationBesideWork, 2)
 {
-    struct comm_rig_gate gate = COMM_RIG_GATE;
+    struct gate gate = {0};
     own_queue other = test_queue(rig.comm.device, NULL);
     rig.params.timing = true;
     buckets_rig_create(&rig);
     step_with_gate(&gate, 0, false);
     EXPECT_OK(weir_buckets_wait(rig.buckets[0], 2, other));
     EXPECT_OK(weir_queue_sync(other, WEIR_FOREVER));
-    comm_rig_open_gate(&gate);
+    gate_open(&gate);
     sync_all();
     const struct weir_buckets_statistics statistics = timed(0, 1);
     EXPECT_UINT_EQ(statistics.timed_steps, 1);
@@ -376,10 +376,10 @@ BUCKETS_TEST(Buckets, TellExposedCommunication, 2)
     rig.params.timing = true;
     buckets_rig_create(&rig);
     for (int i = 0; i < 50 && exposed_ns == 0; i++) {
-        struct comm_rig_gate gate = COMM_RIG_GATE;
+        struct gate gate = {0};
         step_with_gate(&gate, 1, true);
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
-        comm_rig_open_gate(&gate);
+        gate_open(&gate);
         sync_all();
         exposed_ns = timed(0, (uint64_t)i + 1).exposed_ns;
     }
@@ -391,7 +391,7 @@ BUCKETS_TEST(Buckets, TellExposedCommunication, 2)
 // Another queue continues after the first bucket, while the second one waits for rank 1.
 BUCKETS_TEST(Buckets, CanBeWaitedForOneByOne, 2)
 {
-    struct comm_rig_gate gate = COMM_RIG_GATE;
+    struct gate gate = {0};
     own_queue optimizer = test_queue(rig.comm.device, NULL);
     struct weir_event first;
     buckets_rig_create(&rig);
@@ -399,7 +399,7 @@ BUCKETS_TEST(Buckets, CanBeWaitedForOneByOne, 2)
     for (uint32_t rank = 0; rank < 2; rank++)
         for (uint32_t i = 0; i < BUCKETS_RIG_PARAMETERS; i++) {
             if (rank == 1 && i == 3)
-                EXPECT_OK(weir_queue_host_call(rig.comm.queues[1], comm_rig_pass, &gate));
+                EXPECT_OK(weir_queue_host_call(rig.comm.queues[1], gate_pass, &gate));
             EXPECT_OK(weir_buckets_ready(rig.buckets[rank], i, rig.comm.queues[rank]));
         }
     EXPECT_OK(weir_buckets_wait(rig.buckets[0], 0, optimizer));
@@ -408,17 +408,17 @@ BUCKETS_TEST(Buckets, CanBeWaitedForOneByOne, 2)
     EXPECT_OK(weir_buckets_wait(rig.buckets[0], 1, optimizer));
     EXPECT_OK(weir_queue_record(optimizer, &first));
     EXPECT_INT_EQ(weir_event_query(first), WEIR_NOT_READY);
-    comm_rig_open_gate(&gate);
+    gate_open(&gate);
     EXPECT_OK(weir_event_sync(first, WEIR_FOREVER));
     finish_all();
 }
 
 BUCKETS_TEST(Buckets, CanBeDestroyedWhileTheyAreReduced, 2)
 {
-    struct comm_rig_gate gate = COMM_RIG_GATE;
+    struct gate gate = {0};
     buckets_rig_create(&rig);
     for (uint32_t rank = 0; rank < 2; rank++)
-        EXPECT_OK(weir_queue_host_call(rig.comm.queues[rank], comm_rig_pass, &gate));
+        EXPECT_OK(weir_queue_host_call(rig.comm.queues[rank], gate_pass, &gate));
     begin_all(true);
     for (uint32_t rank = 0; rank < 2; rank++)
         for (uint32_t i = 0; i < BUCKETS_RIG_PARAMETERS; i++)
@@ -426,6 +426,6 @@ BUCKETS_TEST(Buckets, CanBeDestroyedWhileTheyAreReduced, 2)
     finish_all();
     for (uint32_t rank = 0; rank < 2; rank++)
         weir_buckets_destroy(&rig.buckets[rank]);
-    comm_rig_open_gate(&gate);
+    gate_open(&gate);
     sync_all();
 }

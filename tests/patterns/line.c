@@ -95,7 +95,7 @@ static weir_status upload(void *user, void *data, void *frame, weir_queue *queue
     (void)user;
     TRY(begin_stage(queue, frame, 0));
     if (((struct frame *)frame)->gated)
-        TRY(weir_queue_host_call(queue, gate_call, &line.gate));
+        TRY(weir_queue_host_call(queue, gate_pass, &line.gate));
     return weir_queue_copy(queue, slot->whole, 0, slot->in, 0, BYTES);
 }
 
@@ -180,7 +180,6 @@ weir_status line_open(const char *config)
     for (uint32_t i = 0; i < FRAMES_MAX; i++)
         line.frames[i].number = i + 1;
     recorder_init(&line.recorder);
-    gate_init(&line.gate);
     return rig_open(config);
 }
 

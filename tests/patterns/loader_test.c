@@ -46,7 +46,7 @@ WRAP(weir_status, queue_copy_at, weir_queue *queue, weir_buffer *dst, size_t dst
         return rig_error(WEIR_ERROR_IO, "the copy failed");
     }
     if (copy_gate && strcmp(weir_queue_label(queue), "batches") == 0)
-        WEIR_IGNORE(weir_queue_host_call(queue, gate_call, copy_gate));
+        WEIR_IGNORE(weir_queue_host_call(queue, gate_pass, copy_gate));
     return __real_weir_queue_copy_at(queue, dst, dst_offset, src, src_offset, size, file, line);
 }
 
@@ -92,7 +92,6 @@ static weir_status source(void *user, uint64_t index, void *memory, size_t capac
 static void open_rig(uint64_t batches)
 {
     memset(&fixture, 0, sizeof fixture);
-    gate_init(&fixture.gate);
     fixture.batches = batches;
     fixture.last_words = WORDS;
     fixture.jitter = true;
@@ -272,7 +271,7 @@ WEIR_TEST(Loader, ABatchInUseIsNotOverwritten)
 {
     for (uint32_t slots = 2; slots <= 4; slots++) {
         open_loader(3 * slots, slots);
-        ASSERT_OK(weir_queue_host_call(fixture.queue, gate_call, &fixture.gate));
+        ASSERT_OK(weir_queue_host_call(fixture.queue, gate_pass, &fixture.gate));
         for (uint32_t i = 0; i < slots; i++)
             take(i);
         // The source reads ahead by one batch more than there are slots.

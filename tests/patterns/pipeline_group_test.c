@@ -164,7 +164,7 @@ GROUP_TEST(AFrameWaitsForThoseBeforeIt, WEIR_PIPELINE_WOULD_BLOCK)
     const uint32_t frames = world.count > 1 ? 2 : 1;
     line.frames[0].gated = true;
     submit_frames(0, frames);
-    gate_await(&line.gate, 1);
+    EXPECT_TRUE(gate_await(&line.gate, 1));
     EXPECT_INT_EQ(weir_pipeline_group_drain(world.group, 20000000), WEIR_TIMEOUT);
     EXPECT_UINT_EQ(recorder_count(&line.recorder), 0);
     gate_open(&line.gate);
@@ -178,7 +178,7 @@ GROUP_TEST(DropOldestDropsTheOldestOfAll, WEIR_PIPELINE_DROP_OLDEST)
     for (uint32_t i = 0; i < world.count; i++)
         line.frames[i].gated = true;
     submit_frames(0, world.count);
-    gate_await(&line.gate, world.count);
+    EXPECT_TRUE(gate_await(&line.gate, world.count));
     submit_frames(world.count, world.count + 2);
     gate_open(&line.gate);
     drain();

@@ -117,7 +117,6 @@ static struct weir_pipeline_params begin(void)
 {
     memset(&rules, 0, sizeof rules);
     recorder_init(&rules.recorder);
-    gate_init(&rules.gate);
     return (struct weir_pipeline_params){
         .struct_size = sizeof(struct weir_pipeline_params),
         .device = steered_open(),
@@ -614,7 +613,7 @@ WEIR_TEST(Rules, DroppedFramesHaveABacklogOfTheirOwn)
         weir_test_note("policy %d", (int)policies[i]);
         ASSERT_OK(weir_pipeline_create(&params, &rules.pipeline));
         submit(1, 1);
-        gate_await(&rules.gate, 1);
+        EXPECT_TRUE(gate_await(&rules.gate, 1));
         submit(2, 6);
         EXPECT_INT_EQ(weir_pipeline_submit(rules.pipeline, frame_of(7)), WEIR_NOT_READY);
         gate_open(&rules.gate);
@@ -647,7 +646,7 @@ static weir_status work_after_meeting(void *user, void *slot, void *frame, weir_
 {
     (void)user, (void)slot;
     if (rules.meets && frame == frame_of(1))
-        gate_await(&rules.gate, 1);
+        EXPECT_TRUE(gate_await(&rules.gate, 1));
     return steered_work(queue, 10);
 }
 

@@ -41,7 +41,7 @@ LINE_TEST(Pipeline, FramesDoNotWaitForLaterOnes)
     line.frames[2].gated = true;
     ASSERT_OK(line_create(line_params(3)));
     line_submit(0, 3);
-    gate_await(&line.gate, 1);
+    EXPECT_TRUE(gate_await(&line.gate, 1));
     while (recorder_count(&line.recorder) < 2)
         rig_sleep_ns(1000000);
     EXPECT_INT_EQ(weir_pipeline_drain(line.pipeline, 1000000), WEIR_TIMEOUT);
@@ -63,7 +63,7 @@ static void open_full(weir_pipeline_full full)
     params.backlog = 2;
     ASSERT_OK(line_create(params));
     line_submit(0, 1);
-    gate_await(&line.gate, 1);
+    EXPECT_TRUE(gate_await(&line.gate, 1));
 }
 
 static void open_gate_and_drain(void)
@@ -498,12 +498,8 @@ enum {
     THREADS = 4
 };
 
-static struct meeting {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    unsigned inside;      // calls of `prepare` that have begun
-    unsigned first_waits; // the first frame is ready when so many have
-} meeting;
+static struct gate meeting;  // open; calls of `prepare` that have begun are those that entered
+static unsigned first_waits; // the first frame is ready when so many have
 
 static weir_status (*fill)(void *user, void *slot, void *frame);
 
@@ -512,12 +508,8 @@ static weir_status (*fill)(void *user, void *slot, void *frame);
 static weir_status prepare_together(void *user, void *slot, void *data_frame)
 {
     const struct frame *frame = data_frame;
-    pthread_mutex_lock(&meeting.lock);
-    meeting.inside++;
-    pthread_cond_broadcast(&meeting.changed);
-    while (meeting.inside < (frame->number == 1 ? meeting.first_waits : THREADS))
-        pthread_cond_wait(&meeting.changed, &meeting.lock);
-    pthread_mutex_unlock(&meeting.lock);
+    EXPECT_OK(gate_pass(&meeting));
+    EXPECT_TRUE(gate_await(&meeting, frame->number == 1 ? first_waits : THREADS));
     return fill(user, slot, data_frame);
 }
 
@@ -530,8 +522,9 @@ WEIR_TEST(PipelinePrepare, PreparesSeveralFramesAtOnceAndDeliversInOrder)
     } rows[] = {{PREPARED, PREPARED}, {0, 5 + 1 + 2 * THREADS}}; // 5 stages
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         ASSERT_OK(line_open(NULL));
-        meeting =
-            (struct meeting){PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, rows[i].slots};
+        gate_shut(&meeting);
+        gate_open(&meeting);
+        first_waits = rows[i].slots;
         struct weir_pipeline_params params = line_params(rows[i].asked);
         fill = params.prepare;
         params.prepare = prepare_together;

@@ -61,7 +61,7 @@ static struct weir_queue_pool_params params_for(uint32_t normal, uint32_t high, 
 static void open_pool(uint32_t normal, uint32_t high, uint32_t low)
 {
     queues_made = refused_queue = 0;
-    gate_init(&gate);
+    gate_shut(&gate);
     ASSERT_OK(rig_open(NULL));
     const struct weir_queue_pool_params params = params_for(normal, high, low);
     ASSERT_OK(weir_queue_pool_create(&params, &pool));
@@ -229,7 +229,7 @@ POOL_TEST(QueuePool, SyncAllWaitsForEveryQueue, 1, 1, 1)
     ASSERT_OK(weir_queue_pool_sync_all(pool, WEIR_FOREVER));
     for (int kind = 0; kind < WEIR_QUEUE_CLASSES; kind++)
         ASSERT_OK(weir_queue_pool_get(pool, (weir_queue_class)kind, &queues[kind]));
-    ASSERT_OK(weir_queue_host_call(queues[0], gate_call, &gate));
+    ASSERT_OK(weir_queue_host_call(queues[0], gate_pass, &gate));
     EXPECT_INT_EQ(weir_queue_pool_sync_all(pool, 0), WEIR_TIMEOUT);
     EXPECT_INT_EQ(weir_queue_pool_sync_all(pool, WEIR_MS(5)), WEIR_TIMEOUT);
     ASSERT_OK(weir_queue_host_call(queues[2], rig_fail, NULL));
@@ -253,7 +253,7 @@ POOL_TEST(QueuePool, SyncAllKeepsItsTimeout, 4, 0, 0)
 
     for (unsigned i = 0; i < 4; i++) {
         ASSERT_OK(weir_queue_pool_get(pool, WEIR_QUEUE_NORMAL, &queue));
-        ASSERT_OK(weir_queue_host_call(queue, gate_call, &gate));
+        ASSERT_OK(weir_queue_host_call(queue, gate_pass, &gate));
     }
     sync_count = 0;
     EXPECT_INT_EQ(weir_queue_pool_sync_all(pool, WEIR_MS(20)), WEIR_TIMEOUT);

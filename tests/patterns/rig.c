@@ -174,57 +174,6 @@ bool recorder_is_in_order(struct recorder *recorder, unsigned count)
     return in_order;
 }
 
-void gate_init(struct gate *gate)
-{
-    *gate = (struct gate){PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, 0};
-}
-
-void gate_pass(struct gate *gate)
-{
-    pthread_mutex_lock(&gate->lock);
-    gate->arrived++;
-    pthread_cond_broadcast(&gate->changed);
-    while (!gate->open)
-        pthread_cond_wait(&gate->changed, &gate->lock);
-    pthread_mutex_unlock(&gate->lock);
-}
-
-void gate_open(struct gate *gate)
-{
-    pthread_mutex_lock(&gate->lock);
-    gate->open = true;
-    pthread_cond_broadcast(&gate->changed);
-    pthread_mutex_unlock(&gate->lock);
-}
-
-void gate_shut(struct gate *gate)
-{
-    pthread_mutex_lock(&gate->lock);
-    gate->open = false;
-    gate->arrived = 0;
-    pthread_mutex_unlock(&gate->lock);
-}
-
-void gate_await(struct gate *gate, unsigned count)
-{
-    pthread_mutex_lock(&gate->lock);
-    while (gate->arrived < count)
-        pthread_cond_wait(&gate->changed, &gate->lock);
-    pthread_mutex_unlock(&gate->lock);
-}
-
-weir_status gate_call(void *gate)
-{
-    gate_pass(gate);
-    return WEIR_OK;
-}
-
-weir_status gate_call_that_fails(void *gate)
-{
-    gate_pass(gate);
-    return WEIR_ERROR_IO;
-}
-
 static _Thread_local bool is_watched;
 static atomic_bool is_blocked;
 

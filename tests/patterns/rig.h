@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "patterns/pipeline.h"
+#include "tests/support/gate.h"
 #include "tests/support/own.h"
 
 // One at a time.
@@ -100,28 +101,6 @@ const struct delivery *recorder_at(struct recorder *recorder, unsigned index);
 
 // True if the sequences are 0, 1, 2 … `count` - 1.
 bool recorder_is_in_order(struct recorder *recorder, unsigned count);
-
-// Holds the threads that come to it until it is opened; closed at first.
-struct gate {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    bool open;
-    unsigned arrived; // so far
-};
-
-void gate_init(struct gate *gate);
-void gate_pass(struct gate *gate);
-void gate_open(struct gate *gate);
-
-// Host calls that pass the gate, their `user`; the second one fails after that with WEIR_ERROR_IO.
-weir_status gate_call(void *gate);
-weir_status gate_call_that_fails(void *gate);
-
-// As it was at first.
-void gate_shut(struct gate *gate);
-
-// Waits until `count` threads have come to the gate.
-void gate_await(struct gate *gate, unsigned count);
 
 // Learns that a submit is blocked: its thread waits for a condition. The linker uses this function instead of the C
 // library's.

@@ -1,5 +1,5 @@
 // Names of files that plugins write: each process, and each rank of a job, has its own.
-#define _DEFAULT_SOURCE // setenv, usleep
+#define _POSIX_C_SOURCE 200809L // setenv
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static int claim_late(int pipe, const char *expected)
 enum then {
     KEEPS_IT,
     GIVES_IT_BACK,
-    MAKES_THE_FOLDER_AGAIN, // which has the same inode then, on most file systems
+    MAKES_THE_FOLDER_AGAIN, // which would have the same inode, on most file systems
 };
 
 static void expect_other(enum then then, const char *expected)
@@ -60,7 +60,6 @@ static void expect_other(enum then then, const char *expected)
         weir_output_path_give_back(path);
     if (then == MAKES_THE_FOLDER_AGAIN) {
         ASSERT_INT_EQ(rmdir(weir_test_path("job")), 0);
-        usleep(50000); // file systems tell births to a tick of some milliseconds
         ASSERT_INT_EQ(mkdir(weir_test_path("job"), 0700), 0);
     }
     ASSERT_INT_EQ(write(ends[1], "x", 1), 1);

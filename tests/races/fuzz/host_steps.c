@@ -86,7 +86,7 @@ static weir_status access_in_call(void *user)
 {
     struct call *call = user;
     void *pointer;
-    gate_pass(&call->gate);
+    const weir_status passed = gate_pass(&call->gate);
     if (call->mutex >= 0)
         take_and_give_mutex(call->mutex);
     call->status =
@@ -97,7 +97,7 @@ static weir_status access_in_call(void *user)
                                         call->range.size, call->access, FILE_NAME, call->line);
     if (call->key >= 0)
         release_key(call->run, call->key);
-    return WEIR_OK;
+    return passed;
 }
 
 // The function runs when the gate is opened: at once, or before the program waits next.
@@ -112,10 +112,6 @@ void step_host_call(struct run *run)
                           .key = run->oracle->strict && run->step[6] & 2 ? run->step[7] % 2 : -1,
                           .mutex = -1,
                           .run = run};
-    if (!gate_make(&call->gate)) {
-        ok(run, WEIR_ERROR_SYSTEM);
-        return;
-    }
     SAY(run, "q%d host call", call->queue);
     ok(run, weir_queue_host_call_at(run->queues[call->queue], access_in_call, call, FILE_NAME,
                                     line(run)));
@@ -164,7 +160,6 @@ void open_gate(struct run *run)
     const int record = add(run, call->queue);
     oracle_after(run->oracle, record, node);
     oracle_host_knows(run->oracle, record);
-    gate_finish(&call->gate);
 }
 
 void step_transfer(struct run *run)

@@ -12,6 +12,7 @@
 #include <weir/weir.h>
 
 #include "tests/races/fuzz/oracle.h"
+#include "tests/support/gate.h"
 
 enum {
     STEP_BYTES = 8,
@@ -32,23 +33,11 @@ enum ground_order {
     GROUND_LOCKS, // locks, and making and joining threads, which the library of locks/ sees
 };
 
-// Lets one thread wait for another in a way that the plugin does not see.
-struct gate {
-    int descriptor;
-};
-
-// False: there is none.
-bool gate_make(struct gate *gate);
-void gate_finish(struct gate *gate);
-void gate_open(const struct gate *gate);
-// Waits for an opening, which it takes.
-void gate_pass(const struct gate *gate);
-
 // A thread of the host that does one step at a time.
 struct ground_thread {
     pthread_t thread;
     bool started;
-    struct gate begin, end;
+    struct gate begin, end;        // which the plugin does not see
     void (*step)(struct run *run); // NULL: it ends
     struct run *run;
 };

@@ -1,8 +1,6 @@
 // See the header.
 #include <pthread.h>
 #include <semaphore.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <weir/check.h>
 
@@ -388,12 +386,10 @@ static void make_child(struct run *run, void (*step)(struct run *run))
     child->step = step;
     child->run = run;
     run->oracle->thread = CHILD;
-    if (gate_make(&child->done)) {
-        child->lives = pthread_create(&child->thread, NULL, run_child, child) == 0;
-        if (child->lives)
-            gate_pass(&child->done);
-        gate_finish(&child->done);
-    }
+    gate_shut(&child->done);
+    child->lives = pthread_create(&child->thread, NULL, run_child, child) == 0;
+    if (child->lives)
+        ok(run, gate_pass(&child->done));
     run->oracle->thread = maker;
     ok(run, child->lives ? WEIR_OK : WEIR_ERROR_SYSTEM);
 }
@@ -452,36 +448,19 @@ void step_acquire(struct run *run)
 
 // The threads.
 
-bool gate_make(struct gate *gate)
+// Waits for an opening, which it takes.
+static void take(struct gate *gate)
 {
-    gate->descriptor = eventfd(0, EFD_CLOEXEC);
-    return gate->descriptor >= 0;
-}
-
-void gate_finish(struct gate *gate)
-{
-    close(gate->descriptor);
-}
-
-void gate_open(const struct gate *gate)
-{
-    const uint64_t one = 1;
-    while (write(gate->descriptor, &one, sizeof one) != sizeof one)
+    while (gate_pass(gate) != WEIR_OK)
         continue;
-}
-
-void gate_pass(const struct gate *gate)
-{
-    uint64_t count;
-    while (read(gate->descriptor, &count, sizeof count) != sizeof count)
-        continue;
+    gate_shut(gate);
 }
 
 static void *work(void *user)
 {
     struct ground_thread *thread = user;
     for (;;) {
-        gate_pass(&thread->begin);
+        take(&thread->begin);
         if (!thread->step)
             return NULL;
         thread->step(thread->run);
@@ -491,12 +470,6 @@ static void *work(void *user)
 
 bool ground_thread_start(struct ground_thread *thread)
 {
-    if (!gate_make(&thread->begin))
-        return false;
-    if (!gate_make(&thread->end)) {
-        gate_finish(&thread->begin);
-        return false;
-    }
     thread->started = pthread_create(&thread->thread, NULL, work, thread) == 0;
     return thread->started;
 }
@@ -508,8 +481,6 @@ void ground_thread_stop(struct ground_thread *thread)
     thread->step = NULL;
     gate_open(&thread->begin);
     pthread_join(thread->thread, NULL);
-    gate_finish(&thread->begin);
-    gate_finish(&thread->end);
 }
 
 static void do_on_thread(struct run *run, int which, void (*step)(struct run *run))
@@ -522,7 +493,7 @@ static void do_on_thread(struct run *run, int which, void (*step)(struct run *ru
     thread->run = run;
     thread->step = step;
     gate_open(&thread->begin);
-    gate_pass(&thread->end);
+    take(&thread->end);
 }
 
 void run_on_thread(struct run *run, int thread, void (*step)(struct run *run))
