@@ -2,12 +2,12 @@
 // and the fuzzer of tests/races do not have. And <weir/check.h>: findings as data, with the plugin and without it.
 #include <malloc.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tests/plugins/check/rig.h"
+#include "tests/support/gate.h"
 
 // What WEIR_EXPECT_NO_RACES() reports.
 static char failed[4096];
@@ -94,38 +94,28 @@ RIG_TEST(CheckEngine, AGraphIsExaminedOnce, "")
 // Host calls.
 
 struct call {
-    sem_t begin;
-    sem_t end;
+    struct gate begin; // holds it
+    struct gate end;   // is opened by it
     weir_buffer *buffer;
 };
 
 static weir_status use_in_call(void *user)
 {
     struct call *call = user;
-    while (sem_wait(&call->begin) != 0)
-        continue;
+    EXPECT_OK(gate_pass(&call->begin));
     rig_use(call->buffer, WEIR_ACCESS_READ_WRITE);
-    sem_post(&call->end);
+    gate_open(&call->end);
     return WEIR_OK;
-}
-
-// `begun`: 1 if it may begin. Semaphores need no end.
-static void make_call(struct call *call, const struct rig *rig, unsigned begun)
-{
-    sem_init(&call->begin, 0, begun);
-    sem_init(&call->end, 0, 0);
-    call->buffer = rig->host;
 }
 
 // A queue that does not wait for the call.
 RIG_TEST(CheckEngine, AHostCallBesideAnotherQueue, "")
 {
-    struct call call;
-    make_call(&call, rig, 0);
+    struct call call = {.buffer = rig->host};
     ASSERT_OK(weir_queue_host_call(rig->one, use_in_call, &call));
     const int first = __LINE__ + 1;
     EXPECT_OK(weir_queue_fill(rig->two, rig->host, 0, SIZE, "\7", 1));
-    sem_post(&call.begin);
+    gate_open(&call.begin);
     EXPECT_OK(weir_queue_sync(rig->one, WEIR_FOREVER));
     ASSERT_UINT_EQ(weir_check_count(rig->runtime), 1);
     EXPECT_INT_EQ(rig_finding(rig, 0).kind, WEIR_CHECK_HOST_WRITE);
@@ -138,11 +128,9 @@ RIG_TEST(CheckEngine, AHostCallBesideAnotherQueue, "")
 // What comes after the call without a wait for it.
 RIG_TEST(CheckEngine, AnotherQueueAfterAHostCall, "threads = strict")
 {
-    struct call call;
-    make_call(&call, rig, 1);
+    struct call call = {.begin.is_open = 1, .buffer = rig->host};
     ASSERT_OK(weir_queue_host_call(rig->one, use_in_call, &call));
-    while (sem_wait(&call.end) != 0)
-        continue;
+    EXPECT_OK(gate_pass(&call.end));
     const int second = __LINE__ + 1;
     EXPECT_OK(weir_queue_fill(rig->two, rig->host, 0, SIZE, "\7", 1));
     EXPECT_OK(weir_queue_sync(rig->one, WEIR_FOREVER));
@@ -279,10 +267,9 @@ struct lesson {
 static weir_status acquire_in_call(void *user)
 {
     struct lesson *lesson = user;
-    while (sem_wait(&lesson->call.begin) != 0)
-        continue;
+    EXPECT_OK(gate_pass(&lesson->call.begin));
     weir_check_acquire(lesson->runtime, lesson);
-    sem_post(&lesson->call.end);
+    gate_open(&lesson->call.end);
     return WEIR_OK;
 }
 
@@ -292,7 +279,7 @@ static void *use_and_release(void *user)
     weir_check_acquire(lesson->runtime, &lesson->call);
     rig_use(lesson->call.buffer, WEIR_ACCESS_WRITE);
     weir_check_release(lesson->runtime, lesson);
-    sem_post(&lesson->call.begin);
+    gate_open(&lesson->call.begin);
     return NULL;
 }
 
@@ -300,9 +287,8 @@ static void *use_and_release(void *user)
 // for since is not.
 RIG_TEST(CheckThreads, ACallAcquiresForWhatCameAfterIt, "threads = strict")
 {
-    struct lesson lesson = {.runtime = rig->runtime};
+    struct lesson lesson = {.call.buffer = rig->host, .runtime = rig->runtime};
     pthread_t thread;
-    make_call(&lesson.call, rig, 0);
     ASSERT_OK(weir_queue_host_call(rig->one, acquire_in_call, &lesson));
     const struct weir_event event = test_record(rig->one);
     rig_fill(rig->three, rig->a, 0, SIZE);
@@ -310,8 +296,7 @@ RIG_TEST(CheckThreads, ACallAcquiresForWhatCameAfterIt, "threads = strict")
     weir_check_release(rig->runtime, &lesson.call);
     ASSERT_INT_EQ(pthread_create(&thread, NULL, use_and_release, &lesson), 0);
     pthread_join(thread, NULL);
-    while (sem_wait(&lesson.call.end) != 0)
-        continue;
+    EXPECT_OK(gate_pass(&lesson.call.end));
     ASSERT_OK(weir_queue_wait(rig->two, event));
     rig_fill(rig->two, rig->host, 0, SIZE);
     expect_nothing(rig);
