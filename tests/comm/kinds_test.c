@@ -41,9 +41,8 @@ HOST_TEST(Collectives, NothingToDo)
 COMM_FAKE_TEST(Collectives, Barrier, "", 2)
 {
     struct gate gate = {0};
-    struct weir_event event;
     EXPECT_OK(weir_queue_barrier(rig->queues[0], rig->comms[0]));
-    EXPECT_OK(weir_queue_record(rig->queues[0], &event));
+    const struct weir_event event = test_record(rig->queues[0]);
     EXPECT_OK(weir_queue_host_call(rig->queues[1], gate_pass, &gate));
     EXPECT_OK(weir_queue_barrier(rig->queues[1], rig->comms[1]));
     EXPECT_INT_EQ(weir_event_query(event), WEIR_NOT_READY);

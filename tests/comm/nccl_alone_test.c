@@ -145,12 +145,11 @@ ENDLESS_TEST(OthersOfTheSameGpu)
 WEIR_CHILD_TEST(CommNcclEndless, WaitsOfOtherQueues)
 {
     weir_queue *other;
-    struct weir_event event;
     struct comm_rig rig;
     open_two(&rig);
     ASSERT_OK(weir_queue_create(rig.devices[0], NULL, &other));
     EXPECT_OK(COMM_RIG_REDUCE(&rig, 0, 8));
-    EXPECT_OK(weir_queue_record(rig.queues[0], &event));
+    const struct weir_event event = test_record(rig.queues[0]);
     EXPECT_OK(weir_queue_wait(other, event));
     EXPECT_OK(weir_queue_fill(other, rig.src[0], 0, 64, "", 1));
     EXPECT_INT_EQ(weir_event_sync(event, 1), WEIR_TIMEOUT);

@@ -95,7 +95,6 @@ void comm_rig_expect_all(struct comm_rig *rig, weir_buffer *const *buffers, size
 
 // The same for the thread's error.
 void comm_rig_expect_words(const char *const *words, size_t count);
-#define COMM_RIG_EXPECT_WORDS(...) EXPECT_ERROR(__VA_ARGS__)
 
 // Waits until the communicator has failed, which an engine tells later than the queue, and expects that its first
 // cause has all of these words.

@@ -22,7 +22,6 @@ static void live_beside(int foreign)
 {
     struct rig rig;
     const struct weir_test_cuda *fake = rig_fake();
-    struct weir_event event;
     ASSERT_NOT_NULL(fake);
     fake->set_foreign_context(foreign);
     ASSERT_TRUE(rig_start(&rig));
@@ -34,7 +33,7 @@ static void live_beside(int foreign)
     EXPECT_OK(weir_queue_launch(rig.queue, kernel, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
                                 weir_out(buffer, 0, 64), 3u, 16u));
     EXPECT_INT_EQ(fake->has_foreign_context(), foreign);
-    EXPECT_OK(weir_queue_record(rig.queue, &event));
+    const struct weir_event event = test_record(rig.queue);
     EXPECT_OK(weir_event_sync(event, GUARD_NS));
     EXPECT_OK(weir_event_sync(event, WEIR_FOREVER));
     EXPECT_OK(weir_device_trim(rig.device));
@@ -78,7 +77,6 @@ static void submit_everything(struct rig *rig, weir_buffer *device, weir_buffer 
 RIG_TEST(CudaWaits, NoSubmitCreateOrDestroyWaits)
 {
     static _Alignas(4096) unsigned char memory[2 * 4096];
-    struct weir_event event;
     const struct weir_test_cuda *fake = rig_fake();
     weir_program *program = rig_program(rig);
     weir_program *unused = rig_program(rig);
@@ -97,7 +95,7 @@ RIG_TEST(CudaWaits, NoSubmitCreateOrDestroyWaits)
 
     fake->hold(1);
     submit_everything(rig, device, host, other);
-    EXPECT_OK(weir_queue_record(rig->queue, &event));
+    const struct weir_event event = test_record(rig->queue);
     EXPECT_INT_EQ(weir_event_query(event), WEIR_NOT_READY);
     EXPECT_INT_EQ(weir_event_sync(event, WEIR_MS(3)), WEIR_TIMEOUT);
     weir_queue *late = rig_queue(rig, true);
@@ -334,11 +332,8 @@ RIG_TEST(CudaSteady, FramesMakeNothingButTheirWork)
 static weir_status try_images(struct rig *rig, const struct weir_image *images, uint32_t count)
 {
     const struct weir_bundle bundle = rig_bundle(images, count);
-    weir_program *program;
-    weir_status status =
-        weir_program_create(rig->device, WEIR_PARAMS(weir_program, .bundle = &bundle), &program);
-    weir_program_destroy(&program);
-    return status;
+    own_program program = NULL;
+    return weir_program_create(rig->device, WEIR_PARAMS(weir_program, .bundle = &bundle), &program);
 }
 
 RIG_TEST(CudaImages, AreChosenByArchitecture)
@@ -462,13 +457,12 @@ RIG_TEST(CudaImages, LocalMemoryInAllIsChecked)
 // The parameters are compared when the kernel is created.
 static weir_status create_iota(struct rig *rig, const struct weir_bundle *bundle)
 {
-    weir_program *program;
+    own_program program = NULL;
     weir_kernel *kernel;
     EXPECT_OK(
         weir_program_create(rig->device, WEIR_PARAMS(weir_program, .bundle = bundle), &program));
     const weir_status status = weir_kernel_create(program, "iota", &kernel);
     EXPECT_NULL(kernel);
-    weir_program_destroy(&program);
     return status;
 }
 

@@ -94,9 +94,8 @@ DEVICE_TEST(MoreLocalMemoryThanTheDeviceHasIsRefused, "LOCAL", "300000")
     weir_kernel *kernel;
     own_program program = rig_program(rig);
     EXPECT_FAILURE(weir_kernel_create(program, "iota", &kernel), WEIR_ERROR_UNSUPPORTED,
-                   "'iota' declares 300000 bytes of local memory");
+                   "'iota' declares 300000 bytes of local memory", "232448");
     EXPECT_NULL(kernel);
-    EXPECT_CONTAINS(weir_last_error_text(), "232448");
 }
 
 static void open_second(struct rig *rig, weir_device **out_device)
@@ -155,7 +154,7 @@ DEVICE_TEST(DriverTooOldForTheImages, "VERSION", "12040")
 
 DEVICE_TEST(OutOfPinnedMemory, "PINNED", "67108864")
 {
-    weir_buffer *buffer;
+    own_buffer buffer = NULL;
     struct weir_buffer_params params = {.struct_size = sizeof params,
                                         .size = (size_t)100 << 20,
                                         .placement = WEIR_PLACE_HOST};
@@ -164,5 +163,4 @@ DEVICE_TEST(OutOfPinnedMemory, "PINNED", "67108864")
     EXPECT_NULL(buffer);
     params.size = (size_t)32 << 20;
     EXPECT_OK(weir_buffer_create(rig->device, &params, &buffer));
-    weir_buffer_destroy(&buffer);
 }

@@ -150,13 +150,12 @@ STAGE_TEST(CudaFaults, AttributedToOneOperation, ATTRIBUTED)
 // A wait after a wait: neither of the two queues had begun its work.
 STAGE_TEST(CudaFaults, AttributedThroughAChainOfWaits, ATTRIBUTED)
 {
-    struct weir_event event;
     rig_fake()->hold(1);
     EXPECT_OK(LAUNCH(s, s->a, increment));
     EXPECT_OK(weir_queue_after(s->b, s->a));
     EXPECT_OK(weir_queue_after(s->c, s->b));
     EXPECT_OK(LAUNCH(s, s->c, iota));
-    EXPECT_OK(weir_queue_record(s->c, &event));
+    const struct weir_event event = test_record(s->c);
     rig_fake()->fault("increment", 1);
     rig_fake()->hold(0);
     expect_lost(weir_event_sync(event, GUARD_NS));
@@ -443,26 +442,22 @@ static void expect_no_second_life(void)
     weir_device *device;
     ASSERT_OK(rig_open_runtime("", &runtime));
     expect_lost(weir_device_open(runtime, NULL, &device));
-    EXPECT_CONTAINS(weir_last_error()->message, "; this process has lost the device before: ");
-    EXPECT_CONTAINS(weir_last_error()->message, "a launch of 'increment'");
+    EXPECT_ERROR("; this process has lost the device before: ", "a launch of 'increment'");
     EXPECT_CONTAINS(weir_last_error()->remedy, "restart the process");
 }
 
 static void go_on(const char *section)
 {
     struct stage s;
-    struct weir_event seen;
-    struct weir_event unseen;
-    struct weir_event failed;
     ASSERT_TRUE(start(&s, section));
     EXPECT_OK(COPY(&s, s.b));
-    EXPECT_OK(weir_queue_record(s.b, &seen));
+    const struct weir_event seen = test_record(s.b);
     EXPECT_OK(weir_event_sync(seen, GUARD_NS));
     rig_fake()->hold(1);
     EXPECT_OK(COPY(&s, s.b));
-    EXPECT_OK(weir_queue_record(s.b, &unseen));
+    const struct weir_event unseen = test_record(s.b);
     EXPECT_OK(LAUNCH(&s, s.a, increment));
-    EXPECT_OK(weir_queue_record(s.a, &failed));
+    const struct weir_event failed = test_record(s.a);
     rig_fake()->fault("increment", 1);
     rig_fake()->hold(0);
     static const char cause[] = "a launch of 'increment' at ";

@@ -10,8 +10,7 @@ static void expect_refused(const char *section, const char *part, const char *re
     weir_runtime *runtime;
     EXPECT_TRUE(rig_open_runtime(section, &runtime) < 0);
     EXPECT_NULL(runtime);
-    EXPECT_CONTAINS(weir_last_error_text(), part);
-    EXPECT_CONTAINS(weir_last_error_text(), remedy);
+    EXPECT_ERROR(part, remedy);
 }
 
 WEIR_TEST(CudaOpen, NoDriver)

@@ -97,10 +97,9 @@ long rig_calls(void)
 
 unsigned char *rig_bytes(weir_buffer *buffer)
 {
-    void *pointer = NULL;
-    const size_t size = weir_buffer_size(buffer);
-    EXPECT_OK(weir_host_begin(buffer, 0, size, WEIR_ACCESS_READ_WRITE, &pointer));
-    EXPECT_OK(weir_host_end(buffer, 0, size, WEIR_ACCESS_READ_WRITE));
+    unsigned char *pointer = NULL;
+    EXPECT_OK(weir_host_whole(buffer, WEIR_ACCESS_READ_WRITE, &pointer));
+    EXPECT_OK(weir_host_whole_end(buffer, WEIR_ACCESS_READ_WRITE));
     return pointer;
 }
 

@@ -161,8 +161,7 @@ RIG_TEST(CudaSource, OpenclThatDoesNotBuild)
     weir_log_set(keep_log, NULL, WEIR_LOG_ERROR);
     struct weir_program_params params = params_of(source, "-DX");
     expect_refused(rig, &params, WEIR_ERROR_BUILD, "source:3:");
-    EXPECT_CONTAINS(weir_last_error()->message, "not_declared");
-    EXPECT_CONTAINS(weir_last_error()->message, "'-cl-std=CL1.2 -DX'");
+    EXPECT_ERROR("not_declared", "'-cl-std=CL1.2 -DX'");
     EXPECT_CONTAINS(logged, "source:3:");
     weir_log_set(NULL, NULL, WEIR_LOG_ERROR);
     params = params_of(twice_cl, "-DX -I include");

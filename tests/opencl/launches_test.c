@@ -129,8 +129,7 @@ static weir_graph *capture_branches(const struct opencl_rig *rig)
 {
     weir_graph *graph = NULL;
     EXPECT_OK(weir_capture_begin(rig->queues[0]));
-    const struct weir_event fork = opencl_rig_record(rig->queues[0]);
-    EXPECT_OK(weir_queue_wait(rig->queues[1], fork));
+    EXPECT_OK(weir_queue_after(rig->queues[1], rig->queues[0]));
     opencl_rig_launch(rig, rig->queues[0], rig->buffer, 1);
     opencl_rig_launch(rig, rig->queues[1], rig->other, 2);
     opencl_rig_launch(rig, rig->queues[1], rig->other, 3); // whose event is the record's

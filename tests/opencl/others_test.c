@@ -89,10 +89,9 @@ WEIR_TEST(OpenclOthers, LimitsOfNothingAreTheDrivers)
 
 static uint32_t block_limit(const struct opencl_rig *rig, const char *name)
 {
-    weir_kernel *kernel = NULL;
+    own_kernel kernel = NULL;
     EXPECT_OK(weir_kernel_create(rig->program, name, &kernel));
     const uint32_t limit = kernel ? weir_kernel_get_info(kernel)->max_block_items : 0;
-    weir_kernel_destroy(&kernel);
     return limit;
 }
 

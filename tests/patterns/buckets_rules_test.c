@@ -31,7 +31,7 @@ WEIR_TEST(BucketsRules, RefuseParams)
     weir_buckets *buckets = (weir_buckets *)&rig;
     EXPECT_INT_EQ(weir_buckets_create(NULL, &buckets), WEIR_ERROR_INVALID);
     EXPECT_NULL(buckets);
-    COMM_RIG_EXPECT_WORDS("weir_buckets_create", "params is NULL");
+    EXPECT_ERROR("weir_buckets_create", "params is NULL");
     buckets_rig_open(&rig, 1);
     EXPECT_FAILURE(weir_buckets_create(&rig.params, &buckets), WEIR_ERROR_INVALID,
                    "params->comm is NULL");
@@ -99,7 +99,7 @@ static void *create_alone(void *user)
     const uint32_t rank = (uint32_t)(uintptr_t)user;
     EXPECT_INT_EQ(create_changed(rank, nameless), rank == 1 ? WEIR_ERROR_INVALID : WEIR_ERROR_COMM);
     if (rank == 0)
-        COMM_RIG_EXPECT_WORDS("rank 1", "buckets 'grads'", "parameter 2 has no name");
+        EXPECT_ERROR("rank 1", "buckets 'grads'", "parameter 2 has no name");
     return NULL;
 }
 
@@ -129,7 +129,7 @@ static void *create_another(void *user)
     const uint32_t rank = (uint32_t)(uintptr_t)user;
     EXPECT_INT_EQ(create_changed(rank, differs.change), WEIR_ERROR_INVALID);
     EXPECT_NULL(rig.buckets[rank]);
-    COMM_RIG_EXPECT_WORDS("grads", "rank 1 has", differs.says);
+    EXPECT_ERROR("grads", "rank 1 has", differs.says);
     return NULL;
 }
 
@@ -180,10 +180,10 @@ BUCKETS_TEST(BucketsRules, RefuseCallsOutsideAPass, 1)
     buckets_rig_create(&rig);
     weir_queue *queue = rig.comm.queues[0];
     EXPECT_INT_EQ(weir_buckets_ready(rig.buckets[0], 0, queue), WEIR_ERROR_INVALID);
-    COMM_RIG_EXPECT_WORDS("weir_buckets_ready", "no pass has begun", "weir_buckets_begin()");
+    EXPECT_ERROR("weir_buckets_ready", "no pass has begun", "weir_buckets_begin()");
     EXPECT_INT_EQ(weir_buckets_skip(rig.buckets[0], 2, queue), WEIR_ERROR_INVALID);
     EXPECT_INT_EQ(weir_buckets_finish(rig.buckets[0], queue), WEIR_ERROR_INVALID);
-    COMM_RIG_EXPECT_WORDS("weir_buckets_finish", "no pass has begun");
+    EXPECT_ERROR("weir_buckets_finish", "no pass has begun");
     EXPECT_OK(weir_buckets_begin(rig.buckets[0], true));
     EXPECT_FAILURE(weir_buckets_begin(rig.buckets[0], true), WEIR_ERROR_INVALID,
                    "a pass has begun already");
@@ -277,8 +277,7 @@ BUCKETS_TEST(BucketsRules, NameAParameterThatIsNeverMarked, 2)
     buckets_rig_create(&rig);
     begin_step(5);
     EXPECT_INT_EQ(weir_buckets_finish(rig.buckets[1], rig.comm.queues[1]), WEIR_ERROR_INVALID);
-    COMM_RIG_EXPECT_WORDS("grads", "1 of 6 parameters was never marked: 'stem.weight'",
-                          "make it optional");
+    EXPECT_ERROR("grads", "1 of 6 parameters was never marked: 'stem.weight'", "make it optional");
     EXPECT_RANK_0_TOLD("rank 1 has aborted", "buckets 'grads'", "'stem.weight'");
 }
 
@@ -289,8 +288,8 @@ BUCKETS_TEST(BucketsRules, NameTheFirstOfSeveral, 1)
     EXPECT_OK(weir_buckets_begin(rig.buckets[0], false));
     EXPECT_OK(weir_buckets_ready(rig.buckets[0], 3, rig.comm.queues[0]));
     EXPECT_INT_EQ(weir_buckets_finish(rig.buckets[0], rig.comm.queues[0]), WEIR_ERROR_INVALID);
-    COMM_RIG_EXPECT_WORDS("4 of 6 parameters were never marked: 'head.bias', 'head.weight', "
-                          "'stem.bias' and 1 more");
+    EXPECT_ERROR("4 of 6 parameters were never marked: 'head.bias', 'head.weight', "
+                 "'stem.bias' and 1 more");
 }
 
 static weir_status fail(void *user)

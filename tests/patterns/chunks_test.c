@@ -103,32 +103,27 @@ static void write_src(size_t count, uint32_t first)
 
 static void guard_dst(void)
 {
-    const uint32_t guard = GUARD;
-    size_t size = weir_buffer_size(job.dst);
-    void *pointer;
-
-    ASSERT_OK(weir_host_begin(job.dst, 0, size, WEIR_ACCESS_WRITE, &pointer));
-    for (size_t i = 0; i < size / 4; i++)
-        memcpy((char *)pointer + i * 4, &guard, 4);
-    ASSERT_OK(weir_host_end(job.dst, 0, size, WEIR_ACCESS_WRITE));
+    uint32_t *words;
+    ASSERT_OK(weir_host_whole(job.dst, WEIR_ACCESS_WRITE, &words));
+    for (size_t i = 0; i < weir_buffer_size(job.dst) / 4; i++)
+        words[i] = GUARD;
+    ASSERT_OK(weir_host_whole_end(job.dst, WEIR_ACCESS_WRITE));
 }
 
 // The number of words of `dst` that differ from the job's result, or that changed
 // outside the job's ranges.
 static size_t wrong_words(size_t count, uint32_t first)
 {
-    size_t words = weir_buffer_size(job.dst) / 4;
+    const size_t all = weir_buffer_size(job.dst) / 4;
     size_t wrong = 0;
-    void *pointer;
-
-    if (weir_host_begin(job.dst, 0, words * 4, WEIR_ACCESS_READ, &pointer) != WEIR_OK)
-        return words + 1;
-    for (size_t i = 0; i < words; i++) {
-        bool inside = i >= MARGIN && i - MARGIN < count;
-        uint32_t right = inside ? first + 2 * (uint32_t)(i - MARGIN) : GUARD;
-        wrong += ((uint32_t *)pointer)[i] != right;
+    uint32_t *words;
+    if (weir_host_whole(job.dst, WEIR_ACCESS_READ, &words) != WEIR_OK)
+        return all + 1;
+    for (size_t i = 0; i < all; i++) {
+        const bool inside = i >= MARGIN && i - MARGIN < count;
+        wrong += words[i] != (inside ? first + 2 * (uint32_t)(i - MARGIN) : GUARD);
     }
-    WEIR_IGNORE(weir_host_end(job.dst, 0, words * 4, WEIR_ACCESS_READ));
+    WEIR_IGNORE(weir_host_whole_end(job.dst, WEIR_ACCESS_READ));
     return wrong;
 }
 

@@ -62,10 +62,9 @@ LINK_TEST(DeviceLink, CopiesInOrderOfItsQueues)
     EXPECT_FALSE(weir_device_link_is_direct(NULL));
     rig_write_words(in, 0, COPIES, 1000);
 
-    struct weir_event filled;
     ASSERT_OK(weir_queue_host_call(filler, rig_dawdle, (void *)(uintptr_t)2));
     ASSERT_OK(weir_queue_copy(filler, src, 0, in, 0, SIZE));
-    ASSERT_OK(weir_queue_record(filler, &filled));
+    const struct weir_event filled = test_record(filler);
     ASSERT_OK(weir_queue_wait(even, filled));
     ASSERT_OK(weir_queue_wait(odd, filled));
     for (size_t i = 0; i < COPIES; i++) {

@@ -29,7 +29,6 @@ static void work(struct rig *rig)
     weir_buffer *device = rig->memory;
     weir_buffer *host = rig->frame;
     const uint32_t pattern = 0x03020100u;
-    struct weir_event event;
     void *pointer;
 
     EXPECT_OK(weir_queue_fill(queue, device, 0, 256, &pattern, sizeof pattern));
@@ -37,8 +36,7 @@ static void work(struct rig *rig)
     EXPECT_OK(weir_queue_copy(queue, host, 128, device, 0, 0));
     EXPECT_OK(RIG_SPIN(queue, rig));
     EXPECT_OK(weir_queue_host_call(queue, rig_count_call, &rig->calls));
-    EXPECT_OK(weir_queue_record(queue, &event));
-    EXPECT_OK(weir_queue_wait(queue, event));
+    EXPECT_OK(weir_queue_after(queue, queue));
     EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
 
     ASSERT_OK(weir_host_begin(host, 0, 256, WEIR_ACCESS_READ, &pointer));

@@ -161,8 +161,7 @@ static void expect_cause(int number)
 {
     char part[32];
     snprintf(part, sizeof part, "(number %d, ", number);
-    EXPECT_CONTAINS(weir_last_error_text(), "the plugin fault injected ");
-    EXPECT_CONTAINS(weir_last_error_text(), part);
+    EXPECT_ERROR("the plugin fault injected ", part);
     snprintf(part, sizeof part, " --at %d PROGRAM`", number);
     EXPECT_CONTAINS(weir_last_error_text(), part);
 }
@@ -211,8 +210,7 @@ static void expect_refusal(struct run *run, int at, int number)
     EXPECT_INT_EQ(submit(run), WEIR_ERROR_DEVICE);
     EXPECT_INT_EQ(reached, at);
     expect_cause(number);
-    EXPECT_CONTAINS(weir_last_error_text(), "a refusal");
-    EXPECT_CONTAINS(weir_last_error_text(), "fault_test.c:");
+    EXPECT_ERROR("a refusal", "fault_test.c:");
     if (at > RIG_RECORD)
         EXPECT_OK(weir_event_sync(run->copied, GUARD_NS));
     expect_recovered(run);
@@ -237,8 +235,7 @@ static void expect_failure(struct run *run, int at, int number)
     if (submit(run) == WEIR_OK)
         EXPECT_INT_EQ(weir_event_sync(run->last, GUARD_NS), WEIR_ERROR_DEVICE);
     expect_cause(number);
-    EXPECT_CONTAINS(weir_last_error_text(), "a failure by a host call");
-    EXPECT_CONTAINS(weir_last_error_text(), "fault_test.c:");
+    EXPECT_ERROR("a failure by a host call", "fault_test.c:");
     // Or before the record is.
     if (run->copied.sequence != 0)
         EXPECT_INT_EQ(weir_event_sync(run->copied, GUARD_NS),

@@ -143,8 +143,7 @@ NOTES_TEST(RecoveryTellsOfWhatHasEnded, "notes", "")
     ASSERT_UINT_EQ(noted->notes->count, 1);
     const struct weir_event told = note_of(noted, 0)->u.complete.event;
 
-    struct weir_event end;
-    ASSERT_OK(weir_queue_record(noted->rig.up, &end));
+    const struct weir_event end = test_record(noted->rig.up);
     EXPECT_INT_EQ(weir_event_query(end), WEIR_NOT_READY);
     EXPECT_TRUE(told.sequence + 2 == end.sequence); // the late call is between them
     ASSERT_INT_EQ(write(late.ends[1], "x", 1), 1);
@@ -233,9 +232,8 @@ NOTES_TEST(RefusedUpload, "notes", "[notes]\nrefused_bytes = 7")
 
 NOTES_TEST(TheThreadOfDescriptors, "notes", "")
 {
-    struct weir_event event;
     int fd;
-    ASSERT_OK(weir_queue_record(noted->rig.up, &event));
+    const struct weir_event event = test_record(noted->rig.up);
     ASSERT_OK(weir_event_fd(event, &fd));
     struct pollfd waiting = {.fd = fd, .events = POLLIN};
     EXPECT_INT_EQ(poll(&waiting, 1, 60000), 1);
@@ -248,10 +246,9 @@ NOTES_TEST(TheThreadOfDescriptors, "notes", "")
 // Calls about events of a queue that is gone reach no plugin, so its end is told.
 NOTES_TEST(ADestroyedQueue, "notes", "")
 {
-    struct weir_event event;
     weir_queue *queue;
     ASSERT_OK(weir_queue_create(noted->rig.device, NULL, &queue));
-    ASSERT_OK(weir_queue_record(queue, &event));
+    const struct weir_event event = test_record(queue);
     weir_queue_destroy(&queue);
     EXPECT_OK(weir_event_sync(event, WEIR_FOREVER));
     ASSERT_UINT_EQ(noted->notes->count, 1);

@@ -28,10 +28,9 @@ RIG_TEST(PerturbIdle, HostCallRunsUnasked, "perturb", "[perturb]\nidle = 5\n")
 
 RIG_TEST(PerturbIdle, DescriptorBecomesReadable, "perturb", "[perturb]\nidle = 5\n")
 {
-    struct weir_event event;
     int fd = -1;
     fill(rig, rig->up);
-    EXPECT_OK(weir_queue_record(rig->up, &event));
+    const struct weir_event event = test_record(rig->up);
     EXPECT_OK(weir_event_fd(event, &fd));
     EXPECT_INT_EQ(poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 60000), 1);
     close(fd);
@@ -163,11 +162,10 @@ WEIR_TEST(PerturbIdle, LimitOfPendingOperations)
 // A query runs what the event needs, step by step.
 RIG_TEST(PerturbIdle, Query, "perturb", "[perturb]\nmode = late\nidle = 60000\n")
 {
-    struct weir_event event;
     unsigned count = 0;
     for (int i = 0; i < 10; i++)
         fill(rig, rig->up);
-    EXPECT_OK(weir_queue_record(rig->up, &event));
+    const struct weir_event event = test_record(rig->up);
     while (weir_event_query(event) == WEIR_NOT_READY && count < 1000)
         count++;
     EXPECT_INT_EQ(count, 10);

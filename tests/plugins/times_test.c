@@ -129,16 +129,14 @@ TIMES_TEST(Times, EveryOperationHasOne, "times")
 
 TIMES_TEST(Times, OnTheTimelineOfRecords, "times")
 {
-    struct weir_event before;
-    struct weir_event after;
     uint64_t before_ns;
     uint64_t after_ns;
     own_queue queue = NULL;
     ASSERT_OK(
         weir_queue_create(timed->rig.device, WEIR_PARAMS(weir_queue, .timing = true), &queue));
-    EXPECT_OK(weir_queue_record(queue, &before));
+    const struct weir_event before = test_record(queue);
     EXPECT_OK(weir_queue_copy(queue, timed->memory[0], 0, timed->host[0], 0, RIG_BYTES));
-    EXPECT_OK(weir_queue_record(queue, &after));
+    const struct weir_event after = test_record(queue);
     EXPECT_OK(weir_event_sync(after, WEIR_FOREVER));
     EXPECT_OK(weir_event_time_ns(before, &before_ns));
     EXPECT_OK(weir_event_time_ns(after, &after_ns));

@@ -45,12 +45,11 @@ static size_t submit_all(struct rig *rig, struct expected *expected)
     const struct weir_plane to = {rig->memory, 0, 64};
     const struct weir_plane from = {rig->frame, 0, 128};
     const struct weir_volume boxes[] = {{rig->frame, 0, 64, 640}, {rig->memory, 0, 32, 960}};
-    struct weir_event event;
     size_t count = 0;
     weir_region_push(rig->runtime, "frame", 12);
     EXPECT_OK(weir_queue_copy(rig->up, rig->memory, 0, rig->frame, 0, RIG_BYTES));
     NOTE(WEIR_TRACE_COPY, WEIR_ENGINE_TO_DEVICE, RIG_BYTES, "frame 12", "", "memory", "frame");
-    EXPECT_OK(weir_queue_record(rig->up, &event));
+    const struct weir_event event = test_record(rig->up);
     weir_region_push(rig->runtime, "texture", WEIR_NO_NUMBER);
     EXPECT_OK(weir_queue_wait(rig->down, event));
     EXPECT_OK(weir_queue_fill(rig->down, rig->memory, 0, 4096, &pattern, sizeof pattern));
@@ -281,8 +280,7 @@ TRACE_TEST(TraceRefuses, AFullDisk, "/dev/full", "flush = 1")
     EXPECT_CONTAINS(rig_logged(), "/dev/full");
     EXPECT_CONTAINS(rig_logged(), "No space left");
     EXPECT_NULL(rig->runtime);
-    EXPECT_CONTAINS(weir_last_error()->message, "/dev/full: the trace is incomplete");
-    EXPECT_CONTAINS(weir_last_error()->message, "No space left");
+    EXPECT_ERROR("/dev/full: the trace is incomplete", "No space left");
 }
 
 // So does one that is full only when the last of it is written.

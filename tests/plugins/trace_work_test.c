@@ -219,12 +219,11 @@ TRACE_TEST(Trace, OfSeveralThreads, "threads.json", "")
 TRACE_TEST(Trace, OfQueuesThatComeAndGo, "come.json", "")
 {
     for (size_t i = 0; i < 100; i++) {
-        weir_queue *queue;
+        own_queue queue = NULL;
         ASSERT_OK(weir_queue_create(rig->device, NULL, &queue));
         EXPECT_OK(weir_queue_copy(queue, rig->memory, i * 2048, rig->frame, 0, 2048));
         if (i % 2)
             EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
-        weir_queue_destroy(&queue);
     }
     const struct weir_trace *trace = rig_end(rig);
     EXPECT_UINT_EQ(trace->operation_count, 100);

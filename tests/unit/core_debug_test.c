@@ -399,13 +399,9 @@ static bool tells_grid(struct world *world, weir_kernel *kernel, weir_buffer *bu
 // 1,024 words, as a grid of 1,024 blocks.
 DEBUG_TEST(Debug, GridInWorkItems)
 {
-    own_program program = NULL;
     own_kernel kernel = NULL;
     own_buffer buffer = make_buffer(world, "b");
-    ASSERT_OK(weir_program_create(world->device,
-                                  WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
-                                  &program));
-    ASSERT_OK(weir_kernel_create(program, "iota", &kernel));
+    ASSERT_OK(weir_kernel_load(world->device, &conformance_kernels, "iota", &kernel));
     EXPECT_FALSE(tells_grid(world, kernel, buffer, 1024 / 64));
     EXPECT_FALSE(tells_grid(world, kernel, buffer, 65));        // no multiple of the block
     EXPECT_FALSE(tells_grid(world, kernel, buffer, 2 * BYTES)); // nor were it work-items

@@ -111,8 +111,7 @@ CONTROL_TEST(Delivery, AnErrorAtSubmitFailsTheQueue)
         const weir_status status = weir_queue_fill(queue, buffer, 0, 64, "x", 1);
         EXPECT_INT_EQ(status, held ? WEIR_OK : WEIR_ERROR_DEVICE);
         if (held) {
-            const struct weir_event end = test_record(queue);
-            ASSERT_OK(weir_queue_wait(dependent, end));
+            ASSERT_OK(weir_queue_after(dependent, queue));
             control_gate_open();
             EXPECT_INT_EQ(weir_queue_sync(dependent, GUARD_NS), WEIR_ERROR_DEVICE);
             expect_refusal(weir_queue_label(queue));

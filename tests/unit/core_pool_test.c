@@ -129,9 +129,9 @@ CONTROL_TEST(Object, GoesAtTheNextOpportunity)
 {
     own_queue queue = control_queue(control, "q");
     for (int way = 0; way < 4; way++) {
-        weir_buffer *used = control_buffer(control, 64);
-        weir_buffer *other = control_buffer(control, 64);
-        weir_queue *fresh = NULL;
+        own_buffer used = control_buffer(control, 64);
+        own_buffer other = control_buffer(control, 64);
+        own_queue fresh = NULL;
         weir_test_note("way %d", way);
         control_stall(true);
         ASSERT_OK(weir_queue_fill(queue, used, 0, 64, "x", 1));
@@ -147,9 +147,6 @@ CONTROL_TEST(Object, GoesAtTheNextOpportunity)
         else
             weir_buffer_destroy(&other);
         EXPECT_UINT_GE(control_buffer_destroy_count(), before + 1);
-        weir_buffer_destroy(&used);
-        weir_buffer_destroy(&other);
-        weir_queue_destroy(&fresh);
     }
 }
 

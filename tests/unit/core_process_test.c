@@ -1,10 +1,7 @@
 // What a process has once: its end while it uses Weir, and then a debug mode that begins late.
 #include <pthread.h>
 #include <semaphore.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/support/memory.h"
@@ -27,35 +24,14 @@ static void *upload(void *user)
     return NULL;
 }
 
-static void end_while_uploading(void)
+WEIR_CHILD_TEST(Transfer, TheProcessEnds)
 {
     pthread_t thread;
-    if (!control_open(&control))
-        _exit(3);
+    ASSERT_TRUE(control_open(&control));
     control.devices[0]->staging.thread_limit = 3;
-    if (sem_init(&under_way, 0, 0) != 0 || pthread_create(&thread, NULL, upload, NULL) != 0 ||
-        sem_wait(&under_way) != 0)
-        _exit(4);
-    exit(0);
-}
-
-// A child runs the function, and ends well.
-static void expect_good_end(void (*run)(void))
-{
-    int status = -1;
-    fflush(NULL);
-    const pid_t child = fork();
-    ASSERT_TRUE(child >= 0);
-    if (child == 0)
-        run();
-    ASSERT_INT_EQ((int)waitpid(child, &status, 0), (int)child);
-    EXPECT_TRUE(WIFEXITED(status));
-    EXPECT_INT_EQ(WEXITSTATUS(status), 0);
-}
-
-WEIR_TEST(Transfer, TheProcessEnds)
-{
-    expect_good_end(end_while_uploading);
+    ASSERT_INT_EQ(sem_init(&under_way, 0, 0), 0);
+    ASSERT_INT_EQ(pthread_create(&thread, NULL, upload, NULL), 0);
+    ASSERT_INT_EQ(sem_wait(&under_way), 0);
 }
 
 // A process ends while host calls wait for their turn: the log says where they come from. The counts go
@@ -79,21 +55,20 @@ static weir_status never_return(void *unused)
 static void end_before_host_calls(void)
 {
     weir_log_set(pass_on, NULL, WEIR_LOG_WARNING);
-    if (!control_open(&control) || sem_init(&under_way, 0, 0) != 0)
-        _exit(3);
+    ASSERT_TRUE(control_open(&control));
+    ASSERT_INT_EQ(sem_init(&under_way, 0, 0), 0);
     weir_queue *queue = control_queue(&control, "q");
-    if (weir_queue_host_call(queue, never_return, NULL) < 0 || sem_wait(&under_way) != 0 ||
-        weir_queue_host_call_at(queue, never_return, NULL, "late.c", 12) < 0 ||
-        weir_queue_host_call_at(queue, never_return, NULL, "late.c", 13) < 0)
-        _exit(4);
-    exit(0);
+    ASSERT_OK(weir_queue_host_call(queue, never_return, NULL));
+    ASSERT_INT_EQ(sem_wait(&under_way), 0);
+    ASSERT_OK(weir_queue_host_call_at(queue, never_return, NULL, "late.c", 12));
+    ASSERT_OK(weir_queue_host_call_at(queue, never_return, NULL, "late.c", 13));
 }
 
 WEIR_TEST(HostCalls, TheProcessEnds)
 {
     char message[600] = "";
     ASSERT_INT_EQ(pipe(told), 0);
-    expect_good_end(end_before_host_calls);
+    weir_test_in_child(__FILE__, __LINE__, end_before_host_calls);
     close(told[1]);
     EXPECT_INT_GT((int)read(told[0], message, sizeof message - 1), 0);
     EXPECT_CONTAINS(message, "2 host calls");

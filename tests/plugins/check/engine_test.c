@@ -301,11 +301,10 @@ static void *use_and_release(void *user)
 RIG_TEST(CheckThreads, ACallAcquiresForWhatCameAfterIt, "threads = strict")
 {
     struct lesson lesson = {.runtime = rig->runtime};
-    struct weir_event event;
     pthread_t thread;
     make_call(&lesson.call, rig, 0);
     ASSERT_OK(weir_queue_host_call(rig->one, acquire_in_call, &lesson));
-    ASSERT_OK(weir_queue_record(rig->one, &event));
+    const struct weir_event event = test_record(rig->one);
     rig_fill(rig->three, rig->a, 0, SIZE);
     rig_follow(rig->one, rig->three);
     weir_check_release(rig->runtime, &lesson.call);

@@ -21,8 +21,7 @@ static void sync_at(weir_queue *queue, int line)
 // The wait is at line `line` of a file "waits".
 static void wait_for(weir_queue *queue, weir_queue *other, int line)
 {
-    struct weir_event event;
-    EXPECT_OK(weir_queue_record(other, &event));
+    const struct weir_event event = test_record(other);
     EXPECT_OK(weir_queue_wait_at(queue, event, "waits", line));
 }
 

@@ -32,9 +32,7 @@ void rig_use(weir_buffer *buffer, weir_access access)
 
 void rig_follow(weir_queue *queue, weir_queue *other)
 {
-    struct weir_event event;
-    EXPECT_OK(weir_queue_record(other, &event));
-    EXPECT_OK(weir_queue_wait(queue, event));
+    EXPECT_OK(weir_queue_after(queue, other));
 }
 
 void rig_open_with(struct rig *rig, const char *plugins, const char *section)

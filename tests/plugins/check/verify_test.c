@@ -138,9 +138,9 @@ VERIFY_TEST(Verify, WritePastTheBuffer, "verify = 1\nreport = fail", "add_some")
     const weir_status status =
         weir_queue_launch(rig->queue, rig->kernel, items(WORDS), block, weir_in(rig->in, 0, BYTES),
                           weir_out(rig->out, HALF, HALF), 3u, (unsigned)PART + 16);
-    EXPECT_INT_EQ(status, WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "buffer 'out', and declares only bytes 4096 to "
-                                            "8191 to be written");
+    EXPECT_FAILURE(status, WEIR_ERROR_INVALID,
+                   "buffer 'out', and declares only bytes 4096 to "
+                   "8191 to be written");
 }
 
 VERIFY_TEST(Verify, WriteInFrontOfTheBuffer, "verify = 1\nreport = fail", "write_before")
@@ -223,13 +223,12 @@ VERIFY_TEST(Verify, HostBuffers, "verify = 1", "halo")
 static void *launch_many(void *user)
 {
     struct verified *rig = user;
-    weir_queue *queue = test_queue(rig->device, "other");
+    own_queue queue = test_queue(rig->device, "other");
     for (int i = 0; i < 20; i++)
         EXPECT_OK(weir_queue_launch(queue, rig->kernel, items(WORDS), block,
                                     weir_in(rig->in, HALF, HALF), weir_out(rig->out, HALF, HALF),
                                     2u, (unsigned)PART));
     EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
-    weir_queue_destroy(&queue);
     return NULL;
 }
 
@@ -406,16 +405,13 @@ VERIFY_TEST(VerifyGraphs, ReadOfWhatIsDeclared, "verify = 1", "same")
 // Two branches, of which one reads what the other wrote, launched on two queues in turns.
 VERIFY_TEST(VerifyGraphs, BranchesAndQueues, "verify = 1", "add")
 {
-    struct weir_event event;
     own_queue other = test_queue(rig->device, "other");
     ASSERT_OK(weir_capture_begin(rig->queue));
     LAUNCH(items(PART), block, weir_in(rig->in, 0, HALF), weir_out(rig->out, 0, HALF), 1u);
-    EXPECT_OK(weir_queue_record(rig->queue, &event));
-    EXPECT_OK(weir_queue_wait(other, event));
+    EXPECT_OK(weir_queue_after(other, rig->queue));
     EXPECT_OK(weir_queue_launch(other, rig->kernel, items(PART), block, weir_in(rig->out, 0, HALF),
                                 weir_out(rig->in, 0, HALF), 1u));
-    EXPECT_OK(weir_queue_record(other, &event));
-    EXPECT_OK(weir_queue_wait(rig->queue, event));
+    EXPECT_OK(weir_queue_after(rig->queue, other));
     own_graph graph = end_capture(rig->queue);
     for (int i = 0; i < 4; i++)
         EXPECT_OK(weir_queue_graph(i % 2 == 0 ? rig->queue : other, graph));
@@ -434,8 +430,7 @@ VERIFY_TEST(VerifyGraphs, ReportFail, "verify = 1\nreport = fail", "add")
                                 weir_out(rig->out, 0, HALF - 4), 3u));
     own_graph graph = end_capture(other);
     const weir_status status = weir_queue_graph(other, graph);
-    EXPECT_INT_EQ(status, WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "writes bytes 4092 to 4095 of buffer 'out'");
+    EXPECT_FAILURE(status, WEIR_ERROR_INVALID, "writes bytes 4092 to 4095 of buffer 'out'");
     EXPECT_INT_EQ(weir_queue_sync(other, WEIR_FOREVER), WEIR_ERROR_INVALID);
     EXPECT_INT_EQ(word_of(rig, rig->out, PART), 1);
     EXPECT_INT_EQ(word_of(rig, rig->out, 9), 0);

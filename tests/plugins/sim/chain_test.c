@@ -74,12 +74,11 @@ WEIR_TEST(Chain, ResultsAreTheSame)
 
 JOB_TEST(Chain, TimesOfEvents, "", "none")
 {
-    struct weir_event begin, copied, ran;
-    EXPECT_OK(weir_queue_record(job->queues[0], &begin));
+    const struct weir_event begin = test_record(job->queues[0]);
     EXPECT_OK(weir_queue_copy(job->queues[0], job->memory, 0, job->host, 0, 4096));
-    EXPECT_OK(weir_queue_record(job->queues[0], &copied));
+    const struct weir_event copied = test_record(job->queues[0]);
     job_submit(job, 0, 1);
-    EXPECT_OK(weir_queue_record(job->queues[0], &ran));
+    const struct weir_event ran = test_record(job->queues[0]);
     const uint64_t from = job_time(begin);
     EXPECT_UINT_EQ(job_time(copied) - from, 4096);
     EXPECT_UINT_EQ(job_time(ran) - from, 4096 + 1000 + BLOCKS * 64 * 10 + 3 * 100);
@@ -88,10 +87,9 @@ JOB_TEST(Chain, TimesOfEvents, "", "none")
 // A program that asks until it is told waits, too.
 JOB_TEST(Chain, Queries, "", "none")
 {
-    struct weir_event done;
     const uint64_t from = job_now(job->queues[0]);
     EXPECT_OK(weir_queue_copy(job->queues[0], job->memory, 0, job->host, 0, 5000));
-    EXPECT_OK(weir_queue_record(job->queues[0], &done));
+    const struct weir_event done = test_record(job->queues[0]);
     EXPECT_INT_EQ(weir_event_query(done), WEIR_NOT_READY);
     while (weir_event_query(done) == WEIR_NOT_READY) {
     }
@@ -101,15 +99,12 @@ JOB_TEST(Chain, Queries, "", "none")
 // A graph of two branches: an upload and a download at once, then a copy on the device.
 static weir_graph *capture(struct job *job)
 {
-    struct weir_event fork, join;
     weir_graph *graph = NULL;
     EXPECT_OK(weir_capture_begin(job->queues[0]));
-    EXPECT_OK(weir_queue_record(job->queues[0], &fork));
-    EXPECT_OK(weir_queue_wait(job->queues[1], fork));
+    EXPECT_OK(weir_queue_after(job->queues[1], job->queues[0]));
     EXPECT_OK(weir_queue_copy(job->queues[0], job->memory, 0, job->host, 0, 3000));
     EXPECT_OK(weir_queue_copy(job->queues[1], job->host, CHUNK, job->memory, CHUNK, 4000));
-    EXPECT_OK(weir_queue_record(job->queues[1], &join));
-    EXPECT_OK(weir_queue_wait(job->queues[0], join));
+    EXPECT_OK(weir_queue_after(job->queues[0], job->queues[1]));
     EXPECT_OK(weir_queue_copy(job->queues[0], job->memory, CHUNK, job->memory, 0, 500));
     EXPECT_OK(weir_capture_end(job->queues[0], NULL, &graph));
     return graph;
@@ -149,9 +144,8 @@ JOB_TEST(Chain, QueuesThatEnd, "", "none")
 {
     const uint64_t from = job_now(job->queues[0]);
     for (int i = 0; i < 100; i++) {
-        weir_queue *queue = test_queue(job->rig.device, "");
+        own_queue queue = test_queue(job->rig.device, "");
         EXPECT_OK(weir_queue_copy(queue, job->memory, 0, job->host, 0, 100));
-        weir_queue_destroy(&queue);
     }
     EXPECT_OK(weir_queue_copy(job->queues[0], job->memory, 0, job->host, 0, 100));
     EXPECT_UINT_EQ(job_now(job->queues[0]) - from, 101 * 100);
@@ -190,6 +184,6 @@ WEIR_TEST_WITH(Chain, KernelWithoutACost, struct rig, rig,
 {
     EXPECT_FAILURE(weir_queue_launch(rig->up, rig->kernel, weir_dim(1, 1, 1), weir_dim(64, 1, 1),
                                      weir_out(rig->memory, 0, 256), 7u, (uint64_t)3),
-                   WEIR_ERROR_UNSUPPORTED, "the kernel 'spin' has no cost on the GPU");
-    EXPECT_CONTAINS(weir_last_error_text(), "weir sim learn");
+                   WEIR_ERROR_UNSUPPORTED, "the kernel 'spin' has no cost on the GPU",
+                   "weir sim learn");
 }

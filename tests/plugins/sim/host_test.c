@@ -124,12 +124,11 @@ JOB_TEST(Host, Priorities, "greatest_priority = -4\n", "none")
 // `between` submitted between them; a byte takes a nanosecond.
 static uint64_t end_with(struct job *job, weir_queue *between)
 {
-    struct weir_event from, end;
-    EXPECT_OK(weir_queue_record(job->queues[0], &from));
+    const struct weir_event from = test_record(job->queues[0]);
     EXPECT_OK(weir_queue_copy(job->queues[0], job->memory, 0, job->host, 0, CHUNK));
     EXPECT_OK(weir_queue_copy(between, job->memory, CHUNK, job->host, CHUNK, CHUNK));
     EXPECT_OK(weir_queue_copy(job->queues[1], job->host, 2 * CHUNK, job->memory, 2 * CHUNK, CHUNK));
-    EXPECT_OK(weir_queue_record(job->queues[1], &end));
+    const struct weir_event end = test_record(job->queues[1]);
     EXPECT_OK(weir_queue_sync(between, WEIR_FOREVER));
     EXPECT_OK(weir_queue_sync(job->queues[0], WEIR_FOREVER));
     const uint64_t end_ns = job_time(end);
@@ -196,7 +195,6 @@ JOB_TEST(Costs, OfEachCall,
          "fixed")
 {
     weir_queue *queue = job->queues[2];
-    struct weir_event event;
     own_graph one = capture_kernels(job, 2, false);
     own_graph two = capture_kernels(job, 2, true);
     ASSERT_TRUE(one && two);
@@ -209,8 +207,7 @@ JOB_TEST(Costs, OfEachCall,
     EXPECT_UINT_EQ(host_ns(job), 200);
     EXPECT_OK(weir_queue_host_call(queue, rig_count_call, &job->rig.calls));
     EXPECT_UINT_EQ(host_ns(job), 7);
-    EXPECT_OK(weir_queue_record(queue, &event));
-    EXPECT_OK(weir_queue_wait(job->queues[1], event));
+    EXPECT_OK(weir_queue_after(job->queues[1], queue));
     EXPECT_UINT_EQ(host_ns(job), 2 * 7);
     EXPECT_OK(weir_queue_graph(queue, one));
     EXPECT_UINT_EQ(host_ns(job), 300);
@@ -221,11 +218,10 @@ JOB_TEST(Costs, OfEachCall,
 // From a record to one after the graph.
 static uint64_t length_of(const struct job *job, weir_graph *graph)
 {
-    struct weir_event from, to;
     EXPECT_OK(weir_queue_copy(job->queues[2], job->memory, 0, job->host, 0, 1000));
-    EXPECT_OK(weir_queue_record(job->queues[2], &from));
+    const struct weir_event from = test_record(job->queues[2]);
     EXPECT_OK(weir_queue_graph(job->queues[2], graph));
-    EXPECT_OK(weir_queue_record(job->queues[2], &to));
+    const struct weir_event to = test_record(job->queues[2]);
     const uint64_t from_ns = job_time(from);
     return job_time(to) - from_ns;
 }
@@ -255,12 +251,11 @@ JOB_TEST(Costs, OfPlacesThatAreYielded,
 {
     const uint64_t long_ns = 1000 + 32 * 64 * 10 + 3 * 100, wait_ns = 1 + long_ns / 4;
     own_queue better = job_queue(job->rig.device, 4);
-    struct weir_event from, end, better_end;
-    EXPECT_OK(weir_queue_record(job->queues[0], &from));
+    const struct weir_event from = test_record(job->queues[0]);
     EXPECT_OK(job_spin(job, job->queues[0], 0, 32));
-    EXPECT_OK(weir_queue_record(job->queues[0], &end));
+    const struct weir_event end = test_record(job->queues[0]);
     EXPECT_OK(job_spin(job, better, 0, 1));
-    EXPECT_OK(weir_queue_record(better, &better_end));
+    const struct weir_event better_end = test_record(better);
     const uint64_t from_ns = job_time(from);
     EXPECT_UINT_EQ(job_time(better_end) - from_ns, wait_ns + SPIN_NS);
     EXPECT_UINT_EQ(job_time(end) - from_ns, long_ns + (SPIN_NS + 15) / 16);

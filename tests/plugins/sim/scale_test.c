@@ -34,12 +34,11 @@ static weir_status launch(struct job *job, uint32_t blocks, uint64_t steps)
 // Of a launch, in virtual time.
 static int64_t length_of(struct job *job, uint32_t blocks, uint64_t steps)
 {
-    struct weir_event before, after;
     int64_t ns = -1;
     EXPECT_OK(weir_queue_sync(job->queues[0], WEIR_FOREVER));
-    EXPECT_OK(weir_queue_record(job->queues[0], &before));
+    const struct weir_event before = test_record(job->queues[0]);
     EXPECT_OK(launch(job, blocks, steps));
-    EXPECT_OK(weir_queue_record(job->queues[0], &after));
+    const struct weir_event after = test_record(job->queues[0]);
     EXPECT_OK(weir_event_sync(after, WEIR_FOREVER));
     EXPECT_OK(weir_event_elapsed_ns(before, after, &ns));
     return ns - 4400; // of the submit, which the record did not wait for
