@@ -16,8 +16,7 @@ for option in $("$weir" conform --help | sed -nE 's/^  (-[a-z], )?--([a-z]*).*/\
     grep -qE "^\.It (Fl [a-z] , )?Fl Fl $option\b" "$there/share/man/man1/weir-conform.1" ||
         fail "weir-conform.1 does not explain --$option"
 done
-expect_status 0 "$weir" conform --list
-expect_contains "$output" $'\nCopy.'
+expect_says 0 $'\nCopy.' "$weir" conform --list
 expect_says 2 "no test matches 'Nothing.*'" "$weir" conform --filter 'Nothing.*'
 expect_says 2 "did you mean --filter?" "$weir" conform --filte x
 expect_says 3 "did you mean 'null'?" "$weir" conform --backend nul
@@ -58,8 +57,7 @@ expect_contains "$output" "3 passed, 0 failed, 1 skipped"
 expect_contains "$output" $'skipped:\n  S.skip_1  no second device'
 
 export TESTS="ok_1 bad_1 ok_2"
-expect_status 1 "$weir" conform --xml report.xml
-expect_contains "$output" $'FAILED S.bad_1\nx.c:7: <&> "1" is 2'
+expect_says 1 $'FAILED S.bad_1\nx.c:7: <&> "1" is 2' "$weir" conform --xml report.xml
 expect_contains "$output" "2 passed, 1 failed"
 python3 -c '
 import sys, xml.etree.ElementTree as tree
@@ -105,8 +103,7 @@ expect_not_contains "$output" "tests in"
 
 # A program that ends before all tests have run, or fails after the last one, has failed.
 export TESTS="ok_1 leave_1 ok_2"
-expect_status 1 "$weir" conform
-expect_contains "$output" $'FAILED S.ok_2\nthe program ended before it ran this test'
+expect_says 1 $'FAILED S.ok_2\nthe program ended before it ran this test' "$weir" conform
 export TESTS="ok_1" STATUS=23
 expect_says 1 "what ran after the last test ended the program with status 23" "$weir" conform
 expect_contains "$output" "1 passed, 1 failed"

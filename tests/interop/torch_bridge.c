@@ -10,6 +10,9 @@
 
 #include "kernels/conformance/conformance.h"
 
+// Python finds the functions by their names: no header declares them.
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+
 struct bridge {
     weir_runtime *runtime;
     weir_device *device;
@@ -19,15 +22,13 @@ struct bridge {
 
 static struct bridge bridge;
 
-WEIR_API const char *bridge_error(void);
-const char *bridge_error(void)
+WEIR_API const char *bridge_error(void)
 {
     return weir_last_error_text();
 }
 
 // The backend is the environment's; on CUDA `ordinal` is the device's.
-WEIR_API int bridge_open(const char *ordinal);
-int bridge_open(const char *ordinal)
+WEIR_API int bridge_open(const char *ordinal)
 {
     const struct weir_program_params program = {.struct_size = sizeof program,
                                                 .bundle = &conformance_kernels};
@@ -42,8 +43,7 @@ int bridge_open(const char *ordinal)
     return status;
 }
 
-WEIR_API int bridge_close(void);
-int bridge_close(void)
+WEIR_API int bridge_close(void)
 {
     weir_kernel_destroy(&bridge.increment);
     weir_program_destroy(&bridge.program);
@@ -53,8 +53,7 @@ int bridge_close(void)
 
 // Queues. `stream` is a CUstream to wrap, or NULL for an ordinary Weir queue.
 
-WEIR_API weir_queue *bridge_queue(void *stream);
-weir_queue *bridge_queue(void *stream)
+WEIR_API weir_queue *bridge_queue(void *stream)
 {
     const struct weir_queue_wrap_params params = {.struct_size = sizeof params,
                                                   .label = "PyTorch's",
@@ -67,21 +66,18 @@ weir_queue *bridge_queue(void *stream)
     return queue;
 }
 
-WEIR_API void bridge_queue_destroy(weir_queue *queue);
-void bridge_queue_destroy(weir_queue *queue)
+WEIR_API void bridge_queue_destroy(weir_queue *queue)
 {
     weir_queue_destroy(&queue);
 }
 
-WEIR_API int bridge_sync(weir_queue *queue);
-int bridge_sync(weir_queue *queue)
+WEIR_API int bridge_sync(weir_queue *queue)
 {
     return weir_queue_sync(queue, WEIR_FOREVER);
 }
 
 // Later work of `queue` waits for everything submitted to `before` so far.
-WEIR_API int bridge_wait(weir_queue *queue, weir_queue *before);
-int bridge_wait(weir_queue *queue, weir_queue *before)
+WEIR_API int bridge_wait(weir_queue *queue, weir_queue *before)
 {
     struct weir_event event;
     weir_status status = weir_queue_record(before, &event);
@@ -89,8 +85,7 @@ int bridge_wait(weir_queue *queue, weir_queue *before)
 }
 
 // The stream of a queue, for __dlpack__(stream=…); 0 if there is none.
-WEIR_API uint64_t bridge_stream(weir_queue *queue);
-uint64_t bridge_stream(weir_queue *queue)
+WEIR_API uint64_t bridge_stream(weir_queue *queue)
 {
     struct weir_native_queue native;
     return weir_queue_get_native(queue, &native) == WEIR_OK &&
@@ -106,8 +101,7 @@ struct own_tensor {
     int64_t length;
 };
 
-WEIR_API struct weir_tensor *bridge_create(int64_t count, int on_host);
-struct weir_tensor *bridge_create(int64_t count, int on_host)
+WEIR_API struct weir_tensor *bridge_create(int64_t count, int on_host)
 {
     const struct weir_buffer_params params = {
         .struct_size = sizeof params,
@@ -129,23 +123,20 @@ struct weir_tensor *bridge_create(int64_t count, int on_host)
     return &own->tensor;
 }
 
-WEIR_API void bridge_destroy(struct weir_tensor *tensor);
-void bridge_destroy(struct weir_tensor *tensor)
+WEIR_API void bridge_destroy(struct weir_tensor *tensor)
 {
     weir_buffer_destroy(&tensor->buffer);
     free(tensor);
 }
 
-WEIR_API int bridge_fill(weir_queue *queue, struct weir_tensor *tensor, uint32_t value);
-int bridge_fill(weir_queue *queue, struct weir_tensor *tensor, uint32_t value)
+WEIR_API int bridge_fill(weir_queue *queue, struct weir_tensor *tensor, uint32_t value)
 {
     return weir_queue_fill(queue, tensor->buffer, 0, weir_buffer_size(tensor->buffer), &value,
                            sizeof value);
 }
 
 // A kernel adds `by` to every element.
-WEIR_API int bridge_increment(weir_queue *queue, struct weir_tensor *tensor, uint32_t by);
-int bridge_increment(weir_queue *queue, struct weir_tensor *tensor, uint32_t by)
+WEIR_API int bridge_increment(weir_queue *queue, struct weir_tensor *tensor, uint32_t by)
 {
     const size_t bytes = weir_buffer_size(tensor->buffer) - tensor->offset;
     const uint32_t count = (uint32_t)(bytes / 4);
@@ -155,8 +146,7 @@ int bridge_increment(weir_queue *queue, struct weir_tensor *tensor, uint32_t by)
 }
 
 // Element `index`, after everything in the queue.
-WEIR_API int64_t bridge_element(weir_queue *queue, struct weir_tensor *tensor, int64_t index);
-int64_t bridge_element(weir_queue *queue, struct weir_tensor *tensor, int64_t index)
+WEIR_API int64_t bridge_element(weir_queue *queue, struct weir_tensor *tensor, int64_t index)
 {
     int32_t value;
     if (weir_download(queue, &value, tensor->buffer, tensor->offset + 4 * (size_t)index,
@@ -167,16 +157,14 @@ int64_t bridge_element(weir_queue *queue, struct weir_tensor *tensor, int64_t in
 
 // Makes the tensor for a capsule, and takes the tensor of one.
 
-WEIR_API DLManagedTensor *bridge_export(struct weir_tensor *tensor);
-DLManagedTensor *bridge_export(struct weir_tensor *tensor)
+WEIR_API DLManagedTensor *bridge_export(struct weir_tensor *tensor)
 {
     DLManagedTensor *out;
     WEIR_IGNORE(weir_dlpack_export(tensor, &out));
     return out;
 }
 
-WEIR_API struct weir_tensor *bridge_import(DLManagedTensor *from);
-struct weir_tensor *bridge_import(DLManagedTensor *from)
+WEIR_API struct weir_tensor *bridge_import(DLManagedTensor *from)
 {
     struct weir_tensor *tensor = calloc(1, sizeof *tensor);
     if (!tensor)

@@ -72,8 +72,7 @@ expect_says 2 "usage: weir_kernels" "$tool" k.cl
 expect_status 2 "$tool" --colour k.cl
 expect_says 1 "CL9" "${no[@]}" --std CL9 k.cl
 for limit in abc 0 -4 3x 99999999999999999999; do
-    expect_status 1 env WEIR_KERNELS_LIMIT_S="$limit" "${no[@]}" k.cl
-    expect_contains "$output" "WEIR_KERNELS_LIMIT_S takes a whole number of seconds"
+    expect_says 1 "WEIR_KERNELS_LIMIT_S takes a whole number of seconds" env WEIR_KERNELS_LIMIT_S="$limit" "${no[@]}" k.cl
 done
 
 # What is no source, and what is no place for a bundle.
@@ -84,8 +83,7 @@ for file in nul.cl:"a NUL byte" pipe.cl:"a pipe or a device" folder.cl:"is a dir
     expect_says 1 "${file%%:*}: error: " timeout 60 "${no[@]}" "${file%%:*}"
     expect_contains "$output" "${file#*:}"
 done
-expect_status 1 "$tool" --symbol s --label l --header s.h --out folder k.cl
-expect_contains "$output" "folder.c: cannot be written: it is a directory"
+expect_says 1 "folder.c: cannot be written: it is a directory" "$tool" --symbol s --label l --header s.h --out folder k.cl
 cp k.cl other.cl
 expect_says 1 "other.cl:1:15: error: redefinition of 'k'" "${no[@]}" k.cl other.cl
 if [ "$(id -u)" -ne 0 ]; then

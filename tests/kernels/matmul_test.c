@@ -141,8 +141,9 @@ static struct found compare(const struct form *form, const struct size *size, co
 
 static void check(const struct form *form, const struct size *size)
 {
-    struct matrix a = make((size_t)size->m * size->k), b = make((size_t)size->k * size->n);
-    struct matrix c = make((size_t)size->m * size->n);
+    OWN(finish) struct matrix a = make((size_t)size->m * size->k);
+    OWN(finish) struct matrix b = make((size_t)size->k * size->n);
+    OWN(finish) struct matrix c = make((size_t)size->m * size->n);
     fill(&a, 1 + size->m);
     fill(&b, 100 + size->n);
     send(&a);
@@ -155,9 +156,6 @@ static void check(const struct form *form, const struct size *size)
                        "%u x %u x %u: %zu beyond the bound, %zu with other bits, %zu past the edge",
                        size->m, size->n, size->k, found.beyond_bound, found.other_bits,
                        found.margins_touched);
-    finish(&a);
-    finish(&b);
-    finish(&c);
 }
 
 static void check_sizes(const struct form *form)

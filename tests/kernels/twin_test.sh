@@ -120,8 +120,7 @@ for i in $(seq 33); do options+=(--ptx 80); done
 refused "more than 32 CUDA images" --cuda k.cu "${options[@]}"
 
 # Without nvcc the bundle tells which twin it lacks, and so does the build.
-expect_status 0 env CUDA_HOME=none "$tool" --symbol s --label //l --header s.h --out out --cuda k.cu k.cl
-expect_contains "$output" "note: k.cu is not compiled, and CUDA devices will refuse //l: nvcc is not found"
+CUDA_HOME=none expect_says 0 "note: k.cu is not compiled, and CUDA devices will refuse //l: nvcc is not found" twin --cuda k.cu
 [ "$(images)" = "OPENCL_C ;TWIN ;" ] || fail "the bundle has $(images)"
 
 # Kernels that differ.
@@ -148,8 +147,7 @@ sed -i 's/entry more/entry _Z4morev/' more.ptx
 made=more.ptx expect_status 0 twin --cuda k.cu --ptx 80
 # Several sources are named together.
 echo '__kernel void l(void) {}' >l.cl
-expect_status 1 "$tool" --symbol s --label //l --header s.h --out out --cuda k.cu --ptx 80 k.cl l.cl
-expect_contains "$output" "kernel 'l' of the OpenCL C is missing in k.cu"
+expect_says 1 "kernel 'l' of the OpenCL C is missing in k.cu" twin --cuda k.cu --ptx 80 l.cl
 
 # Files that are none.
 refused "k.cl is neither a cubin nor PTX" --cuda-image k.cl

@@ -14,16 +14,10 @@ cd "$TEST_TMPDIR"
 DEADLINE_S=60
 bad=0
 
-# with_allocator VARIABLE=VALUE... -- COMMAND...: runs it, and leaves its output in `output`.
+# with_allocator VARIABLE=VALUE... COMMAND...: runs it, and leaves its output in `output`.
 with_allocator()
 {
-    local variables=()
-    while [ "$1" != -- ]; do
-        variables+=("$1")
-        shift
-    done
-    shift
-    timeout -k 5 "$DEADLINE_S" env "${variables[@]}" LD_PRELOAD="$allocator" "$@" > output 2>&1 < /dev/null
+    timeout -k 5 "$DEADLINE_S" env LD_PRELOAD="$allocator" "$@" > output 2>&1 < /dev/null
 }
 
 # walk NAME TRIALS RANK COMMAND...: RANK is the one whose allocations fail; empty: the command's own.
@@ -34,13 +28,13 @@ walk()
     local only=()
     [ -z "$rank" ] || only=("WEIR_TEST_FAIL_RANK=$rank")
     rm -f count
-    with_allocator "WEIR_TEST_ALLOCATION_COUNT=$PWD/count" -- "$@" || true
+    with_allocator "WEIR_TEST_ALLOCATION_COUNT=$PWD/count" "$@" || true
     total="$(cat count)"
     [ -z "$rank" ] || total="$RANK_ALLOCATIONS"
     stride=$((total / trials + 1))
     for ((index = 0; index < total; index += stride)); do
         status=0
-        with_allocator "WEIR_TEST_FAIL_ALLOCATION=$index" "${only[@]}" -- "$@" || status=$?
+        with_allocator "WEIR_TEST_FAIL_ALLOCATION=$index" "${only[@]}" "$@" || status=$?
         if [ "$status" -ge 124 ]; then
             bad=$((bad + 1))
             printf '%s: with allocation %s failing it ended with %s:\n' "$name" "$index" "$status"

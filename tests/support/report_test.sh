@@ -57,7 +57,5 @@ expect_contains "$all" '[  SKIPPED ] 1 test'
 expect_contains "$all" '[  FAILED  ] 4 tests'
 
 # Unknown options are not ignored.
-expect_status 2 "$program" --no_such_option
-expect_contains "$output" 'unknown argument --no_such_option'
-expect_status 2 tests/support/no_tests
-expect_contains "$output" 'no WEIR_TEST is linked into this program'
+expect_says 2 'unknown argument --no_such_option' "$program" --no_such_option
+expect_says 2 'no WEIR_TEST is linked into this program' tests/support/no_tests

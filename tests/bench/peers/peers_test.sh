@@ -7,10 +7,11 @@ peers=tests/bench/peers
 unset WEIR_CONFIG WEIR_PLUGINS WEIR_BACKEND
 export WEIR_MODULE_PATH="$PWD/lib/weir" POCL_DEVICES="${POCL_DEVICES:-pthread}"
 
-# peer_lines COMMAND...: its lines are as in torch_peer.py, round by round.
-peer_lines()
+# peer NAME OPTION...: the lines of that program on the CPU are as in torch_peer.py, round by round.
+peer()
 {
-    expect_status 0 "$@"
+    expect_status 0 python3 "$peers/$1.py" --rounds 2 --device cpu "${@:2}"
+    printf '%s: ' "$1"
     printf '%s\n' "$output" | python3 -c '
 import json, sys
 lines = [json.loads(line) for line in sys.stdin if line.startswith("{")]
@@ -29,8 +30,7 @@ else:
 
 # Jobs serve as peers, and say with status 3 what they lack.
 jobs=tests/bench/jobs/jobs
-expect_status 0 env WEIR_BACKEND=opencl bash -c "printf '\n\n' | $jobs overlap --serve --quiet --size 1M"
-expect_contains "$output" '"round": 1, "ms": {'
+expect_says 0 '"round": 1, "ms": {' env WEIR_BACKEND=opencl bash -c "printf '\n\n' | $jobs overlap --serve --quiet --size 1M"
 expect_contains "$output" '"raw_three_queues_64_chunks": '
 expect_status 3 env WEIR_BACKEND=cuda WEIR_MODULE_PATH=. "$jobs" overlap --serve
 
@@ -43,16 +43,10 @@ expect_contains "$output" '"frame_3_slots_graphs": '
 for script in torch_arr_coc torch_chunks torch_ddp torch_pageable torch_train; do
     expect_says 0 "--rounds" python3 "$peers/$script.py" --help
 done
-found="$(peer_lines python3 "$peers/torch_chunks.py" --rounds 2 --device cpu --bytes 1048576)"
-echo "torch_chunks: $found"
-found="$(peer_lines python3 "$peers/torch_ddp.py" --rounds 2 --device cpu --layers 3 --width 64 --batch 16)"
-echo "torch_ddp: $found"
-found="$(peer_lines python3 "$peers/torch_pageable.py" --rounds 2 --device cpu --most 1048576)"
-echo "torch_pageable: $found"
-
-found="$(peer_lines python3 "$peers/torch_train.py" --rounds 2 --device cpu --batch 4 --side 8 --channels 2 \
-    --width 8 --steps 2)"
-echo "torch_train: $found"
+peer torch_chunks --bytes 1048576
+peer torch_ddp --layers 3 --width 64 --batch 16
+peer torch_pageable --most 1048576
+peer torch_train --batch 4 --side 8 --channels 2 --width 8 --steps 2
 
 # All of them, alternating, and one table.
 expect_status 0 python3 "$peers/side_by_side.py" --out "$TEST_TMPDIR/out" --rounds 1 --groups pocl,chunks \

@@ -54,18 +54,14 @@ class Step:
             parameter.grad = None
         model(self.x).backward(self.dy)
 
-    def sync(self):
-        if self.device.type == "cuda":
-            self.torch.cuda.synchronize()
-
 
 def time_step(torch, dist, step, model):
     step.run(model)  # what ran before sets the clocks of a GPU
     dist.barrier()
-    step.sync()
+    torch_peer.sync(torch, step.device)
     began = torch_peer.now_ms()
     step.run(model)
-    step.sync()
+    torch_peer.sync(torch, step.device)
     spent = torch.tensor([torch_peer.now_ms() - began], dtype=torch.float64, device=step.device)
     dist.all_reduce(spent, op=dist.ReduceOp.MAX)
     return spent.item()
@@ -80,7 +76,7 @@ def check(torch, dist, step, plain, model):
         dist.all_reduce(average)
         wanted.append(average / dist.get_world_size())
     step.run(model)
-    step.sync()
+    torch_peer.sync(torch, step.device)
     for parameter, average in zip(model.parameters(), wanted):
         if not torch.allclose(parameter.grad.float(), average, rtol=2e-2,
                               atol=1e-3 * average.abs().max().item()):
@@ -92,8 +88,6 @@ def make_rank(torch, parsed):
     import torch.distributed as dist
 
     cuda = parsed.device != "cpu" and torch.cuda.is_available()
-    if cuda and torch.cuda.device_count() < parsed.ranks:
-        raise torch_peer.Skipped("there are fewer GPUs than %d ranks" % parsed.ranks)
     device = torch.device("cuda", parsed.rank) if cuda else torch.device("cpu")
     if cuda:
         torch.cuda.set_device(device)
@@ -139,18 +133,16 @@ def follow(parsed):
     return 0
 
 
-def lead(parsed):
-    torch = torch_peer.import_torch()
+def start_others(torch, parsed):
     if parsed.device != "cpu" and torch.cuda.is_available() and \
             torch.cuda.device_count() < parsed.ranks:
         raise torch_peer.Skipped("there are fewer GPUs than %d ranks" % parsed.ranks)
     parsed.port = free_port()
-    others = [
+    return [
         subprocess.Popen([sys.executable] + sys.argv +
                          ["--rank", str(rank), "--port", str(parsed.port)],
                          stdin=subprocess.DEVNULL) for rank in range(1, parsed.ranks)
     ]
-    return others
 
 
 def main():
@@ -169,7 +161,7 @@ def main():
     closing = []
 
     def make(torch, parsed):
-        others.extend(lead(parsed))
+        others.extend(start_others(torch, parsed))
         dist, name, checked, once, go_on = make_rank(torch, parsed)
 
         def close():

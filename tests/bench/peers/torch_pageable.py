@@ -33,16 +33,12 @@ class Job:
     def down(self, size):
         self.dst[:size].copy_(self.memory[:size])
 
-    def finish(self):
-        if self.device.type == "cuda":
-            self.torch.cuda.synchronize()
-
     def time(self, copy, size):
         repeats = max(1, min(REPEATS_MAX, READY_BYTES // size))
         began = torch_peer.now_ms()
         for _ in range(repeats):
             copy(size)
-            self.finish()
+            torch_peer.sync(self.torch, self.device)
         return (torch_peer.now_ms() - began) / repeats
 
 
@@ -51,7 +47,7 @@ def make(torch, parsed):
     job = Job(torch, device, parsed.most)
     job.up(parsed.most)
     job.down(parsed.most)
-    job.finish()
+    torch_peer.sync(torch, device)
     if not torch.equal(job.src, job.dst):
         raise torch_peer.Failed("bytes that went up and down differ")
 

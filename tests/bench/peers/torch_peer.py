@@ -31,6 +31,11 @@ def now_ms():
     return time.perf_counter() * 1e3
 
 
+def sync(torch, device):
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+
+
 def import_torch():
     try:
         import torch

@@ -61,6 +61,7 @@ class Work:
 
     def __init__(self, torch, device, parsed):
         self.torch, self.device, self.parsed = torch, device, parsed
+        self.cuda = device.type == "cuda"
         self.generator = torch.Generator().manual_seed(1)
         images, labels = self.make(parsed)
         self.images = self.pin(images).split(parsed.batch)
@@ -68,7 +69,6 @@ class Work:
         self.batches = len(images) // parsed.batch
         self.crop = parsed.side - parsed.side // 8
         self.criterion = torch.nn.CrossEntropyLoss()
-        self.cuda = device.type == "cuda"
 
     def make(self, parsed):
         """As many as there are batches of different bytes."""
@@ -78,7 +78,7 @@ class Work:
                 torch.randint(0, CLASSES, (count,), generator=self.generator))
 
     def pin(self, tensor):
-        return tensor.pin_memory() if self.device.type == "cuda" else tensor
+        return tensor.pin_memory() if self.cuda else tensor
 
     def batch(self, step):
         return (self.images[step % self.batches].to(self.device, non_blocking=True),
@@ -96,15 +96,11 @@ class Work:
     def timed(self, steps):
         """`steps(count)` submits that many; the first few warm up."""
         steps(3)
-        self.sync()
+        torch_peer.sync(self.torch, self.device)
         began = torch_peer.now_ms()
         steps(self.parsed.steps)
-        self.sync()
+        torch_peer.sync(self.torch, self.device)
         return (torch_peer.now_ms() - began) / self.parsed.steps
-
-    def sync(self):
-        if self.cuda:
-            self.torch.cuda.synchronize()
 
     def serial(self, prepare):
         def steps(count):

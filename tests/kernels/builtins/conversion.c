@@ -108,17 +108,19 @@ static void fit_double(struct call *call)
 // NaN to the GPU's conversion.
 #define CONVERT(digit, named, suffix, of, lanes, ...) \
     NAMED(named, "convert_$T" suffix "(a)", of, digit, 'T', .widths = lanes, __VA_ARGS__)
-#define TO_REALS(digit, from, suffix, lanes, reference) \
+#define TO_REALS_IN(digit, from, suffix, lanes, reference) \
     CONVERT(digit, from "_to" suffix "_real", suffix, REALS, lanes, .real = reference)
+#define TO_REALS(digit, from, kind, lanes, of_rte, of_rtz, of_rtp, of_rtn) \
+    TO_REALS_IN(digit, from, "", lanes, kind##_to_rte),                    \
+        TO_REALS_IN(digit, from, "_rte", of_rte, kind##_to_rte),           \
+        TO_REALS_IN(digit, from, "_rtz", of_rtz, kind##_to_rtz),           \
+        TO_REALS_IN(digit, from, "_rtp", of_rtp, kind##_to_rtp),           \
+        TO_REALS_IN(digit, from, "_rtn", of_rtn, kind##_to_rtn)
 #define FROM_WHOLE(digit, from, lanes)                                                     \
     CONVERT(digit, from "_to", "", INTEGERS, lanes, .whole = wrapped),                     \
         CONVERT(digit, from "_to_sat", "_sat", INTEGERS, lanes, .whole = clamped),         \
         CONVERT(digit, from "_to_sat_rtp", "_sat_rtp", INTEGERS, lanes, .whole = clamped), \
-        TO_REALS(digit, from, "", lanes, whole_to_rte),                                    \
-        TO_REALS(digit, from, "_rte", lanes, whole_to_rte),                                \
-        TO_REALS(digit, from, "_rtz", lanes, whole_to_rtz),                                \
-        TO_REALS(digit, from, "_rtp", lanes, whole_to_rtp),                                \
-        TO_REALS(digit, from, "_rtn", lanes, whole_to_rtn)
+        TO_REALS(digit, from, whole, lanes, lanes, lanes, lanes, lanes)
 #define FROM_REAL_IN(digit, from, suffix, mode, lanes, fitted, nan)                   \
     CONVERT(digit, from "_to" suffix, suffix, INTEGERS, lanes, .whole = whole_##mode, \
             .open = is_outside_##mode, .fit = fitted),                                \
@@ -131,11 +133,7 @@ static void fit_double(struct call *call)
         FROM_REAL_IN(digit, from, "_rtz", rtz, AND_8, fitted, nan),  \
         FROM_REAL_IN(digit, from, "_rtp", rtp, AND_16, fitted, nan), \
         FROM_REAL_IN(digit, from, "_rtn", rtn, AND_2, fitted, nan),  \
-        TO_REALS(digit, from, "", AND_2, real_to_rte),               \
-        TO_REALS(digit, from, "_rte", AND_3, real_to_rte),           \
-        TO_REALS(digit, from, "_rtz", AND_4, real_to_rtz),           \
-        TO_REALS(digit, from, "_rtp", AND_8, real_to_rtp),           \
-        TO_REALS(digit, from, "_rtn", AND_16, real_to_rtn)
+        TO_REALS(digit, from, real, AND_2, AND_3, AND_4, AND_8, AND_16)
 
 static const struct row rows[] = {
     FROM_WHOLE("0", "char", AND_2),

@@ -73,9 +73,7 @@ static const struct row rows[] = {
     ONE(erfc, erfcl, 16, .low = -3, .high = 10),
     ONE(tgamma, tgammal, 16, .any_zero = true, .flushes = POCL, .low = -10, .high = 36),
     ONE(lgamma, lgammal, UNBOUNDED, .low = -10, .high = 10),
-    LGAMMA(lgamma_r, PRIVATE),
-    LGAMMA(lgamma_r_local, LOCAL),
-    LGAMMA(lgamma_r_global, GLOBAL),
+    IN_EACH(LGAMMA, lgamma_r),
 };
 
 const struct group exponential_group = {"exponential", rows, sizeof rows / sizeof *rows};

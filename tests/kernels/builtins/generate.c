@@ -11,25 +11,25 @@
 // work-item makes a vector. A kernel has several functions, each in a case for each width: PoCL takes about as long for
 // an empty kernel as for a function, and longer for a loop over vectors than for one vector.
 
-static void print_type(FILE *file, char letter, enum type type, unsigned width)
+static void print_type(char letter, enum type type, unsigned width)
 {
     const bool vector = width > 1 && !letter_is_scalar(letter);
-    fputs(type_name(letter_type(letter, type, width > 1)), file);
+    fputs(type_name(letter_type(letter, type, width > 1)), stdout);
     if (vector)
-        fprintf(file, "%u", width);
+        printf("%u", width);
 }
 
-static void print_form(FILE *file, const struct row *row, enum type type, unsigned index)
+static void print_form(const struct row *row, enum type type, unsigned index)
 {
     for (const char *at = row->form; *at != '\0'; at++) {
         if (*at != '$')
-            fputc(*at, file);
+            putchar(*at);
         else if (*++at == 'R')
-            fprintf(file, "(R + %u + i)", index * COUNT);
+            printf("(R + %u + i)", index * COUNT);
         else if (*at != 'N')
-            print_type(file, *at, type, widths[index]);
+            print_type(*at, type, widths[index]);
         else if (widths[index] > 1)
-            fprintf(file, "%u", widths[index]);
+            printf("%u", widths[index]);
     }
 }
 
@@ -39,97 +39,93 @@ static const char *buffer_type(char letter, enum type type)
 }
 
 // The buffers as arrays of their types.
-static void print_arrays(FILE *file, const struct row *row, enum type type)
+static void print_arrays(const struct row *row, enum type type)
 {
     for (unsigned k = 0; row->arguments[k] != '\0'; k++)
-        fprintf(file, "        __global const %s *%c = in_%c;\n",
-                buffer_type(row->arguments[k], type), 'A' + k, 'a' + k);
-    fprintf(file, "        __global %s *R = results;\n", buffer_type(row->result, type));
+        printf("        __global const %s *%c = in_%c;\n", buffer_type(row->arguments[k], type),
+               'A' + k, 'a' + k);
+    printf("        __global %s *R = results;\n", buffer_type(row->result, type));
     if (row->second)
-        fprintf(file,
-                "        __global %s *Q = (__global void *)((__global char *)results + %d);\n",
-                buffer_type(row->second, type), SECOND_AT);
+        printf("        __global %s *Q = (__global void *)((__global char *)results + %d);\n",
+               buffer_type(row->second, type), SECOND_AT);
 }
 
-static void print_load(FILE *file, const struct row *row, enum type type, unsigned width,
-                       unsigned number)
+static void print_load(const struct row *row, enum type type, unsigned width, unsigned number)
 {
     const char letter = row->arguments[number];
-    fprintf(file, "        const ");
-    print_type(file, letter, type, width);
+    printf("        const ");
+    print_type(letter, type, width);
     if (width > 1 && !letter_is_scalar(letter))
-        fprintf(file, " %c = vload%u(0, %c + i);\n", 'a' + number, width, 'A' + number);
+        printf(" %c = vload%u(0, %c + i);\n", 'a' + number, width, 'A' + number);
     else
-        fprintf(file, " %c = %c[i];\n", 'a' + number, 'A' + number);
+        printf(" %c = %c[i];\n", 'a' + number, 'A' + number);
 }
 
 // A second result is at *s, and goes to Q.
-static void print_second(FILE *file, const struct row *row, enum type type, unsigned index)
+static void print_second(const struct row *row, enum type type, unsigned index)
 {
     static const char *const spaces[] = {
         [PRIVATE] = "__private", [LOCAL] = "__local", [GLOBAL] = "__global"};
     const unsigned width = widths[index];
     if (row->space == PRIVATE) {
-        fprintf(file, "        ");
-        print_type(file, row->second, type, width);
-        fprintf(file, " kept;\n");
+        printf("        ");
+        print_type(row->second, type, width);
+        printf(" kept;\n");
     }
-    fprintf(file, "        %s ", spaces[row->space]);
-    print_type(file, row->second, type, width);
-    fprintf(file, " *s = (%s ", spaces[row->space]);
-    print_type(file, row->second, type, width);
+    printf("        %s ", spaces[row->space]);
+    print_type(row->second, type, width);
+    printf(" *s = (%s ", spaces[row->space]);
+    print_type(row->second, type, width);
     if (row->space == GLOBAL)
-        fprintf(file, " *)(Q + %u + i);\n", index * COUNT);
+        printf(" *)(Q + %u + i);\n", index * COUNT);
     else
-        fprintf(file, " *)&%s;\n", row->space == LOCAL ? "shared" : "kept");
+        printf(" *)&%s;\n", row->space == LOCAL ? "shared" : "kept");
 }
 
-static void print_store(FILE *file, const char *what, const char *to, unsigned width,
-                        unsigned index)
+static void print_store(const char *what, const char *to, unsigned width, unsigned index)
 {
     if (width > 1)
-        fprintf(file, "        vstore%u(%s, 0, %s + %u + i);\n", width, what, to, index * COUNT);
+        printf("        vstore%u(%s, 0, %s + %u + i);\n", width, what, to, index * COUNT);
     else
-        fprintf(file, "        %s[i] = %s;\n", to, what);
+        printf("        %s[i] = %s;\n", to, what);
 }
 
-static void print_result(FILE *file, const struct row *row, enum type type, unsigned index)
+static void print_result(const struct row *row, enum type type, unsigned index)
 {
-    fprintf(file, "        ");
+    printf("        ");
     if (!row->statement) {
-        fprintf(file, "const ");
-        print_type(file, row->result, type, widths[index]);
-        fprintf(file, " r = ");
+        printf("const ");
+        print_type(row->result, type, widths[index]);
+        printf(" r = ");
     }
-    print_form(file, row, type, index);
-    fprintf(file, ";\n");
+    print_form(row, type, index);
+    printf(";\n");
     if (!row->statement)
-        print_store(file, "r", "R", widths[index], index);
+        print_store("r", "R", widths[index], index);
 }
 
-static void print_width(FILE *file, const struct row *row, enum type type, unsigned index)
+static void print_width(const struct row *row, enum type type, unsigned index)
 {
     const unsigned width = widths[index], count = CHUNK / width;
-    print_arrays(file, row, type);
-    fprintf(file, "        const uint i = at / %u * %d + at %% %u * %u;\n", count, CHUNK, count,
-            width);
+    print_arrays(row, type);
+    printf("        const uint i = at / %u * %d + at %% %u * %u;\n", count, CHUNK, count, width);
     for (unsigned k = 0; row->arguments[k] != '\0' && !row->in_place; k++)
-        print_load(file, row, type, width, k);
+        print_load(row, type, width, k);
     if (row->second)
-        print_second(file, row, type, index);
-    print_result(file, row, type, index);
+        print_second(row, type, index);
+    print_result(row, type, index);
     if (row->second)
-        print_store(file, "*s", "Q", width, index);
+        print_store("*s", "Q", width, index);
 }
 
-static void print_row(FILE *file, const struct row *row, enum type type, unsigned place)
+static void print_row(const struct row *row, enum type type, unsigned place)
 {
-    fprintf(file, "    // %s\n", row->name);
+    printf("    // %s\n", row->name);
     for (unsigned i = 0; i < WIDTHS; i++)
         if (row_has_width(row, type, i)) {
-            fprintf(file, "    case %u: {\n", place % KERNEL_ROWS * WIDTHS + i);
-            print_width(file, row, type, i);
-            fprintf(file, "        break;\n    }\n");
+            printf("    case %u: {\n", place % KERNEL_ROWS * WIDTHS + i);
+            print_width(row, type, i);
+            printf("        break;\n    }\n");
         }
 }
 
@@ -146,33 +142,31 @@ static bool needs_local(const struct group *group, enum type type, const struct 
     return false;
 }
 
-static void begin_kernel(FILE *file, const struct group *group, enum type type,
-                         const struct row *row)
+static void begin_kernel(const struct group *group, enum type type, const struct row *row)
 {
-    fprintf(file,
-            "__kernel void %s_%u(__global const void *in_a, __global const void *in_b,\n"
-            "                    __global const void *in_c, __global void *results, uint call)\n"
-            "{\n"
-            "%s"
-            "    const uint at = (uint)get_global_id(0);\n"
-            "    switch (call) {\n",
-            group->name, row_place(group, type, row) / KERNEL_ROWS,
-            needs_local(group, type, row) ? "    __local ulong16 shared;\n" : "");
+    printf("__kernel void %s_%u(__global const void *in_a, __global const void *in_b,\n"
+           "                    __global const void *in_c, __global void *results, uint call)\n"
+           "{\n"
+           "%s"
+           "    const uint at = (uint)get_global_id(0);\n"
+           "    switch (call) {\n",
+           group->name, row_place(group, type, row) / KERNEL_ROWS,
+           needs_local(group, type, row) ? "    __local ulong16 shared;\n" : "");
 }
 
-static void print_kernels(FILE *file, const struct group *group, enum type type)
+static void print_kernels(const struct group *group, enum type type)
 {
     unsigned place = 0;
     for (size_t i = 0; i < group->count; i++) {
         if (!(group->rows[i].types >> type & 1))
             continue;
         if (place % KERNEL_ROWS == 0) {
-            fputs(place > 0 ? "    }\n}\n\n" : "", file);
-            begin_kernel(file, group, type, &group->rows[i]);
+            fputs(place > 0 ? "    }\n}\n\n" : "", stdout);
+            begin_kernel(group, type, &group->rows[i]);
         }
-        print_row(file, &group->rows[i], type, place++);
+        print_row(&group->rows[i], type, place++);
     }
-    fputs(place > 0 ? "    }\n}\n\n" : "", file);
+    fputs(place > 0 ? "    }\n}\n\n" : "", stdout);
 }
 
 static void print_start(enum type type)
@@ -199,7 +193,7 @@ static void generate(enum type type)
 {
     print_start(type);
     for (size_t i = 0; i < group_count; i++)
-        print_kernels(stdout, groups[i], type);
+        print_kernels(groups[i], type);
 }
 
 static void list_programs(char *const *names)

@@ -1,9 +1,8 @@
 // Results against the reference.
 #include <float.h>
 #include <math.h>
-#include <stdarg.h>
-#include <string.h>
 
+#include "base/text.h"
 #include "tests/kernels/builtins/table.h"
 
 // Numbers of a type.
@@ -139,34 +138,21 @@ struct line {
     size_t size, used;
 };
 
-static void add(struct line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void add(struct line *line, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    const int length =
-        vsnprintf(line->text + line->used, line->size - line->used, format, arguments);
-    va_end(arguments);
-    line->used += length < 0 ? 0 : (size_t)length;
-    if (line->used >= line->size)
-        line->used = line->size - 1;
-}
-
 static void add_value(struct line *line, enum type type, const struct value *value)
 {
     if (is_real(type))
-        add(line, "%.*Lg", type == FLOAT ? 9 : 17, value->x);
+        weir_text_append(line->text, line->size, &line->used, "%.*Lg", type == FLOAT ? 9 : 17,
+                         value->x);
     else if (is_signed(type))
-        add(line, "%lld", (long long)value->i);
+        weir_text_append(line->text, line->size, &line->used, "%lld", (long long)value->i);
     else
-        add(line, "%llu", (unsigned long long)value->i);
+        weir_text_append(line->text, line->size, &line->used, "%llu", (unsigned long long)value->i);
 }
 
 static void add_arguments(struct line *line, const struct row *row, const struct call *call)
 {
     for (size_t k = 0; row->arguments[k] != '\0'; k++) {
-        add(line, k == 0 ? "" : ", ");
+        weir_text_append(line->text, line->size, &line->used, k == 0 ? "" : ", ");
         add_value(line, letter_type(row->arguments[k], call->type, call->width > 1),
                   &call->argument[k]);
     }
@@ -179,12 +165,13 @@ static void count_wrong(const struct judged *judged, const struct value *got,
     struct line line = {verdict->example, sizeof verdict->example, 0};
     if (verdict->wrong++ > 0)
         return;
-    add(&line, "%s of %s, width %u, %s(", judged->row->name, type_name(judged->call->type),
-        judged->call->width, judged->second ? "second result, " : "");
+    weir_text_append(line.text, line.size, &line.used, "%s of %s, width %u, %s(", judged->row->name,
+                     type_name(judged->call->type), judged->call->width,
+                     judged->second ? "second result, " : "");
     add_arguments(&line, judged->row, judged->call);
-    add(&line, ") = ");
+    weir_text_append(line.text, line.size, &line.used, ") = ");
     add_value(&line, judged->type, got);
-    add(&line, ", not ");
+    weir_text_append(line.text, line.size, &line.used, ", not ");
     add_value(&line, judged->type, wanted);
 }
 

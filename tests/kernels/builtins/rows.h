@@ -46,6 +46,10 @@ enum {
 #define ROW(id, expression, takes, gives, ...) \
     ROW_OF(id, expression, REALS, takes, gives, __VA_ARGS__)
 
+// The rows of a function, of a macro of each file, whose second result is in each kind of memory.
+#define IN_EACH(rows_of, id) \
+    rows_of(id, PRIVATE), rows_of(id##_local, LOCAL), rows_of(id##_global, GLOBAL)
+
 // A function and its bound in ulp.
 #define ULP(id, expression, takes, ...) \
     ROW(id, expression, takes, 'T', .real = ref_##id, .ulp = __VA_ARGS__)
