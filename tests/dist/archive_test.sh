@@ -54,13 +54,9 @@ while IFS= read -r file; do
 done < <(find "$there" -type f)
 [ "$count" -ge 7 ] || fail "only $count programs and libraries were found"
 for module in "$there"/lib/weir/weir_*.so; do
-    exported="$(nm -D --defined-only "$module" | awk '$2 ~ /[A-Z]/ { print $3 }' |
-        grep -v -x '__bss_start\|_edata\|_end')"
-    [ "$exported" = weir_module_query ] || fail "$module exports $exported"
+    expect_prints weir_module_query exports "$module"
 done
-exported="$(nm -D --defined-only "$there/lib/weir/libweir_opencl_layer.so" | awk '$2 ~ /[A-Z]/ { print $3 }' |
-    grep -v -x '__bss_start\|_edata\|_end' | tr '\n' ' ')"
-[ "$exported" = "clGetLayerInfo clInitLayer clInitLayerWithProperties " ] || fail "the OpenCL layer exports $exported"
+expect_prints "clGetLayerInfo clInitLayer clInitLayerWithProperties" exports "$there/lib/weir/libweir_opencl_layer.so"
 
 # The libraries export what the headers declare, and nothing else.
 for header in "$there"/include/weir/*.h "$there"/include/weir/patterns/*.h; do

@@ -16,9 +16,7 @@ cd "$TEST_TMPDIR/work"
 expect_status 0 bash walk.sh
 [ "$(grep -c ' passed' <<<"$output")" -ge 3 ] || fail "not three runs passed: $output"
 expect_contains "$output" "mine device 0"
-exported="$(nm -D --defined-only weir_mine.so | awk '{ print $3 }' |
-    grep -v -x '__bss_start\|_edata\|_end')"
-[ "$exported" = weir_module_query ] || fail "weir_mine.so exports $exported"
+expect_prints weir_module_query exports weir_mine.so
 
 # Without its driver it names the library and the remedy.
 export WEIR_MODULE_PATH="$PWD" WEIR_BACKEND=mine MINE_LIBRARY=libnone.so.1

@@ -33,8 +33,7 @@ expect_status 0 cmake --build build
 WEIR_MODULE_PATH="$(cat build/modules)"
 export WEIR_MODULE_PATH
 for kind in "" _static; do
-    expect_status 0 "build/first$kind"
-    [ "$output" = "Weir $version, backend null" ] || fail "it printed '$output'"
+    expect_prints "Weir $version, backend null" "build/first$kind"
     expect_says 0 "thrown: the program has no kernel" env WEIR_BACKEND=opencl "build/overlap$kind"
 done
 

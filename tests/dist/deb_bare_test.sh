@@ -143,8 +143,7 @@ expect_status 0 in_bare dpkg --purge weir libweir0
 # The command alone, and then with the backends.
 expect_status 0 apt install weir
 complete
-expect_status 0 in_bare weir --version
-[ "$output" = "weir $version" ] || fail "weir --version said '$output'"
+expect_prints "weir $version" in_bare weir --version
 expect_says 3 "null is used" in_bare env WEIR_BACKEND=null weir doctor
 expect_contains "$output" "1 problem" # the null backend runs no kernels
 expect_says 0 "0 failed" in_bare weir conform --backend null --filter 'Copy.*'
@@ -183,7 +182,6 @@ expect_status 0 apt install libweir-dev weir
 block c 1 >"$home/first.c"
 # shellcheck disable=SC2016
 expect_status 0 in_bare sh -c 'cc -std=c11 -Wall -Wextra -Wpedantic -Werror first.c -o first $(pkg-config --cflags --libs weir)'
-expect_status 0 in_bare ./first
-[ "$output" = "Weir $version, backend null" ] || fail "first printed '$output'"
+expect_prints "Weir $version, backend null" in_bare ./first
 expect_status 0 in_bare env WEIR_BACKEND=null weir check ./first
 purge

@@ -50,8 +50,7 @@ expect_status 0 apt update
 expect_status 0 apt install "${packages[@]}"
 
 # The command finds its modules, weights and suite.
-expect_status 0 in_new weir --version
-[ "$output" = "weir $version" ] || fail "weir --version said '$output'"
+expect_prints "weir $version" in_new weir --version
 expect_says 0 "all is well" in_new env WEIR_BACKEND=opencl weir doctor --all
 for module in check cuda fault null opencl perturb trace; do
     expect_contains "$output" "weir_$module.so"

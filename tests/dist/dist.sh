@@ -18,6 +18,12 @@ unpack()
     mv "$TEST_TMPDIR/unpacked/$folder" "$1"
 }
 
+# exports FILE: the symbols that a shared library exports, on one line.
+exports()
+{
+    nm -D --defined-only "$1" | awk '$2 ~ /[A-Z]/ && $3 !~ /^(__bss_start|_edata|_end)$/ { print $3 }' | xargs
+}
+
 # skip NAME REASON: ends the test as skipped, in its report too.
 skip()
 {

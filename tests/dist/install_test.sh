@@ -6,8 +6,7 @@ unpack "$there"
 weir="$there/bin/weir"
 cd "$TEST_TMPDIR"
 
-expect_status 0 "$weir" --version
-[ "$output" = "weir $version" ] || fail "weir --version said '$output', the archive's name $version"
+expect_prints "weir $version" "$weir" --version
 
 # Without the CUDA archive the default configuration falls back, and says so.
 expect_says 0 "weir_cuda.so" "$weir" doctor --all

@@ -23,16 +23,13 @@ cc first.c -o static $(pkg-config --cflags weir) "$weir/lib/libweir.a" \
     $(pkg-config --libs --static weir | sed 's/-lweir//')
 expect_not_contains "$(objdump -p static)" libweir
 expect_says 1 "WEIR_MODULE_PATH" ./static
-expect_status 0 env WEIR_MODULE_PATH="$modules" ./static
-[ "$output" = "Weir $version, backend null" ] || fail "it printed '$output'"
+expect_prints "Weir $version, backend null" env WEIR_MODULE_PATH="$modules" ./static
 
 # The library and its modules are moved after the program was built.
 mv "$weir" "$TEST_TMPDIR/moved"
-expect_status 0 env LD_LIBRARY_PATH="$TEST_TMPDIR/moved/lib" ./first
-[ "$output" = "Weir $version, backend null" ] || fail "it printed '$output'"
+expect_prints "Weir $version, backend null" env LD_LIBRARY_PATH="$TEST_TMPDIR/moved/lib" ./first
 
 # The folder of the library may have any name: the modules are in `weir` beside it.
 mkdir "$TEST_TMPDIR/other"
 mv "$TEST_TMPDIR/moved/lib" "$TEST_TMPDIR/other/x86_64-linux-gnu"
-expect_status 0 env LD_LIBRARY_PATH="$TEST_TMPDIR/other/x86_64-linux-gnu" ./first
-[ "$output" = "Weir $version, backend null" ] || fail "it printed '$output'"
+expect_prints "Weir $version, backend null" env LD_LIBRARY_PATH="$TEST_TMPDIR/other/x86_64-linux-gnu" ./first

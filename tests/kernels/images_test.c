@@ -186,20 +186,24 @@ static void read_format(struct rig *rig, weir_channel_order order, weir_channel_
     }
 }
 
+static void read_formats(struct rig *rig, const weir_channel_type *types, size_t count)
+{
+    for (size_t o = 0; o < COUNT(orders); o++)
+        for (size_t t = 0; t < count; t++)
+            if (is_format(orders[o], types[t]))
+                read_format(rig, orders[o], types[t]);
+}
+
 // Of these reads and those of fractions, the simulator of tools/opencl/races.txt runs these.
 RIG_TEST(ReadsOfFloats)
 {
-    for (size_t o = 0; o < COUNT(orders); o++)
-        if (is_format(orders[o], WEIR_CHANNEL_FLOAT))
-            read_format(rig, orders[o], WEIR_CHANNEL_FLOAT);
+    read_formats(rig, &(weir_channel_type){WEIR_CHANNEL_FLOAT}, 1);
 }
 
+// The last of the fractions is WEIR_CHANNEL_FLOAT.
 RIG_TEST(ReadsOfFractions)
 {
-    for (size_t o = 0; o < COUNT(orders); o++)
-        for (size_t t = 0; t < COUNT(fractions); t++)
-            if (fractions[t] != WEIR_CHANNEL_FLOAT && is_format(orders[o], fractions[t]))
-                read_format(rig, orders[o], fractions[t]);
+    read_formats(rig, fractions, COUNT(fractions) - 1);
 }
 
 RIG_TEST(SamplersOfTheProgram)

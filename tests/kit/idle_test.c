@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "tests/kit/host.h"
+#include "tests/support/host.h"
 #include "tests/support/test.h"
 
 static struct weir_kit_registrations registrations = WEIR_KIT_REGISTRATIONS;
@@ -32,15 +32,24 @@ static void unregister(void *user, void *pointer)
 static weir_kit_idle *make(struct device *device)
 {
     const struct weir_kit_idle_params params = {
-        .host = &kit_test_host,
+        .host = &test_host,
         .device = device,
         .is_idle = is_idle,
         .registrations = &registrations,
         .unregister = unregister,
     };
     weir_kit_idle *idle = NULL;
+    test_host_reset();
     EXPECT_OK(weir_kit_idle_create(&params, &idle));
     return idle;
+}
+
+static void end(weir_kit_idle *idle)
+{
+    weir_kit_idle_destroy(&idle);
+    EXPECT_NULL(idle);
+    weir_kit_idle_destroy(&idle);
+    EXPECT_INT_EQ(test_host_blocks(), 0);
 }
 
 struct thing {
@@ -66,7 +75,6 @@ static void put(weir_kit_idle *idle, unsigned *given_back)
 
 WEIR_TEST(KitIdle, ThingsWaitForAnIdleDevice)
 {
-    struct kit_host *host = kit_host_reset();
     struct device device = {.idle = true};
     unsigned given_back = 0;
     weir_kit_idle *idle = make(&device);
@@ -83,15 +91,11 @@ WEIR_TEST(KitIdle, ThingsWaitForAnIdleDevice)
     EXPECT_UINT_EQ(given_back, 2);
     weir_kit_idle_settle(idle);
     EXPECT_UINT_EQ(device.asked, 2);
-    weir_kit_idle_destroy(&idle);
-    EXPECT_NULL(idle);
-    weir_kit_idle_destroy(&idle);
-    EXPECT_INT_EQ(host->allocations, 0);
+    end(idle);
 }
 
 WEIR_TEST(KitIdle, ADrainDoesNotAskTheDriver)
 {
-    kit_host_reset();
     struct device device = {.idle = false};
     unsigned given_back = 0;
     weir_kit_idle *idle = make(&device);
@@ -99,13 +103,12 @@ WEIR_TEST(KitIdle, ADrainDoesNotAskTheDriver)
     weir_kit_idle_drain(idle);
     EXPECT_UINT_EQ(given_back, 1);
     EXPECT_UINT_EQ(device.asked, 0);
-    weir_kit_idle_destroy(&idle);
+    end(idle);
 }
 
 WEIR_TEST(KitIdle, BuffersOverOneRangeShareARegistration)
 {
     static char memory[100];
-    struct kit_host *host = kit_host_reset();
     struct device device = {.idle = true};
     weir_kit_idle *idle = make(&device);
     EXPECT_NULL(weir_kit_registration_share(idle, memory, 50));
@@ -123,15 +126,13 @@ WEIR_TEST(KitIdle, BuffersOverOneRangeShareARegistration)
     weir_kit_idle_settle(idle);
     EXPECT_UINT_EQ(device.unregistered, 1);
     EXPECT_TRUE(device.last == memory);
-    weir_kit_idle_destroy(&idle);
-    EXPECT_INT_EQ(host->allocations, 0);
+    end(idle);
 }
 
 // The memory of an unused registration may be gone, and its address be that of other memory.
 WEIR_TEST(KitIdle, UnusedRegistrationsInTheWayEnd)
 {
     static char memory[100];
-    kit_host_reset();
     struct device first = {.idle = false};
     struct device second = {.idle = false};
     weir_kit_idle *of_first = make(&first);
@@ -145,7 +146,7 @@ WEIR_TEST(KitIdle, UnusedRegistrationsInTheWayEnd)
     weir_kit_idle_settle(of_first); // has nothing any more
     EXPECT_UINT_EQ(first.asked, 0);
     weir_kit_idle_destroy(&of_first);
-    weir_kit_idle_destroy(&of_second);
+    end(of_second);
 }
 
 static void free_block(void *device, struct weir_kit_block *block)
@@ -164,10 +165,10 @@ static void put_block(weir_kit_blocks *blocks, size_t size)
 
 WEIR_TEST(KitIdle, BlocksServeWhatTheyFit)
 {
-    const struct kit_host *host = kit_host_reset();
+    test_host_reset();
     weir_kit_blocks *blocks = NULL;
     unsigned freed = 0;
-    ASSERT_OK(weir_kit_blocks_create(&kit_test_host, &blocks));
+    ASSERT_OK(weir_kit_blocks_create(&test_host, &blocks));
     put_block(blocks, 300);
     put_block(blocks, 100);
     put_block(blocks, 200);
@@ -185,7 +186,7 @@ WEIR_TEST(KitIdle, BlocksServeWhatTheyFit)
     weir_kit_blocks_destroy(&blocks);
     EXPECT_NULL(blocks);
     weir_kit_blocks_destroy(&blocks);
-    EXPECT_INT_EQ(host->allocations, 0);
+    EXPECT_INT_EQ(test_host_blocks(), 0);
 }
 
 WEIR_TEST(KitIdle, BlockSizesGrowByAnEighthAtMost)

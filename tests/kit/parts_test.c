@@ -9,7 +9,7 @@
 #include <weir/kit/error.h>
 #include <weir/kit/symbols.h>
 
-#include "tests/kit/host.h"
+#include "tests/support/host.h"
 #include "tests/support/test.h"
 
 static const struct weir_kit_native table[] = {
@@ -63,8 +63,8 @@ static const struct weir_kit_build failed = {
 
 WEIR_TEST(KitError, ABuildTellsTheLineThatMatters)
 {
-    struct kit_host *host = kit_host_reset();
-    EXPECT_INT_EQ(weir_kit_build_report(&kit_test_host, &failed), WEIR_ERROR_BUILD);
+    struct test_host_state *host = test_host_reset();
+    EXPECT_INT_EQ(weir_kit_build_report(&test_host, &failed), WEIR_ERROR_BUILD);
     EXPECT_INT_EQ(host->level, WEIR_LOG_ERROR);
     EXPECT_STR_EQ(host->message, failed.log);
     EXPECT_STR_EQ(host->error.message, "the program does not build with '-O2': "
@@ -73,17 +73,17 @@ WEIR_TEST(KitError, ABuildTellsTheLineThatMatters)
     EXPECT_INT_EQ(host->error.native_code, 9);
 
     struct weir_kit_build build = failed;
-    kit_host_reset();
+    test_host_reset();
     build.log = NULL;
-    EXPECT_INT_EQ(weir_kit_build_report(&kit_test_host, &build), WEIR_ERROR_BUILD);
+    EXPECT_INT_EQ(weir_kit_build_report(&test_host, &build), WEIR_ERROR_BUILD);
     EXPECT_CONTAINS(host->error.message, "there is no log");
     EXPECT_STR_EQ(host->message, "");
 
     // The warnings of a good build are logged.
-    kit_host_reset();
+    test_host_reset();
     build = failed;
     build.failed = false;
-    EXPECT_OK(weir_kit_build_report(&kit_test_host, &build));
+    EXPECT_OK(weir_kit_build_report(&test_host, &build));
     EXPECT_INT_EQ(host->level, WEIR_LOG_INFO);
     EXPECT_STR_EQ(host->source, "third");
     EXPECT_UINT_EQ(host->error_count, 0);
@@ -93,10 +93,10 @@ WEIR_TEST(KitError, ABuildTellsTheLineThatMatters)
 
 WEIR_TEST(KitCache, WithoutAPlaceEverythingGoesOn)
 {
-    struct kit_host *host = kit_host_reset();
+    struct test_host_state *host = test_host_reset();
     void *data;
     size_t size;
-    weir_kit_cache *cache = weir_kit_cache_open(&kit_test_host, "third", "/dev/null/nowhere");
+    weir_kit_cache *cache = weir_kit_cache_open(&test_host, "third", "/dev/null/nowhere");
     EXPECT_NULL(cache);
     EXPECT_INT_EQ(host->level, WEIR_LOG_WARNING);
     EXPECT_STR_EQ(host->source, "third");
@@ -105,15 +105,15 @@ WEIR_TEST(KitCache, WithoutAPlaceEverythingGoesOn)
     EXPECT_FALSE(weir_kit_cache_read(cache, "key", &data, &size));
     EXPECT_UINT_EQ(size, 0);
     weir_kit_cache_close(&cache);
-    EXPECT_INT_EQ(host->allocations, 0);
+    EXPECT_INT_EQ(test_host_blocks(), 0);
 }
 
 WEIR_TEST(KitCache, WhatCannotBeKeptIsLogged)
 {
-    struct kit_host *host = kit_host_reset();
+    struct test_host_state *host = test_host_reset();
     const char *folder = weir_test_temp_dir();
     char entries[600];
-    weir_kit_cache *cache = weir_kit_cache_open(&kit_test_host, "third", folder);
+    weir_kit_cache *cache = weir_kit_cache_open(&test_host, "third", folder);
     ASSERT_NOT_NULL(cache);
     snprintf(entries, sizeof entries, "%s/third", folder);
     ASSERT_INT_EQ(rmdir(entries), 0);

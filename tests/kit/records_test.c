@@ -4,8 +4,9 @@
 #include <weir/kit/records.h>
 
 #include <stdatomic.h>
+#include <string.h>
 
-#include "tests/kit/host.h"
+#include "tests/support/host.h"
 #include "tests/support/test.h"
 
 enum {
@@ -107,21 +108,15 @@ static weir_kit_records *make(const struct weir_kit_record_ops *ops, uint32_t de
                               uint32_t history)
 {
     const struct weir_kit_records_params params = {
-        .host = &kit_test_host,
+        .host = &test_host,
         .ops = ops,
         .queue = &driver,
         .depth = depth,
         .timing_history = history,
     };
     weir_kit_records *records = NULL;
-    kit_host_reset();
-    for (size_t i = 0; i < EVENTS; i++)
-        driver.events[i] = (struct event){.alive = false};
-    driver.created = 0;
-    driver.destroyed = 0;
-    driver.asked = 0;
-    driver.time_code = 0;
-    driver.reported = 0;
+    test_host_reset();
+    memset(&driver, 0, sizeof driver);
     EXPECT_OK(weir_kit_records_create(&params, &records));
     return records;
 }
@@ -131,7 +126,7 @@ static void end(weir_kit_records *records)
     weir_kit_records_destroy(&records);
     EXPECT_NULL(records);
     EXPECT_UINT_EQ(driver.created, driver.destroyed);
-    EXPECT_INT_EQ(kit_host()->allocations, 0);
+    EXPECT_INT_EQ(test_host_blocks(), 0);
 }
 
 static struct event *record(const struct weir_kit_record_ops *ops, weir_kit_records *records,
@@ -149,15 +144,23 @@ static struct event *record(const struct weir_kit_record_ops *ops, weir_kit_reco
     return event;
 }
 
-// A test that runs with events of each kind.
-#define TEST_OF_EACH_KIND(name)                                        \
-    static void of_each_##name(const struct weir_kit_record_ops *ops); \
-    WEIR_TEST(KitRecords, name)                                        \
-    {                                                                  \
-        of_each_##name(&reused);                                       \
-        of_each_##name(&of_one_use);                                   \
-    }                                                                  \
-    static void of_each_##name(const struct weir_kit_record_ops *ops)
+// A test that runs with events of each kind, on a ring of 4 and a history of times.
+static void run_with(const struct weir_kit_record_ops *ops, uint32_t history,
+                     void (*run)(const struct weir_kit_record_ops *ops, weir_kit_records *records))
+{
+    weir_kit_records *records = make(ops, 4, history);
+    run(ops, records);
+    end(records);
+}
+
+#define TEST_OF_EACH_KIND(name, history)                                                          \
+    static void of_each_##name(const struct weir_kit_record_ops *ops, weir_kit_records *records); \
+    WEIR_TEST(KitRecords, name)                                                                   \
+    {                                                                                             \
+        run_with(&reused, history, of_each_##name);                                               \
+        run_with(&of_one_use, history, of_each_##name);                                           \
+    }                                                                                             \
+    static void of_each_##name(const struct weir_kit_record_ops *ops, weir_kit_records *records)
 
 // A queue that is given few records does not create an event for each.
 WEIR_TEST(KitRecords, ANewQueueLooksSoonForEventsToUseAgain)
@@ -178,7 +181,7 @@ WEIR_TEST(KitRecords, ANewQueueLooksSoonForEventsToUseAgain)
 WEIR_TEST(KitRecords, EventsOfOneUseAreGivenBackTogether)
 {
     weir_kit_records *records = make(&of_one_use, 64, 0);
-    kit_host()->left = 0;
+    test_host_state()->left = 0;
     for (uint64_t i = 1; i <= 10000; i++) {
         record(&of_one_use, records, i)->state = WEIR_KIT_COMPLETE;
         EXPECT_UINT_LE(driver.created - driver.destroyed, 16);
@@ -187,9 +190,8 @@ WEIR_TEST(KitRecords, EventsOfOneUseAreGivenBackTogether)
     end(records);
 }
 
-TEST_OF_EACH_KIND(AHeldEventIsKept)
+TEST_OF_EACH_KIND(AHeldEventIsKept, 0)
 {
-    weir_kit_records *records = make(ops, 4, 0);
     struct event *first = record(ops, records, 2);
     struct weir_kit_event *held = weir_kit_records_hold(records, 1); // the next one there is
     ASSERT_NOT_NULL(held);
@@ -204,12 +206,10 @@ TEST_OF_EACH_KIND(AHeldEventIsKept)
     EXPECT_TRUE(first->alive && held->native == first && first->state == WEIR_KIT_COMPLETE);
     weir_kit_records_release(records, held);
     EXPECT_NULL(weir_kit_records_hold(records, 2));
-    end(records);
 }
 
-TEST_OF_EACH_KIND(TheFirstFailureIsReportedUntilItIsSettled)
+TEST_OF_EACH_KIND(TheFirstFailureIsReportedUntilItIsSettled, 0)
 {
-    weir_kit_records *records = make(ops, 4, 0);
     struct event *events[4];
     for (uint64_t i = 0; i < 4; i++)
         events[i] = record(ops, records, i + 1);
@@ -228,12 +228,10 @@ TEST_OF_EACH_KIND(TheFirstFailureIsReportedUntilItIsSettled)
     EXPECT_INT_EQ(weir_kit_records_settle(records), WEIR_ERROR_DEVICE);
     EXPECT_OK(weir_kit_records_settle(records));
     EXPECT_OK(weir_kit_records_query(records, 4));
-    end(records);
 }
 
-TEST_OF_EACH_KIND(ARefusedQuestionIsReported)
+TEST_OF_EACH_KIND(ARefusedQuestionIsReported, 0)
 {
-    weir_kit_records *records = make(ops, 4, 0);
     struct event *event = record(ops, records, 1);
     event->state = WEIR_KIT_UNKNOWN;
     event->code = 5;
@@ -248,13 +246,11 @@ TEST_OF_EACH_KIND(ARefusedQuestionIsReported)
     EXPECT_UINT_EQ(weir_kit_records_completed(records), 0); // it may still run
     event->state = WEIR_KIT_COMPLETE;
     EXPECT_OK(weir_kit_records_query(records, 1));
-    end(records);
 }
 
-TEST_OF_EACH_KIND(ATimeThatTheDriverDoesNotTellIsReportedWhenItIsAskedFor)
+TEST_OF_EACH_KIND(ATimeThatTheDriverDoesNotTellIsReportedWhenItIsAskedFor, 8)
 {
     uint64_t time_ns;
-    weir_kit_records *records = make(ops, 4, 8);
     record(ops, records, 1)->state = WEIR_KIT_COMPLETE;
     driver.time_code = 33;
     EXPECT_INT_EQ(weir_kit_records_time(records, 1, &time_ns), WEIR_ERROR_DEVICE);
@@ -267,14 +263,12 @@ TEST_OF_EACH_KIND(ATimeThatTheDriverDoesNotTellIsReportedWhenItIsAskedFor)
     EXPECT_OK(weir_kit_records_time(records, 2, &time_ns));
     EXPECT_UINT_EQ(time_ns, 70);
     EXPECT_NULL(driver.before); // nothing to measure from
-    end(records);
 }
 
-TEST_OF_EACH_KIND(WithoutMemoryARecordIsRefused)
+TEST_OF_EACH_KIND(WithoutMemoryARecordIsRefused, 0)
 {
     struct weir_kit_event *held;
-    weir_kit_records *records = make(ops, 4, 0);
-    struct kit_host *host = kit_host();
+    struct test_host_state *host = test_host_state();
     for (uint64_t i = 1; i <= 4; i++)
         record(ops, records, i);
     host->left = 0; // neither for events
@@ -288,5 +282,4 @@ TEST_OF_EACH_KIND(WithoutMemoryARecordIsRefused)
     EXPECT_INT_EQ(weir_kit_records_query(records, 4), WEIR_NOT_READY);
     host->left = -1;
     record(ops, records, 5);
-    end(records);
 }

@@ -6,15 +6,15 @@
 
 #include <weir/kit/signature.h>
 
-#include "tests/kit/host.h"
+#include "tests/support/host.h"
 #include "tests/support/test.h"
 
 static struct weir_kit_signatures *must_read(const char *source)
 {
     struct weir_kit_signatures *all = NULL;
-    kit_host_reset();
+    test_host_reset();
     weir_test_note("%s", source);
-    EXPECT_OK(weir_kit_signatures_read(&kit_test_host, source, &all));
+    EXPECT_OK(weir_kit_signatures_read(&test_host, source, &all));
     return all;
 }
 
@@ -65,7 +65,7 @@ WEIR_TEST(KitSignature, EveryKindOfParameter)
     expect_parameter(&p[10], "m", "unsigned int", WEIR_PARAMETER_VALUE, 0, 4);
     EXPECT_INT_EQ(p[10].scalar, WEIR_SCALAR_U32);
     expect_parameter(&p[11], "q", "struct pair", WEIR_PARAMETER_VALUE, 0, 8);
-    kit_test_host.release(all);
+    test_host.release(all);
 }
 
 WEIR_TEST(KitSignature, CudaKernels)
@@ -98,7 +98,7 @@ WEIR_TEST(KitSignature, CudaKernels)
     expect_parameter(&p[9], "table", "long *", WEIR_PARAMETER_BUFFER, 1, 0);
     EXPECT_STR_EQ(all->kernels[1].name, "second");
     EXPECT_UINT_EQ(all->kernels[1].parameter_count, 0);
-    kit_test_host.release(all);
+    test_host.release(all);
 }
 
 WEIR_TEST(KitSignature, ConstPointersAndNoParametersAndNothing)
@@ -108,18 +108,18 @@ WEIR_TEST(KitSignature, ConstPointersAndNoParametersAndNothing)
     ASSERT_NOT_NULL(all);
     EXPECT_UINT_EQ(all->kernels[0].parameters[0].writable, 1);
     EXPECT_UINT_EQ(all->kernels[0].parameters[1].writable, 0);
-    kit_test_host.release(all);
+    test_host.release(all);
     all = must_read("__kernel void a() {} void kernel b(void) {} __kernel\nvoid\nc ( ) {}");
     ASSERT_NOT_NULL(all);
     ASSERT_UINT_EQ(all->kernel_count, 3);
     for (uint32_t i = 0; i < 3; i++)
         EXPECT_UINT_EQ(all->kernels[i].parameter_count, 0);
     EXPECT_STR_EQ(all->kernels[2].name, "c");
-    kit_test_host.release(all);
+    test_host.release(all);
     all = must_read("");
     ASSERT_NOT_NULL(all);
     EXPECT_UINT_EQ(all->kernel_count, 0);
-    kit_test_host.release(all);
+    test_host.release(all);
 }
 
 // Each source has exactly the kernel `yes`, without parameters or with one.
@@ -145,13 +145,13 @@ WEIR_TEST(KitSignature, WhatIsSkipped)
         ASSERT_NOT_NULL(all);
         ASSERT_UINT_EQ(all->kernel_count, 1);
         EXPECT_STR_EQ(all->kernels[0].name, "yes");
-        kit_test_host.release(all);
+        test_host.release(all);
     }
 }
 
 WEIR_TEST(KitSignature, WhatIsRefused)
 {
-    kit_host_reset();
+    test_host_reset();
     static const char *const cases[][2] = {
         {"\n\n__kernel void ;", "source:3: kernel '?': void, a name and ( are expected, at ';'"},
         {"__kernel __attribute__((reqd_work_group_size(N, 1, 1))) void k() {}", "three numbers"},
@@ -173,12 +173,11 @@ WEIR_TEST(KitSignature, WhatIsRefused)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct weir_kit_signatures *all;
         weir_test_note("%s", cases[i][0]);
-        EXPECT_INT_EQ(weir_kit_signatures_read(&kit_test_host, cases[i][0], &all),
-                      WEIR_ERROR_BUILD);
-        EXPECT_CONTAINS(kit_host()->error.message, cases[i][1]);
+        EXPECT_INT_EQ(weir_kit_signatures_read(&test_host, cases[i][0], &all), WEIR_ERROR_BUILD);
+        EXPECT_CONTAINS(test_host_state()->error.message, cases[i][1]);
         if (strstr(cases[i][0], "line 9"))
-            EXPECT_NOT_CONTAINS(kit_host()->error.message, "source:");
-        kit_test_host.release(all);
+            EXPECT_NOT_CONTAINS(test_host_state()->error.message, "source:");
+        test_host.release(all);
     }
 }
 
@@ -202,14 +201,14 @@ WEIR_TEST(KitSignature, BarrierOfTheGrid)
         struct weir_kit_signatures *all = must_read(source);
         ASSERT_NOT_NULL(all);
         EXPECT_INT_EQ(all->kernels[0].grid_barrier, cases[i].waits);
-        kit_test_host.release(all);
+        test_host.release(all);
     }
 }
 
 // Every prefix of this text is either read or refused.
 WEIR_TEST(KitSignature, EveryPrefix)
 {
-    kit_host_reset();
+    test_host_reset();
     static const char source[] = "/*c*/ __kernel __attribute__((reqd_work_group_size(1, 2, 3)))\n"
                                  "void k(__global const float "
                                  "*restrict p, __local uint *q, \"s\" 'c' // x\n uint n)";
@@ -219,9 +218,9 @@ WEIR_TEST(KitSignature, EveryPrefix)
         struct weir_kit_signatures *all;
         memcpy(prefix, source, length);
         prefix[length] = '\0';
-        weir_status status = weir_kit_signatures_read(&kit_test_host, prefix, &all);
+        weir_status status = weir_kit_signatures_read(&test_host, prefix, &all);
         EXPECT_TRUE(status == WEIR_OK || status == WEIR_ERROR_BUILD);
-        kit_test_host.release(all);
+        test_host.release(all);
     }
     free(prefix);
 }

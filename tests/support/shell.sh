@@ -63,6 +63,15 @@ expect_status()
     exit 1
 }
 
+# expect_prints TEXT COMMAND...: it succeeds, and prints that and nothing else.
+expect_prints()
+{
+    local expected_text="$1"
+    shift
+    expect_status 0 "$@"
+    [ "$output" = "$expected_text" ] || fail "$* printed '$output', and not '$expected_text'"
+}
+
 # expect_says WANTED PART COMMAND...: the same, and its output has that part.
 expect_says()
 {

@@ -9,7 +9,7 @@
 
 const struct weir_transport_ops *ranks_ops(void)
 {
-    return weir_module_query(WEIR_MODULE_ABI, &ranks_host)->transport;
+    return weir_module_query(WEIR_MODULE_ABI, &test_host)->transport;
 }
 
 struct weir_transport_call call_of(weir_collective kind, weir_datatype element, uint64_t count,
@@ -29,7 +29,7 @@ weir_status rank_join(struct rank *rank, const struct weir_transport_setup *setu
     own.rank = rank->rank;
     rank->count = own.count;
     rank->status = ranks_ops()->join(ranks_state(), &own, &rank->group);
-    rank->error = *ranks_error();
+    rank->error = test_host_state()->error;
     return rank->status;
 }
 
@@ -44,7 +44,7 @@ weir_status rank_call(struct rank *rank, struct weir_transport_call call)
     call.line = call.line ? call.line : (int)(100 + call.number);
     call.timeout_ns = call.timeout_ns ? call.timeout_ns : RANKS_PATIENCE;
     const weir_status status = ranks_ops()->run(rank->group, &call);
-    rank->error = *ranks_error();
+    rank->error = test_host_state()->error;
     return status;
 }
 
@@ -62,7 +62,7 @@ weir_status rank_split(struct rank *rank, struct weir_transport_split split, voi
     split.file = "app.c";
     split.line = (int)(100 + split.number);
     const weir_status status = ranks_ops()->split(rank->group, &split, out_part);
-    rank->error = *ranks_error();
+    rank->error = test_host_state()->error;
     return status;
 }
 

@@ -2,7 +2,9 @@
 #ifndef WEIR_TESTS_TRANSPORTS_RANK_H
 #define WEIR_TESTS_TRANSPORTS_RANK_H
 
-#include "tests/transports/host.h"
+#include <weir/module/transport.h>
+
+#include "tests/support/host.h"
 
 #define RANKS_SECOND UINT64_C(1000000000)
 // Long enough that a test fails by what it checks, and not by this, on a busy machine.

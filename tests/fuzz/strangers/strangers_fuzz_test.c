@@ -14,8 +14,8 @@
 #include "base/lookup.h"
 #include "tests/fuzz/damage.h"
 #include "tests/fuzz/strangers/round.h"
+#include "tests/support/host.h"
 #include "tests/support/test.h"
-#include "tests/transports/host.h"
 
 #define SECRET "the secret of the fuzzers"
 // A call that would not end is told by this, and not by the test's time.
@@ -41,12 +41,12 @@ static weir_status note_error(const struct weir_error *detail, size_t size)
     for (const char *at = detail->message; *at; at++)
         if ((unsigned char)*at < ' ' || *at == 0x7f)
             unprintable = true;
-    return ranks_host.error(detail, size);
+    return test_host.error(detail, size);
 }
 
 static bool init_world(struct world *world)
 {
-    host = ranks_host;
+    host = test_host;
     host.error = note_error;
     *world = (struct world){.host = &host};
     // The path of a socket is short, and that of a test's folder long.
@@ -90,9 +90,9 @@ static const char *check(const struct round *round, int descriptors)
         return "an error has a byte that is no text";
     if (round->over_ns > STUCK_NS)
         return "a call has not ended at its deadline";
-    if (ranks_blocks() != 0)
+    if (test_host_blocks() != 0)
         return "memory is left";
-    return ranks_descriptors() != descriptors ? "a descriptor is left" : round->broken;
+    return test_descriptors() != descriptors ? "a descriptor is left" : round->broken;
 }
 
 // What is asked for: the same seed and number say the same bytes.
@@ -121,7 +121,7 @@ WEIR_TEST(StrangersFuzz, NothingIsBelievedThatWasNotSaid)
     uint64_t believed[FUZZERS] = {0}; // let in, joined, or a call that has ended well
     uint64_t rounds = 0;
     ASSERT_TRUE(init_world(&world));
-    const int descriptors = ranks_descriptors();
+    const int descriptors = test_descriptors();
     for (; rounds < run.rounds && weir_clock_now_ns() < until_ns; rounds++) {
         const uint64_t number = run.first + rounds;
         struct round round = {.world = &world, .state = state_of(run.seed, number)};

@@ -43,17 +43,13 @@ static long double new_real(const struct call *call)
 }
 
 enum {
-    SCALARS = 1,
     OF_32 = 1 << INT | 1 << UINT,
     OF_64 = 1 << LONG | 1 << ULONG
 };
 
-#define CALL(id, of, where, call_, takes, like, fitted)                                            \
-    {                                                                                              \
-        .name = id, .form = "(*s = a, " call_ ")", .types = of, .arguments = takes, .result = 'T', \
-        .second = 'T', .space = where, .widths = SCALARS, .whole = old,                            \
-        .second_whole = new_##like, .fit = fitted                                                  \
-    }
+#define CALL(id, of, where, call_, takes, like, fitted)                             \
+    NAMED(id, "(*s = a, " call_ ")", of, takes, 'T', .second = 'T', .space = where, \
+          .widths = SCALARS, .whole = old, .second_whole = new_##like, .fit = fitted)
 #define IN_BOTH(id, of, call_, takes, like, fitted)   \
     CALL(id, of, GLOBAL, call_, takes, like, fitted), \
         CALL(id "_local", of, LOCAL, call_, takes, like, fitted)
@@ -62,11 +58,8 @@ enum {
         IN_BOTH("atom_" #name, OF_64, "atom_" #name inside, takes, name, fitted)
 #define OF_BOTH(name, inside, takes) FITTED(name, inside, takes, NULL)
 #define FLOAT_IN(id, where)                                                                        \
-    {                                                                                              \
-        .name = id, .form = "(*s = a, atomic_xchg(s, b))", .types = 1 << FLOAT, .arguments = "TT", \
-        .result = 'T', .second = 'T', .space = where, .widths = SCALARS, .real = old_real,         \
-        .second_real = new_real                                                                    \
-    }
+    NAMED(id, "(*s = a, atomic_xchg(s, b))", 1 << FLOAT, "TT", 'T', .second = 'T', .space = where, \
+          .widths = SCALARS, .real = old_real, .second_real = new_real)
 
 static const struct row rows[] = {
     OF_BOTH(add, "(s, b)", "TT"),

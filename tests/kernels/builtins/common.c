@@ -2,11 +2,6 @@
 // OpenCL C 3.0, since 1.2 has none.
 #include "tests/kernels/builtins/rows.h"
 
-enum {
-    UP_TO_4 = 0xf,
-    OF_3_AND_4 = 0xc
-};
-
 REAL(clamp, fminl(fmaxl(X, Y), Z))
 REAL(degrees, 180 / PI * X)
 REAL(radians, PI / 180 * X)
@@ -112,7 +107,7 @@ static void fit_edges(struct call *call)
     fit_part(call);
     if (Y - X < 0.125L)
         Y = X + 1;
-    Y = call->type == FLOAT ? (long double)(float)Y : (long double)(double)Y;
+    Y = rounded(call->type, Y);
 }
 
 static bool has_nan(const struct call *call)
@@ -130,18 +125,15 @@ static bool is_unordered(const struct call *call)
         .fit = fitted)
 #define EXACT(id, like, expression, takes, opened) \
     ROW(id, expression, takes, 'T', .real = ref_##like, .any_zero = true, .open = opened)
-#define VECTOR(id, of, like, takes, parts, ...)                                            \
-    {                                                                                      \
-        .name = #id, .form = #id "(" takes ")", .types = of,                               \
-        .arguments = &"TT"[sizeof takes == sizeof "a"], .result = 'T', .real = ref_##like, \
-        .widths = parts, .fit = fit_geometry, .any_zero = true, __VA_ARGS__                \
-    }
+#define VECTOR(id, of, like, takes, parts, ...)                                                   \
+    ROW_OF(id, #id "(" takes ")", of, &"TT"[sizeof takes == sizeof "a"], 'T', .real = ref_##like, \
+           .widths = parts, .fit = fit_geometry, .any_zero = true, __VA_ARGS__)
 
 static const struct row rows[] = {
     EXACT(clamp, clamp, "clamp(a, b, c)", "TTT", is_unordered),
     EXACT(clamp_scalar, clamp, "clamp(a, b, c)", "Ttt", is_unordered),
-    ONE(degrees, 2),
-    ONE(radians, 2),
+    ULP(degrees, "degrees(a)", "T", 2),
+    ULP(radians, "radians(a)", "T", 2),
     EXACT(max, max, "max(a, b)", "TT", has_nan),
     EXACT(min, min, "min(a, b)", "TT", has_nan),
     EXACT(max_scalar, max, "max(a, b)", "Tt", has_nan),
@@ -154,7 +146,7 @@ static const struct row rows[] = {
         .fit = fit_edges),
     ROW(smoothstep_scalar, "smoothstep(a, b, c)", "ttT", 'T', .absolute = 1e-5F,
         .real = ref_smoothstep, .fit = fit_edges),
-    ONE(sign, 0, .known = {{NVIDIA, REALS, "sign(-0) = 0"}}),
+    ULP(sign, "sign(a)", "T", 0, .known = {{NVIDIA, REALS, "sign(-0) = 0"}}),
     VECTOR(dot, REALS, dot, "a, b", UP_TO_4, .allowance = within_dot),
     VECTOR(length, REALS, length, "a", UP_TO_4, .ulp = 2.75F, .each_part = 0.5F),
     VECTOR(distance, REALS, distance, "a, b", UP_TO_4, .ulp = 2.5F, .each_part = 2),

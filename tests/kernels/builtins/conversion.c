@@ -12,12 +12,10 @@ enum {
 
 // To whole numbers.
 
-static integer saturated(const struct call *call, long double x)
+// Exactly, as its argument is whole and within the range of `integer`, or else made so.
+static integer whole_of(const struct call *call, long double x)
 {
-    const integer most = type_most(call->type), least = type_least(call->type);
-    if (isnan(x))
-        return 0;
-    return x >= (long double)most ? most : x <= (long double)least ? least : (integer)x;
+    return isnan(x) ? 0 : saturated(call->type, (integer)fminl(fmaxl(x, -0x1p64L), 0x1p64L));
 }
 
 static bool is_outside(const struct call *call, long double whole)
@@ -29,7 +27,7 @@ static bool is_outside(const struct call *call, long double whole)
 #define TO_WHOLE(mode, rounding)                           \
     static integer whole_##mode(const struct call *call)   \
     {                                                      \
-        return saturated(call, rounding(X));               \
+        return whole_of(call, rounding(X));                \
     }                                                      \
     static bool is_outside_##mode(const struct call *call) \
     {                                                      \
@@ -43,21 +41,19 @@ TO_WHOLE(rtn, floorl)
 
 static integer wrapped(const struct call *call)
 {
-    return call->argument[0].i;
+    return A;
 }
 
 static integer clamped(const struct call *call)
 {
-    const integer most = type_most(call->type), least = type_least(call->type);
-    const integer value = call->argument[0].i;
-    return value > most ? most : value < least ? least : value;
+    return saturated(call->type, A);
 }
 
 // To floats and doubles: the nearest, or its neighbour where that lies on the wrong side.
 
 static long double nearest(const struct call *call, long double x)
 {
-    return call->type == FLOAT ? (long double)(float)x : (long double)(double)x;
+    return rounded(call->type, x);
 }
 
 static long double not_below(const struct call *call, long double x)
@@ -76,14 +72,14 @@ static long double not_beyond(const struct call *call, long double x)
     return x < 0 ? not_below(call, x) : not_above(call, x);
 }
 
-#define TO_REAL(mode, rounding)                                  \
-    static long double whole_to_##mode(const struct call *call)  \
-    {                                                            \
-        return rounding(call, (long double)call->argument[0].i); \
-    }                                                            \
-    static long double real_to_##mode(const struct call *call)   \
-    {                                                            \
-        return rounding(call, X);                                \
+#define TO_REAL(mode, rounding)                                 \
+    static long double whole_to_##mode(const struct call *call) \
+    {                                                           \
+        return rounding(call, (long double)A);                  \
+    }                                                           \
+    static long double real_to_##mode(const struct call *call)  \
+    {                                                           \
+        return rounding(call, X);                               \
     }
 
 TO_REAL(rte, nearest)
@@ -110,70 +106,36 @@ static void fit_double(struct call *call)
 
 // The digit is the source's place in enum type; `nan` has the types for which NVIDIA's OpenCL leaves
 // NaN to the GPU's conversion.
-#define FROM_WHOLE(digit, from, lanes)                  \
-    {.name = from "_to",                                \
-     .form = "convert_$T(a)",                           \
-     .types = INTEGERS,                                 \
-     .arguments = digit,                                \
-     .result = 'T',                                     \
-     .widths = lanes,                                   \
-     .whole = wrapped},                                 \
-        {.name = from "_to_sat",                        \
-         .form = "convert_$T_sat(a)",                   \
-         .types = INTEGERS,                             \
-         .arguments = digit,                            \
-         .result = 'T',                                 \
-         .widths = lanes,                               \
-         .whole = clamped},                             \
-        {.name = from "_to_sat_rtp",                    \
-         .form = "convert_$T_sat_rtp(a)",               \
-         .types = INTEGERS,                             \
-         .arguments = digit,                            \
-         .result = 'T',                                 \
-         .widths = lanes,                               \
-         .whole = clamped},                             \
-        WHOLE_TO_REAL(digit, from, "", rte, lanes),     \
-        WHOLE_TO_REAL(digit, from, "_rte", rte, lanes), \
-        WHOLE_TO_REAL(digit, from, "_rtz", rtz, lanes), \
-        WHOLE_TO_REAL(digit, from, "_rtp", rtp, lanes), \
-        WHOLE_TO_REAL(digit, from, "_rtn", rtn, lanes)
-#define WHOLE_TO_REAL(digit, from, suffix, mode, lanes)                                       \
-    {                                                                                         \
-        .name = from "_to" suffix "_real", .form = "convert_$T" suffix "(a)", .types = REALS, \
-        .arguments = digit, .result = 'T', .widths = lanes, .real = whole_to_##mode           \
-    }
-#define FROM_REAL_IN(digit, from, suffix, mode, lanes, fitted, nan)                               \
-    {.name = from "_to" suffix,                                                                   \
-     .form = "convert_$T" suffix "(a)",                                                           \
-     .types = INTEGERS,                                                                           \
-     .arguments = digit,                                                                          \
-     .result = 'T',                                                                               \
-     .widths = lanes,                                                                             \
-     .whole = whole_##mode,                                                                       \
-     .open = is_outside_##mode,                                                                   \
-     .fit = fitted},                                                                              \
-    {                                                                                             \
-        .name = from "_to_sat" suffix, .form = "convert_$T_sat" suffix "(a)", .types = INTEGERS,  \
-        .arguments = digit, .result = 'T', .widths = lanes, .whole = whole_##mode, .fit = fitted, \
-        .known = {                                                                                \
-            {NVIDIA, nan, "NaN does not give 0"}                                                  \
-        }                                                                                         \
-    }
-#define REAL_TO_REAL(digit, from, suffix, mode, lanes)                                        \
-    {                                                                                         \
-        .name = from "_to" suffix "_real", .form = "convert_$T" suffix "(a)", .types = REALS, \
-        .arguments = digit, .result = 'T', .widths = lanes, .real = real_to_##mode            \
-    }
-#define FROM_REAL(digit, from, fitted, nan)                                                       \
-    FROM_REAL_IN(digit, from, "", rtz, AND_3, fitted, nan),                                       \
-        FROM_REAL_IN(digit, from, "_rte", rte, AND_4, fitted, nan),                               \
-        FROM_REAL_IN(digit, from, "_rtz", rtz, AND_8, fitted, nan),                               \
-        FROM_REAL_IN(digit, from, "_rtp", rtp, AND_16, fitted, nan),                              \
-        FROM_REAL_IN(digit, from, "_rtn", rtn, AND_2, fitted, nan),                               \
-        REAL_TO_REAL(digit, from, "", rte, AND_2), REAL_TO_REAL(digit, from, "_rte", rte, AND_3), \
-        REAL_TO_REAL(digit, from, "_rtz", rtz, AND_4),                                            \
-        REAL_TO_REAL(digit, from, "_rtp", rtp, AND_8),                                            \
-        REAL_TO_REAL(digit, from, "_rtn", rtn, AND_16)
+#define CONVERT(digit, named, suffix, of, lanes, ...) \
+    NAMED(named, "convert_$T" suffix "(a)", of, digit, 'T', .widths = lanes, __VA_ARGS__)
+#define TO_REALS(digit, from, suffix, lanes, reference) \
+    CONVERT(digit, from "_to" suffix "_real", suffix, REALS, lanes, .real = reference)
+#define FROM_WHOLE(digit, from, lanes)                                                     \
+    CONVERT(digit, from "_to", "", INTEGERS, lanes, .whole = wrapped),                     \
+        CONVERT(digit, from "_to_sat", "_sat", INTEGERS, lanes, .whole = clamped),         \
+        CONVERT(digit, from "_to_sat_rtp", "_sat_rtp", INTEGERS, lanes, .whole = clamped), \
+        TO_REALS(digit, from, "", lanes, whole_to_rte),                                    \
+        TO_REALS(digit, from, "_rte", lanes, whole_to_rte),                                \
+        TO_REALS(digit, from, "_rtz", lanes, whole_to_rtz),                                \
+        TO_REALS(digit, from, "_rtp", lanes, whole_to_rtp),                                \
+        TO_REALS(digit, from, "_rtn", lanes, whole_to_rtn)
+#define FROM_REAL_IN(digit, from, suffix, mode, lanes, fitted, nan)                   \
+    CONVERT(digit, from "_to" suffix, suffix, INTEGERS, lanes, .whole = whole_##mode, \
+            .open = is_outside_##mode, .fit = fitted),                                \
+        CONVERT(digit, from "_to_sat" suffix, "_sat" suffix, INTEGERS, lanes,         \
+                .whole = whole_##mode, .fit = fitted,                                 \
+                .known = {{NVIDIA, nan, "NaN does not give 0"}})
+#define FROM_REAL(digit, from, fitted, nan)                          \
+    FROM_REAL_IN(digit, from, "", rtz, AND_3, fitted, nan),          \
+        FROM_REAL_IN(digit, from, "_rte", rte, AND_4, fitted, nan),  \
+        FROM_REAL_IN(digit, from, "_rtz", rtz, AND_8, fitted, nan),  \
+        FROM_REAL_IN(digit, from, "_rtp", rtp, AND_16, fitted, nan), \
+        FROM_REAL_IN(digit, from, "_rtn", rtn, AND_2, fitted, nan),  \
+        TO_REALS(digit, from, "", AND_2, real_to_rte),               \
+        TO_REALS(digit, from, "_rte", AND_3, real_to_rte),           \
+        TO_REALS(digit, from, "_rtz", AND_4, real_to_rtz),           \
+        TO_REALS(digit, from, "_rtp", AND_8, real_to_rtp),           \
+        TO_REALS(digit, from, "_rtn", AND_16, real_to_rtn)
 
 static const struct row rows[] = {
     FROM_WHOLE("0", "char", AND_2),

@@ -2,11 +2,6 @@
 // of OpenCL C 1.2.
 #include "tests/kernels/builtins/rows.h"
 
-enum {
-    VECTORS = 0x3e,
-    POWERS_OF_TWO = 1 << 1 | 1 << 3 | 1 << 4 | 1 << 5
-};
-
 static integer same(const struct call *call)
 {
     return bits_at(call, 0, call->lane);
@@ -52,12 +47,9 @@ static integer of_constant(const struct call *call)
 #define COPY "async_work_group_copy("
 #define STRIDED "async_work_group_strided_copy("
 
-#define STATEMENT(id, form_, takes, reads, lanes, reference)                                   \
-    {                                                                                          \
-        .name = #id, .form = form_, .types = INTEGERS | REALS, .statement = true,              \
-        .in_place = reads, .arguments = takes, .result = 'U', .space = LOCAL, .widths = lanes, \
-        .whole = reference                                                                     \
-    }
+#define STATEMENT(id, form_, takes, reads, lanes, reference)                              \
+    ROW_OF(id, form_, INTEGERS | REALS, takes, 'U', .statement = true, .in_place = reads, \
+           .space = LOCAL, .widths = lanes, .whole = reference)
 
 static const struct row rows[] = {
     STATEMENT(copy,
@@ -86,18 +78,8 @@ static const struct row rows[] = {
     STATEMENT(vload_constant,
               "vstore$N(vload$N(a & 1, (__constant $t *)constant_bytes), 0, " TO ")", "i", false,
               VECTORS, of_constant),
-    {.name = "prefetch",
-     .form = "as_$U((prefetch(A + i, 1), a))",
-     .types = INTEGERS | REALS,
-     .arguments = "T",
-     .result = 'U',
-     .whole = same},
-    {.name = "vec_step",
-     .form = "($I)(vec_step(a))",
-     .types = INTEGERS | REALS,
-     .arguments = "T",
-     .result = 'I',
-     .whole = steps},
+    ROW_OF(prefetch, "as_$U((prefetch(A + i, 1), a))", INTEGERS | REALS, "T", 'U', .whole = same),
+    ROW_OF(vec_step, "($I)(vec_step(a))", INTEGERS | REALS, "T", 'I', .whole = steps),
 };
 
 const struct group copies_group = {"copies", rows, sizeof rows / sizeof *rows};

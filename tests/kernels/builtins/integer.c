@@ -6,11 +6,6 @@ static integer clamped(integer value, integer least, integer most)
     return value < least ? least : value > most ? most : value;
 }
 
-static integer saturated(const struct call *call, integer value)
-{
-    return clamped(value, type_least(call->type), type_most(call->type));
-}
-
 // a * b + c in two parts, since that of ulong is too large for `integer`: the part above the type's
 // bits, and those bits. The shift of a negative number rounds it down, with gcc and clang.
 static integer product_high(const struct call *call, integer c, integer *out_low)
@@ -37,7 +32,7 @@ static integer mad_sat(const struct call *call)
         return type_most(call->type);
     if (high < -1)
         return type_least(call->type);
-    return saturated(call, high * ((integer)1 << type_bits(call->type)) + low);
+    return saturated(call->type, high * ((integer)1 << type_bits(call->type)) + low);
 }
 
 static integer bits_of(const struct call *call, integer value)
@@ -82,8 +77,8 @@ static integer greater(integer a, integer b)
 
 WHOLE(abs, A < 0 ? -A : A)
 WHOLE(abs_diff, A > B ? A - B : B - A)
-WHOLE(add_sat, saturated(call, A + B))
-WHOLE(sub_sat, saturated(call, A - B))
+WHOLE(add_sat, saturated(call->type, A + B))
+WHOLE(sub_sat, saturated(call->type, A - B))
 WHOLE(hadd, (A + B) >> 1)
 WHOLE(rhadd, (A + B + 1) >> 1)
 WHOLE(clamp, clamped(A, B, C))

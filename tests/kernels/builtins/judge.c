@@ -40,7 +40,7 @@ long double next_number(enum type type, long double x, long double y)
                          : (long double)nextafter((double)x, (double)y);
 }
 
-static long double rounded(enum type type, long double x)
+long double rounded(enum type type, long double x)
 {
     return type == FLOAT ? (long double)(float)x : (long double)(double)x;
 }
@@ -102,8 +102,12 @@ static long double least_normal(enum type type)
 
 static long double reference(const struct judged *judged, const struct call *call)
 {
-    const long double exact =
-        judged->second ? judged->row->second_real(call) : judged->row->real(call);
+    const struct row *row = judged->row;
+    const long double x = call->argument[0].x;
+    const long double exact = judged->second ? row->second_real(call)
+                              : row->of_x    ? row->of_x(x)
+                              : row->of_xy   ? row->of_xy(x, call->argument[1].x)
+                                             : row->real(call);
     return judged->ulp == 0 ? rounded(judged->type, exact) : exact;
 }
 

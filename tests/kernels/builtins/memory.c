@@ -2,10 +2,6 @@
 // read as others: sections 6.12.7, 6.12.12 and 6.2.4 of OpenCL C 1.2.
 #include "tests/kernels/builtins/rows.h"
 
-enum {
-    POWERS_OF_TWO = 1 << 1 | 1 << 3 | 1 << 4 | 1 << 5
-};
-
 // Halves.
 
 static long double of_half(const struct call *call)
@@ -29,11 +25,6 @@ static unsigned to_half(long double size, long double (*round)(long double))
     return (unsigned)(units + ldexpl(power + 14, 10));
 }
 
-static long double ceiling(long double x)
-{
-    return ceill(x);
-}
-
 static integer half_of(const struct call *call, long double (*round)(long double))
 {
     const long double size = fabsl(X);
@@ -52,12 +43,12 @@ static integer half_rtz(const struct call *call)
 
 static integer half_rtp(const struct call *call)
 {
-    return half_of(call, signbit(X) ? floorl : ceiling);
+    return half_of(call, signbit(X) ? floorl : ceill);
 }
 
 static integer half_rtn(const struct call *call)
 {
-    return half_of(call, signbit(X) ? ceiling : floorl);
+    return half_of(call, signbit(X) ? ceill : floorl);
 }
 
 static bool is_nan(const struct call *call)
@@ -81,30 +72,17 @@ static integer same_bits(const struct call *call)
     return call->argument[0].i;
 }
 
-#define LOAD(id, form_, lanes)                                                               \
-    {                                                                                        \
-        .name = #id, .form = form_, .types = 1 << FLOAT, .arguments = "3", .in_place = true, \
-        .result = 'T', .widths = lanes, .real = of_half                                      \
-    }
-#define STORE(id, function, reference, lanes)                                                    \
-    {                                                                                            \
-        .name = #id, .form = function "(a, 0, (__global half *)$R)", .types = REALS,             \
-        .arguments = "T", .statement = true, .result = '3', .widths = lanes, .whole = reference, \
-        .open = is_nan, .low = -70000, .high = 70000                                             \
-    }
+#define LOAD(id, form_, lanes) \
+    ROW_OF(id, form_, 1 << FLOAT, "3", 'T', .in_place = true, .widths = lanes, .real = of_half)
+#define STORE(id, function, reference, lanes)                                                     \
+    ROW(id, function "(a, 0, (__global half *)$R)", "T", '3', .statement = true, .widths = lanes, \
+        .whole = reference, .open = is_nan, .low = -70000, .high = 70000)
 #define STORES(suffix, reference)                                      \
     STORE(vstore_half##suffix, "vstore_half$N" #suffix, reference, 0), \
         STORE(vstorea_half##suffix, "vstorea_half$N" #suffix, reference, POWERS_OF_TWO)
-#define SHUFFLE(id, form_, takes, reference)                                                      \
-    {                                                                                             \
-        .name = #id, .form = form_, .types = INTEGERS | REALS, .arguments = takes, .result = 'U', \
-        .widths = POWERS_OF_TWO, .whole = reference                                               \
-    }
-#define AS(id, from)                                                                          \
-    {                                                                                         \
-        .name = #id, .form = "as_$U(as_$T(a))", .types = INTEGERS | REALS, .arguments = from, \
-        .result = 'U', .whole = same_bits                                                     \
-    }
+#define SHUFFLE(id, form_, takes, reference) \
+    ROW_OF(id, form_, INTEGERS | REALS, takes, 'U', .widths = POWERS_OF_TWO, .whole = reference)
+#define AS(id, from) ROW_OF(id, "as_$U(as_$T(a))", INTEGERS | REALS, from, 'U', .whole = same_bits)
 
 static const struct row rows[] = {
     LOAD(vload_half, "vload_half$N(0, (__global const half *)A + i)", 0),

@@ -27,11 +27,9 @@ REAL(recip, 1 / X)
 REAL(rsqrt, 1 / sqrtl(X))
 REAL(sqrt, sqrtl(X))
 
-#define MODERATE(id, form_, takes, reference, ...)                                          \
-    {                                                                                       \
-        .name = #id, .form = form_, .types = 1 << FLOAT, .arguments = takes, .result = 'T', \
-        .real = reference, .fit = fit_moderate, .low = 0.01, .high = 10, .ulp = __VA_ARGS__ \
-    }
+#define MODERATE(id, form_, takes, reference, ...)                                                 \
+    ROW_OF(id, form_, 1 << FLOAT, takes, 'T', .real = reference, .fit = fit_moderate, .low = 0.01, \
+           .high = 10, .ulp = __VA_ARGS__)
 #define PAIR(id, takes, inside)                                     \
     MODERATE(half_##id, "half_" #id inside, takes, ref_##id, 8192), \
         MODERATE(native_##id, "native_" #id inside, takes, ref_##id, 8192, .absolute = 1e-3F)

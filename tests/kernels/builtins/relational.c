@@ -56,28 +56,28 @@ WHOLE(bitselect, bitselected(call))
 WHOLE(any, have_bit(call, 1))
 WHOLE(all, have_bit(call, call->width))
 
-#define IS2(id, expression) \
-    ROW_OF(id, expression, REALS, "TT", 'J', .truth = true, .whole = ref_##id)
-#define IS(id, expression) ROW_OF(id, expression, REALS, "T", 'J', .truth = true, .whole = ref_##id)
-#define OPERATOR(id, like, expression) \
-    ROW_OF(id, expression, REALS, "TT", 'J', .truth = true, .whole = ref_##like)
+#define COMPARED(id, like, expression, takes) \
+    ROW_OF(id, expression, REALS, takes, 'J', .truth = true, .whole = ref_##like)
+#define IS2(id) COMPARED(id, id, #id "(a, b)", "TT")
+#define IS(id) COMPARED(id, id, #id "(a)", "T")
+#define OPERATOR(id, like, expression) COMPARED(id, like, expression, "TT")
 
 // Bits of a float or double; bitselect and select do not change them, NaN or not.
 static const struct row rows[] = {
-    IS2(isequal, "isequal(a, b)"),
-    IS2(isnotequal, "isnotequal(a, b)"),
-    IS2(isgreater, "isgreater(a, b)"),
-    IS2(isgreaterequal, "isgreaterequal(a, b)"),
-    IS2(isless, "isless(a, b)"),
-    IS2(islessequal, "islessequal(a, b)"),
-    IS2(islessgreater, "islessgreater(a, b)"),
-    IS2(isordered, "isordered(a, b)"),
-    IS2(isunordered, "isunordered(a, b)"),
-    IS(isfinite, "isfinite(a)"),
-    IS(isinf, "isinf(a)"),
-    IS(isnan, "isnan(a)"),
-    IS(isnormal, "isnormal(a)"),
-    IS(signbit, "signbit(a)"),
+    IS2(isequal),
+    IS2(isnotequal),
+    IS2(isgreater),
+    IS2(isgreaterequal),
+    IS2(isless),
+    IS2(islessequal),
+    IS2(islessgreater),
+    IS2(isordered),
+    IS2(isunordered),
+    IS(isfinite),
+    IS(isinf),
+    IS(isnan),
+    IS(isnormal),
+    IS(signbit),
     OPERATOR(real_equal, isequal, "a == b"),
     OPERATOR(real_unequal, isnotequal, "a != b"),
     OPERATOR(real_greater, isgreater, "a > b"),

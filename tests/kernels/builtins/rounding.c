@@ -26,25 +26,13 @@ NATIVE(fract, fminf(x - floorf(x), 0x1.fffffep-1F), fmin(p - floor(p), 0x1.fffff
 NATIVE(nextafter, nextafterf(x, y), nextafter(p, q))
 
 REAL(negate, -X)
-REAL(fabs, fabsl(X))
-REAL(ceil, ceill(X))
 REAL(floor, floorl(X))
-REAL(rint, rintl(X))
-REAL(round, roundl(X))
 REAL(trunc, truncl(X))
-REAL(copysign, copysignl(X, Y))
 REAL(mad, X *Y + Z)
-REAL(fmax, fmaxl(X, Y))
-REAL(fmin, fminl(X, Y))
-REAL(fmod, fmodl(X, Y))
-REAL(remainder, remainderl(X, Y))
-REAL(logb, logbl(X))
 REAL(ldexp, ldexpl(X, (int)B))
 REAL(maxmag, fabsl(X) > fabsl(Y) ? X : fabsl(Y) > fabsl(X) ? Y : fmaxl(X, Y))
 REAL(minmag, fabsl(X) < fabsl(Y) ? X : fabsl(Y) < fabsl(X) ? Y : fminl(X, Y))
 REAL(rsqrt, 1 / sqrtl(X))
-REAL(hypot, hypotl(X, Y))
-REAL(cbrt, cbrtl(X))
 
 static long double ref_nan(const struct call *call)
 {
@@ -112,8 +100,8 @@ static bool overflows(const struct call *call)
 #define MODF(id, where)                                                              \
     ROW(id, "modf(a, s)", "T", 'T', .second = 'T', .space = where, .real = ref_modf, \
         .second_real = ref_trunc)
-#define REMQUO(id, where, ...)                                                                  \
-    ROW(id, "remquo(a, b, s)", "TT", 'T', .second = 'I', .space = where, .real = ref_remainder, \
+#define REMQUO(id, where, ...)                                                                \
+    ROW(id, "remquo(a, b, s)", "TT", 'T', .second = 'I', .space = where, .of_xy = remainderl, \
         .second_whole = ref_remquo_quotient, __VA_ARGS__)
 #define ENDLESS \
     .known = {{POCL, 1 << DOUBLE, "of double8 it does not end with AVX-512", .hangs = true}}
@@ -127,21 +115,21 @@ static const struct row rows[] = {
     ROW(reciprocal, "1 / a", "T", 'T', .real = ref_reciprocal, .ulp = 2.5F,
         .exact_types = 1 << DOUBLE, .exact_devices = CUDA),
     EXACT(negate, "-a", "T"),
-    ONE(fabs, 0),
-    ONE(ceil, 0),
-    ONE(floor, 0),
-    ONE(rint, 0),
-    ONE(round, 0),
-    ONE(trunc, 0),
-    TWO(copysign, 0),
-    TWO(fdim, 0),
+    ONE(fabs, fabsl, 0),
+    ONE(ceil, ceill, 0),
+    ONE(floor, floorl, 0),
+    ONE(rint, rintl, 0),
+    ONE(round, roundl, 0),
+    ONE(trunc, truncl, 0),
+    TWO(copysign, copysignl, 0),
+    EXACT(fdim, "fdim(a, b)", "TT"),
     EXACT(fma, "fma(a, b, c)", "TTT"),
     ULP(mad, "mad(a, b, c)", "TTT", UNBOUNDED, .open = overflows),
-    TWO(fmax, 0, .any_zero = true),
-    TWO(fmin, 0, .any_zero = true),
-    ROW(fmax_scalar, "fmax(a, b)", "Tt", 'T', .real = ref_fmax, .any_zero = true),
-    ROW(fmin_scalar, "fmin(a, b)", "Tt", 'T', .real = ref_fmin, .any_zero = true),
-    TWO(fmod, 0, ENDLESS),
+    TWO(fmax, fmaxl, 0, .any_zero = true),
+    TWO(fmin, fminl, 0, .any_zero = true),
+    ROW(fmax_scalar, "fmax(a, b)", "Tt", 'T', .of_xy = fmaxl, .any_zero = true),
+    ROW(fmin_scalar, "fmin(a, b)", "Tt", 'T', .of_xy = fminl, .any_zero = true),
+    TWO(fmod, fmodl, 0, ENDLESS),
     FRACT(fract, PRIVATE),
     FRACT(fract_local, LOCAL),
     FRACT(fract_global, GLOBAL),
@@ -152,22 +140,22 @@ static const struct row rows[] = {
     ROW(ilogb, "ilogb(a)", "T", 'I', .whole = ref_ilogb, .open = has_no_ilogb),
     EXACT(ldexp, "ldexp(a, b)", "TI"),
     ROW(ldexp_scalar, "ldexp(a, b)", "Ti", 'T', .real = ref_ldexp),
-    ONE(logb, 0),
-    TWO(maxmag, 0, .any_zero = true),
-    TWO(minmag, 0, .any_zero = true),
+    ONE(logb, logbl, 0),
+    ULP(maxmag, "maxmag(a, b)", "TT", 0, .any_zero = true),
+    ULP(minmag, "minmag(a, b)", "TT", 0, .any_zero = true),
     MODF(modf, PRIVATE),
     MODF(modf_local, LOCAL),
     MODF(modf_global, GLOBAL),
     EXACT(nan, "nan(a)", "U"),
-    TWO(nextafter, 0),
-    TWO(remainder, 0, ENDLESS),
+    EXACT(nextafter, "nextafter(a, b)", "TT"),
+    TWO(remainder, remainderl, 0, ENDLESS),
     REMQUO(remquo, PRIVATE, ENDLESS),
     REMQUO(remquo_local, LOCAL, .ulp = 0),
     REMQUO(remquo_global, GLOBAL, .ulp = 0),
     ROW(sqrt, "sqrt(a)", "T", 'T', .real = ref_sqrt, .ulp = 3, .exact_types = 1 << DOUBLE),
-    ONE(rsqrt, 2),
-    TWO(hypot, 4),
-    ONE(cbrt, 2),
+    ULP(rsqrt, "rsqrt(a)", "T", 2),
+    TWO(hypot, hypotl, 4),
+    ONE(cbrt, cbrtl, 2),
 };
 
 const struct group rounding_group = {"rounding", rows, sizeof rows / sizeof *rows};

@@ -71,6 +71,7 @@ bool is_signed(enum type type);
 bool is_real(enum type type);
 integer type_least(enum type type);
 integer type_most(enum type type);
+integer saturated(enum type type, integer value);
 
 // What the implementations are called in the table.
 enum device {
@@ -133,6 +134,8 @@ struct row {
     // floats and doubles.
     integer (*whole)(const struct call *call);
     long double (*real)(const struct call *call);
+    long double (*of_x)(long double x); // in place of `real`
+    long double (*of_xy)(long double x, long double y);
     integer (*second_whole)(const struct call *call);
     long double (*second_real)(const struct call *call);
     // How far results may be from the reference: `ulp`, and `each_part` more for each part of the
@@ -225,6 +228,8 @@ struct verdict {
 void judge(const struct row *row, enum type type, unsigned device, const struct call *calls,
            const void *results, struct verdict *out);
 
+// The number of `type` that is nearest to `x`.
+long double rounded(enum type type, long double x);
 // The first number of `type` after `x` in the direction of `y`.
 long double next_number(enum type type, long double x, long double y);
 

@@ -50,6 +50,12 @@ integer type_most(enum type type)
     return ((integer)1 << (type_bits(type) - is_signed(type))) - 1;
 }
 
+integer saturated(enum type type, integer value)
+{
+    const integer least = type_least(type), most = type_most(type);
+    return value < least ? least : value > most ? most : value;
+}
+
 static enum type integer_of(size_t size, bool with_sign)
 {
     for (enum type type = CHAR; type <= ULONG; type++)

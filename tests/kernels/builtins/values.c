@@ -52,30 +52,10 @@ integer bits_at(const struct call *call, unsigned number, unsigned lane)
 static size_t whole_corners(enum type type, struct value *out)
 {
     const integer least = type_least(type), most = type_most(type), bits = type_bits(type);
-    const integer corners[] = {0,
-                               1,
-                               2,
-                               most,
-                               least,
-                               most - 1,
-                               -1,
-                               least + 1,
-                               bits,
-                               bits - 1,
-                               bits + 1,
-                               most / 2,
-                               most / 2 + 1,
-                               -2,
-                               3,
-                               7,
-                               most / 3,
-                               most / 3 * 2,
-                               32,
-                               -bits,
-                               100,
-                               -100,
-                               2 * bits + 3,
-                               least / 2};
+    const integer corners[] = {0, 1, 2, most, least, most - 1, -1, least + 1,
+                               // Counts of shifts, and halves and thirds of the range.
+                               bits, bits - 1, bits + 1, most / 2, most / 2 + 1, -2, 3, 7, most / 3,
+                               most / 3 * 2, 32, -bits, 100, -100, 2 * bits + 3, least / 2};
     const size_t count = sizeof corners / sizeof *corners;
     for (size_t i = 0; i < count; i++)
         out[i].i = corners[i];
@@ -89,30 +69,11 @@ static size_t real_corners(enum type type, struct value *out)
     const long double most = twice ? 0x1.fffffffffffffp1023L : 0x1.fffffep127L;
     const long double least = twice ? 0x1p-1022L : 0x1p-126L; // that is normal
     const long double step = twice ? 0x1p-52L : 0x1p-23L;
-    const long double sizes[] = {0,
-                                 1,
-                                 INFINITY,
-                                 most,
-                                 least * step,
-                                 least,
-                                 0.5L,
-                                 2,
-                                 1 + step,
-                                 1 - step / 2,
-                                 1.5L,
-                                 1 / step,
-                                 least - least * step,
-                                 2.5L,
-                                 3,
-                                 0x1p31L,
-                                 0x1p63L,
-                                 10,
-                                 0.1L,
-                                 3.14159265358979L,
-                                 1 / step - 0.5L,
-                                 64,
-                                 0.25L,
-                                 100.75L};
+    const long double sizes[] = {
+        0, 1, INFINITY, most, least * step, least, 0.5L, 2,
+        // Neighbours of 1, and numbers whose fraction is a half or nothing.
+        1 + step, 1 - step / 2, 1.5L, 1 / step, least - least * step, 2.5L, 3, 0x1p31L, 0x1p63L, 10,
+        0.1L, 3.14159265358979L, 1 / step - 0.5L, 64, 0.25L, 100.75L};
     size_t count = 0;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         out[count++].x = sizes[i];

@@ -110,7 +110,7 @@ static void expect_mismatch(struct weir_transport_call first, struct weir_transp
     expect_told(ranks, 2, texts[0]);
     expect_told(ranks, 2, texts[1]);
     expect_cause(ranks, 2, WEIR_FAULT_DIFFERS, UINT32_MAX, 1);
-    EXPECT_INT_EQ(ranks_blocks(), 1);
+    EXPECT_INT_EQ(test_host_blocks(), 1);
 }
 
 WEIR_TEST(Failures, TwoThatDiffer)
@@ -437,9 +437,9 @@ WEIR_TEST(Failures, ARankAborts)
 static weir_status run_out(struct rank *rank)
 {
     const struct weir_transport_call *calls = rank->user;
-    ranks_fail_after(rank->rank == 0 ? 0 : -1);
+    test_host_state()->left = rank->rank == 0 ? 0 : -1;
     const weir_status status = rank_call(rank, calls[rank->rank]);
-    ranks_fail_after(-1);
+    test_host_state()->left = -1;
     return status;
 }
 
@@ -449,15 +449,15 @@ WEIR_TEST(Failures, NoMemory)
     run_two(run_out, message_of(WEIR_RECV, 0, 1), message_of(WEIR_RECV, 1, 1), ranks);
     expect_told(ranks, 2, "recv of 'grads', app.c:120: rank 0 has no host memory left");
     expect_cause(ranks, 2, WEIR_FAULT_OTHER, 0, 0);
-    EXPECT_INT_EQ(ranks_blocks(), 1);
+    EXPECT_INT_EQ(test_host_blocks(), 1);
 }
 
 static weir_status split_without_memory(struct rank *rank)
 {
     void *part = NULL;
-    ranks_fail_after(rank->rank == 0 ? 0 : -1);
+    test_host_state()->left = rank->rank == 0 ? 0 : -1;
     const weir_status status = rank_split(rank, (struct weir_transport_split){.key = 0}, &part);
-    ranks_fail_after(-1);
+    test_host_state()->left = -1;
     return rank_barrier(rank) == WEIR_OK ? WEIR_OK : status;
 }
 

@@ -60,7 +60,7 @@ PLACE_TEST(Meeting, HasNoFileLeftToListen, "unix:")
     int held[64] = {0};
     int count = 0;
     ranks_state();
-    const rlim_t before = limit_files((rlim_t)ranks_descriptors() + 8);
+    const rlim_t before = limit_files((rlim_t)test_descriptors() + 8);
     while (count < 64 && (held[count] = dup(0)) >= 0)
         count++;
     ASSERT_INT_LT(2, count);
@@ -71,7 +71,7 @@ PLACE_TEST(Meeting, HasNoFileLeftToListen, "unix:")
     limit_files(before);
     while (count > 0)
         close(held[--count]);
-    EXPECT_INT_EQ(ranks_blocks(), 1);
+    EXPECT_INT_EQ(test_host_blocks(), 1);
 }
 
 #define X10 "xxxxxxxxxx"
@@ -141,7 +141,7 @@ WEIR_TEST(Meeting, RefusesAPlaceThatIsNone)
         }
         unsetenv("WEIR_COMM_SECRET");
     }
-    EXPECT_INT_EQ(ranks_blocks(), 1);
+    EXPECT_INT_EQ(test_host_blocks(), 1);
 }
 
 // A program of the same user's that is no rank 0 takes what comes, and ends.
@@ -194,7 +194,7 @@ WEIR_TEST(Meeting, NamesARankThatDoesNotCome)
         EXPECT_STR_EQ(joiner.rank.error.message, rank.error.message);
         EXPECT_NULL(rank.group);
     }
-    EXPECT_INT_EQ(ranks_blocks(), 1);
+    EXPECT_INT_EQ(test_host_blocks(), 1);
 }
 
 // One that has come and is gone, as after a SIGKILL, is told at once: rank 0 has much more patience.
@@ -206,7 +206,7 @@ PLACE_TEST(Meeting, NamesARankThatIsGoneBeforeAllHaveCome, "file:")
     EXPECT_INT_EQ(join_one(1, 3, place->rendezvous, RANKS_SECOND).status, WEIR_ERROR_COMM);
     EXPECT_RANK(rank_await(&joiner), WEIR_ERROR_COMM, joiner.rank, "rank 1 has died");
     EXPECT_CONTAINS(joiner.rank.error.message, "rank 2 has not come");
-    EXPECT_INT_EQ(ranks_blocks(), 1);
+    EXPECT_INT_EQ(test_host_blocks(), 1);
 }
 
 WEIR_TEST(Meeting, RefusesAnotherCount)
@@ -223,7 +223,7 @@ WEIR_TEST(Meeting, RefusesAnotherCount)
             EXPECT_CONTAINS(joiners[i].rank.error.message, "says that there are ");
         }
     }
-    EXPECT_INT_EQ(ranks_blocks(), 1);
+    EXPECT_INT_EQ(test_host_blocks(), 1);
 }
 
 // Two come as rank 1: one is refused, and the other one waits for rank 2.
@@ -254,7 +254,7 @@ WEIR_TEST(Meeting, RefusesARankThatIsThere)
 {
     for (int w = 0; w < 2; w++)
         expect_one_refused(wires[w]);
-    EXPECT_INT_EQ(ranks_blocks(), 1);
+    EXPECT_INT_EQ(test_host_blocks(), 1);
 }
 
 // All of a group of three at the place.
@@ -265,7 +265,7 @@ static void expect_meeting(const struct place *place)
         place_start(place, &joiners[i], 2 - i, 3);
     ranks_expect_joined(joiners, 3);
     EXPECT_FALSE(place_is_taken(place));
-    EXPECT_INT_EQ(ranks_blocks(), 1);
+    EXPECT_INT_EQ(test_host_blocks(), 1);
 }
 
 // What is left when rank 0 was killed: its socket.
@@ -608,10 +608,10 @@ WEIR_TEST(Meeting, IsHeldOftenAtOnePlace)
     for (int k = 0; k < PLACE_KINDS; k++) {
         struct place place = place_open(place_kinds[k]);
         struct weir_transport_setup setup = place_setup(place.rendezvous, 3, RANKS_PATIENCE);
-        const int before = ranks_descriptors();
+        const int before = test_descriptors();
         ranks_expect("process", 3, meet_often, &setup);
-        EXPECT_INT_EQ(ranks_descriptors(), before);
-        EXPECT_INT_EQ(ranks_blocks(), 1);
+        EXPECT_INT_EQ(test_descriptors(), before);
+        EXPECT_INT_EQ(test_host_blocks(), 1);
         EXPECT_FALSE(place_is_taken(&place));
         EXPECT_TRUE(place_close(&place));
     }

@@ -162,7 +162,7 @@ static void expect_answer(struct offer offer)
 {
     static struct member members[RANKS];
     struct place place = place_open("unix:");
-    const int before = ranks_descriptors();
+    const int before = test_descriptors();
     int told = 0;
     offer.file = -1;
     for (uint32_t i = 0; i < RANKS; i++) {
@@ -183,8 +183,8 @@ static void expect_answer(struct offer offer)
     if (!offer.path)
         expect_unchanged(&offer);
     local_close(&offer.file);
-    EXPECT_INT_EQ(ranks_descriptors(), before);
-    EXPECT_INT_EQ(ranks_blocks(), 1);
+    EXPECT_INT_EQ(test_descriptors(), before);
+    EXPECT_INT_EQ(test_host_blocks(), 1);
     EXPECT_TRUE(place_close(&place));
 }
 

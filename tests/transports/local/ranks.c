@@ -14,7 +14,7 @@ static void open_once(void)
 {
     static const struct weir_setting secret_file = {.text = ""};
     const struct weir_setting *const all[] = {&secret_file};
-    ranks_ops()->open(&ranks_host, all, &opened);
+    ranks_ops()->open(&test_host, all, &opened);
 }
 
 static void __attribute__((destructor)) close_once(void)
@@ -62,7 +62,7 @@ weir_status rank_shrink(struct rank *rank, uint64_t timeout_ns)
                                                  .timeout_ns = timeout_ns};
     void *group = NULL;
     const weir_status status = ranks_ops()->shrink(rank->group, &shrink, &group);
-    rank->error = *ranks_error();
+    rank->error = test_host_state()->error;
     if (status != WEIR_OK)
         return status;
     rank_leave(rank);

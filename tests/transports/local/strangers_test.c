@@ -192,7 +192,7 @@ WEIR_TEST(Strangers, GiveBackTheLastDescriptor)
     EXPECT_TRUE(local_write_all(rank, &right, sizeof right, patience()));
     ASSERT_INT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
     const struct rlimit before = limit;
-    limit.rlim_cur = (rlim_t)ranks_descriptors() + 8;
+    limit.rlim_cur = (rlim_t)test_descriptors() + 8;
     EXPECT_INT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
     while (count < 64 && (held[count] = dup(rank)) >= 0)
         count++;
@@ -413,7 +413,7 @@ static struct rank rank_under(struct tyrant *tyrant)
     struct place place = place_open("unix:");
     struct local_address address;
     struct rank rank = {.rank = 2};
-    const int before = ranks_descriptors();
+    const int before = test_descriptors();
     uint32_t number = 0;
     (void)local_address_at_path(place_path(&place), &address);
     tyrant->listener = local_listen(&address, &number);
@@ -424,8 +424,8 @@ static struct rank rank_under(struct tyrant *tyrant)
     pthread_join(tyrant->thread, NULL);
     local_close(&tyrant->listener);
     EXPECT_INT_EQ(lookups, 0);
-    EXPECT_INT_EQ(ranks_descriptors(), before);
-    EXPECT_INT_EQ(ranks_blocks(), 1);
+    EXPECT_INT_EQ(test_descriptors(), before);
+    EXPECT_INT_EQ(test_host_blocks(), 1);
     EXPECT_TRUE(place_close(&place));
     return rank;
 }

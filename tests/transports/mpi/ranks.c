@@ -26,7 +26,7 @@ static void expect(bool condition, const char *what, int line)
     if (condition)
         return;
     fprintf(stderr, "%s:%d: rank %u: %s; the last error: %s\n", __FILE__, line, number, what,
-            ranks_error()->message);
+            test_host_state()->error.message);
     abort();
 }
 
@@ -39,7 +39,7 @@ static weir_status open_library(const char *library)
 {
     const struct weir_setting setting = {.text = library};
     const struct weir_setting *const settings[] = {&setting};
-    return ranks_ops()->open(&ranks_host, settings, &state);
+    return ranks_ops()->open(&test_host, settings, &state);
 }
 
 static weir_status try_join(const char *rendezvous, uint64_t timeout_ns, struct rank *out_rank)
@@ -179,9 +179,9 @@ static void do_groups(void)
         if (i % 20 == 0)
             EXPECT(sum_of_ranks(&copy, number) == total);
         rank_leave(&copy);
-        before = i == 10 ? ranks_blocks() : before;
+        before = i == 10 ? test_host_blocks() : before;
     }
-    EXPECT(ranks_blocks() < before + 64);
+    EXPECT(test_host_blocks() < before + 64);
     rank_leave(&again);
 }
 
@@ -189,7 +189,7 @@ static void do_groups(void)
 
 static void report(weir_status status)
 {
-    printf("%u: %s: %s\n", number, weir_status_name(status), ranks_error()->message);
+    printf("%u: %s: %s\n", number, weir_status_name(status), test_host_state()->error.message);
     fflush(stdout);
 }
 
@@ -349,13 +349,14 @@ static void do_memory(long enough, bool in_message)
     struct rank rank = join_all();
     struct weir_transport_call call = receive_call((number + 1) % count);
     call.line = 20;
-    const long before = ranks_blocks();
-    ranks_fail_after(number == 1 ? enough : -1);
+    const long before = test_host_blocks();
+    test_host_state()->left = number == 1 ? enough : -1;
     EXPECT((in_message ? run(&rank, call)
                        : rank_split(&rank, (struct weir_transport_split){.key = 0}, &part)) ==
            WEIR_ERROR_COMM);
-    ranks_fail_after(-1);
-    EXPECT(number != 1 || ranks_blocks() <= before + 1); // what tells the others may be under way
+    test_host_state()->left = -1;
+    EXPECT(number != 1 ||
+           test_host_blocks() <= before + 1); // what tells the others may be under way
     report(rank.error.status);
     rank_leave(&rank);
 }

@@ -1,15 +1,19 @@
-#include "tests/kit/host.h"
+#include "tests/support/host.h"
 
+#include <dirent.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-static struct kit_host state;
+static atomic_long blocks;
+static _Thread_local struct test_host_state state = {.left = -1};
 
 static void keep_message(weir_log_level level, const char *source, const char *message)
 {
     state.level = level;
     snprintf(state.source, sizeof state.source, "%s", source);
     snprintf(state.message, sizeof state.message, "%s", message);
+    fprintf(stderr, "%s: %s\n", source, message);
 }
 
 static weir_status keep_error(const struct weir_error *detail, size_t size)
@@ -25,15 +29,15 @@ static void *allocate(size_t size)
 {
     if (state.left == 0)
         return NULL;
-    if (state.left > 0)
-        state.left--;
-    state.allocations++;
-    return calloc(1, size);
+    state.left -= state.left > 0;
+    void *pointer = calloc(1, size > 0 ? size : 1);
+    blocks += pointer != NULL;
+    return pointer;
 }
 
 static void release(void *pointer)
 {
-    state.allocations -= pointer != NULL;
+    blocks -= pointer != NULL;
     free(pointer);
 }
 
@@ -41,8 +45,8 @@ static void count_driver_object(void)
 {
 }
 
-const struct weir_host kit_test_host = {
-    .struct_size = sizeof kit_test_host,
+const struct weir_host test_host = {
+    .struct_size = sizeof test_host,
     .log = keep_message,
     .error = keep_error,
     .allocate = allocate,
@@ -50,13 +54,29 @@ const struct weir_host kit_test_host = {
     .count_driver_object = count_driver_object,
 };
 
-struct kit_host *kit_host(void)
+struct test_host_state *test_host_state(void)
 {
     return &state;
 }
 
-struct kit_host *kit_host_reset(void)
+struct test_host_state *test_host_reset(void)
 {
-    state = (struct kit_host){.left = -1};
+    state = (struct test_host_state){.left = -1};
     return &state;
+}
+
+long test_host_blocks(void)
+{
+    return blocks;
+}
+
+int test_descriptors(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    int count = 0;
+    while (folder && readdir(folder))
+        count++;
+    if (folder)
+        closedir(folder);
+    return count;
 }
