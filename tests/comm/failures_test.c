@@ -114,11 +114,10 @@ COMM_FAKE_TEST(CommFailures, TheTransportDoesNotOpen, "open_fails = 1", 0)
 
 static void expect_no_transport(const char *text, const char *message, const char *remedy)
 {
-    struct comm_rig rig;
+    own_comm_rig rig = {0};
     weir_comm *comm;
     comm_rig_open(&rig, text, 0, WEIR_PLACE_DEVICE);
     EXPECT_FAILURE(weir_comm_create(rig.device, NULL, &comm), WEIR_ERROR_MODULE, message, remedy);
-    comm_rig_close(&rig);
 }
 
 WEIR_TEST(CommFailures, NoSuchTransport)

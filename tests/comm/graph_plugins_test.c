@@ -132,7 +132,7 @@ WEIR_TEST(CommGraphPlugins, ATraceHasTheLaunches)
 {
     for (size_t row = 0; row < sizeof traced / sizeof *traced; row++) {
         size_t launches = 0;
-        struct weir_trace *trace = trace_launches(row);
+        own_trace trace = trace_launches(row);
         ASSERT_NOT_NULL(trace);
         for (size_t i = 0; i < trace->operation_count; i++) {
             const struct weir_trace_operation *it = &trace->operations[i];
@@ -146,7 +146,6 @@ WEIR_TEST(CommGraphPlugins, ATraceHasTheLaunches)
             EXPECT_UINT_LE(traced[row].least_ns, it->end_ns - it->start_ns);
         }
         EXPECT_UINT_EQ(launches, traced[row].launches * RANKS);
-        weir_trace_destroy(&trace);
     }
 }
 

@@ -19,6 +19,7 @@ void nccl_open(struct comm_rig *rig, uint32_t count, uint64_t timeout_ns);
 void nccl_await_ends(void);
 // Closes the rig, and waits for them.
 void nccl_close(struct comm_rig *rig);
+#define own_nccl OWN(nccl_close) struct comm_rig
 #define NCCL_TEST(suite, name, count, timeout_ns) \
     COMM_RIG_TEST_BY(suite, name, nccl_open(rig, count, timeout_ns), nccl_close(rig))
 // A gate in the stream itself, of which the library knows nothing.

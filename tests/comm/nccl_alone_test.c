@@ -165,7 +165,7 @@ WEIR_CHILD_TEST(CommNcclEndless, WaitsOfOtherQueues)
 // Work of the program's before the collective may take as long as it likes: that is no kernel of NCCL's.
 WEIR_CHILD_TEST(CommNcclEndless, WorkBeforeIt)
 {
-    struct comm_rig rig;
+    own_comm_rig rig = {0};
     struct gate gate = {0};
     open_two(&rig);
     nccl()->endless(false);
@@ -176,7 +176,6 @@ WEIR_CHILD_TEST(CommNcclEndless, WorkBeforeIt)
     gate_open(&gate);
     COMM_RIG_EXPECT_CAUSE(rig.queues[0], "the loss is no number");
     EXPECT_OK(weir_queue_recover(rig.queues[0]));
-    comm_rig_close(&rig);
 }
 
 // `nccl = auto` where there is no usable NCCL: the log says which rank lacks it and what to install, and the
@@ -202,7 +201,7 @@ static void expect_host(void)
 {
     static const int32_t one[] = {1};
     static const int32_t two[] = {2};
-    struct comm_rig rig;
+    own_comm_rig rig = {0};
     setenv("WEIR_CUDA_NCCL", "auto", 1);
     weir_log_set(keep_warning, NULL, WEIR_LOG_WARNING);
     comm_rig_open(&rig, "", 2, WEIR_PLACE_DEVICE);
@@ -211,7 +210,6 @@ static void expect_host(void)
     comm_rig_write_all(&rig, rig.src, 0, one, 1);
     COMM_RIG_REDUCE_ALL(&rig, 1);
     comm_rig_expect_all(&rig, rig.dst, 0, two, 1);
-    comm_rig_close(&rig);
 }
 
 // A machine that has the real one cannot show this.

@@ -125,7 +125,7 @@ TWO_TEST(CommNcclGraph, SeveralLastNodes)
 // The call of that number fails on one rank; the other one hears of it.
 static void expect_call_fails(const char *name, int number)
 {
-    struct comm_rig rig;
+    own_nccl rig = {0};
     weir_test_note("%s, %d", name, number);
     comm_rig_open(&rig, "", RANKS, WEIR_PLACE_DEVICE);
     capture(&rig);
@@ -136,7 +136,6 @@ static void expect_call_fails(const char *name, int number)
     expect_failure(&rig, name);
     cuda()->fail(NULL, 0, 0);
     nccl()->fail(NULL, 0, 0);
-    nccl_close(&rig);
 }
 
 WEIR_TEST(CommNcclGraph, EachCallFails)

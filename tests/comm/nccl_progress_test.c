@@ -60,7 +60,7 @@ static void submit_many(struct comm_rig *rig, uint32_t rank, struct gate *gate)
 // More calls than there are marks at first. Where no event can be had for more marks, the newest one moves on.
 static void expect_time_for_many(bool no_event)
 {
-    struct comm_rig rig;
+    own_comm_rig rig = {0};
     struct gate begin = {0};
     struct gate gates[2] = {0};
     nccl_open(&rig, RANKS, SECOND);
@@ -80,7 +80,6 @@ static void expect_time_for_many(bool no_event)
         gate_open(&gates[i]);
     }
     comm_rig_sync(&rig, GUARD_NS);
-    comm_rig_close(&rig);
 }
 
 WEIR_TEST(CommNcclProgress, ManyHaveTime)
@@ -188,13 +187,12 @@ NCCL_TEST(CommNcclProgress, OneThatLeavesDuringABeat, 3, GUARD_NS)
 // not.
 static void expect_all_told(const char *word)
 {
-    struct comm_rig rig;
+    own_comm_rig rig = {0};
     comm_rig_open_ranks(&rig, "", RANKS);
     EXPECT_INT_LT(weir_comm_create_all(rig.devices, RANKS, NULL, rig.comms), 0);
     EXPECT_ERROR(word);
     cuda()->fail(NULL, 0, 0);
     nccl()->fail(NULL, 0, 0);
-    comm_rig_close(&rig);
 }
 
 WEIR_TEST(CommNcclProgress, ARankThatFailsInItsCreation)

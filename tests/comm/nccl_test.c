@@ -180,7 +180,7 @@ COMM_RIG_TEST_BY(CommNccl, ACreationThatIsInProgressFails, comm_rig_open_ranks(r
 WEIR_TEST(CommNccl, CountsThatDiffer)
 {
     for (int late = 0; late < 2; late++) {
-        struct comm_rig rig;
+        own_nccl rig = {0};
         nccl_open(&rig, 2, 20 * SECOND);
         EXPECT_OK(COMM_RIG_REDUCE(&rig, 0, 8));
         weir_clock_sleep_ns(late ? SECOND / 5 : 0);
@@ -193,14 +193,13 @@ WEIR_TEST(CommNccl, CountsThatDiffer)
             COMM_RIG_EXPECT_CAUSE(rig.queues[rank], "all-reduce 1 of 'grads'", "with 8 i32");
             EXPECT_OK(weir_queue_recover(rig.queues[rank]));
         }
-        nccl_close(&rig);
     }
 }
 
 // Of several ranks the one that differs is named on all of them.
 static void expect_the_odd_one(const char *section, uint32_t odd, uint32_t before)
 {
-    struct comm_rig rig;
+    own_nccl rig = {0};
     char named[64];
     open_with(&rig, section, 3);
     for (uint32_t i = 0; i < before; i++)
@@ -214,7 +213,6 @@ static void expect_the_odd_one(const char *section, uint32_t odd, uint32_t befor
         await_queue_failure(rig.queues[rank]);
         EXPECT_INT_LT(weir_queue_recover(rig.queues[rank]), 1);
     }
-    nccl_close(&rig);
 }
 
 WEIR_TEST(CommNccl, TheOneOfSeveralThatDiffers)
@@ -231,7 +229,7 @@ WEIR_TEST(CommNccl, TheOneOfSeveralThatDiffers)
 WEIR_TEST(CommNccl, TheOneOfSeveralThatLeavesOneOut)
 {
     for (uint32_t odd = 0; odd < 3; odd++) {
-        struct comm_rig rig;
+        own_nccl rig = {0};
         char named[64];
         comm_rig_open(&rig, "", 3, WEIR_PLACE_DEVICE);
         for (uint32_t rank = 0; rank < 3; rank++)
@@ -241,7 +239,6 @@ WEIR_TEST(CommNccl, TheOneOfSeveralThatLeavesOneOut)
         snprintf(named, sizeof named, "rank %u ", (unsigned)odd);
         for (uint32_t rank = 0; rank < 3; rank++)
             COMM_RIG_AWAIT_FAILURE(rig.comms[rank], named);
-        nccl_close(&rig);
     }
 }
 

@@ -47,7 +47,7 @@ static void *create(void *user)
 
 WEIR_TEST(CommNcclThreads, ARankWithoutAPulse)
 {
-    struct comm_rig rig;
+    own_comm_rig rig = {0};
     struct rank ranks[RANKS];
     comm_rig_open_ranks(&rig, "", RANKS);
     for (uint32_t i = 0; i < RANKS; i++) {
@@ -60,5 +60,4 @@ WEIR_TEST(CommNcclThreads, ARankWithoutAPulse)
         EXPECT_TRUE(!ranks[i].comm);
         EXPECT_CONTAINS(ranks[i].message, "no thread for communicator 'grads'");
     }
-    comm_rig_close(&rig);
 }

@@ -171,7 +171,7 @@ WEIR_TEST(CommPlace, Section)
 
 WEIR_TEST(CommPlace, SeveralDevices)
 {
-    struct comm_rig rig;
+    own_comm_rig rig = {0};
     weir_comm *comms[3];
     clear();
     comm_rig_open(&rig, "[comm]\ntransport = fake\n", 0, WEIR_PLACE_DEVICE);
@@ -185,5 +185,4 @@ WEIR_TEST(CommPlace, SeveralDevices)
         EXPECT_UINT_EQ(weir_comm_count(comms[i]), 3);
         weir_comm_destroy(&comms[i]);
     }
-    comm_rig_close(&rig);
 }

@@ -26,7 +26,7 @@ static void work(struct comm_rig *rig)
 WEIR_TEST(CommPlugins, Perturb)
 {
     for (int seed = 1; seed <= 3; seed++) {
-        struct comm_rig rig;
+        own_comm_rig rig = {0};
         char text[128];
         snprintf(text, sizeof text,
                  "[weir]\nplugins = perturb\n[perturb]\nmode = random\nseed = %d\n[comm]\n"
@@ -34,7 +34,6 @@ WEIR_TEST(CommPlugins, Perturb)
                  seed);
         comm_rig_open(&rig, text, 2, WEIR_PLACE_DEVICE);
         work(&rig);
-        comm_rig_close(&rig);
     }
 }
 
@@ -82,14 +81,13 @@ WEIR_TEST(CommPlugins, ACollectiveIsRefused)
 {
     static const char *const faults[] = {"refuse", "lose"};
     for (int i = 0; i < 2; i++) {
-        struct comm_rig rig;
+        own_comm_rig rig = {0};
         open_with_fault(&rig, faults[i]);
         EXPECT_INT_LT(COMM_RIG_REDUCE(&rig, 0, 2), 0);
         EXPECT_ERROR("fault");
         EXPECT_INT_LT(weir_comm_error(rig.comms[0]), 0);
         WEIR_IGNORE(COMM_RIG_REDUCE(&rig, 1, 2)); // refused, too, if the device is lost
         COMM_RIG_EXPECT_CAUSE(rig.queues[1], i ? "fault" : "rank 0 cannot take part: ");
-        comm_rig_close(&rig);
     }
 }
 
@@ -151,10 +149,9 @@ static struct weir_trace *trace_of(void (*run)(struct comm_rig *rig), const char
 
 WEIR_TEST(CommPlugins, TraceHasNamesAndTimes)
 {
-    struct weir_trace *trace = trace_of(work, FAKE);
+    own_trace trace = trace_of(work, FAKE);
     ASSERT_NOT_NULL(trace);
     expect_traced(trace);
-    weir_trace_destroy(&trace);
 }
 
 static void fail(struct comm_rig *rig)
@@ -170,14 +167,13 @@ WEIR_TEST(CommPlugins, TraceOfAFailedCollective)
 {
     size_t timed = 0;
     size_t untimed = 0;
-    struct weir_trace *trace = trace_of(fail, FAKE);
+    own_trace trace = trace_of(fail, FAKE);
     ASSERT_NOT_NULL(trace);
     for (size_t i = 0; i < trace->operation_count; i++)
         if (trace->operations[i].kind == WEIR_TRACE_COLLECTIVE)
             *(trace->operations[i].timed ? &timed : &untimed) += 1;
     EXPECT_UINT_EQ(timed, 1);
     EXPECT_UINT_EQ(untimed, 1);
-    weir_trace_destroy(&trace);
 }
 
 // Times of collectives that NCCL carries out, and of those between them that it cannot, which the front end carries out
@@ -229,11 +225,10 @@ static void expect_turns(const struct weir_trace *trace, const struct weir_trace
 
 WEIR_TEST(CommTrace, EngineAndHostInTurns)
 {
-    struct weir_trace *trace = trace_of(work_in_turns, "");
+    own_trace trace = trace_of(work_in_turns, "");
     ASSERT_NOT_NULL(trace);
     EXPECT_UINT_EQ(trace->meta.unfinished, 0);
     ASSERT_UINT_EQ(trace->queue_count, 2);
     for (size_t i = 0; i < 2; i++)
         expect_turns(trace, &trace->queues[i]);
-    weir_trace_destroy(&trace);
 }

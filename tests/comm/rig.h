@@ -47,6 +47,7 @@ void comm_rig_open_fake(struct comm_rig *rig, const char *more, uint32_t count,
 
 // Destroys what is left and closes all, which must succeed.
 void comm_rig_close(struct comm_rig *rig);
+#define own_comm_rig OWN(comm_rig_close) struct comm_rig
 // Tests with a rig, `rig`: opened and closed by these two calls, or with buffers on the device.
 #define COMM_RIG_TEST_BY(suite, name, open, close) \
     WEIR_TEST_WITH(suite, name, struct comm_rig, rig, ((open), !weir_test_has_failed()), close)

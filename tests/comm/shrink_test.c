@@ -83,7 +83,7 @@ WEIR_TEST(CommShrink, ToThoseThatHaveNotLeft)
         uint32_t count, gone;
     } rows[] = {{3, 0x1}, {3, 0x4}, {4, 0x9}, {3, 0x3}};
     for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
-        struct comm_rig rig;
+        own_comm_rig rig = {0};
         struct rank ranks[COMM_RIG_MOST];
         comm_rig_open(&rig, "", rows[row].count, WEIR_PLACE_DEVICE);
         const char *engine = weir_comm_engine(rig.comms[0]);
@@ -93,7 +93,6 @@ WEIR_TEST(CommShrink, ToThoseThatHaveNotLeft)
             if (is_left(rows[row].gone, i))
                 EXPECT_STR_EQ(weir_comm_engine(ranks[i].left), engine);
         expect_left(&rig, ranks, rows[row].gone);
-        comm_rig_close(&rig);
     }
 }
 

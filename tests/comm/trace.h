@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "report/trace.h"
-#include "tests/support/test.h"
+#include "tests/support/own.h"
 
 enum {
     COMM_TRACE_PATH_SIZE = 512
@@ -17,6 +17,7 @@ static inline void comm_trace_path(char path[COMM_TRACE_PATH_SIZE], const char *
     snprintf(path, COMM_TRACE_PATH_SIZE, "%s/%s.trace.json", weir_test_temp_dir(), name);
 }
 
+#define own_trace OWN(weir_trace_destroy) struct weir_trace *
 // On error the test fails and NULL is returned.
 static inline struct weir_trace *comm_trace_read(const char *path)
 {

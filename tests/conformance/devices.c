@@ -32,14 +32,13 @@ static weir_device *open_device(weir_runtime *runtime, const char *select)
 static weir_status open_null(weir_runtime **out_runtime)
 {
     const char *before = getenv("WEIR_BACKEND");
-    char *kept = before ? strdup(before) : NULL;
+    OWN_MEMORY char *kept = before ? strdup(before) : NULL;
     setenv("WEIR_BACKEND", "null", 1);
     const weir_status status = weir_open(NULL, out_runtime);
     if (kept)
         setenv("WEIR_BACKEND", kept, 1);
     else
         unsetenv("WEIR_BACKEND");
-    free(kept);
     return status;
 }
 

@@ -332,8 +332,7 @@ CONFORM_BENCH(LaunchRefused, NullStructure, "store_values")
         weir_queue_launch(x->queue, x->kernel, one, one, weir_out(x->a, 0, BYTES), (unsigned char)0,
                           (unsigned short)0, 0u, UINT64_C(0), (signed char)0, (short)0, 0,
                           INT64_C(0), 0.0f, weir_value(NULL, sizeof(struct values)));
-    EXPECT_INT_EQ(status, WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error()->message, "NULL");
+    EXPECT_FAILURE(status, WEIR_ERROR_INVALID, "NULL");
 }
 
 CONFORM_BENCH(LaunchRefused, Local, "two_locals")

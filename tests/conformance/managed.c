@@ -54,22 +54,20 @@ static void alternate(struct fixture *f, weir_buffer *buffer)
     own_kernel increment = conform_kernel(f, "increment");
     const bool runs = conform_kernels_run(f);
     for (uint32_t round = 0; round < 20; round++) {
-        void *pointer;
-        ASSERT_OK(weir_host_begin(buffer, 0, BYTES, WEIR_ACCESS_READ_WRITE, &pointer));
-        uint32_t *words = pointer;
+        uint32_t *words;
+        ASSERT_OK(weir_host_whole(buffer, WEIR_ACCESS_READ_WRITE, &words));
         for (uint32_t i = 0; i < N; i++)
             words[i] = round + i;
-        ASSERT_OK(weir_host_end(buffer, 0, BYTES, WEIR_ACCESS_READ_WRITE));
+        ASSERT_OK(weir_host_whole_end(buffer, WEIR_ACCESS_READ_WRITE));
         ASSERT_OK(weir_queue_launch(f->queue, increment, half, block,
                                     weir_inout(buffer, BYTES / 2, BYTES / 2), 1000u, N / 2));
         ASSERT_OK(weir_queue_launch(f->queue, increment, half, block,
                                     weir_inout(buffer, BYTES / 2, BYTES / 2), 1000u, N / 2));
         ASSERT_SYNC(f->queue);
-        ASSERT_OK(weir_host_begin(buffer, 0, BYTES, WEIR_ACCESS_READ, &pointer));
-        words = pointer;
+        ASSERT_OK(weir_host_whole(buffer, WEIR_ACCESS_READ, &words));
         for (uint32_t i = 0; i < N; i++)
             ASSERT_UINT_EQ(words[i], round + i + (i >= N / 2 && runs ? 2000 : 0));
-        ASSERT_OK(weir_host_end(buffer, 0, BYTES, WEIR_ACCESS_READ));
+        ASSERT_OK(weir_host_whole_end(buffer, WEIR_ACCESS_READ));
     }
 }
 
@@ -121,9 +119,8 @@ CONFORM(Managed, ComeAndGo)
     weir_buffer_destroy(&buffer);
     own_queue other = conform_queue(f, "other");
     for (int i = 0; i < 8; i++) {
-        weir_buffer *another = make_managed(f);
+        own_buffer another = make_managed(f);
         conform_write(other, another, 200);
-        weir_buffer_destroy(&another);
     }
     gate_open(gate);
     EXPECT_TRUE(conform_holds(f->queue, result, 0, BYTES, 9, 0));

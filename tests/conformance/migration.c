@@ -380,7 +380,7 @@ static void *come_and_go(void *user)
 {
     struct worker *worker = user;
     for (unsigned round = 0; round < ROUNDS; round++) {
-        weir_queue *queue = conform_queue(worker->f, "a thread's");
+        own_queue queue = conform_queue(worker->f, "a thread's");
         conform_fill(queue, worker->slot, 1);
         if (worker->number % 2 && round % 8 == 0) {
             conform_fail(queue);
@@ -394,7 +394,6 @@ static void *come_and_go(void *user)
             EXPECT_OK(weir_queue_recover(worker->legacy));
         if (refused || round % 3 == 0)
             EXPECT_OK(weir_queue_sync(queue, HANG_GUARD_NS));
-        weir_queue_destroy(&queue);
     }
     return NULL;
 }

@@ -7,7 +7,7 @@ static const char long_name[] = "a name with \"quotes\" and a line\nbreak";
 // The ranges end with the call: what keeps a note keeps a copy.
 static weir_status note(weir_queue *queue, weir_buffer *reads, weir_buffer *writes)
 {
-    struct weir_note_range *ranges = calloc(2, sizeof *ranges);
+    OWN_MEMORY struct weir_note_range *ranges = calloc(2, sizeof *ranges);
     char name[16] = "noted";
     ranges[0] = (struct weir_note_range){.buffer = reads, .size = SIZE, .access = WEIR_ACCESS_READ};
     ranges[1] = (struct weir_note_range){.buffer = writes,
@@ -25,7 +25,6 @@ static weir_status note(weir_queue *queue, weir_buffer *reads, weir_buffer *writ
                         NULL);
     memset(ranges, 0xff, 2 * sizeof *ranges);
     memset(name, 'x', sizeof name);
-    free(ranges);
     return status;
 }
 

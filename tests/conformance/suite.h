@@ -187,7 +187,7 @@ static inline void conform_fail(weir_queue *queue)
 // Makes `to` wait for everything that `from` has so far.
 static inline void follow(weir_queue *to, weir_queue *from)
 {
-    EXPECT_OK(weir_queue_wait(to, test_record(from)));
+    EXPECT_OK(weir_queue_after(to, from));
 }
 
 static inline void launch_and_sync(weir_queue *queue, weir_graph *graph)

@@ -96,11 +96,10 @@ static void *make_events(void *user)
 {
     struct worker *worker = user;
     for (int i = 0; i < 300; i++) {
-        weir_queue *queue = conform_queue(worker->f, "to go");
+        own_queue queue = conform_queue(worker->f, "to go");
         const struct weir_event event = test_record(queue);
         atomic_store(worker->shared_sequence, event.sequence);
         atomic_store(worker->shared_queue, event.queue);
-        weir_queue_destroy(&queue);
     }
     atomic_store(worker->stop, true);
     return NULL;

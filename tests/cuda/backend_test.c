@@ -333,7 +333,7 @@ static weir_status try_images(struct rig *rig, const struct weir_image *images, 
 {
     const struct weir_bundle bundle = rig_bundle(images, count);
     own_program program = NULL;
-    return weir_program_create(rig->device, WEIR_PARAMS(weir_program, .bundle = &bundle), &program);
+    return weir_program_load(rig->device, &bundle, &program);
 }
 
 RIG_TEST(CudaImages, AreChosenByArchitecture)
@@ -459,8 +459,7 @@ static weir_status create_iota(struct rig *rig, const struct weir_bundle *bundle
 {
     own_program program = NULL;
     weir_kernel *kernel;
-    EXPECT_OK(
-        weir_program_create(rig->device, WEIR_PARAMS(weir_program, .bundle = bundle), &program));
+    EXPECT_OK(weir_program_load(rig->device, bundle, &program));
     const weir_status status = weir_kernel_create(program, "iota", &kernel);
     EXPECT_NULL(kernel);
     return status;

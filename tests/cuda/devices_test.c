@@ -147,9 +147,8 @@ DEVICE_TEST(DriverTooOldForTheImages, "VERSION", "12040")
                                      sizeof text - 1};
     const struct weir_bundle bundle = rig_bundle(&image, 1);
     weir_program *program;
-    EXPECT_FAILURE(weir_program_create(rig->device, WEIR_PARAMS(weir_program, .bundle = &bundle),
-                                       &program),
-                   WEIR_ERROR_UNSUPPORTED, "install NVIDIA driver 580 or newer");
+    EXPECT_FAILURE(weir_program_load(rig->device, &bundle, &program), WEIR_ERROR_UNSUPPORTED,
+                   "install NVIDIA driver 580 or newer");
 }
 
 DEVICE_TEST(OutOfPinnedMemory, "PINNED", "67108864")

@@ -430,9 +430,7 @@ static void try_everything(struct stage *s, const char *cause)
     expect_same_cause(weir_buffer_create(s->rig.device, &buffer_params, &buffer), cause);
     buffer_params.placement = WEIR_PLACE_HOST;
     expect_same_cause(weir_buffer_create(s->rig.device, &buffer_params, &buffer), cause);
-    expect_same_cause(weir_program_create(s->rig.device,
-                                          WEIR_PARAMS(weir_program, .bundle = &bundle), &program),
-                      cause);
+    expect_same_cause(weir_program_load(s->rig.device, &bundle, &program), cause);
     expect_same_cause(weir_kernel_create(s->program, "saxpy", &kernel), cause);
 }
 

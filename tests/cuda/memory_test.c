@@ -191,21 +191,19 @@ static void use(weir_pool *pool, weir_queue *queue)
 // Also while the streams do nothing, and on another queue after an event.
 RIG_TEST(CudaPools, AWarmPoolCallsNoDriver)
 {
-    struct weir_event after;
     own_queue other = rig_queue(rig, false);
     for (int placement = 0; placement < 2; placement++) {
         own_pool pool = pool_of(rig, (weir_placement)placement);
         use(pool, rig->queue);
         rig_fake()->hold(1);
-        ASSERT_OK(weir_queue_record(rig->queue, &after));
-        ASSERT_OK(weir_queue_wait(other, after));
+        ASSERT_OK(weir_queue_after(other, rig->queue));
         const long before = rig_calls();
         for (int i = 0; i < 100; i++)
             use(pool, rig->queue);
         EXPECT_INT_EQ(rig_calls(), before);
         rig_fake()->hold(0);
         use(pool, rig->queue);
-        ASSERT_OK(weir_queue_record(rig->queue, &after));
+        const struct weir_event after = test_record(rig->queue);
         rig_fake()->hold(1);
         ASSERT_OK(weir_queue_wait(other, after));
         const long waited = rig_calls();

@@ -117,8 +117,7 @@ weir_program *rig_program(struct rig *rig)
     static struct weir_bundle bundle;
     weir_program *program;
     bundle = rig_bundle(weir_test_image(), 1);
-    EXPECT_OK(
-        weir_program_create(rig->device, WEIR_PARAMS(weir_program, .bundle = &bundle), &program));
+    EXPECT_OK(weir_program_load(rig->device, &bundle, &program));
     return program;
 }
 

@@ -102,7 +102,7 @@ static const char *check_report(const weir_report *report)
 static const char *check_bytes(const uint8_t *data, size_t size)
 {
     struct weir_trace *trace = NULL;
-    weir_report *report = NULL;
+    own_report report = NULL;
     char message[512] = "";
     const char *path = damage_file(data, size);
     if (!path)
@@ -122,9 +122,7 @@ static const char *check_bytes(const uint8_t *data, size_t size)
     }
     if (weir__report_make(trace, NULL, &report) != WEIR_OK)
         return "a trace has no report";
-    broken = check_report(report);
-    weir_report_destroy(&report);
-    return broken;
+    return check_report(report);
 }
 
 enum {

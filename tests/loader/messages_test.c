@@ -6,34 +6,16 @@
 #include <weir/weir.h>
 
 #include "core/support/error.h"
-#include "tests/support/own.h"
-#include "tests/support/test.h"
+#include "tests/support/device.h"
 
-struct fixture {
-    weir_runtime *runtime;
-    weir_device *device;
-    weir_queue *queue;
-};
-
-static struct fixture start(void)
+static struct test_device start(void)
 {
-    struct fixture fixture = {0};
-    EXPECT_OK(weir_open(WEIR_PARAMS(weir_open, .config_path = "", .backend = "null", .plugins = "",
-                                    .module_path = weir_test_runfile("backends/null")),
-                        &fixture.runtime));
-    EXPECT_OK(weir_device_open(fixture.runtime, NULL, &fixture.device));
-    EXPECT_OK(weir_queue_create(fixture.device, NULL, &fixture.queue));
+    struct test_device fixture;
+    EXPECT_TRUE(test_device_open_by(
+        &fixture, WEIR_PARAMS(weir_open, .config_path = "", .backend = "null", .plugins = "",
+                              .module_path = weir_test_runfile("backends/null"))));
     return fixture;
 }
-
-static void finish(struct fixture *fixture)
-{
-    weir_queue_destroy(&fixture->queue);
-    EXPECT_OK(weir_device_close(&fixture->device));
-    EXPECT_OK(weir_close(&fixture->runtime));
-}
-
-#define own_fixture OWN(finish) struct fixture
 
 static weir_status fail(void *user)
 {
@@ -43,7 +25,7 @@ static weir_status fail(void *user)
 
 WEIR_TEST(Messages, ObjectsWithoutALabel)
 {
-    own_fixture fixture = start();
+    own_test_device fixture = start();
     EXPECT_FAILURE(weir_device_close(&fixture.device), WEIR_ERROR_INVALID,
                    "the queue without a label still exists (created at ");
     EXPECT_OK(weir_queue_host_call(fixture.queue, fail, NULL));
@@ -64,7 +46,7 @@ WEIR_TEST(Messages, LabelsDoNotReachTheTerminalRaw)
         {"a\x1b]0;b\x07\nc\xe2\x80\xae", "of queue 'a\\x1b]0;b\\x07\\nc\\u202e'"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        own_fixture fixture = start();
+        own_test_device fixture = start();
         own_queue queue = NULL;
         EXPECT_OK(weir_queue_create(fixture.device, WEIR_PARAMS(weir_queue, .label = rows[i].label),
                                     &queue));
@@ -79,7 +61,7 @@ WEIR_TEST(Messages, LabelsDoNotReachTheTerminalRaw)
 // A label that no object has yet, and a device's: neither can add a line to what is printed.
 WEIR_TEST(Messages, LabelsAddNoLine)
 {
-    own_fixture fixture = start();
+    own_test_device fixture = start();
     weir_queue *queue = NULL;
     own_device device = NULL;
     EXPECT_INT_EQ(weir_queue_create(fixture.device,

@@ -332,9 +332,7 @@ OPEN_TEST(Open, ABundleNeedsAnImageOnNull)
 
     ASSERT_OK(open_null(""));
     ASSERT_OK(weir_device_open(runtime, NULL, &device));
-    EXPECT_FAILURE(weir_program_create(device, WEIR_PARAMS(weir_program, .bundle = &bundle),
-                                       &program),
-                   WEIR_ERROR_UNSUPPORTED, "hollow");
+    EXPECT_FAILURE(weir_program_load(device, &bundle, &program), WEIR_ERROR_UNSUPPORTED, "hollow");
 }
 
 // A section of a module that is installed nowhere is legal if the configuration names the

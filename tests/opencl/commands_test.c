@@ -19,9 +19,9 @@ static struct weir_event submit_frame(const struct opencl_rig *rig, struct weir_
         EXPECT_OK(weir_queue_wait(rig->queues[0], before));
     opencl_rig_launch(rig, rig->queues[0], rig->buffer, number);
     opencl_rig_launch(rig, rig->queues[0], rig->buffer, number + 1);
-    EXPECT_OK(weir_queue_wait(rig->queues[1], opencl_rig_record(rig->queues[0])));
+    EXPECT_OK(weir_queue_after(rig->queues[1], rig->queues[0]));
     copy(rig, rig->queues[1]);
-    return opencl_rig_record(rig->queues[1]);
+    return test_record(rig->queues[1]);
 }
 
 OPENCL_RIG_TEST(OpenclCommands, OfFramesAreTheirWorkAlone)
@@ -63,7 +63,7 @@ OPENCL_RIG_TEST(OpenclCommands, AreExpectedToBeAsManyAsBefore)
         for (uint32_t i = 0; i < 10; i++) {
             for (uint32_t k = 0; k < launches; k++)
                 opencl_rig_launch(rig, rig->queues[0], rig->buffer, k);
-            (void)opencl_rig_record(rig->queues[0]);
+            (void)test_record(rig->queues[0]);
         }
         EXPECT_INT_EQ(rig->shim->calls(MARKER) - markers, 1);
     }
@@ -76,14 +76,14 @@ OPENCL_RIG_TEST(OpenclCommands, ASecondRecordTakesTheSameEvent)
     for (uint32_t launches = 1; launches <= 2; launches++) {
         for (uint32_t i = 0; i < launches; i++)
             opencl_rig_launch(rig, rig->queues[0], rig->buffer, launches);
-        const struct weir_event first = opencl_rig_record(rig->queues[0]);
-        const struct weir_event second = opencl_rig_record(rig->queues[0]);
+        const struct weir_event first = test_record(rig->queues[0]);
+        const struct weir_event second = test_record(rig->queues[0]);
         EXPECT_INT_EQ(rig->shim->calls(MARKER) - markers, launches - 1);
         EXPECT_OK(weir_event_sync(second, WEIR_FOREVER));
         EXPECT_OK(weir_event_query(first));
         opencl_rig_expect_numbers(rig->queues[0], rig->buffer, 0, launches);
         opencl_rig_launch(rig, rig->queues[0], rig->buffer, 0);
-        EXPECT_OK(weir_event_sync(opencl_rig_record(rig->queues[0]), WEIR_FOREVER));
+        EXPECT_OK(weir_event_sync(test_record(rig->queues[0]), WEIR_FOREVER));
     }
 }
 
@@ -96,13 +96,13 @@ OPENCL_RIG_TEST(OpenclCommands, OfAGraphAreItsWorkAlone)
     copy(rig, rig->queues[0]);
     EXPECT_OK(weir_capture_end(rig->queues[0], NULL, &graph));
     EXPECT_OK(weir_queue_graph(rig->queues[0], graph));
-    EXPECT_OK(weir_event_sync(opencl_rig_record(rig->queues[0]), WEIR_FOREVER));
+    EXPECT_OK(weir_event_sync(test_record(rig->queues[0]), WEIR_FOREVER));
     const long markers = rig->shim->calls(MARKER);
     for (uint32_t i = 0; i < 20; i++) {
         EXPECT_OK(weir_queue_graph(rig->queues[0], graph));
-        EXPECT_OK(weir_queue_wait(rig->queues[1], opencl_rig_record(rig->queues[0])));
+        EXPECT_OK(weir_queue_after(rig->queues[1], rig->queues[0]));
         opencl_rig_launch(rig, rig->queues[1], rig->buffer, i);
-        EXPECT_OK(weir_queue_wait(rig->queues[0], opencl_rig_record(rig->queues[1])));
+        EXPECT_OK(weir_queue_after(rig->queues[0], rig->queues[1]));
     }
     EXPECT_INT_EQ(rig->shim->calls(MARKER), markers);
     opencl_rig_expect_numbers(rig->queues[0], rig->other, 0, 7);
@@ -114,7 +114,7 @@ OPENCL_RIG_TEST(OpenclCommands, WaitForManyEvents)
     const long barriers = rig->shim->calls(BARRIER);
     for (uint32_t i = 0; i < 2 * LIMIT + 1; i++) {
         opencl_rig_launch(rig, rig->queues[0], rig->buffer, i);
-        EXPECT_OK(weir_queue_wait(rig->queues[1], opencl_rig_record(rig->queues[0])));
+        EXPECT_OK(weir_queue_after(rig->queues[1], rig->queues[0]));
     }
     EXPECT_INT_EQ(rig->shim->calls(BARRIER) - barriers, 2);
     copy(rig, rig->queues[1]);
@@ -151,7 +151,7 @@ OPENCL_RIG_TEST(OpenclCommands, RefusedWaitsBeforeACallThatAlwaysRuns)
         EXPECT_OK(weir_buffer_create(rig->device, &params, &large[i]));
     for (int i = 0; i < 4; i++)
         EXPECT_OK(weir_queue_copy(rig->queues[0], large[0], 0, large[1], 0, params.size));
-    always.event = opencl_rig_record(rig->queues[0]);
+    always.event = test_record(rig->queues[0]);
     EXPECT_OK(weir_queue_flush(rig->queues[0]));
     EXPECT_OK(weir_queue_wait(rig->queues[1], always.event));
     const long finishes = rig->shim->calls("clFinish");
@@ -177,9 +177,9 @@ OPENCL_RIG_TEST(OpenclCommands, RecordsWithTimesAreMarkers)
     EXPECT_OK(weir_queue_create(rig->device, WEIR_PARAMS(weir_queue, .timing = true), &queue));
     const long markers = rig->shim->calls(MARKER);
     opencl_rig_launch(rig, queue, rig->buffer, 1);
-    const struct weir_event first = opencl_rig_record(queue);
+    const struct weir_event first = test_record(queue);
     EXPECT_OK(weir_event_sync(first, WEIR_FOREVER));
-    const struct weir_event second = opencl_rig_record(queue);
+    const struct weir_event second = test_record(queue);
     EXPECT_OK(weir_event_sync(second, WEIR_FOREVER));
     EXPECT_INT_EQ(rig->shim->calls(MARKER) - markers, 2);
     EXPECT_OK(weir_event_time_ns(first, &times[0]));
@@ -198,16 +198,16 @@ OPENCL_RIG_TEST(OpenclCommands, RecordsWithTimesAfterWaits)
         EXPECT_OK(
             weir_queue_create(rig->device, WEIR_PARAMS(weir_queue, .timing = true), &queues[i]));
     opencl_rig_launch(rig, queues[0], rig->buffer, 1);
-    const struct weir_event first = opencl_rig_record(queues[0]);
+    const struct weir_event first = test_record(queues[0]);
     EXPECT_OK(weir_queue_wait(queues[1], first));
-    const struct weir_event second = opencl_rig_record(queues[1]);
+    const struct weir_event second = test_record(queues[1]);
     EXPECT_OK(weir_event_sync(second, WEIR_FOREVER));
     EXPECT_OK(weir_event_time_ns(first, &times[0]));
     EXPECT_OK(weir_event_time_ns(second, &times[1]));
     EXPECT_TRUE(times[0] <= times[1]);
 
     struct weir_event third = {0};
-    EXPECT_OK(weir_queue_wait(queues[1], opencl_rig_record(queues[0])));
+    EXPECT_OK(weir_queue_after(queues[1], queues[0]));
     rig->shim->fail(BARRIER, 1, 0);
     EXPECT_FAILURE(weir_queue_record(queues[1], &third), WEIR_ERROR_DEVICE, BARRIER);
     EXPECT_OK(weir_queue_recover(queues[1]));
@@ -230,16 +230,16 @@ OPENCL_RIG_TEST(OpenclCommands, OfAQueueWhoseHandleIsKnown)
 {
     const long barriers = rig->shim->calls(BARRIER);
     opencl_rig_launch(rig, rig->queues[0], rig->buffer, 1);
-    EXPECT_OK(weir_queue_wait(rig->queues[1], opencl_rig_record(rig->queues[0])));
+    EXPECT_OK(weir_queue_after(rig->queues[1], rig->queues[0]));
     EXPECT_INT_EQ(rig->shim->calls(BARRIER) - barriers, 0);
     EXPECT_TRUE(native_of(rig->queues[1]).queue != NULL);
     EXPECT_INT_EQ(rig->shim->calls(BARRIER) - barriers, 1);
     opencl_rig_launch(rig, rig->queues[0], rig->buffer, 2);
-    EXPECT_OK(weir_queue_wait(rig->queues[1], opencl_rig_record(rig->queues[0])));
+    EXPECT_OK(weir_queue_after(rig->queues[1], rig->queues[0]));
     EXPECT_INT_EQ(rig->shim->calls(BARRIER) - barriers, 2);
     const long markers = rig->shim->calls(MARKER);
     copy(rig, rig->queues[1]);
-    const struct weir_event done = opencl_rig_record(rig->queues[1]);
+    const struct weir_event done = test_record(rig->queues[1]);
     EXPECT_INT_EQ(rig->shim->calls(MARKER) - markers, 1);
     EXPECT_OK(weir_event_sync(done, WEIR_FOREVER));
     opencl_rig_expect_numbers(rig->queues[1], rig->other, 0, 2);
@@ -267,16 +267,16 @@ OPENCL_RIG_TEST(OpenclCommands, OfANativeCall)
     const long barriers = rig->shim->calls(BARRIER);
     opencl_rig_launch(rig, rig->queues[0], rig->buffer, 1);
     opencl_rig_launch(rig, rig->queues[1], rig->other, 4);
-    EXPECT_OK(weir_queue_wait(rig->queues[1], opencl_rig_record(rig->queues[0])));
+    EXPECT_OK(weir_queue_after(rig->queues[1], rig->queues[0]));
     EXPECT_OK(weir_queue_native_array(rig->queues[1], note_barriers, &call, NULL, 0));
     EXPECT_INT_EQ(call.barriers - barriers, 1);
     const long markers = rig->shim->calls(MARKER);
-    EXPECT_OK(weir_event_sync(opencl_rig_record(rig->queues[1]), WEIR_FOREVER));
+    EXPECT_OK(weir_event_sync(test_record(rig->queues[1]), WEIR_FOREVER));
     EXPECT_INT_EQ(rig->shim->calls(MARKER) - markers, 1);
 
     opencl_rig_launch(rig, rig->queues[1], rig->other, 5);
     EXPECT_OK(weir_queue_native_array(rig->queues[1], note_barriers, &call, NULL, 0));
-    EXPECT_OK(weir_event_sync(opencl_rig_record(rig->queues[1]), WEIR_FOREVER));
+    EXPECT_OK(weir_event_sync(test_record(rig->queues[1]), WEIR_FOREVER));
     EXPECT_INT_EQ(rig->shim->calls(MARKER) - markers, 2);
     opencl_rig_expect_numbers(rig->queues[1], rig->other, 0, 5);
 }
@@ -289,7 +289,7 @@ OPENCL_RIG_TEST(OpenclCommands, ACopyAfterAFailedLaunch)
     const struct weir_event first = opencl_rig_fail(rig, -5);
     EXPECT_OK(weir_queue_wait(rig->queues[1], first));
     copy(rig, rig->queues[1]);
-    const struct weir_event second = opencl_rig_record(rig->queues[1]);
+    const struct weir_event second = test_record(rig->queues[1]);
     EXPECT_FAILURE(weir_event_sync(second, WEIR_FOREVER), WEIR_ERROR_DEVICE, "waits for one",
                    "CL_OUT_OF_RESOURCES");
     EXPECT_INT_EQ(weir_event_sync(first, WEIR_FOREVER), WEIR_ERROR_DEVICE);
@@ -315,17 +315,17 @@ OPENCL_RIG_TEST(OpenclCommands, ARecordAfterARecovery)
 {
     EXPECT_INT_EQ(weir_event_sync(opencl_rig_fail(rig, -5), WEIR_FOREVER), WEIR_ERROR_DEVICE);
     EXPECT_OK(weir_queue_recover(rig->queues[0]));
-    const struct weir_event after = opencl_rig_record(rig->queues[0]);
+    const struct weir_event after = test_record(rig->queues[0]);
     EXPECT_OK(weir_queue_wait(rig->queues[1], after));
     copy(rig, rig->queues[1]);
     EXPECT_OK(weir_event_sync(after, WEIR_FOREVER));
-    EXPECT_OK(weir_event_sync(opencl_rig_record(rig->queues[1]), WEIR_FOREVER));
+    EXPECT_OK(weir_event_sync(test_record(rig->queues[1]), WEIR_FOREVER));
 }
 
 static weir_status try_to_wait(const struct opencl_rig *rig)
 {
     opencl_rig_launch(rig, rig->queues[0], rig->buffer, 1);
-    return weir_queue_wait(rig->queues[1], opencl_rig_record(rig->queues[0]));
+    return weir_queue_after(rig->queues[1], rig->queues[0]);
 }
 
 static weir_status try_to_copy(const struct opencl_rig *rig)
@@ -369,7 +369,7 @@ OPENCL_RIG_TEST(OpenclCommands, ThatTheDriverRefuses)
     opencl_rig_launch(rig, rig->queues[0], rig->buffer, 1);
     EXPECT_INT_EQ(rig->shim->struck(), 1);
     const long markers = rig->shim->calls(MARKER);
-    EXPECT_OK(weir_event_sync(opencl_rig_record(rig->queues[0]), WEIR_FOREVER));
+    EXPECT_OK(weir_event_sync(test_record(rig->queues[0]), WEIR_FOREVER));
     EXPECT_INT_EQ(rig->shim->calls(MARKER) - markers, 1);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         rig->shim->fail(cases[i].name, cases[i].n, 0);

@@ -18,11 +18,11 @@ static void expect_failed(weir_status status, const char *what)
 OPENCL_RIG_TEST(OpenclLaunches, FailureIsSeenByItsQueue)
 {
     opencl_rig_launch(rig, rig->queues[0], rig->buffer, 1);
-    const struct weir_event before = opencl_rig_record(rig->queues[0]);
+    const struct weir_event before = test_record(rig->queues[0]);
     rig->shim->fail_launch(2, STATUS);
     opencl_rig_launch(rig, rig->queues[0], rig->buffer, 2);
     opencl_rig_launch(rig, rig->queues[0], rig->buffer, 3);
-    const struct weir_event after = opencl_rig_record(rig->queues[0]);
+    const struct weir_event after = test_record(rig->queues[0]);
     EXPECT_OK(weir_event_sync(before, WEIR_FOREVER));
     expect_failed(weir_event_sync(after, WEIR_FOREVER), "event ended with status -1");
     EXPECT_OK(weir_event_sync(before, WEIR_FOREVER));
@@ -38,7 +38,7 @@ OPENCL_RIG_TEST(OpenclLaunches, FailureOfACopyIsSeenToo)
     opencl_rig_launch(rig, rig->queues[0], rig->buffer, 1);
     EXPECT_OK(weir_queue_copy(rig->queues[0], rig->other, 0, rig->buffer, 0, OPENCL_RIG_BYTES));
     opencl_rig_launch(rig, rig->queues[0], rig->buffer, 2);
-    expect_failed(weir_event_sync(opencl_rig_record(rig->queues[0]), WEIR_FOREVER),
+    expect_failed(weir_event_sync(test_record(rig->queues[0]), WEIR_FOREVER),
                   "CL_OUT_OF_RESOURCES");
     EXPECT_CONTAINS(weir_last_error_text(), "operation 2 is a command that failed");
     EXPECT_OK(weir_queue_recover(rig->queues[0]));
@@ -68,10 +68,10 @@ OPENCL_RIG_TEST(OpenclLaunches, FailureIsSeenByADownload)
 OPENCL_RIG_TEST(OpenclLaunches, FailurePassesThroughAWait)
 {
     const struct weir_event first = opencl_rig_fail(rig, STATUS);
-    const struct weir_event apart = opencl_rig_record(rig->queues[1]);
+    const struct weir_event apart = test_record(rig->queues[1]);
     EXPECT_OK(weir_queue_wait(rig->queues[1], first));
     opencl_rig_launch(rig, rig->queues[1], rig->other, 2);
-    const struct weir_event second = opencl_rig_record(rig->queues[1]);
+    const struct weir_event second = test_record(rig->queues[1]);
     EXPECT_OK(weir_event_sync(apart, WEIR_FOREVER));
     expect_failed(weir_event_sync(second, WEIR_FOREVER), "waits for one");
     expect_failed(weir_event_sync(first, WEIR_FOREVER), "status -1");
@@ -88,14 +88,14 @@ OPENCL_RIG_TEST(OpenclLaunches, FailureIsSeenWhileALaunchRuns)
     // Two commands are expected before a record from now on, and the second has its event.
     for (int i = 0; i < 2; i++)
         opencl_rig_launch(rig, rig->queues[1], rig->other, 1);
-    EXPECT_OK(weir_event_sync(opencl_rig_record(rig->queues[1]), WEIR_FOREVER));
+    EXPECT_OK(weir_event_sync(test_record(rig->queues[1]), WEIR_FOREVER));
     const struct weir_event first = opencl_rig_fail(rig, -5);
     EXPECT_OK(weir_queue_launch(rig->queues[1], spin, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
                                 weir_out(rig->other, 0, sizeof(uint32_t)), (uint32_t)1,
                                 (uint64_t)100000000));
     EXPECT_OK(weir_queue_wait(rig->queues[1], first));
     EXPECT_OK(weir_queue_copy(rig->queues[1], rig->other, 0, rig->buffer, 0, OPENCL_RIG_BYTES));
-    const struct weir_event second = opencl_rig_record(rig->queues[1]);
+    const struct weir_event second = test_record(rig->queues[1]);
     const long waits = rig->shim->calls("clWaitForEvents");
     while (status == WEIR_NOT_READY)
         status = weir_event_query(first);
@@ -110,16 +110,16 @@ OPENCL_RIG_TEST(OpenclLaunches, FailurePassesThroughTwoWaits)
     own_queue third = NULL;
     EXPECT_OK(weir_queue_create(rig->device, NULL, &third));
     EXPECT_OK(weir_queue_wait(rig->queues[1], opencl_rig_fail(rig, STATUS)));
-    EXPECT_OK(weir_queue_wait(third, opencl_rig_record(rig->queues[1])));
-    EXPECT_OK(weir_queue_wait(rig->queues[0], opencl_rig_record(third)));
-    expect_failed(weir_event_sync(opencl_rig_record(third), WEIR_FOREVER), "waits for one");
+    EXPECT_OK(weir_queue_after(third, rig->queues[1]));
+    EXPECT_OK(weir_queue_after(rig->queues[0], third));
+    expect_failed(weir_event_sync(test_record(third), WEIR_FOREVER), "waits for one");
 }
 
 // The failed queue is gone before the other is waited for.
 OPENCL_RIG_TEST(OpenclLaunches, FailureOutlivesItsQueue)
 {
     EXPECT_OK(weir_queue_wait(rig->queues[1], opencl_rig_fail(rig, STATUS)));
-    const struct weir_event second = opencl_rig_record(rig->queues[1]);
+    const struct weir_event second = test_record(rig->queues[1]);
     weir_queue_destroy(&rig->queues[0]);
     expect_failed(weir_event_sync(second, WEIR_FOREVER), "status -1");
 }
@@ -133,7 +133,7 @@ static weir_graph *capture_branches(const struct opencl_rig *rig)
     opencl_rig_launch(rig, rig->queues[0], rig->buffer, 1);
     opencl_rig_launch(rig, rig->queues[1], rig->other, 2);
     opencl_rig_launch(rig, rig->queues[1], rig->other, 3); // whose event is the record's
-    EXPECT_OK(weir_queue_wait(rig->queues[0], opencl_rig_record(rig->queues[1])));
+    EXPECT_OK(weir_queue_after(rig->queues[0], rig->queues[1]));
     EXPECT_OK(weir_capture_end(rig->queues[0], NULL, &graph));
     return graph;
 }
@@ -143,16 +143,15 @@ OPENCL_RIG_TEST(OpenclLaunches, FailureInAGraph)
 {
     own_graph graph = capture_branches(rig);
     EXPECT_OK(weir_queue_graph(rig->queues[0], graph));
-    EXPECT_OK(weir_event_sync(opencl_rig_record(rig->queues[0]), WEIR_FOREVER));
+    EXPECT_OK(weir_event_sync(test_record(rig->queues[0]), WEIR_FOREVER));
     for (long n = 1; n <= 2; n++) {
         rig->shim->fail_launch(n, STATUS);
         EXPECT_OK(weir_queue_graph(rig->queues[0], graph));
-        expect_failed(weir_event_sync(opencl_rig_record(rig->queues[0]), WEIR_FOREVER),
-                      "status -1");
+        expect_failed(weir_event_sync(test_record(rig->queues[0]), WEIR_FOREVER), "status -1");
         EXPECT_OK(weir_queue_recover(rig->queues[0]));
         rig->shim->fail_launch(0, 0);
         EXPECT_OK(weir_queue_graph(rig->queues[0], graph));
-        EXPECT_OK(weir_event_sync(opencl_rig_record(rig->queues[0]), WEIR_FOREVER));
+        EXPECT_OK(weir_event_sync(test_record(rig->queues[0]), WEIR_FOREVER));
     }
 }
 
@@ -162,10 +161,10 @@ OPENCL_RIG_TEST(OpenclLaunches, FailureInAGraphThatGoesOn)
     own_graph graph = capture_branches(rig);
     rig->shim->fail_launch(1, STATUS);
     opencl_rig_launch(rig, rig->queues[1], rig->buffer, 1);
-    expect_failed(weir_event_sync(opencl_rig_record(rig->queues[1]), WEIR_FOREVER), "status -1");
+    expect_failed(weir_event_sync(test_record(rig->queues[1]), WEIR_FOREVER), "status -1");
     rig->shim->fail_launch(2, STATUS);
     EXPECT_OK(weir_queue_graph(rig->queues[0], graph));
-    const struct weir_event first = opencl_rig_record(rig->queues[0]);
+    const struct weir_event first = test_record(rig->queues[0]);
     EXPECT_OK(weir_queue_recover(rig->queues[1]));
     EXPECT_OK(weir_queue_graph(rig->queues[1], graph));
     expect_failed(weir_event_sync(first, WEIR_FOREVER), "status -1");
@@ -211,14 +210,13 @@ OPENCL_RIG_TEST(OpenclLaunches, ManyWithoutARecord)
     finish_natively(rig->queues[0]);
     launch_many(rig, 300);
     EXPECT_TRUE(rig->shim->calls("clReleaseEvent") - releases >= 250);
-    expect_failed(weir_event_sync(opencl_rig_record(rig->queues[0]), WEIR_FOREVER),
-                  "operation 100 is");
+    expect_failed(weir_event_sync(test_record(rig->queues[0]), WEIR_FOREVER), "operation 100 is");
 }
 
 // A plugin that wants times has the events too.
 WEIR_TEST(OpenclLaunches, FailureWithTimes)
 {
-    struct opencl_rig rig;
+    own_opencl_rig rig = {0};
     char plugins[512];
     snprintf(plugins, sizeof plugins, "plugins = trace\n[trace]\nfile = %s/trace.json\n",
              weir_test_temp_dir());
@@ -232,7 +230,6 @@ WEIR_TEST(OpenclLaunches, FailureWithTimes)
                                      weir_out(rig.buffer, 0, OPENCL_RIG_BYTES), 1u,
                                      (uint32_t)OPENCL_RIG_COUNT),
                    WEIR_ERROR_DEVICE, "clRetainEvent");
-    opencl_rig_close(&rig);
 }
 
 // Which calls of the driver's the arguments of launches take: none in a loop whose arguments stay, whether they

@@ -50,7 +50,7 @@ OPENCL_RIG_TEST(OpenclOthers, TimeThatIsToldLate)
     ASSERT_OK(weir_queue_create(rig->device, WEIR_PARAMS(weir_queue, .timing = true), &queue));
     for (int i = 0; i < 2; i++) {
         opencl_rig_launch(rig, queue, rig->buffer, 3);
-        const struct weir_event event = opencl_rig_record(queue);
+        const struct weir_event event = test_record(queue);
         EXPECT_OK(weir_event_sync(event, WEIR_FOREVER));
         rig->shim->fail("clGetEventProfilingInfo", 1, -7); // CL_PROFILING_INFO_NOT_AVAILABLE
         EXPECT_OK(weir_event_time_ns(event, &times[i]));
@@ -61,12 +61,11 @@ OPENCL_RIG_TEST(OpenclOthers, TimeThatIsToldLate)
 
 static void expect_refused(unsigned bits, const char *what)
 {
-    struct opencl_rig rig;
+    own_opencl_rig rig = {0};
     opencl_rig_begin(&rig, "");
     rig.shim->play(bits);
     EXPECT_FAILURE(weir_device_open(rig.runtime, NULL, &rig.device), WEIR_ERROR_UNSUPPORTED,
                    "its driver tells", what);
-    opencl_rig_close(&rig);
 }
 
 // The table of its functions ends there, before an unreadable page.
@@ -246,8 +245,7 @@ OPENCL_RIG_TEST(OpenclOthers, KernelsThatADriverMayMiscompile)
     static const char *const names[] = {"written_by_one", "volatile_variable", "barrier_in_loop"};
     uint32_t numbers[NUMBERS], out[2];
     own_program program = NULL;
-    ASSERT_OK(weir_program_create(rig->device,
-                                  WEIR_PARAMS(weir_program, .bundle = &drivers_kernels), &program));
+    ASSERT_OK(weir_program_load(rig->device, &drivers_kernels, &program));
     for (uint32_t i = 0; i < NUMBERS; i++)
         numbers[i] = i + 1;
     EXPECT_OK(weir_upload(rig->queues[0], rig->buffer, 0, numbers, sizeof numbers));
@@ -308,7 +306,7 @@ static weir_status do_nothing(void *user)
 
 WEIR_TEST(OpenclOthers, SignalsAreForThreadsOfTheProgram)
 {
-    struct opencl_rig rig;
+    own_opencl_rig rig = {0};
     size_t takers;
     sigset_t before, after;
     sigprocmask(SIG_BLOCK, NULL, &before);
@@ -323,5 +321,4 @@ WEIR_TEST(OpenclOthers, SignalsAreForThreadsOfTheProgram)
     sigprocmask(SIG_BLOCK, NULL, &after);
     for (int number = 1; number < 32; number++)
         EXPECT_INT_EQ(sigismember(&after, number), sigismember(&before, number));
-    opencl_rig_close(&rig);
 }

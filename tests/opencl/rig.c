@@ -24,9 +24,7 @@ void opencl_rig_open(struct opencl_rig *rig, const char *settings)
     EXPECT_OK(weir_queue_create(rig->device, NULL, &rig->queues[1]));
     rig->buffer = test_buffer(rig->device, "buffer", OPENCL_RIG_BYTES, WEIR_PLACE_DEVICE);
     rig->other = test_buffer(rig->device, "other", OPENCL_RIG_BYTES, WEIR_PLACE_DEVICE);
-    EXPECT_OK(weir_program_create(rig->device,
-                                  WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
-                                  &rig->program));
+    EXPECT_OK(weir_program_load(rig->device, &conformance_kernels, &rig->program));
     EXPECT_OK(weir_kernel_create(rig->program, "iota", &rig->iota));
 }
 
@@ -87,18 +85,11 @@ void opencl_rig_expect_works(const struct opencl_rig *rig, weir_queue *queue, ui
     opencl_rig_expect_numbers(queue, rig->buffer, 0, first);
 }
 
-struct weir_event opencl_rig_record(weir_queue *queue)
-{
-    struct weir_event event = {0};
-    EXPECT_OK(weir_queue_record(queue, &event));
-    return event;
-}
-
 struct weir_event opencl_rig_fail(const struct opencl_rig *rig, int status)
 {
     rig->shim->fail_launch(1, status);
     opencl_rig_launch(rig, rig->queues[0], rig->buffer, 1);
-    return opencl_rig_record(rig->queues[0]);
+    return test_record(rig->queues[0]);
 }
 
 void opencl_rig_recover(const struct opencl_rig *rig)

@@ -34,6 +34,7 @@ void opencl_rig_open(struct opencl_rig *rig, const char *settings);
 // The same where the library plays what `bits` says from the start.
 void opencl_rig_open_as(struct opencl_rig *rig, unsigned bits);
 void opencl_rig_close(struct opencl_rig *rig);
+#define own_opencl_rig OWN(opencl_rig_close) struct opencl_rig
 // Tests with a rig, `rig`.
 #define OPENCL_RIG_TEST(suite, name)                    \
     WEIR_TEST_WITH(suite, name, struct opencl_rig, rig, \
@@ -48,7 +49,6 @@ weir_kernel *opencl_rig_kernel(const struct opencl_rig *rig,
 // Writes the numbers from `first` on.
 void opencl_rig_launch(const struct opencl_rig *rig, weir_queue *queue, weir_buffer *buffer,
                        uint32_t first);
-struct weir_event opencl_rig_record(weir_queue *queue);
 // Makes a launch on the first queue fail with `status`, and returns the record after it.
 struct weir_event opencl_rig_fail(const struct opencl_rig *rig, int status);
 // Recovers both queues, which work then.

@@ -220,7 +220,7 @@ OPENCL_RIG_TEST(OpenclSource, ValuesHaveTheSizesOfTheirTypes)
 // Makes a program, and counts the driver's calls about binaries.
 static void count_binaries(unsigned play, long *out_written, long *out_read)
 {
-    struct opencl_rig rig;
+    own_opencl_rig rig = {0};
     opencl_rig_begin(&rig, ""); // for its shim
     EXPECT_OK(weir_close(&rig.runtime));
     rig.shim->play(play);
@@ -235,7 +235,6 @@ static void count_binaries(unsigned play, long *out_written, long *out_read)
                             &rig.program));
     *out_written = rig.shim->calls("clGetProgramInfo") - written;
     *out_read = rig.shim->calls("clCreateProgramWithBinary") - read;
-    opencl_rig_close(&rig);
 }
 
 // PoCL keeps what it compiles itself. To hand out a binary it would compile every kernel once more.

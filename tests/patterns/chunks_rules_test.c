@@ -591,7 +591,6 @@ RULE(AFailedKernelBreaksTheJob)
     EXPECT_UINT_EQ(kernels, 3);
     ASSERT_OK(weir_chunks_recover(chunks));
     run();
-    weir_chunks_destroy(&chunks);
 }
 
 RULE(AZeroedEventRunsNothing)
@@ -672,5 +671,4 @@ RULE(BadPlacesAreRefused)
     params.dst = params.src;
     params.dst.offset += ELEMENTS * IN_BYTES;
     ASSERT_OK(weir_chunks_create(&params, &chunks));
-    weir_chunks_destroy(&chunks);
 }

@@ -116,7 +116,7 @@ static void expect_left_of_chunks(void)
 {
     own_buffer src = test_buffer(rig.device, "src", 4096, WEIR_PLACE_HOST);
     own_buffer in = test_buffer(rig.device, "in", 4096, WEIR_PLACE_DEVICE);
-    weir_chunks *chunks;
+    OWN(weir_chunks_destroy) weir_chunks *chunks = NULL;
     const struct weir_chunks_params params = {.struct_size = sizeof params,
                                               .device = rig.device,
                                               .label = "job",
@@ -127,7 +127,6 @@ static void expect_left_of_chunks(void)
                                               .kernel = launch_nothing};
     MAKE(weir_chunks_create(&params, &chunks));
     expect_left("the queue 'job/");
-    weir_chunks_destroy(&chunks);
 }
 
 PLACES_TEST(OfWhatIsLeft)
@@ -149,7 +148,7 @@ PLACES_TEST(OfWhatIsLeft)
                                                   .device = rig.device};
     weir_pipeline *pipeline;
     weir_loader *loader;
-    weir_queue_pool *pool;
+    OWN(weir_queue_pool_destroy) weir_queue_pool *pool = NULL;
     MAKE(weir_pipeline_create(&line, &pipeline));
     expect_left("the queue 'pipeline/stage'");
     ASSERT_OK(weir_pipeline_destroy(&pipeline));
@@ -160,5 +159,4 @@ PLACES_TEST(OfWhatIsLeft)
     ASSERT_OK(weir_loader_destroy(&loader));
     MAKE(weir_queue_pool_create(&queues, &pool));
     expect_left("the queue 'pool/normal/0'");
-    weir_queue_pool_destroy(&pool);
 }

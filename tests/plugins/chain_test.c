@@ -172,7 +172,7 @@ WEIR_TEST(Chain, AKindThatIsNotKnown)
 {
     static const char sent[] = "still here";
     char back[sizeof sent] = "";
-    struct rig rig;
+    own_rig rig = {0};
 
     ASSERT_TRUE(rig_begin(&rig, "strange, trace, count, perturb", "[trace]\nfile = /dev/null"));
     EXPECT_FAILURE(weir_queue_fill(rig.up, rig.memory, 0, 64, "x", 1), WEIR_ERROR_UNSUPPORTED,
@@ -190,5 +190,4 @@ WEIR_TEST(Chain, AKindThatIsNotKnown)
                    "a plugin made an operation of kind 257, which this library cannot hold");
     gate_open(&rig.gate);
     EXPECT_INT_EQ(weir_queue_sync(rig.up, GUARD_NS), WEIR_ERROR_UNSUPPORTED);
-    rig_finish(&rig);
 }

@@ -98,6 +98,7 @@ static void run_finish(struct run *run)
     weir_graph_destroy(&run->graph);
     rig_finish(&run->rig);
 }
+#define own_run OWN(run_finish) struct run
 
 #define FAULT_TEST(suite, name, lines) \
     WEIR_TEST_WITH(suite, name, struct run, run, run_start(run, lines), run_finish(run))
@@ -194,14 +195,13 @@ static void at_each(const char *fault, bool all, const char *more,
 {
     int number = 0;
     for (int at = 1; at <= RIG_OPERATIONS; at++) {
-        struct run run;
+        own_run run = {0};
         if (!all && !is_work(at))
             continue;
         number++;
         weir_test_note("operation %d", at);
         ASSERT_TRUE(run_start(&run, section(fault, number, more)));
         test(&run, at, number);
-        run_finish(&run);
     }
 }
 
@@ -279,13 +279,12 @@ FAULT_TEST(Fault, AnswersGarbageForAHostCall, section("garbage", 1, ""))
 WEIR_TEST(Fault, NoMemoryForEachCreation)
 {
     for (int at = RIG_DEVICE; at <= RIG_GRAPH; at++) {
-        struct run run;
+        own_run run = {0};
         weir_test_note("creation %d", at);
         ASSERT_OK(run_open(&run, section("memory", at, "")));
         EXPECT_INT_EQ(run_create(&run), WEIR_ERROR_OUT_OF_MEMORY);
         expect_cause(at);
         EXPECT_CONTAINS(weir_last_error_text(), "a lack of memory");
-        run_finish(&run);
     }
 }
 
@@ -350,12 +349,11 @@ FAULT_TEST(Fault, FailedGraphIsLaunchedAgain, section("fail", 1, "kinds = graph"
 
 static void expect_number(const char *more, int first)
 {
-    struct run run;
+    own_run run = {0};
     weir_test_note("%s", more);
     ASSERT_TRUE(run_start(&run, section("refuse", 1, more)));
     EXPECT_INT_EQ(submit(&run), WEIR_ERROR_DEVICE);
     EXPECT_INT_EQ(reached, first);
-    run_finish(&run);
 }
 
 WEIR_TEST(Fault, ChoosesByKindQueueAndLabel)
@@ -382,7 +380,7 @@ FAULT_TEST(Fault, ANumberThatIsNotReachedIsTold, section("refuse", 100, "kinds =
 // The numbers of those of `count` records that are refused.
 static void draw(const char *more, size_t count, bool *refused)
 {
-    struct run run;
+    own_run run = {0};
     ASSERT_TRUE(run_start(&run, more));
     for (size_t i = 0; i < count; i++) {
         struct weir_event event;
@@ -390,7 +388,6 @@ static void draw(const char *more, size_t count, bool *refused)
         if (refused[i])
             EXPECT_OK(weir_queue_recover(run.rig.up));
     }
-    run_finish(&run);
 }
 
 WEIR_TEST(Fault, OneInSoManyIsDrawnBySeed)
@@ -498,14 +495,13 @@ WEIR_TEST(Fault, ListsWhatIsChosen)
 
 WEIR_TEST(Fault, AListThatCannotBeWrittenIsTold)
 {
-    struct run run;
+    own_run run = {0};
     EXPECT_FAILURE(run_open(&run, "list = /nowhere/list"), WEIR_ERROR_IO,
                    "the list /nowhere/list cannot be written");
     ASSERT_TRUE(run_start(&run, "list = /dev/full"));
     EXPECT_OK(submit(&run));
     EXPECT_OK(weir_event_sync(run.last, GUARD_NS));
     EXPECT_CONTAINS(rig_logged(), "a line of the list cannot be written");
-    run_finish(&run);
 }
 
 // Many faults.
@@ -559,7 +555,7 @@ WEIR_TEST(Fault, TwoThreadsMeetFaults)
     for (size_t i = 0; i < 100; i++)
         hits += drawn[i];
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
-        struct run run;
+        own_run run = {0};
         char text[128];
         int failures = 0;
         weir_test_note("%s", faults[i]);
@@ -569,6 +565,5 @@ WEIR_TEST(Fault, TwoThreadsMeetFaults)
         run_two_threads(&run, 50, &failures);
         // The threads change which fills get these numbers.
         EXPECT_INT_EQ(failures, strcmp(faults[i], "slow") == 0 ? 0 : hits);
-        run_finish(&run);
     }
 }

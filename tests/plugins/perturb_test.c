@@ -47,10 +47,9 @@ static void open_device(struct rig *rig, const char *plugins, const char *sectio
 // Whether the broken program's result is right.
 static bool run(const struct race_pair *pair, const char *section)
 {
-    struct rig rig;
+    own_rig rig = {0};
     open_device(&rig, "perturb", section);
     const bool right = rig.device && race_run(pair, false, rig.device);
-    rig_finish(&rig);
     return right;
 }
 
@@ -87,7 +86,7 @@ static void expect_same_again(const struct race_pair *pair, unsigned seed)
 WEIR_TEST(Perturb, ASeedGivesItsWrongResultAgain)
 {
     // An open device without the plugin keeps what the driver makes for the first one, which takes GPUs long.
-    struct rig keeper;
+    own_rig keeper = {0};
     open_device(&keeper, "", "");
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
         const struct race_pair *pair = pair_of(&programs[i]);
@@ -98,7 +97,6 @@ WEIR_TEST(Perturb, ASeedGivesItsWrongResultAgain)
         if (seed)
             expect_same_again(pair, seed);
     }
-    rig_finish(&keeper);
 }
 
 // What the host uses too early is not there in mode late.
@@ -115,21 +113,18 @@ WEIR_TEST(Perturb, Late)
 // Two fills without an order between them, or with one.
 static uint32_t run_pair(const char *section, bool ordered)
 {
-    struct weir_event event;
-    struct rig work;
+    own_rig work = {0};
     uint32_t word = 0;
     const uint32_t one = 1, two = 2;
     EXPECT_TRUE(rig_begin(&work, "perturb", section));
     EXPECT_OK(weir_queue_fill_at(work.up, work.memory, 0, 4, &one, 4, "src/app.c", 80));
     if (ordered) {
-        EXPECT_OK(weir_queue_record(work.up, &event));
-        EXPECT_OK(weir_queue_wait(work.down, event));
+        EXPECT_OK(weir_queue_after(work.down, work.up));
     }
     EXPECT_OK(weir_queue_fill_at(work.down, work.memory, 0, 4, &two, 4, "src/app.c", 91));
     EXPECT_OK(weir_queue_sync(work.up, GUARD_NS));
     EXPECT_OK(weir_queue_sync(work.down, GUARD_NS));
     EXPECT_OK(weir_download(work.down, &word, work.memory, 0, 4));
-    rig_finish(&work);
     return word;
 }
 
@@ -150,19 +145,16 @@ WEIR_TEST(Perturb, PairIsReversed)
 // but the one after it.
 static void run_ring(const char *section, uint32_t results[4])
 {
-    struct weir_event event;
-    struct rig work;
+    own_rig work = {0};
     EXPECT_TRUE(rig_begin(&work, "perturb", section));
     for (uint32_t i = 0; i < 4; i++) {
         const size_t slot = 4 * (i % 2);
         EXPECT_OK(weir_queue_fill_at(work.up, work.memory, slot, 4, &i, 4, "src/app.c", 91));
-        EXPECT_OK(weir_queue_record(work.up, &event));
-        EXPECT_OK(weir_queue_wait(work.down, event));
+        EXPECT_OK(weir_queue_after(work.down, work.up));
         EXPECT_OK(weir_queue_copy_at(work.down, work.memory, 64 + 4 * i, work.memory, slot, 4,
                                      "src/app.c", 80));
     }
     EXPECT_OK(weir_download(work.down, results, work.memory, 64, 16));
-    rig_finish(&work);
 }
 
 WEIR_TEST(Perturb, PairOfALoop)

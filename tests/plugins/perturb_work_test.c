@@ -47,7 +47,7 @@ RIG_TEST(PerturbIdle, DescriptorBecomesReadable, "perturb", "[perturb]\nidle = 5
 WEIR_TEST(PerturbIdle, HostCallsThatWaitForEachOther)
 {
     for (unsigned seed = 1; seed <= 4; seed++) {
-        struct rig rig;
+        own_rig rig = {0};
         char text[64];
         snprintf(text, sizeof text, "[perturb]\nidle = 5\nseed = %u\n", seed);
         EXPECT_TRUE(rig_begin(&rig, "perturb", text));
@@ -55,7 +55,6 @@ WEIR_TEST(PerturbIdle, HostCallsThatWaitForEachOther)
         EXPECT_OK(weir_queue_host_call(rig.down, open_gate, &rig.gate));
         EXPECT_OK(weir_queue_sync(rig.up, GUARD_NS));
         EXPECT_OK(weir_queue_sync(rig.down, GUARD_NS));
-        rig_finish(&rig);
     }
 }
 
@@ -63,8 +62,8 @@ WEIR_TEST(PerturbIdle, HostCallsThatWaitForEachOther)
 WEIR_TEST(PerturbIdle, SubmitWaitsForNoHostCallOfAGraph)
 {
     for (unsigned seed = 1; seed <= 16; seed++) {
-        struct rig rig;
-        weir_graph *graph = NULL;
+        own_rig rig = {0};
+        own_graph graph = NULL;
         char text[64];
         snprintf(text, sizeof text, "[perturb]\nidle = 60000\nseed = %u\n", seed);
         EXPECT_TRUE(rig_begin(&rig, "perturb", text));
@@ -77,8 +76,6 @@ WEIR_TEST(PerturbIdle, SubmitWaitsForNoHostCallOfAGraph)
         fill(&rig, rig.down);
         gate_open(&rig.gate);
         EXPECT_OK(weir_queue_sync(rig.up, GUARD_NS));
-        weir_graph_destroy(&graph);
-        rig_finish(&rig);
     }
 }
 

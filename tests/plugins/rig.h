@@ -63,6 +63,7 @@ bool rig_begin(struct rig *rig, const char *plugins, const char *lines);
 
 // Ends what there is, if anything; and the same, which returns what weir_close() does.
 void rig_finish(struct rig *rig);
+#define own_rig OWN(rig_finish) struct rig
 weir_status rig_close(struct rig *rig);
 
 // The section [trace]: the file, and further lines. One is kept.
@@ -78,6 +79,7 @@ bool rig_start(struct rig *rig, const char *file, const char *more, const char *
                    rig_finish(rig))
 
 // On error the test fails and NULL is returned.
+#define own_trace OWN(weir_trace_destroy) struct weir_trace *
 struct weir_trace *rig_read(const char *path);
 // Closes the rig and reads what it wrote. On error the test fails, and the trace is empty. It is the rig's.
 const struct weir_trace *rig_end(struct rig *rig);

@@ -13,9 +13,6 @@
 
 #include "tests/plugins/rig.h"
 
-// A pointer to a trace that is destroyed at the end of its scope.
-#define own_trace OWN(weir_trace_destroy) struct weir_trace *
-
 // The accuracy of the pair of clocks, which with the tests' libcuda is a thread's wake-up
 // time.
 enum {

@@ -144,7 +144,7 @@ static weir_status compute_chunk(void *user, weir_queue *queue, const struct wei
 
 static weir_status run_chunks(struct rig *rig)
 {
-    weir_chunks *chunks;
+    OWN(weir_chunks_destroy) weir_chunks *chunks = NULL;
     struct weir_event done;
     weir_status status =
         weir_chunks_create(WEIR_PARAMS(weir_chunks, .device = rig->device, .src = {rig->frame, 0},
@@ -157,7 +157,6 @@ static weir_status run_chunks(struct rig *rig)
         status = weir_chunks_run(chunks, NULL, 0, &done);
     if (status == WEIR_OK)
         status = weir_event_sync(done, WEIR_FOREVER);
-    weir_chunks_destroy(&chunks);
     return status;
 }
 
@@ -331,13 +330,12 @@ static bool wait_for_operations(const char *path, size_t count)
 {
     size_t there = 0;
     for (int i = 0; i < 6000 && there < count; i++) {
-        struct weir_trace *trace = NULL;
+        own_trace trace = NULL;
         char message[512];
         usleep(10000);
         there = weir_trace_read(path, NULL, &trace, message, sizeof message)
                     ? trace->operation_count
                     : 0;
-        weir_trace_destroy(&trace);
     }
     return there >= count;
 }

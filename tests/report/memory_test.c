@@ -30,13 +30,12 @@ static bool write_trace(void)
 // nothing additional.
 static bool read_trace(void)
 {
-    struct weir_trace *trace = NULL;
+    own_trace trace = NULL;
     if (!weir_trace_read(path, NULL, &trace, message, sizeof message)) {
         EXPECT_NULL(trace);
         return false;
     }
     EXPECT_UINT_LE(trace->operation_count, made.operation_count);
-    weir_trace_destroy(&trace);
     return true;
 }
 
@@ -44,7 +43,7 @@ static bool make_report(void)
 {
     struct weir_report_overlap overlap;
     struct weir_trace *trace = NULL;
-    weir_report *report = NULL;
+    own_report report = NULL;
     weir_test_fail_allocation(-1);
     if (!weir_trace_read(path, NULL, &trace, message, sizeof message))
         weir_test_fail(__FILE__, __LINE__, "%s", message);
@@ -62,7 +61,6 @@ static bool make_report(void)
         snprintf(message, sizeof message, "%s", weir_last_error()->message);
     weir_report_free_text(&text);
     weir_report_free_text(&json);
-    weir_report_destroy(&report);
     return ok;
 }
 

@@ -130,7 +130,7 @@ WEIR_TEST(Report, ADeviceThatSerialisesHasNoOverlap)
     made_queue(&made, "b");
     made_operation(&made, 0, WEIR_ENGINE_TO_DEVICE, 0, MS);
     made_operation(&made, 1, WEIR_ENGINE_KERNELS, MS, 2 * MS);
-    weir_report *report = made_report(&made, NULL);
+    own_report report = made_report(&made, NULL);
     struct weir_report_overlap overlap = overlap_of(report, "copy", "compute");
     EXPECT_FALSE(overlap.applies);
     EXPECT_CONTAINS(overlap.reason, "a device has no copy engine and runs one kernel at a time");
@@ -145,7 +145,6 @@ WEIR_TEST(Report, ADeviceThatSerialisesHasNoOverlap)
     overlap = overlap_of(report, "copy", "compute");
     EXPECT_TRUE(overlap.applies);
     EXPECT_NEAR(overlap.least, 0.5, 1e-9);
-    weir_report_destroy(&report);
 }
 
 // Communication that kernels hide, and how much of it: a row of the report, and a condition.

@@ -10,13 +10,19 @@ struct test_device {
     weir_queue *queue;
 };
 
-// False fails the test. What is open then is closed by the next function all the same.
-static inline bool test_device_open(struct test_device *on)
+// False fails the test. What is open then is closed by test_device_close() all the same.
+static inline bool test_device_open_by(struct test_device *on,
+                                       const struct weir_open_params *params)
 {
     *on = (struct test_device){0};
-    return IS_OK(weir_open(NULL, &on->runtime)) &&
+    return IS_OK(weir_open(params, &on->runtime)) &&
            IS_OK(weir_device_open(on->runtime, NULL, &on->device)) &&
            IS_OK(weir_queue_create(on->device, NULL, &on->queue));
+}
+
+static inline bool test_device_open(struct test_device *on)
+{
+    return test_device_open_by(on, NULL);
 }
 
 static inline void test_device_close(struct test_device *on)

@@ -290,8 +290,7 @@ WEIR_TEST(Config, RefusesLinesAboveTheLimit)
                   "weir.ini:2: the line has 200 bytes, more than the limit of 199");
 
     write_long(text, "[weir]\n; ", WEIR__CONFIG_LINE_LIMIT - 1);
-    EXPECT_INT_EQ(read_all(text), WEIR_ERROR_CONFIG);
-    EXPECT_CONTAINS(weir_last_error()->message, "weir.ini:2: the line has 200 bytes");
+    EXPECT_FAILURE(read_all(text), WEIR_ERROR_CONFIG, "weir.ini:2: the line has 200 bytes");
 }
 
 WEIR_TEST(Config, RefusesTooManySectionsAndKeys)
@@ -322,10 +321,10 @@ WEIR_TEST(Config, NoticesWhenInihDropsALine)
     char changed[] = ";#bd";
 
     ini_start_comment_prefixes = changed;
-    EXPECT_INT_EQ(read_all("[weir]\nbackend = null\n\ndevice = 1\n"), WEIR_ERROR_CONFIG);
-    EXPECT_CONTAINS(weir_last_error()->message, "inih did not deliver the key");
-    EXPECT_INT_EQ(read_all("[weir]\nbackend = null"), WEIR_ERROR_CONFIG);
-    EXPECT_CONTAINS(weir_last_error()->message, "weir.ini:2: inih did not deliver");
+    EXPECT_FAILURE(read_all("[weir]\nbackend = null\n\ndevice = 1\n"), WEIR_ERROR_CONFIG,
+                   "inih did not deliver the key");
+    EXPECT_FAILURE(read_all("[weir]\nbackend = null"), WEIR_ERROR_CONFIG,
+                   "weir.ini:2: inih did not deliver");
     ini_start_comment_prefixes = usual;
 }
 
@@ -375,10 +374,8 @@ WEIR_TEST(Config, CopyThreads)
     EXPECT_INT_EQ(weir__config_copy_threads(config), 0);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         setenv("WEIR_COPY_THREADS", wrong[i], 1);
-        EXPECT_INT_EQ(load(&params), WEIR_ERROR_CONFIG);
-        EXPECT_CONTAINS(
-            weir_last_error()->message,
-            "WEIR_COPY_THREADS: 'copy_threads' is auto or a number from 0 to 16, not '");
+        EXPECT_FAILURE(load(&params), WEIR_ERROR_CONFIG,
+                       "WEIR_COPY_THREADS: 'copy_threads' is auto or a number from 0 to 16, not '");
     }
     clear_environment();
 }

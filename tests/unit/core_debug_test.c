@@ -13,49 +13,26 @@
 
 #include "core/support/debug.h"
 #include "kernels/conformance/conformance.h"
-#include "tests/support/own.h"
-#include "tests/support/test.h"
+#include "tests/support/device.h"
 
 #define BYTES 4096
 
-struct world {
-    weir_runtime *runtime;
-    weir_device *device;
-    weir_queue *queue;
-};
-
-static weir_status open_runtime(const char *debug, weir_runtime **out_runtime)
+static bool begin(struct test_device *world)
 {
-    char text[64];
-    snprintf(text, sizeof text, "[weir]\nbackend = null\ndebug = %s\n", debug);
-    return weir_open(WEIR_PARAMS(weir_open, .config_text = text), out_runtime);
-}
-
-static bool begin(struct world *world)
-{
-    *world = (struct world){NULL};
-    return open_runtime("1", &world->runtime) == WEIR_OK &&
-           weir_device_open(world->runtime, NULL, &world->device) == WEIR_OK &&
-           weir_queue_create(world->device, WEIR_PARAMS(weir_queue, .label = "work"),
-                             &world->queue) == WEIR_OK;
-}
-
-static void end(struct world *world)
-{
-    weir_queue_destroy(&world->queue);
-    EXPECT_OK(weir_device_close(&world->device));
-    EXPECT_OK(weir_close(&world->runtime));
+    return test_device_open_by(world,
+                               WEIR_PARAMS(weir_open,
+                                           .config_text = "[weir]\nbackend = null\ndebug = 1\n"));
 }
 
 #define DEBUG_TEST(suite, name) \
-    WEIR_TEST_WITH(suite, name, struct world, world, begin(world), end(world))
+    WEIR_TEST_WITH(suite, name, struct test_device, world, begin(world), test_device_close(world))
 
-static weir_buffer *make_buffer(struct world *world, const char *label)
+static weir_buffer *make_buffer(struct test_device *world, const char *label)
 {
     return test_buffer(world->device, label, BYTES, WEIR_PLACE_HOST);
 }
 
-static weir_graph *capture_fill(struct world *world, weir_buffer *buffer)
+static weir_graph *capture_fill(struct test_device *world, weir_buffer *buffer)
 {
     weir_graph *graph = NULL;
     EXPECT_OK(weir_capture_begin(world->queue));
@@ -208,7 +185,7 @@ DEBUG_TEST(Debug, OthersAfterTheirEnd)
 
 WEIR_TEST(Debug, DeviceAndRuntimeAfterTheirEnd)
 {
-    struct world world;
+    struct test_device world;
     weir_queue *queue = NULL;
     weir_device *again = NULL;
     ASSERT_TRUE(begin(&world));
@@ -236,11 +213,11 @@ WEIR_TEST(Debug, DeviceAndRuntimeAfterTheirEnd)
 // A thread's queue goes with its device.
 WEIR_TEST(Debug, QueueThatWentWithItsDevice)
 {
-    struct world world;
+    struct test_device world;
     weir_queue *queue = NULL;
     ASSERT_TRUE(begin(&world));
     ASSERT_OK(weir_thread_queue(world.device, &queue));
-    end(&world);
+    test_device_close(&world);
     EXPECT_REFUSED(weir_queue_flush(queue),
                    "the queue 'thread queue', which was destroyed with what it belongs to");
 }
@@ -287,7 +264,7 @@ static void *map(void)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-static weir_buffer *wrap(struct world *world, void *memory)
+static weir_buffer *wrap(struct test_device *world, void *memory)
 {
     weir_buffer *buffer = NULL;
     EXPECT_OK(
@@ -370,22 +347,20 @@ DEBUG_TEST(Debug, WrappedMemoryDestroyedInAGraph)
 // it was freed.
 WEIR_TEST(Debug, FreedMemory)
 {
-    struct world world;
+    own_test_device world = {0};
     if (!dlsym(RTLD_DEFAULT, "__asan_region_is_poisoned"))
         WEIR_SKIP("this program has no address sanitizer");
     ASSERT_TRUE(begin(&world));
     void *memory = malloc(BYTES);
-    weir_buffer *buffer = wrap(&world, memory);
+    own_buffer buffer = wrap(&world, memory);
     ASSERT_OK(weir_queue_fill(world.queue, buffer, 0, BYTES, "x", 1));
     ASSERT_OK(weir_queue_sync(world.queue, WEIR_FOREVER));
     free(memory);
     EXPECT_REFUSED(weir_queue_fill(world.queue, buffer, 0, 1, "x", 1),
                    "was freed, says the address sanitizer");
-    weir_buffer_destroy(&buffer);
-    end(&world);
 }
 
-static bool tells_grid(struct world *world, weir_kernel *kernel, weir_buffer *buffer,
+static bool tells_grid(struct test_device *world, weir_kernel *kernel, weir_buffer *buffer,
                        uint32_t blocks)
 {
     logged[0] = '\0';
@@ -419,9 +394,7 @@ DEBUG_TEST(Debug, ProgramAndKernelAfterTheirEnd)
     weir_program *program = NULL;
     weir_kernel *kernel = NULL, *other = NULL;
     uint32_t items = 1;
-    ASSERT_OK(weir_program_create(world->device,
-                                  WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
-                                  &program));
+    ASSERT_OK(weir_program_load(world->device, &conformance_kernels, &program));
     weir_program *gone_program = program;
     ASSERT_OK(weir_kernel_create(program, "scale", &kernel));
     weir_buffer *buffer = make_buffer(world, "b");

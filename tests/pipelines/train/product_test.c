@@ -148,8 +148,7 @@ static void run_kernels(const struct test_device *rig, const struct weir_bundle 
 {
     struct train_engine engine = {.bf16 = bf16};
     own_program program = NULL;
-    ASSERT_OK(
-        weir_program_create(rig->device, WEIR_PARAMS(weir_program, .bundle = bundle), &program));
+    ASSERT_OK(weir_program_load(rig->device, bundle, &program));
     ASSERT_OK(weir_kernel_create(program, "product", &engine.product));
     ASSERT_OK(weir_kernel_create(program, "sum_parts", &engine.sum_parts));
     check_products(rig, &engine);
@@ -203,9 +202,7 @@ DEVICE_TEST(TrainProduct, SumsOfColumnsAreExact, rig)
                                          {2048, 3}, {5000, 33}, {200000, 2}};
     struct train_engine engine = {NULL};
     own_program program = NULL;
-    ASSERT_OK(weir_program_create(rig->device,
-                                  WEIR_PARAMS(weir_program, .bundle = &train_f32_kernels),
-                                  &program));
+    ASSERT_OK(weir_program_load(rig->device, &train_f32_kernels, &program));
     ASSERT_OK(weir_kernel_create(program, "column_sums", &engine.column_sums));
     ASSERT_OK(weir_kernel_create(program, "sum_parts", &engine.sum_parts));
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)

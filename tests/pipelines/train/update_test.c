@@ -53,7 +53,7 @@ static void run(struct test_device *rig, enum rig_network network, weir_train_me
     model.momentum = MOMENTUM;
     ASSERT_TRUE(rig_scene_open(&scene, rig, &model, 5));
 
-    float *values = rig_scene_parameters(&scene);
+    OWN_MEMORY float *values = rig_scene_parameters(&scene);
     OWN_MEMORY struct exact *exact = rig_alloc(scene.parameters, sizeof *exact);
     for (size_t i = 0; i < scene.parameters; i++)
         exact[i].value = (double)values[i];
@@ -68,7 +68,6 @@ static void run(struct test_device *rig, enum rig_network network, weir_train_me
         values = rig_scene_parameters(&scene);
         check(&scene, values, exact);
     }
-    free(values);
 }
 
 DEVICE_TEST(TrainUpdate, AsInFloat64, rig)

@@ -20,13 +20,12 @@ static void run_job(struct job *job, bool breadth_first)
 // When two jobs end.
 static uint64_t end_of_job(const char *more)
 {
-    struct job job;
+    own_job job = {0};
     if (!job_start(&job, "", job_section("h200", "12345", more), "sim"))
         return 0;
     run_job(&job, false);
     run_job(&job, true);
     const uint64_t end_ns = job_now(job.queues[0]);
-    job_finish(&job);
     return end_ns;
 }
 
@@ -44,10 +43,10 @@ WEIR_TEST(Chain, JitterVariesWithItsSeedAndStaysNearTheModel)
 // The bytes are those of a run without sim.
 static void run_for_bytes(const char *plugins, const char *section, uint32_t *words)
 {
-    struct job job;
+    own_job job = {0};
     void *memory = NULL;
     ASSERT_TRUE(job_start(&job, job_trace(), section, plugins));
-    weir_buffer *out = test_buffer(job.rig.device, "", CHUNK, WEIR_PLACE_HOST);
+    own_buffer out = test_buffer(job.rig.device, "", CHUNK, WEIR_PLACE_HOST);
     EXPECT_OK(weir_upload(job.queues[0], job.memory, 0, words, CHUNK));
     job_submit(&job, 0, 1);
     EXPECT_OK(weir_queue_copy(job.queues[0], out, 0, job.memory, 0, CHUNK));
@@ -55,8 +54,6 @@ static void run_for_bytes(const char *plugins, const char *section, uint32_t *wo
     ASSERT_OK(weir_host_begin(out, 0, CHUNK, WEIR_ACCESS_READ, &memory));
     EXPECT_INT_EQ(memcmp(memory, words, CHUNK), 0);
     EXPECT_OK(weir_host_end(out, 0, CHUNK, WEIR_ACCESS_READ));
-    weir_buffer_destroy(&out);
-    job_finish(&job);
 }
 
 WEIR_TEST(Chain, ResultsAreTheSame)
@@ -155,11 +152,10 @@ JOB_TEST(Chain, QueuesThatEnd, "", "none")
 // sanitizers tell.
 WEIR_TEST(Chain, ClosesWithWorkInFlight)
 {
-    struct job job;
+    own_job job = {0};
     ASSERT_TRUE(job_start(&job, "", job_section("c2050", "5000", ""), "sim"));
     for (int i = 0; i < 3 * CHUNKS; i++)
         job_submit(&job, i % CHUNKS, i / CHUNKS);
-    job_finish(&job);
 }
 
 // Limits are those of the model.

@@ -125,7 +125,7 @@ WEIR_TEST(SimCollectives, EachTakesWhatTheModelSays)
 // A model that does not say what they take refuses them, and the other ranks learn why.
 WEIR_TEST(SimCollectives, WithoutACost)
 {
-    struct comm_rig rig;
+    own_comm_rig rig = {0};
     char path[512];
     comm_trace_path(path, "refused");
     open_rig(&rig, path, "");
@@ -133,5 +133,4 @@ WEIR_TEST(SimCollectives, WithoutACost)
     EXPECT_ERROR("a collective has no cost on the GPU 'Tesla K20c'",
                  "set collective_gb_per_s and collective_latency_ns in the model");
     EXPECT_INT_LT(weir_comm_error(rig.comms[0]), 0);
-    comm_rig_close(&rig);
 }

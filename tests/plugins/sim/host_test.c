@@ -164,17 +164,14 @@ enum {
 // Kernels on queue 0, and one on queue 1 after these if it forks.
 static weir_graph *capture_kernels(const struct job *job, int count, bool forks)
 {
-    struct weir_event event;
     weir_graph *graph = NULL;
     EXPECT_OK(weir_capture_begin(job->queues[0]));
     for (int i = 0; i < count; i++)
         EXPECT_OK(job_spin(job, job->queues[0], 0, 1));
     if (forks) {
-        EXPECT_OK(weir_queue_record(job->queues[0], &event));
-        EXPECT_OK(weir_queue_wait(job->queues[1], event));
+        EXPECT_OK(weir_queue_after(job->queues[1], job->queues[0]));
         EXPECT_OK(job_spin(job, job->queues[1], 0, 1));
-        EXPECT_OK(weir_queue_record(job->queues[1], &event));
-        EXPECT_OK(weir_queue_wait(job->queues[0], event));
+        EXPECT_OK(weir_queue_after(job->queues[0], job->queues[1]));
     }
     EXPECT_OK(weir_capture_end(job->queues[0], NULL, &graph));
     return graph;

@@ -33,6 +33,7 @@ bool job_start(struct job *job, const char *trace, const char *section, const ch
 // its time passes, and further lines of [sim].
 bool job_start_plain(struct job *job, const char *more, const char *host);
 void job_finish(struct job *job);
+#define own_job OWN(job_finish) struct job
 
 // A test whose body has `job`, a pointer.
 #define JOB_TEST(suite, name, more, host) \

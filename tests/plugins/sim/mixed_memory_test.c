@@ -96,14 +96,12 @@ static size_t most_bytes(struct job *job, weir_graph *graph, int queues, size_t 
 WEIR_TEST(MixedMemory, IsThatOfWhatIsInFlight)
 {
     for (int queues = 1; queues <= CHUNKS; queues += CHUNKS - 1) {
-        struct job job;
+        own_job job = {0};
         ASSERT_TRUE(job_start(&job, "", job_section("h200", "2000", ""), "sim"));
-        weir_graph *graph = capture(&job);
+        own_graph graph = capture(&job);
         ASSERT_TRUE(graph != NULL);
         const size_t few = most_bytes(&job, graph, queues, WARM);
         EXPECT_UINT_GT(few, 0);
         EXPECT_UINT_LT(most_bytes(&job, graph, queues, MANY), few + SLACK);
-        weir_graph_destroy(&graph);
-        job_finish(&job);
     }
 }

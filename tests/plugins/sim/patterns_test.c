@@ -127,14 +127,14 @@ static weir_chunks *create_chunks(struct job *job, weir_chunks_order order)
 
 static void expect_chunks(const char *changes, weir_chunks_order order, uint64_t units)
 {
-    struct job job;
+    own_job job = {0};
     struct weir_chunks_plan plan;
     struct weir_event begin;
     struct weir_event done;
     char host[128];
     snprintf(host, sizeof host, "none\nchanges = %s", changes);
     ASSERT_TRUE(job_start_plain(&job, "", host));
-    weir_chunks *chunks = create_chunks(&job, order);
+    OWN(weir_chunks_destroy) weir_chunks *chunks = create_chunks(&job, order);
     ASSERT_TRUE(chunks != NULL);
     weir_chunks_get_plan(chunks, &plan);
     EXPECT_INT_EQ(plan.layout, WEIR_CHUNKS_BY_ENGINE);
@@ -145,8 +145,6 @@ static void expect_chunks(const char *changes, weir_chunks_order order, uint64_t
     EXPECT_OK(weir_queue_record(job.queues[0], &done));
     const uint64_t from = job_time(begin);
     EXPECT_UINT_EQ(job_time(done) - from, units * CHUNK / 4);
-    weir_chunks_destroy(&chunks);
-    job_finish(&job);
 }
 
 // What `auto` chooses is the best on each kind of GPU; the other orders are not.

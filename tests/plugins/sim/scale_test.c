@@ -65,13 +65,12 @@ SCALE_TEST(Scale, ManySizes, "", measured)
 
 WEIR_TEST(Scale, ACostIsUsedWhereThereIsOne)
 {
-    struct job job;
+    own_job job = {0};
     char costs[512];
     snprintf(costs, sizeof costs, "costs = %s\n",
              job_file("costs.ini", "[kernel spin]\nfixed_ns = 1230\n"));
     ASSERT_TRUE(start_job(&job, costs, measured));
     EXPECT_INT_EQ(length_of(&job, 10, 1), 1230);
-    job_finish(&job);
 }
 
 // No link asks for times: the host's clock tells.
