@@ -172,7 +172,8 @@ bool conform_kernels_run(struct fixture *f)
     return answer;
 }
 
-bool conform_debugs(void)
+// Whether WEIR_DEBUG=1.
+static bool debugs(void)
 {
     const char *debug = getenv("WEIR_DEBUG");
     return debug && strcmp(debug, "1") == 0;
@@ -183,7 +184,7 @@ unsigned char *conform_bytes(weir_buffer *buffer)
     void *pointer = NULL;
     size_t size = weir_buffer_size(buffer);
     EXPECT_OK(weir_host_begin(buffer, 0, size, WEIR_ACCESS_READ_WRITE, &pointer));
-    if (!conform_debugs())
+    if (!debugs())
         EXPECT_OK(weir_host_end(buffer, 0, size, WEIR_ACCESS_READ_WRITE));
     return pointer;
 }

@@ -139,9 +139,6 @@ weir_graph *conform_end(weir_queue *queue);
 
 #define own_gate OWN(gate_destroy) struct gate *
 
-// Whether WEIR_DEBUG=1.
-bool conform_debugs(void);
-
 // The memory of a HOST buffer that no work uses at the moment. The test may use it until the buffer's end:
 // in debug mode, which sees that, the access stays open.
 unsigned char *conform_bytes(weir_buffer *buffer);

@@ -43,7 +43,7 @@ float buckets_rig_number(uint32_t rank, uint32_t parameter, size_t element)
     return (float)((rank + 1) * (parameter + 1)) + (float)(element % 13);
 }
 
-void buckets_rig_write(struct buckets_rig *rig, uint32_t rank, uint32_t parameter, float factor)
+static void write_numbers(struct buckets_rig *rig, uint32_t rank, uint32_t parameter, float factor)
 {
     float numbers[BUCKETS_RIG_MOST];
     struct weir_bucket_view view;
@@ -55,7 +55,7 @@ void buckets_rig_write(struct buckets_rig *rig, uint32_t rank, uint32_t paramete
 
 void buckets_rig_mark(struct buckets_rig *rig, uint32_t rank, uint32_t parameter, float factor)
 {
-    buckets_rig_write(rig, rank, parameter, factor);
+    write_numbers(rig, rank, parameter, factor);
     EXPECT_OK(weir_buckets_ready(rig->buckets[rank], parameter, rig->comm.queues[rank]));
 }
 

@@ -31,8 +31,7 @@ void buckets_rig_close(struct buckets_rig *rig);
 // averages of 2 and 4 ranks are exact.
 float buckets_rig_number(uint32_t rank, uint32_t parameter, size_t element);
 
-// Writes it, times `factor`, through the rank's queue; and marks the parameter.
-void buckets_rig_write(struct buckets_rig *rig, uint32_t rank, uint32_t parameter, float factor);
+// Writes it, times `factor`, through the rank's queue, and marks the parameter.
 void buckets_rig_mark(struct buckets_rig *rig, uint32_t rank, uint32_t parameter, float factor);
 
 // A whole step of one pass: all ranks mark all parameters in order, and finish.

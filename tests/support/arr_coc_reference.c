@@ -190,8 +190,8 @@ static size_t patch_origin(const struct arr_coc_reference_dims *dims, int index)
     return (size_t)row * (size_t)dims->size + (size_t)column;
 }
 
-void arr_coc_reference_patch_means(const struct arr_coc_reference_dims *dims, const double *channel,
-                                   double *out)
+static void patch_means(const struct arr_coc_reference_dims *dims, const double *channel,
+                        double *out)
 {
     int side = dims->size / dims->grid;
     for (int index = 0; index < dims->grid * dims->grid; index++) {
@@ -239,7 +239,7 @@ void arr_coc_reference_entropy(const struct arr_coc_reference_dims *dims, const 
     }
 }
 
-void arr_coc_reference_norm(double *values, int count)
+static void norm(double *values, int count)
 {
     double low = values[0], high = values[0];
     for (int i = 1; i < count; i++) {
@@ -365,17 +365,16 @@ void arr_coc_reference_relevance(const struct arr_coc_reference_dims *dims,
     for (int i = 0; i < dims->query; i++)
         q[i] = (double)query[i];
     for (int c = 0; c < ARR_COC_REFERENCE_CHANNELS; c++) {
-        arr_coc_reference_patch_means(dims, texture + (size_t)c * plane,
-                                      means + (size_t)c * (size_t)count);
+        patch_means(dims, texture + (size_t)c * plane, means + (size_t)c * (size_t)count);
     }
 
     double *propositional = out_scores;
     double *perspectival = out_scores + count;
     double *participating = out_scores + 2 * (size_t)count;
     arr_coc_reference_entropy(dims, texture + 3 * plane, propositional);
-    arr_coc_reference_norm(propositional, count);
+    norm(propositional, count);
     memcpy(perspectival, means + 8 * (size_t)count, (size_t)count * sizeof *means);
-    arr_coc_reference_norm(perspectival, count);
+    norm(perspectival, count);
     participatory(dims, weights, means, q, participating);
 
     balance(dims, weights, out_scores, q, out_balance);
@@ -383,7 +382,7 @@ void arr_coc_reference_relevance(const struct arr_coc_reference_dims *dims,
         out_relevance[i] = out_balance[0] * propositional[i] + out_balance[1] * perspectival[i] +
                            out_balance[2] * participating[i];
     }
-    arr_coc_reference_norm(out_relevance, count);
+    norm(out_relevance, count);
     free(q);
     free(means);
 }

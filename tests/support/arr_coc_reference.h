@@ -62,12 +62,9 @@ void arr_coc_reference_relevance(const struct arr_coc_reference_dims *dims,
                                  const float *query, double *out_scores, double out_balance[3],
                                  double *out_relevance);
 
-// The parts of stage 2 that are tested separately. `out` is [G, G].
-void arr_coc_reference_patch_means(const struct arr_coc_reference_dims *dims, const double *channel,
-                                   double *out);
+// The part of stage 2 that is tested separately. `out` is [G, G].
 void arr_coc_reference_entropy(const struct arr_coc_reference_dims *dims, const double *lightness,
                                double *out);
-void arr_coc_reference_norm(double *values, int count);
 
 // Stage 3. Area-averages every patch of `patches` [patch_count, 3] and writes
 // `out_tokens` [token_count, 13], at the first token that the patch names.
