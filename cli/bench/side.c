@@ -62,15 +62,23 @@ static void weir_copy(struct side *side, unsigned queue, bool up, unsigned memor
         weir_queue_copy(weir->queues[queue], up ? device : host, at, up ? host : device, at, size));
 }
 
+void side_arguments(const struct side *side, const struct side_launch *launch,
+                    struct weir_argument arguments[SIDE_ARGUMENTS])
+{
+    arguments[0] = weir_inout(side->weir.memories[0], launch->at, launch->size);
+    arguments[1] = weir__argument_u32(launch->a);
+    arguments[2] =
+        launch->wide ? weir__argument_u64(launch->b) : weir__argument_u32((uint32_t)launch->b);
+}
+
 static void weir_launch(struct side *side, unsigned queue, const struct side_launch *launch)
 {
     const struct side_weir *weir = &side->weir;
-    const struct weir_argument arguments[] = {
-        weir_inout(weir->memories[0], launch->at, launch->size), weir__argument_u32(launch->a),
-        launch->wide ? weir__argument_u64(launch->b) : weir__argument_u32((uint32_t)launch->b)};
+    struct weir_argument arguments[SIDE_ARGUMENTS];
+    side_arguments(side, launch, arguments);
     fine(weir_queue_launch_array(weir->queues[queue], weir->kernels[launch->kernel],
                                  weir_dim(launch->blocks, 1, 1), weir_dim(launch->block, 1, 1),
-                                 arguments, 3));
+                                 arguments, SIDE_ARGUMENTS));
 }
 
 static void weir_record(struct side *side, unsigned queue, unsigned event)

@@ -15,6 +15,7 @@ enum {
     SIDE_EVENTS = 512,
     SIDE_MEMORIES = 2, // of the device, and pinned ones
     SIDE_KERNELS = 2,
+    SIDE_ARGUMENTS = 3, // of a kernel
 };
 
 // kernel(range of memory 0, a, b), of which b is a number of items or, if it is `wide`, of 64 bits.
@@ -88,6 +89,9 @@ struct side {
 
 extern const struct side_calls side_weir_calls;
 
+// A launch's arguments for Weir.
+void side_arguments(const struct side *side, const struct side_launch *launch,
+                    struct weir_argument arguments[SIDE_ARGUMENTS]);
 // Queues from 0 on.
 void side_queues(struct side *side, unsigned count);
 

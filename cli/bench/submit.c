@@ -175,7 +175,7 @@ static struct {
     const struct weir_link *backend;
     weir_queue *queue;
     uint64_t sequence;
-    struct weir_argument arguments[3];
+    struct weir_argument arguments[SIDE_ARGUMENTS];
     struct weir_operation copy, launch, record, wait;
 } slots;
 
@@ -198,7 +198,8 @@ static void slot_copy(struct side *side, unsigned queue, bool up, unsigned memor
 
 static void slot_launch(struct side *side, unsigned queue, const struct side_launch *launch)
 {
-    (void)side, (void)queue, (void)launch;
+    (void)queue;
+    side_arguments(side, launch, slots.arguments);
     submit_slot(&slots.launch);
 }
 
@@ -239,9 +240,6 @@ static struct side *open_slots(const struct side *weir, const struct weir_link *
     side.calls = &calls;
     slots.backend = backend;
     slots.copy = slots.launch = slots.record = slots.wait = operation;
-    slots.arguments[0] = weir_inout(of->memories[0], 0, SUBMIT_BYTES);
-    slots.arguments[1] = weir__argument_u32(1);
-    slots.arguments[2] = weir__argument_u32(LAUNCHED);
     slots.copy.kind = WEIR_OPERATION_COPY;
     slots.copy.u.copy.dst = of->memories[0];
     slots.copy.u.copy.src = of->pinned[0];
@@ -250,7 +248,7 @@ static struct side *open_slots(const struct side *weir, const struct weir_link *
     slots.launch.u.launch.grid = weir_dim(1, 1, 1);
     slots.launch.u.launch.block = weir_dim(LAUNCHED, 1, 1);
     slots.launch.u.launch.arguments = slots.arguments;
-    slots.launch.u.launch.argument_count = 3;
+    slots.launch.u.launch.argument_count = SIDE_ARGUMENTS;
     slots.record.kind = WEIR_OPERATION_RECORD;
     slots.wait.kind = WEIR_OPERATION_WAIT;
     cli_fine(weir_queue_record(of->queues[0], &slots.wait.u.wait.event));
