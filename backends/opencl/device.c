@@ -91,7 +91,6 @@ static void find_abilities(struct ocl_device *device)
     device->no_c_2 = pocl >= 4;
     device->bad_group_functions = pocl >= 5;
     device->keeps_views = pocl >= 7;
-    device->late_finish = pocl == 6;
     if (device->version < 20)
         return;
 
@@ -203,24 +202,11 @@ weir_status ocl_device_create(const struct weir_link *link, weir_device *object,
     return WEIR_OK;
 }
 
-cl_int ocl_finish(const struct ocl_device *device, cl_command_queue queue)
-{
-    const struct ocl_symbols *cl = &device->module->cl;
-    cl_event last = NULL;
-    if (device->late_finish &&
-        cl->clEnqueueMarkerWithWaitList(queue, 0, NULL, &last) == CL_SUCCESS) {
-        if (cl->clFlush(queue) == CL_SUCCESS)
-            cl->clWaitForEvents(1, &last); // what failed is told by those that ask
-        cl->clReleaseEvent(last);
-    }
-    return cl->clFinish(queue);
-}
-
 void ocl_device_destroy(const struct weir_link *link, weir_device *object)
 {
     struct ocl_device *device = ocl_device_of(link, object);
     ocl_spares_release(device);
-    ocl_finish(device, device->mapper); // their unmaps
+    device->module->cl.clFinish(device->mapper); // their unmaps
     release(device);
 }
 
