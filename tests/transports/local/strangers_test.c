@@ -271,8 +271,8 @@ static uint32_t serve_end(struct served *served)
     return served->door.refused;
 }
 
-// Without a secret, with another one, or with a proof that a rank has sent before: a listener who has recorded the proof
-// cannot use the proof again, since the next challenge has another number.
+// A stranger without the secret, with another secret, or with a recorded proof of a rank is refused. A recorded proof is
+// worth nothing, as each challenge has a new number.
 WEIR_TEST(Strangers, NeedTheSameSecretOnTheNetwork)
 {
     static struct served served;
