@@ -91,6 +91,7 @@ static void find_abilities(struct ocl_device *device)
     device->no_c_2 = pocl >= 4;
     device->bad_group_functions = pocl >= 5;
     device->keeps_views = pocl >= 7;
+    device->late_finish = pocl == 6;
     if (device->version < 20)
         return;
 
@@ -202,11 +203,25 @@ weir_status ocl_device_create(const struct weir_link *link, weir_device *object,
     return WEIR_OK;
 }
 
+cl_int ocl_finish(const struct ocl_device *device, cl_command_queue queue)
+{
+    const struct ocl_symbols *cl = &device->module->cl;
+    cl_event last = NULL;
+    if (!device->late_finish ||
+        cl->clEnqueueMarkerWithWaitList(queue, 0, NULL, &last) != CL_SUCCESS)
+        return cl->clFinish(queue);
+    const cl_int code = cl->clFlush(queue);
+    if (code == CL_SUCCESS)
+        cl->clWaitForEvents(1, &last); // what failed is told by those that ask
+    cl->clReleaseEvent(last);
+    return code;
+}
+
 void ocl_device_destroy(const struct weir_link *link, weir_device *object)
 {
     struct ocl_device *device = ocl_device_of(link, object);
     ocl_spares_release(device);
-    device->module->cl.clFinish(device->mapper); // their unmaps
+    ocl_finish(device, device->mapper); // their unmaps
     release(device);
 }
 

@@ -80,6 +80,7 @@ struct ocl_device {
     // PoCL 5 and 6 lack wait_group_events(), which they declare; PoCL 6 has a wrong work_group_all()
     bool bad_group_functions;
     bool keeps_views; // PoCL 7 ends the process if a buffer is used after a view of it was released
+    bool late_finish; // see ocl_finish()
     bool errors_stay; // a launch that fails takes all later commands of the context with it
     pthread_mutex_t pending_lock; // guards the ocl_pending of all queues, and
     uint64_t questions;           // about them so far
@@ -236,6 +237,10 @@ OCL_SLOTS(OCL_DECLARE)
 // Fills `text` with a string property, or with "" if the driver does not have it.
 void ocl_device_text(const struct ocl_symbols *cl, cl_device_id device, cl_device_info what,
                      char *text, size_t size);
+// As clFinish(). PoCL 6 may use the queue for a moment after the one that began just before the last command ended, and
+// ends the process if it has been released by then ("PTHREAD ERROR in pocl_update_event_finished"); there the last
+// command is waited for by its event.
+cl_int ocl_finish(const struct ocl_device *device, cl_command_queue queue);
 
 // queue.c
 

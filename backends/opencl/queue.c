@@ -711,7 +711,7 @@ weir_status ocl_queue_finish(const struct weir_link *link, weir_queue *object)
     const uint64_t submitted = atomic_load_explicit(&queue->submitted, memory_order_acquire);
     // What was before waits that are refused, and what they are for, is waited for all the same.
     const weir_status settled = settle_waits(queue);
-    cl_int code = module->cl.clFinish(queue->queue);
+    const cl_int code = ocl_finish(queue->device, queue->queue);
     if (settled < 0) {
         sit_out_waits(queue);
         return settled;
