@@ -1,34 +1,23 @@
 // Weir's side of a comparison.
 #include "cli/bench/side.h"
 
-#include <stdio.h>
-
 static void fine(weir_status status)
 {
     if (status != WEIR_OK)
         cli_fine(status);
 }
 
-static bool weir_init(struct side *side, char *message, size_t size)
+static bool weir_open_side(struct side *side, const struct weir_bundle *bundle, char *message,
+                           size_t size)
 {
     struct side_weir *weir = &side->weir;
-    if (weir_open(NULL, &weir->runtime) != WEIR_OK) {
-        snprintf(message, size, "%s", weir_last_error_text());
-        return false;
+    (void)message, (void)size;
+    if (!weir->device) {
+        cli_fine(weir_device_open(NULL, NULL, &weir->device));
+        cli_own_device(weir->device);
     }
-    cli_own_runtime(weir->runtime);
+    bench_program_of(weir->device, bundle, &weir->program);
     return true;
-}
-
-static void weir_open_first(struct side *side)
-{
-    cli_fine(weir_device_open(side->weir.runtime, NULL, &side->weir.device));
-    cli_own_device(side->weir.device);
-}
-
-static void weir_load(struct side *side, const struct weir_bundle *bundle)
-{
-    bench_program_of(side->weir.device, bundle, &side->weir.program);
 }
 
 static void weir_kernel_of(struct side *side, unsigned kernel, const char *name)
@@ -153,9 +142,7 @@ static void weir_host(struct side *side, size_t size)
 
 const struct side_calls side_weir_calls = {
     .name = "Weir",
-    .init = weir_init,
-    .open_device = weir_open_first,
-    .load = weir_load,
+    .open = weir_open_side,
     .kernel = weir_kernel_of,
     .open_queue = weir_open_queue,
     .memory = weir_memory,
@@ -175,6 +162,18 @@ const struct side_calls side_weir_calls = {
     .launch_graph = weir_launch_graph,
     .destroy_graph = weir_end_of_graph,
 };
+
+bool side_open(struct side *side, const struct side_calls *calls, weir_device *beside,
+               const struct weir_bundle *bundle)
+{
+    char message[1024];
+    side->calls = calls;
+    side->weir.device = beside;
+    if (calls->open(side, bundle, message, sizeof message))
+        return true;
+    bench_note("not measured: %s: %.250s", calls->name, message);
+    return false;
+}
 
 void side_queues(struct side *side, unsigned count)
 {

@@ -33,10 +33,9 @@ struct side;
 // Unless a comment says something else, calls on a queue return at once.
 struct side_calls {
     const char *name; // "raw CUDA"
-    // Finds the library and the device. Errors: false, with the reason.
-    bool (*init)(struct side *side, char *message, size_t size);
-    void (*open_device)(struct side *side);
-    void (*load)(struct side *side, const struct weir_bundle *bundle);
+    // Opens the device that Weir has, else the first one, with the bundle's kernels; NULL: none. Errors: false, with
+    // the reason.
+    bool (*open)(struct side *side, const struct weir_bundle *bundle, char *message, size_t size);
     void (*kernel)(struct side *side, unsigned kernel, const char *name);
     void (*open_queue)(struct side *side, unsigned queue);
     void (*close_queue)(struct side *side, unsigned queue); // NULL for Weir
@@ -67,8 +66,7 @@ struct side_calls {
 };
 
 struct side_weir {
-    weir_runtime *runtime;
-    weir_device *device; // that of the configuration, if the job has not set it
+    weir_device *device; // also of the side of a driver, which is measured on the same one
     weir_program *program;
     weir_kernel *kernels[SIDE_KERNELS];
     weir_queue *queues[SIDE_QUEUES];
@@ -81,14 +79,16 @@ struct side {
     void *pinned[SIDE_MEMORIES]; // of the drivers
     unsigned pinned_last;
     struct side_weir weir;
-    const char *wanted; // the name of plain OpenCL's device
-    // Made by `init`.
+    // Made by `open`.
     struct side_cuda *cu;
     struct side_opencl *cl;
 };
 
 extern const struct side_calls side_weir_calls;
 
+// Opens a side beside Weir's device; NULL: the first one. False after a note that the side is not measured.
+bool side_open(struct side *side, const struct side_calls *calls, weir_device *beside,
+               const struct weir_bundle *bundle);
 // A launch's arguments for Weir.
 void side_arguments(const struct side *side, const struct side_launch *launch,
                     struct weir_argument arguments[SIDE_ARGUMENTS]);

@@ -276,9 +276,7 @@ enum {
 
 static void open_weir(struct side *side, weir_device *device)
 {
-    side->calls = &side_weir_calls;
-    side->weir.device = device;
-    side->calls->load(side, &conformance_kernels);
+    (void)side_open(side, &side_weir_calls, device, &conformance_kernels);
     bench_submit_make(side);
 }
 

@@ -1,9 +1,6 @@
 // The job `graph`: what launching a graph of many small kernels costs the submitting thread, and how long it
 // takes, beside the same kernels launched one by one: in a chain, also by the driver's own calls on CUDA; and
 // forked to four queues and joined, the shape of a frame that several engines work on.
-#include <stdio.h>
-#include <string.h>
-
 #include "kernels/conformance/conformance.h"
 #include "tests/bench/jobs/drivers.h"
 
@@ -223,20 +220,6 @@ static void capture(struct side *side, struct shape *it, enum way way)
     it->graphs[way] = side->calls->end_graph(side, it->queues);
 }
 
-// The driver's first device.
-static void open_raw(struct graphs *g)
-{
-    struct weir_device_info first;
-    if (strcmp(weir_runtime_backend(bench.runtime), "cuda") != 0)
-        return;
-    if (weir_device_describe(bench.runtime, 0, &first) != WEIR_OK ||
-        strcmp(first.name, weir_device_get_info(bench.device)->name) != 0) {
-        bench_note("not measured: raw CUDA, which is measured on the first device only");
-        return;
-    }
-    g->has_raw = side_open(&g->raw, &side_cuda_calls, &conformance_kernels);
-}
-
 static void add_shape(struct graphs *g, unsigned nodes, unsigned queues)
 {
     struct shape *it = &g->shapes[g->count++];
@@ -256,11 +239,9 @@ static void make(struct side *side)
 
 static void open_all(struct graphs *g)
 {
-    g->weir.calls = &side_weir_calls;
-    g->weir.weir.device = bench.device;
-    g->weir.calls->load(&g->weir, &conformance_kernels);
+    (void)side_open(&g->weir, &side_weir_calls, bench.device, &conformance_kernels);
     make(&g->weir);
-    open_raw(g);
+    g->has_raw = side_open(&g->raw, &side_cuda_calls, bench.device, &conformance_kernels);
     if (g->has_raw)
         make(&g->raw);
     cli_own(destroy_graphs, g);

@@ -242,8 +242,8 @@ static void *open_raw(size_t size)
     struct raw *raw = cli_allocate(1, sizeof *raw);
     struct side *side = &raw->side;
     raw->size = size;
-    side->wanted = weir_device_get_info(bench.device)->name;
-    if (!side_open(side, is_opencl ? &side_opencl_calls : &side_cuda_calls, &bench_kernels))
+    if (!side_open(side, is_opencl ? &side_opencl_calls : &side_cuda_calls, bench.device,
+                   &bench_kernels))
         return NULL;
     side->calls->kernel(side, 0, "advance");
     for (unsigned i = 0; i < 2; i++) {

@@ -171,7 +171,7 @@ static void destroy_driver_pool(void *object)
 static void open_driver(struct pool_bench *b)
 {
     cuuint64_t keep_all = UINT64_MAX;
-    b->has_driver = side_open(&b->driver, &side_cuda_calls, NULL);
+    b->has_driver = side_open(&b->driver, &side_cuda_calls, bench.device, NULL);
     if (!b->has_driver)
         return;
     struct side_cuda *cu = b->driver.cu;

@@ -31,19 +31,18 @@ static const char *const sides[] = {"weir", "raw"};
 
 // The process that starts.
 
-static void compute(struct side *side)
+static void compute(struct side *side, bool raw)
 {
     static uint32_t numbers[NUMBERS], results[NUMBERS];
     static const struct side_launch launch = {
         .size = sizeof numbers, .blocks = NUMBERS / 64, .block = 64, .a = 1, .b = NUMBERS};
-    const struct side_calls *calls = side->calls;
+    const struct side_calls *calls = raw ? &side_cuda_calls : &side_weir_calls;
     char message[1024];
+    side->calls = calls;
     for (uint32_t i = 0; i < NUMBERS; i++)
         numbers[i] = i;
-    if (!calls->init(side, message, sizeof message))
+    if (!calls->open(side, &conformance_kernels, message, sizeof message))
         cli_fail(CLI_SETUP, "%s", message);
-    calls->open_device(side);
-    calls->load(side, &conformance_kernels);
     calls->kernel(side, 0, "increment");
     calls->open_queue(side, 0);
     calls->memory(side, 0, sizeof numbers);
@@ -65,8 +64,7 @@ int start_first(const char *side)
 {
     static struct side it;
     stamp();
-    it.calls = strcmp(side, sides[1]) == 0 ? &side_cuda_calls : &side_weir_calls;
-    compute(&it);
+    compute(&it, strcmp(side, sides[1]) == 0);
     stamp();
     cli_destroy_owned();
     return cli_flush(CLI_OK);

@@ -93,19 +93,17 @@ static void run_part(const struct part *part, uint64_t operations, struct side *
                        .sides = {&sides[0], &sides[1]}};
     char select[24], title[256];
     snprintf(select, sizeof select, "%zu", device_for(runtime, part));
-    sides[0].calls = &side_weir_calls;
-    sides[0].weir.device = cli_device(runtime, select, NULL);
-    sides[1].wanted = weir_device_get_info(sides[0].weir.device)->name;
-    sides[0].calls->load(&sides[0], &conformance_kernels);
+    weir_device *device = cli_device(runtime, select, NULL);
+    (void)side_open(&sides[0], &side_weir_calls, device, &conformance_kernels);
     bench_submit_make(&sides[0]);
-    if (!side_open(&sides[1], part->calls, &conformance_kernels))
+    if (!side_open(&sides[1], part->calls, device, &conformance_kernels))
         return;
     bench_submit_make(&sides[1]);
     bench_submit_check(&s);
     if (part->kinds == long_kinds)
         calibrate(&s);
-    snprintf(title, sizeof title, "beside %s on %s, ns %s", part->calls->name, sides[1].wanted,
-             part->to_the_end ? "an operation" : "a call");
+    snprintf(title, sizeof title, "beside %s on %s, ns %s", part->calls->name,
+             weir_device_get_info(device)->name, part->to_the_end ? "an operation" : "a call");
     bench_submit_measure(&s, part->key, title);
 }
 
