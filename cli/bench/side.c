@@ -1,12 +1,6 @@
 // Weir's side of a comparison.
 #include "cli/bench/side.h"
 
-static void fine(weir_status status)
-{
-    if (status != WEIR_OK)
-        cli_fine(status);
-}
-
 static bool weir_open_side(struct side *side, const struct weir_bundle *bundle, char *message,
                            size_t size)
 {
@@ -47,7 +41,7 @@ static void weir_copy(struct side *side, unsigned queue, bool up, unsigned memor
 {
     const struct side_weir *weir = &side->weir;
     weir_buffer *device = weir->memories[memory], *host = weir->pinned[up ? 0 : side->pinned_last];
-    fine(
+    bench_fine(
         weir_queue_copy(weir->queues[queue], up ? device : host, at, up ? host : device, at, size));
 }
 
@@ -65,29 +59,29 @@ static void weir_launch(struct side *side, unsigned queue, const struct side_lau
     const struct side_weir *weir = &side->weir;
     struct weir_argument arguments[SIDE_ARGUMENTS];
     side_arguments(side, launch, arguments);
-    fine(weir_queue_launch_array(weir->queues[queue], weir->kernels[launch->kernel],
-                                 weir_dim(launch->blocks, 1, 1), weir_dim(launch->block, 1, 1),
-                                 arguments, SIDE_ARGUMENTS));
+    bench_fine(weir_queue_launch_array(weir->queues[queue], weir->kernels[launch->kernel],
+                                       weir_dim(launch->blocks, 1, 1),
+                                       weir_dim(launch->block, 1, 1), arguments, SIDE_ARGUMENTS));
 }
 
 static void weir_record(struct side *side, unsigned queue, unsigned event)
 {
-    fine(weir_queue_record(side->weir.queues[queue], &side->weir.events[event]));
+    bench_fine(weir_queue_record(side->weir.queues[queue], &side->weir.events[event]));
 }
 
 static void weir_wait(struct side *side, unsigned queue, unsigned event)
 {
-    fine(weir_queue_wait(side->weir.queues[queue], side->weir.events[event]));
+    bench_fine(weir_queue_wait(side->weir.queues[queue], side->weir.events[event]));
 }
 
 static void weir_flush(struct side *side, unsigned queue)
 {
-    fine(weir_queue_flush(side->weir.queues[queue]));
+    bench_fine(weir_queue_flush(side->weir.queues[queue]));
 }
 
 static void weir_sync(struct side *side, unsigned event)
 {
-    fine(weir_event_sync(side->weir.events[event], WEIR_FOREVER));
+    bench_fine(weir_event_sync(side->weir.events[event], WEIR_FOREVER));
 }
 
 static void weir_finish(struct side *side, unsigned queue)
@@ -122,7 +116,7 @@ static void *weir_end_graph(struct side *side, unsigned queues)
 
 static void weir_launch_graph(struct side *side, void *graph)
 {
-    fine(weir_queue_graph(side->weir.queues[0], graph));
+    bench_fine(weir_queue_graph(side->weir.queues[0], graph));
 }
 
 static void weir_end_of_graph(struct side *side, void *graph)
@@ -130,14 +124,6 @@ static void weir_end_of_graph(struct side *side, void *graph)
     weir_graph *it = graph;
     (void)side;
     weir_graph_destroy(&it);
-}
-
-static void weir_host(struct side *side, size_t size)
-{
-    weir_buffer *buffer = side->weir.pinned[0];
-    void *pointer;
-    fine(weir_host_begin(buffer, 0, size, WEIR_ACCESS_READ, &pointer));
-    fine(weir_host_end(buffer, 0, size, WEIR_ACCESS_READ));
 }
 
 const struct side_calls side_weir_calls = {
@@ -152,7 +138,6 @@ const struct side_calls side_weir_calls = {
     .record = weir_record,
     .wait = weir_wait,
     .flush = weir_flush,
-    .host = weir_host,
     .sync = weir_sync,
     .finish = weir_finish,
     .upload = weir_upload_all,

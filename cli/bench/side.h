@@ -2,7 +2,7 @@
 // numbers. A benchmark says once what is done, and each side does it. Weir's is here, those of the drivers are in
 // tests/bench/jobs.
 //
-// Ownership: what a side has is destroyed when the benchmark ends.
+// Ownership: what Weir's side has is destroyed when the benchmark ends, a driver's when the process does.
 // Threads: that of bench_main(), unless a comment says something else.
 // Errors: a call that fails ends the benchmark after a sentence.
 #ifndef WEIR_CLI_BENCH_SIDE_H
@@ -48,8 +48,6 @@ struct side_calls {
     void (*record)(struct side *side, unsigned queue, unsigned event);
     void (*wait)(struct side *side, unsigned queue, unsigned event);
     void (*flush)(struct side *side, unsigned queue);
-    // The host accesses pinned memory 0, and ends it. NULL for the drivers.
-    void (*host)(struct side *side, size_t size);
     // The thread has the driver's context, or none. NULL for Weir and OpenCL.
     void (*use_context)(struct side *side, bool current);
     // The host waits; the first is NULL for OpenCL.

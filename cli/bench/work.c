@@ -83,9 +83,10 @@ void bench_program_of(weir_device *device, const struct weir_bundle *bundle,
 void bench_kernel(weir_device *device, const struct weir_bundle *bundle, const char *name,
                   weir_program **program, weir_kernel **out_kernel)
 {
-    if (!*program)
-        bench_program_of(device, bundle, program);
-    cli_fine(weir_kernel_create(*program, name, out_kernel));
+    weir_program **of = program ? program : cli_allocate(1, sizeof(weir_program *));
+    if (!*of)
+        bench_program_of(device, bundle, of);
+    cli_fine(weir_kernel_create(*of, name, out_kernel));
     cli_own(destroy_kernel, out_kernel);
 }
 
@@ -115,8 +116,7 @@ void bench_end(weir_buffer *buffer, weir_access access)
 
 void bench_work_open(struct bench_work *out_work)
 {
-    *out_work = (struct bench_work){.program = NULL};
-    bench_kernel(bench.device, &bench_kernels, "advance", &out_work->program, &out_work->kernel);
+    bench_kernel(bench.device, &bench_kernels, "advance", NULL, &out_work->kernel);
     const uint32_t most = weir_kernel_get_info(out_work->kernel)->max_block_items;
     out_work->block = most < BLOCK ? most : BLOCK;
     bench_queue(bench.device, "bench/work", 0, &out_work->queue);

@@ -113,7 +113,7 @@ static void sync_mpi(const struct comm_bench *b)
 
 int job_comm(int argc, char **argv)
 {
-    static const struct comm_peer by_nccl = {
+    static const struct comm_way by_nccl = {
         .key = "raw_ns",
         .head = "raw ns",
         .over_key = "of_raw",
@@ -124,7 +124,7 @@ int job_comm(int argc, char **argv)
         .submit = submit_nccl,
         .sync = sync_nccl,
     };
-    static const struct comm_peer by_mpi = {
+    static const struct comm_way by_mpi = {
         .key = "mpi_ns",
         .head = "MPI ns",
         .over_key = "of_mpi",
@@ -134,13 +134,11 @@ int job_comm(int argc, char **argv)
         .submit = submit_mpi,
         .sync = sync_mpi,
     };
-    static const struct comm_peer *const peers[] = {&by_nccl, &by_mpi};
     const struct comm_with with = {
         .about = "Measures what `weir bench comm` does, beside the same calls of NCCL on CUDA\n"
                  "(all-reduce, broadcast and all-gather), and MPI's all-reduce where the transport "
                  "is mpi.\n",
-        .peers = peers,
-        .peer_count = sizeof peers / sizeof *peers,
+        .others = {&by_nccl, &by_mpi},
         .option = {"nccl", "F",
                    "the file of NCCL for the raw calls; without it, the one\nthat is loaded, or "
                    "that the linker finds",

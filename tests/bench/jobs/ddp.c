@@ -49,7 +49,7 @@ struct row {
     enum way way;
     size_t buckets;
     uint32_t count; // of the buckets
-    char cap[48];
+    const char *cap;
     struct bench_samples ms;
 };
 
@@ -132,28 +132,23 @@ static void choose(struct ddp *ddp)
         cli_fail(CLI_SETUP, "--element bf16 needs cuBLAS, and here is none; use f32");
 }
 
-static void make_matrices(const struct ddp *ddp, const char *label, size_t bytes,
-                          weir_buffer **out_buffer)
-{
-    bench_buffer(ddp->place->device, label, bytes, WEIR_PLACE_DEVICE, out_buffer);
-}
-
 static void make_objects(struct ddp *ddp)
 {
-    const size_t layers = (size_t)ddp->layers;
+    const size_t layers = (size_t)ddp->layers, weight = ddp->weight_count * ddp->element_size;
     const size_t batch = ddp->batch_max * (size_t)ddp->width * ddp->element_size;
+    const weir_placement place = WEIR_PLACE_DEVICE;
+    weir_device *device = ddp->place->device;
     weir_program **program = cli_allocate(1, sizeof *program);
-    make_matrices(ddp, "ddp/weights", layers * ddp->weight_count * ddp->element_size,
-                  &ddp->weights);
-    make_matrices(ddp, "ddp/activations", (layers + 1) * batch, &ddp->activations);
-    make_matrices(ddp, "ddp/gradients", 3 * batch, &ddp->gradients);
+    bench_buffer(device, "ddp/weights", layers * weight, place, &ddp->weights);
+    bench_buffer(device, "ddp/activations", (layers + 1) * batch, place, &ddp->activations);
+    bench_buffer(device, "ddp/gradients", 3 * batch, place, &ddp->gradients);
     ddp->forward = cli_allocate((2 + ddp->caps.count) * layers, sizeof *ddp->forward);
     ddp->back = ddp->forward + layers;
     ddp->weight = ddp->back + layers;
     if (ddp->engine.blas)
         return;
-    bench_kernel(ddp->place->device, &train_f32_kernels, "product", program, &ddp->engine.product);
-    bench_kernel(ddp->place->device, NULL, "sum_parts", program, &ddp->engine.sum_parts);
+    bench_kernel(device, &train_f32_kernels, "product", program, &ddp->engine.product);
+    bench_kernel(device, NULL, "sum_parts", program, &ddp->engine.sum_parts);
 }
 
 // Of the parameters in the order of the backward pass.
@@ -234,32 +229,20 @@ static void describe_layer(const struct ddp *ddp, size_t layer)
     const uint32_t batch = (uint32_t)ddp->batch, width = (uint32_t)ddp->width;
     const size_t bytes = ddp->weight_count * ddp->element_size;
     const struct train_range weight = {ddp->weights, layer * bytes, bytes};
-    const struct train_range input = batch_of(ddp, ddp->activations, layer);
-    ddp->forward[layer] = (struct train_product){.a = input,
-                                                 .b = weight,
-                                                 .c = batch_of(ddp, ddp->activations, layer + 1),
-                                                 .m = batch,
-                                                 .n = width,
-                                                 .k = width};
-    ddp->back[layer] = (struct train_product){.a = gradient_of(ddp, layer + 1),
-                                              .b = weight,
-                                              .c = gradient_of(ddp, layer),
-                                              .m = batch,
-                                              .n = width,
-                                              .k = width,
-                                              .turned_b = true};
+    const struct train_range x = batch_of(ddp, ddp->activations, layer);
+    const struct train_range y = batch_of(ddp, ddp->activations, layer + 1);
+    const struct train_range dx = gradient_of(ddp, layer), dy = gradient_of(ddp, layer + 1);
+    ddp->forward[layer] = (struct train_product){x, weight, y, .m = batch, .n = width, .k = width};
+    ddp->back[layer] =
+        (struct train_product){dy,         weight,          dx, .m = batch, .n = width,
+                               .k = width, .turned_b = true};
     for (size_t i = 0; i < ddp->caps.count; i++) {
         struct weir_bucket_view view;
         WEIR_IGNORE(
             weir_buckets_get_view(ddp->buckets[i], (uint32_t)(ddp->layers - 1 - layer), &view));
+        const struct train_range dw = {view.buffer, view.offset, view.size};
         ddp->weight[i * ddp->layers + layer] =
-            (struct train_product){.a = input,
-                                   .b = gradient_of(ddp, layer + 1),
-                                   .c = {view.buffer, view.offset, view.size},
-                                   .m = width,
-                                   .n = width,
-                                   .k = batch,
-                                   .turned_a = true};
+            (struct train_product){x, dy, dw, .m = width, .n = width, .k = batch, .turned_a = true};
     }
 }
 
@@ -478,14 +461,15 @@ static void make_rows(struct ddp *ddp)
         struct weir_buckets_plan plan;
         row->batch = (size_t)ddp->batches.values[i / ddp->rows_of_batch];
         row->way = (enum way)(k < SERIAL ? k : SERIAL + (k - SERIAL) % ddp->ways);
+        row->cap = "";
         if (row->way == COMPUTE)
             continue;
         row->buckets = k < SERIAL ? 0 : (k - SERIAL) / ddp->ways;
         weir_buckets_get_plan(ddp->buckets[row->buckets], &plan);
         row->count = plan.bucket_count;
-        snprintf(row->cap, sizeof row->cap, "%s%.3g MiB",
-                 ddp->caps.values[row->buckets] == BENCH_WORD ? "auto: " : "",
-                 (double)plan.cap_bytes / (1 << 20));
+        row->cap =
+            cli_text("%s%.3g MiB", ddp->caps.values[row->buckets] == BENCH_WORD ? "auto: " : "",
+                     (double)plan.cap_bytes / (1 << 20));
     }
 }
 
@@ -525,7 +509,6 @@ static void measure(struct ddp *ddp)
 static void put_row(const struct ddp *ddp, struct bench_table *table, const struct row *row)
 {
     const struct bench_samples none = {0};
-    char series[80];
     bench_number(table, "batch", "batch", (double)row->batch);
     bench_text(table, "way", "way", way_names[row->way]);
     bench_text(table, "buckets", "buckets", row->cap);
@@ -534,9 +517,9 @@ static void put_row(const struct ddp *ddp, struct bench_table *table, const stru
     if (ddp->raw.comm)
         bench_value(table, "of_raw", "over raw", 3,
                     row->way == OVERLAPPED ? bench_ratio(row->ms, (row + 1)->ms) : none);
-    snprintf(series, sizeof series, "%s, batch %zu", way_names[row->way], row->batch);
     if (row->way >= SERIAL)
-        bench_plot_bar(series, row->cap, row->ms);
+        bench_plot_bar(cli_text("%s, batch %zu", way_names[row->way], row->batch), row->cap,
+                       row->ms);
 }
 
 // The overlapped row with that word or the fastest one without; NULL: there is none.
@@ -569,10 +552,9 @@ static void put_gain(const struct ddp *ddp, struct bench_table *table, const str
 static void report(const struct ddp *ddp)
 {
     struct bench_table *table = bench_table("steps", "one step, by the slowest rank");
-    char title[80];
-    snprintf(title, sizeof title, "A step of %llu layers on %u ranks",
-             (unsigned long long)ddp->layers, (unsigned)ddp->all.count);
-    bench_plot(title, "", "milliseconds");
+    bench_plot(cli_text("A step of %llu layers on %u ranks", (unsigned long long)ddp->layers,
+                        (unsigned)ddp->all.count),
+               "", "milliseconds");
     for (size_t i = 0; i < ddp->row_count; i++)
         put_row(ddp, table, &ddp->rows[i]);
     table = bench_table("gains", "what overlap gains, and auto loses");

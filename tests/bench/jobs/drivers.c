@@ -1,4 +1,5 @@
-// See the header. Libraries stay open until the process ends.
+// See the header. Libraries stay open, and what is made of them there, until the process ends: queues that are
+// closed, and graphs, are those of single ways.
 #include "tests/bench/jobs/drivers.h"
 
 #include <stdio.h>
@@ -22,30 +23,7 @@ void side_cuda_check(const struct side_cuda *cu, CUresult result, const char *ca
 
 static void cu_close_queue(struct side *side, unsigned queue)
 {
-    if (side->cu->queues[queue])
-        side->cu->cuStreamDestroy(side->cu->queues[queue]);
-    side->cu->queues[queue] = NULL;
-}
-
-static void cu_close(void *object)
-{
-    struct side *side = object;
-    struct side_cuda *cu = side->cu;
-    for (unsigned i = 0; i < SIDE_QUEUES; i++)
-        cu_close_queue(side, i);
-    for (unsigned i = 0; i < SIDE_EVENTS + SIDE_QUEUES; i++)
-        if (cu->events[i])
-            cu->cuEventDestroy(cu->events[i]);
-    for (unsigned i = 0; i < SIDE_MEMORIES; i++) {
-        if (cu->memories[i])
-            cu->cuMemFree(cu->memories[i]);
-        if (side->pinned[i])
-            cu->cuMemFreeHost(side->pinned[i]);
-    }
-    if (cu->module)
-        cu->cuModuleUnload(cu->module);
-    cu->cuCtxSetCurrent(NULL);
-    cu->cuDevicePrimaryCtxRelease(cu->device);
+    side->cu->cuStreamDestroy(side->cu->queues[queue]);
 }
 
 // The driver refuses what is not for its device. The last image is the newest one.
@@ -79,7 +57,6 @@ static bool cu_open(struct side *side, const struct weir_bundle *bundle, char *m
     CU(cuInit, 0);
     cu->device = first.ordinal;
     CU(cuDevicePrimaryCtxRetain, &cu->context, cu->device);
-    cli_own(cu_close, side);
     CU(cuCtxSetCurrent, cu->context);
     if (bundle && !load_image(side, bundle, WEIR_IMAGE_CUBIN) &&
         !load_image(side, bundle, WEIR_IMAGE_PTX))
@@ -259,31 +236,7 @@ static void forget_events(struct side_opencl *cl, unsigned from, unsigned to)
 static void cl_close_queue(struct side *side, unsigned queue)
 {
     forget_events(side->cl, 0, SIDE_EVENTS);
-    if (side->cl->queues[queue])
-        side->cl->clReleaseCommandQueue(side->cl->queues[queue]);
-    side->cl->queues[queue] = NULL;
-}
-
-static void cl_close(void *object)
-{
-    struct side *side = object;
-    struct side_opencl *cl = side->cl;
-    for (unsigned i = 0; i < SIDE_QUEUES; i++)
-        cl_close_queue(side, i);
-    for (unsigned i = 0; i < SIDE_MEMORIES; i++) {
-        if (cl->memories[i])
-            cl->clReleaseMemObject(cl->memories[i]);
-        if (cl->mapped[i]) // which ends the mapping
-            cl->clReleaseMemObject(cl->mapped[i]);
-    }
-    if (cl->keeper)
-        cl->clReleaseCommandQueue(cl->keeper);
-    for (unsigned i = 0; i < SIDE_KERNELS; i++)
-        if (cl->kernels[i])
-            cl->clReleaseKernel(cl->kernels[i]);
-    if (cl->program)
-        cl->clReleaseProgram(cl->program);
-    cl->clReleaseContext(cl->context);
+    side->cl->clReleaseCommandQueue(side->cl->queues[queue]);
 }
 
 static const char *source_of(const struct weir_bundle *bundle)
@@ -307,7 +260,6 @@ static bool cl_open(struct side *side, const struct weir_bundle *bundle, char *m
         return false;
     cl->device = native.device;
     CL_NEW(cl->context, clCreateContext, NULL, 1, &cl->device, NULL, NULL);
-    cli_own(cl_close, side);
     CL_NEW(cl->program, clCreateProgramWithSource, cl->context, 1, &source, NULL);
     CL(clBuildProgram, cl->program, 1, &cl->device, "-cl-std=CL1.2", NULL, NULL);
     return true;
@@ -335,12 +287,13 @@ static void cl_memory(struct side *side, unsigned memory, size_t size)
 static void cl_pinned(struct side *side, unsigned pinned, size_t size)
 {
     struct side_opencl *cl = side->cl;
+    cl_command_queue queue; // of the mapping
+    cl_mem memory;
     cl_int code;
-    if (!cl->keeper)
-        CL_NEW(cl->keeper, clCreateCommandQueue, cl->context, cl->device, 0);
-    CL_NEW(cl->mapped[pinned], clCreateBuffer, cl->context,
-           CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, size, NULL);
-    CL_NEW(side->pinned[pinned], clEnqueueMapBuffer, cl->keeper, cl->mapped[pinned], CL_TRUE,
+    CL_NEW(queue, clCreateCommandQueue, cl->context, cl->device, 0);
+    CL_NEW(memory, clCreateBuffer, cl->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, size,
+           NULL);
+    CL_NEW(side->pinned[pinned], clEnqueueMapBuffer, queue, memory, CL_TRUE,
            CL_MAP_READ | CL_MAP_WRITE, 0, size, 0, NULL, NULL);
     side->pinned_last = pinned;
 }

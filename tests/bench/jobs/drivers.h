@@ -41,9 +41,9 @@ struct side_opencl {
     cl_context context;
     cl_program program; // from the source that Weir builds
     cl_kernel kernels[SIDE_KERNELS];
-    cl_command_queue queues[SIDE_QUEUES], keeper; // the latter of the mappings
+    cl_command_queue queues[SIDE_QUEUES];
     cl_event events[SIDE_EVENTS];
-    cl_mem memories[SIDE_MEMORIES], mapped[SIDE_MEMORIES];
+    cl_mem memories[SIDE_MEMORIES];
 };
 
 extern const struct side_calls side_cuda_calls;

@@ -92,11 +92,6 @@ static void submit(struct graphs *g, struct shape *it, enum way way, size_t coun
             submit_once(side, it);
 }
 
-static void finish(struct graphs *g, enum way way)
-{
-    side_of(g, way)->calls->finish(side_of(g, way), 0);
-}
-
 static int ways_of(const struct graphs *g, const struct shape *it)
 {
     return g->has_raw && it->queues == 1 ? WAYS : RAW_GRAPH;
@@ -115,7 +110,7 @@ static void check(struct graphs *g, struct shape *it, enum way as_graph)
     side->calls->upload(side, numbers, size);
     submit(g, it, as_graph, PROOF);
     submit(g, it, as_graph + 1, 1);
-    finish(g, as_graph);
+    side->calls->finish(side, 0);
     side->calls->download(side, numbers, size);
     for (uint32_t i = 0; i < it->queues * NUMBERS; i++) {
         const unsigned queue = i / NUMBERS, times = share_of(it, queue) + !queue;
@@ -141,7 +136,7 @@ static void measure_way(struct graphs *g, struct shape *it, enum way way)
         const uint64_t began = cli_now_ns();
         submit(g, it, way, count);
         submitting += (double)(cli_now_ns() - began);
-        finish(g, way);
+        side_of(g, way)->calls->finish(side_of(g, way), 0);
         all += (double)(cli_now_ns() - began);
         done += count;
     }
@@ -160,30 +155,24 @@ static void measure(struct graphs *g)
         }
 }
 
-static void plot_way(const struct shape *it, int way)
-{
-    const struct bench_spread us = bench_spread(it->submit_us[way]);
-    if (it->queues == 1 && it->submit_us[way].count > 0)
-        cli_plot_add(cli_plot_series(&bench.plot, way_names[way]),
-                     (struct cli_plot_point){(double)it->nodes, us.median, us.minimum, us.maximum});
-}
-
 static void put_way(struct bench_table *table, const struct shape *it, int way)
 {
     const int raw = way % 2 == WEIR_GRAPH ? RAW_GRAPH : RAW_SINGLE;
     const struct bench_samples submit = it->submit_us[way], complete = it->complete_us[way];
     const struct bench_samples none = {0};
+    const struct bench_spread us = bench_spread(submit);
     bench_number(table, "nodes", "nodes", it->nodes);
     bench_text(table, "way", "", way_names[way]);
     bench_value(table, "submit_us", "submit us", 2, submit);
     bench_value(table, "complete_us", "complete us", 2, complete);
-    plot_way(it, way);
     if (it->queues > 1)
         return;
     bench_value(table, "submit_to_raw", "x raw", 3,
                 way < RAW_GRAPH ? bench_ratio(submit, it->submit_us[raw]) : none);
     bench_value(table, "complete_to_raw", "x raw", 3,
                 way < RAW_GRAPH ? bench_ratio(complete, it->complete_us[raw]) : none);
+    cli_plot_add(cli_plot_series(&bench.plot, way_names[way]),
+                 (struct cli_plot_point){(double)it->nodes, us.median, us.minimum, us.maximum});
 }
 
 static void report(struct graphs *g)
@@ -205,19 +194,10 @@ static void report(struct graphs *g)
 static void destroy_graphs(void *object)
 {
     struct graphs *g = object;
-    for (size_t i = 0; i < g->count; i++) {
-        if (g->shapes[i].graphs[WEIR_GRAPH])
-            g->weir.calls->destroy_graph(&g->weir, g->shapes[i].graphs[WEIR_GRAPH]);
-        if (g->shapes[i].graphs[RAW_GRAPH])
-            g->raw.calls->destroy_graph(&g->raw, g->shapes[i].graphs[RAW_GRAPH]);
-    }
-}
-
-static void capture(struct side *side, struct shape *it, enum way way)
-{
-    side->calls->begin_graph(side, it->queues);
-    submit_once(side, it);
-    it->graphs[way] = side->calls->end_graph(side, it->queues);
+    for (size_t i = 0; i < g->count; i++)
+        for (int way = 0; way < WAYS; way++)
+            if (g->shapes[i].graphs[way])
+                side_of(g, way)->calls->destroy_graph(side_of(g, way), g->shapes[i].graphs[way]);
 }
 
 static void add_shape(struct graphs *g, unsigned nodes, unsigned queues)
@@ -225,9 +205,12 @@ static void add_shape(struct graphs *g, unsigned nodes, unsigned queues)
     struct shape *it = &g->shapes[g->count++];
     it->nodes = nodes;
     it->queues = queues;
-    capture(&g->weir, it, WEIR_GRAPH);
-    if (ways_of(g, it) == WAYS)
-        capture(&g->raw, it, RAW_GRAPH);
+    for (int way = 0; way < ways_of(g, it); way += 2) {
+        struct side *side = side_of(g, way);
+        side->calls->begin_graph(side, queues);
+        submit_once(side, it);
+        it->graphs[way] = side->calls->end_graph(side, queues);
+    }
 }
 
 static void make(struct side *side)
@@ -258,11 +241,9 @@ static void run(void *user)
 {
     struct graphs *g = user;
     open_all(g);
-    for (size_t i = 0; i < g->count; i++) {
-        check(g, &g->shapes[i], WEIR_GRAPH);
-        if (ways_of(g, &g->shapes[i]) == WAYS)
-            check(g, &g->shapes[i], RAW_GRAPH);
-    }
+    for (size_t i = 0; i < g->count; i++)
+        for (int way = 0; way < ways_of(g, &g->shapes[i]); way += 2)
+            check(g, &g->shapes[i], (enum way)way);
     measure(g);
     report(g);
 }
