@@ -7,8 +7,6 @@ import socket
 import subprocess
 import sys
 
-sys.dont_write_bytecode = True
-
 import torch_peer
 
 
@@ -116,9 +114,8 @@ def make(torch, parsed):
     return torch.cuda.get_device_name(0) if cuda else "CPU", checked, facts, measure
 
 
-def start_others(parsed):
+def start_others(torch, parsed):
     """The ranks but this one. They say only what is wrong."""
-    torch = torch_peer.import_torch()
     if parsed.device != "cpu" and torch.cuda.is_available() and \
             torch.cuda.device_count() < parsed.ranks:
         raise torch_peer.Skipped("there are fewer GPUs than %d ranks" % parsed.ranks)
@@ -132,25 +129,19 @@ def start_others(parsed):
 
 
 def main():
-    parser = torch_peer.arguments("torch_ddp", __doc__)
-    parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--layers", type=int, default=96)
-    parser.add_argument("--width", type=int, default=2048)
-    parser.add_argument("--batch", default="2048,4096,8192", help="samples of a rank")
-    parser.add_argument("--caps", default="25,64", help="bucket_cap_mb")
-    parser.add_argument("--rank", type=int, default=0, help="of a rank that rank 0 starts")
-    parser.add_argument("--port", type=int, default=0, help="the same")
-    parsed = parser.parse_args()
     others = []
 
     def make_all(torch, parsed):
         if parsed.rank == 0:
-            others.extend(start_others(parsed))
+            others.extend(start_others(torch, parsed))
         return make(torch, parsed)
 
-    code = torch_peer.run("torch_ddp", parsed, make_all)
-    if "torch.distributed" in sys.modules:
-        sys.modules["torch.distributed"].destroy_process_group()
+    code = torch_peer.main(__doc__, make_all, ranks=(2, ""), layers=(96, ""), width=(2048, ""),
+                           batch=("2048,4096,8192", "samples of a rank"), caps=("25,64", "bucket_cap_mb"),
+                           rank=(0, "of a rank that rank 0 starts"), port=(0, "the same"))
+    dist = sys.modules.get("torch.distributed")
+    if dist and dist.is_initialized():
+        dist.destroy_process_group()
     for other in others:
         if code:
             other.kill()
