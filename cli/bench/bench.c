@@ -504,7 +504,7 @@ static uint32_t increment_once(weir_device *device)
     static weir_buffer *buffer;
     uint32_t value = 0;
     bench_queue(device, "bench/probe", 0, &queue);
-    bench_kernel(device, &conformance_kernels, "increment", NULL, &kernel);
+    bench_kernel(device, &conformance_kernels, "increment", &kernel);
     bench_buffer(device, NULL, sizeof value, WEIR_PLACE_DEVICE, &buffer);
     cli_fine(weir_upload(queue, buffer, 0, &value, sizeof value));
     cli_fine(weir_queue_launch(queue, kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),

@@ -10,13 +10,13 @@ static bool weir_open_side(struct side *side, const struct weir_bundle *bundle, 
         cli_fine(weir_device_open(NULL, NULL, &weir->device));
         cli_own_device(weir->device);
     }
-    bench_program_of(weir->device, bundle, &weir->program);
+    weir->bundle = bundle;
     return true;
 }
 
 static void weir_kernel_of(struct side *side, unsigned kernel, const char *name)
 {
-    bench_kernel(side->weir.device, NULL, name, &side->weir.program, &side->weir.kernels[kernel]);
+    bench_kernel(side->weir.device, side->weir.bundle, name, &side->weir.kernels[kernel]);
 }
 
 static void weir_open_queue(struct side *side, unsigned queue)

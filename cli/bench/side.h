@@ -65,7 +65,7 @@ struct side_calls {
 
 struct side_weir {
     weir_device *device; // also of the side of a driver, which is measured on the same one
-    weir_program *program;
+    const struct weir_bundle *bundle;
     weir_kernel *kernels[SIDE_KERNELS];
     weir_queue *queues[SIDE_QUEUES];
     struct weir_event events[SIDE_EVENTS];

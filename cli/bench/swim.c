@@ -78,7 +78,6 @@ struct swim {
     size_t all_bytes;      // of the copies, one way
     weir_queue *queues[3]; // products, down, up
     weir_queue *first;     // of the highest priority; NULL where there are none
-    weir_program *twin_program;
     weir_kernel *matmul;
     weir_kernel *twin; // NULL where there is no CUDA
     weir_kernel *light;
@@ -140,20 +139,18 @@ static void make_queues(struct swim *swim)
         bench_note("this device has no priorities of queues");
 }
 
-CLI_DESTROYER(destroy_program, weir_program_destroy)
+CLI_DESTROYER(destroy_kernel, weir_kernel_destroy)
 
 // Only CUDA runs the twin; elsewhere its bundle has the kernel that is measured already.
 static void make_twin(struct swim *swim)
 {
-    const weir_status status = weir_program_create(bench.device,
-                                                   WEIR_PARAMS(weir_program, .label = "twin",
-                                                               .bundle = &matmul_tensor_kernels),
-                                                   &swim->twin_program);
-    cli_own(destroy_program, &swim->twin_program);
+    const weir_status status =
+        weir_kernel_load(bench.device, &matmul_tensor_kernels, "matmul", &swim->twin);
+    cli_own(destroy_kernel, &swim->twin);
     if (status == WEIR_ERROR_UNSUPPORTED)
         bench_note("not measured: twin: %s", weir_last_error_text());
     else
-        bench_kernel(bench.device, NULL, "matmul", &swim->twin_program, &swim->twin);
+        cli_fine(status);
 }
 
 static void fill_factors(struct swim *swim)
@@ -232,8 +229,8 @@ static void open_swim(struct swim *swim)
     swim->read_back =
         cli_allocate(swim->all_bytes > matrix ? swim->all_bytes : swim->matrix_bytes, 1);
     make_queues(swim);
-    bench_kernel(bench.device, &matmul_kernels, "matmul", NULL, &swim->matmul);
-    bench_kernel(bench.device, &conformance_kernels, "scale", NULL, &swim->light);
+    bench_kernel(bench.device, &matmul_kernels, "matmul", &swim->matmul);
+    bench_kernel(bench.device, &conformance_kernels, "scale", &swim->light);
     make_buffers(swim);
     fill_factors(swim);
     fill_copies(swim);

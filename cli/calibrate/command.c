@@ -248,7 +248,7 @@ static void open_rig(struct calibration *c)
 {
     create_buffers(c);
     cal_reserve_queues(c, CAL_BRANCHES);
-    bench_kernel(bench.device, &bench_kernels, "advance", &c->program, &c->kernel);
+    bench_kernel(bench.device, &bench_kernels, "advance", &c->kernel);
     check_times(c);
     for (int kind = CAL_GRAPH; kind < CAL_KINDS; kind++)
         create_graph(c, (enum cal_kind)kind);

@@ -138,7 +138,6 @@ static void make_objects(struct ddp *ddp)
     const size_t batch = ddp->batch_max * (size_t)ddp->width * ddp->element_size;
     const weir_placement place = WEIR_PLACE_DEVICE;
     weir_device *device = ddp->place->device;
-    weir_program **program = cli_allocate(1, sizeof *program);
     bench_buffer(device, "ddp/weights", layers * weight, place, &ddp->weights);
     bench_buffer(device, "ddp/activations", (layers + 1) * batch, place, &ddp->activations);
     bench_buffer(device, "ddp/gradients", 3 * batch, place, &ddp->gradients);
@@ -147,8 +146,8 @@ static void make_objects(struct ddp *ddp)
     ddp->weight = ddp->back + layers;
     if (ddp->engine.blas)
         return;
-    bench_kernel(device, &train_f32_kernels, "product", program, &ddp->engine.product);
-    bench_kernel(device, NULL, "sum_parts", program, &ddp->engine.sum_parts);
+    bench_kernel(device, &train_f32_kernels, "product", &ddp->engine.product);
+    bench_kernel(device, &train_f32_kernels, "sum_parts", &ddp->engine.sum_parts);
 }
 
 // Of the parameters in the order of the backward pass.

@@ -262,7 +262,7 @@ def make(torch, parsed):
                     raise
                 # No C or C++ compiler, or a GPU that Triton does not know.
                 facts["compiled_skipped"] = str(error).strip().split("\n")[0][:200]
-                del kinds[kind]
+                kinds.pop(kind, None)
 
     def measure():
         figures = {}
