@@ -77,15 +77,6 @@ struct frames {
 // Finds bytes of a frame that are lost, stale, or another frame's: all frames have the same bits, and the patches of
 // the first are those that follow from its own relevance. The arithmetic is compared with float64 by the tests.
 
-static bool results_fit(const struct weir_arr_coc_output *output,
-                        const struct weir_arr_coc_sizes *sizes)
-{
-    return output->patch_count <= sizes->grid * sizes->grid &&
-           output->patch_count <=
-               sizes->budget / (WEIR_ARR_COC_SIDE_LEAST * WEIR_ARR_COC_SIDE_LEAST) &&
-           output->token_count <= sizes->budget;
-}
-
 static bool are_numbers(const float *values, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -119,7 +110,9 @@ static bool results_follow(const struct weir_arr_coc_output *output,
 static bool results_judge(struct cli_results *first, const struct weir_arr_coc_output *output,
                           const struct weir_arr_coc_sizes *sizes, const char *name)
 {
-    if (!results_fit(output, sizes))
+    const uint32_t least = WEIR_ARR_COC_SIDE_LEAST * WEIR_ARR_COC_SIDE_LEAST;
+    if (output->patch_count > sizes->grid * sizes->grid ||
+        output->patch_count > sizes->budget / least || output->token_count > sizes->budget)
         return bench_wrong("%s: wrong results: %u patches and %u tokens; nothing was timed", name,
                            (unsigned)output->patch_count, (unsigned)output->token_count);
     bench.checked++;

@@ -132,19 +132,22 @@ void bench_submit_measure(struct submit *s, const char *key, const char *title)
 
 // Set-up.
 
-void bench_submit_make(struct side *side)
+bool bench_submit_open(struct side *side, const struct side_calls *calls, weir_device *device)
 {
     uint32_t numbers[SUBMIT_NUMBERS];
+    if (!side_open(side, calls, device, &conformance_kernels))
+        return false;
     for (uint32_t i = 0; i < SUBMIT_NUMBERS; i++)
         numbers[i] = i;
     side_queues(side, 2);
-    side->calls->kernel(side, INCREMENT, "increment");
-    side->calls->kernel(side, SPIN_KERNEL, "spin");
-    side->calls->memory(side, 0, SUBMIT_BYTES);
-    side->calls->pinned(side, 0, SUBMIT_BYTES);
-    side->calls->upload(side, numbers, SUBMIT_BYTES);
-    side->calls->copy(side, 0, false, 0, 0, SUBMIT_BYTES);
+    calls->kernel(side, INCREMENT, "increment");
+    calls->kernel(side, SPIN_KERNEL, "spin");
+    calls->memory(side, 0, SUBMIT_BYTES);
+    calls->pinned(side, 0, SUBMIT_BYTES);
+    calls->upload(side, numbers, SUBMIT_BYTES);
+    calls->copy(side, 0, false, 0, 0, SUBMIT_BYTES);
     finish(side);
+    return true;
 }
 
 // The sequence and two launches, or a long kernel, on numbers that are none of the right ones.
@@ -273,12 +276,6 @@ enum {
     ABOVE_NULL = 5 // of the kinds
 };
 
-static void open_weir(struct side *side, weir_device *device)
-{
-    (void)side_open(side, &side_weir_calls, device, &conformance_kernels);
-    bench_submit_make(side);
-}
-
 static void run(void *user)
 {
     static struct side device, null;
@@ -294,7 +291,7 @@ static void run(void *user)
     submit.operations = above.operations = operations;
     submit.sides[0] = &device;
     submit.added = bench.runs_kernels;
-    open_weir(&device, bench.device);
+    (void)bench_submit_open(&device, &side_weir_calls, bench.device);
     bench_submit_check(&submit);
     bench_plot("The cost of submitting", "", "ns a call");
     bench_submit_measure(&submit, "calls", "of this device, ns a call; copies of 4 KiB");
@@ -306,7 +303,7 @@ static void run(void *user)
         .backend = "null",
         .plugins = "",
     });
-    open_weir(&null, cli_device(runtime, NULL, NULL));
+    (void)bench_submit_open(&null, &side_weir_calls, cli_device(runtime, NULL, NULL));
     above.sides[0] = &null;
     above.sides[1] = open_slots(&null, weir_inspect_backend(runtime));
     bench_submit_check(&above);

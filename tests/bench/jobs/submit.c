@@ -2,9 +2,9 @@
 // CUDA a copy, a launch, a record and a wait, together and each alone; on OpenCL long operations end to end,
 // and empty launches. Waiting for the device is not timed, except where it says so.
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/bench/submit.h"
-#include "kernels/conformance/conformance.h"
 #include "tests/bench/jobs/drivers.h"
 
 #define LONG_NS 25000
@@ -27,10 +27,10 @@ static const struct submit_kind empty_kinds[] = {{"empty", "empty launches", 0, 
                                                   "empty launches, the peer's arguments set once",
                                                   0, SUBMIT_EMPTY | SUBMIT_SET_ONCE, false}};
 
-// What is measured on one device, beside which side. PoCL's first device has threads; its second one is serial, and
-// runs an empty launch within its submit.
+// What is measured on one device, beside which side. PoCL's serial device runs an empty launch within its submit;
+// the names of PoCL's devices are those before PoCL 6, and since.
 struct part {
-    size_t pocl; // which one of PoCL's
+    const char *devices[2]; // NULL: the first one
     const char *key, *other;
     const struct side_calls *calls;
     const struct submit_kind *kinds;
@@ -39,9 +39,9 @@ struct part {
 };
 
 static const struct part parts[] = {
-    {0, "cuda", "raw CUDA", &side_cuda_calls, cuda_kinds, BENCH_COUNT(cuda_kinds), false},
-    {0, "opencl_long", "OpenCL", &side_opencl_calls, long_kinds, 1, true},
-    {1, "opencl_empty", "OpenCL", &side_opencl_calls, empty_kinds, 2, true},
+    {{NULL}, "cuda", "raw CUDA", &side_cuda_calls, cuda_kinds, BENCH_COUNT(cuda_kinds), false},
+    {{"pthread", "cpu"}, "opencl_long", "OpenCL", &side_opencl_calls, long_kinds, 1, true},
+    {{"basic", "cpu-minimal"}, "opencl_empty", "OpenCL", &side_opencl_calls, empty_kinds, 2, true},
 };
 
 // As many steps as make an operation of at least LONG_NS on this device.
@@ -57,12 +57,20 @@ static void calibrate(struct submit *s)
         cli_fail(CLI_SETUP, "no operation of %d us could be made", LONG_NS / 1000);
 }
 
-// That device of PoCL, else the first device of all.
-static size_t device_for(weir_runtime *runtime, size_t pocl)
+// "cpu" begins the name of the serial device too.
+static bool has_name(const char *name, const char *wanted)
+{
+    const size_t length = strlen(wanted);
+    return strncmp(name, wanted, length) == 0 && strncmp(name + length, "-minimal", 8) != 0;
+}
+
+// PoCL's first device for the part, else the first device of all.
+static size_t device_for(weir_runtime *runtime, const struct part *part)
 {
     struct weir_device_info info;
-    for (size_t i = 0; i < weir_device_count(runtime); i++)
-        if (weir_device_describe(runtime, i, &info) == WEIR_OK && cli_is_pocl(&info) && pocl-- == 0)
+    for (size_t i = 0; part->devices[0] && i < weir_device_count(runtime); i++)
+        if (weir_device_describe(runtime, i, &info) == WEIR_OK && cli_is_pocl(&info) &&
+            (has_name(info.name, part->devices[0]) || has_name(info.name, part->devices[1])))
             return i;
     return 0;
 }
@@ -81,13 +89,10 @@ static void run_part(const struct part *part, uint64_t operations, struct side *
                        .is_ratio = true,
                        .other = part->other,
                        .sides = {&sides[0], &sides[1]}};
-    weir_device *device =
-        cli_device(runtime, cli_text("%zu", device_for(runtime, part->pocl)), NULL);
-    (void)side_open(&sides[0], &side_weir_calls, device, &conformance_kernels);
-    bench_submit_make(&sides[0]);
-    if (!side_open(&sides[1], part->calls, device, &conformance_kernels))
+    weir_device *device = cli_device(runtime, cli_text("%zu", device_for(runtime, part)), NULL);
+    if (!bench_submit_open(&sides[0], &side_weir_calls, device) ||
+        !bench_submit_open(&sides[1], part->calls, device))
         return;
-    bench_submit_make(&sides[1]);
     bench_submit_check(&s);
     if (part->kinds == long_kinds)
         calibrate(&s);
