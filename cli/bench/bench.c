@@ -126,8 +126,11 @@ static void print_table(const struct bench_table *table)
         strcat(alignment, spread ? "rl" : letters);
         weir_table_add(&to, spread ? "%s\t" : "%s", table->columns[i].head);
     }
-    json_array_foreach(table->rows, index, row) for (size_t i = 0; i < table->column_count; i++)
-        print_cell(&to, &table->columns[i], json_object_get(row, table->columns[i].key));
+    json_array_foreach(table->rows, index, row)
+    {
+        for (size_t i = 0; i < table->column_count; i++)
+            print_cell(&to, &table->columns[i], json_object_get(row, table->columns[i].key));
+    }
     printf("\n%s\n", table->title);
     cli_table_print(&to, stdout, 2);
 }
@@ -143,7 +146,9 @@ static void print_head(void)
     }
     printf("\nmedian of %llu turn%s, smallest .. largest", turns_of(), turns_of() == 1 ? "" : "s");
     json_object_foreach(bench.parameters, key, value)
+    {
         printf("; %s %.6g", key, json_real_value(value));
+    }
     printf("; %llu results checked\n", (unsigned long long)bench.checked);
 }
 
@@ -156,7 +161,9 @@ static void print_text(void)
         if (json_array_size(bench.tables[i].rows) > 0)
             print_table(&bench.tables[i]);
     json_array_foreach(bench.notes, index, note)
+    {
         printf("%snote: %s\n", index == 0 ? "\n" : "", json_string_value(note));
+    }
 }
 
 // JSON.
