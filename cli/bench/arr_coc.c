@@ -8,91 +8,74 @@
 #include <string.h>
 
 #include "cli/bench/work.h"
-#include "cli/runtime/open.h"
 #include "io/image.h"
 #include "patterns/pipeline.h"
 #include "pipelines/arr_coc/arr_coc.h"
 #include "pipelines/arr_coc/weights.h"
 
 enum {
-    ARR_COC_IMAGES_MOST = 8,
-    ARR_COC_PIPELINES_MOST = 16,
-    ARR_COC_SLOTS_MOST = 32,
-    ARR_COC_DEVICES_MOST = 8,
-    ARR_COC_STAGES = WEIR_ARR_COC_STAGES_MAX,
-    ARR_COC_FRAMES_MOST = 1000000
+    IMAGES_MOST = 8,
+    LINES_MOST = 16,
+    SLOTS_MOST = 32,
+    DEVICES_MOST = 8,
+    FRAMES_MOST = 1000000,
+    QUERY_SEED = 1
 };
 
 // Queues and buffers for bare copies to a device and back. `device` is the caller's.
-struct arr_coc_copies {
+struct copies {
     weir_device *device;
     weir_queue *up, *down;
     weir_buffer *up_host, *up_device, *down_host, *down_device;
 };
 
-struct arr_coc_image {
-    char name[64];
+struct image {
+    const char *name;
     unsigned char *rgb;
+    size_t bytes;
     uint32_t width, height;
     struct cli_results results;     // of the first pipeline
     struct bench_samples copies[2]; // frames a second, of one device, and of all
-    struct bench_samples stage_us[ARR_COC_STAGES];
-    struct bench_samples rate[ARR_COC_PIPELINES_MOST];
+    struct bench_samples stage_us[WEIR_ARR_COC_STAGES_MAX];
+    struct bench_samples rate[LINES_MOST];
 };
 
-struct arr_coc_line {
-    struct arr_coc_bench *owner;
+// Pipelines with so many slots on each of the first devices.
+struct line {
+    struct frames *owner;
     weir_pipeline_group *group;
-    weir_arr_coc *arr_coc[ARR_COC_DEVICES_MOST];
+    weir_arr_coc *arr_coc[DEVICES_MOST];
     uint32_t devices;
     uint32_t slots; // of each device
     bool graphs;
-    const struct arr_coc_image *image; // the one that is run now
-    bool fills;                        // the slots' memory
+    bool timing;
+    struct image *image; // the one that is run now
+    bool fills;          // the slots' memory
     bool checking;
     struct weir_arr_coc_frame frame; // stands for all of them
 };
 
-struct arr_coc_bench {
+struct frames {
     const char *asked_devices, *weights_path;
-    uint64_t frames, size;
+    uint64_t count, size;
     struct bench_list slots, graphs;
-    size_t line_count;
     struct cli_devices wanted;
-    char first[16]; // index of the first device
     uint32_t device_count;
     weir_arr_coc_weights *weights;
     float *query;
-    struct arr_coc_image images[ARR_COC_IMAGES_MOST];
+    struct image images[IMAGES_MOST];
     size_t image_count;
-    struct arr_coc_line lines[ARR_COC_PIPELINES_MOST];
-    struct arr_coc_line timed; // one slot, with times of the stages
+    size_t image_bytes; // of the largest one
+    struct line lines[LINES_MOST];
+    size_t lines_of_one, line_count; // those of one device, then those of all
+    struct line timed;               // one slot, with times of the stages
     struct weir_arr_coc_sizes sizes;
-    struct arr_coc_copies copies[ARR_COC_DEVICES_MOST];
+    struct copies copies[DEVICES_MOST];
     size_t result_bytes;
 };
 
-// Those of one device, then those of all.
-static inline size_t arr_coc_lines_of_one(const struct arr_coc_bench *a)
-{
-    return a->slots.count * a->graphs.count;
-}
-
 // Finds bytes of a frame that are lost, stale, or another frame's: all frames have the same bits, and the patches of
 // the first are those that follow from its own relevance. The arithmetic is compared with float64 by the tests.
-
-enum {
-    QUERY_SEED = 1
-};
-
-static bool results_fit(const struct weir_arr_coc_output *output,
-                        const struct weir_arr_coc_sizes *sizes)
-{
-    return output->patch_count <= sizes->grid * sizes->grid &&
-           output->patch_count <=
-               sizes->budget / (WEIR_ARR_COC_SIDE_LEAST * WEIR_ARR_COC_SIDE_LEAST) &&
-           output->token_count <= sizes->budget;
-}
 
 static bool are_numbers(const float *values, size_t count)
 {
@@ -127,7 +110,9 @@ static bool results_follow(const struct weir_arr_coc_output *output,
 static bool results_judge(struct cli_results *first, const struct weir_arr_coc_output *output,
                           const struct weir_arr_coc_sizes *sizes, const char *name)
 {
-    if (!results_fit(output, sizes))
+    const uint32_t least = WEIR_ARR_COC_SIDE_LEAST * WEIR_ARR_COC_SIDE_LEAST;
+    if (output->patch_count > sizes->grid * sizes->grid ||
+        output->patch_count > sizes->budget / least || output->token_count > sizes->budget)
         return bench_wrong("%s: wrong results: %u patches and %u tokens; nothing was timed", name,
                            (unsigned)output->patch_count, (unsigned)output->token_count);
     bench.checked++;
@@ -144,32 +129,20 @@ static bool results_judge(struct cli_results *first, const struct weir_arr_coc_o
 }
 
 // Frames through a line of slots.
-
+//
 // Frames are in pinned memory: a slot's memory is written before times are taken, and is
 // reused with the same bytes from then on, as with a camera that writes there itself. The
 // host decodes and copies nothing while times are taken.
 
-// Of the largest image.
-static uint64_t arr_coc_most_pixels(const struct arr_coc_bench *a)
-{
-    uint64_t most = 0;
-    for (size_t i = 0; i < a->image_count; i++) {
-        const uint64_t pixels = (uint64_t)a->images[i].width * a->images[i].height;
-        most = pixels > most ? pixels : most;
-    }
-    return most;
-}
-
-// Frames. Both run on threads of the pipelines; the main thread waits meanwhile.
+// Both run on threads of the pipelines; the main thread waits meanwhile.
 
 static weir_status load(void *user, unsigned char *rgb, size_t capacity, uint32_t *out_width,
                         uint32_t *out_height)
 {
-    const struct arr_coc_line *line = user;
-    const struct arr_coc_image *image = line->image;
-    const size_t bytes = (size_t)3 * image->width * image->height;
-    if (line->fills && rgb && bytes <= capacity)
-        memcpy(rgb, image->rgb, bytes);
+    const struct line *line = user;
+    const struct image *image = line->image;
+    if (line->fills && rgb && image->bytes <= capacity)
+        memcpy(rgb, image->rgb, image->bytes);
     *out_width = image->width;
     *out_height = image->height;
     return WEIR_OK;
@@ -179,67 +152,53 @@ static void deliver(void *user, struct weir_arr_coc_frame *frame,
                     const struct weir_arr_coc_output *output,
                     const struct weir_pipeline_result *result)
 {
-    struct arr_coc_line *line = frame->user;
-    struct arr_coc_bench *a = line->owner;
-    struct arr_coc_image *image = &a->images[line->image - a->images];
+    struct line *line = frame->user;
+    struct image *image = line->image;
     (void)user;
     if (line->checking && result->status == WEIR_OK && output)
-        (void)results_judge(&image->results, output, &a->sizes, image->name);
+        (void)results_judge(&image->results, output, &line->owner->sizes, image->name);
 }
 
-static uint64_t succeeded(const struct arr_coc_line *line)
+static uint64_t succeeded(const struct line *line)
 {
     struct weir_pipeline_statistics statistics;
     weir_pipeline_group_get_statistics(line->group, &statistics);
     return statistics.succeeded;
 }
 
-static void end_frames(struct arr_coc_line *line, const struct arr_coc_image *image, uint64_t count,
-                       uint64_t before)
+// Runs frames, and waits for them: `count` of them in slots that have the image's bytes; or, with `fills`, so many in
+// every slot of every device, which get the bytes.
+static void run_line(struct line *line, struct image *image, uint64_t count, bool fills)
 {
-    cli_fine(weir_pipeline_group_drain(line->group, WEIR_FOREVER));
-    const uint64_t failed = count - (succeeded(line) - before);
-    if (failed)
-        cli_fail(CLI_FAILED, "%s: %" PRIu64 " of %" PRIu64 " frames failed", image->name, failed,
-                 count);
-}
-
-// Runs `count` frames, and waits for them. The slots have the image's bytes.
-static void run_line(struct arr_coc_line *line, const struct arr_coc_image *image, uint64_t count)
-{
+    const uint64_t all = fills ? count * line->slots * line->devices : count;
     const uint64_t before = succeeded(line);
     line->image = image;
-    for (uint64_t i = 0; i < count; i++)
-        cli_fine(weir_pipeline_group_submit(line->group, &line->frame));
-    end_frames(line, image, count, before);
-}
-
-// The same, `rounds` frames in every slot of every device, which get the bytes.
-static void run_slots(struct arr_coc_line *line, const struct arr_coc_image *image, uint64_t rounds)
-{
-    const uint64_t count = rounds * line->slots, before = succeeded(line);
-    line->image = image;
-    line->fills = true;
-    for (uint32_t d = 0; d < line->devices; d++)
-        for (uint64_t i = 0; i < count; i++)
-            cli_fine(weir_pipeline_submit(weir_arr_coc_pipeline(line->arr_coc[d]), &line->frame));
-    end_frames(line, image, count * line->devices, before);
-    line->fills = false;
+    line->fills = fills;
+    for (uint64_t i = 0; i < all; i++)
+        cli_fine(fills ? weir_pipeline_submit(weir_arr_coc_pipeline(
+                                                  line->arr_coc[i / (count * line->slots)]),
+                                              &line->frame)
+                       : weir_pipeline_group_submit(line->group, &line->frame));
+    cli_fine(weir_pipeline_group_drain(line->group, WEIR_FOREVER));
+    const uint64_t failed = all - (succeeded(line) - before);
+    if (failed)
+        cli_fail(CLI_FAILED, "%s: %" PRIu64 " of %" PRIu64 " frames failed", image->name, failed,
+                 all);
 }
 
 // The pipelines.
 
 static void destroy_line(void *object)
 {
-    struct arr_coc_line *line = object;
+    struct line *line = object;
     for (uint32_t d = 0; d < line->devices; d++)
         weir_arr_coc_destroy(&line->arr_coc[d]);
     WEIR_IGNORE(weir_pipeline_group_destroy(&line->group));
 }
 
-static void create_pipeline(struct arr_coc_line *line, uint32_t device, bool timing)
+static void create_pipeline(struct line *line, uint32_t device)
 {
-    struct arr_coc_bench *a = line->owner;
+    struct frames *a = line->owner;
     struct weir_arr_coc_params params = {
         .weights = a->weights,
         .query = a->query,
@@ -247,11 +206,11 @@ static void create_pipeline(struct arr_coc_line *line, uint32_t device, bool tim
         .deliver = deliver,
     };
     cli_fine(weir_arr_coc_params_from_settings(bench.runtime, &params));
-    params.max_pixels = arr_coc_most_pixels(a);
+    params.max_pixels = a->image_bytes / 3;
     params.pipeline = (struct weir_pipeline_params){
         .device = a->copies[device].device,
         .slot_count = line->slots,
-        .timing = timing,
+        .timing = line->timing,
         .graphs = line->graphs,
         .group = line->group,
     };
@@ -259,26 +218,38 @@ static void create_pipeline(struct arr_coc_line *line, uint32_t device, bool tim
     cli_fine(weir_arr_coc_create(&params, &line->arr_coc[device]));
 }
 
-// Pipelines with so many slots on each of the first devices.
-static void create_line(struct arr_coc_bench *a, struct arr_coc_line *line, uint32_t devices,
-                        uint32_t slots, bool graphs, bool timing)
+static void create_line(struct frames *a, struct line *line)
 {
     line->owner = a;
-    line->devices = devices;
-    line->slots = slots;
-    line->graphs = graphs;
     line->frame = (struct weir_arr_coc_frame){.load = load, .user = line};
     cli_own(destroy_line, line);
     cli_fine(weir_pipeline_group_create(NULL, &line->group));
-    for (uint32_t d = 0; d < devices; d++)
-        create_pipeline(line, d, timing);
+    for (uint32_t d = 0; d < line->devices; d++)
+        create_pipeline(line, d);
     a->result_bytes = weir_arr_coc_result_bytes(line->arr_coc[0]);
+}
+
+static void make_lines(struct frames *a)
+{
+    a->line_count = a->lines_of_one * (a->device_count > 1 ? 2 : 1);
+    for (size_t i = 0; i < a->line_count; i++) {
+        struct line *line = &a->lines[i];
+        line->devices = i < a->lines_of_one ? 1 : a->device_count;
+        line->slots = (uint32_t)a->slots.values[i % a->slots.count];
+        line->graphs = a->graphs.values[i % a->lines_of_one / a->slots.count] == BENCH_WORD + 1;
+        create_line(a, line);
+    }
+    a->timed = (struct line){.devices = 1, .slots = 1, .timing = true};
+    if (bench.limits->timing_history > 0)
+        create_line(a, &a->timed);
+    else
+        bench_note("not measured: times of the stages, which this device does not keep");
 }
 
 CLI_DESTROYER(destroy_weights, weir_arr_coc_weights_destroy)
 
 // The weights of a file, or those that come with the command, and a query.
-static void load_weights(struct arr_coc_bench *a)
+static void load_weights(struct frames *a)
 {
     struct weir_io_error error;
     const char *path = a->weights_path ? a->weights_path : cli_find_weights();
@@ -290,13 +261,11 @@ static void load_weights(struct arr_coc_bench *a)
     weir_arr_coc_seeded_query(QUERY_SEED, a->query, size);
 }
 
-static const char *const graph_words[] = {"off", "on", NULL};
-
 // Bare copies of as many bytes as the frames of a pipeline have.
 
-static void make_copies(struct arr_coc_bench *a, struct arr_coc_copies *c)
+static void make_copies(struct frames *a, struct copies *c)
 {
-    const size_t up = (size_t)(3 * arr_coc_most_pixels(a)), down = a->result_bytes;
+    const size_t up = a->image_bytes, down = a->result_bytes;
     bench_queue(c->device, "bench/up", 0, &c->up);
     bench_queue(c->device, "bench/down", 0, &c->down);
     bench_buffer(c->device, "copies", up, WEIR_PLACE_HOST, &c->up_host);
@@ -307,10 +276,10 @@ static void make_copies(struct arr_coc_bench *a, struct arr_coc_copies *c)
     bench_fill(c->down, c->down_device, down);
 }
 
-static void run_copies(struct arr_coc_bench *a, uint32_t devices, size_t up_bytes)
+static void run_copies(struct frames *a, uint32_t devices, size_t up_bytes)
 {
-    for (uint64_t i = 0; i < a->frames * devices; i++) {
-        const struct arr_coc_copies *c = &a->copies[i % devices];
+    for (uint64_t i = 0; i < a->count * devices; i++) {
+        const struct copies *c = &a->copies[i % devices];
         cli_fine(weir_queue_copy(c->up, c->up_device, 0, c->up_host, 0, up_bytes));
         cli_fine(weir_queue_copy(c->down, c->down_host, 0, c->down_device, 0, a->result_bytes));
     }
@@ -326,73 +295,60 @@ static void run_copies(struct arr_coc_bench *a, uint32_t devices, size_t up_byte
 
 // Images.
 
-static void read_image(struct arr_coc_bench *a, const char *path)
+static void add_image(struct frames *a, const char *name, uint32_t width, uint32_t height)
 {
-    struct arr_coc_image *image = &a->images[a->image_count++];
+    struct image *image = &a->images[a->image_count++];
+    image->name = name;
+    image->width = width;
+    image->height = height;
+    image->bytes = (size_t)3 * width * height;
+    image->rgb = cli_allocate(image->bytes, 1);
+    a->image_bytes = image->bytes > a->image_bytes ? image->bytes : a->image_bytes;
+}
+
+static void read_image(struct frames *a, const char *path)
+{
     struct weir_io_image_info info;
     struct weir_io_error error;
     const char *slash = strrchr(path, '/');
     if (!weir_io_image_probe(path, &info, &error))
         cli_fail(CLI_FAILED, "%s", error.message);
-    const size_t bytes = (size_t)weir_io_image_bytes(&info);
-    image->rgb = cli_allocate(bytes, 1);
-    if (!weir_io_image_read(path, 0, image->rgb, bytes, &info, &error))
+    add_image(a, slash ? slash + 1 : path, info.width, info.height);
+    const struct image *image = &a->images[a->image_count - 1];
+    if (!weir_io_image_read(path, 0, image->rgb, image->bytes, &info, &error))
         cli_fail(CLI_FAILED, "%s", error.message);
-    snprintf(image->name, sizeof image->name, "%s", slash ? slash + 1 : path);
-    image->width = info.width;
-    image->height = info.height;
 }
 
-static void make_noise(struct arr_coc_bench *a)
+static void make_noise(struct frames *a)
 {
-    struct arr_coc_image *image = &a->images[a->image_count++];
-    const size_t bytes = (size_t)(3 * a->size * a->size);
+    const uint32_t side = (uint32_t)a->size;
     uint32_t state = 1;
-    image->rgb = cli_allocate(bytes, 1);
-    for (size_t i = 0; i < bytes; i++) {
+    add_image(a, cli_text("noise %ux%u", (unsigned)side, (unsigned)side), side, side);
+    for (size_t i = 0; i < a->images[0].bytes; i++) {
         state = state * 1664525u + 1013904223u;
-        image->rgb[i] = (unsigned char)(state >> 24);
+        a->images[0].rgb[i] = (unsigned char)(state >> 24);
     }
-    snprintf(image->name, sizeof image->name, "noise %ux%u", (unsigned)a->size, (unsigned)a->size);
-    image->width = image->height = (uint32_t)a->size;
 }
 
-static void make_images(struct arr_coc_bench *a)
+static void make_images(struct frames *a)
 {
-    const size_t count = bench.operand_count;
-    if (count > ARR_COC_IMAGES_MOST)
-        cli_fail(CLI_USAGE, "%zu images were named, and at most %d are measured", count,
-                 ARR_COC_IMAGES_MOST);
-    for (size_t i = 0; i < count; i++)
+    if (bench.operand_count > IMAGES_MOST)
+        cli_fail(CLI_USAGE, "%zu images were named, and at most %d are measured",
+                 bench.operand_count, IMAGES_MOST);
+    for (size_t i = 0; i < bench.operand_count; i++)
         read_image(a, bench.operands[i]);
-    if (count == 0)
+    if (bench.operand_count == 0)
         make_noise(a);
 }
 
-// The pipelines.
-
-static void make_lines(struct arr_coc_bench *a)
-{
-    const size_t one = arr_coc_lines_of_one(a);
-    a->line_count = one * (a->device_count > 1 ? 2 : 1);
-    for (size_t i = 0; i < a->line_count; i++)
-        create_line(a, &a->lines[i], i < one ? 1 : a->device_count,
-                    (uint32_t)a->slots.values[i % a->slots.count],
-                    a->graphs.values[i % one / a->slots.count] == BENCH_WORD + 1, false);
-    if (bench.limits->timing_history > 0)
-        create_line(a, &a->timed, 1, 1, false, true);
-    else
-        bench_note("not measured: times of the stages, which this device does not keep");
-}
-
 // The first is the benchmark's.
-static void open_devices(struct arr_coc_bench *a)
+static void open_devices(struct frames *a)
 {
     weir_device *list[CLI_DEVICES_MAX];
     struct cli_devices rest = {.count = 0};
     const uint32_t there = (uint32_t)weir_device_count(bench.runtime);
     const uint32_t wanted = a->wanted.all ? there : a->wanted.count;
-    for (uint32_t i = 1; i < wanted && i < ARR_COC_DEVICES_MOST; i++)
+    for (uint32_t i = 1; i < wanted && i < DEVICES_MOST; i++)
         rest.indices[rest.count++] = a->wanted.all ? i : a->wanted.indices[i];
     a->copies[0].device = bench.device;
     a->device_count = 1 + (rest.count ? cli_devices_open(bench.runtime, &rest, list) : 0);
@@ -402,24 +358,24 @@ static void open_devices(struct arr_coc_bench *a)
 
 static void destroy_results(void *object)
 {
-    struct arr_coc_bench *a = object;
+    struct frames *a = object;
     for (size_t k = 0; k < a->image_count; k++)
         free(a->images[k].results.memory);
 }
 
 // Each pipeline runs each image until all slots have been used twice.
-static void check_results(struct arr_coc_bench *a)
+static void check_results(struct frames *a)
 {
     cli_own(destroy_results, a);
-    for (size_t k = 0; k < a->image_count; k++)
-        for (size_t i = 0; i < a->line_count; i++) {
-            struct arr_coc_line *line = &a->lines[i];
-            line->checking = true;
-            run_slots(line, &a->images[k], 2);
-            run_line(line, &a->images[k], 1);
-            line->checking = false;
-            bench_judge();
-        }
+    for (size_t i = 0; i < a->image_count * a->line_count; i++) {
+        struct image *image = &a->images[i / a->line_count];
+        struct line *line = &a->lines[i % a->line_count];
+        line->checking = true;
+        run_line(line, image, 2, true);
+        run_line(line, image, 1, false);
+        line->checking = false;
+        bench_judge();
+    }
 }
 
 // Measuring.
@@ -433,34 +389,34 @@ static void keep_rate(struct bench_samples *samples, uint64_t frames, uint64_t b
     bench_figure(&(struct bench_samples){0}, ns * 1e-6, "%s", name);
 }
 
-static void time_copies(struct arr_coc_bench *a, struct arr_coc_image *image, uint32_t devices,
+static void time_copies(struct frames *a, struct image *image, uint32_t devices,
                         struct bench_samples *samples)
 {
     const uint64_t began = cli_now_ns();
-    run_copies(a, devices, (size_t)3 * image->width * image->height);
-    keep_rate(samples, a->frames * devices, began, "frame_copies");
+    run_copies(a, devices, image->bytes);
+    keep_rate(samples, a->count * devices, began, "frame_copies");
 }
 
-static void time_line(struct arr_coc_bench *a, size_t index, struct arr_coc_image *image)
+static void time_line(struct frames *a, size_t index, struct image *image)
 {
-    struct arr_coc_line *line = &a->lines[index];
-    const uint64_t frames = a->frames * line->devices;
+    struct line *line = &a->lines[index];
+    const uint64_t frames = a->count * line->devices;
     char name[64];
     snprintf(name, sizeof name, "frame_%u_slots%s", (unsigned)line->slots,
              line->graphs ? "_graphs" : "");
-    run_slots(line, image, 1); // puts the image into every slot
+    run_line(line, image, 1, true); // puts the image into every slot
     const uint64_t began = cli_now_ns();
-    run_line(line, image, frames);
+    run_line(line, image, frames, false);
     keep_rate(&image->rate[index], frames, began, name);
 }
 
-static void time_stages(struct arr_coc_bench *a, struct arr_coc_image *image)
+static void time_stages(struct frames *a, struct image *image)
 {
-    const uint64_t frames = a->frames < 20 ? a->frames : 20;
+    const uint64_t frames = a->count < 20 ? a->count : 20;
     struct weir_pipeline_statistics before, after;
-    run_slots(&a->timed, image, 1);
+    run_line(&a->timed, image, 1, true);
     weir_pipeline_group_get_statistics(a->timed.group, &before);
-    run_line(&a->timed, image, frames);
+    run_line(&a->timed, image, frames, false);
     weir_pipeline_group_get_statistics(a->timed.group, &after);
     for (uint32_t i = 0; i < after.stage_count; i++)
         bench_keep(&image->stage_us[i],
@@ -468,7 +424,7 @@ static void time_stages(struct arr_coc_bench *a, struct arr_coc_image *image)
                        1e-3);
 }
 
-static void time_image(struct arr_coc_bench *a, struct arr_coc_image *image)
+static void time_image(struct frames *a, struct image *image)
 {
     time_copies(a, image, 1, &image->copies[0]);
     if (a->device_count > 1)
@@ -481,113 +437,92 @@ static void time_image(struct arr_coc_bench *a, struct arr_coc_image *image)
 
 // Tables and the plot.
 
-static void report_copies(struct arr_coc_bench *a)
+static void report_copies(struct frames *a, struct bench_table *table, const struct image *image,
+                          bool all)
 {
-    struct bench_table *table =
-        bench_table("copies", "bare copies of the frames, in two queues of a device");
-    for (size_t k = 0; k < a->image_count; k++)
-        for (uint32_t all = 0; all < (a->device_count > 1 ? 2 : 1); all++) {
-            const struct arr_coc_image *image = &a->images[k];
-            bench_text(table, "image", "image", image->name);
-            bench_number(table, "devices", "devices", all ? a->device_count : 1);
-            bench_number(table, "bytes_in", "bytes in", 3.0 * image->width * image->height);
-            bench_number(table, "bytes_out", "bytes out", (double)a->result_bytes);
-            bench_value(table, "frames_per_second", "frames/s", 1, image->copies[all]);
-            // Where the processor copies, the copies' rate is far above the pipeline's scale.
-            if (!all && bench.limits->copy_engines_to_device > 0)
-                bench_plot_bar("bare copies", image->name, image->copies[0]);
-        }
+    bench_text(table, "image", "image", image->name);
+    bench_number(table, "devices", "devices", all ? a->device_count : 1);
+    bench_number(table, "bytes_in", "bytes in", (double)image->bytes);
+    bench_number(table, "bytes_out", "bytes out", (double)a->result_bytes);
+    bench_value(table, "frames_per_second", "frames/s", 1, image->copies[all]);
+    // Where the processor copies, the copies' rate is far above the pipeline's scale.
+    if (!all && bench.limits->copy_engines_to_device > 0)
+        bench_plot_bar("bare copies", image->name, image->copies[0]);
 }
 
-static void plot_line(struct arr_coc_bench *a, const struct arr_coc_image *image, size_t index)
+static void report_rate(struct frames *a, struct bench_table *table, const struct image *image,
+                        size_t index)
 {
-    const struct arr_coc_line *line = &a->lines[index];
-    char devices[32] = "", name[80];
-    if (line->devices > 1)
-        snprintf(devices, sizeof devices, ", %u devices", (unsigned)line->devices);
-    snprintf(name, sizeof name, "%u slot%s%s%s", (unsigned)line->slots, line->slots == 1 ? "" : "s",
-             line->graphs ? ", graphs" : "", devices);
-    bench_plot_bar(name, image->name, image->rate[index]);
-}
-
-static void report_rate(struct arr_coc_bench *a, struct bench_table *table,
-                        const struct arr_coc_image *image, size_t index)
-{
-    const struct arr_coc_line *line = &a->lines[index];
+    const struct line *line = &a->lines[index];
     const struct bench_samples rate = image->rate[index];
     bench_text(table, "image", "image", image->name);
     bench_number(table, "devices", "devices", line->devices);
     bench_number(table, "slots", "slots", line->slots);
-    bench_text(table, "graphs", "graphs", graph_words[line->graphs]);
+    bench_text(table, "graphs", "graphs", bench_off_on[line->graphs]);
     bench_value(table, "frames_per_second", "frames/s", 1, rate);
     bench_value(table, "of_copies", "x bare copies", 3,
                 bench_ratio(rate, image->copies[line->devices > 1]));
     bench_value(table, "speed_up", "x first", 2, bench_ratio(rate, image->rate[0]));
     bench_value(table, "of_one_device", "x one device", 3,
-                bench_ratio(rate, image->rate[index % arr_coc_lines_of_one(a)]));
-    plot_line(a, image, index);
+                bench_ratio(rate, image->rate[index % a->lines_of_one]));
+    bench_plot_bar(bench_slots(line->slots, line->graphs, line->devices), image->name, rate);
 }
 
-static void report_rates(struct arr_coc_bench *a)
+static void report_stages(struct frames *a, struct bench_table *table, const struct image *image)
 {
-    struct bench_table *table = bench_table("frames", "the pipeline, from pinned memory");
-    for (size_t k = 0; k < a->image_count; k++)
-        for (size_t i = 0; i < a->line_count; i++)
-            report_rate(a, table, &a->images[k], i);
-}
-
-static void report_stages(struct arr_coc_bench *a)
-{
-    struct bench_table *table =
-        bench_table("stages", "busy time of a frame's stages, one frame at a time");
     struct weir_pipeline_statistics statistics;
-    if (!a->timed.owner)
-        return;
     weir_pipeline_group_get_statistics(a->timed.group, &statistics);
-    for (size_t k = 0; k < a->image_count; k++)
-        for (uint32_t i = 0; i < statistics.stage_count; i++) {
-            bench_text(table, "image", "image", a->images[k].name);
-            bench_text(table, "stage", "stage", statistics.stages[i].name);
-            bench_value(table, "busy_us", "us", 1, a->images[k].stage_us[i]);
-        }
+    for (uint32_t i = 0; i < statistics.stage_count; i++) {
+        bench_text(table, "image", "image", image->name);
+        bench_text(table, "stage", "stage", statistics.stages[i].name);
+        bench_value(table, "busy_us", "us", 1, image->stage_us[i]);
+    }
 }
 
-static void report(struct arr_coc_bench *a)
+static void report(struct frames *a)
 {
-    bench_parameter("frames", (double)a->frames);
+    struct bench_table *copies =
+        bench_table("copies", "bare copies of the frames, in two queues of a device");
+    struct bench_table *frames = bench_table("frames", "the pipeline, from pinned memory");
+    struct bench_table *stages =
+        bench_table("stages", "busy time of a frame's stages, one frame at a time");
+    bench_parameter("frames", (double)a->count);
     bench_parameter("side", a->sizes.side);
     bench_plot("ARR-COC: frames a second by slots", "", "frames/s");
-    report_copies(a);
-    report_rates(a);
-    report_stages(a);
+    for (size_t k = 0; k < a->image_count; k++) {
+        report_copies(a, copies, &a->images[k], false);
+        if (a->device_count > 1)
+            report_copies(a, copies, &a->images[k], true);
+        for (size_t i = 0; i < a->line_count; i++)
+            report_rate(a, frames, &a->images[k], i);
+        if (a->timed.owner)
+            report_stages(a, stages, &a->images[k]);
+    }
 }
 
 // The command.
 
 static void check(void *user)
 {
-    struct arr_coc_bench *a = user;
+    struct frames *a = user;
     a->wanted = cli_devices_read(a->asked_devices);
-    if (a->wanted.count > ARR_COC_DEVICES_MOST)
+    a->lines_of_one = a->slots.count * a->graphs.count;
+    if (a->wanted.count > DEVICES_MOST)
         cli_fail(CLI_USAGE, "%u devices are named, and at most %d are measured",
-                 (unsigned)a->wanted.count, ARR_COC_DEVICES_MOST);
-    if (a->asked_devices) {
-        snprintf(a->first, sizeof a->first, "%u",
-                 a->wanted.all ? 0u : (unsigned)a->wanted.indices[0]);
-        bench.select = a->first;
-    }
-    if (arr_coc_lines_of_one(a) * (a->asked_devices ? 2 : 1) > ARR_COC_PIPELINES_MOST)
-        cli_fail(CLI_USAGE, "more than %d pipelines; name fewer numbers of slots",
-                 ARR_COC_PIPELINES_MOST);
+                 (unsigned)a->wanted.count, DEVICES_MOST);
+    if (a->asked_devices)
+        bench.select = a->wanted.all ? "0" : cli_text("%u", (unsigned)a->wanted.indices[0]);
+    if (a->lines_of_one * (a->asked_devices ? 2 : 1) > LINES_MOST)
+        cli_fail(CLI_USAGE, "more than %d pipelines; name fewer numbers of slots", LINES_MOST);
     if (bench.serve && (a->asked_devices || bench.operand_count > 1))
         cli_fail(CLI_USAGE, "--serve measures one image on one device; leave the others out");
 }
 
 static void run(void *user)
 {
-    struct arr_coc_bench *a = user;
-    if (a->frames == 0)
-        a->frames = bench.limits->unified_memory ? 10 : 500;
+    struct frames *a = user;
+    if (a->count == 0)
+        a->count = bench.limits->unified_memory ? 10 : 500;
     open_devices(a);
     make_images(a);
     load_weights(a);
@@ -603,10 +538,10 @@ static void run(void *user)
 
 int cli_bench_arr_coc(int argc, char **argv)
 {
-    static struct arr_coc_bench a = {
+    static struct frames a = {
         .size = 1024,
-        .slots = {.text = "1,2,3,6", .minimum = 1, .maximum = ARR_COC_SLOTS_MOST},
-        .graphs = {.text = "off", .words = graph_words, .most = 2},
+        .slots = {.text = "1,2,3,6", .minimum = 1, .maximum = SLOTS_MOST},
+        .graphs = {.text = "off", .words = bench_off_on, .most = 2},
     };
     static const struct cli_option options[] = {
         {"size", "N", "without an IMAGE: pixels of a side of a noise frame (1024)", CLI_COUNT,
@@ -620,7 +555,7 @@ int cli_bench_arr_coc(int argc, char **argv)
          CLI_TEXT, &a.asked_devices, 0, 0},
         {"frames", "N",
          "frames of a run on a device (10 where the processor is the device,\nelse 500)", CLI_COUNT,
-         &a.frames, 1, ARR_COC_FRAMES_MOST},
+         &a.count, 1, FRAMES_MOST},
         {"weights", "W", "the weights; without it, the seeded ones that come\nwith weir", CLI_FILE,
          &a.weights_path, 0, 0},
     };

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/common/output.h"
 #include "cli/common/signals.h"
 #include "cli/runtime/open.h"
 #include "kernels/conformance/conformance.h"
@@ -22,40 +21,44 @@ struct bench_table *bench_table(const char *key, const char *title)
 {
     const size_t index =
         bench.table_count < BENCH_TABLES_MAX ? bench.table_count++ : BENCH_TABLES_MAX - 1;
-    struct bench_table *table = &bench.tables[index];
-    *table = (struct bench_table){.key = key};
-    snprintf(table->title, sizeof table->title, "%s", title);
-    return table;
+    bench.tables[index] = (struct bench_table){.title = cli_copy(title), .rows = json_array()};
+    cli_json_set(bench.rows, key, bench.tables[index].rows);
+    return &bench.tables[index];
 }
 
-static void add_cell(struct bench_table *table, struct bench_column column, struct bench_cell cell)
+static void put(struct bench_table *table, struct bench_column column, json_t *value)
 {
-    const struct bench_column *first = &table->columns[0];
-    table->complete = table->complete || (table->count > 0 && strcmp(column.key, first->key) == 0);
-    if (!table->complete && table->column_count < BENCH_COLUMNS_MAX)
+    json_t *row = json_array_get(table->rows, json_array_size(table->rows) - 1);
+    if (!row || json_object_get(row, column.key)) {
+        row = json_object();
+        cli_json_append(table->rows, row);
+    }
+    if (json_array_size(table->rows) == 1 && table->column_count < BENCH_COLUMNS_MAX)
         table->columns[table->column_count++] = column;
-    table->cells = cli_grow(table->cells, table->count, &table->capacity, sizeof *table->cells);
-    table->cells[table->count++] = cell;
+    cli_json_set(row, column.key, value);
 }
 
 void bench_text(struct bench_table *table, const char *key, const char *head, const char *text)
 {
-    struct bench_cell cell = {.empty = false};
-    snprintf(cell.text, sizeof cell.text, "%s", text);
-    add_cell(table, (struct bench_column){key, head, BENCH_TEXT, 0}, cell);
+    put(table, (struct bench_column){key, head, 'l', 0}, cli_json_string(text));
 }
 
 void bench_number(struct bench_table *table, const char *key, const char *head, double number)
 {
-    add_cell(table, (struct bench_column){key, head, BENCH_NUMBER, 0},
-             (struct bench_cell){.number = number});
+    put(table, (struct bench_column){key, head, 'r', 0}, json_real(number));
 }
 
 void bench_value(struct bench_table *table, const char *key, const char *head, int decimals,
                  struct bench_samples samples)
 {
-    add_cell(table, (struct bench_column){key, head, BENCH_SPREAD, decimals},
-             (struct bench_cell){.empty = samples.count == 0, .spread = bench_spread(samples)});
+    const struct bench_spread spread = bench_spread(samples);
+    json_t *value = samples.count > 0 ? json_object() : json_null();
+    if (samples.count > 0) {
+        cli_json_set(value, "median", json_real(spread.median));
+        cli_json_set(value, "min", json_real(spread.minimum));
+        cli_json_set(value, "max", json_real(spread.maximum));
+    }
+    put(table, (struct bench_column){key, head, 's', decimals}, value);
 }
 
 // Plots.
@@ -77,6 +80,12 @@ void bench_plot_bar(const char *series, const char *group, struct bench_samples 
                                              spread.median, spread.minimum, spread.maximum});
 }
 
+void bench_plot_level(const char *name, double level)
+{
+    snprintf(bench.plot.level_name, sizeof bench.plot.level_name, "%s", name);
+    bench.plot.level = level;
+}
+
 // How many turns were kept.
 static unsigned long long turns_of(void)
 {
@@ -85,112 +94,79 @@ static unsigned long long turns_of(void)
 
 // Text.
 
-static void alignment_of(const struct bench_table *table, char *alignment)
+static double part(const json_t *spread, const char *key)
 {
-    for (size_t i = 0; i < table->column_count; i++) {
-        *alignment++ = table->columns[i].kind == BENCH_TEXT ? 'l' : 'r';
-        if (table->columns[i].kind == BENCH_SPREAD)
-            *alignment++ = 'l';
-    }
-    *alignment = '\0';
+    return json_real_value(json_object_get(spread, key));
 }
 
 static void print_cell(struct weir_table *to, const struct bench_column *column,
-                       const struct bench_cell *cell)
+                       const json_t *value)
 {
-    const struct bench_spread *spread = &cell->spread;
-    switch (column->kind) {
-    case BENCH_TEXT:
-        weir_table_add(to, "%s", cell->text);
-        break;
-    case BENCH_NUMBER:
-        weir_table_add(to, "%.0f", cell->number);
-        break;
-    case BENCH_SPREAD:
-        if (cell->empty) {
-            weir_table_add(to, "%s", "");
-            weir_table_add(to, "%s", "");
-            break;
-        }
-        weir_table_add(to, "%.*f", column->decimals, spread->median);
-        weir_table_add(to, "%.*f .. %.*f", column->decimals, spread->minimum, column->decimals,
-                       spread->maximum);
-        break;
-    }
+    const int decimals = column->decimals;
+    if (column->alignment == 'l')
+        weir_table_add(to, "%s", json_string_value(value));
+    else if (column->alignment == 'r')
+        weir_table_add(to, "%.0f", json_real_value(value));
+    else if (json_is_null(value))
+        weir_table_add(to, "\t");
+    else
+        weir_table_add(to, "%.*f\t%.*f .. %.*f", decimals, part(value, "median"), decimals,
+                       part(value, "min"), decimals, part(value, "max"));
 }
 
 static void print_table(const struct bench_table *table)
 {
-    char alignment[64];
+    char alignment[2 * BENCH_COLUMNS_MAX + 1] = "";
     struct weir_table to = {.alignment = alignment};
-    alignment_of(table, alignment);
+    size_t index;
+    json_t *row;
     for (size_t i = 0; i < table->column_count; i++) {
-        weir_table_add(&to, "%s", table->columns[i].head);
-        if (table->columns[i].kind == BENCH_SPREAD)
-            weir_table_add(&to, "%s", "");
+        const bool spread = table->columns[i].alignment == 's';
+        const char letters[] = {table->columns[i].alignment, '\0'};
+        strcat(alignment, spread ? "rl" : letters);
+        weir_table_add(&to, spread ? "%s\t" : "%s", table->columns[i].head);
     }
-    for (size_t i = 0; i < table->count; i++)
-        print_cell(&to, &table->columns[i % table->column_count], &table->cells[i]);
+    json_array_foreach(table->rows, index, row)
+    {
+        for (size_t i = 0; i < table->column_count; i++)
+            print_cell(&to, &table->columns[i], json_object_get(row, table->columns[i].key));
+    }
     printf("\n%s\n", table->title);
     cli_table_print(&to, stdout, 2);
 }
 
 static void print_head(void)
 {
+    const char *key;
+    json_t *value;
     printf("%s", bench.command);
     if (bench.device) {
         const struct weir_device_info *info = weir_device_get_info(bench.device);
         printf(" on %s (%s, %s)", info->name, weir_runtime_backend(bench.runtime), info->driver);
     }
     printf("\nmedian of %llu turn%s, smallest .. largest", turns_of(), turns_of() == 1 ? "" : "s");
-    for (size_t i = 0; i < bench.parameter_count; i++)
-        printf("; %s %.6g", bench.parameters[i].key, bench.parameters[i].value);
+    json_object_foreach(bench.parameters, key, value)
+    {
+        printf("; %s %.6g", key, json_real_value(value));
+    }
     printf("; %llu results checked\n", (unsigned long long)bench.checked);
 }
 
 static void print_text(void)
 {
+    size_t index;
+    json_t *note;
     print_head();
     for (size_t i = 0; i < bench.table_count; i++)
-        if (bench.tables[i].count > 0)
+        if (json_array_size(bench.tables[i].rows) > 0)
             print_table(&bench.tables[i]);
-    for (size_t i = 0; i < bench.note_count; i++)
-        printf("%snote: %s\n", i == 0 ? "\n" : "", bench.notes[i]);
+    json_array_foreach(bench.notes, index, note)
+    {
+        printf("%snote: %s\n", index == 0 ? "\n" : "", json_string_value(note));
+    }
 }
 
 // JSON.
-
-static json_t *cell_value(const struct bench_column *column, const struct bench_cell *cell)
-{
-    if (column->kind == BENCH_TEXT)
-        return cli_json_string(cell->text);
-    if (column->kind == BENCH_NUMBER)
-        return json_real(cell->number);
-    if (cell->empty)
-        return json_null();
-    json_t *object = json_object();
-    cli_json_set(object, "median", json_real(cell->spread.median));
-    cli_json_set(object, "min", json_real(cell->spread.minimum));
-    cli_json_set(object, "max", json_real(cell->spread.maximum));
-    return object;
-}
-
-static json_t *row_value(const struct bench_table *table, size_t first)
-{
-    json_t *row = json_object();
-    for (size_t i = 0; i < table->column_count; i++)
-        cli_json_set(row, table->columns[i].key,
-                     cell_value(&table->columns[i], &table->cells[first + i]));
-    return row;
-}
-
-static json_t *table_value(const struct bench_table *table)
-{
-    json_t *rows = json_array();
-    for (size_t i = 0; i < table->count; i += table->column_count)
-        cli_json_append(rows, row_value(table, i));
-    return rows;
-}
 
 static void set_device(json_t *root)
 {
@@ -205,32 +181,22 @@ static void set_device(json_t *root)
 static json_t *report_value(void)
 {
     json_t *root = json_object();
-    json_t *parameters = json_object();
-    json_t *tables = json_object();
-    json_t *notes = json_array();
-    for (size_t i = 0; i < bench.parameter_count; i++)
-        cli_json_set(parameters, bench.parameters[i].key, json_real(bench.parameters[i].value));
-    for (size_t i = 0; i < bench.table_count; i++)
-        cli_json_set(tables, bench.tables[i].key, table_value(&bench.tables[i]));
-    for (size_t i = 0; i < bench.note_count; i++)
-        cli_json_append(notes, cli_json_string(bench.notes[i]));
     cli_json_set(root, "weir", json_string(weir_version()));
     cli_json_set(root, "benchmark", json_string(bench.name));
     set_device(root);
     cli_json_set(root, "turns", weir_json_count(turns_of()));
     cli_json_set(root, "results_checked", weir_json_count(bench.checked));
-    cli_json_set(root, "parameters", parameters);
-    cli_json_set(root, "tables", tables);
-    cli_json_set(root, "notes", notes);
+    cli_json_set(root, "parameters", json_incref(bench.parameters));
+    cli_json_set(root, "tables", json_incref(bench.rows));
+    cli_json_set(root, "notes", json_incref(bench.notes));
     return root;
 }
 
-static int save_json(void)
+static bool save_json(void)
 {
     size_t size = 0;
-    json_t *root = report_value();
-    char *text = cli_json_text(root, CLI_JSON_TEXT, &size);
-    return cli_write_file(bench.save_path, text, size, "the JSON text") ? CLI_OK : CLI_FAILED;
+    char *text = cli_json_text(report_value(), CLI_JSON_TEXT, &size);
+    return cli_write_file(bench.save_path, text, size, "the JSON text");
 }
 
 // Under the title of the plot: where the figures come from.
@@ -252,7 +218,7 @@ static int bench_report(void)
         code = cli_json_print(report_value(), CLI_OK);
     else
         print_text();
-    if (bench.save_path && save_json() != CLI_OK)
+    if (bench.save_path && !save_json())
         code = CLI_FAILED;
     if (bench.plot_path) {
         write_subtitle();
@@ -322,22 +288,39 @@ struct bench_samples bench_scaled(struct bench_samples samples, double by)
     return samples;
 }
 
+const char *bench_bytes(uint64_t bytes)
+{
+    char text[WEIR_TEXT_QUANTITY_SIZE];
+    return cli_copy(weir_text_bytes(text, bytes));
+}
+
+const char *const bench_off_on[] = {"off", "on", NULL};
+
+const char *bench_slots(uint32_t slots, bool graphs, uint32_t devices)
+{
+    return cli_text("%u slot%s%s%s", (unsigned)slots, slots == 1 ? "" : "s",
+                    graphs ? ", graphs" : "",
+                    devices > 1 ? cli_text(", %u devices", (unsigned)devices) : "");
+}
+
+bool bench_is_processor(void)
+{
+    return bench.limits->unified_memory && bench.limits->copy_engines_to_device == 0;
+}
+
 void bench_parameter(const char *key, double value)
 {
-    if (bench.parameter_count == BENCH_PARAMETERS_MAX)
-        return;
-    bench.parameters[bench.parameter_count].key = key;
-    bench.parameters[bench.parameter_count++].value = value;
+    cli_json_set(bench.parameters, key, json_real(value));
 }
 
 void bench_note(const char *format, ...)
 {
-    if (bench.note_count == BENCH_NOTES_MAX)
-        return;
+    char note[512];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(bench.notes[bench.note_count++], sizeof bench.notes[0], format, arguments);
+    vsnprintf(note, sizeof note, format, arguments);
     va_end(arguments);
+    cli_json_append(bench.notes, cli_json_string(note));
 }
 
 // Ending.
@@ -353,6 +336,9 @@ static void leave_bench(void *object)
     (void)object;
     leave_turns();
     cli_clock_use(NULL);
+    json_decref(bench.rows);
+    json_decref(bench.parameters);
+    json_decref(bench.notes);
 }
 
 static pthread_mutex_t wrong_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -521,12 +507,11 @@ static void parse_lists(const struct bench_program *program)
 static uint32_t increment_once(weir_device *device)
 {
     static weir_queue *queue;
-    static weir_program *program;
     static weir_kernel *kernel;
     static weir_buffer *buffer;
     uint32_t value = 0;
     bench_queue(device, "bench/probe", 0, &queue);
-    bench_kernel(device, &conformance_kernels, "increment", &program, &kernel);
+    bench_kernel(device, &conformance_kernels, "increment", &kernel);
     bench_buffer(device, NULL, sizeof value, WEIR_PLACE_DEVICE, &buffer);
     cli_fine(weir_upload(queue, buffer, 0, &value, sizeof value));
     cli_fine(weir_queue_launch(queue, kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
@@ -616,6 +601,9 @@ static int finish_run(const struct bench_program *program, void *user)
 
 int bench_main(const struct bench_program *program, void *user, int argc, char **argv)
 {
+    bench.rows = json_object();
+    bench.parameters = json_object();
+    bench.notes = json_array();
     parse(program, argc, argv);
     parse_lists(program);
     cli_quiet = bench.quiet;
@@ -624,8 +612,6 @@ int bench_main(const struct bench_program *program, void *user, int argc, char *
     cli_need_writable(bench.save_path);
     cli_signals_start();
     cli_own(leave_bench, NULL);
-    if (program->select)
-        bench.select = *program->select;
     if (program->check)
         program->check(user);
     if (program->opens_device)

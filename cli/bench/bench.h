@@ -9,8 +9,7 @@
 // With a plugin in virtual time, such as sim, in the chain, figures are those of its clock: what the
 // modelled GPU would have taken.
 //
-// What was measured goes into tables, from which the text, the JSON and the plot
-// are made.
+// What was measured goes into rows of JSON, from which the text is made, and into the plot.
 //
 // Ownership: what the functions below make is destroyed when the benchmark ends, last first.
 // Threads: those of bench_main(), unless a comment says something else.
@@ -22,6 +21,7 @@
 
 #include "cli/common/cli.h"
 #include "cli/common/options.h"
+#include "cli/common/output.h"
 #include "cli/common/own.h"
 #include "cli/common/plot.h"
 #include "cli/common/progress.h"
@@ -30,8 +30,6 @@ enum {
     BENCH_TURNS_MAX = 101,
     BENCH_TABLES_MAX = 8,
     BENCH_COLUMNS_MAX = 12,
-    BENCH_NOTES_MAX = 8,
-    BENCH_PARAMETERS_MAX = 16,
     BENCH_LIST_MAX = 16
 };
 
@@ -61,17 +59,18 @@ struct bench_samples bench_scaled(struct bench_samples samples, double by);
 
 // Tables.
 
-enum bench_cell_kind {
-    BENCH_TEXT,
-    BENCH_NUMBER,
-    BENCH_SPREAD, // takes two columns on the terminal
-};
-
 struct bench_column {
     const char *key;  // in JSON
     const char *head; // on the terminal
-    enum bench_cell_kind kind;
-    int decimals; // of spreads
+    char alignment;   // 'l', 'r', or 's': a spread, which takes two columns on the terminal
+    int decimals;     // of a spread
+};
+
+struct bench_table {
+    const char *title;
+    struct bench_column columns[BENCH_COLUMNS_MAX]; // those of the first row
+    size_t column_count;
+    json_t *rows;
 };
 
 // Lists on the command line: `out` of options that are CLI_VALUES. Reads "16M,1G,auto": numbers from
@@ -88,26 +87,12 @@ struct bench_list {
 // For a `text` that was chosen later. The message of a wrong one names the option.
 void bench_parse_list(const char *option, struct bench_list *list);
 
+// The words of --graphs, and how a pipeline is called in a plot.
+extern const char *const bench_off_on[];
+const char *bench_slots(uint32_t slots, bool graphs, uint32_t devices);
+
 // The value of the first of a list's words; the next one is + 1.
 #define BENCH_WORD UINT64_C(0x8000000000000000)
-
-struct bench_cell {
-    bool empty;
-    double number;
-    struct bench_spread spread;
-    char text[96];
-};
-
-struct bench_table {
-    const char *key; // in JSON
-    char title[200];
-    struct bench_column columns[BENCH_COLUMNS_MAX];
-    size_t column_count;
-    bool complete;            // the columns are those of the first row
-    struct bench_cell *cells; // row by row
-    size_t count;
-    size_t capacity;
-};
 
 struct bench {
     // The command line.
@@ -137,15 +122,11 @@ struct bench {
     // The figures.
     struct bench_table tables[BENCH_TABLES_MAX];
     size_t table_count;
-    uint64_t checked; // results that were compared with their expected values
-    char wrong[512];  // of bench_wrong()
-    struct {
-        const char *key;
-        double value;
-    } parameters[BENCH_PARAMETERS_MAX];
-    size_t parameter_count;
-    char notes[BENCH_NOTES_MAX][320];
-    size_t note_count;
+    json_t *rows;       // of the tables, by their keys
+    json_t *parameters; // and `notes`, in their order
+    json_t *notes;
+    uint64_t checked;     // results that were compared with their expected values
+    char wrong[512];      // of bench_wrong()
     struct cli_plot plot; // without series: there is nothing to plot
 
     // The turns.
@@ -173,12 +154,14 @@ struct bench_program {
     void (*run)(void *user);
     // In place of the tables: prints what was found, and returns the exit code. NULL: the tables.
     int (*report)(void *user);
-    const char *const *select; // for bench.select, after the options were read; may be NULL
 };
 
 // What the `main` of a benchmark's cli_command does: parses, opens the device that
 // the configuration names, runs, reports. `user` is handed to `check` and `run`.
 int bench_main(const struct bench_program *program, void *user, int argc, char **argv);
+
+// Whether the processor is the device, and copies are its work.
+bool bench_is_processor(void);
 
 // Starts a table.
 struct bench_table *bench_table(const char *key, const char *title);
@@ -188,6 +171,9 @@ void bench_text(struct bench_table *table, const char *key, const char *head, co
 void bench_number(struct bench_table *table, const char *key, const char *head, double number);
 void bench_value(struct bench_table *table, const char *key, const char *head, int decimals,
                  struct bench_samples samples);
+
+// The number, such as "16.0 MiB".
+const char *bench_bytes(uint64_t bytes);
 
 // A fact about the run, in the first lines of the text and under "parameters".
 void bench_parameter(const char *key, double value);
@@ -220,6 +206,8 @@ void bench_figure(struct bench_samples *samples, double ms, const char *format, 
 
 // The names of the plot and its axes; `x` may be "".
 void bench_plot(const char *title, const char *x, const char *y);
+// A level to compare with.
+void bench_plot_level(const char *name, double level);
 // In the plot, a bar of a group. Without samples: nothing.
 void bench_plot_bar(const char *series, const char *group, struct bench_samples samples);
 

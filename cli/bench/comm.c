@@ -22,6 +22,8 @@ static const weir_collective kinds[] = {
 static const char *const kind_names[] = {"all-reduce",     "reduce",     "broadcast", "all-gather",
                                          "reduce-scatter", "all-to-all", "exchange",  NULL};
 
+static const struct comm_way *const *others; // beside Weir, up to NULL
+
 // Ranks.
 
 CLI_DESTROYER(destroy_comm, weir_comm_destroy)
@@ -30,13 +32,13 @@ CLI_DESTROYER(destroy_comm, weir_comm_destroy)
 static void open_device(struct bench_ranks *all, struct bench_rank *rank, uint32_t index)
 {
     const size_t devices = weir_device_count(bench.runtime);
-    char select[16];
-    snprintf(select, sizeof select, "%u", (unsigned)(devices ? index % devices : 0));
-    for (uint32_t i = 0; devices && i < all->local_count; i++)
-        if (&all->ranks[i] != rank && all->ranks[i].device && i % devices == index % devices)
-            rank->device = all->ranks[i].device;
-    if (!rank->device)
-        rank->device = cli_device(bench.runtime, devices > 1 ? select : NULL, NULL);
+    if (rank->device)
+        return;
+    if (devices && index >= devices && rank != all->ranks)
+        rank->device = all->ranks[index % devices].device;
+    else
+        rank->device =
+            cli_device(bench.runtime, devices > 1 ? cli_text("%zu", index % devices) : NULL, NULL);
 }
 
 static void create_all(uint64_t asked, struct bench_ranks *all)
@@ -118,9 +120,14 @@ double bench_ranks_slowest(const struct bench_ranks *ranks, double value)
 
 // Opening.
 
+static bool on_host(const struct comm_bench *b)
+{
+    return b->memory.values[0] == BENCH_WORD + 1;
+}
+
 static void open_ranks(struct comm_bench *b)
 {
-    const weir_placement place = b->host_memory ? WEIR_PLACE_HOST : WEIR_PLACE_DEVICE;
+    const weir_placement place = on_host(b) ? WEIR_PLACE_HOST : WEIR_PLACE_DEVICE;
     size_t bytes = 0;
     for (size_t i = 0; i < b->sizes.count; i++)
         bytes = b->sizes.values[i] > bytes ? (size_t)b->sizes.values[i] : bytes;
@@ -134,8 +141,8 @@ static void open_ranks(struct comm_bench *b)
 
 // Collectives.
 
-static void submit(const struct comm_bench *b, const struct bench_rank *rank,
-                   const struct comm_row *row)
+static void submit_rank(const struct comm_bench *b, const struct bench_rank *rank,
+                        const struct comm_row *row)
 {
     const uint32_t own = weir_comm_rank(rank->comm);
     struct weir_collective_params params = {
@@ -160,31 +167,31 @@ static void submit(const struct comm_bench *b, const struct bench_rank *rank,
     cli_fine(weir_queue_collective(rank->queue, rank->comm, &params));
 }
 
-static void submit_way(const struct comm_bench *b, const struct comm_row *row,
-                       const struct comm_peer *peer)
+static void submit_all(const struct comm_bench *b, const struct comm_row *row)
 {
-    if (peer)
-        peer->submit(b, row);
-    for (uint32_t i = 0; !peer && i < b->all.local_count; i++)
-        submit(b, &b->all.ranks[i], row);
+    for (uint32_t i = 0; i < b->all.local_count; i++)
+        submit_rank(b, &b->all.ranks[i], row);
 }
 
-static void sync_way(const struct comm_bench *b, const struct comm_peer *peer)
+static void sync_all(const struct comm_bench *b)
 {
-    if (peer)
-        peer->sync(b);
-    else
-        bench_ranks_sync(&b->all);
+    bench_ranks_sync(&b->all);
 }
 
-static double time_row(struct comm_bench *b, const struct comm_row *row,
-                       const struct comm_peer *peer)
+static const struct comm_way weir_way = {
+    .kinds = ~0u,
+    .on_weirs_memory = true,
+    .submit = submit_all,
+    .sync = sync_all,
+};
+
+static double time_row(struct comm_bench *b, const struct comm_row *row, const struct comm_way *way)
 {
     bench_ranks_meet(&b->all);
     const uint64_t began = cli_now_ns();
     for (uint64_t i = 0; i < b->iterations; i++)
-        submit_way(b, row, peer);
-    sync_way(b, peer);
+        way->submit(b, row);
+    way->sync(b);
     return bench_ranks_slowest(&b->all, (double)(cli_now_ns() - began) / (double)b->iterations);
 }
 
@@ -240,32 +247,31 @@ static void fill(const struct bench_rank *rank, float *numbers, size_t bytes)
     cli_fine(weir_upload(rank->queue, rank->src, 0, numbers, bytes));
 }
 
-static void compare(struct comm_bench *b, const struct comm_row *row, const struct comm_peer *peer,
-                    const struct bench_rank *rank, float *numbers)
+static void compare(struct comm_bench *b, const struct comm_row *row, const struct comm_way *way,
+                    const struct bench_rank *rank)
 {
     const uint32_t own = weir_comm_rank(rank->comm);
     const uint64_t elements = written(row, own, b->all.count);
-    cli_fine(weir_download(rank->queue, numbers, rank->dst, 0, elements * sizeof *numbers));
+    cli_fine(weir_download(rank->queue, b->numbers, rank->dst, 0, elements * sizeof(float)));
     bench.checked++;
     for (uint64_t i = 0; i < elements; i++)
-        if (numbers[i] != expected(row, own, b->all.count, i))
+        if (b->numbers[i] != expected(row, own, b->all.count, i))
             cli_fail(CLI_FAILED, "%s%s of %zu bytes: element %llu of rank %u is %g in place of %g",
-                     peer ? "raw " : "", weir_collective_name(row->kind), row->bytes,
-                     (unsigned long long)i, (unsigned)own, (double)numbers[i],
+                     way->open ? "raw " : "", weir_collective_name(row->kind), row->bytes,
+                     (unsigned long long)i, (unsigned)own, (double)b->numbers[i],
                      (double)expected(row, own, b->all.count, i));
 }
 
-static void check_row(struct comm_bench *b, const struct comm_row *row,
-                      const struct comm_peer *peer)
+static void check_row(struct comm_bench *b, const struct comm_row *row, const struct comm_way *way)
 {
     const size_t bytes = row->bytes / sizeof(float) * sizeof(float);
     for (uint32_t i = 0; i < b->all.local_count; i++)
         fill(&b->all.ranks[i], b->numbers, bytes);
     bench_ranks_sync(&b->all); // what fills them is on Weir's queues
-    submit_way(b, row, peer);
-    sync_way(b, peer);
+    way->submit(b, row);
+    way->sync(b);
     for (uint32_t i = 0; i < b->all.local_count; i++)
-        compare(b, row, peer, &b->all.ranks[i], b->numbers);
+        compare(b, row, way, &b->all.ranks[i]);
 }
 
 // Rows.
@@ -296,35 +302,27 @@ static void make_rows(struct comm_bench *b)
 
 // Measuring.
 
-static bool has(const struct comm_peer *peer, const struct comm_row *row)
+static bool has(const struct comm_way *way, const struct comm_row *row)
 {
-    return peer->kinds >> row->kind & 1;
+    return way->kinds >> row->kind & 1;
+}
+
+static void check_all(struct comm_bench *b)
+{
+    for (size_t i = 0; i < b->row_count; i++)
+        for (size_t k = 0; k < b->way_count; k++)
+            if (b->ways[k]->on_weirs_memory && has(b->ways[k], &b->rows[i]))
+                check_row(b, &b->rows[i], b->ways[k]);
 }
 
 // Each way goes first in turn.
 static void measure_row(struct comm_bench *b, struct comm_row *row)
 {
-    const size_t ways = 1 + b->peer_count;
-    for (size_t i = 0; i < ways; i++) {
-        const size_t way = (i + bench.turn) % ways;
-        if (way && !has(b->peers[way - 1], row))
-            continue;
-        bench_keep(way ? &row->peer_ns[way - 1] : &row->ns,
-                   time_row(b, row, way ? b->peers[way - 1] : NULL));
+    for (size_t i = 0; i < b->way_count; i++) {
+        const size_t way = (i + bench.turn) % b->way_count;
+        if (has(b->ways[way], row))
+            bench_keep(&row->ns[way], time_row(b, row, b->ways[way]));
     }
-}
-
-static void measure(struct comm_bench *b)
-{
-    for (size_t i = 0; i < b->row_count; i++) {
-        check_row(b, &b->rows[i], NULL);
-        for (size_t k = 0; k < b->peer_count; k++)
-            if (b->peers[k]->on_weirs_memory && has(b->peers[k], &b->rows[i]))
-                check_row(b, &b->rows[i], b->peers[k]);
-    }
-    for (bench_start(); bench_turn();)
-        for (size_t i = 0; i < b->row_count; i++)
-            measure_row(b, &b->rows[i]);
 }
 
 // Reporting.
@@ -333,59 +331,52 @@ static void put_row(const struct comm_bench *b, struct bench_table *table,
                     const struct comm_row *row)
 {
     const char *name = weir_collective_name(row->kind);
-    const struct bench_samples rate = bench_rate(row->ns, (double)row->bytes); // GB/s
+    const struct bench_samples rate = bench_rate(row->ns[0], (double)row->bytes); // GB/s
     const struct bench_samples bus = bench_scaled(rate, weir_bus_factor(name, b->all.count));
-    char group[32];
-    snprintf(group, sizeof group, "%zu", row->bytes);
-    bench_plot_bar(name, group, bus);
+    bench_plot_bar(name, cli_text("%zu", row->bytes), bus);
     bench_text(table, "collective", "collective", name);
     bench_number(table, "bytes", "bytes", (double)row->bytes);
-    bench_value(table, "ns", "ns", 0, row->ns);
+    bench_value(table, "ns", "ns", 0, row->ns[0]);
     bench_value(table, "algorithm_gbs", "GB/s", 2, rate);
     bench_value(table, "bus_gbs", "bus GB/s", 2, bus);
-    for (size_t i = 0; i < b->peer_count; i++) {
-        const struct comm_peer *peer = b->peers[i];
-        bench_value(table, peer->key, peer->head, 0, row->peer_ns[i]);
-        bench_value(table, peer->over_key, peer->over_head, 3,
-                    bench_ratio(row->ns, row->peer_ns[i]));
+    for (size_t i = 1; i < b->way_count; i++) {
+        const struct comm_way *way = b->ways[i];
+        bench_value(table, way->key, way->head, 0, row->ns[i]);
+        bench_value(table, way->over_key, way->over_head, 3, bench_ratio(row->ns[0], row->ns[i]));
     }
 }
 
 static void report(struct comm_bench *b)
 {
     struct bench_table *table = bench_table("collectives", "one collective, by the slowest rank");
-    char title[64];
-    snprintf(title, sizeof title, "Collectives of %u ranks", (unsigned)b->all.count);
-    bench_plot(title, "", "bus GB/s");
-    for (size_t i = 0; i < b->row_count; i++)
-        put_row(b, table, &b->rows[i]);
-}
-
-static void describe(struct comm_bench *b)
-{
     bench_parameter("ranks", b->all.count);
     bench_parameter("ranks_of_this_process", b->all.local_count);
     bench_parameter("iterations", (double)b->iterations);
     bench_note("through %s; %s memory; %u ranks%s", weir_comm_engine(b->all.ranks[0].comm),
-               b->host_memory ? "the host's" : "the device's", (unsigned)b->all.count,
+               on_host(b) ? "the host's" : "the device's", (unsigned)b->all.count,
                b->all.local_count > 1 ? " in this process" : ", one a process");
+    bench_plot(cli_text("Collectives of %u ranks", (unsigned)b->all.count), "", "bus GB/s");
+    for (size_t i = 0; i < b->row_count; i++)
+        put_row(b, table, &b->rows[i]);
 }
 
 // The command.
 
-// Peers that this machine lacks leave a note.
+// What this machine lacks leaves a note.
 static void run(void *user)
 {
     struct comm_bench *b = user;
-    b->host_memory = b->memory.values[0] == BENCH_WORD + 1;
     bench.runtime = cli_open(b->config);
     open_ranks(b);
     make_rows(b);
-    for (size_t i = 0; i < b->asked_peer_count; i++)
-        if (b->asked_peers[i]->open(b))
-            b->peers[b->peer_count++] = b->asked_peers[i];
-    measure(b);
-    describe(b);
+    b->ways[b->way_count++] = &weir_way;
+    for (size_t i = 0; others[i]; i++)
+        if (others[i]->open(b))
+            b->ways[b->way_count++] = others[i];
+    check_all(b);
+    for (bench_start(); bench_turn();)
+        for (size_t i = 0; i < b->row_count; i++)
+            measure_row(b, &b->rows[i]);
     report(b);
 }
 
@@ -418,8 +409,7 @@ int bench_comm_main(const struct comm_with *with, int argc, char **argv)
         .option_count = BENCH_COUNT(options) - !with->option.name,
         .run = run,
     };
-    b.asked_peers = with->peers;
-    b.asked_peer_count = with->peer_count;
+    others = with->others;
     return bench_main(&program, &b, argc, argv);
 }
 

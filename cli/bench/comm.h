@@ -40,37 +40,34 @@ void bench_ranks_meet(const struct bench_ranks *ranks);
 double bench_ranks_slowest(const struct bench_ranks *ranks, double value);
 
 enum {
-    COMM_PEERS_MAX = 2
+    COMM_WAYS_MAX = 3
 };
 
 struct comm_row {
     weir_collective kind;
     size_t bytes;   // the larger one of what a rank reads and writes
     uint64_t count; // elements, as in <weir/comm.h>
-    struct bench_samples ns;
-    struct bench_samples peer_ns[COMM_PEERS_MAX];
+    struct bench_samples ns[COMM_WAYS_MAX];
 };
 
 struct comm_bench {
     const char *config;
     struct bench_list sizes, kinds, memory;
-    bool host_memory;
     uint64_t asked_ranks;
     uint64_t iterations;
 
     struct bench_ranks all;
-    const struct comm_peer *const *asked_peers;
-    size_t asked_peer_count;
-    const struct comm_peer *peers[COMM_PEERS_MAX]; // those that are open
-    size_t peer_count;
+    const struct comm_way
+        *ways[COMM_WAYS_MAX]; // Weir's, and those of other libraries that are open
+    size_t way_count;
     struct comm_row *rows;
     size_t row_count;
     size_t largest; // bytes of a row
     float *numbers; // as many, on the host
 };
 
-// Another library with the same ranks.
-struct comm_peer {
+// Weir, or another library, with the same ranks.
+struct comm_way {
     const char *key, *head;           // of its time
     const char *over_key, *over_head; // of Weir's over its
     unsigned kinds;                   // a bit for each that it has
@@ -84,9 +81,8 @@ struct comm_peer {
 
 struct comm_with {
     const char *about;
-    const struct comm_peer *const *peers;
-    size_t peer_count;
-    struct cli_option option; // one more; without a name: none
+    const struct comm_way *others[COMM_WAYS_MAX]; // up to NULL
+    struct cli_option option;                     // one more; without a name: none
 };
 
 int bench_comm_main(const struct comm_with *with, int argc, char **argv);

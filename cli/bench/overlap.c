@@ -1,73 +1,17 @@
 // weir bench overlap: one large job through patterns/chunks, cut and ordered in many
 // ways, beside the bare copies of the same bytes in both directions at once.
 //
-// Every variant has queues of its own. They are created together, so that a device that
+// Every way has queues of its own. They are created together, so that a device that
 // assigns its channels in turn gives them different ones, and kept, because a queue is
 // warm only when it has created all events of its ring.
-#include <stdio.h>
-
-#include "base/text.h"
 #include "cli/bench/overlap.h"
+
 #include "patterns/chunks.h"
 
 enum {
-    OVERLAP_CASES_MAX = 8,
-};
-
-enum {
-    OVERLAP_AUTO,
-    OVERLAP_DEPTH,
-    OVERLAP_BREADTH,
-    OVERLAP_INTERLEAVED
-};
-
-// What one way runs.
-struct overlap_job {
-    const struct overlap *overlap;
-    uint32_t rounds;
-    weir_chunks *chunks;
-};
-
-// What all ways of a size and a kernel are compared with.
-struct overlap_reference {
-    size_t size;
-    uint64_t kernel; // as on the command line
-    uint32_t rounds;
-    char kernel_name[24];
-    struct bench_samples up;   // one way alone
-    struct bench_samples down; // the other
-    struct bench_samples both; // at once: the limit
-    struct bench_samples kernel_alone;
-    size_t one_queue; // its way in one piece
-};
-
-struct overlap_way {
-    size_t reference;
-    uint64_t order, queues, chunks; // as on the command line
-    struct overlap_job job;
-    struct weir_chunks_plan plan;
-    struct bench_samples ns;
-};
-
-struct overlap {
-    struct bench_work work;
-    struct bench_list sizes, kernels, orders, queues, chunks;
-    size_t size_most;
-    weir_buffer *src, *dst;     // HOST
-    weir_buffer *values, *rest; // DEVICE; `rest` is for bare copies alone
-    weir_queue *up, *down;
-    struct overlap_reference references[OVERLAP_CASES_MAX];
-    size_t reference_count;
-    struct overlap_way *ways;
-    size_t way_count;
-    uint32_t queue_count;            // of all ways
-    const struct overlap_raw *calls; // NULL: there are none
-    void *raw;
-    struct bench_samples raw_ms[OVERLAP_RAW_MOST], auto_ms; // the latter of the first size
-};
-
-enum {
-    WAYS_MAX = 512,
+    CASES_MOST = 8,
+    WAYS_MOST = 512,
+    QUEUES_MOST = 512
 };
 
 #define SIZE_LEAST UINT64_C(4096)
@@ -75,60 +19,60 @@ enum {
 #define SIZE_CPU (UINT64_C(16) << 20)
 #define SIZE_GPU (UINT64_C(1) << 30)
 #define ROUNDS_MOST 1000000
+#define AUTO BENCH_WORD // the first one of each list of words
+#define ENGINE (BENCH_WORD + 1)
 
+// In the order of weir_chunks_order.
 static const char *const order_words[] = {"auto", "depth", "breadth", "interleaved", NULL};
 static const char *const queue_words[] = {"auto", "engine", NULL};
 static const char *const chunk_words[] = {"auto", NULL};
 static const char *const kernel_words[] = {"light", "heavy", NULL};
 
-enum {
-    QUEUES_MAX = 512,
+// What all ways of a size and a kernel are compared with.
+struct reference {
+    size_t size;
+    uint64_t kernel; // as on the command line
+    uint32_t rounds;
+    const char *kernel_name;
+    struct bench_samples up;   // one way alone
+    struct bench_samples down; // the other
+    struct bench_samples both; // at once: the limit
+    struct bench_samples kernel_alone;
+    size_t one_queue; // its way in one piece
 };
+
+struct way {
+    struct overlap *overlap;
+    struct reference *reference;
+    uint64_t order, queues, chunks; // as on the command line
+    weir_chunks *job;
+    struct weir_chunks_plan plan;
+    struct bench_samples ns;
+};
+
+struct overlap {
+    struct bench_work work;
+    struct bench_list sizes, kernels, orders, queues, chunks;
+    weir_buffer *src, *dst;     // HOST
+    weir_buffer *values, *rest; // DEVICE; `rest` is for bare copies alone
+    weir_queue *up, *down;
+    struct reference references[CASES_MOST];
+    size_t reference_count;
+    struct way *ways;
+    size_t way_count;
+    uint32_t queue_count;            // of all ways
+    const struct overlap_raw *calls; // NULL: there are none
+    size_t raw_count;
+    struct bench_samples raw_ms[OVERLAP_RAW_MOST], auto_ms; // the latter of the first size
+};
+
+// Ways.
 
 static weir_status launch(void *user, weir_queue *queue, const struct weir_chunk *chunk)
 {
-    const struct overlap_job *job = user;
-    return bench_work_launch(&job->overlap->work, queue, job->overlap->values, chunk->in_offset,
-                             chunk->in_size, job->rounds);
-}
-
-static struct weir_chunks_params params_of(const struct overlap *o, struct overlap_job *job,
-                                           size_t size)
-{
-    return (struct weir_chunks_params){
-        .struct_size = sizeof(struct weir_chunks_params),
-        .device = bench.device,
-        .label = "bench/overlap",
-        .element_count = size / sizeof(uint32_t),
-        .in_bytes = sizeof(uint32_t),
-        .out_bytes = sizeof(uint32_t),
-        .granularity = o->work.block,
-        .src = {o->src, 0},
-        .in = {o->values, 0},
-        .out = {o->values, 0},
-        .dst = {o->dst, 0},
-        .kernel = launch,
-        .user = job,
-    };
-}
-
-static void choose(const struct overlap_way *way, struct weir_chunks_params *params)
-{
-    static const weir_chunks_order orders[] = {
-        [OVERLAP_AUTO] = WEIR_CHUNKS_ORDER_AUTO,
-        [OVERLAP_DEPTH] = WEIR_CHUNKS_DEPTH_FIRST,
-        [OVERLAP_BREADTH] = WEIR_CHUNKS_BREADTH_FIRST,
-        [OVERLAP_INTERLEAVED] = WEIR_CHUNKS_INTERLEAVED,
-    };
-    params->order = orders[way->order - BENCH_WORD];
-    if (way->chunks < BENCH_WORD)
-        params->chunk_count = (uint32_t)way->chunks;
-    if (way->queues == BENCH_WORD + 1) {
-        params->layout = WEIR_CHUNKS_BY_ENGINE;
-    } else if (way->queues < BENCH_WORD) {
-        params->layout = WEIR_CHUNKS_BY_CHUNK;
-        params->queue_count = (uint32_t)way->queues;
-    }
+    const struct way *way = user;
+    return bench_work_launch(&way->overlap->work, queue, way->overlap->values, chunk->in_offset,
+                             chunk->in_size, way->reference->rounds);
 }
 
 // Nanoseconds of the job, from its submission to its end.
@@ -143,20 +87,48 @@ static double time_job(weir_chunks *chunks)
 
 CLI_DESTROYER(destroy_chunks, weir_chunks_destroy)
 
-// Creates the job, which is kept, and runs it once to check its results.
-static void check_job(struct overlap *o, const struct weir_chunks_params *params,
-                      struct weir_chunks_plan *out_plan, const char *what)
+static void create_job(struct overlap *o, struct way *way)
 {
-    struct overlap_job *job = params->user;
-    cli_fine(weir_chunks_create(params, &job->chunks));
-    cli_own(destroy_chunks, &job->chunks);
-    weir_chunks_get_plan(job->chunks, out_plan);
-    o->queue_count += out_plan->queue_count;
-    if (o->queue_count > QUEUES_MAX)
-        cli_fail(CLI_USAGE, "these ways have more than %d queues together; name fewer", QUEUES_MAX);
-    (void)time_job(job->chunks);
-    (void)bench_work_check(o->dst, params->element_count * sizeof(uint32_t), OVERLAP_SEED,
-                           job->rounds, what);
+    const bool counted = way->queues < BENCH_WORD;
+    const struct weir_chunks_params params = {
+        .struct_size = sizeof params,
+        .device = bench.device,
+        .label = "bench/overlap",
+        .element_count = way->reference->size / sizeof(uint32_t),
+        .in_bytes = sizeof(uint32_t),
+        .out_bytes = sizeof(uint32_t),
+        .granularity = o->work.block,
+        .src = {o->src, 0},
+        .in = {o->values, 0},
+        .out = {o->values, 0},
+        .dst = {o->dst, 0},
+        .kernel = launch,
+        .user = way,
+        .order = (weir_chunks_order)(way->order - BENCH_WORD),
+        .chunk_count = way->chunks == AUTO ? 0 : (uint32_t)way->chunks,
+        .layout = way->queues == ENGINE ? WEIR_CHUNKS_BY_ENGINE
+                  : counted             ? WEIR_CHUNKS_BY_CHUNK
+                                        : WEIR_CHUNKS_LAYOUT_AUTO,
+        .queue_count = counted ? (uint32_t)way->queues : 0,
+    };
+    cli_fine(weir_chunks_create(&params, &way->job));
+    cli_own(destroy_chunks, &way->job);
+    weir_chunks_get_plan(way->job, &way->plan);
+    o->queue_count += way->plan.queue_count;
+    if (o->queue_count > QUEUES_MOST)
+        cli_fail(CLI_USAGE, "these ways have more than %d queues together; name fewer",
+                 QUEUES_MOST);
+}
+
+// Creates the job, which is kept, and runs it once to check its results.
+static void check_way(struct overlap *o, struct way *way)
+{
+    const struct reference *reference = way->reference;
+    create_job(o, way);
+    (void)time_job(way->job);
+    (void)bench_work_check(o->dst, reference->size, OVERLAP_SEED, reference->rounds,
+                           cli_text("order %s, %u chunks", order_words[way->order - BENCH_WORD],
+                                    (unsigned)way->plan.chunk_count));
     bench_judge();
 }
 
@@ -177,58 +149,87 @@ static double time_copies(const struct overlap *o, size_t size, bool up, bool do
     return (double)(cli_now_ns() - began);
 }
 
-// Making everything.
+// What is listed.
+
+static struct way *list_way(struct overlap *o, struct reference *reference, uint64_t order)
+{
+    struct way *way = &o->ways[o->way_count++];
+    *way = (struct way){o, reference, .order = order, .queues = AUTO, .chunks = AUTO};
+    return way;
+}
+
+// `auto` is one way; the other orders are combined with the lists of queues and chunks.
+static void list_order(struct overlap *o, struct reference *reference, uint64_t order)
+{
+    if (order == AUTO)
+        (void)list_way(o, reference, order);
+    for (size_t i = 0; order != AUTO && i < o->queues.count * o->chunks.count; i++) {
+        struct way *way = list_way(o, reference, order);
+        way->queues = o->queues.values[i / o->chunks.count];
+        way->chunks = o->chunks.values[i % o->chunks.count];
+    }
+}
+
+static void list_reference(struct overlap *o, uint64_t size, uint64_t kernel)
+{
+    struct reference *reference = &o->references[o->reference_count++];
+    reference->size = (size_t)size / sizeof(uint32_t) * sizeof(uint32_t);
+    reference->kernel = kernel;
+    reference->one_queue = o->way_count;
+    struct way *one = list_way(o, reference, BENCH_WORD + WEIR_CHUNKS_DEPTH_FIRST);
+    one->queues = one->chunks = 1;
+    for (size_t i = 0; i < o->orders.count; i++)
+        list_order(o, reference, o->orders.values[i]);
+}
+
+static void list_all(struct overlap *o)
+{
+    const size_t cases = o->sizes.count * o->kernels.count;
+    const size_t most = cases * o->orders.count * o->queues.count * o->chunks.count;
+    if (cases > CASES_MOST)
+        cli_fail(CLI_USAGE, "more than %d pairs of a size and a kernel; name fewer", CASES_MOST);
+    if (most > WAYS_MOST)
+        cli_fail(CLI_USAGE, "%zu ways to run the job, and at most %d are measured; name fewer",
+                 most, WAYS_MOST);
+    o->ways = cli_allocate(most + cases, sizeof *o->ways);
+    for (size_t i = 0; i < cases; i++)
+        list_reference(o, o->sizes.values[i / o->kernels.count],
+                       o->kernels.values[i % o->kernels.count]);
+}
+
+// Making and checking everything.
 
 static void make_all(struct overlap *o)
 {
+    size_t most = 0;
     for (size_t i = 0; i < o->sizes.count; i++)
-        if (o->sizes.values[i] > o->size_most)
-            o->size_most = (size_t)o->sizes.values[i];
+        most = o->sizes.values[i] > most ? (size_t)o->sizes.values[i] : most;
     bench_work_open(&o->work);
-    bench_buffer(bench.device, "src", o->size_most, WEIR_PLACE_HOST, &o->src);
-    bench_buffer(bench.device, "dst", o->size_most, WEIR_PLACE_HOST, &o->dst);
-    bench_buffer(bench.device, "values", o->size_most, WEIR_PLACE_DEVICE, &o->values);
-    bench_buffer(bench.device, "rest", o->size_most, WEIR_PLACE_DEVICE, &o->rest);
+    bench_buffer(bench.device, "src", most, WEIR_PLACE_HOST, &o->src);
+    bench_buffer(bench.device, "dst", most, WEIR_PLACE_HOST, &o->dst);
+    bench_buffer(bench.device, "values", most, WEIR_PLACE_DEVICE, &o->values);
+    bench_buffer(bench.device, "rest", most, WEIR_PLACE_DEVICE, &o->rest);
     bench_queue(bench.device, "bench/up", 0, &o->up);
     bench_queue(bench.device, "bench/down", 0, &o->down);
-    bench_work_fill(o->src, o->size_most, OVERLAP_SEED);
-    bench_work_spoil(o->dst, o->size_most);
-    cli_fine(weir_queue_copy(o->down, o->rest, 0, o->src, 0, o->size_most));
+    bench_work_fill(o->src, most, OVERLAP_SEED);
+    bench_work_spoil(o->dst, most);
+    cli_fine(weir_queue_copy(o->down, o->rest, 0, o->src, 0, most));
     bench_sync(o->down);
 }
 
 // A heavy kernel takes about as long as the copies, so that all three engines of a
 // device could be busy all of the time.
-static void choose_rounds(struct overlap *o, struct overlap_reference *reference)
+static void choose_rounds(struct overlap *o, struct reference *reference)
 {
-    if (reference->kernel < BENCH_WORD) {
-        reference->rounds = (uint32_t)reference->kernel;
-        snprintf(reference->kernel_name, sizeof reference->kernel_name, "%u rounds",
-                 (unsigned)reference->rounds);
-        return;
-    }
-    snprintf(reference->kernel_name, sizeof reference->kernel_name, "%s",
-             kernel_words[reference->kernel - BENCH_WORD]);
-    reference->rounds = 1;
-    if (reference->kernel == BENCH_WORD)
+    const uint64_t kernel = reference->kernel;
+    reference->rounds = kernel < BENCH_WORD ? (uint32_t)kernel : 1;
+    reference->kernel_name = kernel < BENCH_WORD ? cli_text("%u rounds", (unsigned)kernel)
+                                                 : kernel_words[kernel - BENCH_WORD];
+    if (kernel != BENCH_WORD + 1)
         return;
     (void)time_copies(o, reference->size, true, true); // the second one counts
     reference->rounds = bench_work_calibrate(&o->work, o->values, reference->size,
                                              time_copies(o, reference->size, true, true));
-}
-
-// Measuring.
-
-static void check_way(struct overlap *o, struct overlap_way *way)
-{
-    const struct overlap_reference *reference = &o->references[way->reference];
-    char what[64];
-    way->job = (struct overlap_job){.overlap = o, .rounds = reference->rounds};
-    struct weir_chunks_params params = params_of(o, &way->job, reference->size);
-    choose(way, &params);
-    snprintf(what, sizeof what, "order %s, %u chunks", order_words[way->order - BENCH_WORD],
-             (unsigned)params.chunk_count);
-    check_job(o, &params, &way->plan, what);
 }
 
 static void check_all(struct overlap *o)
@@ -238,12 +239,14 @@ static void check_all(struct overlap *o)
     for (size_t i = 0; i < o->way_count; i++)
         check_way(o, &o->ways[i]);
     if (o->calls)
-        o->raw = o->calls->open(o->references[0].size);
-    for (size_t i = OVERLAP_RAW_COPIES; o->raw && i < o->calls->count(o->raw); i++)
-        (void)o->calls->run(o->raw, i, true);
+        o->raw_count = o->calls->open(o->references[0].size);
+    for (size_t i = OVERLAP_RAW_COPIES; i < o->raw_count; i++)
+        (void)o->calls->run(i, true);
 }
 
-static void measure_reference(struct overlap *o, struct overlap_reference *reference)
+// Measuring.
+
+static void measure_reference(struct overlap *o, struct reference *reference)
 {
     const size_t size = reference->size;
     bench_keep(&reference->up, time_copies(o, size, true, false));
@@ -258,20 +261,20 @@ static void measure_weir(struct overlap *o)
     for (size_t i = 0; i < o->reference_count; i++)
         measure_reference(o, &o->references[i]);
     for (size_t i = 0; i < o->way_count; i++) {
-        struct overlap_way *way = &o->ways[i];
-        const double ns = time_job(way->job.chunks);
+        struct way *way = &o->ways[i];
+        const double ns = time_job(way->job);
         bench_keep(&way->ns, ns);
         if (i == o->references[0].one_queue)
             bench_figure(&(struct bench_samples){0}, ns * 1e-6, "weir_one_queue");
-        if (way->reference == 0 && way->order == BENCH_WORD + OVERLAP_AUTO)
+        if (way->reference == o->references && way->order == AUTO)
             bench_figure(&o->auto_ms, ns * 1e-6, "weir_auto");
     }
 }
 
 static void measure_raw(struct overlap *o)
 {
-    for (size_t i = 0; o->raw && i < o->calls->count(o->raw); i++)
-        bench_figure(&o->raw_ms[i], o->calls->run(o->raw, i, false), "raw_%s", o->calls->name(i));
+    for (size_t i = 0; i < o->raw_count; i++)
+        bench_figure(&o->raw_ms[i], o->calls->run(i, false), "raw_%s", o->calls->name(i));
 }
 
 // Each side goes first in turn.
@@ -284,12 +287,13 @@ static void measure_all(struct overlap *o)
     }
 }
 
-static void put_bare(struct bench_table *table, const struct overlap_reference *reference,
-                     const char *what, struct bench_samples ns, double bytes)
+// Reporting.
+
+static void put_alone(struct bench_table *table, const struct reference *reference,
+                      const char *what, struct bench_samples ns, double bytes)
 {
-    char size[WEIR_TEXT_QUANTITY_SIZE];
     const struct bench_samples none = {0};
-    bench_text(table, "size", "size", weir_text_bytes(size, reference->size));
+    bench_text(table, "size", "size", bench_bytes(reference->size));
     bench_text(table, "what", "what", what);
     bench_value(table, "ms", "ms", 3, bench_scaled(ns, 1e-6));
     bench_value(table, "gb_per_s", "GB/s", 1, bytes > 0 ? bench_rate(ns, bytes) : none);
@@ -299,31 +303,28 @@ static void report_references(struct overlap *o)
 {
     struct bench_table *table = bench_table("alone", "each part alone");
     for (size_t i = 0; i < o->reference_count; i++) {
-        const struct overlap_reference *reference = &o->references[i];
-        const double size = (double)reference->size;
-        char name[64];
-        if (i == 0 || reference->size != o->references[i - 1].size) {
-            put_bare(table, reference, "bare copy up", reference->up, size);
-            put_bare(table, reference, "bare copy down", reference->down, size);
-            put_bare(table, reference, "both at once (the limit)", reference->both, 2 * size);
+        const struct reference *it = &o->references[i];
+        const double size = (double)it->size;
+        if (i == 0 || it->size != it[-1].size) {
+            put_alone(table, it, "bare copy up", it->up, size);
+            put_alone(table, it, "bare copy down", it->down, size);
+            put_alone(table, it, "both at once (the limit)", it->both, 2 * size);
         }
-        snprintf(name, sizeof name, "kernel, %s", reference->kernel_name);
-        put_bare(table, reference, name, reference->kernel_alone, 0);
-        snprintf(name, sizeof name, "one queue, one piece, %s", reference->kernel_name);
-        put_bare(table, reference, name, o->ways[reference->one_queue].ns, 0);
+        put_alone(table, it, cli_text("kernel, %s", it->kernel_name), it->kernel_alone, 0);
+        put_alone(table, it, cli_text("one queue, one piece, %s", it->kernel_name),
+                  o->ways[it->one_queue].ns, 0);
     }
 }
 
-static void plot_way(struct overlap *o, const struct overlap_way *way, struct bench_samples ratio)
+static void plot_way(struct overlap *o, const struct way *way, struct bench_samples ratio)
 {
-    const struct overlap_reference *reference = &o->references[way->reference];
+    const bool queues = o->queues.count > 1 && way->order != AUTO, sizes = o->sizes.count > 1;
     const struct bench_spread spread = bench_spread(ratio);
-    char name[CLI_PLOT_TEXT], size[WEIR_TEXT_QUANTITY_SIZE], queues[24] = "";
-    if (o->queues.count > 1 && way->order != BENCH_WORD)
-        snprintf(queues, sizeof queues, ", %u queues", (unsigned)way->plan.queue_count);
-    snprintf(name, sizeof name, "%s%s, %s%s%s", order_words[way->order - BENCH_WORD], queues,
-             reference->kernel_name, o->sizes.count > 1 ? ", " : "",
-             o->sizes.count > 1 ? weir_text_bytes(size, reference->size) : "");
+    const char *name =
+        cli_text("%s%s, %s%s", order_words[way->order - BENCH_WORD],
+                 queues ? cli_text(", %u queues", (unsigned)way->plan.queue_count) : "",
+                 way->reference->kernel_name,
+                 sizes ? cli_text(", %s", bench_bytes(way->reference->size)) : "");
     struct cli_plot_series *series = cli_plot_series(&bench.plot, name);
     const struct cli_plot_point point = {way->plan.chunk_count, spread.median, spread.minimum,
                                          spread.maximum};
@@ -336,20 +337,18 @@ static void plot_way(struct overlap *o, const struct overlap_way *way, struct be
     }
 }
 
-static void put_way(struct overlap *o, struct bench_table *table, const struct overlap_way *way)
+static void put_way(struct overlap *o, struct bench_table *table, const struct way *way)
 {
-    static const char *const plan_orders[] = {"auto", "depth", "breadth", "interleaved"};
-    const struct overlap_reference *reference = &o->references[way->reference];
+    const struct reference *reference = way->reference;
+    const struct weir_chunks_plan *plan = &way->plan;
     const struct bench_samples ratio = bench_ratio(way->ns, reference->both);
-    char size[WEIR_TEXT_QUANTITY_SIZE];
-    bench_text(table, "size", "size", weir_text_bytes(size, reference->size));
+    bench_text(table, "size", "size", bench_bytes(reference->size));
     bench_text(table, "kernel", "kernel", reference->kernel_name);
     bench_text(table, "asked", "order", order_words[way->order - BENCH_WORD]);
-    bench_text(table, "order", "runs as", plan_orders[way->plan.order]);
-    bench_number(table, "queues", "queues", way->plan.queue_count);
-    bench_text(table, "layout", "by",
-               way->plan.layout == WEIR_CHUNKS_BY_ENGINE ? "engine" : "chunk");
-    bench_number(table, "chunks", "chunks", way->plan.chunk_count);
+    bench_text(table, "order", "runs as", order_words[plan->order]);
+    bench_number(table, "queues", "queues", plan->queue_count);
+    bench_text(table, "layout", "by", plan->layout == WEIR_CHUNKS_BY_ENGINE ? "engine" : "chunk");
+    bench_number(table, "chunks", "chunks", plan->chunk_count);
     bench_value(table, "ms", "ms", 3, bench_scaled(way->ns, 1e-6));
     bench_value(table, "to_limit", "x limit", 3, ratio);
     bench_value(table, "speed_up", "x one queue", 2,
@@ -363,7 +362,7 @@ static void report_ways(struct overlap *o)
         bench_table("ways", "in chunks: time, as a multiple of the bare copies in both "
                             "directions, and speed-up to one queue in one piece");
     for (size_t i = 0; i < o->way_count; i++)
-        if (i != o->references[o->ways[i].reference].one_queue)
+        if (i != o->ways[i].reference->one_queue)
             put_way(o, table, &o->ways[i]);
 }
 
@@ -371,7 +370,7 @@ static void report_raw(struct overlap *o)
 {
     struct bench_table *table =
         bench_table("raw", "the first size, light, by the driver's own calls");
-    for (size_t i = 0; i < o->calls->count(o->raw); i++) {
+    for (size_t i = 0; i < o->raw_count; i++) {
         const struct bench_samples ms = o->raw_ms[i];
         bench_text(table, "way", "way", o->calls->name(i));
         bench_value(table, "ms", "ms", 3, ms);
@@ -381,87 +380,24 @@ static void report_raw(struct overlap *o)
     }
 }
 
-static void set_plot(void)
-{
-    struct cli_plot *plot = &bench.plot;
-    bench_plot("Chunked copies and a kernel: time over the limit", "chunks",
-               "multiple of the bare copies' time");
-    snprintf(plot->level_name, sizeof plot->level_name, "bare copies, both ways");
-    plot->level = 1;
-    plot->doubling = true;
-}
-
-static void report_all(struct overlap *o)
-{
-    set_plot();
-    report_references(o);
-    report_ways(o);
-    if (o->raw)
-        report_raw(o);
-}
-
-static void list_references(struct overlap *o)
-{
-    if (o->sizes.count * o->kernels.count > OVERLAP_CASES_MAX)
-        cli_fail(CLI_USAGE, "more than %d pairs of a size and a kernel; name fewer",
-                 OVERLAP_CASES_MAX);
-    for (size_t s = 0; s < o->sizes.count; s++)
-        for (size_t k = 0; k < o->kernels.count; k++) {
-            struct overlap_reference *reference = &o->references[o->reference_count++];
-            reference->size = (size_t)o->sizes.values[s] / sizeof(uint32_t) * sizeof(uint32_t);
-            reference->kernel = o->kernels.values[k];
-        }
-}
-
-static void list_way(struct overlap *o, size_t reference, uint64_t order, uint64_t queues,
-                     uint64_t chunks)
-{
-    o->ways[o->way_count++] = (struct overlap_way){.reference = reference,
-                                                   .order = order,
-                                                   .queues = queues,
-                                                   .chunks = chunks};
-}
-
-// `auto` is one way; the other orders are combined with the lists of queues and chunks.
-static void list_order(struct overlap *o, size_t reference, uint64_t order)
-{
-    const bool combined = order != BENCH_WORD + OVERLAP_AUTO;
-    for (size_t q = 0; q < (combined ? o->queues.count : 1); q++)
-        for (size_t c = 0; c < (combined ? o->chunks.count : 1); c++)
-            list_way(o, reference, order, combined ? o->queues.values[q] : BENCH_WORD,
-                     combined ? o->chunks.values[c] : BENCH_WORD);
-}
-
-static void list_ways(struct overlap *o)
-{
-    const size_t most = o->reference_count * o->orders.count * o->queues.count * o->chunks.count;
-    if (most > WAYS_MAX)
-        cli_fail(CLI_USAGE, "%zu ways to run the job, and at most %d are measured; name fewer",
-                 most, WAYS_MAX);
-    o->ways = cli_allocate(most + o->reference_count, sizeof *o->ways);
-    for (size_t i = 0; i < o->reference_count; i++) {
-        o->references[i].one_queue = o->way_count;
-        list_way(o, i, BENCH_WORD + OVERLAP_DEPTH, 1, 1);
-        for (size_t k = 0; k < o->orders.count; k++)
-            list_order(o, i, o->orders.values[k]);
-    }
-}
-
 // The command.
 
 static void run(void *user)
 {
     struct overlap *o = user;
-    const struct weir_limits *limits = bench.limits;
     if (o->sizes.count == 0)
-        o->sizes.values[o->sizes.count++] =
-            limits->unified_memory && !limits->copy_engines_to_device ? SIZE_CPU : SIZE_GPU;
-    list_references(o);
-    list_ways(o);
+        o->sizes.values[o->sizes.count++] = bench_is_processor() ? SIZE_CPU : SIZE_GPU;
+    list_all(o);
     make_all(o);
     check_all(o);
     measure_all(o);
-    report_all(o);
+    bench_plot("Chunked copies and a kernel: time over the limit", "chunks",
+               "multiple of the bare copies' time");
+    bench_plot_level("bare copies, both ways", 1);
+    bench.plot.doubling = true;
+    report_references(o);
+    report_ways(o);
+    report_raw(o);
 }
 
 int bench_overlap_main(const struct overlap_with *with, int argc, char **argv)

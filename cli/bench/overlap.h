@@ -13,13 +13,13 @@ enum {
 
 // Memory, queues and events of its own; a number of rounds of the kernel, as bench_work_launch().
 struct overlap_raw {
-    // For this many bytes each way. NULL where the device's backend has none, with the reason in a note.
-    void *(*open)(size_t size);
-    size_t (*count)(const void *raw);
+    // For this many bytes each way. Returns how many ways there are; 0 where the device's backend has none, with the
+    // reason in a note.
+    size_t (*open)(size_t size);
     const char *(*name)(size_t way);
     // Runs the way twice on new queues, for the milliseconds of the second time; with `checks` once, and compares
     // its results.
-    double (*run)(void *raw, size_t way, bool checks);
+    double (*run)(size_t way, bool checks);
 };
 
 struct overlap_with {

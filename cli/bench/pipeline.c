@@ -4,11 +4,8 @@
 //
 // Frames are in pinned memory when they are submitted: what is timed is the pipeline,
 // not a host that writes pixels.
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "cli/bench/work.h"
 #include "patterns/pipeline.h"
 
@@ -27,8 +24,6 @@ enum {
 #define SIZE_CPU (UINT64_C(1) << 20)
 #define SIZE_GPU (UINT64_C(8) << 20)
 
-static const char *const graph_words[] = {"off", "on", NULL};
-
 static const struct {
     const char *name;
     double kernel; // times as long as a copy
@@ -42,10 +37,6 @@ struct slot {
     weir_buffer *in, *values, *out; // HOST, DEVICE, HOST
 };
 
-struct frame {
-    uint32_t seed;
-};
-
 // One pipeline: a setting with a number of slots.
 struct line {
     struct pipeline_bench *owner;
@@ -55,6 +46,7 @@ struct line {
     uint32_t slots;
     bool graphs;
     bool checking;
+    struct slot memory[SLOTS_MOST];
     struct bench_samples rate; // frames a second
 };
 
@@ -70,54 +62,20 @@ struct pipeline_bench {
     struct line lines[SETTINGS][LINES_MOST];
 };
 
-// Slots.
-
-static void destroy_slot(void *user, void *slot_pointer)
+static weir_status take_slot(void *user, weir_device *device, uint32_t index, void **out_slot)
 {
-    struct slot *slot = slot_pointer;
-    (void)user;
-    weir_buffer_destroy(&slot->in);
-    weir_buffer_destroy(&slot->values);
-    weir_buffer_destroy(&slot->out);
-    free(slot);
+    struct line *line = user;
+    (void)device;
+    *out_slot = &line->memory[index];
+    return WEIR_OK;
 }
 
-static weir_status create_buffer(weir_device *device, const char *label, size_t size,
-                                 weir_placement placement, weir_buffer **out_buffer)
-{
-    return weir_buffer_create(device,
-                              WEIR_PARAMS(weir_buffer, .label = label, .size = size,
-                                          .placement = placement),
-                              out_buffer);
-}
+// Stages, and what surrounds them. All run on threads of the pipeline. A frame is the seed of its numbers.
 
-static weir_status create_slot(void *user, weir_device *device, uint32_t index, void **out_slot)
-{
-    const size_t size = ((const struct line *)user)->owner->size;
-    struct slot *slot = calloc(1, sizeof *slot);
-    weir_status status;
-    (void)index;
-    *out_slot = NULL;
-    if (!slot)
-        return WEIR_ERROR_OUT_OF_MEMORY;
-    if ((status = create_buffer(device, "in", size, WEIR_PLACE_HOST, &slot->in)) < 0 ||
-        (status = create_buffer(device, "values", size, WEIR_PLACE_DEVICE, &slot->values)) < 0 ||
-        (status = create_buffer(device, "out", size, WEIR_PLACE_HOST, &slot->out)) < 0) {
-        const struct weir_error error = *weir_last_error();
-        destroy_slot(user, slot);
-        return weir_error_set(&error);
-    }
-    *out_slot = slot;
-    return status;
-}
-
-// Stages, and what surrounds them. All run on threads of the pipeline.
-
-static weir_status prepare(void *user, void *slot_pointer, void *frame_pointer)
+static weir_status prepare(void *user, void *slot_pointer, void *frame)
 {
     const struct line *line = user;
     const struct slot *slot = slot_pointer;
-    const struct frame *frame = frame_pointer;
     const size_t size = line->owner->size;
     void *in, *out;
     weir_status status;
@@ -125,7 +83,7 @@ static weir_status prepare(void *user, void *slot_pointer, void *frame_pointer)
         return WEIR_OK;
     if ((status = weir_host_begin(slot->in, 0, size, WEIR_ACCESS_WRITE, &in)) < 0)
         return status;
-    bench_work_numbers(in, size, frame->seed);
+    bench_work_numbers(in, size, *(const uint32_t *)frame);
     if ((status = weir_host_end(slot->in, 0, size, WEIR_ACCESS_WRITE)) < 0 ||
         (status = weir_host_begin(slot->out, 0, size, WEIR_ACCESS_WRITE, &out)) < 0)
         return status;
@@ -167,18 +125,18 @@ static uint64_t repeat(void *user, void *slot, void *frame)
     return 0;
 }
 
-static void deliver(void *user, void *frame_pointer, void *slot_pointer,
+static void deliver(void *user, void *frame, void *slot_pointer,
                     const struct weir_pipeline_result *result)
 {
     struct line *line = user;
     const struct slot *slot = slot_pointer;
-    const struct frame *frame = frame_pointer;
+    const uint32_t seed = *(const uint32_t *)frame;
     char what[64];
     if (!line->checking || result->status != WEIR_OK)
         return;
     snprintf(what, sizeof what, "%s, %u slots%s, frame %u", line->setting, (unsigned)line->slots,
-             line->graphs ? ", graphs" : "", (unsigned)frame->seed);
-    (void)bench_work_check(slot->out, line->owner->size, frame->seed, line->rounds, what);
+             line->graphs ? ", graphs" : "", (unsigned)seed);
+    (void)bench_work_check(slot->out, line->owner->size, seed, line->rounds, what);
 }
 
 static void destroy_line(void *object)
@@ -202,44 +160,47 @@ static void create_line(struct line *line)
         .stage_count = 3,
         .stage_size = sizeof(struct weir_pipeline_stage),
         .slot_count = line->slots,
-        .slot_create = create_slot,
-        .slot_destroy = destroy_slot,
+        .slot_create = take_slot,
         .prepare = prepare,
         .deliver = deliver,
         .user = line,
         .graphs = line->graphs,
         .repeat = repeat,
     };
+    for (uint32_t i = 0; i < line->slots; i++) {
+        struct slot *slot = &line->memory[i];
+        bench_buffer(bench.device, "in", line->owner->size, WEIR_PLACE_HOST, &slot->in);
+        bench_buffer(bench.device, "values", line->owner->size, WEIR_PLACE_DEVICE, &slot->values);
+        bench_buffer(bench.device, "out", line->owner->size, WEIR_PLACE_HOST, &slot->out);
+    }
     cli_fine(weir_pipeline_create(&params, &line->pipeline));
     cli_own(destroy_line, line);
 }
 
-// Submits the frames, drains, and sees that all of them succeeded.
-static void run_frames(struct line *line, struct frame *frames, uint64_t count, bool same)
+// Submits frames with seeds from 0 on, or all with 0, drains, and sees that all of them succeeded.
+static void run_frames(struct line *line, uint32_t *seeds, uint64_t count)
 {
     struct weir_pipeline_statistics before, after;
     weir_pipeline_get_statistics(line->pipeline, &before);
     for (uint64_t i = 0; i < count; i++)
-        cli_fine(weir_pipeline_submit(line->pipeline, &frames[same ? 0 : i]));
+        cli_fine(weir_pipeline_submit(line->pipeline, &seeds[line->checking ? i : 0]));
     cli_fine(weir_pipeline_drain(line->pipeline, WEIR_FOREVER));
     weir_pipeline_get_statistics(line->pipeline, &after);
-    if (after.succeeded - before.succeeded != count)
+    const uint64_t failed = count - (after.succeeded - before.succeeded);
+    if (failed)
         cli_fail(CLI_FAILED, "%s, %u slots: %llu of %llu frames failed", line->setting,
-                 (unsigned)line->slots,
-                 (unsigned long long)(count - (after.succeeded - before.succeeded)),
-                 (unsigned long long)count);
+                 (unsigned)line->slots, (unsigned long long)failed, (unsigned long long)count);
 }
 
 // Checking and measuring.
 
 static void check_line(struct line *line)
 {
-    struct frame frames[2 * SLOTS_MOST + CHECKED_FRAMES];
-    const uint64_t count = 2 * line->slots + CHECKED_FRAMES;
-    for (uint64_t i = 0; i < count; i++)
-        frames[i].seed = (uint32_t)i;
+    uint32_t seeds[2 * SLOTS_MOST + CHECKED_FRAMES];
+    for (uint32_t i = 0; i < BENCH_COUNT(seeds); i++)
+        seeds[i] = i;
     line->checking = true;
-    run_frames(line, frames, count, false);
+    run_frames(line, seeds, 2 * line->slots + CHECKED_FRAMES);
     line->checking = false;
     bench_judge();
 }
@@ -284,9 +245,9 @@ static void make_lines(struct pipeline_bench *p)
 
 static void measure_line(struct pipeline_bench *p, struct line *line)
 {
-    struct frame frame = {0};
+    uint32_t seed = 0;
     const uint64_t began = cli_now_ns();
-    run_frames(line, &frame, p->frames, true);
+    run_frames(line, &seed, p->frames);
     bench_keep(&line->rate, (double)p->frames * 1e9 / (double)(cli_now_ns() - began));
 }
 
@@ -316,11 +277,8 @@ static void report_parts(struct pipeline_bench *p)
     struct bench_table *table = bench_table("alone", "each part alone");
     put_part(table, "upload", p->up);
     put_part(table, "download", p->down);
-    for (int i = 0; i < SETTINGS; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "kernel, %s", settings[i].name);
-        put_part(table, name, p->kernels[i]);
-    }
+    for (int i = 0; i < SETTINGS; i++)
+        put_part(table, cli_text("kernel, %s", settings[i].name), p->kernels[i]);
 }
 
 static void report_lines(struct pipeline_bench *p)
@@ -331,27 +289,13 @@ static void report_lines(struct pipeline_bench *p)
         for (size_t k = 0; k < p->line_count; k++) {
             const struct line *line = &p->lines[i][k];
             const struct bench_samples gain = bench_ratio(line->rate, p->lines[i][0].rate);
-            char name[CLI_PLOT_TEXT];
             bench_text(table, "setting", "setting", line->setting);
             bench_number(table, "slots", "slots", line->slots);
-            bench_text(table, "graphs", "graphs", graph_words[line->graphs]);
+            bench_text(table, "graphs", "graphs", bench_off_on[line->graphs]);
             bench_value(table, "frames_per_second", "frames/s", 1, line->rate);
             bench_value(table, "speed_up", "x first", 3, gain);
-            snprintf(name, sizeof name, "%u slot%s%s", (unsigned)line->slots,
-                     line->slots == 1 ? "" : "s", line->graphs ? ", graphs" : "");
-            bench_plot_bar(name, line->setting, gain);
+            bench_plot_bar(bench_slots(line->slots, line->graphs, 1), line->setting, gain);
         }
-}
-
-static void set_plot(struct pipeline_bench *p)
-{
-    struct cli_plot *plot = &bench.plot;
-    char size[WEIR_TEXT_QUANTITY_SIZE], title[96];
-    snprintf(title, sizeof title, "Pipeline of frames of %s: speed-up by slots",
-             weir_text_bytes(size, p->size));
-    bench_plot(title, "", "frames/s, as a multiple of the first bar's");
-    snprintf(plot->level_name, sizeof plot->level_name, "no gain");
-    plot->level = 1;
 }
 
 // The command.
@@ -359,9 +303,9 @@ static void set_plot(struct pipeline_bench *p)
 static void run(void *user)
 {
     struct pipeline_bench *p = user;
-    const struct weir_limits *limits = bench.limits;
-    const bool shared = limits->unified_memory && limits->copy_engines_to_device == 0;
-    p->size = (size_t)(p->sizes.count ? p->sizes.values[0] : shared ? SIZE_CPU : SIZE_GPU);
+    p->size = (size_t)(p->sizes.count         ? p->sizes.values[0]
+                       : bench_is_processor() ? SIZE_CPU
+                                              : SIZE_GPU);
     p->size -= p->size % sizeof(uint32_t);
     bench_work_open(&p->work);
     bench_buffer(bench.device, "host", p->size, WEIR_PLACE_HOST, &p->host);
@@ -372,7 +316,9 @@ static void run(void *user)
     measure(p);
     bench_parameter("frames", (double)p->frames);
     bench_parameter("frame bytes", (double)p->size);
-    set_plot(p);
+    bench_plot(cli_text("Pipeline of frames of %s: speed-up by slots", bench_bytes(p->size)), "",
+               "frames/s, as a multiple of the first bar's");
+    bench_plot_level("no gain", 1);
     report_parts(p);
     report_lines(p);
 }
@@ -383,7 +329,7 @@ int cli_bench_pipeline(int argc, char **argv)
         .frames = 100,
         .sizes = {.minimum = SIZE_LEAST, .maximum = SIZE_MOST, .most = 1},
         .slots = {.text = "1,2,3,4", .minimum = 1, .maximum = SLOTS_MOST},
-        .graphs = {.text = "off", .words = graph_words, .most = 2},
+        .graphs = {.text = "off", .words = bench_off_on, .most = 2},
     };
     static const struct cli_option options[] = {
         {"frames", "N", "frames of a run (100)", CLI_COUNT, &p.frames, 1, FRAMES_MOST},

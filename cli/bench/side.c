@@ -1,39 +1,22 @@
 // Weir's side of a comparison.
 #include "cli/bench/side.h"
 
-#include <stdio.h>
-
-static void fine(weir_status status)
-{
-    if (status != WEIR_OK)
-        cli_fine(status);
-}
-
-static bool weir_init(struct side *side, char *message, size_t size)
+static bool weir_open_side(struct side *side, const struct weir_bundle *bundle, char *message,
+                           size_t size)
 {
     struct side_weir *weir = &side->weir;
-    if (weir_open(NULL, &weir->runtime) != WEIR_OK) {
-        snprintf(message, size, "%s", weir_last_error_text());
-        return false;
+    (void)message, (void)size;
+    if (!weir->device) {
+        cli_fine(weir_device_open(NULL, NULL, &weir->device));
+        cli_own_device(weir->device);
     }
-    cli_own_runtime(weir->runtime);
+    weir->bundle = bundle;
     return true;
-}
-
-static void weir_open_first(struct side *side)
-{
-    cli_fine(weir_device_open(side->weir.runtime, NULL, &side->weir.device));
-    cli_own_device(side->weir.device);
-}
-
-static void weir_load(struct side *side, const struct weir_bundle *bundle)
-{
-    bench_program_of(side->weir.device, bundle, &side->weir.program);
 }
 
 static void weir_kernel_of(struct side *side, unsigned kernel, const char *name)
 {
-    bench_kernel(side->weir.device, NULL, name, &side->weir.program, &side->weir.kernels[kernel]);
+    bench_kernel(side->weir.device, side->weir.bundle, name, &side->weir.kernels[kernel]);
 }
 
 static void weir_open_queue(struct side *side, unsigned queue)
@@ -58,7 +41,7 @@ static void weir_copy(struct side *side, unsigned queue, bool up, unsigned memor
 {
     const struct side_weir *weir = &side->weir;
     weir_buffer *device = weir->memories[memory], *host = weir->pinned[up ? 0 : side->pinned_last];
-    fine(
+    bench_fine(
         weir_queue_copy(weir->queues[queue], up ? device : host, at, up ? host : device, at, size));
 }
 
@@ -76,29 +59,29 @@ static void weir_launch(struct side *side, unsigned queue, const struct side_lau
     const struct side_weir *weir = &side->weir;
     struct weir_argument arguments[SIDE_ARGUMENTS];
     side_arguments(side, launch, arguments);
-    fine(weir_queue_launch_array(weir->queues[queue], weir->kernels[launch->kernel],
-                                 weir_dim(launch->blocks, 1, 1), weir_dim(launch->block, 1, 1),
-                                 arguments, SIDE_ARGUMENTS));
+    bench_fine(weir_queue_launch_array(weir->queues[queue], weir->kernels[launch->kernel],
+                                       weir_dim(launch->blocks, 1, 1),
+                                       weir_dim(launch->block, 1, 1), arguments, SIDE_ARGUMENTS));
 }
 
 static void weir_record(struct side *side, unsigned queue, unsigned event)
 {
-    fine(weir_queue_record(side->weir.queues[queue], &side->weir.events[event]));
+    bench_fine(weir_queue_record(side->weir.queues[queue], &side->weir.events[event]));
 }
 
 static void weir_wait(struct side *side, unsigned queue, unsigned event)
 {
-    fine(weir_queue_wait(side->weir.queues[queue], side->weir.events[event]));
+    bench_fine(weir_queue_wait(side->weir.queues[queue], side->weir.events[event]));
 }
 
 static void weir_flush(struct side *side, unsigned queue)
 {
-    fine(weir_queue_flush(side->weir.queues[queue]));
+    bench_fine(weir_queue_flush(side->weir.queues[queue]));
 }
 
 static void weir_sync(struct side *side, unsigned event)
 {
-    fine(weir_event_sync(side->weir.events[event], WEIR_FOREVER));
+    bench_fine(weir_event_sync(side->weir.events[event], WEIR_FOREVER));
 }
 
 static void weir_finish(struct side *side, unsigned queue)
@@ -133,7 +116,7 @@ static void *weir_end_graph(struct side *side, unsigned queues)
 
 static void weir_launch_graph(struct side *side, void *graph)
 {
-    fine(weir_queue_graph(side->weir.queues[0], graph));
+    bench_fine(weir_queue_graph(side->weir.queues[0], graph));
 }
 
 static void weir_end_of_graph(struct side *side, void *graph)
@@ -143,19 +126,9 @@ static void weir_end_of_graph(struct side *side, void *graph)
     weir_graph_destroy(&it);
 }
 
-static void weir_host(struct side *side, size_t size)
-{
-    weir_buffer *buffer = side->weir.pinned[0];
-    void *pointer;
-    fine(weir_host_begin(buffer, 0, size, WEIR_ACCESS_READ, &pointer));
-    fine(weir_host_end(buffer, 0, size, WEIR_ACCESS_READ));
-}
-
 const struct side_calls side_weir_calls = {
     .name = "Weir",
-    .init = weir_init,
-    .open_device = weir_open_first,
-    .load = weir_load,
+    .open = weir_open_side,
     .kernel = weir_kernel_of,
     .open_queue = weir_open_queue,
     .memory = weir_memory,
@@ -165,7 +138,6 @@ const struct side_calls side_weir_calls = {
     .record = weir_record,
     .wait = weir_wait,
     .flush = weir_flush,
-    .host = weir_host,
     .sync = weir_sync,
     .finish = weir_finish,
     .upload = weir_upload_all,
@@ -175,6 +147,18 @@ const struct side_calls side_weir_calls = {
     .launch_graph = weir_launch_graph,
     .destroy_graph = weir_end_of_graph,
 };
+
+bool side_open(struct side *side, const struct side_calls *calls, weir_device *beside,
+               const struct weir_bundle *bundle)
+{
+    char message[1024];
+    side->calls = calls;
+    side->weir.device = beside;
+    if (calls->open(side, bundle, message, sizeof message))
+        return true;
+    bench_note("not measured: %s: %.250s", calls->name, message);
+    return false;
+}
 
 void side_queues(struct side *side, unsigned count)
 {

@@ -2,7 +2,7 @@
 // numbers. A benchmark says once what is done, and each side does it. Weir's is here, those of the drivers are in
 // tests/bench/jobs.
 //
-// Ownership: what a side has is destroyed when the benchmark ends.
+// Ownership: what Weir's side has is destroyed when the benchmark ends, a driver's when the process does.
 // Threads: that of bench_main(), unless a comment says something else.
 // Errors: a call that fails ends the benchmark after a sentence.
 #ifndef WEIR_CLI_BENCH_SIDE_H
@@ -33,10 +33,9 @@ struct side;
 // Unless a comment says something else, calls on a queue return at once.
 struct side_calls {
     const char *name; // "raw CUDA"
-    // Finds the library and the device. Errors: false, with the reason.
-    bool (*init)(struct side *side, char *message, size_t size);
-    void (*open_device)(struct side *side);
-    void (*load)(struct side *side, const struct weir_bundle *bundle);
+    // Opens the device that Weir has, else the first one, with the bundle's kernels; NULL: none. Errors: false, with
+    // the reason.
+    bool (*open)(struct side *side, const struct weir_bundle *bundle, char *message, size_t size);
     void (*kernel)(struct side *side, unsigned kernel, const char *name);
     void (*open_queue)(struct side *side, unsigned queue);
     void (*close_queue)(struct side *side, unsigned queue); // NULL for Weir
@@ -49,8 +48,6 @@ struct side_calls {
     void (*record)(struct side *side, unsigned queue, unsigned event);
     void (*wait)(struct side *side, unsigned queue, unsigned event);
     void (*flush)(struct side *side, unsigned queue);
-    // The host accesses pinned memory 0, and ends it. NULL for the drivers.
-    void (*host)(struct side *side, size_t size);
     // The thread has the driver's context, or none. NULL for Weir and OpenCL.
     void (*use_context)(struct side *side, bool current);
     // The host waits; the first is NULL for OpenCL.
@@ -67,9 +64,8 @@ struct side_calls {
 };
 
 struct side_weir {
-    weir_runtime *runtime;
-    weir_device *device; // that of the configuration, if the job has not set it
-    weir_program *program;
+    weir_device *device; // also of the side of a driver, which is measured on the same one
+    const struct weir_bundle *bundle;
     weir_kernel *kernels[SIDE_KERNELS];
     weir_queue *queues[SIDE_QUEUES];
     struct weir_event events[SIDE_EVENTS];
@@ -81,14 +77,16 @@ struct side {
     void *pinned[SIDE_MEMORIES]; // of the drivers
     unsigned pinned_last;
     struct side_weir weir;
-    const char *wanted; // the name of plain OpenCL's device
-    // Made by `init`.
+    // Made by `open`.
     struct side_cuda *cu;
     struct side_opencl *cl;
 };
 
 extern const struct side_calls side_weir_calls;
 
+// Opens a side beside Weir's device; NULL: the first one. False after a note that the side is not measured.
+bool side_open(struct side *side, const struct side_calls *calls, weir_device *beside,
+               const struct weir_bundle *bundle);
 // A launch's arguments for Weir.
 void side_arguments(const struct side *side, const struct side_launch *launch,
                     struct weir_argument arguments[SIDE_ARGUMENTS]);

@@ -25,6 +25,15 @@ enum kernel {
 
 // Measuring.
 
+// The null backend takes no notes of such uses: all that they cost is the front end's.
+static void use_on_host(struct side *side)
+{
+    weir_buffer *buffer = side->weir.pinned[0];
+    void *pointer;
+    bench_fine(weir_host_begin(buffer, 0, SUBMIT_BYTES, WEIR_ACCESS_READ, &pointer));
+    bench_fine(weir_host_end(buffer, 0, SUBMIT_BYTES, WEIR_ACCESS_READ));
+}
+
 static void run_steps(const struct submit *s, struct side *side, unsigned steps, size_t count)
 {
     const struct side_calls *calls = side->calls;
@@ -50,8 +59,8 @@ static void run_steps(const struct submit *s, struct side *side, unsigned steps,
             calls->wait(side, 1, i);
         if (steps & SUBMIT_SYNC)
             calls->sync(side, i);
-        if (steps & SUBMIT_HOST)
-            calls->host(side, SUBMIT_BYTES);
+        if (steps & SUBMIT_HOST && side == s->sides[0])
+            use_on_host(side);
     }
 }
 
@@ -123,19 +132,22 @@ void bench_submit_measure(struct submit *s, const char *key, const char *title)
 
 // Set-up.
 
-void bench_submit_make(struct side *side)
+bool bench_submit_open(struct side *side, const struct side_calls *calls, weir_device *device)
 {
     uint32_t numbers[SUBMIT_NUMBERS];
+    if (!side_open(side, calls, device, &conformance_kernels))
+        return false;
     for (uint32_t i = 0; i < SUBMIT_NUMBERS; i++)
         numbers[i] = i;
     side_queues(side, 2);
-    side->calls->kernel(side, INCREMENT, "increment");
-    side->calls->kernel(side, SPIN_KERNEL, "spin");
-    side->calls->memory(side, 0, SUBMIT_BYTES);
-    side->calls->pinned(side, 0, SUBMIT_BYTES);
-    side->calls->upload(side, numbers, SUBMIT_BYTES);
-    side->calls->copy(side, 0, false, 0, 0, SUBMIT_BYTES);
+    calls->kernel(side, INCREMENT, "increment");
+    calls->kernel(side, SPIN_KERNEL, "spin");
+    calls->memory(side, 0, SUBMIT_BYTES);
+    calls->pinned(side, 0, SUBMIT_BYTES);
+    calls->upload(side, numbers, SUBMIT_BYTES);
+    calls->copy(side, 0, false, 0, 0, SUBMIT_BYTES);
     finish(side);
+    return true;
 }
 
 // The sequence and two launches, or a long kernel, on numbers that are none of the right ones.
@@ -182,10 +194,7 @@ static struct {
 static void submit_slot(struct weir_operation *operation)
 {
     operation->sequence = ++slots.sequence;
-    const weir_status status =
-        slots.backend->ops->queue_submit(slots.backend, slots.queue, operation);
-    if (status != WEIR_OK)
-        cli_fine(status);
+    bench_fine(slots.backend->ops->queue_submit(slots.backend, slots.queue, operation));
 }
 
 static void slot_copy(struct side *side, unsigned queue, bool up, unsigned memory, size_t at,
@@ -215,12 +224,6 @@ static void slot_wait(struct side *side, unsigned queue, unsigned event)
     submit_slot(&slots.wait);
 }
 
-// The backend takes no notes of the host's uses: all that they cost is the front end's.
-static void slot_host(struct side *side, size_t size)
-{
-    (void)side, (void)size;
-}
-
 static struct side *open_slots(const struct side *weir, const struct weir_link *backend)
 {
     static struct side_calls calls;
@@ -236,7 +239,6 @@ static struct side *open_slots(const struct side *weir, const struct weir_link *
     calls.launch = slot_launch;
     calls.record = slot_record;
     calls.wait = slot_wait;
-    calls.host = slot_host;
     side.calls = &calls;
     slots.backend = backend;
     slots.copy = slots.launch = slots.record = slots.wait = operation;
@@ -274,14 +276,6 @@ enum {
     ABOVE_NULL = 5 // of the kinds
 };
 
-static void open_weir(struct side *side, weir_device *device)
-{
-    side->calls = &side_weir_calls;
-    side->weir.device = device;
-    side->calls->load(side, &conformance_kernels);
-    bench_submit_make(side);
-}
-
 static void run(void *user)
 {
     static struct side device, null;
@@ -297,7 +291,7 @@ static void run(void *user)
     submit.operations = above.operations = operations;
     submit.sides[0] = &device;
     submit.added = bench.runs_kernels;
-    open_weir(&device, bench.device);
+    (void)bench_submit_open(&device, &side_weir_calls, bench.device);
     bench_submit_check(&submit);
     bench_plot("The cost of submitting", "", "ns a call");
     bench_submit_measure(&submit, "calls", "of this device, ns a call; copies of 4 KiB");
@@ -309,7 +303,7 @@ static void run(void *user)
         .backend = "null",
         .plugins = "",
     });
-    open_weir(&null, cli_device(runtime, NULL, NULL));
+    (void)bench_submit_open(&null, &side_weir_calls, cli_device(runtime, NULL, NULL));
     above.sides[0] = &null;
     above.sides[1] = open_slots(&null, weir_inspect_backend(runtime));
     bench_submit_check(&above);

@@ -46,8 +46,8 @@ struct submit {
     struct bench_samples ns[SUBMIT_KINDS_MOST][2];
 };
 
-// Queues, kernels and memory of a side, and pinned memory with the numbers from 0 on.
-void bench_submit_make(struct side *side);
+// Opens a side, with queues, kernels, memory, and pinned memory with the numbers from 0 on. False as side_open().
+bool bench_submit_open(struct side *side, const struct side_calls *calls, weir_device *device);
 // Nothing is timed unless all sides give the expected numbers, or the same one of a long kernel.
 void bench_submit_check(struct submit *submit);
 // Nanoseconds a repetition on the side of this index.

@@ -7,7 +7,7 @@
 //
 // Factors are small whole numbers, so that every sum of products is exact and a result is right or wrong; each copy
 // has bytes of its own.
-#include <stdio.h>
+#include <math.h>
 #include <string.h>
 
 #include "cli/bench/work.h"
@@ -56,10 +56,15 @@ struct swim_way {
     enum swim_light light;
 };
 
+// Of one way in each turn, milliseconds.
+struct figures {
+    struct bench_samples all;   // from the first submit to the end of all work
+    struct bench_samples host;  // until the last call of the way returned
+    struct bench_samples light; // until the light kernels were done
+};
+
 struct swim_times {
-    double all_ms;   // from the first submit to the end of all work
-    double host_ms;  // until the last call of the way returned
-    double light_ms; // until the light kernels were done
+    double all_ms, host_ms, light_ms;
 };
 
 struct swim {
@@ -73,11 +78,8 @@ struct swim {
     size_t all_bytes;      // of the copies, one way
     weir_queue *queues[3]; // products, down, up
     weir_queue *first;     // of the highest priority; NULL where there are none
-    weir_program *program;
-    weir_program *twin_program; // NULL where there is no CUDA
-    weir_program *light_program;
     weir_kernel *matmul;
-    weir_kernel *twin;
+    weir_kernel *twin; // NULL where there is no CUDA
     weir_kernel *light;
     weir_buffer *factors; // RING matrices
     weir_buffer *results; // and their squares
@@ -86,6 +88,7 @@ struct swim {
     weir_buffer *down_pinned, *up_pinned;
     uint32_t *down_plain, *up_plain;
     void *read_back;                                   // for checks
+    struct figures *figures;                           // of each way
     struct train_blas *blas;                           // NULL where there is no cuBLAS
     struct train_blas_product blas_products[2 * RING]; // those on tensor cores last
 };
@@ -136,24 +139,18 @@ static void make_queues(struct swim *swim)
         bench_note("this device has no priorities of queues");
 }
 
-CLI_DESTROYER(destroy_program, weir_program_destroy)
+CLI_DESTROYER(destroy_kernel, weir_kernel_destroy)
 
 // Only CUDA runs the twin; elsewhere its bundle has the kernel that is measured already.
 static void make_twin(struct swim *swim)
 {
-    const struct weir_program_params twin = {.struct_size = sizeof twin,
-                                             .label = "twin",
-                                             .bundle = &matmul_tensor_kernels};
-    if (swim->portable || strcmp(weir_runtime_backend(bench.runtime), "cuda") != 0)
-        return;
-    const weir_status status = weir_program_create(bench.device, &twin, &swim->twin_program);
-    cli_own(destroy_program, &swim->twin_program);
-    if (status == WEIR_ERROR_UNSUPPORTED) {
+    const weir_status status =
+        weir_kernel_load(bench.device, &matmul_tensor_kernels, "matmul", &swim->twin);
+    cli_own(destroy_kernel, &swim->twin);
+    if (status == WEIR_ERROR_UNSUPPORTED)
         bench_note("not measured: twin: %s", weir_last_error_text());
-        return;
-    }
-    cli_fine(status);
-    bench_kernel(bench.device, &matmul_tensor_kernels, "matmul", &swim->twin_program, &swim->twin);
+    else
+        cli_fine(status);
 }
 
 static void fill_factors(struct swim *swim)
@@ -178,23 +175,21 @@ static void fill_copies(struct swim *swim)
 
 static weir_status describe_products(struct swim *swim)
 {
+    const uint32_t side = (uint32_t)swim->side;
     struct weir_native_buffer from, to;
     weir_status status = weir_buffer_get_native(swim->factors, &from);
     if (status == WEIR_OK)
         status = weir_buffer_get_native(swim->results, &to);
     for (size_t i = 0; i < 2 * RING && status == WEIR_OK; i++) {
-        const uint64_t factor = from.address + i % RING * swim->matrix_bytes;
-        const uint32_t side = (uint32_t)swim->side;
-        swim->blas_products[i] = (struct train_blas_product){
-            .blas = swim->blas,
-            .a = factor,
-            .b = factor,
-            .c = to.address + i % RING * swim->matrix_bytes,
-            .m = side,
-            .n = side,
-            .k = side,
-            .tensor = i >= RING,
-        };
+        const uint64_t at = i % RING * swim->matrix_bytes;
+        swim->blas_products[i] = (struct train_blas_product){.blas = swim->blas,
+                                                             .a = from.address + at,
+                                                             .b = from.address + at,
+                                                             .c = to.address + at,
+                                                             .m = side,
+                                                             .n = side,
+                                                             .k = side,
+                                                             .tensor = i >= RING};
     }
     return status;
 }
@@ -208,8 +203,6 @@ static void close_blas(void *object)
 
 static void open_blas(struct swim *swim)
 {
-    if (swim->portable || strcmp(weir_runtime_backend(bench.runtime), "cuda") != 0)
-        return;
     if (train_blas_open(bench.device, NULL, &swim->blas) == WEIR_OK &&
         describe_products(swim) == WEIR_OK) {
         cli_own(close_blas, swim);
@@ -236,12 +229,14 @@ static void open_swim(struct swim *swim)
     swim->read_back =
         cli_allocate(swim->all_bytes > matrix ? swim->all_bytes : swim->matrix_bytes, 1);
     make_queues(swim);
-    bench_kernel(bench.device, &matmul_kernels, "matmul", &swim->program, &swim->matmul);
-    bench_kernel(bench.device, &conformance_kernels, "scale", &swim->light_program, &swim->light);
+    bench_kernel(bench.device, &matmul_kernels, "matmul", &swim->matmul);
+    bench_kernel(bench.device, &conformance_kernels, "scale", &swim->light);
     make_buffers(swim);
-    make_twin(swim);
     fill_factors(swim);
     fill_copies(swim);
+    if (swim->portable || strcmp(weir_runtime_backend(bench.runtime), "cuda") != 0)
+        return;
+    make_twin(swim);
     open_blas(swim);
 }
 
@@ -283,22 +278,19 @@ static void submit_light(struct swim *swim, weir_queue *queue)
     }
 }
 
-static void copy_down(struct swim *swim, weir_queue *queue, bool pageable)
+// Of all matrices; `pageable` ones through plain memory, and each copy has returned when it is done.
+static void copy(struct swim *swim, weir_queue *queue, bool up, bool pageable)
 {
     const size_t size = swim->matrix_bytes;
+    char *plain = (char *)(up ? swim->up_plain : swim->down_plain);
     for (size_t at = 0; at < swim->all_bytes; at += size)
-        cli_fine(
-            pageable
-                ? weir_download(queue, (char *)swim->down_plain + at, swim->down_from, at, size)
-                : weir_queue_copy(queue, swim->down_pinned, at, swim->down_from, at, size));
-}
-
-static void copy_up(struct swim *swim, weir_queue *queue, bool pageable)
-{
-    const size_t size = swim->matrix_bytes;
-    for (size_t at = 0; at < swim->all_bytes; at += size)
-        cli_fine(pageable ? weir_upload(queue, swim->up_to, at, (char *)swim->up_plain + at, size)
-                          : weir_queue_copy(queue, swim->up_to, at, swim->up_pinned, at, size));
+        if (pageable && up)
+            cli_fine(weir_upload(queue, swim->up_to, at, plain + at, size));
+        else if (pageable)
+            cli_fine(weir_download(queue, plain + at, swim->down_from, at, size));
+        else
+            cli_fine(weir_queue_copy(queue, up ? swim->up_to : swim->down_pinned, at,
+                                     up ? swim->up_pinned : swim->down_from, at, size));
 }
 
 // In the order of the puzzle: products, down, up.
@@ -310,10 +302,10 @@ static void submit_parts(struct swim *swim, const struct swim_way *way)
     // Hands the products to the device before a copy blocks the host.
     cli_fine(weir_queue_flush(queues[0]));
     if (way->parts & DOWN)
-        copy_down(swim, queues[way->spread ? 1 : 0], way->pageable);
+        copy(swim, queues[way->spread ? 1 : 0], false, way->pageable);
     cli_fine(weir_queue_flush(queues[way->spread ? 1 : 0]));
     if (way->parts & UP)
-        copy_up(swim, queues[way->spread ? 2 : 0], way->pageable);
+        copy(swim, queues[way->spread ? 2 : 0], true, way->pageable);
 }
 
 static double milliseconds_since(uint64_t began_ns)
@@ -321,29 +313,22 @@ static double milliseconds_since(uint64_t began_ns)
     return (double)(cli_now_ns() - began_ns) / 1e6;
 }
 
-// Returns when the light kernels are done.
-static void run_light(struct swim *swim, const struct swim_way *way, struct swim_times *times,
-                      uint64_t began)
-{
-    weir_queue *queue = way->light == AFTER    ? swim->queues[0]
-                        : way->light == BESIDE ? swim->queues[1]
-                                               : swim->first;
-    struct weir_event done;
-    submit_light(swim, queue);
-    cli_fine(weir_queue_record(queue, &done));
-    times->host_ms = milliseconds_since(began);
-    cli_fine(weir_event_sync(done, WEIR_FOREVER));
-    times->light_ms = milliseconds_since(began);
-}
-
 // Does the work once.
 static struct swim_times run_way(struct swim *swim, const struct swim_way *way)
 {
+    weir_queue *of_light[] = {NULL, swim->queues[0], swim->queues[1], swim->first};
     const uint64_t began = cli_now_ns();
+    struct weir_event done;
     submit_parts(swim, way);
+    if (way->light) {
+        submit_light(swim, of_light[way->light]);
+        cli_fine(weir_queue_record(of_light[way->light], &done));
+    }
     struct swim_times times = {.host_ms = milliseconds_since(began)};
-    if (way->light)
-        run_light(swim, way, &times, began);
+    if (way->light) {
+        cli_fine(weir_event_sync(done, WEIR_FOREVER));
+        times.light_ms = milliseconds_since(began);
+    }
     for (int i = 2; i >= 0; i--)
         cli_fine(weir_queue_flush(swim->queues[i]));
     for (int i = 0; i < 3; i++)
@@ -394,17 +379,6 @@ static void check_ring(struct swim *swim, weir_buffer *buffer, bool light)
                  light ? "scaled matrices" : "products");
 }
 
-// Clears what the copies of the way write.
-static void clear_copies(struct swim *swim, const struct swim_way *way)
-{
-    if (way->parts & DOWN && way->pageable)
-        memset(swim->down_plain, 0, swim->all_bytes);
-    if (way->parts & DOWN && !way->pageable)
-        bench_work_spoil(swim->down_pinned, swim->all_bytes);
-    if (way->parts & UP)
-        bench_fill(swim->queues[2], swim->up_to, swim->all_bytes);
-}
-
 static void compare(struct swim *swim, const struct swim_way *way, const void *found,
                     const void *source, const char *direction)
 {
@@ -413,21 +387,20 @@ static void compare(struct swim *swim, const struct swim_way *way, const void *f
         cli_fail(CLI_FAILED, "%s: a copy %s has other bytes than its source", way->name, direction);
 }
 
-static void check_copies(struct swim *swim, const struct swim_way *way)
+static void check_down(struct swim *swim, const struct swim_way *way)
 {
-    if (way->parts & DOWN) {
-        const bool plain = way->pageable;
-        bench_work_numbers(swim->read_back, swim->all_bytes, SEED_DOWN);
-        compare(swim, way,
-                plain ? swim->down_plain : bench_begin(swim->down_pinned, WEIR_ACCESS_READ),
-                swim->read_back, "down");
-        if (!plain)
-            bench_end(swim->down_pinned, WEIR_ACCESS_READ);
-    }
-    if (way->parts & UP) {
-        cli_fine(weir_download(swim->queues[2], swim->read_back, swim->up_to, 0, swim->all_bytes));
-        compare(swim, way, swim->read_back, swim->up_plain, "up");
-    }
+    const void *found =
+        way->pageable ? swim->down_plain : bench_begin(swim->down_pinned, WEIR_ACCESS_READ);
+    bench_work_numbers(swim->read_back, swim->all_bytes, SEED_DOWN);
+    compare(swim, way, found, swim->read_back, "down");
+    if (!way->pageable)
+        bench_end(swim->down_pinned, WEIR_ACCESS_READ);
+}
+
+static void check_up(struct swim *swim, const struct swim_way *way)
+{
+    cli_fine(weir_download(swim->queues[2], swim->read_back, swim->up_to, 0, swim->all_bytes));
+    compare(swim, way, swim->read_back, swim->up_plain, "up");
 }
 
 // Clears what a way writes, runs the way, and compares every byte that it copied, and samples of its products, with
@@ -440,13 +413,21 @@ static void check_way(struct swim *swim, const struct swim_way *way)
         bench_fill(swim->queues[0], swim->results, ring);
     if (products && way->light)
         bench_fill(swim->queues[0], swim->scaled, ring);
-    clear_copies(swim, way);
+    if (way->parts & DOWN) {
+        memset(swim->down_plain, 0, swim->all_bytes);
+        bench_work_spoil(swim->down_pinned, swim->all_bytes);
+    }
+    if (way->parts & UP)
+        bench_fill(swim->queues[2], swim->up_to, swim->all_bytes);
     (void)run_way(swim, way);
     if (products)
         check_ring(swim, swim->results, false);
     if (products && way->light)
         check_ring(swim, swim->scaled, true);
-    check_copies(swim, way);
+    if (way->parts & DOWN)
+        check_down(swim, way);
+    if (way->parts & UP)
+        check_up(swim, way);
 }
 
 // The ways.
@@ -477,22 +458,7 @@ enum way_number {
     DOWN_PAGEABLE,
     UP_PINNED,
     UP_PAGEABLE,
-    PARTS, // those above do one part
-    PINNED_ONE = PARTS,
-    PINNED_THREE,
-    PAGEABLE_ONE,
-    PAGEABLE_THREE,
-    PARTS_END,                   // those from PARTS on do all three
-    LIGHT_AFTER = PARTS_END + 3, // from here on with light kernels
-    LIGHT_BESIDE,
-    LIGHT_FIRST,
-    TENSOR_AFTER,
-    TENSOR_BESIDE,
     WAYS = sizeof ways / sizeof *ways
-};
-
-struct figures {
-    struct bench_samples all[WAYS], host[WAYS], light[WAYS];
 };
 
 // Measuring.
@@ -519,15 +485,15 @@ static void choose_products(struct swim *swim)
     swim->products = count < 1 ? 1 : count > PRODUCTS_MOST ? PRODUCTS_MOST : (uint64_t)count;
 }
 
-static void measure_ways(struct swim *swim, struct figures *figures)
+static void measure_ways(struct swim *swim)
 {
     for (size_t i = 0; i < WAYS; i++) {
         if (!has_way(swim, i))
             continue;
         const struct swim_times times = run_way(swim, &ways[i]);
-        bench_keep(&figures->all[i], times.all_ms);
-        bench_keep(&figures->host[i], times.host_ms);
-        bench_keep(&figures->light[i], times.light_ms);
+        bench_keep(&swim->figures[i].all, times.all_ms);
+        bench_keep(&swim->figures[i].host, times.host_ms);
+        bench_keep(&swim->figures[i].light, times.light_ms);
     }
 }
 
@@ -535,74 +501,70 @@ static void measure_ways(struct swim *swim, struct figures *figures)
 static void parts_of(const struct figures *figures, bool pageable,
                      struct bench_samples *out_longest, struct bench_samples *out_sum)
 {
-    const double *products = figures->all[WAY_PRODUCTS].values;
-    const double *down = figures->all[pageable ? DOWN_PAGEABLE : DOWN_PINNED].values;
-    const double *up = figures->all[pageable ? UP_PAGEABLE : UP_PINNED].values;
-    out_longest->count = out_sum->count = figures->all[WAY_PRODUCTS].count;
-    for (size_t i = 0; i < out_sum->count; i++) {
-        const double copies = down[i] > up[i] ? down[i] : up[i];
-        out_longest->values[i] = products[i] > copies ? products[i] : copies;
-        out_sum->values[i] = products[i] + down[i] + up[i];
+    const struct bench_samples *products = &figures[WAY_PRODUCTS].all;
+    const struct bench_samples *down = &figures[pageable ? DOWN_PAGEABLE : DOWN_PINNED].all;
+    const struct bench_samples *up = &figures[pageable ? UP_PAGEABLE : UP_PINNED].all;
+    *out_longest = *out_sum = *products;
+    for (size_t i = 0; i < products->count; i++) {
+        out_longest->values[i] = fmax(products->values[i], fmax(down->values[i], up->values[i]));
+        out_sum->values[i] += down->values[i] + up->values[i];
     }
 }
 
 // Tables.
 
-static void report_parts(struct swim *swim, const struct figures *figures)
+static void report_part(struct swim *swim, struct bench_table *table, size_t way)
 {
-    struct bench_table *table = bench_table("parts", "each part alone");
     const double side = (double)swim->side;
+    const double amount = ways[way].parts == PRODUCTS
+                              ? 2 * side * side * side * (double)swim->products
+                              : (double)swim->all_bytes;
+    bench_text(table, "part", "part", ways[way].name);
+    bench_value(table, "ms", "ms", 2, swim->figures[way].all);
+    bench_value(table, "giga_per_second", "Gflop/s, GB/s", 1,
+                bench_rate(swim->figures[way].all, amount * 1e-6));
+}
+
+static void report_way(struct swim *swim, struct bench_table *table, size_t way)
+{
+    const struct bench_samples ms = swim->figures[way].all;
+    struct bench_samples longest, sum;
+    parts_of(swim->figures, ways[way].pageable, &longest, &sum);
+    bench_text(table, "way", "way", ways[way].name);
+    bench_value(table, "ms", "ms", 2, ms);
+    bench_value(table, "host_ms", "host busy, ms", 2, swim->figures[way].host);
+    bench_value(table, "of_longest", "of the longest part", 3, bench_ratio(ms, longest));
+    bench_value(table, "of_sum", "of all parts in turn", 3, bench_ratio(ms, sum));
+}
+
+static void report_light(struct swim *swim, struct bench_table *table, size_t way)
+{
+    bench_text(table, "light_kernels", "light kernels", ways[way].name);
+    bench_value(table, "ms", "all done, ms", 2, swim->figures[way].all);
+    bench_value(table, "light_ms", "light ones done, ms", 2, swim->figures[way].light);
+}
+
+static void report(struct swim *swim)
+{
+    struct bench_table *parts = bench_table("parts", "each part alone");
+    struct bench_table *all = bench_table("ways", "all three parts");
+    struct bench_table *light = bench_table("kernels", "products, and as many light kernels");
+    bench_plot(cli_text("Products, %llu copies down and %llu up", (unsigned long long)swim->copies,
+                        (unsigned long long)swim->copies),
+               "", "milliseconds");
     for (size_t i = 0; i < WAYS; i++) {
-        if (!has_way(swim, i) || ways[i].parts == ALL || ways[i].light)
-            continue;
-        const double amount = ways[i].parts == PRODUCTS
-                                  ? 2 * side * side * side * (double)swim->products
-                                  : (double)swim->all_bytes;
-        bench_text(table, "part", "part", ways[i].name);
-        bench_value(table, "ms", "ms", 2, figures->all[i]);
-        bench_value(table, "giga_per_second", "Gflop/s, GB/s", 1,
-                    bench_rate(figures->all[i], amount * 1e-6));
-    }
-}
-
-static void report_ways(const struct figures *figures)
-{
-    struct bench_table *table = bench_table("ways", "all three parts");
-    for (size_t i = PARTS; i < PARTS_END; i++) {
-        const struct bench_samples ms = figures->all[i];
-        struct bench_samples longest, sum;
-        parts_of(figures, ways[i].pageable, &longest, &sum);
-        bench_text(table, "way", "way", ways[i].name);
-        bench_value(table, "ms", "ms", 2, ms);
-        bench_value(table, "host_ms", "host busy, ms", 2, figures->host[i]);
-        bench_value(table, "of_longest", "of the longest part", 3, bench_ratio(ms, longest));
-        bench_value(table, "of_sum", "of all parts in turn", 3, bench_ratio(ms, sum));
-    }
-}
-
-static void report_besides(struct swim *swim, const struct figures *figures)
-{
-    struct bench_table *table = bench_table("kernels", "products, and as many light kernels");
-    for (size_t i = LIGHT_AFTER; i < WAYS; i++) {
         if (!has_way(swim, i))
             continue;
-        bench_text(table, "light_kernels", "light kernels", ways[i].name);
-        bench_value(table, "ms", "all done, ms", 2, figures->all[i]);
-        bench_value(table, "light_ms", "light ones done, ms", 2, figures->light[i]);
-    }
-}
-
-// The plot.
-
-static void draw(struct swim *swim, const struct figures *figures)
-{
-    char title[96];
-    snprintf(title, sizeof title, "Products, %llu copies down and %llu up",
-             (unsigned long long)swim->copies, (unsigned long long)swim->copies);
-    bench_plot(title, "", "milliseconds");
-    for (size_t i = 0; i < LIGHT_AFTER; i++) {
-        bench_plot_bar("all done", ways[i].name, figures->all[i]);
-        bench_plot_bar("host busy", ways[i].name, figures->host[i]);
+        if (ways[i].light)
+            report_light(swim, light, i);
+        else if (ways[i].parts == ALL)
+            report_way(swim, all, i);
+        else
+            report_part(swim, parts, i);
+        if (ways[i].light)
+            continue;
+        bench_plot_bar("all done", ways[i].name, swim->figures[i].all);
+        bench_plot_bar("host busy", ways[i].name, swim->figures[i].host);
     }
 }
 
@@ -610,8 +572,9 @@ static void draw(struct swim *swim, const struct figures *figures)
 
 static void run(void *user)
 {
-    static struct figures figures;
+    static struct figures figures[WAYS];
     struct swim *swim = user;
+    swim->figures = figures;
     if (swim->side % 8 != 0)
         cli_fail(CLI_USAGE, "--side is a multiple of 8, not %llu", (unsigned long long)swim->side);
     open_swim(swim);
@@ -620,14 +583,11 @@ static void run(void *user)
         if (has_way(swim, i))
             check_way(swim, &ways[i]);
     for (bench_start(); bench_turn();)
-        measure_ways(swim, &figures);
+        measure_ways(swim);
     bench_parameter("side", (double)swim->side);
     bench_parameter("copies", (double)swim->copies);
     bench_parameter("products", (double)swim->products);
-    report_parts(swim, &figures);
-    report_ways(&figures);
-    report_besides(swim, &figures);
-    draw(swim, &figures);
+    report(swim);
 }
 
 int cli_bench_swim(int argc, char **argv)

@@ -50,7 +50,6 @@ static uint32_t number_at(size_t index, uint32_t seed)
 
 CLI_DESTROYER(destroy_buffer, weir_buffer_destroy)
 CLI_DESTROYER(destroy_queue, weir_queue_destroy)
-CLI_DESTROYER(destroy_program, weir_program_destroy)
 CLI_DESTROYER(destroy_kernel, weir_kernel_destroy)
 
 void bench_buffer(weir_device *device, const char *label, size_t size, weir_placement placement,
@@ -71,21 +70,10 @@ void bench_queue(weir_device *device, const char *label, int32_t priority, weir_
     cli_own(destroy_queue, out_queue);
 }
 
-void bench_program_of(weir_device *device, const struct weir_bundle *bundle,
-                      weir_program **out_program)
-{
-    cli_fine(weir_program_create(device,
-                                 WEIR_PARAMS(weir_program, .label = "bench", .bundle = bundle),
-                                 out_program));
-    cli_own(destroy_program, out_program);
-}
-
 void bench_kernel(weir_device *device, const struct weir_bundle *bundle, const char *name,
-                  weir_program **program, weir_kernel **out_kernel)
+                  weir_kernel **out_kernel)
 {
-    if (!*program)
-        bench_program_of(device, bundle, program);
-    cli_fine(weir_kernel_create(*program, name, out_kernel));
+    cli_fine(weir_kernel_load(device, bundle, name, out_kernel));
     cli_own(destroy_kernel, out_kernel);
 }
 
@@ -104,19 +92,18 @@ void bench_fill(weir_queue *queue, weir_buffer *buffer, size_t size)
 void *bench_begin(weir_buffer *buffer, weir_access access)
 {
     void *pointer;
-    cli_fine(weir_host_begin(buffer, 0, weir_buffer_size(buffer), access, &pointer));
+    cli_fine(weir_host_whole(buffer, access, &pointer));
     return pointer;
 }
 
 void bench_end(weir_buffer *buffer, weir_access access)
 {
-    cli_fine(weir_host_end(buffer, 0, weir_buffer_size(buffer), access));
+    cli_fine(weir_host_whole_end(buffer, access));
 }
 
 void bench_work_open(struct bench_work *out_work)
 {
-    *out_work = (struct bench_work){.program = NULL};
-    bench_kernel(bench.device, &bench_kernels, "advance", &out_work->program, &out_work->kernel);
+    bench_kernel(bench.device, &bench_kernels, "advance", &out_work->kernel);
     const uint32_t most = weir_kernel_get_info(out_work->kernel)->max_block_items;
     out_work->block = most < BLOCK ? most : BLOCK;
     bench_queue(bench.device, "bench/work", 0, &out_work->queue);

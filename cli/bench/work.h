@@ -7,7 +7,6 @@
 #include "cli/runtime/open.h"
 
 struct bench_work {
-    weir_program *program;
     weir_kernel *kernel;
     weir_queue *queue; // for calibration and set-up, which are not part of the times
     uint32_t block;
@@ -49,11 +48,15 @@ bool bench_work_check(weir_buffer *buffer, size_t size, uint32_t seed, uint32_t 
 void bench_buffer(weir_device *device, const char *label, size_t size, weir_placement placement,
                   weir_buffer **out_buffer);
 void bench_queue(weir_device *device, const char *label, int32_t priority, weir_queue **out_queue);
-void bench_program_of(weir_device *device, const struct weir_bundle *bundle,
-                      weir_program **out_program);
-// A kernel of `*program`, which is made of the bundle if it is NULL.
 void bench_kernel(weir_device *device, const struct weir_bundle *bundle, const char *name,
-                  weir_program **program, weir_kernel **out_kernel);
+                  weir_kernel **out_kernel);
+
+// cli_fine() of a call that is timed: in place while all is well.
+static inline void bench_fine(weir_status status)
+{
+    if (status != WEIR_OK)
+        cli_fine(status);
+}
 
 // Waits for the queue.
 void bench_sync(weir_queue *queue);

@@ -133,7 +133,6 @@ struct cal_work {
 struct calibration {
     const char *out;
     weir_device *peer; // NULL: none
-    weir_program *program;
     weir_kernel *kernel;
     weir_graph *graphs[CAL_KINDS - CAL_GRAPH];
     weir_queue *queues[CAL_QUEUES]; // the first `queue_count`

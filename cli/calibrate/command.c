@@ -248,7 +248,7 @@ static void open_rig(struct calibration *c)
 {
     create_buffers(c);
     cal_reserve_queues(c, CAL_BRANCHES);
-    bench_kernel(bench.device, &bench_kernels, "advance", &c->program, &c->kernel);
+    bench_kernel(bench.device, &bench_kernels, "advance", &c->kernel);
     check_times(c);
     for (int kind = CAL_GRAPH; kind < CAL_KINDS; kind++)
         create_graph(c, (enum cal_kind)kind);
@@ -424,13 +424,12 @@ static void run(void *user)
 int cli_calibrate(int argc, char **argv)
 {
     static struct calibration c;
-    static const char *select;
     static const struct cli_option options[] = {
         {"output", "FILE", "write the model to FILE, and print a table", CLI_FILE, &c.out, 0, 0},
         {"device", "WHICH",
          "the device's index, or a part of its name; without it,\nthe "
          "configuration's",
-         CLI_TEXT, &select, 0, 0},
+         CLI_TEXT, &bench.select, 0, 0},
     };
     static const struct bench_program program = {
         .manual = "weir-calibrate(1)",
@@ -439,7 +438,6 @@ int cli_calibrate(int argc, char **argv)
         .option_count = BENCH_COUNT(options),
         .opens_device = true,
         .launches_nothing = true,
-        .select = &select,
         .check = check,
         .run = run,
         .report = report,

@@ -22,7 +22,7 @@ enum {
 
 #define MS UINT64_C(1000000)
 
-struct rank {
+static struct {
     struct weir_comm_params params;
     uint32_t number;
     weir_device *device;
@@ -30,7 +30,7 @@ struct rank {
     weir_buffer *buffer;
     weir_comm *meeting; // made before, so that the timeout is not that of the ranks' start
     weir_comm *comm;
-};
+} it;
 
 static const char *way;
 static uint64_t timeout_ns;
@@ -65,62 +65,56 @@ static void tell(const char *format, ...)
     close(file);
 }
 
-static void tell_cause(const struct rank *it)
+static void tell_cause(void)
 {
     const uint64_t time_ns = now_ns();
-    tell("cause %u %llu %s", it->number, (unsigned long long)time_ns, weir_last_error_text());
+    tell("cause %u %llu %s", it.number, (unsigned long long)time_ns, weir_last_error_text());
 }
 
-static void check(const struct rank *it, weir_status status)
+static void check(weir_status status)
 {
     if (status < 0) {
-        tell_cause(it);
+        tell_cause();
         exit(3);
     }
 }
 
 // Collectives.
 
-static weir_status reduce(const struct rank *it, uint64_t count)
+static weir_status all_reduce(uint64_t count)
 {
-    return weir_queue_all_reduce(it->queue, it->comm, it->buffer, 0, it->buffer, 0, count, WEIR_F32,
+    return weir_queue_all_reduce(it.queue, it.comm, it.buffer, 0, it.buffer, 0, count, WEIR_F32,
                                  WEIR_SUM);
 }
 
-static weir_status all_reduce(const struct rank *it)
+static weir_status broadcast(void)
 {
-    return reduce(it, COUNT);
-}
-
-static weir_status broadcast(const struct rank *it)
-{
-    return weir_queue_broadcast(it->queue, it->comm, it->buffer, 0, it->buffer, 0, COUNT, WEIR_F32,
-                                0);
+    return weir_queue_broadcast(it.queue, it.comm, it.buffer, 0, it.buffer, 0, COUNT, WEIR_F32, 0);
 }
 
 // What `status` of a submit comes to.
-static weir_status finished(const struct rank *it, weir_status status)
+static weir_status finished(weir_status status)
 {
-    return status < 0 ? status : weir_queue_sync(it->queue, WEIR_FOREVER);
+    return status < 0 ? status : weir_queue_sync(it.queue, WEIR_FOREVER);
 }
 
 // Until the communicator has failed, which some engines find out after a collective has ended. Rank 1 stays
 // until the others have been told; a transport need not tell it, if it calls nothing.
-static void await_cause(const struct rank *it, weir_status status)
+static void await_cause(weir_status status)
 {
-    const uint64_t most_ns = (it->number == VICTIM ? 1000 : 20000) * MS;
+    const uint64_t most_ns = (it.number == VICTIM ? 1000 : 20000) * MS;
     const uint64_t end_ns = weir_clock_now_ns() + timeout_ns + most_ns;
     while (status == WEIR_OK && weir_clock_now_ns() < end_ns) {
-        status = weir_comm_error(it->comm);
+        status = weir_comm_error(it.comm);
         if (status == WEIR_OK)
             weir_clock_sleep_ns(MS / 5);
     }
     if (status < 0)
-        tell_cause(it);
+        tell_cause();
 }
 
 // Returns the status of rank 1's call; some ways do not return.
-static weir_status misbehave(struct rank *it)
+static weir_status misbehave(void)
 {
     if (is("kill") || is("shrink"))
         raise(SIGKILL);
@@ -129,98 +123,97 @@ static weir_status misbehave(struct rank *it)
     if (is("missing"))
         return WEIR_OK;
     if (is("skip"))
-        return broadcast(it);
+        return broadcast();
     if (is("count"))
-        return reduce(it, COUNT / 2);
+        return all_reduce(COUNT / 2);
     if (is("kind"))
-        return weir_queue_barrier(it->queue, it->comm);
-    return weir_comm_abort(it->comm, "the loss is no number");
+        return weir_queue_barrier(it.queue, it.comm);
+    return weir_comm_abort(it.comm, "the loss is no number");
 }
 
-static void fail_as_victim(struct rank *it)
+static void fail_as_victim(void)
 {
     // The others wait in the collective meanwhile.
     if (!is("stop") && !is("missing"))
         weir_clock_sleep_ns(50 * MS);
     tell("at %llu", (unsigned long long)now_ns());
-    await_cause(it, finished(it, misbehave(it)));
+    await_cause(finished(misbehave()));
 }
 
 // With the ranks that are left.
-static void shrink(struct rank *it)
+static void shrink(void)
 {
     weir_comm *left;
-    check(it, weir_queue_recover(it->queue));
-    check(it, weir_comm_shrink(it->comm, "left", &left));
-    weir_comm_destroy(&it->comm);
-    it->comm = left;
-    check(it, finished(it, all_reduce(it)));
-    tell("cause %u %llu rank %u of %u goes on without one of 'grads'", it->number,
+    check(weir_queue_recover(it.queue));
+    check(weir_comm_shrink(it.comm, "left", &left));
+    weir_comm_destroy(&it.comm);
+    it.comm = left;
+    check(finished(all_reduce(COUNT)));
+    tell("cause %u %llu rank %u of %u goes on without one of 'grads'", it.number,
          (unsigned long long)now_ns(), weir_comm_rank(left), weir_comm_count(left));
 }
 
-static void go_on_as_other(struct rank *it)
+static void go_on_as_other(void)
 {
-    weir_status status = finished(it, all_reduce(it));
+    weir_status status = finished(all_reduce(COUNT));
     if (status == WEIR_OK && is("skip"))
-        status = finished(it, broadcast(it));
+        status = finished(broadcast());
     if (status < 0 && is("shrink"))
-        shrink(it);
+        shrink();
     else
-        await_cause(it, status);
+        await_cause(status);
 }
 
 // Ranks.
 
 // Rank i has device i if LOCAL_RANK is set.
-static void open_rank(struct rank *it)
+static void open_rank(void)
 {
     char index[16];
-    snprintf(index, sizeof index, "%u", it->number);
-    const struct weir_device_params one = {.struct_size = sizeof one, .select = index};
-    const struct weir_buffer_params memory = {.struct_size = sizeof memory, .size = COUNT * 4};
-    check(it, weir_device_open(runtime, getenv("LOCAL_RANK") ? &one : NULL, &it->device));
-    check(it, weir_queue_create(it->device, NULL, &it->queue));
-    check(it, weir_buffer_create(it->device, &memory, &it->buffer));
+    snprintf(index, sizeof index, "%u", it.number);
+    const char *select = getenv("LOCAL_RANK") ? index : NULL;
+    check(weir_device_open(runtime, WEIR_PARAMS(weir_device, .select = select), &it.device));
+    check(weir_queue_create(it.device, NULL, &it.queue));
+    check(weir_buffer_create(it.device, WEIR_PARAMS(weir_buffer, .size = COUNT * 4), &it.buffer));
 }
 
-static void close_rank(struct rank *it)
+static void close_rank(void)
 {
-    weir_comm_destroy(&it->comm);
-    weir_comm_destroy(&it->meeting);
-    weir_buffer_destroy(&it->buffer);
-    weir_queue_destroy(&it->queue);
-    WEIR_IGNORE(weir_device_close(&it->device));
+    weir_comm_destroy(&it.comm);
+    weir_comm_destroy(&it.meeting);
+    weir_buffer_destroy(&it.buffer);
+    weir_queue_destroy(&it.queue);
+    WEIR_IGNORE(weir_device_close(&it.device));
 }
 
 // Not before a timeout that is long enough for their start.
-static void meet(struct rank *it)
+static void meet(void)
 {
     if (timeout_ns >= 5000 * MS)
         return;
-    struct weir_comm_params params = it->params;
+    struct weir_comm_params params = it.params;
     params.label = "meeting";
     params.timeout_ns = 100000 * MS;
-    check(it, weir_comm_create(it->device, &params, &it->meeting));
+    check(weir_comm_create(it.device, &params, &it.meeting));
 }
 
-static void run_rank(struct rank *it)
+static void run_rank(void)
 {
-    if (is("absent") && it->number == VICTIM) { // it never comes
+    if (is("absent") && it.number == VICTIM) { // it never comes
         tell("at %llu", (unsigned long long)now_ns());
         weir_clock_sleep_ns(timeout_ns + 1000 * MS);
         return;
     }
     if (!is("absent"))
-        meet(it);
-    check(it, weir_comm_create(it->device, &it->params, &it->comm));
+        meet();
+    check(weir_comm_create(it.device, &it.params, &it.comm));
     for (int step = 1; step <= STEPS; step++)
-        check(it, finished(it, all_reduce(it)));
-    check(it, finished(it, weir_queue_barrier(it->queue, it->comm)));
-    if (it->number == VICTIM)
-        fail_as_victim(it);
+        check(finished(all_reduce(COUNT)));
+    check(finished(weir_queue_barrier(it.queue, it.comm)));
+    if (it.number == VICTIM)
+        fail_as_victim();
     else
-        go_on_as_other(it);
+        go_on_as_other();
 }
 
 static uint32_t number_of_process(void)
@@ -234,7 +227,6 @@ static uint32_t number_of_process(void)
 
 int main(int argc, char **argv)
 {
-    static struct rank it;
     const char *seconds = getenv("FAILING_TIMEOUT");
     if (argc != 2 || !seconds || !getenv("FAILING_LOG")) {
         fprintf(stderr, "usage: FAILING_LOG=FILE FAILING_TIMEOUT=SECONDS failing WAY\n");
@@ -246,9 +238,9 @@ int main(int argc, char **argv)
     it.params = (struct weir_comm_params){.struct_size = sizeof it.params,
                                           .label = "grads",
                                           .timeout_ns = timeout_ns};
-    check(&it, weir_open(NULL, &runtime));
-    open_rank(&it);
-    run_rank(&it);
-    close_rank(&it);
+    check(weir_open(NULL, &runtime));
+    open_rank();
+    run_rank();
+    close_rank();
     return weir_close(&runtime) < 0;
 }

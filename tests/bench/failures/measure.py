@@ -100,9 +100,7 @@ class Run:
                                       stderr=subprocess.DEVNULL)
                      for rank, words in enumerate(self.command())]
         end = time.monotonic() + self.timeout + 60
-        while time.monotonic() < end:
-            if all(process.poll() is not None for process in processes):
-                break
+        while time.monotonic() < end and any(process.poll() is None for process in processes):
             if self.way == "stop" and len(self.causes()) == self.count - 1:
                 break
             time.sleep(0.001)

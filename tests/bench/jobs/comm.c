@@ -4,10 +4,8 @@
 #include "cli/bench/comm.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "tests/bench/jobs/drivers.h"
 #include "tests/bench/jobs/nccl.h"
 
 // NCCL.
@@ -22,7 +20,7 @@ static bool open_nccl(struct comm_bench *b)
 {
     struct weir_native_buffer src, dst;
     char message[512] = "";
-    if (!raw_nccl_open(&raw.api, &b->all, true, raw.file, message, sizeof message)) {
+    if (!raw_nccl_open(&raw.api, &b->all, raw.file, message, sizeof message)) {
         bench_note("no raw NCCL beside it: %.250s", message);
         return false;
     }
@@ -37,7 +35,7 @@ static bool open_nccl(struct comm_bench *b)
 static void submit_nccl(const struct comm_bench *b, const struct comm_row *row)
 {
     const ncclComm_t comm = raw.api.comm;
-    const CUstream stream = raw.api.stream;
+    const CUstream stream = raw.api.cuda.cu->queues[0];
     const size_t count = row->count;
     (void)b;
     if (row->kind == WEIR_BROADCAST)
@@ -49,12 +47,10 @@ static void submit_nccl(const struct comm_bench *b, const struct comm_row *row)
                  stream);
 }
 
-// The context stays current: it is the one that Weir uses too.
 static void sync_nccl(const struct comm_bench *b)
 {
     (void)b;
-    RAW_CU(&raw.api, cuCtxSetCurrent, raw.api.context);
-    RAW_CU(&raw.api, cuStreamSynchronize, raw.api.stream);
+    raw.api.cuda.calls->finish(&raw.api.cuda, 0);
 }
 
 // MPI, by the library that the transport has started. Its headers are not needed: handles, which are pointers
@@ -64,58 +60,10 @@ static void sync_nccl(const struct comm_bench *b)
 typedef uintptr_t handle;
 
 static struct comm_mpi {
-    void *library;
-    char version[8192]; // as long as MPICH's may be
     handle world, element, sum;
     float *src, *dst;
     int (*all_reduce)(const void *, void *, int, handle, handle, handle);
-} mpi;
-
-#define MPICH_WORLD 0x44000000
-#define MPICH_FLOAT 0x4c00040a
-#define MPICH_SUM 0x58000003
-
-static void *find_library(void)
-{
-    static const char *const names[] = {"libmpi.so.40", "libmpich.so.12", "libmpi.so.12"};
-    void *library = NULL;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !library; i++)
-        library = dlopen(names[i], RTLD_NOW | RTLD_NOLOAD);
-    return library;
-}
-
-// False: the library lacks it.
-static bool find(const char *name, void *out_function)
-{
-    void *symbol = dlsym(mpi.library, name);
-    memcpy(out_function, &symbol, sizeof symbol);
-    return symbol != NULL;
-}
-
-static bool is_started(void)
-{
-    int (*initialized)(int *);
-    int flag = 0;
-    return find("MPI_Initialized", &initialized) && initialized(&flag) == 0 && flag;
-}
-
-static bool find_handles(void)
-{
-    int (*version)(char *, int *);
-    int size = 0;
-    if (!find("MPI_Get_library_version", &version) || version(mpi.version, &size) != 0)
-        return false;
-    mpi.version[strcspn(mpi.version, ",\n")] = '\0';
-    mpi.world = (handle)dlsym(mpi.library, "ompi_mpi_comm_world");
-    mpi.element = (handle)dlsym(mpi.library, "ompi_mpi_float");
-    mpi.sum = (handle)dlsym(mpi.library, "ompi_mpi_op_sum");
-    if (mpi.world)
-        return mpi.element && mpi.sum;
-    mpi.world = MPICH_WORLD;
-    mpi.element = MPICH_FLOAT;
-    mpi.sum = MPICH_SUM;
-    return strstr(mpi.version, "MPICH") != NULL;
-}
+} mpi = {.world = 0x44000000, .element = 0x4c00040a, .sum = 0x58000003}; // MPICH's
 
 static void close_mpi(void *object)
 {
@@ -124,14 +72,26 @@ static void close_mpi(void *object)
 
 static bool open_mpi(struct comm_bench *b)
 {
-    mpi.library = b->all.local_count == 1 ? find_library() : NULL;
-    if (mpi.library)
-        cli_own(close_mpi, mpi.library);
-    if (!mpi.library || !is_started() || !find("MPI_Allreduce", &mpi.all_reduce) || !find_handles())
+    static const char *const names[] = {"libmpi.so.40", "libmpich.so.12", "libmpi.so.12"};
+    const char *engine = weir_comm_engine(b->all.ranks[0].comm);
+    void *library = NULL;
+    if (b->all.local_count > 1 || !strstr(engine, "MPI"))
         return false;
+    for (size_t i = 0; i < BENCH_COUNT(names) && !library; i++)
+        library = dlopen(names[i], RTLD_NOW | RTLD_NOLOAD);
+    if (!library)
+        return false;
+    cli_own(close_mpi, library);
+    if (dlsym(library, "ompi_mpi_comm_world")) {
+        mpi.world = (handle)dlsym(library, "ompi_mpi_comm_world");
+        mpi.element = (handle)dlsym(library, "ompi_mpi_float");
+        mpi.sum = (handle)dlsym(library, "ompi_mpi_op_sum");
+    }
+    void *symbol = dlsym(library, "MPI_Allreduce");
+    memcpy(&mpi.all_reduce, &symbol, sizeof symbol);
     mpi.src = cli_allocate(1, b->largest);
     mpi.dst = cli_allocate(1, b->largest);
-    bench_note("beside %.200s on memory of the host", mpi.version);
+    bench_note("beside %.200s on memory of the host", engine);
     return true;
 }
 
@@ -153,7 +113,7 @@ static void sync_mpi(const struct comm_bench *b)
 
 int job_comm(int argc, char **argv)
 {
-    static const struct comm_peer by_nccl = {
+    static const struct comm_way by_nccl = {
         .key = "raw_ns",
         .head = "raw ns",
         .over_key = "of_raw",
@@ -164,7 +124,7 @@ int job_comm(int argc, char **argv)
         .submit = submit_nccl,
         .sync = sync_nccl,
     };
-    static const struct comm_peer by_mpi = {
+    static const struct comm_way by_mpi = {
         .key = "mpi_ns",
         .head = "MPI ns",
         .over_key = "of_mpi",
@@ -174,13 +134,11 @@ int job_comm(int argc, char **argv)
         .submit = submit_mpi,
         .sync = sync_mpi,
     };
-    static const struct comm_peer *const peers[] = {&by_nccl, &by_mpi};
     const struct comm_with with = {
         .about = "Measures what `weir bench comm` does, beside the same calls of NCCL on CUDA\n"
                  "(all-reduce, broadcast and all-gather), and MPI's all-reduce where the transport "
                  "is mpi.\n",
-        .peers = peers,
-        .peer_count = sizeof peers / sizeof *peers,
+        .others = {&by_nccl, &by_mpi},
         .option = {"nccl", "F",
                    "the file of NCCL for the raw calls; without it, the one\nthat is loaded, or "
                    "that the linker finds",

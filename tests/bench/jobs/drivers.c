@@ -1,15 +1,10 @@
-// See the header. Libraries stay open until the process ends.
+// See the header. Libraries stay open, and what is made of them there, until the process ends: queues that are
+// closed, and graphs, are those of single ways.
 #include "tests/bench/jobs/drivers.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <weir/kit/symbols.h>
-
-#include "cli/runtime/open.h"
-
-enum {
-    LISTED_MOST = 16 // platforms, and devices of one
-};
 
 // CUDA.
 
@@ -26,99 +21,49 @@ void side_cuda_check(const struct side_cuda *cu, CUresult result, const char *ca
              (int)result);
 }
 
-static bool cu_init(struct side *side, char *message, size_t size)
+static void cu_close_queue(struct side *side, unsigned queue)
+{
+    side->cu->cuStreamDestroy(side->cu->queues[queue]);
+}
+
+// The driver refuses what is not for its device. The last image is the newest one.
+static bool load_image(struct side *side, const struct weir_bundle *bundle, const char *format)
+{
+    for (uint32_t i = bundle->image_count; i-- > 0;)
+        if (weir_image_is(&bundle->images[i], format) &&
+            side->cu->cuModuleLoadDataEx(&side->cu->module, bundle->images[i].data, 0, NULL,
+                                         NULL) == CUDA_SUCCESS)
+            return true;
+    return false;
+}
+
+static bool cu_open(struct side *side, const struct weir_bundle *bundle, char *message, size_t size)
 {
     static const char *const library = "libcuda.so.1";
     static const struct weir_kit_symbol blocking[] = {
-        {"cuMemcpyHtoD_v2", offsetof(struct side_cuda, cuMemcpyHtoD), true},
-        {"cuMemcpyDtoH_v2", offsetof(struct side_cuda, cuMemcpyDtoH), true}};
+        {"cuMemcpyHtoD_v2", offsetof(struct side_cuda, cuMemcpyHtoD), false},
+        {"cuMemcpyDtoH_v2", offsetof(struct side_cuda, cuMemcpyDtoH), false}};
     struct side_cuda *cu = side->cu = cli_allocate(1, sizeof *cu);
-    char reason[512];
+    struct weir_native_device first = {.ordinal = 0};
     int version;
-    if (bench.runtime && strcmp(weir_runtime_backend(bench.runtime), "cuda") != 0) {
-        snprintf(message, size, "this is not CUDA");
+    snprintf(message, size, "this is not CUDA");
+    if (side->weir.device && (weir_device_get_native(side->weir.device, &first) != WEIR_OK ||
+                              strcmp(first.api, WEIR_NATIVE_CUDA) != 0))
         return false;
-    }
-    if (!cu_symbols_load("", &cu->symbols, &version, reason, sizeof reason)) {
-        snprintf(message, size, "there is no CUDA driver: %s", reason);
-        return false;
-    }
     void *handle = weir_kit_library_open(&library, 1, message, size);
-    if (!handle || !weir_kit_symbols_load(handle, library, blocking, 2, cu, message, size))
+    if (!handle || !weir_kit_symbols_load(handle, library, blocking, 2, cu, message, size) ||
+        !cu_symbols_load("", &cu->symbols, &version, message, size))
         return false;
-    const CUresult result = cu->cuInit(0);
-    snprintf(message, size, "the CUDA driver cannot be used: cuInit failed with %d", (int)result);
-    return result == CUDA_SUCCESS;
-}
-
-static void cu_close_queue(struct side *side, unsigned queue)
-{
-    if (side->cu->queues[queue])
-        side->cu->cuStreamDestroy(side->cu->queues[queue]);
-    side->cu->queues[queue] = NULL;
-}
-
-static void cu_close(void *object)
-{
-    struct side *side = object;
-    struct side_cuda *cu = side->cu;
-    for (unsigned i = 0; i < SIDE_QUEUES; i++)
-        cu_close_queue(side, i);
-    for (unsigned i = 0; i < SIDE_EVENTS + SIDE_QUEUES; i++)
-        if (cu->events[i])
-            cu->cuEventDestroy(cu->events[i]);
-    for (unsigned i = 0; i < SIDE_MEMORIES; i++) {
-        if (cu->memories[i])
-            cu->cuMemFree(cu->memories[i]);
-        if (side->pinned[i])
-            cu->cuMemFreeHost(side->pinned[i]);
-    }
-    if (cu->module)
-        cu->cuModuleUnload(cu->module);
-    cu->cuCtxSetCurrent(NULL);
-    cu->cuDevicePrimaryCtxRelease(cu->device);
-}
-
-static void cu_open_device(struct side *side)
-{
-    CU(cuDeviceGet, &side->cu->device, 0);
-    CU(cuDevicePrimaryCtxRetain, &side->cu->context, side->cu->device);
-    cli_own(cu_close, side);
-    CU(cuCtxSetCurrent, side->cu->context);
-}
-
-// A cubin of the device's architecture, else the newest of its generation, else the newest PTX that it takes.
-static const struct weir_image *image_for(const struct weir_bundle *bundle, unsigned architecture)
-{
-    const struct weir_image *cubin = NULL, *ptx = NULL;
-    for (uint32_t i = 0; i < bundle->image_count; i++) {
-        const struct weir_image *image = &bundle->images[i];
-        const unsigned sm = weir_image_sm(image);
-        if (sm > architecture)
-            continue;
-        if (weir_image_is(image, WEIR_IMAGE_CUBIN) && sm / 10 == architecture / 10 &&
-            (!cubin || weir_image_sm(cubin) < sm))
-            cubin = image;
-        if (weir_image_is(image, WEIR_IMAGE_PTX) && (!ptx || weir_image_sm(ptx) < sm))
-            ptx = image;
-    }
-    return cubin ? cubin : ptx;
-}
-
-static void cu_load(struct side *side, const struct weir_bundle *bundle)
-{
-    int major = 0, minor = 0;
-    CU(cuDeviceGetAttribute, &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-       side->cu->device);
-    CU(cuDeviceGetAttribute, &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-       side->cu->device);
-    const struct weir_image *image = image_for(bundle, (unsigned)(10 * major + minor));
-    if (!image)
+    CU(cuInit, 0);
+    cu->device = first.ordinal;
+    CU(cuDevicePrimaryCtxRetain, &cu->context, cu->device);
+    CU(cuCtxSetCurrent, cu->context);
+    if (bundle && !load_image(side, bundle, WEIR_IMAGE_CUBIN) &&
+        !load_image(side, bundle, WEIR_IMAGE_PTX))
         cli_fail(CLI_SETUP,
-                 "this program has no CUDA kernels for sm_%d%d: it was built without a CUDA "
-                 "toolkit",
-                 major, minor);
-    CU(cuModuleLoadDataEx, &side->cu->module, image->data, 0, NULL, NULL);
+                 "raw CUDA: no image of %s is for this device; build with a CUDA toolkit",
+                 bundle->name);
+    return true;
 }
 
 static void cu_kernel(struct side *side, unsigned kernel, const char *name)
@@ -196,38 +141,15 @@ static void cu_finish(struct side *side, unsigned queue)
     CU(cuStreamSynchronize, side->cu->queues[queue]);
 }
 
-// The tests' driver lacks copies that block, and refuses memory that is not pinned.
-static void move_pinned(struct side *side, bool up, void *memory, size_t size)
-{
-    void *pinned;
-    CU(cuMemHostAlloc, &pinned, size, 0);
-    if (up) {
-        memcpy(pinned, memory, size);
-        CU(cuMemcpyHtoDAsync, side->cu->memories[0], pinned, size, side->cu->queues[0]);
-    } else {
-        CU(cuMemcpyDtoHAsync, pinned, side->cu->memories[0], size, side->cu->queues[0]);
-    }
-    cu_finish(side, 0);
-    if (!up)
-        memcpy(memory, pinned, size);
-    CU(cuMemFreeHost, pinned);
-}
-
 static void cu_upload(struct side *side, const void *from, size_t size)
 {
-    if (side->cu->cuMemcpyHtoD)
-        CU(cuMemcpyHtoD, side->cu->memories[0], from, size);
-    else
-        move_pinned(side, true, (void *)from, size);
+    CU(cuMemcpyHtoD, side->cu->memories[0], from, size);
 }
 
 static void cu_download(struct side *side, void *to, size_t size)
 {
     cu_finish(side, 0);
-    if (side->cu->cuMemcpyDtoH)
-        CU(cuMemcpyDtoH, to, side->cu->memories[0], size);
-    else
-        move_pinned(side, false, to, size);
+    CU(cuMemcpyDtoH, to, side->cu->memories[0], size);
 }
 
 // All queues are captured from queue 0, to which they return.
@@ -267,9 +189,7 @@ static void cu_destroy_graph(struct side *side, void *graph)
 
 const struct side_calls side_cuda_calls = {
     .name = "raw CUDA",
-    .init = cu_init,
-    .open_device = cu_open_device,
-    .load = cu_load,
+    .open = cu_open,
     .kernel = cu_kernel,
     .open_queue = cu_open_queue,
     .close_queue = cu_close_queue,
@@ -304,43 +224,6 @@ static void cl_check(cl_int code, const char *call)
 // Of those that give an object, and the error last.
 #define CL_NEW(out, name, ...) ((out) = side->cl->name(__VA_ARGS__, &code), cl_check(code, #name))
 
-static bool take_device(struct side_opencl *cl, const char *wanted, cl_platform_id platform)
-{
-    cl_device_id devices[LISTED_MOST];
-    char name[256];
-    cl_uint count = 0;
-    if (cl->clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, LISTED_MOST, devices, &count) !=
-        CL_SUCCESS)
-        return false;
-    for (cl_uint i = 0; i < count && i < LISTED_MOST; i++) {
-        cl->device = devices[i];
-        if (cl->clGetDeviceInfo(devices[i], CL_DEVICE_NAME, sizeof name, name, NULL) ==
-                CL_SUCCESS &&
-            strcmp(name, wanted) == 0)
-            return true;
-    }
-    return false;
-}
-
-static bool cl_init(struct side *side, char *message, size_t size)
-{
-    struct side_opencl *cl = side->cl = cli_allocate(1, sizeof *cl);
-    cl_platform_id platforms[LISTED_MOST];
-    cl_uint count = 0;
-    char reason[200];
-    if (!ocl_symbols_load("libOpenCL.so.1", &cl->symbols, reason, sizeof reason)) {
-        snprintf(message, size, "there is no OpenCL: %s", reason);
-        return false;
-    }
-    if (cl->clGetPlatformIDs(LISTED_MOST, platforms, &count) != CL_SUCCESS)
-        count = 0;
-    for (cl_uint i = 0; i < count && i < LISTED_MOST; i++)
-        if (take_device(cl, side->wanted, platforms[i]))
-            return true;
-    snprintf(message, size, "the OpenCL loader lists no device %s", side->wanted);
-    return false;
-}
-
 static void forget_events(struct side_opencl *cl, unsigned from, unsigned to)
 {
     for (unsigned i = from; i < to; i++) {
@@ -353,49 +236,33 @@ static void forget_events(struct side_opencl *cl, unsigned from, unsigned to)
 static void cl_close_queue(struct side *side, unsigned queue)
 {
     forget_events(side->cl, 0, SIDE_EVENTS);
-    if (side->cl->queues[queue])
-        side->cl->clReleaseCommandQueue(side->cl->queues[queue]);
-    side->cl->queues[queue] = NULL;
+    side->cl->clReleaseCommandQueue(side->cl->queues[queue]);
 }
 
-static void cl_close(void *object)
+static const char *source_of(const struct weir_bundle *bundle)
 {
-    struct side *side = object;
-    struct side_opencl *cl = side->cl;
-    for (unsigned i = 0; i < SIDE_QUEUES; i++)
-        cl_close_queue(side, i);
-    for (unsigned i = 0; i < SIDE_MEMORIES; i++) {
-        if (cl->memories[i])
-            cl->clReleaseMemObject(cl->memories[i]);
-        if (cl->mapped[i]) // which ends the mapping
-            cl->clReleaseMemObject(cl->mapped[i]);
-    }
-    if (cl->keeper)
-        cl->clReleaseCommandQueue(cl->keeper);
-    for (unsigned i = 0; i < SIDE_KERNELS; i++)
-        if (cl->kernels[i])
-            cl->clReleaseKernel(cl->kernels[i]);
-    if (cl->program)
-        cl->clReleaseProgram(cl->program);
-    cl->clReleaseContext(cl->context);
-}
-
-static void cl_open_device(struct side *side)
-{
-    cl_int code;
-    CL_NEW(side->cl->context, clCreateContext, NULL, 1, &side->cl->device, NULL, NULL);
-    cli_own(cl_close, side);
-}
-
-static void cl_load(struct side *side, const struct weir_bundle *bundle)
-{
-    const char *source = "";
-    cl_int code;
     for (uint32_t i = 0; i < bundle->image_count; i++)
         if (weir_image_is(&bundle->images[i], WEIR_IMAGE_OPENCL_C))
-            source = bundle->images[i].data;
-    CL_NEW(side->cl->program, clCreateProgramWithSource, side->cl->context, 1, &source, NULL);
-    CL(clBuildProgram, side->cl->program, 1, &side->cl->device, "-cl-std=CL1.2", NULL, NULL);
+            return bundle->images[i].data;
+    return "";
+}
+
+static bool cl_open(struct side *side, const struct weir_bundle *bundle, char *message, size_t size)
+{
+    struct side_opencl *cl = side->cl = cli_allocate(1, sizeof *cl);
+    const char *source = source_of(bundle);
+    struct weir_native_device native;
+    cl_int code;
+    snprintf(message, size, "this is not OpenCL");
+    if (weir_device_get_native(side->weir.device, &native) != WEIR_OK ||
+        strcmp(native.api, WEIR_NATIVE_OPENCL) != 0 ||
+        !ocl_symbols_load("libOpenCL.so.1", &cl->symbols, message, size))
+        return false;
+    cl->device = native.device;
+    CL_NEW(cl->context, clCreateContext, NULL, 1, &cl->device, NULL, NULL);
+    CL_NEW(cl->program, clCreateProgramWithSource, cl->context, 1, &source, NULL);
+    CL(clBuildProgram, cl->program, 1, &cl->device, "-cl-std=CL1.2", NULL, NULL);
+    return true;
 }
 
 static void cl_kernel_of(struct side *side, unsigned kernel, const char *name)
@@ -420,12 +287,13 @@ static void cl_memory(struct side *side, unsigned memory, size_t size)
 static void cl_pinned(struct side *side, unsigned pinned, size_t size)
 {
     struct side_opencl *cl = side->cl;
+    cl_command_queue queue; // of the mapping
+    cl_mem memory;
     cl_int code;
-    if (!cl->keeper)
-        CL_NEW(cl->keeper, clCreateCommandQueue, cl->context, cl->device, 0);
-    CL_NEW(cl->mapped[pinned], clCreateBuffer, cl->context,
-           CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, size, NULL);
-    CL_NEW(side->pinned[pinned], clEnqueueMapBuffer, cl->keeper, cl->mapped[pinned], CL_TRUE,
+    CL_NEW(queue, clCreateCommandQueue, cl->context, cl->device, 0);
+    CL_NEW(memory, clCreateBuffer, cl->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, size,
+           NULL);
+    CL_NEW(side->pinned[pinned], clEnqueueMapBuffer, queue, memory, CL_TRUE,
            CL_MAP_READ | CL_MAP_WRITE, 0, size, 0, NULL, NULL);
     side->pinned_last = pinned;
 }
@@ -494,9 +362,7 @@ static void cl_download(struct side *side, void *to, size_t size)
 
 const struct side_calls side_opencl_calls = {
     .name = "plain OpenCL",
-    .init = cl_init,
-    .open_device = cl_open_device,
-    .load = cl_load,
+    .open = cl_open,
     .kernel = cl_kernel_of,
     .open_queue = cl_open_queue,
     .close_queue = cl_close_queue,
@@ -511,17 +377,3 @@ const struct side_calls side_opencl_calls = {
     .upload = cl_upload,
     .download = cl_download,
 };
-
-bool side_open(struct side *side, const struct side_calls *calls, const struct weir_bundle *bundle)
-{
-    char message[1024];
-    side->calls = calls;
-    if (!calls->init(side, message, sizeof message)) {
-        bench_note("not measured: %s: %.250s", calls->name, message);
-        return false;
-    }
-    calls->open_device(side);
-    if (bundle)
-        calls->load(side, bundle);
-    return true;
-}

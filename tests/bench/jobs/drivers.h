@@ -15,7 +15,7 @@ struct side_cuda {
 #undef SIDE_CALL
         };
     };
-    // The two that block, which Weir never calls; NULL where the driver lacks them.
+    // The two that block, which Weir never calls.
     CUresult (*cuMemcpyHtoD)(CUdeviceptr, const void *, size_t);
     CUresult (*cuMemcpyDtoH)(void *, CUdeviceptr, size_t);
     CUdevice device;
@@ -41,17 +41,13 @@ struct side_opencl {
     cl_context context;
     cl_program program; // from the source that Weir builds
     cl_kernel kernels[SIDE_KERNELS];
-    cl_command_queue queues[SIDE_QUEUES], keeper; // the latter of the mappings
+    cl_command_queue queues[SIDE_QUEUES];
     cl_event events[SIDE_EVENTS];
-    cl_mem memories[SIDE_MEMORIES], mapped[SIDE_MEMORIES];
+    cl_mem memories[SIDE_MEMORIES];
 };
 
-extern const struct side_calls side_cuda_calls; // the first device
+extern const struct side_calls side_cuda_calls;
 extern const struct side_calls side_opencl_calls;
-
-// A side of the driver with its device and the bundle's kernels, as Weir's backend loads them; NULL: none. False
-// after a note that it is not measured, also for CUDA where the benchmark runs on another backend.
-bool side_open(struct side *side, const struct side_calls *calls, const struct weir_bundle *bundle);
 
 void side_cuda_check(const struct side_cuda *cu, CUresult result, const char *call);
 #define SIDE_CU(cu, name, ...) side_cuda_check(cu, (cu)->name(__VA_ARGS__), #name)

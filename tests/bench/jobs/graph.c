@@ -1,9 +1,6 @@
 // The job `graph`: what launching a graph of many small kernels costs the submitting thread, and how long it
 // takes, beside the same kernels launched one by one: in a chain, also by the driver's own calls on CUDA; and
 // forked to four queues and joined, the shape of a frame that several engines work on.
-#include <stdio.h>
-#include <string.h>
-
 #include "kernels/conformance/conformance.h"
 #include "tests/bench/jobs/drivers.h"
 
@@ -95,11 +92,6 @@ static void submit(struct graphs *g, struct shape *it, enum way way, size_t coun
             submit_once(side, it);
 }
 
-static void finish(struct graphs *g, enum way way)
-{
-    side_of(g, way)->calls->finish(side_of(g, way), 0);
-}
-
 static int ways_of(const struct graphs *g, const struct shape *it)
 {
     return g->has_raw && it->queues == 1 ? WAYS : RAW_GRAPH;
@@ -118,7 +110,7 @@ static void check(struct graphs *g, struct shape *it, enum way as_graph)
     side->calls->upload(side, numbers, size);
     submit(g, it, as_graph, PROOF);
     submit(g, it, as_graph + 1, 1);
-    finish(g, as_graph);
+    side->calls->finish(side, 0);
     side->calls->download(side, numbers, size);
     for (uint32_t i = 0; i < it->queues * NUMBERS; i++) {
         const unsigned queue = i / NUMBERS, times = share_of(it, queue) + !queue;
@@ -144,7 +136,7 @@ static void measure_way(struct graphs *g, struct shape *it, enum way way)
         const uint64_t began = cli_now_ns();
         submit(g, it, way, count);
         submitting += (double)(cli_now_ns() - began);
-        finish(g, way);
+        side_of(g, way)->calls->finish(side_of(g, way), 0);
         all += (double)(cli_now_ns() - began);
         done += count;
     }
@@ -163,30 +155,24 @@ static void measure(struct graphs *g)
         }
 }
 
-static void plot_way(const struct shape *it, int way)
-{
-    const struct bench_spread us = bench_spread(it->submit_us[way]);
-    if (it->queues == 1 && it->submit_us[way].count > 0)
-        cli_plot_add(cli_plot_series(&bench.plot, way_names[way]),
-                     (struct cli_plot_point){(double)it->nodes, us.median, us.minimum, us.maximum});
-}
-
 static void put_way(struct bench_table *table, const struct shape *it, int way)
 {
     const int raw = way % 2 == WEIR_GRAPH ? RAW_GRAPH : RAW_SINGLE;
     const struct bench_samples submit = it->submit_us[way], complete = it->complete_us[way];
     const struct bench_samples none = {0};
+    const struct bench_spread us = bench_spread(submit);
     bench_number(table, "nodes", "nodes", it->nodes);
     bench_text(table, "way", "", way_names[way]);
     bench_value(table, "submit_us", "submit us", 2, submit);
     bench_value(table, "complete_us", "complete us", 2, complete);
-    plot_way(it, way);
     if (it->queues > 1)
         return;
     bench_value(table, "submit_to_raw", "x raw", 3,
                 way < RAW_GRAPH ? bench_ratio(submit, it->submit_us[raw]) : none);
     bench_value(table, "complete_to_raw", "x raw", 3,
                 way < RAW_GRAPH ? bench_ratio(complete, it->complete_us[raw]) : none);
+    cli_plot_add(cli_plot_series(&bench.plot, way_names[way]),
+                 (struct cli_plot_point){(double)it->nodes, us.median, us.minimum, us.maximum});
 }
 
 static void report(struct graphs *g)
@@ -208,33 +194,10 @@ static void report(struct graphs *g)
 static void destroy_graphs(void *object)
 {
     struct graphs *g = object;
-    for (size_t i = 0; i < g->count; i++) {
-        if (g->shapes[i].graphs[WEIR_GRAPH])
-            g->weir.calls->destroy_graph(&g->weir, g->shapes[i].graphs[WEIR_GRAPH]);
-        if (g->shapes[i].graphs[RAW_GRAPH])
-            g->raw.calls->destroy_graph(&g->raw, g->shapes[i].graphs[RAW_GRAPH]);
-    }
-}
-
-static void capture(struct side *side, struct shape *it, enum way way)
-{
-    side->calls->begin_graph(side, it->queues);
-    submit_once(side, it);
-    it->graphs[way] = side->calls->end_graph(side, it->queues);
-}
-
-// The driver's first device.
-static void open_raw(struct graphs *g)
-{
-    struct weir_device_info first;
-    if (strcmp(weir_runtime_backend(bench.runtime), "cuda") != 0)
-        return;
-    if (weir_device_describe(bench.runtime, 0, &first) != WEIR_OK ||
-        strcmp(first.name, weir_device_get_info(bench.device)->name) != 0) {
-        bench_note("not measured: raw CUDA, which is measured on the first device only");
-        return;
-    }
-    g->has_raw = side_open(&g->raw, &side_cuda_calls, &conformance_kernels);
+    for (size_t i = 0; i < g->count; i++)
+        for (int way = 0; way < WAYS; way++)
+            if (g->shapes[i].graphs[way])
+                side_of(g, way)->calls->destroy_graph(side_of(g, way), g->shapes[i].graphs[way]);
 }
 
 static void add_shape(struct graphs *g, unsigned nodes, unsigned queues)
@@ -242,9 +205,12 @@ static void add_shape(struct graphs *g, unsigned nodes, unsigned queues)
     struct shape *it = &g->shapes[g->count++];
     it->nodes = nodes;
     it->queues = queues;
-    capture(&g->weir, it, WEIR_GRAPH);
-    if (ways_of(g, it) == WAYS)
-        capture(&g->raw, it, RAW_GRAPH);
+    for (int way = 0; way < ways_of(g, it); way += 2) {
+        struct side *side = side_of(g, way);
+        side->calls->begin_graph(side, queues);
+        submit_once(side, it);
+        it->graphs[way] = side->calls->end_graph(side, queues);
+    }
 }
 
 static void make(struct side *side)
@@ -256,11 +222,9 @@ static void make(struct side *side)
 
 static void open_all(struct graphs *g)
 {
-    g->weir.calls = &side_weir_calls;
-    g->weir.weir.device = bench.device;
-    g->weir.calls->load(&g->weir, &conformance_kernels);
+    (void)side_open(&g->weir, &side_weir_calls, bench.device, &conformance_kernels);
     make(&g->weir);
-    open_raw(g);
+    g->has_raw = side_open(&g->raw, &side_cuda_calls, bench.device, &conformance_kernels);
     if (g->has_raw)
         make(&g->raw);
     cli_own(destroy_graphs, g);
@@ -277,11 +241,9 @@ static void run(void *user)
 {
     struct graphs *g = user;
     open_all(g);
-    for (size_t i = 0; i < g->count; i++) {
-        check(g, &g->shapes[i], WEIR_GRAPH);
-        if (ways_of(g, &g->shapes[i]) == WAYS)
-            check(g, &g->shapes[i], RAW_GRAPH);
-    }
+    for (size_t i = 0; i < g->count; i++)
+        for (int way = 0; way < ways_of(g, &g->shapes[i]); way += 2)
+            check(g, &g->shapes[i], (enum way)way);
     measure(g);
     report(g);
 }

@@ -2,7 +2,6 @@
 #include "tests/bench/jobs/nccl.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <weir/kit/symbols.h>
 
 static const struct weir_kit_symbol nccl_table[] = {
@@ -11,33 +10,28 @@ static const struct weir_kit_symbol nccl_table[] = {
 #undef SYMBOL
 };
 
+static bool works(struct raw_nccl *raw, ncclResult_t code, const char *call, char *message,
+                  size_t size)
+{
+    if (code != ncclSuccess)
+        snprintf(message, size, "%s fails: %s", call, raw->nccl.ncclGetErrorString(code));
+    return code == ncclSuccess;
+}
+
 static bool load(struct raw_nccl *raw, const char *file, char *message, size_t size)
 {
     const char *name = file ? file : "libnccl.so.2";
     int version = 0;
-    if (!cu_symbols_load("", &raw->cu, &version, message, size))
-        return false;
     void *library = weir_kit_library_open(&name, 1, message, size);
-    if (!library || !weir_kit_symbols_load(library, name, nccl_table, BENCH_COUNT(nccl_table), raw,
-                                           message, size))
+    if (!library ||
+        !weir_kit_symbols_load(library, name, nccl_table, BENCH_COUNT(nccl_table), raw, message,
+                               size) ||
+        !works(raw, raw->nccl.ncclGetVersion(&version), "ncclGetVersion", message, size))
         return false;
-    const ncclResult_t error = raw->nccl.ncclGetVersion(&version);
     snprintf(raw->name, sizeof raw->name, "NCCL %d.%d.%d", version / 10000, version / 100 % 100,
              version % 100);
-    if (error != ncclSuccess)
-        snprintf(message, size, "ncclGetVersion fails: %s", raw->nccl.ncclGetErrorString(error));
-    else if (version < NCCL_OLDEST)
-        snprintf(message, size, "%s is older than 2.18", raw->name);
-    return error == ncclSuccess && version >= NCCL_OLDEST;
-}
-
-// An id on rank 0, nothing on others.
-static bool make_id(struct raw_nccl *raw, uint32_t rank, char *message, size_t size)
-{
-    const ncclResult_t error = rank == 0 ? raw->nccl.ncclGetUniqueId(&raw->id) : ncclSuccess;
-    if (error != ncclSuccess)
-        snprintf(message, size, "ncclGetUniqueId fails: %s", raw->nccl.ncclGetErrorString(error));
-    return error == ncclSuccess;
+    snprintf(message, size, "%s is older than 2.18", raw->name);
+    return version >= NCCL_OLDEST;
 }
 
 // Brings rank 0's id to the other ranks, each of which calls it with its own.
@@ -52,37 +46,6 @@ static void share(const struct bench_rank *rank, ncclUniqueId *id)
     cli_fine(weir_download(rank->queue, id, *buffer, 0, size));
 }
 
-static bool make_stream(struct raw_nccl *raw, const struct bench_rank *rank, char *message,
-                        size_t size)
-{
-    struct weir_native_device device;
-    if (weir_device_get_native(rank->device, &device) < 0 ||
-        strcmp(device.api, WEIR_NATIVE_CUDA) != 0) {
-        snprintf(message, size, "the device is none of CUDA");
-        return false;
-    }
-    raw->context = device.context;
-    CUresult error = raw->cu.cuCtxSetCurrent(raw->context);
-    if (error == CUDA_SUCCESS)
-        error = raw->cu.cuStreamCreateWithPriority(&raw->stream, CU_STREAM_NON_BLOCKING, 0);
-    if (error != CUDA_SUCCESS)
-        snprintf(message, size, "the driver refused a stream (%d)", (int)error);
-    return error == CUDA_SUCCESS;
-}
-
-static bool join(struct raw_nccl *raw, const struct bench_ranks *all, char *message, size_t size)
-{
-    share(&all->ranks[0], &raw->id);
-    const ncclResult_t error =
-        raw->cu.cuCtxSetCurrent(raw->context)
-            ? ncclUnhandledCudaError
-            : raw->nccl.ncclCommInitRank(&raw->comm, (int)all->count, raw->id, (int)all->first);
-    if (error != ncclSuccess)
-        snprintf(message, size, "%s refused a communicator: %s", raw->name,
-                 raw->nccl.ncclGetErrorString(error));
-    return error == ncclSuccess;
-}
-
 // Whether all ranks say so, since a communicator waits for all.
 static bool agree(const struct bench_ranks *all, bool fine, char *message, size_t size)
 {
@@ -92,46 +55,38 @@ static bool agree(const struct bench_ranks *all, bool fine, char *message, size_
     return !lacks;
 }
 
+// After a call that was refused NCCL may still wait for other ranks, unless it is told to abort.
 static void close_nccl(void *object)
 {
     struct raw_nccl *raw = object;
     if (raw->comm)
-        (raw->failed ? raw->nccl.ncclCommAbort : raw->nccl.ncclCommDestroy)(raw->comm);
-    if (raw->stream && raw->cu.cuCtxSetCurrent(raw->context) == CUDA_SUCCESS)
-        raw->cu.cuStreamDestroy(raw->stream);
+        raw->nccl.ncclCommAbort(raw->comm);
 }
 
-bool raw_nccl_open(struct raw_nccl *raw, const struct bench_ranks *all, bool wanted,
-                   const char *file, char *message, size_t size)
+bool raw_nccl_open(struct raw_nccl *raw, const struct bench_ranks *all, const char *file,
+                   char *message, size_t size)
 {
-    const bool alone = all->local_count == 1;
-    if (wanted && !alone)
-        snprintf(message, size, "it is for one rank a process, as under weir launch or --ranks 1");
-    const bool fine = wanted && alone && load(raw, file, message, size) &&
-                      make_stream(raw, &all->ranks[0], message, size) &&
-                      make_id(raw, all->first, message, size);
-    cli_own(close_nccl, raw);
+    raw->cuda.calls = &side_cuda_calls;
+    raw->cuda.weir.device = all->ranks[0].device;
+    snprintf(message, size, "it is for one rank a process, as under weir launch or --ranks 1");
+    const bool fine =
+        all->local_count == 1 && raw->cuda.calls->open(&raw->cuda, NULL, message, size) &&
+        load(raw, file, message, size) &&
+        (all->first > 0 ||
+         works(raw, raw->nccl.ncclGetUniqueId(&raw->id), "ncclGetUniqueId", message, size));
     if (!agree(all, fine, message, size))
         return false;
-    raw->failed = !agree(all, join(raw, all, message, size), message, size);
-    return !raw->failed;
-}
-
-static _Noreturn void refuse(const char *call, int code, const char *name)
-{
-    cli_fail(CLI_SETUP, "a raw call was refused (%s returned %s, %d)", call, name, code);
+    side_queues(&raw->cuda, 1);
+    cli_own(close_nccl, raw);
+    share(&all->ranks[0], &raw->id);
+    const ncclResult_t code =
+        raw->nccl.ncclCommInitRank(&raw->comm, (int)all->count, raw->id, (int)all->first);
+    return agree(all, works(raw, code, "ncclCommInitRank", message, size), message, size);
 }
 
 void raw_nccl_check(struct raw_nccl *raw, ncclResult_t code, const char *call)
 {
-    raw->failed = raw->failed || code != ncclSuccess;
     if (code != ncclSuccess)
-        refuse(call, (int)code, raw->nccl.ncclGetErrorString(code));
-}
-
-void raw_nccl_check_driver(struct raw_nccl *raw, CUresult code, const char *call)
-{
-    raw->failed = raw->failed || code != CUDA_SUCCESS;
-    if (code != CUDA_SUCCESS)
-        refuse(call, (int)code, "an error");
+        cli_fail(CLI_SETUP, "a raw call was refused (%s returned %s, %d)", call,
+                 raw->nccl.ncclGetErrorString(code), (int)code);
 }

@@ -72,61 +72,53 @@ enum {
     GRAPHS = 2 // the last ones
 };
 
-struct pieces {
-    unsigned count;
-    size_t ends[PIECES_MAX];
-};
-
-struct raw {
+// The side, and what is run once on it.
+static struct {
     struct side side;
     size_t size;
-};
+    const struct way *way;
+    unsigned count; // of its pieces
+    size_t ends[PIECES_MAX];
+    uint32_t rounds;
+    void *graph; // NULL: none
+} raw;
 
 // The orders.
 
-static void cut(size_t size, const struct way *way, struct pieces *out)
+static void cut(const struct way *way)
 {
-    const size_t units = size / ALIGNMENT, most = size / way->pieces;
+    const size_t units = raw.size / ALIGNMENT, most = raw.size / way->pieces;
     const size_t equal = way->pieces < units ? way->pieces : units;
     size_t next = LEAST, end = 0;
-    for (out->count = 0; end < size && out->count < PIECES_MAX; out->count++) {
+    for (raw.count = 0; end < raw.size && raw.count < PIECES_MAX; raw.count++) {
         next = next < most ? next : most;
         if (way->grows)
             end += (next + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
         else
-            end = units * (out->count + 1) / equal * ALIGNMENT;
-        if (end > size || out->count + 1 == PIECES_MAX)
-            end = size;
-        out->ends[out->count] = end;
+            end = units * (raw.count + 1) / equal * ALIGNMENT;
+        if (end > raw.size || raw.count + 1 == PIECES_MAX)
+            end = raw.size;
+        raw.ends[raw.count] = end;
         next += next / 20;
     }
 }
 
-// What is run once.
-struct run {
-    struct raw *raw;
-    const struct way *way;
-    struct pieces pieces;
-    uint32_t rounds;
-    void *graph; // NULL: none
-};
-
 // One operation of one piece, with the events that its stage needs `by_engine`.
-static void submit(const struct run *run, enum stage stage, unsigned piece)
+static void submit(enum stage stage, unsigned piece)
 {
-    struct side *side = &run->raw->side;
+    struct side *side = &raw.side;
     const struct side_calls *calls = side->calls;
-    const size_t at = piece > 0 ? run->pieces.ends[piece - 1] : 0;
-    const size_t size = run->pieces.ends[piece] - at;
+    const size_t at = piece > 0 ? raw.ends[piece - 1] : 0;
+    const size_t size = raw.ends[piece] - at;
     const uint32_t count = (uint32_t)(size / sizeof(uint32_t));
     const struct side_launch multiply = {.at = at,
                                          .size = size,
                                          .blocks = (count + BLOCK - 1) / BLOCK,
                                          .block = BLOCK,
-                                         .a = run->rounds,
+                                         .a = raw.rounds,
                                          .b = count};
-    const bool by_engine = run->way->by_engine;
-    const unsigned queue = by_engine ? stage : piece % run->way->queues;
+    const bool by_engine = raw.way->by_engine;
+    const unsigned queue = by_engine ? stage : piece % raw.way->queues;
     if (by_engine && stage != UP)
         calls->wait(side, queue, 2 * piece + (stage == DOWN));
     if (stage == MULTIPLY)
@@ -141,94 +133,88 @@ static void submit(const struct run *run, enum stage stage, unsigned piece)
     calls->flush(side, queue);
 }
 
-static void submit_all(const struct run *run)
+static void submit_all(void)
 {
-    const unsigned count = run->pieces.count;
-    const enum order order = run->way->order;
+    const unsigned count = raw.count;
+    const enum order order = raw.way->order;
     for (unsigned i = 0; order == DEPTH_FIRST && i < count * STAGES; i++)
-        submit(run, (enum stage)(i % STAGES), i / STAGES);
+        submit((enum stage)(i % STAGES), i / STAGES);
     for (unsigned i = 0; order == BREADTH_FIRST && i < count * STAGES; i++)
-        submit(run, (enum stage)(i / count), i % count);
+        submit((enum stage)(i / count), i % count);
     if (order != INTERLEAVED)
         return;
-    submit(run, UP, 0);
+    submit(UP, 0);
     for (unsigned i = 0; i < count; i++) {
-        submit(run, MULTIPLY, i);
+        submit(MULTIPLY, i);
         if (i + 1 < count)
-            submit(run, UP, i + 1);
-        submit(run, DOWN, i);
+            submit(UP, i + 1);
+        submit(DOWN, i);
     }
 }
 
 // The bare copies: up in queue 0, down in queue 1, of what no kernel writes.
-static void submit_copies(const struct run *run)
+static void submit_copies(void)
 {
-    struct side *side = &run->raw->side;
     for (unsigned queue = 0; queue < 2; queue++) {
-        if (run->way == &ways[!queue])
+        if (raw.way == &ways[!queue])
             continue;
-        side->calls->copy(side, queue, queue == 0, queue, 0, run->raw->size);
-        side->calls->flush(side, queue);
+        raw.side.calls->copy(&raw.side, queue, queue == 0, queue, 0, raw.size);
+        raw.side.calls->flush(&raw.side, queue);
     }
 }
 
-static void run_once(const struct run *run)
+static void run_once(void)
 {
-    struct side *side = &run->raw->side;
-    if (run->way->order == COPIES)
-        submit_copies(run);
-    else if (run->graph)
-        side->calls->launch_graph(side, run->graph);
+    struct side *side = &raw.side;
+    if (raw.way->order == COPIES)
+        submit_copies();
+    else if (raw.graph)
+        side->calls->launch_graph(side, raw.graph);
     else
-        submit_all(run);
-    for (unsigned i = 0; i < run->way->queues; i++)
+        submit_all();
+    for (unsigned i = 0; i < raw.way->queues; i++)
         side->calls->flush(side, i);
-    for (unsigned i = 0; i < run->way->queues; i++)
+    for (unsigned i = 0; i < raw.way->queues; i++)
         side->calls->finish(side, i);
 }
 
-static double run_times(struct run *run, int times)
+static double run_times(int times)
 {
-    struct side *side = &run->raw->side;
+    struct side *side = &raw.side;
     double ms = 0;
-    if (run->way->graph) {
-        side->calls->begin_graph(side, run->way->queues);
-        submit_all(run);
-        run->graph = side->calls->end_graph(side, run->way->queues);
+    raw.graph = NULL;
+    if (raw.way->graph) {
+        side->calls->begin_graph(side, raw.way->queues);
+        submit_all();
+        raw.graph = side->calls->end_graph(side, raw.way->queues);
     }
     for (int i = 0; i < times; i++) {
         const uint64_t began = cli_now_ns();
-        run_once(run);
+        run_once();
         ms = (double)(cli_now_ns() - began) * 1e-6;
     }
-    if (run->graph)
-        side->calls->destroy_graph(side, run->graph);
+    if (raw.graph)
+        side->calls->destroy_graph(side, raw.graph);
     return ms;
 }
 
 // Other rounds in each way that is checked, so that numbers that a way before has left are wrong.
-static double run_way(void *user, size_t index, bool checks)
+static double run_way(size_t index, bool checks)
 {
-    struct raw *raw = user;
-    struct side *side = &raw->side;
-    const struct way *way = &ways[index];
-    struct run run = {.raw = raw, .way = way, .rounds = 1 + (checks ? index % 14 : 0)};
-    if (way->pieces)
-        cut(raw->size, way, &run.pieces);
-    side_queues(side, way->queues);
-    const double ms = run_times(&run, checks ? 1 : 2);
-    for (unsigned i = way->queues; i-- > 0;)
+    struct side *side = &raw.side;
+    raw.way = &ways[index];
+    raw.rounds = 1 + (checks ? index % 14 : 0);
+    if (raw.way->pieces)
+        cut(raw.way);
+    side_queues(side, raw.way->queues);
+    const double ms = run_times(checks ? 1 : 2);
+    for (unsigned i = raw.way->queues; i-- > 0;)
         side->calls->close_queue(side, i);
     if (checks)
-        (void)bench_work_compare(side->pinned[1], raw->size, OVERLAP_SEED, run.rounds, way->name);
+        (void)bench_work_compare(side->pinned[1], raw.size, OVERLAP_SEED, raw.rounds,
+                                 raw.way->name);
     bench_judge();
     return ms;
-}
-
-static size_t count_ways(const void *user)
-{
-    const struct raw *raw = user;
-    return raw->side.calls->begin_graph ? WAYS : WAYS - GRAPHS;
 }
 
 static const char *name_of(size_t way)
@@ -236,41 +222,35 @@ static const char *name_of(size_t way)
     return ways[way].name;
 }
 
-static void *open_raw(size_t size)
+static size_t open_raw(size_t size)
 {
     const bool is_opencl = strcmp(weir_runtime_backend(bench.runtime), "opencl") == 0;
-    struct raw *raw = cli_allocate(1, sizeof *raw);
-    struct side *side = &raw->side;
-    raw->size = size;
-    side->wanted = weir_device_get_info(bench.device)->name;
-    if (!side_open(side, is_opencl ? &side_opencl_calls : &side_cuda_calls, &bench_kernels))
-        return NULL;
+    struct side *side = &raw.side;
+    raw.size = size;
+    if (!side_open(side, is_opencl ? &side_opencl_calls : &side_cuda_calls, bench.device,
+                   &bench_kernels))
+        return 0;
     side->calls->kernel(side, 0, "advance");
     for (unsigned i = 0; i < 2; i++) {
         side->calls->memory(side, i, size);
         side->calls->pinned(side, i, size);
     }
     bench_work_numbers(side->pinned[0], size, OVERLAP_SEED);
-    return raw;
+    return side->calls->begin_graph ? WAYS : WAYS - GRAPHS;
 }
 
 // The job.
 
 int job_overlap(int argc, char **argv)
 {
-    static const struct overlap_raw raw = {
-        .open = open_raw,
-        .count = count_ways,
-        .name = name_of,
-        .run = run_way,
-    };
+    static const struct overlap_raw calls = {.open = open_raw, .name = name_of, .run = run_way};
     static const struct overlap_with with = {
         .about =
             "Measures what weir bench overlap measures, beside the driver's own calls in every\n"
             "common order: raw CUDA, and plain OpenCL.\n",
         .orders = "auto",
         .kernels = "light",
-        .raw = &raw,
+        .raw = &calls,
     };
     return bench_overlap_main(&with, argc, argv);
 }

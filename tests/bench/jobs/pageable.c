@@ -2,7 +2,6 @@
 // weir_upload() and weir_download(), beside the driver's own copy, and bare copies of pinned memory, which bound both.
 #include <string.h>
 
-#include "base/text.h"
 #include "tests/bench/jobs/drivers.h"
 
 enum {
@@ -14,73 +13,49 @@ enum {
 #define READY_BYTES ((size_t)64 << 20) // small copies are repeated up to this
 #define PINNED_BYTES ((size_t)64 << 20)
 
-struct pageable;
-
-// One way of copying, to or from the beginning of the device's memory.
-struct way {
-    const char *name;
-    void (*copy)(struct pageable *p, bool up, size_t size);
-    bool raw, is_bound;
-};
-
-enum {
+enum way {
     WEIR,
     DRIVER,
-    PINNED,
+    PINNED, // of nothing of the program's memory: what the link can do
     WAYS
 };
+
+static const char *const names[WAYS] = {"copy", "driver", "pinned"};
 
 struct pageable {
     uint64_t least, most;
     unsigned char *src, *dst;
     weir_queue *queue;
     weir_buffer *memory;
-    bool has_raw;
+    size_t ways; // on CUDA all of them
     struct side raw;
     struct bench_samples ms[SIZES_MOST][2][WAYS];
 };
 
-static void copy_weir(struct pageable *p, bool up, size_t size)
+// One copy, to or from the beginning of the device's memory.
+static void copy(struct pageable *p, enum way way, bool up, size_t size)
 {
-    cli_fine(up ? weir_upload(p->queue, p->memory, 0, p->src, size)
-                : weir_download(p->queue, p->dst, p->memory, 0, size));
-}
-
-static void copy_driver(struct pageable *p, bool up, size_t size)
-{
-    if (up)
-        SIDE_CU(p->raw.cu, cuMemcpyHtoD, p->raw.cu->memories[0], p->src, size);
-    else
-        SIDE_CU(p->raw.cu, cuMemcpyDtoH, p->dst, p->raw.cu->memories[0], size);
-}
-
-// Copies nothing of the program's memory: what the link can do.
-static void copy_pinned(struct pageable *p, bool up, size_t size)
-{
-    CUstream stream = p->raw.cu->queues[0];
+    const struct side_cuda *cu = p->raw.cu;
+    if (way == WEIR && up)
+        cli_fine(weir_upload(p->queue, p->memory, 0, p->src, size));
+    else if (way == WEIR)
+        cli_fine(weir_download(p->queue, p->dst, p->memory, 0, size));
+    else if (way == DRIVER && up)
+        SIDE_CU(cu, cuMemcpyHtoD, cu->memories[0], p->src, size);
+    else if (way == DRIVER)
+        SIDE_CU(cu, cuMemcpyDtoH, p->dst, cu->memories[0], size);
+    if (way != PINNED)
+        return;
     for (size_t at = 0; at < size; at += PINNED_BYTES) {
         const size_t bytes = size - at < PINNED_BYTES ? size - at : PINNED_BYTES;
         if (up)
-            SIDE_CU(p->raw.cu, cuMemcpyHtoDAsync, p->raw.cu->memories[0] + at, p->raw.pinned[0],
-                    bytes, stream);
+            SIDE_CU(cu, cuMemcpyHtoDAsync, cu->memories[0] + at, p->raw.pinned[0], bytes,
+                    cu->queues[0]);
         else
-            SIDE_CU(p->raw.cu, cuMemcpyDtoHAsync, p->raw.pinned[0], p->raw.cu->memories[0] + at,
-                    bytes, stream);
+            SIDE_CU(cu, cuMemcpyDtoHAsync, p->raw.pinned[0], cu->memories[0] + at, bytes,
+                    cu->queues[0]);
     }
     p->raw.calls->finish(&p->raw, 0);
-}
-
-static const struct way ways[WAYS] = {
-    [WEIR] = {"copy", copy_weir, false, false},
-    [DRIVER] = {"driver", copy_driver, true, false},
-    [PINNED] = {"pinned", copy_pinned, true, true},
-};
-
-static bool has_way(const struct pageable *p, size_t way)
-{
-    if (way == DRIVER) // the tests' driver lacks its copies that block
-        return p->has_raw && p->raw.cu->cuMemcpyHtoD && p->raw.cu->cuMemcpyDtoH;
-    return p->has_raw || !ways[way].raw;
 }
 
 // Opening.
@@ -91,27 +66,28 @@ static void open_all(struct pageable *p)
     p->dst = cli_allocate(1, (size_t)p->most);
     bench_queue(bench.device, "pageable", 0, &p->queue);
     bench_buffer(bench.device, "memory", (size_t)p->most, WEIR_PLACE_DEVICE, &p->memory);
-    p->has_raw = side_open(&p->raw, &side_cuda_calls, NULL);
-    if (!p->has_raw)
+    p->ways = DRIVER;
+    if (!side_open(&p->raw, &side_cuda_calls, bench.device, NULL))
         return;
+    p->ways = WAYS;
     side_queues(&p->raw, 1);
     p->raw.calls->memory(&p->raw, 0, (size_t)p->most);
     p->raw.calls->pinned(&p->raw, 0, PINNED_BYTES);
 }
 
 // Whole, and a size that is a multiple of nothing.
-static void check_way(struct pageable *p, size_t way)
+static void check_way(struct pageable *p, enum way way)
 {
     const size_t sizes[] = {(size_t)p->most, (size_t)(p->most - p->most / 3 - 1)};
     for (size_t i = 0; i < p->most; i++)
         p->src[i] = (unsigned char)(i * 7 + (i >> 12) + (i >> 21) + way);
     for (size_t i = 0; i < 2; i++) {
         memset(p->dst, 0, (size_t)p->most);
-        ways[way].copy(p, true, sizes[i]);
-        ways[way].copy(p, false, sizes[i]);
+        copy(p, way, true, sizes[i]);
+        copy(p, way, false, sizes[i]);
         bench.checked++;
         if (memcmp(p->src, p->dst, sizes[i]) != 0)
-            cli_fail(CLI_FAILED, "%s: bytes that went up and down differ", ways[way].name);
+            cli_fail(CLI_FAILED, "%s: bytes that went up and down differ", names[way]);
     }
 }
 
@@ -127,45 +103,40 @@ static bool has_size(const struct pageable *p, size_t index)
     return size_of(index) >= p->least && size_of(index) <= p->most;
 }
 
-static void measure_way(struct pageable *p, size_t index, bool up, size_t way)
+static void measure_way(struct pageable *p, size_t index, bool up, enum way way)
 {
-    static const char suffixes[] = "KMG";
     const size_t size = size_of(index), repeats = READY_BYTES / size;
     const size_t count = repeats < 1 ? 1 : repeats > REPEATS_MAX ? REPEATS_MAX : repeats;
-    const unsigned unit = size >> 30 ? 2 : size >> 20 ? 1 : 0;
     const uint64_t began = cli_now_ns();
     for (size_t i = 0; i < count; i++)
-        ways[way].copy(p, up, size);
+        copy(p, way, up, size);
     bench_figure(&p->ms[index][up][way], (double)(cli_now_ns() - began) * 1e-6 / (double)count,
-                 "%s_%s_%zu%c", ways[way].name, up ? "up" : "down", size >> 10 * (unit + 1),
-                 suffixes[unit]);
+                 "%s_%s_%zu", names[way], up ? "up" : "down", size);
 }
 
 // Each way goes first in turn.
 static void measure(struct pageable *p)
 {
     for (size_t i = 0; i < SIZES_MOST; i++)
-        for (size_t k = 0; has_size(p, i) && k < WAYS; k++) {
-            const size_t way = (size_t)((k + bench.turn) % WAYS);
-            if (!has_way(p, way))
-                continue;
+        for (size_t k = 0; has_size(p, i) && k < p->ways; k++) {
+            const enum way way = (enum way)((k + bench.turn) % p->ways);
             measure_way(p, i, true, way);
             measure_way(p, i, false, way);
         }
 }
 
 static void put_way(const struct pageable *p, struct bench_table *table, size_t index, bool up,
-                    size_t way)
+                    enum way way)
 {
     const struct bench_samples ms = p->ms[index][up][way];
-    char size[WEIR_TEXT_QUANTITY_SIZE];
-    bench_text(table, "size", "size", weir_text_bytes(size, size_of(index)));
+    const char *size = bench_bytes(size_of(index));
+    bench_text(table, "size", "size", size);
     bench_text(table, "direction", "", up ? "up" : "down");
-    bench_text(table, "way", "way", ways[way].name);
+    bench_text(table, "way", "way", names[way]);
     bench_value(table, "ms", "ms", 4, ms);
     bench_value(table, "to_weir", "to Weir's", 3, bench_ratio(ms, p->ms[index][up][WEIR]));
     if (up)
-        bench_plot_bar(ways[way].name, size, ms);
+        bench_plot_bar(names[way], size, ms);
 }
 
 static void report(struct pageable *p)
@@ -173,18 +144,17 @@ static void report(struct pageable *p)
     struct bench_table *table = bench_table("copies", "one copy");
     bench_plot("Copies of memory that is not pinned", "", "milliseconds");
     for (size_t i = 0; i < SIZES_MOST; i++)
-        for (size_t k = 0; has_size(p, i) && k < 2 * WAYS; k++)
-            if (has_way(p, k % WAYS))
-                put_way(p, table, i, k < WAYS, k % WAYS);
+        for (size_t k = 0; has_size(p, i) && k < 2 * p->ways; k++)
+            put_way(p, table, i, k < p->ways, (enum way)(k % p->ways));
 }
 
 static void run(void *user)
 {
     struct pageable *p = user;
     open_all(p);
-    for (size_t i = 0; i < WAYS; i++)
-        if (has_way(p, i) && !ways[i].is_bound)
-            check_way(p, i);
+    check_way(p, WEIR);
+    if (p->ways == WAYS)
+        check_way(p, DRIVER);
     for (bench_start(); bench_turn();)
         measure(p);
     report(p);

@@ -3,8 +3,6 @@
 //
 // Nothing is submitted between an allocation and its free: only the calls are timed. The
 // driver's free and allocation are work in its stream; waiting for that is not timed.
-#include <stdio.h>
-
 #include "tests/bench/jobs/drivers.h"
 
 enum {
@@ -16,26 +14,27 @@ enum {
 #define SIZE_LEAST 8
 #define SIZE_MOST (UINT64_C(1) << 40)
 
-enum way {
-    PAIR, // one buffer, again and again
-    MANY, // SET buffers, then all of them are freed
-    WAYS
+// Where memory comes from.
+enum source {
+    POOL,
+    BUFFERS, // created and destroyed
+    DRIVER,  // the driver's own pool
+    SOURCES
 };
 
 static const struct {
     const char *key;
     const char *about;
+    size_t out; // buffers at once
 } ways[] = {
-    {"pair", "one at a time"},
-    {"set", "8 at a time"},
+    {"pair", "one at a time", 1},
+    {"set", "8 at a time", SET},
 };
 
 struct row {
     size_t size;
-    enum way way;
-    struct bench_samples pool;
-    struct bench_samples buffers;
-    struct bench_samples driver;
+    size_t way;
+    struct bench_samples ns[SOURCES];
 };
 
 struct pool_bench {
@@ -44,81 +43,61 @@ struct pool_bench {
     weir_queue *queue;
     weir_pool *pool;
     weir_buffer *host;
-    bool has_driver;    // on CUDA
+    int sources;        // the driver's on CUDA alone
     struct side driver; // its queue 0
     CUmemoryPool driver_pool;
-    struct row rows[BENCH_LIST_MAX * WAYS];
+    struct row rows[BENCH_LIST_MAX * BENCH_COUNT(ways)];
     size_t row_count;
 };
 
-static size_t out_of(const struct row *row)
-{
-    return row->way == MANY ? SET : 1;
-}
+// One of the memories of a batch, which is a buffer or, of the driver's, an address.
+union memory {
+    weir_buffer *buffer;
+    CUdeviceptr address;
+};
 
-// One batch of `count` pairs, each way of having memory.
-
-static weir_status pool_batch(struct pool_bench *b, size_t size, size_t out, size_t count)
+static void take(struct pool_bench *b, enum source source, size_t size, union memory *memory)
 {
-    weir_buffer *buffers[SET];
-    weir_status status = WEIR_OK;
-    for (size_t done = 0; done < count && status == WEIR_OK; done += out) {
-        size_t have = 0;
-        while (have < out && status == WEIR_OK)
-            if ((status = weir_pool_allocate(b->pool, b->queue, size, &buffers[have])) == WEIR_OK)
-                have++;
-        while (have > 0 && status == WEIR_OK)
-            status = weir_pool_free(b->queue, &buffers[--have]);
-    }
-    return status;
-}
-
-static weir_status buffer_batch(struct pool_bench *b, size_t size, size_t out, size_t count)
-{
-    (void)b;
     const struct weir_buffer_params params = {.struct_size = sizeof params, .size = size};
-    weir_buffer *buffers[SET];
-    weir_status status = WEIR_OK;
-    for (size_t done = 0; done < count && status == WEIR_OK; done += out) {
-        size_t have = 0;
-        while (have < out && status == WEIR_OK)
-            if ((status = weir_buffer_create(bench.device, &params, &buffers[have])) == WEIR_OK)
-                have++;
-        while (have > 0)
-            weir_buffer_destroy(&buffers[--have]);
-    }
-    return status;
+    const struct side_cuda *cu = b->driver.cu;
+    if (source == POOL)
+        bench_fine(weir_pool_allocate(b->pool, b->queue, size, &memory->buffer));
+    else if (source == BUFFERS)
+        bench_fine(weir_buffer_create(bench.device, &params, &memory->buffer));
+    else
+        SIDE_CU(cu, cuMemAllocFromPoolAsync, &memory->address, size, b->driver_pool, cu->queues[0]);
 }
 
-static weir_status driver_batch(struct pool_bench *b, size_t size, size_t out, size_t count)
+static void give(struct pool_bench *b, enum source source, union memory *memory)
 {
     const struct side_cuda *cu = b->driver.cu;
-    CUdeviceptr blocks[SET];
-    CUresult code = CUDA_SUCCESS;
-    for (size_t done = 0; done < count && code == CUDA_SUCCESS; done += out) {
-        size_t have = 0;
-        while (have < out && code == CUDA_SUCCESS)
-            code =
-                cu->cuMemAllocFromPoolAsync(&blocks[have++], size, b->driver_pool, cu->queues[0]);
-        while (have > 0 && code == CUDA_SUCCESS)
-            code = cu->cuMemFreeAsync(blocks[--have], cu->queues[0]);
-    }
-    side_cuda_check(cu, code, "a call of the driver's pool");
-    return WEIR_OK;
+    if (source == POOL)
+        bench_fine(weir_pool_free(b->queue, &memory->buffer));
+    else if (source == BUFFERS)
+        weir_buffer_destroy(&memory->buffer);
+    else
+        SIDE_CU(cu, cuMemFreeAsync, memory->address, cu->queues[0]);
 }
 
 // Nanoseconds a pair.
-static double time_batches(struct pool_bench *b, const struct row *row, uint64_t pairs,
-                           weir_status (*batch)(struct pool_bench *, size_t, size_t, size_t))
+static double time_pairs(struct pool_bench *b, const struct row *row, uint64_t pairs,
+                         enum source source)
 {
-    const size_t out = out_of(row), step = BATCH / out * out;
+    const size_t out = ways[row->way].out;
+    union memory memory[SET];
     uint64_t total = 0, done = 0;
-    for (; done < pairs; done += step) {
+    while (done < pairs) {
         const uint64_t began = cli_now_ns();
-        cli_fine(batch(b, row->size, out, step));
+        for (size_t i = 0; i < BATCH / out; i++) {
+            for (size_t k = 0; k < out; k++)
+                take(b, source, row->size, &memory[k]);
+            for (size_t k = out; k-- > 0;)
+                give(b, source, &memory[k]);
+        }
         total += cli_now_ns() - began;
+        done += BATCH / out * out;
         bench_sync(b->queue);
-        if (batch == driver_batch)
+        if (source == DRIVER)
             b->driver.calls->finish(&b->driver, 0);
     }
     return (double)total / (double)done;
@@ -128,10 +107,9 @@ static double time_batches(struct pool_bench *b, const struct row *row, uint64_t
 static void measure_row(struct pool_bench *b, struct row *row)
 {
     const uint64_t few = b->pairs / 10 ? b->pairs / 10 : 1;
-    bench_keep(&row->pool, time_batches(b, row, b->pairs, pool_batch));
-    bench_keep(&row->buffers, time_batches(b, row, few, buffer_batch));
-    if (b->has_driver)
-        bench_keep(&row->driver, time_batches(b, row, few, driver_batch));
+    for (int source = 0; source < b->sources; source++)
+        bench_keep(&row->ns[source],
+                   time_pairs(b, row, source == POOL ? b->pairs : few, (enum source)source));
 }
 
 // Checking: two buffers that had the same memory one after the other each hold what was
@@ -171,9 +149,10 @@ static void destroy_driver_pool(void *object)
 static void open_driver(struct pool_bench *b)
 {
     cuuint64_t keep_all = UINT64_MAX;
-    b->has_driver = side_open(&b->driver, &side_cuda_calls, NULL);
-    if (!b->has_driver)
+    b->sources = DRIVER;
+    if (!side_open(&b->driver, &side_cuda_calls, bench.device, NULL))
         return;
+    b->sources = SOURCES;
     struct side_cuda *cu = b->driver.cu;
     const CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                                        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
@@ -193,9 +172,9 @@ static void make_rows(struct pool_bench *b)
         if (size > most)
             cli_fail(CLI_USAGE, "--size: a buffer of this device has at most %llu bytes",
                      (unsigned long long)most);
-        for (int way = 0; way < WAYS; way++)
-            if (way == PAIR || size <= most / SET)
-                b->rows[b->row_count++] = (struct row){.size = (size_t)size, .way = (enum way)way};
+        for (size_t way = 0; way < BENCH_COUNT(ways); way++)
+            if (size <= most / ways[way].out)
+                b->rows[b->row_count++] = (struct row){.size = (size_t)size, .way = way};
     }
 }
 
@@ -217,19 +196,19 @@ static void report(struct pool_bench *b)
     bench_plot("Memory: an allocation and its free", "", "ns a pair");
     for (size_t i = 0; i < b->row_count; i++) {
         const struct row *row = &b->rows[i];
-        char group[48];
-        snprintf(group, sizeof group, "%zu, %s", row->size, ways[row->way].about);
+        const char *group = cli_text("%zu, %s", row->size, ways[row->way].about);
         bench_number(table, "bytes", "bytes", (double)row->size);
         bench_text(table, "way", "", ways[row->way].key);
-        bench_value(table, "pool_ns", "pool ns", 1, row->pool);
-        bench_value(table, "buffers_ns", "create, destroy ns", 1, row->buffers);
-        bench_plot_bar("pool", group, row->pool);
-        bench_plot_bar("create, destroy", group, row->buffers);
-        if (!b->has_driver)
+        bench_value(table, "pool_ns", "pool ns", 1, row->ns[POOL]);
+        bench_value(table, "buffers_ns", "create, destroy ns", 1, row->ns[BUFFERS]);
+        bench_plot_bar("pool", group, row->ns[POOL]);
+        bench_plot_bar("create, destroy", group, row->ns[BUFFERS]);
+        if (b->sources == DRIVER)
             continue;
-        bench_value(table, "driver_ns", "driver's pool ns", 1, row->driver);
-        bench_value(table, "to_driver", "pool / driver", 3, bench_ratio(row->pool, row->driver));
-        bench_plot_bar("driver's pool", group, row->driver);
+        bench_value(table, "driver_ns", "driver's pool ns", 1, row->ns[DRIVER]);
+        bench_value(table, "to_driver", "pool / driver", 3,
+                    bench_ratio(row->ns[POOL], row->ns[DRIVER]));
+        bench_plot_bar("driver's pool", group, row->ns[DRIVER]);
     }
 }
 

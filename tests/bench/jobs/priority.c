@@ -1,7 +1,6 @@
 // The job `priority`: how long a small piece of work takes from its submission to its
 // end, on an idle device, beside a queue that keeps the device busy, and the same with
 // the highest priority beside the lowest.
-#include <stdio.h>
 #include <string.h>
 
 #include "tests/bench/jobs/drivers.h"
@@ -34,10 +33,6 @@ static const struct {
     [HIGH] = {"high", "the highest priority, beside busy work of the lowest"},
 };
 
-struct row {
-    struct bench_samples median_us, late_us, beside;
-};
-
 struct priority {
     uint64_t samples; // in a turn
     struct bench_work work;
@@ -49,7 +44,7 @@ struct priority {
     size_t pending_count;
     uint32_t small_launches, busy_launches; // since the values were filled
     double *times;
-    struct row rows[CONDITIONS];
+    struct bench_samples median_us[CONDITIONS], late_us[CONDITIONS], beside[CONDITIONS];
 };
 
 // The busy queue.
@@ -103,52 +98,46 @@ static void settle(struct priority *p, enum condition condition)
 // Checking.
 
 static void check_values(struct priority *p, weir_buffer *values, size_t size, uint32_t rounds,
-                         const char *what, const char *when)
+                         const char *what)
 {
-    char text[96];
-    snprintf(text, sizeof text, "the %s work %s", what, when);
     bench_work_spoil(p->host, size);
     cli_fine(weir_queue_copy(p->work.queue, p->host, 0, values, 0, size));
     bench_sync(p->work.queue);
-    (void)bench_work_check(p->host, size, SEED, rounds, text);
+    (void)bench_work_check(p->host, size, SEED, rounds, what);
     bench_judge();
 }
 
 // Every launch so far has added to its values.
 static void check_all(struct priority *p, const char *when)
 {
-    check_values(p, p->small_values, SMALL_BYTES, p->small_launches, "small", when);
-    check_values(p, p->busy_values, p->busy_bytes, p->busy_launches * p->busy_rounds, "busy", when);
-}
-
-static void prove(struct priority *p)
-{
-    bool beside;
-    for (int i = 0; i < CONDITIONS; i++) {
-        for (int k = 0; p->small[i] && k < PROOF; k++)
-            (void)sample(p, (enum condition)i, &beside);
-        if (p->small[i])
-            settle(p, (enum condition)i);
-    }
-    check_all(p, "before the turns");
+    check_values(p, p->small_values, SMALL_BYTES, p->small_launches,
+                 cli_text("the small work %s", when));
+    check_values(p, p->busy_values, p->busy_bytes, p->busy_launches * p->busy_rounds,
+                 cli_text("the busy work %s", when));
 }
 
 // Measuring.
 
-static void measure_condition(struct priority *p, enum condition condition)
+// So many samples, and how many of them had busy work beside them.
+static uint64_t take(struct priority *p, enum condition condition, uint64_t samples)
 {
-    struct row *row = &p->rows[condition];
     uint64_t beside_count = 0;
-    for (uint64_t i = 0; i < p->samples; i++) {
+    for (uint64_t i = 0; i < samples; i++) {
         bool beside;
         p->times[i] = sample(p, condition, &beside);
         beside_count += beside;
     }
     settle(p, condition);
+    return beside_count;
+}
+
+static void measure(struct priority *p, enum condition condition)
+{
+    const uint64_t beside = take(p, condition, p->samples);
     bench_sort(p->times, p->samples);
-    bench_keep(&row->median_us, p->times[p->samples / 2]);
-    bench_keep(&row->late_us, p->times[p->samples * 99 / 100]);
-    bench_keep(&row->beside, 100.0 * (double)beside_count / (double)p->samples);
+    bench_keep(&p->median_us[condition], p->times[p->samples / 2]);
+    bench_keep(&p->late_us[condition], p->times[p->samples * 99 / 100]);
+    bench_keep(&p->beside[condition], 100.0 * (double)beside / (double)p->samples);
 }
 
 // Set-up and report.
@@ -172,7 +161,7 @@ static void make_objects(struct priority *p)
 {
     weir_device *device = bench.device;
     p->busy_bytes = bench.limits->unified_memory ? BUSY_BYTES_CPU : BUSY_BYTES_GPU;
-    p->times = cli_allocate(p->samples, sizeof *p->times);
+    p->times = cli_allocate(p->samples + PROOF, sizeof *p->times);
     bench_work_open(&p->work);
     make_queues(p);
     bench_buffer(device, "host", p->busy_bytes, WEIR_PLACE_HOST, &p->host);
@@ -191,17 +180,14 @@ static void report(struct priority *p)
         bench_table("latency", "from submission to end; the last column: of how many samples the "
                                "busy queue was busy to the end");
     bench_plot("Latency of a small kernel", "", "microseconds");
-    for (int i = 0; i < CONDITIONS; i++) {
-        const struct row *row = &p->rows[i];
-        if (!p->small[i])
-            continue;
+    for (int i = 0; i < CONDITIONS && p->small[i]; i++) {
         bench_text(table, "condition", "", conditions[i].key);
         bench_text(table, "about", "small work", conditions[i].about);
-        bench_value(table, "median_us", "median us", 1, row->median_us);
-        bench_value(table, "p99_us", "99 % us", 1, row->late_us);
-        bench_value(table, "beside_percent", "% beside", 0, row->beside);
-        bench_plot_bar("median", conditions[i].key, row->median_us);
-        bench_plot_bar("99th percentile", conditions[i].key, row->late_us);
+        bench_value(table, "median_us", "median us", 1, p->median_us[i]);
+        bench_value(table, "p99_us", "99 % us", 1, p->late_us[i]);
+        bench_value(table, "beside_percent", "% beside", 0, p->beside[i]);
+        bench_plot_bar("median", conditions[i].key, p->median_us[i]);
+        bench_plot_bar("99th percentile", conditions[i].key, p->late_us[i]);
     }
 }
 
@@ -209,11 +195,12 @@ static void run(void *user)
 {
     struct priority *p = user;
     make_objects(p);
-    prove(p);
+    for (int i = 0; i < CONDITIONS && p->small[i]; i++)
+        (void)take(p, (enum condition)i, PROOF);
+    check_all(p, "before the turns");
     for (bench_start(); bench_turn();)
-        for (int i = 0; i < CONDITIONS; i++)
-            if (p->small[i])
-                measure_condition(p, (enum condition)i);
+        for (int i = 0; i < CONDITIONS && p->small[i]; i++)
+            measure(p, (enum condition)i);
     check_all(p, "after the turns");
     bench_parameter("samples", (double)p->samples);
     report(p);

@@ -31,19 +31,18 @@ static const char *const sides[] = {"weir", "raw"};
 
 // The process that starts.
 
-static void compute(struct side *side)
+static void compute(struct side *side, bool raw)
 {
     static uint32_t numbers[NUMBERS], results[NUMBERS];
     static const struct side_launch launch = {
         .size = sizeof numbers, .blocks = NUMBERS / 64, .block = 64, .a = 1, .b = NUMBERS};
-    const struct side_calls *calls = side->calls;
+    const struct side_calls *calls = raw ? &side_cuda_calls : &side_weir_calls;
     char message[1024];
+    side->calls = calls;
     for (uint32_t i = 0; i < NUMBERS; i++)
         numbers[i] = i;
-    if (!calls->init(side, message, sizeof message))
+    if (!calls->open(side, &conformance_kernels, message, sizeof message))
         cli_fail(CLI_SETUP, "%s", message);
-    calls->open_device(side);
-    calls->load(side, &conformance_kernels);
     calls->kernel(side, 0, "increment");
     calls->open_queue(side, 0);
     calls->memory(side, 0, sizeof numbers);
@@ -65,8 +64,7 @@ int start_first(const char *side)
 {
     static struct side it;
     stamp();
-    it.calls = strcmp(side, sides[1]) == 0 ? &side_cuda_calls : &side_weir_calls;
-    compute(&it);
+    compute(&it, strcmp(side, sides[1]) == 0);
     stamp();
     cli_destroy_owned();
     return cli_flush(CLI_OK);
@@ -80,45 +78,40 @@ struct start {
     struct bench_samples ms[FIGURES][2];
 };
 
-static pid_t spawn(const char *side, int *out_read)
+// Runs the process, and returns its exit status; `*out_stamps` are the times that it has written.
+static int run_process(const char *side, unsigned long long *out_stamps)
 {
-    char self[] = "/proc/self/exe", first[] = START_FIRST, which[8];
-    char *arguments[] = {self, first, which, NULL};
+    char *arguments[] = {"/proc/self/exe", START_FIRST, cli_copy(side), NULL};
     posix_spawn_file_actions_t actions;
-    int ends[2];
+    int ends[2], status = -1;
     pid_t child = -1;
-    snprintf(which, sizeof which, "%s", side);
     if (pipe(ends) != 0)
-        return -1;
+        cli_fail(CLI_FAILED, "a pipe cannot be made");
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
     posix_spawn_file_actions_addclose(&actions, ends[0]);
-    if (posix_spawn(&child, self, &actions, NULL, arguments, environ) != 0)
-        child = -1;
+    if (posix_spawn(&child, arguments[0], &actions, NULL, arguments, environ) != 0)
+        cli_fail(CLI_FAILED, "a process cannot be made");
     posix_spawn_file_actions_destroy(&actions);
     close(ends[1]);
-    *out_read = ends[0];
-    if (child < 0)
-        close(ends[0]);
-    return child;
+    FILE *file = fdopen(ends[0], "r");
+    const bool told = file && fscanf(file, "%llu %llu", &out_stamps[0], &out_stamps[1]) == 2;
+    if (waitpid(child, &status, 0) != child || !told)
+        status = -1;
+    if (file)
+        fclose(file);
+    return status;
 }
 
-static void run_process(size_t side, double *ms)
+static void time_process(size_t side, double *ms)
 {
     unsigned long long stamps[2];
-    int descriptor, status = 0;
     const uint64_t began = cli_now_ns();
-    const pid_t child = spawn(sides[side], &descriptor);
-    FILE *file = child < 0 ? NULL : fdopen(descriptor, "r");
-    if (!file)
-        cli_fail(CLI_FAILED, "a process cannot be made");
-    const bool told = fscanf(file, "%llu %llu", &stamps[0], &stamps[1]) == 2;
-    if (waitpid(child, &status, 0) != child || status != 0 || !told)
+    if (run_process(sides[side], stamps) != 0)
         cli_fail(CLI_SETUP, "the process of %s has failed", sides[side]);
     ms[ENDED] = (double)(cli_now_ns() - began) * 1e-6;
     ms[MAIN] = (double)(stamps[0] - began) * 1e-6;
     ms[FIRST_RESULT] = (double)(stamps[1] - began) * 1e-6;
-    fclose(file);
 }
 
 // Each side goes first in turn. A process compares its results before it succeeds.
@@ -127,7 +120,7 @@ static void measure(struct start *start)
     double ms[FIGURES];
     for (size_t i = 0; i < start->side_count; i++) {
         const size_t side = (size_t)((i + bench.turn) % start->side_count);
-        run_process(side, ms);
+        time_process(side, ms);
         bench.checked += NUMBERS;
         for (size_t k = 0; k < FIGURES; k++)
             bench_keep(&start->ms[k][side], ms[k]);

@@ -1,12 +1,10 @@
 // The job `submit`: what calls cost the thread that submits, through Weir and by the driver's own calls: on
 // CUDA a copy, a launch, a record and a wait, together and each alone; on OpenCL long operations end to end,
 // and empty launches. Waiting for the device is not timed, except where it says so.
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/bench/submit.h"
-#include "kernels/conformance/conformance.h"
 #include "tests/bench/jobs/drivers.h"
 
 #define LONG_NS 25000
@@ -91,30 +89,25 @@ static void run_part(const struct part *part, uint64_t operations, struct side *
                        .is_ratio = true,
                        .other = part->other,
                        .sides = {&sides[0], &sides[1]}};
-    char select[24], title[256];
-    snprintf(select, sizeof select, "%zu", device_for(runtime, part));
-    sides[0].calls = &side_weir_calls;
-    sides[0].weir.device = cli_device(runtime, select, NULL);
-    sides[1].wanted = weir_device_get_info(sides[0].weir.device)->name;
-    sides[0].calls->load(&sides[0], &conformance_kernels);
-    bench_submit_make(&sides[0]);
-    if (!side_open(&sides[1], part->calls, &conformance_kernels))
+    weir_device *device = cli_device(runtime, cli_text("%zu", device_for(runtime, part)), NULL);
+    if (!bench_submit_open(&sides[0], &side_weir_calls, device) ||
+        !bench_submit_open(&sides[1], part->calls, device))
         return;
-    bench_submit_make(&sides[1]);
     bench_submit_check(&s);
     if (part->kinds == long_kinds)
         calibrate(&s);
-    snprintf(title, sizeof title, "beside %s on %s, ns %s", part->calls->name, sides[1].wanted,
-             part->to_the_end ? "an operation" : "a call");
-    bench_submit_measure(&s, part->key, title);
+    bench_submit_measure(&s, part->key,
+                         cli_text("beside %s on %s, ns %s", part->calls->name,
+                                  weir_device_get_info(device)->name,
+                                  part->to_the_end ? "an operation" : "a call"));
 }
 
-// NULL after a note where it is absent.
+// NULL after a note where the backend is absent.
 static weir_runtime *open_runtime(const char *backend, const char *name)
 {
     weir_runtime *runtime;
-    if (weir_open_at(WEIR_PARAMS(weir_open, .config_path = "", .backend = backend, .plugins = ""),
-                     &runtime, NULL, 0) == WEIR_OK) {
+    if (weir_open(WEIR_PARAMS(weir_open, .config_path = "", .backend = backend, .plugins = ""),
+                  &runtime) == WEIR_OK) {
         cli_own_runtime(runtime);
         return runtime;
     }

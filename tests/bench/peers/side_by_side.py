@@ -16,18 +16,14 @@ import math
 import os
 import random
 import select
+import shutil
 import struct
 import subprocess
 import sys
 import tempfile
 import time
 import zlib
-
-
-def median(values):
-    values = sorted(values)
-    half = len(values) // 2
-    return values[half] if len(values) % 2 else (values[half - 1] + values[half]) / 2
+from statistics import median
 
 
 def median_interval(values):
@@ -48,17 +44,6 @@ def spread(values):
     found = {"median": median(values), "min": min(values), "max": max(values)}
     interval = median_interval(values)
     return dict(found, low=interval[0], high=interval[1]) if interval else found
-
-
-class Clock:
-    def __init__(self, seconds):
-        self.began, self.seconds = time.monotonic(), seconds
-
-    def spent(self):
-        return time.monotonic() - self.began
-
-    def left(self):
-        return self.seconds - self.spent()
 
 
 class Program:
@@ -115,29 +100,27 @@ class Program:
             return ("" if self.process.returncode == 3 else "FAILED: ") + lines[-1].strip()
         return "ended early"
 
+    def answer(self, seconds):
+        """A line that tells no failure."""
+        answer = self.line(seconds) if not self.reason else None
+        if answer and ("skipped" in answer or "failed" in answer):
+            self.reason = answer.get("skipped") or "FAILED: " + answer["failed"]
+            self.stop()
+        return answer
+
     def start(self, seconds):
         """Waits until it has checked its results."""
-        if self.reason:
-            return
-        self.head = self.line(seconds)
-        if self.head and ("skipped" in self.head or "failed" in self.head):
-            self.reason = self.head.get("skipped") or "FAILED: " + self.head["failed"]
-            self.stop()
+        self.head = self.answer(seconds)
 
     def round(self, seconds):
-        if self.reason:
-            return
         try:
-            self.process.stdin.write(b"\n")
-            self.process.stdin.flush()
+            if not self.reason:
+                self.process.stdin.write(b"\n")
+                self.process.stdin.flush()
         except OSError:
             self.reason = "ended early"
-            return
-        answer = self.line(seconds)
-        if answer and "failed" in answer:
-            self.reason = "FAILED: " + answer["failed"]
-            self.stop()
-        elif answer:
+        answer = self.answer(seconds)
+        if answer and not self.reason:
             self.rounds.append(answer["ms"])
 
     def stop(self):
@@ -157,58 +140,55 @@ class Program:
         self.log.close()
 
 
-def run_group(programs, rounds, clock, quiet):
+def run_group(programs, rounds, until, quiet):
+    def left(most):
+        return max(1.0, min(most, until - time.monotonic()))
+
     for program in programs:
-        program.start(max(1.0, min(180.0, clock.left())))
+        program.start(left(180.0))
         if not quiet:
-            sys.stderr.write("%4.0f s  %-28s %s\n" % (
-                clock.spent(), program.name, program.reason or "checked %d results on %s" % (
+            sys.stderr.write("%4.0f s left  %-28s %s\n" % (
+                until - time.monotonic(), program.name, program.reason or "checked %d results on %s" % (
                     program.head.get("checked", 0), program.head.get("device", "?"))))
     for number in range(rounds):
-        if clock.left() < 5:
+        if until - time.monotonic() < 5:
             for program in programs:
                 program.reason = program.reason or (
                     None if number > 2 else "no time left after %d rounds" % number)
             break
         shift = number % max(1, len(programs))
         for program in programs[shift:] + programs[:shift]:
-            program.round(max(1.0, min(120.0, clock.left())))
+            program.round(left(120.0))
     for program in programs:
         program.finish()
 
 
 # The machine.
 
+VENDORS = "/etc/OpenCL/vendors"
+LIBRARIES = ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/local/nvidia/lib64", "/usr/lib/wsl/lib")
+
+
 def opencl_environments(parsed):
-    """{"nvidia": environment, "pocl": environment}: each platform alone, wherever its driver and
-    a loader that looks at OCL_ICD_VENDORS are."""
-    found = {}
-    base = dict(os.environ)
-    candidates = [("as it is", {})]
-    for name in ("libnvidia-opencl.so.1", "libpocl.so.2"):
-        for folder in ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/local/nvidia/lib64",
-                       "/usr/lib/wsl/lib"):
-            path = os.path.join(folder, name)
-            if os.path.exists(path):
-                vendors = os.path.join(parsed.work, "icd-" + name.split(".")[0])
-                os.makedirs(vendors, exist_ok=True)
-                with open(os.path.join(vendors, "only.icd"), "w") as file:
-                    file.write(path + "\n")
-                for loader in ("", "/usr/lib/x86_64-linux-gnu", "/usr/lib64"):
-                    if not loader or os.path.exists(os.path.join(loader, "libOpenCL.so.1")):
-                        candidates.append((path, dict({"OCL_ICD_VENDORS": vendors}, **(
-                            {"LD_LIBRARY_PATH": loader} if loader else {}))))
-                break
-    for _, extra in candidates:
-        environment = dict(base, WEIR_BACKEND="opencl", **extra)
+    """{"nvidia": environment, "pocl": environment}: each platform alone, also where its driver has no file in
+    VENDORS."""
+    found, vendors = {}, os.path.join(parsed.work, "icd")
+    shutil.copytree(VENDORS, vendors) if os.path.isdir(VENDORS) else os.makedirs(vendors)
+    for kind, library, platform in (("nvidia", "libnvidia-opencl.so.1", "nvidia"),
+                                    ("pocl", "libpocl.so.2", "portable")):
+        paths = [os.path.join(folder, library) for folder in LIBRARIES]
+        paths = [path for path in paths if os.path.exists(path)]
+        if paths and not any(kind in name for name in os.listdir(vendors)):
+            with open(os.path.join(vendors, kind + ".icd"), "w") as file:
+                file.write(paths[0] + "\n")
+        environment = dict(os.environ, WEIR_BACKEND="opencl", WEIR_OPENCL_PLATFORM=platform,
+                           OCL_ICD_VENDORS=vendors)
         try:
-            result = subprocess.run([parsed.weir, "devices", "--json"], env=environment,
-                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=90)
-            device = json.loads(result.stdout.decode())["devices"][0]["name"]
-        except (OSError, ValueError, LookupError, subprocess.TimeoutExpired):
-            continue
-        kind = "nvidia" if "NVIDIA" in device or "Tesla" in device else "pocl"
-        found.setdefault(kind, environment)
+            subprocess.run([parsed.weir, "devices"], env=environment, check=True, stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL, timeout=90)
+            found[kind] = environment
+        except (OSError, subprocess.SubprocessError):
+            pass
     return found
 
 
@@ -224,7 +204,7 @@ def write_npy(path, kind, shape, values):
     header += " " * (-(11 + len(header)) % 64) + "\n"
     with open(path, "wb") as file:
         file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
-        file.write(array.array("f" if kind == "f" else "i", values).tobytes())
+        file.write(array.array("f" if kind == "f" else "i", list(values)).tobytes())
 
 
 def write_png(path, rgb):
@@ -354,11 +334,12 @@ FRAMES_POCL = ("weir_arr_coc@opencl-pocl", ["frame_1_slots", "frame_3_slots", "f
 def pageable_rows():
     rows = []
     for way in ("up", "down"):
-        for size in ("4K", "64K", "1M", "4M", "16M", "64M", "256M", "1G", "4G"):
+        for bits, size in ((12, "4K"), (16, "64K"), (20, "1M"), (22, "4M"), (24, "16M"), (26, "64M"), (28, "256M"),
+                           (30, "1G"), (32, "4G")):
             what = "pageable, %s, %s" % (way, size)
-            copy = "copy_%s_%s" % (way, size)
+            copy = "copy_%s_%d" % (way, 1 << bits)
             weir, torch = ("pageable@cuda", [copy]), ("torch_pageable@cuda", [copy])
-            raw = [("pageable@cuda", ["%s_%s_%s" % (kind, way, size)])
+            raw = [("pageable@cuda", ["%s_%s_%d" % (kind, way, 1 << bits)])
                    for kind in ("driver", "pinned")]
             target = (">=", 6.0) if size == "1G" else ()
             rows += [
@@ -538,16 +519,16 @@ def main():
 def run_groups(parsed):
     logs = os.path.join(parsed.out, "peers")
     os.makedirs(logs, exist_ok=True)
-    clock = Clock(parsed.seconds)
+    began = time.monotonic()
     setup = Setup(parsed, logs)
     programs = {}
     for name in parsed.groups.split(","):
         group = GROUPS[name](setup)
-        run_group(group, parsed.rounds, clock, parsed.quiet)
+        run_group(group, parsed.rounds, began + parsed.seconds, parsed.quiet)
         programs.update((program.name, program) for program in group)
     rows = [row_of(programs, *row) for row in ROWS if row[0] in parsed.groups.split(",")]
     table = table_of(rows)
-    seconds = "%d rounds, %.0f s\n" % (parsed.rounds, clock.spent())
+    seconds = "%d rounds, %.0f s\n" % (parsed.rounds, time.monotonic() - began)
     with open(os.path.join(parsed.out, "side_by_side.txt"), "w") as file:
         file.write(table + seconds)
     with open(os.path.join(parsed.out, "side_by_side.json"), "w") as file:

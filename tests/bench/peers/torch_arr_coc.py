@@ -9,8 +9,6 @@ import math
 import os
 import sys
 
-sys.dont_write_bytecode = True
-
 import torch_peer
 
 SIDE, GRID, BUDGET, CHANNELS = 1024, 32, 4096, 13
@@ -251,7 +249,7 @@ def make(torch, parsed):
     kinds = {"eager": Streams(torch, model, frame, False)}
     facts, checked = {}, 0
     with torch.inference_mode():
-        for kind in ["eager", "compiled"] if parsed.compile else ["eager"]:
+        for kind in ("eager", "compiled"):
             try:
                 if kind == "compiled":
                     kinds[kind] = Streams(torch, model, frame, True)
@@ -264,7 +262,7 @@ def make(torch, parsed):
                     raise
                 # No C or C++ compiler, or a GPU that Triton does not know.
                 facts["compiled_skipped"] = str(error).strip().split("\n")[0][:200]
-                del kinds[kind]
+                kinds.pop(kind, None)
 
     def measure():
         figures = {}
@@ -277,15 +275,5 @@ def make(torch, parsed):
     return name, checked, facts, measure
 
 
-def main():
-    parser = torch_peer.arguments("torch_arr_coc", __doc__)
-    parser.add_argument("--dump", help="the folder of results of weir run")
-    parser.add_argument("--weights", help="the .safetensors file")
-    parser.add_argument("--frames", type=int, default=50, help="images of a figure (50)")
-    parser.add_argument("--no-compile", dest="compile", action="store_false",
-                        help="leave torch.compile out")
-    parsed = parser.parse_args()
-    return torch_peer.run("torch_arr_coc", parsed, make)
-
-
-sys.exit(main())
+sys.exit(torch_peer.main(__doc__, make, dump=("", "the folder of results of weir run"),
+                         weights=("", "the .safetensors file"), frames=(50, "images of a figure (50)")))

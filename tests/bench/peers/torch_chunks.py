@@ -5,8 +5,6 @@ there would do: multiply from one tensor into another."""
 
 import sys
 
-sys.dont_write_bytecode = True
-
 import torch_peer
 
 # (name, streams, chunks)
@@ -78,11 +76,4 @@ def make(torch, parsed):
     return name, len(CASES), {"bytes": parsed.bytes}, measure
 
 
-def main():
-    parser = torch_peer.arguments("torch_chunks", __doc__)
-    parser.add_argument("--bytes", type=int, default=1 << 30, help="bytes each way (1 GiB)")
-    parsed = parser.parse_args()
-    return torch_peer.run("torch_chunks", parsed, make)
-
-
-sys.exit(main())
+sys.exit(torch_peer.main(__doc__, make, bytes=(1 << 30, "bytes each way (1 GiB)")))

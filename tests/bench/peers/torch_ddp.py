@@ -7,8 +7,6 @@ import socket
 import subprocess
 import sys
 
-sys.dont_write_bytecode = True
-
 import torch_peer
 
 
@@ -84,7 +82,8 @@ def check(torch, dist, step, plain, model):
     return len(wanted)
 
 
-def make_rank(torch, parsed):
+def make(torch, parsed):
+    """All ranks measure as many rounds, of which rank 0 prints."""
     import torch.distributed as dist
 
     cuda = parsed.device != "cpu" and torch.cuda.is_available()
@@ -102,9 +101,8 @@ def make_rank(torch, parsed):
         for model in models.values():
             checked += check(torch, dist, step, plain, model)
         steps[batch] = (step, plain, models)
-    name = torch.cuda.get_device_name(0) if cuda else "CPU"
 
-    def once():
+    def measure():
         ms = {}
         for batch, (step, plain, models) in steps.items():
             ms["compute_%d" % batch] = time_step(torch, dist, step, plain)
@@ -112,28 +110,12 @@ def make_rank(torch, parsed):
                 ms["ddp_%d_%s" % (batch, cap)] = time_step(torch, dist, step, model)
         return ms
 
-    # A broadcast of NCCL that waits for the next round would keep its GPU busy.
-    waiting = dist.new_group(backend="gloo")
-
-    def go_on(value):
-        """Rank 0 tells the others whether there is another round."""
-        flag = torch.tensor([value])
-        dist.broadcast(flag, 0, group=waiting)
-        return flag.item() != 0
-
-    return dist, name, checked, once, go_on
-
-
-def follow(parsed):
-    torch = torch_peer.import_torch()
-    dist, _, _, once, go_on = make_rank(torch, parsed)
-    while go_on(0):
-        once()
-    dist.destroy_process_group()
-    return 0
+    facts = {"ranks": parsed.ranks, "layers": parsed.layers, "width": parsed.width}
+    return torch.cuda.get_device_name(0) if cuda else "CPU", checked, facts, measure
 
 
 def start_others(torch, parsed):
+    """The ranks but this one. They say only what is wrong."""
     if parsed.device != "cpu" and torch.cuda.is_available() and \
             torch.cuda.device_count() < parsed.ranks:
         raise torch_peer.Skipped("there are fewer GPUs than %d ranks" % parsed.ranks)
@@ -141,46 +123,27 @@ def start_others(torch, parsed):
     return [
         subprocess.Popen([sys.executable] + sys.argv +
                          ["--rank", str(rank), "--port", str(parsed.port)],
-                         stdin=subprocess.DEVNULL) for rank in range(1, parsed.ranks)
+                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        for rank in range(1, parsed.ranks)
     ]
 
 
 def main():
-    parser = torch_peer.arguments("torch_ddp", __doc__)
-    parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--layers", type=int, default=96)
-    parser.add_argument("--width", type=int, default=2048)
-    parser.add_argument("--batch", default="2048,4096,8192", help="samples of a rank")
-    parser.add_argument("--caps", default="25,64", help="bucket_cap_mb")
-    parser.add_argument("--rank", type=int, default=0, help="of a rank that rank 0 starts")
-    parser.add_argument("--port", type=int, default=0, help="the same")
-    parsed = parser.parse_args()
-    if parsed.rank > 0:
-        return follow(parsed)
     others = []
-    closing = []
 
-    def make(torch, parsed):
-        others.extend(start_others(torch, parsed))
-        dist, name, checked, once, go_on = make_rank(torch, parsed)
+    def make_all(torch, parsed):
+        if parsed.rank == 0:
+            others.extend(start_others(torch, parsed))
+        return make(torch, parsed)
 
-        def close():
-            go_on(0)
-            dist.destroy_process_group()
-
-        def measure():
-            go_on(1)
-            return once()
-
-        closing.append(close)
-        facts = {"ranks": parsed.ranks, "layers": parsed.layers, "width": parsed.width}
-        return name, checked, facts, measure
-
-    code = torch_peer.run("torch_ddp", parsed, make)
-    for close in closing:
-        close()
+    code = torch_peer.main(__doc__, make_all, ranks=(2, ""), layers=(96, ""), width=(2048, ""),
+                           batch=("2048,4096,8192", "samples of a rank"), caps=("25,64", "bucket_cap_mb"),
+                           rank=(0, "of a rank that rank 0 starts"), port=(0, "the same"))
+    dist = sys.modules.get("torch.distributed")
+    if dist and dist.is_initialized():
+        dist.destroy_process_group()
     for other in others:
-        if not closing:
+        if code:
             other.kill()
         code = other.wait() or code
     return code

@@ -4,20 +4,11 @@ they are copies from one tensor to another."""
 
 import sys
 
-sys.dont_write_bytecode = True
-
 import torch_peer
 
 LEAST = 4096
 READY_BYTES = 64 << 20
 REPEATS_MAX = 200
-
-
-def text_of(size):
-    for shift, unit in ((30, "G"), (20, "M"), (10, "K")):
-        if size >> shift:
-            return "%d%s" % (size >> shift, unit)
-    return str(size)
 
 
 class Job:
@@ -56,19 +47,12 @@ def make(torch, parsed):
         size = LEAST
         while size <= parsed.most:
             if size >= parsed.least:
-                figures["copy_up_" + text_of(size)] = job.time(job.up, size)
-                figures["copy_down_" + text_of(size)] = job.time(job.down, size)
+                figures["copy_up_%d" % size] = job.time(job.up, size)
+                figures["copy_down_%d" % size] = job.time(job.down, size)
             size *= 4
         return figures
     return name, 1, {}, measure
 
 
-def main():
-    parser = torch_peer.arguments("torch_pageable", __doc__)
-    parser.add_argument("--least", type=int, default=LEAST, help="the smallest copy (4 KiB)")
-    parser.add_argument("--most", type=int, default=1 << 30, help="the largest copy (1 GiB)")
-    parsed = parser.parse_args()
-    return torch_peer.run("torch_pageable", parsed, make)
-
-
-sys.exit(main())
+sys.exit(torch_peer.main(__doc__, make, least=(LEAST, "the smallest copy (4 KiB)"),
+                         most=(1 << 30, "the largest copy (1 GiB)")))

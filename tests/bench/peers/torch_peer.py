@@ -10,6 +10,7 @@ prints {"peer": ..., "skipped": "why"} and ends with status 0."""
 
 import argparse
 import json
+import os
 import struct
 import sys
 import time
@@ -53,33 +54,26 @@ def pick_device(torch, wanted):
     return torch.device("cuda"), torch.cuda.get_device_name(0)
 
 
-def arguments(name, about):
+def main(about, make, **options):
+    """`options` are NAME=(default, help). `make(torch, parsed)` sets up, checks, and gives (device, checked, facts,
+    round), of which `round()` measures everything once and gives {figure: milliseconds}. Returns the exit status."""
+    name = os.path.basename(sys.argv[0])[:-len(".py")]
     parser = argparse.ArgumentParser(prog=name, description=about)
     parser.add_argument("--rounds", type=int, default=11, help="rounds to measure (11)")
-    parser.add_argument("--serve", action="store_true",
-                        help="measure a round for each line of the input")
+    parser.add_argument("--serve", action="store_true", help="measure a round for each line of the input")
     parser.add_argument("--device", choices=["auto", "cuda", "cpu"], default="auto")
     parser.add_argument("--threads", type=int, default=2, help="threads on the CPU (2)")
-    return parser
-
-
-def run(name, parsed, make):
-    """`make(torch, parsed)` sets up, checks, and gives (device, checked, facts, round), of which
-    `round()` measures everything once and gives {figure: milliseconds}."""
+    for option, (default, text) in options.items():
+        parser.add_argument("--" + option, type=type(default), default=default, help=text)
+    parsed = parser.parse_args()
     try:
         torch = import_torch()
         torch.set_num_threads(parsed.threads)
         device, checked, facts, measure = make(torch, parsed)
         measure()
         say(peer=name, device=device, checked=checked, torch=torch.__version__, **facts)
-        if parsed.serve:
-            number = 0
-            for _ in sys.stdin:
-                say(round=number, ms=measure())
-                number += 1
-        else:
-            for number in range(parsed.rounds):
-                say(round=number, ms=measure())
+        for number, _ in enumerate(sys.stdin if parsed.serve else range(parsed.rounds)):
+            say(round=number, ms=measure())
     except Skipped as reason:
         say(peer=name, skipped=str(reason))
     except Failed as reason:

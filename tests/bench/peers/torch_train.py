@@ -7,8 +7,6 @@ shuffles nothing, which `weir train` does: the better case for PyTorch. Figures 
 
 import sys
 
-sys.dont_write_bytecode = True
-
 import torch_peer
 
 CLASSES = 10
@@ -103,28 +101,24 @@ class Work:
         return (torch_peer.now_ms() - began) / self.parsed.steps
 
     def serial(self, prepare):
-        def steps(count):
-            for step in range(count):
-                self.train(*prepare(step))
-        return self.timed(steps)
+        return self.timed(lambda count: [self.train(*prepare(step)) for step in range(count)])
 
     def overlapped(self, prepare):
         """The next batch is prepared on a stream of its own, before the training on this one."""
         torch = self.torch
-        ahead = torch.cuda.Stream()
+        ahead, own = torch.cuda.Stream(), torch.cuda.current_stream()
 
         def on_stream(step):
             with torch.cuda.stream(ahead):
-                made = prepare(step)
-                return made, ahead.record_event()
+                return prepare(step), ahead.record_event()
 
         def steps(count):
             following = on_stream(0)
             for step in range(count):
                 made, ready = following
-                torch.cuda.current_stream().wait_event(ready)
+                own.wait_event(ready)
                 for tensor in made:
-                    tensor.record_stream(torch.cuda.current_stream())
+                    tensor.record_stream(own)
                 if step + 1 < count:
                     following = on_stream(step + 1)
                 self.train(*made)
@@ -194,15 +188,5 @@ def make(torch, parsed):
     return name, checked, facts, measure
 
 
-def main():
-    parser = torch_peer.arguments("torch_train", __doc__)
-    parser.add_argument("--batch", type=int, default=256)
-    parser.add_argument("--side", type=int, default=32)
-    parser.add_argument("--channels", type=int, default=32)
-    parser.add_argument("--width", type=int, default=512)
-    parser.add_argument("--steps", type=int, default=100, help="steps of a figure")
-    return torch_peer.run("torch_train", parser.parse_args(), make)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+sys.exit(torch_peer.main(__doc__, make, batch=(256, ""), side=(32, ""), channels=(32, ""), width=(512, ""),
+                         steps=(100, "steps of a figure")))

@@ -38,36 +38,29 @@ def cases_of(path):
     return [(words[0], words[2], words[3:]) for words in lines]
 
 
-def rows_of(figures):
-    """{(table, texts and numbers of the row, column): {median, min, max}}"""
+def rows_of(path):
+    """{(table, texts and numbers of the row, column): {median, min, max}} of a file of figures. Of rows that look
+    alike the second one is number 2."""
+    with open(path, encoding="utf-8") as file:
+        tables = json.load(file)["tables"]
     rows = {}
-    for table, lines in figures["tables"].items():
+    for table, lines in tables.items():
         for line in lines:
-            key = tuple(str(v) for name, v in line.items()
-                        if not isinstance(v, dict) and v is not None and name not in ALIGNED)
-            for column, value in line.items():
-                if column in FIGURES and isinstance(value, dict):
-                    rows[free_key(rows, table, key, column)] = value
+            texts = tuple(str(v) for name, v in line.items()
+                          if not isinstance(v, dict) and v is not None and name not in ALIGNED)
+            for column in FIGURES:
+                key, number = (table, texts, column), 1
+                while key in rows:
+                    number += 1
+                    key = (table, (*texts, f"number {number}"), column)
+                if isinstance(line.get(column), dict):
+                    rows[key] = line[column]
     return rows
-
-
-def free_key(rows, table, texts, column):
-    """One that is not taken: of rows that look alike the second one is number 2."""
-    number = 1
-    key = (table, texts, column)
-    while key in rows:
-        number += 1
-        key = (table, (*texts, f"number {number}"), column)
-    return key
 
 
 def text_of(key):
     table, texts, column = key
     return f"{column} of {table}: {' '.join(texts)}"
-
-
-def is_drivers(key):
-    return any(text.startswith(DRIVERS) for text in key[1])
 
 
 def print_single(predicted, measured):
@@ -76,22 +69,16 @@ def print_single(predicted, measured):
     lacks += [("not measured", key) for key in predicted if key not in measured]
     lacks += [("measured as 0", key) for key in measured
               if key in predicted and measured[key]["median"] <= 0]
+    count = 0
     for what, key in lacks:
-        print(f"  {what}{' (of the driver)' if is_drivers(key) else ''}: {text_of(key)}")
-    return sum(not is_drivers(key) for _, key in lacks)
-
-
-def read(path):
-    """None, with a sentence, if there is no such file."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
-    except FileNotFoundError:
-        print(f"compare: there is no {path}", file=sys.stderr)
-        return None
+        of_driver = any(text.startswith(DRIVERS) for text in key[1])
+        count += not of_driver
+        print(f"  {what}{' (of the driver)' if of_driver else ''}: {text_of(key)}")
+    return count
 
 
 def predict(asked, arguments, environment):
+    """Its rows; None, with a sentence, if it fails."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "figures.json")
         command = ([asked.jobs, *arguments[1:]] if arguments[0] == "jobs"
@@ -99,15 +86,10 @@ def predict(asked, arguments, environment):
         done = subprocess.run([*command, "--turns", "1", "--quiet", "--output", path],
                               env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True, check=False)
-        if done.returncode != 0:
-            print(f"compare: {' '.join(arguments)}: {done.stdout.strip()}", file=sys.stderr)
-            return None
-        return read(path)
-
-
-def rows_between(predicted, measured):
-    return [row_of(key, predicted[key]["median"], measured[key]) for key in measured
-            if key in predicted and measured[key]["median"] > 0]
+        if done.returncode == 0:
+            return rows_of(path)
+    print(f"compare: {' '.join(arguments)}: {done.stdout.strip()}", file=sys.stderr)
+    return None
 
 
 def row_of(key, predicted, measured):
@@ -164,13 +146,13 @@ def main():
         path = os.path.join(asked.folder, name + ".json")
         if not os.path.exists(path) or (asked.only and name not in asked.only.split(",")):
             continue
-        measured = rows_of(read(path))
-        figures = predict(asked, arguments, dict(environment, WEIR_NULL_DEVICES=devices))
-        if not figures:
+        measured = rows_of(path)
+        predicted = predict(asked, arguments, dict(environment, WEIR_NULL_DEVICES=devices))
+        if predicted is None:
             failed.append(name)
             continue
-        predicted = rows_of(figures)
-        rows = rows_between(predicted, measured)
+        rows = [row_of(key, predicted[key]["median"], value) for key, value in measured.items()
+                if key in predicted and value["median"] > 0]
         if not rows:
             sys.exit(f"compare: {path} has no row that the prediction has too")
         errors = [abs(row[0]) for row in rows]

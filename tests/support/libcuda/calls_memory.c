@@ -201,6 +201,19 @@ MEMCPY(cuMemcpyDtoHAsync, void *, FAKE_HOST, CUdeviceptr, FAKE_DEVICE)
 MEMCPY(cuMemcpyDtoDAsync, CUdeviceptr, FAKE_DEVICE, CUdeviceptr, FAKE_DEVICE)
 #undef MEMCPY
 
+// The two that block, which programs of CUDA call on memory of any kind.
+#define BLOCKING(name, dst_type, src_type)                                            \
+    __attribute__((visibility("default"))) CUresult name(dst_type, src_type, size_t); \
+    CUresult name(dst_type dst, src_type src, size_t size)                            \
+    {                                                                                 \
+        ADMIT(true);                                                                  \
+        memcpy((void *)(uintptr_t)dst, (const void *)(uintptr_t)src, size);           \
+        END;                                                                          \
+    }
+BLOCKING(cuMemcpyHtoD_v2, CUdeviceptr, const void *)
+BLOCKING(cuMemcpyDtoH_v2, void *, CUdeviceptr)
+#undef BLOCKING
+
 bool fake_box_read(const CUDA_MEMCPY3D *box, struct fake_operation *out_copy)
 {
     const bool to_host = box->dstMemoryType == CU_MEMORYTYPE_HOST;
