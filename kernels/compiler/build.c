@@ -225,23 +225,20 @@ static bool has_long_parameters(const struct cuda_build *build)
     return any;
 }
 
-static const char *at_least(const char *wanted, const char *feature)
-{
-    return strcmp(wanted, feature) > 0 ? wanted : feature;
-}
-
 // The first version of PTX that has the architecture: drivers take theirs and older ones.
 static const char *ptx_version_of(const struct cuda_build *build, unsigned target)
 {
     static const struct {
         unsigned target;
         const char *feature;
-    } versions[] = {{120, "+ptx87"}, {110, "+ptx90"}, {103, "+ptx88"}, {100, "+ptx86"},
-                    {88, "+ptx78"},  {87, "+ptx74"},  {86, "+ptx71"},  {80, "+ptx70"}};
-    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++)
-        if (target >= versions[i].target)
-            return at_least(has_long_parameters(build) ? "+ptx81" : "", versions[i].feature);
-    return has_long_parameters(build) ? "+ptx81" : "+ptx63";
+    } versions[] = {{120, "+ptx87"}, {110, "+ptx90"}, {103, "+ptx88"},
+                    {100, "+ptx86"}, {88, "+ptx78"},  {87, "+ptx74"},
+                    {86, "+ptx71"},  {80, "+ptx70"},  {0, "+ptx63"}};
+    const char *least = has_long_parameters(build) ? "+ptx81" : "";
+    size_t i = 0;
+    while (target < versions[i].target)
+        i++;
+    return strcmp(least, versions[i].feature) > 0 ? least : versions[i].feature;
 }
 
 static bool make_ptx(struct cuda_build *build, const char *module)
@@ -278,15 +275,14 @@ static bool is_there(const char *name)
 static void check_reached(struct cuda_build *build, const struct kc_module *module,
                           struct kc_kernel *kernel)
 {
-    bool *reached = kc_module_reach(module, kernel->name);
+    bool *reached = kc_module_reach(module, kernel->name, NULL);
     for (size_t i = 0; reached && i < module->symbol_count && !kernel->refused; i++) {
         const struct kc_symbol *symbol = &module->symbols[i];
-        char whole[512], name[512];
+        char name[512];
         if (!reached[i] || symbol->kind != KC_DECLARED || is_there(symbol->name))
             continue;
-        snprintf(whole, sizeof whole, "%.*s", (int)symbol->length, symbol->name);
-        kc_plain_name(symbol, name, sizeof name);
-        kc_refuse(build->context, kernel, whole,
+        kc_plain_name(symbol->name, name, sizeof name);
+        kc_refuse(build->context, kernel, symbol->name,
                   "uses '%s': function '%s' is not there for CUDA: define it in the source, or do "
                   "without it (docs/kernels.md lists what is)",
                   name, name);
