@@ -171,11 +171,6 @@ void weir_disk_cache_destroy(weir_disk_cache **cache)
     *cache = NULL;
 }
 
-const char *weir_disk_cache_folder(const weir_disk_cache *cache)
-{
-    return cache->folder;
-}
-
 // Sizes are compared by subtraction: a damaged header may hold any number.
 static bool is_entry_of(const unsigned char *file, size_t file_size, const void *key,
                         size_t key_size, struct entry_header *out_header)

@@ -39,9 +39,6 @@ weir_disk_cache *weir_disk_cache_create(const char *directory, const char *name,
                                         uint64_t limit_bytes, char *message, size_t message_size);
 void weir_disk_cache_destroy(weir_disk_cache **cache);
 
-// The folder that holds the entries, as an absolute path.
-const char *weir_disk_cache_folder(const weir_disk_cache *cache);
-
 // Looks up the entry of a key, and marks it as used. Returns false, with NULL and 0 stored, if
 // there is none.
 //
