@@ -172,8 +172,7 @@ static bool write_header(const struct kc_bundle *to, const struct weir_bundle *b
 #define LOWEST "sm_75" // of the steps before code is made
 
 enum {
-    ARCHITECTURES_MOST = 16,
-    PATH_SIZE = 1024
+    ARCHITECTURES_MOST = 16
 };
 
 struct cuda_build {
@@ -190,7 +189,7 @@ struct cuda_build {
 static void path_of(const struct cuda_build *build, const char *architecture, const char *suffix,
                     char *out)
 {
-    snprintf(out, PATH_SIZE, PATH_FORMAT, build->context->folder, architecture, suffix);
+    snprintf(out, KC_PATH_SIZE, PATH_FORMAT, build->context->folder, architecture, suffix);
 }
 
 // A clang that is older than a GPU makes code for an earlier one, which ptxas and the driver take. True: it is
@@ -379,7 +378,7 @@ static void check_memory(struct kc_context *context, const char *ptx, struct kc_
 static bool finish_ptx(const struct cuda_build *build, const char *architecture, bool first)
 {
     struct weir_long_text *report = build->context->report;
-    char path[PATH_SIZE], message[512];
+    char path[KC_PATH_SIZE], message[512];
     char *ptx;
     size_t size;
     path_of(build, architecture, "ptx", path);
@@ -421,7 +420,7 @@ static bool take_images(const struct cuda_build *build, const struct kc_list *li
                         const char *format, struct kc_images *images)
 {
     for (size_t i = 0; i < list->count; i++) {
-        char path[PATH_SIZE], *data;
+        char path[KC_PATH_SIZE], *data;
         size_t size;
         path_of(build, list->items[i], format, path);
         if (!kc_read(path, &data, &size, build->context->report))
@@ -451,7 +450,7 @@ static void need(struct cuda_build *build, const struct kc_list *list)
 // Again without the kernels that are found to be refused, if they are to be skipped.
 static bool make_code(struct cuda_build *build, const struct kc_module *module)
 {
-    char optimised[PATH_SIZE], *ir;
+    char optimised[KC_PATH_SIZE], *ir;
     bool any = true;
     snprintf(optimised, sizeof optimised, "%s/optimised.ll", build->context->folder);
     while (any) {
@@ -557,16 +556,6 @@ static bool build_all(struct kc_context *context, const struct kc_build *build,
     return fine;
 }
 
-static bool check_means(const struct kc_tools *tools, struct weir_long_text *report)
-{
-    unsigned limit;
-    if (tools->clang[0] == '\0')
-        return kc_error(report, "clang is not installed, and kernels are checked with it; install "
-                                "the package clang-22, or clang");
-    return kc_limit_s(&limit) ||
-           kc_error(report, KC_LIMIT " takes a whole number of seconds, from 1 to 86400");
-}
-
 bool kc_build(const struct kc_build *build, struct kc_result *result, struct weir_long_text *report)
 {
     struct kc_tools tools = build->tools;
@@ -579,7 +568,9 @@ bool kc_build(const struct kc_build *build, struct kc_result *result, struct wei
     kc_tools_find(&tools);
     if (build->language.exact)
         weir_long_text_add(&result->text, KC_EXACT);
-    bool fine = check_means(&tools, report);
+    bool fine = tools.clang[0] != '\0' ||
+                kc_error(report, "clang is not installed, and kernels are checked with it; install "
+                                 "the package clang-22, or clang");
     if (fine && (fine = kc_folder_create(folder, sizeof folder, report))) {
         fine = build_all(&context, build, result);
         kc_folder_remove(folder);

@@ -10,8 +10,7 @@
 #include "kernels/compiler/compiler.h"
 
 enum {
-    NAME_SIZE = 512,
-    PATH_SIZE = 1024
+    NAME_SIZE = 512
 };
 
 // Compiling.
@@ -40,7 +39,7 @@ static bool run_clang(const struct kc_context *context, bool cuda, const char *s
 static bool compile(struct kc_context *context, const char *name, const char *const *more,
                     struct kc_module *out)
 {
-    char source[PATH_SIZE], ir[PATH_SIZE], *data;
+    char source[KC_PATH_SIZE], ir[KC_PATH_SIZE], *data;
     size_t size;
     snprintf(source, sizeof source, "%s/%s.cl", context->folder, name);
     snprintf(ir, sizeof ir, "%s/%s.ll", context->folder, name);
@@ -59,7 +58,7 @@ static bool check_others(struct kc_context *context, const struct kc_module *mod
 {
     static const char *const more[] = {"-target",      "spir64",  "-fsyntax-only",  "-w",
                                        KC_IS_COMPILER, "-Xclang", "-fgnu-keywords", NULL};
-    char source[PATH_SIZE];
+    char source[KC_PATH_SIZE];
     bool any = false;
     for (size_t i = 0; i < module->symbol_count && !any; i++)
         any = kc_starts_with(module->symbols[i].name, "llvm.nvvm.");
@@ -97,6 +96,9 @@ static const struct kc_module *with_places(struct kc_context *context)
 
 // The kernels' signatures stand in the metadata that clang attaches to each kernel, `define ... @name(...) ...
 // !kernel_arg_type !7`, `!7 = !{!"int*"}`, and sizes in the types of its parameters.
+
+#define NO_IMAGES "images of depth and of several samples are not built; use image2d_t, or a buffer"
+#define NO_PIPES "pipes are not built for CUDA; use a buffer"
 
 enum {
     SPACE_CONSTANT = 2,
@@ -230,8 +232,8 @@ static bool read_parameters(const struct kc_module *module, const char *line,
         if (!parameter)
             return false;
         describe(parameter, name, type, base, qualifier, (unsigned)strtoul(space, NULL, 10));
-        if (strcmp(access, "none") != 0 && kernel->opaque == KC_PLAIN) {
-            kernel->opaque = strstr(qualifier, "pipe") ? KC_PIPE : KC_IMAGE;
+        if (strcmp(access, "none") != 0 && !kernel->opaque) {
+            kernel->opaque = strstr(qualifier, "pipe") ? NO_PIPES : NO_IMAGES;
             kernel->opaque_at = kernel->parameter_count - 1;
         }
     }
@@ -512,8 +514,6 @@ bool kc_drop_refused(struct kc_context *context, struct kc_kernels *kernels, boo
     return kept > 0;
 }
 
-#define NO_IMAGES "images of depth and of several samples are not built; use image2d_t, or a buffer"
-#define NO_PIPES "pipes are not built for CUDA; use a buffer"
 #define NO_QUEUES "kernels cannot enqueue kernels on CUDA; launch from the host"
 
 // Types of OpenCL C's own that are left once kernels/images has changed the text. Images and pipes are known by
@@ -522,8 +522,8 @@ static const char *sentence_of(const struct kc_context *context, const struct kc
                                size_t index)
 {
     const char *type = kernel->parameters[index].type_name;
-    if (kernel->opaque != KC_PLAIN && kernel->opaque_at == index)
-        return kernel->opaque == KC_PIPE ? NO_PIPES : NO_IMAGES;
+    if (kernel->opaque && kernel->opaque_at == index)
+        return kernel->opaque;
     const bool is_20 = strcmp(context->language->standard, "CL2") > 0;
     return is_20 && (strcmp(type, "queue_t") == 0 || strcmp(type, "clk_event_t") == 0) ? NO_QUEUES
                                                                                        : NULL;

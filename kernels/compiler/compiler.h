@@ -26,6 +26,10 @@
 
 #include "base/table.h"
 
+enum {
+    KC_PATH_SIZE = 1024 // of files on the way
+};
+
 struct kc_list {
     const char *const *items;
     size_t count;
@@ -67,10 +71,6 @@ struct kc_job {
     int pipe;
 };
 
-// How many seconds a compiler may take. False: the variable of this name is there, and no such number.
-#define KC_LIMIT "WEIR_KERNELS_LIMIT_S"
-bool kc_limit_s(unsigned *out_limit);
-
 // Adds an argument, of which the job keeps a copy.
 void kc_job_add(struct kc_job *job, const char *format, ...) WEIR_TEXT_PRINTF(2, 3);
 // Adds several as they are; the last is NULL.
@@ -85,7 +85,8 @@ bool kc_judge(struct kc_job *jobs, size_t count, const char *what, struct weir_l
 bool kc_run_well(struct kc_job *jobs, size_t count, const char *what,
                  struct weir_long_text *report);
 
-// A new folder for files on the way, and its end; there is one at a time. SIGINT, SIGTERM and SIGHUP
+// A new folder for files on the way, and its end; there is one at a time. A WEIR_KERNELS_LIMIT_S that is no time for
+// compilers is refused. SIGINT, SIGTERM and SIGHUP
 // that come in between start no more jobs, and take effect at its end.
 bool kc_folder_create(char *path, size_t size, struct weir_long_text *report);
 void kc_folder_remove(const char *path);
@@ -227,11 +228,7 @@ struct kc_kernel {
     uint32_t parameter_count;
     struct weir_extent block;
     unsigned sub_group; // 0: any
-    enum {
-        KC_PLAIN,
-        KC_IMAGE,
-        KC_PIPE
-    } opaque; // what parameter `opaque_at` is, if it is such
+    const char *opaque; // why parameter `opaque_at` is refused; NULL: none is
     size_t opaque_at;
     bool grid_barrier; // it calls KC_GRID_BARRIER
     bool waits;        // it may read what other work-items wrote since it began

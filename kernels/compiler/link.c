@@ -20,10 +20,6 @@
 #include "kernels/library/work_groups.h"
 #include "kernels/library/work_items.h"
 
-enum {
-    PATH_SIZE = 1024
-};
-
 // Which functions of kernels/library a module calls, and the files that have them.
 
 // Files of kernels/library in the order in which they are linked: work-groups call sub-groups, and conversions of
@@ -173,7 +169,7 @@ void kc_job_add_cuda(struct kc_job *job, const struct kc_language *language)
 static bool add_subject(const struct kc_context *context, const struct subject *subject,
                         struct kc_job *job, struct kc_job *link)
 {
-    char source[PATH_SIZE];
+    char source[KC_PATH_SIZE];
     snprintf(source, sizeof source, "%s/%s.cl", context->folder, subject->name);
     KC_ADD(job, context->tools->clang, "-x", "cl", KC_NO_CRASH_FILES, KC_DEVICE_VERSION, "-O3",
            "-w", "-Xclang", "-disable-llvm-passes");
@@ -600,7 +596,7 @@ static bool is_halved(const struct outcome *far, const struct outcome *near)
 static bool make_less(const struct kc_context *context, const char *in, struct limits limits,
                       const char *path, struct outcome *outcome)
 {
-    char other[PATH_SIZE];
+    char other[KC_PATH_SIZE];
     struct outcome less = {0};
     snprintf(other, sizeof other, "%s/less.ll", context->folder);
     bool fine = optimise_within(context, in, limits, other, &less);
@@ -633,7 +629,7 @@ static bool optimise(const struct kc_context *context, const char *ir, bool imag
     enum {
         COUNT = sizeof falling / sizeof *falling
     };
-    char in[PATH_SIZE];
+    char in[KC_PATH_SIZE];
     size_t before[EXTENTS];
     struct outcome outcome = {0};
     snprintf(in, sizeof in, "%s/changed.ll", context->folder);
@@ -668,30 +664,24 @@ static bool write_reached(const struct kc_context *context, const struct kc_kern
     return fine;
 }
 
-static bool change_linked(const struct kc_context *context, const struct kc_kernels *kernels,
-                          const char *linked, struct weir_long_text *out, bool *out_images)
-{
-    char *ir;
-    size_t size;
-    if (!kc_read(linked, &ir, &size, context->report))
-        return false;
-    *out_images = change_module(context, kernels, ir, out);
-    free(ir);
-    return !out->failed || kc_error(context->report, "no memory for the kernels' module");
-}
-
 bool kc_link(const struct kc_context *context, const struct kc_kernels *kernels,
              const struct kc_module *module, const char *path, char **out_ir, bool *out_huge)
 {
     struct weir_long_text changed = {0};
-    char kept[PATH_SIZE], linked[PATH_SIZE];
-    bool images;
+    char kept[KC_PATH_SIZE], linked[KC_PATH_SIZE], *ir = NULL;
+    size_t size;
+    bool images = false;
     snprintf(kept, sizeof kept, "%s/reached.ll", context->folder);
     snprintf(linked, sizeof linked, "%s/linked.ll", context->folder);
-    const bool fine = write_reached(context, kernels, module, kept) &&
-                      link_libraries(context, module, kept, linked) &&
-                      change_linked(context, kernels, linked, &changed, &images) &&
-                      optimise(context, changed.text, images, path, out_ir, out_huge);
+    bool fine = write_reached(context, kernels, module, kept) &&
+                link_libraries(context, module, kept, linked) &&
+                kc_read(linked, &ir, &size, context->report);
+    if (fine)
+        images = change_module(context, kernels, ir, &changed);
+    free(ir);
+    if (changed.failed)
+        fine = kc_error(context->report, "no memory for the kernels' module");
+    fine = fine && optimise(context, changed.text, images, path, out_ir, out_huge);
     free(changed.text);
     return fine;
 }

@@ -116,8 +116,10 @@ const char *kc_tools_lack_nvcc(const struct kc_tools *tools)
 enum {
     READ_LIMIT = 256 << 20,
     LIMIT_USUAL_S = 600,
-    LIMIT_MOST_S = 86400 // build.c says so
+    LIMIT_MOST_S = 86400
 };
+
+#define LIMIT "WEIR_KERNELS_LIMIT_S"
 
 // The place of temporary files is the folder meanwhile: what a compiler that is ended leaves goes with it.
 #define TEMPORARY "TMPDIR"
@@ -185,9 +187,10 @@ static void release_signals(void)
     interrupted = 0;
 }
 
-bool kc_limit_s(unsigned *out_limit)
+// How many seconds a compiler may take. False: the variable is there, and no such number.
+static bool find_limit(unsigned *out_limit)
 {
-    const char *text = getenv(KC_LIMIT);
+    const char *text = getenv(LIMIT);
     char *end = NULL;
     const unsigned long limit = text && *text ? strtoul(text, &end, 10) : LIMIT_USUAL_S;
     const bool fine =
@@ -235,7 +238,7 @@ static char *read_all(struct kc_job *job, bool *out_late)
     char buffer[4096];
     ssize_t got = 1;
     unsigned limit_s;
-    kc_limit_s(&limit_s);
+    find_limit(&limit_s);
     const uint64_t end_ns = weir_clock_now_ns() + limit_s * UINT64_C(1000000000);
     *out_late = false;
     while (got != 0 && !*out_late) {
@@ -251,7 +254,7 @@ static char *read_all(struct kc_job *job, bool *out_late)
     if (*out_late)
         weir_long_text_add(&text,
                            "error: %s was not done within %u s; does a source include a pipe or a "
-                           "device? (" KC_LIMIT " sets the time)\n",
+                           "device? (" LIMIT " sets the time)\n",
                            job->arguments[0], limit_s);
     return text.text;
 }
@@ -373,6 +376,9 @@ static int remove_one(const char *path, const struct stat *status, int kind, str
 bool kc_folder_create(char *path, size_t size, struct weir_long_text *report)
 {
     const char *named = getenv(TEMPORARY);
+    unsigned limit;
+    if (!find_limit(&limit))
+        return kc_error(report, LIMIT " takes a whole number of seconds, from 1 to 86400");
     snprintf(temporary_before, sizeof temporary_before, "%s", named ? named : "");
     snprintf(path, size, "%s/weir-kernels-XXXXXX", named && *named ? named : "/tmp");
     hold_signals();

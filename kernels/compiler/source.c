@@ -13,8 +13,7 @@
 #include "kernels/images/images.h"
 
 enum {
-    SOURCE_LIMIT = 64 << 20,
-    PATH_SIZE = 1024
+    SOURCE_LIMIT = 64 << 20
 };
 
 #define MADE " by -frewrite-includes */"
@@ -96,7 +95,7 @@ static void keep_condition(struct cleaner *cleaner)
 static bool is_included(const struct cleaner *cleaner, const char *name, size_t name_length)
 {
     struct cleaner rest = *cleaner;
-    char end[PATH_SIZE];
+    char end[KC_PATH_SIZE];
     if (name_length + 3 > sizeof end)
         return true;
     for (int i = 0; i < 2 && rest.at; i++) {
@@ -336,7 +335,7 @@ bool kc_join(const struct kc_tools *tools, const struct kc_language *language,
              struct weir_long_text *report)
 {
     struct weir_long_text names = {0};
-    char in[PATH_SIZE], out[PATH_SIZE], message[512];
+    char in[KC_PATH_SIZE], out[KC_PATH_SIZE], message[512];
     bool fine = true;
     snprintf(in, sizeof in, "%s/names.cl", folder);
     snprintf(out, sizeof out, "%s/expanded.cl", folder);
