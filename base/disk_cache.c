@@ -32,25 +32,13 @@ struct weir_disk_cache {
 // The beginning of a file, in the machine's own byte order: key and data follow.
 struct entry_header {
     char magic[8];
-    uint64_t key_size;
-    uint64_t data_size;
-    uint64_t check; // of everything else
+    uint64_t check; // of the data; the key is compared
 };
 
-static const char magic[8] = {'w', 'e', 'i', 'r', 'c', 'a', '0', '3'};
+static const char magic[8] = {'w', 'e', 'i', 'r', 'c', 'a', '0', '4'};
 
 // Against damage and chance, not against forgery.
 static const struct weir_siphash_key hash_key;
-
-static uint64_t check_of(const struct entry_header *header, const void *key, const void *data)
-{
-    const uint64_t parts[] = {
-        weir_siphash(&hash_key, header, offsetof(struct entry_header, check)),
-        weir_siphash(&hash_key, key, (size_t)header->key_size),
-        weir_siphash(&hash_key, data, (size_t)header->data_size),
-    };
-    return weir_siphash(&hash_key, parts, sizeof parts);
-}
 
 static char *join(const char *first, const char *second)
 {
@@ -171,24 +159,19 @@ void weir_disk_cache_destroy(weir_disk_cache **cache)
     *cache = NULL;
 }
 
-const char *weir_disk_cache_folder(const weir_disk_cache *cache)
+// Where the data begins; 0: it is no whole entry of this key.
+static size_t data_of(const unsigned char *file, size_t file_size, const void *key, size_t key_size)
 {
-    return cache->folder;
-}
-
-// Sizes are compared by subtraction: a damaged header may hold any number.
-static bool is_entry_of(const unsigned char *file, size_t file_size, const void *key,
-                        size_t key_size, struct entry_header *out_header)
-{
-    const size_t header_size = sizeof *out_header;
-    if (file_size < header_size)
-        return false;
-    memcpy(out_header, file, header_size);
-    return memcmp(out_header->magic, magic, sizeof magic) == 0 &&
-           out_header->key_size == key_size && key_size <= file_size - header_size &&
-           out_header->data_size == file_size - header_size - key_size &&
-           memcmp(file + header_size, key, key_size) == 0 &&
-           out_header->check == check_of(out_header, key, file + header_size + key_size);
+    struct entry_header header;
+    if (file_size < sizeof header || key_size > file_size - sizeof header)
+        return 0;
+    const size_t at = sizeof header + key_size;
+    memcpy(&header, file, sizeof header);
+    return memcmp(header.magic, magic, sizeof magic) == 0 &&
+                   memcmp(file + sizeof header, key, key_size) == 0 &&
+                   header.check == weir_siphash(&hash_key, file + at, file_size - at)
+               ? at
+               : 0;
 }
 
 bool weir_disk_cache_read(const weir_disk_cache *cache, const void *key, size_t key_size,
@@ -196,26 +179,24 @@ bool weir_disk_cache_read(const weir_disk_cache *cache, const void *key, size_t 
 {
     char message[256];
     void *file = NULL;
-    size_t file_size = 0;
-    struct entry_header header;
+    size_t file_size = 0, at = 0;
     *out_data = NULL;
     *out_size = 0;
 
     char *path = entry_path(cache, key, key_size);
-    const bool found = path &&
-                       weir_file_read_private(path, (size_t)cache->limit_bytes, &file, &file_size,
-                                              message, sizeof message) &&
-                       is_entry_of(file, file_size, key, key_size, &header);
-    if (found) {
-        *out_size = (size_t)header.data_size;
-        memmove(file, (unsigned char *)file + sizeof header + key_size, *out_size);
+    if (path && weir_file_read_private(path, (size_t)cache->limit_bytes, &file, &file_size, message,
+                                       sizeof message))
+        at = data_of(file, file_size, key, key_size);
+    if (at > 0) {
+        *out_size = file_size - at;
+        memmove(file, (unsigned char *)file + at, *out_size);
         *out_data = file;
         utimensat(AT_FDCWD, path, NULL, 0); // the time of the last use; a failure costs nothing
     } else {
         free(file);
     }
     free(path);
-    return found;
+    return at > 0;
 }
 
 struct found_entry {
@@ -306,9 +287,8 @@ static void trim(const weir_disk_cache *cache)
 bool weir_disk_cache_write(const weir_disk_cache *cache, const void *key, size_t key_size,
                            const void *data, size_t size, char *message, size_t message_size)
 {
-    struct entry_header header = {.key_size = key_size, .data_size = size};
+    struct entry_header header = {.check = weir_siphash(&hash_key, data, size)};
     memcpy(header.magic, magic, sizeof magic);
-    header.check = check_of(&header, key, data);
 
     const uint64_t most = cache->limit_bytes;
     if (most < sizeof header || key_size > most - sizeof header ||

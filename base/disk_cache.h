@@ -1,6 +1,6 @@
 // A cache of results on disk, such as compiled programs. The key of a result is all of its input.
 //
-// An entry is one file: the key, the data, and a checksum of both. It is written to a temporary
+// An entry is one file: the key, the data, and a checksum of this. It is written to a temporary
 // file and renamed, so other processes and threads see a whole entry or none. The key is stored and
 // compared, so of two keys with the same hash each replaces the other's entry. An entry that is
 // damaged, truncated or of another version counts as absent, and the next write replaces it. When
@@ -38,9 +38,6 @@ typedef struct weir_disk_cache weir_disk_cache;
 weir_disk_cache *weir_disk_cache_create(const char *directory, const char *name,
                                         uint64_t limit_bytes, char *message, size_t message_size);
 void weir_disk_cache_destroy(weir_disk_cache **cache);
-
-// The folder that holds the entries, as an absolute path.
-const char *weir_disk_cache_folder(const weir_disk_cache *cache);
 
 // Looks up the entry of a key, and marks it as used. Returns false, with NULL and 0 stored, if
 // there is none.

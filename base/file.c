@@ -2,6 +2,8 @@
 // 0600, and reading the umask in order to correct that is not safe in the presence of other
 // threads. The name does not contain the destination's, which may already be as long as a name can
 // be.
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for O_PATH, and strerror_r() that returns the text
+#define _GNU_SOURCE
 #include "base/file.h"
 
 #include <errno.h>
@@ -19,10 +21,10 @@
 
 struct weir_file_writer {
     FILE *stream;
-    int folder; // AT_FDCWD, or that of `name`
+    int folder; // that of `name`; -1: not opened
     char *path;
-    const char *name; // the path, or its last component
-    char *temporary;
+    const char *name;   // the path's last component
+    char temporary[64]; // beside it; "": there is none
     int error;
     bool is_private;
 };
@@ -58,11 +60,9 @@ static const char *remedy_for(int error)
 
 static void explain(char *message, size_t size, const char *path, const char *what, int error)
 {
-    char reason[128] = "unknown error";
-    // On failure the text above stays.
-    (void)strerror_r(error, reason, sizeof reason);
-    weir_text_about(message, size, path, "%s: %s (errno %d)%s", what, reason, error,
-                    remedy_for(error));
+    char reason[128];
+    weir_text_about(message, size, path, "%s: %s (errno %d)%s", what,
+                    strerror_r(error, reason, sizeof reason), error, remedy_for(error));
 }
 
 static void explain_open(char *message, size_t size, const char *path, int error)
@@ -209,48 +209,29 @@ bool weir_file_read_private(const char *path, size_t limit_bytes, void **out_dat
     return read_file(path, true, limit_bytes, out_data, out_size, message, message_size);
 }
 
-// The directory that the file is in, or -1.
-static int open_directory_of(const struct weir_file_writer *writer)
+// The directory that the file is in, or -1. It need not be readable.
+static int open_folder(int from, const char *path, const char *name)
 {
-    const char *slash = strrchr(writer->name, '/');
-    char *directory = strdup(slash ? writer->name : ".");
-    if (!directory)
-        return -1;
-    if (slash)
-        directory[slash == writer->name ? 1 : slash - writer->name] = '\0';
-    const int descriptor = openat(writer->folder, directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const size_t length = (size_t)(name - path);
+    char *directory = from != AT_FDCWD || length == 0 ? strdup(".") : strndup(path, length);
+    const int folder = directory ? openat(from, directory, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
     free(directory);
-    return descriptor;
+    return folder;
 }
 
-// Opens a new file beside `writer->name` and keeps its name. Returns the
-// descriptor, or -1 with the reason in `writer->error`.
+// Opens a new file beside `writer->name` and keeps its name. Returns the descriptor, or -1.
 static int create_temporary(struct weir_file_writer *writer)
 {
-    const char *slash = strrchr(writer->name, '/');
-    size_t directory = slash ? (size_t)(slash - writer->name) + 1 : 0;
-    size_t size = directory + 64;
-    writer->temporary = malloc(size);
-    if (!writer->temporary) {
-        writer->error = ENOMEM;
-        return -1;
-    }
-    memcpy(writer->temporary, writer->name, directory);
-
     int descriptor;
     do {
-        snprintf(writer->temporary + directory, size - directory, TEMPORARY_FORMAT, (long)getpid(),
+        snprintf(writer->temporary, sizeof writer->temporary, TEMPORARY_FORMAT, (long)getpid(),
                  atomic_fetch_add(&temporary_count, 1));
         descriptor =
             openat(writer->folder, writer->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
                    writer->is_private ? 0600 : 0666);
     } while (descriptor < 0 && (errno == EEXIST || errno == EINTR));
-
-    if (descriptor < 0) {
-        writer->error = errno;
-        free(writer->temporary);
-        writer->temporary = NULL;
-    }
+    if (descriptor < 0)
+        writer->temporary[0] = '\0';
     return descriptor;
 }
 
@@ -261,8 +242,7 @@ static bool may_be_replaced(const struct weir_file_writer *writer, mode_t *out_m
     const char *path = writer->path;
     struct stat status;
     *out_mode = 0;
-    size_t length = strlen(path);
-    if (length == 0 || path[length - 1] == '/') {
+    if (!*writer->name) {
         weir_text_about(message, message_size, path,
                         "cannot be written: the path names no file; add a file name");
         return false;
@@ -286,17 +266,18 @@ weir_file_writer *weir_file_writer_create_in(int folder, const char *path, bool 
     struct weir_file_writer *writer = calloc(1, sizeof *writer);
     if (!writer || !(writer->path = strdup(path))) {
         explain(message, message_size, path, "cannot be written", ENOMEM);
-        goto fail;
+        free(writer);
+        return NULL;
     }
     const char *slash = strrchr(writer->path, '/');
-    writer->folder = folder;
-    writer->name = folder != AT_FDCWD && slash ? slash + 1 : writer->path;
+    writer->name = slash ? slash + 1 : writer->path;
+    writer->folder = open_folder(folder, writer->path, writer->name);
     writer->is_private = is_private;
-    if (!may_be_replaced(writer, &mode, message, message_size))
+    if (writer->folder >= 0 && !may_be_replaced(writer, &mode, message, message_size))
         goto fail;
-    descriptor = create_temporary(writer);
+    descriptor = writer->folder < 0 ? -1 : create_temporary(writer);
     if (descriptor < 0) {
-        explain(message, message_size, path, "cannot be written", writer->error);
+        explain(message, message_size, path, "cannot be written", errno);
         goto fail;
     }
     // Some file systems have no permissions; that is not an error.
@@ -337,7 +318,7 @@ bool weir_file_writer_append(weir_file_writer *writer, const void *data, size_t 
 // directory, so failures are ignored.
 static void sync_directory_of(const struct weir_file_writer *writer)
 {
-    const int descriptor = open_directory_of(writer);
+    const int descriptor = openat(writer->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (descriptor < 0)
         return;
     (void)fsync(descriptor);
@@ -360,8 +341,7 @@ bool weir_file_writer_commit(weir_file_writer **writer_at, char *message, size_t
         error = errno;
 
     if (error == 0) {
-        free(writer->temporary);
-        writer->temporary = NULL;
+        writer->temporary[0] = '\0';
         sync_directory_of(writer);
     } else {
         explain(message, message_size, writer->path, "could not be written, nothing was kept",
@@ -379,9 +359,10 @@ void weir_file_writer_destroy(weir_file_writer **writer_at)
         return;
     if (writer->stream)
         (void)fclose(writer->stream);
-    if (writer->temporary)
+    if (writer->temporary[0])
         (void)unlinkat(writer->folder, writer->temporary, 0);
-    free(writer->temporary);
+    if (writer->folder >= 0)
+        close(writer->folder);
     free(writer->path);
     free(writer);
 }

@@ -16,16 +16,8 @@
 struct question {
     struct gaicb request;
     struct addrinfo hints;
-    char *host;
-    char *service; // NULL: none
+    char names[]; // of the host, and of the service
 };
-
-static void release(struct question *question)
-{
-    free(question->host);
-    free(question->service);
-    free(question);
-}
 
 // EAI_INPROGRESS at the deadline.
 static int wait_for(const struct question *question, uint64_t deadline_ns)
@@ -37,28 +29,24 @@ static int wait_for(const struct question *question, uint64_t deadline_ns)
         if (error != EAI_INPROGRESS || now_ns >= deadline_ns)
             return error;
         const uint64_t left_ns = deadline_ns - now_ns;
-        const uint64_t wait_ns = left_ns < NS_PER_S ? left_ns : NS_PER_S;
-        const struct timespec wait = {.tv_sec = (time_t)(wait_ns / NS_PER_S),
-                                      .tv_nsec = (long)(wait_ns % NS_PER_S)};
+        const struct timespec wait = weir_clock_timespec(left_ns < NS_PER_S ? left_ns : NS_PER_S);
         (void)gai_suspend(requests, 1, &wait);
     }
 }
 
+// `service` may be NULL.
 static struct question *ask(const char *host, const char *service)
 {
-    struct question *question = calloc(1, sizeof *question);
+    const size_t host_size = strlen(host) + 1, service_size = service ? strlen(service) + 1 : 0;
+    struct question *question = calloc(1, sizeof *question + host_size + service_size);
     if (!question)
         return NULL;
-    question->host = strdup(host);
-    question->service = service ? strdup(service) : NULL;
     question->hints.ai_socktype = SOCK_STREAM;
-    question->request.ar_name = question->host;
-    question->request.ar_service = question->service;
     question->request.ar_request = &question->hints;
-    if (question->host && (question->service || !service))
-        return question;
-    release(question);
-    return NULL;
+    question->request.ar_name = memcpy(question->names, host, host_size);
+    if (service)
+        question->request.ar_service = memcpy(question->names + host_size, service, service_size);
+    return question;
 }
 
 // A question that cannot be taken back keeps its memory.
@@ -81,7 +69,7 @@ const char *weir_lookup(const char *host, const char *service, uint64_t deadline
         return "the name service has not answered in time";
     if (error == 0)
         *out_found = question->request.ar_result;
-    release(question);
+    free(question);
     return error == 0                ? NULL
            : error == EAI_INPROGRESS ? "the name service has not answered in time"
                                      : gai_strerror(error);

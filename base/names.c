@@ -1,107 +1,104 @@
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for tdestroy()
+#define _GNU_SOURCE
 #include "base/names.h"
 
-#include <stdbool.h>
+#include <search.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/siphash.h"
-
-struct weir_names {
-    struct weir_siphash_key key;
-    char **texts;
-    size_t count;
-    size_t capacity;
-    size_t bytes;  // of the table
-    size_t *slots; // number + 1, 0 is free
-    size_t slot_count;
+struct name {
+    const char *text; // after the structure
+    size_t number;
 };
 
-// What each text takes besides its bytes: an allocation, its pointer and up to four slots.
-#define SHARE ((size_t)64)
+struct weir_names {
+    void *tree;          // of tsearch(), by the texts
+    struct name **names; // by their numbers
+    size_t count;
+    size_t capacity;
+    size_t bytes; // of the table
+};
+
+// What each text takes besides its bytes: allocations, its node of the tree and its pointers.
+#define SHARE ((size_t)96)
 
 struct weir_names *weir_names_create(void)
 {
-    struct weir_names *names = calloc(1, sizeof *names);
-    if (names)
-        (void)weir_siphash_random_key(&names->key);
-    return names;
+    return calloc(1, sizeof(struct weir_names));
 }
 
 void weir_names_destroy(struct weir_names *names)
 {
     if (!names)
         return;
-    for (size_t i = 0; i < names->count; i++)
-        free(names->texts[i]);
-    free(names->texts);
-    free(names->slots);
+    tdestroy(names->tree, free);
+    free(names->names);
     free(names);
 }
 
-static size_t slot_of(const struct weir_names *names, const char *text)
+static int by_text(const void *a, const void *b)
 {
-    size_t slot = (size_t)weir_siphash(&names->key, text, strlen(text)) & (names->slot_count - 1);
-    while (names->slots[slot] > 0 && strcmp(names->texts[names->slots[slot] - 1], text) != 0)
-        slot = (slot + 1) & (names->slot_count - 1);
-    return slot;
+    return strcmp(((const struct name *)a)->text, ((const struct name *)b)->text);
 }
 
-static bool widen(struct weir_names *names)
+size_t weir_names_find(const struct weir_names *names, const char *text)
 {
-    const size_t count = names->slot_count ? 2 * names->slot_count : 256;
-    size_t *slots = calloc(count, sizeof *slots);
-    if (!slots)
-        return false;
-    free(names->slots);
-    names->slots = slots;
-    names->slot_count = count;
-    for (size_t i = 0; i < names->count; i++)
-        slots[slot_of(names, names->texts[i])] = i + 1;
-    return true;
+    const struct name key = {.text = text};
+    struct name *const *node = tfind(&key, &names->tree, by_text);
+    return node ? (*node)->number : SIZE_MAX;
+}
+
+static struct name *create(const char *text, size_t number)
+{
+    const size_t size = strlen(text) + 1;
+    struct name *name = malloc(sizeof *name + size);
+    if (name)
+        *name = (struct name){memcpy(name + 1, text, size), number};
+    return name;
 }
 
 size_t weir_names_number(struct weir_names *names, const char *text)
 {
-    if (2 * names->count >= names->slot_count && !widen(names))
-        return SIZE_MAX;
-    size_t *slot = &names->slots[slot_of(names, text)];
-    if (*slot > 0)
-        return *slot - 1;
+    const size_t known = weir_names_find(names, text);
+    if (known != SIZE_MAX)
+        return known;
     if (names->count == names->capacity) {
         const size_t capacity = names->capacity ? 2 * names->capacity : 64;
-        char **texts = realloc(names->texts, capacity * sizeof *texts);
-        if (!texts)
+        struct name **grown = realloc(names->names, capacity * sizeof *grown);
+        if (!grown)
             return SIZE_MAX;
-        names->texts = texts;
+        names->names = grown;
         names->capacity = capacity;
     }
-    names->texts[names->count] = strdup(text);
-    if (!names->texts[names->count])
+    struct name *name = create(text, names->count);
+    if (!name || !tsearch(name, &names->tree, by_text)) {
+        free(name);
         return SIZE_MAX;
+    }
     names->bytes += strlen(text) + 1 + SHARE;
-    *slot = ++names->count;
-    return names->count - 1;
+    names->names[names->count] = name;
+    return names->count++;
 }
 
 const char *weir_names_keep(struct weir_names *names, const char *text)
 {
     const size_t number = weir_names_number(names, text);
-    return number == SIZE_MAX ? NULL : names->texts[number];
+    return number == SIZE_MAX ? NULL : weir_names_text(names, number);
 }
 
 const char *weir_names_keep_within(struct weir_names *names, const char *text, size_t limit)
 {
-    const size_t number = names->slot_count > 0 ? names->slots[slot_of(names, text)] : 0;
+    const size_t number = weir_names_find(names, text);
     const size_t size = strlen(text) + 1 + SHARE;
-    if (number > 0)
-        return names->texts[number - 1];
+    if (number != SIZE_MAX)
+        return weir_names_text(names, number);
     return size <= limit && names->bytes <= limit - size ? weir_names_keep(names, text) : NULL;
 }
 
 const char *weir_names_text(const struct weir_names *names, size_t number)
 {
-    return names->texts[number];
+    return names->names[number]->text;
 }
 
 size_t weir_names_count(const struct weir_names *names)

@@ -1,5 +1,5 @@
-// Texts, each stored once and numbered from 0 in the order of their addition. Their hash is under a secret
-// key, so no file can contain texts that all collide.
+// Texts, each stored once and numbered from 0 in the order of their addition. The C library's tree has them, which is
+// balanced, so no file can contain texts that take long.
 //
 // Threads: one at a time for each table.
 #ifndef WEIR_BASE_NAMES_H
@@ -17,6 +17,8 @@ void weir_names_destroy(struct weir_names *names);
 
 // Returns the number of the text, which is copied if it is new; SIZE_MAX if out of memory.
 size_t weir_names_number(struct weir_names *names, const char *text);
+// The number of a text that is there; SIZE_MAX: it is not.
+size_t weir_names_find(const struct weir_names *names, const char *text);
 // The copy of the text, at the same address each time; NULL if out of memory.
 const char *weir_names_keep(struct weir_names *names, const char *text);
 // The same, but NULL also for a new text with which the table would take more than `limit` bytes.

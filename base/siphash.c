@@ -1,10 +1,5 @@
 // https://www.aumasson.jp/siphash/siphash.pdf has the function and its reasons.
-#define _GNU_SOURCE // getentropy
 #include "base/siphash.h"
-
-#include <unistd.h>
-
-#include "base/clock.h"
 
 struct state {
     uint64_t v0, v1, v2, v3;
@@ -64,13 +59,4 @@ uint64_t weir_siphash(const struct weir_siphash_key *key, const void *data, size
     s.v2 ^= 0xff;
     rounds(&s, 4);
     return s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
-}
-
-bool weir_siphash_random_key(struct weir_siphash_key *out_key)
-{
-    if (getentropy(out_key->words, sizeof out_key->words) == 0)
-        return true;
-    out_key->words[0] = weir_clock_now_ns();
-    out_key->words[1] = (uint64_t)(uintptr_t)out_key;
-    return false;
 }

@@ -1,7 +1,6 @@
 // SipHash-2-4 of J.-P. Aumasson and D. J. Bernstein: a hash of 64 bits under a secret key.
 //
-// For tables whose keys come from a file, so that no file can contain texts that all collide; and
-// under a known key for names and checksums.
+// Under a known key, for names and checksums.
 //
 // It is part of the tree, with the test vectors of its authors, because no C library has it
 // and a module should need no more shared libraries than its driver does.
@@ -10,7 +9,6 @@
 #ifndef WEIR_BASE_SIPHASH_H
 #define WEIR_BASE_SIPHASH_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,10 +22,6 @@ struct weir_siphash_key {
 };
 
 uint64_t weir_siphash(const struct weir_siphash_key *key, const void *data, size_t size);
-
-// Stores a key from the system's random number generator. If that fails, returns false and stores a
-// weaker key, which is good enough for a table but not for checksums on disk.
-bool weir_siphash_random_key(struct weir_siphash_key *out_key);
 
 #ifdef __cplusplus
 }

@@ -1,3 +1,5 @@
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for vasprintf()
+#define _GNU_SOURCE
 #include "base/table.h"
 
 #include <stdarg.h>
@@ -9,14 +11,11 @@
 
 static char *format_text(const char *format, va_list arguments)
 {
-    va_list again;
-    va_copy(again, arguments);
-    const int length = weir_c_vformat(NULL, 0, format, again);
-    va_end(again);
-    char *text = length < 0 ? NULL : malloc((size_t)length + 1);
-    if (text)
-        weir_c_vformat(text, (size_t)length + 1, format, arguments);
-    return text;
+    char *text;
+    const locale_t before = weir_c_locale_enter();
+    const int length = vasprintf(&text, format, arguments);
+    weir_c_locale_leave(before);
+    return length < 0 ? NULL : text;
 }
 
 static void append(struct weir_long_text *text, const char *from, size_t size)

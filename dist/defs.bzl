@@ -22,7 +22,7 @@ def _archive_impl(ctx):
     ctx.actions.run_shell(
         inputs = inputs + [manifest, ctx.file._tool],
         outputs = [ctx.outputs.out],
-        command = 'exec python3 "$@"',
+        command = 'exec bash "$@"',
         arguments = [ctx.file._tool.path, ctx.outputs.out.path, ctx.attr.folder, manifest.path],
         mnemonic = "Archive",
         progress_message = "Packing " + ctx.outputs.out.basename,
@@ -40,7 +40,7 @@ def _place(package, file, place):
         return place + file.short_path[len(package) + 1:]
     return place
 
-# A .tar.gz that depends only on its files' contents; see archive.py.
+# A .tar.gz that depends only on its files' contents; see archive.sh.
 archive = rule(
     implementation = _archive_impl,
     attrs = {
@@ -56,7 +56,7 @@ archive = rule(
         ),
         "links": attr.string_dict(doc = "place -> target of a symbolic link"),
         "out": attr.output(mandatory = True),
-        "_tool": attr.label(allow_single_file = True, default = "//dist:archive.py"),
+        "_tool": attr.label(allow_single_file = True, default = "//dist:archive.sh"),
     },
 )
 

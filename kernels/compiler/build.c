@@ -172,8 +172,7 @@ static bool write_header(const struct kc_bundle *to, const struct weir_bundle *b
 #define LOWEST "sm_75" // of the steps before code is made
 
 enum {
-    ARCHITECTURES_MOST = 16,
-    PATH_SIZE = 1024
+    ARCHITECTURES_MOST = 16
 };
 
 struct cuda_build {
@@ -190,7 +189,7 @@ struct cuda_build {
 static void path_of(const struct cuda_build *build, const char *architecture, const char *suffix,
                     char *out)
 {
-    snprintf(out, PATH_SIZE, PATH_FORMAT, build->context->folder, architecture, suffix);
+    snprintf(out, KC_PATH_SIZE, PATH_FORMAT, build->context->folder, architecture, suffix);
 }
 
 // A clang that is older than a GPU makes code for an earlier one, which ptxas and the driver take. True: it is
@@ -225,23 +224,20 @@ static bool has_long_parameters(const struct cuda_build *build)
     return any;
 }
 
-static const char *at_least(const char *wanted, const char *feature)
-{
-    return strcmp(wanted, feature) > 0 ? wanted : feature;
-}
-
 // The first version of PTX that has the architecture: drivers take theirs and older ones.
 static const char *ptx_version_of(const struct cuda_build *build, unsigned target)
 {
     static const struct {
         unsigned target;
         const char *feature;
-    } versions[] = {{120, "+ptx87"}, {110, "+ptx90"}, {103, "+ptx88"}, {100, "+ptx86"},
-                    {88, "+ptx78"},  {87, "+ptx74"},  {86, "+ptx71"},  {80, "+ptx70"}};
-    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++)
-        if (target >= versions[i].target)
-            return at_least(has_long_parameters(build) ? "+ptx81" : "", versions[i].feature);
-    return has_long_parameters(build) ? "+ptx81" : "+ptx63";
+    } versions[] = {{120, "+ptx87"}, {110, "+ptx90"}, {103, "+ptx88"},
+                    {100, "+ptx86"}, {88, "+ptx78"},  {87, "+ptx74"},
+                    {86, "+ptx71"},  {80, "+ptx70"},  {0, "+ptx63"}};
+    const char *least = has_long_parameters(build) ? "+ptx81" : "";
+    size_t i = 0;
+    while (target < versions[i].target)
+        i++;
+    return strcmp(least, versions[i].feature) > 0 ? least : versions[i].feature;
 }
 
 static bool make_ptx(struct cuda_build *build, const char *module)
@@ -278,15 +274,14 @@ static bool is_there(const char *name)
 static void check_reached(struct cuda_build *build, const struct kc_module *module,
                           struct kc_kernel *kernel)
 {
-    bool *reached = kc_module_reach(module, kernel->name);
+    bool *reached = kc_module_reach(module, kernel->name, NULL);
     for (size_t i = 0; reached && i < module->symbol_count && !kernel->refused; i++) {
         const struct kc_symbol *symbol = &module->symbols[i];
-        char whole[512], name[512];
+        char name[512];
         if (!reached[i] || symbol->kind != KC_DECLARED || is_there(symbol->name))
             continue;
-        snprintf(whole, sizeof whole, "%.*s", (int)symbol->length, symbol->name);
-        kc_plain_name(symbol, name, sizeof name);
-        kc_refuse(build->context, kernel, whole,
+        kc_plain_name(symbol->name, name, sizeof name);
+        kc_refuse(build->context, kernel, symbol->name,
                   "uses '%s': function '%s' is not there for CUDA: define it in the source, or do "
                   "without it (docs/kernels.md lists what is)",
                   name, name);
@@ -383,7 +378,7 @@ static void check_memory(struct kc_context *context, const char *ptx, struct kc_
 static bool finish_ptx(const struct cuda_build *build, const char *architecture, bool first)
 {
     struct weir_long_text *report = build->context->report;
-    char path[PATH_SIZE], message[512];
+    char path[KC_PATH_SIZE], message[512];
     char *ptx;
     size_t size;
     path_of(build, architecture, "ptx", path);
@@ -425,7 +420,7 @@ static bool take_images(const struct cuda_build *build, const struct kc_list *li
                         const char *format, struct kc_images *images)
 {
     for (size_t i = 0; i < list->count; i++) {
-        char path[PATH_SIZE], *data;
+        char path[KC_PATH_SIZE], *data;
         size_t size;
         path_of(build, list->items[i], format, path);
         if (!kc_read(path, &data, &size, build->context->report))
@@ -455,7 +450,7 @@ static void need(struct cuda_build *build, const struct kc_list *list)
 // Again without the kernels that are found to be refused, if they are to be skipped.
 static bool make_code(struct cuda_build *build, const struct kc_module *module)
 {
-    char optimised[PATH_SIZE], *ir;
+    char optimised[KC_PATH_SIZE], *ir;
     bool any = true;
     snprintf(optimised, sizeof optimised, "%s/optimised.ll", build->context->folder);
     while (any) {
@@ -561,16 +556,6 @@ static bool build_all(struct kc_context *context, const struct kc_build *build,
     return fine;
 }
 
-static bool check_means(const struct kc_tools *tools, struct weir_long_text *report)
-{
-    unsigned limit;
-    if (tools->clang[0] == '\0')
-        return kc_error(report, "clang is not installed, and kernels are checked with it; install "
-                                "the package clang-22, or clang");
-    return kc_limit_s(&limit) ||
-           kc_error(report, KC_LIMIT " takes a whole number of seconds, from 1 to 86400");
-}
-
 bool kc_build(const struct kc_build *build, struct kc_result *result, struct weir_long_text *report)
 {
     struct kc_tools tools = build->tools;
@@ -583,7 +568,9 @@ bool kc_build(const struct kc_build *build, struct kc_result *result, struct wei
     kc_tools_find(&tools);
     if (build->language.exact)
         weir_long_text_add(&result->text, KC_EXACT);
-    bool fine = check_means(&tools, report);
+    bool fine = tools.clang[0] != '\0' ||
+                kc_error(report, "clang is not installed, and kernels are checked with it; install "
+                                 "the package clang-22, or clang");
     if (fine && (fine = kc_folder_create(folder, sizeof folder, report))) {
         fine = build_all(&context, build, result);
         kc_folder_remove(folder);

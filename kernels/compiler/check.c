@@ -10,18 +10,17 @@
 #include "kernels/compiler/compiler.h"
 
 enum {
-    NAME_SIZE = 512,
-    PATH_SIZE = 1024
+    NAME_SIZE = 512
 };
 
 // Compiling.
 
-static bool run_clang(struct kc_context *context, const char *source, const char *const *more,
-                      const char *out)
+static bool run_clang(const struct kc_context *context, bool cuda, const char *source,
+                      const char *const *more, const char *out)
 {
     struct kc_job job = {.input = NULL};
     kc_job_add_language(&job, context->tools, context->language);
-    if (!context->without_cuda)
+    if (cuda)
         kc_job_add_cuda(&job, context->language);
     // C that other compilers take, and clang only warned of for long.
     if (!context->language->strict)
@@ -37,14 +36,15 @@ static bool run_clang(struct kc_context *context, const char *source, const char
 }
 
 // `name` is of the files on the way.
-static bool compile(struct kc_context *context, const char *text, const char *name,
-                    const char *const *more, struct kc_module *out)
+static bool compile(struct kc_context *context, const char *name, const char *const *more,
+                    struct kc_module *out)
 {
-    char source[PATH_SIZE], ir[PATH_SIZE], *data;
+    char source[KC_PATH_SIZE], ir[KC_PATH_SIZE], *data;
     size_t size;
     snprintf(source, sizeof source, "%s/%s.cl", context->folder, name);
     snprintf(ir, sizeof ir, "%s/%s.ll", context->folder, name);
-    return kc_write(source, text, context->report) && run_clang(context, source, more, ir) &&
+    return kc_write(source, context->text, context->report) &&
+           run_clang(context, true, source, more, ir) &&
            kc_read(ir, &data, &size, context->report) &&
            (kc_module_read(data, out) ||
             kc_error(context->report, "no memory for the kernels' module"));
@@ -58,30 +58,23 @@ static bool check_others(struct kc_context *context, const struct kc_module *mod
 {
     static const char *const more[] = {"-target",      "spir64",  "-fsyntax-only",  "-w",
                                        KC_IS_COMPILER, "-Xclang", "-fgnu-keywords", NULL};
-    char source[PATH_SIZE];
+    char source[KC_PATH_SIZE];
     bool any = false;
     for (size_t i = 0; i < module->symbol_count && !any; i++)
         any = kc_starts_with(module->symbols[i].name, "llvm.nvvm.");
     if (!any && !strstr(module->text, " asm "))
         return true;
-    struct kc_context others = *context;
-    others.without_cuda = true;
     snprintf(source, sizeof source, "%s/kernels.cl", context->folder);
-    return run_clang(&others, source, more, source);
+    return run_clang(context, false, source, more, source);
 }
 
 static bool compile_for_cuda(struct kc_context *context, struct kc_module *out)
 {
-    static const char *const quiet[] = {AS_IT_IS, "-cl-kernel-arg-info", "-w", NULL};
-    static const char *const strict[] = {AS_IT_IS, "-cl-kernel-arg-info", "-Wall", "-Werror", NULL};
-    static const char *const usual[] = {AS_IT_IS, "-cl-kernel-arg-info", "-Wall", NULL};
     const struct kc_language *language = context->language;
-    if (compile(context, context->text, "kernels",
-                language->quiet    ? quiet
-                : language->strict ? strict
-                                   : usual,
-                out) &&
-        check_others(context, out))
+    const bool strict = language->strict && !language->quiet;
+    const char *const more[] = {AS_IT_IS, "-cl-kernel-arg-info", language->quiet ? "-w" : "-Wall",
+                                strict ? "-Werror" : NULL, NULL};
+    if (compile(context, "kernels", more, out) && check_others(context, out))
         return true;
     weir_long_text_add(context->report, "error: this does not compile as OpenCL C (%s)\n",
                        language->standard);
@@ -96,7 +89,7 @@ static const struct kc_module *with_places(struct kc_context *context)
     struct kc_context quiet = *context;
     quiet.report = &ignored;
     if (!context->places.text && !context->has_no_places)
-        context->has_no_places = !compile(&quiet, context->text, "places", more, &context->places);
+        context->has_no_places = !compile(&quiet, "places", more, &context->places);
     free(ignored.text);
     return context->has_no_places ? NULL : &context->places;
 }
@@ -104,13 +97,16 @@ static const struct kc_module *with_places(struct kc_context *context)
 // The kernels' signatures stand in the metadata that clang attaches to each kernel, `define ... @name(...) ...
 // !kernel_arg_type !7`, `!7 = !{!"int*"}`, and sizes in the types of its parameters.
 
+#define NO_IMAGES "images of depth and of several samples are not built; use image2d_t, or a buffer"
+#define NO_PIPES "pipes are not built for CUDA; use a buffer"
+
 enum {
     SPACE_CONSTANT = 2,
     SPACE_LOCAL = 3,
     ITEM_SIZE = 512
 };
 
-static const struct {
+static const struct scalar {
     const char *type;
     weir_scalar scalar;
     uint32_t size;
@@ -120,6 +116,15 @@ static const struct {
     {"long", WEIR_SCALAR_I64, 8},   {"ulong", WEIR_SCALAR_U64, 8}, {"float", WEIR_SCALAR_F32, 4},
     {"double", WEIR_SCALAR_F64, 8}, {"half", WEIR_SCALAR_F16, 2},
 };
+
+// NULL: it is none.
+static const struct scalar *scalar_of(const char *type, size_t length)
+{
+    for (size_t i = 0; i < sizeof scalars / sizeof *scalars; i++)
+        if (strlen(scalars[i].type) == length && strncmp(type, scalars[i].type, length) == 0)
+            return &scalars[i];
+    return NULL;
+}
 
 // The node that the definition refers to by that name: after "!{"; NULL: there is none.
 static const char *attached(const struct kc_module *module, const char *line, const char *name)
@@ -173,13 +178,12 @@ static void describe_type(struct weir_parameter *parameter, const char *type)
     }
     if (strncmp(type, "void", length) == 0)
         parameter->alignment = 1;
-    for (size_t i = 0; i < sizeof scalars / sizeof *scalars; i++) {
-        if (strlen(scalars[i].type) != length || strncmp(type, scalars[i].type, length) != 0)
-            continue;
-        parameter->element = scalars[i].scalar;
-        parameter->width = width ? (unsigned)strtoul(width + strlen(vector), NULL, 10) : 1;
-        parameter->alignment = scalars[i].size * (parameter->width == 3 ? 4 : parameter->width);
-    }
+    const struct scalar *scalar = scalar_of(type, length);
+    if (!scalar)
+        return;
+    parameter->element = scalar->scalar;
+    parameter->width = width ? (unsigned)strtoul(width + strlen(vector), NULL, 10) : 1;
+    parameter->alignment = scalar->size * (parameter->width == 3 ? 4 : parameter->width);
 }
 
 static void describe(struct weir_parameter *parameter, const char *name, const char *type,
@@ -203,11 +207,10 @@ static void describe(struct weir_parameter *parameter, const char *name, const c
         return;
     }
     parameter->type_name = strdup(type);
-    for (size_t i = 0; i < sizeof scalars / sizeof *scalars; i++) {
-        if (strcmp(type, scalars[i].type) != 0)
-            continue;
-        parameter->scalar = scalars[i].scalar;
-        parameter->size = scalars[i].size;
+    const struct scalar *scalar = scalar_of(type, length);
+    if (scalar) {
+        parameter->scalar = scalar->scalar;
+        parameter->size = scalar->size;
     }
 }
 
@@ -229,8 +232,8 @@ static bool read_parameters(const struct kc_module *module, const char *line,
         if (!parameter)
             return false;
         describe(parameter, name, type, base, qualifier, (unsigned)strtoul(space, NULL, 10));
-        if (strcmp(access, "none") != 0 && kernel->opaque == KC_PLAIN) {
-            kernel->opaque = strstr(qualifier, "pipe") ? KC_PIPE : KC_IMAGE;
+        if (strcmp(access, "none") != 0 && !kernel->opaque) {
+            kernel->opaque = strstr(qualifier, "pipe") ? NO_PIPES : NO_IMAGES;
             kernel->opaque_at = kernel->parameter_count - 1;
         }
     }
@@ -345,24 +348,10 @@ static struct layout layout_of(const struct kc_module *module, const char **at, 
     return (struct layout){0, 1};
 }
 
-// The next of a function's parameters: up to a comma outside of brackets. NULL: there is none.
-static const char *next_parameter(const char *at)
-{
-    int depth = 0;
-    for (; *at && *at != '\n'; at++) {
-        depth += strchr("([{<", *at) ? 1 : strchr(")]}>", *at) ? -1 : 0;
-        if (depth < 0)
-            return NULL;
-        if (depth == 0 && *at == ',')
-            return at + 2;
-    }
-    return NULL;
-}
-
 static void find_size(const struct kc_module *module, const char *at,
                       struct weir_parameter *parameter)
 {
-    const char *next = next_parameter(at);
+    const char *next = kc_next_parameter(at);
     const char *value = kc_in_line(at, "byval(");
     const char *alignment = kc_in_line(at, " align ");
     if (parameter->kind == WEIR_PARAMETER_VALUE && parameter->size == 0) {
@@ -377,19 +366,17 @@ static void find_size(const struct kc_module *module, const char *at,
 // "define dso_local ptx_kernel void @k(ptr addrspace(1) noundef align 4 %0, ptr byval(%struct.pair) align 4 %1)".
 static void find_sizes(const struct kc_module *module, const char *line, struct kc_kernel *kernel)
 {
-    const char *at = kc_in_line(line, "@");
-    at = at ? kc_in_line(at, "(") : NULL;
-    at = at ? at + 1 : NULL;
+    const char *at = kc_first_parameter(line);
     for (size_t p = 0; at && p < kernel->parameter_count; p++) {
         find_size(module, at, &kernel->parameters[p]);
-        at = next_parameter(at);
+        at = kc_next_parameter(at);
     }
 }
 
 static bool read_kernel(const struct kc_module *module, const struct kc_symbol *symbol,
                         struct kc_kernels *kernels)
 {
-    struct kc_kernel *kernel = kc_kernel_add(kernels, symbol->name, symbol->length);
+    struct kc_kernel *kernel = kc_kernel_add(kernels, symbol->name, strlen(symbol->name));
     if (!kernel || !read_parameters(module, symbol->line, kernel))
         return false;
     read_block(module, symbol->line, kernel);
@@ -397,26 +384,12 @@ static bool read_kernel(const struct kc_module *module, const struct kc_symbol *
     return true;
 }
 
-static int by_line(const void *a, const void *b)
-{
-    const struct kc_symbol *const *first = a, *const *second = b;
-    return (*first)->line < (*second)->line ? -1 : 1;
-}
-
-// In the order of the text.
 static bool read_kernels(const struct kc_module *module, struct kc_kernels *kernels)
 {
-    const struct kc_symbol **found = malloc((module->symbol_count + 1) * sizeof *found);
-    size_t count = 0;
-    bool fine = found != NULL;
-    for (size_t i = 0; fine && i < module->symbol_count; i++)
+    bool fine = true;
+    for (size_t i = 0; i < module->symbol_count && fine; i++)
         if (module->symbols[i].is_kernel)
-            found[count++] = &module->symbols[i];
-    if (fine)
-        qsort(found, count, sizeof *found, by_line);
-    for (size_t i = 0; i < count && fine; i++)
-        fine = read_kernel(module, found[i], kernels);
-    free(found);
+            fine = read_kernel(module, &module->symbols[i], kernels);
     return fine;
 }
 
@@ -499,7 +472,7 @@ void kc_refuse(struct kc_context *context, struct kc_kernel *kernel, const char 
 {
     const struct kc_module *places = with_places(context);
     const struct kc_symbol *symbol = places ? kc_module_find(places, kernel->name) : NULL;
-    bool *reached = symbol ? kc_module_reach(places, kernel->name) : NULL;
+    bool *reached = symbol ? kc_module_reach(places, kernel->name, NULL) : NULL;
     const char *line = used && reached ? use_of(places, reached, used) : NULL;
     char sentence[1024];
     va_list arguments;
@@ -541,8 +514,6 @@ bool kc_drop_refused(struct kc_context *context, struct kc_kernels *kernels, boo
     return kept > 0;
 }
 
-#define NO_IMAGES "images of depth and of several samples are not built; use image2d_t, or a buffer"
-#define NO_PIPES "pipes are not built for CUDA; use a buffer"
 #define NO_QUEUES "kernels cannot enqueue kernels on CUDA; launch from the host"
 
 // Types of OpenCL C's own that are left once kernels/images has changed the text. Images and pipes are known by
@@ -551,8 +522,8 @@ static const char *sentence_of(const struct kc_context *context, const struct kc
                                size_t index)
 {
     const char *type = kernel->parameters[index].type_name;
-    if (kernel->opaque != KC_PLAIN && kernel->opaque_at == index)
-        return kernel->opaque == KC_PIPE ? NO_PIPES : NO_IMAGES;
+    if (kernel->opaque && kernel->opaque_at == index)
+        return kernel->opaque;
     const bool is_20 = strcmp(context->language->standard, "CL2") > 0;
     return is_20 && (strcmp(type, "queue_t") == 0 || strcmp(type, "clk_event_t") == 0) ? NO_QUEUES
                                                                                        : NULL;
@@ -597,14 +568,12 @@ static void check_parameters(struct kc_context *context, struct kc_kernel *kerne
 }
 
 // "_Z11read_imagef14ocl_image2d_ro...", "read_imagef".
-void kc_plain_name(const struct kc_symbol *symbol, char *out, size_t size)
+void kc_plain_name(const char *symbol, char *out, size_t size)
 {
-    char *end;
-    const bool mangled = symbol->length > 3 && strncmp(symbol->name, "_Z", 2) == 0;
-    const unsigned long length = mangled ? strtoul(symbol->name + 2, &end, 10) : 0;
-    const bool known = length > 0 && end + length <= symbol->name + symbol->length;
-    snprintf(out, size, "%.*s", known ? (int)length : (int)symbol->length,
-             known ? end : symbol->name);
+    char *end = NULL;
+    const unsigned long length = kc_starts_with(symbol, "_Z") ? strtoul(symbol + 2, &end, 10) : 0;
+    const bool known = length > 0 && length <= strlen(end);
+    snprintf(out, size, "%.*s", known ? (int)length : (int)strlen(symbol), known ? end : symbol);
 }
 
 // Whether a function makes a work-item wait for others, or see what they write.
@@ -622,47 +591,40 @@ static void check_calls(struct kc_context *context, const struct kc_module *modu
                         struct kc_kernel *kernel)
 {
     kernel->waits = strstr(module->text, " asm ") != NULL;
-    bool *reached = kc_module_reach(module, kernel->name);
+    bool *reached = kc_module_reach(module, kernel->name, NULL);
     for (size_t s = 0; reached && s < module->symbol_count && !kernel->refused; s++) {
         const struct kc_symbol *symbol = &module->symbols[s];
-        char whole[NAME_SIZE], name[NAME_SIZE];
+        char name[NAME_SIZE];
         if (!reached[s] || symbol->kind != KC_DECLARED)
             continue;
-        snprintf(whole, sizeof whole, "%.*s", (int)symbol->length, symbol->name);
-        kc_plain_name(symbol, name, sizeof name);
+        kc_plain_name(symbol->name, name, sizeof name);
         for (size_t i = 0; i < OUTSIDE && !kernel->refused; i++)
-            if (strstr(whole, outside[i].part))
-                kc_refuse(context, kernel, whole, "uses %s: %s", name, outside[i].sentence);
+            if (strstr(symbol->name, outside[i].part))
+                kc_refuse(context, kernel, symbol->name, "uses %s: %s", name, outside[i].sentence);
         kernel->waits = kernel->waits || is_meeting(name);
-        kernel->grid_barrier = kernel->grid_barrier || strcmp(whole, KC_GRID_BARRIER) == 0;
+        kernel->grid_barrier = kernel->grid_barrier || strcmp(symbol->name, KC_GRID_BARRIER) == 0;
     }
     context->report->failed = context->report->failed || !reached;
     free(reached);
 }
 
-// Of what is warned of, as clang has it.
-static const char *severity(struct kc_context *context)
-{
-    context->has_warnings = true;
-    return context->language->strict ? "error" : "warning";
-}
-
-// `long long` has 128 bits in OpenCL C.
-static void check_long_long(struct kc_context *context, const struct kc_module *module)
+// `long long` has 128 bits in OpenCL C, which is warned of. False: that is an error.
+static bool check_long_long(struct kc_context *context, const struct kc_module *module)
 {
     const char *line = module->text;
     const struct kc_module *places;
     while (line && !(*line == ' ' && kc_in_line(line, "i128 ")))
         line = kc_next_line(line);
     if (!line || !(places = with_places(context)))
-        return;
+        return true;
     for (line = places->text;
          line && !(*line == ' ' && kc_in_line(line, "i128 ") && kc_in_line(line, "!dbg "));)
         line = kc_next_line(line);
     if (line)
         kc_module_add_place(places, line, context->report);
     weir_long_text_add(context->report, "%s: 'long long' has 128 bits in OpenCL C; 'long' has 64\n",
-                       severity(context));
+                       context->language->strict ? "error" : "warning");
+    return !context->language->strict;
 }
 
 // CUDA's limits of blocks and parameters.
@@ -715,9 +677,7 @@ static void check_limits(struct kc_context *context, struct kc_kernel *kernel)
 static bool check(struct kc_context *context, const struct kc_module *module,
                   struct kc_kernels *kernels)
 {
-    if (!context->language->quiet)
-        check_long_long(context, module);
-    if (context->language->strict && context->has_warnings)
+    if (!context->language->quiet && !check_long_long(context, module))
         return false;
     if (kernels->count == 0) {
         weir_long_text_add(context->report,

@@ -26,6 +26,10 @@
 
 #include "base/table.h"
 
+enum {
+    KC_PATH_SIZE = 1024 // of files on the way
+};
+
 struct kc_list {
     const char *const *items;
     size_t count;
@@ -63,14 +67,9 @@ struct kc_job {
     char **arguments;  // the program first, NULL last
     size_t argument_count;
     bool lacks_memory; // for an argument: the job is not run
-    unsigned limit_s;  // it is ended after this time
     int number;        // of the process
     int pipe;
 };
-
-// How many seconds a compiler may take. False: the variable of this name is there, and no such number.
-#define KC_LIMIT "WEIR_KERNELS_LIMIT_S"
-bool kc_limit_s(unsigned *out_limit);
 
 // Adds an argument, of which the job keeps a copy.
 void kc_job_add(struct kc_job *job, const char *format, ...) WEIR_TEXT_PRINTF(2, 3);
@@ -86,7 +85,8 @@ bool kc_judge(struct kc_job *jobs, size_t count, const char *what, struct weir_l
 bool kc_run_well(struct kc_job *jobs, size_t count, const char *what,
                  struct weir_long_text *report);
 
-// A new folder for files on the way, and its end; there is one at a time. SIGINT, SIGTERM and SIGHUP
+// A new folder for files on the way, and its end; there is one at a time. A WEIR_KERNELS_LIMIT_S that is no time for
+// compilers is refused. SIGINT, SIGTERM and SIGHUP
 // that come in between start no more jobs, and take effect at its end.
 bool kc_folder_create(char *path, size_t size, struct weir_long_text *report);
 void kc_folder_remove(const char *path);
@@ -161,8 +161,7 @@ enum kc_symbol_kind {
 };
 
 struct kc_symbol {
-    const char *name; // in the module's text, not terminated
-    size_t length;
+    const char *name;
     const char *line; // that begins it
     enum kc_symbol_kind kind;
     bool is_kernel;
@@ -174,8 +173,7 @@ struct kc_module {
     char *text;
     struct kc_symbol *symbols;
     size_t symbol_count, symbol_capacity;
-    size_t *slots;
-    size_t slot_count;
+    struct weir_names *names; // theirs, with the same numbers
     size_t *uses;
     size_t use_count, use_capacity;
     const char **nodes; // of the metadata, by their numbers: after " = "
@@ -191,11 +189,9 @@ void kc_module_finish(struct kc_module *module);
 
 const struct kc_symbol *kc_module_find(const struct kc_module *module, const char *name);
 
-// Of each symbol, whether the one of that name uses it, or one that it uses does. To be freed; NULL: no memory.
-bool *kc_module_reach(const struct kc_module *module, const char *from);
-
-// Adds to those. False: no memory.
-bool kc_module_reach_too(const struct kc_module *module, const char *from, bool *reached);
+// Of each symbol, whether the one of that name uses it, or one that it uses does. To be freed. Adds to `reached`, if
+// that is not NULL. NULL: no memory, and what was `reached` is freed.
+bool *kc_module_reach(const struct kc_module *module, const char *from, bool *reached);
 
 // Adds the module without the functions and variables that are not reached.
 void kc_module_add_reached(const struct kc_module *module, const bool *reached,
@@ -214,6 +210,11 @@ size_t kc_line_length(const char *line);
 // The text in this line; NULL: it is not there.
 const char *kc_in_line(const char *line, const char *text);
 
+// The first of a definition's parameters, and the one after this: up to a comma outside of brackets. NULL: there is
+// none.
+const char *kc_first_parameter(const char *line);
+const char *kc_next_parameter(const char *at);
+
 // What follows the string that begins here, in its line.
 const char *kc_string_end(const char *at);
 
@@ -227,11 +228,7 @@ struct kc_kernel {
     uint32_t parameter_count;
     struct weir_extent block;
     unsigned sub_group; // 0: any
-    enum {
-        KC_PLAIN,
-        KC_IMAGE,
-        KC_PIPE
-    } opaque; // what parameter `opaque_at` is, if it is such
+    const char *opaque; // why parameter `opaque_at` is refused; NULL: none is
     size_t opaque_at;
     bool grid_barrier; // it calls KC_GRID_BARRIER
     bool waits;        // it may read what other work-items wrote since it began
@@ -250,8 +247,6 @@ struct kc_context {
     const char *folder; // for files on the way
     const char *text;   // the OpenCL C
     bool skip;          // kernels that a bundle cannot have are left out, with a warning
-    bool without_cuda;  // the text is compiled as another device's compiler does
-    bool has_warnings;  // beside those of clang
     struct weir_long_text *report;
     struct kc_module places; // the text's, with places in the source; made when a message needs one
     bool has_no_places;      // it cannot be made
@@ -279,7 +274,7 @@ void kc_refuse(struct kc_context *context, struct kc_kernel *kernel, const char 
 bool kc_drop_refused(struct kc_context *context, struct kc_kernels *kernels, bool *out_any);
 
 // The name that a function has in OpenCL C.
-void kc_plain_name(const struct kc_symbol *symbol, char *out, size_t size);
+void kc_plain_name(const char *symbol, char *out, size_t size);
 
 // How many bytes the parameters take, at most.
 unsigned kc_parameter_bytes(const struct kc_kernel *kernel);

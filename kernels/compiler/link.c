@@ -20,10 +20,6 @@
 #include "kernels/library/work_groups.h"
 #include "kernels/library/work_items.h"
 
-enum {
-    PATH_SIZE = 1024
-};
-
 // Which functions of kernels/library a module calls, and the files that have them.
 
 // Files of kernels/library in the order in which they are linked: work-groups call sub-groups, and conversions of
@@ -48,22 +44,8 @@ static const struct subject {
     {"work_items", &weir_library_work_items, false, true},
 };
 
-// Bits, in that order.
 enum {
-    SUBJECTS = sizeof subjects / sizeof *subjects,
-    NONE = 0,
-    ATOMICS = 1 << 0,
-    ATOMICS64 = 1 << 1,
-    DOT_PRODUCTS = 1 << 2,
-    GENERIC = 1 << 3,
-    GRID_BARRIER = 1 << 4,
-    HALF = 1 << 5,
-    HALF_CONVERSIONS = 1 << 6,
-    CONVERSIONS = 1 << 7,
-    MATH = 1 << 8,
-    WORK_GROUPS = 1 << 9,
-    SUB_GROUPS = 1 << 10,
-    WORK_ITEMS = 1 << 11
+    SUBJECTS = sizeof subjects / sizeof *subjects
 };
 
 // A function's mangled name has its types: "Dh" is half, "Vl" and "Vm" are volatile long and ulong.
@@ -71,39 +53,39 @@ enum {
 static const struct {
     const char *part;
     const char *type;
-    unsigned subject;
+    const char *subjects; // names
 } functions[] = {
-    {"convert_half", "", HALF_CONVERSIONS},
-    {"convert_", "Dh", HALF_CONVERSIONS | CONVERSIONS},
-    {"convert_", "_sat", CONVERSIONS},
-    {KC_GRID_BARRIER, "", GRID_BARRIER},
-    {"sub_group", "", SUB_GROUPS},
-    {"dot_4x8packed_", "", DOT_PRODUCTS},
-    {"dot_acc_sat", "", DOT_PRODUCTS},
-    {"_Z3dotDv4_h", "", DOT_PRODUCTS},
-    {"_Z3dotDv4_c", "", DOT_PRODUCTS},
-    {"atomic_", "VU7_Atomic", ATOMICS},
-    {"atomic_work_item_fence", "", ATOMICS},
-    {"__to_", "", GENERIC},
-    {"get_fence", "", GENERIC},
-    {"work_group_barrier", "", WORK_ITEMS},
-    {"work_group_", "", WORK_GROUPS | SUB_GROUPS},
-    {"atom_", "Vl", ATOMICS64},
-    {"atom_", "Vm", ATOMICS64},
-    {"get_global_id", "", WORK_ITEMS},
-    {"get_global_size", "", WORK_ITEMS},
-    {"get_global_offset", "", WORK_ITEMS},
-    {"get_work_dim", "", WORK_ITEMS},
-    {"get_enqueued_local_size", "", WORK_ITEMS},
-    {"get_global_linear_id", "", WORK_ITEMS},
-    {"get_local_linear_id", "", WORK_ITEMS},
-    {"vstore", "_rtp", HALF_CONVERSIONS},
-    {"vstore", "_rtn", HALF_CONVERSIONS},
-    {"load", "_half", NONE}, // libclc has these
-    {"store", "_half", NONE},
-    {"", "Dh", HALF | MATH},
-    {"_Z3nant", "", HALF},
-    {"_Z3nanDv", "_t", HALF},
+    {"convert_half", "", "half_conversions"},
+    {"convert_", "Dh", "half_conversions conversions"},
+    {"convert_", "_sat", "conversions"},
+    {KC_GRID_BARRIER, "", "grid_barrier"},
+    {"sub_group", "", "sub_groups"},
+    {"dot_4x8packed_", "", "dot_products"},
+    {"dot_acc_sat", "", "dot_products"},
+    {"_Z3dotDv4_h", "", "dot_products"},
+    {"_Z3dotDv4_c", "", "dot_products"},
+    {"atomic_", "VU7_Atomic", "atomics"},
+    {"atomic_work_item_fence", "", "atomics"},
+    {"__to_", "", "generic"},
+    {"get_fence", "", "generic"},
+    {"work_group_barrier", "", "work_items"},
+    {"work_group_", "", "work_groups sub_groups"},
+    {"atom_", "Vl", "atomics64"},
+    {"atom_", "Vm", "atomics64"},
+    {"get_global_id", "", "work_items"},
+    {"get_global_size", "", "work_items"},
+    {"get_global_offset", "", "work_items"},
+    {"get_work_dim", "", "work_items"},
+    {"get_enqueued_local_size", "", "work_items"},
+    {"get_global_linear_id", "", "work_items"},
+    {"get_local_linear_id", "", "work_items"},
+    {"vstore", "_rtp", "half_conversions"},
+    {"vstore", "_rtn", "half_conversions"},
+    {"load", "_half", ""}, // libclc has these
+    {"store", "_half", ""},
+    {"", "Dh", "half math"},
+    {"_Z3nant", "", "half"},
+    {"_Z3nanDv", "_t", "half"},
 };
 
 // Those of MATH, as words.
@@ -113,45 +95,36 @@ static const char math[] =
     "atan2 atan2pi fmod hypot pow powr remainder ldexp rootn modf fract lgamma_r remquo sign "
     "isinf mad_sat native_exp native_log native_log2 native_log10 native_powr";
 
-// Whether the name is "_Z", the length of one of these, and that.
-static bool is_math(const char *name)
+static bool has_word(const char *words, const char *word, size_t length)
 {
-    const char *mangled = strstr(name, "_Z");
-    char *plain = NULL;
-    const size_t length = mangled ? strtoul(mangled + 2, &plain, 10) : 0;
-    for (const char *at = length > 0 ? math : ""; *at; at += strspn(at, " ")) {
-        const size_t word = strcspn(at, " ");
-        if (word == length && strncmp(plain, at, length) == 0)
+    for (const char *at = words; *at; at += strspn(at, " ")) {
+        const size_t here = strcspn(at, " ");
+        if (here == length && strncmp(word, at, length) == 0)
             return true;
-        at += word;
+        at += here;
     }
     return false;
 }
 
-static unsigned subject_of(const char *name)
+static const char *subjects_of(const char *name)
 {
+    char *plain = NULL;
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         if (strstr(name, functions[i].part) && strstr(name, functions[i].type))
-            return functions[i].subject;
-    return is_math(name) ? MATH : NONE;
+            return functions[i].subjects;
+    const char *mangled = strstr(name, "_Z");
+    const size_t length = mangled ? strtoul(mangled + 2, &plain, 10) : 0;
+    return length > 0 && has_word(math, plain, length) ? "math" : "";
 }
 
-// As bits.
-static unsigned subjects_needed(const char *ir)
+static void find_needed(const struct kc_module *module, bool out[SUBJECTS])
 {
-    unsigned needed = NONE;
-    for (const char *line = ir; (line = strstr(line, "\ndeclare "));) {
-        char name[256];
-        const char *start = strchr(line, '@');
-        line += strlen("\ndeclare ");
-        const size_t length = start ? strcspn(start, "(") : 0;
-        if (length == 0 || length >= sizeof name)
-            continue;
-        memcpy(name, start, length);
-        name[length] = '\0';
-        needed |= subject_of(name);
+    for (size_t i = 0; i < module->symbol_count; i++) {
+        const bool declared = module->symbols[i].kind == KC_DECLARED;
+        const char *names = declared ? subjects_of(module->symbols[i].name) : "";
+        for (size_t s = 0; s < SUBJECTS; s++)
+            out[s] = out[s] || has_word(names, subjects[s].name, strlen(subjects[s].name));
     }
-    return needed;
 }
 
 // Linking.
@@ -196,7 +169,7 @@ void kc_job_add_cuda(struct kc_job *job, const struct kc_language *language)
 static bool add_subject(const struct kc_context *context, const struct subject *subject,
                         struct kc_job *job, struct kc_job *link)
 {
-    char source[PATH_SIZE];
+    char source[KC_PATH_SIZE];
     snprintf(source, sizeof source, "%s/%s.cl", context->folder, subject->name);
     KC_ADD(job, context->tools->clang, "-x", "cl", KC_NO_CRASH_FILES, KC_DEVICE_VERSION, "-O3",
            "-w", "-Xclang", "-disable-llvm-passes");
@@ -211,13 +184,16 @@ static bool add_subject(const struct kc_context *context, const struct subject *
     return kc_write(source, *subject->text, context->report);
 }
 
-static bool add_library(const struct kc_context *context, unsigned needed, struct kc_job *link)
+static bool add_library(const struct kc_context *context, const struct kc_module *module,
+                        struct kc_job *link)
 {
     struct kc_job jobs[SUBJECTS] = {{0}};
+    bool needed[SUBJECTS] = {false};
     size_t count = 0;
     bool fine = true;
+    find_needed(module, needed);
     for (size_t i = 0; i < SUBJECTS && fine; i++)
-        if (needed >> i & 1)
+        if (needed[i])
             fine = add_subject(context, &subjects[i], &jobs[count++], link);
     if (fine)
         return kc_run_well(jobs, count, "this clang does not take Weir's functions for CUDA",
@@ -227,14 +203,14 @@ static bool add_library(const struct kc_context *context, unsigned needed, struc
 }
 
 // Ours come first: they call libclc's, and take the place of some.
-static bool link_libraries(const struct kc_context *context, unsigned needed, const char *in,
-                           const char *out)
+static bool link_libraries(const struct kc_context *context, const struct kc_module *module,
+                           const char *in, const char *out)
 {
     struct kc_job job = {0};
     KC_ADD(&job, context->tools->clang, "-target", KC_TARGET, "-x", "ir", "-O3", "-w",
            KC_NO_CRASH_FILES, KC_MARCH_LOWEST, "-Xclang", "-disable-llvm-passes", "-S",
            "-emit-llvm", in, "-o", out);
-    if (!add_library(context, needed, &job)) {
+    if (!add_library(context, module, &job)) {
         kc_jobs_finish(&job, 1);
         return false;
     }
@@ -348,12 +324,7 @@ static const struct kc_kernel *kernel_of(const struct kc_kernels *kernels, const
     const char *name = kc_in_line(line, KC_KERNEL_CODE);
     name = name ? name + strlen(KC_KERNEL_CODE) : kc_in_line(line, "ptx_kernel void @");
     name += name && kc_starts_with(name, "ptx_kernel ") ? strlen("ptx_kernel void @") : 0;
-    for (size_t i = 0; name && i < kernels->count; i++) {
-        const size_t length = strlen(kernels->items[i].name);
-        if (strncmp(name, kernels->items[i].name, length) == 0 && name[length] == '(')
-            return &kernels->items[i];
-    }
-    return NULL;
+    return name ? kc_kernels_find(kernels, name, strcspn(name, "(")) : NULL;
 }
 
 static bool any_waits(const struct kc_kernels *kernels)
@@ -382,29 +353,20 @@ static void change_parameters(const struct kc_language *language, const struct k
     static const char noalias[] = " noalias", global[] = "ptr addrspace(1)",
                       constant[] = "ptr addrspace(4)";
     const struct kc_kernel *kernel = kernel_of(kernels, line);
-    const char *kept = line, *at = kc_in_line(line, "@");
-    size_t depth = 0, index = 0;
-    bool is_fit = false;
-    at = at ? at + strcspn(at, "(\n") : end;
-    for (bool begins = true; at < end && (begins || depth > 0); at++) {
-        depth += *at == '(';
-        depth -= *at == ')';
-        index += depth == 1 && *at == ',';
-        if (begins || (depth == 1 && *at == ',')) {
-            const char *type = at + (begins ? 1 : 2);
-            is_fit = (kc_starts_with(type, global) || kc_starts_with(type, constant)) &&
-                     may_be_noalias(kernels, kernel, index);
-            begins = false;
-            if (is_fit && language->restricted && kernel) {
-                type += sizeof global - 1;
-                weir_long_text_add(out, "%.*s%s", (int)(type - kept), kept,
-                                   kc_starts_with(type, noalias) ? "" : noalias);
-                kept = type;
-            }
-        }
-        if (!is_fit && kc_starts_with(at, noalias)) {
-            weir_long_text_add(out, "%.*s", (int)(at - kept), kept);
-            kept = at + sizeof noalias - 1;
+    const char *kept = line, *next, *at = kc_first_parameter(line);
+    for (size_t index = 0; at; index++, at = next) {
+        next = kc_next_parameter(at);
+        const char *found =
+            memmem(at, (size_t)((next ? next : end) - at), noalias, strlen(noalias));
+        const bool global_type = kc_starts_with(at, global) || kc_starts_with(at, constant);
+        const bool is_fit = global_type && may_be_noalias(kernels, kernel, index);
+        const char *type_end = at + strlen(global);
+        if (found && !is_fit) {
+            weir_long_text_add(out, "%.*s", (int)(found - kept), kept);
+            kept = found + strlen(noalias);
+        } else if (!found && is_fit && language->restricted && kernel) {
+            weir_long_text_add(out, "%.*s%s", (int)(type_end - kept), kept, noalias);
+            kept = type_end;
         }
     }
     weir_long_text_add(out, "%.*s", (int)(end - kept), kept);
@@ -634,7 +596,7 @@ static bool is_halved(const struct outcome *far, const struct outcome *near)
 static bool make_less(const struct kc_context *context, const char *in, struct limits limits,
                       const char *path, struct outcome *outcome)
 {
-    char other[PATH_SIZE];
+    char other[KC_PATH_SIZE];
     struct outcome less = {0};
     snprintf(other, sizeof other, "%s/less.ll", context->folder);
     bool fine = optimise_within(context, in, limits, other, &less);
@@ -667,7 +629,7 @@ static bool optimise(const struct kc_context *context, const char *ir, bool imag
     enum {
         COUNT = sizeof falling / sizeof *falling
     };
-    char in[PATH_SIZE];
+    char in[KC_PATH_SIZE];
     size_t before[EXTENTS];
     struct outcome outcome = {0};
     snprintf(in, sizeof in, "%s/changed.ll", context->folder);
@@ -688,45 +650,38 @@ static bool optimise(const struct kc_context *context, const char *ir, bool imag
 static bool write_reached(const struct kc_context *context, const struct kc_kernels *kernels,
                           const struct kc_module *module, const char *path)
 {
-    bool *reached = calloc(module->symbol_count + 1, sizeof *reached);
+    bool *reached = kc_module_reach(module, "", NULL);
     struct weir_long_text out = {0};
-    bool fine = reached != NULL;
-    for (size_t i = 0; i < kernels->count && fine; i++)
-        fine = kc_module_reach_too(module, kernels->items[i].name, reached);
-    if (fine)
+    for (size_t i = 0; i < kernels->count && reached; i++)
+        reached = kc_module_reach(module, kernels->items[i].name, reached);
+    if (reached)
         kc_module_add_reached(module, reached, &out);
-    if (!fine || out.failed)
-        fine = kc_error(context->report, "no memory for the kernels' module");
-    fine = fine && kc_write(path, out.text, context->report);
+    const bool fine = reached && !out.failed
+                          ? kc_write(path, out.text, context->report)
+                          : kc_error(context->report, "no memory for the kernels' module");
     free(out.text);
     free(reached);
     return fine;
-}
-
-static bool change_linked(const struct kc_context *context, const struct kc_kernels *kernels,
-                          const char *linked, struct weir_long_text *out, bool *out_images)
-{
-    char *ir;
-    size_t size;
-    if (!kc_read(linked, &ir, &size, context->report))
-        return false;
-    *out_images = change_module(context, kernels, ir, out);
-    free(ir);
-    return !out->failed || kc_error(context->report, "no memory for the kernels' module");
 }
 
 bool kc_link(const struct kc_context *context, const struct kc_kernels *kernels,
              const struct kc_module *module, const char *path, char **out_ir, bool *out_huge)
 {
     struct weir_long_text changed = {0};
-    char kept[PATH_SIZE], linked[PATH_SIZE];
-    bool images;
+    char kept[KC_PATH_SIZE], linked[KC_PATH_SIZE], *ir = NULL;
+    size_t size;
+    bool images = false;
     snprintf(kept, sizeof kept, "%s/reached.ll", context->folder);
     snprintf(linked, sizeof linked, "%s/linked.ll", context->folder);
-    const bool fine = write_reached(context, kernels, module, kept) &&
-                      link_libraries(context, subjects_needed(module->text), kept, linked) &&
-                      change_linked(context, kernels, linked, &changed, &images) &&
-                      optimise(context, changed.text, images, path, out_ir, out_huge);
+    bool fine = write_reached(context, kernels, module, kept) &&
+                link_libraries(context, module, kept, linked) &&
+                kc_read(linked, &ir, &size, context->report);
+    if (fine)
+        images = change_module(context, kernels, ir, &changed);
+    free(ir);
+    if (changed.failed)
+        fine = kc_error(context->report, "no memory for the kernels' module");
+    fine = fine && optimise(context, changed.text, images, path, out_ir, out_huge);
     free(changed.text);
     return fine;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "base/text.h"
 #include "kernels/compiler/compiler.h"
 
@@ -45,60 +46,42 @@ const char *kc_string_end(const char *at)
     return at + (*at == '"');
 }
 
-// Symbols.
-
-static uint64_t hash_of(const char *name, size_t length)
+const char *kc_first_parameter(const char *line)
 {
-    uint64_t hash = 14695981039346656037u; // FNV-1a
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ (unsigned char)name[i]) * 1099511628211u;
-    return hash;
+    const char *name = kc_in_line(line, "@");
+    const char *open = name ? kc_in_line(name, "(") : NULL;
+    return open ? open + 1 : NULL;
 }
 
-// Where the name is, or would be.
-static size_t slot_of(const struct kc_module *module, const char *name, size_t length)
+const char *kc_next_parameter(const char *at)
 {
-    size_t slot = hash_of(name, length) & (module->slot_count - 1);
-    for (; module->slots[slot] != 0; slot = (slot + 1) & (module->slot_count - 1)) {
-        const struct kc_symbol *symbol = &module->symbols[module->slots[slot] - 1];
-        if (symbol->length == length && memcmp(symbol->name, name, length) == 0)
-            break;
+    int depth = 0;
+    for (; *at && *at != '\n'; at++) {
+        depth += strchr("([{<", *at) ? 1 : strchr(")]}>", *at) ? -1 : 0;
+        if (depth < 0)
+            return NULL;
+        if (depth == 0 && *at == ',')
+            return at + 2;
     }
-    return slot;
+    return NULL;
 }
 
-static bool widen(struct kc_module *module)
-{
-    const size_t wanted = module->slot_count ? 2 * module->slot_count : 256;
-    if (2 * (module->symbol_count + 1) < module->slot_count)
-        return true;
-    size_t *slots = calloc(wanted, sizeof *slots);
-    if (!slots)
-        return false;
-    free(module->slots);
-    module->slots = slots;
-    module->slot_count = wanted;
-    for (size_t i = 0; i < module->symbol_count; i++)
-        slots[slot_of(module, module->symbols[i].name, module->symbols[i].length)] = i + 1;
-    return true;
-}
+// Symbols.
 
 // The symbol's index; SIZE_MAX: no memory.
 static size_t intern(struct kc_module *module, const char *name, size_t length)
 {
-    if (!widen(module))
-        return SIZE_MAX;
-    const size_t slot = slot_of(module, name, length);
-    if (module->slots[slot] != 0)
-        return module->slots[slot] - 1;
     struct kc_symbol *symbols =
         grown(module->symbols, module->symbol_count, &module->symbol_capacity, sizeof *symbols);
-    if (!symbols)
-        return SIZE_MAX;
-    module->symbols = symbols;
-    module->symbols[module->symbol_count] = (struct kc_symbol){.name = name, .length = length};
-    module->slots[slot] = ++module->symbol_count;
-    return module->symbol_count - 1;
+    char *text = symbols ? strndup(name, length) : NULL;
+    if (symbols)
+        module->symbols = symbols;
+    const size_t index = text ? weir_names_number(module->names, text) : SIZE_MAX;
+    free(text);
+    if (index == module->symbol_count)
+        module->symbols[module->symbol_count++] =
+            (struct kc_symbol){.name = weir_names_text(module->names, index)};
+    return index;
 }
 
 // The name after '@', without quotes; 0: there is none.
@@ -190,8 +173,7 @@ static bool add_type(struct kc_module *module, const char *line)
 static bool is_kernel(const char *line, const struct kc_symbol *symbol)
 {
     return kc_in_line(line, "!kernel_arg_addr_space ") &&
-           !(symbol->length > sizeof KC_KERNEL_CODE - 2 &&
-             kc_starts_with(symbol->name, &KC_KERNEL_CODE[1]));
+           !kc_starts_with(symbol->name, &KC_KERNEL_CODE[1]);
 }
 
 // Begins a variable or a function: what is used next is used by it.
@@ -231,11 +213,11 @@ static bool read_line(struct kc_module *module, const char *line, size_t *user)
 bool kc_module_read(char *text, struct kc_module *out)
 {
     size_t user = SIZE_MAX;
-    *out = (struct kc_module){.text = text};
-    for (const char *line = text; line; line = kc_next_line(line))
+    *out = (struct kc_module){.text = text, .names = weir_names_create()};
+    for (const char *line = out->names ? text : NULL; line; line = kc_next_line(line))
         if (!read_line(out, line, &user))
             return false;
-    return true;
+    return out->names != NULL;
 }
 
 const char *kc_next_line(const char *line)
@@ -248,7 +230,7 @@ void kc_module_finish(struct kc_module *module)
 {
     free(module->text);
     free(module->symbols);
-    free(module->slots);
+    weir_names_destroy(module->names);
     free(module->uses);
     free(module->nodes);
     *module = (struct kc_module){.text = NULL};
@@ -256,27 +238,23 @@ void kc_module_finish(struct kc_module *module)
 
 const struct kc_symbol *kc_module_find(const struct kc_module *module, const char *name)
 {
-    const size_t length = strlen(name);
-    const size_t index = module->slot_count > 0 ? module->slots[slot_of(module, name, length)] : 0;
-    return index > 0 ? &module->symbols[index - 1] : NULL;
+    const size_t index = weir_names_find(module->names, name);
+    return index < module->symbol_count ? &module->symbols[index] : NULL;
 }
 
-bool *kc_module_reach(const struct kc_module *module, const char *from)
-{
-    bool *reached = calloc(module->symbol_count + 1, sizeof *reached);
-    if (reached && !kc_module_reach_too(module, from, reached)) {
-        free(reached);
-        return NULL;
-    }
-    return reached;
-}
-
-bool kc_module_reach_too(const struct kc_module *module, const char *from, bool *reached)
+bool *kc_module_reach(const struct kc_module *module, const char *from, bool *reached)
 {
     const struct kc_symbol *start = kc_module_find(module, from);
     size_t *open = malloc((module->symbol_count + 1) * sizeof *open);
     size_t count = 0;
-    if (open && start && !reached[start - module->symbols]) {
+    if (!reached)
+        reached = calloc(module->symbol_count + 1, sizeof *reached);
+    if (!open || !reached) {
+        free(open);
+        free(reached);
+        return NULL;
+    }
+    if (start && !reached[start - module->symbols]) {
         open[count++] = (size_t)(start - module->symbols);
         reached[open[0]] = true;
     }
@@ -290,7 +268,7 @@ bool kc_module_reach_too(const struct kc_module *module, const char *from, bool 
         }
     }
     free(open);
-    return open != NULL;
+    return reached;
 }
 
 // Writes the line, and of a function all others of it. Returns the line after these.
@@ -314,8 +292,10 @@ void kc_module_add_reached(const struct kc_module *module, const bool *reached,
         const char *name = NULL;
         const char *at = defines ? kc_in_line(line, "@") : *line == '@' ? line : NULL;
         const size_t length = at ? read_name(at + 1, &name) : 0;
-        const size_t index = length > 0 ? module->slots[slot_of(module, name, length)] : 0;
-        line = keep(line, defines, index == 0 || reached[index - 1], out);
+        char *text = length > 0 ? strndup(name, length) : NULL;
+        const struct kc_symbol *symbol = text ? kc_module_find(module, text) : NULL;
+        line = keep(line, defines, !symbol || reached[symbol - module->symbols], out);
+        free(text);
     }
 }
 

@@ -14,9 +14,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/program.h"
 #include "base/text.h"
@@ -116,11 +116,14 @@ const char *kc_tools_lack_nvcc(const struct kc_tools *tools)
 enum {
     READ_LIMIT = 256 << 20,
     LIMIT_USUAL_S = 600,
-    LIMIT_MOST_S = 86400 // build.c says so
+    LIMIT_MOST_S = 86400
 };
 
-#define TEMPORARY "TMPDIR="
-static char temporary[PATH_MAX + sizeof TEMPORARY]; // TMPDIR=FOLDER
+#define LIMIT "WEIR_KERNELS_LIMIT_S"
+
+// The place of temporary files is the folder meanwhile: what a compiler that is ended leaves goes with it.
+#define TEMPORARY "TMPDIR"
+static char temporary_before[PATH_MAX]; // empty: there was none
 
 static void add_argument(struct kc_job *job, char *argument)
 {
@@ -184,16 +187,10 @@ static void release_signals(void)
     interrupted = 0;
 }
 
-static time_t now_s(void)
+// How many seconds a compiler may take. False: the variable is there, and no such number.
+static bool find_limit(unsigned *out_limit)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec;
-}
-
-bool kc_limit_s(unsigned *out_limit)
-{
-    const char *text = getenv(KC_LIMIT);
+    const char *text = getenv(LIMIT);
     char *end = NULL;
     const unsigned long limit = text && *text ? strtoul(text, &end, 10) : LIMIT_USUAL_S;
     const bool fine =
@@ -202,31 +199,12 @@ bool kc_limit_s(unsigned *out_limit)
     return fine;
 }
 
-// That of this process, with the folder as the place of temporary files: what a compiler that is ended leaves goes
-// with it. NULL: there is no folder, or no memory.
-static char **environment(void)
-{
-    size_t count = 0, used = 0;
-    while (environ[count])
-        count++;
-    char **all = *temporary ? malloc((count + 2) * sizeof *all) : NULL;
-    if (!all)
-        return NULL;
-    all[used++] = temporary;
-    for (size_t i = 0; i < count; i++)
-        if (strncmp(environ[i], TEMPORARY, strlen(TEMPORARY)) != 0)
-            all[used++] = environ[i];
-    all[used] = NULL;
-    return all;
-}
-
 static void start(struct kc_job *job)
 {
     int ends[2];
     posix_spawn_file_actions_t actions;
     job->status = -1;
     job->pipe = -1;
-    kc_limit_s(&job->limit_s);
     if (interrupted)
         return;
     if (job->lacks_memory || pipe2(ends, O_CLOEXEC) != 0) {
@@ -240,10 +218,8 @@ static void start(struct kc_job *job)
     if (job->output_too)
         posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
     pid_t number;
-    char **variables = environment();
-    const int error = posix_spawnp(&number, job->arguments[0], &actions, NULL, job->arguments,
-                                   variables ? variables : environ);
-    free(variables);
+    const int error =
+        posix_spawnp(&number, job->arguments[0], &actions, NULL, job->arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
     close(ends[1]);
     if (error != 0) {
@@ -261,7 +237,9 @@ static char *read_all(struct kc_job *job, bool *out_late)
     struct weir_long_text text = {0};
     char buffer[4096];
     ssize_t got = 1;
-    const time_t end = now_s() + job->limit_s;
+    unsigned limit_s;
+    find_limit(&limit_s);
+    const uint64_t end_ns = weir_clock_now_ns() + limit_s * UINT64_C(1000000000);
     *out_late = false;
     while (got != 0 && !*out_late) {
         struct pollfd source = {.fd = job->pipe, .events = POLLIN};
@@ -271,13 +249,13 @@ static char *read_all(struct kc_job *job, bool *out_late)
             weir_long_text_add(&text, "%.*s", (int)got, buffer);
         if (ready > 0 && got < 0 && errno != EINTR)
             got = 0;
-        *out_late = got != 0 && now_s() > end;
+        *out_late = got != 0 && weir_clock_now_ns() > end_ns;
     }
     if (*out_late)
         weir_long_text_add(&text,
                            "error: %s was not done within %u s; does a source include a pipe or a "
-                           "device? (" KC_LIMIT " sets the time)\n",
-                           job->arguments[0], job->limit_s);
+                           "device? (" LIMIT " sets the time)\n",
+                           job->arguments[0], limit_s);
     return text.text;
 }
 
@@ -340,13 +318,9 @@ void kc_jobs_finish(struct kc_job *jobs, size_t count)
 // libclc uses.
 static void add_report(const char *errors, struct weir_long_text *report)
 {
-    for (const char *line = errors; line && *line;) {
-        const char *newline = strchr(line, '\n');
-        const size_t length = newline ? (size_t)(newline + 1 - line) : strlen(line);
-        if (strncmp(line, "warning: Linking two modules", 28) != 0)
-            weir_long_text_add(report, "%.*s", (int)length, line);
-        line += length;
-    }
+    for (const char *line = errors; line && *line; line = kc_next_line(line))
+        if (!kc_starts_with(line, "warning: Linking two modules"))
+            weir_long_text_add(report, "%.*s\n", (int)kc_line_length(line), line);
 }
 
 bool kc_judge(struct kc_job *jobs, size_t count, const char *what, struct weir_long_text *report)
@@ -401,11 +375,15 @@ static int remove_one(const char *path, const struct stat *status, int kind, str
 
 bool kc_folder_create(char *path, size_t size, struct weir_long_text *report)
 {
-    const char *named = getenv("TMPDIR");
+    const char *named = getenv(TEMPORARY);
+    unsigned limit;
+    if (!find_limit(&limit))
+        return kc_error(report, LIMIT " takes a whole number of seconds, from 1 to 86400");
+    snprintf(temporary_before, sizeof temporary_before, "%s", named ? named : "");
     snprintf(path, size, "%s/weir-kernels-XXXXXX", named && *named ? named : "/tmp");
     hold_signals();
     if (mkdtemp(path)) {
-        snprintf(temporary, sizeof temporary, TEMPORARY "%s", path);
+        setenv(TEMPORARY, path, 1);
         return true;
     }
     release_signals();
@@ -417,6 +395,9 @@ bool kc_folder_create(char *path, size_t size, struct weir_long_text *report)
 void kc_folder_remove(const char *path)
 {
     nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-    *temporary = '\0';
+    if (*temporary_before)
+        setenv(TEMPORARY, temporary_before, 1);
+    else
+        unsetenv(TEMPORARY);
     release_signals();
 }

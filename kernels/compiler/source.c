@@ -13,8 +13,7 @@
 #include "kernels/images/images.h"
 
 enum {
-    SOURCE_LIMIT = 64 << 20,
-    PATH_SIZE = 1024
+    SOURCE_LIMIT = 64 << 20
 };
 
 #define MADE " by -frewrite-includes */"
@@ -26,158 +25,140 @@ enum {
 #define END_HIDDEN "#endif /*" EXPANDED
 #define EITHER "#if defined(__CLANG_REWRITTEN_INCLUDES) /*"
 
-struct line {
-    const char *start;
-    size_t length; // without the newline
-};
-
 struct cleaner {
-    const char *at;
-    const char *end;
+    const char *at; // the next line; NULL: there is none
     struct weir_long_text *out;
 };
 
-static bool take(struct cleaner *cleaner, struct line *out)
+static const char *take(struct cleaner *cleaner)
 {
-    if (cleaner->at >= cleaner->end)
-        return false;
-    const char *newline = memchr(cleaner->at, '\n', (size_t)(cleaner->end - cleaner->at));
-    const char *stop = newline ? newline : cleaner->end;
-    *out = (struct line){cleaner->at, (size_t)(stop - cleaner->at)};
-    cleaner->at = newline ? newline + 1 : stop;
-    return true;
+    const char *line = cleaner->at;
+    if (line)
+        cleaner->at = kc_next_line(line);
+    return line;
 }
 
-static bool starts(struct line line, const char *text)
+static bool ends(const char *line, const char *text)
 {
-    const size_t length = strlen(text);
-    return line.length >= length && memcmp(line.start, text, length) == 0;
+    const size_t length = kc_line_length(line), wanted = strlen(text);
+    return length >= wanted && memcmp(line + length - wanted, text, wanted) == 0;
 }
 
-static bool ends(struct line line, const char *text)
+static bool is(const char *line, const char *text)
 {
-    const size_t length = strlen(text);
-    return line.length >= length && memcmp(line.start + line.length - length, text, length) == 0;
+    return kc_line_length(line) == strlen(text) && kc_starts_with(line, text);
 }
 
-static const char *find(struct line line, const char *text)
+static void add(struct cleaner *cleaner, const char *line)
 {
-    return memmem(line.start, line.length, text, strlen(text));
+    weir_long_text_add(cleaner->out, "%.*s\n", (int)kc_line_length(line), line);
 }
 
-static void add(struct cleaner *cleaner, struct line line)
+// "#line NUMBER "PATH"": the path, without the "./" of files beside the standard input. NULL: another line.
+static const char *path_of(const char *line, size_t *out_length)
 {
-    weir_long_text_add(cleaner->out, "%.*s\n", (int)line.length, line.start);
-}
-
-// "#line NUMBER "PATH"": the path, without the "./" of files beside the standard input. Empty: another line.
-static struct line path_of(struct line line)
-{
-    const char *quote = starts(line, "#line ") ? find(line, "\"") : NULL;
+    const char *quote = kc_starts_with(line, "#line ") ? kc_in_line(line, "\"") : NULL;
     if (!quote || !ends(line, "\""))
-        return (struct line){NULL, 0};
-    const char *start = quote + 1;
-    const char *stop = line.start + line.length - 1;
-    if (stop - start > 2 && memcmp(start, "./", 2) == 0)
-        start += 2;
-    return (struct line){start, (size_t)(stop - start)};
+        return NULL;
+    const char *stop = line + kc_line_length(line) - 1;
+    const char *start = quote + (stop - quote > 3 && kc_starts_with(quote, "\"./") ? 3 : 1);
+    *out_length = stop > start ? (size_t)(stop - start) : 0;
+    return *out_length > 0 ? start : NULL;
 }
 
-static void add_place(struct cleaner *cleaner, struct line line, struct line path)
+static void add_place(struct cleaner *cleaner, const char *line, const char *path, size_t length)
 {
-    const char *quote = find(line, "\"");
-    if (!starts(path, "<built-in>"))
-        weir_long_text_add(cleaner->out, "%.*s\"%.*s\"\n", (int)(quote - line.start), line.start,
-                           (int)path.length, path.start);
+    const char *quote = kc_in_line(line, "\"");
+    if (!kc_starts_with(path, "<built-in>"))
+        weir_long_text_add(cleaner->out, "%.*s\"%.*s\"\n", (int)(quote - line), line, (int)length,
+                           path);
 }
 
 // A condition stands first as it is, between DISABLED and END_DISABLED, and then as what it was: 1 or 0. An #elif
 // has an "#if 0" before it, and all have an #endif after them.
 static void keep_condition(struct cleaner *cleaner)
 {
-    struct line line, before = {NULL, 0};
+    const char *line, *before = NULL;
     size_t count = 0;
-    while (take(cleaner, &line) && !starts(line, END_DISABLED)) {
-        const bool of_elif = count == 1 && before.length == 5 && starts(before, "#if 0") &&
-                             !(line.length == 6 && starts(line, "#endif"));
-        if (before.start && !of_elif)
+    while ((line = take(cleaner)) && !kc_starts_with(line, END_DISABLED)) {
+        const bool of_elif = count == 1 && is(before, "#if 0") && !is(line, "#endif");
+        if (before && !of_elif)
             add(cleaner, before);
         before = line;
         count++;
     }
-    const char *next = cleaner->at;
-    if (take(cleaner, &line) && !ends(line, EVALUATED))
-        cleaner->at = next;
+    if (cleaner->at && ends(cleaner->at, EVALUATED))
+        take(cleaner);
 }
 
 // Whether the text that follows, or that was there before, is of a file with this name.
-static bool is_included(const struct cleaner *cleaner, struct line name)
+static bool is_included(const struct cleaner *cleaner, const char *name, size_t name_length)
 {
     struct cleaner rest = *cleaner;
-    struct line line, path;
-    char end[PATH_SIZE];
-    if (name.length + 3 > sizeof end)
+    char end[KC_PATH_SIZE];
+    if (name_length + 3 > sizeof end)
         return true;
-    for (int i = 0; i < 2 && take(&rest, &line); i++) {
-        path = path_of(line);
-        if (path.length >= name.length &&
-            memcmp(path.start + path.length - name.length, name.start, name.length) == 0)
+    for (int i = 0; i < 2 && rest.at; i++) {
+        size_t length;
+        const char *path = path_of(take(&rest), &length);
+        if (path && length >= name_length &&
+            memcmp(path + length - name_length, name, name_length) == 0)
             return true;
     }
-    snprintf(end, sizeof end, "%.*s\"\n", (int)name.length, name.start);
+    snprintf(end, sizeof end, "%.*s\"\n", (int)name_length, name);
     return cleaner->out->text && strstr(cleaner->out->text, end);
 }
 
 // An #include of a part that was not compiled: a device that compiles this part is told.
-static void leave_out(struct cleaner *cleaner, struct line hidden)
+static void leave_out(struct cleaner *cleaner, const char *hidden, const char *limit)
 {
-    const char *word = find(hidden, "include");
-    const char *limit = hidden.start + hidden.length;
+    const char *word = memmem(hidden, (size_t)(limit - hidden), "include", strlen("include"));
     const char *open = word ? word + strcspn(word, "\"<") : limit;
     if (open >= limit)
         return;
     const char *stop = memchr(open + 1, *open == '<' ? '>' : '"', (size_t)(limit - open - 1));
-    const struct line name = {open + 1, stop ? (size_t)(stop - open - 1) : 0};
-    if (name.length > 0 && !is_included(cleaner, name))
+    const size_t length = stop ? (size_t)(stop - open - 1) : 0;
+    if (length > 0 && !is_included(cleaner, open + 1, length))
         weir_long_text_add(cleaner->out,
                            "#error %.*s is not in this text: its condition did not hold when the "
                            "kernels were built\n",
-                           (int)name.length, name.start);
+                           (int)length, open + 1);
 }
 
 static void skip_hidden(struct cleaner *cleaner, const char *end)
 {
-    struct line line, all = {cleaner->at, 0};
-    while (take(cleaner, &line) && !(starts(line, end) && ends(line, EXPANDED)))
-        all.length = (size_t)(cleaner->at - all.start);
-    leave_out(cleaner, all);
+    const char *start = cleaner->at, *line;
+    while ((line = take(cleaner)) && !(kc_starts_with(line, end) && ends(line, EXPANDED))) {
+    }
+    if (start)
+        leave_out(cleaner, start, line ? line : start + strlen(start));
 }
 
-static void clean_line(struct cleaner *cleaner, struct line line)
+static void clean_line(struct cleaner *cleaner, const char *line)
 {
-    const struct line path = path_of(line);
-    const char *hidden = ends(line, EXPANDED) ? find(line, HIDDEN) : NULL;
-    const char *either = ends(line, EXPANDED) ? find(line, EITHER) : NULL;
+    size_t length;
+    const char *path = path_of(line, &length);
+    const char *hidden = ends(line, EXPANDED) ? kc_in_line(line, HIDDEN) : NULL;
+    const char *either = ends(line, EXPANDED) ? kc_in_line(line, EITHER) : NULL;
     if (hidden || either) { // after a comment, perhaps
         const char *mark = hidden ? hidden : either;
-        if (mark > line.start)
-            add(cleaner, (struct line){line.start, (size_t)(mark - line.start)});
+        if (mark > line)
+            weir_long_text_add(cleaner->out, "%.*s\n", (int)(mark - line), line);
         skip_hidden(cleaner, hidden ? END_HIDDEN : "#else /* ");
-    } else if (starts(line, DISABLED)) {
+    } else if (kc_starts_with(line, DISABLED)) {
         keep_condition(cleaner);
-    } else if (path.length > 0) {
-        add_place(cleaner, line, path);
-    } else if (!(starts(line, "#endif /* ") && ends(line, EXPANDED))) {
+    } else if (path) {
+        add_place(cleaner, line, path, length);
+    } else if (!(kc_starts_with(line, "#endif /* ") && ends(line, EXPANDED))) {
         add(cleaner, line);
     }
 }
 
-static void clean(const char *text, size_t size, struct weir_long_text *out)
+static void clean(const char *text, struct weir_long_text *out)
 {
-    struct cleaner cleaner = {text, text + size, out};
-    struct line line;
-    while (take(&cleaner, &line))
-        clean_line(&cleaner, line);
+    struct cleaner cleaner = {*text ? text : NULL, out};
+    while (cleaner.at)
+        clean_line(&cleaner, take(&cleaner));
 }
 
 // What the driver gets too.
@@ -270,15 +251,12 @@ static bool define(struct weir_long_text *out, const char *definition,
 static void add_report(const char *errors, struct weir_long_text *report)
 {
     static const char from[] = "In file included from ";
-    struct cleaner lines = {errors, errors + strlen(errors), report};
-    struct line line;
-    while (take(&lines, &line)) {
-        const size_t kept = starts(line, from) ? sizeof from - 1 : 0;
-        const bool here = line.length > kept + 2 && memcmp(line.start + kept, "./", 2) == 0;
-        const size_t skipped = kept + (here ? 2 : 0);
-        if (kept == 0 || strncmp(line.start + kept, "<stdin>", 7) != 0)
-            weir_long_text_add(report, "%.*s%.*s\n", (int)kept, line.start,
-                               (int)(line.length - skipped), line.start + skipped);
+    for (const char *line = *errors ? errors : NULL; line; line = kc_next_line(line)) {
+        const size_t kept = kc_starts_with(line, from) ? sizeof from - 1 : 0;
+        const char *rest = line + kept + (kc_starts_with(line + kept, "./") ? 2 : 0);
+        if (kept == 0 || !kc_starts_with(rest, "<stdin>"))
+            weir_long_text_add(report, "%.*s%.*s\n", (int)kept, line, (int)kc_line_length(rest),
+                               rest);
     }
 }
 
@@ -326,7 +304,7 @@ static bool read_expanded(const struct expansion *expansion, struct weir_long_te
                            SOURCE_LIMIT >> 20, message);
         return false;
     }
-    clean(text, size, out);
+    clean(text, out);
     free(text);
     return !out->failed;
 }
@@ -357,7 +335,7 @@ bool kc_join(const struct kc_tools *tools, const struct kc_language *language,
              struct weir_long_text *report)
 {
     struct weir_long_text names = {0};
-    char in[PATH_SIZE], out[PATH_SIZE], message[512];
+    char in[KC_PATH_SIZE], out[KC_PATH_SIZE], message[512];
     bool fine = true;
     snprintf(in, sizeof in, "%s/names.cl", folder);
     snprintf(out, sizeof out, "%s/expanded.cl", folder);

@@ -9,10 +9,6 @@
 
 #include "kernels/compiler/compiler.h"
 
-enum {
-    PATH_SIZE = 1024
-};
-
 // Which kernels an image has, and which GPU it is for.
 
 // A cubin is an ELF file. The GPU is in the flags of its header, whose layout changed with the version
@@ -575,12 +571,12 @@ static bool make_images(const struct twin_build *twin)
     const struct kc_build *build = twin->build;
     const size_t cubins = build->cubins.count, count = cubins + build->ptx.count;
     struct kc_job jobs[KC_IMAGES_MOST] = {{0}};
-    char paths[KC_IMAGES_MOST][PATH_SIZE], depends[PATH_SIZE];
+    char paths[KC_IMAGES_MOST][KC_PATH_SIZE], depends[KC_PATH_SIZE];
     if (count > KC_IMAGES_MOST)
         return kc_error(twin->report, TOO_MANY);
     snprintf(depends, sizeof depends, "%s/twin.d", twin->folder);
     for (size_t i = 0; i < count; i++) {
-        snprintf(paths[i], PATH_SIZE, "%s/twin_%zu.%s", twin->folder, i,
+        snprintf(paths[i], KC_PATH_SIZE, "%s/twin_%zu.%s", twin->folder, i,
                  i < cubins ? "cubin" : "ptx");
         prepare(twin, i < cubins ? build->cubins.items[i] : build->ptx.items[i - cubins],
                 i < cubins, &jobs[i]);

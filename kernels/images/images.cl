@@ -125,6 +125,12 @@ uint WEIR__OWN weir__half_bits(float value)
 #endif
 }
 
+uint4 WEIR__OWN weir__half4_bits(float4 value)
+{
+    return (uint4)(weir__half_bits(value.x), weir__half_bits(value.y), weir__half_bits(value.z),
+                   weir__half_bits(value.w));
+}
+
 float4 WEIR__OWN weir__half4(uint4 bits)
 {
     return (float4)(weir__half_value(bits.x), weir__half_value(bits.y), weir__half_value(bits.z),
@@ -229,19 +235,12 @@ void WEIR__APART weir__store_other(__global uchar *at, uint format, uint pixel_b
         bits = weir__rounded(value, 32767, -32768);
         break;
     case WEIR__HALF:
-        bits = (uint4)(weir__half_bits(value.x), weir__half_bits(value.y), weir__half_bits(value.z),
-                       weir__half_bits(value.w));
+        bits = weir__half4_bits(value);
         break;
     default:
         bits = as_uint4(value);
     }
     weir__store(at, channels, pixel_bytes / channels, bits);
-}
-
-uint4 WEIR__OWN weir__half4_bits(float4 value)
-{
-    return (uint4)(weir__half_bits(value.x), weir__half_bits(value.y), weir__half_bits(value.z),
-                   weir__half_bits(value.w));
 }
 
 void WEIR__OWN weir__store_f(__global uchar *at, uint format, uint pixel_bytes, float4 value)

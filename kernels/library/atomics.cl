@@ -2,7 +2,6 @@
 // of them, so the order is that of fences: a release before the operation, an acquire after it, and before
 // all that is sequentially consistent fence.sc (Lustig, Sahasrabuddhe, Giroux: A Formal Analysis of the
 // NVIDIA PTX Memory Consistency Model, 2019). cta is a block, gpu the device, sys the host as well.
-#define FUNCTION __attribute__((overloadable))
 
 static void fence(bool all, memory_scope scope)
 {

@@ -1,6 +1,5 @@
 // cl_khr_int64_base_atomics and cl_khr_int64_extended_atomics: without an order between threads, as
 // those of 32 bits.
-#define FUNCTION __attribute__((overloadable))
 
 #define CHANGE(name, operation, space, type)                                  \
     FUNCTION type name(volatile space type *at, type value)                   \

@@ -1,7 +1,6 @@
 // Saturating conversions of floats and doubles to whole numbers. libclc's leave it to the GPU what
 // becomes of NaN, which OpenCL C makes 0, and LLVM drops one whose argument it knows to be NaN.
 // libdevice's conversions are one instruction each, and saturate to 32 and 64 bits.
-#define FUNCTION __attribute__((overloadable))
 
 #define VECTOR(to, from, n, half_of, mode)                       \
     FUNCTION to##n convert_##to##n##_sat##mode(from##n x)        \
@@ -10,7 +9,7 @@
                        convert_##to##half_of##_sat##mode(x.hi)); \
     }
 
-#define VECTORS(to, from, mode)                                                         \
+#define PARTS(to, from, mode)                                                           \
     VECTOR(to, from, 2, , mode)                                                         \
     FUNCTION to##3 convert_##to##3_sat##mode(from##3 x)                                 \
     {                                                                                   \
@@ -25,7 +24,7 @@
     {                                                                                  \
         return isnan(x) ? 0 : (to)clamp(of_libdevice(x), (wide)(least), (wide)(most)); \
     }                                                                                  \
-    VECTORS(to, from, mode)
+    PARTS(to, from, mode)
 
 // To a type, which is `wide` or narrower, in each direction. Without one it is towards 0.
 #define DIRECTIONS(to, from, wide, of_libdevice, least, most)        \

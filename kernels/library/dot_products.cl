@@ -1,5 +1,4 @@
 // cl_khr_integer_dot_product: the instruction dp4a, which adds the four products to a third number.
-#define FUNCTION __attribute__((overloadable))
 
 #define DOT(name, ptx, type, a, b)                                                    \
     static type name(uint x, uint y)                                                  \

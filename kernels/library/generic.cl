@@ -1,5 +1,4 @@
 // Which memory a pointer to the generic address space points to.
-#define FUNCTION __attribute__((overloadable))
 
 __global void *__to_global(void *pointer)
 {

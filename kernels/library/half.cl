@@ -1,15 +1,6 @@
 // Functions on half: those on float, whose results are rounded to half once more. A float has more than
 // twice the digits of a half, so sums, products, quotients and square roots come out as if rounded once.
-#pragma OPENCL EXTENSION cl_khr_fp16 : enable
-#define FUNCTION __attribute__((overloadable))
-#define OWN FUNCTION static
-
-// From and to float.
-
-OWN float wide(half x)
-{
-    return (float)x;
-}
+// To half; from it wide() of shared.cl.h.
 
 OWN half narrow(float x)
 {
@@ -21,21 +12,13 @@ OWN half narrow(half x)
     return x;
 }
 
-#define WIDTHS(n)                                    \
-    OWN float##n wide(half##n x)                     \
-    {                                                \
-        return __builtin_convertvector(x, float##n); \
-    }                                                \
-    OWN half##n narrow(float##n x)                   \
-    {                                                \
-        return __builtin_convertvector(x, half##n);  \
+#define NARROW(unused, n)                           \
+    OWN half##n narrow(float##n x)                  \
+    {                                               \
+        return __builtin_convertvector(x, half##n); \
     }
 
-WIDTHS(2)
-WIDTHS(3)
-WIDTHS(4)
-WIDTHS(8)
-WIDTHS(16)
+VECTORS(NARROW, )
 
 // Functions of one, two and three numbers.
 
@@ -57,14 +40,9 @@ WIDTHS(16)
         return narrow(f(wide(x), wide(y), wide(z)));    \
     }
 
-#define VECTORS(define, f) define(f, 2) define(f, 3) define(f, 4) define(f, 8) define(f, 16)
-#define WIDTHS_OF(define, f) define(f, ) VECTORS(define, f)
-
-#define ONE(f) WIDTHS_OF(ONE_OF, f)
-
-#define TWO(f) WIDTHS_OF(TWO_OF, f)
-
-#define THREE(f) WIDTHS_OF(THREE_OF, f)
+#define ONE(f) WIDTHS(ONE_OF, f)
+#define TWO(f) WIDTHS(TWO_OF, f)
+#define THREE(f) WIDTHS(THREE_OF, f)
 
 ONE(acos)
 ONE(acosh)
@@ -170,22 +148,13 @@ FUNCTION half fma(half x, half y, half z)
     return __builtin_fmaf16(x, y, z);
 }
 
-// Functions of every part of a vector, from its halves.
-
-#define FMA_OF(n)                                                       \
-    FUNCTION half##n fma(half##n x, half##n y, half##n z)               \
-    {                                                                   \
-        return (half##n)(fma(x.lo, y.lo, z.lo), fma(x.hi, y.hi, z.hi)); \
+#define FMA_OF(unused, n)                                                                 \
+    FUNCTION half##n fma(half##n x, half##n y, half##n z)                                 \
+    {                                                                                     \
+        return (half##n)(fma(x.lo, y.lo, z.lo), fma(x.REST_##n, y.REST_##n, z.REST_##n)); \
     }
 
-FMA_OF(2)
-FUNCTION half3 fma(half3 x, half3 y, half3 z)
-{
-    return (half3)(fma(x.xy, y.xy, z.xy), fma(x.z, y.z, z.z));
-}
-FMA_OF(4)
-FMA_OF(8)
-FMA_OF(16)
+VECTORS(FMA_OF, )
 
 FUNCTION half nextafter(half x, half y)
 {
@@ -199,20 +168,13 @@ FUNCTION half nextafter(half x, half y)
     return as_half((short)((x < y) == (bits >= 0) ? bits + 1 : bits - 1));
 }
 
-#define NEXTAFTER_OF(n)                                                 \
-    FUNCTION half##n nextafter(half##n x, half##n y)                    \
-    {                                                                   \
-        return (half##n)(nextafter(x.lo, y.lo), nextafter(x.hi, y.hi)); \
+#define NEXTAFTER_OF(unused, n)                                                     \
+    FUNCTION half##n nextafter(half##n x, half##n y)                                \
+    {                                                                               \
+        return (half##n)(nextafter(x.lo, y.lo), nextafter(x.REST_##n, y.REST_##n)); \
     }
 
-NEXTAFTER_OF(2)
-FUNCTION half3 nextafter(half3 x, half3 y)
-{
-    return (half3)(nextafter(x.xy, y.xy), nextafter(x.z, y.z));
-}
-NEXTAFTER_OF(4)
-NEXTAFTER_OF(8)
-NEXTAFTER_OF(16)
+VECTORS(NEXTAFTER_OF, )
 
 // With whole numbers.
 
@@ -222,9 +184,9 @@ NEXTAFTER_OF(16)
         return narrow(f(wide(x), y));       \
     }
 
-WIDTHS_OF(POWER_OF, ldexp)
-WIDTHS_OF(POWER_OF, pown)
-WIDTHS_OF(POWER_OF, rootn)
+WIDTHS(POWER_OF, ldexp)
+WIDTHS(POWER_OF, pown)
+WIDTHS(POWER_OF, rootn)
 
 #define WHOLE_OF(unused, n)                                    \
     FUNCTION int##n ilogb(half##n x)                           \
@@ -236,7 +198,7 @@ WIDTHS_OF(POWER_OF, rootn)
         return as_half##n((ushort##n)(code | (ushort)0x7e00)); \
     }
 
-WIDTHS_OF(WHOLE_OF, )
+WIDTHS(WHOLE_OF, )
 
 #define LDEXP_SCALAR(unused, n)                  \
     FUNCTION half##n ldexp(half##n x, int power) \
@@ -280,9 +242,9 @@ VECTORS(LDEXP_SCALAR, )
         return rest;                                                      \
     }
 
-WIDTHS_OF(SECOND, __private)
-WIDTHS_OF(SECOND, __global)
-WIDTHS_OF(SECOND, __local)
+WIDTHS(SECOND, __private)
+WIDTHS(SECOND, __global)
+WIDTHS(SECOND, __local)
 
 // Geometry.
 
@@ -403,26 +365,23 @@ VECTORS(CHOICES, )
 
 // Memory and the order of parts: those of ushort.
 
-#define LOAD_OF(n, space)                                           \
+#define LOAD_OF(space, n)                                           \
     FUNCTION half##n vload##n(size_t i, const space half *from)     \
     {                                                               \
         return as_half##n(vload##n(i, (const space ushort *)from)); \
     }
 
-#define MEMORY_OF(n, space)                                      \
-    LOAD_OF(n, space)                                            \
+#define MEMORY_OF(space, n)                                      \
+    LOAD_OF(space, n)                                            \
     FUNCTION void vstore##n(half##n x, size_t i, space half *to) \
     {                                                            \
         vstore##n(as_ushort##n(x), i, (space ushort *)to);       \
     }
 
-#define MEMORY(define, space) \
-    define(2, space) define(3, space) define(4, space) define(8, space) define(16, space)
-
-MEMORY(MEMORY_OF, __private)
-MEMORY(MEMORY_OF, __global)
-MEMORY(MEMORY_OF, __local)
-MEMORY(LOAD_OF, __constant)
+VECTORS(MEMORY_OF, __private)
+VECTORS(MEMORY_OF, __global)
+VECTORS(MEMORY_OF, __local)
+VECTORS(LOAD_OF, __constant)
 
 #define COPY_OF(n, to_space, from_space)                                                           \
     FUNCTION event_t async_work_group_copy(to_space half##n *to, const from_space half##n *from,   \
@@ -440,7 +399,7 @@ MEMORY(LOAD_OF, __constant)
                                              event);                                               \
     }
 
-#define COPIES(n)                                                      \
+#define COPIES(unused, n)                                              \
     COPY_OF(n, __local, __global)                                      \
     COPY_OF(n, __global, __local)                                      \
     FUNCTION void prefetch(const __global half##n *from, size_t count) \
@@ -448,12 +407,7 @@ MEMORY(LOAD_OF, __constant)
         prefetch((const __global ushort##n *)from, count);             \
     }
 
-COPIES()
-COPIES(2)
-COPIES(3)
-COPIES(4)
-COPIES(8)
-COPIES(16)
+WIDTHS(COPIES, )
 
 #define SHUFFLE_OF(n, m)                                                      \
     FUNCTION half##n shuffle(half##m x, ushort##n order)                      \

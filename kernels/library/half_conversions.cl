@@ -2,10 +2,6 @@
 // and its neighbour where that lies on the wrong side. Whole numbers go through float in the same
 // direction; those that float rounds are beyond the largest half. Stores that round up or down are
 // here too: libclc's take what is below the smallest half to the wrong side.
-#pragma OPENCL EXTENSION cl_khr_fp16 : enable
-#define FUNCTION __attribute__((overloadable))
-#define OWN FUNCTION static
-
 // The neighbour towards an infinity: `step` is 1 towards the positive one, and -1.
 OWN half neighbour(half x, short step)
 {
@@ -42,49 +38,19 @@ OWN half neighbour(half x, short step)
 ROUNDINGS(float)
 ROUNDINGS(double)
 
-#define HALVES(type, n, mode)                                       \
-    OWN half##n rounded##mode(type##n x)                            \
-    {                                                               \
-        return (half##n)(rounded##mode(x.lo), rounded##mode(x.hi)); \
+#define ROUNDED(type, mode, n)                                            \
+    OWN half##n rounded##mode(type##n x)                                  \
+    {                                                                     \
+        return (half##n)(rounded##mode(x.lo), rounded##mode(x.REST_##n)); \
     }
-
-#define ROUNDED_VECTORS(type, mode)                              \
-    HALVES(type, 2, mode)                                        \
-    OWN half3 rounded##mode(type##3 x)                           \
-    {                                                            \
-        return (half3)(rounded##mode(x.xy), rounded##mode(x.z)); \
-    }                                                            \
-    HALVES(type, 4, mode)                                        \
-    HALVES(type, 8, mode)                                        \
-    HALVES(type, 16, mode)
+#define ROUNDED_VECTORS(type, mode) VECTORS(ROUNDED, type, mode)
 
 #define MODES(define, ...)                                                    \
     define(__VA_ARGS__, ) define(__VA_ARGS__, _rte) define(__VA_ARGS__, _rtz) \
         define(__VA_ARGS__, _rtp) define(__VA_ARGS__, _rtn)
 
-#define WIDTHS(define, ...)                                                                    \
-    define(__VA_ARGS__, ) define(__VA_ARGS__, 2) define(__VA_ARGS__, 3) define(__VA_ARGS__, 4) \
-        define(__VA_ARGS__, 8) define(__VA_ARGS__, 16)
-
 MODES(ROUNDED_VECTORS, float)
 MODES(ROUNDED_VECTORS, double)
-
-OWN float wide(half x)
-{
-    return (float)x;
-}
-
-#define WIDE(n)                                      \
-    OWN float##n wide(half##n x)                     \
-    {                                                \
-        return __builtin_convertvector(x, float##n); \
-    }
-
-WIDE(2)
-WIDE(3)
-WIDE(4)
-WIDE(8)
-WIDE(16)
 
 // To float and double, which is exact, and to half.
 
@@ -110,13 +76,8 @@ WIDE(16)
         return convert_double##n##mode(wide(x));          \
     }
 
-#define FLOATS_OF(n) MODES(FLOATS, n)
-FLOATS_OF()
-FLOATS_OF(2)
-FLOATS_OF(3)
-FLOATS_OF(4)
-FLOATS_OF(8)
-FLOATS_OF(16)
+#define FLOATS_OF(unused, n) MODES(FLOATS, n)
+WIDTHS(FLOATS_OF, )
 
 // From and to whole numbers.
 

@@ -1,39 +1,20 @@
 // Functions in place of libclc's. Most are libdevice's: by CUDA's documentation their errors are within OpenCL C's
 // bounds, and they are 2 to 8 times shorter. Some of libclc's are wrong at the ends of the range, for
 // signs of zeros, for infinities or NaN. A vector's parts are computed one by one.
-#define FUNCTION __attribute__((overloadable))
 
-#define HALVES_OF_ONE(f, T, n)           \
-    FUNCTION T##n f(T##n x)              \
-    {                                    \
-        return (T##n)(f(x.lo), f(x.hi)); \
-    }
-
-#define PARTS_OF_ONE(f, T)                     \
-    HALVES_OF_ONE(f, T, 2)                     \
-    FUNCTION T##3 f(T##3 x)                    \
+#define PART_OF_ONE(f, T, n)                   \
+    FUNCTION T##n f(T##n x)                    \
     {                                          \
-        return (T##3)(f(x.x), f(x.y), f(x.z)); \
-    }                                          \
-    HALVES_OF_ONE(f, T, 4)                     \
-    HALVES_OF_ONE(f, T, 8)                     \
-    HALVES_OF_ONE(f, T, 16)
-
-#define HALVES_OF_TWO(f, T, S, n)                    \
-    FUNCTION T##n f(T##n x, S##n y)                  \
-    {                                                \
-        return (T##n)(f(x.lo, y.lo), f(x.hi, y.hi)); \
+        return (T##n)(f(x.lo), f(x.REST_##n)); \
     }
+#define PARTS_OF_ONE(f, T) VECTORS(PART_OF_ONE, f, T)
 
-#define PARTS_OF_TWO(f, T, S)                                 \
-    HALVES_OF_TWO(f, T, S, 2)                                 \
-    FUNCTION T##3 f(T##3 x, S##3 y)                           \
-    {                                                         \
-        return (T##3)(f(x.x, y.x), f(x.y, y.y), f(x.z, y.z)); \
-    }                                                         \
-    HALVES_OF_TWO(f, T, S, 4)                                 \
-    HALVES_OF_TWO(f, T, S, 8)                                 \
-    HALVES_OF_TWO(f, T, S, 16)
+#define PART_OF_TWO(f, T, S, n)                                  \
+    FUNCTION T##n f(T##n x, S##n y)                              \
+    {                                                            \
+        return (T##n)(f(x.lo, y.lo), f(x.REST_##n, y.REST_##n)); \
+    }
+#define PARTS_OF_TWO(f, T, S) VECTORS(PART_OF_TWO, f, T, S)
 
 #define ONE(f, T, of_libdevice) \
     T of_libdevice(T x);        \
@@ -133,9 +114,8 @@ TWO(ldexp, double, int, __nv_ldexp)
     {                                      \
         return ldexp(x, (int##n)power);    \
     }
-#define WIDTHS(define, T) define(T, 2) define(T, 3) define(T, 4) define(T, 8) define(T, 16)
-WIDTHS(SCALED, float)
-WIDTHS(SCALED, double)
+VECTORS(SCALED, float)
+VECTORS(SCALED, double)
 
 // Without an equal in libdevice.
 
@@ -195,32 +175,19 @@ SIGN(double)
 
 // With a second result.
 
-#define PARTS_OF_PAIR(f, T, S, space)                                  \
-    FUNCTION T##2 f(T##2 x, space S##2 * second)                       \
-    {                                                                  \
-        S a, b;                                                        \
-        const T##2 first = (T##2)(f(x.x, &a), f(x.y, &b));             \
-        *second = (S##2)(a, b);                                        \
-        return first;                                                  \
-    }                                                                  \
-    FUNCTION T##3 f(T##3 x, space S##3 * second)                       \
-    {                                                                  \
-        S a, b, c;                                                     \
-        const T##3 first = (T##3)(f(x.x, &a), f(x.y, &b), f(x.z, &c)); \
-        *second = (S##3)(a, b, c);                                     \
-        return first;                                                  \
-    }                                                                  \
-    HALVES(f, T, S, space, 2, 4)                                       \
-    HALVES(f, T, S, space, 4, 8)                                       \
-    HALVES(f, T, S, space, 8, 16)
+// Variables for the second results of a vector's parts.
+#define SECONDS(S, n)        \
+    S##n both;               \
+    __typeof__(both.lo) low; \
+    __typeof__(both.REST_##n) rest
 
-#define HALVES(f, T, S, space, half_of, n)                   \
-    FUNCTION T##n f(T##n x, space S##n *second)              \
-    {                                                        \
-        S##half_of a, b;                                     \
-        const T##n first = (T##n)(f(x.lo, &a), f(x.hi, &b)); \
-        *second = (S##n)(a, b);                              \
-        return first;                                        \
+#define PART_OF_PAIR(f, T, S, space, n)                                 \
+    FUNCTION T##n f(T##n x, space S##n *second)                         \
+    {                                                                   \
+        SECONDS(S, n);                                                  \
+        const T##n first = (T##n)(f(x.lo, &low), f(x.REST_##n, &rest)); \
+        *second = (S##n)(low, rest);                                    \
+        return first;                                                   \
     }
 
 #define PAIR(f, T, S, space)              \
@@ -231,14 +198,12 @@ SIGN(double)
         *second = own;                    \
         return first;                     \
     }                                     \
-    PARTS_OF_PAIR(f, T, S, space)
+    VECTORS(PART_OF_PAIR, f, T, S, space)
 
 #define PAIRS(f, T, S)       \
     PAIR(f, T, S, __private) \
     PAIR(f, T, S, __global)  \
     PAIR(f, T, S, __local)
-
-#define OWN FUNCTION static
 
 #define WITH_WHOLE(T, most)                               \
     OWN T modf_and(T x, T *whole)                         \
@@ -299,35 +264,25 @@ OWN float remquo_and(float x, float y, int *quotient)
     return signbit(x) ? -rest : rest;
 }
 
-#define REMQUO_HALVES(space, half_of, n)                                                  \
-    FUNCTION float##n remquo(float##n x, float##n y, space int##n *quotient)              \
-    {                                                                                     \
-        int##half_of a, b;                                                                \
-        const float##n rest = (float##n)(remquo(x.lo, y.lo, &a), remquo(x.hi, y.hi, &b)); \
-        *quotient = (int##n)(a, b);                                                       \
-        return rest;                                                                      \
+#define PART_OF_REMQUO(space, n)                                                         \
+    FUNCTION float##n remquo(float##n x, float##n y, space int##n *quotient)             \
+    {                                                                                    \
+        SECONDS(int, n);                                                                 \
+        const float##n left =                                                            \
+            (float##n)(remquo(x.lo, y.lo, &low), remquo(x.REST_##n, y.REST_##n, &rest)); \
+        *quotient = (int##n)(low, rest);                                                 \
+        return left;                                                                     \
     }
 
-#define REMQUO(space)                                                               \
-    FUNCTION float remquo(float x, float y, space int *quotient)                    \
-    {                                                                               \
-        int own;                                                                    \
-        const float rest = remquo_and(x, y, &own);                                  \
-        *quotient = own;                                                            \
-        return rest;                                                                \
-    }                                                                               \
-    REMQUO_HALVES(space, , 2)                                                       \
-    FUNCTION float3 remquo(float3 x, float3 y, space int3 *quotient)                \
-    {                                                                               \
-        int2 a;                                                                     \
-        int b;                                                                      \
-        const float3 rest = (float3)(remquo(x.xy, y.xy, &a), remquo(x.z, y.z, &b)); \
-        *quotient = (int3)(a, b);                                                   \
-        return rest;                                                                \
-    }                                                                               \
-    REMQUO_HALVES(space, 2, 4)                                                      \
-    REMQUO_HALVES(space, 4, 8)                                                      \
-    REMQUO_HALVES(space, 8, 16)
+#define REMQUO(space)                                            \
+    FUNCTION float remquo(float x, float y, space int *quotient) \
+    {                                                            \
+        int own;                                                 \
+        const float rest = remquo_and(x, y, &own);               \
+        *quotient = own;                                         \
+        return rest;                                             \
+    }                                                            \
+    VECTORS(PART_OF_REMQUO, space)
 
 REMQUO(__private)
 REMQUO(__global)
@@ -377,10 +332,8 @@ PARTS_OF_TWO(native_powr, float, float)
     {                                        \
         return fabs(x) == (T##n)(T)INFINITY; \
     }
-#define ISINF_OF_FLOAT(unused, n) ISINF(float, int, n)
-#define ISINF_OF_DOUBLE(unused, n) ISINF(double, long, n)
-WIDTHS(ISINF_OF_FLOAT, )
-WIDTHS(ISINF_OF_DOUBLE, )
+VECTORS(ISINF, float, int)
+VECTORS(ISINF, double, long)
 
 // mad_sat of long: libclc saturates the product before the sum, which can then come back into range.
 FUNCTION long mad_sat(long a, long b, long c)
@@ -393,16 +346,9 @@ FUNCTION long mad_sat(long a, long b, long c)
     return high < 0 ? LONG_MIN : LONG_MAX;
 }
 
-#define MAD_SAT(n)                                                              \
-    FUNCTION long##n mad_sat(long##n a, long##n b, long##n c)                   \
-    {                                                                           \
-        return (long##n)(mad_sat(a.lo, b.lo, c.lo), mad_sat(a.hi, b.hi, c.hi)); \
+#define MAD_SAT(unused, n)                                                                        \
+    FUNCTION long##n mad_sat(long##n a, long##n b, long##n c)                                     \
+    {                                                                                             \
+        return (long##n)(mad_sat(a.lo, b.lo, c.lo), mad_sat(a.REST_##n, b.REST_##n, c.REST_##n)); \
     }
-MAD_SAT(2)
-FUNCTION long3 mad_sat(long3 a, long3 b, long3 c)
-{
-    return (long3)(mad_sat(a.lo, b.lo, c.lo), mad_sat(a.z, b.z, c.z));
-}
-MAD_SAT(4)
-MAD_SAT(8)
-MAD_SAT(16)
+VECTORS(MAD_SAT, )

@@ -1,23 +1,14 @@
 // Sub-groups: a warp of 32 work-items, neighbours in the block's linear order; the last of a block may
 // have fewer. The functions that all work-items of a sub-group call wait for all of them; those named
 // non_uniform take the ones that are there.
-#pragma OPENCL EXTENSION cl_khr_fp16 : enable
-#define FUNCTION __attribute__((overloadable))
 
 enum {
     WARP = 32
 };
 
-// Of the block's, in its linear order. The hardware numbers a warp's lanes in the same order.
 static uint block_size(void)
 {
     return (uint)(get_local_size(0) * get_local_size(1) * get_local_size(2));
-}
-
-static uint linear_id(void)
-{
-    return (uint)((get_local_id(2) * get_local_size(1) + get_local_id(1)) * get_local_size(0) +
-                  get_local_id(0));
 }
 
 FUNCTION uint get_max_sub_group_size(void)
@@ -197,108 +188,83 @@ FUNCTION static ulong from_below(uint lanes, ulong bits, uint distance)
         (uint2)(from_below(lanes, parts.x, distance), from_below(lanes, parts.y, distance)));
 }
 
-#define EACH_TYPE(define)                                                                       \
-    define(char) define(uchar) define(short) define(ushort) define(int) define(uint) define(long) \
-        define(ulong) define(half) define(float) define(double)
+// Of each type: the unsigned one of its size, and the one that is exchanged.
+#define EACH_TYPE(define)                                                                     \
+    define(char, uchar, uint) define(uchar, uchar, uint) define(short, ushort, uint)          \
+        define(ushort, ushort, uint) define(int, uint, uint) define(uint, uint, uint)         \
+            define(long, ulong, ulong) define(ulong, ulong, ulong) define(half, ushort, uint) \
+                define(float, uint, uint) define(double, ulong, ulong)
 
-// The types, as bits and back.
+#define EXCHANGES(type, bits, exchanged)                                                  \
+    OWN type value_of_lane(uint lanes, type value, uint lane)                             \
+    {                                                                                     \
+        return as_##type((bits)from_lane(lanes, (exchanged)as_##bits(value), lane));      \
+    }                                                                                     \
+    OWN type value_below(uint lanes, type value, uint distance)                           \
+    {                                                                                     \
+        return as_##type((bits)from_below(lanes, (exchanged)as_##bits(value), distance)); \
+    }
 
-#define BITS_char(value) ((uint)as_uchar(value))
-#define BITS_uchar(value) ((uint)(value))
-#define BITS_short(value) ((uint)as_ushort(value))
-#define BITS_ushort(value) ((uint)(value))
-#define BITS_int(value) as_uint(value)
-#define BITS_uint(value) (value)
-#define BITS_long(value) as_ulong(value)
-#define BITS_ulong(value) (value)
-#define BITS_half(value) ((uint)as_ushort(value))
-#define BITS_float(value) as_uint(value)
-#define BITS_double(value) as_ulong(value)
-
-#define VALUE_char(bits) as_char((uchar)(bits))
-#define VALUE_uchar(bits) ((uchar)(bits))
-#define VALUE_short(bits) as_short((ushort)(bits))
-#define VALUE_ushort(bits) ((ushort)(bits))
-#define VALUE_int(bits) as_int(bits)
-#define VALUE_uint(bits) (bits)
-#define VALUE_long(bits) as_long(bits)
-#define VALUE_ulong(bits) (bits)
-#define VALUE_half(bits) as_half((ushort)(bits))
-#define VALUE_float(bits) as_float(bits)
-#define VALUE_double(bits) as_double(bits)
-
-#define FROM_LANE(type, lanes, value, lane) VALUE_##type(from_lane(lanes, BITS_##type(value), lane))
-#define FROM_BELOW(type, lanes, value, distance) \
-    VALUE_##type(from_below(lanes, BITS_##type(value), distance))
+EACH_TYPE(EXCHANGES)
 
 // Lanes that are not there give a work-item its own value.
-#define SHUFFLES(type)                                                                    \
-    FUNCTION type sub_group_broadcast(type value, uint lane)                              \
-    {                                                                                     \
-        return FROM_LANE(type, everyone(), value, lane);                                  \
-    }                                                                                     \
-    FUNCTION type sub_group_non_uniform_broadcast(type value, uint lane)                  \
-    {                                                                                     \
-        return FROM_LANE(type, present(), value, lane);                                   \
-    }                                                                                     \
-    FUNCTION type sub_group_broadcast_first(type value)                                   \
-    {                                                                                     \
-        return FROM_LANE(type, present(), value, ctz(present()));                         \
-    }                                                                                     \
-    FUNCTION int sub_group_non_uniform_all_equal(type value)                              \
-    {                                                                                     \
-        return sub_group_non_uniform_all(value == sub_group_broadcast_first(value));      \
-    }                                                                                     \
-    FUNCTION type sub_group_shuffle(type value, uint lane)                                \
-    {                                                                                     \
-        return FROM_LANE(type, present(), value, lane);                                   \
-    }                                                                                     \
-    FUNCTION type sub_group_shuffle_xor(type value, uint mask)                            \
-    {                                                                                     \
-        return FROM_LANE(type, present(), value, get_sub_group_local_id() ^ mask);        \
-    }                                                                                     \
-    FUNCTION type sub_group_shuffle_up(type value, uint distance)                         \
-    {                                                                                     \
-        return FROM_LANE(type, present(), value, get_sub_group_local_id() - distance);    \
-    }                                                                                     \
-    FUNCTION type sub_group_shuffle_down(type value, uint distance)                       \
-    {                                                                                     \
-        return FROM_LANE(type, present(), value, get_sub_group_local_id() + distance);    \
-    }                                                                                     \
-    FUNCTION type sub_group_rotate(type value, int distance)                              \
-    {                                                                                     \
-        const int size = (int)get_sub_group_size();                                       \
-        const int lane = ((int)get_sub_group_local_id() + distance) % size;               \
-        return FROM_LANE(type, everyone(), value, (uint)(lane < 0 ? lane + size : lane)); \
-    }                                                                                     \
-    FUNCTION type sub_group_clustered_rotate(type value, int distance, uint size)         \
-    {                                                                                     \
-        const uint lane = get_sub_group_local_id();                                       \
-        const uint other = (lane + (uint)distance) % size + lane / size * size;           \
-        return FROM_LANE(type, everyone(), value, other);                                 \
+#define SHUFFLES(type, ...)                                                             \
+    FUNCTION type sub_group_broadcast(type value, uint lane)                            \
+    {                                                                                   \
+        return value_of_lane(everyone(), value, lane);                                  \
+    }                                                                                   \
+    FUNCTION type sub_group_non_uniform_broadcast(type value, uint lane)                \
+    {                                                                                   \
+        return value_of_lane(present(), value, lane);                                   \
+    }                                                                                   \
+    FUNCTION type sub_group_broadcast_first(type value)                                 \
+    {                                                                                   \
+        return value_of_lane(present(), value, ctz(present()));                         \
+    }                                                                                   \
+    FUNCTION int sub_group_non_uniform_all_equal(type value)                            \
+    {                                                                                   \
+        return sub_group_non_uniform_all(value == sub_group_broadcast_first(value));    \
+    }                                                                                   \
+    FUNCTION type sub_group_shuffle(type value, uint lane)                              \
+    {                                                                                   \
+        return value_of_lane(present(), value, lane);                                   \
+    }                                                                                   \
+    FUNCTION type sub_group_shuffle_xor(type value, uint mask)                          \
+    {                                                                                   \
+        return value_of_lane(present(), value, get_sub_group_local_id() ^ mask);        \
+    }                                                                                   \
+    FUNCTION type sub_group_shuffle_up(type value, uint distance)                       \
+    {                                                                                   \
+        return value_of_lane(present(), value, get_sub_group_local_id() - distance);    \
+    }                                                                                   \
+    FUNCTION type sub_group_shuffle_down(type value, uint distance)                     \
+    {                                                                                   \
+        return value_of_lane(present(), value, get_sub_group_local_id() + distance);    \
+    }                                                                                   \
+    FUNCTION type sub_group_rotate(type value, int distance)                            \
+    {                                                                                   \
+        const int size = (int)get_sub_group_size();                                     \
+        const int lane = ((int)get_sub_group_local_id() + distance) % size;             \
+        return value_of_lane(everyone(), value, (uint)(lane < 0 ? lane + size : lane)); \
+    }                                                                                   \
+    FUNCTION type sub_group_clustered_rotate(type value, int distance, uint size)       \
+    {                                                                                   \
+        const uint lane = get_sub_group_local_id();                                     \
+        const uint other = (lane + (uint)distance) % size + lane / size * size;         \
+        return value_of_lane(everyone(), value, other);                                 \
     }
 
 EACH_TYPE(SHUFFLES)
 
-#define BROADCAST_HALVES(name, type, n)                               \
-    FUNCTION type##n name(type##n value, uint lane)                   \
-    {                                                                 \
-        return (type##n)(name(value.lo, lane), name(value.hi, lane)); \
+#define BROADCAST_OF(name, type, n)                                         \
+    FUNCTION type##n name(type##n value, uint lane)                         \
+    {                                                                       \
+        return (type##n)(name(value.lo, lane), name(value.REST_##n, lane)); \
     }
 
-#define BROADCAST_VECTORS(name, type)                                                    \
-    BROADCAST_HALVES(name, type, 2)                                                      \
-    FUNCTION type##3 name(type##3 value, uint lane)                                      \
-    {                                                                                    \
-        return (type##3)(name(value.x, lane), name(value.y, lane), name(value.z, lane)); \
-    }                                                                                    \
-    BROADCAST_HALVES(name, type, 4)                                                      \
-    BROADCAST_HALVES(name, type, 8)                                                      \
-    BROADCAST_HALVES(name, type, 16)
-
-#define BROADCASTS(type)                         \
-    BROADCAST_VECTORS(sub_group_broadcast, type) \
-    BROADCAST_VECTORS(sub_group_non_uniform_broadcast, type)
+#define BROADCASTS(type, ...)                        \
+    VECTORS(BROADCAST_OF, sub_group_broadcast, type) \
+    VECTORS(BROADCAST_OF, sub_group_non_uniform_broadcast, type)
 
 EACH_TYPE(BROADCASTS)
 
@@ -311,32 +277,32 @@ EACH_TYPE(BROADCASTS)
 #define FMIN(type, a, b) ((b) < (a) ? (b) : (a))
 #define FMAX(type, a, b) ((a) < (b) ? (b) : (a))
 
-#define SCANS(name, operation, type, neutral)                                                    \
-    FUNCTION type sub_group_scan_inclusive_##name(type value)                                    \
-    {                                                                                            \
-        for (uint distance = 1; distance < WARP; distance *= 2) {                                \
-            const type below = FROM_BELOW(type, everyone(), value, distance);                    \
-            if (get_sub_group_local_id() >= distance)                                            \
-                value = operation(type, below, value);                                           \
-        }                                                                                        \
-        return value;                                                                            \
-    }                                                                                            \
-    FUNCTION type sub_group_scan_exclusive_##name(type value)                                    \
-    {                                                                                            \
-        const type scanned = sub_group_scan_inclusive_##name(value);                             \
-        const type below = FROM_BELOW(type, everyone(), scanned, 1);                             \
-        return get_sub_group_local_id() > 0 ? below : (type)(neutral);                           \
-    }                                                                                            \
-    FUNCTION type sub_group_reduce_##name(type value)                                            \
-    {                                                                                            \
-        if (get_sub_group_size() < WARP)                                                         \
-            return sub_group_broadcast(sub_group_scan_inclusive_##name(value),                   \
-                                       get_sub_group_size() - 1);                                \
-        for (uint distance = WARP / 2; distance > 0; distance /= 2) {                            \
-            const type other = FROM_LANE(type, ~0u, value, get_sub_group_local_id() ^ distance); \
-            value = operation(type, value, other);                                               \
-        }                                                                                        \
-        return value;                                                                            \
+#define SCANS(name, operation, type, neutral)                                                  \
+    FUNCTION type sub_group_scan_inclusive_##name(type value)                                  \
+    {                                                                                          \
+        for (uint distance = 1; distance < WARP; distance *= 2) {                              \
+            const type below = value_below(everyone(), value, distance);                       \
+            if (get_sub_group_local_id() >= distance)                                          \
+                value = operation(type, below, value);                                         \
+        }                                                                                      \
+        return value;                                                                          \
+    }                                                                                          \
+    FUNCTION type sub_group_scan_exclusive_##name(type value)                                  \
+    {                                                                                          \
+        const type scanned = sub_group_scan_inclusive_##name(value);                           \
+        const type below = value_below(everyone(), scanned, 1);                                \
+        return get_sub_group_local_id() > 0 ? below : (type)(neutral);                         \
+    }                                                                                          \
+    FUNCTION type sub_group_reduce_##name(type value)                                          \
+    {                                                                                          \
+        if (get_sub_group_size() < WARP)                                                       \
+            return sub_group_broadcast(sub_group_scan_inclusive_##name(value),                 \
+                                       get_sub_group_size() - 1);                              \
+        for (uint distance = WARP / 2; distance > 0; distance /= 2) {                          \
+            const type other = value_of_lane(~0u, value, get_sub_group_local_id() ^ distance); \
+            value = operation(type, value, other);                                             \
+        }                                                                                      \
+        return value;                                                                          \
     }
 
 #define INTEGER_SCANS(type, least, most) \

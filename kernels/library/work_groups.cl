@@ -1,7 +1,5 @@
 // Functions that all work-items of a work-group call together. A sub-group's result is in one of 32 slots of
 // local memory until all have read it.
-#pragma OPENCL EXTENSION cl_khr_fp16 : enable
-#define FUNCTION __attribute__((overloadable))
 
 FUNCTION int work_group_all(int condition)
 {
@@ -32,12 +30,6 @@ static __attribute__((noinline)) __local void *slots(void)
     __asm__ volatile("{ .shared .align 8 .b8 weir_group_slots[256]; mov.u64 %0, weir_group_slots; }"
                      : "=l"(address));
     return (__local void *)address;
-}
-
-static size_t linear_id(void)
-{
-    return (get_local_id(2) * get_local_size(1) + get_local_id(1)) * get_local_size(0) +
-           get_local_id(0);
 }
 
 #define BROADCASTS(type)                                                         \

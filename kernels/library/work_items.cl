@@ -1,5 +1,4 @@
 // Work-items, and what a block waits for. Launches have no offset and all blocks are of one size.
-#define FUNCTION __attribute__((overloadable))
 
 // Ids and sizes have 32 bits, which launches keep to: an address then takes one multiplication.
 #define OF(dimension, of)                                       \

@@ -1,6 +1,8 @@
 // See the header. PTX is rewritten line by line, as both LLVM and the driver's compiler write it:
 // one parameter or one instruction in a line. Whatever differs from that is refused rather than
 // passed on.
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for memmem()
+#define _GNU_SOURCE
 #include "kernels/ptx/ptx.h"
 
 #include <stdbool.h>
@@ -28,7 +30,6 @@ struct rewriter {
     bool in_head;        // of a kernel, before its body
     struct part *locals; // names of the kernel's parameters that are
     size_t local_count;
-    size_t local_capacity;
     char *message;
     size_t message_size;
     bool failed;
@@ -50,10 +51,7 @@ static void add(struct rewriter *rewriter, struct part part)
 // Where `word` begins in the part, or NULL.
 static const char *find(struct part part, struct part word)
 {
-    for (size_t i = 0; i + word.length <= part.length; i++)
-        if (memcmp(part.start + i, word.start, word.length) == 0)
-            return part.start + i;
-    return NULL;
+    return memmem(part.start, part.length, word.start, word.length);
 }
 
 static const char *find_text(struct part part, const char *word)
@@ -98,16 +96,12 @@ static bool is_same(struct part a, struct part b)
 
 static void keep_local(struct rewriter *rewriter, struct part name)
 {
-    if (rewriter->local_count == rewriter->local_capacity) {
-        const size_t capacity = rewriter->local_capacity ? 2 * rewriter->local_capacity : 8;
-        struct part *grown = realloc(rewriter->locals, capacity * sizeof *grown);
-        if (!grown) {
-            rewriter->out.failed = true;
-            return;
-        }
-        rewriter->locals = grown;
-        rewriter->local_capacity = capacity;
+    struct part *grown = realloc(rewriter->locals, (rewriter->local_count + 1) * sizeof *grown);
+    if (!grown) {
+        rewriter->out.failed = true;
+        return;
     }
+    rewriter->locals = grown;
     rewriter->locals[rewriter->local_count++] = name;
 }
 

@@ -38,16 +38,15 @@ def _find(repository_ctx, dirs, name):
 def _debian_library_impl(repository_ctx):
     for header in repository_ctx.attr.headers:
         repository_ctx.symlink(_find(repository_ctx, _INCLUDE_DIRS, header), "include/" + header)
-    repository_ctx.symlink(
-        _find(repository_ctx, _LIBRARY_DIRS, repository_ctx.attr.archive),
-        repository_ctx.attr.archive,
-    )
+    archives = [repository_ctx.attr.archive] if repository_ctx.attr.archive else []
+    for archive in archives:
+        repository_ctx.symlink(_find(repository_ctx, _LIBRARY_DIRS, archive), archive)
     repository_ctx.file("BUILD", """
 load("@rules_cc//cc:defs.bzl", "cc_library")
 
 cc_library(
     name = "{name}",
-    srcs = ["{archive}"],
+    srcs = {archives},
     hdrs = {headers},
     includes = ["include"],
     linkopts = {linkopts},
@@ -57,50 +56,22 @@ cc_library(
 )
 """.format(
         name = repository_ctx.attr.target or _declared(repository_ctx),
-        archive = repository_ctx.attr.archive,
+        archives = repr(archives),
         headers = repr(["include/" + header for header in repository_ctx.attr.headers]),
         # No module that links the archive exports its symbols.
-        linkopts = repr(repository_ctx.attr.linkopts + [
-            "-Wl,--exclude-libs," + repository_ctx.attr.archive,
-        ]),
+        linkopts = repr(repository_ctx.attr.linkopts + ["-Wl,--exclude-libs," + name for name in archives]),
         deps = repr(repository_ctx.attr.needs),
     ))
 
 _debian_library = repository_rule(
     implementation = _debian_library_impl,
     attrs = {
-        "archive": attr.string(mandatory = True),
+        "archive": attr.string(doc = "empty: there are headers only"),
         "headers": attr.string_list(mandatory = True),
         "linkopts": attr.string_list(),
         "needs": attr.string_list(doc = "labels, as strings: they are written into the BUILD file"),
         "package": attr.string(mandatory = True),
         "target": attr.string(doc = "the cc_library's name, when it is not the repository's"),
-    },
-    local = True,
-)
-
-def _debian_headers_impl(repository_ctx):
-    for header in repository_ctx.attr.headers:
-        repository_ctx.symlink(_find(repository_ctx, _INCLUDE_DIRS, header), "include/" + header)
-    repository_ctx.file("BUILD", """
-load("@rules_cc//cc:defs.bzl", "cc_library")
-
-cc_library(
-    name = "{name}",
-    hdrs = {headers},
-    includes = ["include"],
-    visibility = ["//visibility:public"],
-)
-""".format(
-        name = _declared(repository_ctx),
-        headers = repr(["include/" + header for header in repository_ctx.attr.headers]),
-    ))
-
-_debian_headers = repository_rule(
-    implementation = _debian_headers_impl,
-    attrs = {
-        "headers": attr.string_list(mandatory = True),
-        "package": attr.string(mandatory = True),
     },
     local = True,
 )
@@ -185,7 +156,7 @@ def weir_libraries():
         ]],
         archive = "libsodium.a",
     )
-    _debian_headers(
+    _debian_library(
         name = "dlpack",
         package = "libdlpack-dev",
         headers = ["dlpack/dlpack.h"],

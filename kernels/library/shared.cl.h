@@ -1,0 +1,39 @@
+// What the files of this folder share. It stands before their texts.
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+#define FUNCTION __attribute__((overloadable))
+#define OWN FUNCTION static
+
+// A vector of n has the parts `lo` and REST_n.
+#define REST_2 hi
+#define REST_3 z
+#define REST_4 hi
+#define REST_8 hi
+#define REST_16 hi
+
+// A definition for each width of vectors, in an order in which parts come first; and for one number before them.
+#define VECTORS(define, ...)                                                                    \
+    define(__VA_ARGS__, 2) define(__VA_ARGS__, 3) define(__VA_ARGS__, 4) define(__VA_ARGS__, 8) \
+        define(__VA_ARGS__, 16)
+#define WIDTHS(define, ...) define(__VA_ARGS__, ) VECTORS(define, __VA_ARGS__)
+
+// A half in float, which holds every one.
+
+OWN float wide(half x)
+{
+    return (float)x;
+}
+
+#define WIDE(unused, n)                              \
+    OWN float##n wide(half##n x)                     \
+    {                                                \
+        return __builtin_convertvector(x, float##n); \
+    }
+
+VECTORS(WIDE, )
+
+// Of a work-item in its block. The hardware numbers a warp's lanes in the same order.
+static uint linear_id(void)
+{
+    return (uint)((get_local_id(2) * get_local_size(1) + get_local_id(1)) * get_local_size(0) +
+                  get_local_id(0));
+}
