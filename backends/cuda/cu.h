@@ -14,7 +14,6 @@
 //   nodes.c        the driver's nodes for the nodes of a graph
 //   timeline.c     times of records, on the one timeline of a device, and its clock
 //   times.c        times of operations, by CUPTI or by events
-//   cupti.c        CUPTI's library
 //   nccl_comm.c    NCCL's library and communicators
 //   nccl_call.c    collectives
 //
@@ -110,36 +109,8 @@ struct cu_peer;         // device.c
 struct cu_comm;         // nccl.h
 struct cu_comm_threads; // nccl_comm.c
 
-// Attributes of a device, by their names in symbols.h. X(member, attribute).
-#define CU_ATTRIBUTES(X)                                                          \
-    X(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)                        \
-    X(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)                        \
-    X(unified_addressing, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING)                 \
-    X(memory_pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)                   \
-    X(integrated, CU_DEVICE_ATTRIBUTE_INTEGRATED)                                 \
-    X(concurrent_managed, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)          \
-    X(warp_size, CU_DEVICE_ATTRIBUTE_WARP_SIZE)                                   \
-    X(max_pitch, CU_DEVICE_ATTRIBUTE_MAX_PITCH)                                   \
-    X(max_local_bytes, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)     \
-    X(max_block_items, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)                 \
-    X(max_block_x, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X)                           \
-    X(max_block_y, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y)                           \
-    X(max_block_z, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)                           \
-    X(max_grid_x, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X)                             \
-    X(max_grid_y, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y)                             \
-    X(max_grid_z, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)                             \
-    X(multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)                  \
-    X(concurrent_kernels, CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS)                 \
-    X(engines, CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT)                            \
-    X(cooperative, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH)                        \
-    X(unit_items, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)             \
-    X(unit_blocks, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR)             \
-    X(unit_registers, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR)       \
-    X(unit_local_bytes, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR) \
-    X(reserved_local_bytes, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK)
-
 struct cu_attributes {
-#define CU_ATTRIBUTE(member, attribute) unsigned member;
+#define CU_ATTRIBUTE(member, attribute, number) unsigned member;
     CU_ATTRIBUTES(CU_ATTRIBUTE)
 #undef CU_ATTRIBUTE
 };
@@ -205,7 +176,7 @@ enum {
 struct cu_timed {
     uint64_t sequence;
     uint64_t submit_ns; // of the host's clock
-    CUevent event;      // recorded after it; NULL with CUPTI
+    CUevent event;      // recorded after it; of the place in the ring, NULL with CUPTI
     bool is_wait;       // no operation: when a wait was over
     // With CUPTI, under times.c's lock of the records: the records so far, on the host's clock.
     uint32_t seen;
@@ -218,19 +189,13 @@ struct cu_timed {
 struct cu_watch {
     bool exact; // times are CUPTI's
     // Used by the thread that submits only.
-    struct cu_timed *now; // the operation that is being submitted; NULL: it is not timed
-    unsigned commands;    // of it
-    uint64_t free_tail;
-    CUevent spare; // one that could not be recorded
-    size_t event_count;
-    CUevent events[CU_WATCH_ENTRIES];
+    struct cu_timed *now;  // the operation that is being submitted; NULL: it is not timed
+    unsigned commands;     // of it
     _Atomic uint64_t head; // of the ring; the submitter moves it
-    _Atomic uint64_t free_head;
-    CUevent free[CU_WATCH_ENTRIES];
     uint64_t number;       // with CUPTI: the queue's, among all that are watched
     pthread_mutex_t lock;  // held by the thread that fetches; guards what follows
     _Atomic uint64_t tail; // moved by the thread that fetches
-    CUevent near;          // the last event that was converted
+    CUevent near;          // the event before the oldest entry if it was converted, else NULL
     uint64_t end_ns;       // of the last one
     // With CUPTI: an entry that was complete before older ones, and when that was noticed.
     uint64_t passed_by;

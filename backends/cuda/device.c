@@ -343,7 +343,7 @@ static weir_status read_attributes(struct cu_device *device)
         const char *name;
         size_t offset;
     } entries[] = {
-#define CU_ATTRIBUTE(member, attribute) \
+#define CU_ATTRIBUTE(member, attribute, number) \
     {attribute, #attribute, offsetof(struct cu_attributes, member)},
         CU_ATTRIBUTES(CU_ATTRIBUTE)
 #undef CU_ATTRIBUTE

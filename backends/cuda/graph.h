@@ -79,7 +79,25 @@ struct cu_graph {
     CUevent followed;
 };
 
+// A stream that is captured.
+struct cu_capture {
+    struct cu_device *device;
+    const struct weir_operation *call; // the native call that is captured; NULL: collectives
+    CUstream stream;
+    CUgraph graph; // while it is captured, nodes can be added to it
+};
+
 // nodes.c
+
+weir_status cu_capture_begin(struct cu_capture *capture);
+// Stores the graph, and the nodes after which the stream continues.
+void cu_capture_look(const struct cu_capture *capture, struct cu_trial *trial, CUgraph *graph,
+                     const CUgraphNode **nodes, size_t *count);
+// The stream continues after these nodes.
+weir_status cu_capture_continue(const struct cu_capture *capture, CUgraphNode *nodes, size_t count);
+// `status` is that of what was captured. After any failure the graph is gone.
+weir_status cu_capture_end(struct cu_capture *capture, weir_status status);
+weir_status cu_captured(const struct cu_capture *capture, const struct cu_trial *trial);
 
 // Splits the node's operation into `*out_parts`.
 weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device,

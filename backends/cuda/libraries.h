@@ -209,18 +209,4 @@ struct nccl_symbols {
 #undef NCCL_SYMBOL
 };
 
-// cupti.c
-
-extern struct cupti_symbols cu_cupti; // set before CUPTI is first called
-
-// Loads CUPTI's library; `setting` is [cuda] cupti, and `driver` the CUDA version of the driver.
-//
-// Errors: false, with a sentence in `message`.
-bool cu_cupti_load(const char *setting, int driver, char *message, size_t message_size);
-// What CUPTI is to record from now on. With `all_calls` that is every call of the driver.
-CUptiResult cu_cupti_enable(bool all_calls);
-void cu_cupti_disable(bool all_calls);
-// The calls of the driver alone.
-void cu_cupti_record_calls(bool on, bool all_calls);
-
 #endif

@@ -206,56 +206,70 @@ static weir_status build_collective(struct cu_builder *builder,
 // that the function is not called again where an update builds the driver's graph anew. A host call is a host
 // node.
 
-static weir_status refuse_call(struct cu_device *device, const struct weir_operation *operation,
-                               const char *call, CUresult code)
+weir_status cu_captured(const struct cu_capture *capture, const struct cu_trial *trial)
 {
-    return cu_native_error(device, call, code, "capture the native call of %s:%d",
-                           operation->file ? operation->file : "", operation->line);
+    const struct weir_operation *call = capture->call;
+    return call ? cu_tried(trial, "capture the native call of %s:%d", call->file ? call->file : "",
+                           call->line)
+                : cu_tried(trial, "capture collectives");
 }
 
-// The capture_call ends in any case.
-static weir_status capture_call(struct cu_device *device, CUstream stream,
-                                const struct weir_operation *operation, CUgraph *out_graph)
+void cu_capture_look(const struct cu_capture *capture, struct cu_trial *trial, CUgraph *graph,
+                     const CUgraphNode **nodes, size_t *count)
 {
-    const struct cu_symbols *cu = &device->module->cu;
-    const struct cu_queue queue = {.device = device, .stream = stream};
-    CUresult code = cu->cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
-    if (code != CUDA_SUCCESS)
-        return refuse_call(device, operation, "cuStreamBeginCapture", code);
-    const weir_status status = cu_call_native(&queue, operation);
-    code = cu->cuStreamEndCapture(stream, out_graph);
-    if (status < 0 || code != CUDA_SUCCESS) {
-        if (code == CUDA_SUCCESS)
-            cu->cuGraphDestroy(*out_graph);
-        *out_graph = NULL;
-    }
-    return status < 0 || code == CUDA_SUCCESS
-               ? status
-               : refuse_call(device, operation, "cuStreamEndCapture", code);
+    CUstreamCaptureStatus status;
+    cuuint64_t id;
+    CU_TRY(trial, cuStreamGetCaptureInfo, capture->stream, &status, &id, graph, nodes, count);
 }
 
-// Calls the function of a native call, and makes a graph of what it submits.
-static weir_status capture_native(struct cu_device *device, const struct weir_operation *operation,
-                                  CUgraph *out_graph)
+weir_status cu_capture_continue(const struct cu_capture *capture, CUgraphNode *nodes, size_t count)
 {
-    const struct cu_symbols *cu = &device->module->cu;
-    CUstream stream;
-    *out_graph = NULL;
-    const CUresult code = cu->cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0);
-    if (code != CUDA_SUCCESS)
-        return refuse_call(device, operation, "cuStreamCreateWithPriority", code);
-    const weir_status status = capture_call(device, stream, operation, out_graph);
-    cu->cuStreamDestroy(stream);
-    if (status == WEIR_OK)
-        device->module->host->count_driver_object();
-    return status;
+    struct cu_trial trial = {.device = capture->device};
+    CU_TRY(&trial, cuStreamUpdateCaptureDependencies, capture->stream, nodes, count,
+           CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+    return cu_captured(capture, &trial);
+}
+
+weir_status cu_capture_end(struct cu_capture *capture, weir_status status)
+{
+    const struct cu_symbols *cu = &capture->device->module->cu;
+    struct cu_trial trial = {.device = capture->device};
+    capture->graph = NULL;
+    CU_TRY(&trial, cuStreamEndCapture, capture->stream, &capture->graph);
+    cu->cuStreamDestroy(capture->stream);
+    if (status == WEIR_OK && trial.code == CUDA_SUCCESS)
+        return WEIR_OK;
+    if (trial.code == CUDA_SUCCESS && capture->graph)
+        cu->cuGraphDestroy(capture->graph);
+    capture->graph = NULL;
+    return status < 0 ? status : cu_captured(capture, &trial);
+}
+
+weir_status cu_capture_begin(struct cu_capture *capture)
+{
+    struct cu_trial trial = {.device = capture->device};
+    const CUgraphNode *nodes;
+    size_t count;
+    CU_TRY(&trial, cuStreamCreateWithPriority, &capture->stream, CU_STREAM_NON_BLOCKING, 0);
+    const bool created = trial.code == CUDA_SUCCESS;
+    CU_TRY(&trial, cuStreamBeginCapture, capture->stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+    cu_capture_look(capture, &trial, &capture->graph, &nodes, &count);
+    const weir_status status = cu_captured(capture, &trial);
+    return status < 0 && created ? cu_capture_end(capture, status) : status;
 }
 
 static weir_status build_child(struct cu_builder *builder, const struct weir_operation *operation)
 {
-    struct cu_part part = {.kind = CU_PART_CHILD};
-    const weir_status status = capture_native(builder->device, operation, &part.u.child);
-    return status < 0 ? status : add_owner(builder, &part);
+    struct cu_capture capture = {.device = builder->device, .call = operation};
+    weir_status status = cu_capture_begin(&capture);
+    if (status < 0)
+        return status;
+    const struct cu_queue queue = {.device = builder->device, .stream = capture.stream};
+    status = cu_capture_end(&capture, cu_call_native(&queue, operation));
+    if (status < 0)
+        return status;
+    builder->device->module->host->count_driver_object();
+    return add_owner(builder, &(struct cu_part){.kind = CU_PART_CHILD, .u.child = capture.graph});
 }
 
 // A graph without nodes, which becomes a node that does nothing.
