@@ -33,6 +33,7 @@
 #include <weir/module/module.h>
 
 #include "backends/cuda/libraries.h"
+#include "backends/kit/box.h"
 #include "base/clock_map.h"
 #include "base/cold.h"
 
@@ -428,36 +429,15 @@ weir_status cu_submit_graph(const struct weir_link *link, struct cu_queue *queue
 struct cu_box {
     const struct cu_buffer *to;
     const struct cu_buffer *from; // a copy's
-    struct weir_volume dst;
-    struct weir_volume src;
-    size_t width;        // in bytes
-    size_t height;       // in rows
-    size_t depth;        // in slices
-    bool line;           // it is one row, for commands without a pitch
-    const char *pattern; // a fill's
-    size_t pattern_size;
+    struct weir_kit_box shape;
 };
 
-// What the commands of a copy or a fill go to: a stream (copy.c), or the nodes of a graph (nodes.c).
+// What the commands of a copy or a fill go to: a stream, or the nodes of a graph. A graph holds no copies between
+// devices.
 struct cu_target {
     struct cu_device *device;
-    const struct cu_commands *commands;
     struct cu_queue *queue;     // a stream's
     struct cu_builder *builder; // nodes'
-};
-
-struct cu_commands {
-    // Between HOST memory and DEVICE memory, and within the latter.
-    weir_status (*move)(const struct cu_target *target, const struct cu_box *box);
-    weir_status (*set)(const struct cu_target *target, const CUDA_MEMSET_NODE_PARAMS *set);
-    // Between devices. NULL for nodes: a graph holds no such copies.
-    weir_status (*peer)(const struct cu_target *target, const struct cu_box *box);
-    // Temporary memory of the operation's. `drop_staging` returns `status`, which is that of what used the
-    // memory, if it is an error.
-    weir_status (*take_staging)(const struct cu_target *target, size_t size,
-                                CUdeviceptr *out_staging);
-    weir_status (*drop_staging)(const struct cu_target *target, CUdeviceptr staging,
-                                weir_status status);
 };
 
 CUDA_MEMCPY3D cu_memcpy_of(const struct cu_box *box);
@@ -466,6 +446,12 @@ weir_status cu_split_copy(const struct weir_link *link, const struct cu_target *
                           const struct weir_operation *operation);
 weir_status cu_submit_copy(const struct weir_link *link, struct cu_queue *queue,
                            const struct weir_operation *operation);
+
+// nodes.c: commands of a copy or a fill, and temporary memory of the node's.
+
+weir_status cu_add_copy(struct cu_builder *builder, const struct cu_box *box);
+weir_status cu_add_set(struct cu_builder *builder, const CUDA_MEMSET_NODE_PARAMS *set);
+weir_status cu_take_staging(struct cu_builder *builder, size_t size, CUdeviceptr *out_address);
 
 // Whether it is a launch, a copy or the like: no record and no wait.
 static inline bool cu_is_work(int kind)

@@ -62,22 +62,19 @@ static weir_status add_owner(struct cu_builder *builder, struct cu_part *part)
 
 // Copies and fills, which copy.c splits.
 
-static weir_status add_move(const struct cu_target *target, const struct cu_box *box)
+weir_status cu_add_copy(struct cu_builder *builder, const struct cu_box *box)
 {
-    return add_part(target->builder,
-                    &(struct cu_part){.kind = CU_PART_COPY, .u.copy = cu_memcpy_of(box)});
+    return add_part(builder, &(struct cu_part){.kind = CU_PART_COPY, .u.copy = cu_memcpy_of(box)});
 }
 
-static weir_status add_set(const struct cu_target *target, const CUDA_MEMSET_NODE_PARAMS *set)
+weir_status cu_add_set(struct cu_builder *builder, const CUDA_MEMSET_NODE_PARAMS *set)
 {
-    return add_part(target->builder, &(struct cu_part){.kind = CU_PART_SET, .u.set = *set});
+    return add_part(builder, &(struct cu_part){.kind = CU_PART_SET, .u.set = *set});
 }
 
 // As create_device() in buffer.c: the memory stream has no other work.
-static weir_status take_staging(const struct cu_target *target, size_t size,
-                                CUdeviceptr *out_address)
+weir_status cu_take_staging(struct cu_builder *builder, size_t size, CUdeviceptr *out_address)
 {
-    const struct cu_builder *builder = target->builder;
     struct cu_device *device = builder->device;
     struct cu_trial trial = {.device = device};
     struct cu_staging *staging = builder->node->staging;
@@ -101,22 +98,6 @@ static weir_status take_staging(const struct cu_target *target, size_t size,
     *out_address = staging->address;
     return cu_tried(&trial, "memory on the way between HOST buffers");
 }
-
-// It belongs to the node.
-static weir_status keep_staging(const struct cu_target *target, CUdeviceptr staging,
-                                weir_status status)
-{
-    (void)target;
-    (void)staging;
-    return status;
-}
-
-static const struct cu_commands as_nodes = {
-    .move = add_move,
-    .set = add_set,
-    .take_staging = take_staging,
-    .drop_staging = keep_staging,
-};
 
 // Launches.
 
@@ -299,7 +280,7 @@ weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device
                           struct cu_parts *out_parts)
 {
     struct cu_builder builder = {.device = device, .node = node};
-    const struct cu_target target = {.device = device, .commands = &as_nodes, .builder = &builder};
+    const struct cu_target target = {.device = device, .builder = &builder};
     weir_status status;
     switch (operation->kind) {
     case WEIR_OPERATION_COPY:

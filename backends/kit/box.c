@@ -50,36 +50,24 @@ struct weir_kit_box weir_kit_box_slice(const struct weir_kit_box *box, size_t in
     return slice;
 }
 
-static struct weir_volume volume_of(const struct weir_plane *plane, size_t height)
+static struct weir_volume volume_of(const struct weir_plane *plane)
 {
-    return (struct weir_volume){plane->buffer, plane->offset, plane->pitch, plane->pitch * height};
-}
-
-static struct weir_kit_box row_of(weir_buffer *dst, size_t dst_offset, weir_buffer *src,
-                                  size_t src_offset, size_t size)
-{
-    return (struct weir_kit_box){
-        .dst = {dst, dst_offset, size, size},
-        .src = {src, src_offset, size, size},
-        .width = size,
-        .height = 1,
-        .depth = 1,
-    };
+    return (struct weir_volume){plane->buffer, plane->offset, plane->pitch, 0};
 }
 
 static struct weir_kit_box fill_of(const struct weir_operation *operation)
 {
-    const struct weir_plane *dst = &operation->u.fill_2d.dst;
-    struct weir_kit_box box;
-    if (operation->kind == WEIR_OPERATION_FILL) {
-        box = row_of(operation->u.fill.dst, operation->u.fill.dst_offset, NULL, 0,
-                     operation->u.fill.size);
-        box.pattern = operation->u.fill.pattern;
-        box.pattern_size = operation->u.fill.pattern_size;
-        return box;
-    }
+    if (operation->kind == WEIR_OPERATION_FILL)
+        return (struct weir_kit_box){
+            .dst = {operation->u.fill.dst, operation->u.fill.dst_offset, 0, 0},
+            .width = operation->u.fill.size,
+            .height = 1,
+            .depth = 1,
+            .pattern = operation->u.fill.pattern,
+            .pattern_size = operation->u.fill.pattern_size,
+        };
     return (struct weir_kit_box){
-        .dst = volume_of(dst, operation->u.fill_2d.height),
+        .dst = volume_of(&operation->u.fill_2d.dst),
         .width = operation->u.fill_2d.width,
         .height = operation->u.fill_2d.height,
         .depth = 1,
@@ -92,12 +80,17 @@ static struct weir_kit_box describe(const struct weir_operation *operation)
 {
     switch (operation->kind) {
     case WEIR_OPERATION_COPY:
-        return row_of(operation->u.copy.dst, operation->u.copy.dst_offset, operation->u.copy.src,
-                      operation->u.copy.src_offset, operation->u.copy.size);
+        return (struct weir_kit_box){
+            .dst = {operation->u.copy.dst, operation->u.copy.dst_offset, 0, 0},
+            .src = {operation->u.copy.src, operation->u.copy.src_offset, 0, 0},
+            .width = operation->u.copy.size,
+            .height = 1,
+            .depth = 1,
+        };
     case WEIR_OPERATION_COPY_2D:
         return (struct weir_kit_box){
-            .dst = volume_of(&operation->u.copy_2d.dst, operation->u.copy_2d.height),
-            .src = volume_of(&operation->u.copy_2d.src, operation->u.copy_2d.height),
+            .dst = volume_of(&operation->u.copy_2d.dst),
+            .src = volume_of(&operation->u.copy_2d.src),
             .width = operation->u.copy_2d.width,
             .height = operation->u.copy_2d.height,
             .depth = 1,
@@ -115,9 +108,8 @@ static struct weir_kit_box describe(const struct weir_operation *operation)
     }
 }
 
-struct weir_kit_box weir_kit_box_of(const struct weir_operation *operation)
+void weir_kit_box_describe(struct weir_kit_box *box, const struct weir_operation *operation)
 {
-    struct weir_kit_box box = describe(operation);
-    reduce(&box);
-    return box;
+    *box = describe(operation);
+    reduce(box);
 }

@@ -17,7 +17,7 @@ struct weir_kit_box {
 };
 
 // Describes a COPY, COPY_2D, COPY_3D, FILL or FILL_2D.
-struct weir_kit_box weir_kit_box_of(const struct weir_operation *operation);
+void weir_kit_box_describe(struct weir_kit_box *box, const struct weir_operation *operation);
 // One of its slices, and one of the rows of a slice.
 struct weir_kit_box weir_kit_box_slice(const struct weir_kit_box *box, size_t index);
 struct weir_kit_box weir_kit_box_row(const struct weir_kit_box *box, size_t index);
