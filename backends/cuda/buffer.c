@@ -424,7 +424,6 @@ weir_status cu_buffer_create(const struct weir_link *link, weir_device *object,
 {
     struct cu_device *device = cu_device_of(link, object);
     struct cu_scope scope;
-    (void)buffer_object;
     weir_status status = cu_enter(device, &scope);
     if (status < 0)
         return status;

@@ -111,27 +111,26 @@ static weir_status set_in_stream(const struct cu_queue *queue, const CUDA_MEMSET
     }
 }
 
-static weir_status line_to_peer(const struct cu_queue *queue, const struct cu_box *box)
+static weir_status check_peer(const struct cu_queue *queue, const struct cu_box *box,
+                              const char *call, CUresult code)
 {
-    const CUresult code =
-        symbols_of(queue)->cuMemcpyPeerAsync(box->to->address + box->shape.dst.offset,
-                                             box->to->device->context,
-                                             box->from->address + box->shape.src.offset,
-                                             box->from->device->context, box->shape.width,
-                                             queue->stream);
     if (code == CUDA_SUCCESS)
         return WEIR_OK;
-    return cu_native_error(queue->device, "cuMemcpyPeerAsync", code,
-                           "copy of %zu bytes from '%s' to '%s'", box->shape.width,
-                           box->from->device->listed->info.name,
+    return cu_native_error(queue->device, call, code, "copy of %zu bytes from '%s' to '%s'",
+                           bytes_of(box), box->from->device->listed->info.name,
                            box->to->device->listed->info.name);
 }
 
 // Each slice pitch is a multiple of its pitch.
 static weir_status copy_to_peer(const struct cu_queue *queue, const struct cu_box *box)
 {
+    const CUdeviceptr to = box->to->address + box->shape.dst.offset;
+    const CUdeviceptr from = box->from->address + box->shape.src.offset;
     if (weir_kit_box_is_row(&box->shape))
-        return line_to_peer(queue, box);
+        return check_peer(queue, box, "cuMemcpyPeerAsync",
+                          symbols_of(queue)->cuMemcpyPeerAsync(to, box->to->device->context, from,
+                                                               box->from->device->context,
+                                                               box->shape.width, queue->stream));
     const CUDA_MEMCPY3D all = cu_memcpy_of(box);
     const CUDA_MEMCPY3D_PEER block = {
         .srcMemoryType = CU_MEMORYTYPE_DEVICE,
@@ -148,13 +147,8 @@ static weir_status copy_to_peer(const struct cu_queue *queue, const struct cu_bo
         .Height = all.Height,
         .Depth = all.Depth,
     };
-    const CUresult code = symbols_of(queue)->cuMemcpy3DPeerAsync(&block, queue->stream);
-    if (code == CUDA_SUCCESS)
-        return WEIR_OK;
-    return cu_native_error(queue->device, "cuMemcpy3DPeerAsync", code,
-                           "copy of %zu bytes in rows from '%s' to '%s'", bytes_of(box),
-                           box->from->device->listed->info.name,
-                           box->to->device->listed->info.name);
+    return check_peer(queue, box, "cuMemcpy3DPeerAsync",
+                      symbols_of(queue)->cuMemcpy3DPeerAsync(&block, queue->stream));
 }
 
 // Parts of boxes.

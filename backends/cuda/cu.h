@@ -219,9 +219,8 @@ struct cu_queue {
     bool left;    // the stream may be destroyed by now; under the device's lock, as `end` is
     CUevent end;  // of the last record of one that was left; NULL: it had none
     struct cu_queue *next; // in the device's list
-    struct cu_queue **link;
-    uint64_t id;       // the front end's
-    const char *label; // likewise; lives as long as the queue
+    uint64_t id;           // the front end's
+    const char *label;     // likewise; lives as long as the queue
 };
 
 struct cu_program {
@@ -296,9 +295,15 @@ WEIR_COLD weir_status cu_native_error(struct cu_device *device, const char *call
 // A sequence of driver calls, which ends with the first that fails.
 struct cu_trial {
     struct cu_device *device;
+    const struct cu_module *module; // without a device
     CUresult code;
     const char *call;
 };
+
+static inline const struct cu_symbols *cu_of(const struct cu_trial *trial)
+{
+    return trial->device ? &trial->device->module->cu : &trial->module->cu;
+}
 
 #define CU_TRY_AS(trial, name, result)       \
     do {                                     \
@@ -309,18 +314,14 @@ struct cu_trial {
     } while (0)
 
 #define CU_TRY(trial, function, ...) \
-    CU_TRY_AS(trial, #function, (trial)->device->module->cu.function(__VA_ARGS__))
+    CU_TRY_AS(trial, #function, cu_of(trial)->function(__VA_ARGS__))
 
 #define CU_TRY_AWAIT(trial, stream) \
-    CU_TRY_AS(trial, "cuStreamSynchronize", cu_await_stream(&(trial)->device->module->cu, stream))
+    CU_TRY_AS(trial, "cuStreamSynchronize", cu_await_stream(cu_of(trial), stream))
 
 // Reports the failure, if there is one.
 WEIR_COLD weir_status cu_tried(const struct cu_trial *trial, const char *format, ...)
     WEIR_PRINTF(2, 3);
-
-// As cu_native_error(), without a device.
-WEIR_COLD weir_status cu_module_error(const struct cu_module *module, const char *call,
-                                      CUresult code, const char *format, ...) WEIR_PRINTF(4, 5);
 
 // Reports the first fault of a device that is lost.
 WEIR_COLD weir_status cu_report_lost(struct cu_device *device);
@@ -336,20 +337,15 @@ struct cu_scope {
     bool changed;
 };
 
+// Called by cu_enter() if the device's context is not current.
+weir_status cu_change_context(struct cu_device *device, struct cu_scope *scope);
+WEIR_COLD weir_status cu_refuse_to_enter(struct cu_device *device, CUresult code);
+
 // Makes the device's context current, and restores the caller's. Reading the current context costs
 // less than setting it, and on threads that use the CUDA runtime it usually is the device's
 // already.
 //
 // Errors: the first fault, after the device was lost; cu_leave() must not be called then.
-static inline weir_status cu_enter(struct cu_device *device, struct cu_scope *scope);
-static inline void cu_leave(const struct cu_device *device, const struct cu_scope *scope);
-// The same for calls that must be tried even if the device is lost.
-void cu_enter_to_destroy(struct cu_device *device, struct cu_scope *scope);
-
-// Called by cu_enter() if the device's context is not current.
-weir_status cu_change_context(struct cu_device *device, struct cu_scope *scope);
-WEIR_COLD weir_status cu_refuse_to_enter(struct cu_device *device, CUresult code);
-
 static inline weir_status cu_enter(struct cu_device *device, struct cu_scope *scope)
 {
     scope->changed = false;
@@ -366,6 +362,9 @@ static inline void cu_leave(const struct cu_device *device, const struct cu_scop
     if (scope->changed)
         device->module->cu.cuCtxSetCurrent(scope->before);
 }
+
+// The same for calls that must be tried even if the device is lost.
+void cu_enter_to_destroy(struct cu_device *device, struct cu_scope *scope);
 
 // What is in the ops table, of the types that <weir/module/module.h> gives: cu_open() is its `open`.
 // clang-format off

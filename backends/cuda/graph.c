@@ -81,7 +81,8 @@ static void add_child(struct cu_trial *trial, CUgraph graph, struct cu_part *par
                       const CUgraphNode *dependencies, size_t count)
 {
     size_t nodes = 0;
-    CU_TRY(trial, cuGraphGetNodes, part->u.child, NULL, &nodes);
+    if (part->u.child)
+        CU_TRY(trial, cuGraphGetNodes, part->u.child, NULL, &nodes);
     if (nodes == 0)
         CU_TRY(trial, cuGraphAddEmptyNode, &part->fresh, graph, dependencies, count);
     else
@@ -92,7 +93,7 @@ static void add_child(struct cu_trial *trial, CUgraph graph, struct cu_part *par
 // On a thread of the driver's.
 static void call_host(void *user)
 {
-    const struct cu_part_call *call = user;
+    const struct cu_call *call = user;
     (void)call->function(call->user); // the library notes what it returns
 }
 
@@ -114,7 +115,7 @@ static void add_native(struct cu_trial *trial, CUgraph graph, struct cu_part *pa
         break;
     case CU_PART_CALL:
         CU_TRY(trial, cuGraphAddHostNode, &part->fresh, graph, dependencies, count,
-               &(CUDA_HOST_NODE_PARAMS){call_host, part->u.call});
+               &(CUDA_HOST_NODE_PARAMS){call_host, (void *)(uintptr_t)part->u.call});
         break;
     default:
         CU_TRY(trial, cuGraphAddKernelNode, &part->fresh, graph, dependencies, count,
@@ -604,7 +605,5 @@ weir_status cu_submit_graph(const struct weir_link *link, struct cu_queue *queue
 bool cu_graph_takes(const struct weir_link *link, weir_device *device,
                     const struct weir_operation *operation)
 {
-    (void)link;
-    (void)device;
     return operation->kind == WEIR_OPERATION_NATIVE || operation->kind == WEIR_OPERATION_HOST_CALL;
 }

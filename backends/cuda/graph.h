@@ -14,7 +14,7 @@ enum cu_part_kind {
     CU_PART_CALL,       // a host call
 };
 
-struct cu_part_call {
+struct cu_call {
     weir_host_function function;
     void *user;
 };
@@ -27,8 +27,8 @@ struct cu_part {
         CUDA_MEMSET_NODE_PARAMS set;
         CUDA_KERNEL_NODE_PARAMS launch; // the arguments are in a separate block
         struct weir_operation *collective;
-        CUgraph child;
-        struct cu_part_call *call; // an executable graph that runs may use it too
+        CUgraph child;              // NULL: a note, which does nothing
+        const struct cu_call *call; // the node's, as an executable graph that runs may use it too
     } u;
     bool cooperative;   // LAUNCH
     CUgraphNode native; // in the graph that the executable graph was made from
@@ -52,6 +52,7 @@ struct cu_node {
     uint32_t *dependencies;
     uint32_t dependency_count;
     struct cu_staging *staging; // the newest; earlier ones may be in use
+    struct cu_call call;        // of a host call, which is never updated
     const char *file;           // of the operation
     int line;
     bool disabled;

@@ -475,16 +475,18 @@ static weir_status make_parts(struct cu_comm *comm)
            device->memory_stream);
     CU_TRY(&trial, cuMemsetD8Async, comm->scratch, 0, 16, device->memory_stream);
     CU_TRY_AWAIT(&trial, device->memory_stream);
-    CU_TRY_AS(&trial, "cuEventCreate", cu_marks_grow(comm, &comm->after));
-    CU_TRY_AS(&trial, "cuEventCreate", cu_marks_grow(comm, &comm->before));
+    for (uint32_t i = 0; i < CU_MARKS; i++) {
+        CU_TRY(&trial, cuEventCreate, &comm->after.ring[i].event, CU_EVENT_DISABLE_TIMING);
+        CU_TRY(&trial, cuEventCreate, &comm->before.ring[i].event, CU_EVENT_DISABLE_TIMING);
+    }
     return cu_tried(&trial, "make a communicator");
 }
 
-static void destroy_marks(const struct cu_comm *comm, struct cu_marks *marks)
+static void destroy_marks(const struct cu_comm *comm, const struct cu_marks *marks)
 {
-    for (uint32_t i = 0; i < marks->room; i++)
-        comm->device->module->cu.cuEventDestroy(marks->ring[i].event);
-    comm->device->module->host->release(marks->ring);
+    for (uint32_t i = 0; i < CU_MARKS; i++)
+        if (marks->ring[i].event)
+            comm->device->module->cu.cuEventDestroy(marks->ring[i].event);
 }
 
 // Within the device's context.
@@ -505,9 +507,6 @@ static void enlist(struct cu_comm *comm)
     struct cu_device *device = comm->device;
     pthread_mutex_lock(&device->lock);
     comm->next = device->comms;
-    comm->link = &device->comms;
-    if (comm->next)
-        comm->next->link = &comm->next;
     device->comms = comm;
     atomic_fetch_add(&device->module->comms, 1);
     pthread_mutex_unlock(&device->lock);
@@ -515,12 +514,14 @@ static void enlist(struct cu_comm *comm)
 
 static void delist(struct cu_comm *comm)
 {
-    pthread_mutex_lock(&comm->device->lock);
-    *comm->link = comm->next;
-    if (comm->next)
-        comm->next->link = comm->link;
-    atomic_fetch_sub(&comm->device->module->comms, 1);
-    pthread_mutex_unlock(&comm->device->lock);
+    struct cu_device *device = comm->device;
+    pthread_mutex_lock(&device->lock);
+    struct cu_comm **at = &device->comms;
+    while (*at != comm)
+        at = &(*at)->next;
+    *at = comm->next;
+    atomic_fetch_sub(&device->module->comms, 1);
+    pthread_mutex_unlock(&device->lock);
 }
 
 static weir_status make_comm(struct cu_device *device, const struct weir_comm_setup *setup,
@@ -564,7 +565,6 @@ weir_status cu_comm_create(const struct weir_link *link, weir_device *object,
     struct intro *all = link->host->allocate(setup->count * sizeof *all);
     struct cu_comm *comm = NULL;
     struct refusal refusal = {.required = false};
-    (void)comm_object;
     if (!all)
         return weir_host_no_memory(link->host, "a communicator");
     introduce(&device->module->nccl, setup->rank, &own);

@@ -17,10 +17,8 @@ static void finish_part(const struct cu_device *device, struct cu_part *part)
         host->release(part->u.launch.kernelParams);
     if (part->kind == CU_PART_COLLECTIVE)
         host->release(part->u.collective);
-    if (part->kind == CU_PART_CHILD)
+    if (part->kind == CU_PART_CHILD && part->u.child)
         device->module->cu.cuGraphDestroy(part->u.child);
-    if (part->kind == CU_PART_CALL)
-        host->release(part->u.call);
 }
 
 void cu_parts_finish(const struct cu_device *device, struct cu_parts *parts)
@@ -253,28 +251,6 @@ static weir_status build_child(struct cu_builder *builder, const struct weir_ope
     return add_owner(builder, &(struct cu_part){.kind = CU_PART_CHILD, .u.child = capture.graph});
 }
 
-// A graph without nodes, which becomes a node that does nothing.
-static weir_status build_note(struct cu_builder *builder)
-{
-    const struct cu_symbols *cu = &builder->device->module->cu;
-    struct cu_part part = {.kind = CU_PART_CHILD};
-    const CUresult code = cu->cuGraphCreate(&part.u.child, 0);
-    if (code != CUDA_SUCCESS)
-        return cu_native_error(builder->device, "cuGraphCreate", code, "make the node of a note");
-    builder->device->module->host->count_driver_object();
-    return add_owner(builder, &part);
-}
-
-static weir_status build_call(struct cu_builder *builder, const struct weir_operation *operation)
-{
-    const struct weir_host *host = builder->device->module->host;
-    struct cu_part_call *call = host->allocate(sizeof *call);
-    if (!call)
-        return weir_host_no_memory(host, "a node of a graph");
-    *call = (struct cu_part_call){operation->u.host_call.function, operation->u.host_call.user};
-    return add_owner(builder, &(struct cu_part){.kind = CU_PART_CALL, .u.call = call});
-}
-
 weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device,
                           struct cu_node *node, const struct weir_operation *operation,
                           struct cu_parts *out_parts)
@@ -297,10 +273,11 @@ weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device
         status = build_child(&builder, operation);
         break;
     case WEIR_OPERATION_HOST_CALL:
-        status = build_call(&builder, operation);
+        node->call = (struct cu_call){operation->u.host_call.function, operation->u.host_call.user};
+        status = add_part(&builder, &(struct cu_part){.kind = CU_PART_CALL, .u.call = &node->call});
         break;
     case WEIR_OPERATION_NOTE:
-        status = build_note(&builder);
+        status = add_part(&builder, &(struct cu_part){.kind = CU_PART_CHILD});
         break;
     default: // there are no other nodes
         status = build_launch(link, &builder, operation);

@@ -216,17 +216,9 @@
 
 #ifndef CUDA_VERSION
 
-typedef int CUresult;
-typedef int CUdevice_attribute;
-typedef int CUfunction_attribute;
-typedef unsigned CUjit_option;
-typedef unsigned CUlaunchAttributeID;
-typedef unsigned CUmemPool_attribute;
-typedef unsigned CUmemorytype;
-typedef unsigned CUpointer_attribute;
-typedef unsigned CUstreamCaptureMode;
-typedef unsigned CUstreamCaptureStatus;
-typedef unsigned CUdriverProcAddressQueryResult;
+#define CU_ENUMERATION(name) typedef int name;
+CU_ENUMERATIONS(CU_ENUMERATION)
+#undef CU_ENUMERATION
 typedef uint32_t cuuint32_t;
 typedef uint64_t cuuint64_t;
 typedef int CUdevice;

@@ -188,54 +188,31 @@ static CUresult time_now(struct cu_device *device, CUevent event, uint64_t *out_
 // tries the closest readings count. Within the device's context, with the clock's lock held.
 static weir_status pair(struct cu_device *device, uint64_t *out_host_ns, uint64_t *out_device_ns)
 {
-    const struct cu_symbols *cu = &device->module->cu;
+    struct cu_trial trial = {.device = device};
     uint64_t narrowest = UINT64_MAX;
-    const char *call = "cuEventRecord";
-    CUevent event;
-    CUresult code = cu->cuEventCreate(&event, CU_EVENT_DEFAULT);
-    if (code != CUDA_SUCCESS)
-        return cu_native_error(device, "cuEventCreate", code, "ask for the device's clock");
-    for (int i = 0; i < PAIR_TRIES; i++) {
-        if (i >= PAIR_TRIES / 4 && narrowest <= PAIR_NARROW_NS)
-            break;
+    CUevent event = NULL;
+    CU_TRY(&trial, cuEventCreate, &event, CU_EVENT_DEFAULT);
+    for (int i = 0; i < PAIR_TRIES && trial.code == CUDA_SUCCESS; i++) {
         uint64_t before_ns;
         uint64_t after_ns;
         uint64_t device_ns;
-        code = time_now(device, event, &before_ns, &after_ns);
-        if (code != CUDA_SUCCESS)
+        if (i >= PAIR_TRIES / 4 && narrowest <= PAIR_NARROW_NS)
             break;
-        call = "cuEventElapsedTime";
-        code = cu_timeline_convert(device, event, NULL, 0, &device_ns);
-        if (code != CUDA_SUCCESS)
-            break;
-        call = "cuEventRecord";
-        if (after_ns - before_ns < narrowest) {
+        CU_TRY_AS(&trial, "cuEventRecord", time_now(device, event, &before_ns, &after_ns));
+        CU_TRY_AS(&trial, "cuEventElapsedTime",
+                  cu_timeline_convert(device, event, NULL, 0, &device_ns));
+        if (trial.code == CUDA_SUCCESS && after_ns - before_ns < narrowest) {
             narrowest = after_ns - before_ns;
             *out_host_ns = before_ns + narrowest / 2;
             *out_device_ns = device_ns;
         }
     }
-    cu->cuEventDestroy(event);
+    if (event)
+        device->module->cu.cuEventDestroy(event);
     if (narrowest < UINT64_MAX)
         return WEIR_OK;
-    return code == CUDA_ERROR_NOT_READY
-               ? WEIR_NOT_READY
-               : cu_native_error(device, call, code, "ask for the device's clock");
-}
-
-// With the clock's lock held, within the device's context.
-static void keep_pair(struct cu_device *device)
-{
-    struct cu_clock *clock = &device->clock;
-    uint64_t host_ns = 0;
-    uint64_t device_ns = 0;
-    if (clock->map.count > 0 && weir_clock_now_ns() - clock->paired_ns < PAIR_DISTANCE_NS)
-        return;
-    cu_timeline_advance(device);
-    if (pair(device, &host_ns, &device_ns) != WEIR_OK)
-        return;
-    weir_clock_map_add(&clock->map, host_ns, device_ns);
-    clock->paired_ns = host_ns;
+    return trial.code == CUDA_ERROR_NOT_READY ? WEIR_NOT_READY
+                                              : cu_tried(&trial, "ask for the device's clock");
 }
 
 weir_status cu_device_clock(const struct weir_link *link, weir_device *object,
@@ -264,7 +241,16 @@ uint64_t cu_clock_convert(struct cu_device *device, uint64_t host_ns)
 
 void cu_clock_keep(struct cu_device *device)
 {
-    pthread_mutex_lock(&device->clock.lock);
-    keep_pair(device);
-    pthread_mutex_unlock(&device->clock.lock);
+    struct cu_clock *clock = &device->clock;
+    uint64_t host_ns = 0;
+    uint64_t device_ns = 0;
+    pthread_mutex_lock(&clock->lock);
+    if (clock->map.count == 0 || weir_clock_now_ns() - clock->paired_ns >= PAIR_DISTANCE_NS) {
+        cu_timeline_advance(device);
+        if (pair(device, &host_ns, &device_ns) == WEIR_OK) {
+            weir_clock_map_add(&clock->map, host_ns, device_ns);
+            clock->paired_ns = host_ns;
+        }
+    }
+    pthread_mutex_unlock(&clock->lock);
 }

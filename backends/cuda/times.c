@@ -287,9 +287,6 @@ static void complete_buffer(CUcontext context, uint32_t stream, uint8_t *buffer,
                             size_t used)
 {
     CUpti_Activity *record = NULL;
-    (void)context;
-    (void)stream;
-    (void)size;
     if (!buffer)
         return;
     pthread_mutex_lock(&records.lock);

@@ -479,7 +479,6 @@ weir_status ocl_kernel_create(const struct weir_link *link, weir_program *progra
 {
     const struct weir_host *host = link->host;
     const struct ocl_program *program = ocl_program_of(link, program_object);
-    (void)object;
     struct ocl_kernel *kernel = host->allocate(sizeof *kernel);
     if (!kernel)
         return weir_host_no_memory(host, "a kernel");
@@ -513,7 +512,6 @@ weir_status ocl_kernel_occupancy(const struct weir_link *link, weir_kernel *obje
                                  struct weir_extent block, size_t local_bytes,
                                  struct weir_occupancy *occupancy)
 {
-    (void)local_bytes;
     if (!ocl_is_pocl(ocl_kernel_of(link, object)->device))
         return WEIR_OK;
     occupancy->unit_blocks = 1;

@@ -347,8 +347,6 @@ static int time_of_event(void *user, void *event, void *before, uint64_t before_
     const cl_event native = event;
     uint64_t pause_ns = 0;
     cl_int state;
-    (void)before;
-    (void)before_ns;
     cl_int code = ocl_event_profile(module, native, CL_PROFILING_COMMAND_END, out_time_ns);
     if (code != CL_PROFILING_INFO_NOT_AVAILABLE)
         return code;
@@ -540,7 +538,6 @@ weir_status ocl_queue_create(const struct weir_link *link, weir_device *device, 
                              const struct weir_queue_setup *setup, void **out_data)
 {
     const struct weir_host *host = link->host;
-    (void)object;
     struct ocl_queue *queue = host->allocate(sizeof *queue);
     if (!queue)
         return weir_host_no_memory(host, "a queue");
