@@ -99,12 +99,10 @@ struct cu_timeline {
     pthread_mutex_t lock;
     struct cu_anchor anchors[CU_ANCHOR_COUNT]; // ring; the newest is count - 1
     uint64_t count;                            // of all anchors so far
-    CUevent pending;                           // recorded, not known to be complete
-    bool is_pending;
+    CUevent pending;                           // recorded, not known to be complete; NULL: none
     uint64_t last_ns; // of the host's clock, when the last anchor was recorded
 };
 
-struct cu_words;        // history.h
 struct cu_history;      // history.h
 struct cu_peer;         // device.c
 struct cu_comm;         // nccl.h
@@ -121,6 +119,20 @@ struct cu_clock {
     pthread_mutex_t lock;
     struct weir_clock_map map;
     uint64_t paired_ns; // when the last pair was taken
+};
+
+struct cu_kept_name {
+    struct cu_kept_name *next;
+    char text[];
+};
+
+// Progress words of queues, and names of what they ran: history.h.
+struct cu_words {
+    void *page; // pinned; NULL: there are none yet
+    CUdeviceptr address;
+    atomic_bool off; // the device writes none
+    bool used[CU_WORD_COUNT];
+    struct cu_kept_name *names;
 };
 
 struct cu_device {
@@ -147,7 +159,7 @@ struct cu_device {
     _Atomic size_t plain_bytes; // of all plain memory
     pthread_mutex_t lock;       // guards what follows
     struct weir_error first_fault;
-    struct cu_words *words;
+    struct cu_words words;
     struct cu_queue *queues;
     struct cu_comm *comms;
     struct cu_comm_threads *comm_threads; // has a lock of its own

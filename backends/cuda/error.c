@@ -232,7 +232,7 @@ static void examine(const struct cu_queue *queue)
 static bool is_attributed(const struct cu_device *device)
 {
     return device->module->attribute_faults &&
-           !atomic_load_explicit(&device->words->off, memory_order_relaxed);
+           !atomic_load_explicit(&device->words.off, memory_order_relaxed);
 }
 
 // How far the queue has begun, given how far the others have: up to a wait that is
@@ -489,7 +489,7 @@ static void explain_fault(struct cu_device *device, struct weir_error *detail)
 {
     if (!is_fault(detail->native_code))
         return;
-    if (!device->words) {
+    if (!device->words.page) {
         recall(device, detail);
         return;
     }

@@ -163,7 +163,7 @@ static void add_entry(struct cu_history *history, const struct weir_operation *o
 
 static void take_word(struct cu_device *device, struct cu_history *history)
 {
-    struct cu_words *words = device->words;
+    struct cu_words *words = &device->words;
     size_t slot = 0;
     pthread_mutex_lock(&device->lock);
     while (slot < CU_WORD_COUNT && words->used[slot])
@@ -198,7 +198,7 @@ static void finish_history(struct cu_queue *queue)
         return;
     if (history->word) {
         pthread_mutex_lock(&device->lock);
-        device->words->used[history->word - (atomic_uint *)device->words->page] = false;
+        device->words.used[history->word - (atomic_uint *)device->words.page] = false;
         pthread_mutex_unlock(&device->lock);
     }
     device->module->host->release(history);
@@ -210,7 +210,7 @@ static void write_word(struct cu_queue *queue, uint64_t sequence)
 {
     struct cu_history *history = queue->history;
     const struct cu_module *module = queue->device->module;
-    struct cu_words *words = queue->device->words;
+    struct cu_words *words = &queue->device->words;
     if (!history->word || atomic_load_explicit(&words->off, memory_order_relaxed))
         return;
     atomic_store_explicit(&history->written, sequence, memory_order_release);

@@ -71,10 +71,10 @@ void cu_timeline_finish(struct cu_device *device)
     struct cu_timeline *timeline = &device->timeline;
     for (uint64_t i = 0; i < timeline->count && i < CU_ANCHOR_COUNT; i++)
         cu->cuEventDestroy(timeline->anchors[i].event);
-    if (timeline->is_pending)
+    if (timeline->pending)
         cu->cuEventDestroy(timeline->pending);
     timeline->count = 0;
-    timeline->is_pending = false;
+    timeline->pending = NULL;
 }
 
 // Makes an anchor of the pending event if that is complete. A failure only reduces the resolution,
@@ -83,20 +83,21 @@ static void resolve(struct cu_device *device)
 {
     const struct cu_symbols *cu = &device->module->cu;
     struct cu_timeline *timeline = &device->timeline;
+    CUevent event = timeline->pending;
     int64_t distance;
-    if (!timeline->is_pending || cu_ask_event(cu, timeline->pending) != CUDA_SUCCESS)
+    if (!event || cu_ask_event(cu, event) != CUDA_SUCCESS)
         return;
     const struct cu_anchor *last = anchor_at(timeline, timeline->count - 1);
     const uint64_t last_ns = last->time_ns;
-    timeline->is_pending = false;
-    if (difference(device, last->event, timeline->pending, &distance) != CUDA_SUCCESS) {
-        cu->cuEventDestroy(timeline->pending);
+    timeline->pending = NULL;
+    if (difference(device, last->event, event, &distance) != CUDA_SUCCESS) {
+        cu->cuEventDestroy(event);
         return;
     }
     struct cu_anchor *place = anchor_at(timeline, timeline->count);
     if (timeline->count >= CU_ANCHOR_COUNT)
         cu->cuEventDestroy(place->event);
-    *place = (struct cu_anchor){timeline->pending, last_ns + (uint64_t)distance};
+    *place = (struct cu_anchor){event, last_ns + (uint64_t)distance};
     timeline->count++;
 }
 
@@ -108,12 +109,13 @@ void cu_timeline_advance(struct cu_device *device)
 
     pthread_mutex_lock(&timeline->lock);
     resolve(device);
-    if (!timeline->is_pending && now - timeline->last_ns >= ANCHOR_DISTANCE_NS &&
-        cu->cuEventCreate(&timeline->pending, CU_EVENT_DEFAULT) == CUDA_SUCCESS) {
-        timeline->is_pending =
-            cu->cuEventRecord(timeline->pending, device->memory_stream) == CUDA_SUCCESS;
-        if (!timeline->is_pending)
-            cu->cuEventDestroy(timeline->pending);
+    CUevent event;
+    if (!timeline->pending && now - timeline->last_ns >= ANCHOR_DISTANCE_NS &&
+        cu->cuEventCreate(&event, CU_EVENT_DEFAULT) == CUDA_SUCCESS) {
+        if (cu->cuEventRecord(event, device->memory_stream) == CUDA_SUCCESS)
+            timeline->pending = event;
+        else
+            cu->cuEventDestroy(event);
         timeline->last_ns = now;
     }
     pthread_mutex_unlock(&timeline->lock);
