@@ -56,21 +56,7 @@ static weir_status move_in_stream(const struct cu_queue *queue, const struct cu_
     if (weir_kit_box_is_row(&box->shape))
         return line_in_stream(queue, box);
     const CUDA_MEMCPY3D all = cu_memcpy_of(box);
-    const CUDA_MEMCPY2D rectangle = {
-        .srcMemoryType = all.srcMemoryType,
-        .srcHost = all.srcHost,
-        .srcDevice = all.srcDevice,
-        .srcPitch = all.srcPitch,
-        .dstMemoryType = all.dstMemoryType,
-        .dstHost = all.dstHost,
-        .dstDevice = all.dstDevice,
-        .dstPitch = all.dstPitch,
-        .WidthInBytes = all.WidthInBytes,
-        .Height = all.Height,
-    };
-    if (box->shape.depth == 1)
-        COMMAND(cuMemcpy2DAsync, "2-D copy", bytes_of(box), &rectangle);
-    COMMAND(cuMemcpy3DAsync, "3-D copy", bytes_of(box), &all);
+    COMMAND(cuMemcpy3DAsync, box->shape.depth == 1 ? "2-D copy" : "3-D copy", bytes_of(box), &all);
 }
 
 static weir_status take_in_stream(const struct cu_queue *queue, size_t size,

@@ -71,7 +71,6 @@ struct nvrtc_symbols {
     X(cuMemcpyHtoDAsync_v2, 277)      \
     X(cuMemcpyDtoHAsync_v2, 279)      \
     X(cuMemcpyDtoDAsync_v2, 281)      \
-    X(cuMemcpy2DAsync_v2, 289)        \
     X(cuMemcpy3DAsync_v2, 291)        \
     X(cuLaunchKernel, 307)            \
     X(cuMemcpyPeerAsync, 319)         \

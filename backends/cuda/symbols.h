@@ -99,24 +99,6 @@
     X(reserved_local_bytes, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, 111)
 
 // The structures' members, X(structure, type, member), in their order.
-#define CU_MEMCPY2D(X, structure)             \
-    X(structure, size_t, srcXInBytes)         \
-    X(structure, size_t, srcY)                \
-    X(structure, CUmemorytype, srcMemoryType) \
-    X(structure, const void *, srcHost)       \
-    X(structure, CUdeviceptr, srcDevice)      \
-    X(structure, CUarray, srcArray)           \
-    X(structure, size_t, srcPitch)            \
-    X(structure, size_t, dstXInBytes)         \
-    X(structure, size_t, dstY)                \
-    X(structure, CUmemorytype, dstMemoryType) \
-    X(structure, void *, dstHost)             \
-    X(structure, CUdeviceptr, dstDevice)      \
-    X(structure, CUarray, dstArray)           \
-    X(structure, size_t, dstPitch)            \
-    X(structure, size_t, WidthInBytes)        \
-    X(structure, size_t, Height)
-
 // Of a copy on one device the two members are reserved; of one between devices they are the contexts.
 #define CU_BOX(X, structure, kind, of_src, of_dst) \
     X(structure, size_t, srcXInBytes)              \
@@ -191,7 +173,6 @@
 // X(structure, members, rest). The rest of the pools' also covers members that later versions named; all are zero here.
 #define CU_STRUCTURES(X)                         \
     X(CUmemLocation, CU_MEM_LOCATION, )          \
-    X(CUDA_MEMCPY2D, CU_MEMCPY2D, )              \
     X(CUDA_MEMCPY3D, CU_MEMCPY3D, )              \
     X(CUDA_MEMCPY3D_PEER, CU_MEMCPY3D_PEER, )    \
     X(CUDA_MEMSET_NODE_PARAMS, CU_MEMSET_NODE, ) \
@@ -331,7 +312,6 @@ CU_STRUCTURES(CU_STRUCTURE)
     X(4000, CUresult, cuMemcpyPeerAsync,                                                           \
       (CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, CUstream))                          \
     X(4000, CUresult, cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *, CUstream))                 \
-    X(3020, CUresult, cuMemcpy2DAsync, (const CUDA_MEMCPY2D *, CUstream))                          \
     X(3020, CUresult, cuMemcpy3DAsync, (const CUDA_MEMCPY3D *, CUstream))                          \
     X(3020, CUresult, cuMemsetD8Async, (CUdeviceptr, unsigned char, size_t, CUstream))             \
     X(3020, CUresult, cuMemsetD16Async, (CUdeviceptr, unsigned short, size_t, CUstream))           \
