@@ -39,21 +39,6 @@ void ocl_views_release(struct ocl_buffer *buffer)
     buffer->device->module->host->release(buffer->views);
 }
 
-static bool grow_views(struct ocl_buffer *buffer)
-{
-    const struct weir_host *host = buffer->device->module->host;
-    const uint32_t capacity = buffer->views ? 2 * buffer->view_capacity : OCL_VIEW_LIMIT;
-    struct ocl_view **views = host->allocate(capacity * sizeof *views);
-    if (!views)
-        return false;
-    if (buffer->views)
-        memcpy(views, buffer->views, buffer->view_count * sizeof *views);
-    host->release(buffer->views);
-    buffer->views = views;
-    buffer->view_capacity = capacity;
-    return true;
-}
-
 // Takes the least recently used view out of the list. Work that still uses it keeps it alive.
 static void drop_oldest_view(struct ocl_buffer *buffer)
 {
@@ -71,6 +56,10 @@ static weir_status need_place_for_view(struct ocl_buffer *buffer)
 {
     const struct weir_host *host = buffer->device->module->host;
     const uint32_t limit = buffer->device->keeps_views ? OCL_VIEW_KEPT_LIMIT : OCL_VIEW_LIMIT;
+    if (!buffer->views)
+        buffer->views = host->allocate(limit * sizeof(struct ocl_view *));
+    if (!buffer->views)
+        return weir_host_no_memory(host, "the views of a buffer");
     if (buffer->view_count == limit && buffer->device->keeps_views)
         return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED,
                               "use fewer ranges, or create the buffer with weir_buffer_create()",
@@ -79,8 +68,6 @@ static weir_status need_place_for_view(struct ocl_buffer *buffer)
                               OCL_VIEW_KEPT_LIMIT);
     if (buffer->view_count == limit)
         drop_oldest_view(buffer);
-    if (buffer->view_count == buffer->view_capacity && !grow_views(buffer))
-        return weir_host_no_memory(host, "the views of a buffer");
     return WEIR_OK;
 }
 

@@ -31,7 +31,7 @@
 
 // Timed records that a queue keeps.
 #define OCL_TIMING_HISTORY 4096
-// Views that a buffer keeps, and as many as it may have where none may be released before it.
+// The most views that a buffer keeps, and that it may have where none may be released before it.
 #define OCL_VIEW_LIMIT 64
 #define OCL_VIEW_KEPT_LIMIT 4096
 // Kernel objects of a kernel. Pipelines have a few slots, and may launch a kernel more than once in each.
@@ -114,7 +114,6 @@ struct ocl_buffer {
     pthread_mutex_t lock; // guards what follows
     struct ocl_view **views;
     uint32_t view_count;
-    uint32_t view_capacity;
     uint64_t clock;
 };
 
