@@ -99,44 +99,33 @@ weir_status cu_take_staging(struct cu_builder *builder, size_t size, CUdeviceptr
 
 // Launches.
 
-static size_t size_of(const struct weir_argument *argument)
+// Stores one block: the pointers for the driver, the addresses and offsets to which they point, and the values.
+static weir_status keep_arguments(const struct weir_link *link,
+                                  const struct weir_operation *operation,
+                                  CUDA_KERNEL_NODE_PARAMS *out_launch)
 {
-    switch (argument->kind) {
-    case WEIR_PARAMETER_BUFFER:
-        return sizeof(CUdeviceptr);
-    case WEIR_PARAMETER_LOCAL:
-        return sizeof(uint32_t);
-    case WEIR_PARAMETER_VALUE:
-        break;
-    }
-    return argument->size;
-}
-
-static size_t room_of(const struct weir_argument *argument)
-{
-    return (size_of(argument) + CU_ALIGNMENT - 1) / CU_ALIGNMENT * CU_ALIGNMENT;
-}
-
-// One block: the pointers, then the values. NULL if out of memory.
-static void **keep_arguments(const struct weir_host *host, const struct weir_operation *operation,
-                             const struct cu_packed *packed)
-{
-    const struct weir_argument *arguments = operation->u.launch.arguments;
+    struct weir_operation own = *operation;
+    struct cu_packed packed;
     const size_t count = operation->u.launch.argument_count;
-    size_t bytes = (count * sizeof(void *) + CU_ALIGNMENT - 1) / CU_ALIGNMENT * CU_ALIGNMENT;
-    const size_t first = bytes;
-    for (size_t i = 0; i < count; i++)
-        bytes += room_of(&arguments[i]);
-    void **pointers = host->allocate(bytes);
+    void **pointers = link->host->allocate(count * (sizeof *pointers + sizeof *packed.places) +
+                                           weir_operation_bytes(operation));
     if (!pointers)
-        return NULL;
-    char *at = (char *)pointers + first;
+        return weir_host_no_memory(link->host, "a node of a graph");
+    uint64_t *places = (uint64_t *)(void *)(pointers + count);
+    weir_operation_own(&own, places + count);
+    const weir_status status = cu_pack(link, &own, &packed);
     for (size_t i = 0; i < count; i++) {
-        memcpy(at, packed->pointers[i], size_of(&arguments[i]));
-        pointers[i] = at;
-        at += room_of(&arguments[i]);
+        pointers[i] = packed.pointers[i];
+        if (pointers[i] != &packed.places[i])
+            continue;
+        places[i] = packed.places[i];
+        pointers[i] = &places[i];
     }
-    return pointers;
+    out_launch->kernelParams = pointers;
+    out_launch->sharedMemBytes = (unsigned)packed.local_bytes;
+    if (status < 0)
+        link->host->release(pointers);
+    return status;
 }
 
 static weir_status build_launch(const struct weir_link *link, struct cu_builder *builder,
@@ -144,10 +133,6 @@ static weir_status build_launch(const struct weir_link *link, struct cu_builder 
 {
     const struct weir_extent grid = operation->u.launch.grid;
     const struct weir_extent block = operation->u.launch.block;
-    struct cu_packed packed;
-    weir_status status = cu_pack(link, operation, &packed);
-    if (status < 0)
-        return status;
     struct cu_part part = {
         .kind = CU_PART_LAUNCH,
         .cooperative = cu_is_cooperative(builder->device, operation),
@@ -157,12 +142,10 @@ static weir_status build_launch(const struct weir_link *link, struct cu_builder 
                      .gridDimZ = grid.z,
                      .blockDimX = block.x,
                      .blockDimY = block.y,
-                     .blockDimZ = block.z,
-                     .sharedMemBytes = (unsigned)packed.local_bytes,
-                     .kernelParams = keep_arguments(link->host, operation, &packed)},
+                     .blockDimZ = block.z},
     };
-    return part.u.launch.kernelParams ? add_owner(builder, &part)
-                                      : weir_host_no_memory(link->host, "a node of a graph");
+    const weir_status status = keep_arguments(link, operation, &part.u.launch);
+    return status < 0 ? status : add_owner(builder, &part);
 }
 
 // With the parts of an exchange after it.
@@ -170,13 +153,11 @@ static weir_status build_collective(struct cu_builder *builder,
                                     const struct weir_operation *operation)
 {
     const struct weir_host *host = builder->device->module->host;
-    const size_t bytes = operation->u.collective.exchange_count * sizeof(struct weir_exchange);
-    struct weir_operation *copy = host->allocate(sizeof *copy + bytes);
+    struct weir_operation *copy = host->allocate(sizeof *copy + weir_operation_bytes(operation));
     if (!copy)
         return weir_host_no_memory(host, "a node of a graph");
     *copy = *operation;
-    if (bytes)
-        copy->u.collective.exchanges = memcpy(copy + 1, operation->u.collective.exchanges, bytes);
+    weir_operation_own(copy, copy + 1);
     return add_owner(builder, &(struct cu_part){.kind = CU_PART_COLLECTIVE, .u.collective = copy});
 }
 

@@ -27,7 +27,6 @@
 
 #include "backends/clc/clc.h"
 #include "base/lock.h"
-#include "base/table.h"
 
 // Timed records that a queue keeps.
 #define OCL_TIMING_HISTORY 4096
