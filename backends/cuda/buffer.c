@@ -55,54 +55,39 @@ void cu_blocks_release(struct cu_device *device)
     cu_unrelax(&device->module->cu, before);
 }
 
-static weir_status refuse_host(struct cu_device *device, CUresult code, size_t size)
+static weir_status refuse(const struct cu_buffer *buffer, const struct cu_trial *trial)
 {
+    const char *kind = buffer->managed ? "MANAGED" : buffer->plain ? "DEVICE" : "pinned HOST";
+    const bool full = trial->code == CUDA_ERROR_OUT_OF_MEMORY && !buffer->managed;
     const long pages = sysconf(_SC_AVPHYS_PAGES);
     const long page = sysconf(_SC_PAGESIZE);
-    if (code == CUDA_ERROR_OUT_OF_MEMORY && pages >= 0 && page > 0)
-        return cu_native_error(device, "cuMemHostAlloc", code,
-                               "a pinned HOST buffer of %zu bytes was asked for, and %llu bytes of "
-                               "the machine's memory are free",
-                               size, (unsigned long long)pages * (unsigned long long)page);
-    return cu_native_error(device, "cuMemHostAlloc", code,
-                           "cannot make a pinned HOST buffer of %zu bytes", size);
-}
-
-static weir_status refuse_device(struct cu_device *device, const char *call, CUresult code,
-                                 size_t size)
-{
     size_t free_bytes = 0;
     size_t total = 0;
-    if (code == CUDA_ERROR_OUT_OF_MEMORY &&
-        device->module->cu.cuMemGetInfo(&free_bytes, &total) == CUDA_SUCCESS)
-        return cu_native_error(device, call, code,
-                               "a DEVICE buffer of %zu bytes was asked for, and %zu bytes of %zu "
-                               "are free",
-                               size, free_bytes, total);
-    return cu_native_error(device, call, code, "cannot make a DEVICE buffer of %zu bytes", size);
+    if (full && !buffer->plain && pages >= 0 && page > 0)
+        return cu_tried(trial,
+                        "a %s buffer of %zu bytes was asked for, and %llu bytes of the machine's "
+                        "memory are free",
+                        kind, buffer->size, (unsigned long long)pages * (unsigned long long)page);
+    if (full && buffer->plain && cu_of(trial)->cuMemGetInfo(&free_bytes, &total) == CUDA_SUCCESS)
+        return cu_tried(trial,
+                        "a %s buffer of %zu bytes was asked for, and %zu bytes of %zu are free",
+                        kind, buffer->size, free_bytes, total);
+    return cu_tried(trial, "cannot make a %s buffer of %zu bytes", kind, buffer->size);
 }
 
-static weir_status refuse_block(const struct cu_buffer *buffer, CUresult code)
+static void allocate(struct cu_trial *trial, const struct cu_buffer *buffer, size_t size,
+                     void **out_pointer)
 {
-    if (buffer->managed)
-        return cu_native_error(buffer->device, "cuMemAllocManaged", code,
-                               "cannot make a MANAGED buffer of %zu bytes", buffer->size);
-    return buffer->plain ? refuse_device(buffer->device, "cuMemAlloc", code, buffer->size)
-                         : refuse_host(buffer->device, code, buffer->size);
-}
-
-static CUresult allocate(const struct cu_buffer *buffer, size_t size, void **out_pointer)
-{
-    const struct cu_symbols *cu = &buffer->device->module->cu;
     CUdeviceptr address = 0;
-    if (!buffer->managed && !buffer->plain)
-        return cu->cuMemHostAlloc(out_pointer, size,
-                                  CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
-    const CUresult code = buffer->managed
-                              ? cu->cuMemAllocManaged(&address, size, CU_MEM_ATTACH_GLOBAL)
-                              : cu->cuMemAlloc(&address, size);
-    *out_pointer = (void *)(uintptr_t)address;
-    return code;
+    if (buffer->managed)
+        CU_TRY(trial, cuMemAllocManaged, &address, size, CU_MEM_ATTACH_GLOBAL);
+    else if (buffer->plain)
+        CU_TRY(trial, cuMemAlloc, &address, size);
+    else
+        CU_TRY(trial, cuMemHostAlloc, out_pointer, size,
+               CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+    if (address)
+        *out_pointer = (void *)(uintptr_t)address;
 }
 
 // Where there is no plain memory left the buffer has no block: the pool may keep memory, which it returns then.
@@ -113,15 +98,17 @@ static weir_status create_block(struct cu_buffer *buffer, size_t size)
     struct weir_kit_block *block = host->allocate(sizeof *block);
     if (!block)
         return weir_host_no_memory(host, "a buffer");
-    CUresult code = allocate(buffer, size, &block->pointer);
-    if (code == CUDA_ERROR_OUT_OF_MEMORY && !buffer->plain) {
+    struct cu_trial trial = {.device = device};
+    allocate(&trial, buffer, size, &block->pointer);
+    const bool full = trial.code == CUDA_ERROR_OUT_OF_MEMORY;
+    if (full && !buffer->plain) {
         cu_blocks_release(device);
-        code = allocate(buffer, size, &block->pointer);
+        trial.code = CUDA_SUCCESS;
+        allocate(&trial, buffer, size, &block->pointer);
     }
-    if (code != CUDA_SUCCESS) {
+    if (trial.code != CUDA_SUCCESS) {
         host->release(block);
-        return code == CUDA_ERROR_OUT_OF_MEMORY && buffer->plain ? WEIR_OK
-                                                                 : refuse_block(buffer, code);
+        return full && buffer->plain ? WEIR_OK : refuse(buffer, &trial);
     }
     host->count_driver_object();
     block->size = size;
@@ -194,20 +181,19 @@ static weir_status create_plain(struct cu_buffer *buffer)
 static weir_status create_device(struct cu_buffer *buffer)
 {
     struct cu_device *device = buffer->device;
-    const struct cu_symbols *cu = &device->module->cu;
     weir_status status = create_plain(buffer);
     if (status < 0 || buffer->block)
         return status;
-    CUresult code = cu->cuMemAllocFromPoolAsync(&buffer->address, buffer->size, device->pool,
-                                                device->memory_stream);
-    if (code == CUDA_ERROR_OUT_OF_MEMORY)
-        code = allocate_again(device, buffer);
-    if (code != CUDA_SUCCESS) {
+    struct cu_trial trial = {.device = device};
+    CU_TRY(&trial, cuMemAllocFromPoolAsync, &buffer->address, buffer->size, device->pool,
+           device->memory_stream);
+    if (trial.code == CUDA_ERROR_OUT_OF_MEMORY)
+        trial.code = allocate_again(device, buffer);
+    if (trial.code != CUDA_SUCCESS) {
         buffer->address = 0;
-        return refuse_device(device, "cuMemAllocFromPoolAsync", code, buffer->size);
+        return refuse(buffer, &trial);
     }
     device->module->host->count_driver_object();
-    struct cu_trial trial = {.device = device};
     CU_TRY_AWAIT(&trial, device->memory_stream);
     return cu_tried(&trial, "cannot make a DEVICE buffer of %zu bytes", buffer->size);
 }
@@ -424,7 +410,6 @@ weir_status cu_buffer_create(const struct weir_link *link, weir_device *object,
 {
     struct cu_device *device = cu_device_of(link, object);
     struct cu_scope scope;
-    (void)buffer_object;
     weir_status status = cu_enter(device, &scope);
     if (status < 0)
         return status;

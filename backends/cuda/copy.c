@@ -23,65 +23,54 @@ static weir_status check(const struct cu_queue *queue, const char *call, CUresul
     return cu_native_error(queue->device, call, code, "%s of %zu bytes", what, size);
 }
 
-// The rest of a function of `target`: a command of the operation, what it does, to how many bytes, and its arguments before
+// The rest of a function of `queue`: a command of the operation, what it does, to how many bytes, and its arguments before
 // the stream.
 #define COMMAND(call, what, size, ...)                                             \
     do {                                                                           \
-        const struct cu_queue *queue = target->queue;                              \
         const CUresult code = symbols_of(queue)->call(__VA_ARGS__, queue->stream); \
         cu_watch_command(queue);                                                   \
         return check(queue, #call, code, what, size);                              \
     } while (0)
 
-static weir_status line_in_stream(const struct cu_target *target, const struct cu_box *box)
+static size_t bytes_of(const struct cu_box *box)
 {
-    const CUdeviceptr dst = box->to->address + box->dst.offset;
-    const CUdeviceptr src = box->from->address + box->src.offset;
+    return box->shape.width * box->shape.height * box->shape.depth;
+}
+
+static weir_status line_in_stream(const struct cu_queue *queue, const struct cu_box *box)
+{
+    const CUdeviceptr dst = box->to->address + box->shape.dst.offset;
+    const CUdeviceptr src = box->from->address + box->shape.src.offset;
     if (box->to->pointer)
-        COMMAND(cuMemcpyDtoHAsync, "copy from DEVICE to HOST", box->width,
-                box->to->pointer + box->dst.offset, src, box->width);
+        COMMAND(cuMemcpyDtoHAsync, "copy from DEVICE to HOST", box->shape.width,
+                box->to->pointer + box->shape.dst.offset, src, box->shape.width);
     if (box->from->pointer)
-        COMMAND(cuMemcpyHtoDAsync, "copy from HOST to DEVICE", box->width, dst,
-                box->from->pointer + box->src.offset, box->width);
-    COMMAND(cuMemcpyDtoDAsync, "copy from DEVICE to DEVICE", box->width, dst, src, box->width);
+        COMMAND(cuMemcpyHtoDAsync, "copy from HOST to DEVICE", box->shape.width, dst,
+                box->from->pointer + box->shape.src.offset, box->shape.width);
+    COMMAND(cuMemcpyDtoDAsync, "copy from DEVICE to DEVICE", box->shape.width, dst, src,
+            box->shape.width);
 }
 
-static weir_status move_in_stream(const struct cu_target *target, const struct cu_box *box)
+static weir_status move_in_stream(const struct cu_queue *queue, const struct cu_box *box)
 {
-    if (box->line)
-        return line_in_stream(target, box);
+    if (weir_kit_box_is_row(&box->shape))
+        return line_in_stream(queue, box);
     const CUDA_MEMCPY3D all = cu_memcpy_of(box);
-    const CUDA_MEMCPY2D rectangle = {
-        .srcMemoryType = all.srcMemoryType,
-        .srcHost = all.srcHost,
-        .srcDevice = all.srcDevice,
-        .srcPitch = all.srcPitch,
-        .dstMemoryType = all.dstMemoryType,
-        .dstHost = all.dstHost,
-        .dstDevice = all.dstDevice,
-        .dstPitch = all.dstPitch,
-        .WidthInBytes = all.WidthInBytes,
-        .Height = all.Height,
-    };
-    if (box->depth == 1)
-        COMMAND(cuMemcpy2DAsync, "2-D copy", box->width * box->height, &rectangle);
-    COMMAND(cuMemcpy3DAsync, "3-D copy", box->width * box->height * box->depth, &all);
+    COMMAND(cuMemcpy3DAsync, box->shape.depth == 1 ? "2-D copy" : "3-D copy", bytes_of(box), &all);
 }
 
-static weir_status take_in_stream(const struct cu_target *target, size_t size,
+static weir_status take_in_stream(const struct cu_queue *queue, size_t size,
                                   CUdeviceptr *out_staging)
 {
-    const struct cu_queue *queue = target->queue;
     CUresult code = symbols_of(queue)->cuMemAllocFromPoolAsync(out_staging, size,
                                                                queue->device->pool, queue->stream);
     return check(queue, "cuMemAllocFromPoolAsync", code, "memory on the way between HOST buffers",
                  size);
 }
 
-static weir_status drop_in_stream(const struct cu_target *target, CUdeviceptr staging,
+static weir_status drop_in_stream(const struct cu_queue *queue, CUdeviceptr staging,
                                   weir_status status)
 {
-    const struct cu_queue *queue = target->queue;
     CUresult code = symbols_of(queue)->cuMemFreeAsync(staging, queue->stream);
     return status < 0 ? status
                       : check(queue, "cuMemFreeAsync", code, "end of memory on the way", 0);
@@ -95,7 +84,7 @@ static weir_status drop_in_stream(const struct cu_target *target, CUdeviceptr st
                 (type)set->value, set->width, set->height);                                        \
     } while (0)
 
-static weir_status set_in_stream(const struct cu_target *target, const CUDA_MEMSET_NODE_PARAMS *set)
+static weir_status set_in_stream(const struct cu_queue *queue, const CUDA_MEMSET_NODE_PARAMS *set)
 {
     const size_t size = set->width * set->elementSize * set->height;
     switch (set->elementSize) {
@@ -108,27 +97,26 @@ static weir_status set_in_stream(const struct cu_target *target, const CUDA_MEMS
     }
 }
 
-static weir_status line_to_peer(const struct cu_queue *queue, const struct cu_box *box)
+static weir_status check_peer(const struct cu_queue *queue, const struct cu_box *box,
+                              const char *call, CUresult code)
 {
-    const CUresult code =
-        symbols_of(queue)->cuMemcpyPeerAsync(box->to->address + box->dst.offset,
-                                             box->to->device->context,
-                                             box->from->address + box->src.offset,
-                                             box->from->device->context, box->width, queue->stream);
     if (code == CUDA_SUCCESS)
         return WEIR_OK;
-    return cu_native_error(queue->device, "cuMemcpyPeerAsync", code,
-                           "copy of %zu bytes from '%s' to '%s'", box->width,
-                           box->from->device->listed->info.name,
+    return cu_native_error(queue->device, call, code, "copy of %zu bytes from '%s' to '%s'",
+                           bytes_of(box), box->from->device->listed->info.name,
                            box->to->device->listed->info.name);
 }
 
 // Each slice pitch is a multiple of its pitch.
-static weir_status copy_to_peer(const struct cu_target *target, const struct cu_box *box)
+static weir_status copy_to_peer(const struct cu_queue *queue, const struct cu_box *box)
 {
-    const struct cu_queue *queue = target->queue;
-    if (box->line)
-        return line_to_peer(queue, box);
+    const CUdeviceptr to = box->to->address + box->shape.dst.offset;
+    const CUdeviceptr from = box->from->address + box->shape.src.offset;
+    if (weir_kit_box_is_row(&box->shape))
+        return check_peer(queue, box, "cuMemcpyPeerAsync",
+                          symbols_of(queue)->cuMemcpyPeerAsync(to, box->to->device->context, from,
+                                                               box->from->device->context,
+                                                               box->shape.width, queue->stream));
     const CUDA_MEMCPY3D all = cu_memcpy_of(box);
     const CUDA_MEMCPY3D_PEER block = {
         .srcMemoryType = CU_MEMORYTYPE_DEVICE,
@@ -145,23 +133,9 @@ static weir_status copy_to_peer(const struct cu_target *target, const struct cu_
         .Height = all.Height,
         .Depth = all.Depth,
     };
-    const CUresult code = symbols_of(queue)->cuMemcpy3DPeerAsync(&block, queue->stream);
-    if (code == CUDA_SUCCESS)
-        return WEIR_OK;
-    return cu_native_error(queue->device, "cuMemcpy3DPeerAsync", code,
-                           "copy of %zu bytes in rows from '%s' to '%s'",
-                           box->width * box->height * box->depth,
-                           box->from->device->listed->info.name,
-                           box->to->device->listed->info.name);
+    return check_peer(queue, box, "cuMemcpy3DPeerAsync",
+                      symbols_of(queue)->cuMemcpy3DPeerAsync(&block, queue->stream));
 }
-
-static const struct cu_commands in_stream = {
-    .move = move_in_stream,
-    .set = set_in_stream,
-    .peer = copy_to_peer,
-    .take_staging = take_in_stream,
-    .drop_staging = drop_in_stream,
-};
 
 // Parts of boxes.
 
@@ -171,18 +145,18 @@ CUDA_MEMCPY3D cu_memcpy_of(const struct cu_box *box)
     const struct cu_buffer *from = box->from;
     return (CUDA_MEMCPY3D){
         .srcMemoryType = from->pointer ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE,
-        .srcHost = from->pointer ? from->pointer + box->src.offset : NULL,
-        .srcDevice = from->pointer ? 0 : from->address + box->src.offset,
-        .srcPitch = box->src.pitch,
-        .srcHeight = box->src.slice_pitch / box->src.pitch,
+        .srcHost = from->pointer ? from->pointer + box->shape.src.offset : NULL,
+        .srcDevice = from->pointer ? 0 : from->address + box->shape.src.offset,
+        .srcPitch = box->shape.src.pitch,
+        .srcHeight = box->shape.src.slice_pitch / box->shape.src.pitch,
         .dstMemoryType = to->pointer ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE,
-        .dstHost = to->pointer ? to->pointer + box->dst.offset : NULL,
-        .dstDevice = to->pointer ? 0 : to->address + box->dst.offset,
-        .dstPitch = box->dst.pitch,
-        .dstHeight = box->dst.slice_pitch / box->dst.pitch,
-        .WidthInBytes = box->width,
-        .Height = box->height,
-        .Depth = box->depth,
+        .dstHost = to->pointer ? to->pointer + box->shape.dst.offset : NULL,
+        .dstDevice = to->pointer ? 0 : to->address + box->shape.dst.offset,
+        .dstPitch = box->shape.dst.pitch,
+        .dstHeight = box->shape.dst.slice_pitch / box->shape.dst.pitch,
+        .WidthInBytes = box->shape.width,
+        .Height = box->shape.height,
+        .Depth = box->shape.depth,
     };
 }
 
@@ -190,26 +164,26 @@ CUDA_MEMCPY3D cu_memcpy_of(const struct cu_box *box)
 static struct cu_box line_of(const struct cu_box *box, size_t dst, size_t src, size_t size)
 {
     struct cu_box line = *box;
-    line.line = true;
-    line.dst = (struct weir_volume){NULL, box->dst.offset + dst, size, size};
-    line.src = (struct weir_volume){NULL, box->src.offset + src, size, size};
-    line.width = size;
-    line.height = line.depth = 1;
+    line.shape.dst = (struct weir_volume){NULL, box->shape.dst.offset + dst, size, size};
+    line.shape.src = (struct weir_volume){NULL, box->shape.src.offset + src, size, size};
+    line.shape.width = size;
+    line.shape.height = line.shape.depth = 1;
     return line;
 }
 
-// What staging memory holds of a line or a slice, of which `done` bytes or rows are done.
+// What staging memory holds of a row or a slice, of which `done` bytes or rows are done.
 static struct cu_box piece_of(const struct cu_box *box, size_t done)
 {
-    const size_t most = box->line ? STAGING_BYTES : STAGING_BYTES / box->width;
-    const size_t left = (box->line ? box->width : box->height) - done;
+    const bool row = weir_kit_box_is_row(&box->shape);
+    const size_t most = row ? STAGING_BYTES : STAGING_BYTES / box->shape.width;
+    const size_t left = (row ? box->shape.width : box->shape.height) - done;
     const size_t count = left < most ? left : most;
-    if (box->line)
+    if (row)
         return line_of(box, done, done, count);
     struct cu_box piece = *box;
-    piece.height = count;
-    piece.dst.offset += done * box->dst.pitch;
-    piece.src.offset += done * box->src.pitch;
+    piece.shape.height = count;
+    piece.shape.dst.offset += done * box->shape.dst.pitch;
+    piece.shape.src.offset += done * box->shape.src.pitch;
     return piece;
 }
 
@@ -238,8 +212,9 @@ static bool is_out_of_reach(const struct cu_target *target, const struct cu_box 
 
 static weir_status move(const struct cu_target *target, const struct cu_box *box)
 {
-    return is_peer_copy(box) ? target->commands->peer(target, box)
-                             : target->commands->move(target, box);
+    if (is_peer_copy(box)) // none is in a graph
+        return copy_to_peer(target->queue, box);
+    return target->builder ? cu_add_copy(target->builder, box) : move_in_stream(target->queue, box);
 }
 
 // Fills.
@@ -266,12 +241,13 @@ static weir_status set(const struct cu_target *target, CUdeviceptr dst, size_t p
         .width = width / element,
         .height = height,
     };
-    return target->commands->set(target, &rows);
+    return target->builder ? cu_add_set(target->builder, &rows)
+                           : set_in_stream(target->queue, &rows);
 }
 
 static bool repeats_a_word(const struct cu_box *box)
 {
-    return memcmp(box->pattern, box->pattern + 4, box->pattern_size - 4) == 0;
+    return memcmp(box->shape.pattern, box->shape.pattern + 4, box->shape.pattern_size - 4) == 0;
 }
 
 // Fills bytes of a buffer with the box's pattern, of whose size their address is a multiple.
@@ -279,19 +255,19 @@ static weir_status fill_bytes(const struct cu_target *target, const struct cu_bu
                               size_t offset, size_t size, const struct cu_box *box)
 {
     const CUdeviceptr dst = buffer->address + offset;
-    const size_t pattern_size = box->pattern_size;
+    const size_t pattern_size = box->shape.pattern_size;
     weir_status status = WEIR_OK;
     if (pattern_size <= 4 || repeats_a_word(box))
-        return set(target, dst, 0, box->pattern, pattern_size < 4 ? (unsigned)pattern_size : 4,
-                   size, 1);
+        return set(target, dst, 0, box->shape.pattern,
+                   pattern_size < 4 ? (unsigned)pattern_size : 4, size, 1);
     for (size_t i = 0; i < pattern_size && status == WEIR_OK; i += 4)
-        status = set(target, dst + i, 0, box->pattern + i, 4, 4, 1);
+        status = set(target, dst + i, 0, box->shape.pattern + i, 4, 4, 1);
     const struct cu_buffer filled = {.device = target->device, .address = dst};
     const struct cu_box whole = {.to = &filled, .from = &filled};
     for (size_t done = pattern_size; done < size && status == WEIR_OK; done *= 2) {
         const struct cu_box next =
             line_of(&whole, done, 0, size - done < done ? size - done : done);
-        status = target->commands->move(target, &next);
+        status = move(target, &next);
     }
     return status;
 }
@@ -299,7 +275,8 @@ static weir_status fill_bytes(const struct cu_target *target, const struct cu_bu
 static bool is_staged(const struct cu_box *box)
 {
     return box->to->pointer &&
-           (box->pattern_size > 4 || (box->to->address + box->dst.offset) % box->pattern_size != 0);
+           (box->shape.pattern_size > 4 ||
+            (box->to->address + box->shape.dst.offset) % box->shape.pattern_size != 0);
 }
 
 // Fills the first row and copies the filled rows to the next ones, doubling each time.
@@ -307,61 +284,57 @@ static weir_status fill_rows(const struct cu_target *target, const struct cu_box
 {
     struct cu_box rows = *box;
     rows.from = box->to;
-    rows.src = box->dst;
-    weir_status status = fill_bytes(target, box->to, box->dst.offset, box->width, box);
-    for (size_t done = 1; done < box->height && status == WEIR_OK; done *= 2) {
-        rows.dst.offset = box->dst.offset + done * box->dst.pitch;
-        rows.height = box->height - done < done ? box->height - done : done;
-        status = target->commands->move(target, &rows);
+    rows.shape.src = box->shape.dst;
+    weir_status status = fill_bytes(target, box->to, box->shape.dst.offset, box->shape.width, box);
+    for (size_t done = 1; done < box->shape.height && status == WEIR_OK; done *= 2) {
+        rows.shape.dst.offset = box->shape.dst.offset + done * box->shape.dst.pitch;
+        rows.shape.height = box->shape.height - done < done ? box->shape.height - done : done;
+        status = move(target, &rows);
     }
     return status;
 }
 
-// Lines and slices. What the driver has no command for goes in pieces through memory of the target's device: copies within
+// Rows and slices. What the driver has no command for goes in pieces through memory of the target's device: copies within
 // the host's memory, between that and a device's that cannot be reached, and fills of the host's.
 
 static weir_status by_staging(const struct cu_target *target, const struct cu_box *box)
 {
-    const size_t total = box->line ? box->width : box->height;
+    const bool row = weir_kit_box_is_row(&box->shape);
+    const size_t total = row ? box->shape.width : box->shape.height;
     struct cu_box piece = piece_of(box, 0);
-    struct cu_buffer staging = {.device = target->device, .size = piece.width * piece.height};
-    weir_status status = target->commands->take_staging(target, staging.size, &staging.address);
+    struct cu_buffer staging = {.device = target->device,
+                                .size = piece.shape.width * piece.shape.height};
+    weir_status status = target->builder
+                             ? cu_take_staging(target->builder, staging.size, &staging.address)
+                             : take_in_stream(target->queue, staging.size, &staging.address);
     if (status < 0)
         return status;
-    if (box->pattern)
+    if (box->shape.pattern)
         status = fill_bytes(target, &staging, 0, staging.size, box);
     for (size_t done = 0; done < total && status == WEIR_OK;
-         done += box->line ? piece.width : piece.height) {
+         done += row ? piece.shape.width : piece.shape.height) {
         piece = piece_of(box, done);
         struct cu_box in = piece;
         struct cu_box out = piece;
         in.to = out.from = &staging;
-        in.dst = out.src =
-            (struct weir_volume){NULL, 0, piece.width, box->line ? piece.width : staging.size};
-        if (!box->pattern)
+        in.shape.dst = out.shape.src = (struct weir_volume){NULL, 0, piece.shape.width,
+                                                            row ? piece.shape.width : staging.size};
+        if (!box->shape.pattern)
             status = move(target, &in);
         if (status == WEIR_OK)
             status = move(target, &out);
     }
-    return target->commands->drop_staging(target, staging.address, status);
+    return target->builder ? status : drop_in_stream(target->queue, staging.address, status);
 }
 
-static weir_status do_line(const struct cu_target *target, const struct cu_box *line)
-{
-    if (line->pattern && !is_staged(line))
-        return fill_bytes(target, line->to, line->dst.offset, line->width, line);
-    if (line->pattern || is_on_host(line) || is_out_of_reach(target, line))
-        return by_staging(target, line);
-    return move(target, line);
-}
+static weir_status do_slice(const struct cu_target *target, const struct cu_box *box);
 
 static weir_status do_rows(const struct cu_target *target, const struct cu_box *box)
 {
     weir_status status = WEIR_OK;
-    for (size_t row = 0; row < box->height && status == WEIR_OK; row++) {
-        const struct cu_box line =
-            line_of(box, row * box->dst.pitch, row * box->src.pitch, box->width);
-        status = do_line(target, &line);
+    for (size_t i = 0; i < box->shape.height && status == WEIR_OK; i++) {
+        const struct cu_box row = {box->to, box->from, weir_kit_box_row(&box->shape, i)};
+        status = do_slice(target, &row);
     }
     return status;
 }
@@ -369,63 +342,31 @@ static weir_status do_rows(const struct cu_target *target, const struct cu_box *
 static bool is_beyond_pitch(const struct cu_target *target, const struct cu_box *box)
 {
     const size_t limit = target->device->attributes.max_pitch;
-    return box->dst.pitch > limit || box->src.pitch > limit;
+    return box->shape.dst.pitch > limit || box->shape.src.pitch > limit;
 }
 
 // Rows that the driver does not accept as a rectangle (a pitch beyond its limit) are copied one by
 // one.
-static weir_status copy_slice(const struct cu_target *target, const struct cu_box *box)
+static weir_status do_slice(const struct cu_target *target, const struct cu_box *box)
 {
-    const size_t width = box->width;
-    if (box->height == 1 || (box->dst.pitch == width && box->src.pitch == width)) {
-        const struct cu_box line = line_of(box, 0, 0, width * box->height);
-        return do_line(target, &line);
-    }
-    if (is_beyond_pitch(target, box) || is_out_of_reach(target, box) ||
-        (is_on_host(box) && width > STAGING_BYTES))
-        return do_rows(target, box);
-    return is_on_host(box) ? by_staging(target, box) : move(target, box);
-}
-
-static weir_status fill_slice(const struct cu_target *target, const struct cu_box *box)
-{
-    const size_t width = box->width;
-    const bool staged = is_staged(box);
-    if (box->height == 1 || box->dst.pitch == width) {
-        const struct cu_box line = line_of(box, 0, 0, width * box->height);
-        return do_line(target, &line);
-    }
-    if (is_beyond_pitch(target, box) || (staged && width > STAGING_BYTES))
+    const bool row = weir_kit_box_is_row(&box->shape);
+    const bool apart = !box->shape.pattern && is_out_of_reach(target, box);
+    const bool staged = box->shape.pattern ? is_staged(box) : apart || is_on_host(box);
+    if (!row &&
+        (is_beyond_pitch(target, box) || apart || (staged && box->shape.width > STAGING_BYTES)))
         return do_rows(target, box);
     if (staged)
         return by_staging(target, box);
-    if (box->pattern_size > 4 && !repeats_a_word(box))
+    if (!box->shape.pattern)
+        return move(target, box);
+    if (row)
+        return fill_bytes(target, box->to, box->shape.dst.offset, box->shape.width, box);
+    if (box->shape.pattern_size > 4 && !repeats_a_word(box))
         return fill_rows(target, box);
-    return set(target, box->to->address + box->dst.offset, box->dst.pitch, box->pattern,
-               box->pattern_size < 4 ? (unsigned)box->pattern_size : 4, width, box->height);
-}
-
-// Boxes of several slices.
-
-static bool is_packed(const struct weir_volume *volume, size_t height)
-{
-    return volume->slice_pitch == volume->pitch * height;
-}
-
-// Makes one slice of several, if rows and slices have one pitch.
-static void flatten(struct cu_box *box)
-{
-    const size_t height = box->height;
-    if (height == 1) {
-        box->dst.pitch = box->dst.slice_pitch;
-        box->src.pitch = box->src.slice_pitch;
-    }
-    if (height != 1 && (!is_packed(&box->dst, height) || !is_packed(&box->src, height)))
-        return;
-    box->height *= box->depth;
-    box->depth = 1;
-    box->dst.slice_pitch = box->dst.pitch * box->height;
-    box->src.slice_pitch = box->src.pitch * box->height;
+    return set(target, box->to->address + box->shape.dst.offset, box->shape.dst.pitch,
+               box->shape.pattern,
+               box->shape.pattern_size < 4 ? (unsigned)box->shape.pattern_size : 4,
+               box->shape.width, box->shape.height);
 }
 
 // The driver counts the rows from one slice to the next.
@@ -436,139 +377,32 @@ static bool has_whole_rows(const struct weir_volume *volume)
 
 static bool is_one_command(const struct cu_target *target, const struct cu_box *box)
 {
-    return has_whole_rows(&box->dst) && has_whole_rows(&box->src) &&
+    return has_whole_rows(&box->shape.dst) && has_whole_rows(&box->shape.src) &&
            !is_beyond_pitch(target, box) && !is_out_of_reach(target, box) && !is_on_host(box);
-}
-
-static weir_status copy_slices(const struct cu_target *target, const struct cu_box *box)
-{
-    weir_status status = WEIR_OK;
-    struct cu_box slice = *box;
-    slice.depth = 1;
-    for (size_t i = 0; i < box->depth && status == WEIR_OK; i++) {
-        slice.dst.offset = box->dst.offset + i * box->dst.slice_pitch;
-        slice.src.offset = box->src.offset + i * box->src.slice_pitch;
-        status = copy_slice(target, &slice);
-    }
-    return status;
-}
-
-// Entries.
-
-static weir_status split_copy(const struct weir_link *link, const struct cu_target *target,
-                              const struct weir_operation *operation)
-{
-    const size_t size = operation->u.copy.size;
-    const struct cu_box line = {
-        .to = cu_buffer_of(link, operation->u.copy.dst),
-        .from = cu_buffer_of(link, operation->u.copy.src),
-        .dst = {NULL, operation->u.copy.dst_offset, size, size},
-        .src = {NULL, operation->u.copy.src_offset, size, size},
-        .width = size,
-        .height = 1,
-        .depth = 1,
-        .line = true,
-    };
-    return do_line(target, &line);
-}
-
-// The slice pitch of a plane is only used by commands that have one.
-static struct weir_volume volume_of(const struct weir_plane *plane, size_t height)
-{
-    return (struct weir_volume){plane->buffer, plane->offset, plane->pitch, plane->pitch * height};
-}
-
-static weir_status split_copy_2d(const struct weir_link *link, const struct cu_target *target,
-                                 const struct weir_operation *operation)
-{
-    const struct weir_plane *dst = &operation->u.copy_2d.dst;
-    const struct weir_plane *src = &operation->u.copy_2d.src;
-    const size_t height = operation->u.copy_2d.height;
-    const struct cu_box box = {
-        .to = cu_buffer_of(link, dst->buffer),
-        .from = cu_buffer_of(link, src->buffer),
-        .dst = volume_of(dst, height),
-        .src = volume_of(src, height),
-        .width = operation->u.copy_2d.width,
-        .height = height,
-        .depth = 1,
-    };
-    return copy_slice(target, &box);
-}
-
-static weir_status split_copy_3d(const struct weir_link *link, const struct cu_target *target,
-                                 const struct weir_operation *operation)
-{
-    struct cu_box box = {
-        .to = cu_buffer_of(link, operation->u.copy_3d.dst.buffer),
-        .from = cu_buffer_of(link, operation->u.copy_3d.src.buffer),
-        .dst = operation->u.copy_3d.dst,
-        .src = operation->u.copy_3d.src,
-        .width = operation->u.copy_3d.width,
-        .height = operation->u.copy_3d.height,
-        .depth = operation->u.copy_3d.depth,
-    };
-    if (box.depth > 1)
-        flatten(&box);
-    if (box.depth == 1 || !is_one_command(target, &box))
-        return copy_slices(target, &box);
-    return move(target, &box);
-}
-
-static weir_status split_fill(const struct weir_link *link, const struct cu_target *target,
-                              const struct weir_operation *operation)
-{
-    const struct cu_box line = {
-        .to = cu_buffer_of(link, operation->u.fill.dst),
-        .dst = {NULL, operation->u.fill.dst_offset, 0, 0},
-        .width = operation->u.fill.size,
-        .height = 1,
-        .depth = 1,
-        .line = true,
-        .pattern = operation->u.fill.pattern,
-        .pattern_size = operation->u.fill.pattern_size,
-    };
-    return do_line(target, &line);
-}
-
-static weir_status split_fill_2d(const struct weir_link *link, const struct cu_target *target,
-                                 const struct weir_operation *operation)
-{
-    const struct weir_plane *dst = &operation->u.fill_2d.dst;
-    const struct cu_box box = {
-        .to = cu_buffer_of(link, dst->buffer),
-        .dst = volume_of(dst, operation->u.fill_2d.height),
-        .width = operation->u.fill_2d.width,
-        .height = operation->u.fill_2d.height,
-        .depth = 1,
-        .pattern = operation->u.fill_2d.pattern,
-        .pattern_size = operation->u.fill_2d.pattern_size,
-    };
-    return fill_slice(target, &box);
 }
 
 weir_status cu_split_copy(const struct weir_link *link, const struct cu_target *target,
                           const struct weir_operation *operation)
 {
-    switch (operation->kind) {
-    case WEIR_OPERATION_COPY:
-        return split_copy(link, target, operation);
-    case WEIR_OPERATION_COPY_2D:
-        return split_copy_2d(link, target, operation);
-    case WEIR_OPERATION_COPY_3D:
-        return split_copy_3d(link, target, operation);
-    case WEIR_OPERATION_FILL:
-        return split_fill(link, target, operation);
-    default:
-        return split_fill_2d(link, target, operation);
+    struct cu_box box;
+    weir_status status = WEIR_OK;
+    weir_kit_box_describe(&box.shape, operation);
+    box.to = cu_buffer_of(link, box.shape.dst.buffer);
+    box.from = box.shape.pattern ? NULL : cu_buffer_of(link, box.shape.src.buffer);
+    if (box.shape.depth == 1)
+        return do_slice(target, &box);
+    if (is_one_command(target, &box))
+        return move(target, &box);
+    for (size_t i = 0; i < box.shape.depth && status == WEIR_OK; i++) {
+        const struct cu_box slice = {box.to, box.from, weir_kit_box_slice(&box.shape, i)};
+        status = do_slice(target, &slice);
     }
+    return status;
 }
 
 weir_status cu_submit_copy(const struct weir_link *link, struct cu_queue *queue,
                            const struct weir_operation *operation)
 {
-    const struct cu_target target = {.device = queue->device,
-                                     .commands = &in_stream,
-                                     .queue = queue};
+    const struct cu_target target = {.device = queue->device, .queue = queue};
     return cu_split_copy(link, &target, operation);
 }

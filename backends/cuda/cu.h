@@ -14,7 +14,6 @@
 //   nodes.c        the driver's nodes for the nodes of a graph
 //   timeline.c     times of records, on the one timeline of a device, and its clock
 //   times.c        times of operations, by CUPTI or by events
-//   cupti.c        CUPTI's library
 //   nccl_comm.c    NCCL's library and communicators
 //   nccl_call.c    collectives
 //
@@ -34,6 +33,7 @@
 #include <weir/module/module.h>
 
 #include "backends/cuda/libraries.h"
+#include "backends/kit/box.h"
 #include "base/clock_map.h"
 #include "base/cold.h"
 
@@ -99,47 +99,17 @@ struct cu_timeline {
     pthread_mutex_t lock;
     struct cu_anchor anchors[CU_ANCHOR_COUNT]; // ring; the newest is count - 1
     uint64_t count;                            // of all anchors so far
-    CUevent pending;                           // recorded, not known to be complete
-    bool is_pending;
+    CUevent pending;                           // recorded, not known to be complete; NULL: none
     uint64_t last_ns; // of the host's clock, when the last anchor was recorded
 };
 
-struct cu_words;        // history.h
 struct cu_history;      // history.h
 struct cu_peer;         // device.c
 struct cu_comm;         // nccl.h
 struct cu_comm_threads; // nccl_comm.c
 
-// Attributes of a device, by their names in symbols.h. X(member, attribute).
-#define CU_ATTRIBUTES(X)                                                          \
-    X(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)                        \
-    X(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)                        \
-    X(unified_addressing, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING)                 \
-    X(memory_pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)                   \
-    X(integrated, CU_DEVICE_ATTRIBUTE_INTEGRATED)                                 \
-    X(concurrent_managed, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)          \
-    X(warp_size, CU_DEVICE_ATTRIBUTE_WARP_SIZE)                                   \
-    X(max_pitch, CU_DEVICE_ATTRIBUTE_MAX_PITCH)                                   \
-    X(max_local_bytes, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)     \
-    X(max_block_items, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)                 \
-    X(max_block_x, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X)                           \
-    X(max_block_y, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y)                           \
-    X(max_block_z, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)                           \
-    X(max_grid_x, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X)                             \
-    X(max_grid_y, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y)                             \
-    X(max_grid_z, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)                             \
-    X(multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)                  \
-    X(concurrent_kernels, CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS)                 \
-    X(engines, CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT)                            \
-    X(cooperative, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH)                        \
-    X(unit_items, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)             \
-    X(unit_blocks, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR)             \
-    X(unit_registers, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR)       \
-    X(unit_local_bytes, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR) \
-    X(reserved_local_bytes, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK)
-
 struct cu_attributes {
-#define CU_ATTRIBUTE(member, attribute) unsigned member;
+#define CU_ATTRIBUTE(member, attribute, number) unsigned member;
     CU_ATTRIBUTES(CU_ATTRIBUTE)
 #undef CU_ATTRIBUTE
 };
@@ -149,6 +119,20 @@ struct cu_clock {
     pthread_mutex_t lock;
     struct weir_clock_map map;
     uint64_t paired_ns; // when the last pair was taken
+};
+
+struct cu_kept_name {
+    struct cu_kept_name *next;
+    char text[];
+};
+
+// Progress words of queues, and names of what they ran: history.h.
+struct cu_words {
+    void *page; // pinned; NULL: there are none yet
+    CUdeviceptr address;
+    atomic_bool off; // the device writes none
+    bool used[CU_WORD_COUNT];
+    struct cu_kept_name *names;
 };
 
 struct cu_device {
@@ -175,7 +159,7 @@ struct cu_device {
     _Atomic size_t plain_bytes; // of all plain memory
     pthread_mutex_t lock;       // guards what follows
     struct weir_error first_fault;
-    struct cu_words *words;
+    struct cu_words words;
     struct cu_queue *queues;
     struct cu_comm *comms;
     struct cu_comm_threads *comm_threads; // has a lock of its own
@@ -205,7 +189,7 @@ enum {
 struct cu_timed {
     uint64_t sequence;
     uint64_t submit_ns; // of the host's clock
-    CUevent event;      // recorded after it; NULL with CUPTI
+    CUevent event;      // recorded after it; of the place in the ring, NULL with CUPTI
     bool is_wait;       // no operation: when a wait was over
     // With CUPTI, under times.c's lock of the records: the records so far, on the host's clock.
     uint32_t seen;
@@ -218,19 +202,13 @@ struct cu_timed {
 struct cu_watch {
     bool exact; // times are CUPTI's
     // Used by the thread that submits only.
-    struct cu_timed *now; // the operation that is being submitted; NULL: it is not timed
-    unsigned commands;    // of it
-    uint64_t free_tail;
-    CUevent spare; // one that could not be recorded
-    size_t event_count;
-    CUevent events[CU_WATCH_ENTRIES];
+    struct cu_timed *now;  // the operation that is being submitted; NULL: it is not timed
+    unsigned commands;     // of it
     _Atomic uint64_t head; // of the ring; the submitter moves it
-    _Atomic uint64_t free_head;
-    CUevent free[CU_WATCH_ENTRIES];
     uint64_t number;       // with CUPTI: the queue's, among all that are watched
     pthread_mutex_t lock;  // held by the thread that fetches; guards what follows
     _Atomic uint64_t tail; // moved by the thread that fetches
-    CUevent near;          // the last event that was converted
+    CUevent near;          // the event before the oldest entry if it was converted, else NULL
     uint64_t end_ns;       // of the last one
     // With CUPTI: an entry that was complete before older ones, and when that was noticed.
     uint64_t passed_by;
@@ -253,9 +231,8 @@ struct cu_queue {
     bool left;    // the stream may be destroyed by now; under the device's lock, as `end` is
     CUevent end;  // of the last record of one that was left; NULL: it had none
     struct cu_queue *next; // in the device's list
-    struct cu_queue **link;
-    uint64_t id;       // the front end's
-    const char *label; // likewise; lives as long as the queue
+    uint64_t id;           // the front end's
+    const char *label;     // likewise; lives as long as the queue
 };
 
 struct cu_program {
@@ -330,9 +307,15 @@ WEIR_COLD weir_status cu_native_error(struct cu_device *device, const char *call
 // A sequence of driver calls, which ends with the first that fails.
 struct cu_trial {
     struct cu_device *device;
+    const struct cu_module *module; // without a device
     CUresult code;
     const char *call;
 };
+
+static inline const struct cu_symbols *cu_of(const struct cu_trial *trial)
+{
+    return trial->device ? &trial->device->module->cu : &trial->module->cu;
+}
 
 #define CU_TRY_AS(trial, name, result)       \
     do {                                     \
@@ -343,18 +326,14 @@ struct cu_trial {
     } while (0)
 
 #define CU_TRY(trial, function, ...) \
-    CU_TRY_AS(trial, #function, (trial)->device->module->cu.function(__VA_ARGS__))
+    CU_TRY_AS(trial, #function, cu_of(trial)->function(__VA_ARGS__))
 
 #define CU_TRY_AWAIT(trial, stream) \
-    CU_TRY_AS(trial, "cuStreamSynchronize", cu_await_stream(&(trial)->device->module->cu, stream))
+    CU_TRY_AS(trial, "cuStreamSynchronize", cu_await_stream(cu_of(trial), stream))
 
 // Reports the failure, if there is one.
 WEIR_COLD weir_status cu_tried(const struct cu_trial *trial, const char *format, ...)
     WEIR_PRINTF(2, 3);
-
-// As cu_native_error(), without a device.
-WEIR_COLD weir_status cu_module_error(const struct cu_module *module, const char *call,
-                                      CUresult code, const char *format, ...) WEIR_PRINTF(4, 5);
 
 // Reports the first fault of a device that is lost.
 WEIR_COLD weir_status cu_report_lost(struct cu_device *device);
@@ -370,20 +349,15 @@ struct cu_scope {
     bool changed;
 };
 
+// Called by cu_enter() if the device's context is not current.
+weir_status cu_change_context(struct cu_device *device, struct cu_scope *scope);
+WEIR_COLD weir_status cu_refuse_to_enter(struct cu_device *device, CUresult code);
+
 // Makes the device's context current, and restores the caller's. Reading the current context costs
 // less than setting it, and on threads that use the CUDA runtime it usually is the device's
 // already.
 //
 // Errors: the first fault, after the device was lost; cu_leave() must not be called then.
-static inline weir_status cu_enter(struct cu_device *device, struct cu_scope *scope);
-static inline void cu_leave(const struct cu_device *device, const struct cu_scope *scope);
-// The same for calls that must be tried even if the device is lost.
-void cu_enter_to_destroy(struct cu_device *device, struct cu_scope *scope);
-
-// Called by cu_enter() if the device's context is not current.
-weir_status cu_change_context(struct cu_device *device, struct cu_scope *scope);
-WEIR_COLD weir_status cu_refuse_to_enter(struct cu_device *device, CUresult code);
-
 static inline weir_status cu_enter(struct cu_device *device, struct cu_scope *scope)
 {
     scope->changed = false;
@@ -400,6 +374,9 @@ static inline void cu_leave(const struct cu_device *device, const struct cu_scop
     if (scope->changed)
         device->module->cu.cuCtxSetCurrent(scope->before);
 }
+
+// The same for calls that must be tried even if the device is lost.
+void cu_enter_to_destroy(struct cu_device *device, struct cu_scope *scope);
 
 // What is in the ops table, of the types that <weir/module/module.h> gives: cu_open() is its `open`.
 // clang-format off
@@ -463,36 +440,15 @@ weir_status cu_submit_graph(const struct weir_link *link, struct cu_queue *queue
 struct cu_box {
     const struct cu_buffer *to;
     const struct cu_buffer *from; // a copy's
-    struct weir_volume dst;
-    struct weir_volume src;
-    size_t width;        // in bytes
-    size_t height;       // in rows
-    size_t depth;        // in slices
-    bool line;           // it is one row, for commands without a pitch
-    const char *pattern; // a fill's
-    size_t pattern_size;
+    struct weir_kit_box shape;
 };
 
-// What the commands of a copy or a fill go to: a stream (copy.c), or the nodes of a graph (nodes.c).
+// What the commands of a copy or a fill go to: a stream, or the nodes of a graph. A graph holds no copies between
+// devices.
 struct cu_target {
     struct cu_device *device;
-    const struct cu_commands *commands;
     struct cu_queue *queue;     // a stream's
     struct cu_builder *builder; // nodes'
-};
-
-struct cu_commands {
-    // Between HOST memory and DEVICE memory, and within the latter.
-    weir_status (*move)(const struct cu_target *target, const struct cu_box *box);
-    weir_status (*set)(const struct cu_target *target, const CUDA_MEMSET_NODE_PARAMS *set);
-    // Between devices. NULL for nodes: a graph holds no such copies.
-    weir_status (*peer)(const struct cu_target *target, const struct cu_box *box);
-    // Temporary memory of the operation's. `drop_staging` returns `status`, which is that of what used the
-    // memory, if it is an error.
-    weir_status (*take_staging)(const struct cu_target *target, size_t size,
-                                CUdeviceptr *out_staging);
-    weir_status (*drop_staging)(const struct cu_target *target, CUdeviceptr staging,
-                                weir_status status);
 };
 
 CUDA_MEMCPY3D cu_memcpy_of(const struct cu_box *box);
@@ -501,6 +457,12 @@ weir_status cu_split_copy(const struct weir_link *link, const struct cu_target *
                           const struct weir_operation *operation);
 weir_status cu_submit_copy(const struct weir_link *link, struct cu_queue *queue,
                            const struct weir_operation *operation);
+
+// nodes.c: commands of a copy or a fill, and temporary memory of the node's.
+
+weir_status cu_add_copy(struct cu_builder *builder, const struct cu_box *box);
+weir_status cu_add_set(struct cu_builder *builder, const CUDA_MEMSET_NODE_PARAMS *set);
+weir_status cu_take_staging(struct cu_builder *builder, size_t size, CUdeviceptr *out_address);
 
 // Whether it is a launch, a copy or the like: no record and no wait.
 static inline bool cu_is_work(int kind)

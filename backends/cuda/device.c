@@ -234,10 +234,7 @@ static weir_status init_words(struct cu_device *device)
 {
     const struct cu_module *module = device->module;
     const size_t size = CU_WORD_COUNT * sizeof(atomic_uint);
-    struct cu_words *words = module->host->allocate(sizeof *words);
-    if (!words)
-        return weir_host_no_memory(module->host, "a device");
-    device->words = words;
+    struct cu_words *words = &device->words;
     struct cu_trial trial = {.device = device};
     CU_TRY(&trial, cuMemHostAlloc, &words->page, size,
            CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
@@ -251,37 +248,34 @@ static weir_status init_words(struct cu_device *device)
     return cu_tried(&trial, "pin %zu bytes for the progress of queues", size);
 }
 
-// Within the device's context, when it has no queues. Accepts a device without this data.
+// Within the device's context, when it has no queues.
 static void finish_words(struct cu_device *device)
 {
     const struct cu_module *module = device->module;
-    struct cu_words *words = device->words;
-    if (!words)
-        return;
-    device->words = NULL;
+    struct cu_words *words = &device->words;
     if (words->page && !cu_is_given_up(device))
         module->cu.cuMemFreeHost(words->page);
+    words->page = NULL;
     while (words->names) {
         struct cu_kept_name *next = words->names->next;
         module->host->release(words->names);
         words->names = next;
     }
-    module->host->release(words);
 }
 
 const char *cu_keep_name(struct cu_device *device, const char *name)
 {
     const size_t size = strlen(name) + 1;
     pthread_mutex_lock(&device->lock);
-    struct cu_kept_name *kept = device->words->names;
+    struct cu_kept_name *kept = device->words.names;
     while (kept && strcmp(kept->text, name) != 0)
         kept = kept->next;
     if (!kept) {
         kept = device->module->host->allocate(sizeof *kept + size);
         if (kept) {
             memcpy(kept->text, name, size);
-            kept->next = device->words->names;
-            device->words->names = kept;
+            kept->next = device->words.names;
+            device->words.names = kept;
         }
     }
     pthread_mutex_unlock(&device->lock);
@@ -343,7 +337,7 @@ static weir_status read_attributes(struct cu_device *device)
         const char *name;
         size_t offset;
     } entries[] = {
-#define CU_ATTRIBUTE(member, attribute) \
+#define CU_ATTRIBUTE(member, attribute, number) \
     {attribute, #attribute, offsetof(struct cu_attributes, member)},
         CU_ATTRIBUTES(CU_ATTRIBUTE)
 #undef CU_ATTRIBUTE
@@ -494,12 +488,9 @@ weir_status cu_device_create(const struct weir_link *link, weir_device *object,
         status = check_abilities(device);
     if (status == WEIR_OK)
         status = init_idle(device);
-    if (status == WEIR_OK)
-        status = weir_kit_blocks_create(module->host, &device->blocks);
-    if (status == WEIR_OK)
-        status = weir_kit_blocks_create(module->host, &device->managed);
-    if (status == WEIR_OK)
-        status = weir_kit_blocks_create(module->host, &device->plain);
+    weir_kit_blocks **const blocks[] = {&device->blocks, &device->managed, &device->plain};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks && status == WEIR_OK; i++)
+        status = weir_kit_blocks_create(module->host, blocks[i]);
     if (status == WEIR_OK)
         status = retain_context(device);
     if (status == WEIR_OK)

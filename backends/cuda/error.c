@@ -83,15 +83,6 @@ static const struct weir_kit_native table[] = {
 static const struct weir_kit_natives natives = {table, sizeof table / sizeof *table,
                                                 "unknown CUDA error"};
 
-static void describe(const struct cu_module *module, const char *call, CUresult code,
-                     const char *format, va_list arguments, struct weir_error *detail)
-{
-    const char *name = NULL;
-    if (module->cu.cuGetErrorName)
-        module->cu.cuGetErrorName(code, &name);
-    weir_kit_native_describe(&natives, detail, call, (int)code, name, format, arguments);
-}
-
 weir_status cu_report_lost(struct cu_device *device)
 {
     pthread_mutex_lock(&device->lock);
@@ -241,7 +232,7 @@ static void examine(const struct cu_queue *queue)
 static bool is_attributed(const struct cu_device *device)
 {
     return device->module->attribute_faults &&
-           !atomic_load_explicit(&device->words->off, memory_order_relaxed);
+           !atomic_load_explicit(&device->words.off, memory_order_relaxed);
 }
 
 // How far the queue has begun, given how far the others have: up to a wait that is
@@ -286,15 +277,24 @@ static void find_all(const struct cu_device *device)
 
 // Words for it.
 
-static void append_queue(char *text, size_t size, size_t *used, const struct cu_queue *queue)
+// A text that is put together.
+struct words {
+    char *text;
+    size_t size;
+    size_t used;
+};
+
+#define SAY(words, ...) weir_text_append((words)->text, (words)->size, &(words)->used, __VA_ARGS__)
+
+static void append_queue(struct words *words, const struct cu_queue *queue)
 {
     if (queue->label[0])
-        weir_text_append(text, size, used, "queue '%.60s'", queue->label);
+        SAY(words, "queue '%.60s'", queue->label);
     else
-        weir_text_append(text, size, used, "unlabelled queue %" PRIu64, queue->id);
+        SAY(words, "unlabelled queue %" PRIu64, queue->id);
 }
 
-static void append_operation(char *text, size_t size, size_t *used, const struct cu_note *note)
+static void append_operation(struct words *words, const struct cu_note *note)
 {
     static const char *const names[] = {
         [WEIR_OPERATION_COPY] = "a copy",
@@ -308,37 +308,31 @@ static void append_operation(char *text, size_t size, size_t *used, const struct
     };
     const bool known = note->kind >= 0 && (size_t)note->kind < sizeof names / sizeof *names;
     const char *name = known ? names[note->kind] : NULL;
-    weir_text_append(text, size, used, "%s", name ? name : "an operation");
+    SAY(words, "%s", name ? name : "an operation");
     if (note->name && note->name[0])
-        weir_text_append(text, size, used, "%s '%.80s'",
-                         note->kind == WEIR_OPERATION_LAUNCH ? " of" : "", note->name);
+        SAY(words, "%s '%.80s'", note->kind == WEIR_OPERATION_LAUNCH ? " of" : "", note->name);
     else if (note->name)
-        weir_text_append(text, size, used, " without a label");
+        SAY(words, " without a label");
     if (!note->file)
         return;
     const size_t length = strlen(note->file);
     const size_t skipped = length > PATH_LIMIT ? length - PATH_LIMIT : 0;
-    weir_text_append(text, size, used, " at %s%s:%d", skipped ? "..." : "", note->file + skipped,
-                     note->line);
+    SAY(words, " at %s%s:%d", skipped ? "..." : "", note->file + skipped, note->line);
 }
 
 // "operations 17 to 20 of queue 'a', the oldest a launch of 'f' at a.c:1"
-static void append_finding(char *text, size_t size, size_t *used, const struct cu_queue *queue)
+static void append_finding(struct words *words, const struct cu_queue *queue)
 {
     const struct cu_finding *finding = &queue->history->finding;
     const bool one =
         finding->state == CU_RUNNING || finding->oldest.sequence == finding->newest.sequence;
-    weir_text_append(text, size, used, one ? "operation %" PRIu64 : "operations %" PRIu64,
-                     finding->oldest.sequence);
+    SAY(words, one ? "operation %" PRIu64 : "operations %" PRIu64, finding->oldest.sequence);
     if (!one)
-        weir_text_append(text, size, used, " to %" PRIu64, finding->newest.sequence);
-    weir_text_append(text, size, used, " of ");
-    append_queue(text, size, used, queue);
-    weir_text_append(text, size, used,
-                     one            ? ", "
-                     : finding->cut ? ", of those kept the oldest "
-                                    : ", the oldest ");
-    append_operation(text, size, used, &finding->oldest);
+        SAY(words, " to %" PRIu64, finding->newest.sequence);
+    SAY(words, " of ");
+    append_queue(words, queue);
+    SAY(words, "%s", one ? ", " : finding->cut ? ", of those kept the oldest " : ", the oldest ");
+    append_operation(words, &finding->oldest);
 }
 
 // 0: no suspect; 1: copies and fills alone, whose ranges were checked; 2: kernels.
@@ -384,47 +378,41 @@ static unsigned count_suspects(const struct cu_device *device, int least)
 static void log_finding(const struct cu_queue *queue)
 {
     const struct cu_finding *finding = &queue->history->finding;
-    char text[512];
-    size_t used = 0;
-    text[0] = '\0';
-    switch (finding->state) {
-    case CU_IDLE:
+    static const char *const begin[] = {
+        [CU_UNFINISHED] = "not known to have finished: ",
+        [CU_RUNNING] = "was running: ",
+        [CU_WAITING] = "was waiting: ",
+    };
+    char text[512] = "";
+    struct words words = {text, sizeof text, 0};
+    if (finding->state == CU_IDLE)
         return;
-    case CU_UNFINISHED:
-        weir_text_append(text, sizeof text, &used, "not known to have finished: ");
-        append_finding(text, sizeof text, &used, queue);
-        if (finding->oldest.sequence != finding->newest.sequence) {
-            weir_text_append(text, sizeof text, &used, ", the newest ");
-            append_operation(text, sizeof text, &used, &finding->newest);
-        }
-        break;
-    case CU_RUNNING:
-        weir_text_append(text, sizeof text, &used, "was running: ");
-        append_finding(text, sizeof text, &used, queue);
-        break;
-    case CU_WAITING:
-        weir_text_append(text, sizeof text, &used, "was waiting: ");
-        append_queue(text, sizeof text, &used, queue);
-        weir_text_append(text, sizeof text, &used, " for ");
-        append_queue(text, sizeof text, &used, finding->waits_for);
-        break;
+    SAY(&words, "%s", begin[finding->state]);
+    if (finding->state == CU_WAITING) {
+        append_queue(&words, queue);
+        SAY(&words, " for ");
+        append_queue(&words, finding->waits_for);
+    } else {
+        append_finding(&words, queue);
+    }
+    if (finding->state == CU_UNFINISHED && finding->oldest.sequence != finding->newest.sequence) {
+        SAY(&words, ", the newest ");
+        append_operation(&words, &finding->newest);
     }
     queue->device->module->host->log(WEIR_LOG_ERROR, "cuda", text);
 }
 
-static void begin_list(const struct cu_device *device, char *text, size_t *used, unsigned count)
+static void begin_list(const struct cu_device *device, struct words *words, unsigned count)
 {
     if (count == 0)
-        weir_text_append(text, MESSAGE_LIMIT, used,
-                         "; everything that Weir's queues were given had finished, so something "
-                         "else in the process faulted");
+        SAY(words, "; everything that Weir's queues were given had finished, so something "
+                   "else in the process faulted");
     else if (!is_attributed(device))
-        weir_text_append(text, MESSAGE_LIMIT, used, "; not known to have finished: ");
+        SAY(words, "; not known to have finished: ");
     else if (count == 1)
-        weir_text_append(text, MESSAGE_LIMIT, used, "; the fault is in ");
+        SAY(words, "; the fault is in ");
     else
-        weir_text_append(text, MESSAGE_LIMIT, used,
-                         "; the fault is in one of %u that ran at the same time: ", count);
+        SAY(words, "; the fault is in one of %u that ran at the same time: ", count);
 }
 
 // With attribution what certainly did not run is left out, and copies where a kernel ran.
@@ -433,44 +421,33 @@ static void list_suspects(const struct cu_device *device, struct weir_error *det
     const int least = is_attributed(device) && count_suspects(device, 2) > 0 ? 2 : 1;
     const unsigned count = count_suspects(device, least);
     const size_t tail = sizeof "; and of 4294967295 queues more, which the log has";
-    char *text = detail->message;
-    char line[384];
-    size_t used = strlen(text);
+    const size_t used = strlen(detail->message);
+    struct words words = {detail->message, MESSAGE_LIMIT,
+                          used < MESSAGE_LIMIT / 2 ? used : MESSAGE_LIMIT / 2};
+    char text[384];
     unsigned told = 0;
-    used = used < MESSAGE_LIMIT / 2 ? used : MESSAGE_LIMIT / 2;
-    begin_list(device, text, &used, count);
+    begin_list(device, &words, count);
     for (const struct cu_queue *queue = likeliest(device, least); queue;
          queue = likeliest(device, least)) {
-        size_t length = 0;
-        append_finding(line, sizeof line, &length, queue);
-        if (used + length + 2 + tail >= MESSAGE_LIMIT)
+        struct words line = {text, sizeof text, 0};
+        append_finding(&line, queue);
+        if (words.used + line.used + 2 + tail >= MESSAGE_LIMIT)
             break;
-        weir_text_append(text, MESSAGE_LIMIT, &used, "%s%s", told > 0 ? "; " : "", line);
+        SAY(&words, "%s%s", told > 0 ? "; " : "", text);
         queue->history->finding.told = true;
         told++;
     }
     if (told < count)
-        weir_text_append(text, MESSAGE_LIMIT, &used, "; and of %u queues more, which the log has",
-                         count - told);
-}
-
-static bool is_one_operation(const struct cu_device *device)
-{
-    const struct cu_queue *only = NULL;
-    for (const struct cu_queue *queue = device->queues; queue; queue = queue->next) {
-        if (suspicion(queue) == 0)
-            continue;
-        if (only || span(&queue->history->finding) > 0)
-            return false;
-        only = queue;
-    }
-    return true;
+        SAY(&words, "; and of %u queues more, which the log has", count - told);
 }
 
 static void add_remedy(const struct cu_device *device, struct weir_error *detail)
 {
     size_t used = strlen(detail->remedy);
-    if (!device->module->attribute_faults && !is_one_operation(device))
+    const struct cu_queue *first = likeliest(device, 1);
+    const bool is_one =
+        !first || (count_suspects(device, 1) == 1 && span(&first->history->finding) == 0);
+    if (!device->module->attribute_faults && !is_one)
         weir_text_append(detail->remedy, sizeof detail->remedy, &used,
                          "; attribute_faults = 1 in [cuda] names the operation");
 }
@@ -512,13 +489,13 @@ static void explain_fault(struct cu_device *device, struct weir_error *detail)
 {
     if (!is_fault(detail->native_code))
         return;
-    if (!device->words) {
+    if (!device->words.page) {
         recall(device, detail);
         return;
     }
     find_all(device);
-    list_suspects(device, detail);
     add_remedy(device, detail);
+    list_suspects(device, detail);
     remember(device, detail);
     for (const struct cu_queue *queue = device->queues; queue; queue = queue->next)
         log_finding(queue);
@@ -540,13 +517,18 @@ static void lose(struct cu_device *device, const struct weir_error *detail)
 static weir_status report(const struct cu_trial *trial, const char *format, va_list arguments)
 {
     struct cu_device *device = trial->device;
+    const struct cu_module *module = device ? device->module : trial->module;
     struct weir_error detail;
-    describe(device->module, trial->call, trial->code, format, arguments, &detail);
-    if (detail.status == WEIR_ERROR_DEVICE_LOST)
+    const char *name = NULL;
+    if (module->cu.cuGetErrorName)
+        module->cu.cuGetErrorName(trial->code, &name);
+    weir_kit_native_describe(&natives, &detail, trial->call, (int)trial->code, name, format,
+                             arguments);
+    if (device && detail.status == WEIR_ERROR_DEVICE_LOST)
         lose(device, &detail);
-    if (atomic_load(&device->lost))
+    if (device && atomic_load(&device->lost))
         return cu_report_lost(device);
-    return device->module->host->error(&detail, sizeof detail);
+    return module->host->error(&detail, sizeof detail);
 }
 
 weir_status cu_native_error(struct cu_device *device, const char *call, CUresult code,
@@ -554,7 +536,8 @@ weir_status cu_native_error(struct cu_device *device, const char *call, CUresult
 {
     va_list arguments;
     va_start(arguments, format);
-    const weir_status status = report(&(struct cu_trial){device, code, call}, format, arguments);
+    const weir_status status =
+        report(&(struct cu_trial){device, NULL, code, call}, format, arguments);
     va_end(arguments);
     return status;
 }
@@ -568,17 +551,6 @@ weir_status cu_tried(const struct cu_trial *trial, const char *format, ...)
     const weir_status status = report(trial, format, arguments);
     va_end(arguments);
     return status;
-}
-
-weir_status cu_module_error(const struct cu_module *module, const char *call, CUresult code,
-                            const char *format, ...)
-{
-    struct weir_error detail;
-    va_list arguments;
-    va_start(arguments, format);
-    describe(module, call, code, format, arguments, &detail);
-    va_end(arguments);
-    return module->host->error(&detail, sizeof detail);
 }
 
 // Contexts.

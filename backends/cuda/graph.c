@@ -25,218 +25,109 @@ static const struct weir_host *host_of(const struct cu_graph *graph)
     return graph->device->module->host;
 }
 
-// Captures. NCCL has no nodes, but its calls can be captured; and what orders a communicator's kernels in a
+// NCCL has no nodes, but its calls can be captured; and what orders a communicator's kernels in a
 // graph before and after others is added once for each capture. So one capture makes the whole graph: a
 // stream is captured, the other nodes are added to the graph that comes of it, and for each collective the
 // stream continues after the nodes that it depends on.
 
-// The capture of a graph with collectives.
-struct capture {
-    const struct weir_link *link;
-    struct cu_device *device;
-    CUstream stream;
-    CUgraph graph; // while it is captured, nodes can be added to it
-};
-
-static weir_status fail_capture(const struct capture *capture, const char *call, CUresult code)
-{
-    return cu_native_error(capture->device, call, code, "capture collectives");
-}
-
-static CUresult look(const struct capture *capture, CUgraph *graph, const CUgraphNode **nodes,
-                     size_t *count)
-{
-    CUstreamCaptureStatus status;
-    cuuint64_t id;
-    return (&capture->device->module->cu)
-        ->cuStreamGetCaptureInfo(capture->stream, &status, &id, graph, nodes, count);
-}
-
-static void cancel_capture(struct capture *capture)
-{
-    const struct cu_symbols *cu = &capture->device->module->cu;
-    CUgraph graph = NULL;
-    (void)cu->cuStreamEndCapture(capture->stream, &graph);
-    if (graph)
-        cu->cuGraphDestroy(graph);
-    cu->cuStreamDestroy(capture->stream);
-}
-
-static weir_status begin_capture(struct capture *capture)
-{
-    const struct cu_symbols *cu = &capture->device->module->cu;
-    const CUgraphNode *nodes;
-    size_t count;
-    CUresult code = cu->cuStreamCreateWithPriority(&capture->stream, CU_STREAM_NON_BLOCKING, 0);
-    if (code != CUDA_SUCCESS) {
-        capture->stream = NULL;
-        return fail_capture(capture, "cuStreamCreateWithPriority", code);
-    }
-    code = cu->cuStreamBeginCapture(capture->stream, CU_STREAM_CAPTURE_MODE_RELAXED);
-    if (code != CUDA_SUCCESS) {
-        cu->cuStreamDestroy(capture->stream);
-        return fail_capture(capture, "cuStreamBeginCapture", code);
-    }
-    code = look(capture, &capture->graph, &nodes, &count);
-    if (code == CUDA_SUCCESS)
-        return WEIR_OK;
-    cancel_capture(capture);
-    return fail_capture(capture, "cuStreamGetCaptureInfo", code);
-}
-
-// The stream continues after these nodes.
-static weir_status continue_after(const struct capture *capture, CUgraphNode *nodes, size_t count)
-{
-    const CUresult code =
-        (&capture->device->module->cu)
-            ->cuStreamUpdateCaptureDependencies(capture->stream, nodes, count,
-                                                CU_STREAM_SET_CAPTURE_DEPENDENCIES);
-    return code == CUDA_SUCCESS ? WEIR_OK
-                                : fail_capture(capture, "cuStreamUpdateCaptureDependencies", code);
-}
-
 // A node after all that the stream comes after now.
-static weir_status find_last(const struct capture *capture, CUgraphNode *out_node)
+static weir_status find_last(const struct cu_capture *capture, CUgraphNode *out_node)
 {
+    struct cu_trial trial = {.device = capture->device};
     const CUgraphNode *nodes = NULL;
     size_t count = 0;
     CUgraph graph;
-    CUresult code = look(capture, &graph, &nodes, &count);
-    if (code != CUDA_SUCCESS)
-        return fail_capture(capture, "cuStreamGetCaptureInfo", code);
-    if (count == 1) {
+    cu_capture_look(capture, &trial, &graph, &nodes, &count);
+    if (trial.code == CUDA_SUCCESS && count == 1)
         *out_node = nodes[0];
-        return WEIR_OK;
-    }
-    code =
-        (&capture->device->module->cu)->cuGraphAddEmptyNode(out_node, capture->graph, nodes, count);
-    return code == CUDA_SUCCESS ? WEIR_OK : fail_capture(capture, "cuGraphAddEmptyNode", code);
+    else
+        CU_TRY(&trial, cuGraphAddEmptyNode, out_node, capture->graph, nodes, count);
+    return cu_captured(capture, &trial);
 }
 
 // Has NCCL add its nodes after the dependencies; `*out_node` comes after all of them.
-static weir_status capture_collective(const struct capture *capture,
+static weir_status capture_collective(const struct weir_link *link,
+                                      const struct cu_capture *capture,
                                       const struct weir_operation *operation,
                                       CUgraphNode *dependencies, size_t count,
                                       CUgraphNode *out_node)
 {
-    const struct cu_comm *comm = cu_comm_of(capture->link, operation->u.collective.comm);
+    const struct cu_comm *comm = cu_comm_of(link, operation->u.collective.comm);
     const struct cu_queue queue = {.device = capture->device, .stream = capture->stream};
     const char *call = NULL;
-    weir_status status = continue_after(capture, dependencies, count);
+    weir_status status = cu_capture_continue(capture, dependencies, count);
     if (status < 0)
         return status;
-    const ncclResult_t code = cu_nccl_call(capture->link, comm, &queue, operation, &call);
+    const ncclResult_t code = cu_nccl_call(link, comm, &queue, operation, &call);
     return code == ncclSuccess ? find_last(capture, out_node) : cu_nccl_error(comm, call, code);
-}
-
-// `leaves` are the nodes that no other one comes after. After any failure the graph is gone.
-static weir_status end_capture(struct capture *capture, CUgraphNode *leaves, size_t count)
-{
-    const struct cu_symbols *cu = &capture->device->module->cu;
-    weir_status status = continue_after(capture, leaves, count);
-    if (status < 0) {
-        cancel_capture(capture);
-        return status;
-    }
-    const CUresult code = cu->cuStreamEndCapture(capture->stream, &capture->graph);
-    cu->cuStreamDestroy(capture->stream);
-    return code == CUDA_SUCCESS ? WEIR_OK : fail_capture(capture, "cuStreamEndCapture", code);
 }
 
 // The driver's graphs, from the parts of all nodes.
 
-static weir_status refuse(const struct cu_graph *graph, const struct cu_node *node,
-                          const char *call, CUresult code)
+// The driver refuses graphs in graphs that allocate memory.
+static weir_status tried(const struct cu_graph *graph, const struct cu_node *node,
+                         const struct cu_trial *trial, bool is_call)
 {
-    return cu_native_error(graph->device, call, code, "node %u of the graph, captured at %s:%d",
-                           (unsigned)(node - graph->nodes), node->file ? node->file : "",
-                           node->line);
+    const bool allocates = is_call && trial->code == CUDA_ERROR_NOT_SUPPORTED;
+    return cu_tried(trial, "node %u of the graph, %scaptured at %s:%d%s",
+                    (unsigned)(node - graph->nodes), allocates ? "a native call " : "",
+                    node->file ? node->file : "", node->line,
+                    allocates ? ", allocates memory, as libraries without a workspace do: give it "
+                                "one beforehand (cublasSetWorkspace)"
+                              : "");
 }
 
-static CUresult add_launch(const struct cu_graph *graph, CUgraph native, struct cu_part *part,
-                           const CUgraphNode *dependencies, size_t count, const char **out_call)
-{
-    const struct cu_symbols *cu = symbols_of(graph);
-    const CUlaunchAttributeValue value = {.cooperative = 1};
-    *out_call = "cuGraphAddKernelNode";
-    CUresult code =
-        cu->cuGraphAddKernelNode(&part->fresh, native, dependencies, count, &part->u.launch);
-    if (code != CUDA_SUCCESS || !part->cooperative)
-        return code;
-    *out_call = "cuGraphKernelNodeSetAttribute";
-    return cu->cuGraphKernelNodeSetAttribute(part->fresh, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &value);
-}
-
-static CUresult add_child(const struct cu_symbols *cu, CUgraph graph, struct cu_part *part,
-                          const CUgraphNode *dependencies, size_t count, const char **out_call)
+static void add_child(struct cu_trial *trial, CUgraph graph, struct cu_part *part,
+                      const CUgraphNode *dependencies, size_t count)
 {
     size_t nodes = 0;
-    *out_call = "cuGraphGetNodes";
-    CUresult code = cu->cuGraphGetNodes(part->u.child, NULL, &nodes);
-    if (code != CUDA_SUCCESS)
-        return code;
-    if (nodes == 0) {
-        *out_call = "cuGraphAddEmptyNode";
-        return cu->cuGraphAddEmptyNode(&part->fresh, graph, dependencies, count);
-    }
-    *out_call = "cuGraphAddChildGraphNode";
-    return cu->cuGraphAddChildGraphNode(&part->fresh, graph, dependencies, count, part->u.child);
+    if (part->u.child)
+        CU_TRY(trial, cuGraphGetNodes, part->u.child, NULL, &nodes);
+    if (nodes == 0)
+        CU_TRY(trial, cuGraphAddEmptyNode, &part->fresh, graph, dependencies, count);
+    else
+        CU_TRY(trial, cuGraphAddChildGraphNode, &part->fresh, graph, dependencies, count,
+               part->u.child);
 }
 
 // On a thread of the driver's.
 static void call_host(void *user)
 {
-    const struct cu_part_call *call = user;
+    const struct cu_call *call = user;
     (void)call->function(call->user); // the library notes what it returns
 }
 
-// Adds a CHILD or a CALL.
-static CUresult add_call(struct cu_device *device, CUgraph graph, struct cu_part *part,
-                         const CUgraphNode *dependencies, size_t count, const char **out_call)
+static void add_native(struct cu_trial *trial, CUgraph graph, struct cu_part *part,
+                       const CUgraphNode *dependencies, size_t count)
 {
-    const struct cu_symbols *cu = &device->module->cu;
-    if (part->kind == CU_PART_CHILD)
-        return add_child(cu, graph, part, dependencies, count, out_call);
-    const CUDA_HOST_NODE_PARAMS params = {call_host, part->u.call};
-    *out_call = "cuGraphAddHostNode";
-    return cu->cuGraphAddHostNode(&part->fresh, graph, dependencies, count, &params);
-}
-
-static CUresult add_native(const struct cu_graph *graph, CUgraph native, struct cu_part *part,
-                           const CUgraphNode *dependencies, size_t count, const char **out_call)
-{
-    const struct cu_symbols *cu = symbols_of(graph);
+    const CUlaunchAttributeValue cooperative = {.cooperative = 1};
     switch (part->kind) {
     case CU_PART_COPY:
-        *out_call = "cuGraphAddMemcpyNode";
-        return cu->cuGraphAddMemcpyNode(&part->fresh, native, dependencies, count, &part->u.copy,
-                                        graph->device->context);
+        CU_TRY(trial, cuGraphAddMemcpyNode, &part->fresh, graph, dependencies, count, &part->u.copy,
+               trial->device->context);
+        break;
     case CU_PART_SET:
-        *out_call = "cuGraphAddMemsetNode";
-        return cu->cuGraphAddMemsetNode(&part->fresh, native, dependencies, count, &part->u.set,
-                                        graph->device->context);
+        CU_TRY(trial, cuGraphAddMemsetNode, &part->fresh, graph, dependencies, count, &part->u.set,
+               trial->device->context);
+        break;
     case CU_PART_CHILD:
+        add_child(trial, graph, part, dependencies, count);
+        break;
     case CU_PART_CALL:
-        return add_call(graph->device, native, part, dependencies, count, out_call);
+        CU_TRY(trial, cuGraphAddHostNode, &part->fresh, graph, dependencies, count,
+               &(CUDA_HOST_NODE_PARAMS){call_host, (void *)(uintptr_t)part->u.call});
+        break;
     default:
-        return add_launch(graph, native, part, dependencies, count, out_call);
+        CU_TRY(trial, cuGraphAddKernelNode, &part->fresh, graph, dependencies, count,
+               &part->u.launch);
+        if (part->cooperative)
+            CU_TRY(trial, cuGraphKernelNodeSetAttribute, part->fresh,
+                   CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &cooperative);
     }
 }
 
-// The driver refuses graphs in graphs that allocate memory.
-static weir_status refuse_child(const struct cu_graph *graph, const struct cu_node *node,
-                                const char *call, CUresult code)
-{
-    return cu_native_error(
-        graph->device, call, code,
-        "node %u of the graph, a native call captured at %s:%d, allocates memory, "
-        "as libraries without a workspace do: give it one beforehand "
-        "(cublasSetWorkspace)",
-        (unsigned)(node - graph->nodes), node->file ? node->file : "", node->line);
-}
-
 // `dependencies` has room for the dependencies of any node.
-static weir_status add_node(const struct cu_graph *graph, const struct capture *capture,
+static weir_status add_node(const struct cu_graph *graph, const struct cu_capture *capture,
                             struct cu_node *node, CUgraphNode *dependencies)
 {
     size_t count = node->dependency_count;
@@ -246,22 +137,20 @@ static weir_status add_node(const struct cu_graph *graph, const struct capture *
     }
     for (size_t i = 0; i < node->parts.count; i++) {
         struct cu_part *part = &node->parts.parts[i];
-        const char *call;
+        struct cu_trial trial = {.device = graph->device};
         if (part->kind == CU_PART_COLLECTIVE)
-            return capture_collective(capture, part->u.collective, dependencies, count,
+            return capture_collective(graph->link, capture, part->u.collective, dependencies, count,
                                       &part->fresh);
-        CUresult code = add_native(graph, capture->graph, part, dependencies, count, &call);
-        if (code == CUDA_ERROR_NOT_SUPPORTED && part->kind == CU_PART_CHILD)
-            return refuse_child(graph, node, call, code);
-        if (code != CUDA_SUCCESS)
-            return refuse(graph, node, call, code);
+        add_native(&trial, capture->graph, part, dependencies, count);
+        if (trial.code != CUDA_SUCCESS)
+            return tried(graph, node, &trial, part->kind == CU_PART_CHILD);
         dependencies[0] = part->fresh;
         count = 1;
     }
     return WEIR_OK;
 }
 
-static weir_status add_nodes(const struct cu_graph *graph, const struct capture *capture)
+static weir_status add_nodes(const struct cu_graph *graph, const struct cu_capture *capture)
 {
     const struct weir_host *host = host_of(graph);
     CUgraphNode *dependencies =
@@ -325,17 +214,16 @@ static size_t find_leaves(const struct cu_graph *graph, CUgraphNode *leaves)
 static weir_status capture(const struct cu_graph *graph, struct cu_native_graph *native)
 {
     const struct weir_host *host = host_of(graph);
-    struct capture capture = {.link = graph->link, .device = graph->device};
+    struct cu_capture capture = {.device = graph->device};
     CUgraphNode *leaves = host->allocate(graph->node_count * sizeof(CUgraphNode));
     if (!leaves)
         return weir_host_no_memory(host, "a graph");
-    weir_status status = begin_capture(&capture);
+    weir_status status = cu_capture_begin(&capture);
     if (status == WEIR_OK) {
         status = add_nodes(graph, &capture);
         if (status == WEIR_OK)
-            status = end_capture(&capture, leaves, find_leaves(graph, leaves));
-        else
-            cancel_capture(&capture);
+            status = cu_capture_continue(&capture, leaves, find_leaves(graph, leaves));
+        status = cu_capture_end(&capture, status);
     }
     if (status == WEIR_OK)
         native->graph = capture.graph;
@@ -350,7 +238,7 @@ static weir_status compose(const struct cu_graph *graph, struct cu_native_graph 
     if (trial.code != CUDA_SUCCESS)
         native->graph = NULL;
     const weir_status status = cu_tried(&trial, "make a graph");
-    return status < 0 ? status : add_nodes(graph, &(struct capture){.graph = native->graph});
+    return status < 0 ? status : add_nodes(graph, &(struct cu_capture){.graph = native->graph});
 }
 
 // Makes the driver's graph of the nodes' parts, whose `fresh` becomes their nodes there.
@@ -494,26 +382,22 @@ static bool is_line(const struct cu_part *part)
     return part->kind != CU_PART_COPY || (part->u.copy.Height == 1 && part->u.copy.Depth == 1);
 }
 
-static CUresult set_native(const struct cu_graph *graph, CUgraphNode native,
-                           const struct cu_part *part, const char **out_call)
+static void set_native(struct cu_trial *trial, CUgraphExec executable, CUgraphNode native,
+                       const struct cu_part *part)
 {
-    const struct cu_symbols *cu = symbols_of(graph);
-    CUgraphExec executable = graph->native.executable;
+    CUcontext context = trial->device->context;
     switch (part->kind) {
     case CU_PART_COPY:
-        *out_call = "cuGraphExecMemcpyNodeSetParams";
-        return cu->cuGraphExecMemcpyNodeSetParams(executable, native, &part->u.copy,
-                                                  graph->device->context);
+        CU_TRY(trial, cuGraphExecMemcpyNodeSetParams, executable, native, &part->u.copy, context);
+        break;
     case CU_PART_SET:
-        *out_call = "cuGraphExecMemsetNodeSetParams";
-        return cu->cuGraphExecMemsetNodeSetParams(executable, native, &part->u.set,
-                                                  graph->device->context);
+        CU_TRY(trial, cuGraphExecMemsetNodeSetParams, executable, native, &part->u.set, context);
+        break;
     case CU_PART_CHILD:
-        *out_call = "cuGraphExecChildGraphNodeSetParams";
-        return cu->cuGraphExecChildGraphNodeSetParams(executable, native, part->u.child);
+        CU_TRY(trial, cuGraphExecChildGraphNodeSetParams, executable, native, part->u.child);
+        break;
     default:
-        *out_call = "cuGraphExecKernelNodeSetParams";
-        return cu->cuGraphExecKernelNodeSetParams(executable, native, &part->u.launch);
+        CU_TRY(trial, cuGraphExecKernelNodeSetParams, executable, native, &part->u.launch);
     }
 }
 
@@ -601,11 +485,11 @@ static weir_status replace(struct cu_graph *graph, struct cu_node *node, struct 
     struct cu_parts old = node->parts;
     if (!graph->stale && old.count == 1 && fresh->count == 1 &&
         old.parts->kind == fresh->parts->kind && is_line(old.parts) && is_line(fresh->parts)) {
-        const char *call;
-        CUresult code = set_native(graph, old.parts->native, fresh->parts, &call);
-        if (code != CUDA_SUCCESS && !needs_rebuild(code))
-            return refuse(graph, node, call, code);
-        if (code == CUDA_SUCCESS) {
+        struct cu_trial trial = {.device = graph->device};
+        set_native(&trial, graph->native.executable, old.parts->native, fresh->parts);
+        if (trial.code != CUDA_SUCCESS && !needs_rebuild(trial.code))
+            return tried(graph, node, &trial, false);
+        if (trial.code == CUDA_SUCCESS) {
             fresh->parts->native = old.parts->native;
             node->parts = *fresh;
             *fresh = old;
@@ -637,21 +521,20 @@ static weir_status set_operands(const struct weir_link *link, struct cu_graph *g
 // All parts of the node, or none. A graph that is stale is captured with the node as it is then.
 static weir_status set_disabled(struct cu_graph *graph, struct cu_node *node, bool disabled)
 {
-    const struct cu_symbols *cu = symbols_of(graph);
     const struct cu_parts *parts = &node->parts;
-    CUresult code = CUDA_SUCCESS;
+    struct cu_trial trial = {.device = graph->device};
     size_t done = 0;
-    for (; done < parts->count && !graph->stale && code == CUDA_SUCCESS; done++)
-        code = cu->cuGraphNodeSetEnabled(graph->native.executable, parts->parts[done].native,
-                                         !disabled);
-    if (code == CUDA_SUCCESS) {
+    for (; done < parts->count && !graph->stale && trial.code == CUDA_SUCCESS; done++)
+        CU_TRY(&trial, cuGraphNodeSetEnabled, graph->native.executable, parts->parts[done].native,
+               !disabled);
+    if (trial.code == CUDA_SUCCESS) {
         node->disabled = disabled;
         return WEIR_OK;
     }
     while (--done > 0)
-        (void)cu->cuGraphNodeSetEnabled(graph->native.executable, parts->parts[done - 1].native,
-                                        disabled);
-    return refuse(graph, node, "cuGraphNodeSetEnabled", code);
+        (void)symbols_of(graph)->cuGraphNodeSetEnabled(graph->native.executable,
+                                                       parts->parts[done - 1].native, disabled);
+    return tried(graph, node, &trial, false);
 }
 
 weir_status cu_graph_update(const struct weir_link *link, weir_graph *object, uint32_t index,
@@ -722,7 +605,5 @@ weir_status cu_submit_graph(const struct weir_link *link, struct cu_queue *queue
 bool cu_graph_takes(const struct weir_link *link, weir_device *device,
                     const struct weir_operation *operation)
 {
-    (void)link;
-    (void)device;
     return operation->kind == WEIR_OPERATION_NATIVE || operation->kind == WEIR_OPERATION_HOST_CALL;
 }

@@ -14,7 +14,7 @@ enum cu_part_kind {
     CU_PART_CALL,       // a host call
 };
 
-struct cu_part_call {
+struct cu_call {
     weir_host_function function;
     void *user;
 };
@@ -27,8 +27,8 @@ struct cu_part {
         CUDA_MEMSET_NODE_PARAMS set;
         CUDA_KERNEL_NODE_PARAMS launch; // the arguments are in a separate block
         struct weir_operation *collective;
-        CUgraph child;
-        struct cu_part_call *call; // an executable graph that runs may use it too
+        CUgraph child;              // NULL: a note, which does nothing
+        const struct cu_call *call; // the node's, as an executable graph that runs may use it too
     } u;
     bool cooperative;   // LAUNCH
     CUgraphNode native; // in the graph that the executable graph was made from
@@ -52,6 +52,7 @@ struct cu_node {
     uint32_t *dependencies;
     uint32_t dependency_count;
     struct cu_staging *staging; // the newest; earlier ones may be in use
+    struct cu_call call;        // of a host call, which is never updated
     const char *file;           // of the operation
     int line;
     bool disabled;
@@ -79,7 +80,25 @@ struct cu_graph {
     CUevent followed;
 };
 
+// A stream that is captured.
+struct cu_capture {
+    struct cu_device *device;
+    const struct weir_operation *call; // the native call that is captured; NULL: collectives
+    CUstream stream;
+    CUgraph graph; // while it is captured, nodes can be added to it
+};
+
 // nodes.c
+
+weir_status cu_capture_begin(struct cu_capture *capture);
+// Stores the graph, and the nodes after which the stream continues.
+void cu_capture_look(const struct cu_capture *capture, struct cu_trial *trial, CUgraph *graph,
+                     const CUgraphNode **nodes, size_t *count);
+// The stream continues after these nodes.
+weir_status cu_capture_continue(const struct cu_capture *capture, CUgraphNode *nodes, size_t count);
+// `status` is that of what was captured. After any failure the graph is gone.
+weir_status cu_capture_end(struct cu_capture *capture, weir_status status);
+weir_status cu_captured(const struct cu_capture *capture, const struct cu_trial *trial);
 
 // Splits the node's operation into `*out_parts`.
 weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device,

@@ -75,17 +75,4 @@ struct cu_history {
     struct cu_finding finding;
 };
 
-struct cu_kept_name {
-    struct cu_kept_name *next;
-    char text[];
-};
-
-struct cu_words {
-    void *page; // pinned
-    CUdeviceptr address;
-    atomic_bool off; // the device writes none
-    bool used[CU_WORD_COUNT];
-    struct cu_kept_name *names;
-};
-
 #endif

@@ -71,7 +71,6 @@ struct nvrtc_symbols {
     X(cuMemcpyHtoDAsync_v2, 277)      \
     X(cuMemcpyDtoHAsync_v2, 279)      \
     X(cuMemcpyDtoDAsync_v2, 281)      \
-    X(cuMemcpy2DAsync_v2, 289)        \
     X(cuMemcpy3DAsync_v2, 291)        \
     X(cuLaunchKernel, 307)            \
     X(cuMemcpyPeerAsync, 319)         \
@@ -150,10 +149,7 @@ typedef enum {
     ncclSuccess = 0,
     ncclUnhandledCudaError = 1,
     ncclSystemError = 2,
-    ncclInternalError = 3,
     ncclInvalidArgument = 4,
-    ncclInvalidUsage = 5,
-    ncclRemoteError = 6,
     ncclInProgress = 7
 } ncclResult_t;
 
@@ -208,19 +204,5 @@ struct nccl_symbols {
     NCCL_SYMBOLS(NCCL_SYMBOL)
 #undef NCCL_SYMBOL
 };
-
-// cupti.c
-
-extern struct cupti_symbols cu_cupti; // set before CUPTI is first called
-
-// Loads CUPTI's library; `setting` is [cuda] cupti, and `driver` the CUDA version of the driver.
-//
-// Errors: false, with a sentence in `message`.
-bool cu_cupti_load(const char *setting, int driver, char *message, size_t message_size);
-// What CUPTI is to record from now on. With `all_calls` that is every call of the driver.
-CUptiResult cu_cupti_enable(bool all_calls);
-void cu_cupti_disable(bool all_calls);
-// The calls of the driver alone.
-void cu_cupti_record_calls(bool on, bool all_calls);
 
 #endif

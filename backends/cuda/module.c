@@ -77,19 +77,17 @@ static weir_status explain_no_device(const struct cu_module *module, CUresult co
             module->host, WEIR_ERROR_NO_DEVICE,
             "correct or unset CUDA_VISIBLE_DEVICES; nvidia-smi -L lists the devices",
             "the driver shows no CUDA device; CUDA_VISIBLE_DEVICES is '%s'", visible);
-    return cu_module_error(module, "cuInit", code,
-                           "the driver (%s) is there, but it finds no CUDA device", module->driver);
+    return cu_tried(&(struct cu_trial){.module = module, .code = code, .call = "cuInit"},
+                    "the driver (%s) is there, but it finds no CUDA device", module->driver);
 }
 
 static weir_status start_driver(struct cu_module *module)
 {
-    CUresult code = module->cu.cuInit(0);
-    if (code == CUDA_ERROR_NO_DEVICE)
-        return explain_no_device(module, code);
-    if (code != CUDA_SUCCESS)
-        return cu_module_error(module, "cuInit", code, "the NVIDIA driver (%s) does not start",
-                               module->driver);
-    return WEIR_OK;
+    struct cu_trial trial = {.module = module};
+    CU_TRY(&trial, cuInit, 0);
+    if (trial.code == CUDA_ERROR_NO_DEVICE)
+        return explain_no_device(module, trial.code);
+    return cu_tried(&trial, "the NVIDIA driver (%s) does not start", module->driver);
 }
 
 static weir_status describe(struct cu_module *module, int ordinal)
@@ -98,19 +96,12 @@ static weir_status describe(struct cu_module *module, int ordinal)
     struct weir_device_info *info = &listed->info;
     info->struct_size = sizeof *info;
     size_t bytes = 0;
-    const char *call = "cuDeviceGet";
-
-    CUresult code = module->cu.cuDeviceGet(&listed->native, ordinal);
-    if (code == CUDA_SUCCESS) {
-        call = "cuDeviceGetName";
-        code = module->cu.cuDeviceGetName(info->name, sizeof info->name, listed->native);
-    }
-    if (code == CUDA_SUCCESS) {
-        call = "cuDeviceTotalMem";
-        code = module->cu.cuDeviceTotalMem(&bytes, listed->native);
-    }
-    if (code != CUDA_SUCCESS)
-        return cu_module_error(module, call, code, "CUDA device %d cannot be described", ordinal);
+    struct cu_trial trial = {.module = module};
+    CU_TRY(&trial, cuDeviceGet, &listed->native, ordinal);
+    CU_TRY(&trial, cuDeviceGetName, info->name, sizeof info->name, listed->native);
+    CU_TRY(&trial, cuDeviceTotalMem, &bytes, listed->native);
+    if (trial.code != CUDA_SUCCESS)
+        return cu_tried(&trial, "CUDA device %d cannot be described", ordinal);
     info->memory_bytes = bytes;
     snprintf(info->platform, sizeof info->platform, "NVIDIA CUDA");
     snprintf(info->driver, sizeof info->driver, "%s", module->driver);
@@ -120,9 +111,10 @@ static weir_status describe(struct cu_module *module, int ordinal)
 static weir_status list_devices(struct cu_module *module)
 {
     int count = 0;
-    CUresult code = module->cu.cuDeviceGetCount(&count);
-    if (code != CUDA_SUCCESS)
-        return cu_module_error(module, "cuDeviceGetCount", code, "CUDA devices cannot be counted");
+    struct cu_trial trial = {.module = module};
+    CU_TRY(&trial, cuDeviceGetCount, &count);
+    if (trial.code != CUDA_SUCCESS)
+        return cu_tried(&trial, "CUDA devices cannot be counted");
     if (count <= 0)
         return explain_no_device(module, CUDA_ERROR_NO_DEVICE);
 

@@ -7,14 +7,18 @@
 
 struct cu_task; // nccl_comm.c
 
+// The driver takes about a thousand operations before a submit blocks.
+enum {
+    CU_MARKS = 1024
+};
+
 // Events among the calls of a communicator: the oldest that has not been reached first.
 struct cu_mark {
     CUevent event;
     uint32_t turn;
 };
 struct cu_marks {
-    struct cu_mark *ring;
-    uint32_t room;
+    struct cu_mark ring[CU_MARKS];
     uint32_t first;
     uint32_t count;
 };
@@ -29,7 +33,6 @@ struct cu_comm {
     uint32_t rank;
     uint32_t count;
     struct cu_comm *next; // in the device's list, under its lock
-    struct cu_comm **link;
 
     // In a row of calls of one queue a call reads and writes these without the lock.
     atomic_bool aborted;
@@ -53,9 +56,6 @@ WEIR_DATA_OF(cu_comm_of, struct cu_comm, weir_comm)
 // Reports that `call` returned `code`.
 WEIR_COLD weir_status cu_nccl_error(const struct cu_comm *comm, const char *call,
                                     ncclResult_t code);
-
-// Makes room for as many marks again. Within the device's context, with the lock.
-CUresult cu_marks_grow(const struct cu_comm *comm, struct cu_marks *marks);
 
 // Before and after the launch of a graph with collectives, for all its communicators; on failure none has begun.
 weir_status cu_comms_begin_launch(const struct weir_link *link, struct cu_queue *queue,

@@ -11,9 +11,6 @@
 // In a row of calls there is a mark after so many.
 #define MARK_CALLS 16
 
-// A program that submits far ahead gets more.
-#define FIRST_MARKS 16u
-
 weir_status cu_nccl_error(const struct cu_comm *comm, const char *call, ncclResult_t code)
 {
     struct weir_error detail = {.status = WEIR_ERROR_COMM, .native_code = (int)code};
@@ -65,8 +62,6 @@ bool cu_comm_takes(const struct weir_link *link, weir_comm *comm,
 {
     const weir_collective kind = operation->u.collective.kind;
     const weir_datatype element = operation->u.collective.element;
-    (void)link;
-    (void)comm;
     if (kind != WEIR_ALL_REDUCE && kind != WEIR_REDUCE && kind != WEIR_REDUCE_SCATTER)
         return true;
     return element != WEIR_I16 && element != WEIR_U16;
@@ -317,26 +312,6 @@ ncclResult_t cu_nccl_call(const struct weir_link *link, const struct cu_comm *co
 
 // Marks: with the lock, within the device's context.
 
-CUresult cu_marks_grow(const struct cu_comm *comm, struct cu_marks *marks)
-{
-    const struct cu_module *module = comm->device->module;
-    const uint32_t room = marks->room ? 2 * marks->room : FIRST_MARKS;
-    struct cu_mark *ring = module->host->allocate(room * sizeof *ring);
-    CUresult code = ring ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-    if (!ring)
-        return code;
-    for (uint32_t i = 0; i < marks->room; i++)
-        ring[i] = marks->ring[(marks->first + i) % marks->room];
-    module->host->release(marks->ring);
-    marks->ring = ring;
-    marks->first = 0;
-    while (marks->room < room && code == CUDA_SUCCESS) {
-        code = module->cu.cuEventCreate(&ring[marks->room].event, CU_EVENT_DISABLE_TIMING);
-        marks->room += code == CUDA_SUCCESS;
-    }
-    return code;
-}
-
 static CUresult reach(const struct cu_comm *comm, struct cu_marks *marks, uint32_t *out_turn)
 {
     while (marks->count > 0) {
@@ -345,31 +320,23 @@ static CUresult reach(const struct cu_comm *comm, struct cu_marks *marks, uint32
         if (code != CUDA_SUCCESS)
             return code == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : code;
         *out_turn = mark->turn;
-        marks->first = (marks->first + 1) % marks->room;
+        marks->first = (marks->first + 1) % CU_MARKS;
         marks->count--;
     }
     return CUDA_SUCCESS;
 }
 
-// Those that have been reached make room, or more are made.
-static bool has_room(struct cu_comm *comm, struct cu_marks *marks)
-{
-    uint32_t reached = comm->done_turn;
-    if (marks->count == marks->room)
-        (void)reach(comm, marks, &reached); // comm_query meets the error
-    if (marks == &comm->after)
-        comm->done_turn = reached;
-    if (marks->count == marks->room)
-        (void)cu_marks_grow(comm, marks);
-    return marks->count < marks->room;
-}
-
-// Without room the newest one moves on.
+// Where all marks of a full ring are still to be reached the newest one moves on.
 static CUresult record(struct cu_comm *comm, struct cu_marks *marks, const struct cu_queue *queue,
                        uint32_t turn)
 {
-    const bool full = !has_room(comm, marks);
-    struct cu_mark *mark = &marks->ring[(marks->first + marks->count - full) % marks->room];
+    uint32_t reached = comm->done_turn;
+    if (marks->count == CU_MARKS)
+        (void)reach(comm, marks, &reached); // comm_query meets the error
+    if (marks == &comm->after)
+        comm->done_turn = reached;
+    const bool full = marks->count == CU_MARKS;
+    struct cu_mark *mark = &marks->ring[(marks->first + marks->count - full) % CU_MARKS];
     const CUresult code = comm->device->module->cu.cuEventRecord(mark->event, queue->stream);
     if (code != CUDA_SUCCESS)
         return code;
@@ -483,8 +450,7 @@ static void mark_begin(struct cu_comm *comm, struct cu_queue *queue, uint32_t tu
     pthread_mutex_lock(&comm->lock);
     if (comm->last != queue)
         (void)mark_last(comm);
-    if (has_room(comm, &comm->before))
-        (void)record(comm, &comm->before, queue, turn);
+    (void)record(comm, &comm->before, queue, turn);
     pthread_mutex_unlock(&comm->lock);
 }
 
@@ -549,8 +515,6 @@ weir_status cu_submit_collective(const struct weir_link *link, struct cu_queue *
 bool cu_comm_captures(const struct weir_link *link, weir_comm *comm,
                       const struct weir_operation *operation)
 {
-    (void)link;
-    (void)comm;
     return operation->u.collective.kind != WEIR_ALL_TO_ALL ||
            operation->u.collective.dst != operation->u.collective.src ||
            operation->u.collective.dst_offset != operation->u.collective.src_offset;

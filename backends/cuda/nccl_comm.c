@@ -65,24 +65,17 @@ static bool take_library(struct cu_nccl *nccl, void *handle, char *reason)
     return true;
 }
 
-// A library that is refused is let go; one that is taken stays to the end of the process.
-static bool load_once(struct cu_nccl *nccl, char *reason)
-{
-    void *handle = open_library(nccl, reason);
-    if (!handle)
-        return false;
-    if (take_library(nccl, handle, reason))
-        return true;
-    dlclose(handle);
-    return false;
-}
-
-// Loads the library at the first call. False: there is none, with a clause in `reason`.
+// Loads the library at the first call. False: there is none, with a clause in `reason`. A library that is refused is let
+// go; one that is taken stays to the end of the process.
 static bool load(struct cu_nccl *nccl, char reason[REASON_SIZE])
 {
     pthread_mutex_lock(&nccl->lock);
-    if (!nccl->loaded)
-        nccl->loaded = load_once(nccl, reason);
+    if (!nccl->loaded) {
+        void *handle = open_library(nccl, reason);
+        nccl->loaded = handle && take_library(nccl, handle, reason);
+        if (handle && !nccl->loaded)
+            dlclose(handle);
+    }
     const bool loaded = nccl->loaded;
     pthread_mutex_unlock(&nccl->lock);
     return loaded;
@@ -108,7 +101,7 @@ struct cu_task {
     int count;
     ncclResult_t code;
     unsigned pending; // 0: done; under the lock of the threads, as is what follows
-    bool abandoned;
+    bool abandoned;   // the task is the thread's, as that of an end always is
 };
 
 #define LEAVE_NS UINT64_C(5000000000) // for threads to end before their device closes
@@ -204,15 +197,6 @@ static void enter(const struct cu_task *task)
     task->set_capture_mode(&mode);
 }
 
-static void *run_end(void *argument)
-{
-    struct cu_task *task = argument;
-    enter(task);
-    (void)task->end(task->native);
-    release_task(task);
-    return NULL;
-}
-
 static bool is_abandoned(struct cu_task *task)
 {
     pthread_mutex_lock(&task->comm_threads->lock);
@@ -240,30 +224,31 @@ static ncclResult_t create(struct cu_task *task)
 }
 
 // The task belongs to what waits for it, unless that has given up.
-static void *run_creation(void *argument)
+static void *run(void *argument)
 {
     struct cu_task *task = argument;
     struct cu_comm_threads *comm_threads = task->comm_threads;
     const struct weir_host *host = task->host;
+    const bool ends_one = task->end;
     enter(task);
-    const ncclResult_t code = create(task);
+    const ncclResult_t code = ends_one ? task->end(task->native) : create(task);
     pthread_mutex_lock(&comm_threads->lock);
     task->code = code;
     task->pending = 0;
     const bool abandoned = task->abandoned;
     pthread_cond_broadcast(&comm_threads->changed);
     pthread_mutex_unlock(&comm_threads->lock);
-    if (abandoned && code == ncclSuccess)
+    if (abandoned && !ends_one && code == ncclSuccess)
         (void)task->nccl->ncclCommAbort(task->native);
     if (abandoned)
         host->release(task);
-    end_thread(comm_threads, host, false);
+    end_thread(comm_threads, host, ends_one);
     return NULL;
 }
 
 // Starts the thread of a creation, whose task belongs to what waits for it unless that sets `abandoned`, or of an end, to
 // which the task belongs. False: there is no thread, and no task.
-static bool start(struct cu_task *task, void *(*run)(void *))
+static bool start(struct cu_task *task)
 {
     pthread_t thread;
     pthread_attr_t attributes;
@@ -319,7 +304,8 @@ static void end_native(struct cu_comm *comm, ncclResult_t (*end)(ncclComm_t))
     comm->parting = NULL;
     task->native = comm->native;
     task->end = end;
-    if (!start(task, run_end))
+    task->abandoned = true;
+    if (!start(task))
         comm->device->module->host->log(WEIR_LOG_WARNING, "cuda",
                                         "no thread to end a communicator of NCCL: it stays");
 }
@@ -455,7 +441,7 @@ static weir_status make_native(struct cu_comm *comm, const ncclUniqueId *id,
     // Until its end each communicator has its memory and its threads, and NCCL's end takes longer than its creation may.
     (void)await(comm->device->comm_threads, &comm->device->comm_threads->ending, MOST_ENDS,
                 weir_clock_now_ns() + ENDS_NS);
-    if (start(task, run_creation)) {
+    if (start(task)) {
         status = await_creation(comm, task, setup, ends);
         end_creation(comm, task, status);
     } else {
@@ -475,16 +461,18 @@ static weir_status make_parts(struct cu_comm *comm)
            device->memory_stream);
     CU_TRY(&trial, cuMemsetD8Async, comm->scratch, 0, 16, device->memory_stream);
     CU_TRY_AWAIT(&trial, device->memory_stream);
-    CU_TRY_AS(&trial, "cuEventCreate", cu_marks_grow(comm, &comm->after));
-    CU_TRY_AS(&trial, "cuEventCreate", cu_marks_grow(comm, &comm->before));
+    for (uint32_t i = 0; i < CU_MARKS; i++) {
+        CU_TRY(&trial, cuEventCreate, &comm->after.ring[i].event, CU_EVENT_DISABLE_TIMING);
+        CU_TRY(&trial, cuEventCreate, &comm->before.ring[i].event, CU_EVENT_DISABLE_TIMING);
+    }
     return cu_tried(&trial, "make a communicator");
 }
 
-static void destroy_marks(const struct cu_comm *comm, struct cu_marks *marks)
+static void destroy_marks(const struct cu_comm *comm, const struct cu_marks *marks)
 {
-    for (uint32_t i = 0; i < marks->room; i++)
-        comm->device->module->cu.cuEventDestroy(marks->ring[i].event);
-    comm->device->module->host->release(marks->ring);
+    for (uint32_t i = 0; i < CU_MARKS; i++)
+        if (marks->ring[i].event)
+            comm->device->module->cu.cuEventDestroy(marks->ring[i].event);
 }
 
 // Within the device's context.
@@ -505,9 +493,6 @@ static void enlist(struct cu_comm *comm)
     struct cu_device *device = comm->device;
     pthread_mutex_lock(&device->lock);
     comm->next = device->comms;
-    comm->link = &device->comms;
-    if (comm->next)
-        comm->next->link = &comm->next;
     device->comms = comm;
     atomic_fetch_add(&device->module->comms, 1);
     pthread_mutex_unlock(&device->lock);
@@ -515,12 +500,14 @@ static void enlist(struct cu_comm *comm)
 
 static void delist(struct cu_comm *comm)
 {
-    pthread_mutex_lock(&comm->device->lock);
-    *comm->link = comm->next;
-    if (comm->next)
-        comm->next->link = comm->link;
-    atomic_fetch_sub(&comm->device->module->comms, 1);
-    pthread_mutex_unlock(&comm->device->lock);
+    struct cu_device *device = comm->device;
+    pthread_mutex_lock(&device->lock);
+    struct cu_comm **at = &device->comms;
+    while (*at != comm)
+        at = &(*at)->next;
+    *at = comm->next;
+    atomic_fetch_sub(&device->module->comms, 1);
+    pthread_mutex_unlock(&device->lock);
 }
 
 static weir_status make_comm(struct cu_device *device, const struct weir_comm_setup *setup,
@@ -564,7 +551,6 @@ weir_status cu_comm_create(const struct weir_link *link, weir_device *object,
     struct intro *all = link->host->allocate(setup->count * sizeof *all);
     struct cu_comm *comm = NULL;
     struct refusal refusal = {.required = false};
-    (void)comm_object;
     if (!all)
         return weir_host_no_memory(link->host, "a communicator");
     introduce(&device->module->nccl, setup->rank, &own);

@@ -17,10 +17,8 @@ static void finish_part(const struct cu_device *device, struct cu_part *part)
         host->release(part->u.launch.kernelParams);
     if (part->kind == CU_PART_COLLECTIVE)
         host->release(part->u.collective);
-    if (part->kind == CU_PART_CHILD)
+    if (part->kind == CU_PART_CHILD && part->u.child)
         device->module->cu.cuGraphDestroy(part->u.child);
-    if (part->kind == CU_PART_CALL)
-        host->release(part->u.call);
 }
 
 void cu_parts_finish(const struct cu_device *device, struct cu_parts *parts)
@@ -62,22 +60,19 @@ static weir_status add_owner(struct cu_builder *builder, struct cu_part *part)
 
 // Copies and fills, which copy.c splits.
 
-static weir_status add_move(const struct cu_target *target, const struct cu_box *box)
+weir_status cu_add_copy(struct cu_builder *builder, const struct cu_box *box)
 {
-    return add_part(target->builder,
-                    &(struct cu_part){.kind = CU_PART_COPY, .u.copy = cu_memcpy_of(box)});
+    return add_part(builder, &(struct cu_part){.kind = CU_PART_COPY, .u.copy = cu_memcpy_of(box)});
 }
 
-static weir_status add_set(const struct cu_target *target, const CUDA_MEMSET_NODE_PARAMS *set)
+weir_status cu_add_set(struct cu_builder *builder, const CUDA_MEMSET_NODE_PARAMS *set)
 {
-    return add_part(target->builder, &(struct cu_part){.kind = CU_PART_SET, .u.set = *set});
+    return add_part(builder, &(struct cu_part){.kind = CU_PART_SET, .u.set = *set});
 }
 
 // As create_device() in buffer.c: the memory stream has no other work.
-static weir_status take_staging(const struct cu_target *target, size_t size,
-                                CUdeviceptr *out_address)
+weir_status cu_take_staging(struct cu_builder *builder, size_t size, CUdeviceptr *out_address)
 {
-    const struct cu_builder *builder = target->builder;
     struct cu_device *device = builder->device;
     struct cu_trial trial = {.device = device};
     struct cu_staging *staging = builder->node->staging;
@@ -102,62 +97,35 @@ static weir_status take_staging(const struct cu_target *target, size_t size,
     return cu_tried(&trial, "memory on the way between HOST buffers");
 }
 
-// It belongs to the node.
-static weir_status keep_staging(const struct cu_target *target, CUdeviceptr staging,
-                                weir_status status)
-{
-    (void)target;
-    (void)staging;
-    return status;
-}
-
-static const struct cu_commands as_nodes = {
-    .move = add_move,
-    .set = add_set,
-    .take_staging = take_staging,
-    .drop_staging = keep_staging,
-};
-
 // Launches.
 
-static size_t size_of(const struct weir_argument *argument)
+// Stores one block: the pointers for the driver, the addresses and offsets to which they point, and the values.
+static weir_status keep_arguments(const struct weir_link *link,
+                                  const struct weir_operation *operation,
+                                  CUDA_KERNEL_NODE_PARAMS *out_launch)
 {
-    switch (argument->kind) {
-    case WEIR_PARAMETER_BUFFER:
-        return sizeof(CUdeviceptr);
-    case WEIR_PARAMETER_LOCAL:
-        return sizeof(uint32_t);
-    case WEIR_PARAMETER_VALUE:
-        break;
-    }
-    return argument->size;
-}
-
-static size_t room_of(const struct weir_argument *argument)
-{
-    return (size_of(argument) + CU_ALIGNMENT - 1) / CU_ALIGNMENT * CU_ALIGNMENT;
-}
-
-// One block: the pointers, then the values. NULL if out of memory.
-static void **keep_arguments(const struct weir_host *host, const struct weir_operation *operation,
-                             const struct cu_packed *packed)
-{
-    const struct weir_argument *arguments = operation->u.launch.arguments;
+    struct weir_operation own = *operation;
+    struct cu_packed packed;
     const size_t count = operation->u.launch.argument_count;
-    size_t bytes = (count * sizeof(void *) + CU_ALIGNMENT - 1) / CU_ALIGNMENT * CU_ALIGNMENT;
-    const size_t first = bytes;
-    for (size_t i = 0; i < count; i++)
-        bytes += room_of(&arguments[i]);
-    void **pointers = host->allocate(bytes);
+    void **pointers = link->host->allocate(count * (sizeof *pointers + sizeof *packed.places) +
+                                           weir_operation_bytes(operation));
     if (!pointers)
-        return NULL;
-    char *at = (char *)pointers + first;
+        return weir_host_no_memory(link->host, "a node of a graph");
+    uint64_t *places = (uint64_t *)(void *)(pointers + count);
+    weir_operation_own(&own, places + count);
+    const weir_status status = cu_pack(link, &own, &packed);
     for (size_t i = 0; i < count; i++) {
-        memcpy(at, packed->pointers[i], size_of(&arguments[i]));
-        pointers[i] = at;
-        at += room_of(&arguments[i]);
+        pointers[i] = packed.pointers[i];
+        if (pointers[i] != &packed.places[i])
+            continue;
+        places[i] = packed.places[i];
+        pointers[i] = &places[i];
     }
-    return pointers;
+    out_launch->kernelParams = pointers;
+    out_launch->sharedMemBytes = (unsigned)packed.local_bytes;
+    if (status < 0)
+        link->host->release(pointers);
+    return status;
 }
 
 static weir_status build_launch(const struct weir_link *link, struct cu_builder *builder,
@@ -165,10 +133,6 @@ static weir_status build_launch(const struct weir_link *link, struct cu_builder 
 {
     const struct weir_extent grid = operation->u.launch.grid;
     const struct weir_extent block = operation->u.launch.block;
-    struct cu_packed packed;
-    weir_status status = cu_pack(link, operation, &packed);
-    if (status < 0)
-        return status;
     struct cu_part part = {
         .kind = CU_PART_LAUNCH,
         .cooperative = cu_is_cooperative(builder->device, operation),
@@ -178,12 +142,10 @@ static weir_status build_launch(const struct weir_link *link, struct cu_builder 
                      .gridDimZ = grid.z,
                      .blockDimX = block.x,
                      .blockDimY = block.y,
-                     .blockDimZ = block.z,
-                     .sharedMemBytes = (unsigned)packed.local_bytes,
-                     .kernelParams = keep_arguments(link->host, operation, &packed)},
+                     .blockDimZ = block.z},
     };
-    return part.u.launch.kernelParams ? add_owner(builder, &part)
-                                      : weir_host_no_memory(link->host, "a node of a graph");
+    const weir_status status = keep_arguments(link, operation, &part.u.launch);
+    return status < 0 ? status : add_owner(builder, &part);
 }
 
 // With the parts of an exchange after it.
@@ -191,13 +153,11 @@ static weir_status build_collective(struct cu_builder *builder,
                                     const struct weir_operation *operation)
 {
     const struct weir_host *host = builder->device->module->host;
-    const size_t bytes = operation->u.collective.exchange_count * sizeof(struct weir_exchange);
-    struct weir_operation *copy = host->allocate(sizeof *copy + bytes);
+    struct weir_operation *copy = host->allocate(sizeof *copy + weir_operation_bytes(operation));
     if (!copy)
         return weir_host_no_memory(host, "a node of a graph");
     *copy = *operation;
-    if (bytes)
-        copy->u.collective.exchanges = memcpy(copy + 1, operation->u.collective.exchanges, bytes);
+    weir_operation_own(copy, copy + 1);
     return add_owner(builder, &(struct cu_part){.kind = CU_PART_COLLECTIVE, .u.collective = copy});
 }
 
@@ -206,78 +166,70 @@ static weir_status build_collective(struct cu_builder *builder,
 // that the function is not called again where an update builds the driver's graph anew. A host call is a host
 // node.
 
-static weir_status refuse_call(struct cu_device *device, const struct weir_operation *operation,
-                               const char *call, CUresult code)
+weir_status cu_captured(const struct cu_capture *capture, const struct cu_trial *trial)
 {
-    return cu_native_error(device, call, code, "capture the native call of %s:%d",
-                           operation->file ? operation->file : "", operation->line);
+    const struct weir_operation *call = capture->call;
+    return call ? cu_tried(trial, "capture the native call of %s:%d", call->file ? call->file : "",
+                           call->line)
+                : cu_tried(trial, "capture collectives");
 }
 
-// The capture_call ends in any case.
-static weir_status capture_call(struct cu_device *device, CUstream stream,
-                                const struct weir_operation *operation, CUgraph *out_graph)
+void cu_capture_look(const struct cu_capture *capture, struct cu_trial *trial, CUgraph *graph,
+                     const CUgraphNode **nodes, size_t *count)
 {
-    const struct cu_symbols *cu = &device->module->cu;
-    const struct cu_queue queue = {.device = device, .stream = stream};
-    CUresult code = cu->cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
-    if (code != CUDA_SUCCESS)
-        return refuse_call(device, operation, "cuStreamBeginCapture", code);
-    const weir_status status = cu_call_native(&queue, operation);
-    code = cu->cuStreamEndCapture(stream, out_graph);
-    if (status < 0 || code != CUDA_SUCCESS) {
-        if (code == CUDA_SUCCESS)
-            cu->cuGraphDestroy(*out_graph);
-        *out_graph = NULL;
-    }
-    return status < 0 || code == CUDA_SUCCESS
-               ? status
-               : refuse_call(device, operation, "cuStreamEndCapture", code);
+    CUstreamCaptureStatus status;
+    cuuint64_t id;
+    CU_TRY(trial, cuStreamGetCaptureInfo, capture->stream, &status, &id, graph, nodes, count);
 }
 
-// Calls the function of a native call, and makes a graph of what it submits.
-static weir_status capture_native(struct cu_device *device, const struct weir_operation *operation,
-                                  CUgraph *out_graph)
+weir_status cu_capture_continue(const struct cu_capture *capture, CUgraphNode *nodes, size_t count)
 {
-    const struct cu_symbols *cu = &device->module->cu;
-    CUstream stream;
-    *out_graph = NULL;
-    const CUresult code = cu->cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0);
-    if (code != CUDA_SUCCESS)
-        return refuse_call(device, operation, "cuStreamCreateWithPriority", code);
-    const weir_status status = capture_call(device, stream, operation, out_graph);
-    cu->cuStreamDestroy(stream);
-    if (status == WEIR_OK)
-        device->module->host->count_driver_object();
-    return status;
+    struct cu_trial trial = {.device = capture->device};
+    CU_TRY(&trial, cuStreamUpdateCaptureDependencies, capture->stream, nodes, count,
+           CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+    return cu_captured(capture, &trial);
+}
+
+weir_status cu_capture_end(struct cu_capture *capture, weir_status status)
+{
+    const struct cu_symbols *cu = &capture->device->module->cu;
+    struct cu_trial trial = {.device = capture->device};
+    capture->graph = NULL;
+    CU_TRY(&trial, cuStreamEndCapture, capture->stream, &capture->graph);
+    cu->cuStreamDestroy(capture->stream);
+    if (status == WEIR_OK && trial.code == CUDA_SUCCESS)
+        return WEIR_OK;
+    if (trial.code == CUDA_SUCCESS && capture->graph)
+        cu->cuGraphDestroy(capture->graph);
+    capture->graph = NULL;
+    return status < 0 ? status : cu_captured(capture, &trial);
+}
+
+weir_status cu_capture_begin(struct cu_capture *capture)
+{
+    struct cu_trial trial = {.device = capture->device};
+    const CUgraphNode *nodes;
+    size_t count;
+    CU_TRY(&trial, cuStreamCreateWithPriority, &capture->stream, CU_STREAM_NON_BLOCKING, 0);
+    const bool created = trial.code == CUDA_SUCCESS;
+    CU_TRY(&trial, cuStreamBeginCapture, capture->stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+    cu_capture_look(capture, &trial, &capture->graph, &nodes, &count);
+    const weir_status status = cu_captured(capture, &trial);
+    return status < 0 && created ? cu_capture_end(capture, status) : status;
 }
 
 static weir_status build_child(struct cu_builder *builder, const struct weir_operation *operation)
 {
-    struct cu_part part = {.kind = CU_PART_CHILD};
-    const weir_status status = capture_native(builder->device, operation, &part.u.child);
-    return status < 0 ? status : add_owner(builder, &part);
-}
-
-// A graph without nodes, which becomes a node that does nothing.
-static weir_status build_note(struct cu_builder *builder)
-{
-    const struct cu_symbols *cu = &builder->device->module->cu;
-    struct cu_part part = {.kind = CU_PART_CHILD};
-    const CUresult code = cu->cuGraphCreate(&part.u.child, 0);
-    if (code != CUDA_SUCCESS)
-        return cu_native_error(builder->device, "cuGraphCreate", code, "make the node of a note");
+    struct cu_capture capture = {.device = builder->device, .call = operation};
+    weir_status status = cu_capture_begin(&capture);
+    if (status < 0)
+        return status;
+    const struct cu_queue queue = {.device = builder->device, .stream = capture.stream};
+    status = cu_capture_end(&capture, cu_call_native(&queue, operation));
+    if (status < 0)
+        return status;
     builder->device->module->host->count_driver_object();
-    return add_owner(builder, &part);
-}
-
-static weir_status build_call(struct cu_builder *builder, const struct weir_operation *operation)
-{
-    const struct weir_host *host = builder->device->module->host;
-    struct cu_part_call *call = host->allocate(sizeof *call);
-    if (!call)
-        return weir_host_no_memory(host, "a node of a graph");
-    *call = (struct cu_part_call){operation->u.host_call.function, operation->u.host_call.user};
-    return add_owner(builder, &(struct cu_part){.kind = CU_PART_CALL, .u.call = call});
+    return add_owner(builder, &(struct cu_part){.kind = CU_PART_CHILD, .u.child = capture.graph});
 }
 
 weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device,
@@ -285,7 +237,7 @@ weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device
                           struct cu_parts *out_parts)
 {
     struct cu_builder builder = {.device = device, .node = node};
-    const struct cu_target target = {.device = device, .commands = &as_nodes, .builder = &builder};
+    const struct cu_target target = {.device = device, .builder = &builder};
     weir_status status;
     switch (operation->kind) {
     case WEIR_OPERATION_COPY:
@@ -302,10 +254,11 @@ weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device
         status = build_child(&builder, operation);
         break;
     case WEIR_OPERATION_HOST_CALL:
-        status = build_call(&builder, operation);
+        node->call = (struct cu_call){operation->u.host_call.function, operation->u.host_call.user};
+        status = add_part(&builder, &(struct cu_part){.kind = CU_PART_CALL, .u.call = &node->call});
         break;
     case WEIR_OPERATION_NOTE:
-        status = build_note(&builder);
+        status = add_part(&builder, &(struct cu_part){.kind = CU_PART_CHILD});
         break;
     default: // there are no other nodes
         status = build_launch(link, &builder, operation);

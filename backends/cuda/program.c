@@ -378,7 +378,6 @@ weir_status cu_program_create(const struct weir_link *link, weir_device *device,
 {
     const struct weir_host *host = link->host;
     struct image chosen = {.data = NULL};
-    (void)object;
     struct cu_program *program = host->allocate(sizeof *program);
     if (!program)
         return weir_host_no_memory(host, "a program");
@@ -451,14 +450,11 @@ static weir_status find_and_prepare(const struct cu_program *program, struct cu_
                                     struct weir_kernel_info *info)
 {
     const char *name = signature->name;
-    bool found;
-    weir_status status = find_function(program, name, &kernel->function, &found);
-    if (status < 0)
-        return status;
-    if (!found)
-        return weir_host_fail(program->device->module->host, WEIR_ERROR_NOT_FOUND,
-                              "build the program again", "kernel '%s' is not in the program", name);
-    status = load_function(program, name, kernel->function);
+    struct cu_trial trial = {.device = program->device};
+    CU_TRY(&trial, cuModuleGetFunction, &kernel->function, program->module, name);
+    weir_status status = cu_tried(&trial, "load kernel '%s'", name);
+    if (status == WEIR_OK)
+        status = load_function(program, name, kernel->function);
     if (status == WEIR_OK && !program->signatures)
         status = check_parameters(program, signature, kernel->function);
     if (status < 0)
@@ -475,7 +471,6 @@ weir_status cu_kernel_create(const struct weir_link *link, weir_program *program
 {
     const struct cu_program *program = cu_program_of(link, program_object);
     struct cu_scope scope;
-    (void)object;
     if (signature->parameter_count > CU_PARAMETER_LIMIT)
         return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED, "pass a structure or a buffer",
                               "kernel '%s' has %u parameters; the CUDA backend passes up to %d",
@@ -510,61 +505,28 @@ enum {
     LOCAL_BYTES = 128,    // a block's local memory of this
 };
 
-static unsigned round_up(unsigned number, unsigned step)
+static size_t round_up(size_t number, size_t step)
 {
     return (number + step - 1) / step * step;
 }
 
-// A launch of blocks with that many warps.
-struct shape {
-    unsigned warps;
-    size_t local_bytes; // that the driver does not reserve
-};
-
-static unsigned allowed_by_items(const struct cu_device *device, const struct shape *shape)
-{
-    return device->attributes.unit_items / (shape->warps * device->attributes.warp_size);
-}
-
-static unsigned allowed_by_local(const struct cu_device *device, const struct shape *shape)
-{
-    const size_t bytes = shape->local_bytes + device->attributes.reserved_local_bytes;
-    const size_t rounded = (bytes + LOCAL_BYTES - 1) / LOCAL_BYTES * LOCAL_BYTES;
-    return rounded > 0 ? (unsigned)(device->attributes.unit_local_bytes / rounded) : UINT32_MAX;
-}
-
-static unsigned allowed_by_registers(const struct cu_kernel *kernel, const struct shape *shape)
+// Of several resources that allow no further block of so many warps, the first. `local_bytes` are without those that
+// the driver reserves.
+static weir_occupancy_limit find_limit(const struct cu_kernel *kernel, unsigned warps,
+                                       size_t local_bytes, unsigned blocks)
 {
     const struct cu_attributes *has = &kernel->device->attributes;
-    const unsigned of_warp = round_up(kernel->registers * has->warp_size, WARP_REGISTERS);
-    return of_warp > 0 ? has->unit_registers / of_warp / shape->warps : UINT32_MAX;
-}
-
-// Of several resources that allow no further block, the first.
-static weir_occupancy_limit find_limit(const struct cu_kernel *kernel, const struct shape *shape,
-                                       unsigned blocks)
-{
-    if (blocks >= allowed_by_items(kernel->device, shape))
+    const size_t local = round_up(local_bytes + has->reserved_local_bytes, LOCAL_BYTES);
+    const size_t of_warp = round_up((size_t)kernel->registers * has->warp_size, WARP_REGISTERS);
+    if (blocks >= has->unit_items / (warps * has->warp_size))
         return WEIR_OCCUPANCY_ITEMS;
-    if (blocks >= kernel->device->attributes.unit_blocks)
+    if (blocks >= has->unit_blocks)
         return WEIR_OCCUPANCY_BLOCKS;
-    if (blocks >= allowed_by_local(kernel->device, shape))
+    if (local > 0 && blocks >= has->unit_local_bytes / local)
         return WEIR_OCCUPANCY_LOCAL_BYTES;
-    if (blocks >= allowed_by_registers(kernel, shape))
+    if (of_warp > 0 && blocks >= has->unit_registers / of_warp / warps)
         return WEIR_OCCUPANCY_REGISTERS;
     return WEIR_OCCUPANCY_UNKNOWN;
-}
-
-static void describe(const struct cu_kernel *kernel, const struct shape *shape, unsigned blocks,
-                     struct weir_occupancy *occupancy)
-{
-    const struct cu_attributes *has = &kernel->device->attributes;
-    occupancy->unit_blocks = blocks;
-    occupancy->unit_items = blocks * shape->warps * has->warp_size;
-    occupancy->max_unit_items = has->unit_items;
-    occupancy->limit = find_limit(kernel, shape, blocks);
-    if (has->cooperative)
-        occupancy->cooperative_blocks = blocks * has->multiprocessors;
 }
 
 weir_status cu_kernel_occupancy(const struct weir_link *link, weir_kernel *object,
@@ -575,20 +537,25 @@ weir_status cu_kernel_occupancy(const struct weir_link *link, weir_kernel *objec
     struct cu_device *device = kernel->device;
     const unsigned items = block.x * block.y * block.z;
     const unsigned warp = device->attributes.warp_size;
-    const struct shape shape = {(items + warp - 1) / warp, local_bytes + kernel->own_local_bytes};
+    const unsigned warps = (items + warp - 1) / warp;
     struct cu_scope scope;
     int blocks = 0;
     weir_status status = cu_enter(device, &scope);
     if (status < 0)
         return status;
-    const CUresult code =
-        device->module->cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel->function,
-                                                                       (int)items, local_bytes);
-    if (code != CUDA_SUCCESS)
-        status = cu_native_error(device, "cuOccupancyMaxActiveBlocksPerMultiprocessor", code,
-                                 "the occupancy of kernel '%s'", kernel->name);
-    else
-        describe(kernel, &shape, (unsigned)blocks, occupancy);
+    struct cu_trial trial = {.device = device};
+    CU_TRY(&trial, cuOccupancyMaxActiveBlocksPerMultiprocessor, &blocks, kernel->function,
+           (int)items, local_bytes);
+    status = cu_tried(&trial, "the occupancy of kernel '%s'", kernel->name);
+    if (status == WEIR_OK) {
+        occupancy->unit_blocks = (uint32_t)blocks;
+        occupancy->unit_items = (uint32_t)blocks * warps * warp;
+        occupancy->max_unit_items = device->attributes.unit_items;
+        occupancy->limit =
+            find_limit(kernel, warps, local_bytes + kernel->own_local_bytes, (unsigned)blocks);
+        if (device->attributes.cooperative)
+            occupancy->cooperative_blocks = (uint32_t)blocks * device->attributes.multiprocessors;
+    }
     cu_leave(device, &scope);
     return status;
 }

@@ -19,19 +19,13 @@ _Static_assert(sizeof(atomic_uint) == sizeof(cuuint32_t), "a word is 32 bits");
 
 // Waits for the program's work. CUDA_ERROR_LAUNCH_TIMEOUT: the device was given up meanwhile.
 
-// As cu_ask_event() and cu_ask_stream() do.
-struct question {
-    CUstream stream;
-    CUevent event; // NULL: the stream
-};
-
-static CUresult ask(const struct cu_device *device, const struct question *question)
+// Whether the stream's work, or what is before the event if that is not NULL, has ended.
+static CUresult ask(const struct cu_device *device, CUstream stream, CUevent event)
 {
     const struct cu_symbols *cu = &device->module->cu;
     if (cu_is_given_up(device))
         return CUDA_ERROR_LAUNCH_TIMEOUT;
-    return question->event ? cu_ask_event(cu, question->event)
-                           : cu_ask_stream(cu, question->stream);
+    return event ? cu_ask_event(cu, event) : cu_ask_stream(cu, stream);
 }
 
 // The driver's own waits spin, unless a program sets another way for the context, and a sleep ends some 60 us
@@ -39,11 +33,15 @@ static CUresult ask(const struct cu_device *device, const struct question *quest
 #define SPIN_NS UINT64_C(10000000)
 #define MOST_PAUSE_NS UINT64_C(1000000)
 
-static CUresult await(const struct cu_device *device, const struct question *question)
+// In the driver, unless a communicator may have work whose end nothing is sure of.
+static CUresult await(const struct cu_device *device, CUstream stream, CUevent event)
 {
+    const struct cu_symbols *cu = &device->module->cu;
     const uint64_t start_ns = weir_clock_now_ns();
     CUresult code;
-    while ((code = ask(device, question)) == CUDA_ERROR_NOT_READY) {
+    if (atomic_load_explicit(&device->module->comms, memory_order_relaxed) == 0)
+        return event ? cu_await_event(cu, event) : cu_await_stream(cu, stream);
+    while ((code = ask(device, stream, event)) == CUDA_ERROR_NOT_READY) {
         const uint64_t passed_ns = weir_clock_now_ns() - start_ns;
         if (passed_ns < SPIN_NS)
             sched_yield();
@@ -51,26 +49,6 @@ static CUresult await(const struct cu_device *device, const struct question *que
             weir_clock_sleep_ns(passed_ns / 256 < MOST_PAUSE_NS ? passed_ns / 256 : MOST_PAUSE_NS);
     }
     return code;
-}
-
-// Whether a communicator may have work whose end nothing is sure of.
-static bool may_not_end(const struct cu_device *device)
-{
-    return atomic_load_explicit(&device->module->comms, memory_order_relaxed) > 0;
-}
-
-static CUresult await_work(const struct cu_device *device, CUstream stream)
-{
-    if (may_not_end(device))
-        return await(device, &(struct question){.stream = stream});
-    return cu_await_stream(&device->module->cu, stream);
-}
-
-static CUresult await_record(const struct cu_device *device, CUevent event)
-{
-    if (may_not_end(device))
-        return await(device, &(struct question){.event = event});
-    return cu_await_event(&device->module->cu, event);
 }
 
 // Records: the kit's, on events that are used again.
@@ -105,15 +83,13 @@ static enum weir_kit_state state_of(CUresult code, int *out_code)
 static enum weir_kit_state query_event(void *user, void *event, int *out_code)
 {
     const struct cu_queue *queue = user;
-    if (cu_is_given_up(queue->device))
-        return state_of(CUDA_ERROR_LAUNCH_TIMEOUT, out_code);
-    return state_of(cu_ask_event(&queue->device->module->cu, event), out_code);
+    return state_of(ask(queue->device, NULL, event), out_code);
 }
 
 static enum weir_kit_state wait_for_event(void *user, void *event, int *out_code)
 {
     const struct cu_queue *queue = user;
-    return state_of(await_record(queue->device, event), out_code);
+    return state_of(await(queue->device, NULL, event), out_code);
 }
 
 static int time_of_event(void *user, void *event, void *before, uint64_t before_ns,
@@ -164,40 +140,30 @@ static weir_status init_records(struct cu_queue *queue)
 
 // Histories: history.h.
 
-// An entry is written between entry_begin() and entry_end(). Release on every store orders
-// them after the first store, as acquire on every load orders them before the last load.
-static struct cu_entry *entry_begin(struct cu_history *history)
+// Release on every store orders them after the first store, as acquire on every load orders them before the last
+// load.
+static void add_entry(struct cu_history *history, const struct weir_operation *operation,
+                      const char *name)
 {
+    const bool is_wait = operation->kind == WEIR_OPERATION_WAIT;
+    const struct weir_event event = is_wait ? operation->u.wait.event : (struct weir_event){0};
     const uint64_t count = atomic_load_explicit(&history->count, memory_order_relaxed);
     struct cu_entry *entry = &history->entries[count % CU_HISTORY_KEPT];
     atomic_store_explicit(&entry->sequence, 0, memory_order_relaxed);
-    return entry;
-}
-
-static void entry_end(struct cu_history *history, struct cu_entry *entry,
-                      const struct weir_operation *operation)
-{
-    const uint64_t count = atomic_load_explicit(&history->count, memory_order_relaxed);
+    atomic_store_explicit(&entry->name, name, memory_order_release);
+    atomic_store_explicit(&entry->producer, event.queue, memory_order_release);
+    atomic_store_explicit(&entry->reached, event.sequence, memory_order_release);
     atomic_store_explicit(&entry->file, operation->file, memory_order_release);
     atomic_store_explicit(&entry->line, operation->line, memory_order_release);
     atomic_store_explicit(&entry->kind, (int)operation->kind, memory_order_release);
     atomic_store_explicit(&entry->sequence, operation->sequence, memory_order_release);
     atomic_store_explicit(&history->count, count + 1, memory_order_release);
-}
-
-// Of an operation that is no record or wait.
-static void add_entry(struct cu_history *history, const struct weir_operation *operation,
-                      const char *name)
-{
-    struct cu_entry *entry = entry_begin(history);
-    atomic_store_explicit(&entry->name, name, memory_order_release);
-    history->unwritten++;
-    entry_end(history, entry, operation);
+    history->unwritten += !is_wait;
 }
 
 static void take_word(struct cu_device *device, struct cu_history *history)
 {
-    struct cu_words *words = device->words;
+    struct cu_words *words = &device->words;
     size_t slot = 0;
     pthread_mutex_lock(&device->lock);
     while (slot < CU_WORD_COUNT && words->used[slot])
@@ -232,7 +198,7 @@ static void finish_history(struct cu_queue *queue)
         return;
     if (history->word) {
         pthread_mutex_lock(&device->lock);
-        device->words->used[history->word - (atomic_uint *)device->words->page] = false;
+        device->words.used[history->word - (atomic_uint *)device->words.page] = false;
         pthread_mutex_unlock(&device->lock);
     }
     device->module->host->release(history);
@@ -244,7 +210,7 @@ static void write_word(struct cu_queue *queue, uint64_t sequence)
 {
     struct cu_history *history = queue->history;
     const struct cu_module *module = queue->device->module;
-    struct cu_words *words = queue->device->words;
+    struct cu_words *words = &queue->device->words;
     if (!history->word || atomic_load_explicit(&words->off, memory_order_relaxed))
         return;
     atomic_store_explicit(&history->written, sequence, memory_order_release);
@@ -274,21 +240,10 @@ static void note_operation(const struct weir_link *link, struct cu_queue *queue,
                            const struct weir_operation *operation)
 {
     struct cu_history *history = queue->history;
-    if (operation->kind == WEIR_OPERATION_RECORD) {
-        if (history->unwritten >= WORD_DISTANCE)
-            write_word(queue, operation->sequence);
-        return;
-    }
-    if (operation->kind != WEIR_OPERATION_WAIT) {
+    if (operation->kind != WEIR_OPERATION_RECORD)
         add_entry(history, operation, name_of(link, operation));
-        return;
-    }
-    struct cu_entry *entry = entry_begin(history);
-    const struct weir_event event = operation->u.wait.event;
-    atomic_store_explicit(&entry->name, NULL, memory_order_release);
-    atomic_store_explicit(&entry->producer, event.queue, memory_order_release);
-    atomic_store_explicit(&entry->reached, event.sequence, memory_order_release);
-    entry_end(history, entry, operation);
+    else if (history->unwritten >= WORD_DISTANCE)
+        write_word(queue, operation->sequence);
 }
 
 // If faults are to be attributed, makes the stream write that it has passed the operation. Called
@@ -340,22 +295,20 @@ static void enlist(struct cu_queue *queue)
     struct cu_device *device = queue->device;
     pthread_mutex_lock(&device->lock);
     queue->next = device->queues;
-    queue->link = &device->queues;
-    if (queue->next)
-        queue->next->link = &queue->next;
     device->queues = queue;
     pthread_mutex_unlock(&device->lock);
 }
 
 static void delist(struct cu_queue *queue)
 {
-    pthread_mutex_lock(&queue->device->lock);
-    if (queue->link) {
-        *queue->link = queue->next;
-        if (queue->next)
-            queue->next->link = queue->link;
-    }
-    pthread_mutex_unlock(&queue->device->lock);
+    struct cu_device *device = queue->device;
+    pthread_mutex_lock(&device->lock);
+    struct cu_queue **at = &device->queues;
+    while (*at && *at != queue)
+        at = &(*at)->next;
+    if (*at)
+        *at = queue->next;
+    pthread_mutex_unlock(&device->lock);
 }
 
 // Within the device's context.
@@ -568,7 +521,7 @@ weir_status cu_queue_finish(const struct weir_link *link, weir_queue *object)
     weir_status status = cu_enter(device, &scope);
     if (status < 0)
         return status;
-    CUresult code = await_work(device, queue->stream);
+    CUresult code = await(device, queue->stream, NULL);
     if (code != CUDA_SUCCESS)
         status =
             cu_native_error(device, "cuStreamSynchronize", code, "wait for the queue to finish");

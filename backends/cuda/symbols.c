@@ -109,8 +109,12 @@ bool cu_symbols_load(const char *library, struct cu_symbols *symbols, int *out_v
 #ifdef HAS_CUDA
 #define CU_CHECK_CONSTANT(name, value) _Static_assert((name) == (value), #name " differs");
 CU_CONSTANTS(CU_CHECK_CONSTANT)
-CU_FLAGS(CU_CHECK_CONSTANT)
 #undef CU_CHECK_CONSTANT
+
+#define CU_CHECK_ATTRIBUTE(member, attribute, number) \
+    _Static_assert((attribute) == (number), #attribute " differs");
+CU_ATTRIBUTES(CU_CHECK_ATTRIBUTE)
+#undef CU_CHECK_ATTRIBUTE
 
 #define CU_CHECK_ENUMERATION(name) _Static_assert(sizeof(name) == 4, #name " has another size");
 CU_ENUMERATIONS(CU_CHECK_ENUMERATION)

@@ -10,113 +10,95 @@
 #include <stdint.h>
 
 // X(name, value). They become an enumeration unless <cuda.h> has them.
-#define CU_CONSTANTS(X)                                             \
-    X(CUDA_SUCCESS, 0)                                              \
-    X(CUDA_ERROR_INVALID_VALUE, 1)                                  \
-    X(CUDA_ERROR_OUT_OF_MEMORY, 2)                                  \
-    X(CUDA_ERROR_DEINITIALIZED, 4)                                  \
-    X(CUDA_ERROR_NO_DEVICE, 100)                                    \
-    X(CUDA_ERROR_INVALID_IMAGE, 200)                                \
-    X(CUDA_ERROR_NO_BINARY_FOR_GPU, 209)                            \
-    X(CUDA_ERROR_ECC_UNCORRECTABLE, 214)                            \
-    X(CUDA_ERROR_INVALID_PTX, 218)                                  \
-    X(CUDA_ERROR_NVLINK_UNCORRECTABLE, 220)                         \
-    X(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, 222)                      \
-    X(CUDA_ERROR_INVALID_SOURCE, 300)                               \
-    X(CUDA_ERROR_NOT_FOUND, 500)                                    \
-    X(CUDA_ERROR_NOT_READY, 600)                                    \
-    X(CUDA_ERROR_ILLEGAL_ADDRESS, 700)                              \
-    X(CUDA_ERROR_LAUNCH_TIMEOUT, 702)                               \
-    X(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, 704)                  \
-    X(CUDA_ERROR_CONTEXT_IS_DESTROYED, 709)                         \
-    X(CUDA_ERROR_ASSERT, 710)                                       \
-    X(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, 712)               \
-    X(CUDA_ERROR_HARDWARE_STACK_ERROR, 714)                         \
-    X(CUDA_ERROR_ILLEGAL_INSTRUCTION, 715)                          \
-    X(CUDA_ERROR_MISALIGNED_ADDRESS, 716)                           \
-    X(CUDA_ERROR_INVALID_ADDRESS_SPACE, 717)                        \
-    X(CUDA_ERROR_INVALID_PC, 718)                                   \
-    X(CUDA_ERROR_LAUNCH_FAILED, 719)                                \
-    X(CUDA_ERROR_NOT_SUPPORTED, 801)                                \
-    X(CUDA_ERROR_MPS_CLIENT_TERMINATED, 810)                        \
-    X(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, 910)                    \
-    X(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1)                 \
-    X(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 2)                       \
-    X(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, 3)                       \
-    X(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, 4)                       \
-    X(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, 5)                        \
-    X(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, 6)                        \
-    X(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, 7)                        \
-    X(CU_DEVICE_ATTRIBUTE_WARP_SIZE, 10)                            \
-    X(CU_DEVICE_ATTRIBUTE_MAX_PITCH, 11)                            \
-    X(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 16)                 \
-    X(CU_DEVICE_ATTRIBUTE_INTEGRATED, 18)                           \
-    X(CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 31)                   \
-    X(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 39)       \
-    X(CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 40)                   \
-    X(CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 41)                   \
-    X(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 75)             \
-    X(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 76)             \
-    X(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 81) \
-    X(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 82)     \
-    X(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 89)            \
-    X(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 95)                   \
-    X(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 97)    \
-    X(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, 106)       \
-    X(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, 111)    \
-    X(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 115)              \
-    X(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 0)                   \
-    X(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, 1)                       \
-    X(CU_FUNC_ATTRIBUTE_NUM_REGS, 4)                                \
-    X(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 8)           \
-    X(CU_LAUNCH_ATTRIBUTE_COOPERATIVE, 2)                           \
-    X(CU_JIT_ERROR_LOG_BUFFER, 5)                                   \
-    X(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, 6)                        \
-    X(CU_STREAM_NON_BLOCKING, 1)                                    \
-    X(CU_STREAM_WRITE_VALUE_DEFAULT, 0)                             \
-    X(CU_STREAM_CAPTURE_STATUS_NONE, 0)                             \
-    X(CU_STREAM_CAPTURE_MODE_RELAXED, 2)                            \
-    X(CU_STREAM_SET_CAPTURE_DEPENDENCIES, 1)                        \
-    X(CU_EVENT_DEFAULT, 0)                                          \
-    X(CU_EVENT_BLOCKING_SYNC, 1)                                    \
-    X(CU_EVENT_DISABLE_TIMING, 2)                                   \
-    X(CU_MEMORYTYPE_HOST, 1)                                        \
-    X(CU_MEMORYTYPE_DEVICE, 2)                                      \
-    X(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, 2)                          \
-    X(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, 9)                       \
-    X(CU_MEM_ACCESS_FLAGS_PROT_READWRITE, 3)                        \
-    X(CU_MEM_ALLOCATION_TYPE_PINNED, 1)                             \
-    X(CU_MEM_LOCATION_TYPE_DEVICE, 1)                               \
-    X(CU_MEM_ATTACH_GLOBAL, 1)                                      \
-    X(CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, 3)         \
-    X(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, 4)
-
-// X(name, value). Macros in <cuda.h>.
-#define CU_FLAGS(X)                   \
-    X(CU_MEMHOSTALLOC_PORTABLE, 1)    \
-    X(CU_MEMHOSTALLOC_DEVICEMAP, 2)   \
-    X(CU_MEMHOSTREGISTER_PORTABLE, 1) \
+#define CU_CONSTANTS(X)                                     \
+    X(CUDA_SUCCESS, 0)                                      \
+    X(CUDA_ERROR_INVALID_VALUE, 1)                          \
+    X(CUDA_ERROR_OUT_OF_MEMORY, 2)                          \
+    X(CUDA_ERROR_DEINITIALIZED, 4)                          \
+    X(CUDA_ERROR_NO_DEVICE, 100)                            \
+    X(CUDA_ERROR_INVALID_IMAGE, 200)                        \
+    X(CUDA_ERROR_NO_BINARY_FOR_GPU, 209)                    \
+    X(CUDA_ERROR_ECC_UNCORRECTABLE, 214)                    \
+    X(CUDA_ERROR_INVALID_PTX, 218)                          \
+    X(CUDA_ERROR_NVLINK_UNCORRECTABLE, 220)                 \
+    X(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, 222)              \
+    X(CUDA_ERROR_INVALID_SOURCE, 300)                       \
+    X(CUDA_ERROR_NOT_FOUND, 500)                            \
+    X(CUDA_ERROR_NOT_READY, 600)                            \
+    X(CUDA_ERROR_ILLEGAL_ADDRESS, 700)                      \
+    X(CUDA_ERROR_LAUNCH_TIMEOUT, 702)                       \
+    X(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, 704)          \
+    X(CUDA_ERROR_CONTEXT_IS_DESTROYED, 709)                 \
+    X(CUDA_ERROR_ASSERT, 710)                               \
+    X(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, 712)       \
+    X(CUDA_ERROR_HARDWARE_STACK_ERROR, 714)                 \
+    X(CUDA_ERROR_ILLEGAL_INSTRUCTION, 715)                  \
+    X(CUDA_ERROR_MISALIGNED_ADDRESS, 716)                   \
+    X(CUDA_ERROR_INVALID_ADDRESS_SPACE, 717)                \
+    X(CUDA_ERROR_INVALID_PC, 718)                           \
+    X(CUDA_ERROR_LAUNCH_FAILED, 719)                        \
+    X(CUDA_ERROR_NOT_SUPPORTED, 801)                        \
+    X(CUDA_ERROR_MPS_CLIENT_TERMINATED, 810)                \
+    X(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, 910)            \
+    X(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 0)           \
+    X(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, 1)               \
+    X(CU_FUNC_ATTRIBUTE_NUM_REGS, 4)                        \
+    X(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 8)   \
+    X(CU_LAUNCH_ATTRIBUTE_COOPERATIVE, 2)                   \
+    X(CU_JIT_ERROR_LOG_BUFFER, 5)                           \
+    X(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, 6)                \
+    X(CU_STREAM_NON_BLOCKING, 1)                            \
+    X(CU_STREAM_WRITE_VALUE_DEFAULT, 0)                     \
+    X(CU_STREAM_CAPTURE_STATUS_NONE, 0)                     \
+    X(CU_STREAM_CAPTURE_MODE_RELAXED, 2)                    \
+    X(CU_STREAM_SET_CAPTURE_DEPENDENCIES, 1)                \
+    X(CU_EVENT_DEFAULT, 0)                                  \
+    X(CU_EVENT_BLOCKING_SYNC, 1)                            \
+    X(CU_EVENT_DISABLE_TIMING, 2)                           \
+    X(CU_MEMORYTYPE_HOST, 1)                                \
+    X(CU_MEMORYTYPE_DEVICE, 2)                              \
+    X(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, 2)                  \
+    X(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, 9)               \
+    X(CU_MEM_ACCESS_FLAGS_PROT_READWRITE, 3)                \
+    X(CU_MEM_ALLOCATION_TYPE_PINNED, 1)                     \
+    X(CU_MEM_LOCATION_TYPE_DEVICE, 1)                       \
+    X(CU_MEM_ATTACH_GLOBAL, 1)                              \
+    X(CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, 3) \
+    X(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, 4)                 \
+    X(CU_MEMHOSTALLOC_PORTABLE, 1)                          \
+    X(CU_MEMHOSTALLOC_DEVICEMAP, 2)                         \
+    X(CU_MEMHOSTREGISTER_PORTABLE, 1)                       \
     X(CU_MEMHOSTREGISTER_DEVICEMAP, 2)
 
-// The structures' members, X(structure, type, member), in their order.
-#define CU_MEMCPY2D(X, structure)             \
-    X(structure, size_t, srcXInBytes)         \
-    X(structure, size_t, srcY)                \
-    X(structure, CUmemorytype, srcMemoryType) \
-    X(structure, const void *, srcHost)       \
-    X(structure, CUdeviceptr, srcDevice)      \
-    X(structure, CUarray, srcArray)           \
-    X(structure, size_t, srcPitch)            \
-    X(structure, size_t, dstXInBytes)         \
-    X(structure, size_t, dstY)                \
-    X(structure, CUmemorytype, dstMemoryType) \
-    X(structure, void *, dstHost)             \
-    X(structure, CUdeviceptr, dstDevice)      \
-    X(structure, CUarray, dstArray)           \
-    X(structure, size_t, dstPitch)            \
-    X(structure, size_t, WidthInBytes)        \
-    X(structure, size_t, Height)
+// Attributes of a device. X(member, attribute, number).
+#define CU_ATTRIBUTES(X)                                                              \
+    X(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 75)                        \
+    X(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 76)                        \
+    X(unified_addressing, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 41)                 \
+    X(memory_pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 115)                  \
+    X(integrated, CU_DEVICE_ATTRIBUTE_INTEGRATED, 18)                                 \
+    X(concurrent_managed, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 89)          \
+    X(warp_size, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 10)                                   \
+    X(max_pitch, CU_DEVICE_ATTRIBUTE_MAX_PITCH, 11)                                   \
+    X(max_local_bytes, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 97)     \
+    X(max_block_items, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1)                  \
+    X(max_block_x, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 2)                            \
+    X(max_block_y, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, 3)                            \
+    X(max_block_z, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, 4)                            \
+    X(max_grid_x, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, 5)                              \
+    X(max_grid_y, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, 6)                              \
+    X(max_grid_z, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, 7)                              \
+    X(multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 16)                  \
+    X(concurrent_kernels, CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 31)                 \
+    X(engines, CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 40)                            \
+    X(cooperative, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 95)                        \
+    X(unit_items, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 39)             \
+    X(unit_blocks, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, 106)            \
+    X(unit_registers, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 82)       \
+    X(unit_local_bytes, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 81) \
+    X(reserved_local_bytes, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, 111)
 
+// The structures' members, X(structure, type, member), in their order.
 // Of a copy on one device the two members are reserved; of one between devices they are the contexts.
 #define CU_BOX(X, structure, kind, of_src, of_dst) \
     X(structure, size_t, srcXInBytes)              \
@@ -191,7 +173,6 @@
 // X(structure, members, rest). The rest of the pools' also covers members that later versions named; all are zero here.
 #define CU_STRUCTURES(X)                         \
     X(CUmemLocation, CU_MEM_LOCATION, )          \
-    X(CUDA_MEMCPY2D, CU_MEMCPY2D, )              \
     X(CUDA_MEMCPY3D, CU_MEMCPY3D, )              \
     X(CUDA_MEMCPY3D_PEER, CU_MEMCPY3D_PEER, )    \
     X(CUDA_MEMSET_NODE_PARAMS, CU_MEMSET_NODE, ) \
@@ -216,17 +197,9 @@
 
 #ifndef CUDA_VERSION
 
-typedef int CUresult;
-typedef int CUdevice_attribute;
-typedef int CUfunction_attribute;
-typedef unsigned CUjit_option;
-typedef unsigned CUlaunchAttributeID;
-typedef unsigned CUmemPool_attribute;
-typedef unsigned CUmemorytype;
-typedef unsigned CUpointer_attribute;
-typedef unsigned CUstreamCaptureMode;
-typedef unsigned CUstreamCaptureStatus;
-typedef unsigned CUdriverProcAddressQueryResult;
+#define CU_ENUMERATION(name) typedef int name;
+CU_ENUMERATIONS(CU_ENUMERATION)
+#undef CU_ENUMERATION
 typedef uint32_t cuuint32_t;
 typedef uint64_t cuuint64_t;
 typedef int CUdevice;
@@ -253,7 +226,9 @@ typedef union CUlaunchAttributeValue_union {
 
 enum {
 #define CU_CONSTANT(name, value) name = value,
-    CU_CONSTANTS(CU_CONSTANT) CU_FLAGS(CU_CONSTANT)
+#define CU_ATTRIBUTE(member, attribute, number) attribute = number,
+    CU_CONSTANTS(CU_CONSTANT) CU_ATTRIBUTES(CU_ATTRIBUTE)
+#undef CU_ATTRIBUTE
 #undef CU_CONSTANT
 };
 
@@ -337,7 +312,6 @@ CU_STRUCTURES(CU_STRUCTURE)
     X(4000, CUresult, cuMemcpyPeerAsync,                                                           \
       (CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, CUstream))                          \
     X(4000, CUresult, cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *, CUstream))                 \
-    X(3020, CUresult, cuMemcpy2DAsync, (const CUDA_MEMCPY2D *, CUstream))                          \
     X(3020, CUresult, cuMemcpy3DAsync, (const CUDA_MEMCPY3D *, CUstream))                          \
     X(3020, CUresult, cuMemsetD8Async, (CUdeviceptr, unsigned char, size_t, CUstream))             \
     X(3020, CUresult, cuMemsetD16Async, (CUdeviceptr, unsigned short, size_t, CUstream))           \

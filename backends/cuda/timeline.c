@@ -71,10 +71,10 @@ void cu_timeline_finish(struct cu_device *device)
     struct cu_timeline *timeline = &device->timeline;
     for (uint64_t i = 0; i < timeline->count && i < CU_ANCHOR_COUNT; i++)
         cu->cuEventDestroy(timeline->anchors[i].event);
-    if (timeline->is_pending)
+    if (timeline->pending)
         cu->cuEventDestroy(timeline->pending);
     timeline->count = 0;
-    timeline->is_pending = false;
+    timeline->pending = NULL;
 }
 
 // Makes an anchor of the pending event if that is complete. A failure only reduces the resolution,
@@ -83,20 +83,21 @@ static void resolve(struct cu_device *device)
 {
     const struct cu_symbols *cu = &device->module->cu;
     struct cu_timeline *timeline = &device->timeline;
+    CUevent event = timeline->pending;
     int64_t distance;
-    if (!timeline->is_pending || cu_ask_event(cu, timeline->pending) != CUDA_SUCCESS)
+    if (!event || cu_ask_event(cu, event) != CUDA_SUCCESS)
         return;
     const struct cu_anchor *last = anchor_at(timeline, timeline->count - 1);
     const uint64_t last_ns = last->time_ns;
-    timeline->is_pending = false;
-    if (difference(device, last->event, timeline->pending, &distance) != CUDA_SUCCESS) {
-        cu->cuEventDestroy(timeline->pending);
+    timeline->pending = NULL;
+    if (difference(device, last->event, event, &distance) != CUDA_SUCCESS) {
+        cu->cuEventDestroy(event);
         return;
     }
     struct cu_anchor *place = anchor_at(timeline, timeline->count);
     if (timeline->count >= CU_ANCHOR_COUNT)
         cu->cuEventDestroy(place->event);
-    *place = (struct cu_anchor){timeline->pending, last_ns + (uint64_t)distance};
+    *place = (struct cu_anchor){event, last_ns + (uint64_t)distance};
     timeline->count++;
 }
 
@@ -108,12 +109,13 @@ void cu_timeline_advance(struct cu_device *device)
 
     pthread_mutex_lock(&timeline->lock);
     resolve(device);
-    if (!timeline->is_pending && now - timeline->last_ns >= ANCHOR_DISTANCE_NS &&
-        cu->cuEventCreate(&timeline->pending, CU_EVENT_DEFAULT) == CUDA_SUCCESS) {
-        timeline->is_pending =
-            cu->cuEventRecord(timeline->pending, device->memory_stream) == CUDA_SUCCESS;
-        if (!timeline->is_pending)
-            cu->cuEventDestroy(timeline->pending);
+    CUevent event;
+    if (!timeline->pending && now - timeline->last_ns >= ANCHOR_DISTANCE_NS &&
+        cu->cuEventCreate(&event, CU_EVENT_DEFAULT) == CUDA_SUCCESS) {
+        if (cu->cuEventRecord(event, device->memory_stream) == CUDA_SUCCESS)
+            timeline->pending = event;
+        else
+            cu->cuEventDestroy(event);
         timeline->last_ns = now;
     }
     pthread_mutex_unlock(&timeline->lock);
@@ -188,54 +190,31 @@ static CUresult time_now(struct cu_device *device, CUevent event, uint64_t *out_
 // tries the closest readings count. Within the device's context, with the clock's lock held.
 static weir_status pair(struct cu_device *device, uint64_t *out_host_ns, uint64_t *out_device_ns)
 {
-    const struct cu_symbols *cu = &device->module->cu;
+    struct cu_trial trial = {.device = device};
     uint64_t narrowest = UINT64_MAX;
-    const char *call = "cuEventRecord";
-    CUevent event;
-    CUresult code = cu->cuEventCreate(&event, CU_EVENT_DEFAULT);
-    if (code != CUDA_SUCCESS)
-        return cu_native_error(device, "cuEventCreate", code, "ask for the device's clock");
-    for (int i = 0; i < PAIR_TRIES; i++) {
-        if (i >= PAIR_TRIES / 4 && narrowest <= PAIR_NARROW_NS)
-            break;
+    CUevent event = NULL;
+    CU_TRY(&trial, cuEventCreate, &event, CU_EVENT_DEFAULT);
+    for (int i = 0; i < PAIR_TRIES && trial.code == CUDA_SUCCESS; i++) {
         uint64_t before_ns;
         uint64_t after_ns;
         uint64_t device_ns;
-        code = time_now(device, event, &before_ns, &after_ns);
-        if (code != CUDA_SUCCESS)
+        if (i >= PAIR_TRIES / 4 && narrowest <= PAIR_NARROW_NS)
             break;
-        call = "cuEventElapsedTime";
-        code = cu_timeline_convert(device, event, NULL, 0, &device_ns);
-        if (code != CUDA_SUCCESS)
-            break;
-        call = "cuEventRecord";
-        if (after_ns - before_ns < narrowest) {
+        CU_TRY_AS(&trial, "cuEventRecord", time_now(device, event, &before_ns, &after_ns));
+        CU_TRY_AS(&trial, "cuEventElapsedTime",
+                  cu_timeline_convert(device, event, NULL, 0, &device_ns));
+        if (trial.code == CUDA_SUCCESS && after_ns - before_ns < narrowest) {
             narrowest = after_ns - before_ns;
             *out_host_ns = before_ns + narrowest / 2;
             *out_device_ns = device_ns;
         }
     }
-    cu->cuEventDestroy(event);
+    if (event)
+        device->module->cu.cuEventDestroy(event);
     if (narrowest < UINT64_MAX)
         return WEIR_OK;
-    return code == CUDA_ERROR_NOT_READY
-               ? WEIR_NOT_READY
-               : cu_native_error(device, call, code, "ask for the device's clock");
-}
-
-// With the clock's lock held, within the device's context.
-static void keep_pair(struct cu_device *device)
-{
-    struct cu_clock *clock = &device->clock;
-    uint64_t host_ns = 0;
-    uint64_t device_ns = 0;
-    if (clock->map.count > 0 && weir_clock_now_ns() - clock->paired_ns < PAIR_DISTANCE_NS)
-        return;
-    cu_timeline_advance(device);
-    if (pair(device, &host_ns, &device_ns) != WEIR_OK)
-        return;
-    weir_clock_map_add(&clock->map, host_ns, device_ns);
-    clock->paired_ns = host_ns;
+    return trial.code == CUDA_ERROR_NOT_READY ? WEIR_NOT_READY
+                                              : cu_tried(&trial, "ask for the device's clock");
 }
 
 weir_status cu_device_clock(const struct weir_link *link, weir_device *object,
@@ -264,7 +243,16 @@ uint64_t cu_clock_convert(struct cu_device *device, uint64_t host_ns)
 
 void cu_clock_keep(struct cu_device *device)
 {
-    pthread_mutex_lock(&device->clock.lock);
-    keep_pair(device);
-    pthread_mutex_unlock(&device->clock.lock);
+    struct cu_clock *clock = &device->clock;
+    uint64_t host_ns = 0;
+    uint64_t device_ns = 0;
+    pthread_mutex_lock(&clock->lock);
+    if (clock->map.count == 0 || weir_clock_now_ns() - clock->paired_ns >= PAIR_DISTANCE_NS) {
+        cu_timeline_advance(device);
+        if (pair(device, &host_ns, &device_ns) == WEIR_OK) {
+            weir_clock_map_add(&clock->map, host_ns, device_ns);
+            clock->paired_ns = host_ns;
+        }
+    }
+    pthread_mutex_unlock(&clock->lock);
 }

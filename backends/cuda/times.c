@@ -8,13 +8,13 @@
 // The ring of a queue has one writer, the thread that submits, and one reader, the thread that
 // fetches times with the lock held. The writer tries to take the lock only to drop the oldest
 // entries of a full ring; if times are being fetched at that moment, it drops its own entry
-// instead. Events return to the writer through a second ring.
+// instead. The event of an entry is used again when its place is.
 //
 // CUPTI writes a record with start and end for everything that the device runs.
 // There is one CUPTI in a process and its callbacks have no user pointer, so the state here is global too.
 //
-// Each operation has a number, made of its queue's and its own, which is pushed as an external
-// correlation id around its calls of the driver.
+// Each entry has a number, made of its queue's and its own in the ring, which is pushed as an external
+// correlation id around the operation's calls of the driver.
 //
 // For each call of the driver in an operation CUPTI writes a record that relates the operation's number to
 // the call's correlation id, and the record of each activity names the call that caused it. The two
@@ -26,6 +26,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <weir/kit/symbols.h>
 
 #include "backends/cuda/cu.h"
 #include "backends/cuda/libraries.h"
@@ -34,17 +35,16 @@
 #define DROPPED_AT_ONCE 256
 
 enum {
-    SEQUENCE_BITS = 40, // of an operation's number; above them is its queue's
-    PROBE = 0,          // a number that no queue has
+    INDEX_BITS = 40, // of an entry's number; above them is its queue's
+    PROBE = 0,       // a number that no queue has
 };
 
-#define SEQUENCE_MASK ((UINT64_C(1) << SEQUENCE_BITS) - 1)
+#define INDEX_MASK ((UINT64_C(1) << INDEX_BITS) - 1)
 
 #define PROBE_SLACK_NS UINT64_C(1000000)
 
 enum {
     BUFFER_BYTES = 1 << 20,
-    SPARE_BUFFERS = 8,
     MEETINGS = 1 << 16,
     QUEUES = 1 << 16,
 };
@@ -73,11 +73,36 @@ static struct {
     bool probed;
     uint64_t probe_start_ns; // on the host's clock
     uint64_t probe_end_ns;
-    uint8_t *spare[SPARE_BUFFERS];
-    size_t spare_count;
 } records = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
 };
+
+// CUPTI's library, and what it is told to record.
+
+static struct cupti_symbols cupti;
+
+static bool load_cupti(const char *setting, int driver, char *message, size_t size)
+{
+    static const struct weir_kit_symbol table[] = {
+#define CUPTI_ENTRY(optional, result, name, parameters) \
+    {#name, offsetof(struct cupti_symbols, name), optional},
+        CUPTI_SYMBOLS(CUPTI_ENTRY)
+#undef CUPTI_ENTRY
+    };
+    static const char *const for_13[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so",
+                                         "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so"};
+    const bool named = strcmp(setting, "auto") != 0;
+    const bool recent = driver >= 13000;
+    const char *const *names = named ? &setting : recent ? for_13 : for_13 + 1;
+    const size_t count = named ? 1 : recent ? 4 : 3;
+    if (!named && getenv("CUDA_INJECTION64_PATH")) {
+        snprintf(message, size, "another profiler has it: CUDA_INJECTION64_PATH is set");
+        return false;
+    }
+    void *handle = weir_kit_library_open(names, count, message, size);
+    return handle && weir_kit_symbols_load(handle, names[0], table, sizeof table / sizeof *table,
+                                           &cupti, message, size);
+}
 
 // The tables, and numbers of queues.
 
@@ -142,28 +167,18 @@ static bool is_whole(const struct cu_timed *timed)
     return commands > 0 && (commands == CU_NO_COMMANDS || timed->seen >= commands);
 }
 
-// NULL: it was dropped. A collective through the host has an entry for each copy; records complete the oldest.
-static struct cu_timed *find_timed(const struct cu_queue *queue, uint64_t sequence)
+static struct cu_timed *timed_at(struct cu_watch *watch, uint64_t index)
 {
-    struct cu_watch *watch = queue->watch;
-    uint64_t low = atomic_load_explicit(&watch->tail, memory_order_relaxed);
-    uint64_t high = atomic_load_explicit(&watch->head, memory_order_acquire);
-    const uint64_t end = high;
-    while (low < high) {
-        const uint64_t middle = low + (high - low) / 2;
-        if ((watch->ring[middle % CU_WATCH_ENTRIES].sequence & SEQUENCE_MASK) < sequence)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    struct cu_timed *timed = NULL;
-    for (; low < end && (!timed || is_whole(timed)); low++) {
-        struct cu_timed *next = &watch->ring[low % CU_WATCH_ENTRIES];
-        if ((next->sequence & SEQUENCE_MASK) != sequence)
-            break;
-        timed = next;
-    }
-    return timed;
+    return &watch->ring[index % CU_WATCH_ENTRIES];
+}
+
+// `number` is the lower part of its index. NULL: it was dropped.
+static struct cu_timed *find_timed(struct cu_watch *watch, uint64_t number)
+{
+    const uint64_t tail = atomic_load_explicit(&watch->tail, memory_order_relaxed);
+    const uint64_t index = tail + ((number - tail) & INDEX_MASK);
+    return index < atomic_load_explicit(&watch->head, memory_order_acquire) ? timed_at(watch, index)
+                                                                            : NULL;
 }
 
 // Whether a record of the number PROBE has come since it was forgotten, and its times on the host's
@@ -181,7 +196,7 @@ static bool read_probe(uint64_t *out_start_ns, uint64_t *out_end_ns)
 // Stores the times of a joined call with its operation. A record without times counts too.
 static void tell(const struct meeting *meeting)
 {
-    const uint64_t number = meeting->id >> SEQUENCE_BITS;
+    const uint64_t number = meeting->id >> INDEX_BITS;
     const bool known = meeting->start_ns > 0 && meeting->end_ns >= meeting->start_ns;
     const uint64_t start_ns = weir_clock_map_b(&records.clock, meeting->start_ns);
     const uint64_t end_ns = weir_clock_map_b(&records.clock, meeting->end_ns);
@@ -194,7 +209,7 @@ static void tell(const struct meeting *meeting)
     const struct cu_queue *queue = records.queues[number % QUEUES];
     if (!queue || queue->watch->number != number)
         return;
-    struct cu_timed *timed = find_timed(queue, meeting->id & SEQUENCE_MASK);
+    struct cu_timed *timed = find_timed(queue->watch, meeting->id);
     if (!timed)
         return;
     timed->seen++;
@@ -264,34 +279,21 @@ static void take(const CUpti_Activity *record)
 static void request_buffer(uint8_t **out_buffer, size_t *out_size, size_t *out_records)
 {
     *out_records = 0;
-    *out_size = BUFFER_BYTES;
-    pthread_mutex_lock(&records.lock);
-    *out_buffer = records.spare_count > 0 ? records.spare[--records.spare_count] : NULL;
-    pthread_mutex_unlock(&records.lock);
-    if (!*out_buffer) // records are aligned to eight bytes, as malloc() is
-        *out_buffer = malloc(BUFFER_BYTES);
-    if (!*out_buffer)
-        *out_size = 0;
+    *out_buffer = malloc(BUFFER_BYTES); // records are aligned to eight bytes, as malloc() is
+    *out_size = *out_buffer ? BUFFER_BYTES : 0;
 }
 
 static void complete_buffer(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size,
                             size_t used)
 {
     CUpti_Activity *record = NULL;
-    (void)context;
-    (void)stream;
-    (void)size;
     if (!buffer)
         return;
     pthread_mutex_lock(&records.lock);
-    while (used > 0 && cu_cupti.cuptiActivityGetNextRecord(buffer, used, &record) == CUPTI_SUCCESS)
+    while (used > 0 && cupti.cuptiActivityGetNextRecord(buffer, used, &record) == CUPTI_SUCCESS)
         take(record);
-    const bool kept = records.spare_count < SPARE_BUFFERS;
-    if (kept)
-        records.spare[records.spare_count++] = buffer;
     pthread_mutex_unlock(&records.lock);
-    if (!kept)
-        free(buffer);
+    free(buffer);
 }
 
 // Reads both clocks; the closest of several readings counts. Without the lock, since CUPTI may hold
@@ -302,7 +304,7 @@ static bool read_clocks(uint64_t *out_cupti_ns, uint64_t *out_host_ns)
     for (int i = 0; i < 3; i++) {
         uint64_t now_ns = 0;
         const uint64_t before_ns = weir_clock_now_ns();
-        if (cu_cupti.cuptiGetTimestamp(&now_ns) != CUPTI_SUCCESS)
+        if (cupti.cuptiGetTimestamp(&now_ns) != CUPTI_SUCCESS)
             return false;
         const uint64_t width = weir_clock_now_ns() - before_ns;
         if (width >= narrowest)
@@ -325,7 +327,7 @@ static void deliver(uint32_t flag)
         weir_clock_map_add(&records.clock, cupti_ns, host_ns);
     records.flushed_ns = weir_clock_now_ns();
     pthread_mutex_unlock(&records.lock);
-    cu_cupti.cuptiActivityFlushAll(flag);
+    cupti.cuptiActivityFlushAll(flag);
 }
 
 // Fetching.
@@ -343,10 +345,10 @@ static void flush_records(const struct cu_queue *queue)
 }
 
 // What a native call has submitted is not known, so it is over when an operation after it has come.
-static bool is_passed(const struct cu_watch *watch, uint64_t tail, uint64_t head)
+static bool is_passed(struct cu_watch *watch, uint64_t tail, uint64_t head)
 {
     while (head-- > tail + 1) {
-        const struct cu_timed *timed = &watch->ring[head % CU_WATCH_ENTRIES];
+        const struct cu_timed *timed = timed_at(watch, head);
         if (is_whole(timed) || (timed->commands == CU_FOREIGN_COMMANDS && timed->seen > 0))
             return true;
     }
@@ -354,10 +356,10 @@ static bool is_passed(const struct cu_watch *watch, uint64_t tail, uint64_t head
 }
 
 // The last complete entry, or `tail`.
-static uint64_t last_whole(const struct cu_watch *watch, uint64_t tail, uint64_t head)
+static uint64_t last_whole(struct cu_watch *watch, uint64_t tail, uint64_t head)
 {
     while (head-- > tail + 1)
-        if (is_whole(&watch->ring[head % CU_WATCH_ENTRIES]))
+        if (is_whole(timed_at(watch, head)))
             return head;
     return tail;
 }
@@ -366,7 +368,7 @@ static uint64_t last_whole(const struct cu_watch *watch, uint64_t tail, uint64_t
 // still incomplete some time after a later entry is complete are given up.
 static bool may_leave(struct cu_watch *watch, uint64_t tail, uint64_t head)
 {
-    const struct cu_timed *timed = &watch->ring[tail % CU_WATCH_ENTRIES];
+    const struct cu_timed *timed = timed_at(watch, tail);
     if (is_whole(timed))
         return true;
     const unsigned commands = atomic_load_explicit(&timed->commands, memory_order_acquire);
@@ -379,30 +381,16 @@ static bool may_leave(struct cu_watch *watch, uint64_t tail, uint64_t head)
     return watch->passed_by > tail && weir_clock_now_ns() - watch->passed_ns >= PATIENCE_NS;
 }
 
-static size_t fetch_records(struct cu_queue *queue, struct weir_operation_time *times,
-                            size_t time_size, size_t capacity)
+// False: it failed, or its times are lost.
+static bool read_record(const struct cu_queue *queue, const struct cu_timed *timed,
+                        struct weir_operation_time *out_time)
 {
-    struct cu_watch *watch = queue->watch;
-    size_t count = 0;
-    pthread_mutex_lock(&records.lock);
-    const uint64_t head = atomic_load_explicit(&watch->head, memory_order_acquire);
-    uint64_t tail = atomic_load_explicit(&watch->tail, memory_order_relaxed);
-    for (; tail < head && count < capacity; tail++) {
-        const struct cu_timed *timed = &watch->ring[tail % CU_WATCH_ENTRIES];
-        if (!may_leave(watch, tail, head))
-            break;
-        if (timed->end_ns == 0) // it failed, or its times are lost
-            continue;
-        const struct weir_operation_time time = {
-            .sequence = timed->sequence,
-            .start_ns = cu_clock_convert(queue->device, timed->start_ns),
-            .end_ns = cu_clock_convert(queue->device, timed->end_ns),
-        };
-        weir_write((char *)times + count++ * time_size, time_size, &time, sizeof time);
-    }
-    atomic_store_explicit(&watch->tail, tail, memory_order_release);
-    pthread_mutex_unlock(&records.lock);
-    return count;
+    *out_time = (struct weir_operation_time){
+        .sequence = timed->sequence,
+        .start_ns = cu_clock_convert(queue->device, timed->start_ns),
+        .end_ns = cu_clock_convert(queue->device, timed->end_ns),
+    };
+    return timed->end_ns != 0;
 }
 
 // Starting.
@@ -423,6 +411,47 @@ static struct {
     .start_lock = PTHREAD_MUTEX_INITIALIZER,
 };
 
+static const unsigned kinds[] = {
+    CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
+    CUPTI_ACTIVITY_KIND_MEMCPY2,           CUPTI_ACTIVITY_KIND_MEMSET,
+    CUPTI_ACTIVITY_KIND_GRAPH_TRACE,       CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
+};
+
+#define KIND_COUNT (sizeof kinds / sizeof *kinds)
+
+// CUPTI writes external ids only for calls that are recorded themselves. So the calls that
+// operations consist of are recorded, or all calls if CUPTI cannot select them.
+static void record_calls(bool on)
+{
+    if (activity.all_calls || !cupti.cuptiActivityEnableDriverApi) {
+        (on ? cupti.cuptiActivityEnable : cupti.cuptiActivityDisable)(CUPTI_ACTIVITY_KIND_DRIVER);
+        return;
+    }
+#define CALL(name, number) cupti.cuptiActivityEnableDriverApi(number, on);
+    CUPTI_CALLS(CALL)
+#undef CALL
+}
+
+// Not every version has the activities of peer copies and graphs.
+static CUptiResult enable(void)
+{
+    for (size_t i = 0; i < KIND_COUNT; i++) {
+        CUptiResult result = cupti.cuptiActivityEnable(kinds[i]);
+        if (result != CUPTI_SUCCESS && kinds[i] != CUPTI_ACTIVITY_KIND_MEMCPY2 &&
+            kinds[i] != CUPTI_ACTIVITY_KIND_GRAPH_TRACE)
+            return result;
+    }
+    record_calls(true);
+    return CUPTI_SUCCESS;
+}
+
+static void disable(void)
+{
+    record_calls(false);
+    for (size_t i = 0; i < KIND_COUNT; i++)
+        cupti.cuptiActivityDisable(kinds[i]);
+}
+
 // Makes one fill, whose record must arrive with times between those of the calls around it. This
 // detects a CUPTI that does not fit the driver before it spoils a trace.
 static bool probe(struct cu_device *device)
@@ -436,10 +465,10 @@ static bool probe(struct cu_device *device)
         CUDA_SUCCESS)
         return false;
     const uint64_t before_ns = weir_clock_now_ns();
-    cu_cupti.cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1,
-                                                    ((uint64_t)PROBE << SEQUENCE_BITS) | 1);
+    cupti.cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1,
+                                                 (uint64_t)PROBE << INDEX_BITS);
     cu->cuMemsetD8Async(memory, 0, 256, device->memory_stream);
-    cu_cupti.cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1, NULL);
+    cupti.cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1, NULL);
     cu->cuMemFreeAsync(memory, device->memory_stream);
     cu_await_stream(cu, device->memory_stream);
     const uint64_t after_ns = weir_clock_now_ns();
@@ -453,33 +482,33 @@ static bool probe(struct cu_device *device)
 static const char *result_text(CUptiResult result)
 {
     const char *text = NULL;
-    cu_cupti.cuptiGetResultString(result, &text);
+    cupti.cuptiGetResultString(result, &text);
     return text ? text : "an unknown error";
 }
 
 static bool try_start(struct cu_device *device, char *message, size_t size)
 {
-    if (!cu_cupti_load(device->module->cupti, device->module->version, message, size))
+    if (!load_cupti(device->module->cupti, device->module->version, message, size))
         return false;
     if (!allocate_tables()) {
         snprintf(message, size, "there is no memory");
         return false;
     }
-    CUptiResult result = cu_cupti.cuptiActivityRegisterCallbacks(request_buffer, complete_buffer);
+    CUptiResult result = cupti.cuptiActivityRegisterCallbacks(request_buffer, complete_buffer);
     if (result == CUPTI_SUCCESS)
-        result = cu_cupti_enable(activity.all_calls);
+        result = enable();
     if (result != CUPTI_SUCCESS) {
-        cu_cupti_disable(activity.all_calls);
+        disable();
         snprintf(message, size, "it refuses: %s", result_text(result));
         return false;
     }
     if (probe(device))
         return true;
     activity.all_calls = true;
-    cu_cupti_record_calls(true, true);
+    record_calls(true);
     if (probe(device))
         return true;
-    cu_cupti_disable(activity.all_calls);
+    disable();
     uint64_t start_ns, end_ns;
     snprintf(message, size, "its record of a fill %s",
              read_probe(&start_ns, &end_ns) ? "has times that cannot be" : "did not come");
@@ -512,12 +541,11 @@ static bool enlist_watch(struct cu_queue *queue)
     if (activity.state == UNTRIED)
         start(device);
     bool on = activity.state == ON && strcmp(device->module->cupti, "off") != 0;
-    if (on) {
+    if (on)
         on = number_queue(queue);
-    }
     if (on && activity.users++ == 0 && activity.idle) {
         activity.idle = false;
-        cu_cupti_enable(activity.all_calls);
+        enable();
     }
     pthread_mutex_unlock(&activity.start_lock);
     return on;
@@ -539,16 +567,9 @@ void cu_activity_rest(void)
     pthread_mutex_lock(&activity.start_lock);
     if (activity.state == ON && activity.users == 0 && !activity.idle) {
         activity.idle = true;
-        cu_cupti_disable(activity.all_calls);
+        disable();
     }
     pthread_mutex_unlock(&activity.start_lock);
-}
-
-// The ring of a queue.
-
-static struct cu_timed *timed_at(struct cu_watch *watch, uint64_t number)
-{
-    return &watch->ring[number % CU_WATCH_ENTRIES];
 }
 
 // Submitting.
@@ -565,13 +586,6 @@ weir_status cu_watch_init(struct cu_queue *queue)
     return WEIR_OK;
 }
 
-static void give_event(struct cu_watch *watch, CUevent event)
-{
-    const uint64_t head = atomic_load_explicit(&watch->free_head, memory_order_relaxed);
-    watch->free[head % CU_WATCH_ENTRIES] = event;
-    atomic_store_explicit(&watch->free_head, head + 1, memory_order_release);
-}
-
 void cu_watch_finish(struct cu_queue *queue)
 {
     const struct cu_module *module = queue->device->module;
@@ -580,56 +594,23 @@ void cu_watch_finish(struct cu_queue *queue)
         return;
     if (watch->exact)
         delist_watch(queue);
-    for (size_t i = 0; i < watch->event_count; i++)
-        module->cu.cuEventDestroy(watch->events[i]);
+    for (size_t i = 0; i < CU_WATCH_ENTRIES; i++)
+        if (watch->ring[i].event)
+            module->cu.cuEventDestroy(watch->ring[i].event);
     pthread_mutex_destroy(&watch->lock);
     module->host->release(watch);
     queue->watch = NULL;
 }
 
-// Returns a free event, or a new one; NULL if the driver creates none.
-static CUevent take_event(struct cu_queue *queue)
-{
-    struct cu_watch *watch = queue->watch;
-    const uint64_t tail = watch->free_tail;
-    CUevent event = watch->spare;
-    watch->spare = NULL;
-    if (event)
-        return event;
-    if (tail != atomic_load_explicit(&watch->free_head, memory_order_acquire)) {
-        watch->free_tail = tail + 1;
-        return watch->free[tail % CU_WATCH_ENTRIES];
-    }
-    if (watch->event_count == CU_WATCH_ENTRIES ||
-        queue->device->module->cu.cuEventCreate(&event, CU_EVENT_DEFAULT) != CUDA_SUCCESS)
-        return NULL;
-    watch->events[watch->event_count++] = event;
-    return event;
-}
-
-// The event of the last time is kept until there is a later one, since that may be measured from
-// it.
-static void retire_event(struct cu_watch *watch, CUevent event)
-{
-    if (watch->near)
-        give_event(watch, watch->near);
-    watch->near = event;
-}
-
 // With the lock held.
 static void drop_oldest(struct cu_watch *watch)
 {
-    uint64_t tail = atomic_load_explicit(&watch->tail, memory_order_relaxed);
-    for (int i = 0; i < DROPPED_AT_ONCE; i++, tail++) {
-        CUevent event = timed_at(watch, tail)->event;
-        if (event)
-            give_event(watch, event);
-    }
-    atomic_store_explicit(&watch->tail, tail, memory_order_release);
+    const uint64_t tail = atomic_load_explicit(&watch->tail, memory_order_relaxed);
+    watch->near = NULL;
+    atomic_store_explicit(&watch->tail, tail + DROPPED_AT_ONCE, memory_order_release);
 }
 
-// Returns the place for the next entry, or NULL. At most two events are outside of the ring: the
-// one that is being recorded, and `near`.
+// Returns the place for the next entry, or NULL. The entry before the oldest stays, with `near`.
 static struct cu_timed *next_place(struct cu_watch *watch)
 {
     const uint64_t head = atomic_load_explicit(&watch->head, memory_order_relaxed);
@@ -666,7 +647,6 @@ void cu_watch_begin(struct cu_queue *queue, const struct weir_operation *operati
     timed->sequence = operation->sequence;
     timed->submit_ns = weir_clock_now_ns();
     timed->is_wait = !cu_is_work((int)operation->kind);
-    timed->event = NULL;
     timed->start_ns = UINT64_MAX;
     timed->end_ns = 0;
     timed->seen = 0;
@@ -674,10 +654,11 @@ void cu_watch_begin(struct cu_queue *queue, const struct weir_operation *operati
     watch->commands = 0;
     watch->now = timed;
     if (watch->exact) {
+        const uint64_t index = atomic_load_explicit(&watch->head, memory_order_relaxed);
         publish(watch); // its times may arrive before the submit returns
-        cu_cupti.cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1,
-                                                        (watch->number << SEQUENCE_BITS) |
-                                                            (operation->sequence & SEQUENCE_MASK));
+        cupti.cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1,
+                                                     (watch->number << INDEX_BITS) |
+                                                         (index & INDEX_MASK));
     }
 }
 
@@ -689,19 +670,17 @@ void cu_watch_end(struct cu_queue *queue, bool submitted)
         return;
     if (watch->exact) {
         const unsigned counted = watch->commands > 0 ? watch->commands : CU_FOREIGN_COMMANDS;
-        cu_cupti.cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1,
-                                                       NULL);
+        cupti.cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1, NULL);
         atomic_store_explicit(&timed->commands, submitted ? counted : CU_NO_COMMANDS,
                               memory_order_release);
         return;
     }
-    timed->event = submitted ? take_event(queue) : NULL;
-    if (!timed->event)
+    const struct cu_symbols *cu = &queue->device->module->cu;
+    if (!submitted ||
+        (!timed->event && cu->cuEventCreate(&timed->event, CU_EVENT_DEFAULT) != CUDA_SUCCESS))
         return;
-    if (queue->device->module->cu.cuEventRecord(timed->event, queue->stream) == CUDA_SUCCESS)
+    if (cu->cuEventRecord(timed->event, queue->stream) == CUDA_SUCCESS)
         publish(watch);
-    else
-        watch->spare = timed->event;
 }
 
 // Fetching.
@@ -733,15 +712,16 @@ static uint64_t later(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-// Converts one entry, whose event is complete, and keeps its end for the next one.
-static bool convert(struct cu_queue *queue, struct cu_timed *timed,
+// Converts one entry, whose event is complete, and keeps its end for the next one. False: it is no operation, or
+// its time is not known.
+static bool convert(const struct cu_queue *queue, const struct cu_timed *timed,
                     struct weir_operation_time *out_time)
 {
     struct cu_watch *watch = queue->watch;
     uint64_t end_ns;
     const bool told = cu_timeline_convert(queue->device, timed->event, watch->near, watch->end_ns,
                                           &end_ns) == CUDA_SUCCESS;
-    retire_event(watch, timed->event);
+    watch->near = told ? timed->event : NULL;
     if (!told)
         return false;
     end_ns = later(end_ns, watch->end_ns);
@@ -757,17 +737,21 @@ static bool convert(struct cu_queue *queue, struct cu_timed *timed,
     return !timed->is_wait;
 }
 
-static size_t fetch_events(struct cu_queue *queue, struct weir_operation_time *times,
-                           size_t time_size, size_t capacity)
+// With the lock held.
+static size_t fetch(struct cu_queue *queue, struct weir_operation_time *times, size_t time_size,
+                    size_t capacity)
 {
     struct cu_watch *watch = queue->watch;
     const uint64_t head = atomic_load_explicit(&watch->head, memory_order_acquire);
     uint64_t tail = atomic_load_explicit(&watch->tail, memory_order_relaxed);
-    const uint64_t end = end_of_complete(queue, tail, head);
+    const uint64_t end = watch->exact ? head : end_of_complete(queue, tail, head);
     size_t count = 0;
     for (; tail < end && count < capacity; tail++) {
+        const struct cu_timed *timed = timed_at(watch, tail);
         struct weir_operation_time time;
-        if (convert(queue, timed_at(watch, tail), &time))
+        if (watch->exact && !may_leave(watch, tail, head))
+            break;
+        if (watch->exact ? read_record(queue, timed, &time) : convert(queue, timed, &time))
             weir_write((char *)times + count++ * time_size, time_size, &time, sizeof time);
     }
     atomic_store_explicit(&watch->tail, tail, memory_order_release);
@@ -792,8 +776,11 @@ weir_status cu_queue_times(const struct weir_link *link, weir_queue *object,
     if (watch->exact)
         flush_records(queue);
     pthread_mutex_lock(&watch->lock);
-    *out_count = watch->exact ? fetch_records(queue, times, time_size, capacity)
-                              : fetch_events(queue, times, time_size, capacity);
+    if (watch->exact)
+        pthread_mutex_lock(&records.lock);
+    *out_count = fetch(queue, times, time_size, capacity);
+    if (watch->exact)
+        pthread_mutex_unlock(&records.lock);
     pthread_mutex_unlock(&watch->lock);
     cu_leave(device, &scope);
     return WEIR_OK;

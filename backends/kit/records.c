@@ -193,29 +193,30 @@ static void note_failure(weir_kit_records *records, uint64_t sequence, int code)
     atomic_store_explicit(&records->failed, sequence, memory_order_release);
 }
 
+// The event of the record at the index, held; NULL: there is none. Under the lock.
+static struct weir_kit_event *hold(const weir_kit_records *records, size_t index)
+{
+    if (index >= records->count)
+        return NULL;
+    struct weir_kit_event *event = record_at(records, index)->event;
+    event->users++;
+    return event;
+}
+
 struct weir_kit_event *weir_kit_records_hold(weir_kit_records *records, uint64_t sequence)
 {
-    struct weir_kit_event *event = NULL;
     if (weir_kit_records_completed(records) >= sequence)
         return NULL;
     weir_lock_take(&records->lock);
-    const size_t index = find_record(records, sequence);
-    if (index < records->count) {
-        event = record_at(records, index)->event;
-        event->users++;
-    }
+    struct weir_kit_event *event = hold(records, find_record(records, sequence));
     weir_lock_release(&records->lock);
     return event;
 }
 
 struct weir_kit_event *weir_kit_records_hold_last(weir_kit_records *records)
 {
-    struct weir_kit_event *event = NULL;
     weir_lock_take(&records->lock);
-    if (records->count > 0) {
-        event = record_at(records, records->count - 1)->event;
-        event->users++;
-    }
+    struct weir_kit_event *event = hold(records, records->count - 1);
     weir_lock_release(&records->lock);
     return event;
 }

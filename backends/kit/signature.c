@@ -253,14 +253,16 @@ static bool is_one_of(struct token token, const char *const *words)
 
 static bool is_space(struct token token, enum space *out_space)
 {
-    static const char *const names[][3] = {
-        [PRIVATE] = {"__private", "private", NULL},
-        [GLOBAL] = {"__global", "global", NULL},
-        [CONSTANT] = {"__constant", "constant", NULL},
-        [LOCAL] = {"__local", "local", NULL},
+    static const char *const names[] = {
+        [PRIVATE] = "private",
+        [GLOBAL] = "global",
+        [CONSTANT] = "constant",
+        [LOCAL] = "local",
     };
+    const size_t skipped = token.length > 2 && memcmp(token.text, "__", 2) == 0 ? 2 : 0;
+    const struct token name = {token.text + skipped, token.length - skipped};
     for (enum space space = PRIVATE; space <= LOCAL; space++) {
-        if (is_one_of(token, names[space])) {
+        if (is(name, names[space])) {
             *out_space = space;
             return true;
         }

@@ -263,7 +263,6 @@ weir_status ocl_buffer_create(const struct weir_link *link, weir_device *device,
                               weir_buffer *object, const struct weir_buffer_setup *setup,
                               void **out_data, void **out_pointer)
 {
-    (void)object;
     struct ocl_buffer *buffer = link->host->allocate(sizeof *buffer);
     if (!buffer)
         return weir_host_no_memory(link->host, "a buffer");

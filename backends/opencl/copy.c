@@ -18,6 +18,7 @@
 // HOST memory it is one for each row.
 #include <string.h>
 
+#include "backends/kit/box.h"
 #include "backends/opencl/opencl.h"
 
 // A multiple of every pattern's size.
@@ -138,192 +139,55 @@ static weir_status copy(struct ocl_queue *queue, const struct ocl_buffer *dst, s
     return copy_on_device(queue, dst->memory, dst_offset, src->memory, src_offset, size);
 }
 
-static weir_status submit_copy(const struct weir_link *link, struct ocl_queue *queue,
-                               const struct weir_operation *operation)
-{
-    return copy(queue, ocl_buffer_of(link, operation->u.copy.dst), operation->u.copy.dst_offset,
-                ocl_buffer_of(link, operation->u.copy.src), operation->u.copy.src_offset,
-                operation->u.copy.size);
-}
-
-// One side of a 2-D or 3-D copy in OpenCL's terms. A plane is a volume of one slice. A HOST side is
-// its address with an origin of zero, so that the offset need not be a multiple of the pitch.
-struct side {
-    const struct ocl_buffer *buffer;
-    size_t offset;
-    size_t pitch;
-    size_t slice_pitch; // 0: one slice
-    size_t origin[3];
+// A copy or a fill, or a part of one.
+struct box {
+    const struct ocl_buffer *to;
+    const struct ocl_buffer *from; // a copy's
+    struct weir_kit_box shape;
 };
 
-static struct side side_of(const struct weir_link *link, const struct weir_volume *volume)
+// Stores where a side begins, counted in rows and slices. `slice_pitch` is 0 for one slice. A HOST side is its address with
+// an origin of zero, so that the offset need not be a multiple of the pitch.
+static void find_origin(const struct weir_volume *side, size_t slice_pitch, size_t origin[3])
 {
-    struct side side = {
-        .buffer = ocl_buffer_of(link, volume->buffer),
-        .offset = volume->offset,
-        .pitch = volume->pitch,
-        .slice_pitch = volume->slice_pitch,
-    };
-    return side;
+    const size_t in_slice = slice_pitch ? side->offset % slice_pitch : side->offset;
+    origin[0] = in_slice % side->pitch;
+    origin[1] = in_slice / side->pitch;
+    origin[2] = slice_pitch ? side->offset / slice_pitch : 0;
 }
 
-// Stores where the side begins, for the commands that count in rows and slices.
-static void find_origin(struct side *side)
+// One command.
+static weir_status copy_box(struct ocl_queue *queue, const struct box *box)
 {
-    const size_t in_slice = side->slice_pitch ? side->offset % side->slice_pitch : side->offset;
-    side->origin[0] = in_slice % side->pitch;
-    side->origin[1] = in_slice / side->pitch;
-    side->origin[2] = side->slice_pitch ? side->offset / side->slice_pitch : 0;
-}
-
-static const size_t nowhere[3] = {0, 0, 0};
-
-static weir_status write_box(struct ocl_queue *queue, const struct side *dst,
-                             const struct side *src, const size_t region[3])
-{
-    ENQUEUE(clEnqueueWriteBufferRect, "copy of rows from HOST to DEVICE",
-            region[0] * region[1] * region[2], dst->buffer->memory, CL_FALSE, dst->origin, nowhere,
-            region, dst->pitch, dst->slice_pitch, src->pitch, src->slice_pitch,
-            address(src->buffer, src->offset));
-}
-
-static weir_status read_box(struct ocl_queue *queue, const struct side *dst, const struct side *src,
-                            const size_t region[3])
-{
-    ENQUEUE(clEnqueueReadBufferRect, "copy of rows from DEVICE to HOST",
-            region[0] * region[1] * region[2], src->buffer->memory, CL_FALSE, src->origin, nowhere,
-            region, src->pitch, src->slice_pitch, dst->pitch, dst->slice_pitch,
-            address(dst->buffer, dst->offset));
-}
-
-static weir_status copy_box(struct ocl_queue *queue, const struct side *dst, const struct side *src,
-                            const size_t region[3])
-{
-    ENQUEUE(clEnqueueCopyBufferRect, "copy of rows from DEVICE to DEVICE",
-            region[0] * region[1] * region[2], src->buffer->memory, dst->buffer->memory,
-            src->origin, dst->origin, region, src->pitch, src->slice_pitch, dst->pitch,
-            dst->slice_pitch);
-}
-
-static weir_status copy_rows(struct ocl_queue *queue, const struct side *dst,
-                             const struct side *src, size_t width, size_t height)
-{
-    weir_status status = WEIR_OK;
-    for (size_t row = 0; row < height && status == WEIR_OK; row++)
-        status = copy(queue, dst->buffer, dst->offset + row * dst->pitch, src->buffer,
-                      src->offset + row * src->pitch, width);
-    return status;
+    static const size_t nowhere[3] = {0, 0, 0};
+    const struct weir_kit_box *shape = &box->shape;
+    const struct weir_volume *dst = &shape->dst;
+    const struct weir_volume *src = &shape->src;
+    const size_t region[3] = {shape->width, shape->height, shape->depth};
+    const size_t bytes = shape->width * shape->height * shape->depth;
+    const size_t to_pitch = shape->depth > 1 ? dst->slice_pitch : 0;
+    const size_t from_pitch = shape->depth > 1 ? src->slice_pitch : 0;
+    size_t to[3];
+    size_t from[3];
+    find_origin(dst, to_pitch, to);
+    find_origin(src, from_pitch, from);
+    if (box->to->pointer)
+        ENQUEUE(clEnqueueReadBufferRect, "copy of rows from DEVICE to HOST", bytes,
+                box->from->memory, CL_FALSE, from, nowhere, region, src->pitch, from_pitch,
+                dst->pitch, to_pitch, address(box->to, dst->offset));
+    if (box->from->pointer)
+        ENQUEUE(clEnqueueWriteBufferRect, "copy of rows from HOST to DEVICE", bytes,
+                box->to->memory, CL_FALSE, to, nowhere, region, dst->pitch, to_pitch, src->pitch,
+                from_pitch, address(box->from, src->offset));
+    ENQUEUE(clEnqueueCopyBufferRect, "copy of rows from DEVICE to DEVICE", bytes, box->from->memory,
+            box->to->memory, from, to, region, src->pitch, from_pitch, dst->pitch, to_pitch);
 }
 
 // OpenCL has no command for rows between host addresses, and within one buffer only with equal
 // pitches.
-static bool is_row_by_row(const struct side *dst, const struct side *src)
+static bool is_row_by_row(const struct box *box)
 {
-    return dst->buffer == src->buffer || (dst->buffer->pointer && src->buffer->pointer);
-}
-
-// One command.
-static weir_status copy_region(struct ocl_queue *queue, struct side *dst, struct side *src,
-                               const size_t region[3])
-{
-    find_origin(dst);
-    find_origin(src);
-    if (dst->buffer->pointer)
-        return read_box(queue, dst, src, region);
-    if (src->buffer->pointer)
-        return write_box(queue, dst, src, region);
-    return copy_box(queue, dst, src, region);
-}
-
-static weir_status copy_slice(struct ocl_queue *queue, struct side dst, struct side src,
-                              size_t width, size_t height)
-{
-    const size_t region[3] = {width, height, 1};
-
-    if (height == 1 || (dst.pitch == width && src.pitch == width))
-        return copy(queue, dst.buffer, dst.offset, src.buffer, src.offset, width * height);
-    if (is_row_by_row(&dst, &src))
-        return copy_rows(queue, &dst, &src, width, height);
-    dst.slice_pitch = 0;
-    src.slice_pitch = 0;
-    return copy_region(queue, &dst, &src, region);
-}
-
-static struct weir_volume volume_of(const struct weir_plane *plane)
-{
-    return (struct weir_volume){plane->buffer, plane->offset, plane->pitch, 0};
-}
-
-static weir_status submit_copy_2d(const struct weir_link *link, struct ocl_queue *queue,
-                                  const struct weir_operation *operation)
-{
-    const struct weir_volume dst = volume_of(&operation->u.copy_2d.dst);
-    const struct weir_volume src = volume_of(&operation->u.copy_2d.src);
-    return copy_slice(queue, side_of(link, &dst), side_of(link, &src), operation->u.copy_2d.width,
-                      operation->u.copy_2d.height);
-}
-
-static weir_status copy_slices(struct ocl_queue *queue, const struct side *dst,
-                               const struct side *src, const size_t region[3])
-{
-    weir_status status = WEIR_OK;
-    struct side to = *dst;
-    struct side from = *src;
-    for (size_t slice = 0; slice < region[2] && status == WEIR_OK; slice++) {
-        to.offset = dst->offset + slice * dst->slice_pitch;
-        from.offset = src->offset + slice * src->slice_pitch;
-        status = copy_slice(queue, to, from, region[0], region[1]);
-    }
-    return status;
-}
-
-// NVIDIA's driver refuses a box whose last slice is not whole in the buffer, with the bytes to its
-// end that no row of the box has.
-static bool ends_within_a_slice(const struct side *side, size_t depth)
-{
-    const size_t first = side->offset / side->slice_pitch;
-    return !side->buffer->pointer && (first + depth) * side->slice_pitch > side->buffer->size;
-}
-
-// The last slice is a command of its own.
-static weir_status copy_box_to_the_end(struct ocl_queue *queue, struct side dst, struct side src,
-                                       const size_t region[3])
-{
-    const size_t before[3] = {region[0], region[1], region[2] - 1};
-    weir_status status = copy_region(queue, &dst, &src, before);
-    dst.offset += before[2] * dst.slice_pitch;
-    src.offset += before[2] * src.slice_pitch;
-    return status != WEIR_OK ? status : copy_slice(queue, dst, src, region[0], region[1]);
-}
-
-static bool is_packed(const struct side *side, const size_t region[3])
-{
-    return side->slice_pitch == side->pitch * region[1];
-}
-
-// Slices of one row are the rows of one slice. A slice pitch must be a multiple of its pitch for
-// OpenCL.
-static weir_status submit_copy_3d(const struct weir_link *link, struct ocl_queue *queue,
-                                  const struct weir_operation *operation)
-{
-    struct side dst = side_of(link, &operation->u.copy_3d.dst);
-    struct side src = side_of(link, &operation->u.copy_3d.src);
-    const size_t region[3] = {operation->u.copy_3d.width, operation->u.copy_3d.height,
-                              operation->u.copy_3d.depth};
-
-    if (is_packed(&dst, region) && is_packed(&src, region))
-        return copy_slice(queue, dst, src, region[0], region[1] * region[2]);
-    if (region[1] == 1 && region[2] > 1) {
-        dst.pitch = dst.slice_pitch;
-        src.pitch = src.slice_pitch;
-        return copy_slice(queue, dst, src, region[0], region[2]);
-    }
-    if (region[2] == 1 || is_row_by_row(&dst, &src) || dst.slice_pitch % dst.pitch ||
-        src.slice_pitch % src.pitch)
-        return copy_slices(queue, &dst, &src, region);
-    if (ends_within_a_slice(&dst, region[2]) || ends_within_a_slice(&src, region[2]))
-        return copy_box_to_the_end(queue, dst, src, region);
-    return copy_region(queue, &dst, &src, region);
+    return box->to == box->from || (box->to->pointer && box->from->pointer);
 }
 
 // Wrapped memory may begin at any address, and OpenCL fills only at multiples of the pattern's
@@ -339,65 +203,87 @@ static weir_status fill(struct ocl_queue *queue, const struct ocl_buffer *dst, s
             pattern_size, size);
 }
 
-static weir_status submit_fill(const struct weir_link *link, struct ocl_queue *queue,
-                               const struct weir_operation *operation)
-{
-    return fill(queue, ocl_buffer_of(link, operation->u.fill.dst), operation->u.fill.dst_offset,
-                operation->u.fill.size, operation->u.fill.pattern, operation->u.fill.pattern_size);
-}
-
-// Copies the first row to the next one, these two to the next two, and so on: a command for each
+// Fills the first row and copies it to the next one, these two to the next two, and so on: a command for each
 // doubling of the rows. Rows before and after the middle of a copy never intersect.
-static weir_status repeat_rows(struct ocl_queue *queue, const struct side *rows, size_t width,
-                               size_t height)
+static weir_status fill_rows(struct ocl_queue *queue, const struct box *box)
 {
-    weir_status status = WEIR_OK;
-    for (size_t done = 1; done < height && status == WEIR_OK; done *= 2) {
-        const size_t region[3] = {width, height - done < done ? height - done : done, 1};
-        struct side src = *rows;
-        struct side dst = *rows;
-        dst.offset += done * rows->pitch;
-        status = copy_region(queue, &dst, &src, region);
+    const struct weir_kit_box *shape = &box->shape;
+    const struct weir_volume *rows = &shape->dst;
+    weir_status status =
+        fill(queue, box->to, rows->offset, shape->width, shape->pattern, shape->pattern_size);
+    for (size_t done = 1; done < shape->height && status == WEIR_OK; done *= 2) {
+        struct box next = {box->to, box->to, *shape};
+        next.shape.height = shape->height - done < done ? shape->height - done : done;
+        next.shape.src = *rows;
+        next.shape.dst.offset += done * rows->pitch;
+        status = copy_box(queue, &next);
     }
     return status;
 }
 
-// OpenCL has no fill of rows.
-static weir_status submit_fill_2d(const struct weir_link *link, struct ocl_queue *queue,
-                                  const struct weir_operation *operation)
+static weir_status do_row(struct ocl_queue *queue, const struct box *box)
 {
-    const struct weir_volume volume = volume_of(&operation->u.fill_2d.dst);
-    const struct side dst = side_of(link, &volume);
-    const size_t width = operation->u.fill_2d.width;
-    const size_t height = operation->u.fill_2d.height;
-    const void *pattern = operation->u.fill_2d.pattern;
-    const size_t pattern_size = operation->u.fill_2d.pattern_size;
-    const size_t rows = dst.buffer->pointer ? height : 1;
-    weir_status status = WEIR_OK;
+    const struct weir_kit_box *row = &box->shape;
+    return row->pattern
+               ? fill(queue, box->to, row->dst.offset, row->width, row->pattern, row->pattern_size)
+               : copy(queue, box->to, row->dst.offset, box->from, row->src.offset, row->width);
+}
 
-    if (dst.pitch == width)
-        return fill(queue, dst.buffer, dst.offset, width * height, pattern, pattern_size);
-    for (size_t row = 0; row < rows && status == WEIR_OK; row++)
-        status =
-            fill(queue, dst.buffer, dst.offset + row * dst.pitch, width, pattern, pattern_size);
-    if (status < 0 || dst.buffer->pointer)
-        return status;
-    return repeat_rows(queue, &dst, width, height);
+static weir_status do_slice(struct ocl_queue *queue, const struct box *box)
+{
+    weir_status status = WEIR_OK;
+    if (weir_kit_box_is_row(&box->shape))
+        return do_row(queue, box);
+    if (box->shape.pattern && !box->to->pointer) // OpenCL has no fill of rows
+        return fill_rows(queue, box);
+    if (!box->shape.pattern && !is_row_by_row(box))
+        return copy_box(queue, box);
+    for (size_t i = 0; i < box->shape.height && status == WEIR_OK; i++) {
+        const struct box row = {box->to, box->from, weir_kit_box_row(&box->shape, i)};
+        status = do_row(queue, &row);
+    }
+    return status;
+}
+
+// NVIDIA's driver refuses a box whose last slice is not whole in the buffer, with the bytes to its
+// end that no row of the box has.
+static bool ends_within_a_slice(const struct ocl_buffer *buffer, const struct weir_volume *side,
+                                size_t depth)
+{
+    const size_t first = side->offset / side->slice_pitch;
+    return !buffer->pointer && (first + depth) * side->slice_pitch > buffer->size;
+}
+
+// Whether slices are commands of their own. A slice pitch must be a multiple of its pitch for OpenCL.
+static bool is_slice_by_slice(const struct box *box)
+{
+    const struct weir_volume *dst = &box->shape.dst;
+    const struct weir_volume *src = &box->shape.src;
+    return is_row_by_row(box) || dst->slice_pitch % dst->pitch || src->slice_pitch % src->pitch;
+}
+
+static weir_status do_slices(struct ocl_queue *queue, const struct box *box)
+{
+    const size_t depth = box->shape.depth;
+    const bool apart = is_slice_by_slice(box);
+    const bool cut = ends_within_a_slice(box->to, &box->shape.dst, depth) ||
+                     ends_within_a_slice(box->from, &box->shape.src, depth);
+    struct box whole = *box;
+    whole.shape.depth = apart ? 0 : depth - cut;
+    weir_status status = apart ? WEIR_OK : copy_box(queue, &whole);
+    for (size_t i = whole.shape.depth; i < depth && status == WEIR_OK; i++) {
+        const struct box slice = {box->to, box->from, weir_kit_box_slice(&box->shape, i)};
+        status = do_slice(queue, &slice);
+    }
+    return status;
 }
 
 weir_status ocl_submit_copy(const struct weir_link *link, struct ocl_queue *queue,
                             const struct weir_operation *operation)
 {
-    switch (operation->kind) {
-    case WEIR_OPERATION_COPY:
-        return submit_copy(link, queue, operation);
-    case WEIR_OPERATION_COPY_2D:
-        return submit_copy_2d(link, queue, operation);
-    case WEIR_OPERATION_COPY_3D:
-        return submit_copy_3d(link, queue, operation);
-    case WEIR_OPERATION_FILL:
-        return submit_fill(link, queue, operation);
-    default:
-        return submit_fill_2d(link, queue, operation);
-    }
+    struct box box;
+    weir_kit_box_describe(&box.shape, operation);
+    box.to = ocl_buffer_of(link, box.shape.dst.buffer);
+    box.from = box.shape.pattern ? NULL : ocl_buffer_of(link, box.shape.src.buffer);
+    return box.shape.depth == 1 ? do_slice(queue, &box) : do_slices(queue, &box);
 }

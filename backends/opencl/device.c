@@ -12,8 +12,6 @@
 static void on_notice(const char *text, const void *data, size_t size, void *user)
 {
     const struct ocl_device *device = user;
-    (void)data;
-    (void)size;
     if (!device) // Oclgrind does not tell which context it is about
         return;
     device->module->host->log(WEIR_LOG_WARNING, "opencl", text);
@@ -180,7 +178,6 @@ weir_status ocl_device_create(const struct weir_link *link, weir_device *object,
                               const struct weir_device_setup *setup, void **out_data)
 {
     struct ocl_module *module = ocl_module_of(link);
-    (void)object;
     struct ocl_device *device = module->host->allocate(sizeof *device);
     if (!device)
         return weir_host_no_memory(module->host, "a device");

@@ -124,17 +124,22 @@ static void note(struct ocl_pending *pending, uint64_t sequence, cl_int code, bo
     pending->unknown = unknown;
 }
 
+cl_int ocl_event_state(const struct ocl_module *module, cl_event event, cl_int *out_state)
+{
+    *out_state = CL_COMPLETE;
+    return module->cl.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof *out_state,
+                                     out_state, NULL);
+}
+
 // A command that `ended` may be told to have a moment later than a marker after it.
 static void look(struct ocl_pending *pending, const struct entry *entry, bool ended)
 {
-    const struct ocl_symbols *cl = &pending->device->module->cl;
-    cl_int state = CL_COMPLETE;
-    cl_int code = cl->clGetEventInfo(entry->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state,
-                                     &state, NULL);
+    const struct ocl_module *module = pending->device->module;
+    cl_int state;
+    cl_int code = ocl_event_state(module, entry->event, &state);
     if (code == CL_SUCCESS && state > CL_COMPLETE && ended) {
-        cl->clWaitForEvents(1, &entry->event);
-        code = cl->clGetEventInfo(entry->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state,
-                                  &state, NULL);
+        module->cl.clWaitForEvents(1, &entry->event);
+        code = ocl_event_state(module, entry->event, &state);
     }
     if (code != CL_SUCCESS)
         note(pending, entry->sequence, code, true);
@@ -186,15 +191,13 @@ static void settle(struct ocl_pending *pending, uint64_t sequence, bool ended)
 // Commands of a queue end in order, so what is before one that has ended has ended too.
 static void drop_ended(struct ocl_pending *pending)
 {
-    const struct ocl_symbols *cl = &pending->device->module->cl;
-    cl_int state = CL_COMPLETE;
+    cl_int state;
     size_t index = pending->count / 2;
     while (index > 0 && !entry_at(pending, index)->event)
         index--;
     const struct entry *entry = entry_at(pending, index);
     if (entry->event &&
-        cl->clGetEventInfo(entry->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state,
-                           NULL) == CL_SUCCESS &&
+        ocl_event_state(pending->device->module, entry->event, &state) == CL_SUCCESS &&
         state <= CL_COMPLETE)
         settle(pending, entry->sequence - 1, true);
 }
@@ -419,21 +422,26 @@ void ocl_watch_keep(struct ocl_queue *queue, uint64_t sequence, bool submitted)
     watch->now = (struct timed){0};
 }
 
+cl_int ocl_event_profile(const struct ocl_module *module, cl_event event, cl_profiling_info what,
+                         uint64_t *out_time_ns)
+{
+    cl_ulong time = 0;
+    const cl_int code = module->cl.clGetEventProfilingInfo(event, what, sizeof time, &time, NULL);
+    *out_time_ns = time;
+    return code;
+}
+
 static bool read_time(const struct ocl_module *module, cl_event event, cl_profiling_info what,
                       uint64_t *out_time_ns)
 {
-    cl_ulong time = 0;
-    cl_int code = module->cl.clGetEventProfilingInfo(event, what, sizeof time, &time, NULL);
-    *out_time_ns = time;
-    return code == CL_SUCCESS;
+    return ocl_event_profile(module, event, what, out_time_ns) == CL_SUCCESS;
 }
 
-// Returns the state: positive while the command is pending, negative if it failed.
+// Returns the state, or the driver's error, which is negative too.
 static cl_int state_of(const struct ocl_module *module, cl_event event)
 {
-    cl_int state = CL_COMPLETE;
-    cl_int code = module->cl.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state,
-                                            &state, NULL);
+    cl_int state;
+    const cl_int code = ocl_event_state(module, event, &state);
     return code == CL_SUCCESS ? state : code;
 }
 

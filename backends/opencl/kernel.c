@@ -39,21 +39,6 @@ void ocl_views_release(struct ocl_buffer *buffer)
     buffer->device->module->host->release(buffer->views);
 }
 
-static bool grow_views(struct ocl_buffer *buffer)
-{
-    const struct weir_host *host = buffer->device->module->host;
-    const uint32_t capacity = buffer->views ? 2 * buffer->view_capacity : OCL_VIEW_LIMIT;
-    struct ocl_view **views = host->allocate(capacity * sizeof *views);
-    if (!views)
-        return false;
-    if (buffer->views)
-        memcpy(views, buffer->views, buffer->view_count * sizeof *views);
-    host->release(buffer->views);
-    buffer->views = views;
-    buffer->view_capacity = capacity;
-    return true;
-}
-
 // Takes the least recently used view out of the list. Work that still uses it keeps it alive.
 static void drop_oldest_view(struct ocl_buffer *buffer)
 {
@@ -71,6 +56,10 @@ static weir_status need_place_for_view(struct ocl_buffer *buffer)
 {
     const struct weir_host *host = buffer->device->module->host;
     const uint32_t limit = buffer->device->keeps_views ? OCL_VIEW_KEPT_LIMIT : OCL_VIEW_LIMIT;
+    if (!buffer->views)
+        buffer->views = host->allocate(limit * sizeof(struct ocl_view *));
+    if (!buffer->views)
+        return weir_host_no_memory(host, "the views of a buffer");
     if (buffer->view_count == limit && buffer->device->keeps_views)
         return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED,
                               "use fewer ranges, or create the buffer with weir_buffer_create()",
@@ -79,8 +68,6 @@ static weir_status need_place_for_view(struct ocl_buffer *buffer)
                               OCL_VIEW_KEPT_LIMIT);
     if (buffer->view_count == limit)
         drop_oldest_view(buffer);
-    if (buffer->view_count == buffer->view_capacity && !grow_views(buffer))
-        return weir_host_no_memory(host, "the views of a buffer");
     return WEIR_OK;
 }
 
@@ -184,15 +171,14 @@ static bool is_whole(const struct weir_argument *arguments, size_t count, size_t
     return true;
 }
 
-// A view stays in `*out_view` until the launch was submitted.
+// Stores how the buffer is passed, and what its object then remembers.
 static weir_status choose(struct ocl_buffer *buffer, const struct weir_argument *argument,
-                          cl_uint index, bool whole, struct ocl_view **out_view,
-                          struct ocl_given *given)
+                          cl_uint index, bool whole, struct ocl_passed *passed)
 {
     if (buffer->svm || (buffer->address && !whole)) {
         const char *start = buffer->svm ? buffer->pointer : buffer->address;
-        *given =
-            (struct ocl_given){.address = start + argument->offset, .part = argument->offset + 1};
+        passed->address = start + argument->offset;
+        passed->wanted.part = argument->offset + 1;
         return WEIR_OK;
     }
     if (buffer->pointer && !buffer->device->in_place)
@@ -203,26 +189,29 @@ static weir_status choose(struct ocl_buffer *buffer, const struct weir_argument 
                               "this device cannot reach",
                               index);
     if (whole) {
-        *given = (struct ocl_given){.memory = buffer->memory};
+        passed->memory = buffer->memory;
         return WEIR_OK;
     }
-    weir_status status = take_view(buffer, argument->offset, argument->size, out_view);
-    if (status == WEIR_OK)
-        *given = (struct ocl_given){.memory = (*out_view)->memory, .part = (*out_view)->number};
-    return status;
+    weir_status status = take_view(buffer, argument->offset, argument->size, &passed->view);
+    if (status < 0)
+        return status;
+    passed->memory = passed->view->memory;
+    passed->wanted.part = passed->view->number;
+    return WEIR_OK;
 }
 
 static weir_status set_argument(const struct ocl_module *module, cl_kernel kernel, cl_uint index,
-                                const struct weir_argument *argument, const struct ocl_given *given)
+                                const struct weir_argument *argument,
+                                const struct ocl_passed *passed)
 {
     const void *value = argument->pointer ? argument->pointer : &argument->bits;
     const char *call = "clSetKernelArg";
     cl_int code;
-    if (given->address) {
+    if (passed->address) {
         call = "clSetKernelArgSVMPointer";
-        code = module->cl.clSetKernelArgSVMPointer(kernel, index, given->address);
+        code = module->cl.clSetKernelArgSVMPointer(kernel, index, passed->address);
     } else if (argument->kind == WEIR_PARAMETER_BUFFER) {
-        code = module->cl.clSetKernelArg(kernel, index, sizeof given->memory, &given->memory);
+        code = module->cl.clSetKernelArg(kernel, index, sizeof passed->memory, &passed->memory);
     } else {
         code = module->cl.clSetKernelArg(kernel, index, argument->size,
                                          argument->kind == WEIR_PARAMETER_LOCAL ? NULL : value);
@@ -236,17 +225,17 @@ static weir_status set_argument(const struct ocl_module *module, cl_kernel kerne
 // Only values that identify themselves are remembered: a buffer, by its id, which is never reused, with the
 // range, a scalar, and a size of local memory. A view has its number, as the driver may give its address
 // to a later one.
-static struct ocl_bound bound_of(const struct weir_argument *argument,
-                                 const struct ocl_given *given)
+static void set_wanted(struct ocl_bound *wanted, const struct weir_argument *argument)
 {
-    if (argument->kind == WEIR_PARAMETER_BUFFER)
-        return (struct ocl_bound){argument->kind, given->part,
-                                  weir_buffer_object(argument->buffer)->id};
-    if (argument->kind == WEIR_PARAMETER_LOCAL)
-        return (struct ocl_bound){argument->kind, argument->size, 0};
-    if (argument->kind == WEIR_PARAMETER_VALUE && !argument->pointer)
-        return (struct ocl_bound){argument->kind, argument->size, argument->bits};
-    return (struct ocl_bound){0};
+    if (argument->kind == WEIR_PARAMETER_VALUE && argument->pointer)
+        return;
+    wanted->kind = argument->kind;
+    if (argument->kind == WEIR_PARAMETER_BUFFER) {
+        wanted->bits = weir_buffer_object(argument->buffer)->id;
+        return;
+    }
+    wanted->part = argument->size;
+    wanted->bits = argument->kind == WEIR_PARAMETER_VALUE ? argument->bits : 0;
 }
 
 static bool is_bound(const struct ocl_bound *bound, const struct ocl_bound *wanted)
@@ -260,11 +249,12 @@ static weir_status choose_all(const struct weir_link *link, struct ocl_kernel *k
 {
     weir_status status = WEIR_OK;
     for (cl_uint i = 0; i < count && status == WEIR_OK; i++) {
-        kernel->given[i] = (struct ocl_given){0};
+        struct ocl_passed *passed = &kernel->passed[i];
+        *passed = (struct ocl_passed){0};
+        set_wanted(&passed->wanted, &arguments[i]);
         if (arguments[i].kind == WEIR_PARAMETER_BUFFER)
             status = choose(ocl_buffer_of(link, arguments[i].buffer), &arguments[i], i,
-                            is_whole(arguments, count, i), &kernel->borrowed[i], &kernel->given[i]);
-        kernel->wanted[i] = bound_of(&arguments[i], &kernel->given[i]);
+                            is_whole(arguments, count, i), passed);
     }
     return status;
 }
@@ -272,12 +262,14 @@ static weir_status choose_all(const struct weir_link *link, struct ocl_kernel *k
 // Settings.
 
 // Of the ranges alone: scalars may change with each launch. Two choices with one key cost time only.
-static uint64_t key_of(const struct ocl_bound *wanted, size_t count)
+static uint64_t key_of(const struct ocl_passed *passed, size_t count)
 {
     uint64_t key = 14695981039346656037U; // FNV-1a, by words
-    for (size_t i = 0; i < count; i++)
-        if (wanted[i].kind == WEIR_PARAMETER_BUFFER)
-            key = ((key ^ wanted[i].bits) * 1099511628211U ^ wanted[i].part) * 1099511628211U;
+    for (size_t i = 0; i < count; i++) {
+        const struct ocl_bound *wanted = &passed[i].wanted;
+        if (wanted->kind == WEIR_PARAMETER_BUFFER)
+            key = ((key ^ wanted->bits) * 1099511628211U ^ wanted->part) * 1099511628211U;
+    }
     return key;
 }
 
@@ -345,16 +337,16 @@ static weir_status bind_arguments(const struct weir_link *link, struct ocl_kerne
     weir_status status = choose_all(link, kernel, arguments, count);
     if (status < 0)
         return status;
-    const uint64_t key = key_of(kernel->wanted, count);
+    const uint64_t key = key_of(kernel->passed, count);
     struct ocl_setting *setting = need_setting(kernel, key);
     setting->key = key;
     setting->used = ++kernel->clock;
     for (cl_uint i = 0; i < count && status == WEIR_OK; i++) {
-        if (is_bound(&setting->bound[i], &kernel->wanted[i]))
+        const struct ocl_passed *passed = &kernel->passed[i];
+        if (is_bound(&setting->bound[i], &passed->wanted))
             continue;
-        status = set_argument(kernel->device->module, setting->kernel, i, &arguments[i],
-                              &kernel->given[i]);
-        setting->bound[i] = status == WEIR_OK ? kernel->wanted[i] : (struct ocl_bound){0};
+        status = set_argument(kernel->device->module, setting->kernel, i, &arguments[i], passed);
+        setting->bound[i] = status == WEIR_OK ? passed->wanted : (struct ocl_bound){0};
     }
     *out_kernel = setting->kernel;
     return status;
@@ -363,9 +355,9 @@ static weir_status bind_arguments(const struct weir_link *link, struct ocl_kerne
 static void put_arguments(struct ocl_kernel *kernel, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (kernel->borrowed[i])
-            put_view(kernel->borrowed[i]);
-        kernel->borrowed[i] = NULL;
+        if (kernel->passed[i].view)
+            put_view(kernel->passed[i].view);
+        kernel->passed[i].view = NULL;
     }
 }
 
@@ -451,9 +443,7 @@ static void release_kernel(const struct weir_host *host, struct ocl_kernel *kern
     pthread_mutex_destroy(&kernel->lock);
     host->release(kernel->name);
     host->release(kernel->bound);
-    host->release(kernel->borrowed);
-    host->release(kernel->given);
-    host->release(kernel->wanted);
+    host->release(kernel->passed);
     host->release(kernel);
 }
 
@@ -463,10 +453,8 @@ static weir_status allocate_arguments(struct ocl_kernel *kernel, const char *nam
     const size_t count = (size_t)kernel->parameter_count + 1;
     kernel->name = host->allocate(strlen(name) + 1);
     kernel->bound = host->allocate(OCL_SETTINGS * count * sizeof *kernel->bound);
-    kernel->borrowed = host->allocate(count * sizeof *kernel->borrowed);
-    kernel->given = host->allocate(count * sizeof *kernel->given);
-    kernel->wanted = host->allocate(count * sizeof *kernel->wanted);
-    if (!kernel->name || !kernel->bound || !kernel->borrowed || !kernel->given || !kernel->wanted)
+    kernel->passed = host->allocate(count * sizeof *kernel->passed);
+    if (!kernel->name || !kernel->bound || !kernel->passed)
         return weir_host_no_memory(host, "a kernel");
     memcpy(kernel->name, name, strlen(name) + 1);
     return WEIR_OK;
@@ -478,7 +466,6 @@ weir_status ocl_kernel_create(const struct weir_link *link, weir_program *progra
 {
     const struct weir_host *host = link->host;
     const struct ocl_program *program = ocl_program_of(link, program_object);
-    (void)object;
     struct ocl_kernel *kernel = host->allocate(sizeof *kernel);
     if (!kernel)
         return weir_host_no_memory(host, "a kernel");
@@ -512,7 +499,6 @@ weir_status ocl_kernel_occupancy(const struct weir_link *link, weir_kernel *obje
                                  struct weir_extent block, size_t local_bytes,
                                  struct weir_occupancy *occupancy)
 {
-    (void)local_bytes;
     if (!ocl_is_pocl(ocl_kernel_of(link, object)->device))
         return WEIR_OK;
     occupancy->unit_blocks = 1;

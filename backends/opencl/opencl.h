@@ -27,11 +27,10 @@
 
 #include "backends/clc/clc.h"
 #include "base/lock.h"
-#include "base/table.h"
 
 // Timed records that a queue keeps.
 #define OCL_TIMING_HISTORY 4096
-// Views that a buffer keeps, and as many as it may have where none may be released before it.
+// The most views that a buffer keeps, and that it may have where none may be released before it.
 #define OCL_VIEW_LIMIT 64
 #define OCL_VIEW_KEPT_LIMIT 4096
 // Kernel objects of a kernel. Pipelines have a few slots, and may launch a kernel more than once in each.
@@ -115,7 +114,6 @@ struct ocl_buffer {
     pthread_mutex_t lock; // guards what follows
     struct ocl_view **views;
     uint32_t view_count;
-    uint32_t view_capacity;
     uint64_t clock;
 };
 
@@ -172,11 +170,12 @@ struct ocl_bound {
     uint64_t bits; // the buffer's id, or the value
 };
 
-// How a buffer is given to a kernel.
-struct ocl_given {
-    cl_mem memory; // NULL: by `address`
+// An argument of a launch.
+struct ocl_passed {
+    cl_mem memory; // a buffer's; NULL: it is passed by `address`
     const char *address;
-    uint64_t part; // of ocl_bound
+    struct ocl_view *view; // that `memory` is, until the launch was submitted
+    struct ocl_bound wanted;
 };
 
 // A kernel object of the driver's, and the arguments that it has.
@@ -200,10 +199,7 @@ struct ocl_kernel {
     uint64_t clock;
     uint64_t seen[OCL_SETTINGS]; // keys that had no setting
     uint32_t seen_next;
-    // Of the launch under way, per argument.
-    struct ocl_view **borrowed;
-    struct ocl_given *given;
-    struct ocl_bound *wanted;
+    struct ocl_passed *passed; // of the launch under way, per argument
 };
 
 WEIR_STATE_OF(ocl_module_of, struct ocl_module)
@@ -263,6 +259,11 @@ weir_status ocl_submit_copy(const struct weir_link *link, struct ocl_queue *queu
 // attempted.
 weir_status ocl_event_error(const struct ocl_module *module, const char *call, cl_int code,
                             const char *format, ...) WEIR_PRINTF(4, 5);
+// Stores how a command stands: a positive number while it has not ended, CL_COMPLETE, or its error.
+cl_int ocl_event_state(const struct ocl_module *module, cl_event event, cl_int *out_state);
+// Stores one of its times.
+cl_int ocl_event_profile(const struct ocl_module *module, cl_event event, cl_profiling_info what,
+                         uint64_t *out_time_ns);
 // Creates what the queue keeps of commands, and with `times` of operations.
 weir_status ocl_events_create(struct ocl_queue *queue, bool times);
 // What was not created is passed by.

@@ -222,7 +222,6 @@ weir_status ocl_program_create(const struct weir_link *link, weir_device *device
 {
     const struct weir_host *host = link->host;
     struct build build = {.device = NULL};
-    (void)object;
     struct ocl_program *program = host->allocate(sizeof *program);
     if (!program)
         return weir_host_no_memory(host, "a program");

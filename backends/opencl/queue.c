@@ -222,13 +222,11 @@ static void forget_last(struct ocl_queue *queue)
 // All commands have ended: no later record takes the event of one that failed.
 static void forget_last_failed(struct ocl_queue *queue)
 {
-    const struct ocl_commands *commands = &queue->commands;
-    cl_int state = CL_COMPLETE;
+    const cl_event *last = &queue->commands.last;
+    cl_int state;
     weir_lock_take(&queue->commands.lock);
-    if (commands->last &&
-        (queue->device->module->cl.clGetEventInfo(commands->last, CL_EVENT_COMMAND_EXECUTION_STATUS,
-                                                  sizeof state, &state, NULL) != CL_SUCCESS ||
-         state < CL_COMPLETE))
+    if (*last && (ocl_event_state(queue->device->module, *last, &state) != CL_SUCCESS ||
+                  state < CL_COMPLETE))
         drop_last(queue);
     weir_lock_release(&queue->commands.lock);
 }
@@ -308,14 +306,6 @@ weir_status ocl_queue_flush(const struct weir_link *link, weir_queue *object)
 // Records, by the kit. A record is an event that the driver created, of the last command or of a marker
 // after it.
 
-// CL_COMPLETE, or the command's error: it has ended.
-static cl_int ask_state(const struct ocl_queue *queue, cl_event event, cl_int *out_state)
-{
-    *out_state = CL_COMPLETE;
-    return queue->device->module->cl.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS,
-                                                    sizeof *out_state, out_state, NULL);
-}
-
 static void destroy_event(void *user, void *event)
 {
     const struct ocl_queue *queue = user;
@@ -324,8 +314,9 @@ static void destroy_event(void *user, void *event)
 
 static enum weir_kit_state query_event(void *user, void *event, int *out_code)
 {
+    const struct ocl_queue *queue = user;
     cl_int state;
-    *out_code = ask_state(user, event, &state);
+    *out_code = ocl_event_state(queue->device->module, event, &state);
     if (*out_code != CL_SUCCESS)
         return WEIR_KIT_UNKNOWN;
     if (state > CL_COMPLETE)
@@ -337,45 +328,34 @@ static enum weir_kit_state query_event(void *user, void *event, int *out_code)
 // The wait for a failed command fails too, with another code than that of the command.
 static enum weir_kit_state wait_for_event(void *user, void *event, int *out_code)
 {
-    const struct ocl_queue *queue = user;
+    const struct ocl_module *module = ((const struct ocl_queue *)user)->device->module;
     const cl_event native = event;
     cl_int state;
-    *out_code = queue->device->module->cl.clWaitForEvents(1, &native);
+    *out_code = module->cl.clWaitForEvents(1, &native);
     if (*out_code == CL_SUCCESS)
         return WEIR_KIT_COMPLETE;
-    return ask_state(queue, event, &state) == CL_SUCCESS && state < CL_COMPLETE ? WEIR_KIT_FAILED
-                                                                                : WEIR_KIT_UNKNOWN;
-}
-
-static cl_int ask_end(const struct ocl_queue *queue, cl_event event, uint64_t *out_time_ns)
-{
-    cl_ulong time = 0;
-    const cl_int code =
-        queue->device->module->cl.clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END,
-                                                          sizeof time, &time, NULL);
-    *out_time_ns = time;
-    return code;
+    return ocl_event_state(module, event, &state) == CL_SUCCESS && state < CL_COMPLETE
+               ? WEIR_KIT_FAILED
+               : WEIR_KIT_UNKNOWN;
 }
 
 // A marker that has ended, since a later one has, may be told to have a moment later.
 static int time_of_event(void *user, void *event, void *before, uint64_t before_ns,
                          uint64_t *out_time_ns)
 {
-    const struct ocl_queue *queue = user;
+    const struct ocl_module *module = ((const struct ocl_queue *)user)->device->module;
     const cl_event native = event;
     uint64_t pause_ns = 0;
     cl_int state;
-    (void)before;
-    (void)before_ns;
-    const cl_int code = ask_end(queue, native, out_time_ns);
+    cl_int code = ocl_event_profile(module, native, CL_PROFILING_COMMAND_END, out_time_ns);
     if (code != CL_PROFILING_INFO_NOT_AVAILABLE)
         return code;
     const uint64_t start_ns = weir_clock_now_ns();
-    queue->device->module->cl.clWaitForEvents(1, &native);
-    while (ask_state(queue, native, &state) == CL_SUCCESS && state > CL_COMPLETE &&
+    module->cl.clWaitForEvents(1, &native);
+    while (ocl_event_state(module, native, &state) == CL_SUCCESS && state > CL_COMPLETE &&
            weir_clock_pause(start_ns, TIME_PATIENCE_NS, &pause_ns)) {
     }
-    return ask_end(queue, native, out_time_ns);
+    return ocl_event_profile(module, native, CL_PROFILING_COMMAND_END, out_time_ns);
 }
 
 static weir_status report(void *user, enum weir_kit_question question, int code, uint64_t sequence)
@@ -558,7 +538,6 @@ weir_status ocl_queue_create(const struct weir_link *link, weir_device *device, 
                              const struct weir_queue_setup *setup, void **out_data)
 {
     const struct weir_host *host = link->host;
-    (void)object;
     struct ocl_queue *queue = host->allocate(sizeof *queue);
     if (!queue)
         return weir_host_no_memory(host, "a queue");

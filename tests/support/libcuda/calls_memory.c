@@ -246,32 +246,6 @@ static CUresult add_box(CUstream stream, const CUDA_MEMCPY3D *box)
                : FAKE_INVALID_VALUE;
 }
 
-CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *rectangle, CUstream stream)
-{
-    const CUDA_MEMCPY3D box = {
-        .srcXInBytes = rectangle->srcXInBytes,
-        .srcY = rectangle->srcY,
-        .srcMemoryType = rectangle->srcMemoryType,
-        .srcHost = rectangle->srcHost,
-        .srcDevice = rectangle->srcDevice,
-        .srcPitch = rectangle->srcPitch,
-        .srcHeight = rectangle->Height,
-        .dstXInBytes = rectangle->dstXInBytes,
-        .dstY = rectangle->dstY,
-        .dstMemoryType = rectangle->dstMemoryType,
-        .dstHost = rectangle->dstHost,
-        .dstDevice = rectangle->dstDevice,
-        .dstPitch = rectangle->dstPitch,
-        .dstHeight = rectangle->Height,
-        .WidthInBytes = rectangle->WidthInBytes,
-        .Height = rectangle->Height,
-        .Depth = 1,
-    };
-    ADMIT(true);
-    code = add_box(stream, &box);
-    END;
-}
-
 CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D *box, CUstream stream)
 {
     ADMIT(true);
