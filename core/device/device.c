@@ -434,20 +434,6 @@ static void finish_retired(weir_device *device)
     }
 }
 
-// weir__peer_next() leaves out the device, which has neither queues nor buffers left.
-static void end_visits(weir_device *device)
-{
-    struct weir__shared *shared = device->shared;
-    weir_lock_take(&shared->devices_lock);
-    device->closing = true;
-    while (device->visits > 0) {
-        weir_lock_release(&shared->devices_lock);
-        sched_yield();
-        weir_lock_take(&shared->devices_lock);
-    }
-    weir_lock_release(&shared->devices_lock);
-}
-
 weir_status weir_device_close_at(weir_device **device, const char *file, int line)
 {
     if (!device || !*device)
@@ -463,7 +449,6 @@ weir_status weir_device_close_at(weir_device **device, const char *file, int lin
     weir__staging_trim(gone);
     weir__owned_queues_close(gone);
     finish_retired(gone);
-    end_visits(gone);
     weir__notifier_end(gone);
     WEIR__DESTROY_ALONG(gone->chain, gone->chain->count, device, gone);
     remove_opened(gone);

@@ -60,8 +60,7 @@ WEIR_COLD static weir_status refuse_event(const char *function, struct weir_even
         status = weir__fail_at(file, line, label, WEIR_ERROR_INVALID,
                                "pass the event as weir_queue_record() gave it",
                                "%s: the queue has no operation %" PRIu64, function, event.sequence);
-    if (queue)
-        weir__registry_unpin(queue);
+    weir__registry_unpin(queue);
     return status;
 }
 
@@ -144,8 +143,7 @@ weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event, const
     weir__queue_enter(queue);
     status = wait_for(queue, producer, event, file, line);
     weir_lock_release(&queue->submit_lock);
-    if (producer)
-        weir__registry_unpin(producer);
+    weir__registry_unpin(producer);
     return status;
 }
 
@@ -266,8 +264,7 @@ WEIR_COLD static void end_any(const struct weir_event *events, size_t count, uin
                                                       events[i].sequence, caller->file,
                                                       caller->line},
                               timeout_ns);
-    if (queue)
-        weir__registry_unpin(queue);
+    weir__registry_unpin(queue);
 }
 
 // No driver waits for any of several events, so this polls: at once, then with
@@ -478,10 +475,8 @@ static bool is_of_one_device(struct weir_event begin, struct weir_event end)
     weir_queue *first = weir__registry_pin(begin.queue);
     weir_queue *second = weir__registry_pin(end.queue);
     const bool one = !first || !second || first->member.device == second->member.device;
-    if (first)
-        weir__registry_unpin(first);
-    if (second)
-        weir__registry_unpin(second);
+    weir__registry_unpin(first);
+    weir__registry_unpin(second);
     return one;
 }
 
@@ -681,7 +676,6 @@ weir_status weir_event_fd_at(struct weir_event event, int *out_fd, const char *f
     if (status < 0)
         return status;
     status = add_notifier(queue ? queue->member.device : NULL, event, out_fd);
-    if (queue)
-        weir__registry_unpin(queue);
+    weir__registry_unpin(queue);
     return weir__placed(status, file, line);
 }

@@ -440,8 +440,7 @@ static weir_status submit_launch(weir_queue *queue, struct weir_operation *opera
             status = weir__queue_submit_locked(queue, operation);
     }
     weir_lock_release(&queue->submit_lock);
-    if (producer)
-        weir__registry_unpin_later(producer);
+    weir__registry_unpin(producer);
     return status;
 }
 

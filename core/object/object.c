@@ -234,23 +234,6 @@ weir_status weir__peer_allow(weir_device *device, weir_device *other, bool *out_
     return status;
 }
 
-weir_device *weir__peer_next(weir_device *owner, weir_device *user)
-{
-    struct weir__shared *shared = owner->shared;
-    if (!user && !atomic_load(&owner->has_peers))
-        return NULL;
-    weir_lock_take(&shared->devices_lock);
-    weir_device *next = user ? user->next : shared->devices;
-    while (next && (next == owner || next->closing))
-        next = next->next;
-    if (next)
-        next->visits++;
-    if (user)
-        user->visits--;
-    weir_lock_release(&shared->devices_lock);
-    return next;
-}
-
 bool weir__peer_can(weir_device *device, weir_device *other)
 {
     bool peers = false;

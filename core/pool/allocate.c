@@ -68,8 +68,7 @@ static bool is_withheld_by_its_queue(struct weir_event freed)
 {
     weir_queue *queue = weir__registry_pin(freed.queue);
     const bool withheld = queue && is_withheld(queue, freed);
-    if (queue)
-        weir__registry_unpin_later(queue);
+    weir__registry_unpin(queue);
     return withheld;
 }
 
@@ -79,7 +78,7 @@ static bool is_complete(struct weir_event freed)
     if (!queue) // destroyed, so its work has finished
         return true;
     bool complete = weir__queue_is_past(queue, freed.sequence) && !is_withheld(queue, freed);
-    weir__registry_unpin_later(queue);
+    weir__registry_unpin(queue);
     return complete;
 }
 
@@ -194,7 +193,7 @@ static bool ask_queue(weir_pool *pool, uint32_t class_index, struct weir_event f
         if (!queue)
             return true;
         bool recorded = weir__queue_record_end(queue, &record);
-        weir__registry_unpin_later(queue);
+        weir__registry_unpin(queue);
         if (!recorded || record.sequence == 0) // 0: all of it is complete
             return recorded;
         note_record(pool, class_index, record);

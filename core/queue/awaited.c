@@ -41,14 +41,14 @@ void weir__awaited_note(weir_queue *queue, const struct weir_operation *operatio
         queue->history = weir__allocate(sizeof *queue->history);
     if (!queue->history)
         return;
-    weir_lock_take(&queue->completion.lock);
+    weir_lock_take(&queue->delivery.lock);
     struct noted *noted = &queue->history->latest[queue->history->count++ % HISTORY];
     *noted =
         (struct noted){operation->sequence, operation->kind, "", operation->file, operation->line};
     if (operation->kind == WEIR_OPERATION_LAUNCH)
         snprintf(noted->kernel, sizeof noted->kernel, "%.31s",
                  operation->u.launch.kernel->member.object.label);
-    weir_lock_release(&queue->completion.lock);
+    weir_lock_release(&queue->delivery.lock);
 }
 
 // The oldest noted operation with a number above `after` and up to `last`; a record only with
@@ -57,7 +57,7 @@ static bool find_noted(weir_queue *queue, uint64_t after, uint64_t last, bool re
                        struct noted *out_noted)
 {
     bool found = false;
-    weir_lock_take(&queue->completion.lock);
+    weir_lock_take(&queue->delivery.lock);
     const struct weir__history *history = queue->history;
     const uint64_t count = history ? history->count : 0;
     for (uint64_t i = count > HISTORY ? count - HISTORY : 0; i < count && !found; i++) {
@@ -65,7 +65,7 @@ static bool find_noted(weir_queue *queue, uint64_t after, uint64_t last, bool re
         found = out_noted->sequence > after && out_noted->sequence <= last &&
                 (records || out_noted->kind != WEIR_OPERATION_RECORD);
     }
-    weir_lock_release(&queue->completion.lock);
+    weir_lock_release(&queue->delivery.lock);
     return found;
 }
 
@@ -146,8 +146,7 @@ static weir_queue *find_wait(weir_queue *queue, uint64_t sequence, struct weir__
         *out_wait = waits[i];
         if (producer && !waits[i].no_record && !is_complete(producer, waits[i].event.sequence))
             return producer;
-        if (producer)
-            weir__registry_unpin(producer);
+        weir__registry_unpin(producer);
     }
     return NULL;
 }
@@ -244,8 +243,7 @@ static void describe(const struct weir__awaited *awaited, char text[TEXT_SIZE])
             weir__registry_unpin(queue);
         queue = producer;
     }
-    if (queue)
-        weir__registry_unpin(queue);
+    weir__registry_unpin(queue);
     weir__error_set(&saved);
 }
 

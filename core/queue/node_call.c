@@ -43,16 +43,10 @@ static struct weir__run *at(const struct weir__runs *runs, uint32_t index)
     return (void *)((char *)runs->ring + place * bytes_of_run(runs));
 }
 
-static void unpin(weir_queue *queue)
-{
-    if (queue)
-        weir__registry_unpin_later(queue);
-}
-
 void weir__runs_finish(struct weir__runs *runs)
 {
     for (uint32_t i = 0; i < runs->count; i++)
-        unpin(at(runs, i)->queue);
+        weir__registry_unpin(at(runs, i)->queue);
     weir_lock_finish(&runs->lock);
     weir__release(runs->targets);
     weir__release(runs->ring);
@@ -103,7 +97,7 @@ void weir__runs_drop(struct weir__runs *runs)
     weir_lock_take(&runs->lock);
     weir_queue *queue = at(runs, --runs->count)->queue;
     weir_lock_release(&runs->lock);
-    unpin(queue);
+    weir__registry_unpin(queue);
 }
 
 static void end_call(struct weir__runs *runs, bool failed)
@@ -118,7 +112,7 @@ static void end_call(struct weir__runs *runs, bool failed)
         runs->count--;
     }
     weir_lock_release(&runs->lock);
-    unpin(ended);
+    weir__registry_unpin(ended);
 }
 
 // Targets.

@@ -40,7 +40,7 @@ static void end_thread(void *value)
         return;
     if (takes(queue))
         weir__queue_retire(queue, true);
-    weir__registry_unpin_later(queue);
+    weir__registry_unpin(queue);
 }
 
 static bool has_key(weir_device *device)

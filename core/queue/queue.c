@@ -106,7 +106,7 @@ weir_queue *weir__registry_pin(uint64_t id)
                                                     memory_order_acquire, memory_order_relaxed));
     if (atomic_load_explicit(&slot->id, memory_order_relaxed) == id)
         return slot->queue;
-    weir__registry_unpin_later(slot->queue);
+    weir__registry_unpin(slot->queue);
     return NULL;
 }
 
@@ -145,34 +145,6 @@ static weir_status check_params(weir_device *device, const struct weir_queue_par
     return WEIR_OK;
 }
 
-// The device's list of queues. The destruction of a buffer must see all of them: a
-// queue that is being destroyed also stays on the list until none of its work runs any
-// more.
-static void enlist(weir_queue *queue)
-{
-    weir_device *device = queue->member.device;
-    weir_lock_take(&device->lock);
-    queue->next = device->queues;
-    if (queue->next)
-        queue->next->previous = queue;
-    device->queues = queue;
-    weir_lock_release(&device->lock);
-    atomic_fetch_add(&device->queue_count, 1);
-}
-
-static void delist(weir_queue *queue)
-{
-    weir_device *device = queue->member.device;
-    weir_lock_take(&device->lock);
-    if (queue->previous)
-        queue->previous->next = queue->next;
-    else
-        device->queues = queue->next;
-    if (queue->next)
-        queue->next->previous = queue->previous;
-    weir_lock_release(&device->lock);
-}
-
 static weir_status create_links(weir_queue *queue, const struct weir_queue_setup *setup)
 {
     weir_device *device = queue->member.device;
@@ -209,7 +181,7 @@ weir_status weir__queue_open(weir_device *device, const char *label, struct weir
         cancel_id(queue);
         goto fail;
     }
-    enlist(queue);
+    atomic_fetch_add(&device->queue_count, 1);
     publish_id(queue);
     weir__member_enlist(&queue->member);
     *out_queue = queue;
@@ -308,7 +280,6 @@ static void note_end(weir_queue *queue)
 static void finalize_member(struct weir__member *member)
 {
     weir_queue *queue = (weir_queue *)(void *)member;
-    weir__completion_keep_failures(queue);
     note_end(queue);
     weir__registry_unpin(queue);
 }
@@ -330,7 +301,6 @@ static void free_queue(weir_queue *queue)
 {
     weir_device *device = queue->member.device;
 
-    delist(queue);
     // The backend's part is destroyed first, so the worker must no longer be inside the
     // backend.
     weir__delivery_settle(&queue->delivery, WEIR_FOREVER);
@@ -344,39 +314,16 @@ static void free_queue(weir_queue *queue)
     atomic_fetch_sub(&device->queue_count, 1);
 }
 
-static bool drop(weir_queue *queue)
+void weir__registry_unpin(weir_queue *queue)
 {
-    struct slot *slot = slot_of(queue->member.object.id);
-    return atomic_fetch_sub_explicit(&slot->references, 1, memory_order_acq_rel) == 1;
-}
-
-static void finalize_later(weir_queue *queue)
-{
+    if (!queue || atomic_fetch_sub_explicit(&slot_of(queue->member.object.id)->references, 1,
+                                            memory_order_acq_rel) > 1)
+        return;
     weir_queue *_Atomic *ended = &queue->member.device->ended;
     queue->next_ended = atomic_load_explicit(ended, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(ended, &queue->next_ended, queue,
                                                   memory_order_release, memory_order_relaxed)) {
     }
-}
-
-static void finalize(weir_queue *queue)
-{
-    atomic_store(&slot_of(queue->member.object.id)->id, 0);
-    cancel_id(queue);
-    free_queue(queue);
-}
-
-void weir__registry_unpin(weir_queue *queue)
-{
-    weir_lock_order_expect_none("a reference on a queue is dropped");
-    if (drop(queue))
-        finalize(queue);
-}
-
-void weir__registry_unpin_later(weir_queue *queue)
-{
-    if (drop(queue))
-        finalize_later(queue);
 }
 
 void weir__registry_finalize_ended(weir_device *device)
@@ -387,7 +334,9 @@ void weir__registry_finalize_ended(weir_device *device)
     weir_queue *queue = atomic_exchange_explicit(&device->ended, NULL, memory_order_acquire);
     while (queue) {
         weir_queue *next = queue->next_ended;
-        finalize(queue);
+        atomic_store(&slot_of(queue->member.object.id)->id, 0);
+        cancel_id(queue);
+        free_queue(queue);
         queue = next;
     }
 }
@@ -545,38 +494,39 @@ static bool may_be_busy(const weir_queue *queue)
     return queue->wrapped || weir__queue_is_busy(queue);
 }
 
-// Adds the queues of the device to `*queues`, and returns how many may be busy.
-static uint32_t count_busy(weir_device *device, uint32_t *queues)
+// Whether the queue may use objects of the device: its own, and those of another one of its runtime
+// once one was allowed to.
+static bool may_use(const weir_queue *queue, const weir_device *device)
+{
+    const weir_device *own = queue->member.device;
+    return own == device || (own->runtime == device->runtime && atomic_load(&device->has_peers));
+}
+
+// Stores how many queues may use objects of the device, and returns how many of these may be busy. A queue that is
+// being destroyed has its slot until none of its work runs any more.
+static uint32_t count_users(const weir_device *device, uint32_t *out_queues)
 {
     uint32_t busy = 0;
-    weir_lock_take(&device->lock);
-    for (weir_queue *queue = device->queues; queue; queue = queue->next) {
+    *out_queues = 0;
+    weir_lock_take(&lock);
+    for (uint32_t i = 0; i < atomic_load(&used_count); i++) {
+        const weir_queue *queue = slots[i].queue;
+        if (!queue || !may_use(queue, device))
+            continue;
         busy += may_be_busy(queue);
-        ++*queues;
+        ++*out_queues;
     }
-    weir_lock_release(&device->lock);
+    weir_lock_release(&lock);
     return busy;
 }
 
-// The same for all devices whose queues may use the object.
-static uint32_t count_users(weir_device *device, uint32_t *queues)
+weir_queue *weir__device_next_queue(const weir_device *device, weir_queue *queue)
 {
-    uint32_t busy = count_busy(device, queues);
-    for (weir_device *user = NULL; (user = weir__peer_next(device, user));)
-        busy += count_busy(user, queues);
-    return busy;
-}
-
-weir_queue *weir__device_next_queue(weir_device *device, weir_queue *queue)
-{
-    weir_queue *next = NULL;
-    weir_lock_take(&device->lock);
-    for (weir_queue *at = queue ? queue->next : device->queues; at && !next; at = at->next)
-        next = weir__registry_pin(at->member.object.id);
-    weir_lock_release(&device->lock);
-    if (queue)
-        weir__registry_unpin_later(queue);
-    return next;
+    uint32_t index = queue ? (uint32_t)(queue->member.object.id % SLOTS) + 1 : 0;
+    weir__registry_unpin(queue);
+    while ((queue = weir__registry_next(&index)) && queue->member.device != device)
+        weir__registry_unpin(queue);
+    return queue;
 }
 
 static bool add_end(struct weir__member *member, weir_queue *queue)
@@ -589,14 +539,15 @@ static bool add_end(struct weir__member *member, weir_queue *queue)
     return true;
 }
 
-// Records the end of every queue of the device, as long as there is room for `count` events.
-static bool record_ends(struct weir__member *member, weir_device *device, uint32_t count)
+// Records the end of every queue that may use the object, as long as there is room for `count` events.
+static bool record_ends(struct weir__member *member, uint32_t count)
 {
     bool recorded = true;
-    weir_queue *queue = NULL;
-    // The loop continues after a refusal, in order to drop the references.
-    while ((queue = weir__device_next_queue(device, queue)))
-        recorded = recorded && member->frontier_count < count && add_end(member, queue);
+    uint32_t index = 0;
+    for (weir_queue *queue; recorded && (queue = weir__registry_next(&index));
+         weir__registry_unpin(queue))
+        if (may_use(queue, member->device))
+            recorded = member->frontier_count < count && add_end(member, queue);
     return recorded;
 }
 
@@ -618,7 +569,7 @@ static enum weir__frontier frontier_of(struct weir__member *member)
 static bool draw_frontier(struct weir__member *member, enum weir__frontier wanted)
 {
     const bool only_itself = wanted == WEIR__FRONTIER_ITSELF;
-    uint32_t count = only_itself;
+    uint32_t count = 1;
 
     if (only_itself ? !weir__queue_is_busy((weir_queue *)(void *)member)
                     : !count_users(member->device, &count))
@@ -628,13 +579,7 @@ static bool draw_frontier(struct weir__member *member, enum weir__frontier wante
     member->frontier = weir__allocate(count * sizeof *member->frontier);
     if (!member->frontier)
         return false;
-    if (only_itself)
-        return add_end(member, (weir_queue *)(void *)member);
-
-    bool recorded = record_ends(member, member->device, count);
-    for (weir_device *user = NULL; (user = weir__peer_next(member->device, user));)
-        recorded = record_ends(member, user, count) && recorded;
-    return recorded;
+    return only_itself ? add_end(member, (weir_queue *)(void *)member) : record_ends(member, count);
 }
 
 static bool past_frontier(struct weir__member *member)
@@ -708,19 +653,11 @@ void weir__member_retire(struct weir__member *member)
     weir__device_reap(device);
 }
 
-static void reap(weir_device *device, size_t patience)
+// Checking a frontier takes other locks, so one object at a time is removed, and put back if it is not
+// ready.
+static void check_retired(weir_device *device, size_t count, size_t patience)
 {
-    // A host call's thread must not finalize the queue whose worker it is.
-    if (weir__in_host_call())
-        return;
-    weir__registry_finalize_ended(device);
-    size_t count = atomic_load_explicit(&device->retired_count, memory_order_relaxed);
-    if (count == 0)
-        return;
-
-    // Checking a frontier takes other locks, so one object at a time is removed, and put
-    // back if it is not ready.
-    struct weir_error saved = *weir_last_error();
+    const struct weir_error saved = *weir_last_error();
     for (; count > 0 && patience > 0; count--) {
         struct weir__member *member = pop_retired(device);
         if (!member)
@@ -734,6 +671,17 @@ static void reap(weir_device *device, size_t patience)
         }
     }
     weir__error_set(&saved);
+}
+
+static void reap(weir_device *device, size_t patience)
+{
+    // A host call's thread must not finalize the queue whose worker it is.
+    if (weir__in_host_call())
+        return;
+    const size_t count = atomic_load_explicit(&device->retired_count, memory_order_relaxed);
+    if (count > 0)
+        check_retired(device, count, patience);
+    weir__registry_finalize_ended(device);
 }
 
 void weir__device_reap(weir_device *device)

@@ -60,11 +60,9 @@ struct weir_queue {
     enum weir__queue_owner owner;
     atomic_bool ends;             // with its thread, or its device
     struct weir_event legacy_end; // of the legacy queue, that it waited for last; under the lock
-    uint64_t saw;         // the legacy queue comes after this one up to here; under the lock
-    weir_queue *previous; // the device's list of queues
-    weir_queue *next;
-    weir_queue *next_ended;        // see weir__registry_unpin_later()
-    struct weir__history *history; // in debug mode; under the completion's lock
+    uint64_t saw;           // the legacy queue comes after this one up to here; under the lock
+    weir_queue *next_ended; // see weir__registry_unpin()
+    struct weir__history *history; // in debug mode; under the delivery's lock
 };
 
 // Creates a queue of checked parameters. `setup->times` is filled in.
@@ -290,9 +288,8 @@ void weir__device_reap(weir_device *device);
 void weir__device_reap_all(weir_device *device);
 
 // The next queue of the device, with a reference taken, or NULL; drops the reference on
-// `queue`, which kept it on the list. NULL starts. Queues that are created meanwhile come
-// before the first one and are not visited.
-weir_queue *weir__device_next_queue(weir_device *device, weir_queue *queue);
+// `queue`. NULL starts.
+weir_queue *weir__device_next_queue(const weir_device *device, weir_queue *queue);
 
 // References on queues, which are found by the ids of events.
 
@@ -307,13 +304,9 @@ weir_queue *weir__registry_next(uint32_t *index);
 // queue.
 bool weir__registry_issued(uint64_t id);
 
-// Drops a reference. The last one finalizes the queue on this thread, which joins its worker
-// and calls the driver: the caller holds no lock.
+// Drops a reference; accepts NULL. The caller may hold locks: a queue whose last reference is dropped is
+// finalized, which joins its worker and calls the driver, by the next check of its device's retired objects.
 void weir__registry_unpin(weir_queue *queue);
-
-// The same for a caller that may hold locks: a queue whose last reference is dropped here is
-// finalized by the next weir__registry_finalize_ended() of its device.
-void weir__registry_unpin_later(weir_queue *queue);
 
 // Finalizes such queues of the device. The caller holds no lock, and is in no host call.
 void weir__registry_finalize_ended(weir_device *device);

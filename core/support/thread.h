@@ -52,8 +52,7 @@ weir_status weir__refuse_host_call(const char *function, const char *file, int l
     LOCK(RUNS, "a graph's lock of its runs")                      \
     LOCK(COMM, "a communicator's lock")                           \
     LOCK(WALK, "a runtime's walk lock")                           \
-    LOCK(COMPLETION, "a queue's completion lock")                 \
-    LOCK(GONE, "the failures of gone queues")                     \
+    LOCK(FAILURES, "the failures of all queues")                  \
     LOCK(NOTIFIER, "a device's lock of its notifier")             \
     LOCK(STAGING, "a device's staging lock")                      \
     LOCK(COPIERS, "the lock of a device's copying threads")       \
