@@ -566,7 +566,7 @@ weir_status weir_host_begin_at(weir_buffer *buffer, size_t offset, size_t size, 
         check_host_use("weir_host_begin", buffer, offset, size, access, file, line);
     if (status == WEIR_OK && weir__takes_notes(buffer->member.device))
         status = weir__host_note_access(WEIR_HOST_NOTE_BEGIN, buffer, offset, size, access,
-                                        &(struct weir__host_caller){file, line, 0});
+                                        &(struct weir__host_caller){file, line, 0, NULL});
     if (status < 0)
         return status;
     *out_pointer = buffer->view ? view_begin(buffer->view, offset, size, access, file, line)
@@ -582,7 +582,7 @@ weir_status weir_host_end_at(weir_buffer *buffer, size_t offset, size_t size, we
         return status;
     if (weir__takes_notes(buffer->member.device))
         (void)weir__host_note_access(WEIR_HOST_NOTE_END, buffer, offset, size, access,
-                                     &(struct weir__host_caller){file, line, 0});
+                                     &(struct weir__host_caller){file, line, 0, NULL});
     if (buffer->view)
         view_end(buffer->view, offset, size, access, file, line);
     return WEIR_OK;

@@ -301,8 +301,7 @@ static weir_status sync_slot(const struct transfer *transfer, struct slot *slot)
     slot->busy = (struct weir_event){0};
     if (!event.queue)
         return WEIR_OK;
-    return weir__event_sync(transfer->upload ? "weir_upload" : "weir_download", event, WEIR_FOREVER,
-                            &transfer->caller);
+    return weir__event_sync(event, WEIR_FOREVER, &transfer->caller);
 }
 
 static weir_status submit_copy(const struct transfer *transfer, const struct slot *slot,
@@ -523,40 +522,37 @@ static weir_status check_transfer(const struct weir__role *role, weir_queue *que
     return status;
 }
 
+// One of `src` and `dst` is NULL.
+static weir_status copy(const struct weir__role *role, weir_queue *queue, weir_buffer *buffer,
+                        size_t offset, const void *src, void *dst, size_t size, const char *file,
+                        int line)
+{
+    const struct transfer transfer = {.queue = queue,
+                                      .buffer = buffer,
+                                      .offset = offset,
+                                      .upload = src,
+                                      .download = dst,
+                                      .size = size,
+                                      .caller = {file, line, WEIR_HOST_NOTE_INTERNAL, role->call}};
+    const weir_status status =
+        check_transfer(role, queue, buffer, src ? src : dst, offset, size, file, line);
+    if (status < 0)
+        return status;
+    return size > 0 ? run_transfer(&transfer) : weir_queue_sync_at(queue, WEIR_FOREVER, file, line);
+}
+
 weir_status weir_upload_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset, const void *src,
                            size_t size, const char *file, int line)
 {
     static const struct weir__role role = {"weir_upload", "dst"};
-    weir_status status = check_transfer(&role, queue, dst, src, dst_offset, size, file, line);
-    if (status < 0)
-        return status;
-    if (size == 0)
-        return weir_queue_sync_at(queue, WEIR_FOREVER, file, line);
-    const struct transfer transfer = {.queue = queue,
-                                      .buffer = dst,
-                                      .offset = dst_offset,
-                                      .upload = src,
-                                      .size = size,
-                                      .caller = {file, line, WEIR_HOST_NOTE_INTERNAL}};
-    return run_transfer(&transfer);
+    return copy(&role, queue, dst, dst_offset, src, NULL, size, file, line);
 }
 
 weir_status weir_download_at(weir_queue *queue, void *dst, weir_buffer *src, size_t src_offset,
                              size_t size, const char *file, int line)
 {
     static const struct weir__role role = {"weir_download", "src"};
-    weir_status status = check_transfer(&role, queue, src, dst, src_offset, size, file, line);
-    if (status < 0)
-        return status;
-    if (size == 0)
-        return weir_queue_sync_at(queue, WEIR_FOREVER, file, line);
-    const struct transfer transfer = {.queue = queue,
-                                      .buffer = src,
-                                      .offset = src_offset,
-                                      .download = dst,
-                                      .size = size,
-                                      .caller = {file, line, WEIR_HOST_NOTE_INTERNAL}};
-    return run_transfer(&transfer);
+    return copy(&role, queue, src, src_offset, NULL, dst, size, file, line);
 }
 
 weir_status weir_buffer_address(weir_buffer *buffer, uint64_t *out_address)

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -213,14 +212,19 @@ enum weir_key_index {
 
 static const char *const log_levels[] = {"auto", "off", "error", "warning", "info", "debug", NULL};
 
+// Up to WEIR__CONFIG_COPY_THREADS_MAX.
+static const char *const thread_counts[] = {"auto", "0",  "1",  "2",  "3",  "4",  "5",
+                                            "6",    "7",  "8",  "9",  "10", "11", "12",
+                                            "13",   "14", "15", "16", NULL};
+
 static const struct weir_key weir_keys[] = {
     [KEY_BACKEND] =
         WEIR_TEXT_KEY("backend", "cuda, opencl",
                       "Backends, tried in this order; a single name means that one or an error."),
-    [KEY_COPY_THREADS] =
-        WEIR_TEXT_KEY("copy_threads", "auto",
-                      "Threads that copy large uploads and downloads: auto, or a number from 0 to "
-                      "16; 0 means the calling thread alone."),
+    [KEY_COPY_THREADS] = WEIR_CHOICE_KEY(
+        "copy_threads", "auto", thread_counts,
+        "Threads that copy large uploads and downloads: auto, or a number from 0 to "
+        "16; 0 means the calling thread alone."),
     [KEY_DEBUG] = WEIR_BOOLEAN_KEY(
         "debug", "0",
         "1: calls on objects that were destroyed, or that are of another type, are "
@@ -366,36 +370,12 @@ static weir_status check_module_path(const struct weir_setting *setting)
     return WEIR_OK;
 }
 
-// The number in the text, or WEIR__CONFIG_COPY_THREADS_AUTO, or more than that if it is neither.
-static unsigned read_copy_threads(const char *text)
-{
-    unsigned value = 0;
-    if (strcmp(text, "auto") == 0)
-        return WEIR__CONFIG_COPY_THREADS_AUTO;
-    for (const char *c = text; *c; c++)
-        if (*c < '0' || *c > '9' ||
-            (value = 10 * value + (unsigned)(*c - '0')) > WEIR__CONFIG_COPY_THREADS_MAX)
-            return UINT_MAX;
-    return *text ? value : UINT_MAX;
-}
-
-static weir_status check_copy_threads(const struct weir_setting *setting)
-{
-    if (read_copy_threads(setting->text) <= WEIR__CONFIG_COPY_THREADS_AUTO)
-        return WEIR_OK;
-    return fail(setting->origin, "write auto, or 0 for the calling thread alone",
-                "'copy_threads' is auto or a number from 0 to %d, not '%s'",
-                WEIR__CONFIG_COPY_THREADS_MAX, setting->text);
-}
-
 // What [weir] asks of a value besides its type.
 static weir_status check_own(const struct weir_setting *setting)
 {
     switch (setting->key - weir_keys) {
     case KEY_BACKEND:
         return check_backend(setting);
-    case KEY_COPY_THREADS:
-        return check_copy_threads(setting);
     case KEY_MODULE_PATH:
         return check_module_path(setting);
     case KEY_PLUGINS:
@@ -693,7 +673,9 @@ const struct weir_setting *weir__config_comm(const struct weir__config *config, 
 
 unsigned weir__config_copy_threads(const struct weir__config *config)
 {
-    return read_copy_threads(config->weir[KEY_COPY_THREADS]->text);
+    const char *text = config->weir[KEY_COPY_THREADS]->text;
+    return strcmp(text, "auto") == 0 ? WEIR__CONFIG_COPY_THREADS_AUTO
+                                     : (unsigned)strtoul(text, NULL, 10);
 }
 
 static bool is_listed(const char *list, const char *name)

@@ -36,7 +36,7 @@ struct weir__notifier {
     struct weir_thread thread;
     struct weir_lock lock;
     pthread_cond_t changed;
-    struct weir__watch *list;
+    struct weir__watch *list; // that the thread has not seen yet
     bool started;
     bool stop;
 };
@@ -75,8 +75,6 @@ struct weir_device {
     struct weir__member *retired;      // the youngest
     struct weir__member *retired_last; // the oldest
     atomic_size_t retired_count;
-    atomic_size_t queue_count;        // of queues that are not finalized yet
-    weir_queue *_Atomic ended;        // of these, those to be finalized: weir__registry_unpin()
     atomic_bool has_peers;            // other devices' queues may use its buffers
     atomic_uint_fast64_t calls_ended; // host calls' functions, which may have submitted work
 

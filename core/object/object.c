@@ -95,15 +95,9 @@ void weir__member_place(struct weir__member *member, const char *file, int line)
     weir__debug_place(member, file, line);
 }
 
-// The end of a path tells one file from another.
 void weir__member_created(const struct weir__member *member, char text[WEIR__PLACE_SIZE])
 {
-    const size_t room = WEIR__PLACE_SIZE - sizeof " (created at …:2147483647)";
-    const size_t length = member->file ? strlen(member->file) : 0;
-    text[0] = '\0';
-    if (length > 0)
-        snprintf(text, WEIR__PLACE_SIZE, " (created at %s%s:%d)", length > room ? "…" : "",
-                 member->file + (length > room ? length - room : 0), member->line);
+    weir__place_text(text, " (created at ", member->file, member->line, ")");
 }
 
 bool weir__buffer_holds(const weir_buffer *buffer, size_t offset, size_t size)
@@ -191,8 +185,7 @@ static void log_left(const struct weir__left *left, const char *prefix)
     }
 }
 
-void weir__left_list(struct weir__left *left, uint32_t first, const char *prefix,
-                     char list[WEIR__LEFT_LIST_SIZE])
+void weir__left_list(struct weir__left *left, const char *prefix, char list[WEIR__LEFT_LIST_SIZE])
 {
     static const char all[] = "; the log (weir_log_set) has all";
     const size_t room = WEIR__LEFT_LIST_SIZE - sizeof ", 4294967295 more" - sizeof all;
@@ -201,10 +194,10 @@ void weir__left_list(struct weir__left *left, uint32_t first, const char *prefix
     list[0] = '\0';
     for (const char *at = left->texts.text; at && *at; at += length + 1) {
         length = length_at(left, at);
-        if (told >= first && used + length + sizeof ", " > room)
+        if (used + length + sizeof ", " > room)
             break;
-        if (told++ >= first)
-            weir_text_append(list, WEIR__LEFT_LIST_SIZE, &used, ", %.*s", (int)length, at);
+        weir_text_append(list, WEIR__LEFT_LIST_SIZE, &used, "%s%.*s", told++ > 0 ? ", " : "",
+                         (int)length, at);
     }
     if (told < left->count) {
         weir_text_append(list, WEIR__LEFT_LIST_SIZE, &used, ", %u more%s",

@@ -23,14 +23,8 @@ static void unlink_block(weir_pool *pool, struct weir__block *block)
         block->next->previous = block->previous;
 }
 
-// Drops a reference; the last one frees the pool.
-static void drop(weir_pool *pool)
+static void free_pool(weir_pool *pool)
 {
-    weir_lock_take(&pool->lock);
-    const bool last = --pool->references == 0;
-    weir_lock_release(&pool->lock);
-    if (!last)
-        return;
     weir_lock_finish(&pool->lock);
     weir__member_free(&pool->member);
 }
@@ -44,11 +38,13 @@ static weir_buffer *dissolve(struct weir__block *block)
 
     weir_lock_take(&pool->lock);
     unlink_block(pool, block);
+    const bool is_last = pool->destroyed && !pool->blocks;
     weir_lock_release(&pool->lock);
     buffer->block = NULL;
     buffer->leave_pool = NULL;
     weir__release(block);
-    drop(pool);
+    if (is_last)
+        free_pool(pool);
     return buffer;
 }
 
@@ -232,7 +228,6 @@ weir_status weir_pool_create_at(weir_device *device, const struct weir_pool_para
                              "no memory for a pool");
     pool->placement = params->placement;
     pool->limit = limit_of(device, params);
-    pool->references = 1;
     weir_lock_init(&pool->lock, &weir__locks[WEIR__LOCK_POOL]);
     weir__member_enlist(&pool->member);
     weir__member_place(&pool->member, file, line);
@@ -261,16 +256,15 @@ void weir_pool_destroy_at(weir_pool **pool, const char *file, int line)
 
     weir_lock_take(&gone->lock);
     gone->destroyed = true;
+    disown(gone);
+    const bool is_last = !gone->blocks;
     struct weir__block *idle = weir__pool_remove(gone, UINT64_MAX, true);
     struct weir__block *busy = weir__pool_remove(gone, UINT64_MAX, false);
     weir_lock_release(&gone->lock);
     weir__pool_give_back(idle, true);
     weir__pool_give_back(busy, false);
-
-    weir_lock_take(&gone->lock);
-    disown(gone);
-    weir_lock_release(&gone->lock);
-    drop(gone);
+    if (is_last)
+        free_pool(gone);
 }
 
 weir_status weir_pool_trim(weir_pool *pool, size_t keep_bytes)

@@ -345,17 +345,6 @@ uint64_t weir__completion_recoveries(void)
     return atomic_load(&recovery_count);
 }
 
-static void ask_driver(struct weir_event event)
-{
-    weir_queue *producer = weir__registry_pin(event.queue);
-    if (!producer)
-        return;
-    const struct weir_link *first = producer->first;
-    if (first->ops->event_query(first, producer, event.sequence) == WEIR_OK)
-        weir__completion_complete(producer, event.sequence);
-    weir__registry_unpin(producer);
-}
-
 // Whether the wait's producer, NULL if that is gone, has not reached it yet. If a cause is found, the queue
 // gets it at once.
 static bool still_waits(weir_queue *queue, weir_queue *producer, const struct weir__wait *wait)
@@ -402,8 +391,10 @@ static bool make_room(weir_queue *queue)
     weir_lock_take(walk_lock(queue));
     bool any = weir__wait_ring_get(waits, waits->capacity / 2, UINT64_MAX, &middle);
     weir_lock_release(walk_lock(queue));
+    const struct weir_error saved = *weir_last_error();
     if (any && !middle.no_record)
-        ask_driver(middle.event);
+        (void)weir__event_is_complete(middle.event);
+    weir__error_set(&saved);
     weir_lock_take(walk_lock(queue));
     sift(queue);
     bool room = grow(waits);

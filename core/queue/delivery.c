@@ -150,29 +150,20 @@ weir_status weir_queue_host_call_always_at(weir_queue *queue, weir_always_functi
 static weir_status call_native(const struct weir_native_queue *native, void *user)
 {
     const struct weir_operation *operation = user;
-    // The detail of an earlier failure in this thread must not be mistaken for
-    // this one's.
-    weir_error_set(NULL);
-    const struct weir__call_scope outer = weir__enter_native_call();
-    weir_status status = operation->u.native.function(native, operation->u.native.user);
-    weir__leave_call(outer);
-    return weir__function_status(status);
+    return weir__call_native(operation->u.native.function, operation->u.native.user, native);
 }
 
-weir_status weir__native_submit(const struct weir_link *backend, weir_queue *queue,
-                                const struct weir_operation *operation)
+// The queue's lock is held, so the function may not call back.
+static weir_status submit_native(const struct weir_link *backend, weir_queue *queue,
+                                 const struct weir_operation *operation)
 {
     struct weir_operation guarded;
     weir__operation_take(&guarded, operation);
-    const struct weir_error before = *weir_last_error();
     guarded.u.native.function = call_native;
     guarded.u.native.user = (void *)(uintptr_t)operation; // read only, by call_native()
     atomic_store_explicit(&queue->in_native, true, memory_order_relaxed);
-    weir_status status = backend->ops->queue_submit(backend, queue, &guarded);
+    const weir_status status = backend->ops->queue_submit(backend, queue, &guarded);
     atomic_store_explicit(&queue->in_native, false, memory_order_relaxed);
-    // On success the thread's detail is not changed.
-    if (status >= 0)
-        weir_error_set(&before);
     return status;
 }
 
@@ -214,7 +205,7 @@ static weir_status submit(weir_queue *queue, const struct weir_operation *operat
     case WEIR_OPERATION_GRAPH:
         return weir__replay_launch(queue->delivery.link, queue, operation);
     case WEIR_OPERATION_NATIVE:
-        return weir__native_submit(backend, queue, operation);
+        return submit_native(backend, queue, operation);
     case WEIR_OPERATION_COLLECTIVE:
         return operation->u.collective.comm->ops->submit(queue, operation);
     case WEIR_OPERATION_NOTE:
@@ -277,26 +268,30 @@ static void watch_exit(void)
     (void)atexit(tell_all_left);
 }
 
-// Waits for a change with the lock held, as pthread_cond_timedwait() does.
-static int wait_for_change(struct weir__delivery *delivery, uint64_t deadline_ns)
+// Waits until operation `sequence` is delivered, or, with UINT64_MAX, until nothing is held. False: the deadline
+// passed first.
+static bool await_delivery(struct weir__delivery *delivery, uint64_t sequence, uint64_t deadline_ns)
 {
     const struct timespec deadline = weir_clock_timespec(deadline_ns);
-    return weir_lock_wait_until(&delivery->lock, &delivery->changed,
-                                deadline_ns == WEIR_FOREVER ? NULL : &deadline);
-}
-
-// Returns false when the deadline passed first.
-static bool wait_delivered_until(weir_queue *queue, uint64_t sequence, uint64_t deadline_ns)
-{
-    struct weir__delivery *delivery = &queue->delivery;
     int error = 0;
+    bool reached = false;
 
     weir_lock_take(&delivery->lock);
-    while (!is_delivered(queue, sequence) && error != ETIMEDOUT)
-        error = wait_for_change(delivery, deadline_ns);
-    bool delivered = is_delivered(queue, sequence);
+    for (;;) {
+        reached = sequence == UINT64_MAX ? !atomic_load(&delivery->holding)
+                                         : atomic_load(&delivery->delivered) >= sequence;
+        if (reached || error == ETIMEDOUT)
+            break;
+        error = weir_lock_wait_until(&delivery->lock, &delivery->changed,
+                                     deadline_ns == WEIR_FOREVER ? NULL : &deadline);
+    }
     weir_lock_release(&delivery->lock);
-    return delivered;
+    return reached;
+}
+
+bool weir__delivery_settle(struct weir__delivery *delivery, uint64_t deadline_ns)
+{
+    return await_delivery(delivery, UINT64_MAX, deadline_ns);
 }
 
 // A queue's worker: it delivers the operations that are held, one after another, and runs those that the
@@ -321,20 +316,16 @@ static void end_held(weir_queue *queue, struct weir__held *held, weir_status sta
     pthread_cond_broadcast(&delivery->changed);
 }
 
-// Calls the function, with `cause` as the thread's error; NULL: none, since the detail of an earlier
-// function in this thread must not be mistaken for this one's.
 static weir_status call_on_worker(weir_queue *queue, const struct weir_operation *operation,
                                   const struct weir_error *cause)
 {
-    weir_error_set(cause);
-    const struct weir__call_scope outer = weir__enter_host_call();
     atomic_store(&queue->delivery.in_call, true);
-    const weir_status status = operation->u.host_call.function(operation->u.host_call.user);
+    const weir_status status =
+        weir__call_host(operation->u.host_call.function, operation->u.host_call.user, cause);
     atomic_store(&queue->delivery.in_call, false);
     if (!(operation->flags & WEIR_OPERATION_INTERNAL)) // a plugin's own submits no work
         atomic_fetch_add(&queue->member.device->calls_ended, 1);
-    weir__leave_call(outer);
-    return weir__function_status(status);
+    return status;
 }
 
 static weir_status run_host_call(weir_queue *queue, const struct weir_operation *operation)
@@ -391,8 +382,7 @@ static void inherit(weir_queue *queue, const struct weir_operation *wait)
     if (wait->flags & WEIR_OPERATION_INTERNAL ||
         weir__completion_status(wait->u.wait.producer, wait->u.wait.event.sequence) == WEIR_OK)
         return;
-    const struct weir_error cause = *weir_last_error();
-    weir__completion_fail(queue, wait->sequence, &cause);
+    weir__completion_fail(queue, wait->sequence, weir_last_error());
 }
 
 static weir_status run_wait(weir_queue *queue, const struct weir_operation *operation)
@@ -403,7 +393,7 @@ static weir_status run_wait(weir_queue *queue, const struct weir_operation *oper
 
     // Nothing else flushes while this blocks.
     backend->ops->queue_flush(backend, queue);
-    (void)wait_delivered_until(producer, sequence, WEIR_FOREVER);
+    (void)await_delivery(&producer->delivery, sequence, WEIR_FOREVER);
     inherit(queue, operation);
     if (is_ordered_by_device(queue, producer))
         return submit(queue, operation);
@@ -428,7 +418,7 @@ static weir_status run_collective(weir_queue *queue, const struct weir_operation
         weir__host_note_ran(WEIR_HOST_NOTE_COLLECTIVE, queue, operation->sequence, begin_ns,
                             weir_clock_now_ns(),
                             &(struct weir__host_caller){operation->file, operation->line,
-                                                        WEIR_HOST_NOTE_INTERNAL});
+                                                        WEIR_HOST_NOTE_INTERNAL, NULL});
     return status;
 }
 
@@ -622,23 +612,13 @@ static weir_status queue_flush(const struct weir_link *link, weir_queue *queue)
     return link->next->ops->queue_flush(link->next, queue);
 }
 
-bool weir__delivery_settle(struct weir__delivery *delivery, uint64_t deadline_ns)
-{
-    int error = 0;
-    weir_lock_take(&delivery->lock);
-    while (atomic_load(&delivery->holding) && error != ETIMEDOUT)
-        error = wait_for_change(delivery, deadline_ns);
-    const bool settled = !atomic_load(&delivery->holding);
-    weir_lock_release(&delivery->lock);
-    return settled;
-}
-
 static weir_status queue_finish(const struct weir_link *link, weir_queue *queue)
 {
     if (weir__debugging() &&
         !weir__delivery_settle(&queue->delivery, weir_clock_now_ns() + WEIR__AWAITED_TOLD_NS))
-        weir__awaited_tell(&(struct weir__awaited){"a destroy, close or recover call", queue,
-                                                   atomic_load(&queue->seen), NULL, 0});
+        weir__awaited_tell(queue, atomic_load(&queue->seen),
+                           &(struct weir__host_caller){.function =
+                                                           "a destroy, close or recover call"});
     weir__delivery_settle(&queue->delivery, WEIR_FOREVER);
     return link->next->ops->queue_finish(link->next, queue);
 }
@@ -659,7 +639,7 @@ static weir_status event_wait(const struct weir_link *link, weir_queue *queue, u
         return next->ops->event_wait(next, queue, sequence, timeout_ns);
     uint64_t now = weir_clock_now_ns();
     uint64_t deadline = timeout_ns < WEIR_FOREVER - now ? now + timeout_ns : WEIR_FOREVER;
-    if (!wait_delivered_until(queue, sequence, deadline))
+    if (!await_delivery(&queue->delivery, sequence, deadline))
         return WEIR_TIMEOUT;
     if (deadline == WEIR_FOREVER)
         return next->ops->event_wait(next, queue, sequence, WEIR_FOREVER);

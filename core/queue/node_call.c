@@ -167,21 +167,32 @@ static weir_status explain(const struct weir__node_call *call, const char *what,
     return weir__node_explain(call->index, what, call->file, call->line, status);
 }
 
-weir_status weir__function_status(weir_status status)
+static weir_status end_function(weir_status status, struct weir__call_scope outer)
 {
+    weir__leave_call(outer);
     if (status < 0 && weir_last_error()->status != status)
         weir__report(status, NULL, "the function returned %s (%d)", weir_status_name(status),
                      (int)status);
     return status < 0 ? status : WEIR_OK;
 }
 
-static weir_status call_host(const struct weir__node_target *target)
+weir_status weir__call_host(weir_host_function function, void *user, const struct weir_error *cause)
 {
-    weir_error_set(NULL); // the detail of an earlier function in this thread is not this one's
+    weir_error_set(cause);
     const struct weir__call_scope outer = weir__enter_host_call();
-    const weir_status status = target->host(target->user);
-    weir__leave_call(outer);
-    return weir__function_status(status);
+    return end_function(function(user), outer);
+}
+
+weir_status weir__call_native(weir_native_function function, void *user,
+                              const struct weir_native_queue *native)
+{
+    const struct weir_error before = *weir_last_error();
+    weir_error_set(NULL);
+    const struct weir__call_scope outer = weir__enter_native_call();
+    const weir_status status = end_function(function(native, user), outer);
+    if (status == WEIR_OK)
+        weir_error_set(&before);
+    return status;
 }
 
 static bool has_failed(const struct weir__run *run)
@@ -205,7 +216,7 @@ static void call_in_driver(struct weir__node_call *call)
     const struct weir__node_target target = current(call, &run);
     weir_status status = WEIR_OK;
     if (!has_failed(&run))
-        status = call_host(&target);
+        status = weir__call_host(target.host, target.user, NULL);
     if (run.queue)
         atomic_fetch_add(&run.queue->member.device->calls_ended, 1);
     if (status < 0 && run.queue)
@@ -229,21 +240,14 @@ static weir_status run_native(const struct weir_native_queue *native, void *user
 {
     struct weir__node_call *call = user;
     const struct weir__node_target target = target_of(call);
-    const struct weir_error before = *weir_last_error();
-    weir_error_set(NULL);
-    const struct weir__call_scope outer = weir__enter_native_call();
-    weir_status status = target.native(native, target.user);
-    weir__leave_call(outer);
-    status = weir__function_status(status);
-    if (status >= 0)
-        weir_error_set(&before);
+    const weir_status status = weir__call_native(target.native, target.user, native);
     return status < 0 && call->runs->in_backend ? explain(call, "native call", status) : status;
 }
 
 weir_status weir__node_call_run(const struct weir_operation *operation)
 {
     const struct weir__node_target target = target_of(weir__node_call_of(operation));
-    return call_host(&target);
+    return weir__call_host(target.host, target.user, NULL);
 }
 
 // Wrapping.

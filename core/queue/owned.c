@@ -102,13 +102,6 @@ static bool has_failed(const weir_queue *queue)
     return atomic_load_explicit(&queue->completion.failed, memory_order_acquire);
 }
 
-// Fails the queue with the thread's error. With its submit lock held.
-static void fail_with_last_error(weir_queue *queue)
-{
-    const struct weir_error cause = *weir_last_error();
-    weir__completion_fail(queue, queue->sequence + 1, &cause);
-}
-
 // The order of the legacy queue and another queue.
 enum found {
     NOTHING_NEW,
@@ -147,7 +140,7 @@ static void wait_for_new_work(weir_queue *legacy, weir_queue *producer)
     // If it cannot be ordered after all of them, it has failed.
     weir_lock_take(&legacy->submit_lock);
     if (!has_failed(legacy) && (found == NO_RECORD || !submit_wait(legacy, producer, event)))
-        fail_with_last_error(legacy);
+        weir__completion_fail(legacy, legacy->sequence + 1, weir_last_error());
     if (has_failed(legacy))
         weir__refused_note(legacy, event, found != NO_RECORD);
     weir_lock_release(&legacy->submit_lock);
@@ -220,7 +213,7 @@ static void order_after_legacy(weir_queue *queue)
         weir_lock_take(&queue->submit_lock);
         // A failed queue accepts no operation; it comes here again after its recovery.
         if (!recorded && !has_failed(queue))
-            fail_with_last_error(queue);
+            weir__completion_fail(queue, queue->sequence + 1, weir_last_error());
         if (has_failed(queue)) {
             weir__refused_note(queue, event, recorded);
             return;
@@ -244,16 +237,7 @@ void weir__legacy_order(weir_queue *queue)
 
 // Creation and destruction.
 
-static weir_queue *legacy_of(weir_device *device)
-{
-    struct weir__legacy *order = &device->legacy;
-    weir_lock_take(&order->lock);
-    weir_queue *queue = order->queue;
-    weir_lock_release(&order->lock);
-    return queue;
-}
-
-// Makes it the device's legacy queue unless another thread was first; returns the one it is.
+// Makes it the device's legacy queue unless there is one; returns that, or with NULL the one there is.
 static weir_queue *install(struct weir__legacy *order, weir_queue *queue)
 {
     weir_lock_take(&order->lock);
@@ -268,7 +252,7 @@ weir_status weir_legacy_queue_at(weir_device *device, weir_queue **out_queue, co
                                  int line)
 {
     WEIR_ENTER_FOR(file, line, out_queue, device);
-    *out_queue = legacy_of(device);
+    *out_queue = install(&device->legacy, NULL);
     if (*out_queue)
         return WEIR_OK;
 

@@ -106,8 +106,15 @@ weir_queue *weir__registry_pin(uint64_t id)
                                                     memory_order_acquire, memory_order_relaxed));
     if (atomic_load_explicit(&slot->id, memory_order_relaxed) == id)
         return slot->queue;
-    weir__registry_unpin(slot->queue);
+    atomic_fetch_sub_explicit(&slot->references, 1, memory_order_release);
     return NULL;
+}
+
+void weir__registry_unpin(weir_queue *queue)
+{
+    if (queue)
+        atomic_fetch_sub_explicit(&slot_of(queue->member.object.id)->references, 1,
+                                  memory_order_release);
 }
 
 weir_queue *weir__registry_next(uint32_t *index)
@@ -181,7 +188,6 @@ weir_status weir__queue_open(weir_device *device, const char *label, struct weir
         cancel_id(queue);
         goto fail;
     }
-    atomic_fetch_add(&device->queue_count, 1);
     publish_id(queue);
     weir__member_enlist(&queue->member);
     *out_queue = queue;
@@ -261,30 +267,9 @@ void weir_queue_destroy_at(weir_queue **queue, const char *file, int line)
 
 static void abandon_capture(weir_queue *queue)
 {
-    struct weir__capture *capture = atomic_load_explicit(&queue->capture, memory_order_relaxed);
-    if (capture)
-        capture->ops->abandon(queue);
+    if (weir__is_capturing(queue))
+        queue->capture_ops->abandon(queue);
 }
-
-// All work has finished. Without the queue no plugin learns of a call about one of its events, so
-// they are told before it goes.
-static void note_end(weir_queue *queue)
-{
-    const struct weir_event last = {queue->member.object.id, atomic_load(&queue->seen)};
-    const struct weir__host_caller library = {.flags = WEIR_HOST_NOTE_INTERNAL};
-    if (last.sequence > 0 && weir__takes_notes(queue->member.device))
-        weir__host_note_complete(queue, last, WEIR_OK, &library);
-}
-
-// The failures stay available, and the last reference finalizes the queue.
-static void finalize_member(struct weir__member *member)
-{
-    weir_queue *queue = (weir_queue *)(void *)member;
-    note_end(queue);
-    weir__registry_unpin(queue);
-}
-
-const struct weir__class weir__queue_class = {.name = "queue", .finalize = finalize_member};
 
 // Plugins are told first that the queue ends; the last link before the backend is the delivery's.
 static void destroy_links(weir_queue *queue)
@@ -296,11 +281,13 @@ static void destroy_links(weir_queue *queue)
     WEIR__DESTROY_ALONG(chain, chain->count, queue, queue);
 }
 
-// Frees a queue that has finished and has no references.
-static void free_queue(weir_queue *queue)
+// The queue has finished, and nothing refers to it.
+static void finalize_queue(struct weir__member *member)
 {
-    weir_device *device = queue->member.device;
-
+    weir_queue *queue = (weir_queue *)(void *)member;
+    weir_lock_order_expect_none("a queue is finalized");
+    atomic_store(&slot_of(member->object.id)->id, 0);
+    cancel_id(queue);
     // The backend's part is destroyed first, so the worker must no longer be inside the
     // backend.
     weir__delivery_settle(&queue->delivery, WEIR_FOREVER);
@@ -309,37 +296,10 @@ static void free_queue(weir_queue *queue)
     weir__completion_finish(&queue->completion);
     weir__release(queue->history);
     weir_lock_finish(&queue->submit_lock);
-    weir__member_free(&queue->member);
-    // Last: closing the device waits for it.
-    atomic_fetch_sub(&device->queue_count, 1);
+    weir__member_free(member);
 }
 
-void weir__registry_unpin(weir_queue *queue)
-{
-    if (!queue || atomic_fetch_sub_explicit(&slot_of(queue->member.object.id)->references, 1,
-                                            memory_order_acq_rel) > 1)
-        return;
-    weir_queue *_Atomic *ended = &queue->member.device->ended;
-    queue->next_ended = atomic_load_explicit(ended, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(ended, &queue->next_ended, queue,
-                                                  memory_order_release, memory_order_relaxed)) {
-    }
-}
-
-void weir__registry_finalize_ended(weir_device *device)
-{
-    if (!atomic_load_explicit(&device->ended, memory_order_relaxed))
-        return;
-    weir_lock_order_expect_none("queues are finalized");
-    weir_queue *queue = atomic_exchange_explicit(&device->ended, NULL, memory_order_acquire);
-    while (queue) {
-        weir_queue *next = queue->next_ended;
-        atomic_store(&slot_of(queue->member.object.id)->id, 0);
-        cancel_id(queue);
-        free_queue(queue);
-        queue = next;
-    }
-}
+const struct weir__class weir__queue_class = {.name = "queue", .finalize = finalize_queue};
 
 const char *weir_queue_label(const weir_queue *queue)
 {
@@ -582,6 +542,29 @@ static bool draw_frontier(struct weir__member *member, enum weir__frontier wante
     return only_itself ? add_end(member, (weir_queue *)(void *)member) : record_ends(member, count);
 }
 
+// All work has finished. Without the queue no plugin learns of a call about one of its events, so
+// they are told before it goes.
+static void note_end(weir_queue *queue)
+{
+    const struct weir_event last = {queue->member.object.id, atomic_load(&queue->seen)};
+    const struct weir__host_caller library = {.flags = WEIR_HOST_NOTE_INTERNAL};
+    if (last.sequence > 0 && weir__takes_notes(queue->member.device))
+        weir__host_note_complete(queue, last, WEIR_OK, &library);
+}
+
+// Takes the reference of the queue's creation, if it is the last one: the queue cannot be found any more then.
+static bool end_queue(weir_queue *queue)
+{
+    uint_fast32_t last = 1;
+    if (!queue->has_ended)
+        note_end(queue);
+    queue->has_ended = true;
+    return atomic_compare_exchange_strong_explicit(&slot_of(queue->member.object.id)->references,
+                                                   &last, 0, memory_order_acquire,
+                                                   memory_order_relaxed);
+}
+
+// Whether nothing uses the object any more, which is to be finalized then.
 static bool past_frontier(struct weir__member *member)
 {
     const enum weir__frontier wanted = frontier_of(member);
@@ -596,7 +579,9 @@ static bool past_frontier(struct weir__member *member)
             return false;
         member->frontier_count--;
     }
-    return frontier_of(member) == wanted; // the look may have found that it has failed
+    if (frontier_of(member) != wanted) // the look may have found that it has failed
+        return false;
+    return !is_a_queue(member) || end_queue((weir_queue *)(void *)member);
 }
 
 // The list of retired objects is a FIFO: added at the front, removed at the back.
@@ -663,8 +648,8 @@ static void check_retired(weir_device *device, size_t count, size_t patience)
         if (!member)
             break;
         if (past_frontier(member)) {
-            atomic_fetch_sub(&device->retired_count, 1);
             member->class->finalize(member);
+            atomic_fetch_sub(&device->retired_count, 1); // closing the device waits for it
         } else {
             push_retired(device, member);
             patience--;
@@ -681,7 +666,6 @@ static void reap(weir_device *device, size_t patience)
     const size_t count = atomic_load_explicit(&device->retired_count, memory_order_relaxed);
     if (count > 0)
         check_retired(device, count, patience);
-    weir__registry_finalize_ended(device);
 }
 
 void weir__device_reap(weir_device *device)

@@ -38,8 +38,8 @@ struct weir__replay_node {
     struct weir_operation *operation;
     uint32_t branch;
     uint32_t dependency_count;
-    uint32_t *dependencies;
-    bool is_awaited; // waited for by a node of another branch, or by the end
+    const uint32_t *dependencies; // the graph's
+    bool is_awaited;              // waited for by a node of another branch, or by the end
     bool is_leaf;
     bool is_submitted; // in this launch
     uint64_t recorded; // the record after it in this launch
@@ -130,12 +130,12 @@ static weir_status run_collective(const struct weir__replay_launch *launch, weir
     return status < 0 ? status : comm->ops->run_node(launch->queue, launch->operation, lane, part);
 }
 
-// The submit lock that is held is the launching queue's.
+// The submit lock that is held is the launching queue's. The node's function is the library's own: node_call.h.
 static weir_status run_native(const struct weir__replay_launch *launch, weir_queue *queue,
                               const struct weir_operation *part)
 {
     atomic_store_explicit(&launch->queue->in_native, true, memory_order_relaxed);
-    const weir_status status = weir__native_submit(launch->next, queue, part);
+    const weir_status status = launch->next->ops->queue_submit(launch->next, queue, part);
     atomic_store_explicit(&launch->queue->in_native, false, memory_order_relaxed);
     return status;
 }
@@ -342,17 +342,12 @@ WEIR_DATA_OF(replay_of, struct weir__replay, weir_graph)
 
 static bool copy_node(struct weir__replay_node *node, const struct weir_graph_node *from)
 {
-    const uint32_t count = from->dependency_count;
     node->operation = weir__operation_clone(from->operation);
-    node->dependencies = weir__allocate(count * sizeof *node->dependencies);
-    if (!node->operation || !node->dependencies)
-        return false;
     node->branch = from->branch;
-    node->dependency_count = count;
+    node->dependencies = from->dependencies;
+    node->dependency_count = from->dependency_count;
     node->is_leaf = true;
-    for (uint32_t i = 0; i < count; i++)
-        node->dependencies[i] = from->dependencies[i];
-    return true;
+    return node->operation;
 }
 
 static bool copy_nodes(struct weir__replay *replay, const struct weir_graph_setup *setup)
@@ -436,10 +431,8 @@ static void finish(const struct weir_link *next, struct weir__replay *replay)
         next->ops->queue_destroy(next, queue);
         weir__member_free(&queue->member);
     }
-    for (uint32_t i = 0; i < replay->node_count; i++) {
+    for (uint32_t i = 0; i < replay->node_count; i++)
         weir__release(replay->nodes[i].operation);
-        weir__release(replay->nodes[i].dependencies);
-    }
     for (struct weir__replay_pending *pending = replay->first; pending;) {
         struct weir__replay_pending *following = pending->next;
         drop_pending(pending);

@@ -385,14 +385,9 @@ weir_status weir__operation_copy_3d(const struct weir__caller *caller,
 static weir_status check_filled(const struct weir__caller *caller, const struct weir_plane *dst,
                                 size_t width, size_t height, size_t pattern_size)
 {
-    size_t size;
     static const struct weir__role to = {"fill_2d", "dst"};
-    weir_status status = check_pitch(caller, &to, dst->pitch, width);
-    if (status < 0)
-        return status;
-    if (!extent(width, height, dst->pitch, &size))
-        size = SIZE_MAX;
-    status = check_buffer(caller, &to, dst->buffer, dst->offset, size);
+    const struct weir_volume volume = slice_of(dst);
+    const weir_status status = check_volume(caller, &to, &volume, width, height, 1, NULL);
     if (status < 0)
         return status;
     const size_t pitch = height > 1 ? dst->pitch : 0;
@@ -650,7 +645,7 @@ weir_status weir_queue_note_times(weir_queue *queue, uint64_t note, uint64_t beg
     WEIR_REQUIRE(weir_queue_label(queue), begin_ns <= end_ns);
     if (weir__takes_notes(queue->member.device))
         weir__host_note_ran(WEIR_HOST_NOTE_TIMES, queue, note, begin_ns, end_ns,
-                            &(struct weir__host_caller){NULL, 0, 0});
+                            &(struct weir__host_caller){0});
     return WEIR_OK;
 }
 
@@ -751,6 +746,7 @@ weir_status weir_queue_recover_at(weir_queue *queue, const char *file, int line)
     }
     weir_lock_release(&queue->submit_lock);
     if (recovers && weir__takes_notes(queue->member.device))
-        weir__host_note_complete(queue, last, status, &(struct weir__host_caller){file, line, 0});
+        weir__host_note_complete(queue, last, status,
+                                 &(struct weir__host_caller){file, line, 0, NULL});
     return status;
 }

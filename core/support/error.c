@@ -234,6 +234,20 @@ int weir__name_length(const char *function)
     return (int)(suffixed ? length - 3 : length);
 }
 
+// The end of a path tells one file from another.
+const char *weir__place_text(char text[WEIR__PLACE_SIZE], const char *before, const char *file,
+                             int line, const char *after)
+{
+    const size_t room = WEIR__PLACE_SIZE - strlen(before) - strlen(after) - sizeof "…:2147483647";
+    const size_t length = file ? strlen(file) : 0;
+    const bool is_cut = length > room;
+    text[0] = '\0';
+    if (file)
+        snprintf(text, WEIR__PLACE_SIZE, "%s%s%s:%d%s", before, is_cut ? "…" : "",
+                 file + (is_cut ? length - room : 0), line, after);
+    return text;
+}
+
 const char *weir__null_remedy(const char *name)
 {
     static const char *const created[] = {"queue", "buffer", "program", "kernel",

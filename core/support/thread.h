@@ -45,7 +45,7 @@ weir_status weir__refuse_host_call(const char *function, const char *file, int l
     LOCK(COMM_SUBMIT, "a communicator's submit lock")             \
     LOCK(LEGACY, "a device's legacy lock")                        \
     LOCK(SUBMIT, "a queue's submit lock")                         \
-    LOCK(CAPTURE, "a capture's lock")                             \
+    LOCK(CAPTURES, "the captures' lock")                          \
     LOCK(POOL, "a pool's lock")                                   \
     LOCK(DELIVERY, "a queue's delivery lock")                     \
     LOCK(REPLAY, "a graph's replay lock")                         \
