@@ -1,7 +1,5 @@
 // Opening and closing devices.
-#include <inttypes.h>
 #include <sched.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <weir/device.h>

@@ -1,4 +1,4 @@
-// Captures: what a queue in one capture, and the graph that comes of it.
+// Captures: what the queues in one note, and the graph that comes of it.
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,10 @@
 #define EMPTY_NODE (UINT32_MAX - 1)
 
 // The latest node of each branch, plus 1, that a point comes after.
-struct branch_clock;
+struct branch_clock {
+    uint32_t count;
+    uint32_t nodes[];
+};
 
 struct branch {
     weir_queue *queue; // with a reference
@@ -48,11 +51,6 @@ struct weir__capture {
 };
 
 static struct weir_lock lock = WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_CAPTURES]);
-
-struct branch_clock {
-    uint32_t count;
-    uint32_t nodes[];
-};
 
 // Room for one more element, at `*array`.
 static bool make_room(void *array, size_t element, uint32_t count, uint32_t *capacity)
@@ -347,25 +345,6 @@ weir_status weir__capture_refuse_event(const char *function, const char *object,
                          function);
 }
 
-static weir_status refuse_kind(const weir_queue *queue, const struct weir_operation *operation)
-{
-    const char *why = "this operation cannot be part of one";
-    const char *remedy = "submit it before or after the graph's launch";
-    switch (operation->kind) {
-    case WEIR_OPERATION_HOST_CALL:
-        why = "a host call that always runs cannot be part of one";
-        break;
-    case WEIR_OPERATION_POOL_ALLOCATE:
-    case WEIR_OPERATION_POOL_FREE:
-        why = "memory cannot be allocated or freed in one";
-        remedy = "do it before or after the graph's launch";
-        break;
-    default:
-        break;
-    }
-    return weir__queue_refuse_capturing(queue, operation->file, operation->line, why, remedy);
-}
-
 static weir_status fail_for_memory(struct weir__capture *capture)
 {
     capture->out_of_memory = true;
@@ -375,18 +354,25 @@ static weir_status fail_for_memory(struct weir__capture *capture)
 
 // Noting.
 
-static bool is_node(const struct weir_operation *operation)
+static weir_status check_kind(const weir_queue *queue, const struct weir_operation *operation)
 {
+    const char *why = "this operation cannot be part of one";
     switch (operation->kind) {
     case WEIR_OPERATION_HOST_CALL:
-        return !(operation->flags & WEIR_OPERATION_ALWAYS);
+        if (!weir__is_always(operation))
+            return WEIR_OK;
+        why = "a host call that always runs cannot be part of one";
+        break;
     case WEIR_OPERATION_COLLECTIVE:
     case WEIR_OPERATION_NATIVE:
     case WEIR_OPERATION_NOTE:
-        return true;
+        return WEIR_OK;
     default:
-        return weir__is_device_work(operation->kind);
+        if (weir__is_device_work(operation->kind))
+            return WEIR_OK;
     }
+    return weir__queue_refuse_capturing(queue, operation->file, operation->line, why,
+                                        "submit it before or after the graph's launch");
 }
 
 static weir_status note_in(struct weir__capture *capture, const weir_queue *queue,
@@ -400,8 +386,9 @@ static weir_status note_in(struct weir__capture *capture, const weir_queue *queu
         operation->sequence = CAPTURED | (uint64_t)capture->id << 32 | record;
         return WEIR_OK;
     }
-    if (!is_node(operation))
-        return refuse_kind(queue, operation);
+    const weir_status status = check_kind(queue, operation);
+    if (status < 0)
+        return status;
     if (operation->flags & WEIR_OPERATION_EMPTY)
         capture->branches[branch].last = EMPTY_NODE;
     else if (!add_node(capture, branch, operation))

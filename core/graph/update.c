@@ -7,7 +7,6 @@
 
 #include "core/graph/graph.h"
 #include "core/object/buffer.h"
-#include "core/object/device.h"
 #include "core/object/program.h"
 #include "core/queue/delivery.h"
 #include "core/queue/node_call.h"

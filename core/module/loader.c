@@ -21,7 +21,6 @@
 #include "base/sized.h"
 #include "base/text.h"
 #include "core/support/error.h"
-#include "core/support/memory.h"
 #include "core/support/thread.h"
 
 // The minimum size of a key of a module's table.

@@ -1,7 +1,6 @@
 // See the header. A device's lists are guarded by its lock.
 #include "core/object/object.h"
 
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,7 @@
 // Pools: creation and destruction, the return of blocks to the device, and frees.
 #include "core/pool/pool.h"
 
-#include <inttypes.h>
-
 #include "base/sized.h"
-#include "core/buffer/buffer.h"
 #include "core/queue/queue.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"

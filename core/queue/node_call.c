@@ -1,7 +1,6 @@
 // See the header.
 #include "core/queue/node_call.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 
-#include "core/queue/operation.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/thread.h"
@@ -102,28 +101,6 @@ static bool has_failed(const weir_queue *queue)
     return atomic_load_explicit(&queue->completion.failed, memory_order_acquire);
 }
 
-// The order of the legacy queue and another queue.
-enum found {
-    NOTHING_NEW,
-    NEW_WORK,
-    NO_RECORD, // its end cannot be recorded; the reason is the thread's error
-};
-
-// Stores the end of the queue, unless the legacy queue already comes after it.
-static enum found record_new_work(weir_queue *queue, struct weir_event *out_event)
-{
-    weir_lock_take(&queue->submit_lock);
-    enum found found = queue->sequence > queue->saw ? NEW_WORK : NOTHING_NEW;
-    if (found == NEW_WORK && !weir__queue_record_end_locked(queue, out_event))
-        found = NO_RECORD;
-    if (found == NO_RECORD)
-        *out_event = (struct weir_event){queue->member.object.id, queue->sequence};
-    else
-        queue->saw = queue->sequence;
-    weir_lock_release(&queue->submit_lock);
-    return found;
-}
-
 static bool submit_wait(weir_queue *legacy, weir_queue *producer, struct weir_event event)
 {
     return weir__completion_status(producer, event.sequence) == WEIR_OK &&
@@ -131,18 +108,26 @@ static bool submit_wait(weir_queue *legacy, weir_queue *producer, struct weir_ev
                                    __LINE__) == WEIR_OK;
 }
 
+// Unless the legacy queue already comes after the end of the other one. If it cannot be ordered after all of them, it
+// has failed.
 static void wait_for_new_work(weir_queue *legacy, weir_queue *producer)
 {
     struct weir_event event;
-    const enum found found = record_new_work(producer, &event);
-    if (found == NOTHING_NEW)
+    weir_lock_take(&producer->submit_lock);
+    const bool is_new = producer->sequence > producer->saw;
+    const bool recorded = is_new && weir__queue_record_end_locked(producer, &event);
+    if (recorded)
+        producer->saw = producer->sequence;
+    else // the reason is the thread's error
+        event = (struct weir_event){producer->member.object.id, producer->sequence};
+    weir_lock_release(&producer->submit_lock);
+    if (!is_new)
         return;
-    // If it cannot be ordered after all of them, it has failed.
     weir_lock_take(&legacy->submit_lock);
-    if (!has_failed(legacy) && (found == NO_RECORD || !submit_wait(legacy, producer, event)))
+    if (!has_failed(legacy) && (!recorded || !submit_wait(legacy, producer, event)))
         weir__completion_fail(legacy, legacy->sequence + 1, weir_last_error());
     if (has_failed(legacy))
-        weir__refused_note(legacy, event, found != NO_RECORD);
+        weir__refused_note(legacy, event, recorded);
     weir_lock_release(&legacy->submit_lock);
 }
 

@@ -1,7 +1,6 @@
 // The queue's operations but launches: the checks of their operands, and the calls of users. A refused argument
 // returns before the submit lock is taken; after that only a number is assigned and the chain is called. The checks
 // are written so that nothing wraps, and so that the common case has no taken branches.
-#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -31,21 +30,6 @@ const char *weir__operation_name(enum weir_operation_kind kind)
 {
     const size_t count = sizeof operation_names / sizeof *operation_names;
     return (size_t)kind < count && operation_names[kind] ? operation_names[kind] : "unknown kind";
-}
-
-bool weir__is_device_work(enum weir_operation_kind kind)
-{
-    switch (kind) {
-    case WEIR_OPERATION_COPY:
-    case WEIR_OPERATION_COPY_2D:
-    case WEIR_OPERATION_COPY_3D:
-    case WEIR_OPERATION_FILL:
-    case WEIR_OPERATION_FILL_2D:
-    case WEIR_OPERATION_LAUNCH:
-        return true;
-    default:
-        return false;
-    }
 }
 
 // Two devices may have one name, and so have two runtimes' and one that is opened twice.

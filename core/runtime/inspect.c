@@ -192,8 +192,7 @@ static weir_status tell_module(struct inspection *it, const char *name)
     if (it->ended)
         return WEIR_OK;
     const weir_status status =
-        weir__loader_keys(name, weir__config_weir(it->runtime->config, "module_path")->text,
-                          &weir__host, &section);
+        weir__loader_keys(name, setting_text(it->runtime, "module_path"), &weir__host, &section);
     if (status == WEIR_ERROR_NOT_FOUND)
         tell(it, name, NULL);
     if (status < 0) {

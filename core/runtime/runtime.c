@@ -1,14 +1,13 @@
 // Opening and closing runtimes: the chain, the transport, and what modules may ask of the host.
 #include "core/runtime/runtime.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include <weir/module/check.h>
-#include <weir/module/size.h>
 #include <weir/region.h>
 #include <weir/runtime.h>
 
+#include "base/sized.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "core/module/loader.h"
@@ -109,9 +108,7 @@ static void clear(struct weir_check_finding *out_finding, size_t size)
         .operation = "", .queue = "", .kernel = "", .file = "", .region = ""};
     const struct weir_check_finding empty = {
         .buffer = "", .first = none, .second = none, .message = "", .remedy = ""};
-    if (size > sizeof empty)
-        memset(out_finding, 0, size);
-    weir_write(out_finding, size, &empty, sizeof empty);
+    weir_sized_write(out_finding, size, &empty, sizeof empty);
 }
 
 weir_status weir_check_get_sized(const weir_runtime *runtime, size_t index,
@@ -306,18 +303,17 @@ static weir_status load_modules(weir_runtime *runtime)
     size_t backend_count;
     size_t plugin_count;
 
-    weir_status status =
-        weir__config_list(backend, false, backend_names, WEIR__CONFIG_LIST_LIMIT, &backend_count);
-    if (status < 0)
-        return status;
-    status = weir__config_list(plugins, true, plugin_names, WEIR__CONFIG_LIST_LIMIT, &plugin_count);
-    if (status < 0)
-        return status;
+    // Both were checked when they were read.
+    WEIR_IGNORE(
+        weir__config_list(backend, false, backend_names, WEIR__CONFIG_LIST_LIMIT, &backend_count));
+    WEIR_IGNORE(
+        weir__config_list(plugins, true, plugin_names, WEIR__CONFIG_LIST_LIMIT, &plugin_count));
     weir__load_report_explain(runtime->report, backend->origin, NULL);
     for (size_t i = 0; i < plugin_count; i++) {
-        status = weir__loader_load(plugin_names[i], WEIR_MODULE_PLUGIN,
-                                   weir__config_weir(runtime->config, "module_path")->text,
-                                   &weir__host, runtime->report, &modules[i]);
+        const weir_status status =
+            weir__loader_load(plugin_names[i], WEIR_MODULE_PLUGIN,
+                              weir__config_weir(runtime->config, "module_path")->text, &weir__host,
+                              runtime->report, &modules[i]);
         if (status < 0)
             return status;
     }
