@@ -262,16 +262,6 @@ static struct weir__view *view_create(size_t size, void **out_memory)
     return view;
 }
 
-// The buffer, for messages.
-static void view_name(struct weir__view *view, const char *label, const char *file, int line)
-{
-    char place[WEIR__PLACE_SIZE];
-    weir_lock_take(&lock);
-    snprintf(view->name, sizeof view->name, "the HOST buffer '%.63s'%s", weir__label_or_none(label),
-             weir__place_text(place, ", created at ", file, line, ""));
-    weir_lock_release(&lock);
-}
-
 static void *view_begin(struct weir__view *view, size_t offset, size_t size, weir_access access,
                         const char *file, int line)
 {
@@ -407,6 +397,7 @@ WEIR_COLD static bool make_viewed(weir_device *device, const char *label,
                                   const char *file, int line)
 {
     struct weir_buffer_setup wrapped = *setup;
+    char place[WEIR__PLACE_SIZE];
     struct weir__view *view =
         weir__takes_notes(device) ? NULL : view_create(setup->size, &wrapped.user_pointer);
     const struct weir_error before = *weir_last_error();
@@ -419,7 +410,11 @@ WEIR_COLD static bool make_viewed(weir_device *device, const char *label,
         return false;
     }
     (*out_buffer)->view = view;
-    view_name(view, (*out_buffer)->member.object.label, file, line);
+    weir_lock_take(&lock);
+    snprintf(view->name, sizeof view->name, "the HOST buffer '%.63s'%s",
+             weir__label_or_none((*out_buffer)->member.object.label),
+             weir__place_text(place, ", created at ", file, line, ""));
+    weir_lock_release(&lock);
     return true;
 }
 

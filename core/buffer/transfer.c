@@ -73,13 +73,6 @@ static struct weir__staging_block *reserve(struct weir__staging *staging,
     return block;
 }
 
-static void uncount(struct weir__staging *staging, enum weir__staging_size size)
-{
-    weir_lock_take(&staging->lock);
-    staging->blocks[size].count--;
-    weir_lock_release(&staging->lock);
-}
-
 size_t weir__staging_take(weir_device *device, enum weir__staging_size size, size_t least,
                           size_t wanted, struct weir__staging_block **out_blocks)
 {
@@ -88,8 +81,11 @@ size_t weir__staging_take(weir_device *device, enum weir__staging_size size, siz
     while (count < wanted) {
         bool is_new;
         struct weir__staging_block *block = reserve(staging, size, count < least, &is_new);
-        if (is_new && !(block = create(device, size)))
-            uncount(staging, size);
+        if (is_new && !(block = create(device, size))) {
+            weir_lock_take(&staging->lock);
+            staging->blocks[size].count--;
+            weir_lock_release(&staging->lock);
+        }
         if (!block)
             break;
         out_blocks[count++] = block;

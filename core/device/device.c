@@ -338,14 +338,6 @@ fail:
     return status;
 }
 
-// The error stays that of the device, also if the runtime's end has one too.
-WEIR_COLD static void leave_failed(weir_runtime *runtime, const char *file, int line)
-{
-    const struct weir_error cause = *weir_last_error();
-    WEIR_IGNORE(weir__runtime_leave(runtime, file, line));
-    weir__error_set(&cause);
-}
-
 weir_status weir_device_open_at(weir_runtime *runtime, const struct weir_device_params *params,
                                 weir_device **out_device, const char *file, int line)
 {
@@ -359,8 +351,12 @@ weir_status weir_device_open_at(weir_runtime *runtime, const struct weir_device_
     if (status < 0)
         return status;
     status = open_device(runtime, params, out_device, file, line);
-    if (status < 0)
-        leave_failed(runtime, file, line);
+    if (status == WEIR_OK)
+        return WEIR_OK;
+    // The error stays that of the device, also if the runtime's end has one too.
+    const struct weir_error cause = *weir_last_error();
+    WEIR_IGNORE(weir__runtime_leave(runtime, file, line));
+    weir__error_set(&cause);
     return weir__placed(status, file, line);
 }
 

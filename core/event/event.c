@@ -75,13 +75,6 @@ static weir_status find(struct weir_event event, const char *waiting,
     return *out_queue ? WEIR_OK : refuse_event(event, waiting, caller);
 }
 
-static weir_status refuse_outside_event(const weir_queue *queue, const char *file, int line)
-{
-    return weir__queue_refuse_capturing(
-        queue, file, line, "weir_queue_wait got an event that was recorded outside of it",
-        "wait on it before the capture, or before the graph's launch");
-}
-
 // A wait for an event that has already failed fails the waiting queue, unless that queue has
 // failed before. The cause is the thread's error.
 static weir_status inherit(weir_queue *queue, const char *file, int line)
@@ -121,7 +114,9 @@ static weir_status wait_for(weir_queue *queue, weir_queue *producer, struct weir
                             const char *file, int line)
 {
     if (weir__is_capturing(queue))
-        return refuse_outside_event(queue, file, line);
+        return weir__queue_refuse_capturing(
+            queue, file, line, "weir_queue_wait got an event that was recorded outside of it",
+            "wait on it before the capture, or before the graph's launch");
     if (producer)
         return wait_for_live(queue, producer, event, file, line);
     return weir__completion_status_gone(event) < 0 ? inherit(queue, file, line) : WEIR_OK;
@@ -173,15 +168,6 @@ weir_status weir_event_error_at(struct weir_event event, const char *file, int l
     return query(event, &(struct weir__host_caller){file, line, 0, "weir_event_error"});
 }
 
-static void note_sync(weir_queue *queue, struct weir_event event, uint64_t timeout_ns,
-                      weir_status status, const struct weir__host_caller *caller)
-{
-    struct weir__host_caller waiting = *caller;
-    if (timeout_ns == WEIR_FOREVER)
-        waiting.flags |= WEIR_HOST_NOTE_WAITED;
-    weir__host_note_complete(queue, event, status, &waiting);
-}
-
 // In debug mode a long wait is told of once.
 WEIR_COLD static weir_status await_told(weir_queue *queue, uint64_t sequence, uint64_t timeout_ns,
                                         const struct weir__host_caller *caller)
@@ -214,8 +200,12 @@ weir_status weir__event_sync(struct weir_event event, uint64_t timeout_ns,
                  : weir__queue_await(queue, event.sequence, timeout_ns);
     if (status == WEIR_TIMEOUT && timeout_ns > 0)
         weir__awaited_end(queue, event.sequence, timeout_ns, caller);
-    if (status != WEIR_TIMEOUT && weir__takes_notes(queue->member.device))
-        note_sync(queue, event, timeout_ns, status, caller);
+    if (status != WEIR_TIMEOUT && weir__takes_notes(queue->member.device)) {
+        struct weir__host_caller waiting = *caller;
+        if (timeout_ns == WEIR_FOREVER)
+            waiting.flags |= WEIR_HOST_NOTE_WAITED;
+        weir__host_note_complete(queue, event, status, &waiting);
+    }
     if (!was_complete && status != WEIR_TIMEOUT)
         weir__device_reap(queue->member.device);
     weir__registry_unpin(queue);

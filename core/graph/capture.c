@@ -243,15 +243,6 @@ static bool add_record(struct weir__capture *capture, uint32_t branch, uint32_t 
     return true;
 }
 
-// A queue whose end the first branch has not waited for, or NULL.
-static const weir_queue *find_loose(const struct weir__capture *capture)
-{
-    for (uint32_t i = 1; i < capture->branch_count; i++)
-        if (capture->branches[i].clock->nodes[i] > nodes_of(capture->branches[0].clock, i))
-            return capture->branches[i].queue;
-    return NULL;
-}
-
 static void finish(struct weir__capture *capture)
 {
     for (uint32_t i = 0; i < capture->clock_count; i++)
@@ -535,7 +526,10 @@ static weir_status check_joined(const struct weir__capture *capture, const char 
     if (capture->out_of_memory)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL,
                           "there was no memory to capture all of the graph");
-    const weir_queue *loose = find_loose(capture);
+    const weir_queue *loose = NULL;
+    for (uint32_t i = 1; i < capture->branch_count && !loose; i++)
+        if (capture->branches[i].clock->nodes[i] > nodes_of(capture->branches[0].clock, i))
+            loose = capture->branches[i].queue;
     if (!loose)
         return WEIR_OK;
     return weir__fail_at(file, line, loose->member.object.label, WEIR_ERROR_INVALID,

@@ -84,16 +84,6 @@ static void finish_comms(struct weir__graph_comms *comms)
     weir__release(comms->launch);
 }
 
-// In the order of ids.
-static void take_locks(const struct weir__graph_comms *comms)
-{
-    for (uint32_t i = 0; i < comms->count; i++)
-        if (i == 0)
-            weir_lock_take(&comms->comms[i].comm->submit_lock);
-        else
-            weir_lock_take_another(&comms->comms[i].comm->submit_lock);
-}
-
 static void release_locks(const struct weir__graph_comms *comms)
 {
     for (uint32_t i = comms->count; i-- > 0;)
@@ -110,7 +100,11 @@ static weir_status begin_comms(struct weir__graph_comms *comms, struct weir_oper
     weir_status status = WEIR_OK;
     if (comms->count == 0)
         return WEIR_OK;
-    take_locks(comms);
+    for (uint32_t i = 0; i < comms->count; i++) // in the order of ids
+        if (i == 0)
+            weir_lock_take(&comms->comms[i].comm->submit_lock);
+        else
+            weir_lock_take_another(&comms->comms[i].comm->submit_lock);
     for (uint32_t i = 0; i < comms->count && status == WEIR_OK; i++) {
         weir_comm *comm = comms->comms[i].comm;
         status = comm->ops->status(comm); // it may be destroyed, and be kept by the graph

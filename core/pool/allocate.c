@@ -227,22 +227,7 @@ static bool reserve(weir_pool *pool, size_t capacity, uint64_t *out_excess)
     return *out_excess == 0;
 }
 
-static void unreserve(weir_pool *pool, size_t capacity)
-{
-    weir_lock_take(&pool->lock);
-    pool->counts.in_use_bytes -= capacity;
-    weir_lock_release(&pool->lock);
-}
-
 // New blocks.
-
-static void link_block(weir_pool *pool, struct weir__block *block)
-{
-    block->next = pool->blocks;
-    if (block->next)
-        block->next->previous = block;
-    pool->blocks = block;
-}
 
 static weir_status make_buffer(weir_pool *pool, size_t capacity, weir_buffer **out_buffer)
 {
@@ -275,7 +260,10 @@ static weir_status make_block(weir_pool *pool, uint32_t class_index, size_t capa
     block->buffer->block = block;
     block->buffer->leave_pool = weir__pool_forget;
     weir_lock_take(&pool->lock);
-    link_block(pool, block);
+    block->next = pool->blocks;
+    if (block->next)
+        block->next->previous = block;
+    pool->blocks = block;
     weir_lock_release(&pool->lock);
     *out_block = block;
     return WEIR_OK;
@@ -333,7 +321,9 @@ static weir_status make(const struct request *request, struct weir__block **out_
     if (status == WEIR_OK)
         return WEIR_OK;
     const struct weir_error cause = weir__error_of(status);
-    unreserve(pool, request->capacity);
+    weir_lock_take(&pool->lock);
+    pool->counts.in_use_bytes -= request->capacity;
+    weir_lock_release(&pool->lock);
     if (status == WEIR_ERROR_OUT_OF_MEMORY)
         return refuse_memory(request, &cause);
     weir__error_place(status, pool->member.object.label, request->file, request->line);

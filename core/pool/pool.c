@@ -10,16 +10,6 @@
 
 // Blocks.
 
-static void unlink_block(weir_pool *pool, struct weir__block *block)
-{
-    if (block->previous)
-        block->previous->next = block->next;
-    else
-        pool->blocks = block->next;
-    if (block->next)
-        block->next->previous = block->previous;
-}
-
 static void free_pool(weir_pool *pool)
 {
     weir_lock_finish(&pool->lock);
@@ -34,7 +24,9 @@ static weir_buffer *dissolve(struct weir__block *block)
     weir_buffer *buffer = block->buffer;
 
     weir_lock_take(&pool->lock);
-    unlink_block(pool, block);
+    *(block->previous ? &block->previous->next : &pool->blocks) = block->next;
+    if (block->next)
+        block->next->previous = block->previous;
     const bool is_last = pool->destroyed && !pool->blocks;
     weir_lock_release(&pool->lock);
     buffer->block = NULL;
@@ -232,16 +224,6 @@ weir_status weir_pool_create_at(weir_device *device, const struct weir_pool_para
     return WEIR_OK;
 }
 
-// Allocated blocks belong to the user from here on: they keep the device from closing.
-static void disown(weir_pool *pool)
-{
-    weir_device *device = pool->member.device;
-    weir_lock_take(&device->lock);
-    for (struct weir__block *block = pool->blocks; block; block = block->next)
-        block->buffer->member.internal = false;
-    weir_lock_release(&device->lock);
-}
-
 void weir_pool_destroy_at(weir_pool **pool, const char *file, int line)
 {
     if (!pool || !*pool || !WEIR_MAY_END(*pool, file, line))
@@ -253,7 +235,11 @@ void weir_pool_destroy_at(weir_pool **pool, const char *file, int line)
 
     weir_lock_take(&gone->lock);
     gone->destroyed = true;
-    disown(gone);
+    // Allocated blocks belong to the user from here on: they keep the device from closing.
+    weir_lock_take(&gone->member.device->lock);
+    for (struct weir__block *block = gone->blocks; block; block = block->next)
+        block->buffer->member.internal = false;
+    weir_lock_release(&gone->member.device->lock);
     const bool is_last = !gone->blocks;
     struct weir__block *idle = weir__pool_remove(gone, UINT64_MAX, true);
     struct weir__block *busy = weir__pool_remove(gone, UINT64_MAX, false);

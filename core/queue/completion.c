@@ -268,19 +268,13 @@ weir_status weir__completion_status_gone(struct weir_event event)
     return cause_of(NULL, event, &cause) ? weir__error_set(&cause) : WEIR_OK;
 }
 
-// Says how the queue can be used again, unless the cause has a remedy of its own.
-static void name_recovery(struct weir_error *cause)
-{
-    if (cause->remedy[0] == '\0')
-        snprintf(cause->remedy, sizeof cause->remedy,
-                 "weir_queue_recover() lets the queue take work again");
-}
-
 weir_status weir__completion_refuse(weir_queue *queue)
 {
     struct weir_error cause;
     if (cause_at(queue, UINT64_MAX, &cause)) {
-        name_recovery(&cause);
+        if (cause.remedy[0] == '\0')
+            snprintf(cause.remedy, sizeof cause.remedy,
+                     "weir_queue_recover() lets the queue take work again");
         return weir__error_set(&cause);
     }
     return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, "weir_queue_recover() clears it",
@@ -475,14 +469,6 @@ static bool wait_before_target(const weir_queue *queue, uint32_t index, struct w
     return weir__wait_ring_get(&queue->completion.waits, index, queue->completion.target, out_wait);
 }
 
-// After a failure a wait proves nothing: it, or an operation before it, may have
-// been refused, and the queue may have run without waiting for the producer.
-static bool proves_nothing(weir_queue *queue, const struct weir__wait *wait)
-{
-    struct weir_error cause;
-    return cause_at(queue, wait->own, &cause);
-}
-
 static void walk_follow(weir_queue **list, struct weir_event event, bool *changed)
 {
     weir_queue *producer = event.queue ? weir__registry_pin(event.queue) : NULL;
@@ -495,25 +481,19 @@ static void walk_follow(weir_queue **list, struct weir_event event, bool *change
 static void walk_waits(weir_queue **list, weir_queue *queue, bool *changed)
 {
     struct weir_event latest = {0};
+    struct weir_error cause;
     struct weir__wait wait;
 
     for (uint32_t i = 0; wait_before_target(queue, i, &wait); i++) {
-        if (wait.order || proves_nothing(queue, &wait))
+        // After a failure a wait proves nothing: it, or an operation before it, may have been refused, and the
+        // queue may have run without waiting for the producer.
+        if (wait.order || cause_at(queue, wait.own, &cause))
             continue;
         if (wait.event.queue != latest.queue)
             walk_follow(list, latest, changed);
         latest = wait.event;
     }
     walk_follow(list, latest, changed);
-}
-
-static void walk_gather(weir_queue **list)
-{
-    for (bool changed = true; changed;) {
-        changed = false;
-        for (weir_queue *queue = *list; queue; queue = queue->completion.walk_next)
-            walk_waits(list, queue, &changed);
-    }
 }
 
 static bool wait_cause(const struct weir__wait *wait, struct weir_error *out_cause)
@@ -542,24 +522,20 @@ static void walk_propagate(weir_queue *list)
     }
 }
 
-static void raise_completed(struct weir__completion *completion, uint64_t sequence)
-{
-    uint_fast64_t known = atomic_load_explicit(&completion->completed, memory_order_relaxed);
-    while (known < sequence &&
-           !atomic_compare_exchange_weak_explicit(&completion->completed, &known, sequence,
-                                                  memory_order_release, memory_order_relaxed)) {
-    }
-}
-
 // A failed queue keeps its waits: see weir__refused_note().
 static void walk_book(weir_queue *queue)
 {
     struct weir__completion *completion = &queue->completion;
     const uint64_t before_failure = weir__completion_failed_from(queue) - 1;
+    uint_fast64_t known = atomic_load_explicit(&completion->completed, memory_order_relaxed);
 
     drop(&completion->waits,
          completion->target < before_failure ? completion->target : before_failure);
-    raise_completed(completion, completion->target);
+    while (known < completion->target &&
+           !atomic_compare_exchange_weak_explicit(&completion->completed, &known,
+                                                  completion->target, memory_order_release,
+                                                  memory_order_relaxed)) {
+    }
     completion->target = 0;
     completion->walk_next = NULL;
 }
@@ -571,12 +547,16 @@ void weir__completion_complete(weir_queue *queue, uint64_t sequence)
     if (sequence <= atomic_load_explicit(&completion->completed, memory_order_acquire))
         return;
     weir_queue *list = NULL;
-    bool changed;
+    bool changed = false;
     weir_lock_take(walk_lock(queue));
     // Cannot fail: the caller holds a reference on the queue.
     if (weir__registry_pin(queue->member.object.id)) {
         walk_add(&list, queue, sequence, &changed);
-        walk_gather(&list);
+        while (changed) {
+            changed = false;
+            for (weir_queue *at = list; at; at = at->completion.walk_next)
+                walk_waits(&list, at, &changed);
+        }
         if (atomic_load(&failure_count) > 0)
             walk_propagate(list);
     }

@@ -55,10 +55,7 @@ static bool held_push(struct weir__held_list *list, const struct weir_operation 
     // The caller has the producer pinned, so this finds it.
     if (operation->kind == WEIR_OPERATION_WAIT)
         held->operation.u.wait.producer = weir__registry_pin(operation->u.wait.event.queue);
-    if (list->last)
-        list->last->next = held;
-    else
-        list->first = held;
+    *(list->last ? &list->last->next : &list->first) = held;
     list->last = held;
     return true;
 }
@@ -73,25 +70,6 @@ static struct weir__held *held_pop(struct weir__held_list *list)
             list->last = NULL;
     }
     return held;
-}
-
-// Keeps a node for reuse. The caller has unpinned its producer, if any, without a
-// lock held.
-static void held_recycle(struct weir__held_list *list, struct weir__held *held)
-{
-    held->next = list->spare;
-    list->spare = held;
-}
-
-// Frees all nodes.
-static void held_finish(struct weir__held_list *list)
-{
-    for (struct weir__held *held = list->spare; held;) {
-        struct weir__held *next = held->next;
-        weir__release(held);
-        held = next;
-    }
-    *list = (struct weir__held_list){0};
 }
 
 struct weir_operation *weir__operation_clone(const struct weir_operation *operation)
@@ -311,7 +289,8 @@ static void end_held(weir_queue *queue, struct weir__held *held, weir_status sta
     weir_lock_take(&delivery->lock);
     delivery->running = NULL;
     note_delivered(queue, operation); // after the failure is booked: events read complete now
-    held_recycle(&delivery->list, held);
+    held->next = delivery->list.spare;
+    delivery->list.spare = held;
     pthread_cond_broadcast(&delivery->changed);
 }
 
@@ -468,14 +447,6 @@ static weir_status run_held(weir_queue *queue, const struct weir_operation *oper
     }
 }
 
-// Called with the lock held, which is released meanwhile.
-static void deliver_held(weir_queue *queue, struct weir__held *held)
-{
-    queue->delivery.running = held;
-    weir_lock_release(&queue->delivery.lock);
-    end_held(queue, held, run_held(queue, &held->operation));
-}
-
 // Ends the hold unless an operation was added meanwhile. weir_queue_flush() may have returned
 // by now, so the worker flushes the operations that it delivered.
 static void stop_holding(weir_queue *queue)
@@ -503,14 +474,17 @@ static void work(void *argument)
     weir_lock_take(&delivery->lock);
     for (;;) {
         struct weir__held *held = held_pop(&delivery->list);
-        if (held)
-            deliver_held(queue, held);
-        else if (atomic_load(&delivery->holding))
+        if (held) {
+            delivery->running = held;
+            weir_lock_release(&delivery->lock);
+            end_held(queue, held, run_held(queue, &held->operation));
+        } else if (atomic_load(&delivery->holding)) {
             stop_holding(queue);
-        else if (delivery->stop)
+        } else if (delivery->stop) {
             break;
-        else
+        } else {
             weir_lock_wait(&delivery->lock, &delivery->changed);
+        }
     }
     weir_lock_release(&delivery->lock);
 }
@@ -719,7 +693,10 @@ void weir__delivery_finish(struct weir__delivery *delivery)
     weir_lock_release(&delivery->lock);
     if (delivery->has_worker)
         weir_thread_join(&delivery->worker);
-    held_finish(&delivery->list);
+    for (struct weir__held *held = delivery->list.spare, *next; held; held = next) {
+        next = held->next;
+        weir__release(held);
+    }
     pthread_cond_destroy(&delivery->changed);
     weir_lock_finish(&delivery->lock);
 }

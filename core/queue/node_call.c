@@ -166,9 +166,9 @@ static weir_status explain(const struct weir__node_call *call, const char *what,
     return weir__node_explain(call->index, what, call->file, call->line, status);
 }
 
-static weir_status end_function(weir_status status, struct weir__call_scope outer)
+static weir_status end_function(weir_status status, enum weir__call outer)
 {
-    weir__leave_call(outer);
+    (void)weir__enter_call(outer);
     if (status < 0 && weir_last_error()->status != status)
         weir__report(status, NULL, "the function returned %s (%d)", weir_status_name(status),
                      (int)status);
@@ -178,7 +178,7 @@ static weir_status end_function(weir_status status, struct weir__call_scope oute
 weir_status weir__call_host(weir_host_function function, void *user, const struct weir_error *cause)
 {
     weir_error_set(cause);
-    const struct weir__call_scope outer = weir__enter_host_call();
+    const enum weir__call outer = weir__enter_call(WEIR__HOST_CALL);
     return end_function(function(user), outer);
 }
 
@@ -187,7 +187,7 @@ weir_status weir__call_native(weir_native_function function, void *user,
 {
     const struct weir_error before = *weir_last_error();
     weir_error_set(NULL);
-    const struct weir__call_scope outer = weir__enter_native_call();
+    const enum weir__call outer = weir__enter_call(WEIR__NATIVE_CALL);
     const weir_status status = end_function(function(native, user), outer);
     if (status == WEIR_OK)
         weir_error_set(&before);
@@ -199,27 +199,22 @@ static bool has_failed(const struct weir__run *run)
     return run->failed || (run->queue && weir__completion_status(run->queue, run->sequence) < 0);
 }
 
-// The operation of a launch, for messages.
-static void book(const struct weir__run *run, weir_status status)
-{
-    struct weir_operation launch;
-    weir__operation_begin(&launch, WEIR_OPERATION_GRAPH, 0, run->file, run->line);
-    launch.sequence = run->sequence;
-    weir__queue_fail(run->queue, &launch, status);
-}
-
 // On a thread of the driver's: it may wait for nothing, and no queue is finalized.
 static void call_in_driver(struct weir__node_call *call)
 {
     struct weir__run run;
+    struct weir_operation launch; // for messages
     const struct weir__node_target target = current(call, &run);
     weir_status status = WEIR_OK;
     if (!has_failed(&run))
         status = weir__call_host(target.host, target.user, NULL);
     if (run.queue)
         atomic_fetch_add(&run.queue->member.device->calls_ended, 1);
-    if (status < 0 && run.queue)
-        book(&run, explain(call, "host call", status));
+    if (status < 0 && run.queue) {
+        weir__operation_begin(&launch, WEIR_OPERATION_GRAPH, 0, run.file, run.line);
+        launch.sequence = run.sequence;
+        weir__queue_fail(run.queue, &launch, explain(call, "host call", status));
+    }
     end_call(call->runs, status < 0);
 }
 

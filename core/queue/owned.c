@@ -101,13 +101,6 @@ static bool has_failed(const weir_queue *queue)
     return atomic_load_explicit(&queue->completion.failed, memory_order_acquire);
 }
 
-static bool submit_wait(weir_queue *legacy, weir_queue *producer, struct weir_event event)
-{
-    return weir__completion_status(producer, event.sequence) == WEIR_OK &&
-           weir__queue_wait_locked(legacy, event, producer, WEIR_OPERATION_INTERNAL, __FILE__,
-                                   __LINE__) == WEIR_OK;
-}
-
 // Unless the legacy queue already comes after the end of the other one. If it cannot be ordered after all of them, it
 // has failed.
 static void wait_for_new_work(weir_queue *legacy, weir_queue *producer)
@@ -124,7 +117,10 @@ static void wait_for_new_work(weir_queue *legacy, weir_queue *producer)
     if (!is_new)
         return;
     weir_lock_take(&legacy->submit_lock);
-    if (!has_failed(legacy) && (!recorded || !submit_wait(legacy, producer, event)))
+    if (!has_failed(legacy) &&
+        (!recorded || weir__completion_status(producer, event.sequence) < 0 ||
+         weir__queue_wait_locked(legacy, event, producer, WEIR_OPERATION_INTERNAL, __FILE__,
+                                 __LINE__) < 0))
         weir__completion_fail(legacy, legacy->sequence + 1, weir_last_error());
     if (has_failed(legacy))
         weir__refused_note(legacy, event, recorded);
@@ -172,17 +168,6 @@ static bool record_legacy_end(struct weir__legacy *order, weir_queue **out_legac
     return recorded;
 }
 
-// With a wait that passes on no failure. With the queue's submit lock held; a refusal fails it.
-static void wait_for_legacy(weir_queue *queue, weir_queue *legacy, struct weir_event event)
-{
-    const bool was_seen = queue->saw == queue->sequence;
-    if (weir__queue_wait_locked(queue, event, legacy, WEIR_OPERATION_INTERNAL | WEIR__WAIT_ORDERS,
-                                __FILE__, __LINE__) == WEIR_OK)
-        queue->legacy_end = event;
-    if (was_seen) // the legacy queue need not wait for a wait for itself
-        queue->saw = queue->sequence;
-}
-
 // Another operation may begin on the legacy queue meanwhile, hence the loop; it ends since
 // each round orders the queue after one more.
 static void order_after_legacy(weir_queue *queue)
@@ -204,7 +189,13 @@ static void order_after_legacy(weir_queue *queue)
             return;
         }
         if (queue->turn < turn) {
-            wait_for_legacy(queue, legacy, event);
+            const bool was_seen = queue->saw == queue->sequence;
+            if (weir__queue_wait_locked(queue, event, legacy,
+                                        WEIR_OPERATION_INTERNAL | WEIR__WAIT_ORDERS, __FILE__,
+                                        __LINE__) == WEIR_OK)
+                queue->legacy_end = event;
+            if (was_seen) // the legacy queue need not wait for a wait for itself
+                queue->saw = queue->sequence;
             queue->turn = turn;
         }
     } while (atomic_load_explicit(&order->turn, memory_order_relaxed) != queue->turn);

@@ -47,17 +47,6 @@ static struct slot *slot_of(uint64_t id)
     return &slots[id % SLOTS];
 }
 
-// Called with the lock held. NULL: none left.
-static struct slot *take_slot(void)
-{
-    if (first_free) {
-        struct slot *slot = &slots[first_free - 1];
-        first_free = slot->next_free;
-        return slot;
-    }
-    return used_count < SLOTS ? &slots[used_count++] : NULL;
-}
-
 // Frees the id of a queue that nothing can find: it was never published, or is gone.
 static void cancel_id(weir_queue *queue)
 {
@@ -73,8 +62,14 @@ static void cancel_id(weir_queue *queue)
 // 65,536 queues exist.
 static bool reserve_id(weir_queue *queue)
 {
+    struct slot *slot = NULL;
     weir_lock_take(&lock);
-    struct slot *slot = take_slot();
+    if (first_free) {
+        slot = &slots[first_free - 1];
+        first_free = slot->next_free;
+    } else if (used_count < SLOTS) {
+        slot = &slots[used_count++];
+    }
     if (slot)
         slot->queue = queue;
     weir_lock_release(&lock);
@@ -83,15 +78,6 @@ static bool reserve_id(weir_queue *queue)
     queue->member.object.id =
         (atomic_fetch_add(&slot->generation, 1) + 1) << 16 | (uint64_t)(slot - slots);
     return true;
-}
-
-// From here on the queue can be found; the caller has one reference. A stale id of the slot may
-// take a reference, and release it through the queue's own id: so that must be set before.
-static void publish_id(weir_queue *queue)
-{
-    struct slot *slot = slot_of(queue->member.object.id);
-    atomic_store(&slot->id, queue->member.object.id);
-    atomic_store(&slot->references, 1);
 }
 
 weir_queue *weir__registry_pin(uint64_t id)
@@ -187,7 +173,9 @@ weir_status weir__queue_open(weir_device *device, const char *label, struct weir
         cancel_id(queue);
         goto fail;
     }
-    publish_id(queue);
+    // From here on the queue can be found, with one reference.
+    atomic_store(&slot_of(queue->member.object.id)->id, queue->member.object.id);
+    atomic_store(&slot_of(queue->member.object.id)->references, 1);
     weir__member_enlist(&queue->member);
     *out_queue = queue;
     return WEIR_OK;
@@ -237,17 +225,6 @@ static void leave_native(weir_queue *queue)
         backend->ops->queue_leave(backend, queue);
 }
 
-// The error of weir_queue_destroy() for a queue that is not the user's.
-static void refuse_destroy(const weir_queue *queue)
-{
-    const bool legacy = queue->owner == WEIR__OWNED_BY_DEVICE;
-    weir__report_at(NULL, 0, queue->member.object.label, WEIR_ERROR_INVALID,
-                    "do not destroy what you did not create",
-                    "weir_queue_destroy: this queue came from weir_%s_queue() and goes with its %s",
-                    legacy ? "legacy" : "thread", legacy ? "device" : "thread or its device");
-    weir__log(WEIR_LOG_ERROR, "core", weir_last_error_text());
-}
-
 void weir_queue_destroy_at(weir_queue **queue, const char *file, int line)
 {
     if (!queue || !*queue || !WEIR_MAY_END(*queue, file, line))
@@ -255,7 +232,13 @@ void weir_queue_destroy_at(weir_queue **queue, const char *file, int line)
     weir_queue *gone = *queue;
     *queue = NULL;
     if (gone->owner != WEIR__OWNED_BY_USER) {
-        refuse_destroy(gone);
+        const bool legacy = gone->owner == WEIR__OWNED_BY_DEVICE;
+        weir__report_at(
+            NULL, 0, gone->member.object.label, WEIR_ERROR_INVALID,
+            "do not destroy what you did not create",
+            "weir_queue_destroy: this queue came from weir_%s_queue() and goes with its %s",
+            legacy ? "legacy" : "thread", legacy ? "device" : "thread or its device");
+        weir__log(WEIR_LOG_ERROR, "core", weir_last_error_text());
         return;
     }
     weir__debug_end(gone, file, line);
@@ -264,33 +247,22 @@ void weir_queue_destroy_at(weir_queue **queue, const char *file, int line)
     weir__queue_retire(gone, false);
 }
 
-static void abandon_capture(weir_queue *queue)
-{
-    if (weir__is_capturing(queue))
-        queue->capture_ops->abandon(queue);
-}
-
-// Plugins are told first that the queue ends; the last link before the backend is the delivery's.
-static void destroy_links(weir_queue *queue)
-{
-    const struct weir__chain *chain = queue->member.device->chain;
-    for (uint32_t i = 0; i + 2 < chain->count; i++)
-        if (chain->links[i].ops->queue_retire)
-            chain->links[i].ops->queue_retire(&chain->links[i], queue);
-    WEIR__DESTROY_ALONG(chain, chain->count, queue, queue);
-}
-
 // The queue has finished, and nothing refers to it.
 static void finalize_queue(struct weir__member *member)
 {
     weir_queue *queue = (weir_queue *)(void *)member;
+    const struct weir__chain *chain = queue->member.device->chain;
     weir_lock_order_expect_none("a queue is finalized");
     atomic_store(&slot_of(member->object.id)->id, 0);
     cancel_id(queue);
     // The backend's part is destroyed first, so the worker must no longer be inside the
     // backend.
     weir__delivery_settle(&queue->delivery, WEIR_FOREVER);
-    destroy_links(queue);
+    // Plugins are told first that it ends; the last link before the backend is the delivery's.
+    for (uint32_t i = 0; i + 2 < chain->count; i++)
+        if (chain->links[i].ops->queue_retire)
+            chain->links[i].ops->queue_retire(&chain->links[i], queue);
+    WEIR__DESTROY_ALONG(chain, chain->count, queue, queue);
     weir__delivery_finish(&queue->delivery);
     weir__completion_finish(&queue->completion);
     weir__release(queue->history);
@@ -613,7 +585,8 @@ static void add_retired(struct weir__member *member)
 
 void weir__queue_retire(weir_queue *queue, bool later)
 {
-    abandon_capture(queue);
+    if (weir__is_capturing(queue))
+        queue->capture_ops->abandon(queue);
     if (!later) {
         weir__member_retire(&queue->member);
         return;

@@ -326,12 +326,6 @@ static weir_status replay_lanes(const struct weir__replay_launch *launch)
     return status;
 }
 
-// Submits all nodes of a launch, and what orders them. Allocates nothing.
-static weir_status run(const struct weir__replay_launch *launch)
-{
-    return launch->replay->lane_count > 0 ? replay_lanes(launch) : replay_row(launch);
-}
-
 // One thread at a time launches or updates: without a hold it has the
 // front end's lock of the graph, and a worker that delivers a launch has the replay's,
 // under which updates check for held launches.
@@ -340,16 +334,6 @@ WEIR_DATA_OF(replay_of, struct weir__replay, weir_graph)
 
 // Creation and destruction.
 
-static bool copy_node(struct weir__replay_node *node, const struct weir_graph_node *from)
-{
-    node->operation = weir__operation_clone(from->operation);
-    node->branch = from->branch;
-    node->dependencies = from->dependencies;
-    node->dependency_count = from->dependency_count;
-    node->is_leaf = true;
-    return node->operation;
-}
-
 static bool copy_nodes(struct weir__replay *replay, const struct weir_graph_setup *setup)
 {
     replay->nodes = weir__allocate(setup->node_count * sizeof *replay->nodes);
@@ -357,8 +341,14 @@ static bool copy_nodes(struct weir__replay *replay, const struct weir_graph_setu
         return false;
     for (uint32_t i = 0; i < setup->node_count; i++) {
         struct weir__replay_node *node = &replay->nodes[i];
+        const struct weir_graph_node *from = weir_graph_node_at(setup->nodes, i);
         replay->node_count++;
-        if (!copy_node(node, weir_graph_node_at(setup->nodes, i)))
+        *node = (struct weir__replay_node){.operation = weir__operation_clone(from->operation),
+                                           .branch = from->branch,
+                                           .dependency_count = from->dependency_count,
+                                           .dependencies = from->dependencies,
+                                           .is_leaf = true};
+        if (!node->operation)
             return false;
         for (uint32_t d = 0; d < node->dependency_count; d++) {
             struct weir__replay_node *other = &replay->nodes[node->dependencies[d]];
@@ -654,7 +644,8 @@ weir_status weir__replay_launch(const struct weir_link *link, weir_queue *queue,
         return launch_native(&launch);
     if (!alone)
         weir_lock_take(&replay->lock);
-    weir_status status = run(&launch);
+    // All nodes, and what orders them. Allocates nothing.
+    weir_status status = replay->lane_count > 0 ? replay_lanes(&launch) : replay_row(&launch);
     if (!alone)
         weir_lock_release(&replay->lock);
     return status;

@@ -195,11 +195,6 @@ static void drop_chain(weir_runtime *runtime)
     weir__error_set(&reason);
 }
 
-static bool begins_with(const char *text, const char *begin)
-{
-    return strncmp(text, begin, strlen(begin)) == 0;
-}
-
 // What is wrong with a plugin's place in the chain, or with a key that is not set, has the line that
 // lists the plugin; what is wrong with a key has that of the key.
 static void place_refusal(const weir_runtime *runtime, const struct weir_module *plugin,
@@ -209,7 +204,7 @@ static void place_refusal(const weir_runtime *runtime, const struct weir_module 
     const struct weir_error *last = weir_last_error();
     struct weir_error error = *last;
     for (size_t i = 0; i < plugin->key_count; i++)
-        if (begins_with(last->message, settings[i]->origin))
+        if (strncmp(last->message, settings[i]->origin, strlen(settings[i]->origin)) == 0)
             return;
     weir_text_about(error.message, sizeof error.message, origin, "%s", last->message);
     weir__error_set(&error);
@@ -266,18 +261,10 @@ static weir_status try_backend(weir_runtime *runtime, struct weir__loaded *modul
     return status;
 }
 
-// All listed backends failed: the message has the reason of each.
-static weir_status refuse_backends(const weir_runtime *runtime, const char *reasons)
-{
-    const struct weir_setting *setting = weir__config_weir(runtime->config, "backend");
-    return weir__fail(WEIR_ERROR_MODULE, "`weir doctor` shows everything that was tried",
-                      "none of the backends '%s' (%s) can be used: %s", setting->text,
-                      setting->origin, reasons);
-}
-
 static weir_status open_first_backend(weir_runtime *runtime, struct weir__loaded *modules,
                                       uint32_t plugin_count, name_list names, size_t count)
 {
+    const struct weir_setting *setting = weir__config_weir(runtime->config, "backend");
     char reasons[600] = "";
     size_t used = 0;
 
@@ -290,7 +277,9 @@ static weir_status open_first_backend(weir_runtime *runtime, struct weir__loaded
         weir_text_append(reasons, sizeof reasons, &used, "%s%s: %s", i ? "; " : "", names[i],
                          weir_last_error()->message);
     }
-    return refuse_backends(runtime, reasons);
+    return weir__fail(WEIR_ERROR_MODULE, "`weir doctor` shows everything that was tried",
+                      "none of the backends '%s' (%s) can be used: %s", setting->text,
+                      setting->origin, reasons);
 }
 
 static weir_status load_modules(weir_runtime *runtime)
@@ -325,22 +314,17 @@ static weir_status load_modules(weir_runtime *runtime)
 
 // The runtime's list of open devices is guarded by its lock.
 
-static void add_opened(struct weir__left *left, const weir_device *device)
-{
-    char name[64], place[WEIR__PLACE_SIZE];
-    weir_text_escape(name, sizeof name, weir__opened_name(device), "");
-    weir__left_add(left, "'%s'%s", name,
-                   weir__place_text(place, " (opened at ", device->file, device->line, ")"));
-}
-
 // WEIR_ERROR_INVALID, with their names and lines, while devices are open.
 static weir_status refuse_close(struct weir__shared *shared)
 {
-    char list[WEIR__LEFT_LIST_SIZE];
+    char list[WEIR__LEFT_LIST_SIZE], name[64], place[WEIR__PLACE_SIZE];
     struct weir__left left = {.count = 0};
     weir_lock_take(&shared->devices_lock);
-    for (const weir_device *device = shared->devices; device; device = device->next)
-        add_opened(&left, device);
+    for (const weir_device *device = shared->devices; device; device = device->next) {
+        weir_text_escape(name, sizeof name, weir__opened_name(device), "");
+        weir__place_text(place, " (opened at ", device->file, device->line, ")");
+        weir__left_add(&left, "'%s'%s", name, place);
+    }
     weir_lock_release(&shared->devices_lock);
     const uint32_t count = left.count;
     if (count == 0)

@@ -346,16 +346,16 @@ void weir__error_place(weir_status status, const char *object, const char *file,
 
 // What the calling thread is in.
 
-static _Thread_local struct weir__call_scope inside;
+static _Thread_local enum weir__call inside;
 
 bool weir__in_host_call(void)
 {
-    return inside.host || inside.native;
+    return inside != WEIR__NO_CALL;
 }
 
 bool weir__in_native_call(void)
 {
-    return inside.native;
+    return inside == WEIR__NATIVE_CALL;
 }
 
 weir_status weir__refuse_host_call(const char *function, const char *file, int line,
@@ -368,26 +368,11 @@ weir_status weir__refuse_host_call(const char *function, const char *file, int l
     return WEIR_ERROR_INVALID;
 }
 
-static struct weir__call_scope enter(struct weir__call_scope scope)
+enum weir__call weir__enter_call(enum weir__call call)
 {
-    const struct weir__call_scope outer = inside;
-    inside = scope;
+    const enum weir__call outer = inside;
+    inside = call;
     return outer;
-}
-
-struct weir__call_scope weir__enter_host_call(void)
-{
-    return enter((struct weir__call_scope){.host = true});
-}
-
-struct weir__call_scope weir__enter_native_call(void)
-{
-    return enter((struct weir__call_scope){.host = inside.host, .native = true});
-}
-
-void weir__leave_call(struct weir__call_scope outer)
-{
-    inside = outer;
 }
 
 const struct weir_lock_kind weir__locks[] = {

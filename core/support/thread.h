@@ -15,15 +15,13 @@ bool weir__in_host_call(void);
 // Whether it is running a user's native call.
 bool weir__in_native_call(void);
 
-// The call that a thread was running before another began; calls nest.
-struct weir__call_scope {
-    bool host;
-    bool native;
+// What the thread runs from now on; calls nest. Returns what it has run, for the end of the call.
+enum weir__call {
+    WEIR__NO_CALL,
+    WEIR__HOST_CALL,
+    WEIR__NATIVE_CALL,
 };
-
-struct weir__call_scope weir__enter_host_call(void);
-struct weir__call_scope weir__enter_native_call(void);
-void weir__leave_call(struct weir__call_scope outer);
+enum weir__call weir__enter_call(enum weir__call call);
 
 // Refuses a call that waits, made at file:line about the object of that label, in a host call or a native call.
 #define WEIR_REFUSE_HOST_CALL_AT(file, line, label, remedy) \
