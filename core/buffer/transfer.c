@@ -331,25 +331,15 @@ static weir_status begin_on_device(struct transfer *transfer, size_t piece)
 
 // Both directions.
 
-static weir_status begin_piece(struct transfer *transfer, size_t piece)
+// The host's copy of the piece, or the device's.
+static weir_status copy_piece(struct transfer *transfer, size_t piece, bool on_host)
 {
     struct slot *slot = slot_of(transfer, piece);
-    if (!transfer->upload) {
+    if (!on_host) {
         end_on_host(transfer, slot);
         return begin_on_device(transfer, piece);
     }
-    weir_status status = sync_slot(transfer, slot);
-    return status < 0 ? status : begin_on_host(transfer, piece);
-}
-
-static weir_status finish_piece(struct transfer *transfer, size_t piece)
-{
-    struct slot *slot = slot_of(transfer, piece);
-    if (transfer->upload) {
-        end_on_host(transfer, slot);
-        return begin_on_device(transfer, piece);
-    }
-    weir_status status = sync_slot(transfer, slot);
+    const weir_status status = sync_slot(transfer, slot);
     return status < 0 ? status : begin_on_host(transfer, piece);
 }
 
@@ -357,12 +347,13 @@ static weir_status copy_pieces(struct transfer *transfer)
 {
     const size_t lead = transfer->lead;
     const size_t count = transfer->piece_count;
+    const bool is_upload = transfer->upload; // of which the host's copies come first
     weir_status status = WEIR_OK;
     for (size_t i = 0; i < count + lead && status == WEIR_OK; i++) {
         if (i < count)
-            status = begin_piece(transfer, i);
+            status = copy_piece(transfer, i, is_upload);
         if (i >= lead && status == WEIR_OK)
-            status = finish_piece(transfer, i - lead);
+            status = copy_piece(transfer, i - lead, !is_upload);
     }
     return status;
 }

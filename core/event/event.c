@@ -25,17 +25,6 @@
 // An event's queue is looked up and kept alive for the length of one call; a destroyed queue had finished, so
 // its events are complete.
 
-// The queue, whose operation the event is; NULL if it was destroyed, or there is no such operation.
-static weir_queue *pin(struct weir_event event)
-{
-    weir_queue *queue = weir__registry_pin(event.queue);
-    if (!queue ||
-        event.sequence - 1 < atomic_load_explicit(&queue->seen, memory_order_acquire)) // 0 wraps
-        return queue;
-    weir__registry_unpin(queue);
-    return NULL;
-}
-
 // Of an event for which there is none: WEIR_OK if its queue was destroyed.
 WEIR_COLD static weir_status refuse_event(struct weir_event event, const char *waiting,
                                           const struct weir__host_caller *caller)
@@ -71,8 +60,14 @@ static weir_status find(struct weir_event event, const char *waiting,
 {
     *out_queue = NULL;
     WEIR_REFUSE_FORK_OF(caller->function, caller->file, caller->line);
-    *out_queue = pin(event);
-    return *out_queue ? WEIR_OK : refuse_event(event, waiting, caller);
+    weir_queue *queue = weir__registry_pin(event.queue);
+    if (queue &&
+        event.sequence - 1 < atomic_load_explicit(&queue->seen, memory_order_acquire)) { // 0 wraps
+        *out_queue = queue;
+        return WEIR_OK;
+    }
+    weir__registry_unpin(queue);
+    return refuse_event(event, waiting, caller);
 }
 
 // A wait for an event that has already failed fails the waiting queue, unless that queue has
@@ -449,16 +444,6 @@ weir_status weir_event_time_ns_at(struct weir_event event, uint64_t *out_time_ns
                      out_time_ns);
 }
 
-static bool is_of_one_device(struct weir_event begin, struct weir_event end)
-{
-    weir_queue *first = weir__registry_pin(begin.queue);
-    weir_queue *second = weir__registry_pin(end.queue);
-    const bool one = !first || !second || first->member.device == second->member.device;
-    weir__registry_unpin(first);
-    weir__registry_unpin(second);
-    return one;
-}
-
 weir_status weir_event_elapsed_ns_at(struct weir_event begin, struct weir_event end,
                                      int64_t *out_elapsed_ns, const char *file, int line)
 {
@@ -471,7 +456,12 @@ weir_status weir_event_elapsed_ns_at(struct weir_event begin, struct weir_event 
         status = read_time(end, &caller, &to_ns);
     if (status != WEIR_OK)
         return status;
-    if (!is_of_one_device(begin, end))
+    weir_queue *first = weir__registry_pin(begin.queue);
+    weir_queue *second = weir__registry_pin(end.queue);
+    const bool is_one = !first || !second || first->member.device == second->member.device;
+    weir__registry_unpin(first);
+    weir__registry_unpin(second);
+    if (!is_one)
         return weir__fail_at(file, line, NULL, WEIR_ERROR_INVALID,
                              "record both on queues of one device",
                              "%s: the events are of two devices, whose times cannot be compared",

@@ -173,23 +173,13 @@ static size_t length_at(const struct weir__left *left, const char *at)
     return end ? (size_t)(end - at) : most;
 }
 
-static void log_left(const struct weir__left *left, const char *prefix)
-{
-    char line[400];
-    size_t length;
-    for (const char *at = left->texts.text; at && *at; at += length + 1) {
-        length = length_at(left, at);
-        snprintf(line, sizeof line, "%s%.*s still exists", prefix, (int)length, at);
-        weir__log(WEIR_LOG_ERROR, "core", line);
-    }
-}
-
 void weir__left_list(struct weir__left *left, const char *prefix, char list[WEIR__LEFT_LIST_SIZE])
 {
     static const char all[] = "; the log (weir_log_set) has all";
     const size_t room = WEIR__LEFT_LIST_SIZE - sizeof ", 4294967295 more" - sizeof all;
     uint32_t told = 0;
     size_t used = 0, length = 0;
+    char line[400];
     list[0] = '\0';
     for (const char *at = left->texts.text; at && *at; at += length + 1) {
         length = length_at(left, at);
@@ -201,7 +191,11 @@ void weir__left_list(struct weir__left *left, const char *prefix, char list[WEIR
     if (told < left->count) {
         weir_text_append(list, WEIR__LEFT_LIST_SIZE, &used, ", %u more%s",
                          (unsigned)(left->count - told), left->texts.failed ? "" : all);
-        log_left(left, prefix);
+        for (const char *at = left->texts.text; at && *at; at += length + 1) {
+            length = length_at(left, at);
+            snprintf(line, sizeof line, "%s%.*s still exists", prefix, (int)length, at);
+            weir__log(WEIR_LOG_ERROR, "core", line);
+        }
     }
     free(left->texts.text);
 }

@@ -64,14 +64,6 @@ static bool is_withheld(weir_queue *queue, struct weir_event freed)
     return weir__completion_failed_from(queue) <= freed.sequence;
 }
 
-static bool is_withheld_by_its_queue(struct weir_event freed)
-{
-    weir_queue *queue = weir__registry_pin(freed.queue);
-    const bool withheld = queue && is_withheld(queue, freed);
-    weir__registry_unpin(queue);
-    return withheld;
-}
-
 static bool is_complete(struct weir_event freed)
 {
     weir_queue *queue = weir__registry_pin(freed.queue);
@@ -86,10 +78,13 @@ static bool is_complete(struct weir_event freed)
 static bool comes_after(const weir_queue *queue, struct weir_event freed)
 {
     const struct weir_event *legacy = &queue->legacy_end;
-    if (weir__wait_ring_covers(&queue->completion.waits, freed) ||
-        (legacy->queue == freed.queue && legacy->sequence >= freed.sequence))
-        return !is_withheld_by_its_queue(freed);
-    return is_complete(freed);
+    if (!weir__wait_ring_covers(&queue->completion.waits, freed) &&
+        (legacy->queue != freed.queue || legacy->sequence < freed.sequence))
+        return is_complete(freed);
+    weir_queue *producer = weir__registry_pin(freed.queue);
+    const bool withheld = producer && is_withheld(producer, freed);
+    weir__registry_unpin(producer);
+    return !withheld;
 }
 
 enum {

@@ -52,20 +52,15 @@ void weir__pool_give_back(struct weir__block *blocks, bool idle)
     }
 }
 
-// Updates the known progress of the device's queues.
-static void ask_all_queues(weir_device *device)
+bool weir__pool_shrink(weir_pool *pool, uint64_t bytes)
 {
     const struct weir_error saved = *weir_last_error();
     struct weir_event end;
-    for (weir_queue *queue = NULL; (queue = weir__device_next_queue(device, queue));)
+    // Updates what is known of the progress of the device's queues.
+    for (weir_queue *queue = NULL; (queue = weir__device_next_queue(pool->member.device, queue));)
         if (weir__queue_record_end(queue, &end) && end.sequence)
             weir__event_is_complete(end);
     weir__error_set(&saved);
-}
-
-bool weir__pool_shrink(weir_pool *pool, uint64_t bytes)
-{
-    ask_all_queues(pool->member.device);
     weir_lock_take(&pool->lock);
     struct weir__block *idle = weir__pool_remove(pool, bytes, true);
     weir_lock_release(&pool->lock);

@@ -303,13 +303,6 @@ struct files {
     bool hidden; // macros may hide images
 };
 
-static void free_files(struct files *files)
-{
-    free(files->opencl);
-    free(files->cuda);
-    free(files->images.text);
-}
-
 static weir_status read_file(const char *label, const char *path, void **out_text)
 {
     char message[512];
@@ -403,7 +396,9 @@ weir_status weir_program_create_at(weir_device *device, const struct weir_progra
         status = create_all(device, params, out_program);
     if (status == WEIR_ERROR_BUILD && files.hidden)
         status = name_macros(status);
-    free_files(&files);
+    free(files.opencl);
+    free(files.cuda);
+    free(files.images.text);
     for (weir_program *each = *out_program; each; each = each->next)
         weir__member_place(&each->member, file, line);
     return weir__placed(status, file, line);

@@ -163,20 +163,14 @@ static inline void note_delivered(weir_queue *queue, const struct weir_operation
     atomic_store_explicit(&queue->delivery.delivered, operation->sequence, memory_order_release);
 }
 
-// Whether this backend, or every backend, can do without the operation, which has one of these
-// flags.
-static bool is_dropped(const struct weir_link *backend, const struct weir_operation *operation)
-{
-    return operation->flags & (WEIR_OPERATION_IMPLIED | WEIR_OPERATION_EMPTY) ||
-           backend->ops->graph_create;
-}
-
 // Hands the operation to the backend, which can take it now.
 static weir_status submit(weir_queue *queue, const struct weir_operation *operation)
 {
     const struct weir_link *backend = backend_of(queue);
 
-    if (operation->flags & WEIR__MAY_BE_DROPPED && is_dropped(backend, operation))
+    // What every backend can do without, or one that has graphs.
+    if (operation->flags & (WEIR_OPERATION_IMPLIED | WEIR_OPERATION_EMPTY) ||
+        (operation->flags & WEIR_OPERATION_RELAUNCH && backend->ops->graph_create))
         return WEIR_OK;
     switch (operation->kind) {
     case WEIR_OPERATION_GRAPH:
@@ -353,16 +347,6 @@ static weir_status run_always(weir_queue *queue, const struct weir_operation *op
     return booked ? WEIR_OK : weir__error_set(&cause);
 }
 
-// The failure of a host call is known by now. A collective that the device carries out has no later
-// chance to learn of it. The legacy queue's order passes no failures on.
-static void inherit(weir_queue *queue, const struct weir_operation *wait)
-{
-    if (wait->flags & WEIR_OPERATION_INTERNAL ||
-        weir__completion_status(wait->u.wait.producer, wait->u.wait.event.sequence) == WEIR_OK)
-        return;
-    weir__completion_fail(queue, wait->sequence, weir_last_error());
-}
-
 static weir_status run_wait(weir_queue *queue, const struct weir_operation *operation)
 {
     const struct weir_link *backend = backend_of(queue);
@@ -372,7 +356,11 @@ static weir_status run_wait(weir_queue *queue, const struct weir_operation *oper
     // Nothing else flushes while this blocks.
     backend->ops->queue_flush(backend, queue);
     (void)await_delivery(&producer->delivery, sequence, WEIR_FOREVER);
-    inherit(queue, operation);
+    // The failure of a host call is known by now. A collective that the device carries out has no later chance to
+    // learn of it. The legacy queue's order passes no failures on.
+    if (!(operation->flags & WEIR_OPERATION_INTERNAL) &&
+        weir__completion_status(producer, sequence) < 0)
+        weir__completion_fail(queue, operation->sequence, weir_last_error());
     if (is_ordered_by_device(queue, producer))
         return submit(queue, operation);
     return backend->ops->event_wait(backend, producer, sequence, WEIR_FOREVER);

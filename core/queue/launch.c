@@ -117,15 +117,6 @@ static struct weir_extent without_zeros(struct weir_extent extent)
     return weir_dim(extent.x, extent.y ? extent.y : 1, extent.z ? extent.z : 1);
 }
 
-WEIR_COLD static weir_status refuse_kernel_of(const struct weir__caller *caller,
-                                              const weir_kernel *kernel)
-{
-    return weir__refuse(caller, kernel->member.object.label,
-                        "create the program for both devices (weir_program_params.devices)",
-                        "launch: the kernel belongs to another device than queue '%s'",
-                        weir__label_or_none(caller->label));
-}
-
 static size_t local_bytes_of(const struct weir_argument *arguments, size_t argument_count)
 {
     size_t bytes = 0;
@@ -195,7 +186,10 @@ weir_status weir__operation_launch(const struct weir__caller *caller, weir_kerne
     if (kernel->member.device != caller->device) {
         weir_kernel *there = weir__kernel_on(kernel, caller->device);
         if (!there)
-            return refuse_kernel_of(caller, kernel);
+            return weir__refuse(caller, kernel->member.object.label,
+                                "create the program for both devices (weir_program_params.devices)",
+                                "launch: the kernel belongs to another device than queue '%s'",
+                                weir__label_or_none(caller->label));
         kernel = there;
     }
     if (block.x == 0)

@@ -194,11 +194,6 @@ weir_status weir__call_native(weir_native_function function, void *user,
     return status;
 }
 
-static bool has_failed(const struct weir__run *run)
-{
-    return run->failed || (run->queue && weir__completion_status(run->queue, run->sequence) < 0);
-}
-
 // On a thread of the driver's: it may wait for nothing, and no queue is finalized.
 static void call_in_driver(struct weir__node_call *call)
 {
@@ -206,7 +201,7 @@ static void call_in_driver(struct weir__node_call *call)
     struct weir_operation launch; // for messages
     const struct weir__node_target target = current(call, &run);
     weir_status status = WEIR_OK;
-    if (!has_failed(&run))
+    if (!run.failed && (!run.queue || weir__completion_status(run.queue, run.sequence) == WEIR_OK))
         status = weir__call_host(target.host, target.user, NULL);
     if (run.queue)
         atomic_fetch_add(&run.queue->member.device->calls_ended, 1);

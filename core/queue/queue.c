@@ -419,12 +419,6 @@ bool weir__event_is_complete(struct weir_event event)
 // Destruction of what work may still use: see the header. A device's lists are guarded by its lock; frontiers are
 // checked without it, by the thread that removed the object from the list.
 
-// The user's own work on the native queue of a wrapped queue is not known.
-static bool may_be_busy(const weir_queue *queue)
-{
-    return queue->wrapped || weir__queue_is_busy(queue);
-}
-
 // Whether the queue may use objects of the device: its own, and those of another one of its runtime
 // once one was allowed to.
 static bool may_use(const weir_queue *queue, const weir_device *device)
@@ -444,7 +438,8 @@ static uint32_t count_users(const weir_device *device, uint32_t *out_queues)
         const weir_queue *queue = slots[i].queue;
         if (!queue || !may_use(queue, device))
             continue;
-        busy += may_be_busy(queue);
+        // The user's own work on the native queue of a wrapped queue is not known.
+        busy += queue->wrapped || weir__queue_is_busy(queue);
         ++*out_queues;
     }
     weir_lock_release(&lock);
@@ -513,25 +508,18 @@ static bool draw_frontier(struct weir__member *member, enum weir__frontier wante
     return only_itself ? add_end(member, (weir_queue *)(void *)member) : record_ends(member, count);
 }
 
-// All work has finished. Without the queue no plugin learns of a call about one of its events, so
-// they are told before it goes.
-static void note_end(weir_queue *queue)
+// All work has finished. Without the queue no plugin learns of a call about one of its events, so they are told before
+// it goes. Then takes the reference of its creation, if it is the last one: the queue cannot be found any more.
+static bool end_queue(weir_queue *queue)
 {
     const struct weir_event last = {queue->member.object.id, atomic_load(&queue->seen)};
     const struct weir__host_caller library = {.flags = WEIR_HOST_NOTE_INTERNAL};
-    if (last.sequence > 0 && weir__takes_notes(queue->member.device))
+    uint_fast32_t references = 1;
+    if (!queue->has_ended && last.sequence > 0 && weir__takes_notes(queue->member.device))
         weir__host_note_complete(queue, last, WEIR_OK, &library);
-}
-
-// Takes the reference of the queue's creation, if it is the last one: the queue cannot be found any more then.
-static bool end_queue(weir_queue *queue)
-{
-    uint_fast32_t last = 1;
-    if (!queue->has_ended)
-        note_end(queue);
     queue->has_ended = true;
     return atomic_compare_exchange_strong_explicit(&slot_of(queue->member.object.id)->references,
-                                                   &last, 0, memory_order_acquire,
+                                                   &references, 0, memory_order_acquire,
                                                    memory_order_relaxed);
 }
 

@@ -230,25 +230,16 @@ static bool volume_extent(const struct weir_volume *volume, size_t width, size_t
            extent(slice, depth, volume->slice_pitch, out_size);
 }
 
-static weir_status check_pitch(const struct weir__caller *caller, const struct weir__role *role,
-                               size_t pitch, size_t width)
-{
-    if (pitch >= width)
-        return WEIR_OK;
-    return weir__refuse(caller, caller->label,
-                        "both count bytes; a pitch leads from a row to the next",
-                        "%s: the pitch of %s, %zu, is below the width, %zu", role->call, role->name,
-                        pitch, width);
-}
-
 static weir_status check_volume(const struct weir__caller *caller, const struct weir__role *role,
                                 const struct weir_volume *volume, size_t width, size_t height,
                                 size_t depth, const weir_buffer *other)
 {
     size_t size;
-    weir_status status = check_pitch(caller, role, volume->pitch, width);
-    if (status < 0)
-        return status;
+    if (volume->pitch < width)
+        return weir__refuse(caller, caller->label,
+                            "both count bytes; a pitch leads from a row to the next",
+                            "%s: the pitch of %s, %zu, is below the width, %zu", role->call,
+                            role->name, volume->pitch, width);
     if (depth > 1 && volume_extent(volume, width, height, 1, &size) && volume->slice_pitch < size)
         return weir__refuse(caller, caller->label,
                             "a slice pitch counts bytes, and leads from a slice to the next",
