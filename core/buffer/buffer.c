@@ -41,11 +41,6 @@ struct page {
     uint16_t writes;
 };
 
-struct place {
-    const char *file;
-    int line;
-};
-
 enum state {
     FREE,
     IN_USE,
@@ -62,10 +57,10 @@ struct weir__view {
     struct page *pages;
     unsigned open_count;
     bool always_open; // the system refused to close pages
-    char label[64];
-    struct place created;
-    struct place opened; // by the first access that is open
-    struct place ended;  // the last end
+    char name[256];   // "the HOST buffer 'frames', created at main.c:12"
+    // ", which began at main.c:14": the first access that is open; and " at main.c:16", the last end.
+    char opened[WEIR__PLACE_SIZE];
+    char ended[WEIR__PLACE_SIZE];
 };
 
 static struct weir__view views[VIEWS];
@@ -97,16 +92,6 @@ static void add_number(struct line *line, size_t number)
     add(line, at);
 }
 
-static void add_place(struct line *line, const char *verb, const struct place *place)
-{
-    if (!place->file)
-        return;
-    add(line, verb);
-    add(line, place->file);
-    add(line, ":");
-    add_number(line, (size_t)place->line);
-}
-
 static void tell_fault(const struct weir__view *view, size_t offset)
 {
     struct line line = {.used = 0};
@@ -116,17 +101,18 @@ static void tell_fault(const struct weir__view *view, size_t offset)
     add(&line,
         is_write ? "weir: error: the host writes byte " : "weir: error: the host uses byte ");
     add_number(&line, offset);
-    add(&line, " of the HOST buffer '");
-    add(&line, view->label);
-    add(&line, "'");
-    add_place(&line, ", created at ", &view->created);
+    add(&line, " of ");
+    add(&line, view->name);
     if (state != IN_USE) {
         add(&line, ", after its destruction; let its pointer go with the buffer\n");
     } else if (is_write) {
-        add_place(&line, ", during an access of WEIR_ACCESS_READ, which began at ", &view->opened);
+        add(&line, ", during an access of WEIR_ACCESS_READ");
+        add(&line, view->opened);
         add(&line, "; begin it with WEIR_ACCESS_WRITE or WEIR_ACCESS_READ_WRITE\n");
     } else {
-        add_place(&line, ", after weir_host_end() at ", &view->ended);
+        if (view->ended[0])
+            add(&line, ", after weir_host_end()");
+        add(&line, view->ended);
         add(&line, ", while no access has it open; call weir_host_begin() with that range first, "
                    "and use its pointer until weir_host_end()\n");
     }
@@ -266,8 +252,7 @@ static struct weir__view *view_create(size_t size, void **out_memory)
     if (view && map(view, size)) {
         view->open_count = 0;
         view->always_open = false;
-        view->label[0] = '\0';
-        view->created = view->opened = view->ended = (struct place){NULL, 0};
+        view->name[0] = view->opened[0] = view->ended[0] = '\0';
         *out_memory = view->memory;
         atomic_store(&view->state, IN_USE);
     } else {
@@ -277,21 +262,12 @@ static struct weir__view *view_create(size_t size, void **out_memory)
     return view;
 }
 
-// The buffer, for messages.
-static void view_name(struct weir__view *view, const char *label, const char *file, int line)
-{
-    weir_lock_take(&lock);
-    snprintf(view->label, sizeof view->label, "%.63s", weir__label_or_none(label));
-    view->created = (struct place){weir__file_name(file), line};
-    weir_lock_release(&lock);
-}
-
 static void *view_begin(struct weir__view *view, size_t offset, size_t size, weir_access access,
                         const char *file, int line)
 {
     weir_lock_take(&lock);
     if (view->open_count++ == 0)
-        view->opened = (struct place){weir__file_name(file), line};
+        weir__place_text(view->opened, ", which began at ", file, line, "");
     change(view, offset, size, access, 1);
     weir_lock_release(&lock);
     return view->base + offset;
@@ -304,7 +280,7 @@ static void view_end(struct weir__view *view, size_t offset, size_t size, weir_a
     weir_lock_take(&lock);
     if (view->open_count > 0)
         view->open_count--;
-    view->ended = (struct place){weir__file_name(file), line};
+    weir__place_text(view->ended, " at ", file, line, "");
     change(view, offset, size, access, -1);
     weir_lock_release(&lock);
 }
@@ -312,20 +288,19 @@ static void view_end(struct weir__view *view, size_t offset, size_t size, weir_a
 // The buffer is destroyed; the log is told of an access that has not ended.
 static void view_close(struct weir__view *view)
 {
-    char message[384];
+    char message[640];
     weir_lock_take(&lock);
     const unsigned open_count = view->open_count;
-    const struct place opened = view->opened;
+    snprintf(
+        message, sizeof message,
+        "%s is destroyed during a host access%s; call weir_host_end() with the same range before "
+        "the work that needs the bytes",
+        view->name, view->opened);
     atomic_store(&view->state, CLOSED);
     mprotect(view->base, view->size, PROT_NONE);
     weir_lock_release(&lock);
-    if (open_count == 0)
-        return;
-    snprintf(message, sizeof message,
-             "the HOST buffer '%s' is destroyed during a host access that began at %.160s:%d; call "
-             "weir_host_end() with the same range before the work that needs the bytes",
-             view->label, opened.file ? opened.file : "?", opened.line);
-    weir__log(WEIR_LOG_WARNING, "core", message);
+    if (open_count > 0)
+        weir__log(WEIR_LOG_WARNING, "core", message);
 }
 
 // The backend does not use the memory any more. The addresses stay closed until their room is needed.
@@ -422,6 +397,7 @@ WEIR_COLD static bool make_viewed(weir_device *device, const char *label,
                                   const char *file, int line)
 {
     struct weir_buffer_setup wrapped = *setup;
+    char place[WEIR__PLACE_SIZE];
     struct weir__view *view =
         weir__takes_notes(device) ? NULL : view_create(setup->size, &wrapped.user_pointer);
     const struct weir_error before = *weir_last_error();
@@ -434,7 +410,11 @@ WEIR_COLD static bool make_viewed(weir_device *device, const char *label,
         return false;
     }
     (*out_buffer)->view = view;
-    view_name(view, (*out_buffer)->member.object.label, file, line);
+    weir_lock_take(&lock);
+    snprintf(view->name, sizeof view->name, "the HOST buffer '%.63s'%s",
+             weir__label_or_none((*out_buffer)->member.object.label),
+             weir__place_text(place, ", created at ", file, line, ""));
+    weir_lock_release(&lock);
     return true;
 }
 
@@ -566,7 +546,7 @@ weir_status weir_host_begin_at(weir_buffer *buffer, size_t offset, size_t size, 
         check_host_use("weir_host_begin", buffer, offset, size, access, file, line);
     if (status == WEIR_OK && weir__takes_notes(buffer->member.device))
         status = weir__host_note_access(WEIR_HOST_NOTE_BEGIN, buffer, offset, size, access,
-                                        &(struct weir__host_caller){file, line, 0});
+                                        &(struct weir__host_caller){file, line, 0, NULL});
     if (status < 0)
         return status;
     *out_pointer = buffer->view ? view_begin(buffer->view, offset, size, access, file, line)
@@ -582,7 +562,7 @@ weir_status weir_host_end_at(weir_buffer *buffer, size_t offset, size_t size, we
         return status;
     if (weir__takes_notes(buffer->member.device))
         (void)weir__host_note_access(WEIR_HOST_NOTE_END, buffer, offset, size, access,
-                                     &(struct weir__host_caller){file, line, 0});
+                                     &(struct weir__host_caller){file, line, 0, NULL});
     if (buffer->view)
         view_end(buffer->view, offset, size, access, file, line);
     return WEIR_OK;

@@ -73,13 +73,6 @@ static struct weir__staging_block *reserve(struct weir__staging *staging,
     return block;
 }
 
-static void uncount(struct weir__staging *staging, enum weir__staging_size size)
-{
-    weir_lock_take(&staging->lock);
-    staging->blocks[size].count--;
-    weir_lock_release(&staging->lock);
-}
-
 size_t weir__staging_take(weir_device *device, enum weir__staging_size size, size_t least,
                           size_t wanted, struct weir__staging_block **out_blocks)
 {
@@ -88,8 +81,11 @@ size_t weir__staging_take(weir_device *device, enum weir__staging_size size, siz
     while (count < wanted) {
         bool is_new;
         struct weir__staging_block *block = reserve(staging, size, count < least, &is_new);
-        if (is_new && !(block = create(device, size)))
-            uncount(staging, size);
+        if (is_new && !(block = create(device, size))) {
+            weir_lock_take(&staging->lock);
+            staging->blocks[size].count--;
+            weir_lock_release(&staging->lock);
+        }
         if (!block)
             break;
         out_blocks[count++] = block;
@@ -301,8 +297,7 @@ static weir_status sync_slot(const struct transfer *transfer, struct slot *slot)
     slot->busy = (struct weir_event){0};
     if (!event.queue)
         return WEIR_OK;
-    return weir__event_sync(transfer->upload ? "weir_upload" : "weir_download", event, WEIR_FOREVER,
-                            &transfer->caller);
+    return weir__event_sync(event, WEIR_FOREVER, &transfer->caller);
 }
 
 static weir_status submit_copy(const struct transfer *transfer, const struct slot *slot,
@@ -336,25 +331,15 @@ static weir_status begin_on_device(struct transfer *transfer, size_t piece)
 
 // Both directions.
 
-static weir_status begin_piece(struct transfer *transfer, size_t piece)
+// The host's copy of the piece, or the device's.
+static weir_status copy_piece(struct transfer *transfer, size_t piece, bool on_host)
 {
     struct slot *slot = slot_of(transfer, piece);
-    if (!transfer->upload) {
+    if (!on_host) {
         end_on_host(transfer, slot);
         return begin_on_device(transfer, piece);
     }
-    weir_status status = sync_slot(transfer, slot);
-    return status < 0 ? status : begin_on_host(transfer, piece);
-}
-
-static weir_status finish_piece(struct transfer *transfer, size_t piece)
-{
-    struct slot *slot = slot_of(transfer, piece);
-    if (transfer->upload) {
-        end_on_host(transfer, slot);
-        return begin_on_device(transfer, piece);
-    }
-    weir_status status = sync_slot(transfer, slot);
+    const weir_status status = sync_slot(transfer, slot);
     return status < 0 ? status : begin_on_host(transfer, piece);
 }
 
@@ -362,12 +347,13 @@ static weir_status copy_pieces(struct transfer *transfer)
 {
     const size_t lead = transfer->lead;
     const size_t count = transfer->piece_count;
+    const bool is_upload = transfer->upload; // of which the host's copies come first
     weir_status status = WEIR_OK;
     for (size_t i = 0; i < count + lead && status == WEIR_OK; i++) {
         if (i < count)
-            status = begin_piece(transfer, i);
+            status = copy_piece(transfer, i, is_upload);
         if (i >= lead && status == WEIR_OK)
-            status = finish_piece(transfer, i - lead);
+            status = copy_piece(transfer, i - lead, !is_upload);
     }
     return status;
 }
@@ -523,40 +509,37 @@ static weir_status check_transfer(const struct weir__role *role, weir_queue *que
     return status;
 }
 
+// One of `src` and `dst` is NULL.
+static weir_status copy(const struct weir__role *role, weir_queue *queue, weir_buffer *buffer,
+                        size_t offset, const void *src, void *dst, size_t size, const char *file,
+                        int line)
+{
+    const struct transfer transfer = {.queue = queue,
+                                      .buffer = buffer,
+                                      .offset = offset,
+                                      .upload = src,
+                                      .download = dst,
+                                      .size = size,
+                                      .caller = {file, line, WEIR_HOST_NOTE_INTERNAL, role->call}};
+    const weir_status status =
+        check_transfer(role, queue, buffer, src ? src : dst, offset, size, file, line);
+    if (status < 0)
+        return status;
+    return size > 0 ? run_transfer(&transfer) : weir_queue_sync_at(queue, WEIR_FOREVER, file, line);
+}
+
 weir_status weir_upload_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset, const void *src,
                            size_t size, const char *file, int line)
 {
     static const struct weir__role role = {"weir_upload", "dst"};
-    weir_status status = check_transfer(&role, queue, dst, src, dst_offset, size, file, line);
-    if (status < 0)
-        return status;
-    if (size == 0)
-        return weir_queue_sync_at(queue, WEIR_FOREVER, file, line);
-    const struct transfer transfer = {.queue = queue,
-                                      .buffer = dst,
-                                      .offset = dst_offset,
-                                      .upload = src,
-                                      .size = size,
-                                      .caller = {file, line, WEIR_HOST_NOTE_INTERNAL}};
-    return run_transfer(&transfer);
+    return copy(&role, queue, dst, dst_offset, src, NULL, size, file, line);
 }
 
 weir_status weir_download_at(weir_queue *queue, void *dst, weir_buffer *src, size_t src_offset,
                              size_t size, const char *file, int line)
 {
     static const struct weir__role role = {"weir_download", "src"};
-    weir_status status = check_transfer(&role, queue, src, dst, src_offset, size, file, line);
-    if (status < 0)
-        return status;
-    if (size == 0)
-        return weir_queue_sync_at(queue, WEIR_FOREVER, file, line);
-    const struct transfer transfer = {.queue = queue,
-                                      .buffer = src,
-                                      .offset = src_offset,
-                                      .download = dst,
-                                      .size = size,
-                                      .caller = {file, line, WEIR_HOST_NOTE_INTERNAL}};
-    return run_transfer(&transfer);
+    return copy(&role, queue, src, src_offset, NULL, dst, size, file, line);
 }
 
 weir_status weir_buffer_address(weir_buffer *buffer, uint64_t *out_address)

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -213,14 +212,19 @@ enum weir_key_index {
 
 static const char *const log_levels[] = {"auto", "off", "error", "warning", "info", "debug", NULL};
 
+// Up to WEIR__CONFIG_COPY_THREADS_MAX.
+static const char *const thread_counts[] = {"auto", "0",  "1",  "2",  "3",  "4",  "5",
+                                            "6",    "7",  "8",  "9",  "10", "11", "12",
+                                            "13",   "14", "15", "16", NULL};
+
 static const struct weir_key weir_keys[] = {
     [KEY_BACKEND] =
         WEIR_TEXT_KEY("backend", "cuda, opencl",
                       "Backends, tried in this order; a single name means that one or an error."),
-    [KEY_COPY_THREADS] =
-        WEIR_TEXT_KEY("copy_threads", "auto",
-                      "Threads that copy large uploads and downloads: auto, or a number from 0 to "
-                      "16; 0 means the calling thread alone."),
+    [KEY_COPY_THREADS] = WEIR_CHOICE_KEY(
+        "copy_threads", "auto", thread_counts,
+        "Threads that copy large uploads and downloads: auto, or a number from 0 to "
+        "16; 0 means the calling thread alone."),
     [KEY_DEBUG] = WEIR_BOOLEAN_KEY(
         "debug", "0",
         "1: calls on objects that were destroyed, or that are of another type, are "
@@ -297,16 +301,6 @@ static weir_status take_item(const struct weir_setting *setting, const char *ite
     return WEIR_OK;
 }
 
-static weir_status check_repeat(const struct weir_setting *setting, char names[][WEIR__NAME_SIZE],
-                                size_t last)
-{
-    for (size_t i = 0; i < last; i++)
-        if (strcmp(names[i], names[last]) == 0)
-            return fail(setting->origin, "name it once", "'%s' names '%s' twice",
-                        setting->key->name, names[last]);
-    return WEIR_OK;
-}
-
 weir_status weir__config_list(const struct weir_setting *setting, bool allow_repeats,
                               char names[][WEIR__NAME_SIZE], size_t max, size_t *out_count)
 {
@@ -326,8 +320,10 @@ weir_status weir__config_list(const struct weir_setting *setting, bool allow_rep
             return fail(setting->origin, NULL, "'%s' has more than %zu names", setting->key->name,
                         max);
         weir_status status = take_item(setting, at, shown, names[count]);
-        if (status == WEIR_OK && !allow_repeats)
-            status = check_repeat(setting, names, count);
+        for (size_t i = 0; i < count && status == WEIR_OK && !allow_repeats; i++)
+            if (strcmp(names[i], names[count]) == 0)
+                status = fail(setting->origin, "name it once", "'%s' names '%s' twice",
+                              setting->key->name, names[i]);
         if (status != WEIR_OK)
             return status;
         at += length + more;
@@ -336,21 +332,15 @@ weir_status weir__config_list(const struct weir_setting *setting, bool allow_rep
     return WEIR_OK;
 }
 
-static weir_status check_backend(const struct weir_setting *setting)
+static weir_status check_names(const struct weir_setting *setting, bool are_plugins)
 {
     char names[WEIR__CONFIG_LIST_LIMIT][WEIR__NAME_SIZE];
     size_t count = 0;
-    weir_status status = weir__config_list(setting, false, names, WEIR__CONFIG_LIST_LIMIT, &count);
-    if (status != WEIR_OK || count > 0)
+    weir_status status =
+        weir__config_list(setting, are_plugins, names, WEIR__CONFIG_LIST_LIMIT, &count);
+    if (status != WEIR_OK || count > 0 || are_plugins)
         return status;
     return fail(setting->origin, "name at least one, such as opencl", "'backend' names no backend");
-}
-
-static weir_status check_plugins(const struct weir_setting *setting)
-{
-    char names[WEIR__CONFIG_LIST_LIMIT][WEIR__NAME_SIZE];
-    size_t count = 0;
-    return weir__config_list(setting, true, names, WEIR__CONFIG_LIST_LIMIT, &count);
 }
 
 // An empty item would mean the working directory, as in PATH.
@@ -366,40 +356,16 @@ static weir_status check_module_path(const struct weir_setting *setting)
     return WEIR_OK;
 }
 
-// The number in the text, or WEIR__CONFIG_COPY_THREADS_AUTO, or more than that if it is neither.
-static unsigned read_copy_threads(const char *text)
-{
-    unsigned value = 0;
-    if (strcmp(text, "auto") == 0)
-        return WEIR__CONFIG_COPY_THREADS_AUTO;
-    for (const char *c = text; *c; c++)
-        if (*c < '0' || *c > '9' ||
-            (value = 10 * value + (unsigned)(*c - '0')) > WEIR__CONFIG_COPY_THREADS_MAX)
-            return UINT_MAX;
-    return *text ? value : UINT_MAX;
-}
-
-static weir_status check_copy_threads(const struct weir_setting *setting)
-{
-    if (read_copy_threads(setting->text) <= WEIR__CONFIG_COPY_THREADS_AUTO)
-        return WEIR_OK;
-    return fail(setting->origin, "write auto, or 0 for the calling thread alone",
-                "'copy_threads' is auto or a number from 0 to %d, not '%s'",
-                WEIR__CONFIG_COPY_THREADS_MAX, setting->text);
-}
-
 // What [weir] asks of a value besides its type.
 static weir_status check_own(const struct weir_setting *setting)
 {
     switch (setting->key - weir_keys) {
     case KEY_BACKEND:
-        return check_backend(setting);
-    case KEY_COPY_THREADS:
-        return check_copy_threads(setting);
+        return check_names(setting, false);
     case KEY_MODULE_PATH:
         return check_module_path(setting);
     case KEY_PLUGINS:
-        return check_plugins(setting);
+        return check_names(setting, true);
     default:
         return WEIR_OK;
     }
@@ -555,16 +521,6 @@ static weir_status replace(struct weir__config *config, const struct weir_sectio
     return value && origin ? set(setting, section, value, origin) : WEIR_ERROR_OUT_OF_MEMORY;
 }
 
-static weir_status set_from_variable(struct weir__config *config,
-                                     const struct weir_section *section,
-                                     struct weir_setting *setting)
-{
-    char name[256];
-    weir_text_variable(name, sizeof name, section->name, setting->key->name);
-    const char *value = secure_getenv(name);
-    return value ? replace(config, section, setting, value, name) : WEIR_OK;
-}
-
 // A setting as it is handed out: one by one, so that settings can grow.
 struct cell {
     WEIR_SIZED_CELL(struct weir_setting, setting, WEIR_SIZED_ROOM);
@@ -574,6 +530,7 @@ static struct weir_setting **take(struct weir__config *config, const struct weir
                                   bool replaces)
 {
     const uint32_t count = section->key_count;
+    char name[256];
     weir_status status = WEIR_OK;
     struct weir_setting **settings =
         weir__config_keep(config, (count + 1) * (sizeof(struct cell) + sizeof *settings));
@@ -588,8 +545,12 @@ static struct weir_setting **take(struct weir__config *config, const struct weir
          entry = entry->next)
         if (entry->name && strcmp(entry->section, section->name) == 0)
             status = set_entry(entry, section, settings);
-    for (uint32_t i = 0; i < count && replaces && status == WEIR_OK; i++)
-        status = set_from_variable(config, section, settings[i]);
+    for (uint32_t i = 0; i < count && replaces && status == WEIR_OK; i++) {
+        weir_text_variable(name, sizeof name, section->name, settings[i]->key->name);
+        const char *value = secure_getenv(name);
+        if (value)
+            status = replace(config, section, settings[i], value, name);
+    }
     return status == WEIR_OK ? settings : NULL;
 }
 
@@ -693,7 +654,9 @@ const struct weir_setting *weir__config_comm(const struct weir__config *config, 
 
 unsigned weir__config_copy_threads(const struct weir__config *config)
 {
-    return read_copy_threads(config->weir[KEY_COPY_THREADS]->text);
+    const char *text = config->weir[KEY_COPY_THREADS]->text;
+    return strcmp(text, "auto") == 0 ? WEIR__CONFIG_COPY_THREADS_AUTO
+                                     : (unsigned)strtoul(text, NULL, 10);
 }
 
 static bool is_listed(const char *list, const char *name)

@@ -1,7 +1,5 @@
 // Opening and closing devices.
-#include <inttypes.h>
 #include <sched.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <weir/device.h>
@@ -22,74 +20,38 @@
 
 // What keeps a device from being closed.
 
-// An object of the user's that still exists.
-struct remaining {
-    char name[160]; // "the buffer 'h'"
-    char place[WEIR__PLACE_SIZE];
-    bool is_shared; // a tensor's
-    bool has_label;
-};
-
-static void describe_remaining(const struct weir__member *member, struct remaining *out)
-{
-    const char *label = member->object.label;
-    out->is_shared = weir__buffer_is_only_shared(member);
-    out->has_label = label[0] != '\0';
-    weir__member_created(member, out->place);
-    snprintf(out->name, sizeof out->name, out->has_label ? "the %s '%s'" : "the %s%s",
-             member->class->name, out->has_label ? label : " without a label");
-}
-
-// The first such member from `member` on; NULL: there are none. With the device's lock held.
-static const struct weir__member *next_remaining(const struct weir__member *member)
-{
-    while (member && member->internal && !weir__buffer_is_only_shared(member))
-        member = member->next;
-    return member;
-}
-
-// Returns how many there are; the first is stored.
-static uint32_t find_remaining(weir_device *device, struct remaining *first,
-                               struct weir__left *left)
-{
-    struct remaining remaining;
-    weir_lock_take(&device->lock);
-    for (const struct weir__member *member = next_remaining(device->live); member;
-         member = next_remaining(member->next)) {
-        describe_remaining(member, &remaining);
-        if (left->count == 0)
-            *first = remaining;
-        weir__left_add(left, "%s%s%s", remaining.name,
-                       remaining.is_shared ? " of a DLPack tensor" : "", remaining.place);
-    }
-    weir_lock_release(&device->lock);
-    return left->count;
-}
-
-// WEIR_ERROR_INVALID, with their labels, while objects of the user's exist.
+// WEIR_ERROR_INVALID, with their labels and lines, while objects of the user's exist.
 static weir_status refuse_close(weir_device *device)
 {
-    struct remaining first;
     struct weir__left left = {.count = 0};
-    char others[WEIR__LEFT_LIST_SIZE];
-    if (find_remaining(device, &first, &left) == 0)
+    char list[WEIR__LEFT_LIST_SIZE], place[WEIR__PLACE_SIZE];
+    bool has_shared = false, is_named = false;
+    weir_lock_take(&device->lock);
+    for (const struct weir__member *at = device->live; at; at = at->next) {
+        const bool is_shared = weir__buffer_is_only_shared(at);
+        const char *label = at->object.label;
+        if (at->internal && !is_shared)
+            continue;
+        weir__member_created(at, place);
+        weir__left_add(&left, label[0] ? "the %s '%s'%s%s" : "the %s%s%s%s", at->class->name,
+                       label[0] ? label : " without a label",
+                       is_shared ? " of a DLPack tensor" : "", place);
+        has_shared = has_shared || is_shared;
+        is_named = label[0];
+    }
+    weir_lock_release(&device->lock);
+    if (left.count == 0)
         return WEIR_OK;
-    weir__left_list(&left, 1, "weir_device_close: ", others);
-    const bool several = left.count > 1;
-    const char *remedy = several ? "destroy them first" : "destroy it first";
-    if (first.is_shared)
-        remedy = several ? "destroy them, and let the tensor's user call its deleter, first"
-                         : "let the tensor's user call its deleter first";
-    else if (!first.has_label)
-        remedy = several ? "destroy them first; params.label gives names"
-                         : "destroy it first; params.label gives a name";
-    return weir__invalid(device->info.name, remedy, "weir_device_close: %s%s%s%s%s%s",
-                         first.is_shared ? "a DLPack tensor still holds " : "", first.name,
-                         first.is_shared ? "" : " still exists", first.is_shared ? "" : first.place,
-                         !several          ? ""
-                         : first.is_shared ? "; these exist too:"
-                                           : "; so do",
-                         several ? others + 1 : ""); // without the comma
+    weir__left_list(&left, "weir_device_close: ", list);
+    const char *remedy = left.count > 1 ? "destroy them first"
+                         : is_named     ? "destroy it first"
+                                        : "destroy it first; params.label gives a name";
+    if (has_shared)
+        remedy = "let a tensor's user call its deleter, and destroy the others, first";
+    return weir__invalid(device->info.name, remedy,
+                         "weir_device_close: %u object%s of the device still exist%s: %s",
+                         (unsigned)left.count, left.count == 1 ? "" : "s",
+                         left.count == 1 ? "s" : "", list);
 }
 
 // Choosing, opening and closing devices.
@@ -290,14 +252,17 @@ static weir_status check_timing(const weir_device *device)
 
 // The runtime's list of open devices.
 
-static void add_opened(weir_device *device)
+static void add_opened(weir_device *device, const char *file, int line)
 {
     struct weir__shared *shared = device->shared;
+    device->file = weir__file_name(file);
+    device->line = line;
     weir_lock_take(&shared->devices_lock);
     device->next = shared->devices;
     shared->devices = device;
     weir_lock_release(&shared->devices_lock);
     weir__debug_begin(device, "device", weir__opened_name(device));
+    weir__debug_place(device, file, line);
 }
 
 static void remove_opened(weir_device *device)
@@ -309,16 +274,6 @@ static void remove_opened(weir_device *device)
         at = &(*at)->next;
     *at = device->next;
     weir_lock_release(&shared->devices_lock);
-}
-
-static void place_opened(weir_device *device, const char *file, int line)
-{
-    struct weir__shared *shared = device->shared;
-    weir_lock_take(&shared->devices_lock);
-    device->file = weir__file_name(file);
-    device->line = line;
-    weir_lock_release(&shared->devices_lock);
-    weir__debug_place(device, file, line);
 }
 
 static weir_status create_links(weir_device *device, const struct weir_device_setup *setup)
@@ -339,7 +294,7 @@ static void ask_limits(weir_device *device)
 
 // `params` may be NULL.
 static weir_status open_device(weir_runtime *runtime, const struct weir_device_params *params,
-                               weir_device **out_device)
+                               weir_device **out_device, const char *file, int line)
 {
     size_t index;
     weir_status status = select_device(runtime, params ? params->select : NULL, &index);
@@ -373,7 +328,7 @@ static weir_status open_device(weir_runtime *runtime, const struct weir_device_p
         goto fail;
     }
     configure_staging(device);
-    add_opened(device);
+    add_opened(device, file, line);
     *out_device = device;
     return WEIR_OK;
 
@@ -381,14 +336,6 @@ fail:
     weir__error_place(status, device->info.name, NULL, 0);
     free_device(device);
     return status;
-}
-
-// The error stays that of the device, also if the runtime's end has one too.
-WEIR_COLD static void leave_failed(weir_runtime *runtime, const char *file, int line)
-{
-    const struct weir_error cause = *weir_last_error();
-    WEIR_IGNORE(weir__runtime_leave(runtime, file, line));
-    weir__error_set(&cause);
 }
 
 weir_status weir_device_open_at(weir_runtime *runtime, const struct weir_device_params *params,
@@ -403,11 +350,13 @@ weir_status weir_device_open_at(weir_runtime *runtime, const struct weir_device_
     weir_status status = weir__runtime_enter(&runtime, file, line);
     if (status < 0)
         return status;
-    status = open_device(runtime, params, out_device);
+    status = open_device(runtime, params, out_device, file, line);
     if (status == WEIR_OK)
-        place_opened(*out_device, file, line);
-    else
-        leave_failed(runtime, file, line);
+        return WEIR_OK;
+    // The error stays that of the device, also if the runtime's end has one too.
+    const struct weir_error cause = *weir_last_error();
+    WEIR_IGNORE(weir__runtime_leave(runtime, file, line));
+    weir__error_set(&cause);
     return weir__placed(status, file, line);
 }
 
@@ -421,31 +370,13 @@ static void finish_retired(weir_device *device)
             weir__completion_complete(queue, atomic_load(&queue->seen));
         weir__registry_unpin(queue);
         weir__device_reap_all(device);
+        sched_yield(); // another thread may be inside a call that has the queue pinned
     }
-    // The remaining objects are used by queues of other devices.
+    // The remaining objects are used by queues of other devices, or finalized by another thread.
     while (atomic_load(&device->retired_count) > 0) {
         weir__device_reap_all(device);
         sched_yield();
     }
-    // Another thread may be inside a call that has a queue pinned.
-    while (atomic_load(&device->queue_count) > 0) {
-        weir__registry_finalize_ended(device);
-        sched_yield();
-    }
-}
-
-// weir__peer_next() leaves out the device, which has neither queues nor buffers left.
-static void end_visits(weir_device *device)
-{
-    struct weir__shared *shared = device->shared;
-    weir_lock_take(&shared->devices_lock);
-    device->closing = true;
-    while (device->visits > 0) {
-        weir_lock_release(&shared->devices_lock);
-        sched_yield();
-        weir_lock_take(&shared->devices_lock);
-    }
-    weir_lock_release(&shared->devices_lock);
 }
 
 weir_status weir_device_close_at(weir_device **device, const char *file, int line)
@@ -463,7 +394,6 @@ weir_status weir_device_close_at(weir_device **device, const char *file, int lin
     weir__staging_trim(gone);
     weir__owned_queues_close(gone);
     finish_retired(gone);
-    end_visits(gone);
     weir__notifier_end(gone);
     WEIR__DESTROY_ALONG(gone->chain, gone->chain->count, device, gone);
     remove_opened(gone);

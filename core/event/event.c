@@ -25,22 +25,11 @@
 // An event's queue is looked up and kept alive for the length of one call; a destroyed queue had finished, so
 // its events are complete.
 
-// The queue, whose operation the event is; NULL if it was destroyed, or there is no such operation.
-static weir_queue *pin(struct weir_event event)
-{
-    weir_queue *queue = weir__registry_pin(event.queue);
-    if (!queue ||
-        event.sequence - 1 < atomic_load_explicit(&queue->seen, memory_order_acquire)) // 0 wraps
-        return queue;
-    weir__registry_unpin(queue);
-    return NULL;
-}
-
 // Of an event for which there is none: WEIR_OK if its queue was destroyed.
-WEIR_COLD static weir_status refuse_event(const char *function, struct weir_event event,
-                                          const char *waiting,
+WEIR_COLD static weir_status refuse_event(struct weir_event event, const char *waiting,
                                           const struct weir__host_caller *caller)
 {
+    const char *function = caller->function;
     const char *file = caller->file;
     const int line = caller->line;
     if (event.queue == 0 || event.sequence == 0)
@@ -60,36 +49,33 @@ WEIR_COLD static weir_status refuse_event(const char *function, struct weir_even
         status = weir__fail_at(file, line, label, WEIR_ERROR_INVALID,
                                "pass the event as weir_queue_record() gave it",
                                "%s: the queue has no operation %" PRIu64, function, event.sequence);
-    if (queue)
-        weir__registry_unpin(queue);
+    weir__registry_unpin(queue);
     return status;
 }
 
 // Looks up the queue; `*out_queue` is NULL if it was destroyed. `waiting` is the label of a queue that waits for the
 // event, or NULL.
-static weir_status find(const char *function, struct weir_event event, const char *waiting,
+static weir_status find(struct weir_event event, const char *waiting,
                         const struct weir__host_caller *caller, weir_queue **out_queue)
 {
     *out_queue = NULL;
-    WEIR_REFUSE_FORK_OF(function, caller->file, caller->line);
-    *out_queue = pin(event);
-    return *out_queue ? WEIR_OK : refuse_event(function, event, waiting, caller);
-}
-
-static weir_status refuse_outside_event(const weir_queue *queue, const char *file, int line)
-{
-    return weir__queue_refuse_capturing(
-        queue, file, line, "weir_queue_wait got an event that was recorded outside of it",
-        "wait on it before the capture, or before the graph's launch");
+    WEIR_REFUSE_FORK_OF(caller->function, caller->file, caller->line);
+    weir_queue *queue = weir__registry_pin(event.queue);
+    if (queue &&
+        event.sequence - 1 < atomic_load_explicit(&queue->seen, memory_order_acquire)) { // 0 wraps
+        *out_queue = queue;
+        return WEIR_OK;
+    }
+    weir__registry_unpin(queue);
+    return refuse_event(event, waiting, caller);
 }
 
 // A wait for an event that has already failed fails the waiting queue, unless that queue has
 // failed before. The cause is the thread's error.
 static weir_status inherit(weir_queue *queue, const char *file, int line)
 {
-    const struct weir_error cause = *weir_last_error();
     if (!atomic_load(&queue->completion.failed))
-        weir__completion_fail(queue, queue->sequence + 1, &cause);
+        weir__completion_fail(queue, queue->sequence + 1, weir_last_error());
     return weir__tell_refused(weir__completion_refuse(queue), "weir_queue_wait", file, line);
 }
 
@@ -123,7 +109,9 @@ static weir_status wait_for(weir_queue *queue, weir_queue *producer, struct weir
                             const char *file, int line)
 {
     if (weir__is_capturing(queue))
-        return refuse_outside_event(queue, file, line);
+        return weir__queue_refuse_capturing(
+            queue, file, line, "weir_queue_wait got an event that was recorded outside of it",
+            "wait on it before the capture, or before the graph's launch");
     if (producer)
         return wait_for_live(queue, producer, event, file, line);
     return weir__completion_status_gone(event) < 0 ? inherit(queue, file, line) : WEIR_OK;
@@ -137,25 +125,23 @@ weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event, const
     WEIR_REFUSE_CALLBACK(queue, file, line);
     if (weir__is_captured(event))
         return weir__capture_wait(queue, event, file, line);
-    weir_status status = find("weir_queue_wait", event, queue->member.object.label,
-                              &(struct weir__host_caller){file, line, 0}, &producer);
+    const struct weir__host_caller caller = {file, line, 0, "weir_queue_wait"};
+    weir_status status = find(event, queue->member.object.label, &caller, &producer);
     if (status < 0)
         return status;
     weir__queue_enter(queue);
     status = wait_for(queue, producer, event, file, line);
     weir_lock_release(&queue->submit_lock);
-    if (producer)
-        weir__registry_unpin(producer);
+    weir__registry_unpin(producer);
     return status;
 }
 
 // Events on the host.
 
-static weir_status query(const char *function, struct weir_event event,
-                         const struct weir__host_caller *caller)
+static weir_status query(struct weir_event event, const struct weir__host_caller *caller)
 {
     weir_queue *queue;
-    weir_status status = find(function, event, NULL, caller, &queue);
+    weir_status status = find(event, NULL, caller, &queue);
     if (status < 0)
         return status;
     if (!queue)
@@ -169,59 +155,52 @@ static weir_status query(const char *function, struct weir_event event,
 
 weir_status weir_event_query_at(struct weir_event event, const char *file, int line)
 {
-    return query("weir_event_query", event, &(struct weir__host_caller){file, line, 0});
+    return query(event, &(struct weir__host_caller){file, line, 0, "weir_event_query"});
 }
 
 weir_status weir_event_error_at(struct weir_event event, const char *file, int line)
 {
-    return query("weir_event_error", event, &(struct weir__host_caller){file, line, 0});
-}
-
-static void note_sync(weir_queue *queue, struct weir_event event, uint64_t timeout_ns,
-                      weir_status status, const struct weir__host_caller *caller)
-{
-    struct weir__host_caller waiting = *caller;
-    if (timeout_ns == WEIR_FOREVER)
-        waiting.flags |= WEIR_HOST_NOTE_WAITED;
-    weir__host_note_complete(queue, event, status, &waiting);
+    return query(event, &(struct weir__host_caller){file, line, 0, "weir_event_error"});
 }
 
 // In debug mode a long wait is told of once.
-WEIR_COLD static weir_status await_told(const struct weir__awaited *awaited, uint64_t timeout_ns)
+WEIR_COLD static weir_status await_told(weir_queue *queue, uint64_t sequence, uint64_t timeout_ns,
+                                        const struct weir__host_caller *caller)
 {
     if (timeout_ns <= WEIR__AWAITED_TOLD_NS)
-        return weir__queue_await(awaited->queue, awaited->sequence, timeout_ns);
-    const weir_status status =
-        weir__queue_await(awaited->queue, awaited->sequence, WEIR__AWAITED_TOLD_NS);
+        return weir__queue_await(queue, sequence, timeout_ns);
+    const weir_status status = weir__queue_await(queue, sequence, WEIR__AWAITED_TOLD_NS);
     if (status != WEIR_TIMEOUT)
         return status;
-    weir__awaited_tell(awaited);
-    return weir__queue_await(awaited->queue, awaited->sequence,
+    weir__awaited_tell(queue, sequence, caller);
+    return weir__queue_await(queue, sequence,
                              timeout_ns == WEIR_FOREVER ? WEIR_FOREVER
                                                         : timeout_ns - WEIR__AWAITED_TOLD_NS);
 }
 
-weir_status weir__event_sync(const char *function, struct weir_event event, uint64_t timeout_ns,
+weir_status weir__event_sync(struct weir_event event, uint64_t timeout_ns,
                              const struct weir__host_caller *caller)
 {
     weir_queue *queue;
-    WEIR_REFUSE_HOST_CALL_OF(function, caller->file, caller->line, NULL,
+    WEIR_REFUSE_HOST_CALL_OF(caller->function, caller->file, caller->line, NULL,
                              "submit a wait to the queue instead");
-    weir_status status = find(function, event, NULL, caller, &queue);
+    weir_status status = find(event, NULL, caller, &queue);
     if (status < 0)
         return status;
     if (!queue)
         return weir__completion_status_gone(event);
     const bool was_complete = weir__queue_is_past(queue, event.sequence);
-    const struct weir__awaited awaited = {function, queue, event.sequence, caller->file,
-                                          caller->line};
     status = weir__debugging() && !was_complete
-                 ? await_told(&awaited, timeout_ns)
+                 ? await_told(queue, event.sequence, timeout_ns, caller)
                  : weir__queue_await(queue, event.sequence, timeout_ns);
     if (status == WEIR_TIMEOUT && timeout_ns > 0)
-        weir__awaited_end(&awaited, timeout_ns);
-    if (status != WEIR_TIMEOUT && weir__takes_notes(queue->member.device))
-        note_sync(queue, event, timeout_ns, status, caller);
+        weir__awaited_end(queue, event.sequence, timeout_ns, caller);
+    if (status != WEIR_TIMEOUT && weir__takes_notes(queue->member.device)) {
+        struct weir__host_caller waiting = *caller;
+        if (timeout_ns == WEIR_FOREVER)
+            waiting.flags |= WEIR_HOST_NOTE_WAITED;
+        weir__host_note_complete(queue, event, status, &waiting);
+    }
     if (!was_complete && status != WEIR_TIMEOUT)
         weir__device_reap(queue->member.device);
     weir__registry_unpin(queue);
@@ -232,7 +211,7 @@ static weir_status sync_checked(const char *function, struct weir_event event, u
                                 const char *file, int line)
 {
     const weir_status status =
-        weir__event_sync(function, event, timeout_ns, &(struct weir__host_caller){file, line, 0});
+        weir__event_sync(event, timeout_ns, &(struct weir__host_caller){file, line, 0, function});
     return status == WEIR_OK ? weir__debug_check_memory(function, file, line) : status;
 }
 
@@ -246,7 +225,7 @@ static weir_status query_any(const struct weir_event *events, size_t count,
                              const struct weir__host_caller *caller, size_t *out_index)
 {
     for (size_t i = 0; i < count; i++) {
-        weir_status status = query("weir_event_sync_any", events[i], caller);
+        weir_status status = query(events[i], caller);
         if (status != WEIR_NOT_READY) {
             *out_index = i;
             return status;
@@ -262,12 +241,8 @@ WEIR_COLD static void end_any(const struct weir_event *events, size_t count, uin
     weir_queue *queue = NULL;
     for (size_t i = 0; i < count && !queue; i++)
         if ((queue = weir__registry_pin(events[i].queue)))
-            weir__awaited_end(&(struct weir__awaited){"weir_event_sync_any", queue,
-                                                      events[i].sequence, caller->file,
-                                                      caller->line},
-                              timeout_ns);
-    if (queue)
-        weir__registry_unpin(queue);
+            weir__awaited_end(queue, events[i].sequence, timeout_ns, caller);
+    weir__registry_unpin(queue);
 }
 
 // No driver waits for any of several events, so this polls: at once, then with
@@ -291,7 +266,7 @@ weir_status weir_event_sync_any_at(const struct weir_event *events, size_t count
                                    uint64_t timeout_ns, size_t *out_index, const char *file,
                                    int line)
 {
-    const struct weir__host_caller caller = {file, line, 0};
+    const struct weir__host_caller caller = {file, line, 0, "weir_event_sync_any"};
     WEIR_REFUSE_FORK_AT(file, line);
     WEIR_REQUIRE_AT(file, line, NULL, out_index);
     *out_index = 0;
@@ -374,14 +349,13 @@ static weir_status drain_failed(weir_queue *queue, weir_status refusal, uint64_t
     if (!weir__queue_record_end(queue, &end))
         in_time = weir__delivery_settle(&queue->delivery, deadline_ns);
     else if (end.sequence > 0)
-        in_time = weir__event_sync("weir_device_sync", end, left_until(deadline_ns), caller) !=
-                  WEIR_TIMEOUT;
+        in_time = weir__event_sync(end, left_until(deadline_ns), caller) != WEIR_TIMEOUT;
     return in_time ? weir__error_set(&cause) : WEIR_TIMEOUT;
 }
 
 static weir_status drain_queue(weir_queue *queue, uint64_t deadline_ns, const char *file, int line)
 {
-    const struct weir__host_caller caller = {file, line, 0};
+    const struct weir__host_caller caller = {file, line, 0, "weir_device_sync"};
     struct weir_event event;
     if (weir__is_capturing(queue))
         return weir__queue_refuse_capturing(queue, file, line,
@@ -389,7 +363,7 @@ static weir_status drain_queue(weir_queue *queue, uint64_t deadline_ns, const ch
                                             "end or cancel the capture first");
     weir_status status = record_last(queue, &event, file, line);
     if (status >= 0 && event.sequence > 0)
-        status = weir__event_sync("weir_device_sync", event, left_until(deadline_ns), &caller);
+        status = weir__event_sync(event, left_until(deadline_ns), &caller);
     return status < 0 ? drain_failed(queue, status, deadline_ns, &caller) : status;
 }
 
@@ -440,24 +414,21 @@ WEIR_COLD static weir_status refuse_untimed(const char *function, const weir_que
                       weir__label_or_none(label), place);
 }
 
-static weir_status read_time(const char *function, struct weir_event event,
-                             const struct weir__host_caller *caller, uint64_t *out_time_ns)
+static weir_status read_time(struct weir_event event, const struct weir__host_caller *caller,
+                             uint64_t *out_time_ns)
 {
-    weir_queue *queue;
-    weir_status status = query(function, event, caller);
+    weir_status status = query(event, caller);
     if (status != WEIR_OK)
         return status;
-    status = find(function, event, NULL, caller, &queue);
-    if (status < 0)
-        return status;
+    weir_queue *queue = weir__registry_pin(event.queue);
     if (!queue)
         return weir__fail_at(caller->file, caller->line, NULL, WEIR_ERROR_EXPIRED,
                              "read times before destroying the queue",
-                             "%s: the event's queue is gone", function);
+                             "%s: the event's queue is gone", caller->function);
     if (queue->timing)
         status = queue->first->ops->event_time(queue->first, queue, event.sequence, out_time_ns);
     else
-        status = refuse_untimed(function, queue);
+        status = refuse_untimed(caller->function, queue);
     if (status < 0)
         weir__error_place(status, queue->member.object.label, caller->file, caller->line);
     weir__registry_unpin(queue);
@@ -469,40 +440,32 @@ weir_status weir_event_time_ns_at(struct weir_event event, uint64_t *out_time_ns
 {
     WEIR_REQUIRE_AT(file, line, NULL, out_time_ns);
     *out_time_ns = 0;
-    return read_time("weir_event_time_ns", event, &(struct weir__host_caller){file, line, 0},
+    return read_time(event, &(struct weir__host_caller){file, line, 0, "weir_event_time_ns"},
                      out_time_ns);
-}
-
-static bool is_of_one_device(struct weir_event begin, struct weir_event end)
-{
-    weir_queue *first = weir__registry_pin(begin.queue);
-    weir_queue *second = weir__registry_pin(end.queue);
-    const bool one = !first || !second || first->member.device == second->member.device;
-    if (first)
-        weir__registry_unpin(first);
-    if (second)
-        weir__registry_unpin(second);
-    return one;
 }
 
 weir_status weir_event_elapsed_ns_at(struct weir_event begin, struct weir_event end,
                                      int64_t *out_elapsed_ns, const char *file, int line)
 {
-    static const char function[] = "weir_event_elapsed_ns";
-    const struct weir__host_caller caller = {file, line, 0};
+    const struct weir__host_caller caller = {file, line, 0, "weir_event_elapsed_ns"};
     uint64_t from_ns, to_ns;
     WEIR_REQUIRE_AT(file, line, NULL, out_elapsed_ns);
     *out_elapsed_ns = 0;
-    weir_status status = read_time(function, begin, &caller, &from_ns);
+    weir_status status = read_time(begin, &caller, &from_ns);
     if (status == WEIR_OK)
-        status = read_time(function, end, &caller, &to_ns);
+        status = read_time(end, &caller, &to_ns);
     if (status != WEIR_OK)
         return status;
-    if (!is_of_one_device(begin, end))
+    weir_queue *first = weir__registry_pin(begin.queue);
+    weir_queue *second = weir__registry_pin(end.queue);
+    const bool is_one = !first || !second || first->member.device == second->member.device;
+    weir__registry_unpin(first);
+    weir__registry_unpin(second);
+    if (!is_one)
         return weir__fail_at(file, line, NULL, WEIR_ERROR_INVALID,
                              "record both on queues of one device",
                              "%s: the events are of two devices, whose times cannot be compared",
-                             function);
+                             caller.function);
     *out_elapsed_ns = (int64_t)(to_ns - from_ns);
     return WEIR_OK;
 }
@@ -537,30 +500,15 @@ static void release(struct weir__watch *watch)
     weir__release(watch);
 }
 
-static struct weir__watch *take_list(struct weir__notifier *notifier)
-{
-    struct weir__watch *list = notifier->list;
-    notifier->list = NULL;
-    return list;
-}
-
-static void put_back(struct weir__notifier *notifier, struct weir__watch *list)
-{
-    struct weir__watch **end = &list;
-    while (*end)
-        end = &(*end)->next;
-    *end = notifier->list;
-    notifier->list = list;
-}
-
 // Removes and releases watches whose events are complete. Returns whether there were any.
 static bool look(struct weir__watch **list)
 {
-    const struct weir__host_caller caller = {.flags = WEIR_HOST_NOTE_INTERNAL};
+    const struct weir__host_caller caller = {.flags = WEIR_HOST_NOTE_INTERNAL,
+                                             .function = "weir_event_fd"};
     bool any = false;
     for (struct weir__watch **at = list; *at;) {
         struct weir__watch *watch = *at;
-        if (query("weir_event_fd", watch->event, &caller) == WEIR_NOT_READY) {
+        if (query(watch->event, &caller) == WEIR_NOT_READY) {
             at = &watch->next;
             continue;
         }
@@ -571,37 +519,38 @@ static bool look(struct weir__watch **list)
     return any;
 }
 
-// Checks once and sleeps for `pause_ns` if nothing is complete. Called with the lock held,
-// which is released meanwhile: a query to a driver may take long.
-static bool look_or_sleep(struct weir__notifier *notifier, uint64_t pause_ns)
+// Adds what was listed since to the thread's own list. False: the thread is to end.
+static bool take_watches(struct weir__notifier *notifier, struct weir__watch **list)
 {
-    struct weir__watch *list = take_list(notifier);
-    weir_lock_release(&notifier->lock);
-    const bool any = look(&list);
-    if (!any)
-        weir_clock_sleep_ns(pause_ns);
     weir_lock_take(&notifier->lock);
-    put_back(notifier, list);
-    return any;
+    while (!*list && !notifier->list && !notifier->stop)
+        weir_lock_wait(&notifier->lock, &notifier->changed);
+    while (*list)
+        list = &(*list)->next;
+    *list = notifier->list;
+    notifier->list = NULL;
+    const bool goes_on = !notifier->stop;
+    weir_lock_release(&notifier->lock);
+    return goes_on;
 }
 
 static void run(void *argument)
 {
-    struct weir__notifier *notifier = argument;
+    struct weir__watch *list = NULL;
     uint64_t pause_ns = PAUSE_MIN_NS;
 
-    weir_lock_take(&notifier->lock);
-    while (!notifier->stop) {
-        if (!notifier->list) {
-            weir_lock_wait(&notifier->lock, &notifier->changed);
-            pause_ns = PAUSE_MIN_NS;
-        } else if (look_or_sleep(notifier, pause_ns)) {
+    while (take_watches(argument, &list)) {
+        if (look(&list)) {
             pause_ns = PAUSE_MIN_NS;
         } else {
+            weir_clock_sleep_ns(pause_ns);
             pause_ns = pause_ns < PAUSE_MAX_NS / 2 ? 2 * pause_ns : PAUSE_MAX_NS;
         }
     }
-    weir_lock_release(&notifier->lock);
+    for (struct weir__watch *watch = list, *next; watch; watch = next) {
+        next = watch->next;
+        release(watch);
+    }
 }
 
 static bool add_watch(struct weir__notifier *notifier, struct weir__watch *watch)
@@ -665,10 +614,6 @@ void weir__notifier_end(weir_device *device)
     pthread_cond_signal(&notifier->changed);
     weir_lock_release(&notifier->lock);
     weir_thread_join(&notifier->thread);
-    for (struct weir__watch *watch = notifier->list, *next; watch; watch = next) {
-        next = watch->next;
-        release(watch);
-    }
 }
 
 weir_status weir_event_fd_at(struct weir_event event, int *out_fd, const char *file, int line)
@@ -677,11 +622,10 @@ weir_status weir_event_fd_at(struct weir_event event, int *out_fd, const char *f
     WEIR_REQUIRE_AT(file, line, NULL, out_fd);
     *out_fd = -1;
     weir_status status =
-        find("weir_event_fd", event, NULL, &(struct weir__host_caller){file, line, 0}, &queue);
+        find(event, NULL, &(struct weir__host_caller){file, line, 0, "weir_event_fd"}, &queue);
     if (status < 0)
         return status;
     status = add_notifier(queue ? queue->member.device : NULL, event, out_fd);
-    if (queue)
-        weir__registry_unpin(queue);
+    weir__registry_unpin(queue);
     return weir__placed(status, file, line);
 }

@@ -7,8 +7,7 @@
 
 #include "core/queue/delivery.h"
 
-// `function` is named in messages.
-weir_status weir__event_sync(const char *function, struct weir_event event, uint64_t timeout_ns,
+weir_status weir__event_sync(struct weir_event event, uint64_t timeout_ns,
                              const struct weir__host_caller *caller);
 
 // Makes eventfds readable when events complete, with one thread for each device from which a

@@ -1,4 +1,4 @@
-// Captures: what a queue in one notes, and the graph that comes of it.
+// Captures: what the queues in one note, and the graph that comes of it.
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,10 @@
 #define EMPTY_NODE (UINT32_MAX - 1)
 
 // The latest node of each branch, plus 1, that a point comes after.
-struct branch_clock;
+struct branch_clock {
+    uint32_t count;
+    uint32_t nodes[];
+};
 
 struct branch {
     weir_queue *queue; // with a reference
@@ -27,8 +30,14 @@ struct branch {
     uint32_t last; // the result of its last operation
 };
 
-// Zeroed before use.
-struct notes {
+// Queues begin a capture, join it and leave it. One lock guards all captures, and who is part of which; it is taken
+// after a queue's submit lock. A thread that ends a capture takes it away from all its queues first.
+struct weir__capture {
+    uint32_t id;
+    weir_queue *origin;
+    const char *file; // of weir_capture_begin()
+    int line;
+    bool out_of_memory; // an operation could not be noted
     struct branch *branches;
     uint32_t branch_count;
     uint32_t branch_capacity;
@@ -41,10 +50,7 @@ struct notes {
     uint32_t record_capacity;
 };
 
-struct branch_clock {
-    uint32_t count;
-    uint32_t nodes[];
-};
+static struct weir_lock lock = WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_CAPTURES]);
 
 // Room for one more element, at `*array`.
 static bool make_room(void *array, size_t element, uint32_t count, uint32_t *capacity)
@@ -105,30 +111,30 @@ static bool merge_clock(struct branch *branch, const struct branch_clock *other)
 // Branches.
 
 // The queue becomes the last branch. With its submit lock held.
-static bool add_branch(struct notes *notes, weir_queue *queue)
+static bool add_branch(struct weir__capture *capture, weir_queue *queue)
 {
-    const uint32_t count = notes->branch_count;
+    const uint32_t count = capture->branch_count;
     struct branch_clock *clock = copy_clock(NULL, count + 1);
-    if (!clock ||
-        !make_room(&notes->branches, sizeof *notes->branches, count, &notes->branch_capacity)) {
+    if (!clock || !make_room(&capture->branches, sizeof *capture->branches, count,
+                             &capture->branch_capacity)) {
         weir__release(clock);
         return false;
     }
-    notes->branches[count] = (struct branch){
+    capture->branches[count] = (struct branch){
         // The caller may use the queue, so this finds it.
         .queue = weir__registry_pin(queue->member.object.id),
         .clock = clock,
         .last = NO_NODE,
     };
-    notes->branch_count++;
+    capture->branch_count++;
     return true;
 }
 
 // The branch of a queue that has one.
-static uint32_t branch_of(const struct notes *notes, const weir_queue *queue)
+static uint32_t branch_of(const struct weir__capture *capture, const weir_queue *queue)
 {
     uint32_t index = 0;
-    while (notes->branches[index].queue != queue)
+    while (capture->branches[index].queue != queue)
         index++;
     return index;
 }
@@ -137,12 +143,12 @@ static uint32_t branch_of(const struct notes *notes, const weir_queue *queue)
 
 // Whether one of the other candidates comes after node `index`, so that the edge is
 // implied.
-static bool is_implied(const struct notes *notes, const uint32_t *candidates, uint32_t count,
-                       uint32_t index)
+static bool is_implied(const struct weir__capture *capture, const uint32_t *candidates,
+                       uint32_t count, uint32_t index)
 {
-    const uint32_t branch = notes->parts.nodes[index].branch;
+    const uint32_t branch = capture->parts.nodes[index].branch;
     for (uint32_t i = 0; i < count; i++)
-        if (candidates[i] != index && nodes_of(notes->node_clocks[candidates[i]], branch) > index)
+        if (candidates[i] != index && nodes_of(capture->node_clocks[candidates[i]], branch) > index)
             return true;
     return false;
 }
@@ -155,8 +161,8 @@ static int compare(const void *a, const void *b)
 }
 
 // The direct predecessors of the branch's next node; NULL: no memory.
-static uint32_t *find_dependencies(const struct notes *notes, const struct branch_clock *clock,
-                                   uint32_t *out_count)
+static uint32_t *find_dependencies(const struct weir__capture *capture,
+                                   const struct branch_clock *clock, uint32_t *out_count)
 {
     uint32_t *candidates = weir__allocate(2 * (size_t)clock->count * sizeof *candidates);
     uint32_t count = 0;
@@ -168,7 +174,7 @@ static uint32_t *find_dependencies(const struct notes *notes, const struct branc
         if (clock->nodes[i])
             candidates[count++] = clock->nodes[i] - 1;
     for (uint32_t i = 0; i < count; i++)
-        if (!is_implied(notes, candidates, count, candidates[i]))
+        if (!is_implied(capture, candidates, count, candidates[i]))
             kept[(*out_count)++] = candidates[i];
     memcpy(candidates, kept, *out_count * sizeof *kept);
     qsort(candidates, *out_count, sizeof *candidates, compare);
@@ -176,26 +182,27 @@ static uint32_t *find_dependencies(const struct notes *notes, const struct branc
 }
 
 // Both are grown before the capacity is changed, so that a failure changes nothing.
-static bool make_node_room(struct notes *notes)
+static bool make_node_room(struct weir__capture *capture)
 {
-    struct weir__graph_parts *parts = &notes->parts;
-    uint32_t nodes = notes->node_capacity, clocks = notes->node_capacity;
+    struct weir__graph_parts *parts = &capture->parts;
+    uint32_t nodes = capture->node_capacity, clocks = capture->node_capacity;
     if (!make_room(&parts->nodes, sizeof *parts->nodes, parts->node_count, &nodes) ||
-        !make_room(&notes->node_clocks, sizeof(void *), parts->node_count, &clocks))
+        !make_room(&capture->node_clocks, sizeof(void *), parts->node_count, &clocks))
         return false;
-    notes->node_capacity = nodes;
+    capture->node_capacity = nodes;
     return true;
 }
 
 // Adds a copy of the operation as the branch's next node.
-static bool add_node(struct notes *notes, uint32_t index, const struct weir_operation *operation)
+static bool add_node(struct weir__capture *capture, uint32_t index,
+                     const struct weir_operation *operation)
 {
-    struct weir__graph_parts *parts = &notes->parts;
-    struct branch *branch = &notes->branches[index];
+    struct weir__graph_parts *parts = &capture->parts;
+    struct branch *branch = &capture->branches[index];
     uint32_t count;
-    if (!make_node_room(notes))
+    if (!make_node_room(capture))
         return false;
-    uint32_t *dependencies = find_dependencies(notes, branch->clock, &count);
+    uint32_t *dependencies = find_dependencies(capture, branch->clock, &count);
     struct weir_operation *copy = weir__operation_clone(operation);
     struct branch_clock *clock = copy_clock(branch->clock, 0);
     if (!dependencies || !copy || !clock) {
@@ -209,7 +216,7 @@ static bool add_node(struct notes *notes, uint32_t index, const struct weir_oper
     branch->last = node;
     copy->sequence = (uint64_t)node + 1;
     weir__operation_count(copy, 1);
-    notes->node_clocks[notes->clock_count++] = clock;
+    capture->node_clocks[capture->clock_count++] = clock;
     parts->nodes[node] = (struct weir_graph_node){
         .struct_size = sizeof *parts->nodes,
         .operation = copy,
@@ -223,80 +230,48 @@ static bool add_node(struct notes *notes, uint32_t index, const struct weir_oper
 // Records.
 
 // Keeps the branch's clock as record number `*out_record`.
-static bool add_record(struct notes *notes, uint32_t branch, uint32_t *out_record)
+static bool add_record(struct weir__capture *capture, uint32_t branch, uint32_t *out_record)
 {
-    struct branch_clock *clock = copy_clock(notes->branches[branch].clock, 0);
-    if (!clock ||
-        !make_room(&notes->records, sizeof(void *), notes->record_count, &notes->record_capacity)) {
+    struct branch_clock *clock = copy_clock(capture->branches[branch].clock, 0);
+    if (!clock || !make_room(&capture->records, sizeof(void *), capture->record_count,
+                             &capture->record_capacity)) {
         weir__release(clock);
         return false;
     }
-    *out_record = notes->record_count++;
-    notes->records[*out_record] = clock;
+    *out_record = capture->record_count++;
+    capture->records[*out_record] = clock;
     return true;
 }
 
-// A queue whose end the first branch has not waited for, or NULL.
-static const weir_queue *find_loose(const struct notes *notes)
+static void finish(struct weir__capture *capture)
 {
-    for (uint32_t i = 1; i < notes->branch_count; i++)
-        if (notes->branches[i].clock->nodes[i] > nodes_of(notes->branches[0].clock, i))
-            return notes->branches[i].queue;
-    return NULL;
-}
-
-static void finish_notes(struct notes *notes)
-{
-    for (uint32_t i = 0; i < notes->clock_count; i++)
-        weir__release(notes->node_clocks[i]);
-    for (uint32_t i = 0; i < notes->record_count; i++)
-        weir__release(notes->records[i]);
-    for (uint32_t i = 0; i < notes->branch_count; i++) {
-        weir__release(notes->branches[i].clock);
-        weir__registry_unpin(notes->branches[i].queue);
+    for (uint32_t i = 0; i < capture->clock_count; i++)
+        weir__release(capture->node_clocks[i]);
+    for (uint32_t i = 0; i < capture->record_count; i++)
+        weir__release(capture->records[i]);
+    for (uint32_t i = 0; i < capture->branch_count; i++) {
+        weir__release(capture->branches[i].clock);
+        weir__registry_unpin(capture->branches[i].queue);
     }
-    weir__graph_parts_finish(&notes->parts);
-    weir__release(notes->node_clocks);
-    weir__release(notes->records);
-    weir__release(notes->branches);
+    weir__graph_parts_finish(&capture->parts);
+    weir__release(capture->node_clocks);
+    weir__release(capture->records);
+    weir__release(capture->branches);
+    weir__release(capture);
 }
 
-// The life of a capture: queues begin it, join it and leave it. The operations that it
-// notes meanwhile are above.
-// Locks: a queue's submit lock, then the capture's. A
-// thread that ends a capture first closes it, under its lock; after that no queue can join
-// it, a queue that is used meanwhile leaves it by itself, and the closing thread detaches
-// the other queues, one submit lock at a time.
+// Creation, and the end.
 
 #define CAPTURED (UINT64_C(1) << 63)
 #define ID_MASK 0x7fffffffu
-
-struct capture {
-    struct weir__capture base; // the part that queues see
-    uint32_t id;
-    atomic_uint references; // of the thread that ends it, and of those that found it
-    weir_device *device;
-    weir_queue *origin;
-    const char *file; // of weir_capture_begin()
-    int line;
-    struct weir_lock lock; // of the members below
-    bool closed;
-    bool out_of_memory; // an operation could not be noted
-    struct notes notes;
-};
 
 static atomic_uint last_id;
 
 static const struct weir__capture_ops capture_ops;
 
-static struct capture *full(struct weir__capture *base)
+static struct weir__capture *capture_of(const weir_queue *queue)
 {
-    return (struct capture *)(void *)base;
-}
-
-static struct capture *capture_of(const weir_queue *queue)
-{
-    return full(atomic_load_explicit(&queue->capture, memory_order_relaxed));
+    return atomic_load_explicit(&queue->capture, memory_order_relaxed);
 }
 
 static uint32_t id_of(struct weir_event event)
@@ -310,101 +285,43 @@ bool weir__capture_was(struct weir_event event)
     return last > ID_MASK || id_of(event) <= last;
 }
 
-// Creation and destruction.
-
-static void release(struct capture *capture)
+// The queue becomes the last branch. With its submit lock and the lock held.
+static bool add_queue(struct weir__capture *capture, weir_queue *queue)
 {
-    if (atomic_fetch_sub(&capture->references, 1) > 1)
-        return;
-    finish_notes(&capture->notes);
-    weir_lock_finish(&capture->lock);
-    weir__release(capture);
-}
-
-// The capture that the event names, with a reference; NULL when it has ended. A queue that is part of it keeps it
-// while its submit lock is held.
-static struct capture *find(struct weir_event event)
-{
-    weir_queue *recorder = weir__in_native_call() ? NULL // which may have the lock
-                                                  : weir__registry_pin(event.queue);
-    if (!recorder)
-        return NULL;
-    weir_lock_take(&recorder->submit_lock);
-    struct capture *capture = capture_of(recorder);
-    if (capture && capture->id == id_of(event))
-        atomic_fetch_add(&capture->references, 1);
-    else
-        capture = NULL;
-    weir_lock_release(&recorder->submit_lock);
-    weir__registry_unpin(recorder);
-    return capture;
-}
-
-static struct capture *create(weir_queue *origin, const char *file, int line)
-{
-    struct capture *capture = weir__allocate(sizeof *capture);
-    if (!capture)
-        return NULL;
-    capture->base.ops = &capture_ops;
-    capture->references = 1;
-    capture->device = origin->member.device;
-    capture->origin = origin;
-    capture->file = weir__file_name(file);
-    capture->line = line;
-    weir_lock_init(&capture->lock, &weir__locks[WEIR__LOCK_CAPTURE]);
-    capture->id = (atomic_fetch_add(&last_id, 1) + 1) & ID_MASK;
-    return capture;
-}
-
-// The queue becomes the last branch. With its submit lock and the capture's held.
-static bool add_queue(struct capture *capture, weir_queue *queue)
-{
-    if (!add_branch(&capture->notes, queue))
+    if (!add_branch(capture, queue))
         return false;
-    atomic_store_explicit(&queue->capture, &capture->base, memory_order_relaxed);
+    queue->capture_ops = &capture_ops;
+    atomic_store_explicit(&queue->capture, capture, memory_order_relaxed);
     return true;
 }
 
-// The queue's capture, locked; NULL if it is being ended, in which case the queue has left
-// it. With the submit lock held.
-static struct capture *enter(weir_queue *queue)
+// Begins a capture; false: out of memory. With both locks held.
+static bool create(weir_queue *origin, const char *file, int line)
 {
-    struct capture *capture = capture_of(queue);
-    weir_lock_take(&capture->lock);
-    if (!capture->closed)
-        return capture;
-    weir_lock_release(&capture->lock);
-    atomic_store_explicit(&queue->capture, NULL, memory_order_relaxed);
-    return NULL;
+    struct weir__capture *capture = weir__allocate(sizeof *capture);
+    if (!capture)
+        return false;
+    capture->origin = origin;
+    capture->file = weir__file_name(file);
+    capture->line = line;
+    capture->id = (atomic_fetch_add(&last_id, 1) + 1) & ID_MASK;
+    if (add_queue(capture, origin))
+        return true;
+    finish(capture);
+    return false;
 }
 
-// Detaches all queues. The caller has closed the capture.
-static void detach(struct capture *capture)
+// Takes its capture away from the queue and all others, for the caller to end. NULL if there is none, or if, with
+// `as_origin`, it began on another queue; it is then not changed.
+static struct weir__capture *detach(weir_queue *queue, bool as_origin)
 {
-    for (uint32_t i = 0; i < capture->notes.branch_count; i++) {
-        weir_queue *queue = capture->notes.branches[i].queue;
-        weir_lock_take(&queue->submit_lock);
-        if (capture_of(queue) == capture)
-            atomic_store_explicit(&queue->capture, NULL, memory_order_relaxed);
-        weir_lock_release(&queue->submit_lock);
-    }
-}
-
-// Closes the queue's capture and returns it for the caller to end. NULL if there is none,
-// or if, with `as_origin`, it began on another queue; it is then not changed.
-static struct capture *close_of(weir_queue *queue, bool as_origin)
-{
-    struct capture *capture = NULL;
-    weir_lock_take(&queue->submit_lock);
-    if (weir__is_capturing(queue))
-        capture = enter(queue);
-    if (capture) {
-        const bool wanted = !as_origin || capture->origin == queue;
-        capture->closed = wanted;
-        weir_lock_release(&capture->lock);
-        capture = wanted ? capture : NULL;
-    }
-    weir_lock_release(&queue->submit_lock);
+    weir_lock_take(&lock);
+    struct weir__capture *capture = capture_of(queue);
+    if (capture && as_origin && capture->origin != queue)
+        capture = NULL;
+    for (uint32_t i = 0; capture && i < capture->branch_count; i++)
+        atomic_store_explicit(&capture->branches[i].queue->capture, NULL, memory_order_relaxed);
+    weir_lock_release(&lock);
     return capture;
 }
 
@@ -419,26 +336,7 @@ weir_status weir__capture_refuse_event(const char *function, const char *object,
                          function);
 }
 
-static weir_status refuse_kind(const weir_queue *queue, const struct weir_operation *operation)
-{
-    const char *why = "this operation cannot be part of one";
-    const char *remedy = "submit it before or after the graph's launch";
-    switch (operation->kind) {
-    case WEIR_OPERATION_HOST_CALL:
-        why = "a host call that always runs cannot be part of one";
-        break;
-    case WEIR_OPERATION_POOL_ALLOCATE:
-    case WEIR_OPERATION_POOL_FREE:
-        why = "memory cannot be allocated or freed in one";
-        remedy = "do it before or after the graph's launch";
-        break;
-    default:
-        break;
-    }
-    return weir__queue_refuse_capturing(queue, operation->file, operation->line, why, remedy);
-}
-
-static weir_status fail_for_memory(struct capture *capture)
+static weir_status fail_for_memory(struct weir__capture *capture)
 {
     capture->out_of_memory = true;
     return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, "cancel the capture",
@@ -447,45 +345,61 @@ static weir_status fail_for_memory(struct capture *capture)
 
 // Noting.
 
-static bool is_node(const struct weir_operation *operation)
+static weir_status check_kind(const weir_queue *queue, const struct weir_operation *operation)
 {
+    const char *why = "this operation cannot be part of one";
     switch (operation->kind) {
     case WEIR_OPERATION_HOST_CALL:
-        return !(operation->flags & WEIR_OPERATION_ALWAYS);
+        if (!weir__is_always(operation))
+            return WEIR_OK;
+        why = "a host call that always runs cannot be part of one";
+        break;
     case WEIR_OPERATION_COLLECTIVE:
     case WEIR_OPERATION_NATIVE:
     case WEIR_OPERATION_NOTE:
-        return true;
+        return WEIR_OK;
     default:
-        return weir__is_device_work(operation->kind);
+        if (weir__is_device_work(operation->kind))
+            return WEIR_OK;
     }
+    return weir__queue_refuse_capturing(queue, operation->file, operation->line, why,
+                                        "submit it before or after the graph's launch");
+}
+
+static weir_status note_in(struct weir__capture *capture, const weir_queue *queue,
+                           struct weir_operation *operation)
+{
+    const uint32_t branch = branch_of(capture, queue);
+    uint32_t record;
+    if (operation->kind == WEIR_OPERATION_RECORD) {
+        if (!add_record(capture, branch, &record))
+            return fail_for_memory(capture);
+        operation->sequence = CAPTURED | (uint64_t)capture->id << 32 | record;
+        return WEIR_OK;
+    }
+    const weir_status status = check_kind(queue, operation);
+    if (status < 0)
+        return status;
+    if (operation->flags & WEIR_OPERATION_EMPTY)
+        capture->branches[branch].last = EMPTY_NODE;
+    else if (!add_node(capture, branch, operation))
+        return fail_for_memory(capture);
+    return WEIR_OK;
 }
 
 static bool note(weir_queue *queue, struct weir_operation *operation, weir_status *out_status)
 {
-    struct capture *capture = enter(queue);
-    if (!capture)
-        return false;
-    const uint32_t branch = branch_of(&capture->notes, queue);
-    uint32_t record;
-    *out_status = WEIR_OK;
-    if (operation->kind == WEIR_OPERATION_RECORD && add_record(&capture->notes, branch, &record))
-        operation->sequence = CAPTURED | (uint64_t)capture->id << 32 | record;
-    else if (operation->kind == WEIR_OPERATION_RECORD)
-        *out_status = fail_for_memory(capture);
-    else if (!is_node(operation))
-        *out_status = refuse_kind(queue, operation);
-    else if (operation->flags & WEIR_OPERATION_EMPTY)
-        capture->notes.branches[branch].last = EMPTY_NODE;
-    else if (!add_node(&capture->notes, branch, operation))
-        *out_status = fail_for_memory(capture);
-    weir_lock_release(&capture->lock);
-    return true;
+    weir_lock_take(&lock);
+    struct weir__capture *capture = capture_of(queue);
+    if (capture)
+        *out_status = note_in(capture, queue, operation);
+    weir_lock_release(&lock);
+    return capture != NULL;
 }
 
 // Joining.
 
-static weir_status refuse_join(const weir_queue *queue, const struct capture *capture,
+static weir_status refuse_join(const weir_queue *queue, const struct weir__capture *capture,
                                const char *file, int line)
 {
     const char *label = queue->member.object.label;
@@ -495,82 +409,70 @@ static weir_status refuse_join(const weir_queue *queue, const struct capture *ca
                              "weir_queue_wait: the event was recorded in another capture than the "
                              "one that queue '%s' is part of",
                              weir__label_or_none(label));
-    if (queue->member.device != capture->device)
+    if (queue->member.device != capture->origin->member.device)
         return weir__fail_at(file, line, label, WEIR_ERROR_INVALID,
                              "capture a graph for each device",
                              "weir_queue_wait: the event belongs to a capture of another device");
     return WEIR_OK;
 }
 
-// With the submit lock held.
-static weir_status join(weir_queue *queue, struct capture *capture, struct weir_event event,
+// With both locks held.
+static weir_status join(weir_queue *queue, struct weir__capture *capture, struct weir_event event,
                         const char *file, int line)
 {
     weir_status status = WEIR_OK;
     const uint32_t record = (uint32_t)event.sequence;
     const bool inside = capture_of(queue) == capture;
+    if (record >= capture->record_count)
+        return weir__capture_refuse_event("weir_queue_wait", queue->member.object.label, file,
+                                          line);
     if (!inside)
         status = refuse_join(queue, capture, file, line);
     if (status == WEIR_OK && !inside && atomic_load(&queue->completion.failed))
         status = weir__tell_refused(weir__completion_refuse(queue), "weir_queue_wait", file, line);
     if (status < 0)
         return status;
-    weir_lock_take(&capture->lock);
-    if (capture->closed || record >= capture->notes.record_count)
-        status =
-            weir__capture_refuse_event("weir_queue_wait", queue->member.object.label, file, line);
-    else if ((!inside && !add_queue(capture, queue)) ||
-             !merge_clock(&capture->notes.branches[branch_of(&capture->notes, queue)],
-                          capture->notes.records[record]))
-        status = fail_for_memory(capture);
-    weir_lock_release(&capture->lock);
-    return status;
+    if ((!inside && !add_queue(capture, queue)) ||
+        !merge_clock(&capture->branches[branch_of(capture, queue)], capture->records[record]))
+        return fail_for_memory(capture);
+    return WEIR_OK;
 }
 
 weir_status weir__capture_wait(weir_queue *queue, struct weir_event event, const char *file,
                                int line)
 {
-    struct capture *capture = find(event);
-    if (!capture)
-        return weir__capture_refuse_event("weir_queue_wait", queue->member.object.label, file,
-                                          line);
+    weir_queue *recorder = weir__registry_pin(event.queue);
     weir_lock_take(&queue->submit_lock);
-    if (weir__is_capturing(queue)) { // leaves a capture that is being ended
-        struct capture *own = enter(queue);
-        if (own)
-            weir_lock_release(&own->lock);
-    }
-    weir_status status = join(queue, capture, event, file, line);
+    weir_lock_take(&lock);
+    struct weir__capture *capture = recorder ? capture_of(recorder) : NULL;
+    const weir_status status =
+        capture && capture->id == id_of(event)
+            ? join(queue, capture, event, file, line)
+            : weir__capture_refuse_event("weir_queue_wait", queue->member.object.label, file, line);
+    weir_lock_release(&lock);
     weir_lock_release(&queue->submit_lock);
-    release(capture);
+    weir__registry_unpin(recorder);
     return status;
 }
 
 // Begin and end.
 
-// With the submit lock held.
+// With both locks held.
 static weir_status begin(weir_queue *queue, const char *file, int line)
 {
-    struct capture *other = weir__is_capturing(queue) ? enter(queue) : NULL;
-    if (other) {
-        const char *place = other->file ? other->file : "";
-        const int where = other->line;
-        weir_lock_release(&other->lock);
+    const struct weir__capture *other = capture_of(queue);
+    if (other)
         return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
                              "end or cancel that one first",
                              "weir_capture_begin: queue '%s' is part of a capture that began at "
                              "%s:%d",
-                             weir__label_or_none(queue->member.object.label), place, where);
-    }
+                             weir__label_or_none(queue->member.object.label),
+                             other->file ? other->file : "", other->line);
     if (atomic_load(&queue->completion.failed))
         return weir__tell_refused(weir__completion_refuse(queue), "weir_capture_begin", file, line);
-    struct capture *capture = create(queue, file, line);
-    if (!capture)
-        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a capture");
-    if (add_queue(capture, queue))
-        return WEIR_OK;
-    release(capture);
-    return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a capture");
+    return create(queue, file, line)
+               ? WEIR_OK
+               : weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a capture");
 }
 
 weir_status weir_capture_begin_at(weir_queue *queue, const char *file, int line)
@@ -578,7 +480,9 @@ weir_status weir_capture_begin_at(weir_queue *queue, const char *file, int line)
     WEIR_ENTER_AT(file, line, queue);
     WEIR_REFUSE_CALLBACK(queue, file, line);
     weir_lock_take(&queue->submit_lock);
+    weir_lock_take(&lock);
     weir_status status = begin(queue, file, line);
+    weir_lock_release(&lock);
     weir_lock_release(&queue->submit_lock);
     return status;
 }
@@ -591,13 +495,11 @@ weir_status weir_capture_node(weir_queue *queue, uint32_t *out_node)
     WEIR_REFUSE_CALLBACK(queue, NULL, 0);
     const char *label = queue->member.object.label;
     uint32_t last = NO_NODE;
-    weir_lock_take(&queue->submit_lock);
-    struct capture *capture = weir__is_capturing(queue) ? enter(queue) : NULL;
-    if (capture) {
-        last = capture->notes.branches[branch_of(&capture->notes, queue)].last;
-        weir_lock_release(&capture->lock);
-    }
-    weir_lock_release(&queue->submit_lock);
+    weir_lock_take(&lock);
+    const struct weir__capture *capture = capture_of(queue);
+    if (capture)
+        last = capture->branches[branch_of(capture, queue)].last;
+    weir_lock_release(&lock);
     if (!capture)
         return weir__told(weir__invalid(label, "weir_capture_begin() first",
                                         "weir_capture_node: queue '%s' captures nothing",
@@ -619,12 +521,15 @@ weir_status weir_capture_node(weir_queue *queue, uint32_t *out_node)
 }
 
 // Work that the first queue has not waited for would be lost.
-static weir_status check_joined(const struct capture *capture, const char *file, int line)
+static weir_status check_joined(const struct weir__capture *capture, const char *file, int line)
 {
     if (capture->out_of_memory)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL,
                           "there was no memory to capture all of the graph");
-    const weir_queue *loose = find_loose(&capture->notes);
+    const weir_queue *loose = NULL;
+    for (uint32_t i = 1; i < capture->branch_count && !loose; i++)
+        if (capture->branches[i].clock->nodes[i] > nodes_of(capture->branches[0].clock, i))
+            loose = capture->branches[i].queue;
     if (!loose)
         return WEIR_OK;
     return weir__fail_at(file, line, loose->member.object.label, WEIR_ERROR_INVALID,
@@ -655,42 +560,35 @@ weir_status weir_capture_end_at(weir_queue *queue, const struct weir_graph_param
     if (params)
         WEIR_READ_PARAMS(file, line, weir_graph_params, params, &known);
     WEIR_REFUSE_CALLBACK(queue, file, line);
-    struct capture *capture = close_of(queue, true);
+    struct weir__capture *capture = detach(queue, true);
     if (!capture)
         return refuse_end(queue, file, line);
-    detach(capture);
     const char *label = params && params->label ? params->label : "";
     weir_status status = check_joined(capture, file, line);
-    capture->notes.parts.branch_count = capture->notes.branch_count;
+    capture->parts.branch_count = capture->branch_count;
     if (status == WEIR_OK)
-        status = weir__graph_create(capture->device, label, &capture->notes.parts, out_graph);
+        status = weir__graph_create(queue->member.device, label, &capture->parts, out_graph);
     if (status == WEIR_OK)
         weir__member_place(&(*out_graph)->member, file, line);
-    release(capture);
+    finish(capture);
     return weir__placed(status, file, line);
-}
-
-static void cancel(struct capture *capture)
-{
-    detach(capture);
-    release(capture);
 }
 
 weir_status weir_capture_cancel(weir_queue *queue)
 {
     WEIR_ENTER(queue);
     WEIR_REFUSE_CALLBACK(queue, NULL, 0);
-    struct capture *capture = close_of(queue, true);
+    struct weir__capture *capture = detach(queue, true);
     if (capture)
-        cancel(capture);
+        finish(capture);
     return WEIR_OK;
 }
 
 static void abandon(weir_queue *queue)
 {
-    struct capture *capture = weir__is_capturing(queue) ? close_of(queue, false) : NULL;
+    struct weir__capture *capture = detach(queue, false);
     if (capture)
-        cancel(capture);
+        finish(capture);
 }
 
 static const struct weir__capture_ops capture_ops = {

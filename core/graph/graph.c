@@ -23,14 +23,6 @@
 // The collectives of graphs. A launch takes as many numbers and turns of each communicator as the graph
 // has collectives of it, of all communicators at once: so two launches come in one order everywhere.
 
-static uint32_t count_collectives(const struct weir__graph_parts *parts)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < parts->node_count; i++)
-        count += parts->nodes[i].operation->kind == WEIR_OPERATION_COLLECTIVE;
-    return count;
-}
-
 static struct weir__graph_comm *find(struct weir__graph_comms *comms, weir_comm *comm)
 {
     for (uint32_t i = 0; i < comms->count; i++)
@@ -60,22 +52,28 @@ static int by_id(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
+// Room for all nodes' collectives.
+static bool make_room(struct weir__graph_comms *comms, uint32_t count)
+{
+    comms->collectives = weir__allocate(count * sizeof *comms->collectives);
+    comms->comms = weir__allocate(count * sizeof *comms->comms);
+    comms->launch = weir__allocate(count * sizeof *comms->launch);
+    return comms->collectives && comms->comms && comms->launch;
+}
+
 // Finds the collectives among the nodes, and counts them for each communicator: `number` and `turn` of
 // their operations are what a launch adds to. False: out of memory.
 static bool find_comms(struct weir__graph_comms *comms, const struct weir__graph_parts *parts)
 {
-    const uint32_t count = count_collectives(parts);
-    if (count == 0)
-        return true;
-    comms->collectives = weir__allocate(count * sizeof *comms->collectives);
-    comms->comms = weir__allocate(count * sizeof *comms->comms);
-    comms->launch = weir__allocate(count * sizeof *comms->launch);
-    if (!comms->collectives || !comms->comms || !comms->launch)
-        return false;
-    for (uint32_t i = 0; i < parts->node_count; i++)
-        if (parts->nodes[i].operation->kind == WEIR_OPERATION_COLLECTIVE)
-            add(comms, weir__graph_operation(parts, i));
-    qsort(comms->comms, comms->count, sizeof *comms->comms, by_id);
+    for (uint32_t i = 0; i < parts->node_count; i++) {
+        if (parts->nodes[i].operation->kind != WEIR_OPERATION_COLLECTIVE)
+            continue;
+        if (!comms->collectives && !make_room(comms, parts->node_count - i))
+            return false;
+        add(comms, weir__graph_operation(parts, i));
+    }
+    if (comms->count > 1)
+        qsort(comms->comms, comms->count, sizeof *comms->comms, by_id);
     return true;
 }
 
@@ -84,16 +82,6 @@ static void finish_comms(struct weir__graph_comms *comms)
     weir__release((void *)(uintptr_t)comms->collectives);
     weir__release(comms->comms);
     weir__release(comms->launch);
-}
-
-// In the order of ids.
-static void take_locks(const struct weir__graph_comms *comms)
-{
-    for (uint32_t i = 0; i < comms->count; i++)
-        if (i == 0)
-            weir_lock_take(&comms->comms[i].comm->submit_lock);
-        else
-            weir_lock_take_another(&comms->comms[i].comm->submit_lock);
 }
 
 static void release_locks(const struct weir__graph_comms *comms)
@@ -112,7 +100,11 @@ static weir_status begin_comms(struct weir__graph_comms *comms, struct weir_oper
     weir_status status = WEIR_OK;
     if (comms->count == 0)
         return WEIR_OK;
-    take_locks(comms);
+    for (uint32_t i = 0; i < comms->count; i++) // in the order of ids
+        if (i == 0)
+            weir_lock_take(&comms->comms[i].comm->submit_lock);
+        else
+            weir_lock_take_another(&comms->comms[i].comm->submit_lock);
     for (uint32_t i = 0; i < comms->count && status == WEIR_OK; i++) {
         weir_comm *comm = comms->comms[i].comm;
         status = comm->ops->status(comm); // it may be destroyed, and be kept by the graph
@@ -416,8 +408,7 @@ static weir_status wait_for_launch(weir_queue *queue, weir_queue *producer,
             launch.sequence)
         return WEIR_OK;
     if (weir__completion_status(producer, launch.sequence) < 0) {
-        const struct weir_error cause = *weir_last_error();
-        weir__completion_fail(queue, queue->sequence + 1, &cause);
+        weir__completion_fail(queue, queue->sequence + 1, weir_last_error());
         return refuse_launch(queue, launch, file, line);
     }
     return weir__queue_wait_locked(queue, launch, producer,
@@ -440,8 +431,7 @@ static weir_status submit_launch(weir_queue *queue, struct weir_operation *opera
             status = weir__queue_submit_locked(queue, operation);
     }
     weir_lock_release(&queue->submit_lock);
-    if (producer)
-        weir__registry_unpin_later(producer);
+    weir__registry_unpin(producer);
     return status;
 }
 

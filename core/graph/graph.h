@@ -70,8 +70,7 @@ void weir__graph_parts_finish(struct weir__graph_parts *parts);
 
 // Captures: operations on a queue are noted for a graph and not submitted.
 //
-// A queue that captures points to its capture; the pointer changes only under the
-// queue's submit lock. An event of a capture is distinguished from others by its
+// A queue that captures points to its capture. An event of a capture is distinguished from others by its
 // sequence number: the highest bit is set, the 31 bits below it identify the
 // capture, and the rest the record.
 

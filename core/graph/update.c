@@ -7,7 +7,6 @@
 
 #include "core/graph/graph.h"
 #include "core/object/buffer.h"
-#include "core/object/device.h"
 #include "core/object/program.h"
 #include "core/queue/delivery.h"
 #include "core/queue/node_call.h"
@@ -93,20 +92,15 @@ static weir_status check_placement(const weir_graph *graph, uint32_t node, const
                          name_of(buffer->placement), name_of(before->placement));
 }
 
-static weir_status check_sides(const weir_graph *graph, uint32_t node,
-                               const struct weir_operation *operation)
-{
-    const struct weir__sides before = weir__sides_of(graph->parts.nodes[node].operation);
-    const struct weir__sides now = weir__sides_of(operation);
-    const weir_status status = check_placement(graph, node, "dst", before.dst, now.dst);
-    return status < 0 ? status : check_placement(graph, node, "src", before.src, now.src);
-}
-
 // Later launches use a copy of the operation, which is of the node's kind. A disabled node stays so. Refuses
 // a buffer of another placement than the node has, and an empty operation.
 static weir_status update(weir_graph *graph, uint32_t index, const struct weir_operation *operation)
 {
-    const weir_status status = check_sides(graph, index, operation);
+    const struct weir__sides before = weir__sides_of(graph->parts.nodes[index].operation);
+    const struct weir__sides now = weir__sides_of(operation);
+    weir_status status = check_placement(graph, index, "dst", before.dst, now.dst);
+    if (status == WEIR_OK)
+        status = check_placement(graph, index, "src", before.src, now.src);
     if (status < 0)
         return status;
     if (operation->flags & WEIR_OPERATION_EMPTY)

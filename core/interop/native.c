@@ -465,14 +465,6 @@ static weir_status set_device(weir_device *device, const char *label, const DLTe
     return WEIR_OK;
 }
 
-static weir_status describe_memory(weir_device *device, const char *label, const DLTensor *tensor,
-                                   struct weir_buffer_setup *setup)
-{
-    const DLDeviceType type = tensor->device.device_type;
-    return type == kDLCPU || type == kDLCUDAHost ? set_host(device, tensor, setup)
-                                                 : set_device(device, label, tensor, setup);
-}
-
 static void end_import(void *user)
 {
     DLManagedTensor *tensor = user;
@@ -507,6 +499,8 @@ static weir_status import_tensor(weir_device *device, const char *label,
     int64_t dense[WEIR_TENSOR_DIMENSIONS];
     uint64_t size = UINT64_MAX;
     const uint64_t each = element_bytes(from->dtype.bits, from->dtype.lanes);
+    const DLDeviceType type = from->device.device_type;
+    const bool is_of_host = type == kDLCPU || type == kDLCUDAHost;
     struct weir_buffer_setup setup = {.struct_size = sizeof setup};
     weir_buffer *buffer = NULL;
     if (!dense_strides((uint32_t)from->ndim, from->shape, dense) ||
@@ -516,7 +510,8 @@ static weir_status import_tensor(weir_device *device, const char *label,
     setup.size = (size_t)size;
     status = weir__buffer_check_size(device, label, setup.size);
     if (status == WEIR_OK)
-        status = describe_memory(device, label, from, &setup);
+        status =
+            is_of_host ? set_host(device, from, &setup) : set_device(device, label, from, &setup);
     if (status == WEIR_OK)
         status = weir__buffer_make(device, label, &setup, false, &buffer);
     if (status < 0)

@@ -3,8 +3,6 @@
 // forwarder, so that the call path needs no test for it.
 #include "core/module/chain.h"
 
-#include <string.h>
-
 #include <weir/module/module.h>
 
 #include "base/clock.h"
@@ -186,16 +184,16 @@ static weir_status build(struct weir__chain *chain, const struct weir__loaded *m
                           (unsigned)count);
     chain->count = chain->first_open = count;
     for (uint32_t i = 0; i + 1 < module_count; i++)
-        if (modules[i].module->wants & WEIR_MODULE_WANTS_TIMES)
+        if (modules[i].module.wants & WEIR_MODULE_WANTS_TIMES)
             chain->times = true;
     const struct weir__loaded *backend = &modules[module_count - 1];
-    const uint32_t kinds = backend->module->operation_kinds < WEIR_OPERATION_KINDS
-                               ? backend->module->operation_kinds
+    const uint32_t kinds = backend->module.operation_kinds < WEIR_OPERATION_KINDS
+                               ? backend->module.operation_kinds
                                : WEIR_OPERATION_KINDS;
     for (uint32_t i = 0; i + 1 < module_count; i++)
-        place(chain, i, modules[i].module->name, modules[i].ops, host, kinds);
+        place(chain, i, modules[i].module.name, &modules[i].ops, host, kinds);
     place(chain, count - 2, "core", own, host, kinds);
-    place(chain, count - 1, backend->module->name, backend->ops, host, kinds);
+    place(chain, count - 1, backend->module.name, &backend->ops, host, kinds);
     return WEIR_OK;
 }
 

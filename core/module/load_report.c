@@ -138,22 +138,14 @@ void weir__load_report_add(weir_load_report *report, const struct weir_load_entr
     rewrite(report);
 }
 
-// The last used entry of that module.
-static struct weir_load_entry *last_used(weir_load_report *report, const char *module)
-{
-    for (size_t i = report ? report->count : 0; i-- > 0;) {
-        struct weir_load_entry *entry = &report->entries[i].entry;
-        if (entry->outcome == WEIR_LOAD_USED && strcmp(entry->module, module) == 0)
-            return entry;
-    }
-    return NULL;
-}
-
 void weir__load_report_opened(weir_load_report *report, const char *module, const char *driver,
                               uint32_t device_count, const char *refusal)
 {
-    struct weir_load_entry *entry = last_used(report, module);
-
+    struct weir_load_entry *entry = NULL;
+    for (size_t i = report ? report->count : 0; i > 0 && !entry; i--)
+        if (report->entries[i - 1].entry.outcome == WEIR_LOAD_USED &&
+            strcmp(report->entries[i - 1].entry.module, module) == 0)
+            entry = &report->entries[i - 1].entry;
     if (!entry)
         return;
     entry->driver = keep(report, driver);

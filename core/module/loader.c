@@ -1,6 +1,5 @@
-// One lock covers a whole load. Loading is rare, and dlopen holds its own lock as
-// long; in return two threads that open the same module get one entry of the list
-// of loaded modules.
+// One lock covers a whole load: loading is rare, dlopen holds its own lock as long, and a module is asked for its
+// header by one thread at a time.
 #define _GNU_SOURCE // dladdr1
 
 #include "core/module/loader.h"
@@ -22,7 +21,6 @@
 #include "base/sized.h"
 #include "base/text.h"
 #include "core/support/error.h"
-#include "core/support/memory.h"
 #include "core/support/thread.h"
 
 // The minimum size of a key of a module's table.
@@ -277,19 +275,20 @@ bool weir__module_check(const struct weir_module *module, const char *name,
            check_operations(module, out_finding);
 }
 
-void weir__module_read(const struct weir_module *module, struct weir_module *out_module,
-                       struct weir_module_ops *out_ops, struct weir_transport_ops *out_transport)
+// Of a module that passed its check.
+static void read_module(const struct weir_module *module, struct weir__loaded *out_loaded)
 {
     const size_t slot_bytes = module->slot_count * sizeof(void (*)(void));
     const size_t function_bytes = module->transport_slot_count * sizeof(void (*)(void));
-    weir_sized_write(out_module, sizeof *out_module, module, module->struct_size);
-    *out_ops = (struct weir_module_ops){0};
-    *out_transport = (struct weir_transport_ops){0};
+    struct weir_module_ops *ops = &out_loaded->ops;
+    struct weir_transport_ops *transport = &out_loaded->transport;
+    *out_loaded = (struct weir__loaded){.module.abi = 0};
+    weir_sized_write(&out_loaded->module, sizeof out_loaded->module, module, module->struct_size);
     if (module->kind == WEIR_MODULE_TRANSPORT)
-        memcpy(out_transport, module->transport,
-               function_bytes < sizeof *out_transport ? function_bytes : sizeof *out_transport);
+        memcpy(transport, module->transport,
+               function_bytes < sizeof *transport ? function_bytes : sizeof *transport);
     else
-        memcpy(out_ops, module->ops, slot_bytes < sizeof *out_ops ? slot_bytes : sizeof *out_ops);
+        memcpy(ops, module->ops, slot_bytes < sizeof *ops ? slot_bytes : sizeof *ops);
 }
 
 struct weir_section weir__module_section(const struct weir_module *module)
@@ -305,20 +304,7 @@ struct weir_section weir__module_section(const struct weir_module *module)
 
 // Finding files, and loading them.
 
-// A module that passed its check. Never freed.
-struct known {
-    struct known *next;
-    void *handle;
-    const struct weir_module *original;
-    struct weir__loaded loaded;
-    struct weir_module module;
-    struct weir_module_ops ops;
-    struct weir_transport_ops transport;
-    char path[];
-};
-
 static struct weir_lock loader_lock = WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_LOADER]);
-static struct known *known_modules;
 
 // The request, and the file that is being tried.
 struct attempt {
@@ -380,16 +366,16 @@ static void begin_search(struct search *search, const char *path)
              "%s/../lib/weir:%s/lib/weir", directory, directory);
 }
 
-// Steps through the directories of a search path. `*cursor` moves on; the
-// result is not terminated but `*out_length` bytes long, and NULL at the end.
-static const char *next_directory(const char **cursor, int *out_length)
+// Stores the next directory of a search path, with the end of that if there is more. `*cursor` moves on. False:
+// there are no more. One that has no room is cut: a longer path cannot be opened.
+static bool next_directory(const char **cursor, char directory[PATH_MAX])
 {
-    const char *directory = *cursor + strspn(*cursor, ":");
-    size_t length = strcspn(directory, ":");
+    const char *begin = *cursor + strspn(*cursor, ":");
+    const size_t length = strcspn(begin, ":");
 
-    *cursor = directory + length;
-    *out_length = (int)length;
-    return length > 0 ? directory : NULL;
+    *cursor = begin + length;
+    snprintf(directory, PATH_MAX, "%.*s", (int)length, begin);
+    return length > 0;
 }
 
 // Whether there is a regular file. Opening a pipe would block.
@@ -468,35 +454,6 @@ static const struct weir_module *query(struct attempt *attempt, void *handle)
     return module;
 }
 
-// The list's entry for a module that passed its check, created if there is none.
-static bool enlist(struct attempt *attempt, void *handle, const struct weir_module *module)
-{
-    for (const struct known *known = known_modules; known; known = known->next) {
-        if (known->handle == handle && known->original == module) {
-            attempt->loaded = known->loaded;
-            return true;
-        }
-    }
-
-    size_t length = strlen(attempt->path) + 1;
-    struct known *known = weir__allocate(sizeof *known + length);
-    if (!known)
-        return refuse(&attempt->finding, "free some memory",
-                      "there is no memory to keep the module");
-    memcpy(known->path, attempt->path, length);
-    weir__module_read(module, &known->module, &known->ops, &known->transport);
-    known->handle = handle;
-    known->original = module;
-    known->loaded = (struct weir__loaded){.module = &known->module,
-                                          .ops = &known->ops,
-                                          .transport = &known->transport,
-                                          .path = known->path};
-    known->next = known_modules;
-    known_modules = known;
-    attempt->loaded = known->loaded;
-    return true;
-}
-
 // Tries the file at `attempt->path`.
 static bool load_file(struct attempt *attempt)
 {
@@ -514,8 +471,7 @@ static bool load_file(struct attempt *attempt)
     attempt->entry.about = module->about;
     attempt->entry.kind = weir__module_kind_name(module->kind);
     attempt->entry.sanitizer = module->sanitizer;
-    if (!enlist(attempt, handle, module))
-        return false;
+    read_module(module, &attempt->loaded);
     attempt->entry.outcome = WEIR_LOAD_USED;
     return true;
 }
@@ -523,13 +479,12 @@ static bool load_file(struct attempt *attempt)
 // Tries one directory after the other until one has the file.
 static bool load_from(struct attempt *attempt, const char *search_path, weir_load_report *report)
 {
-    const char *directory;
-    int length;
+    char directory[PATH_MAX];
 
     attempt->entry.outcome = WEIR_LOAD_MISSING;
-    while ((directory = next_directory(&search_path, &length)) != NULL) {
-        int written = snprintf(attempt->path, sizeof attempt->path, "%.*s/weir_%s.so", length,
-                               directory, attempt->name);
+    while (next_directory(&search_path, directory)) {
+        int written = snprintf(attempt->path, sizeof attempt->path, "%s/weir_%s.so", directory,
+                               attempt->name);
         attempt->finding = (struct weir__finding){{0}, {0}};
         attempt->entry = (struct weir_load_entry){.module = attempt->name,
                                                   .outcome = WEIR_LOAD_REFUSED,
@@ -589,16 +544,12 @@ static size_t names_in(const char *directory, struct weir__module_name *names, s
 size_t weir__loader_names(const char *search_path, struct weir__module_name *names, size_t most)
 {
     struct search search;
-    char path[PATH_MAX];
-    const char *directory;
+    char directory[PATH_MAX];
     size_t count = 0;
-    int length;
 
     begin_search(&search, search_path);
-    while ((directory = next_directory(&search.path, &length)) != NULL) {
-        snprintf(path, sizeof path, "%.*s", length, directory);
-        count = names_in(path, names, count, most);
-    }
+    while (next_directory(&search.path, directory))
+        count = names_in(directory, names, count, most);
     return count;
 }
 
@@ -628,15 +579,11 @@ void weir__loader_try_all(const char *search_path, const struct weir_host *host,
                           weir_load_report *report)
 {
     struct search search;
-    char path[PATH_MAX];
-    const char *directory;
-    int length;
+    char directory[PATH_MAX];
 
     begin_search(&search, search_path);
-    while ((directory = next_directory(&search.path, &length)) != NULL) {
-        snprintf(path, sizeof path, "%.*s", length, directory);
-        try_all_in(path, host, report);
-    }
+    while (next_directory(&search.path, directory))
+        try_all_in(directory, host, report);
 }
 
 // The remedy for a name that no directory has: the nearest name, or all names.
@@ -702,7 +649,6 @@ weir_status weir__loader_load(const char *name, enum weir_module_kind kind, cons
     struct search search;
     struct attempt attempt = {.name = name, .kind = kind, .host = host};
 
-    *out_loaded = (struct weir__loaded){0};
     if (!is_name(name))
         return weir__fail(WEIR_ERROR_MODULE,
                           "use small letters, digits, '_' and '-', 64 of them at most",
@@ -730,6 +676,6 @@ weir_status weir__loader_keys(const char *name, const char *search_path,
         return WEIR_ERROR_NOT_FOUND;
     if (!loaded)
         return fail_refused(&attempt, "module");
-    *out_section = weir__module_section(attempt.loaded.module);
+    *out_section = weir__module_section(&attempt.loaded.module);
     return WEIR_OK;
 }

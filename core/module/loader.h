@@ -10,12 +10,12 @@
 #include <weir/module/transport.h>
 #include <weir/runtime.h>
 
-// Valid until the process ends.
+// What this library knows of a module: its header, and at full size its slots, or those of a transport. What the module
+// lacks is zero, and all slots are for the other kind. What they point to is valid until the process ends.
 struct weir__loaded {
-    const struct weir_module *module;           // what this library knows of it
-    const struct weir_module_ops *ops;          // all slots; those it does not have are NULL
-    const struct weir_transport_ops *transport; // the same
-    const char *path;
+    struct weir_module module;
+    struct weir_module_ops ops;
+    struct weir_transport_ops transport;
 };
 
 // Loads module `name`, which must be of `kind` unless that is 0, and stores it in `*out_loaded`.
@@ -76,11 +76,6 @@ struct weir__finding {
 // `slot_count`.
 bool weir__module_check(const struct weir_module *module, const char *name,
                         enum weir_module_kind kind, struct weir__finding *out_finding);
-
-// Stores what this library knows of a module that passed its check: its header, and at full size its slots, or
-// those of a transport. What the module lacks is zero, and all slots are for the other kind.
-void weir__module_read(const struct weir_module *module, struct weir_module *out_module,
-                       struct weir_module_ops *out_ops, struct weir_transport_ops *out_transport);
 
 // The section of a configuration that the module's keys make.
 struct weir_section weir__module_section(const struct weir_module *module);

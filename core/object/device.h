@@ -36,7 +36,7 @@ struct weir__notifier {
     struct weir_thread thread;
     struct weir_lock lock;
     pthread_cond_t changed;
-    struct weir__watch *list;
+    struct weir__watch *list; // that the thread has not seen yet
     bool started;
     bool stop;
 };
@@ -75,12 +75,7 @@ struct weir_device {
     struct weir__member *retired;      // the youngest
     struct weir__member *retired_last; // the oldest
     atomic_size_t retired_count;
-    weir_queue *queues; // all that are not finalized yet
-    atomic_size_t queue_count;
-    weir_queue *_Atomic ended;        // queues to be finalized: weir__registry_unpin_later()
     atomic_bool has_peers;            // other devices' queues may use its buffers
-    uint32_t visits;                  // by weir__peer_next(); under the lock of the runtime's list
-    bool closing;                     // the same
     atomic_uint_fast64_t calls_ended; // host calls' functions, which may have submitted work
 
     struct weir__staging staging;
@@ -102,10 +97,5 @@ bool weir__peer_can(weir_device *device, weir_device *other);
 // Stores whether queues of `device`, which is another one, may use buffers of `other` in
 // copies. If so, that is noted. An error is that of the driver.
 weir_status weir__peer_allow(weir_device *device, weir_device *other, bool *out_allowed);
-
-// The devices whose queues may use buffers of `owner`, one after the other: NULL starts,
-// and each call releases the device that it was given. A device does not close while it
-// is in use here.
-weir_device *weir__peer_next(weir_device *owner, weir_device *user);
 
 #endif

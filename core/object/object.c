@@ -1,7 +1,6 @@
 // See the header. A device's lists are guarded by its lock.
 #include "core/object/object.h"
 
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,15 +94,9 @@ void weir__member_place(struct weir__member *member, const char *file, int line)
     weir__debug_place(member, file, line);
 }
 
-// The end of a path tells one file from another.
 void weir__member_created(const struct weir__member *member, char text[WEIR__PLACE_SIZE])
 {
-    const size_t room = WEIR__PLACE_SIZE - sizeof " (created at …:2147483647)";
-    const size_t length = member->file ? strlen(member->file) : 0;
-    text[0] = '\0';
-    if (length > 0)
-        snprintf(text, WEIR__PLACE_SIZE, " (created at %s%s:%d)", length > room ? "…" : "",
-                 member->file + (length > room ? length - room : 0), member->line);
+    weir__place_text(text, " (created at ", member->file, member->line, ")");
 }
 
 bool weir__buffer_holds(const weir_buffer *buffer, size_t offset, size_t size)
@@ -180,36 +173,29 @@ static size_t length_at(const struct weir__left *left, const char *at)
     return end ? (size_t)(end - at) : most;
 }
 
-static void log_left(const struct weir__left *left, const char *prefix)
-{
-    char line[400];
-    size_t length;
-    for (const char *at = left->texts.text; at && *at; at += length + 1) {
-        length = length_at(left, at);
-        snprintf(line, sizeof line, "%s%.*s still exists", prefix, (int)length, at);
-        weir__log(WEIR_LOG_ERROR, "core", line);
-    }
-}
-
-void weir__left_list(struct weir__left *left, uint32_t first, const char *prefix,
-                     char list[WEIR__LEFT_LIST_SIZE])
+void weir__left_list(struct weir__left *left, const char *prefix, char list[WEIR__LEFT_LIST_SIZE])
 {
     static const char all[] = "; the log (weir_log_set) has all";
     const size_t room = WEIR__LEFT_LIST_SIZE - sizeof ", 4294967295 more" - sizeof all;
     uint32_t told = 0;
     size_t used = 0, length = 0;
+    char line[400];
     list[0] = '\0';
     for (const char *at = left->texts.text; at && *at; at += length + 1) {
         length = length_at(left, at);
-        if (told >= first && used + length + sizeof ", " > room)
+        if (used + length + sizeof ", " > room)
             break;
-        if (told++ >= first)
-            weir_text_append(list, WEIR__LEFT_LIST_SIZE, &used, ", %.*s", (int)length, at);
+        weir_text_append(list, WEIR__LEFT_LIST_SIZE, &used, "%s%.*s", told++ > 0 ? ", " : "",
+                         (int)length, at);
     }
     if (told < left->count) {
         weir_text_append(list, WEIR__LEFT_LIST_SIZE, &used, ", %u more%s",
                          (unsigned)(left->count - told), left->texts.failed ? "" : all);
-        log_left(left, prefix);
+        for (const char *at = left->texts.text; at && *at; at += length + 1) {
+            length = length_at(left, at);
+            snprintf(line, sizeof line, "%s%.*s still exists", prefix, (int)length, at);
+            weir__log(WEIR_LOG_ERROR, "core", line);
+        }
     }
     free(left->texts.text);
 }
@@ -232,23 +218,6 @@ weir_status weir__peer_allow(weir_device *device, weir_device *other, bool *out_
     if (*out_allowed)
         atomic_store(&other->has_peers, true);
     return status;
-}
-
-weir_device *weir__peer_next(weir_device *owner, weir_device *user)
-{
-    struct weir__shared *shared = owner->shared;
-    if (!user && !atomic_load(&owner->has_peers))
-        return NULL;
-    weir_lock_take(&shared->devices_lock);
-    weir_device *next = user ? user->next : shared->devices;
-    while (next && (next == owner || next->closing))
-        next = next->next;
-    if (next)
-        next->visits++;
-    if (user)
-        user->visits--;
-    weir_lock_release(&shared->devices_lock);
-    return next;
 }
 
 bool weir__peer_can(weir_device *device, weir_device *other)

@@ -13,6 +13,7 @@
 
 #include "base/table.h"
 #include "core/object/device.h"
+#include "core/support/error.h"
 
 #define WEIR__LINE_BYTES 64 // of a cache
 #define WEIR__SLOTS_INSIDE 4
@@ -81,8 +82,7 @@ void weir__member_place(struct weir__member *member, const char *file, int line)
         return weir__placed((status), (file), (line));             \
     } while (0)
 
-// " (created at main.c:12)", with the end of a long path; "" if it is not known.
-#define WEIR__PLACE_SIZE 120
+// " (created at main.c:12)"; "" if it is not known.
 void weir__member_created(const struct weir__member *member, char text[WEIR__PLACE_SIZE]);
 
 // Takes it off that list.
@@ -102,7 +102,7 @@ const char *weir__opened_name(const weir_device *device);
 
 // What keeps a device or a runtime from being closed, as text.
 
-#define WEIR__LEFT_LIST_SIZE 400
+#define WEIR__LEFT_LIST_SIZE 560
 
 // The texts of such objects, each with a newline: "the queue 'q' (created at a.c:3)". Zeroed before use.
 struct weir__left {
@@ -112,10 +112,8 @@ struct weir__left {
 
 void weir__left_add(struct weir__left *left, const char *format, ...) WEIR_PRINTF(2, 3);
 
-// Stores ", the queue 'q' (created at a.c:3), ..." of those from `first` on, and frees the texts. If the list has
-// no room for some of them, their number is at its end, and the log has a line of each: `prefix` and its text.
-// Without locks.
-void weir__left_list(struct weir__left *left, uint32_t first, const char *prefix,
-                     char list[WEIR__LEFT_LIST_SIZE]);
+// Stores "the queue 'q' (created at a.c:3), ...", and frees the texts. If the list has no room for some of them,
+// their number is at its end, and the log has a line of each: `prefix` and its text. Without locks.
+void weir__left_list(struct weir__left *left, const char *prefix, char list[WEIR__LEFT_LIST_SIZE]);
 
 #endif

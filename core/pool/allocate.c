@@ -64,22 +64,13 @@ static bool is_withheld(weir_queue *queue, struct weir_event freed)
     return weir__completion_failed_from(queue) <= freed.sequence;
 }
 
-static bool is_withheld_by_its_queue(struct weir_event freed)
-{
-    weir_queue *queue = weir__registry_pin(freed.queue);
-    const bool withheld = queue && is_withheld(queue, freed);
-    if (queue)
-        weir__registry_unpin_later(queue);
-    return withheld;
-}
-
 static bool is_complete(struct weir_event freed)
 {
     weir_queue *queue = weir__registry_pin(freed.queue);
     if (!queue) // destroyed, so its work has finished
         return true;
     bool complete = weir__queue_is_past(queue, freed.sequence) && !is_withheld(queue, freed);
-    weir__registry_unpin_later(queue);
+    weir__registry_unpin(queue);
     return complete;
 }
 
@@ -87,10 +78,13 @@ static bool is_complete(struct weir_event freed)
 static bool comes_after(const weir_queue *queue, struct weir_event freed)
 {
     const struct weir_event *legacy = &queue->legacy_end;
-    if (weir__wait_ring_covers(&queue->completion.waits, freed) ||
-        (legacy->queue == freed.queue && legacy->sequence >= freed.sequence))
-        return !is_withheld_by_its_queue(freed);
-    return is_complete(freed);
+    if (!weir__wait_ring_covers(&queue->completion.waits, freed) &&
+        (legacy->queue != freed.queue || legacy->sequence < freed.sequence))
+        return is_complete(freed);
+    weir_queue *producer = weir__registry_pin(freed.queue);
+    const bool withheld = producer && is_withheld(producer, freed);
+    weir__registry_unpin(producer);
+    return !withheld;
 }
 
 enum {
@@ -148,7 +142,6 @@ void weir__pool_keep(weir_pool *pool, struct weir__block *block, struct weir_eve
     struct weir__kept *kept = &pool->kept[block->class_index];
     block->kept = true;
     block->freed = freed;
-    block->record = (struct weir_event){0};
     block->older = kept->newest;
     *(kept->newest ? &kept->newest->newer : &kept->oldest) = block;
     kept->newest = block;
@@ -159,47 +152,36 @@ void weir__pool_keep(weir_pool *pool, struct weir__block *block, struct weir_eve
 // block, which is available the next time.
 
 // The oldest free of each queue.
-static size_t list_frees(weir_pool *pool, uint32_t class_index, struct weir_event *frees,
-                         struct weir_event *records)
+static size_t list_frees(weir_pool *pool, uint32_t class_index, struct weir_event *frees)
 {
     size_t count = 0;
     weir_lock_take(&pool->lock);
     for (struct weir__block *block = pool->kept[class_index].oldest; block && count < QUEUES_ASKED;
-         block = block->newer) {
-        if (is_listed(frees, count, block->freed.queue))
-            continue;
-        frees[count] = block->freed;
-        records[count++] = block->record;
-    }
+         block = block->newer)
+        if (!is_listed(frees, count, block->freed.queue))
+            frees[count++] = block->freed;
     weir_lock_release(&pool->lock);
     return count;
 }
 
-static void note_record(weir_pool *pool, uint32_t class_index, struct weir_event record)
+// Asks for a record of the queue's end until it is complete, and only then for a new one: on a queue that always has
+// work the newest record is never complete.
+static bool ask_queue(struct weir_event freed)
 {
-    weir_lock_take(&pool->lock);
-    for (struct weir__block *block = pool->kept[class_index].oldest; block; block = block->newer)
-        if (block->freed.queue == record.queue && block->freed.sequence < record.sequence)
-            block->record = record;
-    weir_lock_release(&pool->lock);
-}
-
-// A record is queried until it is complete, and only then replaced: on a queue that
-// always has work the newest record is never complete.
-static bool ask_queue(weir_pool *pool, uint32_t class_index, struct weir_event freed,
-                      struct weir_event record)
-{
-    if (record.sequence < freed.sequence) {
-        weir_queue *queue = weir__registry_pin(freed.queue);
-        if (!queue)
-            return true;
-        bool recorded = weir__queue_record_end(queue, &record);
-        weir__registry_unpin_later(queue);
-        if (!recorded || record.sequence == 0) // 0: all of it is complete
-            return recorded;
-        note_record(pool, class_index, record);
+    weir_queue *queue = weir__registry_pin(freed.queue);
+    if (!queue)
+        return true;
+    struct weir_event record = {freed.queue, atomic_load(&queue->asked)};
+    bool is_over = weir__event_is_complete(record);
+    if (is_over && record.sequence < freed.sequence) {
+        is_over = weir__queue_record_end(queue, &record);
+        if (is_over && record.sequence > 0) { // 0: all of it is complete
+            atomic_store(&queue->asked, record.sequence);
+            is_over = weir__event_is_complete(record);
+        }
     }
-    return weir__event_is_complete(record);
+    weir__registry_unpin(queue);
+    return is_over;
 }
 
 // Queries the driver whether frees of this class are complete now, for find_kept().
@@ -208,15 +190,14 @@ static bool ask_queue(weir_pool *pool, uint32_t class_index, struct weir_event f
 static bool ask(weir_pool *pool, uint32_t class_index, bool *out_any)
 {
     struct weir_event frees[QUEUES_ASKED];
-    struct weir_event records[QUEUES_ASKED];
-    const size_t count = list_frees(pool, class_index, frees, records);
+    const size_t count = list_frees(pool, class_index, frees);
     *out_any = count > 0;
     if (count == 0)
         return false;
     const struct weir_error saved = *weir_last_error();
     bool hope = false;
     for (size_t i = 0; i < count && !hope; i++)
-        hope = ask_queue(pool, class_index, frees[i], records[i]);
+        hope = ask_queue(frees[i]);
     weir__error_set(&saved);
     return hope;
 }
@@ -241,23 +222,7 @@ static bool reserve(weir_pool *pool, size_t capacity, uint64_t *out_excess)
     return *out_excess == 0;
 }
 
-static void unreserve(weir_pool *pool, size_t capacity)
-{
-    weir_lock_take(&pool->lock);
-    pool->counts.in_use_bytes -= capacity;
-    weir_lock_release(&pool->lock);
-}
-
 // New blocks.
-
-static void link_block(weir_pool *pool, struct weir__block *block)
-{
-    block->next = pool->blocks;
-    if (block->next)
-        block->next->previous = block;
-    pool->blocks = block;
-    pool->references++;
-}
 
 static weir_status make_buffer(weir_pool *pool, size_t capacity, weir_buffer **out_buffer)
 {
@@ -290,7 +255,10 @@ static weir_status make_block(weir_pool *pool, uint32_t class_index, size_t capa
     block->buffer->block = block;
     block->buffer->leave_pool = weir__pool_forget;
     weir_lock_take(&pool->lock);
-    link_block(pool, block);
+    block->next = pool->blocks;
+    if (block->next)
+        block->next->previous = block;
+    pool->blocks = block;
     weir_lock_release(&pool->lock);
     *out_block = block;
     return WEIR_OK;
@@ -348,7 +316,9 @@ static weir_status make(const struct request *request, struct weir__block **out_
     if (status == WEIR_OK)
         return WEIR_OK;
     const struct weir_error cause = weir__error_of(status);
-    unreserve(pool, request->capacity);
+    weir_lock_take(&pool->lock);
+    pool->counts.in_use_bytes -= request->capacity;
+    weir_lock_release(&pool->lock);
     if (status == WEIR_ERROR_OUT_OF_MEMORY)
         return refuse_memory(request, &cause);
     weir__error_place(status, pool->member.object.label, request->file, request->line);
@@ -406,14 +376,12 @@ static weir_status hand_out(const struct request *request, struct weir__block *b
     return status;
 }
 
-// Allocates `*fresh`, or a kept block if that is NULL. `*out_block` stays NULL if no
-// block is kept for the queue. `*fresh` is set to NULL when the pool owns it.
-static weir_status allocate(const struct request *request, struct weir__block **fresh,
+// Allocates `fresh`, or a kept block if that is NULL. `*out_block` is NULL if no block is kept for the queue.
+static weir_status allocate(const struct request *request, struct weir__block *fresh,
                             struct weir__block **out_block)
 {
     weir_queue *queue = request->queue;
-    struct weir__block *block = *fresh;
-    const bool reused = !block;
+    struct weir__block *block = fresh;
 
     weir__queue_enter(queue);
     weir_status status =
@@ -423,10 +391,10 @@ static weir_status allocate(const struct request *request, struct weir__block **
             : WEIR_OK;
     if (status == WEIR_OK && !block)
         block = take(request);
-    if (status == WEIR_OK && block) {
-        *fresh = NULL;
-        status = hand_out(request, block, reused);
-    }
+    if (status == WEIR_OK && block)
+        status = hand_out(request, block, !fresh);
+    else if (block) // no work has used it
+        take_back(request, block, (struct weir_event){0}, false);
     weir_lock_release(&queue->submit_lock);
     *out_block = status == WEIR_OK ? block : NULL;
     return status;
@@ -438,15 +406,8 @@ static weir_status make_and_allocate(const struct request *request, bool blocked
     weir_pool *pool = request->pool;
     struct weir__block *fresh = NULL;
     weir_status status = make(request, &fresh);
-    if (status < 0)
-        return status;
-    status = allocate(request, &fresh, out_block);
-    if (fresh) { // the queue has failed meanwhile
-        const struct weir_error cause = *weir_last_error();
-        unreserve(pool, fresh->capacity);
-        weir__pool_give_back(fresh, true);
-        return weir__error_set(&cause);
-    }
+    if (status == WEIR_OK)
+        status = allocate(request, fresh, out_block);
     if (status < 0)
         return status;
     weir_lock_take(&pool->lock);
@@ -494,12 +455,11 @@ weir_status weir_pool_allocate_at(weir_pool *pool, weir_queue *queue, size_t siz
     if (request.capacity > most || request.capacity < size)
         request.capacity = (size_t)most;
 
-    struct weir__block *none = NULL;
     struct weir__block *block = NULL;
     bool blocked = false;
-    status = allocate(&request, &none, &block);
+    status = allocate(&request, NULL, &block);
     if (status == WEIR_OK && !block && ask(pool, request.class_index, &blocked))
-        status = allocate(&request, &none, &block);
+        status = allocate(&request, NULL, &block);
     if (status == WEIR_OK && !block)
         status = make_and_allocate(&request, blocked, &block);
     if (block) {

@@ -1,10 +1,7 @@
 // Pools: creation and destruction, the return of blocks to the device, and frees.
 #include "core/pool/pool.h"
 
-#include <inttypes.h>
-
 #include "base/sized.h"
-#include "core/buffer/buffer.h"
 #include "core/queue/queue.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
@@ -13,24 +10,8 @@
 
 // Blocks.
 
-static void unlink_block(weir_pool *pool, struct weir__block *block)
+static void free_pool(weir_pool *pool)
 {
-    if (block->previous)
-        block->previous->next = block->next;
-    else
-        pool->blocks = block->next;
-    if (block->next)
-        block->next->previous = block->previous;
-}
-
-// Drops a reference; the last one frees the pool.
-static void drop(weir_pool *pool)
-{
-    weir_lock_take(&pool->lock);
-    const bool last = --pool->references == 0;
-    weir_lock_release(&pool->lock);
-    if (!last)
-        return;
     weir_lock_finish(&pool->lock);
     weir__member_free(&pool->member);
 }
@@ -43,12 +24,16 @@ static weir_buffer *dissolve(struct weir__block *block)
     weir_buffer *buffer = block->buffer;
 
     weir_lock_take(&pool->lock);
-    unlink_block(pool, block);
+    *(block->previous ? &block->previous->next : &pool->blocks) = block->next;
+    if (block->next)
+        block->next->previous = block->previous;
+    const bool is_last = pool->destroyed && !pool->blocks;
     weir_lock_release(&pool->lock);
     buffer->block = NULL;
     buffer->leave_pool = NULL;
     weir__release(block);
-    drop(pool);
+    if (is_last)
+        free_pool(pool);
     return buffer;
 }
 
@@ -67,20 +52,15 @@ void weir__pool_give_back(struct weir__block *blocks, bool idle)
     }
 }
 
-// Updates the known progress of the device's queues.
-static void ask_all_queues(weir_device *device)
+bool weir__pool_shrink(weir_pool *pool, uint64_t bytes)
 {
     const struct weir_error saved = *weir_last_error();
     struct weir_event end;
-    for (weir_queue *queue = NULL; (queue = weir__device_next_queue(device, queue));)
+    // Updates what is known of the progress of the device's queues.
+    for (weir_queue *queue = NULL; (queue = weir__device_next_queue(pool->member.device, queue));)
         if (weir__queue_record_end(queue, &end) && end.sequence)
             weir__event_is_complete(end);
     weir__error_set(&saved);
-}
-
-bool weir__pool_shrink(weir_pool *pool, uint64_t bytes)
-{
-    ask_all_queues(pool->member.device);
     weir_lock_take(&pool->lock);
     struct weir__block *idle = weir__pool_remove(pool, bytes, true);
     weir_lock_release(&pool->lock);
@@ -232,22 +212,11 @@ weir_status weir_pool_create_at(weir_device *device, const struct weir_pool_para
                              "no memory for a pool");
     pool->placement = params->placement;
     pool->limit = limit_of(device, params);
-    pool->references = 1;
     weir_lock_init(&pool->lock, &weir__locks[WEIR__LOCK_POOL]);
     weir__member_enlist(&pool->member);
     weir__member_place(&pool->member, file, line);
     *out_pool = pool;
     return WEIR_OK;
-}
-
-// Allocated blocks belong to the user from here on: they keep the device from closing.
-static void disown(weir_pool *pool)
-{
-    weir_device *device = pool->member.device;
-    weir_lock_take(&device->lock);
-    for (struct weir__block *block = pool->blocks; block; block = block->next)
-        block->buffer->member.internal = false;
-    weir_lock_release(&device->lock);
 }
 
 void weir_pool_destroy_at(weir_pool **pool, const char *file, int line)
@@ -261,16 +230,19 @@ void weir_pool_destroy_at(weir_pool **pool, const char *file, int line)
 
     weir_lock_take(&gone->lock);
     gone->destroyed = true;
+    // Allocated blocks belong to the user from here on: they keep the device from closing.
+    weir_lock_take(&gone->member.device->lock);
+    for (struct weir__block *block = gone->blocks; block; block = block->next)
+        block->buffer->member.internal = false;
+    weir_lock_release(&gone->member.device->lock);
+    const bool is_last = !gone->blocks;
     struct weir__block *idle = weir__pool_remove(gone, UINT64_MAX, true);
     struct weir__block *busy = weir__pool_remove(gone, UINT64_MAX, false);
     weir_lock_release(&gone->lock);
     weir__pool_give_back(idle, true);
     weir__pool_give_back(busy, false);
-
-    weir_lock_take(&gone->lock);
-    disown(gone);
-    weir_lock_release(&gone->lock);
-    drop(gone);
+    if (is_last)
+        free_pool(gone);
 }
 
 weir_status weir_pool_trim(weir_pool *pool, size_t keep_bytes)

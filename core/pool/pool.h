@@ -22,7 +22,6 @@ struct weir__block {
     // While kept.
     bool kept;
     struct weir_event freed;   // the point after which it was freed; not a record
-    struct weir_event record;  // of the queue that freed it, after the free, or zero
     struct weir__block *newer; // of its class
     struct weir__block *older;
 };
@@ -42,8 +41,7 @@ struct weir_pool {
     uint64_t limit;        // UINT64_MAX: none
     struct weir_lock lock; // of all members below; a leaf except for the registry
     bool destroyed;
-    uint32_t references; // one of the user and one for each block
-    struct weir__block *blocks;
+    struct weir__block *blocks; // the last one of a destroyed pool frees it
     struct weir_pool_statistics counts;
     struct weir__kept kept[WEIR__BLOCK_CLASSES];
 };

@@ -171,16 +171,6 @@ static weir_status check_devices(const struct weir_program_params *params)
     return WEIR_OK;
 }
 
-static weir_status check_paths(const struct weir_program_params *params)
-{
-    const bool cuda = params->cuda_path && params->cuda_source;
-    if (!cuda && !(params->path && params->source))
-        return WEIR_OK;
-    return weir__invalid(params->label, "set one of the two",
-                         "weir_program_create: the params have %s and %s",
-                         cuda ? "cuda_path" : "path", cuda ? "cuda_source" : "source");
-}
-
 // With the files' text in the place of their paths.
 static weir_status check_params(const struct weir_program_params *params)
 {
@@ -287,19 +277,15 @@ WEIR_COLD static weir_status name_device(const weir_device *device, weir_status 
     return weir__error_set(&named);
 }
 
-static bool has_device(const weir_program *program, const weir_device *device)
-{
-    while (program && program->member.device != device)
-        program = program->next;
-    return program != NULL;
-}
-
 static weir_status create_further(weir_program *first, const struct weir_program_params *params)
 {
     weir_program *last = first;
     for (uint32_t i = 0; i < params->device_count; i++) {
         weir_device *device = params->devices[i];
-        if (has_device(first, device))
+        const weir_program *known = first;
+        while (known && known->member.device != device)
+            known = known->next;
+        if (known)
             continue;
         weir_status status = create_on(device, params, &last->next);
         if (status < 0)
@@ -316,13 +302,6 @@ struct files {
     struct weir_long_text images;
     bool hidden; // macros may hide images
 };
-
-static void free_files(struct files *files)
-{
-    free(files->opencl);
-    free(files->cuda);
-    free(files->images.text);
-}
 
 static weir_status read_file(const char *label, const char *path, void **out_text)
 {
@@ -343,9 +322,12 @@ static weir_status read_file(const char *label, const char *path, void **out_tex
 // also after an error.
 static weir_status read_files(struct weir_program_params *params, struct files *out_files)
 {
-    weir_status status = check_paths(params);
-    if (status == WEIR_OK)
-        status = read_file(params->label, params->path, &out_files->opencl);
+    const bool cuda = params->cuda_path && params->cuda_source;
+    if (cuda || (params->path && params->source))
+        return weir__invalid(params->label, "set one of the two",
+                             "weir_program_create: the params have %s and %s",
+                             cuda ? "cuda_path" : "path", cuda ? "cuda_source" : "source");
+    weir_status status = read_file(params->label, params->path, &out_files->opencl);
     if (status == WEIR_OK)
         status = read_file(params->label, params->cuda_path, &out_files->cuda);
     if (params->path)
@@ -414,7 +396,9 @@ weir_status weir_program_create_at(weir_device *device, const struct weir_progra
         status = create_all(device, params, out_program);
     if (status == WEIR_ERROR_BUILD && files.hidden)
         status = name_macros(status);
-    free_files(&files);
+    free(files.opencl);
+    free(files.cuda);
+    free(files.images.text);
     for (weir_program *each = *out_program; each; each = each->next)
         weir__member_place(&each->member, file, line);
     return weir__placed(status, file, line);
@@ -446,15 +430,6 @@ static weir_status refuse_name(const weir_program *program, const char *name)
                          "the program has no kernel '%s'%s%s%s", name,
                          nearest ? "; did you mean '" : "", nearest ? nearest : "",
                          nearest ? "'?" : "");
-}
-
-static const struct weir_kernel_signature *find_signature(const weir_program *program,
-                                                          const char *name)
-{
-    for (uint32_t i = 0; i < program->signature_count; i++)
-        if (strcmp(weir__signature_at(program, i)->name, name) == 0)
-            return weir__signature_at(program, i);
-    return NULL;
 }
 
 // No launch can have more local memory than the device has.
@@ -493,7 +468,10 @@ static weir_status create_of_chain(weir_kernel *kernel)
 // The kernel on one device, with that device's program.
 static weir_status create_kernel(weir_program *program, const char *name, weir_kernel **out_kernel)
 {
-    const struct weir_kernel_signature *signature = find_signature(program, name);
+    const struct weir_kernel_signature *signature = NULL;
+    for (uint32_t i = 0; i < program->signature_count && !signature; i++)
+        if (strcmp(weir__signature_at(program, i)->name, name) == 0)
+            signature = weir__signature_at(program, i);
     if (!signature)
         return refuse_name(program, name);
 

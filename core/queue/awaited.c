@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "core/object/program.h"
@@ -41,14 +40,14 @@ void weir__awaited_note(weir_queue *queue, const struct weir_operation *operatio
         queue->history = weir__allocate(sizeof *queue->history);
     if (!queue->history)
         return;
-    weir_lock_take(&queue->completion.lock);
+    weir_lock_take(&queue->delivery.lock);
     struct noted *noted = &queue->history->latest[queue->history->count++ % HISTORY];
     *noted =
         (struct noted){operation->sequence, operation->kind, "", operation->file, operation->line};
     if (operation->kind == WEIR_OPERATION_LAUNCH)
         snprintf(noted->kernel, sizeof noted->kernel, "%.31s",
                  operation->u.launch.kernel->member.object.label);
-    weir_lock_release(&queue->completion.lock);
+    weir_lock_release(&queue->delivery.lock);
 }
 
 // The oldest noted operation with a number above `after` and up to `last`; a record only with
@@ -57,7 +56,7 @@ static bool find_noted(weir_queue *queue, uint64_t after, uint64_t last, bool re
                        struct noted *out_noted)
 {
     bool found = false;
-    weir_lock_take(&queue->completion.lock);
+    weir_lock_take(&queue->delivery.lock);
     const struct weir__history *history = queue->history;
     const uint64_t count = history ? history->count : 0;
     for (uint64_t i = count > HISTORY ? count - HISTORY : 0; i < count && !found; i++) {
@@ -65,7 +64,7 @@ static bool find_noted(weir_queue *queue, uint64_t after, uint64_t last, bool re
         found = out_noted->sequence > after && out_noted->sequence <= last &&
                 (records || out_noted->kind != WEIR_OPERATION_RECORD);
     }
-    weir_lock_release(&queue->completion.lock);
+    weir_lock_release(&queue->delivery.lock);
     return found;
 }
 
@@ -98,13 +97,10 @@ struct words {
 
 #define say(words, ...) weir_text_append((words)->text, TEXT_SIZE, &(words)->used, __VA_ARGS__)
 
-// " (main.c:12)"; a long path keeps its end.
 static void say_place(struct words *words, const char *file, int line)
 {
-    const size_t length = file ? strlen(file) : 0, most = 48;
-    if (file)
-        say(words, " (%s%s:%d)", length > most ? "…" : "",
-            file + (length > most ? length - most : 0), line);
+    char place[WEIR__PLACE_SIZE];
+    say(words, "%s", weir__place_text(place, " (", file, line, ")"));
 }
 
 static void say_queue(struct words *words, const weir_queue *queue)
@@ -112,22 +108,25 @@ static void say_queue(struct words *words, const weir_queue *queue)
     say(words, "queue '%.40s'", weir__label_or_none(queue->member.object.label));
 }
 
-// The operation that the queue's worker is busy with, or comes to next, if that is at `sequence` or before.
-struct running {
-    struct weir_operation operation; // without what it points to
-    bool is_called;                  // a host call: its function runs
-};
-
-static bool find_running(weir_queue *queue, uint64_t sequence, struct running *out_running)
+// The operation that the queue's worker is busy with, or comes to next, if that is at `sequence` or before;
+// without what it points to.
+static bool find_running(weir_queue *queue, uint64_t sequence, struct weir_operation *out_running)
 {
     struct weir__delivery *delivery = &queue->delivery;
     weir_lock_take(&delivery->lock);
     const struct weir__held *held = delivery->running ? delivery->running : delivery->list.first;
     const bool found = held && held->operation.sequence <= sequence;
     if (found)
-        *out_running = (struct running){held->operation, atomic_load(&delivery->in_call)};
+        *out_running = held->operation;
     weir_lock_release(&delivery->lock);
     return found;
+}
+
+// Launches have no record that could be asked for.
+static bool is_over(weir_queue *producer, const struct weir__wait *wait)
+{
+    return wait->no_record ? atomic_load(&producer->delivery.delivered) >= wait->event.sequence
+                           : is_complete(producer, wait->event.sequence);
 }
 
 // The first of the queue's waits up to `sequence` whose event has not ended; its producer is pinned.
@@ -144,10 +143,9 @@ static weir_queue *find_wait(weir_queue *queue, uint64_t sequence, struct weir__
     for (uint32_t i = 0; i < count; i++) {
         weir_queue *producer = weir__registry_pin(waits[i].event.queue);
         *out_wait = waits[i];
-        if (producer && !waits[i].no_record && !is_complete(producer, waits[i].event.sequence))
+        if (producer && !is_over(producer, out_wait))
             return producer;
-        if (producer)
-            weir__registry_unpin(producer);
+        weir__registry_unpin(producer);
     }
     return NULL;
 }
@@ -177,33 +175,23 @@ static void say_device_work(struct words *words, weir_queue *queue, uint64_t seq
     }
 }
 
-// Goes on with the queue that `queue` waits for, in `wait`; false: it is the last of the chain.
-static bool say_held(struct words *words, weir_queue *queue, uint64_t *sequence,
-                     struct weir__wait *out_wait, weir_queue **out_producer)
+// Whether the queue's worker is what is waited for. A host call that is not called yet waits for what comes before
+// it, up to `*sequence`.
+static bool say_held(struct words *words, weir_queue *queue, uint64_t *sequence)
 {
-    struct running running;
-    if (!find_running(queue, *sequence, &running))
-        return true;
-    const struct weir_operation *operation = &running.operation;
-    if (operation->kind == WEIR_OPERATION_WAIT) {
-        *out_wait =
-            (struct weir__wait){.own = operation->sequence, .event = operation->u.wait.event};
-        *out_producer = weir__registry_pin(operation->u.wait.event.queue);
-        say(words, ", which waits");
-        say_place(words, operation->file, operation->line);
-        return true;
+    struct weir_operation running;
+    if (!find_running(queue, *sequence, &running) || running.kind == WEIR_OPERATION_WAIT)
+        return false;
+    const bool is_call = running.kind == WEIR_OPERATION_HOST_CALL;
+    if (is_call && !atomic_load(&queue->delivery.in_call) &&
+        !weir__queue_is_past(queue, running.sequence - 1)) {
+        *sequence = running.sequence - 1;
+        return false;
     }
-    const bool is_due = weir__queue_is_past(queue, operation->sequence - 1);
-    if (operation->kind == WEIR_OPERATION_HOST_CALL && !running.is_called && !is_due) {
-        *sequence = operation->sequence - 1; // it waits for the device
-        return true;
-    }
-    say(words, ", whose %s", weir__operation_name(operation->kind));
-    say_place(words, operation->file, operation->line);
-    say(words, operation->kind == WEIR_OPERATION_HOST_CALL
-                   ? " has not returned: its function must return"
-                   : " has not ended");
-    return false;
+    say(words, ", whose %s", weir__operation_name(running.kind));
+    say_place(words, running.file, running.line);
+    say(words, is_call ? " has not returned: its function must return" : " has not ended");
+    return true;
 }
 
 // The producer that the queue waits for next, pinned; NULL: all is said.
@@ -211,31 +199,26 @@ static weir_queue *say_step(struct words *words, weir_queue *queue, uint64_t *se
 {
     struct weir__wait wait;
     struct noted noted;
-    weir_queue *producer = NULL;
-    if (!say_held(words, queue, sequence, &wait, &producer))
+    if (say_held(words, queue, sequence))
         return NULL;
+    weir_queue *producer = find_wait(queue, *sequence, &wait);
     if (!producer) {
-        producer = find_wait(queue, *sequence, &wait);
-        if (!producer) {
-            say_device_work(words, queue, *sequence);
-            return NULL;
-        }
-        say(words, ", which waits");
-        if (find_noted(queue, wait.own - 1, wait.own, true, &noted))
-            say_place(words, noted.file, noted.line);
+        say_device_work(words, queue, *sequence);
+        return NULL;
     }
+    say(words, ", which waits");
+    if (find_noted(queue, wait.own - 1, wait.own, true, &noted))
+        say_place(words, noted.file, noted.line);
     say(words, " for ");
     say_queue(words, producer);
     *sequence = wait.event.sequence;
     return producer;
 }
 
-static void describe(const struct weir__awaited *awaited, char text[TEXT_SIZE])
+static void describe(weir_queue *queue, uint64_t sequence, char text[TEXT_SIZE])
 {
     const struct weir_error saved = *weir_last_error();
     struct words words = {text, 0};
-    weir_queue *queue = awaited->queue;
-    uint64_t sequence = awaited->sequence;
     text[0] = '\0';
     say_queue(&words, queue);
     for (int i = 0; queue && i < CHAIN; i++) {
@@ -244,18 +227,18 @@ static void describe(const struct weir__awaited *awaited, char text[TEXT_SIZE])
             weir__registry_unpin(queue);
         queue = producer;
     }
-    if (queue)
-        weir__registry_unpin(queue);
+    weir__registry_unpin(queue);
     weir__error_set(&saved);
 }
 
-void weir__awaited_end(const struct weir__awaited *awaited, uint64_t timeout_ns)
+void weir__awaited_end(weir_queue *queue, uint64_t sequence, uint64_t timeout_ns,
+                       const struct weir__host_caller *caller)
 {
     static _Thread_local struct weir_event told;
-    const struct weir_event event = {awaited->queue->member.object.id, awaited->sequence};
+    const struct weir_event event = {queue->member.object.id, sequence};
     const bool is_short = timeout_ns < 1000;
     char text[TEXT_SIZE], limit[WEIR_TEXT_QUANTITY_SIZE], remedy[160];
-    describe(awaited, text);
+    describe(queue, sequence, text);
     if (is_short)
         snprintf(remedy, sizeof remedy,
                  "timeouts are in nanoseconds: write WEIR_MS(%" PRIu64 ") for milliseconds",
@@ -263,21 +246,22 @@ void weir__awaited_end(const struct weir__awaited *awaited, uint64_t timeout_ns)
     else
         snprintf(remedy, sizeof remedy, "wait longer, or look at what has not ended%s",
                  weir__debugging() ? "" : "; WEIR_DEBUG=1 names its line");
-    weir__report_at(awaited->file, awaited->line, awaited->queue->member.object.label, WEIR_TIMEOUT,
-                    remedy, "%s: the limit of %s passed first: %s", awaited->function,
+    weir__report_at(caller->file, caller->line, queue->member.object.label, WEIR_TIMEOUT, remedy,
+                    "%s: the limit of %s passed first: %s", caller->function,
                     weir_text_duration(limit, (double)timeout_ns), text);
     if (weir__debugging() && (told.queue != event.queue || told.sequence != event.sequence))
         weir__log(WEIR_LOG_WARNING, "core", weir_last_error_text());
     told = event;
 }
 
-void weir__awaited_tell(const struct weir__awaited *awaited)
+void weir__awaited_tell(weir_queue *queue, uint64_t sequence,
+                        const struct weir__host_caller *caller)
 {
     char text[TEXT_SIZE], message[TEXT_SIZE + 256];
     struct words place = {message, 0};
-    describe(awaited, text);
-    say(&place, "%s", awaited->function);
-    say_place(&place, awaited->file, awaited->line);
+    describe(queue, sequence, text);
+    say(&place, "%s", caller->function);
+    say_place(&place, caller->file, caller->line);
     snprintf(message + place.used, sizeof message - place.used, " has waited for %d s: %s",
              (int)(WEIR__AWAITED_TOLD_NS / 1000000000), text);
     weir__log(WEIR_LOG_WARNING, "core", message);

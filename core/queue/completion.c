@@ -11,14 +11,22 @@
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
-// The failures of one queue, under the lock of its completion.
+// The failures of all queues, under one lock, also of those that are destroyed.
 
-static void finish_failures(struct weir__failures *failures)
+static struct weir_lock lock = WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_FAILURES]);
+static struct weir__failures *all; // of queues that have failed
+// The number of failures booked so far. While it is zero, completion does not check
+// causes.
+static atomic_uint_fast64_t failure_count;
+static atomic_uint_fast64_t recovery_count;
+
+static void free_failures(struct weir__failures *failures)
 {
     for (size_t i = 0; i < failures->count; i++)
         weir__release(failures->ranges[i].cause);
     weir__release(failures->ranges);
     weir__release(failures->spare);
+    weir__release(failures);
 }
 
 // Room for the next range and its cause. False: out of memory.
@@ -169,24 +177,6 @@ static void drop(struct weir__wait_ring *waits, uint64_t own)
     atomic_store_explicit(&waits->head, head, memory_order_release);
 }
 
-// Keeps only the waits for which `keep` returns true, and moves these towards the tail: a reader that goes on at a
-// count misses none (next_record()). With both locks held.
-static void filter(struct weir__wait_ring *waits,
-                   bool (*keep)(void *user, const struct weir__wait *wait), void *user)
-{
-    const unsigned head = atomic_load(&waits->head);
-    const unsigned tail = atomic_load(&waits->tail);
-    unsigned kept = head;
-    unsigned first = tail;
-
-    for (unsigned i = head; i != tail; i++)
-        if (keep(user, weir__wait_ring_at(waits, i)))
-            *weir__wait_ring_at(waits, kept++) = *weir__wait_ring_at(waits, i);
-    while (kept != head)
-        *weir__wait_ring_at(waits, --first) = *weir__wait_ring_at(waits, --kept);
-    atomic_store(&waits->head, first);
-}
-
 // Doubles the ring if more than half of it is used; false when there is no memory. With both locks held.
 static bool grow(struct weir__wait_ring *waits)
 {
@@ -208,96 +198,59 @@ static bool grow(struct weir__wait_ring *waits)
     return true;
 }
 
-// See the header for the rules. Locks: a queue's completion lock is a leaf; the
-// walk lock is taken before it and never inside it.
-
-// The failures of a destroyed queue.
-struct gone_queue {
-    struct gone_queue *next;
-    uint64_t id;
-    weir_runtime *runtime;
-    struct weir__failures failures;
-};
-
-static struct weir_lock gone_lock = WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_GONE]);
-static struct gone_queue *gone_queues;
-// The number of failures booked so far. While it is zero, completion does not check
-// causes.
-static atomic_uint_fast64_t failure_count;
-static atomic_uint_fast64_t recovery_count;
+// See the header for the rules. The walk lock is taken before that of the failures.
 
 bool weir__completion_init(struct weir__completion *completion)
 {
-    weir_lock_init(&completion->lock, &weir__locks[WEIR__LOCK_COMPLETION]);
-    return reserve(&completion->failures);
-}
-
-void weir__completion_keep_failures(weir_queue *queue)
-{
-    struct weir__completion *completion = &queue->completion;
-    if (!weir__completion_has_failures(completion))
-        return;
-    struct gone_queue *gone = weir__allocate(sizeof *gone);
-    if (!gone)
-        return;
-
-    weir_lock_take(&completion->lock);
-    *gone = (struct gone_queue){.id = queue->member.object.id,
-                                .runtime = queue->member.device->runtime,
-                                .failures = completion->failures};
-    completion->buried = true;
-    weir_lock_release(&completion->lock);
-    weir_lock_take(&gone_lock);
-    gone->next = gone_queues;
-    gone_queues = gone;
-    weir_lock_release(&gone_lock);
+    completion->failures = weir__allocate(sizeof *completion->failures);
+    return completion->failures && reserve(completion->failures);
 }
 
 void weir__completion_finish(struct weir__completion *completion)
 {
-    if (!completion->buried)
-        finish_failures(&completion->failures);
+    if (completion->failures && !weir__completion_has_failures(completion))
+        free_failures(completion->failures);
     weir__release(completion->waits.ring);
-    weir_lock_finish(&completion->lock);
 }
 
-void weir__completion_forget(weir_runtime *runtime)
+void weir__completion_forget(const weir_runtime *runtime)
 {
-    weir_lock_take(&gone_lock);
-    for (struct gone_queue **at = &gone_queues; *at;) {
-        struct gone_queue *gone = *at;
-        if (gone->runtime != runtime) {
-            at = &gone->next;
+    weir_lock_take(&lock);
+    for (struct weir__failures **at = &all, *failures; (failures = *at);) {
+        if (failures->runtime != runtime) {
+            at = &failures->next;
             continue;
         }
-        *at = gone->next;
-        finish_failures(&gone->failures);
-        weir__release(gone);
+        *at = failures->next;
+        free_failures(failures);
     }
-    weir_lock_release(&gone_lock);
+    weir_lock_release(&lock);
 }
 
 // Copies the cause of the failure that covers the operation; false: none.
 static bool cause_at(weir_queue *queue, uint64_t sequence, struct weir_error *out_cause)
 {
-    struct weir__completion *completion = &queue->completion;
+    const struct weir__completion *completion = &queue->completion;
     if (!weir__completion_has_failures(completion))
         return false;
 
-    weir_lock_take(&completion->lock);
-    const bool found = find_cause(&completion->failures, sequence, out_cause);
-    weir_lock_release(&completion->lock);
+    weir_lock_take(&lock);
+    const bool found = find_cause(completion->failures, sequence, out_cause);
+    weir_lock_release(&lock);
     return found;
 }
 
-static bool cause_of_gone(struct weir_event event, struct weir_error *out_cause)
+// The same of an event, whose queue is `producer`, or NULL if that is destroyed.
+static bool cause_of(weir_queue *producer, struct weir_event event, struct weir_error *out_cause)
 {
-    bool found = false;
-
-    weir_lock_take(&gone_lock);
-    for (const struct gone_queue *gone = gone_queues; gone && !found; gone = gone->next)
-        found = gone->id == event.queue && find_cause(&gone->failures, event.sequence, out_cause);
-    weir_lock_release(&gone_lock);
+    if (producer)
+        return cause_at(producer, event.sequence, out_cause);
+    weir_lock_take(&lock);
+    const struct weir__failures *gone = all;
+    while (gone && gone->queue != event.queue)
+        gone = gone->next;
+    const bool found = gone && find_cause(gone, event.sequence, out_cause);
+    weir_lock_release(&lock);
     return found;
 }
 
@@ -312,22 +265,16 @@ weir_status weir__completion_status_gone(struct weir_event event)
     struct weir_error cause;
     if (atomic_load_explicit(&failure_count, memory_order_acquire) == 0)
         return WEIR_OK;
-    return cause_of_gone(event, &cause) ? weir__error_set(&cause) : WEIR_OK;
-}
-
-// Says how the queue can be used again, unless the cause has a remedy of its own.
-static void name_recovery(struct weir_error *cause)
-{
-    if (cause->remedy[0] == '\0')
-        snprintf(cause->remedy, sizeof cause->remedy,
-                 "weir_queue_recover() lets the queue take work again");
+    return cause_of(NULL, event, &cause) ? weir__error_set(&cause) : WEIR_OK;
 }
 
 weir_status weir__completion_refuse(weir_queue *queue)
 {
     struct weir_error cause;
     if (cause_at(queue, UINT64_MAX, &cause)) {
-        name_recovery(&cause);
+        if (cause.remedy[0] == '\0')
+            snprintf(cause.remedy, sizeof cause.remedy,
+                     "weir_queue_recover() lets the queue take work again");
         return weir__error_set(&cause);
     }
     return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, "weir_queue_recover() clears it",
@@ -338,40 +285,51 @@ weir_status weir__completion_refuse(weir_queue *queue)
 void weir__completion_fail(weir_queue *queue, uint64_t first, const struct weir_error *cause)
 {
     struct weir__completion *completion = &queue->completion;
+    struct weir__failures *failures = completion->failures;
 
     atomic_fetch_add(&failure_count, 1);
-    weir_lock_take(&completion->lock);
-    if (!completion->buried)
-        add_failure(&completion->failures, first, cause);
+    weir_lock_take(&lock);
+    if (!weir__completion_has_failures(completion)) {
+        failures->queue = queue->member.object.id;
+        failures->runtime = queue->member.device->runtime;
+        failures->next = all;
+        all = failures;
+    }
+    add_failure(failures, first, cause);
     atomic_store(&completion->has_failures, true);
     atomic_store(&completion->failed, true);
-    weir_lock_release(&completion->lock);
+    weir_lock_release(&lock);
 }
 
 uint64_t weir__completion_failed_from(weir_queue *queue)
 {
-    struct weir__completion *completion = &queue->completion;
+    const struct weir__completion *completion = &queue->completion;
     if (!atomic_load_explicit(&completion->failed, memory_order_acquire))
         return UINT64_MAX;
-    weir_lock_take(&completion->lock);
-    const struct weir__failure *failure = find_open(&completion->failures);
+    weir_lock_take(&lock);
+    const struct weir__failure *failure = find_open(completion->failures);
     const uint64_t first = failure ? failure->first : 1; // no memory was left to keep it
-    weir_lock_release(&completion->lock);
+    weir_lock_release(&lock);
     return first;
+}
+
+static struct weir_lock *walk_lock(const weir_queue *queue)
+{
+    return &queue->member.device->shared->walk_lock;
 }
 
 void weir__completion_recover(weir_queue *queue, uint64_t sequence)
 {
     struct weir__completion *completion = &queue->completion;
 
-    weir_lock_take(&queue->member.device->shared->walk_lock);
+    weir_lock_take(walk_lock(queue));
     drop(&completion->waits, UINT64_MAX);
-    weir_lock_take(&completion->lock);
-    end_failure(&completion->failures, sequence);
+    weir_lock_take(&lock);
+    end_failure(completion->failures, sequence);
     atomic_store(&completion->failed, false);
     atomic_store(&completion->refused, 0);
-    weir_lock_release(&completion->lock);
-    weir_lock_release(&queue->member.device->shared->walk_lock);
+    weir_lock_release(&lock);
+    weir_lock_release(walk_lock(queue));
     completion->recoveries++;
     atomic_fetch_add(&recovery_count, 1);
 }
@@ -381,46 +339,40 @@ uint64_t weir__completion_recoveries(void)
     return atomic_load(&recovery_count);
 }
 
-static void ask_driver(struct weir_event event)
+// Whether the wait's producer, NULL if that is gone, has not reached it yet. If a cause is found, the queue
+// gets it at once.
+static bool still_waits(weir_queue *queue, weir_queue *producer, const struct weir__wait *wait)
 {
-    weir_queue *producer = weir__registry_pin(event.queue);
-    if (!producer)
-        return;
-    const struct weir_link *first = producer->first;
-    if (first->ops->event_query(first, producer, event.sequence) == WEIR_OK)
-        weir__completion_complete(producer, event.sequence);
-    weir__registry_unpin_later(producer);
+    struct weir_error cause;
+    const bool done = !producer || weir__queue_is_past(producer, wait->event.sequence);
+    const bool failed = done && cause_of(producer, wait->event, &cause);
+    if (failed && !wait->order)
+        weir__completion_fail(queue, wait->own, &cause);
+    return !done || (failed && producer); // the queue has a refused wait then
 }
 
-// Goes through a queue's waits, keeping the reference to the last producer: usually
-// several waits in a row are for one queue.
-struct sift {
-    weir_queue *queue;
-    uint64_t pinned;
-    weir_queue *producer;
-};
-
-// Whether the wait's producer has not reached it yet. If a cause is found, the
-// queue gets it at once.
-static bool still_waits(void *user, const struct weir__wait *wait)
+// Drops the waits that are over, and moves the others towards the tail: a reader that goes on at a count misses
+// none (next_record()). With both locks held.
+static void sift(weir_queue *queue)
 {
-    struct sift *sift = user;
-    struct weir_error cause;
+    struct weir__wait_ring *waits = &queue->completion.waits;
+    const unsigned head = atomic_load(&waits->head);
+    unsigned kept = atomic_load(&waits->tail);
+    weir_queue *producer = NULL; // usually of several waits in a row
+    uint64_t pinned = 0;
 
-    if (wait->event.queue != sift->pinned) {
-        if (sift->producer)
-            weir__registry_unpin_later(sift->producer);
-        sift->pinned = wait->event.queue;
-        sift->producer = weir__registry_pin(wait->event.queue);
+    for (unsigned i = kept; i != head; i--) {
+        const struct weir__wait wait = *weir__wait_ring_at(waits, i - 1);
+        if (wait.event.queue != pinned) {
+            weir__registry_unpin(producer);
+            producer = weir__registry_pin(wait.event.queue);
+            pinned = wait.event.queue;
+        }
+        if (still_waits(queue, producer, &wait))
+            *weir__wait_ring_at(waits, --kept) = wait;
     }
-    weir_queue *producer = sift->producer;
-    bool done = !producer || atomic_load_explicit(&producer->completion.completed,
-                                                  memory_order_acquire) >= wait->event.sequence;
-    bool failed = producer ? done && cause_at(producer, wait->event.sequence, &cause)
-                           : cause_of_gone(wait->event, &cause);
-    if (failed && !wait->order)
-        weir__completion_fail(sift->queue, wait->own, &cause);
-    return !done || (failed && producer); // the queue has a refused wait then
+    weir__registry_unpin(producer);
+    atomic_store(&waits->head, kept);
 }
 
 // Without syncs the list would grow without limit, so if it is full, first its
@@ -428,20 +380,19 @@ static bool still_waits(void *user, const struct weir__wait *wait)
 static bool make_room(weir_queue *queue)
 {
     struct weir__wait_ring *waits = &queue->completion.waits;
-    struct sift sift = {.queue = queue};
     struct weir__wait middle;
 
-    weir_lock_take(&queue->member.device->shared->walk_lock);
+    weir_lock_take(walk_lock(queue));
     bool any = weir__wait_ring_get(waits, waits->capacity / 2, UINT64_MAX, &middle);
-    weir_lock_release(&queue->member.device->shared->walk_lock);
+    weir_lock_release(walk_lock(queue));
+    const struct weir_error saved = *weir_last_error();
     if (any && !middle.no_record)
-        ask_driver(middle.event);
-    weir_lock_take(&queue->member.device->shared->walk_lock);
-    filter(waits, still_waits, &sift);
-    if (sift.producer)
-        weir__registry_unpin_later(sift.producer);
+        (void)weir__event_is_complete(middle.event);
+    weir__error_set(&saved);
+    weir_lock_take(walk_lock(queue));
+    sift(queue);
     bool room = grow(waits);
-    weir_lock_release(&queue->member.device->shared->walk_lock);
+    weir_lock_release(walk_lock(queue));
     return room;
 }
 
@@ -454,10 +405,9 @@ static weir_status note_wait(weir_queue *queue, const struct weir__wait *wait)
         return WEIR_OK;
     // Without the wait nothing after it is in order.
     weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory to note a wait");
-    const struct weir_error cause = *weir_last_error();
-    weir__completion_fail(queue, wait->own, &cause);
+    weir__completion_fail(queue, wait->own, weir_last_error());
     weir__refused_note(queue, wait->event, !wait->no_record);
-    return weir__error_set(&cause);
+    return WEIR_ERROR_OUT_OF_MEMORY;
 }
 
 // It is for the time after a failure alone. One for a producer that is complete and has failed counts too, for
@@ -511,20 +461,12 @@ static void walk_add(weir_queue **list, weir_queue *queue, uint64_t target, bool
         completion->target = target;
         *changed = true;
     }
-    weir__registry_unpin_later(queue); // the list holds one pin each
+    weir__registry_unpin(queue); // the list holds one pin each
 }
 
 static bool wait_before_target(const weir_queue *queue, uint32_t index, struct weir__wait *out_wait)
 {
     return weir__wait_ring_get(&queue->completion.waits, index, queue->completion.target, out_wait);
-}
-
-// After a failure a wait proves nothing: it, or an operation before it, may have
-// been refused, and the queue may have run without waiting for the producer.
-static bool proves_nothing(weir_queue *queue, const struct weir__wait *wait)
-{
-    struct weir_error cause;
-    return cause_at(queue, wait->own, &cause);
 }
 
 static void walk_follow(weir_queue **list, struct weir_event event, bool *changed)
@@ -539,10 +481,13 @@ static void walk_follow(weir_queue **list, struct weir_event event, bool *change
 static void walk_waits(weir_queue **list, weir_queue *queue, bool *changed)
 {
     struct weir_event latest = {0};
+    struct weir_error cause;
     struct weir__wait wait;
 
     for (uint32_t i = 0; wait_before_target(queue, i, &wait); i++) {
-        if (wait.order || proves_nothing(queue, &wait))
+        // After a failure a wait proves nothing: it, or an operation before it, may have been refused, and the
+        // queue may have run without waiting for the producer.
+        if (wait.order || cause_at(queue, wait.own, &cause))
             continue;
         if (wait.event.queue != latest.queue)
             walk_follow(list, latest, changed);
@@ -551,22 +496,11 @@ static void walk_waits(weir_queue **list, weir_queue *queue, bool *changed)
     walk_follow(list, latest, changed);
 }
 
-static void walk_gather(weir_queue **list)
-{
-    for (bool changed = true; changed;) {
-        changed = false;
-        for (weir_queue *queue = *list; queue; queue = queue->completion.walk_next)
-            walk_waits(list, queue, &changed);
-    }
-}
-
 static bool wait_cause(const struct weir__wait *wait, struct weir_error *out_cause)
 {
     weir_queue *producer = weir__registry_pin(wait->event.queue);
-    if (!producer)
-        return cause_of_gone(wait->event, out_cause);
-    bool found = cause_at(producer, wait->event.sequence, out_cause);
-    weir__registry_unpin_later(producer);
+    const bool found = cause_of(producer, wait->event, out_cause);
+    weir__registry_unpin(producer);
     return found;
 }
 
@@ -588,24 +522,20 @@ static void walk_propagate(weir_queue *list)
     }
 }
 
-static void raise_completed(struct weir__completion *completion, uint64_t sequence)
-{
-    uint_fast64_t known = atomic_load_explicit(&completion->completed, memory_order_relaxed);
-    while (known < sequence &&
-           !atomic_compare_exchange_weak_explicit(&completion->completed, &known, sequence,
-                                                  memory_order_release, memory_order_relaxed)) {
-    }
-}
-
 // A failed queue keeps its waits: see weir__refused_note().
 static void walk_book(weir_queue *queue)
 {
     struct weir__completion *completion = &queue->completion;
     const uint64_t before_failure = weir__completion_failed_from(queue) - 1;
+    uint_fast64_t known = atomic_load_explicit(&completion->completed, memory_order_relaxed);
 
     drop(&completion->waits,
          completion->target < before_failure ? completion->target : before_failure);
-    raise_completed(completion, completion->target);
+    while (known < completion->target &&
+           !atomic_compare_exchange_weak_explicit(&completion->completed, &known,
+                                                  completion->target, memory_order_release,
+                                                  memory_order_relaxed)) {
+    }
     completion->target = 0;
     completion->walk_next = NULL;
 }
@@ -617,12 +547,16 @@ void weir__completion_complete(weir_queue *queue, uint64_t sequence)
     if (sequence <= atomic_load_explicit(&completion->completed, memory_order_acquire))
         return;
     weir_queue *list = NULL;
-    bool changed;
-    weir_lock_take(&queue->member.device->shared->walk_lock);
+    bool changed = false;
+    weir_lock_take(walk_lock(queue));
     // Cannot fail: the caller holds a reference on the queue.
     if (weir__registry_pin(queue->member.object.id)) {
         walk_add(&list, queue, sequence, &changed);
-        walk_gather(&list);
+        while (changed) {
+            changed = false;
+            for (weir_queue *at = list; at; at = at->completion.walk_next)
+                walk_waits(&list, at, &changed);
+        }
         if (atomic_load(&failure_count) > 0)
             walk_propagate(list);
     }
@@ -630,17 +564,12 @@ void weir__completion_complete(weir_queue *queue, uint64_t sequence)
         weir_queue *at = list;
         list = at->completion.walk_next;
         walk_book(at);
-        weir__registry_unpin_later(at);
+        weir__registry_unpin(at);
     }
-    weir_lock_release(&queue->member.device->shared->walk_lock);
+    weir_lock_release(walk_lock(queue));
 }
 
 // The waits of a failed queue, from its failure on.
-
-static struct weir_lock *walk_lock(const weir_queue *queue)
-{
-    return &queue->member.device->shared->walk_lock;
-}
 
 // The latest wait of the failed queue for that producer and of that kind; NULL: none. A launch has no record, so a
 // record and another operation do not stand for each other. With both locks of the ring held.

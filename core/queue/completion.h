@@ -31,10 +31,13 @@ struct weir__failure {
     struct weir_error *cause; // NULL: no longer kept
 };
 
-// The failures of one queue, the oldest first; the last one may be open. What a queue recovers from ends the
-// range. The causes of the latest WEIR__CAUSES_KEPT ranges are kept, and of older ones the range and
+// The failures of one queue, the oldest first; the last one may be open. They outlive the queue. What a queue
+// recovers from ends the range. The causes of the latest WEIR__CAUSES_KEPT ranges are kept, and of older ones the range and
 // the status, so that a queue that fails and recovers for days neither grows much nor gets slow.
 struct weir__failures {
+    struct weir__failures *next; // of a queue that has failed
+    uint64_t queue;
+    const weir_runtime *runtime;
     struct weir__failure *ranges;
     size_t count;
     size_t capacity;          // has room for the next range,
@@ -91,9 +94,7 @@ struct weir__completion {
     atomic_bool failed;             // new submissions are refused
     atomic_bool has_failures;       // there are failures, recovered ones
                                     // included
-    struct weir_lock lock;          // of the failures; a leaf
-    struct weir__failures failures;
-    bool buried; // the failures are those of the destroyed queue's record, and change no more
+    struct weir__failures *failures;
     struct weir__wait_ring waits;
     atomic_uint_fast32_t refused; // waits that the failed queue did not submit
     uint64_t recoveries;          // failures that have ended; under the submit lock
@@ -105,14 +106,11 @@ struct weir__completion {
 // Returns false if out of memory; finishing it is still legal.
 bool weir__completion_init(struct weir__completion *completion);
 
-// Called while the queue can still be found: its failures stay available under
-// its id until weir__completion_forget().
-void weir__completion_keep_failures(weir_queue *queue);
-
+// The queue's failures stay available under its id until weir__completion_forget().
 void weir__completion_finish(struct weir__completion *completion);
 
-// Frees the failures of destroyed queues of this runtime.
-void weir__completion_forget(weir_runtime *runtime);
+// Frees the failures of this runtime's queues, which are all destroyed.
+void weir__completion_forget(const weir_runtime *runtime);
 
 // Notes a wait on `producer`; if the queue already comes after the event, stores true in
 // `*out_implied` and notes nothing. Under the queue's submit lock. If the event has failed, the

@@ -8,7 +8,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <weir/module/module.h>
 
@@ -56,10 +55,7 @@ static bool held_push(struct weir__held_list *list, const struct weir_operation 
     // The caller has the producer pinned, so this finds it.
     if (operation->kind == WEIR_OPERATION_WAIT)
         held->operation.u.wait.producer = weir__registry_pin(operation->u.wait.event.queue);
-    if (list->last)
-        list->last->next = held;
-    else
-        list->first = held;
+    *(list->last ? &list->last->next : &list->first) = held;
     list->last = held;
     return true;
 }
@@ -74,25 +70,6 @@ static struct weir__held *held_pop(struct weir__held_list *list)
             list->last = NULL;
     }
     return held;
-}
-
-// Keeps a node for reuse. The caller has unpinned its producer, if any, without a
-// lock held.
-static void held_recycle(struct weir__held_list *list, struct weir__held *held)
-{
-    held->next = list->spare;
-    list->spare = held;
-}
-
-// Frees all nodes.
-static void held_finish(struct weir__held_list *list)
-{
-    for (struct weir__held *held = list->spare; held;) {
-        struct weir__held *next = held->next;
-        weir__release(held);
-        held = next;
-    }
-    *list = (struct weir__held_list){0};
 }
 
 struct weir_operation *weir__operation_clone(const struct weir_operation *operation)
@@ -150,29 +127,20 @@ weir_status weir_queue_host_call_always_at(weir_queue *queue, weir_always_functi
 static weir_status call_native(const struct weir_native_queue *native, void *user)
 {
     const struct weir_operation *operation = user;
-    // The detail of an earlier failure in this thread must not be mistaken for
-    // this one's.
-    weir_error_set(NULL);
-    const struct weir__call_scope outer = weir__enter_native_call();
-    weir_status status = operation->u.native.function(native, operation->u.native.user);
-    weir__leave_call(outer);
-    return weir__function_status(status);
+    return weir__call_native(operation->u.native.function, operation->u.native.user, native);
 }
 
-weir_status weir__native_submit(const struct weir_link *backend, weir_queue *queue,
-                                const struct weir_operation *operation)
+// The queue's lock is held, so the function may not call back.
+static weir_status submit_native(const struct weir_link *backend, weir_queue *queue,
+                                 const struct weir_operation *operation)
 {
     struct weir_operation guarded;
     weir__operation_take(&guarded, operation);
-    const struct weir_error before = *weir_last_error();
     guarded.u.native.function = call_native;
     guarded.u.native.user = (void *)(uintptr_t)operation; // read only, by call_native()
     atomic_store_explicit(&queue->in_native, true, memory_order_relaxed);
-    weir_status status = backend->ops->queue_submit(backend, queue, &guarded);
+    const weir_status status = backend->ops->queue_submit(backend, queue, &guarded);
     atomic_store_explicit(&queue->in_native, false, memory_order_relaxed);
-    // On success the thread's detail is not changed.
-    if (status >= 0)
-        weir_error_set(&before);
     return status;
 }
 
@@ -195,26 +163,20 @@ static inline void note_delivered(weir_queue *queue, const struct weir_operation
     atomic_store_explicit(&queue->delivery.delivered, operation->sequence, memory_order_release);
 }
 
-// Whether this backend, or every backend, can do without the operation, which has one of these
-// flags.
-static bool is_dropped(const struct weir_link *backend, const struct weir_operation *operation)
-{
-    return operation->flags & (WEIR_OPERATION_IMPLIED | WEIR_OPERATION_EMPTY) ||
-           backend->ops->graph_create;
-}
-
 // Hands the operation to the backend, which can take it now.
 static weir_status submit(weir_queue *queue, const struct weir_operation *operation)
 {
     const struct weir_link *backend = backend_of(queue);
 
-    if (operation->flags & WEIR__MAY_BE_DROPPED && is_dropped(backend, operation))
+    // What every backend can do without, or one that has graphs.
+    if (operation->flags & (WEIR_OPERATION_IMPLIED | WEIR_OPERATION_EMPTY) ||
+        (operation->flags & WEIR_OPERATION_RELAUNCH && backend->ops->graph_create))
         return WEIR_OK;
     switch (operation->kind) {
     case WEIR_OPERATION_GRAPH:
         return weir__replay_launch(queue->delivery.link, queue, operation);
     case WEIR_OPERATION_NATIVE:
-        return weir__native_submit(backend, queue, operation);
+        return submit_native(backend, queue, operation);
     case WEIR_OPERATION_COLLECTIVE:
         return operation->u.collective.comm->ops->submit(queue, operation);
     case WEIR_OPERATION_NOTE:
@@ -277,26 +239,30 @@ static void watch_exit(void)
     (void)atexit(tell_all_left);
 }
 
-// Waits for a change with the lock held, as pthread_cond_timedwait() does.
-static int wait_for_change(struct weir__delivery *delivery, uint64_t deadline_ns)
+// Waits until operation `sequence` is delivered, or, with UINT64_MAX, until nothing is held. False: the deadline
+// passed first.
+static bool await_delivery(struct weir__delivery *delivery, uint64_t sequence, uint64_t deadline_ns)
 {
     const struct timespec deadline = weir_clock_timespec(deadline_ns);
-    return weir_lock_wait_until(&delivery->lock, &delivery->changed,
-                                deadline_ns == WEIR_FOREVER ? NULL : &deadline);
-}
-
-// Returns false when the deadline passed first.
-static bool wait_delivered_until(weir_queue *queue, uint64_t sequence, uint64_t deadline_ns)
-{
-    struct weir__delivery *delivery = &queue->delivery;
     int error = 0;
+    bool reached = false;
 
     weir_lock_take(&delivery->lock);
-    while (!is_delivered(queue, sequence) && error != ETIMEDOUT)
-        error = wait_for_change(delivery, deadline_ns);
-    bool delivered = is_delivered(queue, sequence);
+    for (;;) {
+        reached = sequence == UINT64_MAX ? !atomic_load(&delivery->holding)
+                                         : atomic_load(&delivery->delivered) >= sequence;
+        if (reached || error == ETIMEDOUT)
+            break;
+        error = weir_lock_wait_until(&delivery->lock, &delivery->changed,
+                                     deadline_ns == WEIR_FOREVER ? NULL : &deadline);
+    }
     weir_lock_release(&delivery->lock);
-    return delivered;
+    return reached;
+}
+
+bool weir__delivery_settle(struct weir__delivery *delivery, uint64_t deadline_ns)
+{
+    return await_delivery(delivery, UINT64_MAX, deadline_ns);
 }
 
 // A queue's worker: it delivers the operations that are held, one after another, and runs those that the
@@ -317,24 +283,21 @@ static void end_held(weir_queue *queue, struct weir__held *held, weir_status sta
     weir_lock_take(&delivery->lock);
     delivery->running = NULL;
     note_delivered(queue, operation); // after the failure is booked: events read complete now
-    held_recycle(&delivery->list, held);
+    held->next = delivery->list.spare;
+    delivery->list.spare = held;
     pthread_cond_broadcast(&delivery->changed);
 }
 
-// Calls the function, with `cause` as the thread's error; NULL: none, since the detail of an earlier
-// function in this thread must not be mistaken for this one's.
 static weir_status call_on_worker(weir_queue *queue, const struct weir_operation *operation,
                                   const struct weir_error *cause)
 {
-    weir_error_set(cause);
-    const struct weir__call_scope outer = weir__enter_host_call();
     atomic_store(&queue->delivery.in_call, true);
-    const weir_status status = operation->u.host_call.function(operation->u.host_call.user);
+    const weir_status status =
+        weir__call_host(operation->u.host_call.function, operation->u.host_call.user, cause);
     atomic_store(&queue->delivery.in_call, false);
     if (!(operation->flags & WEIR_OPERATION_INTERNAL)) // a plugin's own submits no work
         atomic_fetch_add(&queue->member.device->calls_ended, 1);
-    weir__leave_call(outer);
-    return weir__function_status(status);
+    return status;
 }
 
 static weir_status run_host_call(weir_queue *queue, const struct weir_operation *operation)
@@ -384,17 +347,6 @@ static weir_status run_always(weir_queue *queue, const struct weir_operation *op
     return booked ? WEIR_OK : weir__error_set(&cause);
 }
 
-// The failure of a host call is known by now. A collective that the device carries out has no later
-// chance to learn of it. The legacy queue's order passes no failures on.
-static void inherit(weir_queue *queue, const struct weir_operation *wait)
-{
-    if (wait->flags & WEIR_OPERATION_INTERNAL ||
-        weir__completion_status(wait->u.wait.producer, wait->u.wait.event.sequence) == WEIR_OK)
-        return;
-    const struct weir_error cause = *weir_last_error();
-    weir__completion_fail(queue, wait->sequence, &cause);
-}
-
 static weir_status run_wait(weir_queue *queue, const struct weir_operation *operation)
 {
     const struct weir_link *backend = backend_of(queue);
@@ -403,8 +355,12 @@ static weir_status run_wait(weir_queue *queue, const struct weir_operation *oper
 
     // Nothing else flushes while this blocks.
     backend->ops->queue_flush(backend, queue);
-    (void)wait_delivered_until(producer, sequence, WEIR_FOREVER);
-    inherit(queue, operation);
+    (void)await_delivery(&producer->delivery, sequence, WEIR_FOREVER);
+    // The failure of a host call is known by now. A collective that the device carries out has no later chance to
+    // learn of it. The legacy queue's order passes no failures on.
+    if (!(operation->flags & WEIR_OPERATION_INTERNAL) &&
+        weir__completion_status(producer, sequence) < 0)
+        weir__completion_fail(queue, operation->sequence, weir_last_error());
     if (is_ordered_by_device(queue, producer))
         return submit(queue, operation);
     return backend->ops->event_wait(backend, producer, sequence, WEIR_FOREVER);
@@ -428,7 +384,7 @@ static weir_status run_collective(weir_queue *queue, const struct weir_operation
         weir__host_note_ran(WEIR_HOST_NOTE_COLLECTIVE, queue, operation->sequence, begin_ns,
                             weir_clock_now_ns(),
                             &(struct weir__host_caller){operation->file, operation->line,
-                                                        WEIR_HOST_NOTE_INTERNAL});
+                                                        WEIR_HOST_NOTE_INTERNAL, NULL});
     return status;
 }
 
@@ -479,14 +435,6 @@ static weir_status run_held(weir_queue *queue, const struct weir_operation *oper
     }
 }
 
-// Called with the lock held, which is released meanwhile.
-static void deliver_held(weir_queue *queue, struct weir__held *held)
-{
-    queue->delivery.running = held;
-    weir_lock_release(&queue->delivery.lock);
-    end_held(queue, held, run_held(queue, &held->operation));
-}
-
 // Ends the hold unless an operation was added meanwhile. weir_queue_flush() may have returned
 // by now, so the worker flushes the operations that it delivered.
 static void stop_holding(weir_queue *queue)
@@ -514,14 +462,17 @@ static void work(void *argument)
     weir_lock_take(&delivery->lock);
     for (;;) {
         struct weir__held *held = held_pop(&delivery->list);
-        if (held)
-            deliver_held(queue, held);
-        else if (atomic_load(&delivery->holding))
+        if (held) {
+            delivery->running = held;
+            weir_lock_release(&delivery->lock);
+            end_held(queue, held, run_held(queue, &held->operation));
+        } else if (atomic_load(&delivery->holding)) {
             stop_holding(queue);
-        else if (delivery->stop)
+        } else if (delivery->stop) {
             break;
-        else
+        } else {
             weir_lock_wait(&delivery->lock, &delivery->changed);
+        }
     }
     weir_lock_release(&delivery->lock);
 }
@@ -622,23 +573,13 @@ static weir_status queue_flush(const struct weir_link *link, weir_queue *queue)
     return link->next->ops->queue_flush(link->next, queue);
 }
 
-bool weir__delivery_settle(struct weir__delivery *delivery, uint64_t deadline_ns)
-{
-    int error = 0;
-    weir_lock_take(&delivery->lock);
-    while (atomic_load(&delivery->holding) && error != ETIMEDOUT)
-        error = wait_for_change(delivery, deadline_ns);
-    const bool settled = !atomic_load(&delivery->holding);
-    weir_lock_release(&delivery->lock);
-    return settled;
-}
-
 static weir_status queue_finish(const struct weir_link *link, weir_queue *queue)
 {
     if (weir__debugging() &&
         !weir__delivery_settle(&queue->delivery, weir_clock_now_ns() + WEIR__AWAITED_TOLD_NS))
-        weir__awaited_tell(&(struct weir__awaited){"a destroy, close or recover call", queue,
-                                                   atomic_load(&queue->seen), NULL, 0});
+        weir__awaited_tell(queue, atomic_load(&queue->seen),
+                           &(struct weir__host_caller){.function =
+                                                           "a destroy, close or recover call"});
     weir__delivery_settle(&queue->delivery, WEIR_FOREVER);
     return link->next->ops->queue_finish(link->next, queue);
 }
@@ -659,7 +600,7 @@ static weir_status event_wait(const struct weir_link *link, weir_queue *queue, u
         return next->ops->event_wait(next, queue, sequence, timeout_ns);
     uint64_t now = weir_clock_now_ns();
     uint64_t deadline = timeout_ns < WEIR_FOREVER - now ? now + timeout_ns : WEIR_FOREVER;
-    if (!wait_delivered_until(queue, sequence, deadline))
+    if (!await_delivery(&queue->delivery, sequence, deadline))
         return WEIR_TIMEOUT;
     if (deadline == WEIR_FOREVER)
         return next->ops->event_wait(next, queue, sequence, WEIR_FOREVER);
@@ -740,7 +681,10 @@ void weir__delivery_finish(struct weir__delivery *delivery)
     weir_lock_release(&delivery->lock);
     if (delivery->has_worker)
         weir_thread_join(&delivery->worker);
-    held_finish(&delivery->list);
+    for (struct weir__held *held = delivery->list.spare, *next; held; held = next) {
+        next = held->next;
+        weir__release(held);
+    }
     pthread_cond_destroy(&delivery->changed);
     weir_lock_finish(&delivery->lock);
 }

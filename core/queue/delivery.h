@@ -147,14 +147,6 @@ static inline bool weir__is_always(const struct weir_operation *operation)
     return operation->flags & WEIR_OPERATION_ALWAYS;
 }
 
-// Delivery of the caller's own work on a native queue.
-
-// Submits a NATIVE operation to the backend, with a wrapper around the caller's
-// function that keeps it from waiting, and from calling back while the queue's lock
-// is held.
-weir_status weir__native_submit(const struct weir_link *backend, weir_queue *queue,
-                                const struct weir_operation *operation);
-
 // Notes to plugins of what the host does (<weir/module/host_note.h>). Without a link that takes
 // notes each costs a test.
 
@@ -162,7 +154,8 @@ weir_status weir__native_submit(const struct weir_link *backend, weir_queue *que
 struct weir__host_caller {
     const char *file;
     int line;
-    uint32_t flags; // enum weir_host_note_flags
+    uint32_t flags;       // enum weir_host_note_flags
+    const char *function; // for messages, where the call may fail
 };
 
 static inline bool weir__takes_notes(const weir_device *device)

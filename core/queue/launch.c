@@ -24,19 +24,6 @@ static bool exceeds(const struct weir_extent *extent, const struct weir_extent *
     return extent->x > limit->x || extent->y > limit->y || extent->z > limit->z;
 }
 
-static weir_status check_dimension(const struct weir__caller *caller, const weir_kernel *kernel,
-                                   const char *what, char axis, uint32_t value, uint32_t limit)
-{
-    if (value <= limit)
-        return WEIR_OK;
-    return weir__refuse(caller, kernel->member.object.label,
-                        what[0] == 'b' ? "use a smaller block and a larger grid"
-                                       : "a grid counts blocks, not work-items; launch several "
-                                         "grids, or let a work-item do more",
-                        "launch: %s.%c is %" PRIu32 ", the device's limit is %" PRIu32, what, axis,
-                        value, limit);
-}
-
 // Ids of work-items have 32 bits on CUDA (kernels/library/work_items.cl).
 static bool items_fit(const struct weir_extent *grid, const struct weir_extent *block)
 {
@@ -62,15 +49,22 @@ static weir_status check_dimensions(const struct weir__caller *caller, const wei
                                     const struct weir_extent *grid, const struct weir_extent *block)
 {
     const struct weir_limits *limits = &kernel->member.device->limits;
-    weir_status status;
-
-    if ((status = check_dimension(caller, kernel, "grid", 'x', grid->x, limits->max_grid.x)) ||
-        (status = check_dimension(caller, kernel, "grid", 'y', grid->y, limits->max_grid.y)) ||
-        (status = check_dimension(caller, kernel, "grid", 'z', grid->z, limits->max_grid.z)) ||
-        (status = check_dimension(caller, kernel, "block", 'x', block->x, limits->max_block.x)) ||
-        (status = check_dimension(caller, kernel, "block", 'y', block->y, limits->max_block.y)) ||
-        (status = check_dimension(caller, kernel, "block", 'z', block->z, limits->max_block.z)))
-        return status;
+    const struct {
+        const char *name;
+        uint32_t value, limit;
+    } all[] = {
+        {"grid.x", grid->x, limits->max_grid.x},    {"grid.y", grid->y, limits->max_grid.y},
+        {"grid.z", grid->z, limits->max_grid.z},    {"block.x", block->x, limits->max_block.x},
+        {"block.y", block->y, limits->max_block.y}, {"block.z", block->z, limits->max_block.z},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].value > all[i].limit)
+            return weir__refuse(caller, kernel->member.object.label,
+                                i < 3 ? "a grid counts blocks, not work-items; launch several "
+                                        "grids, or let a work-item do more"
+                                      : "use a smaller block and a larger grid",
+                                "launch: %s is %" PRIu32 ", the device's limit is %" PRIu32,
+                                all[i].name, all[i].value, all[i].limit);
     return check_items(caller, kernel, grid, block);
 }
 
@@ -121,15 +115,6 @@ WEIR_COLD static weir_status check_extents(const struct weir__caller *caller,
 static struct weir_extent without_zeros(struct weir_extent extent)
 {
     return weir_dim(extent.x, extent.y ? extent.y : 1, extent.z ? extent.z : 1);
-}
-
-WEIR_COLD static weir_status refuse_kernel_of(const struct weir__caller *caller,
-                                              const weir_kernel *kernel)
-{
-    return weir__refuse(caller, kernel->member.object.label,
-                        "create the program for both devices (weir_program_params.devices)",
-                        "launch: the kernel belongs to another device than queue '%s'",
-                        weir__label_or_none(caller->label));
 }
 
 static size_t local_bytes_of(const struct weir_argument *arguments, size_t argument_count)
@@ -201,7 +186,10 @@ weir_status weir__operation_launch(const struct weir__caller *caller, weir_kerne
     if (kernel->member.device != caller->device) {
         weir_kernel *there = weir__kernel_on(kernel, caller->device);
         if (!there)
-            return refuse_kernel_of(caller, kernel);
+            return weir__refuse(caller, kernel->member.object.label,
+                                "create the program for both devices (weir_program_params.devices)",
+                                "launch: the kernel belongs to another device than queue '%s'",
+                                weir__label_or_none(caller->label));
         kernel = there;
     }
     if (block.x == 0)

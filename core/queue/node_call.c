@@ -1,7 +1,6 @@
 // See the header.
 #include "core/queue/node_call.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -43,16 +42,10 @@ static struct weir__run *at(const struct weir__runs *runs, uint32_t index)
     return (void *)((char *)runs->ring + place * bytes_of_run(runs));
 }
 
-static void unpin(weir_queue *queue)
-{
-    if (queue)
-        weir__registry_unpin_later(queue);
-}
-
 void weir__runs_finish(struct weir__runs *runs)
 {
     for (uint32_t i = 0; i < runs->count; i++)
-        unpin(at(runs, i)->queue);
+        weir__registry_unpin(at(runs, i)->queue);
     weir_lock_finish(&runs->lock);
     weir__release(runs->targets);
     weir__release(runs->ring);
@@ -103,7 +96,7 @@ void weir__runs_drop(struct weir__runs *runs)
     weir_lock_take(&runs->lock);
     weir_queue *queue = at(runs, --runs->count)->queue;
     weir_lock_release(&runs->lock);
-    unpin(queue);
+    weir__registry_unpin(queue);
 }
 
 static void end_call(struct weir__runs *runs, bool failed)
@@ -118,7 +111,7 @@ static void end_call(struct weir__runs *runs, bool failed)
         runs->count--;
     }
     weir_lock_release(&runs->lock);
-    unpin(ended);
+    weir__registry_unpin(ended);
 }
 
 // Targets.
@@ -173,49 +166,50 @@ static weir_status explain(const struct weir__node_call *call, const char *what,
     return weir__node_explain(call->index, what, call->file, call->line, status);
 }
 
-weir_status weir__function_status(weir_status status)
+static weir_status end_function(weir_status status, enum weir__call outer)
 {
+    (void)weir__enter_call(outer);
     if (status < 0 && weir_last_error()->status != status)
         weir__report(status, NULL, "the function returned %s (%d)", weir_status_name(status),
                      (int)status);
     return status < 0 ? status : WEIR_OK;
 }
 
-static weir_status call_host(const struct weir__node_target *target)
+weir_status weir__call_host(weir_host_function function, void *user, const struct weir_error *cause)
 {
-    weir_error_set(NULL); // the detail of an earlier function in this thread is not this one's
-    const struct weir__call_scope outer = weir__enter_host_call();
-    const weir_status status = target->host(target->user);
-    weir__leave_call(outer);
-    return weir__function_status(status);
+    weir_error_set(cause);
+    const enum weir__call outer = weir__enter_call(WEIR__HOST_CALL);
+    return end_function(function(user), outer);
 }
 
-static bool has_failed(const struct weir__run *run)
+weir_status weir__call_native(weir_native_function function, void *user,
+                              const struct weir_native_queue *native)
 {
-    return run->failed || (run->queue && weir__completion_status(run->queue, run->sequence) < 0);
-}
-
-// The operation of a launch, for messages.
-static void book(const struct weir__run *run, weir_status status)
-{
-    struct weir_operation launch;
-    weir__operation_begin(&launch, WEIR_OPERATION_GRAPH, 0, run->file, run->line);
-    launch.sequence = run->sequence;
-    weir__queue_fail(run->queue, &launch, status);
+    const struct weir_error before = *weir_last_error();
+    weir_error_set(NULL);
+    const enum weir__call outer = weir__enter_call(WEIR__NATIVE_CALL);
+    const weir_status status = end_function(function(native, user), outer);
+    if (status == WEIR_OK)
+        weir_error_set(&before);
+    return status;
 }
 
 // On a thread of the driver's: it may wait for nothing, and no queue is finalized.
 static void call_in_driver(struct weir__node_call *call)
 {
     struct weir__run run;
+    struct weir_operation launch; // for messages
     const struct weir__node_target target = current(call, &run);
     weir_status status = WEIR_OK;
-    if (!has_failed(&run))
-        status = call_host(&target);
+    if (!run.failed && (!run.queue || weir__completion_status(run.queue, run.sequence) == WEIR_OK))
+        status = weir__call_host(target.host, target.user, NULL);
     if (run.queue)
         atomic_fetch_add(&run.queue->member.device->calls_ended, 1);
-    if (status < 0 && run.queue)
-        book(&run, explain(call, "host call", status));
+    if (status < 0 && run.queue) {
+        weir__operation_begin(&launch, WEIR_OPERATION_GRAPH, 0, run.file, run.line);
+        launch.sequence = run.sequence;
+        weir__queue_fail(run.queue, &launch, explain(call, "host call", status));
+    }
     end_call(call->runs, status < 0);
 }
 
@@ -235,21 +229,14 @@ static weir_status run_native(const struct weir_native_queue *native, void *user
 {
     struct weir__node_call *call = user;
     const struct weir__node_target target = target_of(call);
-    const struct weir_error before = *weir_last_error();
-    weir_error_set(NULL);
-    const struct weir__call_scope outer = weir__enter_native_call();
-    weir_status status = target.native(native, target.user);
-    weir__leave_call(outer);
-    status = weir__function_status(status);
-    if (status >= 0)
-        weir_error_set(&before);
+    const weir_status status = weir__call_native(target.native, target.user, native);
     return status < 0 && call->runs->in_backend ? explain(call, "native call", status) : status;
 }
 
 weir_status weir__node_call_run(const struct weir_operation *operation)
 {
     const struct weir__node_target target = target_of(weir__node_call_of(operation));
-    return call_host(&target);
+    return weir__call_host(target.host, target.user, NULL);
 }
 
 // Wrapping.

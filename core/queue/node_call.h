@@ -89,9 +89,14 @@ struct weir__node_call *weir__node_call_of(const struct weir_operation *operatio
 weir_status weir__node_explain(uint32_t index, const char *what, const char *file, int line,
                                weir_status status);
 
-// What a function of the program's has returned, as an error or as WEIR_OK. Its own detail, if it set one,
-// is more precise than its status.
-weir_status weir__function_status(weir_status status);
+// Call a function of the program's, which may not wait, and return its status, as an error or as WEIR_OK. Its own
+// detail, if it set one, is more precise than its status. A host call gets `cause` as the thread's error; NULL: none,
+// since the detail of an earlier function in this thread must not be mistaken for this one's. A native call that ends
+// well leaves the thread's error as it was.
+weir_status weir__call_host(weir_host_function function, void *user,
+                            const struct weir_error *cause);
+weir_status weir__call_native(weir_native_function function, void *user,
+                              const struct weir_native_queue *native);
 
 // Calls a host call's function on a worker, when what it comes after has finished.
 weir_status weir__node_call_run(const struct weir_operation *operation);

@@ -83,7 +83,11 @@ weir_status weir__operation_native(const struct weir__caller *caller, weir_nativ
                                    size_t argument_count, struct weir_operation *out_operation);
 
 // Whether it is a copy, a fill or a launch.
-bool weir__is_device_work(enum weir_operation_kind kind);
+static inline bool weir__is_device_work(enum weir_operation_kind kind)
+{
+    return kind <= WEIR_OPERATION_LAUNCH || kind == WEIR_OPERATION_FILL_2D ||
+           kind == WEIR_OPERATION_COPY_3D;
+}
 
 // "copy_2d", "host call".
 const char *weir__operation_name(enum weir_operation_kind kind);

@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 
-#include "core/queue/operation.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/thread.h"
@@ -40,7 +39,7 @@ static void end_thread(void *value)
         return;
     if (takes(queue))
         weir__queue_retire(queue, true);
-    weir__registry_unpin_later(queue);
+    weir__registry_unpin(queue);
 }
 
 static bool has_key(weir_device *device)
@@ -102,54 +101,29 @@ static bool has_failed(const weir_queue *queue)
     return atomic_load_explicit(&queue->completion.failed, memory_order_acquire);
 }
 
-// Fails the queue with the thread's error. With its submit lock held.
-static void fail_with_last_error(weir_queue *queue)
-{
-    const struct weir_error cause = *weir_last_error();
-    weir__completion_fail(queue, queue->sequence + 1, &cause);
-}
-
-// The order of the legacy queue and another queue.
-enum found {
-    NOTHING_NEW,
-    NEW_WORK,
-    NO_RECORD, // its end cannot be recorded; the reason is the thread's error
-};
-
-// Stores the end of the queue, unless the legacy queue already comes after it.
-static enum found record_new_work(weir_queue *queue, struct weir_event *out_event)
-{
-    weir_lock_take(&queue->submit_lock);
-    enum found found = queue->sequence > queue->saw ? NEW_WORK : NOTHING_NEW;
-    if (found == NEW_WORK && !weir__queue_record_end_locked(queue, out_event))
-        found = NO_RECORD;
-    if (found == NO_RECORD)
-        *out_event = (struct weir_event){queue->member.object.id, queue->sequence};
-    else
-        queue->saw = queue->sequence;
-    weir_lock_release(&queue->submit_lock);
-    return found;
-}
-
-static bool submit_wait(weir_queue *legacy, weir_queue *producer, struct weir_event event)
-{
-    return weir__completion_status(producer, event.sequence) == WEIR_OK &&
-           weir__queue_wait_locked(legacy, event, producer, WEIR_OPERATION_INTERNAL, __FILE__,
-                                   __LINE__) == WEIR_OK;
-}
-
+// Unless the legacy queue already comes after the end of the other one. If it cannot be ordered after all of them, it
+// has failed.
 static void wait_for_new_work(weir_queue *legacy, weir_queue *producer)
 {
     struct weir_event event;
-    const enum found found = record_new_work(producer, &event);
-    if (found == NOTHING_NEW)
+    weir_lock_take(&producer->submit_lock);
+    const bool is_new = producer->sequence > producer->saw;
+    const bool recorded = is_new && weir__queue_record_end_locked(producer, &event);
+    if (recorded)
+        producer->saw = producer->sequence;
+    else // the reason is the thread's error
+        event = (struct weir_event){producer->member.object.id, producer->sequence};
+    weir_lock_release(&producer->submit_lock);
+    if (!is_new)
         return;
-    // If it cannot be ordered after all of them, it has failed.
     weir_lock_take(&legacy->submit_lock);
-    if (!has_failed(legacy) && (found == NO_RECORD || !submit_wait(legacy, producer, event)))
-        fail_with_last_error(legacy);
+    if (!has_failed(legacy) &&
+        (!recorded || weir__completion_status(producer, event.sequence) < 0 ||
+         weir__queue_wait_locked(legacy, event, producer, WEIR_OPERATION_INTERNAL, __FILE__,
+                                 __LINE__) < 0))
+        weir__completion_fail(legacy, legacy->sequence + 1, weir_last_error());
     if (has_failed(legacy))
-        weir__refused_note(legacy, event, found != NO_RECORD);
+        weir__refused_note(legacy, event, recorded);
     weir_lock_release(&legacy->submit_lock);
 }
 
@@ -194,17 +168,6 @@ static bool record_legacy_end(struct weir__legacy *order, weir_queue **out_legac
     return recorded;
 }
 
-// With a wait that passes on no failure. With the queue's submit lock held; a refusal fails it.
-static void wait_for_legacy(weir_queue *queue, weir_queue *legacy, struct weir_event event)
-{
-    const bool was_seen = queue->saw == queue->sequence;
-    if (weir__queue_wait_locked(queue, event, legacy, WEIR_OPERATION_INTERNAL | WEIR__WAIT_ORDERS,
-                                __FILE__, __LINE__) == WEIR_OK)
-        queue->legacy_end = event;
-    if (was_seen) // the legacy queue need not wait for a wait for itself
-        queue->saw = queue->sequence;
-}
-
 // Another operation may begin on the legacy queue meanwhile, hence the loop; it ends since
 // each round orders the queue after one more.
 static void order_after_legacy(weir_queue *queue)
@@ -220,13 +183,19 @@ static void order_after_legacy(weir_queue *queue)
         weir_lock_take(&queue->submit_lock);
         // A failed queue accepts no operation; it comes here again after its recovery.
         if (!recorded && !has_failed(queue))
-            fail_with_last_error(queue);
+            weir__completion_fail(queue, queue->sequence + 1, weir_last_error());
         if (has_failed(queue)) {
             weir__refused_note(queue, event, recorded);
             return;
         }
         if (queue->turn < turn) {
-            wait_for_legacy(queue, legacy, event);
+            const bool was_seen = queue->saw == queue->sequence;
+            if (weir__queue_wait_locked(queue, event, legacy,
+                                        WEIR_OPERATION_INTERNAL | WEIR__WAIT_ORDERS, __FILE__,
+                                        __LINE__) == WEIR_OK)
+                queue->legacy_end = event;
+            if (was_seen) // the legacy queue need not wait for a wait for itself
+                queue->saw = queue->sequence;
             queue->turn = turn;
         }
     } while (atomic_load_explicit(&order->turn, memory_order_relaxed) != queue->turn);
@@ -244,16 +213,7 @@ void weir__legacy_order(weir_queue *queue)
 
 // Creation and destruction.
 
-static weir_queue *legacy_of(weir_device *device)
-{
-    struct weir__legacy *order = &device->legacy;
-    weir_lock_take(&order->lock);
-    weir_queue *queue = order->queue;
-    weir_lock_release(&order->lock);
-    return queue;
-}
-
-// Makes it the device's legacy queue unless another thread was first; returns the one it is.
+// Makes it the device's legacy queue unless there is one; returns that, or with NULL the one there is.
 static weir_queue *install(struct weir__legacy *order, weir_queue *queue)
 {
     weir_lock_take(&order->lock);
@@ -268,7 +228,7 @@ weir_status weir_legacy_queue_at(weir_device *device, weir_queue **out_queue, co
                                  int line)
 {
     WEIR_ENTER_FOR(file, line, out_queue, device);
-    *out_queue = legacy_of(device);
+    *out_queue = install(&device->legacy, NULL);
     if (*out_queue)
         return WEIR_OK;
 

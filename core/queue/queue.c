@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "base/thread.h"
@@ -48,17 +47,6 @@ static struct slot *slot_of(uint64_t id)
     return &slots[id % SLOTS];
 }
 
-// Called with the lock held. NULL: none left.
-static struct slot *take_slot(void)
-{
-    if (first_free) {
-        struct slot *slot = &slots[first_free - 1];
-        first_free = slot->next_free;
-        return slot;
-    }
-    return used_count < SLOTS ? &slots[used_count++] : NULL;
-}
-
 // Frees the id of a queue that nothing can find: it was never published, or is gone.
 static void cancel_id(weir_queue *queue)
 {
@@ -74,8 +62,14 @@ static void cancel_id(weir_queue *queue)
 // 65,536 queues exist.
 static bool reserve_id(weir_queue *queue)
 {
+    struct slot *slot = NULL;
     weir_lock_take(&lock);
-    struct slot *slot = take_slot();
+    if (first_free) {
+        slot = &slots[first_free - 1];
+        first_free = slot->next_free;
+    } else if (used_count < SLOTS) {
+        slot = &slots[used_count++];
+    }
     if (slot)
         slot->queue = queue;
     weir_lock_release(&lock);
@@ -84,15 +78,6 @@ static bool reserve_id(weir_queue *queue)
     queue->member.object.id =
         (atomic_fetch_add(&slot->generation, 1) + 1) << 16 | (uint64_t)(slot - slots);
     return true;
-}
-
-// From here on the queue can be found; the caller has one reference. A stale id of the slot may
-// take a reference, and release it through the queue's own id: so that must be set before.
-static void publish_id(weir_queue *queue)
-{
-    struct slot *slot = slot_of(queue->member.object.id);
-    atomic_store(&slot->id, queue->member.object.id);
-    atomic_store(&slot->references, 1);
 }
 
 weir_queue *weir__registry_pin(uint64_t id)
@@ -106,8 +91,15 @@ weir_queue *weir__registry_pin(uint64_t id)
                                                     memory_order_acquire, memory_order_relaxed));
     if (atomic_load_explicit(&slot->id, memory_order_relaxed) == id)
         return slot->queue;
-    weir__registry_unpin_later(slot->queue);
+    atomic_fetch_sub_explicit(&slot->references, 1, memory_order_release);
     return NULL;
+}
+
+void weir__registry_unpin(weir_queue *queue)
+{
+    if (queue)
+        atomic_fetch_sub_explicit(&slot_of(queue->member.object.id)->references, 1,
+                                  memory_order_release);
 }
 
 weir_queue *weir__registry_next(uint32_t *index)
@@ -143,34 +135,6 @@ static weir_status check_params(weir_device *device, const struct weir_queue_par
         return weir__fail_at(NULL, 0, label, WEIR_ERROR_UNSUPPORTED, "create it without timing",
                              "weir_queue_create: this device cannot time operations");
     return WEIR_OK;
-}
-
-// The device's list of queues. The destruction of a buffer must see all of them: a
-// queue that is being destroyed also stays on the list until none of its work runs any
-// more.
-static void enlist(weir_queue *queue)
-{
-    weir_device *device = queue->member.device;
-    weir_lock_take(&device->lock);
-    queue->next = device->queues;
-    if (queue->next)
-        queue->next->previous = queue;
-    device->queues = queue;
-    weir_lock_release(&device->lock);
-    atomic_fetch_add(&device->queue_count, 1);
-}
-
-static void delist(weir_queue *queue)
-{
-    weir_device *device = queue->member.device;
-    weir_lock_take(&device->lock);
-    if (queue->previous)
-        queue->previous->next = queue->next;
-    else
-        device->queues = queue->next;
-    if (queue->next)
-        queue->next->previous = queue->previous;
-    weir_lock_release(&device->lock);
 }
 
 static weir_status create_links(weir_queue *queue, const struct weir_queue_setup *setup)
@@ -209,8 +173,9 @@ weir_status weir__queue_open(weir_device *device, const char *label, struct weir
         cancel_id(queue);
         goto fail;
     }
-    enlist(queue);
-    publish_id(queue);
+    // From here on the queue can be found, with one reference.
+    atomic_store(&slot_of(queue->member.object.id)->id, queue->member.object.id);
+    atomic_store(&slot_of(queue->member.object.id)->references, 1);
     weir__member_enlist(&queue->member);
     *out_queue = queue;
     return WEIR_OK;
@@ -260,17 +225,6 @@ static void leave_native(weir_queue *queue)
         backend->ops->queue_leave(backend, queue);
 }
 
-// The error of weir_queue_destroy() for a queue that is not the user's.
-static void refuse_destroy(const weir_queue *queue)
-{
-    const bool legacy = queue->owner == WEIR__OWNED_BY_DEVICE;
-    weir__report_at(NULL, 0, queue->member.object.label, WEIR_ERROR_INVALID,
-                    "do not destroy what you did not create",
-                    "weir_queue_destroy: this queue came from weir_%s_queue() and goes with its %s",
-                    legacy ? "legacy" : "thread", legacy ? "device" : "thread or its device");
-    weir__log(WEIR_LOG_ERROR, "core", weir_last_error_text());
-}
-
 void weir_queue_destroy_at(weir_queue **queue, const char *file, int line)
 {
     if (!queue || !*queue || !WEIR_MAY_END(*queue, file, line))
@@ -278,7 +232,13 @@ void weir_queue_destroy_at(weir_queue **queue, const char *file, int line)
     weir_queue *gone = *queue;
     *queue = NULL;
     if (gone->owner != WEIR__OWNED_BY_USER) {
-        refuse_destroy(gone);
+        const bool legacy = gone->owner == WEIR__OWNED_BY_DEVICE;
+        weir__report_at(
+            NULL, 0, gone->member.object.label, WEIR_ERROR_INVALID,
+            "do not destroy what you did not create",
+            "weir_queue_destroy: this queue came from weir_%s_queue() and goes with its %s",
+            legacy ? "legacy" : "thread", legacy ? "device" : "thread or its device");
+        weir__log(WEIR_LOG_ERROR, "core", weir_last_error_text());
         return;
     }
     weir__debug_end(gone, file, line);
@@ -287,110 +247,30 @@ void weir_queue_destroy_at(weir_queue **queue, const char *file, int line)
     weir__queue_retire(gone, false);
 }
 
-static void abandon_capture(weir_queue *queue)
-{
-    struct weir__capture *capture = atomic_load_explicit(&queue->capture, memory_order_relaxed);
-    if (capture)
-        capture->ops->abandon(queue);
-}
-
-// All work has finished. Without the queue no plugin learns of a call about one of its events, so
-// they are told before it goes.
-static void note_end(weir_queue *queue)
-{
-    const struct weir_event last = {queue->member.object.id, atomic_load(&queue->seen)};
-    const struct weir__host_caller library = {.flags = WEIR_HOST_NOTE_INTERNAL};
-    if (last.sequence > 0 && weir__takes_notes(queue->member.device))
-        weir__host_note_complete(queue, last, WEIR_OK, &library);
-}
-
-// The failures stay available, and the last reference finalizes the queue.
-static void finalize_member(struct weir__member *member)
+// The queue has finished, and nothing refers to it.
+static void finalize_queue(struct weir__member *member)
 {
     weir_queue *queue = (weir_queue *)(void *)member;
-    weir__completion_keep_failures(queue);
-    note_end(queue);
-    weir__registry_unpin(queue);
-}
-
-const struct weir__class weir__queue_class = {.name = "queue", .finalize = finalize_member};
-
-// Plugins are told first that the queue ends; the last link before the backend is the delivery's.
-static void destroy_links(weir_queue *queue)
-{
     const struct weir__chain *chain = queue->member.device->chain;
+    weir_lock_order_expect_none("a queue is finalized");
+    atomic_store(&slot_of(member->object.id)->id, 0);
+    cancel_id(queue);
+    // The backend's part is destroyed first, so the worker must no longer be inside the
+    // backend.
+    weir__delivery_settle(&queue->delivery, WEIR_FOREVER);
+    // Plugins are told first that it ends; the last link before the backend is the delivery's.
     for (uint32_t i = 0; i + 2 < chain->count; i++)
         if (chain->links[i].ops->queue_retire)
             chain->links[i].ops->queue_retire(&chain->links[i], queue);
     WEIR__DESTROY_ALONG(chain, chain->count, queue, queue);
-}
-
-// Frees a queue that has finished and has no references.
-static void free_queue(weir_queue *queue)
-{
-    weir_device *device = queue->member.device;
-
-    delist(queue);
-    // The backend's part is destroyed first, so the worker must no longer be inside the
-    // backend.
-    weir__delivery_settle(&queue->delivery, WEIR_FOREVER);
-    destroy_links(queue);
     weir__delivery_finish(&queue->delivery);
     weir__completion_finish(&queue->completion);
     weir__release(queue->history);
     weir_lock_finish(&queue->submit_lock);
-    weir__member_free(&queue->member);
-    // Last: closing the device waits for it.
-    atomic_fetch_sub(&device->queue_count, 1);
+    weir__member_free(member);
 }
 
-static bool drop(weir_queue *queue)
-{
-    struct slot *slot = slot_of(queue->member.object.id);
-    return atomic_fetch_sub_explicit(&slot->references, 1, memory_order_acq_rel) == 1;
-}
-
-static void finalize_later(weir_queue *queue)
-{
-    weir_queue *_Atomic *ended = &queue->member.device->ended;
-    queue->next_ended = atomic_load_explicit(ended, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(ended, &queue->next_ended, queue,
-                                                  memory_order_release, memory_order_relaxed)) {
-    }
-}
-
-static void finalize(weir_queue *queue)
-{
-    atomic_store(&slot_of(queue->member.object.id)->id, 0);
-    cancel_id(queue);
-    free_queue(queue);
-}
-
-void weir__registry_unpin(weir_queue *queue)
-{
-    weir_lock_order_expect_none("a reference on a queue is dropped");
-    if (drop(queue))
-        finalize(queue);
-}
-
-void weir__registry_unpin_later(weir_queue *queue)
-{
-    if (drop(queue))
-        finalize_later(queue);
-}
-
-void weir__registry_finalize_ended(weir_device *device)
-{
-    if (!atomic_load_explicit(&device->ended, memory_order_relaxed))
-        return;
-    weir_lock_order_expect_none("queues are finalized");
-    weir_queue *queue = atomic_exchange_explicit(&device->ended, NULL, memory_order_acquire);
-    while (queue) {
-        weir_queue *next = queue->next_ended;
-        finalize(queue);
-        queue = next;
-    }
-}
+const struct weir__class weir__queue_class = {.name = "queue", .finalize = finalize_queue};
 
 const char *weir_queue_label(const weir_queue *queue)
 {
@@ -539,44 +419,40 @@ bool weir__event_is_complete(struct weir_event event)
 // Destruction of what work may still use: see the header. A device's lists are guarded by its lock; frontiers are
 // checked without it, by the thread that removed the object from the list.
 
-// The user's own work on the native queue of a wrapped queue is not known.
-static bool may_be_busy(const weir_queue *queue)
+// Whether the queue may use objects of the device: its own, and those of another one of its runtime
+// once one was allowed to.
+static bool may_use(const weir_queue *queue, const weir_device *device)
 {
-    return queue->wrapped || weir__queue_is_busy(queue);
+    const weir_device *own = queue->member.device;
+    return own == device || (own->runtime == device->runtime && atomic_load(&device->has_peers));
 }
 
-// Adds the queues of the device to `*queues`, and returns how many may be busy.
-static uint32_t count_busy(weir_device *device, uint32_t *queues)
+// Stores how many queues may use objects of the device, and returns how many of these may be busy. A queue that is
+// being destroyed has its slot until none of its work runs any more.
+static uint32_t count_users(const weir_device *device, uint32_t *out_queues)
 {
     uint32_t busy = 0;
-    weir_lock_take(&device->lock);
-    for (weir_queue *queue = device->queues; queue; queue = queue->next) {
-        busy += may_be_busy(queue);
-        ++*queues;
+    *out_queues = 0;
+    weir_lock_take(&lock);
+    for (uint32_t i = 0; i < atomic_load(&used_count); i++) {
+        const weir_queue *queue = slots[i].queue;
+        if (!queue || !may_use(queue, device))
+            continue;
+        // The user's own work on the native queue of a wrapped queue is not known.
+        busy += queue->wrapped || weir__queue_is_busy(queue);
+        ++*out_queues;
     }
-    weir_lock_release(&device->lock);
+    weir_lock_release(&lock);
     return busy;
 }
 
-// The same for all devices whose queues may use the object.
-static uint32_t count_users(weir_device *device, uint32_t *queues)
+weir_queue *weir__device_next_queue(const weir_device *device, weir_queue *queue)
 {
-    uint32_t busy = count_busy(device, queues);
-    for (weir_device *user = NULL; (user = weir__peer_next(device, user));)
-        busy += count_busy(user, queues);
-    return busy;
-}
-
-weir_queue *weir__device_next_queue(weir_device *device, weir_queue *queue)
-{
-    weir_queue *next = NULL;
-    weir_lock_take(&device->lock);
-    for (weir_queue *at = queue ? queue->next : device->queues; at && !next; at = at->next)
-        next = weir__registry_pin(at->member.object.id);
-    weir_lock_release(&device->lock);
-    if (queue)
-        weir__registry_unpin_later(queue);
-    return next;
+    uint32_t index = queue ? (uint32_t)(queue->member.object.id % SLOTS) + 1 : 0;
+    weir__registry_unpin(queue);
+    while ((queue = weir__registry_next(&index)) && queue->member.device != device)
+        weir__registry_unpin(queue);
+    return queue;
 }
 
 static bool add_end(struct weir__member *member, weir_queue *queue)
@@ -589,14 +465,15 @@ static bool add_end(struct weir__member *member, weir_queue *queue)
     return true;
 }
 
-// Records the end of every queue of the device, as long as there is room for `count` events.
-static bool record_ends(struct weir__member *member, weir_device *device, uint32_t count)
+// Records the end of every queue that may use the object, as long as there is room for `count` events.
+static bool record_ends(struct weir__member *member, uint32_t count)
 {
     bool recorded = true;
-    weir_queue *queue = NULL;
-    // The loop continues after a refusal, in order to drop the references.
-    while ((queue = weir__device_next_queue(device, queue)))
-        recorded = recorded && member->frontier_count < count && add_end(member, queue);
+    uint32_t index = 0;
+    for (weir_queue *queue; recorded && (queue = weir__registry_next(&index));
+         weir__registry_unpin(queue))
+        if (may_use(queue, member->device))
+            recorded = member->frontier_count < count && add_end(member, queue);
     return recorded;
 }
 
@@ -618,7 +495,7 @@ static enum weir__frontier frontier_of(struct weir__member *member)
 static bool draw_frontier(struct weir__member *member, enum weir__frontier wanted)
 {
     const bool only_itself = wanted == WEIR__FRONTIER_ITSELF;
-    uint32_t count = only_itself;
+    uint32_t count = 1;
 
     if (only_itself ? !weir__queue_is_busy((weir_queue *)(void *)member)
                     : !count_users(member->device, &count))
@@ -628,15 +505,25 @@ static bool draw_frontier(struct weir__member *member, enum weir__frontier wante
     member->frontier = weir__allocate(count * sizeof *member->frontier);
     if (!member->frontier)
         return false;
-    if (only_itself)
-        return add_end(member, (weir_queue *)(void *)member);
-
-    bool recorded = record_ends(member, member->device, count);
-    for (weir_device *user = NULL; (user = weir__peer_next(member->device, user));)
-        recorded = record_ends(member, user, count) && recorded;
-    return recorded;
+    return only_itself ? add_end(member, (weir_queue *)(void *)member) : record_ends(member, count);
 }
 
+// All work has finished. Without the queue no plugin learns of a call about one of its events, so they are told before
+// it goes. Then takes the reference of its creation, if it is the last one: the queue cannot be found any more.
+static bool end_queue(weir_queue *queue)
+{
+    const struct weir_event last = {queue->member.object.id, atomic_load(&queue->seen)};
+    const struct weir__host_caller library = {.flags = WEIR_HOST_NOTE_INTERNAL};
+    uint_fast32_t references = 1;
+    if (!queue->has_ended && last.sequence > 0 && weir__takes_notes(queue->member.device))
+        weir__host_note_complete(queue, last, WEIR_OK, &library);
+    queue->has_ended = true;
+    return atomic_compare_exchange_strong_explicit(&slot_of(queue->member.object.id)->references,
+                                                   &references, 0, memory_order_acquire,
+                                                   memory_order_relaxed);
+}
+
+// Whether nothing uses the object any more, which is to be finalized then.
 static bool past_frontier(struct weir__member *member)
 {
     const enum weir__frontier wanted = frontier_of(member);
@@ -651,7 +538,9 @@ static bool past_frontier(struct weir__member *member)
             return false;
         member->frontier_count--;
     }
-    return frontier_of(member) == wanted; // the look may have found that it has failed
+    if (frontier_of(member) != wanted) // the look may have found that it has failed
+        return false;
+    return !is_a_queue(member) || end_queue((weir_queue *)(void *)member);
 }
 
 // The list of retired objects is a FIFO: added at the front, removed at the back.
@@ -684,7 +573,8 @@ static void add_retired(struct weir__member *member)
 
 void weir__queue_retire(weir_queue *queue, bool later)
 {
-    abandon_capture(queue);
+    if (weir__is_capturing(queue))
+        queue->capture_ops->abandon(queue);
     if (!later) {
         weir__member_retire(&queue->member);
         return;
@@ -708,32 +598,34 @@ void weir__member_retire(struct weir__member *member)
     weir__device_reap(device);
 }
 
-static void reap(weir_device *device, size_t patience)
+// Checking a frontier takes other locks, so one object at a time is removed, and put back if it is not
+// ready.
+static void check_retired(weir_device *device, size_t count, size_t patience)
 {
-    // A host call's thread must not finalize the queue whose worker it is.
-    if (weir__in_host_call())
-        return;
-    weir__registry_finalize_ended(device);
-    size_t count = atomic_load_explicit(&device->retired_count, memory_order_relaxed);
-    if (count == 0)
-        return;
-
-    // Checking a frontier takes other locks, so one object at a time is removed, and put
-    // back if it is not ready.
-    struct weir_error saved = *weir_last_error();
+    const struct weir_error saved = *weir_last_error();
     for (; count > 0 && patience > 0; count--) {
         struct weir__member *member = pop_retired(device);
         if (!member)
             break;
         if (past_frontier(member)) {
-            atomic_fetch_sub(&device->retired_count, 1);
             member->class->finalize(member);
+            atomic_fetch_sub(&device->retired_count, 1); // closing the device waits for it
         } else {
             push_retired(device, member);
             patience--;
         }
     }
     weir__error_set(&saved);
+}
+
+static void reap(weir_device *device, size_t patience)
+{
+    // A host call's thread must not finalize the queue whose worker it is.
+    if (weir__in_host_call())
+        return;
+    const size_t count = atomic_load_explicit(&device->retired_count, memory_order_relaxed);
+    if (count > 0)
+        check_retired(device, count, patience);
 }
 
 void weir__device_reap(weir_device *device)

@@ -24,10 +24,6 @@ struct weir__capture_ops {
     void (*abandon)(weir_queue *queue);
 };
 
-struct weir__capture {
-    const struct weir__capture_ops *ops;
-};
-
 // The owner of a queue, which alone may destroy it.
 enum weir__queue_owner {
     WEIR__OWNED_BY_USER = 0,
@@ -47,8 +43,8 @@ struct weir_queue {
     const struct weir_link *first; // of the chain
     uint64_t sequence;             // of the last operation submitted; under the lock
     atomic_uint_fast64_t seen;     // `sequence`, for reading without the lock
-    struct weir__capture *_Atomic capture; // the capture that it is part of; changes under the
-                                           // lock
+    struct weir__capture *_Atomic capture;       // that it is part of
+    const struct weir__capture_ops *capture_ops; // since its first one
     uint64_t turn;         // of the legacy queue, that this one comes after; under the lock
     atomic_bool wrapped;   // the caller may submit to the native queue, until this queue is
                            // destroyed
@@ -60,11 +56,10 @@ struct weir_queue {
     enum weir__queue_owner owner;
     atomic_bool ends;             // with its thread, or its device
     struct weir_event legacy_end; // of the legacy queue, that it waited for last; under the lock
-    uint64_t saw;         // the legacy queue comes after this one up to here; under the lock
-    weir_queue *previous; // the device's list of queues
-    weir_queue *next;
-    weir_queue *next_ended;        // see weir__registry_unpin_later()
-    struct weir__history *history; // in debug mode; under the completion's lock
+    uint64_t saw;               // the legacy queue comes after this one up to here; under the lock
+    bool has_ended;             // it was destroyed, and its work has finished
+    atomic_uint_fast64_t asked; // its record that a pool asked for last; 0: none
+    struct weir__history *history; // in debug mode; under the delivery's lock
 };
 
 // Creates a queue of checked parameters. `setup->times` is filled in.
@@ -83,8 +78,7 @@ static inline bool weir__is_capturing(const weir_queue *queue)
 static inline bool weir__queue_note(weir_queue *queue, struct weir_operation *operation,
                                     weir_status *out_status)
 {
-    return atomic_load_explicit(&queue->capture, memory_order_relaxed)
-        ->ops->note(queue, operation, out_status);
+    return queue->capture_ops->note(queue, operation, out_status);
 }
 
 // Refuses a call that a capturing queue does not allow. `why` is a clause that names it.
@@ -191,20 +185,13 @@ WEIR_COLD weir_status weir__queue_fail(weir_queue *queue, const struct weir_oper
 // After this time debug mode tells of a wait, once.
 #define WEIR__AWAITED_TOLD_NS UINT64_C(3000000000)
 
-// The call that waits for operation `sequence` of the queue, which the caller keeps alive.
-struct weir__awaited {
-    const char *function;
-    weir_queue *queue;
-    uint64_t sequence;
-    const char *file;
-    int line;
-};
-
-// The wait's limit has passed. With no lock held, as the next.
-WEIR_COLD void weir__awaited_end(const struct weir__awaited *awaited, uint64_t timeout_ns);
+// The limit of a wait for operation `sequence` of the queue has passed. With no lock held, as the next.
+WEIR_COLD void weir__awaited_end(weir_queue *queue, uint64_t sequence, uint64_t timeout_ns,
+                                 const struct weir__host_caller *caller);
 
 // The wait goes on for longer than WEIR__AWAITED_TOLD_NS.
-WEIR_COLD void weir__awaited_tell(const struct weir__awaited *awaited);
+WEIR_COLD void weir__awaited_tell(weir_queue *queue, uint64_t sequence,
+                                  const struct weir__host_caller *caller);
 
 // Notes an operation that has got its number. With the queue's submit lock held.
 WEIR_COLD void weir__awaited_note(weir_queue *queue, const struct weir_operation *operation);
@@ -290,9 +277,8 @@ void weir__device_reap(weir_device *device);
 void weir__device_reap_all(weir_device *device);
 
 // The next queue of the device, with a reference taken, or NULL; drops the reference on
-// `queue`, which kept it on the list. NULL starts. Queues that are created meanwhile come
-// before the first one and are not visited.
-weir_queue *weir__device_next_queue(weir_device *device, weir_queue *queue);
+// `queue`. NULL starts.
+weir_queue *weir__device_next_queue(const weir_device *device, weir_queue *queue);
 
 // References on queues, which are found by the ids of events.
 
@@ -307,16 +293,9 @@ weir_queue *weir__registry_next(uint32_t *index);
 // queue.
 bool weir__registry_issued(uint64_t id);
 
-// Drops a reference. The last one finalizes the queue on this thread, which joins its worker
-// and calls the driver: the caller holds no lock.
+// Drops a reference; accepts NULL. The caller may hold locks: a destroyed queue without references is finalized,
+// which joins its worker and calls the driver, by the next check of its device's retired objects.
 void weir__registry_unpin(weir_queue *queue);
-
-// The same for a caller that may hold locks: a queue whose last reference is dropped here is
-// finalized by the next weir__registry_finalize_ended() of its device.
-void weir__registry_unpin_later(weir_queue *queue);
-
-// Finalizes such queues of the device. The caller holds no lock, and is in no host call.
-void weir__registry_finalize_ended(weir_device *device);
 
 // Queues that the library owns: the default queues of threads, and the legacy queue of a device: owned.c.
 

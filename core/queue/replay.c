@@ -38,8 +38,8 @@ struct weir__replay_node {
     struct weir_operation *operation;
     uint32_t branch;
     uint32_t dependency_count;
-    uint32_t *dependencies;
-    bool is_awaited; // waited for by a node of another branch, or by the end
+    const uint32_t *dependencies; // the graph's
+    bool is_awaited;              // waited for by a node of another branch, or by the end
     bool is_leaf;
     bool is_submitted; // in this launch
     uint64_t recorded; // the record after it in this launch
@@ -130,12 +130,12 @@ static weir_status run_collective(const struct weir__replay_launch *launch, weir
     return status < 0 ? status : comm->ops->run_node(launch->queue, launch->operation, lane, part);
 }
 
-// The submit lock that is held is the launching queue's.
+// The submit lock that is held is the launching queue's. The node's function is the library's own: node_call.h.
 static weir_status run_native(const struct weir__replay_launch *launch, weir_queue *queue,
                               const struct weir_operation *part)
 {
     atomic_store_explicit(&launch->queue->in_native, true, memory_order_relaxed);
-    const weir_status status = weir__native_submit(launch->next, queue, part);
+    const weir_status status = launch->next->ops->queue_submit(launch->next, queue, part);
     atomic_store_explicit(&launch->queue->in_native, false, memory_order_relaxed);
     return status;
 }
@@ -326,12 +326,6 @@ static weir_status replay_lanes(const struct weir__replay_launch *launch)
     return status;
 }
 
-// Submits all nodes of a launch, and what orders them. Allocates nothing.
-static weir_status run(const struct weir__replay_launch *launch)
-{
-    return launch->replay->lane_count > 0 ? replay_lanes(launch) : replay_row(launch);
-}
-
 // One thread at a time launches or updates: without a hold it has the
 // front end's lock of the graph, and a worker that delivers a launch has the replay's,
 // under which updates check for held launches.
@@ -340,21 +334,6 @@ WEIR_DATA_OF(replay_of, struct weir__replay, weir_graph)
 
 // Creation and destruction.
 
-static bool copy_node(struct weir__replay_node *node, const struct weir_graph_node *from)
-{
-    const uint32_t count = from->dependency_count;
-    node->operation = weir__operation_clone(from->operation);
-    node->dependencies = weir__allocate(count * sizeof *node->dependencies);
-    if (!node->operation || !node->dependencies)
-        return false;
-    node->branch = from->branch;
-    node->dependency_count = count;
-    node->is_leaf = true;
-    for (uint32_t i = 0; i < count; i++)
-        node->dependencies[i] = from->dependencies[i];
-    return true;
-}
-
 static bool copy_nodes(struct weir__replay *replay, const struct weir_graph_setup *setup)
 {
     replay->nodes = weir__allocate(setup->node_count * sizeof *replay->nodes);
@@ -362,8 +341,14 @@ static bool copy_nodes(struct weir__replay *replay, const struct weir_graph_setu
         return false;
     for (uint32_t i = 0; i < setup->node_count; i++) {
         struct weir__replay_node *node = &replay->nodes[i];
+        const struct weir_graph_node *from = weir_graph_node_at(setup->nodes, i);
         replay->node_count++;
-        if (!copy_node(node, weir_graph_node_at(setup->nodes, i)))
+        *node = (struct weir__replay_node){.operation = weir__operation_clone(from->operation),
+                                           .branch = from->branch,
+                                           .dependency_count = from->dependency_count,
+                                           .dependencies = from->dependencies,
+                                           .is_leaf = true};
+        if (!node->operation)
             return false;
         for (uint32_t d = 0; d < node->dependency_count; d++) {
             struct weir__replay_node *other = &replay->nodes[node->dependencies[d]];
@@ -436,10 +421,8 @@ static void finish(const struct weir_link *next, struct weir__replay *replay)
         next->ops->queue_destroy(next, queue);
         weir__member_free(&queue->member);
     }
-    for (uint32_t i = 0; i < replay->node_count; i++) {
+    for (uint32_t i = 0; i < replay->node_count; i++)
         weir__release(replay->nodes[i].operation);
-        weir__release(replay->nodes[i].dependencies);
-    }
     for (struct weir__replay_pending *pending = replay->first; pending;) {
         struct weir__replay_pending *following = pending->next;
         drop_pending(pending);
@@ -661,7 +644,8 @@ weir_status weir__replay_launch(const struct weir_link *link, weir_queue *queue,
         return launch_native(&launch);
     if (!alone)
         weir_lock_take(&replay->lock);
-    weir_status status = run(&launch);
+    // All nodes, and what orders them. Allocates nothing.
+    weir_status status = replay->lane_count > 0 ? replay_lanes(&launch) : replay_row(&launch);
     if (!alone)
         weir_lock_release(&replay->lock);
     return status;

@@ -1,7 +1,6 @@
 // The queue's operations but launches: the checks of their operands, and the calls of users. A refused argument
 // returns before the submit lock is taken; after that only a number is assigned and the chain is called. The checks
 // are written so that nothing wraps, and so that the common case has no taken branches.
-#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -31,21 +30,6 @@ const char *weir__operation_name(enum weir_operation_kind kind)
 {
     const size_t count = sizeof operation_names / sizeof *operation_names;
     return (size_t)kind < count && operation_names[kind] ? operation_names[kind] : "unknown kind";
-}
-
-bool weir__is_device_work(enum weir_operation_kind kind)
-{
-    switch (kind) {
-    case WEIR_OPERATION_COPY:
-    case WEIR_OPERATION_COPY_2D:
-    case WEIR_OPERATION_COPY_3D:
-    case WEIR_OPERATION_FILL:
-    case WEIR_OPERATION_FILL_2D:
-    case WEIR_OPERATION_LAUNCH:
-        return true;
-    default:
-        return false;
-    }
 }
 
 // Two devices may have one name, and so have two runtimes' and one that is opened twice.
@@ -246,25 +230,16 @@ static bool volume_extent(const struct weir_volume *volume, size_t width, size_t
            extent(slice, depth, volume->slice_pitch, out_size);
 }
 
-static weir_status check_pitch(const struct weir__caller *caller, const struct weir__role *role,
-                               size_t pitch, size_t width)
-{
-    if (pitch >= width)
-        return WEIR_OK;
-    return weir__refuse(caller, caller->label,
-                        "both count bytes; a pitch leads from a row to the next",
-                        "%s: the pitch of %s, %zu, is below the width, %zu", role->call, role->name,
-                        pitch, width);
-}
-
 static weir_status check_volume(const struct weir__caller *caller, const struct weir__role *role,
                                 const struct weir_volume *volume, size_t width, size_t height,
                                 size_t depth, const weir_buffer *other)
 {
     size_t size;
-    weir_status status = check_pitch(caller, role, volume->pitch, width);
-    if (status < 0)
-        return status;
+    if (volume->pitch < width)
+        return weir__refuse(caller, caller->label,
+                            "both count bytes; a pitch leads from a row to the next",
+                            "%s: the pitch of %s, %zu, is below the width, %zu", role->call,
+                            role->name, volume->pitch, width);
     if (depth > 1 && volume_extent(volume, width, height, 1, &size) && volume->slice_pitch < size)
         return weir__refuse(caller, caller->label,
                             "a slice pitch counts bytes, and leads from a slice to the next",
@@ -385,14 +360,9 @@ weir_status weir__operation_copy_3d(const struct weir__caller *caller,
 static weir_status check_filled(const struct weir__caller *caller, const struct weir_plane *dst,
                                 size_t width, size_t height, size_t pattern_size)
 {
-    size_t size;
     static const struct weir__role to = {"fill_2d", "dst"};
-    weir_status status = check_pitch(caller, &to, dst->pitch, width);
-    if (status < 0)
-        return status;
-    if (!extent(width, height, dst->pitch, &size))
-        size = SIZE_MAX;
-    status = check_buffer(caller, &to, dst->buffer, dst->offset, size);
+    const struct weir_volume volume = slice_of(dst);
+    const weir_status status = check_volume(caller, &to, &volume, width, height, 1, NULL);
     if (status < 0)
         return status;
     const size_t pitch = height > 1 ? dst->pitch : 0;
@@ -650,7 +620,7 @@ weir_status weir_queue_note_times(weir_queue *queue, uint64_t note, uint64_t beg
     WEIR_REQUIRE(weir_queue_label(queue), begin_ns <= end_ns);
     if (weir__takes_notes(queue->member.device))
         weir__host_note_ran(WEIR_HOST_NOTE_TIMES, queue, note, begin_ns, end_ns,
-                            &(struct weir__host_caller){NULL, 0, 0});
+                            &(struct weir__host_caller){0});
     return WEIR_OK;
 }
 
@@ -751,6 +721,7 @@ weir_status weir_queue_recover_at(weir_queue *queue, const char *file, int line)
     }
     weir_lock_release(&queue->submit_lock);
     if (recovers && weir__takes_notes(queue->member.device))
-        weir__host_note_complete(queue, last, status, &(struct weir__host_caller){file, line, 0});
+        weir__host_note_complete(queue, last, status,
+                                 &(struct weir__host_caller){file, line, 0, NULL});
     return status;
 }

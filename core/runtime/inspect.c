@@ -19,15 +19,6 @@ static const char *setting_text(const weir_runtime *runtime, const char *key)
     return weir__config_weir(runtime->config, key)->text;
 }
 
-static void log_unchecked(const char *section, const char *module_path)
-{
-    char message[256];
-    snprintf(message, sizeof message,
-             "the section [%s] was not checked: there is no module of that name in %s", section,
-             *module_path ? module_path : "the default directories");
-    weir__log(WEIR_LOG_WARNING, "core", message);
-}
-
 const struct weir_setting *const *weir__runtime_take_module(const weir_runtime *runtime,
                                                             const struct weir_module *module)
 {
@@ -58,17 +49,6 @@ static weir_status check_keys(const struct weir_section *section)
     return WEIR_OK;
 }
 
-// Copies what this library knows of a section that the program declares.
-static weir_status read_section(const struct weir_section *given, struct weir_section *section)
-{
-    if (!given)
-        return weir__fail(WEIR_ERROR_INVALID, "correct section_count",
-                          "weir_open: one of params.sections is NULL");
-    if (!weir__params_read(NULL, 0, "weir_open", "weir_section", given, section, sizeof *section))
-        return WEIR_ERROR_INVALID;
-    return check_keys(section);
-}
-
 static weir_status take_declared(weir_runtime *runtime, const struct weir_open_params *params)
 {
     runtime->sections =
@@ -77,7 +57,13 @@ static weir_status take_declared(weir_runtime *runtime, const struct weir_open_p
         return WEIR_ERROR_OUT_OF_MEMORY;
     for (size_t i = 0; i < params->section_count; i++) {
         struct weir__declared *declared = &runtime->sections[i];
-        const weir_status status = read_section(params->sections[i], &declared->section);
+        if (!params->sections[i])
+            return weir__fail(WEIR_ERROR_INVALID, "correct section_count",
+                              "weir_open: one of params.sections is NULL");
+        if (!weir__params_read(NULL, 0, "weir_open", "weir_section", params->sections[i],
+                               &declared->section, sizeof declared->section))
+            return WEIR_ERROR_INVALID;
+        const weir_status status = check_keys(&declared->section);
         if (status < 0)
             return status;
         declared->settings = weir__config_section(runtime->config, &declared->section, true);
@@ -96,6 +82,7 @@ static weir_status check_module_section(const weir_runtime *runtime, const char 
 {
     struct weir_section section;
     const char *path = setting_text(runtime, "module_path");
+    char message[256];
 
     *out_known = true;
     weir_status status = weir__loader_keys(name, path, &weir__host, &section);
@@ -105,24 +92,22 @@ static weir_status check_module_section(const weir_runtime *runtime, const char 
     if (status != WEIR_ERROR_NOT_FOUND)
         return WEIR_OK; // the loader reports it when the module is requested
     *out_known = weir__config_names(runtime->config, name);
-    if (*out_known)
-        log_unchecked(name, path);
+    if (!*out_known)
+        return WEIR_OK;
+    snprintf(message, sizeof message,
+             "the section [%s] was not checked: there is no module of that name in %s", name,
+             *path ? path : "the default directories");
+    weir__log(WEIR_LOG_WARNING, "core", message);
     return WEIR_OK;
-}
-
-static bool program_declares(const weir_runtime *runtime, const char *name)
-{
-    for (size_t i = 0; i < runtime->section_count; i++)
-        if (strcmp(runtime->sections[i].section.name, name) == 0)
-            return true;
-    return false;
 }
 
 // Whether a section of that name is a module's.
 static bool is_of_module(const weir_runtime *runtime, const char *section)
 {
-    return strcmp(section, "weir") != 0 && strcmp(section, "comm") != 0 &&
-           !program_declares(runtime, section);
+    for (size_t i = 0; i < runtime->section_count; i++)
+        if (strcmp(runtime->sections[i].section.name, section) == 0)
+            return false;
+    return strcmp(section, "weir") != 0 && strcmp(section, "comm") != 0;
 }
 
 static weir_status check_sections(const weir_runtime *runtime)
@@ -192,8 +177,7 @@ static weir_status tell_module(struct inspection *it, const char *name)
     if (it->ended)
         return WEIR_OK;
     const weir_status status =
-        weir__loader_keys(name, weir__config_weir(it->runtime->config, "module_path")->text,
-                          &weir__host, &section);
+        weir__loader_keys(name, setting_text(it->runtime, "module_path"), &weir__host, &section);
     if (status == WEIR_ERROR_NOT_FOUND)
         tell(it, name, NULL);
     if (status < 0) {

@@ -1,14 +1,13 @@
 // Opening and closing runtimes: the chain, the transport, and what modules may ask of the host.
 #include "core/runtime/runtime.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include <weir/module/check.h>
-#include <weir/module/size.h>
 #include <weir/region.h>
 #include <weir/runtime.h>
 
+#include "base/sized.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "core/module/loader.h"
@@ -34,13 +33,15 @@ static weir_status load(weir_runtime *runtime)
     if (status < 0)
         return status;
     if (!transport->settings)
-        transport->settings = weir__runtime_take_module(runtime, loaded.module);
+        transport->settings = weir__runtime_take_module(runtime, &loaded.module);
     if (!transport->settings)
         return weir_last_error()->status;
-    status = loaded.transport->open(&weir__host, transport->settings, &transport->state);
-    if (status == WEIR_OK)
-        transport->ops = loaded.transport;
-    return status;
+    status = loaded.transport.open(&weir__host, transport->settings, &transport->state);
+    if (status < 0)
+        return status;
+    transport->table = loaded.transport;
+    transport->ops = &transport->table;
+    return WEIR_OK;
 }
 
 weir_status weir__transport_get(weir_runtime *runtime, const struct weir_transport_ops **out_ops,
@@ -60,14 +61,6 @@ const char *weir__transport_name(const weir_runtime *runtime)
     const struct weir_transport_ops *ops = runtime->transport.ops;
     return ops->library ? ops->library(runtime->transport.state)
                         : weir__config_comm(runtime->config, "transport")->text;
-}
-
-static void transport_finish(weir_runtime *runtime)
-{
-    struct weir__transport *transport = &runtime->transport;
-    if (transport->ops)
-        transport->ops->close(transport->state);
-    weir_lock_finish(&transport->lock);
 }
 
 // The findings are the plugin's; nothing is kept here.
@@ -115,9 +108,7 @@ static void clear(struct weir_check_finding *out_finding, size_t size)
         .operation = "", .queue = "", .kernel = "", .file = "", .region = ""};
     const struct weir_check_finding empty = {
         .buffer = "", .first = none, .second = none, .message = "", .remedy = ""};
-    if (size > sizeof empty)
-        memset(out_finding, 0, size);
-    weir_write(out_finding, size, &empty, sizeof empty);
+    weir_sized_write(out_finding, size, &empty, sizeof empty);
 }
 
 weir_status weir_check_get_sized(const weir_runtime *runtime, size_t index,
@@ -204,11 +195,6 @@ static void drop_chain(weir_runtime *runtime)
     weir__error_set(&reason);
 }
 
-static bool begins_with(const char *text, const char *begin)
-{
-    return strncmp(text, begin, strlen(begin)) == 0;
-}
-
 // What is wrong with a plugin's place in the chain, or with a key that is not set, has the line that
 // lists the plugin; what is wrong with a key has that of the key.
 static void place_refusal(const weir_runtime *runtime, const struct weir_module *plugin,
@@ -218,7 +204,7 @@ static void place_refusal(const weir_runtime *runtime, const struct weir_module 
     const struct weir_error *last = weir_last_error();
     struct weir_error error = *last;
     for (size_t i = 0; i < plugin->key_count; i++)
-        if (begins_with(last->message, settings[i]->origin))
+        if (strncmp(last->message, settings[i]->origin, strlen(settings[i]->origin)) == 0)
             return;
     weir_text_about(error.message, sizeof error.message, origin, "%s", last->message);
     weir__error_set(&error);
@@ -230,14 +216,14 @@ static weir_status open_chain(weir_runtime *runtime, const struct weir__loaded *
     const struct weir_setting *const *settings[MODULE_LIMIT];
     for (uint32_t i = 0; i < count; i++) {
         *out_failed = i;
-        settings[i] = weir__runtime_take_module(runtime, modules[i].module);
+        settings[i] = weir__runtime_take_module(runtime, &modules[i].module);
         if (!settings[i])
             return weir_last_error()->status;
     }
     weir_status status = weir__chain_open(&runtime->chain, modules, count, &weir__delivery_ops,
                                           &weir__host, settings, out_failed);
     if (status == WEIR_ERROR_CONFIG && *out_failed + 1 < count)
-        place_refusal(runtime, modules[*out_failed].module, settings[*out_failed]);
+        place_refusal(runtime, &modules[*out_failed].module, settings[*out_failed]);
     return status;
 }
 
@@ -254,14 +240,14 @@ static weir_status try_backend(weir_runtime *runtime, struct weir__loaded *modul
         return status;
     status = open_chain(runtime, modules, plugin_count + 1, &failed);
     if (status < 0) {
-        weir__load_report_opened(runtime->report, modules[failed].module->name, NULL, 0,
+        weir__load_report_opened(runtime->report, modules[failed].module.name, NULL, 0,
                                  weir_last_error_text());
         drop_chain(runtime);
         return status;
     }
 
     const struct weir_link *link = weir__chain_backend(&runtime->chain);
-    const struct weir_module *module = modules[plugin_count].module;
+    const struct weir_module *module = &modules[plugin_count].module;
     const size_t devices = link->ops->device_count(link);
     const char *driver = module->driver_version ? module->driver_version(link) : NULL;
     status = devices > 0
@@ -275,18 +261,10 @@ static weir_status try_backend(weir_runtime *runtime, struct weir__loaded *modul
     return status;
 }
 
-// All listed backends failed: the message has the reason of each.
-static weir_status refuse_backends(const weir_runtime *runtime, const char *reasons)
-{
-    const struct weir_setting *setting = weir__config_weir(runtime->config, "backend");
-    return weir__fail(WEIR_ERROR_MODULE, "`weir doctor` shows everything that was tried",
-                      "none of the backends '%s' (%s) can be used: %s", setting->text,
-                      setting->origin, reasons);
-}
-
 static weir_status open_first_backend(weir_runtime *runtime, struct weir__loaded *modules,
                                       uint32_t plugin_count, name_list names, size_t count)
 {
+    const struct weir_setting *setting = weir__config_weir(runtime->config, "backend");
     char reasons[600] = "";
     size_t used = 0;
 
@@ -299,7 +277,9 @@ static weir_status open_first_backend(weir_runtime *runtime, struct weir__loaded
         weir_text_append(reasons, sizeof reasons, &used, "%s%s: %s", i ? "; " : "", names[i],
                          weir_last_error()->message);
     }
-    return refuse_backends(runtime, reasons);
+    return weir__fail(WEIR_ERROR_MODULE, "`weir doctor` shows everything that was tried",
+                      "none of the backends '%s' (%s) can be used: %s", setting->text,
+                      setting->origin, reasons);
 }
 
 static weir_status load_modules(weir_runtime *runtime)
@@ -312,18 +292,17 @@ static weir_status load_modules(weir_runtime *runtime)
     size_t backend_count;
     size_t plugin_count;
 
-    weir_status status =
-        weir__config_list(backend, false, backend_names, WEIR__CONFIG_LIST_LIMIT, &backend_count);
-    if (status < 0)
-        return status;
-    status = weir__config_list(plugins, true, plugin_names, WEIR__CONFIG_LIST_LIMIT, &plugin_count);
-    if (status < 0)
-        return status;
+    // Both were checked when they were read.
+    WEIR_IGNORE(
+        weir__config_list(backend, false, backend_names, WEIR__CONFIG_LIST_LIMIT, &backend_count));
+    WEIR_IGNORE(
+        weir__config_list(plugins, true, plugin_names, WEIR__CONFIG_LIST_LIMIT, &plugin_count));
     weir__load_report_explain(runtime->report, backend->origin, NULL);
     for (size_t i = 0; i < plugin_count; i++) {
-        status = weir__loader_load(plugin_names[i], WEIR_MODULE_PLUGIN,
-                                   weir__config_weir(runtime->config, "module_path")->text,
-                                   &weir__host, runtime->report, &modules[i]);
+        const weir_status status =
+            weir__loader_load(plugin_names[i], WEIR_MODULE_PLUGIN,
+                              weir__config_weir(runtime->config, "module_path")->text, &weir__host,
+                              runtime->report, &modules[i]);
         if (status < 0)
             return status;
     }
@@ -333,53 +312,38 @@ static weir_status load_modules(weir_runtime *runtime)
 
 // Opening and closing.
 
-static void shared_init(struct weir__shared *shared)
-{
-    weir_lock_init(&shared->walk_lock, &weir__locks[WEIR__LOCK_WALK]);
-    weir_lock_init(&shared->devices_lock, &weir__locks[WEIR__LOCK_DEVICES]);
-}
-
-static void shared_finish(struct weir__shared *shared)
-{
-    weir_lock_finish(&shared->devices_lock);
-    weir_lock_finish(&shared->walk_lock);
-}
-
 // The runtime's list of open devices is guarded by its lock.
-
-static void add_opened(struct weir__left *left, const weir_device *device)
-{
-    char name[64], place[256] = "";
-    weir_text_escape(name, sizeof name, weir__opened_name(device), "");
-    if (device->file)
-        snprintf(place, sizeof place, " (opened at %.200s:%d)", device->file, device->line);
-    weir__left_add(left, "'%s'%s", name, place);
-}
 
 // WEIR_ERROR_INVALID, with their names and lines, while devices are open.
 static weir_status refuse_close(struct weir__shared *shared)
 {
-    char list[WEIR__LEFT_LIST_SIZE];
+    char list[WEIR__LEFT_LIST_SIZE], name[64], place[WEIR__PLACE_SIZE];
     struct weir__left left = {.count = 0};
     weir_lock_take(&shared->devices_lock);
-    for (const weir_device *device = shared->devices; device; device = device->next)
-        add_opened(&left, device);
+    for (const weir_device *device = shared->devices; device; device = device->next) {
+        weir_text_escape(name, sizeof name, weir__opened_name(device), "");
+        weir__place_text(place, " (opened at ", device->file, device->line, ")");
+        weir__left_add(&left, "'%s'%s", name, place);
+    }
     weir_lock_release(&shared->devices_lock);
     const uint32_t count = left.count;
     if (count == 0)
         return WEIR_OK;
-    weir__left_list(&left, 0, "weir_close: the device ", list);
+    weir__left_list(&left, "weir_close: the device ", list);
     return weir__fail(WEIR_ERROR_INVALID, "call weir_device_close() first",
                       "weir_close: %u device%s of the runtime %s still open: %s", (unsigned)count,
-                      count == 1 ? "" : "s", count == 1 ? "is" : "are", list + 2);
+                      count == 1 ? "" : "s", count == 1 ? "is" : "are", list);
 }
 
 static weir_status free_runtime(weir_runtime *runtime)
 {
-    transport_finish(runtime);
+    if (runtime->transport.ops)
+        runtime->transport.ops->close(runtime->transport.state);
+    weir_lock_finish(&runtime->transport.lock);
     const weir_status status = weir__chain_finish(&runtime->chain);
     weir__config_destroy(&runtime->config);
-    shared_finish(&runtime->shared);
+    weir_lock_finish(&runtime->shared.devices_lock);
+    weir_lock_finish(&runtime->shared.walk_lock);
     weir_load_report_destroy(&runtime->report);
     if (!weir__debug_keep(runtime, runtime))
         weir__release(runtime);
@@ -429,7 +393,8 @@ static weir_status open_with(const struct weir_open_params *params, weir_runtime
     weir_runtime *runtime = weir__allocate(sizeof *runtime);
     if (!runtime)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a runtime");
-    shared_init(&runtime->shared);
+    weir_lock_init(&runtime->shared.walk_lock, &weir__locks[WEIR__LOCK_WALK]);
+    weir_lock_init(&runtime->shared.devices_lock, &weir__locks[WEIR__LOCK_DEVICES]);
     weir_lock_init(&runtime->transport.lock, &weir__locks[WEIR__LOCK_TRANSPORT]);
     runtime->report = weir__load_report_create(params->out_report ? 2 : 1);
     weir_status status = open_runtime(runtime, params);

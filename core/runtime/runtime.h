@@ -13,8 +13,9 @@
 
 // The transport of a runtime's communicators.
 struct weir__transport {
-    struct weir_lock lock;                      // while it is loaded
-    const struct weir_transport_ops *ops;       // NULL: not asked for yet
+    struct weir_lock lock;                // while it is loaded
+    const struct weir_transport_ops *ops; // `table`; NULL: not asked for yet
+    struct weir_transport_ops table;
     const struct weir_setting *const *settings; // stay when it does not open, for the next attempt
     void *state;
 };

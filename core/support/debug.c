@@ -68,8 +68,7 @@ static const char *probe(const void *memory, size_t size)
 
 enum {
     BUCKETS = 1024,
-    LABEL_SIZE = 64,
-    PLACE_SIZE = 160
+    LABEL_SIZE = 64
 };
 
 struct place {
@@ -156,23 +155,13 @@ static struct record *take(const void *object)
     return record;
 }
 
-static void format_place(const char *verb, const struct place *place, char text[PLACE_SIZE])
-{
-    const int room = PLACE_SIZE - 48;
-    const size_t length = place->file ? strlen(place->file) : 0;
-    const bool cut = length > (size_t)room;
-    text[0] = '\0';
-    if (place->file)
-        snprintf(text, PLACE_SIZE, " %s at %s%s:%d", verb, cut ? "…" : "",
-                 place->file + (cut ? length - (size_t)room : 0), place->line);
-}
-
 // "the buffer 'frames', created at main.c:12".
 static void describe(const struct record *record, char *text, size_t size)
 {
-    char place[PLACE_SIZE];
+    char place[WEIR__PLACE_SIZE];
     const bool opened = strcmp(record->kind, "runtime") == 0 || strcmp(record->kind, "device") == 0;
-    format_place(opened ? "opened" : "created", &record->begin, place);
+    weir__place_text(place, opened ? " opened at " : " created at ", record->begin.file,
+                     record->begin.line, "");
     if (record->label[0])
         snprintf(text, size, "the %s '%s'%s%s", record->kind, weir__label_or_none(record->label),
                  place[0] ? "," : "", place);
@@ -199,7 +188,7 @@ static weir_status refuse_unknown(const struct call *call, const struct weir__us
 static weir_status refuse_kind(const struct call *call, const struct weir__use *use,
                                const struct record *record)
 {
-    char text[LABEL_SIZE + PLACE_SIZE + 64];
+    char text[LABEL_SIZE + WEIR__PLACE_SIZE + 64];
     describe(record, text, sizeof text);
     return weir__refuse(call, record->label, "remove the cast that hides it from the compiler",
                         "%.*s: %s is to be a %s, and points to %s",
@@ -210,12 +199,13 @@ static weir_status refuse_kind(const struct call *call, const struct weir__use *
 static weir_status refuse_ended(const struct call *call, const struct weir__use *use,
                                 const struct record *record, bool destroys)
 {
-    char text[LABEL_SIZE + PLACE_SIZE + 64], place[PLACE_SIZE];
+    char text[LABEL_SIZE + WEIR__PLACE_SIZE + 64], place[WEIR__PLACE_SIZE];
     const bool opened = strcmp(record->kind, "runtime") == 0 || strcmp(record->kind, "device") == 0;
     const char *verb = opened ? "closed" : "destroyed";
     char remedy[128];
     describe(record, text, sizeof text);
-    format_place(verb, &record->end, place);
+    weir__place_text(place, opened ? " closed at " : " destroyed at ", record->end.file,
+                     record->end.line, "");
     snprintf(remedy, sizeof remedy,
              destroys ? "let one place own the %s: a %s call sets only the pointer that it is given"
                       : "move the %s's %s call after the last call that uses it",
@@ -231,7 +221,7 @@ static weir_status refuse_ended(const struct call *call, const struct weir__use 
 static weir_status refuse_memory(const struct call *call, const struct record *record,
                                  const char *why)
 {
-    char text[LABEL_SIZE + PLACE_SIZE + 64];
+    char text[LABEL_SIZE + WEIR__PLACE_SIZE + 64];
     describe(record, text, sizeof text);
     return weir__refuse(call, record->label,
                         "keep the memory until the buffer is destroyed and all work that uses it "
@@ -454,11 +444,11 @@ void weir__debug_deferred(const void *buffer, bool in_graph)
 {
     struct record record;
     bool incomplete;
-    char text[LABEL_SIZE + PLACE_SIZE + 64], place[PLACE_SIZE], message[640];
+    char text[LABEL_SIZE + WEIR__PLACE_SIZE + 64], place[WEIR__PLACE_SIZE], message[640];
     if (!weir__debugging() || !look_up(buffer, &record, &incomplete) || !record.memory)
         return;
     describe(&record, text, sizeof text);
-    format_place("destroyed", &record.end, place);
+    weir__place_text(place, " destroyed at ", record.end.file, record.end.line, "");
     snprintf(message, sizeof message,
              "%s, wraps memory of the program's and was%s%s while %s: keep the memory until %s",
              text, place[0] ? "" : " destroyed", place,

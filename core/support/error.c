@@ -234,6 +234,20 @@ int weir__name_length(const char *function)
     return (int)(suffixed ? length - 3 : length);
 }
 
+// The end of a path tells one file from another.
+const char *weir__place_text(char text[WEIR__PLACE_SIZE], const char *before, const char *file,
+                             int line, const char *after)
+{
+    const size_t room = WEIR__PLACE_SIZE - strlen(before) - strlen(after) - sizeof "…:2147483647";
+    const size_t length = file ? strlen(file) : 0;
+    const bool is_cut = length > room;
+    text[0] = '\0';
+    if (file)
+        snprintf(text, WEIR__PLACE_SIZE, "%s%s%s:%d%s", before, is_cut ? "…" : "",
+                 file + (is_cut ? length - room : 0), line, after);
+    return text;
+}
+
 const char *weir__null_remedy(const char *name)
 {
     static const char *const created[] = {"queue", "buffer", "program", "kernel",
@@ -332,16 +346,16 @@ void weir__error_place(weir_status status, const char *object, const char *file,
 
 // What the calling thread is in.
 
-static _Thread_local struct weir__call_scope inside;
+static _Thread_local enum weir__call inside;
 
 bool weir__in_host_call(void)
 {
-    return inside.host || inside.native;
+    return inside != WEIR__NO_CALL;
 }
 
 bool weir__in_native_call(void)
 {
-    return inside.native;
+    return inside == WEIR__NATIVE_CALL;
 }
 
 weir_status weir__refuse_host_call(const char *function, const char *file, int line,
@@ -354,26 +368,11 @@ weir_status weir__refuse_host_call(const char *function, const char *file, int l
     return WEIR_ERROR_INVALID;
 }
 
-static struct weir__call_scope enter(struct weir__call_scope scope)
+enum weir__call weir__enter_call(enum weir__call call)
 {
-    const struct weir__call_scope outer = inside;
-    inside = scope;
+    const enum weir__call outer = inside;
+    inside = call;
     return outer;
-}
-
-struct weir__call_scope weir__enter_host_call(void)
-{
-    return enter((struct weir__call_scope){.host = true});
-}
-
-struct weir__call_scope weir__enter_native_call(void)
-{
-    return enter((struct weir__call_scope){.host = inside.host, .native = true});
-}
-
-void weir__leave_call(struct weir__call_scope outer)
-{
-    inside = outer;
 }
 
 const struct weir_lock_kind weir__locks[] = {

@@ -59,6 +59,11 @@ static inline const char *weir__label_or_none(const char *label)
     return label && label[0] ? label : "(no label)";
 }
 
+// " (created at main.c:12)": `before`, the place with the end of a long path, and `after`; "" if `file` is NULL.
+#define WEIR__PLACE_SIZE 120
+const char *weir__place_text(char text[WEIR__PLACE_SIZE], const char *before, const char *file,
+                             int line, const char *after);
+
 // What to do about an argument of that name that is NULL.
 const char *weir__null_remedy(const char *name);
 

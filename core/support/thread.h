@@ -15,15 +15,13 @@ bool weir__in_host_call(void);
 // Whether it is running a user's native call.
 bool weir__in_native_call(void);
 
-// The call that a thread was running before another began; calls nest.
-struct weir__call_scope {
-    bool host;
-    bool native;
+// What the thread runs from now on; calls nest. Returns what it has run, for the end of the call.
+enum weir__call {
+    WEIR__NO_CALL,
+    WEIR__HOST_CALL,
+    WEIR__NATIVE_CALL,
 };
-
-struct weir__call_scope weir__enter_host_call(void);
-struct weir__call_scope weir__enter_native_call(void);
-void weir__leave_call(struct weir__call_scope outer);
+enum weir__call weir__enter_call(enum weir__call call);
 
 // Refuses a call that waits, made at file:line about the object of that label, in a host call or a native call.
 #define WEIR_REFUSE_HOST_CALL_AT(file, line, label, remedy) \
@@ -45,15 +43,14 @@ weir_status weir__refuse_host_call(const char *function, const char *file, int l
     LOCK(COMM_SUBMIT, "a communicator's submit lock")             \
     LOCK(LEGACY, "a device's legacy lock")                        \
     LOCK(SUBMIT, "a queue's submit lock")                         \
-    LOCK(CAPTURE, "a capture's lock")                             \
+    LOCK(CAPTURES, "the captures' lock")                          \
     LOCK(POOL, "a pool's lock")                                   \
     LOCK(DELIVERY, "a queue's delivery lock")                     \
     LOCK(REPLAY, "a graph's replay lock")                         \
     LOCK(RUNS, "a graph's lock of its runs")                      \
     LOCK(COMM, "a communicator's lock")                           \
     LOCK(WALK, "a runtime's walk lock")                           \
-    LOCK(COMPLETION, "a queue's completion lock")                 \
-    LOCK(GONE, "the failures of gone queues")                     \
+    LOCK(FAILURES, "the failures of all queues")                  \
     LOCK(NOTIFIER, "a device's lock of its notifier")             \
     LOCK(STAGING, "a device's staging lock")                      \
     LOCK(COPIERS, "the lock of a device's copying threads")       \

@@ -202,7 +202,7 @@ CONFORM(Peers, CloseTheOwner)
     conform_write(two->queue, two->memory, 9);
     own_gate gate = gate_on(one->queue);
     ASSERT_OK(weir_queue_copy(one->queue, one->memory, 0, two->memory, 0, SIZE));
-    EXPECT_INVALID(weir_device_close(&two->f.device), "still exists");
+    EXPECT_INVALID(weir_device_close(&two->f.device), "still exist");
     weir_buffer_destroy(&two->memory);
     weir_queue_destroy(&two->queue);
     ASSERT_INT_EQ(pthread_create(&thread, NULL, open_later, gate), 0);

@@ -125,13 +125,15 @@ CONFORM(Places, OfFiftyObjectsLeftAtClose)
                                         &buffers[i], "left.c", FIRST_LINE + i));
     }
     expect_logged(f, 1);
-    EXPECT_CONTAINS(weir_last_error()->message, " still exists (created at ");
+    EXPECT_CONTAINS(weir_last_error()->message,
+                    " objects of the device still exist: the buffer 'left ");
     EXPECT_CONTAINS(weir_last_error()->message, " more; the log (weir_log_set) has all");
     EXPECT_CONTAINS(weir_last_error()->remedy, "destroy them first");
     for (int i = 1; i < LEFT; i++)
         weir_buffer_destroy(&buffers[i]);
 
     expect_logged(f, 0);
-    EXPECT_CONTAINS(weir_last_error()->message, "the buffer 'left 0' still exists");
+    EXPECT_CONTAINS(weir_last_error()->message,
+                    "1 object of the device still exists: the buffer 'left 0' (created at ");
     weir_buffer_destroy(&buffers[0]);
 }

@@ -279,7 +279,7 @@ CONFORM(Pool, DestroyedWhileBuffersAreOut)
     own_gate gate = gate_on(f->queue);
     conform_fill(f->queue, kept, 4);
     ASSERT_OK(weir_pool_free(f->queue, &kept));
-    EXPECT_INVALID(weir_device_close(&device), "still exists");
+    EXPECT_INVALID(weir_device_close(&device), "still exist");
     weir_pool_destroy(&pool);
     gate_open(gate);
     conform_write(f->queue, buffer, 5);
@@ -288,7 +288,7 @@ CONFORM(Pool, DestroyedWhileBuffersAreOut)
     weir_queue *last = f->queue;
     weir_queue_destroy(&last);
     f->queue = conform_queue(f, "q2");
-    EXPECT_INVALID(weir_device_close(&device), "still exists");
+    EXPECT_INVALID(weir_device_close(&device), "still exist");
     ASSERT_OK(weir_pool_free(f->queue, &buffer));
     weir_buffer_destroy(&other);
     EXPECT_SYNC(f->queue);

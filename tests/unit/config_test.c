@@ -375,7 +375,7 @@ WEIR_TEST(Config, CopyThreads)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         setenv("WEIR_COPY_THREADS", wrong[i], 1);
         EXPECT_FAILURE(load(&params), WEIR_ERROR_CONFIG,
-                       "WEIR_COPY_THREADS: 'copy_threads' is auto or a number from 0 to 16, not '");
+                       "WEIR_COPY_THREADS: 'copy_threads' of [weir] cannot be '");
     }
     clear_environment();
 }
