@@ -229,7 +229,7 @@ static double span_of(const struct sim_run *run)
 
 static size_t height_of(const struct sim_run *run)
 {
-    return HEAD + ROW * run->report->lane_count;
+    return HEAD + ROW * weir_report_row_count(run->report, WEIR_REPORT_ENGINES);
 }
 
 static double longest(const struct sim_runs *runs)
@@ -303,7 +303,7 @@ static void put_bar(FILE *to, const struct sim_run *run, const struct weir__run 
     const double end = x_of((double)(it->end - begin_ns), most_ns);
     fprintf(to, "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" fill=\"%s\"/>\n", from,
             y, fmax(end - from - 0.5, 2), height, // it is seen, however short it is
-            weir_trace_engine_colour(report->lanes[it->lane].engine));
+            weir_trace_engine_colour(weir__lane_engine(it->lane)));
     if (report->trace->queue_count > 1)
         put_number(to, queue, from, y, end - from, height);
 }
@@ -334,11 +334,15 @@ static void put_run(FILE *to, const struct sim_run *run, double y, double most_n
     snprintf(title, sizeof title, "%s%s%s: %s", run->gpu, *run->what_if ? ", " : "", run->what_if,
              weir_text_duration(text, span_of(run)));
     cli_plot_label(to, LEFT, y + 20, "font-weight=\"600\"", title);
-    for (uint32_t i = 0; i < report->lane_count; i++) {
-        const double row = y + HEAD + ROW * (double)i;
-        cli_plot_label(to, LEFT - 8, row + 14, "text-anchor=\"end\"",
-                       weir_trace_engine_name(report->lanes[i].engine));
-        put_lane(to, run, i, row, most_ns);
+    y += HEAD;
+    for (size_t i = 0; i < report->run_count; i++) {
+        const uint32_t lane = report->runs[i].lane;
+        if (report->runs[i].before > 0) // the first of a lane places it
+            continue;
+        cli_plot_label(to, LEFT - 8, y + 14, "text-anchor=\"end\"",
+                       weir_trace_engine_name(weir__lane_engine(lane)));
+        put_lane(to, run, lane, y, most_ns);
+        y += ROW;
     }
 }
 
