@@ -149,6 +149,15 @@ const struct weir__field weir__device_fields[] = {
     {0},
 };
 
+// As PyTorch's profiler has them.
+const struct weir__field weir__property_fields[] = {
+    ALWAYS(weir_trace_device, index, WEIR__SMALL, "id"),
+    ALWAYS(weir_trace_device, name, WEIR__TEXT, "name"),
+    ALWAYS(weir_trace_device, memory_bytes, WEIR__COUNT, "totalGlobalMem"),
+    ALWAYS(weir_trace_device, compute_units, WEIR__SMALL, "numSms"),
+    {0},
+};
+
 const struct weir__field weir__clock_fields[] = {
     ITEM(weir_trace_device, index, WEIR__SMALL),
     ITEM(weir_trace_device, clock.pairs, WEIR__SMALL),

@@ -3,55 +3,27 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/c_locale.h"
 #include "base/text.h"
 
-enum {
-    FIRST_CAPACITY = 1 << 18
-};
-
 void weir__out_fail(struct weir__out *out, const char *reason)
 {
-    if (!out->failed)
+    if (!out->text.failed)
         snprintf(out->reason, sizeof out->reason, "%s", reason);
-    out->failed = true;
-    out->used = 0;
+    out->text.failed = true;
+    out->text.used = 0;
 }
 
-// Makes room for `size` more bytes.
-static bool reserve(struct weir__out *out, size_t size)
+const char *weir__out_reason(const struct weir__out *out)
 {
-    if (out->failed)
-        return false;
-    if (size <= out->capacity - out->used)
-        return true;
-    size_t capacity = out->capacity ? out->capacity : FIRST_CAPACITY;
-    while (capacity - out->used < size) {
-        if (capacity > ((size_t)1 << 29)) {
-            weir__out_fail(out, "a line is longer than half a GiB");
-            return false;
-        }
-        capacity *= 2;
-    }
-    char *data = realloc(out->data, capacity);
-    if (!data) {
-        weir__out_fail(out, "there is no memory");
-        return false;
-    }
-    out->data = data;
-    out->capacity = capacity;
-    return true;
+    return *out->reason ? out->reason : "there is no memory";
 }
 
 static void put(struct weir__out *out, const char *bytes, size_t size)
 {
-    if (!reserve(out, size))
-        return;
-    memcpy(out->data + out->used, bytes, size);
-    out->used += size;
+    weir_long_text_put(&out->text, bytes, size);
 }
 
 void weir__out_raw(struct weir__out *out, const char *text)
@@ -121,7 +93,7 @@ void weir__out_double(struct weir__out *out, double number)
 
 void weir__out_key(struct weir__out *out, const char *name)
 {
-    const bool first = out->used > 0 && out->data[out->used - 1] == '{';
+    const bool first = out->text.used > 0 && out->text.text[out->text.used - 1] == '{';
     weir__out_raw(out, first ? "\"" : ",\"");
     weir__out_raw(out, name);
     weir__out_raw(out, "\":");

@@ -6,19 +6,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/table.h"
 #include "report/trace_format.h"
 
-// Zeroed at first. Text is collected in `data`, which the caller frees; setting `used` to 0 removes the text.
+// Zeroed at first. Setting `used` of the text to 0 removes it.
 struct weir__out {
-    char *data;
-    size_t used;
-    size_t capacity;
-    bool failed;
-    char reason[192]; // of the first failure
+    struct weir_long_text text;
+    char reason[192]; // of the first failure; "": there is none, or no memory
 };
 
 // Notes a failure, and removes the text; the first one is kept.
 void weir__out_fail(struct weir__out *out, const char *reason);
+// Why `failed` of the text is set.
+const char *weir__out_reason(const struct weir__out *out);
 
 // Text without any change.
 void weir__out_raw(struct weir__out *out, const char *text);

@@ -344,9 +344,7 @@ static void read_properties(struct weir__rows *rows, const json_t *list)
         struct weir_trace_device *device = device_at(rows, small_of(item, "id"));
         if (!device)
             return;
-        device->name = text_of(rows, json_object_get(item, "name"));
-        device->memory_bytes = uint_of(item, "totalGlobalMem");
-        device->compute_units = small_of(item, "numSms");
+        read_fields(rows, weir__property_fields, item, device);
     }
 }
 
