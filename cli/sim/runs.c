@@ -75,8 +75,7 @@ struct sim_runs {
 
 // The runs.
 
-static void read_changes(const struct sim_list *changes, char *const *command,
-                         struct sim_settings *settings)
+static void read_changes(const struct sim_list *changes, struct sim_settings *settings)
 {
     if (changes->count > SIM_SETTINGS)
         cli_fail(CLI_USAGE, "--what-if changes %d keys at most", SIM_SETTINGS);
@@ -87,7 +86,6 @@ static void read_changes(const struct sim_list *changes, char *const *command,
             cli_fail(CLI_USAGE, "--what-if is KEY=VALUE,..., such as copy_engines=1,slots=2");
         settings->items[settings->count++] = (struct sim_setting){.key = key, .value = value};
     }
-    cli_sim_settle(settings, command);
 }
 
 static void add_run(struct sim_runs *runs, const char *gpu, char *const *command,
@@ -95,7 +93,7 @@ static void add_run(struct sim_runs *runs, const char *gpu, char *const *command
 {
     if (runs->count == RUNS_MOST)
         cli_fail(CLI_USAGE, "weir sim runs a program %d times at most; name fewer GPUs", RUNS_MOST);
-    cli_sim_make_run(&runs->items[runs->count++], gpu, command, settings);
+    cli_sim_make_run(&runs->items[runs->count++], gpu, command, *settings);
 }
 
 static void make_runs(struct sim_runs *runs, const struct options *options, char *const *command)
@@ -104,7 +102,7 @@ static void make_runs(struct sim_runs *runs, const struct options *options, char
     struct sim_settings settings = {.count = 0};
     cli_sim_list_read(&gpus, options->gpus, "--gpu");
     cli_sim_list_read(&changes, options->changes, "--what-if");
-    read_changes(&changes, command, &settings);
+    read_changes(&changes, &settings);
     struct sim_settings without = settings;
     for (size_t i = 0; i < without.count; i++)
         without.items[i].value = NULL;
