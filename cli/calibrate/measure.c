@@ -444,12 +444,6 @@ static double measure_pause(struct calibration *c, size_t at)
     return (cal_each(c, &fork, 1, CAL_IN_A_ROW) - (double)(1 + turns) * node) / 2;
 }
 
-static void measure_graphs(struct calibration *c)
-{
-    cal_measure_figure(c, CAL_SUBMIT_BRANCH, measure_branch);
-    cal_measure_figure(c, CAL_GRAPH_PAUSE, measure_pause);
-}
-
 // Signals: each operation comes after another engine's. Copies of both directions in turn tell nothing
 // of them: on a GPU they meet its looks for signals at other times than jobs do.
 static double measure_signal(struct calibration *c, size_t at)
@@ -526,11 +520,6 @@ static double measure_wake(struct calibration *c, size_t at)
         cli_fail(CLI_FAILED, "a wait in another thread failed: %s",
                  weir_status_text(waiter.status));
     return ns - alone;
-}
-
-static void measure_waking(struct calibration *c)
-{
-    cal_measure_figure(c, CAL_WAKE, measure_wake);
 }
 
 // Which work runs at once, and which holds up what: channels of kernels and of copies, and kernels at once.
@@ -680,8 +669,9 @@ void cal_measure_all(struct calibration *c)
     measure_copies(c);
     measure_host(c);
     measure_pageable(c);
-    measure_waking(c);
+    cal_measure_figure(c, CAL_WAKE, measure_wake);
     measure_engines(c);
-    measure_graphs(c);
+    cal_measure_figure(c, CAL_SUBMIT_BRANCH, measure_branch);
+    cal_measure_figure(c, CAL_GRAPH_PAUSE, measure_pause);
     measure_peers(c);
 }

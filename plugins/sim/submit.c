@@ -494,12 +494,6 @@ static struct sim_point last_of(const struct sim_virtual_queue *queue, uint32_t 
 #define POSTED_MANY 1024
 #define POSTED_MOST 65536
 
-// Whether it reads the memory of another device than its queue's.
-static void see_pull(const struct sim_virtual_queue *queue, struct sim_work *work)
-{
-    work->pulls = work->kind == SIM_PEER && work->device != queue->params.device;
-}
-
 static bool post(struct sim *sim, uint32_t lane, const struct sim_work *work)
 {
     const size_t most = sim->is_shared ? POSTED_MOST : POSTED_MANY;
@@ -516,7 +510,8 @@ static weir_status place(struct sim_virtual_queue *queue, uint32_t lane,
 {
     struct sim *sim = queue->sim;
     struct sim_work varied = *work;
-    see_pull(queue, &varied);
+    // It reads the memory of another device than its queue's.
+    varied.pulls = work->kind == SIM_PEER && work->device != queue->params.device;
     varied.bytes = sim_vary(&sim->jitter, work->bytes);
     if (varied.bytes >= SIM_BYTES_MOST)
         varied.bytes = SIM_BYTES_MOST - 1;

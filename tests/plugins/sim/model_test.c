@@ -99,7 +99,7 @@ WEIR_TEST(SimModel, WrongLinesAreRefused)
         // Figures that do not go together.
         {GPU "h2d_both_gb_per_s = 13\n", ":1: ", {"'h2d_both_gb_per_s'", "'h2d_gb_per_s'"}},
         {GPU "d2h_both_gb_per_s = 13\n", ":1: ", {"'d2h_both_gb_per_s'", "'d2h_gb_per_s'"}},
-        {GPU "d2h_both_gb_per_s = 0.0001\n", ":1: ", {"'d2h_both_gb_per_s'", "at least 0.001"}},
+        {GPU "d2h_both_gb_per_s = 0.0001\n", ":8: ", {"'d2h_both_gb_per_s'", "at least 0.001"}},
         {GPU "copy_latency_ns = 10\ncopy_both_latency_ns = 9\n",
          ":1: ",
          {"'copy_both_latency_ns'", "at least 'copy_latency_ns'"}},
