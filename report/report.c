@@ -398,28 +398,35 @@ static weir_status refuse_name(const char *condition, const char *name)
     return refuse(condition, "names nothing that a report has", remedy);
 }
 
-// "1ms", "60%", "0.6".
-static bool read_limit(const char *text, enum unit unit, double *out)
+bool weir__report_time(const char *text, double *out_ns)
 {
     static const struct {
         const char *text;
         double factor;
-    } times[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+    } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
     char *end = NULL;
     const double number = weir_c_number(text, &end);
-    if (end == text || !isfinite(number) || number < 0 || !isdigit((unsigned char)text[0]))
+    *out_ns = number;
+    if (!isdigit((unsigned char)text[0]) || !isfinite(number))
         return false;
-    *out = number;
-    if (unit == SHARE && strcmp(end, "%") == 0)
-        *out = number / 100;
-    for (size_t i = 0; unit == TIME && i < sizeof times / sizeof *times; i++)
-        if (strcmp(end, times[i].text) == 0) {
-            *out = number * times[i].factor;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strcmp(end, units[i].text) == 0) {
+            *out_ns = number * units[i].factor;
             return true;
         }
-    // A time needs a unit.
-    return unit == TIME ? number == 0 && *end == '\0'
-                        : *end == '\0' || (unit == SHARE && strcmp(end, "%") == 0);
+    return number == 0 && *end == '\0';
+}
+
+// "1ms", "60%", "0.6".
+static bool read_limit(const char *text, enum unit unit, double *out)
+{
+    char *end = NULL;
+    if (unit == TIME)
+        return weir__report_time(text, out);
+    const double number = weir_c_number(text, &end);
+    const bool percent = unit == SHARE && strcmp(end, "%") == 0;
+    *out = percent ? number / 100 : number;
+    return isdigit((unsigned char)text[0]) && isfinite(number) && (percent || *end == '\0');
 }
 
 static void copy_trimmed(char *out, size_t size, const char *from, size_t length)

@@ -100,6 +100,9 @@ weir_status weir__report_fail(weir_status status, const char *remedy, const char
 // Whether it runs one operation at a time.
 bool weir__lane_is_exclusive(const weir_report *report, uint32_t lane);
 
+// Reads "1.5ms": a number and ns, us, ms or s; or 0. False for anything else.
+bool weir__report_time(const char *text, double *out_ns);
+
 // The last parts of the measurement, after runs and tables: bubbles and the path. False if out of memory.
 bool weir__measure_path(weir_report *report);
 
