@@ -12,7 +12,7 @@
 #include "report/findings.h"
 #include "report/page_html.h"
 #include "report/report.h"
-#include "report/trace_out.h"
+#include "report/trace_format.h"
 
 // The page is a template (page.html) with places for the trace, the report and the findings, all as JSON; the
 // report and the findings are those of weir_report_json() and weir_findings_json().

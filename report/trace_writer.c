@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "report/trace.h"
-#include "report/trace_out.h"
+#include "report/trace_format.h"
 
 // The row of an operation.
 
