@@ -34,7 +34,6 @@ static int by_begin(const void *a, const void *b)
 // qsort has no context argument, so keys are stored with the indexes.
 struct keyed {
     uint64_t key;
-    uint32_t lane; // 0 if that is no key
     uint32_t index;
 };
 
@@ -42,28 +41,19 @@ static int by_key(const void *a, const void *b)
 {
     const struct keyed *x = a;
     const struct keyed *y = b;
-    if (x->lane != y->lane)
-        return x->lane < y->lane ? -1 : 1;
     if (x->key != y->key)
         return x->key < y->key ? -1 : 1;
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-enum order {
-    BY_CERTAIN,
-    BY_END,
-    BY_LANE_AND_END,
-};
-
-// The runs' indexes in that order, or NULL if out of memory.
-static uint32_t *order_runs(const weir_report *report, enum order order)
+// The runs' indexes by their latest starts, or by their ends, or NULL if out of memory.
+static uint32_t *order_runs(const weir_report *report, bool by_certain)
 {
     struct keyed *keys = malloc((report->run_count + 1) * sizeof *keys);
     uint32_t *indexes = malloc((report->run_count + 1) * sizeof *indexes);
     for (size_t i = 0; keys && i < report->run_count; i++) {
         const struct weir__run *run = &report->runs[i];
-        keys[i] = (struct keyed){order == BY_CERTAIN ? run->certain : run->end,
-                                 order == BY_LANE_AND_END ? run->lane : 0, (uint32_t)i};
+        keys[i] = (struct keyed){by_certain ? run->certain : run->end, (uint32_t)i};
     }
     if (!keys) {
         free(indexes);
@@ -163,23 +153,26 @@ bool weir__lane_is_exclusive(const weir_report *report, uint32_t lane)
 // the exact start.
 static bool find_certain(weir_report *report)
 {
-    uint32_t *order = order_runs(report, BY_LANE_AND_END);
-    const bool made = order;
-    uint64_t last_end = 0; // of the runs of the lane with an end before this one's
-    for (size_t i = 0; order && i < report->run_count; i++) {
+    // Of the runs of a lane so far the last end, and the last one before that.
+    struct ends {
+        uint64_t last;
+        uint64_t before;
+    } *ends = calloc(report->lane_count + 1, sizeof *ends);
+    uint32_t *order = order_runs(report, false);
+    const bool made = order && ends;
+    for (size_t i = 0; made && i < report->run_count; i++) {
         struct weir__run *run = &report->runs[order[i]];
-        const struct weir__run *before = i > 0 ? &report->runs[order[i - 1]] : NULL;
-        const bool kernels = weir__lane_engine(run->lane) == WEIR_ENGINE_KERNELS;
-        if (!before || before->lane != run->lane)
-            last_end = 0;
-        else if (run->end > before->end)
-            last_end = before->end;
+        struct ends *lane = &ends[run->lane];
+        if (run->end > lane->last)
+            *lane = (struct ends){run->end, lane->last};
         if (!report->trace->operations[run->operation].start_is_earliest)
             continue;
-        run->certain = last_end > run->begin ? last_end : run->begin;
-        if (!kernels && weir__lane_is_exclusive(report, run->lane))
+        run->certain = lane->before > run->begin ? lane->before : run->begin;
+        if (weir__lane_engine(run->lane) != WEIR_ENGINE_KERNELS &&
+            weir__lane_is_exclusive(report, run->lane))
             run->begin = run->certain;
     }
+    free(ends);
     free(order);
     return made;
 }
@@ -231,8 +224,8 @@ static bool measure_runs(weir_report *report)
         return false;
     // Copies whose start is exact now may begin later than before.
     qsort(report->runs, report->run_count, sizeof *report->runs, by_begin);
-    report->by_certain = order_runs(report, BY_CERTAIN);
-    report->by_end = order_runs(report, BY_END);
+    report->by_certain = order_runs(report, true);
+    report->by_end = order_runs(report, false);
     if (!report->by_certain || !report->by_end || !find_before(report))
         return false;
     find_span(report);
