@@ -588,11 +588,6 @@ static bool parse_text(const struct place *place, const char *text, size_t size,
 
 // GPUs.
 
-const char *sim_gpu_name(size_t index)
-{
-    return index < CARRIED ? carried[index].name : NULL;
-}
-
 void sim_gpu_destroy(struct sim_gpu **gpu)
 {
     if (!*gpu)
