@@ -428,20 +428,20 @@ static bool tell_bad_lines(struct reader *reader)
 
 static struct weir_trace *new_trace(void)
 {
-    struct weir_trace *trace = calloc(1, sizeof *trace);
-    if (!trace)
-        return NULL;
-    trace->storage = calloc(1, sizeof *trace->storage);
-    if (trace->storage)
-        trace->storage->texts = weir_names_create();
-    if (!trace->storage || !trace->storage->texts) {
-        free(trace->storage);
-        free(trace);
+    struct {
+        struct weir_trace trace; // is what is freed
+        struct weir_trace_storage storage;
+    } *whole = calloc(1, sizeof *whole);
+    struct weir_names *texts = whole ? weir_names_create() : NULL;
+    if (!texts) {
+        free(whole);
         return NULL;
     }
-    trace->meta = (struct weir_trace_meta){
+    whole->storage.texts = texts;
+    whole->trace.storage = &whole->storage;
+    whole->trace.meta = (struct weir_trace_meta){
         .program = "", .weir = "", .backend = "", .plugins = "", .source = ""};
-    return trace;
+    return &whole->trace;
 }
 
 // `source`, and the fields that messages need, are set.
@@ -487,17 +487,6 @@ bool weir_trace_read(const char *path, const struct weir_trace_read_options *opt
     return ok;
 }
 
-static void finish_storage(struct weir_trace_storage *storage)
-{
-    while (storage->blocks) {
-        struct weir__block *next = storage->blocks->next;
-        free(storage->blocks);
-        storage->blocks = next;
-    }
-    weir_names_destroy(storage->texts);
-    free(storage);
-}
-
 void weir_trace_destroy(struct weir_trace **trace)
 {
     struct weir_trace *it = trace ? *trace : NULL;
@@ -509,7 +498,12 @@ void weir_trace_destroy(struct weir_trace **trace)
     free(it->operations);
     free(it->spans);
     free(it->notes);
-    finish_storage(it->storage);
+    while (it->storage->blocks) {
+        struct weir__block *next = it->storage->blocks->next;
+        free(it->storage->blocks);
+        it->storage->blocks = next;
+    }
+    weir_names_destroy(it->storage->texts);
     free(it);
     *trace = NULL;
 }
