@@ -18,7 +18,7 @@ static char *format_text(const char *format, va_list arguments)
     return length < 0 ? NULL : text;
 }
 
-static void append(struct weir_long_text *text, const char *from, size_t size)
+void weir_long_text_put(struct weir_long_text *text, const char *from, size_t size)
 {
     if (text->failed)
         return;
@@ -46,7 +46,7 @@ void weir_long_text_add(struct weir_long_text *text, const char *format, ...)
     char *piece = format_text(format, arguments);
     va_end(arguments);
     if (piece)
-        append(text, piece, strlen(piece));
+        weir_long_text_put(text, piece, strlen(piece));
     else
         text->failed = true;
     free(piece);
@@ -56,7 +56,7 @@ void weir_long_text_add_shown(struct weir_long_text *text, const char *from)
 {
     char *shown = weir_text_escaped(from, "");
     if (shown)
-        append(text, shown, strlen(shown));
+        weir_long_text_put(text, shown, strlen(shown));
     else
         text->failed = true;
     free(shown);

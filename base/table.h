@@ -28,6 +28,8 @@ struct weir_long_text {
 void weir_long_text_add(struct weir_long_text *text, const char *format, ...)
     WEIR_TEXT_PRINTF(2, 3);
 
+// Adds so many bytes.
+void weir_long_text_put(struct weir_long_text *text, const char *from, size_t size);
 // Adds a text of unknown origin, such as a label, escaped as weir_text_escape() does it.
 void weir_long_text_add_shown(struct weir_long_text *text, const char *from);
 

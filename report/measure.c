@@ -10,71 +10,12 @@
 
 void weir__cover_add(struct weir__cover *it, uint64_t begin, uint64_t end)
 {
+    if (begin < it->end)
+        begin = it->end;
     if (end <= begin)
         return;
-    if (it->any && begin < it->end)
-        begin = it->end;
-    if (end > begin)
-        it->covered += end - begin;
-    if (!it->any || end > it->end)
-        it->end = end;
-    it->any = true;
-}
-
-struct edge {
-    uint64_t time;
-    int8_t step; // +1 at a begin, -1 at an end
-    bool first;
-    bool second;
-};
-
-// Ends before begins: intervals that touch do not overlap.
-static int by_time(const void *a, const void *b)
-{
-    const struct edge *x = a;
-    const struct edge *y = b;
-    return x->time != y->time ? (x->time < y->time ? -1 : 1) : x->step - y->step;
-}
-
-static size_t make_edges(const struct weir__member *members, size_t count, struct edge *edges)
-{
-    size_t used = 0;
-    for (size_t i = 0; i < count; i++) {
-        const struct weir__member *member = &members[i];
-        if (member->end <= member->begin || (!member->first && !member->second))
-            continue;
-        edges[used++] = (struct edge){member->begin, 1, member->first, member->second};
-        edges[used++] = (struct edge){member->end, -1, member->first, member->second};
-    }
-    return used;
-}
-
-bool weir__sweep(const struct weir__member *members, size_t count, struct weir__sweep *out)
-{
-    *out = (struct weir__sweep){0};
-    if (count == 0)
-        return true;
-    struct edge *edges =
-        count <= SIZE_MAX / 2 / sizeof *edges ? malloc(2 * count * sizeof *edges) : NULL;
-    if (!edges)
-        return false;
-    const size_t used = make_edges(members, count, edges);
-    qsort(edges, used, sizeof *edges, by_time);
-    int64_t first = 0;
-    int64_t second = 0;
-    int64_t any = 0;
-    for (size_t i = 0; i < used; i++) {
-        const uint64_t step = i > 0 ? edges[i].time - edges[i - 1].time : 0;
-        out->first += first > 0 ? step : 0;
-        out->second += second > 0 ? step : 0;
-        // One of each set, and two in all: an interval in both sets does not overlap itself.
-        out->both += first > 0 && second > 0 && any > 1 ? step : 0;
-        first += edges[i].first ? edges[i].step : 0;
-        second += edges[i].second ? edges[i].step : 0;
-        any += edges[i].step;
-    }
-    free(edges);
-    return true;
+    it->covered += end - begin;
+    it->end = end;
 }
 
 // Makes runs from operations: cut to the window, in order, each with its latest start.
@@ -93,7 +34,6 @@ static int by_begin(const void *a, const void *b)
 // qsort has no context argument, so keys are stored with the indexes.
 struct keyed {
     uint64_t key;
-    uint32_t lane; // 0 if that is no key
     uint32_t index;
 };
 
@@ -101,28 +41,19 @@ static int by_key(const void *a, const void *b)
 {
     const struct keyed *x = a;
     const struct keyed *y = b;
-    if (x->lane != y->lane)
-        return x->lane < y->lane ? -1 : 1;
     if (x->key != y->key)
         return x->key < y->key ? -1 : 1;
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-enum order {
-    BY_CERTAIN,
-    BY_END,
-    BY_LANE_AND_END,
-};
-
-// The runs' indexes in that order, or NULL if out of memory.
-static uint32_t *order_runs(const weir_report *report, enum order order)
+// The runs' indexes by their latest starts, or by their ends, or NULL if out of memory.
+static uint32_t *order_runs(const weir_report *report, bool by_certain)
 {
     struct keyed *keys = malloc((report->run_count + 1) * sizeof *keys);
     uint32_t *indexes = malloc((report->run_count + 1) * sizeof *indexes);
     for (size_t i = 0; keys && i < report->run_count; i++) {
         const struct weir__run *run = &report->runs[i];
-        keys[i] = (struct keyed){order == BY_CERTAIN ? run->certain : run->end,
-                                 order == BY_LANE_AND_END ? run->lane : 0, (uint32_t)i};
+        keys[i] = (struct keyed){by_certain ? run->certain : run->end, (uint32_t)i};
     }
     if (!keys) {
         free(indexes);
@@ -140,20 +71,6 @@ static bool is_of_device(const struct weir_trace_operation *operation)
     return operation->kind != WEIR_TRACE_HOST_CALL;
 }
 
-static size_t lane_of(weir_report *report, uint32_t device, enum weir_trace_engine engine)
-{
-    for (size_t i = report->lane_count; i-- > 0;)
-        if (report->lanes[i].device == device && report->lanes[i].engine == engine)
-            return i;
-    struct weir__lane *lanes =
-        realloc(report->lanes, (report->lane_count + 1) * sizeof *report->lanes);
-    if (!lanes)
-        return WEIR_TRACE_NO_INDEX;
-    report->lanes = lanes;
-    lanes[report->lane_count] = (struct weir__lane){.device = device, .engine = engine};
-    return report->lane_count++;
-}
-
 // The device of a queue, as an index into trace.devices, which are few and in order.
 static uint32_t device_position(const struct weir_trace *trace, uint32_t index)
 {
@@ -169,7 +86,7 @@ static uint32_t device_position(const struct weir_trace *trace, uint32_t index)
     return (uint32_t)low;
 }
 
-static bool add_run(weir_report *report, size_t index, uint64_t from, uint64_t to)
+static void add_run(weir_report *report, size_t index, uint64_t from, uint64_t to)
 {
     const struct weir_trace *trace = report->trace;
     const struct weir_trace_operation *operation = &trace->operations[index];
@@ -177,27 +94,25 @@ static bool add_run(weir_report *report, size_t index, uint64_t from, uint64_t t
     const uint64_t end = operation->end_ns < to ? operation->end_ns : to;
     if (!operation->timed) {
         report->summary.untimed++;
-        return true;
+        return;
     }
     if (operation->engine == WEIR_ENGINE_NONE)
-        return true;
+        return;
     if (is_of_device(operation) && operation->start_ns < report->origin_ns)
         report->origin_ns = operation->start_ns;
     if (operation->end_ns < from || operation->start_ns > to || end < begin)
-        return true;
+        return;
     const uint32_t device = device_position(trace, trace->queues[operation->queue_index].device);
-    const size_t lane = lane_of(report, device, operation->engine);
-    if (lane == WEIR_TRACE_NO_INDEX)
-        return false;
+    const uint32_t lane = device * WEIR_ENGINE_COUNT + operation->engine;
+    report->lane_used[lane] = true;
     report->runs[report->run_count++] = (struct weir__run){
         .begin = begin,
         .certain = begin,
         .end = end,
         .operation = index,
-        .lane = (uint32_t)lane,
+        .lane = lane,
         .of_device = is_of_device(operation),
     };
-    return true;
 }
 
 static bool make_runs(weir_report *report)
@@ -206,28 +121,30 @@ static bool make_runs(weir_report *report)
     const uint64_t to = report->params.to_ns ? report->params.to_ns : UINT64_MAX;
     report->runs = malloc((trace->operation_count + 1) * sizeof *report->runs);
     report->run_of = calloc(trace->operation_count + 1, sizeof *report->run_of);
+    report->lane_count = trace->device_count * WEIR_ENGINE_COUNT;
+    report->lane_used = calloc(report->lane_count + 1, sizeof *report->lane_used);
     report->origin_ns = UINT64_MAX;
-    if (!report->runs || !report->run_of)
+    if (!report->runs || !report->run_of || !report->lane_used)
         return false;
     for (size_t i = 0; i < trace->operation_count; i++)
-        if (!add_run(report, i, report->params.from_ns, to))
-            return false;
+        add_run(report, i, report->params.from_ns, to);
     if (report->origin_ns == UINT64_MAX)
         report->origin_ns = 0;
     return true;
 }
 
-static void find_exclusive(weir_report *report)
+bool weir__lane_is_exclusive(const weir_report *report, uint32_t lane)
 {
-    for (size_t i = 0; i < report->lane_count; i++) {
-        struct weir__lane *lane = &report->lanes[i];
-        const struct weir_trace_device *device = &report->trace->devices[lane->device];
-        if (lane->engine == WEIR_ENGINE_TO_DEVICE)
-            lane->exclusive = device->copy_engines_to_device <= 1;
-        else if (lane->engine == WEIR_ENGINE_TO_HOST)
-            lane->exclusive = device->copy_engines_to_host <= 1;
-        else if (lane->engine == WEIR_ENGINE_KERNELS)
-            lane->exclusive = device->concurrent_kernels == 1;
+    const struct weir_trace_device *device = &report->trace->devices[weir__lane_device(lane)];
+    switch (weir__lane_engine(lane)) {
+    case WEIR_ENGINE_TO_DEVICE:
+        return device->copy_engines_to_device <= 1;
+    case WEIR_ENGINE_TO_HOST:
+        return device->copy_engines_to_host <= 1;
+    case WEIR_ENGINE_KERNELS:
+        return device->concurrent_kernels == 1;
+    default:
+        return false;
     }
 }
 
@@ -236,25 +153,26 @@ static void find_exclusive(weir_report *report)
 // the exact start.
 static bool find_certain(weir_report *report)
 {
-    uint32_t *order = order_runs(report, BY_LANE_AND_END);
-    const bool made = order;
-    uint64_t last_end = 0; // of the runs of the lane with an end before this one's
-    for (size_t i = 0; order && i < report->run_count; i++) {
+    // Of the runs of a lane so far the last end, and the last one before that.
+    struct ends {
+        uint64_t last;
+        uint64_t before;
+    } *ends = calloc(report->lane_count + 1, sizeof *ends);
+    uint32_t *order = order_runs(report, false);
+    const bool made = order && ends;
+    for (size_t i = 0; made && i < report->run_count; i++) {
         struct weir__run *run = &report->runs[order[i]];
-        const struct weir__run *before = i > 0 ? &report->runs[order[i - 1]] : NULL;
-        const struct weir__lane *lane = &report->lanes[run->lane];
-        const bool copies =
-            lane->engine == WEIR_ENGINE_TO_DEVICE || lane->engine == WEIR_ENGINE_TO_HOST;
-        if (!before || before->lane != run->lane)
-            last_end = 0;
-        else if (run->end > before->end)
-            last_end = before->end;
+        struct ends *lane = &ends[run->lane];
+        if (run->end > lane->last)
+            *lane = (struct ends){run->end, lane->last};
         if (!report->trace->operations[run->operation].start_is_earliest)
             continue;
-        run->certain = last_end > run->begin ? last_end : run->begin;
-        if (copies && lane->exclusive)
+        run->certain = lane->before > run->begin ? lane->before : run->begin;
+        if (weir__lane_engine(run->lane) != WEIR_ENGINE_KERNELS &&
+            weir__lane_is_exclusive(report, run->lane))
             run->begin = run->certain;
     }
+    free(ends);
     free(order);
     return made;
 }
@@ -302,13 +220,12 @@ static bool measure_runs(weir_report *report)
     if (report->trace->operation_count >= UINT32_MAX || !make_runs(report))
         return false;
     qsort(report->runs, report->run_count, sizeof *report->runs, by_begin);
-    find_exclusive(report);
     if (!find_certain(report))
         return false;
     // Copies whose start is exact now may begin later than before.
     qsort(report->runs, report->run_count, sizeof *report->runs, by_begin);
-    report->by_certain = order_runs(report, BY_CERTAIN);
-    report->by_end = order_runs(report, BY_END);
+    report->by_certain = order_runs(report, true);
+    report->by_end = order_runs(report, false);
     if (!report->by_certain || !report->by_end || !find_before(report))
         return false;
     find_span(report);
@@ -420,7 +337,7 @@ static bool measure_devices(weir_report *report)
     }
     for (size_t i = 0; ok && i < report->run_count; i++)
         grouping.group_of[i] =
-            report->runs[i].of_device ? report->lanes[report->runs[i].lane].device : NO_GROUP;
+            report->runs[i].of_device ? weir__lane_device(report->runs[i].lane) : NO_GROUP;
     ok = ok && make_rows(report, WEIR_REPORT_DEVICES, &grouping, false);
     end_grouping(&grouping);
     return ok;
@@ -448,36 +365,19 @@ static bool measure_queues(weir_report *report)
     return ok;
 }
 
-static int by_lane(const void *a, const void *b)
-{
-    const struct weir_report_row *x = &((const struct weir__row *)a)->row;
-    const struct weir_report_row *y = &((const struct weir__row *)b)->row;
-    if (x->device != y->device)
-        return x->device < y->device ? -1 : 1;
-    return x->queue < y->queue ? -1 : x->queue > y->queue;
-}
-
 static bool measure_engines(weir_report *report)
 {
     struct grouping grouping;
     bool ok = begin_grouping(report, &grouping, report->lane_count);
-    for (size_t i = 0; ok && i < report->lane_count; i++) {
-        const struct weir__lane *lane = &report->lanes[i];
-        grouping.groups[i].row.name = weir_trace_engine_name(lane->engine);
-        grouping.groups[i].row.device = report->trace->devices[lane->device].index;
-        grouping.groups[i].row.queue = (uint64_t)lane->engine; // the sort key
+    for (uint32_t i = 0; ok && i < report->lane_count; i++) {
+        grouping.groups[i].row.name = weir_trace_engine_name(weir__lane_engine(i));
+        grouping.groups[i].row.device = report->trace->devices[weir__lane_device(i)].index;
     }
     for (size_t i = 0; ok && i < report->run_count; i++)
         grouping.group_of[i] = report->runs[i].lane;
     ok = ok && make_rows(report, WEIR_REPORT_ENGINES, &grouping, false);
     end_grouping(&grouping);
-    if (!ok)
-        return false;
-    struct weir__rows_of_table *table = &report->tables[WEIR_REPORT_ENGINES];
-    qsort(table->rows, table->count, sizeof *table->rows, by_lane);
-    for (size_t i = 0; i < table->count; i++)
-        table->rows[i].row.queue = 0;
-    return true;
+    return ok;
 }
 
 // Kinds, names and regions: the groups come from the operations.
@@ -541,7 +441,7 @@ static bool measure_tables(weir_report *report)
 static bool is_compute(const weir_report *report, const struct weir__run *run)
 {
     const char *name = report->trace->operations[run->operation].name;
-    return report->lanes[run->lane].engine == WEIR_ENGINE_KERNELS &&
+    return weir__lane_engine(run->lane) == WEIR_ENGINE_KERNELS &&
            !weir_trace_is_communication(name) && !strstr(name, "Memcpy") && !strstr(name, "Memset");
 }
 
@@ -563,27 +463,22 @@ static void measure_breakdown(weir_report *report, uint64_t *out_busy)
     summary->non_compute_ns = all.covered - compute.covered;
 }
 
+// The rows of engines are in the order of those lanes that are used.
 static void measure_bound(weir_report *report)
 {
     struct weir_report_summary *summary = &report->summary;
+    const struct weir__row *next = report->tables[WEIR_REPORT_ENGINES].rows;
     summary->bound_engine = "";
-    for (size_t i = 0; i < report->lane_count; i++) {
-        const struct weir__lane *lane = &report->lanes[i];
-        if (lane->engine == WEIR_ENGINE_HOST)
+    for (uint32_t i = 0; i < report->lane_count; i++) {
+        if (!report->lane_used[i])
             continue;
-        const struct weir__rows_of_table *table = &report->tables[WEIR_REPORT_ENGINES];
-        const uint32_t device = report->trace->devices[lane->device].index;
-        const char *name = weir_trace_engine_name(lane->engine);
-        for (size_t k = 0; k < table->count; k++) {
-            const struct weir_report_row *row = &table->rows[k].row;
-            if (row->device != device || strcmp(row->name, name) != 0 ||
-                row->busy.most_ns <= summary->bound_ns)
-                continue;
-            summary->bound_ns = row->busy.most_ns;
-            summary->bound_device = device;
-            summary->bound_engine = name;
-            report->bound_lane = i;
-        }
+        const struct weir_report_row *row = &next++->row;
+        if (weir__lane_engine(i) == WEIR_ENGINE_HOST || row->busy.most_ns <= summary->bound_ns)
+            continue;
+        summary->bound_ns = row->busy.most_ns;
+        summary->bound_device = row->device;
+        summary->bound_engine = row->name;
+        report->bound_lane = i;
     }
     if (summary->bound_ns > 0)
         summary->bound_distance = (double)summary->span_ns / (double)summary->bound_ns;

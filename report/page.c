@@ -12,7 +12,7 @@
 #include "report/findings.h"
 #include "report/page_html.h"
 #include "report/report.h"
-#include "report/trace_out.h"
+#include "report/trace_format.h"
 
 // The page is a template (page.html) with places for the trace, the report and the findings, all as JSON; the
 // report and the findings are those of weir_report_json() and weir_findings_json().
@@ -47,8 +47,8 @@ static void write_escaped(struct page *page, const char *text, size_t size)
 // Moves the buffered text to the file.
 static void hand_over(struct page *page)
 {
-    write_escaped(page, page->out->data, page->out->used);
-    page->out->used = 0;
+    write_escaped(page, page->out->text.text, page->out->text.used);
+    page->out->text.used = 0;
 }
 
 // Frees the text. NULL: there was no memory for it.
@@ -186,43 +186,23 @@ static void write_operations(struct page *page)
     }
 }
 
-enum wait_column {
-    WAIT_TO,
-    WAIT_FROM,
-    WAIT_FILE,
-    WAIT_LINE,
-    WAIT_COLUMN_COUNT
-};
-
-static int64_t wait_number(struct page *page, enum wait_column column, size_t operation,
-                           const struct weir_trace_wait *wait)
-{
-    switch (column) {
-    case WAIT_TO:
-        return (int64_t)operation;
-    case WAIT_FROM:
-        return wait->operation == WEIR_TRACE_NO_INDEX ? -1 : (int64_t)wait->operation;
-    case WAIT_FILE:
-        return (int64_t)text_number(page, wait->file);
-    default:
-        return wait->line;
-    }
-}
-
 static void write_waits(struct page *page)
 {
     static const char *const names[] = {"to", "from", "file", "line"};
-    for (enum wait_column column = 0; column < WAIT_COLUMN_COUNT; column++) {
+    for (size_t column = 0; column < sizeof names / sizeof *names; column++) {
         bool any = false;
         weir__out_key(page->out, names[column]);
         raw(page, "[");
         for (size_t i = 0; i < page->trace->operation_count; i++) {
             const struct weir_trace_operation *operation = &page->trace->operations[i];
-            for (size_t w = 0; w < operation->wait_count; w++) {
-                if (any)
-                    raw(page, ",");
-                weir__out_int(page->out, wait_number(page, column, i, &operation->waits[w]));
-                any = true;
+            for (size_t w = 0; w < operation->wait_count; w++, any = true) {
+                const struct weir_trace_wait *wait = &operation->waits[w];
+                const int64_t from =
+                    wait->operation == WEIR_TRACE_NO_INDEX ? -1 : (int64_t)wait->operation;
+                const int64_t numbers[] = {(int64_t)i, from, (int64_t)text_number(page, wait->file),
+                                           wait->line};
+                raw(page, any ? "," : "");
+                weir__out_int(page->out, numbers[column]);
             }
         }
         raw(page, "]\n");
@@ -230,34 +210,38 @@ static void write_waits(struct page *page)
     }
 }
 
-static void write_devices(struct page *page)
-{
-    for (size_t i = 0; i < page->trace->device_count; i++) {
-        raw(page, i ? ",{" : "{");
-        weir__out_string_field(page->out, "name", page->trace->devices[i].name);
-        weir__out_string_field(page->out, "label", page->trace->devices[i].label);
-        raw(page, "}");
-    }
-}
+// Devices, queues and threads are few.
 
-static void write_queues(struct page *page)
-{
-    for (size_t i = 0; i < page->trace->queue_count; i++) {
-        const struct weir_trace_queue *queue = &page->trace->queues[i];
-        raw(page, i ? ",{" : "{");
-        weir__out_string_field(page->out, "label", queue->label);
-        weir__out_uint_field(page->out, "id", queue->id);
-        weir__out_uint_field(page->out, "device", queue->device);
-        raw(page, "}");
+#define HAS(structure, member, type)                            \
+    {                                                           \
+        offsetof(struct structure, member), type, #member, true \
     }
-}
 
-static void write_threads(struct page *page)
+static const struct weir__field device_fields[] = {
+    HAS(weir_trace_device, name, WEIR__TEXT),
+    HAS(weir_trace_device, label, WEIR__TEXT),
+    {0},
+};
+
+static const struct weir__field queue_fields[] = {
+    HAS(weir_trace_queue, label, WEIR__TEXT),
+    HAS(weir_trace_queue, id, WEIR__COUNT),
+    HAS(weir_trace_queue, device, WEIR__SMALL),
+    {0},
+};
+
+static const struct weir__field thread_fields[] = {
+    HAS(weir_trace_thread, name, WEIR__TEXT),
+    HAS(weir_trace_thread, id, WEIR__COUNT),
+    {0},
+};
+
+static void write_objects(struct page *page, const struct weir__field *fields, const void *items,
+                          size_t count, size_t size)
 {
-    for (size_t i = 0; i < page->trace->thread_count; i++) {
+    for (size_t i = 0; i < count; i++) {
         raw(page, i ? ",{" : "{");
-        weir__out_string_field(page->out, "name", page->trace->threads[i].name);
-        weir__out_uint_field(page->out, "id", page->trace->threads[i].id);
+        weir__out_fields(page->out, fields, (const char *)items + i * size);
         raw(page, "}");
     }
 }
@@ -293,13 +277,14 @@ static void write_texts(struct page *page)
 
 static void write_trace(struct page *page)
 {
+    const struct weir_trace *trace = page->trace;
     text_number(page, ""); // the first, so that 0 is no text
     raw(page, "{\"devices\":[");
-    write_devices(page);
+    write_objects(page, device_fields, trace->devices, trace->device_count, sizeof *trace->devices);
     raw(page, "],\n\"queues\":[");
-    write_queues(page);
+    write_objects(page, queue_fields, trace->queues, trace->queue_count, sizeof *trace->queues);
     raw(page, "],\n\"threads\":[");
-    write_threads(page);
+    write_objects(page, thread_fields, trace->threads, trace->thread_count, sizeof *trace->threads);
     raw(page, "],\n\"operations\":{");
     write_operations(page);
     raw(page, "},\n\"waits\":{");
@@ -348,7 +333,7 @@ static void write_page(struct page *page)
 bool weir_page_write(const char *path, const weir_report *report,
                      const struct weir_findings *findings, char *message, size_t message_size)
 {
-    struct weir__out out = {.used = 0};
+    struct weir__out out = {.reason = ""};
     struct page page = {
         .report = report,
         .trace = report->trace,
@@ -361,13 +346,13 @@ bool weir_page_write(const char *path, const weir_report *report,
     if (page.file)
         write_page(&page);
     bool written = false;
-    if (page.no_memory || out.failed)
+    if (page.no_memory || out.text.failed)
         weir_text_about(message, message_size, path,
                         "the page was not written: there is no memory");
     else if (page.file)
         written = weir_file_writer_commit(&page.file, message, message_size);
     weir_file_writer_destroy(&page.file);
-    free(out.data);
+    free(out.text.text);
     weir_names_destroy(page.texts);
     return written;
 }

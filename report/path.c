@@ -43,7 +43,7 @@ static size_t before_in_queue(const weir_report *report, size_t index)
 // next operation early: an operation that had begun before counts, even if it had not ended.
 static size_t before_on_engine(const weir_report *report, const struct weir__run *run)
 {
-    if (!report->lanes[run->lane].exclusive || run->before == 0)
+    if (run->before == 0 || !weir__lane_is_exclusive(report, run->lane))
         return WEIR_TRACE_NO_INDEX;
     return report->runs[run->before - 1].operation;
 }
@@ -123,34 +123,17 @@ void weir__region_family(const char *region, char *text, size_t size)
 
 struct path {
     struct weir_names *names;
-    struct weir__row *rows;
-    size_t capacity;
-    uint64_t host_ns; // not submitted yet, and host calls
+    struct weir__row *rows; // by the names' numbers
+    uint64_t host_ns;       // not submitted yet, and host calls
     uint64_t latency_ns;
 };
 
-static struct weir_report_row *row_of(struct path *path, const char *name)
+static bool book(struct path *path, const char *name, uint64_t ns, uint64_t bytes)
 {
     const size_t number = weir_names_number(path->names, name);
     if (number == SIZE_MAX)
-        return NULL;
-    if (number >= path->capacity) {
-        const size_t capacity = path->capacity ? 2 * path->capacity : 64;
-        struct weir__row *rows = realloc(path->rows, capacity * sizeof *rows);
-        if (!rows)
-            return NULL;
-        memset(rows + path->capacity, 0, (capacity - path->capacity) * sizeof *rows);
-        path->rows = rows;
-        path->capacity = capacity;
-    }
-    return &path->rows[number].row;
-}
-
-static bool book(struct path *path, const char *name, uint64_t ns, uint64_t bytes)
-{
-    struct weir_report_row *row = row_of(path, name);
-    if (!row)
         return false;
+    struct weir_report_row *row = &path->rows[number].row;
     row->count++;
     row->bytes += bytes;
     row->busy.most_ns += ns;
@@ -239,13 +222,13 @@ static bool walk(weir_report *report, struct path *path, size_t run_index)
     }
 }
 
-static bool make_rows(weir_report *report, struct path *path)
+static bool finish_rows(weir_report *report, const struct path *path)
 {
     struct weir__rows_of_table *table = &report->tables[WEIR_REPORT_PATH];
     const uint64_t span = report->summary.span_ns;
-    // Without an operation there is no row, and no array.
-    for (size_t i = 0; path->rows && i < weir_names_count(path->names); i++) {
-        struct weir_report_row *row = &path->rows[i].row;
+    table->count = weir_names_count(path->names);
+    for (size_t i = 0; i < table->count; i++) {
+        struct weir_report_row *row = &table->rows[i].row;
         row->name = weir_names_keep(report->names, weir_names_text(path->names, i));
         if (!row->name)
             return false;
@@ -253,11 +236,7 @@ static bool make_rows(weir_report *report, struct path *path)
         row->sum = row->busy;
         row->utilisation = span > 0 ? (double)row->busy.most_ns / (double)span : 0;
     }
-    table->count = weir_names_count(path->names);
-    table->rows = path->rows;
-    path->rows = NULL;
-    if (table->rows)
-        qsort(table->rows, table->count, sizeof *table->rows, weir__rows_by_busy);
+    qsort(table->rows, table->count, sizeof *table->rows, weir__rows_by_busy);
     return true;
 }
 
@@ -274,19 +253,22 @@ static void judge(struct weir_report_summary *summary, const struct path *path)
                                                     : WEIR_REPORT_MIXED;
 }
 
+// Of the names of operations, and two more, none has more than one row.
 static bool measure_path(weir_report *report)
 {
-    struct path path = {.names = weir_names_create()};
+    struct weir__rows_of_table *table = &report->tables[WEIR_REPORT_PATH];
+    const size_t most = report->tables[WEIR_REPORT_NAMES].count + 2;
+    table->rows = calloc(most, sizeof *table->rows);
+    struct path path = {.names = weir_names_create(), .rows = table->rows};
     size_t last = SIZE_MAX;
     for (size_t i = 0; i < report->run_count; i++)
         if (report->runs[i].of_device && report->runs[i].end == report->summary.end_ns)
             last = i;
-    bool ok = path.names != NULL;
+    bool ok = path.names && path.rows;
     if (ok && last != SIZE_MAX && report->summary.span_ns > 0)
         ok = walk(report, &path, last);
-    ok = ok && make_rows(report, &path);
+    ok = ok && finish_rows(report, &path);
     judge(&report->summary, &path);
-    free(path.rows);
     weir_names_destroy(path.names);
     return ok;
 }
@@ -307,61 +289,48 @@ struct gap {
 };
 
 struct gaps {
-    struct gap *items;
+    struct gap *items; // at most one for each run, and one at the end
     size_t count;
-    size_t capacity;
 };
 
-static bool add_gap(struct gaps *gaps, struct gap gap)
+static void add_gap(struct gaps *gaps, struct gap gap)
 {
-    if (gap.end <= gap.begin)
-        return true;
-    if (gaps->count == gaps->capacity) {
-        const size_t capacity = gaps->capacity ? 2 * gaps->capacity : 256;
-        struct gap *items = realloc(gaps->items, capacity * sizeof *items);
-        if (!items)
-            return false;
-        gaps->items = items;
-        gaps->capacity = capacity;
-    }
-    gaps->items[gaps->count++] = gap;
-    return true;
+    if (gap.end > gap.begin)
+        gaps->items[gaps->count++] = gap;
 }
 
-// Of each device, between its first and its last operation.
+// Of each device, between its first and its last operation. False if out of memory.
 static bool find_device_gaps(const weir_report *report, struct gaps *gaps)
 {
     struct weir__cover *unions = calloc(report->trace->device_count + 1, sizeof *unions);
-    bool ok = unions != NULL;
-    for (size_t i = 0; ok && i < report->run_count; i++) {
+    for (size_t i = 0; unions && i < report->run_count; i++) {
         const struct weir__run *run = &report->runs[i];
-        const uint32_t device = report->lanes[run->lane].device;
+        const uint32_t device = weir__lane_device(run->lane);
         if (!run->of_device || run->end <= run->begin)
             continue;
-        if (unions[device].any)
-            ok = add_gap(gaps, (struct gap){unions[device].end, run->begin, (uint32_t)i, device});
+        if (unions[device].end > 0)
+            add_gap(gaps, (struct gap){unions[device].end, run->begin, (uint32_t)i, device});
         weir__cover_add(&unions[device], run->begin, run->end);
     }
+    const bool ok = unions;
     free(unions);
     return ok;
 }
 
 // Of the engine that is the bound, in all of the span.
-static bool find_bound_gaps(const weir_report *report, struct gaps *gaps)
+static void find_bound_gaps(const weir_report *report, struct gaps *gaps)
 {
     uint64_t at = report->summary.begin_ns;
-    const uint32_t device = report->lane_count ? report->lanes[report->bound_lane].device : 0;
-    bool ok = true;
-    for (size_t i = 0; ok && i < report->run_count; i++) {
+    const uint32_t device = weir__lane_device(report->bound_lane);
+    for (size_t i = 0; i < report->run_count; i++) {
         const struct weir__run *run = &report->runs[i];
         if (run->lane != report->bound_lane || !run->of_device || run->end <= run->begin)
             continue;
-        if (run->begin > at)
-            ok = add_gap(gaps, (struct gap){at, run->begin, (uint32_t)i, device});
+        add_gap(gaps, (struct gap){at, run->begin, (uint32_t)i, device});
         if (run->end > at)
             at = run->end;
     }
-    return ok && add_gap(gaps, (struct gap){at, report->summary.end_ns, NO_RUN, device});
+    add_gap(gaps, (struct gap){at, report->summary.end_ns, NO_RUN, device});
 }
 
 static int by_length(const void *a, const void *b)
@@ -507,24 +476,30 @@ static bool keep_longest(weir_report *report, struct gaps *gaps, bool of_bound)
     return true;
 }
 
-static bool measure(weir_report *report, bool of_bound)
+static bool measure_gaps(weir_report *report, struct gaps *gaps)
 {
-    struct gaps gaps = {0};
-    bool ok = of_bound ? find_bound_gaps(report, &gaps) : find_device_gaps(report, &gaps);
-    for (size_t i = 0; ok && !of_bound && i < gaps.count; i++) {
-        const uint64_t length = gaps.items[i].end - gaps.items[i].begin;
-        report->summary.bubbles++;
-        report->summary.bubbles_ns += length;
-        if (length > report->summary.longest_bubble_ns)
-            report->summary.longest_bubble_ns = length;
+    struct weir_report_summary *summary = &report->summary;
+    if (!gaps->items || !find_device_gaps(report, gaps))
+        return false;
+    summary->bubbles = gaps->count;
+    for (size_t i = 0; i < gaps->count; i++) {
+        const uint64_t length = gaps->items[i].end - gaps->items[i].begin;
+        summary->bubbles_ns += length;
+        if (length > summary->longest_bubble_ns)
+            summary->longest_bubble_ns = length;
     }
-    ok = ok && keep_longest(report, &gaps, of_bound);
-    free(gaps.items);
-    return ok;
+    if (!keep_longest(report, gaps, false))
+        return false;
+    gaps->count = 0;
+    if (summary->bound_ns > 0)
+        find_bound_gaps(report, gaps);
+    return keep_longest(report, gaps, true);
 }
 
 bool weir__measure_path(weir_report *report)
 {
-    return measure(report, false) && (report->summary.bound_ns == 0 || measure(report, true)) &&
-           measure_path(report);
+    struct gaps gaps = {.items = malloc((report->run_count + 1) * sizeof *gaps.items)};
+    const bool ok = measure_gaps(report, &gaps);
+    free(gaps.items);
+    return ok && measure_path(report);
 }

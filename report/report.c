@@ -101,7 +101,7 @@ static bool set_has(const weir_report *report, const struct set *set, const stru
     const struct weir_trace_operation *operation = &report->trace->operations[run->operation];
     char text[512];
     if (set->engines)
-        return (set->engines >> report->lanes[run->lane].engine & 1) &&
+        return (set->engines >> weir__lane_engine(run->lane) & 1) &&
                (run->of_device || set->engines == 1 << WEIR_ENGINE_HOST);
     if (set->queue)
         return run->of_device &&
@@ -116,19 +116,62 @@ static bool set_has(const weir_report *report, const struct set *set, const stru
     return run->of_device;
 }
 
-// Those of two sets, from their latest or their earliest starts.
-static void list_members(const weir_report *report, const struct set *first,
-                         const struct set *second, bool certain, struct weir__member *members)
+// Of each run, which of two sets have it.
+enum {
+    FIRST = 1,
+    SECOND = 2,
+};
+
+static uint8_t *list_members(const weir_report *report, const struct set sets[2])
 {
-    for (size_t i = 0; i < report->run_count; i++) {
-        const struct weir__run *run = &report->runs[i];
-        members[i] = (struct weir__member){
-            .begin = certain ? run->certain : run->begin,
-            .end = run->end,
-            .first = set_has(report, first, run),
-            .second = set_has(report, second, run),
-        };
+    uint8_t *members = malloc(report->run_count + 1);
+    for (size_t i = 0; members && i < report->run_count; i++)
+        members[i] = (uint8_t)((set_has(report, &sets[0], &report->runs[i]) ? FIRST : 0) |
+                               (set_has(report, &sets[1], &report->runs[i]) ? SECOND : 0));
+    return members;
+}
+
+// The times in which members of the sets ran, and in which one of the first and another one of the second did.
+struct times {
+    uint64_t first;
+    uint64_t second;
+    uint64_t both;
+};
+
+static uint64_t start_of(const struct weir__run *run, bool certain)
+{
+    return certain ? run->certain : run->begin;
+}
+
+// Goes through the starts, at the latest or at the earliest, and the ends. Of those at one time ends come first:
+// intervals that touch do not overlap.
+static struct times measure_times(const weir_report *report, const uint8_t *members, bool certain)
+{
+    struct times out = {0};
+    uint64_t before = 0;
+    int64_t first = 0, second = 0, any = 0; // that run
+    for (size_t begun = 0, ended = 0; ended < report->run_count;) {
+        const size_t last = report->by_end[ended];
+        const size_t next = begun == report->run_count ? last
+                            : certain                  ? report->by_certain[begun]
+                                                       : begun;
+        const bool begins = start_of(&report->runs[next], certain) < report->runs[last].end &&
+                            begun < report->run_count;
+        const struct weir__run *run = &report->runs[begins ? next : last];
+        const uint64_t now = begins ? start_of(run, certain) : run->end;
+        const int change = start_of(run, certain) == run->end ? 0 : begins ? 1 : -1;
+        const uint8_t member = members[begins ? next : last];
+        out.first += first > 0 ? now - before : 0;
+        out.second += second > 0 ? now - before : 0;
+        // One of each set, and two in all: one in both sets does not overlap itself.
+        out.both += first > 0 && second > 0 && any > 1 ? now - before : 0;
+        first += member & FIRST ? change : 0;
+        second += member & SECOND ? change : 0;
+        any += member ? change : 0;
+        before = now;
+        *(begins ? &begun : &ended) += 1;
     }
+    return out;
 }
 
 static void explain(struct weir_report_overlap *overlap, const weir_report *report,
@@ -159,19 +202,15 @@ static weir_status measure_pair(const weir_report *report, const char *first, co
     if (status != WEIR_OK)
         return status;
 
-    struct weir__sweep sweeps[2]; // of the earliest starts, and of the latest
-    struct weir__member *members = malloc((report->run_count + 1) * sizeof *members);
-    bool ok = members != NULL;
-    for (int certain = 0; ok && certain < 2; certain++) {
-        list_members(report, &sets[0], &sets[1], certain, members);
-        ok = weir__sweep(members, report->run_count, &sweeps[certain]);
-    }
-    free(members);
-    if (!ok)
+    uint8_t *members = list_members(report, sets);
+    if (!members)
         return weir__report_fail(WEIR_ERROR_OUT_OF_MEMORY, "", "no memory for the overlap");
-    overlap->first = (struct weir_report_time){sweeps[1].first, sweeps[0].first};
-    overlap->second = (struct weir_report_time){sweeps[1].second, sweeps[0].second};
-    overlap->both = (struct weir_report_time){sweeps[1].both, sweeps[0].both};
+    const struct times least = measure_times(report, members, true);
+    const struct times most = measure_times(report, members, false);
+    free(members);
+    overlap->first = (struct weir_report_time){least.first, most.first};
+    overlap->second = (struct weir_report_time){least.second, most.second};
+    overlap->both = (struct weir_report_time){least.both, most.both};
     explain(overlap, report, first, second);
     if (overlap->first.most_ns > 0)
         overlap->least = (double)overlap->both.least_ns / (double)overlap->first.most_ns;
@@ -359,28 +398,35 @@ static weir_status refuse_name(const char *condition, const char *name)
     return refuse(condition, "names nothing that a report has", remedy);
 }
 
-// "1ms", "60%", "0.6".
-static bool read_limit(const char *text, enum unit unit, double *out)
+bool weir__report_time(const char *text, double *out_ns)
 {
     static const struct {
         const char *text;
         double factor;
-    } times[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+    } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
     char *end = NULL;
     const double number = weir_c_number(text, &end);
-    if (end == text || !isfinite(number) || number < 0 || !isdigit((unsigned char)text[0]))
+    *out_ns = number;
+    if (!isdigit((unsigned char)text[0]) || !isfinite(number))
         return false;
-    *out = number;
-    if (unit == SHARE && strcmp(end, "%") == 0)
-        *out = number / 100;
-    for (size_t i = 0; unit == TIME && i < sizeof times / sizeof *times; i++)
-        if (strcmp(end, times[i].text) == 0) {
-            *out = number * times[i].factor;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strcmp(end, units[i].text) == 0) {
+            *out_ns = number * units[i].factor;
             return true;
         }
-    // A time needs a unit.
-    return unit == TIME ? number == 0 && *end == '\0'
-                        : *end == '\0' || (unit == SHARE && strcmp(end, "%") == 0);
+    return number == 0 && *end == '\0';
+}
+
+// "1ms", "60%", "0.6".
+static bool read_limit(const char *text, enum unit unit, double *out)
+{
+    char *end = NULL;
+    if (unit == TIME)
+        return weir__report_time(text, out);
+    const double number = weir_c_number(text, &end);
+    const bool percent = unit == SHARE && strcmp(end, "%") == 0;
+    *out = percent ? number / 100 : number;
+    return isdigit((unsigned char)text[0]) && isfinite(number) && (percent || *end == '\0');
 }
 
 static void copy_trimmed(char *out, size_t size, const char *from, size_t length)
@@ -548,7 +594,7 @@ void weir_report_destroy(weir_report **report)
         return;
     for (size_t i = 0; i < WEIR__TABLE_COUNT; i++)
         free(it->tables[i].rows);
-    free(it->lanes);
+    free(it->lane_used);
     free(it->bubbles[0].items);
     free(it->bubbles[1].items);
     free(it->runs);

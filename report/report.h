@@ -10,36 +10,15 @@
 #include "base/sized.h"
 #include "report/trace.h"
 
-// Lengths of unions and intersections of intervals of time, in whole nanoseconds. An interval holds its begin and not
-// its end.
-
-// A union that grows by intervals in the order of their begins. Zeroed before use.
+// The length of a union that grows by intervals of time in the order of their begins, in whole nanoseconds. An interval
+// holds its begin and not its end. Zeroed before use.
 struct weir__cover {
     uint64_t covered; // so far
-    uint64_t end;     // of the covered stretch
-    bool any;
+    uint64_t end;     // of the covered stretch; 0: nothing is covered
 };
 
 // Adds an interval whose begin is not before that of the one before. Empty ones add nothing.
 void weir__cover_add(struct weir__cover *it, uint64_t begin, uint64_t end);
-
-// An interval of one of two sets, or of both.
-struct weir__member {
-    uint64_t begin;
-    uint64_t end;
-    bool first;
-    bool second;
-};
-
-// The times in which members of the sets run, and in which one of the first and another one of the second do.
-struct weir__sweep {
-    uint64_t first;
-    uint64_t second;
-    uint64_t both;
-};
-
-// False if out of memory.
-bool weir__sweep(const struct weir__member *members, size_t count, struct weir__sweep *out);
 
 // One operation that was timed, inside the window.
 struct weir__run {
@@ -47,18 +26,24 @@ struct weir__run {
     uint64_t certain; // its latest start; >= begin
     uint64_t end;
     size_t operation; // index into the trace's
-    uint32_t lane;    // index into weir_report.lanes
+    uint32_t lane;    // the engine of the device
     uint32_t before;  // of those on its lane that began before it, the one with the last end, as
                       // index + 1; 0: none
     bool of_device;   // not a host call
 };
 
-// One engine of one device.
-struct weir__lane {
-    uint32_t device; // index into trace.devices
-    enum weir_trace_engine engine;
-    bool exclusive; // runs one operation at a time
-};
+// One engine of one device is a lane, by its number.
+
+// An index into trace.devices.
+static inline uint32_t weir__lane_device(uint32_t lane)
+{
+    return lane / WEIR_ENGINE_COUNT;
+}
+
+static inline enum weir_trace_engine weir__lane_engine(uint32_t lane)
+{
+    return (enum weir_trace_engine)(lane % WEIR_ENGINE_COUNT);
+}
 
 // Rows and bubbles as they are returned to users.
 struct weir__row {
@@ -93,9 +78,9 @@ struct weir_report {
     uint32_t *by_certain; // the same, by certain
     uint32_t *by_end;     // and by end
     uint32_t *run_of;     // of each operation the run's index + 1, or 0
-    struct weir__lane *lanes;
-    size_t lane_count;
-    size_t bound_lane;
+    bool *lane_used;      // by a run
+    size_t lane_count;    // all engines of all devices
+    uint32_t bound_lane;
     struct weir__rows_of_table tables[WEIR__TABLE_COUNT];
     struct weir__bubbles bubbles[2]; // of devices; of the bound
     char serial_reason[256];
@@ -111,6 +96,12 @@ weir_status weir__report_make(struct weir_trace *trace, const struct weir_report
 // Reports an error of the public functions and returns its status.
 weir_status weir__report_fail(weir_status status, const char *remedy, const char *format, ...)
     WEIR_PRINTF(3, 4);
+
+// Whether it runs one operation at a time.
+bool weir__lane_is_exclusive(const weir_report *report, uint32_t lane);
+
+// Reads "1.5ms": a number and ns, us, ms or s; or 0. False for anything else.
+bool weir__report_time(const char *text, double *out_ns);
 
 // The last parts of the measurement, after runs and tables: bubbles and the path. False if out of memory.
 bool weir__measure_path(weir_report *report);

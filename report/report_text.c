@@ -330,48 +330,38 @@ static void add_overlaps(const weir_report *report, struct weir_long_text *text)
     weir_table_end(&cells, 2, text);
 }
 
+static void add_row(const weir_report *report, weir_report_table table,
+                    const struct weir_report_row *row, struct weir_table *cells)
+{
+    char busy[96];
+    char bytes[WEIR_TEXT_QUANTITY_SIZE];
+    char longest[WEIR_TEXT_QUANTITY_SIZE];
+    if (table <= WEIR_REPORT_ENGINES && has_several_devices(report))
+        weir_table_add(cells, "%" PRIu32 ": %s", row->device, row->name);
+    else
+        weir_table_add(cells, "%s", row->name);
+    if (table == WEIR_REPORT_PATH)
+        weir_table_add(cells, "%" PRIu64 " x", row->count);
+    else
+        weir_table_add(cells, "%" PRIu64 "\t%s\t%s", row->count,
+                       row->bytes ? weir_text_bytes(bytes, row->bytes) : "",
+                       weir_text_duration(longest, (double)row->longest_ns));
+    weir_table_add(cells, "%s\t%.1f %%", show_times(busy, row->busy), 100 * row->utilisation);
+}
+
 static void add_table(const weir_report *report, weir_report_table table,
                       struct weir_long_text *text)
 {
     const struct weir__rows_of_table *rows = &report->tables[table];
-    struct weir_table cells = {.alignment = "lrrrrr"};
-    char busy[96];
-    char bytes[WEIR_TEXT_QUANTITY_SIZE];
-    char longest[WEIR_TEXT_QUANTITY_SIZE];
+    const bool path = table == WEIR_REPORT_PATH;
+    struct weir_table cells = {.alignment = path ? "lrrr" : "lrrrrr"};
     if (rows->count == 0)
         return;
-    weir_long_text_add(text, "\n%s\n", table_names[table]);
-    weir_table_add(&cells, " \toperations\tbytes\tlongest\tbusy\tof the span");
-    for (size_t i = 0; i < rows->count && i < MOST_NAMES; i++) {
-        const struct weir_report_row *row = &rows->rows[i].row;
-        if (table <= WEIR_REPORT_ENGINES && has_several_devices(report))
-            weir_table_add(&cells, "%" PRIu32 ": %s", row->device, row->name);
-        else
-            weir_table_add(&cells, "%s", row->name);
-        weir_table_add(&cells, "%" PRIu64 "\t%s\t%s\t%s\t%.1f %%", row->count,
-                       row->bytes ? weir_text_bytes(bytes, row->bytes) : "",
-                       weir_text_duration(longest, (double)row->longest_ns),
-                       show_times(busy, row->busy), 100 * row->utilisation);
-    }
-    weir_table_end(&cells, 2, text);
-    if (rows->count > MOST_NAMES)
-        weir_long_text_add(text, "  and %zu more\n", rows->count - MOST_NAMES);
-}
-
-static void add_path(const weir_report *report, struct weir_long_text *text)
-{
-    const struct weir__rows_of_table *rows = &report->tables[WEIR_REPORT_PATH];
-    struct weir_table cells = {.alignment = "lrrr"};
-    char time[WEIR_TEXT_QUANTITY_SIZE];
-    if (rows->count == 0)
-        return;
-    weir_long_text_add(text, "\ncritical path\n");
-    for (size_t i = 0; i < rows->count && i < MOST_NAMES; i++) {
-        const struct weir_report_row *row = &rows->rows[i].row;
-        weir_table_add(&cells, "%s", row->name);
-        weir_table_add(&cells, "%" PRIu64 " x\t%s\t%.1f %%", row->count,
-                       weir_text_duration(time, (double)row->busy.most_ns), 100 * row->utilisation);
-    }
+    weir_long_text_add(text, "\n%s\n", path ? "critical path" : table_names[table]);
+    if (!path)
+        weir_table_add(&cells, " \toperations\tbytes\tlongest\tbusy\tof the span");
+    for (size_t i = 0; i < rows->count && i < MOST_NAMES; i++)
+        add_row(report, table, &rows->rows[i].row, &cells);
     weir_table_end(&cells, 2, text);
     if (rows->count > MOST_NAMES)
         weir_long_text_add(text, "  and %zu more\n", rows->count - MOST_NAMES);
@@ -432,7 +422,7 @@ char *weir_report_text(const weir_report *report)
         add_table(report, WEIR_REPORT_QUEUES, &text);
         add_table(report, WEIR_REPORT_NAMES, &text);
         add_table(report, WEIR_REPORT_REGIONS, &text);
-        add_path(report, &text);
+        add_table(report, WEIR_REPORT_PATH, &text);
         add_all_bubbles(report, &text);
     }
     if (!text.failed)

@@ -16,7 +16,13 @@
 // The source: a file, compressed or not.
 
 enum {
-    CHUNK = 1 << 18 // bytes that are read at once
+    CHUNK = 1 << 18, // bytes that are read at once
+    PIECE_LIMIT = 1 << 26,
+    // Commas and brackets of a text that is parsed: each may become a value of a hundred bytes,
+    // and an event of a trace has few.
+    ITEM_LIMIT = 1 << 17,
+    BAD_LINE_LIMIT = 1000,
+    DEFAULT_OPERATIONS = 10 * 1000 * 1000
 };
 
 struct source {
@@ -26,27 +32,7 @@ struct source {
     const struct weir_trace_read_options *options;
 };
 
-// Fetches at most `size` bytes and reports progress. 0: there are no more.
-static size_t fetch_from(struct source *source, char *data, size_t size)
-{
-    const int count = gzread(source->file, data, (unsigned)size);
-    int error = Z_OK;
-    gzerror(source->file, &error);
-    if (count < 0 || (error != Z_OK && error != Z_STREAM_END))
-        source->damaged = true;
-    if (source->options->progress)
-        source->options->progress(source->options->user, (uint64_t)gzoffset(source->file),
-                                  source->total);
-    return count > 0 ? (size_t)count : 0;
-}
-
 // Pieces. Only brackets and strings are examined: jansson parses a piece, and skipped values may be anything.
-
-enum {
-    // Commas and brackets of a text that is parsed: each may become a value of a hundred bytes,
-    // and an event of a trace has few.
-    ITEM_LIMIT = 1 << 17
-};
 
 enum answer {
     PIECE,
@@ -56,10 +42,10 @@ enum answer {
     PIECE_REFUSED // the message is written
 };
 
-// Zeroed but for `source`.
+// Zeroed but for `source` and `chunk`.
 struct pieces {
     struct source *source;
-    char *chunk; // of the source
+    char *chunk; // of the source, CHUNK bytes
     size_t at;
     size_t end;
     char *text; // the piece
@@ -72,20 +58,24 @@ struct pieces {
     uint64_t broken_line;
 };
 
-enum {
-    PIECE_LIMIT = 1 << 26
-};
-
+// Reads the next chunk and reports progress. False: there is none.
 static bool fetch(struct pieces *pieces)
 {
-    if (!pieces->chunk)
-        pieces->chunk = malloc(CHUNK);
+    struct source *source = pieces->source;
+    const int count = gzread(source->file, pieces->chunk, CHUNK);
+    int error = Z_OK;
+    gzerror(source->file, &error);
+    if (count < 0 || (error != Z_OK && error != Z_STREAM_END))
+        source->damaged = true;
+    if (source->options->progress)
+        source->options->progress(source->options->user, (uint64_t)gzoffset(source->file),
+                                  source->total);
     pieces->at = 0;
-    pieces->end = pieces->chunk ? fetch_from(pieces->source, pieces->chunk, CHUNK) : 0;
-    return pieces->end > 0;
+    pieces->end = count > 0 ? (size_t)count : 0;
+    return count > 0;
 }
 
-// -1: the end, or no memory.
+// -1: the end.
 static int peek(struct pieces *pieces)
 {
     if (pieces->at == pieces->end && !fetch(pieces))
@@ -123,7 +113,7 @@ static enum answer broken_at(struct pieces *pieces, uint64_t line, const char *w
 {
     snprintf(pieces->why, sizeof pieces->why, "%s", why);
     pieces->broken_line = line;
-    return pieces->chunk ? PIECE_BROKEN : PIECE_NO_MEMORY;
+    return PIECE_BROKEN;
 }
 
 static enum answer broken(struct pieces *pieces, const char *why)
@@ -223,11 +213,6 @@ static bool has_many_items(const char *text, size_t size)
     return count > ITEM_LIMIT;
 }
 
-enum {
-    BAD_LINE_LIMIT = 1000,
-    DEFAULT_OPERATIONS = 10 * 1000 * 1000
-};
-
 static bool is(const char *text, size_t size, const char *what)
 {
     return strlen(what) == size && memcmp(text, what, size) == 0;
@@ -272,7 +257,7 @@ static bool refuse_answer(struct reader *reader, struct pieces *pieces, enum ans
         return false;
     if (answer == PIECE_NO_MEMORY)
         return weir__rows_no_memory(&reader->rows);
-    reader->done = reader->rows.own && pieces->chunk && peek(pieces) < 0;
+    reader->done = reader->rows.own && peek(pieces) < 0;
     return reader->done || refuse_piece(reader, pieces->broken_line, pieces->why);
 }
 
@@ -403,8 +388,6 @@ static bool take_members(struct reader *reader, struct pieces *pieces)
 static bool take_root(struct reader *reader, struct pieces *pieces)
 {
     const int first = next_byte(pieces);
-    if (first < 0 && !pieces->chunk)
-        return weir__rows_no_memory(&reader->rows);
     if (first < 0 && !reader->source.damaged)
         return refuse(reader, "the file is empty: nothing was traced, or it was not flushed");
     if (skip(pieces, '['))
@@ -415,8 +398,8 @@ static bool take_root(struct reader *reader, struct pieces *pieces)
 
 static bool take_whole(struct reader *reader)
 {
-    struct pieces pieces = {.source = &reader->source};
-    const bool ok = take_root(reader, &pieces);
+    struct pieces pieces = {.source = &reader->source, .chunk = malloc(CHUNK)};
+    const bool ok = pieces.chunk ? take_root(reader, &pieces) : weir__rows_no_memory(&reader->rows);
     while (ok && fetch(&pieces)) // damage after the root is noticed, too
         continue;
     free(pieces.chunk);
@@ -445,20 +428,20 @@ static bool tell_bad_lines(struct reader *reader)
 
 static struct weir_trace *new_trace(void)
 {
-    struct weir_trace *trace = calloc(1, sizeof *trace);
-    if (!trace)
-        return NULL;
-    trace->storage = calloc(1, sizeof *trace->storage);
-    if (trace->storage)
-        trace->storage->texts = weir_names_create();
-    if (!trace->storage || !trace->storage->texts) {
-        free(trace->storage);
-        free(trace);
+    struct {
+        struct weir_trace trace; // is what is freed
+        struct weir_trace_storage storage;
+    } *whole = calloc(1, sizeof *whole);
+    struct weir_names *texts = whole ? weir_names_create() : NULL;
+    if (!texts) {
+        free(whole);
         return NULL;
     }
-    trace->meta = (struct weir_trace_meta){
+    whole->storage.texts = texts;
+    whole->trace.storage = &whole->storage;
+    whole->trace.meta = (struct weir_trace_meta){
         .program = "", .weir = "", .backend = "", .plugins = "", .source = ""};
-    return trace;
+    return &whole->trace;
 }
 
 // `source`, and the fields that messages need, are set.
@@ -504,17 +487,6 @@ bool weir_trace_read(const char *path, const struct weir_trace_read_options *opt
     return ok;
 }
 
-static void finish_storage(struct weir_trace_storage *storage)
-{
-    while (storage->blocks) {
-        struct weir__block *next = storage->blocks->next;
-        free(storage->blocks);
-        storage->blocks = next;
-    }
-    weir_names_destroy(storage->texts);
-    free(storage);
-}
-
 void weir_trace_destroy(struct weir_trace **trace)
 {
     struct weir_trace *it = trace ? *trace : NULL;
@@ -526,7 +498,12 @@ void weir_trace_destroy(struct weir_trace **trace)
     free(it->operations);
     free(it->spans);
     free(it->notes);
-    finish_storage(it->storage);
+    while (it->storage->blocks) {
+        struct weir__block *next = it->storage->blocks->next;
+        free(it->storage->blocks);
+        it->storage->blocks = next;
+    }
+    weir_names_destroy(it->storage->texts);
     free(it);
     *trace = NULL;
 }

@@ -258,10 +258,9 @@ static void move_to_zero(struct weir_trace *trace)
         trace->meta.base_unix_ns += first;
 }
 
-// They lack the order of submission, so the order of starts is used.
+// They lack the order of submission, so the order of starts is used, in which they are.
 static void number_by_start(struct weir_trace *trace)
 {
-    sort(trace->operations, trace->operation_count, sizeof *trace->operations, by_start);
     for (size_t i = 0; i < trace->operation_count; i++) {
         const bool first =
             i == 0 || trace->operations[i - 1].queue_index != trace->operations[i].queue_index;

@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "report/trace.h"
-#include "report/trace_out.h"
+#include "report/trace_format.h"
 
 // The row of an operation.
 
@@ -27,6 +27,12 @@ static void row_begin(struct weir__out *out, const char *phase, const char *name
     weir__out_string_field(out, "name", name);
     weir__out_uint_field(out, "pid", pid);
     weir__out_uint_field(out, "tid", tid);
+}
+
+static void put_times(struct weir__out *out, uint64_t begin_ns, uint64_t end_ns)
+{
+    weir__out_us_field(out, "ts", begin_ns);
+    weir__out_us_field(out, "dur", end_ns > begin_ns ? end_ns - begin_ns : 0);
 }
 
 static const char *category(const struct weir_trace_operation *operation)
@@ -94,11 +100,7 @@ static void row_operation(struct weir__out *out, const struct weir_trace_operati
     row_begin(out, operation->timed ? "X" : "i", title, device, operation->queue);
     weir__out_string_field(out, "cat", operation->timed ? category(operation) : "untimed");
     if (operation->timed) {
-        weir__out_us_field(out, "ts", operation->start_ns);
-        weir__out_us_field(out, "dur",
-                           operation->end_ns > operation->start_ns
-                               ? operation->end_ns - operation->start_ns
-                               : 0);
+        put_times(out, operation->start_ns, operation->end_ns);
     } else {
         weir__out_string_field(out, "s", "t");
         weir__out_us_field(out, "ts", operation->submit_ns);
@@ -222,10 +224,10 @@ static void check_zlib(weir_trace_writer *writer, int error)
 static void flush(weir_trace_writer *writer)
 {
     struct weir__out *out = &writer->out;
-    if (out->failed || out->used == 0)
+    if (out->text.failed || out->text.used == 0)
         return;
     errno = 0;
-    if (gzwrite(writer->file, out->data, (unsigned)out->used) != (int)out->used) {
+    if (gzwrite(writer->file, out->text.text, (unsigned)out->text.used) != (int)out->text.used) {
         check_zlib(writer, Z_ERRNO);
         return;
     }
@@ -234,8 +236,8 @@ static void flush(weir_trace_writer *writer)
         check_zlib(writer, error);
         return;
     }
-    writer->flushed += out->used;
-    out->used = 0;
+    writer->flushed += out->text.used;
+    out->text.used = 0;
 }
 
 // False, with a sentence, if anything failed since the file was opened.
@@ -244,27 +246,27 @@ static bool close_file(weir_trace_writer *writer, char *message, size_t message_
     struct weir__out *out = &writer->out;
     flush(writer);
     errno = 0;
-    if (gzclose(writer->file) != Z_OK && !out->failed)
+    if (gzclose(writer->file) != Z_OK && !out->text.failed)
         fail_errno(out, errno);
-    if (out->failed)
+    if (out->text.failed)
         weir_text_about(message, message_size, writer->path,
                         "the trace is incomplete: %s; free space or choose another place for it",
-                        out->reason);
-    return !out->failed;
+                        weir__out_reason(out));
+    return !out->text.failed;
 }
 
 static void release(weir_trace_writer *writer)
 {
     free(writer->queues);
     free(writer->path);
-    free(writer->out.data);
+    free(writer->out.text.text);
     free(writer);
 }
 
 static void end_row(weir_trace_writer *writer)
 {
     weir__out_raw(&writer->out, "},\n");
-    if (writer->out.used >= FLUSH_SIZE)
+    if (writer->out.text.used >= FLUSH_SIZE)
         flush(writer);
 }
 
@@ -305,6 +307,20 @@ static void write_head(struct weir__out *out, const struct weir_trace_meta *meta
     weir__out_raw(out, "},\n\"traceEvents\": [\n");
 }
 
+// A row that names something. `fields` NULL: it has none.
+static void write_name(weir_trace_writer *writer, const char *row, uint64_t pid, uint64_t tid,
+                       const char *name, const struct weir__field *fields, const void *item)
+{
+    struct weir__out *out = &writer->out;
+    row_begin(out, "M", row, pid, tid);
+    weir__out_raw(out, ",\"args\":{");
+    weir__out_string_field(out, "name", name);
+    if (fields)
+        weir__out_fields(out, fields, item);
+    weir__out_raw(out, "}");
+    end_row(writer);
+}
+
 weir_trace_writer *weir_trace_writer_create(const char *path, const struct weir_trace_meta *meta,
                                             char *message, size_t message_size)
 {
@@ -316,63 +332,44 @@ weir_trace_writer *weir_trace_writer_create(const char *path, const struct weir_
     if (!open_file(writer, path)) {
         weir_text_about(message, message_size, path,
                         "the trace cannot be written: %s; choose another place for it",
-                        writer->out.reason);
+                        weir__out_reason(&writer->out));
         release(writer);
         return NULL;
     }
     writer->process = meta->process + (meta->process < LEAST_PROCESS ? PROCESS_OFFSET : 0);
     write_head(&writer->out, meta);
-    row_begin(&writer->out, "M", WEIR__TRACE_DEVICE_ROW, writer->process, 0);
-    weir__out_raw(&writer->out, ",\"args\":{\"name\":\"host\"}");
-    end_row(writer);
+    write_name(writer, WEIR__TRACE_DEVICE_ROW, writer->process, 0, "host", NULL, NULL);
     return writer;
 }
 
-// Rows that name things.
-
 void weir_trace_writer_device(weir_trace_writer *writer, const struct weir_trace_device *device)
 {
-    struct weir__out *out = &writer->out;
     char name[192];
     snprintf(name, sizeof name, "%u: %s", (unsigned)device->index,
              device->name ? device->name : "");
-    row_begin(out, "M", WEIR__TRACE_DEVICE_ROW, device->index, 0);
-    weir__out_raw(out, ",\"args\":{\"name\":");
-    weir__out_string(out, name);
-    weir__out_fields(out, weir__device_fields, device);
-    weir__out_raw(out, "}");
-    end_row(writer);
+    write_name(writer, WEIR__TRACE_DEVICE_ROW, device->index, 0, name, weir__device_fields, device);
 }
 
 void weir_trace_writer_queue(weir_trace_writer *writer, const struct weir_trace_queue *queue)
 {
-    struct weir__out *out = &writer->out;
     struct queue *known = queue_of(writer, queue->id);
+    char name[160];
     if (!known) {
-        weir__out_fail(out, "there is no memory");
+        weir__out_fail(&writer->out, "there is no memory");
         return;
     }
     known->device = queue->device;
-
-    char name[160];
     snprintf(name, sizeof name, "%s", queue->label ? queue->label : "");
     if (*name == '\0')
         snprintf(name, sizeof name, "queue %llu", (unsigned long long)queue->id);
-    row_begin(out, "M", WEIR__TRACE_QUEUE_ROW, queue->device, queue->id);
-    weir__out_raw(out, ",\"args\":{\"name\":");
-    weir__out_string(out, name);
-    weir__out_fields(out, weir__queue_fields, queue);
-    weir__out_raw(out, "}");
-    end_row(writer);
+    write_name(writer, WEIR__TRACE_QUEUE_ROW, queue->device, queue->id, name, weir__queue_fields,
+               queue);
 }
 
 void weir_trace_writer_thread(weir_trace_writer *writer, const struct weir_trace_thread *thread)
 {
-    row_begin(&writer->out, "M", WEIR__TRACE_QUEUE_ROW, writer->process, thread->id);
-    weir__out_raw(&writer->out, ",\"args\":{\"name\":");
-    weir__out_string(&writer->out, thread->name);
-    weir__out_raw(&writer->out, "}");
-    end_row(writer);
+    write_name(writer, WEIR__TRACE_QUEUE_ROW, writer->process, thread->id, thread->name, NULL,
+               NULL);
 }
 
 // Operations.
@@ -427,8 +424,7 @@ static void write_call(weir_trace_writer *writer, const struct weir_trace_operat
     snprintf(name, sizeof name, "weir_queue_%s", weir_trace_kind_name(operation->kind));
     row_begin(out, "X", name, writer->process, operation->thread);
     weir__out_string_field(out, "cat", "cuda_runtime");
-    weir__out_us_field(out, "ts", operation->submit_ns);
-    weir__out_us_field(out, "dur", operation->submit_end_ns - operation->submit_ns);
+    put_times(out, operation->submit_ns, operation->submit_end_ns);
     weir__out_raw(out, ",\"args\":{\"correlation\":");
     weir__out_uint(out, writer->rows);
     weir__out_raw(out, "}");
@@ -556,9 +552,7 @@ void weir_trace_writer_span(weir_trace_writer *writer, const struct weir_trace_s
     row_begin(out, "X", span->name ? span->name : "", writer->process, span->thread);
     weir__out_string_field(out, "cat",
                            span->kind == WEIR_TRACE_SYNC ? "cuda_sync" : "user_annotation");
-    weir__out_us_field(out, "ts", span->begin_ns);
-    weir__out_us_field(out, "dur",
-                       span->end_ns > span->begin_ns ? span->end_ns - span->begin_ns : 0);
+    put_times(out, span->begin_ns, span->end_ns);
     weir__out_raw(out, ",\"args\":{\"weir.span\":");
     weir__out_string(out, span->kind == WEIR_TRACE_SYNC ? "sync" : "region");
     if (span->number != WEIR_NO_NUMBER)
@@ -569,29 +563,16 @@ void weir_trace_writer_span(weir_trace_writer *writer, const struct weir_trace_s
 
 uint64_t weir_trace_writer_bytes(const weir_trace_writer *writer)
 {
-    return writer->flushed + writer->out.used;
+    return writer->flushed + writer->out.text.used;
 }
 
 bool weir_trace_writer_flush(weir_trace_writer *writer)
 {
     flush(writer);
-    return !writer->out.failed;
+    return !writer->out.text.failed;
 }
 
 // The end.
-
-static void write_property(struct weir__out *out, const struct weir_trace_device *device)
-{
-    weir__out_raw(out, "{\"id\": ");
-    weir__out_uint(out, device->index);
-    weir__out_raw(out, ", \"name\": ");
-    weir__out_string(out, device->name);
-    weir__out_raw(out, ", \"totalGlobalMem\": ");
-    weir__out_uint(out, device->memory_bytes);
-    weir__out_raw(out, ", \"numSms\": ");
-    weir__out_uint(out, device->compute_units);
-    weir__out_raw(out, "}");
-}
 
 static void write_end(weir_trace_writer *writer, const struct weir_trace_meta *end,
                       const struct weir_trace_device *devices, size_t device_count)
@@ -603,8 +584,9 @@ static void write_end(weir_trace_writer *writer, const struct weir_trace_meta *e
     add_lists(out, "weir.clocks", weir__clock_fields, devices, device_count, sizeof *devices);
     weir__out_raw(out, "}}\n],\n\"deviceProperties\": [");
     for (size_t i = 0; i < device_count; i++) {
-        weir__out_raw(out, i > 0 ? ", " : "");
-        write_property(out, &devices[i]);
+        weir__out_raw(out, i > 0 ? ", {" : "{");
+        weir__out_fields(out, weir__property_fields, &devices[i]);
+        weir__out_raw(out, "}");
     }
     weir__out_raw(out, "]\n}\n");
 }

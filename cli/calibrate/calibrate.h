@@ -147,16 +147,17 @@ struct calibration {
     size_t large;        // the last size
     uint64_t gate_count; // copies of that size before what is timed
 
+    size_t at; // what is measured: the figure, or a kind and a size of copies
     struct cal_figure figures[CAL_KEYS];
     double copy_ns[CAL_COPIES][CAL_SIZES]; // medians, of each kind and size alone
 };
 
 // command.c
 
-// A sample; `at` is the measurement's own.
-typedef double (*cal_measure)(struct calibration *c, size_t at);
+// A sample.
+typedef double (*cal_measure)(struct calibration *c);
 
-// The median over the turns, and the spread; the first turn warms up and does not count.
+// The median over the turns, and the spread; the first turn warms up and does not count. `at` is what is measured.
 struct cal_figure cal_median(struct calibration *c, cal_measure measure, size_t at);
 // Sets a figure to that.
 void cal_measure_figure(struct calibration *c, enum cal_key key, cal_measure measure);

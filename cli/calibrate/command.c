@@ -35,12 +35,13 @@ static const struct about {
 struct cal_figure cal_median(struct calibration *c, cal_measure measure, size_t at)
 {
     struct bench_samples samples = {.count = 0};
+    c->at = at;
     if (!cli_clock_is_virtual())
-        measure(c, at); // warms up
+        measure(c); // warms up
     while (samples.count < bench.turns) {
         if (cli_signal())
             cli_fail(CLI_SIGNALLED + cli_signal(), "interrupted: there is no model");
-        samples.values[samples.count++] = measure(c, at);
+        samples.values[samples.count++] = measure(c);
     }
     const struct bench_spread spread = bench_spread(samples);
     return (struct cal_figure){.measured = true,

@@ -18,21 +18,19 @@
 
 // How long the gate has to be.
 
-static double measure_large(struct calibration *c, size_t at)
+static double measure_large(struct calibration *c)
 {
     const struct cal_work large = {.kind = CAL_UP, .bytes = c->large};
-    (void)at;
     return cal_time(c, &large, 1);
 }
 
-static double measure_submits(struct calibration *c, size_t at)
+static double measure_submits(struct calibration *c)
 {
     const struct cal_work works[] = {{.kind = CAL_UP, .bytes = c->sizes[0]},
                                      {.kind = CAL_DOWN, .bytes = c->sizes[0]},
                                      {.kind = CAL_WITHIN, .bytes = c->sizes[0]},
                                      {.kind = CAL_LAUNCH, .rounds = 1},
                                      {.kind = CAL_CALL}};
-    (void)at;
     return cal_submits(c, 1, works, sizeof works / sizeof *works);
 }
 
@@ -55,10 +53,10 @@ static uint64_t fitting(const struct calibration *c, size_t bytes)
 
 // Copies to another device that are submitted meanwhile take 0.4 us less on an H200 than those that all
 // wait already, and programs have few at once.
-static double measure_copy(struct calibration *c, size_t at)
+static double measure_copy(struct calibration *c)
 {
-    const struct cal_work copy = {.kind = (enum cal_kind)(at / CAL_SIZES),
-                                  .bytes = c->sizes[at % CAL_SIZES]};
+    const struct cal_work copy = {.kind = (enum cal_kind)(c->at / CAL_SIZES),
+                                  .bytes = c->sizes[c->at % CAL_SIZES]};
     const uint64_t count = fitting(c, copy.bytes);
     if (copy.kind != CAL_ACROSS)
         return cal_each(c, &copy, 1, count);
@@ -136,9 +134,9 @@ static double hidden(struct calibration *c, enum cal_kind a, enum cal_kind b)
            (one_ns < other_ns ? one_ns : other_ns);
 }
 
-static double measure_at_once(struct calibration *c, size_t at)
+static double measure_at_once(struct calibration *c)
 {
-    return hidden(c, (enum cal_kind)at, CAL_DOWN);
+    return hidden(c, (enum cal_kind)c->at, CAL_DOWN);
 }
 
 static enum cal_kind contrary_of(enum cal_kind kind)
@@ -177,10 +175,10 @@ static double time_beside(struct calibration *c, enum cal_kind kind, size_t size
     return ns;
 }
 
-static double measure_beside(struct calibration *c, size_t at)
+static double measure_beside(struct calibration *c)
 {
-    const enum cal_kind kind = (enum cal_kind)(at / CAL_SIZES);
-    const size_t size = at % CAL_SIZES;
+    const enum cal_kind kind = (enum cal_kind)(c->at / CAL_SIZES);
+    const size_t size = c->at % CAL_SIZES;
     const uint64_t count = fitting(c, c->sizes[size]);
     const double few = time_beside(c, kind, size, count);
     return (time_beside(c, kind, size, 2 * count) - few) / (double)count;
@@ -223,10 +221,9 @@ static void measure_copies(struct calibration *c)
 // Another device.
 
 // One comes after the other, so that each waits for a signal of the other device.
-static double measure_pull(struct calibration *c, size_t at)
+static double measure_pull(struct calibration *c)
 {
     const struct cal_work pull = {.kind = CAL_PULL, .bytes = c->sizes[0]};
-    (void)at;
     return cal_each(c, &pull, 1, CAL_IN_A_ROW) - (double)pull.bytes / c->figures[CAL_PEER].value -
            c->figures[CAL_SIGNAL].value;
 }
@@ -317,9 +314,9 @@ static double time_staged(struct calibration *c, size_t size)
 }
 
 // The mean of a byte up and one down.
-static double measure_staging(struct calibration *c, size_t at)
+static double measure_staging(struct calibration *c)
 {
-    const bool one = at == CAL_STAGING;
+    const bool one = c->at == CAL_STAGING;
     const size_t less = one ? SMALLER : c->large / 2, more = one ? SMALL : c->large;
     const double few = time_staged(c, less);
     double ns = (time_staged(c, more) - few) / (double)(more - less) / 2;
@@ -368,29 +365,27 @@ static void submit_pairs(struct calibration *c, uint64_t count)
 
 // Submits. Programs seldom submit many of one kind to one queue, which take less each.
 
-static double measure_submit(struct calibration *c, size_t at)
+static double measure_submit(struct calibration *c)
 {
     const struct cal_work copies[] = {{.kind = CAL_UP, .bytes = c->sizes[0]},
                                       {.kind = CAL_DOWN, .bytes = c->sizes[0]}};
     const struct cal_work graph = {.kind = CAL_GRAPH};
-    if (at == CAL_SUBMIT_COPY)
+    if (c->at == CAL_SUBMIT_COPY)
         return cal_submits(c, CAL_BRANCHES, copies, 2);
     // One graph in several queues would take waits.
-    return at == CAL_SUBMIT_GRAPH ? cal_submits(c, 1, &graph, 1)
-                                  : cal_submits(c, CAL_BRANCHES, &launch, 1);
+    return c->at == CAL_SUBMIT_GRAPH ? cal_submits(c, 1, &graph, 1)
+                                     : cal_submits(c, CAL_BRANCHES, &launch, 1);
 }
 
-static double measure_branch(struct calibration *c, size_t at)
+static double measure_branch(struct calibration *c)
 {
     const struct cal_work chain = {.kind = CAL_CHAIN}, fork = {.kind = CAL_FORK};
-    (void)at;
     const double plain = cal_submits(c, 1, &chain, 1);
     return (cal_submits(c, 1, &fork, 1) - plain) / (CAL_BRANCHES - 1);
 }
 
-static double measure_mark(struct calibration *c, size_t at)
+static double measure_mark(struct calibration *c)
 {
-    (void)at;
     cal_gate(c, 0);
     cal_gate(c, 1);
     const uint64_t began = cli_now_ns();
@@ -401,18 +396,16 @@ static double measure_mark(struct calibration *c, size_t at)
     return ns;
 }
 
-static double measure_call(struct calibration *c, size_t at)
+static double measure_call(struct calibration *c)
 {
     const struct cal_work call = {.kind = CAL_CALL};
-    (void)at;
     return cal_each(c, &call, 1, CAL_IN_A_ROW);
 }
 
 // One copy takes submit + copy + wait, two take one copy more.
-static double measure_wait(struct calibration *c, size_t at)
+static double measure_wait(struct calibration *c)
 {
     const struct cal_work copy = {.kind = CAL_UP, .bytes = WAIT_BYTES};
-    (void)at;
     const double one = cal_time(c, &copy, 1);
     return 2 * one - cal_time(c, &copy, 2) - c->figures[CAL_SUBMIT_COPY].value;
 }
@@ -426,38 +419,29 @@ static double measure_node(struct calibration *c)
     return (cal_each(c, &lengthy, 1, CAL_IN_A_ROW) - two) / (CAL_LENGTH - 2);
 }
 
-static double measure_gap(struct calibration *c, size_t at)
+static double measure_gap(struct calibration *c)
 {
-    (void)at;
     const double node = measure_node(c);
     return cal_each(c, &launch, 1, CAL_IN_A_ROW) - node;
 }
 
 // The kernels of the branches run at once, as far as there is room for them.
-static double measure_pause(struct calibration *c, size_t at)
+static double measure_pause(struct calibration *c)
 {
     const struct cal_work fork = {.kind = CAL_FORK};
     const uint64_t places = (uint64_t)c->figures[CAL_KERNELS].value;
     const uint64_t turns = places ? (CAL_BRANCHES + places - 1) / places : 1;
-    (void)at;
     const double node = measure_node(c);
     return (cal_each(c, &fork, 1, CAL_IN_A_ROW) - (double)(1 + turns) * node) / 2;
 }
 
-static void measure_graphs(struct calibration *c)
-{
-    cal_measure_figure(c, CAL_SUBMIT_BRANCH, measure_branch);
-    cal_measure_figure(c, CAL_GRAPH_PAUSE, measure_pause);
-}
-
 // Signals: each operation comes after another engine's. Copies of both directions in turn tell nothing
 // of them: on a GPU they meet its looks for signals at other times than jobs do.
-static double measure_signal(struct calibration *c, size_t at)
+static double measure_signal(struct calibration *c)
 {
     const struct cal_work chunk[] = {{.kind = CAL_UP, .bytes = c->sizes[0]},
                                      launch,
                                      {.kind = CAL_DOWN, .bytes = c->sizes[0]}};
-    (void)at;
     const double turn = cal_each(c, chunk, 3, CAL_IN_A_ROW / 3);
     const double kernel = cal_each(c, &launch, 1, CAL_IN_A_ROW) - c->figures[CAL_KERNEL_GAP].value;
     return (turn - kernel - c->copy_ns[CAL_UP][0] - c->copy_ns[CAL_DOWN][0]) / 3;
@@ -513,11 +497,10 @@ static double time_waiter(struct calibration *c, struct waiter *waiter, const st
     return ns;
 }
 
-static double measure_wake(struct calibration *c, size_t at)
+static double measure_wake(struct calibration *c)
 {
     const struct cal_work copy = {.kind = CAL_UP, .bytes = c->sizes[c->size_count - 2]};
     struct waiter waiter = {.status = WEIR_OK};
-    (void)at;
     const double alone = cal_time(c, &copy, 1) + c->figures[CAL_SUBMIT_MARK].value;
     sem_init(&waiter.ended, 0, 0);
     const double ns = time_waiter(c, &waiter, &copy);
@@ -526,11 +509,6 @@ static double measure_wake(struct calibration *c, size_t at)
         cli_fail(CLI_FAILED, "a wait in another thread failed: %s",
                  weir_status_text(waiter.status));
     return ns - alone;
-}
-
-static void measure_waking(struct calibration *c)
-{
-    cal_measure_figure(c, CAL_WAKE, measure_wake);
 }
 
 // Which work runs at once, and which holds up what: channels of kernels and of copies, and kernels at once.
@@ -680,8 +658,9 @@ void cal_measure_all(struct calibration *c)
     measure_copies(c);
     measure_host(c);
     measure_pageable(c);
-    measure_waking(c);
+    cal_measure_figure(c, CAL_WAKE, measure_wake);
     measure_engines(c);
-    measure_graphs(c);
+    cal_measure_figure(c, CAL_SUBMIT_BRANCH, measure_branch);
+    cal_measure_figure(c, CAL_GRAPH_PAUSE, measure_pause);
     measure_peers(c);
 }

@@ -12,7 +12,6 @@
 #include "cli/common/own.h"
 #include "cli/program/program.h"
 #include "cli/sim/sim.h"
-#include "report/report.h"
 
 static char *trim(char *text)
 {
@@ -101,7 +100,8 @@ static bool has_option(char *const *command, const char *key)
     return false;
 }
 
-void cli_sim_settle(struct sim_settings *settings, char *const *command)
+// Finds whose each key is.
+static void settle(struct sim_settings *settings, char *const *command)
 {
     for (size_t i = 0; i < settings->count; i++) {
         struct sim_setting *setting = &settings->items[i];
@@ -217,13 +217,14 @@ static char *join(const struct sim_settings *settings, bool model)
 }
 
 void cli_sim_make_run(struct sim_run *run, const char *gpu, char *const *command,
-                      const struct sim_settings *settings)
+                      struct sim_settings settings)
 {
+    settle(&settings, command);
     *run = (struct sim_run){.gpu = gpu,
-                            .what_if = join(settings, false),
-                            .changes = join(settings, true)};
-    make_command(run, command, settings);
-    add_variables(run, settings);
+                            .what_if = join(&settings, false),
+                            .changes = join(&settings, true)};
+    make_command(run, command, &settings);
+    add_variables(run, &settings);
 }
 
 // The environment of a run.
@@ -307,21 +308,6 @@ void cli_sim_name_trace(struct sim_run *run, const char *output, size_t number)
     run->trace = cli_program_take_trace(name);
 }
 
-static bool read_report(struct sim_run *run)
-{
-    struct weir_trace *trace = NULL;
-    char message[512];
-    const struct weir_report_params params = {.struct_size = sizeof params};
-    if (!weir_trace_read(run->trace, NULL, &trace, message, sizeof message)) {
-        cli_error("%s", message);
-        return false;
-    }
-    if (weir__report_make(trace, &params, &run->report) == WEIR_OK)
-        return true;
-    cli_error("%s: %s", run->trace, weir_last_error_text());
-    return false;
-}
-
 // "k20c", or "k20c with slots=3".
 static const char *with(const struct sim_run *run)
 {
@@ -355,8 +341,10 @@ int cli_sim_once(struct sim_run *run, int output)
     const struct cli_program_end end = cli_program_run(&program);
     if (stat(run->trace, &status) != 0)
         return no_trace(run, end.code);
-    if (!read_report(run))
+    if (weir_report_read(run->trace, NULL, &run->report) < 0) {
+        cli_error("%s", weir_last_error_text());
         return end.code ? end.code : CLI_FAILED;
+    }
     if (end.code)
         cli_error("%s ended with %d on %s%s%s", run->command[0], end.code, run->gpu, with(run),
                   run->what_if);

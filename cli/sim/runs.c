@@ -75,8 +75,7 @@ struct sim_runs {
 
 // The runs.
 
-static void read_changes(const struct sim_list *changes, char *const *command,
-                         struct sim_settings *settings)
+static void read_changes(const struct sim_list *changes, struct sim_settings *settings)
 {
     if (changes->count > SIM_SETTINGS)
         cli_fail(CLI_USAGE, "--what-if changes %d keys at most", SIM_SETTINGS);
@@ -87,7 +86,6 @@ static void read_changes(const struct sim_list *changes, char *const *command,
             cli_fail(CLI_USAGE, "--what-if is KEY=VALUE,..., such as copy_engines=1,slots=2");
         settings->items[settings->count++] = (struct sim_setting){.key = key, .value = value};
     }
-    cli_sim_settle(settings, command);
 }
 
 static void add_run(struct sim_runs *runs, const char *gpu, char *const *command,
@@ -95,7 +93,7 @@ static void add_run(struct sim_runs *runs, const char *gpu, char *const *command
 {
     if (runs->count == RUNS_MOST)
         cli_fail(CLI_USAGE, "weir sim runs a program %d times at most; name fewer GPUs", RUNS_MOST);
-    cli_sim_make_run(&runs->items[runs->count++], gpu, command, settings);
+    cli_sim_make_run(&runs->items[runs->count++], gpu, command, *settings);
 }
 
 static void make_runs(struct sim_runs *runs, const struct options *options, char *const *command)
@@ -104,7 +102,7 @@ static void make_runs(struct sim_runs *runs, const struct options *options, char
     struct sim_settings settings = {.count = 0};
     cli_sim_list_read(&gpus, options->gpus, "--gpu");
     cli_sim_list_read(&changes, options->changes, "--what-if");
-    read_changes(&changes, command, &settings);
+    read_changes(&changes, &settings);
     struct sim_settings without = settings;
     for (size_t i = 0; i < without.count; i++)
         without.items[i].value = NULL;
@@ -229,7 +227,7 @@ static double span_of(const struct sim_run *run)
 
 static size_t height_of(const struct sim_run *run)
 {
-    return HEAD + ROW * run->report->lane_count;
+    return HEAD + ROW * weir_report_row_count(run->report, WEIR_REPORT_ENGINES);
 }
 
 static double longest(const struct sim_runs *runs)
@@ -303,7 +301,7 @@ static void put_bar(FILE *to, const struct sim_run *run, const struct weir__run 
     const double end = x_of((double)(it->end - begin_ns), most_ns);
     fprintf(to, "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" fill=\"%s\"/>\n", from,
             y, fmax(end - from - 0.5, 2), height, // it is seen, however short it is
-            weir_trace_engine_colour(report->lanes[it->lane].engine));
+            weir_trace_engine_colour(weir__lane_engine(it->lane)));
     if (report->trace->queue_count > 1)
         put_number(to, queue, from, y, end - from, height);
 }
@@ -334,11 +332,15 @@ static void put_run(FILE *to, const struct sim_run *run, double y, double most_n
     snprintf(title, sizeof title, "%s%s%s: %s", run->gpu, *run->what_if ? ", " : "", run->what_if,
              weir_text_duration(text, span_of(run)));
     cli_plot_label(to, LEFT, y + 20, "font-weight=\"600\"", title);
-    for (uint32_t i = 0; i < report->lane_count; i++) {
-        const double row = y + HEAD + ROW * (double)i;
-        cli_plot_label(to, LEFT - 8, row + 14, "text-anchor=\"end\"",
-                       weir_trace_engine_name(report->lanes[i].engine));
-        put_lane(to, run, i, row, most_ns);
+    y += HEAD;
+    for (size_t i = 0; i < report->run_count; i++) {
+        const uint32_t lane = report->runs[i].lane;
+        if (report->runs[i].before > 0) // the first of a lane places it
+            continue;
+        cli_plot_label(to, LEFT - 8, y + 14, "text-anchor=\"end\"",
+                       weir_trace_engine_name(weir__lane_engine(lane)));
+        put_lane(to, run, lane, y, most_ns);
+        y += ROW;
     }
 }
 

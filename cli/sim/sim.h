@@ -68,12 +68,9 @@ struct sim_run {
     weir_report *report; // after the run
 };
 
-// Finds whose each key is.
-void cli_sim_settle(struct sim_settings *settings, char *const *command);
-
-// Makes a run of COMMAND with these settings, which were settled.
+// Makes a run of COMMAND with these settings, of which it finds the owners.
 void cli_sim_make_run(struct sim_run *run, const char *gpu, char *const *command,
-                      const struct sim_settings *settings);
+                      struct sim_settings settings);
 
 struct sim_common {
     const char *costs; // NULL: none

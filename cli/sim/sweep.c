@@ -203,8 +203,7 @@ static void make_run(const struct sweep *sweep, size_t number, char *const *comm
 {
     struct sim_settings settings;
     sweep_settings(sweep, number, &settings);
-    cli_sim_settle(&settings, command);
-    cli_sim_make_run(run, sweep->gpus.items[number / sweep->per_gpu], command, &settings);
+    cli_sim_make_run(run, sweep->gpus.items[number / sweep->per_gpu], command, settings);
 }
 
 static size_t run_count(const struct sweep *sweep)

@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,61 +97,51 @@ static int tell(const char *command, const char *path, const struct options *opt
 }
 
 // Processes that COMMAND has started write files of their own, each with its number or its rank in the name.
-struct written {
-    char folder[PATH_MAX];
-    struct dirent **entries;
-    int count;
-};
 
-// Leaves those of `path` that were written since.
-static void find_written(const char *path, const struct timespec *since, struct written *out)
+static const char *wanted; // a filter of scandir() is called with nothing else
+
+static int is_wanted(const struct dirent *entry)
 {
-    const char *slash = strrchr(path, '/');
-    int kept = 0;
-    snprintf(out->folder, sizeof out->folder, "%.*s", (int)(slash - path), path);
-    out->count = scandir(*out->folder ? out->folder : "/", &out->entries, NULL, alphasort);
-    for (int i = 0; i < out->count; i++) {
-        char name[PATH_MAX + NAME_MAX + 2];
-        struct stat status;
-        snprintf(name, sizeof name, "%s/%s", out->folder, out->entries[i]->d_name);
-        if (weir_output_path_is_of(out->entries[i]->d_name, path) && stat(name, &status) == 0 &&
-            (status.st_mtim.tv_sec > since->tv_sec ||
-             (status.st_mtim.tv_sec == since->tv_sec && status.st_mtim.tv_nsec >= since->tv_nsec)))
-            out->entries[kept++] = out->entries[i];
-        else
-            free(out->entries[i]);
-    }
-    out->count = out->count > 0 ? kept : out->count;
+    return weir_output_path_is_of(entry->d_name, wanted);
 }
 
-static int tell_written(const char *command, struct written *written, const struct options *options,
-                        int code)
+// The files of `path` that were written since; the last one is NULL.
+static char **find_written(const char *path, const struct timespec *since)
 {
-    int result = CLI_OK;
-    for (int i = 0; i < written->count; i++) {
-        char name[PATH_MAX + NAME_MAX + 2];
-        snprintf(name, sizeof name, "%s/%s", written->folder, written->entries[i]->d_name);
-        if (options->report && written->count > 1)
-            printf("%s%s\n", i > 0 ? "\n" : "", name);
-        const int told = tell(command, name, options, code);
-        result = result == CLI_OK ? told : result;
-        free(written->entries[i]);
+    struct dirent **entries;
+    const int length = (int)(strrchr(path, '/') - path);
+    wanted = path;
+    const int count =
+        scandir(length ? cli_text("%.*s", length, path) : "/", &entries, is_wanted, alphasort);
+    char **written = cli_allocate(count > 0 ? (size_t)count + 1 : 1, sizeof(char *));
+    for (int i = 0, kept = 0; i < count; i++) {
+        struct stat status;
+        char *name = cli_text("%.*s/%s", length, path, entries[i]->d_name);
+        if (stat(name, &status) == 0 &&
+            (status.st_mtim.tv_sec > since->tv_sec ||
+             (status.st_mtim.tv_sec == since->tv_sec && status.st_mtim.tv_nsec >= since->tv_nsec)))
+            written[kept++] = name;
+        free(entries[i]);
     }
-    if (written->count >= 0)
-        free(written->entries);
-    return result;
+    if (count >= 0)
+        free(entries);
+    return written;
 }
 
 // What became of the trace.
 static int look_at(const char *command, const char *path, const struct options *options,
                    const struct timespec *since, int code)
 {
-    struct written written;
-    find_written(path, since, &written);
-    const bool found = written.count > 0;
-    const int told = tell_written(command, &written, options, code);
-    if (found)
-        return told;
+    char **written = find_written(path, since);
+    int result = CLI_OK;
+    for (size_t i = 0; written[i]; i++) {
+        if (options->report && written[1])
+            printf("%s%s\n", i > 0 ? "\n" : "", written[i]);
+        const int told = tell(command, written[i], options, code);
+        result = result == CLI_OK ? told : result;
+    }
+    if (written[0])
+        return result;
     if (!strstr(path, "%p"))
         return no_trace(command, path, code);
     if (options->report)

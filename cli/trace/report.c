@@ -1,5 +1,4 @@
 // weir trace report and diff: opens traces, prints their reports, and compares two.
-#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,29 +8,18 @@
 
 #include <weir/status.h>
 
-#include "base/c_locale.h"
 #include "cli/common/output.h"
 #include "cli/common/progress.h"
 #include "cli/trace/trace.h"
 #include "report/report.h"
 
-// "1.5ms", "20us": a number and ns, us, ms or s.
 static uint64_t read_time(const char *option, const char *text)
 {
-    static const struct {
-        const char *name;
-        double ns;
-    } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
-    char *end = NULL;
-    const double number = weir_c_number(text, &end);
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-        if (isdigit((unsigned char)text[0]) && strcmp(end, units[i].name) == 0 &&
-            isfinite(number) && number * units[i].ns < 9e18)
-            return (uint64_t)(number * units[i].ns + 0.5);
-    if (strcmp(text, "0") == 0)
-        return 0;
-    cli_fail(CLI_USAGE, "--%s takes a time such as 1.5ms, in ns, us, ms or s, not '%s'", option,
-             text);
+    double ns;
+    if (!weir__report_time(text, &ns) || !(ns < 9e18))
+        cli_fail(CLI_USAGE, "--%s takes a time such as 1.5ms, in ns, us, ms or s, not '%s'", option,
+                 text);
+    return (uint64_t)(ns + 0.5);
 }
 
 static void show_progress(void *user, uint64_t done, uint64_t total)

@@ -64,7 +64,7 @@ static size_t cell_of(const struct timeline *timeline, uint64_t ns)
 // their begin.
 static void add_busy(const struct timeline *timeline, struct row *row, uint64_t begin, uint64_t end)
 {
-    if (row->covered.any && begin < row->covered.end)
+    if (begin < row->covered.end)
         begin = row->covered.end;
     if (begin < timeline->begin)
         begin = timeline->begin;
@@ -102,20 +102,25 @@ static void label(const struct timeline *timeline, size_t device, struct row *ro
     snprintf(row->label, sizeof row->label, "%s%s%s%s", number, before, name, after);
 }
 
-static void add_lanes(struct timeline *timeline, size_t device, bool host, size_t *row_of_lane)
+static void add_lane(struct timeline *timeline, size_t device, enum weir_trace_engine engine,
+                     size_t *row_of_lane)
 {
-    const weir_report *report = timeline->report;
-    for (int engine = WEIR_ENGINE_TO_DEVICE; engine < WEIR_ENGINE_COUNT; engine++)
-        for (size_t i = 0; i < report->lane_count; i++) {
-            const struct weir__lane *lane = &report->lanes[i];
-            if (lane->device != device || (int)lane->engine != engine ||
-                (lane->engine == WEIR_ENGINE_HOST) != host)
-                continue;
-            struct row *row = add_row(timeline);
-            row_of_lane[i] = timeline->row_count - 1;
-            label(timeline, device, row, "", weir_trace_engine_name(lane->engine),
-                  host ? " calls" : "");
-        }
+    const size_t lane = device * WEIR_ENGINE_COUNT + engine;
+    if (!timeline->report->lane_used[lane])
+        return;
+    struct row *row = add_row(timeline);
+    row_of_lane[lane] = timeline->row_count - 1;
+    label(timeline, device, row, "", weir_trace_engine_name(engine),
+          engine == WEIR_ENGINE_HOST ? " calls" : "");
+}
+
+// The host comes last.
+static void add_lanes(struct timeline *timeline, size_t device, size_t *row_of_lane)
+{
+    for (unsigned engine = WEIR_ENGINE_TO_DEVICE; engine < WEIR_ENGINE_COUNT; engine++)
+        if (engine != WEIR_ENGINE_HOST)
+            add_lane(timeline, device, (enum weir_trace_engine)engine, row_of_lane);
+    add_lane(timeline, device, WEIR_ENGINE_HOST, row_of_lane);
 }
 
 static void add_queues(struct timeline *timeline, size_t device, size_t *row_of_queue)
@@ -142,8 +147,7 @@ static void fill(struct timeline *timeline)
     timeline->rows =
         cli_allocate(report->lane_count + trace->queue_count + 1, sizeof *timeline->rows);
     for (size_t device = 0; device < trace->device_count; device++) {
-        add_lanes(timeline, device, false, row_of_lane);
-        add_lanes(timeline, device, true, row_of_lane);
+        add_lanes(timeline, device, row_of_lane);
         add_queues(timeline, device, row_of_queue);
     }
     for (size_t i = 0; i < report->run_count; i++) {

@@ -141,17 +141,20 @@ static void retire(struct sim_engine *engine, struct sim_op *op)
         queue->first++;
 }
 
-static bool grow_ring(struct sim_queue *queue)
+bool sim_ring_grow(void *ring, size_t *room, size_t least, size_t size, uint64_t first,
+                   uint64_t end)
 {
-    const size_t room = queue->room ? 2 * queue->room : 8;
-    struct sim_op **ring = (struct sim_op **)calloc(room, sizeof(*ring));
-    if (!ring)
+    const size_t more = *room ? 2 * *room : least;
+    char *to = calloc(more, size);
+    char *from;
+    if (!to)
         return false;
-    for (uint64_t number = queue->first; number <= queue->last; number++)
-        ring[number & (room - 1)] = *slot_of(queue, number);
-    free((void *)queue->ring);
-    queue->ring = ring;
-    queue->room = room;
+    memcpy(&from, ring, sizeof from);
+    for (uint64_t number = first; number < end; number++)
+        memcpy(to + (number & (more - 1)) * size, from + (number & (*room - 1)) * size, size);
+    free(from);
+    memcpy(ring, &to, sizeof to);
+    *room = more;
     return true;
 }
 
@@ -423,7 +426,8 @@ bool sim_engine_post(struct sim_engine *engine, uint32_t queue, uint64_t issue_n
                      const struct sim_work *work, struct sim_point *out_point)
 {
     struct sim_queue *its = &engine->queues[queue];
-    if (its->last + 1 - its->first >= its->room && !grow_ring(its))
+    if (its->last + 1 - its->first >= its->room &&
+        !sim_ring_grow(&its->ring, &its->room, 8, sizeof(*its->ring), its->first, its->last + 1))
         return false;
     struct sim_op *op = create_op(engine, queue, work);
     if (!op)
@@ -497,12 +501,6 @@ void sim_engine_advance(struct sim_engine *engine, uint64_t until_ns)
     }
     if (until_ns > engine->now_ns)
         engine->now_ns = until_ns;
-}
-
-void sim_engine_wait(struct sim_engine *engine, struct sim_point point)
-{
-    while (!sim_engine_complete(engine, point) && sim_engine_step(engine, UINT64_MAX)) {
-    }
 }
 
 bool sim_engine_complete(const struct sim_engine *engine, struct sim_point point)

@@ -205,15 +205,19 @@ size_t sim_engine_posted(const struct sim_engine *engine);
 // Goes on to the next completion, or to the next operation that was posted; false if there is none
 // until that time.
 bool sim_engine_step(struct sim_engine *engine, uint64_t until_ns);
-// Goes on until that time, or until the operation is complete.
+// Goes on until that time.
 void sim_engine_advance(struct sim_engine *engine, uint64_t until_ns);
-void sim_engine_wait(struct sim_engine *engine, struct sim_point point);
 
 bool sim_engine_complete(const struct sim_engine *engine, struct sim_point point);
 // The last operation that was submitted to the queue, or to others of its number before it.
 struct sim_point sim_engine_last(const struct sim_engine *engine, uint32_t queue);
 // The time that has been reached.
 uint64_t sim_engine_now_ns(const struct sim_engine *engine);
+
+// Doubles a ring, of which a pointer is at `ring`, with items of that size: those from number `first` to before `end`.
+// Its room is a power of two, at first `least`; an item's place is its number, modulo the room. False if out of memory.
+bool sim_ring_grow(void *ring, size_t *room, size_t least, size_t size, uint64_t first,
+                   uint64_t end);
 
 struct sim_launch {
     const char *kernel;

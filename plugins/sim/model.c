@@ -240,6 +240,9 @@ static bool set_number(struct sim_gpu *gpu, const struct key *key, const char *v
         number = -number;
     if (!(number >= key->minimum && number <= key->maximum))
         return refuse_value(key, value, place);
+    if (key->type == RATE && number > 0 && number < LEAST_GB_PER_S)
+        return refuse(place, "'%s' of [gpu] is 0 or at least %g, not '%s'", key->name,
+                      LEAST_GB_PER_S, value);
     store(&gpu->model, key, number);
     share(&gpu->model);
     return true;
@@ -288,11 +291,6 @@ static bool keys_fill(struct sim_gpu *gpu, const bool seen[KEYS], const struct p
     return true;
 }
 
-static bool is_too_low(uint64_t bytes_per_s)
-{
-    return bytes_per_s > 0 && (double)bytes_per_s < LEAST_GB_PER_S * 1e9;
-}
-
 // Whether the keys go together.
 static bool keys_check(const struct sim_gpu *gpu, const struct place *place)
 {
@@ -308,30 +306,19 @@ static bool keys_check(const struct sim_gpu *gpu, const struct place *place)
     if (up->both_latency_ns && up->both_latency_ns < up->latency_ns)
         return refuse(place, "'copy_both_latency_ns' is 0 or at least 'copy_latency_ns', that "
                              "of a copy alone");
-    if (is_too_low(up->both_bytes_per_s) || is_too_low(down->both_bytes_per_s))
-        return refuse(place, "'h2d_both_gb_per_s' and 'd2h_both_gb_per_s' are 0 or at least %g",
-                      LEAST_GB_PER_S);
-    if (is_too_low(model->copies[SIM_COLLECTIVE].bytes_per_s))
-        return refuse(place, "'collective_gb_per_s' is 0 or at least %g", LEAST_GB_PER_S);
-    if (is_too_low(model->staging.bytes_per_s) || is_too_low(model->staging.all_bytes_per_s))
-        return refuse(place, "'staging_gb_per_s' and 'staging_all_gb_per_s' are 0 or at least %g",
-                      LEAST_GB_PER_S);
     return true;
 }
 
-// Costs of kernels, in the order of a file. Zeroed before use.
-struct sim_costs {
-    struct sim_cost *items;
-    size_t count;
-};
+// Costs of kernels: those of the file that is read come after the others, until all of it was read.
 
 #define MOST_COST_NS 1e15
 
-static void finish_costs(struct sim_cost *costs, size_t count)
+// Of the kernels from `first` on.
+static void drop_costs(struct sim_gpu *gpu, size_t first)
 {
-    for (size_t i = 0; i < count; i++)
-        free((char *)costs[i].kernel);
-    free(costs);
+    for (size_t i = first; i < gpu->model.cost_count; i++)
+        free((char *)gpu->costs[i].kernel);
+    gpu->model.cost_count = first;
 }
 
 static bool is_named(const struct sim_cost *cost, const char *name, size_t length)
@@ -340,32 +327,32 @@ static bool is_named(const struct sim_cost *cost, const char *name, size_t lengt
 }
 
 // Room for one more: the room doubles when a power of two is full.
-static bool make_room(struct sim_costs *costs)
+static bool make_room(struct sim_gpu *gpu)
 {
-    const size_t count = costs->count;
+    const size_t count = gpu->model.cost_count;
     if (count & (count - 1))
         return true;
-    struct sim_cost *items = realloc(costs->items, (count ? 2 * count : 1) * sizeof *items);
-    if (items)
-        costs->items = items;
-    return items != NULL;
+    struct sim_cost *costs = realloc(gpu->costs, (count ? 2 * count : 1) * sizeof *costs);
+    if (costs)
+        gpu->model.costs = gpu->costs = costs;
+    return costs != NULL;
 }
 
-// Adds a kernel without costs; false with a message.
-static bool add_costs(struct sim_costs *costs, const char *name, size_t length,
-                      const struct place *place)
+// Adds a kernel without costs to those of a file; false with a message.
+static bool add_cost(struct sim_gpu *gpu, size_t first, const char *name, size_t length,
+                     const struct place *place)
 {
-    for (size_t i = 0; i < costs->count; i++)
-        if (is_named(&costs->items[i], name, length))
+    for (size_t i = first; i < gpu->model.cost_count; i++)
+        if (is_named(&gpu->costs[i], name, length))
             return refuse(place, "section [kernel %.*s] is already in line %u; keep one of them",
-                          (int)length, name, costs->items[i].line);
-    if (costs->count == SIM_MOST_KERNELS)
+                          (int)length, name, gpu->costs[i].line);
+    if (gpu->model.cost_count - first == SIM_MOST_KERNELS)
         return refuse(place, "more than %d kernels; remove those that the program does not use",
                       SIM_MOST_KERNELS);
-    char *copy = make_room(costs) ? strndup(name, length) : NULL;
+    char *copy = make_room(gpu) ? strndup(name, length) : NULL;
     if (!copy)
         return refuse(place, "there is no memory for the kernel");
-    costs->items[costs->count++] = (struct sim_cost){.kernel = copy, .line = place->line};
+    gpu->costs[gpu->model.cost_count++] = (struct sim_cost){.kernel = copy, .line = place->line};
     return true;
 }
 
@@ -426,7 +413,8 @@ struct learnt {
 
 struct reader {
     struct sim_gpu *gpu;
-    struct sim_costs *costs;
+    bool costs_alone;
+    size_t first_cost;
     struct place place;
     enum part part;
     unsigned gpu_line; // 0: no [gpu] yet
@@ -438,6 +426,12 @@ struct reader {
 
 static const char kind[] = "kernel";
 
+// Of the section of the current line.
+static struct sim_cost *last_cost(const struct reader *reader)
+{
+    return &reader->gpu->costs[reader->gpu->model.cost_count - 1];
+}
+
 // A kernel's section without a key would be a cost of nothing.
 static bool end_section(struct reader *reader)
 {
@@ -446,15 +440,15 @@ static bool end_section(struct reader *reader)
     for (size_t i = 0; i < SIM_TERMS; i++)
         if (reader->cost_seen[i])
             return true;
-    const size_t last = reader->costs->count - 1;
-    reader->place.line = reader->costs->items[last].line;
+    const struct sim_cost *last = last_cost(reader);
+    reader->place.line = last->line;
     return refuse(&reader->place, "[kernel %s] has no cost; write fixed_ns, or remove it",
-                  reader->costs->items[last].kernel);
+                  last->kernel);
 }
 
 static bool begin_gpu(struct reader *reader)
 {
-    if (!reader->gpu)
+    if (reader->costs_alone)
         return refuse(&reader->place, "a file of costs has [kernel NAME] sections alone; a "
                                       "model with [gpu] is named as the GPU");
     if (reader->gpu_line)
@@ -472,7 +466,8 @@ static bool begin_kernel(struct reader *reader, const char *name, size_t length)
     const size_t before = sizeof kind; // and the space
     memset(reader->cost_seen, 0, sizeof reader->cost_seen);
     reader->part = KERNEL_PART;
-    return add_costs(reader->costs, name + before, length - before, &reader->place);
+    return add_cost(reader->gpu, reader->first_cost, name + before, length - before,
+                    &reader->place);
 }
 
 static bool begin_learnt(struct reader *reader)
@@ -540,8 +535,7 @@ static bool on_entry(void *user, unsigned line, const char *key, const char *val
     if (reader->part == GPU_PART)
         return reader->fine = key_set(reader->gpu, key, value, &reader->place, &index) &&
                               set_once(reader, &reader->seen[index], key);
-    return reader->fine = set_cost(&reader->costs->items[reader->costs->count - 1], key, value,
-                                   &reader->place, &index) &&
+    return reader->fine = set_cost(last_cost(reader), key, value, &reader->place, &index) &&
                           set_once(reader, &reader->cost_seen[index], key);
 }
 
@@ -558,8 +552,8 @@ static bool end_text(struct reader *reader)
     if (!end_section(reader))
         return false;
     reader->place.line = reader->gpu_line;
-    if (!reader->gpu)
-        return reader->costs->count > 0 ||
+    if (reader->costs_alone)
+        return reader->gpu->model.cost_count > reader->first_cost ||
                refuse(&reader->place, "there is no [kernel NAME]; weir sim learn writes some");
     if (!reader->gpu_line)
         return refuse(&reader->place, "there is no [gpu]; conf/gpus/reference.ini shows one");
@@ -567,9 +561,9 @@ static bool end_text(struct reader *reader)
            keys_check(reader->gpu, &reader->place);
 }
 
-// Reads the text of the file that `place` names. `gpu` NULL: it has costs alone.
+// Reads the text of the file that `place` names.
 static bool parse_text(const struct place *place, const char *text, size_t size,
-                       struct sim_gpu *gpu, struct sim_costs *costs, struct learnt *out_learnt)
+                       struct sim_gpu *gpu, bool costs_alone, struct learnt *out_learnt)
 {
     static const struct weir_ini_handler handler = {
         .section = on_section,
@@ -580,7 +574,8 @@ static bool parse_text(const struct place *place, const char *text, size_t size,
     };
     struct reader reader = {
         .gpu = gpu,
-        .costs = costs,
+        .costs_alone = costs_alone,
+        .first_cost = gpu->model.cost_count,
         .place = *place,
         .fine = true,
     };
@@ -593,16 +588,12 @@ static bool parse_text(const struct place *place, const char *text, size_t size,
 
 // GPUs.
 
-const char *sim_gpu_name(size_t index)
-{
-    return index < CARRIED ? carried[index].name : NULL;
-}
-
 void sim_gpu_destroy(struct sim_gpu **gpu)
 {
     if (!*gpu)
         return;
-    finish_costs((*gpu)->costs, (*gpu)->model.cost_count);
+    drop_costs(*gpu, 0);
+    free((*gpu)->costs);
     free((*gpu)->name);
     free(*gpu);
     *gpu = NULL;
@@ -613,38 +604,34 @@ static int compare_costs(const void *a, const void *b)
     return strcmp(((const struct sim_cost *)a)->kernel, ((const struct sim_cost *)b)->kernel);
 }
 
-// The file's costs replace those of the same kernels. Takes the names of `costs` if it succeeds.
-static bool merge(struct sim_gpu *gpu, struct sim_costs *costs)
+// The costs from `first` on replace those of the same kernels.
+static void merge(struct sim_gpu *gpu, size_t first)
 {
-    const size_t old = gpu->model.cost_count;
-    size_t count = old;
-    struct sim_cost *all = realloc(gpu->costs, (old + costs->count + 1) * sizeof *all);
-    if (!all)
-        return false;
-    for (size_t i = 0; i < costs->count; i++) {
-        struct sim_cost *same = bsearch(&costs->items[i], all, old, sizeof *all, compare_costs);
+    struct sim_cost *costs = gpu->costs;
+    size_t count = first;
+    for (size_t i = first; i < gpu->model.cost_count; i++) {
+        struct sim_cost *same =
+            first ? bsearch(&costs[i], costs, first, sizeof *costs, compare_costs) : NULL;
         if (same)
             free((char *)same->kernel);
-        *(same ? same : &all[count++]) = costs->items[i];
+        *(same ? same : &costs[count++]) = costs[i];
     }
-    qsort(all, count, sizeof *all, compare_costs);
-    gpu->costs = all;
-    gpu->model.costs = all;
+    if (count > 0)
+        qsort(costs, count, sizeof *costs, compare_costs);
     gpu->model.cost_count = count;
-    costs->count = 0;
-    return true;
 }
 
 // A model's own costs are of what it models, unless it says otherwise too.
-static bool match_kinds(const struct learnt *learnt, struct sim_costs *costs,
-                        const struct sim_model *model, double scale, struct place place)
+static bool match_kinds(const struct learnt *learnt, struct sim_gpu *gpu, size_t first,
+                        double scale, struct place place)
 {
+    const struct sim_model *model = &gpu->model;
     static const char *const kinds[] = {"a GPU", "a processor"};
     if (!learnt->seen[1] || learnt->processor == model->processor)
         return true;
-    for (size_t i = 0; i < costs->count && scale > 0; i++)
+    for (size_t i = first; i < model->cost_count && scale > 0; i++)
         for (size_t term = 0; term < SIM_TERMS; term++)
-            costs->items[i].factors[term] *= scale;
+            gpu->costs[i].factors[term] *= scale;
     place.line = learnt->line;
     return scale > 0 ||
            refuse(&place,
@@ -658,12 +645,14 @@ static bool match_kinds(const struct learnt *learnt, struct sim_costs *costs,
 static bool parse(struct sim_gpu *gpu, bool costs_alone, double scale, const char *text,
                   size_t size, const struct place *place)
 {
-    struct sim_costs costs = {0};
+    const size_t first = gpu->model.cost_count;
     struct learnt learnt;
-    const bool fine = parse_text(place, text, size, costs_alone ? NULL : gpu, &costs, &learnt) &&
-                      match_kinds(&learnt, &costs, &gpu->model, scale, *place) &&
-                      (merge(gpu, &costs) || refuse(place, "there is no memory for its kernels"));
-    finish_costs(costs.items, costs.count);
+    const bool fine = parse_text(place, text, size, gpu, costs_alone, &learnt) &&
+                      match_kinds(&learnt, gpu, first, scale, *place);
+    if (fine)
+        merge(gpu, first);
+    else
+        drop_costs(gpu, first);
     return fine;
 }
 

@@ -45,9 +45,6 @@ bool sim_read_number(const char *text, bool exponent, double *out_number);
 // Accepts a pointer to NULL, and stores NULL.
 void sim_gpu_destroy(struct sim_gpu **gpu);
 
-// The names of the models that the plugin carries, in alphabetical order; NULL past the last.
-const char *sim_gpu_name(size_t index);
-
 enum {
     SIM_MOST_KERNELS = 4096,
 };

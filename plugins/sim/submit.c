@@ -329,20 +329,6 @@ static struct sim_record *record_at(const struct sim_virtual_queue *queue, uint6
     return &queue->records[number & (queue->record_room - 1)];
 }
 
-static bool grow_records(struct sim_virtual_queue *queue)
-{
-    const size_t room = queue->record_room ? 2 * queue->record_room : SIM_HISTORY;
-    struct sim_record *records = calloc(room, sizeof *records);
-    if (!records)
-        return false;
-    for (uint64_t number = queue->first_record; number < queue->next_record; number++)
-        records[number & (room - 1)] = *record_at(queue, number);
-    free(queue->records);
-    queue->records = records;
-    queue->record_room = room;
-    return true;
-}
-
 // Those that are complete, but for the last ones.
 static void drop_old(struct sim_virtual_queue *queue, uint64_t keep)
 {
@@ -355,7 +341,9 @@ static bool add_record(struct sim_virtual_queue *queue, uint64_t sequence, struc
                        uint64_t submit_ns)
 {
     drop_old(queue, SIM_HISTORY - 1);
-    if (queue->next_record - queue->first_record >= queue->record_room && !grow_records(queue))
+    if (queue->next_record - queue->first_record >= queue->record_room &&
+        !sim_ring_grow(&queue->records, &queue->record_room, SIM_HISTORY, sizeof *queue->records,
+                       queue->first_record, queue->next_record))
         return false;
     *record_at(queue, queue->next_record++) =
         (struct sim_record){.sequence = sequence, .point = point, .submit_ns = submit_ns};
@@ -380,28 +368,15 @@ struct sim_record *sim_record_find(const struct sim_virtual_queue *queue, uint64
 
 // Times of operations, for the links before this one. If there is no memory for more of them, the oldest are dropped.
 
-static bool grow_times(struct sim_virtual_queue *queue)
-{
-    const size_t room = queue->time_room ? 2 * queue->time_room : 64;
-    if (room > SIM_TIMES_MOST)
-        return false;
-    struct weir_operation_time *times = calloc(room, sizeof *times);
-    if (!times)
-        return false;
-    for (uint64_t number = queue->fetched; number < queue->kept; number++)
-        times[number & (room - 1)] = queue->times[number & (queue->time_room - 1)];
-    free(queue->times);
-    queue->times = times;
-    queue->time_room = room;
-    return true;
-}
-
 static void keep_time(struct sim_virtual_queue *queue, uint64_t sequence, uint64_t start_ns,
                       uint64_t end_ns)
 {
     if (!queue->keeps_times)
         return;
-    if (queue->kept - queue->fetched == queue->time_room && !grow_times(queue)) {
+    if (queue->kept - queue->fetched == queue->time_room &&
+        (queue->time_room == SIM_TIMES_MOST ||
+         !sim_ring_grow(&queue->times, &queue->time_room, 64, sizeof *queue->times, queue->fetched,
+                        queue->kept))) {
         if (queue->time_room == 0)
             return;
         queue->fetched++;
@@ -494,12 +469,6 @@ static struct sim_point last_of(const struct sim_virtual_queue *queue, uint32_t 
 #define POSTED_MANY 1024
 #define POSTED_MOST 65536
 
-// Whether it reads the memory of another device than its queue's.
-static void see_pull(const struct sim_virtual_queue *queue, struct sim_work *work)
-{
-    work->pulls = work->kind == SIM_PEER && work->device != queue->params.device;
-}
-
 static bool post(struct sim *sim, uint32_t lane, const struct sim_work *work)
 {
     const size_t most = sim->is_shared ? POSTED_MOST : POSTED_MANY;
@@ -516,7 +485,8 @@ static weir_status place(struct sim_virtual_queue *queue, uint32_t lane,
 {
     struct sim *sim = queue->sim;
     struct sim_work varied = *work;
-    see_pull(queue, &varied);
+    // It reads the memory of another device than its queue's.
+    varied.pulls = work->kind == SIM_PEER && work->device != queue->params.device;
     varied.bytes = sim_vary(&sim->jitter, work->bytes);
     if (varied.bytes >= SIM_BYTES_MOST)
         varied.bytes = SIM_BYTES_MOST - 1;

@@ -161,16 +161,6 @@ static void describe_launch(struct weir_trace_operation *row, const struct trace
         };
 }
 
-static bool is_reduction(weir_collective kind)
-{
-    return kind == WEIR_ALL_REDUCE || kind == WEIR_REDUCE || kind == WEIR_REDUCE_SCATTER;
-}
-
-static bool has_elements(weir_collective kind)
-{
-    return kind != WEIR_EXCHANGE && kind != WEIR_BARRIER;
-}
-
 // "all-reduce" as "AllReduce".
 static size_t append_kind(char *text, size_t used, const char *kind)
 {
@@ -193,27 +183,6 @@ static void make_name(const struct weir_trace_collective *collective, char *name
             append_kind(name, used + (size_t)snprintf(name + used, 2, "_"), collective->reduction);
     snprintf(name + used, TRACE_TITLE_SIZE - used, "%s%s", collective->element[0] ? "_" : "",
              collective->element);
-}
-
-// The rest of the row of a collective. `name` has room for its name, of TRACE_TITLE_SIZE bytes.
-static void describe_collective(const struct trace_entry *entry, struct weir_trace_operation *row,
-                                struct weir_trace_collective *collective, char *name)
-{
-    const weir_collective kind = entry->u.collective.kind;
-    *collective = (struct weir_trace_collective){
-        .kind = weir_collective_name(kind),
-        .element = has_elements(kind) ? weir_datatype_name(entry->u.collective.element) : "",
-        .reduction = is_reduction(kind) ? weir_reduction_name(entry->u.collective.reduction) : "",
-        .count = entry->u.collective.count,
-        .number = entry->u.collective.number,
-        .rank = entry->u.collective.rank,
-        .rank_count = entry->u.collective.rank_count,
-        .root = entry->u.collective.root,
-    };
-    make_name(collective, name);
-    row->label = entry->name;
-    row->name = name;
-    row->collective = collective;
 }
 
 static void write_operation(struct trace *trace, struct trace_queue *queue,
@@ -246,12 +215,15 @@ static void write_operation(struct trace *trace, struct trace_queue *queue,
         .wait_count = queue->wait_count,
     };
     struct weir_trace_scalar scalars[TRACE_SCALARS];
-    struct weir_trace_collective collective;
     char name[TRACE_TITLE_SIZE];
-    if (entry->kind == WEIR_OPERATION_LAUNCH)
+    if (entry->kind == WEIR_OPERATION_LAUNCH) {
         describe_launch(&row, entry, scalars);
-    else if (entry->kind == WEIR_OPERATION_COLLECTIVE)
-        describe_collective(entry, &row, &collective, name);
+    } else if (entry->kind == WEIR_OPERATION_COLLECTIVE) {
+        make_name(&entry->u.collective, name);
+        row.label = entry->name;
+        row.name = name;
+        row.collective = &entry->u.collective;
+    }
     announce_queue(trace, queue);
     weir_trace_writer_operation(trace->writer, &row);
     queue->wait_count = 0;
@@ -333,8 +305,8 @@ static void free_queues(struct trace *trace, struct trace_queue *queue)
 // Of each thread in the order of their ends, its name first, so that two runs in virtual time write the same.
 static int by_thread(const void *a, const void *b)
 {
-    const struct trace_span_entry *x = a;
-    const struct trace_span_entry *y = b;
+    const struct weir_trace_span *x = &((const struct trace_span_entry *)a)->span;
+    const struct weir_trace_span *y = &((const struct trace_span_entry *)b)->span;
     if (x->thread != y->thread)
         return x->thread < y->thread ? -1 : 1;
     if (x->end_ns != y->end_ns)
@@ -342,20 +314,17 @@ static int by_thread(const void *a, const void *b)
     return x->begin_ns > y->begin_ns ? -1 : x->begin_ns < y->begin_ns;
 }
 
-static void write_span(struct trace *trace, const struct trace_span_entry *span)
+static void write_span(struct trace *trace, const struct trace_span_entry *entry)
 {
-    if (span->kind == 0)
-        weir_trace_writer_thread(trace->writer, &(struct weir_trace_thread){.id = span->thread,
-                                                                            .name = span->name});
+    struct weir_trace_span row = entry->span;
+    row.name = entry->name;
+    row.begin_ns = since_base(trace, row.begin_ns);
+    row.end_ns = since_base(trace, row.end_ns);
+    if (row.kind == 0)
+        weir_trace_writer_thread(trace->writer,
+                                 &(struct weir_trace_thread){.id = row.thread, .name = row.name});
     else if (!is_full(trace))
-        weir_trace_writer_span(trace->writer, &(struct weir_trace_span){
-                                                  .kind = span->kind,
-                                                  .thread = span->thread,
-                                                  .name = span->name,
-                                                  .number = span->number,
-                                                  .begin_ns = since_base(trace, span->begin_ns),
-                                                  .end_ns = since_base(trace, span->end_ns),
-                                              });
+        weir_trace_writer_span(trace->writer, &row);
 }
 
 static void write_spans(struct trace *trace, struct round *round)

@@ -19,9 +19,8 @@ struct copy {
 };
 
 struct copies {
-    struct copy *all;
+    struct copy *all; // room for every entry that is not placed; NULL: there is no memory
     size_t count;
-    size_t capacity;
 };
 
 static int by_end(const void *a, const void *b)
@@ -39,20 +38,6 @@ static bool has_engine(const struct trace_device *device, const struct trace_ent
            (entry->engine == WEIR_ENGINE_TO_HOST && device->limits.copy_engines_to_host == 1);
 }
 
-static bool add(struct copies *copies, struct copy copy)
-{
-    if (copies->count == copies->capacity) {
-        const size_t capacity = copies->capacity ? 2 * copies->capacity : 256;
-        struct copy *all = realloc(copies->all, capacity * sizeof *all);
-        if (!all)
-            return false;
-        copies->all = all;
-        copies->capacity = capacity;
-    }
-    copies->all[copies->count++] = copy;
-    return true;
-}
-
 // Collects the copies of a queue that ended before `until_ns`. Operations without an engine are
 // ready as they are, and so are copies for which memory has run out.
 static void collect(struct trace_queue *queue, uint64_t until_ns, struct copies *copies)
@@ -63,7 +48,9 @@ static void collect(struct trace_queue *queue, uint64_t until_ns, struct copies 
             continue;
         if (has_engine(queue->device, entry) && entry->end_ns > until_ns)
             return; // all later ones end after it too
-        if (!has_engine(queue->device, entry) || !add(copies, (struct copy){queue, at, entry}))
+        if (has_engine(queue->device, entry) && copies->all)
+            copies->all[copies->count++] = (struct copy){queue, at, entry};
+        else
             entry->flags |= TRACE_READY;
     }
 }
@@ -114,7 +101,12 @@ static void settle(struct trace_queue *queue)
 static void place_all(struct trace_device *devices, struct trace_queue *queues, uint64_t until_ns)
 {
     for (struct trace_device *device = devices; device; device = device->next) {
-        struct copies copies = {NULL, 0, 0};
+        size_t most = 0;
+        for (struct trace_queue *queue = queues; queue; queue = queue->next)
+            most += queue->device == device ? queue->joined - queue->placed : 0;
+        if (most == 0)
+            continue;
+        struct copies copies = {.all = malloc(most * sizeof *copies.all)};
         for (struct trace_queue *queue = queues; queue; queue = queue->next)
             if (queue->device == device)
                 collect(queue, until_ns, &copies);

@@ -66,11 +66,7 @@ struct trace_names {
 const char *trace_names_keep(struct trace_names *names, const char *text);
 
 struct trace_span_entry {
-    enum weir_trace_span_kind kind; // 0: the name of the thread
-    uint64_t thread;
-    uint64_t number;
-    uint64_t begin_ns;
-    uint64_t end_ns;
+    struct weir_trace_span span; // without a name; of kind 0 it is the name of the thread
     char name[TRACE_NAME_SIZE];
 };
 
@@ -163,16 +159,7 @@ struct trace_entry {
             uint32_t times; // the number that it will have: one, or one for each node
             uint32_t seen;
         } graph;
-        struct {
-            uint64_t count;
-            uint64_t number;
-            weir_collective kind;
-            weir_datatype element;
-            weir_reduction reduction;
-            uint32_t rank;
-            uint32_t rank_count;
-            uint32_t root;
-        } collective;
+        struct weir_trace_collective collective;
     } u;
     char region[TRACE_REGION_SIZE];
 };
@@ -276,9 +263,9 @@ struct trace {
     pthread_mutex_t lock; // guards what follows
     pthread_cond_t wake;
     bool stop;
-    bool pressed;           // a ring is filling up
+    bool pressed; // a ring is filling up
     pthread_cond_t written;
-    uint64_t asked;         // how many have waited for `written`
+    uint64_t asked; // how many have waited for `written`
     uint64_t served;
     weir_trace_writer *writer;
     bool write_failed; // and was logged

@@ -117,7 +117,7 @@ static struct trace_thread *make(struct trace *trace, struct trace_thread *list)
     }
     pthread_setspecific(key, thread);
     prctl(PR_GET_NAME, name.name);
-    name.thread = thread->id;
+    name.span.thread = thread->id;
     if (name.name[0])
         keep_span(trace, &name);
     return thread;
@@ -167,11 +167,11 @@ static void trace_thread_span(struct trace *trace, const struct trace_thread *th
                               enum weir_trace_span_kind kind, const char *name, uint64_t number,
                               uint64_t begin_ns)
 {
-    struct trace_span_entry span = {.kind = kind,
-                                    .thread = thread->id,
-                                    .number = number,
-                                    .begin_ns = begin_ns,
-                                    .end_ns = trace_now_ns(trace)};
+    struct trace_span_entry span = {.span = {.kind = kind,
+                                             .thread = thread->id,
+                                             .number = number,
+                                             .begin_ns = begin_ns,
+                                             .end_ns = trace_now_ns(trace)}};
     copy_text(span.name, sizeof span.name, name);
     keep_span(trace, &span);
 }
@@ -401,21 +401,35 @@ static void note_noted(const struct weir_link *link, struct trace_entry *entry,
         entry->flags |= TRACE_UNTIMED;
 }
 
+static bool is_reduction(weir_collective kind)
+{
+    return kind == WEIR_ALL_REDUCE || kind == WEIR_REDUCE || kind == WEIR_REDUCE_SCATTER;
+}
+
+static bool has_elements(weir_collective kind)
+{
+    return kind != WEIR_EXCHANGE && kind != WEIR_BARRIER;
+}
+
 static void note_collective(struct trace_entry *entry, const struct weir_operation *operation,
                             struct trace *trace)
 {
+    const weir_collective kind = operation->u.collective.kind;
     entry->engine = WEIR_ENGINE_COMMUNICATION;
     entry->bytes = plugin_collective_bytes(operation);
     entry->name =
         trace_names_keep(&trace->names, weir_comm_object(operation->u.collective.comm)->label);
-    entry->u.collective.kind = operation->u.collective.kind;
-    entry->u.collective.element = operation->u.collective.element;
-    entry->u.collective.reduction = operation->u.collective.reduction;
-    entry->u.collective.count = operation->u.collective.count;
-    entry->u.collective.number = operation->u.collective.number;
-    entry->u.collective.rank = operation->u.collective.rank;
-    entry->u.collective.rank_count = operation->u.collective.rank_count;
-    entry->u.collective.root = operation->u.collective.root;
+    entry->u.collective = (struct weir_trace_collective){
+        .kind = weir_collective_name(kind),
+        .element = has_elements(kind) ? weir_datatype_name(operation->u.collective.element) : "",
+        .reduction =
+            is_reduction(kind) ? weir_reduction_name(operation->u.collective.reduction) : "",
+        .count = operation->u.collective.count,
+        .number = operation->u.collective.number,
+        .rank = operation->u.collective.rank,
+        .rank_count = operation->u.collective.rank_count,
+        .root = operation->u.collective.root,
+    };
 }
 
 static void note_kind(const struct weir_link *link, struct trace_entry *entry,
