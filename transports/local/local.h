@@ -137,7 +137,7 @@ struct local_group {
     unsigned forks;               // before it was made: socket.h
     uint32_t step;                // attempts to go on after the failure
     bool left_out;                // they have gone on without this rank
-    struct mesh_peer *peers;      // this rank's own is unused
+    struct mesh_peer *peers;      // of this rank's own `incoming` is its call
     struct pollfd *polls;
 };
 

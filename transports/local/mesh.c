@@ -580,7 +580,8 @@ bool local_carry(struct local_run *run)
     bool carried;
     local_enlist(group);
     for (uint32_t i = 0; i < group->count; i++)
-        group->peers[i].has_come = false;
+        group->peers[i].has_come = i == group->rank;
+    group->peers[group->rank].incoming = run->by.head;
     if (!weir_is_numbered(run->by.head.kind))
         carried = exchange_messages(run);
     else if (group->windows)
