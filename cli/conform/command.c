@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -594,21 +593,14 @@ static void parse(struct options *out, int argc, char **argv)
 // without WEIR_MODULE_PATH.
 static const char *find_suite(void)
 {
-    char directory[PATH_MAX];
-    if (!cli_program_directory(directory, sizeof directory))
-        cli_fail(CLI_SETUP, "/proc/self/exe cannot be read, so the folder of the program is not "
-                            "known; mount /proc");
-    const char *installed = cli_text("%s/../libexec/weir/conformance", directory);
-    const char *built = cli_text("%s/../tests/conformance/conformance", directory);
-    if (access(installed, X_OK) == 0)
-        return installed;
-    if (access(built, X_OK) != 0)
-        cli_fail(CLI_SETUP,
-                 "the suite is missing: there is neither %s nor %s; unpack the whole archive, or "
-                 "build //tests/conformance",
-                 installed, built);
-    setenv("WEIR_MODULE_PATH", cli_text("%s/../lib/weir", directory), 0);
-    return built;
+    static const char built[] = "tests/conformance/conformance";
+    const char *suite =
+        cli_find_own("libexec/weir/conformance", built, CLI_SETUP, "the suite is missing",
+                     "unpack the whole archive, or build //tests/conformance");
+    const char *tree = strstr(suite, built);
+    if (tree)
+        setenv("WEIR_MODULE_PATH", cli_text("%.*slib/weir", (int)(tree - suite), suite), 0);
+    return suite;
 }
 
 // Opens the chain and stores its names for the report.

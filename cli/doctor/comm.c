@@ -221,9 +221,7 @@ static void doctor_comm_nccl(struct doctor *doctor)
 // Two ranks, one on each machine, that meet as ranks of any program do, through the transport `local`.
 
 enum {
-    SMALL_TIMES = 100,
-    LARGE_TIMES = 4,
-    LARGE = 4 << 20 // elements
+    REDUCTIONS = 100
 };
 
 struct link {
@@ -268,8 +266,7 @@ static weir_status create(struct link *link, const struct doctor_comm *comm, con
         .timeout_ns = comm->timeout * UINT64_C(1000000000),
     };
     const struct weir_buffer_params memory = {.struct_size = sizeof memory,
-                                              .size = LARGE * sizeof(int32_t),
-                                              .placement = WEIR_PLACE_HOST};
+                                              .size = sizeof(int32_t)};
     weir_status status = doctor_comm_open(link->doctor, "local", &link->runtime);
     if (status == WEIR_OK)
         status = weir_device_open_at(link->runtime, NULL, &link->device, NULL, 0);
@@ -280,58 +277,36 @@ static weir_status create(struct link *link, const struct doctor_comm *comm, con
     return status == WEIR_OK ? weir_comm_create(link->device, &params, &link->comm) : status;
 }
 
-static weir_status time_reduce(const struct link *link, size_t count, int times, double *out_ns)
-{
-    const uint64_t began = cli_now_ns();
-    for (int i = 0; i < times; i++) {
-        weir_status status = weir_queue_all_reduce(link->queue, link->comm, link->buffer, 0,
-                                                   link->buffer, 0, count, WEIR_I32, WEIR_MAXIMUM);
-        if (status < 0)
-            return status;
-    }
-    const weir_status status = weir_queue_sync(link->queue, WEIR_FOREVER);
-    *out_ns = (double)(cli_now_ns() - began) / times;
-    return status;
-}
-
 // Each rank's number, of which both get the larger one.
-static weir_status exchange(const struct link *link, double *out_small_ns, double *out_large_ns,
-                            int32_t *out_value)
+static weir_status reduce(const struct link *link, double *out_ns, int32_t *out_value)
 {
     const int32_t own = (int32_t)weir_comm_rank(link->comm) + 1;
-    weir_status status =
-        weir_queue_fill(link->queue, link->buffer, 0, LARGE * sizeof own, &own, sizeof own);
+    weir_status status = weir_upload(link->queue, link->buffer, 0, &own, sizeof own);
+    const uint64_t began = cli_now_ns();
+    for (int i = 0; i < REDUCTIONS && status == WEIR_OK; i++)
+        status = weir_queue_all_reduce(link->queue, link->comm, link->buffer, 0, link->buffer, 0, 1,
+                                       WEIR_I32, WEIR_MAXIMUM);
     if (status == WEIR_OK)
-        status = time_reduce(link, 1, SMALL_TIMES, out_small_ns);
-    if (status == WEIR_OK)
-        status = time_reduce(link, LARGE, LARGE_TIMES, out_large_ns);
-    if (status == WEIR_OK)
-        status = weir_download(link->queue, out_value, link->buffer, (LARGE - 1) * sizeof own,
-                               sizeof own);
+        status = weir_download(link->queue, out_value, link->buffer, 0, sizeof own);
+    *out_ns = (double)(cli_now_ns() - began) / REDUCTIONS;
     return status;
 }
 
 static void tell(const struct link *link)
 {
-    char small[WEIR_TEXT_QUANTITY_SIZE];
-    char large[WEIR_TEXT_QUANTITY_SIZE];
-    double small_ns = 0;
-    double large_ns = 0;
+    char duration[WEIR_TEXT_QUANTITY_SIZE];
+    double ns = 0;
     int32_t value = 0;
-    if (exchange(link, &small_ns, &large_ns, &value) < 0) {
+    if (reduce(link, &ns, &value) < 0)
         doctor_add_error(link->doctor, "exchange",
                          "let the network pass connections between the two machines that last");
-        return;
-    }
-    if (value != 2)
+    else if (value != 2)
         doctor_add(link->doctor, DOCTOR_PROBLEM, "exchange",
                    "let both machines run the same version of weir",
                    "the larger one of 1 and 2 came out as %d", (int)value);
     else
-        doctor_add(link->doctor, DOCTOR_OK, "exchange", NULL,
-                   "an all-reduce of 4 bytes takes %s, one of 16 MiB %s, %.2f GB/s",
-                   weir_text_duration(small, small_ns), weir_text_duration(large, large_ns),
-                   LARGE * sizeof value / large_ns);
+        doctor_add(link->doctor, DOCTOR_OK, "exchange", NULL, "an all-reduce of 4 bytes takes %s",
+                   weir_text_duration(duration, ns));
 }
 
 static void meet(struct link *link, const struct doctor_comm *comm, const char *host,
@@ -358,7 +333,7 @@ static void meet(struct link *link, const struct doctor_comm *comm, const char *
     tell(link);
 }
 
-// Meets the other machine, and exchanges data with it.
+// Meets the other rank, and on one machine reduces numbers with it.
 static void doctor_comm_link(struct doctor *doctor, const struct doctor_comm *comm)
 {
     struct link link = {.doctor = doctor};
@@ -459,7 +434,7 @@ int cli_doctor_comm(int argc, char **argv)
         "Tells what communicators would use: rank, rendezvous, transports and their "
         "libraries.\n"
         "With --listen on one machine and --connect on another it tries whether ranks there\n"
-        "would meet, and tells what is in the way; then both exchange data.\n\n"
+        "would meet, and tells what is in the way; on one machine it also reduces numbers.\n\n"
         "  weir doctor comm --listen 29500\n"
         "  weir doctor comm --connect node1:29500",
         "weir-doctor(1)", options);

@@ -4,11 +4,11 @@
 #include "cli/doctor/doctor.h"
 
 #include <errno.h>
+#include <libgen.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <weir/inspect.h>
@@ -220,23 +220,12 @@ static void cache_path(char path[PATH_SIZE])
         snprintf(path, PATH_SIZE, "/tmp/pocl/kcache");
 }
 
-// The folder itself, or the one that it would be made in.
-static void existing_part(const char *path, char existing[PATH_SIZE])
+// The folder itself, or the one that it would be made in. Changes the path.
+static const char *existing_part(char *path)
 {
-    struct stat status;
-    snprintf(existing, PATH_SIZE, "%s", path);
-    while (stat(existing, &status) != 0 && errno == ENOENT) {
-        char *slash = strrchr(existing, '/');
-        if (!slash) {
-            snprintf(existing, PATH_SIZE, ".");
-            return;
-        }
-        if (slash == existing) {
-            slash[1] = '\0';
-            return;
-        }
-        *slash = '\0';
-    }
+    while (access(path, F_OK) != 0 && errno == ENOENT)
+        path = dirname(path);
+    return path;
 }
 
 static bool can_write_in(const char *directory, char *message, size_t size)
@@ -264,12 +253,13 @@ static bool pocl_matters(const struct doctor *doctor)
 static void doctor_pocl_cache(struct doctor *doctor)
 {
     char path[PATH_SIZE];
-    char existing[PATH_SIZE];
+    char part[PATH_SIZE];
     char message[512];
     if (!pocl_matters(doctor))
         return;
     cache_path(path);
-    existing_part(path, existing);
+    memcpy(part, path, sizeof part);
+    const char *existing = existing_part(part);
     if (can_write_in(existing, message, sizeof message))
         doctor_add(doctor, DOCTOR_OK, "PoCL cache", NULL, "%s can be written%s", path,
                    strcmp(path, existing) == 0 ? "" : " once it is made");

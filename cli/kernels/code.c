@@ -155,7 +155,7 @@ int cli_kernels_ptx(int argc, char **argv)
     parse(&request, "weir kernels ptx", ptx_about, argc, argv);
     kernels_need(kc_tools_lack(&request.source.build.tools, false));
     request.source.build.ptx = kernels_architectures_list(&request.architecture);
-    const struct weir_image *ptx = &kernels_compile(&request.source.build)->images.items[1];
+    const struct weir_image *ptx = &kernels_compile(&request.source.build, false)->images.items[1];
     fwrite(ptx->data, 1, ptx->size, stdout);
     return CLI_OK;
 }
@@ -216,7 +216,7 @@ int cli_kernels_sass(int argc, char **argv)
             "neither nvdisasm nor cuobjdump is found, and machine code needs one to be "
             "shown; they are parts of the CUDA toolkit and of the package nvidia-cuda-toolkit");
     request.source.build.cubins = kernels_architectures_list(&request.architecture);
-    const struct kc_result *result = kernels_compile(&request.source.build);
+    const struct kc_result *result = kernels_compile(&request.source.build, false);
     KC_ADD(&job, disassembler);
     if (strcmp(strrchr(disassembler, '/'), "/cuobjdump") == 0)
         kc_job_add(&job, "-sass");
@@ -373,7 +373,7 @@ int cli_kernels_resources(int argc, char **argv)
     kernels_need(kc_tools_lack(tools, true));
     kernels_architectures_check(tools, &architecture);
     source.build.ptx = kernels_architectures_list(&architecture);
-    const struct kc_result *result = kernels_compile(&source.build);
+    const struct kc_result *result = kernels_compile(&source.build, false);
     KC_ADD(&job, tools->ptxas, "-v");
     kc_job_add(&job, "-arch=sm_%s", architecture.names[0]);
     KC_ADD(&job, "-o", "/dev/null");

@@ -1,11 +1,9 @@
 // Runtimes and devices as the options of a command name them.
 #include "cli/runtime/open.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/common/folder.h"
 #include "cli/common/own.h"
@@ -231,18 +229,7 @@ bool cli_results_same(const struct weir_arr_coc_output *a, const struct weir_arr
 
 const char *cli_find_weights(void)
 {
-    static const char name[] = "arr_coc_weights.safetensors";
-    char directory[PATH_MAX];
-    if (!cli_program_directory(directory, sizeof directory))
-        cli_fail(CLI_FAILED,
-                 "no weights: /proc/self/exe cannot be read, so the folder of the program is not "
-                 "known; name a file with --weights");
-    const char *installed = cli_text("%s/../share/weir/%s", directory, name);
-    const char *built = cli_text("%s/../pipelines/arr_coc/weights/%s", directory, name);
-    if (access(installed, F_OK) == 0)
-        return installed;
-    if (access(built, F_OK) != 0)
-        cli_fail(CLI_FAILED, "no weights: there is neither %s nor %s; name a file with --weights",
-                 installed, built);
-    return built;
+    return cli_find_own("share/weir/arr_coc_weights.safetensors",
+                        "pipelines/arr_coc/weights/arr_coc_weights.safetensors", CLI_FAILED,
+                        "no weights", "name a file with --weights");
 }
