@@ -710,20 +710,17 @@ weir_status weir__pulse_start(weir_comm *comm, void *group)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, watch_exit);
-    struct weir__pulse *pulse = weir__allocate(sizeof *pulse);
-    struct weir__beat *beats = weir__allocate(comm->count * sizeof *beats);
-    struct weir_transport_part *parts = weir__allocate((size_t)2 * comm->count * sizeof *parts);
-    if (!pulse || !beats || !parts || !weir__pulse_make_room(pulse)) {
+    const size_t of_rank = sizeof(struct weir__beat) + 2 * sizeof(struct weir_transport_part);
+    struct weir__pulse *pulse = weir__allocate(sizeof *pulse + comm->count * of_rank);
+    if (!pulse || !weir__pulse_make_room(pulse)) {
         weir__release(pulse);
-        weir__release(beats);
-        weir__release(parts);
         comm->transport->leave(group);
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a communicator");
     }
     pulse->comm = comm;
     pulse->group = group;
-    pulse->beats = beats;
-    pulse->parts = parts;
+    pulse->beats = (struct weir__beat *)(void *)(pulse + 1);
+    pulse->parts = (struct weir_transport_part *)(void *)(pulse->beats + comm->count);
     comm->pulse = pulse;
     // The first beat, so that the process of a rank is known whenever that rank ends.
     const weir_status status = weir__beat_exchange(pulse, false, comm->timeout_ns);
@@ -764,8 +761,6 @@ void weir__pulse_finish(weir_comm *comm)
         stop(pulse);
     comm->transport->leave(pulse->group);
     weir__release(pulse->flights);
-    weir__release(pulse->beats);
-    weir__release(pulse->parts);
     weir__release(pulse);
     comm->pulse = NULL;
 }

@@ -419,18 +419,6 @@ static void set_own_rank(struct lineup *lineup)
 
 // Splits.
 
-// Opens this rank's door, and sets what other ranks must know of this one to reach it in a part.
-static bool offer(struct local_run *run, struct local_record *record, struct local_door **out_door)
-{
-    *out_door = open_door(run->group);
-    if (!*out_door)
-        return weir_caller_fail(&run->by, "rank %u cannot listen for its part: %s",
-                                run->group->rank, strerror(errno));
-    record->token = local_token();
-    record->door = value_of(*out_door);
-    return true;
-}
-
 // The records decide which ranks are in the part, and their order there: by key, then by rank.
 static struct lineup lineup_of(const struct local_group *whole, const struct local_record *records,
                                struct mesh_member *members)
@@ -467,11 +455,11 @@ static weir_status join_part(struct local_run *run, const struct lineup *part,
                     : weir_host_no_memory(whole->host, "a part of a group");
 }
 
-static weir_status split_with_room(struct local_run *run, const struct weir_transport_split *split,
-                                   struct local_record *records, struct mesh_member *members,
-                                   struct local_group **out_part)
+// All ranks' records. Opens this rank's door, which the caller closes.
+static bool gather_records(struct local_run *run, const struct weir_transport_split *split,
+                           struct local_record *records, struct local_door **out_door)
 {
-    struct local_record own = {.color = split->color, .key = split->key};
+    struct local_record own = {.color = split->color, .key = split->key, .token = local_token()};
     const struct weir_transport_call gather = {
         .struct_size = sizeof gather,
         .kind = WEIR_ALL_GATHER,
@@ -480,19 +468,13 @@ static weir_status split_with_room(struct local_run *run, const struct weir_tran
         .src = &own,
         .dst = records,
     };
-    struct local_door *door = NULL;
-    weir_status status = WEIR_OK;
+    *out_door = open_door(run->group);
+    if (!*out_door)
+        return weir_caller_fail(&run->by, "rank %u cannot listen for its part: %s",
+                                run->group->rank, strerror(errno));
+    own.door = value_of(*out_door);
     run->call = &gather;
-    if (offer(run, &own, &door) && local_carry(run)) {
-        struct lineup part = lineup_of(run->group, records, members);
-        part.label = split->label;
-        if (split->color != WEIR_NO_COLOR)
-            status = join_part(run, &part, door, out_part);
-    } else {
-        status = local_report(run, WEIR_ERROR_COMM);
-    }
-    close_door(run->group, door);
-    return status;
+    return local_carry(run);
 }
 
 weir_status local_split(void *group, const struct weir_transport_split *split, void **out_part)
@@ -503,23 +485,30 @@ weir_status local_split(void *group, const struct weir_transport_split *split, v
                         split->timeout_ns);
     run.by.head.element = WEIR_U8;
     run.by.head.count = sizeof(struct local_record);
+    const uint32_t count = run.group->count;
     const struct weir_host *host = run.group->host;
     struct local_group *part = NULL;
+    struct local_door *door = NULL;
     *out_part = NULL;
     weir_status status = local_report(&run, WEIR_ERROR_COMM);
     if (status)
         return status;
 
     struct local_record *records =
-        host->allocate(run.group->count * (sizeof *records + sizeof(struct mesh_member)));
-    if (records) {
-        struct mesh_member *members = (struct mesh_member *)(void *)(records + run.group->count);
-        status = split_with_room(&run, split, records, members, &part);
-    } else {
+        host->allocate(count * (sizeof *records + sizeof(struct mesh_member)));
+    if (!records) {
         weir_caller_fail(&run.by, "rank %u has no host memory left", run.group->rank);
         status = local_report(&run, WEIR_ERROR_OUT_OF_MEMORY);
+    } else if (!gather_records(&run, split, records, &door)) {
+        status = local_report(&run, WEIR_ERROR_COMM);
+    } else if (split->color != WEIR_NO_COLOR) {
+        struct lineup lineup =
+            lineup_of(run.group, records, (struct mesh_member *)(void *)(records + count));
+        lineup.label = split->label;
+        status = join_part(&run, &lineup, door, &part);
     }
     *out_part = part;
+    close_door(run.group, door);
     host->release(records);
     return status;
 }

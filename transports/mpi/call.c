@@ -392,35 +392,26 @@ static bool begin(struct exchange *exchange)
     return true;
 }
 
-static void release(const struct weir_host *host, struct exchange *exchange)
-{
-    for (uint32_t i = 0; i < exchange->count; i++)
-        host->release(exchange->messages[i].piece);
-    host->release(exchange);
-}
-
+// With the pieces after the messages. NULL if out of memory.
 static struct exchange *create(struct mpi_run *run)
 {
-    const struct weir_host *host = run->group->host;
     const uint32_t count = run->call->part_count;
-    struct exchange *exchange =
-        host->allocate(sizeof *exchange + count * sizeof *exchange->messages);
-    bool ok = exchange;
-    if (!ok)
+    size_t size = sizeof(struct exchange) + count * sizeof(struct message);
+    for (uint32_t i = 0; i < count; i++)
+        size += piece_size(&(struct message){.part = weir_transport_part_at(run->call, i)});
+    struct exchange *exchange = run->group->host->allocate(size);
+    if (!exchange)
         return NULL;
+    char *piece = (char *)(exchange->messages + count);
     exchange->run = run;
     exchange->count = count;
-    for (uint32_t i = 0; i < count && ok; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         struct message *message = &exchange->messages[i];
         message->part = weir_transport_part_at(run->call, i);
-        const size_t size = piece_size(message);
-        message->piece = size ? host->allocate(size) : NULL;
-        ok = message->piece || !size;
+        message->piece = piece;
+        piece += piece_size(message);
     }
-    if (ok)
-        return exchange;
-    release(host, exchange);
-    return NULL;
+    return exchange;
 }
 
 static bool exchange_parts(struct mpi_run *run)
@@ -439,7 +430,7 @@ static bool exchange_parts(struct mpi_run *run)
     for (uint32_t i = 0; i < exchange->count; i++)
         abandon(run->group, &exchange->messages[i].request, 1);
     if (!run->group->stuck)
-        release(run->group->host, exchange);
+        run->group->host->release(exchange);
     return ok;
 }
 

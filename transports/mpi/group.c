@@ -411,6 +411,7 @@ static void finalize_at_exit(void)
         registered = atexit(finalize) == 0;
 }
 
+// Starts MPI unless it runs already. With the lock.
 static weir_status begin(const struct weir_host *host, const struct weir_transport_setup *setup)
 {
     weir_status status = process.started ? WEIR_OK : check_before(host, setup);
@@ -431,18 +432,6 @@ static weir_status begin(const struct weir_host *host, const struct weir_transpo
     if (status == WEIR_OK && !process.world)
         status = make_world(host);
     return status == WEIR_OK ? check_place(host, setup) : status;
-}
-
-// Starts MPI unless it runs already. With the lock of one join at a time if there is no error.
-static weir_status acquire(const struct weir_host *host, const struct weir_transport_setup *setup,
-                           struct mpi_group **out_world)
-{
-    pthread_mutex_lock(&process.lock);
-    const weir_status status = begin(host, setup);
-    *out_world = process.world;
-    if (status < 0)
-        pthread_mutex_unlock(&process.lock);
-    return status;
 }
 
 // A number for a group that no other group of any rank has.
@@ -522,25 +511,26 @@ static weir_status run_make(struct mpi_run *run, const struct weir_host *host, c
 
 static weir_status join(void *state, const struct weir_transport_setup *setup, void **out_group)
 {
-    const struct weir_host *host = *(const struct weir_host **)state;
-    struct mpi_group *world;
+    const struct weir_host *host = state;
     *out_group = NULL;
     if (setup->rendezvous && strncmp(setup->rendezvous, "process:", 8) == 0)
         return weir_host_fail(
             host, WEIR_ERROR_UNSUPPORTED,
             "create one communicator in each process, or use the transport 'local'",
             "'%s': the transport 'mpi' joins processes, not threads of one", setup->label);
-    const weir_status status = acquire(host, setup, &world);
-    if (status < 0)
-        return status;
-    snprintf(world->label, sizeof world->label, "%s", setup->label);
-    struct mpi_run run =
-        mpi_run_begin(world,
-                      weir_head_of_line(WEIR_CALL_JOIN, world->last + 1, setup->file, setup->line),
-                      setup->timeout_ns);
-    const weir_status result = run_make(&run, host, setup->label, 0, 0, out_group);
+    pthread_mutex_lock(&process.lock);
+    weir_status status = begin(host, setup);
+    if (status == WEIR_OK) {
+        struct mpi_group *world = process.world;
+        snprintf(world->label, sizeof world->label, "%s", setup->label);
+        struct mpi_run run = mpi_run_begin(world,
+                                           weir_head_of_line(WEIR_CALL_JOIN, world->last + 1,
+                                                             setup->file, setup->line),
+                                           setup->timeout_ns);
+        status = run_make(&run, host, setup->label, 0, 0, out_group);
+    }
     pthread_mutex_unlock(&process.lock);
-    return result;
+    return status;
 }
 
 static weir_status split(void *state, const struct weir_transport_split *split, void **out_part)
@@ -608,22 +598,13 @@ static const struct weir_key keys[] = {
 static weir_status transport_open(const struct weir_host *host,
                                   const struct weir_setting *const *settings, void **out_state)
 {
-    const weir_status status = mpi_library_open(host, settings[0]->text);
-    *out_state = NULL;
-    if (status < 0)
-        return status;
-    const struct weir_host **state = host->allocate(sizeof *state);
-    if (!state)
-        return weir_host_no_memory(host, "the transport 'mpi'");
-    *state = host;
-    *out_state = state;
-    return WEIR_OK;
+    *out_state = (void *)(uintptr_t)host;
+    return mpi_library_open(host, settings[0]->text);
 }
 
 static void transport_close(void *state)
 {
-    const struct weir_host **host = state;
-    (*host)->release(state);
+    (void)state;
 }
 
 static const char *transport_library(const void *state)
