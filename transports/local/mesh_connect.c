@@ -596,11 +596,10 @@ static weir_status go_on(struct local_shrink *shrink, struct local_group **out_g
                           .members = shrink->members};
     char why[128];
     shrink->door = open_door(whole);
-    if (!shrink->door && errno == ENOMEM)
-        return fail_here(shrink, WEIR_ERROR_OUT_OF_MEMORY, "has no host memory left");
     if (!shrink->door) {
+        const bool no_memory = errno == ENOMEM;
         snprintf(why, sizeof why, "cannot listen: %s", strerror(errno));
-        return fail_here(shrink, WEIR_ERROR_SYSTEM, why);
+        return fail_here(shrink, no_memory ? WEIR_ERROR_OUT_OF_MEMORY : WEIR_ERROR_SYSTEM, why);
     }
     whole->peers[whole->rank].told = value_of(shrink->door);
     send_to_all(shrink, &(struct mesh_news){.kind = MESH_TELLS,
