@@ -103,15 +103,14 @@ static void tell_address(struct doctor *doctor, const struct addrinfo *address, 
     char name[NI_MAXHOST];
     char duration[WEIR_TEXT_QUANTITY_SIZE];
     name_of(address->ai_addr, address->ai_addrlen, name, sizeof name);
-    if (!error)
-        doctor_add(doctor, DOCTOR_OK, "reaching", NULL, "%s, port %s, answers in %s", name, port,
-                   weir_text_duration(duration, ns));
-    else if (address->ai_next || *reached) // another one may do
-        doctor_add(doctor, DOCTOR_NOTE, "reaching", NULL, "%s, port %s: %s", name, port,
-                   strerror(error));
-    else
-        doctor_add(doctor, DOCTOR_PROBLEM, "reaching", remedy_of(error), "%s, port %s: %s", name,
-                   port, strerror(error));
+    weir_text_duration(duration, ns);
+    const bool last = error && !address->ai_next && !*reached; // else another one may do
+    doctor_add(doctor,
+               last    ? DOCTOR_PROBLEM
+               : error ? DOCTOR_NOTE
+                       : DOCTOR_OK,
+               "reaching", last ? remedy_of(error) : NULL, "%s, port %s%s%s", name, port,
+               error ? ": " : ", answers in ", error ? strerror(error) : duration);
     *reached = *reached || !error;
 }
 
@@ -131,8 +130,8 @@ static bool doctor_comm_reach(struct doctor *doctor, const struct doctor_comm *c
     }
     for (const struct addrinfo *it = addresses; it; it = it->ai_next) {
         if (weir_address_is_own(it->ai_addr, it->ai_addrlen)) {
-            doctor_add(doctor, DOCTOR_OK, "reaching", NULL,
-                       "%s is this machine, whose ranks meet at a socket of their user", host);
+            doctor_ok(doctor, "reaching",
+                      "%s is this machine, whose ranks meet at a socket of their user", host);
             reached = true;
             break;
         }
@@ -165,7 +164,7 @@ static void tell_version(struct doctor *doctor, void *library)
     void *symbol = dlsym(library, "ncclGetVersion");
     memcpy(&get_version, &symbol, sizeof symbol);
     if (!symbol || get_version(&version) != 0) {
-        doctor_add(doctor, DOCTOR_NOTE, "nccl", NULL, "the library is none of NCCL's; " REMEDY);
+        doctor_note(doctor, "nccl", "the library is none of NCCL's; " REMEDY);
         return;
     }
     dladdr(symbol, &where);
@@ -179,12 +178,12 @@ static void tell_library(struct doctor *doctor, const char *setting)
 {
     const char *name = strcmp(setting, "auto") == 0 ? "libnccl.so.2" : setting;
     if (strcmp(setting, "off") == 0) {
-        doctor_add(doctor, DOCTOR_OK, "nccl", NULL, "not used: `nccl` of [cuda] is off");
+        doctor_ok(doctor, "nccl", "not used: `nccl` of [cuda] is off");
         return;
     }
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
-        doctor_add(doctor, DOCTOR_NOTE, "nccl", NULL, "%s; " REMEDY, dlerror());
+        doctor_note(doctor, "nccl", "%s; " REMEDY, dlerror());
         return;
     }
     tell_version(doctor, library);
@@ -214,8 +213,7 @@ static void doctor_comm_nccl(struct doctor *doctor)
     if (weir_inspect_settings(&params, ask, &nccl) < 0)
         return; // told by the checks of the configuration
     if (!nccl.found)
-        doctor_add(doctor, DOCTOR_NOTE, "nccl", NULL,
-                   "the backend cuda cannot be loaded; `weir doctor` tells why");
+        doctor_note(doctor, "nccl", "the backend cuda cannot be loaded; `weir doctor` tells why");
 }
 
 // Two ranks, one on each machine, that meet as ranks of any program do, through the transport `local`.
@@ -305,8 +303,8 @@ static void tell(const struct link *link)
                    "let both machines run the same version of weir",
                    "the larger one of 1 and 2 came out as %d", (int)value);
     else
-        doctor_add(link->doctor, DOCTOR_OK, "exchange", NULL, "an all-reduce of 4 bytes takes %s",
-                   weir_text_duration(duration, ns));
+        doctor_ok(link->doctor, "exchange", "an all-reduce of 4 bytes takes %s",
+                  weir_text_duration(duration, ns));
 }
 
 static void meet(struct link *link, const struct doctor_comm *comm, const char *host,
@@ -315,10 +313,10 @@ static void meet(struct link *link, const struct doctor_comm *comm, const char *
     const weir_status status = create(link, comm, host, port);
     if (status == WEIR_ERROR_UNSUPPORTED) {
         // They have met, and know that no host memory goes from one to the other.
-        doctor_add(link->doctor, DOCTOR_OK, "meeting", NULL,
-                   "this machine is rank %d of 2, reaches the other one both ways, and has the "
-                   "same secret; NCCL carries device memory between them, and MPI the host's",
-                   comm->connect ? 1 : 0);
+        doctor_ok(link->doctor, "meeting",
+                  "this machine is rank %d of 2, reaches the other one both ways, and has the "
+                  "same secret; NCCL carries device memory between them, and MPI the host's",
+                  comm->connect ? 1 : 0);
         return;
     }
     if (status < 0) {
@@ -327,9 +325,9 @@ static void meet(struct link *link, const struct doctor_comm *comm, const char *
                          "for ranks listen at ports of their own once they have met");
         return;
     }
-    doctor_add(link->doctor, DOCTOR_OK, "meeting", NULL,
-               "this machine is rank %u of 2, and reaches the other one both ways",
-               (unsigned)weir_comm_rank(link->comm));
+    doctor_ok(link->doctor, "meeting",
+              "this machine is rank %u of 2, and reaches the other one both ways",
+              (unsigned)weir_comm_rank(link->comm));
     tell(link);
 }
 
@@ -375,8 +373,8 @@ static bool add_setting(void *user, const char *section, const struct weir_setti
     const bool is_own = strcmp(section, "comm") == 0;
     for (size_t i = 0; is_own && i < sizeof keys / sizeof *keys; i++)
         if (strcmp(setting->key->name, keys[i]) == 0 && setting->text[0])
-            doctor_add(user, DOCTOR_OK, "comm", NULL, "%s = %s%s (%s)", keys[i], setting->text,
-                       i == 2 ? " seconds" : "", setting->origin);
+            doctor_ok(user, "comm", "%s = %s%s (%s)", keys[i], setting->text,
+                      i == 2 ? " seconds" : "", setting->origin);
     return is_own || strcmp(section, "weir") == 0;
 }
 
@@ -386,9 +384,9 @@ static void add_place(struct doctor *doctor, const struct weir_open_params *para
     if (weir_inspect_place(params, &place) < 0)
         doctor_add_error(doctor, "comm", "correct what it names");
     else
-        doctor_add(doctor, DOCTOR_OK, "comm", NULL, "rank %u of %u, %s%s", (unsigned)place.rank,
-                   (unsigned)place.count,
-                   place.rendezvous[0] ? "meeting at " : "without a rendezvous", place.rendezvous);
+        doctor_ok(doctor, "comm", "rank %u of %u, %s%s", (unsigned)place.rank,
+                  (unsigned)place.count,
+                  place.rendezvous[0] ? "meeting at " : "without a rendezvous", place.rendezvous);
 }
 
 static void examine_configuration(struct doctor *doctor)
@@ -407,11 +405,10 @@ static void try_transport(struct doctor *doctor, const char *name)
     weir_runtime *runtime = NULL;
     if (doctor_comm_open(doctor, name, &runtime) < 0 ||
         weir_inspect_transport(runtime, &library) < 0)
-        doctor_add(doctor, DOCTOR_NOTE, "transport", NULL, "%s cannot be used: %s; %s", name,
-                   weir_last_error()->message, weir_last_error()->remedy);
+        doctor_note(doctor, "transport", "%s cannot be used: %s; %s", name,
+                    weir_last_error()->message, weir_last_error()->remedy);
     else
-        doctor_add(doctor, DOCTOR_OK, "transport", NULL, "%s%s%s", name, *library ? ", with " : "",
-                   library);
+        doctor_ok(doctor, "transport", "%s%s%s", name, *library ? ", with " : "", library);
     WEIR_IGNORE(weir_close(&runtime));
 }
 

@@ -28,33 +28,29 @@ static void add_module(struct doctor *doctor, const struct weir_load_entry *modu
 {
     const bool is_plain = !module->sanitizer[0];
     if (module->outcome != WEIR_LOAD_USED) {
-        doctor_add(doctor, DOCTOR_NOTE, "module", NULL, "%s cannot be used: %s; %s", module->module,
-                   module->reason, module->remedy);
+        doctor_note(doctor, "module", "%s cannot be used: %s; %s", module->module, module->reason,
+                    module->remedy);
         return;
     }
-    doctor_add(doctor, DOCTOR_OK, "module", NULL, "%s %s, a %s, ABI %u, %s%s%s: %s", module->module,
-               module->version, module->kind, (unsigned)module->abi_seen,
-               is_plain ? "" : "built with the ", module->sanitizer,
-               is_plain ? "plain build" : " sanitizer", module->path);
+    doctor_ok(doctor, "module", "%s %s, a %s, ABI %u, %s%s%s: %s", module->module, module->version,
+              module->kind, (unsigned)module->abi_seen, is_plain ? "" : "built with the ",
+              module->sanitizer, is_plain ? "plain build" : " sanitizer", module->path);
     for (const char *const *about = module->about; about && about[0] && about[1]; about += 2)
-        doctor_add(doctor, DOCTOR_OK, "module", NULL, "%s, %s: %s", module->module, about[0],
-                   about[1]);
+        doctor_ok(doctor, "module", "%s, %s: %s", module->module, about[0], about[1]);
 }
 
 static void add_entry(struct doctor *doctor, const struct weir_load_entry *entry)
 {
     switch (entry->outcome) {
     case WEIR_LOAD_USED:
-        doctor_add(doctor, DOCTOR_OK, "chain", NULL, "%s is used%s%s", entry->module,
-                   entry->driver[0] ? ", driver " : "", entry->driver);
+        doctor_ok(doctor, "chain", "%s is used%s%s", entry->module,
+                  entry->driver[0] ? ", driver " : "", entry->driver);
         break;
     case WEIR_LOAD_REFUSED:
-        doctor_add(doctor, DOCTOR_NOTE, "chain", NULL, "%s was refused: %s", entry->module,
-                   entry->reason);
+        doctor_note(doctor, "chain", "%s was refused: %s", entry->module, entry->reason);
         break;
     case WEIR_LOAD_MISSING:
-        doctor_add(doctor, DOCTOR_NOTE, "chain", NULL, "%s is not there: no %s", entry->module,
-                   entry->path);
+        doctor_note(doctor, "chain", "%s is not there: no %s", entry->module, entry->path);
         break;
     }
 }
@@ -161,13 +157,13 @@ static bool know_all(const struct doctor *doctor, struct variables *variables)
 static void add_variable(struct doctor *doctor, const struct variable *it)
 {
     if (strcmp(it->name, "COMM_SECRET") == 0)
-        doctor_add(doctor, DOCTOR_NOTE, "environment", NULL, "WEIR_COMM_SECRET is set");
+        doctor_note(doctor, "environment", "WEIR_COMM_SECRET is set");
     else if (it->known)
-        doctor_add(doctor, DOCTOR_NOTE, "environment", NULL, "%s%s", variable_lead, it->text);
+        doctor_note(doctor, "environment", "%s%s", variable_lead, it->text);
     else
-        doctor_add(doctor, DOCTOR_NOTE, "environment", NULL, "nothing of Weir reads %s%s%s%s%s%s",
-                   variable_lead, it->name, *it->nearest ? "; did you mean " : "",
-                   *it->nearest ? variable_lead : "", it->nearest, *it->nearest ? "?" : "");
+        doctor_note(doctor, "environment", "nothing of Weir reads %s%s%s%s%s%s", variable_lead,
+                    it->name, *it->nearest ? "; did you mean " : "",
+                    *it->nearest ? variable_lead : "", it->nearest, *it->nearest ? "?" : "");
 }
 
 static void doctor_environment(struct doctor *doctor)
@@ -185,7 +181,7 @@ static void doctor_environment(struct doctor *doctor)
     for (size_t i = 0; i < sizeof drivers / sizeof *drivers; i++) {
         const char *value = getenv(drivers[i]);
         if (value)
-            doctor_add(doctor, DOCTOR_NOTE, "environment", NULL, "%s=%s", drivers[i], value);
+            doctor_note(doctor, "environment", "%s=%s", drivers[i], value);
     }
 }
 
@@ -199,8 +195,8 @@ static void doctor_devices(struct doctor *doctor)
             doctor_add_error(doctor, "device", "update the driver");
             continue;
         }
-        doctor_add(doctor, DOCTOR_OK, "device", NULL, "%zu: %s (%s; %s), %s", i, info.name,
-                   info.platform, info.driver, weir_text_bytes(memory, info.memory_bytes));
+        doctor_ok(doctor, "device", "%zu: %s (%s; %s), %s", i, info.name, info.platform,
+                  info.driver, weir_text_bytes(memory, info.memory_bytes));
     }
 }
 
@@ -261,8 +257,8 @@ static void doctor_pocl_cache(struct doctor *doctor)
     memcpy(part, path, sizeof part);
     const char *existing = existing_part(part);
     if (can_write_in(existing, message, sizeof message))
-        doctor_add(doctor, DOCTOR_OK, "PoCL cache", NULL, "%s can be written%s", path,
-                   strcmp(path, existing) == 0 ? "" : " once it is made");
+        doctor_ok(doctor, "PoCL cache", "%s can be written%s", path,
+                  strcmp(path, existing) == 0 ? "" : " once it is made");
     else
         doctor_add(doctor, DOCTOR_PROBLEM, "PoCL cache",
                    "make the folder writable, or set POCL_CACHE_DIR to one that is",
@@ -275,7 +271,7 @@ static void doctor_pocl_cache(struct doctor *doctor)
 static void add_part(struct doctor *doctor, const char *name, const char *path)
 {
     if (path[0] != '\0')
-        doctor_add(doctor, DOCTOR_OK, "weir kernels", NULL, "%s: %s", name, path);
+        doctor_ok(doctor, "weir kernels", "%s: %s", name, path);
 }
 
 static void doctor_kernel_compiler(struct doctor *doctor)
@@ -289,11 +285,11 @@ static void doctor_kernel_compiler(struct doctor *doctor)
     add_part(doctor, "nvcc", tools.nvcc); // only for CUDA C++, so not missed
     const char *lack = kc_tools_lack(&tools, true);
     if (tools.clang[0] == '\0')
-        doctor_add(doctor, DOCTOR_NOTE, "weir kernels", NULL,
-                   "clang is not installed, and compiling kernels needs it; install clang and "
-                   "libclc of one version, such as clang-22 and libclc-22");
+        doctor_note(doctor, "weir kernels",
+                    "clang is not installed, and compiling kernels needs it; install clang and "
+                    "libclc of one version, such as clang-22 and libclc-22");
     else if (lack)
-        doctor_add(doctor, DOCTOR_NOTE, "weir kernels", NULL, "%s", lack);
+        doctor_note(doctor, "weir kernels", "%s", lack);
 }
 
 // weir doctor: opens what the configuration names, checks each step, and gives one remedy
@@ -343,8 +339,8 @@ static bool add_setting(void *user, const char *section, const struct weir_setti
     if (strcmp(setting->key->name, "module_path") == 0)
         snprintf(doctor->module_path, sizeof doctor->module_path, "%s", setting->text);
     if (setting->text[0])
-        doctor_add(doctor, DOCTOR_OK, "configuration", NULL, "%s = %s (%s)", setting->key->name,
-                   setting->text, setting->origin);
+        doctor_ok(doctor, "configuration", "%s = %s (%s)", setting->key->name, setting->text,
+                  setting->origin);
     return true;
 }
 
@@ -354,11 +350,11 @@ static void doctor_configuration(struct doctor *doctor)
     const struct weir_open_params params = cli_open_params(doctor->config);
     const char *variable = getenv("WEIR_CONFIG");
     if (doctor->config)
-        doctor_add(doctor, DOCTOR_OK, "configuration", NULL, "%s (--config)", doctor->config);
+        doctor_ok(doctor, "configuration", "%s (--config)", doctor->config);
     else if (variable && *variable)
-        doctor_add(doctor, DOCTOR_OK, "configuration", NULL, "%s (WEIR_CONFIG)", variable);
+        doctor_ok(doctor, "configuration", "%s (WEIR_CONFIG)", variable);
     else
-        doctor_add(doctor, DOCTOR_OK, "configuration", NULL, "no file: the defaults hold");
+        doctor_ok(doctor, "configuration", "no file: the defaults hold");
     // Opening the runtime fails with the same error, which is reported then.
     WEIR_IGNORE(weir_inspect_settings(&params, add_setting, doctor));
 }
@@ -476,8 +472,8 @@ static void judge_result(struct doctor *doctor, const struct round_trip *trip)
         unchanged += trip->numbers[i] == i;
     }
     if (right == COUNT)
-        doctor_add(doctor, DOCTOR_OK, "self-test", NULL,
-                   "copy, kernel and copy back gave the right %d numbers", (int)COUNT);
+        doctor_ok(doctor, "self-test", "copy, kernel and copy back gave the right %d numbers",
+                  (int)COUNT);
     else if (unchanged == COUNT)
         doctor_add(doctor, DOCTOR_PROBLEM, "self-test",
                    "choose a backend that runs kernels, such as opencl",
@@ -493,7 +489,7 @@ static void judge_times(struct doctor *doctor, struct round_trip *trip)
     uint64_t before, after;
     char text[WEIR_TEXT_QUANTITY_SIZE];
     if (weir_device_limits(trip->device)->timing_history == 0)
-        doctor_add(doctor, DOCTOR_NOTE, "self-test", NULL, "the device keeps no times of events");
+        doctor_note(doctor, "self-test", "the device keeps no times of events");
     else if (weir_event_time_ns(trip->before, &before) < 0 ||
              weir_event_time_ns(trip->after, &after) < 0)
         doctor_add_error(doctor, "self-test", "update the driver");
@@ -501,8 +497,8 @@ static void judge_times(struct doctor *doctor, struct round_trip *trip)
         doctor_add(doctor, DOCTOR_PROBLEM, "self-test", "update the driver",
                    "the later of two events has the earlier time");
     else
-        doctor_add(doctor, DOCTOR_OK, "self-test", NULL, "events are timed: the kernel took %s",
-                   weir_text_duration(text, (double)(after - before)));
+        doctor_ok(doctor, "self-test", "events are timed: the kernel took %s",
+                  weir_text_duration(text, (double)(after - before)));
 }
 
 // The probes.
@@ -546,11 +542,10 @@ static void probe_driver(struct doctor *doctor, const struct round_trip *trip)
         right += result == probes[i].right;
         // A device that runs no kernels is the self-test's finding.
         if (result != probes[i].right && result != untouched)
-            doctor_add(doctor, DOCTOR_NOTE, "driver", NULL, "%s", probes[i].fault);
+            doctor_note(doctor, "driver", "%s", probes[i].fault);
     }
     if (right == count)
-        doctor_add(doctor, DOCTOR_OK, "driver", NULL,
-                   "kernels that some drivers miscompile gave the right numbers");
+        doctor_ok(doctor, "driver", "kernels that some drivers miscompile gave the right numbers");
 }
 
 static void destroy_objects(struct round_trip *trip)
