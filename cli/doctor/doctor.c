@@ -77,51 +77,23 @@ enum {
 // Variables whose names begin with WEIR_: those that nothing reads are told with the nearest name that
 // something does.
 
-enum {
-    VARIABLES_MOST = 128,
-    VARIABLE_SIZE = 128
-};
-
-struct variable {
-    const char *text; // NAME=VALUE, after WEIR_
-    char name[VARIABLE_SIZE];
-    char nearest[VARIABLE_SIZE];
-    bool known;
-};
-
-struct variables {
-    struct variable items[VARIABLES_MOST];
+struct names {
+    const char **items; // after WEIR_
     size_t count;
+    size_t capacity;
 };
 
 static const char variable_lead[] = "WEIR_";
 
-static void take_variables(struct variables *variables)
+static void know(struct names *names, const char *name)
 {
-    const size_t lead = strlen(variable_lead);
-    for (char **at = environ; *at && variables->count < VARIABLES_MOST; at++) {
-        struct variable *it = &variables->items[variables->count];
-        if (strncmp(*at, variable_lead, lead) != 0)
-            continue;
-        it->text = *at + lead;
-        snprintf(it->name, sizeof it->name, "%.*s", (int)strcspn(it->text, "="), it->text);
-        variables->count++;
-    }
-}
-
-static void know(struct variables *variables, const char *name)
-{
-    for (size_t i = 0; i < variables->count; i++) {
-        struct variable *it = &variables->items[i];
-        it->known = it->known || strcmp(it->name, name) == 0;
-        if (weir_text_nearer(it->name, *it->nearest ? it->nearest : NULL, name) == name)
-            snprintf(it->nearest, sizeof it->nearest, "%s", name);
-    }
+    names->items = cli_grow(names->items, names->count, &names->capacity, sizeof *names->items);
+    names->items[names->count++] = cli_copy(name);
 }
 
 static bool know_setting(void *user, const char *section, const struct weir_setting *setting)
 {
-    char name[2 * VARIABLE_SIZE];
+    char name[256];
     if (setting) {
         weir_text_variable(name, sizeof name, section, setting->key->name);
         know(user, name + strlen(variable_lead));
@@ -131,7 +103,7 @@ static bool know_setting(void *user, const char *section, const struct weir_sett
 
 // Those of keys follow from the tables of all modules that are installed, in the chain or not. False if a
 // value is wrong, which opening tells.
-static bool know_all(const struct doctor *doctor, struct variables *variables)
+static bool know_all(const struct doctor *doctor, struct names *known)
 {
     static const char *const others[] = {
         "BACKEND",         "COMM_SECRET",  "CONFIG", "COPY_THREADS", "DEBUG",   "LIBCLC",
@@ -149,21 +121,28 @@ static bool know_all(const struct doctor *doctor, struct variables *variables)
             weir_text_append(names, sizeof names, &used, "%s%s", used ? ", " : "", entry->module);
     weir_load_report_destroy(&installed);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        know(variables, others[i]);
+        know(known, others[i]);
     params.plugins = names;
-    return weir_inspect_settings(&params, know_setting, variables) >= 0;
+    return weir_inspect_settings(&params, know_setting, known) >= 0;
 }
 
-static void add_variable(struct doctor *doctor, const struct variable *it)
+// A NAME=VALUE, after WEIR_. Not all names are known unless `all`.
+static void add_variable(struct doctor *doctor, const struct names *known, bool all,
+                         const char *text)
 {
-    if (strcmp(it->name, "COMM_SECRET") == 0)
+    const char *name = cli_text("%.*s", (int)strcspn(text, "="), text);
+    const char *nearest = weir_text_nearest(name, known->items, known->count);
+    size_t at = 0;
+    while (at < known->count && strcmp(known->items[at], name) != 0)
+        at++;
+    if (strcmp(name, "COMM_SECRET") == 0)
         doctor_note(doctor, "environment", "WEIR_COMM_SECRET is set");
-    else if (it->known)
-        doctor_note(doctor, "environment", "%s%s", variable_lead, it->text);
-    else
+    else if (at < known->count)
+        doctor_note(doctor, "environment", "%s%s", variable_lead, text);
+    else if (all)
         doctor_note(doctor, "environment", "nothing of Weir reads %s%s%s%s%s%s", variable_lead,
-                    it->name, *it->nearest ? "; did you mean " : "",
-                    *it->nearest ? variable_lead : "", it->nearest, *it->nearest ? "?" : "");
+                    name, nearest ? "; did you mean " : "", nearest ? variable_lead : "",
+                    nearest ? nearest : "", nearest ? "?" : "");
 }
 
 static void doctor_environment(struct doctor *doctor)
@@ -172,12 +151,11 @@ static void doctor_environment(struct doctor *doctor)
         "OCL_ICD_VENDORS",        "OCL_ICD_FILENAMES",    "POCL_CACHE_DIR", "POCL_DEVICES",
         "POCL_MAX_PTHREAD_COUNT", "CUDA_VISIBLE_DEVICES", "XDG_CACHE_HOME",
     };
-    struct variables variables = {0};
-    take_variables(&variables);
-    const bool all = know_all(doctor, &variables);
-    for (size_t i = 0; i < variables.count; i++)
-        if (all || variables.items[i].known)
-            add_variable(doctor, &variables.items[i]);
+    struct names known = {0};
+    const bool all = know_all(doctor, &known);
+    for (char **at = environ; *at; at++)
+        if (strncmp(*at, variable_lead, strlen(variable_lead)) == 0)
+            add_variable(doctor, &known, all, *at + strlen(variable_lead));
     for (size_t i = 0; i < sizeof drivers / sizeof *drivers; i++) {
         const char *value = getenv(drivers[i]);
         if (value)
