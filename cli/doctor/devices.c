@@ -286,12 +286,12 @@ static void tell_absent(struct printer *printer, const struct weir_setting *key,
     weir_load_report_destroy(&installed);
     if (there)
         return;
-    (named ? cli_error : cli_note)("%s%s%s names '%s', and there is no weir_%s.so in %s%s%s%s%s",
-                                   key ? key->origin : "", key ? ": " : "",
-                                   key ? key->key->name : "a section", name, name,
-                                   *path ? path : "the folder of modules",
-                                   *near ? "; did you mean '" : ": check the spelling", near,
-                                   *near ? "'?" : "", *near || !*path ? "" : " and module_path");
+    if (named || !cli_quiet)
+        cli_error("%s%s%s names '%s', and there is no weir_%s.so in %s%s%s%s%s",
+                  key ? key->origin : "", key ? ": " : "", key ? key->key->name : "a section", name,
+                  name, *path ? path : "the folder of modules",
+                  *near ? "; did you mean '" : ": check the spelling", near, *near ? "'?" : "",
+                  *near || !*path ? "" : " and module_path");
     printer->missing += named;
 }
 

@@ -21,22 +21,24 @@ struct weir_open_params cli_open_params(const char *config)
                                      .section_count = 2};
 }
 
-static void close_runtime(void *object)
+static void tell_close(weir_status status)
 {
-    weir_runtime *runtime = object;
-    if (weir_close(&runtime) == WEIR_OK)
+    if (status == WEIR_OK)
         return;
     cli_weir_error();
     cli_fail_late();
 }
 
+static void close_runtime(void *object)
+{
+    weir_runtime *runtime = object;
+    tell_close(weir_close(&runtime));
+}
+
 static void close_device(void *object)
 {
     weir_device *device = object;
-    if (weir_device_close(&device) == WEIR_OK)
-        return;
-    cli_weir_error();
-    cli_fail_late();
+    tell_close(weir_device_close(&device));
 }
 
 void cli_own_runtime(weir_runtime *runtime)
