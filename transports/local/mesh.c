@@ -496,17 +496,15 @@ static bool take_news(const struct local_run *run, uint32_t index)
 {
     struct local_group *group = run->group;
     struct mesh_peer *peer = &group->peers[index];
-    switch (peer->news.kind) {
-    case MESH_LEAVES:
+    if (peer->news.kind == MESH_LEAVES) {
         peer->left = true;
         return true;
-    default:
-        if (!peer->news.cause.text[0]) // would be told as a lack of memory
-            return weir_caller_fail(&run->by, "rank %u has failed, and has not said why", index);
-        const struct weir_cause heard = weir_cause_heard(&peer->news.cause, group->count);
-        local_mesh_fail(run->group, &heard);
-        return false;
     }
+    if (!peer->news.cause.text[0]) // would be told as a lack of memory
+        return weir_caller_fail(&run->by, "rank %u has failed, and has not said why", index);
+    const struct weir_cause heard = weir_cause_heard(&peer->news.cause, group->count);
+    local_mesh_fail(run->group, &heard);
+    return false;
 }
 
 bool local_mesh_next_news(struct mesh_peer *peer)
