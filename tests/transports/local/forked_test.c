@@ -1,10 +1,14 @@
 // A child of fork() holds no listener of a meeting, and closes nothing of its own. That it holds no connection is shown in
 // processes_test.c.
+#define _DEFAULT_SOURCE // syscall()
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -52,6 +56,31 @@ WEIR_TEST(Forked, HoldsNoListener)
     EXPECT_INT_EQ(count_sockets_of_child(), before);
     rank_start(&joiners[1], 1, setup);
     ranks_expect_joined(joiners, 2);
+}
+
+// Without handlers, as posix_spawn() and vfork(), and as every child before its handlers: it has the listener of a meeting
+// that is over, and a next one at the same name waits until it has not.
+WEIR_TEST(Forked, HoldsTheNameOfAMeetingForAWhile)
+{
+    const struct weir_transport_setup setup = ranks_setup("process");
+    struct joiner joiners[2] = {{.failed = NULL}};
+    const int before = count_sockets();
+    rank_start(&joiners[0], 0, setup);
+    while (count_sockets() == before)
+        weir_clock_sleep_ns(RANKS_SECOND / 1000);
+    const pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    if (child == 0) {
+        poll(NULL, 0, 200);
+        _exit(0);
+    }
+    ASSERT_INT_GT(child, 0);
+    rank_start(&joiners[1], 1, setup);
+    ranks_expect_joined(joiners, 2);
+    rank_start(&joiners[0], 1, setup);
+    weir_clock_sleep_ns(RANKS_SECOND / 50); // it knocks
+    rank_start(&joiners[1], 0, setup);
+    ranks_expect_joined(joiners, 2);
+    EXPECT_INT_EQ(waitpid(child, NULL, 0), child);
 }
 
 #define OTHERS 64
