@@ -115,3 +115,46 @@ const char *weir_head_differ(const struct weir_head *own, uint32_t rank,
                  peer, called, difference(theirs, own).text, rank, difference(own, theirs).text);
     return text;
 }
+
+// One that is not known has not even called the same as itself.
+static bool is_same(weir_head_find *find, const void *user, uint32_t a, uint32_t b)
+{
+    const struct weir_head *first = find(user, a);
+    const struct weir_head *second = find(user, b);
+    return first && second && weir_head_equals(first, second);
+}
+
+// The first rank that has called what more than half have; the number of ranks if there is no such half. Each rank is
+// set off against one that has called something else, and only a call of more than half is left over.
+static uint32_t first_of_most(uint32_t count, weir_head_find *find, const void *user)
+{
+    uint32_t candidate = 0;
+    uint32_t first = count;
+    uint32_t left = 0;
+    uint32_t alike = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (left == 0)
+            candidate = i;
+        left = left == 0 || is_same(find, user, candidate, i) ? left + 1 : left - 1;
+    }
+    for (uint32_t i = count; i-- > 0;) {
+        if (!is_same(find, user, candidate, i))
+            continue;
+        alike++;
+        first = i;
+    }
+    return alike > count / 2 ? first : count;
+}
+
+bool weir_heads_find_odd(uint32_t count, weir_head_find *find, const void *user,
+                         struct weir_odd *out_odd)
+{
+    struct weir_odd odd = {.rank = first_of_most(count, find, user)};
+    odd.is_odd = odd.rank < count;
+    for (odd.rank = odd.is_odd ? odd.rank : 0; odd.rank < count && !find(user, odd.rank);)
+        odd.rank++;
+    while (odd.peer < count && (!find(user, odd.peer) || is_same(find, user, odd.rank, odd.peer)))
+        odd.peer++;
+    *out_odd = odd;
+    return odd.peer < count;
+}

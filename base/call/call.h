@@ -63,4 +63,19 @@ const char *weir_head_differ(const struct weir_head *own, uint32_t rank,
                              const struct weir_head *theirs, uint32_t peer, bool blames,
                              char text[WEIR_CALLS_TEXT_SIZE]);
 
+// The call of a rank; NULL: it has not come, or its call is not known.
+typedef const struct weir_head *weir_head_find(const void *user, uint32_t rank);
+
+// Two ranks that have called different things.
+struct weir_odd {
+    uint32_t
+        rank; // of those that have called what more than half of all have; else of those that have come
+    uint32_t peer;
+    bool is_odd; // the peer, since `rank` has called what most have; else either may be wrong
+};
+
+// Finds the first two. False: all ranks that have come have called the same.
+bool weir_heads_find_odd(uint32_t count, weir_head_find *find, const void *user,
+                         struct weir_odd *out_odd);
+
 #endif

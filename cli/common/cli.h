@@ -67,12 +67,16 @@ int cli_train(int argc, char **argv);
 extern const struct cli_command cli_sim_members[];
 extern const struct cli_command cli_trace_members[];
 
+// What --quiet sets: notes, warnings and progress are left out; errors are still printed.
+extern bool cli_quiet;
+
 // Prints "weir: SENTENCE" to stderr, in one piece; a progress line is erased first.
 //
 // Threads: safe.
 void cli_error(const char *format, ...) WEIR_PRINTF(1, 2);
-void cli_warning(const char *format, ...) WEIR_PRINTF(1, 2);
-void cli_note(const char *format, ...) WEIR_PRINTF(1, 2);
+// The same unless --quiet; the sentence of a warning is after "warning: ".
+#define cli_note(...) (cli_quiet ? (void)0 : cli_error(__VA_ARGS__))
+#define cli_warning(...) cli_note("warning: " __VA_ARGS__)
 
 // Prints the thread's Weir error the same way, and returns the exit code that
 // belongs to its status.
@@ -90,9 +94,6 @@ bool cli_write_file(const char *path, char *text, size_t size, const char *what)
 // Sends the library's warnings and errors to stderr. A message that is a
 // compiler's log is printed whole.
 void cli_log_to_stderr(void);
-
-// What --quiet sets: notes, warnings and progress are left out; errors are still printed.
-extern bool cli_quiet;
 
 // Prints the version, for --version of every command.
 void cli_print_version(void);

@@ -45,15 +45,30 @@ void cli_folder_place(const struct cli_folder *folder, const char *name,
     snprintf(path, CLI_FOLDER_PATH_SIZE, "%s/%s", folder->path, name);
 }
 
-bool cli_program_directory(char *directory, size_t size)
+// The directory of the program's file, links resolved.
+static bool find_directory(char *directory, size_t size)
 {
     const ssize_t length = readlink("/proc/self/exe", directory, size - 1);
-    if (length <= 0)
-        return false;
-    directory[length] = '\0';
+    directory[length > 0 ? length : 0] = '\0';
     char *slash = strrchr(directory, '/');
-    if (!slash)
-        return false;
-    *slash = '\0';
-    return true;
+    if (slash)
+        *slash = '\0';
+    return slash;
+}
+
+const char *cli_find_own(const char *installed, const char *built, int code, const char *lack,
+                         const char *remedy)
+{
+    char directory[PATH_MAX];
+    if (!find_directory(directory, sizeof directory))
+        cli_fail(code,
+                 "%s: /proc/self/exe cannot be read, so the folder of the program is not known; %s",
+                 lack, remedy);
+    const char *first = cli_text("%s/../%s", directory, installed);
+    const char *second = cli_text("%s/../%s", directory, built);
+    if (access(first, R_OK) == 0)
+        return first;
+    if (access(second, R_OK) != 0)
+        cli_fail(code, "%s: there is neither %s nor %s; %s", lack, first, second, remedy);
+    return second;
 }

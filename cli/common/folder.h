@@ -1,10 +1,8 @@
-// Folders: one for the files of a command, in that of TMPDIR, else in /tmp; and that of the program.
+// Folders: one for the files of a command, in that of TMPDIR, else in /tmp; and what lies beside the program.
 #ifndef WEIR_CLI_COMMON_FOLDER_H
 #define WEIR_CLI_COMMON_FOLDER_H
 
 #include <limits.h>
-#include <stdbool.h>
-#include <stddef.h>
 
 enum {
     CLI_FOLDER_NAME_MAX = 256,
@@ -25,8 +23,11 @@ void cli_folder_create(struct cli_folder *folder, const char *command);
 void cli_folder_place(const struct cli_folder *folder, const char *name,
                       char path[CLI_FOLDER_PATH_SIZE]);
 
-// The directory of the program's file, links resolved. False if /proc/self/exe cannot be
-// read.
-bool cli_program_directory(char *directory, size_t size);
+// The path of a file that comes with the command: of an installation, or of a build tree. Both are from the folder
+// above the program's.
+//
+// Ownership: the command's. Errors: that there is neither ends it, after "LACK: there is neither … nor …; REMEDY".
+const char *cli_find_own(const char *installed, const char *built, int code, const char *lack,
+                         const char *remedy);
 
 #endif

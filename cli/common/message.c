@@ -25,18 +25,6 @@ static struct {
 
 bool cli_quiet;
 
-static void print(const char *prefix, const char *format, va_list arguments)
-{
-    char raw[4096];
-    char text[4096];
-    vsnprintf(raw, sizeof raw, format, arguments);
-    weir_text_escape(text, sizeof text, raw, "\n\t"); // names and labels may be in it
-    pthread_mutex_lock(&output.lock);
-    fprintf(stderr, "%s%s%s\n", output.line_shown ? "\r\033[K" : "", prefix, text);
-    output.line_shown = false;
-    pthread_mutex_unlock(&output.lock);
-}
-
 // Draws the line, or erases it if `text` is NULL.
 static void draw_line(const char *text)
 {
@@ -50,28 +38,17 @@ static void draw_line(const char *text)
 
 void cli_error(const char *format, ...)
 {
+    char raw[4096];
+    char text[4096];
     va_list arguments;
     va_start(arguments, format);
-    print("weir: ", format, arguments);
+    vsnprintf(raw, sizeof raw, format, arguments);
     va_end(arguments);
-}
-
-void cli_warning(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    if (!cli_quiet)
-        print("weir: warning: ", format, arguments);
-    va_end(arguments);
-}
-
-void cli_note(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    if (!cli_quiet)
-        print("weir: ", format, arguments);
-    va_end(arguments);
+    weir_text_escape(text, sizeof text, raw, "\n\t"); // names and labels may be in it
+    pthread_mutex_lock(&output.lock);
+    fprintf(stderr, "%sweir: %s\n", output.line_shown ? "\r\033[K" : "", text);
+    output.line_shown = false;
+    pthread_mutex_unlock(&output.lock);
 }
 
 int cli_weir_error(void)

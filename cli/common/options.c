@@ -17,8 +17,10 @@ enum {
     HELP_COLUMN = 22
 };
 
-static const char help_line[] = "print this text";
-static const char version_line[] = "print the version";
+const struct cli_option cli_options_of_all[2] = {
+    {.name = "help", .help = "print this text"},
+    {.name = "version", .help = "print the version"},
+};
 
 static const struct cli_command *root; // of the first cli_dispatch()
 static const struct cli_command *running;
@@ -43,8 +45,9 @@ char cli_option_letter(const char *name)
     return '\0';
 }
 
-static void print_option(const char *name, const char *value, const char *help)
+static void print_option(const struct cli_option *option)
 {
+    const char *name = option->name, *value = option->value;
     const char letter[] = {'-', cli_option_letter(name), ',', ' ', '\0'};
     char left[64];
     snprintf(left, sizeof left, "%s%s%s%s%s", letter[1] ? letter : "", cli_option_dashes(name),
@@ -52,7 +55,7 @@ static void print_option(const char *name, const char *value, const char *help)
     printf("  %-*s", HELP_COLUMN - 2, left);
     if (strlen(left) > HELP_COLUMN - 3)
         printf("\n%*s", HELP_COLUMN, "");
-    for (const char *line = help;; line++) {
+    for (const char *line = option->help;; line++) {
         size_t length = strcspn(line, "\n");
         printf("%.*s\n", (int)length, line);
         line += length;
@@ -77,9 +80,9 @@ static void print_help(const struct cli_usage *usage)
     printf("usage: %s [OPTION]...%s%s\n\n%s\n\n", usage->command, *usage->operands ? " " : "",
            usage->operands, usage->about);
     for (size_t i = 0; i < usage->option_count; i++)
-        print_option(usage->options[i].name, usage->options[i].value, usage->options[i].help);
-    print_option("help", NULL, help_line);
-    print_option("version", NULL, version_line);
+        print_option(&usage->options[i]);
+    for (size_t i = 0; i < 2; i++)
+        print_option(&cli_options_of_all[i]);
     printf("\nMore is in %s.\n", usage->manual);
     if (running->members)
         printf("\n%s:\n", running->about);
@@ -115,8 +118,8 @@ static _Noreturn void refuse_option(const struct cli_usage *usage, const char *a
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(text, "="), text);
 
-    const char *nearest = weir_text_nearer(name, NULL, "help");
-    nearest = weir_text_nearer(name, nearest, "version");
+    const char *nearest = weir_text_nearer(name, NULL, cli_options_of_all[0].name);
+    nearest = weir_text_nearer(name, nearest, cli_options_of_all[1].name);
     for (size_t i = 0; i < usage->option_count; i++)
         nearest = weir_text_nearer(name, nearest, usage->options[i].name);
     if (nearest)

@@ -52,6 +52,9 @@ struct cli_usage {
     size_t operand_maximum;
 };
 
+// --help and --version, which every command has besides.
+extern const struct cli_option cli_options_of_all[2];
+
 // What stands before an option of that name: "-" or "--".
 const char *cli_option_dashes(const char *name);
 

@@ -14,12 +14,6 @@ struct line {
     size_t count;
 };
 
-// What --help and --version are, which are in no table.
-static const struct cli_option common_options[2] = {
-    {.name = "help", .help = "print this text"},
-    {.name = "version", .help = "print the version"},
-};
-
 // The first clause of a text, on one line.
 static void print_word(const char *dashes, const char *word, const char *text)
 {
@@ -41,8 +35,8 @@ static void print_options(const struct cli_usage *usage)
 {
     for (size_t i = 0; i < usage->option_count; i++)
         print_option(&usage->options[i]);
-    print_option(&common_options[0]);
-    print_option(&common_options[1]);
+    for (size_t i = 0; i < 2; i++)
+        print_option(&cli_options_of_all[i]);
 }
 
 static void print_members(const struct cli_command *group)

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -171,16 +170,20 @@ struct listing {
     char suite[128];
 };
 
+static void add(struct conform *conform, struct conform_result result)
+{
+    conform->results =
+        cli_grow(conform->results, conform->count, &conform->capacity, sizeof *conform->results);
+    conform->results[conform->count++] = result;
+}
+
 static void take_listed(void *user, const char *line)
 {
     struct listing *listing = user;
     struct conform *conform = listing->conform;
     const size_t length = strlen(line);
     if (strncmp(line, "  ", 2) == 0 && listing->suite[0]) {
-        conform->results = cli_grow(conform->results, conform->count, &conform->capacity,
-                                    sizeof *conform->results);
-        conform->results[conform->count++] =
-            (struct conform_result){.name = cli_text("%s%s", listing->suite, line + 2)};
+        add(conform, (struct conform_result){.name = cli_text("%s%s", listing->suite, line + 2)});
     } else if (length > 1 && line[length - 1] == '.' && !strchr(line, ' ')) {
         snprintf(listing->suite, sizeof listing->suite, "%s", line);
     }
@@ -344,7 +347,7 @@ static void check_end(struct conform *conform, const struct child *child, bool s
         return;
     if (!stuck)
         describe_end(end, sizeof end, child->status);
-    conform->exit_text = cli_text("what ran after the last test %s", end);
+    conform->exit_text = cli_text("what ran after the last test %s\n", end);
 }
 
 // Runs what has not run yet, until the program ends.
@@ -391,6 +394,10 @@ static void conform_run(struct conform *conform)
             conform->results[i].outcome = CONFORM_FAILED;
             conform->results[i].text = cli_copy("the program ended before it ran this test\n");
         }
+    if (conform->exit_text)
+        add(conform, (struct conform_result){.name = cli_copy("Suite.Ends"),
+                                             .outcome = CONFORM_FAILED,
+                                             .text = conform->exit_text});
 }
 
 // The report of a run, as text, as JSON, and as JUnit's XML.
@@ -402,11 +409,6 @@ static const char *const outcome_names[] = {
     [CONFORM_SKIPPED] = "skipped",
 };
 
-static size_t count_failures(const struct conform *conform)
-{
-    return conform_count(conform, CONFORM_FAILED) + (conform->exit_text != NULL);
-}
-
 // Text.
 
 static void print_failures(const struct conform *conform)
@@ -416,8 +418,6 @@ static void print_failures(const struct conform *conform)
         if (result->outcome == CONFORM_FAILED)
             printf("FAILED %s\n%s\n", result->name, result->text ? result->text : "");
     }
-    if (conform->exit_text)
-        printf("FAILED at the end of the suite\n%s\n\n", conform->exit_text);
 }
 
 static void print_skipped(const struct conform *conform)
@@ -447,7 +447,7 @@ static void print_text(const struct conform *conform)
     printf("%zu %s in %s: %zu passed, %zu failed, %zu skipped\n", conform->count,
            conform->count == 1 ? "test" : "tests",
            weir_text_duration(time, (double)conform->elapsed_ns),
-           conform_count(conform, CONFORM_PASSED), count_failures(conform),
+           conform_count(conform, CONFORM_PASSED), conform_count(conform, CONFORM_FAILED),
            conform_count(conform, CONFORM_SKIPPED));
 }
 
@@ -478,7 +478,7 @@ static int print_json(const struct conform *conform, int code)
         {"elapsed_ns", conform->elapsed_ns},
         {"total", conform->count},
         {"passed", conform_count(conform, CONFORM_PASSED)},
-        {"failed", count_failures(conform)},
+        {"failed", conform_count(conform, CONFORM_FAILED)},
         {"skipped", conform_count(conform, CONFORM_SKIPPED)},
     };
     json_t *root = json_object();
@@ -490,8 +490,6 @@ static int print_json(const struct conform *conform, int code)
     cli_json_set(root, "driver", cli_json_string(conform->driver));
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         cli_json_set(root, numbers[i].name, weir_json_count(numbers[i].value));
-    if (conform->exit_text)
-        cli_json_set(root, "exit", cli_json_string(conform->exit_text));
     cli_json_set(root, "tests", test_list(conform));
     return cli_json_print(root, code);
 }
@@ -533,16 +531,10 @@ static bool write_xml(const struct conform *conform, const char *path)
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
         "<testsuite name=\"conformance\" tests=\"%zu\" failures=\"%zu\" skipped=\"%zu\" "
         "time=\"%.3f\">\n",
-        conform->count + (conform->exit_text != NULL), count_failures(conform),
+        conform->count, conform_count(conform, CONFORM_FAILED),
         conform_count(conform, CONFORM_SKIPPED), (double)conform->elapsed_ns / 1e9);
     for (size_t i = 0; i < conform->count; i++)
         add_case(&xml, &conform->results[i]);
-    if (conform->exit_text) {
-        char name[] = "Suite.Ends";
-        add_case(&xml, &(struct conform_result){.name = name,
-                                                .outcome = CONFORM_FAILED,
-                                                .text = conform->exit_text});
-    }
     weir_long_text_add(&xml, "</testsuite>\n");
     return cli_write_file(path, xml.failed ? NULL : xml.text, xml.used, "the report");
 }
@@ -594,21 +586,14 @@ static void parse(struct options *out, int argc, char **argv)
 // without WEIR_MODULE_PATH.
 static const char *find_suite(void)
 {
-    char directory[PATH_MAX];
-    if (!cli_program_directory(directory, sizeof directory))
-        cli_fail(CLI_SETUP, "/proc/self/exe cannot be read, so the folder of the program is not "
-                            "known; mount /proc");
-    const char *installed = cli_text("%s/../libexec/weir/conformance", directory);
-    const char *built = cli_text("%s/../tests/conformance/conformance", directory);
-    if (access(installed, X_OK) == 0)
-        return installed;
-    if (access(built, X_OK) != 0)
-        cli_fail(CLI_SETUP,
-                 "the suite is missing: there is neither %s nor %s; unpack the whole archive, or "
-                 "build //tests/conformance",
-                 installed, built);
-    setenv("WEIR_MODULE_PATH", cli_text("%s/../lib/weir", directory), 0);
-    return built;
+    static const char built[] = "tests/conformance/conformance";
+    const char *suite =
+        cli_find_own("libexec/weir/conformance", built, CLI_SETUP, "the suite is missing",
+                     "unpack the whole archive, or build //tests/conformance");
+    const char *tree = strstr(suite, built);
+    if (tree)
+        setenv("WEIR_MODULE_PATH", cli_text("%.*slib/weir", (int)(tree - suite), suite), 0);
+    return suite;
 }
 
 // Opens the chain and stores its names for the report.
@@ -661,8 +646,7 @@ static int run_tests(struct conform *conform, const struct options *options)
     run_suite(conform);
     if (cli_signal())
         return tell_interrupt(conform);
-    int code =
-        conform_count(conform, CONFORM_FAILED) > 0 || conform->exit_text ? CLI_FAILED : CLI_OK;
+    int code = conform_count(conform, CONFORM_FAILED) > 0 ? CLI_FAILED : CLI_OK;
     if (options->xml && !write_xml(conform, options->xml))
         code = CLI_FAILED;
     if (options->json)

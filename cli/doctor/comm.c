@@ -103,15 +103,14 @@ static void tell_address(struct doctor *doctor, const struct addrinfo *address, 
     char name[NI_MAXHOST];
     char duration[WEIR_TEXT_QUANTITY_SIZE];
     name_of(address->ai_addr, address->ai_addrlen, name, sizeof name);
-    if (!error)
-        doctor_add(doctor, DOCTOR_OK, "reaching", NULL, "%s, port %s, answers in %s", name, port,
-                   weir_text_duration(duration, ns));
-    else if (address->ai_next || *reached) // another one may do
-        doctor_add(doctor, DOCTOR_NOTE, "reaching", NULL, "%s, port %s: %s", name, port,
-                   strerror(error));
-    else
-        doctor_add(doctor, DOCTOR_PROBLEM, "reaching", remedy_of(error), "%s, port %s: %s", name,
-                   port, strerror(error));
+    weir_text_duration(duration, ns);
+    const bool last = error && !address->ai_next && !*reached; // else another one may do
+    doctor_add(doctor,
+               last    ? DOCTOR_PROBLEM
+               : error ? DOCTOR_NOTE
+                       : DOCTOR_OK,
+               "reaching", last ? remedy_of(error) : NULL, "%s, port %s%s%s", name, port,
+               error ? ": " : ", answers in ", error ? strerror(error) : duration);
     *reached = *reached || !error;
 }
 
@@ -131,8 +130,8 @@ static bool doctor_comm_reach(struct doctor *doctor, const struct doctor_comm *c
     }
     for (const struct addrinfo *it = addresses; it; it = it->ai_next) {
         if (weir_address_is_own(it->ai_addr, it->ai_addrlen)) {
-            doctor_add(doctor, DOCTOR_OK, "reaching", NULL,
-                       "%s is this machine, whose ranks meet at a socket of their user", host);
+            doctor_ok(doctor, "reaching",
+                      "%s is this machine, whose ranks meet at a socket of their user", host);
             reached = true;
             break;
         }
@@ -165,7 +164,7 @@ static void tell_version(struct doctor *doctor, void *library)
     void *symbol = dlsym(library, "ncclGetVersion");
     memcpy(&get_version, &symbol, sizeof symbol);
     if (!symbol || get_version(&version) != 0) {
-        doctor_add(doctor, DOCTOR_NOTE, "nccl", NULL, "the library is none of NCCL's; " REMEDY);
+        doctor_note(doctor, "nccl", "the library is none of NCCL's; " REMEDY);
         return;
     }
     dladdr(symbol, &where);
@@ -179,12 +178,12 @@ static void tell_library(struct doctor *doctor, const char *setting)
 {
     const char *name = strcmp(setting, "auto") == 0 ? "libnccl.so.2" : setting;
     if (strcmp(setting, "off") == 0) {
-        doctor_add(doctor, DOCTOR_OK, "nccl", NULL, "not used: `nccl` of [cuda] is off");
+        doctor_ok(doctor, "nccl", "not used: `nccl` of [cuda] is off");
         return;
     }
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
-        doctor_add(doctor, DOCTOR_NOTE, "nccl", NULL, "%s; " REMEDY, dlerror());
+        doctor_note(doctor, "nccl", "%s; " REMEDY, dlerror());
         return;
     }
     tell_version(doctor, library);
@@ -214,16 +213,13 @@ static void doctor_comm_nccl(struct doctor *doctor)
     if (weir_inspect_settings(&params, ask, &nccl) < 0)
         return; // told by the checks of the configuration
     if (!nccl.found)
-        doctor_add(doctor, DOCTOR_NOTE, "nccl", NULL,
-                   "the backend cuda cannot be loaded; `weir doctor` tells why");
+        doctor_note(doctor, "nccl", "the backend cuda cannot be loaded; `weir doctor` tells why");
 }
 
 // Two ranks, one on each machine, that meet as ranks of any program do, through the transport `local`.
 
 enum {
-    SMALL_TIMES = 100,
-    LARGE_TIMES = 4,
-    LARGE = 4 << 20 // elements
+    REDUCTIONS = 100
 };
 
 struct link {
@@ -268,8 +264,7 @@ static weir_status create(struct link *link, const struct doctor_comm *comm, con
         .timeout_ns = comm->timeout * UINT64_C(1000000000),
     };
     const struct weir_buffer_params memory = {.struct_size = sizeof memory,
-                                              .size = LARGE * sizeof(int32_t),
-                                              .placement = WEIR_PLACE_HOST};
+                                              .size = sizeof(int32_t)};
     weir_status status = doctor_comm_open(link->doctor, "local", &link->runtime);
     if (status == WEIR_OK)
         status = weir_device_open_at(link->runtime, NULL, &link->device, NULL, 0);
@@ -280,58 +275,36 @@ static weir_status create(struct link *link, const struct doctor_comm *comm, con
     return status == WEIR_OK ? weir_comm_create(link->device, &params, &link->comm) : status;
 }
 
-static weir_status time_reduce(const struct link *link, size_t count, int times, double *out_ns)
-{
-    const uint64_t began = cli_now_ns();
-    for (int i = 0; i < times; i++) {
-        weir_status status = weir_queue_all_reduce(link->queue, link->comm, link->buffer, 0,
-                                                   link->buffer, 0, count, WEIR_I32, WEIR_MAXIMUM);
-        if (status < 0)
-            return status;
-    }
-    const weir_status status = weir_queue_sync(link->queue, WEIR_FOREVER);
-    *out_ns = (double)(cli_now_ns() - began) / times;
-    return status;
-}
-
 // Each rank's number, of which both get the larger one.
-static weir_status exchange(const struct link *link, double *out_small_ns, double *out_large_ns,
-                            int32_t *out_value)
+static weir_status reduce(const struct link *link, double *out_ns, int32_t *out_value)
 {
     const int32_t own = (int32_t)weir_comm_rank(link->comm) + 1;
-    weir_status status =
-        weir_queue_fill(link->queue, link->buffer, 0, LARGE * sizeof own, &own, sizeof own);
+    weir_status status = weir_upload(link->queue, link->buffer, 0, &own, sizeof own);
+    const uint64_t began = cli_now_ns();
+    for (int i = 0; i < REDUCTIONS && status == WEIR_OK; i++)
+        status = weir_queue_all_reduce(link->queue, link->comm, link->buffer, 0, link->buffer, 0, 1,
+                                       WEIR_I32, WEIR_MAXIMUM);
     if (status == WEIR_OK)
-        status = time_reduce(link, 1, SMALL_TIMES, out_small_ns);
-    if (status == WEIR_OK)
-        status = time_reduce(link, LARGE, LARGE_TIMES, out_large_ns);
-    if (status == WEIR_OK)
-        status = weir_download(link->queue, out_value, link->buffer, (LARGE - 1) * sizeof own,
-                               sizeof own);
+        status = weir_download(link->queue, out_value, link->buffer, 0, sizeof own);
+    *out_ns = (double)(cli_now_ns() - began) / REDUCTIONS;
     return status;
 }
 
 static void tell(const struct link *link)
 {
-    char small[WEIR_TEXT_QUANTITY_SIZE];
-    char large[WEIR_TEXT_QUANTITY_SIZE];
-    double small_ns = 0;
-    double large_ns = 0;
+    char duration[WEIR_TEXT_QUANTITY_SIZE];
+    double ns = 0;
     int32_t value = 0;
-    if (exchange(link, &small_ns, &large_ns, &value) < 0) {
+    if (reduce(link, &ns, &value) < 0)
         doctor_add_error(link->doctor, "exchange",
                          "let the network pass connections between the two machines that last");
-        return;
-    }
-    if (value != 2)
+    else if (value != 2)
         doctor_add(link->doctor, DOCTOR_PROBLEM, "exchange",
                    "let both machines run the same version of weir",
                    "the larger one of 1 and 2 came out as %d", (int)value);
     else
-        doctor_add(link->doctor, DOCTOR_OK, "exchange", NULL,
-                   "an all-reduce of 4 bytes takes %s, one of 16 MiB %s, %.2f GB/s",
-                   weir_text_duration(small, small_ns), weir_text_duration(large, large_ns),
-                   LARGE * sizeof value / large_ns);
+        doctor_ok(link->doctor, "exchange", "an all-reduce of 4 bytes takes %s",
+                  weir_text_duration(duration, ns));
 }
 
 static void meet(struct link *link, const struct doctor_comm *comm, const char *host,
@@ -340,10 +313,10 @@ static void meet(struct link *link, const struct doctor_comm *comm, const char *
     const weir_status status = create(link, comm, host, port);
     if (status == WEIR_ERROR_UNSUPPORTED) {
         // They have met, and know that no host memory goes from one to the other.
-        doctor_add(link->doctor, DOCTOR_OK, "meeting", NULL,
-                   "this machine is rank %d of 2, reaches the other one both ways, and has the "
-                   "same secret; NCCL carries device memory between them, and MPI the host's",
-                   comm->connect ? 1 : 0);
+        doctor_ok(link->doctor, "meeting",
+                  "this machine is rank %d of 2, reaches the other one both ways, and has the "
+                  "same secret; NCCL carries device memory between them, and MPI the host's",
+                  comm->connect ? 1 : 0);
         return;
     }
     if (status < 0) {
@@ -352,13 +325,13 @@ static void meet(struct link *link, const struct doctor_comm *comm, const char *
                          "for ranks listen at ports of their own once they have met");
         return;
     }
-    doctor_add(link->doctor, DOCTOR_OK, "meeting", NULL,
-               "this machine is rank %u of 2, and reaches the other one both ways",
-               (unsigned)weir_comm_rank(link->comm));
+    doctor_ok(link->doctor, "meeting",
+              "this machine is rank %u of 2, and reaches the other one both ways",
+              (unsigned)weir_comm_rank(link->comm));
     tell(link);
 }
 
-// Meets the other machine, and exchanges data with it.
+// Meets the other rank, and on one machine reduces numbers with it.
 static void doctor_comm_link(struct doctor *doctor, const struct doctor_comm *comm)
 {
     struct link link = {.doctor = doctor};
@@ -400,8 +373,8 @@ static bool add_setting(void *user, const char *section, const struct weir_setti
     const bool is_own = strcmp(section, "comm") == 0;
     for (size_t i = 0; is_own && i < sizeof keys / sizeof *keys; i++)
         if (strcmp(setting->key->name, keys[i]) == 0 && setting->text[0])
-            doctor_add(user, DOCTOR_OK, "comm", NULL, "%s = %s%s (%s)", keys[i], setting->text,
-                       i == 2 ? " seconds" : "", setting->origin);
+            doctor_ok(user, "comm", "%s = %s%s (%s)", keys[i], setting->text,
+                      i == 2 ? " seconds" : "", setting->origin);
     return is_own || strcmp(section, "weir") == 0;
 }
 
@@ -411,9 +384,9 @@ static void add_place(struct doctor *doctor, const struct weir_open_params *para
     if (weir_inspect_place(params, &place) < 0)
         doctor_add_error(doctor, "comm", "correct what it names");
     else
-        doctor_add(doctor, DOCTOR_OK, "comm", NULL, "rank %u of %u, %s%s", (unsigned)place.rank,
-                   (unsigned)place.count,
-                   place.rendezvous[0] ? "meeting at " : "without a rendezvous", place.rendezvous);
+        doctor_ok(doctor, "comm", "rank %u of %u, %s%s", (unsigned)place.rank,
+                  (unsigned)place.count,
+                  place.rendezvous[0] ? "meeting at " : "without a rendezvous", place.rendezvous);
 }
 
 static void examine_configuration(struct doctor *doctor)
@@ -432,11 +405,10 @@ static void try_transport(struct doctor *doctor, const char *name)
     weir_runtime *runtime = NULL;
     if (doctor_comm_open(doctor, name, &runtime) < 0 ||
         weir_inspect_transport(runtime, &library) < 0)
-        doctor_add(doctor, DOCTOR_NOTE, "transport", NULL, "%s cannot be used: %s; %s", name,
-                   weir_last_error()->message, weir_last_error()->remedy);
+        doctor_note(doctor, "transport", "%s cannot be used: %s; %s", name,
+                    weir_last_error()->message, weir_last_error()->remedy);
     else
-        doctor_add(doctor, DOCTOR_OK, "transport", NULL, "%s%s%s", name, *library ? ", with " : "",
-                   library);
+        doctor_ok(doctor, "transport", "%s%s%s", name, *library ? ", with " : "", library);
     WEIR_IGNORE(weir_close(&runtime));
 }
 
@@ -459,7 +431,7 @@ int cli_doctor_comm(int argc, char **argv)
         "Tells what communicators would use: rank, rendezvous, transports and their "
         "libraries.\n"
         "With --listen on one machine and --connect on another it tries whether ranks there\n"
-        "would meet, and tells what is in the way; then both exchange data.\n\n"
+        "would meet, and tells what is in the way; on one machine it also reduces numbers.\n\n"
         "  weir doctor comm --listen 29500\n"
         "  weir doctor comm --connect node1:29500",
         "weir-doctor(1)", options);

@@ -20,12 +20,6 @@ struct entry {
     char problem[1024];
 };
 
-struct listing {
-    const char *backend;
-    struct entry *entries;
-    size_t count;
-};
-
 static void look_at(weir_runtime *runtime, size_t index, struct entry *entry)
 {
     char select[32];
@@ -193,36 +187,36 @@ static json_t *describe_device(const struct entry *entry, size_t index)
     return object;
 }
 
-static int print_json(const struct listing *listing, int code)
+static int print_json(const char *backend, const struct entry *entries, size_t count, int code)
 {
     json_t *root = json_object();
     json_t *devices = json_array();
-    for (size_t i = 0; i < listing->count; i++)
-        cli_json_append(devices, describe_device(&listing->entries[i], i));
+    for (size_t i = 0; i < count; i++)
+        cli_json_append(devices, describe_device(&entries[i], i));
     cli_json_set(root, "weir", json_string(weir_version()));
-    cli_json_set(root, "module", cli_json_string(listing->backend));
+    cli_json_set(root, "module", cli_json_string(backend));
     cli_json_set(root, "devices", devices);
     return cli_json_print(root, code);
 }
 
 static int list_devices(weir_runtime *runtime, bool as_json)
 {
-    struct listing listing = {.backend = weir_runtime_backend(runtime),
-                              .count = weir_device_count(runtime)};
+    const char *backend = weir_runtime_backend(runtime);
+    const size_t count = weir_device_count(runtime);
+    struct entry *entries = cli_allocate(count + 1, sizeof *entries);
     int code = CLI_OK;
-    listing.entries = cli_allocate(listing.count + 1, sizeof *listing.entries);
-    for (size_t i = 0; i < listing.count; i++) {
-        look_at(runtime, i, &listing.entries[i]);
-        if (listing.entries[i].opened)
+    for (size_t i = 0; i < count; i++) {
+        look_at(runtime, i, &entries[i]);
+        if (entries[i].opened)
             continue;
-        cli_error("device %zu: %s", i, listing.entries[i].problem);
+        cli_error("device %zu: %s", i, entries[i].problem);
         code = CLI_SETUP;
     }
     if (as_json)
-        return print_json(&listing, code);
-    printf("module %s\n\n", listing.backend);
-    for (size_t i = 0; i < listing.count; i++)
-        print_device(&listing.entries[i], i);
+        return print_json(backend, entries, count, code);
+    printf("module %s\n\n", backend);
+    for (size_t i = 0; i < count; i++)
+        print_device(&entries[i], i);
     return code;
 }
 
@@ -292,12 +286,12 @@ static void tell_absent(struct printer *printer, const struct weir_setting *key,
     weir_load_report_destroy(&installed);
     if (there)
         return;
-    (named ? cli_error : cli_note)("%s%s%s names '%s', and there is no weir_%s.so in %s%s%s%s%s",
-                                   key ? key->origin : "", key ? ": " : "",
-                                   key ? key->key->name : "a section", name, name,
-                                   *path ? path : "the folder of modules",
-                                   *near ? "; did you mean '" : ": check the spelling", near,
-                                   *near ? "'?" : "", *near || !*path ? "" : " and module_path");
+    if (named || !cli_quiet)
+        cli_error("%s%s%s names '%s', and there is no weir_%s.so in %s%s%s%s%s",
+                  key ? key->origin : "", key ? ": " : "", key ? key->key->name : "a section", name,
+                  name, *path ? path : "the folder of modules",
+                  *near ? "; did you mean '" : ": check the spelling", near, *near ? "'?" : "",
+                  *near || !*path ? "" : " and module_path");
     printer->missing += named;
 }
 

@@ -4,11 +4,11 @@
 #include "cli/doctor/doctor.h"
 
 #include <errno.h>
+#include <libgen.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <weir/inspect.h>
@@ -28,33 +28,29 @@ static void add_module(struct doctor *doctor, const struct weir_load_entry *modu
 {
     const bool is_plain = !module->sanitizer[0];
     if (module->outcome != WEIR_LOAD_USED) {
-        doctor_add(doctor, DOCTOR_NOTE, "module", NULL, "%s cannot be used: %s; %s", module->module,
-                   module->reason, module->remedy);
+        doctor_note(doctor, "module", "%s cannot be used: %s; %s", module->module, module->reason,
+                    module->remedy);
         return;
     }
-    doctor_add(doctor, DOCTOR_OK, "module", NULL, "%s %s, a %s, ABI %u, %s%s%s: %s", module->module,
-               module->version, module->kind, (unsigned)module->abi_seen,
-               is_plain ? "" : "built with the ", module->sanitizer,
-               is_plain ? "plain build" : " sanitizer", module->path);
+    doctor_ok(doctor, "module", "%s %s, a %s, ABI %u, %s%s%s: %s", module->module, module->version,
+              module->kind, (unsigned)module->abi_seen, is_plain ? "" : "built with the ",
+              module->sanitizer, is_plain ? "plain build" : " sanitizer", module->path);
     for (const char *const *about = module->about; about && about[0] && about[1]; about += 2)
-        doctor_add(doctor, DOCTOR_OK, "module", NULL, "%s, %s: %s", module->module, about[0],
-                   about[1]);
+        doctor_ok(doctor, "module", "%s, %s: %s", module->module, about[0], about[1]);
 }
 
 static void add_entry(struct doctor *doctor, const struct weir_load_entry *entry)
 {
     switch (entry->outcome) {
     case WEIR_LOAD_USED:
-        doctor_add(doctor, DOCTOR_OK, "chain", NULL, "%s is used%s%s", entry->module,
-                   entry->driver[0] ? ", driver " : "", entry->driver);
+        doctor_ok(doctor, "chain", "%s is used%s%s", entry->module,
+                  entry->driver[0] ? ", driver " : "", entry->driver);
         break;
     case WEIR_LOAD_REFUSED:
-        doctor_add(doctor, DOCTOR_NOTE, "chain", NULL, "%s was refused: %s", entry->module,
-                   entry->reason);
+        doctor_note(doctor, "chain", "%s was refused: %s", entry->module, entry->reason);
         break;
     case WEIR_LOAD_MISSING:
-        doctor_add(doctor, DOCTOR_NOTE, "chain", NULL, "%s is not there: no %s", entry->module,
-                   entry->path);
+        doctor_note(doctor, "chain", "%s is not there: no %s", entry->module, entry->path);
         break;
     }
 }
@@ -81,51 +77,23 @@ enum {
 // Variables whose names begin with WEIR_: those that nothing reads are told with the nearest name that
 // something does.
 
-enum {
-    VARIABLES_MOST = 128,
-    VARIABLE_SIZE = 128
-};
-
-struct variable {
-    const char *text; // NAME=VALUE, after WEIR_
-    char name[VARIABLE_SIZE];
-    char nearest[VARIABLE_SIZE];
-    bool known;
-};
-
-struct variables {
-    struct variable items[VARIABLES_MOST];
+struct names {
+    const char **items; // after WEIR_
     size_t count;
+    size_t capacity;
 };
 
 static const char variable_lead[] = "WEIR_";
 
-static void take_variables(struct variables *variables)
+static void know(struct names *names, const char *name)
 {
-    const size_t lead = strlen(variable_lead);
-    for (char **at = environ; *at && variables->count < VARIABLES_MOST; at++) {
-        struct variable *it = &variables->items[variables->count];
-        if (strncmp(*at, variable_lead, lead) != 0)
-            continue;
-        it->text = *at + lead;
-        snprintf(it->name, sizeof it->name, "%.*s", (int)strcspn(it->text, "="), it->text);
-        variables->count++;
-    }
-}
-
-static void know(struct variables *variables, const char *name)
-{
-    for (size_t i = 0; i < variables->count; i++) {
-        struct variable *it = &variables->items[i];
-        it->known = it->known || strcmp(it->name, name) == 0;
-        if (weir_text_nearer(it->name, *it->nearest ? it->nearest : NULL, name) == name)
-            snprintf(it->nearest, sizeof it->nearest, "%s", name);
-    }
+    names->items = cli_grow(names->items, names->count, &names->capacity, sizeof *names->items);
+    names->items[names->count++] = cli_copy(name);
 }
 
 static bool know_setting(void *user, const char *section, const struct weir_setting *setting)
 {
-    char name[2 * VARIABLE_SIZE];
+    char name[256];
     if (setting) {
         weir_text_variable(name, sizeof name, section, setting->key->name);
         know(user, name + strlen(variable_lead));
@@ -135,7 +103,7 @@ static bool know_setting(void *user, const char *section, const struct weir_sett
 
 // Those of keys follow from the tables of all modules that are installed, in the chain or not. False if a
 // value is wrong, which opening tells.
-static bool know_all(const struct doctor *doctor, struct variables *variables)
+static bool know_all(const struct doctor *doctor, struct names *known)
 {
     static const char *const others[] = {
         "BACKEND",         "COMM_SECRET",  "CONFIG", "COPY_THREADS", "DEBUG",   "LIBCLC",
@@ -153,21 +121,28 @@ static bool know_all(const struct doctor *doctor, struct variables *variables)
             weir_text_append(names, sizeof names, &used, "%s%s", used ? ", " : "", entry->module);
     weir_load_report_destroy(&installed);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        know(variables, others[i]);
+        know(known, others[i]);
     params.plugins = names;
-    return weir_inspect_settings(&params, know_setting, variables) >= 0;
+    return weir_inspect_settings(&params, know_setting, known) >= 0;
 }
 
-static void add_variable(struct doctor *doctor, const struct variable *it)
+// A NAME=VALUE, after WEIR_. Not all names are known unless `all`.
+static void add_variable(struct doctor *doctor, const struct names *known, bool all,
+                         const char *text)
 {
-    if (strcmp(it->name, "COMM_SECRET") == 0)
-        doctor_add(doctor, DOCTOR_NOTE, "environment", NULL, "WEIR_COMM_SECRET is set");
-    else if (it->known)
-        doctor_add(doctor, DOCTOR_NOTE, "environment", NULL, "%s%s", variable_lead, it->text);
-    else
-        doctor_add(doctor, DOCTOR_NOTE, "environment", NULL, "nothing of Weir reads %s%s%s%s%s%s",
-                   variable_lead, it->name, *it->nearest ? "; did you mean " : "",
-                   *it->nearest ? variable_lead : "", it->nearest, *it->nearest ? "?" : "");
+    const char *name = cli_text("%.*s", (int)strcspn(text, "="), text);
+    const char *nearest = weir_text_nearest(name, known->items, known->count);
+    size_t at = 0;
+    while (at < known->count && strcmp(known->items[at], name) != 0)
+        at++;
+    if (strcmp(name, "COMM_SECRET") == 0)
+        doctor_note(doctor, "environment", "WEIR_COMM_SECRET is set");
+    else if (at < known->count)
+        doctor_note(doctor, "environment", "%s%s", variable_lead, text);
+    else if (all)
+        doctor_note(doctor, "environment", "nothing of Weir reads %s%s%s%s%s%s", variable_lead,
+                    name, nearest ? "; did you mean " : "", nearest ? variable_lead : "",
+                    nearest ? nearest : "", nearest ? "?" : "");
 }
 
 static void doctor_environment(struct doctor *doctor)
@@ -176,16 +151,15 @@ static void doctor_environment(struct doctor *doctor)
         "OCL_ICD_VENDORS",        "OCL_ICD_FILENAMES",    "POCL_CACHE_DIR", "POCL_DEVICES",
         "POCL_MAX_PTHREAD_COUNT", "CUDA_VISIBLE_DEVICES", "XDG_CACHE_HOME",
     };
-    struct variables variables = {0};
-    take_variables(&variables);
-    const bool all = know_all(doctor, &variables);
-    for (size_t i = 0; i < variables.count; i++)
-        if (all || variables.items[i].known)
-            add_variable(doctor, &variables.items[i]);
+    struct names known = {0};
+    const bool all = know_all(doctor, &known);
+    for (char **at = environ; *at; at++)
+        if (strncmp(*at, variable_lead, strlen(variable_lead)) == 0)
+            add_variable(doctor, &known, all, *at + strlen(variable_lead));
     for (size_t i = 0; i < sizeof drivers / sizeof *drivers; i++) {
         const char *value = getenv(drivers[i]);
         if (value)
-            doctor_add(doctor, DOCTOR_NOTE, "environment", NULL, "%s=%s", drivers[i], value);
+            doctor_note(doctor, "environment", "%s=%s", drivers[i], value);
     }
 }
 
@@ -199,8 +173,8 @@ static void doctor_devices(struct doctor *doctor)
             doctor_add_error(doctor, "device", "update the driver");
             continue;
         }
-        doctor_add(doctor, DOCTOR_OK, "device", NULL, "%zu: %s (%s; %s), %s", i, info.name,
-                   info.platform, info.driver, weir_text_bytes(memory, info.memory_bytes));
+        doctor_ok(doctor, "device", "%zu: %s (%s; %s), %s", i, info.name, info.platform,
+                  info.driver, weir_text_bytes(memory, info.memory_bytes));
     }
 }
 
@@ -220,23 +194,12 @@ static void cache_path(char path[PATH_SIZE])
         snprintf(path, PATH_SIZE, "/tmp/pocl/kcache");
 }
 
-// The folder itself, or the one that it would be made in.
-static void existing_part(const char *path, char existing[PATH_SIZE])
+// The folder itself, or the one that it would be made in. Changes the path.
+static const char *existing_part(char *path)
 {
-    struct stat status;
-    snprintf(existing, PATH_SIZE, "%s", path);
-    while (stat(existing, &status) != 0 && errno == ENOENT) {
-        char *slash = strrchr(existing, '/');
-        if (!slash) {
-            snprintf(existing, PATH_SIZE, ".");
-            return;
-        }
-        if (slash == existing) {
-            slash[1] = '\0';
-            return;
-        }
-        *slash = '\0';
-    }
+    while (access(path, F_OK) != 0 && errno == ENOENT)
+        path = dirname(path);
+    return path;
 }
 
 static bool can_write_in(const char *directory, char *message, size_t size)
@@ -264,15 +227,16 @@ static bool pocl_matters(const struct doctor *doctor)
 static void doctor_pocl_cache(struct doctor *doctor)
 {
     char path[PATH_SIZE];
-    char existing[PATH_SIZE];
+    char part[PATH_SIZE];
     char message[512];
     if (!pocl_matters(doctor))
         return;
     cache_path(path);
-    existing_part(path, existing);
+    memcpy(part, path, sizeof part);
+    const char *existing = existing_part(part);
     if (can_write_in(existing, message, sizeof message))
-        doctor_add(doctor, DOCTOR_OK, "PoCL cache", NULL, "%s can be written%s", path,
-                   strcmp(path, existing) == 0 ? "" : " once it is made");
+        doctor_ok(doctor, "PoCL cache", "%s can be written%s", path,
+                  strcmp(path, existing) == 0 ? "" : " once it is made");
     else
         doctor_add(doctor, DOCTOR_PROBLEM, "PoCL cache",
                    "make the folder writable, or set POCL_CACHE_DIR to one that is",
@@ -285,7 +249,7 @@ static void doctor_pocl_cache(struct doctor *doctor)
 static void add_part(struct doctor *doctor, const char *name, const char *path)
 {
     if (path[0] != '\0')
-        doctor_add(doctor, DOCTOR_OK, "weir kernels", NULL, "%s: %s", name, path);
+        doctor_ok(doctor, "weir kernels", "%s: %s", name, path);
 }
 
 static void doctor_kernel_compiler(struct doctor *doctor)
@@ -299,11 +263,11 @@ static void doctor_kernel_compiler(struct doctor *doctor)
     add_part(doctor, "nvcc", tools.nvcc); // only for CUDA C++, so not missed
     const char *lack = kc_tools_lack(&tools, true);
     if (tools.clang[0] == '\0')
-        doctor_add(doctor, DOCTOR_NOTE, "weir kernels", NULL,
-                   "clang is not installed, and compiling kernels needs it; install clang and "
-                   "libclc of one version, such as clang-22 and libclc-22");
+        doctor_note(doctor, "weir kernels",
+                    "clang is not installed, and compiling kernels needs it; install clang and "
+                    "libclc of one version, such as clang-22 and libclc-22");
     else if (lack)
-        doctor_add(doctor, DOCTOR_NOTE, "weir kernels", NULL, "%s", lack);
+        doctor_note(doctor, "weir kernels", "%s", lack);
 }
 
 // weir doctor: opens what the configuration names, checks each step, and gives one remedy
@@ -353,8 +317,8 @@ static bool add_setting(void *user, const char *section, const struct weir_setti
     if (strcmp(setting->key->name, "module_path") == 0)
         snprintf(doctor->module_path, sizeof doctor->module_path, "%s", setting->text);
     if (setting->text[0])
-        doctor_add(doctor, DOCTOR_OK, "configuration", NULL, "%s = %s (%s)", setting->key->name,
-                   setting->text, setting->origin);
+        doctor_ok(doctor, "configuration", "%s = %s (%s)", setting->key->name, setting->text,
+                  setting->origin);
     return true;
 }
 
@@ -364,11 +328,11 @@ static void doctor_configuration(struct doctor *doctor)
     const struct weir_open_params params = cli_open_params(doctor->config);
     const char *variable = getenv("WEIR_CONFIG");
     if (doctor->config)
-        doctor_add(doctor, DOCTOR_OK, "configuration", NULL, "%s (--config)", doctor->config);
+        doctor_ok(doctor, "configuration", "%s (--config)", doctor->config);
     else if (variable && *variable)
-        doctor_add(doctor, DOCTOR_OK, "configuration", NULL, "%s (WEIR_CONFIG)", variable);
+        doctor_ok(doctor, "configuration", "%s (WEIR_CONFIG)", variable);
     else
-        doctor_add(doctor, DOCTOR_OK, "configuration", NULL, "no file: the defaults hold");
+        doctor_ok(doctor, "configuration", "no file: the defaults hold");
     // Opening the runtime fails with the same error, which is reported then.
     WEIR_IGNORE(weir_inspect_settings(&params, add_setting, doctor));
 }
@@ -486,8 +450,8 @@ static void judge_result(struct doctor *doctor, const struct round_trip *trip)
         unchanged += trip->numbers[i] == i;
     }
     if (right == COUNT)
-        doctor_add(doctor, DOCTOR_OK, "self-test", NULL,
-                   "copy, kernel and copy back gave the right %d numbers", (int)COUNT);
+        doctor_ok(doctor, "self-test", "copy, kernel and copy back gave the right %d numbers",
+                  (int)COUNT);
     else if (unchanged == COUNT)
         doctor_add(doctor, DOCTOR_PROBLEM, "self-test",
                    "choose a backend that runs kernels, such as opencl",
@@ -503,7 +467,7 @@ static void judge_times(struct doctor *doctor, struct round_trip *trip)
     uint64_t before, after;
     char text[WEIR_TEXT_QUANTITY_SIZE];
     if (weir_device_limits(trip->device)->timing_history == 0)
-        doctor_add(doctor, DOCTOR_NOTE, "self-test", NULL, "the device keeps no times of events");
+        doctor_note(doctor, "self-test", "the device keeps no times of events");
     else if (weir_event_time_ns(trip->before, &before) < 0 ||
              weir_event_time_ns(trip->after, &after) < 0)
         doctor_add_error(doctor, "self-test", "update the driver");
@@ -511,8 +475,8 @@ static void judge_times(struct doctor *doctor, struct round_trip *trip)
         doctor_add(doctor, DOCTOR_PROBLEM, "self-test", "update the driver",
                    "the later of two events has the earlier time");
     else
-        doctor_add(doctor, DOCTOR_OK, "self-test", NULL, "events are timed: the kernel took %s",
-                   weir_text_duration(text, (double)(after - before)));
+        doctor_ok(doctor, "self-test", "events are timed: the kernel took %s",
+                  weir_text_duration(text, (double)(after - before)));
 }
 
 // The probes.
@@ -556,11 +520,10 @@ static void probe_driver(struct doctor *doctor, const struct round_trip *trip)
         right += result == probes[i].right;
         // A device that runs no kernels is the self-test's finding.
         if (result != probes[i].right && result != untouched)
-            doctor_add(doctor, DOCTOR_NOTE, "driver", NULL, "%s", probes[i].fault);
+            doctor_note(doctor, "driver", "%s", probes[i].fault);
     }
     if (right == count)
-        doctor_add(doctor, DOCTOR_OK, "driver", NULL,
-                   "kernels that some drivers miscompile gave the right numbers");
+        doctor_ok(doctor, "driver", "kernels that some drivers miscompile gave the right numbers");
 }
 
 static void destroy_objects(struct round_trip *trip)

@@ -35,6 +35,10 @@ struct doctor {
 void doctor_add(struct doctor *doctor, enum doctor_state state, const char *topic,
                 const char *remedy, const char *format, ...) WEIR_PRINTF(5, 6);
 
+#define doctor_ok(doctor, topic, ...) doctor_add((doctor), DOCTOR_OK, (topic), NULL, __VA_ARGS__)
+#define doctor_note(doctor, topic, ...) \
+    doctor_add((doctor), DOCTOR_NOTE, (topic), NULL, __VA_ARGS__)
+
 // Appends a problem with the thread's Weir error; `remedy` is used where the error has
 // none.
 void doctor_add_error(struct doctor *doctor, const char *topic, const char *remedy);

@@ -137,14 +137,17 @@ struct request {
     struct kernels_architectures architecture;
 };
 
-static void parse(struct request *request, const char *command, const char *about, int argc,
-                  char **argv)
+// Of a command that prints text, or JSON too.
+static void parse(struct request *request, const char *command, const char *about, bool *as_json,
+                  int argc, char **argv)
 {
     const char *architecture = NULL;
     const struct cli_option options[] = {
         {"arch", "A", "the architecture; without it, 90", CLI_TEXT, &architecture, 0, 0},
+        {"json", NULL, "print the figures as JSON", CLI_FLAG, as_json, 0, 0},
     };
-    const struct cli_usage usage = CLI_FORM_PLAIN(command, about, "weir-kernels(1)", options);
+    struct cli_usage usage = CLI_FORM_PLAIN(command, about, "weir-kernels(1)", options);
+    usage.option_count -= !as_json;
     kernels_parse(&request->source, usage, argc, argv);
     kernels_architecture_parse(architecture, false, &request->architecture);
 }
@@ -152,10 +155,10 @@ static void parse(struct request *request, const char *command, const char *abou
 int cli_kernels_ptx(int argc, char **argv)
 {
     struct request request;
-    parse(&request, "weir kernels ptx", ptx_about, argc, argv);
+    parse(&request, "weir kernels ptx", ptx_about, NULL, argc, argv);
     kernels_need(kc_tools_lack(&request.source.build.tools, false));
     request.source.build.ptx = kernels_architectures_list(&request.architecture);
-    const struct weir_image *ptx = &kernels_compile(&request.source.build)->images.items[1];
+    const struct weir_image *ptx = &kernels_compile(&request.source.build, false)->images.items[1];
     fwrite(ptx->data, 1, ptx->size, stdout);
     return CLI_OK;
 }
@@ -207,7 +210,7 @@ int cli_kernels_sass(int argc, char **argv)
     static struct kc_job job = {.output_too = true};
     struct request request;
     char disassembler[1024];
-    parse(&request, "weir kernels sass", sass_about, argc, argv);
+    parse(&request, "weir kernels sass", sass_about, NULL, argc, argv);
     const struct kc_tools *tools = &request.source.build.tools;
     kernels_need(kc_tools_lack(tools, true));
     kernels_architectures_check(tools, &request.architecture);
@@ -216,7 +219,7 @@ int cli_kernels_sass(int argc, char **argv)
             "neither nvdisasm nor cuobjdump is found, and machine code needs one to be "
             "shown; they are parts of the CUDA toolkit and of the package nvidia-cuda-toolkit");
     request.source.build.cubins = kernels_architectures_list(&request.architecture);
-    const struct kc_result *result = kernels_compile(&request.source.build);
+    const struct kc_result *result = kernels_compile(&request.source.build, false);
     KC_ADD(&job, disassembler);
     if (strcmp(strrchr(disassembler, '/'), "/cuobjdump") == 0)
         kc_job_add(&job, "-sass");
@@ -357,30 +360,22 @@ static int print_json(const struct kc_kernels *kernels, const char *report, cons
 int cli_kernels_resources(int argc, char **argv)
 {
     static struct kc_job job;
-    struct kernels_source source;
-    struct kernels_architectures architecture;
-    const char *text = NULL;
+    struct request request;
     bool as_json = false;
-    const struct cli_option options[] = {
-        {"arch", "A", "the architecture; without it, 90", CLI_TEXT, &text, 0, 0},
-        {"json", NULL, "print the figures as JSON", CLI_FLAG, &as_json, 0, 0},
-    };
-    const struct cli_usage usage =
-        CLI_FORM_PLAIN("weir kernels resources", about, "weir-kernels(1)", options);
-    kernels_parse(&source, usage, argc, argv);
-    const struct kc_tools *tools = &source.build.tools;
-    kernels_architecture_parse(text, false, &architecture);
+    parse(&request, "weir kernels resources", about, &as_json, argc, argv);
+    const char *architecture = request.architecture.names[0];
+    const struct kc_tools *tools = &request.source.build.tools;
     kernels_need(kc_tools_lack(tools, true));
-    kernels_architectures_check(tools, &architecture);
-    source.build.ptx = kernels_architectures_list(&architecture);
-    const struct kc_result *result = kernels_compile(&source.build);
+    kernels_architectures_check(tools, &request.architecture);
+    request.source.build.ptx = kernels_architectures_list(&request.architecture);
+    const struct kc_result *result = kernels_compile(&request.source.build, false);
     KC_ADD(&job, tools->ptxas, "-v");
-    kc_job_add(&job, "-arch=sm_%s", architecture.names[0]);
+    kc_job_add(&job, "-arch=sm_%s", architecture);
     KC_ADD(&job, "-o", "/dev/null");
     const char *report = run_on(&result->images.items[1], &job);
     const char *ptx = result->images.items[1].data;
     if (as_json)
-        return print_json(&result->kernels, report, ptx, architecture.names[0]);
+        return print_json(&result->kernels, report, ptx, architecture);
     print_table(&result->kernels, report, ptx);
     return CLI_OK;
 }

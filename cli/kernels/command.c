@@ -50,11 +50,7 @@ static void parse_compare(struct comparison *comparison, int argc, char **argv)
          &comparison->cases, 0, 0},
         {"arch", "A", "the architecture of the device; without it, 90", CLI_TEXT,
          &comparison->architecture, 0, 0},
-        {"cuda", "FILE.cu", "the same kernels in CUDA C++", CLI_FILE, &comparison->twin.cuda, 0, 0},
-        {"nvcc-option", "O", "an option of nvcc for it; may be repeated", CLI_LIST,
-         &comparison->twin.nvcc_options, 0, 0},
-        {"cuda-image", "FILE", "a cubin or PTX of the same kernels; may be\nrepeated", CLI_FILES,
-         &comparison->twin.images, 0, 0},
+        KERNELS_TWIN_OPTIONS(&comparison->twin),
     };
     const struct cli_usage usage =
         CLI_FORM_PLAIN("weir kernels compare", compare_about, "weir-kernels(1)", options);
@@ -82,23 +78,6 @@ static void name_images(struct kc_build *build, struct kernels_architectures *ar
     build->cubins = build->ptx = kernels_architectures_list(architectures);
 }
 
-CLI_DESTROYER(finish_result, kc_result_finish)
-
-// What compilers say of the OpenCL C was told.
-static const struct kc_result *compile_twin(const struct kc_build *build)
-{
-    struct kc_result *result = cli_allocate(1, sizeof *result);
-    struct weir_long_text report = {0};
-    const bool fine = kc_build(build, result, &report);
-    cli_own(finish_result, result);
-    if (!fine) {
-        kernels_print_report(&report);
-        cli_end(CLI_FAILED);
-    }
-    free(report.text);
-    return result;
-}
-
 static int compare(struct comparison *comparison, weir_runtime *runtime, bool cuda)
 {
     struct kc_build twin = comparison->source.build, own = comparison->source.build;
@@ -107,8 +86,8 @@ static int compare(struct comparison *comparison, weir_runtime *runtime, bool cu
         name_images(&twin, &comparison->all);
     if (cuda)
         name_images(&own, &comparison->own);
-    const struct kc_result *own_result = kernels_compile(&own);
-    const struct compare_params params = {.twin = &compile_twin(&twin)->bundle,
+    const struct kc_result *own_result = kernels_compile(&own, false);
+    const struct compare_params params = {.twin = &kernels_compile(&twin, true)->bundle,
                                           .opencl = &own_result->bundle,
                                           .cases = comparison->cases,
                                           .runtime = runtime};
@@ -216,12 +195,7 @@ static void parse(struct request *request, int argc, char **argv)
          CLI_TEXT, &request->ptx_text, 0, 0},
         {"depfile", "FILE", "write which files OUT.c depends on to FILE, as\na rule of make's",
          CLI_FILE, &request->depfile, 0, 0},
-        {"cuda", "FILE.cu", "the same kernels in CUDA C++, for CUDA devices", CLI_FILE,
-         &request->twin.cuda, 0, 0},
-        {"nvcc-option", "O", "an option of nvcc for it; may be repeated", CLI_LIST,
-         &request->twin.nvcc_options, 0, 0},
-        {"cuda-image", "FILE", "a cubin or PTX of the same kernels; may be\nrepeated", CLI_FILES,
-         &request->twin.images, 0, 0},
+        KERNELS_TWIN_OPTIONS(&request->twin),
     };
     const struct cli_usage usage =
         CLI_FORM_PLAIN("weir kernels build", build_about, "weir-kernels(1)", options);
@@ -412,7 +386,7 @@ int cli_kernels_build(int argc, char **argv)
     request.source.build.cubins = kernels_architectures_list(&request.cubins);
     request.source.build.ptx = kernels_architectures_list(&request.ptx);
     request.source.build.bundle = &bundle;
-    const struct kc_result *result = kernels_compile(&request.source.build);
+    const struct kc_result *result = kernels_compile(&request.source.build, false);
     if (request.depfile)
         write_depfile(request.depfile, request.out, &request.source.build, result);
     return CLI_OK;
@@ -547,7 +521,7 @@ int cli_kernels_check(int argc, char **argv)
                  "the package libclc of clang's version, such as libclc-22");
     if (as_json)
         return check_as_json(&source.build);
-    kernels_compile(&source.build);
+    kernels_compile(&source.build, false);
     return CLI_OK;
 }
 
@@ -637,7 +611,7 @@ int cli_kernels_list(int argc, char **argv)
     const struct cli_usage usage =
         CLI_FORM_PLAIN("weir kernels list", about, "weir-kernels(1)", options);
     kernels_parse(&source, usage, argc, argv);
-    const struct kc_kernels *kernels = &kernels_compile(&source.build)->kernels;
+    const struct kc_kernels *kernels = &kernels_compile(&source.build, false)->kernels;
     if (as_json)
         return print_json(kernels);
     for (size_t i = 0; i < kernels->count; i++)

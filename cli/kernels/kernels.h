@@ -27,13 +27,11 @@ struct kernels_source {
 // Ends the command as cli_parse() does.
 void kernels_parse(struct kernels_source *source, struct cli_usage usage, int argc, char **argv);
 
-// Compiles, and prints what the compilers say to stderr. Ends the command after an error.
+// Compiles, and prints what the compilers say to stderr; if that `is_told` already, errors alone. Ends the command after
+// an error.
 //
 // Ownership: the command's, as that of all which it makes (cli/common/own.h).
-const struct kc_result *kernels_compile(const struct kc_build *build);
-
-// Prints what compilers say to stderr, and frees it.
-void kernels_print_report(struct weir_long_text *report);
+const struct kc_result *kernels_compile(const struct kc_build *build, bool is_told);
 
 // Whether the name can stand in #include "NAME" and in a string of C.
 bool kernels_is_plain(const char *name);
@@ -44,6 +42,21 @@ struct kernels_twin {
     struct cli_list nvcc_options;
     struct cli_list images;
 };
+
+#define KERNELS_TWIN_OPTIONS(twin)                                                                 \
+    {"cuda", "FILE.cu", "the same kernels in CUDA C++, for CUDA devices", CLI_FILE, &(twin)->cuda, \
+     0,      0},                                                                                   \
+        {"nvcc-option",                                                                            \
+         "O",                                                                                      \
+         "an option of nvcc for it; may be repeated",                                              \
+         CLI_LIST,                                                                                 \
+         &(twin)->nvcc_options,                                                                    \
+         0,                                                                                        \
+         0},                                                                                       \
+    {                                                                                              \
+        "cuda-image", "FILE", "a cubin or PTX of the same kernels; may be\nrepeated", CLI_FILES,   \
+            &(twin)->images, 0, 0                                                                  \
+    }
 
 // Hands them to the build. Ends the command if they do not go together, or with architectures.
 void kernels_twin_take(const struct kernels_twin *twin, bool architectures_are_named,

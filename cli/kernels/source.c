@@ -149,7 +149,7 @@ void kernels_parse(struct kernels_source *source, struct cli_usage usage, int ar
 }
 
 // Not through cli_error(): editors look for FILE:LINE:COLUMN at the start of a line.
-void kernels_print_report(struct weir_long_text *report)
+static void print_report(const struct weir_long_text *report)
 {
     char *text = report->text ? weir_text_escaped(report->text, "\n\t") : NULL;
     if (text)
@@ -157,19 +157,19 @@ void kernels_print_report(struct weir_long_text *report)
     else if (report->text || report->failed)
         cli_error("no memory for what the compilers say");
     free(text);
-    free(report->text);
-    *report = (struct weir_long_text){0};
 }
 
 CLI_DESTROYER(finish_result, kc_result_finish)
 
-const struct kc_result *kernels_compile(const struct kc_build *build)
+const struct kc_result *kernels_compile(const struct kc_build *build, bool is_told)
 {
     struct kc_result *result = cli_allocate(1, sizeof *result);
     struct weir_long_text report = {0};
     const bool fine = kc_build(build, result, &report);
     cli_own(finish_result, result);
-    kernels_print_report(&report);
+    if (!fine || !is_told)
+        print_report(&report);
+    free(report.text);
     if (!fine)
         cli_end(CLI_FAILED);
     return result;

@@ -47,31 +47,26 @@ static void add_others(const struct launch *launch, const char *what, const char
         weir_text_append(text, TEXT_SIZE, used, " after %" PRIu64 " s", launch->options->grace_s);
 }
 
-static void tell_failed(const struct launch *launch)
+static void tell_end(const struct launch *launch)
 {
     char text[TEXT_SIZE] = "";
+    char signal[WEIR_TEXT_QUANTITY_SIZE];
     size_t used = 0;
-    const struct rank *rank = &launch->ranks[launch->first_failed];
-    weir_text_append(text, sizeof text, &used, "rank %d of %" PRIu64 " (process %d) ",
-                     launch->first_failed, launch->options->count, (int)rank->process);
-    if (rank->signal)
-        weir_text_append(text, sizeof text, &used, "was ended by %s",
-                         weir_text_signal((char[WEIR_TEXT_QUANTITY_SIZE]){0}, rank->signal));
+    const struct rank *rank =
+        launch->first_failed < 0 ? NULL : &launch->ranks[launch->first_failed];
+    weir_text_signal(signal, rank ? rank->signal : launch->signal);
+    if (!rank)
+        weir_text_append(text, sizeof text, &used, "interrupted by %s: ", signal);
     else
+        weir_text_append(text, sizeof text, &used, "rank %d of %" PRIu64 " (process %d) ",
+                         launch->first_failed, launch->options->count, (int)rank->process);
+    if (rank && rank->signal)
+        weir_text_append(text, sizeof text, &used, "was ended by %s", signal);
+    else if (rank)
         weir_text_append(text, sizeof text, &used, "ended with %d", rank->code);
-    if (count_stopped(launch, false))
+    if (rank && count_stopped(launch, false))
         weir_text_append(text, sizeof text, &used, "; ");
-    add_others(launch, "other rank", "SIGTERM", text, &used);
-    cli_error("%s", text);
-}
-
-static void tell_signal(const struct launch *launch)
-{
-    char text[TEXT_SIZE] = "";
-    size_t used = 0;
-    weir_text_append(text, sizeof text, &used, "interrupted by %s: ",
-                     weir_text_signal((char[WEIR_TEXT_QUANTITY_SIZE]){0}, launch->signal));
-    add_others(launch, "rank", "it", text, &used);
+    add_others(launch, rank ? "other rank" : "rank", rank ? "SIGTERM" : "it", text, &used);
     cli_error("%s", text);
 }
 
@@ -118,10 +113,8 @@ static int tell(const struct launch *launch, uint64_t took_ns)
     const int code = exit_code(launch);
     if (launch->failure)
         return code;
-    if (launch->first_failed >= 0)
-        tell_failed(launch);
-    else if (launch->signal)
-        tell_signal(launch);
+    if (launch->first_failed >= 0 || launch->signal)
+        tell_end(launch);
     return launch->options->json ? print_json(launch, took_ns, code) : code;
 }
 

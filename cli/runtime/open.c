@@ -1,11 +1,9 @@
 // Runtimes and devices as the options of a command name them.
 #include "cli/runtime/open.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/common/folder.h"
 #include "cli/common/own.h"
@@ -23,22 +21,24 @@ struct weir_open_params cli_open_params(const char *config)
                                      .section_count = 2};
 }
 
-static void close_runtime(void *object)
+static void tell_close(weir_status status)
 {
-    weir_runtime *runtime = object;
-    if (weir_close(&runtime) == WEIR_OK)
+    if (status == WEIR_OK)
         return;
     cli_weir_error();
     cli_fail_late();
 }
 
+static void close_runtime(void *object)
+{
+    weir_runtime *runtime = object;
+    tell_close(weir_close(&runtime));
+}
+
 static void close_device(void *object)
 {
     weir_device *device = object;
-    if (weir_device_close(&device) == WEIR_OK)
-        return;
-    cli_weir_error();
-    cli_fail_late();
+    tell_close(weir_device_close(&device));
 }
 
 void cli_own_runtime(weir_runtime *runtime)
@@ -231,18 +231,7 @@ bool cli_results_same(const struct weir_arr_coc_output *a, const struct weir_arr
 
 const char *cli_find_weights(void)
 {
-    static const char name[] = "arr_coc_weights.safetensors";
-    char directory[PATH_MAX];
-    if (!cli_program_directory(directory, sizeof directory))
-        cli_fail(CLI_FAILED,
-                 "no weights: /proc/self/exe cannot be read, so the folder of the program is not "
-                 "known; name a file with --weights");
-    const char *installed = cli_text("%s/../share/weir/%s", directory, name);
-    const char *built = cli_text("%s/../pipelines/arr_coc/weights/%s", directory, name);
-    if (access(installed, F_OK) == 0)
-        return installed;
-    if (access(built, F_OK) != 0)
-        cli_fail(CLI_FAILED, "no weights: there is neither %s nor %s; name a file with --weights",
-                 installed, built);
-    return built;
+    return cli_find_own("share/weir/arr_coc_weights.safetensors",
+                        "pipelines/arr_coc/weights/arr_coc_weights.safetensors", CLI_FAILED,
+                        "no weights", "name a file with --weights");
 }

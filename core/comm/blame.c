@@ -103,65 +103,30 @@ static struct weir__beat last_beat(const struct weir__pulse *pulse,
     return beat;
 }
 
-enum {
-    PROCESS_TEXT_SIZE = WEIR__PULSE_HOST + 48
-};
-
-// "process 1234 of 'host'"; a rank may not know its host.
-static void name_process(const struct weir__beat *beat, char text[PROCESS_TEXT_SIZE])
-{
-    char said[WEIR__PULSE_HOST];
-    char host[WEIR__PULSE_HOST];
-    snprintf(said, sizeof said, "%.*s", WEIR__PULSE_HOST - 1, beat->host);
-    weir_text_escape(host, sizeof host, said, "");
-    if (host[0])
-        snprintf(text, PROCESS_TEXT_SIZE, "process %" PRIu64 " of '%s'", beat->process, host);
-    else
-        snprintf(text, PROCESS_TEXT_SIZE, "process %" PRIu64, beat->process);
-}
-
-// "rank 1 (process 1234 of 'host')"
-static void name_rank(const struct weir__beat *beat, uint32_t rank, char *text, size_t size)
-{
-    char process[PROCESS_TEXT_SIZE];
-    name_process(beat, process);
-    if (beat->process == 0)
-        snprintf(text, size, "rank %" PRIu32, rank);
-    else
-        snprintf(text, size, "rank %" PRIu32 " (%s)", rank, process);
-}
-
-static void fail_dead(struct weir__pulse *pulse, const struct weir__flight *flight, uint32_t rank)
+// Of a rank that has died, or that has not answered: a live process answers a beat at once, whatever its device does.
+// It may not have told its process, and may not know its host.
+static void fail_gone(struct weir__pulse *pulse, const struct weir__flight *flight, uint32_t rank,
+                      bool died)
 {
     const struct weir__beat beat = last_beat(pulse, flight, rank);
     char text[2 * WEIR_CALLS_TEXT_SIZE];
-    char last[WEIR_CALLS_TEXT_SIZE];
-    weir__pulse_last_call(&beat, last);
-    snprintf(text, sizeof text, "rank %" PRIu32 " has died, %s%s", rank,
-             beat.number == 0 ? "" : "at the earliest ", last);
-    if (beat.process != 0) {
-        const size_t used = strlen(text);
-        char process[PROCESS_TEXT_SIZE];
-        name_process(&beat, process);
-        snprintf(text + used, sizeof text - used, "; it was %s", process);
-    }
-    weir__pulse_fail(pulse, flight, WEIR_FAULT_DIED, text);
-}
-
-// A live process answers a beat at once, whatever its device does.
-static void fail_silent(struct weir__pulse *pulse, const struct weir__flight *flight, uint32_t rank)
-{
-    const struct weir__beat beat = last_beat(pulse, flight, rank);
-    char text[2 * WEIR_CALLS_TEXT_SIZE];
-    char name[128];
     char last[WEIR_CALLS_TEXT_SIZE];
     char duration[WEIR_TEXT_QUANTITY_SIZE];
+    char said[WEIR__PULSE_HOST], host[WEIR__PULSE_HOST];
+    size_t used = 0;
     weir_text_duration(duration, (double)pulse->comm->timeout_ns);
     weir__pulse_last_call(&beat, last);
-    name_rank(&beat, rank, name, sizeof name);
-    snprintf(text, sizeof text, "%s has not answered in %s, %s%s: it is stopped, or cut off", name,
-             duration, beat.number == 0 ? "" : "at the earliest ", last);
-    fail(pulse, flight, text, REMEDY_SILENT);
+    snprintf(said, sizeof said, "%.*s", WEIR__PULSE_HOST - 1, beat.host);
+    weir_text_escape(host, sizeof host, said, "");
+    weir_text_append(text, sizeof text, &used, "rank %" PRIu32 " has %s%s, %s%s%s", rank,
+                     died ? "died" : "not answered in ", died ? "" : duration,
+                     beat.number == 0 ? "" : "at the earliest ", last,
+                     died ? "" : ": it is stopped, or cut off");
+    if (beat.process != 0)
+        weir_text_append(text, sizeof text, &used, "; it %s process %" PRIu64 "%s%s%s",
+                         died ? "was" : "is", beat.process, host[0] ? " of '" : "", host,
+                         host[0] ? "'" : "");
+    fail(pulse, flight, text, died ? remedy_of(pulse->comm, WEIR_FAULT_DIED) : REMEDY_SILENT);
 }
 
 // The transport's own call was a beat, which the program knows nothing of.
@@ -172,10 +137,8 @@ void weir__pulse_fail_of_transport(struct weir__pulse *pulse, const struct weir_
     struct weir_transport_cause cause;
     const bool known = find_cause(comm, pulse->group, &cause) && cause.rank < comm->count;
     weir__pulse_hear_own(pulse); // calls that were made while the beat was under way
-    if (known && cause.fault == WEIR_FAULT_DIED) {
-        fail_dead(pulse, flight, cause.rank);
-    } else if (known && cause.fault == WEIR_FAULT_SILENT) {
-        fail_silent(pulse, flight, cause.rank);
+    if (known && (cause.fault == WEIR_FAULT_DIED || cause.fault == WEIR_FAULT_SILENT)) {
+        fail_gone(pulse, flight, cause.rank, cause.fault == WEIR_FAULT_DIED);
     } else {
         // What is complete here may be the call that another rank has found to differ; not so where this rank aborts.
         if (!known || cause.rank != comm->rank)

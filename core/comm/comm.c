@@ -114,19 +114,25 @@ weir_status weir_comm_error(weir_comm *comm)
     return weir__comm_status(comm);
 }
 
-weir_status weir_comm_abort_at(weir_comm *comm, const char *why, const char *file, int line)
+// Ends it by a call of the program's: "rank 1 has aborted 'grads', app.c:12: WHY".
+static void end(weir_comm *comm, const char *file, int line, const char *has, const char *of,
+                const char *why, const char *remedy)
 {
-    char reason[768];
-    WEIR_ENTER_AT(file, line, comm);
-    WEIR_REQUIRE_AT(file, line, comm->member.object.label, why);
-    snprintf(reason, sizeof reason, "rank %" PRIu32 " has aborted '%s', %s:%d: %s", comm->rank,
-             weir__label_or_none(comm->member.object.label), file ? file : "?", line, why);
     struct weir_error cause = {.status = WEIR_ERROR_COMM,
                                .file = weir__file_name(file),
                                .line = line};
-    snprintf(cause.message, sizeof cause.message, "%s", reason);
-    snprintf(cause.remedy, sizeof cause.remedy, "destroy the communicator, and create another");
-    weir__comm_abort(comm, &cause, reason);
+    snprintf(cause.message, sizeof cause.message, "rank %" PRIu32 " %s '%s'%s, %s:%d%s%s",
+             comm->rank, has, weir__label_or_none(comm->member.object.label), of, file ? file : "?",
+             line, *why ? ": " : "", why);
+    snprintf(cause.remedy, sizeof cause.remedy, "%s", remedy);
+    weir__comm_abort(comm, &cause, cause.message);
+}
+
+weir_status weir_comm_abort_at(weir_comm *comm, const char *why, const char *file, int line)
+{
+    WEIR_ENTER_AT(file, line, comm);
+    WEIR_REQUIRE_AT(file, line, comm->member.object.label, why);
+    end(comm, file, line, "has aborted", "", why, "destroy the communicator, and create another");
     return WEIR_OK;
 }
 
@@ -183,28 +189,6 @@ weir_device *weir_comm_device(const weir_comm *comm)
 // A transport that fails gives its calls up soon; an engine may hang.
 #define CALL_ENDS_NS UINT64_C(5000000000)
 
-// The place of weir_comm_shrink().
-struct place {
-    const char *label;
-    const char *file;
-    int line;
-};
-
-static void end(weir_comm *comm, const struct place *place)
-{
-    struct weir_error cause = {
-        .status = WEIR_ERROR_COMM,
-        .file = place->file,
-        .line = place->line,
-    };
-    snprintf(cause.message, sizeof cause.message,
-             "rank %" PRIu32 " goes on with the ranks of '%s' that are left, %s:%d", comm->rank,
-             weir__label_or_none(comm->member.object.label), place->file ? place->file : "?",
-             place->line);
-    snprintf(cause.remedy, sizeof cause.remedy, "shrink it on this rank too, or destroy it");
-    weir__comm_abort(comm, &cause, cause.message);
-}
-
 static weir_status await_running(weir_comm *comm)
 {
     const struct timespec until = weir_clock_timespec(weir_clock_now_ns() + CALL_ENDS_NS);
@@ -233,27 +217,27 @@ static weir_status find_group(weir_comm *comm, weir_comm *part)
     return status < 0 ? status : comm->transport->shrink(comm->group, &shrink, &part->group);
 }
 
-static weir_status shrink(weir_comm *comm, const struct place *place, weir_comm **out_comm)
+static weir_status shrink(weir_comm *comm, const char *label, const char *file, int line,
+                          weir_comm **out_comm)
 {
-    weir_comm *part = weir__comm_allocate(comm->member.device, place->label, comm);
+    weir_comm *part = weir__comm_allocate(comm->member.device, label, comm);
     if (!part)
         return weir_last_error()->status;
-    end(comm, place);
+    end(comm, file, line, "goes on with the ranks of", " that are left", "",
+        "shrink it on this rank too, or destroy it");
     weir_status status = find_group(comm, part);
     if (status == WEIR_OK)
-        status = weir__engine_create(part, place->file, place->line);
-    if (status < 0) {
+        status = weir__engine_create(part, file, line);
+    if (status == WEIR_OK)
+        *out_comm = part;
+    else
         weir__comm_drop(part);
-        return status;
-    }
-    *out_comm = part;
-    return WEIR_OK;
+    return status;
 }
 
 weir_status weir_comm_shrink_at(weir_comm *comm, const char *label, weir_comm **out_comm,
                                 const char *file, int line)
 {
-    const struct place place = {label, weir__file_name(file), line};
     WEIR_ENTER_FOR(file, line, out_comm, comm);
     const char *own = comm->member.object.label;
     weir_status status = weir__comm_refuse_wait("weir_comm_shrink", own, file, line);
@@ -267,7 +251,7 @@ weir_status weir_comm_shrink_at(weir_comm *comm, const char *label, weir_comm **
             weir__fail(WEIR_ERROR_INVALID, "shrink it on one thread of each rank",
                        "weir_comm_shrink: another thread shrinks '%s'", weir__label_or_none(own));
     } else if (status == WEIR_OK) {
-        status = shrink(comm, &place, out_comm);
+        status = shrink(comm, label, file, line, out_comm);
         atomic_store(&comm->shrinking, false);
     }
     if (status < 0)

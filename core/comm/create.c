@@ -238,7 +238,7 @@ weir_status weir_inspect_place_sized(const struct weir_open_params *params,
     return WEIR_OK;
 }
 
-// Creating communicators. Everything waits here: in a transport, at most the timeout.
+// Creating communicators.
 
 static const struct weir_comm_params defaults = {.struct_size = sizeof defaults};
 

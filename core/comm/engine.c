@@ -243,46 +243,6 @@ static bool is_on_host(const struct weir_collective_range *range, size_t element
            (uintptr_t)(buffer->pointer + range->offset) % element_size == 0;
 }
 
-// In place, one of the two ranges is part of the other, and so it is in the staging memory.
-static bool lies_in(const struct side *small, const struct side *large)
-{
-    return small->range.buffer == large->range.buffer &&
-           small->range.offset >= large->range.offset &&
-           small->range.offset - large->range.offset < large->range.size;
-}
-
-static size_t take_staging(struct carried *run, size_t size)
-{
-    const size_t at = run->staging_size;
-    run->staging_size += (size + STAGING_ALIGNMENT - 1) / STAGING_ALIGNMENT * STAGING_ALIGNMENT;
-    return at;
-}
-
-static void place_pair(struct carried *run)
-{
-    struct side *large = &run->sides[0];
-    struct side *small = &run->sides[1];
-    if (small->range.size > large->range.size) {
-        large = &run->sides[1];
-        small = &run->sides[0];
-    }
-    large->at = take_staging(run, large->range.size);
-    small->at = lies_in(small, large) ? large->at + (small->range.offset - large->range.offset)
-                                      : take_staging(run, small->range.size);
-}
-
-static void place_sides(struct carried *run)
-{
-    if (run->operation->u.collective.kind != WEIR_EXCHANGE && run->count == 2 &&
-        run->sides[0].staged && run->sides[1].staged) {
-        place_pair(run);
-        return;
-    }
-    for (uint32_t i = 0; i < run->count; i++)
-        if (run->sides[i].staged)
-            run->sides[i].at = take_staging(run, run->sides[i].range.size);
-}
-
 // A pinned buffer of at least `size` bytes; the caller has the turn.
 static weir_status make_staging(weir_comm *comm, size_t size, char **out_pointer)
 {
@@ -309,8 +269,11 @@ static weir_status plan(struct carried *run)
         (void)weir_collective_range_at(run->operation, i, &side->range);
         side->staged = side->range.size &&
                        !is_on_host(&side->range, weir_datatype_size(element_of(run->operation, i)));
+        side->at = run->staging_size;
+        if (side->staged)
+            run->staging_size +=
+                (side->range.size + STAGING_ALIGNMENT - 1) / STAGING_ALIGNMENT * STAGING_ALIGNMENT;
     }
-    place_sides(run);
     weir_status status =
         run->staging_size ? make_staging(run->comm, run->staging_size, &staging) : WEIR_OK;
     for (uint32_t i = 0; i < run->count && status == WEIR_OK; i++) {

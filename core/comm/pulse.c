@@ -514,65 +514,56 @@ static uint64_t first_difference(const struct weir__pulse *pulse, uint32_t rank)
     return hash == theirs->hash ? 0 : theirs->number;
 }
 
-// How the ranks stand to what this one has called.
-struct verdict {
-    uint64_t number; // of the first difference
-    uint32_t peer;   // a rank that differs there
-    uint32_t alike;  // how many have called the same up to there, with this one
-    uint32_t others; // how many have not
-    uint32_t open;   // how many have not come so far, and may
+// What the ranks have called with a number.
+struct calls {
+    const struct weir__pulse *pulse;
+    uint64_t number;
 };
 
-static bool find_verdict(const struct weir__pulse *pulse, struct verdict *out_verdict)
+static const struct weir_head *find_call(const void *user, uint32_t rank)
 {
-    struct verdict verdict = {.number = UINT64_MAX};
-    for (uint32_t i = 0; i < pulse->comm->count; i++) {
-        const uint64_t number = first_difference(pulse, i);
-        if (number == 0)
-            continue;
-        verdict.others++;
-        if (number < verdict.number) {
-            verdict.number = number;
-            verdict.peer = i;
-        }
-    }
-    for (uint32_t i = 0; i < pulse->comm->count && verdict.others > 0; i++) {
-        const bool own = i == pulse->comm->rank;
-        const bool same = own || first_difference(pulse, i) == 0;
-        const bool there = own || pulse->beats[i].number >= verdict.number;
-        verdict.alike += same && there;
-        verdict.open += same && !there && !pulse->beats[i].leaves;
-    }
-    *out_verdict = verdict;
-    return verdict.others > 0;
+    const struct calls *calls = user;
+    const struct weir__pulse *pulse = calls->pulse;
+    const struct weir_head *call =
+        rank == pulse->comm->rank ? &pulse->calls[calls->number % WEIR__PULSE_HISTORY]
+                                  : &pulse->beats[rank].calls[calls->number % WEIR__PULSE_WINDOW];
+    return call->number == calls->number ? call : NULL;
 }
 
-// This rank may be the one that differs from most.
-static void fail_of_verdict(struct weir__pulse *pulse, const struct verdict *verdict)
+// Both calls are known, or the difference is in one before those that beats have.
+static void fail_of_difference(struct weir__pulse *pulse, const struct calls *calls,
+                               const struct weir_odd *odd, bool known)
 {
-    const weir_comm *comm = pulse->comm;
-    const struct weir_head own = weir__pulse_own_call(pulse, verdict->number);
-    const struct weir_head *theirs = first_other(pulse, verdict->peer);
-    const bool other_is_odd = 2 * verdict->alike > comm->count;
-    const bool own_is_odd = 2 * verdict->others > comm->count;
     char text[WEIR_CALLS_TEXT_SIZE];
     struct weir__flight flight;
-    pulse->differs = theirs ? verdict->number : pulse->confirmed + 1; // which may be complete
-    if (theirs && own_is_odd)
-        weir_head_differ(theirs, verdict->peer, &own, comm->rank, false, text);
-    else if (theirs)
-        weir_head_differ(&own, comm->rank, theirs, verdict->peer, other_is_odd, text);
+    const bool flies = known && weir__pulse_find(pulse, calls->number, &flight);
+    pulse->differs = known ? calls->number : pulse->confirmed + 1; // which may be complete
+    if (known)
+        weir_head_differ(find_call(calls, odd->rank), odd->rank, find_call(calls, odd->peer),
+                         odd->peer, odd->is_odd, text);
     else
         snprintf(text, sizeof text,
                  "rank %" PRIu32 " has called something else than rank %" PRIu32
-                 "%s before collective %" PRIu64,
-                 own_is_odd ? comm->rank : verdict->peer, own_is_odd ? verdict->peer : comm->rank,
-                 own_is_odd || other_is_odd ? " and most others" : "",
-                 verdict->number < WEIR__PULSE_WINDOW ? 1
-                                                      : verdict->number - WEIR__PULSE_WINDOW + 1);
-    weir__pulse_fail(pulse,
-                     theirs && weir__pulse_find(pulse, verdict->number, &flight) ? &flight : NULL,
-                     WEIR_FAULT_DIFFERS, text);
+                 " before collective %" PRIu64,
+                 odd->peer, odd->rank,
+                 calls->number < WEIR__PULSE_WINDOW ? 1 : calls->number - WEIR__PULSE_WINDOW + 1);
+    weir__pulse_fail(pulse, flies ? &flight : NULL, WEIR_FAULT_DIFFERS, text);
+}
+
+// The first number with which a rank has called something else than this one, or one after it. False: there is none.
+static bool find_difference(struct weir__pulse *pulse, struct calls *out_calls,
+                            struct weir_odd *out_odd)
+{
+    *out_calls = (struct calls){pulse, UINT64_MAX};
+    *out_odd = (struct weir_odd){.rank = pulse->comm->rank};
+    for (uint32_t i = 0; i < pulse->comm->count; i++) {
+        const uint64_t number = first_difference(pulse, i);
+        if (number == 0 || number >= out_calls->number)
+            continue;
+        out_calls->number = number;
+        out_odd->peer = i;
+    }
+    return out_calls->number < UINT64_MAX;
 }
 
 // Compares the last calls of all ranks with those of this one. After a difference the ranks that have
@@ -580,15 +571,20 @@ static void fail_of_verdict(struct weir__pulse *pulse, const struct verdict *ver
 // is the same.
 static bool compare(struct weir__pulse *pulse)
 {
-    struct verdict verdict;
+    struct calls calls;
+    struct weir_odd odd, found;
+    bool open = false;
     const uint64_t now_ns = weir_clock_now_ns();
-    if (!find_verdict(pulse, &verdict))
+    if (!find_difference(pulse, &calls, &odd))
         return true;
+    const bool known = weir_heads_find_odd(pulse->comm->count, find_call, &calls, &found);
+    for (uint32_t i = 0; i < pulse->comm->count; i++)
+        open = open || (i != pulse->comm->rank && !pulse->beats[i].leaves &&
+                        pulse->beats[i].number < calls.number);
     if (pulse->differs_ns == 0)
         pulse->differs_ns = now_ns;
-    if (2 * verdict.alike > pulse->comm->count || 2 * verdict.others > pulse->comm->count ||
-        verdict.open == 0 || now_ns - pulse->differs_ns >= JUDGE_NS)
-        fail_of_verdict(pulse, &verdict);
+    if ((known && found.is_odd) || !open || now_ns - pulse->differs_ns >= JUDGE_NS)
+        fail_of_difference(pulse, &calls, known ? &found : &odd, known);
     return false;
 }
 
@@ -714,20 +710,17 @@ weir_status weir__pulse_start(weir_comm *comm, void *group)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, watch_exit);
-    struct weir__pulse *pulse = weir__allocate(sizeof *pulse);
-    struct weir__beat *beats = weir__allocate(comm->count * sizeof *beats);
-    struct weir_transport_part *parts = weir__allocate((size_t)2 * comm->count * sizeof *parts);
-    if (!pulse || !beats || !parts || !weir__pulse_make_room(pulse)) {
+    const size_t of_rank = sizeof(struct weir__beat) + 2 * sizeof(struct weir_transport_part);
+    struct weir__pulse *pulse = weir__allocate(sizeof *pulse + comm->count * of_rank);
+    if (!pulse || !weir__pulse_make_room(pulse)) {
         weir__release(pulse);
-        weir__release(beats);
-        weir__release(parts);
         comm->transport->leave(group);
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a communicator");
     }
     pulse->comm = comm;
     pulse->group = group;
-    pulse->beats = beats;
-    pulse->parts = parts;
+    pulse->beats = (struct weir__beat *)(void *)(pulse + 1);
+    pulse->parts = (struct weir_transport_part *)(void *)(pulse->beats + comm->count);
     comm->pulse = pulse;
     // The first beat, so that the process of a rank is known whenever that rank ends.
     const weir_status status = weir__beat_exchange(pulse, false, comm->timeout_ns);
@@ -768,8 +761,6 @@ void weir__pulse_finish(weir_comm *comm)
         stop(pulse);
     comm->transport->leave(pulse->group);
     weir__release(pulse->flights);
-    weir__release(pulse->beats);
-    weir__release(pulse->parts);
     weir__release(pulse);
     comm->pulse = NULL;
 }

@@ -60,11 +60,8 @@ static const struct {
     {WEIR_FAULT_DIED, 1, {.process = 12, .host = "node7"}, "; it was process 12 of 'node7'"},
     {WEIR_FAULT_DIED, 1, {.process = 12}, "; it was process 12"},
     {WEIR_FAULT_SILENT, 0, {.host = ""}, ": rank 0 has not answered in "},
-    {WEIR_FAULT_SILENT,
-     1,
-     {.process = 12, .host = "node7"},
-     ": rank 1 (process 12 of 'node7') has"},
-    {WEIR_FAULT_SILENT, 1, {.process = 12}, ": rank 1 (process 12) has not"},
+    {WEIR_FAULT_SILENT, 1, {.process = 12, .host = "node7"}, "; it is process 12 of 'node7'"},
+    {WEIR_FAULT_SILENT, 1, {.process = 12}, "; it is process 12"},
     // No rank is known, or it is not one of the communicator's.
     {WEIR_FAULT_DIED, UINT32_MAX, {.host = ""}, ": rank 1 has died of boredom"},
     {WEIR_FAULT_SILENT, 2, {.host = ""}, ": rank 1 has died of boredom"},

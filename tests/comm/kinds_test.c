@@ -2,6 +2,8 @@
 // in conformance_test.c.
 #include <pthread.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "tests/comm/rig.h"
@@ -147,6 +149,25 @@ COMM_FAKE_TEST(Collectives, DestroyedUnderWay, "", 2)
         EXPECT_TRUE(rig->comms[r] == NULL);
     }
     gate_open(&gate);
+    comm_rig_expect_all(rig, rig->dst, 0, (const int32_t[]){10, 12}, 2);
+}
+
+// A forked child of a rank destroys nothing, and the rank goes on, with a collective under way that waits for another one.
+COMM_FAKE_TEST(Collectives, AChildDestroysNothing, "", 2)
+{
+    int status = -1;
+    write_sources(rig);
+    EXPECT_OK(COMM_RIG_REDUCE(rig, 0, 2));
+    const pid_t child = fork();
+    if (child == 0) {
+        const bool reads =
+            weir_comm_rank(rig->comms[1]) == 1 && weir_comm_count(rig->comms[1]) == 2;
+        weir_comm_destroy(&rig->comms[0]), weir_comm_destroy(&rig->comms[1]);
+        _exit(reads ? 0 : 1);
+    }
+    EXPECT_INT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_INT_EQ(status, 0);
+    EXPECT_OK(COMM_RIG_REDUCE(rig, 1, 2));
     comm_rig_expect_all(rig, rig->dst, 0, (const int32_t[]){10, 12}, 2);
 }
 

@@ -4,28 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-// Numbers to bits and back, apart from how the transports do it.
+#include "transports/kit/reduce.h"
 
-static uint16_t half_bits(double value, int mantissa, int bias)
-{
-    int exponent;
-    const double part = frexp(fabs(value), &exponent); // 0.5 to 1
-    if (value == 0)
-        return 0;
-    const unsigned fraction = (unsigned)lround(ldexp(part * 2 - 1, mantissa));
-    return (uint16_t)((value < 0 ? 0x8000u : 0) |
-                      (((unsigned)(exponent - 1 + bias) << mantissa) + fraction));
-}
-
-static double half_value(uint16_t bits, int mantissa, int bias)
-{
-    const unsigned rest = bits & 0x7FFFu;
-    if (rest == 0)
-        return 0;
-    const double part = 1 + ldexp(rest & ((1u << mantissa) - 1), -mantissa);
-    const double value = ldexp(part, (int)(rest >> mantissa) - bias);
-    return bits & 0x8000u ? -value : value;
-}
+// Numbers to bits and back. The conversions are tested with those of the transports.
 
 static bool is_float(weir_datatype element)
 {
@@ -42,8 +23,8 @@ static void store(char *to, weir_datatype element, size_t index, double value)
 {
     const size_t size = weir_datatype_size(element);
     const float single = (float)value;
-    const int64_t whole = element == WEIR_F16    ? half_bits(value, 10, 15)
-                          : element == WEIR_BF16 ? half_bits(value, 7, 127)
+    const int64_t whole = element == WEIR_F16    ? weir_half_to_f16(single)
+                          : element == WEIR_BF16 ? weir_half_to_bf16(single)
                                                  : (int64_t)value;
     const void *from = element == WEIR_F64   ? (const void *)&value
                        : element == WEIR_F32 ? (const void *)&single
@@ -65,8 +46,8 @@ static double load(const char *from, weir_datatype element, size_t index)
     if (element == WEIR_F64 || element == WEIR_F32)
         return element == WEIR_F64 ? value : (double)single;
     if (is_float(element))
-        return element == WEIR_F16 ? half_value((uint16_t)whole, 10, 15)
-                                   : half_value((uint16_t)whole, 7, 127);
+        return element == WEIR_F16 ? (double)weir_half_from_f16((uint16_t)whole)
+                                   : (double)weir_half_from_bf16((uint16_t)whole);
     return is_signed(element) ? (double)((int64_t)(whole << unused) >> unused) : (double)whole;
 }
 

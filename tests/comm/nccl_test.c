@@ -310,7 +310,8 @@ NCCL_TEST(CommNccl, AnAbort, 2, 20 * SECOND)
 // A rank whose process has stopped sends no beats. Which of the two it is here is found out.
 NCCL_TEST(CommNccl, ARankThatHasStopped, 2, SECOND)
 {
-    char own[300];
+    char named[128];
+    char own[128];
     char host[64] = "";
     COMM_RIG_REDUCE_ALL(rig, 8);
     comm_rig_sync(rig, GUARD_NS);
@@ -328,12 +329,11 @@ NCCL_TEST(CommNccl, ARankThatHasStopped, 2, SECOND)
     const uint32_t stopped = weir_comm_error(rig->comms[0]) == WEIR_OK ? 0 : 1;
     EXPECT_INT_EQ(weir_comm_error(rig->comms[1 - stopped]), WEIR_ERROR_COMM);
     (void)gethostname(host, sizeof host - 1);
-    snprintf(
-        own, sizeof own,
-        "communicator 'grads': rank %u (process %ld of '%s') has not answered in 1.00 s, at the "
-        "earliest after all-reduce 1 (tests/comm/nccl_test.c:",
-        (unsigned)stopped, (long)getpid(), host);
-    EXPECT_ERROR(own, "): it is stopped, or cut off");
+    snprintf(named, sizeof named, "communicator 'grads': rank %u has not answered in 1.00 s",
+             (unsigned)stopped);
+    snprintf(own, sizeof own, "; it is process %ld of '%s'", (long)getpid(), host);
+    EXPECT_ERROR(named, "at the earliest after all-reduce 1 (tests/comm/nccl_test.c:",
+                 "): it is stopped, or cut off", own);
     EXPECT_ERROR("continue that process, or end it");
     nccl()->hold(NULL);
 }

@@ -363,6 +363,7 @@ static int try_everything(struct fixture *f)
     weir_queue *queue = NULL;
     weir_buffer *buffer = NULL;
     weir_program *program = NULL;
+    weir_comm *comm = NULL;
     weir_kernel *kernel = NULL;
     struct weir_event recorded;
     uint64_t time;
@@ -404,6 +405,13 @@ static int try_everything(struct fixture *f)
     wrong += COUNT_FORKED(weir_event_sync_all(&event, 0, 0));
     wrong += COUNT_FORKED(weir_event_time_ns(event, &time));
     wrong += COUNT_FORKED(weir_event_fd(event, &fd));
+    wrong += COUNT_FORKED(weir_comm_create(NULL, NULL, &comm));
+    wrong += COUNT_FORKED(weir_comm_create_all(NULL, 1, NULL, &comm));
+    wrong += COUNT_FORKED(weir_comm_split(NULL, 0, 0, NULL, &comm));
+    wrong += COUNT_FORKED(weir_comm_shrink(NULL, NULL, &comm));
+    wrong += COUNT_FORKED(weir_comm_abort(NULL, NULL));
+    wrong += COUNT_FORKED_ANYWHERE(weir_comm_error(NULL));
+    wrong += COUNT_FORKED(weir_queue_collective(NULL, NULL, NULL));
     weir_program_destroy(&f->program); // this returns nothing, and must not hang
     wrong += COUNT_FORKED(weir_device_close(&f->device));
     wrong += COUNT_FORKED(weir_close(&f->runtime));

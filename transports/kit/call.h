@@ -55,11 +55,12 @@ struct weir_cause weir_cause_heard(const struct weir_cause *told, uint32_t count
 
 // These fail the group, with "all-reduce 17 of 'grads', app.c:120: " and the rest, and return false.
 
-// For something on this rank alone.
-bool weir_caller_fail(const struct weir_caller *caller, const char *format, ...) WEIR_PRINTF(2, 3);
-// For what another rank has done; UINT32_MAX: it is not known which.
+// For what a rank has done; UINT32_MAX: it is not known which.
 bool weir_caller_blame(const struct weir_caller *caller, enum weir_transport_fault fault,
                        uint32_t rank, const char *format, ...) WEIR_PRINTF(4, 5);
+// For something on this rank alone.
+#define weir_caller_fail(caller, ...) \
+    weir_caller_blame((caller), WEIR_FAULT_OTHER, (caller)->rank, __VA_ARGS__)
 // For a wait for `peer` at the deadline, and for one that has left or died, which is the fault; `last` is its latest call,
 // or NULL.
 bool weir_caller_late(const struct weir_caller *caller, uint32_t peer,
@@ -72,10 +73,8 @@ bool weir_caller_lost(const struct weir_caller *caller, enum weir_transport_faul
 bool weir_caller_agrees(const struct weir_caller *caller, uint32_t peer,
                         const struct weir_head *theirs);
 // Whether all that have come have called the same. If not, that fails the group, and names the rank that differs from
-// more than half of all. `head_of` of another rank is NULL if it has not come.
-bool weir_caller_judge(const struct weir_caller *caller,
-                       const struct weir_head *(*head_of)(const void *user, uint32_t rank),
-                       const void *user);
+// more than half of all.
+bool weir_caller_judge(const struct weir_caller *caller, weir_head_find *find, const void *user);
 // Until when, after a difference, the other ranks are waited for.
 uint64_t weir_judge_by(uint64_t deadline_ns);
 

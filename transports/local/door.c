@@ -1,5 +1,4 @@
 // The secret of ranks and its proof, the door, and the knock at another rank's.
-#define _GNU_SOURCE // getentropy
 #include "transports/local/door.h"
 
 #include <errno.h>
@@ -11,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <sodium/core.h>
 #include <sodium/crypto_auth_hmacsha512256.h>
 #include <sodium/crypto_generichash.h>
 #include <sodium/randombytes.h>
@@ -21,53 +19,42 @@
 
 bool local_secret_of(const char *text, size_t size, struct local_secret *out_secret)
 {
-    *out_secret = (struct local_secret){.is_set = sodium_init() >= 0};
-    return out_secret->is_set && crypto_generichash(out_secret->key, sizeof out_secret->key,
-                                                    (const uint8_t *)text, size, NULL, 0) == 0;
+    out_secret->is_set = true;
+    return crypto_generichash(out_secret->key, sizeof out_secret->key, (const uint8_t *)text, size,
+                              NULL, 0) == 0;
 }
 
-bool local_secret_random(struct local_secret *out_secret)
+void local_secret_random(struct local_secret *out_secret)
 {
-    *out_secret = (struct local_secret){.is_set = sodium_init() >= 0};
-    if (out_secret->is_set)
-        randombytes_buf(out_secret->key, sizeof out_secret->key);
-    return out_secret->is_set;
+    out_secret->is_set = true;
+    randombytes_buf(out_secret->key, sizeof out_secret->key);
 }
 
 uint64_t local_token(void)
 {
     uint64_t token;
-    if (getentropy(&token, sizeof token) != 0)
-        token = weir_clock_now_ns();
+    randombytes_buf(&token, sizeof token);
     return token;
 }
 
-static bool local_nonce(uint8_t nonce[LOCAL_NONCE_SIZE])
-{
-    if (sodium_init() < 0)
-        return false;
-    randombytes_buf(nonce, LOCAL_NONCE_SIZE);
-    return true;
-}
-
 void local_prove(const struct local_secret *secret, const char *purpose,
-                 const uint8_t nonce[LOCAL_NONCE_SIZE], const void *data, size_t size,
+                 const uint8_t nonce[LOCAL_NONCE_SIZE], const struct local_hello *hello,
                  uint8_t out_proof[LOCAL_PROOF_SIZE])
 {
     crypto_auth_hmacsha512256_state state;
     crypto_auth_hmacsha512256_init(&state, secret->key, sizeof secret->key);
     crypto_auth_hmacsha512256_update(&state, (const uint8_t *)purpose, strlen(purpose) + 1);
     crypto_auth_hmacsha512256_update(&state, nonce, LOCAL_NONCE_SIZE);
-    crypto_auth_hmacsha512256_update(&state, data, size);
+    crypto_auth_hmacsha512256_update(&state, (const uint8_t *)hello, sizeof *hello);
     crypto_auth_hmacsha512256_final(&state, out_proof);
 }
 
 bool local_is_proven(const struct local_secret *secret, const char *purpose,
-                     const uint8_t nonce[LOCAL_NONCE_SIZE], const void *data, size_t size,
-                     const uint8_t proof[LOCAL_PROOF_SIZE])
+                      const uint8_t nonce[LOCAL_NONCE_SIZE], const struct local_hello *hello,
+                      const uint8_t proof[LOCAL_PROOF_SIZE])
 {
     uint8_t right[LOCAL_PROOF_SIZE];
-    local_prove(secret, purpose, nonce, data, size, right);
+    local_prove(secret, purpose, nonce, hello, right);
     return sodium_memcmp(right, proof, sizeof right) == 0;
 }
 
@@ -120,8 +107,9 @@ static bool is_lack(int error)
 static bool challenge(const struct local_door *door, struct local_stranger *stranger)
 {
     struct local_challenge challenge = {0};
-    if (!door->secret->is_set || !local_nonce(stranger->nonce))
+    if (!door->secret->is_set)
         return false;
+    randombytes_buf(stranger->nonce, sizeof stranger->nonce);
     memcpy(challenge.magic, MAGIC, sizeof challenge.magic);
     memcpy(challenge.nonce, stranger->nonce, sizeof challenge.nonce);
     return send(stranger->connection, &challenge, sizeof challenge, MSG_NOSIGNAL) ==
@@ -176,10 +164,9 @@ static bool is_rank(const struct local_door *door, struct local_stranger *strang
     answer->hello.job[LOCAL_JOB_SIZE - 1] = '\0';
     if (stranger->own_user)
         return true;
-    if (!local_is_proven(door->secret, OF_RANK, stranger->nonce, &answer->hello,
-                         sizeof answer->hello, answer->proof))
+    if (!local_is_proven(door->secret, OF_RANK, stranger->nonce, &answer->hello, answer->proof))
         return false;
-    local_prove(door->secret, OF_DOOR, answer->nonce, &answer->hello, sizeof answer->hello, proof);
+    local_prove(door->secret, OF_DOOR, answer->nonce, &answer->hello, proof);
     return send(stranger->connection, proof, sizeof proof, MSG_NOSIGNAL) == (ssize_t)sizeof proof;
 }
 
@@ -266,16 +253,17 @@ static bool answer_challenge(int connection, const struct local_secret *secret,
     if (!local_read_all(connection, &challenge, sizeof challenge, deadline_ns))
         return false;
     errno = EPROTO;
-    if (memcmp(challenge.magic, MAGIC, sizeof challenge.magic) != 0 || !local_nonce(answer.nonce))
+    if (memcmp(challenge.magic, MAGIC, sizeof challenge.magic) != 0)
         return false;
-    local_prove(secret, OF_RANK, challenge.nonce, hello, sizeof *hello, answer.proof);
+    randombytes_buf(answer.nonce, sizeof answer.nonce);
+    local_prove(secret, OF_RANK, challenge.nonce, hello, answer.proof);
     if (!local_write_all(connection, &answer, sizeof answer, deadline_ns))
         return false;
     const bool answered = local_read_all(connection, proof, sizeof proof, deadline_ns);
     if (!answered && errno == ETIMEDOUT)
         return false;
     errno = EACCES;
-    return answered && local_is_proven(secret, OF_DOOR, answer.nonce, hello, sizeof *hello, proof);
+    return answered && local_is_proven(secret, OF_DOOR, answer.nonce, hello, proof);
 }
 
 int local_knock(const struct local_address *address, const struct local_secret *secret,
@@ -306,7 +294,7 @@ struct local_machine local_machine(void)
     const ssize_t got = file >= 0 ? read(file, text, 64) : -1;
     if (file >= 0)
         close(file);
-    if (got <= 0 || stat("/proc/self/ns/net", &space) != 0 || sodium_init() < 0)
+    if (got <= 0 || stat("/proc/self/ns/net", &space) != 0)
         return machine;
     snprintf(text + got, sizeof text - (size_t)got, " %llu", (unsigned long long)space.st_ino);
     (void)crypto_generichash(machine.id, sizeof machine.id, (const uint8_t *)text, strlen(text),

@@ -29,19 +29,11 @@ struct local_secret {
     uint8_t key[32];
 };
 
-// A secret of the text, or of random numbers. False if the system's library or numbers cannot be had.
+// A secret of the text, or of random numbers.
 bool local_secret_of(const char *text, size_t size, struct local_secret *out_secret);
-bool local_secret_random(struct local_secret *out_secret);
+void local_secret_random(struct local_secret *out_secret);
 // A number that tells groups and places apart. It proves nothing: secrets do, and the owner of a socket.
 uint64_t local_token(void);
-
-// `purpose` keeps the proofs of both sides apart.
-void local_prove(const struct local_secret *secret, const char *purpose,
-                 const uint8_t nonce[LOCAL_NONCE_SIZE], const void *data, size_t size,
-                 uint8_t out_proof[LOCAL_PROOF_SIZE]);
-bool local_is_proven(const struct local_secret *secret, const char *purpose,
-                     const uint8_t nonce[LOCAL_NONCE_SIZE], const void *data, size_t size,
-                     const uint8_t proof[LOCAL_PROOF_SIZE]);
 
 #define LOCAL_JOB_SIZE 64
 
@@ -69,6 +61,14 @@ struct local_hello {
     struct local_machine machine;
     char job[LOCAL_JOB_SIZE]; // of the launcher; "" if it tells none
 };
+
+// `purpose` keeps the proofs of both sides apart.
+void local_prove(const struct local_secret *secret, const char *purpose,
+                 const uint8_t nonce[LOCAL_NONCE_SIZE], const struct local_hello *hello,
+                 uint8_t out_proof[LOCAL_PROOF_SIZE]);
+bool local_is_proven(const struct local_secret *secret, const char *purpose,
+                     const uint8_t nonce[LOCAL_NONCE_SIZE], const struct local_hello *hello,
+                     const uint8_t proof[LOCAL_PROOF_SIZE]);
 
 enum {
     DOOR_GUESTS = 64,

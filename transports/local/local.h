@@ -137,7 +137,7 @@ struct local_group {
     unsigned forks;               // before it was made: socket.h
     uint32_t step;                // attempts to go on after the failure
     bool left_out;                // they have gone on without this rank
-    struct mesh_peer *peers;      // this rank's own is unused
+    struct mesh_peer *peers;      // of this rank's own `incoming` is its call
     struct pollfd *polls;
 };
 
@@ -239,6 +239,7 @@ static inline struct mesh_window *local_window_of(struct local_group *group, uin
 // Wakes all ranks, which look whether one has failed.
 void local_window_wake(struct local_group *group);
 
+#define LOCAL_WINDOW_BYTES ((size_t)1028 << 10)
 // Makes this rank's window and gets those of the others. False with a cause, which stays "" if out of memory.
 bool local_window_exchange(struct local_group *group, uint64_t deadline_ns, char *cause);
 void local_window_destroy(struct local_group *group);

@@ -10,6 +10,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <sodium/core.h>
+
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/lookup.h"
@@ -20,7 +22,6 @@
 #define START_REMEDY "start as many ranks as the count says, each with a number of its own"
 
 struct meeting {
-    const struct weir_host *host;
     struct local_place place;
     struct local_door door;      // rank 0's at the place, then each rank's own
     struct local_entry *entries; // out: where each rank's door is
@@ -201,9 +202,8 @@ static bool move(struct meeting *meeting)
 {
     if (!local_place_close(&meeting->place, &meeting->door))
         return false;
-    if (!local_door_open(&meeting->door, local_place_network(&meeting->place)))
-        return local_place_fail(&meeting->place, WEIR_ERROR_SYSTEM, LOCAL_FILES_REMEDY,
-                                "rank 0 cannot listen: %s", strerror(errno));
+    if (!local_place_listen(&meeting->place, &meeting->door, local_place_network(&meeting->place)))
+        return false;
     meeting->token = local_token();
     meeting->entries[0] = (struct local_entry){.machine = local_machine(),
                                                .number = meeting->door.number,
@@ -214,7 +214,6 @@ static bool move(struct meeting *meeting)
 static bool hold_meeting(struct meeting *meeting)
 {
     const uint32_t count = setup_of(meeting)->count;
-    local_door_init(&meeting->door, &meeting->place.secret);
     if (!local_place_open(&meeting->place, &meeting->door))
         return false;
     const bool received = receive_guests(meeting);
@@ -269,7 +268,6 @@ static bool take_welcome(struct meeting *meeting, int connection)
 static bool attend_meeting(struct meeting *meeting)
 {
     struct local_hello hello = hello_of(meeting);
-    local_door_init(&meeting->door, &meeting->place.secret);
     int connection = local_place_knock(&meeting->place, &meeting->door, &hello);
     const bool attended = connection >= 0 && take_welcome(meeting, connection);
     local_close(&connection);
@@ -458,44 +456,42 @@ static bool join(struct meeting *meeting, struct local_group *group)
                               meeting->place.cause);
 }
 
-static bool join_with_room(struct meeting *meeting, struct local_group *group)
+// With the room for its ranks after it. NULL if out of memory.
+static struct meeting *create_meeting(const struct local_transport *transport,
+                                      const struct weir_transport_setup *setup)
 {
-    const struct weir_host *host = meeting->host;
-    const uint32_t count = setup_of(meeting)->count;
-    meeting->entries = host->allocate(count * sizeof *meeting->entries);
-    meeting->guests = host->allocate(count * sizeof *meeting->guests);
-    meeting->polls = host->allocate((count + DOOR_POLLS) * sizeof *meeting->polls);
-    const bool room = meeting->entries && meeting->guests && meeting->polls;
-    for (uint32_t i = 0; room && i < count; i++)
+    struct meeting *meeting;
+    const size_t of_rank =
+        sizeof *meeting->entries + sizeof *meeting->guests + sizeof *meeting->polls;
+    const uint64_t now_ns = weir_clock_now_ns();
+    meeting = transport->host->allocate(sizeof *meeting + setup->count * of_rank +
+                                        DOOR_POLLS * sizeof *meeting->polls);
+    if (!meeting)
+        return NULL;
+    meeting->entries = (struct local_entry *)(void *)(meeting + 1);
+    meeting->guests = (int *)(void *)(meeting->entries + setup->count);
+    meeting->polls = (struct pollfd *)(void *)(meeting->guests + setup->count);
+    for (uint32_t i = 0; i < setup->count; i++)
         meeting->guests[i] = -1;
+    meeting->place = (struct local_place){
+        .setup = setup,
+        .secret_file = transport->secret_file,
+        .deadline_ns =
+            setup->timeout_ns > UINT64_MAX / 2 ? UINT64_MAX / 2 : now_ns + setup->timeout_ns,
+        .status = WEIR_ERROR_COMM,
+    };
     local_door_init(&meeting->door, &meeting->place.secret);
-    const bool joined = room && join(meeting, group);
-    local_door_close(&meeting->door);
-    host->release(meeting->polls);
-    host->release(meeting->guests);
-    host->release(meeting->entries);
-    return joined;
+    return meeting;
 }
 
 static weir_status join_at(const struct local_transport *transport,
                            const struct weir_transport_setup *setup, void **out_group)
 {
     const struct weir_host *host = transport->host;
-    const uint64_t now_ns = weir_clock_now_ns();
     struct local_group *group = local_mesh_create(host, setup->label, setup->rank, setup->count);
-    struct meeting *meeting = host->allocate(sizeof *meeting);
+    struct meeting *meeting = create_meeting(transport, setup);
     weir_status status = WEIR_OK;
-    if (group && meeting) {
-        meeting->host = host;
-        meeting->place = (struct local_place){
-            .setup = setup,
-            .secret_file = transport->secret_file,
-            .deadline_ns =
-                setup->timeout_ns > UINT64_MAX / 2 ? UINT64_MAX / 2 : now_ns + setup->timeout_ns,
-            .status = WEIR_ERROR_COMM,
-        };
-    }
-    if (group && meeting && join_with_room(meeting, group))
+    if (group && meeting && join(meeting, group))
         *out_group = group;
     else if (meeting && meeting->place.cause[0])
         status = weir_host_fail(host, meeting->place.status, meeting->place.remedy, "%s",
@@ -504,6 +500,8 @@ static weir_status join_at(const struct local_transport *transport,
         status = weir_host_no_memory(host, "a group");
     if (status != WEIR_OK && group)
         local_mesh_destroy(group);
+    if (meeting)
+        local_door_close(&meeting->door);
     host->release(meeting);
     return status;
 }
@@ -514,6 +512,9 @@ weir_status local_join(void *state, const struct weir_transport_setup *setup, vo
     const struct weir_host *host = transport->host;
     struct weir_transport_setup named = *setup;
     *out_group = NULL;
+    if (sodium_init() < 0)
+        return weir_host_fail(host, WEIR_ERROR_SYSTEM, NULL, "'%s': there are no random numbers",
+                              setup->label);
     if (setup->count > LOCAL_MAX_RANKS)
         return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED, "use the transport 'mpi'",
                               "'%s': the transport 'local' joins at most %u ranks, not %u",

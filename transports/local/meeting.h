@@ -47,6 +47,9 @@ bool local_secret_read(const char *path, struct local_secret *out_secret, char *
 bool local_place_fail(struct local_place *place, weir_status status, const char *remedy,
                       const char *format, ...) WEIR_PRINTF(4, 5);
 
+// Of rank 0: opens a door, at the network too unless that is NULL. False with a cause.
+bool local_place_listen(struct local_place *place, struct local_door *door,
+                        const struct local_address *network);
 // Of rank 0: opens the door there. False with a cause: among others, another rank 0 is there.
 bool local_place_open(struct local_place *place, struct local_door *door);
 // Of rank 0: closes the door, and what is at the place goes. False with a cause if another rank 0 has come to it since.

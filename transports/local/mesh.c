@@ -496,17 +496,15 @@ static bool take_news(const struct local_run *run, uint32_t index)
 {
     struct local_group *group = run->group;
     struct mesh_peer *peer = &group->peers[index];
-    switch (peer->news.kind) {
-    case MESH_LEAVES:
+    if (peer->news.kind == MESH_LEAVES) {
         peer->left = true;
         return true;
-    default:
-        if (!peer->news.cause.text[0]) // would be told as a lack of memory
-            return weir_caller_fail(&run->by, "rank %u has failed, and has not said why", index);
-        const struct weir_cause heard = weir_cause_heard(&peer->news.cause, group->count);
-        local_mesh_fail(run->group, &heard);
-        return false;
     }
+    if (!peer->news.cause.text[0]) // would be told as a lack of memory
+        return weir_caller_fail(&run->by, "rank %u has failed, and has not said why", index);
+    const struct weir_cause heard = weir_cause_heard(&peer->news.cause, group->count);
+    local_mesh_fail(run->group, &heard);
+    return false;
 }
 
 bool local_mesh_next_news(struct mesh_peer *peer)
@@ -580,7 +578,8 @@ bool local_carry(struct local_run *run)
     bool carried;
     local_enlist(group);
     for (uint32_t i = 0; i < group->count; i++)
-        group->peers[i].has_come = false;
+        group->peers[i].has_come = i == group->rank;
+    group->peers[group->rank].incoming = run->by.head;
     if (!weir_is_numbered(run->by.head.kind))
         carried = exchange_messages(run);
     else if (group->windows)

@@ -2,6 +2,8 @@
 // group, whose ranks have told that in the split.
 #include <errno.h>
 #include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -29,6 +31,21 @@ struct local_shrink {
     struct mesh_member *members;
     char cause[WEIR_CAUSE_SIZE]; // of the attempt's failure; "": it has not failed
 };
+
+// The first cause of the attempt's failure: "rank 3 of 'grads' cannot …".
+WEIR_PRINTF(3, 4)
+static void set_cause(struct local_shrink *shrink, uint32_t rank, const char *format, ...)
+{
+    size_t used = 0;
+    va_list arguments;
+    if (shrink->cause[0])
+        return;
+    weir_text_append(shrink->cause, sizeof shrink->cause, &used, "rank %u of '%s'", rank,
+                     shrink->whole->label);
+    va_start(arguments, format);
+    vsnprintf(shrink->cause + used, sizeof shrink->cause - used, format, arguments);
+    va_end(arguments);
+}
 
 static bool has_told(const struct local_shrink *shrink, uint32_t rank)
 {
@@ -145,9 +162,8 @@ static bool is_in_vain(struct local_shrink *shrink)
         const struct mesh_peer *peer = &whole->peers[rank];
         const bool again = peer->told_step > whole->step;
         if (again || (peer->left && (shrink->settled || peer->told_step == whole->step)))
-            snprintf(shrink->cause, sizeof shrink->cause,
-                     "rank %u of '%s', which was to go on too, has %s", rank, whole->label,
-                     again ? "begun again" : "gone");
+            set_cause(shrink, rank, ", which was to go on too, has %s",
+                      again ? "begun again" : "gone");
     }
     return shrink->cause[0];
 }
@@ -201,10 +217,8 @@ static bool settle(struct local_shrink *shrink)
         if (first == own && (now_ns >= until_ns || all_have_told(shrink)))
             send_list(shrink);
         else if (now_ns >= until_ns)
-            snprintf(shrink->cause, sizeof shrink->cause,
-                     "rank %u of '%s' has not told in %s which ranks are left", first,
-                     shrink->whole->label,
-                     weir_text_duration(duration, 2 * (double)shrink->patience_ns));
+            set_cause(shrink, first, " has not told in %s which ranks are left",
+                      weir_text_duration(duration, 2 * (double)shrink->patience_ns));
         else
             hear(shrink, until_ns);
     }
@@ -419,18 +433,6 @@ static void set_own_rank(struct lineup *lineup)
 
 // Splits.
 
-// Opens this rank's door, and sets what other ranks must know of this one to reach it in a part.
-static bool offer(struct local_run *run, struct local_record *record, struct local_door **out_door)
-{
-    *out_door = open_door(run->group);
-    if (!*out_door)
-        return weir_caller_fail(&run->by, "rank %u cannot listen for its part: %s",
-                                run->group->rank, strerror(errno));
-    record->token = local_token();
-    record->door = value_of(*out_door);
-    return true;
-}
-
 // The records decide which ranks are in the part, and their order there: by key, then by rank.
 static struct lineup lineup_of(const struct local_group *whole, const struct local_record *records,
                                struct mesh_member *members)
@@ -467,11 +469,11 @@ static weir_status join_part(struct local_run *run, const struct lineup *part,
                     : weir_host_no_memory(whole->host, "a part of a group");
 }
 
-static weir_status split_with_room(struct local_run *run, const struct weir_transport_split *split,
-                                   struct local_record *records, struct mesh_member *members,
-                                   struct local_group **out_part)
+// All ranks' records. Opens this rank's door, which the caller closes.
+static bool gather_records(struct local_run *run, const struct weir_transport_split *split,
+                           struct local_record *records, struct local_door **out_door)
 {
-    struct local_record own = {.color = split->color, .key = split->key};
+    struct local_record own = {.color = split->color, .key = split->key, .token = local_token()};
     const struct weir_transport_call gather = {
         .struct_size = sizeof gather,
         .kind = WEIR_ALL_GATHER,
@@ -480,19 +482,13 @@ static weir_status split_with_room(struct local_run *run, const struct weir_tran
         .src = &own,
         .dst = records,
     };
-    struct local_door *door = NULL;
-    weir_status status = WEIR_OK;
+    *out_door = open_door(run->group);
+    if (!*out_door)
+        return weir_caller_fail(&run->by, "rank %u cannot listen for its part: %s",
+                                run->group->rank, strerror(errno));
+    own.door = value_of(*out_door);
     run->call = &gather;
-    if (offer(run, &own, &door) && local_carry(run)) {
-        struct lineup part = lineup_of(run->group, records, members);
-        part.label = split->label;
-        if (split->color != WEIR_NO_COLOR)
-            status = join_part(run, &part, door, out_part);
-    } else {
-        status = local_report(run, WEIR_ERROR_COMM);
-    }
-    close_door(run->group, door);
-    return status;
+    return local_carry(run);
 }
 
 weir_status local_split(void *group, const struct weir_transport_split *split, void **out_part)
@@ -503,48 +499,35 @@ weir_status local_split(void *group, const struct weir_transport_split *split, v
                         split->timeout_ns);
     run.by.head.element = WEIR_U8;
     run.by.head.count = sizeof(struct local_record);
+    const uint32_t count = run.group->count;
     const struct weir_host *host = run.group->host;
     struct local_group *part = NULL;
+    struct local_door *door = NULL;
     *out_part = NULL;
     weir_status status = local_report(&run, WEIR_ERROR_COMM);
     if (status)
         return status;
 
     struct local_record *records =
-        host->allocate(run.group->count * (sizeof *records + sizeof(struct mesh_member)));
-    if (records) {
-        struct mesh_member *members = (struct mesh_member *)(void *)(records + run.group->count);
-        status = split_with_room(&run, split, records, members, &part);
-    } else {
+        host->allocate(count * (sizeof *records + sizeof(struct mesh_member)));
+    if (!records) {
         weir_caller_fail(&run.by, "rank %u has no host memory left", run.group->rank);
         status = local_report(&run, WEIR_ERROR_OUT_OF_MEMORY);
+    } else if (!gather_records(&run, split, records, &door)) {
+        status = local_report(&run, WEIR_ERROR_COMM);
+    } else if (split->color != WEIR_NO_COLOR) {
+        struct lineup lineup =
+            lineup_of(run.group, records, (struct mesh_member *)(void *)(records + count));
+        lineup.label = split->label;
+        status = join_part(&run, &lineup, door, &part);
     }
     *out_part = part;
+    close_door(run.group, door);
     host->release(records);
     return status;
 }
 
-// The attempt has failed on this rank, and so on all.
-static weir_status fail_attempt(const struct local_shrink *shrink, weir_status status,
-                                const char *remedy)
-{
-    struct mesh_news news = {.kind = MESH_FAILED,
-                             .step = shrink->whole->step,
-                             .cause = {.rank = shrink->whole->rank}};
-    snprintf(news.cause.text, sizeof news.cause.text, "%s", shrink->cause);
-    send_to_all(shrink, &news);
-    return weir_host_fail(shrink->whole->host, status, remedy, "%s", shrink->cause);
-}
-
-static weir_status fail_here(struct local_shrink *shrink, weir_status status, const char *why)
-{
-    snprintf(shrink->cause, sizeof shrink->cause, "rank %u of '%s' %s", shrink->whole->rank,
-             shrink->whole->label, why);
-    return fail_attempt(shrink, status, NULL);
-}
-
-// False with the cause.
-static bool meet_in(struct local_group *group, uint64_t deadline_ns, char *out_cause)
+static weir_status meet_in(struct local_group *group, uint64_t deadline_ns)
 {
     const uint64_t now_ns = weir_clock_now_ns();
     const struct weir_transport_call barrier = {
@@ -552,90 +535,89 @@ static bool meet_in(struct local_group *group, uint64_t deadline_ns, char *out_c
         .kind = WEIR_BARRIER,
         .timeout_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0,
     };
-    struct weir_cause cause = {.text = ""};
-    if (local_run_call(group, &barrier) == WEIR_OK)
-        return true;
-    (void)local_mesh_cause(group, &cause);
-    snprintf(out_cause, WEIR_CAUSE_SIZE, "%s", cause.text);
-    return false;
+    return local_run_call(group, &barrier);
 }
 
-// The cause of a rank whose own attempt has failed: the first one, where the others have told one before they closed the
-// connections that this rank has missed.
-static void take_own_cause(struct local_shrink *shrink, const char *why)
-{
-    hear(shrink, 0);
-    if (why[0] && !shrink->cause[0])
-        snprintf(shrink->cause, sizeof shrink->cause, "rank %u of '%s' cannot go on: %.200s",
-                 shrink->whole->rank, shrink->whole->label, why);
-}
-
-// All members come here. On failure without a cause there is no memory, and the group, if there is one, is the caller's.
+// All members come here, to a barrier of the new group. On failure without a cause there is no memory.
 static bool meet_members(struct local_shrink *shrink, const struct lineup *left,
                          struct local_group **out_group)
 {
     const uint64_t deadline_ns =
         local_sooner(shrink->deadline_ns, weir_clock_now_ns() + 2 * shrink->patience_ns);
     struct weir_cause cause = {.rank = UINT32_MAX};
-    char why[WEIR_CAUSE_SIZE] = "";
-    if (join_members(left, shrink->door, deadline_ns, shrink, why, out_group) &&
-        meet_in(*out_group, deadline_ns, why))
-        return true;
-    take_own_cause(shrink, why);
+    if (join_members(left, shrink->door, deadline_ns, shrink, cause.text, out_group)) {
+        if (meet_in(*out_group, deadline_ns) == WEIR_OK)
+            return true;
+        (void)local_mesh_cause(*out_group, &cause);
+    }
+    // The others may have told the first one before they closed the connections that this rank has missed.
+    hear(shrink, 0);
+    if (cause.text[0])
+        set_cause(shrink, shrink->whole->rank, " cannot go on: %.200s", cause.text);
     snprintf(cause.text, sizeof cause.text, "%s", shrink->cause);
     if (*out_group && cause.text[0])
         local_mesh_fail(*out_group, &cause); // some may be in the barrier
     return false;
 }
 
-static weir_status fail_to_meet(struct local_shrink *shrink, struct local_group **group)
-{
-    const weir_status status =
-        shrink->cause[0] ? fail_attempt(shrink, WEIR_ERROR_COMM, "shrink the communicator again")
-                         : fail_here(shrink, WEIR_ERROR_OUT_OF_MEMORY, "has no host memory left");
-    if (*group)
-        local_mesh_destroy(*group); // not before the others have the cause
-    *group = NULL;
-    return status;
-}
-
-static weir_status go_on(struct local_shrink *shrink, struct local_group **out_group)
+// Whether all have agreed on the list.
+static bool agree(struct local_shrink *shrink)
 {
     struct local_group *whole = shrink->whole;
-    struct lineup left = {.whole = whole,
-                          .label = shrink->params->label,
-                          .members = shrink->members};
-    char why[128];
-    shrink->door = open_door(whole);
-    if (!shrink->door && errno == ENOMEM)
-        return fail_here(shrink, WEIR_ERROR_OUT_OF_MEMORY, "has no host memory left");
-    if (!shrink->door) {
-        snprintf(why, sizeof why, "cannot listen: %s", strerror(errno));
-        return fail_here(shrink, WEIR_ERROR_SYSTEM, why);
-    }
     whole->peers[whole->rank].told = value_of(shrink->door);
     send_to_all(shrink, &(struct mesh_news){.kind = MESH_TELLS,
                                             .value = value_of(shrink->door),
                                             .step = whole->step});
-    if (!settle(shrink))
-        return fail_attempt(shrink, WEIR_ERROR_COMM, "shrink the communicator again");
-    left.token = shrink->token;
-    left.count = shrink->count;
-    set_own_rank(&left);
-    whole->left_out = left.rank >= left.count;
-    if (whole->left_out || meet_members(shrink, &left, out_group))
-        return WEIR_OK;
-    return fail_to_meet(shrink, out_group);
+    return settle(shrink);
 }
 
-static weir_status shrink_group(struct local_group *whole,
-                                const struct weir_transport_shrink *params,
-                                struct local_group **out_group)
+// WEIR_OK without a group: the others have left this rank out.
+static weir_status go_on(struct local_shrink *shrink, struct local_group **out_group)
 {
+    struct local_group *whole = shrink->whole;
+    struct mesh_news news = {.kind = MESH_FAILED,
+                             .step = whole->step,
+                             .cause = {.rank = whole->rank}};
+    weir_status status = WEIR_ERROR_COMM;
+    shrink->door = open_door(whole);
+    if (!shrink->door) {
+        status = errno == ENOMEM ? WEIR_ERROR_OUT_OF_MEMORY : WEIR_ERROR_SYSTEM;
+        set_cause(shrink, whole->rank, " cannot listen: %s", strerror(errno));
+    } else if (agree(shrink)) {
+        struct lineup left = {.whole = whole,
+                              .label = shrink->params->label,
+                              .token = shrink->token,
+                              .count = shrink->count,
+                              .members = shrink->members};
+        set_own_rank(&left);
+        whole->left_out = left.rank >= left.count;
+        if (whole->left_out || meet_members(shrink, &left, out_group))
+            return WEIR_OK;
+        status = shrink->cause[0] ? status : WEIR_ERROR_OUT_OF_MEMORY;
+        set_cause(shrink, whole->rank, " has no host memory left");
+    }
+    // The attempt has failed on this rank, and so on all.
+    snprintf(news.cause.text, sizeof news.cause.text, "%s", shrink->cause);
+    send_to_all(shrink, &news);
+    if (*out_group)
+        local_mesh_destroy(*out_group); // not before the others have the cause
+    *out_group = NULL;
+    return weir_host_fail(whole->host, status,
+                          status == WEIR_ERROR_COMM ? "shrink the communicator again" : NULL, "%s",
+                          shrink->cause);
+}
+
+weir_status local_shrink(void *group, const struct weir_transport_shrink *params, void **out_group)
+{
+    struct local_group *whole = group;
     const struct weir_host *host = whole->host;
     const uint64_t now_ns = weir_clock_now_ns();
+    struct local_group *part = NULL;
     struct weir_cause cause;
-    if (local_mesh_is_inherited(whole) && local_mesh_cause(whole, &cause))
+    *out_group = NULL;
+    if (!local_mesh_cause(whole, &cause))
+        local_abort(whole, "it goes on with the ranks that are left");
+    else if (local_mesh_is_inherited(whole))
         return weir_host_fail(host, WEIR_ERROR_COMM, "call it in the parent", "%s", cause.text);
     struct local_shrink shrink = {.whole = whole,
                                   .params = params,
@@ -647,7 +629,8 @@ static weir_status shrink_group(struct local_group *whole,
     if (!shrink.members)
         return weir_host_no_memory(host, "a group");
     whole->step++;
-    const weir_status status = whole->left_out ? WEIR_OK : go_on(&shrink, out_group);
+    const weir_status status = whole->left_out ? WEIR_OK : go_on(&shrink, &part);
+    *out_group = part;
     close_door(whole, shrink.door);
     host->release(shrink.members);
     return whole->left_out
@@ -657,16 +640,4 @@ static weir_status shrink_group(struct local_group *whole,
                      "'%s': the other ranks have gone on without rank %u, which came late",
                      whole->label, whole->rank)
                : status;
-}
-
-weir_status local_shrink(void *group, const struct weir_transport_shrink *shrink, void **out_group)
-{
-    struct local_group *whole = group;
-    struct local_group *part = NULL;
-    *out_group = NULL;
-    if (!local_mesh_cause(whole, NULL))
-        local_abort(whole, "it goes on with the ranks that are left");
-    const weir_status status = shrink_group(whole, shrink, &part);
-    *out_group = part;
-    return status;
 }

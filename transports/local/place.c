@@ -44,6 +44,14 @@ const struct local_address *local_place_network(const struct local_place *place)
     return reached ? &place->network : NULL;
 }
 
+bool local_place_listen(struct local_place *place, struct local_door *door,
+                        const struct local_address *network)
+{
+    return local_door_open(door, network) ||
+           local_place_fail(place, WEIR_ERROR_SYSTEM, LOCAL_FILES_REMEDY,
+                            "rank 0 cannot listen: %s", strerror(errno));
+}
+
 // Rank 0's socket.
 
 // Opens the folder of the path, which this user alone may enter. -1 with a cause.
@@ -282,15 +290,12 @@ static bool open_at_file(struct local_place *place, struct local_door *door)
     const bool replaces = read_file(&found);
     if (replaces && is_reachable(&found) && is_taken(&found))
         return tell_taken(place);
-    if (!local_secret_random(&place->secret))
-        return local_place_fail(place, WEIR_ERROR_SYSTEM, NULL, "there are no random numbers");
+    local_secret_random(&place->secret);
     place->token = local_token();
     memcpy(&place->network.address, &own, sizeof own);
     place->network.size = sizeof own;
-    if (!local_door_open(door, local_place_network(place)))
-        return local_place_fail(place, WEIR_ERROR_SYSTEM, LOCAL_FILES_REMEDY,
-                                "rank 0 cannot listen: %s", strerror(errno));
-    return write_file(place, door, replaces);
+    return local_place_listen(place, door, local_place_network(place)) &&
+           write_file(place, door, replaces);
 }
 
 // Two rank 0 that have come at once have found the same one that was left, and the later one's file is there.
@@ -330,9 +335,8 @@ static struct local_place **find_name(const char *name)
 
 static bool open_at_name(struct local_place *place, struct local_door *door)
 {
-    if (!local_door_open(door, NULL))
-        return local_place_fail(place, WEIR_ERROR_SYSTEM, LOCAL_FILES_REMEDY,
-                                "rank 0 cannot listen: %s", strerror(errno));
+    if (!local_place_listen(place, door, NULL))
+        return false;
     place->token = local_token();
     place->socket = local_address_at_number(door->number);
     if (place->setup->count == 1)

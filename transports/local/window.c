@@ -24,7 +24,7 @@
 // Of one step, on each rank; both areas of two ranks fit into a usual cache.
 #define STEP_BYTES ((size_t)512 << 10)
 #define HEAD_BYTES ((size_t)4096)
-#define WINDOW_BYTES (HEAD_BYTES + 2 * STEP_BYTES)
+_Static_assert(LOCAL_WINDOW_BYTES == HEAD_BYTES + 2 * STEP_BYTES, "it has a head and two areas");
 // Where each rank takes another part of an area, that has at most a multiple of this.
 #define PART_UNIT ((size_t)64)
 _Static_assert(STEP_BYTES / LOCAL_MAX_RANKS >= PART_UNIT, "there is a part for each rank");
@@ -47,10 +47,11 @@ static char *area_of(struct local_group *group, uint32_t rank, uint32_t index)
 
 static struct mesh_window *map(int file)
 {
-    void *memory = mmap(NULL, WINDOW_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    void *memory = mmap(NULL, LOCAL_WINDOW_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (memory == MAP_FAILED)
         return NULL;
-    madvise(memory, WINDOW_BYTES, MADV_DONTFORK); // a child would keep it when all ranks have gone
+    madvise(memory, LOCAL_WINDOW_BYTES,
+            MADV_DONTFORK); // a child would keep it when all ranks have gone
     return memory;
 }
 
@@ -58,7 +59,7 @@ static struct mesh_window *map(int file)
 static bool may_write_windows(void)
 {
     struct rlimit limit;
-    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur >= WINDOW_BYTES;
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur >= LOCAL_WINDOW_BYTES;
 }
 
 // Memory without a name, whose size nothing can change any more. Returns the file, or -1.
@@ -68,7 +69,7 @@ static int make_own(struct local_group *group)
     errno = EFBIG;
     int file =
         may_write_windows() ? memfd_create("weir-window", MFD_CLOEXEC | MFD_ALLOW_SEALING) : -1;
-    if (file >= 0 && ftruncate(file, (off_t)WINDOW_BYTES) == 0 &&
+    if (file >= 0 && ftruncate(file, (off_t)LOCAL_WINDOW_BYTES) == 0 &&
         fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
         window = map(file);
     if (!window && file >= 0) {
@@ -87,7 +88,7 @@ static bool is_window(int file)
     const int seals = file >= 0 ? fcntl(file, F_GET_SEALS) : -1;
     struct stat state;
     return seals >= 0 && (seals & wanted) == wanted && fstat(file, &state) == 0 &&
-           state.st_size == (off_t)WINDOW_BYTES;
+           state.st_size == (off_t)LOCAL_WINDOW_BYTES;
 }
 
 // Room for one descriptor, aligned as a header is.
@@ -160,7 +161,7 @@ static bool fail_own(const struct local_group *group, char *cause)
 {
     snprintf(cause, WEIR_CAUSE_SIZE,
              "'%s': rank %u cannot make %zu bytes of memory that the ranks share: %s", group->label,
-             group->rank, WINDOW_BYTES, strerror(errno));
+             group->rank, LOCAL_WINDOW_BYTES, strerror(errno));
     return false;
 }
 
@@ -202,7 +203,7 @@ void local_window_destroy(struct local_group *group)
 {
     for (uint32_t i = 0; group->windows && i < group->count; i++)
         if (group->windows[i])
-            munmap(group->windows[i], WINDOW_BYTES);
+            munmap(group->windows[i], LOCAL_WINDOW_BYTES);
     group->host->release(group->windows);
     group->windows = NULL;
 }

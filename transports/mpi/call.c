@@ -14,6 +14,12 @@
 // The other ranks wait longer than rank 0, which knows the rank that is missing.
 #define PATIENCE_NS 500000000
 
+enum wait {
+    DONE,
+    FAILED, // the group is dead
+    LATE,   // the deadline has passed, and the group is not dead yet
+};
+
 struct mpi_run mpi_run_begin(struct mpi_group *group, struct weir_head head, uint64_t timeout_ns)
 {
     const uint64_t now_ns = weir_clock_now_ns();
@@ -52,30 +58,29 @@ static bool fail_gone(struct mpi_run *run, uint32_t rank)
 // A collective needs all ranks, and one that has left will not come to it.
 static bool all_there(struct mpi_run *run)
 {
-    uint64_t after;
-    uint64_t since_ns;
-    for (uint32_t i = 0; i < run->group->count; i++)
-        if (i != run->group->rank && mpi_posts_left(run->group, i, &after, &since_ns) &&
-            after < run->group->head.number)
+    for (uint32_t i = 0; i < run->group->count; i++) {
+        const struct mpi_peer peer = mpi_posts_peer(run->group, i);
+        if (peer.left && peer.left_after < run->group->head.number)
             return fail_gone(run, i);
+    }
     return true;
 }
 
-// One round of a loop: receives posts, and pauses, longer if nothing has come for some time. Returns MPI_DONE to go on.
-static enum mpi_wait take_turn(struct mpi_run *run, uint64_t deadline_ns)
+// One round of a loop: receives posts, and pauses, longer if nothing has come for some time. Returns DONE to go on.
+static enum wait take_turn(struct mpi_run *run, uint64_t deadline_ns)
 {
     const uint64_t now_ns = weir_clock_now_ns();
     mpi_posts_poll();
     if (atomic_load(&run->group->dead) ||
         (weir_is_numbered(run->group->head.kind) && !all_there(run)))
-        return MPI_FAILED;
+        return FAILED;
     if (now_ns >= deadline_ns)
-        return MPI_LATE;
+        return LATE;
     if (now_ns - run->idle_ns < BUSY_NS)
         sched_yield();
     else
         weir_clock_pause(now_ns, deadline_ns - now_ns, &run->pause_ns);
-    return MPI_DONE;
+    return DONE;
 }
 
 static bool test_all(struct mpi_run *run, struct mpi_request *requests, size_t count,
@@ -83,11 +88,9 @@ static bool test_all(struct mpi_run *run, struct mpi_request *requests, size_t c
 {
     *out_done = true;
     for (size_t i = 0; i < count; i++) {
-        bool done = false;
-        const int error = requests[i].active ? mpi_library()->test(&requests[i].handle, &done) : 0;
+        const int error = mpi_test(&requests[i]);
         if (error)
             return mpi_fail_in(run, "MPI_Test", error);
-        requests[i].active = requests[i].active && !done;
         *out_done = *out_done && !requests[i].active;
     }
     return true;
@@ -97,28 +100,26 @@ static bool test_all(struct mpi_run *run, struct mpi_request *requests, size_t c
 static void abandon(struct mpi_group *group, struct mpi_request *requests, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        bool done = false;
         if (requests[i].active && requests[i].receives)
-            mpi_library()->cancel(&requests[i].handle, &done);
-        else if (requests[i].active)
-            mpi_library()->test(&requests[i].handle, &done);
-        requests[i].active = requests[i].active && !done;
+            mpi_cancel(&requests[i]);
+        (void)mpi_test(&requests[i]);
         group->stuck = group->stuck || requests[i].active;
     }
 }
 
-enum mpi_wait mpi_wait_all(struct mpi_run *run, struct mpi_request *requests, size_t count,
-                           uint64_t deadline_ns)
+// Waits for requests; what is not done is abandoned.
+static enum wait await(struct mpi_run *run, struct mpi_request *requests, size_t count,
+                       uint64_t deadline_ns)
 {
-    enum mpi_wait result = MPI_DONE;
+    enum wait result = DONE;
     bool done = false;
     run->idle_ns = weir_clock_now_ns();
     run->pause_ns = 0;
-    while (result == MPI_DONE) {
+    while (result == DONE) {
         if (!test_all(run, requests, count, &done))
-            result = MPI_FAILED;
+            result = FAILED;
         else if (done)
-            return MPI_DONE;
+            return DONE;
         else
             result = take_turn(run, deadline_ns);
     }
@@ -150,11 +151,11 @@ static bool hear_each(struct mpi_run *run)
     group->heads[0] = group->head;
     for (; met.come < group->count; met.come++) {
         const struct weir_head *head = &group->heads[met.come];
-        const enum mpi_wait result = mpi_wait_all(run, &group->requests[met.come], 1, deadline_ns);
-        if (result == MPI_LATE && !same)
+        const enum wait result = await(run, &group->requests[met.come], 1, deadline_ns);
+        if (result == LATE && !same)
             break;
-        if (result != MPI_DONE)
-            return result == MPI_LATE && fail_late(run, met.come);
+        if (result != DONE)
+            return result == LATE && fail_late(run, met.come);
         group->peers[met.come].heard = true;
         group->peers[met.come].last = *head;
         if (same && !weir_head_equals(&group->head, head)) {
@@ -165,24 +166,36 @@ static bool hear_each(struct mpi_run *run)
     return same || weir_caller_judge(&run->by, head_of, &met);
 }
 
-static bool begin_request(struct mpi_run *run, uint32_t peer, bool receives, int error)
+// Whether it has begun.
+static bool has_begun(struct mpi_run *run, const struct mpi_request *request, int error)
 {
-    struct mpi_request *request = &run->group->requests[peer];
-    request->active = error == 0;
-    request->receives = receives;
-    return error == 0 || mpi_fail_in(run, receives ? "MPI_Irecv" : "MPI_Isend", error);
+    return error == 0 || mpi_fail_in(run, request->receives ? "MPI_Irecv" : "MPI_Isend", error);
+}
+
+// A head to another rank, or from it.
+static bool begin_head(struct mpi_run *run, uint32_t peer, bool receives, int tag,
+                       struct mpi_request *request)
+{
+    struct mpi_group *group = run->group;
+    const size_t size = sizeof group->head;
+    return has_begun(run, request,
+                     receives
+                         ? mpi_receive(&group->heads[peer], size, peer, tag, group->comm, request)
+                         : mpi_send(&group->head, size, peer, tag, group->comm, request));
+}
+
+static bool begin_heads(struct mpi_run *run, bool receives, int tag)
+{
+    bool ok = true;
+    for (uint32_t i = 1; i < run->group->count && ok; i++)
+        ok = begin_head(run, i, receives, tag, &run->group->requests[i]);
+    return ok;
 }
 
 static bool hear_all(struct mpi_run *run)
 {
     struct mpi_group *group = run->group;
-    bool ok = true;
-    for (uint32_t i = 1; i < group->count && ok; i++)
-        ok = begin_request(run, i, true,
-                           mpi_library()->receive(&group->heads[i], sizeof *group->heads, (int)i,
-                                                  MPI_TAG_ARRIVE, group->comm,
-                                                  &group->requests[i].handle));
-    ok = ok && hear_each(run);
+    const bool ok = begin_heads(run, true, MPI_TAG_ARRIVE) && hear_each(run);
     if (!ok)
         abandon(group, group->requests, group->count);
     return ok;
@@ -191,39 +204,24 @@ static bool hear_all(struct mpi_run *run)
 static bool tell_all(struct mpi_run *run)
 {
     struct mpi_group *group = run->group;
-    bool ok = true;
-    for (uint32_t i = 1; i < group->count && ok; i++)
-        ok = begin_request(run, i, false,
-                           mpi_library()->send(&group->head, sizeof group->head, (int)i,
-                                               MPI_TAG_BEGIN, group->comm,
-                                               &group->requests[i].handle));
-    if (!ok)
+    if (!begin_heads(run, false, MPI_TAG_BEGIN))
         return false;
-    const enum mpi_wait result =
-        mpi_wait_all(run, group->requests + 1, group->count - 1, run->deadline_ns);
-    return result == MPI_DONE ||
-           (result == MPI_LATE && weir_caller_blame(&run->by, WEIR_FAULT_SILENT, UINT32_MAX,
-                                                    "the ranks have not heard rank 0 in time"));
+    const enum wait result = await(run, group->requests + 1, group->count - 1, run->deadline_ns);
+    return result == DONE ||
+           (result == LATE && weir_caller_blame(&run->by, WEIR_FAULT_SILENT, UINT32_MAX,
+                                                "the ranks have not heard rank 0 in time"));
 }
 
 // Another rank.
 static bool tell_first(struct mpi_run *run)
 {
     struct mpi_group *group = run->group;
-    const bool ok =
-        begin_request(run, 0, true,
-                      mpi_library()->receive(&group->heads[0], sizeof *group->heads, 0,
-                                             MPI_TAG_BEGIN, group->comm,
-                                             &group->requests[0].handle)) &&
-        begin_request(run, 1, false,
-                      mpi_library()->send(&group->head, sizeof group->head, 0, MPI_TAG_ARRIVE,
-                                          group->comm, &group->requests[1].handle));
-    if (!ok)
+    if (!begin_head(run, 0, true, MPI_TAG_BEGIN, &group->requests[0]) ||
+        !begin_head(run, 0, false, MPI_TAG_ARRIVE, &group->requests[1]))
         return false;
-    const enum mpi_wait result =
-        mpi_wait_all(run, group->requests, 2, run->deadline_ns + PATIENCE_NS);
-    if (result != MPI_DONE)
-        return result == MPI_LATE && fail_late(run, 0);
+    const enum wait result = await(run, group->requests, 2, run->deadline_ns + PATIENCE_NS);
+    if (result != DONE)
+        return result == LATE && fail_late(run, 0);
     group->peers[0].heard = true;
     group->peers[0].last = group->heads[0];
     group->head.new_group = group->heads[0].new_group;
@@ -240,8 +238,7 @@ bool mpi_meet(struct mpi_run *run)
 bool mpi_fail_in(struct mpi_run *run, const char *function, int error)
 {
     char text[1024] = "";
-    int size = 0;
-    mpi_library()->error(error, text, &size);
+    mpi_error_text(error, text);
     text[strcspn(text, "\n")] = '\0';
     return weir_caller_fail(&run->by, "rank %u: %s failed: %s", run->group->rank, function, text);
 }
@@ -292,16 +289,13 @@ static size_t piece_size(const struct message *message)
 // Begins to send or to receive `size` bytes.
 static bool start(struct mpi_run *run, struct message *message, void *bytes, size_t size)
 {
-    const union mpi_handle comm = run->group->comm;
-    const int peer = (int)message->part->peer;
-    const int error = message->part->receive
-                          ? mpi_library()->receive(bytes, (int)size, peer, message->tag, comm,
-                                                   &message->request.handle)
-                          : mpi_library()->send(bytes, (int)size, peer, message->tag, comm,
-                                                &message->request.handle);
-    message->request.active = error == 0;
-    message->request.receives = message->part->receive;
-    return error == 0 || mpi_fail_in(run, "MPI_Isend or MPI_Irecv", error);
+    const uint32_t peer = message->part->peer;
+    void *comm = run->group->comm;
+    struct mpi_request *request = &message->request;
+    return has_begun(run, request,
+                     message->part->receive
+                         ? mpi_receive(bytes, size, peer, message->tag, comm, request)
+                         : mpi_send(bytes, size, peer, message->tag, comm, request));
 }
 
 static bool start_piece(struct mpi_run *run, struct message *message)
@@ -335,21 +329,19 @@ static bool advance(struct mpi_run *run, struct message *message)
 
 static bool test(struct mpi_run *run, struct message *message, bool *out_moved)
 {
-    bool done = false;
-    const int error = mpi_library()->test(&message->request.handle, &done);
+    const int error = mpi_test(&message->request);
     if (error)
         return mpi_fail_in(run, "MPI_Test", error);
-    message->request.active = !done;
+    const bool done = !message->request.active;
     *out_moved = *out_moved || done;
     return !done || advance(run, message);
 }
 
 static bool is_peer_there(struct mpi_run *run, const struct message *message)
 {
-    uint64_t after;
-    uint64_t since_ns;
-    return !mpi_posts_left(run->group, message->part->peer, &after, &since_ns) ||
-           weir_clock_now_ns() - since_ns < LEAVE_NS || fail_gone(run, message->part->peer);
+    const struct mpi_peer peer = mpi_posts_peer(run->group, message->part->peer);
+    return !peer.left || weir_clock_now_ns() - peer.left_ns < LEAVE_NS ||
+           fail_gone(run, message->part->peer);
 }
 
 static bool finish_part(struct exchange *exchange)
@@ -368,10 +360,10 @@ static bool finish_part(struct exchange *exchange)
             return true;
         if (moved)
             run->idle_ns = weir_clock_now_ns();
-        const enum mpi_wait result =
-            is_peer_there(run, waiting) ? take_turn(run, run->deadline_ns) : MPI_FAILED;
-        if (result != MPI_DONE)
-            return result == MPI_LATE && fail_late(run, waiting->part->peer);
+        const enum wait result =
+            is_peer_there(run, waiting) ? take_turn(run, run->deadline_ns) : FAILED;
+        if (result != DONE)
+            return result == LATE && fail_late(run, waiting->part->peer);
     }
 }
 
@@ -400,35 +392,26 @@ static bool begin(struct exchange *exchange)
     return true;
 }
 
-static void release(const struct weir_host *host, struct exchange *exchange)
-{
-    for (uint32_t i = 0; i < exchange->count; i++)
-        host->release(exchange->messages[i].piece);
-    host->release(exchange);
-}
-
+// With the pieces after the messages. NULL if out of memory.
 static struct exchange *create(struct mpi_run *run)
 {
-    const struct weir_host *host = run->group->host;
     const uint32_t count = run->call->part_count;
-    struct exchange *exchange =
-        host->allocate(sizeof *exchange + count * sizeof *exchange->messages);
-    bool ok = exchange;
-    if (!ok)
+    size_t size = sizeof(struct exchange) + count * sizeof(struct message);
+    for (uint32_t i = 0; i < count; i++)
+        size += piece_size(&(struct message){.part = weir_transport_part_at(run->call, i)});
+    struct exchange *exchange = run->group->host->allocate(size);
+    if (!exchange)
         return NULL;
+    char *piece = (char *)(exchange->messages + count);
     exchange->run = run;
     exchange->count = count;
-    for (uint32_t i = 0; i < count && ok; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         struct message *message = &exchange->messages[i];
         message->part = weir_transport_part_at(run->call, i);
-        const size_t size = piece_size(message);
-        message->piece = size ? host->allocate(size) : NULL;
-        ok = message->piece || !size;
+        message->piece = piece;
+        piece += piece_size(message);
     }
-    if (ok)
-        return exchange;
-    release(host, exchange);
-    return NULL;
+    return exchange;
 }
 
 static bool exchange_parts(struct mpi_run *run)
@@ -447,7 +430,7 @@ static bool exchange_parts(struct mpi_run *run)
     for (uint32_t i = 0; i < exchange->count; i++)
         abandon(run->group, &exchange->messages[i].request, 1);
     if (!run->group->stuck)
-        release(run->group->host, exchange);
+        run->group->host->release(exchange);
     return ok;
 }
 
@@ -475,24 +458,26 @@ static const char *given(void *user, uint32_t from)
     return run->group->dst + (run->moved == WEIR_SCATTER ? 0 : from * run->moved_size);
 }
 
+bool mpi_move(struct mpi_run *run, struct mpi_group *group, weir_collective kind, size_t size,
+              uint32_t root)
+{
+    const int error =
+        mpi_collective(kind, group->src, group->dst, size, root, group->comm, &group->requests[0]);
+    if (error)
+        return mpi_fail_in(run, mpi_function(kind), error);
+    const enum wait result = await(run, &group->requests[0], 1, run->deadline_ns);
+    return result == DONE ||
+           (result == LATE && weir_caller_blame(&run->by, WEIR_FAULT_SILENT, UINT32_MAX,
+                                                "a rank has begun and has not finished in time: it "
+                                                "is stopped, or cut off"));
+}
+
 static bool move(void *user, weir_collective kind, size_t size)
 {
     struct mpi_run *run = user;
-    struct mpi_group *group = run->group;
-    struct mpi_request *request = &group->requests[0];
-    const int error =
-        mpi_library()->collective(kind, group->src, group->dst, (int)size, (int)run->call->root,
-                                  group->comm, &request->handle);
     run->moved = kind;
     run->moved_size = size;
-    if (error)
-        return mpi_fail_in(run, mpi_function(kind), error);
-    *request = (struct mpi_request){.handle = request->handle, .active = true};
-    const enum mpi_wait result = mpi_wait_all(run, request, 1, run->deadline_ns);
-    return result == MPI_DONE ||
-           (result == MPI_LATE && weir_caller_blame(&run->by, WEIR_FAULT_SILENT, UINT32_MAX,
-                                                    "a rank has begun and has not finished in "
-                                                    "time: it is stopped, or cut off"));
+    return mpi_move(run, run->group, kind, size, run->call->root);
 }
 
 static bool carry(struct mpi_run *run)

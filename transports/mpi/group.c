@@ -28,8 +28,8 @@ static struct {
     int error;
     int rank;
     int count;
-    union mpi_handle comm;
-    union mpi_handle posts;
+    void *comm;
+    void *posts;
     struct mpi_group *world;
     pid_t owner;        // the process in which this file has called MPI_Init(); 0: none
     atomic_bool failed; // a group has: the exit does not wait for the other ranks for ever
@@ -65,7 +65,7 @@ struct mpi_sent {
 
 static struct {
     pthread_mutex_t lock;
-    union mpi_handle comm;
+    void *comm;
     struct mpi_group *groups;
     struct mpi_sent *sent;
 } posts = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -121,11 +121,8 @@ static bool is_sent(struct mpi_sent *sent)
 {
     bool all = true;
     for (size_t i = 0; i < sent->count; i++) {
-        struct mpi_request *request = &sent->requests[i];
-        bool done = false;
-        if (request->active && mpi_library()->test(&request->handle, &done) == 0)
-            request->active = !done;
-        all = all && !request->active;
+        (void)mpi_test(&sent->requests[i]);
+        all = all && !sent->requests[i].active;
     }
     return all;
 }
@@ -147,23 +144,14 @@ static void release_sent(void)
 void mpi_posts_poll(void)
 {
     struct post post;
-    bool taken = true;
     pthread_mutex_lock(&posts.lock);
-    while (mpi_library()->take(&post, sizeof post, MPI_TAG_POST, posts.comm, &taken) == 0 && taken)
+    while (mpi_take(&post, sizeof post, MPI_TAG_POST, posts.comm))
         deliver(&post);
     release_sent();
     pthread_mutex_unlock(&posts.lock);
 }
 
 // Sending.
-
-// Allocates the one post that the group sends. False if out of memory.
-static bool prepare_post(struct mpi_group *group)
-{
-    group->post =
-        group->host->allocate(sizeof *group->post + group->count * sizeof *group->post->requests);
-    return group->post;
-}
 
 // A group sends one post at most: that it has failed, or that this rank leaves it.
 static void send_to_all(struct mpi_group *group, enum kind kind, const struct weir_cause *cause)
@@ -178,9 +166,8 @@ static void send_to_all(struct mpi_group *group, enum kind kind, const struct we
         sent->post.cause = *cause;
     for (uint32_t i = 0; i < group->count; i++)
         if (i != group->rank)
-            sent->requests[i].active =
-                mpi_library()->send(&sent->post, sizeof sent->post, (int)group->peers[i].world,
-                                    MPI_TAG_POST, posts.comm, &sent->requests[i].handle) == 0;
+            (void)mpi_send(&sent->post, sizeof sent->post, group->peers[i].world, MPI_TAG_POST,
+                           posts.comm, &sent->requests[i]);
     sent->next = posts.sent;
     posts.sent = sent;
 }
@@ -204,16 +191,12 @@ static void leave_post(struct mpi_group *group)
     pthread_mutex_unlock(&posts.lock);
 }
 
-bool mpi_posts_left(struct mpi_group *group, uint32_t rank, uint64_t *out_after,
-                    uint64_t *out_since_ns)
+struct mpi_peer mpi_posts_peer(const struct mpi_group *group, uint32_t peer)
 {
-    const struct mpi_peer *peer = &group->peers[rank];
     pthread_mutex_lock(&posts.lock);
-    const bool left = peer->left;
-    *out_after = peer->left_after;
-    *out_since_ns = peer->left_ns;
+    const struct mpi_peer known = group->peers[peer];
     pthread_mutex_unlock(&posts.lock);
-    return left;
+    return known;
 }
 
 // Of one of a group's two parts of memory, and at least of it for each rank.
@@ -248,17 +231,13 @@ static struct mpi_group *create_group(const struct weir_host *host, const char *
     group->peers = host->allocate(count * sizeof *group->peers);
     group->heads = host->allocate(count * sizeof *group->heads);
     group->requests = host->allocate(count * sizeof *group->requests);
-    if (group->peers && group->heads && group->requests && prepare_post(group))
+    group->post = host->allocate(sizeof *group->post + count * sizeof *group->post->requests);
+    group->src = host->allocate(count * group->block);
+    group->dst = host->allocate(count * group->block);
+    if (group->peers && group->heads && group->requests && group->post && group->src && group->dst)
         return group;
     destroy_group(group);
     return NULL;
-}
-
-static bool allocate_stage(struct mpi_group *group)
-{
-    group->src = group->host->allocate(group->count * group->block);
-    group->dst = group->host->allocate(group->count * group->block);
-    return group->src && group->dst;
 }
 
 // MPI in this process.
@@ -272,16 +251,13 @@ static bool meet_at_exit(void)
     const uint64_t limit_ns = atomic_load(&process.failed) ? FAREWELL_NS : UINT64_MAX;
     static char src;
     static char *dst;
-    union mpi_handle request;
+    static struct mpi_request request;
     uint64_t pause_ns = 0;
-    bool done = false;
     dst = calloc(1, (size_t)process.count);
-    if (!dst ||
-        mpi_library()->collective(WEIR_ALL_GATHER, &src, dst, 1, 0, process.posts, &request) != 0)
+    if (!dst || mpi_collective(WEIR_ALL_GATHER, &src, dst, 1, 0, process.posts, &request) != 0)
         return false;
-    while (!done) {
-        if (mpi_library()->test(&request, &done) != 0 ||
-            !weir_clock_pause(began_ns, limit_ns, &pause_ns))
+    while (request.active) {
+        if (mpi_test(&request) != 0 || !weir_clock_pause(began_ns, limit_ns, &pause_ns))
             return false;
         mpi_posts_poll();
     }
@@ -295,28 +271,27 @@ static void finalize(void)
     bool finalized = false;
     if (process.owner != getpid() || !process.world)
         return;
-    mpi_library()->state(&initialized, &finalized);
+    mpi_state(&initialized, &finalized);
     if (finalized)
         return;
     if (meet_at_exit() && !atomic_load(&process.spoiled))
-        mpi_library()->finalize();
+        mpi_finalize();
 }
 
 // On the thread.
 static void start(void *unused)
 {
-    const struct mpi_abi *abi = mpi_library();
     (void)unused;
     if (process.owner)
-        process.error = abi->init();
+        process.error = mpi_init();
     if (!process.error)
-        process.error = abi->is_threaded(&process.threaded);
+        process.error = mpi_is_threaded(&process.threaded);
     if (!process.error)
-        process.error = abi->place(abi->world(), &process.rank, &process.count);
+        process.error = mpi_place(mpi_world(), &process.rank, &process.count);
     if (!process.error && process.threaded)
-        process.error = abi->duplicate(abi->world(), &process.comm);
+        process.error = mpi_duplicate(mpi_world(), &process.comm);
     if (!process.error && process.threaded)
-        process.error = abi->duplicate(abi->world(), &process.posts);
+        process.error = mpi_duplicate(mpi_world(), &process.posts);
     atomic_store(&process.done, true);
 }
 
@@ -331,8 +306,8 @@ static bool is_set(const char *name)
 static weir_status check_launcher(const struct weir_host *host,
                                   const struct weir_transport_setup *setup)
 {
-    const bool open_mpi = mpi_library() == &mpi_abi_open_mpi;
-    const bool standard = mpi_library() == &mpi_abi_standard; // of any library
+    const bool open_mpi = mpi_library_abi() == MPI_OPEN_MPI;
+    const bool standard = mpi_library_abi() == MPI_STANDARD; // of any library
     const bool from_open_mpi = is_set("OMPI_COMM_WORLD_RANK") || is_set("PMIX_RANK");
     const bool from_mpich = is_set("PMI_RANK") || is_set("PMI_FD") || is_set("PMI_PORT");
     if (open_mpi ? from_open_mpi : from_mpich || (standard && from_open_mpi))
@@ -355,7 +330,7 @@ static weir_status check_before(const struct weir_host *host,
 {
     bool initialized = false;
     bool finalized = false;
-    mpi_library()->state(&initialized, &finalized);
+    mpi_state(&initialized, &finalized);
     if (finalized)
         return weir_host_fail(host, WEIR_ERROR_INVALID,
                               "create communicators before the program calls MPI_Finalize()",
@@ -436,6 +411,7 @@ static void finalize_at_exit(void)
         registered = atexit(finalize) == 0;
 }
 
+// Starts MPI unless it runs already. With the lock.
 static weir_status begin(const struct weir_host *host, const struct weir_transport_setup *setup)
 {
     weir_status status = process.started ? WEIR_OK : check_before(host, setup);
@@ -458,18 +434,6 @@ static weir_status begin(const struct weir_host *host, const struct weir_transpo
     return status == WEIR_OK ? check_place(host, setup) : status;
 }
 
-// Starts MPI unless it runs already. With the lock of one join at a time if there is no error.
-static weir_status acquire(const struct weir_host *host, const struct weir_transport_setup *setup,
-                           struct mpi_group **out_world)
-{
-    pthread_mutex_lock(&process.lock);
-    const weir_status status = begin(host, setup);
-    *out_world = process.world;
-    if (status < 0)
-        pthread_mutex_unlock(&process.lock);
-    return status;
-}
-
 // A number for a group that no other group of any rank has.
 static uint64_t new_id(void)
 {
@@ -482,18 +446,9 @@ static uint64_t new_id(void)
 // All ranks learn which ranks of MPI the new group has.
 static bool learn_ranks(struct mpi_run *run, struct mpi_group *part, uint32_t world)
 {
-    union mpi_handle *handle = &part->requests[0].handle;
     memcpy(part->src, &world, sizeof world);
-    const int error = mpi_library()->collective(WEIR_ALL_GATHER, part->src, part->dst, sizeof world,
-                                                0, part->comm, handle);
-    if (error)
-        return mpi_fail_in(run, "MPI_Iallgather", error);
-    part->requests[0].active = true;
-    const enum mpi_wait result = mpi_wait_all(run, part->requests, 1, run->deadline_ns);
-    if (result != MPI_DONE)
-        return result == MPI_LATE &&
-               weir_caller_blame(&run->by, WEIR_FAULT_SILENT, UINT32_MAX,
-                                 "a rank has begun and has not finished in time: it is stopped");
+    if (!mpi_move(run, part, WEIR_ALL_GATHER, sizeof world, 0))
+        return false;
     for (uint32_t i = 0; i < part->count; i++)
         memcpy(&part->peers[i].world, part->dst + i * sizeof world, sizeof world);
     return true;
@@ -505,9 +460,9 @@ static bool divide(struct mpi_run *run, struct mpi_group *part, int key, bool *o
     struct mpi_group *whole = run->group;
     int rank = 0;
     int count = 0;
-    int error = mpi_library()->split(whole->comm, (int)part->id.color, key, &part->comm, out_any);
+    int error = mpi_split(whole->comm, (int)part->id.color, key, &part->comm, out_any);
     if (!error && *out_any)
-        error = mpi_library()->place(part->comm, &rank, &count);
+        error = mpi_place(part->comm, &rank, &count);
     if (error)
         return mpi_fail_in(run, "MPI_Comm_split", error);
     part->rank = (uint32_t)rank;
@@ -544,38 +499,38 @@ static weir_status run_make(struct mpi_run *run, const struct weir_host *host, c
     if (atomic_load(&group->dead))
         return mpi_report(group);
     struct mpi_group *part = create_group(host, label, 0, group->count);
-    const bool there = part && allocate_stage(part);
     group->head.new_group = group->rank == 0 ? new_id() : 0;
-    if (there && mpi_meet(run))
-        make(run, part, color, key, out_group);
-    else if (part)
-        destroy_group(part);
-    if (!there)
+    if (!part)
         weir_caller_fail(&run->by, "rank %u has no memory left", group->rank);
+    else if (mpi_meet(run))
+        make(run, part, color, key, out_group);
+    else
+        destroy_group(part);
     return atomic_load(&group->dead) ? mpi_report(group) : WEIR_OK;
 }
 
 static weir_status join(void *state, const struct weir_transport_setup *setup, void **out_group)
 {
-    const struct weir_host *host = *(const struct weir_host **)state;
-    struct mpi_group *world;
+    const struct weir_host *host = state;
     *out_group = NULL;
     if (setup->rendezvous && strncmp(setup->rendezvous, "process:", 8) == 0)
         return weir_host_fail(
             host, WEIR_ERROR_UNSUPPORTED,
             "create one communicator in each process, or use the transport 'local'",
             "'%s': the transport 'mpi' joins processes, not threads of one", setup->label);
-    const weir_status status = acquire(host, setup, &world);
-    if (status < 0)
-        return status;
-    snprintf(world->label, sizeof world->label, "%s", setup->label);
-    struct mpi_run run =
-        mpi_run_begin(world,
-                      weir_head_of_line(WEIR_CALL_JOIN, world->last + 1, setup->file, setup->line),
-                      setup->timeout_ns);
-    const weir_status result = run_make(&run, host, setup->label, 0, 0, out_group);
+    pthread_mutex_lock(&process.lock);
+    weir_status status = begin(host, setup);
+    if (status == WEIR_OK) {
+        struct mpi_group *world = process.world;
+        snprintf(world->label, sizeof world->label, "%s", setup->label);
+        struct mpi_run run = mpi_run_begin(world,
+                                           weir_head_of_line(WEIR_CALL_JOIN, world->last + 1,
+                                                             setup->file, setup->line),
+                                           setup->timeout_ns);
+        status = run_make(&run, host, setup->label, 0, 0, out_group);
+    }
     pthread_mutex_unlock(&process.lock);
-    return result;
+    return status;
 }
 
 static weir_status split(void *state, const struct weir_transport_split *split, void **out_part)
@@ -626,7 +581,7 @@ static void leave(void *state)
         return;
     }
     remove_group(group);
-    mpi_library()->free(&group->comm);
+    mpi_free(group->comm);
     destroy_group(group);
 }
 
@@ -643,22 +598,13 @@ static const struct weir_key keys[] = {
 static weir_status transport_open(const struct weir_host *host,
                                   const struct weir_setting *const *settings, void **out_state)
 {
-    const weir_status status = mpi_library_open(host, settings[0]->text);
-    *out_state = NULL;
-    if (status < 0)
-        return status;
-    const struct weir_host **state = host->allocate(sizeof *state);
-    if (!state)
-        return weir_host_no_memory(host, "the transport 'mpi'");
-    *state = host;
-    *out_state = state;
-    return WEIR_OK;
+    *out_state = (void *)(uintptr_t)host;
+    return mpi_library_open(host, settings[0]->text);
 }
 
 static void transport_close(void *state)
 {
-    const struct weir_host **host = state;
-    (*host)->release(state);
+    (void)state;
 }
 
 static const char *transport_library(const void *state)

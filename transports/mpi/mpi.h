@@ -27,52 +27,58 @@
 
 #include "transports/kit/call.h"
 
-// Of a communicator or a request: a number in MPICH, else a pointer.
-union mpi_handle {
-    int number;
-    void *pointer;
+// abi.c
+
+// Which constants a library has, and which handles from the start.
+enum mpi_abi {
+    MPI_NONE,
+    MPI_OPEN_MPI,
+    MPI_MPICH,
+    MPI_STANDARD,
 };
 
-// What the transport calls of an MPI library, without its headers: those of different libraries declare the same
-// functions with handles of different types and constants of different values.
-//
-// All functions return 0 or an error of MPI's. Requests end in test() alone.
-struct mpi_abi {
-    const char *name;
-    // Looks up all symbols in a library that dlopen() returned; else the name of one that it lacks is
-    // stored. A process has one MPI, so the symbols are kept for the process.
-    bool (*load)(void *library, const char **out_missing);
-    void (*state)(bool *out_initialized, bool *out_finalized);
-    int (*init)(void); // with MPI_THREAD_MULTIPLE
-    int (*finalize)(void);
-    // Whether any thread may call it at any time.
-    int (*is_threaded)(bool *out_threaded);
-    int (*error)(int error, char *text, int *out_size); // 1024 bytes of text
-    union mpi_handle (*world)(void);
-    int (*place)(union mpi_handle comm, int *out_rank, int *out_size);
-    // The new communicators return errors, in place of ending the process.
-    int (*duplicate)(union mpi_handle comm, union mpi_handle *out_comm);
-    // A negative color: the part is none, `*out_any` false.
-    int (*split)(union mpi_handle comm, int color, int key, union mpi_handle *out_comm,
-                 bool *out_any);
-    int (*free)(union mpi_handle *comm);
-    int (*send)(const void *bytes, int size, int peer, int tag, union mpi_handle comm,
-                union mpi_handle *out_request);
-    int (*receive)(void *bytes, int size, int peer, int tag, union mpi_handle comm,
-                   union mpi_handle *out_request);
-    // Receives a message from any rank, if one is there.
-    int (*take)(void *bytes, int size, int tag, union mpi_handle comm, bool *out_taken);
-    // Of one rank's part of `size` bytes: all-gather, all-to-all, gather, scatter; or a broadcast within `src`.
-    int (*collective)(weir_collective kind, void *src, void *dst, int size, int root,
-                      union mpi_handle comm, union mpi_handle *out_request);
-    int (*test)(union mpi_handle *request, bool *out_done);
-    // Ends a receive(), unless its message is coming already.
-    int (*cancel)(union mpi_handle *request, bool *out_done);
+struct mpi_request {
+    void *handle;
+    bool active;
+    bool receives; // one message, so it can be cancelled
 };
 
-extern const struct mpi_abi mpi_abi_mpich;
-extern const struct mpi_abi mpi_abi_open_mpi;
-extern const struct mpi_abi mpi_abi_standard;
+// Loads a library, `name` or the first that is found. Once for a process: later calls find it again.
+weir_status mpi_library_open(const struct weir_host *host, const char *name);
+// After it has been opened.
+enum mpi_abi mpi_library_abi(void);
+const char *mpi_library_version(void);
+
+// What the transport calls of an MPI library, without its headers. The functions return 0 or an error of MPI's. Handles
+// are NULL before they are stored.
+
+void mpi_state(bool *out_initialized, bool *out_finalized);
+int mpi_init(void); // with MPI_THREAD_MULTIPLE
+void mpi_finalize(void);
+// Whether any thread may call it at any time.
+int mpi_is_threaded(bool *out_threaded);
+void mpi_error_text(int error, char *text); // 1024 bytes
+void *mpi_world(void);
+int mpi_place(void *comm, int *out_rank, int *out_size);
+// The new communicators return errors, in place of ending the process.
+int mpi_duplicate(void *comm, void **out_comm);
+// A negative color: the part is none, `*out_any` false.
+int mpi_split(void *comm, int color, int key, void **out_comm, bool *out_any);
+void mpi_free(void *comm);
+// These three begin a request, unless there is an error.
+int mpi_send(const void *bytes, size_t size, uint32_t peer, int tag, void *comm,
+             struct mpi_request *request);
+int mpi_receive(void *bytes, size_t size, uint32_t peer, int tag, void *comm,
+                struct mpi_request *request);
+// Of one rank's part of `size` bytes: all-gather, all-to-all, gather, scatter; or a broadcast within `src`.
+int mpi_collective(weir_collective kind, void *src, void *dst, size_t size, uint32_t root,
+                   void *comm, struct mpi_request *request);
+// Looks whether it has ended: it is not active then.
+int mpi_test(struct mpi_request *request);
+// Asks a receive to end, unless its message is coming already.
+void mpi_cancel(struct mpi_request *request);
+// Receives a message from any rank, if one is there.
+bool mpi_take(void *bytes, size_t size, int tag, void *comm);
 
 enum {
     MPI_LABEL_SIZE = 64,
@@ -90,12 +96,6 @@ struct mpi_id {
     int64_t color;
 };
 
-struct mpi_request {
-    union mpi_handle handle;
-    bool active;
-    bool receives; // one message, so it can be cancelled
-};
-
 // What this rank knows of another one.
 struct mpi_peer {
     uint32_t world; // its rank in MPI_COMM_WORLD
@@ -110,7 +110,7 @@ struct mpi_group {
     struct mpi_group *next;
     const struct weir_host *host;
     struct mpi_id id;
-    union mpi_handle comm;
+    void *comm;
     uint32_t rank;
     uint32_t count;
     uint32_t room; // of the arrays below; a group that is being made may have fewer ranks
@@ -141,23 +141,14 @@ struct mpi_run {
     size_t moved_size;
 };
 
-// abi.c
-
-// Loads a library, `name` or the first that is found. Once for a process: later calls find it again.
-weir_status mpi_library_open(const struct weir_host *host, const char *name);
-// After it has been opened.
-const struct mpi_abi *mpi_library(void);
-const char *mpi_library_version(void);
-
 // group.c
 
 // Receives what is there, for all groups.
 void mpi_posts_poll(void);
 // Makes the group dead unless it is, and tells the other ranks.
 void mpi_posts_fail(void *group, const struct weir_cause *cause);
-// Whether the peer has left, and when it had done how many collectives.
-bool mpi_posts_left(struct mpi_group *group, uint32_t peer, uint64_t *out_after,
-                    uint64_t *out_since_ns);
+// What is known of a peer now.
+struct mpi_peer mpi_posts_peer(const struct mpi_group *group, uint32_t peer);
 
 // call.c
 
@@ -166,18 +157,12 @@ bool mpi_fail_in(struct mpi_run *run, const char *function, int error);
 // Tells the host the group's first cause, and returns WEIR_ERROR_COMM.
 weir_status mpi_report(const struct mpi_group *group);
 
-enum mpi_wait {
-    MPI_DONE,
-    MPI_FAILED, // the group is dead
-    MPI_LATE,   // the deadline has passed, and the group is not dead yet
-};
-
 struct mpi_run mpi_run_begin(struct mpi_group *group, struct weir_head head, uint64_t timeout_ns);
-// Waits for requests; what is not done is abandoned.
-enum mpi_wait mpi_wait_all(struct mpi_run *run, struct mpi_request *requests, size_t count,
-                           uint64_t deadline_ns);
 // Waits until all ranks have called the same. False: the group has failed.
 bool mpi_meet(struct mpi_run *run);
+// One of MPI's collectives, of a group that the call uses. False: the run's has failed.
+bool mpi_move(struct mpi_run *run, struct mpi_group *group, weir_collective kind, size_t size,
+              uint32_t root);
 
 // For the module's table, with a group as the state.
 weir_status mpi_run_call(void *state, const struct weir_transport_call *call);

@@ -128,11 +128,11 @@ static void attack_knock(struct round *round)
     }
     round->hellos++;
     local_prove(round_is_one_of(round, 3) ? &world->other : &world->secret, "door", answer.nonce,
-                &answer.hello, sizeof answer.hello, proof);
+                &answer.hello, proof);
     if (round_is_one_of(round, 4))
         round_damage(round, proof, sizeof proof);
-    own->right = challenged && local_is_proven(&world->secret, "door", answer.nonce, &answer.hello,
-                                               sizeof answer.hello, proof);
+    own->right =
+        challenged && local_is_proven(&world->secret, "door", answer.nonce, &answer.hello, proof);
     own->right = round_say(round, connection, proof, sizeof proof) && own->right;
 }
 

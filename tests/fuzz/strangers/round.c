@@ -140,7 +140,7 @@ static bool is_right(const struct round *round, const struct local_challenge *ch
     hello.job[LOCAL_JOB_SIZE - 1] = '\0';
     return memcmp(hello.magic, MAGIC, sizeof hello.magic) == 0 &&
            (!challenge || local_is_proven(&round->world->secret, OF_RANK, challenge->nonce, &hello,
-                                          sizeof hello, answer->proof));
+                                          answer->proof));
 }
 
 bool round_hello(struct round *round, const struct local_address *address,
@@ -159,7 +159,7 @@ bool round_hello(struct round *round, const struct local_address *address,
     if (network) {
         round_damage(round, answer.nonce, sizeof answer.nonce);
         local_prove(knows ? &round->world->secret : &round->world->other, OF_RANK, challenge.nonce,
-                    hello, sizeof *hello, answer.proof);
+                    hello, answer.proof);
     }
     if (round_is_one_of(round, 4 * damaged_one_of))
         round_damage(round, &answer, network ? sizeof answer : sizeof answer.hello);

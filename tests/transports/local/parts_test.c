@@ -1,11 +1,13 @@
-// How ranks of one process meet, and in which cases they do not; and what a rank believes of what another one says.
+// How ranks of one process meet, and in which cases they do not; and what a rank believes of what another one says or offers.
 //
-// NOLINTNEXTLINE(bugprone-reserved-identifier): for SOCK_NONBLOCK
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for memfd_create(), seals and SOCK_NONBLOCK
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -244,4 +246,130 @@ WEIR_TEST(News, AFailureThatIsNotReadYet)
     EXPECT_NULL(less);
     local_leave(group);
     close(outs[0]);
+}
+
+// A rank that offers something else than its window: no group is made with it, and this rank neither changes what has been
+// offered nor ends when that shrinks.
+
+struct offer {
+    const char *name;
+    int (*make)(const struct offer *offer); // NULL: no file
+    const char *path;                       // these two of what is opened
+    int flags;
+    off_t more; // these two of memory
+    int seals;
+    bool twice; // in one message, of which one is taken
+};
+
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define WINDOW ((off_t)LOCAL_WINDOW_BYTES)
+
+static const char mark[] = "no rank has changed this";
+
+static int made_file(int file, off_t size, int seals)
+{
+    if (ftruncate(file, size) != 0 || pwrite(file, mark, sizeof mark, 0) != sizeof mark ||
+        pwrite(file, mark, sizeof mark, 4096) != sizeof mark)
+        abort();
+    if (seals && fcntl(file, F_ADD_SEALS, seals) != 0)
+        abort();
+    return file;
+}
+
+static int make_file(const struct offer *offer)
+{
+    char path[] = "/tmp/weir-test-XXXXXX";
+    const int written = mkstemp(path);
+    const int file = open(path, offer->flags | O_CLOEXEC);
+    close(made_file(written, WINDOW, 0));
+    unlink(path);
+    return file;
+}
+
+static int make_memory(const struct offer *offer)
+{
+    return made_file(memfd_create("offer", MFD_CLOEXEC | MFD_ALLOW_SEALING), WINDOW + offer->more,
+                     offer->seals);
+}
+
+static int open_path(const struct offer *offer)
+{
+    return open(offer->path, offer->flags | O_CLOEXEC);
+}
+
+static int make_pipe(const struct offer *offer)
+{
+    int ends[2];
+    if (pipe(ends) != 0)
+        abort();
+    close(ends[1]);
+    return ends[0];
+}
+
+static const struct offer offers[] = {
+    {.name = "a file of the window's size", .make = make_file, .flags = O_RDWR},
+    {.name = "one that can be read only", .make = make_file, .flags = O_RDONLY},
+    {.name = "a file of root's", .make = open_path, .path = "/etc/passwd", .flags = O_RDONLY},
+    {.name = "memory that can shrink and grow", .make = make_memory},
+    {.name = "memory that can shrink", .make = make_memory, .seals = F_SEAL_GROW | F_SEAL_SEAL},
+    {.name = "sealed memory that is smaller", .make = make_memory, .more = -4096, .seals = SEALS},
+    {.name = "sealed memory that is larger", .make = make_memory, .more = 4096, .seals = SEALS},
+    {.name = "sealed memory that can be read only",
+     .make = make_memory,
+     .seals = SEALS | F_SEAL_WRITE},
+    {.name = "a pipe", .make = make_pipe},
+    {.name = "a folder", .make = open_path, .path = "/tmp", .flags = O_RDONLY | O_DIRECTORY},
+    {.name = "a device", .make = open_path, .path = "/dev/zero", .flags = O_RDWR},
+    {.name = "none"},
+    {.name = "two windows", .make = make_memory, .seals = SEALS, .twice = true},
+};
+
+// Of rank 1, one byte with descriptors beside it.
+static void send_offer(int connection, int file, size_t count)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(2 * sizeof(int))];
+    } passed = {.header = {.cmsg_level = SOL_SOCKET,
+                           .cmsg_type = SCM_RIGHTS,
+                           .cmsg_len = CMSG_LEN(count * sizeof file)}};
+    char byte = 0;
+    struct iovec one = {.iov_base = &byte, .iov_len = 1};
+    const int files[] = {file, file};
+    const struct msghdr message = {.msg_iov = &one,
+                                   .msg_iovlen = 1,
+                                   .msg_control = count ? &passed : NULL,
+                                   .msg_controllen = count ? CMSG_SPACE(count * sizeof file) : 0};
+    memcpy(CMSG_DATA(&passed.header), files, count * sizeof file);
+    EXPECT_INT_EQ(sendmsg(connection, &message, 0), 1);
+}
+
+static void expect_answer(const struct offer *offer)
+{
+    struct local_group *group = local_mesh_create(&test_host, "grads", 0, 2);
+    const int before = test_descriptors();
+    const int file = offer->make ? offer->make(offer) : -1;
+    char cause[WEIR_CAUSE_SIZE] = "";
+    char text[sizeof mark] = "";
+    int pair[2];
+    EXPECT_INT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+    group->peers[1].data = pair[0];
+    send_offer(pair[1], file, offer->twice ? 2 : file >= 0);
+    weir_test_note("%s", offer->name);
+    EXPECT_INT_EQ(local_window_exchange(group, UINT64_MAX, cause), offer->twice);
+    EXPECT_CONTAINS(cause, offer->twice ? "" : "rank 0 cannot take from rank 1 the memory");
+    for (off_t at = 0; !offer->path && at <= 4096; at += 4096)
+        if (pread(file, text, sizeof text, at) == (ssize_t)sizeof text)
+            EXPECT_STR_EQ(text, mark);
+    local_mesh_destroy(group);
+    close(file), close(pair[1]);
+    EXPECT_INT_EQ(test_descriptors(), before);
+}
+
+WEIR_TEST(Offers, AreRefusedUnlessTheyAreWindows)
+{
+    const long before = test_host_blocks();
+    for (size_t i = 0; i < sizeof offers / sizeof *offers; i++)
+        expect_answer(&offers[i]);
+    EXPECT_INT_EQ(test_host_blocks(), before);
 }

@@ -291,8 +291,7 @@ WEIR_TEST(Strangers, NeedTheSameSecretOnTheNetwork)
         int connection = local_connect(&served.address, patience());
         EXPECT_TRUE(local_read_all(connection, &challenges[i], sizeof challenges[i], patience()));
         if (i == 0)
-            local_prove(&served.secret, "rank", challenges[i].nonce, &answer.hello,
-                        sizeof answer.hello, answer.proof);
+            local_prove(&served.secret, "rank", challenges[i].nonce, &answer.hello, answer.proof);
         EXPECT_TRUE(local_write_all(connection, &answer, sizeof answer, patience()));
         EXPECT_INT_EQ(local_read_all(connection, proof, sizeof proof, patience()), i == 0);
         local_close(&connection);

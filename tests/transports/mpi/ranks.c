@@ -411,8 +411,8 @@ static void do_named(const char *what)
         do_abort(what[5] == '-');
     else if (strncmp(what, "memory-", 7) == 0)
         do_memory(strtol(what + 7, NULL, 10), false);
-    else if (strncmp(what, "message-memory-", 15) == 0)
-        do_memory(strtol(what + 15, NULL, 10), true);
+    else if (strcmp(what, "message-memory") == 0)
+        do_memory(0, true);
     else if (strcmp(what, "late-0") == 0)
         do_absent("late", 0);
     else // late, leave, stop
