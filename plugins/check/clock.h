@@ -49,11 +49,12 @@ struct check_actor {
 
 struct check_actors {
     struct check_actor **all; // by index; NULL: free
-    uint64_t *floor;          // everything that is submitted from now on comes after these counts
-    uint64_t *lasts;          // of indexes that are free
-    uint32_t count;           // of indexes that were ever used
-    uint32_t capacity;        // of all clocks
-    void *spare;              // unused clocks, a list
+    uint64_t
+        *floor; // everything that is submitted from now on comes after these counts; of an index
+                // that is free, after all that it had
+    uint32_t count;    // of indexes that were ever used
+    uint32_t capacity; // of all clocks
+    void *spare;       // unused clocks, a list
 };
 
 void check_actors_init(struct check_actors *actors);

@@ -33,7 +33,6 @@ struct check_rules {
 // A pair of lines.
 struct check_pair {
     struct weir_check_finding finding;
-    const char *files[2]; // of its uses as the program names them: those of the finding are escaped
     struct weir_suppression *rule; // that suppresses it, or NULL
 };
 
@@ -63,14 +62,13 @@ struct check_findings {
 // The files are written whole each time, so that they are well-formed whenever the process ends.
 
 // Claims the names. False if one is too long.
-static bool check_outputs_claim(struct check_outputs *outputs,
-                                const struct check_findings_params *params)
+static bool check_outputs_claim(struct check_outputs *outputs, const char *const files[CHECK_FORMS])
 {
     char program[128];
     plugin_program_name(program, sizeof program);
     weir_text_escape(outputs->program, sizeof outputs->program, program, "");
     for (size_t i = 0; i < CHECK_FORMS; i++)
-        if (!weir_output_path_claim(params->files[i], outputs->paths[i]))
+        if (!weir_output_path_claim(files[i], outputs->paths[i]))
             return false;
     return true;
 }
@@ -395,9 +393,9 @@ static weir_check_kind group_of(weir_check_kind kind)
 
 // Looking up.
 
-static bool is_place(const struct weir_check_use *use, int line, const char *file)
+static bool is_same_place(const struct weir_check_use *wanted, const struct weir_check_use *use)
 {
-    return use->line == line && strcmp(use->file ? use->file : "", file) == 0;
+    return wanted->line == use->line && strcmp(wanted->file ? wanted->file : "", use->file) == 0;
 }
 
 static struct check_pair *find(const struct check_findings *findings,
@@ -410,8 +408,8 @@ static struct check_pair *find(const struct check_findings *findings,
         // A launch may read outside of what it declares, and write.
         if (group_of(finding->kind) == group &&
             (group != WEIR_CHECK_OUTSIDE || finding->second.access == wanted->second.access) &&
-            is_place(&wanted->first, finding->first.line, pair->files[0]) &&
-            is_place(&wanted->second, finding->second.line, pair->files[1]))
+            is_same_place(&wanted->first, &finding->first) &&
+            is_same_place(&wanted->second, &finding->second))
             return pair;
     }
     return NULL;
@@ -419,77 +417,64 @@ static struct check_pair *find(const struct check_findings *findings,
 
 // Making a pair.
 
-// Takes over a text that was allocated, and keeps one like it; false if out of memory.
-static bool keep_text(struct check_findings *findings, char *text, const char **out)
+// Keeps the text, as a terminal may show it; false if out of memory.
+static bool keep_text(struct check_findings *findings, const char **text)
 {
-    *out = text ? weir_names_keep(findings->texts, text) : NULL;
-    free(text);
-    return *out;
+    char *shown = weir_text_escaped(*text ? *text : "", "");
+    *text = shown ? weir_names_keep(findings->texts, shown) : NULL;
+    free(shown);
+    return *text;
 }
 
-static bool copy_text(struct check_findings *findings, const char **text)
-{
-    return keep_text(findings, weir_text_escaped(*text ? *text : "", ""), text);
-}
-
-static bool copy_use(struct check_findings *findings, struct weir_check_use *use)
+// The file is kept as the program names it, for is_same_place().
+static bool keep_use(struct check_findings *findings, struct weir_check_use *use)
 {
     // A sync has no access.
     if (!use->operation || (!use->queue_id && !use->file && use->access))
         use->operation = "";
     if (!use->region || !*use->region)
         use->region_number = UINT64_MAX;
-    return copy_text(findings, &use->queue) && copy_text(findings, &use->kernel) &&
-           copy_text(findings, &use->file) && copy_text(findings, &use->region);
+    use->file = weir_names_keep(findings->texts, use->file ? use->file : "");
+    return use->file && keep_text(findings, &use->queue) && keep_text(findings, &use->kernel) &&
+           keep_text(findings, &use->region);
 }
 
-static bool place_in_queue(struct check_findings *findings, const char *queue, uint64_t queue_id,
-                           struct weir_check_use *use)
+static bool keep_words(struct check_findings *findings, const struct check_conflict *conflict,
+                       struct weir_check_finding *finding)
 {
-    if (queue_id == 0)
-        return true;
-    use->queue_id = queue_id;
-    use->queue = queue;
-    return copy_text(findings, &use->queue);
-}
-
-static bool write_words(struct check_findings *findings, const struct check_conflict *conflict,
-                        struct weir_check_finding *finding)
-{
-    struct weir_check_finding placed = *finding;
     struct weir_long_text message = {.text = NULL};
     struct weir_long_text remedy = {.text = NULL};
-    const bool in_queues = place_in_queue(findings, conflict->callers[0].queue,
-                                          conflict->callers[0].queue_id, &placed.first) &&
-                           place_in_queue(findings, conflict->callers[1].queue,
-                                          conflict->callers[1].queue_id, &placed.second);
-    if (in_queues)
-        check_words_write(finding, &placed, conflict->threads, &message, &remedy);
-    const bool kept = keep_text(findings, message.text, &finding->message);
-    return keep_text(findings, remedy.text, &finding->remedy) && kept && !message.failed &&
-           !remedy.failed;
+    check_words_write(conflict, &message, &remedy);
+    finding->message = message.text;
+    finding->remedy = remedy.text;
+    const bool kept = keep_text(findings, &finding->message) &&
+                      keep_text(findings, &finding->remedy) && !message.failed && !remedy.failed;
+    free(message.text);
+    free(remedy.text);
+    return kept;
 }
 
-static bool keep_file(struct check_findings *findings, const struct weir_check_use *use,
-                      const char **out)
+static void leave_call(struct weir_check_use *use)
 {
-    *out = weir_names_keep(findings->texts, use->file ? use->file : "");
-    return *out;
+    if (strcmp(use->operation, check_operation_name(0)) == 0) {
+        use->queue = "";
+        use->queue_id = 0;
+    }
 }
 
 static struct check_pair *make_pair(struct check_findings *findings,
                                     const struct check_conflict *conflict)
 {
+    struct check_conflict kept = *conflict;
+    struct weir_check_finding *finding = &kept.finding;
     struct check_pair *pair = calloc(1, sizeof *pair);
-    if (!pair)
-        return NULL;
-    pair->finding = conflict->finding;
-    if (keep_file(findings, &conflict->finding.first, &pair->files[0]) &&
-        keep_file(findings, &conflict->finding.second, &pair->files[1]) &&
-        copy_text(findings, &pair->finding.buffer) && copy_use(findings, &pair->finding.first) &&
-        copy_use(findings, &pair->finding.second) &&
-        write_words(findings, conflict, &pair->finding))
+    if (pair && keep_text(findings, &finding->buffer) && keep_use(findings, &finding->first) &&
+        keep_use(findings, &finding->second) && keep_words(findings, &kept, finding)) {
+        leave_call(&finding->first);
+        leave_call(&finding->second);
+        pair->finding = *finding;
         return pair;
+    }
     free(pair);
     return NULL;
 }
@@ -608,17 +593,17 @@ static weir_status fail_output(const struct check_findings *findings)
                           findings->outputs.failure);
 }
 
-static weir_status start(struct check_findings *findings,
-                         const struct check_findings_params *params)
+static weir_status start(struct check_findings *findings, const char *suppressions,
+                         const char *const files[CHECK_FORMS])
 {
-    const weir_status status = check_rules_read(findings->link->host, findings->texts,
-                                                params->suppressions, &findings->rules);
+    if (!findings->texts)
+        return weir_host_no_memory(findings->link->host, "findings");
+    const weir_status status =
+        check_rules_read(findings->link->host, findings->texts, suppressions, &findings->rules);
     if (status < 0)
         return status;
-    findings->fail = params->fail;
-    weir_text_escape(findings->suppressions, sizeof findings->suppressions, params->suppressions,
-                     "");
-    if (!check_outputs_claim(&findings->outputs, params))
+    weir_text_escape(findings->suppressions, sizeof findings->suppressions, suppressions, "");
+    if (!check_outputs_claim(&findings->outputs, files))
         return weir_host_fail(findings->link->host, WEIR_ERROR_CONFIG,
                               "use names of fewer than 450 bytes",
                               "a name of a file in [check] is too long");
@@ -637,19 +622,19 @@ static void release(struct check_findings *findings)
     free(findings);
 }
 
-weir_status check_findings_create(const struct check_findings_params *params,
+weir_status check_findings_create(const struct weir_link *link, bool fail, const char *suppressions,
+                                  const char *const files[CHECK_FORMS],
                                   struct check_findings **out_findings)
 {
     struct check_findings *findings = calloc(1, sizeof *findings);
     *out_findings = NULL;
     if (!findings)
-        return weir_host_no_memory(params->link->host, "findings");
-    findings->link = params->link;
+        return weir_host_no_memory(link->host, "findings");
+    findings->link = link;
+    findings->fail = fail;
     findings->texts = weir_names_create();
     pthread_mutex_init(&findings->lock, NULL);
-    const weir_status status = findings->texts
-                                   ? start(findings, params)
-                                   : weir_host_no_memory(params->link->host, "findings");
+    const weir_status status = start(findings, suppressions, files);
     if (status < 0) {
         check_outputs_give_back(&findings->outputs);
         release(findings);

@@ -30,7 +30,6 @@ struct check_wait {
     bool needed;  // once
     bool apart;   // `hint` is about two uses of different bytes
     struct check_conflict hint;
-    char labels[3][CHECK_LABEL_SIZE];
 };
 
 // What is known of a queue. A sync that is NULL is the library's.
@@ -127,7 +126,8 @@ static struct weir_check_use record_of(const struct check_queue *queue, uint64_t
                                    .line = named ? queue->record_line : 0};
 }
 
-static void describe_sync(struct check_wait *sync, const struct check_queue *queue, uint64_t count)
+static void describe_sync(struct check *check, struct check_wait *sync,
+                          const struct check_queue *queue, uint64_t count)
 {
     const bool is_here = queue->record_line == sync->line && queue->record_file == sync->file;
     sync->described = sync->ordered = true;
@@ -137,7 +137,7 @@ static void describe_sync(struct check_wait *sync, const struct check_queue *que
             record_of(queue, count - queue->actor.base, queue->actor.recorded == count && !is_here),
         .second = {.operation = "sync", .file = sync->file, .line = sync->line},
     };
-    check_keep_texts(&sync->hint, sync->labels);
+    check_keep_labels(check, &sync->hint.finding);
 }
 
 // A second thread that waits may do so before or after the first.
@@ -182,7 +182,7 @@ static void check_sync_learns(struct check *check, const struct check_queue *pro
     const bool internal = note->flags & WEIR_HOST_NOTE_INTERNAL;
     struct check_wait *sync = internal ? NULL : wait_at(&check->syncs, note->file, note->line);
     if (sync && !sync->described)
-        describe_sync(sync, producer, count);
+        describe_sync(check, sync, producer, count);
     see_thread(check);
     check->unseen_syncs = check->unseen_syncs || (!sync && !internal);
     if (make_known(check))
@@ -312,7 +312,7 @@ void check_hint_operation(struct check *check, struct check_queue *queue,
 
 // Waits.
 
-static void describe(struct check_wait *wait, const struct check_queue *queue,
+static void describe(struct check *check, struct check_wait *wait, const struct check_queue *queue,
                      const struct check_queue *producer, const struct weir_operation *operation)
 {
     const uint64_t sequence = operation->u.wait.event.sequence;
@@ -327,7 +327,7 @@ static void describe(struct check_wait *wait, const struct check_queue *queue,
                    .file = operation->file,
                    .line = operation->line},
     };
-    check_keep_texts(&wait->hint, wait->labels);
+    check_keep_labels(check, &wait->hint.finding);
 }
 
 // Whether the queue has the line with this producer already, or could be given it.
@@ -388,14 +388,14 @@ void check_hint_wait(struct check *check, struct check_queue *queue, struct chec
     if (wait && (!wait->described || (!implied && !wait->ordered))) {
         wait->described = true;
         wait->ordered = !implied;
-        describe(wait, queue, producer, operation);
+        describe(check, wait, queue, producer, operation);
     }
     if (!implied && check->needless)
         set_causes(check, queue, wait, producer, count);
 }
 
 // Two uses of one buffer, of different bytes, of which one writes, and that a wait orders.
-static void check_hint_apart(const struct check *check, const struct check_user *user,
+static void check_hint_apart(struct check *check, const struct check_user *user,
                              const struct check_buffer *buffer, const struct check_use *use,
                              const struct check_shape *shape, weir_access access)
 {
@@ -410,7 +410,7 @@ static void check_hint_apart(const struct check *check, const struct check_user 
     wait->apart = true;
     wait->hint = check_conflict_of(user, buffer, use, shape, access);
     wait->hint.finding.kind = WEIR_CHECK_FALSE_SHARING;
-    check_keep_texts(&wait->hint, wait->labels);
+    check_keep_labels(check, &wait->hint.finding);
 }
 
 void check_hint_use(struct check *check, const struct check_user *user,

@@ -231,6 +231,22 @@ static void find(struct check_use *use, struct check_span span, struct check_fou
     }
 }
 
+struct check_use *check_history_first(const struct check_history *history, struct check_span span)
+{
+    struct check_use *use = history->root;
+    while (use && use->reach > span.begin) {
+        if (use->left && use->left->reach > span.begin)
+            use = use->left;
+        else if (use->shape.begin >= span.end)
+            return NULL;
+        else if (use->shape.end > span.begin)
+            return use;
+        else
+            use = use->right;
+    }
+    return NULL;
+}
+
 void check_history_find(const struct check_history *history, struct check_span span,
                         struct check_found *found)
 {

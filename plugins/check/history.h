@@ -129,6 +129,9 @@ struct check_found {
     size_t capacity;
 };
 
+// The first use whose extent meets the span, or NULL.
+struct check_use *check_history_first(const struct check_history *history, struct check_span span);
+
 // Finds the uses whose extents meet the span. What finds no memory is missing.
 void check_history_find(const struct check_history *history, struct check_span span,
                         struct check_found *found);

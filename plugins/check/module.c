@@ -56,13 +56,13 @@ static const struct weir_lock_kind lock_kind = {"the lock of a check", 0};
 
 static weir_status open_findings(struct check *check, const struct weir_setting *const *settings)
 {
-    const struct check_findings_params params = {
-        .link = check->link,
-        .fail = strcmp(settings[KEY_REPORT]->text, "fail") == 0,
-        .suppressions = settings[KEY_SUPPRESSIONS]->text,
-        .files = {settings[KEY_TEXT]->text, settings[KEY_JSON]->text, settings[KEY_SARIF]->text},
+    const char *const files[CHECK_FORMS] = {
+        [CHECK_TEXT] = settings[KEY_TEXT]->text,
+        [CHECK_JSON] = settings[KEY_JSON]->text,
+        [CHECK_SARIF] = settings[KEY_SARIF]->text,
     };
-    return check_findings_create(&params, &check->findings);
+    return check_findings_create(check->link, strcmp(settings[KEY_REPORT]->text, "fail") == 0,
+                                 settings[KEY_SUPPRESSIONS]->text, files, &check->findings);
 }
 
 static size_t count(void *user)
@@ -275,29 +275,24 @@ static void place(const struct weir_link *link, weir_device *device,
         buffer->memory = &buffer->shared->memory;
 }
 
-// The host may use it at any time.
-static void note_elsewhere(struct check *check)
-{
-    check_lock(check);
-    check->unseen_syncs = true;
-    check_unlock(check);
-}
-
 static weir_status buffer_create(const struct weir_link *link, weir_device *device,
                                  weir_buffer *object, const struct weir_buffer_setup *setup,
                                  void **out_data, void **out_pointer)
 {
     (void)out_pointer;
+    struct check *check = check_of(link);
     struct check_buffer *buffer = calloc(1, sizeof *buffer);
     if (!buffer)
         return weir_host_no_memory(link->host, "the history of a buffer");
     buffer->object = object;
     place(link, device, setup, buffer);
     buffer->size = setup->size;
-    if (is_written_elsewhere(setup))
-        note_elsewhere(check_of(link));
+    check_lock(check);
+    if (is_written_elsewhere(setup)) // and the host may use it at any time
+        check->unseen_syncs = true;
     else
-        check_gaps_reset(&buffer->gaps, setup->size);
+        check_gaps_reset(check, buffer, setup->size);
+    check_unlock(check);
     *out_data = buffer;
     return WEIR_OK;
 }
@@ -319,37 +314,34 @@ static void buffer_destroy(const struct weir_link *link, weir_buffer *object)
     if (!buffer->shared)
         check_buffer_clear(check, buffer);
     drop_shared(check, buffer->shared);
+    check_history_clear(&check->uses, &buffer->gaps);
     check_unlock(check);
     drop_open(buffer);
-    check_gaps_forget(&buffer->gaps);
     free(buffer);
 }
 
-// A program that has the address may write there.
-static void forget_gaps(const struct weir_link *link, const weir_buffer *object)
+// A program that has the address, or the handle, may write there.
+static void let_write(const struct weir_link *link, const weir_buffer *object, bool addressed)
 {
     struct check *check = check_of(link);
     check_lock(check);
-    check_gaps_forget(&check_buffer_of(link, object)->gaps);
+    check_history_clear(&check->uses, &check_buffer_of(link, object)->gaps);
     check->unseen_uses = true;
+    check->addressed = check->addressed || addressed;
     check_unlock(check);
 }
 
 static weir_status buffer_native(const struct weir_link *link, weir_buffer *object,
                                  struct weir_native_buffer *out_native)
 {
-    forget_gaps(link, object);
+    let_write(link, object, false);
     return link->next->ops->buffer_native(link->next, object, out_native);
 }
 
 static weir_status buffer_address(const struct weir_link *link, weir_buffer *object,
                                   uint64_t *out_address)
 {
-    struct check *check = check_of(link);
-    forget_gaps(link, object);
-    check_lock(check);
-    check->addressed = true;
-    check_unlock(check);
+    let_write(link, object, true);
     return link->next->ops->buffer_address(link->next, object, out_address);
 }
 

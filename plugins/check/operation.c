@@ -230,7 +230,7 @@ static void use_allocated(struct check *check, const struct check_user *user,
     struct check_use *use = check_history_add(&check->uses, &buffer->memory->history, &whole);
     if (use)
         check_use_set(use, check, user, WEIR_ACCESS_WRITE);
-    check_gaps_reset(&buffer->gaps, size);
+    check_gaps_reset(check, buffer, size);
 }
 
 static void use_pool(struct check *check, struct check_user *user,

@@ -39,10 +39,6 @@
 #include "plugins/check/finding.h"
 #include "plugins/check/history.h"
 
-enum {
-    CHECK_LABEL_SIZE = 64
-};
-
 #define CHECK_PATIENCE_NS 200000000 // of a lock of the program's for the link's
 
 // The values of the key `threads`.
@@ -52,11 +48,10 @@ enum check_threads {
     CHECK_THREADS_STRICT,
 };
 
-// A conflict on its way to the store, with copies of what may go away.
+// A conflict on its way to the store.
 struct check_told {
     struct check_told *next;
     struct check_conflict conflict;
-    char labels[3][CHECK_LABEL_SIZE];
 };
 
 // Some memory. Buffers may share it.
@@ -100,7 +95,8 @@ struct check {
     pthread_t sync_thread; // the last one that waited
     struct check_told *told;
     struct check_told **told_end;
-    struct weir_names *names;    // of kernels and regions, which uses outlive
+    struct weir_names
+        *names; // of kernels and regions, and labels in conflicts, which outlive these
     struct check_memory wrapped; // memory of the user's that has an address, by that
     struct check_shared *shared; // memory of the user's that has a handle
     struct check_memory *probed; // of the graph that is examined
@@ -161,18 +157,11 @@ struct check_shared {
     uint32_t users;
 };
 
-// The bytes of a buffer that nothing has written yet: disjoint spans in ascending order.
-struct check_gaps {
-    struct check_span *spans;
-    size_t count;
-    size_t capacity;
-};
-
 struct check_buffer {
     struct check_memory *memory; // its own, or one that it shares
     uint64_t base;               // of byte 0 there
     struct check_open *open;
-    struct check_gaps gaps;
+    struct check_history gaps;   // the bytes that nothing has written yet
     struct check_shared *shared; // the memory that it shares, or NULL
     uint64_t size;
     uint32_t freed_index; // the actor that returned it to its pool last, and when; count 0: none
@@ -269,10 +258,8 @@ void check_sync_need_all(const struct check *check);
 
 // use.c
 
-// Makes one gap of `size` bytes. If out of memory, all of it counts as written.
-void check_gaps_reset(struct check_gaps *gaps, uint64_t size);
-// All bytes count as written.
-void check_gaps_forget(struct check_gaps *gaps);
+// Nothing has written its first `size` bytes. If out of memory, all of it counts as written.
+void check_gaps_reset(struct check *check, struct check_buffer *buffer, uint64_t size);
 
 static inline bool check_writes(weir_access access)
 {
@@ -290,13 +277,18 @@ void check_use_bytes(struct check *check, const struct check_user *user,
 // Drops the uses of its bytes.
 void check_buffer_clear(struct check *check, struct check_buffer *buffer);
 
-// What is told of a pair of uses; its texts are the link's, the queues' and the buffer's.
+// What is told of a use, of bytes with the offsets of the buffer above `base`, and of a pair of uses. The texts are the
+// link's, the queues' and the buffer's.
+struct check_conflict check_conflict_by(const struct check_user *user, weir_check_kind kind,
+                                        const struct check_buffer *buffer,
+                                        const struct check_shape *shape, weir_access access,
+                                        uint64_t base);
 struct check_conflict check_conflict_of(const struct check_user *user,
                                         const struct check_buffer *buffer,
                                         const struct check_use *first,
                                         const struct check_shape *shape, weir_access access);
-// Copies the labels of queues and of the buffer, which may go away.
-void check_keep_texts(struct check_conflict *conflict, char labels[3][CHECK_LABEL_SIZE]);
+// Keeps the labels of queues and of the buffer, which may go away.
+void check_keep_labels(struct check *check, struct weir_check_finding *finding);
 // Notes a conflict for check_unlock(). If out of memory it is lost.
 void check_tell(struct check *check, const struct check_conflict *conflict);
 

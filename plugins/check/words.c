@@ -78,7 +78,7 @@ static void add_queue(struct weir_long_text *text, const struct weir_check_findi
 static void add_use(struct weir_long_text *text, const struct weir_check_finding *finding,
                     const struct weir_check_use *use)
 {
-    if (is_host(use)) {
+    if (is_host(use) || is_in_call(use)) {
         weir_long_text_add(text, "the host at ");
     } else {
         if (is_note(use))
@@ -312,13 +312,13 @@ static void add_unseen_order(struct weir_long_text *message, struct weir_long_te
                                      "weir_check_acquire() before the second");
 }
 
-void check_words_write(const struct weir_check_finding *finding,
-                       const struct weir_check_finding *placed, bool threads,
-                       struct weir_long_text *message, struct weir_long_text *remedy)
+void check_words_write(const struct check_conflict *conflict, struct weir_long_text *message,
+                       struct weir_long_text *remedy)
 {
+    const struct weir_check_finding *finding = &conflict->finding;
     write_row(message, sentences, finding);
     add_assumption(message, finding);
-    write_row(remedy, remedies, placed);
-    if (threads)
+    write_row(remedy, remedies, finding);
+    if (conflict->threads)
         add_unseen_order(message, remedy, finding);
 }
