@@ -222,10 +222,12 @@ static weir_status forward(const struct weir_link *link, weir_queue *queue,
     return link->next->ops->queue_submit(link->next, queue, operation);
 }
 
-// In the place of the operation, or for FAULT_SLOW before it.
+// In the place of the operation, or for FAULT_SLOW before it. For FAULT_GARBAGE_STATUS it is the operation, with another
+// function.
 static weir_status submit_call(const struct weir_link *link, weir_queue *queue,
                                const struct weir_operation *operation, struct fault_call *call)
 {
+    struct weir_operation_room room;
     struct weir_operation own = {
         .struct_size = sizeof own,
         .kind = WEIR_OPERATION_HOST_CALL,
@@ -234,26 +236,19 @@ static weir_status submit_call(const struct weir_link *link, weir_queue *queue,
         .line = operation->line,
         .sequence = operation->sequence - (call->fault->kind == FAULT_SLOW),
     };
-    own.u.host_call.function = run_call;
-    own.u.host_call.user = call;
-    return forward(link, queue, &own);
-}
-
-// The user's function runs, and its answer is replaced.
-static weir_status answer(const struct weir_link *link, weir_queue *queue,
-                          const struct weir_operation *operation, struct fault_call *call)
-{
-    struct weir_operation_room room;
-    struct weir_operation *changed = weir_operation_copy(&room, operation);
-    changed->u.host_call.function = run_call;
-    changed->u.host_call.user = call;
-    return forward(link, queue, changed);
+    struct weir_operation *submitted =
+        call->fault->kind == FAULT_GARBAGE_STATUS ? weir_operation_copy(&room, operation) : &own;
+    submitted->u.host_call.function = run_call;
+    submitted->u.host_call.user = call;
+    return forward(link, queue, submitted);
 }
 
 // Whether the operation runs after the call. Other ranks and later collectives count on a collective, so it follows the
 // failure of its queue, and is skipped there as one that is submitted after any failure. A call that always runs, does.
 static bool comes_after(const struct fault *fault, const struct weir_operation *operation)
 {
+    if (fault->kind == FAULT_GARBAGE_STATUS) // the call is the operation
+        return false;
     return fault->kind == FAULT_SLOW || operation->kind == WEIR_OPERATION_COLLECTIVE ||
            operation->flags & (WEIR_OPERATION_ALWAYS | WEIR_OPERATION_COLLECTIVES);
 }
@@ -266,8 +261,6 @@ static weir_status submit_late(const struct weir_link *link, weir_queue *object,
     struct fault_call *call = fault_call_add(link, queue, operation, target, number);
     if (!call)
         return weir_host_no_memory(link->host, "a fault");
-    if (call->fault->kind == FAULT_GARBAGE_STATUS)
-        return answer(link, object, operation, call);
     const weir_status status = submit_call(link, object, operation, call);
     if (status < 0 || !comes_after(call->fault, operation))
         return status;
