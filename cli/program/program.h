@@ -144,6 +144,9 @@ struct cli_content {
 // Reads a file. That there is none is no error.
 struct cli_content cli_content_read(const char *path);
 
+// The line from which on two contents differ, counted from 1; 0: nowhere.
+uint64_t cli_content_line(const struct cli_content *a, const struct cli_content *b);
+
 // As cli_program_run(), without input, and with what the program prints kept in files of the folder, and
 // then read. Without `out_messages` both streams are `out_output`, as they came.
 struct cli_program_end cli_program_capture(const struct cli_program *program,
@@ -161,8 +164,28 @@ struct cli_perturb_counts {
     uint64_t reversed;
 };
 
-// Adds what the file of WEIR_PERTURB_REPORT says.
-void cli_perturb_read(const char *path, struct cli_perturb_counts *out_counts);
+// The order that the plugin is to bring about. Without a mode the program runs without the plugin.
+struct cli_perturb_order {
+    const char *plugins; // the others of the chain, as cli_program_list_plugins() stores them
+    const char *mode;
+    const char *pair; // NULL: none
+    uint64_t seed;
+};
+
+// What a run in that order left.
+struct cli_perturb_run {
+    struct cli_program_end end;
+    struct cli_content output;
+    struct cli_content messages;
+    struct cli_perturb_counts counts;
+};
+
+// Runs the program as cli_program_capture() does; its variables are those of the order.
+//
+// Ownership: the contents are the caller's.
+struct cli_perturb_run cli_perturb_run(const struct cli_program *program,
+                                       const struct cli_folder *folder,
+                                       const struct cli_perturb_order *order);
 
 // For a process that was created for it: becomes the program. Returns only if that cannot be run, with
 // the error's number.

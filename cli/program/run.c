@@ -1,6 +1,7 @@
 // A program that the command starts: its chain of modules, its files, and its end.
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -317,6 +318,18 @@ struct cli_content cli_content_read(const char *path)
     return content;
 }
 
+uint64_t cli_content_line(const struct cli_content *a, const struct cli_content *b)
+{
+    const size_t size = a->size < b->size ? a->size : b->size;
+    uint64_t line = 1;
+    for (size_t i = 0; i < size; i++) {
+        if (a->bytes[i] != b->bytes[i])
+            return line;
+        line += a->bytes[i] == '\n';
+    }
+    return a->size == b->size && !a->bytes == !b->bytes ? 0 : line;
+}
+
 static int open_file(const char *path, int flags)
 {
     const int descriptor = open(path, flags | O_CLOEXEC, 0600);
@@ -356,22 +369,52 @@ static uint64_t number_of(const json_t *line, const char *name)
     return number > 0 ? (uint64_t)number : 0;
 }
 
-void cli_perturb_read(const char *path, struct cli_perturb_counts *out_counts)
+// Adds up the lines, one for each runtime.
+static struct cli_perturb_counts read_counts(const char *path)
 {
     char text[1024];
+    struct cli_perturb_counts counts = {.runtimes = 0};
     FILE *file = fopen(path, "re");
     while (file && fgets(text, sizeof text, file)) {
         json_t *line = weir_json_load(text, strlen(text), 0, NULL);
-        out_counts->runtimes += line != NULL;
-        out_counts->operations += number_of(line, "operations");
-        out_counts->choices += number_of(line, "choices");
-        out_counts->idle += number_of(line, "idle");
-        out_counts->stalled += number_of(line, "stalled");
-        out_counts->reversed += number_of(line, "reversed");
+        counts.runtimes += line != NULL;
+        counts.operations += number_of(line, "operations");
+        counts.choices += number_of(line, "choices");
+        counts.idle += number_of(line, "idle");
+        counts.stalled += number_of(line, "stalled");
+        counts.reversed += number_of(line, "reversed");
         json_decref(line);
     }
     if (file)
         fclose(file);
+    return counts;
+}
+
+struct cli_perturb_run cli_perturb_run(const struct cli_program *program,
+                                       const struct cli_folder *folder,
+                                       const struct cli_perturb_order *order)
+{
+    char report[CLI_FOLDER_PATH_SIZE];
+    char seed[32];
+    char plugins[CLI_PROGRAM_PLUGINS_SIZE + 16];
+    struct cli_perturb_run run = {.output = {NULL, 0}};
+    cli_folder_place(folder, "report", report);
+    snprintf(seed, sizeof seed, "%" PRIu64, order->seed);
+    // The innermost, so that the other plugins see what the program submits as it does.
+    snprintf(plugins, sizeof plugins, "%s%s%s", order->plugins,
+             order->mode && order->plugins[0] ? ", " : "", order->mode ? "perturb" : "");
+    const struct cli_program_variable variables[] = {
+        {"WEIR_PLUGINS", plugins},          {"WEIR_PERTURB_SEED", seed},
+        {"WEIR_PERTURB_MODE", order->mode}, {"WEIR_PERTURB_PAIR", order->pair},
+        {"WEIR_PERTURB_REPORT", report},
+    };
+    struct cli_program own = *program;
+    own.variables = variables;
+    own.variable_count = sizeof variables / sizeof *variables;
+    unlink(report);
+    run.end = cli_program_capture(&own, folder, &run.output, &run.messages);
+    run.counts = read_counts(report);
+    return run;
 }
 
 // Libraries that a program loads though it does not know of Weir. They lie beside the modules, and a
