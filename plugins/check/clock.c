@@ -41,11 +41,6 @@ static void free_spares(struct check_actors *actors)
     }
 }
 
-void check_actors_init(struct check_actors *actors)
-{
-    *actors = (struct check_actors){0};
-}
-
 void check_actors_finish(struct check_actors *actors)
 {
     free_spares(actors);

@@ -47,6 +47,7 @@ struct check_actor {
     uint32_t version_capacity; // a power of two, or 0
 };
 
+// Zeroed before use.
 struct check_actors {
     struct check_actor **all; // by index; NULL: free
     uint64_t
@@ -57,7 +58,6 @@ struct check_actors {
     void *spare;       // unused clocks, a list
 };
 
-void check_actors_init(struct check_actors *actors);
 // All actors were removed.
 void check_actors_finish(struct check_actors *actors);
 

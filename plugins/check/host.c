@@ -170,8 +170,7 @@ static struct check_origin origin_of(const struct check *check, const struct wei
         .region_number = WEIR_NO_NUMBER,
         .line = note->line,
     };
-    if (check->has_regions)
-        check_region_fill(check, &origin);
+    check_region_fill(check, &origin);
     return origin;
 }
 

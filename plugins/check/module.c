@@ -20,7 +20,6 @@ enum key {
 
 static const char *const report_words[] = {"log", "fail", NULL};
 
-// In the order of enum check_threads.
 static const char *const thread_words[] = {"auto", "one", "strict", NULL};
 
 static const struct weir_key keys[KEY_COUNT] = {
@@ -93,14 +92,6 @@ static void fill_extension(struct check *check)
     };
 }
 
-static enum check_threads threads_of(const char *word)
-{
-    size_t i = 0;
-    while (strcmp(thread_words[i], word) != 0)
-        i++;
-    return (enum check_threads)i;
-}
-
 static weir_status check_open_link(struct weir_link *link,
                                    const struct weir_setting *const *settings, void **out_state)
 {
@@ -119,9 +110,8 @@ static weir_status check_open_link(struct weir_link *link,
         free(check);
         return status;
     }
-    check_actors_init(&check->actors);
     weir_lock_init(&check->lock, &lock_kind);
-    check_threads_open(check, threads_of(settings[KEY_THREADS]->text));
+    check_threads_open(check, settings[KEY_THREADS]->text);
     check->needless = check->hints && !check->strict;
     fill_extension(check);
     *out_state = check;

@@ -88,7 +88,6 @@ static uint32_t count_branches(const struct weir_operation *operation)
 static bool begin_probe(struct probe *probe, const struct weir_operation *operation,
                         uint32_t branch_count)
 {
-    check_actors_init(&probe->actors);
     probe->branches = calloc(branch_count, sizeof *probe->branches);
     probe->counts = calloc(operation->u.graph.node_count, sizeof *probe->counts);
     bool made = probe->branches && probe->counts;
@@ -140,7 +139,7 @@ static void examine_node(struct check *check, struct probe *probe,
 // A graph of one branch is a sequence.
 static void examine(struct check *check, const struct weir_operation *operation)
 {
-    struct probe probe;
+    struct probe probe = {.branches = NULL};
     const uint32_t branch_count = count_branches(operation);
     if (branch_count < 2)
         return;
@@ -397,14 +396,14 @@ struct level {
 };
 
 static WEIR_MODULE_THREAD_LOCAL struct {
-    const struct check *check;
+    uint64_t check; // its number
     uint32_t depth; // may exceed DEPTH
     struct level levels[DEPTH];
 } regions;
 
 void check_region_fill(const struct check *check, struct check_origin *origin)
 {
-    if (regions.check != check || regions.depth == 0)
+    if (regions.check != check->number || regions.depth == 0)
         return;
     const struct level *level =
         &regions.levels[regions.depth < DEPTH ? regions.depth - 1 : DEPTH - 1];
@@ -421,14 +420,12 @@ void check_origin_fill(const struct check *check, const struct weir_operation *o
         .line = operation->line,
         .operation = (uint32_t)operation->kind,
     };
-    if (check->has_regions)
-        check_region_fill(check, out_origin);
+    check_region_fill(check, out_origin);
 }
 
 static void enter(struct check *check, const char *name, uint64_t number)
 {
     check_lock(check);
-    check->has_regions = true;
     const char *kept = weir_names_keep(check->names, name);
     check_unlock(check);
     if (regions.depth < DEPTH)
@@ -439,9 +436,9 @@ static void enter(struct check *check, const char *name, uint64_t number)
 void check_region(const struct weir_link *link, const char *name, uint64_t number)
 {
     struct check *check = check_of(link);
-    if (regions.check != check)
+    if (regions.check != check->number)
         regions.depth = 0;
-    regions.check = check;
+    regions.check = check->number;
     if (name)
         enter(check, name, number);
     else if (regions.depth > 0)

@@ -41,13 +41,6 @@
 
 #define CHECK_PATIENCE_NS 200000000 // of a lock of the program's for the link's
 
-// The values of the key `threads`.
-enum check_threads {
-    CHECK_THREADS_AUTO,
-    CHECK_THREADS_ONE,
-    CHECK_THREADS_STRICT,
-};
-
 // A conflict on its way to the store.
 struct check_told {
     struct check_told *next;
@@ -85,9 +78,8 @@ struct check {
     bool hints;
     bool needless; // hints, and threads = one: waits that no use needs are looked for
     bool verify;
-    bool addressed; // the program knows the address of a buffer
-    bool impatient; // host calls did not return in time
-    bool has_regions;
+    bool addressed;     // the program knows the address of a buffer
+    bool impatient;     // host calls did not return in time
     bool unseen_writes; // native calls or the like may have written anywhere
     bool unseen_uses;   // what waits were needed for is not known
     bool unseen_syncs;  // the same of the host's waits
@@ -207,8 +199,8 @@ void check_origin_fill(const struct check *check, const struct weir_operation *o
 // Whether the calling thread holds a link's lock, or is about to: what it does then is not the program's.
 extern WEIR_MODULE_THREAD_LOCAL unsigned check_inside;
 
-// Sets `strict`, with `hints` set.
-void check_threads_open(struct check *check, enum check_threads threads);
+// Sets `strict` by the word of the key `threads`, with `hints` set.
+void check_threads_open(struct check *check, const char *threads);
 // Nothing is heard from then on. Without the lock.
 void check_threads_close(struct check *check);
 // There may be more actors. Not in a signal handler.

@@ -442,13 +442,13 @@ static void hear_end(void *user, uint64_t id)
 
 // The life of a link.
 
-void check_threads_open(struct check *check, enum check_threads threads)
+void check_threads_open(struct check *check, const char *threads)
 {
     static _Atomic uint64_t numbers;
     check->number = atomic_fetch_add(&numbers, 1) + 1;
-    check->strict = threads == CHECK_THREADS_STRICT;
+    check->strict = strcmp(threads, "strict") == 0;
     // Hints are about one actor.
-    if (threads == CHECK_THREADS_ONE || (threads == CHECK_THREADS_AUTO && check->hints))
+    if (strcmp(threads, "one") == 0 || (strcmp(threads, "auto") == 0 && check->hints))
         return;
     weir_lock_source_function function;
     *(void **)&function = dlsym(RTLD_DEFAULT, WEIR_LOCK_SOURCE);
