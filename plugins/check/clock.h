@@ -15,10 +15,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum {
     CHECK_VERSION_ENTRIES = 1 << 14, // counts that the versions of one actor have together
     CHECK_VERSIONS_LEAST = 8,
@@ -99,9 +95,5 @@ static inline bool check_is_after(const struct check_actors *actors,
     return actors->floor[index] >= count ||
            (actor && (actor->index == index || actor->counts[index] >= count));
 }
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -12,10 +12,6 @@
 
 #include "base/table.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // What the engine has found: a finding without its sentences, with texts that are copied; NULL is "". `first` was
 // submitted before `second`. A host access has the queue of the host call that it is in; what is told of it has none.
 //
@@ -80,9 +76,5 @@ const char *check_operation_name(uint32_t operation);
 // One sentence, without the full stop, and what to add where. The texts of the conflict are not NULL.
 void check_words_write(const struct check_conflict *conflict, struct weir_long_text *message,
                        struct weir_long_text *remedy);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

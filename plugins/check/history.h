@@ -10,10 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Row r of slice s begins at begin + s * slice_pitch + r * pitch. Rows do not overlap, and neither
 // do slices. Made by the functions below, so bytes that are adjacent are one row.
 struct check_shape {
@@ -142,9 +138,5 @@ struct check_use *check_history_add(struct check_uses *uses, struct check_histor
 void check_history_remove(struct check_uses *uses, struct check_history *history,
                           struct check_use *use);
 void check_history_clear(struct check_uses *uses, struct check_history *history);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif
