@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "base/wait.h"
 #include "plugins/kit/kit.h"
 #include "plugins/perturb/perturb.h"
@@ -497,12 +498,18 @@ static weir_status graph_update(const struct weir_link *link, weir_graph *graph,
 static const char *const modes[] = {"random", "late", "pair", NULL};
 
 // One line of JSON for each link: `weir perturb` reads it.
-
-static void append_line(const struct perturb *perturb, const char *text)
+static void write_line(const struct perturb *perturb)
 {
+    const struct perturb_counts *counts = &perturb->counts;
     const int fd = weir_file_open_to_write(perturb->report, O_APPEND);
-    const ssize_t size = (ssize_t)strlen(text);
-    const bool written = fd >= 0 && write(fd, text, (size_t)size) == size;
+    const bool written =
+        fd >= 0 &&
+        dprintf(fd,
+                "{\"mode\":\"%s\",\"seed\":%" PRIu64 ",\"operations\":%" PRIu64
+                ",\"choices\":%" PRIu64 ",\"schedule\":\"%016" PRIx64 "\",\"idle\":%" PRIu64
+                ",\"stalled\":%" PRIu64 ",\"reversed\":%" PRIu64 "}\n",
+                modes[perturb->mode], perturb->seed, counts->operations, counts->choices,
+                counts->schedule, counts->idle, counts->stalled, counts->reversed) > 0;
     if (fd >= 0)
         close(fd);
     if (!written)
@@ -511,39 +518,20 @@ static void append_line(const struct perturb *perturb, const char *text)
                                  "name another one");
 }
 
-static void write_line(const struct perturb *perturb)
-{
-    const struct perturb_counts *counts = &perturb->counts;
-    char text[512];
-    snprintf(text, sizeof text,
-             "{\"mode\":\"%s\",\"seed\":%" PRIu64 ",\"operations\":%" PRIu64 ",\"choices\":%" PRIu64
-             ",\"schedule\":\"%016" PRIx64 "\",\"idle\":%" PRIu64 ",\"stalled\":%" PRIu64
-             ",\"reversed\":%" PRIu64 "}\n",
-             modes[perturb->mode], perturb->seed, counts->operations, counts->choices,
-             counts->schedule, counts->idle, counts->stalled, counts->reversed);
-    append_line(perturb, text);
-}
-
-static void add_pair(const struct perturb *perturb, char *text, size_t size)
-{
-    const uint64_t count = perturb->counts.reversed;
-    const size_t used = strlen(text);
-    snprintf(text + used, size - used, "; the pair was reversed %" PRIu64 " time%s", count,
-             count == 1 ? "" : "s");
-}
-
 // Logs what happened, and appends it to the report's file.
 static void perturb_report(const struct perturb *perturb)
 {
     const struct perturb_counts *counts = &perturb->counts;
     char text[512];
-    snprintf(text, sizeof text,
-             "seed %" PRIu64 ", mode %s: %" PRIu64 " operations, %" PRIu64
-             " choices, order %016" PRIx64,
-             perturb->seed, modes[perturb->mode], counts->operations, counts->choices,
-             counts->schedule);
+    size_t used = 0;
+    weir_text_append(text, sizeof text, &used,
+                     "seed %" PRIu64 ", mode %s: %" PRIu64 " operations, %" PRIu64
+                     " choices, order %016" PRIx64,
+                     perturb->seed, modes[perturb->mode], counts->operations, counts->choices,
+                     counts->schedule);
     if (perturb->mode == PERTURB_PAIR)
-        add_pair(perturb, text, sizeof text);
+        weir_text_append(text, sizeof text, &used, "; the pair was reversed %" PRIu64 " time%s",
+                         counts->reversed, counts->reversed == 1 ? "" : "s");
     perturb->link->host->log(WEIR_LOG_INFO, "perturb", text);
     if (counts->idle || counts->stalled) {
         snprintf(text, sizeof text,
@@ -605,36 +593,30 @@ static void read_mode(struct perturb *perturb, const struct weir_setting *settin
         perturb->mode++;
 }
 
-static bool read_line(const char *text, size_t length, struct perturb_line *line)
+// Reads "FILE:LINE", with spaces around it. False: it is something else.
+static bool read_line(char *text, struct perturb_line *line)
 {
-    const char *colon = NULL;
-    while (length > 0 && *text == ' ') {
-        text++;
-        length--;
-    }
-    while (length > 0 && text[length - 1] == ' ')
-        length--;
-    for (size_t i = 0; i < length; i++)
-        if (text[i] == ':')
-            colon = text + i;
+    text += strspn(text, " ");
+    char *colon = strrchr(text, ':');
     if (!colon || colon == text || (size_t)(colon - text) >= sizeof line->file)
         return false;
+    const char *end = colon + 1 + strspn(colon + 1, "0123456789");
+    const unsigned long number = strtoul(colon + 1, NULL, 10);
     snprintf(line->file, sizeof line->file, "%.*s", (int)(colon - text), text);
-    line->line = 0;
-    for (const char *at = colon + 1; at < text + length; at++) {
-        if (*at < '0' || *at > '9' || line->line > 100000000)
-            return false;
-        line->line = 10 * line->line + (*at - '0');
-    }
-    return line->line > 0;
+    line->line = number <= 1000000000 ? (int)number : 0;
+    return end[strspn(end, " ")] == '\0' && line->line > 0;
 }
 
 // Reads "FILE:LINE, FILE:LINE". False: it is something else.
 static bool read_lines(const char *text, struct perturb_line pair[2])
 {
-    const char *comma = strchr(text, ',');
-    return comma && read_line(text, (size_t)(comma - text), &pair[0]) &&
-           read_line(comma + 1, strlen(comma + 1), &pair[1]);
+    char copy[2 * sizeof pair->file + 64];
+    const int length = snprintf(copy, sizeof copy, "%s", text);
+    char *comma = strchr(copy, ',');
+    if (length >= (int)sizeof copy || !comma)
+        return false;
+    *comma = '\0';
+    return read_line(copy, &pair[0]) && read_line(comma + 1, &pair[1]);
 }
 
 static weir_status read_pair(struct perturb *perturb, const struct weir_setting *setting)
