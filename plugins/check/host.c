@@ -165,13 +165,7 @@ void check_calls_give_back(struct check *check, struct check_queue *queue)
 
 static struct check_origin origin_of(const struct check *check, const struct weir_host_note *note)
 {
-    struct check_origin origin = {
-        .file = note->file,
-        .region_number = WEIR_NO_NUMBER,
-        .line = note->line,
-    };
-    check_region_fill(check, &origin);
-    return origin;
+    return check_origin_at(check, note->file, note->line, 0);
 }
 
 // The function of a host call begins an access.
@@ -230,26 +224,19 @@ static void keep_open(struct check *check, struct check_buffer *buffer,
 }
 
 // Those of a host call are only counted, so that their ends are told from those of accesses outside.
-static void use(struct check *check, struct check_call *call, struct check_buffer *buffer,
-                const struct weir_host_note *note)
+static weir_status begin(struct check *check, const struct weir_host_note *note)
 {
+    struct check_buffer *buffer = check_buffer_of(check->link, note->u.access.buffer);
     const struct check_shape shape = check_shape_range(note->u.access.offset, note->u.access.size);
+    check_lock(check);
+    struct check_call *call = call_of(check);
     if (call) {
         use_in_call(check, call, buffer, &shape, note);
         call->open++;
     } else {
         use_in_thread(check, buffer, &shape, note);
-    }
-}
-
-static weir_status begin(struct check *check, const struct weir_host_note *note)
-{
-    struct check_buffer *buffer = check_buffer_of(check->link, note->u.access.buffer);
-    check_lock(check);
-    struct check_call *call = call_of(check);
-    use(check, call, buffer, note);
-    if (!call)
         keep_open(check, buffer, note);
+    }
     return check_unlock(check);
 }
 

@@ -22,6 +22,12 @@ static void check_use_operation(struct check *check, struct check_user *user,
 
 WEIR_DATA_OF(graph_of, struct check_graph, weir_graph)
 
+static struct check_origin origin_of(const struct check *check,
+                                     const struct weir_operation *operation)
+{
+    return check_origin_at(check, operation->file, operation->line, (uint32_t)operation->kind);
+}
+
 weir_status check_graph_create(const struct weir_link *link, weir_device *device,
                                weir_graph *object, const struct weir_graph_setup *setup,
                                void **out_data)
@@ -128,9 +134,9 @@ static void examine_node(struct check *check, struct probe *probe,
         .actors = &probe->actors,
         .actor = actor,
         .count = count,
+        .origin = origin_of(check, node->operation),
         .probe = true,
     };
-    check_origin_fill(check, node->operation, &user.origin);
     if (!(node->operation->flags & WEIR_OPERATION_EMPTY))
         check_use_operation(check, &user, node->operation);
     actor->recorded = count;
@@ -175,8 +181,8 @@ static void use(struct check *check, struct check_queue *queue, uint64_t count,
         .actors = &check->actors,
         .actor = &queue->actor,
         .count = count,
+        .origin = origin_of(check, operation),
     };
-    check_origin_fill(check, operation, &user.origin);
     if (check->needless) {
         queue->worked = count;
         check_hint_operation(check, queue, operation);
@@ -292,7 +298,7 @@ static void use_nodes(struct check *check, struct check_user *user,
             weir_graph_node_at(operation->u.graph.nodes, i)->operation;
         if (node->flags & WEIR_OPERATION_EMPTY)
             continue; // it is disabled
-        check_origin_fill(check, node, &user->origin);
+        user->origin = origin_of(check, node);
         check_use_operation(check, user, node);
     }
 }
@@ -401,26 +407,22 @@ static WEIR_MODULE_THREAD_LOCAL struct {
     struct level levels[DEPTH];
 } regions;
 
-void check_region_fill(const struct check *check, struct check_origin *origin)
+struct check_origin check_origin_at(const struct check *check, const char *file, int line,
+                                    uint32_t operation)
 {
-    if (regions.check != check->number || regions.depth == 0)
-        return;
-    const struct level *level =
-        &regions.levels[regions.depth < DEPTH ? regions.depth - 1 : DEPTH - 1];
-    origin->region = level->name;
-    origin->region_number = level->number;
-}
-
-void check_origin_fill(const struct check *check, const struct weir_operation *operation,
-                       struct check_origin *out_origin)
-{
-    *out_origin = (struct check_origin){
-        .file = operation->file,
+    struct check_origin origin = {
+        .file = file,
         .region_number = WEIR_NO_NUMBER,
-        .line = operation->line,
-        .operation = (uint32_t)operation->kind,
+        .line = line,
+        .operation = operation,
     };
-    check_region_fill(check, out_origin);
+    if (regions.check == check->number && regions.depth > 0) {
+        const struct level *level =
+            &regions.levels[regions.depth < DEPTH ? regions.depth - 1 : DEPTH - 1];
+        origin.region = level->name;
+        origin.region_number = level->number;
+    }
+    return origin;
 }
 
 static void enter(struct check *check, const char *name, uint64_t number)

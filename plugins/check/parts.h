@@ -187,12 +187,9 @@ WEIR_DATA_OF(check_buffer_of, struct check_buffer, weir_buffer)
 // operation.c
 
 void check_region(const struct weir_link *link, const char *name, uint64_t number);
-// Adds the calling thread's region.
-void check_region_fill(const struct check *check, struct check_origin *origin);
-
-// Of the operation, with the calling thread's region.
-void check_origin_fill(const struct check *check, const struct weir_operation *operation,
-                       struct check_origin *out_origin);
+// Of an operation of that kind, or 0, at that line, with the calling thread's region.
+struct check_origin check_origin_at(const struct check *check, const char *file, int line,
+                                    uint32_t operation);
 
 // thread.c
 

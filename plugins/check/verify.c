@@ -418,10 +418,14 @@ static weir_status tell(const struct trial *trial, const struct twin *twin, stru
     struct check_actor *actor = &check_queue_of(trial->link, trial->queue)->actor;
     const struct check_span span = find_declared(trial, twin, bytes.begin, access);
     const struct check_shape declared = check_shape_range(span.begin, span.end - span.begin);
-    struct check_user user = {.actor = actor, .count = actor->base + trial->operation->sequence};
+    const struct weir_operation *launch = trial->operation;
+    struct check_user user = {
+        .actor = actor,
+        .count = actor->base + launch->sequence,
+        .origin = check_origin_at(check, launch->file, launch->line, WEIR_OPERATION_LAUNCH),
+    };
+    user.origin.kernel = weir_kernel_data(trial->link, launch->u.launch.kernel);
     check_lock(check);
-    check_origin_fill(check, trial->operation, &user.origin);
-    user.origin.kernel = weir_kernel_data(trial->link, trial->operation->u.launch.kernel);
     struct check_conflict conflict =
         check_conflict_by(&user, WEIR_CHECK_OUTSIDE, check_buffer_of(trial->link, twin->original),
                           &declared, access, 0);
