@@ -123,6 +123,7 @@ struct check_queue {
     const char *record_file; // of its last record
     int record_line;
     struct check_call *calls; // host calls that have not returned
+    struct check_call **calls_end;
     // With hints.
     uint64_t worked;            // the count of its last operation that may use bytes
     uint64_t called;            // of its last host call
@@ -317,7 +318,7 @@ extern WEIR_MODULE_THREAD_LOCAL struct check_call *check_innermost_call;
 // The queue and the place of the host call of this link that it runs, or NULL.
 struct check_actor *check_call_place(const struct check *check, uint64_t *out_count);
 // Of a queue that is gone: its calls that never ran.
-void check_calls_give_back(struct check *check, struct check_queue *queue);
+void check_calls_give_back(struct check_queue *queue);
 
 // operation.c
 
