@@ -23,7 +23,7 @@
 struct show {
     const struct cli_folder *folder;
     char **command;
-    const char *plugins;              // without perturb
+    const char *plain;                // the chain without perturb
     int code;                         // the command's so far
     struct cli_perturb_run of_queues; // to compare with
     struct cli_perturb_run of_host;   // the same; without bytes: not run
@@ -33,7 +33,11 @@ struct show {
 static struct cli_perturb_run run_order(const struct show *show, const char *mode, const char *pair)
 {
     const struct cli_program program = {.command = show->command};
-    const struct cli_perturb_order order = {.plugins = show->plugins, .mode = mode, .pair = pair};
+    const struct cli_perturb_order order = {
+        .plugins = mode ? cli_program_end_plugins(show->plain, "perturb") : show->plain,
+        .mode = mode,
+        .pair = pair,
+    };
     struct cli_perturb_run run = cli_perturb_run(&program, show->folder, &order);
     free(run.messages.bytes);
     return run;
@@ -325,12 +329,12 @@ static const char *find_suppressions(const struct options *options)
 }
 
 // A program with the address sanitizer refuses to run after a preloaded library, unless it is told.
-static struct cli_program_variable let_sanitizer(char *text, size_t size)
+static struct cli_program_variable let_sanitizer(void)
 {
     const char *before = getenv("ASAN_OPTIONS");
-    const int length = snprintf(text, size, "%s%sverify_asan_link_order=0", before ? before : "",
-                                before && *before ? ":" : "");
-    return (struct cli_program_variable){"ASAN_OPTIONS", length < (int)size ? text : before};
+    return (struct cli_program_variable){"ASAN_OPTIONS", cli_text("%s%sverify_asan_link_order=0",
+                                                                  before ? before : "",
+                                                                  before && *before ? ":" : "")};
 }
 
 // Returns the program's exit code.
@@ -340,8 +344,6 @@ static int run(struct options *options, const struct cli_folder *folder, const c
     struct cli_program_variable variables[8 + CLI_OPENCL_VARIABLES];
     size_t count = 0;
     char json[CLI_FOLDER_PATH_SIZE];
-    char sanitizer[512];
-    struct cli_preload locks;
     cli_folder_place(folder, "%p.json", json);
     variables[count++] = (struct cli_program_variable){"WEIR_CHECK_JSON", json};
     if (suppressions)
@@ -354,9 +356,9 @@ static int run(struct options *options, const struct cli_folder *folder, const c
         variables[count++] = (struct cli_program_variable){"WEIR_CHECK_THREADS", "strict"};
     if (options->verify)
         variables[count++] = (struct cli_program_variable){"WEIR_CHECK_VERIFY", "1"};
-    if (!options->no_locks && cli_preload_find(CLI_PRELOAD_LOCKS, &locks)) {
-        variables[count++] = locks.variable;
-        variables[count++] = let_sanitizer(sanitizer, sizeof sanitizer);
+    if (!options->no_locks && cli_preload_find(CLI_PRELOAD_LOCKS, &variables[count])) {
+        count++;
+        variables[count++] = let_sanitizer();
     }
     count += cli_program_add_opencl(&options->opencl, false, &variables[count]);
     const struct cli_program program = {
@@ -371,7 +373,7 @@ static int run(struct options *options, const struct cli_folder *folder, const c
 CLI_DESTROYER(destroy_reader, weir_findings_reader_destroy)
 
 static int tell(const struct options *options, const struct cli_folder *folder, char **command,
-                const char *plugins, int code)
+                const char *plain, int code)
 {
     const int failed = code ? code : CLI_FAILED;
     static weir_findings_reader *reader;
@@ -381,7 +383,7 @@ static int tell(const struct options *options, const struct cli_folder *folder, 
         cli_fail(failed, NO_MEMORY);
     if (read_all(folder, reader, failed) > 0) {
         code = tell_findings(weir_findings_all(reader), options, code);
-        struct show show = {.folder = folder, .command = command, .plugins = plugins, .code = code};
+        struct show show = {.folder = folder, .command = command, .plain = plain, .code = code};
         if (options->demonstrate)
             demonstrate(&show, weir_findings_all(reader));
     } else if (code == CLI_OK) { // else COMMAND has printed why it failed
@@ -399,13 +401,12 @@ int cli_check(int argc, char **argv)
     struct options options = {.text = NULL};
     char **command = parse(&options, argc, argv);
     const char *suppressions = find_suppressions(&options);
-    char plugins[CLI_PROGRAM_PLUGINS_SIZE];
     cli_need_writable(options.sarif);
     cli_need_writable(options.text);
-    cli_program_list_plugins("perturb", plugins, sizeof plugins);
+    const char *plain = cli_program_list_plugins("perturb");
     // The outermost plugin sees every call of the program.
     cli_program_add_plugin("check");
     cli_folder_create(&folder, "check");
     const int code = run(&options, &folder, suppressions, command);
-    return tell(&options, &folder, command, plugins, code);
+    return tell(&options, &folder, command, plain, code);
 }

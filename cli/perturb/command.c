@@ -25,8 +25,9 @@ struct settings {
     uint64_t limit_s; // 0: from the run without the plugin
     bool stop;        // at the first seed that changes the result
     bool json;
-    char plugins[CLI_PROGRAM_PLUGINS_SIZE]; // without perturb
-    struct cli_folder folder;               // of the files of a run
+    const char *plain;        // the chain without perturb
+    const char *plugins;      // and with it
+    struct cli_folder folder; // of the files of a run
 };
 
 struct result {
@@ -85,8 +86,7 @@ static const char *show_command(const struct settings *settings, uint64_t seed)
 {
     struct weir_long_text line = {0};
     cli_program_show_word(&line, "env");
-    cli_program_show_word(&line, cli_text("WEIR_PLUGINS=%s%sperturb", settings->plugins,
-                                          settings->plugins[0] ? ", " : ""));
+    cli_program_show_word(&line, cli_text("WEIR_PLUGINS=%s", settings->plugins));
     cli_program_show_word(&line, cli_text("WEIR_PERTURB_MODE=%s", settings->mode));
     if (is_seeded(settings))
         cli_program_show_word(&line, cli_text("WEIR_PERTURB_SEED=%" PRIu64, seed));
@@ -267,7 +267,7 @@ static void run_once(const struct settings *settings, const uint64_t *seed, uint
 {
     const struct cli_program program = {.command = settings->command, .limit_ms = limit_ms};
     const struct cli_perturb_order order = {
-        .plugins = settings->plugins,
+        .plugins = seed ? settings->plugins : settings->plain,
         .mode = seed ? settings->mode : NULL,
         .pair = settings->pair,
         .seed = seed ? *seed : 0,
@@ -533,7 +533,8 @@ int cli_perturb(int argc, char **argv)
     struct summary summary = {.settings = &settings, .plain = &plain};
     parse(&settings, argc, argv);
     check(&settings);
-    cli_program_list_plugins("perturb", settings.plugins, sizeof settings.plugins);
+    settings.plain = cli_program_list_plugins("perturb");
+    settings.plugins = cli_program_end_plugins(settings.plain, "perturb");
     cli_folder_create(&settings.folder, "perturb");
     run_plain(&settings, &plain);
     summary.changes = cli_allocate(CHANGES_KEPT, sizeof *summary.changes);

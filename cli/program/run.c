@@ -24,8 +24,7 @@
 
 struct list {
     const char *without;
-    char *text;
-    size_t size;
+    struct weir_long_text text;
     bool found;
 };
 
@@ -34,36 +33,38 @@ static bool take_plugins(void *user, const char *section, const struct weir_sett
 {
     struct list *list = user;
     const char *name = setting->text;
-    size_t used = 0;
     size_t length;
     if (strcmp(section, "weir") != 0 || strcmp(setting->key->name, "plugins") != 0)
         return true;
     list->found = true;
-    list->text[0] = '\0';
-    for (; *(name += strspn(name, ", \t")) && used < list->size; name += length) {
+    for (; *(name += strspn(name, ", \t")); name += length) {
         length = strcspn(name, ", \t");
         if (strlen(list->without) != length || strncmp(name, list->without, length) != 0)
-            used += (size_t)snprintf(list->text + used, list->size - used, "%s%.*s",
-                                     used ? ", " : "", (int)length, name);
+            weir_long_text_add(&list->text, "%s%.*s", list->text.used ? ", " : "", (int)length,
+                               name);
     }
     return false;
 }
 
-void cli_program_list_plugins(const char *without, char *text, size_t size)
+const char *cli_program_list_plugins(const char *without)
 {
-    struct list list = {.without = without, .text = text, .size = size};
+    struct list list = {.without = without};
     WEIR_IGNORE(weir_inspect_settings(NULL, take_plugins, &list));
     if (!list.found)
         cli_fail_weir();
+    weir_long_text_add(&list.text, "%s", "");
+    return cli_take_text(&list.text);
+}
+
+const char *cli_program_end_plugins(const char *plugins, const char *last)
+{
+    return cli_text("%s%s%s", plugins, plugins[0] ? ", " : "", last);
 }
 
 void cli_program_add_plugin(const char *name)
 {
-    char others[CLI_PROGRAM_PLUGINS_SIZE];
-    char text[sizeof others + 64];
-    cli_program_list_plugins(name, others, sizeof others);
-    snprintf(text, sizeof text, "%s%s%s", name, others[0] ? ", " : "", others);
-    setenv("WEIR_PLUGINS", text, 1);
+    const char *others = cli_program_list_plugins(name);
+    setenv("WEIR_PLUGINS", cli_text("%s%s%s", name, others[0] ? ", " : "", others), 1);
 }
 
 // The name of a file that the program writes: the program may be in another directory by then.
@@ -396,15 +397,11 @@ struct cli_perturb_run cli_perturb_run(const struct cli_program *program,
 {
     char report[CLI_FOLDER_PATH_SIZE];
     char seed[32];
-    char plugins[CLI_PROGRAM_PLUGINS_SIZE + 16];
     struct cli_perturb_run run = {.output = {NULL, 0}};
     cli_folder_place(folder, "report", report);
     snprintf(seed, sizeof seed, "%" PRIu64, order->seed);
-    // The innermost, so that the other plugins see what the program submits as it does.
-    snprintf(plugins, sizeof plugins, "%s%s%s", order->plugins,
-             order->mode && order->plugins[0] ? ", " : "", order->mode ? "perturb" : "");
     const struct cli_program_variable variables[] = {
-        {"WEIR_PLUGINS", plugins},          {"WEIR_PERTURB_SEED", seed},
+        {"WEIR_PLUGINS", order->plugins},   {"WEIR_PERTURB_SEED", seed},
         {"WEIR_PERTURB_MODE", order->mode}, {"WEIR_PERTURB_PAIR", order->pair},
         {"WEIR_PERTURB_REPORT", report},
     };
@@ -464,13 +461,12 @@ static bool find(const char *file, char path[PATH_MAX])
     return found;
 }
 
-bool cli_preload_find(enum cli_preload_library library, struct cli_preload *out)
+bool cli_preload_find(enum cli_preload_library library, struct cli_program_variable *out)
 {
     const char *file = libraries[library].file;
     const char *variable = libraries[library].variable;
     const char *present = getenv(variable);
     char path[PATH_MAX];
-    *out = (struct cli_preload){.variable = {variable, present}};
     if (!find(file, path)) {
         cli_error("there is no %s beside the modules, so %s; install all of Weir", file,
                   libraries[library].loss);
@@ -483,30 +479,24 @@ bool cli_preload_find(enum cli_preload_library library, struct cli_preload *out)
                   path, variable, libraries[library].loss);
         return false;
     }
-    const int length = snprintf(out->text, sizeof out->text, "%s%s%s", path,
-                                present && *present ? ":" : "", present ? present : "");
-    if (length >= (int)sizeof out->text) {
-        cli_error("%s is too long to add %s to it, so %s; shorten it", variable, file,
-                  libraries[library].loss);
-        return false;
-    }
-    out->variable.value = out->text;
+    *out = (struct cli_program_variable){variable,
+                                         cli_text("%s%s%s", path, present && *present ? ":" : "",
+                                                  present ? present : "")};
     return true;
 }
 
-size_t cli_program_add_opencl(struct cli_opencl *opencl, bool times,
+size_t cli_program_add_opencl(const struct cli_opencl *opencl, bool times,
                               struct cli_program_variable *variables)
 {
     size_t count = 0;
-    size_t used = 0;
-    if (opencl->off || !cli_preload_find(CLI_PRELOAD_OPENCL, &opencl->layer))
+    struct weir_long_text skips = {.text = NULL};
+    if (opencl->off || !cli_preload_find(CLI_PRELOAD_OPENCL, &variables[count++]))
         return 0;
     for (size_t i = 0; i < opencl->skip.count; i++)
-        weir_text_append(opencl->skips, sizeof opencl->skips, &used, "%s%s", i ? ":" : "",
-                         opencl->skip.items[i]);
-    variables[count++] = opencl->layer.variable;
-    if (used)
-        variables[count++] = (struct cli_program_variable){"WEIR_OPENCL_SKIP", opencl->skips};
+        weir_long_text_add(&skips, "%s%s", i ? ":" : "", opencl->skip.items[i]);
+    if (opencl->skip.count)
+        variables[count++] =
+            (struct cli_program_variable){"WEIR_OPENCL_SKIP", cli_take_text(&skips)};
     if (times)
         variables[count++] = (struct cli_program_variable){"WEIR_OPENCL_TIMES", "1"};
     return count;
