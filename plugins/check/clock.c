@@ -157,10 +157,12 @@ static void raise(uint64_t *restrict counts, const uint64_t *restrict others, ui
         counts[i] = counts[i] > others[i] ? counts[i] : others[i];
 }
 
-static void join(const struct check_actors *actors, uint64_t *counts,
+static void join(const struct check_actors *actors, uint64_t *restrict counts,
                  const struct check_actor *producer, uint64_t count)
 {
-    raise(counts, check_actor_clock_at(producer, count), actors->count);
+    const uint64_t *others = check_actor_clock_at(producer, count);
+    for (uint32_t i = 0; i < actors->count; i++)
+        counts[i] = counts[i] > others[i] ? counts[i] : others[i];
     if (counts[producer->index] < count)
         counts[producer->index] = count;
 }

@@ -407,27 +407,20 @@ static WEIR_MODULE_THREAD_LOCAL struct {
     struct level levels[DEPTH];
 } regions;
 
-struct check_origin check_origin_at(const struct check *check, const char *file, int line,
-                                    uint32_t operation)
+void check_region_fill(const struct check *check, struct check_origin *origin)
 {
-    struct check_origin origin = {
-        .file = file,
-        .region_number = WEIR_NO_NUMBER,
-        .line = line,
-        .operation = operation,
-    };
-    if (regions.check == check->number && regions.depth > 0) {
-        const struct level *level =
-            &regions.levels[regions.depth < DEPTH ? regions.depth - 1 : DEPTH - 1];
-        origin.region = level->name;
-        origin.region_number = level->number;
-    }
-    return origin;
+    if (regions.check != check->number || regions.depth == 0)
+        return;
+    const struct level *level =
+        &regions.levels[regions.depth < DEPTH ? regions.depth - 1 : DEPTH - 1];
+    origin->region = level->name;
+    origin->region_number = level->number;
 }
 
 static void enter(struct check *check, const char *name, uint64_t number)
 {
     check_lock(check);
+    check->has_regions = true;
     const char *kept = weir_names_keep(check->names, name);
     check_unlock(check);
     if (regions.depth < DEPTH)

@@ -78,8 +78,9 @@ struct check {
     bool hints;
     bool needless; // hints, and threads = one: waits that no use needs are looked for
     bool verify;
-    bool addressed;     // the program knows the address of a buffer
-    bool impatient;     // host calls did not return in time
+    bool addressed; // the program knows the address of a buffer
+    bool impatient; // host calls did not return in time
+    bool has_regions;
     bool unseen_writes; // native calls or the like may have written anywhere
     bool unseen_uses;   // what waits were needed for is not known
     bool unseen_syncs;  // the same of the host's waits
@@ -188,9 +189,23 @@ WEIR_DATA_OF(check_buffer_of, struct check_buffer, weir_buffer)
 // operation.c
 
 void check_region(const struct weir_link *link, const char *name, uint64_t number);
+// Adds the calling thread's region.
+void check_region_fill(const struct check *check, struct check_origin *origin);
+
 // Of an operation of that kind, or 0, at that line, with the calling thread's region.
-struct check_origin check_origin_at(const struct check *check, const char *file, int line,
-                                    uint32_t operation);
+static inline struct check_origin check_origin_at(const struct check *check, const char *file,
+                                                  int line, uint32_t operation)
+{
+    struct check_origin origin = {
+        .file = file,
+        .region_number = WEIR_NO_NUMBER,
+        .line = line,
+        .operation = operation,
+    };
+    if (check->has_regions)
+        check_region_fill(check, &origin);
+    return origin;
+}
 
 // thread.c
 

@@ -449,6 +449,13 @@ static void fill_span(struct check *check, struct check_history *gaps, struct ch
         check_history_clear(&check->uses, gaps);
 }
 
+// False: none of the bytes from `begin` to before `end` is in a gap.
+static bool may_meet(const struct check_history *gaps, uint64_t begin, uint64_t end)
+{
+    const struct check_use *root = gaps->root;
+    return root && root->reach > begin && (root->left || root->shape.begin < end);
+}
+
 // The first bytes of the shape that nothing has written; empty if there are none.
 static struct check_span find_gap(const struct check_history *gaps, const struct check_shape *shape)
 {
@@ -517,7 +524,7 @@ void check_use_bytes(struct check *check, const struct check_user *user,
 {
     if (buffer->open && !check_is_host(&user->origin) && !user->probe)
         use_open(check, user, buffer, shape, access);
-    if (buffer->gaps.root && buffer->gaps.root->reach > shape->begin && !user->probe)
+    if (may_meet(&buffer->gaps, shape->begin, shape->end) && !user->probe)
         use_gaps(check, user, buffer, shape, access);
     if (buffer->base == 0) {
         use_memory(check, user, buffer, shape, access);
