@@ -126,7 +126,7 @@ static void check_close(const struct weir_link *link)
     check_findings_destroy(&check->findings);
     weir_names_destroy(check->names);
     free(check->found.uses);
-    check_uses_finish(&check->uses);
+    check_history_clear(&check->wrapped.history);
     check_actors_finish(&check->actors);
     weir_lock_finish(&check->lock);
     free(check);
@@ -231,7 +231,7 @@ static void drop_shared(struct check *check, struct check_shared *shared)
     while (*at != shared)
         at = &(*at)->next;
     *at = shared->next;
-    check_history_clear(&check->uses, &shared->memory.history);
+    check_history_clear(&shared->memory.history);
     free(shared);
 }
 
@@ -266,24 +266,29 @@ static void place(const struct weir_link *link, weir_device *device,
         buffer->memory = &buffer->shared->memory;
 }
 
+// The host may use it at any time.
+static void note_elsewhere(struct check *check)
+{
+    check_lock(check);
+    check->unseen_syncs = true;
+    check_unlock(check);
+}
+
 static weir_status buffer_create(const struct weir_link *link, weir_device *device,
                                  weir_buffer *object, const struct weir_buffer_setup *setup,
                                  void **out_data, void **out_pointer)
 {
     (void)out_pointer;
-    struct check *check = check_of(link);
     struct check_buffer *buffer = calloc(1, sizeof *buffer);
     if (!buffer)
         return weir_host_no_memory(link->host, "the history of a buffer");
     buffer->object = object;
     place(link, device, setup, buffer);
     buffer->size = setup->size;
-    check_lock(check);
-    if (is_written_elsewhere(setup)) // and the host may use it at any time
-        check->unseen_syncs = true;
+    if (is_written_elsewhere(setup))
+        note_elsewhere(check_of(link));
     else
-        check_gaps_reset(check, buffer, setup->size);
-    check_unlock(check);
+        check_gaps_reset(buffer, setup->size);
     *out_data = buffer;
     return WEIR_OK;
 }
@@ -305,7 +310,8 @@ static void buffer_destroy(const struct weir_link *link, weir_buffer *object)
     if (!buffer->shared)
         check_buffer_clear(check, buffer);
     drop_shared(check, buffer->shared);
-    check_history_clear(&check->uses, &buffer->gaps);
+    check_history_clear(&buffer->own.history);
+    check_history_clear(&buffer->gaps);
     check_unlock(check);
     drop_open(buffer);
     free(buffer);
@@ -316,7 +322,7 @@ static void let_write(const struct weir_link *link, const weir_buffer *object, b
 {
     struct check *check = check_of(link);
     check_lock(check);
-    check_history_clear(&check->uses, &check_buffer_of(link, object)->gaps);
+    check_history_clear(&check_buffer_of(link, object)->gaps);
     check->unseen_uses = true;
     check->addressed = check->addressed || addressed;
     check_unlock(check);

@@ -76,7 +76,7 @@ static void clear_probed(struct check *check)
         struct check_memory *memory = check->probed;
         check->probed = memory->next_probed;
         memory->probed = false;
-        check_history_clear(&check->uses, &memory->probe);
+        check_history_clear(&memory->probe);
     }
 }
 
@@ -232,10 +232,10 @@ static void use_allocated(struct check *check, const struct check_user *user,
     const struct check_shape whole = check_shape_range(0, size);
     if (!check_is_after(user->actors, user->actor, buffer->freed_index, buffer->freed_count))
         check_buffer_clear(check, buffer);
-    struct check_use *use = check_history_add(&check->uses, &buffer->memory->history, &whole);
+    struct check_use *use = check_history_add(&buffer->memory->history, &whole);
     if (use)
         check_use_set(use, check, user, WEIR_ACCESS_WRITE);
-    check_gaps_reset(check, buffer, size);
+    check_gaps_reset(buffer, size);
 }
 
 static void use_pool(struct check *check, struct check_user *user,

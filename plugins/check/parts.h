@@ -71,7 +71,6 @@ struct check {
     struct weir_check_extension extension;
     struct weir_lock lock; // guards what follows
     struct check_actors actors;
-    struct check_uses uses;
     struct check_found found; // scratch
     uint64_t serial;          // of uses
     bool strict;              // threads = strict
@@ -264,7 +263,7 @@ void check_sync_need_all(const struct check *check);
 // use.c
 
 // Nothing has written its first `size` bytes. If out of memory, all of it counts as written.
-void check_gaps_reset(struct check *check, struct check_buffer *buffer, uint64_t size);
+void check_gaps_reset(struct check_buffer *buffer, uint64_t size);
 
 static inline bool check_writes(weir_access access)
 {

@@ -270,10 +270,10 @@ static void sweep(struct check *check, const struct check_actors *actors,
             if (!check_sync_need(check, use->actor, use->count))
                 check->unseen_syncs = true;
         }
-        check_history_remove(&check->uses, history, use);
+        check_history_remove(history, use);
     }
     if (history->count > HISTORY_MOST) {
-        check_history_clear(&check->uses, history);
+        check_history_clear(history);
         check->unseen_uses = true;
     }
     history->limit = 2 * history->count;
@@ -296,7 +296,7 @@ static struct check_use *add(struct check *check, const struct check_user *user,
     const size_t limit = history->limit > HISTORY_LEAST ? history->limit : HISTORY_LEAST;
     if (history->count >= limit)
         sweep(check, user->actors, history);
-    return check_history_add(&check->uses, history, shape);
+    return check_history_add(history, shape);
 }
 
 static bool was_refused(const struct check_user *user, const struct check_use *use)
@@ -362,7 +362,7 @@ static struct check_use *sort_out(struct check *check, const struct check_user *
         else if (fate == GOES && !same && !user->passing && is_same_range(&use->shape, shape))
             same = use;
         else if (fate == GOES)
-            check_history_remove(&check->uses, history, use);
+            check_history_remove(history, use);
     }
     return same;
 }
@@ -423,30 +423,30 @@ enum {
     GAPS_MOST = 4096 // with more of them, all bytes count as written
 };
 
-static void add_gap(struct check *check, struct check_history *gaps, uint64_t begin, uint64_t end)
+static void add_gap(struct check_history *gaps, uint64_t begin, uint64_t end)
 {
     const struct check_shape shape = check_shape_range(begin, end - begin);
     if (begin < end)
-        check_history_add(&check->uses, gaps, &shape);
+        check_history_add(gaps, &shape);
 }
 
-void check_gaps_reset(struct check *check, struct check_buffer *buffer, uint64_t size)
+void check_gaps_reset(struct check_buffer *buffer, uint64_t size)
 {
-    check_history_clear(&check->uses, &buffer->gaps);
-    add_gap(check, &buffer->gaps, 0, size);
+    check_history_clear(&buffer->gaps);
+    add_gap(&buffer->gaps, 0, size);
 }
 
-static void fill_span(struct check *check, struct check_history *gaps, struct check_span span)
+static void fill_span(struct check_history *gaps, struct check_span span)
 {
     struct check_use *gap;
     while ((gap = check_history_first(gaps, span))) {
         const struct check_shape whole = gap->shape;
-        check_history_remove(&check->uses, gaps, gap);
-        add_gap(check, gaps, whole.begin, span.begin);
-        add_gap(check, gaps, span.end, whole.end);
+        check_history_remove(gaps, gap);
+        add_gap(gaps, whole.begin, span.begin);
+        add_gap(gaps, span.end, whole.end);
     }
     if (gaps->count > GAPS_MOST)
-        check_history_clear(&check->uses, gaps);
+        check_history_clear(gaps);
 }
 
 // False: none of the bytes from `begin` to before `end` is in a gap.
@@ -515,7 +515,7 @@ static void use_gaps(struct check *check, const struct check_user *user,
     if (!check->unseen_writes && must_be_written(user, buffer, shape, access, gap))
         tell_unwritten(check, user, buffer, shape, access, gap);
     for (uint64_t i = 0; i < check_shape_run_count(shape); i++)
-        fill_span(check, &buffer->gaps, check_shape_run(shape, i));
+        fill_span(&buffer->gaps, check_shape_run(shape, i));
 }
 
 void check_use_bytes(struct check *check, const struct check_user *user,
@@ -549,6 +549,6 @@ void check_buffer_clear(struct check *check, struct check_buffer *buffer)
             check_hint_forget_use(check, use->actor, use->count);
         if (check->needless)
             check_sync_need(check, use->actor, use->count);
-        check_history_remove(&check->uses, history, use);
+        check_history_remove(history, use);
     }
 }
