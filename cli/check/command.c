@@ -95,6 +95,16 @@ static void tell_run(const struct weir_check_finding *finding,
             of_queues ? " reversed" : ", queues as late as possible", text);
 }
 
+static void run_as_submitted(struct show *show)
+{
+    show->of_queues = run_order(show, "pair", NO_PAIR);
+    if (show->of_queues.counts.runtimes == 0)
+        cli_fail(show->code ? show->code : CLI_FAILED,
+                 "%s closed no runtime with the plugin perturb, so no order can be shown: it ended "
+                 "early, or the plugin cannot be used, as `weir doctor` tells",
+                 show->command[0]);
+}
+
 static void demonstrate_finding(struct show *show, const struct weir_check_finding *finding)
 {
     char pair[1024];
@@ -102,8 +112,10 @@ static void demonstrate_finding(struct show *show, const struct weir_check_findi
     struct cli_perturb_run *expected = of_queues ? &show->of_queues : &show->of_host;
     snprintf(pair, sizeof pair, "%.480s:%d, %.480s:%d", finding->first.file, finding->first.line,
              finding->second.file, finding->second.line);
+    if (!show->of_queues.output.bytes)
+        run_as_submitted(show);
     if (!expected->output.bytes)
-        *expected = run_order(show, of_queues ? "pair" : NULL, NO_PAIR);
+        *expected = run_order(show, NULL, NO_PAIR);
     const struct cli_perturb_run run =
         run_order(show, of_queues ? "pair" : "late", of_queues ? pair : NO_PAIR);
     tell_run(finding, expected, &run);
@@ -116,27 +128,11 @@ static bool is_wanted(const struct weir_check_finding *finding)
            finding->first.file[0] && finding->second.file[0];
 }
 
-static bool has_wanted(const struct weir_findings *findings)
-{
-    for (size_t i = 0; i < findings->count; i++)
-        if (is_wanted(findings->items[i]))
-            return true;
-    return false;
-}
-
 // Runs the program again for each race, with the two in the other order, and says on standard
 // error whether what it prints changed.
 static void demonstrate(struct show *show, const struct weir_findings *findings)
 {
-    if (!has_wanted(findings))
-        return;
     setenv("WEIR_CHECK_REPORT", "log", 1); // the configuration may have the plugin too
-    show->of_queues = run_order(show, "pair", NO_PAIR);
-    if (show->of_queues.counts.runtimes == 0)
-        cli_fail(show->code ? show->code : CLI_FAILED,
-                 "%s closed no runtime with the plugin perturb, so no order can be shown: it ended "
-                 "early, or the plugin cannot be used, as `weir doctor` tells",
-                 show->command[0]);
     for (size_t i = 0; i < findings->count; i++)
         if (is_wanted(findings->items[i]))
             demonstrate_finding(show, findings->items[i]);
