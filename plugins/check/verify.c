@@ -33,8 +33,7 @@ struct twin {
     unsigned char *truth;    // before the launch
     unsigned char *first;    // after the first run
     unsigned char *declared; // weir_access, by the launch
-    size_t
-        flipped; // the first bytes that had other contents in the last run, if they are not declared to be read
+    size_t flipped;          // so many had other contents in the last run, but for those to be read
     struct check_span strays;
 };
 
