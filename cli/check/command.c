@@ -20,84 +20,59 @@
 // No line of a program has this name, so nothing is reversed.
 #define NO_PAIR "(none):1, (none):2"
 
-struct outcome {
-    struct cli_content output; // without bytes: not run
-    struct cli_program_end end;
-    struct cli_perturb_counts counts;
-};
-
 struct show {
     const struct cli_folder *folder;
     char **command;
-    const char *plain;        // WEIR_PLUGINS without perturb
-    int code;                 // the command's so far
-    struct outcome of_queues; // to compare with
-    struct outcome of_host;
+    const char *plain;                // the chain without perturb
+    int code;                         // the command's so far
+    struct cli_perturb_run of_queues; // to compare with
+    struct cli_perturb_run of_host;   // the same; without bytes: not run
 };
 
 // Without a mode the program runs without perturb.
-static struct outcome run_order(const struct show *show, const char *mode, const char *pair)
+static struct cli_perturb_run run_order(const struct show *show, const char *mode, const char *pair)
 {
-    char report[CLI_FOLDER_PATH_SIZE];
-    struct outcome outcome = {.output = {NULL, 0}};
-    struct cli_content messages;
-    const struct cli_program_variable variables[] = {
-        {"WEIR_PLUGINS", mode ? getenv("WEIR_PLUGINS") : show->plain},
-        {"WEIR_PERTURB_MODE", mode ? mode : ""},
-        {"WEIR_PERTURB_PAIR", pair},
-        {"WEIR_PERTURB_REPORT", report},
-        {"WEIR_CHECK_REPORT", "log"}, // the configuration may have the plugin too
+    const struct cli_program program = {.command = show->command};
+    const struct cli_perturb_order order = {
+        .plugins = mode ? cli_program_end_plugins(show->plain, "perturb") : show->plain,
+        .mode = mode,
+        .pair = pair,
     };
-    const struct cli_program program = {
-        .command = show->command,
-        .variables = variables,
-        .variable_count = sizeof variables / sizeof *variables,
-    };
-    cli_folder_place(show->folder, "report", report);
-    unlink(report);
-    outcome.end = cli_program_capture(&program, show->folder, &outcome.output, &messages);
-    cli_perturb_read(report, &outcome.counts);
-    free(messages.bytes);
-    return outcome;
+    struct cli_perturb_run run = cli_perturb_run(&program, show->folder, &order);
+    free(run.messages.bytes);
+    return run;
 }
 
-// The first line that differs, as shown on a terminal.
-static void line_of(const char *text, size_t number, char *out, size_t size)
+// A line, as shown on a terminal. Those before it are the same in both contents.
+static void line_of(const struct cli_content *content, uint64_t number, char *out, size_t size)
 {
     char line[200];
-    for (; number > 0; number--)
-        text = strchr(text, '\n') + 1;
+    const char *text = content->bytes;
+    for (; number > 1; number--)
+        text =
+            (const char *)memchr(text, '\n', content->size - (size_t)(text - content->bytes)) + 1;
     snprintf(line, sizeof line, "%.*s", (int)strcspn(text, "\n"), text);
     weir_text_escape(out, size, line, "");
 }
 
-static size_t first_difference(const char *a, const char *b)
-{
-    size_t line = 0;
-    for (; *a && *a == *b; a++, b++)
-        line += *a == '\n';
-    return line;
-}
-
-static void tell_change(const struct outcome *expected, const struct outcome *outcome, char *text,
-                        size_t size)
+static void tell_change(const struct cli_perturb_run *expected, const struct cli_perturb_run *run,
+                        char *text, size_t size)
 {
     char before[120], after[120];
-    if (outcome->end.code != expected->end.code) {
-        snprintf(text, size, "the program ends with %d in place of %d", outcome->end.code,
+    const uint64_t line = cli_content_line(&expected->output, &run->output);
+    if (run->end.code != expected->end.code) {
+        snprintf(text, size, "the program ends with %d in place of %d", run->end.code,
                  expected->end.code);
         return;
     }
-    const size_t line = first_difference(expected->output.bytes, outcome->output.bytes);
-    line_of(expected->output.bytes, line, before, sizeof before);
-    line_of(outcome->output.bytes, line, after, sizeof after);
+    line_of(&expected->output, line, before, sizeof before);
+    line_of(&run->output, line, after, sizeof after);
     snprintf(text, size, "the program prints '%s' in place of '%s'", after, before);
 }
 
-static bool is_same(const struct outcome *a, const struct outcome *b)
+static bool is_same(const struct cli_perturb_run *a, const struct cli_perturb_run *b)
 {
-    return a->end.code == b->end.code && a->output.size == b->output.size &&
-           memcmp(a->output.bytes, b->output.bytes, a->output.size) == 0;
+    return a->end.code == b->end.code && !cli_content_line(&a->output, &b->output);
 }
 
 static bool is_of_queues(const struct weir_check_finding *finding)
@@ -105,14 +80,14 @@ static bool is_of_queues(const struct weir_check_finding *finding)
     return finding->first.queue_id && finding->second.queue_id;
 }
 
-static void tell_outcome(const struct weir_check_finding *finding, const struct outcome *expected,
-                         const struct outcome *outcome)
+static void tell_run(const struct weir_check_finding *finding,
+                     const struct cli_perturb_run *expected, const struct cli_perturb_run *run)
 {
     char text[400] = "what the program prints and its status stay the same";
     const bool of_queues = is_of_queues(finding);
-    if (!is_same(expected, outcome))
-        tell_change(expected, outcome, text, sizeof text);
-    else if (of_queues && outcome->counts.reversed == 0)
+    if (!is_same(expected, run))
+        tell_change(expected, run, text, sizeof text);
+    else if (of_queues && run->counts.reversed == 0)
         snprintf(text, sizeof text,
                  "not possible in this run: other waits order the two, or the host does");
     fprintf(stderr, "%s, %s:%d and %s:%d%s: %s\n", weir_findings_kind_name(finding->kind),
@@ -120,19 +95,31 @@ static void tell_outcome(const struct weir_check_finding *finding, const struct 
             of_queues ? " reversed" : ", queues as late as possible", text);
 }
 
+static void run_as_submitted(struct show *show)
+{
+    show->of_queues = run_order(show, "pair", NO_PAIR);
+    if (show->of_queues.counts.runtimes == 0)
+        cli_fail(show->code ? show->code : CLI_FAILED,
+                 "%s closed no runtime with the plugin perturb, so no order can be shown: it ended "
+                 "early, or the plugin cannot be used, as `weir doctor` tells",
+                 show->command[0]);
+}
+
 static void demonstrate_finding(struct show *show, const struct weir_check_finding *finding)
 {
     char pair[1024];
     const bool of_queues = is_of_queues(finding);
-    struct outcome *expected = of_queues ? &show->of_queues : &show->of_host;
+    struct cli_perturb_run *expected = of_queues ? &show->of_queues : &show->of_host;
     snprintf(pair, sizeof pair, "%.480s:%d, %.480s:%d", finding->first.file, finding->first.line,
              finding->second.file, finding->second.line);
+    if (!show->of_queues.output.bytes)
+        run_as_submitted(show);
     if (!expected->output.bytes)
-        *expected = run_order(show, of_queues ? "pair" : NULL, NO_PAIR);
-    const struct outcome outcome =
+        *expected = run_order(show, NULL, NO_PAIR);
+    const struct cli_perturb_run run =
         run_order(show, of_queues ? "pair" : "late", of_queues ? pair : NO_PAIR);
-    tell_outcome(finding, expected, &outcome);
-    free(outcome.output.bytes);
+    tell_run(finding, expected, &run);
+    free(run.output.bytes);
 }
 
 static bool is_wanted(const struct weir_check_finding *finding)
@@ -141,26 +128,11 @@ static bool is_wanted(const struct weir_check_finding *finding)
            finding->first.file[0] && finding->second.file[0];
 }
 
-static bool has_wanted(const struct weir_findings *findings)
-{
-    for (size_t i = 0; i < findings->count; i++)
-        if (is_wanted(findings->items[i]))
-            return true;
-    return false;
-}
-
 // Runs the program again for each race, with the two in the other order, and says on standard
-// error whether what it prints changed. WEIR_PLUGINS has perturb.
-static void demonstrate_all(struct show *show, const struct weir_findings *findings)
+// error whether what it prints changed.
+static void demonstrate(struct show *show, const struct weir_findings *findings)
 {
-    if (!has_wanted(findings))
-        return;
-    show->of_queues = run_order(show, "pair", NO_PAIR);
-    if (show->of_queues.counts.runtimes == 0)
-        cli_fail(show->code ? show->code : CLI_FAILED,
-                 "%s closed no runtime with the plugin perturb, so no order can be shown: it ended "
-                 "early, or the plugin cannot be used, as `weir doctor` tells",
-                 show->command[0]);
+    setenv("WEIR_CHECK_REPORT", "log", 1); // the configuration may have the plugin too
     for (size_t i = 0; i < findings->count; i++)
         if (is_wanted(findings->items[i]))
             demonstrate_finding(show, findings->items[i]);
@@ -353,12 +325,12 @@ static const char *find_suppressions(const struct options *options)
 }
 
 // A program with the address sanitizer refuses to run after a preloaded library, unless it is told.
-static struct cli_program_variable let_sanitizer(char *text, size_t size)
+static struct cli_program_variable let_sanitizer(void)
 {
     const char *before = getenv("ASAN_OPTIONS");
-    const int length = snprintf(text, size, "%s%sverify_asan_link_order=0", before ? before : "",
-                                before && *before ? ":" : "");
-    return (struct cli_program_variable){"ASAN_OPTIONS", length < (int)size ? text : before};
+    return (struct cli_program_variable){"ASAN_OPTIONS", cli_text("%s%sverify_asan_link_order=0",
+                                                                  before ? before : "",
+                                                                  before && *before ? ":" : "")};
 }
 
 // Returns the program's exit code.
@@ -368,8 +340,6 @@ static int run(struct options *options, const struct cli_folder *folder, const c
     struct cli_program_variable variables[8 + CLI_OPENCL_VARIABLES];
     size_t count = 0;
     char json[CLI_FOLDER_PATH_SIZE];
-    char sanitizer[512];
-    struct cli_preload locks;
     cli_folder_place(folder, "%p.json", json);
     variables[count++] = (struct cli_program_variable){"WEIR_CHECK_JSON", json};
     if (suppressions)
@@ -382,9 +352,9 @@ static int run(struct options *options, const struct cli_folder *folder, const c
         variables[count++] = (struct cli_program_variable){"WEIR_CHECK_THREADS", "strict"};
     if (options->verify)
         variables[count++] = (struct cli_program_variable){"WEIR_CHECK_VERIFY", "1"};
-    if (!options->no_locks && cli_preload_find(CLI_PRELOAD_LOCKS, &locks)) {
-        variables[count++] = locks.variable;
-        variables[count++] = let_sanitizer(sanitizer, sizeof sanitizer);
+    if (!options->no_locks && cli_preload_find(CLI_PRELOAD_LOCKS, &variables[count])) {
+        count++;
+        variables[count++] = let_sanitizer();
     }
     count += cli_program_add_opencl(&options->opencl, false, &variables[count]);
     const struct cli_program program = {
@@ -396,33 +366,10 @@ static int run(struct options *options, const struct cli_folder *folder, const c
     return cli_program_run(&program).code;
 }
 
-// NULL if it is not set.
-static const char *copy_plugins(void)
-{
-    const char *plugins = getenv("WEIR_PLUGINS");
-    return plugins ? cli_copy(plugins) : NULL;
-}
-
-// `plugins` is WEIR_PLUGINS as it was, or NULL: the two plugins need not be in one chain.
-static void demonstrate(const struct cli_folder *folder, char **command, const char *plugins,
-                        const struct weir_findings *findings, int code)
-{
-    struct show show = {.folder = folder,
-                        .command = command,
-                        .plain = copy_plugins(),
-                        .code = code};
-    if (plugins)
-        setenv("WEIR_PLUGINS", plugins, 1);
-    else
-        unsetenv("WEIR_PLUGINS");
-    cli_program_add_plugin("perturb");
-    demonstrate_all(&show, findings);
-}
-
 CLI_DESTROYER(destroy_reader, weir_findings_reader_destroy)
 
 static int tell(const struct options *options, const struct cli_folder *folder, char **command,
-                const char *plugins, int code)
+                const char *plain, int code)
 {
     const int failed = code ? code : CLI_FAILED;
     static weir_findings_reader *reader;
@@ -432,8 +379,9 @@ static int tell(const struct options *options, const struct cli_folder *folder, 
         cli_fail(failed, NO_MEMORY);
     if (read_all(folder, reader, failed) > 0) {
         code = tell_findings(weir_findings_all(reader), options, code);
+        struct show show = {.folder = folder, .command = command, .plain = plain, .code = code};
         if (options->demonstrate)
-            demonstrate(folder, command, plugins, weir_findings_all(reader), code);
+            demonstrate(&show, weir_findings_all(reader));
     } else if (code == CLI_OK) { // else COMMAND has printed why it failed
         cli_fail(CLI_FAILED,
                  "%s was not checked: it opened no runtime of Weir's and no context of OpenCL's, "
@@ -449,12 +397,12 @@ int cli_check(int argc, char **argv)
     struct options options = {.text = NULL};
     char **command = parse(&options, argc, argv);
     const char *suppressions = find_suppressions(&options);
-    const char *plugins = copy_plugins();
     cli_need_writable(options.sarif);
     cli_need_writable(options.text);
+    const char *plain = cli_program_list_plugins("perturb");
     // The outermost plugin sees every call of the program.
     cli_program_add_plugin("check");
     cli_folder_create(&folder, "check");
     const int code = run(&options, &folder, suppressions, command);
-    return tell(&options, &folder, command, plugins, code);
+    return tell(&options, &folder, command, plain, code);
 }

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/siphash.h"
 #include "base/text.h"
 #include "cli/common/folder.h"
@@ -17,7 +16,7 @@
 #include "cli/common/progress.h"
 #include "cli/program/program.h"
 
-struct fault_options {
+struct options {
     const char *fault; // one kind, or several with commas between them
     const char *kinds;
     const char *queue;
@@ -34,114 +33,95 @@ struct fault_options {
 };
 
 // An operation that the plugin chose.
-struct fault_item {
+struct item {
     uint64_t number;
-    char kind[32];
-    char queue[128];
-    char label[128];
-    char file[256]; // "" if unknown
+    const char *kind;
+    const char *queue;
+    const char *label;
+    const char *file; // "" if unknown
     int line;
 };
 
-enum fault_outcome {
-    FAULT_TOLD,        // an exit status that is not 0, and the cause on its output
-    FAULT_RECOVERED,   // exit status 0, where the options or the kind of fault allow it
-    FAULT_NOT_REACHED, // this run took another course
-    FAULT_CRASH,       // ended by a signal
-    FAULT_HANG,        // killed after the limit
-    FAULT_UNNOTICED,   // exit status 0
-    FAULT_NO_CAUSE,    // another exit status, and no message of the fault
-    FAULT_OUTCOMES,
+enum outcome {
+    TOLD,        // an exit status that is not 0, and the cause on its output
+    RECOVERED,   // exit status 0, where the options or the kind of fault allow it
+    NOT_REACHED, // this run took another course
+    CRASH,       // ended by a signal
+    HANG,        // killed after the limit
+    UNNOTICED,   // exit status 0
+    NO_CAUSE,    // another exit status, and no message of the fault
+    OUTCOMES,
 };
 
-static inline bool fault_is_finding(enum fault_outcome outcome)
+static bool is_finding(enum outcome outcome)
 {
-    return outcome >= FAULT_CRASH;
+    return outcome >= CRASH;
 }
 
-struct fault_run {
-    const char *fault;      // the kind
-    struct fault_item item; // that got it, or was to get it
-    enum fault_outcome outcome;
+struct run {
+    const char *fault; // the kind
+    struct item item;  // that got it, or was to get it
+    enum outcome outcome;
     int code;           // the program's, as in cli_program_end
     char last_line[96]; // of what it printed
     uint64_t digest;    // of all that it printed
 };
 
-struct fault_walk {
+// The command's own: a program, its faults, and what became of its runs.
+struct walk {
     char **command;
-    const struct fault_options *options;
-    struct fault_run *runs;
+    struct options options;
+    struct cli_folder folder;
+    char list[CLI_FOLDER_PATH_SIZE]; // the file of the plugin's list
+    const char *fault;               // of the runs now
+    uint64_t limit_ms;               // 0: none
+    uint64_t digest;                 // of a run without a fault
+    struct run *runs;
     size_t count;
     size_t capacity;
     size_t operations; // that were chosen, of all faults
-    size_t counts[FAULT_OUTCOMES];
+    size_t counts[OUTCOMES];
 };
-
-// What weir fault prints: the list of the operations, and what became of the runs.
 
 // The plugin's list: a line for each operation, with tabs between its fields. The plugin has
 // escaped the texts.
 
-enum {
-    LIST_LIMIT = 1 << 30
-};
-
-static void take(char **line, char *text, size_t size)
+static struct item read_row(char *row)
 {
-    const char *field = strsep(line, "\t");
-    snprintf(text, size, "%s", field ? field : "");
-}
-
-static void read_row(char *line, struct fault_item *item)
-{
-    char number[32];
-    take(&line, number, sizeof number);
-    item->number = strtoull(number, NULL, 10);
-    take(&line, item->kind, sizeof item->kind);
-    take(&line, item->queue, sizeof item->queue);
-    take(&line, item->label, sizeof item->label);
-    take(&line, item->file, sizeof item->file);
-    take(&line, number, sizeof number);
-    item->line = (int)strtol(number, NULL, 10);
-}
-
-static size_t count_lines(const char *text)
-{
-    size_t count = 0;
-    for (const char *at = text; (at = strchr(at, '\n')); at++)
-        count++;
-    return count;
+    const char *fields[6];
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        const char *field = strsep(&row, "\t");
+        fields[i] = field ? field : "";
+    }
+    return (struct item){
+        .number = strtoull(fields[0], NULL, 10),
+        .kind = fields[1],
+        .queue = fields[2],
+        .label = fields[3],
+        .file = fields[4],
+        .line = (int)strtol(fields[5], NULL, 10),
+    };
 }
 
 // Reads the list that the plugin wrote. None is an empty list.
 //
-// Ownership: that of cli/common/own.h.
-static struct fault_item *list_read(const char *path, size_t *out_count)
+// Ownership: the command's.
+static struct item *read_list(const struct walk *walk, size_t *out_count)
 {
-    char message[512];
-    void *data = NULL;
-    size_t size = 0;
-    *out_count = 0;
-    if (access(path, F_OK) != 0)
-        return NULL;
-    if (!weir_file_read(path, LIST_LIMIT, &data, &size, message, sizeof message))
-        cli_fail(CLI_FAILED, "%s", message);
-    char *text = strndup(data, size);
-    free(data);
-    if (!text)
-        cli_fail(CLI_FAILED, "no memory is left for the operations of the program; use --every "
-                             "with a larger number, or --kinds");
-    *out_count = count_lines(text);
-    struct fault_item *items = cli_allocate(*out_count + 1, sizeof *items);
-    char *rest = text;
-    for (size_t i = 0; i < *out_count; i++)
-        read_row(strsep(&rest, "\n"), &items[i]);
-    free(text);
+    const struct cli_content content = cli_content_read(walk->list);
+    struct item *items = NULL;
+    size_t capacity = 0;
+    char *rest = content.bytes ? cli_copy(content.bytes) : NULL;
+    free(content.bytes);
+    for (*out_count = 0; rest && *rest; ++*out_count) {
+        items = cli_grow(items, *out_count, &capacity, sizeof *items);
+        items[*out_count] = read_row(strsep(&rest, "\n"));
+    }
     return items;
 }
 
-static const char *fault_item_text(const struct fault_item *item, char *text, size_t size)
+// "copy of 'frame' on queue 'up'".
+static const char *text_of(const struct item *item, char *text, size_t size)
 {
     size_t used = 0;
     weir_text_append(text, size, &used, "%s", item->kind);
@@ -152,8 +132,8 @@ static const char *fault_item_text(const struct fault_item *item, char *text, si
     return text;
 }
 
-// "copy of 'frame' on queue 'up'", and "app.c:80" or "", in `text`; both return it.
-static const char *fault_item_place(const struct fault_item *item, char *text, size_t size)
+// "app.c:80" or "".
+static const char *place_of(const struct item *item, char *text, size_t size)
 {
     const char *slash = strrchr(item->file, '/');
     text[0] = '\0';
@@ -164,67 +144,54 @@ static const char *fault_item_place(const struct fault_item *item, char *text, s
 
 // What the walk found, as text and as JSON.
 
-static const char *const fault_outcome_names[FAULT_OUTCOMES] = {
-    [FAULT_TOLD] = "told",
-    [FAULT_RECOVERED] = "recovered",
-    [FAULT_NOT_REACHED] = "not reached",
-    [FAULT_CRASH] = "crash",
-    [FAULT_HANG] = "hang",
-    [FAULT_UNNOTICED] = "unnoticed",
-    [FAULT_NO_CAUSE] = "no cause",
+static const struct {
+    const char *name;
+    const char *sum; // what so many runs did
+} outcomes[OUTCOMES] = {
+    [TOLD] = {"told", "told the cause"},
+    [RECOVERED] = {"recovered", "ended well"},
+    [NOT_REACHED] = {"not reached", "did not come to the operation"},
+    [CRASH] = {"crash", "crashed"},
+    [HANG] = {"hang", "hung"},
+    [UNNOTICED] = {"unnoticed", "ended with 0 as if nothing had happened"},
+    [NO_CAUSE] = {"no cause", "failed without telling the cause"},
 };
 
-static size_t count_findings(const struct fault_walk *walk)
+static const char *outcome_text(const struct run *run)
 {
-    size_t count = 0;
-    for (enum fault_outcome i = 0; i < FAULT_OUTCOMES; i++)
-        count += fault_is_finding(i) ? walk->counts[i] : 0;
-    return count;
-}
-
-static const char *outcome_text(const struct fault_run *run, char *text, size_t size)
-{
+    const char *name = outcomes[run->outcome].name;
     switch (run->outcome) {
-    case FAULT_CRASH:
-        snprintf(text, size, "crash: %s",
-                 weir_text_signal((char[WEIR_TEXT_QUANTITY_SIZE]){0}, run->code - CLI_SIGNALLED));
-        break;
-    case FAULT_HANG:
-        snprintf(text, size, "hang: killed");
-        break;
-    case FAULT_UNNOTICED:
-        snprintf(text, size, "exit 0: unnoticed");
-        break;
-    case FAULT_NO_CAUSE:
-        snprintf(text, size, "exit %d: no cause told", run->code);
-        break;
-    case FAULT_TOLD:
-        snprintf(text, size, "exit %d: told", run->code);
-        break;
+    case CRASH:
+        return cli_text("crash: %s", weir_text_signal((char[WEIR_TEXT_QUANTITY_SIZE]){0},
+                                                      run->code - CLI_SIGNALLED));
+    case HANG:
+        return "hang: killed";
+    case TOLD:
+    case UNNOTICED:
+    case NO_CAUSE:
+        return cli_text("exit %d: %s%s", run->code, name, run->outcome == NO_CAUSE ? " told" : "");
     default:
-        snprintf(text, size, "%s", fault_outcome_names[run->outcome]);
-        break;
+        return name;
     }
-    return text;
 }
 
-static void add_row(struct weir_table *table, const struct fault_run *run)
+static void add_row(struct weir_table *table, const struct run *run)
 {
     char text[512];
     weir_table_add(table, "%s\t%" PRIu64, run->fault, run->item.number);
-    weir_table_add(table, "%s", fault_item_text(&run->item, text, sizeof text));
-    weir_table_add(table, "%s", fault_item_place(&run->item, text, sizeof text));
-    weir_table_add(table, "%s", outcome_text(run, text, sizeof text));
+    weir_table_add(table, "%s", text_of(&run->item, text, sizeof text));
+    weir_table_add(table, "%s", place_of(&run->item, text, sizeof text));
+    weir_table_add(table, "%s", outcome_text(run));
     weir_table_add(table, "%.60s", run->last_line);
 }
 
-static void print_table(const struct fault_walk *walk)
+static void print_table(const struct walk *walk)
 {
     struct weir_table table = {.alignment = "lrllll"};
     bool any = false;
     weir_table_add(&table, "fault\tnumber\toperation\tat\toutcome\tthe last line that it printed");
     for (size_t i = 0; i < walk->count; i++) {
-        if (!walk->options->all && !fault_is_finding(walk->runs[i].outcome))
+        if (!walk->options.all && !is_finding(walk->runs[i].outcome))
             continue;
         add_row(&table, &walk->runs[i]);
         any = true;
@@ -234,18 +201,18 @@ static void print_table(const struct fault_walk *walk)
     weir_table_finish(&table);
 }
 
-static const struct fault_run *first_finding(const struct fault_walk *walk)
+static const struct run *first_finding(const struct walk *walk)
 {
     for (size_t i = 0; i < walk->count; i++)
-        if (fault_is_finding(walk->runs[i].outcome))
+        if (is_finding(walk->runs[i].outcome))
             return &walk->runs[i];
     return NULL;
 }
 
-static void print_repeat(const struct fault_walk *walk)
+static void print_repeat(const struct walk *walk)
 {
-    const struct fault_run *run = first_finding(walk);
-    const struct fault_options *options = walk->options;
+    const struct run *run = first_finding(walk);
+    const struct options *options = &walk->options;
     if (!run)
         return;
     const char *const given[][2] = {{"--fault", run->fault},
@@ -262,33 +229,24 @@ static void print_repeat(const struct fault_walk *walk)
     printf("\nThe first of them again: weir fault %s\n", cli_take_text(&line));
 }
 
-static void print_text(const struct fault_walk *walk)
+static void print_text(const struct walk *walk)
 {
-    static const char *const texts[FAULT_OUTCOMES] = {
-        [FAULT_TOLD] = "told the cause",
-        [FAULT_RECOVERED] = "ended well",
-        [FAULT_NOT_REACHED] = "did not come to the operation",
-        [FAULT_CRASH] = "crashed",
-        [FAULT_HANG] = "hung",
-        [FAULT_UNNOTICED] = "ended with 0 as if nothing had happened",
-        [FAULT_NO_CAUSE] = "failed without telling the cause",
-    };
     const char *separator = ": ";
     print_table(walk);
     printf("%s%zu operation%s, %zu run%s with a fault", first_finding(walk) ? "\n" : "",
            walk->operations, walk->operations == 1 ? "" : "s", walk->count,
            walk->count == 1 ? "" : "s");
-    for (enum fault_outcome i = 0; i < FAULT_OUTCOMES; i++) {
+    for (enum outcome i = 0; i < OUTCOMES; i++) {
         if (walk->counts[i] == 0)
             continue;
-        printf("%s%zu %s", separator, walk->counts[i], texts[i]);
+        printf("%s%zu %s", separator, walk->counts[i], outcomes[i].sum);
         separator = ", ";
     }
     printf("\n");
     print_repeat(walk);
 }
 
-static json_t *run_json(const struct fault_run *run)
+static json_t *run_json(const struct run *run)
 {
     json_t *object = json_object();
     cli_json_set(object, "fault", cli_json_string(run->fault));
@@ -298,166 +256,129 @@ static json_t *run_json(const struct fault_run *run)
     cli_json_set(object, "label", cli_json_string(run->item.label));
     cli_json_set(object, "file", cli_json_string(run->item.file));
     cli_json_set(object, "line", json_integer(run->item.line));
-    cli_json_set(object, "outcome", cli_json_string(fault_outcome_names[run->outcome]));
-    cli_json_set(object, "finding", json_boolean(fault_is_finding(run->outcome)));
+    cli_json_set(object, "outcome", cli_json_string(outcomes[run->outcome].name));
+    cli_json_set(object, "finding", json_boolean(is_finding(run->outcome)));
     cli_json_set(object, "exit", json_integer(run->code));
     cli_json_set(object, "last_line", cli_json_string(run->last_line));
     return object;
 }
 
-static int print_json(const struct fault_walk *walk, int code)
+static int print_json(const struct walk *walk, int code)
 {
     json_t *object = json_object();
     json_t *runs = json_array();
-    for (size_t i = 0; i < walk->count; i++)
+    size_t findings = 0;
+    for (size_t i = 0; i < walk->count; i++) {
         cli_json_append(runs, run_json(&walk->runs[i]));
+        findings += is_finding(walk->runs[i].outcome);
+    }
     cli_json_set(object, "operations", weir_json_count(walk->operations));
-    cli_json_set(object, "findings", weir_json_count(count_findings(walk)));
+    cli_json_set(object, "findings", weir_json_count(findings));
     cli_json_set(object, "runs", runs);
     return cli_json_print(object, code);
 }
 
-// Prints it; returns the exit code.
-static int fault_report_print(const struct fault_walk *walk)
-{
-    const int code = first_finding(walk) ? CLI_FAILED : CLI_OK;
-    if (walk->options->json)
-        return print_json(walk, code);
-    print_text(walk);
-    return code;
-}
+// One run of the program, of which only the outcome is shown.
 
-// Runs of the program with a fault, one at a time and all in turn.
-
-// One run of the program.
-
-// Where the files of the runs are.
-struct fault_folder {
-    struct cli_folder files;
-    char list[CLI_FOLDER_PATH_SIZE];
-};
-
-// A run of which only the outcome is shown.
-struct fault_plan {
-    const struct fault_options *options;
-    const struct fault_folder *folder;
-    char **command;
-    const char *fault;
-    uint64_t limit_ms; // 0: none
-    uint64_t digest;   // of a run without a fault
-};
-
-static void folder_create(struct fault_folder *folder)
-{
-    cli_folder_create(&folder->files, "fault");
-    cli_folder_place(&folder->files, "list", folder->list);
-}
-
-// What the program printed.
-
-static bool is_told(const char *text, size_t size, uint64_t number)
+static bool is_told(const struct cli_content *output, uint64_t number)
 {
     static const char mark[] = "the plugin fault injected ";
     char part[32];
     const int length = snprintf(part, sizeof part, "(number %" PRIu64 ", ", number);
-    return memmem(text, size, mark, sizeof mark - 1) && memmem(text, size, part, (size_t)length);
+    return memmem(output->bytes, output->size, mark, sizeof mark - 1) &&
+           memmem(output->bytes, output->size, part, (size_t)length);
 }
 
-static void find_last_line(const char *text, size_t size, char *out, size_t out_size)
+static void find_last_line(const struct cli_content *output, char *out, size_t out_size)
 {
     char line[96];
-    while (size > 0 && strchr("\n\r ", text[size - 1]))
+    size_t size = output->size;
+    while (size > 0 && strchr("\n\r ", output->bytes[size - 1]))
         size--;
-    const char *newline = size > 0 ? memrchr(text, '\n', size) : NULL;
-    const char *begin = newline ? newline + 1 : text;
-    const size_t length = (size_t)(text + size - begin);
+    const char *newline = size > 0 ? memrchr(output->bytes, '\n', size) : NULL;
+    const char *begin = newline ? newline + 1 : output->bytes;
+    const size_t length = (size_t)(output->bytes + size - begin);
     snprintf(line, sizeof line, "%.*s", (int)(length < sizeof line ? length : sizeof line - 1),
              begin);
     weir_text_escape(out, out_size, line, "");
 }
 
-// Returns whether the cause is in it.
-static bool read_output(const struct cli_content *output, uint64_t number, struct fault_run *run)
+static bool is_recovered(const struct walk *walk, const struct run *run, bool told)
 {
-    static const struct weir_siphash_key key = {{1, 2}};
-    if (output->size == 0)
-        return false;
-    find_last_line(output->bytes, output->size, run->last_line, sizeof run->last_line);
-    run->digest = weir_siphash(&key, output->bytes, output->size);
-    return is_told(output->bytes, output->size, number);
+    return strcmp(walk->fault, "slow") == 0 ||
+           (walk->options.recovers && (told || run->digest == walk->digest));
 }
 
-// The outcome.
-
-static bool is_recovered(const struct fault_plan *plan, const struct fault_run *run, bool told)
-{
-    return strcmp(plan->fault, "slow") == 0 ||
-           (plan->options->recovers && (told || run->digest == plan->digest));
-}
-
-static enum fault_outcome judge(const struct fault_plan *plan, const struct fault_run *run,
-                                bool late, bool reached, bool told)
+static enum outcome judge(const struct walk *walk, const struct run *run, bool late, bool reached,
+                          bool told)
 {
     if (late)
-        return FAULT_HANG;
+        return HANG;
     if (run->code > CLI_SIGNALLED)
-        return FAULT_CRASH;
+        return CRASH;
     if (!reached)
-        return FAULT_NOT_REACHED;
+        return NOT_REACHED;
     if (run->code == 0)
-        return is_recovered(plan, run, told) ? FAULT_RECOVERED : FAULT_UNNOTICED;
-    return told ? FAULT_TOLD : FAULT_NO_CAUSE;
+        return is_recovered(walk, run, told) ? RECOVERED : UNNOTICED;
+    return told ? TOLD : NO_CAUSE;
 }
 
-static struct cli_program_end run_with(const struct fault_options *options,
-                                       const struct fault_folder *folder,
-                                       const struct cli_program *base, const char *fault,
-                                       uint64_t at, uint64_t one_in, struct cli_content *out_output)
+// Without `out_output` the program prints as it does.
+static struct cli_program_end run_with(const struct walk *walk, uint64_t at, uint64_t one_in,
+                                       struct cli_content *out_output)
 {
+    const struct options *options = &walk->options;
     char numbers[4][32];
     const uint64_t values[] = {at, one_in, options->seed, options->delay_ms};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         snprintf(numbers[i], sizeof numbers[i], "%" PRIu64, values[i]);
     const struct cli_program_variable variables[] = {
-        {"WEIR_FAULT_FAULT", fault},          {"WEIR_FAULT_AT", numbers[0]},
+        {"WEIR_FAULT_FAULT", walk->fault},    {"WEIR_FAULT_AT", numbers[0]},
         {"WEIR_FAULT_ONE_IN", numbers[1]},    {"WEIR_FAULT_SEED", numbers[2]},
         {"WEIR_FAULT_DELAY_MS", numbers[3]},  {"WEIR_FAULT_KINDS", options->kinds},
         {"WEIR_FAULT_QUEUE", options->queue}, {"WEIR_FAULT_LABEL", options->label},
-        {"WEIR_FAULT_LIST", folder->list},
+        {"WEIR_FAULT_LIST", walk->list},
     };
-    struct cli_program program = *base;
-    program.variables = variables;
-    program.variable_count = sizeof variables / sizeof *variables;
-    unlink(folder->list);
-    return out_output ? cli_program_capture(&program, &folder->files, out_output, NULL)
+    const struct cli_program program = {
+        .command = walk->command,
+        .variables = variables,
+        .variable_count = sizeof variables / sizeof *variables,
+        .limit_ms = walk->limit_ms,
+    };
+    unlink(walk->list);
+    return out_output ? cli_program_capture(&program, &walk->folder, out_output, NULL)
                       : cli_program_run(&program);
 }
 
 // Runs the program with the fault at `item`, or with none if it is NULL: the list then has all
-// chosen operations. With threads the number may be another operation's in this run; `out_run` has
+// chosen operations. With threads the number may be another operation's in this run; the returned run has
 // the one that got the fault.
-static void run_hidden(const struct fault_plan *plan, const struct fault_item *item,
-                       struct fault_run *out_run)
+static struct run run_hidden(const struct walk *walk, const struct item *item)
 {
+    static const struct weir_siphash_key key = {{1, 2}};
+    const uint64_t number = item ? item->number : 0;
     struct cli_content output;
     size_t reached;
-    const struct cli_program program = {.command = plan->command, .limit_ms = plan->limit_ms};
-    const struct cli_program_end end = run_with(plan->options, plan->folder, &program, plan->fault,
-                                                item ? item->number : 0, 0, &output);
-    *out_run = (struct fault_run){.fault = plan->fault, .code = end.code};
-    const bool told = read_output(&output, item ? item->number : 0, out_run);
+    const struct cli_program_end end = run_with(walk, number, 0, &output);
+    struct run run = {.fault = walk->fault, .code = end.code};
+    const bool told = output.size && is_told(&output, number);
+    if (output.size) {
+        run.digest = weir_siphash(&key, output.bytes, output.size);
+        find_last_line(&output, run.last_line, sizeof run.last_line);
+    }
     free(output.bytes);
     if (!item)
-        return;
-    const struct fault_item *got = list_read(plan->folder->list, &reached);
-    out_run->item = reached > 0 ? got[0] : *item;
-    out_run->outcome = judge(plan, out_run, end.late, reached > 0, told);
+        return run;
+    const struct item *got = read_list(walk, &reached);
+    run.item = reached > 0 ? got[0] : *item;
+    run.outcome = judge(walk, &run, end.late, reached > 0, told);
+    return run;
 }
 
 // A run for each chosen operation. The first run of each kind of fault has none: it lists the
 // operations, and shows how long the program takes.
 
-static void keep(struct fault_walk *walk, const struct fault_run *run)
+static void keep(struct walk *walk, const struct run *run)
 {
     walk->runs = cli_grow(walk->runs, walk->count, &walk->capacity, sizeof *walk->runs);
     walk->runs[walk->count++] = *run;
@@ -465,76 +386,69 @@ static void keep(struct fault_walk *walk, const struct fault_run *run)
 }
 
 // A program that fails anyway would hide what the faults do.
-static void check_first(const struct fault_plan *plan, const struct fault_run *run)
+static void check_first(const struct walk *walk, const struct run *run)
 {
     if (run->code != 0)
         cli_fail(CLI_FAILED,
                  "%s ends with %d without any fault, and so says nothing about faults; mend that "
                  "first%s%s",
-                 plan->command[0], run->code, run->last_line[0] ? "; its last line: " : "",
+                 walk->command[0], run->code, run->last_line[0] ? "; its last line: " : "",
                  run->last_line);
 }
 
-static uint64_t limit_of(const struct fault_options *options, uint64_t first_ns)
+static void run_items(struct walk *walk, const struct item *items, size_t count)
 {
-    return options->limit_s ? options->limit_s * 1000
-                            : 10000 + 10 * (first_ns / 1000000) + options->delay_ms;
-}
-
-static void run_items(const struct fault_plan *plan, const struct fault_item *items, size_t count,
-                      struct fault_walk *walk)
-{
-    const uint64_t every = plan->options->every;
+    const uint64_t every = walk->options.every;
     struct cli_progress progress;
-    struct fault_run run;
     char text[256];
     cli_progress_start(&progress, true, count / every, NULL);
     for (size_t i = every - 1; i < count && !cli_program_signal(); i += every) {
-        cli_progress_update(&progress, (i + 1) / every - 1,
-                            fault_item_text(&items[i], text, sizeof text));
-        run_hidden(plan, &items[i], &run);
+        cli_progress_update(&progress, (i + 1) / every - 1, text_of(&items[i], text, sizeof text));
+        const struct run run = run_hidden(walk, &items[i]);
         if (!cli_program_signal()) // which may have ended the program too
             keep(walk, &run);
     }
     cli_progress_end(&progress);
 }
 
-static void walk_fault(struct fault_plan *plan, struct fault_walk *walk)
+static void walk_fault(struct walk *walk)
 {
-    size_t count;
-    struct fault_run first;
+    const struct options *options = &walk->options;
     const uint64_t start = cli_now_ns();
-    plan->limit_ms = plan->options->limit_s * 1000;
-    run_hidden(plan, NULL, &first);
-    plan->limit_ms = limit_of(plan->options, cli_now_ns() - start);
-    plan->digest = first.digest;
+    size_t count;
+    walk->limit_ms = options->limit_s * 1000;
+    const struct run first = run_hidden(walk, NULL);
+    if (!options->limit_s)
+        walk->limit_ms = 10000 + 10 * ((cli_now_ns() - start) / 1000000) + options->delay_ms;
+    walk->digest = first.digest;
     if (cli_program_signal())
         return;
-    check_first(plan, &first);
-    const struct fault_item *items = list_read(plan->folder->list, &count);
+    check_first(walk, &first);
+    const struct item *items = read_list(walk, &count);
     walk->operations += count;
-    run_items(plan, items, count, walk);
+    run_items(walk, items, count);
 }
 
-static int fault_walk(const struct fault_options *options, const struct fault_folder *folder,
-                      char **command)
+static int run_all(struct walk *walk)
 {
-    struct fault_plan plan = {.options = options, .folder = folder, .command = command};
-    struct fault_walk walk = {.command = command, .options = options};
     char *rest = NULL;
     cli_program_begin_series();
-    for (char *name = strtok_r(cli_copy(options->fault), ",", &rest); name && !cli_program_signal();
-         name = strtok_r(NULL, ",", &rest)) {
-        plan.fault = name;
-        walk_fault(&plan, &walk);
+    for (char *name = strtok_r(cli_copy(walk->options.fault), ",", &rest);
+         name && !cli_program_signal(); name = strtok_r(NULL, ",", &rest)) {
+        walk->fault = name;
+        walk_fault(walk);
     }
-    if (walk.operations == 0 && !cli_program_signal())
+    if (walk->operations == 0 && !cli_program_signal())
         cli_fail(CLI_FAILED,
                  "%s has no operation for a fault: it opened no runtime of Weir's, or one whose "
                  "plugins the program names itself; list fault there. Or --kinds, --queue and "
                  "--label choose none",
-                 command[0]);
-    const int code = fault_report_print(&walk);
+                 walk->command[0]);
+    int code = first_finding(walk) ? CLI_FAILED : CLI_OK;
+    if (walk->options.json)
+        code = print_json(walk, code);
+    else
+        print_text(walk);
     return cli_program_signal() ? CLI_SIGNALLED + cli_program_signal() : code;
 }
 
@@ -551,7 +465,7 @@ static const char about[] =
     "  weir fault --every 1 ./program\n"
     "  weir fault --fault fail --at 17 ./program";
 
-static char **parse(struct fault_options *out, int argc, char **argv)
+static char **parse(struct options *out, int argc, char **argv)
 {
     const struct cli_option options[] = {
         {"at", "N", "run once; operation N gets the fault", CLI_COUNT, &out->at, 1, NUMBER_MAX},
@@ -603,7 +517,7 @@ static void check_kinds(const char *list)
         cli_choose("fault", name, kinds);
 }
 
-static void check(struct fault_options *options)
+static void check(struct options *options)
 {
     const bool walks = options->every > 0;
     if ((options->at > 0) + (options->one_in > 0) + walks != 1)
@@ -624,49 +538,42 @@ static void check(struct fault_options *options)
                  "--kinds needs one kind of --fault, as other faults happen to other operations");
 }
 
-// A single run.
-
-static int tell(const struct fault_options *options, const struct fault_folder *folder,
-                const char *command, const struct cli_program_end *end)
+// A single run in the open, with the options' `at` or `one_in`.
+static int run_once(struct walk *walk)
 {
+    const struct options *options = &walk->options;
+    const char *command = walk->command[0];
     size_t count;
     char text[256];
     char place[300];
-    const struct fault_item *items = list_read(folder->list, &count);
-    if (end->late)
+    walk->fault = options->fault;
+    walk->limit_ms = options->limit_s * 1000;
+    const struct cli_program_end end = run_with(walk, options->at, options->one_in, NULL);
+    const struct item *items = read_list(walk, &count);
+    if (end.late)
         cli_error("%s was killed after %" PRIu64 " s", command, options->limit_s);
-    if (count == 0 && end->code == 0)
+    if (count == 0 && end.code == 0)
         cli_fail(CLI_FAILED,
                  "no operation of %s got a fault: it has fewer than the number, --kinds, --queue "
                  "and --label choose none, or it names its plugins itself and leaves out fault",
                  command);
     for (size_t i = 0; i < count; i++) {
-        fault_item_place(&items[i], place, sizeof place);
+        place_of(&items[i], place, sizeof place);
         cli_note("operation %" PRIu64 " got the fault '%s': %s%s%s", items[i].number,
-                 options->fault, fault_item_text(&items[i], text, sizeof text),
-                 place[0] ? " at " : "", place);
+                 options->fault, text_of(&items[i], text, sizeof text), place[0] ? " at " : "",
+                 place);
     }
-    return end->code;
-}
-
-// In the open, with the options' `at` or `one_in`.
-static int run_once(const struct fault_options *options, const struct fault_folder *folder,
-                    char **command)
-{
-    const struct cli_program program = {.command = command, .limit_ms = options->limit_s * 1000};
-    const struct cli_program_end end =
-        run_with(options, folder, &program, options->fault, options->at, options->one_in, NULL);
-    return tell(options, folder, command[0], &end);
+    return end.code;
 }
 
 int cli_fault(int argc, char **argv)
 {
-    static struct fault_folder folder;
-    struct fault_options options = {.kinds = "", .queue = "", .label = "", .delay_ms = 1000};
-    char **command = parse(&options, argc, argv);
-    check(&options);
+    static struct walk walk = {
+        .options = {.kinds = "", .queue = "", .label = "", .delay_ms = 1000}};
+    walk.command = parse(&walk.options, argc, argv);
+    check(&walk.options);
     cli_program_add_plugin("fault");
-    folder_create(&folder);
-    return options.every ? fault_walk(&options, &folder, command)
-                         : run_once(&options, &folder, command);
+    cli_folder_create(&walk.folder, "fault");
+    cli_folder_place(&walk.folder, "list", walk.list);
+    return walk.options.every ? run_all(&walk) : run_once(&walk);
 }

@@ -25,17 +25,15 @@ struct settings {
     uint64_t limit_s; // 0: from the run without the plugin
     bool stop;        // at the first seed that changes the result
     bool json;
-    char plugins[CLI_PROGRAM_PLUGINS_SIZE]; // without perturb
-    struct cli_folder folder;               // of the files of a run
+    const char *plain;        // the chain without perturb
+    const char *plugins;      // and with it
+    struct cli_folder folder; // of the files of a run
 };
 
 struct result {
-    struct cli_program_end end;
+    struct cli_perturb_run run;
     uint64_t took_ns;
-    struct cli_content output;
-    struct cli_content messages;
     struct cli_content files[CLI_LIST_LIMIT];
-    struct cli_perturb_counts counts;
 };
 
 // A seed that changed the result.
@@ -88,8 +86,7 @@ static const char *show_command(const struct settings *settings, uint64_t seed)
 {
     struct weir_long_text line = {0};
     cli_program_show_word(&line, "env");
-    cli_program_show_word(&line, cli_text("WEIR_PLUGINS=%s%sperturb", settings->plugins,
-                                          settings->plugins[0] ? ", " : ""));
+    cli_program_show_word(&line, cli_text("WEIR_PLUGINS=%s", settings->plugins));
     cli_program_show_word(&line, cli_text("WEIR_PERTURB_MODE=%s", settings->mode));
     if (is_seeded(settings))
         cli_program_show_word(&line, cli_text("WEIR_PERTURB_SEED=%" PRIu64, seed));
@@ -114,7 +111,7 @@ static void tell_change(const struct summary *summary, const struct change *chan
     char end[64];
     char plain[64];
     show_end(&change->end, end, sizeof end);
-    show_end(&summary->plain->end, plain, sizeof plain);
+    show_end(&summary->plain->run.end, plain, sizeof plain);
     if (strcmp(end, plain) != 0)
         snprintf(text, sizeof text, "%s, and without perturb %s", end, plain);
     if (change->output_line)
@@ -210,7 +207,7 @@ static int tell_json(const struct summary *summary, int code)
     json_t *changes = json_array();
     const struct cli_perturb_counts *counts = &summary->counts;
     cli_json_set(root, "mode", cli_json_string(summary->settings->mode));
-    cli_json_set(root, "unperturbed", json_of_end(&summary->plain->end));
+    cli_json_set(root, "unperturbed", json_of_end(&summary->plain->run.end));
     cli_json_set(root, "first_seed", weir_json_count(summary->settings->first));
     cli_json_set(root, "seeds", weir_json_count(summary->runs));
     cli_json_set(root, "changed", weir_json_count(summary->changed));
@@ -233,70 +230,26 @@ static int tell_json(const struct summary *summary, int code)
 
 static void result_finish(struct result *result)
 {
-    free(result->output.bytes);
-    free(result->messages.bytes);
+    free(result->run.output.bytes);
+    free(result->run.messages.bytes);
     for (size_t i = 0; i < CLI_LIST_LIMIT; i++)
         free(result->files[i].bytes);
     *result = (struct result){.took_ns = 0};
-}
-
-// Where two contents differ, counted from 1; 0: nowhere.
-static uint64_t content_line(const struct cli_content *a, const struct cli_content *b)
-{
-    const size_t size = a->size < b->size ? a->size : b->size;
-    uint64_t line = 1;
-    for (size_t i = 0; i < size; i++) {
-        if (a->bytes[i] != b->bytes[i])
-            return line;
-        line += a->bytes[i] == '\n';
-    }
-    return a->size == b->size && !a->bytes == !b->bytes ? 0 : line;
 }
 
 // Whether the run gave something else than the other one did, in what the settings compare.
 static bool result_differs(const struct settings *settings, const struct result *a,
                            const struct result *b)
 {
-    bool differs = a->end.code != b->end.code || a->end.late != b->end.late;
+    bool differs = a->run.end.code != b->run.end.code || a->run.end.late != b->run.end.late;
     if (settings->compare)
-        differs = differs || content_line(&a->output, &b->output);
+        differs = differs || cli_content_line(&a->run.output, &b->run.output);
     for (size_t i = 0; i < settings->files.count; i++)
-        differs = differs || content_line(&a->files[i], &b->files[i]);
+        differs = differs || cli_content_line(&a->files[i], &b->files[i]);
     return differs;
 }
 
 // One run. The program reads nothing, since no two runs could read the same.
-
-static void start(const struct settings *settings, const uint64_t *seed, uint64_t limit_ms,
-                  struct result *result)
-{
-    char report[CLI_FOLDER_PATH_SIZE];
-    char number[32] = "";
-    char plugins[sizeof settings->plugins + 16];
-    cli_folder_place(&settings->folder, "report", report);
-    if (seed)
-        snprintf(number, sizeof number, "%" PRIu64, *seed);
-    // The innermost, so that the other plugins see what the program submits as it does.
-    snprintf(plugins, sizeof plugins, "%s%s%s", settings->plugins,
-             seed && settings->plugins[0] ? ", " : "", seed ? "perturb" : "");
-    const struct cli_program_variable variables[] = {
-        {"WEIR_PLUGINS", plugins},
-        {"WEIR_PERTURB_SEED", number},
-        {"WEIR_PERTURB_MODE", settings->mode},
-        {"WEIR_PERTURB_PAIR", settings->pair},
-        {"WEIR_PERTURB_REPORT", report},
-    };
-    const struct cli_program program = {
-        .command = settings->command,
-        .variables = variables,
-        .variable_count = sizeof variables / sizeof *variables,
-        .limit_ms = limit_ms,
-    };
-    unlink(report);
-    result->end =
-        cli_program_capture(&program, &settings->folder, &result->output, &result->messages);
-    cli_perturb_read(report, &result->counts);
-}
 
 // What an earlier run left must not be taken for this one's.
 static void clear_files(const struct settings *settings)
@@ -312,10 +265,17 @@ static void clear_files(const struct settings *settings)
 static void run_once(const struct settings *settings, const uint64_t *seed, uint64_t limit_ms,
                      struct result *out_result)
 {
+    const struct cli_program program = {.command = settings->command, .limit_ms = limit_ms};
+    const struct cli_perturb_order order = {
+        .plugins = seed ? settings->plugins : settings->plain,
+        .mode = seed ? settings->mode : NULL,
+        .pair = settings->pair,
+        .seed = seed ? *seed : 0,
+    };
     *out_result = (struct result){.took_ns = 0};
     clear_files(settings);
     const uint64_t began_ns = cli_now_ns();
-    start(settings, seed, limit_ms, out_result);
+    out_result->run = cli_perturb_run(&program, &settings->folder, &order);
     for (size_t i = 0; i < settings->files.count; i++)
         out_result->files[i] = cli_content_read(settings->files.items[i]);
     out_result->took_ns = cli_now_ns() - began_ns;
@@ -408,13 +368,13 @@ static void check(struct settings *settings)
 
 static void relay(const struct result *result)
 {
-    fwrite(result->messages.bytes, 1, result->messages.size, stderr);
+    fwrite(result->run.messages.bytes, 1, result->run.messages.size, stderr);
 }
 
 static void check_usable(const struct settings *settings, const struct result *plain)
 {
-    const int code = plain->end.code;
-    if (plain->end.late)
+    const int code = plain->run.end.code;
+    if (plain->run.end.late)
         cli_fail(CLI_FAILED,
                  "%s did not end within %" PRIu64 " seconds without the plugin; give it more "
                  "with --limit",
@@ -454,9 +414,10 @@ static void run_plain(const struct settings *settings, struct result *plain)
     run_once(settings, NULL, settings->limit_s * 1000, plain);
     cli_own(destroy_result, plain);
     check_usable(settings, plain);
-    if (plain->end.code != 0 && !cli_quiet) {
+    if (plain->run.end.code != 0 && !cli_quiet) {
         relay(plain);
-        cli_warning("%s ends with %d without the plugin", settings->command[0], plain->end.code);
+        cli_warning("%s ends with %d without the plugin", settings->command[0],
+                    plain->run.end.code);
     }
     check_twice(settings, plain);
 }
@@ -499,11 +460,11 @@ static void note_change(struct summary *summary, uint64_t seed, uint64_t limit,
     if (summary->change_count == CHANGES_KEPT)
         return;
     struct change *change = &summary->changes[summary->change_count++];
-    *change = (struct change){.seed = seed, .end = result->end};
+    *change = (struct change){.seed = seed, .end = result->run.end};
     if (settings->compare)
-        change->output_line = content_line(&result->output, &summary->plain->output);
+        change->output_line = cli_content_line(&result->run.output, &summary->plain->run.output);
     for (size_t i = 0; i < settings->files.count; i++)
-        change->file_lines[i] = content_line(&result->files[i], &summary->plain->files[i]);
+        change->file_lines[i] = cli_content_line(&result->files[i], &summary->plain->files[i]);
     if (!settings->json && summary->changed <= CHANGES_SHOWN)
         tell_change(summary, change);
     if (summary->changed == 1)
@@ -521,11 +482,11 @@ static bool run_seed(struct summary *summary, uint64_t seed, uint64_t limit)
         return false;
     }
     summary->runs++;
-    add_counts(&summary->counts, &result.counts);
+    add_counts(&summary->counts, &result.run.counts);
     const bool differs = result_differs(summary->settings, &result, summary->plain);
     if (differs)
         note_change(summary, seed, limit, &result);
-    const bool without = !differs && !result.counts.runtimes;
+    const bool without = !differs && !result.run.counts.runtimes;
     result_finish(&result);
     return !without && !(differs && summary->settings->stop);
 }
@@ -572,7 +533,8 @@ int cli_perturb(int argc, char **argv)
     struct summary summary = {.settings = &settings, .plain = &plain};
     parse(&settings, argc, argv);
     check(&settings);
-    cli_program_list_plugins("perturb", settings.plugins, sizeof settings.plugins);
+    settings.plain = cli_program_list_plugins("perturb");
+    settings.plugins = cli_program_end_plugins(settings.plain, "perturb");
     cli_folder_create(&settings.folder, "perturb");
     run_plain(&settings, &plain);
     summary.changes = cli_allocate(CHANGES_KEPT, sizeof *summary.changes);

@@ -28,15 +28,12 @@ void cli_program_show_word(struct weir_long_text *line, const char *word);
 // Errors: those of the configuration end the command.
 void cli_program_add_plugin(const char *name);
 
-enum {
-    CLI_PROGRAM_PLUGINS_SIZE = 1024
-};
-
-// Stores what the environment and WEIR_CONFIG name as plugins, without `without`, as WEIR_PLUGINS
-// takes it. `size` is CLI_PROGRAM_PLUGINS_SIZE.
+// What the environment and WEIR_CONFIG name as plugins, without `without`, as WEIR_PLUGINS takes it.
 //
-// Errors: as cli_program_add_plugin().
-void cli_program_list_plugins(const char *without, char *text, size_t size);
+// Ownership: the command's. Errors: as cli_program_add_plugin().
+const char *cli_program_list_plugins(const char *without);
+// Such a list with one more at its end. Ownership: the command's.
+const char *cli_program_end_plugins(const char *plugins, const char *last);
 
 // The absolute name of the trace that the program is to write, which --output named. Removes an old one.
 //
@@ -54,38 +51,23 @@ enum cli_preload_library {
     CLI_PRELOAD_LOCKS,  // LD_PRELOAD: its threads and locks
 };
 
-enum {
-    CLI_PRELOAD_SIZE = 8192
-};
-
-struct cli_preload {
-    struct cli_program_variable variable; // for cli_program.variables
-    char text[CLI_PRELOAD_SIZE];          // its value
-};
-
 // Finds the library beside the modules, and makes the variable that lets a program load it: its path,
 // then what the environment names there already.
 //
-//     struct cli_preload layer;
-//     if (cli_preload_find(CLI_PRELOAD_OPENCL, &layer))
-//         variables[count++] = layer.variable;
+//     if (cli_preload_find(CLI_PRELOAD_OPENCL, &variables[count]))
+//         count++;
 //
-// `*out` stays where it is while the variable is used: that points into it.
-//
-// Errors: false after a warning that says what is not seen then; the variable is as the environment has it.
-bool cli_preload_find(enum cli_preload_library library, struct cli_preload *out);
+// Errors: false after a warning that says what is not seen then.
+bool cli_preload_find(enum cli_preload_library library, struct cli_program_variable *out);
 
 // What commands that see a program's OpenCL calls set for it.
 enum {
-    CLI_OPENCL_VARIABLES = 3,
-    CLI_SKIP_SIZE = 1024
+    CLI_OPENCL_VARIABLES = 3
 };
 
 struct cli_opencl {
     bool off;             // --no-opencl-layer
     struct cli_list skip; // --skip
-    struct cli_preload layer;
-    char skips[CLI_SKIP_SIZE];
 };
 
 // Their options; rows of a table that is sorted by name are not next to each other.
@@ -104,7 +86,7 @@ struct cli_opencl {
     }
 
 // Adds the variables of the OpenCL layer, at most CLI_OPENCL_VARIABLES. With `times` the driver's times are asked for.
-size_t cli_program_add_opencl(struct cli_opencl *opencl, bool times,
+size_t cli_program_add_opencl(const struct cli_opencl *opencl, bool times,
                               struct cli_program_variable *variables);
 
 struct cli_program {
@@ -144,6 +126,9 @@ struct cli_content {
 // Reads a file. That there is none is no error.
 struct cli_content cli_content_read(const char *path);
 
+// The line from which on two contents differ, counted from 1; 0: nowhere.
+uint64_t cli_content_line(const struct cli_content *a, const struct cli_content *b);
+
 // As cli_program_run(), without input, and with what the program prints kept in files of the folder, and
 // then read. Without `out_messages` both streams are `out_output`, as they came.
 struct cli_program_end cli_program_capture(const struct cli_program *program,
@@ -161,8 +146,29 @@ struct cli_perturb_counts {
     uint64_t reversed;
 };
 
-// Adds what the file of WEIR_PERTURB_REPORT says.
-void cli_perturb_read(const char *path, struct cli_perturb_counts *out_counts);
+// The order that the plugin is to bring about.
+struct cli_perturb_order {
+    const char *
+        plugins; // the chain; the plugin is the innermost, so that the others see what the program submits
+    const char *mode; // NULL: the chain has no such plugin
+    const char *pair; // NULL: none
+    uint64_t seed;
+};
+
+// What a run in that order left.
+struct cli_perturb_run {
+    struct cli_program_end end;
+    struct cli_content output;
+    struct cli_content messages;
+    struct cli_perturb_counts counts;
+};
+
+// Runs the program as cli_program_capture() does; its variables are those of the order.
+//
+// Ownership: the contents are the caller's.
+struct cli_perturb_run cli_perturb_run(const struct cli_program *program,
+                                       const struct cli_folder *folder,
+                                       const struct cli_perturb_order *order);
 
 // For a process that was created for it: becomes the program. Returns only if that cannot be run, with
 // the error's number.

@@ -1,6 +1,7 @@
 // A program that the command starts: its chain of modules, its files, and its end.
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,8 +24,7 @@
 
 struct list {
     const char *without;
-    char *text;
-    size_t size;
+    struct weir_long_text text;
     bool found;
 };
 
@@ -33,36 +33,38 @@ static bool take_plugins(void *user, const char *section, const struct weir_sett
 {
     struct list *list = user;
     const char *name = setting->text;
-    size_t used = 0;
     size_t length;
     if (strcmp(section, "weir") != 0 || strcmp(setting->key->name, "plugins") != 0)
         return true;
     list->found = true;
-    list->text[0] = '\0';
-    for (; *(name += strspn(name, ", \t")) && used < list->size; name += length) {
+    for (; *(name += strspn(name, ", \t")); name += length) {
         length = strcspn(name, ", \t");
         if (strlen(list->without) != length || strncmp(name, list->without, length) != 0)
-            used += (size_t)snprintf(list->text + used, list->size - used, "%s%.*s",
-                                     used ? ", " : "", (int)length, name);
+            weir_long_text_add(&list->text, "%s%.*s", list->text.used ? ", " : "", (int)length,
+                               name);
     }
     return false;
 }
 
-void cli_program_list_plugins(const char *without, char *text, size_t size)
+const char *cli_program_list_plugins(const char *without)
 {
-    struct list list = {.without = without, .text = text, .size = size};
+    struct list list = {.without = without};
     WEIR_IGNORE(weir_inspect_settings(NULL, take_plugins, &list));
     if (!list.found)
         cli_fail_weir();
+    weir_long_text_add(&list.text, "%s", "");
+    return cli_take_text(&list.text);
+}
+
+const char *cli_program_end_plugins(const char *plugins, const char *last)
+{
+    return cli_text("%s%s%s", plugins, plugins[0] ? ", " : "", last);
 }
 
 void cli_program_add_plugin(const char *name)
 {
-    char others[CLI_PROGRAM_PLUGINS_SIZE];
-    char text[sizeof others + 64];
-    cli_program_list_plugins(name, others, sizeof others);
-    snprintf(text, sizeof text, "%s%s%s", name, others[0] ? ", " : "", others);
-    setenv("WEIR_PLUGINS", text, 1);
+    const char *others = cli_program_list_plugins(name);
+    setenv("WEIR_PLUGINS", cli_text("%s%s%s", name, others[0] ? ", " : "", others), 1);
 }
 
 // The name of a file that the program writes: the program may be in another directory by then.
@@ -317,6 +319,18 @@ struct cli_content cli_content_read(const char *path)
     return content;
 }
 
+uint64_t cli_content_line(const struct cli_content *a, const struct cli_content *b)
+{
+    const size_t size = a->size < b->size ? a->size : b->size;
+    uint64_t line = 1;
+    for (size_t i = 0; i < size; i++) {
+        if (a->bytes[i] != b->bytes[i])
+            return line;
+        line += a->bytes[i] == '\n';
+    }
+    return a->size == b->size && !a->bytes == !b->bytes ? 0 : line;
+}
+
 static int open_file(const char *path, int flags)
 {
     const int descriptor = open(path, flags | O_CLOEXEC, 0600);
@@ -356,22 +370,48 @@ static uint64_t number_of(const json_t *line, const char *name)
     return number > 0 ? (uint64_t)number : 0;
 }
 
-void cli_perturb_read(const char *path, struct cli_perturb_counts *out_counts)
+// Adds up the lines, one for each runtime.
+static struct cli_perturb_counts read_counts(const char *path)
 {
     char text[1024];
+    struct cli_perturb_counts counts = {.runtimes = 0};
     FILE *file = fopen(path, "re");
     while (file && fgets(text, sizeof text, file)) {
         json_t *line = weir_json_load(text, strlen(text), 0, NULL);
-        out_counts->runtimes += line != NULL;
-        out_counts->operations += number_of(line, "operations");
-        out_counts->choices += number_of(line, "choices");
-        out_counts->idle += number_of(line, "idle");
-        out_counts->stalled += number_of(line, "stalled");
-        out_counts->reversed += number_of(line, "reversed");
+        counts.runtimes += line != NULL;
+        counts.operations += number_of(line, "operations");
+        counts.choices += number_of(line, "choices");
+        counts.idle += number_of(line, "idle");
+        counts.stalled += number_of(line, "stalled");
+        counts.reversed += number_of(line, "reversed");
         json_decref(line);
     }
     if (file)
         fclose(file);
+    return counts;
+}
+
+struct cli_perturb_run cli_perturb_run(const struct cli_program *program,
+                                       const struct cli_folder *folder,
+                                       const struct cli_perturb_order *order)
+{
+    char report[CLI_FOLDER_PATH_SIZE];
+    char seed[32];
+    struct cli_perturb_run run = {.output = {NULL, 0}};
+    cli_folder_place(folder, "report", report);
+    snprintf(seed, sizeof seed, "%" PRIu64, order->seed);
+    const struct cli_program_variable variables[] = {
+        {"WEIR_PLUGINS", order->plugins},   {"WEIR_PERTURB_SEED", seed},
+        {"WEIR_PERTURB_MODE", order->mode}, {"WEIR_PERTURB_PAIR", order->pair},
+        {"WEIR_PERTURB_REPORT", report},
+    };
+    struct cli_program own = *program;
+    own.variables = variables;
+    own.variable_count = sizeof variables / sizeof *variables;
+    unlink(report);
+    run.end = cli_program_capture(&own, folder, &run.output, &run.messages);
+    run.counts = read_counts(report);
+    return run;
 }
 
 // Libraries that a program loads though it does not know of Weir. They lie beside the modules, and a
@@ -421,13 +461,12 @@ static bool find(const char *file, char path[PATH_MAX])
     return found;
 }
 
-bool cli_preload_find(enum cli_preload_library library, struct cli_preload *out)
+bool cli_preload_find(enum cli_preload_library library, struct cli_program_variable *out)
 {
     const char *file = libraries[library].file;
     const char *variable = libraries[library].variable;
     const char *present = getenv(variable);
     char path[PATH_MAX];
-    *out = (struct cli_preload){.variable = {variable, present}};
     if (!find(file, path)) {
         cli_error("there is no %s beside the modules, so %s; install all of Weir", file,
                   libraries[library].loss);
@@ -440,30 +479,24 @@ bool cli_preload_find(enum cli_preload_library library, struct cli_preload *out)
                   path, variable, libraries[library].loss);
         return false;
     }
-    const int length = snprintf(out->text, sizeof out->text, "%s%s%s", path,
-                                present && *present ? ":" : "", present ? present : "");
-    if (length >= (int)sizeof out->text) {
-        cli_error("%s is too long to add %s to it, so %s; shorten it", variable, file,
-                  libraries[library].loss);
-        return false;
-    }
-    out->variable.value = out->text;
+    *out = (struct cli_program_variable){variable,
+                                         cli_text("%s%s%s", path, present && *present ? ":" : "",
+                                                  present ? present : "")};
     return true;
 }
 
-size_t cli_program_add_opencl(struct cli_opencl *opencl, bool times,
+size_t cli_program_add_opencl(const struct cli_opencl *opencl, bool times,
                               struct cli_program_variable *variables)
 {
     size_t count = 0;
-    size_t used = 0;
-    if (opencl->off || !cli_preload_find(CLI_PRELOAD_OPENCL, &opencl->layer))
+    struct weir_long_text skips = {.text = NULL};
+    if (opencl->off || !cli_preload_find(CLI_PRELOAD_OPENCL, &variables[count++]))
         return 0;
     for (size_t i = 0; i < opencl->skip.count; i++)
-        weir_text_append(opencl->skips, sizeof opencl->skips, &used, "%s%s", i ? ":" : "",
-                         opencl->skip.items[i]);
-    variables[count++] = opencl->layer.variable;
-    if (used)
-        variables[count++] = (struct cli_program_variable){"WEIR_OPENCL_SKIP", opencl->skips};
+        weir_long_text_add(&skips, "%s%s", i ? ":" : "", opencl->skip.items[i]);
+    if (opencl->skip.count)
+        variables[count++] =
+            (struct cli_program_variable){"WEIR_OPENCL_SKIP", cli_take_text(&skips)};
     if (times)
         variables[count++] = (struct cli_program_variable){"WEIR_OPENCL_TIMES", "1"};
     return count;

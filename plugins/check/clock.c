@@ -41,17 +41,11 @@ static void free_spares(struct check_actors *actors)
     }
 }
 
-void check_actors_init(struct check_actors *actors)
-{
-    *actors = (struct check_actors){0};
-}
-
 void check_actors_finish(struct check_actors *actors)
 {
     free_spares(actors);
     free(actors->all);
     free(actors->floor);
-    free(actors->lasts);
 }
 
 // Versions.
@@ -149,6 +143,20 @@ const uint64_t *check_actor_clock_at(const struct check_actor *actor, uint64_t c
 
 // Learning.
 
+static bool knows(const uint64_t *counts, const uint64_t *others, uint32_t count)
+{
+    uint64_t less = 0;
+    for (uint32_t i = 0; i < count; i++)
+        less |= (uint64_t)(counts[i] < others[i]);
+    return !less;
+}
+
+static void raise(uint64_t *restrict counts, const uint64_t *restrict others, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        counts[i] = counts[i] > others[i] ? counts[i] : others[i];
+}
+
 static void join(const struct check_actors *actors, uint64_t *restrict counts,
                  const struct check_actor *producer, uint64_t count)
 {
@@ -176,22 +184,6 @@ bool check_floor_learn(struct check_actors *actors, const struct check_actor *pr
         return false;
     join(actors, actors->floor, producer, count);
     return true;
-}
-
-// Clocks that are no actor's.
-
-static bool knows(const uint64_t *counts, const uint64_t *others, uint32_t count)
-{
-    uint64_t less = 0;
-    for (uint32_t i = 0; i < count; i++)
-        less |= (uint64_t)(counts[i] < others[i]);
-    return !less;
-}
-
-static void raise(uint64_t *restrict counts, const uint64_t *restrict others, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        counts[i] = counts[i] > others[i] ? counts[i] : others[i];
 }
 
 // What it says of the actor's own index is not looked at.
@@ -260,8 +252,7 @@ static bool grow(struct check_actors *actors)
         memcpy(all, actors->all, count * sizeof *all);
     free(actors->all);
     actors->all = all;
-    bool grown =
-        grow_clock(&actors->floor, count, capacity) && grow_clock(&actors->lasts, count, capacity);
+    bool grown = grow_clock(&actors->floor, count, capacity);
     for (uint32_t i = 0; grown && i < count; i++)
         grown = !all[i] || grow_actor(all[i], count, capacity);
     if (!grown)
@@ -292,7 +283,7 @@ bool check_actor_add(struct check_actors *actors, struct check_actor *actor)
         actors->count++;
     actors->all[index] = actor;
     actor->index = index;
-    actor->base = actors->lasts[index];
+    actor->base = actors->floor[index];
     actor->last = actor->base;
     return true;
 }
@@ -300,7 +291,6 @@ bool check_actor_add(struct check_actors *actors, struct check_actor *actor)
 void check_actor_remove(struct check_actors *actors, struct check_actor *actor)
 {
     check_floor_learn(actors, actor, actor->last);
-    actors->lasts[actor->index] = actor->last;
     actors->all[actor->index] = NULL;
     while (actor->version_count)
         drop_version(actors, actor);

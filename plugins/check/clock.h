@@ -15,10 +15,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum {
     CHECK_VERSION_ENTRIES = 1 << 14, // counts that the versions of one actor have together
     CHECK_VERSIONS_LEAST = 8,
@@ -47,16 +43,17 @@ struct check_actor {
     uint32_t version_capacity; // a power of two, or 0
 };
 
+// Zeroed before use.
 struct check_actors {
     struct check_actor **all; // by index; NULL: free
-    uint64_t *floor;          // everything that is submitted from now on comes after these counts
-    uint64_t *lasts;          // of indexes that are free
-    uint32_t count;           // of indexes that were ever used
-    uint32_t capacity;        // of all clocks
-    void *spare;              // unused clocks, a list
+    uint64_t
+        *floor; // everything that is submitted from now on comes after these counts; of an index
+                // that is free, after all that it had
+    uint32_t count;    // of indexes that were ever used
+    uint32_t capacity; // of all clocks
+    void *spare;       // unused clocks, a list
 };
 
-void check_actors_init(struct check_actors *actors);
 // All actors were removed.
 void check_actors_finish(struct check_actors *actors);
 
@@ -98,9 +95,5 @@ static inline bool check_is_after(const struct check_actors *actors,
     return actors->floor[index] >= count ||
            (actor && (actor->index == index || actor->counts[index] >= count));
 }
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

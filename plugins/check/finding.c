@@ -25,15 +25,9 @@ enum {
     CHECK_FRESH = 64,   // so many are listed again for each new one, with their counts
 };
 
-struct check_rules {
-    struct weir_suppression **items;
-    size_t count;
-};
-
 // A pair of lines.
 struct check_pair {
     struct weir_check_finding finding;
-    const char *files[2]; // of its uses as the program names them: those of the finding are escaped
     struct weir_suppression *rule; // that suppresses it, or NULL
 };
 
@@ -51,7 +45,9 @@ struct check_findings {
     char suppressions[WEIR_OUTPUT_PATH_SIZE];
     pthread_mutex_t lock; // guards what follows
     struct weir_names *texts;
-    struct check_rules rules;
+    json_t *rules_file; // of which the rules have the texts
+    struct weir_suppression **rules;
+    size_t rule_count;
     struct check_pair *pairs[CHECK_PAIRS];
     const struct weir_check_finding *items[CHECK_PAIRS]; // the pairs'
     size_t count;
@@ -63,14 +59,13 @@ struct check_findings {
 // The files are written whole each time, so that they are well-formed whenever the process ends.
 
 // Claims the names. False if one is too long.
-static bool check_outputs_claim(struct check_outputs *outputs,
-                                const struct check_findings_params *params)
+static bool check_outputs_claim(struct check_outputs *outputs, const char *const files[CHECK_FORMS])
 {
     char program[128];
     plugin_program_name(program, sizeof program);
     weir_text_escape(outputs->program, sizeof outputs->program, program, "");
     for (size_t i = 0; i < CHECK_FORMS; i++)
-        if (!weir_output_path_claim(params->files[i], outputs->paths[i]))
+        if (!weir_output_path_claim(files[i], outputs->paths[i]))
             return false;
     return true;
 }
@@ -123,8 +118,8 @@ static void check_outputs_write(struct check_findings *findings, bool complete)
         .count = findings->count,
         .dropped = findings->dropped,
         .suppressions = findings->suppressions,
-        .rules = (const struct weir_suppression *const *)findings->rules.items,
-        .rule_count = findings->rules.count,
+        .rules = (const struct weir_suppression *const *)findings->rules,
+        .rule_count = findings->rule_count,
     };
     all.list = list(outputs, &all);
     for (int form = 0; form < CHECK_FORMS; form++)
@@ -162,9 +157,8 @@ static const char *const fields[FIELD_COUNT] = {
 };
 
 struct reader {
-    const struct weir_host *host;
+    struct check_findings *findings;
     const char *path;
-    struct weir_names *texts;
     size_t entry; // counted from 1
 };
 
@@ -182,20 +176,19 @@ static weir_status refuse_rules(const struct reader *reader, const char *mend, c
                         sentence);
     else
         weir_text_about(message, sizeof message, reader->path, "%s", sentence);
-    return weir_host_fail(reader->host, WEIR_ERROR_CONFIG, mend, "%s", message);
+    return weir_host_fail(reader->findings->link->host, WEIR_ERROR_CONFIG, mend, "%s", message);
 }
 
 // One entry.
 
-static weir_status refuse_field(const struct reader *reader, const char *key)
+// The entry `has` a word that does not exist. `nearest` is one that does, or NULL.
+static weir_status refuse_word(const struct reader *reader, const char *has, const char *word,
+                               const char *nearest, const char *otherwise)
 {
-    const char *nearest = weir_text_nearest(key, fields, FIELD_COUNT);
     char mend[128];
-    if (!nearest)
-        return refuse_rules(reader, "its keys are kind, first, second, buffer and reason",
-                            "has a key '%s', which does not exist", key);
-    snprintf(mend, sizeof mend, "did you mean '%s'?", nearest);
-    return refuse_rules(reader, mend, "has a key '%s', which does not exist", key);
+    snprintf(mend, sizeof mend, nearest ? "did you mean '%s'?" : "%s",
+             nearest ? nearest : otherwise);
+    return refuse_rules(reader, mend, "has %s '%s', which does not exist", has, word);
 }
 
 static weir_status read_fields(const struct reader *reader, json_t *entry,
@@ -209,7 +202,8 @@ static weir_status read_fields(const struct reader *reader, json_t *entry,
         while (field < FIELD_COUNT && strcmp(key, fields[field]) != 0)
             field++;
         if (field == FIELD_COUNT)
-            return refuse_field(reader, key);
+            return refuse_word(reader, "a key", key, weir_text_nearest(key, fields, FIELD_COUNT),
+                               "its keys are kind, first, second, buffer and reason");
         if (!json_is_string(value))
             return refuse_rules(reader, "write a text", "has a '%s' that is no text", key);
         texts[field] = json_string_value(value);
@@ -220,110 +214,72 @@ static weir_status read_fields(const struct reader *reader, json_t *entry,
 static weir_status refuse_kind(const struct reader *reader, const char *kind)
 {
     const char *nearest = NULL;
-    char mend[128] = "docs/check.md lists the kinds";
     for (size_t i = 0; weir_findings_kind_at(i); i++)
         nearest = weir_text_nearer(kind, nearest, weir_findings_kind_at(i));
-    if (nearest)
-        snprintf(mend, sizeof mend, "did you mean '%s'?", nearest);
-    return refuse_rules(reader, mend, "has the kind '%s', which does not exist", kind);
+    return refuse_word(reader, "the kind", kind, nearest, "docs/check.md lists the kinds");
 }
 
-// NULL if out of memory, as are texts.
-static struct weir_suppression *make_rule(struct weir_names *names,
-                                          const char *const texts[FIELD_COUNT])
+static weir_status read_entry(const struct reader *reader, json_t *entry)
 {
-    struct weir_suppression *rule = calloc(1, sizeof *rule);
-    if (!rule)
-        return NULL;
-    rule->kind = weir_findings_kind(texts[FIELD_KIND]);
-    rule->first = weir_names_keep(names, texts[FIELD_FIRST]);
-    rule->second = weir_names_keep(names, texts[FIELD_SECOND]);
-    rule->buffer = weir_names_keep(names, texts[FIELD_BUFFER]);
-    rule->reason = weir_names_keep(names, texts[FIELD_REASON]);
-    if (rule->first && rule->second && rule->buffer && rule->reason)
-        return rule;
-    free(rule);
-    return NULL;
-}
-
-static weir_status read_entry(const struct reader *reader, json_t *entry, struct check_rules *rules)
-{
+    struct check_findings *findings = reader->findings;
     const char *texts[FIELD_COUNT] = {"", "", "", "", ""};
     if (!json_is_object(entry))
         return refuse_rules(reader, rules_remedy, "is no object");
     const weir_status status = read_fields(reader, entry, texts);
     if (status < 0)
         return status;
+    const weir_check_kind kind = weir_findings_kind(texts[FIELD_KIND]);
     if (texts[FIELD_REASON][strspn(texts[FIELD_REASON], " ")] == '\0')
         return refuse_rules(reader, "say in \"reason\" why nothing is wrong", "has no reason");
-    if (texts[FIELD_KIND][0] && !weir_findings_kind(texts[FIELD_KIND]))
+    if (texts[FIELD_KIND][0] && !kind)
         return refuse_kind(reader, texts[FIELD_KIND]);
-    if (!texts[FIELD_KIND][0] && !texts[FIELD_FIRST][0] && !texts[FIELD_SECOND][0] &&
-        !texts[FIELD_BUFFER][0])
+    if (!kind && !texts[FIELD_FIRST][0] && !texts[FIELD_SECOND][0] && !texts[FIELD_BUFFER][0])
         return refuse_rules(reader, "name a kind, a line or a buffer", "would suppress everything");
-    rules->items[rules->count] = make_rule(reader->texts, texts);
-    if (!rules->items[rules->count])
-        return weir_host_no_memory(reader->host, "suppressions");
-    rules->count++;
+    struct weir_suppression *rule = malloc(sizeof *rule);
+    if (!rule)
+        return weir_host_no_memory(findings->link->host, "suppressions");
+    *rule = (struct weir_suppression){
+        kind, texts[FIELD_FIRST], texts[FIELD_SECOND], texts[FIELD_BUFFER], texts[FIELD_REASON], 0};
+    findings->rules[findings->rule_count++] = rule;
     return WEIR_OK;
 }
 
 // The file.
 
-static weir_status read_list(struct reader *reader, json_t *list, struct check_rules *rules)
+static weir_status read_list(struct reader *reader, json_t *list)
 {
+    struct check_findings *findings = reader->findings;
     weir_status status = WEIR_OK;
     if (!json_is_array(list))
         return refuse_rules(reader, rules_remedy, "the file holds no list");
-    rules->items = calloc(json_array_size(list) + 1, sizeof *rules->items);
-    if (!rules->items)
-        return weir_host_no_memory(reader->host, "suppressions");
+    findings->rules = calloc(json_array_size(list) + 1, sizeof(void *));
+    if (!findings->rules)
+        return weir_host_no_memory(findings->link->host, "suppressions");
     for (size_t i = 0; i < json_array_size(list) && status == WEIR_OK; i++) {
         reader->entry = i + 1;
-        status = read_entry(reader, json_array_get(list, i), rules);
+        status = read_entry(reader, json_array_get(list, i));
     }
     return status;
 }
 
-static weir_status read_text(struct reader *reader, const char *text, size_t size,
-                             struct check_rules *rules)
-{
-    json_error_t error;
-    json_t *list = weir_json_load(text, size, JSON_REJECT_DUPLICATES, &error);
-    if (!list)
-        return refuse_rules(reader, rules_remedy, "line %d: %s", error.line, error.text);
-    const weir_status status = read_list(reader, list, rules);
-    json_decref(list);
-    return status;
-}
-
-static void check_rules_finish(struct check_rules *rules)
-{
-    for (size_t i = 0; i < rules->count; i++)
-        free(rules->items[i]);
-    free(rules->items);
-    *rules = (struct check_rules){.items = NULL};
-}
-
 // An empty path is a file without rules. Errors: as check_findings_create(), reported.
-static weir_status check_rules_read(const struct weir_host *host, struct weir_names *texts,
-                                    const char *path, struct check_rules *out_rules)
+static weir_status read_rules(struct check_findings *findings, const char *path)
 {
-    struct reader reader = {.host = host, .path = path, .texts = texts};
+    struct reader reader = {.findings = findings, .path = path};
     char message[512];
+    json_error_t error;
     void *text;
     size_t size;
-    *out_rules = (struct check_rules){.items = NULL};
     if (!path[0])
         return WEIR_OK;
     if (!weir_file_read(path, FILE_LIMIT, &text, &size, message, sizeof message))
-        return weir_host_fail(host, WEIR_ERROR_CONFIG, "mend `suppressions` in [check]", "%s",
-                              message);
-    const weir_status status = read_text(&reader, text, size, out_rules);
+        return weir_host_fail(findings->link->host, WEIR_ERROR_CONFIG,
+                              "mend `suppressions` in [check]", "%s", message);
+    findings->rules_file = weir_json_load(text, size, JSON_REJECT_DUPLICATES, &error);
     free(text);
-    if (status < 0)
-        check_rules_finish(out_rules);
-    return status;
+    if (!findings->rules_file)
+        return refuse_rules(&reader, rules_remedy, "line %d: %s", error.line, error.text);
+    return read_list(&reader, findings->rules_file);
 }
 
 // Matching.
@@ -356,29 +312,28 @@ static bool matches(const struct weir_suppression *rule, const struct weir_check
 }
 
 // The first rule that matches, or NULL.
-static struct weir_suppression *check_rules_find(const struct check_rules *rules,
-                                                 const struct weir_check_finding *finding)
+static struct weir_suppression *find_rule(const struct check_findings *findings,
+                                          const struct weir_check_finding *finding)
 {
-    for (size_t i = 0; i < rules->count; i++)
-        if (matches(rules->items[i], finding))
-            return rules->items[i];
+    for (size_t i = 0; i < findings->rule_count; i++)
+        if (matches(findings->rules[i], finding))
+            return findings->rules[i];
     return NULL;
 }
 
 // Logs those that were not used.
-static void check_rules_tell_unused(const struct check_rules *rules, const struct weir_link *link,
-                                    const char *path)
+static void tell_unused(const struct check_findings *findings)
 {
     char shown[200];
     char text[512];
-    for (size_t i = 0; i < rules->count; i++) {
-        if (rules->items[i]->used)
+    for (size_t i = 0; i < findings->rule_count; i++) {
+        if (findings->rules[i]->used)
             continue;
-        weir_text_escape(shown, sizeof shown, rules->items[i]->reason, "");
+        weir_text_escape(shown, sizeof shown, findings->rules[i]->reason, "");
         snprintf(text, sizeof text,
-                 "%.200s: entry %zu suppresses nothing that was found, remove it: %s", path, i + 1,
-                 shown);
-        link->host->log(WEIR_LOG_WARNING, link->name, text);
+                 "%.200s: entry %zu suppresses nothing that was found, remove it: %s",
+                 findings->suppressions, i + 1, shown);
+        findings->link->host->log(WEIR_LOG_WARNING, findings->link->name, text);
     }
 }
 
@@ -395,9 +350,9 @@ static weir_check_kind group_of(weir_check_kind kind)
 
 // Looking up.
 
-static bool is_place(const struct weir_check_use *use, int line, const char *file)
+static bool is_same_place(const struct weir_check_use *wanted, const struct weir_check_use *use)
 {
-    return use->line == line && strcmp(use->file ? use->file : "", file) == 0;
+    return wanted->line == use->line && strcmp(wanted->file ? wanted->file : "", use->file) == 0;
 }
 
 static struct check_pair *find(const struct check_findings *findings,
@@ -410,8 +365,8 @@ static struct check_pair *find(const struct check_findings *findings,
         // A launch may read outside of what it declares, and write.
         if (group_of(finding->kind) == group &&
             (group != WEIR_CHECK_OUTSIDE || finding->second.access == wanted->second.access) &&
-            is_place(&wanted->first, finding->first.line, pair->files[0]) &&
-            is_place(&wanted->second, finding->second.line, pair->files[1]))
+            is_same_place(&wanted->first, &finding->first) &&
+            is_same_place(&wanted->second, &finding->second))
             return pair;
     }
     return NULL;
@@ -419,77 +374,64 @@ static struct check_pair *find(const struct check_findings *findings,
 
 // Making a pair.
 
-// Takes over a text that was allocated, and keeps one like it; false if out of memory.
-static bool keep_text(struct check_findings *findings, char *text, const char **out)
+// Keeps the text, as a terminal may show it; false if out of memory.
+static bool keep_text(struct check_findings *findings, const char **text)
 {
-    *out = text ? weir_names_keep(findings->texts, text) : NULL;
-    free(text);
-    return *out;
+    char *shown = weir_text_escaped(*text ? *text : "", "");
+    *text = shown ? weir_names_keep(findings->texts, shown) : NULL;
+    free(shown);
+    return *text;
 }
 
-static bool copy_text(struct check_findings *findings, const char **text)
-{
-    return keep_text(findings, weir_text_escaped(*text ? *text : "", ""), text);
-}
-
-static bool copy_use(struct check_findings *findings, struct weir_check_use *use)
+// The file is kept as the program names it, for is_same_place().
+static bool keep_use(struct check_findings *findings, struct weir_check_use *use)
 {
     // A sync has no access.
     if (!use->operation || (!use->queue_id && !use->file && use->access))
         use->operation = "";
     if (!use->region || !*use->region)
         use->region_number = UINT64_MAX;
-    return copy_text(findings, &use->queue) && copy_text(findings, &use->kernel) &&
-           copy_text(findings, &use->file) && copy_text(findings, &use->region);
+    use->file = weir_names_keep(findings->texts, use->file ? use->file : "");
+    return use->file && keep_text(findings, &use->queue) && keep_text(findings, &use->kernel) &&
+           keep_text(findings, &use->region);
 }
 
-static bool place_in_queue(struct check_findings *findings, const char *queue, uint64_t queue_id,
-                           struct weir_check_use *use)
+static bool keep_words(struct check_findings *findings, const struct check_conflict *conflict,
+                       struct weir_check_finding *finding)
 {
-    if (queue_id == 0)
-        return true;
-    use->queue_id = queue_id;
-    use->queue = queue;
-    return copy_text(findings, &use->queue);
-}
-
-static bool write_words(struct check_findings *findings, const struct check_conflict *conflict,
-                        struct weir_check_finding *finding)
-{
-    struct weir_check_finding placed = *finding;
     struct weir_long_text message = {.text = NULL};
     struct weir_long_text remedy = {.text = NULL};
-    const bool in_queues = place_in_queue(findings, conflict->callers[0].queue,
-                                          conflict->callers[0].queue_id, &placed.first) &&
-                           place_in_queue(findings, conflict->callers[1].queue,
-                                          conflict->callers[1].queue_id, &placed.second);
-    if (in_queues)
-        check_words_write(finding, &placed, conflict->threads, &message, &remedy);
-    const bool kept = keep_text(findings, message.text, &finding->message);
-    return keep_text(findings, remedy.text, &finding->remedy) && kept && !message.failed &&
-           !remedy.failed;
+    check_words_write(conflict, &message, &remedy);
+    finding->message = message.text;
+    finding->remedy = remedy.text;
+    const bool kept = keep_text(findings, &finding->message) &&
+                      keep_text(findings, &finding->remedy) && !message.failed && !remedy.failed;
+    free(message.text);
+    free(remedy.text);
+    return kept;
 }
 
-static bool keep_file(struct check_findings *findings, const struct weir_check_use *use,
-                      const char **out)
+static void leave_call(struct weir_check_use *use)
 {
-    *out = weir_names_keep(findings->texts, use->file ? use->file : "");
-    return *out;
+    if (strcmp(use->operation, check_operation_name(0)) == 0) {
+        use->queue = "";
+        use->queue_id = 0;
+    }
 }
 
 static struct check_pair *make_pair(struct check_findings *findings,
                                     const struct check_conflict *conflict)
 {
+    struct check_conflict kept = *conflict;
+    struct weir_check_finding *finding = &kept.finding;
     struct check_pair *pair = calloc(1, sizeof *pair);
-    if (!pair)
-        return NULL;
-    pair->finding = conflict->finding;
-    if (keep_file(findings, &conflict->finding.first, &pair->files[0]) &&
-        keep_file(findings, &conflict->finding.second, &pair->files[1]) &&
-        copy_text(findings, &pair->finding.buffer) && copy_use(findings, &pair->finding.first) &&
-        copy_use(findings, &pair->finding.second) &&
-        write_words(findings, conflict, &pair->finding))
+    if (pair && keep_text(findings, &finding->buffer) && keep_use(findings, &finding->first) &&
+        keep_use(findings, &finding->second) && keep_words(findings, &kept, finding)) {
+        leave_call(&finding->first);
+        leave_call(&finding->second);
+        pair->finding = *finding;
         return pair;
+    }
     free(pair);
     return NULL;
 }
@@ -498,7 +440,7 @@ static struct check_pair *make_pair(struct check_findings *findings,
 
 static void keep(struct check_findings *findings, struct check_pair *pair)
 {
-    pair->rule = check_rules_find(&findings->rules, &pair->finding);
+    pair->rule = find_rule(findings, &pair->finding);
     pair->finding.suppression = pair->rule ? pair->rule->reason : NULL;
     findings->pairs[findings->count] = pair;
     findings->items[findings->count++] = &pair->finding;
@@ -608,17 +550,16 @@ static weir_status fail_output(const struct check_findings *findings)
                           findings->outputs.failure);
 }
 
-static weir_status start(struct check_findings *findings,
-                         const struct check_findings_params *params)
+static weir_status start(struct check_findings *findings, const char *suppressions,
+                         const char *const files[CHECK_FORMS])
 {
-    const weir_status status = check_rules_read(findings->link->host, findings->texts,
-                                                params->suppressions, &findings->rules);
+    if (!findings->texts)
+        return weir_host_no_memory(findings->link->host, "findings");
+    const weir_status status = read_rules(findings, suppressions);
     if (status < 0)
         return status;
-    findings->fail = params->fail;
-    weir_text_escape(findings->suppressions, sizeof findings->suppressions, params->suppressions,
-                     "");
-    if (!check_outputs_claim(&findings->outputs, params))
+    weir_text_escape(findings->suppressions, sizeof findings->suppressions, suppressions, "");
+    if (!check_outputs_claim(&findings->outputs, files))
         return weir_host_fail(findings->link->host, WEIR_ERROR_CONFIG,
                               "use names of fewer than 450 bytes",
                               "a name of a file in [check] is too long");
@@ -630,26 +571,29 @@ static void release(struct check_findings *findings)
 {
     for (size_t i = 0; i < findings->count; i++)
         free(findings->pairs[i]);
-    check_rules_finish(&findings->rules);
+    for (size_t i = 0; i < findings->rule_count; i++)
+        free(findings->rules[i]);
+    free(findings->rules);
+    json_decref(findings->rules_file);
     weir_names_destroy(findings->texts);
     free(findings->outputs.list.text);
     pthread_mutex_destroy(&findings->lock);
     free(findings);
 }
 
-weir_status check_findings_create(const struct check_findings_params *params,
+weir_status check_findings_create(const struct weir_link *link, bool fail, const char *suppressions,
+                                  const char *const files[CHECK_FORMS],
                                   struct check_findings **out_findings)
 {
     struct check_findings *findings = calloc(1, sizeof *findings);
     *out_findings = NULL;
     if (!findings)
-        return weir_host_no_memory(params->link->host, "findings");
-    findings->link = params->link;
+        return weir_host_no_memory(link->host, "findings");
+    findings->link = link;
+    findings->fail = fail;
     findings->texts = weir_names_create();
     pthread_mutex_init(&findings->lock, NULL);
-    const weir_status status = findings->texts
-                                   ? start(findings, params)
-                                   : weir_host_no_memory(params->link->host, "findings");
+    const weir_status status = start(findings, suppressions, files);
     if (status < 0) {
         check_outputs_give_back(&findings->outputs);
         release(findings);
@@ -677,7 +621,7 @@ void check_findings_destroy(struct check_findings **findings)
     struct check_findings *gone = *findings;
     check_outputs_write(gone, true);
     tell_dropped(gone);
-    check_rules_tell_unused(&gone->rules, gone->link, gone->suppressions);
+    tell_unused(gone);
     if (gone->outputs.failure[0])
         (void)fail_output(gone);
     release(gone);

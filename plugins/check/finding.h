@@ -12,12 +12,8 @@
 
 #include "base/table.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // What the engine has found: a finding without its sentences, with texts that are copied; NULL is "". `first` was
-// submitted before `second`.
+// submitted before `second`. A host access has the queue of the host call that it is in; what is told of it has none.
 //
 // What the two are, where it is not plain:
 //   HOST_READ, HOST_WRITE  first: of a queue; second: the host
@@ -32,11 +28,7 @@ extern "C" {
 //   be the host's.
 struct check_conflict {
     struct weir_check_finding finding;
-    struct {
-        const char *queue; // the label of the queue whose host call the use is in
-        uint64_t queue_id; // 0: in none
-    } callers[2];          // of the first and of the second use, if it is the host's
-    bool threads;          // an order of threads that is not seen would order the two
+    bool threads; // an order of threads that is not seen would order the two
 };
 
 // The forms of the files that are written.
@@ -49,19 +41,14 @@ enum {
 
 struct check_findings;
 
-struct check_findings_params {
-    const struct weir_link *link;
-    bool fail;                      // report = fail
-    const char *suppressions;       // a file, or "" for none
-    const char *files[CHECK_FORMS]; // to write, or ""
-};
-
-// Reads the environment, which takes precedence over `params`, and the suppressions, and writes the files as those of a run that has found nothing yet.
+// Reads the suppressions, a file or "" for none, and writes the `files`, or "", as those of a run that has found nothing
+// yet. `fail`: report = fail.
 //
 // Ownership: the caller's, until check_findings_destroy().
 // Errors: WEIR_ERROR_CONFIG for a file of suppressions that is missing or wrong; WEIR_ERROR_IO for a
 // file that cannot be written; both reported to the host.
-weir_status check_findings_create(const struct check_findings_params *params,
+weir_status check_findings_create(const struct weir_link *link, bool fail, const char *suppressions,
+                                  const char *const files[CHECK_FORMS],
                                   struct check_findings **out_findings);
 
 // Completes the files, and tells which suppressions were not used. What could not be written is
@@ -86,14 +73,8 @@ bool check_findings_get(struct check_findings *findings, size_t index,
 
 // "copy", "host access"; "operation" for a kind that is not known.
 const char *check_operation_name(uint32_t operation);
-// One sentence, without the full stop, and what to add where. The texts of the finding are filled in; in `placed` a use
-// of a host call has the queue of that call. `threads`: an order of threads that is not seen would order the two.
-void check_words_write(const struct weir_check_finding *finding,
-                       const struct weir_check_finding *placed, bool threads,
-                       struct weir_long_text *message, struct weir_long_text *remedy);
-
-#ifdef __cplusplus
-}
-#endif
+// One sentence, without the full stop, and what to add where. The texts of the conflict are not NULL.
+void check_words_write(const struct check_conflict *conflict, struct weir_long_text *message,
+                       struct weir_long_text *remedy);
 
 #endif

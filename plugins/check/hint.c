@@ -20,17 +20,14 @@
 // program's, a graph that is changed. What a later sync makes known as well
 // is that one's, unless another thread did it, which may be elsewhere another time.
 
-// A line at which a queue waits, or the host: a sync.
+// A line at which a queue waits, or the host: a sync. What is told of it if nothing needs it is an IMPLIED_WAIT, until
+// its queue did not come after the event already, once.
 struct check_wait {
     struct check_wait *next;
     const char *file;
     int line;
-    bool described;
-    bool ordered; // a sync; or once, its queue did not come after the event already
-    bool needed;  // once
-    bool apart;   // `hint` is about two uses of different bytes
-    struct check_conflict hint;
-    char labels[3][CHECK_LABEL_SIZE];
+    bool needed; // once
+    struct weir_check_finding hint;
 };
 
 // What is known of a queue. A sync that is NULL is the library's.
@@ -127,17 +124,11 @@ static struct weir_check_use record_of(const struct check_queue *queue, uint64_t
                                    .line = named ? queue->record_line : 0};
 }
 
-static void describe_sync(struct check_wait *sync, const struct check_queue *queue, uint64_t count)
+static void describe(struct check *check, struct check_wait *wait, weir_check_kind kind,
+                     struct weir_check_use record, struct weir_check_use second)
 {
-    const bool is_here = queue->record_line == sync->line && queue->record_file == sync->file;
-    sync->described = sync->ordered = true;
-    sync->hint.finding = (struct weir_check_finding){
-        .kind = WEIR_CHECK_NEEDLESS_SYNC,
-        .first =
-            record_of(queue, count - queue->actor.base, queue->actor.recorded == count && !is_here),
-        .second = {.operation = "sync", .file = sync->file, .line = sync->line},
-    };
-    check_keep_texts(&sync->hint, sync->labels);
+    wait->hint = (struct weir_check_finding){.kind = kind, .first = record, .second = second};
+    check_keep_labels(check, &wait->hint);
 }
 
 // A second thread that waits may do so before or after the first.
@@ -181,8 +172,16 @@ static void check_sync_learns(struct check *check, const struct check_queue *pro
 {
     const bool internal = note->flags & WEIR_HOST_NOTE_INTERNAL;
     struct check_wait *sync = internal ? NULL : wait_at(&check->syncs, note->file, note->line);
-    if (sync && !sync->described)
-        describe_sync(sync, producer, count);
+    if (sync && !sync->hint.kind) {
+        const bool is_here =
+            producer->record_line == sync->line && producer->record_file == sync->file;
+        const bool named = producer->actor.recorded == count && !is_here;
+        describe(check, sync, WEIR_CHECK_NEEDLESS_SYNC,
+                 record_of(producer, count - producer->actor.base, named),
+                 (struct weir_check_use){.operation = "sync",
+                                         .file = sync->file,
+                                         .line = sync->line});
+    }
     see_thread(check);
     check->unseen_syncs = check->unseen_syncs || (!sync && !internal);
     if (make_known(check))
@@ -312,24 +311,6 @@ void check_hint_operation(struct check *check, struct check_queue *queue,
 
 // Waits.
 
-static void describe(struct check_wait *wait, const struct check_queue *queue,
-                     const struct check_queue *producer, const struct weir_operation *operation)
-{
-    const uint64_t sequence = operation->u.wait.event.sequence;
-    wait->hint.finding = (struct weir_check_finding){
-        .kind = wait->ordered ? WEIR_CHECK_NEEDLESS_WAIT : WEIR_CHECK_IMPLIED_WAIT,
-        .first = record_of(producer, sequence,
-                           producer->actor.recorded == producer->actor.base + sequence),
-        .second = {.operation = check_operation_name(WEIR_OPERATION_WAIT),
-                   .queue = queue->actor.label,
-                   .queue_id = queue->actor.id,
-                   .sequence = operation->sequence,
-                   .file = operation->file,
-                   .line = operation->line},
-    };
-    check_keep_texts(&wait->hint, wait->labels);
-}
-
 // Whether the queue has the line with this producer already, or could be given it.
 static bool add_edge(struct check_queue *queue, struct check_wait *wait,
                      struct check_queue *producer)
@@ -385,17 +366,23 @@ void check_hint_wait(struct check *check, struct check_queue *queue, struct chec
     struct check_wait *wait =
         internal ? NULL : wait_at(&check->waits, operation->file, operation->line);
     check->unseen_uses = check->unseen_uses || (!wait && !internal);
-    if (wait && (!wait->described || (!implied && !wait->ordered))) {
-        wait->described = true;
-        wait->ordered = !implied;
-        describe(wait, queue, producer, operation);
-    }
+    const weir_check_kind kind = implied ? WEIR_CHECK_IMPLIED_WAIT : WEIR_CHECK_NEEDLESS_WAIT;
+    if (wait && wait->hint.kind < kind)
+        describe(check, wait, kind,
+                 record_of(producer, operation->u.wait.event.sequence,
+                           producer->actor.recorded == count),
+                 (struct weir_check_use){.operation = check_operation_name(WEIR_OPERATION_WAIT),
+                                         .queue = queue->actor.label,
+                                         .queue_id = queue->actor.id,
+                                         .sequence = operation->sequence,
+                                         .file = operation->file,
+                                         .line = operation->line});
     if (!implied && check->needless)
         set_causes(check, queue, wait, producer, count);
 }
 
 // Two uses of one buffer, of different bytes, of which one writes, and that a wait orders.
-static void check_hint_apart(const struct check *check, const struct check_user *user,
+static void check_hint_apart(struct check *check, const struct check_user *user,
                              const struct check_buffer *buffer, const struct check_use *use,
                              const struct check_shape *shape, weir_access access)
 {
@@ -405,12 +392,11 @@ static void check_hint_apart(const struct check *check, const struct check_user 
         check_sync_is_known(check, use->actor, use->count))
         return;
     struct check_wait *wait = queue->causes[use->actor].wait;
-    if (!wait || wait->needed || wait->apart)
+    if (!wait || wait->needed || wait->hint.kind == WEIR_CHECK_FALSE_SHARING)
         return;
-    wait->apart = true;
-    wait->hint = check_conflict_of(user, buffer, use, shape, access);
-    wait->hint.finding.kind = WEIR_CHECK_FALSE_SHARING;
-    check_keep_texts(&wait->hint, wait->labels);
+    wait->hint = check_conflict_of(user, buffer, use, shape, access).finding;
+    wait->hint.kind = WEIR_CHECK_FALSE_SHARING;
+    check_keep_labels(check, &wait->hint);
 }
 
 void check_hint_use(struct check *check, const struct check_user *user,
@@ -472,8 +458,10 @@ static void finish_waits(const struct check *check, struct check_wait *waits, bo
 {
     while (waits) {
         struct check_wait *next = waits->next;
-        if (!waits->ordered || (check->needless && !waits->needed && !unseen))
-            (void)check_findings_add(check->findings, &waits->hint);
+        const struct check_conflict hint = {.finding = waits->hint};
+        if (hint.finding.kind == WEIR_CHECK_IMPLIED_WAIT ||
+            (check->needless && !waits->needed && !unseen))
+            (void)check_findings_add(check->findings, &hint);
         free(waits);
         waits = next;
     }

@@ -157,53 +157,6 @@ bool check_rows_cover(const struct check_shape *outer, const struct check_shape 
 
 // The tree.
 
-enum {
-    BLOCK_USES = 64
-};
-
-struct block {
-    struct block *next;
-    struct check_use uses[BLOCK_USES];
-};
-
-void check_uses_finish(struct check_uses *uses)
-{
-    while (uses->blocks) {
-        struct block *block = uses->blocks;
-        uses->blocks = block->next;
-        free(block);
-    }
-}
-
-static bool add_block(struct check_uses *uses)
-{
-    struct block *block = aligned_alloc(_Alignof(struct block), sizeof *block);
-    if (!block)
-        return false;
-    block->next = uses->blocks;
-    uses->blocks = block;
-    for (int i = 0; i < BLOCK_USES; i++) {
-        block->uses[i].left = uses->spare;
-        uses->spare = &block->uses[i];
-    }
-    return true;
-}
-
-static struct check_use *take_use(struct check_uses *uses)
-{
-    if (!uses->spare && !add_block(uses))
-        return NULL;
-    struct check_use *use = uses->spare;
-    uses->spare = use->left;
-    return use;
-}
-
-static void give_use(struct check_uses *uses, struct check_use *use)
-{
-    use->left = uses->spare;
-    uses->spare = use;
-}
-
 // Searching.
 
 static void keep_found(struct check_found *found, struct check_use *use)
@@ -229,6 +182,22 @@ static void find(struct check_use *use, struct check_span span, struct check_fou
             keep_found(found, use);
         use = use->right;
     }
+}
+
+struct check_use *check_history_first(const struct check_history *history, struct check_span span)
+{
+    struct check_use *use = history->root;
+    while (use && use->reach > span.begin) {
+        if (use->left && use->left->reach > span.begin)
+            use = use->left;
+        else if (use->shape.begin >= span.end)
+            return NULL;
+        else if (use->shape.end > span.begin)
+            return use;
+        else
+            use = use->right;
+    }
+    return NULL;
 }
 
 void check_history_find(const struct check_history *history, struct check_span span,
@@ -316,39 +285,37 @@ static struct check_use *erase(struct check_use *root, const struct check_use *u
     return root;
 }
 
-struct check_use *check_history_add(struct check_uses *uses, struct check_history *history,
-                                    const struct check_shape *shape)
+struct check_use *check_history_add(struct check_history *history, const struct check_shape *shape)
 {
-    struct check_use *use = take_use(uses);
+    struct check_use *use = malloc(sizeof *use);
     if (!use)
         return NULL;
     use->shape = *shape;
-    use->priority = (uint32_t)weir_random_next(&uses->random);
+    use->priority = (uint32_t)weir_random_next(&history->random);
     history->root = insert(history->root, use);
     history->count++;
     return use;
 }
 
-void check_history_remove(struct check_uses *uses, struct check_history *history,
-                          struct check_use *use)
+void check_history_remove(struct check_history *history, struct check_use *use)
 {
     history->root = erase(history->root, use);
     history->count--;
-    give_use(uses, use);
+    free(use);
 }
 
-static void clear(struct check_uses *uses, struct check_use *use)
+static void clear(struct check_use *use)
 {
     while (use) {
         struct check_use *right = use->right;
-        clear(uses, use->left);
-        give_use(uses, use);
+        clear(use->left);
+        free(use);
         use = right;
     }
 }
 
-void check_history_clear(struct check_uses *uses, struct check_history *history)
+void check_history_clear(struct check_history *history)
 {
-    clear(uses, history->root);
+    clear(history->root);
     *history = (struct check_history){0};
 }

@@ -10,10 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Row r of slice s begins at begin + s * slice_pitch + r * pitch. Rows do not overlap, and neither
 // do slices. Made by the functions below, so bytes that are adjacent are one row.
 struct check_shape {
@@ -93,33 +89,25 @@ struct check_origin {
 // A bit beside those of weir_access: the use is a guess.
 #define CHECK_ASSUMED 4u
 
-// What is read and written for every operation is in the first two cache lines.
 struct check_use {
-    _Alignas(64) struct check_shape shape;
+    struct check_shape shape;
     uint32_t actor;
     uint32_t access; // weir_access, and CHECK_ASSUMED
     uint64_t count;  // of the actor
     uint64_t serial; // of all uses, in the order of submission
     struct check_origin origin;
-    struct check_use *left; // also the next one of the spare ones
+    struct check_use *left;
     struct check_use *right;
     uint64_t reach; // the largest end below this node
     uint32_t priority;
 };
 
-// Nodes of all histories of a link.
-struct check_uses {
-    struct check_use *spare;
-    void *blocks;
-    uint64_t random;
-};
-
-void check_uses_finish(struct check_uses *uses);
-
+// Zeroed before use. check_history_clear() frees what it has.
 struct check_history {
     size_t count;
     struct check_use *root;
-    size_t limit; // at which it is looked through for uses that are not needed any more
+    size_t limit;    // at which it is looked through for uses that are not needed any more
+    uint64_t random; // the state of the priorities
 };
 
 // Nodes found by a search.
@@ -129,19 +117,16 @@ struct check_found {
     size_t capacity;
 };
 
+// The first use whose extent meets the span, or NULL.
+struct check_use *check_history_first(const struct check_history *history, struct check_span span);
+
 // Finds the uses whose extents meet the span. What finds no memory is missing.
 void check_history_find(const struct check_history *history, struct check_span span,
                         struct check_found *found);
 
 // Returns a new use in the history, of which only the shape is set, or NULL if out of memory.
-struct check_use *check_history_add(struct check_uses *uses, struct check_history *history,
-                                    const struct check_shape *shape);
-void check_history_remove(struct check_uses *uses, struct check_history *history,
-                          struct check_use *use);
-void check_history_clear(struct check_uses *uses, struct check_history *history);
-
-#ifdef __cplusplus
-}
-#endif
+struct check_use *check_history_add(struct check_history *history, const struct check_shape *shape);
+void check_history_remove(struct check_history *history, struct check_use *use);
+void check_history_clear(struct check_history *history);
 
 #endif

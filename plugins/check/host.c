@@ -25,7 +25,6 @@ static void check_host_learns(struct check *check, const struct check_actor *pro
 
 struct check_call {
     struct check_call *next; // of the queue
-    struct check_call *previous;
     struct check *check;
     struct check_queue *queue;
     weir_host_function function;
@@ -57,28 +56,17 @@ struct check_actor *check_call_place(const struct check *check, uint64_t *out_co
 
 // Host calls.
 
-static void link_call(struct check_queue *queue, struct check_call *call)
+// A queue's calls run in the order of its list.
+static void give_call(struct check_call *call)
 {
-    call->previous = NULL;
-    call->next = queue->calls;
-    if (call->next)
-        call->next->previous = call;
-    queue->calls = call;
-}
-
-static void unlink_call(struct check_call *call)
-{
-    if (call->previous)
-        call->previous->next = call->next;
-    else
-        call->queue->calls = call->next;
-    if (call->next)
-        call->next->previous = call->previous;
-}
-
-static void give_call(struct check *check, struct check_call *call)
-{
-    check->waiting_calls--;
+    struct check_queue *queue = call->queue;
+    struct check_call **at = &queue->calls;
+    while (*at != call)
+        at = &(*at)->next;
+    *at = call->next;
+    if (queue->calls_end == &call->next)
+        queue->calls_end = at;
+    call->check->waiting_calls--;
     free(call);
 }
 
@@ -99,80 +87,65 @@ static weir_status run_call(void *user)
     check_lock(check);
     if (!check->strict)
         check_floor_learn(&check->actors, &call->queue->actor, call->count);
-    unlink_call(call);
-    give_call(check, call);
+    give_call(call);
     check_unlock(check);
     return status;
 }
 
 // With `strict` what the function learns is the queue's from the call on.
-static struct check_call *take_call(struct check *check, struct check_queue *queue, uint64_t count)
+static struct check_call *take_call(struct check *check, struct check_queue *queue,
+                                    const struct weir_operation *operation)
 {
     struct check_call *call = malloc(sizeof *call);
     if (!call)
         return NULL;
+    *call = (struct check_call){
+        .check = check,
+        .queue = queue,
+        .function = operation->u.host_call.function,
+        .user = operation->u.host_call.user,
+        .count = queue->actor.base + operation->sequence,
+    };
     check_lock(check);
-    link_call(queue, call);
+    *queue->calls_end = call;
+    queue->calls_end = &call->next;
     check->waiting_calls++;
-    check_actors_mark(&check->actors, check->strict ? &queue->actor : NULL, count);
+    check_actors_mark(&check->actors, check->strict ? &queue->actor : NULL, call->count);
     check_unlock(check);
     return call;
-}
-
-static void take_back(struct check *check, struct check_call *call)
-{
-    check_lock(check);
-    unlink_call(call);
-    give_call(check, call);
-    check_unlock(check);
 }
 
 weir_status check_forward_call(const struct weir_link *link, weir_queue *object,
                                const struct weir_operation *operation)
 {
     struct check *check = check_of(link);
-    struct check_queue *queue = check_queue_of(link, object);
-    const uint64_t count = queue->actor.base + operation->sequence;
-    struct check_call *call = take_call(check, queue, count);
+    struct check_call *call = take_call(check, check_queue_of(link, object), operation);
     if (!call)
         return weir_host_no_memory(link->host, "a host call");
-    call->check = check;
-    call->queue = queue;
-    call->function = operation->u.host_call.function;
-    call->user = operation->u.host_call.user;
-    call->count = count;
-    call->open = 0;
     struct weir_operation_room room;
     struct weir_operation *wrapped = weir_operation_copy(&room, operation);
     wrapped->u.host_call.function = run_call;
     wrapped->u.host_call.user = call;
     const weir_status status = link->next->ops->queue_submit(link->next, object, wrapped);
-    if (status < 0)
-        take_back(check, call);
+    if (status < 0) {
+        check_lock(check);
+        give_call(call);
+        check_unlock(check);
+    }
     return status;
 }
 
-void check_calls_give_back(struct check *check, struct check_queue *queue)
+void check_calls_give_back(struct check_queue *queue)
 {
-    while (queue->calls) {
-        struct check_call *call = queue->calls;
-        queue->calls = call->next;
-        give_call(check, call);
-    }
+    while (queue->calls)
+        give_call(queue->calls);
 }
 
 // Accesses.
 
 static struct check_origin origin_of(const struct check *check, const struct weir_host_note *note)
 {
-    struct check_origin origin = {
-        .file = note->file,
-        .region_number = WEIR_NO_NUMBER,
-        .line = note->line,
-    };
-    if (check->has_regions)
-        check_region_fill(check, &origin);
-    return origin;
+    return check_origin_at(check, note->file, note->line, 0);
 }
 
 // The function of a host call begins an access.
@@ -231,26 +204,19 @@ static void keep_open(struct check *check, struct check_buffer *buffer,
 }
 
 // Those of a host call are only counted, so that their ends are told from those of accesses outside.
-static void use(struct check *check, struct check_call *call, struct check_buffer *buffer,
-                const struct weir_host_note *note)
+static weir_status begin(struct check *check, const struct weir_host_note *note)
 {
+    struct check_buffer *buffer = check_buffer_of(check->link, note->u.access.buffer);
     const struct check_shape shape = check_shape_range(note->u.access.offset, note->u.access.size);
+    check_lock(check);
+    struct check_call *call = call_of(check);
     if (call) {
         use_in_call(check, call, buffer, &shape, note);
         call->open++;
     } else {
         use_in_thread(check, buffer, &shape, note);
-    }
-}
-
-static weir_status begin(struct check *check, const struct weir_host_note *note)
-{
-    struct check_buffer *buffer = check_buffer_of(check->link, note->u.access.buffer);
-    check_lock(check);
-    struct check_call *call = call_of(check);
-    use(check, call, buffer, note);
-    if (!call)
         keep_open(check, buffer, note);
+    }
     return check_unlock(check);
 }
 

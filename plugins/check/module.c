@@ -20,7 +20,6 @@ enum key {
 
 static const char *const report_words[] = {"log", "fail", NULL};
 
-// In the order of enum check_threads.
 static const char *const thread_words[] = {"auto", "one", "strict", NULL};
 
 static const struct weir_key keys[KEY_COUNT] = {
@@ -56,13 +55,13 @@ static const struct weir_lock_kind lock_kind = {"the lock of a check", 0};
 
 static weir_status open_findings(struct check *check, const struct weir_setting *const *settings)
 {
-    const struct check_findings_params params = {
-        .link = check->link,
-        .fail = strcmp(settings[KEY_REPORT]->text, "fail") == 0,
-        .suppressions = settings[KEY_SUPPRESSIONS]->text,
-        .files = {settings[KEY_TEXT]->text, settings[KEY_JSON]->text, settings[KEY_SARIF]->text},
+    const char *const files[CHECK_FORMS] = {
+        [CHECK_TEXT] = settings[KEY_TEXT]->text,
+        [CHECK_JSON] = settings[KEY_JSON]->text,
+        [CHECK_SARIF] = settings[KEY_SARIF]->text,
     };
-    return check_findings_create(&params, &check->findings);
+    return check_findings_create(check->link, strcmp(settings[KEY_REPORT]->text, "fail") == 0,
+                                 settings[KEY_SUPPRESSIONS]->text, files, &check->findings);
 }
 
 static size_t count(void *user)
@@ -93,14 +92,6 @@ static void fill_extension(struct check *check)
     };
 }
 
-static enum check_threads threads_of(const char *word)
-{
-    size_t i = 0;
-    while (strcmp(thread_words[i], word) != 0)
-        i++;
-    return (enum check_threads)i;
-}
-
 static weir_status check_open_link(struct weir_link *link,
                                    const struct weir_setting *const *settings, void **out_state)
 {
@@ -119,9 +110,8 @@ static weir_status check_open_link(struct weir_link *link,
         free(check);
         return status;
     }
-    check_actors_init(&check->actors);
     weir_lock_init(&check->lock, &lock_kind);
-    check_threads_open(check, threads_of(settings[KEY_THREADS]->text));
+    check_threads_open(check, settings[KEY_THREADS]->text);
     check->needless = check->hints && !check->strict;
     fill_extension(check);
     *out_state = check;
@@ -136,7 +126,7 @@ static void check_close(const struct weir_link *link)
     check_findings_destroy(&check->findings);
     weir_names_destroy(check->names);
     free(check->found.uses);
-    check_uses_finish(&check->uses);
+    check_history_clear(&check->wrapped.history);
     check_actors_finish(&check->actors);
     weir_lock_finish(&check->lock);
     free(check);
@@ -161,6 +151,7 @@ static weir_status queue_create(const struct weir_link *link, weir_device *devic
     if (!queue)
         return weir_host_no_memory(link->host, "the clock of a queue");
     queue->device = device;
+    queue->calls_end = &queue->calls;
     queue->actor.label = weir_queue_object(object)->label;
     queue->actor.id = weir_queue_object(object)->id;
     queue->actor.exposed = setup->native;
@@ -182,7 +173,7 @@ static void queue_destroy(const struct weir_link *link, weir_queue *object)
     struct check *check = check_of(link);
     struct check_queue *queue = check_queue_of(link, object);
     check_lock(check);
-    check_calls_give_back(check, queue);
+    check_calls_give_back(queue);
     if (check->needless)
         check_hint_queue_ends(check, queue);
     check_actor_remove(&check->actors, &queue->actor);
@@ -240,7 +231,7 @@ static void drop_shared(struct check *check, struct check_shared *shared)
     while (*at != shared)
         at = &(*at)->next;
     *at = shared->next;
-    check_history_clear(&check->uses, &shared->memory.history);
+    check_history_clear(&shared->memory.history);
     free(shared);
 }
 
@@ -297,7 +288,7 @@ static weir_status buffer_create(const struct weir_link *link, weir_device *devi
     if (is_written_elsewhere(setup))
         note_elsewhere(check_of(link));
     else
-        check_gaps_reset(&buffer->gaps, setup->size);
+        check_gaps_reset(buffer, setup->size);
     *out_data = buffer;
     return WEIR_OK;
 }
@@ -319,37 +310,35 @@ static void buffer_destroy(const struct weir_link *link, weir_buffer *object)
     if (!buffer->shared)
         check_buffer_clear(check, buffer);
     drop_shared(check, buffer->shared);
+    check_history_clear(&buffer->own.history);
+    check_history_clear(&buffer->gaps);
     check_unlock(check);
     drop_open(buffer);
-    check_gaps_forget(&buffer->gaps);
     free(buffer);
 }
 
-// A program that has the address may write there.
-static void forget_gaps(const struct weir_link *link, const weir_buffer *object)
+// A program that has the address, or the handle, may write there.
+static void let_write(const struct weir_link *link, const weir_buffer *object, bool addressed)
 {
     struct check *check = check_of(link);
     check_lock(check);
-    check_gaps_forget(&check_buffer_of(link, object)->gaps);
+    check_history_clear(&check_buffer_of(link, object)->gaps);
     check->unseen_uses = true;
+    check->addressed = check->addressed || addressed;
     check_unlock(check);
 }
 
 static weir_status buffer_native(const struct weir_link *link, weir_buffer *object,
                                  struct weir_native_buffer *out_native)
 {
-    forget_gaps(link, object);
+    let_write(link, object, false);
     return link->next->ops->buffer_native(link->next, object, out_native);
 }
 
 static weir_status buffer_address(const struct weir_link *link, weir_buffer *object,
                                   uint64_t *out_address)
 {
-    struct check *check = check_of(link);
-    forget_gaps(link, object);
-    check_lock(check);
-    check->addressed = true;
-    check_unlock(check);
+    let_write(link, object, true);
     return link->next->ops->buffer_address(link->next, object, out_address);
 }
 

@@ -22,6 +22,12 @@ static void check_use_operation(struct check *check, struct check_user *user,
 
 WEIR_DATA_OF(graph_of, struct check_graph, weir_graph)
 
+static struct check_origin origin_of(const struct check *check,
+                                     const struct weir_operation *operation)
+{
+    return check_origin_at(check, operation->file, operation->line, (uint32_t)operation->kind);
+}
+
 weir_status check_graph_create(const struct weir_link *link, weir_device *device,
                                weir_graph *object, const struct weir_graph_setup *setup,
                                void **out_data)
@@ -70,7 +76,7 @@ static void clear_probed(struct check *check)
         struct check_memory *memory = check->probed;
         check->probed = memory->next_probed;
         memory->probed = false;
-        check_history_clear(&check->uses, &memory->probe);
+        check_history_clear(&memory->probe);
     }
 }
 
@@ -88,7 +94,6 @@ static uint32_t count_branches(const struct weir_operation *operation)
 static bool begin_probe(struct probe *probe, const struct weir_operation *operation,
                         uint32_t branch_count)
 {
-    check_actors_init(&probe->actors);
     probe->branches = calloc(branch_count, sizeof *probe->branches);
     probe->counts = calloc(operation->u.graph.node_count, sizeof *probe->counts);
     bool made = probe->branches && probe->counts;
@@ -129,9 +134,9 @@ static void examine_node(struct check *check, struct probe *probe,
         .actors = &probe->actors,
         .actor = actor,
         .count = count,
+        .origin = origin_of(check, node->operation),
         .probe = true,
     };
-    check_origin_fill(check, node->operation, &user.origin);
     if (!(node->operation->flags & WEIR_OPERATION_EMPTY))
         check_use_operation(check, &user, node->operation);
     actor->recorded = count;
@@ -140,7 +145,7 @@ static void examine_node(struct check *check, struct probe *probe,
 // A graph of one branch is a sequence.
 static void examine(struct check *check, const struct weir_operation *operation)
 {
-    struct probe probe;
+    struct probe probe = {.branches = NULL};
     const uint32_t branch_count = count_branches(operation);
     if (branch_count < 2)
         return;
@@ -176,8 +181,8 @@ static void use(struct check *check, struct check_queue *queue, uint64_t count,
         .actors = &check->actors,
         .actor = &queue->actor,
         .count = count,
+        .origin = origin_of(check, operation),
     };
-    check_origin_fill(check, operation, &user.origin);
     if (check->needless) {
         queue->worked = count;
         check_hint_operation(check, queue, operation);
@@ -227,10 +232,10 @@ static void use_allocated(struct check *check, const struct check_user *user,
     const struct check_shape whole = check_shape_range(0, size);
     if (!check_is_after(user->actors, user->actor, buffer->freed_index, buffer->freed_count))
         check_buffer_clear(check, buffer);
-    struct check_use *use = check_history_add(&check->uses, &buffer->memory->history, &whole);
+    struct check_use *use = check_history_add(&buffer->memory->history, &whole);
     if (use)
         check_use_set(use, check, user, WEIR_ACCESS_WRITE);
-    check_gaps_reset(&buffer->gaps, size);
+    check_gaps_reset(buffer, size);
 }
 
 static void use_pool(struct check *check, struct check_user *user,
@@ -293,7 +298,7 @@ static void use_nodes(struct check *check, struct check_user *user,
             weir_graph_node_at(operation->u.graph.nodes, i)->operation;
         if (node->flags & WEIR_OPERATION_EMPTY)
             continue; // it is disabled
-        check_origin_fill(check, node, &user->origin);
+        user->origin = origin_of(check, node);
         check_use_operation(check, user, node);
     }
 }
@@ -397,32 +402,19 @@ struct level {
 };
 
 static WEIR_MODULE_THREAD_LOCAL struct {
-    const struct check *check;
+    uint64_t check; // its number
     uint32_t depth; // may exceed DEPTH
     struct level levels[DEPTH];
 } regions;
 
 void check_region_fill(const struct check *check, struct check_origin *origin)
 {
-    if (regions.check != check || regions.depth == 0)
+    if (regions.check != check->number || regions.depth == 0)
         return;
     const struct level *level =
         &regions.levels[regions.depth < DEPTH ? regions.depth - 1 : DEPTH - 1];
     origin->region = level->name;
     origin->region_number = level->number;
-}
-
-void check_origin_fill(const struct check *check, const struct weir_operation *operation,
-                       struct check_origin *out_origin)
-{
-    *out_origin = (struct check_origin){
-        .file = operation->file,
-        .region_number = WEIR_NO_NUMBER,
-        .line = operation->line,
-        .operation = (uint32_t)operation->kind,
-    };
-    if (check->has_regions)
-        check_region_fill(check, out_origin);
 }
 
 static void enter(struct check *check, const char *name, uint64_t number)
@@ -439,9 +431,9 @@ static void enter(struct check *check, const char *name, uint64_t number)
 void check_region(const struct weir_link *link, const char *name, uint64_t number)
 {
     struct check *check = check_of(link);
-    if (regions.check != check)
+    if (regions.check != check->number)
         regions.depth = 0;
-    regions.check = check;
+    regions.check = check->number;
     if (name)
         enter(check, name, number);
     else if (regions.depth > 0)

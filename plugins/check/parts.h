@@ -39,24 +39,12 @@
 #include "plugins/check/finding.h"
 #include "plugins/check/history.h"
 
-enum {
-    CHECK_LABEL_SIZE = 64
-};
-
 #define CHECK_PATIENCE_NS 200000000 // of a lock of the program's for the link's
 
-// The values of the key `threads`.
-enum check_threads {
-    CHECK_THREADS_AUTO,
-    CHECK_THREADS_ONE,
-    CHECK_THREADS_STRICT,
-};
-
-// A conflict on its way to the store, with copies of what may go away.
+// A conflict on its way to the store.
 struct check_told {
     struct check_told *next;
     struct check_conflict conflict;
-    char labels[3][CHECK_LABEL_SIZE];
 };
 
 // Some memory. Buffers may share it.
@@ -83,7 +71,6 @@ struct check {
     struct weir_check_extension extension;
     struct weir_lock lock; // guards what follows
     struct check_actors actors;
-    struct check_uses uses;
     struct check_found found; // scratch
     uint64_t serial;          // of uses
     bool strict;              // threads = strict
@@ -100,7 +87,8 @@ struct check {
     pthread_t sync_thread; // the last one that waited
     struct check_told *told;
     struct check_told **told_end;
-    struct weir_names *names;    // of kernels and regions, which uses outlive
+    struct weir_names
+        *names; // of kernels and regions, and labels in conflicts, which outlive these
     struct check_memory wrapped; // memory of the user's that has an address, by that
     struct check_shared *shared; // memory of the user's that has a handle
     struct check_memory *probed; // of the graph that is examined
@@ -135,6 +123,7 @@ struct check_queue {
     const char *record_file; // of its last record
     int record_line;
     struct check_call *calls; // host calls that have not returned
+    struct check_call **calls_end;
     // With hints.
     uint64_t worked;            // the count of its last operation that may use bytes
     uint64_t called;            // of its last host call
@@ -161,18 +150,11 @@ struct check_shared {
     uint32_t users;
 };
 
-// The bytes of a buffer that nothing has written yet: disjoint spans in ascending order.
-struct check_gaps {
-    struct check_span *spans;
-    size_t count;
-    size_t capacity;
-};
-
 struct check_buffer {
     struct check_memory *memory; // its own, or one that it shares
     uint64_t base;               // of byte 0 there
     struct check_open *open;
-    struct check_gaps gaps;
+    struct check_history gaps;   // the bytes that nothing has written yet
     struct check_shared *shared; // the memory that it shares, or NULL
     uint64_t size;
     uint32_t freed_index; // the actor that returned it to its pool last, and when; count 0: none
@@ -209,17 +191,28 @@ void check_region(const struct weir_link *link, const char *name, uint64_t numbe
 // Adds the calling thread's region.
 void check_region_fill(const struct check *check, struct check_origin *origin);
 
-// Of the operation, with the calling thread's region.
-void check_origin_fill(const struct check *check, const struct weir_operation *operation,
-                       struct check_origin *out_origin);
+// Of an operation of that kind, or 0, at that line, with the calling thread's region.
+static inline struct check_origin check_origin_at(const struct check *check, const char *file,
+                                                  int line, uint32_t operation)
+{
+    struct check_origin origin = {
+        .file = file,
+        .region_number = WEIR_NO_NUMBER,
+        .line = line,
+        .operation = operation,
+    };
+    if (check->has_regions)
+        check_region_fill(check, &origin);
+    return origin;
+}
 
 // thread.c
 
 // Whether the calling thread holds a link's lock, or is about to: what it does then is not the program's.
 extern WEIR_MODULE_THREAD_LOCAL unsigned check_inside;
 
-// Sets `strict`, with `hints` set.
-void check_threads_open(struct check *check, enum check_threads threads);
+// Sets `strict` by the word of the key `threads`, with `hints` set.
+void check_threads_open(struct check *check, const char *threads);
 // Nothing is heard from then on. Without the lock.
 void check_threads_close(struct check *check);
 // There may be more actors. Not in a signal handler.
@@ -269,10 +262,8 @@ void check_sync_need_all(const struct check *check);
 
 // use.c
 
-// Makes one gap of `size` bytes. If out of memory, all of it counts as written.
-void check_gaps_reset(struct check_gaps *gaps, uint64_t size);
-// All bytes count as written.
-void check_gaps_forget(struct check_gaps *gaps);
+// Nothing has written its first `size` bytes. If out of memory, all of it counts as written.
+void check_gaps_reset(struct check_buffer *buffer, uint64_t size);
 
 static inline bool check_writes(weir_access access)
 {
@@ -290,13 +281,18 @@ void check_use_bytes(struct check *check, const struct check_user *user,
 // Drops the uses of its bytes.
 void check_buffer_clear(struct check *check, struct check_buffer *buffer);
 
-// What is told of a pair of uses; its texts are the link's, the queues' and the buffer's.
+// What is told of a use, of bytes with the offsets of the buffer above `base`, and of a pair of uses. The texts are the
+// link's, the queues' and the buffer's.
+struct check_conflict check_conflict_by(const struct check_user *user, weir_check_kind kind,
+                                        const struct check_buffer *buffer,
+                                        const struct check_shape *shape, weir_access access,
+                                        uint64_t base);
 struct check_conflict check_conflict_of(const struct check_user *user,
                                         const struct check_buffer *buffer,
                                         const struct check_use *first,
                                         const struct check_shape *shape, weir_access access);
-// Copies the labels of queues and of the buffer, which may go away.
-void check_keep_texts(struct check_conflict *conflict, char labels[3][CHECK_LABEL_SIZE]);
+// Keeps the labels of queues and of the buffer, which may go away.
+void check_keep_labels(struct check *check, struct weir_check_finding *finding);
 // Notes a conflict for check_unlock(). If out of memory it is lost.
 void check_tell(struct check *check, const struct check_conflict *conflict);
 
@@ -336,7 +332,7 @@ extern WEIR_MODULE_THREAD_LOCAL struct check_call *check_innermost_call;
 // The queue and the place of the host call of this link that it runs, or NULL.
 struct check_actor *check_call_place(const struct check *check, uint64_t *out_count);
 // Of a queue that is gone: its calls that never ran.
-void check_calls_give_back(struct check *check, struct check_queue *queue);
+void check_calls_give_back(struct check_queue *queue);
 
 // operation.c
 

@@ -64,14 +64,19 @@ static uint64_t own_id(const struct check *check)
     return check->source ? check->source->thread() : (uint64_t)(uintptr_t)pthread_self();
 }
 
+static struct check_thread *thread_with(const struct check *check, uint64_t id)
+{
+    struct check_thread *thread = check->threads;
+    while (thread && thread->id != id)
+        thread = thread->next;
+    return thread;
+}
+
 static struct check_thread *find_thread(const struct check *check)
 {
     if (current.check == check->number)
         return current.thread;
-    const uint64_t id = own_id(check);
-    struct check_thread *thread = check->threads;
-    while (thread && thread->id != id)
-        thread = thread->next;
+    struct check_thread *thread = thread_with(check, own_id(check));
     if (thread) {
         current.check = check->number;
         current.thread = thread;
@@ -161,18 +166,26 @@ static struct check_key **head_of(struct check_keys *keys, const void *key)
     return &keys->heads[(number >> 3 ^ number >> 12 ^ number) % KEY_HEADS];
 }
 
-static struct check_key *find_key(struct check *check, const void *key)
+// Where the list has it, or ends.
+static struct check_key **place_of(struct check_keys *keys, const void *key)
 {
-    struct check_key *found = check->keys ? *head_of(check->keys, key) : NULL;
-    while (found && found->key != key)
-        found = found->next;
-    return found;
+    struct check_key **at = head_of(keys, key);
+    while (*at && (*at)->key != key)
+        at = &(*at)->next;
+    return at;
 }
 
-static void free_key(struct check_key *key)
+static struct check_key *find_key(const struct check *check, const void *key)
 {
-    if (key)
-        free(key->counts);
+    return check->keys ? *place_of(check->keys, key) : NULL;
+}
+
+static void remove_key(struct check_key **at, uint32_t *count)
+{
+    struct check_key *key = *at;
+    *at = key->next;
+    (*count)--;
+    free(key->counts);
     free(key);
 }
 
@@ -196,9 +209,7 @@ static void grow_keys(struct check *check, struct check_key **at, uint32_t *coun
             continue;
         }
         check_floor_join(&check->actors, key->counts, check->keys->capacity);
-        *at = key->next;
-        (*count)--;
-        free_key(key);
+        remove_key(at, count);
     }
 }
 
@@ -209,7 +220,7 @@ static void keep_spares(struct check *check)
     while (keys->spare_count < SPARES) {
         struct check_key *spare = calloc(1, sizeof *spare);
         if (!spare || !grow_key(spare, 0, keys->capacity)) {
-            free_key(spare);
+            free(spare);
             return;
         }
         spare->next = keys->spares;
@@ -254,12 +265,9 @@ static void drop_a_key(struct check *check)
     size_t i = check->drop_from;
     while (!check->keys->heads[i])
         i = (i + 1) % KEY_HEADS;
-    struct check_key *key = check->keys->heads[i];
-    check->keys->heads[i] = key->next;
     check->drop_from = (i + 1) % KEY_HEADS;
-    check->keys->count--;
-    check_floor_join(&check->actors, key->counts, check->keys->capacity);
-    free_key(key);
+    check_floor_join(&check->actors, check->keys->heads[i]->counts, check->keys->capacity);
+    remove_key(&check->keys->heads[i], &check->keys->count);
 }
 
 // NULL if out of memory, or of spare ones.
@@ -409,14 +417,8 @@ static void hear_forget(void *user, const void *key)
     struct check *check = user;
     if (!enter(check))
         return;
-    struct check_key *found = find_key(check, key);
-    if (found) {
-        struct check_key **at = head_of(check->keys, key);
-        while (*at != found)
-            at = &(*at)->next;
-        *at = found->next;
-        check->keys->count--;
-        free_key(found);
+    if (find_key(check, key)) {
+        remove_key(place_of(check->keys, key), &check->keys->count);
         check_news(check);
     }
     check_unlock(check);
@@ -427,9 +429,7 @@ static void hear_end(void *user, uint64_t id)
     struct check *check = user;
     if (!enter(check))
         return;
-    struct check_thread *thread = check->threads;
-    while (thread && thread->id != id)
-        thread = thread->next;
+    struct check_thread *thread = thread_with(check, id);
     if (thread) {
         thread->ended = true;
         thread->id = 0;
@@ -442,13 +442,13 @@ static void hear_end(void *user, uint64_t id)
 
 // The life of a link.
 
-void check_threads_open(struct check *check, enum check_threads threads)
+void check_threads_open(struct check *check, const char *threads)
 {
     static _Atomic uint64_t numbers;
     check->number = atomic_fetch_add(&numbers, 1) + 1;
-    check->strict = threads == CHECK_THREADS_STRICT;
+    check->strict = strcmp(threads, "strict") == 0;
     // Hints are about one actor.
-    if (threads == CHECK_THREADS_ONE || (threads == CHECK_THREADS_AUTO && check->hints))
+    if (strcmp(threads, "one") == 0 || (strcmp(threads, "auto") == 0 && check->hints))
         return;
     weir_lock_source_function function;
     *(void **)&function = dlsym(RTLD_DEFAULT, WEIR_LOCK_SOURCE);
@@ -478,16 +478,11 @@ void check_threads_close(struct check *check)
         check->source->leave(&check->listener);
     while (check->threads)
         remove_thread(check, &check->threads);
-    for (size_t i = 0; check->keys && i < KEY_HEADS; i++)
-        while (check->keys->heads[i]) {
-            struct check_key *key = check->keys->heads[i];
-            check->keys->heads[i] = key->next;
-            free_key(key);
-        }
-    while (check->keys && check->keys->spares) {
-        struct check_key *spare = check->keys->spares;
-        check->keys->spares = spare->next;
-        free_key(spare);
-    }
-    free(check->keys);
+    struct check_keys *keys = check->keys;
+    for (size_t i = 0; keys && i < KEY_HEADS; i++)
+        while (keys->heads[i])
+            remove_key(&keys->heads[i], &keys->count);
+    while (keys && keys->spares)
+        remove_key(&keys->spares, &keys->spare_count);
+    free(keys);
 }

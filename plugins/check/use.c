@@ -8,20 +8,12 @@
 
 // From two uses to a conflict, as the store of findings takes it.
 
-void check_keep_texts(struct check_conflict *conflict, char labels[3][CHECK_LABEL_SIZE])
+void check_keep_labels(struct check *check, struct weir_check_finding *finding)
 {
-    struct weir_check_finding *finding = &conflict->finding;
-    const char **const texts[] = {
-        conflict->callers[0].queue ? &conflict->callers[0].queue : &finding->first.queue,
-        conflict->callers[1].queue ? &conflict->callers[1].queue : &finding->second.queue,
-        &finding->buffer,
-    };
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        if (!*texts[i])
-            continue;
-        snprintf(labels[i], CHECK_LABEL_SIZE, "%s", *texts[i]);
-        *texts[i] = labels[i];
-    }
+    const char **const labels[] = {&finding->first.queue, &finding->second.queue, &finding->buffer};
+    for (size_t i = 0; i < sizeof labels / sizeof *labels; i++)
+        if (*labels[i])
+            *labels[i] = weir_names_keep(check->names, *labels[i]);
 }
 
 void check_tell(struct check *check, const struct check_conflict *conflict)
@@ -30,7 +22,7 @@ void check_tell(struct check *check, const struct check_conflict *conflict)
     if (!told)
         return;
     told->conflict = *conflict;
-    check_keep_texts(&told->conflict, told->labels);
+    check_keep_labels(check, &told->conflict.finding);
     *check->told_end = told;
     check->told_end = &told->next;
 }
@@ -78,35 +70,30 @@ static struct weir_check_use party(const struct check_origin *origin, weir_acces
     };
 }
 
-// The host's use is in a host call, unless the actor is a thread, which has no number.
-static void add_actor(struct check_conflict *conflict, size_t which,
-                      const struct check_origin *origin, const struct check_actor *actor,
-                      uint64_t count)
+// A host access has the queue of the host call that it is in, and a thread has neither label nor number.
+static void add_actor(struct weir_check_use *use, const struct check_origin *origin,
+                      const struct check_actor *actor, uint64_t count)
 {
-    struct weir_check_use *use = which ? &conflict->finding.second : &conflict->finding.first;
     if (!actor)
         return;
-    if (check_is_host(origin)) {
-        conflict->callers[which].queue = actor->id ? actor->label : NULL;
-        conflict->callers[which].queue_id = actor->id;
-        return;
-    }
     use->queue = actor->label;
     use->queue_id = actor->id;
-    use->sequence = count - actor->base;
+    use->sequence = check_is_host(origin) ? 0 : count - actor->base;
 }
 
-static struct check_conflict begin(const struct check_user *user, const struct check_buffer *buffer,
-                                   const struct check_shape *shape, weir_access access,
-                                   uint64_t base)
+struct check_conflict check_conflict_by(const struct check_user *user, weir_check_kind kind,
+                                        const struct check_buffer *buffer,
+                                        const struct check_shape *shape, weir_access access,
+                                        uint64_t base)
 {
     const struct weir_object *object = weir_buffer_object(buffer->object);
     struct check_conflict conflict = {
-        .finding = {.buffer = object->label,
+        .finding = {.kind = kind,
+                    .buffer = object->label,
                     .buffer_id = object->id,
                     .second = party(&user->origin, access, shape, base)},
     };
-    add_actor(&conflict, 1, &user->origin, user->actor, user->count);
+    add_actor(&conflict.finding.second, &user->origin, user->actor, user->count);
     return conflict;
 }
 
@@ -134,11 +121,12 @@ struct check_conflict check_conflict_of(const struct check_user *user,
                                         const struct check_use *first,
                                         const struct check_shape *shape, weir_access access)
 {
-    struct check_conflict conflict = begin(user, buffer, shape, access, buffer->base);
-    conflict.finding.kind = kind_of(user, access, first);
+    struct check_conflict conflict =
+        check_conflict_by(user, kind_of(user, access, first), buffer, shape, access, buffer->base);
     conflict.finding.first =
         party(&first->origin, (weir_access)first->access, &first->shape, buffer->base);
-    add_actor(&conflict, 0, &first->origin, user->actors->all[first->actor], first->count);
+    add_actor(&conflict.finding.first, &first->origin, user->actors->all[first->actor],
+              first->count);
     add_bytes(&conflict, check_shapes_common(&first->shape, shape), buffer->base);
     return conflict;
 }
@@ -155,33 +143,33 @@ static bool a_thread_knows(const struct check_actors *actors, uint32_t index, ui
 }
 
 // `user` and an earlier use of bytes of `buffer`, both with the offsets of its memory.
-static void check_tell_pair(struct check *check, const struct check_user *user,
-                            const struct check_buffer *buffer, const struct check_use *first,
-                            const struct check_shape *shape, weir_access access)
+static void tell_pair(struct check *check, const struct check_user *user,
+                      const struct check_buffer *buffer, const struct check_use *first,
+                      const struct check_shape *shape, weir_access access)
 {
     struct check_conflict conflict = check_conflict_of(user, buffer, first, shape, access);
     conflict.threads = !user->probe && a_thread_knows(&check->actors, first->actor, first->count);
     check_tell(check, &conflict);
 }
 
-static void check_tell_open(struct check *check, const struct check_user *user,
-                            const struct check_buffer *buffer, const struct check_open *first,
-                            const struct check_shape *shape, weir_access access)
+static void tell_open(struct check *check, const struct check_user *user,
+                      const struct check_buffer *buffer, const struct check_open *first,
+                      const struct check_shape *shape, weir_access access)
 {
-    struct check_conflict conflict = begin(user, buffer, shape, access, 0);
-    conflict.finding.kind = WEIR_CHECK_OPEN_ACCESS;
+    struct check_conflict conflict =
+        check_conflict_by(user, WEIR_CHECK_OPEN_ACCESS, buffer, shape, access, 0);
     const struct check_shape opened = check_shape_range(first->begin, first->size);
     conflict.finding.first = party(&first->origin, first->access, &opened, 0);
     add_bytes(&conflict, check_shapes_common(&opened, shape), 0);
     check_tell(check, &conflict);
 }
 
-static void check_tell_unwritten(struct check *check, const struct check_user *user,
-                                 const struct check_buffer *buffer, const struct check_shape *shape,
-                                 weir_access access, struct check_span bytes)
+static void tell_unwritten(struct check *check, const struct check_user *user,
+                           const struct check_buffer *buffer, const struct check_shape *shape,
+                           weir_access access, struct check_span bytes)
 {
-    struct check_conflict conflict = begin(user, buffer, shape, access, 0);
-    conflict.finding.kind = WEIR_CHECK_UNWRITTEN;
+    struct check_conflict conflict =
+        check_conflict_by(user, WEIR_CHECK_UNWRITTEN, buffer, shape, access, 0);
     add_bytes(&conflict, bytes, 0);
     check_tell(check, &conflict);
 }
@@ -259,7 +247,7 @@ static void tell_conflicts(struct check *check, const struct check_user *user,
     for (size_t told = 0; (use = latest_conflict(user, uses, count)); told++) {
         if ((told == 0 || use->origin.operation != WEIR_OPERATION_POOL_ALLOCATE) &&
             !may_be_ordered_outside(user, use))
-            check_tell_pair(check, user, buffer, use, shape, access);
+            tell_pair(check, user, buffer, use, shape, access);
         repair(check, user, use);
         size_t i = 0;
         while (uses[i] != use)
@@ -282,10 +270,10 @@ static void sweep(struct check *check, const struct check_actors *actors,
             if (!check_sync_need(check, use->actor, use->count))
                 check->unseen_syncs = true;
         }
-        check_history_remove(&check->uses, history, use);
+        check_history_remove(history, use);
     }
     if (history->count > HISTORY_MOST) {
-        check_history_clear(&check->uses, history);
+        check_history_clear(history);
         check->unseen_uses = true;
     }
     history->limit = 2 * history->count;
@@ -308,7 +296,7 @@ static struct check_use *add(struct check *check, const struct check_user *user,
     const size_t limit = history->limit > HISTORY_LEAST ? history->limit : HISTORY_LEAST;
     if (history->count >= limit)
         sweep(check, user->actors, history);
-    return check_history_add(&check->uses, history, shape);
+    return check_history_add(history, shape);
 }
 
 static bool was_refused(const struct check_user *user, const struct check_use *use)
@@ -374,7 +362,7 @@ static struct check_use *sort_out(struct check *check, const struct check_user *
         else if (fate == GOES && !same && !user->passing && is_same_range(&use->shape, shape))
             same = use;
         else if (fate == GOES)
-            check_history_remove(&check->uses, history, use);
+            check_history_remove(history, use);
     }
     return same;
 }
@@ -429,131 +417,66 @@ static void use_memory(struct check *check, const struct check_user *user,
         check_use_set(same, check, user, access);
 }
 
-// Gaps: bytes that nothing has written.
+// Gaps: bytes that nothing has written, kept as uses of no one.
 
 enum {
-    CHECK_GAPS_MOST = 4096
-}; // with more of them, all bytes count as written
+    GAPS_MOST = 4096 // with more of them, all bytes count as written
+};
 
-static bool make_room(struct check_gaps *gaps)
+static void add_gap(struct check_history *gaps, uint64_t begin, uint64_t end)
 {
-    if (gaps->count < gaps->capacity)
-        return true;
-    const size_t capacity = gaps->capacity ? 2 * gaps->capacity : 2;
-    if (capacity > CHECK_GAPS_MOST)
-        return false;
-    struct check_span *grown = realloc(gaps->spans, capacity * sizeof *grown);
-    if (!grown)
-        return false;
-    gaps->spans = grown;
-    gaps->capacity = capacity;
-    return true;
+    const struct check_shape shape = check_shape_range(begin, end - begin);
+    if (begin < end)
+        check_history_add(gaps, &shape);
 }
 
-void check_gaps_reset(struct check_gaps *gaps, uint64_t size)
+void check_gaps_reset(struct check_buffer *buffer, uint64_t size)
 {
-    gaps->count = 0;
-    if (make_room(gaps))
-        gaps->spans[gaps->count++] = (struct check_span){0, size};
+    check_history_clear(&buffer->gaps);
+    add_gap(&buffer->gaps, 0, size);
 }
 
-void check_gaps_forget(struct check_gaps *gaps)
+static void fill_span(struct check_history *gaps, struct check_span span)
 {
-    free(gaps->spans);
-    *gaps = (struct check_gaps){0};
-}
-
-// The first gap that ends after `at`.
-static size_t gap_after(const struct check_gaps *gaps, uint64_t at)
-{
-    size_t low = 0;
-    size_t high = gaps->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (gaps->spans[middle].end <= at)
-            low = middle + 1;
-        else
-            high = middle;
+    struct check_use *gap;
+    while ((gap = check_history_first(gaps, span))) {
+        const struct check_shape whole = gap->shape;
+        check_history_remove(gaps, gap);
+        add_gap(gaps, whole.begin, span.begin);
+        add_gap(gaps, span.end, whole.end);
     }
-    return low;
+    if (gaps->count > GAPS_MOST)
+        check_history_clear(gaps);
 }
 
-static void erase_gaps(struct check_gaps *gaps, size_t first, size_t last)
+// False: none of the bytes from `begin` to before `end` is in a gap.
+static bool may_meet(const struct check_history *gaps, uint64_t begin, uint64_t end)
 {
-    memmove(&gaps->spans[first], &gaps->spans[last], (gaps->count - last) * sizeof gaps->spans[0]);
-    gaps->count -= last - first;
-}
-
-// A span inside one gap makes two of it.
-static void cut(struct check_gaps *gaps, size_t index, struct check_span span)
-{
-    if (!make_room(gaps)) {
-        check_gaps_forget(gaps);
-        return;
-    }
-    struct check_span *gap = &gaps->spans[index];
-    memmove(gap + 1, gap, (gaps->count - index) * sizeof *gap);
-    gaps->count++;
-    gap[0].end = span.begin;
-    gap[1].begin = span.end;
-}
-
-static void fill_span(struct check_gaps *gaps, struct check_span span)
-{
-    size_t first = gap_after(gaps, span.begin);
-    size_t last = first;
-    if (first == gaps->count || gaps->spans[first].begin >= span.end)
-        return;
-    if (gaps->spans[first].begin < span.begin) {
-        if (gaps->spans[first].end > span.end) {
-            cut(gaps, first, span);
-            return;
-        }
-        gaps->spans[first].end = span.begin;
-        last = ++first;
-    }
-    while (last < gaps->count && gaps->spans[last].end <= span.end)
-        last++;
-    if (last < gaps->count && gaps->spans[last].begin < span.end)
-        gaps->spans[last].begin = span.end;
-    erase_gaps(gaps, first, last);
-}
-
-// The bytes of the shape have been written. Its offsets are those of the buffer.
-static void check_gaps_fill(struct check_gaps *gaps, const struct check_shape *shape)
-{
-    const uint64_t runs = check_shape_run_count(shape);
-    for (uint64_t i = 0; i < runs && gaps->count; i++)
-        fill_span(gaps, check_shape_run(shape, i));
+    const struct check_use *root = gaps->root;
+    return root && root->reach > begin && (root->left || root->shape.begin < end);
 }
 
 // The first bytes of the shape that nothing has written; empty if there are none.
-static struct check_span check_gaps_find(const struct check_gaps *gaps,
-                                         const struct check_shape *shape)
+static struct check_span find_gap(const struct check_history *gaps, const struct check_shape *shape)
 {
-    for (size_t i = gap_after(gaps, shape->begin); i < gaps->count; i++) {
-        if (gaps->spans[i].begin >= shape->end)
-            break;
-        const struct check_span found = check_shape_meet_span(shape, gaps->spans[i]);
+    struct check_span left = {shape->begin, shape->end};
+    const struct check_use *gap;
+    while ((gap = check_history_first(gaps, left))) {
+        const struct check_span span = {gap->shape.begin, gap->shape.end};
+        const struct check_span found = check_shape_meet_span(shape, span);
         if (found.begin < found.end)
             return found;
+        left.begin = span.end;
     }
     return (struct check_span){0, 0};
 }
 
-// Whether some of the bytes from `begin` to before `end` may be in a gap.
-static bool check_gaps_near(const struct check_gaps *gaps, uint64_t begin, uint64_t end)
-{
-    return gaps->count && begin < gaps->spans[gaps->count - 1].end && gaps->spans[0].begin < end;
-}
-
 // Whether nothing has written any byte from the shape's first to its last.
-static bool check_gaps_cover(const struct check_gaps *gaps, const struct check_shape *shape)
+static bool is_gap(const struct check_history *gaps, const struct check_shape *shape)
 {
-    for (size_t i = 0; i < gaps->count; i++)
-        if (gaps->spans[i].begin <= shape->begin && shape->end <= gaps->spans[i].end)
-            return true;
-    return false;
+    const struct check_use *gap =
+        check_history_first(gaps, (struct check_span){shape->begin, shape->end});
+    return gap && check_shape_covers(&gap->shape, shape);
 }
 
 static void use_open(struct check *check, const struct check_user *user,
@@ -564,7 +487,7 @@ static void use_open(struct check *check, const struct check_user *user,
         const struct check_shape opened = check_shape_range(open->begin, open->size);
         if ((check_writes(access) || check_writes(open->access)) &&
             check_shapes_meet(&opened, shape))
-            check_tell_open(check, user, buffer, open, shape, access);
+            tell_open(check, user, buffer, open, shape, access);
     }
 }
 
@@ -577,7 +500,7 @@ static bool must_be_written(const struct check_user *user, const struct check_bu
     if ((access & ~CHECK_ASSUMED) != WEIR_ACCESS_READ)
         return false;
     if (access & CHECK_ASSUMED)
-        return check_gaps_cover(&buffer->gaps, shape);
+        return is_gap(&buffer->gaps, shape);
     return !check_is_host(&user->origin) || gap.end - gap.begin == shape->end - shape->begin;
 }
 
@@ -586,11 +509,13 @@ static void use_gaps(struct check *check, const struct check_user *user,
                      struct check_buffer *buffer, const struct check_shape *shape,
                      weir_access access)
 {
-    const struct check_span gap = check_gaps_find(&buffer->gaps, shape);
-    if (gap.begin < gap.end && !check->unseen_writes &&
-        must_be_written(user, buffer, shape, access, gap))
-        check_tell_unwritten(check, user, buffer, shape, access, gap);
-    check_gaps_fill(&buffer->gaps, shape);
+    const struct check_span gap = find_gap(&buffer->gaps, shape);
+    if (gap.begin == gap.end)
+        return;
+    if (!check->unseen_writes && must_be_written(user, buffer, shape, access, gap))
+        tell_unwritten(check, user, buffer, shape, access, gap);
+    for (uint64_t i = 0; i < check_shape_run_count(shape); i++)
+        fill_span(&buffer->gaps, check_shape_run(shape, i));
 }
 
 void check_use_bytes(struct check *check, const struct check_user *user,
@@ -599,7 +524,7 @@ void check_use_bytes(struct check *check, const struct check_user *user,
 {
     if (buffer->open && !check_is_host(&user->origin) && !user->probe)
         use_open(check, user, buffer, shape, access);
-    if (check_gaps_near(&buffer->gaps, shape->begin, shape->end) && !user->probe)
+    if (may_meet(&buffer->gaps, shape->begin, shape->end) && !user->probe)
         use_gaps(check, user, buffer, shape, access);
     if (buffer->base == 0) {
         use_memory(check, user, buffer, shape, access);
@@ -624,6 +549,6 @@ void check_buffer_clear(struct check *check, struct check_buffer *buffer)
             check_hint_forget_use(check, use->actor, use->count);
         if (check->needless)
             check_sync_need(check, use->actor, use->count);
-        check_history_remove(&check->uses, history, use);
+        check_history_remove(history, use);
     }
 }

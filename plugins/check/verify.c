@@ -18,32 +18,32 @@
 #include "plugins/kit/kit.h"
 
 enum {
-    CHECK_GUARD_BYTES = 65536, // in front of a copy and after it
+    GUARD_BYTES = 65536, // in front of a copy and after it
 };
 
 // A buffer of the launch, and its copy. The arrays have `total` bytes: a guard, the buffer, a guard.
-struct check_twin {
-    struct check_twin *next;
+struct twin {
+    struct twin *next;
     weir_buffer *original;
     size_t size;
     size_t total;
-    weir_buffer *device;      // what the kernel gets
-    weir_buffer *host;        // between `device` and the plugin
-    unsigned char *bytes;     // the host's: after a run, what the kernel left
-    unsigned char *truth;     // before the launch
-    unsigned char *initial;   // before the last run
-    unsigned char *first;     // after the first run
-    unsigned char *declared;  // weir_access, by the launch
-    struct check_span strays; // from check_twin_find_strays()
+    weir_buffer *device;     // what the kernel gets
+    weir_buffer *host;       // between `device` and the plugin
+    unsigned char *bytes;    // the host's: after a run, what the kernel left
+    unsigned char *truth;    // before the launch
+    unsigned char *first;    // after the first run
+    unsigned char *declared; // weir_access, by the launch
+    size_t flipped;          // so many had other contents in the last run, but for those to be read
+    struct check_span strays;
 };
 
 // A launch that is verified. `arguments` name the copies.
-struct check_trial {
+struct trial {
     const struct weir_link *link;
     weir_queue *queue;
     const struct weir_operation *operation;
     struct weir_argument *arguments;
-    struct check_twin *twins;
+    struct twin *twins;
     size_t total; // bytes of all copies
 };
 
@@ -91,11 +91,11 @@ static struct own_buffer *make_object(const struct weir_link *link)
 
 // A buffer of the links after `link`. `*out_pointer` is its memory if it is a HOST buffer.
 //
-// Ownership: the caller's, until check_own_destroy(), by when all work that uses it has finished.
+// Ownership: the caller's, until destroy_copy(), by when all work that uses it has finished.
 // Errors: those of the links; WEIR_ERROR_OUT_OF_MEMORY, reported.
-static weir_status check_own_create(const struct weir_link *link, weir_device *device, size_t size,
-                                    weir_placement placement, weir_buffer **out_buffer,
-                                    void **out_pointer)
+static weir_status create_copy(const struct weir_link *link, weir_device *device, size_t size,
+                               weir_placement placement, weir_buffer **out_buffer,
+                               void **out_pointer)
 {
     const struct weir_buffer_setup setup = {.struct_size = sizeof setup,
                                             .size = size,
@@ -118,7 +118,7 @@ static weir_status check_own_create(const struct weir_link *link, weir_device *d
     return WEIR_OK;
 }
 
-static void check_own_destroy(const struct weir_link *link, weir_buffer **buffer)
+static void destroy_copy(const struct weir_link *link, weir_buffer **buffer)
 {
     if (!*buffer)
         return;
@@ -127,23 +127,30 @@ static void check_own_destroy(const struct weir_link *link, weir_buffer **buffer
     *buffer = NULL;
 }
 
-// Runs of one launch on copies of its buffers.
+// Operations of the plugin's own.
 
-enum {
-    GUARD_BYTE = 0x5a,
-    FLIP = 0xff,
-};
-
-// Operations of the plugin's own come in the place of the launch, which is not handed on yet.
-static weir_status submit_trial(const struct check_trial *trial, struct weir_operation *operation)
+static weir_status submit(const struct weir_link *link, weir_queue *queue,
+                          struct weir_operation *operation, uint64_t sequence)
 {
-    const struct weir_link *next = trial->link->next;
     operation->flags |= WEIR_OPERATION_INTERNAL;
-    operation->sequence = trial->operation->sequence - 1;
-    return next->ops->queue_submit(next, trial->queue, operation);
+    operation->sequence = sequence;
+    return link->next->ops->queue_submit(link->next, queue, operation);
 }
 
-static weir_status submit_copy(const struct check_trial *trial, weir_buffer *dst, size_t dst_offset,
+// After submits that returned `status`.
+static weir_status finish(const struct weir_link *link, weir_queue *queue, weir_status status)
+{
+    const weir_status finished = link->next->ops->queue_finish(link->next, queue);
+    return status < 0 ? status : finished;
+}
+
+// In the place of the launch, which is not handed on yet.
+static weir_status submit_trial(const struct trial *trial, struct weir_operation *operation)
+{
+    return submit(trial->link, trial->queue, operation, trial->operation->sequence - 1);
+}
+
+static weir_status submit_copy(const struct trial *trial, weir_buffer *dst, size_t dst_offset,
                                weir_buffer *src, size_t size)
 {
     struct weir_operation copy = {
@@ -159,7 +166,7 @@ static weir_status submit_copy(const struct check_trial *trial, weir_buffer *dst
     return submit_trial(trial, &copy);
 }
 
-static weir_status submit_launch(const struct check_trial *trial)
+static weir_status submit_launch(const struct trial *trial)
 {
     struct weir_operation_room room;
     struct weir_operation *launch = weir_operation_copy(&room, trial->operation);
@@ -167,121 +174,105 @@ static weir_status submit_launch(const struct check_trial *trial)
     return submit_trial(trial, launch);
 }
 
-static weir_status finish(const struct check_trial *trial)
-{
-    const struct weir_link *next = trial->link->next;
-    return next->ops->queue_finish(next, trial->queue);
-}
-
 // The copies.
 
-static weir_status allocate(const struct check_trial *trial, struct check_twin *twin)
+enum {
+    GUARD_BYTE = 0x5a,
+    FLIP = 0xff,
+};
+
+static weir_status allocate(const struct trial *trial, struct twin *twin)
 {
     weir_device *device = check_queue_of(trial->link, trial->queue)->device;
     void *pointer = NULL;
-    weir_status status = check_own_create(trial->link, device, twin->total, WEIR_PLACE_DEVICE,
-                                          &twin->device, &pointer);
+    weir_status status =
+        create_copy(trial->link, device, twin->total, WEIR_PLACE_DEVICE, &twin->device, &pointer);
     if (status == WEIR_OK)
-        status = check_own_create(trial->link, device, twin->total, WEIR_PLACE_HOST, &twin->host,
-                                  &pointer);
+        status =
+            create_copy(trial->link, device, twin->total, WEIR_PLACE_HOST, &twin->host, &pointer);
     if (status < 0)
         return status;
     twin->bytes = pointer;
-    twin->truth = malloc(twin->total);
-    twin->initial = malloc(twin->total);
-    twin->first = malloc(twin->total);
-    twin->declared = calloc(1, twin->total);
-    if (!twin->truth || !twin->initial || !twin->first || !twin->declared)
+    twin->truth = calloc(3, twin->total);
+    if (!twin->truth)
         return weir_host_no_memory(trial->link->host, "the copy of a buffer");
+    twin->first = twin->truth + twin->total;
+    twin->declared = twin->first + twin->total;
     memset(twin->truth, GUARD_BYTE, twin->total);
     return WEIR_OK;
 }
 
-static struct check_twin *find_twin(const struct check_trial *trial, const weir_buffer *original)
+static weir_status add_twin(struct trial *trial, weir_buffer *original)
 {
-    struct check_twin *twin = trial->twins;
-    while (twin && twin->original != original)
-        twin = twin->next;
-    return twin;
-}
-
-static weir_status add_twin(struct check_trial *trial, weir_buffer *original)
-{
-    struct check_twin *twin = calloc(1, sizeof *twin);
+    struct twin *twin = calloc(1, sizeof *twin);
     if (!twin)
         return weir_host_no_memory(trial->link->host, "the copy of a buffer");
     twin->original = original;
     twin->size = check_buffer_of(trial->link, original)->size;
-    twin->total = twin->size + 2 * (size_t)CHECK_GUARD_BYTES;
+    twin->total = twin->size + 2 * (size_t)GUARD_BYTES;
     twin->next = trial->twins;
     trial->twins = twin;
     trial->total += twin->total;
     return allocate(trial, twin);
 }
 
-static weir_status replace(struct check_trial *trial, struct weir_argument *argument)
+static weir_status replace(struct trial *trial, struct weir_argument *argument)
 {
+    struct twin *twin = trial->twins;
     if (argument->kind != WEIR_PARAMETER_BUFFER)
         return WEIR_OK;
-    struct check_twin *twin = find_twin(trial, argument->buffer);
-    if (!twin) {
-        weir_status status = add_twin(trial, argument->buffer);
-        if (status < 0)
-            return status;
-        twin = trial->twins;
-    }
+    while (twin && twin->original != argument->buffer)
+        twin = twin->next;
+    const weir_status status = twin ? WEIR_OK : add_twin(trial, argument->buffer);
+    if (status < 0)
+        return status;
+    twin = twin ? twin : trial->twins;
     argument->buffer = twin->device;
-    argument->offset += CHECK_GUARD_BYTES;
+    argument->offset += GUARD_BYTES;
     for (size_t i = 0; i < argument->size; i++)
         twin->declared[argument->offset + i] |= (unsigned char)argument->access;
     return WEIR_OK;
 }
 
-static weir_status fetch_truth(struct check_trial *trial)
+static weir_status fetch_truth(struct trial *trial)
 {
     weir_status status = WEIR_OK;
-    for (struct check_twin *twin = trial->twins; twin && status >= 0; twin = twin->next)
-        status = submit_copy(trial, twin->host, CHECK_GUARD_BYTES, twin->original, twin->size);
-    const weir_status finished = finish(trial);
-    if (status < 0 || finished < 0)
-        return status < 0 ? status : finished;
-    for (struct check_twin *twin = trial->twins; twin; twin = twin->next)
-        memcpy(twin->truth + CHECK_GUARD_BYTES, twin->bytes + CHECK_GUARD_BYTES, twin->size);
-    return WEIR_OK;
+    for (struct twin *twin = trial->twins; twin && status >= 0; twin = twin->next)
+        status = submit_copy(trial, twin->host, GUARD_BYTES, twin->original, twin->size);
+    status = finish(trial->link, trial->queue, status);
+    for (struct twin *twin = trial->twins; twin && status >= 0; twin = twin->next)
+        memcpy(twin->truth + GUARD_BYTES, twin->bytes + GUARD_BYTES, twin->size);
+    return status;
 }
 
 // Copies what the launch names. The queue has finished what was submitted before.
 //
-// Ownership: the caller's, until check_trial_end(), also after an error.
+// Ownership: the caller's, until end_trial(), also after an error.
 // Errors: those of the links; WEIR_ERROR_OUT_OF_MEMORY.
-static weir_status check_trial_begin(struct check_trial *trial, const struct weir_link *link,
-                                     weir_queue *queue, const struct weir_operation *operation)
+static weir_status begin_trial(struct trial *trial)
 {
-    const size_t count = operation->u.launch.argument_count;
-    *trial = (struct check_trial){.link = link, .queue = queue, .operation = operation};
+    const size_t count = trial->operation->u.launch.argument_count;
     trial->arguments = malloc(count * sizeof *trial->arguments);
     if (!trial->arguments)
-        return weir_host_no_memory(link->host, "the arguments of a launch");
-    memcpy(trial->arguments, operation->u.launch.arguments, count * sizeof *trial->arguments);
+        return weir_host_no_memory(trial->link->host, "the arguments of a launch");
+    memcpy(trial->arguments, trial->operation->u.launch.arguments,
+           count * sizeof *trial->arguments);
     for (size_t i = 0; i < count; i++) {
-        weir_status status = replace(trial, &trial->arguments[i]);
+        const weir_status status = replace(trial, &trial->arguments[i]);
         if (status < 0)
             return status;
     }
     return fetch_truth(trial);
 }
 
-static void check_trial_end(struct check_trial *trial)
+static void end_trial(struct trial *trial)
 {
     while (trial->twins) {
-        struct check_twin *twin = trial->twins;
+        struct twin *twin = trial->twins;
         trial->twins = twin->next;
-        check_own_destroy(trial->link, &twin->device);
-        check_own_destroy(trial->link, &twin->host);
+        destroy_copy(trial->link, &twin->device);
+        destroy_copy(trial->link, &twin->host);
         free(twin->truth);
-        free(twin->initial);
-        free(twin->first);
-        free(twin->declared);
         free(twin);
     }
     free(trial->arguments);
@@ -289,63 +280,46 @@ static void check_trial_end(struct check_trial *trial)
 
 // Runs.
 
-static void fill(struct check_twin *twin, size_t flipped)
+// Before the last run.
+static unsigned char initial(const struct twin *twin, size_t i)
 {
-    memcpy(twin->initial, twin->truth, twin->total);
-    for (size_t i = 0; i < twin->total && i < flipped; i++)
-        if (!(twin->declared[i] & WEIR_ACCESS_READ))
-            twin->initial[i] ^= FLIP;
-    memcpy(twin->bytes, twin->initial, twin->total);
-}
-
-static weir_status submit_all(const struct check_trial *trial)
-{
-    const struct check_twin *twin;
-    weir_status status = WEIR_OK;
-    for (twin = trial->twins; twin && status >= 0; twin = twin->next)
-        status = submit_copy(trial, twin->device, 0, twin->host, twin->total);
-    if (status >= 0)
-        status = submit_launch(trial);
-    for (twin = trial->twins; twin && status >= 0; twin = twin->next)
-        status = submit_copy(trial, twin->host, 0, twin->device, twin->total);
-    return status;
+    const bool is_other = i < twin->flipped && !(twin->declared[i] & WEIR_ACCESS_READ);
+    return twin->truth[i] ^ (is_other ? FLIP : 0);
 }
 
 // Runs the launch once and waits for it. Of the bytes that it does not declare to be read, those
 // with numbers below `flipped`, counted through all copies, have other contents than in truth.
-static weir_status check_trial_run(struct check_trial *trial, size_t flipped)
+static weir_status run_trial(struct trial *trial, size_t flipped)
 {
-    size_t before = 0;
-    for (struct check_twin *twin = trial->twins; twin; twin = twin->next) {
-        fill(twin, flipped > before ? flipped - before : 0);
-        before += twin->total;
+    weir_status status = WEIR_OK;
+    for (struct twin *twin = trial->twins; twin && status >= 0; twin = twin->next) {
+        twin->flipped = flipped < twin->total ? flipped : twin->total;
+        flipped -= twin->flipped;
+        for (size_t i = 0; i < twin->total; i++)
+            twin->bytes[i] = initial(twin, i);
+        status = submit_copy(trial, twin->device, 0, twin->host, twin->total);
     }
-    const weir_status status = submit_all(trial);
-    const weir_status finished = finish(trial);
-    return status < 0 ? status : finished;
-}
-
-// Keeps the results of the last run, with `flipped` 0, as the ones to compare with.
-static void check_trial_keep(struct check_trial *trial)
-{
-    for (struct check_twin *twin = trial->twins; twin; twin = twin->next)
-        memcpy(twin->first, twin->bytes, twin->total);
+    if (status >= 0)
+        status = submit_launch(trial);
+    for (struct twin *twin = trial->twins; twin && status >= 0; twin = twin->next)
+        status = submit_copy(trial, twin->host, 0, twin->device, twin->total);
+    return finish(trial->link, trial->queue, status);
 }
 
 // Results.
 
-static bool is_other_byte(const struct check_twin *twin, size_t i)
+static bool is_other_byte(const struct twin *twin, size_t i)
 {
     if (!(twin->declared[i] & WEIR_ACCESS_WRITE) || twin->bytes[i] == twin->first[i])
         return false;
-    return twin->bytes[i] != twin->initial[i] || twin->first[i] != twin->truth[i];
+    return twin->bytes[i] != initial(twin, i) || twin->first[i] != twin->truth[i];
 }
 
-// Whether the last run wrote other results than the one that was kept. A byte that neither of them
+// Whether the last run wrote other results than the first one. A byte that neither of them
 // changed has none.
-static bool check_trial_differs(const struct check_trial *trial)
+static bool differs(const struct trial *trial)
 {
-    for (const struct check_twin *twin = trial->twins; twin; twin = twin->next)
+    for (const struct twin *twin = trial->twins; twin; twin = twin->next)
         for (size_t i = 0; i < twin->total; i++)
             if (is_other_byte(twin, i))
                 return true;
@@ -354,11 +328,11 @@ static bool check_trial_differs(const struct check_trial *trial)
 
 // Adds the bytes of the copy that the last run changed and the launch does not declare to be
 // written, from the first to the last.
-static void check_twin_find_strays(struct check_twin *twin)
+static void find_strays(struct twin *twin)
 {
     struct check_span span = twin->strays;
     for (size_t i = 0; i < twin->total; i++) {
-        if (twin->bytes[i] == twin->initial[i] || twin->declared[i] & WEIR_ACCESS_WRITE)
+        if (twin->bytes[i] == initial(twin, i) || twin->declared[i] & WEIR_ACCESS_WRITE)
             continue;
         const bool none = span.begin == span.end;
         span.begin = none || i < span.begin ? i : span.begin;
@@ -367,39 +341,20 @@ static void check_twin_find_strays(struct check_twin *twin)
     twin->strays = span;
 }
 
-// A graph's launch is verified node by node: each node is run on its own, in the order of the capture,
-// and what a node finds in memory is what the nodes before it left. In the place of the launch the
-// queue gets a record.
-
-static weir_status submit_node(const struct weir_link *link, weir_queue *queue,
-                               struct weir_operation *operation, uint64_t sequence)
+// What is written is looked for after both runs, since some of the bytes may be there already.
+static bool run_both(struct trial *trial)
 {
-    operation->flags |= WEIR_OPERATION_INTERNAL;
-    operation->sequence = sequence;
-    return link->next->ops->queue_submit(link->next, queue, operation);
-}
-
-// The next node is verified with what this one leaves.
-static weir_status run(const struct weir_link *link, weir_queue *queue,
-                       struct weir_operation *operation, uint64_t sequence)
-{
-    const weir_status status = submit_node(link, queue, operation, sequence);
-    const weir_status finished = link->next->ops->queue_finish(link->next, queue);
-    return status < 0 ? status : finished;
-}
-
-// What is verified.
-
-// Whether it is a launch with a buffer.
-static bool check_has_buffers(const struct weir_operation *operation)
-{
-    if (operation->flags & WEIR_OPERATION_EMPTY)
-        return false; // a node that is disabled
-    for (size_t i = 0;
-         operation->kind == WEIR_OPERATION_LAUNCH && i < operation->u.launch.argument_count; i++)
-        if (operation->u.launch.arguments[i].kind == WEIR_PARAMETER_BUFFER)
-            return true;
-    return false;
+    if (run_trial(trial, 0) < 0)
+        return false;
+    for (struct twin *twin = trial->twins; twin; twin = twin->next) {
+        memcpy(twin->first, twin->bytes, twin->total);
+        find_strays(twin);
+    }
+    if (run_trial(trial, trial->total) < 0)
+        return false;
+    for (struct twin *twin = trial->twins; twin; twin = twin->next)
+        find_strays(twin);
+    return true;
 }
 
 // Notes, each once.
@@ -431,31 +386,11 @@ static void note(const struct weir_link *link, const struct weir_operation *oper
     link->host->log(WEIR_LOG_WARNING, link->name, text);
 }
 
-static void find_writes(struct check_trial *trial)
-{
-    for (struct check_twin *twin = trial->twins; twin; twin = twin->next)
-        check_twin_find_strays(twin);
-}
-
-// What is written is looked for after both runs, since some of the bytes may be there already.
-static bool run_both(struct check_trial *trial)
-{
-    if (check_trial_run(trial, 0) < 0)
-        return false;
-    check_trial_keep(trial);
-    find_writes(trial);
-    if (check_trial_run(trial, trial->total) < 0)
-        return false;
-    find_writes(trial);
-    return true;
-}
-
 // Findings.
 
 // The range that the launch declares of the buffer for that access, the one nearest to the bytes.
-static struct check_span find_declared(const struct check_trial *trial,
-                                       const struct check_twin *twin, uint64_t at,
-                                       weir_access access)
+static struct check_span find_declared(const struct trial *trial, const struct twin *twin,
+                                       uint64_t at, weir_access access)
 {
     struct check_span nearest = {0, 0};
     uint64_t least = UINT64_MAX;
@@ -469,57 +404,42 @@ static struct check_span find_declared(const struct check_trial *trial,
         if (distance >= least)
             continue;
         least = distance;
-        nearest = (struct check_span){span.begin - CHECK_GUARD_BYTES, span.end - CHECK_GUARD_BYTES};
+        nearest = (struct check_span){span.begin - GUARD_BYTES, span.end - GUARD_BYTES};
     }
     return nearest;
 }
 
-static struct weir_check_use party_of(struct check *check, const struct check_trial *trial,
-                                      weir_access access, struct check_span declared)
-{
-    const struct check_actor *actor = &check_queue_of(trial->link, trial->queue)->actor;
-    struct check_origin origin;
-    check_origin_fill(check, trial->operation, &origin);
-    return (struct weir_check_use){
-        .operation = check_operation_name(origin.operation),
-        .access = access,
-        .queue = actor->label,
-        .queue_id = actor->id,
-        .sequence = trial->operation->sequence,
-        .kernel = weir_kernel_data(trial->link, trial->operation->u.launch.kernel),
-        .file = origin.file,
-        .line = origin.line,
-        .offset = declared.begin,
-        .size = declared.end - declared.begin,
-        .region = origin.region,
-        .region_number = origin.region_number,
-    };
-}
-
 // `bytes` are those of the copy. In front of the buffer there are no offsets, so none are told.
-static weir_status tell(const struct check_trial *trial, const struct check_twin *twin,
-                        struct check_span bytes, weir_access access)
+static weir_status tell(const struct trial *trial, const struct twin *twin, struct check_span bytes,
+                        weir_access access)
 {
     struct check *check = check_of(trial->link);
-    const struct weir_object *object = weir_buffer_object(twin->original);
-    struct check_conflict conflict = {
-        .finding = {.kind = WEIR_CHECK_OUTSIDE, .buffer = object->label, .buffer_id = object->id},
+    struct check_actor *actor = &check_queue_of(trial->link, trial->queue)->actor;
+    const struct check_span span = find_declared(trial, twin, bytes.begin, access);
+    const struct check_shape declared = check_shape_range(span.begin, span.end - span.begin);
+    const struct weir_operation *launch = trial->operation;
+    struct check_user user = {
+        .actor = actor,
+        .count = actor->base + launch->sequence,
+        .origin = check_origin_at(check, launch->file, launch->line, WEIR_OPERATION_LAUNCH),
     };
-    if (bytes.begin >= CHECK_GUARD_BYTES) {
-        conflict.finding.offset = bytes.begin - CHECK_GUARD_BYTES;
+    user.origin.kernel = weir_kernel_data(trial->link, launch->u.launch.kernel);
+    check_lock(check);
+    struct check_conflict conflict =
+        check_conflict_by(&user, WEIR_CHECK_OUTSIDE, check_buffer_of(trial->link, twin->original),
+                          &declared, access, 0);
+    if (bytes.begin >= GUARD_BYTES) {
+        conflict.finding.offset = bytes.begin - GUARD_BYTES;
         conflict.finding.size = bytes.end - bytes.begin;
     }
-    const struct check_span declared = find_declared(trial, twin, bytes.begin, access);
-    check_lock(check);
-    conflict.finding.second = party_of(check, trial, access, declared);
     check_tell(check, &conflict);
     return check_unlock(check);
 }
 
-static weir_status tell_writes(const struct check_trial *trial)
+static weir_status tell_writes(const struct trial *trial)
 {
     weir_status first = WEIR_OK;
-    for (const struct check_twin *twin = trial->twins; twin; twin = twin->next) {
+    for (const struct twin *twin = trial->twins; twin; twin = twin->next) {
         if (twin->strays.begin == twin->strays.end)
             continue;
         const weir_status status = tell(trial, twin, twin->strays, WEIR_ACCESS_WRITE);
@@ -535,13 +455,13 @@ enum {
 
 // What is read.
 
-static bool is_other(struct check_trial *trial, size_t flipped, bool *failed)
+static bool is_other(struct trial *trial, size_t flipped, bool *failed)
 {
-    *failed = *failed || check_trial_run(trial, flipped) < 0;
-    return !*failed && check_trial_differs(trial);
+    *failed = *failed || run_trial(trial, flipped) < 0;
+    return !*failed && differs(trial);
 }
 
-static bool is_random(struct check_trial *trial, bool *failed)
+static bool is_random(struct trial *trial, bool *failed)
 {
     for (int i = 0; i < SAME_RUNS; i++)
         if (is_other(trial, 0, failed))
@@ -550,7 +470,7 @@ static bool is_random(struct check_trial *trial, bool *failed)
 }
 
 // The last byte of the fewest with which the results change.
-static size_t find_read(struct check_trial *trial, bool *failed)
+static size_t find_read(struct trial *trial, bool *failed)
 {
     size_t same = 0, other = trial->total;
     while (other - same > 1 && !*failed) {
@@ -564,7 +484,7 @@ static size_t find_read(struct check_trial *trial, bool *failed)
 }
 
 // A kernel whose results are seldom others passes is_random(), and each comparison with it may say anything.
-static bool is_surely_read(struct check_trial *trial, size_t at, bool *failed)
+static bool is_surely_read(struct trial *trial, size_t at, bool *failed)
 {
     for (int i = 0; i < SURE_RUNS; i++)
         if (is_other(trial, at, failed) || !is_other(trial, at + 1, failed))
@@ -573,9 +493,9 @@ static bool is_surely_read(struct check_trial *trial, size_t at, bool *failed)
 }
 
 // `at` counts through all copies.
-static weir_status tell_read(const struct check_trial *trial, uint64_t at)
+static weir_status tell_read(const struct trial *trial, uint64_t at)
 {
-    const struct check_twin *twin = trial->twins;
+    const struct twin *twin = trial->twins;
     while (at >= twin->total) {
         at -= twin->total;
         twin = twin->next;
@@ -583,7 +503,7 @@ static weir_status tell_read(const struct check_trial *trial, uint64_t at)
     return tell(trial, twin, (struct check_span){at, at + 1}, WEIR_ACCESS_READ);
 }
 
-static weir_status hunt(struct check_trial *trial)
+static weir_status hunt(struct trial *trial)
 {
     bool failed = false;
     if (is_random(trial, &failed)) {
@@ -597,29 +517,45 @@ static weir_status hunt(struct check_trial *trial)
     return WEIR_OK;
 }
 
-static weir_status examine(struct check_trial *trial)
+static weir_status examine(struct trial *trial)
 {
     const bool run = run_both(trial);
-    const bool differs = run && check_trial_differs(trial);
+    const bool reads = run && differs(trial);
     if (!run)
         note(trial->link, trial->operation, CHECK_UNVERIFIED_ERROR);
     const weir_status status = tell_writes(trial);
-    return status == WEIR_OK && differs ? hunt(trial) : status;
+    return status == WEIR_OK && reads ? hunt(trial) : status;
+}
+
+// Whether it is a launch with a buffer.
+static bool has_buffers(const struct weir_operation *operation)
+{
+    if (operation->flags & WEIR_OPERATION_EMPTY)
+        return false; // a node that is disabled
+    for (size_t i = 0;
+         operation->kind == WEIR_OPERATION_LAUNCH && i < operation->u.launch.argument_count; i++)
+        if (operation->u.launch.arguments[i].kind == WEIR_PARAMETER_BUFFER)
+            return true;
+    return false;
 }
 
 // Verifies one launch, after the queue has finished.
-static weir_status check_verify_launch(const struct weir_link *link, weir_queue *queue,
-                                       const struct weir_operation *operation)
+static weir_status verify_launch(const struct weir_link *link, weir_queue *queue,
+                                 const struct weir_operation *operation)
 {
-    struct check_trial trial;
+    struct trial trial = {.link = link, .queue = queue, .operation = operation};
     weir_status status = WEIR_OK;
-    if (check_trial_begin(&trial, link, queue, operation) < 0)
+    if (begin_trial(&trial) < 0)
         note(link, operation, CHECK_UNVERIFIED_ERROR);
     else
         status = examine(&trial);
-    check_trial_end(&trial);
+    end_trial(&trial);
     return status;
 }
+
+// A graph's launch is verified node by node: each node is run on its own, in the order of the capture,
+// and what a node finds in memory is what the nodes before it left. In the place of the launch the
+// queue gets a record.
 
 static weir_status verify_node(const struct weir_link *link, weir_queue *queue,
                                const struct weir_operation *launch,
@@ -629,14 +565,16 @@ static weir_status verify_node(const struct weir_link *link, weir_queue *queue,
     struct weir_operation *operation = weir_operation_copy(&room, node);
     operation->sequence = launch->sequence;
     weir_status status = WEIR_OK;
-    if (check_has_buffers(operation))
-        status = check_verify_launch(link, queue, operation);
-    return status < 0 ? status : run(link, queue, operation, launch->sequence - 1);
+    if (has_buffers(operation))
+        status = verify_launch(link, queue, operation);
+    if (status < 0)
+        return status;
+    return finish(link, queue, submit(link, queue, operation, launch->sequence - 1));
 }
 
 // Verifies the launches of a graph, and runs all its nodes, after the queue has finished.
-static weir_status check_verify_nodes(const struct weir_link *link, weir_queue *queue,
-                                      const struct weir_operation *launch)
+static weir_status verify_nodes(const struct weir_link *link, weir_queue *queue,
+                                const struct weir_operation *launch)
 {
     weir_status status = WEIR_OK;
     for (uint32_t i = 0; i < launch->u.graph.node_count && status >= 0; i++)
@@ -648,36 +586,27 @@ static weir_status check_verify_nodes(const struct weir_link *link, weir_queue *
         .file = launch->file,
         .line = launch->line,
     };
-    return status < 0 ? status : submit_node(link, queue, &record, launch->sequence);
+    return status < 0 ? status : submit(link, queue, &record, launch->sequence);
 }
 
 // Until the host calls that have been submitted have run. A call may wait for the thread that
 // submits here, or for the queue whose lock that thread holds.
 #define PATIENCE_NS (UINT64_C(1) << 30)
-#define PAUSE_NS UINT64_C(200000)
 
 // After calls that did not return in time the next launch does not wait for them again.
 static bool await_calls(struct check *check)
 {
     const uint64_t start_ns = weir_clock_now_ns();
-    for (;;) {
+    uint64_t pause_ns = 0;
+    for (bool in_time = true;; in_time = weir_clock_pause(start_ns, PATIENCE_NS, &pause_ns)) {
         check_lock(check);
         const bool waiting = check->waiting_calls > 0;
-        check->impatient = check->impatient && waiting;
-        const bool impatient = check->impatient;
+        check->impatient = waiting && (check->impatient || !in_time);
+        const bool over = !waiting || check->impatient;
         (void)check_unlock(check);
-        if (!waiting)
-            return true;
-        if (impatient)
-            return false;
-        if (weir_clock_now_ns() - start_ns > PATIENCE_NS)
-            break;
-        weir_clock_sleep_ns(PAUSE_NS);
+        if (over)
+            return !waiting;
     }
-    check_lock(check);
-    check->impatient = true;
-    (void)check_unlock(check);
-    return false;
 }
 
 static bool can_verify(const struct weir_link *link, const struct weir_operation *operation)
@@ -686,22 +615,18 @@ static bool can_verify(const struct weir_link *link, const struct weir_operation
     check_lock(check);
     const bool addressed = check->addressed;
     (void)check_unlock(check);
-    if (addressed) {
-        note(link, operation, CHECK_UNVERIFIED_ADDRESS);
-        return false;
-    }
-    if (!check_innermost_call && await_calls(check))
-        return true;
-    note(link, operation, CHECK_UNVERIFIED_CALL);
-    return false;
+    const bool can = !addressed && !check_innermost_call && await_calls(check);
+    if (!can)
+        note(link, operation, addressed ? CHECK_UNVERIFIED_ADDRESS : CHECK_UNVERIFIED_CALL);
+    return can;
 }
 
 static bool has_launch(const struct weir_operation *operation)
 {
     if (operation->kind != WEIR_OPERATION_GRAPH)
-        return check_has_buffers(operation);
+        return has_buffers(operation);
     for (uint32_t i = 0; i < operation->u.graph.node_count; i++)
-        if (check_has_buffers(weir_graph_node_at(operation->u.graph.nodes, i)->operation))
+        if (has_buffers(weir_graph_node_at(operation->u.graph.nodes, i)->operation))
             return true;
     return false;
 }
@@ -715,7 +640,7 @@ weir_status check_verify(const struct weir_link *link, weir_queue *queue,
         !can_verify(link, operation) || link->next->ops->queue_finish(link->next, queue) < 0)
         return WEIR_OK;
     if (operation->kind == WEIR_OPERATION_LAUNCH)
-        return check_verify_launch(link, queue, operation);
+        return verify_launch(link, queue, operation);
     *out_done = true;
-    return check_verify_nodes(link, queue, operation);
+    return verify_nodes(link, queue, operation);
 }

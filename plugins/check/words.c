@@ -78,7 +78,7 @@ static void add_queue(struct weir_long_text *text, const struct weir_check_findi
 static void add_use(struct weir_long_text *text, const struct weir_check_finding *finding,
                     const struct weir_check_use *use)
 {
-    if (is_host(use)) {
+    if (is_host(use) || is_in_call(use)) {
         weir_long_text_add(text, "the host at ");
     } else {
         if (is_note(use))
@@ -155,12 +155,6 @@ static void add_declared(struct weir_long_text *text, const struct weir_check_us
 // the program submits it, %q1 its queue, %v1 what it does, %i1 the same after "may", %d1 what it declares, %r1 to
 // be what; and %b the bytes.
 
-static bool is_always(const struct weir_check_finding *finding)
-{
-    (void)finding;
-    return true;
-}
-
 static bool is_free_first(const struct weir_check_finding *finding)
 {
     return is_free(&finding->first);
@@ -197,7 +191,7 @@ static bool is_host_second(const struct weir_check_finding *finding)
 // The first row with the kind that applies is that of a finding.
 struct words {
     weir_check_kind first, last;
-    bool (*applies)(const struct weir_check_finding *finding);
+    bool (*applies)(const struct weir_check_finding *finding); // NULL: always
     const char *text;
 };
 
@@ -208,39 +202,37 @@ struct words {
 #define ONE(kind) WEIR_CHECK_##kind, WEIR_CHECK_##kind
 
 static const struct words sentences[] = {
-    {RACES, is_always, "%u2 %v2 %b, which %u1 %v1, and nothing orders the two"},
-    {HOSTS, is_always, "%u2 %v2 %b, which %u1 may still %i1"},
-    {ONE(OPEN_ACCESS), is_always, "%u2 %v2 %b, which %u1 %v1 until weir_host_end()"},
+    {RACES, NULL, "%u2 %v2 %b, which %u1 %v1, and nothing orders the two"},
+    {HOSTS, NULL, "%u2 %v2 %b, which %u1 may still %i1"},
+    {ONE(OPEN_ACCESS), NULL, "%u2 %v2 %b, which %u1 %v1 until weir_host_end()"},
     {ONE(AFTER_FREE), is_free_first, "%u2 %v2 %b, which %u1 has returned to its pool"},
-    {ONE(AFTER_FREE), is_always, "%u2 returns %b to its pool, which %u1 may still %i1"},
-    {ONE(UNWRITTEN), is_always, "%u2 reads %b, which nothing has written"},
+    {ONE(AFTER_FREE), NULL, "%u2 returns %b to its pool, which %u1 may still %i1"},
+    {ONE(UNWRITTEN), NULL, "%u2 reads %b, which nothing has written"},
     {ONE(OUTSIDE), is_in_front, "%u2 %v2 in front of %b, and declares %d2 to be %r2"},
-    {ONE(OUTSIDE), is_always, "%u2 %v2 %b, and declares %d2 to be %r2"},
-    {ONE(IMPLIED_WAIT), is_always, "%u2 names %u1, after which its queue comes already"},
-    {ONE(NEEDLESS_WAIT), is_always, "%u2 names %u1, and no use of memory needs that"},
-    {ONE(FALSE_SHARING), is_always, "%u2 waits for %u1, and they use different bytes of %b"},
+    {ONE(OUTSIDE), NULL, "%u2 %v2 %b, and declares %d2 to be %r2"},
+    {ONE(IMPLIED_WAIT), NULL, "%u2 names %u1, after which its queue comes already"},
+    {ONE(NEEDLESS_WAIT), NULL, "%u2 names %u1, and no use of memory needs that"},
+    {ONE(FALSE_SHARING), NULL, "%u2 waits for %u1, and they use different bytes of %b"},
     {ONE(NEEDLESS_SYNC), has_record, "%u2 waits for %u1, and no use of memory needs that"},
-    {ONE(NEEDLESS_SYNC), is_always, "%u2 waits for %q1, and no use of memory needs that"},
+    {ONE(NEEDLESS_SYNC), NULL, "%u2 waits for %q1, and no use of memory needs that"},
 };
 
 static const struct words remedies[] = {
     {RACES_AND_HOSTS, is_host_first,
      "take a lock for %p1 and then for %p2, or join the thread of the first"},
     {RACES_AND_HOSTS, is_host_second, "record on %q1 after %s1, sync with that event before %p2"},
-    {RACES_AND_HOSTS, is_always, "record on %q1 after %s1, wait on %q2 before %s2"},
-    {ONE(OPEN_ACCESS), is_always, "end the host's access of %p1 before %p2"},
+    {RACES_AND_HOSTS, NULL, "record on %q1 after %s1, wait on %q2 before %s2"},
+    {ONE(OPEN_ACCESS), NULL, "end the host's access of %p1 before %p2"},
     {ONE(AFTER_FREE), is_used_elsewhere,
      "move the free of %p1 after %p2; record on %q2 after %s2, wait on %q1 before %s1"},
     {ONE(AFTER_FREE), is_free_first, "move the free of %p1 after %p2"},
-    {ONE(AFTER_FREE), is_always, "record on %q1 after %s1, wait on %q2 before %s2"},
-    {ONE(UNWRITTEN), is_always,
-     "write the bytes before %p2, on its queue or with a wait in between"},
-    {ONE(OUTSIDE), is_always,
+    {ONE(AFTER_FREE), NULL, "record on %q1 after %s1, wait on %q2 before %s2"},
+    {ONE(UNWRITTEN), NULL, "write the bytes before %p2, on its queue or with a wait in between"},
+    {ONE(OUTSIDE), NULL,
      "declare the bytes in the launch of %p2, or keep the kernel inside its range"},
-    {WAITS, is_always, "remove the wait of %p2"},
-    {ONE(FALSE_SHARING), is_always,
-     "remove the wait between %p1 and %p2, or give each queue a buffer"},
-    {ONE(NEEDLESS_SYNC), is_always,
+    {WAITS, NULL, "remove the wait of %p2"},
+    {ONE(FALSE_SHARING), NULL, "remove the wait between %p1 and %p2, or give each queue a buffer"},
+    {ONE(NEEDLESS_SYNC), NULL,
      "remove the sync of %p2, unless it is there to measure time, to learn of a failure, or to "
      "keep the host from running ahead"},
 };
@@ -283,7 +275,8 @@ static void add_part(struct weir_long_text *text, const struct weir_check_findin
 static void write_row(struct weir_long_text *text, const struct words *row,
                       const struct weir_check_finding *finding)
 {
-    while (finding->kind < row->first || finding->kind > row->last || !row->applies(finding))
+    while (finding->kind < row->first || finding->kind > row->last ||
+           (row->applies && !row->applies(finding)))
         row++;
     for (const char *at = row->text; *at;) {
         const size_t plain = strcspn(at, "%");
@@ -312,13 +305,13 @@ static void add_unseen_order(struct weir_long_text *message, struct weir_long_te
                                      "weir_check_acquire() before the second");
 }
 
-void check_words_write(const struct weir_check_finding *finding,
-                       const struct weir_check_finding *placed, bool threads,
-                       struct weir_long_text *message, struct weir_long_text *remedy)
+void check_words_write(const struct check_conflict *conflict, struct weir_long_text *message,
+                       struct weir_long_text *remedy)
 {
+    const struct weir_check_finding *finding = &conflict->finding;
     write_row(message, sentences, finding);
     add_assumption(message, finding);
-    write_row(remedy, remedies, placed);
-    if (threads)
+    write_row(remedy, remedies, finding);
+    if (conflict->threads)
         add_unseen_order(message, remedy, finding);
 }

@@ -47,12 +47,7 @@ static weir_status fault_queue_flush(const struct weir_link *link, weir_queue *q
 
 static weir_status fault_queue_finish(const struct weir_link *link, weir_queue *queue)
 {
-    struct fault_queue *own = fault_queue_of(link, queue);
-    const uint64_t submitted = atomic_load(&own->submitted);
-    const weir_status status = link->next->ops->queue_finish(link->next, queue);
-    if (status == WEIR_OK)
-        atomic_store(&own->finished, submitted);
-    return answer(link, queue, status);
+    return answer(link, queue, link->next->ops->queue_finish(link->next, queue));
 }
 
 static weir_status fault_event_query(const struct weir_link *link, weir_queue *queue,
@@ -294,78 +289,70 @@ const struct weir_key fault_keys[FAULT_KEY_COUNT] = {
         "if neither `at` nor `one_in` is set. Empty: none."),
 };
 
-static weir_status refuse_target(const struct weir_host *host, const char *name,
-                                 const struct fault_settings *settings)
+static weir_status refuse_target(const struct fault *fault, const char *name)
 {
     char names[256];
     size_t used = 0;
     for (size_t i = 0; i < FAULT_TARGETS; i++)
-        if (possible[settings->kind] & 1u << i)
+        if (possible[fault->kind] & 1u << i)
             weir_text_append(names, sizeof names, &used, "%s%s", used ? ", " : "",
                              fault_target_names[i]);
-    return weir_host_fail(host, WEIR_ERROR_CONFIG, "name some of those, or another `fault`",
+    return weir_host_fail(fault->link->host, WEIR_ERROR_CONFIG,
+                          "name some of those, or another `fault`",
                           "[fault]: kinds: '%.60s' is nothing to which '%s' can happen; it can to "
                           "%s",
-                          name, fault_kind_names[settings->kind], names);
+                          name, fault_kind_names[fault->kind], names);
 }
 
-static weir_status read_targets(const struct weir_host *host, const char *text,
-                                struct fault_settings *settings)
+static weir_status read_targets(struct fault *fault)
 {
     char copy[512];
     char *rest = NULL;
-    settings->targets = *text ? 0 : possible[settings->kind];
-    snprintf(copy, sizeof copy, "%s", text);
+    snprintf(copy, sizeof copy, "%s", fault_text(fault, FAULT_KEY_TARGETS));
+    fault->targets = *copy ? 0 : possible[fault->kind];
     for (char *name = strtok_r(copy, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest)) {
-        size_t target = 0;
+        size_t target = 1;
         while (target < FAULT_TARGETS && strcmp(fault_target_names[target], name) != 0)
             target++;
-        if (target == FAULT_TARGETS || !(possible[settings->kind] & 1u << target))
-            return refuse_target(host, name, settings);
-        settings->targets |= 1u << target;
+        if (target == FAULT_TARGETS || !(possible[fault->kind] & 1u << target))
+            return refuse_target(fault, name);
+        fault->targets |= 1u << target;
     }
     return WEIR_OK;
 }
 
-// The options of `weir fault` that choose the same operations; the number is added to them.
-static void write_remedy(const struct weir_setting *const *settings, struct fault_settings *out)
+// The number is added to them.
+static void write_remedy(struct fault *fault)
 {
+    static const struct {
+        const char *option;
+        enum fault_key key;
+    } options[] = {{"--kinds", FAULT_KEY_TARGETS},
+                   {"--queue", FAULT_KEY_QUEUE},
+                   {"--label", FAULT_KEY_LABEL}};
     size_t used = 0;
-    char *text = out->remedy;
-    const size_t size = sizeof out->remedy;
-    weir_text_append(text, size, &used, "--fault %s", fault_kind_names[out->kind]);
-    if (*settings[FAULT_KEY_TARGETS]->text)
-        weir_text_append(text, size, &used, " --kinds '%s'", settings[FAULT_KEY_TARGETS]->text);
-    if (out->queue[0])
-        weir_text_append(text, size, &used, " --queue '%s'", out->queue);
-    if (out->label[0])
-        weir_text_append(text, size, &used, " --label '%s'", out->label);
+    weir_text_append(fault->remedy, sizeof fault->remedy, &used, "--fault %s",
+                     fault_kind_names[fault->kind]);
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (*fault_text(fault, options[i].key))
+            weir_text_append(fault->remedy, sizeof fault->remedy, &used, " %s '%s'",
+                             options[i].option, fault_text(fault, options[i].key));
 }
 
-static weir_status fault_settings_read(const struct weir_host *host,
-                                       const struct weir_setting *const *settings,
-                                       struct fault_settings *out)
+static weir_status read_settings(struct fault *fault)
 {
-    *out = (struct fault_settings){0};
-    while (strcmp(fault_kind_names[out->kind], settings[FAULT_KEY_FAULT]->text) != 0)
-        out->kind++;
-    out->at = (uint64_t)settings[FAULT_KEY_AT]->integer;
-    out->one_in = (uint64_t)settings[FAULT_KEY_ONE_IN]->integer;
-    out->seed = (uint64_t)settings[FAULT_KEY_SEED]->integer;
-    out->delay_ns = (uint64_t)settings[FAULT_KEY_DELAY]->integer * 1000000u;
-    if (out->at && out->one_in)
-        return weir_host_fail(host, WEIR_ERROR_CONFIG, "leave out one of them",
+    while (strcmp(fault_kind_names[fault->kind], fault_text(fault, FAULT_KEY_FAULT)) != 0)
+        fault->kind++;
+    if (fault_number(fault, FAULT_KEY_AT) && fault_number(fault, FAULT_KEY_ONE_IN))
+        return weir_host_fail(fault->link->host, WEIR_ERROR_CONFIG, "leave out one of them",
                               "[fault]: at and one_in are both set");
-    out->queue = settings[FAULT_KEY_QUEUE]->text;
-    out->label = settings[FAULT_KEY_LABEL]->text;
-    out->list = settings[FAULT_KEY_LIST]->text;
-    write_remedy(settings, out);
-    return read_targets(host, settings[FAULT_KEY_TARGETS]->text, out);
+    write_remedy(fault);
+    return read_targets(fault);
 }
 
 static weir_status open_list(struct fault *fault)
 {
-    const char *path = fault->settings.list;
+    const char *path = fault_text(fault, FAULT_KEY_LIST);
     fault->list = -1;
     if (!path[0])
         return WEIR_OK;
@@ -383,10 +370,11 @@ static weir_status fault_open(struct weir_link *link, const struct weir_setting 
     if (!fault)
         return weir_host_no_memory(link->host, "the plugin fault");
     fault->link = link;
+    fault->settings = settings;
     // Both would give the same numbers to different operations.
     weir_status status = plugin_refuse_second(link, "list it once");
     if (status == WEIR_OK)
-        status = fault_settings_read(link->host, settings, &fault->settings);
+        status = read_settings(fault);
     if (status == WEIR_OK)
         status = open_list(fault);
     if (status < 0) {
@@ -402,11 +390,12 @@ static void tell_end(const struct fault *fault)
 {
     char text[160];
     const uint64_t count = atomic_load(&fault->count);
-    if (fault->settings.at <= count)
+    const uint64_t at = fault_number(fault, FAULT_KEY_AT);
+    if (at <= count)
         return;
     snprintf(text, sizeof text,
-             "no fault: `at` is %" PRIu64 ", and the chosen operations end with %" PRIu64,
-             fault->settings.at, count);
+             "no fault: `at` is %" PRIu64 ", and the chosen operations end with %" PRIu64, at,
+             count);
     fault->link->host->log(WEIR_LOG_WARNING, fault->link->name, text);
 }
 

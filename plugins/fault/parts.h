@@ -7,7 +7,7 @@
 // Each chosen operation of a runtime gets a number, counted from 1, and the number alone decides
 // whether it gets a fault: a run whose calls come in the same order gets the same faults.
 //
-// No locks. What a queue keeps is changed only by its submits, which are never concurrent, and by atomic numbers.
+// No locks. What a queue keeps is changed only by its submits, which are never concurrent.
 #ifndef WEIR_PLUGINS_FAULT_PARTS_H
 #define WEIR_PLUGINS_FAULT_PARTS_H
 
@@ -17,12 +17,12 @@
 #include <weir/module/module.h>
 
 enum {
-    FAULT_REMEDY_SIZE = 256,
     FAULT_GARBAGE = -4711, // no status of Weir's
 };
 
 // What can get a fault: operations and creations.
 enum fault_target {
+    FAULT_NOTHING,
     FAULT_COPY,
     FAULT_FILL,
     FAULT_LAUNCH,
@@ -69,23 +69,14 @@ enum fault_key {
 extern const char *const fault_kind_names[FAULT_KINDS + 1]; // ended by NULL
 extern const char *const fault_target_names[FAULT_TARGETS];
 
-struct fault_settings {
-    enum fault_kind kind;
-    uint32_t targets; // a bit for each
-    uint64_t at;      // 0: none
-    uint64_t one_in;  // 0: none
-    uint64_t seed;
-    uint64_t delay_ns;
-    const char *queue; // "": any
-    const char *label; // "": any
-    const char *list;  // "": none
-    char remedy[FAULT_REMEDY_SIZE - 64];
-};
-
 // The link's state.
 struct fault {
     const struct weir_link *link;
-    struct fault_settings settings;
+    const struct weir_setting *const
+        *settings; // by enum fault_key; 0 and "" choose nothing, or any
+    enum fault_kind kind;
+    uint32_t targets;           // a bit for each
+    char remedy[192];           // the options of `weir fault` that choose the same operations
     atomic_uint_fast64_t count; // of chosen operations
     // Indexes of devices that were lost, below 64, for a second opening.
     atomic_uint_fast64_t lost;
@@ -118,9 +109,6 @@ struct fault_call {
 struct fault_queue {
     struct fault_device *device;
     struct fault_call *calls; // those that may still run
-    // Numbers of calls: the last one that has been submitted, and the last one up to which none runs any more.
-    atomic_uint_fast64_t submitted;
-    atomic_uint_fast64_t finished;
 };
 
 WEIR_STATE_OF(fault_of, struct fault)
@@ -128,6 +116,16 @@ WEIR_DATA_OF(fault_device_of, struct fault_device, weir_device)
 WEIR_DATA_OF(fault_queue_of, struct fault_queue, weir_queue)
 // A program keeps a pointer to its device's.
 WEIR_DATA_OF(fault_program_device, struct fault_device, weir_program)
+
+static inline uint64_t fault_number(const struct fault *fault, enum fault_key key)
+{
+    return (uint64_t)fault->settings[key]->integer;
+}
+
+static inline const char *fault_text(const struct fault *fault, enum fault_key key)
+{
+    return fault->settings[key]->text;
+}
 
 // module.c
 
@@ -152,11 +150,7 @@ bool fault_choose(struct fault *fault, const struct fault_candidate *candidate,
 weir_status fault_report(const struct fault *fault, weir_status status, const char *what,
                          enum fault_target target, uint64_t number);
 
-// Fills in the error without reporting it.
-void fault_describe(const struct fault *fault, weir_status status, const char *what,
-                    enum fault_target target, uint64_t number, struct weir_error *out_error);
-
-// Frees the calls of the queue that are over; `all`: none of them runs any more.
+// Frees the calls of the queue that have run; `all`: none of them runs any more.
 void fault_calls_collect(const struct weir_link *link, struct fault_queue *queue, bool all);
 
 // module.c

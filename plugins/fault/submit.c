@@ -18,24 +18,23 @@ static bool is_label(const char *wanted, const char *label)
     return label && strcmp(wanted, label) == 0;
 }
 
-static bool is_chosen(const struct fault_settings *settings,
-                      const struct fault_candidate *candidate)
+static bool is_chosen(const struct fault *fault, const struct fault_candidate *candidate)
 {
-    if (!(settings->targets & 1u << candidate->target))
-        return false;
-    if (settings->queue[0] && !is_label(settings->queue, candidate->queue))
-        return false;
-    return !settings->label[0] || is_label(settings->label, candidate->labels[0]) ||
-           is_label(settings->label, candidate->labels[1]);
+    const char *queue = fault_text(fault, FAULT_KEY_QUEUE);
+    const char *label = fault_text(fault, FAULT_KEY_LABEL);
+    return fault->targets & 1u << candidate->target &&
+           (!*queue || is_label(queue, candidate->queue)) &&
+           (!*label || is_label(label, candidate->labels[0]) ||
+            is_label(label, candidate->labels[1]));
 }
 
 // The number decides alone, so that threads do not change which of the numbers get a fault.
-static bool is_hit(const struct fault_settings *settings, uint64_t number)
+static bool is_hit(const struct fault *fault, uint64_t number)
 {
-    if (settings->at)
-        return number == settings->at;
-    const struct weir_siphash_key key = {{settings->seed, 0}};
-    return settings->one_in && weir_siphash(&key, &number, sizeof number) % settings->one_in == 0;
+    const uint64_t at = fault_number(fault, FAULT_KEY_AT);
+    const uint64_t one_in = fault_number(fault, FAULT_KEY_ONE_IN);
+    const struct weir_siphash_key key = {{fault_number(fault, FAULT_KEY_SEED), 0}};
+    return at ? number == at : one_in && weir_siphash(&key, &number, sizeof number) % one_in == 0;
 }
 
 // The list, a line for each: number, kind, queue, label, file, line, with tabs between them. One
@@ -67,7 +66,7 @@ static void tell(const struct fault *fault, const struct fault_candidate *candid
     char text[768];
     size_t used = 0;
     weir_text_append(text, sizeof text, &used, "number %" PRIu64 " gets the fault '%s': %s", number,
-                     fault_kind_names[fault->settings.kind], fault_target_names[candidate->target]);
+                     fault_kind_names[fault->kind], fault_target_names[candidate->target]);
     if (candidate->queue && *candidate->queue)
         weir_text_append(text, sizeof text, &used, " on queue '%.100s'", candidate->queue);
     if (candidate->file)
@@ -79,52 +78,48 @@ static void tell(const struct fault *fault, const struct fault_candidate *candid
 bool fault_choose(struct fault *fault, const struct fault_candidate *candidate,
                   uint64_t *out_number)
 {
-    const struct fault_settings *settings = &fault->settings;
-    if (!is_chosen(settings, candidate))
+    const bool lists_all =
+        !fault_number(fault, FAULT_KEY_AT) && !fault_number(fault, FAULT_KEY_ONE_IN);
+    if (!is_chosen(fault, candidate))
         return false;
-    const uint64_t number = atomic_fetch_add(&fault->count, 1) + 1;
-    if (!is_hit(settings, number)) {
-        if (!settings->at && !settings->one_in)
-            add_to_list(fault, candidate, number);
-        return false;
-    }
-    *out_number = number;
-    add_to_list(fault, candidate, number);
-    tell(fault, candidate, number);
-    return true;
+    *out_number = atomic_fetch_add(&fault->count, 1) + 1;
+    const bool hit = is_hit(fault, *out_number);
+    if (hit || lists_all)
+        add_to_list(fault, candidate, *out_number);
+    if (hit)
+        tell(fault, candidate, *out_number);
+    return hit;
 }
 
-void fault_describe(const struct fault *fault, weir_status status, const char *what,
-                    enum fault_target target, uint64_t number, struct weir_error *out_error)
+static struct weir_error describe(const struct fault *fault, weir_status status, const char *what,
+                                  enum fault_target target, uint64_t number)
 {
-    memset(out_error, 0, sizeof *out_error);
-    out_error->status = status;
-    snprintf(out_error->message, sizeof out_error->message,
+    struct weir_error error = {.status = status};
+    snprintf(error.message, sizeof error.message,
              "the plugin fault injected %s (number %" PRIu64 ", %s)", what, number,
              fault_target_names[target]);
-    snprintf(out_error->remedy, sizeof out_error->remedy,
-             "`weir fault %s --at %" PRIu64 " PROGRAM` repeats it", fault->settings.remedy, number);
+    snprintf(error.remedy, sizeof error.remedy,
+             "`weir fault %s --at %" PRIu64 " PROGRAM` repeats it", fault->remedy, number);
+    return error;
 }
 
 weir_status fault_report(const struct fault *fault, weir_status status, const char *what,
                          enum fault_target target, uint64_t number)
 {
-    struct weir_error error;
-    fault_describe(fault, status, what, target, number, &error);
+    const struct weir_error error = describe(fault, status, what, target, number);
     return fault->link->host->error(&error, sizeof error);
 }
 
 // Host calls of the plugin's. The library holds a queue at a host call, finishes what is before it,
 // runs it, and books its failure as the queue's: what a driver does that reports an error late.
-// A call that has run, or was in its queue when that finished, is freed when the queue gets the next one; the last
-// ones are freed when the queue is destroyed. One that follows a failure never runs.
+// A call that has run is freed when the queue gets the next one; the others when the queue is destroyed. One that
+// follows a failure never runs.
 
 void fault_calls_collect(const struct weir_link *link, struct fault_queue *queue, bool all)
 {
     for (struct fault_call **at = &queue->calls; *at;) {
         struct fault_call *call = *at;
-        if (!all && call->number > atomic_load(&queue->finished) &&
-            !atomic_load_explicit(&call->done, memory_order_acquire)) {
+        if (!all && !atomic_load_explicit(&call->done, memory_order_acquire)) {
             at = &call->next;
             continue;
         }
@@ -160,9 +155,9 @@ static weir_status run_call(void *user)
     struct fault_call *call = user;
     const struct fault *fault = call->fault;
     weir_status status = WEIR_OK;
-    switch (fault->settings.kind) {
+    switch (fault->kind) {
     case FAULT_SLOW:
-        weir_clock_sleep_ns(fault->settings.delay_ns);
+        weir_clock_sleep_ns(fault_number(fault, FAULT_KEY_DELAY) * 1000000);
         break;
     case FAULT_GARBAGE_STATUS:
         (void)call->function(call->user);
@@ -178,29 +173,27 @@ static weir_status run_call(void *user)
     return status;
 }
 
-// Operations that a driver sees. False: others are never chosen.
-static bool target_of(const struct weir_operation *operation, enum fault_target *out_target)
+// Of operations that a driver sees. Others are never chosen.
+static enum fault_target target_of(const struct weir_operation *operation)
 {
     static const unsigned char targets[WEIR_OPERATION_KINDS] = {
-        [WEIR_OPERATION_COPY] = FAULT_COPY + 1,
-        [WEIR_OPERATION_COPY_2D] = FAULT_COPY + 1,
-        [WEIR_OPERATION_COPY_3D] = FAULT_COPY + 1,
-        [WEIR_OPERATION_FILL] = FAULT_FILL + 1,
-        [WEIR_OPERATION_FILL_2D] = FAULT_FILL + 1,
-        [WEIR_OPERATION_LAUNCH] = FAULT_LAUNCH + 1,
-        [WEIR_OPERATION_HOST_CALL] = FAULT_HOST_CALL + 1,
-        [WEIR_OPERATION_RECORD] = FAULT_RECORD + 1,
-        [WEIR_OPERATION_WAIT] = FAULT_WAIT + 1,
-        [WEIR_OPERATION_GRAPH] = FAULT_GRAPH + 1,
-        [WEIR_OPERATION_NATIVE] = FAULT_NATIVE + 1,
-        [WEIR_OPERATION_COLLECTIVE] = FAULT_COLLECTIVE + 1,
+        [WEIR_OPERATION_COPY] = FAULT_COPY,
+        [WEIR_OPERATION_COPY_2D] = FAULT_COPY,
+        [WEIR_OPERATION_COPY_3D] = FAULT_COPY,
+        [WEIR_OPERATION_FILL] = FAULT_FILL,
+        [WEIR_OPERATION_FILL_2D] = FAULT_FILL,
+        [WEIR_OPERATION_LAUNCH] = FAULT_LAUNCH,
+        [WEIR_OPERATION_HOST_CALL] = FAULT_HOST_CALL,
+        [WEIR_OPERATION_RECORD] = FAULT_RECORD,
+        [WEIR_OPERATION_WAIT] = FAULT_WAIT,
+        [WEIR_OPERATION_GRAPH] = FAULT_GRAPH,
+        [WEIR_OPERATION_NATIVE] = FAULT_NATIVE,
+        [WEIR_OPERATION_COLLECTIVE] = FAULT_COLLECTIVE,
     };
     const uint32_t unseen = WEIR_OPERATION_IMPLIED | WEIR_OPERATION_INTERNAL | WEIR_OPERATION_EMPTY;
-    if (operation->flags & unseen || operation->kind >= WEIR_OPERATION_KINDS ||
-        !targets[operation->kind])
-        return false;
-    *out_target = (enum fault_target)(targets[operation->kind] - 1);
-    return true;
+    if (operation->flags & unseen || operation->kind >= WEIR_OPERATION_KINDS)
+        return FAULT_NOTHING;
+    return (enum fault_target)targets[operation->kind];
 }
 
 static const char *buffer_label(const weir_buffer *buffer)
@@ -229,39 +222,34 @@ static weir_status forward(const struct weir_link *link, weir_queue *queue,
     return link->next->ops->queue_submit(link->next, queue, operation);
 }
 
-// In the place of the operation, or for FAULT_SLOW before it.
+// In the place of the operation, or for FAULT_SLOW before it. For FAULT_GARBAGE_STATUS it is the operation, with another
+// function.
 static weir_status submit_call(const struct weir_link *link, weir_queue *queue,
                                const struct weir_operation *operation, struct fault_call *call)
 {
+    struct weir_operation_room room;
     struct weir_operation own = {
         .struct_size = sizeof own,
         .kind = WEIR_OPERATION_HOST_CALL,
         .flags = WEIR_OPERATION_INTERNAL,
         .file = operation->file,
         .line = operation->line,
-        .sequence = operation->sequence - (call->fault->settings.kind == FAULT_SLOW),
+        .sequence = operation->sequence - (call->fault->kind == FAULT_SLOW),
     };
-    own.u.host_call.function = run_call;
-    own.u.host_call.user = call;
-    return forward(link, queue, &own);
-}
-
-// The user's function runs, and its answer is replaced.
-static weir_status answer(const struct weir_link *link, weir_queue *queue,
-                          const struct weir_operation *operation, struct fault_call *call)
-{
-    struct weir_operation_room room;
-    struct weir_operation *changed = weir_operation_copy(&room, operation);
-    changed->u.host_call.function = run_call;
-    changed->u.host_call.user = call;
-    return forward(link, queue, changed);
+    struct weir_operation *submitted =
+        call->fault->kind == FAULT_GARBAGE_STATUS ? weir_operation_copy(&room, operation) : &own;
+    submitted->u.host_call.function = run_call;
+    submitted->u.host_call.user = call;
+    return forward(link, queue, submitted);
 }
 
 // Whether the operation runs after the call. Other ranks and later collectives count on a collective, so it follows the
 // failure of its queue, and is skipped there as one that is submitted after any failure. A call that always runs, does.
 static bool comes_after(const struct fault *fault, const struct weir_operation *operation)
 {
-    return fault->settings.kind == FAULT_SLOW || operation->kind == WEIR_OPERATION_COLLECTIVE ||
+    if (fault->kind == FAULT_GARBAGE_STATUS) // the call is the operation
+        return false;
+    return fault->kind == FAULT_SLOW || operation->kind == WEIR_OPERATION_COLLECTIVE ||
            operation->flags & (WEIR_OPERATION_ALWAYS | WEIR_OPERATION_COLLECTIVES);
 }
 
@@ -271,28 +259,22 @@ static weir_status submit_late(const struct weir_link *link, weir_queue *object,
 {
     struct fault_queue *queue = fault_queue_of(link, object);
     struct fault_call *call = fault_call_add(link, queue, operation, target, number);
-    weir_status status;
     if (!call)
         return weir_host_no_memory(link->host, "a fault");
-    if (call->fault->settings.kind == FAULT_GARBAGE_STATUS) {
-        status = answer(link, object, operation, call);
-    } else {
-        status = submit_call(link, object, operation, call);
-        if (status == WEIR_OK && comes_after(call->fault, operation))
-            status = forward(link, object, operation);
-    }
-    atomic_store(&queue->submitted, number);
-    return status;
+    const weir_status status = submit_call(link, object, operation, call);
+    if (status < 0 || !comes_after(call->fault, operation))
+        return status;
+    return forward(link, object, operation);
 }
 
 // Loses the device by operation `number`, and returns the error.
 static weir_status lose(const struct weir_link *link, struct fault_device *device,
                         enum fault_target target, uint64_t number)
 {
-    struct weir_error cause;
     struct fault *fault = fault_of(link);
+    const struct weir_error cause =
+        describe(fault, WEIR_ERROR_DEVICE_LOST, "the loss of the device", target, number);
     int present = FAULT_PRESENT;
-    fault_describe(fault, WEIR_ERROR_DEVICE_LOST, "the loss of the device", target, number, &cause);
     if (atomic_compare_exchange_strong(&device->loss, &present, FAULT_LEAVING)) {
         device->cause = cause;
         atomic_store_explicit(&device->loss, FAULT_LOST, memory_order_release);
@@ -307,7 +289,7 @@ static weir_status inject(const struct weir_link *link, weir_queue *object,
                           uint64_t number)
 {
     const struct fault *fault = fault_of(link);
-    switch (fault->settings.kind) {
+    switch (fault->kind) {
     case FAULT_REFUSE:
         return fault_report(fault, WEIR_ERROR_DEVICE, "a refusal", target, number);
     case FAULT_LOSE:
@@ -328,6 +310,7 @@ weir_status fault_queue_submit(const struct weir_link *link, weir_queue *queue,
                                const struct weir_operation *operation)
 {
     struct fault_candidate candidate = {
+        .target = target_of(operation),
         .queue = weir_queue_object(queue)->label,
         .file = operation->file,
         .line = operation->line,
@@ -338,10 +321,8 @@ weir_status fault_queue_submit(const struct weir_link *link, weir_queue *queue,
     weir_status status = fault_loss(link, fault_queue_of(link, queue)->device);
     if (status < 0)
         return status;
-    if (!target_of(operation, &candidate.target))
-        return forward(link, queue, operation);
     find_labels(operation, candidate.labels);
-    if (!fault_choose(fault_of(link), &candidate, &number))
+    if (!candidate.target || !fault_choose(fault_of(link), &candidate, &number))
         return forward(link, queue, operation);
     return inject(link, queue, operation, candidate.target, number);
 }

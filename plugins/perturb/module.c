@@ -1,4 +1,8 @@
-// The plugin's keys, its ops table, and a link's life.
+// The operations of the chain, and a link's life: what is submitted is kept, what is asked makes it run; copies of
+// operations; launches of graphs, as their nodes; keys; what happened, when the link is closed.
+//
+// Called by any thread, with locks of the front end's held: a submit has its queue's, so it runs
+// no host call, which may submit to that queue.
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,20 +12,504 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "base/wait.h"
 #include "plugins/kit/kit.h"
 #include "plugins/perturb/perturb.h"
+
+// What an operation points to is stored after it. The nodes of a graph are not copied: the front end and the
+// backends have their own, and what comes after gets none.
+
+static bool has_host_call(const struct weir_operation *launch)
+{
+    for (uint32_t i = 0; i < launch->u.graph.node_count; i++)
+        if (weir_graph_node_at(launch->u.graph.nodes, i)->operation->kind ==
+            WEIR_OPERATION_HOST_CALL)
+            return true;
+    return false;
+}
+
+static bool is_of_host(const struct weir_operation *operation)
+{
+    return operation->kind == WEIR_OPERATION_HOST_CALL ||
+           operation->kind == WEIR_OPERATION_COLLECTIVE ||
+           operation->flags & WEIR_OPERATION_COLLECTIVES ||
+           (operation->kind == WEIR_OPERATION_GRAPH && has_host_call(operation));
+}
+
+// A copy with what the operation points to; NULL if out of memory. The producer of a wait is
+// added by the caller.
+static struct perturb_operation *perturb_operation_create(const struct weir_operation *operation)
+{
+    struct perturb_operation *copy = calloc(1, sizeof *copy + weir_operation_bytes(operation));
+    if (!copy)
+        return NULL;
+    copy->is_of_host = is_of_host(operation);
+    struct weir_operation *own = weir_operation_copy(&copy->room, operation);
+    weir_operation_own(own, copy + 1);
+    if (own->kind == WEIR_OPERATION_GRAPH) {
+        own->u.graph.nodes = NULL;
+        own->u.graph.node_count = 0;
+    }
+    return copy;
+}
+
+void perturb_operation_destroy(struct perturb_operation *operation)
+{
+    if (operation && operation->producer)
+        perturb_release(operation->producer);
+    free(operation);
+}
+
+uint64_t perturb_operation_end(const struct perturb_operation *operation)
+{
+    const struct weir_operation *own = perturb_of_user(operation);
+    return own->flags & WEIR_OPERATION_PART ? own->sequence - 1 : own->sequence;
+}
+
+bool perturb_operation_is_empty(const struct weir_operation *operation)
+{
+    return operation->flags & WEIR_OPERATION_EMPTY ||
+           operation->kind == WEIR_OPERATION_POOL_ALLOCATE ||
+           operation->kind == WEIR_OPERATION_POOL_FREE;
+}
+
+// A launch of a graph that forks becomes its nodes, in an order that its edges allow, on the queue
+// that launches it; then a record with the number of the launch, as the front end replays a graph
+// of one branch. So an edge that is missing in a graph shows too. Its nodes are those of the
+// launch: an update comes later. One with collectives stays whole, since those get their numbers from it; and
+// once a program has updated a host call or a native call, so do those with such calls, since their functions
+// get from it which launch calls.
+
+enum {
+    NODES_MAX = 1024, // the choice takes a time that grows with their square
+};
+
+// The choice of an order.
+struct order {
+    const struct weir_operation *launch;
+    uint32_t count;
+    uint32_t waits[NODES_MAX]; // dependencies that are not chosen yet; UINT32_MAX: is chosen
+    uint64_t branches;         // gives each branch its priority; 0: none have one
+};
+
+static const struct weir_graph_node *node_at(const struct order *order, uint32_t index)
+{
+    return weir_graph_node_at(order->launch->u.graph.nodes, index);
+}
+
+static bool is_call(const struct weir_graph_node *node)
+{
+    return node->operation->kind == WEIR_OPERATION_HOST_CALL ||
+           node->operation->kind == WEIR_OPERATION_NATIVE;
+}
+
+// Whether the launch of a graph has nodes between which the order may be chosen.
+static bool perturb_takes_apart(const struct perturb *perturb, const struct weir_operation *launch)
+{
+    const uint32_t count = launch->u.graph.node_count;
+    bool forks = false;
+    if (launch->flags & WEIR_OPERATION_COLLECTIVES || count > NODES_MAX)
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct weir_graph_node *node = weir_graph_node_at(launch->u.graph.nodes, i);
+        if (perturb->calls_change && is_call(node))
+            return false;
+        forks = forks || node->branch != weir_graph_node_at(launch->u.graph.nodes, 0)->branch;
+    }
+    return forks;
+}
+
+static void begin(struct perturb *perturb, const struct weir_operation *launch, struct order *order)
+{
+    order->launch = launch;
+    order->count = launch->u.graph.node_count;
+    for (uint32_t i = 0; i < order->count; i++)
+        order->waits[i] = node_at(order, i)->dependency_count;
+    const uint64_t number = weir_random_next(&perturb->random);
+    order->branches = number % 2 ? number : 0;
+}
+
+// Which of the nodes that may run is next: the one with the largest number.
+static uint64_t weigh(struct perturb *perturb, const struct order *order, uint32_t index)
+{
+    const struct weir_graph_node *node = node_at(order, index);
+    const uint64_t early = NODES_MAX - index;
+    switch (perturb->mode) {
+    case PERTURB_LATE:
+        return index + UINT64_C(1);
+    case PERTURB_PAIR:
+        return perturb_pair_side(perturb, node->operation) == 1 ? early : NODES_MAX + early;
+    case PERTURB_RANDOM:
+        break;
+    }
+    if (!order->branches)
+        return weir_random_next(&perturb->random) | 1;
+    return ((order->branches + node->branch) * UINT64_C(0x9e3779b97f4a7c15) & ~UINT64_C(0xffff)) +
+           early;
+}
+
+static uint32_t choose(struct perturb *perturb, struct order *order)
+{
+    uint64_t most = 0;
+    uint32_t chosen = 0;
+    for (uint32_t i = 0; i < order->count; i++) {
+        const uint64_t weight = order->waits[i] == 0 ? weigh(perturb, order, i) : 0;
+        if (weight > most) {
+            most = weight;
+            chosen = i;
+        }
+    }
+    order->waits[chosen] = UINT32_MAX;
+    for (uint32_t i = chosen + 1; i < order->count; i++)
+        for (uint32_t d = 0; d < node_at(order, i)->dependency_count; d++)
+            order->waits[i] -= node_at(order, i)->dependencies[d] == chosen;
+    return chosen;
+}
+
+// Appends a copy to the list that ends at `*end`.
+static bool add(struct perturb_operation ***end, const struct weir_operation *operation,
+                uint64_t sequence, uint32_t flags)
+{
+    struct perturb_operation *copy = perturb_operation_create(operation);
+    if (!copy)
+        return false;
+    copy->room.operation.sequence = sequence;
+    copy->room.operation.flags |= flags;
+    **end = copy;
+    *end = &copy->next;
+    return true;
+}
+
+static bool add_end(struct perturb_operation ***end, const struct weir_operation *launch)
+{
+    const struct weir_operation record = {
+        .struct_size = sizeof record,
+        .kind = WEIR_OPERATION_RECORD,
+        .file = launch->file,
+        .line = launch->line,
+    };
+    return add(end, &record, launch->sequence, WEIR_OPERATION_INTERNAL);
+}
+
+// Copies of its nodes in the chosen order, and of a record; NULL if out of memory. With the lock
+// held.
+static struct perturb_operation *perturb_graph_copy(struct perturb *perturb,
+                                                    const struct weir_operation *launch)
+{
+    struct order *order = calloc(1, sizeof *order);
+    struct perturb_operation *first = NULL;
+    struct perturb_operation **end = &first;
+    bool ok = order != NULL;
+    if (order)
+        begin(perturb, launch, order);
+    for (uint32_t i = 0; ok && i < order->count; i++)
+        ok = add(&end, node_at(order, choose(perturb, order))->operation, launch->sequence,
+                 WEIR_OPERATION_PART);
+    ok = ok && add_end(&end, launch);
+    free(order);
+    while (!ok && first) {
+        struct perturb_operation *next = first->next;
+        perturb_operation_destroy(first);
+        first = next;
+    }
+    return first;
+}
+
+static void enter(struct perturb *perturb)
+{
+    pthread_mutex_lock(&perturb->lock);
+    perturb->touched_ns = weir_clock_now_ns();
+}
+
+static void leave(struct perturb *perturb)
+{
+    perturb->touched_ns = weir_clock_now_ns();
+    pthread_mutex_unlock(&perturb->lock);
+}
+
+// Queues.
+
+static weir_status queue_create(const struct weir_link *link, weir_device *device,
+                                weir_queue *object, const struct weir_queue_setup *setup,
+                                void **out_data)
+{
+    (void)device;
+    struct perturb *perturb = perturb_of(link);
+    struct perturb_queue *queue = calloc(1, sizeof *queue);
+    if (!queue)
+        return weir_host_no_memory(link->host, "a queue");
+    *queue = (struct perturb_queue){.perturb = perturb,
+                                    .object = object,
+                                    .references = 1,
+                                    .direct = setup->native != NULL};
+    enter(perturb);
+    const bool started = perturb_idle_start(perturb);
+    if (started) {
+        struct perturb_queue **at = &perturb->queues;
+        while (*at)
+            at = &(*at)->next;
+        *at = queue;
+        queue->index = perturb->queue_count++;
+        queue->priority = weir_random_next(&perturb->random);
+    }
+    leave(perturb);
+    if (started) {
+        *out_data = queue;
+        return WEIR_OK;
+    }
+    free(queue);
+    return weir_host_fail(link->host, WEIR_ERROR_SYSTEM, "raise the limit of threads",
+                          "no thread for the plugin perturb");
+}
+
+// Its work has finished, unless the device is lost.
+static void queue_retire(const struct weir_link *link, weir_queue *object)
+{
+    struct perturb_queue *queue = perturb_queue_of(link, object);
+    enter(perturb_of(link));
+    perturb_drop(queue);
+    leave(perturb_of(link));
+}
+
+static void queue_destroy(const struct weir_link *link, weir_queue *object)
+{
+    struct perturb *perturb = perturb_of(link);
+    struct perturb_queue *queue = perturb_queue_of(link, object);
+    enter(perturb);
+    struct perturb_queue **at = &perturb->queues;
+    while (*at != queue)
+        at = &(*at)->next;
+    *at = queue->next;
+    perturb_release(queue);
+    leave(perturb);
+}
+
+// Submission.
+
+// An operation whose kind is newer than the plugin cannot be copied.
+static weir_status submit_unknown(const struct weir_link *link, struct perturb_queue *queue,
+                                  const struct weir_operation *operation)
+{
+    enter(queue->perturb);
+    perturb_drain(queue, queue->submitted, PERTURB_NO_HOST_CALLS);
+    const bool empty = !queue->first && queue->in_flight == 0;
+    queue->submitted = queue->granted = queue->handed_on = operation->sequence;
+    if (empty)
+        queue->done = operation->sequence;
+    leave(queue->perturb);
+    return link->next->ops->queue_submit(link->next, queue->object, operation);
+}
+
+static void add_producer(const struct weir_link *link, struct perturb_operation *operation)
+{
+    const struct weir_operation *own = perturb_of_user(operation);
+    if (own->kind != WEIR_OPERATION_WAIT || !own->u.wait.producer)
+        return;
+    operation->producer = perturb_queue_of(link, own->u.wait.producer);
+    operation->producer->references++;
+    operation->awaited = own->u.wait.event.sequence;
+}
+
+// With the lock held.
+static struct perturb_operation *copy_of(const struct weir_link *link,
+                                         const struct weir_operation *operation)
+{
+    if (operation->kind == WEIR_OPERATION_GRAPH && perturb_takes_apart(perturb_of(link), operation))
+        return perturb_graph_copy(perturb_of(link), operation);
+    struct perturb_operation *copy = perturb_operation_create(operation);
+    if (copy)
+        add_producer(link, copy);
+    return copy;
+}
+
+// Runs what this submit brings about.
+static void run_some(struct perturb *perturb, struct perturb_queue *queue, uint64_t sequence)
+{
+    if (queue->direct) {
+        perturb_drain(queue, sequence, PERTURB_NO_HOST_CALLS);
+        return;
+    }
+    while (perturb->eager && weir_random_next(&perturb->random) % 256 < perturb->eager)
+        if (!perturb_run_one(perturb, NULL, 0, PERTURB_NO_HOST_CALLS))
+            break;
+    if (perturb->pending > perturb->limit)
+        perturb_run_one(perturb, NULL, 0, PERTURB_NO_HOST_CALLS);
+}
+
+// Appends operations to their queue, all that follow the first.
+static void append(struct perturb_queue *queue, struct perturb_operation *operation)
+{
+    struct perturb *perturb = queue->perturb;
+    if (queue->last)
+        queue->last->next = operation;
+    else
+        queue->first = operation;
+    for (; operation; operation = operation->next) {
+        operation->number = ++perturb->number;
+        operation->side = perturb_pair_side(perturb, perturb_of_user(operation));
+        queue->last = operation;
+        perturb->pending++;
+    }
+    queue->submitted = perturb_of_user(queue->last)->sequence;
+    pthread_cond_broadcast(&perturb->changed);
+}
+
+static weir_status queue_submit(const struct weir_link *link, weir_queue *object,
+                                const struct weir_operation *operation)
+{
+    struct perturb *perturb = perturb_of(link);
+    struct perturb_queue *queue = perturb_queue_of(link, object);
+    if (operation->kind >= WEIR_OPERATION_KINDS)
+        return submit_unknown(link, queue, operation);
+    enter(perturb);
+    struct perturb_operation *copy = copy_of(link, operation);
+    if (copy) {
+        append(queue, copy);
+        run_some(perturb, queue, operation->sequence);
+    }
+    leave(perturb);
+    return copy ? WEIR_OK : weir_host_no_memory(link->host, "an operation that is held back");
+}
+
+// What the program asks.
+
+static weir_status queue_finish(const struct weir_link *link, weir_queue *object)
+{
+    struct perturb_queue *queue = perturb_queue_of(link, object);
+    enter(queue->perturb);
+    perturb_run_until(queue, queue->submitted, WEIR_FOREVER, 0);
+    leave(queue->perturb);
+    return link->next->ops->queue_finish(link->next, object);
+}
+
+// The library asks for events too, each once and seldom again. A program that asks until one is
+// complete asks for it again at once.
+static weir_status event_query(const struct weir_link *link, weir_queue *object, uint64_t sequence)
+{
+    struct perturb_queue *queue = perturb_queue_of(link, object);
+    enter(queue->perturb);
+    const bool again = queue->asked == sequence;
+    queue->asked = sequence;
+    if (queue->done < sequence && again && !link->host->in_host_call())
+        perturb_run_one(queue->perturb, queue, sequence, 0);
+    const bool done = queue->done >= sequence;
+    leave(queue->perturb);
+    return done ? link->next->ops->event_query(link->next, object, sequence) : WEIR_NOT_READY;
+}
+
+static uint64_t after(uint64_t now_ns, uint64_t timeout_ns)
+{
+    return timeout_ns < WEIR_FOREVER - now_ns ? now_ns + timeout_ns : WEIR_FOREVER;
+}
+
+static weir_status event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
+                              uint64_t timeout_ns)
+{
+    struct perturb_queue *queue = perturb_queue_of(link, object);
+    const uint64_t deadline_ns = after(weir_clock_now_ns(), timeout_ns);
+    enter(queue->perturb);
+    const bool done = perturb_run_until(queue, sequence, deadline_ns, 0);
+    leave(queue->perturb);
+    const uint64_t now_ns = weir_clock_now_ns();
+    if (!done)
+        return WEIR_TIMEOUT;
+    return link->next->ops->event_wait(link->next, object, sequence,
+                                       deadline_ns == WEIR_FOREVER ? WEIR_FOREVER
+                                       : now_ns < deadline_ns      ? deadline_ns - now_ns
+                                                                   : 0);
+}
+
+// What the program does to the native queue comes after what it has submitted here.
+static weir_status queue_native(const struct weir_link *link, weir_queue *object,
+                                struct weir_native_queue *out_native)
+{
+    struct perturb_queue *queue = perturb_queue_of(link, object);
+    enter(queue->perturb);
+    queue->direct = true;
+    perturb_drain(queue, queue->submitted, 0);
+    leave(queue->perturb);
+    return link->next->ops->queue_native(link->next, object, out_native);
+}
+
+// Graphs.
+
+static bool is_launch(const struct perturb_operation *operation, const weir_graph *graph)
+{
+    return perturb_of_user(operation)->kind == WEIR_OPERATION_GRAPH &&
+           perturb_of_user(operation)->u.graph.graph == graph;
+}
+
+// The last launch of the graph that is pending; 0: none.
+static uint64_t last_launch(const struct perturb_queue *queue, const weir_graph *graph)
+{
+    uint64_t last = 0;
+    for (const struct perturb_operation *at = queue->first; at; at = at->next)
+        if (is_launch(at, graph))
+            last = perturb_of_user(at)->sequence;
+    return last;
+}
+
+// Whether a launch of the graph has been taken out, and the front end does not have it yet.
+static bool hands_on_launch(const struct perturb *perturb, const weir_graph *graph)
+{
+    for (const struct perturb_batch *batch = perturb->flight; batch; batch = batch->next)
+        for (const struct perturb_operation *at = batch->first; at && !batch->open; at = at->next)
+            if (is_launch(at, graph))
+                return true;
+    return false;
+}
+
+// Returns false when no launch was left here; else queues may have come and gone.
+static bool drain_launch(struct perturb *perturb, const weir_graph *graph)
+{
+    for (struct perturb_queue *queue = perturb->queues; queue; queue = queue->next) {
+        const uint64_t last = last_launch(queue, graph);
+        if (last) {
+            queue->references++;
+            perturb_drain(queue, last, 0);
+            perturb_release(queue);
+            return true;
+        }
+    }
+    if (!hands_on_launch(perturb, graph))
+        return false;
+    perturb_wait(perturb, WEIR_FOREVER);
+    return true;
+}
+
+// Launches before the update keep their operands: the front end sees to those that it holds. It also knows
+// which function of a call is that of a launch, unless the launch was taken apart.
+static weir_status graph_update(const struct weir_link *link, weir_graph *graph, uint32_t index,
+                                const struct weir_graph_node *node)
+{
+    struct perturb *perturb = perturb_of(link);
+    enter(perturb);
+    if (node->operation->kind == WEIR_OPERATION_HOST_CALL ||
+        node->operation->kind == WEIR_OPERATION_NATIVE)
+        perturb->calls_change = true;
+    while (drain_launch(perturb, graph))
+        ;
+    leave(perturb);
+    return link->next->ops->graph_update(link->next, graph, index, node);
+}
 
 // In the order of enum perturb_mode.
 static const char *const modes[] = {"random", "late", "pair", NULL};
 
 // One line of JSON for each link: `weir perturb` reads it.
-
-static void append(const struct perturb *perturb, const char *text)
+static void write_line(const struct perturb *perturb)
 {
+    const struct perturb_counts *counts = &perturb->counts;
     const int fd = weir_file_open_to_write(perturb->report, O_APPEND);
-    const ssize_t size = (ssize_t)strlen(text);
-    const bool written = fd >= 0 && write(fd, text, (size_t)size) == size;
+    const bool written =
+        fd >= 0 &&
+        dprintf(fd,
+                "{\"mode\":\"%s\",\"seed\":%" PRIu64 ",\"operations\":%" PRIu64
+                ",\"choices\":%" PRIu64 ",\"schedule\":\"%016" PRIx64 "\",\"idle\":%" PRIu64
+                ",\"stalled\":%" PRIu64 ",\"reversed\":%" PRIu64 "}\n",
+                modes[perturb->mode], perturb->seed, counts->operations, counts->choices,
+                counts->schedule, counts->idle, counts->stalled, counts->reversed) > 0;
     if (fd >= 0)
         close(fd);
     if (!written)
@@ -30,39 +518,20 @@ static void append(const struct perturb *perturb, const char *text)
                                  "name another one");
 }
 
-static void write_line(const struct perturb *perturb)
-{
-    const struct perturb_counts *counts = &perturb->counts;
-    char text[512];
-    snprintf(text, sizeof text,
-             "{\"mode\":\"%s\",\"seed\":%" PRIu64 ",\"operations\":%" PRIu64 ",\"choices\":%" PRIu64
-             ",\"schedule\":\"%016" PRIx64 "\",\"idle\":%" PRIu64 ",\"stalled\":%" PRIu64
-             ",\"reversed\":%" PRIu64 "}\n",
-             modes[perturb->mode], perturb->seed, counts->operations, counts->choices,
-             counts->schedule, counts->idle, counts->stalled, counts->reversed);
-    append(perturb, text);
-}
-
-static void add_pair(const struct perturb *perturb, char *text, size_t size)
-{
-    const uint64_t count = perturb->counts.reversed;
-    const size_t used = strlen(text);
-    snprintf(text + used, size - used, "; the pair was reversed %" PRIu64 " time%s", count,
-             count == 1 ? "" : "s");
-}
-
 // Logs what happened, and appends it to the report's file.
 static void perturb_report(const struct perturb *perturb)
 {
     const struct perturb_counts *counts = &perturb->counts;
     char text[512];
-    snprintf(text, sizeof text,
-             "seed %" PRIu64 ", mode %s: %" PRIu64 " operations, %" PRIu64
-             " choices, order %016" PRIx64,
-             perturb->seed, modes[perturb->mode], counts->operations, counts->choices,
-             counts->schedule);
+    size_t used = 0;
+    weir_text_append(text, sizeof text, &used,
+                     "seed %" PRIu64 ", mode %s: %" PRIu64 " operations, %" PRIu64
+                     " choices, order %016" PRIx64,
+                     perturb->seed, modes[perturb->mode], counts->operations, counts->choices,
+                     counts->schedule);
     if (perturb->mode == PERTURB_PAIR)
-        add_pair(perturb, text, sizeof text);
+        weir_text_append(text, sizeof text, &used, "; the pair was reversed %" PRIu64 " time%s",
+                         counts->reversed, counts->reversed == 1 ? "" : "s");
     perturb->link->host->log(WEIR_LOG_INFO, "perturb", text);
     if (counts->idle || counts->stalled) {
         snprintf(text, sizeof text,
@@ -124,36 +593,30 @@ static void read_mode(struct perturb *perturb, const struct weir_setting *settin
         perturb->mode++;
 }
 
-static bool read_line(const char *text, size_t length, struct perturb_line *line)
+// Reads "FILE:LINE", with spaces around it. False: it is something else.
+static bool read_line(char *text, struct perturb_line *line)
 {
-    const char *colon = NULL;
-    while (length > 0 && *text == ' ') {
-        text++;
-        length--;
-    }
-    while (length > 0 && text[length - 1] == ' ')
-        length--;
-    for (size_t i = 0; i < length; i++)
-        if (text[i] == ':')
-            colon = text + i;
+    text += strspn(text, " ");
+    char *colon = strrchr(text, ':');
     if (!colon || colon == text || (size_t)(colon - text) >= sizeof line->file)
         return false;
+    const char *end = colon + 1 + strspn(colon + 1, "0123456789");
+    const unsigned long number = strtoul(colon + 1, NULL, 10);
     snprintf(line->file, sizeof line->file, "%.*s", (int)(colon - text), text);
-    line->line = 0;
-    for (const char *at = colon + 1; at < text + length; at++) {
-        if (*at < '0' || *at > '9' || line->line > 100000000)
-            return false;
-        line->line = 10 * line->line + (*at - '0');
-    }
-    return line->line > 0;
+    line->line = number <= 1000000000 ? (int)number : 0;
+    return end[strspn(end, " ")] == '\0' && line->line > 0;
 }
 
 // Reads "FILE:LINE, FILE:LINE". False: it is something else.
 static bool read_lines(const char *text, struct perturb_line pair[2])
 {
-    const char *comma = strchr(text, ',');
-    return comma && read_line(text, (size_t)(comma - text), &pair[0]) &&
-           read_line(comma + 1, strlen(comma + 1), &pair[1]);
+    char copy[2 * sizeof pair->file + 64];
+    const int length = snprintf(copy, sizeof copy, "%s", text);
+    char *comma = strchr(copy, ',');
+    if (length >= (int)sizeof copy || !comma)
+        return false;
+    *comma = '\0';
+    return read_line(copy, &pair[0]) && read_line(comma + 1, &pair[1]);
 }
 
 static weir_status read_pair(struct perturb *perturb, const struct weir_setting *setting)
@@ -247,15 +710,15 @@ static void perturb_close(const struct weir_link *link)
 static const struct weir_module_ops ops = {
     .open = perturb_open,
     .close = perturb_close,
-    .queue_create = perturb_queue_create,
-    .queue_destroy = perturb_queue_destroy,
-    .queue_submit = perturb_queue_submit,
-    .queue_finish = perturb_queue_finish,
-    .event_query = perturb_event_query,
-    .event_wait = perturb_event_wait,
-    .graph_update = perturb_graph_update,
-    .queue_native = perturb_queue_native,
-    .queue_retire = perturb_queue_retire,
+    .queue_create = queue_create,
+    .queue_destroy = queue_destroy,
+    .queue_submit = queue_submit,
+    .queue_finish = queue_finish,
+    .event_query = event_query,
+    .event_wait = event_wait,
+    .graph_update = graph_update,
+    .queue_native = queue_native,
+    .queue_retire = queue_retire,
 };
 
 static const char *const about[] = {

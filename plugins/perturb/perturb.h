@@ -1,8 +1,7 @@
 // Shared by the files of the plugin.
 //
-//   module.c    keys, the ops table, and a link's life; what happened, when it is closed
-//   slots.c     the slots: what is submitted is kept, what is asked makes it run; copies of operations; launches of
-//               graphs, as their nodes
+//   module.c    keys, the ops table, and a link's life; what is submitted is kept, what is asked makes it run; copies of
+//               operations; launches of graphs, as their nodes
 //   schedule.c  which operations are pending, which may run, and until when they do; which of those is next: the
 //               modes, from the seed alone; the threads that hand chosen operations on and wait for their end; the
 //               thread that goes on when the program waits for something outside of Weir
@@ -145,10 +144,8 @@ static inline const struct weir_operation *perturb_of_user(
     return &operation->room.operation;
 }
 
-// slots.c
+// module.c
 
-// A copy with what the operation points to; NULL if out of memory. The producer of a wait is
-// added by the caller.
 void perturb_operation_destroy(struct perturb_operation *operation);
 
 // The sequence up to which the queue is complete when this operation is.
@@ -194,24 +191,5 @@ bool perturb_idle_start(struct perturb *perturb);
 
 // 1 for an operation of the pair's first line, 2 for one of the second, 0 for others.
 unsigned perturb_pair_side(const struct perturb *perturb, const struct weir_operation *operation);
-
-// slots.c
-
-weir_status perturb_queue_create(const struct weir_link *link, weir_device *device,
-                                 weir_queue *object, const struct weir_queue_setup *setup,
-                                 void **out_data);
-void perturb_queue_retire(const struct weir_link *link, weir_queue *object);
-void perturb_queue_destroy(const struct weir_link *link, weir_queue *object);
-weir_status perturb_queue_submit(const struct weir_link *link, weir_queue *object,
-                                 const struct weir_operation *operation);
-weir_status perturb_queue_finish(const struct weir_link *link, weir_queue *object);
-weir_status perturb_queue_native(const struct weir_link *link, weir_queue *object,
-                                 struct weir_native_queue *out_native);
-weir_status perturb_event_query(const struct weir_link *link, weir_queue *object,
-                                uint64_t sequence);
-weir_status perturb_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
-                               uint64_t timeout_ns);
-weir_status perturb_graph_update(const struct weir_link *link, weir_graph *graph, uint32_t index,
-                                 const struct weir_graph_node *node);
 
 #endif

@@ -63,6 +63,10 @@ RIG_TEST(CheckEngine, ADestroyedQueueHasFinished, "")
         EXPECT_OK(weir_queue_sync(rig->two, WEIR_FOREVER));
     }
     expect_nothing(rig);
+    own_queue next = test_queue(rig->device, "next"); // which has not
+    rig_fill(next, rig->a, 0, SIZE);
+    EXPECT_OK(weir_queue_copy(rig->two, rig->b, 0, rig->a, 0, SIZE));
+    EXPECT_UINT_EQ(weir_check_count(rig->runtime), 1);
 }
 
 // Branches that use the same bytes are told once for all launches, and again after an update.
@@ -120,6 +124,7 @@ RIG_TEST(CheckEngine, AHostCallBesideAnotherQueue, "")
     ASSERT_UINT_EQ(weir_check_count(rig->runtime), 1);
     EXPECT_INT_EQ(rig_finding(rig, 0).kind, WEIR_CHECK_HOST_WRITE);
     EXPECT_INT_EQ(rig_finding(rig, 0).first.line, first);
+    EXPECT_UINT_EQ(rig_finding(rig, 0).second.queue_id, 0);
     // A sync is not allowed in the function.
     EXPECT_NOT_CONTAINS(rig_finding(rig, 0).remedy, "sync");
     EXPECT_CONTAINS(rig_finding(rig, 0).remedy, "wait on 'one' before the host call");
