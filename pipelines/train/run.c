@@ -46,7 +46,6 @@ enum {
 // What a run has.
 struct train {
     const struct weir_train_run_params *params;
-    struct train_order order;
     weir_device *device;
     weir_queue *queue;         // that trains
     weir_train_model *encoder; // ENCDEC
@@ -268,7 +267,6 @@ static weir_status send_step(struct train *train, weir_buffer *place)
 static weir_status send_all(struct train *train)
 {
     weir_buffer *buffer = NULL;
-    const char *unused;
     TRY(weir_buffer_create(train->device,
                            WEIR_PARAMS(weir_buffer, .label = "step", .size = sizeof(uint64_t)),
                            &buffer));
@@ -276,17 +274,15 @@ static weir_status send_all(struct train *train)
     weir_buffer_destroy(&buffer);
     TRY(status);
     TRY(send(train, weir_train_model_parameters(train->model)));
-    for (size_t i = 0; weir_train_model_state(train->model, i, &unused, &buffer); i++)
-        TRY(send(train, buffer));
     return weir_train_model_refresh(train->model, train->queue);
 }
 
 static weir_status begin_state(struct train *train)
 {
     TRY(initialise(train));
-    if (train->order.rank == 0 && has_checkpoint(train))
+    if (weir_comm_rank(train->params->comm) == 0 && has_checkpoint(train))
         TRY(read_checkpoint(train));
-    if (train->order.ranks > 1)
+    if (weir_comm_count(train->params->comm) > 1)
         TRY(send_all(train));
     curve_begin(&train->curve, train->first_step);
     return WEIR_OK;
@@ -491,30 +487,19 @@ static weir_status create_buckets(struct train *train)
 
 // All of it.
 
-static weir_status begin(struct train *train)
-{
-    const struct weir_train_run_params *p = train->params;
-    train->device = weir_comm_device(p->comm);
-    train->order = (struct train_order){.seed = p->seed,
-                                        .rank = weir_comm_rank(p->comm),
-                                        .ranks = weir_comm_count(p->comm),
-                                        .passes = p->passes,
-                                        .batch = p->batch};
-    train->augment = augmentation(p);
-    return p->program == WEIR_TRAIN_AUGMENT ? weir_train_augment_check(&train->augment) : WEIR_OK;
-}
-
 static weir_status create(struct train *train, const struct weir_train_run_params *params)
 {
-    *train = (struct train){.params = params};
-    TRY(begin(train));
+    *train = (struct train){.params = params, .device = weir_comm_device(params->comm)};
+    train->augment = augmentation(params);
+    if (params->program == WEIR_TRAIN_AUGMENT)
+        TRY(weir_train_augment_check(&train->augment));
     TRY(weir_queue_create(train->device, WEIR_PARAMS(weir_queue, .label = "train", .timing = true),
                           &train->queue));
     TRY(create_model(train));
     train->parameter_count = (uint32_t)weir_train_model_parameter_count(train->model);
     TRY(create_buckets(train));
     return curve_create(&train->curve, params->comm, params->steps,
-                        (uint64_t)params->batch * params->passes * train->order.ranks);
+                        (uint64_t)params->batch * params->passes * weir_comm_count(params->comm));
 }
 
 static void destroy(struct train *train)
@@ -555,7 +540,7 @@ static weir_status do_pass(struct train *train, uint64_t step, uint32_t pass)
                                  curve_place(&train->curve, step), pass > 0));
     // Only the forward pass reads the batch.
     TRY(train_feed_release(train->feed));
-    TRY(backward(train, pass + 1 == train->order.passes));
+    TRY(backward(train, pass + 1 == train->params->passes));
     return weir_buckets_finish(train->buckets, train->queue);
 }
 
@@ -565,7 +550,7 @@ static weir_status do_step(struct train *train, uint64_t step)
     const struct weir_train_rates rates = {.rate = train->params->rate,
                                            .scale = 1 / (float)train->curve.samples,
                                            .step = step + 1};
-    for (uint32_t pass = 0; pass < train->order.passes; pass++)
+    for (uint32_t pass = 0; pass < train->params->passes; pass++)
         TRY(do_pass(train, step, pass));
     return weir_train_model_update(train->model, train->queue, &rates);
 }
@@ -580,7 +565,7 @@ static weir_status look(struct train *train, uint64_t before)
             return weir__pattern_refuse("train", "train with a lower learning rate",
                                         "the loss of step %" PRIu64 " is %g", i + 1,
                                         (double)curve->losses[i]);
-    if (curve->known > before && p->progress && train->order.rank == 0)
+    if (curve->known > before && p->progress && weir_comm_rank(p->comm) == 0)
         p->progress(p->user, curve->known, curve->losses[curve->known - 1]);
     return WEIR_OK;
 }
@@ -595,7 +580,7 @@ static weir_status save(struct train *train, uint64_t steps)
     const uint64_t began_ns = weir_clock_now_ns(), before = train->curve.known;
     TRY(curve_flush(&train->curve, train->queue, steps));
     TRY(look(train, before));
-    if (train->order.rank == 0)
+    if (weir_comm_rank(p->comm) == 0)
         TRY(write_state(train, steps));
     train->checkpoint_ns += weir_clock_now_ns() - began_ns;
     return WEIR_OK;
@@ -646,7 +631,7 @@ static void take_figures(struct train *train, struct weir_train_figures *figures
     figures->samples = train->curve.samples;
     figures->losses = train->curve.losses;
     figures->right = train->curve.right;
-    figures->flop = train->order.passes * (weir_train_model_flop(train->model, true) + encoder);
+    figures->flop = train->params->passes * (weir_train_model_flop(train->model, true) + encoder);
     figures->checkpoint_ns = train->checkpoint_ns;
     weir_buckets_get_plan(train->buckets, &figures->plan);
     weir_buckets_get_statistics(train->buckets, &figures->buckets);
@@ -659,7 +644,6 @@ static weir_status run(struct train *train, struct weir_train_figures *figures)
     TRY(begin_state(train));
     const struct train_feed_params feed = {
         .run = train->params,
-        .order = train->order,
         .queue = train->queue,
         .first = train->first_step,
         .encoder = train->encoder,
