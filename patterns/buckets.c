@@ -229,7 +229,7 @@ static weir_status make_kernels(weir_buckets *buckets)
 
 static weir_status make_way(weir_buckets *buckets)
 {
-    const size_t bytes = buckets->plan.bytes / buckets->element_size * buckets->wire_size;
+    const size_t bytes = weir__buckets_on_wire(buckets, buckets->plan.bytes);
     TRY(make_kernels(buckets));
     TRY(make_queue(buckets, "narrow", false, &buckets->narrow_queue));
     TRY(make_queue(buckets, "widen", buckets->params.timing, &buckets->widen_queue));
@@ -326,8 +326,9 @@ void weir_buckets_destroy(weir_buckets **buckets)
 
 // --- the plan ---
 
-weir_status weir__buckets_refuse_index(const weir_buckets *buckets, const char *function,
-                                       const char *what, uint32_t index, uint32_t count)
+// Of a `what`, of which there are `count`.
+static weir_status refuse_index(const weir_buckets *buckets, const char *function, const char *what,
+                                uint32_t index, uint32_t count)
 {
     return weir__pattern_refuse(buckets->label, NULL,
                                 "%s: there is no %s %" PRIu32 ", there are %" PRIu32, function,
@@ -339,8 +340,8 @@ weir_status weir_buckets_get_view(const weir_buckets *buckets, uint32_t index,
 {
     *out_view = (struct weir_bucket_view){0};
     if (index >= buckets->params.parameter_count)
-        return weir__buckets_refuse_index(buckets, "weir_buckets_get_view", "parameter", index,
-                                          buckets->params.parameter_count);
+        return refuse_index(buckets, "weir_buckets_get_view", "parameter", index,
+                            buckets->params.parameter_count);
     const struct weir__buckets_parameter *parameter = &buckets->parameters[index];
     *out_view = (struct weir_bucket_view){buckets->gradients, parameter->offset, parameter->size};
     return WEIR_OK;
@@ -351,8 +352,8 @@ weir_status weir_buckets_get_bucket(const weir_buckets *buckets, uint32_t index,
 {
     *out_bucket = (struct weir_bucket){0};
     if (index >= buckets->plan.bucket_count)
-        return weir__buckets_refuse_index(buckets, "weir_buckets_get_bucket", "bucket", index,
-                                          buckets->plan.bucket_count);
+        return refuse_index(buckets, "weir_buckets_get_bucket", "bucket", index,
+                            buckets->plan.bucket_count);
     *out_bucket = buckets->buckets[index].range;
     return WEIR_OK;
 }
@@ -459,12 +460,6 @@ static weir_status wait_for_gradients(weir_buckets *buckets, struct weir__bucket
     return WEIR_OK;
 }
 
-// The place of a bucket in the buffer `wire`.
-static size_t wire_offset(const weir_buckets *buckets, const struct weir_bucket *range)
-{
-    return range->offset / buckets->element_size * buckets->wire_size;
-}
-
 static weir_status narrow(weir_buckets *buckets, struct weir__buckets_bucket *bucket)
 {
     const struct weir_bucket *range = &bucket->range;
@@ -473,7 +468,8 @@ static weir_status narrow(weir_buckets *buckets, struct weir__buckets_bucket *bu
     TRY(wait_for_gradients(buckets, bucket, buckets->narrow_queue));
     TRY(weir_queue_launch_count(buckets->narrow_queue, buckets->narrow, count,
                                 weir_in(buckets->gradients, range->offset, range->size),
-                                weir_out(buckets->wire, wire_offset(buckets, range),
+                                weir_out(buckets->wire,
+                                         weir__buckets_on_wire(buckets, range->offset),
                                          count * buckets->wire_size),
                                 (uint64_t)count));
     TRY(weir_queue_record(buckets->narrow_queue, &narrowed));
@@ -486,7 +482,8 @@ static weir_status widen(weir_buckets *buckets, struct weir__buckets_bucket *buc
     const size_t count = range->size / buckets->element_size;
     TRY(weir_queue_wait(buckets->widen_queue, bucket->done));
     TRY(weir_queue_launch_count(buckets->widen_queue, buckets->widen, count,
-                                weir_in(buckets->wire, wire_offset(buckets, range),
+                                weir_in(buckets->wire,
+                                        weir__buckets_on_wire(buckets, range->offset),
                                         count * buckets->wire_size),
                                 weir_out(buckets->gradients, range->offset, range->size),
                                 (uint64_t)count));
@@ -497,7 +494,7 @@ static weir_status reduce(weir_buckets *buckets, struct weir__buckets_bucket *bu
 {
     const struct weir_bucket *range = &bucket->range;
     weir_buffer *buffer = buckets->narrows ? buckets->wire : buckets->gradients;
-    const size_t offset = wire_offset(buckets, range);
+    const size_t offset = weir__buckets_on_wire(buckets, range->offset);
     const size_t count = range->size / buckets->element_size;
     struct weir__buckets_times *times = &bucket->times[buckets->step % WEIR__BUCKETS_STEPS];
     if (buckets->params.timing)
@@ -557,8 +554,7 @@ static weir_status check_mark(const weir_buckets *buckets, const char *function,
     if (!buckets->in_pass)
         return refuse_outside(buckets, function);
     if (index >= buckets->params.parameter_count)
-        return weir__buckets_refuse_index(buckets, function, "parameter", index,
-                                          buckets->params.parameter_count);
+        return refuse_index(buckets, function, "parameter", index, buckets->params.parameter_count);
     if (buckets->parameters[index].marked)
         return weir__pattern_refuse(
             buckets->label, "mark a parameter once a pass, after the last work on its gradient",
@@ -739,8 +735,8 @@ weir_status weir_buckets_wait(weir_buckets *buckets, uint32_t index, weir_queue 
 {
     TRY(check_queue(buckets, "weir_buckets_wait", queue));
     if (index >= buckets->plan.bucket_count)
-        return weir__buckets_refuse_index(buckets, "weir_buckets_wait", "bucket", index,
-                                          buckets->plan.bucket_count);
+        return refuse_index(buckets, "weir_buckets_wait", "bucket", index,
+                            buckets->plan.bucket_count);
     if (!buckets->buckets[index].submitted)
         return weir__pattern_refuse(buckets->label,
                                     "mark its parameters, and those before them, first",

@@ -180,11 +180,6 @@ static double reduce_ns(const struct weir__buckets_curve *curve, size_t bytes)
     return curve->latency_ns + (double)bytes * ns_per_byte;
 }
 
-static size_t on_the_way(const weir_buckets *buckets, size_t bytes)
-{
-    return bytes / buckets->element_size * buckets->wire_size;
-}
-
 // From the begin of the backward pass to the end of the last reduction.
 static double step_ns(const weir_buckets *buckets, const struct weir_buckets_plan *plan,
                       const struct weir__buckets_curve *curve, double backward_ns)
@@ -197,7 +192,7 @@ static double step_ns(const weir_buckets *buckets, const struct weir_buckets_pla
         const size_t end = last->offset + last->size;
         const double due_ns = backward_ns * ((double)end / (double)plan->bytes);
         const double begin_ns = due_ns > end_ns ? due_ns : end_ns;
-        const size_t size = on_the_way(buckets, end - buckets->parameters[first].offset);
+        const size_t size = weir__buckets_on_wire(buckets, end - buckets->parameters[first].offset);
         end_ns = begin_ns + reduce_ns(curve, size);
         if (begin_ns < backward_ns)
             hidden_ns += (end_ns < backward_ns ? end_ns : backward_ns) - begin_ns;
@@ -222,7 +217,7 @@ void weir__buckets_choose(weir_buckets *buckets, const struct weir__buckets_curv
     struct weir_buckets_plan best = {0};
     double best_ns = -1;
     if (backward_ns <= 0)
-        backward_ns = 2 * reduce_ns(curve, on_the_way(buckets, buckets->plan.bytes));
+        backward_ns = 2 * reduce_ns(curve, weir__buckets_on_wire(buckets, buckets->plan.bytes));
     for (size_t count = 1; count <= buckets->params.parameter_count; count += 1 + count / FINE)
         for (int halvings = 0; halvings < LAST_SIZES; halvings++) {
             const struct weir_buckets_plan plan = plan_of(buckets, count, halvings);
@@ -301,7 +296,7 @@ struct work {
 // The sizes that are measured: the same on all ranks.
 static void list_points(const weir_buckets *buckets, struct weir__buckets_curve *curve)
 {
-    const size_t most = buckets->plan.bytes / buckets->element_size * buckets->wire_size;
+    const size_t most = weir__buckets_on_wire(buckets, buckets->plan.bytes);
     for (uint32_t i = 0; i < WEIR__BUCKETS_POINTS && most > SMALL_BYTES; i++) {
         curve->bytes[curve->count++] = point_bytes[i] < most ? point_bytes[i] : most;
         if (point_bytes[i] >= most)
@@ -356,7 +351,7 @@ static weir_status time_size(const struct work *work, size_t size, double *out_n
 static weir_status measure(const struct work *work, struct weir__buckets_curve *curve)
 {
     const weir_buckets *first = work->buckets[0];
-    const size_t bytes = first->plan.bytes / first->element_size * first->wire_size;
+    const size_t bytes = weir__buckets_on_wire(first, first->plan.bytes);
     bool slow = false;
     *curve = (struct weir__buckets_curve){0};
     list_points(first, curve);

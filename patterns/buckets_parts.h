@@ -65,9 +65,11 @@ struct weir_buckets {
     struct weir_buckets_statistics figures;
 };
 
-// Refuses the index of a `what`, of which there are `count`.
-weir_status weir__buckets_refuse_index(const weir_buckets *buckets, const char *function,
-                                       const char *what, uint32_t index, uint32_t count);
+// What so many bytes of gradients are as they travel.
+static inline size_t weir__buckets_on_wire(const weir_buckets *buckets, size_t bytes)
+{
+    return bytes / buckets->element_size * buckets->wire_size;
+}
 
 // The first parameter after the bucket that begins with `first`, as the sizes of `plan` have it.
 uint32_t weir__buckets_end(const weir_buckets *buckets, const struct weir_buckets_plan *plan,
