@@ -189,6 +189,7 @@ static weir_status pipeline_read(const struct weir_pipeline_params *given,
 static const char *const full_names[] = {"block", "would-block", "drop-oldest", "drop-newest",
                                          NULL};
 
+// In the order of weir_pipeline_params_from_settings().
 static const struct weir_key keys[] = {
     WEIR_INTEGER_KEY("slots", "0", 0, WEIR_PIPELINE_SLOTS_MAX,
                      "Frames in flight; 0 means one for each stage and one more."),
@@ -225,23 +226,20 @@ static weir_pipeline_full full_named(const char *name)
 weir_status weir_pipeline_params_from_settings(const weir_runtime *runtime, const char *section,
                                                struct weir_pipeline_params *params)
 {
+    const struct weir_setting *values[sizeof keys / sizeof *keys];
     const char *name = section ? section : "pipeline";
-    const struct weir_setting *slots = weir_runtime_setting(runtime, name, "slots");
-    const struct weir_setting *full = weir_runtime_setting(runtime, name, "full");
-    const struct weir_setting *backlog = weir_runtime_setting(runtime, name, "backlog");
-    const struct weir_setting *timing = weir_runtime_setting(runtime, name, "timing");
-    const struct weir_setting *graphs = weir_runtime_setting(runtime, name, "graphs");
 
-    if (!slots || !full || !backlog || !timing || !graphs)
-        return weir__pattern_fail(
-            NULL, WEIR_ERROR_NOT_FOUND,
-            "pass weir_open() a section with the keys of weir_pipeline_section()",
-            "the keys of a pipeline were not declared for section [%s]", name);
-    params->slot_count = (uint32_t)slots->integer;
-    params->full = full_named(full->text);
-    params->backlog = (uint32_t)backlog->integer;
-    params->timing = timing->integer != 0;
-    params->graphs = graphs->integer != 0;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (!(values[i] = weir_runtime_setting(runtime, name, keys[i].name)))
+            return weir__pattern_fail(
+                NULL, WEIR_ERROR_NOT_FOUND,
+                "pass weir_open() a section with the keys of weir_pipeline_section()",
+                "the keys of a pipeline were not declared for section [%s]", name);
+    params->slot_count = (uint32_t)values[0]->integer;
+    params->full = full_named(values[1]->text);
+    params->backlog = (uint32_t)values[2]->integer;
+    params->timing = values[3]->integer != 0;
+    params->graphs = values[4]->integer != 0;
     return WEIR_OK;
 }
 
@@ -295,9 +293,9 @@ static weir_status make_storage(weir_pipeline *pipeline)
     pipeline->records = calloc(pipeline->record_count, sizeof *pipeline->records);
     pipeline->covered = calloc(stages, sizeof *pipeline->covered);
     pipeline->pieces = calloc(stages * (slots * stages + 1), sizeof *pipeline->pieces);
-    pipeline->preparers = // never 0 bytes
-        calloc((size_t)pipeline->params.prepare_threads + 1, sizeof *pipeline->preparers);
-    if (!pipeline->stages || !pipeline->preparers || !pipeline->slots || !pipeline->records ||
+    pipeline->threads =
+        calloc((size_t)pipeline->params.prepare_threads + 2, sizeof *pipeline->threads);
+    if (!pipeline->stages || !pipeline->threads || !pipeline->slots || !pipeline->records ||
         !pipeline->covered || !pipeline->pieces)
         return weir__pattern_fail(pipeline->label, WEIR_ERROR_OUT_OF_MEMORY,
                                   "use fewer slots or a smaller backlog",
@@ -466,15 +464,7 @@ static void leave_group(weir_pipeline *pipeline)
     weir__pattern_lock_release(&group->line.lock);
 }
 
-static bool make_locks(weir_pipeline *pipeline)
-{
-    return weir__pipeline_line_init(&pipeline->own) &&
-           pthread_cond_init(&pipeline->to_start, NULL) == 0 &&
-           pthread_cond_init(&pipeline->to_prepare, NULL) == 0 &&
-           pthread_cond_init(&pipeline->to_deliver, NULL) == 0;
-}
-
-static void stop_threads(weir_pipeline *pipeline, bool starter, bool deliverer)
+static void stop_threads(weir_pipeline *pipeline)
 {
     weir__pattern_lock_take(&pipeline->line->lock);
     pipeline->stopping = true;
@@ -482,40 +472,28 @@ static void stop_threads(weir_pipeline *pipeline, bool starter, bool deliverer)
     pthread_cond_broadcast(&pipeline->to_prepare);
     pthread_cond_signal(&pipeline->to_deliver);
     weir__pattern_lock_release(&pipeline->line->lock);
-    for (uint32_t i = 0; i < pipeline->preparer_count; i++)
-        weir_thread_join(&pipeline->preparers[i]);
-    if (starter)
-        weir_thread_join(&pipeline->starter);
-    if (deliverer)
-        weir_thread_join(&pipeline->deliverer);
-}
-
-static int start_preparers(weir_pipeline *pipeline)
-{
-    int error = 0;
-    for (uint32_t i = 0; i < pipeline->params.prepare_threads && error == 0; i++) {
-        error = weir_thread_start(&pipeline->preparers[i], weir__pipeline_preparer, pipeline);
-        pipeline->preparer_count += error == 0;
-    }
-    return error;
+    for (uint32_t i = 0; i < pipeline->thread_count; i++)
+        weir_thread_join(&pipeline->threads[i]);
 }
 
 static weir_status make_threads(weir_pipeline *pipeline)
 {
-    int error = start_preparers(pipeline);
-    bool started = false;
-    if (error == 0) {
-        error = weir_thread_start(&pipeline->starter, weir__pipeline_starter, pipeline);
-        started = error == 0;
+    const uint32_t preparers = pipeline->params.prepare_threads;
+    int error = 0;
+    for (uint32_t i = 0; i < preparers + 2 && error == 0; i++) {
+        error = weir_thread_start(&pipeline->threads[i],
+                                  i < preparers    ? weir__pipeline_preparer
+                                  : i == preparers ? weir__pipeline_starter
+                                                   : weir__pipeline_deliverer,
+                                  pipeline);
+        pipeline->thread_count += error == 0;
     }
     if (error == 0)
-        error = weir_thread_start(&pipeline->deliverer, weir__pipeline_deliverer, pipeline);
-    if (error == 0)
         return WEIR_OK;
-    stop_threads(pipeline, started, false);
+    stop_threads(pipeline);
     return weir__pattern_fail(pipeline->label, WEIR_ERROR_SYSTEM, WEIR__THREADS_REMEDY,
                               "the pipeline's %u threads cannot be started: %s",
-                              (unsigned)pipeline->params.prepare_threads + 2, strerror(error));
+                              (unsigned)preparers + 2, strerror(error));
 }
 
 // Frees a pipeline whose threads have ended or were never started; parts that were not
@@ -537,7 +515,7 @@ static void release(weir_pipeline *pipeline)
     pthread_cond_destroy(&pipeline->to_prepare);
     pthread_cond_destroy(&pipeline->to_start);
     weir__pipeline_line_finish(&pipeline->own);
-    free(pipeline->preparers);
+    free(pipeline->threads);
     free(pipeline->pieces);
     free(pipeline->covered);
     free(pipeline->records);
@@ -567,10 +545,12 @@ static weir_status create(const struct weir_pipeline_params *params, weir_pipeli
     TRY(pipeline_read(params, &known, stages));
 
     weir_pipeline *pipeline = calloc(1, sizeof *pipeline);
-    if (!pipeline || !make_locks(pipeline)) {
-        free(pipeline);
+    if (!pipeline)
         return weir__pattern_no_memory(known.label, "a pipeline");
-    }
+    weir__pipeline_line_init(&pipeline->own);
+    pthread_cond_init(&pipeline->to_start, NULL);
+    pthread_cond_init(&pipeline->to_prepare, NULL);
+    pthread_cond_init(&pipeline->to_deliver, NULL);
     pipeline->line = &pipeline->own;
     if (make_parts(pipeline, &known) == WEIR_OK) {
         *out_pipeline = pipeline;
@@ -604,7 +584,7 @@ weir_status weir_pipeline_destroy(weir_pipeline **pipeline)
     while (ending->head < ending->tail || ending->blocked > 0)
         (void)weir__pattern_lock_wait(&ending->line->lock, &ending->line->moved, NULL);
     weir__pattern_lock_release(&ending->line->lock);
-    stop_threads(ending, true, true);
+    stop_threads(ending);
     // Work after a failure may still be running although its frame was delivered, and
     // the slots' memory is freed next. The status of the queues no longer matters.
     weir__pipeline_recover_queues(ending);

@@ -97,10 +97,8 @@ struct weir_pipeline {
     uint32_t slots_made; // those that slot_create has filled
     struct weir__record *records;
     uint32_t record_count;
-    struct weir_thread starter;
-    struct weir_thread deliverer;
-    struct weir_thread *preparers; // prepare_threads of them
-    uint32_t preparer_count;       // those that run
+    struct weir_thread *threads; // prepare_threads of preparers, the starter, the deliverer
+    uint32_t thread_count;       // those that run
 
     struct weir__pipeline_line own;   // without a group
     struct weir__pipeline_line *line; // its lock guards what follows
@@ -159,8 +157,7 @@ void weir__pipeline_wake_start(weir_pipeline *pipeline);
 // error of a queue that cannot be recovered.
 weir_status weir__pipeline_recover_queues(weir_pipeline *pipeline);
 
-// False if the system refuses it.
-bool weir__pipeline_line_init(struct weir__pipeline_line *line);
+void weir__pipeline_line_init(struct weir__pipeline_line *line);
 void weir__pipeline_line_finish(struct weir__pipeline_line *line);
 
 // Refuses `call` on a thread of the pipeline's, which it would wait for.
