@@ -200,10 +200,10 @@ static weir_status make_queue(weir_buckets *buckets, const char *name, bool timi
 {
     char label[WEIR__PATTERN_LABEL_SIZE + 16];
     snprintf(label, sizeof label, "%s/%s", buckets->label, name);
-    return weir_queue_create(device_of(buckets),
-                             WEIR_PARAMS(weir_queue, .label = label,
-                                         .priority = buckets->params.priority, .timing = timing),
-                             out_queue);
+    return weir_queue_create_at(device_of(buckets),
+                                WEIR_PARAMS(weir_queue, .label = label,
+                                            .priority = buckets->params.priority, .timing = timing),
+                                out_queue, buckets->place.file, buckets->place.line);
 }
 
 static weir_status make_buffer(weir_buckets *buckets, const char *name, size_t size,
@@ -212,19 +212,22 @@ static weir_status make_buffer(weir_buckets *buckets, const char *name, size_t s
     static const uint32_t zero;
     char label[WEIR__PATTERN_LABEL_SIZE + 16];
     snprintf(label, sizeof label, "%s/%s", buckets->label, name);
-    TRY(weir_buffer_create(device_of(buckets),
-                           WEIR_PARAMS(weir_buffer, .label = label, .size = size), out_buffer));
+    TRY(weir_buffer_create_at(device_of(buckets),
+                              WEIR_PARAMS(weir_buffer, .label = label, .size = size), out_buffer,
+                              buckets->place.file, buckets->place.line));
     return weir_queue_fill(buckets->comm_queue, *out_buffer, 0, size, &zero, 1);
 }
 
 static weir_status make_kernels(weir_buckets *buckets)
 {
-    TRY(weir_program_create(device_of(buckets),
-                            WEIR_PARAMS(weir_program, .label = buckets->label,
-                                        .bundle = &buckets_kernels),
-                            &buckets->program));
-    TRY(weir_kernel_create(buckets->program, "buckets_narrow", &buckets->narrow));
-    return weir_kernel_create(buckets->program, "buckets_widen", &buckets->widen);
+    TRY(weir_program_create_at(device_of(buckets),
+                               WEIR_PARAMS(weir_program, .label = buckets->label,
+                                           .bundle = &buckets_kernels),
+                               &buckets->program, buckets->place.file, buckets->place.line));
+    TRY(weir_kernel_create_at(buckets->program, "buckets_narrow", &buckets->narrow,
+                              buckets->place.file, buckets->place.line));
+    return weir_kernel_create_at(buckets->program, "buckets_widen", &buckets->widen,
+                                 buckets->place.file, buckets->place.line);
 }
 
 static weir_status make_way(weir_buckets *buckets)
@@ -250,20 +253,22 @@ static weir_status make_parts(weir_buckets *buckets)
 }
 
 static weir_status make(const struct weir_buckets_params *params, weir_comm *comm,
-                        weir_buckets **out_buckets)
+                        struct weir__place place, weir_buckets **out_buckets)
 {
     struct weir_buckets_params mine = *params;
     weir_buckets *buckets = calloc(1, sizeof *buckets);
     if (!buckets)
         return weir__pattern_no_memory(params->label, "buckets");
     *out_buckets = buckets;
+    buckets->place = place;
     mine.comm = comm;
     TRY(lay_out(&mine, buckets));
     return make_parts(buckets);
 }
 
 static weir_status create_all(const char *function, const struct weir_buckets_params *params,
-                              weir_comm *const *comms, uint32_t count, weir_buckets **out_buckets)
+                              weir_comm *const *comms, uint32_t count, weir_buckets **out_buckets,
+                              struct weir__place place)
 {
     struct weir_buckets_params known;
     for (uint32_t i = 0; i < count; i++)
@@ -272,7 +277,7 @@ static weir_status create_all(const char *function, const struct weir_buckets_pa
         weir__pattern_params(function, "weir_buckets_params", params, &known, sizeof known);
     for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
         weir_comm *comm = comms ? comms[i] : known.comm;
-        status = make(&known, comm, &out_buckets[i]);
+        status = make(&known, comm, place, &out_buckets[i]);
         if (status != WEIR_OK)
             weir__buckets_tell(comm, known.label);
     }
@@ -286,23 +291,23 @@ static weir_status create_all(const char *function, const struct weir_buckets_pa
 weir_status weir_buckets_create_at(const struct weir_buckets_params *params,
                                    weir_buckets **out_buckets, const char *file, int line)
 {
-    const struct weir__place before = weir__pattern_begin(file, line);
-    return weir__pattern_end(create_all("weir_buckets_create", params, NULL, 1, out_buckets),
-                             before);
+    return weir__pattern_placed(create_all("weir_buckets_create", params, NULL, 1, out_buckets,
+                                           (struct weir__place){file, line}),
+                                file, line);
 }
 
 weir_status weir_buckets_create_all_at(const struct weir_buckets_params *params,
                                        weir_comm *const *comms, uint32_t count,
                                        weir_buckets **out_buckets, const char *file, int line)
 {
-    const struct weir__place before = weir__pattern_begin(file, line);
     weir_status status;
     if (comms && count > 0)
-        status = create_all("weir_buckets_create_all", params, comms, count, out_buckets);
+        status = create_all("weir_buckets_create_all", params, comms, count, out_buckets,
+                            (struct weir__place){file, line});
     else
         status = weir__pattern_refuse(NULL, "pass the communicator of each rank",
                                       "weir_buckets_create_all: there are no communicators");
-    return weir__pattern_end(status, before);
+    return weir__pattern_placed(status, file, line);
 }
 
 void weir_buckets_destroy(weir_buckets **buckets)
@@ -376,49 +381,43 @@ void weir_buckets_get_plan_sized(const weir_buckets *buckets, struct weir_bucket
 // The times of reductions. They are read when a step's place in the ring is needed again, and when
 // the program asks: in neither case does anything wait, and a step that has not ended is left out.
 
-struct span {
-    uint64_t begin_ns;
-    uint64_t end_ns;
-};
-
-static bool read_span(const struct weir__buckets_times *times, struct span *out_span)
+// Adds a reduction to what is hidden and exposed. False if its times are not there.
+static bool add_times(const struct weir__buckets_times *times, uint64_t reached_ns,
+                      struct weir_buckets_statistics *figures)
 {
-    return weir_event_time_ns(times->begin, &out_span->begin_ns) == WEIR_OK &&
-           weir_event_time_ns(times->end, &out_span->end_ns) == WEIR_OK;
-}
-
-// All times of a step, or none.
-static bool can_read(const weir_buckets *buckets, uint32_t place, uint64_t *out_reached_ns)
-{
-    struct span span;
-    if (weir_event_time_ns(buckets->reached[place], out_reached_ns) != WEIR_OK)
+    uint64_t begin_ns, end_ns;
+    if (weir_event_time_ns(times->begin, &begin_ns) != WEIR_OK ||
+        weir_event_time_ns(times->end, &end_ns) != WEIR_OK)
         return false;
-    for (uint32_t i = 0; i < buckets->plan.bucket_count; i++)
-        if (!read_span(&buckets->buckets[i].times[place], &span))
-            return false;
+    const uint64_t since_ns = reached_ns > begin_ns ? reached_ns : begin_ns;
+    const uint64_t whole_ns = end_ns > begin_ns ? end_ns - begin_ns : 0;
+    const uint64_t exposed_ns = end_ns > since_ns ? end_ns - since_ns : 0;
+    figures->exposed_ns += exposed_ns;
+    figures->hidden_ns += whole_ns - exposed_ns;
     return true;
 }
 
-static void add(weir_buckets *buckets, const struct span *span, uint64_t reached_ns)
+// All times of a step, or none.
+static bool add_step(const weir_buckets *buckets, uint32_t place,
+                     struct weir_buckets_statistics *figures)
 {
-    const uint64_t since_ns = reached_ns > span->begin_ns ? reached_ns : span->begin_ns;
-    const uint64_t whole_ns = span->end_ns > span->begin_ns ? span->end_ns - span->begin_ns : 0;
-    const uint64_t exposed_ns = span->end_ns > since_ns ? span->end_ns - since_ns : 0;
-    buckets->figures.exposed_ns += exposed_ns;
-    buckets->figures.hidden_ns += whole_ns - exposed_ns;
+    uint64_t reached_ns;
+    if (weir_event_time_ns(buckets->reached[place], &reached_ns) != WEIR_OK)
+        return false;
+    for (uint32_t i = 0; i < buckets->plan.bucket_count; i++)
+        if (!add_times(&buckets->buckets[i].times[place], reached_ns, figures))
+            return false;
+    figures->timed_steps++;
+    return true;
 }
 
 // Reads the times of the step that had this place in the ring before, if it has ended.
 static void read_times(weir_buckets *buckets, uint32_t place)
 {
     const struct weir_error before = *weir_last_error();
-    uint64_t reached_ns = 0;
-    struct span span;
-    if (buckets->reached[place].sequence && can_read(buckets, place, &reached_ns)) {
-        for (uint32_t i = 0; i < buckets->plan.bucket_count; i++)
-            if (read_span(&buckets->buckets[i].times[place], &span))
-                add(buckets, &span, reached_ns);
-        buckets->figures.timed_steps++;
+    struct weir_buckets_statistics figures = buckets->figures;
+    if (buckets->reached[place].sequence && add_step(buckets, place, &figures)) {
+        buckets->figures = figures;
         buckets->reached[place] = (struct weir_event){0, 0};
     }
     weir_error_set(before.status ? &before : NULL);

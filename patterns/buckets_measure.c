@@ -36,10 +36,10 @@ void weir__buckets_tell(weir_comm *comm, const char *label)
 static weir_status make_scratch(const weir_buckets *buckets, size_t size, weir_buffer **out_buffer)
 {
     const size_t ranks = weir_comm_count(buckets->params.comm);
-    return weir_buffer_create(weir_comm_device(buckets->params.comm),
-                              WEIR_PARAMS(weir_buffer, .label = buckets->label,
-                                          .size = size + ranks * size),
-                              out_buffer);
+    return weir_buffer_create_at(weir_comm_device(buckets->params.comm),
+                                 WEIR_PARAMS(weir_buffer, .label = buckets->label,
+                                             .size = size + ranks * size),
+                                 out_buffer, buckets->place.file, buckets->place.line);
 }
 
 static weir_status submit_gather(weir_buckets *buckets, weir_buffer *scratch, const void *mine,

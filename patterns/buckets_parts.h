@@ -4,6 +4,7 @@
 
 #include "patterns/buckets.h"
 #include "patterns/fail.h"
+#include "patterns/shared.h"
 
 #define WEIR__BUCKETS_STEPS 4  // whose times are kept until they are read
 #define WEIR__BUCKETS_POINTS 5 // sizes whose reduction is timed
@@ -39,6 +40,7 @@ struct weir_buckets {
     struct weir_buckets_params params; // `label` is the copy, `parameters` are not kept
     struct weir_buckets_plan plan;
     char label[WEIR__PATTERN_LABEL_SIZE];
+    struct weir__place place;
     size_t element_size;
     size_t wire_size; // of an element as it travels
     bool narrows;     // F32 gradients that travel as bf16

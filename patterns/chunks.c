@@ -29,12 +29,6 @@ enum stage {
     STAGES,
 };
 
-// The ends of one chunk's stages, in the latest run that reached them. BY_ENGINE
-// only; a zeroed event was not recorded.
-struct ends {
-    struct weir_event of[STAGES];
-};
-
 struct weir_chunks {
     struct weir_chunks_params params; // `label` is the copy
     char label[WEIR__PATTERN_LABEL_SIZE];
@@ -43,7 +37,9 @@ struct weir_chunks {
     size_t cuts[WEIR_CHUNKS_MAX]; // the element at which each chunk ends
     bool in_place;                // a download writes bytes of the next run's upload
 
-    struct ends *ends;  // one a chunk
+    // The ends of each chunk's stages, in the latest run that reached them. BY_ENGINE
+    // only; a zeroed event was not recorded.
+    struct weir_event ends[WEIR_CHUNKS_MAX][STAGES];
     weir_queue *latest; // that this run submitted to
     // BY_ENGINE: those of the stages that the job has, in order.
     weir_queue *queues[WEIR_CHUNKS_QUEUES_MAX];
@@ -459,7 +455,8 @@ static const char *const stage_names[] = {"upload", "compute", "download"};
 
 // --- creation and destruction ---
 
-static weir_status make_queue(weir_chunks *chunks, uint32_t index, const char *name)
+static weir_status make_queue(weir_chunks *chunks, uint32_t index, const char *name,
+                              struct weir__place place)
 {
     char label[WEIR__PATTERN_LABEL_SIZE + 16];
 
@@ -467,30 +464,25 @@ static weir_status make_queue(weir_chunks *chunks, uint32_t index, const char *n
         snprintf(label, sizeof label, "%s/%s", chunks->label, name);
     else
         snprintf(label, sizeof label, "%s/%u", chunks->label, (unsigned)index);
-    return weir_queue_create(chunks->params.device,
-                             WEIR_PARAMS(weir_queue, .label = label,
-                                         .priority = chunks->params.priority),
-                             &chunks->queues[index]);
+    return weir_queue_create_at(chunks->params.device,
+                                WEIR_PARAMS(weir_queue, .label = label,
+                                            .priority = chunks->params.priority),
+                                &chunks->queues[index], place.file, place.line);
 }
 
-static weir_status make_parts(weir_chunks *chunks)
+static weir_status make_queues(weir_chunks *chunks, struct weir__place place)
 {
     bool by_engine = chunks->plan.layout == WEIR_CHUNKS_BY_ENGINE;
-    const size_t count = chunks->plan.chunk_count;
     uint32_t made = 0;
 
-    chunks->ends = calloc(count + 1, sizeof *chunks->ends); // never 0 bytes
-    if (!chunks->ends)
-        return weir__pattern_fail(chunks->label, WEIR_ERROR_OUT_OF_MEMORY, "use fewer chunks",
-                                  "no memory for the plan of %zu chunks", count);
     for (int i = 0; by_engine && i < STAGES; i++) {
         if (!has_stage(&chunks->params, (enum stage)i))
             continue;
         chunks->queue_of[i] = made;
-        TRY(make_queue(chunks, made++, stage_names[i]));
+        TRY(make_queue(chunks, made++, stage_names[i], place));
     }
     for (; made < chunks->plan.queue_count; made++)
-        TRY(make_queue(chunks, made, NULL));
+        TRY(make_queue(chunks, made, NULL, place));
     return WEIR_OK;
 }
 
@@ -504,34 +496,37 @@ static void write_summary(weir_chunks *chunks)
              (unsigned)chunks->plan.chunk_count, most);
 }
 
-static weir_status create(const struct weir_chunks_params *params, weir_chunks **out_chunks)
+static weir_status fill_chunks(weir_chunks *chunks, const struct weir_chunks_params *params,
+                               struct weir__place place)
+{
+    TRY(weir__pattern_params("weir_chunks_create", "weir_chunks_params", params, &chunks->params,
+                             sizeof chunks->params));
+    chunks->params.label = weir__pattern_keep(chunks->label, chunks->params.label, "chunks");
+    TRY(make_plan(chunks));
+    write_summary(chunks);
+    return make_queues(chunks, place);
+}
+
+static weir_status create(const struct weir_chunks_params *params, weir_chunks **out_chunks,
+                          struct weir__place place)
 {
     *out_chunks = NULL;
     weir_chunks *chunks = calloc(1, sizeof *chunks);
     if (!chunks)
         return weir__pattern_no_memory(NULL, "a job in chunks");
-    weir_status status = weir__pattern_params("weir_chunks_create", "weir_chunks_params", params,
-                                              &chunks->params, sizeof chunks->params);
-    if (status == WEIR_OK) {
-        chunks->params.label = weir__pattern_keep(chunks->label, chunks->params.label, "chunks");
-        status = make_plan(chunks);
-    }
+    const weir_status status = fill_chunks(chunks, params, place);
     if (status == WEIR_OK)
-        status = make_parts(chunks);
-    if (status != WEIR_OK) {
+        *out_chunks = chunks;
+    else
         weir_chunks_destroy(&chunks);
-        return status;
-    }
-    write_summary(chunks);
-    *out_chunks = chunks;
-    return WEIR_OK;
+    return status;
 }
 
 weir_status weir_chunks_create_at(const struct weir_chunks_params *params, weir_chunks **out_chunks,
                                   const char *file, int line)
 {
-    const struct weir__place before = weir__pattern_begin(file, line);
-    return weir__pattern_end(create(params, out_chunks), before);
+    return weir__pattern_placed(create(params, out_chunks, (struct weir__place){file, line}), file,
+                                line);
 }
 
 void weir_chunks_destroy(weir_chunks **chunks)
@@ -542,7 +537,6 @@ void weir_chunks_destroy(weir_chunks **chunks)
 
     for (uint32_t i = 0; i < gone->plan.queue_count; i++)
         weir_queue_destroy(&gone->queues[i]);
-    free(gone->ends);
     free(gone);
     *chunks = NULL;
 }
@@ -599,7 +593,7 @@ static weir_status submit_to(weir_chunks *chunks, weir_queue *queue, enum stage 
 {
     const bool by_engine = chunks->plan.layout == WEIR_CHUNKS_BY_ENGINE;
     const struct weir_chunk chunk = chunk_at(chunks, index);
-    struct weir_event *ends = chunks->ends[index].of;
+    struct weir_event *ends = chunks->ends[index];
     if (by_engine)
         TRY(wait_for_others(chunks, stage, ends, queue));
     TRY(submit_work(chunks, stage, queue, &chunk));
@@ -735,8 +729,7 @@ weir_status weir_chunks_recover(weir_chunks *chunks)
     if (first.status < 0)
         return weir__pattern_first(&first);
     // Events recorded before the failure was cleared would keep reporting it.
-    if (chunks->plan.chunk_count > 0)
-        memset(chunks->ends, 0, chunks->plan.chunk_count * sizeof *chunks->ends);
+    memset(chunks->ends, 0, sizeof chunks->ends);
     chunks->broken = false;
     return WEIR_OK;
 }

@@ -246,16 +246,16 @@ static weir_status check_params(const struct weir_loader_params *params)
 }
 
 static weir_status make_buffer(const weir_loader *loader, weir_placement placement,
-                               weir_buffer **out_buffer)
+                               struct weir__place place, weir_buffer **out_buffer)
 {
-    return weir_buffer_create(loader->params.device,
-                              WEIR_PARAMS(weir_buffer, .label = loader->label,
-                                          .size = loader->params.batch_bytes,
-                                          .placement = placement),
-                              out_buffer);
+    return weir_buffer_create_at(loader->params.device,
+                                 WEIR_PARAMS(weir_buffer, .label = loader->label,
+                                             .size = loader->params.batch_bytes,
+                                             .placement = placement),
+                                 out_buffer, place.file, place.line);
 }
 
-static weir_status make_slots(weir_loader *loader)
+static weir_status make_slots(weir_loader *loader, struct weir__place place)
 {
     uint32_t count = loader->params.slot_count;
 
@@ -265,8 +265,8 @@ static weir_status make_slots(weir_loader *loader)
         return weir__pattern_fail(loader->label, WEIR_ERROR_OUT_OF_MEMORY, "use fewer slots",
                                   "no memory for %" PRIu32 " slots", count);
     for (uint32_t i = 0; i < count; i++) {
-        TRY(make_buffer(loader, WEIR_PLACE_HOST, &loader->entries[i].pinned));
-        TRY(make_buffer(loader, WEIR_PLACE_DEVICE, &loader->rooms[i].buffer));
+        TRY(make_buffer(loader, WEIR_PLACE_HOST, place, &loader->entries[i].pinned));
+        TRY(make_buffer(loader, WEIR_PLACE_DEVICE, place, &loader->rooms[i].buffer));
     }
     return WEIR_OK;
 }
@@ -297,7 +297,8 @@ static void release_loader(weir_loader *loader)
     free(loader);
 }
 
-static weir_status fill_loader(weir_loader *loader, const struct weir_loader_params *given)
+static weir_status fill_loader(weir_loader *loader, const struct weir_loader_params *given,
+                               struct weir__place place)
 {
     struct weir_loader_params *params = &loader->params;
     TRY(weir__pattern_params("weir_loader_create", "weir_loader_params", given, params,
@@ -307,15 +308,16 @@ static weir_status fill_loader(weir_loader *loader, const struct weir_loader_par
     if (params->slot_count == 0)
         params->slot_count = SLOTS;
     weir__pattern_lock_use(&loader->lock, params->device);
-    TRY(weir_queue_create(params->device,
-                          WEIR_PARAMS(weir_queue, .label = params->label,
-                                      .priority = params->priority),
-                          &loader->queue));
-    TRY(make_slots(loader));
+    TRY(weir_queue_create_at(params->device,
+                             WEIR_PARAMS(weir_queue, .label = params->label,
+                                         .priority = params->priority),
+                             &loader->queue, place.file, place.line));
+    TRY(make_slots(loader, place));
     return start_thread(loader);
 }
 
-static weir_status create(const struct weir_loader_params *params, weir_loader **out_loader)
+static weir_status create(const struct weir_loader_params *params, weir_loader **out_loader,
+                          struct weir__place place)
 {
     weir_loader *loader = calloc(1, sizeof *loader);
     *out_loader = NULL;
@@ -324,7 +326,7 @@ static weir_status create(const struct weir_loader_params *params, weir_loader *
     pthread_mutex_init(&loader->lock.mutex, NULL);
     pthread_cond_init(&loader->to_load, NULL);
     pthread_cond_init(&loader->to_next, NULL);
-    const weir_status status = fill_loader(loader, params);
+    const weir_status status = fill_loader(loader, params, place);
     if (status == WEIR_OK)
         *out_loader = loader;
     else
@@ -335,8 +337,8 @@ static weir_status create(const struct weir_loader_params *params, weir_loader *
 weir_status weir_loader_create_at(const struct weir_loader_params *params, weir_loader **out_loader,
                                   const char *file, int line)
 {
-    const struct weir__place before = weir__pattern_begin(file, line);
-    return weir__pattern_end(create(params, out_loader), before);
+    return weir__pattern_placed(create(params, out_loader, (struct weir__place){file, line}), file,
+                                line);
 }
 
 static weir_status refuse_in_source(const weir_loader *loader, const char *call)

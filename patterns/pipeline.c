@@ -50,8 +50,7 @@ weir_status weir_pipeline_group_create_at(const struct weir_pipeline_group_param
                                           weir_pipeline_group **out_group, const char *file,
                                           int line)
 {
-    const struct weir__place before = weir__pattern_begin(file, line);
-    return weir__pattern_end(create_group(params, out_group), before);
+    return weir__pattern_placed(create_group(params, out_group), file, line);
 }
 
 weir_status weir_pipeline_group_destroy(weir_pipeline_group **group)

@@ -39,24 +39,16 @@ static weir_status check_counts(const struct weir_pipeline_params *params)
                        WEIR_PIPELINE_BACKLOG_MAX);
 }
 
-// The lowest stage in the set, or 64.
-static unsigned lowest(uint64_t set)
-{
-    unsigned index = 0;
-    while (index < 64 && !(set >> index & 1))
-        index++;
-    return index;
-}
-
 static weir_status check_dependencies(const struct weir_pipeline_params *params, uint32_t index)
 {
     const struct weir_pipeline_stage *stage = &params->stages[index];
+    unsigned wrong = index;
     // Stages before this one are valid dependencies; any bits that remain are
     // not.
-    unsigned wrong = lowest(stage->depends_on >> index) + index;
-
     if (stage->depends_on >> index == 0)
         return WEIR_OK;
+    while (!(stage->depends_on >> wrong & 1))
+        wrong++;
     if (wrong == index)
         return weir__pattern_refuse(params->label,
                                     "frames of one stage run in order anyway: leave it out",
@@ -312,15 +304,15 @@ static weir_status make_storage(weir_pipeline *pipeline)
     return WEIR_OK;
 }
 
-static weir_status make_stages(weir_pipeline *pipeline, const struct weir_pipeline_stage *given)
+static weir_status make_stages(weir_pipeline *pipeline, const struct weir_pipeline_stage *given,
+                               struct weir__place place)
 {
     uint32_t count = pipeline->params.stage_count;
     uint64_t depended_on = 0;
-    weir_status status = WEIR_OK;
 
     for (uint32_t i = 0; i < count; i++)
         depended_on |= given[i].depends_on;
-    for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         struct weir__stage *stage = &pipeline->stages[i];
         char label[WEIR__PATTERN_LABEL_SIZE + WEIR__NAME_SIZE];
         snprintf(stage->name, sizeof stage->name, "%s", given[i].name);
@@ -333,13 +325,13 @@ static weir_status make_stages(weir_pipeline *pipeline, const struct weir_pipeli
         stage->device = device_of(pipeline, &given[i]);
         while (pipeline->stages[stage->timeline].device != stage->device)
             stage->timeline++;
-        status =
-            weir_queue_create(stage->device,
-                              WEIR_PARAMS(weir_queue, .label = label, .priority = given[i].priority,
-                                          .timing = pipeline->timing),
-                              &stage->queue);
+        TRY(weir_queue_create_at(stage->device,
+                                 WEIR_PARAMS(weir_queue, .label = label,
+                                             .priority = given[i].priority,
+                                             .timing = pipeline->timing),
+                                 &stage->queue, place.file, place.line));
     }
-    return status;
+    return WEIR_OK;
 }
 
 // List order is a topological order, so the stages that this one depends on have their
@@ -374,26 +366,18 @@ static int32_t highest_priority(const weir_pipeline *pipeline)
 }
 
 // Creates the queues of the slots.
-static weir_status make_graphs(weir_pipeline *pipeline)
+static weir_status make_graphs(weir_pipeline *pipeline, struct weir__place place)
 {
     choose_lanes(pipeline);
     for (uint32_t i = 0; i < pipeline->params.slot_count; i++) {
         char label[WEIR__PATTERN_LABEL_SIZE + WEIR__NAME_SIZE];
         snprintf(label, sizeof label, "%s/slot %u", pipeline->label, (unsigned)i);
-        TRY(weir_queue_create(pipeline->params.device,
-                              WEIR_PARAMS(weir_queue, .label = label,
-                                          .priority = highest_priority(pipeline)),
-                              &pipeline->slots[i].queue));
+        TRY(weir_queue_create_at(pipeline->params.device,
+                                 WEIR_PARAMS(weir_queue, .label = label,
+                                             .priority = highest_priority(pipeline)),
+                                 &pipeline->slots[i].queue, place.file, place.line));
     }
     return WEIR_OK;
-}
-
-static void free_graphs(weir_pipeline *pipeline)
-{
-    for (uint32_t i = 0; pipeline->slots && i < pipeline->params.slot_count; i++) {
-        weir_graph_destroy(&pipeline->slots[i].graph);
-        weir_queue_destroy(&pipeline->slots[i].queue);
-    }
 }
 
 static weir_status make_slots(weir_pipeline *pipeline)
@@ -503,7 +487,10 @@ static void release(weir_pipeline *pipeline)
     const struct weir_pipeline_params *params = &pipeline->params;
 
     leave_group(pipeline);
-    free_graphs(pipeline);
+    for (uint32_t i = 0; pipeline->slots && i < params->slot_count; i++) {
+        weir_graph_destroy(&pipeline->slots[i].graph);
+        weir_queue_destroy(&pipeline->slots[i].queue);
+    }
     while (pipeline->slots_made > 0) {
         pipeline->slots_made--;
         if (params->slot_destroy)
@@ -524,20 +511,22 @@ static void release(weir_pipeline *pipeline)
     free(pipeline);
 }
 
-static weir_status make_parts(weir_pipeline *pipeline, const struct weir_pipeline_params *params)
+static weir_status make_parts(weir_pipeline *pipeline, const struct weir_pipeline_params *params,
+                              struct weir__place place)
 {
     resolve_params(pipeline, params);
     weir__pattern_lock_use(&pipeline->own.lock, pipeline->params.device);
     TRY(make_storage(pipeline));
-    TRY(make_stages(pipeline, params->stages));
+    TRY(make_stages(pipeline, params->stages, place));
     if (params->graphs)
-        TRY(make_graphs(pipeline));
+        TRY(make_graphs(pipeline, place));
     TRY(make_slots(pipeline));
     TRY(join_group(pipeline));
     return make_threads(pipeline);
 }
 
-static weir_status create(const struct weir_pipeline_params *params, weir_pipeline **out_pipeline)
+static weir_status create(const struct weir_pipeline_params *params, weir_pipeline **out_pipeline,
+                          struct weir__place place)
 {
     struct weir_pipeline_params known;
     struct weir_pipeline_stage stages[WEIR_PIPELINE_STAGES_MAX];
@@ -552,7 +541,7 @@ static weir_status create(const struct weir_pipeline_params *params, weir_pipeli
     pthread_cond_init(&pipeline->to_prepare, NULL);
     pthread_cond_init(&pipeline->to_deliver, NULL);
     pipeline->line = &pipeline->own;
-    if (make_parts(pipeline, &known) == WEIR_OK) {
+    if (make_parts(pipeline, &known, place) == WEIR_OK) {
         *out_pipeline = pipeline;
         return WEIR_OK;
     }
@@ -567,8 +556,8 @@ static weir_status create(const struct weir_pipeline_params *params, weir_pipeli
 weir_status weir_pipeline_create_at(const struct weir_pipeline_params *params,
                                     weir_pipeline **out_pipeline, const char *file, int line)
 {
-    const struct weir__place before = weir__pattern_begin(file, line);
-    return weir__pattern_end(create(params, out_pipeline), before);
+    return weir__pattern_placed(create(params, out_pipeline, (struct weir__place){file, line}),
+                                file, line);
 }
 
 weir_status weir_pipeline_destroy(weir_pipeline **pipeline)
