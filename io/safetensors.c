@@ -488,38 +488,26 @@ static bool write_file(const char *path, const char *text, size_t text_bytes,
     return weir_file_writer_commit(&writer, error->message, sizeof error->message);
 }
 
-// Stores the header's text, or NULL. json_dumps() is not used: when its buffer cannot
-// grow it omits a piece and reports success (jansson 2.14).
-static bool dump(const json_t *header, char **out_text, size_t *out_size, const char *path,
-                 struct weir_io_error *error)
-{
-    size_t size = json_dumpb(header, NULL, 0, JSON_COMPACT);
-    *out_text = NULL;
-    *out_size = size;
-    if (size > WEIR_IO_SAFETENSORS_HEADER_LIMIT - LENGTH_BYTES)
-        return weir_io_fail(error, path, "cannot be written: its header would exceed %d bytes",
-                            WEIR_IO_SAFETENSORS_HEADER_LIMIT);
-    char *text = size > 0 ? malloc(size) : NULL;
-    if (!text || json_dumpb(header, text, size, JSON_COMPACT) != size) {
-        free(text);
-        return weir_io_fail(error, path, "cannot be written: memory ran out");
-    }
-    *out_text = text;
-    return true;
-}
-
 bool weir_io_safetensors_write(const char *path, const struct weir_io_tensor *tensors, size_t count,
                                struct weir_io_error *error)
 {
     json_t *header = json_object();
     if (!header)
         return weir_io_fail(error, path, "cannot be written: memory ran out");
-    char *text = NULL;
-    size_t text_bytes = 0;
-    bool ok = describe_all(header, tensors, count, path, error) &&
-              dump(header, &text, &text_bytes, path, error) &&
-              write_file(path, text, text_bytes, tensors, count, error);
+    if (!describe_all(header, tensors, count, path, error)) {
+        json_decref(header);
+        return false;
+    }
+    size_t size;
+    char *text = weir_json_text(header, true, JSON_COMPACT, &size);
+    if (!text)
+        return weir_io_fail(error, path, "cannot be written: memory ran out");
+    size--; // without the newline
+    const bool ok =
+        size <= WEIR_IO_SAFETENSORS_HEADER_LIMIT - LENGTH_BYTES
+            ? write_file(path, text, size, tensors, count, error)
+            : weir_io_fail(error, path, "cannot be written: its header would exceed %d bytes",
+                           WEIR_IO_SAFETENSORS_HEADER_LIMIT);
     free(text);
-    json_decref(header);
     return ok;
 }
