@@ -182,45 +182,31 @@ __kernel __attribute__((reqd_work_group_size(32, 4, 1))) void patch_scores(
 #define WIDTH 128u
 #define LOWEST -3.402823466e38f
 
-// Combines the values that each work-item stored in `parts` [count][ITEMS], in two
-// steps and always in the same order; afterwards every work-item may read [count]
-// results. Begins and ends with a barrier.
-void block_max(__local float *parts, __local float *groups, __local float *results, uint count)
+float combine(float one, float other, bool add)
 {
-    uint lane = (uint)get_local_id(0);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (lane < count * GROUPS) {
-        float high = parts[lane * GROUPS];
-        for (uint i = 1; i < GROUPS; i++)
-            high = fmax(high, parts[lane * GROUPS + i]);
-        groups[lane] = high;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (lane < count) {
-        float high = groups[lane * GROUPS];
-        for (uint i = 1; i < GROUPS; i++)
-            high = fmax(high, groups[lane * GROUPS + i]);
-        results[lane] = high;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
+    return add ? one + other : fmax(one, other);
 }
 
-void block_sum(__local float *parts, __local float *groups, __local float *results, uint count)
+// Adds up the values that each work-item stored in `parts` [count][ITEMS], or takes the
+// greatest, in two steps and always in the same order; afterwards every work-item may
+// read [count] results. Begins and ends with a barrier.
+void block_combine(__local float *parts, __local float *groups, __local float *results, uint count,
+                   bool add)
 {
     uint lane = (uint)get_local_id(0);
     barrier(CLK_LOCAL_MEM_FENCE);
     if (lane < count * GROUPS) {
-        float sum = 0.0f;
-        for (uint i = 0; i < GROUPS; i++)
-            sum += parts[lane * GROUPS + i];
-        groups[lane] = sum;
+        float all = parts[lane * GROUPS];
+        for (uint i = 1; i < GROUPS; i++)
+            all = combine(all, parts[lane * GROUPS + i], add);
+        groups[lane] = all;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (lane < count) {
-        float sum = 0.0f;
-        for (uint i = 0; i < GROUPS; i++)
-            sum += groups[lane * GROUPS + i];
-        results[lane] = sum;
+        float all = groups[lane * GROUPS];
+        for (uint i = 1; i < GROUPS; i++)
+            all = combine(all, groups[lane * GROUPS + i], add);
+        results[lane] = all;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 }
@@ -249,7 +235,7 @@ void ranges(__global const float *scores, uint patches, __local float *parts, __
     parts[2u * ITEMS + lane] = high2;
     parts[3u * ITEMS + lane] = high3;
     parts[4u * ITEMS + lane] = high4;
-    block_max(parts, groups, range, 5u);
+    block_combine(parts, groups, range, 5u, false);
 }
 
 // The three scores of a patch as inputs of the balancer.
@@ -316,7 +302,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void relevance(
     parts[lane] = sum0;
     parts[ITEMS + lane] = sum1;
     parts[2u * ITEMS + lane] = sum2;
-    block_sum(parts, groups, means, 3u);
+    block_combine(parts, groups, means, 3u, true);
 
     // Deviations from the mean: a sum of squares less a square would cancel.
     float n = (float)patches;
@@ -331,7 +317,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void relevance(
     parts[lane] = sum0;
     parts[ITEMS + lane] = sum1;
     parts[2u * ITEMS + lane] = sum2;
-    block_sum(parts, groups, squares, 3u);
+    block_combine(parts, groups, squares, 3u, true);
 
     if (lane == 0u) {
         float degrees = fmax(n - 1.0f, 1.0f);
@@ -370,7 +356,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void relevance(
     }
     parts[lane] = high0;
     parts[ITEMS + lane] = high1;
-    block_max(parts, groups, ends, 2u);
+    block_combine(parts, groups, ends, 2u, false);
     for (uint i = lane; i < patches; i += ITEMS)
         relevance_out[i] = norm(relevance_out[i], -ends[1], ends[0]);
 }

@@ -219,9 +219,12 @@ static weir_status position_means(const weir_arr_coc *a, const struct slot *slot
                              grid, (uint32_t)a->layout.plane);
 }
 
-static weir_status texture_image(const weir_arr_coc *a, const struct slot *slot, weir_queue *queue)
+static weir_status submit_texture(void *user, void *slot_pointer, void *frame, weir_queue *queue)
 {
+    const weir_arr_coc *a = user;
+    const struct slot *slot = slot_pointer;
     const uint32_t side = a->sizes.side;
+    (void)frame;
     return weir_queue_launch(queue, a->kernels[ARR_COC_TEXTURE_IMAGE],
                              weir_dim(ceil_div(side, 32), ceil_div(side, 32), 1),
                              weir_dim(32, 8, 1), weir_in(slot->rgb, 0, rgb_size(slot)),
@@ -291,12 +294,6 @@ static weir_status submit_upload(void *user, void *slot_pointer, void *frame, we
     return weir_queue_copy(queue, slot->rgb, 0, slot->rgb_host, 0, rgb_size(slot));
 }
 
-static weir_status submit_texture(void *user, void *slot, void *frame, weir_queue *queue)
-{
-    (void)frame;
-    return texture_image(user, slot, queue);
-}
-
 static weir_status submit_relevance(void *user, void *slot, void *frame, weir_queue *queue)
 {
     (void)frame;
@@ -330,8 +327,10 @@ static weir_status create_buffer(weir_arr_coc *a, const char *label, size_t size
                               out_buffer);
 }
 
-static void free_slot(struct slot *slot)
+static void destroy_slot(void *user, void *slot_pointer)
 {
+    struct slot *slot = slot_pointer;
+    (void)user;
     if (slot->rgb != slot->rgb_host)
         weir_buffer_destroy(&slot->rgb);
     weir_buffer_destroy(&slot->rgb_host);
@@ -340,12 +339,6 @@ static void free_slot(struct slot *slot)
         weir_buffer_destroy(&slot->results);
     weir_buffer_destroy(&slot->results_host);
     free(slot);
-}
-
-static void destroy_slot(void *user, void *slot)
-{
-    (void)user;
-    free_slot(slot);
 }
 
 static weir_status create_slot_buffers(weir_arr_coc *a, struct slot *slot)
@@ -378,7 +371,7 @@ static weir_status create_slot(void *user, weir_device *device, uint32_t index, 
     if (status == WEIR_OK)
         *out_slot = slot;
     else
-        free_slot(slot);
+        destroy_slot(user, slot);
     return status;
 }
 
