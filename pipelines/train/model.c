@@ -318,11 +318,6 @@ size_t weir_train_model_inputs(const weir_train_model *model)
     return model->layers[0].in_count / model->params.batch;
 }
 
-size_t weir_train_model_outputs(const weir_train_model *model)
-{
-    return model->layers[model->params.layer_count - 1].out_count / model->params.batch;
-}
-
 double weir_train_model_flop(const weir_train_model *model, bool backward)
 {
     double sum = 0;

@@ -132,8 +132,7 @@ const struct weir_train_parameter *weir_train_model_parameter(const weir_train_m
 // than by an update, call weir_train_model_refresh().
 weir_buffer *weir_train_model_parameters(const weir_train_model *model);
 
-size_t weir_train_model_inputs(const weir_train_model *model);  // numbers of a sample
-size_t weir_train_model_outputs(const weir_train_model *model); // of the last layer
+size_t weir_train_model_inputs(const weir_train_model *model); // numbers of a sample
 // Multiplications and additions of a forward pass, or of a forward and a backward pass.
 double weir_train_model_flop(const weir_train_model *model, bool backward);
 

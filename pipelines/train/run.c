@@ -19,23 +19,19 @@
 // a time, so that neither waits for the other at each step.
 
 enum {
-    TRAIN_WINDOW = 64
+    TRAIN_WINDOW = 64,
+    // There is room for two windows: while one is filled, the other is added up over the ranks and copied to the host.
+    WINDOWS_BYTES = 2 * TRAIN_WINDOW * WEIR_TRAIN_RESULT_BYTES
 };
 
 struct train_curve {
     weir_comm *comm;
-    struct train_curve_window {
-        weir_buffer *sums; // DEVICE: struct weir_train_view of each step
-        weir_buffer *copy; // HOST
-        struct weir_event done;
-        uint64_t first; // step
-        uint32_t count; // of steps that are on their way; 0: none
-    } windows[2];
-    uint32_t current;
-    uint64_t first; // step of the current window
+    weir_buffer *sums;      // DEVICE: struct weir_train_view of each step
+    weir_buffer *copy;      // HOST
+    uint64_t known, sent;   // steps; those between are on their way
+    struct weir_event done; // of these
     uint64_t samples;
-    uint64_t known; // steps
-    float *losses;  // of all steps
+    float *losses; // of all steps
     float *right;
 };
 
@@ -60,12 +56,6 @@ struct train {
     uint64_t checkpoint_ns;
 };
 
-// Two windows: while one is filled, the other is added up over the ranks and copied to the host.
-
-enum {
-    WINDOW_BYTES = TRAIN_WINDOW * WEIR_TRAIN_RESULT_BYTES
-};
-
 static weir_status curve_create(struct train_curve *curve, weir_comm *comm, uint64_t steps,
                                 uint64_t samples)
 {
@@ -75,93 +65,67 @@ static weir_status curve_create(struct train_curve *curve, weir_comm *comm, uint
     curve->right = calloc(steps, sizeof *curve->right);
     if (!curve->losses || !curve->right)
         return weir__pattern_no_memory("curve", "the curve");
-    for (int i = 0; i < 2; i++) {
-        TRY(weir_buffer_create(device,
-                               WEIR_PARAMS(weir_buffer, .label = "curve", .size = WINDOW_BYTES),
-                               &curve->windows[i].sums));
-        TRY(weir_buffer_create(device,
-                               WEIR_PARAMS(weir_buffer, .label = "curve", .size = WINDOW_BYTES,
-                                           .placement = WEIR_PLACE_HOST),
-                               &curve->windows[i].copy));
-    }
-    return WEIR_OK;
+    TRY(weir_buffer_create(device,
+                           WEIR_PARAMS(weir_buffer, .label = "curve", .size = WINDOWS_BYTES),
+                           &curve->sums));
+    return weir_buffer_create(device,
+                              WEIR_PARAMS(weir_buffer, .label = "curve", .size = WINDOWS_BYTES,
+                                          .placement = WEIR_PLACE_HOST),
+                              &curve->copy);
 }
 
 static void curve_finish(struct train_curve *curve)
 {
-    for (int i = 0; i < 2; i++) {
-        weir_buffer_destroy(&curve->windows[i].sums);
-        weir_buffer_destroy(&curve->windows[i].copy);
-    }
+    weir_buffer_destroy(&curve->sums);
+    weir_buffer_destroy(&curve->copy);
     free(curve->losses);
     free(curve->right);
     *curve = (struct train_curve){0};
 }
 
-// Continues after `step` steps, whose figures are in the arrays.
-static void curve_begin(struct train_curve *curve, uint64_t step)
+// Windows end at multiples of their size, so each is in one piece.
+static size_t offset_of(uint64_t step)
 {
-    curve->first = step;
-    curve->known = step;
+    return step % (2 * TRAIN_WINDOW) * WEIR_TRAIN_RESULT_BYTES;
 }
 
-static struct weir_train_view curve_place(const struct train_curve *curve, uint64_t step)
-{
-    return (struct weir_train_view){curve->windows[curve->current].sums,
-                                    (step - curve->first) * WEIR_TRAIN_RESULT_BYTES};
-}
-
-static weir_status collect(struct train_curve *curve, struct train_curve_window *window)
+// The figures of steps before `end`, which are on the host once `done` is complete.
+static weir_status collect(struct train_curve *curve, uint64_t end, struct weir_event done)
 {
     void *memory;
-    if (window->count == 0)
+    if (curve->known == end)
         return WEIR_OK;
-    const size_t bytes = window->count * (size_t)WEIR_TRAIN_RESULT_BYTES;
-    TRY(weir_event_sync(window->done, WEIR_FOREVER));
-    TRY(weir_host_begin(window->copy, 0, bytes, WEIR_ACCESS_READ, &memory));
-    const float *sums = memory;
-    for (uint32_t i = 0; i < window->count; i++) {
-        curve->losses[window->first + i] = sums[2 * (size_t)i] / (float)curve->samples;
-        curve->right[window->first + i] = sums[2 * (size_t)i + 1] / (float)curve->samples;
+    const size_t offset = offset_of(curve->known);
+    const size_t bytes = (end - curve->known) * WEIR_TRAIN_RESULT_BYTES;
+    TRY(weir_event_sync(done, WEIR_FOREVER));
+    TRY(weir_host_begin(curve->copy, offset, bytes, WEIR_ACCESS_READ, &memory));
+    for (const float *sums = memory; curve->known < end; curve->known++, sums += 2) {
+        curve->losses[curve->known] = sums[0] / (float)curve->samples;
+        curve->right[curve->known] = sums[1] / (float)curve->samples;
     }
-    curve->known = window->first + window->count;
-    window->count = 0;
-    return weir_host_end(window->copy, 0, bytes, WEIR_ACCESS_READ);
+    return weir_host_end(curve->copy, offset, bytes, WEIR_ACCESS_READ);
 }
 
-static weir_status submit(struct train_curve *curve, struct train_curve_window *window,
-                          weir_queue *queue)
-{
-    const size_t count = window->count * (size_t)WEIR_TRAIN_RESULT_BYTES / sizeof(float);
-    if (weir_comm_count(curve->comm) > 1)
-        TRY(weir_queue_all_reduce(queue, curve->comm, window->sums, 0, window->sums, 0, count,
-                                  WEIR_F32, WEIR_SUM));
-    TRY(weir_queue_copy(queue, window->copy, 0, window->sums, 0, count * sizeof(float)));
-    return weir_queue_record(queue, &window->done);
-}
-
-// Sends the current window off, and reads the other one.
+// Sends off the steps before `end`, and collects those that are on their way.
 static weir_status turn(struct train_curve *curve, weir_queue *queue, uint64_t end)
 {
-    struct train_curve_window *window = &curve->windows[curve->current];
-    window->first = curve->first;
-    window->count = (uint32_t)(end - curve->first);
-    curve->first = end;
-    curve->current ^= 1;
-    TRY(submit(curve, window, queue));
-    return collect(curve, &curve->windows[curve->current]);
-}
-
-static weir_status curve_step(struct train_curve *curve, weir_queue *queue, uint64_t step)
-{
-    return step + 1 - curve->first == TRAIN_WINDOW ? turn(curve, queue, step + 1) : WEIR_OK;
+    const struct weir_event done = curve->done;
+    const uint64_t begin = curve->sent;
+    const size_t offset = offset_of(begin), bytes = (end - begin) * WEIR_TRAIN_RESULT_BYTES;
+    if (weir_comm_count(curve->comm) > 1)
+        TRY(weir_queue_all_reduce(queue, curve->comm, curve->sums, offset, curve->sums, offset,
+                                  bytes / sizeof(float), WEIR_F32, WEIR_SUM));
+    TRY(weir_queue_copy(queue, curve->copy, offset, curve->sums, offset, bytes));
+    TRY(weir_queue_record(queue, &curve->done));
+    curve->sent = end;
+    return collect(curve, begin, done);
 }
 
 static weir_status curve_flush(struct train_curve *curve, weir_queue *queue, uint64_t end)
 {
-    if (end > curve->first)
+    if (end > curve->sent)
         TRY(turn(curve, queue, end));
-    return collect(curve, &curve->windows[curve->current ^ 1]);
+    return collect(curve, curve->sent, curve->done);
 }
 
 // Parameters, the method's state and the curve: set from the seed or the checkpoint on rank 0, and
@@ -284,7 +248,7 @@ static weir_status begin_state(struct train *train)
         TRY(read_checkpoint(train));
     if (weir_comm_count(train->params->comm) > 1)
         TRY(send_all(train));
-    curve_begin(&train->curve, train->first_step);
+    train->curve.known = train->curve.sent = train->first_step;
     return WEIR_OK;
 }
 
@@ -537,7 +501,8 @@ static weir_status do_pass(struct train *train, uint64_t step, uint32_t pass)
     struct weir_train_batch batch;
     TRY(train_feed_next(train->feed, &batch));
     TRY(weir_train_model_forward(train->model, train->queue, &batch,
-                                 curve_place(&train->curve, step), pass > 0));
+                                 (struct weir_train_view){train->curve.sums, offset_of(step)},
+                                 pass > 0));
     // Only the forward pass reads the batch.
     TRY(train_feed_release(train->feed));
     TRY(backward(train, pass + 1 == train->params->passes));
@@ -599,7 +564,8 @@ static weir_status advance(struct train *train, uint64_t step)
 {
     const uint64_t known = train->curve.known;
     TRY(submit_step(train, step));
-    TRY(curve_step(&train->curve, train->queue, step));
+    if ((step + 1) % TRAIN_WINDOW == 0)
+        TRY(turn(&train->curve, train->queue, step + 1));
     TRY(look(train, known));
     return save(train, step + 1);
 }
