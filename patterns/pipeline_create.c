@@ -1,13 +1,11 @@
 // A pipeline's params, its creation, and the end of its threads and memory.
 #include "patterns/pipeline_parts.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "patterns/shared.h"
 
 // Checks of a pipeline's params, and its section of a configuration. A stage
@@ -280,15 +278,10 @@ static weir_status make_storage(weir_pipeline *pipeline)
     size_t stages = pipeline->params.stage_count;
     size_t slots = pipeline->params.slot_count;
 
-    pipeline->stages = calloc(stages, sizeof *pipeline->stages);
     pipeline->slots = calloc(slots, sizeof *pipeline->slots);
     pipeline->records = calloc(pipeline->record_count, sizeof *pipeline->records);
-    pipeline->covered = calloc(stages, sizeof *pipeline->covered);
     pipeline->pieces = calloc(stages * (slots * stages + 1), sizeof *pipeline->pieces);
-    pipeline->threads =
-        calloc((size_t)pipeline->params.prepare_threads + 2, sizeof *pipeline->threads);
-    if (!pipeline->stages || !pipeline->threads || !pipeline->slots || !pipeline->records ||
-        !pipeline->covered || !pipeline->pieces)
+    if (!pipeline->slots || !pipeline->records || !pipeline->pieces)
         return weir__pattern_fail(pipeline->label, WEIR_ERROR_OUT_OF_MEMORY,
                                   "use fewer slots or a smaller backlog",
                                   "no memory for %zu slots of %zu stages and %u frames", slots,
@@ -496,18 +489,15 @@ static void release(weir_pipeline *pipeline)
         if (params->slot_destroy)
             params->slot_destroy(params->user, pipeline->slots[pipeline->slots_made].data);
     }
-    for (uint32_t i = 0; pipeline->stages && i < params->stage_count; i++)
+    for (uint32_t i = 0; i < params->stage_count; i++)
         weir_queue_destroy(&pipeline->stages[i].queue);
     pthread_cond_destroy(&pipeline->to_deliver);
     pthread_cond_destroy(&pipeline->to_prepare);
     pthread_cond_destroy(&pipeline->to_start);
     weir__pipeline_line_finish(&pipeline->own);
-    free(pipeline->threads);
     free(pipeline->pieces);
-    free(pipeline->covered);
     free(pipeline->records);
     free(pipeline->slots);
-    free(pipeline->stages);
     free(pipeline);
 }
 

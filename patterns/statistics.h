@@ -5,7 +5,6 @@
 #ifndef WEIR_PATTERNS_STATISTICS_H
 #define WEIR_PATTERNS_STATISTICS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 // Buckets of equal relative width: 64 for each power of two, and one each for
