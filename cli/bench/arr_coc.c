@@ -243,7 +243,6 @@ static void create_pipeline(struct arr_coc_line *line, uint32_t device, bool tim
     struct weir_arr_coc_params params = {
         .weights = a->weights,
         .query = a->query,
-        .query_size = weir_arr_coc_weights_query_size(a->weights),
         .deliver = deliver,
     };
     cli_fine(weir_arr_coc_params_from_settings(bench.runtime, &params));

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/text.h"
 #include "cli/common/options.h"
 #include "cli/common/own.h"
 #include "cli/common/progress.h"
@@ -285,7 +284,6 @@ static int run_on_device(struct run *run, const weir_arr_coc_weights *weights, c
     struct weir_arr_coc_params params = {
         .weights = weights,
         .query = query,
-        .query_size = weir_arr_coc_weights_query_size(weights),
         .deliver = run->kind->deliver,
     };
     open_devices(run);

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "cli/common/own.h"
-#include "cli/common/progress.h"
 #include "cli/common/signals.h"
 #include "cli/run/run.h"
 #include "cli/runtime/open.h"

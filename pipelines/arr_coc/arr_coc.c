@@ -7,7 +7,6 @@
 #include "pipelines/arr_coc/arr_coc.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -401,8 +400,8 @@ static weir_status upload_weights(weir_arr_coc *a, const struct weir_arr_coc_par
     float *pack = malloc(size);
     if (!pack)
         return weir__pattern_no_memory(ARR_COC_LABEL, "the ARR-COC pipeline");
-    arr_coc_pack(weir_arr_coc_weights_tensors(params->weights), params->query, params->query_size,
-                 pack);
+    arr_coc_pack(weir_arr_coc_weights_tensors(params->weights), params->query,
+                 weir_arr_coc_weights_query_size(params->weights), pack);
     const weir_status status = weir_upload(a->setup, a->weights, 0, pack, size);
     free(pack);
     return status;

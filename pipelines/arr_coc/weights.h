@@ -18,10 +18,6 @@
 #include "io/safetensors.h"
 #include "kernels/arr_coc/layout.cl.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum {
     WEIR_ARR_COC_TENSORS = 10
 };
@@ -86,9 +82,5 @@ bool weir_arr_coc_expect_patches(const float *relevance, uint32_t count, int64_t
 // Threads: safe; no state, no allocation.
 void arr_coc_pack(const struct arr_coc_tensors *tensors, const float *query, size_t query_size,
                   float out_pack[ARR_COC_PACK_FLOATS]);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif
