@@ -1,7 +1,6 @@
 // A checkpoint is read and checked whole on the host before anything is uploaded.
 #include "pipelines/train/checkpoint.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,9 +28,9 @@ static uint64_t checksum_of(const struct weir_io_tensor *tensors, size_t count)
         const struct weir_io_tensor *tensor = &tensors[i];
         struct weir_siphash_key key = {{(uint64_t)tensor->dtype, (uint64_t)tensor->rank}};
         uint64_t size = 0;
-        if (strcmp(tensor->name, checksum_name) == 0 ||
-            !weir_io_shape_bytes(tensor->dtype, tensor->rank, tensor->shape, &size))
-            continue; // of a shape that the writer refuses
+        if (strcmp(tensor->name, checksum_name) == 0)
+            continue;
+        weir_io_shape_bytes(tensor->dtype, tensor->rank, tensor->shape, &size);
         key.words[0] = weir_siphash(&key, tensor->name, strlen(tensor->name));
         key.words[1] =
             weir_siphash(&key, tensor->shape, (size_t)tensor->rank * sizeof *tensor->shape);
@@ -187,18 +186,6 @@ static weir_status take_tensors(const char *path, const weir_io_safetensors *fil
     return weir_queue_sync(queue, WEIR_FOREVER);
 }
 
-static weir_status read_file(const char *path, const weir_io_safetensors *file,
-                             weir_train_model *model, weir_queue *queue,
-                             struct weir_train_progress *out_progress)
-{
-    float *values = calloc(1, weir_buffer_size(weir_train_model_parameters(model)));
-    if (!values)
-        return weir__pattern_no_memory(label, "the parameters");
-    const weir_status status = take_tensors(path, file, model, queue, values, out_progress);
-    free(values);
-    return status;
-}
-
 weir_status weir_train_checkpoint_read(const char *path, weir_train_model *model, weir_queue *queue,
                                        struct weir_train_progress *out_progress,
                                        weir_io_safetensors **out_file)
@@ -211,12 +198,15 @@ weir_status weir_train_checkpoint_read(const char *path, weir_train_model *model
         *out_file = NULL;
     if (!weir_io_safetensors_open(path, &file, &error))
         return weir__pattern_fail(NULL, WEIR_ERROR_IO, NULL, "%s", error.message);
-    const weir_status status = read_file(path, file, model, queue, &progress);
-    if (status != WEIR_OK || !out_file)
-        weir_io_safetensors_destroy(&file);
+    float *values = calloc(1, weir_buffer_size(weir_train_model_parameters(model)));
+    const weir_status status = values ? take_tensors(path, file, model, queue, values, &progress)
+                                      : weir__pattern_no_memory(label, "the parameters");
+    free(values);
     if (status == WEIR_OK)
         *out_progress = progress;
-    if (out_file)
+    if (status == WEIR_OK && out_file)
         *out_file = file;
+    else
+        weir_io_safetensors_destroy(&file);
     return status;
 }

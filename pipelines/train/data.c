@@ -6,13 +6,11 @@
 #include "pipelines/train/data.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/random.h"
-#include "base/text.h"
 #include "pipelines/train/product.h"
 
 struct weir_train_data {

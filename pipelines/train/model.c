@@ -195,17 +195,12 @@ static weir_status check_input(const weir_train_model *model)
 {
     const struct weir_train_shape *in = &model->params.input;
     const uint64_t numbers = count_of(count_of(in->height, in->width), in->channels);
-    if (numbers < 1)
-        return weir__pattern_refuse(model->label, "a vector of n numbers is {1, 1, n}",
-                                    "the input is %" PRIu32 " x %" PRIu32 " x %" PRIu32
-                                    ": it is empty",
-                                    in->height, in->width, in->channels);
     if (numbers > COUNT_MAX)
         return weir__pattern_refuse(model->label, NULL,
                                     "the input is %" PRIu32 " x %" PRIu32 " x %" PRIu32
                                     ": more than %" PRId32 " numbers",
                                     in->height, in->width, in->channels, COUNT_MAX);
-    if (model->params.batch < 1 || count_of(numbers, model->params.batch) > COUNT_MAX)
+    if (count_of(numbers, model->params.batch) > COUNT_MAX)
         return weir__pattern_refuse(model->label, NULL,
                                     "the batch is %" PRIu32 "; it must be 1 ... %" PRIu64
                                     " with %" PRIu64 " numbers in a sample",

@@ -33,10 +33,6 @@
 
 #include <weir/weir.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 typedef struct weir_train_model weir_train_model;
 
 #define WEIR_TRAIN_LAYERS_MAX 128
@@ -197,9 +193,5 @@ struct weir_train_rates {
 // Submits the update of all parameters, by one launch each, of a model with a method.
 weir_status weir_train_model_update(weir_train_model *model, weir_queue *queue,
                                     const struct weir_train_rates *rates);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

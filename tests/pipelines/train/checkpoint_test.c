@@ -2,10 +2,8 @@
 // nothing. No kernel runs, so the null backend serves.
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/random.h"
 #include "pipelines/train/checkpoint.h"
 #include "tests/pipelines/train/rig.h"
