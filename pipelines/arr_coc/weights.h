@@ -1,13 +1,6 @@
 // The weights of the ARR-COC pipeline, and the rule by which its results are checked. Weights are
-// read from one safetensors file:
-//
-// | tensor | shape |
-// | --- | --- |
-// | participatory.0.weight, .bias | [64, 13], [64] |
-// | participatory.2.weight, .bias | [D, 64], [D] |
-// | balancer.0.weight, .bias | [128, 9 + D], [128] |
-// | balancer.2.weight, .bias | [128, 128], [128] |
-// | balancer.4.weight, .bias | [3, 128], [3] |
+// read from one safetensors file, whose tensors are named as those of struct arr_coc_tensors:
+// "participatory.0.weight" and so on.
 #ifndef WEIR_PIPELINES_ARR_COC_WEIGHTS_H
 #define WEIR_PIPELINES_ARR_COC_WEIGHTS_H
 
@@ -31,7 +24,7 @@ struct arr_coc_tensors {
     const float *balancer_4_weight, *balancer_4_bias;           // [3, 128], [3]
 };
 
-// Sets the names and shapes of the tensors, in the order of the table, for D = `query_size`; all else is zero.
+// Sets the names and shapes of the tensors, in the order of that structure, for D = `query_size`; all else is zero.
 void weir_arr_coc_weights_describe(uint64_t query_size,
                                    struct weir_io_tensor tensors[WEIR_ARR_COC_TENSORS]);
 
