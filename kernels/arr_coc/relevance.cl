@@ -182,31 +182,45 @@ __kernel __attribute__((reqd_work_group_size(32, 4, 1))) void patch_scores(
 #define WIDTH 128u
 #define LOWEST -3.402823466e38f
 
-float combine(float one, float other, bool add)
-{
-    return add ? one + other : fmax(one, other);
-}
-
-// Adds up the values that each work-item stored in `parts` [count][ITEMS], or takes the
-// greatest, in two steps and always in the same order; afterwards every work-item may
-// read [count] results. Begins and ends with a barrier.
-void block_combine(__local float *parts, __local float *groups, __local float *results, uint count,
-                   bool add)
+// Combines the values that each work-item stored in `parts` [count][ITEMS], in two
+// steps and always in the same order; afterwards every work-item may read [count]
+// results. Begins and ends with a barrier.
+void block_max(__local float *parts, __local float *groups, __local float *results, uint count)
 {
     uint lane = (uint)get_local_id(0);
     barrier(CLK_LOCAL_MEM_FENCE);
     if (lane < count * GROUPS) {
-        float all = parts[lane * GROUPS];
+        float high = parts[lane * GROUPS];
         for (uint i = 1; i < GROUPS; i++)
-            all = combine(all, parts[lane * GROUPS + i], add);
-        groups[lane] = all;
+            high = fmax(high, parts[lane * GROUPS + i]);
+        groups[lane] = high;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (lane < count) {
-        float all = groups[lane * GROUPS];
+        float high = groups[lane * GROUPS];
         for (uint i = 1; i < GROUPS; i++)
-            all = combine(all, groups[lane * GROUPS + i], add);
-        results[lane] = all;
+            high = fmax(high, groups[lane * GROUPS + i]);
+        results[lane] = high;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+void block_sum(__local float *parts, __local float *groups, __local float *results, uint count)
+{
+    uint lane = (uint)get_local_id(0);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lane < count * GROUPS) {
+        float sum = 0.0f;
+        for (uint i = 0; i < GROUPS; i++)
+            sum += parts[lane * GROUPS + i];
+        groups[lane] = sum;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lane < count) {
+        float sum = 0.0f;
+        for (uint i = 0; i < GROUPS; i++)
+            sum += groups[lane * GROUPS + i];
+        results[lane] = sum;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 }
@@ -235,7 +249,7 @@ void ranges(__global const float *scores, uint patches, __local float *parts, __
     parts[2u * ITEMS + lane] = high2;
     parts[3u * ITEMS + lane] = high3;
     parts[4u * ITEMS + lane] = high4;
-    block_combine(parts, groups, range, 5u, false);
+    block_max(parts, groups, range, 5u);
 }
 
 // The three scores of a patch as inputs of the balancer.
@@ -302,7 +316,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void relevance(
     parts[lane] = sum0;
     parts[ITEMS + lane] = sum1;
     parts[2u * ITEMS + lane] = sum2;
-    block_combine(parts, groups, means, 3u, true);
+    block_sum(parts, groups, means, 3u);
 
     // Deviations from the mean: a sum of squares less a square would cancel.
     float n = (float)patches;
@@ -317,7 +331,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void relevance(
     parts[lane] = sum0;
     parts[ITEMS + lane] = sum1;
     parts[2u * ITEMS + lane] = sum2;
-    block_combine(parts, groups, squares, 3u, true);
+    block_sum(parts, groups, squares, 3u);
 
     if (lane == 0u) {
         float degrees = fmax(n - 1.0f, 1.0f);
@@ -356,7 +370,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void relevance(
     }
     parts[lane] = high0;
     parts[ITEMS + lane] = high1;
-    block_combine(parts, groups, ends, 2u, false);
+    block_max(parts, groups, ends, 2u);
     for (uint i = lane; i < patches; i += ITEMS)
         relevance_out[i] = norm(relevance_out[i], -ends[1], ends[0]);
 }
