@@ -11,12 +11,8 @@
 
 #include "io/error.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-// The element types of the safetensors format that take whole bytes. Only F32 and
-// I32 can be written, and can be read from npy; U64 can be written to safetensors.
+// The element types of the safetensors format that take whole bytes; npy files are of F32
+// and I32 only.
 enum weir_io_dtype {
     WEIR_IO_F32,
     WEIR_IO_I32,
@@ -66,9 +62,5 @@ const char *weir_io_shape_text(int rank, const uint64_t *shape, char *text);
 // that is not and its index; `what` names the values in a word or two.
 bool weir_io_check_finite(const char *path, const char *what, const float *values, size_t count,
                           struct weir_io_error *error);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -11,7 +11,6 @@
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -230,12 +229,6 @@ static bool write_png_guarded(struct work *work, uint32_t width, uint32_t height
 bool weir_io_png_write_rgb8(const char *path, uint32_t width, uint32_t height,
                             const unsigned char *rgb, struct weir_io_error *error)
 {
-    if (width == 0 || height == 0 || width > PNG_UINT_31_MAX || height > PNG_UINT_31_MAX)
-        return weir_io_fail(error, path,
-                            "cannot be written: a PNG has 1 to 2147483647 pixels a side, not "
-                            "%lu x %lu",
-                            (unsigned long)width, (unsigned long)height);
-
     struct work work = {0};
     bool ok = false;
     work.file = weir_file_writer_create(path, error->message, sizeof error->message);

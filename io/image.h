@@ -32,10 +32,6 @@
 
 #include "io/error.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // What an image's header says. `kind` is "png" and the layout in the file (gray,
 // gray+alpha, rgb, rgb+alpha, palette; "+transparent" where tRNS is present) with its
 // bits: "png gray16", "png palette4+transparent"; or "jpeg gray", "jpeg ycc",
@@ -78,12 +74,8 @@ bool weir_io_image_read(const char *path, uint64_t max_pixels, unsigned char *rg
 // base/file.h describes. The same pixels give the same bytes.
 //
 // Threads: safe.
-// Errors: false, the path is as it was. A size of zero, or above 2^31 - 1.
+// Errors: false, the path is as it was: the disk, or a size that no PNG has.
 bool weir_io_png_write_rgb8(const char *path, uint32_t width, uint32_t height,
                             const unsigned char *rgb, struct weir_io_error *error);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -10,10 +10,6 @@
 #include "io/array.h"
 #include "io/error.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // An array read from a file. `data` holds `count` elements; it is never NULL after
 // a success, even if the count is zero.
 struct weir_io_npy {
@@ -37,8 +33,8 @@ bool weir_io_npy_read(const char *path, enum weir_io_dtype dtype, struct weir_io
 // Frees the data and zeroes the array. A zeroed array is accepted.
 void weir_io_npy_finish(struct weir_io_npy *array);
 
-// Writes `data` of the given type (F32 or I32) and shape, atomically as
-// base/file.h describes. The header is padded so that the data starts at a
+// Writes `data` of the given type (F32 or I32) and shape, which is that of memory,
+// atomically as base/file.h describes. The header is padded so that the data starts at a
 // multiple of 64 bytes. `data` may be NULL only if a dimension is zero.
 //
 // Threads: safe; after two concurrent writes to one path the file of one of them
@@ -46,9 +42,5 @@ void weir_io_npy_finish(struct weir_io_npy *array);
 // Errors: false; the path is as it was.
 bool weir_io_npy_write(const char *path, enum weir_io_dtype dtype, int rank, const uint64_t *shape,
                        const void *data, struct weir_io_error *error);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -18,10 +18,6 @@
 #include "io/array.h"
 #include "io/error.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define WEIR_IO_SAFETENSORS_HEADER_LIMIT 100000000
 
 typedef struct weir_io_safetensors weir_io_safetensors;
@@ -67,18 +63,13 @@ bool weir_io_safetensors_find(const weir_io_safetensors *file, const char *name,
                               const uint64_t *shape, const float **out_values,
                               struct weir_io_error *error);
 
-// Writes F32, I32 and U64 tensors in the given order, atomically as base/file.h
-// describes. The header is padded with spaces to a multiple of 8 bytes. The same
+// Writes tensors in the given order, atomically as base/file.h describes. Names are UTF-8,
+// and no two are equal. The header is padded with spaces to a multiple of 8 bytes. The same
 // tensors give the same bytes.
 //
 // Threads: safe.
-// Errors: false, the path is as it was: a name that is empty, repeated, not UTF-8
-// or "__metadata__", another type, a shape whose size overflows, or the disk.
+// Errors: false, the path is as it was: the disk, or memory.
 bool weir_io_safetensors_write(const char *path, const struct weir_io_tensor *tensors, size_t count,
                                struct weir_io_error *error);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -16,10 +16,6 @@
 
 #include "io/error.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define WEIR_IO_Y4M_LINE 1024 // bytes that a line may have
 
 // Reads up to `size` bytes, like read(): 0 at the end, -1 with errno.
@@ -64,9 +60,5 @@ void weir_io_y4m_rgb(const struct weir_io_y4m *y4m, const unsigned char *planes,
 // Errors: false, with errno.
 bool weir_io_y4m_begin(FILE *file, uint32_t width, uint32_t height, uint32_t rate, uint32_t per);
 bool weir_io_y4m_write_rgb8(FILE *file, uint32_t width, uint32_t height, const unsigned char *rgb);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

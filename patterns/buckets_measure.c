@@ -16,7 +16,6 @@
 #include "base/clock.h"
 #include "base/siphash.h"
 #include "patterns/fail.h"
-#include "patterns/shared.h"
 
 // What all ranks of a communicator must have alike, since each sees only its own half of a mismatch:
 // the parameters and the options.
@@ -36,10 +35,10 @@ void weir__buckets_tell(weir_comm *comm, const char *label)
 static weir_status make_scratch(const weir_buckets *buckets, size_t size, weir_buffer **out_buffer)
 {
     const size_t ranks = weir_comm_count(buckets->params.comm);
-    return weir_buffer_create(weir_comm_device(buckets->params.comm),
-                              WEIR_PARAMS(weir_buffer, .label = buckets->label,
-                                          .size = size + ranks * size),
-                              out_buffer);
+    return weir_buffer_create_at(weir_comm_device(buckets->params.comm),
+                                 WEIR_PARAMS(weir_buffer, .label = buckets->label,
+                                             .size = size + ranks * size),
+                                 out_buffer, buckets->place.file, buckets->place.line);
 }
 
 static weir_status submit_gather(weir_buckets *buckets, weir_buffer *scratch, const void *mine,
@@ -129,26 +128,19 @@ static weir_status refuse(const weir_buckets *buckets, uint32_t rank, const stru
         rank);
 }
 
-static weir_status compare(weir_buckets *const *buckets, uint32_t count, struct note *notes)
-{
-    const uint32_t ranks = weir_comm_count(buckets[0]->params.comm);
-    struct note *all = notes + count;
-    for (uint32_t i = 0; i < count; i++)
-        notes[i] = describe(buckets[i]);
-    TRY(buckets_gather(buckets, count, notes, sizeof *notes, all));
-    for (uint32_t rank = 1; rank < ranks; rank++)
-        if (memcmp(&all[rank], &all[0], sizeof *all) != 0)
-            TRY(refuse(buckets[0], rank, &all[rank], &all[0]));
-    return WEIR_OK;
-}
-
 static weir_status compare_plans(weir_buckets *const *buckets, uint32_t count)
 {
-    const size_t ranks = weir_comm_count(buckets[0]->params.comm);
+    const uint32_t ranks = weir_comm_count(buckets[0]->params.comm);
     struct note *notes = calloc(count + ranks, sizeof *notes);
     if (!notes)
         return weir__pattern_no_memory(buckets[0]->label, "the comparison of ranks");
-    const weir_status status = compare(buckets, count, notes);
+    struct note *all = notes + count;
+    for (uint32_t i = 0; i < count; i++)
+        notes[i] = describe(buckets[i]);
+    weir_status status = buckets_gather(buckets, count, notes, sizeof *notes, all);
+    for (uint32_t rank = 1; rank < ranks && status == WEIR_OK; rank++)
+        if (memcmp(&all[rank], &all[0], sizeof *all) != 0)
+            status = refuse(buckets[0], rank, &all[rank], &all[0]);
     free(notes);
     return status;
 }
@@ -180,11 +172,6 @@ static double reduce_ns(const struct weir__buckets_curve *curve, size_t bytes)
     return curve->latency_ns + (double)bytes * ns_per_byte;
 }
 
-static size_t on_the_way(const weir_buckets *buckets, size_t bytes)
-{
-    return bytes / buckets->element_size * buckets->wire_size;
-}
-
 // From the begin of the backward pass to the end of the last reduction.
 static double step_ns(const weir_buckets *buckets, const struct weir_buckets_plan *plan,
                       const struct weir__buckets_curve *curve, double backward_ns)
@@ -197,7 +184,7 @@ static double step_ns(const weir_buckets *buckets, const struct weir_buckets_pla
         const size_t end = last->offset + last->size;
         const double due_ns = backward_ns * ((double)end / (double)plan->bytes);
         const double begin_ns = due_ns > end_ns ? due_ns : end_ns;
-        const size_t size = on_the_way(buckets, end - buckets->parameters[first].offset);
+        const size_t size = weir__buckets_on_wire(buckets, end - buckets->parameters[first].offset);
         end_ns = begin_ns + reduce_ns(curve, size);
         if (begin_ns < backward_ns)
             hidden_ns += (end_ns < backward_ns ? end_ns : backward_ns) - begin_ns;
@@ -222,7 +209,7 @@ void weir__buckets_choose(weir_buckets *buckets, const struct weir__buckets_curv
     struct weir_buckets_plan best = {0};
     double best_ns = -1;
     if (backward_ns <= 0)
-        backward_ns = 2 * reduce_ns(curve, on_the_way(buckets, buckets->plan.bytes));
+        backward_ns = 2 * reduce_ns(curve, weir__buckets_on_wire(buckets, buckets->plan.bytes));
     for (size_t count = 1; count <= buckets->params.parameter_count; count += 1 + count / FINE)
         for (int halvings = 0; halvings < LAST_SIZES; halvings++) {
             const struct weir_buckets_plan plan = plan_of(buckets, count, halvings);
@@ -283,25 +270,10 @@ static weir_status time_chain(weir_buckets *const *buckets, uint32_t count, size
     return WEIR_OK;
 }
 
-// What a rank measured.
-struct figures {
-    struct weir__buckets_curve curve;
-    double backward_ns;
-    double once_ns; // the reduction that was tried last
-};
-
-// What a measurement works on: the buckets of this process, and room for the figures of all ranks.
-struct work {
-    weir_buckets *const *buckets;
-    uint32_t count;
-    struct figures *mine; // of each of the buckets
-    struct figures *all;
-};
-
 // The sizes that are measured: the same on all ranks.
 static void list_points(const weir_buckets *buckets, struct weir__buckets_curve *curve)
 {
-    const size_t most = buckets->plan.bytes / buckets->element_size * buckets->wire_size;
+    const size_t most = weir__buckets_on_wire(buckets, buckets->plan.bytes);
     for (uint32_t i = 0; i < WEIR__BUCKETS_POINTS && most > SMALL_BYTES; i++) {
         curve->bytes[curve->count++] = point_bytes[i] < most ? point_bytes[i] : most;
         if (point_bytes[i] >= most)
@@ -309,116 +281,78 @@ static void list_points(const weir_buckets *buckets, struct weir__buckets_curve 
     }
 }
 
-static double larger(double a, double b)
+// Makes `*number` that of the rank whose is the largest: all ranks get the same.
+static weir_status agree_on_largest(weir_buckets *const *buckets, uint32_t count, double *number)
 {
-    return a > b ? a : b;
+    const uint32_t ranks = weir_comm_count(buckets[0]->params.comm);
+    double *numbers = calloc(count + ranks, sizeof *numbers);
+    if (!numbers)
+        return weir__pattern_no_memory(buckets[0]->label, "the figures of ranks");
+    double *all = numbers + count;
+    for (uint32_t i = 0; i < count; i++)
+        numbers[i] = *number;
+    const weir_status status = buckets_gather(buckets, count, numbers, sizeof *numbers, all);
+    for (uint32_t i = 0; i < ranks && status == WEIR_OK; i++)
+        *number = all[i] > *number ? all[i] : *number;
+    free(numbers);
+    return status;
 }
 
-static weir_status gather(const struct work *work, const struct figures *figures)
-{
-    for (uint32_t i = 0; i < work->count; i++) {
-        work->mine[i] = *figures;
-        work->mine[i].backward_ns = (double)work->buckets[i]->params.backward_ns;
-    }
-    return buckets_gather(work->buckets, work->count, work->mine, sizeof *work->mine, work->all);
-}
-
-// One reduction, by the slowest rank: all ranks get the same. The one before it makes connections.
-static weir_status try_once(const struct work *work, size_t size, double *out_ns)
-{
-    struct figures figures = {0};
-    TRY(time_chain(work->buckets, work->count, size, 1, &figures.once_ns));
-    TRY(time_chain(work->buckets, work->count, size, 1, &figures.once_ns));
-    TRY(gather(work, &figures));
-    *out_ns = 0;
-    for (uint32_t i = 0; i < weir_comm_count(work->buckets[0]->params.comm); i++)
-        *out_ns = larger(*out_ns, work->all[i].once_ns);
-    return WEIR_OK;
-}
-
-// The shortest of a few rounds; or, of a slow size, one reduction.
-static weir_status time_size(const struct work *work, size_t size, double *out_ns, bool *out_slow)
+// The shortest of a few rounds; or, of a slow size, one reduction. The first one makes connections.
+static weir_status time_size(weir_buckets *const *buckets, uint32_t count, size_t size,
+                             double *out_ns, bool *out_slow)
 {
     double once_ns;
-    TRY(try_once(work, size, &once_ns));
+    TRY(time_chain(buckets, count, size, 1, &once_ns));
+    TRY(time_chain(buckets, count, size, 1, &once_ns));
+    TRY(agree_on_largest(buckets, count, &once_ns));
     *out_ns = once_ns;
     *out_slow = once_ns > SLOW_NS;
     for (int round = 0; round < ROUNDS && !*out_slow; round++) {
         double ns;
-        TRY(time_chain(work->buckets, work->count, size, chain_of(size, once_ns), &ns));
+        TRY(time_chain(buckets, count, size, chain_of(size, once_ns), &ns));
         if (round == 0 || ns < *out_ns)
             *out_ns = ns;
     }
-    return WEIR_OK;
+    return *out_slow ? WEIR_OK : agree_on_largest(buckets, count, out_ns);
 }
 
 // The first size is measured where the latency is long, too: without any, all sizes would look alike.
-static weir_status measure(const struct work *work, struct weir__buckets_curve *curve)
+static weir_status measure(weir_buckets *const *buckets, uint32_t count,
+                           struct weir__buckets_curve *curve)
 {
-    const weir_buckets *first = work->buckets[0];
-    const size_t bytes = first->plan.bytes / first->element_size * first->wire_size;
+    const size_t bytes = weir__buckets_on_wire(buckets[0], buckets[0]->plan.bytes);
     bool slow = false;
-    *curve = (struct weir__buckets_curve){0};
-    list_points(first, curve);
-    TRY(time_size(work, bytes < SMALL_BYTES ? bytes : SMALL_BYTES, &curve->latency_ns, &slow));
+    list_points(buckets[0], curve);
+    TRY(time_size(buckets, count, bytes < SMALL_BYTES ? bytes : SMALL_BYTES, &curve->latency_ns,
+                  &slow));
     for (uint32_t i = 0; i < curve->count; i++) {
         double ns = 0;
-        TRY(time_size(work, curve->bytes[i], &ns, &slow));
+        TRY(time_size(buckets, count, curve->bytes[i], &ns, &slow));
         curve->ns_per_byte[i] =
             ns > curve->latency_ns ? (ns - curve->latency_ns) / (double)curve->bytes[i] : 0;
+        // A larger one that was slower was disturbed.
+        if (i > 0 && curve->ns_per_byte[i] > curve->ns_per_byte[i - 1])
+            curve->ns_per_byte[i] = curve->ns_per_byte[i - 1];
         if (slow)
             curve->count = i + 1;
     }
     return WEIR_OK;
 }
 
-static struct figures slowest_of(const struct figures *all, uint32_t ranks)
+static weir_status choose_sizes(weir_buckets *const *buckets, uint32_t count)
 {
-    struct figures slowest = all[0];
-    struct weir__buckets_curve *curve = &slowest.curve;
-    for (uint32_t rank = 1; rank < ranks; rank++) {
-        curve->latency_ns = larger(curve->latency_ns, all[rank].curve.latency_ns);
-        for (uint32_t i = 0; i < curve->count; i++)
-            curve->ns_per_byte[i] = larger(curve->ns_per_byte[i], all[rank].curve.ns_per_byte[i]);
-        slowest.backward_ns = larger(slowest.backward_ns, all[rank].backward_ns);
+    struct weir__buckets_curve curve = {0};
+    double backward_ns = (double)buckets[0]->params.backward_ns;
+    TRY(measure(buckets, count, &curve));
+    TRY(agree_on_largest(buckets, count, &backward_ns));
+    const double ns_per_byte = curve.count ? curve.ns_per_byte[curve.count - 1] : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        weir__buckets_choose(buckets[i], &curve, backward_ns);
+        buckets[i]->plan.latency_ns = curve.latency_ns;
+        buckets[i]->plan.bytes_per_ns = ns_per_byte > 0 ? 1 / ns_per_byte : 0;
     }
-    for (uint32_t i = 1; i < curve->count; i++) // a larger one that was slower was disturbed
-        if (curve->ns_per_byte[i] > curve->ns_per_byte[i - 1])
-            curve->ns_per_byte[i] = curve->ns_per_byte[i - 1];
-    return slowest;
-}
-
-static void choose(weir_buckets *buckets, const struct figures *slowest)
-{
-    const struct weir__buckets_curve *curve = &slowest->curve;
-    const double ns_per_byte = curve->count ? curve->ns_per_byte[curve->count - 1] : 0;
-    weir__buckets_choose(buckets, curve, slowest->backward_ns);
-    buckets->plan.latency_ns = curve->latency_ns;
-    buckets->plan.bytes_per_ns = ns_per_byte > 0 ? 1 / ns_per_byte : 0;
-}
-
-static weir_status measure_with(const struct work *work)
-{
-    struct figures figures = {0};
-    TRY(measure(work, &figures.curve));
-    TRY(gather(work, &figures));
-    const struct figures slowest =
-        slowest_of(work->all, weir_comm_count(work->buckets[0]->params.comm));
-    for (uint32_t i = 0; i < work->count; i++)
-        choose(work->buckets[i], &slowest);
     return WEIR_OK;
-}
-
-static weir_status measure_all(weir_buckets *const *buckets, uint32_t count)
-{
-    const size_t ranks = weir_comm_count(buckets[0]->params.comm);
-    struct figures *figures = calloc(count + ranks, sizeof *figures);
-    if (!figures)
-        return weir__pattern_no_memory(buckets[0]->label, "the figures of ranks");
-    const struct work work = {buckets, count, figures, figures + count};
-    const weir_status status = measure_with(&work);
-    free(figures);
-    return status;
 }
 
 // All ranks of this process.
@@ -453,7 +387,7 @@ weir_status weir__buckets_agree(weir_buckets *const *buckets, uint32_t count)
 {
     weir_status status = compare_plans(buckets, count);
     if (status == WEIR_OK && buckets[0]->params.cap_bytes == WEIR_BUCKETS_AUTO)
-        status = measure_all(buckets, count);
+        status = choose_sizes(buckets, count);
     for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
         weir__buckets_cut(buckets[i]);
     if (status != WEIR_OK && status != WEIR_ERROR_INVALID)

@@ -4,6 +4,7 @@
 
 #include "patterns/buckets.h"
 #include "patterns/fail.h"
+#include "patterns/shared.h"
 
 #define WEIR__BUCKETS_STEPS 4  // whose times are kept until they are read
 #define WEIR__BUCKETS_POINTS 5 // sizes whose reduction is timed
@@ -39,6 +40,7 @@ struct weir_buckets {
     struct weir_buckets_params params; // `label` is the copy, `parameters` are not kept
     struct weir_buckets_plan plan;
     char label[WEIR__PATTERN_LABEL_SIZE];
+    struct weir__place place;
     size_t element_size;
     size_t wire_size; // of an element as it travels
     bool narrows;     // F32 gradients that travel as bf16
@@ -65,9 +67,11 @@ struct weir_buckets {
     struct weir_buckets_statistics figures;
 };
 
-// Refuses the index of a `what`, of which there are `count`.
-weir_status weir__buckets_refuse_index(const weir_buckets *buckets, const char *function,
-                                       const char *what, uint32_t index, uint32_t count);
+// What so many bytes of gradients are as they travel.
+static inline size_t weir__buckets_on_wire(const weir_buckets *buckets, size_t bytes)
+{
+    return bytes / buckets->element_size * buckets->wire_size;
+}
 
 // The first parameter after the bucket that begins with `first`, as the sizes of `plan` have it.
 uint32_t weir__buckets_end(const weir_buckets *buckets, const struct weir_buckets_plan *plan,

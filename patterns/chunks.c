@@ -1,5 +1,4 @@
-// A job in chunks: its plan, its life and its runs. All sizes and the order of all operations are planned at
-// creation, so a run only submits.
+// A job in chunks: its plan, its life and its runs. All sizes are planned at creation, so a run only submits.
 //
 // Waits between queues, BY_ENGINE. Within a run each stage of a chunk waits for the
 // stage before it. Between runs a stage waits until the previous run no longer needs
@@ -30,18 +29,6 @@ enum stage {
     STAGES,
 };
 
-// One operation of a run.
-struct step {
-    enum stage stage;
-    uint32_t chunk;
-};
-
-// The ends of one chunk's stages, in the latest run that reached them. BY_ENGINE
-// only; a zeroed event was not recorded.
-struct ends {
-    struct weir_event of[STAGES];
-};
-
 struct weir_chunks {
     struct weir_chunks_params params; // `label` is the copy
     char label[WEIR__PATTERN_LABEL_SIZE];
@@ -50,9 +37,10 @@ struct weir_chunks {
     size_t cuts[WEIR_CHUNKS_MAX]; // the element at which each chunk ends
     bool in_place;                // a download writes bytes of the next run's upload
 
-    struct step *steps;
-    uint32_t step_count;
-    struct ends *ends; // one a chunk
+    // The ends of each chunk's stages, in the latest run that reached them. BY_ENGINE
+    // only; a zeroed event was not recorded.
+    struct weir_event ends[WEIR_CHUNKS_MAX][STAGES];
+    weir_queue *latest; // that this run submitted to
     // BY_ENGINE: those of the stages that the job has, in order.
     weir_queue *queues[WEIR_CHUNKS_QUEUES_MAX];
     uint32_t queue_of[STAGES]; // BY_ENGINE
@@ -227,7 +215,7 @@ static struct weir_chunk chunk_at(const weir_chunks *chunks, uint32_t index)
     };
 }
 
-// The plan of a job: the checks of its params, its queues, and the order of the operations.
+// The plan of a job: the checks of its params, and its queues.
 
 // The number of channels to which a CUDA context maps its streams by default.
 #define CHANNELS 8
@@ -463,45 +451,12 @@ static weir_status make_plan(weir_chunks *chunks)
     return WEIR_OK;
 }
 
-// --- the order ---
-
-static uint32_t queue_index(const weir_chunks *chunks, const struct step *step)
-{
-    if (chunks->plan.layout == WEIR_CHUNKS_BY_ENGINE)
-        return chunks->queue_of[step->stage];
-    return step->chunk % chunks->plan.queue_count;
-}
-
-static void add_step(weir_chunks *chunks, enum stage stage, uint32_t chunk)
-{
-    if (chunk < chunks->plan.chunk_count && has_stage(&chunks->params, stage))
-        chunks->steps[chunks->step_count++] = (struct step){stage, chunk};
-}
-
-static void write_steps(weir_chunks *chunks)
-{
-    const uint32_t count = chunks->plan.chunk_count;
-    const bool breadth = chunks->plan.order == WEIR_CHUNKS_BREADTH_FIRST;
-    const bool ahead = chunks->plan.order == WEIR_CHUNKS_INTERLEAVED;
-
-    for (int stage = 0; breadth && stage < STAGES; stage++)
-        for (uint32_t i = 0; i < count; i++)
-            add_step(chunks, (enum stage)stage, i);
-    for (uint32_t i = 0; !breadth && i < count; i++) {
-        if (!ahead || i == 0)
-            add_step(chunks, STAGE_UPLOAD, i);
-        add_step(chunks, STAGE_COMPUTE, i);
-        if (ahead)
-            add_step(chunks, STAGE_UPLOAD, i + 1);
-        add_step(chunks, STAGE_DOWNLOAD, i);
-    }
-}
-
 static const char *const stage_names[] = {"upload", "compute", "download"};
 
 // --- creation and destruction ---
 
-static weir_status make_queue(weir_chunks *chunks, uint32_t index, const char *name)
+static weir_status make_queue(weir_chunks *chunks, uint32_t index, const char *name,
+                              struct weir__place place)
 {
     char label[WEIR__PATTERN_LABEL_SIZE + 16];
 
@@ -509,13 +464,13 @@ static weir_status make_queue(weir_chunks *chunks, uint32_t index, const char *n
         snprintf(label, sizeof label, "%s/%s", chunks->label, name);
     else
         snprintf(label, sizeof label, "%s/%u", chunks->label, (unsigned)index);
-    return weir_queue_create(chunks->params.device,
-                             WEIR_PARAMS(weir_queue, .label = label,
-                                         .priority = chunks->params.priority),
-                             &chunks->queues[index]);
+    return weir_queue_create_at(chunks->params.device,
+                                WEIR_PARAMS(weir_queue, .label = label,
+                                            .priority = chunks->params.priority),
+                                &chunks->queues[index], place.file, place.line);
 }
 
-static weir_status make_queues(weir_chunks *chunks)
+static weir_status make_queues(weir_chunks *chunks, struct weir__place place)
 {
     bool by_engine = chunks->plan.layout == WEIR_CHUNKS_BY_ENGINE;
     uint32_t made = 0;
@@ -524,24 +479,10 @@ static weir_status make_queues(weir_chunks *chunks)
         if (!has_stage(&chunks->params, (enum stage)i))
             continue;
         chunks->queue_of[i] = made;
-        TRY(make_queue(chunks, made++, stage_names[i]));
+        TRY(make_queue(chunks, made++, stage_names[i], place));
     }
     for (; made < chunks->plan.queue_count; made++)
-        TRY(make_queue(chunks, made, NULL));
-    return WEIR_OK;
-}
-
-static weir_status make_steps(weir_chunks *chunks)
-{
-    size_t count = chunks->plan.chunk_count;
-
-    // One element more, so that a job without chunks does not allocate zero bytes.
-    chunks->steps = calloc(count * STAGES + 1, sizeof *chunks->steps);
-    chunks->ends = calloc(count + 1, sizeof *chunks->ends);
-    if (!chunks->steps || !chunks->ends)
-        return weir__pattern_fail(chunks->label, WEIR_ERROR_OUT_OF_MEMORY, "use fewer chunks",
-                                  "no memory for the plan of %zu chunks", count);
-    write_steps(chunks);
+        TRY(make_queue(chunks, made, NULL, place));
     return WEIR_OK;
 }
 
@@ -555,36 +496,37 @@ static void write_summary(weir_chunks *chunks)
              (unsigned)chunks->plan.chunk_count, most);
 }
 
-static weir_status create(const struct weir_chunks_params *params, weir_chunks **out_chunks)
+static weir_status fill_chunks(weir_chunks *chunks, const struct weir_chunks_params *params,
+                               struct weir__place place)
+{
+    TRY(weir__pattern_params("weir_chunks_create", "weir_chunks_params", params, &chunks->params,
+                             sizeof chunks->params));
+    chunks->params.label = weir__pattern_keep(chunks->label, chunks->params.label, "chunks");
+    TRY(make_plan(chunks));
+    write_summary(chunks);
+    return make_queues(chunks, place);
+}
+
+static weir_status create(const struct weir_chunks_params *params, weir_chunks **out_chunks,
+                          struct weir__place place)
 {
     *out_chunks = NULL;
     weir_chunks *chunks = calloc(1, sizeof *chunks);
     if (!chunks)
         return weir__pattern_no_memory(NULL, "a job in chunks");
-    weir_status status = weir__pattern_params("weir_chunks_create", "weir_chunks_params", params,
-                                              &chunks->params, sizeof chunks->params);
-    if (status == WEIR_OK) {
-        chunks->params.label = weir__pattern_keep(chunks->label, chunks->params.label, "chunks");
-        status = make_plan(chunks);
-    }
+    const weir_status status = fill_chunks(chunks, params, place);
     if (status == WEIR_OK)
-        status = make_steps(chunks);
-    if (status == WEIR_OK)
-        status = make_queues(chunks);
-    if (status != WEIR_OK) {
+        *out_chunks = chunks;
+    else
         weir_chunks_destroy(&chunks);
-        return status;
-    }
-    write_summary(chunks);
-    *out_chunks = chunks;
-    return WEIR_OK;
+    return status;
 }
 
 weir_status weir_chunks_create_at(const struct weir_chunks_params *params, weir_chunks **out_chunks,
                                   const char *file, int line)
 {
-    const struct weir__place before = weir__pattern_begin(file, line);
-    return weir__pattern_end(create(params, out_chunks), before);
+    return weir__pattern_placed(create(params, out_chunks, (struct weir__place){file, line}), file,
+                                line);
 }
 
 void weir_chunks_destroy(weir_chunks **chunks)
@@ -595,8 +537,6 @@ void weir_chunks_destroy(weir_chunks **chunks)
 
     for (uint32_t i = 0; i < gone->plan.queue_count; i++)
         weir_queue_destroy(&gone->queues[i]);
-    free(gone->ends);
-    free(gone->steps);
     free(gone);
     *chunks = NULL;
 }
@@ -609,14 +549,12 @@ static weir_status wait_if_recorded(weir_queue *queue, struct weir_event event)
 }
 
 // BY_ENGINE. For stages after this one, `ends` still holds events of an earlier run.
-static weir_status wait_for_others(const weir_chunks *chunks, const struct step *step,
-                                   weir_queue *queue)
+static weir_status wait_for_others(const weir_chunks *chunks, enum stage stage,
+                                   const struct weir_event *ends, weir_queue *queue)
 {
-    const struct weir_event *ends = chunks->ends[step->chunk].of;
-
-    if (step->stage == STAGE_DOWNLOAD)
+    if (stage == STAGE_DOWNLOAD)
         return wait_if_recorded(queue, ends[STAGE_COMPUTE]);
-    if (step->stage == STAGE_UPLOAD)
+    if (stage == STAGE_UPLOAD)
         return wait_if_recorded(queue, ends[chunks->in_place ? STAGE_DOWNLOAD : STAGE_COMPUTE]);
 
     if (!chunks->in_place)
@@ -650,23 +588,55 @@ static weir_status submit_work(const weir_chunks *chunks, enum stage stage, weir
     return submit_kernel(chunks, queue, chunk);
 }
 
-static weir_status submit_step(weir_chunks *chunks, uint32_t number)
+static weir_status submit_to(weir_chunks *chunks, weir_queue *queue, enum stage stage,
+                             uint32_t index)
 {
-    const struct step *step = &chunks->steps[number];
     const bool by_engine = chunks->plan.layout == WEIR_CHUNKS_BY_ENGINE;
-    const uint32_t index = queue_index(chunks, step);
-    const struct weir_chunk chunk = chunk_at(chunks, step->chunk);
-    weir_queue *queue = chunks->queues[index];
+    const struct weir_chunk chunk = chunk_at(chunks, index);
+    struct weir_event *ends = chunks->ends[index];
     if (by_engine)
-        TRY(wait_for_others(chunks, step, queue));
+        TRY(wait_for_others(chunks, stage, ends, queue));
+    TRY(submit_work(chunks, stage, queue, &chunk));
+    return by_engine ? weir_queue_record(queue, &ends[stage]) : WEIR_OK;
+}
 
-    TRY(submit_work(chunks, step->stage, queue, &chunk));
-    if (by_engine)
-        TRY(weir_queue_record(queue, &chunks->ends[step->chunk].of[step->stage]));
-    // Work must not stay in a driver's buffer until some later wait happens to flush it: the queue is flushed
-    // when the next step is in another one.
-    if (number + 1 == chunks->step_count || queue_index(chunks, step + 1) != index)
-        TRY(weir_queue_flush(queue));
+// One operation, of a stage and a chunk that there may be.
+static weir_status submit(weir_chunks *chunks, enum stage stage, uint32_t chunk)
+{
+    weir_runtime *runtime = weir_device_runtime(chunks->params.device);
+    if (chunk >= chunks->plan.chunk_count || !has_stage(&chunks->params, stage))
+        return WEIR_OK;
+    weir_queue *queue = chunks->queues[chunks->plan.layout == WEIR_CHUNKS_BY_ENGINE
+                                           ? chunks->queue_of[stage]
+                                           : chunk % chunks->plan.queue_count];
+    // Work must not stay in a driver's buffer until some later wait happens to flush it.
+    if (chunks->latest && chunks->latest != queue)
+        TRY(weir_queue_flush(chunks->latest));
+    chunks->latest = queue;
+    weir_region_push(runtime, "chunk", chunk);
+    const weir_status status = submit_to(chunks, queue, stage, chunk);
+    weir_region_pop(runtime);
+    return status;
+}
+
+static weir_status submit_all(weir_chunks *chunks)
+{
+    const uint32_t count = chunks->plan.chunk_count;
+    const bool breadth = chunks->plan.order == WEIR_CHUNKS_BREADTH_FIRST;
+    const bool ahead = chunks->plan.order == WEIR_CHUNKS_INTERLEAVED;
+
+    chunks->latest = NULL;
+    for (int stage = 0; breadth && stage < STAGES; stage++)
+        for (uint32_t i = 0; i < count; i++)
+            TRY(submit(chunks, (enum stage)stage, i));
+    for (uint32_t i = 0; !breadth && i < count; i++) {
+        if (!ahead || i == 0)
+            TRY(submit(chunks, STAGE_UPLOAD, i));
+        TRY(submit(chunks, STAGE_COMPUTE, i));
+        if (ahead)
+            TRY(submit(chunks, STAGE_UPLOAD, i + 1));
+        TRY(submit(chunks, STAGE_DOWNLOAD, i));
+    }
     return WEIR_OK;
 }
 
@@ -732,11 +702,7 @@ weir_status weir_chunks_run(weir_chunks *chunks, const struct weir_event *after,
     if (status != WEIR_OK)
         return status;
 
-    for (uint32_t i = 0; i < chunks->step_count && status == WEIR_OK; i++) {
-        weir_region_push(runtime, "chunk", chunks->steps[i].chunk);
-        status = submit_step(chunks, i);
-        weir_region_pop(runtime);
-    }
+    status = submit_all(chunks);
     if (status == WEIR_OK)
         status = join(chunks, out_done);
     if (status != WEIR_OK) {
@@ -763,8 +729,7 @@ weir_status weir_chunks_recover(weir_chunks *chunks)
     if (first.status < 0)
         return weir__pattern_first(&first);
     // Events recorded before the failure was cleared would keep reporting it.
-    if (chunks->plan.chunk_count > 0)
-        memset(chunks->ends, 0, chunks->plan.chunk_count * sizeof *chunks->ends);
+    memset(chunks->ends, 0, sizeof chunks->ends);
     chunks->broken = false;
     return WEIR_OK;
 }

@@ -4,8 +4,6 @@
 // room's last use, which may have been on another queue.
 #include "patterns/device_link.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,20 +37,21 @@ struct weir_device_link {
 };
 
 static weir_status make_buffer(weir_device_link *link, weir_device *device,
-                               weir_buffer **out_buffer)
+                               struct weir__place place, weir_buffer **out_buffer)
 {
-    return weir_buffer_create(device,
-                              WEIR_PARAMS(weir_buffer, .label = link->label, .size = link->bytes,
-                                          .placement = WEIR_PLACE_HOST),
-                              out_buffer);
+    return weir_buffer_create_at(device,
+                                 WEIR_PARAMS(weir_buffer, .label = link->label, .size = link->bytes,
+                                             .placement = WEIR_PLACE_HOST),
+                                 out_buffer, place.file, place.line);
 }
 
-static weir_status make_rooms(weir_device_link *link, weir_device *from)
+static weir_status make_rooms(weir_device_link *link, weir_device *from, struct weir__place place)
 {
-    TRY(weir_queue_create(from, WEIR_PARAMS(weir_queue, .label = link->label), &link->queue));
+    TRY(weir_queue_create_at(from, WEIR_PARAMS(weir_queue, .label = link->label), &link->queue,
+                             place.file, place.line));
     for (int i = 0; i < ROOMS; i++) {
-        TRY(make_buffer(link, from, &link->rooms[i].down));
-        TRY(make_buffer(link, link->to, &link->rooms[i].up));
+        TRY(make_buffer(link, from, place, &link->rooms[i].down));
+        TRY(make_buffer(link, link->to, place, &link->rooms[i].up));
     }
     return WEIR_OK;
 }
@@ -72,7 +71,8 @@ static weir_status check_params(const struct weir_device_link_params *params)
     return WEIR_OK;
 }
 
-static weir_status create(const struct weir_device_link_params *params, weir_device_link **out_link)
+static weir_status create(const struct weir_device_link_params *params, weir_device_link **out_link,
+                          struct weir__place place)
 {
     struct weir_device_link_params known;
     *out_link = NULL;
@@ -88,7 +88,7 @@ static weir_status create(const struct weir_device_link_params *params, weir_dev
     link->to = known.to;
     link->bytes = known.bytes;
     if (known.from != known.to && !weir_device_can_peer(known.to, known.from))
-        status = make_rooms(link, known.from);
+        status = make_rooms(link, known.from, place);
     if (status < 0) {
         const struct weir_error error = *weir_last_error();
         weir_device_link_destroy(&link);
@@ -101,8 +101,8 @@ static weir_status create(const struct weir_device_link_params *params, weir_dev
 weir_status weir_device_link_create_at(const struct weir_device_link_params *params,
                                        weir_device_link **out_link, const char *file, int line)
 {
-    const struct weir__place before = weir__pattern_begin(file, line);
-    return weir__pattern_end(create(params, out_link), before);
+    return weir__pattern_placed(create(params, out_link, (struct weir__place){file, line}), file,
+                                line);
 }
 
 void weir_device_link_destroy(weir_device_link **link)

@@ -13,7 +13,6 @@
 
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,32 +74,6 @@ struct weir_loader {
 
 // --- the thread ---
 
-static void publish(weir_loader *loader, struct weir__entry *entry, enum weir__entry_state state)
-{
-    weir__pattern_lock_take(&loader->lock);
-    entry->state = state;
-    pthread_cond_broadcast(&loader->to_next);
-    weir__pattern_lock_release(&loader->lock);
-}
-
-static void publish_error(weir_loader *loader, struct weir__entry *entry)
-{
-    entry->error = *weir_last_error();
-    publish(loader, entry, WEIR__ENTRY_ERROR);
-}
-
-// Waits until the entry's last batch was delivered. Returns false when the loader is to
-// stop.
-static bool wait_for_entry(weir_loader *loader, const struct weir__entry *entry)
-{
-    weir__pattern_lock_take(&loader->lock);
-    while (!loader->stopping && entry->state != WEIR__ENTRY_NONE)
-        (void)weir__pattern_lock_wait(&loader->lock, &loader->to_load, NULL);
-    bool go_on = !loader->stopping;
-    weir__pattern_lock_release(&loader->lock);
-    return go_on;
-}
-
 static weir_status ask_source(weir_loader *loader, struct weir__entry *entry, void *memory)
 {
     const struct weir_loader_params *params = &loader->params;
@@ -136,6 +109,13 @@ static weir_status fill(weir_loader *loader, struct weir__entry *entry)
     return status == WEIR_OK ? end : status;
 }
 
+// With the lock. No work uses the room.
+static void free_room_at_once(struct weir__room *room)
+{
+    room->state = WEIR__ROOM_FREE;
+    room->released = (struct weir_event){0, 0};
+}
+
 // With the lock. The room that was released first is the most likely to be idle.
 static struct weir__room *free_room(weir_loader *loader)
 {
@@ -147,27 +127,6 @@ static struct weir__room *free_room(weir_loader *loader)
             found = room;
     }
     return found;
-}
-
-// Returns NULL when the loader is to stop.
-static struct weir__room *claim_room(weir_loader *loader, struct weir__entry *entry)
-{
-    struct weir__room *room;
-
-    weir__pattern_lock_take(&loader->lock);
-    entry->state = WEIR__ENTRY_FILLED;
-    // Consumers that find every slot held can be refused now.
-    pthread_cond_broadcast(&loader->to_next);
-    while (!(room = free_room(loader)) && !loader->stopping)
-        (void)weir__pattern_lock_wait(&loader->lock, &loader->to_load, NULL);
-    if (loader->stopping)
-        room = NULL;
-    else
-        room->state = WEIR__ROOM_CLAIMED;
-    weir__pattern_lock_release(&loader->lock);
-    if (room && room->released.sequence > 0)
-        WEIR_IGNORE(weir_event_sync(room->released, WEIR_FOREVER));
-    return room;
 }
 
 static weir_status copy(weir_loader *loader, struct weir__entry *entry,
@@ -182,6 +141,8 @@ static weir_status copy(weir_loader *loader, struct weir__entry *entry,
 static weir_status copy_or_recover(weir_loader *loader, struct weir__entry *entry,
                                    const struct weir__room *room)
 {
+    if (room->released.sequence > 0)
+        WEIR_IGNORE(weir_event_sync(room->released, WEIR_FOREVER));
     weir_status status = copy(loader, entry, room);
     if (status == WEIR_OK)
         return WEIR_OK;
@@ -190,47 +151,76 @@ static weir_status copy_or_recover(weir_loader *loader, struct weir__entry *entr
     return status == WEIR_OK ? copy(loader, entry, room) : status;
 }
 
-static void free_claimed(weir_loader *loader, struct weir__room *room)
-{
-    weir__pattern_lock_take(&loader->lock);
-    room->state = WEIR__ROOM_FREE;
-    room->released = (struct weir_event){0, 0};
-    weir__pattern_lock_release(&loader->lock);
-}
-
-// Returns false at the end.
-static bool load_next(weir_loader *loader)
+// With the lock, which is released meanwhile. NULL when the loader is to stop.
+static struct weir__entry *take_entry(weir_loader *loader)
 {
     struct weir__entry *entry = &loader->entries[loader->loading % loader->params.slot_count];
-    if (!wait_for_entry(loader, entry))
-        return false;
-    if (fill(loader, entry) != WEIR_OK) {
-        publish_error(loader, entry);
-        return true;
-    }
-    if (entry->size == 0) {
-        publish(loader, entry, WEIR__ENTRY_END);
-        return false;
-    }
-    struct weir__room *room = claim_room(loader, entry);
+    while (!loader->stopping && entry->state != WEIR__ENTRY_NONE)
+        (void)weir__pattern_lock_wait(&loader->lock, &loader->to_load, NULL);
+    return loader->stopping ? NULL : entry;
+}
+
+static struct weir__room *take_room(weir_loader *loader)
+{
+    struct weir__room *room;
+    while (!(room = free_room(loader)) && !loader->stopping)
+        (void)weir__pattern_lock_wait(&loader->lock, &loader->to_load, NULL);
+    if (loader->stopping)
+        return NULL;
+    room->state = WEIR__ROOM_CLAIMED;
+    return room;
+}
+
+// The same. False when the loader is to stop.
+static bool place(weir_loader *loader, struct weir__entry *entry)
+{
+    entry->state = WEIR__ENTRY_FILLED;
+    // Consumers that find every slot held can be refused now.
+    pthread_cond_broadcast(&loader->to_next);
+    struct weir__room *room = take_room(loader);
     if (!room)
         return false;
+    weir__pattern_lock_release(&loader->lock);
+    const weir_status status = copy_or_recover(loader, entry, room);
+    if (status != WEIR_OK)
+        entry->error = *weir_last_error();
+    weir__pattern_lock_take(&loader->lock);
+    entry->state = status == WEIR_OK ? WEIR__ENTRY_BATCH : WEIR__ENTRY_ERROR;
     entry->room = (uint32_t)(room - loader->rooms);
-    if (copy_or_recover(loader, entry, room) == WEIR_OK) {
-        publish(loader, entry, WEIR__ENTRY_BATCH);
-    } else {
-        publish_error(loader, entry);
-        free_claimed(loader, room);
-    }
+    if (status != WEIR_OK)
+        free_room_at_once(room);
     return true;
+}
+
+// The same. False at the end, too.
+static bool load_next(weir_loader *loader)
+{
+    struct weir__entry *entry = take_entry(loader);
+    if (!entry)
+        return false;
+    weir__pattern_lock_release(&loader->lock);
+    const weir_status status = fill(loader, entry);
+    if (status != WEIR_OK)
+        entry->error = *weir_last_error();
+    weir__pattern_lock_take(&loader->lock);
+    if (status != WEIR_OK)
+        entry->state = WEIR__ENTRY_ERROR;
+    else if (entry->size == 0)
+        entry->state = WEIR__ENTRY_END;
+    else if (!place(loader, entry))
+        return false;
+    pthread_cond_broadcast(&loader->to_next);
+    return entry->state != WEIR__ENTRY_END;
 }
 
 // The thread; `argument` is the loader. It ends when `stopping` is set, or at the end of the source.
 static void run(void *argument)
 {
     weir_loader *loader = argument;
+    weir__pattern_lock_take(&loader->lock);
     while (load_next(loader))
         loader->loading++;
+    weir__pattern_lock_release(&loader->lock);
 }
 
 #define SLOTS 3
@@ -255,16 +245,16 @@ static weir_status check_params(const struct weir_loader_params *params)
 }
 
 static weir_status make_buffer(const weir_loader *loader, weir_placement placement,
-                               weir_buffer **out_buffer)
+                               struct weir__place place, weir_buffer **out_buffer)
 {
-    return weir_buffer_create(loader->params.device,
-                              WEIR_PARAMS(weir_buffer, .label = loader->label,
-                                          .size = loader->params.batch_bytes,
-                                          .placement = placement),
-                              out_buffer);
+    return weir_buffer_create_at(loader->params.device,
+                                 WEIR_PARAMS(weir_buffer, .label = loader->label,
+                                             .size = loader->params.batch_bytes,
+                                             .placement = placement),
+                                 out_buffer, place.file, place.line);
 }
 
-static weir_status make_slots(weir_loader *loader)
+static weir_status make_slots(weir_loader *loader, struct weir__place place)
 {
     uint32_t count = loader->params.slot_count;
 
@@ -274,8 +264,8 @@ static weir_status make_slots(weir_loader *loader)
         return weir__pattern_fail(loader->label, WEIR_ERROR_OUT_OF_MEMORY, "use fewer slots",
                                   "no memory for %" PRIu32 " slots", count);
     for (uint32_t i = 0; i < count; i++) {
-        TRY(make_buffer(loader, WEIR_PLACE_HOST, &loader->entries[i].pinned));
-        TRY(make_buffer(loader, WEIR_PLACE_DEVICE, &loader->rooms[i].buffer));
+        TRY(make_buffer(loader, WEIR_PLACE_HOST, place, &loader->entries[i].pinned));
+        TRY(make_buffer(loader, WEIR_PLACE_DEVICE, place, &loader->rooms[i].buffer));
     }
     return WEIR_OK;
 }
@@ -306,7 +296,8 @@ static void release_loader(weir_loader *loader)
     free(loader);
 }
 
-static weir_status fill_loader(weir_loader *loader, const struct weir_loader_params *given)
+static weir_status fill_loader(weir_loader *loader, const struct weir_loader_params *given,
+                               struct weir__place place)
 {
     struct weir_loader_params *params = &loader->params;
     TRY(weir__pattern_params("weir_loader_create", "weir_loader_params", given, params,
@@ -316,15 +307,16 @@ static weir_status fill_loader(weir_loader *loader, const struct weir_loader_par
     if (params->slot_count == 0)
         params->slot_count = SLOTS;
     weir__pattern_lock_use(&loader->lock, params->device);
-    TRY(weir_queue_create(params->device,
-                          WEIR_PARAMS(weir_queue, .label = params->label,
-                                      .priority = params->priority),
-                          &loader->queue));
-    TRY(make_slots(loader));
+    TRY(weir_queue_create_at(params->device,
+                             WEIR_PARAMS(weir_queue, .label = params->label,
+                                         .priority = params->priority),
+                             &loader->queue, place.file, place.line));
+    TRY(make_slots(loader, place));
     return start_thread(loader);
 }
 
-static weir_status create(const struct weir_loader_params *params, weir_loader **out_loader)
+static weir_status create(const struct weir_loader_params *params, weir_loader **out_loader,
+                          struct weir__place place)
 {
     weir_loader *loader = calloc(1, sizeof *loader);
     *out_loader = NULL;
@@ -333,7 +325,7 @@ static weir_status create(const struct weir_loader_params *params, weir_loader *
     pthread_mutex_init(&loader->lock.mutex, NULL);
     pthread_cond_init(&loader->to_load, NULL);
     pthread_cond_init(&loader->to_next, NULL);
-    const weir_status status = fill_loader(loader, params);
+    const weir_status status = fill_loader(loader, params, place);
     if (status == WEIR_OK)
         *out_loader = loader;
     else
@@ -344,8 +336,8 @@ static weir_status create(const struct weir_loader_params *params, weir_loader *
 weir_status weir_loader_create_at(const struct weir_loader_params *params, weir_loader **out_loader,
                                   const char *file, int line)
 {
-    const struct weir__place before = weir__pattern_begin(file, line);
-    return weir__pattern_end(create(params, out_loader), before);
+    return weir__pattern_placed(create(params, out_loader, (struct weir__place){file, line}), file,
+                                line);
 }
 
 static weir_status refuse_in_source(const weir_loader *loader, const char *call)
@@ -425,8 +417,7 @@ static weir_status deliver_batch(weir_loader *loader, struct weir__entry *entry,
 
     if (weir_event_query(entry->copied) < 0) {
         entry->error = *weir_last_error();
-        room->state = WEIR__ROOM_FREE;
-        room->released = (struct weir_event){0, 0};
+        free_room_at_once(room);
         return deliver_error(loader, entry);
     }
     if (queue)
@@ -484,35 +475,32 @@ static struct weir__room *room_of(weir_loader *loader, const struct weir_batch *
     return NULL;
 }
 
-// With the lock.
-static void release_room(weir_loader *loader, struct weir__room *room, struct weir_batch *batch,
-                         struct weir_event event)
+// After `event`, or what it becomes on `queue`.
+static weir_status release(weir_loader *loader, struct weir_batch *batch, weir_queue *queue,
+                           struct weir_event event)
 {
-    room->state = WEIR__ROOM_FREE;
-    room->released = event;
-    room->released_order = ++loader->releases;
-    loader->held--;
-    memset(batch, 0, sizeof *batch);
-    pthread_cond_signal(&loader->to_load);
+    weir__pattern_lock_take(&loader->lock);
+    struct weir__room *room = room_of(loader, batch);
+    weir_status status = room ? WEIR_OK : WEIR_ERROR_INVALID;
+    if (room && queue)
+        status = weir_queue_record(queue, &event);
+    if (status == WEIR_OK) {
+        room->state = WEIR__ROOM_FREE;
+        room->released = event;
+        room->released_order = ++loader->releases;
+        loader->held--;
+        memset(batch, 0, sizeof *batch);
+        pthread_cond_signal(&loader->to_load);
+    }
+    weir__pattern_lock_release(&loader->lock);
+    return status;
 }
 
 weir_status weir_loader_release(weir_loader *loader, struct weir_batch *batch, weir_queue *queue)
 {
-    struct weir_event event = {0, 0};
-    weir_status status = WEIR_OK;
-
     if (!loader)
         return weir__pattern_refuse_null("weir_loader_release", "loader");
-    weir__pattern_lock_take(&loader->lock);
-    struct weir__room *room = room_of(loader, batch);
-    if (!room)
-        status = WEIR_ERROR_INVALID;
-    else if (queue)
-        status = weir_queue_record(queue, &event);
-    if (status == WEIR_OK)
-        release_room(loader, room, batch, event);
-    weir__pattern_lock_release(&loader->lock);
-    return status;
+    return release(loader, batch, queue, (struct weir_event){0, 0});
 }
 
 weir_status weir_loader_release_after(weir_loader *loader, struct weir_batch *batch,
@@ -524,12 +512,7 @@ weir_status weir_loader_release_after(weir_loader *loader, struct weir_batch *ba
         return weir__pattern_refuse(loader->label,
                                     "record first: weir_queue_record() returns the event",
                                     "weir_loader_release_after: the event is zero");
-    weir__pattern_lock_take(&loader->lock);
-    struct weir__room *room = room_of(loader, batch);
-    if (room)
-        release_room(loader, room, batch, event);
-    weir__pattern_lock_release(&loader->lock);
-    return room ? WEIR_OK : WEIR_ERROR_INVALID;
+    return release(loader, batch, NULL, event);
 }
 
 void weir_loader_get_statistics_sized(weir_loader *loader,

@@ -16,16 +16,10 @@
 #include "patterns/pipeline_parts.h"
 #include "patterns/shared.h"
 
-bool weir__pipeline_line_init(struct weir__pipeline_line *line)
+void weir__pipeline_line_init(struct weir__pipeline_line *line)
 {
-    pthread_condattr_t monotonic;
-    if (pthread_condattr_init(&monotonic) != 0)
-        return false;
-    const bool ok = pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0 &&
-                    pthread_mutex_init(&line->lock.mutex, NULL) == 0 &&
-                    pthread_cond_init(&line->moved, &monotonic) == 0;
-    pthread_condattr_destroy(&monotonic);
-    return ok;
+    pthread_mutex_init(&line->lock.mutex, NULL);
+    weir_condition_init(&line->moved);
 }
 
 void weir__pipeline_line_finish(struct weir__pipeline_line *line)
@@ -44,10 +38,9 @@ static weir_status create_group(const struct weir_pipeline_group_params *params,
                                  &known, sizeof known));
     const char *label = weir__pattern_label(known.label, "group");
     weir_pipeline_group *group = calloc(1, sizeof *group);
-    if (!group || !weir__pipeline_line_init(&group->line)) {
-        free(group);
+    if (!group)
         return weir__pattern_no_memory(label, "a group of pipelines");
-    }
+    weir__pipeline_line_init(&group->line);
     weir__pattern_keep(group->label, label, NULL);
     *out_group = group;
     return WEIR_OK;
@@ -57,8 +50,7 @@ weir_status weir_pipeline_group_create_at(const struct weir_pipeline_group_param
                                           weir_pipeline_group **out_group, const char *file,
                                           int line)
 {
-    const struct weir__place before = weir__pattern_begin(file, line);
-    return weir__pattern_end(create_group(params, out_group), before);
+    return weir__pattern_placed(create_group(params, out_group), file, line);
 }
 
 weir_status weir_pipeline_group_destroy(weir_pipeline_group **group)
@@ -107,11 +99,10 @@ void weir__pipeline_end(weir_pipeline *pipeline, struct weir__record *record, we
 
 static bool in_callback(const weir_pipeline *pipeline)
 {
-    for (uint32_t i = 0; i < pipeline->params.prepare_threads; i++)
-        if (weir_thread_is_current(&pipeline->preparers[i]))
-            return true;
-    return weir_thread_is_current(&pipeline->starter) ||
-           weir_thread_is_current(&pipeline->deliverer);
+    bool is = false;
+    for (uint32_t i = 0; i < pipeline->params.prepare_threads + 2; i++)
+        is = is || weir_thread_is_current(&pipeline->threads[i]);
+    return is;
 }
 
 weir_status weir__pipeline_check_caller(const weir_pipeline *pipeline, const char *call,

@@ -1,13 +1,11 @@
 // A pipeline's params, its creation, and the end of its threads and memory.
 #include "patterns/pipeline_parts.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "patterns/shared.h"
 
 // Checks of a pipeline's params, and its section of a configuration. A stage
@@ -39,24 +37,16 @@ static weir_status check_counts(const struct weir_pipeline_params *params)
                        WEIR_PIPELINE_BACKLOG_MAX);
 }
 
-// The lowest stage in the set, or 64.
-static unsigned lowest(uint64_t set)
-{
-    unsigned index = 0;
-    while (index < 64 && !(set >> index & 1))
-        index++;
-    return index;
-}
-
 static weir_status check_dependencies(const struct weir_pipeline_params *params, uint32_t index)
 {
     const struct weir_pipeline_stage *stage = &params->stages[index];
+    unsigned wrong = index;
     // Stages before this one are valid dependencies; any bits that remain are
     // not.
-    unsigned wrong = lowest(stage->depends_on >> index) + index;
-
     if (stage->depends_on >> index == 0)
         return WEIR_OK;
+    while (!(stage->depends_on >> wrong & 1))
+        wrong++;
     if (wrong == index)
         return weir__pattern_refuse(params->label,
                                     "frames of one stage run in order anyway: leave it out",
@@ -189,6 +179,7 @@ static weir_status pipeline_read(const struct weir_pipeline_params *given,
 static const char *const full_names[] = {"block", "would-block", "drop-oldest", "drop-newest",
                                          NULL};
 
+// In the order of weir_pipeline_params_from_settings().
 static const struct weir_key keys[] = {
     WEIR_INTEGER_KEY("slots", "0", 0, WEIR_PIPELINE_SLOTS_MAX,
                      "Frames in flight; 0 means one for each stage and one more."),
@@ -225,23 +216,20 @@ static weir_pipeline_full full_named(const char *name)
 weir_status weir_pipeline_params_from_settings(const weir_runtime *runtime, const char *section,
                                                struct weir_pipeline_params *params)
 {
+    const struct weir_setting *values[sizeof keys / sizeof *keys];
     const char *name = section ? section : "pipeline";
-    const struct weir_setting *slots = weir_runtime_setting(runtime, name, "slots");
-    const struct weir_setting *full = weir_runtime_setting(runtime, name, "full");
-    const struct weir_setting *backlog = weir_runtime_setting(runtime, name, "backlog");
-    const struct weir_setting *timing = weir_runtime_setting(runtime, name, "timing");
-    const struct weir_setting *graphs = weir_runtime_setting(runtime, name, "graphs");
 
-    if (!slots || !full || !backlog || !timing || !graphs)
-        return weir__pattern_fail(
-            NULL, WEIR_ERROR_NOT_FOUND,
-            "pass weir_open() a section with the keys of weir_pipeline_section()",
-            "the keys of a pipeline were not declared for section [%s]", name);
-    params->slot_count = (uint32_t)slots->integer;
-    params->full = full_named(full->text);
-    params->backlog = (uint32_t)backlog->integer;
-    params->timing = timing->integer != 0;
-    params->graphs = graphs->integer != 0;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (!(values[i] = weir_runtime_setting(runtime, name, keys[i].name)))
+            return weir__pattern_fail(
+                NULL, WEIR_ERROR_NOT_FOUND,
+                "pass weir_open() a section with the keys of weir_pipeline_section()",
+                "the keys of a pipeline were not declared for section [%s]", name);
+    params->slot_count = (uint32_t)values[0]->integer;
+    params->full = full_named(values[1]->text);
+    params->backlog = (uint32_t)values[2]->integer;
+    params->timing = values[3]->integer != 0;
+    params->graphs = values[4]->integer != 0;
     return WEIR_OK;
 }
 
@@ -290,15 +278,10 @@ static weir_status make_storage(weir_pipeline *pipeline)
     size_t stages = pipeline->params.stage_count;
     size_t slots = pipeline->params.slot_count;
 
-    pipeline->stages = calloc(stages, sizeof *pipeline->stages);
     pipeline->slots = calloc(slots, sizeof *pipeline->slots);
     pipeline->records = calloc(pipeline->record_count, sizeof *pipeline->records);
-    pipeline->covered = calloc(stages, sizeof *pipeline->covered);
     pipeline->pieces = calloc(stages * (slots * stages + 1), sizeof *pipeline->pieces);
-    pipeline->preparers = // never 0 bytes
-        calloc((size_t)pipeline->params.prepare_threads + 1, sizeof *pipeline->preparers);
-    if (!pipeline->stages || !pipeline->preparers || !pipeline->slots || !pipeline->records ||
-        !pipeline->covered || !pipeline->pieces)
+    if (!pipeline->slots || !pipeline->records || !pipeline->pieces)
         return weir__pattern_fail(pipeline->label, WEIR_ERROR_OUT_OF_MEMORY,
                                   "use fewer slots or a smaller backlog",
                                   "no memory for %zu slots of %zu stages and %u frames", slots,
@@ -314,15 +297,15 @@ static weir_status make_storage(weir_pipeline *pipeline)
     return WEIR_OK;
 }
 
-static weir_status make_stages(weir_pipeline *pipeline, const struct weir_pipeline_stage *given)
+static weir_status make_stages(weir_pipeline *pipeline, const struct weir_pipeline_stage *given,
+                               struct weir__place place)
 {
     uint32_t count = pipeline->params.stage_count;
     uint64_t depended_on = 0;
-    weir_status status = WEIR_OK;
 
     for (uint32_t i = 0; i < count; i++)
         depended_on |= given[i].depends_on;
-    for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         struct weir__stage *stage = &pipeline->stages[i];
         char label[WEIR__PATTERN_LABEL_SIZE + WEIR__NAME_SIZE];
         snprintf(stage->name, sizeof stage->name, "%s", given[i].name);
@@ -335,13 +318,13 @@ static weir_status make_stages(weir_pipeline *pipeline, const struct weir_pipeli
         stage->device = device_of(pipeline, &given[i]);
         while (pipeline->stages[stage->timeline].device != stage->device)
             stage->timeline++;
-        status =
-            weir_queue_create(stage->device,
-                              WEIR_PARAMS(weir_queue, .label = label, .priority = given[i].priority,
-                                          .timing = pipeline->timing),
-                              &stage->queue);
+        TRY(weir_queue_create_at(stage->device,
+                                 WEIR_PARAMS(weir_queue, .label = label,
+                                             .priority = given[i].priority,
+                                             .timing = pipeline->timing),
+                                 &stage->queue, place.file, place.line));
     }
-    return status;
+    return WEIR_OK;
 }
 
 // List order is a topological order, so the stages that this one depends on have their
@@ -376,26 +359,18 @@ static int32_t highest_priority(const weir_pipeline *pipeline)
 }
 
 // Creates the queues of the slots.
-static weir_status make_graphs(weir_pipeline *pipeline)
+static weir_status make_graphs(weir_pipeline *pipeline, struct weir__place place)
 {
     choose_lanes(pipeline);
     for (uint32_t i = 0; i < pipeline->params.slot_count; i++) {
         char label[WEIR__PATTERN_LABEL_SIZE + WEIR__NAME_SIZE];
         snprintf(label, sizeof label, "%s/slot %u", pipeline->label, (unsigned)i);
-        TRY(weir_queue_create(pipeline->params.device,
-                              WEIR_PARAMS(weir_queue, .label = label,
-                                          .priority = highest_priority(pipeline)),
-                              &pipeline->slots[i].queue));
+        TRY(weir_queue_create_at(pipeline->params.device,
+                                 WEIR_PARAMS(weir_queue, .label = label,
+                                             .priority = highest_priority(pipeline)),
+                                 &pipeline->slots[i].queue, place.file, place.line));
     }
     return WEIR_OK;
-}
-
-static void free_graphs(weir_pipeline *pipeline)
-{
-    for (uint32_t i = 0; pipeline->slots && i < pipeline->params.slot_count; i++) {
-        weir_graph_destroy(&pipeline->slots[i].graph);
-        weir_queue_destroy(&pipeline->slots[i].queue);
-    }
 }
 
 static weir_status make_slots(weir_pipeline *pipeline)
@@ -466,15 +441,7 @@ static void leave_group(weir_pipeline *pipeline)
     weir__pattern_lock_release(&group->line.lock);
 }
 
-static bool make_locks(weir_pipeline *pipeline)
-{
-    return weir__pipeline_line_init(&pipeline->own) &&
-           pthread_cond_init(&pipeline->to_start, NULL) == 0 &&
-           pthread_cond_init(&pipeline->to_prepare, NULL) == 0 &&
-           pthread_cond_init(&pipeline->to_deliver, NULL) == 0;
-}
-
-static void stop_threads(weir_pipeline *pipeline, bool starter, bool deliverer)
+static void stop_threads(weir_pipeline *pipeline)
 {
     weir__pattern_lock_take(&pipeline->line->lock);
     pipeline->stopping = true;
@@ -482,40 +449,28 @@ static void stop_threads(weir_pipeline *pipeline, bool starter, bool deliverer)
     pthread_cond_broadcast(&pipeline->to_prepare);
     pthread_cond_signal(&pipeline->to_deliver);
     weir__pattern_lock_release(&pipeline->line->lock);
-    for (uint32_t i = 0; i < pipeline->preparer_count; i++)
-        weir_thread_join(&pipeline->preparers[i]);
-    if (starter)
-        weir_thread_join(&pipeline->starter);
-    if (deliverer)
-        weir_thread_join(&pipeline->deliverer);
-}
-
-static int start_preparers(weir_pipeline *pipeline)
-{
-    int error = 0;
-    for (uint32_t i = 0; i < pipeline->params.prepare_threads && error == 0; i++) {
-        error = weir_thread_start(&pipeline->preparers[i], weir__pipeline_preparer, pipeline);
-        pipeline->preparer_count += error == 0;
-    }
-    return error;
+    for (uint32_t i = 0; i < pipeline->thread_count; i++)
+        weir_thread_join(&pipeline->threads[i]);
 }
 
 static weir_status make_threads(weir_pipeline *pipeline)
 {
-    int error = start_preparers(pipeline);
-    bool started = false;
-    if (error == 0) {
-        error = weir_thread_start(&pipeline->starter, weir__pipeline_starter, pipeline);
-        started = error == 0;
+    const uint32_t preparers = pipeline->params.prepare_threads;
+    int error = 0;
+    for (uint32_t i = 0; i < preparers + 2 && error == 0; i++) {
+        error = weir_thread_start(&pipeline->threads[i],
+                                  i < preparers    ? weir__pipeline_preparer
+                                  : i == preparers ? weir__pipeline_starter
+                                                   : weir__pipeline_deliverer,
+                                  pipeline);
+        pipeline->thread_count += error == 0;
     }
     if (error == 0)
-        error = weir_thread_start(&pipeline->deliverer, weir__pipeline_deliverer, pipeline);
-    if (error == 0)
         return WEIR_OK;
-    stop_threads(pipeline, started, false);
+    stop_threads(pipeline);
     return weir__pattern_fail(pipeline->label, WEIR_ERROR_SYSTEM, WEIR__THREADS_REMEDY,
                               "the pipeline's %u threads cannot be started: %s",
-                              (unsigned)pipeline->params.prepare_threads + 2, strerror(error));
+                              (unsigned)preparers + 2, strerror(error));
 }
 
 // Frees a pipeline whose threads have ended or were never started; parts that were not
@@ -525,41 +480,43 @@ static void release(weir_pipeline *pipeline)
     const struct weir_pipeline_params *params = &pipeline->params;
 
     leave_group(pipeline);
-    free_graphs(pipeline);
+    for (uint32_t i = 0; pipeline->slots && i < params->slot_count; i++) {
+        weir_graph_destroy(&pipeline->slots[i].graph);
+        weir_queue_destroy(&pipeline->slots[i].queue);
+    }
     while (pipeline->slots_made > 0) {
         pipeline->slots_made--;
         if (params->slot_destroy)
             params->slot_destroy(params->user, pipeline->slots[pipeline->slots_made].data);
     }
-    for (uint32_t i = 0; pipeline->stages && i < params->stage_count; i++)
+    for (uint32_t i = 0; i < params->stage_count; i++)
         weir_queue_destroy(&pipeline->stages[i].queue);
     pthread_cond_destroy(&pipeline->to_deliver);
     pthread_cond_destroy(&pipeline->to_prepare);
     pthread_cond_destroy(&pipeline->to_start);
     weir__pipeline_line_finish(&pipeline->own);
-    free(pipeline->preparers);
     free(pipeline->pieces);
-    free(pipeline->covered);
     free(pipeline->records);
     free(pipeline->slots);
-    free(pipeline->stages);
     free(pipeline);
 }
 
-static weir_status make_parts(weir_pipeline *pipeline, const struct weir_pipeline_params *params)
+static weir_status make_parts(weir_pipeline *pipeline, const struct weir_pipeline_params *params,
+                              struct weir__place place)
 {
     resolve_params(pipeline, params);
     weir__pattern_lock_use(&pipeline->own.lock, pipeline->params.device);
     TRY(make_storage(pipeline));
-    TRY(make_stages(pipeline, params->stages));
+    TRY(make_stages(pipeline, params->stages, place));
     if (params->graphs)
-        TRY(make_graphs(pipeline));
+        TRY(make_graphs(pipeline, place));
     TRY(make_slots(pipeline));
     TRY(join_group(pipeline));
     return make_threads(pipeline);
 }
 
-static weir_status create(const struct weir_pipeline_params *params, weir_pipeline **out_pipeline)
+static weir_status create(const struct weir_pipeline_params *params, weir_pipeline **out_pipeline,
+                          struct weir__place place)
 {
     struct weir_pipeline_params known;
     struct weir_pipeline_stage stages[WEIR_PIPELINE_STAGES_MAX];
@@ -567,12 +524,14 @@ static weir_status create(const struct weir_pipeline_params *params, weir_pipeli
     TRY(pipeline_read(params, &known, stages));
 
     weir_pipeline *pipeline = calloc(1, sizeof *pipeline);
-    if (!pipeline || !make_locks(pipeline)) {
-        free(pipeline);
+    if (!pipeline)
         return weir__pattern_no_memory(known.label, "a pipeline");
-    }
+    weir__pipeline_line_init(&pipeline->own);
+    pthread_cond_init(&pipeline->to_start, NULL);
+    pthread_cond_init(&pipeline->to_prepare, NULL);
+    pthread_cond_init(&pipeline->to_deliver, NULL);
     pipeline->line = &pipeline->own;
-    if (make_parts(pipeline, &known) == WEIR_OK) {
+    if (make_parts(pipeline, &known, place) == WEIR_OK) {
         *out_pipeline = pipeline;
         return WEIR_OK;
     }
@@ -587,8 +546,8 @@ static weir_status create(const struct weir_pipeline_params *params, weir_pipeli
 weir_status weir_pipeline_create_at(const struct weir_pipeline_params *params,
                                     weir_pipeline **out_pipeline, const char *file, int line)
 {
-    const struct weir__place before = weir__pattern_begin(file, line);
-    return weir__pattern_end(create(params, out_pipeline), before);
+    return weir__pattern_placed(create(params, out_pipeline, (struct weir__place){file, line}),
+                                file, line);
 }
 
 weir_status weir_pipeline_destroy(weir_pipeline **pipeline)
@@ -604,7 +563,7 @@ weir_status weir_pipeline_destroy(weir_pipeline **pipeline)
     while (ending->head < ending->tail || ending->blocked > 0)
         (void)weir__pattern_lock_wait(&ending->line->lock, &ending->line->moved, NULL);
     weir__pattern_lock_release(&ending->line->lock);
-    stop_threads(ending, true, true);
+    stop_threads(ending);
     // Work after a failure may still be running although its frame was delivered, and
     // the slots' memory is freed next. The status of the queues no longer matters.
     weir__pipeline_recover_queues(ending);

@@ -92,15 +92,14 @@ struct weir_pipeline {
     struct weir_pipeline_params params; // counts are the real ones; `stages` is NULL
     char label[WEIR__PATTERN_LABEL_SIZE];
     bool timing; // requested, and supported by the device
-    struct weir__stage *stages;
+    struct weir__stage stages[WEIR_PIPELINE_STAGES_MAX];
     struct weir__slot *slots;
     uint32_t slots_made; // those that slot_create has filled
     struct weir__record *records;
     uint32_t record_count;
-    struct weir_thread starter;
-    struct weir_thread deliverer;
-    struct weir_thread *preparers; // prepare_threads of them
-    uint32_t preparer_count;       // those that run
+    // prepare_threads of preparers, the starter, the deliverer
+    struct weir_thread threads[WEIR_PIPELINE_SLOTS_MAX + 2];
+    uint32_t thread_count; // those that run
 
     struct weir__pipeline_line own;   // without a group
     struct weir__pipeline_line *line; // its lock guards what follows
@@ -127,12 +126,12 @@ struct weir_pipeline {
     bool lost;
     WEIR_SIZED_CELL(struct weir_error, lost_error, WEIR_SIZED_ROOM_LARGE);
 
-    struct weir_pipeline_statistics figures;        // counts; the rest is computed on request
-    uint64_t first_ns;                              // of the first acceptance
-    uint64_t last_ns;                               // of the last delivery
-    uint64_t last_end_ns[WEIR_PIPELINE_STAGES_MAX]; // of each stage's work
-    struct weir__union *covered;                    // of each device; as many as stages
-    struct weir__interval *pieces;                  // of all of them
+    struct weir_pipeline_statistics figures;              // counts; the rest is computed on request
+    uint64_t first_ns;                                    // of the first acceptance
+    uint64_t last_ns;                                     // of the last delivery
+    uint64_t last_end_ns[WEIR_PIPELINE_STAGES_MAX];       // of each stage's work
+    struct weir__union covered[WEIR_PIPELINE_STAGES_MAX]; // of each device
+    struct weir__interval *pieces;                        // of all of them
     struct weir__histogram latency;
 };
 
@@ -159,8 +158,7 @@ void weir__pipeline_wake_start(weir_pipeline *pipeline);
 // error of a queue that cannot be recovered.
 weir_status weir__pipeline_recover_queues(weir_pipeline *pipeline);
 
-// False if the system refuses it.
-bool weir__pipeline_line_init(struct weir__pipeline_line *line);
+void weir__pipeline_line_init(struct weir__pipeline_line *line);
 void weir__pipeline_line_finish(struct weir__pipeline_line *line);
 
 // Refuses `call` on a thread of the pipeline's, which it would wait for.

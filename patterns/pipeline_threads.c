@@ -450,13 +450,6 @@ static bool wait_for_last_stages(weir_pipeline *pipeline, struct weir__slot *slo
     return true;
 }
 
-// The slot's previous frame was delivered, so a refusal belongs to this frame.
-static void wait_for_graph(weir_pipeline *pipeline, struct weir__slot *slot)
-{
-    if (slot->done.sequence != 0)
-        (void)took(slot, "graph", wait_for_event(pipeline, slot->done));
-}
-
 // Waits for all work of a frame. If nothing failed, the end of the last stages
 // implies that of the stages before them. Otherwise every submitted stage is
 // queried, in order, so that the earliest failure is found: a queue that refused a
@@ -464,7 +457,9 @@ static void wait_for_graph(weir_pipeline *pipeline, struct weir__slot *slot)
 static void wait_for_frame(weir_pipeline *pipeline, struct weir__slot *slot)
 {
     if (pipeline->params.graphs) {
-        wait_for_graph(pipeline, slot);
+        // The slot's previous frame was delivered, so a refusal belongs to this frame.
+        if (slot->done.sequence != 0)
+            (void)took(slot, "graph", wait_for_event(pipeline, slot->done));
         return;
     }
     if (slot->status == WEIR_OK && wait_for_last_stages(pipeline, slot))

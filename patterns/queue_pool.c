@@ -74,20 +74,20 @@ static int32_t priority_of(const struct weir_limits *limits, int kind)
     return kind == WEIR_QUEUE_LOW ? limits->priority_lowest : 0;
 }
 
-static weir_status make_queue(weir_queue_pool *pool, int kind)
+static weir_status make_queue(weir_queue_pool *pool, int kind, struct weir__place place)
 {
     struct class *class = &pool->classes[kind];
     char label[WEIR__PATTERN_LABEL_SIZE + 24];
     snprintf(label, sizeof label, "%s/%s/%" PRIu32, pool->label, class_names[kind], class->count);
-    TRY(weir_queue_create(pool->params.device,
-                          WEIR_PARAMS(weir_queue, .label = label, .priority = class->priority,
-                                      .timing = pool->params.timing),
-                          &class->queues[class->count]));
+    TRY(weir_queue_create_at(pool->params.device,
+                             WEIR_PARAMS(weir_queue, .label = label, .priority = class->priority,
+                                         .timing = pool->params.timing),
+                             &class->queues[class->count], place.file, place.line));
     class->count++;
     return WEIR_OK;
 }
 
-static weir_status make_classes(weir_queue_pool *pool)
+static weir_status make_classes(weir_queue_pool *pool, struct weir__place place)
 {
     const struct weir_limits *limits = weir_device_limits(pool->params.device);
     uint32_t *counts = pool->params.queue_counts;
@@ -97,12 +97,13 @@ static weir_status make_classes(weir_queue_pool *pool)
     for (int i = 0; i < WEIR_QUEUE_CLASSES; i++) {
         pool->classes[i].priority = priority_of(limits, i);
         for (uint32_t q = 0; q < counts[i]; q++)
-            TRY(make_queue(pool, i));
+            TRY(make_queue(pool, i, place));
     }
     return WEIR_OK;
 }
 
-static weir_status fill_pool(weir_queue_pool *pool, const struct weir_queue_pool_params *given)
+static weir_status fill_pool(weir_queue_pool *pool, const struct weir_queue_pool_params *given,
+                             struct weir__place place)
 {
     struct weir_queue_pool_params *params = &pool->params;
     TRY(weir__pattern_params("weir_queue_pool_create", "weir_queue_pool_params", given, params,
@@ -110,16 +111,17 @@ static weir_status fill_pool(weir_queue_pool *pool, const struct weir_queue_pool
     params->label = weir__pattern_keep(pool->label, params->label, "pool");
     TRY(check_params(params));
     pool->channel_count = count_channels(params);
-    return make_classes(pool);
+    return make_classes(pool, place);
 }
 
-static weir_status create(const struct weir_queue_pool_params *params, weir_queue_pool **out_pool)
+static weir_status create(const struct weir_queue_pool_params *params, weir_queue_pool **out_pool,
+                          struct weir__place place)
 {
     weir_queue_pool *pool = calloc(1, sizeof *pool);
     *out_pool = NULL;
     if (!pool)
         return weir__pattern_no_memory(NULL, "a pool of queues");
-    const weir_status status = fill_pool(pool, params);
+    const weir_status status = fill_pool(pool, params, place);
     if (status == WEIR_OK)
         *out_pool = pool;
     else
@@ -130,8 +132,8 @@ static weir_status create(const struct weir_queue_pool_params *params, weir_queu
 weir_status weir_queue_pool_create_at(const struct weir_queue_pool_params *params,
                                       weir_queue_pool **out_pool, const char *file, int line)
 {
-    const struct weir__place before = weir__pattern_begin(file, line);
-    return weir__pattern_end(create(params, out_pool), before);
+    return weir__pattern_placed(create(params, out_pool, (struct weir__place){file, line}), file,
+                                line);
 }
 
 void weir_queue_pool_destroy(weir_queue_pool **pool)

@@ -155,17 +155,10 @@ void weir__pipeline_count(weir_pipeline *pipeline, const struct weir_pipeline_re
         count_spans(pipeline, result->spans);
 }
 
-// Figures of several pipelines.
-struct sum {
-    struct weir_pipeline_statistics figures; // latencies and `wall_ns` are not filled in
-    struct weir__histogram latency;
-    uint64_t first_ns;
-    uint64_t last_ns; // 0: no frame was delivered
-};
-
-static void add_counts(struct weir_pipeline_statistics *to,
-                       const struct weir_pipeline_statistics *from)
+void weir__statistics_add(struct weir_pipeline_statistics *to,
+                          const struct weir_pipeline_statistics *from)
 {
+    to->accepted += from->accepted;
     to->succeeded += from->succeeded;
     to->failed += from->failed;
     to->dropped += from->dropped;
@@ -174,52 +167,64 @@ static void add_counts(struct weir_pipeline_statistics *to,
     to->recoveries += from->recoveries;
     to->in_flight_max += from->in_flight_max;
     to->timed_frames += from->timed_frames;
-}
-
-static void add_times(struct weir_pipeline_statistics *to, const weir_pipeline *pipeline)
-{
-    for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
-        const struct weir_pipeline_stage_statistics *from = &pipeline->figures.stages[i];
+    to->busy_ns += from->busy_ns;
+    to->covered_ns += from->covered_ns;
+    to->overlap_ns += from->overlap_ns;
+    for (uint32_t i = 0; i < from->stage_count; i++) {
         if (i >= to->stage_count)
-            to->stages[to->stage_count++].name = pipeline->stages[i].name;
-        to->stages[i].busy_ns += from->busy_ns;
-        to->stages[i].wait_ns += from->wait_ns;
-        to->busy_ns += from->busy_ns;
-        to->covered_ns += weir__union_length(&pipeline->covered[i]);
+            to->stages[to->stage_count++].name = from->stages[i].name;
+        to->stages[i].busy_ns += from->stages[i].busy_ns;
+        to->stages[i].wait_ns += from->stages[i].wait_ns;
     }
-    to->overlap_ns = to->busy_ns - to->covered_ns;
 }
 
-static void add_figures(struct sum *sum, weir_pipeline *pipeline)
+void weir__statistics_set_latency(struct weir_pipeline_statistics *to,
+                                  const struct weir__histogram *latency)
 {
-    weir__pattern_lock_take(&pipeline->line->lock);
-    sum->figures.accepted += pipeline->tail;
-    add_counts(&sum->figures, &pipeline->figures);
-    add_times(&sum->figures, pipeline);
-    weir__histogram_merge(&sum->latency, &pipeline->latency);
-    if (pipeline->tail > 0 && pipeline->first_ns < sum->first_ns)
-        sum->first_ns = pipeline->first_ns;
-    if (pipeline->last_ns > sum->last_ns)
-        sum->last_ns = pipeline->last_ns;
-    weir__pattern_lock_release(&pipeline->line->lock);
+    to->latency_min_ns = latency->minimum;
+    to->latency_mean_ns = latency->count > 0 ? latency->total / latency->count : 0;
+    to->latency_p50_ns = weir__histogram_percentile(latency, 50);
+    to->latency_p99_ns = weir__histogram_percentile(latency, 99);
+    to->latency_max_ns = latency->maximum;
+}
+
+// Those of one pipeline, but for `wall_ns` and latencies. Called with the lock.
+static struct weir_pipeline_statistics figures_of(const weir_pipeline *pipeline)
+{
+    struct weir_pipeline_statistics figures = pipeline->figures;
+    figures.accepted = pipeline->tail;
+    figures.stage_count = pipeline->params.stage_count;
+    for (uint32_t i = 0; i < figures.stage_count; i++) {
+        figures.stages[i].name = pipeline->stages[i].name;
+        figures.busy_ns += figures.stages[i].busy_ns;
+        figures.covered_ns += weir__union_length(&pipeline->covered[i]);
+    }
+    figures.overlap_ns = figures.busy_ns - figures.covered_ns;
+    return figures;
 }
 
 static void write_figures(weir_pipeline *const *pipelines, uint32_t count,
                           struct weir_pipeline_statistics *out_statistics, size_t size)
 {
-    struct sum sum = {.first_ns = UINT64_MAX};
-    struct weir_pipeline_statistics *figures = &sum.figures;
-    const struct weir__histogram *latency = &sum.latency;
+    struct weir_pipeline_statistics sum = {0};
+    struct weir__histogram latency = {0};
+    uint64_t first_ns = UINT64_MAX, last_ns = 0; // 0: no frame was delivered
 
-    for (uint32_t i = 0; i < count; i++)
-        add_figures(&sum, pipelines[i]);
-    figures->wall_ns = sum.last_ns > 0 ? sum.last_ns - sum.first_ns : 0;
-    figures->latency_min_ns = latency->minimum;
-    figures->latency_mean_ns = latency->count > 0 ? latency->total / latency->count : 0;
-    figures->latency_p50_ns = weir__histogram_percentile(latency, 50);
-    figures->latency_p99_ns = weir__histogram_percentile(latency, 99);
-    figures->latency_max_ns = latency->maximum;
-    weir_sized_write(out_statistics, size, figures, sizeof *figures);
+    for (uint32_t i = 0; i < count; i++) {
+        weir_pipeline *pipeline = pipelines[i];
+        weir__pattern_lock_take(&pipeline->line->lock);
+        const struct weir_pipeline_statistics figures = figures_of(pipeline);
+        weir__statistics_add(&sum, &figures);
+        weir__histogram_merge(&latency, &pipeline->latency);
+        if (pipeline->tail > 0 && pipeline->first_ns < first_ns)
+            first_ns = pipeline->first_ns;
+        if (pipeline->last_ns > last_ns)
+            last_ns = pipeline->last_ns;
+        weir__pattern_lock_release(&pipeline->line->lock);
+    }
+    sum.wall_ns = last_ns > 0 ? last_ns - first_ns : 0;
+    weir__statistics_set_latency(&sum, &latency);
+    weir_sized_write(out_statistics, size, &sum, sizeof sum);
 }
 
 void weir_pipeline_get_statistics_sized(weir_pipeline *pipeline,

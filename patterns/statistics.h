@@ -5,7 +5,6 @@
 #ifndef WEIR_PATTERNS_STATISTICS_H
 #define WEIR_PATTERNS_STATISTICS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 // Buckets of equal relative width: 64 for each power of two, and one each for
@@ -50,5 +49,14 @@ void weir__union_add(struct weir__union *set, uint64_t begin, uint64_t end);
 
 // How much time the intervals so far cover.
 uint64_t weir__union_length(const struct weir__union *set);
+
+struct weir_pipeline_statistics;
+
+// Adds the figures of other frames, but for `wall_ns` and latencies. The names of stages are those of the first.
+void weir__statistics_add(struct weir_pipeline_statistics *to,
+                          const struct weir_pipeline_statistics *from);
+
+void weir__statistics_set_latency(struct weir_pipeline_statistics *to,
+                                  const struct weir__histogram *latency);
 
 #endif

@@ -202,7 +202,6 @@ static void create_pipeline(struct line *line, uint32_t device)
     struct weir_arr_coc_params params = {
         .weights = a->weights,
         .query = a->query,
-        .query_size = weir_arr_coc_weights_query_size(a->weights),
         .deliver = deliver,
     };
     cli_fine(weir_arr_coc_params_from_settings(bench.runtime, &params));

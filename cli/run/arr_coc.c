@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/text.h"
 #include "cli/common/options.h"
 #include "cli/common/own.h"
 #include "cli/common/progress.h"
@@ -23,13 +22,13 @@
 
 static void note_module(struct run *run)
 {
-    struct run_facts *facts = &run->facts;
-    snprintf(facts->module, sizeof facts->module, "%s", weir_runtime_backend(run->runtime));
+    const char *module = weir_runtime_backend(run->runtime);
     const weir_load_report *report = weir_runtime_report(run->runtime);
     const struct weir_load_entry *entry;
+    run->module_version = "";
     for (size_t i = 0; (entry = weir_load_report_entry(report, i)); i++)
-        if (entry->outcome == WEIR_LOAD_USED && strcmp(entry->module, facts->module) == 0)
-            snprintf(facts->module_version, sizeof facts->module_version, "%s", entry->version);
+        if (entry->outcome == WEIR_LOAD_USED && strcmp(entry->module, module) == 0)
+            run->module_version = entry->version;
 }
 
 static void open_devices(struct run *run)
@@ -89,16 +88,6 @@ void run_prepare_output(const struct run *run)
     weir_file_writer_destroy(&probe);
 }
 
-static void note_facts(struct run *run, const struct weir_arr_coc_sizes *sizes)
-{
-    run->facts.sizes = *sizes;
-    run->facts.weights = run->weights_path;
-    run->facts.query = run->query_path;
-    weir_pipeline_group_get_statistics(run->group, &run->statistics);
-    for (uint32_t i = 0; i < run->statistics.stage_count && i < RUN_STAGES; i++)
-        run->facts.stages[i] = run->statistics.stages[i].name;
-}
-
 static void destroy_pipelines(void *object)
 {
     struct run *run = object;
@@ -118,7 +107,10 @@ static void run_create_pipelines(struct run *run, struct weir_arr_coc_params *pa
         params->user = &run->devices[i];
         cli_fine(weir_arr_coc_create(params, &run->devices[i].arr_coc));
     }
-    note_facts(run, &params->sizes);
+    run->sizes = params->sizes;
+    weir_pipeline_group_get_statistics(run->group, &run->statistics);
+    for (uint32_t i = 0; i < run->statistics.stage_count && i < RUN_STAGES; i++)
+        run->stages[i] = run->statistics.stages[i].name;
 }
 
 // weir run arr-coc: from the command line to the output files. Everything that can be
@@ -141,7 +133,8 @@ static const char about[] =
     "  ffmpeg -i film.mp4 -pix_fmt yuv420p -f yuv4mpegpipe - | weir run arr-coc -\n\n"
     "NAME.jsonl has a line for each frame then.";
 
-static void parse(struct run *run, int argc, char **argv)
+// Returns how many operands there are.
+static size_t parse(struct run *run, int argc, char **argv)
 {
     const struct cli_option options[] = {
         CLI_CONFIG(&run->config),
@@ -189,7 +182,7 @@ static void parse(struct run *run, int argc, char **argv)
         .operand_minimum = 1,
         .operand_maximum = IMAGE_LIMIT,
     };
-    run->image_count = cli_parse(&usage, argc, argv);
+    return cli_parse(&usage, argc, argv);
 }
 
 // Weights and query.
@@ -291,7 +284,6 @@ static int run_on_device(struct run *run, const weir_arr_coc_weights *weights, c
     struct weir_arr_coc_params params = {
         .weights = weights,
         .query = query,
-        .query_size = weir_arr_coc_weights_query_size(weights),
         .deliver = run->kind->deliver,
     };
     open_devices(run);
@@ -324,10 +316,10 @@ static int run_with_inputs(struct run *run)
                          run->query_path ? read_query(run, wanted) : seed_query(wanted));
 }
 
-static void check_operands(const struct run *run)
+static void check_operands(const struct run *run, size_t count)
 {
     const char *option = run->live ? "--live" : run->overlay ? "--overlay" : "--frames";
-    if (run->image_count > 1 && run->video_path)
+    if (count > 1 && run->video_path)
         cli_fail(CLI_USAGE, "'%s' is a stream, which is run by itself; run the others without it",
                  run->video_path);
     if (run->video_path && (run->by_ranks || run->repeat > 1))
@@ -345,25 +337,31 @@ static void check_operands(const struct run *run)
         cli_fail(CLI_USAGE, "--overlay takes png or y4m, not '%s'", run->overlay);
 }
 
-// Operands that are folders.
+// Operands: images, and folders, which stand for the images in them, sorted.
 
-// Names of files.
-struct paths {
-    const char **list;
-    size_t count;
-    size_t capacity;
-};
+// The last part of the path without its extension; ".png" stays ".png".
+const char *run_make_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *base = slash ? slash + 1 : path;
+    const char *dot = strrchr(base, '.');
+    const size_t length = dot && dot != base ? (size_t)(dot - base) : strlen(base);
+    return cli_text("%.*s", (int)length, base);
+}
+
+static void add_image(struct run *run, size_t *capacity, const char *path)
+{
+    const char *name = run_make_name(path);
+    if (name[0] == '\0')
+        cli_fail(CLI_USAGE, "'%s' names no file; name an image, or a folder with images", path);
+    run->images = cli_grow(run->images, run->image_count, capacity, sizeof *run->images);
+    run->images[run->image_count++] = (struct run_image){.run = run, .path = path, .name = name};
+}
 
 static bool is_folder(const char *path)
 {
     struct stat what;
     return stat(path, &what) == 0 && S_ISDIR(what.st_mode);
-}
-
-static void add(struct paths *paths, const char *path)
-{
-    paths->list = cli_grow(paths->list, paths->count, &paths->capacity, sizeof *paths->list);
-    paths->list[paths->count++] = path;
 }
 
 static bool has_image_name(const char *name)
@@ -376,14 +374,14 @@ static bool has_image_name(const char *name)
     return false;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_paths(const void *a, const void *b)
 {
-    return strcmp(*(char *const *)a, *(char *const *)b);
+    return strcmp(((const struct run_image *)a)->path, ((const struct run_image *)b)->path);
 }
 
-static void add_folder(struct paths *paths, const char *folder)
+static void add_folder(struct run *run, size_t *capacity, const char *folder)
 {
-    const size_t before = paths->count;
+    const size_t before = run->image_count;
     const bool ends = folder[strlen(folder) - 1] == '/';
     const struct dirent *entry;
     DIR *stream = opendir(folder);
@@ -391,34 +389,12 @@ static void add_folder(struct paths *paths, const char *folder)
         cli_fail(CLI_USAGE, "the folder '%s' cannot be read: %s", folder, strerror(errno));
     while ((entry = readdir(stream)))
         if (has_image_name(entry->d_name))
-            add(paths, cli_text("%s%s%s", folder, ends ? "" : "/", entry->d_name));
+            add_image(run, capacity, cli_text("%s%s%s", folder, ends ? "" : "/", entry->d_name));
     closedir(stream);
-    if (paths->count == before)
+    if (run->image_count == before)
         cli_fail(CLI_USAGE,
                  "the folder '%s' has no image: no name in it ends in .jpg, .jpeg or .png", folder);
-    qsort(paths->list + before, paths->count - before, sizeof *paths->list, compare);
-}
-
-// The operands, with each folder replaced by the images in it, sorted.
-static struct paths list_paths(char **operands, size_t count)
-{
-    struct paths paths = {.count = 0};
-    for (size_t i = 0; i < count; i++)
-        if (is_folder(operands[i]))
-            add_folder(&paths, operands[i]);
-        else
-            add(&paths, operands[i]);
-    return paths;
-}
-
-// The last part of the path without its extension; ".png" stays ".png".
-const char *run_make_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    const char *base = slash ? slash + 1 : path;
-    const char *dot = strrchr(base, '.');
-    const size_t length = dot && dot != base ? (size_t)(dot - base) : strlen(base);
-    return cli_text("%.*s", (int)length, base);
+    qsort(run->images + before, run->image_count - before, sizeof *run->images, compare_paths);
 }
 
 static int compare_names(const void *a, const void *b)
@@ -452,22 +428,15 @@ static void free_results(void *object)
         free(run->images[i].result.memory);
 }
 
-static void name_images(struct run *run, char **operands)
+static void name_images(struct run *run, char **operands, size_t count)
 {
-    const struct paths paths = list_paths(operands, run->image_count);
-    run->images = cli_allocate(paths.count, sizeof *run->images);
-    run->image_count = paths.count;
+    size_t capacity = 0;
+    for (size_t i = 0; i < count; i++)
+        if (is_folder(operands[i]))
+            add_folder(run, &capacity, operands[i]);
+        else
+            add_image(run, &capacity, operands[i]);
     cli_own(free_results, run);
-    for (size_t i = 0; i < run->image_count; i++) {
-        struct run_image *image = &run->images[i];
-        image->run = run;
-        image->path = paths.list[i];
-        atomic_init(&image->failed, false);
-        image->name = run_make_name(image->path);
-        if (image->name[0] == '\0')
-            cli_fail(CLI_USAGE, "'%s' names no file; name an image, or a folder with images",
-                     image->path);
-    }
     refuse_equal_names(run);
 }
 
@@ -488,22 +457,20 @@ static bool is_video(const char *path)
 }
 
 // Images, or one stream.
-static void name_inputs(struct run *run, char **paths)
+static void name_inputs(struct run *run, char **paths, size_t count)
 {
-    for (size_t i = 0; i < run->image_count && !run->video_path; i++)
+    for (size_t i = 0; i < count && !run->video_path; i++)
         run->video_path = is_video(paths[i]) ? paths[i] : NULL;
-    check_operands(run);
+    check_operands(run, count);
     run->kind = run->video_path ? &run_video : run->by_ranks ? &run_by_ranks : &run_images;
-    if (run->video_path)
-        run->image_count = 0;
-    else
-        name_images(run, paths);
+    if (!run->video_path)
+        name_images(run, paths, count);
 }
 
 int cli_run_arr_coc(int argc, char **argv)
 {
     static struct run run = {.repeat = 1};
-    parse(&run, argc, argv);
+    const size_t count = parse(&run, argc, argv);
     cli_quiet = run.quiet || run.by_ranks; // until the rank is known: rank 0 prints
     cli_log_to_stderr();
     if (run.by_ranks && run.asked_devices)
@@ -511,7 +478,7 @@ int cli_run_arr_coc(int argc, char **argv)
                             "start more ranks");
     run.wanted = cli_devices_read(run.asked_devices);
     run.output = run.output ? run.output : "out";
-    name_inputs(&run, argv);
+    name_inputs(&run, argv, count);
     if (!run.by_ranks)
         run_prepare_output(&run);
     cli_signals_start();

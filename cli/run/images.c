@@ -98,7 +98,7 @@ void run_take_result(struct run_image *image, const struct run_device *device,
                      const struct weir_arr_coc_output *output,
                      const struct weir_pipeline_result *result)
 {
-    const struct weir_arr_coc_sizes *sizes = &device->run->facts.sizes;
+    const struct weir_arr_coc_sizes *sizes = &device->run->sizes;
     add_times(&image->times, result);
     if (image->result.memory) {
         image->different += !cli_results_same(&image->result.output, output, sizes);
@@ -113,66 +113,22 @@ void run_take_result(struct run_image *image, const struct run_device *device,
 // written are removed, so that an image has all its files or none. The JSON is written
 // last: if it exists, so do the others.
 
-struct target {
-    const struct run *run;
-    const struct run_image *image;
-    char path[4608];
-};
-
-static const char *path_of(struct target *target, const char *suffix)
-{
-    snprintf(target->path, sizeof target->path, "%s/%s.%s", target->run->output,
-             target->image->name, suffix);
-    return target->path;
-}
-
-// Arrays.
-
-static bool write_tokens(struct target *target, const char *path, struct weir_io_error *error)
-{
-    const struct weir_arr_coc_output *out = &target->image->result.output;
-    const uint64_t shape[] = {out->token_count, WEIR_ARR_COC_CHANNELS};
-    return weir_io_npy_write(path, WEIR_IO_F32, 2, shape, out->tokens, error);
-}
-
-static bool write_patches(struct target *target, const char *path, struct weir_io_error *error)
-{
-    const struct weir_arr_coc_output *out = &target->image->result.output;
-    const uint64_t shape[] = {out->patch_count, 3};
-    return weir_io_npy_write(path, WEIR_IO_I32, 2, shape, out->patches, error);
-}
-
-static bool write_relevance(struct target *target, const char *path, struct weir_io_error *error)
-{
-    const uint64_t grid = target->run->facts.sizes.grid;
-    const uint64_t shape[] = {grid, grid};
-    return weir_io_npy_write(path, WEIR_IO_F32, 2, shape, target->image->result.output.relevance,
-                             error);
-}
-
-static bool write_scores(struct target *target, const char *path, struct weir_io_error *error)
-{
-    const uint64_t grid = target->run->facts.sizes.grid;
-    const uint64_t shape[] = {3, grid, grid};
-    return weir_io_npy_write(path, WEIR_IO_F32, 3, shape, target->image->result.output.scores,
-                             error);
-}
-
 // The picture. The photo is read again: keeping every photo until its results
 // are written would take more memory than reading takes time.
-static bool write_overlay(struct target *target, const char *path, struct weir_io_error *error)
+static bool write_overlay(const struct run_image *image, const char *path,
+                          struct weir_io_error *error)
 {
-    const struct weir_arr_coc_output *out = &target->image->result.output;
+    const struct weir_arr_coc_output *out = &image->result.output;
     const size_t size = (size_t)3 * out->width * out->height;
     struct weir_io_image_info info;
     unsigned char *photo = malloc(size);
     if (!photo)
         return weir_io_fail(error, path, "no memory to draw it");
-    bool fine = weir_io_image_read(target->image->path, 0, photo, size, &info, error);
+    bool fine = weir_io_image_read(image->path, 0, photo, size, &info, error);
     if (fine && (info.width != out->width || info.height != out->height))
-        fine = weir_io_fail(error, target->image->path, "the file changed while it was run");
+        fine = weir_io_fail(error, image->path, "the file changed while it was run");
     struct canvas canvas = {0};
-    if (fine && !cli_overlay_draw(photo, out, target->run->facts.sizes.grid, &canvas))
+    if (fine && !cli_overlay_draw(photo, out, image->run->sizes.grid, &canvas))
         fine = weir_io_fail(error, path, "no memory to draw it");
     fine = fine && weir_io_png_write_rgb8(path, canvas.width, canvas.height, canvas.rgb, error);
     free(canvas.rgb);
@@ -209,18 +165,18 @@ static json_t *describe_sides(const struct weir_arr_coc_output *output)
     return list;
 }
 
-static json_t *describe_device(const struct run_facts *facts, const struct weir_device_info *device)
+static json_t *describe_device(const struct run *run, const struct weir_device_info *device)
 {
     json_t *object = json_object();
-    cli_json_set(object, "module", cli_json_string(facts->module));
-    cli_json_set(object, "module_version", cli_json_string(facts->module_version));
+    cli_json_set(object, "module", cli_json_string(weir_runtime_backend(run->runtime)));
+    cli_json_set(object, "module_version", cli_json_string(run->module_version));
     cli_json_set(object, "name", cli_json_string(device->name));
     cli_json_set(object, "platform", cli_json_string(device->platform));
     cli_json_set(object, "driver", cli_json_string(device->driver));
     return object;
 }
 
-static json_t *describe_times(const struct run_facts *facts, const struct run_times *times)
+static json_t *describe_times(const struct run *run, const struct run_times *times)
 {
     json_t *object = json_object();
     const uint64_t mean = times->count ? times->latency_total_ns / times->count : 0;
@@ -229,39 +185,40 @@ static json_t *describe_times(const struct run_facts *facts, const struct run_ti
     cli_json_set(object, "latency_mean_ns", weir_json_count(mean));
     cli_json_set(object, "latency_max_ns", weir_json_count(times->latency_max_ns));
     json_t *stages = json_object();
-    for (int i = 0; times->timed > 0 && i < RUN_STAGES && facts->stages[i]; i++)
-        cli_json_set(stages, facts->stages[i], weir_json_count(times->busy_ns[i] / times->timed));
+    for (int i = 0; times->timed > 0 && i < RUN_STAGES && run->stages[i]; i++)
+        cli_json_set(stages, run->stages[i], weir_json_count(times->busy_ns[i] / times->timed));
     cli_json_set(object, "stage_mean_ns", stages);
     return object;
 }
 
-static json_t *describe(const struct run *run, const struct run_image *image)
+static json_t *describe(const struct run_image *image)
 {
-    const struct run_facts *facts = &run->facts;
+    const struct run *run = image->run;
     const struct weir_arr_coc_output *out = &image->result.output;
     json_t *root = json_object();
     cli_json_set(root, "weir", json_string(weir_version()));
     cli_json_set(root, "image", describe_input(image));
-    cli_json_set(root, "weights_file", cli_json_string(facts->weights));
-    cli_json_set(root, "query_file", facts->query ? cli_json_string(facts->query) : json_null());
-    if (!facts->query)
+    cli_json_set(root, "weights_file", cli_json_string(run->weights_path));
+    cli_json_set(root, "query_file",
+                 run->query_path ? cli_json_string(run->query_path) : json_null());
+    if (!run->query_path)
         cli_json_set(root, "query_seed", json_integer(RUN_QUERY_SEED));
-    cli_json_set(root, "side", json_integer(facts->sizes.side));
-    cli_json_set(root, "grid", json_integer(facts->sizes.grid));
-    cli_json_set(root, "budget", json_integer(facts->sizes.budget));
+    cli_json_set(root, "side", json_integer(run->sizes.side));
+    cli_json_set(root, "grid", json_integer(run->sizes.grid));
+    cli_json_set(root, "budget", json_integer(run->sizes.budget));
     cli_json_set(root, "tokens", json_integer(out->token_count));
     cli_json_set(root, "patches", json_integer(out->patch_count));
     cli_json_set(root, "sides", describe_sides(out));
     cli_json_set(root, "weights", describe_balance(out->balance));
-    cli_json_set(root, "device", describe_device(facts, &image->device->info));
-    cli_json_set(root, "times", describe_times(facts, &image->times));
+    cli_json_set(root, "device", describe_device(run, &image->device->info));
+    cli_json_set(root, "times", describe_times(run, &image->times));
     return root;
 }
 
-static bool write_json(struct target *target, const char *path, struct weir_io_error *error)
+static bool write_json(const struct run_image *image, const char *path, struct weir_io_error *error)
 {
     size_t size;
-    json_t *root = describe(target->run, target->image);
+    json_t *root = describe(image);
     char *text = cli_json_text(root, CLI_JSON_TEXT, &size);
     if (!text)
         return weir_io_fail(error, path, "no memory to write it");
@@ -271,25 +228,44 @@ static bool write_json(struct target *target, const char *path, struct weir_io_e
 }
 
 // All of them, or none and an error.
-static bool run_write_image(const struct run *run, const struct run_image *image)
+static bool write_files(const struct run_image *image)
 {
-    static const struct {
+    const struct weir_arr_coc_output *out = &image->result.output;
+    const uint64_t grid = image->run->sizes.grid;
+    // An array, or what is written by a function.
+    const struct {
         const char *suffix;
-        bool (*write)(struct target *target, const char *path, struct weir_io_error *error);
+        bool (*write)(const struct run_image *image, const char *path, struct weir_io_error *error);
+        const void *data;
+        enum weir_io_dtype dtype;
+        int rank;
+        uint64_t shape[3];
     } files[] = {
-        {"tokens.npy", write_tokens},       {"patches.npy", write_patches},
-        {"relevance.npy", write_relevance}, {"scores.npy", write_scores},
-        {"overlay.png", write_overlay},     {"json", write_json},
+        {"tokens.npy",
+         NULL,
+         out->tokens,
+         WEIR_IO_F32,
+         2,
+         {out->token_count, WEIR_ARR_COC_CHANNELS}},
+        {"patches.npy", NULL, out->patches, WEIR_IO_I32, 2, {out->patch_count, 3}},
+        {"relevance.npy", NULL, out->relevance, WEIR_IO_F32, 2, {grid, grid}},
+        {"scores.npy", NULL, out->scores, WEIR_IO_F32, 3, {3, grid, grid}},
+        {.suffix = "overlay.png", .write = write_overlay},
+        {.suffix = "json", .write = write_json},
     };
-    struct target target = {.run = run, .image = image};
+    char paths[sizeof files / sizeof *files][4608];
     struct weir_io_error error;
 
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        if (files[i].write(&target, path_of(&target, files[i].suffix), &error))
+        snprintf(paths[i], sizeof paths[i], "%s/%s.%s", image->run->output, image->name,
+                 files[i].suffix);
+        if (files[i].write ? files[i].write(image, paths[i], &error)
+                           : weir_io_npy_write(paths[i], files[i].dtype, files[i].rank,
+                                               files[i].shape, files[i].data, &error))
             continue;
         cli_error("%s", error.message);
         while (i-- > 0)
-            unlink(path_of(&target, files[i].suffix));
+            unlink(paths[i]);
         return false;
     }
     return true;
@@ -300,7 +276,7 @@ static bool run_write_image(const struct run *run, const struct run_image *image
 static void write_image(void *user)
 {
     struct run_image *image = user;
-    image->written = run_write_image(image->run, image);
+    image->written = write_files(image);
     if (!image->written)
         image->failed = true;
     free(image->result.memory);

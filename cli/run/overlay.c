@@ -55,13 +55,12 @@ static struct area pixels_of(const struct canvas *canvas, struct box box)
 {
     const float width = (float)canvas->width;
     const float height = (float)canvas->height;
-    const struct area area = {
+    return (struct area){
         (long)clamp(floorf(box.left - 1), 0, width),
         (long)clamp(floorf(box.top - 1), 0, height),
         (long)clamp(ceilf(box.right + 1), 0, width),
         (long)clamp(ceilf(box.bottom + 1), 0, height),
     };
-    return area;
 }
 
 // Draws a frame of this weight along the inside of a box.
@@ -330,8 +329,7 @@ static struct color canvas_magma(float value)
             sum[i] = sum[i] * t + c[k][i];
         sum[i] = clamp(sum[i], 0, 1);
     }
-    const struct color color = {sum[0], sum[1], sum[2]};
-    return color;
+    return (struct color){sum[0], sum[1], sum[2]};
 }
 
 enum {
@@ -409,14 +407,12 @@ static bool draw_map(struct canvas *canvas, const struct weir_arr_coc_output *ou
 // From the coarsest side to the finest: blue to the brightest cyan.
 static struct color side_color(float finest)
 {
-    const struct color color = {0.25f + 0.30f * finest, 0.55f + 0.45f * finest, 1.0f};
-    return color;
+    return (struct color){0.25f + 0.30f * finest, 0.55f + 0.45f * finest, 1.0f};
 }
 
 static float finest_of(int32_t side)
 {
-    const float value = (float)(side - SIDE_MINIMUM) / (SIDE_MAXIMUM - SIDE_MINIMUM);
-    return value < 0 ? 0 : value > 1 ? 1 : value;
+    return clamp((float)(side - SIDE_MINIMUM) / (SIDE_MAXIMUM - SIDE_MINIMUM), 0, 1);
 }
 
 // Lines grow with the picture, up to a fifth of a patch.

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "cli/common/own.h"
-#include "cli/common/progress.h"
 #include "cli/common/signals.h"
 #include "cli/run/run.h"
 #include "cli/runtime/open.h"
@@ -23,10 +22,9 @@ enum block_state {
 // What one rank gives in a round: this, and after it the arrays.
 struct block {
     int32_t state;
-    uint32_t width, height;
-    uint32_t patch_count, token_count;
     uint32_t stage_count; // 0: no times
     uint64_t latency_ns;
+    struct weir_arr_coc_output output; // its arrays come after the block
     struct weir_pipeline_span spans[RUN_STAGES];
     char message[768];
 };
@@ -68,19 +66,14 @@ static size_t bytes_of(const struct weir_arr_coc_sizes *sizes)
 static void fill_block(const struct run *run, char *at, const struct weir_arr_coc_output *output,
                        const struct weir_pipeline_result *result)
 {
-    struct weir_arr_coc_output copy;
     struct block *block = (struct block *)(void *)at;
     block->state = BLOCK_RESULT;
-    block->width = output->width;
-    block->height = output->height;
-    block->patch_count = output->patch_count;
-    block->token_count = output->token_count;
     block->latency_ns = result->latency_ns;
     if (result->spans && result->stage_count <= RUN_STAGES) {
         block->stage_count = result->stage_count;
         memcpy(block->spans, result->spans, result->stage_count * sizeof *result->spans);
     }
-    cli_results_copy(output, &run->facts.sizes, at + ARRAYS, &copy);
+    cli_results_copy(output, &run->sizes, at + ARRAYS, &block->output);
 }
 
 static void describe_failure(struct block *block, const struct run_image *image,
@@ -95,19 +88,6 @@ static void describe_failure(struct block *block, const struct run_image *image,
         weir_error_set(result->error);
     snprintf(block->message, sizeof block->message, "%s: %s", image->path,
              result->error ? weir_last_error_text() : weir_status_text(result->status));
-}
-
-static struct weir_arr_coc_output output_of(const struct run *run, char *at)
-{
-    const struct block *block = (const struct block *)(const void *)at;
-    struct weir_arr_coc_output output = {
-        .width = block->width,
-        .height = block->height,
-        .patch_count = block->patch_count,
-        .token_count = block->token_count,
-    };
-    cli_results_place(&output, &run->facts.sizes, at + ARRAYS);
-    return output;
 }
 
 // Exchanging.
@@ -159,13 +139,14 @@ static void take_result(struct run *run, struct run_image *image, char *at, uint
 {
     struct run_ranks *ranks = run->ranks;
     const struct block *block = (const struct block *)(const void *)at;
-    const struct weir_arr_coc_output output = output_of(run, at);
+    struct weir_arr_coc_output output = block->output;
     const struct weir_pipeline_result result = {
         .status = WEIR_OK,
         .latency_ns = block->latency_ns,
         .spans = block->stage_count ? block->spans : NULL,
         .stage_count = block->stage_count,
     };
+    cli_results_place(&output, &run->sizes, at + ARRAYS);
     weir__histogram_add(&ranks->latency, block->latency_ns);
     if (ranks->round > 0)
         weir__histogram_add(&run->latency, block->latency_ns);
@@ -223,7 +204,7 @@ static void deliver(void *user, struct weir_arr_coc_frame *frame,
     char *mine = ranks->failed ? NULL : begin_mine(run, ranks->bytes);
     if (!mine)
         return;
-    const struct weir_arr_coc_sizes *sizes = &run->facts.sizes;
+    const struct weir_arr_coc_sizes *sizes = &run->sizes;
     if (output && (output->token_count > sizes->budget ||
                    output->patch_count > (uint64_t)sizes->grid * sizes->grid))
         *(struct block *)(void *)mine =
@@ -289,23 +270,6 @@ static bool share_figures(struct run *run)
     return gather(run, sizeof *mine);
 }
 
-static void add_up(struct weir_pipeline_statistics *to, const struct weir_pipeline_statistics *from)
-{
-    to->accepted += from->accepted;
-    to->succeeded += from->succeeded;
-    to->failed += from->failed;
-    to->cancelled += from->cancelled;
-    to->in_flight_max += from->in_flight_max;
-    to->timed_frames += from->timed_frames;
-    to->busy_ns += from->busy_ns;
-    to->covered_ns += from->covered_ns;
-    to->overlap_ns += from->overlap_ns;
-    for (uint32_t i = 0; i < to->stage_count; i++) {
-        to->stages[i].busy_ns += from->stages[i].busy_ns;
-        to->stages[i].wait_ns += from->stages[i].wait_ns;
-    }
-}
-
 // Rank 0: what the others told. Names of stages are this rank's.
 static void take_figures(struct run *run)
 {
@@ -335,7 +299,7 @@ static void begin(struct run *run)
     struct run_ranks *ranks = run->ranks;
     weir_device *device = run->devices[0].device;
     const uint32_t count = weir_comm_count(ranks->comm);
-    const size_t block = bytes_of(&run->facts.sizes);
+    const size_t block = bytes_of(&run->sizes);
     const size_t least = block > sizeof(struct figures) ? block : sizeof(struct figures);
     ranks->bytes = block;
     ranks->frames = run->image_count * run->repeat;
@@ -378,15 +342,10 @@ static void sum_figures(struct run *run)
 {
     struct run_ranks *ranks = run->ranks;
     struct weir_pipeline_statistics *sum = &run->statistics;
-    *sum = (struct weir_pipeline_statistics){
-        .stage_count = run->devices[0].statistics.stage_count,
-        .wall_ns = cli_now_ns() - ranks->began_ns,
-    };
-    run_put_latency(sum, &ranks->latency);
-    for (uint32_t i = 0; i < sum->stage_count; i++)
-        sum->stages[i].name = run->devices[0].statistics.stages[i].name;
+    *sum = (struct weir_pipeline_statistics){.wall_ns = cli_now_ns() - ranks->began_ns};
+    weir__statistics_set_latency(sum, &ranks->latency);
     for (uint32_t r = 0; r < run->shown_count; r++)
-        add_up(sum, &ranks->peers[r].statistics);
+        weir__statistics_add(sum, &ranks->peers[r].statistics);
     // Only the times of all frames are known of each stage.
     ranks->first.timed_frames = sum->timed_frames;
     run->first.statistics = ranks->first;

@@ -67,15 +67,6 @@ void run_take_first(struct run *run)
     run->first.done = done;
 }
 
-void run_put_latency(struct weir_pipeline_statistics *to, const struct weir__histogram *latency)
-{
-    to->latency_min_ns = latency->minimum;
-    to->latency_mean_ns = latency->count > 0 ? latency->total / latency->count : 0;
-    to->latency_p50_ns = weir__histogram_percentile(latency, 50);
-    to->latency_p99_ns = weir__histogram_percentile(latency, 99);
-    to->latency_max_ns = latency->maximum;
-}
-
 static struct weir_pipeline_statistics warm_statistics(const struct run *run)
 {
     const struct weir_pipeline_statistics *first = &run->first.statistics;
@@ -90,7 +81,7 @@ static struct weir_pipeline_statistics warm_statistics(const struct run *run)
         warm.stages[i].busy_ns -= first->stages[i].busy_ns;
         warm.stages[i].wait_ns -= first->stages[i].wait_ns + run->first.gaps_ns[i];
     }
-    run_put_latency(&warm, &run->latency);
+    weir__statistics_set_latency(&warm, &run->latency);
     return warm;
 }
 
@@ -138,19 +129,6 @@ static void add_warm(struct weir_table *table, const struct weir_pipeline_statis
                    weir_text_duration(d, (double)warm->latency_max_ns));
 }
 
-static void add_video(struct weir_table *table, const struct run *run)
-{
-    const struct weir_pipeline_statistics *s = &run->statistics;
-    struct run_video_facts facts;
-    run_video_figures(run, &facts);
-    weir_table_add(table, "video");
-    weir_table_add(table,
-                   "%" PRIu32 "x%" PRIu32 ", %.6g frames/s: %" PRIu64 " frames run, %" PRIu64
-                   " dropped, %" PRIu64 " failed; %s/%s.jsonl has a line for each",
-                   facts.width, facts.height, facts.rate, s->succeeded, s->dropped, s->failed,
-                   run->output, facts.name);
-}
-
 // One frame's time does not include its failed predecessors'.
 static double first_ns(const struct run *run)
 {
@@ -167,10 +145,10 @@ static void print_summary(const struct run *run, const struct weir_pipeline_stat
         const struct weir_device_info *info = &run->shown[i].info;
         weir_table_add(&table, "device");
         weir_table_add(&table, "%s (%s; %s), module %s %s", info->name, info->platform,
-                       info->driver, run->facts.module, run->facts.module_version);
+                       info->driver, weir_runtime_backend(run->runtime), run->module_version);
     }
     if (run->video) {
-        add_video(&table, run);
+        run_video_add(&table, run);
     } else {
         weir_table_add(&table, "images");
         weir_table_add(&table, "%zu of %zu written to %s", count_written(run), run->image_count,
@@ -295,21 +273,6 @@ static json_t *stage_list(const struct weir_pipeline_statistics *s)
     return list;
 }
 
-static json_t *describe_video(const struct run *run)
-{
-    struct run_video_facts facts;
-    json_t *object = json_object();
-    run_video_figures(run, &facts);
-    cli_json_set(object, "path", cli_json_string(facts.path));
-    cli_json_set(object, "name", cli_json_string(facts.name));
-    cli_json_set(object, "width", json_integer(facts.width));
-    cli_json_set(object, "height", json_integer(facts.height));
-    cli_json_set(object, "frames_per_second", json_real(facts.rate));
-    cli_json_set(object, "frames", weir_json_count(facts.frames));
-    cli_json_set(object, "dropped", weir_json_count(run->statistics.dropped));
-    return object;
-}
-
 static json_t *image_list(const struct run *run)
 {
     json_t *list = json_array();
@@ -392,8 +355,8 @@ static int print_json(const struct run *run, int code)
     };
     json_t *root = json_object();
     cli_json_set(root, "weir", json_string(weir_version()));
-    cli_json_set(root, "module", cli_json_string(run->facts.module));
-    cli_json_set(root, "module_version", cli_json_string(run->facts.module_version));
+    cli_json_set(root, "module", cli_json_string(weir_runtime_backend(run->runtime)));
+    cli_json_set(root, "module_version", cli_json_string(run->module_version));
     cli_json_set(root, "device", cli_json_string(run->shown[0].info.name));
     cli_json_set(root, "platform", cli_json_string(run->shown[0].info.platform));
     cli_json_set(root, "driver", cli_json_string(run->shown[0].info.driver));
@@ -406,7 +369,7 @@ static int print_json(const struct run *run, int code)
     cli_json_set(root, "warm", warm_frames(run));
     cli_json_set(root, "devices", device_list(run));
     if (run->video)
-        cli_json_set(root, "video", describe_video(run));
+        cli_json_set(root, "video", run_video_describe(run));
     else
         cli_json_set(root, "images", image_list(run));
     return run->video ? cli_json_print_line(root, code) : cli_json_print(root, code);

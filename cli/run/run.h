@@ -10,6 +10,7 @@
 #include <weir/comm.h>
 
 #include "base/workers.h"
+#include "cli/common/output.h"
 #include "cli/common/progress.h"
 #include "cli/runtime/open.h"
 #include "io/image.h"
@@ -74,16 +75,6 @@ struct run_image {
     bool written;
 };
 
-// The facts about the run in each JSON file.
-struct run_facts {
-    char module[64];
-    char module_version[64];
-    struct weir_arr_coc_sizes sizes;
-    const char *weights;            // the file
-    const char *query;              // the file; NULL: seeded
-    const char *stages[RUN_STAGES]; // NULL after the last
-};
-
 // Writes the files of images, each a task.
 struct run_writer {
     struct weir_workers workers; // one
@@ -142,8 +133,10 @@ struct run {
     // The devices that are reported: this process's or, at rank 0, those of all ranks.
     const struct run_device *shown;
     uint32_t shown_count;
-    struct run_facts facts;
-    uint64_t max_pixels; // the configuration's cap
+    const char *module_version;
+    struct weir_arr_coc_sizes sizes;
+    const char *stages[RUN_STAGES]; // names; NULL after the last
+    uint64_t max_pixels;            // the configuration's cap
 
     atomic_bool stopped; // an image has failed, and `stops`
 
@@ -195,14 +188,10 @@ const char *run_make_name(const char *path);
 uint32_t run_rank(const struct run *run);
 
 // video.c: a Y4M stream in place of images.
-struct run_video_facts {
-    const char *path, *name;
-    uint32_t width, height;
-    double rate; // frames a second; 0: the stream does not say
-    uint64_t frames;
-};
-
-void run_video_figures(const struct run *run, struct run_video_facts *out_facts);
+//
+// What the closing figures say of it, as a row of text and as JSON.
+void run_video_add(struct weir_table *table, const struct run *run);
+json_t *run_video_describe(const struct run *run);
 
 // report.c. Takes the figures of one frame that succeeded.
 void run_take_figures(struct run_device *device, const struct weir_pipeline_result *result);
@@ -210,9 +199,6 @@ void run_take_figures(struct run_device *device, const struct weir_pipeline_resu
 // After each of the first frames was submitted: waits for it, says so if that takes long, and takes its figures, and
 // whether these frames are done.
 void run_take_first(struct run *run);
-
-// Stores the figures of a histogram of latencies.
-void run_put_latency(struct weir_pipeline_statistics *to, const struct weir__histogram *latency);
 
 // Counts the failures, and prints the closing figures if anything was run or a program is to read them. Returns the
 // exit code.

@@ -257,7 +257,7 @@ static void write_overlay(struct run_video *video, const struct video_frame *fra
 {
     struct canvas canvas;
     weir_io_y4m_rgb(&video->y4m, frame->planes, video->rgb);
-    if (!cli_overlay_draw(video->rgb, output, video->run->facts.sizes.grid, &canvas)) {
+    if (!cli_overlay_draw(video->rgb, output, video->run->sizes.grid, &canvas)) {
         errno = ENOMEM;
         break_off(video, "the overlay");
         return;
@@ -410,17 +410,35 @@ static int count_failures(const struct run *run)
     return s->failed > 0 || video->broken || video->damaged ? CLI_FAILED : CLI_OK;
 }
 
-void run_video_figures(const struct run *run, struct run_video_facts *out_facts)
+static double frames_per_second(const struct weir_io_y4m *y4m)
+{
+    return y4m->per ? (double)y4m->rate / y4m->per : 0;
+}
+
+void run_video_add(struct weir_table *table, const struct run *run)
+{
+    const struct weir_pipeline_statistics *s = &run->statistics;
+    const struct weir_io_y4m *y4m = &run->video->y4m;
+    weir_table_add(table, "video");
+    weir_table_add(table,
+                   "%" PRIu32 "x%" PRIu32 ", %.6g frames/s: %" PRIu64 " frames run, %" PRIu64
+                   " dropped, %" PRIu64 " failed; %s/%s.jsonl has a line for each",
+                   y4m->width, y4m->height, frames_per_second(y4m), s->succeeded, s->dropped,
+                   s->failed, run->output, run->video->name);
+}
+
+json_t *run_video_describe(const struct run *run)
 {
     const struct weir_io_y4m *y4m = &run->video->y4m;
-    *out_facts = (struct run_video_facts){
-        .path = run->video->path,
-        .name = run->video->name,
-        .width = y4m->width,
-        .height = y4m->height,
-        .rate = y4m->per ? (double)y4m->rate / y4m->per : 0,
-        .frames = y4m->frames,
-    };
+    json_t *object = json_object();
+    cli_json_set(object, "path", cli_json_string(run->video->path));
+    cli_json_set(object, "name", cli_json_string(run->video->name));
+    cli_json_set(object, "width", json_integer(y4m->width));
+    cli_json_set(object, "height", json_integer(y4m->height));
+    cli_json_set(object, "frames_per_second", json_real(frames_per_second(y4m)));
+    cli_json_set(object, "frames", weir_json_count(y4m->frames));
+    cli_json_set(object, "dropped", weir_json_count(run->statistics.dropped));
+    return object;
 }
 
 const struct run_kind run_video = {

@@ -23,7 +23,6 @@
 
 // The command line, but for what goes into the params as it is.
 struct train_options {
-    weir_train_program program;
     const char *config;
     const char *device;
     // Data.
@@ -52,6 +51,7 @@ struct train_options {
 };
 
 struct train_command {
+    const struct program *program;
     struct train_options options;
     struct weir_train_run_params params;
     char checkpoint[4096];
@@ -112,21 +112,11 @@ static const struct program programs[] = {
      "  weir train encdec --serial"},
 };
 
-static const struct program *program_of(weir_train_program program)
-{
-    return &programs[program - WEIR_TRAIN_DDP];
-}
-
-// "ddp".
-static const char *train_program_name(weir_train_program program)
-{
-    return program_of(program)->name;
-}
-
 // Stores the options of the program, and returns how many there are.
-static size_t list_options(struct train_options *o, struct weir_train_run_params *p,
-                           struct cli_option options[OPTIONS_MAX])
+static size_t list_options(struct train_command *command, struct cli_option options[OPTIONS_MAX])
 {
+    struct train_options *o = &command->options;
+    struct weir_train_run_params *p = &command->params;
     const struct cli_option all[] = {
         {"batch", "N", "samples of a pass on each rank; without it, 32", CLI_COUNT, &o->batch, 1,
          WEIR_TRAIN_BATCH_MAX},
@@ -185,7 +175,7 @@ static size_t list_options(struct train_options *o, struct weir_train_run_params
     };
     const size_t count = sizeof all / sizeof *all;
     memcpy(options, all, sizeof all);
-    if (o->program != WEIR_TRAIN_AUGMENT)
+    if (p->program != WEIR_TRAIN_AUGMENT)
         return count - 2;
     memmove(&options[count - 3], &options[count - 2], 2 * sizeof *options);
     return count - 1;
@@ -194,15 +184,14 @@ static size_t list_options(struct train_options *o, struct weir_train_run_params
 // Reads the command line into `command->options` and `command->params`.
 static void train_parse(struct train_command *command, int argc, char **argv)
 {
-    struct train_options *o = &command->options;
     struct cli_option options[OPTIONS_MAX];
     char name[64];
-    const size_t count = list_options(o, &command->params, options);
-    snprintf(name, sizeof name, "weir train %s", train_program_name(o->program));
+    const size_t count = list_options(command, options);
+    snprintf(name, sizeof name, "weir train %s", command->program->name);
     const struct cli_usage usage = {
         .command = name,
         .operands = "",
-        .about = program_of(o->program)->about,
+        .about = command->program->about,
         .manual = "weir-train(1)",
         .options = options,
         .option_count = count,
@@ -239,12 +228,9 @@ static void take_model(struct train_command *command)
                              *const products[] = {"kernels", "cublas", NULL};
     const struct train_options *o = &command->options;
     struct weir_train_run_params *p = &command->params;
-    const char *network = o->network ? o->network : program_of(o->program)->network;
-    p->network = (weir_train_network)cli_choose("network", network, networks);
-    p->element =
-        (weir_train_element)cli_choose("element", o->element ? o->element : "f32", elements);
-    p->products = (weir_train_products)cli_choose("products", o->products ? o->products : "kernels",
-                                                  products);
+    p->network = (weir_train_network)cli_choose("network", o->network, networks);
+    p->element = (weir_train_element)cli_choose("element", o->element, elements);
+    p->products = (weir_train_products)cli_choose("products", o->products, products);
     p->hidden = (uint32_t)o->hidden;
     p->width = (uint32_t)o->width;
     p->channels = (uint32_t)o->channels;
@@ -255,7 +241,7 @@ static void take_optimizer(struct train_command *command)
     static const char *const methods[] = {"sgd", "adam", NULL};
     const struct train_options *o = &command->options;
     struct weir_train_run_params *p = &command->params;
-    const bool adam = cli_choose("optimizer", o->optimizer ? o->optimizer : "sgd", methods) == 1;
+    const bool adam = cli_choose("optimizer", o->optimizer, methods) == 1;
     p->method = adam ? WEIR_TRAIN_ADAM : WEIR_TRAIN_SGD;
     if (adam && o->momentum)
         cli_fail(CLI_USAGE, "--momentum is of sgd, and adam has none; leave it out");
@@ -269,7 +255,7 @@ static void take_buckets(struct train_command *command)
     const struct train_options *o = &command->options;
     struct weir_train_run_params *p = &command->params;
     float mib = 0;
-    p->wire = cli_choose("wire", o->wire ? o->wire : "f32", wires) ? WEIR_BF16 : WEIR_F32;
+    p->wire = cli_choose("wire", o->wire, wires) ? WEIR_BF16 : WEIR_F32;
     if (!o->buckets)
         return;
     if (strcmp(o->buckets, "auto") == 0) {
@@ -305,9 +291,8 @@ static void take_options(struct train_command *command)
 {
     const struct train_options *o = &command->options;
     struct weir_train_run_params *p = &command->params;
-    p->program = o->program;
     p->batch = (uint32_t)o->batch;
-    p->passes = (uint32_t)(o->passes ? o->passes : o->program == WEIR_TRAIN_ACCUMULATE ? 4 : 1);
+    p->passes = (uint32_t)(o->passes ? o->passes : p->program == WEIR_TRAIN_ACCUMULATE ? 4 : 1);
     p->crop = (uint32_t)o->crop;
     take_model(command);
     take_optimizer(command);
@@ -316,6 +301,11 @@ static void take_options(struct train_command *command)
 }
 
 // What a training run prints: its figures, and its losses as a plot.
+
+static const char *plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
 
 // The curve as a picture: the steps in groups, each with its mean and its range.
 
@@ -345,12 +335,11 @@ static void draw(const struct train_command *command)
 {
     const struct weir_train_figures *figures = &command->figures;
     struct cli_plot *plot = cli_allocate(1, sizeof *plot);
-    snprintf(plot->title, sizeof plot->title, "weir train %s",
-             train_program_name(command->options.program));
+    snprintf(plot->title, sizeof plot->title, "weir train %s", command->program->name);
     snprintf(plot->subtitle, sizeof plot->subtitle,
              "%" PRIu64 " samples a step, %u rank%s; lines: least and largest of a group of steps",
              figures->samples, weir_comm_count(command->comm),
-             weir_comm_count(command->comm) == 1 ? "" : "s");
+             plural(weir_comm_count(command->comm)));
     snprintf(plot->x_name, sizeof plot->x_name, "step");
     snprintf(plot->y_name, sizeof plot->y_name, "mean over the samples");
     add_curve(plot, "loss", figures->losses, figures->steps);
@@ -360,19 +349,10 @@ static void draw(const struct train_command *command)
 
 // The figures of a run, as text and as JSON.
 
-static uint64_t timed_steps(const struct weir_train_figures *figures)
+// But for the first step.
+static double per_second(const struct weir_train_figures *f)
 {
-    return figures->wall_ns ? figures->steps - figures->first_step - 1 : 0;
-}
-
-static double per_second(const struct weir_train_figures *figures)
-{
-    return figures->wall_ns ? (double)timed_steps(figures) * 1e9 / (double)figures->wall_ns : 0;
-}
-
-static const char *plural(uint64_t count)
-{
-    return count == 1 ? "" : "s";
+    return f->wall_ns ? (double)(f->steps - f->first_step - 1) * 1e9 / (double)f->wall_ns : 0;
 }
 
 static void add_sizes(struct weir_table *table, const struct train_command *command)
@@ -487,10 +467,9 @@ static json_t *loader(const struct weir_train_figures *f)
 
 static void set_where(json_t *root, const struct train_command *command)
 {
-    const char *program = train_program_name(command->options.program);
     const char *device = weir_device_get_info(command->device)->name;
     cli_json_set(root, "weir", json_string(weir_version()));
-    cli_json_set(root, "program", json_string(program));
+    cli_json_set(root, "program", json_string(command->program->name));
     cli_json_set(root, "module", cli_json_string(weir_runtime_backend(command->runtime)));
     cli_json_set(root, "device", cli_json_string(device));
     cli_json_set(root, "ranks", weir_json_count(weir_comm_count(command->comm)));
@@ -547,7 +526,7 @@ static int tell_error(void)
 static weir_status make_data(struct train_command *command)
 {
     const struct train_options *o = &command->options;
-    const bool colours = o->program == WEIR_TRAIN_AUGMENT;
+    const bool colours = command->params.program == WEIR_TRAIN_AUGMENT;
     const uint32_t side = (uint32_t)(o->side ? o->side : colours ? 32 : 16);
     const struct weir_train_made_params made = {
         .shape = {.height = side, .width = side, .channels = colours ? 3 : 1},
@@ -665,12 +644,25 @@ static int run(struct train_command *command)
     return status == WEIR_OK ? finish(command) : tell_error();
 }
 
-static int train(weir_train_program program, int argc, char **argv)
+// argv[0] is the program's name.
+int cli_train(int argc, char **argv)
 {
     static struct train_command command;
+    const struct program *program = programs;
+    while (strcmp(program->name, argv[0]) != 0)
+        program++;
     command = (struct train_command){
-        .options = {.program = program, .hidden = 2, .width = 256, .channels = 8, .batch = 32},
-        .params = {.seed = 1, .steps = 200},
+        .program = program,
+        .options = {.network = program->network,
+                    .hidden = 2,
+                    .width = 256,
+                    .channels = 8,
+                    .element = "f32",
+                    .products = "kernels",
+                    .batch = 32,
+                    .optimizer = "sgd",
+                    .wire = "f32"},
+        .params = {.program = program->program, .seed = 1, .steps = 200},
     };
     train_parse(&command, argc, argv);
     take_options(&command);
@@ -678,13 +670,4 @@ static int train(weir_train_program program, int argc, char **argv)
     cli_signals_start();
     open_all(&command);
     return run(&command);
-}
-
-// argv[0] is the program's name.
-int cli_train(int argc, char **argv)
-{
-    size_t i = 0;
-    while (strcmp(programs[i].name, argv[0]) != 0)
-        i++;
-    return train(programs[i].program, argc, argv);
 }

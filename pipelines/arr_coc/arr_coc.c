@@ -7,7 +7,6 @@
 #include "pipelines/arr_coc/arr_coc.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -219,9 +218,12 @@ static weir_status position_means(const weir_arr_coc *a, const struct slot *slot
                              grid, (uint32_t)a->layout.plane);
 }
 
-static weir_status texture_image(const weir_arr_coc *a, const struct slot *slot, weir_queue *queue)
+static weir_status submit_texture(void *user, void *slot_pointer, void *frame, weir_queue *queue)
 {
+    const weir_arr_coc *a = user;
+    const struct slot *slot = slot_pointer;
     const uint32_t side = a->sizes.side;
+    (void)frame;
     return weir_queue_launch(queue, a->kernels[ARR_COC_TEXTURE_IMAGE],
                              weir_dim(ceil_div(side, 32), ceil_div(side, 32), 1),
                              weir_dim(32, 8, 1), weir_in(slot->rgb, 0, rgb_size(slot)),
@@ -291,12 +293,6 @@ static weir_status submit_upload(void *user, void *slot_pointer, void *frame, we
     return weir_queue_copy(queue, slot->rgb, 0, slot->rgb_host, 0, rgb_size(slot));
 }
 
-static weir_status submit_texture(void *user, void *slot, void *frame, weir_queue *queue)
-{
-    (void)frame;
-    return texture_image(user, slot, queue);
-}
-
 static weir_status submit_relevance(void *user, void *slot, void *frame, weir_queue *queue)
 {
     (void)frame;
@@ -330,8 +326,10 @@ static weir_status create_buffer(weir_arr_coc *a, const char *label, size_t size
                               out_buffer);
 }
 
-static void free_slot(struct slot *slot)
+static void destroy_slot(void *user, void *slot_pointer)
 {
+    struct slot *slot = slot_pointer;
+    (void)user;
     if (slot->rgb != slot->rgb_host)
         weir_buffer_destroy(&slot->rgb);
     weir_buffer_destroy(&slot->rgb_host);
@@ -340,12 +338,6 @@ static void free_slot(struct slot *slot)
         weir_buffer_destroy(&slot->results);
     weir_buffer_destroy(&slot->results_host);
     free(slot);
-}
-
-static void destroy_slot(void *user, void *slot)
-{
-    (void)user;
-    free_slot(slot);
 }
 
 static weir_status create_slot_buffers(weir_arr_coc *a, struct slot *slot)
@@ -378,7 +370,7 @@ static weir_status create_slot(void *user, weir_device *device, uint32_t index, 
     if (status == WEIR_OK)
         *out_slot = slot;
     else
-        free_slot(slot);
+        destroy_slot(user, slot);
     return status;
 }
 
@@ -408,8 +400,8 @@ static weir_status upload_weights(weir_arr_coc *a, const struct weir_arr_coc_par
     float *pack = malloc(size);
     if (!pack)
         return weir__pattern_no_memory(ARR_COC_LABEL, "the ARR-COC pipeline");
-    arr_coc_pack(weir_arr_coc_weights_tensors(params->weights), params->query, params->query_size,
-                 pack);
+    arr_coc_pack(weir_arr_coc_weights_tensors(params->weights), params->query,
+                 weir_arr_coc_weights_query_size(params->weights), pack);
     const weir_status status = weir_upload(a->setup, a->weights, 0, pack, size);
     free(pack);
     return status;

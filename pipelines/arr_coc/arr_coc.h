@@ -13,10 +13,6 @@
 #include "patterns/pipeline.h"
 #include "pipelines/arr_coc/weights.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 typedef struct weir_arr_coc weir_arr_coc;
 
 #define WEIR_ARR_COC_CHANNELS 13
@@ -60,8 +56,7 @@ struct weir_arr_coc_output {
 struct weir_arr_coc_params {
     struct weir_arr_coc_sizes sizes;
     const weir_arr_coc_weights *weights; // needed until the call returns
-    const float *query;                  // [query_size], finite
-    size_t query_size;                   // must be the weights' D
+    const float *query;                  // [D] of the weights, finite
     // The largest image in pixels, which sizes the slots; > 0. No side may exceed
     // 2^31 / S.
     uint64_t max_pixels;
@@ -118,9 +113,5 @@ weir_status weir_arr_coc_params_from_settings(const weir_runtime *runtime,
 // Fills `query` with normally distributed numbers that depend on `seed` only, for use
 // without a real query.
 void weir_arr_coc_seeded_query(uint64_t seed, float *query, size_t query_size);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

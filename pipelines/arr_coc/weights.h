@@ -1,13 +1,6 @@
 // The weights of the ARR-COC pipeline, and the rule by which its results are checked. Weights are
-// read from one safetensors file:
-//
-// | tensor | shape |
-// | --- | --- |
-// | participatory.0.weight, .bias | [64, 13], [64] |
-// | participatory.2.weight, .bias | [D, 64], [D] |
-// | balancer.0.weight, .bias | [128, 9 + D], [128] |
-// | balancer.2.weight, .bias | [128, 128], [128] |
-// | balancer.4.weight, .bias | [3, 128], [3] |
+// read from one safetensors file, whose tensors are named as those of struct arr_coc_tensors:
+// "participatory.0.weight" and so on.
 #ifndef WEIR_PIPELINES_ARR_COC_WEIGHTS_H
 #define WEIR_PIPELINES_ARR_COC_WEIGHTS_H
 
@@ -17,10 +10,6 @@
 
 #include "io/safetensors.h"
 #include "kernels/arr_coc/layout.cl.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 enum {
     WEIR_ARR_COC_TENSORS = 10
@@ -35,7 +24,7 @@ struct arr_coc_tensors {
     const float *balancer_4_weight, *balancer_4_bias;           // [3, 128], [3]
 };
 
-// Sets the names and shapes of the tensors, in the order of the table, for D = `query_size`; all else is zero.
+// Sets the names and shapes of the tensors, in the order of that structure, for D = `query_size`; all else is zero.
 void weir_arr_coc_weights_describe(uint64_t query_size,
                                    struct weir_io_tensor tensors[WEIR_ARR_COC_TENSORS]);
 
@@ -86,9 +75,5 @@ bool weir_arr_coc_expect_patches(const float *relevance, uint32_t count, int64_t
 // Threads: safe; no state, no allocation.
 void arr_coc_pack(const struct arr_coc_tensors *tensors, const float *query, size_t query_size,
                   float out_pack[ARR_COC_PACK_FLOATS]);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -1,8 +1,6 @@
 // A checkpoint is read and checked whole on the host before anything is uploaded.
 #include "pipelines/train/checkpoint.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,8 +10,6 @@
 #include "pipelines/train/product.h"
 
 enum {
-    BUFFERS_MAX = 3, // parameters and states
-    NAME_SIZE = 64,
     PROGRESS_WORDS = 2
 };
 
@@ -21,55 +17,6 @@ static const char progress_name[] = "progress";
 static const char checksum_name[] = "checksum";
 static const char extra_prefix[] = "program.";
 static const char label[] = "checkpoint";
-
-// What a checkpoint has of the device: buffers with the layout of the parameters, and what their
-// tensors' names end with.
-struct parts {
-    const weir_train_model *model;
-    size_t count;
-    weir_buffer *buffers[BUFFERS_MAX];
-    const char *endings[BUFFERS_MAX]; // NULL: none
-    float *values[BUFFERS_MAX];       // on the host
-};
-
-// Of a buffer.
-static size_t bytes_of(const struct parts *parts)
-{
-    return weir_buffer_size(parts->buffers[0]);
-}
-
-static void name_tensor(const struct parts *parts, size_t buffer, size_t index,
-                        char name[NAME_SIZE])
-{
-    const char *ending = parts->endings[buffer];
-    snprintf(name, NAME_SIZE, "%s%s%s", weir_train_model_parameter(parts->model, index)->name,
-             ending ? "." : "", ending ? ending : "");
-}
-
-static void close_parts(struct parts *parts)
-{
-    for (size_t i = 0; i < parts->count; i++)
-        free(parts->values[i]);
-}
-
-// False if there is no memory; then there is nothing to close.
-static bool open_parts(const weir_train_model *model, struct parts *parts)
-{
-    *parts =
-        (struct parts){.model = model, .count = 1, .buffers = {weir_train_model_parameters(model)}};
-    while (parts->count < BUFFERS_MAX &&
-           weir_train_model_state(model, parts->count - 1, &parts->endings[parts->count],
-                                  &parts->buffers[parts->count]))
-        parts->count++;
-    for (size_t i = 0; i < parts->count; i++) {
-        parts->values[i] = calloc(1, bytes_of(parts));
-        if (!parts->values[i]) {
-            close_parts(parts);
-            return false;
-        }
-    }
-    return true;
-}
 
 // The checksum.
 
@@ -81,9 +28,9 @@ static uint64_t checksum_of(const struct weir_io_tensor *tensors, size_t count)
         const struct weir_io_tensor *tensor = &tensors[i];
         struct weir_siphash_key key = {{(uint64_t)tensor->dtype, (uint64_t)tensor->rank}};
         uint64_t size = 0;
-        if (strcmp(tensor->name, checksum_name) == 0 ||
-            !weir_io_shape_bytes(tensor->dtype, tensor->rank, tensor->shape, &size))
-            continue; // of a shape that the writer refuses
+        if (strcmp(tensor->name, checksum_name) == 0)
+            continue;
+        weir_io_shape_bytes(tensor->dtype, tensor->rank, tensor->shape, &size);
         key.words[0] = weir_siphash(&key, tensor->name, strlen(tensor->name));
         key.words[1] =
             weir_siphash(&key, tensor->shape, (size_t)tensor->rank * sizeof *tensor->shape);
@@ -94,35 +41,20 @@ static uint64_t checksum_of(const struct weir_io_tensor *tensors, size_t count)
 
 // Writing.
 
-static weir_status download(const struct parts *parts, weir_queue *queue)
+// The tensors of the model, whose numbers are in `values`, then the progress, then the program's.
+static void list_tensors(const weir_train_model *model, const float *values,
+                         const uint64_t *progress, const struct weir_io_tensor *extras,
+                         size_t extra_count, struct weir_io_tensor *tensors)
 {
-    for (size_t i = 0; i < parts->count; i++)
-        TRY(weir_download(queue, parts->values[i], parts->buffers[i], 0, bytes_of(parts)));
-    return WEIR_OK;
-}
-
-static struct weir_io_tensor tensor_of(const struct parts *parts, size_t buffer, size_t index,
-                                       const char *name)
-{
-    const struct weir_train_parameter *p = weir_train_model_parameter(parts->model, index);
-    return (struct weir_io_tensor){
-        .name = name,
-        .dtype = WEIR_IO_F32,
-        .rank = p->rank,
-        .shape = {p->shape[0], p->shape[1]},
-        .data = parts->values[buffer] + p->offset / sizeof(float),
-    };
-}
-
-// The tensors of the device's buffers, then the progress, then the program's.
-static void list_tensors(const struct parts *parts, const uint64_t *progress,
-                         const struct weir_io_tensor *extras, size_t extra_count,
-                         char (*names)[NAME_SIZE], struct weir_io_tensor *tensors)
-{
-    const size_t each = weir_train_model_parameter_count(parts->model);
-    for (size_t i = 0; i < parts->count * each; i++, names++) {
-        name_tensor(parts, i / each, i % each, *names);
-        *tensors++ = tensor_of(parts, i / each, i % each, *names);
+    for (size_t i = 0; i < weir_train_model_tensor_count(model); i++) {
+        const struct weir_train_parameter *p = weir_train_model_parameter(model, i);
+        *tensors++ = (struct weir_io_tensor){
+            .name = p->name,
+            .dtype = WEIR_IO_F32,
+            .rank = p->rank,
+            .shape = {p->shape[0], p->shape[1]},
+            .data = values + p->offset / sizeof(float),
+        };
     }
     *tensors++ = (struct weir_io_tensor){.name = progress_name,
                                          .dtype = WEIR_IO_U64,
@@ -133,32 +65,16 @@ static void list_tensors(const struct parts *parts, const uint64_t *progress,
         *tensors++ = extras[i];
 }
 
-static weir_status write_file(const char *path, const struct parts *parts, const uint64_t *progress,
-                              const struct weir_io_tensor *extras, size_t extra_count)
+// The last of the tensors becomes the checksum of the others.
+static weir_status write_file(const char *path, struct weir_io_tensor *tensors, size_t count)
 {
-    const size_t count =
-        parts->count * weir_train_model_parameter_count(parts->model) + 1 + extra_count;
     struct weir_io_error error;
-    uint64_t checksum;
-    struct weir_io_tensor *tensors = calloc(count + 1, sizeof *tensors);
-    char(*names)[NAME_SIZE] = calloc(count, sizeof *names);
-    weir_status status = WEIR_OK;
-    if (!tensors || !names) {
-        status = weir__pattern_no_memory(label, "a checkpoint");
-    } else {
-        list_tensors(parts, progress, extras, extra_count, names, tensors);
-        checksum = checksum_of(tensors, count);
-        tensors[count] = (struct weir_io_tensor){.name = checksum_name,
-                                                 .dtype = WEIR_IO_U64,
-                                                 .rank = 1,
-                                                 .shape = {1},
-                                                 .data = &checksum};
-        if (!weir_io_safetensors_write(path, tensors, count + 1, &error))
-            status = weir__pattern_fail(NULL, WEIR_ERROR_IO, NULL, "%s", error.message);
-    }
-    free(tensors);
-    free(names);
-    return status;
+    const uint64_t checksum = checksum_of(tensors, count - 1);
+    tensors[count - 1] = (struct weir_io_tensor){
+        .name = checksum_name, .dtype = WEIR_IO_U64, .rank = 1, .shape = {1}, .data = &checksum};
+    if (weir_io_safetensors_write(path, tensors, count, &error))
+        return WEIR_OK;
+    return weir__pattern_fail(NULL, WEIR_ERROR_IO, NULL, "%s", error.message);
 }
 
 weir_status weir_train_checkpoint_write(const char *path, weir_train_model *model,
@@ -167,13 +83,20 @@ weir_status weir_train_checkpoint_write(const char *path, weir_train_model *mode
                                         const struct weir_io_tensor *extras, size_t extra_count)
 {
     const uint64_t words[PROGRESS_WORDS] = {progress->step, progress->seed};
-    struct parts parts;
-    if (!open_parts(model, &parts))
-        return weir__pattern_no_memory(label, "the parameters");
-    weir_status status = download(&parts, queue);
+    const size_t count = weir_train_model_tensor_count(model) + 1 + extra_count + 1;
+    weir_buffer *buffer = weir_train_model_parameters(model);
+    float *values = malloc(weir_buffer_size(buffer));
+    struct weir_io_tensor *tensors = calloc(count, sizeof *tensors);
+    weir_status status =
+        values && tensors ? WEIR_OK : weir__pattern_no_memory(label, "a checkpoint");
     if (status == WEIR_OK)
-        status = write_file(path, &parts, words, extras, extra_count);
-    close_parts(&parts);
+        status = weir_download(queue, values, buffer, 0, weir_buffer_size(buffer));
+    if (status == WEIR_OK) {
+        list_tensors(model, values, words, extras, extra_count, tensors);
+        status = write_file(path, tensors, count);
+    }
+    free(tensors);
+    free(values);
     return status;
 }
 
@@ -197,23 +120,19 @@ static weir_status check_checksum(const char *path, const weir_io_safetensors *f
     return WEIR_OK;
 }
 
-static weir_status read_parts(const char *path, const weir_io_safetensors *file,
-                              const struct parts *parts)
+static weir_status read_tensors(const char *path, const weir_io_safetensors *file,
+                                const weir_train_model *model, float *out_values)
 {
     struct weir_io_error error;
-    char name[NAME_SIZE];
-    for (size_t buffer = 0; buffer < parts->count; buffer++)
-        for (size_t i = 0; i < weir_train_model_parameter_count(parts->model); i++) {
-            const struct weir_train_parameter *p = weir_train_model_parameter(parts->model, i);
-            const float *values;
-            name_tensor(parts, buffer, i, name);
-            if (!weir_io_safetensors_find(file, name, p->rank, p->shape, &values, &error))
-                return weir__pattern_fail(NULL, WEIR_ERROR_IO, other_network, "%s", error.message);
-            if (!weir_io_check_finite(path, name, values, p->count, &error))
-                return weir__pattern_fail(NULL, WEIR_ERROR_IO, NULL, "%s", error.message);
-            memcpy(parts->values[buffer] + p->offset / sizeof(float), values,
-                   p->count * sizeof(float));
-        }
+    for (size_t i = 0; i < weir_train_model_tensor_count(model); i++) {
+        const struct weir_train_parameter *p = weir_train_model_parameter(model, i);
+        const float *values;
+        if (!weir_io_safetensors_find(file, p->name, p->rank, p->shape, &values, &error))
+            return weir__pattern_fail(NULL, WEIR_ERROR_IO, other_network, "%s", error.message);
+        if (!weir_io_check_finite(path, p->name, values, p->count, &error))
+            return weir__pattern_fail(NULL, WEIR_ERROR_IO, NULL, "%s", error.message);
+        memcpy(out_values + p->offset / sizeof(float), values, p->count * sizeof(float));
+    }
     return WEIR_OK;
 }
 
@@ -231,61 +150,40 @@ static weir_status read_progress(const char *path, const weir_io_safetensors *fi
     return WEIR_OK;
 }
 
-static bool is_known(const struct parts *parts, const char *name)
+static bool is_known(const weir_train_model *model, const char *name)
 {
-    char known[NAME_SIZE];
-    const size_t each = weir_train_model_parameter_count(parts->model);
-    for (size_t i = 0; i < parts->count * each; i++) {
-        name_tensor(parts, i / each, i % each, known);
-        if (strcmp(name, known) == 0)
+    for (size_t i = 0; i < weir_train_model_tensor_count(model); i++)
+        if (strcmp(name, weir_train_model_parameter(model, i)->name) == 0)
             return true;
-    }
     return strcmp(name, progress_name) == 0 || strcmp(name, checksum_name) == 0 ||
            strncmp(name, extra_prefix, sizeof extra_prefix - 1) == 0;
 }
 
 static weir_status check_names(const char *path, const weir_io_safetensors *file,
-                               const struct parts *parts)
+                               const weir_train_model *model)
 {
     for (size_t i = 0; i < weir_io_safetensors_count(file); i++) {
         const char *name = weir_io_safetensors_at(file, i)->name;
-        if (!is_known(parts, name))
+        if (!is_known(model, name))
             return train_fail_file(path, other_network,
                                    "has the tensor '%.80s', which this network has not", name);
     }
     return WEIR_OK;
 }
 
-static weir_status upload(const struct parts *parts, weir_train_model *model, weir_queue *queue)
+// Checks all of the file before anything is uploaded.
+static weir_status take_tensors(const char *path, const weir_io_safetensors *file,
+                                weir_train_model *model, weir_queue *queue, float *values,
+                                struct weir_train_progress *out_progress)
 {
-    for (size_t i = 0; i < parts->count; i++)
-        TRY(weir_upload(queue, parts->buffers[i], 0, parts->values[i], bytes_of(parts)));
+    weir_buffer *buffer = weir_train_model_parameters(model);
+    TRY(read_progress(path, file, out_progress));
+    TRY(read_tensors(path, file, model, values));
+    TRY(check_names(path, file, model));
+    TRY(check_checksum(path, file));
+    TRY(weir_upload(queue, buffer, 0, values, weir_buffer_size(buffer)));
     TRY(weir_train_model_refresh(model, queue));
     return weir_queue_sync(queue, WEIR_FOREVER);
-}
-
-// Checks all of the file before anything is uploaded.
-static weir_status take_parts(const char *path, const weir_io_safetensors *file,
-                              const struct parts *parts, weir_train_model *model, weir_queue *queue,
-                              struct weir_train_progress *out_progress)
-{
-    TRY(read_progress(path, file, out_progress));
-    TRY(read_parts(path, file, parts));
-    TRY(check_names(path, file, parts));
-    TRY(check_checksum(path, file));
-    return upload(parts, model, queue);
-}
-
-static weir_status read_file(const char *path, const weir_io_safetensors *file,
-                             weir_train_model *model, weir_queue *queue,
-                             struct weir_train_progress *out_progress)
-{
-    struct parts parts;
-    if (!open_parts(model, &parts))
-        return weir__pattern_no_memory(label, "the parameters");
-    const weir_status status = take_parts(path, file, &parts, model, queue, out_progress);
-    close_parts(&parts);
-    return status;
 }
 
 weir_status weir_train_checkpoint_read(const char *path, weir_train_model *model, weir_queue *queue,
@@ -300,12 +198,15 @@ weir_status weir_train_checkpoint_read(const char *path, weir_train_model *model
         *out_file = NULL;
     if (!weir_io_safetensors_open(path, &file, &error))
         return weir__pattern_fail(NULL, WEIR_ERROR_IO, NULL, "%s", error.message);
-    const weir_status status = read_file(path, file, model, queue, &progress);
-    if (status != WEIR_OK || !out_file)
-        weir_io_safetensors_destroy(&file);
+    float *values = calloc(1, weir_buffer_size(weir_train_model_parameters(model)));
+    const weir_status status = values ? take_tensors(path, file, model, queue, values, &progress)
+                                      : weir__pattern_no_memory(label, "the parameters");
+    free(values);
     if (status == WEIR_OK)
         *out_progress = progress;
-    if (out_file)
+    if (status == WEIR_OK && out_file)
         *out_file = file;
+    else
+        weir_io_safetensors_destroy(&file);
     return status;
 }

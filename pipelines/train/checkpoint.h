@@ -17,10 +17,6 @@
 #include "io/safetensors.h"
 #include "pipelines/train/model.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct weir_train_progress {
     uint64_t step; // steps that are done
     uint64_t seed;
@@ -46,9 +42,5 @@ weir_status weir_train_checkpoint_write(const char *path, weir_train_model *mode
 weir_status weir_train_checkpoint_read(const char *path, weir_train_model *model, weir_queue *queue,
                                        struct weir_train_progress *out_progress,
                                        weir_io_safetensors **out_file);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -6,13 +6,11 @@
 #include "pipelines/train/data.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/random.h"
-#include "base/text.h"
 #include "pipelines/train/product.h"
 
 struct weir_train_data {
@@ -268,24 +266,13 @@ static uint32_t label_of(const weir_train_data *data, uint64_t index)
     return (uint32_t)(weir_random(data->seed, LABELS, index) % data->classes);
 }
 
-// The lowest byte first; compilers make one store of it.
-static void put_bytes(unsigned char *out, uint64_t bits)
-{
-    out[0] = (unsigned char)bits;
-    out[1] = (unsigned char)(bits >> 8);
-    out[2] = (unsigned char)(bits >> 16);
-    out[3] = (unsigned char)(bits >> 24);
-    out[4] = (unsigned char)(bits >> 32);
-    out[5] = (unsigned char)(bits >> 40);
-    out[6] = (unsigned char)(bits >> 48);
-    out[7] = (unsigned char)(bits >> 56);
-}
-
-// Eight numbers share one random one, a byte each.
+// Eight numbers share one random one, a byte each, the lowest first: io/ is for machines that store it first.
 static void draw_block(uint64_t stream, uint64_t first, unsigned char *drawn)
 {
-    for (size_t i = 0; i < BLOCK / 8; i++)
-        put_bytes(drawn + 8 * i, weir_random_draw(stream, first + i));
+    for (size_t i = 0; i < BLOCK / 8; i++) {
+        const uint64_t bits = weir_random_draw(stream, first + i);
+        memcpy(drawn + 8 * i, &bits, sizeof bits);
+    }
 }
 
 // A drawn byte, 0 to 255, becomes noise of -noise ... noise. The loop has a fixed count and 16 bits a

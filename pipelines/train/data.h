@@ -12,10 +12,6 @@
 
 #include "pipelines/train/model.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 typedef struct weir_train_data weir_train_data;
 
 // A set from a seed.
@@ -54,9 +50,5 @@ uint64_t weir_train_data_shuffled(const weir_train_data *data, uint64_t seed, ui
 
 // Writes the bytes of sample `index`, below the count, and returns its label.
 uint32_t weir_train_data_bytes(const weir_train_data *data, uint64_t index, unsigned char *out);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

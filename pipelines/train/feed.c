@@ -179,12 +179,12 @@ struct train_feed {
     struct slot slots[SLOTS];
 };
 
-// The first sample of a pass.
+// The first sample of a pass: train.h.
 static uint64_t position_of(const train_feed *feed, uint64_t pass)
 {
-    const struct train_order *order = &feed->params.order;
-    const uint64_t in_all = feed->params.first * order->passes + pass;
-    return (in_all * order->ranks + order->rank) * order->batch;
+    const struct weir_train_run_params *run = feed->params.run;
+    const uint64_t in_all = feed->params.first * run->passes + pass;
+    return (in_all * weir_comm_count(run->comm) + weir_comm_rank(run->comm)) * run->batch;
 }
 
 // Loading.
@@ -195,18 +195,18 @@ static void load(const train_feed *feed, uint64_t pass, unsigned char *memory)
     const uint64_t position = position_of(feed, pass);
     unsigned char *images = feed->images ? feed->images : memory;
     uint32_t *labels = (uint32_t *)(void *)(memory + feed->loaded_inputs);
-    for (uint32_t i = 0; i < p->order.batch; i++) {
-        const uint64_t index = weir_train_data_shuffled(p->run->data, p->order.seed, position + i);
+    for (uint32_t i = 0; i < p->run->batch; i++) {
+        const uint64_t index = weir_train_data_shuffled(p->run->data, p->run->seed, position + i);
         labels[i] = weir_train_data_bytes(p->run->data, index, images + i * feed->image_bytes);
     }
     if (feed->images)
-        weir_train_augment_on_host(p->augment, images, (float *)(void *)memory, p->order.batch,
+        weir_train_augment_on_host(p->augment, images, (float *)(void *)memory, p->run->batch,
                                    position);
 }
 
 static size_t loaded_bytes(const train_feed *feed)
 {
-    return feed->loaded_inputs + feed->params.order.batch * sizeof(uint32_t);
+    return feed->loaded_inputs + feed->params.run->batch * sizeof(uint32_t);
 }
 
 static weir_status load_for_loader(void *user, uint64_t index, void *memory, size_t capacity,
@@ -240,9 +240,9 @@ static weir_status make_numbers(train_feed *feed, uint64_t pass, weir_buffer *to
         return weir_queue_copy(feed->ahead, to, 0, loaded, 0, feed->loaded_inputs);
     if (p->run->program == WEIR_TRAIN_AUGMENT)
         return weir_train_augment_submit(feed->kernel, feed->ahead, p->augment, loaded, to,
-                                         p->order.batch, position_of(feed, pass));
+                                         p->run->batch, position_of(feed, pass));
     return weir_train_centre_submit(feed->kernel, feed->ahead, loaded, to,
-                                    p->order.batch * feed->image_bytes, p->run->exact);
+                                    p->run->batch * feed->image_bytes, p->run->exact);
 }
 
 static weir_status fill_slot(train_feed *feed, uint64_t pass, const struct slot *slot,
@@ -255,7 +255,7 @@ static weir_status fill_slot(train_feed *feed, uint64_t pass, const struct slot 
                                     (struct weir_train_view){numbers, 0},
                                     (struct weir_train_view){slot->memory, 0}));
     return weir_queue_copy(feed->ahead, slot->memory, feed->slot_inputs, loaded,
-                           feed->loaded_inputs, feed->params.order.batch * sizeof(uint32_t));
+                           feed->loaded_inputs, feed->params.run->batch * sizeof(uint32_t));
 }
 
 static weir_status prepare(train_feed *feed)
@@ -312,12 +312,12 @@ static void measure(train_feed *feed, size_t model_inputs)
     const struct weir_train_shape shape = weir_train_data_shape(p->run->data);
     const weir_device *device = weir_comm_device(p->run->comm);
     const size_t alignment = weir_device_limits(device)->argument_alignment_bytes;
-    const size_t batch = p->order.batch;
+    const size_t batch = p->run->batch;
     feed->image_bytes = (size_t)shape.height * shape.width * shape.channels;
     feed->slot_inputs = round_up(batch * model_inputs * sizeof(float), alignment);
     feed->loaded_inputs =
         augments_on_host(p) ? feed->slot_inputs : round_up(batch * feed->image_bytes, alignment);
-    feed->pass_count = (p->run->steps - p->first) * p->order.passes;
+    feed->pass_count = (p->run->steps - p->first) * p->run->passes;
 }
 
 static weir_status create_memory(weir_device *device, size_t size, weir_buffer **out)
@@ -349,9 +349,9 @@ static weir_status create_loading(train_feed *feed, weir_device *device)
 static weir_status create_preparing(train_feed *feed, weir_device *device)
 {
     const struct train_feed_params *p = &feed->params;
-    const size_t images = p->order.batch * feed->image_bytes;
+    const size_t images = p->run->batch * feed->image_bytes;
     for (int i = 0; i < SLOTS; i++)
-        TRY(create_memory(device, feed->slot_inputs + p->order.batch * sizeof(uint32_t),
+        TRY(create_memory(device, feed->slot_inputs + p->run->batch * sizeof(uint32_t),
                           &feed->slots[i].memory));
     if (p->encoder)
         TRY(create_memory(device, images * sizeof(float), &feed->numbers));

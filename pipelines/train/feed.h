@@ -57,20 +57,10 @@ void weir_train_augment_on_host(const struct weir_train_augment_params *params,
 weir_status weir_train_centre_submit(weir_kernel *kernel, weir_queue *queue, weir_buffer *images,
                                      weir_buffer *out, size_t count, bool whole);
 
-// Which samples this rank reads in a pass: train.h.
-struct train_order {
-    uint64_t seed;
-    uint32_t rank;
-    uint32_t ranks;
-    uint32_t passes;
-    uint32_t batch;
-};
-
 typedef struct train_feed train_feed;
 
 struct train_feed_params {
     const struct weir_train_run_params *run;
-    struct train_order order;
     weir_queue *queue;                               // that trains
     uint64_t first;                                  // step
     weir_train_model *encoder;                       // ENCDEC

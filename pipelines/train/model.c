@@ -30,6 +30,17 @@ enum train_kernel {
     TRAIN_KERNEL_COUNT
 };
 
+// The parameters of a method and its state: what the names of these tensors end with.
+static const char *const endings[][4] = {
+    [WEIR_TRAIN_FIXED] = {""},
+    [WEIR_TRAIN_SGD] = {"", ".momentum"},
+    [WEIR_TRAIN_ADAM] = {"", ".mean", ".square"},
+};
+
+enum {
+    TENSORS_MAX = 3 * 2 * WEIR_TRAIN_LAYERS_MAX
+};
+
 // The kernels' `struct view`. A dense layer has one place, of one piece of one pixel.
 struct train_geometry {
     uint32_t height, width, channels, side, stride, high, across;
@@ -53,16 +64,9 @@ struct train_layer {
 };
 
 struct weir_train_model {
-    char label[64];
-    weir_device *device;
-    struct weir_train_shape input;
-    size_t layer_count;
-    uint32_t batch;
+    struct weir_train_model_params params; // `label` is the copy, `layers` are not kept
+    char label[WEIR__PATTERN_LABEL_SIZE];
     bool bf16;
-    bool forward_only;
-    float grid;
-    weir_train_method method;
-    float momentum;
     size_t element_bytes;
     size_t alignment; // of parameters in their buffers
     size_t parameter_bytes, copy_bytes;
@@ -71,15 +75,15 @@ struct weir_train_model {
     weir_kernel *kernels[TRAIN_KERNEL_COUNT];
     struct train_engine engine;
 
-    weir_buffer *parameters;
-    weir_buffer *copies;    // BF16: of the weights
-    weir_buffer *entry;     // the input as elements
-    weir_buffer *sums;      // of the product under way
-    weir_buffer *deltas[2]; // gradients of outputs: of a layer's and of those before it
-    weir_buffer *results;   // of each sample: loss, right or not
-    weir_buffer *states[2]; // of the method
+    weir_buffer *parameters; // and the state of the method after them
+    weir_buffer *copies;     // BF16: of the weights
+    weir_buffer *entry;      // the input as elements
+    weir_buffer *sums;       // of the product under way
+    weir_buffer *deltas[2];  // gradients of outputs: of a layer's and of those before it
+    weir_buffer *results;    // of each sample: loss, right or not
 
-    struct weir_train_parameter parameter[2 * WEIR_TRAIN_LAYERS_MAX];
+    size_t tensor_count;
+    struct weir_train_parameter parameter[TENSORS_MAX];
     struct weir_train_view views[2 * WEIR_TRAIN_LAYERS_MAX]; // zeros until they are bound
     struct train_layer layers[];
 };
@@ -136,7 +140,7 @@ static weir_status set_layer(weir_train_model *model, size_t index,
     const struct train_geometry *view = &layer->view;
     // Of the input there are at most COUNT_MAX, so these fit 64 bits.
     const uint64_t depth = (uint64_t)view->side * view->side * view->channels;
-    const uint64_t rows = (uint64_t)view->high * view->across * model->batch;
+    const uint64_t rows = (uint64_t)view->high * view->across * model->params.batch;
     if (count_of(depth, what->outputs) > COUNT_MAX)
         return refuse_size(model, index, "weights", "choose fewer outputs or channels");
     if (rows > ROWS_MAX)
@@ -147,7 +151,7 @@ static weir_status set_layer(weir_train_model *model, size_t index,
         return refuse_size(model, index, "inputs or outputs", "choose a smaller batch");
     layer->depth = (uint32_t)depth;
     layer->rows = (uint32_t)rows;
-    layer->in_count = model->batch * view->height * view->width * view->channels;
+    layer->in_count = model->params.batch * view->height * view->width * view->channels;
     layer->out_count = layer->rows * what->outputs;
     *shape = (struct weir_train_shape){view->high, view->across, what->outputs};
     return WEIR_OK;
@@ -160,11 +164,11 @@ static size_t take(size_t *used, size_t alignment, size_t size)
     return offset;
 }
 
-static void set_parameter(weir_train_model *model, size_t index, const char *what, int rank,
-                          uint64_t rows, uint64_t columns)
+static void add_tensor(weir_train_model *model, size_t layer, const char *what, const char *ending,
+                       int rank, uint64_t rows, uint64_t columns)
 {
-    struct weir_train_parameter *parameter = &model->parameter[index];
-    snprintf(parameter->name, sizeof parameter->name, "layer%zu.%s", index / 2, what);
+    struct weir_train_parameter *parameter = &model->parameter[model->tensor_count++];
+    snprintf(parameter->name, sizeof parameter->name, "layer%zu.%s%s", layer, what, ending);
     parameter->rank = rank;
     parameter->shape[0] = rows;
     parameter->shape[1] = columns;
@@ -173,48 +177,45 @@ static void set_parameter(weir_train_model *model, size_t index, const char *wha
         take(&model->parameter_bytes, model->alignment, parameter->count * sizeof(float));
 }
 
-static void set_parameters(weir_train_model *model)
+static void set_tensors(weir_train_model *model)
 {
-    for (size_t i = 0; i < model->layer_count; i++) {
-        struct train_layer *layer = &model->layers[i];
-        set_parameter(model, 2 * i, "weight", 2, layer->depth, layer->what.outputs);
-        set_parameter(model, 2 * i + 1, "bias", 1, layer->what.outputs, 0);
-        if (model->bf16)
-            layer->weight_copy = take(&model->copy_bytes, model->alignment,
-                                      (size_t)layer->depth * layer->what.outputs * 2);
-    }
+    const char *const *ending = endings[model->params.method];
+    for (; *ending; ending++)
+        for (size_t i = 0; i < model->params.layer_count; i++) {
+            const struct train_layer *layer = &model->layers[i];
+            add_tensor(model, i, "weight", *ending, 2, layer->depth, layer->what.outputs);
+            add_tensor(model, i, "bias", *ending, 1, layer->what.outputs, 0);
+        }
+    for (size_t i = 0; i < model->params.layer_count && model->bf16; i++)
+        model->layers[i].weight_copy =
+            take(&model->copy_bytes, model->alignment, model->parameter[2 * i].count * 2);
 }
 
 static weir_status check_input(const weir_train_model *model)
 {
-    const struct weir_train_shape *in = &model->input;
+    const struct weir_train_shape *in = &model->params.input;
     const uint64_t numbers = count_of(count_of(in->height, in->width), in->channels);
-    if (numbers < 1)
-        return weir__pattern_refuse(model->label, "a vector of n numbers is {1, 1, n}",
-                                    "the input is %" PRIu32 " x %" PRIu32 " x %" PRIu32
-                                    ": it is empty",
-                                    in->height, in->width, in->channels);
     if (numbers > COUNT_MAX)
         return weir__pattern_refuse(model->label, NULL,
                                     "the input is %" PRIu32 " x %" PRIu32 " x %" PRIu32
                                     ": more than %" PRId32 " numbers",
                                     in->height, in->width, in->channels, COUNT_MAX);
-    if (model->batch < 1 || count_of(numbers, model->batch) > COUNT_MAX)
+    if (count_of(numbers, model->params.batch) > COUNT_MAX)
         return weir__pattern_refuse(model->label, NULL,
                                     "the batch is %" PRIu32 "; it must be 1 ... %" PRIu64
                                     " with %" PRIu64 " numbers in a sample",
-                                    model->batch, (uint64_t)COUNT_MAX / numbers, numbers);
+                                    model->params.batch, (uint64_t)COUNT_MAX / numbers, numbers);
     return WEIR_OK;
 }
 
-// Fills layers, parameters and sizes from the params, which are checked.
-static weir_status lay_out(weir_train_model *model, const struct weir_train_model_params *params)
+// Fills layers, tensors and sizes.
+static weir_status lay_out(weir_train_model *model, const struct weir_train_layer *layers)
 {
-    struct weir_train_shape shape = model->input;
+    struct weir_train_shape shape = model->params.input;
     TRY(check_input(model));
-    for (size_t i = 0; i < model->layer_count; i++)
-        TRY(set_layer(model, i, &params->layers[i], &shape));
-    set_parameters(model);
+    for (size_t i = 0; i < model->params.layer_count; i++)
+        TRY(set_layer(model, i, &layers[i], &shape));
+    set_tensors(model);
     return WEIR_OK;
 }
 
@@ -243,27 +244,22 @@ static struct weir_argument copy_argument(const weir_train_model *model, size_t 
     return weir_out(copy.buffer, copy.offset, copy.size);
 }
 
-static const char *state_name(weir_train_method method, size_t index)
-{
-    static const char *const names[][2] = {
-        [WEIR_TRAIN_FIXED] = {NULL, NULL},
-        [WEIR_TRAIN_SGD] = {"momentum", NULL},
-        [WEIR_TRAIN_ADAM] = {"mean", "square"},
-    };
-    return index < 2 ? names[method][index] : NULL;
-}
-
 // Parameters, and what else a model tells.
 
 size_t weir_train_model_parameter_count(const weir_train_model *model)
 {
-    return 2 * model->layer_count;
+    return 2 * model->params.layer_count;
+}
+
+size_t weir_train_model_tensor_count(const weir_train_model *model)
+{
+    return model->tensor_count;
 }
 
 const struct weir_train_parameter *weir_train_model_parameter(const weir_train_model *model,
                                                               size_t index)
 {
-    return index < 2 * model->layer_count ? &model->parameter[index] : NULL;
+    return index < model->tensor_count ? &model->parameter[index] : NULL;
 }
 
 weir_buffer *weir_train_model_parameters(const weir_train_model *model)
@@ -282,11 +278,10 @@ static void set_random(float *values, size_t count, uint64_t seed, size_t stream
 
 weir_status weir_train_model_initialise(weir_train_model *model, weir_queue *queue, uint64_t seed)
 {
-    const float zero = 0;
     float *values = calloc(1, model->parameter_bytes);
     if (!values)
         return weir__pattern_no_memory(model->label, "the parameters");
-    for (size_t i = 0; i < model->layer_count; i++) {
+    for (size_t i = 0; i < model->params.layer_count; i++) {
         const struct weir_train_parameter *weight = &model->parameter[2 * i];
         set_random(values + weight->offset / sizeof(float), weight->count, seed, i,
                    sqrtf(6.0f / (float)model->layers[i].depth));
@@ -295,16 +290,13 @@ weir_status weir_train_model_initialise(weir_train_model *model, weir_queue *que
         weir_upload(queue, model->parameters, 0, values, model->parameter_bytes);
     free(values);
     TRY(status);
-    for (size_t i = 0; state_name(model->method, i); i++)
-        TRY(weir_queue_fill(queue, model->states[i], 0, model->parameter_bytes, &zero,
-                            sizeof zero));
     TRY(weir_train_model_refresh(model, queue));
     return weir_queue_sync(queue, WEIR_FOREVER);
 }
 
 weir_status weir_train_model_refresh(weir_train_model *model, weir_queue *queue)
 {
-    for (size_t i = 0; i < model->layer_count && model->bf16; i++) {
+    for (size_t i = 0; i < model->params.layer_count && model->bf16; i++) {
         const struct weir_train_parameter *weight = &model->parameter[2 * i];
         TRY(weir_queue_launch_count(queue, model->kernels[TRAIN_NARROW], weight->count,
                                     weir_in(model->parameters, weight->offset,
@@ -318,18 +310,13 @@ weir_status weir_train_model_refresh(weir_train_model *model, weir_queue *queue)
 
 size_t weir_train_model_inputs(const weir_train_model *model)
 {
-    return model->layers[0].in_count / model->batch;
-}
-
-size_t weir_train_model_outputs(const weir_train_model *model)
-{
-    return model->layers[model->layer_count - 1].out_count / model->batch;
+    return model->layers[0].in_count / model->params.batch;
 }
 
 double weir_train_model_flop(const weir_train_model *model, bool backward)
 {
     double sum = 0;
-    for (size_t i = 0; i < model->layer_count; i++) {
+    for (size_t i = 0; i < model->params.layer_count; i++) {
         const struct train_layer *layer = &model->layers[i];
         const int products = backward ? (i > 0 ? 3 : 2) : 1;
         sum += 2.0 * products * layer->rows * layer->depth * layer->what.outputs;
@@ -348,7 +335,7 @@ static weir_buffer *input_of(const weir_train_model *model, size_t index)
 // The delta of the outputs of layer `index`.
 static weir_buffer *delta_of(const weir_train_model *model, size_t index)
 {
-    return model->deltas[(model->layer_count - 1 - index) % 2];
+    return model->deltas[(model->params.layer_count - 1 - index) % 2];
 }
 
 static size_t bytes_of(const weir_train_model *model, size_t count)
@@ -377,7 +364,7 @@ static weir_status forward_layer(weir_train_model *model, weir_queue *queue, siz
         queue, model->kernels[TRAIN_ACTIVATE], layer->out_count,
         weir_in(model->sums, 0, (size_t)layer->out_count * sizeof(float)), bias_of(model, index),
         weir_out(layer->output, 0, bytes_of(model, layer->out_count)), layer->what.outputs,
-        layer->what.relu, model->grid, layer->out_count);
+        layer->what.relu, model->params.grid, layer->out_count);
 }
 
 static weir_status forward_layers(weir_train_model *model, weir_queue *queue,
@@ -387,21 +374,21 @@ static weir_status forward_layers(weir_train_model *model, weir_queue *queue,
     TRY(weir_queue_launch_count(queue, model->kernels[TRAIN_NARROW], count,
                                 weir_in(inputs.buffer, inputs.offset, count * sizeof(float)),
                                 weir_out(model->entry, 0, bytes_of(model, count)), count));
-    for (size_t i = 0; i < model->layer_count; i++)
+    for (size_t i = 0; i < model->params.layer_count; i++)
         TRY(forward_layer(model, queue, i));
     return WEIR_OK;
 }
 
 static struct weir_argument outputs_of(const weir_train_model *model)
 {
-    const struct train_layer *last = &model->layers[model->layer_count - 1];
+    const struct train_layer *last = &model->layers[model->params.layer_count - 1];
     return weir_in(last->output, 0, bytes_of(model, last->out_count));
 }
 
 weir_status weir_train_model_encode(weir_train_model *model, weir_queue *queue,
                                     struct weir_train_view inputs, struct weir_train_view output)
 {
-    const uint32_t count = model->layers[model->layer_count - 1].out_count;
+    const uint32_t count = model->layers[model->params.layer_count - 1].out_count;
     TRY(forward_layers(model, queue, inputs));
     return weir_queue_launch_count(queue, model->kernels[TRAIN_WIDEN], count, outputs_of(model),
                                    weir_out(output.buffer, output.offset, count * sizeof(float)),
@@ -411,12 +398,12 @@ weir_status weir_train_model_encode(weir_train_model *model, weir_queue *queue,
 static weir_status submit_loss(weir_train_model *model, weir_queue *queue,
                                struct weir_train_view labels)
 {
-    const uint32_t count = model->layers[model->layer_count - 1].out_count;
+    const uint32_t count = model->layers[model->params.layer_count - 1].out_count;
     return weir_queue_launch_count(
-        queue, model->kernels[TRAIN_CROSS_ENTROPY], model->batch, outputs_of(model),
-        weir_in(labels.buffer, labels.offset, model->batch * sizeof(uint32_t)),
+        queue, model->kernels[TRAIN_CROSS_ENTROPY], model->params.batch, outputs_of(model),
+        weir_in(labels.buffer, labels.offset, model->params.batch * sizeof(uint32_t)),
         weir_out(model->deltas[0], 0, bytes_of(model, count)), weir_whole_out(model->results),
-        model->batch, count / model->batch, model->grid);
+        model->params.batch, count / model->params.batch, model->params.grid);
 }
 
 weir_status weir_train_model_forward(weir_train_model *model, weir_queue *queue,
@@ -430,7 +417,7 @@ weir_status weir_train_model_forward(weir_train_model *model, weir_queue *queue,
                              weir_dim(TRAIN_RESULT_ITEMS, 1, 1), weir_whole_in(model->results),
                              accumulate ? weir_inout(result.buffer, result.offset, size)
                                         : weir_out(result.buffer, result.offset, size),
-                             model->batch, accumulate);
+                             model->params.batch, accumulate);
 }
 
 static weir_status submit_bias(weir_train_model *model, weir_queue *queue, size_t index, bool add)
@@ -458,7 +445,7 @@ static weir_status submit_back(weir_train_model *model, weir_queue *queue, size_
                                    weir_in(before->output, 0, bytes),
                                    weir_out(delta_of(model, index - 1), 0, bytes),
                                    weir_value(&layer->view, sizeof layer->view), before->what.relu,
-                                   model->grid, layer->in_count);
+                                   model->params.grid, layer->in_count);
 }
 
 static weir_status tell(weir_train_ready ready, void *user, size_t index, weir_queue *queue)
@@ -469,7 +456,7 @@ static weir_status tell(weir_train_ready ready, void *user, size_t index, weir_q
 weir_status weir_train_model_backward(weir_train_model *model, weir_queue *queue, bool accumulate,
                                       weir_train_ready ready, void *user)
 {
-    for (size_t i = model->layer_count; i-- > 0;) {
+    for (size_t i = model->params.layer_count; i-- > 0;) {
         TRY(submit_bias(model, queue, i, accumulate));
         TRY(tell(ready, user, 2 * i + 1, queue));
         TRY(train_product_submit(&model->engine, queue, &model->layers[i].weight[accumulate]));
@@ -498,7 +485,7 @@ static weir_status create_kernels(weir_train_model *model)
         .label = model->label,
         .bundle = model->bf16 ? &train_bf16_kernels : &train_f32_kernels,
     };
-    TRY(weir_program_create(model->device, &params, &model->program));
+    TRY(weir_program_create(model->params.device, &params, &model->program));
     for (int i = 0; i < TRAIN_KERNEL_COUNT; i++)
         TRY(weir_kernel_create(model->program, kernel_names[i], &model->kernels[i]));
     model->engine.product = model->kernels[TRAIN_PRODUCT];
@@ -513,8 +500,8 @@ static weir_status create_buffer(weir_train_model *model, const char *what, size
 {
     char label[96];
     snprintf(label, sizeof label, "%s/%s", model->label, what);
-    return weir_buffer_create(model->device, WEIR_PARAMS(weir_buffer, .label = label, .size = size),
-                              out_buffer);
+    return weir_buffer_create(model->params.device,
+                              WEIR_PARAMS(weir_buffer, .label = label, .size = size), out_buffer);
 }
 
 static weir_status create_layer(weir_train_model *model, struct train_layer *layer)
@@ -545,14 +532,14 @@ static struct train_range elements(const weir_train_model *model, weir_buffer *b
 // The sizes of the products alone.
 static void measure(weir_train_model *model, struct needs *needs)
 {
-    for (size_t i = 0; i < model->layer_count; i++) {
+    for (size_t i = 0; i < model->params.layer_count; i++) {
         struct train_layer *l = &model->layers[i];
         const uint32_t outputs = l->what.outputs;
         l->forward = (struct train_product){.m = l->rows, .n = outputs, .k = l->depth};
         raise(&needs->sums, (size_t)l->rows * outputs * sizeof(float));
         raise(&needs->parts, train_product_divide(&l->forward));
         raise(&needs->deltas, l->out_count * model->element_bytes);
-        if (model->forward_only)
+        if (model->params.forward_only)
             continue;
         for (int add = 0; add < 2; add++) {
             l->weight[add] = (struct train_product){
@@ -570,13 +557,11 @@ static void measure(weir_train_model *model, struct needs *needs)
 // The ranges of the products, except for gradients, which are bound.
 static weir_status prepare(weir_train_model *model)
 {
-    for (size_t i = 0; i < model->layer_count; i++) {
+    for (size_t i = 0; i < model->params.layer_count; i++) {
         struct train_layer *l = &model->layers[i];
-        weir_buffer *input = i ? model->layers[i - 1].output : model->entry;
         const struct train_range pieces =
-            elements(model, l->pieces ? l->pieces : input, (size_t)l->rows * l->depth);
-        const struct train_range delta =
-            elements(model, model->deltas[(model->layer_count - 1 - i) % 2], l->out_count);
+            elements(model, l->pieces ? l->pieces : input_of(model, i), (size_t)l->rows * l->depth);
+        const struct train_range delta = elements(model, delta_of(model, i), l->out_count);
         const struct train_range weight = weight_range(model, i);
         l->forward.a = pieces, l->forward.b = weight;
         l->forward.c = (struct train_range){model->sums, 0, (size_t)l->out_count * sizeof(float)};
@@ -586,7 +571,7 @@ static weir_status prepare(weir_train_model *model)
         l->back.c =
             (struct train_range){model->sums, 0, (size_t)l->rows * l->depth * sizeof(float)};
         TRY(train_product_prepare(&model->engine, &l->forward));
-        if (!model->forward_only)
+        if (!model->params.forward_only)
             TRY(train_product_prepare(&model->engine, &l->back));
     }
     return WEIR_OK;
@@ -596,7 +581,7 @@ static weir_status create_buffers(weir_train_model *model)
 {
     struct needs needs = {0};
     measure(model, &needs);
-    for (size_t i = 0; i < model->layer_count; i++)
+    for (size_t i = 0; i < model->params.layer_count; i++)
         TRY(create_layer(model, &model->layers[i]));
     const struct {
         const char *what;
@@ -609,26 +594,23 @@ static weir_status create_buffers(weir_train_model *model)
         {"sums", needs.sums, &model->sums},
         {"parts", needs.parts, &model->engine.parts},
         {"deltas0", needs.deltas, &model->deltas[0]},
-        {"deltas1", model->forward_only ? 0 : needs.deltas, &model->deltas[1]},
-        {"results", (size_t)model->batch * WEIR_TRAIN_RESULT_BYTES, &model->results},
+        {"deltas1", model->params.forward_only ? 0 : needs.deltas, &model->deltas[1]},
+        {"results", (size_t)model->params.batch * WEIR_TRAIN_RESULT_BYTES, &model->results},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (table[i].size)
             TRY(create_buffer(model, table[i].what, table[i].size, table[i].out));
-    const char *name;
-    for (size_t i = 0; (name = state_name(model->method, i)); i++)
-        TRY(create_buffer(model, name, model->parameter_bytes, &model->states[i]));
     return WEIR_OK;
 }
 
 static weir_status create_parts(weir_train_model *model,
                                 const struct weir_train_model_params *params)
 {
-    TRY(lay_out(model, params));
+    TRY(lay_out(model, params->layers));
     TRY(create_kernels(model));
     TRY(create_buffers(model));
     if (params->products == WEIR_TRAIN_CUBLAS)
-        TRY(train_blas_open(model->device, params->cublas, &model->engine.blas));
+        TRY(train_blas_open(params->device, params->cublas, &model->engine.blas));
     return prepare(model);
 }
 
@@ -647,17 +629,10 @@ weir_status weir_train_model_create(const struct weir_train_model_params *params
         calloc(1, sizeof *model + params->layer_count * sizeof *model->layers);
     if (!model)
         return weir__pattern_no_memory(params->label, "a model");
-    snprintf(model->label, sizeof model->label, "%s", params->label ? params->label : "model");
-    model->device = params->device;
-    model->input = params->input;
-    model->layer_count = params->layer_count;
-    model->batch = params->batch;
+    model->params = *params;
+    model->params.label = weir__pattern_keep(model->label, params->label, "model");
     model->bf16 = params->element == WEIR_TRAIN_BF16;
     model->element_bytes = model->bf16 ? 2 : 4;
-    model->forward_only = params->forward_only;
-    model->grid = params->grid;
-    model->method = params->method;
-    model->momentum = params->momentum;
     model->alignment = alignment_of(params->device);
     const weir_status status = create_parts(model, params);
     if (status != WEIR_OK)
@@ -672,10 +647,9 @@ void weir_train_model_destroy(weir_train_model **model)
         return;
     weir_train_model *m = *model;
     weir_buffer **buffers[] = {&m->parameters,   &m->copies,    &m->entry,     &m->sums,
-                               &m->engine.parts, &m->deltas[0], &m->deltas[1], &m->results,
-                               &m->states[0],    &m->states[1]};
+                               &m->engine.parts, &m->deltas[0], &m->deltas[1], &m->results};
     train_blas_close(&m->engine.blas);
-    for (size_t i = 0; i < m->layer_count; i++) {
+    for (size_t i = 0; i < m->params.layer_count; i++) {
         weir_buffer_destroy(&m->layers[i].pieces);
         weir_buffer_destroy(&m->layers[i].output);
     }
@@ -692,8 +666,8 @@ void weir_train_model_destroy(weir_train_model **model)
 
 weir_status weir_train_model_bind(weir_train_model *model, const struct weir_train_view *views)
 {
-    memcpy(model->views, views, 2 * model->layer_count * sizeof *views);
-    for (size_t i = 0; i < model->layer_count; i++)
+    memcpy(model->views, views, 2 * model->params.layer_count * sizeof *views);
+    for (size_t i = 0; i < model->params.layer_count; i++)
         for (int add = 0; add < 2; add++) {
             model->layers[i].weight[add].c = gradient_range(model, 2 * i);
             TRY(train_product_prepare(&model->engine, &model->layers[i].weight[add]));
@@ -704,19 +678,12 @@ weir_status weir_train_model_bind(weir_train_model *model, const struct weir_tra
 // Updates of the parameters: one launch for each. What depends on the step alone is computed on the host, in
 // float64.
 
-bool weir_train_model_state(const weir_train_model *model, size_t index, const char **out_name,
-                            weir_buffer **out_buffer)
+// Parameter `index`, or a part of its state.
+static struct weir_argument part_of(const weir_train_model *model, size_t index, size_t part)
 {
-    *out_name = state_name(model->method, index);
-    *out_buffer = *out_name ? model->states[index] : NULL;
-    return *out_name != NULL;
-}
-
-// The range of a parameter in a buffer with the parameters' layout.
-static struct weir_argument part_of(const struct weir_train_parameter *parameter,
-                                    weir_buffer *buffer)
-{
-    return weir_inout(buffer, parameter->offset, parameter->count * sizeof(float));
+    const struct weir_train_parameter *tensor =
+        &model->parameter[2 * model->params.layer_count * part + index];
+    return weir_inout(model->parameters, tensor->offset, tensor->count * sizeof(float));
 }
 
 static struct weir_argument gradient_of(const weir_train_model *model, size_t index)
@@ -730,10 +697,10 @@ static weir_status update_sgd(const weir_train_model *model, weir_queue *queue, 
 {
     const struct weir_train_parameter *parameter = &model->parameter[index];
     return weir_queue_launch_count(queue, model->kernels[TRAIN_UPDATE_SGD], parameter->count,
-                                   part_of(parameter, model->parameters), gradient_of(model, index),
-                                   part_of(parameter, model->states[0]),
-                                   copy_argument(model, index), rates->rate, rates->scale,
-                                   model->momentum, (uint32_t)parameter->count);
+                                   part_of(model, index, 0), gradient_of(model, index),
+                                   part_of(model, index, 1), copy_argument(model, index),
+                                   rates->rate, rates->scale, model->params.momentum,
+                                   (uint32_t)parameter->count);
 }
 
 static weir_status update_adam(const weir_train_model *model, weir_queue *queue, size_t index,
@@ -745,9 +712,8 @@ static weir_status update_adam(const weir_train_model *model, weir_queue *queue,
     const double left1 = 1 - pow((double)beta1, step);
     const double left2 = 1 - pow((double)beta2, step);
     return weir_queue_launch_count(queue, model->kernels[TRAIN_UPDATE_ADAM], parameter->count,
-                                   part_of(parameter, model->parameters), gradient_of(model, index),
-                                   part_of(parameter, model->states[0]),
-                                   part_of(parameter, model->states[1]),
+                                   part_of(model, index, 0), gradient_of(model, index),
+                                   part_of(model, index, 1), part_of(model, index, 2),
                                    copy_argument(model, index),
                                    (float)((double)rates->rate / left1), rates->scale, beta1,
                                    1 - beta1, beta2, 1 - beta2, (float)(1 / left2), epsilon,
@@ -757,8 +723,8 @@ static weir_status update_adam(const weir_train_model *model, weir_queue *queue,
 weir_status weir_train_model_update(weir_train_model *model, weir_queue *queue,
                                     const struct weir_train_rates *rates)
 {
-    for (size_t i = 0; i < 2 * model->layer_count; i++)
-        TRY(model->method == WEIR_TRAIN_SGD ? update_sgd(model, queue, i, rates)
-                                            : update_adam(model, queue, i, rates));
+    for (size_t i = 0; i < 2 * model->params.layer_count; i++)
+        TRY(model->params.method == WEIR_TRAIN_SGD ? update_sgd(model, queue, i, rates)
+                                                   : update_adam(model, queue, i, rates));
     return WEIR_OK;
 }

@@ -33,10 +33,6 @@
 
 #include <weir/weir.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 typedef struct weir_train_model weir_train_model;
 
 #define WEIR_TRAIN_LAYERS_MAX 128
@@ -112,9 +108,10 @@ weir_status weir_train_model_create(const struct weir_train_model_params *params
 // done. With CUBLAS wait for the queues first. NULL and a pointer to NULL are accepted.
 void weir_train_model_destroy(weir_train_model **model);
 
-// A parameter: of layer l the weight is number 2 l and the bias 2 l + 1.
+// A parameter: of layer l the weight is number 2 l and the bias 2 l + 1. After the parameters, in their order, comes the
+// method's state: a "momentum" of each with SGD; with Adam all "mean", then all "square".
 struct weir_train_parameter {
-    char name[32]; // "layer3.weight"
+    char name[48]; // "layer3.weight", "layer3.weight.momentum"
     int rank;      // 2 of a weight, 1 of a bias
     uint64_t shape[2];
     size_t count;  // of elements
@@ -123,22 +120,17 @@ struct weir_train_parameter {
 
 // Ownership: the model's. NULL for an index that is too large.
 size_t weir_train_model_parameter_count(const weir_train_model *model);
+size_t weir_train_model_tensor_count(const weir_train_model *model); // with the state
 const struct weir_train_parameter *weir_train_model_parameter(const weir_train_model *model,
                                                               size_t index);
 
-// The float32 parameters, the master copy with BF16: one buffer. After changing weights in it, other
+// The float32 parameters, the master copy with BF16, and the state: one buffer. After changing weights in it, other
 // than by an update, call weir_train_model_refresh().
 weir_buffer *weir_train_model_parameters(const weir_train_model *model);
 
-size_t weir_train_model_inputs(const weir_train_model *model);  // numbers of a sample
-size_t weir_train_model_outputs(const weir_train_model *model); // of the last layer
+size_t weir_train_model_inputs(const weir_train_model *model); // numbers of a sample
 // Multiplications and additions of a forward pass, or of a forward and a backward pass.
 double weir_train_model_flop(const weir_train_model *model, bool backward);
-
-// The method's state: "momentum" of SGD, "mean" and "square" of Adam; each a buffer of float32 with the layout of the
-// parameters. Its name and its buffer; false for an index that is too large.
-bool weir_train_model_state(const weir_train_model *model, size_t index, const char **out_name,
-                            weir_buffer **out_buffer);
 
 // Sets weights to random numbers of +-sqrt(6 / inputs) (He), biases and the state to 0. They depend on `seed` and
 // the layers only, on every machine. Waits until they are on the device.
@@ -201,9 +193,5 @@ struct weir_train_rates {
 // Submits the update of all parameters, by one launch each, of a model with a method.
 weir_status weir_train_model_update(weir_train_model *model, weir_queue *queue,
                                     const struct weir_train_rates *rates);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

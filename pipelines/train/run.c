@@ -19,23 +19,19 @@
 // a time, so that neither waits for the other at each step.
 
 enum {
-    TRAIN_WINDOW = 64
+    TRAIN_WINDOW = 64,
+    // There is room for two windows: while one is filled, the other is added up over the ranks and copied to the host.
+    WINDOWS_BYTES = 2 * TRAIN_WINDOW * WEIR_TRAIN_RESULT_BYTES
 };
 
 struct train_curve {
     weir_comm *comm;
-    struct train_curve_window {
-        weir_buffer *sums; // DEVICE: struct weir_train_view of each step
-        weir_buffer *copy; // HOST
-        struct weir_event done;
-        uint64_t first; // step
-        uint32_t count; // of steps that are on their way; 0: none
-    } windows[2];
-    uint32_t current;
-    uint64_t first; // step of the current window
+    weir_buffer *sums;      // DEVICE: struct weir_train_view of each step
+    weir_buffer *copy;      // HOST
+    uint64_t known, sent;   // steps; those between are on their way
+    struct weir_event done; // of these
     uint64_t samples;
-    uint64_t known; // steps
-    float *losses;  // of all steps
+    float *losses; // of all steps
     float *right;
 };
 
@@ -46,7 +42,6 @@ enum {
 // What a run has.
 struct train {
     const struct weir_train_run_params *params;
-    struct train_order order;
     weir_device *device;
     weir_queue *queue;         // that trains
     weir_train_model *encoder; // ENCDEC
@@ -61,12 +56,6 @@ struct train {
     uint64_t checkpoint_ns;
 };
 
-// Two windows: while one is filled, the other is added up over the ranks and copied to the host.
-
-enum {
-    WINDOW_BYTES = TRAIN_WINDOW * WEIR_TRAIN_RESULT_BYTES
-};
-
 static weir_status curve_create(struct train_curve *curve, weir_comm *comm, uint64_t steps,
                                 uint64_t samples)
 {
@@ -76,93 +65,67 @@ static weir_status curve_create(struct train_curve *curve, weir_comm *comm, uint
     curve->right = calloc(steps, sizeof *curve->right);
     if (!curve->losses || !curve->right)
         return weir__pattern_no_memory("curve", "the curve");
-    for (int i = 0; i < 2; i++) {
-        TRY(weir_buffer_create(device,
-                               WEIR_PARAMS(weir_buffer, .label = "curve", .size = WINDOW_BYTES),
-                               &curve->windows[i].sums));
-        TRY(weir_buffer_create(device,
-                               WEIR_PARAMS(weir_buffer, .label = "curve", .size = WINDOW_BYTES,
-                                           .placement = WEIR_PLACE_HOST),
-                               &curve->windows[i].copy));
-    }
-    return WEIR_OK;
+    TRY(weir_buffer_create(device,
+                           WEIR_PARAMS(weir_buffer, .label = "curve", .size = WINDOWS_BYTES),
+                           &curve->sums));
+    return weir_buffer_create(device,
+                              WEIR_PARAMS(weir_buffer, .label = "curve", .size = WINDOWS_BYTES,
+                                          .placement = WEIR_PLACE_HOST),
+                              &curve->copy);
 }
 
 static void curve_finish(struct train_curve *curve)
 {
-    for (int i = 0; i < 2; i++) {
-        weir_buffer_destroy(&curve->windows[i].sums);
-        weir_buffer_destroy(&curve->windows[i].copy);
-    }
+    weir_buffer_destroy(&curve->sums);
+    weir_buffer_destroy(&curve->copy);
     free(curve->losses);
     free(curve->right);
     *curve = (struct train_curve){0};
 }
 
-// Continues after `step` steps, whose figures are in the arrays.
-static void curve_begin(struct train_curve *curve, uint64_t step)
+// Windows end at multiples of their size, so each is in one piece.
+static size_t offset_of(uint64_t step)
 {
-    curve->first = step;
-    curve->known = step;
+    return step % (2 * TRAIN_WINDOW) * WEIR_TRAIN_RESULT_BYTES;
 }
 
-static struct weir_train_view curve_place(const struct train_curve *curve, uint64_t step)
-{
-    return (struct weir_train_view){curve->windows[curve->current].sums,
-                                    (step - curve->first) * WEIR_TRAIN_RESULT_BYTES};
-}
-
-static weir_status collect(struct train_curve *curve, struct train_curve_window *window)
+// The figures of steps before `end`, which are on the host once `done` is complete.
+static weir_status collect(struct train_curve *curve, uint64_t end, struct weir_event done)
 {
     void *memory;
-    if (window->count == 0)
+    if (curve->known == end)
         return WEIR_OK;
-    const size_t bytes = window->count * (size_t)WEIR_TRAIN_RESULT_BYTES;
-    TRY(weir_event_sync(window->done, WEIR_FOREVER));
-    TRY(weir_host_begin(window->copy, 0, bytes, WEIR_ACCESS_READ, &memory));
-    const float *sums = memory;
-    for (uint32_t i = 0; i < window->count; i++) {
-        curve->losses[window->first + i] = sums[2 * (size_t)i] / (float)curve->samples;
-        curve->right[window->first + i] = sums[2 * (size_t)i + 1] / (float)curve->samples;
+    const size_t offset = offset_of(curve->known);
+    const size_t bytes = (end - curve->known) * WEIR_TRAIN_RESULT_BYTES;
+    TRY(weir_event_sync(done, WEIR_FOREVER));
+    TRY(weir_host_begin(curve->copy, offset, bytes, WEIR_ACCESS_READ, &memory));
+    for (const float *sums = memory; curve->known < end; curve->known++, sums += 2) {
+        curve->losses[curve->known] = sums[0] / (float)curve->samples;
+        curve->right[curve->known] = sums[1] / (float)curve->samples;
     }
-    curve->known = window->first + window->count;
-    window->count = 0;
-    return weir_host_end(window->copy, 0, bytes, WEIR_ACCESS_READ);
+    return weir_host_end(curve->copy, offset, bytes, WEIR_ACCESS_READ);
 }
 
-static weir_status submit(struct train_curve *curve, struct train_curve_window *window,
-                          weir_queue *queue)
-{
-    const size_t count = window->count * (size_t)WEIR_TRAIN_RESULT_BYTES / sizeof(float);
-    if (weir_comm_count(curve->comm) > 1)
-        TRY(weir_queue_all_reduce(queue, curve->comm, window->sums, 0, window->sums, 0, count,
-                                  WEIR_F32, WEIR_SUM));
-    TRY(weir_queue_copy(queue, window->copy, 0, window->sums, 0, count * sizeof(float)));
-    return weir_queue_record(queue, &window->done);
-}
-
-// Sends the current window off, and reads the other one.
+// Sends off the steps before `end`, and collects those that are on their way.
 static weir_status turn(struct train_curve *curve, weir_queue *queue, uint64_t end)
 {
-    struct train_curve_window *window = &curve->windows[curve->current];
-    window->first = curve->first;
-    window->count = (uint32_t)(end - curve->first);
-    curve->first = end;
-    curve->current ^= 1;
-    TRY(submit(curve, window, queue));
-    return collect(curve, &curve->windows[curve->current]);
-}
-
-static weir_status curve_step(struct train_curve *curve, weir_queue *queue, uint64_t step)
-{
-    return step + 1 - curve->first == TRAIN_WINDOW ? turn(curve, queue, step + 1) : WEIR_OK;
+    const struct weir_event done = curve->done;
+    const uint64_t begin = curve->sent;
+    const size_t offset = offset_of(begin), bytes = (end - begin) * WEIR_TRAIN_RESULT_BYTES;
+    if (weir_comm_count(curve->comm) > 1)
+        TRY(weir_queue_all_reduce(queue, curve->comm, curve->sums, offset, curve->sums, offset,
+                                  bytes / sizeof(float), WEIR_F32, WEIR_SUM));
+    TRY(weir_queue_copy(queue, curve->copy, offset, curve->sums, offset, bytes));
+    TRY(weir_queue_record(queue, &curve->done));
+    curve->sent = end;
+    return collect(curve, begin, done);
 }
 
 static weir_status curve_flush(struct train_curve *curve, weir_queue *queue, uint64_t end)
 {
-    if (end > curve->first)
+    if (end > curve->sent)
         TRY(turn(curve, queue, end));
-    return collect(curve, &curve->windows[curve->current ^ 1]);
+    return collect(curve, curve->sent, curve->done);
 }
 
 // Parameters, the method's state and the curve: set from the seed or the checkpoint on rank 0, and
@@ -268,7 +231,6 @@ static weir_status send_step(struct train *train, weir_buffer *place)
 static weir_status send_all(struct train *train)
 {
     weir_buffer *buffer = NULL;
-    const char *unused;
     TRY(weir_buffer_create(train->device,
                            WEIR_PARAMS(weir_buffer, .label = "step", .size = sizeof(uint64_t)),
                            &buffer));
@@ -276,19 +238,17 @@ static weir_status send_all(struct train *train)
     weir_buffer_destroy(&buffer);
     TRY(status);
     TRY(send(train, weir_train_model_parameters(train->model)));
-    for (size_t i = 0; weir_train_model_state(train->model, i, &unused, &buffer); i++)
-        TRY(send(train, buffer));
     return weir_train_model_refresh(train->model, train->queue);
 }
 
 static weir_status begin_state(struct train *train)
 {
     TRY(initialise(train));
-    if (train->order.rank == 0 && has_checkpoint(train))
+    if (weir_comm_rank(train->params->comm) == 0 && has_checkpoint(train))
         TRY(read_checkpoint(train));
-    if (train->order.ranks > 1)
+    if (weir_comm_count(train->params->comm) > 1)
         TRY(send_all(train));
-    curve_begin(&train->curve, train->first_step);
+    train->curve.known = train->curve.sent = train->first_step;
     return WEIR_OK;
 }
 
@@ -491,30 +451,19 @@ static weir_status create_buckets(struct train *train)
 
 // All of it.
 
-static weir_status begin(struct train *train)
-{
-    const struct weir_train_run_params *p = train->params;
-    train->device = weir_comm_device(p->comm);
-    train->order = (struct train_order){.seed = p->seed,
-                                        .rank = weir_comm_rank(p->comm),
-                                        .ranks = weir_comm_count(p->comm),
-                                        .passes = p->passes,
-                                        .batch = p->batch};
-    train->augment = augmentation(p);
-    return p->program == WEIR_TRAIN_AUGMENT ? weir_train_augment_check(&train->augment) : WEIR_OK;
-}
-
 static weir_status create(struct train *train, const struct weir_train_run_params *params)
 {
-    *train = (struct train){.params = params};
-    TRY(begin(train));
+    *train = (struct train){.params = params, .device = weir_comm_device(params->comm)};
+    train->augment = augmentation(params);
+    if (params->program == WEIR_TRAIN_AUGMENT)
+        TRY(weir_train_augment_check(&train->augment));
     TRY(weir_queue_create(train->device, WEIR_PARAMS(weir_queue, .label = "train", .timing = true),
                           &train->queue));
     TRY(create_model(train));
     train->parameter_count = (uint32_t)weir_train_model_parameter_count(train->model);
     TRY(create_buckets(train));
     return curve_create(&train->curve, params->comm, params->steps,
-                        (uint64_t)params->batch * params->passes * train->order.ranks);
+                        (uint64_t)params->batch * params->passes * weir_comm_count(params->comm));
 }
 
 static void destroy(struct train *train)
@@ -552,10 +501,11 @@ static weir_status do_pass(struct train *train, uint64_t step, uint32_t pass)
     struct weir_train_batch batch;
     TRY(train_feed_next(train->feed, &batch));
     TRY(weir_train_model_forward(train->model, train->queue, &batch,
-                                 curve_place(&train->curve, step), pass > 0));
+                                 (struct weir_train_view){train->curve.sums, offset_of(step)},
+                                 pass > 0));
     // Only the forward pass reads the batch.
     TRY(train_feed_release(train->feed));
-    TRY(backward(train, pass + 1 == train->order.passes));
+    TRY(backward(train, pass + 1 == train->params->passes));
     return weir_buckets_finish(train->buckets, train->queue);
 }
 
@@ -565,7 +515,7 @@ static weir_status do_step(struct train *train, uint64_t step)
     const struct weir_train_rates rates = {.rate = train->params->rate,
                                            .scale = 1 / (float)train->curve.samples,
                                            .step = step + 1};
-    for (uint32_t pass = 0; pass < train->order.passes; pass++)
+    for (uint32_t pass = 0; pass < train->params->passes; pass++)
         TRY(do_pass(train, step, pass));
     return weir_train_model_update(train->model, train->queue, &rates);
 }
@@ -580,7 +530,7 @@ static weir_status look(struct train *train, uint64_t before)
             return weir__pattern_refuse("train", "train with a lower learning rate",
                                         "the loss of step %" PRIu64 " is %g", i + 1,
                                         (double)curve->losses[i]);
-    if (curve->known > before && p->progress && train->order.rank == 0)
+    if (curve->known > before && p->progress && weir_comm_rank(p->comm) == 0)
         p->progress(p->user, curve->known, curve->losses[curve->known - 1]);
     return WEIR_OK;
 }
@@ -595,7 +545,7 @@ static weir_status save(struct train *train, uint64_t steps)
     const uint64_t began_ns = weir_clock_now_ns(), before = train->curve.known;
     TRY(curve_flush(&train->curve, train->queue, steps));
     TRY(look(train, before));
-    if (train->order.rank == 0)
+    if (weir_comm_rank(p->comm) == 0)
         TRY(write_state(train, steps));
     train->checkpoint_ns += weir_clock_now_ns() - began_ns;
     return WEIR_OK;
@@ -614,7 +564,8 @@ static weir_status advance(struct train *train, uint64_t step)
 {
     const uint64_t known = train->curve.known;
     TRY(submit_step(train, step));
-    TRY(curve_step(&train->curve, train->queue, step));
+    if ((step + 1) % TRAIN_WINDOW == 0)
+        TRY(turn(&train->curve, train->queue, step + 1));
     TRY(look(train, known));
     return save(train, step + 1);
 }
@@ -646,7 +597,7 @@ static void take_figures(struct train *train, struct weir_train_figures *figures
     figures->samples = train->curve.samples;
     figures->losses = train->curve.losses;
     figures->right = train->curve.right;
-    figures->flop = train->order.passes * (weir_train_model_flop(train->model, true) + encoder);
+    figures->flop = train->params->passes * (weir_train_model_flop(train->model, true) + encoder);
     figures->checkpoint_ns = train->checkpoint_ns;
     weir_buckets_get_plan(train->buckets, &figures->plan);
     weir_buckets_get_statistics(train->buckets, &figures->buckets);
@@ -659,7 +610,6 @@ static weir_status run(struct train *train, struct weir_train_figures *figures)
     TRY(begin_state(train));
     const struct train_feed_params feed = {
         .run = train->params,
-        .order = train->order,
         .queue = train->queue,
         .first = train->first_step,
         .encoder = train->encoder,

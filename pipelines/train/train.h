@@ -26,10 +26,6 @@
 #include "pipelines/train/data.h"
 #include "pipelines/train/model.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define WEIR_TRAIN_STEPS_MAX UINT64_C(10000000)
 #define WEIR_TRAIN_PASSES_MAX 1024
 #define WEIR_TRAIN_BATCH_MAX 65536
@@ -121,9 +117,5 @@ weir_status weir_train_run(const struct weir_train_run_params *params,
 
 // Frees the arrays. Zeros are accepted.
 void weir_train_figures_finish(struct weir_train_figures *figures);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

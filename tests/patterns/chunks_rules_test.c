@@ -2,7 +2,6 @@
 // is ordered, sizes follow from the device's limits, and bad params are refused. A kernel is a note of its ranges. The
 // linker puts functions of this file before the library's (BUILD).
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <weir/check.h>

@@ -33,7 +33,6 @@ static weir_device *second_of(weir_device *device)
 static void free_slot(void *user, void *data)
 {
     struct slot *slot = data;
-    (void)user;
     if (!slot)
         return;
     line.slots_alive--;
@@ -49,7 +48,6 @@ static void free_slot(void *user, void *data)
 static weir_status make_slot(void *user, weir_device *device, uint32_t index, void **out_slot)
 {
     struct slot *slot = calloc(1, sizeof *slot);
-    (void)user, (void)index;
 
     line.slots_alive++;
     slot->in = test_buffer(device, "in", BYTES, WEIR_PLACE_HOST);
@@ -71,15 +69,12 @@ static weir_status prepare(void *user, void *data, void *data_frame)
 {
     struct slot *slot = data;
     const struct frame *frame = data_frame;
-    (void)user;
     rig_write_words(slot->in, 0, WORDS, first_word(frame->number));
     return WEIR_OK;
 }
 
 static void do_nothing(void *user, weir_status status)
 {
-    (void)user;
-    (void)status;
 }
 
 static weir_status begin_stage(weir_queue *queue, const struct frame *frame, unsigned stage)
@@ -92,7 +87,6 @@ static weir_status begin_stage(weir_queue *queue, const struct frame *frame, uns
 static weir_status upload(void *user, void *data, void *frame, weir_queue *queue)
 {
     struct slot *slot = data;
-    (void)user;
     TRY(begin_stage(queue, frame, 0));
     if (((struct frame *)frame)->gated)
         TRY(weir_queue_host_call(queue, gate_pass, &line.gate));
@@ -103,7 +97,6 @@ static weir_status take_left(void *user, void *data, void *data_frame, weir_queu
 {
     struct slot *slot = data;
     const struct frame *frame = data_frame;
-    (void)user;
     TRY(begin_stage(queue, frame, 1));
     TRY(weir_queue_copy(queue, slot->left, 0, slot->whole, 0, HALF_BYTES));
     line.failing_line = __LINE__ + 2;
@@ -118,7 +111,6 @@ static weir_status take_left(void *user, void *data, void *data_frame, weir_queu
 static weir_status take_right(void *user, void *data, void *frame, weir_queue *queue)
 {
     struct slot *slot = data;
-    (void)user;
     TRY(begin_stage(queue, frame, 2));
     return weir_queue_copy(queue, slot->right, 0, slot->whole, HALF_BYTES, HALF_BYTES);
 }
@@ -132,7 +124,6 @@ static weir_status take(weir_queue *queue, weir_buffer *dst, size_t offset, weir
 static weir_status join(void *user, void *data, void *frame, weir_queue *queue)
 {
     struct slot *slot = data;
-    (void)user;
     TRY(begin_stage(queue, frame, 3));
     TRY(take(queue, slot->joined, 0, slot->left));
     return take(queue, slot->joined, HALF_BYTES, slot->right);
@@ -141,7 +132,6 @@ static weir_status join(void *user, void *data, void *frame, weir_queue *queue)
 static weir_status download(void *user, void *data, void *frame, weir_queue *queue)
 {
     struct slot *slot = data;
-    (void)user;
     TRY(begin_stage(queue, frame, 4));
     return weir_queue_copy(queue, slot->out, 0, slot->joined, 0, BYTES);
 }
@@ -163,7 +153,6 @@ void line_deliver(void *user, void *data_frame, void *data,
                   const struct weir_pipeline_result *result)
 {
     const struct frame *frame = data_frame;
-    (void)user;
     if (result->status == WEIR_OK) {
         line.wrong_words += count_wrong(data, frame->number);
         if (line.deliver_ns > 0) {

@@ -4,7 +4,6 @@
 #include "patterns/loader.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "tests/patterns/rig.h"
@@ -498,7 +497,6 @@ static weir_status calling_source(void *user, uint64_t index, void *memory, size
                                   size_t *out_size)
 {
     struct weir_batch batch;
-    (void)user, (void)index, (void)memory, (void)capacity;
     *out_size = 0;
     gate_pass(&fixture.gate);
     fixture.called_back[0] = weir_loader_next(fixture.loader, NULL, &batch);

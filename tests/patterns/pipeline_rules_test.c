@@ -61,7 +61,6 @@ static weir_status work(void *frame, weir_queue *queue, uint64_t duration_ns)
 
 static weir_status work_10(void *user, void *slot, void *frame, weir_queue *queue)
 {
-    (void)user, (void)slot, (void)frame;
     rules.submits++;
     if (!rules.first_queue)
         rules.first_queue = queue;
@@ -70,19 +69,16 @@ static weir_status work_10(void *user, void *slot, void *frame, weir_queue *queu
 
 static weir_status work_20(void *user, void *slot, void *frame, weir_queue *queue)
 {
-    (void)user, (void)slot;
     return work(frame, queue, 20);
 }
 
 static weir_status bad_prepare(void *user, void *slot, void *frame)
 {
-    (void)user, (void)slot;
     return frame == frame_of(rules.bad.frame) ? go_wrong(NULL) : WEIR_OK;
 }
 
 static weir_status gated_prepare(void *user, void *slot, void *frame)
 {
-    (void)user, (void)slot, (void)frame;
     gate_pass(&rules.gate);
     return WEIR_OK;
 }
@@ -95,7 +91,6 @@ static void record_delivery(void *user, void *frame, void *slot,
 
 static weir_status make_slot(void *user, weir_device *device, uint32_t index, void **out_slot)
 {
-    (void)user, (void)device;
     if (index + 1 == rules.failing_slot)
         return go_wrong(NULL);
     rules.slots_made++;
@@ -539,7 +534,6 @@ static void call_from_deliver(void *user, void *frame, void *slot,
 
 static weir_status call_from_prepare(void *user, void *slot, void *frame)
 {
-    (void)user, (void)slot, (void)frame;
     rules.from_callback[0] = weir_pipeline_drain(rules.pipeline, 0);
     return rules.from_callback[0];
 }
@@ -636,7 +630,6 @@ WEIR_TEST(Rules, DroppedFramesHaveABacklogOfTheirOwn)
 // Frame 2 is prepared at the gate.
 static weir_status prepare_at_gate(void *user, void *slot, void *frame)
 {
-    (void)user, (void)slot;
     if (frame == frame_of(2))
         gate_pass(&rules.gate);
     return WEIR_OK;
@@ -644,7 +637,6 @@ static weir_status prepare_at_gate(void *user, void *slot, void *frame)
 
 static weir_status work_after_meeting(void *user, void *slot, void *frame, weir_queue *queue)
 {
-    (void)user, (void)slot;
     if (rules.meets && frame == frame_of(1))
         EXPECT_TRUE(gate_await(&rules.gate, 1));
     return steered_work(queue, 10);

@@ -24,20 +24,17 @@
 
 static weir_status submit_nothing(void *user, void *slot, void *frame, weir_queue *queue)
 {
-    (void)user, (void)queue, (void)slot, (void)frame;
     return WEIR_OK;
 }
 
 static weir_status launch_nothing(void *user, weir_queue *queue, const struct weir_chunk *chunk)
 {
-    (void)user, (void)queue, (void)chunk;
     return WEIR_OK;
 }
 
 static weir_status read_nothing(void *user, uint64_t index, void *memory, size_t capacity,
                                 size_t *out_size)
 {
-    (void)user, (void)index, (void)memory, (void)capacity;
     *out_size = 0;
     return WEIR_OK;
 }
@@ -77,7 +74,6 @@ PLACES_TEST(OfErrors)
 static weir_status fail_with_place(void *user, weir_device *device, uint32_t index, void **out_slot)
 {
     weir_buffer *none;
-    (void)user, (void)index, (void)out_slot;
     return weir_buffer_create_at(device, NULL, &none, "slots.c", 7);
 }
 

@@ -2,7 +2,6 @@
 #include "tests/patterns/steered.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 
 #define QUEUES 64

@@ -2,7 +2,6 @@
 // leaked (closing the rig fails the test if the device still has an object).
 #include <limits.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "io/safetensors.h"

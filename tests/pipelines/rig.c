@@ -188,7 +188,6 @@ struct weir_arr_coc_params rig_params(const struct rig *rig, const struct weir_a
         .sizes = *sizes,
         .weights = rig->weights,
         .query = rig->query,
-        .query_size = rig->query_size,
         .max_pixels = max_pixels,
         .deliver = deliver,
     };

@@ -1,6 +1,5 @@
 // The reference of ARR-COC, and the rule of stage 3 that is compared with it.
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "pipelines/arr_coc/weights.h"

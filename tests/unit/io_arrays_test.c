@@ -183,25 +183,15 @@ WEIR_TEST(IoNpy, RefusesOtherFiles)
         EXPECT_FALSE(weir_io_npy_read(path, WEIR_IO_F32, &array, &error));
         EXPECT_CONTAINS(error.message, rows[i].part);
     }
-    EXPECT_FALSE(weir_io_npy_read(path, WEIR_IO_F64, &array, &error));
-    EXPECT_CONTAINS(error.message, "cannot be read as F64");
 }
 
-WEIR_TEST(IoNpy, RefusesToWriteWhatItCannot)
+WEIR_TEST(IoNpy, SaysWhereItCannotWrite)
 {
     const char *folder = weir_test_temp_dir();
-    const char *path = made_path(folder, "a.npy");
-    const uint64_t one[WEIR_IO_MAX_RANK + 1] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
-    const uint64_t huge[2] = {UINT64_MAX / 2, 4};
+    const uint64_t one = 1;
     const float value = 1;
-    EXPECT_FALSE(weir_io_npy_write(path, WEIR_IO_F64, 1, one, &value, &error));
-    EXPECT_CONTAINS(error.message, "cannot be written as F64");
-    EXPECT_FALSE(weir_io_npy_write(path, WEIR_IO_F32, WEIR_IO_MAX_RANK + 1, one, &value, &error));
-    EXPECT_CONTAINS(error.message, "9 dimensions; the limit is 8");
-    EXPECT_FALSE(weir_io_npy_write(path, WEIR_IO_F32, 2, huge, &value, &error));
-    EXPECT_CONTAINS(error.message, "exceeds the address space");
     EXPECT_FALSE(
-        weir_io_npy_write(made_path(folder, "no/a.npy"), WEIR_IO_F32, 1, one, &value, &error));
+        weir_io_npy_write(made_path(folder, "no/a.npy"), WEIR_IO_F32, 1, &one, &value, &error));
     EXPECT_CONTAINS(error.message, "create the directory first");
     EXPECT_INT_EQ(made_folder_count(folder), 0);
 }
@@ -462,28 +452,9 @@ WEIR_TEST(IoSafetensors, RefusesImpossibleHeaderLengths)
     }
 }
 
-WEIR_TEST(IoSafetensors, RefusesToWriteWhatItCouldNotRead)
+WEIR_TEST(IoSafetensors, SaysWhereItCannotWrite)
 {
-    static const struct {
-        struct weir_io_tensor second;
-        const char *part;
-    } rows[] = {
-        {{.name = "balancer.0.bias"}, "two tensors are named 'balancer.0.bias'"},
-        {{.name = ""}, "cannot be named ''"},
-        {{.name = "__metadata__"}, "cannot be named '__metadata__'"},
-        {{.name = "\xff"}, "not UTF-8"},
-        {{.name = "x", .dtype = WEIR_IO_F64}, "cannot be written as F64"},
-        {{.name = "x", .rank = WEIR_IO_MAX_RANK + 1}, "more than 8 dimensions"},
-        {{.name = "x", .rank = 1, .shape = {INT64_MAX / 4}}, "exceeds 2^63 bytes"},
-    };
     const char *folder = weir_test_temp_dir();
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct weir_io_tensor pair[2] = {tensors[1], rows[i].second};
-        pair[1].data = bias_values;
-        EXPECT_FALSE(
-            weir_io_safetensors_write(made_path(folder, "w.safetensors"), pair, 2, &error));
-        EXPECT_CONTAINS(error.message, rows[i].part);
-    }
     EXPECT_FALSE(weir_io_safetensors_write(made_path(folder, "no/w"), &tensors[1], 1, &error));
     EXPECT_CONTAINS(error.message, "create the directory first");
     EXPECT_INT_EQ(made_folder_count(folder), 0);

@@ -316,7 +316,7 @@ WEIR_TEST(IoImage, RefusesToWriteImpossibleSizesAndPlaces)
     for (size_t i = 0; i < 4; i++) {
         EXPECT_FALSE(weir_io_png_write_rgb8(made_path(folder, "a.png"), sizes[i][0], sizes[i][1],
                                             pixel, &error));
-        EXPECT_CONTAINS(error.message, "1 to 2147483647 pixels a side");
+        EXPECT_CONTAINS(error.message, "a.png: cannot be written as PNG: Invalid IHDR data");
     }
     EXPECT_FALSE(weir_io_png_write_rgb8(made_path(folder, "no/a.png"), 1, 1, pixel, &error));
     EXPECT_CONTAINS(error.message, "create the directory first");

@@ -1,6 +1,5 @@
 // Every allocation fails once in turn, the libraries' own included: each reader and
 // writer must then return false with a message, without leaks.
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 #include "pipelines/train/feed.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/augment/augment.h"

@@ -2,24 +2,18 @@
 // nothing. No kernel runs, so the null backend serves.
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/random.h"
 #include "pipelines/train/checkpoint.h"
 #include "tests/pipelines/train/rig.h"
 #include "tests/support/memory.h"
 
-enum {
-    STATES_MAX = 2
-};
-
 // A model whose numbers depend on a seed.
 struct state {
     struct test_device *rig;
     weir_train_model *model;
-    size_t bytes; // of a buffer of parameters
+    size_t bytes; // of its parameters and state
 };
 
 static const char *path_of(const char *name)
@@ -29,30 +23,18 @@ static const char *path_of(const char *name)
     return path;
 }
 
-// The buffer of parameters, then those of the states; NULL after the last.
-static weir_buffer *buffer_of(const struct state *state, size_t index)
-{
-    const char *name;
-    weir_buffer *buffer;
-    if (index == 0)
-        return weir_train_model_parameters(state->model);
-    weir_train_model_state(state->model, index - 1, &name, &buffer);
-    return buffer;
-}
-
-// Numbers of parameters only; what lies between them is not part of a checkpoint.
+// Numbers of tensors only; what lies between them is not part of a checkpoint.
 static void set_numbers(const struct state *state, uint64_t seed)
 {
     OWN_MEMORY float *values = rig_alloc(state->bytes, 1);
-    for (size_t index = 0; buffer_of(state, index); index++) {
-        for (size_t i = 0; i < weir_train_model_parameter_count(state->model); i++) {
-            const struct weir_train_parameter *p = weir_train_model_parameter(state->model, i);
-            for (size_t k = 0; k < p->count; k++)
-                values[p->offset / sizeof(float) + k] =
-                    (float)(int32_t)(weir_random(seed, index, p->offset + k) >> 40) * 0x1p-20f;
-        }
-        EXPECT_OK(weir_upload(state->rig->queue, buffer_of(state, index), 0, values, state->bytes));
+    for (size_t i = 0; i < weir_train_model_tensor_count(state->model); i++) {
+        const struct weir_train_parameter *p = weir_train_model_parameter(state->model, i);
+        for (size_t k = 0; k < p->count; k++)
+            values[p->offset / sizeof(float) + k] =
+                (float)(int32_t)(weir_random(seed, 0, p->offset + k) >> 40) * 0x1p-20f;
     }
+    EXPECT_OK(weir_upload(state->rig->queue, weir_train_model_parameters(state->model), 0, values,
+                          state->bytes));
 }
 
 static bool open_with(struct state *state, struct test_device *rig,
@@ -83,10 +65,9 @@ static void close_state(struct state *state)
 
 static unsigned char *bytes_of(const struct state *state)
 {
-    unsigned char *bytes = rig_alloc(3 * state->bytes, 1);
-    for (size_t i = 0; buffer_of(state, i); i++)
-        EXPECT_OK(weir_download(state->rig->queue, bytes + i * state->bytes, buffer_of(state, i), 0,
-                                state->bytes));
+    unsigned char *bytes = rig_alloc(state->bytes, 1);
+    EXPECT_OK(weir_download(state->rig->queue, bytes, weir_train_model_parameters(state->model), 0,
+                            state->bytes));
     return bytes;
 }
 
@@ -94,7 +75,7 @@ static void expect_same(const struct state *one, const struct state *other)
 {
     OWN_MEMORY unsigned char *left = bytes_of(one);
     OWN_MEMORY unsigned char *right = bytes_of(other);
-    EXPECT_MEM_EQ(left, right, 3 * one->bytes);
+    EXPECT_MEM_EQ(left, right, one->bytes);
 }
 
 #define STEP UINT64_C(0x1234567890abcdef)
@@ -153,7 +134,7 @@ static void expect_refused(const struct state *state, const char *path, const ch
     EXPECT_FAILURE(read_state(state, path), WEIR_ERROR_IO, part);
     EXPECT_CONTAINS(weir_last_error_text(), strrchr(path, '/')); // a long path is cut
     OWN_MEMORY unsigned char *after = bytes_of(state);
-    EXPECT_MEM_EQ(before, after, 3 * state->bytes);
+    EXPECT_MEM_EQ(before, after, state->bytes);
 }
 
 DEVICE_TEST(TrainCheckpoint, OfAnotherNetworkOrOptimizerIsRefused, rig)

@@ -1,6 +1,4 @@
 // Data sets: made ones against what they promise, and files in the format of MNIST, good and bad.
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"

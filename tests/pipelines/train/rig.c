@@ -109,7 +109,7 @@ bool rig_scene_open(struct rig_scene *scene, struct test_device *rig,
     if (!IS_OK(weir_train_model_create(params, &scene->model)))
         return false;
     scene->inputs = weir_train_model_inputs(scene->model);
-    scene->classes = weir_train_model_outputs(scene->model);
+    scene->classes = params->layers[params->layer_count - 1].outputs;
     scene->parameters = weir_buffer_size(weir_train_model_parameters(scene->model)) / sizeof(float);
     scene->values = rig_alloc(scene->batch * scene->inputs, sizeof(float));
     scene->labels = rig_alloc(scene->batch, sizeof(uint32_t));
@@ -234,7 +234,7 @@ void reference_outputs(const struct weir_train_model_params *params, const weir_
 double reference_loss(const struct weir_train_model_params *params, const weir_train_model *model,
                       const double *values, const float *inputs, const uint32_t *labels)
 {
-    const size_t classes = weir_train_model_outputs(model);
+    const size_t classes = params->layers[params->layer_count - 1].outputs;
     double outputs[NUMBERS_MAX] = {0};
     double loss = 0;
     for (uint32_t sample = 0; sample < params->batch; sample++) {

@@ -332,7 +332,6 @@ WEIR_TEST(TrainFeed, EndsAfterWhatItPrepares)
     params.steps = 3; // so that no thread of the loader waits for the third one
     const struct train_feed_params feed_params = {
         .run = &params,
-        .order = {.seed = 3, .ranks = 1, .passes = 1, .batch = 8},
         .queue = queue,
         .augment = &augment,
     };
