@@ -17,10 +17,6 @@
 
 #include "base/text.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Sets the calling thread's locale to C. Returns the argument for weir_c_locale_leave().
 locale_t weir_c_locale_enter(void);
 void weir_c_locale_leave(locale_t before);
@@ -30,9 +26,5 @@ int weir_c_vformat(char *text, size_t size, const char *format, va_list argument
     WEIR_TEXT_PRINTF(3, 0);
 int weir_c_format(char *text, size_t size, const char *format, ...) WEIR_TEXT_PRINTF(3, 4);
 double weir_c_number(const char *text, char **out_end);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

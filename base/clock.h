@@ -8,10 +8,6 @@
 #include <stdint.h>
 #include <time.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Since some point in the past; never runs backwards.
 uint64_t weir_clock_now_ns(void);
 
@@ -25,9 +21,5 @@ bool weir_clock_pause(uint64_t start_ns, uint64_t timeout_ns, uint64_t *pause_ns
 
 // `time_ns` as the C library's structure, for waits with a deadline.
 struct timespec weir_clock_timespec(uint64_t time_ns);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -7,10 +7,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define WEIR_CLOCK_MAP_PAIRS 64
 // A pair that is nearer than this to the one before replaces it: over short distances the error of
 // a reading exceeds the drift.
@@ -37,9 +33,5 @@ uint64_t weir_clock_map_b(const struct weir_clock_map *map, uint64_t a_ns);
 // Returns how much faster clock a ran than b from the first pair to the last, in millionths; 0
 // while the two are too close to each other to measure it.
 double weir_clock_map_drift_ppm(const struct weir_clock_map *map);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -23,10 +23,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 typedef struct weir_disk_cache weir_disk_cache;
 
 // Opens a cache and creates missing folders: `name` in `directory`, whose entries have at most `limit_bytes` together. The
@@ -52,9 +48,5 @@ bool weir_disk_cache_read(const weir_disk_cache *cache, const void *key, size_t 
 // limit.
 bool weir_disk_cache_write(const weir_disk_cache *cache, const void *key, size_t key_size,
                            const void *data, size_t size, char *message, size_t message_size);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -12,10 +12,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Opens a regular file for reading and stores its descriptor and its size.
 // Anything else (a directory, a pipe, a device) is refused, without blocking.
 //
@@ -90,9 +86,5 @@ void weir_file_writer_destroy(weir_file_writer **writer);
 // Writes a whole file from memory.
 bool weir_file_write(const char *path, const void *data, size_t size, char *message,
                      size_t message_size);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

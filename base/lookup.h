@@ -8,10 +8,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // As getaddrinfo() for streams; "localhost" and numbers ask no server. Returns NULL, or a text such as "Name or
 // service not known". `deadline_ns` is of weir_clock_now_ns().
 //
@@ -25,9 +21,5 @@ bool weir_address_is_own(const struct sockaddr *address, socklen_t size);
 
 // An address of this machine that other machines can reach, else loopback. The port is 0.
 struct sockaddr_in weir_address_of_host(void);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

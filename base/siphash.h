@@ -12,19 +12,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // The key's 16 bytes as two words, little-endian.
 struct weir_siphash_key {
     uint64_t words[2];
 };
 
 uint64_t weir_siphash(const struct weir_siphash_key *key, const void *data, size_t size);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -11,10 +11,6 @@
 
 #include "base/text.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Zeroed before use.
 //
 // Ownership: `text` is the user's, to be freed with free().
@@ -55,9 +51,5 @@ void weir_table_end(struct weir_table *table, size_t indent, struct weir_long_te
 
 // Frees the cells; the table is empty afterwards.
 void weir_table_finish(struct weir_table *table);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

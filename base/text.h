@@ -17,10 +17,6 @@
 #define WEIR_TEXT_PRINTF(text, first)
 #endif
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Names longer than this many bytes are never compared, and so never suggested.
 #define WEIR_TEXT_NAME_LIMIT 127
 
@@ -101,9 +97,5 @@ void weir_text_about(char *message, size_t size, const char *path, const char *f
     WEIR_TEXT_PRINTF(4, 5);
 void weir_text_vabout(char *message, size_t size, const char *path, const char *format,
                       va_list arguments) WEIR_TEXT_PRINTF(4, 0);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

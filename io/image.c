@@ -206,7 +206,6 @@ static void on_png_write(png_structp png, png_bytep data, size_t size)
 
 static void on_png_flush(png_structp png)
 {
-    (void)png;
 }
 
 static bool write_png_guarded(struct work *work, uint32_t width, uint32_t height,
@@ -295,7 +294,6 @@ static void on_jpeg_message(j_common_ptr cinfo, int level)
 
 static void on_jpeg_output(j_common_ptr cinfo)
 {
-    (void)cinfo;
 }
 
 static void on_jpeg_progress(j_common_ptr cinfo)

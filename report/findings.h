@@ -9,10 +9,6 @@
 
 #include "base/table.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // One entry of a file of suppressions. A finding matches it if each text that is not "" does.
 struct weir_suppression {
     weir_check_kind kind; // 0: any
@@ -79,9 +75,5 @@ bool weir_findings_read(weir_findings_reader *reader, const char *path, char *me
 //
 // Ownership: the reader's, until the next call with it.
 const struct weir_findings *weir_findings_all(weir_findings_reader *reader);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -7,10 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define WEIR_OUTPUT_PATH_SIZE 512
 
 // Stores the name that `wanted` means in the process of that number, which stands for %p: without %p, rank 1 of a job
@@ -30,9 +26,5 @@ void weir_output_path_give_back(const char *path);
 
 // Removes the file if it is a regular file.
 void weir_output_path_remove(const char *path);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -303,7 +303,6 @@ static weir_status measure_busy(const weir_report *report, const char *sets, str
 static weir_status measure_speedup(const weir_report *report, const char *sets,
                                    struct quantity *out)
 {
-    (void)sets;
     out->least = report->summary.speedup_least;
     out->most = report->summary.speedup_most;
     out->applies = *report->summary.serial_reason == '\0';

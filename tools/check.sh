@@ -39,7 +39,7 @@ for argument in "$@"; do
 done
 
 readonly jobs=2
-readonly tidy_flags=(-std=c11 -D_POSIX_C_SOURCE=200809L -I. -Iapi -Ibazel-bin -Wall -Wextra)
+readonly tidy_flags=(-std=c11 -D_POSIX_C_SOURCE=200809L -I. -Iapi -Ibazel-bin -Wall -Wextra -Wno-unused-parameter)
 
 # Of the names that are read, those of files that exist, each once.
 existing()

@@ -11,7 +11,6 @@ weir_status null_buffer_create(const struct weir_link *link, weir_device *device
     size_t extra = setup->user_pointer ? 0 : NULL_ALIGNMENT + setup->size;
     struct null_buffer *own = link->host->allocate(sizeof *own + extra);
 
-    (void)device;
     if (!own)
         return weir_host_fail(link->host, WEIR_ERROR_OUT_OF_MEMORY, "use smaller buffers, or fewer",
                               "no host memory is left for buffer '%s' of %zu bytes",

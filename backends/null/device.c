@@ -22,7 +22,6 @@ size_t null_device_count(const struct weir_link *link)
 weir_status null_device_describe(const struct weir_link *link, size_t index,
                                  struct weir_device_info *out_info)
 {
-    (void)link;
     snprintf(out_info->name, sizeof out_info->name, "null device %zu", index);
     snprintf(out_info->platform, sizeof out_info->platform, "null");
     snprintf(out_info->driver, sizeof out_info->driver, "%s", WEIR_VERSION_STRING);
@@ -33,17 +32,12 @@ weir_status null_device_describe(const struct weir_link *link, size_t index,
 weir_status null_device_create(const struct weir_link *link, weir_device *device,
                                const struct weir_device_setup *setup, void **out_data)
 {
-    (void)link;
-    (void)device;
-    (void)setup;
     *out_data = NULL;
     return WEIR_OK;
 }
 
 void null_device_destroy(const struct weir_link *link, weir_device *device)
 {
-    (void)link;
-    (void)device;
 }
 
 // Zero means: not supported. Nothing overlaps here, so there are no copy engines. The limits of
@@ -52,8 +46,6 @@ void null_device_destroy(const struct weir_link *link, weir_device *device)
 void null_device_limits(const struct weir_link *link, weir_device *device,
                         struct weir_limits *limits)
 {
-    (void)link;
-    (void)device;
     const struct weir_limits mine = {
         .struct_size = sizeof mine,
         .memory_bytes = memory_bytes(),
@@ -83,9 +75,6 @@ void null_device_limits(const struct weir_link *link, weir_device *device,
 weir_status null_device_peer(const struct weir_link *link, weir_device *device, weir_device *other,
                              bool *out_peers)
 {
-    (void)link;
-    (void)device;
-    (void)other;
     *out_peers = true;
     return WEIR_OK;
 }
@@ -93,10 +82,6 @@ weir_status null_device_peer(const struct weir_link *link, weir_device *device, 
 weir_status null_device_reach(const struct weir_link *link, weir_device *device, weir_device *other,
                               weir_buffer *buffer, bool *out_reaches)
 {
-    (void)link;
-    (void)device;
-    (void)other;
-    (void)buffer;
     *out_reaches = true;
     return WEIR_OK;
 }

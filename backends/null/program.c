@@ -8,8 +8,6 @@ weir_status null_program_create(const struct weir_link *link, weir_device *devic
                                 weir_program *program, const struct weir_program_params *params,
                                 void **out_data)
 {
-    (void)device;
-    (void)program;
     *out_data = NULL;
     if (!params->bundle) {
         struct weir_kit_signatures *signatures;
@@ -43,10 +41,6 @@ weir_status null_kernel_create(const struct weir_link *link, weir_program *progr
                                weir_kernel *kernel, const struct weir_kernel_signature *signature,
                                struct weir_kernel_info *info, void **out_data)
 {
-    (void)link;
-    (void)program;
-    (void)kernel;
-    (void)signature;
     const struct weir_kernel_info mine = {
         .struct_size = sizeof mine,
         .max_block_items = 1024,
@@ -59,6 +53,4 @@ weir_status null_kernel_create(const struct weir_link *link, weir_program *progr
 
 void null_kernel_destroy(const struct weir_link *link, weir_kernel *kernel)
 {
-    (void)link;
-    (void)kernel;
 }

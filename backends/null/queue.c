@@ -24,7 +24,6 @@ weir_status null_queue_create(const struct weir_link *link, weir_device *device,
     const bool timed = setup->timing || setup->times;
     struct null_queue *own = host->allocate(sizeof *own);
 
-    (void)device;
     if (own && timed)
         own->times = host->allocate(sizeof *own->times);
     if (!own || (timed && !own->times)) {
@@ -198,8 +197,6 @@ weir_status null_queue_submit(const struct weir_link *link, weir_queue *queue,
 
 weir_status null_queue_finish(const struct weir_link *link, weir_queue *queue)
 {
-    (void)link;
-    (void)queue;
     return WEIR_OK;
 }
 
@@ -217,7 +214,6 @@ weir_status null_event_query(const struct weir_link *link, weir_queue *queue, ui
 weir_status null_event_wait(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
                             uint64_t timeout_ns)
 {
-    (void)timeout_ns;
     return null_event_query(link, queue, sequence) == WEIR_OK ? WEIR_OK : WEIR_TIMEOUT;
 }
 

@@ -143,7 +143,6 @@ static bool check_value(struct reader *reader, const char *name, const char *val
 static int on_key(void *user, const char *section, const char *name, const char *value)
 {
     struct reader *reader = user;
-    (void)section;
     if (!name)
         return 1;
     reader->delivered = true;

@@ -16,10 +16,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define WEIR_INI_LINE_LIMIT 199
 // A section's name, with its terminator.
 #define WEIR_INI_NAME_SIZE 32
@@ -51,9 +47,5 @@ enum weir_ini_end weir_ini_read(const char *text, size_t size,
 
 // The number of leading bytes of `text` that are allowed in a name.
 size_t weir_ini_name_length(const char *text);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -11,10 +11,6 @@
 
 #include <jansson.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // As json_loadb(). `error` may be NULL; json_error_code() of it is json_error_out_of_memory where an
 // allocation failed.
 json_t *weir_json_load(const char *text, size_t size, size_t flags, json_error_t *error);
@@ -33,9 +29,5 @@ json_t *weir_json_count(uint64_t number);
 // Ownership: the caller's, to be freed with free().
 // Errors: NULL if `ok` is false or memory runs out.
 char *weir_json_text(json_t *value, bool ok, size_t flags, size_t *out_size);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -154,7 +154,6 @@ static void deliver(void *user, struct weir_arr_coc_frame *frame,
 {
     struct line *line = frame->user;
     struct image *image = line->image;
-    (void)user;
     if (line->checking && result->status == WEIR_OK && output)
         (void)results_judge(&image->results, output, &line->owner->sizes, image->name);
 }

@@ -333,7 +333,6 @@ static void leave_turns(void)
 
 static void leave_bench(void *object)
 {
-    (void)object;
     leave_turns();
     cli_clock_use(NULL);
     json_decref(bench.rows);

@@ -65,7 +65,6 @@ struct pipeline_bench {
 static weir_status take_slot(void *user, weir_device *device, uint32_t index, void **out_slot)
 {
     struct line *line = user;
-    (void)device;
     *out_slot = &line->memory[index];
     return WEIR_OK;
 }
@@ -95,7 +94,6 @@ static weir_status upload(void *user, void *slot_pointer, void *frame, weir_queu
 {
     const struct line *line = user;
     const struct slot *slot = slot_pointer;
-    (void)frame;
     return weir_queue_copy(queue, slot->values, 0, slot->in, 0, line->owner->size);
 }
 
@@ -103,7 +101,6 @@ static weir_status compute(void *user, void *slot_pointer, void *frame, weir_que
 {
     const struct line *line = user;
     const struct slot *slot = slot_pointer;
-    (void)frame;
     return bench_work_launch(&line->owner->work, queue, slot->values, 0, line->owner->size,
                              line->rounds);
 }
@@ -112,16 +109,12 @@ static weir_status download(void *user, void *slot_pointer, void *frame, weir_qu
 {
     const struct line *line = user;
     const struct slot *slot = slot_pointer;
-    (void)frame;
     return weir_queue_copy(queue, slot->out, 0, slot->values, 0, line->owner->size);
 }
 
 // All frames of a slot are alike.
 static uint64_t repeat(void *user, void *slot, void *frame)
 {
-    (void)user;
-    (void)slot;
-    (void)frame;
     return 0;
 }
 

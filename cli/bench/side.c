@@ -101,14 +101,12 @@ static void weir_download_all(struct side *side, void *to, size_t size)
 
 static void weir_begin_graph(struct side *side, unsigned queues)
 {
-    (void)queues;
     cli_fine(weir_capture_begin(side->weir.queues[0]));
 }
 
 static void *weir_end_graph(struct side *side, unsigned queues)
 {
     weir_graph *graph;
-    (void)queues;
     cli_fine(
         weir_capture_end(side->weir.queues[0], WEIR_PARAMS(weir_graph, .label = "bench"), &graph));
     return graph;
@@ -122,7 +120,6 @@ static void weir_launch_graph(struct side *side, void *graph)
 static void weir_end_of_graph(struct side *side, void *graph)
 {
     weir_graph *it = graph;
-    (void)side;
     weir_graph_destroy(&it);
 }
 

@@ -207,7 +207,6 @@ static void slot_copy(struct side *side, unsigned queue, bool up, unsigned memor
 
 static void slot_launch(struct side *side, unsigned queue, const struct side_launch *launch)
 {
-    (void)queue;
     side_arguments(side, launch, slots.arguments);
     submit_slot(&slots.launch);
 }

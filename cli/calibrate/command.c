@@ -81,7 +81,6 @@ void cal_reserve_queues(struct calibration *c, size_t count)
 
 static weir_status do_nothing(void *user)
 {
-    (void)user;
     return WEIR_OK;
 }
 

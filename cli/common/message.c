@@ -85,7 +85,6 @@ bool cli_write_file(const char *path, char *text, size_t size, const char *what)
 
 static void print_log(void *user, weir_log_level level, const char *source, const char *message)
 {
-    (void)user;
     if (level == WEIR_LOG_ERROR)
         cli_error("%s: %s", source, message);
     else

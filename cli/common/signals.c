@@ -44,7 +44,6 @@ static void handle(int number)
 
 static void *wait_for_signals(void *unused)
 {
-    (void)unused;
     for (;;) {
         int number;
         if (sigwait(&state.signals, &number) != 0)
@@ -66,7 +65,6 @@ static void add_unless_ignored(int number)
 
 static void end(void *object)
 {
-    (void)object;
     atomic_store(&state.ending, true);
     pthread_kill(state.thread, WAKE);
     pthread_join(state.thread, NULL);

@@ -115,7 +115,6 @@ static weir_status load(void *user, unsigned char *rgb, size_t capacity, uint32_
 {
     const struct video_frame *frame = user;
     const struct weir_io_y4m *y4m = &frame->video->y4m;
-    (void)capacity; // the pipeline was made for this size
     weir_io_y4m_rgb(y4m, frame->planes, rgb);
     *out_width = y4m->width;
     *out_height = y4m->height;

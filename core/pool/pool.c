@@ -182,7 +182,6 @@ bool weir__pool_forget(weir_buffer *buffer)
 // A pool is freed with its last block.
 static void finalize(struct weir__member *member)
 {
-    (void)member;
 }
 
 static const struct weir__class pool_class = {.name = "pool", .finalize = finalize};

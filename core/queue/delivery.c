@@ -562,7 +562,6 @@ void weir__delivery_lose(weir_queue *queue, const struct weir_operation *operati
 static weir_status queue_submit(const struct weir_link *link, weir_queue *queue,
                                 const struct weir_operation *operation)
 {
-    (void)link;
     return weir__queue_deliver(queue, operation);
 }
 

@@ -52,7 +52,6 @@ static void print(void *user, weir_log_level level, const char *source, const ch
 {
     static const char *const names[] = {"error", "warning", "info", "debug"};
     const bool is_core = strcmp(source, "core") == 0;
-    (void)user;
     fprintf(stderr, "weir: %s%s%s: %s\n", is_core ? "" : source, is_core ? "" : ": ",
             names[level >= WEIR_LOG_ERROR && level <= WEIR_LOG_DEBUG ? level - 1 : 3], message);
 }

@@ -366,9 +366,6 @@ bool kc_write(const char *path, const char *text, struct weir_long_text *report)
 
 static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place)
 {
-    (void)status;
-    (void)kind;
-    (void)place;
     remove(path);
     return 0;
 }

@@ -19,10 +19,6 @@
 
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Local memory that a launch sizes begins at a multiple of this, the largest alignment that an
 // instruction needs.
 #define WEIR_PTX_LOCAL_ALIGNMENT 16
@@ -33,9 +29,5 @@ extern "C" {
 // Errors: NULL, with a sentence in `message` of `message_size` bytes: a kernel uses a parameter in
 // a way that is not known, or there is no memory.
 char *weir_ptx_for_cuda(const char *ptx, size_t size, char *message, size_t message_size);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

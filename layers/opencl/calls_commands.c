@@ -302,8 +302,6 @@ struct call {
 
 static void use_nothing(struct command *command, const struct call *call)
 {
-    (void)command;
-    (void)call;
 }
 
 // Copies.
@@ -579,13 +577,11 @@ static void use_native(struct command *command, const struct call *call)
 
 static void use_marker(struct command *command, const struct call *call)
 {
-    (void)call;
     command->task.order = ORDER_MARKER;
 }
 
 static void use_barrier(struct command *command, const struct call *call)
 {
-    (void)call;
     command->task.order = ORDER_BARRIER;
 }
 

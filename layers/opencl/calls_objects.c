@@ -59,7 +59,6 @@ struct call {
 // The first context begins the layer's work.
 static void start(const struct call *call)
 {
-    (void)call;
     layer_start();
 }
 

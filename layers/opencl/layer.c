@@ -84,8 +84,6 @@ static void tell_lost(void)
 
 static int has_weir(struct dl_phdr_info *info, size_t size, void *user)
 {
-    (void)size;
-    (void)user;
     const char *slash = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
     return slash && strcmp(slash + 1, "weir_opencl.so") == 0;
 }
@@ -103,7 +101,6 @@ bool layer_directory(char *directory, size_t size)
 
 static bool take_setting(void *user, const char *section, const struct weir_setting *setting)
 {
-    (void)user;
     if (setting && strcmp(section, "check") == 0 && strcmp(setting->key->name, "verify") == 0)
         layer.verify = setting->integer;
     return true;
@@ -233,6 +230,5 @@ cl_int CL_API_CALL clInitLayerWithProperties(cl_uint count, const cl_icd_dispatc
                                              cl_uint *out_count, const cl_icd_dispatch **out_table,
                                              const cl_properties *properties)
 {
-    (void)properties;
     return clInitLayer(count, driver, out_count, out_table);
 }

@@ -223,7 +223,6 @@ static weir_status submit_texture(void *user, void *slot_pointer, void *frame, w
     const weir_arr_coc *a = user;
     const struct slot *slot = slot_pointer;
     const uint32_t side = a->sizes.side;
-    (void)frame;
     return weir_queue_launch(queue, a->kernels[ARR_COC_TEXTURE_IMAGE],
                              weir_dim(ceil_div(side, 32), ceil_div(side, 32), 1),
                              weir_dim(32, 8, 1), weir_in(slot->rgb, 0, rgb_size(slot)),
@@ -288,21 +287,17 @@ static weir_status submit_position(const weir_arr_coc *a, const struct slot *slo
 static weir_status submit_upload(void *user, void *slot_pointer, void *frame, weir_queue *queue)
 {
     const struct slot *slot = slot_pointer;
-    (void)user;
-    (void)frame;
     return weir_queue_copy(queue, slot->rgb, 0, slot->rgb_host, 0, rgb_size(slot));
 }
 
 static weir_status submit_relevance(void *user, void *slot, void *frame, weir_queue *queue)
 {
-    (void)frame;
     TRY(patch_scores(user, slot, queue));
     return relevance(user, slot, queue);
 }
 
 static weir_status submit_allocation(void *user, void *slot, void *frame, weir_queue *queue)
 {
-    (void)frame;
     TRY(allocate_tokens(user, slot, queue));
     return compress_tokens(user, slot, queue);
 }
@@ -311,7 +306,6 @@ static weir_status submit_download(void *user, void *slot_pointer, void *frame, 
 {
     const weir_arr_coc *a = user;
     const struct slot *slot = slot_pointer;
-    (void)frame;
     return weir_queue_copy(queue, slot->results_host, 0, slot->results, 0, a->layout.total);
 }
 
@@ -329,7 +323,6 @@ static weir_status create_buffer(weir_arr_coc *a, const char *label, size_t size
 static void destroy_slot(void *user, void *slot_pointer)
 {
     struct slot *slot = slot_pointer;
-    (void)user;
     if (slot->rgb != slot->rgb_host)
         weir_buffer_destroy(&slot->rgb);
     weir_buffer_destroy(&slot->rgb_host);
@@ -361,7 +354,6 @@ static weir_status create_slot_buffers(weir_arr_coc *a, struct slot *slot)
 static weir_status create_slot(void *user, weir_device *device, uint32_t index, void **out_slot)
 {
     struct slot *slot = calloc(1, sizeof *slot);
-    (void)device;
     if (!slot)
         return weir__pattern_no_memory(ARR_COC_LABEL, "the ARR-COC pipeline");
     weir_status status = create_slot_buffers(user, slot);
@@ -411,8 +403,6 @@ static weir_status upload_weights(weir_arr_coc *a, const struct weir_arr_coc_par
 static uint64_t size_of_frame(void *user, void *slot_pointer, void *frame)
 {
     const struct slot *slot = slot_pointer;
-    (void)user;
-    (void)frame;
     return (uint64_t)slot->width << 32 | slot->height;
 }
 

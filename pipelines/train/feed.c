@@ -213,7 +213,6 @@ static weir_status load_for_loader(void *user, uint64_t index, void *memory, siz
                                    size_t *out_size)
 {
     const train_feed *feed = user;
-    (void)capacity;
     *out_size = index < feed->pass_count ? loaded_bytes(feed) : 0;
     if (index < feed->pass_count)
         load(feed, index, memory);

@@ -57,7 +57,6 @@ struct train_blas {
 static weir_status create(const struct weir_native_queue *native, void *user)
 {
     struct train_blas *blas = user;
-    (void)native;
     blas->status = blas->create(&blas->handle);
     return WEIR_OK;
 }
@@ -65,7 +64,6 @@ static weir_status create(const struct weir_native_queue *native, void *user)
 static weir_status destroy(const struct weir_native_queue *native, void *user)
 {
     struct train_blas *blas = user;
-    (void)native;
     blas->destroy(blas->handle);
     return WEIR_OK;
 }

@@ -278,7 +278,6 @@ static weir_status buffer_create(const struct weir_link *link, weir_device *devi
                                  weir_buffer *object, const struct weir_buffer_setup *setup,
                                  void **out_data, void **out_pointer)
 {
-    (void)out_pointer;
     struct check_buffer *buffer = calloc(1, sizeof *buffer);
     if (!buffer)
         return weir_host_no_memory(link->host, "the history of a buffer");
@@ -347,9 +346,6 @@ static weir_status kernel_create(const struct weir_link *link, weir_program *pro
                                  struct weir_kernel_info *info, void **out_data)
 {
     struct check *check = check_of(link);
-    (void)program;
-    (void)object;
-    (void)info;
     check_lock(check);
     const char *name = weir_names_keep(check->names, signature->name);
     check_unlock(check);
@@ -361,7 +357,6 @@ static weir_status kernel_create(const struct weir_link *link, weir_program *pro
 
 static void kernel_destroy(const struct weir_link *link, weir_kernel *object)
 {
-    (void)object;
     check_note_change(check_of(link));
 }
 

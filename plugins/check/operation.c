@@ -32,9 +32,6 @@ weir_status check_graph_create(const struct weir_link *link, weir_device *device
                                weir_graph *object, const struct weir_graph_setup *setup,
                                void **out_data)
 {
-    (void)device;
-    (void)object;
-    (void)setup;
     *out_data = calloc(1, sizeof(struct check_graph));
     return *out_data ? WEIR_OK : weir_host_no_memory(link->host, "the order of a graph");
 }

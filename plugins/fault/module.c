@@ -102,7 +102,6 @@ static weir_status fault_device_create(const struct weir_link *link, weir_device
                                        const struct weir_device_setup *setup, void **out_data)
 {
     struct fault *fault = fault_of(link);
-    (void)object;
     weir_status status = check(link, NULL, FAULT_NEW_DEVICE, setup->label);
     if (status < 0)
         return status;
@@ -126,7 +125,6 @@ static weir_status fault_queue_create(const struct weir_link *link, weir_device 
                                       weir_queue *object, const struct weir_queue_setup *setup,
                                       void **out_data)
 {
-    (void)setup;
     weir_status status = check(link, fault_device_of(link, device), FAULT_NEW_QUEUE,
                                weir_queue_object(object)->label);
     if (status < 0)
@@ -150,24 +148,18 @@ static weir_status fault_buffer_create(const struct weir_link *link, weir_device
                                        weir_buffer *buffer, const struct weir_buffer_setup *setup,
                                        void **out_data, void **out_pointer)
 {
-    (void)setup;
-    (void)out_data;
-    (void)out_pointer;
     return check(link, fault_device_of(link, device), FAULT_NEW_BUFFER,
                  weir_buffer_object(buffer)->label);
 }
 
 static void fault_buffer_destroy(const struct weir_link *link, weir_buffer *buffer)
 {
-    (void)link;
-    (void)buffer;
 }
 
 static weir_status fault_program_create(const struct weir_link *link, weir_device *device,
                                         weir_program *program,
                                         const struct weir_program_params *params, void **out_data)
 {
-    (void)params;
     *out_data = fault_device_of(link, device);
     return check(link, fault_device_of(link, device), FAULT_NEW_PROGRAM,
                  weir_program_object(program)->label);
@@ -175,8 +167,6 @@ static weir_status fault_program_create(const struct weir_link *link, weir_devic
 
 static void fault_program_destroy(const struct weir_link *link, weir_program *program)
 {
-    (void)link;
-    (void)program;
 }
 
 static weir_status fault_kernel_create(const struct weir_link *link, weir_program *program,
@@ -184,32 +174,23 @@ static weir_status fault_kernel_create(const struct weir_link *link, weir_progra
                                        const struct weir_kernel_signature *signature,
                                        struct weir_kernel_info *info, void **out_data)
 {
-    (void)kernel;
-    (void)info;
-    (void)out_data;
     return check(link, fault_program_device(link, program), FAULT_NEW_KERNEL, signature->name);
 }
 
 static void fault_kernel_destroy(const struct weir_link *link, weir_kernel *kernel)
 {
-    (void)link;
-    (void)kernel;
 }
 
 static weir_status fault_graph_create(const struct weir_link *link, weir_device *device,
                                       weir_graph *graph, const struct weir_graph_setup *setup,
                                       void **out_data)
 {
-    (void)setup;
-    (void)out_data;
     return check(link, fault_device_of(link, device), FAULT_NEW_GRAPH,
                  weir_graph_object(graph)->label);
 }
 
 static void fault_graph_destroy(const struct weir_link *link, weir_graph *graph)
 {
-    (void)link;
-    (void)graph;
 }
 
 // The section [fault].

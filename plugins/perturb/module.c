@@ -234,7 +234,6 @@ static weir_status queue_create(const struct weir_link *link, weir_device *devic
                                 weir_queue *object, const struct weir_queue_setup *setup,
                                 void **out_data)
 {
-    (void)device;
     struct perturb *perturb = perturb_of(link);
     struct perturb_queue *queue = calloc(1, sizeof *queue);
     if (!queue)

@@ -491,7 +491,6 @@ weir_status sim_event_time(const struct weir_link *link, weir_queue *object, uin
 weir_status sim_device_clock(const struct weir_link *link, weir_device *object,
                              uint64_t *out_host_ns, uint64_t *out_device_ns)
 {
-    (void)object;
     *out_host_ns = *out_device_ns = sim_clock_now_ns(sim_of(link));
     return WEIR_OK;
 }

@@ -199,8 +199,6 @@ static weir_status device_create(const struct weir_link *link, weir_device *obje
 {
     struct sim *sim = sim_of(link);
     struct sim_virtual_device *device = calloc(1, sizeof *device);
-    (void)object;
-    (void)setup;
     pthread_mutex_lock(&sim->lock);
     const bool added = device && sim_engine_add_device(sim->engine, sim->model, &device->index);
     pthread_mutex_unlock(&sim->lock);
@@ -240,7 +238,6 @@ static void device_limits(const struct weir_link *link, weir_device *object,
                           struct weir_limits *limits)
 {
     const struct sim_model *model = sim_of(link)->model;
-    (void)object;
     limits->kind = model->processor ? WEIR_DEVICE_CPU : WEIR_DEVICE_GPU;
     limits->concurrent_kernels = model->kernels;
     limits->unified_memory = 0; // a program that asks would leave out the copies
@@ -277,7 +274,6 @@ static weir_status queue_create(const struct weir_link *link, weir_device *devic
     struct sim_virtual_queue *queue = calloc(1, sizeof *queue);
     if (!queue)
         return weir_host_no_memory(link->host, "a queue in virtual time");
-    (void)object;
     queue->sim = sim;
     queue->device = sim_device_of(link, device);
     queue->params = (struct sim_queue_params){.device = queue->device->index,
@@ -314,8 +310,6 @@ static weir_status buffer_create(const struct weir_link *link, weir_device *devi
                                  void **out_data, void **out_pointer)
 {
     struct sim_virtual_buffer *buffer = link->host->allocate(sizeof *buffer);
-    (void)object;
-    (void)out_pointer;
     if (!buffer)
         return weir_host_no_memory(link->host, "a buffer in virtual time");
     buffer->on_host = setup->placement == WEIR_PLACE_HOST;
@@ -335,9 +329,6 @@ static weir_status kernel_create(const struct weir_link *link, weir_program *pro
 {
     const size_t size = strlen(signature->name) + 1;
     char *name = malloc(size);
-    (void)program;
-    (void)object;
-    (void)info;
     if (!name)
         return weir_host_no_memory(link->host, "a kernel in virtual time");
     *out_data = memcpy(name, signature->name, size);

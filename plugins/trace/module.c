@@ -41,7 +41,6 @@ static WEIR_MODULE_THREAD_LOCAL struct weir_error *last_error;
 
 weir_status weir_error_set_sized(const struct weir_error *detail, size_t size)
 {
-    (void)size; // the report's library is of the same version
     const struct weir_error error = detail ? *detail : (struct weir_error){.status = WEIR_OK};
     if (last_error)
         *last_error = error;
@@ -460,8 +459,6 @@ static weir_status buffer_create(const struct weir_link *link, weir_device *devi
                                  void **out_data, void **out_pointer)
 {
     struct trace_buffer *buffer = link->host->allocate(sizeof *buffer);
-    (void)device;
-    (void)out_pointer;
     if (!buffer)
         return no_memory(link, "a buffer");
     buffer->label = trace_names_keep(&trace_of(link)->names, weir_buffer_object(object)->label);
@@ -479,9 +476,6 @@ static weir_status kernel_create(const struct weir_link *link, weir_program *pro
                                  weir_kernel *object, const struct weir_kernel_signature *signature,
                                  struct weir_kernel_info *info, void **out_data)
 {
-    (void)program;
-    (void)object;
-    (void)info;
     // The table owns the text, which is never written to.
     *out_data = (void *)(uintptr_t)trace_names_keep(&trace_of(link)->names, signature->name);
     return WEIR_OK;
@@ -489,8 +483,6 @@ static weir_status kernel_create(const struct weir_link *link, weir_program *pro
 
 static void kernel_destroy(const struct weir_link *link, weir_kernel *object)
 {
-    (void)link;
-    (void)object;
 }
 
 static const struct weir_module_ops ops = {

@@ -281,7 +281,6 @@ static void finalize(void)
 // On the thread.
 static void start(void *unused)
 {
-    (void)unused;
     if (process.owner)
         process.error = mpi_init();
     if (!process.error)
@@ -604,12 +603,10 @@ static weir_status transport_open(const struct weir_host *host,
 
 static void transport_close(void *state)
 {
-    (void)state;
 }
 
 static const char *transport_library(const void *state)
 {
-    (void)state;
     return mpi_library_version();
 }
 
