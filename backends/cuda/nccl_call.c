@@ -337,7 +337,12 @@ static CUresult record(struct cu_comm *comm, struct cu_marks *marks, const struc
         comm->done_turn = reached;
     const bool full = marks->count == CU_MARKS;
     struct cu_mark *mark = &marks->ring[(marks->first + marks->count - full) % CU_MARKS];
-    const CUresult code = comm->device->module->cu.cuEventRecord(mark->event, queue->stream);
+    const struct cu_symbols *cu = &comm->device->module->cu;
+    CUresult code = CUDA_SUCCESS;
+    if (!mark->event) // its place is used for the first time
+        code = cu->cuEventCreate(&mark->event, CU_EVENT_DISABLE_TIMING);
+    if (code == CUDA_SUCCESS)
+        code = cu->cuEventRecord(mark->event, queue->stream);
     if (code != CUDA_SUCCESS)
         return code;
     mark->turn = turn;

@@ -461,10 +461,6 @@ static weir_status make_parts(struct cu_comm *comm)
            device->memory_stream);
     CU_TRY(&trial, cuMemsetD8Async, comm->scratch, 0, 16, device->memory_stream);
     CU_TRY_AWAIT(&trial, device->memory_stream);
-    for (uint32_t i = 0; i < CU_MARKS; i++) {
-        CU_TRY(&trial, cuEventCreate, &comm->after.ring[i].event, CU_EVENT_DISABLE_TIMING);
-        CU_TRY(&trial, cuEventCreate, &comm->before.ring[i].event, CU_EVENT_DISABLE_TIMING);
-    }
     return cu_tried(&trial, "make a communicator");
 }
 

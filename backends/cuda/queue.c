@@ -37,10 +37,10 @@ static CUresult ask(const struct cu_device *device, CUstream stream, CUevent eve
 static CUresult await(const struct cu_device *device, CUstream stream, CUevent event)
 {
     const struct cu_symbols *cu = &device->module->cu;
-    const uint64_t start_ns = weir_clock_now_ns();
-    CUresult code;
     if (atomic_load_explicit(&device->module->comms, memory_order_relaxed) == 0)
         return event ? cu_await_event(cu, event) : cu_await_stream(cu, stream);
+    const uint64_t start_ns = weir_clock_now_ns();
+    CUresult code;
     while ((code = ask(device, stream, event)) == CUDA_ERROR_NOT_READY) {
         const uint64_t passed_ns = weir_clock_now_ns() - start_ns;
         if (passed_ns < SPIN_NS)

@@ -466,7 +466,8 @@ static bool probe(struct cu_device *device)
         return false;
     const uint64_t before_ns = weir_clock_now_ns();
     cupti.cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1,
-                                                 (uint64_t)PROBE << INDEX_BITS);
+                                                 (uint64_t)PROBE << INDEX_BITS |
+                                                     1); // 0 may count as none
     cu->cuMemsetD8Async(memory, 0, 256, device->memory_stream);
     cupti.cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1, NULL);
     cu->cuMemFreeAsync(memory, device->memory_stream);

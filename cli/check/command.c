@@ -1,4 +1,6 @@
 // weir check: runs a program with the plugin check, and tells what it has found.
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for realpath()
+#define _XOPEN_SOURCE 700
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>

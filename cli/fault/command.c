@@ -113,6 +113,9 @@ static struct item *read_list(const struct walk *walk, size_t *out_count)
     size_t capacity = 0;
     char *rest = content.bytes ? cli_copy(content.bytes) : NULL;
     free(content.bytes);
+    char *end = rest ? strrchr(rest, '\n') : NULL;
+    if (rest) // a last line without its end is not whole
+        *(end ? end + 1 : rest) = '\0';
     for (*out_count = 0; rest && *rest; ++*out_count) {
         items = cli_grow(items, *out_count, &capacity, sizeof *items);
         items[*out_count] = read_row(strsep(&rest, "\n"));

@@ -1,4 +1,6 @@
 // weir kernels: its commands; build, check, list and compare.
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for realpath()
+#define _XOPEN_SOURCE 700
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,6 @@
 // A program that the command starts: its chain of modules, its files, and its end.
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for realpath()
+#define _XOPEN_SOURCE 700
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,5 +1,7 @@
 // One run of the program: what it changes, of the model and of the program, and the run itself. The environment
 // names the GPU, so that a model that cannot be used is found here, before the program is started.
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for realpath()
+#define _XOPEN_SOURCE 700
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

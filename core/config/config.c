@@ -212,10 +212,11 @@ enum weir_key_index {
 
 static const char *const log_levels[] = {"auto", "off", "error", "warning", "info", "debug", NULL};
 
-// Up to WEIR__CONFIG_COPY_THREADS_MAX.
 static const char *const thread_counts[] = {"auto", "0",  "1",  "2",  "3",  "4",  "5",
                                             "6",    "7",  "8",  "9",  "10", "11", "12",
                                             "13",   "14", "15", "16", NULL};
+_Static_assert(sizeof thread_counts / sizeof *thread_counts == WEIR__CONFIG_COPY_THREADS_MAX + 3,
+               "auto, the counts from 0 to the largest, and the end");
 
 static const struct weir_key weir_keys[] = {
     [KEY_BACKEND] =

@@ -26,7 +26,8 @@ static weir_status refuse_native(const weir_device *device, const char *what, co
     if (device->limits.native)
         return WEIR_OK;
     return weir__fail_at(file, line, label, WEIR_ERROR_UNSUPPORTED, "ask limits.native first",
-                         "%s: device '%s' has no native handles", what, device->info.name);
+                         "%s: device '%s' has no native handles, by its backend or by a plugin",
+                         what, device->info.name);
 }
 
 // Handles. Each function asks the slot of its name for those of `object`, whose label is for messages.

@@ -189,7 +189,7 @@ void weir__left_list(struct weir__left *left, const char *prefix, char list[WEIR
                          (int)length, at);
     }
     if (told < left->count) {
-        weir_text_append(list, WEIR__LEFT_LIST_SIZE, &used, ", %u more%s",
+        weir_text_append(list, WEIR__LEFT_LIST_SIZE, &used, "%s%u more%s", told > 0 ? ", " : "",
                          (unsigned)(left->count - told), left->texts.failed ? "" : all);
         for (const char *at = left->texts.text; at && *at; at += length + 1) {
             length = length_at(left, at);

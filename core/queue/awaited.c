@@ -175,44 +175,59 @@ static void say_device_work(struct words *words, weir_queue *queue, uint64_t seq
     }
 }
 
-// Whether the queue's worker is what is waited for. A host call that is not called yet waits for what comes before
-// it, up to `*sequence`.
-static bool say_held(struct words *words, weir_queue *queue, uint64_t *sequence)
+// Whether the operation that the worker is at is what is waited for. A host call that is not called yet waits for what
+// comes before it, up to `*sequence`.
+static bool say_running(struct words *words, weir_queue *queue,
+                        const struct weir_operation *running, uint64_t *sequence)
 {
-    struct weir_operation running;
-    if (!find_running(queue, *sequence, &running) || running.kind == WEIR_OPERATION_WAIT)
-        return false;
-    const bool is_call = running.kind == WEIR_OPERATION_HOST_CALL;
+    const bool is_call = running->kind == WEIR_OPERATION_HOST_CALL;
     if (is_call && !atomic_load(&queue->delivery.in_call) &&
-        !weir__queue_is_past(queue, running.sequence - 1)) {
-        *sequence = running.sequence - 1;
+        !weir__queue_is_past(queue, running->sequence - 1)) {
+        *sequence = running->sequence - 1;
         return false;
     }
-    say(words, ", whose %s", weir__operation_name(running.kind));
-    say_place(words, running.file, running.line);
+    say(words, ", whose %s", weir__operation_name(running->kind));
+    say_place(words, running->file, running->line);
     say(words, is_call ? " has not returned: its function must return" : " has not ended");
     return true;
+}
+
+// Goes on with the producer.
+static weir_queue *say_wait(struct words *words, weir_queue *producer, const char *file, int line)
+{
+    say(words, ", which waits");
+    say_place(words, file, line);
+    say(words, " for ");
+    say_queue(words, producer);
+    return producer;
 }
 
 // The producer that the queue waits for next, pinned; NULL: all is said.
 static weir_queue *say_step(struct words *words, weir_queue *queue, uint64_t *sequence)
 {
+    struct weir_operation running;
     struct weir__wait wait;
     struct noted noted;
-    if (say_held(words, queue, sequence))
-        return NULL;
-    weir_queue *producer = find_wait(queue, *sequence, &wait);
+    weir_queue *producer = NULL;
+    if (find_running(queue, *sequence, &running)) {
+        if (running.kind == WEIR_OPERATION_WAIT)
+            producer = weir__registry_pin(running.u.wait.event.queue);
+        else if (say_running(words, queue, &running, sequence))
+            return NULL;
+    }
+    if (producer) {
+        *sequence = running.u.wait.event.sequence;
+        return say_wait(words, producer, running.file, running.line);
+    }
+    producer = find_wait(queue, *sequence, &wait);
     if (!producer) {
         say_device_work(words, queue, *sequence);
         return NULL;
     }
-    say(words, ", which waits");
-    if (find_noted(queue, wait.own - 1, wait.own, true, &noted))
-        say_place(words, noted.file, noted.line);
-    say(words, " for ");
-    say_queue(words, producer);
     *sequence = wait.event.sequence;
-    return producer;
+    return find_noted(queue, wait.own - 1, wait.own, true, &noted)
+               ? say_wait(words, producer, noted.file, noted.line)
+               : say_wait(words, producer, NULL, 0);
 }
 
 static void describe(weir_queue *queue, uint64_t sequence, char text[TEXT_SIZE])

@@ -105,8 +105,10 @@ void weir__registry_unpin(weir_queue *queue)
 weir_queue *weir__registry_next(uint32_t *index)
 {
     weir_queue *queue = NULL;
-    while (!queue && *index < atomic_load(&used_count))
-        queue = weir__registry_pin(atomic_load(&slots[(*index)++].id));
+    while (!queue && *index < atomic_load(&used_count)) {
+        const uint64_t id = atomic_load(&slots[(*index)++].id);
+        queue = id ? weir__registry_pin(id) : NULL;
+    }
     return queue;
 }
 

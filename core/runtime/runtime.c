@@ -289,8 +289,8 @@ static weir_status load_modules(weir_runtime *runtime)
     struct weir__loaded modules[MODULE_LIMIT];
     name_list backend_names;
     name_list plugin_names;
-    size_t backend_count;
-    size_t plugin_count;
+    size_t backend_count = 0;
+    size_t plugin_count = 0;
 
     // Both were checked when they were read.
     WEIR_IGNORE(

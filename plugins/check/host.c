@@ -25,6 +25,7 @@ static void check_host_learns(struct check *check, const struct check_actor *pro
 
 struct check_call {
     struct check_call *next; // of the queue
+    struct check_call **at;  // what points to it there
     struct check *check;
     struct check_queue *queue;
     weir_host_function function;
@@ -56,16 +57,13 @@ struct check_actor *check_call_place(const struct check *check, uint64_t *out_co
 
 // Host calls.
 
-// A queue's calls run in the order of its list.
 static void give_call(struct check_call *call)
 {
-    struct check_queue *queue = call->queue;
-    struct check_call **at = &queue->calls;
-    while (*at != call)
-        at = &(*at)->next;
-    *at = call->next;
-    if (queue->calls_end == &call->next)
-        queue->calls_end = at;
+    *call->at = call->next;
+    if (call->next)
+        call->next->at = call->at;
+    else
+        call->queue->calls_end = call->at;
     call->check->waiting_calls--;
     free(call);
 }
@@ -107,7 +105,8 @@ static struct check_call *take_call(struct check *check, struct check_queue *que
         .count = queue->actor.base + operation->sequence,
     };
     check_lock(check);
-    *queue->calls_end = call;
+    call->at = queue->calls_end;
+    *call->at = call;
     queue->calls_end = &call->next;
     check->waiting_calls++;
     check_actors_mark(&check->actors, check->strict ? &queue->actor : NULL, call->count);

@@ -45,6 +45,7 @@
 struct check_told {
     struct check_told *next;
     struct check_conflict conflict;
+    char labels[3][64]; // of the conflict
 };
 
 // Some memory. Buffers may share it.

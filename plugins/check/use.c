@@ -22,7 +22,12 @@ void check_tell(struct check *check, const struct check_conflict *conflict)
     if (!told)
         return;
     told->conflict = *conflict;
-    check_keep_labels(check, &told->conflict.finding);
+    struct weir_check_finding *finding = &told->conflict.finding;
+    const char **const labels[] = {&finding->first.queue, &finding->second.queue, &finding->buffer};
+    for (size_t i = 0; i < sizeof labels / sizeof *labels; i++) {
+        snprintf(told->labels[i], sizeof told->labels[i], "%s", *labels[i] ? *labels[i] : "");
+        *labels[i] = *labels[i] ? told->labels[i] : NULL;
+    }
     *check->told_end = told;
     check->told_end = &told->next;
 }
@@ -514,7 +519,8 @@ static void use_gaps(struct check *check, const struct check_user *user,
         return;
     if (!check->unseen_writes && must_be_written(user, buffer, shape, access, gap))
         tell_unwritten(check, user, buffer, shape, access, gap);
-    for (uint64_t i = 0; i < check_shape_run_count(shape); i++)
+    const uint64_t runs = check_shape_run_count(shape);
+    for (uint64_t i = 0; i < runs && buffer->gaps.root; i++)
         fill_span(&buffer->gaps, check_shape_run(shape, i));
 }
 

@@ -418,13 +418,13 @@ static weir_status tell(const struct trial *trial, const struct twin *twin, stru
     const struct check_span span = find_declared(trial, twin, bytes.begin, access);
     const struct check_shape declared = check_shape_range(span.begin, span.end - span.begin);
     const struct weir_operation *launch = trial->operation;
+    check_lock(check);
     struct check_user user = {
         .actor = actor,
         .count = actor->base + launch->sequence,
         .origin = check_origin_at(check, launch->file, launch->line, WEIR_OPERATION_LAUNCH),
     };
     user.origin.kernel = weir_kernel_data(trial->link, launch->u.launch.kernel);
-    check_lock(check);
     struct check_conflict conflict =
         check_conflict_by(&user, WEIR_CHECK_OUTSIDE, check_buffer_of(trial->link, twin->original),
                           &declared, access, 0);

@@ -47,7 +47,12 @@ static weir_status fault_queue_flush(const struct weir_link *link, weir_queue *q
 
 static weir_status fault_queue_finish(const struct weir_link *link, weir_queue *queue)
 {
-    return answer(link, queue, link->next->ops->queue_finish(link->next, queue));
+    struct fault_queue *own = fault_queue_of(link, queue);
+    const uint64_t submitted = atomic_load(&own->submitted);
+    const weir_status status = link->next->ops->queue_finish(link->next, queue);
+    if (status == WEIR_OK)
+        atomic_store(&own->finished, submitted);
+    return answer(link, queue, status);
 }
 
 static weir_status fault_event_query(const struct weir_link *link, weir_queue *queue,

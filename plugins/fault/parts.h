@@ -109,6 +109,9 @@ struct fault_call {
 struct fault_queue {
     struct fault_device *device;
     struct fault_call *calls; // those that may still run
+    // Numbers of calls: the last one that has been submitted, and the last one up to which none runs any more.
+    atomic_uint_fast64_t submitted;
+    atomic_uint_fast64_t finished;
 };
 
 WEIR_STATE_OF(fault_of, struct fault)

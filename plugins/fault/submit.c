@@ -112,14 +112,15 @@ weir_status fault_report(const struct fault *fault, weir_status status, const ch
 
 // Host calls of the plugin's. The library holds a queue at a host call, finishes what is before it,
 // runs it, and books its failure as the queue's: what a driver does that reports an error late.
-// A call that has run is freed when the queue gets the next one; the others when the queue is destroyed. One that
-// follows a failure never runs.
+// A call that has run, or was in its queue when that finished, is freed when the queue gets the next one; the last
+// ones are freed when the queue is destroyed. One that follows a failure never runs.
 
 void fault_calls_collect(const struct weir_link *link, struct fault_queue *queue, bool all)
 {
     for (struct fault_call **at = &queue->calls; *at;) {
         struct fault_call *call = *at;
-        if (!all && !atomic_load_explicit(&call->done, memory_order_acquire)) {
+        if (!all && call->number > atomic_load(&queue->finished) &&
+            !atomic_load_explicit(&call->done, memory_order_acquire)) {
             at = &call->next;
             continue;
         }
