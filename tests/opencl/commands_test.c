@@ -125,15 +125,21 @@ OPENCL_RIG_TEST(OpenclCommands, WaitForManyEvents)
 struct always {
     const struct opencl_rig *rig;
     struct weir_event event;
-    long finishes;      // calls of clFinish() before it
+    long finishes;      // of queues, before it
     weir_status waited; // the status of `event` then
     weir_status status;
 };
 
+// By a marker on PoCL 6.
+static long finishes(const struct opencl_rig *rig)
+{
+    return rig->shim->calls("clFinish") + rig->shim->calls(MARKER);
+}
+
 static void note_always(void *user, weir_status status)
 {
     struct always *always = user;
-    always->finishes = always->rig->shim->calls("clFinish");
+    always->finishes = finishes(always->rig);
     always->waited = weir_event_query(always->event);
     always->status = status;
 }
@@ -154,14 +160,14 @@ OPENCL_RIG_TEST(OpenclCommands, RefusedWaitsBeforeACallThatAlwaysRuns)
     always.event = test_record(rig->queues[0]);
     EXPECT_OK(weir_queue_flush(rig->queues[0]));
     EXPECT_OK(weir_queue_wait(rig->queues[1], always.event));
-    const long finishes = rig->shim->calls("clFinish");
+    const long before = finishes(rig);
     rig->shim->fail(BARRIER, 1, 0);
     EXPECT_OK(weir_queue_host_call_always(rig->queues[1], note_always, &always));
     EXPECT_INT_EQ(weir_queue_sync(rig->queues[1], WEIR_FOREVER), WEIR_ERROR_DEVICE);
     EXPECT_INT_EQ(rig->shim->struck(), 1);
     rig->shim->fail(NULL, 0, 0);
     EXPECT_INT_EQ(always.status, WEIR_ERROR_DEVICE);
-    EXPECT_INT_EQ(always.finishes, finishes + 1);
+    EXPECT_INT_EQ(always.finishes, before + 1);
     EXPECT_OK(always.waited);
     EXPECT_OK(weir_queue_recover(rig->queues[1]));
     opencl_rig_expect_works(rig, rig->queues[1], 3);
