@@ -145,16 +145,27 @@ static void read_list(const struct weir__rows *rows, const struct weir__field *f
         read_value(rows, fields[i].type, json_array_get(list, i), (char *)item + fields[i].offset);
 }
 
-// The items of a list, which are lists themselves; NULL with a message if out of memory.
-static void *read_lists(struct weir__rows *rows, const struct weir__field *fields,
-                        const json_t *list, size_t size)
+static size_t count_lists(const json_t *list)
 {
-    const size_t count = json_array_size(list);
+    size_t count = 0;
+    for (size_t i = 0; i < json_array_size(list); i++)
+        count += json_is_array(json_array_get(list, i));
+    return count;
+}
+
+// The items of a list that are lists themselves, as many as `count`; NULL with a message if out of memory.
+static void *read_lists(struct weir__rows *rows, const struct weir__field *fields,
+                        const json_t *list, size_t count, size_t size)
+{
     char *items = weir__trace_allocate(rows->trace->storage, count * size);
-    for (size_t i = 0; items && i < count; i++)
-        read_list(rows, fields, json_array_get(list, i), items + i * size);
-    if (!items)
+    size_t used = 0;
+    if (!items) {
         weir__rows_no_memory(rows);
+        return NULL;
+    }
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (json_is_array(json_array_get(list, i)))
+            read_list(rows, fields, json_array_get(list, i), items + size * used++);
     return items;
 }
 
@@ -183,12 +194,13 @@ static struct weir_trace_operation *add_operation(struct weir__rows *rows, uint3
 static bool read_waits(struct weir__rows *rows, struct weir_trace_operation *operation,
                        const json_t *list)
 {
-    operation->wait_count = json_array_size(list);
+    operation->wait_count = count_lists(list);
     if (operation->wait_count == 0)
         return true;
     if (!have_room(rows, operation->wait_count))
         return false;
-    operation->waits = read_lists(rows, weir__wait_fields, list, sizeof *operation->waits);
+    operation->waits =
+        read_lists(rows, weir__wait_fields, list, operation->wait_count, sizeof *operation->waits);
     rows->wait_count += operation->wait_count;
     return operation->waits;
 }
@@ -196,10 +208,10 @@ static bool read_waits(struct weir__rows *rows, struct weir_trace_operation *ope
 static bool read_scalars(struct weir__rows *rows, struct weir_trace_operation *operation,
                          const json_t *list)
 {
-    operation->scalar_count = json_array_size(list);
+    operation->scalar_count = count_lists(list);
     if (operation->scalar_count > 0)
-        operation->scalars =
-            read_lists(rows, weir__scalar_fields, list, sizeof *operation->scalars);
+        operation->scalars = read_lists(rows, weir__scalar_fields, list, operation->scalar_count,
+                                        sizeof *operation->scalars);
     return operation->scalar_count == 0 || operation->scalars;
 }
 

@@ -1,4 +1,4 @@
-// See the header.
+// How operations become boxes, and boxes their slices and rows.
 #include "backends/kit/box.h"
 
 static bool is_packed(const struct weir_volume *volume, size_t height)

@@ -207,11 +207,12 @@ cl_int ocl_finish(const struct ocl_device *device, cl_command_queue queue)
     if (!device->late_finish ||
         cl->clEnqueueMarkerWithWaitList(queue, 0, NULL, &last) != CL_SUCCESS)
         return cl->clFinish(queue);
-    const cl_int code = cl->clFlush(queue);
+    cl_int code = cl->clFlush(queue);
     if (code == CL_SUCCESS)
-        cl->clWaitForEvents(1, &last); // what failed is told by those that ask
+        code = cl->clWaitForEvents(1, &last);
     cl->clReleaseEvent(last);
-    return code;
+    // Which command failed is told by those that ask for it.
+    return code == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST ? CL_SUCCESS : code;
 }
 
 void ocl_device_destroy(const struct weir_link *link, weir_device *object)

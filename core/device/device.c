@@ -25,7 +25,7 @@ static weir_status refuse_close(weir_device *device)
 {
     struct weir__left left = {.count = 0};
     char list[WEIR__LEFT_LIST_SIZE], place[WEIR__PLACE_SIZE];
-    bool has_shared = false, is_named = false;
+    bool has_shared = false, all_named = true;
     weir_lock_take(&device->lock);
     for (const struct weir__member *at = device->live; at; at = at->next) {
         const bool is_shared = weir__buffer_is_only_shared(at);
@@ -37,7 +37,7 @@ static weir_status refuse_close(weir_device *device)
                        label[0] ? label : " without a label",
                        is_shared ? " of a DLPack tensor" : "", place);
         has_shared = has_shared || is_shared;
-        is_named = label[0];
+        all_named = all_named && label[0];
     }
     weir_lock_release(&device->lock);
     if (left.count == 0)
@@ -48,7 +48,7 @@ static weir_status refuse_close(weir_device *device)
     if (has_shared)
         remedy = several ? "let a tensor's user call its deleter, and destroy the others, first"
                          : "let the tensor's user call its deleter first";
-    else if (!is_named)
+    else if (!all_named)
         remedy = several ? "destroy them first; params.label gives names"
                          : "destroy it first; params.label gives a name";
     return weir__invalid(device->info.name, remedy,

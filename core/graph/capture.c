@@ -30,8 +30,8 @@ struct branch {
     uint32_t last; // the result of its last operation
 };
 
-// Queues begin a capture, join it and leave it. One lock guards all captures, and who is part of which; it is taken
-// after a queue's submit lock. A thread that ends a capture takes it away from all its queues first.
+// A capture of one queue or several. One lock guards all captures and the queues' pointers to them; a thread that holds
+// a queue's submit lock may take it. A thread that ends a capture first clears the pointers of all its queues.
 struct weir__capture {
     uint32_t id;
     weir_queue *origin;

@@ -124,11 +124,20 @@ static struct weir_check_use record_of(const struct check_queue *queue, uint64_t
                                    .line = named ? queue->record_line : 0};
 }
 
+// Keeps the labels of queues and of the buffer, which may go away.
+static void keep_labels(struct check *check, struct weir_check_finding *finding)
+{
+    const char **const labels[] = {&finding->first.queue, &finding->second.queue, &finding->buffer};
+    for (size_t i = 0; i < sizeof labels / sizeof *labels; i++)
+        if (*labels[i])
+            *labels[i] = weir_names_keep(check->names, *labels[i]);
+}
+
 static void describe(struct check *check, struct check_wait *wait, weir_check_kind kind,
                      struct weir_check_use record, struct weir_check_use second)
 {
     wait->hint = (struct weir_check_finding){.kind = kind, .first = record, .second = second};
-    check_keep_labels(check, &wait->hint);
+    keep_labels(check, &wait->hint);
 }
 
 // A second thread that waits may do so before or after the first.
@@ -396,7 +405,7 @@ static void check_hint_apart(struct check *check, const struct check_user *user,
         return;
     wait->hint = check_conflict_of(user, buffer, use, shape, access).finding;
     wait->hint.kind = WEIR_CHECK_FALSE_SHARING;
-    check_keep_labels(check, &wait->hint);
+    keep_labels(check, &wait->hint);
 }
 
 void check_hint_use(struct check *check, const struct check_user *user,

@@ -292,8 +292,6 @@ struct check_conflict check_conflict_of(const struct check_user *user,
                                         const struct check_buffer *buffer,
                                         const struct check_use *first,
                                         const struct check_shape *shape, weir_access access);
-// Keeps the labels of queues and of the buffer, which may go away.
-void check_keep_labels(struct check *check, struct weir_check_finding *finding);
 // Notes a conflict for check_unlock(). If out of memory it is lost.
 void check_tell(struct check *check, const struct check_conflict *conflict);
 

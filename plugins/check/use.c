@@ -8,14 +8,6 @@
 
 // From two uses to a conflict, as the store of findings takes it.
 
-void check_keep_labels(struct check *check, struct weir_check_finding *finding)
-{
-    const char **const labels[] = {&finding->first.queue, &finding->second.queue, &finding->buffer};
-    for (size_t i = 0; i < sizeof labels / sizeof *labels; i++)
-        if (*labels[i])
-            *labels[i] = weir_names_keep(check->names, *labels[i]);
-}
-
 void check_tell(struct check *check, const struct check_conflict *conflict)
 {
     struct check_told *told = calloc(1, sizeof *told);
