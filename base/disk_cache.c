@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/grow.h"
 #include "base/siphash.h"
 #include "base/text.h"
 
@@ -214,14 +215,11 @@ struct found_entries {
 
 static void note_entry(struct found_entries *entries, const char *name, const struct stat *status)
 {
-    if (entries->count == entries->capacity) {
-        const size_t capacity = entries->capacity ? 2 * entries->capacity : 64;
-        struct found_entry *list = realloc(entries->list, capacity * sizeof *list);
-        if (!list)
-            return; // an entry that is not noted is not removed this time
-        entries->list = list;
-        entries->capacity = capacity;
-    }
+    struct found_entry *list =
+        weir_grow(entries->list, entries->count, &entries->capacity, sizeof *list);
+    if (!list)
+        return; // an entry that is not noted is not removed this time
+    entries->list = list;
     struct found_entry *entry = &entries->list[entries->count++];
     memcpy(entry->name, name, sizeof entry->name);
     entry->size = (uint64_t)status->st_size;

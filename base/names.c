@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
+
 struct name {
     const char *text; // after the structure
     size_t number;
@@ -63,14 +65,10 @@ size_t weir_names_number(struct weir_names *names, const char *text)
     const size_t known = weir_names_find(names, text);
     if (known != SIZE_MAX)
         return known;
-    if (names->count == names->capacity) {
-        const size_t capacity = names->capacity ? 2 * names->capacity : 64;
-        struct name **grown = realloc(names->names, capacity * sizeof *grown);
-        if (!grown)
-            return SIZE_MAX;
-        names->names = grown;
-        names->capacity = capacity;
-    }
+    struct name **grown = weir_grow(names->names, names->count, &names->capacity, sizeof *grown);
+    if (!grown)
+        return SIZE_MAX;
+    names->names = grown;
     struct name *name = create(text, names->count);
     if (!name || !tsearch(name, &names->tree, by_text)) {
         free(name);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/c_locale.h"
+#include "base/grow.h"
 
 static char *format_text(const char *format, va_list arguments)
 {
@@ -64,16 +65,12 @@ void weir_long_text_add_shown(struct weir_long_text *text, const char *from)
 
 static void add_cell(struct weir_table *table, const char *text)
 {
-    if (table->count == table->capacity) {
-        const size_t capacity = table->capacity ? 2 * table->capacity : 64;
-        char **cells = realloc(table->cells, capacity * sizeof *cells);
-        if (!cells) {
-            table->failed = true;
-            return;
-        }
-        table->cells = cells;
-        table->capacity = capacity;
+    char **cells = weir_grow(table->cells, table->count, &table->capacity, sizeof *cells);
+    if (!cells) {
+        table->failed = true;
+        return;
     }
+    table->cells = cells;
     char *cell = weir_text_escaped(text, "");
     if (cell)
         table->cells[table->count++] = cell;

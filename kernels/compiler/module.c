@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/names.h"
 #include "base/text.h"
 #include "kernels/compiler/compiler.h"
@@ -11,18 +12,6 @@
 enum {
     NODES_MOST = 1 << 26
 };
-
-// An array with place for one more; NULL: no memory, and the old one stays.
-static void *grown(void *items, size_t count, size_t *capacity, size_t size)
-{
-    if (count < *capacity)
-        return items;
-    const size_t wanted = *capacity ? 2 * *capacity : 64;
-    void *more = realloc(items, wanted * size);
-    if (more)
-        *capacity = wanted;
-    return more;
-}
 
 size_t kc_line_length(const char *line)
 {
@@ -72,7 +61,7 @@ const char *kc_next_parameter(const char *at)
 static size_t intern(struct kc_module *module, const char *name, size_t length)
 {
     struct kc_symbol *symbols =
-        grown(module->symbols, module->symbol_count, &module->symbol_capacity, sizeof *symbols);
+        weir_grow(module->symbols, module->symbol_count, &module->symbol_capacity, sizeof *symbols);
     char *text = symbols ? strndup(name, length) : NULL;
     if (symbols)
         module->symbols = symbols;
@@ -110,7 +99,7 @@ static size_t first_name(struct kc_module *module, const char *line)
 static bool add_use(struct kc_module *module, size_t user, size_t used)
 {
     size_t *uses =
-        grown(module->uses, module->use_count, &module->use_capacity, sizeof *module->uses);
+        weir_grow(module->uses, module->use_count, &module->use_capacity, sizeof *module->uses);
     if (!uses)
         return false;
     module->uses = uses;
@@ -146,7 +135,7 @@ static bool add_node(struct kc_module *module, const char *line)
         return true;
     while (module->node_count <= number) {
         const char **nodes =
-            grown(module->nodes, module->node_count, &module->node_capacity, sizeof *nodes);
+            weir_grow(module->nodes, module->node_count, &module->node_capacity, sizeof *nodes);
         if (!nodes)
             return false;
         module->nodes = nodes;
