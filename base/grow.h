@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 // Returns an array with room for one more than its `count` items of `size` bytes: `items`, or a
-// reallocated one of twice the capacity, which replaces it. NULL: no memory, and `items` stays as it is.
+// reallocated one of twice the capacity, which replaces it. NULL: no memory, and `items` stays.
 // An array of capacity 0 is NULL.
 void *weir_grow(void *items, size_t count, size_t *capacity, size_t size);
 
