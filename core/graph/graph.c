@@ -213,26 +213,6 @@ static void count_ranges(const struct weir_operation *operation, int change)
         count_buffer(range.buffer, change);
 }
 
-struct weir__sides weir__sides_of(const struct weir_operation *operation)
-{
-    switch (operation->kind) {
-    case WEIR_OPERATION_COPY:
-        return (struct weir__sides){operation->u.copy.dst, operation->u.copy.src};
-    case WEIR_OPERATION_COPY_2D:
-        return (struct weir__sides){operation->u.copy_2d.dst.buffer,
-                                    operation->u.copy_2d.src.buffer};
-    case WEIR_OPERATION_COPY_3D:
-        return (struct weir__sides){operation->u.copy_3d.dst.buffer,
-                                    operation->u.copy_3d.src.buffer};
-    case WEIR_OPERATION_FILL:
-        return (struct weir__sides){operation->u.fill.dst, NULL};
-    case WEIR_OPERATION_FILL_2D:
-        return (struct weir__sides){operation->u.fill_2d.dst.buffer, NULL};
-    default:
-        return (struct weir__sides){NULL, NULL};
-    }
-}
-
 static void count_buffers(const struct weir_operation *operation, int change)
 {
     switch (operation->kind) {
@@ -252,9 +232,13 @@ static void count_buffers(const struct weir_operation *operation, int change)
     case WEIR_OPERATION_COLLECTIVE:
         count_ranges(operation, change);
         return;
-    default:
-        count_buffer(weir__sides_of(operation).dst, change);
-        count_buffer(weir__sides_of(operation).src, change);
+    case WEIR_OPERATION_COPY:
+    case WEIR_OPERATION_FILL:
+        count_buffer(operation->u.box.dst.buffer, change);
+        count_buffer(operation->u.box.src.buffer, change);
+        return;
+    default: // a host call
+        return;
     }
 }
 

@@ -96,19 +96,20 @@ static weir_status check_placement(const weir_graph *graph, uint32_t node, const
 // a buffer of another placement than the node has, and an empty operation.
 static weir_status update(weir_graph *graph, uint32_t index, const struct weir_operation *operation)
 {
-    const struct weir__sides before = weir__sides_of(graph->parts.nodes[index].operation);
-    const struct weir__sides now = weir__sides_of(operation);
-    weir_status status = check_placement(graph, index, "dst", before.dst, now.dst);
-    if (status == WEIR_OK)
-        status = check_placement(graph, index, "src", before.src, now.src);
+    const struct weir_box *now = weir_operation_box(operation);
+    const struct weir_operation *node = graph->parts.nodes[index].operation;
+    weir_status status = WEIR_OK;
+    if (now)
+        status = check_placement(graph, index, "dst", node->u.box.dst.buffer, now->dst.buffer);
+    if (now && status == WEIR_OK)
+        status = check_placement(graph, index, "src", node->u.box.src.buffer, now->src.buffer);
     if (status < 0)
         return status;
     if (operation->flags & WEIR_OPERATION_EMPTY)
         return weir__invalid(graph->member.object.label, "capture another graph without it",
                              "node %u cannot become empty", (unsigned)index);
     return replace_by(graph, index, operation,
-                      operation->flags |
-                          (graph->parts.nodes[index].operation->flags & WEIR_OPERATION_EMPTY));
+                      operation->flags | (node->flags & WEIR_OPERATION_EMPTY));
 }
 
 // Takes the graph's lock, and stores the caller of the new operation's checks.
@@ -149,29 +150,46 @@ weir_status weir_graph_set_copy_at(weir_graph *graph, uint32_t node, weir_buffer
     return end_with(graph, node, status, &operation, file, line);
 }
 
+static weir_status set_box(weir_graph *graph, uint32_t node, const char *call,
+                           const struct weir_volume *dst, const struct weir_volume *src,
+                           size_t width, size_t height, size_t depth, const char *file, int line)
+{
+    struct weir_operation operation;
+    struct weir__caller caller;
+    weir_status status = begin(graph, node, WEIR_OPERATION_COPY, &caller);
+    if (status == WEIR_OK)
+        status = weir__operation_box(&caller, call, dst, src, width, height, depth, &operation);
+    return end_with(graph, node, status, &operation, file, line);
+}
+
 weir_status weir_graph_set_copy_2d_at(weir_graph *graph, uint32_t node, struct weir_plane dst,
                                       struct weir_plane src, size_t width, size_t height,
                                       const char *file, int line)
 {
-    struct weir_operation operation;
-    struct weir__caller caller;
+    const struct weir_volume to = weir__slice_of(&dst), from = weir__slice_of(&src);
     WEIR_ENTER_AT(file, line, graph, dst.buffer, src.buffer);
-    weir_status status = begin(graph, node, WEIR_OPERATION_COPY_2D, &caller);
-    if (status == WEIR_OK)
-        status = weir__operation_copy_2d(&caller, &dst, &src, width, height, &operation);
-    return end_with(graph, node, status, &operation, file, line);
+    return set_box(graph, node, "copy_2d", &to, &from, width, height, 1, file, line);
 }
 
 weir_status weir_graph_set_copy_3d_at(weir_graph *graph, uint32_t node, struct weir_volume dst,
                                       struct weir_volume src, size_t width, size_t height,
                                       size_t depth, const char *file, int line)
 {
+    WEIR_ENTER_AT(file, line, graph, dst.buffer, src.buffer);
+    return set_box(graph, node, "copy_3d", &dst, &src, width, height, depth, file, line);
+}
+
+static weir_status set_fill(weir_graph *graph, uint32_t node, const char *call,
+                            const struct weir_plane *dst, size_t width, size_t height,
+                            const void *pattern, size_t pattern_size, const char *file, int line)
+{
     struct weir_operation operation;
     struct weir__caller caller;
-    WEIR_ENTER_AT(file, line, graph, dst.buffer, src.buffer);
-    weir_status status = begin(graph, node, WEIR_OPERATION_COPY_3D, &caller);
+    const struct weir_volume to = weir__slice_of(dst);
+    weir_status status = begin(graph, node, WEIR_OPERATION_FILL, &caller);
     if (status == WEIR_OK)
-        status = weir__operation_copy_3d(&caller, &dst, &src, width, height, depth, &operation);
+        status = weir__operation_fill(&caller, call, &to, width, height, pattern, pattern_size,
+                                      &operation);
     return end_with(graph, node, status, &operation, file, line);
 }
 
@@ -179,30 +197,19 @@ weir_status weir_graph_set_fill_at(weir_graph *graph, uint32_t node, weir_buffer
                                    size_t dst_offset, size_t size, const void *pattern,
                                    size_t pattern_size, const char *file, int line)
 {
-    struct weir_operation operation;
-    struct weir__caller caller;
     WEIR_ENTER_AT(file, line, graph, dst);
     WEIR_REQUIRE_AT(file, line, graph->member.object.label, pattern);
-    weir_status status = begin(graph, node, WEIR_OPERATION_FILL, &caller);
-    if (status == WEIR_OK)
-        status =
-            weir__operation_fill(&caller, dst, dst_offset, size, pattern, pattern_size, &operation);
-    return end_with(graph, node, status, &operation, file, line);
+    return set_fill(graph, node, "fill", &(struct weir_plane){dst, dst_offset, size}, size, 1,
+                    pattern, pattern_size, file, line);
 }
 
 weir_status weir_graph_set_fill_2d_at(weir_graph *graph, uint32_t node, struct weir_plane dst,
                                       size_t width, size_t height, const void *pattern,
                                       size_t pattern_size, const char *file, int line)
 {
-    struct weir_operation operation;
-    struct weir__caller caller;
     WEIR_ENTER_AT(file, line, graph, dst.buffer);
     WEIR_REQUIRE_AT(file, line, graph->member.object.label, pattern);
-    weir_status status = begin(graph, node, WEIR_OPERATION_FILL_2D, &caller);
-    if (status == WEIR_OK)
-        status = weir__operation_fill_2d(&caller, &dst, width, height, pattern, pattern_size,
-                                         &operation);
-    return end_with(graph, node, status, &operation, file, line);
+    return set_fill(graph, node, "fill_2d", &dst, width, height, pattern, pattern_size, file, line);
 }
 
 weir_status weir_graph_set_launch_at(weir_graph *graph, uint32_t node, struct weir_extent grid,
