@@ -110,26 +110,6 @@ static bool merge_clock(struct branch *branch, const struct branch_clock *other)
 
 // Branches.
 
-// The queue becomes the last branch. With its submit lock held.
-static bool add_branch(struct weir__capture *capture, weir_queue *queue)
-{
-    const uint32_t count = capture->branch_count;
-    struct branch_clock *clock = copy_clock(NULL, count + 1);
-    if (!clock || !make_room(&capture->branches, sizeof *capture->branches, count,
-                             &capture->branch_capacity)) {
-        weir__release(clock);
-        return false;
-    }
-    capture->branches[count] = (struct branch){
-        // The caller may use the queue, so this finds it.
-        .queue = weir__registry_pin(queue->member.object.id),
-        .clock = clock,
-        .last = NO_NODE,
-    };
-    capture->branch_count++;
-    return true;
-}
-
 // The branch of a queue that has one.
 static uint32_t branch_of(const struct weir__capture *capture, const weir_queue *queue)
 {
@@ -227,22 +207,6 @@ static bool add_node(struct weir__capture *capture, uint32_t index,
     return true;
 }
 
-// Records.
-
-// Keeps the branch's clock as record number `*out_record`.
-static bool add_record(struct weir__capture *capture, uint32_t branch, uint32_t *out_record)
-{
-    struct branch_clock *clock = copy_clock(capture->branches[branch].clock, 0);
-    if (!clock || !make_room(&capture->records, sizeof(void *), capture->record_count,
-                             &capture->record_capacity)) {
-        weir__release(clock);
-        return false;
-    }
-    *out_record = capture->record_count++;
-    capture->records[*out_record] = clock;
-    return true;
-}
-
 static void finish(struct weir__capture *capture)
 {
     for (uint32_t i = 0; i < capture->clock_count; i++)
@@ -288,27 +252,23 @@ bool weir__capture_was(struct weir_event event)
 // The queue becomes the last branch. With its submit lock and the lock held.
 static bool add_queue(struct weir__capture *capture, weir_queue *queue)
 {
-    if (!add_branch(capture, queue))
+    const uint32_t count = capture->branch_count;
+    struct branch_clock *clock = copy_clock(NULL, count + 1);
+    if (!clock || !make_room(&capture->branches, sizeof *capture->branches, count,
+                             &capture->branch_capacity)) {
+        weir__release(clock);
         return false;
+    }
+    capture->branches[count] = (struct branch){
+        // The caller may use the queue, so this finds it.
+        .queue = weir__registry_pin(queue->member.object.id),
+        .clock = clock,
+        .last = NO_NODE,
+    };
+    capture->branch_count++;
     queue->capture_ops = &capture_ops;
     atomic_store_explicit(&queue->capture, capture, memory_order_relaxed);
     return true;
-}
-
-// Begins a capture; false: out of memory. With both locks held.
-static bool create(weir_queue *origin, const char *file, int line)
-{
-    struct weir__capture *capture = weir__allocate(sizeof *capture);
-    if (!capture)
-        return false;
-    capture->origin = origin;
-    capture->file = weir__file_name(file);
-    capture->line = line;
-    capture->id = (atomic_fetch_add(&last_id, 1) + 1) & ID_MASK;
-    if (add_queue(capture, origin))
-        return true;
-    finish(capture);
-    return false;
 }
 
 // Takes its capture away from the queue and all others, for the caller to end. NULL if there is none, or if, with
@@ -370,11 +330,15 @@ static weir_status note_in(struct weir__capture *capture, const weir_queue *queu
                            struct weir_operation *operation)
 {
     const uint32_t branch = branch_of(capture, queue);
-    uint32_t record;
     if (operation->kind == WEIR_OPERATION_RECORD) {
-        if (!add_record(capture, branch, &record))
+        struct branch_clock *clock = copy_clock(capture->branches[branch].clock, 0);
+        if (!clock || !make_room(&capture->records, sizeof(void *), capture->record_count,
+                                 &capture->record_capacity)) {
+            weir__release(clock);
             return fail_for_memory(capture);
-        operation->sequence = CAPTURED | (uint64_t)capture->id << 32 | record;
+        }
+        operation->sequence = CAPTURED | (uint64_t)capture->id << 32 | capture->record_count;
+        capture->records[capture->record_count++] = clock;
         return WEIR_OK;
     }
     const weir_status status = check_kind(queue, operation);
@@ -470,9 +434,17 @@ static weir_status begin(weir_queue *queue, const char *file, int line)
                              other->file ? other->file : "", other->line);
     if (atomic_load(&queue->completion.failed))
         return weir__tell_refused(weir__completion_refuse(queue), "weir_capture_begin", file, line);
-    return create(queue, file, line)
-               ? WEIR_OK
-               : weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a capture");
+    struct weir__capture *capture = weir__allocate(sizeof *capture);
+    if (capture) {
+        capture->origin = queue;
+        capture->file = weir__file_name(file);
+        capture->line = line;
+        capture->id = (atomic_fetch_add(&last_id, 1) + 1) & ID_MASK;
+        if (add_queue(capture, queue))
+            return WEIR_OK;
+        finish(capture);
+    }
+    return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a capture");
 }
 
 weir_status weir_capture_begin_at(weir_queue *queue, const char *file, int line)

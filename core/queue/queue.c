@@ -139,13 +139,6 @@ static weir_status check_params(weir_device *device, const struct weir_queue_par
     return WEIR_OK;
 }
 
-static weir_status create_links(weir_queue *queue, const struct weir_queue_setup *setup)
-{
-    weir_device *device = queue->member.device;
-    WEIR__CREATE_ALONG(device->chain, device->chain->count, queue->member.object.data, queue, queue,
-                       link->ops->queue_create(link, device, queue, setup, slot));
-}
-
 weir_status weir__queue_open(weir_device *device, const char *label, struct weir_queue_setup *setup,
                              weir_queue **out_queue)
 {
@@ -169,7 +162,8 @@ weir_status weir__queue_open(weir_device *device, const char *label, struct weir
     setup->times = device->chain->times;
     sigset_t before;
     weir_thread_hold_signals(&before);
-    status = create_links(queue, setup);
+    WEIR__CREATE_ALONG(status, device->chain, device->chain->count, queue->member.object.data,
+                       queue, queue, link->ops->queue_create(link, device, queue, setup, slot));
     weir_thread_release_signals(&before);
     if (status < 0) {
         cancel_id(queue);
@@ -467,18 +461,6 @@ static bool add_end(struct weir__member *member, weir_queue *queue)
     return true;
 }
 
-// Records the end of every queue that may use the object, as long as there is room for `count` events.
-static bool record_ends(struct weir__member *member, uint32_t count)
-{
-    bool recorded = true;
-    uint32_t index = 0;
-    for (weir_queue *queue; recorded && (queue = weir__registry_next(&index));
-         weir__registry_unpin(queue))
-        if (may_use(queue, member->device))
-            recorded = member->frontier_count < count && add_end(member, queue);
-    return recorded;
-}
-
 static bool is_a_queue(const struct weir__member *member)
 {
     return member->class == &weir__queue_class;
@@ -507,7 +489,15 @@ static bool draw_frontier(struct weir__member *member, enum weir__frontier wante
     member->frontier = weir__allocate(count * sizeof *member->frontier);
     if (!member->frontier)
         return false;
-    return only_itself ? add_end(member, (weir_queue *)(void *)member) : record_ends(member, count);
+    if (only_itself)
+        return add_end(member, (weir_queue *)(void *)member);
+    bool recorded = true;
+    uint32_t index = 0;
+    for (weir_queue *queue; recorded && (queue = weir__registry_next(&index));
+         weir__registry_unpin(queue))
+        if (may_use(queue, member->device)) // there is no room for one that came since
+            recorded = member->frontier_count < count && add_end(member, queue);
+    return recorded;
 }
 
 // All work has finished. Without the queue no plugin learns of a call about one of its events, so they are told before
@@ -602,8 +592,14 @@ void weir__member_retire(struct weir__member *member)
 
 // Checking a frontier takes other locks, so one object at a time is removed, and put back if it is not
 // ready.
-static void check_retired(weir_device *device, size_t count, size_t patience)
+static void reap(weir_device *device, size_t patience)
 {
+    // A host call's thread must not finalize the queue whose worker it is.
+    size_t count = weir__in_host_call()
+                       ? 0
+                       : atomic_load_explicit(&device->retired_count, memory_order_relaxed);
+    if (count == 0)
+        return;
     const struct weir_error saved = *weir_last_error();
     for (; count > 0 && patience > 0; count--) {
         struct weir__member *member = pop_retired(device);
@@ -618,16 +614,6 @@ static void check_retired(weir_device *device, size_t count, size_t patience)
         }
     }
     weir__error_set(&saved);
-}
-
-static void reap(weir_device *device, size_t patience)
-{
-    // A host call's thread must not finalize the queue whose worker it is.
-    if (weir__in_host_call())
-        return;
-    const size_t count = atomic_load_explicit(&device->retired_count, memory_order_relaxed);
-    if (count > 0)
-        check_retired(device, count, patience);
 }
 
 void weir__device_reap(weir_device *device)

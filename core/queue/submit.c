@@ -101,11 +101,6 @@ static weir_status check_side(const struct weir__caller *caller, const struct we
     return status;
 }
 
-static bool overlap(size_t a, size_t b, size_t size)
-{
-    return a < b ? b - a < size : a - b < size;
-}
-
 weir_status weir__operation_copy(const struct weir__caller *caller, weir_buffer *dst,
                                  size_t dst_offset, weir_buffer *src, size_t src_offset,
                                  size_t size, struct weir_operation *out_operation)
@@ -117,7 +112,8 @@ weir_status weir__operation_copy(const struct weir__caller *caller, weir_buffer 
     status = check_side(caller, &from, src, src_offset, size, dst);
     if (status < 0)
         return status;
-    if (dst == src && overlap(dst_offset, src_offset, size))
+    if (dst == src &&
+        (dst_offset < src_offset ? src_offset - dst_offset : dst_offset - src_offset) < size)
         return weir__refuse(caller, dst->member.object.label, "copy through a second buffer",
                             "copy of %zu bytes from offset %zu to %zu of one buffer: the ranges "
                             "overlap",
@@ -513,13 +509,6 @@ weir_status weir_queue_host_call_at(weir_queue *queue, weir_host_function functi
     return weir__queue_submit(queue, &operation);
 }
 
-static weir_status look_at_ranges(const struct weir_note_params *params, const char *file, int line)
-{
-    for (size_t i = 0; weir__is_unusual() && i < params->range_count; i++)
-        WEIR_ENTER_OF("weir_queue_note_at", file, line, params->ranges[i].buffer);
-    return WEIR_OK;
-}
-
 weir_status weir_queue_note_at(weir_queue *queue, const struct weir_note_params *params,
                                uint64_t *out_note, const char *file, int line)
 {
@@ -532,10 +521,10 @@ weir_status weir_queue_note_at(weir_queue *queue, const struct weir_note_params 
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), params->name);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue),
                     params->ranges || params->range_count == 0);
-    weir_status status = look_at_ranges(params, file, line);
+    for (size_t i = 0; weir__is_unusual() && i < params->range_count; i++)
+        WEIR_LOOK_AT(file, line, params->ranges[i].buffer);
     const struct weir__caller caller = caller_of(queue, file, line);
-    if (status == WEIR_OK)
-        status = describe_note(&caller, params, &operation);
+    weir_status status = describe_note(&caller, params, &operation);
     if (status < 0)
         return status;
     status = weir__queue_submit(queue, &operation);
