@@ -40,36 +40,17 @@ struct weir__capture {
     bool out_of_memory; // an operation could not be noted
     struct branch *branches;
     uint32_t branch_count;
-    uint32_t branch_capacity;
+    size_t branch_capacity;
     struct weir__graph_parts parts;
     struct branch_clock **node_clocks;
     uint32_t clock_count; // one per node, until the graph takes the nodes over
-    uint32_t node_capacity;
+    size_t node_capacity;
     struct branch_clock **records; // their clocks
     uint32_t record_count;
-    uint32_t record_capacity;
+    size_t record_capacity;
 };
 
 static struct weir_lock lock = WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_CAPTURES]);
-
-// Room for one more element, at `*array`.
-static bool make_room(void *array, size_t element, uint32_t count, uint32_t *capacity)
-{
-    void *old;
-    if (count < *capacity)
-        return true;
-    uint32_t grown = *capacity ? 2 * *capacity : 8;
-    void *memory = weir__allocate(grown * element);
-    if (!memory)
-        return false;
-    memcpy(&old, array, sizeof old);
-    if (old)
-        memcpy(memory, old, count * element);
-    weir__release(old);
-    memcpy(array, &memory, sizeof memory);
-    *capacity = grown;
-    return true;
-}
 
 // Clocks.
 
@@ -165,11 +146,16 @@ static uint32_t *find_dependencies(const struct weir__capture *capture,
 static bool make_node_room(struct weir__capture *capture)
 {
     struct weir__graph_parts *parts = &capture->parts;
-    uint32_t nodes = capture->node_capacity, clocks = capture->node_capacity;
-    if (!make_room(&parts->nodes, sizeof *parts->nodes, parts->node_count, &nodes) ||
-        !make_room(&capture->node_clocks, sizeof(void *), parts->node_count, &clocks))
+    size_t node_capacity = capture->node_capacity, clock_capacity = capture->node_capacity;
+    struct weir_graph_node *nodes =
+        weir__grow(parts->nodes, parts->node_count, &node_capacity, sizeof *nodes);
+    parts->nodes = nodes ? nodes : parts->nodes;
+    struct branch_clock **clocks =
+        weir__grow(capture->node_clocks, parts->node_count, &clock_capacity, sizeof *clocks);
+    capture->node_clocks = clocks ? clocks : capture->node_clocks;
+    if (!nodes || !clocks)
         return false;
-    capture->node_capacity = nodes;
+    capture->node_capacity = node_capacity;
     return true;
 }
 
@@ -254,8 +240,10 @@ static bool add_queue(struct weir__capture *capture, weir_queue *queue)
 {
     const uint32_t count = capture->branch_count;
     struct branch_clock *clock = copy_clock(NULL, count + 1);
-    if (!clock || !make_room(&capture->branches, sizeof *capture->branches, count,
-                             &capture->branch_capacity)) {
+    struct branch *branches =
+        weir__grow(capture->branches, count, &capture->branch_capacity, sizeof *branches);
+    capture->branches = branches ? branches : capture->branches;
+    if (!clock || !branches) {
         weir__release(clock);
         return false;
     }
@@ -332,8 +320,10 @@ static weir_status note_in(struct weir__capture *capture, const weir_queue *queu
     const uint32_t branch = branch_of(capture, queue);
     if (operation->kind == WEIR_OPERATION_RECORD) {
         struct branch_clock *clock = copy_clock(capture->branches[branch].clock, 0);
-        if (!clock || !make_room(&capture->records, sizeof(void *), capture->record_count,
-                                 &capture->record_capacity)) {
+        struct branch_clock **records = weir__grow(capture->records, capture->record_count,
+                                                   &capture->record_capacity, sizeof *records);
+        capture->records = records ? records : capture->records;
+        if (!clock || !records) {
             weir__release(clock);
             return fail_for_memory(capture);
         }

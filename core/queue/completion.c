@@ -34,18 +34,10 @@ static bool reserve(struct weir__failures *failures)
 {
     if (!failures->spare)
         failures->spare = weir__allocate(sizeof *failures->spare);
-    if (failures->count < failures->capacity)
-        return failures->spare;
-    const size_t capacity = failures->capacity ? 2 * failures->capacity : 4;
-    struct weir__failure *larger = weir__allocate(capacity * sizeof *larger);
-    if (!larger)
-        return false;
-    if (failures->ranges)
-        memcpy(larger, failures->ranges, failures->count * sizeof *larger);
-    weir__release(failures->ranges);
-    failures->ranges = larger;
-    failures->capacity = capacity;
-    return failures->spare;
+    struct weir__failure *ranges =
+        weir__grow(failures->ranges, failures->count, &failures->capacity, sizeof *ranges);
+    failures->ranges = ranges ? ranges : failures->ranges;
+    return ranges && failures->spare;
 }
 
 // The failure that has not been recovered, or NULL.
