@@ -471,11 +471,6 @@ void weir_buffer_destroy_at(weir_buffer **buffer, const char *file, int line)
     weir__buffer_unhold(gone);
 }
 
-void weir__buffer_hold(weir_buffer *buffer)
-{
-    atomic_fetch_add(&buffer->holders, 1);
-}
-
 void weir__buffer_unhold(weir_buffer *buffer)
 {
     if (atomic_fetch_sub(&buffer->holders, 1) == 1)

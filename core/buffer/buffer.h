@@ -16,8 +16,7 @@ weir_status weir__buffer_make(weir_device *device, const char *label,
 // Refuses a size that is 0, or beyond the device's limit.
 weir_status weir__buffer_check_size(weir_device *device, const char *label, size_t size);
 
-// Add and drop a reference; the last one destroys the buffer.
-void weir__buffer_hold(weir_buffer *buffer);
+// Drops a reference; the last one destroys the buffer.
 void weir__buffer_unhold(weir_buffer *buffer);
 
 // The pinned memory of uploads and downloads, in blocks, and the threads that copy to and from it.

@@ -372,20 +372,15 @@ static unsigned start_copiers(struct weir__staging *staging, size_t size)
     return (unsigned)least_of(weir_workers_start(&staging->copiers, (unsigned)wanted), wanted);
 }
 
-// The parts of a piece. With more of them the device loses less time between pieces, but there is none
-// for it to copy until all parts of the first are there, which counts in smaller transfers.
-static unsigned parts_of(const struct transfer *transfer)
-{
-    const size_t large = transfer->queue->member.device->staging.large_bytes;
-    if (transfer->threads == 0 || transfer->size < large)
-        return 1;
-    return transfer->size / ALL_PARTS_TIMES < large ? 2 : PARTS_MAX;
-}
-
 static void set_pieces(struct transfer *transfer)
 {
     const unsigned threads = transfer->threads;
-    const unsigned parts = parts_of(transfer);
+    const size_t large = transfer->queue->member.device->staging.large_bytes;
+    // With more parts of a piece the device loses less time between pieces, but there is none for it to copy until all
+    // parts of the first are there, which counts in smaller transfers.
+    unsigned parts = 1;
+    if (threads > 0 && transfer->size >= large)
+        parts = transfer->size / ALL_PARTS_TIMES < large ? 2 : PARTS_MAX;
     const size_t wanted = threads > 0 ? (size_t)4 * threads : ALONE_PIECES; // parts
     const size_t bytes = divide_up(divide_up(transfer->size, wanted), PART_UNIT) * PART_UNIT;
     transfer->part_bytes =
