@@ -105,8 +105,8 @@ static weir_status begin(weir_graph *graph, uint32_t node, enum weir_operation_k
         return WEIR_OK;
     return weir__invalid(graph->member.object.label, "weir_capture_node() tells a node's number",
                          "node %u is a %s (%s:%d); it cannot become a %s", (unsigned)node,
-                         weir__operation_name(operation->kind), operation->file, operation->line,
-                         weir__operation_name(kind));
+                         weir_operation_kind_name(operation->kind), operation->file,
+                         operation->line, weir_operation_kind_name(kind));
 }
 
 static weir_status end(weir_graph *graph, weir_status status, const char *file, int line)
@@ -288,7 +288,7 @@ weir_status weir_graph_set_enabled_at(weir_graph *graph, uint32_t node, bool ena
         status =
             weir__invalid(graph->member.object.label, "capture another graph without it",
                           "node %u is a %s (%s:%d); copies, fills and launches can be disabled",
-                          (unsigned)node, weir__operation_name(before->kind), before->file,
+                          (unsigned)node, weir_operation_kind_name(before->kind), before->file,
                           before->line);
     else if (enabled == (bool)(before->flags & WEIR_OPERATION_EMPTY))
         status = replace(graph, node, before, before->flags ^ WEIR_OPERATION_EMPTY);

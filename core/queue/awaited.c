@@ -154,7 +154,7 @@ static void say_device_work(struct words *words, weir_queue *queue, uint64_t seq
     if (find_noted(queue, completed, sequence, false, &noted) ||
         find_noted(queue, completed, sequence, true, &noted)) {
         say(words, ", whose device has not ended operation %" PRIu64 ", ", noted.sequence);
-        say(words, "a %s", weir__operation_name(noted.kind));
+        say(words, "a %s", weir_operation_kind_name(noted.kind));
         if (noted.kernel[0])
             say(words, " of '%s'", noted.kernel);
         say_place(words, noted.file, noted.line);
@@ -177,7 +177,7 @@ static bool say_running(struct words *words, weir_queue *queue,
         *sequence = running->sequence - 1;
         return false;
     }
-    say(words, ", whose %s", weir__operation_name(running->kind));
+    say(words, ", whose %s", weir_operation_kind_name(running->kind));
     say_place(words, running->file, running->line);
     say(words, is_call ? " has not returned: its function must return" : " has not ended");
     return true;

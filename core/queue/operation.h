@@ -86,7 +86,4 @@ static inline bool weir__is_device_work(enum weir_operation_kind kind)
     return kind <= WEIR_OPERATION_LAUNCH;
 }
 
-// "copy", "host call".
-const char *weir__operation_name(enum weir_operation_kind kind);
-
 #endif

@@ -288,7 +288,7 @@ weir_status weir__queue_fail(weir_queue *queue, const struct weir_operation *ope
     snprintf(cause.object, sizeof cause.object, "%s", queue->member.object.label);
     snprintf(cause.message, sizeof cause.message,
              "operation %" PRIu64 " of queue '%s', a %s, failed: %.560s", operation->sequence,
-             weir__label_or_none(cause.object), weir__operation_name(operation->kind),
+             weir__label_or_none(cause.object), weir_operation_kind_name(operation->kind),
              detail.message);
     weir__completion_fail(queue, operation->sequence, &cause);
     weir__error_set(&cause);

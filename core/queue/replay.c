@@ -95,7 +95,7 @@ static weir_status wait_on(const struct weir_link *next, weir_queue *queue, uint
 static weir_status explain(uint32_t index, const struct weir_operation *operation,
                            weir_status status)
 {
-    return weir__node_explain(index, weir__operation_name(operation->kind), operation->file,
+    return weir__node_explain(index, weir_operation_kind_name(operation->kind), operation->file,
                               operation->line, status);
 }
 

@@ -15,27 +15,6 @@
 #include "core/support/error.h"
 #include "core/support/thread.h"
 
-static const char *const operation_names[] = {
-    [WEIR_OPERATION_COPY] = "copy",
-    [WEIR_OPERATION_FILL] = "fill",
-    [WEIR_OPERATION_LAUNCH] = "launch",
-    [WEIR_OPERATION_HOST_CALL] = "host call",
-    [WEIR_OPERATION_RECORD] = "record",
-    [WEIR_OPERATION_WAIT] = "wait",
-    [WEIR_OPERATION_GRAPH] = "graph",
-    [WEIR_OPERATION_NATIVE] = "native call",
-    [WEIR_OPERATION_POOL_ALLOCATE] = "pool allocate",
-    [WEIR_OPERATION_POOL_FREE] = "pool free",
-    [WEIR_OPERATION_COLLECTIVE] = "collective",
-    [WEIR_OPERATION_NOTE] = "note",
-};
-
-const char *weir__operation_name(enum weir_operation_kind kind)
-{
-    const size_t count = sizeof operation_names / sizeof *operation_names;
-    return (size_t)kind < count && operation_names[kind] ? operation_names[kind] : "unknown kind";
-}
-
 // Two devices may have one name, and so have two runtimes' and one that is opened twice.
 WEIR_COLD static weir_status refuse_device(const struct weir__caller *caller,
                                            const struct weir__role *role, const weir_buffer *buffer)
@@ -400,8 +379,9 @@ weir_status weir__queue_wait_locked(weir_queue *queue, struct weir_event event,
 
 WEIR_COLD static weir_status refuse(weir_queue *queue, const struct weir_operation *operation)
 {
-    return weir__tell_refused(weir__completion_refuse(queue), weir__operation_name(operation->kind),
-                              operation->file, operation->line);
+    return weir__tell_refused(weir__completion_refuse(queue),
+                              weir_operation_kind_name(operation->kind), operation->file,
+                              operation->line);
 }
 
 weir_status weir__queue_submit(weir_queue *queue, struct weir_operation *operation)

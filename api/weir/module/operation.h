@@ -41,6 +41,17 @@ enum weir_operation_kind {
     WEIR_OPERATION_KINDS, // one more than the last kind
 };
 
+// "copy", "host call"; "unknown kind" for one that these headers do not have.
+static inline const char *weir_operation_kind_name(uint32_t kind)
+{
+    static const char *const names[] = {
+        "unknown kind", "copy",       "fill",  "launch",      "host call",
+        "record",       "wait",       "graph", "native call", "pool allocation",
+        "pool free",    "collective", "note",
+    };
+    return names[kind < sizeof names / sizeof *names ? kind : 0];
+}
+
 enum weir_operation_flags {
     // WAIT only: the queue already comes after this event. Plugins see it; delivery
     // drops it before the backend.
