@@ -460,7 +460,6 @@ static weir_status create_kernel(weir_program *program, const char *name, weir_k
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a kernel object");
     kernel->program = program;
     kernel->signature = signature;
-    kernel->grid_barrier = signature->grid_barrier;
     kernel->info.struct_size = sizeof kernel->info;
     kernel->info.max_block_items = device->limits.max_block_items;
     weir_status status = create_of_chain(kernel);

@@ -211,8 +211,9 @@ weir_status weir__operation_launch(const struct weir__caller *caller, weir_kerne
     out_operation->u.launch.block = block;
     out_operation->u.launch.arguments = arguments;
     out_operation->u.launch.argument_count = argument_count;
-    return caller->cooperative || kernel->grid_barrier ? check_cooperative(caller, out_operation)
-                                                       : WEIR_OK;
+    return caller->cooperative || kernel->signature->grid_barrier
+               ? check_cooperative(caller, out_operation)
+               : WEIR_OK;
 }
 
 // Occupancy, and the blocks that it suggests.
