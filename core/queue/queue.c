@@ -282,15 +282,23 @@ weir_status weir__queue_fail(weir_queue *queue, const struct weir_operation *ope
                              weir_status status)
 {
     const struct weir_error detail = weir__error_of(status);
+    const char *label = weir__label_or_none(queue->member.object.label);
+    const uint64_t first =
+        operation ? operation->sequence : atomic_load(&queue->completion.completed) + 1;
     struct weir_error cause = detail;
-    cause.file = operation->file;
-    cause.line = operation->line;
     snprintf(cause.object, sizeof cause.object, "%s", queue->member.object.label);
-    snprintf(cause.message, sizeof cause.message,
-             "operation %" PRIu64 " of queue '%s', a %s, failed: %.560s", operation->sequence,
-             weir__label_or_none(cause.object), weir_operation_kind_name(operation->kind),
-             detail.message);
-    weir__completion_fail(queue, operation->sequence, &cause);
+    if (operation) {
+        cause.file = operation->file;
+        cause.line = operation->line;
+        snprintf(cause.message, sizeof cause.message,
+                 "operation %" PRIu64 " of queue '%s', a %s, failed: %.560s", first, label,
+                 weir_operation_kind_name(operation->kind), detail.message);
+    } else {
+        snprintf(cause.message, sizeof cause.message,
+                 "queue '%s' failed at operation %" PRIu64 " or after it: %.560s", label, first,
+                 detail.message);
+    }
+    weir__completion_fail(queue, first, &cause);
     weir__error_set(&cause);
     weir__tell();
     return cause.status;
@@ -349,27 +357,11 @@ weir_status weir__queue_finish(weir_queue *queue)
     return status;
 }
 
-// It is not known which operation failed in the driver, only that it comes after the
-// completed ones. A driver that knows more says so in its own message.
-static void fail_somewhere(weir_queue *queue, weir_status status)
-{
-    const struct weir_error detail = weir__error_of(status);
-    const uint64_t first = atomic_load(&queue->completion.completed) + 1;
-    struct weir_error cause = detail;
-    snprintf(cause.object, sizeof cause.object, "%s", queue->member.object.label);
-    snprintf(cause.message, sizeof cause.message,
-             "queue '%s' failed at operation %" PRIu64 " or after it: %.560s",
-             weir__label_or_none(cause.object), first, detail.message);
-    weir__completion_fail(queue, first, &cause);
-    weir__error_set(&cause);
-    weir__tell();
-}
-
 void weir__queue_settle(weir_queue *queue)
 {
     const weir_status status = weir__queue_finish(queue);
     if (status < 0 && !atomic_load(&queue->completion.failed))
-        fail_somewhere(queue, status);
+        weir__queue_fail(queue, NULL, status);
 }
 
 // Books the chain's answer and returns the record's status.
@@ -380,7 +372,7 @@ static weir_status book(weir_queue *queue, uint64_t sequence, weir_status answer
     if (answer == WEIR_OK)
         weir__completion_complete(queue, sequence);
     else
-        fail_somewhere(queue, answer);
+        weir__queue_fail(queue, NULL, answer);
     return weir__completion_status(queue, sequence);
 }
 
