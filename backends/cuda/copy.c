@@ -32,11 +32,6 @@ static weir_status check(const struct cu_queue *queue, const char *call, CUresul
         return check(queue, #call, code, what, size);                              \
     } while (0)
 
-static size_t bytes_of(const struct cu_box *box)
-{
-    return box->shape.width * box->shape.height * box->shape.depth;
-}
-
 static weir_status line_in_stream(const struct cu_queue *queue, const struct cu_box *box)
 {
     const CUdeviceptr dst = box->to->address + box->shape.dst.offset;
@@ -56,7 +51,8 @@ static weir_status move_in_stream(const struct cu_queue *queue, const struct cu_
     if (weir_kit_box_is_row(&box->shape))
         return line_in_stream(queue, box);
     const CUDA_MEMCPY3D all = cu_memcpy_of(box);
-    COMMAND(cuMemcpy3DAsync, box->shape.depth == 1 ? "2-D copy" : "3-D copy", bytes_of(box), &all);
+    COMMAND(cuMemcpy3DAsync, box->shape.depth == 1 ? "2-D copy" : "3-D copy",
+            weir_box_bytes(&box->shape), &all);
 }
 
 static weir_status take_in_stream(const struct cu_queue *queue, size_t size,
@@ -103,7 +99,7 @@ static weir_status check_peer(const struct cu_queue *queue, const struct cu_box 
     if (code == CUDA_SUCCESS)
         return WEIR_OK;
     return cu_native_error(queue->device, call, code, "copy of %zu bytes from '%s' to '%s'",
-                           bytes_of(box), box->from->device->listed->info.name,
+                           weir_box_bytes(&box->shape), box->from->device->listed->info.name,
                            box->to->device->listed->info.name);
 }
 
@@ -247,7 +243,8 @@ static weir_status set(const struct cu_target *target, CUdeviceptr dst, size_t p
 
 static bool repeats_a_word(const struct cu_box *box)
 {
-    return memcmp(box->shape.pattern, box->shape.pattern + 4, box->shape.pattern_size - 4) == 0;
+    const char *pattern = box->shape.pattern;
+    return memcmp(pattern, pattern + 4, box->shape.pattern_size - 4) == 0;
 }
 
 // Fills bytes of a buffer with the box's pattern, of whose size their address is a multiple.
@@ -261,7 +258,7 @@ static weir_status fill_bytes(const struct cu_target *target, const struct cu_bu
         return set(target, dst, 0, box->shape.pattern,
                    pattern_size < 4 ? (unsigned)pattern_size : 4, size, 1);
     for (size_t i = 0; i < pattern_size && status == WEIR_OK; i += 4)
-        status = set(target, dst + i, 0, box->shape.pattern + i, 4, 4, 1);
+        status = set(target, dst + i, 0, (const char *)box->shape.pattern + i, 4, 4, 1);
     const struct cu_buffer filled = {.device = target->device, .address = dst};
     const struct cu_box whole = {.to = &filled, .from = &filled};
     for (size_t done = pattern_size; done < size && status == WEIR_OK; done *= 2) {
@@ -386,7 +383,8 @@ weir_status cu_split_copy(const struct weir_link *link, const struct cu_target *
 {
     struct cu_box box;
     weir_status status = WEIR_OK;
-    weir_kit_box_describe(&box.shape, operation);
+    box.shape = operation->u.box;
+    weir_kit_box_reduce(&box.shape);
     box.to = cu_buffer_of(link, box.shape.dst.buffer);
     box.from = box.shape.pattern ? NULL : cu_buffer_of(link, box.shape.src.buffer);
     if (box.shape.depth == 1)

@@ -440,7 +440,7 @@ weir_status cu_submit_graph(const struct weir_link *link, struct cu_queue *queue
 struct cu_box {
     const struct cu_buffer *to;
     const struct cu_buffer *from; // a copy's
-    struct weir_kit_box shape;
+    struct weir_box shape;
 };
 
 // What the commands of a copy or a fill go to: a stream, or the nodes of a graph. A graph holds no copies between

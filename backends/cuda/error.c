@@ -296,19 +296,9 @@ static void append_queue(struct words *words, const struct cu_queue *queue)
 
 static void append_operation(struct words *words, const struct cu_note *note)
 {
-    static const char *const names[] = {
-        [WEIR_OPERATION_COPY] = "a copy",
-        [WEIR_OPERATION_COPY_2D] = "a 2-D copy",
-        [WEIR_OPERATION_COPY_3D] = "a 3-D copy",
-        [WEIR_OPERATION_FILL] = "a fill",
-        [WEIR_OPERATION_FILL_2D] = "a 2-D fill",
-        [WEIR_OPERATION_LAUNCH] = "a launch",
-        [WEIR_OPERATION_GRAPH] = "a launch of graph",
-        [WEIR_OPERATION_NATIVE] = "a native call",
-    };
-    const bool known = note->kind >= 0 && (size_t)note->kind < sizeof names / sizeof *names;
-    const char *name = known ? names[note->kind] : NULL;
-    SAY(words, "%s", name ? name : "an operation");
+    const bool is_graph = note->kind == WEIR_OPERATION_GRAPH;
+    SAY(words, "a %s",
+        is_graph ? "launch of graph" : weir_operation_kind_name((uint32_t)note->kind));
     if (note->name && note->name[0])
         SAY(words, "%s '%.80s'", note->kind == WEIR_OPERATION_LAUNCH ? " of" : "", note->name);
     else if (note->name)

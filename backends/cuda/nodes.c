@@ -241,10 +241,7 @@ weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device
     weir_status status;
     switch (operation->kind) {
     case WEIR_OPERATION_COPY:
-    case WEIR_OPERATION_COPY_2D:
-    case WEIR_OPERATION_COPY_3D:
     case WEIR_OPERATION_FILL:
-    case WEIR_OPERATION_FILL_2D:
         status = cu_split_copy(link, &target, operation);
         break;
     case WEIR_OPERATION_COLLECTIVE:

@@ -426,10 +426,7 @@ static weir_status submit(const struct weir_link *link, struct cu_queue *queue,
         cu_comms_mark_queue(queue);
     switch (operation->kind) {
     case WEIR_OPERATION_COPY:
-    case WEIR_OPERATION_COPY_2D:
-    case WEIR_OPERATION_COPY_3D:
     case WEIR_OPERATION_FILL:
-    case WEIR_OPERATION_FILL_2D:
         return cu_submit_copy(link, queue, operation);
     case WEIR_OPERATION_LAUNCH:
         return cu_submit_launch(link, queue, operation);

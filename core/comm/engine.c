@@ -301,11 +301,11 @@ static weir_status copy_staged(const struct carried *run, weir_access access)
         struct weir_operation copy;
         weir__operation_begin(&copy, WEIR_OPERATION_COPY, flags, whole->file, whole->line);
         copy.sequence = whole->sequence;
-        copy.u.copy.dst = up ? side->range.buffer : run->comm->staging;
-        copy.u.copy.src = up ? run->comm->staging : side->range.buffer;
-        copy.u.copy.dst_offset = up ? side->range.offset : side->at;
-        copy.u.copy.src_offset = up ? side->at : side->range.offset;
-        copy.u.copy.size = side->range.size;
+        weir_buffer *own = side->range.buffer, *staging = run->comm->staging;
+        if (up)
+            weir_box_row(&copy.u.box, own, side->range.offset, staging, side->at, side->range.size);
+        else
+            weir_box_row(&copy.u.box, staging, side->at, own, side->range.offset, side->range.size);
         status = backend->ops->queue_submit(backend, run->queue, &copy);
         copied = true;
     }

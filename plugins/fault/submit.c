@@ -179,10 +179,7 @@ static enum fault_target target_of(const struct weir_operation *operation)
 {
     static const unsigned char targets[WEIR_OPERATION_KINDS] = {
         [WEIR_OPERATION_COPY] = FAULT_COPY,
-        [WEIR_OPERATION_COPY_2D] = FAULT_COPY,
-        [WEIR_OPERATION_COPY_3D] = FAULT_COPY,
         [WEIR_OPERATION_FILL] = FAULT_FILL,
-        [WEIR_OPERATION_FILL_2D] = FAULT_FILL,
         [WEIR_OPERATION_LAUNCH] = FAULT_LAUNCH,
         [WEIR_OPERATION_HOST_CALL] = FAULT_HOST_CALL,
         [WEIR_OPERATION_RECORD] = FAULT_RECORD,
@@ -204,10 +201,10 @@ static const char *buffer_label(const weir_buffer *buffer)
 
 static void find_labels(const struct weir_operation *operation, const char **labels)
 {
-    struct plugin_transfer transfer;
-    if (plugin_transfer_of(operation, &transfer)) {
-        labels[0] = buffer_label(transfer.dst);
-        labels[1] = buffer_label(transfer.src);
+    const struct weir_box *box = weir_operation_box(operation);
+    if (box) {
+        labels[0] = buffer_label(box->dst.buffer);
+        labels[1] = buffer_label(box->src.buffer);
     } else if (operation->kind == WEIR_OPERATION_LAUNCH) {
         labels[0] = weir_kernel_object(operation->u.launch.kernel)->label;
     } else if (operation->kind == WEIR_OPERATION_COLLECTIVE) {

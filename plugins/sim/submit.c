@@ -195,13 +195,14 @@ static weir_status describe_bytes(const struct weir_link *link, struct sim_work 
 
 // A fill is a copy on the device.
 static weir_status describe_transfer(const struct weir_link *link, struct sim_work *work,
-                                     const struct plugin_transfer *transfer)
+                                     const struct weir_box *box)
 {
-    if (!transfer->src)
-        return describe_bytes(link, work, SIM_D2D, transfer->bytes);
-    work->device = sim_buffer_of(link, transfer->src)->device;
-    return describe_bytes(link, work, kind_of_copy(link, transfer->dst, transfer->src),
-                          transfer->bytes);
+    const weir_buffer *src = box->src.buffer;
+    if (!src)
+        return describe_bytes(link, work, SIM_D2D, weir_box_bytes(box));
+    work->device = sim_buffer_of(link, src)->device;
+    return describe_bytes(link, work, kind_of_copy(link, box->dst.buffer, src),
+                          weir_box_bytes(box));
 }
 
 // Launches.
@@ -293,14 +294,14 @@ static weir_status describe(const struct weir_link *link, const struct weir_oper
                             struct sim_work *work)
 {
     const struct weir_operation *o = operation;
-    struct plugin_transfer transfer;
     if (o->flags & WEIR_OPERATION_EMPTY) { // a node that is disabled
         work->kind = SIM_MARK;
         return WEIR_OK;
     }
-    if (plugin_transfer_of(o, &transfer))
-        return describe_transfer(link, work, &transfer);
     switch (o->kind) {
+    case WEIR_OPERATION_COPY:
+    case WEIR_OPERATION_FILL:
+        return describe_transfer(link, work, &o->u.box);
     case WEIR_OPERATION_LAUNCH:
         return describe_launch(link, o, work);
     case WEIR_OPERATION_COLLECTIVE:

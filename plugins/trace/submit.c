@@ -285,11 +285,12 @@ static enum weir_trace_engine engine_of(const struct trace_buffer *dst,
 }
 
 static void note_transfer(const struct weir_link *link, struct trace_entry *entry,
-                          const struct plugin_transfer *transfer)
+                          const struct weir_box *box)
 {
-    const struct trace_buffer *dst = trace_buffer_of(link, transfer->dst);
-    const struct trace_buffer *src = transfer->src ? trace_buffer_of(link, transfer->src) : NULL;
-    entry->bytes = transfer->bytes;
+    const struct trace_buffer *dst = trace_buffer_of(link, box->dst.buffer);
+    const struct trace_buffer *src =
+        box->src.buffer ? trace_buffer_of(link, box->src.buffer) : NULL;
+    entry->bytes = weir_box_bytes(box);
     entry->dst = dst->label;
     entry->dst_memory = (uint8_t)dst->memory;
     entry->engine = (uint8_t)engine_of(dst, src ? src : dst);
@@ -435,12 +436,11 @@ static void note_collective(struct trace_entry *entry, const struct weir_operati
 static void note_kind(const struct weir_link *link, struct trace_entry *entry,
                       const struct weir_operation *operation)
 {
-    struct plugin_transfer transfer;
-    if (plugin_transfer_of(operation, &transfer)) {
-        note_transfer(link, entry, &transfer);
-        return;
-    }
     switch (operation->kind) {
+    case WEIR_OPERATION_COPY:
+    case WEIR_OPERATION_FILL:
+        note_transfer(link, entry, &operation->u.box);
+        break;
     case WEIR_OPERATION_LAUNCH:
         note_launch(link, entry, operation);
         break;
