@@ -18,7 +18,7 @@
 //   nccl_call.c    collectives
 //
 // docs/architecture.md has the locks, and what may be called with each of them held. Nothing that
-// may wait for the device is, except that device.c enables peer access under its lock.
+// may wait for the device is.
 #ifndef WEIR_BACKENDS_CUDA_CU_H
 #define WEIR_BACKENDS_CUDA_CU_H
 
@@ -104,7 +104,6 @@ struct cu_timeline {
 };
 
 struct cu_history;      // history.h
-struct cu_peer;         // device.c
 struct cu_comm;         // nccl.h
 struct cu_comm_threads; // nccl_comm.c
 
@@ -142,8 +141,9 @@ struct cu_device {
     atomic_bool given_up; // work of it may never end: no call that waits for work may be made
     const struct cu_listed *listed;
     struct cu_device *next_open; // under a lock of device.c
-    uint64_t id;                 // the front end's
-    struct cu_peer *peers;       // under a lock of device.c
+    // The GPUs that were asked whether they can access this memory, and those that can.
+    _Atomic uint64_t asked_by;
+    _Atomic uint64_t reached_by;
     CUmemoryPool pool;
     CUstream memory_stream; // allocates, frees and records anchors; no work of the user's
     unsigned architecture;  // 90: compute capability 9.0
