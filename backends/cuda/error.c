@@ -196,19 +196,6 @@ static bool pass_on(const struct cu_queue *queue)
     return news;
 }
 
-// How far each queue is known to have come.
-static void find_known(const struct cu_device *device)
-{
-    bool news = true;
-    for (const struct cu_queue *queue = device->queues; queue; queue = queue->next)
-        queue->history->finding = (struct cu_finding){.known = known_of(queue)};
-    while (news) {
-        news = false;
-        for (const struct cu_queue *queue = device->queues; queue; queue = queue->next)
-            news = pass_on(queue) || news;
-    }
-}
-
 static void examine(const struct cu_queue *queue)
 {
     struct cu_history *history = queue->history;
@@ -264,10 +251,17 @@ static bool advance(const struct cu_queue *queue)
 
 static void find_all(const struct cu_device *device)
 {
-    find_known(device);
+    bool news = true;
+    for (const struct cu_queue *queue = device->queues; queue; queue = queue->next)
+        queue->history->finding = (struct cu_finding){.known = known_of(queue)};
+    while (news) {
+        news = false;
+        for (const struct cu_queue *queue = device->queues; queue; queue = queue->next)
+            news = pass_on(queue) || news;
+    }
     for (const struct cu_queue *queue = device->queues; queue; queue = queue->next)
         examine(queue);
-    bool news = is_attributed(device);
+    news = is_attributed(device);
     while (news) {
         news = false;
         for (const struct cu_queue *queue = device->queues; queue; queue = queue->next)
@@ -344,10 +338,9 @@ static int suspicion(const struct cu_queue *queue)
     return finding->state == CU_UNFINISHED ? 1 + finding->launches : 0;
 }
 
-static unsigned span(const struct cu_finding *finding)
+static uint64_t span(const struct cu_finding *finding)
 {
-    const uint64_t all = finding->newest.sequence - finding->oldest.sequence;
-    return all < 1000000 ? (unsigned)all : 1000000;
+    return finding->newest.sequence - finding->oldest.sequence;
 }
 
 // The likeliest one that the message does not have yet: kernels first, and of those
@@ -452,15 +445,6 @@ static void add_remedy(const struct cu_device *device, struct weir_error *detail
                          "; attribute_faults = 1 in [cuda] names the operation");
 }
 
-static void remember(const struct cu_device *device, const struct weir_error *detail)
-{
-    pthread_mutex_lock(&earlier_lock);
-    earlier.any = true;
-    earlier.device = device->listed->native;
-    snprintf(earlier.message, sizeof earlier.message, "%.599s", detail->message);
-    pthread_mutex_unlock(&earlier_lock);
-}
-
 // A device that cannot be opened, because this process has lost it before.
 static void recall(const struct cu_device *device, struct weir_error *detail)
 {
@@ -475,19 +459,15 @@ static void recall(const struct cu_device *device, struct weir_error *detail)
     pthread_mutex_unlock(&earlier_lock);
 }
 
-// Some codes tell of the end of a context in which nothing faulted.
-static bool is_fault(int64_t code)
-{
-    return code != CUDA_ERROR_DEINITIALIZED && code != CUDA_ERROR_CONTEXT_IS_DESTROYED &&
-           code != CUDA_ERROR_MPS_CLIENT_TERMINATED;
-}
-
 // Adds the operations that may be the cause to the detail of a device's first fault, and logs a
 // line for each queue that had work. Under the device's lock, which is one reason why a log
 // callback must not call Weir. Makes no driver call and allocates nothing.
 static void explain_fault(struct cu_device *device, struct weir_error *detail)
 {
-    if (!is_fault(detail->native_code))
+    // Some codes tell of the end of a context in which nothing faulted.
+    if (detail->native_code == CUDA_ERROR_DEINITIALIZED ||
+        detail->native_code == CUDA_ERROR_CONTEXT_IS_DESTROYED ||
+        detail->native_code == CUDA_ERROR_MPS_CLIENT_TERMINATED)
         return;
     if (!device->words.page) {
         recall(device, detail);
@@ -496,7 +476,11 @@ static void explain_fault(struct cu_device *device, struct weir_error *detail)
     find_all(device);
     add_remedy(device, detail);
     list_suspects(device, detail);
-    remember(device, detail);
+    pthread_mutex_lock(&earlier_lock);
+    earlier.any = true;
+    earlier.device = device->listed->native;
+    snprintf(earlier.message, sizeof earlier.message, "%.599s", detail->message);
+    pthread_mutex_unlock(&earlier_lock);
     for (const struct cu_queue *queue = device->queues; queue; queue = queue->next)
         log_finding(queue);
 }

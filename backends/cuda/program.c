@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "backends/cuda/cu.h"
+#include "base/text.h"
 #include "kernels/ptx/ptx.h"
 
 // An image, of a bundle or compiled from source.
@@ -53,9 +54,8 @@ static void list_images(const struct weir_bundle *bundle, char *text, size_t siz
         const struct weir_image *image = weir_bundle_image(bundle, i);
         if (!is_cubin(image) && !weir_image_is(image, WEIR_IMAGE_PTX))
             continue;
-        const int length = snprintf(text + used, size - used, "%s%s %s", used > 0 ? ", " : "",
-                                    is_cubin(image) ? "cubin" : "PTX", image->target);
-        used += length > 0 && (size_t)length < size - used ? (size_t)length : 0;
+        weir_text_append(text, size, &used, "%s%s %s", used > 0 ? ", " : "",
+                         is_cubin(image) ? "cubin" : "PTX", image->target);
     }
 }
 
@@ -93,23 +93,12 @@ static weir_status refuse_bundle(const struct cu_device *device, const struct we
                           "bundle '%s' has no CUDA images", bundle->name);
 }
 
-// Which of two sources runs is told, as it cannot be seen from outside.
-static void log_twin(const struct weir_host *host, const struct image *chosen)
-{
-    const char *twin = twin_of(chosen->bundle);
-    char message[640];
-    if (!twin)
-        return;
-    snprintf(message, sizeof message, "bundle '%s': %s, made from %s and not from its OpenCL C",
-             chosen->bundle->name, chosen->name, twin);
-    host->log(WEIR_LOG_INFO, "cuda", message);
-}
-
 // Chooses the image of a bundle for the device.
 static weir_status choose_image(const struct cu_device *device, const struct weir_bundle *bundle,
                                 struct image *chosen)
 {
     const struct weir_image *best = NULL;
+    char message[640];
     for (uint32_t i = 0; i < bundle->image_count; i++) {
         const struct weir_image *image = weir_bundle_image(bundle, i);
         if (suits(image, device->architecture) && is_better(image, best))
@@ -121,7 +110,12 @@ static weir_status choose_image(const struct cu_device *device, const struct wei
     chosen->bundle = bundle;
     snprintf(chosen->name, sizeof chosen->name, "%s %s", is_cubin(best) ? "the cubin" : "the PTX",
              best->target);
-    log_twin(device->module->host, chosen);
+    const char *twin = twin_of(bundle);
+    if (twin) { // which of two sources runs cannot be seen from outside
+        snprintf(message, sizeof message, "bundle '%s': %s, made from %s and not from its OpenCL C",
+                 bundle->name, chosen->name, twin);
+        device->module->host->log(WEIR_LOG_INFO, "cuda", message);
+    }
     return WEIR_OK;
 }
 
@@ -564,43 +558,30 @@ weir_status cu_kernel_occupancy(const struct weir_link *link, weir_kernel *objec
 
 // Launches.
 
-// A pointer to local memory is an offset: kernels/ptx/ptx.h.
-static void pack_local(struct cu_packed *packed, size_t index, size_t size)
+weir_status cu_pack(const struct weir_link *link, const struct weir_operation *operation,
+                    struct cu_packed *packed)
 {
-    const size_t offset = (packed->local_bytes + WEIR_PTX_LOCAL_ALIGNMENT - 1) /
-                          WEIR_PTX_LOCAL_ALIGNMENT * WEIR_PTX_LOCAL_ALIGNMENT;
-    packed->places[index] = offset;
-    packed->pointers[index] = &packed->places[index];
-    packed->local_bytes = offset + size;
-}
-
-static void pack(const struct weir_link *link, struct cu_packed *packed,
-                 const struct weir_argument *arguments, size_t count)
-{
+    const struct cu_kernel *kernel = cu_kernel_of(link, operation->u.launch.kernel);
+    const struct weir_argument *arguments = operation->u.launch.arguments;
+    const size_t count = operation->u.launch.argument_count;
     packed->local_bytes = 0;
     for (size_t i = 0; i < count; i++) {
         const struct weir_argument *argument = &arguments[i];
+        packed->pointers[i] = &packed->places[i];
         switch (argument->kind) {
         case WEIR_PARAMETER_BUFFER:
             packed->places[i] = cu_buffer_of(link, argument->buffer)->address + argument->offset;
-            packed->pointers[i] = &packed->places[i];
             break;
         case WEIR_PARAMETER_VALUE: // the driver only reads through the pointer
             packed->pointers[i] = argument->pointer ? (void *)(uintptr_t)argument->pointer
                                                     : (void *)(uintptr_t)&argument->bits;
             break;
-        case WEIR_PARAMETER_LOCAL:
-            pack_local(packed, i, argument->size);
+        case WEIR_PARAMETER_LOCAL: // a pointer to local memory is an offset: kernels/ptx/ptx.h
+            packed->places[i] = round_up(packed->local_bytes, WEIR_PTX_LOCAL_ALIGNMENT);
+            packed->local_bytes = packed->places[i] + argument->size;
             break;
         }
     }
-}
-
-weir_status cu_pack(const struct weir_link *link, const struct weir_operation *operation,
-                    struct cu_packed *packed)
-{
-    const struct cu_kernel *kernel = cu_kernel_of(link, operation->u.launch.kernel);
-    pack(link, packed, operation->u.launch.arguments, operation->u.launch.argument_count);
     if (packed->local_bytes <= kernel->max_dynamic_bytes)
         return WEIR_OK;
     return weir_host_fail(link->host, WEIR_ERROR_INVALID, "use smaller local arrays or blocks",
