@@ -49,9 +49,9 @@ static void free_plain(void *user, struct weir_kit_block *block)
 void cu_blocks_release(struct cu_device *device)
 {
     const CUstreamCaptureMode before = cu_relax(&device->module->cu);
-    weir_kit_blocks_empty(device->blocks, free_host, device);
-    weir_kit_blocks_empty(device->managed, free_managed, device);
-    weir_kit_blocks_empty(device->plain, free_plain, device);
+    weir_kit_blocks_empty(&device->blocks, free_host, device);
+    weir_kit_blocks_empty(&device->managed, free_managed, device);
+    weir_kit_blocks_empty(&device->plain, free_plain, device);
     cu_unrelax(&device->module->cu, before);
 }
 
@@ -117,10 +117,10 @@ static weir_status create_block(struct cu_buffer *buffer, size_t size)
 }
 
 // Of the kind of the buffer's block.
-static weir_kit_blocks *blocks_of(const struct cu_buffer *buffer)
+static struct weir_kit_blocks *blocks_of(const struct cu_buffer *buffer)
 {
-    const struct cu_device *device = buffer->device;
-    return buffer->managed ? device->managed : buffer->plain ? device->plain : device->blocks;
+    struct cu_device *device = buffer->device;
+    return buffer->managed ? &device->managed : buffer->plain ? &device->plain : &device->blocks;
 }
 
 // Memory.
@@ -130,7 +130,7 @@ static weir_kit_blocks *blocks_of(const struct cu_buffer *buffer)
 static CUresult allocate_again(struct cu_device *device, struct cu_buffer *buffer)
 {
     const struct cu_symbols *cu = &device->module->cu;
-    weir_kit_blocks_empty(device->plain, free_plain, device);
+    weir_kit_blocks_empty(&device->plain, free_plain, device);
     if (cu_await_stream(cu, device->memory_stream) != CUDA_SUCCESS ||
         cu->cuMemPoolTrimTo(device->pool, 0) != CUDA_SUCCESS)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -148,7 +148,7 @@ static weir_status create_plain(struct cu_buffer *buffer)
     struct cu_device *device = buffer->device;
     weir_status status = WEIR_OK;
     buffer->plain = true;
-    buffer->block = weir_kit_block_take(device->plain, buffer->size, 2 * buffer->size);
+    buffer->block = weir_kit_block_take(&device->plain, buffer->size, 2 * buffer->size);
     if (!buffer->block) {
         if (atomic_fetch_add(&device->plain_bytes, buffer->size) + buffer->size <= CU_PLAIN_LIMIT)
             status = create_block(buffer, buffer->size);

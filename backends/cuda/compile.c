@@ -48,28 +48,25 @@ static const char *const for_new_drivers[] = {
 };
 static const char *const *const for_old_drivers = for_new_drivers + 2;
 
-static bool load(struct cu_compiler *compiler, int driver, char *message, size_t message_size)
-{
-    const bool recent = driver >= 13000;
-    void *handle = weir_kit_library_open(recent ? for_new_drivers : for_old_drivers, recent ? 4 : 2,
-                                         message, message_size);
-    if (!handle || !weir_kit_symbols_load(handle, "libnvrtc", nvrtc_functions,
-                                          sizeof nvrtc_functions / sizeof *nvrtc_functions,
-                                          &compiler->nvrtc, message, message_size))
-        return false;
-    if (compiler->nvrtc.nvrtcVersion(&compiler->major, &compiler->minor) == NVRTC_SUCCESS)
-        return true;
-    snprintf(message, message_size, "nvrtcVersion fails");
-    return false;
-}
-
 static weir_status need_compiler(struct cu_module *module)
 {
     struct cu_compiler *compiler = &module->compiler;
+    const bool recent = module->version >= 13000;
     char message[512] = "";
     pthread_mutex_lock(&compiler->lock);
-    if (!compiler->loaded)
-        compiler->loaded = load(compiler, module->version, message, sizeof message);
+    if (!compiler->loaded) {
+        void *handle = weir_kit_library_open(recent ? for_new_drivers : for_old_drivers,
+                                             recent ? 4 : 2, message, sizeof message);
+        const bool complete =
+            handle && weir_kit_symbols_load(handle, "libnvrtc", nvrtc_functions,
+                                            sizeof nvrtc_functions / sizeof *nvrtc_functions,
+                                            &compiler->nvrtc, message, sizeof message);
+        compiler->loaded =
+            complete &&
+            compiler->nvrtc.nvrtcVersion(&compiler->major, &compiler->minor) == NVRTC_SUCCESS;
+        if (complete && !compiler->loaded)
+            snprintf(message, sizeof message, "nvrtcVersion fails");
+    }
     const bool loaded = compiler->loaded;
     pthread_mutex_unlock(&compiler->lock);
     if (loaded)
@@ -286,18 +283,6 @@ struct cu_cl {
     char driver[128]; // its version
 };
 
-// NULL: there is no such library, or it is none of a driver.
-static ocl_get_platforms open_driver(char *message, size_t size)
-{
-    static const char name[] = "libnvidia-opencl.so.1";
-    const char *names[] = {name};
-    void *library = weir_kit_library_open(names, 1, message, size);
-    const ocl_get_platforms found = library ? ocl_driver_platforms(library) : NULL;
-    if (library && !found)
-        snprintf(message, size, "%s has no clIcdGetPlatformIDsKHR", name);
-    return found;
-}
-
 static bool find_in_platform(cl_platform_id platform, unsigned wanted, struct cu_cl *cl)
 {
     cl_device_id devices[DEVICE_LIMIT];
@@ -345,7 +330,11 @@ static weir_status find_compiler(const struct cu_device *device, struct cu_cl *o
     const struct weir_host *host = device->module->host;
     char message[512] = "";
     *out = (struct cu_cl){.device = NULL};
-    const ocl_get_platforms driver = open_driver(message, sizeof message);
+    static const char *const names[] = {"libnvidia-opencl.so.1"};
+    void *library = weir_kit_library_open(names, 1, message, sizeof message);
+    const ocl_get_platforms driver = library ? ocl_driver_platforms(library) : NULL;
+    if (library && !driver)
+        snprintf(message, sizeof message, "%s has no clIcdGetPlatformIDsKHR", names[0]);
     if (driver && find_in(driver, device->architecture, out))
         return WEIR_OK;
     if (!driver)
@@ -379,12 +368,6 @@ struct cl_build {
     size_t size;
 };
 
-static weir_status refuse_cl(const struct cl_build *build, const char *call, cl_int code,
-                             const char *what)
-{
-    return clc_native_error(build->device->module->host, call, code, "%s", what);
-}
-
 // Returns what the driver calls a binary, which is PTX; the caller frees it.
 static weir_status read_ptx(const struct cl_build *build, char **out_ptx, size_t *out_size)
 {
@@ -402,7 +385,8 @@ static weir_status read_ptx(const struct cl_build *build, char **out_ptx, size_t
         return WEIR_OK;
     free(*out_ptx);
     *out_ptx = NULL;
-    return refuse_cl(build, "clGetProgramInfo", code, "the driver does not return the PTX");
+    return clc_native_error(build->device->module->host, "clGetProgramInfo", code,
+                            "the driver does not return the PTX");
 }
 
 static weir_status rewrite(struct cl_build *build)
@@ -443,7 +427,8 @@ static weir_status compile_cl(struct cl_build *build)
     build->clc.context =
         build->cl.api.clCreateContext(NULL, 1, &build->cl.device, NULL, NULL, &code);
     if (!build->clc.context)
-        return refuse_cl(build, "clCreateContext", code, "the driver's OpenCL does not start");
+        return clc_native_error(build->device->module->host, "clCreateContext", code,
+                                "the driver's OpenCL does not start");
     weir_status status = clc_build(&build->clc);
     if (status == WEIR_OK)
         status = rewrite(build);

@@ -365,7 +365,7 @@ static void empty_context(struct cu_device *device)
 static void release(struct cu_device *device)
 {
     const struct cu_module *module = device->module;
-    const bool alone = cu_comm_threads_leave(device->comm_threads, module->host);
+    const bool alone = cu_comm_threads_leave(device->comm_threads);
     if (device->context) {
         empty_context(device);
         // A thread that NCCL does not let go still uses the context, or a kernel does.
@@ -382,9 +382,9 @@ static void release(struct cu_device *device)
     pthread_mutex_destroy(&device->timeline.lock);
     pthread_mutex_destroy(&device->clock.lock);
     weir_kit_idle_destroy(&device->idle);
-    weir_kit_blocks_destroy(&device->blocks);
-    weir_kit_blocks_destroy(&device->managed);
-    weir_kit_blocks_destroy(&device->plain);
+    weir_kit_blocks_finish(&device->blocks);
+    weir_kit_blocks_finish(&device->managed);
+    weir_kit_blocks_finish(&device->plain);
     pthread_mutex_destroy(&device->lock);
     module->host->release(device);
 }
@@ -411,6 +411,9 @@ weir_status cu_device_create(const struct weir_link *link, weir_device *object,
     pthread_mutex_init(&device->lock, NULL);
     pthread_mutex_init(&device->timeline.lock, NULL);
     pthread_mutex_init(&device->clock.lock, NULL);
+    weir_kit_blocks_init(&device->blocks);
+    weir_kit_blocks_init(&device->managed);
+    weir_kit_blocks_init(&device->plain);
 
     device->comm_threads = cu_comm_threads_create(module->host);
     weir_status status =
@@ -419,9 +422,6 @@ weir_status cu_device_create(const struct weir_link *link, weir_device *object,
         status = check_abilities(device);
     if (status == WEIR_OK)
         status = init_idle(device);
-    weir_kit_blocks **const blocks[] = {&device->blocks, &device->managed, &device->plain};
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks && status == WEIR_OK; i++)
-        status = weir_kit_blocks_create(module->host, blocks[i]);
     if (status == WEIR_OK)
         status = retain_context(device);
     if (status == WEIR_OK)

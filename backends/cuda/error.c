@@ -162,7 +162,7 @@ static bool next_unfinished(struct cu_history *history, uint64_t *index, struct 
     return false;
 }
 
-static const struct cu_queue *find_queue(const struct cu_device *device, uint64_t id)
+const struct cu_queue *cu_find_queue(const struct cu_device *device, uint64_t id)
 {
     const struct cu_queue *queue = device->queues;
     while (queue && queue->id != id)
@@ -187,7 +187,7 @@ static bool pass_on(const struct cu_queue *queue)
         if (!read_entry(history, i, &note) || note.kind != WEIR_OPERATION_WAIT ||
             note.sequence <= told || note.sequence > finding->known)
             continue;
-        const struct cu_queue *producer = find_queue(queue->device, note.producer);
+        const struct cu_queue *producer = cu_find_queue(queue->device, note.producer);
         if (!producer || producer->history->finding.known >= note.reached)
             continue;
         producer->history->finding.known = note.reached;
@@ -237,7 +237,7 @@ static bool advance(const struct cu_queue *queue)
     while (finding->state == CU_IDLE && next_unfinished(queue->history, &index, &note)) {
         // A queue that is gone had finished.
         const struct cu_queue *producer =
-            cu_is_work(note.kind) ? NULL : find_queue(queue->device, note.producer);
+            cu_is_work(note.kind) ? NULL : cu_find_queue(queue->device, note.producer);
         if (cu_is_work(note.kind))
             finding->state = CU_RUNNING;
         else if (producer && producer->history->finding.front <= note.reached)
@@ -485,72 +485,43 @@ static void explain_fault(struct cu_device *device, struct weir_error *detail)
         log_finding(queue);
 }
 
-// The first fault.
-
-static void lose(struct cu_device *device, const struct weir_error *detail)
-{
-    pthread_mutex_lock(&device->lock);
-    if (!atomic_load(&device->lost)) {
-        device->first_fault = *detail;
-        explain_fault(device, &device->first_fault);
-    }
-    atomic_store(&device->lost, true);
-    pthread_mutex_unlock(&device->lock);
-}
-
-static weir_status report(const struct cu_trial *trial, const char *format, va_list arguments)
+weir_status cu_tried(const struct cu_trial *trial, const char *format, ...)
 {
     struct cu_device *device = trial->device;
     const struct cu_module *module = device ? device->module : trial->module;
     struct weir_error detail;
     const char *name = NULL;
+    va_list arguments;
+    if (trial->code == CUDA_SUCCESS)
+        return WEIR_OK;
     if (module->cu.cuGetErrorName)
         module->cu.cuGetErrorName(trial->code, &name);
+    va_start(arguments, format);
     weir_kit_native_describe(&natives, &detail, trial->call, (int)trial->code, name, format,
                              arguments);
-    if (device && detail.status == WEIR_ERROR_DEVICE_LOST)
-        lose(device, &detail);
+    va_end(arguments);
+    if (device && detail.status == WEIR_ERROR_DEVICE_LOST) {
+        pthread_mutex_lock(&device->lock);
+        if (!atomic_load(&device->lost)) {
+            device->first_fault = detail;
+            explain_fault(device, &device->first_fault);
+        }
+        atomic_store(&device->lost, true);
+        pthread_mutex_unlock(&device->lock);
+    }
     if (device && atomic_load(&device->lost))
         return cu_report_lost(device);
     return module->host->error(&detail, sizeof detail);
 }
 
-weir_status cu_native_error(struct cu_device *device, const char *call, CUresult code,
-                            const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    const weir_status status =
-        report(&(struct cu_trial){device, NULL, code, call}, format, arguments);
-    va_end(arguments);
-    return status;
-}
-
-weir_status cu_tried(const struct cu_trial *trial, const char *format, ...)
-{
-    if (trial->code == CUDA_SUCCESS)
-        return WEIR_OK;
-    va_list arguments;
-    va_start(arguments, format);
-    const weir_status status = report(trial, format, arguments);
-    va_end(arguments);
-    return status;
-}
-
 // Contexts.
 
-weir_status cu_refuse_to_enter(struct cu_device *device, CUresult code)
+weir_status cu_change_context(struct cu_device *device, struct cu_scope *scope, CUresult asked)
 {
-    return cu_native_error(device, "cuCtxGetCurrent", code, "ask for the current context");
-}
-
-weir_status cu_change_context(struct cu_device *device, struct cu_scope *scope)
-{
-    CUresult code = device->module->cu.cuCtxSetCurrent(device->context);
-    scope->changed = true;
-    if (code == CUDA_SUCCESS)
-        return WEIR_OK;
-    return cu_native_error(device, "cuCtxSetCurrent", code, "enter the device's context");
+    struct cu_trial trial = {.device = device, .code = asked, .call = "cuCtxGetCurrent"};
+    CU_TRY(&trial, cuCtxSetCurrent, device->context);
+    scope->changed = trial.code == CUDA_SUCCESS;
+    return cu_tried(&trial, "enter the device's context");
 }
 
 void cu_enter_to_destroy(struct cu_device *device, struct cu_scope *scope)

@@ -73,10 +73,9 @@ struct cu_graph {
     bool stale; // it is to be captured before the next launch
     struct cu_native_graph native;
     uint32_t node_count;
-    uint32_t most_dependencies;
     struct cu_node *nodes;
-    CUstream stream;  // of the last launch; NULL: none
-    bool must_follow; // the next launch waits for `followed`, unless it is on that stream
+    uint64_t last_queue; // of the last launch, by its id; 0: none
+    bool must_follow;    // the next launch waits for `followed`, unless it is on that queue
     CUevent followed;
 };
 

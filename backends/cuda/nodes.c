@@ -10,7 +10,7 @@ struct cu_builder {
     struct cu_parts parts;
 };
 
-static void finish_part(const struct cu_device *device, struct cu_part *part)
+static void finish_part(const struct cu_device *device, const struct cu_part *part)
 {
     const struct weir_host *host = device->module->host;
     if (part->kind == CU_PART_LAUNCH)
@@ -30,6 +30,7 @@ void cu_parts_finish(const struct cu_device *device, struct cu_parts *parts)
     *parts = (struct cu_parts){0};
 }
 
+// Where there is no room, what the part owns goes with it.
 static weir_status add_part(struct cu_builder *builder, const struct cu_part *part)
 {
     const struct weir_host *host = builder->device->module->host;
@@ -37,8 +38,10 @@ static weir_status add_part(struct cu_builder *builder, const struct cu_part *pa
     if (parts->count == parts->capacity) {
         const size_t capacity = parts->capacity ? 2 * parts->capacity : 1;
         struct cu_part *grown = host->allocate(capacity * sizeof *grown);
-        if (!grown)
+        if (!grown) {
+            finish_part(builder->device, part);
             return weir_host_no_memory(host, "a node of a graph");
+        }
         if (parts->count)
             memcpy(grown, parts->parts, parts->count * sizeof *grown);
         host->release(parts->parts);
@@ -47,15 +50,6 @@ static weir_status add_part(struct cu_builder *builder, const struct cu_part *pa
     }
     parts->parts[parts->count++] = *part;
     return WEIR_OK;
-}
-
-// A part that has memory or a graph of its own, which goes with it.
-static weir_status add_owner(struct cu_builder *builder, struct cu_part *part)
-{
-    const weir_status status = add_part(builder, part);
-    if (status < 0)
-        finish_part(builder->device, part);
-    return status;
 }
 
 // Copies and fills, which copy.c splits.
@@ -145,7 +139,7 @@ static weir_status build_launch(const struct weir_link *link, struct cu_builder 
                      .blockDimZ = block.z},
     };
     const weir_status status = keep_arguments(link, operation, &part.u.launch);
-    return status < 0 ? status : add_owner(builder, &part);
+    return status < 0 ? status : add_part(builder, &part);
 }
 
 // With the parts of an exchange after it.
@@ -158,7 +152,7 @@ static weir_status build_collective(struct cu_builder *builder,
         return weir_host_no_memory(host, "a node of a graph");
     *copy = *operation;
     weir_operation_own(copy, copy + 1);
-    return add_owner(builder, &(struct cu_part){.kind = CU_PART_COLLECTIVE, .u.collective = copy});
+    return add_part(builder, &(struct cu_part){.kind = CU_PART_COLLECTIVE, .u.collective = copy});
 }
 
 // The program's functions. What a native call submits is captured on a stream of its own, when the graph is
@@ -229,7 +223,7 @@ static weir_status build_child(struct cu_builder *builder, const struct weir_ope
     if (status < 0)
         return status;
     builder->device->module->host->count_driver_object();
-    return add_owner(builder, &(struct cu_part){.kind = CU_PART_CHILD, .u.child = capture.graph});
+    return add_part(builder, &(struct cu_part){.kind = CU_PART_CHILD, .u.child = capture.graph});
 }
 
 weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device,

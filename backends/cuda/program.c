@@ -444,11 +444,9 @@ static weir_status find_and_prepare(const struct cu_program *program, struct cu_
                                     struct weir_kernel_info *info)
 {
     const char *name = signature->name;
-    bool found;
-    weir_status status = find_function(program, name, &kernel->function, &found);
-    if (status == WEIR_OK && !found)
-        return weir_host_fail(program->device->module->host, WEIR_ERROR_NOT_FOUND,
-                              "build the program again", "kernel '%s' is not in the program", name);
+    struct cu_trial trial = {.device = program->device};
+    CU_TRY(&trial, cuModuleGetFunction, &kernel->function, program->module, name);
+    weir_status status = cu_tried(&trial, "load kernel '%s'", name);
     if (status == WEIR_OK)
         status = load_function(program, name, kernel->function);
     if (status == WEIR_OK && !program->signatures)

@@ -388,7 +388,7 @@ static weir_status submit(const struct weir_link *link, struct cu_queue *queue,
     case WEIR_OPERATION_COPY_3D:
     case WEIR_OPERATION_FILL:
     case WEIR_OPERATION_FILL_2D:
-        return cu_submit_copy(link, queue, operation);
+        return cu_split_copy(link, &(struct cu_target){queue->device, queue, NULL}, operation);
     case WEIR_OPERATION_LAUNCH:
         return cu_submit_launch(link, queue, operation);
     case WEIR_OPERATION_NATIVE:

@@ -191,17 +191,6 @@ static struct meeting *meet(uint32_t correlation)
     return meeting;
 }
 
-static void take_id(const CUpti_Activity *record)
-{
-    if (get_32(record, CUPTI_EXTERNAL_KIND_AT) != CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1)
-        return;
-    struct meeting *meeting = meet(get_32(record, CUPTI_EXTERNAL_CORRELATION_AT));
-    meeting->id = get_64(record, CUPTI_EXTERNAL_ID_AT);
-    meeting->has_id = true;
-    if (meeting->has_times)
-        tell(meeting);
-}
-
 static const struct {
     unsigned kind;
     size_t start;
@@ -216,9 +205,13 @@ static const struct {
 static void take(const CUpti_Activity *record)
 {
     const unsigned kind = (unsigned)record->kind;
-    if (kind == CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION) {
-        take_id(record);
-        return;
+    if (kind == CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION &&
+        get_32(record, CUPTI_EXTERNAL_KIND_AT) == CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1) {
+        struct meeting *meeting = meet(get_32(record, CUPTI_EXTERNAL_CORRELATION_AT));
+        meeting->id = get_64(record, CUPTI_EXTERNAL_ID_AT);
+        meeting->has_id = true;
+        if (meeting->has_times)
+            tell(meeting);
     }
     for (size_t i = 0; i < sizeof timed_records / sizeof *timed_records; i++) {
         if (timed_records[i].kind != kind)
