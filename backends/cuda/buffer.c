@@ -227,8 +227,8 @@ static weir_status get_registration(struct cu_device *device, void *pointer, siz
                               "a part of the %zu bytes at %p is registered with CUDA already", size,
                               pointer);
     if (code != CUDA_SUCCESS)
-        return cu_native_error(device, "cuMemHostRegister", code, "cannot pin %zu bytes at %p",
-                               size, pointer);
+        return CU_FAIL(device, "cuMemHostRegister", code, "cannot pin %zu bytes at %p", size,
+                       pointer);
     *out_registration = weir_kit_registration_add(device->idle, pointer, size);
     if (!*out_registration) {
         module->cu.cuMemHostUnregister(pointer);
@@ -259,9 +259,9 @@ static weir_status check_range(const struct cu_buffer *buffer, CUdeviceptr nativ
         size_t size;
         CUresult code = module->cu.cuMemGetAddressRange(&start, &size, native + there);
         if (code != CUDA_SUCCESS && there == 0)
-            return cu_native_error(buffer->device, "cuMemGetAddressRange", code,
-                                   "cannot adopt %zu bytes at 0x%llx", buffer->size,
-                                   (unsigned long long)native);
+            return CU_FAIL(buffer->device, "cuMemGetAddressRange", code,
+                           "cannot adopt %zu bytes at 0x%llx", buffer->size,
+                           (unsigned long long)native);
         if (code != CUDA_SUCCESS || start + size <= native + there)
             return weir_host_fail(module->host, WEIR_ERROR_INVALID, "adopt as much as there is",
                                   "at 0x%llx are %zu bytes, and %zu were asked for",
@@ -278,9 +278,8 @@ static weir_status ask(const struct cu_buffer *buffer, CUpointer_attribute what,
     CUresult code = buffer->device->module->cu.cuPointerGetAttribute(out_value, what, native);
     if (code == CUDA_SUCCESS || code == CUDA_ERROR_INVALID_VALUE)
         return WEIR_OK;
-    return cu_native_error(buffer->device, "cuPointerGetAttribute", code,
-                           "cannot adopt %zu bytes at 0x%llx", buffer->size,
-                           (unsigned long long)native);
+    return CU_FAIL(buffer->device, "cuPointerGetAttribute", code,
+                   "cannot adopt %zu bytes at 0x%llx", buffer->size, (unsigned long long)native);
 }
 
 static weir_status check_place(const struct cu_buffer *buffer, CUdeviceptr native,

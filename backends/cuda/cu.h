@@ -332,7 +332,7 @@ WEIR_COLD weir_status cu_tried(const struct cu_trial *trial, const char *format,
     WEIR_PRINTF(2, 3);
 
 // Reports that one call failed: its name, the code and what was attempted, as above.
-#define cu_native_error(device, call, code, ...) \
+#define CU_FAIL(device, call, code, ...) \
     cu_tried(&(struct cu_trial){device, NULL, code, call}, __VA_ARGS__)
 
 // Reports the first fault of a device that is lost.

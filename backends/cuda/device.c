@@ -271,8 +271,8 @@ static weir_status read_attributes(struct cu_device *device)
         CUresult code = device->module->cu.cuDeviceGetAttribute(&value, entries[i].attribute,
                                                                 device->listed->native);
         if (code != CUDA_SUCCESS)
-            return cu_native_error(device, "cuDeviceGetAttribute", code, "ask '%s' for %s",
-                                   device->listed->info.name, entries[i].name);
+            return CU_FAIL(device, "cuDeviceGetAttribute", code, "ask '%s' for %s",
+                           device->listed->info.name, entries[i].name);
         const unsigned positive = value > 0 ? (unsigned)value : 0;
         memcpy((char *)&device->attributes + entries[i].offset, &positive, sizeof positive);
     }

@@ -530,8 +530,8 @@ static weir_status launch(struct cu_graph *graph, struct cu_queue *queue)
     cu_watch_command(queue); // for CUPTI a graph is one activity
     if (code == CUDA_SUCCESS)
         return WEIR_OK;
-    return cu_native_error(graph->device, call, code, "launch a graph of %u nodes",
-                           (unsigned)graph->node_count);
+    return CU_FAIL(graph->device, call, code, "launch a graph of %u nodes",
+                   (unsigned)graph->node_count);
 }
 
 weir_status cu_submit_graph(const struct weir_link *link, struct cu_queue *queue,

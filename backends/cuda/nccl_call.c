@@ -404,7 +404,7 @@ weir_status cu_comm_query(const struct weir_link *link, weir_comm *object,
     const ncclResult_t asked =
         comm->aborted ? ncclSuccess : comm->nccl->api.ncclCommGetAsyncError(comm->native, &failure);
     if (code != CUDA_SUCCESS)
-        status = cu_native_error(comm->device, "cuEventQuery", code, "ask how far NCCL is");
+        status = CU_FAIL(comm->device, "cuEventQuery", code, "ask how far NCCL is");
     else if (asked != ncclSuccess || (failure != ncclSuccess && failure != ncclInProgress))
         status =
             cu_nccl_error(comm, "ncclCommGetAsyncError", asked != ncclSuccess ? asked : failure);

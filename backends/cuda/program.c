@@ -147,13 +147,13 @@ static weir_status refuse_image(struct cu_device *device, const struct image *ch
     const char *of = chosen->bundle ? chosen->bundle->name : "source";
     const int toolkit = toolkit_major(chosen->bundle);
     if (is_image_error(code) && toolkit > module->version / 1000)
-        return cu_native_error(device, "cuModuleLoadDataEx", code,
-                               "the driver is too old for bundle '%s': CUDA %d built it, and the "
-                               "driver supports CUDA %d.%d; install NVIDIA driver %s or newer",
-                               of, toolkit, module->version / 1000, module->version % 1000 / 10,
-                               toolkit >= 13 ? "580" : "525");
-    return cu_native_error(device, "cuModuleLoadDataEx", code, "'%s' does not take %s of '%s'%s%s",
-                           device->listed->info.name, chosen->name, of, log[0] ? ": " : "", log);
+        return CU_FAIL(device, "cuModuleLoadDataEx", code,
+                       "the driver is too old for bundle '%s': CUDA %d built it, and the "
+                       "driver supports CUDA %d.%d; install NVIDIA driver %s or newer",
+                       of, toolkit, module->version / 1000, module->version % 1000 / 10,
+                       toolkit >= 13 ? "580" : "525");
+    return CU_FAIL(device, "cuModuleLoadDataEx", code, "'%s' does not take %s of '%s'%s%s",
+                   device->listed->info.name, chosen->name, of, log[0] ? ": " : "", log);
 }
 
 // Loads it as the program's module. Within the device's context.
@@ -184,7 +184,7 @@ static weir_status find_function(const struct cu_program *program, const char *n
     *out_found = code == CUDA_SUCCESS;
     if (code == CUDA_SUCCESS || code == CUDA_ERROR_NOT_FOUND)
         return WEIR_OK;
-    return cu_native_error(program->device, "cuModuleGetFunction", code, "load kernel '%s'", name);
+    return CU_FAIL(program->device, "cuModuleGetFunction", code, "load kernel '%s'", name);
 }
 
 static weir_status load_function(const struct cu_program *program, const char *name,
@@ -251,8 +251,8 @@ static weir_status check_parameters(const struct cu_program *program,
         const CUresult code = cu->cuFuncGetParamInfo(function, i, &offset, &size);
         const bool past = i == kernel->parameter_count;
         if (code != CUDA_SUCCESS && code != CUDA_ERROR_INVALID_VALUE)
-            return cu_native_error(program->device, "cuFuncGetParamInfo", code,
-                                   "the parameters of kernel '%s'", kernel->name);
+            return CU_FAIL(program->device, "cuFuncGetParamInfo", code,
+                           "the parameters of kernel '%s'", kernel->name);
         if (past && code != CUDA_SUCCESS)
             return WEIR_OK;
         if (past || code != CUDA_SUCCESS)
@@ -612,9 +612,8 @@ weir_status cu_submit_launch(const struct weir_link *link, struct cu_queue *queu
     cu_watch_command(queue);
     if (code == CUDA_SUCCESS)
         return WEIR_OK;
-    return cu_native_error(device, cooperative ? "cuLaunchCooperativeKernel" : "cuLaunchKernel",
-                           code,
-                           "launch of %" PRIu32 " x %" PRIu32 " x %" PRIu32 " blocks of %" PRIu32
-                           " x %" PRIu32 " x %" PRIu32 " with %zu bytes of local memory",
-                           grid.x, grid.y, grid.z, block.x, block.y, block.z, packed.local_bytes);
+    return CU_FAIL(device, cooperative ? "cuLaunchCooperativeKernel" : "cuLaunchKernel", code,
+                   "launch of %" PRIu32 " x %" PRIu32 " x %" PRIu32 " blocks of %" PRIu32
+                   " x %" PRIu32 " x %" PRIu32 " with %zu bytes of local memory",
+                   grid.x, grid.y, grid.z, block.x, block.y, block.z, packed.local_bytes);
 }

@@ -62,8 +62,7 @@ static weir_status create_event(void *user, void **out_event)
     CUevent event = NULL;
     CUresult code = device->module->cu.cuEventCreate(&event, timing | blocking);
     *out_event = event;
-    return code == CUDA_SUCCESS ? WEIR_OK
-                                : cu_native_error(device, "cuEventCreate", code, "record");
+    return code == CUDA_SUCCESS ? WEIR_OK : CU_FAIL(device, "cuEventCreate", code, "record");
 }
 
 static void destroy_event(void *user, void *event)
@@ -110,8 +109,8 @@ static weir_status report(void *user, enum weir_kit_question question, int code,
         [WEIR_KIT_TIMED] = {"cuEventElapsedTime", "ask for the time of"},
         // WEIR_KIT_WORKED never: a failure here is one of the context, which every call tells
     };
-    return cu_native_error(((struct cu_queue *)user)->device, all[question].call, (CUresult)code,
-                           "%s operation %" PRIu64, all[question].attempt, sequence);
+    return CU_FAIL(((struct cu_queue *)user)->device, all[question].call, (CUresult)code,
+                   "%s operation %" PRIu64, all[question].attempt, sequence);
 }
 
 static const struct weir_kit_record_ops ops = {
@@ -361,7 +360,7 @@ static weir_status submit_record(struct cu_queue *queue, uint64_t sequence)
     if (code == CUDA_SUCCESS)
         return weir_kit_records_append(queue->records, sequence, event);
     weir_kit_records_cancel(queue->records, event);
-    return cu_native_error(device, "cuEventRecord", code, "record");
+    return CU_FAIL(device, "cuEventRecord", code, "record");
 }
 
 static weir_status submit_wait(struct cu_queue *queue, struct cu_queue *producer, uint64_t sequence)
@@ -373,7 +372,7 @@ static weir_status submit_wait(struct cu_queue *queue, struct cu_queue *producer
     weir_kit_records_release(producer->records, event);
     if (code == CUDA_SUCCESS)
         return WEIR_OK;
-    return cu_native_error(queue->device, "cuStreamWaitEvent", code, "wait");
+    return CU_FAIL(queue->device, "cuStreamWaitEvent", code, "wait");
 }
 
 static weir_status submit(const struct weir_link *link, struct cu_queue *queue,
@@ -482,8 +481,7 @@ weir_status cu_queue_finish(const struct weir_link *link, weir_queue *object)
         return status;
     CUresult code = await(device, queue->stream, NULL);
     if (code != CUDA_SUCCESS)
-        status =
-            cu_native_error(device, "cuStreamSynchronize", code, "wait for the queue to finish");
+        status = CU_FAIL(device, "cuStreamSynchronize", code, "wait for the queue to finish");
     else
         weir_kit_idle_settle(device->idle);
     cu_leave(device, &scope);
