@@ -3,7 +3,7 @@
 // order of the queue.
 #include <string.h>
 
-#include "backends/cuda/cu.h"
+#include "backends/cuda/graph.h"
 
 // The most temporary memory of an operation.
 #define STAGING_BYTES ((size_t)16 << 20)
@@ -27,6 +27,27 @@ static size_t bytes_of(const struct cu_box *box)
     return box->shape.width * box->shape.height * box->shape.depth;
 }
 
+static CUDA_MEMCPY3D memcpy_of(const struct cu_box *box)
+{
+    const struct cu_buffer *to = box->to;
+    const struct cu_buffer *from = box->from;
+    return (CUDA_MEMCPY3D){
+        .srcMemoryType = from->pointer ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE,
+        .srcHost = from->pointer ? from->pointer + box->shape.src.offset : NULL,
+        .srcDevice = from->pointer ? 0 : from->address + box->shape.src.offset,
+        .srcPitch = box->shape.src.pitch,
+        .srcHeight = box->shape.src.slice_pitch / box->shape.src.pitch,
+        .dstMemoryType = to->pointer ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE,
+        .dstHost = to->pointer ? to->pointer + box->shape.dst.offset : NULL,
+        .dstDevice = to->pointer ? 0 : to->address + box->shape.dst.offset,
+        .dstPitch = box->shape.dst.pitch,
+        .dstHeight = box->shape.dst.slice_pitch / box->shape.dst.pitch,
+        .WidthInBytes = box->shape.width,
+        .Height = box->shape.height,
+        .Depth = box->shape.depth,
+    };
+}
+
 static weir_status line_in_stream(const struct cu_queue *queue, const struct cu_box *box)
 {
     const CUdeviceptr dst = box->to->address + box->shape.dst.offset;
@@ -45,7 +66,7 @@ static weir_status move_in_stream(const struct cu_queue *queue, const struct cu_
 {
     if (weir_kit_box_is_row(&box->shape))
         return line_in_stream(queue, box);
-    const CUDA_MEMCPY3D all = cu_memcpy_of(box);
+    const CUDA_MEMCPY3D all = memcpy_of(box);
     COMMAND(cuMemcpy3DAsync, box->shape.depth == 1 ? "2-D copy" : "3-D copy", bytes_of(box), &all);
 }
 
@@ -55,6 +76,33 @@ static weir_status take_in_stream(const struct cu_queue *queue, size_t size,
     struct cu_trial trial = {.device = queue->device};
     CU_TRY(&trial, cuMemAllocFromPoolAsync, out_staging, size, queue->device->pool, queue->stream);
     return cu_tried(&trial, "memory on the way between HOST buffers of %zu bytes", size);
+}
+
+// As create_device() in buffer.c: the memory stream has no other work.
+static weir_status take_in_node(struct cu_builder *builder, size_t size, CUdeviceptr *out_address)
+{
+    struct cu_device *device = builder->device;
+    struct cu_trial trial = {.device = device};
+    struct cu_staging *staging = builder->node->staging;
+    if (staging && staging->size >= size) {
+        *out_address = staging->address;
+        return WEIR_OK;
+    }
+    staging = device->module->host->allocate(sizeof *staging);
+    if (!staging)
+        return weir_host_no_memory(device->module->host, "a node of a graph");
+    CU_TRY(&trial, cuMemAllocFromPoolAsync, &staging->address, size, device->pool,
+           device->memory_stream);
+    if (trial.code != CUDA_SUCCESS) {
+        device->module->host->release(staging);
+        return cu_tried(&trial, "%zu bytes of memory on the way between HOST buffers", size);
+    }
+    staging->size = size;
+    staging->next = builder->node->staging;
+    builder->node->staging = staging;
+    CU_TRY_AWAIT(&trial, device->memory_stream);
+    *out_address = staging->address;
+    return cu_tried(&trial, "memory on the way between HOST buffers");
 }
 
 static weir_status drop_in_stream(const struct cu_queue *queue, CUdeviceptr staging,
@@ -97,7 +145,7 @@ static weir_status copy_to_peer(const struct cu_queue *queue, const struct cu_bo
                box->from->address + box->shape.src.offset, from->context, box->shape.width,
                queue->stream);
     } else {
-        const CUDA_MEMCPY3D all = cu_memcpy_of(box);
+        const CUDA_MEMCPY3D all = memcpy_of(box);
         CUDA_MEMCPY3D_PEER block;
         memcpy(&block, &all, sizeof block); // the contexts are in the place of two reserved members
         block.srcContext = from->context;
@@ -111,27 +159,6 @@ static weir_status copy_to_peer(const struct cu_queue *queue, const struct cu_bo
 }
 
 // Parts of boxes.
-
-CUDA_MEMCPY3D cu_memcpy_of(const struct cu_box *box)
-{
-    const struct cu_buffer *to = box->to;
-    const struct cu_buffer *from = box->from;
-    return (CUDA_MEMCPY3D){
-        .srcMemoryType = from->pointer ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE,
-        .srcHost = from->pointer ? from->pointer + box->shape.src.offset : NULL,
-        .srcDevice = from->pointer ? 0 : from->address + box->shape.src.offset,
-        .srcPitch = box->shape.src.pitch,
-        .srcHeight = box->shape.src.slice_pitch / box->shape.src.pitch,
-        .dstMemoryType = to->pointer ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE,
-        .dstHost = to->pointer ? to->pointer + box->shape.dst.offset : NULL,
-        .dstDevice = to->pointer ? 0 : to->address + box->shape.dst.offset,
-        .dstPitch = box->shape.dst.pitch,
-        .dstHeight = box->shape.dst.slice_pitch / box->shape.dst.pitch,
-        .WidthInBytes = box->shape.width,
-        .Height = box->shape.height,
-        .Depth = box->shape.depth,
-    };
-}
 
 // `size` bytes, which begin so many after those of the box.
 static struct cu_box line_of(const struct cu_box *box, size_t dst, size_t src, size_t size)
@@ -182,7 +209,10 @@ static weir_status move(const struct cu_target *target, const struct cu_box *box
     if (!to->pointer && !from->pointer && !to->managed && !from->managed &&
         to->device->context != from->device->context)
         return copy_to_peer(target->queue, box);
-    return target->builder ? cu_add_copy(target->builder, box) : move_in_stream(target->queue, box);
+    if (!target->builder)
+        return move_in_stream(target->queue, box);
+    const struct cu_part part = {.kind = CU_PART_COPY, .u.copy = memcpy_of(box)};
+    return cu_add_part(target->builder, &part);
 }
 
 // Fills.
@@ -209,8 +239,9 @@ static weir_status set(const struct cu_target *target, CUdeviceptr dst, size_t p
         .width = width / element,
         .height = height,
     };
-    return target->builder ? cu_add_set(target->builder, &rows)
-                           : set_in_stream(target->queue, &rows);
+    if (!target->builder)
+        return set_in_stream(target->queue, &rows);
+    return cu_add_part(target->builder, &(struct cu_part){.kind = CU_PART_SET, .u.set = rows});
 }
 
 static bool repeats_a_word(const struct cu_box *box)
@@ -273,7 +304,7 @@ static weir_status by_staging(const struct cu_target *target, const struct cu_bo
     struct cu_buffer staging = {.device = target->device,
                                 .size = piece.shape.width * piece.shape.height};
     weir_status status = target->builder
-                             ? cu_take_staging(target->builder, staging.size, &staging.address)
+                             ? take_in_node(target->builder, staging.size, &staging.address)
                              : take_in_stream(target->queue, staging.size, &staging.address);
     if (status < 0)
         return status;

@@ -216,7 +216,7 @@ struct cu_watch {
     struct cu_timed ring[CU_WATCH_ENTRIES];
 };
 
-struct cu_builder; // nodes.c
+struct cu_builder; // graph.h
 struct cu_graph;   // graph.h
 
 struct cu_queue {
@@ -453,16 +453,9 @@ struct cu_target {
     struct cu_builder *builder; // nodes'
 };
 
-CUDA_MEMCPY3D cu_memcpy_of(const struct cu_box *box);
 // Splits a copy or a fill into commands.
 weir_status cu_split_copy(const struct weir_link *link, const struct cu_target *target,
                           const struct weir_operation *operation);
-
-// nodes.c: commands of a copy or a fill, and temporary memory of the node's.
-
-weir_status cu_add_copy(struct cu_builder *builder, const struct cu_box *box);
-weir_status cu_add_set(struct cu_builder *builder, const CUDA_MEMSET_NODE_PARAMS *set);
-weir_status cu_take_staging(struct cu_builder *builder, size_t size, CUdeviceptr *out_address);
 
 // Whether it is a launch, a copy or the like: no record and no wait.
 static inline bool cu_is_work(int kind)

@@ -191,25 +191,23 @@ static weir_status capture(const struct cu_graph *graph, struct cu_native_graph 
 {
     const struct weir_host *host = host_of(graph);
     struct cu_capture capture = {.device = graph->device};
-    CUgraphNode *leaves = host->allocate(graph->node_count * sizeof(CUgraphNode));
-    if (!leaves)
+    CUgraphNode *ends = host->allocate(graph->node_count * sizeof(CUgraphNode));
+    if (!ends)
         return weir_host_no_memory(host, "a graph");
     weir_status status = cu_capture_begin(&capture);
     if (status == WEIR_OK) {
-        size_t count = 0;
         status = add_nodes(graph, &capture);
         for (uint32_t i = 0; i < graph->node_count; i++) {
             const struct cu_parts *parts = &graph->nodes[i].parts;
-            if (graph->nodes[i].leaf)
-                leaves[count++] = parts->parts[parts->count - 1].fresh;
+            ends[i] = parts->parts[parts->count - 1].fresh;
         }
         if (status == WEIR_OK)
-            status = cu_capture_continue(&capture, leaves, count);
+            status = cu_capture_continue(&capture, ends, graph->node_count);
         status = cu_capture_end(&capture, status);
     }
     if (status == WEIR_OK)
         native->graph = capture.graph;
-    host->release(leaves);
+    host->release(ends);
     return status;
 }
 
@@ -260,11 +258,8 @@ static weir_status make_node(const struct weir_link *link, struct cu_graph *grap
     node->dependencies = link->host->allocate(count * sizeof *node->dependencies);
     if (!node->dependencies)
         return weir_host_no_memory(link->host, "a node of a graph");
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++)
         node->dependencies[i] = from->dependencies[i];
-        graph->nodes[from->dependencies[i]].leaf = false;
-    }
-    node->leaf = true;
     node->disabled = from->operation->flags & WEIR_OPERATION_EMPTY;
     node->dependency_count = count;
     return cu_take_apart(link, graph->device, node, from->operation, &node->parts);

@@ -56,7 +56,6 @@ struct cu_node {
     const char *file;           // of the operation
     int line;
     bool disabled;
-    bool leaf; // no other one depends on it
 };
 
 // A graph of the driver's, and the executable one that was made of it.
@@ -88,6 +87,16 @@ struct cu_capture {
 };
 
 // nodes.c
+
+// Collects the parts of a node.
+struct cu_builder {
+    struct cu_device *device;
+    struct cu_node *node;
+    struct cu_parts parts;
+};
+
+// Where there is no room, what the part owns goes with it.
+weir_status cu_add_part(struct cu_builder *builder, const struct cu_part *part);
 
 weir_status cu_capture_begin(struct cu_capture *capture);
 // Stores the graph, and the nodes after which the stream continues.

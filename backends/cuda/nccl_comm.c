@@ -429,44 +429,37 @@ static void release_parts(struct cu_comm *comm)
     comm->device->module->host->release(comm);
 }
 
-static void enlist(struct cu_comm *comm)
-{
-    struct cu_device *device = comm->device;
-    pthread_mutex_lock(&device->lock);
-    comm->next = device->comms;
-    device->comms = comm;
-    atomic_fetch_add(&device->module->comms, 1);
-    pthread_mutex_unlock(&device->lock);
-}
-
 static weir_status make_comm(struct cu_device *device, const struct weir_comm_setup *setup,
                              const ncclUniqueId *id, struct cu_comm **out_comm)
 {
     struct cu_module *module = device->module;
     struct cu_scope scope;
-    struct cu_comm *comm = module->host->allocate(sizeof *comm);
-    if (!comm)
-        return weir_host_no_memory(module->host, "a communicator");
-    pthread_mutex_init(&comm->lock, NULL);
-    comm->device = device;
-    comm->nccl = &module->nccl;
-    comm->rank = setup->rank;
-    comm->count = setup->count;
     weir_status status = cu_enter(device, &scope);
-    if (status == WEIR_OK) {
+    if (status < 0)
+        return status;
+    struct cu_comm *comm = module->host->allocate(sizeof *comm);
+    if (comm) {
+        pthread_mutex_init(&comm->lock, NULL);
+        comm->device = device;
+        comm->nccl = &module->nccl;
+        comm->rank = setup->rank;
+        comm->count = setup->count;
         status = make_parts(comm);
         if (status == WEIR_OK)
             status = make_native(comm, id, setup);
         if (status < 0)
             release_parts(comm);
-        cu_leave(device, &scope);
     } else {
-        pthread_mutex_destroy(&comm->lock);
-        module->host->release(comm);
+        status = weir_host_no_memory(module->host, "a communicator");
     }
+    cu_leave(device, &scope);
     if (status < 0)
         return status;
-    enlist(comm);
+    pthread_mutex_lock(&device->lock);
+    comm->next = device->comms;
+    device->comms = comm;
+    atomic_fetch_add(&module->comms, 1);
+    pthread_mutex_unlock(&device->lock);
     *out_comm = comm;
     return WEIR_OK;
 }
