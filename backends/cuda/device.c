@@ -301,8 +301,9 @@ static weir_status check_abilities(struct cu_device *device)
     return WEIR_OK;
 }
 
-static weir_status create_pool(struct cu_device *device)
+static weir_status fill_context(struct cu_device *device)
 {
+    const struct cu_module *module = device->module;
     CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED};
     cuuint64_t keep_all = UINT64_MAX;
     int off = 0;
@@ -311,28 +312,19 @@ static weir_status create_pool(struct cu_device *device)
     struct cu_trial trial = {.device = device};
     CU_TRY(&trial, cuMemPoolCreate, &device->pool, &properties);
     if (trial.code == CUDA_SUCCESS)
-        device->module->host->count_driver_object();
+        module->host->count_driver_object();
     CU_TRY(&trial, cuMemPoolSetAttribute, device->pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
            &keep_all);
     CU_TRY(&trial, cuMemPoolSetAttribute, device->pool,
            CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &off);
-    return cu_tried(&trial, "make the pool of '%s'", device->listed->info.name);
-}
-
-static weir_status fill_context(struct cu_device *device)
-{
-    weir_status status = create_pool(device);
-    if (status < 0)
-        return status;
-    struct cu_trial trial = {.device = device};
     CU_TRY(&trial, cuCtxGetStreamPriorityRange, &device->priority_least,
            &device->priority_greatest);
     CU_TRY(&trial, cuStreamCreateWithPriority, &device->memory_stream, CU_STREAM_NON_BLOCKING,
            device->priority_greatest);
-    status = cu_tried(&trial, "prepare '%s'", device->listed->info.name);
+    weir_status status = cu_tried(&trial, "prepare '%s'", device->listed->info.name);
     if (status < 0)
         return status;
-    device->module->host->count_driver_object();
+    module->host->count_driver_object();
     status = init_words(device);
     return status < 0 ? status : cu_timeline_init(device);
 }

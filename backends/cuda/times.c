@@ -470,24 +470,6 @@ static void start(struct cu_device *device)
                               "cuda", text);
 }
 
-static bool enlist_watch(struct cu_queue *queue)
-{
-    struct cu_device *device = queue->device;
-    const bool wanted =
-        strcmp(device->module->cupti, "off") != 0; // others of the process may use it
-    pthread_mutex_lock(&activity.start_lock);
-    if (wanted && activity.state == UNTRIED)
-        start(device);
-    const bool on = wanted && activity.state >= RESTING && number_queue(queue);
-    if (on && activity.state == RESTING) {
-        activity.state = RUNNING;
-        enable();
-    }
-    activity.users += on;
-    pthread_mutex_unlock(&activity.start_lock);
-    return on;
-}
-
 // Switching is too expensive to be done each time the last watched queue is destroyed.
 void cu_activity_rest(void)
 {
@@ -504,12 +486,24 @@ void cu_activity_rest(void)
 weir_status cu_watch_init(struct cu_queue *queue)
 {
     struct cu_device *device = queue->device;
+    // Where it is off here, another runtime of the process may use it.
+    const bool wanted = strcmp(device->module->cupti, "off") != 0;
     queue->watch = device->module->host->allocate(sizeof *queue->watch);
     if (!queue->watch)
         return weir_host_no_memory(device->module->host, "the times of a queue's operations");
     pthread_mutex_init(&queue->watch->lock, NULL);
     cu_clock_keep(device);
-    queue->watch->exact = enlist_watch(queue);
+    pthread_mutex_lock(&activity.start_lock);
+    if (wanted && activity.state == UNTRIED)
+        start(device);
+    const bool on = wanted && activity.state >= RESTING && number_queue(queue);
+    if (on && activity.state == RESTING) {
+        activity.state = RUNNING;
+        enable();
+    }
+    activity.users += on;
+    pthread_mutex_unlock(&activity.start_lock);
+    queue->watch->exact = on;
     return WEIR_OK;
 }
 

@@ -294,14 +294,6 @@ static void reap(weir_kit_records *records)
     records->reap_at = 2 * left > records->reap_least ? 2 * left : records->reap_least;
 }
 
-// Only the submitter moves the ring's ends, so it can read them without the lock.
-static bool is_worth_it(const weir_kit_records *records)
-{
-    return records->count > 0 &&
-           (records->count >= records->reap_at ||
-            weir_kit_records_completed(records) >= record_at(records, 0)->sequence);
-}
-
 static weir_status create_event(weir_kit_records *records, struct weir_kit_event **out_event)
 {
     struct event_block *block = records->blocks;
@@ -325,7 +317,10 @@ static weir_status create_event(weir_kit_records *records, struct weir_kit_event
 
 weir_status weir_kit_records_take(weir_kit_records *records, struct weir_kit_event **out_event)
 {
-    if (!records->free && is_worth_it(records))
+    // Only the submitter moves the ring's ends, so it can read them without the lock.
+    if (!records->free && records->count > 0 &&
+        (records->count >= records->reap_at ||
+         weir_kit_records_completed(records) >= record_at(records, 0)->sequence))
         reap(records);
     *out_event = records->free;
     if (!*out_event)

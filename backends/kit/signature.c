@@ -17,25 +17,6 @@
 
 #define TOKENS_OF_PARAMETER 32
 
-// One block, which one call frees, for the structure, its arrays and `text_bytes` at `*out_text`; NULL if out of
-// memory.
-static struct weir_kit_signatures *make_signatures(const struct weir_host *host, size_t kernels,
-                                                   size_t parameters, size_t text_bytes,
-                                                   char **out_text)
-{
-    const size_t kernels_size = kernels * sizeof(struct weir_kernel_signature);
-    const size_t parameters_size = parameters * sizeof(struct weir_parameter);
-    struct weir_kit_signatures *all =
-        host->allocate(sizeof *all + kernels_size + parameters_size + text_bytes);
-    if (!all)
-        return NULL;
-    char *rest = (char *)(all + 1);
-    all->kernels = (struct weir_kernel_signature *)(void *)rest;
-    all->parameters = (struct weir_parameter *)(void *)(rest + kernels_size);
-    *out_text = rest + kernels_size + parameters_size;
-    return all;
-}
-
 // Reading.
 
 // A name, a number or one other character.
@@ -58,6 +39,23 @@ struct reader {
     size_t parameter_count;
     size_t string_bytes;
 };
+
+// One block, which one call frees, for what a first pass has counted. False: out of memory.
+static bool make_room(struct reader *reader)
+{
+    const size_t kernels_size = reader->kernel_count * sizeof(struct weir_kernel_signature);
+    const size_t parameters_size = reader->parameter_count * sizeof(struct weir_parameter);
+    struct weir_kit_signatures *all =
+        reader->host->allocate(sizeof *all + kernels_size + parameters_size + reader->string_bytes);
+    if (!all)
+        return false;
+    char *rest = (char *)(all + 1);
+    all->kernels = (struct weir_kernel_signature *)(void *)rest;
+    all->parameters = (struct weir_parameter *)(void *)(rest + kernels_size);
+    reader->strings = rest + kernels_size + parameters_size;
+    reader->all = all;
+    return true;
+}
 
 // Blanking.
 
@@ -510,19 +508,12 @@ weir_status weir_kit_signatures_read(const struct weir_host *host, const char *s
         .barrier = weir_kit_names_barrier(source),
     };
     weir_status status = walk(&reader);
-    if (status == WEIR_OK) {
-        struct weir_kit_signatures *all =
-            make_signatures(host, reader.kernel_count, reader.parameter_count, reader.string_bytes,
-                            &reader.strings);
-        if (all) {
-            reader.all = all;
-            status = walk(&reader);
-            all->kernel_count = (uint32_t)reader.kernel_count;
-            *out_signatures = all;
-        } else {
-            status = weir_host_no_memory(host, "the signatures of a program");
-        }
-    }
+    if (status == WEIR_OK)
+        status = make_room(&reader) ? walk(&reader)
+                                    : weir_host_no_memory(host, "the signatures of a program");
+    if (reader.all)
+        reader.all->kernel_count = (uint32_t)reader.kernel_count;
+    *out_signatures = reader.all;
     host->release(clean);
     return status;
 }
