@@ -140,11 +140,22 @@ static bool is_image_error(CUresult code)
            code == CUDA_ERROR_INVALID_PTX;
 }
 
-static weir_status refuse_image(struct cu_device *device, const struct image *chosen, CUresult code,
-                                const char *log)
+// Loads it as the program's module. Within the device's context.
+static weir_status load_image(struct cu_program *program, const struct image *chosen)
 {
+    struct cu_device *device = program->device;
     const struct cu_module *module = device->module;
     const char *of = chosen->bundle ? chosen->bundle->name : "source";
+    char log[400] = "";
+    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
+    CUresult code =
+        module->cu.cuModuleLoadDataEx(&program->module, chosen->data, 2, options, values);
+    if (code == CUDA_SUCCESS) {
+        module->host->count_driver_object();
+        return WEIR_OK;
+    }
+    program->module = NULL;
     const int toolkit = toolkit_major(chosen->bundle);
     if (is_image_error(code) && toolkit > module->version / 1000)
         return CU_FAIL(device, "cuModuleLoadDataEx", code,
@@ -154,23 +165,6 @@ static weir_status refuse_image(struct cu_device *device, const struct image *ch
                        toolkit >= 13 ? "580" : "525");
     return CU_FAIL(device, "cuModuleLoadDataEx", code, "'%s' does not take %s of '%s'%s%s",
                    device->listed->info.name, chosen->name, of, log[0] ? ": " : "", log);
-}
-
-// Loads it as the program's module. Within the device's context.
-static weir_status load_image(struct cu_program *program, const struct image *chosen)
-{
-    struct cu_device *device = program->device;
-    char log[400] = "";
-    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-    void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
-    CUresult code =
-        device->module->cu.cuModuleLoadDataEx(&program->module, chosen->data, 2, options, values);
-    if (code != CUDA_SUCCESS) {
-        program->module = NULL;
-        return refuse_image(device, chosen, code, log);
-    }
-    device->module->host->count_driver_object();
-    return WEIR_OK;
 }
 
 // Programs.
@@ -352,39 +346,29 @@ static weir_status create(struct cu_program *program, const struct image *chosen
     return status;
 }
 
-static weir_status create_from_source(struct cu_program *program,
-                                      const struct weir_program_params *params)
-{
-    struct image chosen = {.name = "the image"};
-    struct cu_compiled compiled = {.memory = NULL};
-    weir_status status = cu_compile(program->device, params, &compiled);
-    chosen.data = compiled.image;
-    program->signatures = compiled.signatures;
-    if (status == WEIR_OK)
-        status = create(program, &chosen);
-    free(compiled.memory);
-    return status;
-}
-
 weir_status cu_program_create(const struct weir_link *link, weir_device *device,
                               weir_program *object, const struct weir_program_params *params,
                               void **out_data)
 {
     const struct weir_host *host = link->host;
-    struct image chosen = {.data = NULL};
+    struct image chosen = {.name = "the image"};
+    struct cu_compiled compiled = {.memory = NULL};
     struct cu_program *program = host->allocate(sizeof *program);
     if (!program)
         return weir_host_no_memory(host, "a program");
     program->device = cu_device_of(link, device);
 
     weir_status status;
-    if (!params->bundle) {
-        status = create_from_source(program, params);
-    } else {
+    if (params->bundle) {
         status = choose_image(program->device, params->bundle, &chosen);
-        if (status == WEIR_OK)
-            status = create(program, &chosen);
+    } else {
+        status = cu_compile(program->device, params, &compiled);
+        chosen.data = compiled.image;
+        program->signatures = compiled.signatures;
     }
+    if (status == WEIR_OK)
+        status = create(program, &chosen);
+    free(compiled.memory);
     if (status < 0) {
         release(program);
         return status;
