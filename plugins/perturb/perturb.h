@@ -146,7 +146,8 @@ static inline const struct weir_operation *perturb_of_user(
 
 // module.c
 
-void perturb_operation_destroy(struct perturb_operation *operation);
+// Destroys the operation and those that follow it. NULL is accepted.
+void perturb_operations_destroy(struct perturb_operation *first);
 
 // The sequence up to which the queue is complete when this operation is.
 uint64_t perturb_operation_end(const struct perturb_operation *operation);
