@@ -132,16 +132,6 @@ unsigned perturb_pair_side(const struct perturb *perturb, const struct weir_oper
     return is_of(&perturb->pair[1], operation) ? 2 : 0;
 }
 
-// Notes that an operation runs. With the lock held.
-static void perturb_pair_note(struct perturb *perturb, const struct perturb_operation *operation)
-{
-    if (operation->side != 2)
-        return;
-    if (operation->number > perturb->ran_second)
-        perturb->ran_second = operation->number;
-    perturb->counts.reversed += has_pending(perturb, 1, 0, operation->number);
-}
-
 enum {
     // An operation that is not a host call runs this much longer before it is stalled: a kernel
     // on a slow machine is no sign of one that waits for the program.
@@ -410,8 +400,12 @@ static bool start_one(struct perturb *perturb, struct perturb_queue *goal, unsig
     struct perturb_queue *queue = perturb_choose(perturb, goal, flags);
     if (!queue)
         return false;
-    perturb_pair_note(perturb, queue->first);
     struct perturb_operation *last = queue->first;
+    if (last->side == 2) {
+        if (last->number > perturb->ran_second)
+            perturb->ran_second = last->number;
+        perturb->counts.reversed += has_pending(perturb, 1, 0, last->number);
+    }
     while (last->next && (perturb_of_user(last->next)->kind == WEIR_OPERATION_RECORD ||
                           perturb_operation_is_empty(perturb_of_user(last->next))))
         last = last->next;
