@@ -80,16 +80,17 @@ static bool grow_versions(struct check_actor *actor)
 // False: no memory for one more.
 static bool make_room(struct check_actors *actors, struct check_actor *actor)
 {
-    const uint32_t fit = CHECK_VERSION_ENTRIES / actors->capacity;
-    const uint32_t limit = fit < CHECK_VERSIONS_LEAST  ? CHECK_VERSIONS_LEAST
-                           : fit > CHECK_VERSIONS_MOST ? CHECK_VERSIONS_MOST
-                                                       : fit;
     if (actor->version_count < actor->version_capacity)
         return true;
     while (actor->version_count && version_at(actor, 0)->until <= actors->floor[actor->index])
         drop_version(actors, actor);
-    if (actor->version_count < actor->version_capacity ||
-        (actor->version_capacity < limit && grow_versions(actor)))
+    if (actor->version_count < actor->version_capacity)
+        return true;
+    const uint32_t fit = CHECK_VERSION_ENTRIES / actors->capacity;
+    const uint32_t limit = fit < CHECK_VERSIONS_LEAST  ? CHECK_VERSIONS_LEAST
+                           : fit > CHECK_VERSIONS_MOST ? CHECK_VERSIONS_MOST
+                                                       : fit;
+    if (actor->version_capacity < limit && grow_versions(actor))
         return true;
     if (actor->version_count == 0)
         return false;
