@@ -140,10 +140,12 @@ bool check_rows_cover(const struct check_shape *outer, const struct check_shape 
 
 static void keep_found(struct check_found *found, struct check_use *use)
 {
-    struct check_use **uses = weir_grow(found->uses, found->count, &found->capacity, sizeof *uses);
-    if (!uses)
-        return;
-    found->uses = uses;
+    if (found->count == found->capacity) { // seldom, so that most finds call nothing
+        void *uses = weir_grow(found->uses, found->count, &found->capacity, sizeof use);
+        if (!uses)
+            return;
+        found->uses = uses;
+    }
     found->uses[found->count++] = use;
 }
 

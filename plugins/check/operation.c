@@ -474,14 +474,14 @@ weir_status check_queue_submit(const struct weir_link *link, weir_queue *object,
 {
     struct check *check = check_of(link);
     struct check_queue *queue = check_queue_of(link, object);
-    const bool is_call = operation->kind == WEIR_OPERATION_HOST_CALL &&
-                         !(operation->flags & WEIR_OPERATION_INTERNAL);
     check_lock(check);
     note(check, queue, operation);
     weir_status status = check_unlock(check);
     bool done = false;
     if (status >= 0 && check->verify)
         status = check_verify(link, object, operation, &done);
+    const bool is_call = operation->kind == WEIR_OPERATION_HOST_CALL &&
+                         !(operation->flags & WEIR_OPERATION_INTERNAL);
     if (status >= 0 && !done)
         status = is_call ? check_forward_call(link, object, operation)
                          : link->next->ops->queue_submit(link->next, object, operation);
