@@ -2,8 +2,10 @@
 // does so a million times; texts are made, files written and messages logged for a new pair only.
 // The JSON, which `weir check` reads, is written in time that hardly grows with their number: what is
 // listed stays, with its counts, until the end.
+#define _GNU_SOURCE // program_invocation_short_name
 #include "plugins/check/finding.h"
 
+#include <errno.h>
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -16,21 +18,12 @@
 #include "base/json/json.h"
 #include "base/names.h"
 #include "base/text.h"
-#include "plugins/kit/kit.h"
 #include "report/findings.h"
 #include "report/output_path.h"
 
 enum {
     CHECK_PAIRS = 1000, // of lines that are kept
     CHECK_FRESH = 64,   // so many are listed again for each new one, with their counts
-};
-
-struct check_outputs {
-    char paths[CHECK_FORMS][WEIR_OUTPUT_PATH_SIZE]; // "": none
-    char program[128];
-    char failure[512];          // the first file that could not be written, and why
-    struct weir_long_text list; // of the first `listed` findings, for the JSON
-    size_t listed;
 };
 
 struct check_findings {
@@ -46,47 +39,40 @@ struct check_findings {
     size_t count;
     size_t errors; // neither hints nor suppressed
     uint64_t dropped;
-    struct check_outputs outputs;
+    char paths[CHECK_FORMS][WEIR_OUTPUT_PATH_SIZE]; // "": none
+    char program[128];
+    char failure[512];          // the first file that could not be written, and why
+    struct weir_long_text list; // of the first `listed` findings, for the JSON
+    size_t listed;
 };
 
 // The files are written whole each time, so that they are well-formed whenever the process ends.
 
-static void write_form(struct check_outputs *outputs, int form,
-                       const struct weir_findings *findings)
+static void write_form(struct check_findings *findings, int form, const struct weir_findings *all)
 {
     static char *(*const makers[CHECK_FORMS])(const struct weir_findings *findings) = {
         [CHECK_TEXT] = weir_findings_text,
         [CHECK_JSON] = weir_findings_json,
         [CHECK_SARIF] = weir_findings_sarif,
     };
-    const char *path = outputs->paths[form];
+    const char *path = findings->paths[form];
     char message[512];
-    if (!path[0] || outputs->failure[0])
+    if (!path[0] || findings->failure[0])
         return;
-    char *text = makers[form](findings);
+    char *text = makers[form](all);
     if (!text)
-        weir_text_about(outputs->failure, sizeof outputs->failure, path,
+        weir_text_about(findings->failure, sizeof findings->failure, path,
                         "no memory is left for the report; free some memory of the host");
     else if (!weir_file_write(path, text, strlen(text), message, sizeof message))
-        weir_text_escape(outputs->failure, sizeof outputs->failure, message, "");
+        weir_text_escape(findings->failure, sizeof findings->failure, message, "");
     free(text);
 }
 
-static const char *list(struct check_outputs *outputs, const struct weir_findings *all)
-{
-    if (all->complete || all->count <= CHECK_FRESH || !outputs->paths[CHECK_JSON][0])
-        return NULL;
-    weir_findings_list(all, outputs->listed, &outputs->list);
-    outputs->listed = all->count;
-    return outputs->list.failed ? NULL : outputs->list.text;
-}
-
 // Writes all files. A failure is described in `failure`, and is final.
-static void check_outputs_write(struct check_findings *findings, bool complete)
+static void write_files(struct check_findings *findings, bool complete)
 {
-    struct check_outputs *outputs = &findings->outputs;
     struct weir_findings all = {
-        .program = outputs->program,
+        .program = findings->program,
         .process = (uint64_t)getpid(),
         .complete = complete,
         .items = (const struct weir_check_finding *const *)findings->items,
@@ -96,9 +82,13 @@ static void check_outputs_write(struct check_findings *findings, bool complete)
         .rules = (const struct weir_suppression *const *)findings->rules,
         .rule_count = findings->rule_count,
     };
-    all.list = list(outputs, &all);
+    if (!complete && all.count > CHECK_FRESH && findings->paths[CHECK_JSON][0]) {
+        weir_findings_list(&all, findings->listed, &findings->list);
+        findings->listed = all.count;
+        all.list = findings->list.failed ? NULL : findings->list.text;
+    }
     for (int form = 0; form < CHECK_FORMS; form++)
-        write_form(outputs, form, &all);
+        write_form(findings, form, &all);
 }
 
 // The file of suppressions is JSON, so that a finding of the JSON report can be copied into it:
@@ -456,7 +446,7 @@ weir_status check_findings_add(struct check_findings *findings,
     pthread_mutex_lock(&findings->lock);
     const struct weir_check_finding *finding = count_on(findings, conflict, &is_new);
     if (is_new)
-        check_outputs_write(findings, false);
+        write_files(findings, false);
     pthread_mutex_unlock(&findings->lock);
     if (is_new)
         tell(findings, finding);
@@ -496,29 +486,27 @@ bool check_findings_get(struct check_findings *findings, size_t index,
 static weir_status fail_output(const struct check_findings *findings)
 {
     return weir_host_fail(findings->link->host, WEIR_ERROR_IO, "name another file in [check]", "%s",
-                          findings->outputs.failure);
+                          findings->failure);
 }
 
 static weir_status start(struct check_findings *findings, const char *suppressions,
                          const char *const files[CHECK_FORMS])
 {
-    struct check_outputs *outputs = &findings->outputs;
-    char program[128];
     if (!findings->texts)
         return weir_host_no_memory(findings->link->host, "findings");
     const weir_status status = read_rules(findings, suppressions);
     if (status < 0)
         return status;
     weir_text_escape(findings->suppressions, sizeof findings->suppressions, suppressions, "");
-    plugin_program_name(program, sizeof program);
-    weir_text_escape(outputs->program, sizeof outputs->program, program, "");
+    weir_text_escape(findings->program, sizeof findings->program, program_invocation_short_name,
+                     "");
     for (size_t i = 0; i < CHECK_FORMS; i++)
-        if (!weir_output_path_claim(files[i], outputs->paths[i]))
+        if (!weir_output_path_claim(files[i], findings->paths[i]))
             return weir_host_fail(findings->link->host, WEIR_ERROR_CONFIG,
                                   "use names of fewer than 450 bytes",
                                   "a name of a file in [check] is too long");
-    check_outputs_write(findings, false);
-    return findings->outputs.failure[0] ? fail_output(findings) : WEIR_OK;
+    write_files(findings, false);
+    return findings->failure[0] ? fail_output(findings) : WEIR_OK;
 }
 
 static void release(struct check_findings *findings)
@@ -530,7 +518,7 @@ static void release(struct check_findings *findings)
     free(findings->rules);
     json_decref(findings->rules_file);
     weir_names_destroy(findings->texts);
-    free(findings->outputs.list.text);
+    free(findings->list.text);
     pthread_mutex_destroy(&findings->lock);
     free(findings);
 }
@@ -550,7 +538,7 @@ weir_status check_findings_create(const struct weir_link *link, bool fail, const
     const weir_status status = start(findings, suppressions, files);
     if (status < 0) {
         for (size_t i = 0; i < CHECK_FORMS; i++)
-            weir_output_path_give_back(findings->outputs.paths[i]);
+            weir_output_path_give_back(findings->paths[i]);
         release(findings);
         return status;
     }
@@ -561,7 +549,7 @@ weir_status check_findings_create(const struct weir_link *link, bool fail, const
 void check_findings_destroy(struct check_findings *findings)
 {
     char text[160];
-    check_outputs_write(findings, true);
+    write_files(findings, true);
     if (findings->dropped) {
         snprintf(text, sizeof text,
                  "%" PRIu64 " uses in more pairs of lines than the %d that are kept are not listed",
@@ -569,7 +557,7 @@ void check_findings_destroy(struct check_findings *findings)
         findings->link->host->log(WEIR_LOG_WARNING, findings->link->name, text);
     }
     tell_unused(findings);
-    if (findings->outputs.failure[0])
+    if (findings->failure[0])
         (void)fail_output(findings);
     release(findings);
 }
