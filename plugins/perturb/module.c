@@ -53,30 +53,6 @@ static struct perturb_operation *perturb_operation_create(const struct perturb *
     return copy;
 }
 
-void perturb_operations_destroy(struct perturb_operation *first)
-{
-    while (first) {
-        struct perturb_operation *next = first->next;
-        if (first->producer)
-            perturb_release(first->producer);
-        free(first);
-        first = next;
-    }
-}
-
-uint64_t perturb_operation_end(const struct perturb_operation *operation)
-{
-    const struct weir_operation *own = perturb_of_user(operation);
-    return own->flags & WEIR_OPERATION_PART ? own->sequence - 1 : own->sequence;
-}
-
-bool perturb_operation_is_empty(const struct weir_operation *operation)
-{
-    return operation->flags & WEIR_OPERATION_EMPTY ||
-           operation->kind == WEIR_OPERATION_POOL_ALLOCATE ||
-           operation->kind == WEIR_OPERATION_POOL_FREE;
-}
-
 // A launch of a graph that forks becomes its nodes, in an order that its edges allow, on the queue
 // that launches it; then a record with the number of the launch, as the front end replays a graph
 // of one branch. So an edge that is missing in a graph shows too. Its nodes are those of the

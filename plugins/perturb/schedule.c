@@ -157,14 +157,40 @@ void perturb_release(struct perturb_queue *queue)
         free(queue);
 }
 
+void perturb_operations_destroy(struct perturb_operation *first)
+{
+    while (first) {
+        struct perturb_operation *next = first->next;
+        if (first->producer)
+            perturb_release(first->producer);
+        free(first);
+        first = next;
+    }
+}
+
+// The sequence up to which the queue is complete when this operation is.
+static uint64_t end_of(const struct perturb_operation *operation)
+{
+    const struct weir_operation *own = perturb_of_user(operation);
+    return own->flags & WEIR_OPERATION_PART ? own->sequence - 1 : own->sequence;
+}
+
+// Whether only its place in the order matters, so that it is not handed on.
+static bool is_empty(const struct weir_operation *operation)
+{
+    return operation->flags & WEIR_OPERATION_EMPTY ||
+           operation->kind == WEIR_OPERATION_POOL_ALLOCATE ||
+           operation->kind == WEIR_OPERATION_POOL_FREE;
+}
+
 static bool settle_queue(struct perturb_queue *queue)
 {
     bool any = false;
     while (may_run(queue, 0) && (perturb_of_user(queue->first)->kind == WEIR_OPERATION_WAIT ||
-                                 perturb_operation_is_empty(perturb_of_user(queue->first)))) {
+                                 is_empty(perturb_of_user(queue->first)))) {
         struct perturb_operation *first = pop(queue);
         // Not its number: a disabled node of a launch has that of the launch.
-        queue->granted = queue->handed_on = queue->done = perturb_operation_end(first);
+        queue->granted = queue->handed_on = queue->done = end_of(first);
         perturb_operations_destroy(first);
         any = true;
     }
@@ -269,7 +295,7 @@ static void hand_on(struct perturb_batch *batch)
     submit_gate(batch);
     for (struct perturb_operation *at = batch->first; at; at = at->next) {
         const struct weir_operation *own = perturb_of_user(at);
-        const weir_status status = perturb_operation_is_empty(own) ? WEIR_OK : submit(batch, own);
+        const weir_status status = is_empty(own) ? WEIR_OK : submit(batch, own);
         if (status < 0)
             perturb->link->host->fail(batch->queue->object, own, status);
     }
@@ -360,7 +386,7 @@ static struct perturb_batch *take_batch(struct perturb_queue *queue, struct pert
     first->batch = (struct perturb_batch){
         .queue = queue,
         .first = first,
-        .last = perturb_operation_end(last),
+        .last = end_of(last),
         .since_ns = weir_clock_now_ns(),
         .stalled = !runs,
     };
@@ -407,7 +433,7 @@ static bool start_one(struct perturb *perturb, struct perturb_queue *goal, unsig
         perturb->counts.reversed += has_pending(perturb, 1, 0, last->number);
     }
     while (last->next && (perturb_of_user(last->next)->kind == WEIR_OPERATION_RECORD ||
-                          perturb_operation_is_empty(perturb_of_user(last->next))))
+                          is_empty(perturb_of_user(last->next))))
         last = last->next;
     grant(queue, last);
     return true;
