@@ -1,8 +1,6 @@
 #include "plugins/kit/kit.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 weir_status plugin_refuse_second(const struct weir_link *link, const char *remedy)
 {
@@ -18,15 +16,6 @@ const struct weir_link *plugin_last_link(const struct weir_link *link)
     while (link->next)
         link = link->next;
     return link;
-}
-
-void plugin_program_name(char *name, size_t size)
-{
-    char path[512];
-    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-    path[length > 0 ? length : 0] = '\0';
-    const char *slash = strrchr(path, '/');
-    snprintf(name, size, "%.127s", slash ? slash + 1 : path);
 }
 
 uint64_t plugin_collective_bytes(const struct weir_operation *operation)

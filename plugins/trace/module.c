@@ -1,7 +1,9 @@
 // Opening and closing a link: settings, the file, the thread, and at the end the report and the
 // page.
+#define _GNU_SOURCE // program_invocation_short_name
 #include "plugins/trace/parts.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,16 +157,14 @@ static const char *source_of(const char *backend)
 
 static bool create_writer(struct trace *trace, char *message, size_t message_size)
 {
-    char program[128];
     char plugins[256];
     struct timespec unix_time;
-    plugin_program_name(program, sizeof program);
     plugin_names(trace->link, plugins, sizeof plugins);
     clock_gettime(CLOCK_REALTIME, &unix_time);
     const uint64_t unix_ns = (uint64_t)unix_time.tv_sec * 1000000000u + (uint64_t)unix_time.tv_nsec;
     trace->base_ns = trace_now_ns(trace);
     const struct weir_trace_meta meta = {
-        .program = program,
+        .program = program_invocation_short_name,
         .weir = WEIR_VERSION_STRING,
         .backend = trace->backend->name,
         .plugins = plugins,
