@@ -206,17 +206,6 @@ static weir_status await_running(weir_comm *comm)
                    : WEIR_OK;
 }
 
-static weir_status find_group(weir_comm *comm, weir_comm *part)
-{
-    const struct weir_transport_shrink shrink = {
-        .struct_size = sizeof shrink,
-        .label = weir__label_or_none(part->member.object.label),
-        .timeout_ns = comm->timeout_ns,
-    };
-    weir_status status = await_running(comm);
-    return status < 0 ? status : comm->transport->shrink(comm->group, &shrink, &part->group);
-}
-
 static weir_status shrink(weir_comm *comm, const char *label, const char *file, int line,
                           weir_comm **out_comm)
 {
@@ -225,7 +214,14 @@ static weir_status shrink(weir_comm *comm, const char *label, const char *file, 
         return weir_last_error()->status;
     end(comm, file, line, "goes on with the ranks of", " that are left", "",
         "shrink it on this rank too, or destroy it");
-    weir_status status = find_group(comm, part);
+    const struct weir_transport_shrink left = {
+        .struct_size = sizeof left,
+        .label = weir__label_or_none(part->member.object.label),
+        .timeout_ns = comm->timeout_ns,
+    };
+    weir_status status = await_running(comm);
+    if (status == WEIR_OK)
+        status = comm->transport->shrink(comm->group, &left, &part->group);
     if (status == WEIR_OK)
         status = weir__engine_create(part, file, line);
     if (status == WEIR_OK)

@@ -312,35 +312,29 @@ static weir_status copy_staged(const struct carried *run, weir_access access)
     return status == WEIR_OK && copied ? backend->ops->queue_finish(backend, run->queue) : status;
 }
 
-static void describe_parts(const struct carried *run)
-{
-    for (uint32_t i = 0; i < run->count; i++) {
-        const struct weir_exchange *part = &run->operation->u.collective.exchanges[i];
-        run->parts[i] = (struct weir_transport_part){
-            .struct_size = sizeof *run->parts,
-            .peer = part->peer,
-            .receive = part->receive,
-            .element = part->element,
-            .count = part->count,
-            .memory = run->sides[i].host,
-        };
-    }
-}
-
 static weir_status call_transport(const struct carried *run)
 {
     const bool exchange = run->operation->u.collective.kind == WEIR_EXCHANGE;
     struct weir_transport_call call = weir__call_of(run->operation);
-    if (run->parts) {
-        describe_parts(run);
-        call.parts = run->parts;
-        call.part_count = run->count;
-    }
-    for (uint32_t i = 0; i < run->count && !exchange; i++) {
-        if (run->sides[i].range.access == WEIR_ACCESS_READ)
-            call.src = run->sides[i].host;
-        else
-            call.dst = run->sides[i].host;
+    call.parts = run->parts;
+    call.part_count = run->parts ? run->count : 0;
+    for (uint32_t i = 0; i < run->count; i++) {
+        void *host = run->sides[i].host;
+        if (exchange) {
+            const struct weir_exchange *part = &run->operation->u.collective.exchanges[i];
+            run->parts[i] = (struct weir_transport_part){
+                .struct_size = sizeof *run->parts,
+                .peer = part->peer,
+                .receive = part->receive,
+                .element = part->element,
+                .count = part->count,
+                .memory = host,
+            };
+        } else if (run->sides[i].range.access == WEIR_ACCESS_READ) {
+            call.src = host;
+        } else {
+            call.dst = host;
+        }
     }
     return run->comm->transport->run(run->comm->group, &call);
 }
@@ -365,34 +359,28 @@ static weir_status carry_out(struct carried *run)
     return copy_staged(run, WEIR_ACCESS_WRITE);
 }
 
-// The room for ranges beyond two is allocated, with the transport's parts.
-static weir_status run_sides(struct carried *run)
-{
-    struct weir_collective_range range;
-    run->sides = run->fixed;
-    while (weir_collective_range_at(run->operation, run->count, &range))
-        run->count++;
-    if (run->operation->u.collective.kind != WEIR_EXCHANGE || run->count == 0)
-        return carry_out(run);
-    run->sides = weir__allocate(run->count * (sizeof *run->sides + sizeof *run->parts));
-    if (!run->sides) {
-        weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for %u parts", run->count);
-        weir__comm_excuse(run->operation, weir_last_error());
-        return WEIR_ERROR_OUT_OF_MEMORY;
-    }
-    run->parts = (struct weir_transport_part *)(void *)(run->sides + run->count);
-    weir_status status = carry_out(run);
-    weir__release(run->sides);
-    return status;
-}
-
-// The caller has the turn. The queue has finished.
+// The caller has the turn. The queue has finished. The room for ranges beyond two is allocated, with the transport's parts.
 static weir_status carry(weir_queue *queue, const struct weir_operation *operation)
 {
     struct carried run = {.queue = queue,
                           .operation = operation,
                           .comm = operation->u.collective.comm};
-    return run_sides(&run);
+    struct weir_collective_range range;
+    run.sides = run.fixed;
+    while (weir_collective_range_at(operation, run.count, &range))
+        run.count++;
+    if (operation->u.collective.kind != WEIR_EXCHANGE || run.count == 0)
+        return carry_out(&run);
+    run.sides = weir__allocate(run.count * (sizeof *run.sides + sizeof *run.parts));
+    if (!run.sides) {
+        weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for %u parts", run.count);
+        weir__comm_excuse(operation, weir_last_error());
+        return WEIR_ERROR_OUT_OF_MEMORY;
+    }
+    run.parts = (struct weir_transport_part *)(void *)(run.sides + run.count);
+    weir_status status = carry_out(&run);
+    weir__release(run.sides);
+    return status;
 }
 
 // Submission.
@@ -465,19 +453,6 @@ weir_status weir__comm_compare(const struct weir_operation *operation)
     return status;
 }
 
-static weir_status run_in_turn(const struct weir__comm_call *call)
-{
-    if (!weir__comm_takes(call->operation))
-        return carry(call->lane, call->operation);
-    weir_status status = weir__comm_compare(call->operation);
-    if (status == WEIR_OK)
-        status = submit_in_turn(call);
-    if (status == WEIR_OK)
-        (void)find_known(call->operation->u.collective.comm->known, likeness_of(call->operation),
-                         true);
-    return status;
-}
-
 weir_status weir__comm_run(const struct weir__comm_call *call)
 {
     weir_comm *comm = call->operation->u.collective.comm;
@@ -487,7 +462,15 @@ weir_status weir__comm_run(const struct weir__comm_call *call)
         return status;
     // The detail of an earlier function in this thread must not be mistaken for this one's.
     weir_error_set(NULL);
-    status = run_in_turn(call);
+    if (!weir__comm_takes(call->operation)) {
+        status = carry(call->lane, call->operation);
+    } else {
+        status = weir__comm_compare(call->operation);
+        if (status == WEIR_OK)
+            status = submit_in_turn(call);
+        if (status == WEIR_OK)
+            (void)find_known(comm->known, likeness_of(call->operation), true);
+    }
     weir__comm_end_turn(comm, turn);
     // An abort while it ran is the first cause.
     return status < 0 && weir__comm_status(comm) < 0 ? weir_last_error()->status : status;

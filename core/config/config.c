@@ -586,25 +586,13 @@ static weir_status resolve(struct weir__config *config, const struct weir_open_p
     return config->comm ? WEIR_OK : weir_last_error()->status;
 }
 
-static weir_status create_from_file(const char *path, bool from_variable,
-                                    struct weir__config **out_config)
-{
-    char message[512];
-    void *text = NULL;
-    size_t size = 0;
-    if (!weir_file_read(path, WEIR__CONFIG_FILE_LIMIT, &text, &size, message, sizeof message))
-        return weir__fail(WEIR_ERROR_IO,
-                          from_variable ? "WEIR_CONFIG names this file; correct or unset it" : NULL,
-                          "%s", message);
-    weir_status status = weir__config_create(path, text, size, out_config);
-    free(text);
-    return status;
-}
-
 static weir_status create(const struct weir_open_params *params, struct weir__config **out_config)
 {
     const char *path = params->config_path;
     const char *text = params->config_text;
+    char message[512];
+    void *read = NULL;
+    size_t size = 0;
     if (text) {
         bool named = path && path[0] != '\0';
         return weir__config_create(named ? path : "config_text", text, strlen(text), out_config);
@@ -613,7 +601,14 @@ static weir_status create(const struct weir_open_params *params, struct weir__co
         path = secure_getenv("WEIR_CONFIG");
     if (!path || path[0] == '\0')
         return weir__config_create("default", "", 0, out_config);
-    return create_from_file(path, !params->config_path, out_config);
+    if (!weir_file_read(path, WEIR__CONFIG_FILE_LIMIT, &read, &size, message, sizeof message))
+        return weir__fail(WEIR_ERROR_IO,
+                          params->config_path ? NULL
+                                              : "WEIR_CONFIG names this file; correct or unset it",
+                          "%s", message);
+    const weir_status status = weir__config_create(path, read, size, out_config);
+    free(read);
+    return status;
 }
 
 weir_status weir__config_load(const struct weir_open_params *params,

@@ -324,26 +324,6 @@ static bool is_name(const char *name)
     return length > 0 && length <= MOST_NAME_BYTES && name[length] == '\0';
 }
 
-// The directory of the object that holds this function, and whether that is a library. The
-// program itself has no path among the loaded objects: the name with which it was started
-// need not be a path.
-static bool own_directory(char *directory, bool *out_library)
-{
-    static const char anchor;
-    Dl_info info;
-    struct link_map *map = NULL;
-
-    if (dladdr1(&anchor, &info, (void **)&map, RTLD_DL_LINKMAP) == 0)
-        return false;
-    *out_library = map && map->l_name[0];
-    const char *path = *out_library ? map->l_name : "/proc/self/exe";
-    if (!realpath(path, directory))
-        return false;
-    char *slash = strrchr(directory, '/');
-    *slash = '\0';
-    return true;
-}
-
 // The directories to be looked through: those asked for, or the usual ones.
 struct search {
     const char *path;
@@ -352,13 +332,21 @@ struct search {
 
 static void begin_search(struct search *search, const char *path)
 {
+    static const char anchor;
     char directory[PATH_MAX];
-    bool library;
+    Dl_info info;
+    struct link_map *map = NULL;
 
     search->path = path && path[0] ? path : search->usual;
     search->usual[0] = '\0';
-    if (search->path == path || !own_directory(directory, &library))
+    if (search->path == path || dladdr1(&anchor, &info, (void **)&map, RTLD_DL_LINKMAP) == 0)
         return;
+    // Of the object that holds this function. The program itself has no path among the loaded objects: the name with
+    // which it was started need not be a path.
+    const bool library = map && map->l_name[0];
+    if (!realpath(library ? map->l_name : "/proc/self/exe", directory))
+        return;
+    *strrchr(directory, '/') = '\0';
     // /usr/lib/x86_64-linux-gnu/libweir.so.0 has no lib/weir beside its folder.
     const int length =
         library ? snprintf(search->usual, sizeof search->usual, "%s/weir:", directory) : 0;
@@ -517,14 +505,6 @@ static bool module_of_file(const char *file, char *name, size_t size)
     return true;
 }
 
-static bool is_last_new(const struct weir__module_name *names, size_t last)
-{
-    for (size_t i = 0; i < last; i++)
-        if (strcmp(names[i].text, names[last].text) == 0)
-            return false;
-    return true;
-}
-
 // Adds the names that are not among the first `count` yet, and returns how many there are then.
 static size_t names_in(const char *directory, struct weir__module_name *names, size_t count,
                        size_t most)
@@ -532,10 +512,14 @@ static size_t names_in(const char *directory, struct weir__module_name *names, s
     DIR *stream = opendir(directory);
     struct dirent *file;
 
-    while (stream && count < most && (file = readdir(stream)) != NULL)
-        if (module_of_file(file->d_name, names[count].text, sizeof names[count].text) &&
-            is_last_new(names, count))
-            count++;
+    while (stream && count < most && (file = readdir(stream)) != NULL) {
+        size_t same = 0;
+        if (!module_of_file(file->d_name, names[count].text, sizeof names[count].text))
+            continue;
+        while (strcmp(names[same].text, names[count].text) != 0)
+            same++;
+        count += same == count;
+    }
     if (stream)
         closedir(stream);
     return count;
@@ -559,36 +543,33 @@ static int compare_names(const void *a, const void *b)
                   ((const struct weir__module_name *)b)->text);
 }
 
-static void try_all_in(const char *directory, const struct weir_host *host,
-                       weir_load_report *report)
-{
-    struct weir__module_name names[4 * WEIR__LOADER_NAMES];
-    const size_t count = names_in(directory, names, 0, sizeof names / sizeof *names);
-    qsort(names, count, sizeof *names, compare_names);
-    for (size_t i = 0; i < count; i++) {
-        struct attempt attempt = {.name = names[i].text, .host = host};
-        if (!is_name(names[i].text))
-            continue;
-        weir_lock_take(&loader_lock);
-        load_from(&attempt, directory, report);
-        weir_lock_release(&loader_lock);
-    }
-}
-
 void weir__loader_try_all(const char *search_path, const struct weir_host *host,
                           weir_load_report *report)
 {
+    struct weir__module_name names[4 * WEIR__LOADER_NAMES];
     struct search search;
     char directory[PATH_MAX];
 
     begin_search(&search, search_path);
-    while (next_directory(&search.path, directory))
-        try_all_in(directory, host, report);
+    while (next_directory(&search.path, directory)) {
+        const size_t count = names_in(directory, names, 0, sizeof names / sizeof *names);
+        qsort(names, count, sizeof *names, compare_names);
+        for (size_t i = 0; i < count; i++) {
+            struct attempt attempt = {.name = names[i].text, .host = host};
+            if (!is_name(names[i].text))
+                continue;
+            weir_lock_take(&loader_lock);
+            load_from(&attempt, directory, report);
+            weir_lock_release(&loader_lock);
+        }
+    }
 }
 
-// The remedy for a name that no directory has: the nearest name, or all names.
-static void suggest(const char *name, const char *search_path, char *remedy, size_t size)
+// For a name that no directory has: with the nearest name, or all names.
+static weir_status fail_missing(const struct attempt *attempt, const char *search_path)
 {
+    char remedy[256];
+    const char *name = attempt->name;
     struct weir__module_name names[WEIR__LOADER_NAMES];
     const size_t count = weir__loader_names(search_path, names, WEIR__LOADER_NAMES);
     const char *nearest = NULL;
@@ -602,23 +583,16 @@ static void suggest(const char *name, const char *search_path, char *remedy, siz
     // These backends have a Debian package of their own.
     const bool apart = strcmp(name, "cuda") == 0 || strcmp(name, "opencl") == 0;
     if (nearest)
-        snprintf(remedy, size, "did you mean '%s'?", nearest);
+        snprintf(remedy, sizeof remedy, "did you mean '%s'?", nearest);
     else
         snprintf(
-            remedy, size,
+            remedy, sizeof remedy,
             "%s%s%sset module_path in [weir], or WEIR_MODULE_PATH, to where it is (the modules "
             "there are: %s)",
             apart ? "install the package weir-" : "", apart ? name : "", apart ? ", or " : "",
             used ? all : "none");
-}
-
-static weir_status fail_missing(const struct attempt *attempt, const char *search_path)
-{
-    char remedy[256];
-
-    suggest(attempt->name, search_path, remedy, sizeof remedy);
     return weir__fail(WEIR_ERROR_MODULE, remedy, "there is no %s '%s': no weir_%s.so in %s",
-                      weir__module_kind_name(attempt->kind), attempt->name, attempt->name,
+                      weir__module_kind_name(attempt->kind), name, name,
                       search_path[0] ? search_path : "any directory");
 }
 

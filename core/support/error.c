@@ -56,19 +56,6 @@ static void print(void *user, weir_log_level level, const char *source, const ch
             names[level >= WEIR_LOG_ERROR && level <= WEIR_LOG_DEBUG ? level - 1 : 3], message);
 }
 
-// Most callbacks print the message, which contains texts of users and of files. If memory runs
-// out it is truncated.
-static void call_escaped(weir_log_function function, void *user, weir_log_level level,
-                         const char *source, const char *message)
-{
-    char truncated[1024];
-    char *whole = weir_text_escaped(message, "\n\t");
-    if (!whole)
-        weir_text_escape(truncated, sizeof truncated, message, "\n\t");
-    function(user, level, source, whole ? whole : truncated);
-    free(whole);
-}
-
 void weir__log(weir_log_level level, const char *source, const char *message)
 {
     if ((int)level > atomic_load_explicit(&limit, memory_order_relaxed))
@@ -78,10 +65,17 @@ void weir__log(weir_log_level level, const char *source, const char *message)
     void *user = target.user;
     weir_lock_release(&lock);
     function = function ? function : print;
-    if (weir_text_is_clean(message, "\n\t"))
+    if (weir_text_is_clean(message, "\n\t")) {
         function(user, level, source, message);
-    else
-        call_escaped(function, user, level, source, message);
+        return;
+    }
+    // Most callbacks print the message, which contains texts of users and of files. If memory runs out it is truncated.
+    char truncated[1024];
+    char *whole = weir_text_escaped(message, "\n\t");
+    if (!whole)
+        weir_text_escape(truncated, sizeof truncated, message, "\n\t");
+    function(user, level, source, whole ? whole : truncated);
+    free(whole);
 }
 
 // Status names and the per-thread error detail. The detail is thread-local

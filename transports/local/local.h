@@ -30,8 +30,6 @@
 
 // What a rank sends at most in a call of a group of several machines: the beats of engines' communicators.
 #define LOCAL_CONTROL_BYTES ((size_t)64 << 10)
-#define LOCAL_MPI_REMEDY \
-    "run it under mpirun with WEIR_COMM_TRANSPORT=mpi, which carries host memory between machines"
 
 struct local_group;
 
@@ -121,7 +119,7 @@ struct local_group {
     uint32_t count;
     bool spans_machines; // carries control only: LOCAL_CONTROL_BYTES
     char label[LOCAL_LABEL_SIZE];
-    // These four for local_enlist(): the rank in the group of which this is a part.
+    // These four for local_enlist() and local_for_others(): the rank in the group of which this is a part.
     uint32_t origin_rank;
     uint32_t origin_count;
     bool listed;

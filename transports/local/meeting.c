@@ -36,23 +36,18 @@ static const struct weir_transport_setup *setup_of(const struct meeting *meeting
     return meeting->place.setup;
 }
 
-// Launchers that give their jobs names give them to all ranks.
-static const char *job_of_launcher(void)
-{
-    static const char *const names[] = {"TORCHELASTIC_RUN_ID", "PMIX_NAMESPACE", "SLURM_JOB_ID"};
-    const char *job = NULL;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !job; i++)
-        job = getenv(names[i]);
-    return job ? job : "";
-}
-
 static struct local_hello hello_of(const struct meeting *meeting)
 {
+    // Launchers that give their jobs names give them to all ranks.
+    static const char *const names[] = {"TORCHELASTIC_RUN_ID", "PMIX_NAMESPACE", "SLURM_JOB_ID"};
     struct local_hello hello = {.purpose = LOCAL_TO_MEET,
                                 .rank = setup_of(meeting)->rank,
                                 .count = setup_of(meeting)->count,
                                 .machine = local_machine()};
-    snprintf(hello.job, sizeof hello.job, "%s", job_of_launcher());
+    const char *job = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !job; i++)
+        job = getenv(names[i]);
+    snprintf(hello.job, sizeof hello.job, "%s", job ? job : "");
     return hello;
 }
 
@@ -424,15 +419,6 @@ static bool find_peer(struct meeting *meeting, uint32_t index, struct local_addr
                             "rank %u is on another machine, and has no secret", index);
 }
 
-static bool meet(struct meeting *meeting, struct local_group *group)
-{
-    const bool met = group->rank == 0 ? hold_meeting(meeting) : attend_meeting(meeting);
-    for (uint32_t i = 0; met && i < group->count; i++)
-        if (!find_peer(meeting, i, &group->peers[i].address))
-            return false;
-    return met;
-}
-
 // Before any rank has come, for all ranks mostly have the same limit.
 static bool has_descriptors(struct meeting *meeting)
 {
@@ -449,8 +435,12 @@ static bool has_descriptors(struct meeting *meeting)
 static bool join(struct meeting *meeting, struct local_group *group)
 {
     const struct local_place *place = &meeting->place;
-    if (!find_place(&meeting->place) || !has_descriptors(meeting) || !meet(meeting, group))
+    if (!find_place(&meeting->place) || !has_descriptors(meeting) ||
+        !(group->rank == 0 ? hold_meeting(meeting) : attend_meeting(meeting)))
         return false;
+    for (uint32_t i = 0; i < group->count; i++)
+        if (!find_peer(meeting, i, &group->peers[i].address))
+            return false;
     group->secret = place->secret;
     return local_mesh_connect(group, &meeting->door, meeting->token, place->deadline_ns, NULL,
                               meeting->place.cause);

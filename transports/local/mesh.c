@@ -67,27 +67,23 @@ void local_mesh_take_head(struct local_run *run, uint32_t index, const struct we
     run->deadline_ns = weir_judge_by(run->deadline_ns);
 }
 
-// A message's number is that of the collective before it.
-static bool is_of_the_same_time(const struct local_run *run, uint32_t index,
-                                const struct weir_head *head)
+static bool message_is_right(const struct local_run *run, uint32_t index,
+                             const struct mesh_span *span)
 {
+    const struct weir_head *head = span->head;
+    struct weir_caller by = run->by;
     char call[WEIR_HEAD_TEXT_SIZE];
-    return weir_is_numbered(head->kind) || head->number == run->by.head.number ||
+    by.head.element = span->message->element;
+    by.head.count = span->message->count;
+    if (!weir_caller_agrees(&by, index, head))
+        return false;
+    // A message's number is that of the collective before it.
+    return head->number == by.head.number ||
            weir_caller_blame(&run->by, WEIR_FAULT_DIFFERS, UINT32_MAX,
                              "rank %u has called %s after collective %llu, and rank %u after %llu",
                              index, weir_head_describe(head, call),
                              (unsigned long long)head->number, run->group->rank,
-                             (unsigned long long)run->by.head.number);
-}
-
-static bool message_is_right(const struct local_run *run, uint32_t index,
-                             const struct mesh_span *span)
-{
-    struct local_run message = *run;
-    message.by.head.element = span->message->element;
-    message.by.head.count = span->message->count;
-    return weir_caller_agrees(&message.by, index, span->head) &&
-           is_of_the_same_time(run, index, span->head);
+                             (unsigned long long)by.head.number);
 }
 
 // Receives what is there. `*moved` becomes true if that is anything.
@@ -237,32 +233,18 @@ bool local_mesh_judge(const struct local_run *run)
     return weir_caller_judge(&run->by, head_of, run->group);
 }
 
-static bool tell_elsewhere(const struct local_run *run, uint32_t peer, const char *elsewhere)
-{
-    char duration[WEIR_TEXT_QUANTITY_SIZE];
-    return weir_caller_blame(
-        &run->by, WEIR_FAULT_SILENT, peer,
-        "rank %u has not come to it in %s: it waits in %s; use communicators in the same "
-        "order on all ranks",
-        peer, weir_text_duration(duration, (double)run->by.timeout_ns), elsewhere);
-}
-
-// Whether the second rank waits for what comes after the wait of the first: it has done its part of that, and a first one
-// that waits still has stopped.
-static bool waits_later(const struct mesh_window *first, const struct mesh_window *second)
-{
-    return (int32_t)(second->stage - first->stage) > 0 ||
-           (second->awaits && second->waits_in_number > first->waits_in_number);
-}
-
-// The rank for which another one waits; a number above all: for none that is known.
+// The rank for which another one waits; a number above all: for none that is known. One that waits for what comes after
+// the wait of the first has done its part of that, and a first one that waits still has stopped.
 static uint32_t awaited_by(struct local_group *group, uint32_t rank)
 {
-    const struct mesh_window *window = local_window_of(group, rank);
-    const uint32_t awaited = window ? window->awaits - 1 : UINT32_MAX;
-    return awaited < group->count && !waits_later(window, local_window_of(group, awaited))
-               ? awaited
-               : UINT32_MAX;
+    const struct mesh_window *first = local_window_of(group, rank);
+    const uint32_t awaited = first ? first->awaits - 1 : UINT32_MAX;
+    if (awaited >= group->count)
+        return UINT32_MAX;
+    const struct mesh_window *second = local_window_of(group, awaited);
+    const bool later = (int32_t)(second->stage - first->stage) > 0 ||
+                       (second->awaits && second->waits_in_number > first->waits_in_number);
+    return later ? UINT32_MAX : awaited;
 }
 
 // Of the ranks that wait for each other, from `first` on; as many as there is room for.
@@ -297,6 +279,7 @@ static bool give_up(const struct local_run *run, uint32_t first)
 {
     struct local_group *group = run->group;
     char elsewhere[LOCAL_ELSEWHERE_SIZE] = "";
+    char duration[WEIR_TEXT_QUANTITY_SIZE];
     uint32_t index = first;
     if (run->differs)
         return local_mesh_judge(run);
@@ -306,8 +289,13 @@ static bool give_up(const struct local_run *run, uint32_t first)
         return fail_in_circle(run, index);
     if (local_window_of(group, index))
         read_text(&local_window_of(group, index)->elsewhere, elsewhere);
-    return elsewhere[0] ? tell_elsewhere(run, index, elsewhere)
-                        : weir_caller_late(&run->by, index, last_of(&group->peers[index]));
+    if (!elsewhere[0])
+        return weir_caller_late(&run->by, index, last_of(&group->peers[index]));
+    return weir_caller_blame(
+        &run->by, WEIR_FAULT_SILENT, index,
+        "rank %u has not come to it in %s: it waits in %s; use communicators in the same "
+        "order on all ranks",
+        index, weir_text_duration(duration, (double)run->by.timeout_ns), elsewhere);
 }
 
 // Between machines: each rank's head to each other one.
@@ -327,21 +315,6 @@ static bool meet(struct local_run *run)
         append(&peer->in, &peer->spans[1]);
     }
     return pump(run, true) && (!run->differs || local_mesh_judge(run));
-}
-
-// After a failure the lists name memory of the caller's, and nothing is ever moved again.
-static bool end(struct local_run *run)
-{
-    struct local_group *group = run->group;
-    if (!local_mesh_cause(group, NULL) && pump(run, true)) {
-        stop_showing(group);
-        return true;
-    }
-    for (uint32_t i = 0; i < group->count; i++) {
-        group->peers[i].in.first = NULL;
-        group->peers[i].out.first = NULL;
-    }
-    return false;
 }
 
 static void tell(struct local_group *group, const struct mesh_news *news)
@@ -483,29 +456,12 @@ static bool exchange_messages(struct local_run *run)
     for (uint32_t i = 0; i < run->call->part_count; i++)
         queue(run, weir_transport_part_at(run->call, i), &messages[i]);
     const bool carried = pump(run, true);
-    if (carried)
-        stop_showing(run->group);
     host->release(messages);
     return carried;
 }
 
 // How long the control connection of a peer may take to say why the other one has ended.
 #define VERDICT_NS (UINT64_C(500) * 1000 * 1000)
-
-static bool take_news(const struct local_run *run, uint32_t index)
-{
-    struct local_group *group = run->group;
-    struct mesh_peer *peer = &group->peers[index];
-    if (peer->news.kind == MESH_LEAVES) {
-        peer->left = true;
-        return true;
-    }
-    if (!peer->news.cause.text[0]) // would be told as a lack of memory
-        return weir_caller_fail(&run->by, "rank %u has failed, and has not said why", index);
-    const struct weir_cause heard = weir_cause_heard(&peer->news.cause, group->count);
-    local_mesh_fail(run->group, &heard);
-    return false;
-}
 
 bool local_mesh_next_news(struct mesh_peer *peer)
 {
@@ -526,10 +482,19 @@ bool local_mesh_next_news(struct mesh_peer *peer)
 
 bool local_mesh_read_news(const struct local_run *run, uint32_t index)
 {
-    struct mesh_peer *peer = &run->group->peers[index];
-    for (int n = 0; n < MESH_MOST_NEWS && local_mesh_next_news(peer); n++)
-        if (!take_news(run, index))
-            return false;
+    struct local_group *group = run->group;
+    struct mesh_peer *peer = &group->peers[index];
+    for (int n = 0; n < MESH_MOST_NEWS && local_mesh_next_news(peer); n++) {
+        if (peer->news.kind == MESH_LEAVES) {
+            peer->left = true;
+            continue;
+        }
+        if (!peer->news.cause.text[0]) // would be told as a lack of memory
+            return weir_caller_fail(&run->by, "rank %u has failed, and has not said why", index);
+        const struct weir_cause heard = weir_cause_heard(&peer->news.cause, group->count);
+        local_mesh_fail(group, &heard);
+        return false;
+    }
     return true;
 }
 
@@ -586,5 +551,14 @@ bool local_carry(struct local_run *run)
         carried = local_window_carry(run);
     else
         carried = meet(run) && gather(run);
-    return end(run) && carried;
+    if (!local_mesh_cause(group, NULL) && pump(run, true)) {
+        stop_showing(group);
+        return carried;
+    }
+    // After a failure the lists name memory of the caller's, and nothing is ever moved again.
+    for (uint32_t i = 0; i < group->count; i++) {
+        group->peers[i].in.first = NULL;
+        group->peers[i].out.first = NULL;
+    }
+    return false;
 }

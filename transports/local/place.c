@@ -52,6 +52,13 @@ bool local_place_listen(struct local_place *place, struct local_door *door,
                             "rank 0 cannot listen: %s", strerror(errno));
 }
 
+static bool tell_taken(struct local_place *place)
+{
+    return local_place_fail(place, WEIR_ERROR_COMM, "give each program a place of its own",
+                            "another rank 0 is at %s already: do two programs use it?",
+                            place->setup->rendezvous);
+}
+
 // Rank 0's socket.
 
 // Opens the folder of the path, which this user alone may enter. -1 with a cause.
@@ -92,14 +99,6 @@ static bool lock_folder(struct local_place *place, int folder)
     return true;
 }
 
-static bool is_left(const struct local_place *place)
-{
-    int probe = local_connect(&place->socket, place->deadline_ns);
-    const bool left = probe < 0 && errno == ECONNREFUSED;
-    local_close(&probe);
-    return left;
-}
-
 // False with a cause: what is there stays.
 static bool remove_left(struct local_place *place)
 {
@@ -107,10 +106,11 @@ static bool remove_left(struct local_place *place)
     if (lstat(place->path, &there) == 0 && !S_ISSOCK(there.st_mode))
         return local_place_fail(place, WEIR_ERROR_IO, "name another place, or remove it",
                                 "%s is there, and is no socket", place->path);
-    if (!is_left(place))
-        return local_place_fail(place, WEIR_ERROR_COMM, "give each program a place of its own",
-                                "another rank 0 is at %s already: do two programs use it?",
-                                place->setup->rendezvous);
+    int probe = local_connect(&place->socket, place->deadline_ns);
+    const bool left = probe < 0 && errno == ECONNREFUSED;
+    local_close(&probe);
+    if (!left)
+        return tell_taken(place);
     (void)unlink(place->path);
     return true;
 }
@@ -129,36 +129,22 @@ static bool bind_socket(struct local_place *place, struct local_door *door)
                             "rank 0 cannot listen at %s: %s", place->path, strerror(errno));
 }
 
-static bool listen_on_network(struct local_place *place, struct local_door *door)
-{
-    const struct local_address *network = local_place_network(place);
-    if (network)
-        door->listeners[DOOR_NETWORK] = local_listen(network, &door->port);
-    if (!network || door->listeners[DOOR_NETWORK] >= 0)
-        return true;
-    return local_place_fail(place, WEIR_ERROR_SYSTEM,
-                            "end the program that uses the port, or choose another one",
-                            "rank 0 cannot listen at %s: %s", place->setup->rendezvous,
-                            strerror(errno));
-}
-
 static bool open_at_path(struct local_place *place, struct local_door *door)
 {
+    const struct local_address *network = local_place_network(place);
     const int folder = open_folder(place);
     if (folder < 0)
         return false;
     const bool bound = lock_folder(place, folder) && bind_socket(place, door);
     close(folder);
-    return bound && listen_on_network(place, door);
-}
-
-// While this process listens no other rank 0 takes the socket for one that is left.
-static void close_at_path(const struct local_place *place)
-{
-    struct stat now;
-    if (lstat(place->path, &now) == 0 && now.st_ino == place->bound.st_ino &&
-        now.st_dev == place->bound.st_dev)
-        (void)unlink(place->path);
+    if (!bound || !network)
+        return bound;
+    door->listeners[DOOR_NETWORK] = local_listen(network, &door->port);
+    return door->listeners[DOOR_NETWORK] >= 0 ||
+           local_place_fail(place, WEIR_ERROR_SYSTEM,
+                            "end the program that uses the port, or choose another one",
+                            "rank 0 cannot listen at %s: %s", place->setup->rendezvous,
+                            strerror(errno));
 }
 
 // Rank 0's file.
@@ -231,13 +217,6 @@ static bool put_file(const struct local_place *place, const char *text, bool rep
     (void)unlink(temporary);
     errno = error;
     return put;
-}
-
-static bool tell_taken(struct local_place *place)
-{
-    return local_place_fail(place, WEIR_ERROR_COMM, "give each program a file of its own",
-                            "another rank 0 is at %s already: do two programs use it?",
-                            place->setup->rendezvous);
 }
 
 static bool write_file(struct local_place *place, const struct local_door *door, bool replaces)
@@ -347,8 +326,7 @@ static bool open_at_name(struct local_place *place, struct local_door *door)
     if (is_free)
         *at = place;
     local_process_unlock();
-    return is_free || local_place_fail(place, WEIR_ERROR_COMM, "give each group a name of its own",
-                                       "another rank 0 is at %s already", place->setup->rendezvous);
+    return is_free || tell_taken(place);
 }
 
 static bool read_name(struct local_place *place)
@@ -363,15 +341,6 @@ static bool read_name(struct local_place *place)
     return found;
 }
 
-static void close_at_name(struct local_place *place)
-{
-    local_process_lock();
-    struct local_place **at = find_name(place->path);
-    if (*at == place)
-        *at = place->next;
-    local_process_unlock();
-}
-
 bool local_place_open(struct local_place *place, struct local_door *door)
 {
     if (place->is_name)
@@ -379,14 +348,22 @@ bool local_place_open(struct local_place *place, struct local_door *door)
     return place->is_file ? open_at_file(place, door) : open_at_path(place, door);
 }
 
-// To read the file takes a descriptor, and the door may have the last one.
 bool local_place_close(struct local_place *place, struct local_door *door)
 {
-    if (!place->is_name && !place->is_file)
-        close_at_path(place);
+    struct stat now;
+    // While this process listens no other rank 0 takes the socket for one that is left.
+    if (!place->is_name && !place->is_file && lstat(place->path, &now) == 0 &&
+        now.st_ino == place->bound.st_ino && now.st_dev == place->bound.st_dev)
+        (void)unlink(place->path);
     local_door_close(door);
-    if (place->is_name)
-        close_at_name(place);
+    if (place->is_name) {
+        local_process_lock();
+        struct local_place **at = find_name(place->path);
+        if (*at == place)
+            *at = place->next;
+        local_process_unlock();
+    }
+    // To read the file takes a descriptor, and the door may have had the last one.
     return !place->is_file || close_at_file(place);
 }
 
@@ -462,21 +439,15 @@ static int knock_once(struct local_place *place, struct local_door *door, struct
                        local_sooner(place->deadline_ns, weir_clock_now_ns() + KNOCK_NS));
 }
 
-// A socket in a folder of another user's would be one too.
-static bool may_enter(struct local_place *place)
-{
-    if (place->is_file || place->is_name || place->socket.size == 0)
-        return true;
-    const int folder = open_folder(place);
-    if (folder >= 0)
-        close(folder);
-    return folder >= 0;
-}
-
 int local_place_knock(struct local_place *place, struct local_door *door, struct local_hello *hello)
 {
-    if (!may_enter(place))
-        return -1;
+    // A socket in a folder of another user's would be one too.
+    if (!place->is_file && !place->is_name && place->socket.size > 0) {
+        const int folder = open_folder(place);
+        if (folder < 0)
+            return -1;
+        close(folder);
+    }
     for (;;) {
         const int connection = knock_once(place, door, hello);
         const int error = errno;

@@ -60,7 +60,7 @@ static inline uint64_t local_sooner(uint64_t a, uint64_t b)
 
 // What is left until the deadline, for poll(): rounded up, at most a minute.
 int local_poll_ms(uint64_t deadline_ns);
-// Closes the descriptor unless it is -1, and makes it -1.
+// Closes the descriptor unless it is -1, and makes it -1. Keeps errno.
 void local_close(int *descriptor);
 
 // A child of fork() does not keep the sockets of this process: a child that lived on would hold them

@@ -158,24 +158,26 @@ void mpi_free(void *comm)
     at.MPI_Comm_free(&comm);
 }
 
-static int begin(struct mpi_request *request, bool receives, int error)
+// A request that has begun unless there is an error.
+static int begun(struct mpi_request *request, const char *function, bool receives, int error)
 {
     request->active = error == 0;
     request->receives = receives;
+    request->function = function;
     return error;
 }
 
 int mpi_send(const void *bytes, size_t size, uint32_t peer, int tag, void *comm,
              struct mpi_request *request)
 {
-    return begin(request, false,
+    return begun(request, "MPI_Isend", false,
                  at.MPI_Isend(bytes, (int)size, its.byte, (int)peer, tag, comm, &request->handle));
 }
 
 int mpi_receive(void *bytes, size_t size, uint32_t peer, int tag, void *comm,
                 struct mpi_request *request)
 {
-    return begin(request, true,
+    return begun(request, "MPI_Irecv", true,
                  at.MPI_Irecv(bytes, (int)size, its.byte, (int)peer, tag, comm, &request->handle));
 }
 
@@ -190,29 +192,30 @@ bool mpi_take(void *bytes, size_t size, int tag, void *comm)
            at.MPI_Mrecv(bytes, (int)size, its.byte, &message, its.status_ignore) == 0;
 }
 
-static int begin_collective(weir_collective kind, void *src, void *dst, int size, int root,
-                            void *comm, void **out_request)
-{
-    void *byte = its.byte;
-    switch (kind) {
-    case WEIR_ALL_GATHER:
-        return at.MPI_Iallgather(src, size, byte, dst, size, byte, comm, out_request);
-    case WEIR_ALL_TO_ALL:
-        return at.MPI_Ialltoall(src, size, byte, dst, size, byte, comm, out_request);
-    case WEIR_GATHER:
-        return at.MPI_Igather(src, size, byte, dst, size, byte, root, comm, out_request);
-    case WEIR_SCATTER:
-        return at.MPI_Iscatter(src, size, byte, dst, size, byte, root, comm, out_request);
-    default:
-        return at.MPI_Ibcast(src, size, byte, root, comm, out_request);
-    }
-}
-
-int mpi_collective(weir_collective kind, void *src, void *dst, size_t size, uint32_t root,
+int mpi_collective(weir_collective kind, void *src, void *dst, size_t bytes, uint32_t root,
                    void *comm, struct mpi_request *request)
 {
-    return begin(request, false,
-                 begin_collective(kind, src, dst, (int)size, (int)root, comm, &request->handle));
+    void *byte = its.byte;
+    void **handle = &request->handle;
+    const int size = (int)bytes;
+    const int from = (int)root;
+    switch (kind) {
+    case WEIR_ALL_GATHER:
+        return begun(request, "MPI_Iallgather", false,
+                     at.MPI_Iallgather(src, size, byte, dst, size, byte, comm, handle));
+    case WEIR_ALL_TO_ALL:
+        return begun(request, "MPI_Ialltoall", false,
+                     at.MPI_Ialltoall(src, size, byte, dst, size, byte, comm, handle));
+    case WEIR_GATHER:
+        return begun(request, "MPI_Igather", false,
+                     at.MPI_Igather(src, size, byte, dst, size, byte, from, comm, handle));
+    case WEIR_SCATTER:
+        return begun(request, "MPI_Iscatter", false,
+                     at.MPI_Iscatter(src, size, byte, dst, size, byte, from, comm, handle));
+    default:
+        return begun(request, "MPI_Ibcast", false,
+                     at.MPI_Ibcast(src, size, byte, from, comm, handle));
+    }
 }
 
 int mpi_test(struct mpi_request *request)
@@ -248,14 +251,6 @@ static void *load_any(int flags, const char **out_name)
         *out_name = names[i];
     }
     return handle;
-}
-
-static void *find(const char *name, const char **out_name)
-{
-    if (name[0])
-        return dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    void *handle = load_any(RTLD_NOLOAD, out_name);
-    return handle ? handle : load_any(0, out_name);
 }
 
 // A library may have the function and another ABI; it says so.
@@ -313,7 +308,9 @@ weir_status mpi_library_open(const struct weir_host *host, const char *name)
         return weir_host_fail(host, WEIR_ERROR_CONFIG, "name one library in all configurations",
                               "[mpi] library is %s, and this process uses %s already", name,
                               library.name);
-    void *handle = find(name, &found);
+    void *handle = name[0] ? dlopen(name, RTLD_NOW | RTLD_LOCAL) : load_any(RTLD_NOLOAD, &found);
+    if (!handle && !name[0])
+        handle = load_any(0, &found);
     if (!handle)
         return weir_host_fail(host, WEIR_ERROR_SYSTEM,
                               "install Open MPI 4 or MPICH 4, or set [mpi] library to the file",

@@ -40,7 +40,8 @@ enum mpi_abi {
 struct mpi_request {
     void *handle;
     bool active;
-    bool receives; // one message, so it can be cancelled
+    bool receives;        // one message, so it can be cancelled
+    const char *function; // of MPI's, which has begun it
 };
 
 // Loads a library, `name` or the first that is found. Once for a process: later calls find it again.
@@ -152,7 +153,7 @@ struct mpi_peer mpi_posts_peer(const struct mpi_group *group, uint32_t peer);
 
 // call.c
 
-// The failure of an MPI function.
+// The failure of an MPI function, whose name is said.
 bool mpi_fail_in(struct mpi_run *run, const char *function, int error);
 // Tells the host the group's first cause, and returns WEIR_ERROR_COMM.
 weir_status mpi_report(const struct mpi_group *group);
