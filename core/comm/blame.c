@@ -42,9 +42,10 @@ static bool find_cause(const weir_comm *comm, void *group, struct weir_transport
 
 void weir__comm_find_remedy(weir_comm *comm, struct weir_error *cause)
 {
-    struct weir_transport_cause known;
-    if (cause->status == WEIR_ERROR_COMM && find_cause(comm, comm->group, &known))
-        snprintf(cause->remedy, sizeof cause->remedy, "%s", remedy_of(comm, known.fault));
+    struct weir_transport_cause found;
+    const bool known = find_cause(comm, comm->group, &found);
+    if (cause->status == WEIR_ERROR_COMM && (known || !cause->remedy[0]))
+        snprintf(cause->remedy, sizeof cause->remedy, "%s", remedy_of(comm, found.fault));
 }
 
 static void fail(struct weir__pulse *pulse, const struct weir__flight *flight, const char *why,

@@ -16,10 +16,6 @@ weir_comm *weir__comm_allocate(weir_device *device, const char *label, const wei
 // Drops one that is not in use; NULL is accepted.
 void weir__comm_drop(weir_comm *comm);
 
-// Refuses a call that waits, in a host call.
-weir_status weir__comm_refuse_wait(const char *function, const char *label, const char *file,
-                                   int line);
-
 // Books the first cause. Returns false if there is one already.
 bool weir__comm_fail(weir_comm *comm, const struct weir_error *cause);
 

@@ -233,16 +233,6 @@ weir_status weir_inspect_place_sized(const struct weir_open_params *params,
 
 static const struct weir_comm_params defaults = {.struct_size = sizeof defaults};
 
-weir_status weir__comm_refuse_wait(const char *function, const char *label, const char *file,
-                                   int line)
-{
-    if (!weir__in_host_call())
-        return WEIR_OK;
-    return weir__fail_at(file, line, label, WEIR_ERROR_INVALID,
-                         "call it on a thread of the program's",
-                         "%s waits for the other ranks, and a host call may not wait", function);
-}
-
 // One rank on its way into a group.
 struct joiner {
     weir_device *device;
@@ -301,14 +291,12 @@ weir_status weir_comm_create_at(weir_device *device, const struct weir_comm_para
     WEIR_ENTER_FOR(file, line, out_comm, device);
     params = params ? params : &defaults;
     WEIR_READ_PARAMS(file, line, weir_comm_params, params, &known);
-    weir_status status = weir__comm_refuse_wait("weir_comm_create", params->label, file, line);
-    if (status < 0)
-        return status;
+    WEIR_REFUSE_HOST_CALL_AT(file, line, params->label, "call it on a thread of the program's");
     struct joiner joiner = {.device = device,
                             .params = params,
                             .file = weir__file_name(file),
                             .line = line};
-    status = weir__comm_place(device->runtime->config, params, &joiner.place);
+    const weir_status status = weir__comm_place(device->runtime->config, params, &joiner.place);
     if (status < 0) {
         weir__error_place(status, params->label, file, line);
         return status;
@@ -416,9 +404,8 @@ weir_status weir_comm_create_all_at(weir_device *const *devices, uint32_t device
         WEIR_LOOK_AT(file, line, devices[i]);
     params = params ? params : &defaults;
     WEIR_READ_PARAMS(file, line, weir_comm_params, params, &known);
-    weir_status status = weir__comm_refuse_wait("weir_comm_create_all", params->label, file, line);
-    if (status == WEIR_OK)
-        status = check_devices(devices, device_count, file, line);
+    WEIR_REFUSE_HOST_CALL_AT(file, line, params->label, "call it on a thread of the program's");
+    weir_status status = check_devices(devices, device_count, file, line);
     if (status < 0)
         return status;
     struct joiner pattern = {.params = params, .file = weir__file_name(file), .line = line};
@@ -460,10 +447,8 @@ weir_status weir_comm_split_at(weir_comm *comm, int32_t color, int32_t key, cons
 {
     WEIR_ENTER_FOR(file, line, out_part, comm);
     WEIR_REQUIRE_AT(file, line, comm->member.object.label, color >= WEIR_NO_COLOR);
-    weir_status status =
-        weir__comm_refuse_wait("weir_comm_split", comm->member.object.label, file, line);
-    if (status < 0)
-        return status;
+    WEIR_REFUSE_HOST_CALL_AT(file, line, comm->member.object.label,
+                             "call it on a thread of the program's");
     weir_comm *part = weir__comm_allocate(comm->member.device, label, comm);
     if (!part)
         return weir_last_error()->status;
@@ -481,7 +466,7 @@ weir_status weir_comm_split_at(weir_comm *comm, int32_t color, int32_t key, cons
         .line = line,
     };
     weir_lock_release(&comm->submit_lock);
-    status = split_group(comm, &split, turn, part);
+    weir_status status = split_group(comm, &split, turn, part);
     if (status == WEIR_OK && part->group)
         status = weir__engine_create(part, file, line);
     if (status < 0)

@@ -34,51 +34,40 @@ enum {
 // Modules are trusted code, but may be incomplete: a missing slot is found and named here, once,
 // instead of crashing at its first call.
 
-// What a slot must obey: a backend needs it, or it must be set together with its partner, such as create
-// and destroy. Its partner is itself if it has none.
+// What slots must obey: a backend needs them, and both of a pair are set or neither, such as create and destroy. The second
+// one of a slot without a partner is itself.
 struct rule {
-    const char *name;
-    const char *partner_name;
-    size_t index;
-    size_t partner;
+    const char *names[2];
+    size_t slots[2];
     bool mandatory;
 };
 
 #define INDEX(slot) (offsetof(struct weir_module_ops, slot) / sizeof(void (*)(void)))
-#define RULE(slot, partner, mandatory)                          \
-    {                                                           \
-#slot, #partner, INDEX(slot), INDEX(partner), mandatory \
+#define RULE(first, second, mandatory)                              \
+    {                                                               \
+        {#first, #second}, {INDEX(first), INDEX(second)}, mandatory \
     }
 
 static const struct rule rules[] = {
     RULE(open, close, true),
-    RULE(close, open, true),
     RULE(device_count, device_describe, true),
-    RULE(device_describe, device_count, true),
     RULE(device_create, device_destroy, true),
-    RULE(device_destroy, device_create, true),
     RULE(device_limits, device_limits, true),
     RULE(queue_create, queue_destroy, true),
-    RULE(queue_destroy, queue_create, true),
     RULE(queue_submit, queue_submit, true),
     RULE(queue_finish, queue_finish, true),
     RULE(event_query, event_query, true),
     RULE(event_wait, event_wait, true),
     RULE(buffer_create, buffer_destroy, true),
-    RULE(buffer_destroy, buffer_create, true),
     RULE(program_create, program_destroy, true),
-    RULE(program_destroy, program_create, true),
     RULE(kernel_create, kernel_destroy, true),
-    RULE(kernel_destroy, kernel_create, true),
     RULE(graph_create, graph_destroy, false),
-    RULE(graph_destroy, graph_create, false),
-    // All of an engine, or none: each is the partner of the one before.
+    // All of an engine, or none: a chain of pairs.
     RULE(comm_create, comm_destroy, false),
     RULE(comm_destroy, comm_takes, false),
     RULE(comm_takes, comm_abort, false),
     RULE(comm_abort, comm_query, false),
     RULE(comm_query, comm_engine, false),
-    RULE(comm_engine, comm_create, false),
 };
 #undef RULE
 #undef INDEX
@@ -200,15 +189,17 @@ static bool check_slots(const struct weir_module *module, struct weir__finding *
     if (!module->ops)
         return refuse(finding, "set ops to the module's table", "the module has no ops table");
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-        const bool set = is_set(module->ops, count, rules[i].index);
-        if (rules[i].mandatory && module->kind == WEIR_MODULE_BACKEND && !set)
+        const struct rule *rule = &rules[i];
+        const bool first = is_set(module->ops, count, rule->slots[0]);
+        const bool second = is_set(module->ops, count, rule->slots[1]);
+        if (rule->mandatory && module->kind == WEIR_MODULE_BACKEND && !(first && second))
             return refuse(finding, "implement the slot, and check slot_count",
                           "the mandatory slot `%s` is missing from the %zu slots of the backend",
-                          rules[i].name, count);
-        if (set && !is_set(module->ops, count, rules[i].partner))
+                          rule->names[first], count);
+        if (first != second)
             return refuse(finding, "implement both or neither",
-                          "the module has the slot `%s` without `%s`", rules[i].name,
-                          rules[i].partner_name);
+                          "the module has the slot `%s` without `%s`", rule->names[second],
+                          rule->names[first]);
     }
     return true;
 }

@@ -184,14 +184,16 @@ static void clean_all(struct weir_error *error)
     clean(error->remedy, sizeof error->remedy, KEPT);
 }
 
-static void store(const char *file, int line, const char *object, weir_status status,
-                  const char *remedy, const char *format, va_list arguments)
+void weir__report_at(const char *file, int line, const char *object, weir_status status,
+                     const char *remedy, const char *format, ...)
 {
     // The arguments may point into the old detail, so the new one is built in a
     // separate structure.
     struct weir_error error = {.status = status, .file = weir__file_name(file), .line = line};
-
+    va_list arguments;
+    va_start(arguments, format);
     vsnprintf(error.message, sizeof error.message, format, arguments);
+    va_end(arguments);
     if (object)
         snprintf(error.object, sizeof error.object, "%s", object);
     if (remedy)
@@ -201,23 +203,6 @@ static void store(const char *file, int line, const char *object, weir_status st
     was_told = false;
     if (file && status < 0)
         weir__tell();
-}
-
-void weir__report(weir_status status, const char *remedy, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    store(NULL, 0, NULL, status, remedy, format, arguments);
-    va_end(arguments);
-}
-
-void weir__report_at(const char *file, int line, const char *object, weir_status status,
-                     const char *remedy, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    store(file, line, object, status, remedy, format, arguments);
-    va_end(arguments);
 }
 
 int weir__name_length(const char *function)

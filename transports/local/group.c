@@ -20,9 +20,6 @@ static struct local_group *groups; // of this process, by its lock
 
 void local_enlist(struct local_group *group)
 {
-    if (group->listed)
-        return;
-    group->listed = true;
     local_process_lock();
     group->next = groups;
     groups = group;
@@ -31,8 +28,6 @@ void local_enlist(struct local_group *group)
 
 static void delist(struct local_group *group)
 {
-    if (!group->listed)
-        return;
     local_process_lock();
     struct local_group **at = &groups;
     while (*at && *at != group)
@@ -46,10 +41,9 @@ void local_for_others(const struct local_group *own,
                       void (*visit)(struct local_group *group, void *user), void *user)
 {
     local_process_lock();
-    // In a child of fork() the parent's are listed too.
     for (struct local_group *group = groups; group; group = group->next)
-        if (group != own && group->host == own->host && group->forks == own->forks &&
-            group->origin_rank == own->origin_rank && group->origin_count == own->origin_count)
+        if (group != own && group->host == own->host && group->origin_rank == own->origin_rank &&
+            group->origin_count == own->origin_count)
             visit(group, user);
     local_process_unlock();
 }
@@ -70,7 +64,6 @@ struct local_group *local_mesh_create(const struct weir_host *host, const char *
     snprintf(group->label, sizeof group->label, "%s", label);
     pthread_mutex_init(&group->lock, NULL);
     group->eager = (long)count <= sysconf(_SC_NPROCESSORS_ONLN);
-    group->forks = local_descriptor_forks();
     group->peers = host->allocate(count * sizeof *group->peers);
     group->polls = host->allocate(2 * (size_t)count * sizeof *group->polls);
     for (uint32_t i = 0; group->peers && i < count; i++) {
@@ -84,34 +77,20 @@ struct local_group *local_mesh_create(const struct weir_host *host, const char *
     return group;
 }
 
-bool local_mesh_is_inherited(const struct local_group *group)
-{
-    return group->forks != local_descriptor_forks();
-}
-
-// A child has no mappings of the windows either.
 void local_mesh_destroy(struct local_group *group)
 {
     const struct weir_host *host = group->host;
     delist(group);
-    if (!local_mesh_is_inherited(group)) {
-        for (uint32_t i = 0; group->peers && i < group->count; i++) {
-            local_close(&group->peers[i].data);
-            local_close(&group->peers[i].control);
-        }
-        local_window_destroy(group);
-        pthread_mutex_destroy(&group->lock);
-    } else {
-        host->release(group->windows);
+    for (uint32_t i = 0; group->peers && i < group->count; i++) {
+        local_close(&group->peers[i].data);
+        local_close(&group->peers[i].control);
     }
+    local_window_destroy(group);
+    pthread_mutex_destroy(&group->lock);
     host->release(group->polls);
     host->release(group->peers);
     host->release(group);
 }
-
-#define REMEDY                                                                              \
-    "submit the same collectives in the same order on all ranks, and see what the rank at " \
-    "fault has printed; then recover the queue and create another communicator"
 
 #define MPI_REMEDY \
     "run it under mpirun with WEIR_COMM_TRANSPORT=mpi, which carries host memory between machines"
@@ -122,7 +101,7 @@ weir_status local_report(const struct local_run *run, weir_status status)
     if (!local_mesh_cause(run->group, &cause))
         return WEIR_OK;
     return weir_host_fail(run->group->host, status,
-                          status == WEIR_ERROR_UNSUPPORTED ? MPI_REMEDY : REMEDY, "%s", cause.text);
+                          status == WEIR_ERROR_UNSUPPORTED ? MPI_REMEDY : NULL, "%s", cause.text);
 }
 
 struct local_run local_run_begin(struct local_group *group, struct weir_head head,
@@ -165,7 +144,7 @@ weir_status local_run_call(void *group, const struct weir_transport_call *call)
     const weir_status status = local_report(&run, WEIR_ERROR_COMM);
     if (status)
         return status;
-    if (run.group->spans_machines && !fits_the_line(&exchange)) {
+    if (!local_carries_data(group) && !fits_the_line(&exchange)) {
         // Strangers on the way could read, and change, what goes to another machine.
         weir_caller_fail(
             &run.by,
@@ -186,7 +165,7 @@ void local_place(const void *group, uint32_t *out_rank, uint32_t *out_count)
 bool local_carries_data(const void *group)
 {
     const struct local_group *local = group;
-    return !local->spans_machines;
+    return local->windows;
 }
 
 void local_abort(void *group, const char *reason)

@@ -55,7 +55,7 @@ static struct local_hello hello_of(const struct meeting *meeting)
 
 static void refuse(int connection, const char *cause)
 {
-    struct local_welcome welcome = {.refused = 1};
+    struct local_welcome welcome = {.token = 0};
     snprintf(welcome.cause, sizeof welcome.cause, "%s", cause);
     local_write_all(connection, &welcome, sizeof welcome, weir_clock_now_ns() + LOCAL_REPLY_NS);
     local_close(&connection);
@@ -228,35 +228,26 @@ static bool hold_meeting(struct meeting *meeting)
 
 // Other ranks.
 
-// What the other side writes gets into logs and to terminals.
-static bool take_refusal(struct meeting *meeting, struct local_welcome *welcome)
-{
-    struct local_place *place = &meeting->place;
-    welcome->cause[WEIR_CAUSE_SIZE - 1] = '\0';
-    place->status = WEIR_ERROR_COMM;
-    place->remedy = START_REMEDY;
-    weir_text_escape(place->cause, sizeof place->cause, welcome->cause, "");
-    return welcome->cause[0]
-               ? false
-               : local_place_fail(place, WEIR_ERROR_COMM, START_REMEDY,
-                                  "rank 0 at %s does not let rank %u in",
-                                  setup_of(meeting)->rendezvous, setup_of(meeting)->rank);
-}
-
 static bool take_welcome(struct meeting *meeting, int connection)
 {
     struct local_welcome welcome;
-    const uint64_t deadline_ns = meeting->place.deadline_ns + LOCAL_REPLY_NS;
+    struct local_place *place = &meeting->place;
+    const uint64_t deadline_ns = place->deadline_ns + LOCAL_REPLY_NS;
     const size_t size = setup_of(meeting)->count * sizeof *meeting->entries;
     if (!local_read_all(connection, &welcome, sizeof welcome, deadline_ns))
-        return local_place_fail(&meeting->place, WEIR_ERROR_COMM,
+        return local_place_fail(place, WEIR_ERROR_COMM,
                                 "see what rank 0 has printed; then start all ranks again",
                                 "rank 0 has left %s", setup_of(meeting)->rendezvous);
-    if (welcome.refused)
-        return take_refusal(meeting, &welcome);
+    if (welcome.cause[0]) { // what the other side writes gets into logs and to terminals
+        welcome.cause[WEIR_CAUSE_SIZE - 1] = '\0';
+        place->status = WEIR_ERROR_COMM;
+        place->remedy = START_REMEDY;
+        weir_text_escape(place->cause, sizeof place->cause, welcome.cause, "");
+        return false;
+    }
     meeting->token = welcome.token;
     return local_read_all(connection, meeting->entries, size, deadline_ns) ||
-           local_place_fail(&meeting->place, WEIR_ERROR_COMM, START_REMEDY, "rank 0 has left %s",
+           local_place_fail(place, WEIR_ERROR_COMM, START_REMEDY, "rank 0 has left %s",
                             setup_of(meeting)->rendezvous);
 }
 
@@ -481,13 +472,15 @@ static weir_status join_at(const struct local_transport *transport,
     struct local_group *group = local_mesh_create(host, setup->label, setup->rank, setup->count);
     struct meeting *meeting = create_meeting(transport, setup);
     weir_status status = WEIR_OK;
-    if (group && meeting && join(meeting, group))
+    if (group && meeting && join(meeting, group)) {
+        local_enlist(group);
         *out_group = group;
-    else if (meeting && meeting->place.cause[0])
+    } else if (meeting && meeting->place.cause[0]) {
         status = weir_host_fail(host, meeting->place.status, meeting->place.remedy, "%s",
                                 meeting->place.cause);
-    else
+    } else {
         status = weir_host_no_memory(host, "a group");
+    }
     if (status != WEIR_OK && group)
         local_mesh_destroy(group);
     if (meeting)

@@ -29,25 +29,6 @@ static void append(struct mesh_list *list, struct mesh_span *span)
     list->end = &span->next;
 }
 
-static void queue(struct local_run *run, const struct weir_transport_part *part,
-                  struct mesh_message *message)
-{
-    struct mesh_peer *peer = &run->group->peers[part->peer];
-    struct mesh_list *list = part->receive ? &peer->in : &peer->out;
-    message->head = run->by.head;
-    message->head.element = part->element;
-    message->head.count = part->count;
-    message->spans[0] = (struct mesh_span){.at = (char *)&message->head,
-                                           .left = sizeof message->head,
-                                           .head = part->receive ? &message->head : NULL,
-                                           .message = part};
-    message->spans[1] =
-        (struct mesh_span){.at = part->memory,
-                           .left = (size_t)part->count * weir_datatype_size(part->element)};
-    append(list, &message->spans[0]);
-    append(list, &message->spans[1]);
-}
-
 static bool was_interrupted(void)
 {
     return errno == EAGAIN || errno == EINTR;
@@ -57,10 +38,8 @@ void local_mesh_take_head(struct local_run *run, uint32_t index, const struct we
 {
     struct mesh_peer *peer = &run->group->peers[index];
     peer->has_come = true;
-    if (weir_is_numbered(head->kind)) {
+    if (weir_is_numbered(head->kind))
         peer->head = *head;
-        peer->has_head = true;
-    }
     if (run->differs || weir_head_equals(&run->by.head, head))
         return;
     run->differs = true;
@@ -269,11 +248,6 @@ static bool fail_in_circle(const struct local_run *run, uint32_t first)
                              weir_text_duration(duration, (double)run->by.timeout_ns), waits);
 }
 
-static const struct weir_head *last_of(const struct mesh_peer *peer)
-{
-    return peer->has_head ? &peer->head : NULL;
-}
-
 // The deadline has passed. A peer that waits itself is not the cause, unless all wait for each other.
 static bool give_up(const struct local_run *run, uint32_t first)
 {
@@ -290,7 +264,7 @@ static bool give_up(const struct local_run *run, uint32_t first)
     if (local_window_of(group, index))
         read_text(&local_window_of(group, index)->elsewhere, elsewhere);
     if (!elsewhere[0])
-        return weir_caller_late(&run->by, index, last_of(&group->peers[index]));
+        return weir_caller_late(&run->by, index, &group->peers[index].head);
     return weir_caller_blame(
         &run->by, WEIR_FAULT_SILENT, index,
         "rank %u has not come to it in %s: it waits in %s; use communicators in the same "
@@ -331,8 +305,6 @@ void local_mesh_fail(void *group, const struct weir_cause *cause)
 {
     struct local_group *local = group;
     const struct mesh_news news = {.kind = MESH_FAILED, .cause = *cause};
-    if (local_mesh_is_inherited(local))
-        return;
     pthread_mutex_lock(&local->lock);
     if (!local->failed) {
         local->cause = *cause;
@@ -345,16 +317,6 @@ void local_mesh_fail(void *group, const struct weir_cause *cause)
 
 bool local_mesh_cause(struct local_group *group, struct weir_cause *out_cause)
 {
-    // Another thread of the parent may have had the lock.
-    if (local_mesh_is_inherited(group)) {
-        struct weir_cause cause = {.rank = UINT32_MAX};
-        snprintf(cause.text, sizeof cause.text,
-                 "'%s': a child of fork() has no connections of rank %u", group->label,
-                 group->rank);
-        if (out_cause)
-            *out_cause = cause;
-        return true;
-    }
     pthread_mutex_lock(&group->lock);
     const bool failed = group->failed;
     if (failed && out_cause)
@@ -365,10 +327,8 @@ bool local_mesh_cause(struct local_group *group, struct weir_cause *out_cause)
 
 void local_leave(void *group)
 {
-    struct local_group *local = group;
-    if (!local_mesh_is_inherited(local))
-        tell(local, &(struct mesh_news){.kind = MESH_LEAVES});
-    local_mesh_destroy(local);
+    tell(group, &(struct mesh_news){.kind = MESH_LEAVES});
+    local_mesh_destroy(group);
 }
 
 bool local_mesh_may_wait(struct local_run *run, uint32_t first)
@@ -453,8 +413,23 @@ static bool exchange_messages(struct local_run *run)
     if (!messages)
         return weir_caller_fail(&run->by, "rank %u has no host memory left for %u messages",
                                 run->group->rank, run->call->part_count);
-    for (uint32_t i = 0; i < run->call->part_count; i++)
-        queue(run, weir_transport_part_at(run->call, i), &messages[i]);
+    for (uint32_t i = 0; i < run->call->part_count; i++) {
+        const struct weir_transport_part *part = weir_transport_part_at(run->call, i);
+        struct mesh_peer *peer = &run->group->peers[part->peer];
+        struct mesh_list *list = part->receive ? &peer->in : &peer->out;
+        struct mesh_message *message = &messages[i];
+        const size_t size = (size_t)part->count * weir_datatype_size(part->element);
+        message->head = run->by.head;
+        message->head.element = part->element;
+        message->head.count = part->count;
+        message->spans[0] = (struct mesh_span){.at = (char *)&message->head,
+                                               .left = sizeof message->head,
+                                               .head = part->receive ? &message->head : NULL,
+                                               .message = part};
+        message->spans[1] = (struct mesh_span){.at = part->memory, .left = size};
+        append(list, &message->spans[0]);
+        append(list, &message->spans[1]);
+    }
     const bool carried = pump(run, true);
     host->release(messages);
     return carried;
@@ -513,7 +488,7 @@ bool local_mesh_lost(const struct local_run *run, uint32_t index)
     if (run->differs && !local_mesh_judge(run))
         return false;
     return weir_caller_lost(&run->by, peer->left && !peer->died ? WEIR_FAULT_LEFT : WEIR_FAULT_DIED,
-                            index, last_of(peer));
+                            index, &peer->head);
 }
 
 // And the bytes of an all-gather, which a split is too.
@@ -541,7 +516,6 @@ bool local_carry(struct local_run *run)
 {
     struct local_group *group = run->group;
     bool carried;
-    local_enlist(group);
     for (uint32_t i = 0; i < group->count; i++)
         group->peers[i].has_come = i == group->rank;
     group->peers[group->rank].incoming = run->by.head;

@@ -335,8 +335,7 @@ bool local_mesh_connect(struct local_group *group, struct local_door *door, uint
     }
     if (!accept_higher(group, door, token, deadline_ns, shrink, cause))
         return false;
-    group->spans_machines = first_far(group) < group->count;
-    return group->spans_machines || local_window_exchange(group, deadline_ns, cause);
+    return first_far(group) < group->count || local_window_exchange(group, deadline_ns, cause);
 }
 
 static void close_door(const struct local_group *group, struct local_door *door)
@@ -518,8 +517,10 @@ static bool meet_members(struct local_shrink *shrink, const struct lineup *left,
             .kind = WEIR_BARRIER,
             .timeout_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0,
         };
-        if (local_run_call(*out_group, &barrier) == WEIR_OK)
+        if (local_run_call(*out_group, &barrier) == WEIR_OK) {
+            local_enlist(*out_group);
             return true;
+        }
         (void)local_mesh_cause(*out_group, &cause);
     }
     // The others may have told the first one before they closed the connections that this rank has missed.
@@ -574,12 +575,8 @@ weir_status local_shrink(void *group, const struct weir_transport_shrink *params
     const struct weir_host *host = whole->host;
     const uint64_t now_ns = weir_clock_now_ns();
     struct local_group *part = NULL;
-    struct weir_cause cause;
     *out_group = NULL;
-    if (!local_mesh_cause(whole, &cause))
-        local_abort(whole, "it goes on with the ranks that are left");
-    else if (local_mesh_is_inherited(whole))
-        return weir_host_fail(host, WEIR_ERROR_COMM, "call it in the parent", "%s", cause.text);
+    local_abort(whole, "it goes on with the ranks that are left"); // unless it has failed
     struct local_shrink shrink = {.whole = whole,
                                   .params = params,
                                   .patience_ns = params->timeout_ns / 4,

@@ -257,7 +257,7 @@ static bool is_taken(const struct local_place *found)
     int connection = local_knock(address, &found->secret, &hello, deadline_ns);
     const bool taken = connection >= 0 &&
                        local_read_all(connection, &welcome, sizeof welcome, deadline_ns) &&
-                       welcome.refused;
+                       welcome.cause[0];
     local_close(&connection);
     return taken;
 }
@@ -295,18 +295,12 @@ static bool close_at_file(struct local_place *place)
 // Names of this process, guarded by its lock: where the doors are of the ranks 0 that wait there. One rank alone
 // needs none.
 
-static struct {
-    struct local_place *first;
-    unsigned forks;
-} names;
+static struct local_place *names;
 
-// With the lock. The names of a parent of fork() are not this process's.
+// With the lock.
 static struct local_place **find_name(const char *name)
 {
-    if (names.forks != local_descriptor_forks())
-        names.first = NULL;
-    names.forks = local_descriptor_forks();
-    struct local_place **at = &names.first;
+    struct local_place **at = &names;
     while (*at && strcmp((*at)->path, name) != 0)
         at = &(*at)->next;
     return at;
@@ -409,19 +403,6 @@ static void tell_refused(struct local_place *place, int error)
                          place->setup->rendezvous, strerror(error));
 }
 
-// This rank's door has to be open before it tells of it. What a file says may change until rank 0 has come.
-static bool open_own_door(struct local_place *place, struct local_door *door)
-{
-    struct local_address own;
-    const bool is_open = door->listeners[DOOR_MACHINE] >= 0;
-    if (is_open && !place->is_file)
-        return true;
-    local_door_close(door);
-    if (place->socket.size > 0)
-        return local_door_open(door, local_place_network(place));
-    return local_address_toward(&place->network, &own) && local_door_open(door, &own);
-}
-
 // A file of an earlier run names a place at which nothing listens until rank 0 has written its own.
 static int knock_once(struct local_place *place, struct local_door *door, struct local_hello *hello)
 {
@@ -430,8 +411,15 @@ static int knock_once(struct local_place *place, struct local_door *door, struct
         errno = ENOENT;
         return -1;
     }
-    if (!open_own_door(place, door))
-        return -1;
+    // This rank's door has to be open before it tells of it. What a file says may change until rank 0 has come.
+    if (place->is_file || door->listeners[DOOR_MACHINE] < 0) {
+        struct local_address own;
+        const bool far = place->socket.size == 0;
+        local_door_close(door);
+        if ((far && !local_address_toward(&place->network, &own)) ||
+            !local_door_open(door, far ? &own : local_place_network(place)))
+            return -1;
+    }
     hello->token = place->token;
     hello->number = door->number;
     hello->port = door->port;

@@ -35,7 +35,6 @@ static struct {
     int *held; // descriptors
     size_t held_count;
     size_t held_capacity;
-    unsigned forks;
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -56,7 +55,6 @@ static void in_child(void)
 {
     while (process.held_count > 0)
         close(process.held[--process.held_count]);
-    process.forks++;
     pthread_mutex_unlock(&process.lock);
 }
 
@@ -125,12 +123,6 @@ void local_close(int *descriptor)
     local_process_unlock();
     *descriptor = -1;
     errno = error;
-}
-
-// Only changed where there is no other thread.
-unsigned local_descriptor_forks(void)
-{
-    return process.forks;
 }
 
 // Addresses.

@@ -39,15 +39,9 @@ struct mpi_run mpi_run_begin(struct mpi_group *group, struct weir_head head, uin
                             .idle_ns = now_ns};
 }
 
-static const struct weir_head *last_of(const struct mpi_run *run, uint32_t rank)
-{
-    const struct mpi_peer *peer = &run->group->peers[rank];
-    return peer->heard ? &peer->last : NULL;
-}
-
 static bool fail_late(struct mpi_run *run, uint32_t rank)
 {
-    return weir_caller_late(&run->by, rank, last_of(run, rank));
+    return weir_caller_late(&run->by, rank, &run->group->peers[rank].last);
 }
 
 // A collective needs all ranks, and one that has left will not come to it.
@@ -56,7 +50,7 @@ static bool all_there(struct mpi_run *run)
     for (uint32_t i = 0; i < run->group->count; i++) {
         const struct mpi_peer peer = mpi_posts_peer(run->group, i);
         if (peer.left && peer.left_after < run->group->head.number)
-            return weir_caller_lost(&run->by, WEIR_FAULT_LEFT, i, last_of(run, i));
+            return weir_caller_lost(&run->by, WEIR_FAULT_LEFT, i, &peer.last);
     }
     return true;
 }
@@ -151,7 +145,6 @@ static bool hear_each(struct mpi_run *run)
             break;
         if (result != DONE)
             return result == LATE && fail_late(run, met.come);
-        group->peers[met.come].heard = true;
         group->peers[met.come].last = *head;
         if (same && !weir_head_equals(&group->head, head)) {
             same = false;
@@ -181,15 +174,6 @@ static bool begin_heads(struct mpi_run *run, bool receives, int tag)
     return ok;
 }
 
-static bool hear_all(struct mpi_run *run)
-{
-    struct mpi_group *group = run->group;
-    const bool ok = begin_heads(run, true, MPI_TAG_ARRIVE) && hear_each(run);
-    if (!ok)
-        abandon(group, group->requests, group->count);
-    return ok;
-}
-
 static bool tell_all(struct mpi_run *run)
 {
     struct mpi_group *group = run->group;
@@ -211,7 +195,6 @@ static bool tell_first(struct mpi_run *run)
     const enum wait result = await(run, group->requests, 2, run->deadline_ns + PATIENCE_NS);
     if (result != DONE)
         return result == LATE && fail_late(run, 0);
-    group->peers[0].heard = true;
     group->peers[0].last = group->heads[0];
     group->head.new_group = group->heads[0].new_group;
     return true;
@@ -219,9 +202,13 @@ static bool tell_first(struct mpi_run *run)
 
 bool mpi_meet(struct mpi_run *run)
 {
-    if (run->group->rank > 0)
+    struct mpi_group *group = run->group;
+    if (group->rank > 0)
         return tell_first(run);
-    return hear_all(run) && tell_all(run);
+    if (begin_heads(run, true, MPI_TAG_ARRIVE) && hear_each(run))
+        return tell_all(run);
+    abandon(group, group->requests, group->count);
+    return false;
 }
 
 bool mpi_fail_in(struct mpi_run *run, const char *function, int error)
@@ -234,9 +221,7 @@ bool mpi_fail_in(struct mpi_run *run, const char *function, int error)
 
 weir_status mpi_report(const struct mpi_group *group)
 {
-    return weir_host_fail(group->host, WEIR_ERROR_COMM,
-                          "make all ranks submit the same collectives, or raise the timeout", "%s",
-                          group->cause.text);
+    return weir_host_fail(group->host, WEIR_ERROR_COMM, NULL, "%s", group->cause.text);
 }
 
 // Messages between two ranks. Each begins with what its sender has called, and has pieces of the
@@ -292,42 +277,31 @@ static bool start_piece(struct mpi_run *run, struct message *message)
     return message->done || start(run, message, message->piece, size);
 }
 
-// What was started has come to its end.
-static bool advance(struct mpi_run *run, struct message *message)
+// Goes on with a message if what was started has come to its end.
+static bool advance(struct mpi_run *run, struct message *message, bool *out_moved)
 {
+    const struct weir_transport_part *part = message->part;
     const size_t size = piece_size(message);
+    const int error = mpi_test(&message->request);
+    if (error)
+        return mpi_fail_in(run, message->request.function, error);
+    if (message->request.active)
+        return true;
+    *out_moved = true;
     if (message->begun) {
-        if (message->part->receive)
-            memcpy((char *)message->part->memory + message->offset, message->piece, size);
+        if (part->receive)
+            memcpy((char *)part->memory + message->offset, message->piece, size);
         message->offset += size;
         return start_piece(run, message);
     }
     message->begun = true;
-    if (message->part->receive) {
-        run->by.head.element = message->part->element;
-        run->by.head.count = message->part->count;
-        if (!weir_caller_agrees(&run->by, message->part->peer, &message->head))
+    if (part->receive) {
+        run->by.head.element = part->element;
+        run->by.head.count = part->count;
+        if (!weir_caller_agrees(&run->by, part->peer, &message->head))
             return false;
     }
     return start_piece(run, message);
-}
-
-static bool test(struct mpi_run *run, struct message *message, bool *out_moved)
-{
-    const int error = mpi_test(&message->request);
-    if (error)
-        return mpi_fail_in(run, message->request.function, error);
-    const bool done = !message->request.active;
-    *out_moved = *out_moved || done;
-    return !done || advance(run, message);
-}
-
-static bool is_peer_there(struct mpi_run *run, const struct message *message)
-{
-    const struct mpi_peer peer = mpi_posts_peer(run->group, message->part->peer);
-    return !peer.left || weir_clock_now_ns() - peer.left_ns < LEAVE_NS ||
-           weir_caller_lost(&run->by, WEIR_FAULT_LEFT, message->part->peer,
-                            last_of(run, message->part->peer));
 }
 
 static bool finish_part(struct exchange *exchange)
@@ -338,7 +312,7 @@ static bool finish_part(struct exchange *exchange)
         bool moved = false;
         for (uint32_t i = 0; i < exchange->count; i++) {
             struct message *message = &exchange->messages[i];
-            if (!message->done && !test(run, message, &moved))
+            if (!message->done && !advance(run, message, &moved))
                 return false;
             waiting = message->done ? waiting : message;
         }
@@ -346,8 +320,10 @@ static bool finish_part(struct exchange *exchange)
             return true;
         if (moved)
             run->idle_ns = weir_clock_now_ns();
-        const enum wait result =
-            is_peer_there(run, waiting) ? take_turn(run, run->deadline_ns) : FAILED;
+        const struct mpi_peer peer = mpi_posts_peer(run->group, waiting->part->peer);
+        if (peer.left && weir_clock_now_ns() - peer.left_ns >= LEAVE_NS)
+            return weir_caller_lost(&run->by, WEIR_FAULT_LEFT, waiting->part->peer, &peer.last);
+        const enum wait result = take_turn(run, run->deadline_ns);
         if (result != DONE)
             return result == LATE && fail_late(run, waiting->part->peer);
     }

@@ -29,7 +29,6 @@ static struct {
     int rank;
     int count;
     void *comm;
-    void *posts;
     struct mpi_group *world;
     pid_t owner;        // the process in which this file has called MPI_Init(); 0: none
     atomic_bool failed; // a group has: the exit does not wait for the other ranks for ever
@@ -241,7 +240,7 @@ static bool meet_at_exit(void)
     static struct mpi_request request;
     uint64_t pause_ns = 0;
     dst = calloc(1, (size_t)process.count);
-    if (!dst || mpi_collective(WEIR_ALL_GATHER, &src, dst, 1, 0, process.posts, &request) != 0)
+    if (!dst || mpi_collective(WEIR_ALL_GATHER, &src, dst, 1, 0, posts.comm, &request) != 0)
         return false;
     while (request.active) {
         if (mpi_test(&request) != 0 || !weir_clock_pause(began_ns, limit_ns, &pause_ns))
@@ -277,7 +276,7 @@ static void start(void *unused)
     if (!process.error && process.threaded)
         process.error = mpi_duplicate(mpi_world(), &process.comm);
     if (!process.error && process.threaded)
-        process.error = mpi_duplicate(mpi_world(), &process.posts);
+        process.error = mpi_duplicate(mpi_world(), &posts.comm);
     atomic_store(&process.done, true);
 }
 
@@ -382,7 +381,6 @@ static weir_status make_world(const struct weir_host *host)
     world->id.color = -1;
     for (uint32_t i = 0; i < world->count; i++)
         world->peers[i].world = i;
-    posts.comm = process.posts;
     add_group(world);
     process.world = world;
     return WEIR_OK;

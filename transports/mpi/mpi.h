@@ -99,9 +99,8 @@ struct mpi_id {
 
 // What this rank knows of another one.
 struct mpi_peer {
-    uint32_t world; // its rank in MPI_COMM_WORLD
-    bool heard;
-    struct weir_head last; // if heard
+    uint32_t world;        // its rank in MPI_COMM_WORLD
+    struct weir_head last; // its latest collective that was heard of, of number 0 before the first
     bool left;             // this and the rest: guarded by the posts' lock
     uint64_t left_after;   // the number of its last collective
     uint64_t left_ns;
