@@ -1,4 +1,4 @@
-// Checks a collective's operands, numbers it and submits it; and launches of graphs with collectives.
+// Checks a collective's operands, numbers it and submits it.
 #include <inttypes.h>
 #include <stdio.h>
 

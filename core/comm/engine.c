@@ -1,4 +1,4 @@
-// Collectives that are carried out: in the backend, by its engine, or through the host.
+// Collectives that are carried out: in the backend, by its engine, or through the host; and launches of graphs with them.
 #include "core/comm/comm.h"
 
 #include <inttypes.h>
@@ -198,7 +198,8 @@ weir_status weir__engine_create(weir_comm *comm, const char *file, int line)
         return WEIR_OK;
     }
     // Another rank's failure comes from the group, which has told of it.
-    const struct weir_error cause = weir__error_of(status);
+    struct weir_error cause = weir__error_of(status);
+    weir__comm_find_remedy(comm, &cause);
     weir__comm_tell(comm, cause.message);
     return weir__error_set(&cause);
 }
@@ -386,6 +387,15 @@ static weir_status carry(weir_queue *queue, const struct weir_operation *operati
 
 // Submission.
 
+// One call, when its turn has come, which it ends. It is noted as `noted`, an operation of `queue`, and carried out on
+// `lane`, which are one and the same outside of graphs.
+struct turn_call {
+    weir_queue *queue;
+    const struct weir_operation *noted;
+    weir_queue *lane;
+    const struct weir_operation *operation;
+};
+
 void weir__comm_excuse(const struct weir_operation *operation, const struct weir_error *cause)
 {
     weir_comm *comm = operation->u.collective.comm;
@@ -396,7 +406,7 @@ void weir__comm_excuse(const struct weir_operation *operation, const struct weir
     weir__comm_abort(comm, cause, reason);
 }
 
-bool weir__comm_takes(const struct weir_operation *operation)
+static bool takes(const struct weir_operation *operation)
 {
     weir_comm *comm = operation->u.collective.comm;
     return comm->engine && comm->engine->ops->comm_takes(comm->engine, comm, operation);
@@ -420,7 +430,7 @@ WEIR_COLD static weir_status fail_submission(const struct weir_operation *operat
 }
 
 // With the turn.
-static weir_status submit_in_turn(const struct weir__comm_call *call)
+static weir_status submit_in_turn(const struct turn_call *call)
 {
     const weir_comm *comm = call->operation->u.collective.comm;
     if (!weir__pulse_note(call->operation->u.collective.comm, call->queue, call->noted))
@@ -432,14 +442,14 @@ static weir_status submit_in_turn(const struct weir__comm_call *call)
 static weir_status submit(weir_queue *queue, const struct weir_operation *operation)
 {
     weir_comm *comm = operation->u.collective.comm;
-    const struct weir__comm_call call = {queue, operation, queue, operation};
+    const struct turn_call call = {queue, operation, queue, operation};
     weir_status status = submit_in_turn(&call);
     weir__comm_end_turn(comm, operation->u.collective.turn);
     return status;
 }
 
 // Before the engine gets a call that it does not compare.
-weir_status weir__comm_compare(const struct weir_operation *operation)
+static weir_status compare(const struct weir_operation *operation)
 {
     weir_comm *comm = operation->u.collective.comm;
     if (!comm->check || !weir_is_numbered(operation->u.collective.kind))
@@ -454,7 +464,7 @@ weir_status weir__comm_compare(const struct weir_operation *operation)
     return status;
 }
 
-weir_status weir__comm_run(const struct weir__comm_call *call)
+static weir_status run_call(const struct turn_call *call)
 {
     weir_comm *comm = call->operation->u.collective.comm;
     const uint32_t turn = call->operation->u.collective.turn;
@@ -463,10 +473,10 @@ weir_status weir__comm_run(const struct weir__comm_call *call)
         return status;
     // The detail of an earlier function in this thread must not be mistaken for this one's.
     weir_error_set(NULL);
-    if (!weir__comm_takes(call->operation)) {
+    if (!takes(call->operation)) {
         status = carry(call->lane, call->operation);
     } else {
-        status = weir__comm_compare(call->operation);
+        status = compare(call->operation);
         if (status == WEIR_OK)
             status = submit_in_turn(call);
         if (status == WEIR_OK)
@@ -479,7 +489,7 @@ weir_status weir__comm_run(const struct weir__comm_call *call)
 
 static weir_status run(weir_queue *queue, const struct weir_operation *operation)
 {
-    return weir__comm_run(&(struct weir__comm_call){queue, operation, queue, operation});
+    return run_call(&(struct turn_call){queue, operation, queue, operation});
 }
 
 static void skip(const struct weir_operation *operation)
@@ -520,14 +530,14 @@ static struct weir_operation in_queue(const struct weir_operation *launch,
     return operation;
 }
 
-bool weir__comm_captures(const struct weir_operation *node)
+static bool captures(const struct weir_operation *node)
 {
     weir_comm *comm = node->u.collective.comm;
-    return weir__comm_takes(node) && comm->engine->ops->comm_captures &&
+    return takes(node) && comm->engine->ops->comm_captures &&
            comm->engine->ops->comm_captures(comm->engine, comm, node);
 }
 
-bool weir__comm_launch_is_ready(const struct weir_operation *launch)
+static bool launch_is_ready(const struct weir_operation *launch)
 {
     bool ready = true;
     for (uint32_t i = 0; i < launch->u.graph_comms.count && ready; i++) {
@@ -537,7 +547,7 @@ bool weir__comm_launch_is_ready(const struct weir_operation *launch)
     return ready;
 }
 
-void weir__comm_skip_launch(const struct weir_operation *launch)
+static void skip_launch(const struct weir_operation *launch)
 {
     const struct weir_error cause = *weir_last_error();
     const struct weir__graph_comms *all = collectives_of(launch);
@@ -576,7 +586,7 @@ static weir_status submit_launch(weir_queue *queue, const struct weir_operation 
     weir_status status = WEIR_OK;
     for (uint32_t i = 0; i < all->collective_count && status == WEIR_OK; i++) {
         const struct weir_operation operation = in_queue(launch, all->collectives[i]);
-        status = weir__comm_compare(&operation);
+        status = compare(&operation);
     }
     for (uint32_t i = 0; i < all->collective_count && status == WEIR_OK; i++) {
         const struct weir_operation operation = in_queue(launch, all->collectives[i]);
@@ -586,8 +596,8 @@ static weir_status submit_launch(weir_queue *queue, const struct weir_operation 
     return status == WEIR_OK ? backend->ops->queue_submit(backend, queue, launch) : status;
 }
 
-weir_status weir__comm_launch(weir_queue *queue, const struct weir_operation *launch,
-                              const struct weir_link *backend)
+static weir_status launch_graph(weir_queue *queue, const struct weir_operation *launch,
+                                const struct weir_link *backend)
 {
     weir_status status = await_turns(launch);
     const bool turned = status == WEIR_OK;
@@ -599,7 +609,7 @@ weir_status weir__comm_launch(weir_queue *queue, const struct weir_operation *la
     if (status < 0) {
         const struct weir_error cause = weir__error_of(status);
         weir__error_set(&cause);
-        weir__comm_skip_launch(launch);
+        skip_launch(launch);
         status = weir__comm_status(launch->u.graph_comms.comms[0].comm); // the first cause
     }
     if (turned)
@@ -607,26 +617,26 @@ weir_status weir__comm_launch(weir_queue *queue, const struct weir_operation *la
     return status;
 }
 
-weir_status weir__comm_run_node(weir_queue *queue, const struct weir_operation *launch,
-                                weir_queue *lane, const struct weir_operation *node)
+static weir_status run_node(weir_queue *queue, const struct weir_operation *launch,
+                            weir_queue *lane, const struct weir_operation *node)
 {
     const struct weir_operation noted = in_queue(launch, node);
     const struct weir_operation operation = in_launch(launch, node);
-    return weir__comm_run(&(struct weir__comm_call){queue, &noted, lane, &operation});
+    return run_call(&(struct turn_call){queue, &noted, lane, &operation});
 }
 
 const struct weir__comm_ops weir__comm_ops = {
     .status = weir__comm_status,
-    .takes = weir__comm_takes,
+    .takes = takes,
     .is_ready = is_ready,
     .submit = submit,
     .run = run,
     .skip = skip,
-    .captures = weir__comm_captures,
-    .launch_is_ready = weir__comm_launch_is_ready,
-    .launch = weir__comm_launch,
-    .run_node = weir__comm_run_node,
-    .skip_launch = weir__comm_skip_launch,
+    .captures = captures,
+    .launch_is_ready = launch_is_ready,
+    .launch = launch_graph,
+    .run_node = run_node,
+    .skip_launch = skip_launch,
 };
 
 const char *weir_comm_engine(const weir_comm *comm)
