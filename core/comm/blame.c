@@ -51,20 +51,16 @@ void weir__comm_find_remedy(weir_comm *comm, struct weir_error *cause)
 static void fail(struct weir__pulse *pulse, const struct weir__flight *flight, const char *why,
                  const char *remedy)
 {
-    const char *label = weir__label_or_none(pulse->comm->member.object.label);
     struct weir_error cause = {.status = WEIR_ERROR_COMM};
-    size_t used = 0;
     if (flight) {
         cause.file = flight->file;
         cause.line = flight->line;
-        weir_text_append(cause.message, sizeof cause.message / 2, &used,
-                         "%s %" PRIu64 " of '%s', %s:%" PRId32 ": ",
-                         weir_collective_name((weir_collective)flight->kind), flight->number, label,
-                         flight->file ? flight->file : "?", flight->line);
+        snprintf(cause.message, sizeof cause.message, "%s%s", weir__flight_name(pulse, flight).text,
+                 why);
     } else {
-        weir_text_append(cause.message, sizeof cause.message, &used, "communicator '%s': ", label);
+        snprintf(cause.message, sizeof cause.message, "communicator '%s': %s",
+                 weir__label_or_none(pulse->comm->member.object.label), why);
     }
-    weir_text_append(cause.message, sizeof cause.message, &used, "%s", why);
     snprintf(cause.remedy, sizeof cause.remedy, "%s", remedy);
     weir__comm_abort(pulse->comm, &cause, cause.message);
 }

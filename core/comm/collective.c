@@ -33,9 +33,10 @@ struct weir__comm_name weir__comm_name(const struct weir_operation *operation)
 {
     struct weir__comm_name name;
     const char *label = operation->u.collective.comm->member.object.label;
-    snprintf(name.text, sizeof name.text, "%s %" PRIu64 " of '%s'",
-             weir_collective_name(operation->u.collective.kind), operation->u.collective.number,
-             weir__label_or_none(label));
+    snprintf(name.text, sizeof name.text,
+             "%s %" PRIu64 " of '%s', %s:%d: ", weir_collective_name(operation->u.collective.kind),
+             operation->u.collective.number, weir__label_or_none(label),
+             operation->file ? operation->file : "?", operation->line);
     return name;
 }
 

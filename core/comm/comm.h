@@ -85,9 +85,9 @@ weir_status weir__comm_place(const struct weir__config *config,
                              const struct weir_comm_params *params,
                              struct weir__comm_place *out_place);
 
-// "all-reduce 17 of 'grads'" for messages.
+// "all-reduce 17 of 'grads', app.c:120: " for messages.
 struct weir__comm_name {
-    char text[160];
+    char text[512];
 };
 struct weir__comm_name weir__comm_name(const struct weir_operation *operation);
 

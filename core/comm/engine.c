@@ -400,9 +400,9 @@ void weir__comm_excuse(const struct weir_operation *operation, const struct weir
 {
     weir_comm *comm = operation->u.collective.comm;
     char reason[1024];
-    snprintf(reason, sizeof reason, "%s, %s:%d: rank %u cannot take part: %s",
-             weir__comm_name(operation).text, operation->file ? operation->file : "?",
-             operation->line, (unsigned)comm->rank, cause->message);
+    size_t used = 0;
+    weir_text_append(reason, sizeof reason, &used, "%srank %u cannot take part: %s",
+                     weir__comm_name(operation).text, (unsigned)comm->rank, cause->message);
     weir__comm_abort(comm, cause, reason);
 }
 

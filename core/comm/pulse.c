@@ -83,6 +83,13 @@ static struct weir_operation operation_of(const struct weir__pulse *pulse,
     return operation;
 }
 
+struct weir__comm_name weir__flight_name(const struct weir__pulse *pulse,
+                                         const struct weir__flight *flight)
+{
+    const struct weir_operation operation = operation_of(pulse, flight);
+    return weir__comm_name(&operation);
+}
+
 static bool is_direct(const struct weir__flight *flight)
 {
     return !weir_is_numbered(flight->kind);
@@ -101,14 +108,6 @@ bool weir__pulse_copy_flight(const struct weir__pulse *pulse, size_t index,
     return true;
 }
 
-// Of kind, element, reduction, root and count, the same on all ranks.
-static uint64_t hash_call(uint64_t hash, const struct weir_head *call)
-{
-    hash = weir__hash_word(hash, call->kind | (uint64_t)call->element << 16 |
-                                     (uint64_t)call->reduction << 32);
-    return weir__hash_word(weir__hash_word(hash, call->count), call->root);
-}
-
 void weir__pulse_hear_own(struct weir__pulse *pulse)
 {
     struct weir__flight flight;
@@ -119,8 +118,11 @@ void weir__pulse_hear_own(struct weir__pulse *pulse)
         const struct weir_operation operation = operation_of(pulse, &flight);
         const struct weir_transport_call it = weir__call_of(&operation);
         const struct weir_head call = weir_head_of(&it);
+        const uint64_t what =
+            call.kind | (uint64_t)call.element << 16 | (uint64_t)call.reduction << 32;
         pulse->number = call.number;
-        pulse->hash = hash_call(pulse->hash, &call);
+        pulse->hash = weir__hash_word(weir__hash_word(pulse->hash, what), call.count);
+        pulse->hash = weir__hash_word(pulse->hash, call.root); // what is the same on all ranks
         pulse->calls[call.number % WEIR__PULSE_HISTORY] = call;
         pulse->hashes[call.number % WEIR__PULSE_HISTORY] = pulse->hash;
     }
@@ -395,16 +397,16 @@ static void give_up(struct weir__pulse *pulse, const struct weir__flight *flight
                               .file = flight->file,
                               .line = flight->line};
     char duration[WEIR_TEXT_QUANTITY_SIZE];
+    size_t used = 0;
     weir_text_duration(duration, (double)(weir_clock_now_ns() - since_ns));
     (void)weir__comm_cause(comm);
-    snprintf(lost.message, sizeof lost.message,
-             "%s %" PRIu64 " of '%s', %s:%" PRId32 ": rank %" PRIu32
-             " has lost its device, since %s "
-             "has not ended it in %s after its abort; the first cause: %.600s",
-             weir_collective_name((weir_collective)flight->kind), flight->number,
-             weir__label_or_none(comm->member.object.label), flight->file ? flight->file : "?",
-             flight->line, comm->rank, comm->engine->ops->comm_engine(comm->engine, comm), duration,
-             weir_last_error()->message);
+    weir_text_append(lost.message, sizeof lost.message, &used,
+                     "%srank %" PRIu32
+                     " has lost its device, since %s has not ended it in %s after its "
+                     "abort; the first cause: %.600s",
+                     weir__flight_name(pulse, flight).text, comm->rank,
+                     comm->engine->ops->comm_engine(comm->engine, comm), duration,
+                     weir_last_error()->message);
     snprintf(lost.remedy, sizeof lost.remedy,
              "restart the process: a kernel that does not end leaves the device only with it");
     if (!begin_asking())

@@ -26,17 +26,6 @@ void local_enlist(struct local_group *group)
     local_process_unlock();
 }
 
-static void delist(struct local_group *group)
-{
-    local_process_lock();
-    struct local_group **at = &groups;
-    while (*at && *at != group)
-        at = &(*at)->next;
-    if (*at)
-        *at = group->next;
-    local_process_unlock();
-}
-
 void local_for_others(const struct local_group *own,
                       void (*visit)(struct local_group *group, void *user), void *user)
 {
@@ -80,7 +69,13 @@ struct local_group *local_mesh_create(const struct weir_host *host, const char *
 void local_mesh_destroy(struct local_group *group)
 {
     const struct weir_host *host = group->host;
-    delist(group);
+    local_process_lock();
+    struct local_group **at = &groups;
+    while (*at && *at != group)
+        at = &(*at)->next;
+    if (*at)
+        *at = group->next;
+    local_process_unlock();
     for (uint32_t i = 0; group->peers && i < group->count; i++) {
         local_close(&group->peers[i].data);
         local_close(&group->peers[i].control);

@@ -78,17 +78,6 @@ static int make_own(struct local_group *group, char *cause)
     return -1;
 }
 
-// Memory that could shrink would end this process when it reads there; and a file, whose seals cannot be had,
-// would be changed.
-static bool is_window(int file)
-{
-    const int wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-    const int seals = file >= 0 ? fcntl(file, F_GET_SEALS) : -1;
-    struct stat state;
-    return seals >= 0 && (seals & wanted) == wanted && fstat(file, &state) == 0 &&
-           state.st_size == (off_t)LOCAL_WINDOW_BYTES;
-}
-
 // Room for one descriptor, aligned as a header is.
 union passed {
     struct cmsghdr header;
@@ -143,11 +132,17 @@ static int read_descriptor(int connection, uint64_t deadline_ns)
 // False with errno.
 static bool map_other(struct local_group *group, uint32_t rank, uint64_t deadline_ns)
 {
+    const int wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+    struct stat state;
     const int file = read_descriptor(group->peers[rank].data, deadline_ns);
     if (file < 0)
         return false;
+    const int seals = fcntl(file, F_GET_SEALS);
     errno = EINVAL;
-    if (is_window(file))
+    // Memory that could shrink would end this process when it reads there; and a file, whose seals cannot be had,
+    // would be changed.
+    if (seals >= 0 && (seals & wanted) == wanted && fstat(file, &state) == 0 &&
+        state.st_size == (off_t)LOCAL_WINDOW_BYTES)
         group->windows[rank] = map(file);
     const int error = errno;
     close(file);

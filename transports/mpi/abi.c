@@ -79,21 +79,6 @@ static const struct {
     {"ompi_mpi_errors_return", (void *)&its.return_errors},
 };
 
-// Looks up all symbols; else the name of one that the library lacks is stored.
-static bool look_up(void *handle, enum mpi_abi abi, const char **out_missing)
-{
-    const size_t count = sizeof symbols / sizeof *symbols - (abi == MPI_OPEN_MPI ? 0 : 3);
-    its = constants[abi];
-    for (size_t i = 0; i < count; i++) {
-        void *symbol = dlsym(handle, symbols[i].name);
-        *out_missing = symbols[i].name;
-        if (!symbol)
-            return false;
-        memcpy(symbols[i].at, &symbol, sizeof symbol);
-    }
-    return true;
-}
-
 void mpi_state(bool *out_initialized, bool *out_finalized)
 {
     int initialized = 0;
@@ -253,28 +238,23 @@ static void *load_any(int flags, const char **out_name)
     return handle;
 }
 
-// A library may have the function and another ABI; it says so.
-static bool is_standard(void *handle)
-{
-    int (*version)(int *, int *);
-    int major = -1;
-    int minor = -1;
-    void *symbol = dlsym(handle, "MPI_Abi_get_version");
-    memcpy(&version, &symbol, sizeof version);
-    return symbol && version(&major, &minor) == 0 && major == 1;
-}
-
 // The text names the library, and the library the ABI.
 static enum mpi_abi recognize(void *handle)
 {
     int (*version)(char *, int *);
+    int (*abi_version)(int *, int *);
     int size = 0;
+    int major = -1;
+    int minor = -1;
     void *symbol = dlsym(handle, "MPI_Get_library_version");
     memcpy(&version, &symbol, sizeof version);
     if (!symbol || version(library.version, &size) != 0)
         return MPI_NONE;
     library.version[strcspn(library.version, ",\n")] = '\0';
-    if (is_standard(handle))
+    // A library may have the function and another ABI; it says so.
+    symbol = dlsym(handle, "MPI_Abi_get_version");
+    memcpy(&abi_version, &symbol, sizeof abi_version);
+    if (symbol && abi_version(&major, &minor) == 0 && major == 1)
         return MPI_STANDARD;
     if (dlsym(handle, "ompi_mpi_comm_world"))
         return MPI_OPEN_MPI;
@@ -285,15 +265,21 @@ static enum mpi_abi recognize(void *handle)
 static weir_status use(const struct weir_host *host, void *handle, const char *name)
 {
     const enum mpi_abi abi = recognize(handle);
-    const char *missing = NULL;
+    const size_t count = sizeof symbols / sizeof *symbols - (abi == MPI_OPEN_MPI ? 0 : 3);
     if (abi == MPI_NONE)
         return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED,
                               "use Open MPI 4, MPICH 4, or a library with MPICH's ABI or "
                               "that of MPI 5",
                               "%s is no MPI library whose ABI the transport 'mpi' knows", name);
-    if (!look_up(handle, abi, &missing))
-        return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED, "install a version with MPI 3",
-                              "%s (%s) has no function %s", name, library.version, missing);
+    its = constants[abi];
+    for (size_t i = 0; i < count; i++) {
+        void *symbol = dlsym(handle, symbols[i].name);
+        if (!symbol)
+            return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED, "install a version with MPI 3",
+                                  "%s (%s) has no function %s", name, library.version,
+                                  symbols[i].name);
+        memcpy(symbols[i].at, &symbol, sizeof symbol);
+    }
     library.abi = abi;
     snprintf(library.name, sizeof library.name, "%s", name);
     return WEIR_OK;

@@ -44,25 +44,22 @@ static bool fail_late(struct mpi_run *run, uint32_t rank)
     return weir_caller_late(&run->by, rank, &run->group->peers[rank].last);
 }
 
-// A collective needs all ranks, and one that has left will not come to it.
-static bool all_there(struct mpi_run *run)
-{
-    for (uint32_t i = 0; i < run->group->count; i++) {
-        const struct mpi_peer peer = mpi_posts_peer(run->group, i);
-        if (peer.left && peer.left_after < run->group->head.number)
-            return weir_caller_lost(&run->by, WEIR_FAULT_LEFT, i, &peer.last);
-    }
-    return true;
-}
-
 // One round of a loop: receives posts, and pauses, longer if nothing has come for some time. Returns DONE to go on.
 static enum wait take_turn(struct mpi_run *run, uint64_t deadline_ns)
 {
     const uint64_t now_ns = weir_clock_now_ns();
+    const struct weir_head *head = &run->group->head;
     mpi_posts_poll();
-    if (atomic_load(&run->group->dead) ||
-        (weir_is_numbered(run->group->head.kind) && !all_there(run)))
+    if (atomic_load(&run->group->dead))
         return FAILED;
+    // A collective needs all ranks, and one that has left will not come to it.
+    for (uint32_t i = 0; weir_is_numbered(head->kind) && i < run->group->count; i++) {
+        const struct mpi_peer peer = mpi_posts_peer(run->group, i);
+        if (!peer.left || peer.left_after >= head->number)
+            continue;
+        weir_caller_lost(&run->by, WEIR_FAULT_LEFT, i, &peer.last);
+        return FAILED;
+    }
     if (now_ns >= deadline_ns)
         return LATE;
     if (now_ns - run->idle_ns < BUSY_NS)
@@ -174,17 +171,6 @@ static bool begin_heads(struct mpi_run *run, bool receives, int tag)
     return ok;
 }
 
-static bool tell_all(struct mpi_run *run)
-{
-    struct mpi_group *group = run->group;
-    if (!begin_heads(run, false, MPI_TAG_BEGIN))
-        return false;
-    const enum wait result = await(run, group->requests + 1, group->count - 1, run->deadline_ns);
-    return result == DONE ||
-           (result == LATE && weir_caller_blame(&run->by, WEIR_FAULT_SILENT, UINT32_MAX,
-                                                "the ranks have not heard rank 0 in time"));
-}
-
 // Another rank.
 static bool tell_first(struct mpi_run *run)
 {
@@ -205,10 +191,16 @@ bool mpi_meet(struct mpi_run *run)
     struct mpi_group *group = run->group;
     if (group->rank > 0)
         return tell_first(run);
-    if (begin_heads(run, true, MPI_TAG_ARRIVE) && hear_each(run))
-        return tell_all(run);
-    abandon(group, group->requests, group->count);
-    return false;
+    if (!begin_heads(run, true, MPI_TAG_ARRIVE) || !hear_each(run)) {
+        abandon(group, group->requests, group->count);
+        return false;
+    }
+    if (!begin_heads(run, false, MPI_TAG_BEGIN))
+        return false;
+    const enum wait result = await(run, group->requests + 1, group->count - 1, run->deadline_ns);
+    return result == DONE ||
+           (result == LATE && weir_caller_blame(&run->by, WEIR_FAULT_SILENT, UINT32_MAX,
+                                                "the ranks have not heard rank 0 in time"));
 }
 
 bool mpi_fail_in(struct mpi_run *run, const char *function, int error)

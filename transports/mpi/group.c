@@ -116,9 +116,13 @@ static void deliver(struct post *post)
     peer->left_ns = weir_clock_now_ns();
 }
 
-static void release_sent(void)
+void mpi_posts_poll(void)
 {
+    struct post post;
     struct mpi_sent **at = &posts.sent;
+    pthread_mutex_lock(&posts.lock);
+    while (mpi_take(&post, sizeof post, MPI_TAG_POST, posts.comm))
+        deliver(&post);
     while (*at) {
         struct mpi_sent *sent = *at;
         bool all = true;
@@ -126,22 +130,13 @@ static void release_sent(void)
             (void)mpi_test(&sent->requests[i]);
             all = all && !sent->requests[i].active;
         }
-        if (!all) {
+        if (all) {
+            *at = sent->next;
+            sent->host->release(sent);
+        } else {
             at = &sent->next;
-            continue;
         }
-        *at = sent->next;
-        sent->host->release(sent);
     }
-}
-
-void mpi_posts_poll(void)
-{
-    struct post post;
-    pthread_mutex_lock(&posts.lock);
-    while (mpi_take(&post, sizeof post, MPI_TAG_POST, posts.comm))
-        deliver(&post);
-    release_sent();
     pthread_mutex_unlock(&posts.lock);
 }
 
