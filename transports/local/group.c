@@ -26,14 +26,17 @@ void local_enlist(struct local_group *group)
     local_process_unlock();
 }
 
-void local_for_others(const struct local_group *own,
-                      void (*visit)(struct local_group *group, void *user), void *user)
+void local_say_elsewhere(const struct local_group *own, const char *text)
 {
     local_process_lock();
-    for (struct local_group *group = groups; group; group = group->next)
-        if (group != own && group->host == own->host && group->origin_rank == own->origin_rank &&
-            group->origin_count == own->origin_count)
-            visit(group, user);
+    for (struct local_group *group = groups; group; group = group->next) {
+        const bool is_of_rank = group->host == own->host &&
+                                group->origin_rank == own->origin_rank &&
+                                group->origin_count == own->origin_count;
+        struct mesh_window *window = local_window_of(group, group->rank);
+        if (group != own && is_of_rank && window)
+            local_text_write(&window->elsewhere, text);
+    }
     local_process_unlock();
 }
 

@@ -117,7 +117,7 @@ struct local_group {
     uint32_t rank;
     uint32_t count;
     char label[LOCAL_LABEL_SIZE];
-    // These three for local_enlist() and local_for_others(): the rank in the group of which this is a part.
+    // These three for local_say_elsewhere(): the rank in the group of which this is a part.
     uint32_t origin_rank;
     uint32_t origin_count;
     struct local_group *next;
@@ -154,9 +154,8 @@ weir_status local_report(const struct local_run *run, weir_status status);
 
 // From now on until it is destroyed the group, which has been made, is known to the others of its rank.
 void local_enlist(struct local_group *group);
-// Visits the other groups of the rank, with a lock of all groups.
-void local_for_others(const struct local_group *own,
-                      void (*visit)(struct local_group *group, void *user), void *user);
+// Shows in the windows of the other groups of the rank what it does in this one.
+void local_say_elsewhere(const struct local_group *own, const char *text);
 
 // mesh.c. Functions that return a bool have failed the group (weir_caller_fail()) when that is false.
 
@@ -207,6 +206,12 @@ bool local_mesh_connect(struct local_group *group, struct local_door *door, uint
 struct window_text {
     _Atomic char at[LOCAL_ELSEWHERE_SIZE];
 };
+
+static inline void local_text_write(struct window_text *text, const char *from)
+{
+    for (size_t i = 0; i == 0 || (i < sizeof text->at && from[i - 1]); i++)
+        atomic_store_explicit(&text->at[i], from[i], memory_order_relaxed);
+}
 
 // What a rank shows of its own.
 struct mesh_window {

@@ -137,12 +137,6 @@ static bool is_eager(const struct local_group *group, uint64_t *until_ns)
 // What a rank waits in, in its windows: for the others of the group, and, where it waits long, in its other groups.
 #define LONG_NS (UINT64_C(50) * 1000 * 1000)
 
-static void write_text(struct window_text *text, const char *from)
-{
-    for (size_t i = 0; i == 0 || (i < sizeof text->at && from[i - 1]); i++)
-        atomic_store_explicit(&text->at[i], from[i], memory_order_relaxed);
-}
-
 // It is another process's.
 static void read_text(struct window_text *text, char to[LOCAL_ELSEWHERE_SIZE])
 {
@@ -153,14 +147,6 @@ static void read_text(struct window_text *text, char to[LOCAL_ELSEWHERE_SIZE])
     weir_text_escape(to, LOCAL_ELSEWHERE_SIZE, said, "");
 }
 
-// Of the rank's other group.
-static void write_elsewhere(struct local_group *group, void *text)
-{
-    struct mesh_window *window = local_window_of(group, group->rank);
-    if (window)
-        write_text(&window->elsewhere, text);
-}
-
 static void show_wait(const struct local_run *run, uint32_t first, uint64_t now_ns)
 {
     struct local_group *group = run->group;
@@ -169,7 +155,7 @@ static void show_wait(const struct local_run *run, uint32_t first, uint64_t now_
     char text[LOCAL_ELSEWHERE_SIZE];
     weir_head_describe(&run->by.head, call);
     if (own && own->awaits != first + 1) {
-        write_text(&own->waits_in, call);
+        local_text_write(&own->waits_in, call);
         own->waits_in_number = run->by.head.number;
         own->awaits = first + 1;
     }
@@ -177,18 +163,17 @@ static void show_wait(const struct local_run *run, uint32_t first, uint64_t now_
         return;
     snprintf(text, sizeof text, "%.80s of '%s' for its rank %u", call, group->label, first);
     group->elsewhere = true;
-    local_for_others(group, write_elsewhere, text);
+    local_say_elsewhere(group, text);
 }
 
 // The end of a call that has not failed.
 static void stop_showing(struct local_group *group)
 {
     struct mesh_window *own = local_window_of(group, group->rank);
-    char none[] = "";
     if (own)
         own->awaits = 0;
     if (group->elsewhere)
-        local_for_others(group, write_elsewhere, none);
+        local_say_elsewhere(group, "");
     group->elsewhere = false;
 }
 

@@ -197,31 +197,11 @@ static bool is_reachable(const struct local_place *place)
     return place->socket.size > 0 || local_place_network(place);
 }
 
-// Makes a file of this user's at the path, in place of one that is left from a meeting or of none: the whole of it is
-// there at once.
-static bool put_file(const struct local_place *place, const char *text, bool replaces)
-{
-    char temporary[sizeof place->path + 32];
-    const ssize_t size = (ssize_t)strlen(text);
-    snprintf(temporary, sizeof temporary, "%s.%lx.%llx", place->path, (long)getpid(),
-             (unsigned long long)weir_clock_now_ns());
-    const int file =
-        open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
-    if (file < 0)
-        return false;
-    bool put = write(file, text, (size_t)size) == size;
-    put = close(file) == 0 && put;
-    if (put)
-        put = (replaces ? rename : link)(temporary, place->path) == 0;
-    const int error = errno;
-    (void)unlink(temporary);
-    errno = error;
-    return put;
-}
-
-static bool write_file(struct local_place *place, const struct local_door *door, bool replaces)
+// In place of one that is left from a meeting, or of none.
+static bool write_file(struct local_place *place, const struct local_door *door)
 {
     char text[512];
+    char message[512];
     char machine[33];
     char secret[65];
     char host[LOCAL_HOST_SIZE];
@@ -231,19 +211,13 @@ static bool write_file(struct local_place *place, const struct local_door *door,
     local_address_text(&place->network, host, sizeof host);
     snprintf(text, sizeof text, "weir-rendezvous 2 %s %u %s %u %s %llx\n", machine, door->number,
              host, door->port, secret, (unsigned long long)place->token);
-    if (put_file(place, text, replaces))
-        return true;
-    struct local_place found = *place;
-    const int error = errno;
-    if (error == EEXIST && read_file(&found))
-        return tell_taken(place); // both have come at once
-    if (error == EEXIST)
-        return local_place_fail(place, WEIR_ERROR_IO, "name another file, or remove it",
-                                "%s is there, and is no rendezvous that this user has written",
-                                place->path);
-    return local_place_fail(place, WEIR_ERROR_IO, "name a file in a folder that can be written",
-                            "rank 0 cannot write the rendezvous %s: %s", place->path,
-                            strerror(error));
+    weir_file_writer *writer =
+        weir_file_writer_create_in(AT_FDCWD, place->path, true, message, sizeof message);
+    if (writer)
+        (void)weir_file_writer_append(writer, text, strlen(text));
+    return (writer && weir_file_writer_commit(&writer, message, sizeof message)) ||
+           local_place_fail(place, WEIR_ERROR_IO, "name a file in a folder that can be written",
+                            "rank 0 cannot write the rendezvous: %s", message);
 }
 
 // A rank 0 answers another one's hello with a refusal. Nothing else answers so.
@@ -266,18 +240,25 @@ static bool open_at_file(struct local_place *place, struct local_door *door)
 {
     const struct sockaddr_in own = weir_address_of_host();
     struct local_place found = *place;
-    const bool replaces = read_file(&found);
-    if (replaces && is_reachable(&found) && is_taken(&found))
+    struct stat there;
+    const bool left = read_file(&found);
+    if (left && is_reachable(&found) && is_taken(&found))
         return tell_taken(place);
+    if (!left && lstat(place->path, &there) == 0)
+        return read_file(&found) // another rank 0 has just come
+                   ? tell_taken(place)
+                   : local_place_fail(place, WEIR_ERROR_IO, "name another file, or remove it",
+                                      "%s is there, and is no rendezvous that this user has "
+                                      "written",
+                                      place->path);
     local_secret_random(&place->secret);
     place->token = local_token();
     memcpy(&place->network.address, &own, sizeof own);
     place->network.size = sizeof own;
-    return local_place_listen(place, door, local_place_network(place)) &&
-           write_file(place, door, replaces);
+    return local_place_listen(place, door, local_place_network(place)) && write_file(place, door);
 }
 
-// Two rank 0 that have come at once have found the same one that was left, and the later one's file is there.
+// Of two rank 0 that have come at once the later one's file is there.
 static bool close_at_file(struct local_place *place)
 {
     struct local_place found = *place;
