@@ -181,7 +181,6 @@ const struct weir__field weir__operation_fields[] = {
     UNLESS_0(weir_trace_operation, grid, WEIR__TRIPLE, "grid"),
     UNLESS_0(weir_trace_operation, block, WEIR__TRIPLE, "block"),
     ALWAYS(weir_trace_operation, sequence, WEIR__COUNT, "weir.sequence"),
-    UNLESS_0(weir_trace_operation, node, WEIR__SMALL, "weir.node"),
     ALWAYS(weir_trace_operation, kind, WEIR__KIND, "weir.kind"),
     ALWAYS(weir_trace_operation, engine, WEIR__ENGINE, "weir.engine"),
     UNLESS_0(weir_trace_operation, name, WEIR__TEXT, "weir.name"),
@@ -206,9 +205,11 @@ const struct weir__field weir__operation_fields[] = {
 };
 
 const struct weir__field weir__wait_fields[] = {
-    ITEM(weir_trace_wait, queue, WEIR__COUNT),  ITEM(weir_trace_wait, sequence, WEIR__COUNT),
-    ITEM(weir_trace_wait, implied, WEIR__BOOL), ITEM(weir_trace_wait, file, WEIR__TEXT),
-    ITEM(weir_trace_wait, line, WEIR__INT),     {0},
+    ITEM(weir_trace_wait, queue, WEIR__COUNT),
+    ITEM(weir_trace_wait, sequence, WEIR__COUNT),
+    ITEM(weir_trace_wait, file, WEIR__TEXT),
+    ITEM(weir_trace_wait, line, WEIR__INT),
+    {0},
 };
 
 const struct weir__field weir__scalar_fields[] = {
@@ -297,16 +298,6 @@ void weir__out_int(struct weir__out *out, int64_t number)
     weir__out_uint(out, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
 }
 
-// Microseconds with three decimals, of nanoseconds.
-static void weir__out_us(struct weir__out *out, uint64_t ns)
-{
-    const unsigned rest = (unsigned)(ns % 1000);
-    const char decimals[4] = {'.', (char)('0' + rest / 100), (char)('0' + rest / 10 % 10),
-                              (char)('0' + rest % 10)};
-    weir__out_uint(out, ns / 1000);
-    put(out, decimals, sizeof decimals);
-}
-
 void weir__out_double(struct weir__out *out, double number)
 {
     char text[40];
@@ -334,10 +325,15 @@ void weir__out_uint_field(struct weir__out *out, const char *name, uint64_t numb
     weir__out_uint(out, number);
 }
 
+// Microseconds with three decimals, of nanoseconds.
 void weir__out_us_field(struct weir__out *out, const char *name, uint64_t ns)
 {
+    const unsigned rest = (unsigned)(ns % 1000);
+    const char decimals[4] = {'.', (char)('0' + rest / 100), (char)('0' + rest / 10 % 10),
+                              (char)('0' + rest % 10)};
     weir__out_key(out, name);
-    weir__out_us(out, ns);
+    weir__out_uint(out, ns / 1000);
+    put(out, decimals, sizeof decimals);
 }
 
 void weir__out_double_field(struct weir__out *out, const char *name, double number)
@@ -371,7 +367,7 @@ static void put_value(struct weir__out *out, const struct weir__field *field, co
         weir__out_int(out, *(const int *)value);
         break;
     case WEIR__BOOL:
-        weir__out_raw(out, field->name ? "true" : *(const bool *)value ? "1" : "0");
+        weir__out_raw(out, "true"); // one that is false is not there
         break;
     case WEIR__REAL:
         weir__out_double(out, *(const double *)value);

@@ -126,7 +126,6 @@ static void expect_all(const struct weir_trace *trace, const struct expected *ex
     ASSERT_UINT_EQ(rest[0].wait_count, 1);
     EXPECT_UINT_EQ(rest[0].waits[0].queue, up->id);
     EXPECT_UINT_EQ(rest[0].waits[0].sequence, 2);
-    EXPECT_FALSE(rest[0].waits[0].implied);
     EXPECT_UINT_EQ(rest[0].waits[0].operation, up->first_operation);
     EXPECT_UINT_LE(first->end_ns, rest[0].start_ns + SLACK_NS);
 }
