@@ -103,16 +103,6 @@ static weir_status write_value(FILE *heads, const struct clc_build *build, const
     return WEIR_OK;
 }
 
-static void write_pointer(FILE *heads, const struct raw_parameter *raw)
-{
-    fprintf(heads, "%s %s%.*s *%s",
-            raw->space == CL_KERNEL_ARG_ADDRESS_LOCAL      ? "__local"
-            : raw->space == CL_KERNEL_ARG_ADDRESS_CONSTANT ? "__constant"
-                                                           : "__global",
-            raw->qualifiers & CL_KERNEL_ARG_TYPE_CONST ? "const " : "",
-            (int)strcspn(raw->type, "*"), raw->type, raw->name);
-}
-
 static weir_status refuse_object(const struct clc_build *build, const char *kernel,
                                  const struct raw_parameter *raw)
 {
@@ -134,7 +124,12 @@ static weir_status write_parameter(FILE *heads, const struct clc_build *build, c
         return refuse_object(build, kernel, raw);
     if (raw->space == CL_KERNEL_ARG_ADDRESS_PRIVATE)
         return write_value(heads, build, kernel, raw);
-    write_pointer(heads, raw);
+    fprintf(heads, "%s %s%.*s *%s",
+            raw->space == CL_KERNEL_ARG_ADDRESS_LOCAL      ? "__local"
+            : raw->space == CL_KERNEL_ARG_ADDRESS_CONSTANT ? "__constant"
+                                                           : "__global",
+            raw->qualifiers & CL_KERNEL_ARG_TYPE_CONST ? "const " : "",
+            (int)strcspn(raw->type, "*"), raw->type, raw->name);
     return WEIR_OK;
 }
 
@@ -214,24 +209,18 @@ static weir_status describe(struct clc_build *build)
 
 // Building.
 
-// Removes trailing spaces and newlines.
-static void cut_end(char *text)
-{
-    size_t length = strlen(text);
-    while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == ' '))
-        text[--length] = '\0';
-}
-
 char *clc_options(const struct weir_host *host, const char *user, const char *more)
 {
     const bool own = strstr(user, "-cl-std=") || strstr(more, "-cl-std=");
     char *options = weir_kit_format(host, "%s%s %s", own ? "" : STANDARD, user, more);
-    if (options)
-        cut_end(options);
+    size_t length = options ? strlen(options) : 0;
+    while (length > 0 && (options[length - 1] == '\n' || options[length - 1] == ' '))
+        options[--length] = '\0';
     return options;
 }
 
-static char *read_log(const struct clc_build *build)
+// With the compiler's log.
+static weir_status report(const struct clc_build *build, cl_int code)
 {
     const struct ocl_symbols *cl = build->cl;
     size_t size = 0;
@@ -240,12 +229,6 @@ static char *read_log(const struct clc_build *build)
     if (log)
         cl->clGetProgramBuildInfo(build->program, build->device, CL_PROGRAM_BUILD_LOG, size, log,
                                   NULL);
-    return log;
-}
-
-static weir_status report(const struct clc_build *build, cl_int code)
-{
-    char *log = read_log(build);
     const struct weir_kit_build result = {
         .source = build->name,
         .log = log,
