@@ -145,20 +145,6 @@ static bool add_node(struct kc_module *module, const char *line)
     return true;
 }
 
-// "%struct.pair = type { i32, float }": a symbol whose name has the '%'.
-static bool add_type(struct kc_module *module, const char *line)
-{
-    const char *end = kc_in_line(line, " = type ");
-    const size_t index = end ? intern(module, line, (size_t)(end - line)) : 0;
-    if (!end)
-        return true;
-    if (index != SIZE_MAX) {
-        module->symbols[index].kind = KC_TYPE;
-        module->symbols[index].line = end + strlen(" = type ");
-    }
-    return index != SIZE_MAX;
-}
-
 static bool is_kernel(const char *line, const struct kc_symbol *symbol)
 {
     return kc_in_line(line, "!kernel_arg_addr_space ") &&
@@ -188,8 +174,6 @@ static bool read_line(struct kc_module *module, const char *line, size_t *user)
                add_uses(module, *user, kc_in_line(line, " = "));
     if (*line == '!')
         return add_node(module, line);
-    if (*line == '%')
-        return add_type(module, line);
     if (kc_starts_with(line, "define "))
         return begin(module, line, KC_DEFINED, user);
     if (kc_starts_with(line, "declare "))

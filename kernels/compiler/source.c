@@ -154,13 +154,6 @@ static void clean_line(struct cleaner *cleaner, const char *line)
     }
 }
 
-static void clean(const char *text, struct weir_long_text *out)
-{
-    struct cleaner cleaner = {*text ? text : NULL, out};
-    while (cleaner.at)
-        clean_line(&cleaner, take(&cleaner));
-}
-
 // What the driver gets too.
 static void declare_barrier(struct weir_long_text *text)
 {
@@ -197,12 +190,15 @@ static bool add_input(struct weir_long_text *out, struct weir_long_text *report)
     return got == 0 || refuse(report, "<stdin>", "it cannot be read");
 }
 
-// Here a missing file is told as what it is, and not as one that is included.
-static bool check_file(const char *path, struct weir_long_text *report)
+// A missing file is told here as what it is, and not as one that is included.
+static bool add_file(struct weir_long_text *out, const char *path, struct weir_long_text *report)
 {
     char message[512];
     void *text;
     size_t size;
+    if (strcmp(path, "-") == 0)
+        return add_input(out, report);
+    weir_long_text_add(out, "#include \"%s\"\n", path);
     if (!weir_file_read(path, SOURCE_LIMIT, &text, &size, message, sizeof message)) {
         const size_t length = strlen(path);
         const bool named = strncmp(message, path, length) == 0 && message[length] == ':';
@@ -211,14 +207,6 @@ static bool check_file(const char *path, struct weir_long_text *report)
     const bool plain = !memchr(text, '\0', size);
     free(text);
     return plain || refuse(report, path, "there is a NUL byte in it, which is no OpenCL C");
-}
-
-static bool add_file(struct weir_long_text *out, const char *path, struct weir_long_text *report)
-{
-    if (strcmp(path, "-") == 0)
-        return add_input(out, report);
-    weir_long_text_add(out, "#include \"%s\"\n", path);
-    return check_file(path, report);
 }
 
 bool kc_is_definition(const char *text)
@@ -234,10 +222,8 @@ bool kc_is_definition(const char *text)
 static bool define(struct weir_long_text *out, const char *definition,
                    struct weir_long_text *report)
 {
-    if (!kc_is_definition(definition)) {
-        weir_long_text_add(report, "error: " KC_DEFINITIONS ", not '%s'\n", definition);
-        return false;
-    }
+    if (!kc_is_definition(definition))
+        return kc_error(report, KC_DEFINITIONS ", not '%s'", definition);
     const char *equal = strchr(definition, '=');
     if (equal)
         weir_long_text_add(out, "#define %.*s %s\n", (int)(equal - definition), definition,
@@ -297,14 +283,14 @@ static bool read_expanded(const struct expansion *expansion, struct weir_long_te
     size_t size;
     if (!expand(expansion, report))
         return false;
-    if (!weir_file_read(expansion->out, SOURCE_LIMIT, &text, &size, message, sizeof message)) {
-        weir_long_text_add(report,
-                           "error: the sources with what they include cannot be read, or have more "
-                           "than %d MiB: %s\n",
-                           SOURCE_LIMIT >> 20, message);
-        return false;
-    }
-    clean(text, out);
+    if (!weir_file_read(expansion->out, SOURCE_LIMIT, &text, &size, message, sizeof message))
+        return kc_error(report,
+                        "the sources with what they include cannot be read, or have more than %d "
+                        "MiB: %s",
+                        SOURCE_LIMIT >> 20, message);
+    struct cleaner cleaner = {*(const char *)text ? text : NULL, out};
+    while (cleaner.at)
+        clean_line(&cleaner, take(&cleaner));
     free(text);
     return !out->failed;
 }
