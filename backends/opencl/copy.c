@@ -113,30 +113,20 @@ static weir_status fill_staged(struct ocl_queue *queue, char *dst, size_t size, 
     return status;
 }
 
-static weir_status copy_on_host(struct ocl_queue *queue, char *dst, const char *src, size_t size)
-{
-    if (!queue->device->svm)
-        return copy_staged(queue, dst, src, size);
-    ENQUEUE(clEnqueueSVMMemcpy, "copy from HOST to HOST", size, CL_FALSE, dst, src, size);
-}
-
-static weir_status copy_on_device(struct ocl_queue *queue, cl_mem dst, size_t dst_offset,
-                                  cl_mem src, size_t src_offset, size_t size)
-{
-    ENQUEUE(clEnqueueCopyBuffer, "copy from DEVICE to DEVICE", size, src, dst, src_offset,
-            dst_offset, size);
-}
-
 static weir_status copy(struct ocl_queue *queue, const struct ocl_buffer *dst, size_t dst_offset,
                         const struct ocl_buffer *src, size_t src_offset, size_t size)
 {
+    if (dst->pointer && src->pointer && !queue->device->svm)
+        return copy_staged(queue, address(dst, dst_offset), address(src, src_offset), size);
     if (dst->pointer && src->pointer)
-        return copy_on_host(queue, address(dst, dst_offset), address(src, src_offset), size);
+        ENQUEUE(clEnqueueSVMMemcpy, "copy from HOST to HOST", size, CL_FALSE,
+                address(dst, dst_offset), address(src, src_offset), size);
     if (dst->pointer)
         return read_memory(queue, address(dst, dst_offset), src->memory, src_offset, size);
     if (src->pointer)
         return write_memory(queue, dst->memory, dst_offset, address(src, src_offset), size);
-    return copy_on_device(queue, dst->memory, dst_offset, src->memory, src_offset, size);
+    ENQUEUE(clEnqueueCopyBuffer, "copy from DEVICE to DEVICE", size, src->memory, dst->memory,
+            src_offset, dst_offset, size);
 }
 
 // A copy or a fill, or a part of one.

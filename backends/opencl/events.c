@@ -187,28 +187,23 @@ static void drop_ended(struct ocl_pending *pending)
         settle(pending, entry->sequence - 1, true);
 }
 
-static bool grow(struct ocl_pending *pending)
-{
-    const struct weir_host *host = pending->device->module->host;
-    struct entry *entries = host->allocate(2 * pending->capacity * sizeof *entries);
-    if (!entries)
-        return false;
-    for (size_t i = 0; i < pending->count; i++)
-        entries[i] = *entry_at(pending, i);
-    host->release(pending->entries);
-    pending->entries = entries;
-    pending->capacity *= 2;
-    pending->first = 0;
-    return true;
-}
-
 // Under the lock.
 static bool append(struct ocl_pending *pending, const struct entry *entry)
 {
+    const struct weir_host *host = pending->device->module->host;
     if (pending->count == pending->capacity)
         drop_ended(pending);
-    if (pending->count == pending->capacity && !grow(pending))
-        return false;
+    if (pending->count == pending->capacity) {
+        struct entry *entries = host->allocate(2 * pending->capacity * sizeof *entries);
+        if (!entries)
+            return false;
+        for (size_t i = 0; i < pending->count; i++)
+            entries[i] = *entry_at(pending, i);
+        host->release(pending->entries);
+        pending->entries = entries;
+        pending->capacity *= 2;
+        pending->first = 0;
+    }
     *entry_at(pending, pending->count++) = *entry;
     return true;
 }
