@@ -256,14 +256,7 @@ static bool make_ptx(struct cuda_build *build, const char *module)
     return make_ptx(build, module);
 }
 
-// Of libdevice, which need not be there for a check; of printf; LLVM's own.
-static bool is_there(const char *name)
-{
-    return kc_starts_with(name, "__nv_") || kc_starts_with(name, "vprintf") ||
-           kc_starts_with(name, "llvm.");
-}
-
-// Refuses the kernel if it calls a function that neither library has.
+// Refuses the kernel if it calls a function that neither library has. libdevice need not be there for a check.
 static void check_reached(struct cuda_build *build, const struct kc_module *module,
                           struct kc_kernel *kernel)
 {
@@ -271,7 +264,8 @@ static void check_reached(struct cuda_build *build, const struct kc_module *modu
     for (size_t i = 0; reached && i < module->symbol_count && !kernel->refused; i++) {
         const struct kc_symbol *symbol = &module->symbols[i];
         char name[512];
-        if (!reached[i] || symbol->kind != KC_DECLARED || is_there(symbol->name))
+        if (!reached[i] || symbol->kind != KC_DECLARED || kc_starts_with(symbol->name, "__nv_") ||
+            kc_starts_with(symbol->name, "vprintf") || kc_starts_with(symbol->name, "llvm."))
             continue;
         kc_plain_name(symbol->name, name, sizeof name);
         kc_refuse(build->context, kernel, symbol->name,

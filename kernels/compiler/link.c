@@ -465,9 +465,8 @@ static bool change_module(const struct kc_context *context, const struct kc_kern
                           const char *ir, struct weir_long_text *out)
 {
     bool images = false;
-    for (const char *line = ir; *line;) {
-        const char *newline = strchr(line, '\n');
-        const char *end = newline ? newline : line + strlen(line);
+    for (const char *line = *ir ? ir : NULL; line; line = kc_next_line(line)) {
+        const char *end = line + kc_line_length(line);
         if (kc_starts_with(line, "define ")) {
             struct weir_long_text definition = {0};
             change_parameters(context->language, kernels, line, end, &definition);
@@ -479,7 +478,6 @@ static bool change_module(const struct kc_context *context, const struct kc_kern
             images = add_formats(line, end, out) || images;
             change_line(line, end, out);
         }
-        line = newline ? newline + 1 : end;
     }
     weir_long_text_add(out,
                        "attributes " INLINED
@@ -570,23 +568,16 @@ static bool is_large(const struct outcome *outcome)
 static bool make_less(const struct kc_context *context, const char *in, struct limits limits,
                       const char *path, struct outcome *outcome)
 {
-    char other[KC_PATH_SIZE];
     struct outcome less = {0};
     bool halved = false;
-    snprintf(other, sizeof other, "%s/less.ll", context->folder);
-    bool fine = optimise_within(context, in, limits, other, &less);
-    for (size_t i = 0; i < EXTENTS; i++)
+    const bool made = optimise_within(context, in, limits, path, &less);
+    for (size_t i = 0; i < EXTENTS && made; i++)
         halved = halved ||
                  (outcome->extents[i] > large[i] && less.extents[i] <= outcome->extents[i] / 2);
-    if (fine && halved) {
-        const struct outcome more = *outcome;
+    free(halved ? outcome->ir : less.ir);
+    if (halved)
         *outcome = less;
-        less = more;
-        fine = rename(other, path) == 0 ||
-               kc_error(context->report, "a file on the way cannot be renamed");
-    }
-    free(less.ir);
-    return fine;
+    return made && (halved || kc_write(path, outcome->ir, context->report));
 }
 
 // A GPU hides the time of loads by issuing many, so loops are unrolled further than on a CPU: with

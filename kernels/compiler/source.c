@@ -66,14 +66,6 @@ static const char *path_of(const char *line, size_t *out_length)
     return *out_length > 0 ? start : NULL;
 }
 
-static void add_place(struct cleaner *cleaner, const char *line, const char *path, size_t length)
-{
-    const char *quote = kc_in_line(line, "\"");
-    if (!kc_starts_with(path, "<built-in>"))
-        weir_long_text_add(cleaner->out, "%.*s\"%.*s\"\n", (int)(quote - line), line, (int)length,
-                           path);
-}
-
 // A condition stands first as it is, between DISABLED and END_DISABLED, and then as what it was: 1 or 0. An #elif
 // has an "#if 0" before it, and all have an #endif after them.
 static void keep_condition(struct cleaner *cleaner)
@@ -148,7 +140,9 @@ static void clean_line(struct cleaner *cleaner, const char *line)
     } else if (kc_starts_with(line, DISABLED)) {
         keep_condition(cleaner);
     } else if (path) {
-        add_place(cleaner, line, path, length);
+        if (!kc_starts_with(path, "<built-in>"))
+            weir_long_text_add(cleaner->out, "%.*s\"%.*s\"\n", (int)strcspn(line, "\""), line,
+                               (int)length, path);
     } else if (!(kc_starts_with(line, "#endif /* ") && ends(line, EXPANDED))) {
         add(cleaner, line);
     }

@@ -315,17 +315,14 @@ struct twin_build {
 // nvcc says "k.cu(3): error: ...", and editors look for "k.cu:3: error: ...".
 static void add_report(struct weir_long_text *report, const char *errors)
 {
-    for (const char *line = errors; line && *line;) {
-        const char *newline = strchr(line, '\n');
-        const char *end = newline ? newline : line + strlen(line);
-        const char *open = memchr(line, '(', (size_t)(end - line));
+    for (const char *line = errors; line && *line; line = kc_next_line(line)) {
+        const char *end = line + kc_line_length(line), *open = kc_in_line(line, "(");
         const size_t digits = open ? strspn(open + 1, "0123456789") : 0;
         if (digits > 0 && strncmp(open + 1 + digits, "): ", 3) == 0)
             weir_long_text_add(report, "%.*s:%.*s%.*s\n", (int)(open - line), line, (int)digits,
                                open + 1, (int)(end - open - 2 - (long)digits), open + 2 + digits);
         else
             weir_long_text_add(report, "%.*s\n", (int)(end - line), line);
-        line = newline ? newline + 1 : end;
     }
 }
 
