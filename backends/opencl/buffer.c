@@ -77,7 +77,8 @@ static weir_status create_pinned(struct ocl_buffer *buffer)
 {
     const struct weir_host *host = buffer->device->module->host;
     const size_t limit = buffer->size <= SIZE_MAX / 2 ? 2 * buffer->size : SIZE_MAX;
-    struct weir_kit_block *block = weir_kit_block_take(buffer->device->spares, buffer->size, limit);
+    struct weir_kit_block *block =
+        weir_kit_block_take(&buffer->device->spares, buffer->size, limit);
     if (!block) {
         block = host->allocate(sizeof *block);
         if (!block)
@@ -225,7 +226,7 @@ static void release_memory(struct ocl_buffer *buffer)
 static void release(struct ocl_buffer *buffer)
 {
     if (buffer->block)
-        weir_kit_block_put(buffer->device->spares, buffer->block);
+        weir_kit_block_put(&buffer->device->spares, buffer->block);
     else
         release_memory(buffer);
     buffer->device->module->host->release(buffer);
@@ -242,7 +243,7 @@ static void release_block(void *user, struct weir_kit_block *block)
 
 void ocl_spares_release(struct ocl_device *device)
 {
-    weir_kit_blocks_empty(device->spares, release_block, device);
+    weir_kit_blocks_empty(&device->spares, release_block, device);
     device->module->cl.clFlush(device->mapper);
 }
 

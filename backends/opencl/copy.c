@@ -124,7 +124,7 @@ static weir_status copy(struct ocl_queue *queue, const struct ocl_buffer *dst, s
 struct box {
     const struct ocl_buffer *to;
     const struct ocl_buffer *from; // a copy's
-    struct weir_kit_box shape;
+    struct weir_box shape;
 };
 
 // Stores where a side begins, counted in rows and slices. `slice_pitch` is 0 for one slice. A HOST side is its address with
@@ -141,11 +141,11 @@ static void find_origin(const struct weir_volume *side, size_t slice_pitch, size
 static weir_status copy_box(struct ocl_queue *queue, const struct box *box)
 {
     static const size_t nowhere[3] = {0, 0, 0};
-    const struct weir_kit_box *shape = &box->shape;
+    const struct weir_box *shape = &box->shape;
     const struct weir_volume *dst = &shape->dst;
     const struct weir_volume *src = &shape->src;
     const size_t region[3] = {shape->width, shape->height, shape->depth};
-    const size_t bytes = shape->width * shape->height * shape->depth;
+    const size_t bytes = weir_box_bytes(shape);
     const size_t to_pitch = shape->depth > 1 ? dst->slice_pitch : 0;
     const size_t from_pitch = shape->depth > 1 ? src->slice_pitch : 0;
     size_t to[3];
@@ -188,7 +188,7 @@ static weir_status fill(struct ocl_queue *queue, const struct ocl_buffer *dst, s
 // doubling of the rows. Rows before and after the middle of a copy never intersect.
 static weir_status fill_rows(struct ocl_queue *queue, const struct box *box)
 {
-    const struct weir_kit_box *shape = &box->shape;
+    const struct weir_box *shape = &box->shape;
     const struct weir_volume *rows = &shape->dst;
     weir_status status =
         fill(queue, box->to, rows->offset, shape->width, shape->pattern, shape->pattern_size);
@@ -204,7 +204,7 @@ static weir_status fill_rows(struct ocl_queue *queue, const struct box *box)
 
 static weir_status do_row(struct ocl_queue *queue, const struct box *box)
 {
-    const struct weir_kit_box *row = &box->shape;
+    const struct weir_box *row = &box->shape;
     return row->pattern
                ? fill(queue, box->to, row->dst.offset, row->width, row->pattern, row->pattern_size)
                : copy(queue, box->to, row->dst.offset, box->from, row->src.offset, row->width);
@@ -263,7 +263,8 @@ weir_status ocl_submit_copy(const struct weir_link *link, struct ocl_queue *queu
                             const struct weir_operation *operation)
 {
     struct box box;
-    weir_kit_box_describe(&box.shape, operation);
+    box.shape = operation->u.box;
+    weir_kit_box_reduce(&box.shape);
     box.to = ocl_buffer_of(link, box.shape.dst.buffer);
     box.from = box.shape.pattern ? NULL : ocl_buffer_of(link, box.shape.src.buffer);
     return box.shape.depth == 1 ? do_slice(queue, &box) : do_slices(queue, &box);

@@ -148,7 +148,7 @@ static void release(struct ocl_device *device)
         cl->clReleaseContext(device->context);
     pthread_mutex_destroy(&device->clock.lock);
     pthread_mutex_destroy(&device->pending_lock);
-    weir_kit_blocks_destroy(&device->spares);
+    weir_kit_blocks_finish(&device->spares);
     module->host->release(device);
 }
 
@@ -162,12 +162,11 @@ weir_status ocl_device_create(const struct weir_link *link, weir_device *object,
 
     pthread_mutex_init(&device->clock.lock, NULL);
     pthread_mutex_init(&device->pending_lock, NULL);
+    weir_kit_blocks_init(&device->spares);
     device->module = module;
     device->listed = &module->listed[setup->index];
     find_abilities(device);
     weir_status status = check_limits(device);
-    if (status == WEIR_OK)
-        status = weir_kit_blocks_create(module->host, &device->spares);
     if (status == WEIR_OK)
         status = create_context(device);
     if (status < 0) {

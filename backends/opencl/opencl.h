@@ -84,7 +84,7 @@ struct ocl_device {
     pthread_mutex_t pending_lock; // guards the ocl_pending of all queues, and
     uint64_t questions;           // about them so far
     struct ocl_clock clock;
-    weir_kit_blocks *spares; // pinned memory; `native` is the buffer object
+    struct weir_kit_blocks spares; // pinned memory; `native` is the buffer object
 };
 
 // A range of a buffer. Under the buffer's lock.

@@ -566,10 +566,7 @@ static weir_status submit(const struct weir_link *link, struct ocl_queue *queue,
 {
     switch (operation->kind) {
     case WEIR_OPERATION_COPY:
-    case WEIR_OPERATION_COPY_2D:
-    case WEIR_OPERATION_COPY_3D:
     case WEIR_OPERATION_FILL:
-    case WEIR_OPERATION_FILL_2D:
         return ocl_submit_copy(link, queue, operation);
     case WEIR_OPERATION_LAUNCH:
         return ocl_submit_launch(link, queue, operation);
