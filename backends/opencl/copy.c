@@ -235,20 +235,15 @@ static bool ends_within_a_slice(const struct ocl_buffer *buffer, const struct we
     return !buffer->pointer && (first + depth) * side->slice_pitch > buffer->size;
 }
 
-// Whether slices are commands of their own. A slice pitch must be a multiple of its pitch for OpenCL.
-static bool is_slice_by_slice(const struct box *box)
-{
-    const struct weir_volume *dst = &box->shape.dst;
-    const struct weir_volume *src = &box->shape.src;
-    return is_row_by_row(box) || dst->slice_pitch % dst->pitch || src->slice_pitch % src->pitch;
-}
-
 static weir_status do_slices(struct ocl_queue *queue, const struct box *box)
 {
     const size_t depth = box->shape.depth;
-    const bool apart = is_slice_by_slice(box);
-    const bool cut = ends_within_a_slice(box->to, &box->shape.dst, depth) ||
-                     ends_within_a_slice(box->from, &box->shape.src, depth);
+    const struct weir_volume *dst = &box->shape.dst, *src = &box->shape.src;
+    // Slices are commands of their own where OpenCL has none: a slice pitch must be a multiple of its pitch.
+    const bool apart =
+        is_row_by_row(box) || dst->slice_pitch % dst->pitch || src->slice_pitch % src->pitch;
+    const bool cut =
+        ends_within_a_slice(box->to, dst, depth) || ends_within_a_slice(box->from, src, depth);
     struct box whole = *box;
     whole.shape.depth = apart ? 0 : depth - cut;
     weir_status status = apart ? WEIR_OK : copy_box(queue, &whole);

@@ -93,22 +93,18 @@ static void find_abilities(struct ocl_device *device)
 // buffer of 0 bytes.
 static weir_status check_limits(const struct ocl_device *device)
 {
-    static const struct {
-        cl_device_info what;
-        const char *text;
-    } questions[] = {
-        {CL_DEVICE_MAX_MEM_ALLOC_SIZE,
-         "a largest buffer of 0 bytes (CL_DEVICE_MAX_MEM_ALLOC_SIZE)"},
-        {CL_DEVICE_MAX_WORK_GROUP_SIZE, "blocks of 0 work-items (CL_DEVICE_MAX_WORK_GROUP_SIZE)"},
-    };
-    for (size_t i = 0; i < sizeof questions / sizeof *questions; i++)
-        if (number(device, questions[i].what) == 0)
-            return weir_host_fail(device->module->host, WEIR_ERROR_UNSUPPORTED,
-                                  "choose another device, or correct the driver's settings "
-                                  "(Oclgrind: less than 4 GiB with --global-mem-size)",
-                                  "device '%s' cannot be used: its driver tells %s",
-                                  device->listed->info.name, questions[i].text);
-    return WEIR_OK;
+    const char *lack = NULL;
+    if (number(device, CL_DEVICE_MAX_WORK_GROUP_SIZE) == 0)
+        lack = "blocks of 0 work-items (CL_DEVICE_MAX_WORK_GROUP_SIZE)";
+    if (number(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE) == 0)
+        lack = "a largest buffer of 0 bytes (CL_DEVICE_MAX_MEM_ALLOC_SIZE)";
+    if (!lack)
+        return WEIR_OK;
+    return weir_host_fail(device->module->host, WEIR_ERROR_UNSUPPORTED,
+                          "choose another device, or correct the driver's settings (Oclgrind: less "
+                          "than 4 GiB with --global-mem-size)",
+                          "device '%s' cannot be used: its driver tells %s",
+                          device->listed->info.name, lack);
 }
 
 static weir_status create_context(struct ocl_device *device)

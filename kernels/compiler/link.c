@@ -95,8 +95,9 @@ static const char math[] =
     "atan2 atan2pi fmod hypot pow powr remainder ldexp rootn modf fract lgamma_r remquo sign "
     "isinf mad_sat native_exp native_log native_log2 native_log10 native_powr";
 
-static bool has_word(const char *words, const char *word, size_t length)
+static bool has_word(const char *words, const char *word)
 {
+    const size_t length = strlen(word);
     for (const char *at = words; *at; at += strspn(at, " ")) {
         const size_t here = strcspn(at, " ");
         if (here == length && strncmp(word, at, length) == 0)
@@ -108,13 +109,12 @@ static bool has_word(const char *words, const char *word, size_t length)
 
 static const char *subjects_of(const char *name)
 {
-    char *plain = NULL;
+    char plain[512];
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         if (strstr(name, functions[i].part) && strstr(name, functions[i].type))
             return functions[i].subjects;
-    const char *mangled = strstr(name, "_Z");
-    const size_t length = mangled ? strtoul(mangled + 2, &plain, 10) : 0;
-    return length > 0 && has_word(math, plain, length) ? "math" : "";
+    kc_plain_name(name, plain, sizeof plain);
+    return kc_starts_with(name, "_Z") && has_word(math, plain) ? "math" : "";
 }
 
 // Linking.
@@ -180,7 +180,7 @@ static bool add_library(const struct kc_context *context, const struct kc_module
         const bool declared = module->symbols[i].kind == KC_DECLARED;
         const char *names = declared ? subjects_of(module->symbols[i].name) : "";
         for (size_t s = 0; s < SUBJECTS; s++)
-            needed[s] = needed[s] || has_word(names, subjects[s].name, strlen(subjects[s].name));
+            needed[s] = needed[s] || has_word(names, subjects[s].name);
     }
     for (size_t i = 0; i < SUBJECTS && fine; i++)
         if (needed[i])

@@ -148,13 +148,7 @@ FUNCTION half fma(half x, half y, half z)
     return __builtin_fmaf16(x, y, z);
 }
 
-#define FMA_OF(unused, n)                                                                 \
-    FUNCTION half##n fma(half##n x, half##n y, half##n z)                                 \
-    {                                                                                     \
-        return (half##n)(fma(x.lo, y.lo, z.lo), fma(x.REST_##n, y.REST_##n, z.REST_##n)); \
-    }
-
-VECTORS(FMA_OF, )
+VECTORS(PART_OF_THREE, fma, half)
 
 FUNCTION half nextafter(half x, half y)
 {
@@ -168,13 +162,7 @@ FUNCTION half nextafter(half x, half y)
     return as_half((short)((x < y) == (bits >= 0) ? bits + 1 : bits - 1));
 }
 
-#define NEXTAFTER_OF(unused, n)                                                     \
-    FUNCTION half##n nextafter(half##n x, half##n y)                                \
-    {                                                                               \
-        return (half##n)(nextafter(x.lo, y.lo), nextafter(x.REST_##n, y.REST_##n)); \
-    }
-
-VECTORS(NEXTAFTER_OF, )
+PARTS_OF_TWO(nextafter, half, half)
 
 // With whole numbers.
 
@@ -200,13 +188,7 @@ WIDTHS(POWER_OF, rootn)
 
 WIDTHS(WHOLE_OF, )
 
-#define LDEXP_SCALAR(unused, n)                  \
-    FUNCTION half##n ldexp(half##n x, int power) \
-    {                                            \
-        return ldexp(x, (int##n)power);          \
-    }
-
-VECTORS(LDEXP_SCALAR, )
+VECTORS(SCALED, half)
 
 // With a second result.
 

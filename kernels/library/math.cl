@@ -1,20 +1,6 @@
 // Functions in place of libclc's. Most are libdevice's: by CUDA's documentation their errors are within OpenCL C's
 // bounds, and they are 2 to 8 times shorter. Some of libclc's are wrong at the ends of the range, for
-// signs of zeros, for infinities or NaN. A vector's parts are computed one by one.
-
-#define PART_OF_ONE(f, T, n)                   \
-    FUNCTION T##n f(T##n x)                    \
-    {                                          \
-        return (T##n)(f(x.lo), f(x.REST_##n)); \
-    }
-#define PARTS_OF_ONE(f, T) VECTORS(PART_OF_ONE, f, T)
-
-#define PART_OF_TWO(f, T, S, n)                                  \
-    FUNCTION T##n f(T##n x, S##n y)                              \
-    {                                                            \
-        return (T##n)(f(x.lo, y.lo), f(x.REST_##n, y.REST_##n)); \
-    }
-#define PARTS_OF_TWO(f, T, S) VECTORS(PART_OF_TWO, f, T, S)
+// signs of zeros, for infinities or NaN.
 
 #define ONE(f, T, of_libdevice) \
     T of_libdevice(T x);        \
@@ -109,11 +95,6 @@ BOTH_OF_TWO(remainder)
 TWO(ldexp, float, int, __nv_ldexpf)
 TWO(ldexp, double, int, __nv_ldexp)
 
-#define SCALED(T, n)                       \
-    FUNCTION T##n ldexp(T##n x, int power) \
-    {                                      \
-        return ldexp(x, (int##n)power);    \
-    }
 VECTORS(SCALED, float)
 VECTORS(SCALED, double)
 
@@ -346,9 +327,4 @@ FUNCTION long mad_sat(long a, long b, long c)
     return high < 0 ? LONG_MIN : LONG_MAX;
 }
 
-#define MAD_SAT(unused, n)                                                                        \
-    FUNCTION long##n mad_sat(long##n a, long##n b, long##n c)                                     \
-    {                                                                                             \
-        return (long##n)(mad_sat(a.lo, b.lo, c.lo), mad_sat(a.REST_##n, b.REST_##n, c.REST_##n)); \
-    }
-VECTORS(MAD_SAT, )
+VECTORS(PART_OF_THREE, mad_sat, long)

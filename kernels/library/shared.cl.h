@@ -16,6 +16,34 @@
         define(__VA_ARGS__, 16)
 #define WIDTHS(define, ...) define(__VA_ARGS__, ) VECTORS(define, __VA_ARGS__)
 
+// A function of vectors whose parts are computed one by one, and ldexp() with one power for all.
+
+#define PART_OF_ONE(f, T, n)                   \
+    FUNCTION T##n f(T##n x)                    \
+    {                                          \
+        return (T##n)(f(x.lo), f(x.REST_##n)); \
+    }
+#define PARTS_OF_ONE(f, T) VECTORS(PART_OF_ONE, f, T)
+
+#define PART_OF_TWO(f, T, S, n)                                  \
+    FUNCTION T##n f(T##n x, S##n y)                              \
+    {                                                            \
+        return (T##n)(f(x.lo, y.lo), f(x.REST_##n, y.REST_##n)); \
+    }
+#define PARTS_OF_TWO(f, T, S) VECTORS(PART_OF_TWO, f, T, S)
+
+#define PART_OF_THREE(f, T, n)                                                     \
+    FUNCTION T##n f(T##n x, T##n y, T##n z)                                        \
+    {                                                                              \
+        return (T##n)(f(x.lo, y.lo, z.lo), f(x.REST_##n, y.REST_##n, z.REST_##n)); \
+    }
+
+#define SCALED(T, n)                       \
+    FUNCTION T##n ldexp(T##n x, int power) \
+    {                                      \
+        return ldexp(x, (int##n)power);    \
+    }
+
 // A half in float, which holds every one.
 
 OWN float wide(half x)

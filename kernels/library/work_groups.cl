@@ -1,27 +1,20 @@
 // Functions that all work-items of a work-group call together. A sub-group's result is in one of 32 slots of
 // local memory until all have read it.
 
-FUNCTION int work_group_all(int condition)
-{
-    int all;
-    __asm__ volatile("{ .reg .pred p, q; setp.ne.s32 p, %1, 0; barrier.red.and.pred q, 0, p; "
-                     "selp.s32 %0, 1, 0, q; }"
-                     : "=r"(all)
-                     : "r"(condition)
-                     : "memory");
-    return all;
-}
+#define VOTE(name, operation)                                                              \
+    FUNCTION int work_group_##name(int condition)                                          \
+    {                                                                                      \
+        int result;                                                                        \
+        __asm__ volatile("{ .reg .pred p, q; setp.ne.s32 p, %1, 0; barrier.red." operation \
+                         ".pred q, 0, p; selp.s32 %0, 1, 0, q; }"                          \
+                         : "=r"(result)                                                    \
+                         : "r"(condition)                                                  \
+                         : "memory");                                                      \
+        return result;                                                                     \
+    }
 
-FUNCTION int work_group_any(int condition)
-{
-    int any;
-    __asm__ volatile("{ .reg .pred p, q; setp.ne.s32 p, %1, 0; barrier.red.or.pred q, 0, p; "
-                     "selp.s32 %0, 1, 0, q; }"
-                     : "=r"(any)
-                     : "r"(condition)
-                     : "memory");
-    return any;
-}
+VOTE(all, "and")
+VOTE(any, "or")
 
 // The same for all calls in a program, so it is no part of them.
 static __attribute__((noinline)) __local void *slots(void)
@@ -60,50 +53,40 @@ static __attribute__((noinline)) __local void *slots(void)
 #define LESSER(a, b) ((b) < (a) ? (b) : (a))
 #define GREATER(a, b) ((b) > (a) ? (b) : (a))
 
-// `count` slots, in order. `any` is not used without one.
-#define FOLD(type, name, combine)                                                    \
-    static FUNCTION type fold_##name(const __local type *slot, uint count, type any) \
-    {                                                                                \
-        type result = count > 0 ? slot[0] : any;                                     \
-        for (uint i = 1; i < count; i++)                                             \
-            result = combine(result, slot[i]);                                       \
-        return result;                                                               \
-    }
-
-#define COLLECTIVES(type, name, combine)                                   \
-    FOLD(type, name, combine)                                              \
-    FUNCTION type work_group_reduce_##name(type value)                     \
-    {                                                                      \
-        __local type *slot = slots();                                      \
-        const type mine = sub_group_reduce_##name(value);                  \
-        if (get_sub_group_local_id() == 0)                                 \
-            slot[get_sub_group_id()] = mine;                               \
-        barrier(CLK_LOCAL_MEM_FENCE);                                      \
-        const type result = fold_##name(slot, get_num_sub_groups(), mine); \
-        barrier(CLK_LOCAL_MEM_FENCE);                                      \
-        return result;                                                     \
-    }                                                                      \
-    static FUNCTION type preceding_##name(type total)                      \
-    {                                                                      \
-        __local type *slot = slots();                                      \
-        if (get_sub_group_local_id() == get_sub_group_size() - 1)          \
-            slot[get_sub_group_id()] = total;                              \
-        barrier(CLK_LOCAL_MEM_FENCE);                                      \
-        const type result = fold_##name(slot, get_sub_group_id(), total);  \
-        barrier(CLK_LOCAL_MEM_FENCE);                                      \
-        return result;                                                     \
-    }                                                                      \
-    FUNCTION type work_group_scan_inclusive_##name(type value)             \
-    {                                                                      \
-        const type mine = sub_group_scan_inclusive_##name(value);          \
-        const type earlier = preceding_##name(mine);                       \
-        return get_sub_group_id() > 0 ? combine(earlier, mine) : mine;     \
-    }                                                                      \
-    FUNCTION type work_group_scan_exclusive_##name(type value)             \
-    {                                                                      \
-        const type mine = sub_group_scan_exclusive_##name(value);          \
-        const type earlier = preceding_##name(combine(mine, value));       \
-        return get_sub_group_id() > 0 ? combine(earlier, mine) : mine;     \
+// fold: of the first `count` sub-groups together, in order, what each one's work-item `lane` has. Without any the
+// result is not used.
+#define COLLECTIVES(type, name, combine)                                                   \
+    static FUNCTION type fold_##name(__local type *slot, type mine, uint lane, uint count) \
+    {                                                                                      \
+        if (get_sub_group_local_id() == lane)                                              \
+            slot[get_sub_group_id()] = mine;                                               \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                      \
+        type result = count > 0 ? slot[0] : mine;                                          \
+        for (uint i = 1; i < count; i++)                                                   \
+            result = combine(result, slot[i]);                                             \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                      \
+        return result;                                                                     \
+    }                                                                                      \
+    FUNCTION type work_group_reduce_##name(type value)                                     \
+    {                                                                                      \
+        __local type *slot = slots();                                                      \
+        return fold_##name(slot, sub_group_reduce_##name(value), 0, get_num_sub_groups()); \
+    }                                                                                      \
+    static FUNCTION type preceding_##name(type total)                                      \
+    {                                                                                      \
+        return fold_##name(slots(), total, get_sub_group_size() - 1, get_sub_group_id());  \
+    }                                                                                      \
+    FUNCTION type work_group_scan_inclusive_##name(type value)                             \
+    {                                                                                      \
+        const type mine = sub_group_scan_inclusive_##name(value);                          \
+        const type earlier = preceding_##name(mine);                                       \
+        return get_sub_group_id() > 0 ? combine(earlier, mine) : mine;                     \
+    }                                                                                      \
+    FUNCTION type work_group_scan_exclusive_##name(type value)                             \
+    {                                                                                      \
+        const type mine = sub_group_scan_exclusive_##name(value);                          \
+        const type earlier = preceding_##name(combine(mine, value));                       \
+        return get_sub_group_id() > 0 ? combine(earlier, mine) : mine;                     \
     }
 
 #define ALL(type)                  \
