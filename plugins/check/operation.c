@@ -3,9 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include "base/thread_local.h"
 
 // Graphs. A launch is one operation of its queue. Inside the graph each branch is an actor of its
 // own, so its nodes are compared with each other like operations of queues: once, and again after
@@ -387,14 +384,22 @@ static WEIR_MODULE_THREAD_LOCAL struct {
     struct level levels[DEPTH];
 } regions;
 
-void check_region_fill(const struct check *check, struct check_origin *origin)
+struct check_origin check_origin_at(const struct check *check, const char *file, int line,
+                                    uint32_t operation)
 {
+    struct check_origin origin = {
+        .file = file,
+        .region_number = WEIR_NO_NUMBER,
+        .line = line,
+        .operation = operation,
+    };
     if (regions.check != check->number || regions.depth == 0)
-        return;
+        return origin;
     const struct level *level =
         &regions.levels[regions.depth < DEPTH ? regions.depth - 1 : DEPTH - 1];
-    origin->region = level->name;
-    origin->region_number = level->number;
+    origin.region = level->name;
+    origin.region_number = level->number;
+    return origin;
 }
 
 void check_region(const struct weir_link *link, const char *name, uint64_t number)
@@ -405,7 +410,6 @@ void check_region(const struct weir_link *link, const char *name, uint64_t numbe
     regions.check = check->number;
     if (name) {
         check_lock(check);
-        check->has_regions = true;
         const char *kept = weir_names_keep(check->names, name);
         check_unlock(check);
         if (regions.depth < DEPTH)
