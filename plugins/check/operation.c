@@ -282,46 +282,14 @@ static void use_nodes(struct check *check, struct check_user *user,
 
 // The uses of operations.
 
-static void use_plane(struct check *check, const struct check_user *user,
-                      const struct weir_plane *plane, size_t width, size_t height,
-                      weir_access access)
-{
-    const struct check_shape shape =
-        check_shape_box(plane->offset, width, height, plane->pitch, 1, 0);
-    check_use_bytes(check, user, check_buffer_of(check->link, plane->buffer), &shape, access);
-}
-
 static void use_volume(struct check *check, const struct check_user *user,
-                       const struct weir_operation *operation, const struct weir_volume *volume,
+                       const struct weir_box *box, const struct weir_volume *volume,
                        weir_access access)
 {
     const struct check_shape shape =
-        check_shape_box(volume->offset, operation->u.copy_3d.width, operation->u.copy_3d.height,
-                        volume->pitch, operation->u.copy_3d.depth, volume->slice_pitch);
+        check_shape_box(volume->offset, box->width, box->height, volume->pitch, box->depth,
+                        volume->slice_pitch);
     check_use_bytes(check, user, check_buffer_of(check->link, volume->buffer), &shape, access);
-}
-
-static void use_boxes(struct check *check, const struct check_user *user,
-                      const struct weir_operation *operation)
-{
-    switch (operation->kind) {
-    case WEIR_OPERATION_COPY_2D:
-        use_plane(check, user, &operation->u.copy_2d.src, operation->u.copy_2d.width,
-                  operation->u.copy_2d.height, WEIR_ACCESS_READ);
-        use_plane(check, user, &operation->u.copy_2d.dst, operation->u.copy_2d.width,
-                  operation->u.copy_2d.height, WEIR_ACCESS_WRITE);
-        break;
-    case WEIR_OPERATION_FILL_2D:
-        use_plane(check, user, &operation->u.fill_2d.dst, operation->u.fill_2d.width,
-                  operation->u.fill_2d.height, WEIR_ACCESS_WRITE);
-        break;
-    case WEIR_OPERATION_COPY_3D:
-        use_volume(check, user, operation, &operation->u.copy_3d.src, WEIR_ACCESS_READ);
-        use_volume(check, user, operation, &operation->u.copy_3d.dst, WEIR_ACCESS_WRITE);
-        break;
-    default: // uses nothing that is known
-        break;
-    }
 }
 
 // The operation's uses, by its kind; of a graph, those of all its nodes.
@@ -330,14 +298,11 @@ static void check_use_operation(struct check *check, struct check_user *user,
 {
     switch (operation->kind) {
     case WEIR_OPERATION_COPY:
-        use_range(check, user, operation->u.copy.src, operation->u.copy.src_offset,
-                  operation->u.copy.size, WEIR_ACCESS_READ);
-        use_range(check, user, operation->u.copy.dst, operation->u.copy.dst_offset,
-                  operation->u.copy.size, WEIR_ACCESS_WRITE);
+        use_volume(check, user, &operation->u.box, &operation->u.box.src, WEIR_ACCESS_READ);
+        use_volume(check, user, &operation->u.box, &operation->u.box.dst, WEIR_ACCESS_WRITE);
         break;
     case WEIR_OPERATION_FILL:
-        use_range(check, user, operation->u.fill.dst, operation->u.fill.dst_offset,
-                  operation->u.fill.size, WEIR_ACCESS_WRITE);
+        use_volume(check, user, &operation->u.box, &operation->u.box.dst, WEIR_ACCESS_WRITE);
         break;
     case WEIR_OPERATION_LAUNCH:
         use_launch(check, user, operation);
@@ -360,8 +325,7 @@ static void check_use_operation(struct check *check, struct check_user *user,
     case WEIR_OPERATION_GRAPH:
         use_nodes(check, user, operation);
         break;
-    default:
-        use_boxes(check, user, operation);
+    default: // uses nothing that is known
         break;
     }
 }

@@ -160,10 +160,7 @@ static weir_status submit_copy(const struct trial *trial, weir_buffer *dst, size
         .file = trial->operation->file,
         .line = trial->operation->line,
     };
-    copy.u.copy.dst = dst;
-    copy.u.copy.dst_offset = dst_offset;
-    copy.u.copy.src = src;
-    copy.u.copy.size = size;
+    weir_box_row(&copy.u.box, dst, dst_offset, src, 0, size);
     return submit_trial(trial, &copy);
 }
 

@@ -6,25 +6,7 @@
 
 const char *check_operation_name(uint32_t operation)
 {
-    static const char *const names[] = {
-        [0] = "host access",
-        [WEIR_OPERATION_COPY] = "copy",
-        [WEIR_OPERATION_COPY_2D] = "2-D copy",
-        [WEIR_OPERATION_FILL] = "fill",
-        [WEIR_OPERATION_LAUNCH] = "launch",
-        [WEIR_OPERATION_HOST_CALL] = "host call",
-        [WEIR_OPERATION_RECORD] = "record",
-        [WEIR_OPERATION_WAIT] = "wait",
-        [WEIR_OPERATION_GRAPH] = "graph",
-        [WEIR_OPERATION_NATIVE] = "native call",
-        [WEIR_OPERATION_POOL_ALLOCATE] = "pool allocation",
-        [WEIR_OPERATION_POOL_FREE] = "pool free",
-        [WEIR_OPERATION_FILL_2D] = "2-D fill",
-        [WEIR_OPERATION_COPY_3D] = "3-D copy",
-        [WEIR_OPERATION_COLLECTIVE] = "collective",
-        [WEIR_OPERATION_NOTE] = "note",
-    };
-    return operation < sizeof names / sizeof *names ? names[operation] : "operation";
+    return operation ? weir_operation_kind_name(operation) : "host access";
 }
 
 static bool is_host(const struct weir_check_use *use)

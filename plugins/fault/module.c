@@ -445,12 +445,15 @@ static weir_status submit_call(const struct weir_link *link, weir_queue *object,
 static enum target target_of(const struct weir_operation *operation)
 {
     static const unsigned char targets[WEIR_OPERATION_KINDS] = {
-        [WEIR_OPERATION_COPY] = COPY,           [WEIR_OPERATION_COPY_2D] = COPY,
-        [WEIR_OPERATION_COPY_3D] = COPY,        [WEIR_OPERATION_FILL] = FILL,
-        [WEIR_OPERATION_FILL_2D] = FILL,        [WEIR_OPERATION_LAUNCH] = LAUNCH,
-        [WEIR_OPERATION_HOST_CALL] = HOST_CALL, [WEIR_OPERATION_RECORD] = RECORD,
-        [WEIR_OPERATION_WAIT] = WAIT,           [WEIR_OPERATION_GRAPH] = GRAPH,
-        [WEIR_OPERATION_NATIVE] = NATIVE,       [WEIR_OPERATION_COLLECTIVE] = COLLECTIVE,
+        [WEIR_OPERATION_COPY] = COPY,
+        [WEIR_OPERATION_FILL] = FILL,
+        [WEIR_OPERATION_LAUNCH] = LAUNCH,
+        [WEIR_OPERATION_HOST_CALL] = HOST_CALL,
+        [WEIR_OPERATION_RECORD] = RECORD,
+        [WEIR_OPERATION_WAIT] = WAIT,
+        [WEIR_OPERATION_GRAPH] = GRAPH,
+        [WEIR_OPERATION_NATIVE] = NATIVE,
+        [WEIR_OPERATION_COLLECTIVE] = COLLECTIVE,
     };
     const uint32_t unseen = WEIR_OPERATION_IMPLIED | WEIR_OPERATION_INTERNAL | WEIR_OPERATION_EMPTY;
     if (operation->flags & unseen || operation->kind >= WEIR_OPERATION_KINDS)
@@ -460,10 +463,10 @@ static enum target target_of(const struct weir_operation *operation)
 
 static void find_labels(const struct weir_operation *operation, const char **labels)
 {
-    struct plugin_transfer transfer;
-    if (plugin_transfer_of(operation, &transfer)) {
-        labels[0] = weir_buffer_object(transfer.dst)->label;
-        labels[1] = transfer.src ? weir_buffer_object(transfer.src)->label : NULL;
+    const struct weir_box *box = weir_operation_box(operation);
+    if (box) {
+        labels[0] = weir_buffer_object(box->dst.buffer)->label;
+        labels[1] = box->src.buffer ? weir_buffer_object(box->src.buffer)->label : NULL;
     } else if (operation->kind == WEIR_OPERATION_LAUNCH) {
         labels[0] = weir_kernel_object(operation->u.launch.kernel)->label;
     } else if (operation->kind == WEIR_OPERATION_COLLECTIVE) {

@@ -18,38 +18,6 @@ const struct weir_link *plugin_last_link(const struct weir_link *link)
     return link;
 }
 
-bool plugin_transfer_of(const struct weir_operation *operation,
-                        struct plugin_transfer *out_transfer)
-{
-    const struct weir_operation *o = operation;
-    struct plugin_transfer it = {NULL, NULL, 0};
-    switch (o->kind) {
-    case WEIR_OPERATION_COPY:
-        it = (struct plugin_transfer){o->u.copy.dst, o->u.copy.src, o->u.copy.size};
-        break;
-    case WEIR_OPERATION_COPY_2D:
-        it = (struct plugin_transfer){o->u.copy_2d.dst.buffer, o->u.copy_2d.src.buffer,
-                                      (uint64_t)o->u.copy_2d.width * o->u.copy_2d.height};
-        break;
-    case WEIR_OPERATION_COPY_3D:
-        it = (struct plugin_transfer){o->u.copy_3d.dst.buffer, o->u.copy_3d.src.buffer,
-                                      (uint64_t)o->u.copy_3d.width * o->u.copy_3d.height *
-                                          o->u.copy_3d.depth};
-        break;
-    case WEIR_OPERATION_FILL:
-        it = (struct plugin_transfer){o->u.fill.dst, NULL, o->u.fill.size};
-        break;
-    case WEIR_OPERATION_FILL_2D:
-        it = (struct plugin_transfer){o->u.fill_2d.dst.buffer, NULL,
-                                      (uint64_t)o->u.fill_2d.width * o->u.fill_2d.height};
-        break;
-    default:
-        return false;
-    }
-    *out_transfer = it;
-    return true;
-}
-
 uint64_t plugin_collective_bytes(const struct weir_operation *operation)
 {
     struct weir_collective_range range;
