@@ -311,17 +311,18 @@ static void set_causes(struct check *check, struct check_queue *queue, struct ch
     const uint32_t actors = check->actors.count;
     struct check_cause *causes =
         check_grown(queue->causes, queue->cause_count, actors, sizeof *causes);
+    if (causes) {
+        queue->causes = causes;
+        queue->cause_count = actors;
+    }
     if (!causes || !add_edge(queue, wait, producer)) {
         check->unseen_uses = true;
-        queue->causes = causes ? causes : queue->causes;
         return;
     }
-    queue->causes = causes;
-    queue->cause_count = actors;
     for (uint32_t i = 0; i < actors; i++) {
         const bool itself = i == producer->actor.index;
         if (queue->actor.counts[i] < (itself ? count : others[i]))
-            queue->causes[i] = (struct check_cause){wait, producer, !itself};
+            causes[i] = (struct check_cause){wait, producer, !itself};
     }
 }
 

@@ -201,13 +201,6 @@ static void use_arguments(struct check *check, const struct check_user *user,
                           arguments[i].access);
 }
 
-static void use_launch(struct check *check, struct check_user *user,
-                       const struct weir_operation *operation)
-{
-    user->origin.kernel = weir_kernel_data(check->link, operation->u.launch.kernel);
-    use_arguments(check, user, operation->u.launch.arguments, operation->u.launch.argument_count);
-}
-
 // The former uses of memory that is allocated stay if this queue comes after its release. Otherwise the pool knows that
 // they have finished, and the program does not.
 static void use_pool(struct check *check, struct check_user *user,
@@ -305,7 +298,9 @@ static void check_use_operation(struct check *check, struct check_user *user,
         use_volume(check, user, &operation->u.box, &operation->u.box.dst, WEIR_ACCESS_WRITE);
         break;
     case WEIR_OPERATION_LAUNCH:
-        use_launch(check, user, operation);
+        user->origin.kernel = weir_kernel_data(check->link, operation->u.launch.kernel);
+        use_arguments(check, user, operation->u.launch.arguments,
+                      operation->u.launch.argument_count);
         break;
     case WEIR_OPERATION_NATIVE:
         check->unseen_writes = true;
