@@ -186,7 +186,7 @@ static void write_operation(struct trace *trace, struct trace_queue *queue,
         .timed = timed,
         .start_ns = timed ? since_base(trace, entry->start_ns) : 0,
         .end_ns = timed ? since_base(trace, entry->end_ns) : 0,
-        .start_is_earliest = timed && (entry->flags & TRACE_EARLIEST),
+        .start_is_earliest = timed && entry->start_is_earliest,
         .failed = (entry->flags & TRACE_FAILED) != 0,
         .waits = queue->waits,
         .wait_count = queue->wait_count,
@@ -432,14 +432,7 @@ void trace_drain_now(struct trace *trace)
 
 bool trace_drain_start(struct trace *trace)
 {
-    weir_condition_init(&trace->wake);
-    pthread_cond_init(&trace->written, NULL);
-    const bool started = weir_thread_start(&trace->thread, run, trace) == 0;
-    if (!started) {
-        pthread_cond_destroy(&trace->wake);
-        pthread_cond_destroy(&trace->written);
-    }
-    return started;
+    return weir_thread_start(&trace->thread, run, trace) == 0;
 }
 
 void trace_drain_finish(struct trace *trace)
@@ -449,6 +442,4 @@ void trace_drain_finish(struct trace *trace)
     pthread_cond_signal(&trace->wake);
     pthread_mutex_unlock(&trace->lock);
     weir_thread_join(&trace->thread);
-    pthread_cond_destroy(&trace->wake);
-    pthread_cond_destroy(&trace->written);
 }

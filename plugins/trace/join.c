@@ -1,7 +1,6 @@
 // Operations of a queue finish in the order of their submission, and their times are in the same
-// order, so one pass over both joins them. A time without an entry belongs to an operation that was
-// not kept because the ring was full. An entry that is older than the next time has none: it was
-// not fetched soon enough.
+// order. A time without an entry belongs to an operation that was not kept because the ring was full. An
+// entry that is older than the newest time, and has none, gets none: it was not fetched soon enough.
 #include "plugins/trace/parts.h"
 
 bool trace_is_by_device(const struct trace_queue *queue, const struct trace_entry *entry)
@@ -25,8 +24,10 @@ static void set_times(struct trace_queue *queue, const struct weir_host_note *no
             high = middle;
     }
     struct trace_entry *entry = &queue->ring[low & queue->mask];
+    // In virtual time a collective has the times of the links after this one.
+    const bool collective = entry->kind == WEIR_OPERATION_COLLECTIVE && !queue->trace->clock;
     if (low == begun || entry->sequence != note->u.ran.sequence ||
-        (entry->kind != WEIR_OPERATION_NOTE && entry->kind != WEIR_OPERATION_COLLECTIVE))
+        (entry->kind != WEIR_OPERATION_NOTE && !collective))
         return;
     entry->start_ns = note->u.ran.begin_ns;
     entry->end_ns = note->u.ran.end_ns;
@@ -44,27 +45,30 @@ weir_status trace_host_note(const struct weir_link *link, const struct weir_host
     return link->next->ops->host_note(link->next, note);
 }
 
-// Drops the times of operations that were not kept.
-static void compact(struct trace_queue *queue)
+static bool has_run(const struct trace_entry *entry)
 {
-    const uint64_t head = atomic_load_explicit(&queue->head, memory_order_acquire);
-    const uint64_t newest = head > 0 ? queue->ring[(head - 1) & queue->mask].sequence : 0;
-    uint64_t entry = queue->joined;
-    uint64_t to = queue->times_tail;
-    uint64_t passed_on = queue->passed_on;
-    for (uint64_t from = queue->times_tail; from < queue->times_head; from++) {
-        const struct weir_operation_time time = queue->times[from & queue->times_mask];
-        if (from == queue->passed_on)
-            passed_on = to;
-        while (entry < head && queue->ring[entry & queue->mask].sequence < time.sequence)
-            entry++;
-        // The submit of a newer operation may not have returned.
-        if (time.sequence > newest ||
-            (entry < head && queue->ring[entry & queue->mask].sequence == time.sequence))
-            queue->times[to++ & queue->times_mask] = time;
-    }
-    queue->passed_on = queue->passed_on >= queue->times_head ? to : passed_on;
-    queue->times_head = to;
+    return atomic_load_explicit(&entry->called, memory_order_acquire);
+}
+
+// Stores a time, on the device's clock, with its entry, of which the submit may not have returned. Nodes of a graph may
+// overlap: all of them are one operation.
+static void note_time(struct trace_queue *queue, const struct weir_operation_time *time)
+{
+    const uint64_t begun = atomic_load_explicit(&queue->begun, memory_order_acquire);
+    if (queue->noted < queue->joined)
+        queue->noted = queue->joined;
+    while (queue->noted < begun &&
+           queue->ring[queue->noted & queue->mask].sequence < time->sequence)
+        queue->noted++;
+    struct trace_entry *entry = &queue->ring[queue->noted & queue->mask];
+    if (queue->noted == begun || entry->sequence != time->sequence || has_run(entry))
+        return;
+    if (entry->seen == 0 || time->start_ns < entry->start_ns)
+        entry->start_ns = time->start_ns;
+    if (entry->seen == 0 || time->end_ns > entry->end_ns)
+        entry->end_ns = time->end_ns;
+    entry->start_is_earliest |= time->start_is_earliest;
+    entry->seen++;
 }
 
 void trace_fetch(struct trace_queue *queue)
@@ -72,18 +76,15 @@ void trace_fetch(struct trace_queue *queue)
     const struct weir_link *next = queue->trace->link->next;
     struct weir_operation_time batch[TRACE_FETCH];
     size_t count = TRACE_FETCH;
-    while (count == TRACE_FETCH) {
-        if (queue->times_head - queue->times_tail + TRACE_FETCH > queue->times_mask + 1)
-            compact(queue);
-        if (queue->times_head - queue->times_tail + TRACE_FETCH > queue->times_mask + 1)
-            return; // the entries that are there must be written first
+    for (size_t turns = 0; count == TRACE_FETCH && turns < TRACE_FETCHES; turns++) {
         if (next->ops->queue_times(next, queue->object, batch, sizeof *batch, TRACE_FETCH, &count) <
             0)
             return;
-        for (size_t i = 0; i < count; i++)
-            queue->times[queue->times_head++ & queue->times_mask] = batch[i];
-        if (count > 0)
-            queue->last_fetched = batch[count - 1].sequence;
+        for (size_t i = 0; i < count; i++) {
+            note_time(queue, &batch[i]);
+            queue->times[queue->fetched++ & queue->mask] = batch[i];
+            queue->last_fetched = batch[i].sequence;
+        }
     }
 }
 
@@ -98,52 +99,13 @@ weir_status trace_queue_times(const struct weir_link *link, weir_queue *object,
     pthread_mutex_lock(&queue->lock);
     if (queue->object)
         trace_fetch(queue);
-    if (queue->times_head - queue->passed_on > queue->times_mask + 1)
-        queue->passed_on = queue->times_head - queue->times_mask - 1;
-    for (; queue->passed_on < queue->times_head && *out_count < capacity; queue->passed_on++)
+    if (queue->fetched - queue->passed_on > queue->mask + 1)
+        queue->passed_on = queue->fetched - queue->mask - 1;
+    for (; queue->passed_on < queue->fetched && *out_count < capacity; queue->passed_on++)
         weir_write((char *)times + (*out_count)++ * time_size, time_size,
-                   &queue->times[queue->passed_on & queue->times_mask], sizeof *queue->times);
+                   &queue->times[queue->passed_on & queue->mask], sizeof *queue->times);
     pthread_mutex_unlock(&queue->lock);
     return WEIR_OK;
-}
-
-// The oldest time that is not of an operation before `sequence`, or NULL.
-static const struct weir_operation_time *first_time(struct trace_queue *queue, uint64_t sequence)
-{
-    while (queue->times_tail < queue->times_head) {
-        const struct weir_operation_time *time =
-            &queue->times[queue->times_tail & queue->times_mask];
-        if (time->sequence >= sequence)
-            return time;
-        queue->times_tail++;
-    }
-    return NULL;
-}
-
-// Converts the times to the host's clock. Operations of a queue never overlap, so rounding errors
-// of the clocks are corrected. Nodes of a graph may overlap, and come in the order of their ends.
-static void take(struct trace_queue *queue, struct trace_entry *entry,
-                 const struct weir_operation_time *time)
-{
-    const struct weir_clock_map *clock = &queue->device->clock_now;
-    uint64_t start_ns = weir_clock_map_b(clock, time->start_ns);
-    uint64_t end_ns = weir_clock_map_b(clock, time->end_ns);
-    if (time->start_is_earliest && start_ns < entry->submit_ns)
-        start_ns = entry->submit_ns;
-    if (start_ns < queue->end_ns)
-        start_ns = queue->end_ns;
-    if (end_ns < start_ns) {
-        if (time->start_is_earliest && end_ns > queue->end_ns)
-            start_ns = end_ns;
-        else
-            end_ns = start_ns;
-    }
-    const bool first = !(entry->flags & TRACE_TIMED);
-    if (first || start_ns < entry->start_ns)
-        entry->start_ns = start_ns;
-    if (first || end_ns > entry->end_ns)
-        entry->end_ns = end_ns;
-    entry->flags |= TRACE_TIMED | (time->start_is_earliest ? TRACE_EARLIEST : 0);
 }
 
 static void give_up(struct trace_queue *queue, struct trace_entry *entry)
@@ -152,35 +114,39 @@ static void give_up(struct trace_queue *queue, struct trace_entry *entry)
     queue->trace->unfinished++;
 }
 
-static bool join_work(struct trace_queue *queue, struct trace_entry *entry, bool last)
+// Converts the times to the host's clock. Operations of a queue never overlap, so rounding errors of the clocks are
+// corrected.
+static void convert(struct trace_queue *queue, struct trace_entry *entry)
 {
-    if (queue->device->clock_now.count == 0) { // times of a clock that could not be read
-        give_up(queue, entry);
-        return true;
+    const struct weir_clock_map *clock = &queue->device->clock_now;
+    uint64_t start_ns = weir_clock_map_b(clock, entry->start_ns);
+    uint64_t end_ns = weir_clock_map_b(clock, entry->end_ns);
+    if (entry->start_is_earliest && start_ns < entry->submit_ns)
+        start_ns = entry->submit_ns;
+    if (start_ns < queue->end_ns)
+        start_ns = queue->end_ns;
+    if (end_ns < start_ns) {
+        if (entry->start_is_earliest && end_ns > queue->end_ns)
+            start_ns = end_ns;
+        else
+            end_ns = start_ns;
     }
-    for (;;) {
-        const struct weir_operation_time *time = first_time(queue, entry->sequence);
-        const bool passed = time && time->sequence > entry->sequence;
-        if (!time && !last)
-            return false;
-        if (!time || passed) {
-            if (entry->flags & TRACE_TIMED) // some nodes of a graph
-                break;
-            give_up(queue, entry);
-            return true;
-        }
-        take(queue, entry, time);
-        queue->times_tail++;
-        if (entry->kind != WEIR_OPERATION_GRAPH || ++entry->u.graph.seen == entry->u.graph.times)
-            break;
-    }
-    queue->end_ns = entry->end_ns;
-    return true;
+    entry->start_ns = start_ns;
+    entry->end_ns = queue->end_ns = end_ns;
+    entry->flags |= TRACE_TIMED;
 }
 
-static bool has_run(const struct trace_entry *entry)
+static bool join_work(struct trace_queue *queue, struct trace_entry *entry, bool last)
 {
-    return atomic_load_explicit(&entry->called, memory_order_acquire);
+    const bool readable = queue->device->clock_now.count > 0;
+    const uint32_t wanted = entry->kind == WEIR_OPERATION_GRAPH ? entry->u.graph.times : 1;
+    if (readable && entry->seen < wanted && !last && queue->last_fetched <= entry->sequence)
+        return false;
+    if (readable && entry->seen > 0)
+        convert(queue, entry);
+    else
+        give_up(queue, entry);
+    return true;
 }
 
 // A host call after a failure never runs, nor does a collective. This is known when a later operation
@@ -196,22 +162,10 @@ static bool join_call(struct trace_queue *queue, struct trace_entry *entry, bool
         queue->end_ns = entry->end_ns;
         return true;
     }
-    if (!last && !first_time(queue, entry->sequence + 1))
+    if (!last && queue->last_fetched <= entry->sequence)
         return false;
     give_up(queue, entry);
     return true;
-}
-
-// Where the device has an engine for collectives, the front end may still carry one out, of which the
-// backend times the copies. It has told that when a later operation runs.
-static bool join_collective(struct trace_queue *queue, struct trace_entry *entry, bool last)
-{
-    if (!trace_is_by_device(queue, entry) || has_run(entry))
-        return join_call(queue, entry, last);
-    const bool later =
-        queue->times_tail < queue->times_head &&
-        queue->times[(queue->times_head - 1) & queue->times_mask].sequence > entry->sequence;
-    return (last || later) && join_work(queue, entry, last);
 }
 
 static bool join_next(struct trace_queue *queue, uint64_t head, bool last)
@@ -219,10 +173,14 @@ static bool join_next(struct trace_queue *queue, uint64_t head, bool last)
     struct trace_entry *entry = &queue->ring[queue->joined & queue->mask];
     if (entry->kind == WEIR_OPERATION_WAIT || (entry->flags & TRACE_UNTIMED))
         return true;
-    if (entry->kind == WEIR_OPERATION_HOST_CALL && !queue->trace->clock)
+    const bool collective = entry->kind == WEIR_OPERATION_COLLECTIVE && !queue->trace->clock;
+    if ((entry->kind == WEIR_OPERATION_HOST_CALL && !queue->trace->clock) ||
+        (collective && (!trace_is_by_device(queue, entry) || has_run(entry))))
         return join_call(queue, entry, last);
-    if (entry->kind == WEIR_OPERATION_COLLECTIVE && !queue->trace->clock)
-        return join_collective(queue, entry, last);
+    // Where the device has an engine for collectives, the front end may still carry one out, of which the
+    // backend times the copies. It has told that when a later operation runs.
+    if (collective && !last && queue->last_fetched <= entry->sequence)
+        return false;
     // Times of a note may never come, and must not keep later entries from being written.
     if (entry->kind == WEIR_OPERATION_NOTE)
         return join_call(queue, entry, last || head - queue->joined > queue->mask / 2);

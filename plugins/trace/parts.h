@@ -45,6 +45,7 @@ enum {
     TRACE_LINKS = 16,       // of which a thread knows its regions
     TRACE_WAITS = 64,       // that an operation keeps, the last ones
     TRACE_FETCH = 256,      // times that are fetched at once
+    TRACE_FETCHES = 4096,   // that often, at most
     TRACE_LABEL_SIZE = 96,  // of labels of devices and queues
     TRACE_TITLE_SIZE = 64,  // of a collective's name
     TRACE_WAKE = 512,       // operations in a ring that wake the writing thread
@@ -106,10 +107,9 @@ weir_status trace_host_note(const struct weir_link *link, const struct weir_host
 // submit.c
 
 enum trace_flags {
-    TRACE_FAILED = 1,   // at submit
-    TRACE_UNTIMED = 2,  // has no times
-    TRACE_TIMED = 4,    // start_ns and end_ns are known
-    TRACE_EARLIEST = 8, // start_ns may be too early
+    TRACE_FAILED = 1,  // at submit
+    TRACE_UNTIMED = 2, // has no times
+    TRACE_TIMED = 4,   // start_ns and end_ns are known
 };
 
 // One operation, or one wait, from its submit until it is written.
@@ -117,7 +117,7 @@ struct trace_entry {
     uint64_t sequence;
     uint64_t submit_ns;
     uint64_t submit_end_ns;
-    uint64_t start_ns; // on the host's clock
+    uint64_t start_ns; // on the host's clock, but on the device's until TRACE_TIMED is set for it
     uint64_t end_ns;
     uint64_t bytes;
     uint64_t thread;
@@ -131,7 +131,9 @@ struct trace_entry {
     uint8_t dst_memory;
     uint8_t src_memory;
     uint8_t flags;
-    atomic_bool called; // its times on the host's clock are known: HOST_CALL, NOTE, COLLECTIVE
+    bool start_is_earliest; // the driver tells its end only
+    uint32_t seen;          // of its times from the device
+    atomic_bool called;     // its times on the host's clock are known: HOST_CALL, NOTE, COLLECTIVE
     union {
         struct {
             weir_host_function function;
@@ -153,7 +155,6 @@ struct trace_entry {
         } launch;
         struct {
             uint32_t times; // the number that it will have: one, or one for each node
-            uint32_t seen;
         } graph;
         struct weir_trace_collective collective;
     } u;
@@ -192,8 +193,7 @@ struct trace_queue {
     int32_t priority;
     char label[TRACE_LABEL_SIZE];
     struct trace_entry *ring;
-    uint64_t mask; // of it
-    uint64_t times_mask;
+    uint64_t mask;                      // of it
     atomic_bool destroyed;              // the front end's queue is gone
     bool enlisted;                      // the submitter's, as what follows
     _Alignas(64) _Atomic uint64_t head; // entries of which the submit has returned
@@ -211,11 +211,11 @@ struct trace_queue {
     size_t wait_count;
     pthread_mutex_t lock;              // guards what follows
     weir_queue *object;                // NULL: destroyed, after its last times were fetched
-    struct weir_operation_time *times; // ring of times that have no entry yet
-    uint64_t times_head;
-    uint64_t times_tail;
-    uint64_t passed_on;    // times before it were returned to the links before this one
-    uint64_t last_fetched; // sequence
+    uint64_t noted;                    // entries before it are older than the last time
+    struct weir_operation_time *times; // ring of the last ones, for the links before this one
+    uint64_t fetched;                  // times ever
+    uint64_t passed_on;                // of them, to those links
+    uint64_t last_fetched;             // sequence
 };
 
 struct trace_buffer {
