@@ -46,21 +46,17 @@ const char *weir_trace_engine_colour(enum weir_trace_engine engine);
 // listed with the operation after it.
 enum weir_trace_kind {
     WEIR_TRACE_COPY = 1,
-    WEIR_TRACE_COPY_2D = 2,
-    WEIR_TRACE_FILL = 3,
-    WEIR_TRACE_LAUNCH = 4,
-    WEIR_TRACE_HOST_CALL = 5,
-    WEIR_TRACE_GRAPH = 8,
-    WEIR_TRACE_NATIVE = 9,
-    WEIR_TRACE_FILL_2D = 12,
-    WEIR_TRACE_COPY_3D = 13,
-    WEIR_TRACE_COLLECTIVE = 14,
-    WEIR_TRACE_NOTE = 15,
+    WEIR_TRACE_FILL = 2,
+    WEIR_TRACE_LAUNCH = 3,
+    WEIR_TRACE_HOST_CALL = 4,
+    WEIR_TRACE_GRAPH = 7,
+    WEIR_TRACE_NATIVE = 8,
+    WEIR_TRACE_COLLECTIVE = 11,
+    WEIR_TRACE_NOTE = 12,
 };
 
-// "copy", "copy_2d", "copy_3d", "fill", "fill_2d", "launch", "host_call", "graph", "native",
-// "collective", "note";
-// "operation" for a number that is none of them.
+// "copy", "fill", "launch", "host_call", "graph", "native", "collective", "note"; "operation" for a number that is none of
+// them.
 const char *weir_trace_kind_name(enum weir_trace_kind kind);
 
 // The memory of a buffer.

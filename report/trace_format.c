@@ -35,11 +35,13 @@ const char *weir_trace_engine_colour(enum weir_trace_engine engine)
 const char *weir_trace_kind_name(enum weir_trace_kind kind)
 {
     static const char *const names[] = {
-        [WEIR_TRACE_COPY] = "copy",           [WEIR_TRACE_COPY_2D] = "copy_2d",
-        [WEIR_TRACE_COPY_3D] = "copy_3d",     [WEIR_TRACE_FILL] = "fill",
-        [WEIR_TRACE_FILL_2D] = "fill_2d",     [WEIR_TRACE_LAUNCH] = "launch",
-        [WEIR_TRACE_HOST_CALL] = "host_call", [WEIR_TRACE_GRAPH] = "graph",
-        [WEIR_TRACE_NATIVE] = "native",       [WEIR_TRACE_COLLECTIVE] = "collective",
+        [WEIR_TRACE_COPY] = "copy",
+        [WEIR_TRACE_FILL] = "fill",
+        [WEIR_TRACE_LAUNCH] = "launch",
+        [WEIR_TRACE_HOST_CALL] = "host_call",
+        [WEIR_TRACE_GRAPH] = "graph",
+        [WEIR_TRACE_NATIVE] = "native",
+        [WEIR_TRACE_COLLECTIVE] = "collective",
         [WEIR_TRACE_NOTE] = "note",
     };
     const bool known = (unsigned)kind < sizeof names / sizeof *names && names[kind];
@@ -63,14 +65,11 @@ const char *weir_trace_operation_title(const struct weir_trace_operation *operat
     const char *name = operation->name ? operation->name : "";
     switch (operation->kind) {
     case WEIR_TRACE_COPY:
-    case WEIR_TRACE_COPY_2D:
-    case WEIR_TRACE_COPY_3D:
         snprintf(text, size, "Memcpy %cto%c (%s -> %s)", letter(operation->src_memory),
                  letter(operation->dst_memory), memory_name(operation->src_memory),
                  memory_name(operation->dst_memory));
         break;
     case WEIR_TRACE_FILL:
-    case WEIR_TRACE_FILL_2D:
         snprintf(text, size, "Memset (%s)", memory_name(operation->dst_memory));
         break;
     case WEIR_TRACE_HOST_CALL:

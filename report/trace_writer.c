@@ -40,11 +40,8 @@ static const char *category(const struct weir_trace_operation *operation)
 {
     switch (operation->kind) {
     case WEIR_TRACE_COPY:
-    case WEIR_TRACE_COPY_2D:
-    case WEIR_TRACE_COPY_3D:
         return "gpu_memcpy";
     case WEIR_TRACE_FILL:
-    case WEIR_TRACE_FILL_2D:
         return "gpu_memset";
     case WEIR_TRACE_HOST_CALL:
         return "host_call";

@@ -175,12 +175,12 @@ static weir_status describe_bytes(const struct weir_link *link, struct sim_work 
 
 // A fill is a copy on the device.
 static weir_status describe_transfer(const struct weir_link *link, struct sim_work *work,
-                                     const struct plugin_transfer *transfer)
+                                     const struct weir_box *box)
 {
-    if (!transfer->src)
-        return describe_bytes(link, work, SIM_D2D, transfer->bytes);
-    const struct sim_virtual_buffer *dst = sim_buffer_of(link, transfer->dst);
-    const struct sim_virtual_buffer *src = sim_buffer_of(link, transfer->src);
+    if (!box->src.buffer)
+        return describe_bytes(link, work, SIM_D2D, weir_box_bytes(box));
+    const struct sim_virtual_buffer *dst = sim_buffer_of(link, box->dst.buffer);
+    const struct sim_virtual_buffer *src = sim_buffer_of(link, box->src.buffer);
     work->device = src->device;
     // Copies within the host's memory use the engine of uploads.
     return describe_bytes(link, work,
@@ -188,7 +188,7 @@ static weir_status describe_transfer(const struct weir_link *link, struct sim_wo
                           : dst->on_host               ? SIM_D2H
                           : dst->device == src->device ? SIM_D2D
                                                        : SIM_PEER,
-                          transfer->bytes);
+                          weir_box_bytes(box));
 }
 
 // Launches.
@@ -277,14 +277,14 @@ static weir_status describe(const struct weir_link *link, const struct weir_oper
                             struct sim_work *work)
 {
     const struct weir_operation *o = operation;
-    struct plugin_transfer transfer;
     if (o->flags & WEIR_OPERATION_EMPTY) { // a node that is disabled
         work->kind = SIM_MARK;
         return WEIR_OK;
     }
-    if (plugin_transfer_of(o, &transfer))
-        return describe_transfer(link, work, &transfer);
     switch (o->kind) {
+    case WEIR_OPERATION_COPY:
+    case WEIR_OPERATION_FILL:
+        return describe_transfer(link, work, &o->u.box);
     case WEIR_OPERATION_LAUNCH:
         return describe_launch(link, o, work);
     case WEIR_OPERATION_COLLECTIVE:

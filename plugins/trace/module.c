@@ -1,7 +1,9 @@
 // Opening and closing a link: settings, the file, the thread, and at the end the report and the
 // page.
+#define _GNU_SOURCE // program_invocation_short_name
 #include "plugins/trace/parts.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,11 +127,9 @@ static const char *source_of(const char *backend)
 
 static bool create_writer(struct trace *trace, char *message, size_t message_size)
 {
-    char program[128];
     char plugins[256] = "";
     size_t used = 0;
     struct timespec unix_time;
-    plugin_program_name(program, sizeof program);
     // This plugin and those after it; a link cannot see those before it. The last two links are the
     // front end's own and the backend.
     for (const struct weir_link *link = trace->link; link->next->next; link = link->next)
@@ -138,7 +138,7 @@ static bool create_writer(struct trace *trace, char *message, size_t message_siz
     const uint64_t unix_ns = (uint64_t)unix_time.tv_sec * 1000000000u + (uint64_t)unix_time.tv_nsec;
     trace->base_ns = trace_now_ns(trace);
     const struct weir_trace_meta meta = {
-        .program = program,
+        .program = program_invocation_short_name,
         .weir = WEIR_VERSION_STRING,
         .backend = trace->backend->name,
         .plugins = plugins,

@@ -261,13 +261,14 @@ weir_status trace_queue_finish(const struct weir_link *link, weir_queue *object)
 // For copies to or from host memory the engine follows from the direction. Managed memory counts as
 // the device's: where its pages are is the driver's affair. A fill has the memory of its destination.
 static void note_transfer(const struct weir_link *link, struct trace_entry *entry,
-                          const struct plugin_transfer *transfer)
+                          const struct weir_box *box)
 {
-    const struct trace_buffer *dst = trace_buffer_of(link, transfer->dst);
-    const struct trace_buffer *src = transfer->src ? trace_buffer_of(link, transfer->src) : NULL;
+    const struct trace_buffer *dst = trace_buffer_of(link, box->dst.buffer);
+    const struct trace_buffer *src =
+        box->src.buffer ? trace_buffer_of(link, box->src.buffer) : NULL;
     const bool to_host = dst->memory == WEIR_TRACE_PINNED_MEMORY;
     const bool from_host = (src ? src : dst)->memory == WEIR_TRACE_PINNED_MEMORY;
-    entry->bytes = transfer->bytes;
+    entry->bytes = weir_box_bytes(box);
     entry->dst = dst->label;
     entry->dst_memory = (uint8_t)dst->memory;
     entry->engine = to_host ? (from_host ? WEIR_ENGINE_HOST : WEIR_ENGINE_TO_HOST)
@@ -387,12 +388,11 @@ static void note_collective(struct trace_entry *entry, const struct weir_operati
 static void note_kind(const struct weir_link *link, struct trace_entry *entry,
                       const struct weir_operation *operation)
 {
-    struct plugin_transfer transfer;
-    if (plugin_transfer_of(operation, &transfer)) {
-        note_transfer(link, entry, &transfer);
-        return;
-    }
     switch (operation->kind) {
+    case WEIR_OPERATION_COPY:
+    case WEIR_OPERATION_FILL:
+        note_transfer(link, entry, &operation->u.box);
+        break;
     case WEIR_OPERATION_LAUNCH:
         note_launch(link, entry, operation);
         break;
