@@ -3,8 +3,7 @@
 //   module.c   keys, the ops table, and a link's life; devices, queues, buffers and kernels as they come and go; the
 //              report and the page, at the end
 //   submit.c   labels, which outlive objects; the path of an operation: an entry in its queue's ring; threads, their regions and their waits
-//   join.c     joins times of finished operations with their submissions; collectives
-//   drain.c    the writing thread
+//   drain.c    the writing thread, which joins times of finished operations with their submissions
 //
 // Memory is fixed: a ring for each queue, and room for the regions and waits of threads. A
 // submit never waits for the writing thread: if its ring is full, the operation is counted and not
@@ -99,12 +98,6 @@ void trace_region(const struct weir_link *link, const char *name, uint64_t numbe
 weir_status trace_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
                              uint64_t timeout_ns);
 weir_status trace_queue_finish(const struct weir_link *link, weir_queue *object);
-
-// join.c
-
-weir_status trace_host_note(const struct weir_link *link, const struct weir_host_note *note);
-
-// submit.c
 
 enum trace_flags {
     TRACE_FAILED = 1,  // at submit
@@ -223,13 +216,6 @@ struct trace_buffer {
     enum weir_trace_memory memory;
 };
 
-// join.c
-
-// Whether links after this one may time it. Collectives are carried out by the front end otherwise.
-bool trace_is_by_device(const struct trace_queue *queue, const struct trace_entry *entry);
-
-// module.c
-
 // The state of a link.
 struct trace {
     const struct weir_link *link;
@@ -284,19 +270,17 @@ WEIR_DATA_OF(trace_queue_of, struct trace_queue, weir_queue)
 WEIR_DATA_OF(trace_device_of, struct trace_device, weir_device)
 WEIR_DATA_OF(trace_buffer_of, const struct trace_buffer, weir_buffer)
 
-// join.c
+// drain.c
 
-// Moves the times that the backend has so far to the queue's list of times. With the queue's lock
-// held, before the queue is destroyed.
+// Whether links after this one may time it. Collectives are carried out by the front end otherwise.
+bool trace_is_by_device(const struct trace_queue *queue, const struct trace_entry *entry);
+weir_status trace_host_note(const struct weir_link *link, const struct weir_host_note *note);
+// Stores the times that the backend has so far with their entries. With the queue's lock held, before the queue is
+// destroyed.
 void trace_fetch(struct trace_queue *queue);
 weir_status trace_queue_times(const struct weir_link *link, weir_queue *object,
                               struct weir_operation_time *times, size_t time_size, size_t capacity,
                               size_t *out_count);
-// Fetches the times so far, and stores them with their entries. `last`: there will be no more times.
-void trace_join(struct trace_queue *queues, bool last);
-
-// drain.c
-
 void trace_queue_free(struct trace_queue *queue);
 bool trace_drain_start(struct trace *trace);
 // In virtual time: waits until all that is complete now is written. With no lock of the plugin held.
