@@ -384,21 +384,20 @@ static bool take_members(struct reader *reader, struct pieces *pieces)
     }
 }
 
-static bool take_root(struct reader *reader, struct pieces *pieces)
-{
-    const int first = next_byte(pieces);
-    if (first < 0 && !reader->source.damaged)
-        return refuse(reader, "the file is empty: nothing was traced, or it was not flushed");
-    if (skip(pieces, '['))
-        return take_events(reader, pieces);
-    return skip(pieces, '{') ? take_members(reader, pieces)
-                             : refuse_piece(reader, pieces->line, "it is no object and no list");
-}
-
 static bool take_whole(struct reader *reader)
 {
     struct pieces pieces = {.source = &reader->source, .chunk = malloc(CHUNK)};
-    const bool ok = pieces.chunk ? take_root(reader, &pieces) : weir__rows_no_memory(&reader->rows);
+    bool ok;
+    if (!pieces.chunk)
+        ok = weir__rows_no_memory(&reader->rows);
+    else if (next_byte(&pieces) < 0 && !reader->source.damaged)
+        ok = refuse(reader, "the file is empty: nothing was traced, or it was not flushed");
+    else if (skip(&pieces, '['))
+        ok = take_events(reader, &pieces);
+    else if (skip(&pieces, '{'))
+        ok = take_members(reader, &pieces);
+    else
+        ok = refuse_piece(reader, pieces.line, "it is no object and no list");
     while (ok && fetch(&pieces)) // damage after the root is noticed, too
         continue;
     free(pieces.chunk);

@@ -202,20 +202,6 @@ static bool complete_queues(struct weir__rows *rows)
     return true;
 }
 
-// Both are in order, and each operation has a queue.
-static void find_ranges(struct weir_trace *trace)
-{
-    struct weir_trace_queue *queue = trace->queues;
-    for (size_t i = 0; i < trace->operation_count; i++) {
-        struct weir_trace_operation *operation = &trace->operations[i];
-        while (queue->device != operation->queue_index || queue->id != operation->queue)
-            queue++;
-        operation->queue_index = (uint32_t)(queue - trace->queues);
-        if (queue->operation_count++ == 0)
-            queue->first_operation = i;
-    }
-}
-
 // If a driver tells only the end of a copy, the file has its earliest start: from then on its queue had no other work,
 // although the engine may have been busy with a copy of another queue. A copy engine makes one copy at a time, so where a
 // direction has one, a copy began when the one before it there had ended, if that was later. That is its exact start.
@@ -405,7 +391,16 @@ bool weir__rows_finish(struct weir__rows *rows)
     sort(trace->spans, trace->span_count, sizeof *trace->spans, by_thread);
     if (!complete_queues(rows) || !complete_devices(rows))
         return false;
-    find_ranges(trace);
+    // Both are in order, and each operation has a queue.
+    struct weir_trace_queue *queue = trace->queues;
+    for (size_t i = 0; i < trace->operation_count; i++) {
+        struct weir_trace_operation *operation = &trace->operations[i];
+        while (queue->device != operation->queue_index || queue->id != operation->queue)
+            queue++;
+        operation->queue_index = (uint32_t)(queue - trace->queues);
+        if (queue->operation_count++ == 0)
+            queue->first_operation = i;
+    }
     // Other programs' traces lack the order of submission, so the order of starts is used, in which they are.
     for (size_t i = 0; i < trace->operation_count && !rows->own; i++) {
         const struct weir_trace_operation *before = i > 0 ? &trace->operations[i - 1] : NULL;

@@ -299,15 +299,6 @@ static void measure_rate(struct calibration *c, enum cal_key key, double share)
         cal_figure_leave(c, key, "the host copies as fast as the device");
 }
 
-static void measure_pageable(struct calibration *c)
-{
-    const size_t bytes = LARGE_COPIES * c->large;
-    c->pageable = cli_allocate(1, bytes);
-    memset(c->pageable, 1, bytes);
-    measure_rate(c, CAL_STAGING, SHARE_MOST);
-    measure_rate(c, CAL_STAGING_ALL, SHARE_MOST_ALL);
-}
-
 // What the host's calls take: submits, waits, graphs, and waking another thread.
 
 enum {
@@ -612,7 +603,10 @@ void cal_measure_all(struct calibration *c)
     c->gate_count = 1 + (uint64_t)(GATE_MARGIN * 4.0 * CAL_IN_A_ROW * submit / fmax(large, 1));
     measure_copies(c);
     measure_host(c);
-    measure_pageable(c);
+    c->pageable = cli_allocate(LARGE_COPIES, c->large);
+    memset(c->pageable, 1, LARGE_COPIES * c->large);
+    measure_rate(c, CAL_STAGING, SHARE_MOST);
+    measure_rate(c, CAL_STAGING_ALL, SHARE_MOST_ALL);
     cal_measure_figure(c, CAL_WAKE, measure_wake);
     measure_channels(c);
     const uint32_t rounds = find_rounds(c);
