@@ -12,7 +12,7 @@
 
 #include "base/random.h"
 #include "kernels/arr_coc/arr_coc.h"
-#include "patterns/fail.h"
+#include "patterns/shared.h"
 
 // Names errors.
 #define ARR_COC_LABEL "arr-coc"

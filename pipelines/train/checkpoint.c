@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/siphash.h"
-#include "patterns/fail.h"
+#include "patterns/shared.h"
 #include "pipelines/train/data.h"
 #include "pipelines/train/product.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "kernels/augment/augment.h"
-#include "patterns/fail.h"
+#include "patterns/shared.h"
 #include "patterns/loader.h"
 
 enum {
