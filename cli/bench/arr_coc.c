@@ -254,7 +254,7 @@ static void load_weights(struct frames *a)
     if (!weir_arr_coc_weights_load(path, &a->weights, &error))
         cli_fail(CLI_FAILED, "%s", error.message);
     cli_own(destroy_weights, &a->weights);
-    const size_t size = weir_arr_coc_weights_query_size(a->weights);
+    const size_t size = a->weights->query_size;
     a->query = cli_allocate(size, sizeof *a->query);
     weir_arr_coc_seeded_query(QUERY_SEED, a->query, size);
 }
