@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/siphash.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "plugins/kit/kit.h"
 
@@ -33,8 +33,8 @@ static bool is_hit(const struct fault *fault, uint64_t number)
 {
     const uint64_t at = fault_number(fault, FAULT_KEY_AT);
     const uint64_t one_in = fault_number(fault, FAULT_KEY_ONE_IN);
-    const struct weir_siphash_key key = {{fault_number(fault, FAULT_KEY_SEED), 0}};
-    return at ? number == at : one_in && weir_siphash(&key, &number, sizeof number) % one_in == 0;
+    const uint64_t seed = fault_number(fault, FAULT_KEY_SEED);
+    return at ? number == at : one_in && weir_random(seed, 0, number) % one_in == 0;
 }
 
 // The list, a line for each: number, kind, queue, label, file, line, with tabs between them. One
