@@ -81,15 +81,6 @@ static weir_status read_parameter(weir_buckets *buckets, const struct weir_bucke
     return WEIR_OK;
 }
 
-static weir_status refuse_size(const weir_buckets *buckets, uint32_t index)
-{
-    return weir__pattern_refuse(
-        buckets->label, "give its count in elements",
-        "weir_buckets_create: with parameter %" PRIu32
-        ", '%s', of %zu elements, the gradients have more bytes than a size_t can count",
-        index, buckets->parameters[index].name, buckets->parameters[index].count);
-}
-
 // Places the views one after another.
 static weir_status place_views(weir_buckets *buckets)
 {
@@ -104,7 +95,11 @@ static weir_status place_views(weir_buckets *buckets)
         const size_t gap = (alignment - end % alignment) % alignment;
         if (gap > SIZE_MAX - end ||
             parameter->count > (SIZE_MAX - end - gap) / buckets->element_size)
-            return refuse_size(buckets, i);
+            return weir__pattern_refuse(
+                buckets->label, "give its count in elements",
+                "weir_buckets_create: with parameter %" PRIu32
+                ", '%s', of %zu elements, the gradients have more bytes than a size_t can count",
+                i, parameter->name, parameter->count);
         parameter->offset = end + gap;
         parameter->size = parameter->count * buckets->element_size;
         end = parameter->offset + parameter->size;
@@ -126,20 +121,7 @@ static void choose_caps(weir_buckets *buckets)
     plan->last_bytes = plan->cap_bytes;
 }
 
-static weir_status allocate(weir_buckets *buckets)
-{
-    const uint32_t count = buckets->params.parameter_count;
-    buckets->parameters = calloc(count, sizeof *buckets->parameters);
-    buckets->buckets = calloc(count, sizeof *buckets->buckets);
-    buckets->events = calloc(count, sizeof *buckets->events);
-    if (buckets->parameters && buckets->buckets && buckets->events)
-        return WEIR_OK;
-    return weir__pattern_fail(buckets->label, WEIR_ERROR_OUT_OF_MEMORY, NULL,
-                              "no memory for the plan of %" PRIu32 " parameters", count);
-}
-
-// Checks the params and lays the views out. On error nothing needs to be freed that
-// free_plan() does not free.
+// Checks the params and lays the views out.
 static weir_status lay_out(const struct weir_buckets_params *params, weir_buckets *buckets)
 {
     TRY(check_params(params));
@@ -153,36 +135,27 @@ static weir_status lay_out(const struct weir_buckets_params *params, weir_bucket
     buckets->wire_size = weir_datatype_size(buckets->params.wire);
     buckets->narrows = buckets->params.wire != params->element;
     choose_caps(buckets);
-    TRY(allocate(buckets));
-    for (uint32_t i = 0; i < params->parameter_count; i++)
+    const uint32_t count = params->parameter_count;
+    buckets->parameters = calloc(count, sizeof *buckets->parameters);
+    buckets->buckets = calloc(count, sizeof *buckets->buckets);
+    buckets->events = calloc(count, sizeof *buckets->events);
+    if (!buckets->parameters || !buckets->buckets || !buckets->events)
+        return weir__pattern_fail(buckets->label, WEIR_ERROR_OUT_OF_MEMORY, NULL,
+                                  "no memory for the plan of %" PRIu32 " parameters", count);
+    for (uint32_t i = 0; i < count; i++)
         TRY(read_parameter(buckets, params, i));
     buckets->params.parameters = NULL;
     return place_views(buckets);
-}
-
-static void free_plan(weir_buckets *buckets)
-{
-    for (uint32_t i = 0; buckets->parameters && i < buckets->params.parameter_count; i++)
-        free(buckets->parameters[i].name);
-    free(buckets->parameters);
-    free(buckets->buckets);
-    free(buckets->events);
-}
-
-// The largest bucket that begins at that offset.
-static size_t most_from(const struct weir_buckets_plan *plan, size_t offset)
-{
-    const size_t half = (plan->bytes - offset) / 2;
-    const size_t most = half > plan->last_bytes ? half : plan->last_bytes;
-    const size_t cap = offset == 0 ? plan->first_bytes : plan->cap_bytes;
-    return most < cap ? most : cap;
 }
 
 uint32_t weir__buckets_end(const weir_buckets *buckets, const struct weir_buckets_plan *plan,
                            uint32_t first)
 {
     const size_t offset = buckets->parameters[first].offset;
-    const size_t most = most_from(plan, offset);
+    const size_t half = (plan->bytes - offset) / 2;
+    const size_t wanted = half > plan->last_bytes ? half : plan->last_bytes;
+    const size_t cap = offset == 0 ? plan->first_bytes : plan->cap_bytes;
+    const size_t most = wanted < cap ? wanted : cap;
     uint32_t end = first + 1;
     while (end < buckets->params.parameter_count &&
            buckets->parameters[end].offset + buckets->parameters[end].size - offset <= most)
@@ -218,38 +191,29 @@ static weir_status make_buffer(weir_buckets *buckets, const char *name, size_t s
     return weir_queue_fill(buckets->comm_queue, *out_buffer, 0, size, &zero, 1);
 }
 
-static weir_status make_kernels(weir_buckets *buckets)
-{
-    TRY(weir_program_create_at(device_of(buckets),
-                               WEIR_PARAMS(weir_program, .label = buckets->label,
-                                           .bundle = &buckets_kernels),
-                               &buckets->program, buckets->place.file, buckets->place.line));
-    TRY(weir_kernel_create_at(buckets->program, "buckets_narrow", &buckets->narrow,
-                              buckets->place.file, buckets->place.line));
-    return weir_kernel_create_at(buckets->program, "buckets_widen", &buckets->widen,
-                                 buckets->place.file, buckets->place.line);
-}
-
-static weir_status make_way(weir_buckets *buckets)
-{
-    const size_t bytes = weir__buckets_on_wire(buckets, buckets->plan.bytes);
-    TRY(make_kernels(buckets));
-    TRY(make_queue(buckets, "narrow", false, &buckets->narrow_queue));
-    TRY(make_queue(buckets, "widen", buckets->params.timing, &buckets->widen_queue));
-    return make_buffer(buckets, "wire", bytes, &buckets->wire);
-}
-
 static weir_status make_parts(weir_buckets *buckets)
 {
+    const struct weir__place place = buckets->place;
     if (weir_device_limits(device_of(buckets))->timing_history == 0)
         buckets->params.timing = false;
     TRY(make_queue(buckets, "comm", buckets->params.timing, &buckets->comm_queue));
     if (buckets->params.timing)
         TRY(make_queue(buckets, "clock", true, &buckets->clock));
     TRY(make_buffer(buckets, "gradients", buckets->plan.bytes, &buckets->gradients));
-    if (buckets->narrows)
-        TRY(make_way(buckets));
-    return WEIR_OK;
+    if (!buckets->narrows)
+        return WEIR_OK;
+    TRY(weir_program_create_at(device_of(buckets),
+                               WEIR_PARAMS(weir_program, .label = buckets->label,
+                                           .bundle = &buckets_kernels),
+                               &buckets->program, place.file, place.line));
+    TRY(weir_kernel_create_at(buckets->program, "buckets_narrow", &buckets->narrow, place.file,
+                              place.line));
+    TRY(weir_kernel_create_at(buckets->program, "buckets_widen", &buckets->widen, place.file,
+                              place.line));
+    TRY(make_queue(buckets, "narrow", false, &buckets->narrow_queue));
+    TRY(make_queue(buckets, "widen", buckets->params.timing, &buckets->widen_queue));
+    return make_buffer(buckets, "wire", weir__buckets_on_wire(buckets, buckets->plan.bytes),
+                       &buckets->wire);
 }
 
 static weir_status make(const struct weir_buckets_params *params, weir_comm *comm,
@@ -325,7 +289,11 @@ void weir_buckets_destroy(weir_buckets **buckets)
     weir_program_destroy(&gone->program);
     weir_buffer_destroy(&gone->wire);
     weir_buffer_destroy(&gone->gradients);
-    free_plan(gone);
+    for (uint32_t i = 0; gone->parameters && i < gone->params.parameter_count; i++)
+        free(gone->parameters[i].name);
+    free(gone->parameters);
+    free(gone->buckets);
+    free(gone->events);
     free(gone);
 }
 
@@ -509,20 +477,16 @@ static weir_status reduce(weir_buckets *buckets, struct weir__buckets_bucket *bu
     return WEIR_OK;
 }
 
-static weir_status submit(weir_buckets *buckets, struct weir__buckets_bucket *bucket)
-{
-    TRY(buckets->narrows ? narrow(buckets, bucket)
-                         : wait_for_gradients(buckets, bucket, buckets->comm_queue));
-    TRY(reduce(buckets, bucket));
-    bucket->submitted = true;
-    return WEIR_OK;
-}
-
 static weir_status submit_due(weir_buckets *buckets)
 {
     while (buckets->next < buckets->plan.bucket_count &&
-           buckets->buckets[buckets->next].pending == 0)
-        TRY(submit(buckets, &buckets->buckets[buckets->next++]));
+           buckets->buckets[buckets->next].pending == 0) {
+        struct weir__buckets_bucket *bucket = &buckets->buckets[buckets->next++];
+        TRY(buckets->narrows ? narrow(buckets, bucket)
+                             : wait_for_gradients(buckets, bucket, buckets->comm_queue));
+        TRY(reduce(buckets, bucket));
+        bucket->submitted = true;
+    }
     return WEIR_OK;
 }
 
@@ -644,26 +608,19 @@ weir_status weir_buckets_begin(weir_buckets *buckets, bool reduce)
     return WEIR_OK;
 }
 
-// Names the first few parameters that are not marked, with commas.
-static uint32_t list_unmarked(const weir_buckets *buckets, char *text, size_t size)
-{
-    uint32_t count = 0;
-    text[0] = '\0';
-    for (uint32_t i = 0; i < buckets->params.parameter_count; i++) {
-        const struct weir__buckets_parameter *parameter = &buckets->parameters[i];
-        const size_t length = strlen(text);
-        if (parameter->marked || count++ >= 3)
-            continue;
-        snprintf(text + length, size - length, "%s'%.60s'", length ? ", " : "", parameter->name);
-    }
-    return count;
-}
-
+// Names the first few.
 static weir_status refuse_unmarked(weir_buckets *buckets)
 {
-    char names[256];
+    char names[256] = "";
     char more[32] = "";
-    const uint32_t count = list_unmarked(buckets, names, sizeof names);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < buckets->params.parameter_count; i++) {
+        const struct weir__buckets_parameter *parameter = &buckets->parameters[i];
+        const size_t length = strlen(names);
+        if (!parameter->marked && count++ < 3)
+            snprintf(names + length, sizeof names - length, "%s'%.60s'", length ? ", " : "",
+                     parameter->name);
+    }
     if (count > 3)
         snprintf(more, sizeof more, " and %" PRIu32 " more", count - 3);
     weir_status status = weir__pattern_refuse(
@@ -673,42 +630,18 @@ static weir_status refuse_unmarked(weir_buckets *buckets)
     return fail_step(buckets, status);
 }
 
-static weir_status skip_the_rest(weir_buckets *buckets, weir_queue *queue)
-{
-    for (uint32_t i = 0; i < buckets->params.parameter_count; i++)
-        if (!buckets->parameters[i].marked && buckets->parameters[i].optional)
-            TRY(leave_out(buckets, i, queue));
-    return WEIR_OK;
-}
-
-static bool has_unmarked(const weir_buckets *buckets)
-{
-    for (uint32_t i = 0; i < buckets->plan.bucket_count; i++)
-        if (buckets->buckets[i].pending)
-            return true;
-    return false;
-}
-
-// The time at which the program's queue has come here, on a queue that keeps times.
-static weir_status note_reached(weir_buckets *buckets, weir_queue *queue)
-{
-    struct weir_event here;
-    TRY(weir_queue_record(queue, &here));
-    TRY(weir_queue_wait(buckets->clock, here));
-    return weir_queue_record(buckets->clock,
-                             &buckets->reached[buckets->step % WEIR__BUCKETS_STEPS]);
-}
-
+// With times, they have the one at which the program's queue has come here, on a queue that keeps them.
 static weir_status finish_step(weir_buckets *buckets, weir_queue *queue)
 {
     const struct weir__buckets_bucket *last = &buckets->buckets[buckets->plan.bucket_count - 1];
-    weir_status status = WEIR_OK;
-    if (buckets->params.timing)
-        status = note_reached(buckets, queue);
-    if (status == WEIR_OK)
-        status = weir_queue_wait(queue, last->done);
-    if (status != WEIR_OK)
-        return fail_step(buckets, status);
+    struct weir_event here;
+    if (buckets->params.timing) {
+        TRY(weir_queue_record(queue, &here));
+        TRY(weir_queue_wait(buckets->clock, here));
+        TRY(weir_queue_record(buckets->clock,
+                              &buckets->reached[buckets->step % WEIR__BUCKETS_STEPS]));
+    }
+    TRY(weir_queue_wait(queue, last->done));
     buckets->figures.steps++;
     buckets->step++;
     return WEIR_OK;
@@ -716,14 +649,18 @@ static weir_status finish_step(weir_buckets *buckets, weir_queue *queue)
 
 weir_status weir_buckets_finish(weir_buckets *buckets, weir_queue *queue)
 {
+    weir_status status = WEIR_OK;
     if (!buckets->in_pass)
         return refuse_outside(buckets, "weir_buckets_finish");
     TRY(check_queue(buckets, "weir_buckets_finish", queue));
-    TRY(skip_the_rest(buckets, queue));
-    if (has_unmarked(buckets))
-        TRY(refuse_unmarked(buckets));
-    if (buckets->reduces)
-        TRY(finish_step(buckets, queue));
+    for (uint32_t i = 0; i < buckets->params.parameter_count; i++)
+        if (!buckets->parameters[i].marked && buckets->parameters[i].optional)
+            TRY(leave_out(buckets, i, queue));
+    for (uint32_t i = 0; i < buckets->plan.bucket_count; i++)
+        if (buckets->buckets[i].pending)
+            return refuse_unmarked(buckets);
+    if (buckets->reduces && (status = finish_step(buckets, queue)) != WEIR_OK)
+        return fail_step(buckets, status);
     buckets->figures.passes++;
     buckets->pass = buckets->reduces ? 0 : buckets->pass + 1;
     buckets->in_pass = false;

@@ -31,26 +31,8 @@ void weir__buckets_tell(weir_comm *comm, const char *label)
     weir_error_set(&cause);
 }
 
-// One rank's share of a gather: its bytes, then room for those of all ranks.
-static weir_status make_scratch(const weir_buckets *buckets, size_t size, weir_buffer **out_buffer)
-{
-    const size_t ranks = weir_comm_count(buckets->params.comm);
-    return weir_buffer_create_at(weir_comm_device(buckets->params.comm),
-                                 WEIR_PARAMS(weir_buffer, .label = buckets->label,
-                                             .size = size + ranks * size),
-                                 out_buffer, buckets->place.file, buckets->place.line);
-}
-
-static weir_status submit_gather(weir_buckets *buckets, weir_buffer *scratch, const void *mine,
-                                 size_t size)
-{
-    TRY(weir_upload(buckets->comm_queue, scratch, 0, mine, size));
-    return weir_queue_all_gather(buckets->comm_queue, buckets->params.comm, scratch, size, scratch,
-                                 0, size, WEIR_U8);
-}
-
 // The same `size` bytes of each rank, all-gathered: `out_all` gets those of all ranks of the
-// communicator. `mine[i]` are those of buckets[i].
+// communicator. `mine[i]` are those of buckets[i]. A scratch has room for all, then for one's own.
 static weir_status buckets_gather(weir_buckets *const *buckets, uint32_t count, const void *mine,
                                   size_t size, void *out_all)
 {
@@ -60,9 +42,17 @@ static weir_status buckets_gather(weir_buckets *const *buckets, uint32_t count, 
     if (!scratch)
         return weir__pattern_no_memory(buckets[0]->label, "the comparison of ranks");
     for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
-        status = make_scratch(buckets[i], size, &scratch[i]);
-    for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
-        status = submit_gather(buckets[i], scratch[i], (const char *)mine + i * size, size);
+        status = weir_buffer_create_at(weir_comm_device(buckets[i]->params.comm),
+                                       WEIR_PARAMS(weir_buffer, .label = buckets[i]->label,
+                                                   .size = size + ranks * size),
+                                       &scratch[i], buckets[i]->place.file, buckets[i]->place.line);
+    for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
+        weir_queue *queue = buckets[i]->comm_queue;
+        status = weir_upload(queue, scratch[i], 0, (const char *)mine + i * size, size);
+        if (status == WEIR_OK)
+            status = weir_queue_all_gather(queue, buckets[i]->params.comm, scratch[i], size,
+                                           scratch[i], 0, size, WEIR_U8);
+    }
     for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
         status = weir_download(buckets[i]->comm_queue, out_all, scratch[i], size, ranks * size);
     for (uint32_t i = 0; i < count; i++)
@@ -240,24 +230,19 @@ static size_t chain_of(size_t size, double ns)
     return ns * (double)wanted <= SLOW_NS ? wanted : (size_t)(SLOW_NS / ns);
 }
 
-// The gradients, which are zeros now, stay zeros.
-static weir_status submit_chain(weir_buckets *buckets, size_t size, size_t chain)
-{
-    weir_buffer *buffer = buckets->narrows ? buckets->wire : buckets->gradients;
-    for (size_t i = 0; i < chain; i++)
-        TRY(weir_queue_all_reduce(buckets->comm_queue, buckets->params.comm, buffer, 0, buffer, 0,
-                                  size / buckets->wire_size, buckets->params.wire,
-                                  buckets->params.reduction));
-    return WEIR_OK;
-}
-
-// In nanoseconds of one reduction.
+// In nanoseconds of one reduction. The gradients, which are zeros now, stay zeros.
 static weir_status time_chain(weir_buckets *const *buckets, uint32_t count, size_t size,
                               size_t chain, double *out_ns)
 {
     const uint64_t begin_ns = weir_clock_now_ns();
-    for (uint32_t i = 0; i < count; i++)
-        TRY(submit_chain(buckets[i], size, chain));
+    for (uint32_t i = 0; i < count; i++) {
+        const weir_buckets *one = buckets[i];
+        weir_buffer *buffer = one->narrows ? one->wire : one->gradients;
+        for (size_t n = 0; n < chain; n++)
+            TRY(weir_queue_all_reduce(one->comm_queue, one->params.comm, buffer, 0, buffer, 0,
+                                      size / one->wire_size, one->params.wire,
+                                      one->params.reduction));
+    }
     for (uint32_t i = 0; i < count; i++)
         TRY(weir_queue_sync(buckets[i]->comm_queue, WEIR_FOREVER));
     *out_ns = (double)(weir_clock_now_ns() - begin_ns) / (double)chain;
@@ -351,27 +336,21 @@ static weir_status choose_sizes(weir_buckets *const *buckets, uint32_t count)
 
 // All ranks of this process.
 
-static void make_bucket(weir_buckets *buckets, uint32_t first, uint32_t end)
-{
-    const struct weir__buckets_parameter *last = &buckets->parameters[end - 1];
-    const uint32_t index = buckets->plan.bucket_count++;
-    const size_t offset = buckets->parameters[first].offset;
-    buckets->buckets[index].range =
-        (struct weir_bucket){.index = index,
-                             .first = first,
-                             .count = end - first,
-                             .offset = offset,
-                             .size = last->offset + last->size - offset};
-    for (uint32_t i = first; i < end; i++)
-        buckets->parameters[i].bucket = index;
-}
-
 void weir__buckets_cut(weir_buckets *buckets)
 {
     for (uint32_t first = 0; first < buckets->params.parameter_count;) {
         const uint32_t end = weir__buckets_end(buckets, &buckets->plan, first);
-        make_bucket(buckets, first, end);
-        first = end;
+        const struct weir__buckets_parameter *last = &buckets->parameters[end - 1];
+        const uint32_t index = buckets->plan.bucket_count++;
+        const size_t offset = buckets->parameters[first].offset;
+        buckets->buckets[index].range =
+            (struct weir_bucket){.index = index,
+                                 .first = first,
+                                 .count = end - first,
+                                 .offset = offset,
+                                 .size = last->offset + last->size - offset};
+        for (; first < end; first++)
+            buckets->parameters[first].bucket = index;
     }
 }
 

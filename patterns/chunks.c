@@ -379,15 +379,6 @@ static size_t alignment_of(const struct weir_chunks_params *params)
     return alignment > 0 ? alignment : 1;
 }
 
-// The elements of a unit; 0 if the number does not fit.
-static size_t choose_unit(const struct weir_chunks_params *params)
-{
-    size_t alignment = alignment_of(params);
-    size_t unit = common_multiple(elements_aligned(params->in_bytes, alignment),
-                                  elements_aligned(params->out_bytes, alignment));
-    return unit > 0 ? common_multiple(unit, params->granularity > 0 ? params->granularity : 1) : 0;
-}
-
 // --- queues ---
 
 static bool chosen_for_cores(const struct weir_chunks_params *params)
@@ -435,12 +426,16 @@ static weir_status make_plan(weir_chunks *chunks)
     const struct weir_chunks_params *params = &chunks->params;
     struct weir_chunks_plan *plan = &chunks->plan;
     TRY(check(params));
-    plan->unit = choose_unit(params);
+    const size_t alignment = alignment_of(params);
+    plan->unit = common_multiple(elements_aligned(params->in_bytes, alignment),
+                                 elements_aligned(params->out_bytes, alignment));
+    if (plan->unit > 0 && params->granularity > 0)
+        plan->unit = common_multiple(plan->unit, params->granularity);
     if (plan->unit == 0)
         return weir__pattern_refuse(params->label, "use a smaller granularity",
                                     "weir_chunks_create: no multiple of the granularity, %zu, that "
                                     "is aligned to %zu bytes can be counted",
-                                    params->granularity, alignment_of(params));
+                                    params->granularity, alignment);
     plan->layout = choose_layout(params);
     cut(chunks);
     plan->queue_count = choose_queue_count(params, plan);
@@ -486,16 +481,6 @@ static weir_status make_queues(weir_chunks *chunks, struct weir__place place)
     return WEIR_OK;
 }
 
-// What a trace tells of the plan, before each run.
-static void write_summary(weir_chunks *chunks)
-{
-    char most[WEIR_TEXT_QUANTITY_SIZE];
-
-    weir_text_bytes(most, chunks->plan.most_count * widest(&chunks->params));
-    snprintf(chunks->summary, sizeof chunks->summary, "%u chunks of at most %s",
-             (unsigned)chunks->plan.chunk_count, most);
-}
-
 static weir_status fill_chunks(weir_chunks *chunks, const struct weir_chunks_params *params,
                                struct weir__place place)
 {
@@ -503,30 +488,23 @@ static weir_status fill_chunks(weir_chunks *chunks, const struct weir_chunks_par
                              sizeof chunks->params));
     chunks->params.label = weir__pattern_keep(chunks->label, chunks->params.label, "chunks");
     TRY(make_plan(chunks));
-    write_summary(chunks);
+    char most[WEIR_TEXT_QUANTITY_SIZE];
+    weir_text_bytes(most, chunks->plan.most_count * widest(&chunks->params));
+    snprintf(chunks->summary, sizeof chunks->summary, "%u chunks of at most %s",
+             (unsigned)chunks->plan.chunk_count, most);
     return make_queues(chunks, place);
-}
-
-static weir_status create(const struct weir_chunks_params *params, weir_chunks **out_chunks,
-                          struct weir__place place)
-{
-    *out_chunks = NULL;
-    weir_chunks *chunks = calloc(1, sizeof *chunks);
-    if (!chunks)
-        return weir__pattern_no_memory(NULL, "a job in chunks");
-    const weir_status status = fill_chunks(chunks, params, place);
-    if (status == WEIR_OK)
-        *out_chunks = chunks;
-    else
-        weir_chunks_destroy(&chunks);
-    return status;
 }
 
 weir_status weir_chunks_create_at(const struct weir_chunks_params *params, weir_chunks **out_chunks,
                                   const char *file, int line)
 {
-    return weir__pattern_placed(create(params, out_chunks, (struct weir__place){file, line}), file,
-                                line);
+    weir_chunks *chunks = *out_chunks = calloc(1, sizeof *chunks);
+    const weir_status status = chunks
+                                   ? fill_chunks(chunks, params, (struct weir__place){file, line})
+                                   : weir__pattern_no_memory(NULL, "a job in chunks");
+    if (status != WEIR_OK)
+        weir_chunks_destroy(out_chunks);
+    return weir__pattern_placed(status, file, line);
 }
 
 void weir_chunks_destroy(weir_chunks **chunks)
@@ -562,16 +540,6 @@ static weir_status wait_for_others(const weir_chunks *chunks, enum stage stage,
     return wait_if_recorded(queue, ends[STAGE_UPLOAD]);
 }
 
-static weir_status submit_kernel(const weir_chunks *chunks, weir_queue *queue,
-                                 const struct weir_chunk *chunk)
-{
-    weir__pattern_forget();
-    weir_status status = chunks->params.kernel(chunks->params.user, queue, chunk);
-    if (status == WEIR_OK)
-        return WEIR_OK;
-    return weir__pattern_callback_failed(chunks->label, "the kernel callback", status);
-}
-
 static weir_status submit_work(const weir_chunks *chunks, enum stage stage, weir_queue *queue,
                                const struct weir_chunk *chunk)
 {
@@ -585,7 +553,11 @@ static weir_status submit_work(const weir_chunks *chunks, enum stage stage, weir
     if (stage == STAGE_DOWNLOAD)
         return weir_queue_copy(queue, params->dst.buffer, dst_offset, params->out.buffer,
                                chunk->out_offset, chunk->out_size);
-    return submit_kernel(chunks, queue, chunk);
+    weir__pattern_forget();
+    const weir_status status = params->kernel(params->user, queue, chunk);
+    if (status == WEIR_OK)
+        return WEIR_OK;
+    return weir__pattern_callback_failed(chunks->label, "the kernel callback", status);
 }
 
 static weir_status submit_to(weir_chunks *chunks, weir_queue *queue, enum stage stage,

@@ -75,34 +75,29 @@ static weir_status create(const struct weir_device_link_params *params, weir_dev
                           struct weir__place place)
 {
     struct weir_device_link_params known;
-    *out_link = NULL;
-    weir_status status = WEIR_OK;
     TRY(weir__pattern_params("weir_device_link_create", "weir_device_link_params", params, &known,
                              sizeof known));
     known.label = weir__pattern_label(known.label, "link");
     TRY(check_params(&known));
-    weir_device_link *link = calloc(1, sizeof *link);
+    weir_device_link *link = *out_link = calloc(1, sizeof *link);
     if (!link)
         return weir__pattern_no_memory(known.label, "a link");
     weir__pattern_keep(link->label, known.label, NULL);
     link->to = known.to;
     link->bytes = known.bytes;
-    if (known.from != known.to && !weir_device_can_peer(known.to, known.from))
-        status = make_rooms(link, known.from, place);
-    if (status < 0) {
-        const struct weir_error error = *weir_last_error();
-        weir_device_link_destroy(&link);
-        return weir_error_set(&error);
-    }
-    *out_link = link;
-    return WEIR_OK;
+    if (known.from == known.to || weir_device_can_peer(known.to, known.from))
+        return WEIR_OK;
+    return make_rooms(link, known.from, place);
 }
 
 weir_status weir_device_link_create_at(const struct weir_device_link_params *params,
                                        weir_device_link **out_link, const char *file, int line)
 {
-    return weir__pattern_placed(create(params, out_link, (struct weir__place){file, line}), file,
-                                line);
+    *out_link = NULL;
+    const weir_status status = create(params, out_link, (struct weir__place){file, line});
+    if (status < 0)
+        weir_device_link_destroy(out_link);
+    return weir__pattern_placed(status, file, line);
 }
 
 void weir_device_link_destroy(weir_device_link **link)

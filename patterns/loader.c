@@ -152,14 +152,6 @@ static weir_status copy_or_recover(weir_loader *loader, struct weir__entry *entr
 }
 
 // With the lock, which is released meanwhile. NULL when the loader is to stop.
-static struct weir__entry *take_entry(weir_loader *loader)
-{
-    struct weir__entry *entry = &loader->entries[loader->loading % loader->params.slot_count];
-    while (!loader->stopping && entry->state != WEIR__ENTRY_NONE)
-        (void)weir__pattern_lock_wait(&loader->lock, &loader->to_load, NULL);
-    return loader->stopping ? NULL : entry;
-}
-
 static struct weir__room *take_room(weir_loader *loader)
 {
     struct weir__room *room;
@@ -195,8 +187,10 @@ static bool place(weir_loader *loader, struct weir__entry *entry)
 // The same. False at the end, too.
 static bool load_next(weir_loader *loader)
 {
-    struct weir__entry *entry = take_entry(loader);
-    if (!entry)
+    struct weir__entry *entry = &loader->entries[loader->loading % loader->params.slot_count];
+    while (!loader->stopping && entry->state != WEIR__ENTRY_NONE)
+        (void)weir__pattern_lock_wait(&loader->lock, &loader->to_load, NULL);
+    if (loader->stopping)
         return false;
     weir__pattern_lock_release(&loader->lock);
     const weir_status status = fill(loader, entry);
@@ -270,15 +264,6 @@ static weir_status make_slots(weir_loader *loader, struct weir__place place)
     return WEIR_OK;
 }
 
-static weir_status start_thread(weir_loader *loader)
-{
-    int error = weir_thread_start(&loader->thread, run, loader);
-    if (error == 0)
-        return WEIR_OK;
-    return weir__pattern_fail(loader->label, WEIR_ERROR_SYSTEM, WEIR__THREADS_REMEDY,
-                              "the loader's thread cannot be started: %s", strerror(error));
-}
-
 // Frees a loader whose thread has ended or was never started; parts that were not created
 // are skipped.
 static void release_loader(weir_loader *loader)
@@ -312,32 +297,28 @@ static weir_status fill_loader(weir_loader *loader, const struct weir_loader_par
                                          .priority = params->priority),
                              &loader->queue, place.file, place.line));
     TRY(make_slots(loader, place));
-    return start_thread(loader);
-}
-
-static weir_status create(const struct weir_loader_params *params, weir_loader **out_loader,
-                          struct weir__place place)
-{
-    weir_loader *loader = calloc(1, sizeof *loader);
-    *out_loader = NULL;
-    if (!loader)
-        return weir__pattern_no_memory(NULL, "a loader");
-    pthread_mutex_init(&loader->lock.mutex, NULL);
-    pthread_cond_init(&loader->to_load, NULL);
-    pthread_cond_init(&loader->to_next, NULL);
-    const weir_status status = fill_loader(loader, params, place);
-    if (status == WEIR_OK)
-        *out_loader = loader;
-    else
-        release_loader(loader);
-    return status;
+    const int error = weir_thread_start(&loader->thread, run, loader);
+    if (error == 0)
+        return WEIR_OK;
+    return weir__pattern_fail(loader->label, WEIR_ERROR_SYSTEM, WEIR__THREADS_REMEDY,
+                              "the loader's thread cannot be started: %s", strerror(error));
 }
 
 weir_status weir_loader_create_at(const struct weir_loader_params *params, weir_loader **out_loader,
                                   const char *file, int line)
 {
-    return weir__pattern_placed(create(params, out_loader, (struct weir__place){file, line}), file,
-                                line);
+    weir_loader *loader = *out_loader = calloc(1, sizeof *loader);
+    if (!loader)
+        return weir__pattern_placed(weir__pattern_no_memory(NULL, "a loader"), file, line);
+    pthread_mutex_init(&loader->lock.mutex, NULL);
+    pthread_cond_init(&loader->to_load, NULL);
+    pthread_cond_init(&loader->to_next, NULL);
+    const weir_status status = fill_loader(loader, params, (struct weir__place){file, line});
+    if (status != WEIR_OK) {
+        release_loader(loader);
+        *out_loader = NULL;
+    }
+    return weir__pattern_placed(status, file, line);
 }
 
 static weir_status refuse_in_source(const weir_loader *loader, const char *call)
@@ -461,28 +442,21 @@ weir_status weir_loader_next(weir_loader *loader, weir_queue *queue, struct weir
     return status;
 }
 
-// With the lock. NULL, and the error is set, if the batch is not held.
-static struct weir__room *room_of(weir_loader *loader, const struct weir_batch *batch)
-{
-    if (batch && batch->buffer && batch->slot < loader->params.slot_count) {
-        struct weir__room *room = &loader->rooms[batch->slot];
-        if (room->state == WEIR__ROOM_HELD && room->index == batch->index &&
-            room->buffer == batch->buffer)
-            return room;
-    }
-    weir__pattern_refuse(loader->label, "release each batch of weir_loader_next() once",
-                         "weir_loader_release: the batch is not held");
-    return NULL;
-}
-
 // After `event`, or what it becomes on `queue`.
 static weir_status release(weir_loader *loader, struct weir_batch *batch, weir_queue *queue,
                            struct weir_event event)
 {
+    weir_status status = WEIR_OK;
     weir__pattern_lock_take(&loader->lock);
-    struct weir__room *room = room_of(loader, batch);
-    weir_status status = room ? WEIR_OK : WEIR_ERROR_INVALID;
-    if (room && queue)
+    struct weir__room *room = batch && batch->buffer && batch->slot < loader->params.slot_count
+                                  ? &loader->rooms[batch->slot]
+                                  : NULL;
+    if (!room || room->state != WEIR__ROOM_HELD || room->index != batch->index ||
+        room->buffer != batch->buffer)
+        status =
+            weir__pattern_refuse(loader->label, "release each batch of weir_loader_next() once",
+                                 "weir_loader_release: the batch is not held");
+    else if (queue)
         status = weir_queue_record(queue, &event);
     if (status == WEIR_OK) {
         room->state = WEIR__ROOM_FREE;

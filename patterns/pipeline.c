@@ -28,29 +28,26 @@ void weir__pipeline_line_finish(struct weir__pipeline_line *line)
     pthread_mutex_destroy(&line->lock.mutex);
 }
 
-static weir_status create_group(const struct weir_pipeline_group_params *params,
-                                weir_pipeline_group **out_group)
-{
-    struct weir_pipeline_group_params known = {.label = NULL};
-    *out_group = NULL;
-    if (params)
-        TRY(weir__pattern_params("weir_pipeline_group_create", "weir_pipeline_group_params", params,
-                                 &known, sizeof known));
-    const char *label = weir__pattern_label(known.label, "group");
-    weir_pipeline_group *group = calloc(1, sizeof *group);
-    if (!group)
-        return weir__pattern_no_memory(label, "a group of pipelines");
-    weir__pipeline_line_init(&group->line);
-    weir__pattern_keep(group->label, label, NULL);
-    *out_group = group;
-    return WEIR_OK;
-}
-
 weir_status weir_pipeline_group_create_at(const struct weir_pipeline_group_params *params,
                                           weir_pipeline_group **out_group, const char *file,
                                           int line)
 {
-    return weir__pattern_placed(create_group(params, out_group), file, line);
+    struct weir_pipeline_group_params known = {.label = NULL};
+    weir_status status = WEIR_OK;
+    *out_group = NULL;
+    if (params)
+        status = weir__pattern_params("weir_pipeline_group_create", "weir_pipeline_group_params",
+                                      params, &known, sizeof known);
+    if (status != WEIR_OK)
+        return weir__pattern_placed(status, file, line);
+    const char *label = weir__pattern_label(known.label, "group");
+    weir_pipeline_group *group = *out_group = calloc(1, sizeof *group);
+    if (!group)
+        return weir__pattern_placed(weir__pattern_no_memory(label, "a group of pipelines"), file,
+                                    line);
+    weir__pipeline_line_init(&group->line);
+    weir__pattern_keep(group->label, label, NULL);
+    return WEIR_OK;
 }
 
 weir_status weir_pipeline_group_destroy(weir_pipeline_group **group)
@@ -97,23 +94,16 @@ void weir__pipeline_end(weir_pipeline *pipeline, struct weir__record *record, we
 
 // --- submission ---
 
-static bool in_callback(const weir_pipeline *pipeline)
-{
-    bool is = false;
-    for (uint32_t i = 0; i < pipeline->params.prepare_threads + 2; i++)
-        is = is || weir_thread_is_current(&pipeline->threads[i]);
-    return is;
-}
-
 weir_status weir__pipeline_check_caller(const weir_pipeline *pipeline, const char *call,
                                         const char *remedy)
 {
-    if (!in_callback(pipeline))
-        return WEIR_OK;
-    return weir__pattern_refuse(
-        pipeline->label, remedy,
-        "%s was called from a callback of pipeline '%s', which it would wait for", call,
-        pipeline->label);
+    for (uint32_t i = 0; i < pipeline->params.prepare_threads + 2; i++)
+        if (weir_thread_is_current(&pipeline->threads[i]))
+            return weir__pattern_refuse(
+                pipeline->label, remedy,
+                "%s was called from a callback of pipeline '%s', which it would wait for", call,
+                pipeline->label);
+    return WEIR_OK;
 }
 
 static uint64_t count_alive(const weir_pipeline *pipeline)
@@ -267,27 +257,16 @@ weir_status weir_pipeline_group_submit(weir_pipeline_group *group, void *frame)
 
 // --- the end ---
 
-// The end of a timeout in the form that weir_wait_until() takes; false for
-// none.
-static bool deadline_of(uint64_t timeout_ns, struct timespec *out_deadline)
-{
-    uint64_t now = weir_clock_now_ns();
-    if (timeout_ns == WEIR_FOREVER || timeout_ns > INT64_MAX - now)
-        return false;
-    *out_deadline = weir_clock_timespec(now + timeout_ns);
-    return true;
-}
-
 weir_status weir_pipeline_drain(weir_pipeline *pipeline, uint64_t timeout_ns)
 {
-    struct timespec deadline;
-
     if (!pipeline)
         return weir__pattern_refuse_null("weir_pipeline_drain", "pipeline");
     TRY(weir__pipeline_check_caller(pipeline, "weir_pipeline_drain",
                                     "drain from a thread of the program's"));
 
-    bool limited = deadline_of(timeout_ns, &deadline);
+    const uint64_t now = weir_clock_now_ns();
+    const bool limited = timeout_ns != WEIR_FOREVER && timeout_ns <= INT64_MAX - now;
+    const struct timespec deadline = weir_clock_timespec(limited ? now + timeout_ns : 0);
     int error = 0;
     weir__pattern_lock_take(&pipeline->line->lock);
     uint64_t target = pipeline->tail;

@@ -26,17 +26,6 @@ static weir_status check_count(const struct weir_pipeline_params *params, const 
                                 name, value, minimum, maximum);
 }
 
-static weir_status check_counts(const struct weir_pipeline_params *params)
-{
-    TRY(check_count(params, "stage_count", params->stage_count, 1, WEIR_PIPELINE_STAGES_MAX));
-    TRY(check_count(params, "slot_count", params->slot_count, 0, WEIR_PIPELINE_SLOTS_MAX));
-    TRY(check_count(params, "prepare_threads", params->prepare_threads, 0,
-                    WEIR_PIPELINE_SLOTS_MAX));
-    TRY(check_count(params, "backlog", params->backlog, 0, WEIR_PIPELINE_BACKLOG_MAX));
-    return check_count(params, "dropped_backlog", params->dropped_backlog, 0,
-                       WEIR_PIPELINE_BACKLOG_MAX);
-}
-
 static weir_status check_dependencies(const struct weir_pipeline_params *params, uint32_t index)
 {
     const struct weir_pipeline_stage *stage = &params->stages[index];
@@ -134,24 +123,24 @@ static weir_status check(const struct weir_pipeline_params *params)
                                     "the pipeline cannot run as graphs: it does not say which of "
                                     "its frames repeat each other's work");
 
-    return check_counts(params);
-}
-
-static weir_status check_stage_size(const struct weir_pipeline_params *params)
-{
-    if (params->stage_size >= LEAST_STAGE && params->stage_size <= WEIR_SIZED_BYTES_MAX)
-        return WEIR_OK;
-    return weir__pattern_refuse(params->label, "set it to sizeof(struct weir_pipeline_stage)",
-                                "weir_pipeline_create: stage_size is %" PRIu32
-                                ", and a stage has %zu to %d bytes",
-                                params->stage_size, LEAST_STAGE, WEIR_SIZED_BYTES_MAX);
+    TRY(check_count(params, "stage_count", params->stage_count, 1, WEIR_PIPELINE_STAGES_MAX));
+    TRY(check_count(params, "slot_count", params->slot_count, 0, WEIR_PIPELINE_SLOTS_MAX));
+    TRY(check_count(params, "prepare_threads", params->prepare_threads, 0,
+                    WEIR_PIPELINE_SLOTS_MAX));
+    TRY(check_count(params, "backlog", params->backlog, 0, WEIR_PIPELINE_BACKLOG_MAX));
+    return check_count(params, "dropped_backlog", params->dropped_backlog, 0,
+                       WEIR_PIPELINE_BACKLOG_MAX);
 }
 
 static weir_status read_stages(const struct weir_pipeline_params *params,
                                struct weir_pipeline_stage *stages)
 {
-    TRY(check_stage_size(params));
     const char *given = (const char *)params->stages;
+    if (params->stage_size < LEAST_STAGE || params->stage_size > WEIR_SIZED_BYTES_MAX)
+        return weir__pattern_refuse(params->label, "set it to sizeof(struct weir_pipeline_stage)",
+                                    "weir_pipeline_create: stage_size is %" PRIu32
+                                    ", and a stage has %zu to %d bytes",
+                                    params->stage_size, LEAST_STAGE, WEIR_SIZED_BYTES_MAX);
     for (uint32_t i = 0; i < params->stage_count; i++)
         TRY(weir__pattern_item("weir_pipeline_create", "weir_pipeline_stage",
                                given + (size_t)i * params->stage_size, params->stage_size,
@@ -205,19 +194,12 @@ const struct weir_section *weir_pipeline_section(void)
     return &section;
 }
 
-static weir_pipeline_full full_named(const char *name)
-{
-    int full = WEIR_PIPELINE_BLOCK;
-    while (full_names[full] && strcmp(full_names[full], name) != 0)
-        full++;
-    return (weir_pipeline_full)full;
-}
-
 weir_status weir_pipeline_params_from_settings(const weir_runtime *runtime, const char *section,
                                                struct weir_pipeline_params *params)
 {
     const struct weir_setting *values[sizeof keys / sizeof *keys];
     const char *name = section ? section : "pipeline";
+    int full = 0;
 
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (!(values[i] = weir_runtime_setting(runtime, name, keys[i].name)))
@@ -226,7 +208,9 @@ weir_status weir_pipeline_params_from_settings(const weir_runtime *runtime, cons
                 "pass weir_open() a section with the keys of weir_pipeline_section()",
                 "the keys of a pipeline were not declared for section [%s]", name);
     params->slot_count = (uint32_t)values[0]->integer;
-    params->full = full_named(values[1]->text);
+    while (full_names[full] && strcmp(full_names[full], values[1]->text) != 0)
+        full++;
+    params->full = (weir_pipeline_full)full;
     params->backlog = (uint32_t)values[2]->integer;
     params->timing = values[3]->integer != 0;
     params->graphs = values[4]->integer != 0;
@@ -349,25 +333,19 @@ static void choose_lanes(weir_pipeline *pipeline)
     }
 }
 
-static int32_t highest_priority(const weir_pipeline *pipeline)
+// Creates the queues of the slots, of the highest priority of the stages.
+static weir_status make_graphs(weir_pipeline *pipeline, struct weir__place place)
 {
     int32_t highest = pipeline->stages[0].priority;
+    choose_lanes(pipeline);
     for (uint32_t i = 1; i < pipeline->params.stage_count; i++)
         if (highest < pipeline->stages[i].priority)
             highest = pipeline->stages[i].priority;
-    return highest;
-}
-
-// Creates the queues of the slots.
-static weir_status make_graphs(weir_pipeline *pipeline, struct weir__place place)
-{
-    choose_lanes(pipeline);
     for (uint32_t i = 0; i < pipeline->params.slot_count; i++) {
         char label[WEIR__PATTERN_LABEL_SIZE + WEIR__NAME_SIZE];
         snprintf(label, sizeof label, "%s/slot %u", pipeline->label, (unsigned)i);
         TRY(weir_queue_create_at(pipeline->params.device,
-                                 WEIR_PARAMS(weir_queue, .label = label,
-                                             .priority = highest_priority(pipeline)),
+                                 WEIR_PARAMS(weir_queue, .label = label, .priority = highest),
                                  &pipeline->slots[i].queue, place.file, place.line));
     }
     return WEIR_OK;
@@ -392,30 +370,25 @@ static weir_status make_slots(weir_pipeline *pipeline)
     return WEIR_OK;
 }
 
-// Called with the lock.
-static weir_status check_member(const weir_pipeline_group *group, const weir_pipeline *pipeline)
+static weir_status join_group(weir_pipeline *pipeline)
 {
-    if (group->count == WEIR_PIPELINE_GROUP_MAX)
-        return weir__pattern_refuse(
-            pipeline->label, NULL, "group '%s' has %d pipelines already, the most that it can have",
-            group->label, WEIR_PIPELINE_GROUP_MAX);
-    if (group->count > 0 && group->members[0]->params.full != pipeline->params.full)
-        return weir__pattern_refuse(
+    weir_pipeline_group *group = pipeline->params.group;
+    weir_status status = WEIR_OK;
+    if (!group)
+        return WEIR_OK;
+    weir__pattern_lock_take(&group->line.lock);
+    if (group->count == WEIR_PIPELINE_GROUP_MAX) {
+        status =
+            weir__pattern_refuse(pipeline->label, NULL,
+                                 "group '%s' has %d pipelines already, the most that it can have",
+                                 group->label, WEIR_PIPELINE_GROUP_MAX);
+    } else if (group->count > 0 && group->members[0]->params.full != pipeline->params.full) {
+        status = weir__pattern_refuse(
             pipeline->label, "give the pipelines of a group the same `full`",
             "its policy for a full pipeline is %d, and that of '%s' in group '%s' is %d",
             (int)pipeline->params.full, group->members[0]->label, group->label,
             (int)group->members[0]->params.full);
-    return WEIR_OK;
-}
-
-static weir_status join_group(weir_pipeline *pipeline)
-{
-    weir_pipeline_group *group = pipeline->params.group;
-    if (!group)
-        return WEIR_OK;
-    weir__pattern_lock_take(&group->line.lock);
-    weir_status status = check_member(group, pipeline);
-    if (status == WEIR_OK) {
+    } else {
         weir__pattern_lock_use(&group->line.lock, pipeline->params.device);
         group->last = group->count;
         group->members[group->count++] = pipeline;
@@ -504,6 +477,11 @@ static void release(weir_pipeline *pipeline)
 static weir_status make_parts(weir_pipeline *pipeline, const struct weir_pipeline_params *params,
                               struct weir__place place)
 {
+    weir__pipeline_line_init(&pipeline->own);
+    pthread_cond_init(&pipeline->to_start, NULL);
+    pthread_cond_init(&pipeline->to_prepare, NULL);
+    pthread_cond_init(&pipeline->to_deliver, NULL);
+    pipeline->line = &pipeline->own;
     resolve_params(pipeline, params);
     weir__pattern_lock_use(&pipeline->own.lock, pipeline->params.device);
     TRY(make_storage(pipeline));
@@ -515,39 +493,28 @@ static weir_status make_parts(weir_pipeline *pipeline, const struct weir_pipelin
     return make_threads(pipeline);
 }
 
-static weir_status create(const struct weir_pipeline_params *params, weir_pipeline **out_pipeline,
-                          struct weir__place place)
+weir_status weir_pipeline_create_at(const struct weir_pipeline_params *params,
+                                    weir_pipeline **out_pipeline, const char *file, int line)
 {
     struct weir_pipeline_params known;
     struct weir_pipeline_stage stages[WEIR_PIPELINE_STAGES_MAX];
     *out_pipeline = NULL;
-    TRY(pipeline_read(params, &known, stages));
-
+    weir_status status = pipeline_read(params, &known, stages);
+    if (status != WEIR_OK)
+        return weir__pattern_placed(status, file, line);
     weir_pipeline *pipeline = calloc(1, sizeof *pipeline);
     if (!pipeline)
-        return weir__pattern_no_memory(known.label, "a pipeline");
-    weir__pipeline_line_init(&pipeline->own);
-    pthread_cond_init(&pipeline->to_start, NULL);
-    pthread_cond_init(&pipeline->to_prepare, NULL);
-    pthread_cond_init(&pipeline->to_deliver, NULL);
-    pipeline->line = &pipeline->own;
-    if (make_parts(pipeline, &known, place) == WEIR_OK) {
+        return weir__pattern_placed(weir__pattern_no_memory(known.label, "a pipeline"), file, line);
+    status = make_parts(pipeline, &known, (struct weir__place){file, line});
+    if (status == WEIR_OK) {
         *out_pipeline = pipeline;
         return WEIR_OK;
     }
-
     // slot_destroy is a user callback, in which calls may fail and change the thread's
     // error detail.
     const struct weir_error error = *weir_last_error();
     release(pipeline);
-    return weir_error_set(&error);
-}
-
-weir_status weir_pipeline_create_at(const struct weir_pipeline_params *params,
-                                    weir_pipeline **out_pipeline, const char *file, int line)
-{
-    return weir__pattern_placed(create(params, out_pipeline, (struct weir__place){file, line}),
-                                file, line);
+    return weir__pattern_placed(weir_error_set(&error), file, line);
 }
 
 weir_status weir_pipeline_destroy(weir_pipeline **pipeline)

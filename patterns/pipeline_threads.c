@@ -48,11 +48,6 @@ static bool took(struct weir__slot *slot, const char *stage, weir_status status)
 
 // --- recovering ---
 
-static weir_queue *queue_at(const weir_pipeline *pipeline, uint32_t index)
-{
-    return pipeline->params.graphs ? pipeline->slots[index].queue : pipeline->stages[index].queue;
-}
-
 weir_status weir__pipeline_recover_queues(weir_pipeline *pipeline)
 {
     const struct weir_pipeline_params *params = &pipeline->params;
@@ -60,7 +55,7 @@ weir_status weir__pipeline_recover_queues(weir_pipeline *pipeline)
     struct weir__pattern_first first = {.status = WEIR_OK};
 
     for (uint32_t i = 0; i < count; i++) {
-        weir_queue *queue = queue_at(pipeline, i);
+        weir_queue *queue = params->graphs ? pipeline->slots[i].queue : pipeline->stages[i].queue;
         // A queue fails only when it reaches its wait for a failed event; if it
         // were recovered before that, it would fail afterwards.
         WEIR_IGNORE(weir_queue_sync(queue, WEIR_FOREVER));
@@ -127,15 +122,6 @@ static void forget_events(const weir_pipeline *pipeline, struct weir__slot *slot
     memset(slot->ends, 0, pipeline->params.stage_count * sizeof *slot->ends);
 }
 
-static void reset_slot(weir_pipeline *pipeline, struct weir__slot *slot)
-{
-    slot->status = WEIR_OK;
-    slot->stage = "";
-    slot->queue_failed = false;
-    slot->refused = false;
-    forget_events(pipeline, slot);
-}
-
 static void prepare(weir_pipeline *pipeline, struct weir__slot *slot, void *frame, uint64_t number)
 {
     const struct weir_pipeline_params *params = &pipeline->params;
@@ -161,7 +147,11 @@ static void prepare_oldest(weir_pipeline *pipeline)
     pipeline->preparing++;
     weir__pattern_lock_release(&pipeline->line->lock);
 
-    reset_slot(pipeline, slot);
+    slot->status = WEIR_OK;
+    slot->stage = "";
+    slot->queue_failed = false;
+    slot->refused = false;
+    forget_events(pipeline, slot);
     if (!must_recover || recover(pipeline, slot))
         prepare(pipeline, slot, record->frame, number);
     weir__pattern_lock_take(&pipeline->line->lock);
@@ -344,19 +334,6 @@ static void launch_frame(weir_pipeline *pipeline, struct weir__slot *slot, void 
 
 // --- the starter ---
 
-// Called with the lock. The slot's frame is ready to be delivered, or has failed.
-static void end_turn(weir_pipeline *pipeline, const struct weir__slot *slot)
-{
-    if (slot->queue_failed)
-        pipeline->must_recover = true;
-    if (slot->status == WEIR_ERROR_DEVICE_LOST && slot->queue_failed && !pipeline->lost) {
-        pipeline->lost = true;
-        pipeline->lost_error = slot->error;
-        pthread_cond_broadcast(&pipeline->to_prepare);
-    }
-    pthread_cond_signal(&pipeline->to_deliver);
-}
-
 // Called with the lock, which is released meanwhile.
 static void start(weir_pipeline *pipeline, struct weir__record *record, uint64_t number)
 {
@@ -371,7 +348,14 @@ static void start(weir_pipeline *pipeline, struct weir__record *record, uint64_t
     weir_region_pop(runtime);
     weir__pattern_lock_take(&pipeline->line->lock);
     record->state = WEIR__FRAME_STARTED;
-    end_turn(pipeline, slot);
+    if (slot->queue_failed)
+        pipeline->must_recover = true;
+    if (slot->status == WEIR_ERROR_DEVICE_LOST && slot->queue_failed && !pipeline->lost) {
+        pipeline->lost = true;
+        pipeline->lost_error = slot->error;
+        pthread_cond_broadcast(&pipeline->to_prepare);
+    }
+    pthread_cond_signal(&pipeline->to_deliver);
 }
 
 // Called with the lock. The next frame to be submitted, if it is prepared.

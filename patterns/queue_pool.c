@@ -67,38 +67,26 @@ static uint32_t count_channels(const struct weir_queue_pool_params *params)
     return at_once < CHANNELS_MAX ? (uint32_t)at_once : CHANNELS_MAX;
 }
 
-static int32_t priority_of(const struct weir_limits *limits, int kind)
-{
-    if (kind == WEIR_QUEUE_HIGH)
-        return limits->priority_highest;
-    return kind == WEIR_QUEUE_LOW ? limits->priority_lowest : 0;
-}
-
-static weir_status make_queue(weir_queue_pool *pool, int kind, struct weir__place place)
-{
-    struct class *class = &pool->classes[kind];
-    char label[WEIR__PATTERN_LABEL_SIZE + 24];
-    snprintf(label, sizeof label, "%s/%s/%" PRIu32, pool->label, class_names[kind], class->count);
-    TRY(weir_queue_create_at(pool->params.device,
-                             WEIR_PARAMS(weir_queue, .label = label, .priority = class->priority,
-                                         .timing = pool->params.timing),
-                             &class->queues[class->count], place.file, place.line));
-    class->count++;
-    return WEIR_OK;
-}
-
 static weir_status make_classes(weir_queue_pool *pool, struct weir__place place)
 {
     const struct weir_limits *limits = weir_device_limits(pool->params.device);
     uint32_t *counts = pool->params.queue_counts;
+    pool->classes[WEIR_QUEUE_HIGH].priority = limits->priority_highest;
+    pool->classes[WEIR_QUEUE_LOW].priority = limits->priority_lowest;
     if (counts[0] + counts[1] + counts[2] == 0)
         counts[WEIR_QUEUE_NORMAL] =
             pool->channel_count < WEIR_QUEUE_POOL_MAX ? pool->channel_count : WEIR_QUEUE_POOL_MAX;
-    for (int i = 0; i < WEIR_QUEUE_CLASSES; i++) {
-        pool->classes[i].priority = priority_of(limits, i);
-        for (uint32_t q = 0; q < counts[i]; q++)
-            TRY(make_queue(pool, i, place));
-    }
+    for (int i = 0; i < WEIR_QUEUE_CLASSES; i++)
+        for (struct class *class = &pool->classes[i]; class->count < counts[i]; class->count++) {
+            char label[WEIR__PATTERN_LABEL_SIZE + 24];
+            snprintf(label, sizeof label, "%s/%s/%" PRIu32, pool->label, class_names[i],
+                     class->count);
+            TRY(weir_queue_create_at(pool->params.device,
+                                     WEIR_PARAMS(weir_queue, .label = label,
+                                                 .priority = class->priority,
+                                                 .timing = pool->params.timing),
+                                     &class->queues[class->count], place.file, place.line));
+        }
     return WEIR_OK;
 }
 
@@ -114,26 +102,15 @@ static weir_status fill_pool(weir_queue_pool *pool, const struct weir_queue_pool
     return make_classes(pool, place);
 }
 
-static weir_status create(const struct weir_queue_pool_params *params, weir_queue_pool **out_pool,
-                          struct weir__place place)
-{
-    weir_queue_pool *pool = calloc(1, sizeof *pool);
-    *out_pool = NULL;
-    if (!pool)
-        return weir__pattern_no_memory(NULL, "a pool of queues");
-    const weir_status status = fill_pool(pool, params, place);
-    if (status == WEIR_OK)
-        *out_pool = pool;
-    else
-        weir_queue_pool_destroy(&pool);
-    return status;
-}
-
 weir_status weir_queue_pool_create_at(const struct weir_queue_pool_params *params,
                                       weir_queue_pool **out_pool, const char *file, int line)
 {
-    return weir__pattern_placed(create(params, out_pool, (struct weir__place){file, line}), file,
-                                line);
+    weir_queue_pool *pool = *out_pool = calloc(1, sizeof *pool);
+    const weir_status status = pool ? fill_pool(pool, params, (struct weir__place){file, line})
+                                    : weir__pattern_no_memory(NULL, "a pool of queues");
+    if (status != WEIR_OK)
+        weir_queue_pool_destroy(out_pool);
+    return weir__pattern_placed(status, file, line);
 }
 
 void weir_queue_pool_destroy(weir_queue_pool **pool)
@@ -185,18 +162,6 @@ weir_status weir_queue_pool_sync_all(weir_queue_pool *pool, uint64_t timeout_ns)
     return weir__pattern_first(&first);
 }
 
-static void advise(const weir_queue_pool *pool, struct weir_queue_pool_statistics *statistics)
-{
-    if (statistics->queue_count <= statistics->channel_count)
-        return;
-    snprintf(statistics->advice, sizeof statistics->advice,
-             "pool '%s' holds %" PRIu32 " queues, but '%.80s' keeps only %" PRIu32
-             " apart: work of queues that share a channel can wait for each other; use fewer, or "
-             "set channel_count",
-             pool->label, statistics->queue_count, weir_device_get_info(pool->params.device)->name,
-             statistics->channel_count);
-}
-
 void weir_queue_pool_get_statistics_sized(weir_queue_pool *pool,
                                           struct weir_queue_pool_statistics *out_statistics,
                                           size_t size)
@@ -204,12 +169,19 @@ void weir_queue_pool_get_statistics_sized(weir_queue_pool *pool,
     struct weir_queue_pool_statistics statistics = {.channel_count = pool->channel_count};
     for (int i = 0; i < WEIR_QUEUE_CLASSES; i++) {
         struct class *class = &pool->classes[i];
-        struct weir_queue_pool_class_statistics *figures = &statistics.classes[i];
-        figures->priority = class->priority;
-        figures->queue_count = class->count;
-        figures->gets = atomic_load(&class->gets);
-        statistics.queue_count += figures->queue_count;
+        statistics.classes[i] = (struct weir_queue_pool_class_statistics){
+            .priority = class->priority,
+            .queue_count = class->count,
+            .gets = atomic_load(&class->gets),
+        };
+        statistics.queue_count += class->count;
     }
-    advise(pool, &statistics);
+    if (statistics.queue_count > statistics.channel_count)
+        snprintf(statistics.advice, sizeof statistics.advice,
+                 "pool '%s' holds %" PRIu32 " queues, but '%.80s' keeps only %" PRIu32
+                 " apart: work of queues that share a channel can wait for each other; use fewer, "
+                 "or set channel_count",
+                 pool->label, statistics.queue_count,
+                 weir_device_get_info(pool->params.device)->name, statistics.channel_count);
     weir_sized_write(out_statistics, size, &statistics, sizeof statistics);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/grow.h"
 #include "base/json/json.h"
 #include "base/table.h"
 #include "base/text.h"
@@ -30,24 +31,20 @@ static void set_count(json_t *object, const char *key, uint64_t number, bool *ok
     weir_json_set(object, key, weir_json_count(number), ok);
 }
 
-static const char *access_name(weir_access access)
-{
-    static const char *const names[] = {"none", "read", "write", "read-write"};
-    return names[access & WEIR_ACCESS_READ_WRITE];
-}
-
 // All of them NULL if out of memory.
 
 static json_t *use_of(const struct weir_check_use *use)
 {
+    static const char *const accesses[] = {"none", "read", "write", "read-write"};
     const bool numbered = use->region_number != UINT64_MAX; // WEIR_NO_NUMBER
     return json_pack("{s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o}",
-                     "operation", text_of(use->operation), "access", access_name(use->access),
-                     "assumed", (int)use->assumed, "queue", text_of(use->queue), "queue_id",
-                     weir_json_count(use->queue_id), "sequence", weir_json_count(use->sequence),
-                     "kernel", text_of(use->kernel), "file", text_of(use->file), "line", use->line,
-                     "offset", weir_json_count(use->offset), "size", weir_json_count(use->size),
-                     "region", text_of(use->region), "region_number",
+                     "operation", text_of(use->operation), "access",
+                     accesses[use->access & WEIR_ACCESS_READ_WRITE], "assumed", (int)use->assumed,
+                     "queue", text_of(use->queue), "queue_id", weir_json_count(use->queue_id),
+                     "sequence", weir_json_count(use->sequence), "kernel", text_of(use->kernel),
+                     "file", text_of(use->file), "line", use->line, "offset",
+                     weir_json_count(use->offset), "size", weir_json_count(use->size), "region",
+                     text_of(use->region), "region_number",
                      numbered ? weir_json_count(use->region_number) : json_null());
 }
 
@@ -65,24 +62,6 @@ static json_t *finding_of(const struct weir_check_finding *finding)
                      finding->suppression ? text_of(finding->suppression) : json_null());
 }
 
-static json_t *rule_of(const struct weir_suppression *rule)
-{
-    return json_pack("{s:s*, s:o, s:o, s:o, s:o, s:o}", "kind",
-                     rule->kind ? weir_findings_kind_name(rule->kind) : NULL, "first",
-                     text_of(rule->first), "second", text_of(rule->second), "buffer",
-                     text_of(rule->buffer), "reason", text_of(rule->reason), "used",
-                     weir_json_count(rule->used));
-}
-
-static void set_sum(json_t *root, const struct weir_findings *findings, bool *ok)
-{
-    const struct weir_findings_sum sum = weir_findings_sum(findings);
-    set_count(root, "errors", sum.errors, ok);
-    set_count(root, "hints", sum.hints, ok);
-    set_count(root, "suppressed", sum.suppressed, ok);
-    set_count(root, "dropped", findings->dropped, ok);
-}
-
 void weir_findings_list(const struct weir_findings *findings, size_t first,
                         struct weir_long_text *text)
 {
@@ -97,6 +76,7 @@ void weir_findings_list(const struct weir_findings *findings, size_t first,
 // All but the findings.
 static char *frame_of(const struct weir_findings *findings)
 {
+    const struct weir_findings_sum sum = weir_findings_sum(findings);
     bool ok = true;
     json_t *root = json_object();
     json_t *rules = json_array();
@@ -104,10 +84,21 @@ static char *frame_of(const struct weir_findings *findings)
     weir_json_set(root, "program", text_of(findings->program), &ok);
     set_count(root, "process", findings->process, &ok);
     weir_json_set(root, "complete", json_boolean(findings->complete), &ok);
-    set_sum(root, findings, &ok);
+    set_count(root, "errors", sum.errors, &ok);
+    set_count(root, "hints", sum.hints, &ok);
+    set_count(root, "suppressed", sum.suppressed, &ok);
+    set_count(root, "dropped", findings->dropped, &ok);
     weir_json_set(root, "suppressions_file", text_of(findings->suppressions), &ok);
-    for (size_t i = 0; i < findings->rule_count; i++)
-        weir_json_append(rules, rule_of(findings->rules[i]), &ok);
+    for (size_t i = 0; i < findings->rule_count; i++) {
+        const struct weir_suppression *rule = findings->rules[i];
+        weir_json_append(rules,
+                         json_pack("{s:s*, s:o, s:o, s:o, s:o, s:o}", "kind",
+                                   rule->kind ? weir_findings_kind_name(rule->kind) : NULL, "first",
+                                   text_of(rule->first), "second", text_of(rule->second), "buffer",
+                                   text_of(rule->buffer), "reason", text_of(rule->reason), "used",
+                                   weir_json_count(rule->used)),
+                         &ok);
+    }
     weir_json_set(root, "suppressions", rules, &ok);
     return weir_json_text(root, ok, FLAGS, NULL);
 }
@@ -360,21 +351,16 @@ static void add_rules(struct weir_long_text *text, const struct weir_findings *f
     }
 }
 
-// Errors, then hints, then what is suppressed.
-static int rank(const struct weir_check_finding *finding)
-{
-    if (finding->suppression)
-        return 2;
-    return finding->kind >= WEIR_CHECK_FIRST_HINT;
-}
-
 char *weir_findings_text(const struct weir_findings *findings)
 {
     struct weir_long_text text = {.text = NULL};
+    // Errors, then hints, then what is suppressed.
     for (int turn = 0; turn < 3; turn++)
-        for (size_t i = 0; i < findings->count; i++)
-            if (rank(findings->items[i]) == turn)
-                add_finding(&text, findings->items[i]);
+        for (size_t i = 0; i < findings->count; i++) {
+            const struct weir_check_finding *it = findings->items[i];
+            if (turn == (it->suppression ? 2 : it->kind >= WEIR_CHECK_FIRST_HINT))
+                add_finding(&text, it);
+        }
     if (findings->dropped)
         weir_long_text_add(&text, "%" PRIu64 " uses in further pairs of lines are not listed\n\n",
                            findings->dropped);
@@ -400,7 +386,9 @@ struct weir_findings_reader {
     struct weir_findings all;
     struct file *files;
     struct weir_check_finding **items;
+    size_t room;
     struct weir_suppression **rules;
+    size_t rule_room;
 };
 
 weir_findings_reader *weir_findings_reader_create(void)
@@ -446,21 +434,16 @@ static uint64_t count_at(const json_t *object, const char *key)
     return number > 0 ? (uint64_t)number : 0;
 }
 
-static weir_access access_at(const json_t *object)
-{
-    const char *name = text_at(object, "access");
-    return (weir_access)((strstr(name, "read") ? WEIR_ACCESS_READ : 0) |
-                         (strstr(name, "write") ? WEIR_ACCESS_WRITE : 0));
-}
-
 static struct weir_check_use use_at(const json_t *finding, const char *key)
 {
     const json_t *object = json_object_get(finding, key);
     const json_t *number = json_object_get(object, "region_number");
     const uint64_t line = count_at(object, "line");
+    const char *access = text_at(object, "access");
     return (struct weir_check_use){
         .operation = text_at(object, "operation"),
-        .access = access_at(object),
+        .access = (weir_access)((strstr(access, "read") ? WEIR_ACCESS_READ : 0) |
+                                (strstr(access, "write") ? WEIR_ACCESS_WRITE : 0)),
         .assumed = json_is_true(json_object_get(object, "assumed")),
         .queue = text_at(object, "queue"),
         .queue_id = count_at(object, "queue_id"),
@@ -500,31 +483,25 @@ static bool is_same_line(const struct weir_check_use *a, const struct weir_check
     return a->line == b->line && strcmp(a->file, b->file) == 0;
 }
 
-static struct weir_check_finding *find(const weir_findings_reader *reader,
-                                       const struct weir_check_finding *wanted)
-{
-    for (size_t i = 0; i < reader->all.count; i++) {
-        struct weir_check_finding *item = reader->items[i];
-        if (item->kind == wanted->kind && is_same_line(&item->first, &wanted->first) &&
-            is_same_line(&item->second, &wanted->second))
-            return item;
-    }
-    return NULL;
-}
-
 static bool read_finding(weir_findings_reader *reader, const json_t *object)
 {
     const struct weir_check_finding finding = finding_at(object);
-    struct weir_check_finding *there = find(reader, &finding);
-    if (there) {
-        there->count += finding.count;
-        return true;
+    for (size_t i = 0; i < reader->all.count; i++) {
+        struct weir_check_finding *there = reader->items[i];
+        if (there->kind == finding.kind && is_same_line(&there->first, &finding.first) &&
+            is_same_line(&there->second, &finding.second)) {
+            there->count += finding.count;
+            return true;
+        }
     }
-    struct weir_check_finding *item = malloc(sizeof *item);
+    struct weir_check_finding **items =
+        weir_grow((void *)reader->items, reader->all.count, &reader->room, sizeof *items);
+    reader->items = items ? items : reader->items;
+    struct weir_check_finding *item = items ? malloc(sizeof *item) : NULL;
     if (!item)
         return false;
     *item = finding;
-    reader->items[reader->all.count++] = item;
+    items[reader->all.count++] = item;
     return true;
 }
 
@@ -534,7 +511,10 @@ static bool add_rule(weir_findings_reader *reader, const json_t *object, size_t 
         reader->rules[index]->used += count_at(object, "used");
         return true;
     }
-    struct weir_suppression *rule = malloc(sizeof *rule);
+    struct weir_suppression **rules =
+        weir_grow((void *)reader->rules, reader->all.rule_count, &reader->rule_room, sizeof *rules);
+    reader->rules = rules ? rules : reader->rules;
+    struct weir_suppression *rule = rules ? malloc(sizeof *rule) : NULL;
     if (!rule)
         return false;
     *rule = (struct weir_suppression){
@@ -545,42 +525,8 @@ static bool add_rule(weir_findings_reader *reader, const json_t *object, size_t 
         .reason = text_at(object, "reason"),
         .used = count_at(object, "used"),
     };
-    reader->rules[reader->all.rule_count++] = rule;
+    rules[reader->all.rule_count++] = rule;
     return true;
-}
-
-static bool make_room(weir_findings_reader *reader, size_t findings, size_t rules)
-{
-    struct weir_check_finding **items =
-        realloc(reader->items, (reader->all.count + findings + 1) * sizeof *items);
-    if (items)
-        reader->items = items;
-    struct weir_suppression **list =
-        realloc(reader->rules, (reader->all.rule_count + rules + 1) * sizeof *list);
-    if (list)
-        reader->rules = list;
-    return items && list;
-}
-
-static bool add_lists(weir_findings_reader *reader, const json_t *findings, const json_t *rules)
-{
-    bool ok = make_room(reader, json_array_size(findings), json_array_size(rules));
-    for (size_t i = 0; ok && i < json_array_size(findings); i++)
-        ok = read_finding(reader, json_array_get(findings, i));
-    for (size_t i = 0; ok && i < json_array_size(rules); i++)
-        ok = add_rule(reader, json_array_get(rules, i), i);
-    return ok;
-}
-
-static void add_head(weir_findings_reader *reader, const json_t *root)
-{
-    if (!reader->all.program[0])
-        reader->all.program = text_at(root, "program");
-    reader->all.process = count_at(root, "process");
-    reader->all.complete &= json_is_true(json_object_get(root, "complete"));
-    reader->all.dropped += count_at(root, "dropped");
-    if (!reader->all.suppressions[0])
-        reader->all.suppressions = text_at(root, "suppressions_file");
 }
 
 // Every finding has a kind that is known, and all other values have defaults.
@@ -597,16 +543,28 @@ static bool is_report(const json_t *root)
 
 static bool add_root(weir_findings_reader *reader, json_t *root)
 {
+    const json_t *findings = json_object_get(root, "findings");
+    const json_t *rules = json_object_get(root, "suppressions");
     struct file *file = malloc(sizeof *file);
+    bool ok = file;
     if (!file) {
         json_decref(root);
         return false;
     }
     *file = (struct file){.next = reader->files, .root = root};
     reader->files = file;
-    add_head(reader, root);
-    return add_lists(reader, json_object_get(root, "findings"),
-                     json_object_get(root, "suppressions"));
+    if (!reader->all.program[0])
+        reader->all.program = text_at(root, "program");
+    reader->all.process = count_at(root, "process");
+    reader->all.complete &= json_is_true(json_object_get(root, "complete"));
+    reader->all.dropped += count_at(root, "dropped");
+    if (!reader->all.suppressions[0])
+        reader->all.suppressions = text_at(root, "suppressions_file");
+    for (size_t i = 0; ok && i < json_array_size(findings); i++)
+        ok = read_finding(reader, json_array_get(findings, i));
+    for (size_t i = 0; ok && i < json_array_size(rules); i++)
+        ok = add_rule(reader, json_array_get(rules, i), i);
+    return ok;
 }
 
 bool weir_findings_read(weir_findings_reader *reader, const char *path, char *message,

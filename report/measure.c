@@ -133,24 +133,8 @@ static bool make_runs(weir_report *report)
     return true;
 }
 
-bool weir__lane_is_exclusive(const weir_report *report, uint32_t lane)
-{
-    const struct weir_trace_device *device = &report->trace->devices[weir__lane_device(lane)];
-    switch (weir__lane_engine(lane)) {
-    case WEIR_ENGINE_TO_DEVICE:
-        return device->copy_engines_to_device <= 1;
-    case WEIR_ENGINE_TO_HOST:
-        return device->copy_engines_to_host <= 1;
-    case WEIR_ENGINE_KERNELS:
-        return device->concurrent_kernels == 1;
-    default:
-        return false;
-    }
-}
-
 // Determines the latest start of runs of which only a lower bound of the start is known: the last
-// end of another run on the engine before the run's own end. In a direction with one engine this is
-// the exact start.
+// end of another run on the engine before the run's own end.
 static bool find_certain(weir_report *report)
 {
     // Of the runs of a lane so far the last end, and the last one before that.
@@ -165,12 +149,9 @@ static bool find_certain(weir_report *report)
         struct ends *lane = &ends[run->lane];
         if (run->end > lane->last)
             *lane = (struct ends){run->end, lane->last};
-        if (!report->trace->operations[run->operation].start_is_earliest)
-            continue;
-        run->certain = lane->before > run->begin ? lane->before : run->begin;
-        if (weir__lane_engine(run->lane) != WEIR_ENGINE_KERNELS &&
-            weir__lane_is_exclusive(report, run->lane))
-            run->begin = run->certain;
+        if (report->trace->operations[run->operation].start_is_earliest &&
+            lane->before > run->begin)
+            run->certain = lane->before;
     }
     free(ends);
     free(order);
@@ -222,8 +203,6 @@ static bool measure_runs(weir_report *report)
     qsort(report->runs, report->run_count, sizeof *report->runs, by_begin);
     if (!find_certain(report))
         return false;
-    // Copies whose start is exact now may begin later than before.
-    qsort(report->runs, report->run_count, sizeof *report->runs, by_begin);
     report->by_certain = order_runs(report, true);
     report->by_end = order_runs(report, false);
     if (!report->by_certain || !report->by_end || !find_before(report))
@@ -427,23 +406,7 @@ static bool measure_named(weir_report *report, weir_report_table table, name_fun
     return ok;
 }
 
-static bool measure_tables(weir_report *report)
-{
-    return measure_devices(report) && measure_queues(report) && measure_engines(report) &&
-           measure_named(report, WEIR_REPORT_KINDS, kind_name) &&
-           measure_named(report, WEIR_REPORT_NAMES, weir_trace_operation_title) &&
-           measure_named(report, WEIR_REPORT_REGIONS, region_name);
-}
-
 // The figures of the whole run.
-
-// As HTA distinguishes them, by the name only.
-static bool is_compute(const weir_report *report, const struct weir__run *run)
-{
-    const char *name = report->trace->operations[run->operation].name;
-    return weir__lane_engine(run->lane) == WEIR_ENGINE_KERNELS &&
-           !weir_trace_is_communication(name) && !strstr(name, "Memcpy") && !strstr(name, "Memset");
-}
 
 static void measure_breakdown(weir_report *report, uint64_t *out_busy)
 {
@@ -452,9 +415,13 @@ static void measure_breakdown(weir_report *report, uint64_t *out_busy)
     struct weir__cover compute = {0};
     for (size_t i = 0; i < report->run_count; i++) {
         const struct weir__run *run = &report->runs[i];
+        const char *name = operation_of(report, i)->name;
         if (run->of_device)
             weir__cover_add(&all, run->begin, run->end);
-        if (is_compute(report, run))
+        // As HTA distinguishes them, by the name only.
+        if (weir__lane_engine(run->lane) == WEIR_ENGINE_KERNELS &&
+            !weir_trace_is_communication(name) && !strstr(name, "Memcpy") &&
+            !strstr(name, "Memset"))
             weir__cover_add(&compute, run->begin, run->end);
     }
     *out_busy = all.covered;
@@ -484,12 +451,6 @@ static void measure_bound(weir_report *report)
         summary->bound_distance = (double)summary->span_ns / (double)summary->bound_ns;
 }
 
-static bool tells_of_no_overlap(const struct weir_trace_device *device)
-{
-    return device->copy_engines_to_device == 0 && device->copy_engines_to_host == 0 &&
-           device->concurrent_kernels == 1;
-}
-
 // A device may run more at once than its limits promise: then it is not serial.
 static void find_serial(weir_report *report, uint64_t sum, uint64_t busy)
 {
@@ -498,13 +459,15 @@ static void find_serial(weir_report *report, uint64_t sum, uint64_t busy)
     report->summary.serial_reason = report->serial_reason;
     if (sum > busy || devices->count != 1)
         return;
-    for (size_t i = 0; i < trace->device_count; i++)
-        if (trace->devices[i].index == devices->rows[0].row.device &&
-            tells_of_no_overlap(&trace->devices[i]))
+    for (size_t i = 0; i < trace->device_count; i++) {
+        const struct weir_trace_device *device = &trace->devices[i];
+        if (device->index == devices->rows[0].row.device && device->copy_engines_to_device == 0 &&
+            device->copy_engines_to_host == 0 && device->concurrent_kernels == 1)
             snprintf(report->serial_reason, sizeof report->serial_reason,
                      "%.100s has no copy engine and runs one kernel at a time, and no two "
                      "operations ran at once",
-                     *trace->devices[i].name ? trace->devices[i].name : "the device");
+                     *device->name ? device->name : "the device");
+    }
 }
 
 static void measure_summary(weir_report *report)
@@ -530,27 +493,22 @@ static void measure_summary(weir_report *report)
     find_serial(report, sum.most_ns, busy);
 }
 
-static weir_status check_window(const weir_report *report)
-{
-    const struct weir_report_params *params = &report->params;
-    if (report->run_count > 0 || (params->from_ns == 0 && params->to_ns == 0))
-        return WEIR_OK;
-    char end[WEIR_TEXT_QUANTITY_SIZE];
-    return weir__report_fail(WEIR_ERROR_INVALID, "choose a window inside it",
-                             "no operation ran in the window that was asked for; the trace is %s "
-                             "long",
-                             weir_text_duration(end, (double)report->trace->meta.end_ns));
-}
-
 static weir_status measure(weir_report *report)
 {
+    const struct weir_report_params *params = &report->params;
+    char end[WEIR_TEXT_QUANTITY_SIZE];
     report->names = weir_names_create();
     if (!report->names || !measure_runs(report))
         return WEIR_ERROR_OUT_OF_MEMORY;
-    const weir_status status = check_window(report);
-    if (status != WEIR_OK)
-        return status;
-    if (!measure_tables(report))
+    if (report->run_count == 0 && (params->from_ns > 0 || params->to_ns > 0))
+        return weir__report_fail(
+            WEIR_ERROR_INVALID, "choose a window inside it",
+            "no operation ran in the window that was asked for; the trace is %s long",
+            weir_text_duration(end, (double)report->trace->meta.end_ns));
+    if (!measure_devices(report) || !measure_queues(report) || !measure_engines(report) ||
+        !measure_named(report, WEIR_REPORT_KINDS, kind_name) ||
+        !measure_named(report, WEIR_REPORT_NAMES, weir_trace_operation_title) ||
+        !measure_named(report, WEIR_REPORT_REGIONS, region_name))
         return WEIR_ERROR_OUT_OF_MEMORY;
     measure_summary(report);
     return weir__measure_path(report) ? WEIR_OK : WEIR_ERROR_OUT_OF_MEMORY;

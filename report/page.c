@@ -74,12 +74,6 @@ static uint64_t text_number(struct page *page, const char *text)
     return number == SIZE_MAX ? 0 : number;
 }
 
-static const struct weir__run *run_of(const struct page *page, size_t operation)
-{
-    const uint32_t number = page->report->run_of[operation];
-    return number ? &page->report->runs[number - 1] : NULL;
-}
-
 static uint64_t title_number(struct page *page, const struct weir_trace_operation *operation)
 {
     char title[256];
@@ -147,7 +141,7 @@ static uint64_t number_of(struct page *page, const struct column *column, size_t
 {
     const struct weir_trace_operation *operation = &page->trace->operations[index];
     const void *field = (const char *)operation + column->offset;
-    const struct weir__run *run = run_of(page, index);
+    const uint32_t run = page->report->run_of[index];
     switch (column->source) {
     case NUMBER:
         return *(const uint64_t *)field;
@@ -168,7 +162,7 @@ static uint64_t number_of(struct page *page, const struct column *column, size_t
     case CERTAIN:
         break;
     }
-    return run ? run->certain : operation->start_ns;
+    return run ? page->report->runs[run - 1].certain : operation->start_ns;
 }
 
 static void write_operations(struct page *page)

@@ -25,27 +25,30 @@ static uint64_t operation_end(const weir_report *report, size_t operation)
     return report->trace->operations[operation].end_ns;
 }
 
-// Nodes of one graph do not wait for each other in the queue.
 static size_t before_in_queue(const weir_report *report, size_t index)
 {
     const struct weir_trace_operation *operations = report->trace->operations;
-    const struct weir_trace_queue *queue = &report->trace->queues[operations[index].queue_index];
-    size_t at = index;
-    while (at > queue->first_operation) {
-        at--;
-        if (operations[at].sequence < operations[index].sequence && operations[at].timed)
-            return at;
-    }
+    const size_t first = report->trace->queues[operations[index].queue_index].first_operation;
+    while (index-- > first)
+        if (operations[index].timed)
+            return index;
     return WEIR_TRACE_NO_INDEX;
 }
 
-// The times of an engine that runs one operation at a time may overlap, if it begins to prepare the
-// next operation early: an operation that had begun before counts, even if it had not ended.
-static size_t before_on_engine(const weir_report *report, const struct weir__run *run)
+// Whether the engine runs one operation at a time.
+static bool is_exclusive(const weir_report *report, uint32_t lane)
 {
-    if (run->before == 0 || !weir__lane_is_exclusive(report, run->lane))
-        return WEIR_TRACE_NO_INDEX;
-    return report->runs[run->before - 1].operation;
+    const struct weir_trace_device *device = &report->trace->devices[weir__lane_device(lane)];
+    switch (weir__lane_engine(lane)) {
+    case WEIR_ENGINE_TO_DEVICE:
+        return device->copy_engines_to_device <= 1;
+    case WEIR_ENGINE_TO_HOST:
+        return device->copy_engines_to_host <= 1;
+    case WEIR_ENGINE_KERNELS:
+        return device->concurrent_kernels == 1;
+    default:
+        return false;
+    }
 }
 
 static void before_find(const weir_report *report, const struct weir__run *run,
@@ -59,7 +62,11 @@ static void before_find(const weir_report *report, const struct weir__run *run,
         .submitted = handed <= run->begin ? handed : operation->submit_ns,
         .queue = before_in_queue(report, run->operation),
         .waited = WEIR_TRACE_NO_INDEX,
-        .engine = before_on_engine(report, run),
+        // The times of an engine that runs one operation at a time may overlap, if it begins to prepare the
+        // next operation early: an operation that had begun before counts, even if it had not ended.
+        .engine = run->before > 0 && is_exclusive(report, run->lane)
+                      ? report->runs[run->before - 1].operation
+                      : WEIR_TRACE_NO_INDEX,
     };
     for (size_t i = 0; i < operation->wait_count; i++) {
         const size_t other = operation->waits[i].operation;

@@ -97,9 +97,6 @@ weir_status weir__report_make(struct weir_trace *trace, const struct weir_report
 weir_status weir__report_fail(weir_status status, const char *remedy, const char *format, ...)
     WEIR_PRINTF(3, 4);
 
-// Whether it runs one operation at a time.
-bool weir__lane_is_exclusive(const weir_report *report, uint32_t lane);
-
 // Reads "1.5ms": a number and ns, us, ms or s; or 0. False for anything else.
 bool weir__report_time(const char *text, double *out_ns);
 

@@ -15,7 +15,7 @@
 #include "report/report.h"
 
 // The overlaps that every report lists.
-static const struct pair {
+static const struct {
     const char *first;
     const char *second;
 } pairs[] = {
@@ -110,67 +110,62 @@ static json_t *summary_of(const struct weir_report_summary *s)
         s->host_share, "latency_share", s->latency_share, "verdict", verdict_names[s->verdict]);
 }
 
-static json_t *overlap_of(const struct pair *pair, const struct weir_report_overlap *overlap)
-{
-    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "first", pair->first, "second", pair->second,
-                     "both", time_of(overlap->both), "least",
-                     number_of(overlap->least, overlap->applies), "most",
-                     number_of(overlap->most, overlap->applies), "reason",
-                     text_of(overlap->reason));
-}
-
 static void set_overlaps(json_t *root, const weir_report *report, bool *ok)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < PAIR_COUNT; i++) {
-        struct weir_report_overlap overlap;
-        if (weir_report_get_overlap(report, pairs[i].first, pairs[i].second, &overlap) == WEIR_OK)
-            weir_json_append(list, overlap_of(&pairs[i], &overlap), ok);
-        else
-            *ok = false;
+        struct weir_report_overlap it;
+        *ok =
+            *ok && weir_report_get_overlap(report, pairs[i].first, pairs[i].second, &it) == WEIR_OK;
+        if (!*ok)
+            break;
+        weir_json_append(list,
+                         json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "first", pairs[i].first,
+                                   "second", pairs[i].second, "both", time_of(it.both), "least",
+                                   number_of(it.least, it.applies), "most",
+                                   number_of(it.most, it.applies), "reason", text_of(it.reason)),
+                         ok);
     }
     weir_json_set(root, "overlaps", list, ok);
-}
-
-static json_t *row_of(const struct weir_report_row *row, weir_report_table table, bool *ok)
-{
-    json_t *object =
-        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:f}", "name", text_of(row->name), "count",
-                  weir_json_count(row->count), "bytes", weir_json_count(row->bytes), "sum",
-                  time_of(row->sum), "busy", time_of(row->busy), "longest_ns",
-                  weir_json_count(row->longest_ns), "utilisation", row->utilisation);
-    if (table == WEIR_REPORT_DEVICES || table == WEIR_REPORT_QUEUES || table == WEIR_REPORT_ENGINES)
-        weir_json_set(object, "device", weir_json_count(row->device), ok);
-    if (table == WEIR_REPORT_QUEUES)
-        weir_json_set(object, "queue", weir_json_count(row->queue), ok);
-    return object;
 }
 
 static void set_tables(json_t *root, const weir_report *report, bool *ok)
 {
     for (int table = WEIR_REPORT_DEVICES; table <= WEIR_REPORT_PATH; table++) {
         json_t *list = json_array();
-        for (size_t i = 0; i < report->tables[table].count; i++)
-            weir_json_append(
-                list, row_of(&report->tables[table].rows[i].row, (weir_report_table)table, ok), ok);
+        for (size_t i = 0; i < report->tables[table].count; i++) {
+            const struct weir_report_row *row = &report->tables[table].rows[i].row;
+            json_t *object =
+                json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:f}", "name", text_of(row->name),
+                          "count", weir_json_count(row->count), "bytes",
+                          weir_json_count(row->bytes), "sum", time_of(row->sum), "busy",
+                          time_of(row->busy), "longest_ns", weir_json_count(row->longest_ns),
+                          "utilisation", row->utilisation);
+            if (table <= WEIR_REPORT_ENGINES)
+                weir_json_set(object, "device", weir_json_count(row->device), ok);
+            if (table == WEIR_REPORT_QUEUES)
+                weir_json_set(object, "queue", weir_json_count(row->queue), ok);
+            weir_json_append(list, object, ok);
+        }
         weir_json_set(root, table_names[table], list, ok);
     }
-}
-
-static json_t *bubble_of(const struct weir_report_bubble *bubble)
-{
-    return json_pack("{s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:i}", "begin_ns",
-                     weir_json_count(bubble->begin_ns), "end_ns", weir_json_count(bubble->end_ns),
-                     "device", weir_json_count(bubble->device), "engine", text_of(bubble->engine),
-                     "cause", cause_names[bubble->cause], "sentence", text_of(bubble->sentence),
-                     "file", text_of(bubble->file), "line", bubble->line);
 }
 
 static void set_bubbles(json_t *root, const weir_report *report, bool of_bound, bool *ok)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < report->bubbles[of_bound].count; i++)
-        weir_json_append(list, bubble_of(&report->bubbles[of_bound].items[i].bubble), ok);
+    for (size_t i = 0; i < report->bubbles[of_bound].count; i++) {
+        const struct weir_report_bubble *it = &report->bubbles[of_bound].items[i].bubble;
+        weir_json_append(list,
+                         json_pack("{s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:i}", "begin_ns",
+                                   weir_json_count(it->begin_ns), "end_ns",
+                                   weir_json_count(it->end_ns), "device",
+                                   weir_json_count(it->device), "engine", text_of(it->engine),
+                                   "cause", cause_names[it->cause], "sentence",
+                                   text_of(it->sentence), "file", text_of(it->file), "line",
+                                   it->line),
+                         ok);
+    }
     weir_json_set(root, of_bound ? "bound_bubbles" : "bubbles", list, ok);
 }
 
@@ -302,30 +297,23 @@ static void add_summary(const weir_report *report, struct weir_long_text *text)
     weir_table_end(&cells, 2, text);
 }
 
-static void add_overlap(const struct pair *pair, const struct weir_report_overlap *overlap,
-                        struct weir_table *cells)
-{
-    char times[96];
-    char shares[64];
-    const bool applies = overlap->applies;
-    weir_table_add(cells, "%s / %s\t%s\t%s", pair->first, pair->second,
-                   applies ? show_times(times, overlap->both) : "n/a",
-                   applies ? show_range(shares, overlap->least, overlap->most) : "n/a");
-}
-
 static void add_overlaps(const weir_report *report, struct weir_long_text *text)
 {
     struct weir_table cells = {.alignment = "lrr"};
     weir_long_text_add(text, "\noverlap\n");
     weir_table_add(&cells, "A / B\tboth ran\tof A");
     for (size_t i = 0; i < PAIR_COUNT; i++) {
-        struct weir_report_overlap overlap;
-        if (weir_report_get_overlap(report, pairs[i].first, pairs[i].second, &overlap) != WEIR_OK) {
+        struct weir_report_overlap it;
+        char times[96];
+        char shares[64];
+        if (weir_report_get_overlap(report, pairs[i].first, pairs[i].second, &it) != WEIR_OK) {
             text->failed = true;
             break;
         }
-        if (overlap.first.most_ns > 0 && overlap.second.most_ns > 0)
-            add_overlap(&pairs[i], &overlap, &cells);
+        if (it.first.most_ns > 0 && it.second.most_ns > 0)
+            weir_table_add(&cells, "%s / %s\t%s\t%s", pairs[i].first, pairs[i].second,
+                           it.applies ? show_times(times, it.both) : "n/a",
+                           it.applies ? show_range(shares, it.least, it.most) : "n/a");
     }
     weir_table_end(&cells, 2, text);
 }

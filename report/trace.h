@@ -7,7 +7,7 @@
 // chrome://tracing and HTA open: `schemaVersion`, `distributedInfo` and `weir` first, then
 // `traceEvents`, one event a line, and `deviceProperties`. Lines are written as a whole, so the file
 // of a killed writer only lacks its end. Weir's own data is in `args` under keys that begin with
-// "weir.". Reading gives exactly what was written.
+// "weir.". Reading gives exactly what was written, but for starts of copies that were not known.
 //
 // Times are nanoseconds since the moment `meta.base_unix_ns`, on the host's monotonic
 // clock: the plugin maps the devices' clocks to it. Texts are UTF-8; bytes that are not
@@ -25,8 +25,7 @@
 // The part of a device, or the host, that ran an operation. An engine runs one operation at a time,
 // except KERNELS and COMMUNICATION, which may run several.
 enum weir_trace_engine {
-    WEIR_ENGINE_NONE = 0, // nothing ran: the operation only holds others (a graph whose nodes are
-                          // listed), or was not timed
+    WEIR_ENGINE_NONE = 0,          // nothing ran, or was not timed
     WEIR_ENGINE_TO_DEVICE = 1,     // copies from host memory to device memory
     WEIR_ENGINE_TO_HOST = 2,       // and back
     WEIR_ENGINE_ON_DEVICE = 3,     // copies and fills within a device, or between two
@@ -47,21 +46,17 @@ const char *weir_trace_engine_colour(enum weir_trace_engine engine);
 // listed with the operation after it.
 enum weir_trace_kind {
     WEIR_TRACE_COPY = 1,
-    WEIR_TRACE_COPY_2D = 2,
-    WEIR_TRACE_FILL = 3,
-    WEIR_TRACE_LAUNCH = 4,
-    WEIR_TRACE_HOST_CALL = 5,
-    WEIR_TRACE_GRAPH = 8,
-    WEIR_TRACE_NATIVE = 9,
-    WEIR_TRACE_FILL_2D = 12,
-    WEIR_TRACE_COPY_3D = 13,
-    WEIR_TRACE_COLLECTIVE = 14,
-    WEIR_TRACE_NOTE = 15,
+    WEIR_TRACE_FILL = 2,
+    WEIR_TRACE_LAUNCH = 3,
+    WEIR_TRACE_HOST_CALL = 4,
+    WEIR_TRACE_GRAPH = 7,
+    WEIR_TRACE_NATIVE = 8,
+    WEIR_TRACE_COLLECTIVE = 11,
+    WEIR_TRACE_NOTE = 12,
 };
 
-// "copy", "copy_2d", "copy_3d", "fill", "fill_2d", "launch", "host_call", "graph", "native",
-// "collective", "note";
-// "operation" for a number that is none of them.
+// "copy", "fill", "launch", "host_call", "graph", "native", "collective", "note"; "operation" for a number that is none of
+// them.
 const char *weir_trace_kind_name(enum weir_trace_kind kind);
 
 // The memory of a buffer.
@@ -140,7 +135,6 @@ struct weir_trace_thread {
 struct weir_trace_wait {
     uint64_t queue;    // of the producer
     uint64_t sequence; // of the record there
-    bool implied;      // the waiting queue had waited for it already
     const char *file;  // of the wait's caller
     int line;
     // Set by the reader: the last operation of the producer up to the record, an index
@@ -170,7 +164,6 @@ struct weir_trace_operation {
     uint64_t queue;       // id
     uint32_t queue_index; // set by the reader: in weir_trace.queues
     uint64_t sequence;    // rising within its queue
-    uint32_t node; // 0, or of a graph's nodes the number from 1; `sequence` is the graph's then
     enum weir_trace_kind kind;
     enum weir_trace_engine engine;
     uint64_t bytes;
@@ -202,7 +195,8 @@ struct weir_trace_operation {
     bool timed;             // the two below are known
     uint64_t start_ns;
     uint64_t end_ns;
-    // The engine may have begun later: from this time on the queue had no other work.
+    // The engine may have begun later: from this time on the queue had no other work. The reader makes the start exact
+    // where it can.
     bool start_is_earliest;
     bool failed; // at submit
     // Waits between the queue's operation before this one and this one.
@@ -226,7 +220,7 @@ struct weir_trace_span {
 };
 
 // A whole trace, as the reader leaves it. Devices by index; queues by device and id;
-// operations by queue, sequence and node; spans by thread and begin.
+// operations by queue and sequence; spans by thread and begin.
 struct weir_trace {
     struct weir_trace_meta meta;
     struct weir_trace_device *devices;

@@ -38,11 +38,13 @@ const char *weir_trace_engine_colour(enum weir_trace_engine engine)
 const char *weir_trace_kind_name(enum weir_trace_kind kind)
 {
     static const char *const names[] = {
-        [WEIR_TRACE_COPY] = "copy",           [WEIR_TRACE_COPY_2D] = "copy_2d",
-        [WEIR_TRACE_COPY_3D] = "copy_3d",     [WEIR_TRACE_FILL] = "fill",
-        [WEIR_TRACE_FILL_2D] = "fill_2d",     [WEIR_TRACE_LAUNCH] = "launch",
-        [WEIR_TRACE_HOST_CALL] = "host_call", [WEIR_TRACE_GRAPH] = "graph",
-        [WEIR_TRACE_NATIVE] = "native",       [WEIR_TRACE_COLLECTIVE] = "collective",
+        [WEIR_TRACE_COPY] = "copy",
+        [WEIR_TRACE_FILL] = "fill",
+        [WEIR_TRACE_LAUNCH] = "launch",
+        [WEIR_TRACE_HOST_CALL] = "host_call",
+        [WEIR_TRACE_GRAPH] = "graph",
+        [WEIR_TRACE_NATIVE] = "native",
+        [WEIR_TRACE_COLLECTIVE] = "collective",
         [WEIR_TRACE_NOTE] = "note",
     };
     const bool known = (unsigned)kind < sizeof names / sizeof *names && names[kind];
@@ -66,14 +68,11 @@ const char *weir_trace_operation_title(const struct weir_trace_operation *operat
     const char *name = operation->name ? operation->name : "";
     switch (operation->kind) {
     case WEIR_TRACE_COPY:
-    case WEIR_TRACE_COPY_2D:
-    case WEIR_TRACE_COPY_3D:
         snprintf(text, size, "Memcpy %cto%c (%s -> %s)", letter(operation->src_memory),
                  letter(operation->dst_memory), memory_name(operation->src_memory),
                  memory_name(operation->dst_memory));
         break;
     case WEIR_TRACE_FILL:
-    case WEIR_TRACE_FILL_2D:
         snprintf(text, size, "Memset (%s)", memory_name(operation->dst_memory));
         break;
     case WEIR_TRACE_HOST_CALL:
@@ -182,7 +181,6 @@ const struct weir__field weir__operation_fields[] = {
     UNLESS_0(weir_trace_operation, grid, WEIR__TRIPLE, "grid"),
     UNLESS_0(weir_trace_operation, block, WEIR__TRIPLE, "block"),
     ALWAYS(weir_trace_operation, sequence, WEIR__COUNT, "weir.sequence"),
-    UNLESS_0(weir_trace_operation, node, WEIR__SMALL, "weir.node"),
     ALWAYS(weir_trace_operation, kind, WEIR__KIND, "weir.kind"),
     ALWAYS(weir_trace_operation, engine, WEIR__ENGINE, "weir.engine"),
     UNLESS_0(weir_trace_operation, name, WEIR__TEXT, "weir.name"),
@@ -207,9 +205,11 @@ const struct weir__field weir__operation_fields[] = {
 };
 
 const struct weir__field weir__wait_fields[] = {
-    ITEM(weir_trace_wait, queue, WEIR__COUNT),  ITEM(weir_trace_wait, sequence, WEIR__COUNT),
-    ITEM(weir_trace_wait, implied, WEIR__BOOL), ITEM(weir_trace_wait, file, WEIR__TEXT),
-    ITEM(weir_trace_wait, line, WEIR__INT),     {0},
+    ITEM(weir_trace_wait, queue, WEIR__COUNT),
+    ITEM(weir_trace_wait, sequence, WEIR__COUNT),
+    ITEM(weir_trace_wait, file, WEIR__TEXT),
+    ITEM(weir_trace_wait, line, WEIR__INT),
+    {0},
 };
 
 const struct weir__field weir__scalar_fields[] = {
@@ -298,16 +298,6 @@ void weir__out_int(struct weir__out *out, int64_t number)
     weir__out_uint(out, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
 }
 
-// Microseconds with three decimals, of nanoseconds.
-static void weir__out_us(struct weir__out *out, uint64_t ns)
-{
-    const unsigned rest = (unsigned)(ns % 1000);
-    const char decimals[4] = {'.', (char)('0' + rest / 100), (char)('0' + rest / 10 % 10),
-                              (char)('0' + rest % 10)};
-    weir__out_uint(out, ns / 1000);
-    put(out, decimals, sizeof decimals);
-}
-
 void weir__out_double(struct weir__out *out, double number)
 {
     char text[40];
@@ -335,10 +325,15 @@ void weir__out_uint_field(struct weir__out *out, const char *name, uint64_t numb
     weir__out_uint(out, number);
 }
 
+// Microseconds with three decimals, of nanoseconds.
 void weir__out_us_field(struct weir__out *out, const char *name, uint64_t ns)
 {
+    const unsigned rest = (unsigned)(ns % 1000);
+    const char decimals[4] = {'.', (char)('0' + rest / 100), (char)('0' + rest / 10 % 10),
+                              (char)('0' + rest % 10)};
     weir__out_key(out, name);
-    weir__out_us(out, ns);
+    weir__out_uint(out, ns / 1000);
+    put(out, decimals, sizeof decimals);
 }
 
 void weir__out_double_field(struct weir__out *out, const char *name, double number)
@@ -372,7 +367,7 @@ static void put_value(struct weir__out *out, const struct weir__field *field, co
         weir__out_int(out, *(const int *)value);
         break;
     case WEIR__BOOL:
-        weir__out_raw(out, field->name ? "true" : *(const bool *)value ? "1" : "0");
+        weir__out_raw(out, "true"); // one that is false is not there
         break;
     case WEIR__REAL:
         weir__out_double(out, *(const double *)value);

@@ -18,7 +18,7 @@ enum weir__field_type {
     WEIR__COUNT,  // uint64_t
     WEIR__SMALL,  // uint32_t
     WEIR__INT,    // int
-    WEIR__BOOL,   // a list has 0 or 1
+    WEIR__BOOL,   // not of a list
     WEIR__REAL,   // double
     WEIR__TRIPLE, // uint32_t[3]
     // By their names.

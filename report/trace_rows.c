@@ -114,7 +114,7 @@ static void read_value(const struct weir__rows *rows, enum weir__field_type type
         *(int *)out = int_of_value(value);
         break;
     case WEIR__BOOL:
-        *(bool *)out = json_is_true(value) || whole(value) > 0;
+        *(bool *)out = json_is_true(value);
         break;
     case WEIR__REAL:
         *(double *)out = json_number_value(value);
@@ -205,16 +205,6 @@ static bool read_waits(struct weir__rows *rows, struct weir_trace_operation *ope
     return operation->waits;
 }
 
-static bool read_scalars(struct weir__rows *rows, struct weir_trace_operation *operation,
-                         const json_t *list)
-{
-    operation->scalar_count = count_lists(list);
-    if (operation->scalar_count > 0)
-        operation->scalars = read_lists(rows, weir__scalar_fields, list, operation->scalar_count,
-                                        sizeof *operation->scalars);
-    return operation->scalar_count == 0 || operation->scalars;
-}
-
 static bool read_collective(struct weir__rows *rows, struct weir_trace_operation *operation,
                             const json_t *list)
 {
@@ -231,6 +221,7 @@ static bool read_collective(struct weir__rows *rows, struct weir_trace_operation
 
 static bool read_operation(struct weir__rows *rows, const json_t *event, const json_t *args)
 {
+    const json_t *scalars = json_object_get(args, "weir.scalars");
     struct weir_trace_operation *operation =
         add_operation(rows, small_of(event, "pid"), uint_of(event, "tid"));
     if (!operation)
@@ -241,7 +232,11 @@ static bool read_operation(struct weir__rows *rows, const json_t *event, const j
         operation->start_ns = ns_of(event, "ts");
         operation->end_ns = operation->start_ns + ns_of(event, "dur");
     }
-    return read_scalars(rows, operation, json_object_get(args, "weir.scalars")) &&
+    operation->scalar_count = count_lists(scalars);
+    if (operation->scalar_count > 0)
+        operation->scalars = read_lists(rows, weir__scalar_fields, scalars, operation->scalar_count,
+                                        sizeof *operation->scalars);
+    return (operation->scalar_count == 0 || operation->scalars) &&
            read_collective(rows, operation, json_object_get(args, "weir.collective")) &&
            read_waits(rows, operation, json_object_get(args, "weir.waits"));
 }
@@ -336,18 +331,6 @@ static struct weir_trace_device *device_at(struct weir__rows *rows, uint32_t ind
     return trace->device_count < DEVICE_LIMIT ? weir__rows_device(rows, index) : NULL;
 }
 
-// The data on devices in the trace of another program.
-static void read_properties(struct weir__rows *rows, const json_t *list)
-{
-    for (size_t i = 0; i < json_array_size(list) && i < DEVICE_LIMIT; i++) {
-        const json_t *item = json_array_get(list, i);
-        struct weir_trace_device *device = device_at(rows, small_of(item, "id"));
-        if (!device)
-            return;
-        read_fields(rows, weir__property_fields, item, device);
-    }
-}
-
 void weir__rows_head(struct weir__rows *rows, const char *key, const json_t *value)
 {
     struct weir_trace_meta *meta = &rows->trace->meta;
@@ -357,19 +340,17 @@ void weir__rows_head(struct weir__rows *rows, const char *key, const json_t *val
     } else if (strcmp(key, "baseTimeNanoseconds") == 0) {
         meta->base_unix_ns = whole(value);
     } else if (strcmp(key, "deviceProperties") == 0) {
-        read_properties(rows, value);
+        // The data on devices in the trace of another program.
+        for (size_t i = 0; i < json_array_size(value) && i < DEVICE_LIMIT; i++) {
+            const json_t *item = json_array_get(value, i);
+            struct weir_trace_device *device = device_at(rows, small_of(item, "id"));
+            if (device)
+                read_fields(rows, weir__property_fields, item, device);
+        }
     }
 }
 
 // Rows that name things. Those of the host have nothing of Weir's, and neither have those of other programs.
-
-static void read_device(struct weir__rows *rows, uint64_t index, const json_t *args)
-{
-    struct weir_trace_device *device =
-        index <= UINT32_MAX ? device_at(rows, (uint32_t)index) : NULL;
-    if (device)
-        read_fields(rows, weir__device_fields, args, device);
-}
 
 static bool read_queue(struct weir__rows *rows, const json_t *event, const json_t *args)
 {
@@ -414,12 +395,17 @@ static bool read_name(struct weir__rows *rows, const json_t *event)
     const char *name = string_of(event, "name");
     const json_t *args = json_object_get(event, "args");
     const bool labelled = json_object_get(args, "weir.label");
-    if (strcmp(name, WEIR__TRACE_END_ROW) == 0)
+    const uint64_t pid = uint_of(event, "pid");
+    if (strcmp(name, WEIR__TRACE_END_ROW) == 0) {
         read_end(rows, args);
-    else if (strcmp(name, WEIR__TRACE_DEVICE_ROW) == 0 && json_object_get(args, "weir.name"))
-        read_device(rows, uint_of(event, "pid"), args);
-    else if (strcmp(name, WEIR__TRACE_QUEUE_ROW) == 0)
+    } else if (strcmp(name, WEIR__TRACE_DEVICE_ROW) == 0 && json_object_get(args, "weir.name")) {
+        struct weir_trace_device *device =
+            pid <= UINT32_MAX ? device_at(rows, (uint32_t)pid) : NULL;
+        if (device)
+            read_fields(rows, weir__device_fields, args, device);
+    } else if (strcmp(name, WEIR__TRACE_QUEUE_ROW) == 0) {
         return labelled ? read_queue(rows, event, args) : read_thread(rows, event, args);
+    }
     return true;
 }
 

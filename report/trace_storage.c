@@ -111,7 +111,7 @@ static int by_sequence(const void *a, const void *b)
     const int queues = by_device_and_queue(x, y);
     if (queues != 0 || x->sequence != y->sequence)
         return queues ? queues : compare(x->sequence, y->sequence);
-    return x->node != y->node ? compare(x->node, y->node) : compare(x->start_ns, y->start_ns);
+    return compare(x->start_ns, y->start_ns);
 }
 
 static int by_start(const void *a, const void *b)
@@ -215,6 +215,70 @@ static void find_ranges(struct weir_trace *trace)
     }
 }
 
+// If a driver tells only the end of a copy, the file has its earliest start: from then on its queue had no other work,
+// although the engine may have been busy with a copy of another queue. A copy engine makes one copy at a time, so where a
+// direction has one, a copy began when the one before it there had ended, if that was later. That is its exact start.
+// Kernels share their engine, so their starts remain bounds.
+
+struct copy {
+    struct weir_trace_operation *operation;
+    uint64_t lane; // of a device an engine
+};
+
+static int by_lane_and_end(const void *a, const void *b)
+{
+    const struct copy *x = a;
+    const struct copy *y = b;
+    return x->lane != y->lane ? compare(x->lane, y->lane)
+                              : compare(x->operation->end_ns, y->operation->end_ns);
+}
+
+// Of the directions that have one engine, in the order of their ends.
+static size_t find_copies(const struct weir_trace *trace, struct copy *copies)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < trace->queue_count; i++) {
+        const struct weir_trace_queue *queue = &trace->queues[i];
+        const struct weir_trace_device wanted = {.index = queue->device};
+        const struct weir_trace_device *device =
+            bsearch(&wanted, trace->devices, trace->device_count, sizeof wanted, by_index);
+        for (size_t k = 0; k < queue->operation_count; k++) {
+            struct weir_trace_operation *it = &trace->operations[queue->first_operation + k];
+            if (it->timed &&
+                ((it->engine == WEIR_ENGINE_TO_DEVICE && device->copy_engines_to_device <= 1) ||
+                 (it->engine == WEIR_ENGINE_TO_HOST && device->copy_engines_to_host <= 1)))
+                copies[count++] =
+                    (struct copy){it, (uint64_t)queue->device * WEIR_ENGINE_COUNT + it->engine};
+        }
+    }
+    sort(copies, count, sizeof *copies, by_lane_and_end);
+    return count;
+}
+
+static bool start_copies(struct weir__rows *rows)
+{
+    const struct weir_trace *trace = rows->trace;
+    size_t bounds = 0;
+    for (size_t i = 0; i < trace->operation_count; i++)
+        bounds += trace->operations[i].start_is_earliest;
+    struct copy *copies = bounds ? malloc(trace->operation_count * sizeof *copies) : NULL;
+    if (!copies)
+        return bounds ? weir__rows_no_memory(rows) : true;
+    const size_t count = find_copies(trace, copies);
+    uint64_t before_ns = 0; // the last end before that of the present copy
+    for (size_t i = 0; i < count; i++) {
+        struct weir_trace_operation *it = copies[i].operation;
+        const bool first = i == 0 || copies[i - 1].lane != copies[i].lane;
+        const uint64_t last_ns = first ? 0 : copies[i - 1].operation->end_ns;
+        before_ns = first || last_ns < it->end_ns ? last_ns : before_ns;
+        if (it->start_is_earliest && it->start_ns < before_ns)
+            it->start_ns = before_ns;
+        it->start_is_earliest = false;
+    }
+    free(copies);
+    return true;
+}
+
 // Other programs' traces.
 
 static void join_calls(struct weir__rows *rows)
@@ -268,22 +332,7 @@ static void number_by_start(struct weir_trace *trace)
     }
 }
 
-// The last operation of the queue up to `sequence`.
-static size_t last_up_to(const struct weir_trace *trace, const struct weir_trace_queue *queue,
-                         uint64_t sequence)
-{
-    size_t low = queue->first_operation;
-    size_t high = low + queue->operation_count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (trace->operations[middle].sequence <= sequence)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low > queue->first_operation ? low - 1 : WEIR_TRACE_NO_INDEX;
-}
-
+// To the last operation of the queue up to `sequence`.
 static void resolve(const struct weir_trace *trace, const struct weir_trace_queue *const *queues,
                     struct weir_trace_wait *wait)
 {
@@ -291,9 +340,17 @@ static void resolve(const struct weir_trace *trace, const struct weir_trace_queu
     const struct weir_trace_queue *key = &wanted;
     const struct weir_trace_queue *const *queue =
         bsearch(&key, queues, trace->queue_count, sizeof(void *), by_id);
-    wait->operation = queue && (*queue)->operation_count > 0
-                          ? last_up_to(trace, *queue, wait->sequence)
-                          : WEIR_TRACE_NO_INDEX;
+    const size_t first = queue ? (*queue)->first_operation : 0;
+    size_t low = first;
+    size_t high = queue ? low + (*queue)->operation_count : 0;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (trace->operations[middle].sequence <= wait->sequence)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    wait->operation = low > first ? low - 1 : WEIR_TRACE_NO_INDEX;
 }
 
 // A wait names its queue by the id alone.
@@ -362,5 +419,5 @@ bool weir__rows_finish(struct weir__rows *rows)
     find_ranges(trace);
     if (!rows->own)
         number_by_start(trace);
-    return resolve_waits(rows) && tell_end(rows);
+    return start_copies(rows) && resolve_waits(rows) && tell_end(rows);
 }

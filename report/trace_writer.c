@@ -11,6 +11,7 @@
 
 #include "base/bus.h"
 #include "base/file.h"
+#include "base/grow.h"
 #include "base/text.h"
 #include "report/trace.h"
 #include "report/trace_format.h"
@@ -39,11 +40,8 @@ static const char *category(const struct weir_trace_operation *operation)
 {
     switch (operation->kind) {
     case WEIR_TRACE_COPY:
-    case WEIR_TRACE_COPY_2D:
-    case WEIR_TRACE_COPY_3D:
         return "gpu_memcpy";
     case WEIR_TRACE_FILL:
-    case WEIR_TRACE_FILL_2D:
         return "gpu_memset";
     case WEIR_TRACE_HOST_CALL:
         return "host_call";
@@ -126,7 +124,6 @@ static void row_operation(struct weir__out *out, const struct weir_trace_operati
 enum {
     FLUSH_SIZE = 1 << 18,
     RING = 1024,
-    FIRST_POINTS = 16, // of queues that live briefly there may be very many
     WAIT_LIMIT = 4096
 };
 
@@ -181,16 +178,12 @@ static void fail_errno(struct weir__out *out, int error)
     weir__out_fail(out, reason);
 }
 
-static bool ends_in_gz(const char *path)
-{
-    const size_t length = strlen(path);
-    return length > 3 && strcmp(path + length - 3, ".gz") == 0;
-}
-
 // False, with the reason.
 static bool open_file(weir_trace_writer *writer, const char *path)
 {
     struct weir__out *out = &writer->out;
+    const size_t length = strlen(path);
+    const bool compressed = length > 3 && strcmp(path + length - 3, ".gz") == 0;
     writer->path = strdup(path);
     const int descriptor = writer->path ? weir_file_open_to_write(path, O_TRUNC) : -1;
     if (descriptor < 0) {
@@ -202,22 +195,12 @@ static bool open_file(weir_trace_writer *writer, const char *path)
             fail_errno(out, errno);
         return false;
     }
-    writer->file = gzdopen(descriptor, ends_in_gz(path) ? "wb4" : "wbT");
+    writer->file = gzdopen(descriptor, compressed ? "wb4" : "wbT");
     if (writer->file)
         return true;
     close(descriptor);
     weir__out_fail(out, "there is no memory");
     return false;
-}
-
-static void check_zlib(weir_trace_writer *writer, int error)
-{
-    int number = error;
-    const char *text = gzerror(writer->file, &number);
-    if (number == Z_ERRNO || *text == '\0')
-        fail_errno(&writer->out, errno);
-    else
-        weir__out_fail(&writer->out, text);
 }
 
 // Writes everything so far; between lines only.
@@ -227,17 +210,18 @@ static void flush(weir_trace_writer *writer)
     if (out->text.failed || out->text.used == 0)
         return;
     errno = 0;
-    if (gzwrite(writer->file, out->text.text, (unsigned)out->text.used) != (int)out->text.used) {
-        check_zlib(writer, Z_ERRNO);
+    if (gzwrite(writer->file, out->text.text, (unsigned)out->text.used) == (int)out->text.used &&
+        gzflush(writer->file, Z_SYNC_FLUSH) == Z_OK) {
+        writer->flushed += out->text.used;
+        out->text.used = 0;
         return;
     }
-    const int error = gzflush(writer->file, Z_SYNC_FLUSH);
-    if (error != Z_OK) {
-        check_zlib(writer, error);
-        return;
-    }
-    writer->flushed += out->text.used;
-    out->text.used = 0;
+    int number;
+    const char *text = gzerror(writer->file, &number);
+    if (number == Z_ERRNO || *text == '\0')
+        fail_errno(out, errno);
+    else
+        weir__out_fail(out, text);
 }
 
 // False, with a sentence, if anything failed since the file was opened.
@@ -419,7 +403,7 @@ static void write_call(weir_trace_writer *writer, const struct weir_trace_operat
 {
     struct weir__out *out = &writer->out;
     char name[32];
-    if (operation->submit_end_ns < operation->submit_ns || operation->node > 0)
+    if (operation->submit_end_ns < operation->submit_ns)
         return;
     snprintf(name, sizeof name, "weir_queue_%s", weir_trace_kind_name(operation->kind));
     row_begin(out, "X", name, writer->process, operation->thread);
@@ -443,14 +427,13 @@ static void write_call(weir_trace_writer *writer, const struct weir_trace_operat
 
 static bool add_point(struct queue *queue, const struct point *point)
 {
-    if (queue->count == queue->capacity && queue->capacity < RING) {
-        const size_t capacity = queue->capacity ? 2 * queue->capacity : FIRST_POINTS;
-        struct point *ring = realloc(queue->ring, capacity * sizeof *ring);
-        if (!ring)
-            return false;
-        queue->ring = ring;
-        queue->capacity = capacity;
-    }
+    // It begins small: of queues that live briefly there may be very many.
+    struct point *ring = queue->count < RING
+                             ? weir_grow(queue->ring, queue->count, &queue->capacity, sizeof *ring)
+                             : queue->ring;
+    if (!ring)
+        return false;
+    queue->ring = ring;
     queue->ring[queue->count++ % RING] = *point;
     return true;
 }
@@ -471,18 +454,14 @@ static void draw_wait(weir_trace_writer *writer, const struct queue *queue,
     }
 }
 
-static bool is_past(const struct queue *queue, uint64_t sequence)
-{
-    return queue->count > 0 && queue->ring[(queue->count - 1) % RING].sequence > sequence;
-}
-
 // Draws the waits whose record the queue's rows have passed, or all of them.
 static void draw_known(weir_trace_writer *writer, struct queue *queue, bool all)
 {
+    const uint64_t last = queue->count ? queue->ring[(queue->count - 1) % RING].sequence : 0;
     size_t left = 0;
     for (size_t i = 0; i < queue->wait_count; i++) {
         const struct waiting wait = queue->waits[i];
-        if (all || is_past(queue, wait.sequence))
+        if (all || last > wait.sequence)
             draw_wait(writer, queue, &wait);
         else
             queue->waits[left++] = wait;
@@ -492,15 +471,12 @@ static void draw_known(weir_trace_writer *writer, struct queue *queue, bool all)
 
 static bool add_wait(struct queue *queue, const struct waiting *wait)
 {
-    if (queue->wait_count == queue->wait_capacity) {
-        const size_t capacity = queue->wait_capacity ? 2 * queue->wait_capacity : 64;
-        struct waiting *waits = realloc(queue->waits, capacity * sizeof *waits);
-        if (!waits)
-            return false;
-        queue->waits = waits;
-        queue->wait_capacity = capacity;
-    }
-    queue->waits[queue->wait_count++] = *wait;
+    struct waiting *waits =
+        weir_grow(queue->waits, queue->wait_count, &queue->wait_capacity, sizeof *waits);
+    if (!waits)
+        return false;
+    queue->waits = waits;
+    waits[queue->wait_count++] = *wait;
     return true;
 }
 
@@ -542,7 +518,7 @@ void weir_trace_writer_operation(weir_trace_writer *writer,
     writer->rows++;
     write_operation(writer, operation, device);
     write_call(writer, operation, device);
-    if (operation->timed && operation->node == 0 && !add_arrows(writer, operation))
+    if (operation->timed && !add_arrows(writer, operation))
         weir__out_fail(&writer->out, "there is no memory");
 }
 

@@ -103,38 +103,28 @@ static weir_status write_value(FILE *heads, const struct clc_build *build, const
     return WEIR_OK;
 }
 
-static void write_pointer(FILE *heads, const struct raw_parameter *raw)
+static weir_status write_parameter(FILE *heads, const struct clc_build *build, const char *kernel,
+                                   const struct raw_parameter *raw)
 {
+    char place[32] = "";
+    if (is_object(raw)) {
+        const unsigned line = weir_kit_parameter_line(build->text, kernel, raw->name);
+        if (line > 0)
+            snprintf(place, sizeof place, "source:%u: ", line);
+        return weir_host_fail(build->host, WEIR_ERROR_UNSUPPORTED,
+                              "pass image2d_t and its like, or a buffer",
+                              "%skernel '%s': parameter '%s' is of type %s, and a launch passes "
+                              "values, buffers and local memory",
+                              place, kernel, raw->name, raw->type);
+    }
+    if (raw->space == CL_KERNEL_ARG_ADDRESS_PRIVATE)
+        return write_value(heads, build, kernel, raw);
     fprintf(heads, "%s %s%.*s *%s",
             raw->space == CL_KERNEL_ARG_ADDRESS_LOCAL      ? "__local"
             : raw->space == CL_KERNEL_ARG_ADDRESS_CONSTANT ? "__constant"
                                                            : "__global",
             raw->qualifiers & CL_KERNEL_ARG_TYPE_CONST ? "const " : "",
             (int)strcspn(raw->type, "*"), raw->type, raw->name);
-}
-
-static weir_status refuse_object(const struct clc_build *build, const char *kernel,
-                                 const struct raw_parameter *raw)
-{
-    char place[32] = "";
-    const unsigned line = weir_kit_parameter_line(build->text, kernel, raw->name);
-    if (line > 0)
-        snprintf(place, sizeof place, "source:%u: ", line);
-    return weir_host_fail(build->host, WEIR_ERROR_UNSUPPORTED,
-                          "pass image2d_t and its like, or a buffer",
-                          "%skernel '%s': parameter '%s' is of type %s, and a launch passes "
-                          "values, buffers and local memory",
-                          place, kernel, raw->name, raw->type);
-}
-
-static weir_status write_parameter(FILE *heads, const struct clc_build *build, const char *kernel,
-                                   const struct raw_parameter *raw)
-{
-    if (is_object(raw))
-        return refuse_object(build, kernel, raw);
-    if (raw->space == CL_KERNEL_ARG_ADDRESS_PRIVATE)
-        return write_value(heads, build, kernel, raw);
-    write_pointer(heads, raw);
     return WEIR_OK;
 }
 
@@ -214,24 +204,18 @@ static weir_status describe(struct clc_build *build)
 
 // Building.
 
-// Removes trailing spaces and newlines.
-static void cut_end(char *text)
-{
-    size_t length = strlen(text);
-    while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == ' '))
-        text[--length] = '\0';
-}
-
 char *clc_options(const struct weir_host *host, const char *user, const char *more)
 {
     const bool own = strstr(user, "-cl-std=") || strstr(more, "-cl-std=");
     char *options = weir_kit_format(host, "%s%s %s", own ? "" : STANDARD, user, more);
-    if (options)
-        cut_end(options);
+    size_t length = options ? strlen(options) : 0;
+    while (length > 0 && (options[length - 1] == '\n' || options[length - 1] == ' '))
+        options[--length] = '\0';
     return options;
 }
 
-static char *read_log(const struct clc_build *build)
+// With the compiler's log.
+static weir_status report(const struct clc_build *build, cl_int code)
 {
     const struct ocl_symbols *cl = build->cl;
     size_t size = 0;
@@ -240,12 +224,6 @@ static char *read_log(const struct clc_build *build)
     if (log)
         cl->clGetProgramBuildInfo(build->program, build->device, CL_PROGRAM_BUILD_LOG, size, log,
                                   NULL);
-    return log;
-}
-
-static weir_status report(const struct clc_build *build, cl_int code)
-{
-    char *log = read_log(build);
     const struct weir_kit_build result = {
         .source = build->name,
         .log = log,
@@ -261,22 +239,6 @@ static weir_status report(const struct clc_build *build, cl_int code)
     return status;
 }
 
-// NVIDIA's compiler fails to record signatures if a kernel has no parameters; a program in which no
-// kernel has any is built without them.
-static weir_status compile(const struct clc_build *build)
-{
-    char *options = weir_kit_format(build->host, "%s%s", build->signatures ? WITH_SIGNATURES : "",
-                                    build->options);
-    if (!options)
-        return weir_host_no_memory(build->host, "the options of a program");
-    cl_int code = build->cl->clBuildProgram(build->program, 1, &build->device, options, NULL, NULL);
-    if (code != CL_SUCCESS && build->signatures)
-        code = build->cl->clBuildProgram(build->program, 1, &build->device,
-                                         options + strlen(WITH_SIGNATURES), NULL, NULL);
-    build->host->release(options);
-    return report(build, code);
-}
-
 weir_status clc_build(struct clc_build *build)
 {
     const char *parts[] = {build->before, build->text, build->after};
@@ -285,7 +247,19 @@ weir_status clc_build(struct clc_build *build)
     if (!build->program)
         return clc_native_error(build->host, "clCreateProgramWithSource", code,
                                 "cannot take the program's source");
-    weir_status status = compile(build);
+    char *options = weir_kit_format(build->host, WITH_SIGNATURES "%s", build->options);
+    if (!options)
+        return weir_host_no_memory(build->host, "the options of a program");
+    code = CL_BUILD_PROGRAM_FAILURE;
+    if (build->signatures)
+        code = build->cl->clBuildProgram(build->program, 1, &build->device, options, NULL, NULL);
+    // NVIDIA's compiler fails to record signatures if a kernel has no parameters; a program in which no
+    // kernel has any is built without them.
+    if (code != CL_SUCCESS)
+        code = build->cl->clBuildProgram(build->program, 1, &build->device, build->options, NULL,
+                                         NULL);
+    build->host->release(options);
+    weir_status status = report(build, code);
     if (status == WEIR_OK && build->signatures)
         status = describe(build);
     return status;

@@ -4,7 +4,6 @@
 #ifndef WEIR_BACKENDS_CLC_CLC_H
 #define WEIR_BACKENDS_CLC_CLC_H
 
-#include <stdarg.h>
 #include <weir/kit/error.h>
 #include <weir/kit/signature.h>
 #include <weir/module/module.h>
@@ -65,8 +64,5 @@ const char *clc_native_name(cl_int code);
 // attempted.
 WEIR_COLD weir_status clc_native_error(const struct weir_host *host, const char *call, cl_int code,
                                        const char *format, ...) WEIR_PRINTF(4, 5);
-WEIR_COLD weir_status clc_native_error_list(const struct weir_host *host, const char *call,
-                                            cl_int code, const char *format, va_list arguments)
-    WEIR_PRINTF(4, 0);
 
 #endif

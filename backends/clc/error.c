@@ -1,5 +1,7 @@
 // Names of OpenCL's errors, the status each means, and the remedy where one is
 // known. What is not in the table is reported by number.
+#include <stdarg.h>
+
 #include "backends/clc/clc.h"
 
 #define NO_MEMORY WEIR_ERROR_OUT_OF_MEMORY
@@ -80,20 +82,13 @@ const char *clc_native_name(cl_int code)
     return weir_kit_native_name(&natives, code);
 }
 
-weir_status clc_native_error_list(const struct weir_host *host, const char *call, cl_int code,
-                                  const char *format, va_list arguments)
-{
-    struct weir_error detail;
-    weir_kit_native_describe(&natives, &detail, call, code, NULL, format, arguments);
-    return host->error(&detail, sizeof detail);
-}
-
 weir_status clc_native_error(const struct weir_host *host, const char *call, cl_int code,
                              const char *format, ...)
 {
+    struct weir_error detail;
     va_list arguments;
     va_start(arguments, format);
-    const weir_status status = clc_native_error_list(host, call, code, format, arguments);
+    weir_kit_native_describe(&natives, &detail, call, code, NULL, format, arguments);
     va_end(arguments);
-    return status;
+    return host->error(&detail, sizeof detail);
 }

@@ -49,9 +49,9 @@ static void free_plain(void *user, struct weir_kit_block *block)
 void cu_blocks_release(struct cu_device *device)
 {
     const CUstreamCaptureMode before = cu_relax(&device->module->cu);
-    weir_kit_blocks_empty(device->blocks, free_host, device);
-    weir_kit_blocks_empty(device->managed, free_managed, device);
-    weir_kit_blocks_empty(device->plain, free_plain, device);
+    weir_kit_blocks_empty(&device->blocks, free_host, device);
+    weir_kit_blocks_empty(&device->managed, free_managed, device);
+    weir_kit_blocks_empty(&device->plain, free_plain, device);
     cu_unrelax(&device->module->cu, before);
 }
 
@@ -117,18 +117,10 @@ static weir_status create_block(struct cu_buffer *buffer, size_t size)
 }
 
 // Of the kind of the buffer's block.
-static weir_kit_blocks *blocks_of(const struct cu_buffer *buffer)
+static struct weir_kit_blocks *blocks_of(const struct cu_buffer *buffer)
 {
-    const struct cu_device *device = buffer->device;
-    return buffer->managed ? device->managed : buffer->plain ? device->plain : device->blocks;
-}
-
-// Takes a block that was kept, or makes one.
-static weir_status need_block(struct cu_buffer *buffer)
-{
-    const size_t size = weir_kit_block_size(buffer->size);
-    buffer->block = weir_kit_block_take(blocks_of(buffer), size, size);
-    return buffer->block ? WEIR_OK : create_block(buffer, size);
+    struct cu_device *device = buffer->device;
+    return buffer->managed ? &device->managed : buffer->plain ? &device->plain : &device->blocks;
 }
 
 // Memory.
@@ -138,7 +130,7 @@ static weir_status need_block(struct cu_buffer *buffer)
 static CUresult allocate_again(struct cu_device *device, struct cu_buffer *buffer)
 {
     const struct cu_symbols *cu = &device->module->cu;
-    weir_kit_blocks_empty(device->plain, free_plain, device);
+    weir_kit_blocks_empty(&device->plain, free_plain, device);
     if (cu_await_stream(cu, device->memory_stream) != CUDA_SUCCESS ||
         cu->cuMemPoolTrimTo(device->pool, 0) != CUDA_SUCCESS)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -150,26 +142,16 @@ static CUresult allocate_again(struct cu_device *device, struct cu_buffer *buffe
     return code;
 }
 
-// Whether there may be so much plain memory more, which is counted then.
-static bool count_plain(struct cu_device *device, size_t size)
-{
-    size_t bytes = atomic_load(&device->plain_bytes);
-    do {
-        if (size > CU_PLAIN_LIMIT - bytes)
-            return false;
-    } while (!atomic_compare_exchange_weak(&device->plain_bytes, &bytes, bytes + size));
-    return true;
-}
-
 // Leaves the buffer without a block if its memory is to come from the pool.
 static weir_status create_plain(struct cu_buffer *buffer)
 {
     struct cu_device *device = buffer->device;
     weir_status status = WEIR_OK;
     buffer->plain = true;
-    buffer->block = weir_kit_block_take(device->plain, buffer->size, 2 * buffer->size);
-    if (!buffer->block && count_plain(device, buffer->size)) {
-        status = create_block(buffer, buffer->size);
+    buffer->block = weir_kit_block_take(&device->plain, buffer->size, 2 * buffer->size);
+    if (!buffer->block) {
+        if (atomic_fetch_add(&device->plain_bytes, buffer->size) + buffer->size <= CU_PLAIN_LIMIT)
+            status = create_block(buffer, buffer->size);
         if (!buffer->block)
             atomic_fetch_sub(&device->plain_bytes, buffer->size);
     }
@@ -206,37 +188,7 @@ static weir_status find_address(struct cu_buffer *buffer)
     return cu_tried(&trial, "cannot map a HOST buffer of %zu bytes", buffer->size);
 }
 
-static weir_status create_host(struct cu_buffer *buffer)
-{
-    const weir_status status = need_block(buffer);
-    if (status < 0)
-        return status;
-    buffer->pointer = buffer->block->pointer;
-    return find_address(buffer);
-}
-
-static weir_status create_managed(struct cu_buffer *buffer)
-{
-    buffer->managed = true;
-    const weir_status status = need_block(buffer);
-    if (status == WEIR_OK)
-        buffer->address = (CUdeviceptr)(uintptr_t)buffer->block->pointer;
-    return status;
-}
-
 // Memory of the caller. Adopted memory is checked here, because the driver detects wrong memory late.
-
-static weir_status refuse_to_pin(struct cu_device *device, CUresult code, const void *pointer,
-                                 size_t size)
-{
-    if (code == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED)
-        return weir_host_fail(device->module->host, WEIR_ERROR_INVALID,
-                              "wrap the whole range once, or end its other registration first",
-                              "a part of the %zu bytes at %p is registered with CUDA already", size,
-                              pointer);
-    return cu_native_error(device, "cuMemHostRegister", code, "cannot pin %zu bytes at %p", size,
-                           pointer);
-}
 
 // Whether other code in the process has pinned the range: the driver knows its ends, and it does
 // not overlap a registration of this backend, which may end.
@@ -267,10 +219,16 @@ static weir_status get_registration(struct cu_device *device, void *pointer, siz
     CUresult code =
         module->cu.cuMemHostRegister(pointer, size,
                                      CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+    if (code != CUDA_SUCCESS && is_pinned_by_others(device, pointer, size))
+        return WEIR_OK;
+    if (code == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED)
+        return weir_host_fail(module->host, WEIR_ERROR_INVALID,
+                              "wrap the whole range once, or end its other registration first",
+                              "a part of the %zu bytes at %p is registered with CUDA already", size,
+                              pointer);
     if (code != CUDA_SUCCESS)
-        return is_pinned_by_others(device, pointer, size)
-                   ? WEIR_OK
-                   : refuse_to_pin(device, code, pointer, size);
+        return CU_FAIL(device, "cuMemHostRegister", code, "cannot pin %zu bytes at %p", size,
+                       pointer);
     *out_registration = weir_kit_registration_add(device->idle, pointer, size);
     if (!*out_registration) {
         module->cu.cuMemHostUnregister(pointer);
@@ -291,14 +249,6 @@ static weir_status wrap(struct cu_buffer *buffer, void *pointer)
     return find_address(buffer);
 }
 
-static weir_status refuse_end(const struct cu_buffer *buffer, CUdeviceptr native, size_t there)
-{
-    return weir_host_fail(buffer->device->module->host, WEIR_ERROR_INVALID,
-                          "adopt as much as there is",
-                          "at 0x%llx are %zu bytes, and %zu were asked for",
-                          (unsigned long long)native, there, buffer->size);
-}
-
 // A range may consist of several allocations at adjacent addresses (PyTorch's expandable segments),
 // and the driver reports one at a time.
 static weir_status check_range(const struct cu_buffer *buffer, CUdeviceptr native)
@@ -309,11 +259,13 @@ static weir_status check_range(const struct cu_buffer *buffer, CUdeviceptr nativ
         size_t size;
         CUresult code = module->cu.cuMemGetAddressRange(&start, &size, native + there);
         if (code != CUDA_SUCCESS && there == 0)
-            return cu_native_error(buffer->device, "cuMemGetAddressRange", code,
-                                   "cannot adopt %zu bytes at 0x%llx", buffer->size,
-                                   (unsigned long long)native);
+            return CU_FAIL(buffer->device, "cuMemGetAddressRange", code,
+                           "cannot adopt %zu bytes at 0x%llx", buffer->size,
+                           (unsigned long long)native);
         if (code != CUDA_SUCCESS || start + size <= native + there)
-            return refuse_end(buffer, native, there);
+            return weir_host_fail(module->host, WEIR_ERROR_INVALID, "adopt as much as there is",
+                                  "at 0x%llx are %zu bytes, and %zu were asked for",
+                                  (unsigned long long)native, there, buffer->size);
         there = (size_t)(start + size - native);
     }
     return WEIR_OK;
@@ -326,9 +278,8 @@ static weir_status ask(const struct cu_buffer *buffer, CUpointer_attribute what,
     CUresult code = buffer->device->module->cu.cuPointerGetAttribute(out_value, what, native);
     if (code == CUDA_SUCCESS || code == CUDA_ERROR_INVALID_VALUE)
         return WEIR_OK;
-    return cu_native_error(buffer->device, "cuPointerGetAttribute", code,
-                           "cannot adopt %zu bytes at 0x%llx", buffer->size,
-                           (unsigned long long)native);
+    return CU_FAIL(buffer->device, "cuPointerGetAttribute", code,
+                   "cannot adopt %zu bytes at 0x%llx", buffer->size, (unsigned long long)native);
 }
 
 static weir_status check_place(const struct cu_buffer *buffer, CUdeviceptr native,
@@ -386,9 +337,20 @@ static weir_status create(struct cu_buffer *buffer, const struct weir_buffer_set
     }
     if (setup->placement == WEIR_PLACE_DEVICE)
         return create_device(buffer);
-    if (setup->placement == WEIR_PLACE_MANAGED)
-        return create_managed(buffer);
-    return setup->user_pointer ? wrap(buffer, setup->user_pointer) : create_host(buffer);
+    buffer->managed = setup->placement == WEIR_PLACE_MANAGED;
+    if (!buffer->managed && setup->user_pointer)
+        return wrap(buffer, setup->user_pointer);
+    const size_t size = weir_kit_block_size(buffer->size);
+    buffer->block = weir_kit_block_take(blocks_of(buffer), size, size);
+    weir_status status = buffer->block ? WEIR_OK : create_block(buffer, size);
+    if (status < 0)
+        return status;
+    if (!buffer->managed) {
+        buffer->pointer = buffer->block->pointer;
+        return find_address(buffer);
+    }
+    buffer->address = (CUdeviceptr)(uintptr_t)buffer->block->pointer;
+    return WEIR_OK;
 }
 
 // Within the device's context.

@@ -48,28 +48,25 @@ static const char *const for_new_drivers[] = {
 };
 static const char *const *const for_old_drivers = for_new_drivers + 2;
 
-static bool load(struct cu_compiler *compiler, int driver, char *message, size_t message_size)
-{
-    const bool recent = driver >= 13000;
-    void *handle = weir_kit_library_open(recent ? for_new_drivers : for_old_drivers, recent ? 4 : 2,
-                                         message, message_size);
-    if (!handle || !weir_kit_symbols_load(handle, "libnvrtc", nvrtc_functions,
-                                          sizeof nvrtc_functions / sizeof *nvrtc_functions,
-                                          &compiler->nvrtc, message, message_size))
-        return false;
-    if (compiler->nvrtc.nvrtcVersion(&compiler->major, &compiler->minor) == NVRTC_SUCCESS)
-        return true;
-    snprintf(message, message_size, "nvrtcVersion fails");
-    return false;
-}
-
 static weir_status need_compiler(struct cu_module *module)
 {
     struct cu_compiler *compiler = &module->compiler;
+    const bool recent = module->version >= 13000;
     char message[512] = "";
     pthread_mutex_lock(&compiler->lock);
-    if (!compiler->loaded)
-        compiler->loaded = load(compiler, module->version, message, sizeof message);
+    if (!compiler->loaded) {
+        void *handle = weir_kit_library_open(recent ? for_new_drivers : for_old_drivers,
+                                             recent ? 4 : 2, message, sizeof message);
+        const bool complete =
+            handle && weir_kit_symbols_load(handle, "libnvrtc", nvrtc_functions,
+                                            sizeof nvrtc_functions / sizeof *nvrtc_functions,
+                                            &compiler->nvrtc, message, sizeof message);
+        compiler->loaded =
+            complete &&
+            compiler->nvrtc.nvrtcVersion(&compiler->major, &compiler->minor) == NVRTC_SUCCESS;
+        if (complete && !compiler->loaded)
+            snprintf(message, sizeof message, "nvrtcVersion fails");
+    }
     const bool loaded = compiler->loaded;
     pthread_mutex_unlock(&compiler->lock);
     if (loaded)
@@ -158,21 +155,15 @@ static weir_status make_options(struct build *build, const char *options)
     return WEIR_OK;
 }
 
-static char *read_log(const struct build *build)
-{
-    size_t size = 0;
-    if (build->nvrtc->nvrtcGetProgramLogSize(build->program, &size) != NVRTC_SUCCESS)
-        return NULL;
-    char *log = build->device->module->host->allocate(size + 1);
-    if (log && build->nvrtc->nvrtcGetProgramLog(build->program, log) != NVRTC_SUCCESS)
-        log[0] = '\0';
-    return log;
-}
-
 static weir_status report_build(const struct build *build, nvrtcResult code, const char *options)
 {
     const struct weir_host *host = build->device->module->host;
-    char *log = read_log(build);
+    size_t size = 0;
+    char *log = NULL;
+    if (build->nvrtc->nvrtcGetProgramLogSize(build->program, &size) == NVRTC_SUCCESS)
+        log = host->allocate(size + 1);
+    if (log && build->nvrtc->nvrtcGetProgramLog(build->program, log) != NVRTC_SUCCESS)
+        log[0] = '\0';
     const struct weir_kit_build report = {
         .source = "cuda",
         .log = log,
@@ -226,26 +217,18 @@ static weir_status compile(struct build *build, const char *options, void **out_
     return status;
 }
 
-// The key: everything that the image depends on.
-static char *make_key(const struct build *build, const char *options)
-{
-    const struct cu_module *module = build->device->module;
-    return weir_kit_format(module->host, "%s\n%s\n%s\nNVRTC %d.%d\n%s\n%s", WEIR_VERSION_STRING,
-                           module->driver, build->target, module->compiler.major,
-                           module->compiler.minor, options, build->text);
-}
-
-// Files that the source includes may change, and are in no key.
-static bool includes(const char *options)
-{
-    return strstr(options, "-I") || strstr(options, "-include") || strstr(options, "--include");
-}
-
+// The key of the cache is everything that the image depends on. Files that the source includes may change, and are in
+// no key.
 static weir_status compile_cached(struct build *build, const char *options, void **out_image,
                                   size_t *out_size)
 {
     const struct cu_module *module = build->device->module;
-    char *key = module->cache && !includes(options) ? make_key(build, options) : NULL;
+    const bool includes = strstr(options, "-I") || strstr(options, "-include");
+    char *key = NULL;
+    if (module->cache && !includes)
+        key = weir_kit_format(module->host, "%s\n%s\n%s\nNVRTC %d.%d\n%s\n%s", WEIR_VERSION_STRING,
+                              module->driver, build->target, module->compiler.major,
+                              module->compiler.minor, options, build->text);
     weir_status status = WEIR_OK;
     if (!key || !weir_kit_cache_read(module->cache, key, out_image, out_size)) {
         status = compile(build, options, out_image, out_size);
@@ -300,31 +283,6 @@ struct cu_cl {
     char driver[128]; // its version
 };
 
-// NULL: there is no such library, or it is none of a driver.
-static ocl_get_platforms open_driver(char *message, size_t size)
-{
-    static const char name[] = "libnvidia-opencl.so.1";
-    const char *names[] = {name};
-    void *library = weir_kit_library_open(names, 1, message, size);
-    const ocl_get_platforms found = library ? ocl_driver_platforms(library) : NULL;
-    if (library && !found)
-        snprintf(message, size, "%s has no clIcdGetPlatformIDsKHR", name);
-    return found;
-}
-
-// Only NVIDIA's devices have a compute capability.
-static unsigned capability(const struct cu_cl *cl, cl_device_id device)
-{
-    cl_uint major = 0;
-    cl_uint minor = 0;
-    if (cl->api.clGetDeviceInfo(device, OCL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV, sizeof major,
-                                &major, NULL) != CL_SUCCESS ||
-        cl->api.clGetDeviceInfo(device, OCL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV, sizeof minor,
-                                &minor, NULL) != CL_SUCCESS)
-        return 0;
-    return 10 * major + minor;
-}
-
 static bool find_in_platform(cl_platform_id platform, unsigned wanted, struct cu_cl *cl)
 {
     cl_device_id devices[DEVICE_LIMIT];
@@ -334,7 +292,14 @@ static bool find_in_platform(cl_platform_id platform, unsigned wanted, struct cu
             CL_SUCCESS)
         return false;
     for (cl_uint i = 0; i < count && i < DEVICE_LIMIT; i++) {
-        if (capability(cl, devices[i]) != wanted)
+        cl_uint major = 0;
+        cl_uint minor = 0;
+        // Only NVIDIA's devices have a compute capability.
+        if (cl->api.clGetDeviceInfo(devices[i], OCL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV,
+                                    sizeof major, &major, NULL) != CL_SUCCESS ||
+            cl->api.clGetDeviceInfo(devices[i], OCL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV,
+                                    sizeof minor, &minor, NULL) != CL_SUCCESS ||
+            10 * major + minor != wanted)
             continue;
         cl->device = devices[i];
         cl->api.clGetDeviceInfo(devices[i], CL_DRIVER_VERSION, sizeof cl->driver - 1, cl->driver,
@@ -365,7 +330,11 @@ static weir_status find_compiler(const struct cu_device *device, struct cu_cl *o
     const struct weir_host *host = device->module->host;
     char message[512] = "";
     *out = (struct cu_cl){.device = NULL};
-    const ocl_get_platforms driver = open_driver(message, sizeof message);
+    static const char *const names[] = {"libnvidia-opencl.so.1"};
+    void *library = weir_kit_library_open(names, 1, message, sizeof message);
+    const ocl_get_platforms driver = library ? ocl_driver_platforms(library) : NULL;
+    if (library && !driver)
+        snprintf(message, sizeof message, "%s has no clIcdGetPlatformIDsKHR", names[0]);
     if (driver && find_in(driver, device->architecture, out))
         return WEIR_OK;
     if (!driver)
@@ -395,17 +364,9 @@ struct cl_build {
     const struct cu_device *device;
     struct cu_cl cl;
     struct clc_build clc;
-    char *before;
-    char *key;
     char *entry; // of the cache: the heads of the kernels, a zero byte, and PTX with its own
     size_t size;
 };
-
-static weir_status refuse_cl(const struct cl_build *build, const char *call, cl_int code,
-                             const char *what)
-{
-    return clc_native_error(build->device->module->host, call, code, "%s", what);
-}
 
 // Returns what the driver calls a binary, which is PTX; the caller frees it.
 static weir_status read_ptx(const struct cl_build *build, char **out_ptx, size_t *out_size)
@@ -424,23 +385,14 @@ static weir_status read_ptx(const struct cl_build *build, char **out_ptx, size_t
         return WEIR_OK;
     free(*out_ptx);
     *out_ptx = NULL;
-    return refuse_cl(build, "clGetProgramInfo", code, "the driver does not return the PTX");
-}
-
-static weir_status make_entry(struct cl_build *build, const char *ptx)
-{
-    const size_t used = strlen(build->clc.heads) + 1;
-    build->size = used + strlen(ptx) + 1;
-    build->entry = malloc(build->size);
-    if (!build->entry)
-        return weir_host_no_memory(build->device->module->host, "the image of a program");
-    memcpy(build->entry, build->clc.heads, used);
-    memcpy(build->entry + used, ptx, strlen(ptx) + 1);
-    return WEIR_OK;
+    return clc_native_error(build->device->module->host, "clGetProgramInfo", code,
+                            "the driver does not return the PTX");
 }
 
 static weir_status rewrite(struct cl_build *build)
 {
+    const struct weir_host *host = build->device->module->host;
+    const size_t heads = strlen(build->clc.heads) + 1;
     char message[400] = "";
     char *ptx;
     size_t size;
@@ -448,13 +400,20 @@ static weir_status rewrite(struct cl_build *build)
     if (!ptx)
         return status;
     char *rewritten = weir_ptx_for_cuda(ptx, strnlen(ptx, size), message, sizeof message);
-    if (rewritten)
-        status = make_entry(build, rewritten);
-    else
-        status = weir_host_fail(build->device->module->host, WEIR_ERROR_BUILD,
-                                "build the kernels with weir_kernels",
+    if (rewritten) {
+        build->size = heads + strlen(rewritten) + 1;
+        build->entry = malloc(build->size);
+        if (build->entry) {
+            memcpy(build->entry, build->clc.heads, heads);
+            memcpy(build->entry + heads, rewritten, build->size - heads);
+        } else {
+            status = weir_host_no_memory(host, "the image of a program");
+        }
+    } else {
+        status = weir_host_fail(host, WEIR_ERROR_BUILD, "build the kernels with weir_kernels",
                                 "PTX of the driver's OpenCL compiler (%s) is not understood: %s",
                                 build->cl.driver, message);
+    }
     free(rewritten);
     free(ptx);
     return status;
@@ -468,7 +427,8 @@ static weir_status compile_cl(struct cl_build *build)
     build->clc.context =
         build->cl.api.clCreateContext(NULL, 1, &build->cl.device, NULL, NULL, &code);
     if (!build->clc.context)
-        return refuse_cl(build, "clCreateContext", code, "the driver's OpenCL does not start");
+        return clc_native_error(build->device->module->host, "clCreateContext", code,
+                                "the driver's OpenCL does not start");
     weir_status status = clc_build(&build->clc);
     if (status == WEIR_OK)
         status = rewrite(build);
@@ -478,27 +438,25 @@ static weir_status compile_cl(struct cl_build *build)
 }
 
 // The key contains everything on which the image depends.
-static weir_status make_cl_key(struct cl_build *build)
-{
-    const struct cu_module *module = build->device->module;
-    build->key = weir_kit_format(module->host, "heads\n%s\n%s\nOpenCL %s\nsm_%u\n%s\n%s\n%s",
-                                 WEIR_VERSION_STRING, module->driver, build->cl.driver,
-                                 build->device->architecture, build->clc.options, build->clc.before,
-                                 build->clc.text);
-    return build->key ? WEIR_OK : weir_host_no_memory(module->host, "a program");
-}
-
 static weir_status compile_cl_cached(struct cl_build *build)
 {
     const struct cu_module *module = build->device->module;
+    weir_status status = WEIR_OK;
     void *entry;
-    if (weir_kit_cache_read(module->cache, build->key, &entry, &build->size)) {
+    char *key = weir_kit_format(module->host, "heads\n%s\n%s\nOpenCL %s\nsm_%u\n%s\n%s\n%s",
+                                WEIR_VERSION_STRING, module->driver, build->cl.driver,
+                                build->device->architecture, build->clc.options, build->clc.before,
+                                build->clc.text);
+    if (!key)
+        return weir_host_no_memory(module->host, "a program");
+    if (weir_kit_cache_read(module->cache, key, &entry, &build->size)) {
         build->entry = entry;
-        return WEIR_OK;
+    } else {
+        status = compile_cl(build);
+        if (status == WEIR_OK)
+            weir_kit_cache_write(module->cache, key, build->entry, build->size);
     }
-    weir_status status = compile_cl(build);
-    if (status == WEIR_OK)
-        weir_kit_cache_write(module->cache, build->key, build->entry, build->size);
+    module->host->release(key);
     return status;
 }
 
@@ -514,25 +472,22 @@ static weir_status compile_opencl(const struct cu_device *device,
     const bool barrier = strstr(source, WEIR_KIT_GRID_BARRIER);
     char *all =
         clc_options(host, params->options ? params->options : "", params->fast ? CLC_FAST : "");
-    build.before = weir_kit_format(host, "%s%s%s", barrier ? weir_library_grid_barrier : "",
+    char *before = weir_kit_format(host, "%s%s%s", barrier ? weir_library_grid_barrier : "",
                                    params->exact ? CLC_EXACT : "", CLC_BEFORE_SOURCE);
     build.clc = (struct clc_build){
         .cl = &build.cl.api,
         .host = host,
         .name = "cuda",
         .device = build.cl.device,
-        .before = build.before,
+        .before = before,
         .text = source,
         .after = "",
         .options = all,
         .signatures = true,
     };
-    status = all && build.before ? make_cl_key(&build)
-                                 : weir_host_no_memory(host, "the options of a program");
-    if (status == WEIR_OK)
-        status = compile_cl_cached(&build);
-    host->release(build.key);
-    host->release(build.before);
+    status = all && before ? compile_cl_cached(&build)
+                           : weir_host_no_memory(host, "the options of a program");
+    host->release(before);
     host->release(all);
     if (status < 0)
         return status;

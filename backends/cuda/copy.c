@@ -3,38 +3,44 @@
 // order of the queue.
 #include <string.h>
 
-#include "backends/cuda/cu.h"
+#include "backends/cuda/graph.h"
 
 // The most temporary memory of an operation.
 #define STAGING_BYTES ((size_t)16 << 20)
 
 // Commands of a stream.
 
-static const struct cu_symbols *symbols_of(const struct cu_queue *queue)
-{
-    return &queue->device->module->cu;
-}
-
-static weir_status check(const struct cu_queue *queue, const char *call, CUresult code,
-                         const char *what, size_t size)
-{
-    if (code == CUDA_SUCCESS)
-        return WEIR_OK;
-    return cu_native_error(queue->device, call, code, "%s of %zu bytes", what, size);
-}
-
 // The rest of a function of `queue`: a command of the operation, what it does, to how many bytes, and its arguments before
 // the stream.
-#define COMMAND(call, what, size, ...)                                             \
-    do {                                                                           \
-        const CUresult code = symbols_of(queue)->call(__VA_ARGS__, queue->stream); \
-        cu_watch_command(queue);                                                   \
-        return check(queue, #call, code, what, size);                              \
+#define COMMAND(call, what, size, ...)                          \
+    do {                                                        \
+        struct cu_trial trial = {.device = queue->device};      \
+        CU_TRY(&trial, call, __VA_ARGS__, queue->stream);       \
+        cu_watch_command(queue);                                \
+        if (trial.code == CUDA_SUCCESS)                         \
+            return WEIR_OK;                                     \
+        return cu_tried(&trial, "%s of %zu bytes", what, size); \
     } while (0)
 
-static size_t bytes_of(const struct cu_box *box)
+static CUDA_MEMCPY3D memcpy_of(const struct cu_box *box)
 {
-    return box->shape.width * box->shape.height * box->shape.depth;
+    const struct cu_buffer *to = box->to;
+    const struct cu_buffer *from = box->from;
+    return (CUDA_MEMCPY3D){
+        .srcMemoryType = from->pointer ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE,
+        .srcHost = from->pointer ? from->pointer + box->shape.src.offset : NULL,
+        .srcDevice = from->pointer ? 0 : from->address + box->shape.src.offset,
+        .srcPitch = box->shape.src.pitch,
+        .srcHeight = box->shape.src.slice_pitch / box->shape.src.pitch,
+        .dstMemoryType = to->pointer ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE,
+        .dstHost = to->pointer ? to->pointer + box->shape.dst.offset : NULL,
+        .dstDevice = to->pointer ? 0 : to->address + box->shape.dst.offset,
+        .dstPitch = box->shape.dst.pitch,
+        .dstHeight = box->shape.dst.slice_pitch / box->shape.dst.pitch,
+        .WidthInBytes = box->shape.width,
+        .Height = box->shape.height,
+        .Depth = box->shape.depth,
+    };
 }
 
 static weir_status line_in_stream(const struct cu_queue *queue, const struct cu_box *box)
@@ -55,25 +61,52 @@ static weir_status move_in_stream(const struct cu_queue *queue, const struct cu_
 {
     if (weir_kit_box_is_row(&box->shape))
         return line_in_stream(queue, box);
-    const CUDA_MEMCPY3D all = cu_memcpy_of(box);
-    COMMAND(cuMemcpy3DAsync, box->shape.depth == 1 ? "2-D copy" : "3-D copy", bytes_of(box), &all);
+    const CUDA_MEMCPY3D all = memcpy_of(box);
+    COMMAND(cuMemcpy3DAsync, box->shape.depth == 1 ? "2-D copy" : "3-D copy",
+            weir_box_bytes(&box->shape), &all);
 }
 
 static weir_status take_in_stream(const struct cu_queue *queue, size_t size,
                                   CUdeviceptr *out_staging)
 {
-    CUresult code = symbols_of(queue)->cuMemAllocFromPoolAsync(out_staging, size,
-                                                               queue->device->pool, queue->stream);
-    return check(queue, "cuMemAllocFromPoolAsync", code, "memory on the way between HOST buffers",
-                 size);
+    struct cu_trial trial = {.device = queue->device};
+    CU_TRY(&trial, cuMemAllocFromPoolAsync, out_staging, size, queue->device->pool, queue->stream);
+    return cu_tried(&trial, "memory on the way between HOST buffers of %zu bytes", size);
+}
+
+// As create_device() in buffer.c: the memory stream has no other work.
+static weir_status take_in_node(struct cu_builder *builder, size_t size, CUdeviceptr *out_address)
+{
+    struct cu_device *device = builder->device;
+    struct cu_trial trial = {.device = device};
+    struct cu_staging *staging = builder->node->staging;
+    if (staging && staging->size >= size) {
+        *out_address = staging->address;
+        return WEIR_OK;
+    }
+    staging = device->module->host->allocate(sizeof *staging);
+    if (!staging)
+        return weir_host_no_memory(device->module->host, "a node of a graph");
+    CU_TRY(&trial, cuMemAllocFromPoolAsync, &staging->address, size, device->pool,
+           device->memory_stream);
+    if (trial.code != CUDA_SUCCESS) {
+        device->module->host->release(staging);
+        return cu_tried(&trial, "%zu bytes of memory on the way between HOST buffers", size);
+    }
+    staging->size = size;
+    staging->next = builder->node->staging;
+    builder->node->staging = staging;
+    CU_TRY_AWAIT(&trial, device->memory_stream);
+    *out_address = staging->address;
+    return cu_tried(&trial, "memory on the way between HOST buffers");
 }
 
 static weir_status drop_in_stream(const struct cu_queue *queue, CUdeviceptr staging,
                                   weir_status status)
 {
-    CUresult code = symbols_of(queue)->cuMemFreeAsync(staging, queue->stream);
-    return status < 0 ? status
-                      : check(queue, "cuMemFreeAsync", code, "end of memory on the way", 0);
+    struct cu_trial trial = {.device = queue->device};
+    CU_TRY(&trial, cuMemFreeAsync, staging, queue->stream);
+    return status < 0 ? status : cu_tried(&trial, "end of memory on the way");
 }
 
 #define SET(bits, type)                                                                            \
@@ -97,68 +130,31 @@ static weir_status set_in_stream(const struct cu_queue *queue, const CUDA_MEMSET
     }
 }
 
-static weir_status check_peer(const struct cu_queue *queue, const struct cu_box *box,
-                              const char *call, CUresult code)
-{
-    if (code == CUDA_SUCCESS)
-        return WEIR_OK;
-    return cu_native_error(queue->device, call, code, "copy of %zu bytes from '%s' to '%s'",
-                           bytes_of(box), box->from->device->listed->info.name,
-                           box->to->device->listed->info.name);
-}
-
 // Each slice pitch is a multiple of its pitch.
 static weir_status copy_to_peer(const struct cu_queue *queue, const struct cu_box *box)
 {
-    const CUdeviceptr to = box->to->address + box->shape.dst.offset;
-    const CUdeviceptr from = box->from->address + box->shape.src.offset;
-    if (weir_kit_box_is_row(&box->shape))
-        return check_peer(queue, box, "cuMemcpyPeerAsync",
-                          symbols_of(queue)->cuMemcpyPeerAsync(to, box->to->device->context, from,
-                                                               box->from->device->context,
-                                                               box->shape.width, queue->stream));
-    const CUDA_MEMCPY3D all = cu_memcpy_of(box);
-    const CUDA_MEMCPY3D_PEER block = {
-        .srcMemoryType = CU_MEMORYTYPE_DEVICE,
-        .srcDevice = all.srcDevice,
-        .srcContext = box->from->device->context,
-        .srcPitch = all.srcPitch,
-        .srcHeight = all.srcHeight,
-        .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-        .dstDevice = all.dstDevice,
-        .dstContext = box->to->device->context,
-        .dstPitch = all.dstPitch,
-        .dstHeight = all.dstHeight,
-        .WidthInBytes = all.WidthInBytes,
-        .Height = all.Height,
-        .Depth = all.Depth,
-    };
-    return check_peer(queue, box, "cuMemcpy3DPeerAsync",
-                      symbols_of(queue)->cuMemcpy3DPeerAsync(&block, queue->stream));
+    const struct cu_device *from = box->from->device;
+    const struct cu_device *to = box->to->device;
+    struct cu_trial trial = {.device = queue->device};
+    if (weir_kit_box_is_row(&box->shape)) {
+        CU_TRY(&trial, cuMemcpyPeerAsync, box->to->address + box->shape.dst.offset, to->context,
+               box->from->address + box->shape.src.offset, from->context, box->shape.width,
+               queue->stream);
+    } else {
+        const CUDA_MEMCPY3D all = memcpy_of(box);
+        CUDA_MEMCPY3D_PEER block;
+        memcpy(&block, &all, sizeof block); // the contexts are in the place of two reserved members
+        block.srcContext = from->context;
+        block.dstContext = to->context;
+        CU_TRY(&trial, cuMemcpy3DPeerAsync, &block, queue->stream);
+    }
+    if (trial.code == CUDA_SUCCESS)
+        return WEIR_OK;
+    return cu_tried(&trial, "copy of %zu bytes from '%s' to '%s'", weir_box_bytes(&box->shape),
+                    from->listed->info.name, to->listed->info.name);
 }
 
 // Parts of boxes.
-
-CUDA_MEMCPY3D cu_memcpy_of(const struct cu_box *box)
-{
-    const struct cu_buffer *to = box->to;
-    const struct cu_buffer *from = box->from;
-    return (CUDA_MEMCPY3D){
-        .srcMemoryType = from->pointer ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE,
-        .srcHost = from->pointer ? from->pointer + box->shape.src.offset : NULL,
-        .srcDevice = from->pointer ? 0 : from->address + box->shape.src.offset,
-        .srcPitch = box->shape.src.pitch,
-        .srcHeight = box->shape.src.slice_pitch / box->shape.src.pitch,
-        .dstMemoryType = to->pointer ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE,
-        .dstHost = to->pointer ? to->pointer + box->shape.dst.offset : NULL,
-        .dstDevice = to->pointer ? 0 : to->address + box->shape.dst.offset,
-        .dstPitch = box->shape.dst.pitch,
-        .dstHeight = box->shape.dst.slice_pitch / box->shape.dst.pitch,
-        .WidthInBytes = box->shape.width,
-        .Height = box->shape.height,
-        .Depth = box->shape.depth,
-    };
-}
 
 // `size` bytes, which begin so many after those of the box.
 static struct cu_box line_of(const struct cu_box *box, size_t dst, size_t src, size_t size)
@@ -187,15 +183,6 @@ static struct cu_box piece_of(const struct cu_box *box, size_t done)
     return piece;
 }
 
-// Whether the buffers belong to different devices. Every device has managed memory at its address.
-static bool is_peer_copy(const struct cu_box *box)
-{
-    const struct cu_buffer *to = box->to;
-    const struct cu_buffer *from = box->from;
-    return !to->pointer && !from->pointer && !to->managed && !from->managed &&
-           to->device->context != from->device->context;
-}
-
 static bool is_on_host(const struct cu_box *box)
 {
     return box->to->pointer && box->from->pointer;
@@ -212,9 +199,16 @@ static bool is_out_of_reach(const struct cu_target *target, const struct cu_box 
 
 static weir_status move(const struct cu_target *target, const struct cu_box *box)
 {
-    if (is_peer_copy(box)) // none is in a graph
+    const struct cu_buffer *to = box->to;
+    const struct cu_buffer *from = box->from;
+    // Every device has managed memory at its address. No copy between devices is in a graph.
+    if (!to->pointer && !from->pointer && !to->managed && !from->managed &&
+        to->device->context != from->device->context)
         return copy_to_peer(target->queue, box);
-    return target->builder ? cu_add_copy(target->builder, box) : move_in_stream(target->queue, box);
+    if (!target->builder)
+        return move_in_stream(target->queue, box);
+    const struct cu_part part = {.kind = CU_PART_COPY, .u.copy = memcpy_of(box)};
+    return cu_add_part(target->builder, &part);
 }
 
 // Fills.
@@ -241,13 +235,15 @@ static weir_status set(const struct cu_target *target, CUdeviceptr dst, size_t p
         .width = width / element,
         .height = height,
     };
-    return target->builder ? cu_add_set(target->builder, &rows)
-                           : set_in_stream(target->queue, &rows);
+    if (!target->builder)
+        return set_in_stream(target->queue, &rows);
+    return cu_add_part(target->builder, &(struct cu_part){.kind = CU_PART_SET, .u.set = rows});
 }
 
 static bool repeats_a_word(const struct cu_box *box)
 {
-    return memcmp(box->shape.pattern, box->shape.pattern + 4, box->shape.pattern_size - 4) == 0;
+    const char *pattern = box->shape.pattern;
+    return memcmp(pattern, pattern + 4, box->shape.pattern_size - 4) == 0;
 }
 
 // Fills bytes of a buffer with the box's pattern, of whose size their address is a multiple.
@@ -261,7 +257,7 @@ static weir_status fill_bytes(const struct cu_target *target, const struct cu_bu
         return set(target, dst, 0, box->shape.pattern,
                    pattern_size < 4 ? (unsigned)pattern_size : 4, size, 1);
     for (size_t i = 0; i < pattern_size && status == WEIR_OK; i += 4)
-        status = set(target, dst + i, 0, box->shape.pattern + i, 4, 4, 1);
+        status = set(target, dst + i, 0, (const char *)box->shape.pattern + i, 4, 4, 1);
     const struct cu_buffer filled = {.device = target->device, .address = dst};
     const struct cu_box whole = {.to = &filled, .from = &filled};
     for (size_t done = pattern_size; done < size && status == WEIR_OK; done *= 2) {
@@ -305,7 +301,7 @@ static weir_status by_staging(const struct cu_target *target, const struct cu_bo
     struct cu_buffer staging = {.device = target->device,
                                 .size = piece.shape.width * piece.shape.height};
     weir_status status = target->builder
-                             ? cu_take_staging(target->builder, staging.size, &staging.address)
+                             ? take_in_node(target->builder, staging.size, &staging.address)
                              : take_in_stream(target->queue, staging.size, &staging.address);
     if (status < 0)
         return status;
@@ -327,18 +323,6 @@ static weir_status by_staging(const struct cu_target *target, const struct cu_bo
     return target->builder ? status : drop_in_stream(target->queue, staging.address, status);
 }
 
-static weir_status do_slice(const struct cu_target *target, const struct cu_box *box);
-
-static weir_status do_rows(const struct cu_target *target, const struct cu_box *box)
-{
-    weir_status status = WEIR_OK;
-    for (size_t i = 0; i < box->shape.height && status == WEIR_OK; i++) {
-        const struct cu_box row = {box->to, box->from, weir_kit_box_row(&box->shape, i)};
-        status = do_slice(target, &row);
-    }
-    return status;
-}
-
 static bool is_beyond_pitch(const struct cu_target *target, const struct cu_box *box)
 {
     const size_t limit = target->device->attributes.max_pitch;
@@ -352,9 +336,15 @@ static weir_status do_slice(const struct cu_target *target, const struct cu_box 
     const bool row = weir_kit_box_is_row(&box->shape);
     const bool apart = !box->shape.pattern && is_out_of_reach(target, box);
     const bool staged = box->shape.pattern ? is_staged(box) : apart || is_on_host(box);
+    weir_status status = WEIR_OK;
     if (!row &&
-        (is_beyond_pitch(target, box) || apart || (staged && box->shape.width > STAGING_BYTES)))
-        return do_rows(target, box);
+        (is_beyond_pitch(target, box) || apart || (staged && box->shape.width > STAGING_BYTES))) {
+        for (size_t i = 0; i < box->shape.height && status == WEIR_OK; i++) {
+            const struct cu_box one = {box->to, box->from, weir_kit_box_row(&box->shape, i)};
+            status = do_slice(target, &one);
+        }
+        return status;
+    }
     if (staged)
         return by_staging(target, box);
     if (!box->shape.pattern)
@@ -369,40 +359,26 @@ static weir_status do_slice(const struct cu_target *target, const struct cu_box 
                box->shape.width, box->shape.height);
 }
 
-// The driver counts the rows from one slice to the next.
-static bool has_whole_rows(const struct weir_volume *volume)
-{
-    return volume->slice_pitch % volume->pitch == 0;
-}
-
-static bool is_one_command(const struct cu_target *target, const struct cu_box *box)
-{
-    return has_whole_rows(&box->shape.dst) && has_whole_rows(&box->shape.src) &&
-           !is_beyond_pitch(target, box) && !is_out_of_reach(target, box) && !is_on_host(box);
-}
-
 weir_status cu_split_copy(const struct weir_link *link, const struct cu_target *target,
                           const struct weir_operation *operation)
 {
     struct cu_box box;
     weir_status status = WEIR_OK;
-    weir_kit_box_describe(&box.shape, operation);
+    box.shape = operation->u.box;
+    weir_kit_box_reduce(&box.shape);
     box.to = cu_buffer_of(link, box.shape.dst.buffer);
     box.from = box.shape.pattern ? NULL : cu_buffer_of(link, box.shape.src.buffer);
     if (box.shape.depth == 1)
         return do_slice(target, &box);
-    if (is_one_command(target, &box))
+    // The driver counts the rows from one slice to the next.
+    const bool whole_rows = box.shape.dst.slice_pitch % box.shape.dst.pitch == 0 &&
+                            box.shape.src.slice_pitch % box.shape.src.pitch == 0;
+    if (whole_rows && !is_beyond_pitch(target, &box) && !is_out_of_reach(target, &box) &&
+        !is_on_host(&box))
         return move(target, &box);
     for (size_t i = 0; i < box.shape.depth && status == WEIR_OK; i++) {
         const struct cu_box slice = {box.to, box.from, weir_kit_box_slice(&box.shape, i)};
         status = do_slice(target, &slice);
     }
     return status;
-}
-
-weir_status cu_submit_copy(const struct weir_link *link, struct cu_queue *queue,
-                           const struct weir_operation *operation)
-{
-    const struct cu_target target = {.device = queue->device, .queue = queue};
-    return cu_split_copy(link, &target, operation);
 }

@@ -18,7 +18,7 @@
 //   nccl_call.c    collectives
 //
 // docs/architecture.md has the locks, and what may be called with each of them held. Nothing that
-// may wait for the device is, except that device.c enables peer access under its lock.
+// may wait for the device is.
 #ifndef WEIR_BACKENDS_CUDA_CU_H
 #define WEIR_BACKENDS_CUDA_CU_H
 
@@ -104,7 +104,6 @@ struct cu_timeline {
 };
 
 struct cu_history;      // history.h
-struct cu_peer;         // device.c
 struct cu_comm;         // nccl.h
 struct cu_comm_threads; // nccl_comm.c
 
@@ -142,8 +141,9 @@ struct cu_device {
     atomic_bool given_up; // work of it may never end: no call that waits for work may be made
     const struct cu_listed *listed;
     struct cu_device *next_open; // under a lock of device.c
-    uint64_t id;                 // the front end's
-    struct cu_peer *peers;       // under a lock of device.c
+    // The GPUs that were asked whether they can access this memory, and those that can.
+    _Atomic uint64_t asked_by;
+    _Atomic uint64_t reached_by;
     CUmemoryPool pool;
     CUstream memory_stream; // allocates, frees and records anchors; no work of the user's
     unsigned architecture;  // 90: compute capability 9.0
@@ -152,12 +152,12 @@ struct cu_device {
     struct cu_attributes attributes;
     struct cu_timeline timeline;
     struct cu_clock clock;
-    weir_kit_idle *idle;        // deferred frees
-    weir_kit_blocks *blocks;    // pinned memory of destroyed buffers
-    weir_kit_blocks *managed;   // managed memory of destroyed buffers
-    weir_kit_blocks *plain;     // plain memory of destroyed buffers
-    _Atomic size_t plain_bytes; // of all plain memory
-    pthread_mutex_t lock;       // guards what follows
+    weir_kit_idle *idle;            // deferred frees
+    struct weir_kit_blocks blocks;  // pinned memory of destroyed buffers
+    struct weir_kit_blocks managed; // managed memory of destroyed buffers
+    struct weir_kit_blocks plain;   // plain memory of destroyed buffers
+    _Atomic size_t plain_bytes;     // of all plain memory
+    pthread_mutex_t lock;           // guards what follows
     struct weir_error first_fault;
     struct cu_words words;
     struct cu_queue *queues;
@@ -216,7 +216,7 @@ struct cu_watch {
     struct cu_timed ring[CU_WATCH_ENTRIES];
 };
 
-struct cu_builder; // nodes.c
+struct cu_builder; // graph.h
 struct cu_graph;   // graph.h
 
 struct cu_queue {
@@ -298,12 +298,6 @@ CU_ASK(cu_await_stream, cuStreamSynchronize, CUstream)
 
 // error.c
 
-// Reports that `call` returned `code`, and returns the corresponding status. `format` says what was
-// attempted. The first code that means the end of the context is kept with the device, and is
-// reported from then on in place of every other code.
-WEIR_COLD weir_status cu_native_error(struct cu_device *device, const char *call, CUresult code,
-                                      const char *format, ...) WEIR_PRINTF(4, 5);
-
 // A sequence of driver calls, which ends with the first that fails.
 struct cu_trial {
     struct cu_device *device;
@@ -331,9 +325,15 @@ static inline const struct cu_symbols *cu_of(const struct cu_trial *trial)
 #define CU_TRY_AWAIT(trial, stream) \
     CU_TRY_AS(trial, "cuStreamSynchronize", cu_await_stream(cu_of(trial), stream))
 
-// Reports the failure, if there is one.
+// Reports the failure, if there is one, and returns the corresponding status. `format` says what was
+// attempted. The first code that means the end of the context is kept with the device, and is
+// reported from then on in place of every other code.
 WEIR_COLD weir_status cu_tried(const struct cu_trial *trial, const char *format, ...)
     WEIR_PRINTF(2, 3);
+
+// Reports that one call failed: its name, the code and what was attempted, as above.
+#define CU_FAIL(device, call, code, ...) \
+    cu_tried(&(struct cu_trial){device, NULL, code, call}, __VA_ARGS__)
 
 // Reports the first fault of a device that is lost.
 WEIR_COLD weir_status cu_report_lost(struct cu_device *device);
@@ -343,15 +343,17 @@ static inline bool cu_is_given_up(const struct cu_device *device)
     return atomic_load_explicit(&device->given_up, memory_order_acquire);
 }
 
+// Returns the queue with this id of the front end, or NULL: it is gone. Under the device's lock.
+const struct cu_queue *cu_find_queue(const struct cu_device *device, uint64_t id);
+
 // The context that was current before a call.
 struct cu_scope {
     CUcontext before;
     bool changed;
 };
 
-// Called by cu_enter() if the device's context is not current.
-weir_status cu_change_context(struct cu_device *device, struct cu_scope *scope);
-WEIR_COLD weir_status cu_refuse_to_enter(struct cu_device *device, CUresult code);
+// Called by cu_enter() if the device's context is not current; `asked` is what the question returned.
+weir_status cu_change_context(struct cu_device *device, struct cu_scope *scope, CUresult asked);
 
 // Makes the device's context current, and restores the caller's. Reading the current context costs
 // less than setting it, and on threads that use the CUDA runtime it usually is the device's
@@ -363,10 +365,10 @@ static inline weir_status cu_enter(struct cu_device *device, struct cu_scope *sc
     scope->changed = false;
     if (atomic_load_explicit(&device->lost, memory_order_relaxed))
         return cu_report_lost(device);
-    CUresult code = device->module->cu.cuCtxGetCurrent(&scope->before);
-    if (code != CUDA_SUCCESS)
-        return cu_refuse_to_enter(device, code);
-    return scope->before == device->context ? WEIR_OK : cu_change_context(device, scope);
+    const CUresult code = device->module->cu.cuCtxGetCurrent(&scope->before);
+    if (code == CUDA_SUCCESS && scope->before == device->context)
+        return WEIR_OK;
+    return cu_change_context(device, scope, code);
 }
 
 static inline void cu_leave(const struct cu_device *device, const struct cu_scope *scope)
@@ -440,7 +442,7 @@ weir_status cu_submit_graph(const struct weir_link *link, struct cu_queue *queue
 struct cu_box {
     const struct cu_buffer *to;
     const struct cu_buffer *from; // a copy's
-    struct weir_kit_box shape;
+    struct weir_box shape;
 };
 
 // What the commands of a copy or a fill go to: a stream, or the nodes of a graph. A graph holds no copies between
@@ -451,18 +453,9 @@ struct cu_target {
     struct cu_builder *builder; // nodes'
 };
 
-CUDA_MEMCPY3D cu_memcpy_of(const struct cu_box *box);
-// Splits a copy or a fill into commands. cu_submit_copy() does so for the queue's stream.
+// Splits a copy or a fill into commands.
 weir_status cu_split_copy(const struct weir_link *link, const struct cu_target *target,
                           const struct weir_operation *operation);
-weir_status cu_submit_copy(const struct weir_link *link, struct cu_queue *queue,
-                           const struct weir_operation *operation);
-
-// nodes.c: commands of a copy or a fill, and temporary memory of the node's.
-
-weir_status cu_add_copy(struct cu_builder *builder, const struct cu_box *box);
-weir_status cu_add_set(struct cu_builder *builder, const CUDA_MEMSET_NODE_PARAMS *set);
-weir_status cu_take_staging(struct cu_builder *builder, size_t size, CUdeviceptr *out_address);
 
 // Whether it is a launch, a copy or the like: no record and no wait.
 static inline bool cu_is_work(int kind)
@@ -554,7 +547,7 @@ weir_status cu_compile(struct cu_device *device, const struct weir_program_param
 // The threads that end communicators of a device. NULL if out of memory.
 struct cu_comm_threads *cu_comm_threads_create(const struct weir_host *host);
 // Waits for them, five seconds at most. False: some still use the device's context.
-bool cu_comm_threads_leave(struct cu_comm_threads *comm_threads, const struct weir_host *host);
+bool cu_comm_threads_leave(struct cu_comm_threads *comm_threads);
 
 // nccl_call.c
 

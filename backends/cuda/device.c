@@ -22,67 +22,52 @@
 // kDLCUDA of <dlpack/dlpack.h>.
 #define DLPACK_CUDA 2
 
+enum {
+    MOST_DEVICES = 64
+};
+
 // Peers.
 //
-// Peer access between two devices is enabled once, at the first cu_device_peer() for them. It has
+// The first cu_device_peer() for two devices enables the access of each to the other's memory. It has
 // two parts: a context enables it for memory of cuMemAlloc, such as adopted memory, and a pool for
 // its own memory. It is never disabled, because other code in the process shares the contexts. If
 // the hardware has no path there is no access, and the driver copies through the host.
 
-struct cu_peer {
-    struct cu_peer *next;
-    uint64_t id;  // of the other device, which may be closed
-    bool reaches; // this device can access the other one's memory
-};
-
-static pthread_mutex_t peers_lock = PTHREAD_MUTEX_INITIALIZER; // of the lists of all devices
-
-// Under the lock.
-static const struct cu_peer *find(const struct cu_device *device, const struct cu_device *other)
+// A bit for each GPU.
+static uint64_t bit_of(const struct cu_device *device)
 {
-    const struct cu_peer *at = device->peers;
-    while (at && at->id != other->id)
-        at = at->next;
-    return at;
+    const CUdevice native = device->listed->native;
+    return native >= 0 && native < MOST_DEVICES ? UINT64_C(1) << native : 0;
 }
 
-static weir_status note(struct cu_device *device, const struct cu_device *other, bool reaches)
-{
-    struct cu_peer *peer = device->module->host->allocate(sizeof *peer);
-    if (!peer)
-        return weir_host_no_memory(device->module->host, "a peer");
-    *peer = (struct cu_peer){device->peers, other->id, reaches};
-    device->peers = peer;
-    return WEIR_OK;
-}
-
-static void open_to(struct cu_trial *trial, const struct cu_device *other)
+// Lets `device` access memory of `other`, if it can. Several threads may do so at once.
+static weir_status enable_access(struct cu_device *device, struct cu_device *other)
 {
     CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    access.location.id = trial->device->listed->native;
-    CU_TRY(trial, cuCtxEnablePeerAccess, other->context, 0);
-    if (trial->code == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)
-        trial->code = CUDA_SUCCESS;
-    CU_TRY(trial, cuMemPoolSetAccess, other->pool, &access, 1);
-}
-
-// Lets `device` access memory of `other`, if it can.
-static weir_status enable_access(struct cu_device *device, const struct cu_device *other)
-{
     struct cu_scope scope;
     int can = 0;
+    if (atomic_load(&other->asked_by) & bit_of(device))
+        return WEIR_OK;
     weir_status status = cu_enter(device, &scope);
     if (status < 0)
         return status;
     struct cu_trial trial = {.device = device};
     CU_TRY(&trial, cuDeviceCanAccessPeer, &can, device->listed->native, other->listed->native);
-    if (can)
-        open_to(&trial, other);
+    if (can) {
+        access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+        access.location.id = device->listed->native;
+        CU_TRY(&trial, cuCtxEnablePeerAccess, other->context, 0);
+        if (trial.code == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)
+            trial.code = CUDA_SUCCESS;
+        CU_TRY(&trial, cuMemPoolSetAccess, other->pool, &access, 1);
+    }
     cu_leave(device, &scope);
-    status = cu_tried(&trial, "let '%s' reach the memory of '%s'", device->listed->info.name,
-                      other->listed->info.name);
-    return status < 0 ? status : note(device, other, can != 0);
+    if (trial.code == CUDA_SUCCESS) {
+        atomic_fetch_or(&other->reached_by, can ? bit_of(device) : 0);
+        atomic_fetch_or(&other->asked_by, bit_of(device));
+    }
+    return cu_tried(&trial, "let '%s' reach the memory of '%s'", device->listed->info.name,
+                    other->listed->info.name);
 }
 
 weir_status cu_device_peer(const struct weir_link *link, weir_device *object,
@@ -90,15 +75,11 @@ weir_status cu_device_peer(const struct weir_link *link, weir_device *object,
 {
     struct cu_device *device = cu_device_of(link, object);
     struct cu_device *other = cu_device_of(link, other_object);
-
     weir_status status = WEIR_OK;
     if (device->context != other->context) {
-        pthread_mutex_lock(&peers_lock);
-        if (!find(device, other))
-            status = enable_access(device, other);
-        if (status == WEIR_OK && !find(other, device))
+        status = enable_access(device, other);
+        if (status == WEIR_OK)
             status = enable_access(other, device);
-        pthread_mutex_unlock(&peers_lock);
     }
     *out_peers = status == WEIR_OK;
     return status;
@@ -106,13 +87,8 @@ weir_status cu_device_peer(const struct weir_link *link, weir_device *object,
 
 bool cu_reaches_peer(const struct cu_device *device, const struct cu_device *other)
 {
-    if (device->context == other->context)
-        return true;
-    pthread_mutex_lock(&peers_lock);
-    const struct cu_peer *peer = find(device, other);
-    const bool reaches = peer && peer->reaches;
-    pthread_mutex_unlock(&peers_lock);
-    return reaches;
+    return device->context == other->context ||
+           (atomic_load(&other->reached_by) & bit_of(device)) != 0;
 }
 
 // Pinned memory of cuMemHostAlloc has one address for all devices, which registered memory need not
@@ -136,17 +112,6 @@ weir_status cu_device_reach(const struct weir_link *link, weir_device *object,
     return WEIR_OK;
 }
 
-static void forget_peers(struct cu_device *device)
-{
-    pthread_mutex_lock(&peers_lock);
-    while (device->peers) {
-        struct cu_peer *peer = device->peers;
-        device->peers = peer->next;
-        device->module->host->release(peer);
-    }
-    pthread_mutex_unlock(&peers_lock);
-}
-
 // Devices that are given up.
 //
 // NCCL's kernels wait for other ranks, and its abort ends them; one that it does not end keeps its stream, and
@@ -157,47 +122,35 @@ static void forget_peers(struct cu_device *device)
 
 #define RESTART "restart the process: a kernel that does not end leaves the device only with it"
 
-enum {
-    MOST_DEVICES = 64
-};
-
 // The devices that were given up in this process, and why; a cause is never changed.
 static pthread_mutex_t causes_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct weir_error causes[MOST_DEVICES];
 static struct cu_device *open_devices;
 
-static void lose(struct cu_device *device, const struct weir_error *cause)
-{
-    pthread_mutex_lock(&device->lock);
-    if (!atomic_load(&device->lost))
-        device->first_fault = *cause;
-    atomic_store(&device->given_up, true);
-    atomic_store(&device->lost, true);
-    pthread_mutex_unlock(&device->lock);
-}
-
 // The device is lost with this cause, although nothing faulted: work of it may never end. So are all others
 // of this process that are open on the same GPU, in any runtime.
-static void give_up(const struct cu_device *device, const struct weir_error *cause)
-{
-    const CUdevice native = device->listed->native;
-    pthread_mutex_lock(&causes_lock);
-    if (native >= 0 && native < MOST_DEVICES && causes[native].status == WEIR_OK)
-        causes[native] = *cause;
-    for (struct cu_device *each = open_devices; each; each = each->next_open)
-        if (each->listed->native == native)
-            lose(each, cause);
-    pthread_mutex_unlock(&causes_lock);
-}
-
 void cu_comm_give_up(const struct weir_link *link, weir_comm *object,
                      const struct weir_error *cause)
 {
-    give_up(cu_comm_of(link, object)->device, cause);
+    const CUdevice native = cu_comm_of(link, object)->device->listed->native;
+    pthread_mutex_lock(&causes_lock);
+    if (native >= 0 && native < MOST_DEVICES && causes[native].status == WEIR_OK)
+        causes[native] = *cause;
+    for (struct cu_device *each = open_devices; each; each = each->next_open) {
+        if (each->listed->native != native)
+            continue;
+        pthread_mutex_lock(&each->lock);
+        if (!atomic_load(&each->lost))
+            each->first_fault = *cause;
+        atomic_store(&each->given_up, true);
+        atomic_store(&each->lost, true);
+        pthread_mutex_unlock(&each->lock);
+    }
+    pthread_mutex_unlock(&causes_lock);
 }
 
-// Refuses to open a device that was given up in this process; else give_up() finds it, until it is
-// delisted. One that was refused may be delisted too.
+// Refuses to open a device that was given up in this process; else
+// cu_comm_give_up() finds it, until its release.
 static weir_status enlist_open(struct cu_device *device)
 {
     const CUdevice native = device->listed->native;
@@ -215,17 +168,6 @@ static weir_status enlist_open(struct cu_device *device)
     return weir_host_fail(device->module->host, cause.status, RESTART,
                           "'%s': this process has lost the device before: %.600s",
                           device->listed->info.name, cause.message);
-}
-
-static void delist_open(const struct cu_device *device)
-{
-    pthread_mutex_lock(&causes_lock);
-    struct cu_device **at = &open_devices;
-    while (*at && *at != device)
-        at = &(*at)->next_open;
-    if (*at)
-        *at = device->next_open;
-    pthread_mutex_unlock(&causes_lock);
 }
 
 // Progress words of queues, and names: history.h.
@@ -246,21 +188,6 @@ static weir_status init_words(struct cu_device *device)
     }
     CU_TRY(&trial, cuMemHostGetDevicePointer, &words->address, words->page, 0);
     return cu_tried(&trial, "pin %zu bytes for the progress of queues", size);
-}
-
-// Within the device's context, when it has no queues.
-static void finish_words(struct cu_device *device)
-{
-    const struct cu_module *module = device->module;
-    struct cu_words *words = &device->words;
-    if (words->page && !cu_is_given_up(device))
-        module->cu.cuMemFreeHost(words->page);
-    words->page = NULL;
-    while (words->names) {
-        struct cu_kept_name *next = words->names->next;
-        module->host->release(words->names);
-        words->names = next;
-    }
 }
 
 const char *cu_keep_name(struct cu_device *device, const char *name)
@@ -290,21 +217,18 @@ const char *cu_keep_name(struct cu_device *device, const char *name)
 
 static struct weir_kit_registrations registrations = WEIR_KIT_REGISTRATIONS;
 
-static bool has_work(const struct cu_queue *queue)
-{
-    const struct cu_symbols *cu = &queue->device->module->cu;
-    if (queue->left)
-        return queue->end && cu_ask_event(cu, queue->end) != CUDA_SUCCESS;
-    return cu_ask_stream(cu, queue->stream) != CUDA_SUCCESS;
-}
-
 static bool is_idle(void *user)
 {
     struct cu_device *device = user;
+    const struct cu_symbols *cu = &device->module->cu;
     bool idle = true;
     pthread_mutex_lock(&device->lock);
-    for (const struct cu_queue *queue = device->queues; queue && idle; queue = queue->next)
-        idle = !has_work(queue);
+    for (const struct cu_queue *queue = device->queues; queue && idle; queue = queue->next) {
+        if (queue->left)
+            idle = !queue->end || cu_ask_event(cu, queue->end) == CUDA_SUCCESS;
+        else
+            idle = cu_ask_stream(cu, queue->stream) == CUDA_SUCCESS;
+    }
     pthread_mutex_unlock(&device->lock);
     return idle;
 }
@@ -347,8 +271,8 @@ static weir_status read_attributes(struct cu_device *device)
         CUresult code = device->module->cu.cuDeviceGetAttribute(&value, entries[i].attribute,
                                                                 device->listed->native);
         if (code != CUDA_SUCCESS)
-            return cu_native_error(device, "cuDeviceGetAttribute", code, "ask '%s' for %s",
-                                   device->listed->info.name, entries[i].name);
+            return CU_FAIL(device, "cuDeviceGetAttribute", code, "ask '%s' for %s",
+                           device->listed->info.name, entries[i].name);
         const unsigned positive = value > 0 ? (unsigned)value : 0;
         memcpy((char *)&device->attributes + entries[i].offset, &positive, sizeof positive);
     }
@@ -377,41 +301,30 @@ static weir_status check_abilities(struct cu_device *device)
     return WEIR_OK;
 }
 
-static weir_status create_pool(struct cu_device *device)
+static weir_status fill_context(struct cu_device *device)
 {
-    CUmemPoolProps properties;
+    const struct cu_module *module = device->module;
+    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED};
     cuuint64_t keep_all = UINT64_MAX;
     int off = 0;
-
-    memset(&properties, 0, sizeof properties);
-    properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
     properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     properties.location.id = device->listed->native;
     struct cu_trial trial = {.device = device};
     CU_TRY(&trial, cuMemPoolCreate, &device->pool, &properties);
     if (trial.code == CUDA_SUCCESS)
-        device->module->host->count_driver_object();
+        module->host->count_driver_object();
     CU_TRY(&trial, cuMemPoolSetAttribute, device->pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
            &keep_all);
     CU_TRY(&trial, cuMemPoolSetAttribute, device->pool,
            CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &off);
-    return cu_tried(&trial, "make the pool of '%s'", device->listed->info.name);
-}
-
-static weir_status fill_context(struct cu_device *device)
-{
-    weir_status status = create_pool(device);
-    if (status < 0)
-        return status;
-    struct cu_trial trial = {.device = device};
     CU_TRY(&trial, cuCtxGetStreamPriorityRange, &device->priority_least,
            &device->priority_greatest);
     CU_TRY(&trial, cuStreamCreateWithPriority, &device->memory_stream, CU_STREAM_NON_BLOCKING,
            device->priority_greatest);
-    status = cu_tried(&trial, "prepare '%s'", device->listed->info.name);
+    weir_status status = cu_tried(&trial, "prepare '%s'", device->listed->info.name);
     if (status < 0)
         return status;
-    device->module->host->count_driver_object();
+    module->host->count_driver_object();
     status = init_words(device);
     return status < 0 ? status : cu_timeline_init(device);
 }
@@ -419,13 +332,19 @@ static weir_status fill_context(struct cu_device *device)
 static void empty_context(struct cu_device *device)
 {
     const struct cu_symbols *cu = &device->module->cu;
+    const bool given_up = cu_is_given_up(device);
     struct cu_scope scope;
     cu_enter_to_destroy(device, &scope);
     weir_kit_idle_drain(device->idle);
     cu_blocks_release(device);
-    finish_words(device);
+    if (device->words.page && !given_up)
+        cu->cuMemFreeHost(device->words.page);
+    while (device->words.names) {
+        struct cu_kept_name *name = device->words.names;
+        device->words.names = name->next;
+        device->module->host->release(name);
+    }
     cu_timeline_finish(device);
-    const bool given_up = cu_is_given_up(device);
     if (device->memory_stream && !given_up)
         cu_await_stream(cu, device->memory_stream);
     if (device->memory_stream)
@@ -438,21 +357,26 @@ static void empty_context(struct cu_device *device)
 static void release(struct cu_device *device)
 {
     const struct cu_module *module = device->module;
-    forget_peers(device);
-    const bool alone = cu_comm_threads_leave(device->comm_threads, module->host);
+    const bool alone = cu_comm_threads_leave(device->comm_threads);
     if (device->context) {
         empty_context(device);
         // A thread that NCCL does not let go still uses the context, or a kernel does.
         if (alone && !cu_is_given_up(device))
             module->cu.cuDevicePrimaryCtxRelease(device->listed->native);
     }
-    delist_open(device);
+    struct cu_device **at = &open_devices;
+    pthread_mutex_lock(&causes_lock);
+    while (*at && *at != device)
+        at = &(*at)->next_open;
+    if (*at) // it was not refused
+        *at = device->next_open;
+    pthread_mutex_unlock(&causes_lock);
     pthread_mutex_destroy(&device->timeline.lock);
     pthread_mutex_destroy(&device->clock.lock);
     weir_kit_idle_destroy(&device->idle);
-    weir_kit_blocks_destroy(&device->blocks);
-    weir_kit_blocks_destroy(&device->managed);
-    weir_kit_blocks_destroy(&device->plain);
+    weir_kit_blocks_finish(&device->blocks);
+    weir_kit_blocks_finish(&device->managed);
+    weir_kit_blocks_finish(&device->plain);
     pthread_mutex_destroy(&device->lock);
     module->host->release(device);
 }
@@ -475,11 +399,13 @@ weir_status cu_device_create(const struct weir_link *link, weir_device *object,
     if (!device)
         return weir_host_no_memory(module->host, "a device");
     device->module = module;
-    device->id = weir_device_object(object)->id;
     device->listed = &module->listed[setup->index];
     pthread_mutex_init(&device->lock, NULL);
     pthread_mutex_init(&device->timeline.lock, NULL);
     pthread_mutex_init(&device->clock.lock, NULL);
+    weir_kit_blocks_init(&device->blocks);
+    weir_kit_blocks_init(&device->managed);
+    weir_kit_blocks_init(&device->plain);
 
     device->comm_threads = cu_comm_threads_create(module->host);
     weir_status status =
@@ -488,9 +414,6 @@ weir_status cu_device_create(const struct weir_link *link, weir_device *object,
         status = check_abilities(device);
     if (status == WEIR_OK)
         status = init_idle(device);
-    weir_kit_blocks **const blocks[] = {&device->blocks, &device->managed, &device->plain};
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks && status == WEIR_OK; i++)
-        status = weir_kit_blocks_create(module->host, blocks[i]);
     if (status == WEIR_OK)
         status = retain_context(device);
     if (status == WEIR_OK)

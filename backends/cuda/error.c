@@ -162,7 +162,7 @@ static bool next_unfinished(struct cu_history *history, uint64_t *index, struct 
     return false;
 }
 
-static const struct cu_queue *find_queue(const struct cu_device *device, uint64_t id)
+const struct cu_queue *cu_find_queue(const struct cu_device *device, uint64_t id)
 {
     const struct cu_queue *queue = device->queues;
     while (queue && queue->id != id)
@@ -187,26 +187,13 @@ static bool pass_on(const struct cu_queue *queue)
         if (!read_entry(history, i, &note) || note.kind != WEIR_OPERATION_WAIT ||
             note.sequence <= told || note.sequence > finding->known)
             continue;
-        const struct cu_queue *producer = find_queue(queue->device, note.producer);
+        const struct cu_queue *producer = cu_find_queue(queue->device, note.producer);
         if (!producer || producer->history->finding.known >= note.reached)
             continue;
         producer->history->finding.known = note.reached;
         news = true;
     }
     return news;
-}
-
-// How far each queue is known to have come.
-static void find_known(const struct cu_device *device)
-{
-    bool news = true;
-    for (const struct cu_queue *queue = device->queues; queue; queue = queue->next)
-        queue->history->finding = (struct cu_finding){.known = known_of(queue)};
-    while (news) {
-        news = false;
-        for (const struct cu_queue *queue = device->queues; queue; queue = queue->next)
-            news = pass_on(queue) || news;
-    }
 }
 
 static void examine(const struct cu_queue *queue)
@@ -250,7 +237,7 @@ static bool advance(const struct cu_queue *queue)
     while (finding->state == CU_IDLE && next_unfinished(queue->history, &index, &note)) {
         // A queue that is gone had finished.
         const struct cu_queue *producer =
-            cu_is_work(note.kind) ? NULL : find_queue(queue->device, note.producer);
+            cu_is_work(note.kind) ? NULL : cu_find_queue(queue->device, note.producer);
         if (cu_is_work(note.kind))
             finding->state = CU_RUNNING;
         else if (producer && producer->history->finding.front <= note.reached)
@@ -264,10 +251,17 @@ static bool advance(const struct cu_queue *queue)
 
 static void find_all(const struct cu_device *device)
 {
-    find_known(device);
+    bool news = true;
+    for (const struct cu_queue *queue = device->queues; queue; queue = queue->next)
+        queue->history->finding = (struct cu_finding){.known = known_of(queue)};
+    while (news) {
+        news = false;
+        for (const struct cu_queue *queue = device->queues; queue; queue = queue->next)
+            news = pass_on(queue) || news;
+    }
     for (const struct cu_queue *queue = device->queues; queue; queue = queue->next)
         examine(queue);
-    bool news = is_attributed(device);
+    news = is_attributed(device);
     while (news) {
         news = false;
         for (const struct cu_queue *queue = device->queues; queue; queue = queue->next)
@@ -296,19 +290,9 @@ static void append_queue(struct words *words, const struct cu_queue *queue)
 
 static void append_operation(struct words *words, const struct cu_note *note)
 {
-    static const char *const names[] = {
-        [WEIR_OPERATION_COPY] = "a copy",
-        [WEIR_OPERATION_COPY_2D] = "a 2-D copy",
-        [WEIR_OPERATION_COPY_3D] = "a 3-D copy",
-        [WEIR_OPERATION_FILL] = "a fill",
-        [WEIR_OPERATION_FILL_2D] = "a 2-D fill",
-        [WEIR_OPERATION_LAUNCH] = "a launch",
-        [WEIR_OPERATION_GRAPH] = "a launch of graph",
-        [WEIR_OPERATION_NATIVE] = "a native call",
-    };
-    const bool known = note->kind >= 0 && (size_t)note->kind < sizeof names / sizeof *names;
-    const char *name = known ? names[note->kind] : NULL;
-    SAY(words, "%s", name ? name : "an operation");
+    const bool is_graph = note->kind == WEIR_OPERATION_GRAPH;
+    SAY(words, "a %s",
+        is_graph ? "launch of graph" : weir_operation_kind_name((uint32_t)note->kind));
     if (note->name && note->name[0])
         SAY(words, "%s '%.80s'", note->kind == WEIR_OPERATION_LAUNCH ? " of" : "", note->name);
     else if (note->name)
@@ -344,10 +328,9 @@ static int suspicion(const struct cu_queue *queue)
     return finding->state == CU_UNFINISHED ? 1 + finding->launches : 0;
 }
 
-static unsigned span(const struct cu_finding *finding)
+static uint64_t span(const struct cu_finding *finding)
 {
-    const uint64_t all = finding->newest.sequence - finding->oldest.sequence;
-    return all < 1000000 ? (unsigned)all : 1000000;
+    return finding->newest.sequence - finding->oldest.sequence;
 }
 
 // The likeliest one that the message does not have yet: kernels first, and of those
@@ -452,15 +435,6 @@ static void add_remedy(const struct cu_device *device, struct weir_error *detail
                          "; attribute_faults = 1 in [cuda] names the operation");
 }
 
-static void remember(const struct cu_device *device, const struct weir_error *detail)
-{
-    pthread_mutex_lock(&earlier_lock);
-    earlier.any = true;
-    earlier.device = device->listed->native;
-    snprintf(earlier.message, sizeof earlier.message, "%.599s", detail->message);
-    pthread_mutex_unlock(&earlier_lock);
-}
-
 // A device that cannot be opened, because this process has lost it before.
 static void recall(const struct cu_device *device, struct weir_error *detail)
 {
@@ -475,19 +449,15 @@ static void recall(const struct cu_device *device, struct weir_error *detail)
     pthread_mutex_unlock(&earlier_lock);
 }
 
-// Some codes tell of the end of a context in which nothing faulted.
-static bool is_fault(int64_t code)
-{
-    return code != CUDA_ERROR_DEINITIALIZED && code != CUDA_ERROR_CONTEXT_IS_DESTROYED &&
-           code != CUDA_ERROR_MPS_CLIENT_TERMINATED;
-}
-
 // Adds the operations that may be the cause to the detail of a device's first fault, and logs a
 // line for each queue that had work. Under the device's lock, which is one reason why a log
 // callback must not call Weir. Makes no driver call and allocates nothing.
 static void explain_fault(struct cu_device *device, struct weir_error *detail)
 {
-    if (!is_fault(detail->native_code))
+    // Some codes tell of the end of a context in which nothing faulted.
+    if (detail->native_code == CUDA_ERROR_DEINITIALIZED ||
+        detail->native_code == CUDA_ERROR_CONTEXT_IS_DESTROYED ||
+        detail->native_code == CUDA_ERROR_MPS_CLIENT_TERMINATED)
         return;
     if (!device->words.page) {
         recall(device, detail);
@@ -496,77 +466,52 @@ static void explain_fault(struct cu_device *device, struct weir_error *detail)
     find_all(device);
     add_remedy(device, detail);
     list_suspects(device, detail);
-    remember(device, detail);
+    pthread_mutex_lock(&earlier_lock);
+    earlier.any = true;
+    earlier.device = device->listed->native;
+    snprintf(earlier.message, sizeof earlier.message, "%.599s", detail->message);
+    pthread_mutex_unlock(&earlier_lock);
     for (const struct cu_queue *queue = device->queues; queue; queue = queue->next)
         log_finding(queue);
 }
 
-// The first fault.
-
-static void lose(struct cu_device *device, const struct weir_error *detail)
-{
-    pthread_mutex_lock(&device->lock);
-    if (!atomic_load(&device->lost)) {
-        device->first_fault = *detail;
-        explain_fault(device, &device->first_fault);
-    }
-    atomic_store(&device->lost, true);
-    pthread_mutex_unlock(&device->lock);
-}
-
-static weir_status report(const struct cu_trial *trial, const char *format, va_list arguments)
+weir_status cu_tried(const struct cu_trial *trial, const char *format, ...)
 {
     struct cu_device *device = trial->device;
     const struct cu_module *module = device ? device->module : trial->module;
     struct weir_error detail;
     const char *name = NULL;
+    va_list arguments;
+    if (trial->code == CUDA_SUCCESS)
+        return WEIR_OK;
     if (module->cu.cuGetErrorName)
         module->cu.cuGetErrorName(trial->code, &name);
+    va_start(arguments, format);
     weir_kit_native_describe(&natives, &detail, trial->call, (int)trial->code, name, format,
                              arguments);
-    if (device && detail.status == WEIR_ERROR_DEVICE_LOST)
-        lose(device, &detail);
+    va_end(arguments);
+    if (device && detail.status == WEIR_ERROR_DEVICE_LOST) {
+        pthread_mutex_lock(&device->lock);
+        if (!atomic_load(&device->lost)) {
+            device->first_fault = detail;
+            explain_fault(device, &device->first_fault);
+        }
+        atomic_store(&device->lost, true);
+        pthread_mutex_unlock(&device->lock);
+    }
     if (device && atomic_load(&device->lost))
         return cu_report_lost(device);
     return module->host->error(&detail, sizeof detail);
 }
 
-weir_status cu_native_error(struct cu_device *device, const char *call, CUresult code,
-                            const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    const weir_status status =
-        report(&(struct cu_trial){device, NULL, code, call}, format, arguments);
-    va_end(arguments);
-    return status;
-}
-
-weir_status cu_tried(const struct cu_trial *trial, const char *format, ...)
-{
-    if (trial->code == CUDA_SUCCESS)
-        return WEIR_OK;
-    va_list arguments;
-    va_start(arguments, format);
-    const weir_status status = report(trial, format, arguments);
-    va_end(arguments);
-    return status;
-}
-
 // Contexts.
 
-weir_status cu_refuse_to_enter(struct cu_device *device, CUresult code)
+weir_status cu_change_context(struct cu_device *device, struct cu_scope *scope, CUresult asked)
 {
-    return cu_native_error(device, "cuCtxGetCurrent", code, "ask for the current context");
-}
-
-weir_status cu_change_context(struct cu_device *device, struct cu_scope *scope)
-{
-    CUresult code = device->module->cu.cuCtxSetCurrent(device->context);
-    scope->changed = true;
-    if (code == CUDA_SUCCESS)
-        return WEIR_OK;
-    return cu_native_error(device, "cuCtxSetCurrent", code, "enter the device's context");
+    struct cu_trial trial = {.device = device, .code = asked, .call = "cuCtxGetCurrent"};
+    CU_TRY(&trial, cuCtxSetCurrent, device->context);
+    scope->changed = trial.code == CUDA_SUCCESS;
+    return cu_tried(&trial, "enter the device's context");
 }
 
 void cu_enter_to_destroy(struct cu_device *device, struct cu_scope *scope)

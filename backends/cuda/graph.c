@@ -30,22 +30,8 @@ static const struct weir_host *host_of(const struct cu_graph *graph)
 // stream is captured, the other nodes are added to the graph that comes of it, and for each collective the
 // stream continues after the nodes that it depends on.
 
-// A node after all that the stream comes after now.
-static weir_status find_last(const struct cu_capture *capture, CUgraphNode *out_node)
-{
-    struct cu_trial trial = {.device = capture->device};
-    const CUgraphNode *nodes = NULL;
-    size_t count = 0;
-    CUgraph graph;
-    cu_capture_look(capture, &trial, &graph, &nodes, &count);
-    if (trial.code == CUDA_SUCCESS && count == 1)
-        *out_node = nodes[0];
-    else
-        CU_TRY(&trial, cuGraphAddEmptyNode, out_node, capture->graph, nodes, count);
-    return cu_captured(capture, &trial);
-}
-
-// Has NCCL add its nodes after the dependencies; `*out_node` comes after all of them.
+// Has NCCL add its nodes after the dependencies; `*out_node` comes after all of them, and so after all that
+// the stream comes after then.
 static weir_status capture_collective(const struct weir_link *link,
                                       const struct cu_capture *capture,
                                       const struct weir_operation *operation,
@@ -54,12 +40,22 @@ static weir_status capture_collective(const struct weir_link *link,
 {
     const struct cu_comm *comm = cu_comm_of(link, operation->u.collective.comm);
     const struct cu_queue queue = {.device = capture->device, .stream = capture->stream};
+    struct cu_trial trial = {.device = capture->device};
     const char *call = NULL;
+    const CUgraphNode *nodes = NULL;
+    CUgraph graph;
     weir_status status = cu_capture_continue(capture, dependencies, count);
     if (status < 0)
         return status;
     const ncclResult_t code = cu_nccl_call(link, comm, &queue, operation, &call);
-    return code == ncclSuccess ? find_last(capture, out_node) : cu_nccl_error(comm, call, code);
+    if (code != ncclSuccess)
+        return cu_nccl_error(comm, call, code);
+    cu_capture_look(capture, &trial, &graph, &nodes, &count);
+    if (trial.code == CUDA_SUCCESS && count == 1)
+        *out_node = nodes[0];
+    else
+        CU_TRY(&trial, cuGraphAddEmptyNode, out_node, capture->graph, nodes, count);
+    return cu_captured(capture, &trial);
 }
 
 // The driver's graphs, from the parts of all nodes.
@@ -153,8 +149,7 @@ static weir_status add_node(const struct cu_graph *graph, const struct cu_captur
 static weir_status add_nodes(const struct cu_graph *graph, const struct cu_capture *capture)
 {
     const struct weir_host *host = host_of(graph);
-    CUgraphNode *dependencies =
-        host->allocate((graph->most_dependencies + 1) * sizeof(CUgraphNode));
+    CUgraphNode *dependencies = host->allocate((graph->node_count + 1) * sizeof(CUgraphNode));
     if (!dependencies)
         return weir_host_no_memory(host, "a graph");
     weir_status status = WEIR_OK;
@@ -173,18 +168,6 @@ static void drop(const struct cu_graph *graph, struct cu_native_graph *native)
     *native = (struct cu_native_graph){0};
 }
 
-// In an executable graph whose nodes are the parts' `fresh` ones.
-static void disable(const struct cu_graph *graph, const struct cu_native_graph *native,
-                    struct cu_trial *trial)
-{
-    for (uint32_t i = 0; i < graph->node_count; i++) {
-        const struct cu_node *node = &graph->nodes[i];
-        for (size_t n = 0; n < node->parts.count && node->disabled; n++)
-            CU_TRY(trial, cuGraphNodeSetEnabled, native->executable, node->parts.parts[n].fresh, 0);
-    }
-}
-
-// Else the first launch would do this work.
 static weir_status instantiate(struct cu_graph *graph, struct cu_native_graph *native)
 {
     struct cu_trial trial = {.device = graph->device};
@@ -193,58 +176,56 @@ static weir_status instantiate(struct cu_graph *graph, struct cu_native_graph *n
         native->executable = NULL;
     else
         host_of(graph)->count_driver_object();
-    disable(graph, native, &trial);
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        const struct cu_node *node = &graph->nodes[i];
+        for (size_t n = 0; n < node->parts.count && node->disabled; n++)
+            CU_TRY(&trial, cuGraphNodeSetEnabled, native->executable, node->parts.parts[n].fresh,
+                   0);
+    }
+    // Else the first launch would do this work.
     CU_TRY(&trial, cuGraphUpload, native->executable, graph->device->memory_stream);
     return cu_tried(&trial, "make a graph of %u nodes", (unsigned)graph->node_count);
-}
-
-// The last parts of nodes that no other one depends on, in `leaves`, which has room for all. Returns
-// how many.
-static size_t find_leaves(const struct cu_graph *graph, CUgraphNode *leaves)
-{
-    size_t count = 0;
-    for (uint32_t i = 0; i < graph->node_count; i++) {
-        const struct cu_parts *parts = &graph->nodes[i].parts;
-        if (graph->nodes[i].leaf)
-            leaves[count++] = parts->parts[parts->count - 1].fresh;
-    }
-    return count;
 }
 
 static weir_status capture(const struct cu_graph *graph, struct cu_native_graph *native)
 {
     const struct weir_host *host = host_of(graph);
     struct cu_capture capture = {.device = graph->device};
-    CUgraphNode *leaves = host->allocate(graph->node_count * sizeof(CUgraphNode));
-    if (!leaves)
+    CUgraphNode *ends = host->allocate(graph->node_count * sizeof(CUgraphNode));
+    if (!ends)
         return weir_host_no_memory(host, "a graph");
     weir_status status = cu_capture_begin(&capture);
     if (status == WEIR_OK) {
         status = add_nodes(graph, &capture);
+        for (uint32_t i = 0; i < graph->node_count; i++) {
+            const struct cu_parts *parts = &graph->nodes[i].parts;
+            ends[i] = parts->parts[parts->count - 1].fresh;
+        }
         if (status == WEIR_OK)
-            status = cu_capture_continue(&capture, leaves, find_leaves(graph, leaves));
+            status = cu_capture_continue(&capture, ends, graph->node_count);
         status = cu_capture_end(&capture, status);
     }
     if (status == WEIR_OK)
         native->graph = capture.graph;
-    host->release(leaves);
+    host->release(ends);
     return status;
-}
-
-static weir_status compose(const struct cu_graph *graph, struct cu_native_graph *native)
-{
-    struct cu_trial trial = {.device = graph->device};
-    CU_TRY(&trial, cuGraphCreate, &native->graph, 0);
-    if (trial.code != CUDA_SUCCESS)
-        native->graph = NULL;
-    const weir_status status = cu_tried(&trial, "make a graph");
-    return status < 0 ? status : add_nodes(graph, &(struct cu_capture){.graph = native->graph});
 }
 
 // Makes the driver's graph of the nodes' parts, whose `fresh` becomes their nodes there.
 static weir_status build(struct cu_graph *graph, struct cu_native_graph *native)
 {
-    weir_status status = graph->collectives ? capture(graph, native) : compose(graph, native);
+    struct cu_trial trial = {.device = graph->device};
+    weir_status status;
+    if (graph->collectives) {
+        status = capture(graph, native);
+    } else {
+        CU_TRY(&trial, cuGraphCreate, &native->graph, 0);
+        if (trial.code != CUDA_SUCCESS)
+            native->graph = NULL;
+        status = cu_tried(&trial, "make a graph");
+        if (status == WEIR_OK)
+            status = add_nodes(graph, &(struct cu_capture){.graph = native->graph});
+    }
     if (native->graph)
         host_of(graph)->count_driver_object();
     if (status == WEIR_OK)
@@ -277,15 +258,10 @@ static weir_status make_node(const struct weir_link *link, struct cu_graph *grap
     node->dependencies = link->host->allocate(count * sizeof *node->dependencies);
     if (!node->dependencies)
         return weir_host_no_memory(link->host, "a node of a graph");
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++)
         node->dependencies[i] = from->dependencies[i];
-        graph->nodes[from->dependencies[i]].leaf = false;
-    }
-    node->leaf = true;
     node->disabled = from->operation->flags & WEIR_OPERATION_EMPTY;
     node->dependency_count = count;
-    if (graph->most_dependencies < count)
-        graph->most_dependencies = count;
     return cu_take_apart(link, graph->device, node, from->operation, &node->parts);
 }
 
@@ -311,28 +287,23 @@ static weir_status make(const struct weir_link *link, struct cu_graph *graph,
 }
 
 // Within the device's context.
-static void finish_node(struct cu_device *device, struct cu_node *node)
-{
-    const struct weir_host *host = device->module->host;
-    cu_parts_finish(device, &node->parts);
-    host->release(node->dependencies);
-    for (struct cu_staging *staging = node->staging; staging;) {
-        struct cu_staging *next = staging->next;
-        device->module->cu.cuMemFreeAsync(staging->address, device->memory_stream);
-        host->release(staging);
-        staging = next;
-    }
-}
-
-// Within the device's context.
 static void release(struct cu_graph *graph)
 {
     const struct weir_host *host = host_of(graph);
     drop(graph, &graph->native);
     if (graph->followed)
         symbols_of(graph)->cuEventDestroy(graph->followed);
-    for (uint32_t i = 0; i < graph->node_count; i++)
-        finish_node(graph->device, &graph->nodes[i]);
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        struct cu_node *node = &graph->nodes[i];
+        cu_parts_finish(graph->device, &node->parts);
+        host->release(node->dependencies);
+        while (node->staging) {
+            struct cu_staging *staging = node->staging;
+            node->staging = staging->next;
+            symbols_of(graph)->cuMemFreeAsync(staging->address, graph->device->memory_stream);
+            host->release(staging);
+        }
+    }
     host->release(graph->nodes);
     host->release(graph);
 }
@@ -401,17 +372,6 @@ static void set_native(struct cu_trial *trial, CUgraphExec executable, CUgraphNo
     }
 }
 
-// Returns a queue of the stream, preferably one that has not been left. Under the lock.
-static const struct cu_queue *find_queue(const struct cu_device *device, CUstream stream)
-{
-    const struct cu_queue *found = NULL;
-    for (const struct cu_queue *queue = device->queues; queue; queue = queue->next) {
-        if (queue->stream == stream && (!found || found->left))
-            found = queue;
-    }
-    return found;
-}
-
 // Marks the end of a stream that was left, and so must not be used, in a new stream that waits for
 // its last record. The driver frees the new stream after that wait.
 static void record_after(struct cu_trial *trial, CUevent end, CUevent followed)
@@ -432,7 +392,7 @@ static weir_status mark_last_launch(struct cu_graph *graph)
 {
     struct cu_device *device = graph->device;
     struct cu_trial trial = {.device = device};
-    if (!graph->stream)
+    if (!graph->last_queue)
         return WEIR_OK;
     if (!graph->followed)
         CU_TRY(&trial, cuEventCreate, &graph->followed, CU_EVENT_DISABLE_TIMING);
@@ -441,12 +401,12 @@ static weir_status mark_last_launch(struct cu_graph *graph)
         return cu_tried(&trial, "update a graph");
     }
     pthread_mutex_lock(&device->lock);
-    const struct cu_queue *queue = find_queue(device, graph->stream);
+    const struct cu_queue *queue = cu_find_queue(device, graph->last_queue);
     const bool follow = queue && (!queue->left || queue->end);
     if (follow && queue->left)
         record_after(&trial, queue->end, graph->followed);
     else if (follow)
-        CU_TRY(&trial, cuEventRecord, graph->followed, graph->stream);
+        CU_TRY(&trial, cuEventRecord, graph->followed, queue->stream);
     pthread_mutex_unlock(&device->lock);
     if (trial.code != CUDA_SUCCESS)
         return cu_tried(&trial, "update a graph");
@@ -506,18 +466,6 @@ static weir_status replace(struct cu_graph *graph, struct cu_node *node, struct 
     return status;
 }
 
-static weir_status set_operands(const struct weir_link *link, struct cu_graph *graph,
-                                struct cu_node *node, const struct weir_operation *operation)
-{
-    struct cu_parts parts;
-    weir_status status = cu_take_apart(link, graph->device, node, operation, &parts);
-    if (status == WEIR_OK) {
-        status = replace(graph, node, &parts);
-        cu_parts_finish(graph->device, &parts);
-    }
-    return status;
-}
-
 // All parts of the node, or none. A graph that is stale is captured with the node as it is then.
 static weir_status set_disabled(struct cu_graph *graph, struct cu_node *node, bool disabled)
 {
@@ -545,45 +493,49 @@ weir_status cu_graph_update(const struct weir_link *link, weir_graph *object, ui
     weir_status status = cu_enter(graph->device, &scope);
     if (status < 0)
         return status;
+    struct cu_node *own = &graph->nodes[index];
+    struct cu_parts parts;
     const bool disabled = node->operation->flags & WEIR_OPERATION_EMPTY;
-    if (disabled != graph->nodes[index].disabled)
-        status = set_disabled(graph, &graph->nodes[index], disabled);
-    else
-        status = set_operands(link, graph, &graph->nodes[index], node->operation);
+    if (disabled != own->disabled) {
+        status = set_disabled(graph, own, disabled);
+    } else {
+        status = cu_take_apart(link, graph->device, own, node->operation, &parts);
+        if (status == WEIR_OK)
+            status = replace(graph, own, &parts);
+        cu_parts_finish(graph->device, &parts);
+    }
     cu_leave(graph->device, &scope);
     return status;
 }
 
 // Launches.
 
-static CUresult follow(struct cu_graph *graph, const struct cu_queue *queue)
-{
-    graph->must_follow = false;
-    if (queue->stream == graph->stream)
-        return CUDA_SUCCESS;
-    return symbols_of(graph)->cuStreamWaitEvent(queue->stream, graph->followed, 0);
-}
-
 static weir_status launch(struct cu_graph *graph, struct cu_queue *queue)
 {
     const char *call = "cuStreamWaitEvent";
-    CUresult code = graph->must_follow ? follow(graph, queue) : CUDA_SUCCESS;
+    CUresult code = CUDA_SUCCESS;
+    if (graph->must_follow && queue->id != graph->last_queue)
+        code = symbols_of(graph)->cuStreamWaitEvent(queue->stream, graph->followed, 0);
+    graph->must_follow = false;
     if (code == CUDA_SUCCESS) {
         call = "cuGraphLaunch";
         code = symbols_of(graph)->cuGraphLaunch(graph->native.executable, queue->stream);
-        graph->stream = queue->stream;
+        graph->last_queue = queue->id;
     }
     cu_watch_command(queue); // for CUPTI a graph is one activity
     if (code == CUDA_SUCCESS)
         return WEIR_OK;
-    return cu_native_error(graph->device, call, code, "launch a graph of %u nodes",
-                           (unsigned)graph->node_count);
+    return CU_FAIL(graph->device, call, code, "launch a graph of %u nodes",
+                   (unsigned)graph->node_count);
 }
 
-static weir_status launch_collectives(struct cu_graph *graph, struct cu_queue *queue,
-                                      const struct weir_operation *operation)
+weir_status cu_submit_graph(const struct weir_link *link, struct cu_queue *queue,
+                            const struct weir_operation *operation)
 {
-    weir_status status = cu_comms_begin_launch(graph->link, queue, operation);
+    struct cu_graph *graph = cu_graph_of(link, operation->u.graph.graph);
+    if (!graph->collectives)
+        return launch(graph, queue);
+    weir_status status = cu_comms_begin_launch(link, queue, operation);
     if (status < 0)
         return status;
     if (graph->stale)
@@ -591,15 +543,8 @@ static weir_status launch_collectives(struct cu_graph *graph, struct cu_queue *q
     graph->stale = status < 0;
     if (status == WEIR_OK)
         status = launch(graph, queue);
-    cu_comms_end_launch(graph->link, queue, operation);
+    cu_comms_end_launch(link, queue, operation, operation->u.graph_comms.count);
     return status;
-}
-
-weir_status cu_submit_graph(const struct weir_link *link, struct cu_queue *queue,
-                            const struct weir_operation *operation)
-{
-    struct cu_graph *graph = cu_graph_of(link, operation->u.graph.graph);
-    return graph->collectives ? launch_collectives(graph, queue, operation) : launch(graph, queue);
 }
 
 bool cu_graph_takes(const struct weir_link *link, weir_device *device,

@@ -56,7 +56,6 @@ struct cu_node {
     const char *file;           // of the operation
     int line;
     bool disabled;
-    bool leaf; // no other one depends on it
 };
 
 // A graph of the driver's, and the executable one that was made of it.
@@ -73,10 +72,9 @@ struct cu_graph {
     bool stale; // it is to be captured before the next launch
     struct cu_native_graph native;
     uint32_t node_count;
-    uint32_t most_dependencies;
     struct cu_node *nodes;
-    CUstream stream;  // of the last launch; NULL: none
-    bool must_follow; // the next launch waits for `followed`, unless it is on that stream
+    uint64_t last_queue; // of the last launch, by its id; 0: none
+    bool must_follow;    // the next launch waits for `followed`, unless it is on that queue
     CUevent followed;
 };
 
@@ -89,6 +87,16 @@ struct cu_capture {
 };
 
 // nodes.c
+
+// Collects the parts of a node.
+struct cu_builder {
+    struct cu_device *device;
+    struct cu_node *node;
+    struct cu_parts parts;
+};
+
+// Where there is no room, what the part owns goes with it.
+weir_status cu_add_part(struct cu_builder *builder, const struct cu_part *part);
 
 weir_status cu_capture_begin(struct cu_capture *capture);
 // Stores the graph, and the nodes after which the stream continues.

@@ -81,15 +81,6 @@ static weir_status explain_no_device(const struct cu_module *module, CUresult co
                     "the driver (%s) is there, but it finds no CUDA device", module->driver);
 }
 
-static weir_status start_driver(struct cu_module *module)
-{
-    struct cu_trial trial = {.module = module};
-    CU_TRY(&trial, cuInit, 0);
-    if (trial.code == CUDA_ERROR_NO_DEVICE)
-        return explain_no_device(module, trial.code);
-    return cu_tried(&trial, "the NVIDIA driver (%s) does not start", module->driver);
-}
-
 static weir_status describe(struct cu_module *module, int ordinal)
 {
     struct cu_listed *listed = &module->listed[ordinal];
@@ -148,7 +139,11 @@ static weir_status start(struct cu_module *module, const struct weir_setting *co
     snprintf(module->driver, sizeof module->driver, "CUDA %d.%d, driver api %d",
              module->version / 1000, module->version % 1000 / 10, module->version);
 
-    weir_status status = start_driver(module);
+    struct cu_trial trial = {.module = module};
+    CU_TRY(&trial, cuInit, 0);
+    if (trial.code == CUDA_ERROR_NO_DEVICE)
+        return explain_no_device(module, trial.code);
+    weir_status status = cu_tried(&trial, "the NVIDIA driver (%s) does not start", module->driver);
     if (status == WEIR_OK)
         status = list_devices(module);
     if (status < 0)

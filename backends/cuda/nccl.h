@@ -57,11 +57,12 @@ WEIR_DATA_OF(cu_comm_of, struct cu_comm, weir_comm)
 WEIR_COLD weir_status cu_nccl_error(const struct cu_comm *comm, const char *call,
                                     ncclResult_t code);
 
-// Before and after the launch of a graph with collectives, for all its communicators; on failure none has begun.
+// Before and after the launch of a graph with collectives, for all its communicators, or the first `count` of them; on
+// failure none has begun.
 weir_status cu_comms_begin_launch(const struct weir_link *link, struct cu_queue *queue,
                                   const struct weir_operation *launch);
 void cu_comms_end_launch(const struct weir_link *link, struct cu_queue *queue,
-                         const struct weir_operation *launch);
+                         const struct weir_operation *launch, uint32_t count);
 
 // Calls NCCL for a COLLECTIVE. Within the device's context.
 ncclResult_t cu_nccl_call(const struct weir_link *link, const struct cu_comm *comm,

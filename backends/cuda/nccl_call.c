@@ -37,25 +37,17 @@ struct call {
     const char *name;
 };
 
-static ncclDataType_t type_of(weir_datatype element)
-{
-    static const ncclDataType_t types[] = {
-        [WEIR_I8] = ncclInt8,     [WEIR_U8] = ncclUint8,      [WEIR_I32] = ncclInt32,
-        [WEIR_U32] = ncclUint32,  [WEIR_I64] = ncclInt64,     [WEIR_U64] = ncclUint64,
-        [WEIR_F16] = ncclFloat16, [WEIR_BF16] = ncclBfloat16, [WEIR_F32] = ncclFloat32,
-        [WEIR_F64] = ncclFloat64,
-    };
-    return types[element];
-}
+static const ncclDataType_t types[] = {
+    [WEIR_I8] = ncclInt8,     [WEIR_U8] = ncclUint8,      [WEIR_I32] = ncclInt32,
+    [WEIR_U32] = ncclUint32,  [WEIR_I64] = ncclInt64,     [WEIR_U64] = ncclUint64,
+    [WEIR_F16] = ncclFloat16, [WEIR_BF16] = ncclBfloat16, [WEIR_F32] = ncclFloat32,
+    [WEIR_F64] = ncclFloat64,
+};
 
-static ncclRedOp_t reduction_of(weir_reduction reduction)
-{
-    static const ncclRedOp_t reductions[] = {
-        [WEIR_SUM] = ncclSum,     [WEIR_PRODUCT] = ncclProd, [WEIR_MINIMUM] = ncclMin,
-        [WEIR_MAXIMUM] = ncclMax, [WEIR_AVERAGE] = ncclAvg,
-    };
-    return reductions[reduction];
-}
+static const ncclRedOp_t reductions[] = {
+    [WEIR_SUM] = ncclSum,     [WEIR_PRODUCT] = ncclProd, [WEIR_MINIMUM] = ncclMin,
+    [WEIR_MAXIMUM] = ncclMax, [WEIR_AVERAGE] = ncclAvg,
+};
 
 bool cu_comm_takes(const struct weir_link *link, weir_comm *comm,
                    const struct weir_operation *operation)
@@ -75,8 +67,8 @@ static char *address_of(const struct weir_link *link, const weir_buffer *buffer,
 static ncclResult_t reduce(struct call *call)
 {
     const struct weir_operation *operation = call->operation;
-    const ncclDataType_t type = type_of(operation->u.collective.element);
-    const ncclRedOp_t reduction = reduction_of(operation->u.collective.reduction);
+    const ncclDataType_t type = types[operation->u.collective.element];
+    const ncclRedOp_t reduction = reductions[operation->u.collective.reduction];
     const size_t count = operation->u.collective.count;
     CUstream stream = call->queue->stream;
     switch (operation->u.collective.kind) {
@@ -197,25 +189,6 @@ static ncclResult_t all_to_all(struct call *call)
     return code;
 }
 
-// The root's own part is in its part of the larger range.
-static ncclResult_t gather(struct call *call)
-{
-    ncclResult_t code = ncclSuccess;
-    if (!call->dst)
-        return trade(call, call->src, 0, NULL, 0);
-    code = copy(call, call->dst + call->comm->rank * call->bytes, call->src);
-    return code == ncclSuccess ? trade(call, NULL, 0, call->dst, call->bytes) : code;
-}
-
-static ncclResult_t scatter(struct call *call)
-{
-    ncclResult_t code = ncclSuccess;
-    if (!call->src)
-        return trade(call, NULL, 0, call->dst, 0);
-    code = copy(call, call->dst, call->src + call->comm->rank * call->bytes);
-    return code == ncclSuccess ? trade(call, call->src, call->bytes, NULL, 0) : code;
-}
-
 static ncclResult_t exchange(const struct weir_link *link, struct call *call)
 {
     ncclResult_t code = ncclSuccess;
@@ -247,9 +220,9 @@ static ncclResult_t carry(const struct weir_link *link, struct call *call)
     case WEIR_ALL_TO_ALL:
         return all_to_all(call);
     case WEIR_GATHER:
-        return gather(call);
+        return trade(call, call->src, 0, call->dst, call->bytes);
     case WEIR_SCATTER:
-        return scatter(call);
+        return trade(call, call->src, call->bytes, call->dst, 0);
     case WEIR_SEND:
         return send(call, call->src, call->bytes, peer);
     case WEIR_RECV:
@@ -402,14 +375,6 @@ void cu_comms_mark_queue(struct cu_queue *queue)
     for_comms_of(queue, mark);
 }
 
-static CUresult look(struct cu_comm *comm)
-{
-    CUresult code = reach(comm, &comm->after, &comm->done_turn);
-    if (code == CUDA_SUCCESS && comm->after.count == 0)
-        code = mark_last(comm);
-    return code;
-}
-
 // Of the oldest call that is not complete.
 static bool is_due(struct cu_comm *comm)
 {
@@ -429,7 +394,9 @@ weir_status cu_comm_query(const struct weir_link *link, weir_comm *object,
     if (status < 0)
         return status;
     pthread_mutex_lock(&comm->lock);
-    CUresult code = look(comm);
+    CUresult code = reach(comm, &comm->after, &comm->done_turn);
+    if (code == CUDA_SUCCESS && comm->after.count == 0)
+        code = mark_last(comm);
     progress->turn = comm->done_turn;
     progress->due = is_due(comm);
     pthread_mutex_unlock(&comm->lock);
@@ -437,7 +404,7 @@ weir_status cu_comm_query(const struct weir_link *link, weir_comm *object,
     const ncclResult_t asked =
         comm->aborted ? ncclSuccess : comm->nccl->api.ncclCommGetAsyncError(comm->native, &failure);
     if (code != CUDA_SUCCESS)
-        status = cu_native_error(comm->device, "cuEventQuery", code, "ask how far NCCL is");
+        status = CU_FAIL(comm->device, "cuEventQuery", code, "ask how far NCCL is");
     else if (asked != ncclSuccess || (failure != ncclSuccess && failure != ncclInProgress))
         status =
             cu_nccl_error(comm, "ncclCommGetAsyncError", asked != ncclSuccess ? asked : failure);
@@ -447,30 +414,6 @@ weir_status cu_comm_query(const struct weir_link *link, weir_comm *object,
 
 // Submission.
 
-// Marks that fail are left out: comm_query meets the error.
-static void mark_begin(struct cu_comm *comm, struct cu_queue *queue, uint32_t turn)
-{
-    if (queue->carried && queue->carried != comm)
-        cu_comms_mark_queue(queue);
-    pthread_mutex_lock(&comm->lock);
-    if (comm->last != queue)
-        (void)mark_last(comm);
-    (void)record(comm, &comm->before, queue, turn);
-    pthread_mutex_unlock(&comm->lock);
-}
-
-// `next_turn` changes with `last`, from which a mark takes the stream.
-static void mark_end(struct cu_comm *comm, struct cu_queue *queue, uint32_t next_turn)
-{
-    pthread_mutex_lock(&comm->lock);
-    comm->last = queue;
-    comm->next_turn = next_turn;
-    if (queue->wrapped || next_turn - comm->marked_turn >= MARK_CALLS)
-        (void)mark_last(comm);
-    queue->carried = comm;
-    pthread_mutex_unlock(&comm->lock);
-}
-
 // Whether the queue's last work was the communicator's last call. What the program submits to a wrapped
 // stream is not seen. Another thread may destroy the last queue, but not this one.
 static bool continues(const struct cu_comm *comm, const struct cu_queue *queue)
@@ -479,26 +422,42 @@ static bool continues(const struct cu_comm *comm, const struct cu_queue *queue)
            queue->carried == comm && !queue->wrapped;
 }
 
-// Before and after work of the queue that is the call `turn` of the communicator. False: it was aborted.
-static bool begin(struct cu_comm *comm, struct cu_queue *queue, uint32_t turn)
+// Before and after work of the queue that is the call `turn` of the communicator. Marks that fail are left out:
+// comm_query meets the error.
+static weir_status begin(struct cu_comm *comm, struct cu_queue *queue, uint32_t turn)
 {
     atomic_store(&comm->inside, true); // either this sees the abort, or that sees the call
     if (atomic_load(&comm->aborted)) {
         atomic_store_explicit(&comm->inside, false, memory_order_release);
-        return false;
+        return weir_host_fail(comm->device->module->host, WEIR_ERROR_COMM,
+                              "create another communicator", "the communicator was aborted");
     }
-    if (!continues(comm, queue))
-        mark_begin(comm, queue, turn);
-    return true;
+    if (continues(comm, queue))
+        return WEIR_OK;
+    if (queue->carried && queue->carried != comm)
+        cu_comms_mark_queue(queue);
+    pthread_mutex_lock(&comm->lock);
+    if (comm->last != queue)
+        (void)mark_last(comm);
+    (void)record(comm, &comm->before, queue, turn);
+    pthread_mutex_unlock(&comm->lock);
+    return WEIR_OK;
 }
 
 static void end(struct cu_comm *comm, struct cu_queue *queue, uint32_t turn)
 {
     const uint32_t marked = atomic_load_explicit(&comm->marked_turn, memory_order_relaxed);
-    if (!continues(comm, queue) || turn + 1 - marked >= MARK_CALLS)
-        mark_end(comm, queue, turn + 1);
-    else
+    if (continues(comm, queue) && turn + 1 - marked < MARK_CALLS) {
         atomic_store_explicit(&comm->next_turn, turn + 1, memory_order_release);
+    } else {
+        pthread_mutex_lock(&comm->lock);
+        comm->last = queue;
+        comm->next_turn = turn + 1; // it changes with `last`, from which a mark takes the stream
+        if (queue->wrapped || turn + 1 - comm->marked_turn >= MARK_CALLS)
+            (void)mark_last(comm);
+        queue->carried = comm;
+        pthread_mutex_unlock(&comm->lock);
+    }
     atomic_store_explicit(&comm->inside, false, memory_order_release);
 }
 
@@ -507,9 +466,9 @@ weir_status cu_submit_collective(const struct weir_link *link, struct cu_queue *
 {
     struct cu_comm *comm = cu_comm_of(link, operation->u.collective.comm);
     const char *call;
-    if (!begin(comm, queue, operation->u.collective.turn))
-        return weir_host_fail(link->host, WEIR_ERROR_COMM, "create another communicator",
-                              "the communicator was aborted");
+    const weir_status status = begin(comm, queue, operation->u.collective.turn);
+    if (status < 0)
+        return status;
     const ncclResult_t code = cu_nccl_call(link, comm, queue, operation, &call);
     end(comm, queue, operation->u.collective.turn);
     return code == ncclSuccess ? WEIR_OK : cu_nccl_error(comm, call, code);
@@ -527,8 +486,8 @@ bool cu_comm_captures(const struct weir_link *link, weir_comm *comm,
 
 // Launches of graphs.
 
-static void end_first(const struct weir_link *link, struct cu_queue *queue,
-                      const struct weir_operation *launch, uint32_t count)
+void cu_comms_end_launch(const struct weir_link *link, struct cu_queue *queue,
+                         const struct weir_operation *launch, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         const struct weir_graph_comm *own = &launch->u.graph_comms.comms[i];
@@ -539,19 +498,13 @@ static void end_first(const struct weir_link *link, struct cu_queue *queue,
 weir_status cu_comms_begin_launch(const struct weir_link *link, struct cu_queue *queue,
                                   const struct weir_operation *launch)
 {
-    for (uint32_t i = 0; i < launch->u.graph_comms.count; i++) {
-        const struct weir_graph_comm *own = &launch->u.graph_comms.comms[i];
-        if (begin(cu_comm_of(link, own->comm), queue, own->turn))
-            continue;
-        end_first(link, queue, launch, i);
-        return weir_host_fail(link->host, WEIR_ERROR_COMM, "create another communicator",
-                              "the communicator was aborted");
+    weir_status status = WEIR_OK;
+    uint32_t begun = 0;
+    for (; begun < launch->u.graph_comms.count && status == WEIR_OK; begun += status == WEIR_OK) {
+        const struct weir_graph_comm *own = &launch->u.graph_comms.comms[begun];
+        status = begin(cu_comm_of(link, own->comm), queue, own->turn);
     }
-    return WEIR_OK;
-}
-
-void cu_comms_end_launch(const struct weir_link *link, struct cu_queue *queue,
-                         const struct weir_operation *launch)
-{
-    end_first(link, queue, launch, launch->u.graph_comms.count);
+    if (status < 0)
+        cu_comms_end_launch(link, queue, launch, begun);
+    return status;
 }

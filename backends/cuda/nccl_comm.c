@@ -35,15 +35,6 @@ static const struct weir_kit_symbol table[] = {
 #undef NCCL_SYMBOL
 };
 
-// The one that the program has loaded already wins, unless the setting is a path.
-static void *open_library(const struct cu_nccl *nccl, char *reason)
-{
-    const bool named = strcmp(nccl->setting, "auto") != 0;
-    const char *name = named ? nccl->setting : LIBRARY;
-    void *handle = named ? NULL : dlopen(LIBRARY, RTLD_NOW | RTLD_NOLOAD);
-    return handle ? handle : weir_kit_library_open(&name, 1, reason, REASON_SIZE);
-}
-
 static bool take_library(struct cu_nccl *nccl, void *handle, char *reason)
 {
     int version = 0;
@@ -71,7 +62,12 @@ static bool load(struct cu_nccl *nccl, char reason[REASON_SIZE])
 {
     pthread_mutex_lock(&nccl->lock);
     if (!nccl->loaded) {
-        void *handle = open_library(nccl, reason);
+        // The one that the program has loaded already wins, unless the setting is a path.
+        const bool named = strcmp(nccl->setting, "auto") != 0;
+        const char *name = named ? nccl->setting : LIBRARY;
+        void *handle = named ? NULL : dlopen(LIBRARY, RTLD_NOW | RTLD_NOLOAD);
+        if (!handle)
+            handle = weir_kit_library_open(&name, 1, reason, REASON_SIZE);
         nccl->loaded = handle && take_library(nccl, handle, reason);
         if (handle && !nccl->loaded)
             dlclose(handle);
@@ -84,14 +80,13 @@ static bool load(struct cu_nccl *nccl, char reason[REASON_SIZE])
 // Threads. Work of threads that nothing joins, since it may wait for other ranks without end: the creation of a
 // communicator of NCCL, its end and its abort.
 
-// Shared by the thread and one other.
+// Shared by the thread and one other. The thread may outlive the module.
 struct cu_task {
-    const struct weir_host *host;
     struct cu_comm_threads *comm_threads;
     CUresult (*set_context)(CUcontext);
     CUresult (*set_capture_mode)(CUstreamCaptureMode *);
     CUcontext context;
-    const struct nccl_symbols *nccl;
+    struct nccl_symbols nccl;
     ncclComm_t native;
     ncclResult_t (*end)(ncclComm_t); // ncclCommDestroy or ncclCommAbort; NULL: create
 
@@ -100,8 +95,9 @@ struct cu_task {
     int rank;
     int count;
     ncclResult_t code;
-    unsigned pending; // 0: done; under the lock of the threads, as is what follows
-    bool abandoned;   // the task is the thread's, as that of an end always is
+    unsigned pending; // 0: done; under the lock of the threads
+    atomic_bool
+        abandoned; // written under it; the task is the thread's, as that of an end always is
 };
 
 #define LEAVE_NS UINT64_C(5000000000) // for threads to end before their device closes
@@ -115,6 +111,7 @@ enum {
 
 // The threads of a device's communicators. Lives until the last of them, and the device, are gone.
 struct cu_comm_threads {
+    const struct weir_host *host;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     unsigned running;
@@ -127,6 +124,7 @@ struct cu_comm_threads *cu_comm_threads_create(const struct weir_host *host)
     struct cu_comm_threads *comm_threads = host->allocate(sizeof *comm_threads);
     if (!comm_threads)
         return NULL;
+    comm_threads->host = host;
     pthread_mutex_init(&comm_threads->lock, NULL);
     weir_condition_init(&comm_threads->changed);
     return comm_threads;
@@ -146,14 +144,14 @@ static bool await(struct cu_comm_threads *comm_threads, const unsigned *number, 
     return reached;
 }
 
-static void release_threads(struct cu_comm_threads *comm_threads, const struct weir_host *host)
+static void release_threads(struct cu_comm_threads *comm_threads)
 {
     pthread_cond_destroy(&comm_threads->changed);
     pthread_mutex_destroy(&comm_threads->lock);
-    host->release(comm_threads);
+    comm_threads->host->release(comm_threads);
 }
 
-bool cu_comm_threads_leave(struct cu_comm_threads *comm_threads, const struct weir_host *host)
+bool cu_comm_threads_leave(struct cu_comm_threads *comm_threads)
 {
     if (!comm_threads)
         return true;
@@ -163,13 +161,12 @@ bool cu_comm_threads_leave(struct cu_comm_threads *comm_threads, const struct we
     comm_threads->left = true;
     pthread_mutex_unlock(&comm_threads->lock);
     if (alone)
-        release_threads(comm_threads, host);
+        release_threads(comm_threads);
     return alone;
 }
 
 // Ends a thread's part. The last one frees what is left.
-static void end_thread(struct cu_comm_threads *comm_threads, const struct weir_host *host,
-                       bool has_ended_one)
+static void end_thread(struct cu_comm_threads *comm_threads, bool has_ended_one)
 {
     pthread_mutex_lock(&comm_threads->lock);
     comm_threads->ending -= has_ended_one;
@@ -177,32 +174,7 @@ static void end_thread(struct cu_comm_threads *comm_threads, const struct weir_h
     pthread_cond_broadcast(&comm_threads->changed);
     pthread_mutex_unlock(&comm_threads->lock);
     if (last)
-        release_threads(comm_threads, host);
-}
-
-static void release_task(struct cu_task *task)
-{
-    struct cu_comm_threads *comm_threads = task->comm_threads;
-    const struct weir_host *host = task->host;
-    const bool ends_one = task->end;
-    host->release(task);
-    end_thread(comm_threads, host, ends_one);
-}
-
-// What NCCL does must not spoil what other threads capture: cu_relax().
-static void enter(const struct cu_task *task)
-{
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    task->set_context(task->context);
-    task->set_capture_mode(&mode);
-}
-
-static bool is_abandoned(struct cu_task *task)
-{
-    pthread_mutex_lock(&task->comm_threads->lock);
-    const bool abandoned = task->abandoned;
-    pthread_mutex_unlock(&task->comm_threads->lock);
-    return abandoned;
+        release_threads(comm_threads);
 }
 
 // With NCCL_COMM_BLOCKING=0 NCCL goes on with it after the call. One that failed since, or is given up, is
@@ -210,16 +182,16 @@ static bool is_abandoned(struct cu_task *task)
 static ncclResult_t create(struct cu_task *task)
 {
     ncclResult_t code =
-        task->nccl->ncclCommInitRank(&task->native, task->count, task->id, task->rank);
+        task->nccl.ncclCommInitRank(&task->native, task->count, task->id, task->rank);
     if (code != ncclInProgress)
         return code;
-    while (code == ncclInProgress && !is_abandoned(task)) {
+    while (code == ncclInProgress && !atomic_load(&task->abandoned)) {
         weir_clock_sleep_ns(POLL_NS);
-        const ncclResult_t asked = task->nccl->ncclCommGetAsyncError(task->native, &code);
+        const ncclResult_t asked = task->nccl.ncclCommGetAsyncError(task->native, &code);
         code = asked == ncclSuccess ? code : asked;
     }
     if (code != ncclSuccess)
-        (void)task->nccl->ncclCommAbort(task->native);
+        (void)task->nccl.ncclCommAbort(task->native);
     return code;
 }
 
@@ -228,9 +200,10 @@ static void *run(void *argument)
 {
     struct cu_task *task = argument;
     struct cu_comm_threads *comm_threads = task->comm_threads;
-    const struct weir_host *host = task->host;
     const bool ends_one = task->end;
-    enter(task);
+    task->set_context(task->context);
+    // What NCCL does must not spoil what other threads capture: cu_relax().
+    task->set_capture_mode(&(CUstreamCaptureMode){CU_STREAM_CAPTURE_MODE_RELAXED});
     const ncclResult_t code = ends_one ? task->end(task->native) : create(task);
     pthread_mutex_lock(&comm_threads->lock);
     task->code = code;
@@ -239,10 +212,10 @@ static void *run(void *argument)
     pthread_cond_broadcast(&comm_threads->changed);
     pthread_mutex_unlock(&comm_threads->lock);
     if (abandoned && !ends_one && code == ncclSuccess)
-        (void)task->nccl->ncclCommAbort(task->native);
+        (void)task->nccl.ncclCommAbort(task->native);
     if (abandoned)
-        host->release(task);
-    end_thread(comm_threads, host, ends_one);
+        comm_threads->host->release(task);
+    end_thread(comm_threads, ends_one);
     return NULL;
 }
 
@@ -250,12 +223,14 @@ static void *run(void *argument)
 // which the task belongs. False: there is no thread, and no task.
 static bool start(struct cu_task *task)
 {
+    struct cu_comm_threads *comm_threads = task->comm_threads;
+    const bool ends_one = task->end;
     pthread_t thread;
     pthread_attr_t attributes;
-    pthread_mutex_lock(&task->comm_threads->lock);
-    task->comm_threads->running++;
-    task->comm_threads->ending += task->end != NULL;
-    pthread_mutex_unlock(&task->comm_threads->lock);
+    pthread_mutex_lock(&comm_threads->lock);
+    comm_threads->running++;
+    comm_threads->ending += ends_one;
+    pthread_mutex_unlock(&comm_threads->lock);
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     sigset_t before;
@@ -263,8 +238,10 @@ static bool start(struct cu_task *task)
     const bool started = pthread_create(&thread, &attributes, run, task) == 0;
     weir_thread_release_signals(&before);
     pthread_attr_destroy(&attributes);
-    if (!started)
-        release_task(task);
+    if (!started) {
+        comm_threads->host->release(task);
+        end_thread(comm_threads, ends_one);
+    }
     return started;
 }
 
@@ -275,24 +252,13 @@ static struct cu_task *create_task(const struct cu_comm *comm)
     struct cu_task *task = module->host->allocate(sizeof *task);
     if (!task)
         return NULL;
-    task->host = module->host;
     task->pending = 1;
     task->comm_threads = comm->device->comm_threads;
     task->set_context = module->cu.cuCtxSetCurrent;
     task->set_capture_mode = module->cu.cuThreadExchangeStreamCaptureMode;
     task->context = comm->device->context;
-    task->nccl = &comm->nccl->api;
+    task->nccl = comm->nccl->api;
     return task;
-}
-
-// The last one to look at a creation. False: it is not done, and the task belongs to its thread.
-static bool take_task(struct cu_task *task)
-{
-    pthread_mutex_lock(&task->comm_threads->lock);
-    const bool done = task->pending == 0;
-    task->abandoned = !done;
-    pthread_mutex_unlock(&task->comm_threads->lock);
-    return done;
 }
 
 // Communicators.
@@ -321,69 +287,39 @@ struct intro {
     char reason[REASON_SIZE];
 };
 
-static void introduce(struct cu_nccl *nccl, uint32_t rank, struct intro *own)
-{
-    own->required = strcmp(nccl->setting, "auto") != 0;
-    own->there = load(nccl, own->reason);
-    own->version = own->there ? nccl->version : 0;
-    if (!own->there || rank != 0 || nccl->api.ncclGetUniqueId(&own->id) == ncclSuccess)
-        return;
-    own->there = false;
-    snprintf(own->reason, sizeof own->reason, "ncclGetUniqueId fails: %s",
-             nccl->api.ncclGetLastError(NULL));
-}
-
 #define REMEDY_LIBRARY                                                                        \
     "install NCCL 2.18 or newer (libnccl2), or name the libnccl.so.2 of a Python wheel with " \
     "`nccl` in [cuda]"
 
-// Why not all ranks can use NCCL, and whether one of them has named a library.
-struct refusal {
-    char reason[REASON_SIZE + 128];
-    bool required;
-};
-
-static bool is_usable(const struct intro *all, uint32_t count, struct refusal *refusal)
+// Whether all ranks can use NCCL. If not the reason is in the log, or is the error where a rank has named a library.
+// All ranks tell the same, so each waits until all have heard it: one that fails ends what is under way.
+static weir_status agree(const struct weir_host *host, const struct weir_comm_setup *setup,
+                         struct intro *all, bool *out_usable)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        refusal->required = refusal->required || all[i].required;
-        if (refusal->reason[0])
+    char reason[REASON_SIZE + 128] = "";
+    char text[sizeof reason + 256];
+    bool required = false;
+    for (uint32_t i = 0; i < setup->count; i++) {
+        required = required || all[i].required;
+        if (reason[0])
             continue;
         if (!all[i].there)
-            snprintf(refusal->reason, sizeof refusal->reason, "rank %u has no usable NCCL: %s", i,
-                     all[i].reason);
+            snprintf(reason, sizeof reason, "rank %u has no usable NCCL: %s", i, all[i].reason);
         else if (all[i].version != all[0].version)
-            snprintf(refusal->reason, sizeof refusal->reason,
+            snprintf(reason, sizeof reason,
                      "rank %u has NCCL of version %d, and rank 0 of version %d", i, all[i].version,
                      all[0].version);
     }
-    return refusal->reason[0] == '\0';
-}
-
-// In the log, or as an error where a rank has named a library. All ranks tell the same, so each waits
-// until all have heard it: one that fails ends what is under way.
-static weir_status tell(const struct weir_host *host, const struct weir_comm_setup *setup,
-                        const struct refusal *refusal, struct intro *all)
-{
+    *out_usable = !reason[0];
+    if (*out_usable)
+        return WEIR_OK;
     const uint8_t heard = 1;
     (void)setup->all_gather(setup, &heard, all, sizeof heard);
-    if (refusal->required)
-        return weir_host_fail(host, WEIR_ERROR_MODULE, REMEDY_LIBRARY, "%s", refusal->reason);
-    char text[sizeof refusal->reason + 256];
-    snprintf(text, sizeof text, "collectives run through the host: %s; " REMEDY_LIBRARY,
-             refusal->reason);
+    if (required)
+        return weir_host_fail(host, WEIR_ERROR_MODULE, REMEDY_LIBRARY, "%s", reason);
+    snprintf(text, sizeof text, "collectives run through the host: %s; " REMEDY_LIBRARY, reason);
     host->log(WEIR_LOG_WARNING, "cuda", text);
     return WEIR_OK;
-}
-
-static weir_status fail_late(const struct cu_comm *comm, uint64_t timeout_ns)
-{
-    char duration[WEIR_TEXT_QUANTITY_SIZE];
-    weir_text_duration(duration, (double)timeout_ns);
-    return weir_host_fail(comm->device->module->host, WEIR_ERROR_COMM,
-                          "NCCL_DEBUG=INFO makes NCCL print where it waits",
-                          "ncclCommInitRank has not returned in %s on rank %u", duration,
-                          comm->rank);
 }
 
 // Until the threads of all ranks have ended. NCCL waits without end for a rank that has died or failed,
@@ -395,6 +331,7 @@ static weir_status await_creation(const struct cu_comm *comm, struct cu_task *ta
     const uint64_t until_ns = setup->timeout_ns > UINT64_MAX / 2 - start_ns
                                   ? UINT64_MAX / 2
                                   : start_ns + setup->timeout_ns;
+    char duration[WEIR_TEXT_QUANTITY_SIZE];
     weir_status status = WEIR_OK;
     do {
         const uint64_t next_ns = weir_clock_now_ns() + CREATION_BEAT_NS;
@@ -403,7 +340,11 @@ static weir_status await_creation(const struct cu_comm *comm, struct cu_task *ta
         if (done && task->code != ncclSuccess)
             return cu_nccl_error(comm, "ncclCommInitRank", task->code);
         if (!done && weir_clock_now_ns() >= until_ns)
-            return fail_late(comm, setup->timeout_ns);
+            return weir_host_fail(comm->device->module->host, WEIR_ERROR_COMM,
+                                  "NCCL_DEBUG=INFO makes NCCL print where it waits",
+                                  "ncclCommInitRank has not returned in %s on rank %u",
+                                  weir_text_duration(duration, (double)setup->timeout_ns),
+                                  comm->rank);
         status = setup->all_gather(setup, &done, ends, sizeof done);
     } while (status == WEIR_OK && memchr(ends, 0, setup->count));
     return status;
@@ -412,14 +353,18 @@ static weir_status await_creation(const struct cu_comm *comm, struct cu_task *ta
 // The task belongs to its thread if that has not ended.
 static void end_creation(struct cu_comm *comm, struct cu_task *task, weir_status status)
 {
-    if (!take_task(task))
+    pthread_mutex_lock(&task->comm_threads->lock);
+    const bool done = task->pending == 0;
+    task->abandoned = !done;
+    pthread_mutex_unlock(&task->comm_threads->lock);
+    if (!done)
         return;
     if (task->code == ncclSuccess) {
         comm->native = task->native;
         if (status < 0)
             end_native(comm, comm->nccl->api.ncclCommAbort);
     }
-    task->host->release(task);
+    task->comm_threads->host->release(task);
 }
 
 static weir_status make_native(struct cu_comm *comm, const ncclUniqueId *id,
@@ -484,56 +429,37 @@ static void release_parts(struct cu_comm *comm)
     comm->device->module->host->release(comm);
 }
 
-static void enlist(struct cu_comm *comm)
-{
-    struct cu_device *device = comm->device;
-    pthread_mutex_lock(&device->lock);
-    comm->next = device->comms;
-    device->comms = comm;
-    atomic_fetch_add(&device->module->comms, 1);
-    pthread_mutex_unlock(&device->lock);
-}
-
-static void delist(struct cu_comm *comm)
-{
-    struct cu_device *device = comm->device;
-    pthread_mutex_lock(&device->lock);
-    struct cu_comm **at = &device->comms;
-    while (*at != comm)
-        at = &(*at)->next;
-    *at = comm->next;
-    atomic_fetch_sub(&device->module->comms, 1);
-    pthread_mutex_unlock(&device->lock);
-}
-
 static weir_status make_comm(struct cu_device *device, const struct weir_comm_setup *setup,
                              const ncclUniqueId *id, struct cu_comm **out_comm)
 {
     struct cu_module *module = device->module;
     struct cu_scope scope;
-    struct cu_comm *comm = module->host->allocate(sizeof *comm);
-    if (!comm)
-        return weir_host_no_memory(module->host, "a communicator");
-    pthread_mutex_init(&comm->lock, NULL);
-    comm->device = device;
-    comm->nccl = &module->nccl;
-    comm->rank = setup->rank;
-    comm->count = setup->count;
     weir_status status = cu_enter(device, &scope);
-    if (status == WEIR_OK) {
+    if (status < 0)
+        return status;
+    struct cu_comm *comm = module->host->allocate(sizeof *comm);
+    if (comm) {
+        pthread_mutex_init(&comm->lock, NULL);
+        comm->device = device;
+        comm->nccl = &module->nccl;
+        comm->rank = setup->rank;
+        comm->count = setup->count;
         status = make_parts(comm);
         if (status == WEIR_OK)
             status = make_native(comm, id, setup);
         if (status < 0)
             release_parts(comm);
-        cu_leave(device, &scope);
     } else {
-        pthread_mutex_destroy(&comm->lock);
-        module->host->release(comm);
+        status = weir_host_no_memory(module->host, "a communicator");
     }
+    cu_leave(device, &scope);
     if (status < 0)
         return status;
-    enlist(comm);
+    pthread_mutex_lock(&device->lock);
+    comm->next = device->comms;
+    device->comms = comm;
+    atomic_fetch_add(&module->comms, 1);
+    pthread_mutex_unlock(&device->lock);
     *out_comm = comm;
     return WEIR_OK;
 }
@@ -543,18 +469,26 @@ weir_status cu_comm_create(const struct weir_link *link, weir_device *object,
                            void **out_data)
 {
     struct cu_device *device = cu_device_of(link, object);
+    struct cu_nccl *nccl = &device->module->nccl;
     struct intro own = {.there = false};
     struct intro *all = link->host->allocate(setup->count * sizeof *all);
     struct cu_comm *comm = NULL;
-    struct refusal refusal = {.required = false};
+    bool usable;
     if (!all)
         return weir_host_no_memory(link->host, "a communicator");
-    introduce(&device->module->nccl, setup->rank, &own);
+    own.required = strcmp(nccl->setting, "auto") != 0;
+    own.there = load(nccl, own.reason);
+    own.version = own.there ? nccl->version : 0;
+    if (own.there && setup->rank == 0 && nccl->api.ncclGetUniqueId(&own.id) != ncclSuccess) {
+        own.there = false;
+        snprintf(own.reason, sizeof own.reason, "ncclGetUniqueId fails: %s",
+                 nccl->api.ncclGetLastError(NULL));
+    }
     weir_status status = setup->all_gather(setup, &own, all, sizeof own);
     if (status == WEIR_OK)
-        status = is_usable(all, setup->count, &refusal)
-                     ? make_comm(device, setup, &all[0].id, &comm)
-                     : tell(link->host, setup, &refusal, all);
+        status = agree(link->host, setup, all, &usable);
+    if (status == WEIR_OK && usable)
+        status = make_comm(device, setup, &all[0].id, &comm);
     link->host->release(all);
     *out_data = comm;
     return status;
@@ -567,7 +501,13 @@ void cu_comm_destroy(const struct weir_link *link, weir_comm *object)
     struct cu_comm *comm = cu_comm_of(link, object);
     struct cu_device *device = comm->device;
     struct cu_scope scope;
-    delist(comm);
+    pthread_mutex_lock(&device->lock);
+    struct cu_comm **at = &device->comms;
+    while (*at != comm)
+        at = &(*at)->next;
+    *at = comm->next;
+    atomic_fetch_sub(&device->module->comms, 1);
+    pthread_mutex_unlock(&device->lock);
     if (!comm->aborted)
         end_native(comm, comm->nccl->api.ncclCommDestroy);
     cu_enter_to_destroy(device, &scope);
@@ -575,25 +515,14 @@ void cu_comm_destroy(const struct weir_link *link, weir_comm *object)
     cu_leave(device, &scope);
 }
 
-static bool is_inside(struct cu_comm *comm)
-{
-    return atomic_load(&comm->inside);
-}
-
-// NCCL frees the communicator when it is aborted. A call that had begun is left time to end: it takes
-// microseconds, unless it waits for other ranks, which only the abort ends.
-static void let_call_end(struct cu_comm *comm)
-{
-    const struct timespec pause = {.tv_nsec = 1000000};
-    for (int i = 0; i < CALL_ENDS_MS && is_inside(comm); i++)
-        nanosleep(&pause, NULL);
-}
-
 void cu_comm_abort(const struct weir_link *link, weir_comm *object)
 {
     struct cu_comm *comm = cu_comm_of(link, object);
-    comm->aborted = true; // begin() sees it, or is_inside() sees the call
-    let_call_end(comm);
+    comm->aborted = true; // begin() sees it, or this sees the call
+    // NCCL frees the communicator when it is aborted. A call that had begun is left time to end: it takes
+    // microseconds, unless it waits for other ranks, which only the abort ends.
+    for (int i = 0; i < CALL_ENDS_MS && atomic_load(&comm->inside); i++)
+        weir_clock_sleep_ns(1000000);
     end_native(comm, comm->nccl->api.ncclCommAbort);
 }
 

@@ -4,13 +4,7 @@
 
 #include "backends/cuda/graph.h"
 
-struct cu_builder {
-    struct cu_device *device;
-    struct cu_node *node;
-    struct cu_parts parts;
-};
-
-static void finish_part(const struct cu_device *device, struct cu_part *part)
+static void finish_part(const struct cu_device *device, const struct cu_part *part)
 {
     const struct weir_host *host = device->module->host;
     if (part->kind == CU_PART_LAUNCH)
@@ -30,15 +24,17 @@ void cu_parts_finish(const struct cu_device *device, struct cu_parts *parts)
     *parts = (struct cu_parts){0};
 }
 
-static weir_status add_part(struct cu_builder *builder, const struct cu_part *part)
+weir_status cu_add_part(struct cu_builder *builder, const struct cu_part *part)
 {
     const struct weir_host *host = builder->device->module->host;
     struct cu_parts *parts = &builder->parts;
     if (parts->count == parts->capacity) {
         const size_t capacity = parts->capacity ? 2 * parts->capacity : 1;
         struct cu_part *grown = host->allocate(capacity * sizeof *grown);
-        if (!grown)
+        if (!grown) {
+            finish_part(builder->device, part);
             return weir_host_no_memory(host, "a node of a graph");
+        }
         if (parts->count)
             memcpy(grown, parts->parts, parts->count * sizeof *grown);
         host->release(parts->parts);
@@ -47,54 +43,6 @@ static weir_status add_part(struct cu_builder *builder, const struct cu_part *pa
     }
     parts->parts[parts->count++] = *part;
     return WEIR_OK;
-}
-
-// A part that has memory or a graph of its own, which goes with it.
-static weir_status add_owner(struct cu_builder *builder, struct cu_part *part)
-{
-    const weir_status status = add_part(builder, part);
-    if (status < 0)
-        finish_part(builder->device, part);
-    return status;
-}
-
-// Copies and fills, which copy.c splits.
-
-weir_status cu_add_copy(struct cu_builder *builder, const struct cu_box *box)
-{
-    return add_part(builder, &(struct cu_part){.kind = CU_PART_COPY, .u.copy = cu_memcpy_of(box)});
-}
-
-weir_status cu_add_set(struct cu_builder *builder, const CUDA_MEMSET_NODE_PARAMS *set)
-{
-    return add_part(builder, &(struct cu_part){.kind = CU_PART_SET, .u.set = *set});
-}
-
-// As create_device() in buffer.c: the memory stream has no other work.
-weir_status cu_take_staging(struct cu_builder *builder, size_t size, CUdeviceptr *out_address)
-{
-    struct cu_device *device = builder->device;
-    struct cu_trial trial = {.device = device};
-    struct cu_staging *staging = builder->node->staging;
-    if (staging && staging->size >= size) {
-        *out_address = staging->address;
-        return WEIR_OK;
-    }
-    staging = device->module->host->allocate(sizeof *staging);
-    if (!staging)
-        return weir_host_no_memory(device->module->host, "a node of a graph");
-    CU_TRY(&trial, cuMemAllocFromPoolAsync, &staging->address, size, device->pool,
-           device->memory_stream);
-    if (trial.code != CUDA_SUCCESS) {
-        device->module->host->release(staging);
-        return cu_tried(&trial, "%zu bytes of memory on the way between HOST buffers", size);
-    }
-    staging->size = size;
-    staging->next = builder->node->staging;
-    builder->node->staging = staging;
-    CU_TRY_AWAIT(&trial, device->memory_stream);
-    *out_address = staging->address;
-    return cu_tried(&trial, "memory on the way between HOST buffers");
 }
 
 // Launches.
@@ -145,7 +93,7 @@ static weir_status build_launch(const struct weir_link *link, struct cu_builder 
                      .blockDimZ = block.z},
     };
     const weir_status status = keep_arguments(link, operation, &part.u.launch);
-    return status < 0 ? status : add_owner(builder, &part);
+    return status < 0 ? status : cu_add_part(builder, &part);
 }
 
 // With the parts of an exchange after it.
@@ -158,7 +106,8 @@ static weir_status build_collective(struct cu_builder *builder,
         return weir_host_no_memory(host, "a node of a graph");
     *copy = *operation;
     weir_operation_own(copy, copy + 1);
-    return add_owner(builder, &(struct cu_part){.kind = CU_PART_COLLECTIVE, .u.collective = copy});
+    return cu_add_part(builder,
+                       &(struct cu_part){.kind = CU_PART_COLLECTIVE, .u.collective = copy});
 }
 
 // The program's functions. What a native call submits is captured on a stream of its own, when the graph is
@@ -229,7 +178,7 @@ static weir_status build_child(struct cu_builder *builder, const struct weir_ope
     if (status < 0)
         return status;
     builder->device->module->host->count_driver_object();
-    return add_owner(builder, &(struct cu_part){.kind = CU_PART_CHILD, .u.child = capture.graph});
+    return cu_add_part(builder, &(struct cu_part){.kind = CU_PART_CHILD, .u.child = capture.graph});
 }
 
 weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device,
@@ -241,10 +190,7 @@ weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device
     weir_status status;
     switch (operation->kind) {
     case WEIR_OPERATION_COPY:
-    case WEIR_OPERATION_COPY_2D:
-    case WEIR_OPERATION_COPY_3D:
     case WEIR_OPERATION_FILL:
-    case WEIR_OPERATION_FILL_2D:
         status = cu_split_copy(link, &target, operation);
         break;
     case WEIR_OPERATION_COLLECTIVE:
@@ -255,10 +201,11 @@ weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device
         break;
     case WEIR_OPERATION_HOST_CALL:
         node->call = (struct cu_call){operation->u.host_call.function, operation->u.host_call.user};
-        status = add_part(&builder, &(struct cu_part){.kind = CU_PART_CALL, .u.call = &node->call});
+        status =
+            cu_add_part(&builder, &(struct cu_part){.kind = CU_PART_CALL, .u.call = &node->call});
         break;
     case WEIR_OPERATION_NOTE:
-        status = add_part(&builder, &(struct cu_part){.kind = CU_PART_CHILD});
+        status = cu_add_part(&builder, &(struct cu_part){.kind = CU_PART_CHILD});
         break;
     default: // there are no other nodes
         status = build_launch(link, &builder, operation);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "backends/cuda/cu.h"
+#include "base/text.h"
 #include "kernels/ptx/ptx.h"
 
 // An image, of a bundle or compiled from source.
@@ -53,9 +54,8 @@ static void list_images(const struct weir_bundle *bundle, char *text, size_t siz
         const struct weir_image *image = weir_bundle_image(bundle, i);
         if (!is_cubin(image) && !weir_image_is(image, WEIR_IMAGE_PTX))
             continue;
-        const int length = snprintf(text + used, size - used, "%s%s %s", used > 0 ? ", " : "",
-                                    is_cubin(image) ? "cubin" : "PTX", image->target);
-        used += length > 0 && (size_t)length < size - used ? (size_t)length : 0;
+        weir_text_append(text, size, &used, "%s%s %s", used > 0 ? ", " : "",
+                         is_cubin(image) ? "cubin" : "PTX", image->target);
     }
 }
 
@@ -93,23 +93,12 @@ static weir_status refuse_bundle(const struct cu_device *device, const struct we
                           "bundle '%s' has no CUDA images", bundle->name);
 }
 
-// Which of two sources runs is told, as it cannot be seen from outside.
-static void log_twin(const struct weir_host *host, const struct image *chosen)
-{
-    const char *twin = twin_of(chosen->bundle);
-    char message[640];
-    if (!twin)
-        return;
-    snprintf(message, sizeof message, "bundle '%s': %s, made from %s and not from its OpenCL C",
-             chosen->bundle->name, chosen->name, twin);
-    host->log(WEIR_LOG_INFO, "cuda", message);
-}
-
 // Chooses the image of a bundle for the device.
 static weir_status choose_image(const struct cu_device *device, const struct weir_bundle *bundle,
                                 struct image *chosen)
 {
     const struct weir_image *best = NULL;
+    char message[640];
     for (uint32_t i = 0; i < bundle->image_count; i++) {
         const struct weir_image *image = weir_bundle_image(bundle, i);
         if (suits(image, device->architecture) && is_better(image, best))
@@ -121,7 +110,12 @@ static weir_status choose_image(const struct cu_device *device, const struct wei
     chosen->bundle = bundle;
     snprintf(chosen->name, sizeof chosen->name, "%s %s", is_cubin(best) ? "the cubin" : "the PTX",
              best->target);
-    log_twin(device->module->host, chosen);
+    const char *twin = twin_of(bundle);
+    if (twin) { // which of two sources runs cannot be seen from outside
+        snprintf(message, sizeof message, "bundle '%s': %s, made from %s and not from its OpenCL C",
+                 bundle->name, chosen->name, twin);
+        device->module->host->log(WEIR_LOG_INFO, "cuda", message);
+    }
     return WEIR_OK;
 }
 
@@ -146,37 +140,31 @@ static bool is_image_error(CUresult code)
            code == CUDA_ERROR_INVALID_PTX;
 }
 
-static weir_status refuse_image(struct cu_device *device, const struct image *chosen, CUresult code,
-                                const char *log)
-{
-    const struct cu_module *module = device->module;
-    const char *of = chosen->bundle ? chosen->bundle->name : "source";
-    const int toolkit = toolkit_major(chosen->bundle);
-    if (is_image_error(code) && toolkit > module->version / 1000)
-        return cu_native_error(device, "cuModuleLoadDataEx", code,
-                               "the driver is too old for bundle '%s': CUDA %d built it, and the "
-                               "driver supports CUDA %d.%d; install NVIDIA driver %s or newer",
-                               of, toolkit, module->version / 1000, module->version % 1000 / 10,
-                               toolkit >= 13 ? "580" : "525");
-    return cu_native_error(device, "cuModuleLoadDataEx", code, "'%s' does not take %s of '%s'%s%s",
-                           device->listed->info.name, chosen->name, of, log[0] ? ": " : "", log);
-}
-
 // Loads it as the program's module. Within the device's context.
 static weir_status load_image(struct cu_program *program, const struct image *chosen)
 {
     struct cu_device *device = program->device;
+    const struct cu_module *module = device->module;
+    const char *of = chosen->bundle ? chosen->bundle->name : "source";
     char log[400] = "";
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
     CUresult code =
-        device->module->cu.cuModuleLoadDataEx(&program->module, chosen->data, 2, options, values);
-    if (code != CUDA_SUCCESS) {
-        program->module = NULL;
-        return refuse_image(device, chosen, code, log);
+        module->cu.cuModuleLoadDataEx(&program->module, chosen->data, 2, options, values);
+    if (code == CUDA_SUCCESS) {
+        module->host->count_driver_object();
+        return WEIR_OK;
     }
-    device->module->host->count_driver_object();
-    return WEIR_OK;
+    program->module = NULL;
+    const int toolkit = toolkit_major(chosen->bundle);
+    if (is_image_error(code) && toolkit > module->version / 1000)
+        return CU_FAIL(device, "cuModuleLoadDataEx", code,
+                       "the driver is too old for bundle '%s': CUDA %d built it, and the "
+                       "driver supports CUDA %d.%d; install NVIDIA driver %s or newer",
+                       of, toolkit, module->version / 1000, module->version % 1000 / 10,
+                       toolkit >= 13 ? "580" : "525");
+    return CU_FAIL(device, "cuModuleLoadDataEx", code, "'%s' does not take %s of '%s'%s%s",
+                   device->listed->info.name, chosen->name, of, log[0] ? ": " : "", log);
 }
 
 // Programs.
@@ -190,7 +178,7 @@ static weir_status find_function(const struct cu_program *program, const char *n
     *out_found = code == CUDA_SUCCESS;
     if (code == CUDA_SUCCESS || code == CUDA_ERROR_NOT_FOUND)
         return WEIR_OK;
-    return cu_native_error(program->device, "cuModuleGetFunction", code, "load kernel '%s'", name);
+    return CU_FAIL(program->device, "cuModuleGetFunction", code, "load kernel '%s'", name);
 }
 
 static weir_status load_function(const struct cu_program *program, const char *name,
@@ -257,8 +245,8 @@ static weir_status check_parameters(const struct cu_program *program,
         const CUresult code = cu->cuFuncGetParamInfo(function, i, &offset, &size);
         const bool past = i == kernel->parameter_count;
         if (code != CUDA_SUCCESS && code != CUDA_ERROR_INVALID_VALUE)
-            return cu_native_error(program->device, "cuFuncGetParamInfo", code,
-                                   "the parameters of kernel '%s'", kernel->name);
+            return CU_FAIL(program->device, "cuFuncGetParamInfo", code,
+                           "the parameters of kernel '%s'", kernel->name);
         if (past && code != CUDA_SUCCESS)
             return WEIR_OK;
         if (past || code != CUDA_SUCCESS)
@@ -358,39 +346,29 @@ static weir_status create(struct cu_program *program, const struct image *chosen
     return status;
 }
 
-static weir_status create_from_source(struct cu_program *program,
-                                      const struct weir_program_params *params)
-{
-    struct image chosen = {.name = "the image"};
-    struct cu_compiled compiled = {.memory = NULL};
-    weir_status status = cu_compile(program->device, params, &compiled);
-    chosen.data = compiled.image;
-    program->signatures = compiled.signatures;
-    if (status == WEIR_OK)
-        status = create(program, &chosen);
-    free(compiled.memory);
-    return status;
-}
-
 weir_status cu_program_create(const struct weir_link *link, weir_device *device,
                               weir_program *object, const struct weir_program_params *params,
                               void **out_data)
 {
     const struct weir_host *host = link->host;
-    struct image chosen = {.data = NULL};
+    struct image chosen = {.name = "the image"};
+    struct cu_compiled compiled = {.memory = NULL};
     struct cu_program *program = host->allocate(sizeof *program);
     if (!program)
         return weir_host_no_memory(host, "a program");
     program->device = cu_device_of(link, device);
 
     weir_status status;
-    if (!params->bundle) {
-        status = create_from_source(program, params);
-    } else {
+    if (params->bundle) {
         status = choose_image(program->device, params->bundle, &chosen);
-        if (status == WEIR_OK)
-            status = create(program, &chosen);
+    } else {
+        status = cu_compile(program->device, params, &compiled);
+        chosen.data = compiled.image;
+        program->signatures = compiled.signatures;
     }
+    if (status == WEIR_OK)
+        status = create(program, &chosen);
+    free(compiled.memory);
     if (status < 0) {
         release(program);
         return status;
@@ -450,11 +428,9 @@ static weir_status find_and_prepare(const struct cu_program *program, struct cu_
                                     struct weir_kernel_info *info)
 {
     const char *name = signature->name;
-    bool found;
-    weir_status status = find_function(program, name, &kernel->function, &found);
-    if (status == WEIR_OK && !found)
-        return weir_host_fail(program->device->module->host, WEIR_ERROR_NOT_FOUND,
-                              "build the program again", "kernel '%s' is not in the program", name);
+    struct cu_trial trial = {.device = program->device};
+    CU_TRY(&trial, cuModuleGetFunction, &kernel->function, program->module, name);
+    weir_status status = cu_tried(&trial, "load kernel '%s'", name);
     if (status == WEIR_OK)
         status = load_function(program, name, kernel->function);
     if (status == WEIR_OK && !program->signatures)
@@ -564,43 +540,30 @@ weir_status cu_kernel_occupancy(const struct weir_link *link, weir_kernel *objec
 
 // Launches.
 
-// A pointer to local memory is an offset: kernels/ptx/ptx.h.
-static void pack_local(struct cu_packed *packed, size_t index, size_t size)
+weir_status cu_pack(const struct weir_link *link, const struct weir_operation *operation,
+                    struct cu_packed *packed)
 {
-    const size_t offset = (packed->local_bytes + WEIR_PTX_LOCAL_ALIGNMENT - 1) /
-                          WEIR_PTX_LOCAL_ALIGNMENT * WEIR_PTX_LOCAL_ALIGNMENT;
-    packed->places[index] = offset;
-    packed->pointers[index] = &packed->places[index];
-    packed->local_bytes = offset + size;
-}
-
-static void pack(const struct weir_link *link, struct cu_packed *packed,
-                 const struct weir_argument *arguments, size_t count)
-{
+    const struct cu_kernel *kernel = cu_kernel_of(link, operation->u.launch.kernel);
+    const struct weir_argument *arguments = operation->u.launch.arguments;
+    const size_t count = operation->u.launch.argument_count;
     packed->local_bytes = 0;
     for (size_t i = 0; i < count; i++) {
         const struct weir_argument *argument = &arguments[i];
+        packed->pointers[i] = &packed->places[i];
         switch (argument->kind) {
         case WEIR_PARAMETER_BUFFER:
             packed->places[i] = cu_buffer_of(link, argument->buffer)->address + argument->offset;
-            packed->pointers[i] = &packed->places[i];
             break;
         case WEIR_PARAMETER_VALUE: // the driver only reads through the pointer
             packed->pointers[i] = argument->pointer ? (void *)(uintptr_t)argument->pointer
                                                     : (void *)(uintptr_t)&argument->bits;
             break;
-        case WEIR_PARAMETER_LOCAL:
-            pack_local(packed, i, argument->size);
+        case WEIR_PARAMETER_LOCAL: // a pointer to local memory is an offset: kernels/ptx/ptx.h
+            packed->places[i] = round_up(packed->local_bytes, WEIR_PTX_LOCAL_ALIGNMENT);
+            packed->local_bytes = packed->places[i] + argument->size;
             break;
         }
     }
-}
-
-weir_status cu_pack(const struct weir_link *link, const struct weir_operation *operation,
-                    struct cu_packed *packed)
-{
-    const struct cu_kernel *kernel = cu_kernel_of(link, operation->u.launch.kernel);
-    pack(link, packed, operation->u.launch.arguments, operation->u.launch.argument_count);
     if (packed->local_bytes <= kernel->max_dynamic_bytes)
         return WEIR_OK;
     return weir_host_fail(link->host, WEIR_ERROR_INVALID, "use smaller local arrays or blocks",
@@ -633,9 +596,8 @@ weir_status cu_submit_launch(const struct weir_link *link, struct cu_queue *queu
     cu_watch_command(queue);
     if (code == CUDA_SUCCESS)
         return WEIR_OK;
-    return cu_native_error(device, cooperative ? "cuLaunchCooperativeKernel" : "cuLaunchKernel",
-                           code,
-                           "launch of %" PRIu32 " x %" PRIu32 " x %" PRIu32 " blocks of %" PRIu32
-                           " x %" PRIu32 " x %" PRIu32 " with %zu bytes of local memory",
-                           grid.x, grid.y, grid.z, block.x, block.y, block.z, packed.local_bytes);
+    return CU_FAIL(device, cooperative ? "cuLaunchCooperativeKernel" : "cuLaunchKernel", code,
+                   "launch of %" PRIu32 " x %" PRIu32 " x %" PRIu32 " blocks of %" PRIu32
+                   " x %" PRIu32 " x %" PRIu32 " with %zu bytes of local memory",
+                   grid.x, grid.y, grid.z, block.x, block.y, block.z, packed.local_bytes);
 }

@@ -62,8 +62,7 @@ static weir_status create_event(void *user, void **out_event)
     CUevent event = NULL;
     CUresult code = device->module->cu.cuEventCreate(&event, timing | blocking);
     *out_event = event;
-    return code == CUDA_SUCCESS ? WEIR_OK
-                                : cu_native_error(device, "cuEventCreate", code, "record");
+    return code == CUDA_SUCCESS ? WEIR_OK : CU_FAIL(device, "cuEventCreate", code, "record");
 }
 
 static void destroy_event(void *user, void *event)
@@ -101,20 +100,17 @@ static int time_of_event(void *user, void *event, void *before, uint64_t before_
 
 static weir_status report(void *user, enum weir_kit_question question, int code, uint64_t sequence)
 {
-    struct cu_device *device = ((struct cu_queue *)user)->device;
-    switch (question) {
-    case WEIR_KIT_WAITED:
-        return cu_native_error(device, "cuEventSynchronize", (CUresult)code,
-                               "wait for operation %" PRIu64, sequence);
-    case WEIR_KIT_TIMED:
-        return cu_native_error(device, "cuEventElapsedTime", (CUresult)code,
-                               "ask for the time of operation %" PRIu64, sequence);
-    case WEIR_KIT_ASKED:
-    case WEIR_KIT_WORKED: // never: a failure here is one of the context, which every call tells
-        break;
-    }
-    return cu_native_error(device, "cuEventQuery", (CUresult)code,
-                           "ask whether operation %" PRIu64 " is complete", sequence);
+    static const struct {
+        const char *call;
+        const char *attempt;
+    } all[] = {
+        [WEIR_KIT_ASKED] = {"cuEventQuery", "ask for the end of"},
+        [WEIR_KIT_WAITED] = {"cuEventSynchronize", "wait for"},
+        [WEIR_KIT_TIMED] = {"cuEventElapsedTime", "ask for the time of"},
+        // WEIR_KIT_WORKED never: a failure here is one of the context, which every call tells
+    };
+    return CU_FAIL(((struct cu_queue *)user)->device, all[question].call, (CUresult)code,
+                   "%s operation %" PRIu64, all[question].attempt, sequence);
 }
 
 static const struct weir_kit_record_ops ops = {
@@ -161,48 +157,27 @@ static void add_entry(struct cu_history *history, const struct weir_operation *o
     history->unwritten += !is_wait;
 }
 
-static void take_word(struct cu_device *device, struct cu_history *history)
-{
-    struct cu_words *words = &device->words;
-    size_t slot = 0;
-    pthread_mutex_lock(&device->lock);
-    while (slot < CU_WORD_COUNT && words->used[slot])
-        slot++;
-    if (slot < CU_WORD_COUNT) {
-        words->used[slot] = true;
-        history->word = (atomic_uint *)words->page + slot;
-        history->word_address = words->address + slot * sizeof(atomic_uint);
-        atomic_store(history->word, 0);
-    }
-    pthread_mutex_unlock(&device->lock);
-}
-
 static weir_status init_history(struct cu_queue *queue, const weir_queue *object)
 {
-    const struct weir_host *host = queue->device->module->host;
+    struct cu_device *device = queue->device;
+    const struct weir_host *host = device->module->host;
+    size_t slot = 0;
     queue->id = weir_queue_object(object)->id;
     queue->label = weir_queue_object(object)->label;
     queue->history = host->allocate(sizeof *queue->history);
     if (!queue->history)
         return weir_host_no_memory(host, "the history of a queue");
-    take_word(queue->device, queue->history);
-    return WEIR_OK;
-}
-
-// Accepts a queue without a history. The queue is on no list any more.
-static void finish_history(struct cu_queue *queue)
-{
-    struct cu_device *device = queue->device;
-    struct cu_history *history = queue->history;
-    if (!history)
-        return;
-    if (history->word) {
-        pthread_mutex_lock(&device->lock);
-        device->words.used[history->word - (atomic_uint *)device->words.page] = false;
-        pthread_mutex_unlock(&device->lock);
+    pthread_mutex_lock(&device->lock);
+    while (slot < CU_WORD_COUNT && device->words.used[slot])
+        slot++;
+    if (slot < CU_WORD_COUNT) {
+        device->words.used[slot] = true;
+        queue->history->word = (atomic_uint *)device->words.page + slot;
+        queue->history->word_address = device->words.address + slot * sizeof(atomic_uint);
+        atomic_store(queue->history->word, 0);
     }
-    device->module->host->release(history);
-    queue->history = NULL;
+    pthread_mutex_unlock(&device->lock);
+    return WEIR_OK;
 }
 
 // What fails here costs knowledge and nothing else: a fault is met by the next call.
@@ -225,32 +200,20 @@ static void write_word(struct cu_queue *queue, uint64_t sequence)
                           "what is known to have finished is only what the host has seen");
 }
 
-static const char *name_of(const struct weir_link *link, const struct weir_operation *operation)
-{
-    if (operation->kind == WEIR_OPERATION_LAUNCH)
-        return cu_kernel_of(link, operation->u.launch.kernel)->name;
-    if (operation->kind == WEIR_OPERATION_GRAPH)
-        return cu_graph_of(link, operation->u.graph.graph)->name;
-    return NULL;
-}
-
 // Notes an operation before it is submitted; before some records also makes the stream write its
 // progress. Within the device's context.
 static void note_operation(const struct weir_link *link, struct cu_queue *queue,
                            const struct weir_operation *operation)
 {
     struct cu_history *history = queue->history;
+    const char *name = NULL;
+    if (operation->kind == WEIR_OPERATION_LAUNCH)
+        name = cu_kernel_of(link, operation->u.launch.kernel)->name;
+    if (operation->kind == WEIR_OPERATION_GRAPH)
+        name = cu_graph_of(link, operation->u.graph.graph)->name;
     if (operation->kind != WEIR_OPERATION_RECORD)
-        add_entry(history, operation, name_of(link, operation));
+        add_entry(history, operation, name);
     else if (history->unwritten >= WORD_DISTANCE)
-        write_word(queue, operation->sequence);
-}
-
-// If faults are to be attributed, makes the stream write that it has passed the operation. Called
-// after its submission, within the device's context.
-static void mark_operation(struct cu_queue *queue, const struct weir_operation *operation)
-{
-    if (cu_is_work((int)operation->kind))
         write_word(queue, operation->sequence);
 }
 
@@ -290,59 +253,53 @@ static weir_status wrap_stream(struct cu_queue *queue, void *native)
 
 // Creation and destruction.
 
-static void enlist(struct cu_queue *queue)
+// Within the device's context.
+static void release(struct cu_queue *queue)
 {
     struct cu_device *device = queue->device;
-    pthread_mutex_lock(&device->lock);
-    queue->next = device->queues;
-    device->queues = queue;
-    pthread_mutex_unlock(&device->lock);
-}
-
-static void delist(struct cu_queue *queue)
-{
-    struct cu_device *device = queue->device;
-    pthread_mutex_lock(&device->lock);
+    const struct cu_module *module = device->module;
     struct cu_queue **at = &device->queues;
+    pthread_mutex_lock(&device->lock);
     while (*at && *at != queue)
         at = &(*at)->next;
     if (*at)
         *at = queue->next;
     pthread_mutex_unlock(&device->lock);
-}
-
-// Within the device's context.
-static void release(struct cu_queue *queue)
-{
-    const struct cu_module *module = queue->device->module;
-    delist(queue);
     cu_comms_forget_queue(queue);
     weir_kit_records_destroy(&queue->records);
     cu_watch_finish(queue);
     if (queue->stream && !queue->wrapped)
         module->cu.cuStreamDestroy(queue->stream);
-    finish_history(queue);
+    if (queue->history && queue->history->word) {
+        pthread_mutex_lock(&device->lock);
+        device->words.used[queue->history->word - (atomic_uint *)device->words.page] = false;
+        pthread_mutex_unlock(&device->lock);
+    }
+    module->host->release(queue->history);
     module->host->release(queue);
 }
 
 static weir_status create_stream(struct cu_queue *queue, const struct weir_queue_setup *setup)
 {
     struct cu_device *device = queue->device;
+    struct cu_trial trial = {.device = device};
     if (setup->native) {
         weir_status status = wrap_stream(queue, setup->native);
-        if (status == WEIR_OK)
-            enlist(queue);
-        return status;
+        if (status < 0)
+            return status;
+    } else {
+        CU_TRY(&trial, cuStreamCreateWithPriority, &queue->stream, CU_STREAM_NON_BLOCKING,
+               -setup->priority);
+        if (trial.code != CUDA_SUCCESS) {
+            queue->stream = NULL;
+            return cu_tried(&trial, "cannot create a queue");
+        }
+        device->module->host->count_driver_object();
     }
-    CUresult code =
-        device->module->cu.cuStreamCreateWithPriority(&queue->stream, CU_STREAM_NON_BLOCKING,
-                                                      -setup->priority);
-    if (code != CUDA_SUCCESS) {
-        queue->stream = NULL;
-        return cu_native_error(device, "cuStreamCreateWithPriority", code, "cannot create a queue");
-    }
-    device->module->host->count_driver_object();
-    enlist(queue);
+    pthread_mutex_lock(&device->lock);
+    queue->next = device->queues;
+    device->queues = queue;
+    pthread_mutex_unlock(&device->lock);
     return WEIR_OK;
 }
 
@@ -403,7 +360,7 @@ static weir_status submit_record(struct cu_queue *queue, uint64_t sequence)
     if (code == CUDA_SUCCESS)
         return weir_kit_records_append(queue->records, sequence, event);
     weir_kit_records_cancel(queue->records, event);
-    return cu_native_error(device, "cuEventRecord", code, "record");
+    return CU_FAIL(device, "cuEventRecord", code, "record");
 }
 
 static weir_status submit_wait(struct cu_queue *queue, struct cu_queue *producer, uint64_t sequence)
@@ -415,7 +372,7 @@ static weir_status submit_wait(struct cu_queue *queue, struct cu_queue *producer
     weir_kit_records_release(producer->records, event);
     if (code == CUDA_SUCCESS)
         return WEIR_OK;
-    return cu_native_error(queue->device, "cuStreamWaitEvent", code, "wait");
+    return CU_FAIL(queue->device, "cuStreamWaitEvent", code, "wait");
 }
 
 static weir_status submit(const struct weir_link *link, struct cu_queue *queue,
@@ -426,11 +383,8 @@ static weir_status submit(const struct weir_link *link, struct cu_queue *queue,
         cu_comms_mark_queue(queue);
     switch (operation->kind) {
     case WEIR_OPERATION_COPY:
-    case WEIR_OPERATION_COPY_2D:
-    case WEIR_OPERATION_COPY_3D:
     case WEIR_OPERATION_FILL:
-    case WEIR_OPERATION_FILL_2D:
-        return cu_submit_copy(link, queue, operation);
+        return cu_split_copy(link, &(struct cu_target){queue->device, queue, NULL}, operation);
     case WEIR_OPERATION_LAUNCH:
         return cu_submit_launch(link, queue, operation);
     case WEIR_OPERATION_NATIVE:
@@ -463,8 +417,9 @@ weir_status cu_queue_submit(const struct weir_link *link, weir_queue *object,
     status = submit(link, queue, operation);
     if (queue->watch)
         cu_watch_end(queue, status == WEIR_OK);
-    if (queue->device->module->attribute_faults && status == WEIR_OK)
-        mark_operation(queue, operation);
+    if (queue->device->module->attribute_faults && status == WEIR_OK &&
+        cu_is_work((int)operation->kind))
+        write_word(queue, operation->sequence);
     cu_leave(queue->device, &scope);
     return status;
 }
@@ -523,8 +478,7 @@ weir_status cu_queue_finish(const struct weir_link *link, weir_queue *object)
         return status;
     CUresult code = await(device, queue->stream, NULL);
     if (code != CUDA_SUCCESS)
-        status =
-            cu_native_error(device, "cuStreamSynchronize", code, "wait for the queue to finish");
+        status = CU_FAIL(device, "cuStreamSynchronize", code, "wait for the queue to finish");
     else
         weir_kit_idle_settle(device->idle);
     cu_leave(device, &scope);

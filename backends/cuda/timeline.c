@@ -1,4 +1,6 @@
 // Times of records, on the one timeline of a device, and the device's clock.
+#include <stdlib.h>
+
 #include "backends/cuda/cu.h"
 #include "base/clock.h"
 
@@ -47,22 +49,14 @@ static CUresult difference(const struct cu_device *device, CUevent start, CUeven
 weir_status cu_timeline_init(struct cu_device *device)
 {
     struct cu_timeline *timeline = &device->timeline;
-    struct cu_anchor first = {0};
+    struct cu_anchor *first = &timeline->anchors[0];
     struct cu_trial trial = {.device = device};
-    CU_TRY(&trial, cuEventCreate, &first.event, CU_EVENT_DEFAULT);
-    const bool created = trial.code == CUDA_SUCCESS;
-    CU_TRY(&trial, cuEventRecord, first.event, device->memory_stream);
+    CU_TRY(&trial, cuEventCreate, &first->event, CU_EVENT_DEFAULT);
+    timeline->count = trial.code == CUDA_SUCCESS;
+    CU_TRY(&trial, cuEventRecord, first->event, device->memory_stream);
     CU_TRY_AWAIT(&trial, device->memory_stream);
-    if (trial.code != CUDA_SUCCESS) {
-        if (created)
-            device->module->cu.cuEventDestroy(first.event);
-        return cu_tried(&trial, "begin the device's timeline");
-    }
-    first.time_ns = weir_clock_now_ns();
-    timeline->anchors[0] = first;
-    timeline->count = 1;
-    timeline->last_ns = first.time_ns;
-    return WEIR_OK;
+    first->time_ns = timeline->last_ns = weir_clock_now_ns();
+    return cu_tried(&trial, "begin the device's timeline");
 }
 
 void cu_timeline_finish(struct cu_device *device)
@@ -73,8 +67,6 @@ void cu_timeline_finish(struct cu_device *device)
         cu->cuEventDestroy(timeline->anchors[i].event);
     if (timeline->pending)
         cu->cuEventDestroy(timeline->pending);
-    timeline->count = 0;
-    timeline->pending = NULL;
 }
 
 // Makes an anchor of the pending event if that is complete. A failure only reduces the resolution,
@@ -121,11 +113,6 @@ void cu_timeline_advance(struct cu_device *device)
     pthread_mutex_unlock(&timeline->lock);
 }
 
-static int64_t magnitude(int64_t value)
-{
-    return value < 0 ? -value : value;
-}
-
 static uint64_t distance_of(uint64_t a, uint64_t b)
 {
     return a < b ? b - a : a - b;
@@ -155,16 +142,16 @@ CUresult cu_timeline_convert(struct cu_device *device, CUevent event, CUevent ne
     resolve(device);
     const struct cu_anchor *anchor = anchor_at(timeline, timeline->count - 1);
     CUresult code = difference(device, anchor->event, event, &distance);
-    if (code == CUDA_SUCCESS && magnitude(distance) > NEAR_NS) {
+    if (code == CUDA_SUCCESS && llabs(distance) > NEAR_NS) {
         anchor = nearest(timeline, anchor->time_ns + (uint64_t)distance);
         code = difference(device, anchor->event, event, &distance);
     }
     *out_time_ns = anchor->time_ns + (uint64_t)distance;
     pthread_mutex_unlock(&timeline->lock);
 
-    if (code == CUDA_SUCCESS && near && magnitude(distance) > NEAR_NS &&
+    if (code == CUDA_SUCCESS && near && llabs(distance) > NEAR_NS &&
         difference(device, near, event, &near_distance) == CUDA_SUCCESS &&
-        magnitude(near_distance) < magnitude(distance))
+        llabs(near_distance) < llabs(distance))
         *out_time_ns = near_ns + (uint64_t)near_distance;
     return code;
 }

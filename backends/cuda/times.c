@@ -67,9 +67,9 @@ static struct {
     pthread_mutex_t lock;        // guards what follows
     struct weir_clock_map clock; // a: CUPTI's, b: the host's
     uint64_t flushed_ns;
-    struct meeting *meetings;
-    struct cu_queue **queues; // by number
-    uint32_t next_number;
+    struct meeting meetings[MEETINGS];
+    struct cu_queue *queues[QUEUES]; // by number
+    uint32_t last_number;
     bool probed;
     uint64_t probe_start_ns; // on the host's clock
     uint64_t probe_end_ns;
@@ -104,45 +104,21 @@ static bool load_cupti(const char *setting, int driver, char *message, size_t si
                                            &cupti, message, size);
 }
 
-// The tables, and numbers of queues.
-
-// False: out of memory. What there is is freed with free_tables().
-static bool allocate_tables(void)
-{
-    records.meetings = calloc(MEETINGS, sizeof *records.meetings);
-    records.queues = calloc(QUEUES, sizeof *records.queues);
-    records.next_number = PROBE;
-    return records.meetings && records.queues;
-}
-
-static void free_tables(void)
-{
-    free(records.meetings);
-    free(records.queues);
-    records.meetings = NULL;
-    records.queues = NULL;
-}
-
-// Returns a number that no queue has, or 0 if there is none. With the lock held.
-static uint64_t take_number(struct cu_queue *queue)
-{
-    for (int i = 0; i < QUEUES; i++) {
-        const uint32_t number = ++records.next_number & 0xffffff;
-        if (number == PROBE || records.queues[number % QUEUES])
-            continue;
-        records.queues[number % QUEUES] = queue;
-        return number;
-    }
-    return 0;
-}
-
-// Gives the queue's watch a number; false if there is none left.
+// Gives the queue's watch a number that no other queue has; false if there is none left.
 static bool number_queue(struct cu_queue *queue)
 {
+    bool found = false;
     pthread_mutex_lock(&records.lock);
-    queue->watch->number = take_number(queue);
+    for (int i = 0; i < QUEUES && !found; i++) {
+        const uint32_t number = ++records.last_number & 0xffffff;
+        found = number != PROBE && !records.queues[number % QUEUES];
+        if (!found)
+            continue;
+        records.queues[number % QUEUES] = queue;
+        queue->watch->number = number;
+    }
     pthread_mutex_unlock(&records.lock);
-    return queue->watch->number != 0;
+    return found;
 }
 
 // Reading records.
@@ -181,18 +157,6 @@ static struct cu_timed *find_timed(struct cu_watch *watch, uint64_t number)
                                                                             : NULL;
 }
 
-// Whether a record of the number PROBE has come since it was forgotten, and its times on the host's
-// clock.
-static bool read_probe(uint64_t *out_start_ns, uint64_t *out_end_ns)
-{
-    pthread_mutex_lock(&records.lock);
-    const bool probed = records.probed;
-    *out_start_ns = records.probe_start_ns;
-    *out_end_ns = records.probe_end_ns;
-    pthread_mutex_unlock(&records.lock);
-    return probed;
-}
-
 // Stores the times of a joined call with its operation. A record without times counts too.
 static void tell(const struct meeting *meeting)
 {
@@ -227,27 +191,6 @@ static struct meeting *meet(uint32_t correlation)
     return meeting;
 }
 
-static void take_id(const CUpti_Activity *record)
-{
-    if (get_32(record, CUPTI_EXTERNAL_KIND_AT) != CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1)
-        return;
-    struct meeting *meeting = meet(get_32(record, CUPTI_EXTERNAL_CORRELATION_AT));
-    meeting->id = get_64(record, CUPTI_EXTERNAL_ID_AT);
-    meeting->has_id = true;
-    if (meeting->has_times)
-        tell(meeting);
-}
-
-static void take_times(uint64_t start_ns, uint64_t end_ns, uint32_t correlation)
-{
-    struct meeting *meeting = meet(correlation);
-    meeting->start_ns = start_ns;
-    meeting->end_ns = end_ns;
-    meeting->has_times = true;
-    if (meeting->has_id)
-        tell(meeting);
-}
-
 static const struct {
     unsigned kind;
     size_t start;
@@ -262,16 +205,24 @@ static const struct {
 static void take(const CUpti_Activity *record)
 {
     const unsigned kind = (unsigned)record->kind;
-    if (kind == CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION) {
-        take_id(record);
-        return;
+    if (kind == CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION &&
+        get_32(record, CUPTI_EXTERNAL_KIND_AT) == CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1) {
+        struct meeting *meeting = meet(get_32(record, CUPTI_EXTERNAL_CORRELATION_AT));
+        meeting->id = get_64(record, CUPTI_EXTERNAL_ID_AT);
+        meeting->has_id = true;
+        if (meeting->has_times)
+            tell(meeting);
     }
-    for (size_t i = 0; i < sizeof timed_records / sizeof *timed_records; i++)
-        if (timed_records[i].kind == kind) {
-            take_times(get_64(record, timed_records[i].start), get_64(record, timed_records[i].end),
-                       get_32(record, timed_records[i].correlation));
-            return;
-        }
+    for (size_t i = 0; i < sizeof timed_records / sizeof *timed_records; i++) {
+        if (timed_records[i].kind != kind)
+            continue;
+        struct meeting *meeting = meet(get_32(record, timed_records[i].correlation));
+        meeting->start_ns = get_64(record, timed_records[i].start);
+        meeting->end_ns = get_64(record, timed_records[i].end);
+        meeting->has_times = true;
+        if (meeting->has_id)
+            tell(meeting);
+    }
 }
 
 // CUPTI's callbacks.
@@ -344,23 +295,15 @@ static void flush_records(const struct cu_queue *queue)
         deliver(0);
 }
 
-// What a native call has submitted is not known, so it is over when an operation after it has come.
-static bool is_passed(struct cu_watch *watch, uint64_t tail, uint64_t head)
+// The last entry that tells that those before it have passed, or `tail`: one that is complete, or a native call, of
+// which it is not known how much it has submitted, whose first record has come.
+static uint64_t last_known(struct cu_watch *watch, uint64_t tail, uint64_t head)
 {
     while (head-- > tail + 1) {
         const struct cu_timed *timed = timed_at(watch, head);
         if (is_whole(timed) || (timed->commands == CU_FOREIGN_COMMANDS && timed->seen > 0))
-            return true;
-    }
-    return false;
-}
-
-// The last complete entry, or `tail`.
-static uint64_t last_whole(struct cu_watch *watch, uint64_t tail, uint64_t head)
-{
-    while (head-- > tail + 1)
-        if (is_whole(timed_at(watch, head)))
             return head;
+    }
     return tail;
 }
 
@@ -373,9 +316,9 @@ static bool may_leave(struct cu_watch *watch, uint64_t tail, uint64_t head)
         return true;
     const unsigned commands = atomic_load_explicit(&timed->commands, memory_order_acquire);
     if (commands == 0 || commands == CU_FOREIGN_COMMANDS)
-        return commands > 0 && is_passed(watch, tail, head);
+        return commands > 0 && last_known(watch, tail, head) > tail;
     if (watch->passed_by <= tail) {
-        watch->passed_by = last_whole(watch, tail, head);
+        watch->passed_by = last_known(watch, tail, head);
         watch->passed_ns = weir_clock_now_ns();
     }
     return watch->passed_by > tail && weir_clock_now_ns() - watch->passed_ns >= PATIENCE_NS;
@@ -397,15 +340,15 @@ static bool read_record(const struct cu_queue *queue, const struct cu_timed *tim
 
 enum state {
     UNTRIED,
-    OFF,
-    ON
+    UNUSABLE,
+    RESTING, // switched off
+    RUNNING,
 };
 
 static struct {
     pthread_mutex_t start_lock; // guards starting and stopping; taken before that of the records
     enum state state;
     size_t users;   // queues
-    bool idle;      // was in use, and is switched off
     bool all_calls; // all calls must be recorded to get the external ids
 } activity = {
     .start_lock = PTHREAD_MUTEX_INITIALIZER,
@@ -453,8 +396,8 @@ static void disable(void)
 }
 
 // Makes one fill, whose record must arrive with times between those of the calls around it. This
-// detects a CUPTI that does not fit the driver before it spoils a trace.
-static bool probe(struct cu_device *device)
+// detects a CUPTI that does not fit the driver before it spoils a trace. Returns what is wrong, or NULL.
+static const char *probe(struct cu_device *device)
 {
     const struct cu_symbols *cu = &device->module->cu;
     CUdeviceptr memory;
@@ -463,7 +406,7 @@ static bool probe(struct cu_device *device)
     pthread_mutex_unlock(&records.lock);
     if (cu->cuMemAllocFromPoolAsync(&memory, 256, device->pool, device->memory_stream) !=
         CUDA_SUCCESS)
-        return false;
+        return "there is no memory for a fill";
     const uint64_t before_ns = weir_clock_now_ns();
     cupti.cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1,
                                                  (uint64_t)PROBE << INDEX_BITS |
@@ -474,45 +417,40 @@ static bool probe(struct cu_device *device)
     cu_await_stream(cu, device->memory_stream);
     const uint64_t after_ns = weir_clock_now_ns();
     deliver(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
-    uint64_t start_ns = 0;
-    uint64_t end_ns = 0;
-    return read_probe(&start_ns, &end_ns) && start_ns + PROBE_SLACK_NS >= before_ns &&
-           end_ns <= after_ns + PROBE_SLACK_NS;
-}
-
-static const char *result_text(CUptiResult result)
-{
-    const char *text = NULL;
-    cupti.cuptiGetResultString(result, &text);
-    return text ? text : "an unknown error";
+    pthread_mutex_lock(&records.lock);
+    const bool probed = records.probed;
+    const bool fits = records.probe_start_ns + PROBE_SLACK_NS >= before_ns &&
+                      records.probe_end_ns <= after_ns + PROBE_SLACK_NS;
+    pthread_mutex_unlock(&records.lock);
+    if (!probed)
+        return "its record of a fill did not come";
+    return fits ? NULL : "its record of a fill has times that cannot be";
 }
 
 static bool try_start(struct cu_device *device, char *message, size_t size)
 {
     if (!load_cupti(device->module->cupti, device->module->version, message, size))
         return false;
-    if (!allocate_tables()) {
-        snprintf(message, size, "there is no memory");
-        return false;
-    }
     CUptiResult result = cupti.cuptiActivityRegisterCallbacks(request_buffer, complete_buffer);
     if (result == CUPTI_SUCCESS)
         result = enable();
     if (result != CUPTI_SUCCESS) {
+        const char *text = NULL;
         disable();
-        snprintf(message, size, "it refuses: %s", result_text(result));
+        cupti.cuptiGetResultString(result, &text);
+        snprintf(message, size, "it refuses: %s", text ? text : "an unknown error");
         return false;
     }
-    if (probe(device))
-        return true;
-    activity.all_calls = true;
-    record_calls(true);
-    if (probe(device))
+    const char *wrong = probe(device);
+    if (wrong) {
+        activity.all_calls = true;
+        record_calls(true);
+        wrong = probe(device);
+    }
+    if (!wrong)
         return true;
     disable();
-    uint64_t start_ns, end_ns;
-    snprintf(message, size, "its record of a fill %s",
-             read_probe(&start_ns, &end_ns) ? "has times that cannot be" : "did not come");
+    snprintf(message, size, "%s", wrong);
     return false;
 }
 
@@ -521,12 +459,9 @@ static void start(struct cu_device *device)
 {
     char message[512] = "";
     char text[640];
-    if (strcmp(device->module->cupti, "off") == 0)
-        return; // another runtime of the process may use it
-    activity.state = try_start(device, message, sizeof message) ? ON : OFF;
-    if (activity.state == ON)
+    activity.state = try_start(device, message, sizeof message) ? RUNNING : UNUSABLE;
+    if (activity.state == RUNNING)
         return;
-    free_tables();
     snprintf(text, sizeof text,
              "CUPTI is not used, so starts of operations are only the earliest possible: %s",
              message);
@@ -535,39 +470,12 @@ static void start(struct cu_device *device)
                               "cuda", text);
 }
 
-static bool enlist_watch(struct cu_queue *queue)
-{
-    struct cu_device *device = queue->device;
-    pthread_mutex_lock(&activity.start_lock);
-    if (activity.state == UNTRIED)
-        start(device);
-    bool on = activity.state == ON && strcmp(device->module->cupti, "off") != 0;
-    if (on)
-        on = number_queue(queue);
-    if (on && activity.users++ == 0 && activity.idle) {
-        activity.idle = false;
-        enable();
-    }
-    pthread_mutex_unlock(&activity.start_lock);
-    return on;
-}
-
-static void delist_watch(struct cu_queue *queue)
-{
-    pthread_mutex_lock(&activity.start_lock);
-    pthread_mutex_lock(&records.lock);
-    records.queues[queue->watch->number % QUEUES] = NULL;
-    pthread_mutex_unlock(&records.lock);
-    activity.users--;
-    pthread_mutex_unlock(&activity.start_lock);
-}
-
 // Switching is too expensive to be done each time the last watched queue is destroyed.
 void cu_activity_rest(void)
 {
     pthread_mutex_lock(&activity.start_lock);
-    if (activity.state == ON && activity.users == 0 && !activity.idle) {
-        activity.idle = true;
+    if (activity.state == RUNNING && activity.users == 0) {
+        activity.state = RESTING;
         disable();
     }
     pthread_mutex_unlock(&activity.start_lock);
@@ -578,12 +486,24 @@ void cu_activity_rest(void)
 weir_status cu_watch_init(struct cu_queue *queue)
 {
     struct cu_device *device = queue->device;
+    // Where it is off here, another runtime of the process may use it.
+    const bool wanted = strcmp(device->module->cupti, "off") != 0;
     queue->watch = device->module->host->allocate(sizeof *queue->watch);
     if (!queue->watch)
         return weir_host_no_memory(device->module->host, "the times of a queue's operations");
     pthread_mutex_init(&queue->watch->lock, NULL);
     cu_clock_keep(device);
-    queue->watch->exact = enlist_watch(queue);
+    pthread_mutex_lock(&activity.start_lock);
+    if (wanted && activity.state == UNTRIED)
+        start(device);
+    const bool on = wanted && activity.state >= RESTING && number_queue(queue);
+    if (on && activity.state == RESTING) {
+        activity.state = RUNNING;
+        enable();
+    }
+    activity.users += on;
+    pthread_mutex_unlock(&activity.start_lock);
+    queue->watch->exact = on;
     return WEIR_OK;
 }
 
@@ -593,35 +513,35 @@ void cu_watch_finish(struct cu_queue *queue)
     struct cu_watch *watch = queue->watch;
     if (!watch)
         return;
-    if (watch->exact)
-        delist_watch(queue);
+    if (watch->exact) {
+        pthread_mutex_lock(&activity.start_lock);
+        pthread_mutex_lock(&records.lock);
+        records.queues[watch->number % QUEUES] = NULL;
+        pthread_mutex_unlock(&records.lock);
+        activity.users--;
+        pthread_mutex_unlock(&activity.start_lock);
+    }
     for (size_t i = 0; i < CU_WATCH_ENTRIES; i++)
         if (watch->ring[i].event)
             module->cu.cuEventDestroy(watch->ring[i].event);
     pthread_mutex_destroy(&watch->lock);
     module->host->release(watch);
-    queue->watch = NULL;
-}
-
-// With the lock held.
-static void drop_oldest(struct cu_watch *watch)
-{
-    const uint64_t tail = atomic_load_explicit(&watch->tail, memory_order_relaxed);
-    watch->near = NULL;
-    atomic_store_explicit(&watch->tail, tail + DROPPED_AT_ONCE, memory_order_release);
 }
 
 // Returns the place for the next entry, or NULL. The entry before the oldest stays, with `near`.
 static struct cu_timed *next_place(struct cu_watch *watch)
 {
     const uint64_t head = atomic_load_explicit(&watch->head, memory_order_relaxed);
-    if (head - atomic_load_explicit(&watch->tail, memory_order_acquire) < CU_WATCH_ENTRIES - 2)
+    uint64_t tail = atomic_load_explicit(&watch->tail, memory_order_acquire);
+    if (head - tail < CU_WATCH_ENTRIES - 2)
         return timed_at(watch, head);
     if (pthread_mutex_trylock(&watch->lock) != 0)
         return NULL;
     if (watch->exact)
         pthread_mutex_lock(&records.lock);
-    drop_oldest(watch);
+    // Else some have been fetched meanwhile.
+    if (atomic_compare_exchange_strong(&watch->tail, &tail, tail + DROPPED_AT_ONCE))
+        watch->near = NULL;
     if (watch->exact)
         pthread_mutex_unlock(&records.lock);
     pthread_mutex_unlock(&watch->lock);

@@ -44,14 +44,6 @@ void weir_kit_native_describe(const struct weir_kit_natives *natives, struct wei
     vsnprintf(detail->message, sizeof detail->message, format, arguments);
 }
 
-// Removes trailing spaces and newlines.
-static void cut_end(char *text)
-{
-    size_t length = strlen(text);
-    while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == ' '))
-        text[--length] = '\0';
-}
-
 // The first line with `part`, as many warnings may precede the first error; the whole where none has it.
 static const char *line_with(const char *text, const char *part)
 {
@@ -77,7 +69,9 @@ weir_status weir_kit_build_report(const struct weir_host *host, const struct wei
     snprintf(detail.native_name, sizeof detail.native_name, "%s", build->name);
     snprintf(detail.message, sizeof detail.message, "the program does not build with '%s': %s",
              build->options, told ? line_with(build->log, build->sought) : "there is no log");
-    cut_end(detail.message);
+    size_t length = strlen(detail.message);
+    while (length > 0 && strchr("\n ", detail.message[length - 1]))
+        detail.message[--length] = '\0';
     return host->error(&detail, sizeof detail);
 }
 

@@ -58,13 +58,6 @@ void weir_kit_idle_settle(weir_kit_idle *idle)
 
 // Registrations.
 
-static bool covers(const struct weir_kit_registration *registration, const char *pointer,
-                   size_t size)
-{
-    return pointer >= registration->pointer &&
-           pointer + size <= registration->pointer + registration->size;
-}
-
 static bool touches(const struct weir_kit_registration *registration, const char *pointer,
                     size_t size)
 {
@@ -111,10 +104,12 @@ struct weir_kit_registration *weir_kit_registration_share(weir_kit_idle *idle, v
                                                           size_t size)
 {
     struct weir_kit_registrations *list = idle->params.registrations;
+    const char *begin = pointer;
     unregister(idle, take_unused(list, NULL, pointer, size));
     pthread_mutex_lock(&list->lock);
     struct weir_kit_registration *registration = list->first;
-    while (registration && !covers(registration, pointer, size))
+    while (registration && (begin < registration->pointer ||
+                            begin + size > registration->pointer + registration->size))
         registration = registration->next;
     // Another thread may have ended the last use since.
     if (registration && registration->users++ == 0)
@@ -182,30 +177,15 @@ void weir_kit_idle_drain(weir_kit_idle *idle)
 
 #define SMALLEST_BLOCK 4096u
 
-struct weir_kit_blocks {
-    const struct weir_host *host;
-    pthread_mutex_t lock;
-    struct weir_kit_block *first;
-};
-
-weir_status weir_kit_blocks_create(const struct weir_host *host, weir_kit_blocks **out_blocks)
+void weir_kit_blocks_init(struct weir_kit_blocks *blocks)
 {
-    weir_kit_blocks *blocks = host->allocate(sizeof *blocks);
-    *out_blocks = blocks;
-    if (!blocks)
-        return weir_host_no_memory(host, "a device");
-    blocks->host = host;
+    blocks->first = NULL;
     pthread_mutex_init(&blocks->lock, NULL);
-    return WEIR_OK;
 }
 
-void weir_kit_blocks_destroy(weir_kit_blocks **blocks)
+void weir_kit_blocks_finish(struct weir_kit_blocks *blocks)
 {
-    if (!*blocks)
-        return;
-    pthread_mutex_destroy(&(*blocks)->lock);
-    (*blocks)->host->release(*blocks);
-    *blocks = NULL;
+    pthread_mutex_destroy(&blocks->lock);
 }
 
 size_t weir_kit_block_size(size_t size)
@@ -216,7 +196,8 @@ size_t weir_kit_block_size(size_t size)
     return size <= SIZE_MAX - step ? (size + step - 1) / step * step : size;
 }
 
-struct weir_kit_block *weir_kit_block_take(weir_kit_blocks *blocks, size_t size, size_t limit)
+struct weir_kit_block *weir_kit_block_take(struct weir_kit_blocks *blocks, size_t size,
+                                           size_t limit)
 {
     struct weir_kit_block **best = NULL;
     pthread_mutex_lock(&blocks->lock);
@@ -232,7 +213,7 @@ struct weir_kit_block *weir_kit_block_take(weir_kit_blocks *blocks, size_t size,
     return block;
 }
 
-void weir_kit_block_put(weir_kit_blocks *blocks, struct weir_kit_block *block)
+void weir_kit_block_put(struct weir_kit_blocks *blocks, struct weir_kit_block *block)
 {
     pthread_mutex_lock(&blocks->lock);
     block->next = blocks->first;
@@ -240,7 +221,7 @@ void weir_kit_block_put(weir_kit_blocks *blocks, struct weir_kit_block *block)
     pthread_mutex_unlock(&blocks->lock);
 }
 
-void weir_kit_blocks_empty(weir_kit_blocks *blocks,
+void weir_kit_blocks_empty(struct weir_kit_blocks *blocks,
                            void (*give_back)(void *device, struct weir_kit_block *block),
                            void *device)
 {

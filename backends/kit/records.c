@@ -44,13 +44,13 @@ struct record_time {
 };
 
 struct weir_kit_records {
-    struct weir_kit_records_head head; // of the thread that submits
     bool reused; // `ops->create` is set; a copy, as append reads nothing else of the table
     const struct weir_host *host;
     const struct weir_kit_record_ops *ops;
     void *queue;
     _Atomic uint64_t completed;
     // Used by the thread that submits only.
+    struct weir_kit_event *free;
     size_t reap_at; // the number of records in the ring at which it is checked
     size_t reap_least;
     size_t reap_most; // of `reap_least`
@@ -61,10 +61,9 @@ struct weir_kit_records {
     struct record *ring;
     size_t first;
     size_t count;
-    size_t capacity;                 // a power of two
-    uint64_t recorded;               // records so far
-    struct weir_kit_event *returned; // free, but not in the submitter's list yet
-    _Atomic uint64_t failed;         // the first record that failed; 0: none
+    size_t capacity;         // a power of two
+    uint64_t recorded;       // records so far
+    _Atomic uint64_t failed; // the first record that failed; 0: none
     int failed_code;
     struct record_time *times; // ring, by the number of the record
     uint32_t history;          // its size; 0: no times
@@ -108,12 +107,6 @@ static size_t find_record(const weir_kit_records *records, uint64_t sequence)
             high = middle;
     }
     return low;
-}
-
-// How many records at the front are known to be complete. Under the lock.
-static size_t count_known(const weir_kit_records *records)
-{
-    return find_record(records, weir_kit_records_completed(records) + 1);
 }
 
 static bool add_events(weir_kit_records *records, size_t capacity)
@@ -185,14 +178,6 @@ uint64_t weir_kit_records_completed(const weir_kit_records *records)
     return atomic_load_explicit(&records->completed, memory_order_acquire);
 }
 
-static void note_failure(weir_kit_records *records, uint64_t sequence, int code)
-{
-    if (atomic_load_explicit(&records->failed, memory_order_relaxed) != 0)
-        return;
-    records->failed_code = code;
-    atomic_store_explicit(&records->failed, sequence, memory_order_release);
-}
-
 // The event of the record at the index, held; NULL: there is none. Under the lock.
 static struct weir_kit_event *hold(const weir_kit_records *records, size_t index)
 {
@@ -250,26 +235,21 @@ static void convert(weir_kit_records *records, size_t count)
     }
 }
 
-static enum weir_kit_state ask(const weir_kit_records *records, size_t index, int *out_code)
-{
-    *out_code = 0;
-    return records->ops->query(records->queue, record_at(records, index)->event->native, out_code);
-}
-
 // The number of records at the front that are complete. The driver is queried
 // only if none is known to be, and at most twice: a query takes 1.2 us on an H200, ten times as
 // long as a record.
 static size_t count_complete(const weir_kit_records *records)
 {
     static const size_t quarters[] = {3, 1};
-    const size_t complete = count_known(records);
-    int code;
+    const size_t complete = find_record(records, weir_kit_records_completed(records) + 1);
     // The event of a timed queue's last complete record is not returned.
     if (complete > (records->history > 0 ? 1 : 0))
         return complete;
     for (size_t i = 0; i < 2 && records->count > 0; i++) {
         const size_t asked = records->count * quarters[i] / 4;
-        if (ask(records, asked, &code) == WEIR_KIT_COMPLETE)
+        int code = 0;
+        if (records->ops->query(records->queue, record_at(records, asked)->event->native, &code) ==
+            WEIR_KIT_COMPLETE)
             return asked + 1;
     }
     return complete;
@@ -289,53 +269,29 @@ static void take_back(weir_kit_records *records, size_t complete)
             records->ops->destroy(records->queue, event->native);
             event->native = NULL;
         }
-        event->next = records->returned;
-        records->returned = event;
+        event->next = records->free;
+        records->free = event;
         records->first = (records->first + 1) & (records->capacity - 1);
         records->count--;
     }
 }
 
-// Moves the returned events to the submitter's list.
-static void take_over(weir_kit_records *records)
-{
-    if (records->head.free)
-        return;
-    records->head.free = records->returned;
-    records->returned = NULL;
-}
-
-// After a look that the number of records was the reason for.
-static void look_later(weir_kit_records *records)
-{
-    if (records->reap_least >= records->reap_most || ++records->reaps < LOOKS_ALIKE)
-        return;
-    records->reaps = 0;
-    records->reap_least *= 2;
-}
-
-// Returns the events of complete records to the submitter's list.
+// Returns the events of complete records.
 static void reap(weir_kit_records *records)
 {
-    if (records->count >= records->reap_at)
-        look_later(records);
+    if (records->count >= records->reap_at && records->reap_least < records->reap_most &&
+        ++records->reaps == LOOKS_ALIKE) {
+        records->reaps = 0;
+        records->reap_least *= 2;
+    }
     weir_lock_take(&records->lock);
     const size_t complete = count_complete(records);
     if (complete > 0)
         note_complete(records, record_at(records, complete - 1)->sequence);
     take_back(records, complete);
-    take_over(records);
     const size_t left = records->count;
     weir_lock_release(&records->lock);
     records->reap_at = 2 * left > records->reap_least ? 2 * left : records->reap_least;
-}
-
-// Only the submitter moves the ring's ends, so it can read them without the lock.
-static bool is_worth_it(const weir_kit_records *records)
-{
-    return records->count > 0 &&
-           (records->count >= records->reap_at ||
-            weir_kit_records_completed(records) >= record_at(records, 0)->sequence);
 }
 
 static weir_status create_event(weir_kit_records *records, struct weir_kit_event **out_event)
@@ -359,14 +315,18 @@ static weir_status create_event(weir_kit_records *records, struct weir_kit_event
     return WEIR_OK;
 }
 
-weir_status weir_kit_records_refill(weir_kit_records *records, struct weir_kit_event **out_event)
+weir_status weir_kit_records_take(weir_kit_records *records, struct weir_kit_event **out_event)
 {
-    *out_event = NULL;
-    if (is_worth_it(records))
+    // Only the submitter moves the ring's ends, so it can read them without the lock.
+    if (!records->free && records->count > 0 &&
+        (records->count >= records->reap_at ||
+         weir_kit_records_completed(records) >= record_at(records, 0)->sequence))
         reap(records);
-    if (!records->head.free)
+    *out_event = records->free;
+    if (!*out_event)
         return create_event(records, out_event);
-    return weir_kit_records_take(records, out_event);
+    records->free = (*out_event)->next;
+    return WEIR_OK;
 }
 
 void weir_kit_records_cancel(weir_kit_records *records, struct weir_kit_event *event)
@@ -375,8 +335,8 @@ void weir_kit_records_cancel(weir_kit_records *records, struct weir_kit_event *e
         records->ops->destroy(records->queue, event->native);
         event->native = NULL;
     }
-    event->next = records->head.free;
-    records->head.free = event;
+    event->next = records->free;
+    records->free = event;
 }
 
 // Doubles the ring. Under the lock.
@@ -419,8 +379,11 @@ static weir_status report(weir_kit_records *records, enum weir_kit_question ques
     return records->ops->report(records->queue, question, code, sequence);
 }
 
-static weir_status report_failure(weir_kit_records *records, uint64_t sequence)
+// The result for a complete record.
+static weir_status answer_complete(weir_kit_records *records, uint64_t sequence)
 {
+    if (atomic_load_explicit(&records->failed, memory_order_acquire) == 0)
+        return WEIR_OK;
     weir_lock_take(&records->lock);
     const uint64_t failed = atomic_load_explicit(&records->failed, memory_order_relaxed);
     const int code = records->failed_code;
@@ -428,14 +391,6 @@ static weir_status report_failure(weir_kit_records *records, uint64_t sequence)
     if (failed == 0 || failed > sequence)
         return WEIR_OK;
     return report(records, WEIR_KIT_WORKED, code, failed);
-}
-
-// The result for a complete record.
-static weir_status answer_complete(weir_kit_records *records, uint64_t sequence)
-{
-    if (atomic_load_explicit(&records->failed, memory_order_acquire) == 0)
-        return WEIR_OK;
-    return report_failure(records, sequence);
 }
 
 static weir_status take_answer(weir_kit_records *records, enum weir_kit_state state, int code,
@@ -447,7 +402,10 @@ static weir_status take_answer(weir_kit_records *records, enum weir_kit_state st
         return report(records, question, code, sequence);
     if (state == WEIR_KIT_FAILED) {
         weir_lock_take(&records->lock);
-        note_failure(records, sequence, code);
+        if (atomic_load_explicit(&records->failed, memory_order_relaxed) == 0) {
+            records->failed_code = code;
+            atomic_store_explicit(&records->failed, sequence, memory_order_release);
+        }
         weir_lock_release(&records->lock);
     }
     note_complete(records, sequence);
@@ -480,8 +438,10 @@ static weir_status poll_until(weir_kit_records *records, uint64_t sequence, uint
     }
 }
 
-static weir_status wait_in_driver(weir_kit_records *records, uint64_t sequence)
+weir_status weir_kit_records_wait(weir_kit_records *records, uint64_t sequence, uint64_t timeout_ns)
 {
+    if (timeout_ns != WEIR_FOREVER)
+        return poll_until(records, sequence, timeout_ns);
     int code = 0;
     struct weir_kit_event *event = weir_kit_records_hold(records, sequence);
     if (!event)
@@ -489,13 +449,6 @@ static weir_status wait_in_driver(weir_kit_records *records, uint64_t sequence)
     const enum weir_kit_state state = records->ops->wait(records->queue, event->native, &code);
     weir_kit_records_release(records, event);
     return take_answer(records, state, code, WEIR_KIT_WAITED, sequence);
-}
-
-weir_status weir_kit_records_wait(weir_kit_records *records, uint64_t sequence, uint64_t timeout_ns)
-{
-    if (timeout_ns == WEIR_FOREVER)
-        return wait_in_driver(records, sequence);
-    return poll_until(records, sequence, timeout_ns);
 }
 
 // Searches the kept times, which are in the order of their records. Under the lock.

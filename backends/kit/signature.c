@@ -17,25 +17,6 @@
 
 #define TOKENS_OF_PARAMETER 32
 
-// One block, which one call frees, for the structure, its arrays and `text_bytes` at `*out_text`; NULL if out of
-// memory.
-static struct weir_kit_signatures *make_signatures(const struct weir_host *host, size_t kernels,
-                                                   size_t parameters, size_t text_bytes,
-                                                   char **out_text)
-{
-    const size_t kernels_size = kernels * sizeof(struct weir_kernel_signature);
-    const size_t parameters_size = parameters * sizeof(struct weir_parameter);
-    struct weir_kit_signatures *all =
-        host->allocate(sizeof *all + kernels_size + parameters_size + text_bytes);
-    if (!all)
-        return NULL;
-    char *rest = (char *)(all + 1);
-    all->kernels = (struct weir_kernel_signature *)(void *)rest;
-    all->parameters = (struct weir_parameter *)(void *)(rest + kernels_size);
-    *out_text = rest + kernels_size + parameters_size;
-    return all;
-}
-
 // Reading.
 
 // A name, a number or one other character.
@@ -51,12 +32,30 @@ struct reader {
     const char *at;
     bool cuda;      // CUDA C++, where `kernel` is a name like another
     bool has_lines; // those of `clean` are the caller's
+    bool barrier;   // each kernel of a text that names it may come to it
     struct weir_kit_signatures *all;
-    char *strings; // the place of the next one
+    char *strings;
     size_t kernel_count;
     size_t parameter_count;
     size_t string_bytes;
 };
+
+// One block, which one call frees, for what a first pass has counted. False: out of memory.
+static bool make_room(struct reader *reader)
+{
+    const size_t kernels_size = reader->kernel_count * sizeof(struct weir_kernel_signature);
+    const size_t parameters_size = reader->parameter_count * sizeof(struct weir_parameter);
+    struct weir_kit_signatures *all =
+        reader->host->allocate(sizeof *all + kernels_size + parameters_size + reader->string_bytes);
+    if (!all)
+        return false;
+    char *rest = (char *)(all + 1);
+    all->kernels = (struct weir_kernel_signature *)(void *)rest;
+    all->parameters = (struct weir_parameter *)(void *)(rest + kernels_size);
+    reader->strings = rest + kernels_size + parameters_size;
+    reader->all = all;
+    return true;
+}
 
 // Blanking.
 
@@ -89,22 +88,17 @@ static char *end_of_literal(char *at)
     return *at == quote ? at + 1 : at;
 }
 
-static char *end_of_comment(char *at)
-{
-    if (at[1] == '/')
-        return end_of_line(at);
-    char *end = strstr(at + 2, "*/");
-    return end ? end + 2 : at + strlen(at);
-}
-
 // Replaces comments, literals and, unless they stay, preprocessor lines by blanks. Newlines stay.
 static void blank_text(char *text, bool directives_stay)
 {
     bool line_start = true;
     for (char *at = text; *at;) {
         char *end = at + 1;
-        if (at[0] == '/' && (at[1] == '/' || at[1] == '*'))
-            end = end_of_comment(at);
+        if (at[0] == '/' && at[1] == '*') {
+            end = strstr(at + 2, "*/");
+            end = end ? end + 2 : at + strlen(at);
+        } else if (at[0] == '/' && at[1] == '/')
+            end = end_of_line(at);
         else if (at[0] == '"' || at[0] == '\'')
             end = end_of_literal(at);
         else if (at[0] == '#' && line_start && !directives_stay)
@@ -143,27 +137,14 @@ bool weir_kit_names_barrier(const char *source)
     return named;
 }
 
-// A text that names the barrier may come to it in each of its kernels.
-static void mark_barriers(struct weir_kit_signatures *signatures, const char *source)
-{
-    const bool waits = weir_kit_names_barrier(source);
-    for (uint32_t i = 0; i < signatures->kernel_count; i++)
-        signatures->kernels[i].grid_barrier = waits;
-}
-
 // Tokens.
-
-static bool in_name(char c)
-{
-    return weir_text_is_word(c);
-}
 
 static struct token next(struct reader *reader)
 {
     while (isspace((unsigned char)*reader->at))
         reader->at++;
     struct token token = {reader->at, 0};
-    while (in_name(token.text[token.length]))
+    while (weir_text_is_word(token.text[token.length]))
         token.length++;
     if (token.length == 0 && *token.text)
         token.length = 1;
@@ -178,7 +159,8 @@ static bool is(struct token token, const char *text)
 
 static bool is_name(struct token token)
 {
-    return token.length > 0 && in_name(token.text[0]) && !isdigit((unsigned char)token.text[0]);
+    return token.length > 0 && weir_text_is_word(token.text[0]) &&
+           !isdigit((unsigned char)token.text[0]);
 }
 
 static unsigned line_of(const struct reader *reader, struct token token)
@@ -216,7 +198,8 @@ static const char *keep(struct reader *reader, const char *before, const struct 
     reader->strings += size;
     size_t used = (size_t)snprintf(string, size, "%s", before);
     for (size_t i = 0; i < count; i++) {
-        const bool spaced = i > 0 && in_name(tokens[i].text[0]) && in_name(tokens[i - 1].text[0]);
+        const bool spaced = i > 0 && weir_text_is_word(tokens[i].text[0]) &&
+                            weir_text_is_word(tokens[i - 1].text[0]);
         used += (size_t)snprintf(string + used, size - used, "%s%.*s", spaced ? " " : "",
                                  (int)tokens[i].length, tokens[i].text);
     }
@@ -455,7 +438,8 @@ static bool is_known(const struct reader *reader, struct token name)
 
 static weir_status read_kernel(struct reader *reader)
 {
-    struct weir_kernel_signature kernel = {.struct_size = sizeof kernel};
+    struct weir_kernel_signature kernel = {.struct_size = sizeof kernel,
+                                           .grid_barrier = reader->barrier};
     struct token name;
     const char *what = read_name(reader, &name, &kernel.required_block);
     if (what)
@@ -521,22 +505,15 @@ weir_status weir_kit_signatures_read(const struct weir_host *host, const char *s
         .clean = clean,
         .cuda = is_cuda(clean),
         .has_lines = !numbers_lines(source),
+        .barrier = weir_kit_names_barrier(source),
     };
     weir_status status = walk(&reader);
-    if (status == WEIR_OK) {
-        struct weir_kit_signatures *all =
-            make_signatures(host, reader.kernel_count, reader.parameter_count, reader.string_bytes,
-                            &reader.strings);
-        if (all) {
-            reader.all = all;
-            status = walk(&reader);
-            all->kernel_count = (uint32_t)reader.kernel_count;
-            mark_barriers(all, source);
-            *out_signatures = all;
-        } else {
-            status = weir_host_no_memory(host, "the signatures of a program");
-        }
-    }
+    if (status == WEIR_OK)
+        status = make_room(&reader) ? walk(&reader)
+                                    : weir_host_no_memory(host, "the signatures of a program");
+    if (reader.all)
+        reader.all->kernel_count = (uint32_t)reader.kernel_count;
+    *out_signatures = reader.all;
     host->release(clean);
     return status;
 }

@@ -58,12 +58,6 @@ static const struct scalar_type *find_vector(const char *name, size_t length, ui
     return is_width ? find(types, sizeof types / sizeof *types, name, letters) : NULL;
 }
 
-// CUDA has no larger vectors; a type of such a name is the program's own.
-static bool is_cudas(const struct scalar_type *type, uint32_t width)
-{
-    return type->scalar == WEIR_SCALAR_F16 ? width <= 2 : width <= 4;
-}
-
 static const struct scalar_type *find_type(const char *name, size_t length, bool cuda,
                                            uint32_t *out_width)
 {
@@ -73,21 +67,10 @@ static const struct scalar_type *find_type(const char *name, size_t length, bool
         type = find(other_types, sizeof other_types / sizeof *other_types, name, length);
     if (!type)
         type = find_vector(name, length, out_width);
-    return type && cuda && !is_cudas(type, *out_width) ? NULL : type;
-}
-
-static uint32_t bytes_of(const struct scalar_type *type, uint32_t width, bool cuda)
-{
-    return type->size * (width == 3 && !cuda ? 4 : width);
-}
-
-// CUDA aligns a vector to 16 bytes at most, and one of three as its element.
-static uint32_t alignment_of(const struct scalar_type *type, uint32_t width, bool cuda)
-{
-    const uint32_t bytes = bytes_of(type, width, cuda);
-    if (cuda && width == 3)
-        return type->size;
-    return cuda && bytes > 16 ? 16 : bytes;
+    // CUDA has no larger vectors; a type of such a name is the program's own.
+    if (type && cuda && *out_width > (type->scalar == WEIR_SCALAR_F16 ? 2u : 4u))
+        return NULL;
+    return type;
 }
 
 void weir_kit_parameter_describe(struct weir_parameter *parameter, bool cuda)
@@ -102,12 +85,14 @@ void weir_kit_parameter_describe(struct weir_parameter *parameter, bool cuda)
     const struct scalar_type *type = find_type(name, length, cuda, &width);
     if (!type)
         return;
+    const uint32_t bytes = type->size * (width == 3 && !cuda ? 4 : width);
     parameter->element = type->scalar;
     parameter->width = type->scalar == WEIR_SCALAR_OTHER ? 0 : width;
     if (parameter->kind == WEIR_PARAMETER_VALUE) {
         parameter->scalar = width == 1 ? type->scalar : WEIR_SCALAR_OTHER;
-        parameter->size = bytes_of(type, width, cuda);
+        parameter->size = bytes;
     } else {
-        parameter->alignment = alignment_of(type, width, cuda);
+        // CUDA aligns a vector to 16 bytes at most, and one of three as its element.
+        parameter->alignment = cuda && width == 3 ? type->size : cuda && bytes > 16 ? 16 : bytes;
     }
 }

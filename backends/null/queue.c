@@ -49,38 +49,6 @@ void null_queue_destroy(const struct weir_link *link, weir_queue *queue)
     link->host->release(own);
 }
 
-static void copy(const struct weir_link *link, const struct weir_operation *operation)
-{
-    const unsigned char *src = null_buffer_of(link, operation->u.copy.src)->bytes;
-    unsigned char *dst = null_buffer_of(link, operation->u.copy.dst)->bytes;
-
-    memcpy(dst + operation->u.copy.dst_offset, src + operation->u.copy.src_offset,
-           operation->u.copy.size);
-}
-
-static void copy_rows(const struct weir_link *link, const struct weir_plane *to,
-                      const struct weir_plane *from, size_t width, size_t height)
-{
-    const unsigned char *src = null_buffer_of(link, from->buffer)->bytes + from->offset;
-    unsigned char *dst = null_buffer_of(link, to->buffer)->bytes + to->offset;
-
-    for (size_t row = 0; row < height; row++)
-        memcpy(dst + row * to->pitch, src + row * from->pitch, width);
-}
-
-static void copy_3d(const struct weir_link *link, const struct weir_operation *operation)
-{
-    const struct weir_volume *dst = &operation->u.copy_3d.dst;
-    const struct weir_volume *src = &operation->u.copy_3d.src;
-
-    for (size_t i = 0; i < operation->u.copy_3d.depth; i++) {
-        const struct weir_plane to = {dst->buffer, dst->offset + i * dst->slice_pitch, dst->pitch};
-        const struct weir_plane from = {src->buffer, src->offset + i * src->slice_pitch,
-                                        src->pitch};
-        copy_rows(link, &to, &from, operation->u.copy_3d.width, operation->u.copy_3d.height);
-    }
-}
-
 // Doubles the filled part, which stays a multiple of the pattern's size.
 static void fill_row(unsigned char *dst, size_t size, const void *pattern, size_t pattern_size)
 {
@@ -94,22 +62,22 @@ static void fill_row(unsigned char *dst, size_t size, const void *pattern, size_
     }
 }
 
-static void fill(const struct weir_link *link, const struct weir_operation *operation)
+static void move(const struct weir_link *link, const struct weir_box *box)
 {
-    unsigned char *dst = null_buffer_of(link, operation->u.fill.dst)->bytes;
+    unsigned char *dst = null_buffer_of(link, box->dst.buffer)->bytes + box->dst.offset;
+    const unsigned char *src =
+        box->pattern ? NULL : null_buffer_of(link, box->src.buffer)->bytes + box->src.offset;
 
-    fill_row(dst + operation->u.fill.dst_offset, operation->u.fill.size, operation->u.fill.pattern,
-             operation->u.fill.pattern_size);
-}
+    for (size_t slice = 0; slice < box->depth; slice++) {
+        for (size_t row = 0; row < box->height; row++) {
+            unsigned char *to = dst + slice * box->dst.slice_pitch + row * box->dst.pitch;
 
-static void fill_2d(const struct weir_link *link, const struct weir_operation *operation)
-{
-    const struct weir_plane *to = &operation->u.fill_2d.dst;
-    unsigned char *dst = null_buffer_of(link, to->buffer)->bytes + to->offset;
-
-    for (size_t row = 0; row < operation->u.fill_2d.height; row++)
-        fill_row(dst + row * to->pitch, operation->u.fill_2d.width, operation->u.fill_2d.pattern,
-                 operation->u.fill_2d.pattern_size);
+            if (box->pattern)
+                fill_row(to, box->width, box->pattern, box->pattern_size);
+            else
+                memcpy(to, src + slice * box->src.slice_pitch + row * box->src.pitch, box->width);
+        }
+    }
 }
 
 static uint64_t now_ns(void)
@@ -155,20 +123,8 @@ static weir_status submit(const struct weir_link *link, weir_queue *queue,
 {
     switch (operation->kind) {
     case WEIR_OPERATION_COPY:
-        copy(link, operation);
-        return WEIR_OK;
-    case WEIR_OPERATION_COPY_2D:
-        copy_rows(link, &operation->u.copy_2d.dst, &operation->u.copy_2d.src,
-                  operation->u.copy_2d.width, operation->u.copy_2d.height);
-        return WEIR_OK;
-    case WEIR_OPERATION_COPY_3D:
-        copy_3d(link, operation);
-        return WEIR_OK;
     case WEIR_OPERATION_FILL:
-        fill(link, operation);
-        return WEIR_OK;
-    case WEIR_OPERATION_FILL_2D:
-        fill_2d(link, operation);
+        move(link, &operation->u.box);
         return WEIR_OK;
     case WEIR_OPERATION_RECORD:
         record(null_queue_of(link, queue), operation->sequence);

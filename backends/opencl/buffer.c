@@ -53,33 +53,6 @@ static weir_status allocate_shared(struct ocl_buffer *buffer, const char *what)
     return WEIR_OK;
 }
 
-static weir_status create_shared(struct ocl_buffer *buffer)
-{
-    weir_status status = allocate_shared(buffer, "HOST");
-    buffer->pointer = buffer->address;
-    buffer->svm = status == WEIR_OK;
-    return status;
-}
-
-static weir_status create_device(struct ocl_buffer *buffer)
-{
-    if (!buffer->device->in_place)
-        return create_memory(buffer, 0, NULL, "a DEVICE buffer");
-    weir_status status = allocate_shared(buffer, "DEVICE");
-    return status < 0
-               ? status
-               : create_memory(buffer, CL_MEM_USE_HOST_PTR, buffer->address, "a DEVICE buffer");
-}
-
-static weir_status wrap(struct ocl_buffer *buffer, void *user)
-{
-    buffer->pointer = user;
-    if (!buffer->device->svm_system)
-        return create_memory(buffer, CL_MEM_USE_HOST_PTR, user, "a buffer over existing memory");
-    buffer->svm = true;
-    return WEIR_OK;
-}
-
 // Creates pinned memory, which belongs to the block once it is mapped.
 static weir_status create_block(struct ocl_buffer *buffer, struct weir_kit_block *block)
 {
@@ -104,7 +77,8 @@ static weir_status create_pinned(struct ocl_buffer *buffer)
 {
     const struct weir_host *host = buffer->device->module->host;
     const size_t limit = buffer->size <= SIZE_MAX / 2 ? 2 * buffer->size : SIZE_MAX;
-    struct weir_kit_block *block = weir_kit_block_take(buffer->device->spares, buffer->size, limit);
+    struct weir_kit_block *block =
+        weir_kit_block_take(&buffer->device->spares, buffer->size, limit);
     if (!block) {
         block = host->allocate(sizeof *block);
         if (!block)
@@ -183,18 +157,11 @@ static weir_status check_memory(const struct ocl_buffer *buffer, cl_mem native, 
     return WEIR_OK;
 }
 
-// Intel's runtime associates memory over shared memory with an object of its own, which it then refuses.
-static bool is_sub_buffer(const struct ocl_module *module, const struct facts *facts)
-{
-    cl_uint type = 0;
-    return facts->whole && module->cl.clGetMemObjectInfo(facts->whole, CL_MEM_TYPE, sizeof type,
-                                                         &type, NULL) == CL_SUCCESS;
-}
-
 static weir_status adopt(struct ocl_buffer *buffer, cl_mem native)
 {
     const struct ocl_module *module = buffer->device->module;
     struct facts facts = {0};
+    cl_uint type;
     weir_status status = check_memory(buffer, native, &facts);
     if (status < 0)
         return status;
@@ -203,8 +170,12 @@ static weir_status adopt(struct ocl_buffer *buffer, cl_mem native)
         return clc_native_error(module->host, "clRetainMemObject", code,
                                 "adopt a buffer of %zu bytes", buffer->size);
     buffer->memory = native;
-    buffer->whole = is_sub_buffer(module, &facts) ? facts.whole : NULL;
-    buffer->origin = buffer->whole ? facts.origin : 0;
+    // Intel's runtime associates memory over shared memory with an object of its own, which it then refuses.
+    if (facts.whole && module->cl.clGetMemObjectInfo(facts.whole, CL_MEM_TYPE, sizeof type, &type,
+                                                     NULL) == CL_SUCCESS) {
+        buffer->whole = facts.whole;
+        buffer->origin = facts.origin;
+    }
     return WEIR_OK;
 }
 
@@ -212,13 +183,30 @@ static weir_status adopt(struct ocl_buffer *buffer, cl_mem native)
 
 static weir_status allocate(struct ocl_buffer *buffer, const struct weir_buffer_setup *setup)
 {
+    const struct ocl_device *device = buffer->device;
+    weir_status status = WEIR_OK;
     if (setup->native)
         return adopt(buffer, (cl_mem)(uintptr_t)setup->native);
-    if (setup->placement == WEIR_PLACE_DEVICE)
-        return create_device(buffer);
-    if (setup->user_pointer)
-        return wrap(buffer, setup->user_pointer);
-    return buffer->device->svm ? create_shared(buffer) : create_pinned(buffer);
+    if (setup->placement == WEIR_PLACE_DEVICE) {
+        if (device->in_place)
+            status = allocate_shared(buffer, "DEVICE");
+        return status < 0 ? status
+                          : create_memory(buffer, buffer->address ? CL_MEM_USE_HOST_PTR : 0,
+                                          buffer->address, "a DEVICE buffer");
+    }
+    if (setup->user_pointer) {
+        buffer->pointer = setup->user_pointer;
+        buffer->svm = device->svm_system;
+        return buffer->svm ? WEIR_OK
+                           : create_memory(buffer, CL_MEM_USE_HOST_PTR, buffer->pointer,
+                                           "a buffer over existing memory");
+    }
+    if (!device->svm)
+        return create_pinned(buffer);
+    status = allocate_shared(buffer, "HOST");
+    buffer->pointer = buffer->address;
+    buffer->svm = status == WEIR_OK;
+    return status;
 }
 
 // Releases memory that is not kept as a block.
@@ -238,7 +226,7 @@ static void release_memory(struct ocl_buffer *buffer)
 static void release(struct ocl_buffer *buffer)
 {
     if (buffer->block)
-        weir_kit_block_put(buffer->device->spares, buffer->block);
+        weir_kit_block_put(&buffer->device->spares, buffer->block);
     else
         release_memory(buffer);
     buffer->device->module->host->release(buffer);
@@ -255,7 +243,7 @@ static void release_block(void *user, struct weir_kit_block *block)
 
 void ocl_spares_release(struct ocl_device *device)
 {
-    weir_kit_blocks_empty(device->spares, release_block, device);
+    weir_kit_blocks_empty(&device->spares, release_block, device);
     device->module->cl.clFlush(device->mapper);
 }
 

@@ -86,64 +86,45 @@ static weir_status need_staging(struct ocl_queue *queue)
     return WEIR_OK;
 }
 
-static weir_status copy_staged(struct ocl_queue *queue, char *dst, const char *src, size_t size)
+// A copy in pieces, or without `src` a fill.
+static weir_status stage(struct ocl_queue *queue, char *dst, const char *src, size_t size,
+                         const void *pattern, size_t pattern_size)
 {
+    const size_t first = size < STAGING_BYTES ? size : STAGING_BYTES;
     weir_status status = need_staging(queue);
+    if (status == WEIR_OK && !src)
+        status = fill_memory(queue, queue->staging, 0, first, pattern, pattern_size);
     for (size_t done = 0; done < size && status == WEIR_OK; done += STAGING_BYTES) {
         const size_t piece = size - done < STAGING_BYTES ? size - done : STAGING_BYTES;
-        status = write_memory(queue, queue->staging, 0, src + done, piece);
+        if (src)
+            status = write_memory(queue, queue->staging, 0, src + done, piece);
         if (status == WEIR_OK)
             status = read_memory(queue, dst + done, queue->staging, 0, piece);
     }
     return status;
 }
 
-static weir_status fill_staged(struct ocl_queue *queue, char *dst, size_t size, const void *pattern,
-                               size_t pattern_size)
-{
-    weir_status status = need_staging(queue);
-    if (status < 0)
-        return status;
-    const size_t first = size < STAGING_BYTES ? size : STAGING_BYTES;
-    status = fill_memory(queue, queue->staging, 0, first, pattern, pattern_size);
-    for (size_t done = 0; done < size && status == WEIR_OK; done += STAGING_BYTES) {
-        const size_t piece = size - done < STAGING_BYTES ? size - done : STAGING_BYTES;
-        status = read_memory(queue, dst + done, queue->staging, 0, piece);
-    }
-    return status;
-}
-
-static weir_status copy_on_host(struct ocl_queue *queue, char *dst, const char *src, size_t size)
-{
-    if (!queue->device->svm)
-        return copy_staged(queue, dst, src, size);
-    ENQUEUE(clEnqueueSVMMemcpy, "copy from HOST to HOST", size, CL_FALSE, dst, src, size);
-}
-
-static weir_status copy_on_device(struct ocl_queue *queue, cl_mem dst, size_t dst_offset,
-                                  cl_mem src, size_t src_offset, size_t size)
-{
-    ENQUEUE(clEnqueueCopyBuffer, "copy from DEVICE to DEVICE", size, src, dst, src_offset,
-            dst_offset, size);
-}
-
 static weir_status copy(struct ocl_queue *queue, const struct ocl_buffer *dst, size_t dst_offset,
                         const struct ocl_buffer *src, size_t src_offset, size_t size)
 {
+    if (dst->pointer && src->pointer && !queue->device->svm)
+        return stage(queue, address(dst, dst_offset), address(src, src_offset), size, NULL, 0);
     if (dst->pointer && src->pointer)
-        return copy_on_host(queue, address(dst, dst_offset), address(src, src_offset), size);
+        ENQUEUE(clEnqueueSVMMemcpy, "copy from HOST to HOST", size, CL_FALSE,
+                address(dst, dst_offset), address(src, src_offset), size);
     if (dst->pointer)
         return read_memory(queue, address(dst, dst_offset), src->memory, src_offset, size);
     if (src->pointer)
         return write_memory(queue, dst->memory, dst_offset, address(src, src_offset), size);
-    return copy_on_device(queue, dst->memory, dst_offset, src->memory, src_offset, size);
+    ENQUEUE(clEnqueueCopyBuffer, "copy from DEVICE to DEVICE", size, src->memory, dst->memory,
+            src_offset, dst_offset, size);
 }
 
 // A copy or a fill, or a part of one.
 struct box {
     const struct ocl_buffer *to;
     const struct ocl_buffer *from; // a copy's
-    struct weir_kit_box shape;
+    struct weir_box shape;
 };
 
 // Stores where a side begins, counted in rows and slices. `slice_pitch` is 0 for one slice. A HOST side is its address with
@@ -160,11 +141,11 @@ static void find_origin(const struct weir_volume *side, size_t slice_pitch, size
 static weir_status copy_box(struct ocl_queue *queue, const struct box *box)
 {
     static const size_t nowhere[3] = {0, 0, 0};
-    const struct weir_kit_box *shape = &box->shape;
+    const struct weir_box *shape = &box->shape;
     const struct weir_volume *dst = &shape->dst;
     const struct weir_volume *src = &shape->src;
     const size_t region[3] = {shape->width, shape->height, shape->depth};
-    const size_t bytes = shape->width * shape->height * shape->depth;
+    const size_t bytes = weir_box_bytes(shape);
     const size_t to_pitch = shape->depth > 1 ? dst->slice_pitch : 0;
     const size_t from_pitch = shape->depth > 1 ? src->slice_pitch : 0;
     size_t to[3];
@@ -198,7 +179,7 @@ static weir_status fill(struct ocl_queue *queue, const struct ocl_buffer *dst, s
     if (!dst->pointer)
         return fill_memory(queue, dst->memory, offset, size, pattern, pattern_size);
     if (!dst->address || (uintptr_t)address(dst, offset) % pattern_size != 0)
-        return fill_staged(queue, address(dst, offset), size, pattern, pattern_size);
+        return stage(queue, address(dst, offset), NULL, size, pattern, pattern_size);
     ENQUEUE(clEnqueueSVMMemFill, "fill of a HOST buffer", size, address(dst, offset), pattern,
             pattern_size, size);
 }
@@ -207,7 +188,7 @@ static weir_status fill(struct ocl_queue *queue, const struct ocl_buffer *dst, s
 // doubling of the rows. Rows before and after the middle of a copy never intersect.
 static weir_status fill_rows(struct ocl_queue *queue, const struct box *box)
 {
-    const struct weir_kit_box *shape = &box->shape;
+    const struct weir_box *shape = &box->shape;
     const struct weir_volume *rows = &shape->dst;
     weir_status status =
         fill(queue, box->to, rows->offset, shape->width, shape->pattern, shape->pattern_size);
@@ -223,7 +204,7 @@ static weir_status fill_rows(struct ocl_queue *queue, const struct box *box)
 
 static weir_status do_row(struct ocl_queue *queue, const struct box *box)
 {
-    const struct weir_kit_box *row = &box->shape;
+    const struct weir_box *row = &box->shape;
     return row->pattern
                ? fill(queue, box->to, row->dst.offset, row->width, row->pattern, row->pattern_size)
                : copy(queue, box->to, row->dst.offset, box->from, row->src.offset, row->width);
@@ -282,7 +263,8 @@ weir_status ocl_submit_copy(const struct weir_link *link, struct ocl_queue *queu
                             const struct weir_operation *operation)
 {
     struct box box;
-    weir_kit_box_describe(&box.shape, operation);
+    box.shape = operation->u.box;
+    weir_kit_box_reduce(&box.shape);
     box.to = ocl_buffer_of(link, box.shape.dst.buffer);
     box.from = box.shape.pattern ? NULL : ocl_buffer_of(link, box.shape.src.buffer);
     return box.shape.depth == 1 ? do_slice(queue, &box) : do_slices(queue, &box);

@@ -59,33 +59,20 @@ static bool has_extension(const struct ocl_device *device, const char *name)
     return found;
 }
 
-static uint32_t version_of(const struct ocl_device *device)
-{
-    char text[128];
-    ocl_device_text(&device->module->cl, device->listed->device, CL_DEVICE_VERSION, text,
-                    sizeof text);
-    return ocl_version(text);
-}
-
-// The major version of PoCL, 7 of "OpenCL 3.0 PoCL 7.1 …"; 0: another platform.
-static unsigned long pocl_version(const struct ocl_device *device)
-{
-    static const char before[] = "PoCL ";
-    char text[256] = "";
-    device->module->cl.clGetPlatformInfo(device->listed->platform, CL_PLATFORM_VERSION,
-                                         sizeof text - 1, text, NULL);
-    const char *found = strstr(text, before);
-    return found ? strtoul(found + strlen(before), NULL, 10) : 0;
-}
-
 // Newer functions are only used if the loader has them too.
 static void find_abilities(struct ocl_device *device)
 {
     const struct ocl_symbols *cl = &device->module->cl;
-    device->version = version_of(device);
+    static const char pocl_before[] = "PoCL ";
+    char version[256];
+    ocl_device_text(cl, device->listed->device, CL_DEVICE_VERSION, version, sizeof version);
+    device->version = ocl_version(version);
     // NVIDIA's driver refuses all further work of a context in which a kernel failed.
     device->errors_stay = has_extension(device, "cl_nv_device_attribute_query");
-    const unsigned long pocl = pocl_version(device);
+    // The major version of PoCL, 7 of "OpenCL 3.0 PoCL 7.1 …"; 0: another platform.
+    ocl_platform_text(cl, device->listed->platform, CL_PLATFORM_VERSION, version, sizeof version);
+    const char *found = strstr(version, pocl_before);
+    const unsigned long pocl = found ? strtoul(found + strlen(pocl_before), NULL, 10) : 0;
     device->no_c_2 = pocl >= 4;
     device->bad_group_functions = pocl >= 5;
     device->keeps_views = pocl >= 7;
@@ -151,26 +138,21 @@ static weir_status create_context(struct ocl_device *device)
     return WEIR_OK;
 }
 
-static void finish_clock(struct ocl_device *device)
+static void release(struct ocl_device *device)
 {
-    const struct ocl_symbols *cl = &device->module->cl;
+    const struct ocl_module *module = device->module;
+    const struct ocl_symbols *cl = &module->cl;
     if (device->clock.marker)
         cl->clReleaseEvent(device->clock.marker);
     if (device->clock.queue)
         cl->clReleaseCommandQueue(device->clock.queue);
-    pthread_mutex_destroy(&device->clock.lock);
-}
-
-static void release(struct ocl_device *device)
-{
-    const struct ocl_module *module = device->module;
-    finish_clock(device);
     if (device->mapper)
-        module->cl.clReleaseCommandQueue(device->mapper);
+        cl->clReleaseCommandQueue(device->mapper);
     if (device->context)
-        module->cl.clReleaseContext(device->context);
+        cl->clReleaseContext(device->context);
+    pthread_mutex_destroy(&device->clock.lock);
     pthread_mutex_destroy(&device->pending_lock);
-    weir_kit_blocks_destroy(&device->spares);
+    weir_kit_blocks_finish(&device->spares);
     module->host->release(device);
 }
 
@@ -184,12 +166,11 @@ weir_status ocl_device_create(const struct weir_link *link, weir_device *object,
 
     pthread_mutex_init(&device->clock.lock, NULL);
     pthread_mutex_init(&device->pending_lock, NULL);
+    weir_kit_blocks_init(&device->spares);
     device->module = module;
     device->listed = &module->listed[setup->index];
     find_abilities(device);
     weir_status status = check_limits(device);
-    if (status == WEIR_OK)
-        status = weir_kit_blocks_create(module->host, &device->spares);
     if (status == WEIR_OK)
         status = create_context(device);
     if (status < 0) {
@@ -250,8 +231,7 @@ static struct weir_extent largest_block(const struct ocl_device *device)
 static void overlap_limits(const struct ocl_device *device, struct weir_limits *limits)
 {
     limits->concurrent_kernels = 1;
-    if (has_extension(device, "cl_nv_device_attribute_query") &&
-        number(device, OCL_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT_NV) > 0) {
+    if (number(device, OCL_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT_NV) > 0) {
         limits->copy_engines_to_device = 1;
         limits->copy_engines_to_host = 1;
     }

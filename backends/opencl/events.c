@@ -53,27 +53,20 @@ struct ocl_pending {
     size_t reached;    // and how many of the entries it has read that stay
 };
 
-// The status is what PoCL gives a command that failed in any way, and not the error of that number.
-static weir_status report_unknown(const struct ocl_module *module, const char *format,
-                                  va_list arguments)
-{
-    char text[256];
-    vsnprintf(text, sizeof text, format, arguments);
-    return weir_host_fail(module->host, WEIR_ERROR_DEVICE,
-                          "the driver gives no cause; its log may (POCL_DEBUG=err for PoCL)",
-                          "%s: its event ended with status -1", text);
-}
-
+// -1 is what PoCL gives a command that failed in any way, and not the error of that number.
 weir_status ocl_event_error(const struct ocl_module *module, const char *call, cl_int code,
                             const char *format, ...)
 {
+    char text[256];
     va_list arguments;
     va_start(arguments, format);
-    const weir_status status =
-        code == -1 ? report_unknown(module, format, arguments)
-                   : clc_native_error_list(module->host, call, code, format, arguments);
+    vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    return status;
+    if (code != -1)
+        return clc_native_error(module->host, call, code, "%s", text);
+    return weir_host_fail(module->host, WEIR_ERROR_DEVICE,
+                          "the driver gives no cause; its log may (POCL_DEBUG=err for PoCL)",
+                          "%s: its event ended with status -1", text);
 }
 
 static struct entry *entry_at(const struct ocl_pending *pending, size_t index)
@@ -124,39 +117,31 @@ static void note(struct ocl_pending *pending, uint64_t sequence, cl_int code, bo
     pending->unknown = unknown;
 }
 
-cl_int ocl_event_state(const struct ocl_module *module, cl_event event, cl_int *out_state)
+cl_int ocl_event_state(const struct ocl_module *module, cl_event event, bool *out_known)
 {
-    *out_state = CL_COMPLETE;
-    return module->cl.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof *out_state,
-                                     out_state, NULL);
+    cl_int state = CL_COMPLETE;
+    const cl_int code = module->cl.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS,
+                                                  sizeof state, &state, NULL);
+    *out_known = code == CL_SUCCESS;
+    return code == CL_SUCCESS ? state : code;
 }
 
 // A command that `ended` may be told to have a moment later than a marker after it.
 static void look(struct ocl_pending *pending, const struct entry *entry, bool ended)
 {
     const struct ocl_module *module = pending->device->module;
-    cl_int state;
-    cl_int code = ocl_event_state(module, entry->event, &state);
-    if (code == CL_SUCCESS && state > CL_COMPLETE && ended) {
+    bool known;
+    cl_int state = ocl_event_state(module, entry->event, &known);
+    if (state > CL_COMPLETE && ended) {
         module->cl.clWaitForEvents(1, &entry->event);
-        code = ocl_event_state(module, entry->event, &state);
+        state = ocl_event_state(module, entry->event, &known);
     }
-    if (code != CL_SUCCESS)
-        note(pending, entry->sequence, code, true);
-    else if (state < CL_COMPLETE)
-        note(pending, entry->sequence, state, false);
-}
-
-// A failure passes through a wait.
-static void carry(struct ocl_pending *pending, const struct entry *wait)
-{
-    const struct ocl_pending *from = wait->producer;
-    if (from->failed != 0 && from->failed <= wait->until)
-        note(pending, wait->sequence, from->code, from->unknown);
+    if (state < CL_COMPLETE)
+        note(pending, entry->sequence, state, !known);
 }
 
 // What was waited for was submitted before the wait, so a list that the question comes to again has been read as far
-// as it asks then, and a row of calls is as long as there are queues.
+// as it asks then, and a row of calls is as long as there are queues. A failure passes through a wait.
 static void read_entries(struct ocl_pending *pending, uint64_t sequence, uint64_t question,
                          bool ended)
 {
@@ -168,12 +153,13 @@ static void read_entries(struct ocl_pending *pending, uint64_t sequence, uint64_
            entry_at(pending, pending->reached)->sequence <= sequence) {
         const struct entry entry =
             ended ? take_first(pending) : *entry_at(pending, pending->reached++);
-        if (entry.event) {
+        const struct ocl_pending *from = entry.producer;
+        if (entry.event)
             look(pending, &entry, ended);
-        } else {
+        else
             read_entries(entry.producer, entry.until, question, ended);
-            carry(pending, &entry);
-        }
+        if (from && from->failed != 0 && from->failed <= entry.until)
+            note(pending, entry.sequence, from->code, from->unknown);
         if (ended)
             drop(pending->device, &entry);
     }
@@ -191,46 +177,35 @@ static void settle(struct ocl_pending *pending, uint64_t sequence, bool ended)
 // Commands of a queue end in order, so what is before one that has ended has ended too.
 static void drop_ended(struct ocl_pending *pending)
 {
-    cl_int state;
+    bool known;
     size_t index = pending->count / 2;
     while (index > 0 && !entry_at(pending, index)->event)
         index--;
     const struct entry *entry = entry_at(pending, index);
     if (entry->event &&
-        ocl_event_state(pending->device->module, entry->event, &state) == CL_SUCCESS &&
-        state <= CL_COMPLETE)
+        ocl_event_state(pending->device->module, entry->event, &known) <= CL_COMPLETE && known)
         settle(pending, entry->sequence - 1, true);
-}
-
-static bool grow(struct ocl_pending *pending)
-{
-    const struct weir_host *host = pending->device->module->host;
-    struct entry *entries = host->allocate(2 * pending->capacity * sizeof *entries);
-    if (!entries)
-        return false;
-    for (size_t i = 0; i < pending->count; i++)
-        entries[i] = *entry_at(pending, i);
-    host->release(pending->entries);
-    pending->entries = entries;
-    pending->capacity *= 2;
-    pending->first = 0;
-    return true;
 }
 
 // Under the lock.
 static bool append(struct ocl_pending *pending, const struct entry *entry)
 {
+    const struct weir_host *host = pending->device->module->host;
     if (pending->count == pending->capacity)
         drop_ended(pending);
-    if (pending->count == pending->capacity && !grow(pending))
-        return false;
+    if (pending->count == pending->capacity) {
+        struct entry *entries = host->allocate(2 * pending->capacity * sizeof *entries);
+        if (!entries)
+            return false;
+        for (size_t i = 0; i < pending->count; i++)
+            entries[i] = *entry_at(pending, i);
+        host->release(pending->entries);
+        pending->entries = entries;
+        pending->capacity *= 2;
+        pending->first = 0;
+    }
     *entry_at(pending, pending->count++) = *entry;
     return true;
-}
-
-static weir_status refuse(const struct ocl_pending *pending)
-{
-    return weir_host_no_memory(pending->device->module->host, "the commands of a queue");
 }
 
 bool ocl_pending_keep(struct ocl_queue *queue, uint64_t sequence, cl_event event)
@@ -257,58 +232,13 @@ weir_status ocl_pending_wait(struct ocl_queue *queue, uint64_t sequence, struct 
     if (kept)
         producer->pending->users++;
     pthread_mutex_unlock(&pending->device->pending_lock);
-    return kept ? WEIR_OK : refuse(pending);
-}
-
-static weir_status create_pending(struct ocl_queue *queue)
-{
-    const struct weir_host *host = queue->device->module->host;
-    if (queue->device->errors_stay)
-        return WEIR_OK;
-    struct ocl_pending *pending = host->allocate(sizeof *pending);
-    struct entry *entries = host->allocate(PENDING * sizeof *entries);
-    if (!pending || !entries) {
-        host->release(pending);
-        host->release(entries);
-        return weir_host_no_memory(host, "the commands of a queue");
-    }
-    *pending = (struct ocl_pending){
-        .device = queue->device,
-        .users = 1,
-        .entries = entries,
-        .capacity = PENDING,
-    };
-    queue->pending = pending;
-    return WEIR_OK;
-}
-
-// The work of a queue that is destroyed has ended. Its list is read to the end, for the sake of those that wait for it,
-// and since lists of queues that waited for each other in a circle would keep each other.
-static void finish_pending(struct ocl_queue *queue)
-{
-    struct ocl_device *device = queue->device;
-    if (!queue->pending)
-        return;
-    pthread_mutex_lock(&device->pending_lock);
-    settle(queue->pending, UINT64_MAX, true);
-    put(queue->pending);
-    pthread_mutex_unlock(&device->pending_lock);
-    queue->pending = NULL;
-}
-
-static weir_status report(const struct ocl_module *module, const struct ocl_pending *found)
-{
-    if (found->unknown)
-        return clc_native_error(module->host, "clGetEventInfo", found->code,
-                                "ask how the commands up to operation %" PRIu64 " ended",
-                                found->failed);
-    return ocl_event_error(module, "a command of the queue", found->code,
-                           "operation %" PRIu64 " is a command that failed, or waits for one",
-                           found->failed);
+    return kept ? WEIR_OK
+                : weir_host_no_memory(pending->device->module->host, "the commands of a queue");
 }
 
 weir_status ocl_pending_check(struct ocl_queue *queue, uint64_t sequence, bool ended, bool clear)
 {
+    const struct ocl_module *module = queue->device->module;
     struct ocl_pending *pending = queue->pending;
     if (!pending)
         return WEIR_OK;
@@ -319,7 +249,15 @@ weir_status ocl_pending_check(struct ocl_queue *queue, uint64_t sequence, bool e
     if (failed && clear)
         pending->failed = 0;
     pthread_mutex_unlock(&pending->device->pending_lock);
-    return failed ? report(queue->device->module, &found) : WEIR_OK;
+    if (failed && found.unknown)
+        return clc_native_error(module->host, "clGetEventInfo", found.code,
+                                "ask how the commands up to operation %" PRIu64 " ended",
+                                found.failed);
+    if (failed)
+        return ocl_event_error(module, "a command of the queue", found.code,
+                               "operation %" PRIu64 " is a command that failed, or waits for one",
+                               found.failed);
+    return WEIR_OK;
 }
 
 // Times of operations.
@@ -345,51 +283,6 @@ static void drop_times(const struct ocl_module *module, struct timed *timed)
     if (timed->last)
         module->cl.clReleaseEvent(timed->last);
     *timed = (struct timed){0};
-}
-
-static weir_status need_clock_queue(struct ocl_device *device)
-{
-    const struct ocl_symbols *cl = &device->module->cl;
-    struct ocl_clock *clock = &device->clock;
-    cl_int code = CL_SUCCESS;
-    if (clock->queue)
-        return WEIR_OK;
-    clock->queue = cl->clCreateCommandQueue(device->context, device->listed->device,
-                                            CL_QUEUE_PROFILING_ENABLE, &code);
-    if (!clock->queue)
-        return clc_native_error(device->module->host, "clCreateCommandQueue", code,
-                                "ask for the device's clock");
-    device->module->host->count_driver_object();
-    return WEIR_OK;
-}
-
-static weir_status create_watch(struct ocl_queue *queue)
-{
-    const struct weir_host *host = queue->device->module->host;
-    pthread_mutex_lock(&queue->device->clock.lock);
-    weir_status status = need_clock_queue(queue->device);
-    pthread_mutex_unlock(&queue->device->clock.lock);
-    if (status < 0)
-        return status;
-    queue->watch = host->allocate(sizeof *queue->watch);
-    if (!queue->watch)
-        return weir_host_no_memory(host, "the times of a queue's operations");
-    pthread_mutex_init(&queue->watch->lock, NULL);
-    return WEIR_OK;
-}
-
-static void finish_watch(struct ocl_queue *queue)
-{
-    const struct ocl_module *module = queue->device->module;
-    struct ocl_watch *watch = queue->watch;
-    if (!watch)
-        return;
-    for (; watch->fetched < watch->kept; watch->fetched++)
-        drop_times(module, &watch->ring[watch->fetched % OPERATIONS]);
-    drop_times(module, &watch->now);
-    pthread_mutex_destroy(&watch->lock);
-    module->host->release(watch);
-    queue->watch = NULL;
 }
 
 cl_event *ocl_watch_event(const struct ocl_queue *queue)
@@ -431,31 +324,6 @@ cl_int ocl_event_profile(const struct ocl_module *module, cl_event event, cl_pro
     return code;
 }
 
-static bool read_time(const struct ocl_module *module, cl_event event, cl_profiling_info what,
-                      uint64_t *out_time_ns)
-{
-    return ocl_event_profile(module, event, what, out_time_ns) == CL_SUCCESS;
-}
-
-// Returns the state, or the driver's error, which is negative too.
-static cl_int state_of(const struct ocl_module *module, cl_event event)
-{
-    cl_int state;
-    const cl_int code = ocl_event_state(module, event, &state);
-    return code == CL_SUCCESS ? state : code;
-}
-
-// False if the operation failed: it then has no times.
-static bool times_of(const struct ocl_module *module, const struct timed *timed,
-                     struct weir_operation_time *out_time)
-{
-    const cl_event last = timed->last ? timed->last : timed->first;
-    *out_time = (struct weir_operation_time){.sequence = timed->sequence};
-    return state_of(module, last) == CL_COMPLETE &&
-           read_time(module, timed->first, CL_PROFILING_COMMAND_START, &out_time->start_ns) &&
-           read_time(module, last, CL_PROFILING_COMMAND_END, &out_time->end_ns);
-}
-
 weir_status ocl_queue_times(const struct weir_link *link, weir_queue *object,
                             struct weir_operation_time *times, size_t time_size, size_t capacity,
                             size_t *out_count)
@@ -468,10 +336,15 @@ weir_status ocl_queue_times(const struct weir_link *link, weir_queue *object,
     pthread_mutex_lock(&watch->lock);
     while (watch->fetched < watch->kept && *out_count < capacity) {
         struct timed *timed = &watch->ring[watch->fetched % OPERATIONS];
-        if (state_of(module, timed->last ? timed->last : timed->first) > CL_COMPLETE)
+        struct weir_operation_time time = {.sequence = timed->sequence};
+        const cl_event last = timed->last ? timed->last : timed->first;
+        bool known;
+        const cl_int state = ocl_event_state(module, last, &known);
+        if (state > CL_COMPLETE)
             break;
-        struct weir_operation_time time;
-        if (times_of(module, timed, &time))
+        if (state == CL_COMPLETE && // one that failed has no times
+            !ocl_event_profile(module, timed->first, CL_PROFILING_COMMAND_START, &time.start_ns) &&
+            !ocl_event_profile(module, last, CL_PROFILING_COMMAND_END, &time.end_ns))
             weir_write((char *)times + (*out_count)++ * time_size, time_size, &time, sizeof time);
         drop_times(module, timed);
         watch->fetched++;
@@ -484,14 +357,47 @@ weir_status ocl_queue_times(const struct weir_link *link, weir_queue *object,
 
 weir_status ocl_events_create(struct ocl_queue *queue, bool times)
 {
-    const weir_status status = create_pending(queue);
-    return status == WEIR_OK && times ? create_watch(queue) : status;
+    const struct weir_host *host = queue->device->module->host;
+    const bool errors_stay = queue->device->errors_stay;
+    struct ocl_pending *pending = errors_stay ? NULL : host->allocate(sizeof *pending);
+    queue->pending = pending;
+    if (pending)
+        *pending = (struct ocl_pending){
+            .device = queue->device,
+            .users = 1,
+            .entries = host->allocate(PENDING * sizeof *pending->entries),
+            .capacity = PENDING,
+        };
+    if (!errors_stay && !(pending && pending->entries))
+        return weir_host_no_memory(host, "the commands of a queue");
+    if (!times)
+        return WEIR_OK;
+    queue->watch = host->allocate(sizeof *queue->watch);
+    if (!queue->watch)
+        return weir_host_no_memory(host, "the times of a queue's operations");
+    pthread_mutex_init(&queue->watch->lock, NULL);
+    return WEIR_OK;
 }
 
+// The work of a queue that is destroyed has ended. Its list is read to the end, for the sake of those that wait for it,
+// and since lists of queues that waited for each other in a circle would keep each other.
 void ocl_events_finish(struct ocl_queue *queue)
 {
-    finish_pending(queue);
-    finish_watch(queue);
+    struct ocl_device *device = queue->device;
+    struct ocl_watch *watch = queue->watch;
+    if (queue->pending) {
+        pthread_mutex_lock(&device->pending_lock);
+        settle(queue->pending, UINT64_MAX, true);
+        put(queue->pending);
+        pthread_mutex_unlock(&device->pending_lock);
+    }
+    if (!watch)
+        return;
+    for (; watch->fetched < watch->kept; watch->fetched++)
+        drop_times(device->module, &watch->ring[watch->fetched % OPERATIONS]);
+    drop_times(device->module, &watch->now);
+    pthread_mutex_destroy(&watch->lock);
+    device->module->host->release(watch);
 }
 
 // The two clocks.
@@ -501,12 +407,16 @@ static weir_status enqueue_marker(struct ocl_device *device)
 {
     const struct ocl_symbols *cl = &device->module->cl;
     struct ocl_clock *clock = &device->clock;
-    weir_status status = need_clock_queue(device);
-    if (status < 0)
-        return status;
-    const char *call = "clEnqueueMarkerWithWaitList";
+    const char *call = "clCreateCommandQueue";
     cl_int code = CL_SUCCESS;
+    if (!clock->queue) {
+        clock->queue = cl->clCreateCommandQueue(device->context, device->listed->device,
+                                                CL_QUEUE_PROFILING_ENABLE, &code);
+        if (clock->queue)
+            device->module->host->count_driver_object();
+    }
     for (int i = 0; i < CLOCK_TRIES && code == CL_SUCCESS; i++) {
+        call = "clEnqueueMarkerWithWaitList";
         if (clock->marker && clock->after_ns - clock->before_ns <= CLOCK_NARROW_NS)
             break;
         if (clock->marker)
@@ -528,7 +438,8 @@ static weir_status enqueue_marker(struct ocl_device *device)
 static bool wait_for_marker(const struct ocl_device *device)
 {
     const uint64_t start = weir_clock_now_ns();
-    while (state_of(device->module, device->clock.marker) > CL_COMPLETE) {
+    bool known;
+    while (ocl_event_state(device->module, device->clock.marker, &known) > CL_COMPLETE) {
         if (weir_clock_now_ns() - start > CLOCK_PATIENCE_NS)
             return false;
         weir_clock_sleep_ns(CLOCK_PAUSE_NS);
@@ -544,8 +455,8 @@ static bool read_marker(const struct ocl_device *device, uint64_t *out_host_ns,
     const struct ocl_clock *clock = &device->clock;
     uint64_t queued;
     uint64_t end;
-    if (!read_time(device->module, clock->marker, CL_PROFILING_COMMAND_QUEUED, &queued) ||
-        !read_time(device->module, clock->marker, CL_PROFILING_COMMAND_END, &end))
+    if (ocl_event_profile(device->module, clock->marker, CL_PROFILING_COMMAND_QUEUED, &queued) ||
+        ocl_event_profile(device->module, clock->marker, CL_PROFILING_COMMAND_END, &end))
         return false;
     const uint64_t now = weir_clock_now_ns();
     *out_host_ns = clock->before_ns + (clock->after_ns - clock->before_ns) / 2;

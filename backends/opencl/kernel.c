@@ -24,14 +24,6 @@ static void release_view(struct ocl_view *view)
     module->host->release(view);
 }
 
-static void put_view(struct ocl_view *view)
-{
-    pthread_mutex_t *lock = &view->buffer->lock;
-    pthread_mutex_lock(lock);
-    release_view(view);
-    pthread_mutex_unlock(lock);
-}
-
 void ocl_views_release(struct ocl_buffer *buffer)
 {
     for (uint32_t i = 0; i < buffer->view_count; i++)
@@ -39,35 +31,30 @@ void ocl_views_release(struct ocl_buffer *buffer)
     buffer->device->module->host->release(buffer->views);
 }
 
-// Takes the least recently used view out of the list. Work that still uses it keeps it alive.
-static void drop_oldest_view(struct ocl_buffer *buffer)
-{
-    uint32_t oldest = 0;
-    for (uint32_t i = 1; i < buffer->view_count; i++) {
-        if (buffer->views[i]->used < buffer->views[oldest]->used)
-            oldest = i;
-    }
-    release_view(buffer->views[oldest]);
-    buffer->views[oldest] = buffer->views[--buffer->view_count];
-}
-
-// Makes a place in the list.
+// Makes a place in the list: that of the least recently used view, if it is full. Work that still uses this view keeps
+// it alive.
 static weir_status need_place_for_view(struct ocl_buffer *buffer)
 {
     const struct weir_host *host = buffer->device->module->host;
     const uint32_t limit = buffer->device->keeps_views ? OCL_VIEW_KEPT_LIMIT : OCL_VIEW_LIMIT;
+    uint32_t oldest = 0;
     if (!buffer->views)
         buffer->views = host->allocate(limit * sizeof(struct ocl_view *));
     if (!buffer->views)
         return weir_host_no_memory(host, "the views of a buffer");
-    if (buffer->view_count == limit && buffer->device->keeps_views)
+    if (buffer->view_count < limit)
+        return WEIR_OK;
+    if (buffer->device->keeps_views)
         return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED,
                               "use fewer ranges, or create the buffer with weir_buffer_create()",
                               "kernels have used %d ranges of a buffer, and this PoCL can release "
                               "none before the buffer",
                               OCL_VIEW_KEPT_LIMIT);
-    if (buffer->view_count == limit)
-        drop_oldest_view(buffer);
+    for (uint32_t i = 1; i < buffer->view_count; i++)
+        if (buffer->views[i]->used < buffer->views[oldest]->used)
+            oldest = i;
+    release_view(buffer->views[oldest]);
+    buffer->views[oldest] = buffer->views[--buffer->view_count];
     return WEIR_OK;
 }
 
@@ -126,22 +113,16 @@ static weir_status create_view(struct ocl_buffer *buffer, size_t offset, size_t 
     return WEIR_OK;
 }
 
-static struct ocl_view *find_view(const struct ocl_buffer *buffer, size_t offset, size_t size)
-{
-    for (uint32_t i = 0; i < buffer->view_count; i++) {
-        if (buffer->views[i]->offset == offset && buffer->views[i]->size == size)
-            return buffer->views[i];
-    }
-    return NULL;
-}
-
 // Stores a view of exactly that range of the buffer, which stays until it is put.
 static weir_status take_view(struct ocl_buffer *buffer, size_t offset, size_t size,
                              struct ocl_view **out_view)
 {
+    struct ocl_view *view = NULL;
     weir_status status = WEIR_OK;
     pthread_mutex_lock(&buffer->lock);
-    struct ocl_view *view = find_view(buffer, offset, size);
+    for (uint32_t i = 0; i < buffer->view_count && !view; i++)
+        if (buffer->views[i]->offset == offset && buffer->views[i]->size == size)
+            view = buffer->views[i];
     if (!view) {
         drop_overlapping_views(buffer, offset, size);
         status = create_view(buffer, offset, size, &view);
@@ -225,36 +206,23 @@ static weir_status set_argument(const struct ocl_module *module, cl_kernel kerne
 // Only values that identify themselves are remembered: a buffer, by its id, which is never reused, with the
 // range, a scalar, and a size of local memory. A view has its number, as the driver may give its address
 // to a later one.
-static void set_wanted(struct ocl_bound *wanted, const struct weir_argument *argument)
-{
-    if (argument->kind == WEIR_PARAMETER_VALUE && argument->pointer)
-        return;
-    wanted->kind = argument->kind;
-    if (argument->kind == WEIR_PARAMETER_BUFFER) {
-        wanted->bits = weir_buffer_object(argument->buffer)->id;
-        return;
-    }
-    wanted->part = argument->size;
-    wanted->bits = argument->kind == WEIR_PARAMETER_VALUE ? argument->bits : 0;
-}
-
-static bool is_bound(const struct ocl_bound *bound, const struct ocl_bound *wanted)
-{
-    return wanted->kind && bound->kind == wanted->kind && bound->bits == wanted->bits &&
-           bound->part == wanted->part;
-}
-
 static weir_status choose_all(const struct weir_link *link, struct ocl_kernel *kernel,
                               const struct weir_argument *arguments, size_t count)
 {
     weir_status status = WEIR_OK;
     for (cl_uint i = 0; i < count && status == WEIR_OK; i++) {
+        const struct weir_argument *argument = &arguments[i];
         struct ocl_passed *passed = &kernel->passed[i];
-        *passed = (struct ocl_passed){0};
-        set_wanted(&passed->wanted, &arguments[i]);
-        if (arguments[i].kind == WEIR_PARAMETER_BUFFER)
-            status = choose(ocl_buffer_of(link, arguments[i].buffer), &arguments[i], i,
+        *passed = (struct ocl_passed){.wanted = {.kind = argument->kind, .part = argument->size}};
+        if (argument->kind == WEIR_PARAMETER_BUFFER) {
+            passed->wanted.part = 0;
+            passed->wanted.bits = weir_buffer_object(argument->buffer)->id;
+            status = choose(ocl_buffer_of(link, argument->buffer), argument, i,
                             is_whole(arguments, count, i), passed);
+        } else if (argument->kind == WEIR_PARAMETER_VALUE) {
+            passed->wanted.kind = argument->pointer ? 0 : argument->kind;
+            passed->wanted.bits = argument->bits;
+        }
     }
     return status;
 }
@@ -271,24 +239,6 @@ static uint64_t key_of(const struct ocl_passed *passed, size_t count)
             key = ((key ^ wanted->bits) * 1099511628211U ^ wanted->part) * 1099511628211U;
     }
     return key;
-}
-
-static struct ocl_setting *find_setting(struct ocl_kernel *kernel, uint64_t key)
-{
-    for (uint32_t i = 0; i < kernel->setting_count; i++)
-        if (kernel->settings[i].key == key)
-            return &kernel->settings[i];
-    return NULL;
-}
-
-// Returns whether the key was among the last ones that had no setting, and notes it.
-static bool was_seen(struct ocl_kernel *kernel, uint64_t key)
-{
-    bool seen = false;
-    for (uint32_t i = 0; i < OCL_SETTINGS; i++)
-        seen |= kernel->seen[i] == key;
-    kernel->seen[kernel->seen_next++ % OCL_SETTINGS] = key;
-    return seen;
 }
 
 // Adds a kernel object without arguments. Returns the error of clCreateKernel().
@@ -309,24 +259,25 @@ static cl_int add_setting(struct ocl_kernel *kernel)
     return CL_SUCCESS;
 }
 
-static struct ocl_setting *oldest_setting(struct ocl_kernel *kernel)
-{
-    struct ocl_setting *oldest = &kernel->settings[0];
-    for (uint32_t i = 1; i < kernel->setting_count; i++)
-        if (kernel->settings[i].used < oldest->used)
-            oldest = &kernel->settings[i];
-    return oldest;
-}
-
-// Without another object, the least recently used one serves.
+// Another object is made for a key that was among the last ones without a setting. Else the least recently used one
+// serves.
 static struct ocl_setting *need_setting(struct ocl_kernel *kernel, uint64_t key)
 {
-    struct ocl_setting *setting = find_setting(kernel, key);
-    if (setting)
-        return setting;
-    if (was_seen(kernel, key) && kernel->setting_count < OCL_SETTINGS)
-        (void)add_setting(kernel);
-    return oldest_setting(kernel);
+    struct ocl_setting *oldest = &kernel->settings[0];
+    bool seen = false;
+    for (uint32_t i = 0; i < kernel->setting_count; i++) {
+        struct ocl_setting *setting = &kernel->settings[i];
+        if (setting->key == key)
+            return setting;
+        if (setting->used < oldest->used)
+            oldest = setting;
+    }
+    for (uint32_t i = 0; i < OCL_SETTINGS; i++)
+        seen |= kernel->seen[i] == key;
+    kernel->seen[kernel->seen_next++ % OCL_SETTINGS] = key;
+    const bool added =
+        seen && kernel->setting_count < OCL_SETTINGS && add_setting(kernel) == CL_SUCCESS;
+    return added ? &kernel->settings[kernel->setting_count - 1] : oldest;
 }
 
 // Stores a kernel object that has the arguments.
@@ -343,20 +294,27 @@ static weir_status bind_arguments(const struct weir_link *link, struct ocl_kerne
     setting->used = ++kernel->clock;
     for (cl_uint i = 0; i < count && status == WEIR_OK; i++) {
         const struct ocl_passed *passed = &kernel->passed[i];
-        if (is_bound(&setting->bound[i], &passed->wanted))
+        const struct ocl_bound *wanted = &passed->wanted, *bound = &setting->bound[i];
+        if (wanted->kind && bound->kind == wanted->kind && bound->bits == wanted->bits &&
+            bound->part == wanted->part)
             continue;
         status = set_argument(kernel->device->module, setting->kernel, i, &arguments[i], passed);
-        setting->bound[i] = status == WEIR_OK ? passed->wanted : (struct ocl_bound){0};
+        setting->bound[i] = status == WEIR_OK ? *wanted : (struct ocl_bound){0};
     }
     *out_kernel = setting->kernel;
     return status;
 }
 
-static void put_arguments(struct ocl_kernel *kernel, size_t count)
+static void put_views(struct ocl_kernel *kernel, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (kernel->passed[i].view)
-            put_view(kernel->passed[i].view);
+        struct ocl_view *view = kernel->passed[i].view;
+        pthread_mutex_t *lock = view ? &view->buffer->lock : NULL;
+        if (!view)
+            continue;
+        pthread_mutex_lock(lock);
+        release_view(view);
+        pthread_mutex_unlock(lock);
         kernel->passed[i].view = NULL;
     }
 }
@@ -398,7 +356,7 @@ weir_status ocl_submit_launch(const struct weir_link *link, struct ocl_queue *qu
                                         operation->u.launch.argument_count, &bound);
     if (status == WEIR_OK)
         status = enqueue_kernel(queue, bound, operation);
-    put_arguments(kernel, operation->u.launch.argument_count);
+    put_views(kernel, operation->u.launch.argument_count);
     pthread_mutex_unlock(&kernel->lock);
     return status;
 }

@@ -42,8 +42,8 @@ static const struct weir_key keys[] = {
                       "Further options for the OpenCL compiler, for every program."),
 };
 
-static void platform_text(const struct ocl_symbols *cl, cl_platform_id platform,
-                          cl_platform_info what, char *text, size_t size)
+void ocl_platform_text(const struct ocl_symbols *cl, cl_platform_id platform, cl_platform_info what,
+                       char *text, size_t size)
 {
     char whole[512] = "";
     if (cl->clGetPlatformInfo(platform, what, sizeof whole - 1, whole, NULL) != CL_SUCCESS)
@@ -69,7 +69,8 @@ static void describe(const struct ocl_symbols *cl, struct ocl_listed *listed)
     info->struct_size = sizeof *info;
     ocl_device_text(cl, listed->device, CL_DEVICE_NAME, info->name, sizeof info->name);
     ocl_device_text(cl, listed->device, CL_DRIVER_VERSION, info->driver, sizeof info->driver);
-    platform_text(cl, listed->platform, CL_PLATFORM_NAME, info->platform, sizeof info->platform);
+    ocl_platform_text(cl, listed->platform, CL_PLATFORM_NAME, info->platform,
+                      sizeof info->platform);
     cl->clGetDeviceInfo(listed->device, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof info->memory_bytes,
                         &info->memory_bytes, NULL);
 }
@@ -80,23 +81,18 @@ struct search {
     bool matched;
 };
 
-static void log_unlisted(const struct ocl_module *module, cl_int code)
-{
-    char text[128];
-    snprintf(text, sizeof text, "a platform's devices cannot be listed: clGetDeviceIDs returned %s",
-             clc_native_name(code));
-    module->host->log(WEIR_LOG_WARNING, "opencl", text);
-}
-
 // Appends the usable devices of one platform to the list.
 static weir_status list_platform(struct ocl_module *module, cl_platform_id platform)
 {
     const struct ocl_symbols *cl = &module->cl;
     cl_device_id devices[64];
     cl_uint count = 0;
+    char text[128];
     cl_int code = cl->clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 64, devices, &count);
+    snprintf(text, sizeof text, "a platform's devices cannot be listed: clGetDeviceIDs returned %s",
+             clc_native_name(code));
     if (code != CL_SUCCESS && code != CL_DEVICE_NOT_FOUND)
-        log_unlisted(module, code);
+        module->host->log(WEIR_LOG_WARNING, "opencl", text);
     if (code != CL_SUCCESS || count == 0)
         return WEIR_OK; // other platforms may have devices
     count = count < 64 ? count : 64;
@@ -133,15 +129,15 @@ static weir_status list_platforms(struct ocl_module *module, const char *wanted,
 
     for (cl_uint i = 0; i < count && i < 32; i++) {
         char name[128];
-        platform_text(cl, platforms[i], CL_PLATFORM_NAME, name, sizeof name);
+        ocl_platform_text(cl, platforms[i], CL_PLATFORM_NAME, name, sizeof name);
         const size_t used = strlen(search->platforms);
         snprintf(search->platforms + used, sizeof search->platforms - used, "%s'%s'",
                  used > 0 ? ", " : "", name);
         if (!weir_text_contains(name, wanted))
             continue;
         if (!search->matched)
-            platform_text(cl, platforms[i], CL_PLATFORM_VERSION, module->driver,
-                          sizeof module->driver);
+            ocl_platform_text(cl, platforms[i], CL_PLATFORM_VERSION, module->driver,
+                              sizeof module->driver);
         search->matched = true;
         weir_status status = list_platform(module, platforms[i]);
         if (status < 0)
@@ -187,21 +183,17 @@ static void release(struct ocl_module *module)
     module->host->release(module);
 }
 
-static bool has_platforms(struct ocl_module *module)
-{
-    cl_uint count = 0;
-    return module->cl.clGetPlatformIDs(0, NULL, &count) == CL_SUCCESS && count > 0;
-}
-
 // The loader, else the driver where one is named; `*out_library` is what was opened.
 static weir_status open_library(struct ocl_module *module, const char *loader, const char *driver,
                                 const char **out_library)
 {
     const char *kind = "loader";
     char message[512];
+    cl_uint count = 0;
     *out_library = loader;
     bool found = ocl_symbols_load(loader, &module->cl, message, sizeof message);
-    if (driver[0] && !(found && has_platforms(module))) {
+    if (driver[0] &&
+        !(found && module->cl.clGetPlatformIDs(0, NULL, &count) == CL_SUCCESS && count > 0)) {
         kind = "driver";
         *out_library = driver;
         found = ocl_symbols_load(driver, &module->cl, message, sizeof message);

@@ -84,7 +84,7 @@ struct ocl_device {
     pthread_mutex_t pending_lock; // guards the ocl_pending of all queues, and
     uint64_t questions;           // about them so far
     struct ocl_clock clock;
-    weir_kit_blocks *spares; // pinned memory; `native` is the buffer object
+    struct weir_kit_blocks spares; // pinned memory; `native` is the buffer object
 };
 
 // A range of a buffer. Under the buffer's lock.
@@ -228,11 +228,13 @@ static inline bool ocl_is_pocl(const struct ocl_device *device)
 #define OCL_DECLARE(slot) WEIR_SLOT(slot) ocl_##slot;
 OCL_SLOTS(OCL_DECLARE)
 
-// device.c
+// device.c and module.c
 
-// Fills `text` with a string property, or with "" if the driver does not have it.
+// Fill `text` with a string property, or with "" if the driver does not have it.
 void ocl_device_text(const struct ocl_symbols *cl, cl_device_id device, cl_device_info what,
                      char *text, size_t size);
+void ocl_platform_text(const struct ocl_symbols *cl, cl_platform_id platform, cl_platform_info what,
+                       char *text, size_t size);
 // As clFinish(). PoCL 6 may use the queue for a moment after the one that began just before the last command ended, and
 // ends the process if it has been released by then ("PTHREAD ERROR in pocl_update_event_finished"); there the last
 // command is waited for by its event.
@@ -259,8 +261,9 @@ weir_status ocl_submit_copy(const struct weir_link *link, struct ocl_queue *queu
 // attempted.
 weir_status ocl_event_error(const struct ocl_module *module, const char *call, cl_int code,
                             const char *format, ...) WEIR_PRINTF(4, 5);
-// Stores how a command stands: a positive number while it has not ended, CL_COMPLETE, or its error.
-cl_int ocl_event_state(const struct ocl_module *module, cl_event event, cl_int *out_state);
+// Returns how a command stands: a positive number while it has not ended, CL_COMPLETE, or its error; or the driver's
+// error, where it does not tell: not `*out_known`. Both errors are negative.
+cl_int ocl_event_state(const struct ocl_module *module, cl_event event, bool *out_known);
 // Stores one of its times.
 cl_int ocl_event_profile(const struct ocl_module *module, cl_event event, cl_profiling_info what,
                          uint64_t *out_time_ns);

@@ -42,12 +42,11 @@ static bool make_key(struct build *build)
 {
     const struct ocl_module *module = build->device->module;
     const struct weir_device_info *info = &build->device->listed->info;
-    char device_version[256];
-    char platform_version[256] = "";
+    char device_version[256], platform_version[256];
     ocl_device_text(&module->cl, build->device->listed->device, CL_DEVICE_VERSION, device_version,
                     sizeof device_version);
-    module->cl.clGetPlatformInfo(build->device->listed->platform, CL_PLATFORM_VERSION,
-                                 sizeof platform_version - 1, platform_version, NULL);
+    ocl_platform_text(&module->cl, build->device->listed->platform, CL_PLATFORM_VERSION,
+                      platform_version, sizeof platform_version);
     build->key = weir_kit_format(module->host, "heads\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s",
                                  WEIR_VERSION_STRING, info->platform, platform_version, info->name,
                                  device_version, info->driver, build->options, build->clc.before,
@@ -92,14 +91,6 @@ static bool read_cache(struct build *build)
     return loaded;
 }
 
-static bool get_binary(const struct build *build, char *entry, size_t used, size_t binary_size)
-{
-    unsigned char *binary = (unsigned char *)entry + used;
-    return binary_size > 0 &&
-           build->device->module->cl.clGetProgramInfo(build->clc.program, CL_PROGRAM_BINARIES,
-                                                      sizeof binary, &binary, NULL) == CL_SUCCESS;
-}
-
 static void write_cache(const struct build *build)
 {
     const struct ocl_module *module = build->device->module;
@@ -114,7 +105,9 @@ static void write_cache(const struct build *build)
     if (!entry)
         return;
     memcpy(entry, text, used);
-    if (get_binary(build, entry, used, binary_size))
+    char *binary = entry + used;
+    if (binary_size > 0 && module->cl.clGetProgramInfo(build->clc.program, CL_PROGRAM_BINARIES,
+                                                       sizeof binary, &binary, NULL) == CL_SUCCESS)
         weir_kit_cache_write(module->cache, build->key, entry, used + binary_size);
     module->host->release(entry);
 }
@@ -154,23 +147,21 @@ static weir_status make_program(struct build *build, const struct weir_program_p
     return status;
 }
 
-static const struct weir_image *find_source(const struct weir_bundle *bundle)
-{
-    for (uint32_t i = 0; i < bundle->image_count; i++) {
-        const struct weir_image *image = weir_bundle_image(bundle, i);
-        if (weir_image_is(image, WEIR_IMAGE_OPENCL_C))
-            return image;
-    }
-    return NULL;
-}
-
 static weir_status choose_source(struct build *build, const struct weir_program_params *params)
 {
     const struct weir_host *host = build->device->module->host;
     const bool pocl = ocl_is_pocl(build->device);
-    const struct weir_image *image = params->bundle ? find_source(params->bundle) : NULL;
-    build->clc.text = image ? image->data : params->source;
-    build->target = image ? image->target : "";
+    const uint32_t count = params->bundle ? params->bundle->image_count : 0;
+    build->clc.text = params->source;
+    build->target = "";
+    for (uint32_t i = 0; i < count; i++) {
+        const struct weir_image *image = weir_bundle_image(params->bundle, i);
+        if (!weir_image_is(image, WEIR_IMAGE_OPENCL_C))
+            continue;
+        build->clc.text = image->data;
+        build->target = image->target;
+        break;
+    }
     build->clc.signatures = !params->bundle;
     build->clc.after = pocl ? pocl_after : "";
     const bool barrier = !params->bundle && strstr(params->source, WEIR_KIT_GRID_BARRIER);
@@ -189,50 +180,33 @@ static weir_status choose_source(struct build *build, const struct weir_program_
                           "bundle '%s' has no OpenCL C image", params->bundle->name);
 }
 
-static void init_build(struct build *build, const struct ocl_device *device)
-{
-    build->device = device;
-    build->clc = (struct clc_build){
-        .cl = &device->module->cl,
-        .host = device->module->host,
-        .name = "opencl",
-        .context = device->context,
-        .device = device->listed->device,
-    };
-}
-
-// Moves the results of the build to the program.
-static weir_status keep(struct ocl_program *program, struct build *build)
-{
-    const struct weir_host *host = build->device->module->host;
-    weir_status status = WEIR_OK;
-    if (build->clc.signatures)
-        status = weir_kit_signatures_read(host, build->clc.heads, &program->signatures);
-    if (status < 0)
-        return status;
-    program->program = build->clc.program;
-    build->clc.program = NULL;
-    host->count_driver_object();
-    return WEIR_OK;
-}
-
 weir_status ocl_program_create(const struct weir_link *link, weir_device *device,
                                weir_program *object, const struct weir_program_params *params,
                                void **out_data)
 {
     const struct weir_host *host = link->host;
-    struct build build = {.device = NULL};
+    struct ocl_device *own = ocl_device_of(link, device);
+    struct build build = {.device = own,
+                          .clc = {.cl = &own->module->cl,
+                                  .host = host,
+                                  .name = "opencl",
+                                  .context = own->context,
+                                  .device = own->listed->device}};
     struct ocl_program *program = host->allocate(sizeof *program);
     if (!program)
         return weir_host_no_memory(host, "a program");
 
-    program->device = ocl_device_of(link, device);
-    init_build(&build, program->device);
+    program->device = own;
     weir_status status = choose_source(&build, params);
     if (status == WEIR_OK)
         status = make_program(&build, params);
-    if (status == WEIR_OK)
-        status = keep(program, &build);
+    if (status == WEIR_OK && build.clc.signatures)
+        status = weir_kit_signatures_read(host, build.clc.heads, &program->signatures);
+    if (status == WEIR_OK) {
+        program->program = build.clc.program;
+        build.clc.program = NULL;
+        host->count_driver_object();
+    }
     clc_drop(&build.clc);
     host->release(build.before);
     host->release(build.options);

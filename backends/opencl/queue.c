@@ -50,14 +50,6 @@
 
 static const struct weir_lock_kind commands_lock = {"the lock of a queue's commands", 0};
 
-static void init_commands(struct ocl_queue *queue, bool timing)
-{
-    struct ocl_commands *commands = &queue->commands;
-    weir_lock_init(&commands->lock, &commands_lock);
-    commands->timing = timing;
-    commands->expected = 1;
-}
-
 static void drop_last(struct ocl_queue *queue)
 {
     if (queue->commands.last)
@@ -72,13 +64,6 @@ static void drop_waits(struct ocl_queue *queue)
     for (cl_uint i = 0; i < commands->wait_count; i++)
         queue->device->module->cl.clReleaseEvent(commands->waits[i]);
     commands->wait_count = 0;
-}
-
-static void finish_commands(struct ocl_queue *queue)
-{
-    drop_waits(queue);
-    drop_last(queue);
-    weir_lock_finish(&queue->commands.lock);
 }
 
 // Commands.
@@ -161,17 +146,13 @@ static weir_status add_wait(struct ocl_queue *queue, cl_event event)
 {
     const struct ocl_module *module = queue->device->module;
     struct ocl_commands *commands = &queue->commands;
-    weir_status status = WEIR_OK;
     weir_lock_take(&commands->lock);
-    if (commands->wait_count == OCL_WAIT_LIMIT)
-        status = submit_waits(queue);
-    if (status == WEIR_OK) {
-        const cl_int code = module->cl.clRetainEvent(event);
-        if (code == CL_SUCCESS)
-            commands->waits[commands->wait_count++] = event;
-        else
-            status = clc_native_error(module->host, "clRetainEvent", code, "wait");
-    }
+    weir_status status = commands->wait_count == OCL_WAIT_LIMIT ? submit_waits(queue) : WEIR_OK;
+    const cl_int code = status == WEIR_OK ? module->cl.clRetainEvent(event) : CL_SUCCESS;
+    if (code != CL_SUCCESS)
+        status = clc_native_error(module->host, "clRetainEvent", code, "wait");
+    if (status == WEIR_OK)
+        commands->waits[commands->wait_count++] = event;
     if (status == WEIR_OK && commands->shared)
         status = submit_waits(queue);
     weir_lock_release(&commands->lock);
@@ -209,26 +190,6 @@ static weir_status share_commands(struct ocl_queue *queue)
     }
     weir_lock_release(&queue->commands.lock);
     return status;
-}
-
-// Another program may have submitted a command.
-static void forget_last(struct ocl_queue *queue)
-{
-    weir_lock_take(&queue->commands.lock);
-    drop_last(queue);
-    weir_lock_release(&queue->commands.lock);
-}
-
-// All commands have ended: no later record takes the event of one that failed.
-static void forget_last_failed(struct ocl_queue *queue)
-{
-    const cl_event *last = &queue->commands.last;
-    cl_int state;
-    weir_lock_take(&queue->commands.lock);
-    if (*last && (ocl_event_state(queue->device->module, *last, &state) != CL_SUCCESS ||
-                  state < CL_COMPLETE))
-        drop_last(queue);
-    weir_lock_release(&queue->commands.lock);
 }
 
 // A marker is a command too, whose event later records take.
@@ -315,14 +276,12 @@ static void destroy_event(void *user, void *event)
 static enum weir_kit_state query_event(void *user, void *event, int *out_code)
 {
     const struct ocl_queue *queue = user;
-    cl_int state;
-    *out_code = ocl_event_state(queue->device->module, event, &state);
-    if (*out_code != CL_SUCCESS)
-        return WEIR_KIT_UNKNOWN;
-    if (state > CL_COMPLETE)
-        return WEIR_KIT_PENDING;
-    *out_code = state;
-    return state == CL_COMPLETE ? WEIR_KIT_COMPLETE : WEIR_KIT_FAILED;
+    bool known;
+    *out_code = ocl_event_state(queue->device->module, event, &known);
+    return !known                    ? WEIR_KIT_UNKNOWN
+           : *out_code > CL_COMPLETE ? WEIR_KIT_PENDING
+           : *out_code < CL_COMPLETE ? WEIR_KIT_FAILED
+                                     : WEIR_KIT_COMPLETE;
 }
 
 // The wait for a failed command fails too, with another code than that of the command.
@@ -330,13 +289,12 @@ static enum weir_kit_state wait_for_event(void *user, void *event, int *out_code
 {
     const struct ocl_module *module = ((const struct ocl_queue *)user)->device->module;
     const cl_event native = event;
-    cl_int state;
+    bool known;
     *out_code = module->cl.clWaitForEvents(1, &native);
     if (*out_code == CL_SUCCESS)
         return WEIR_KIT_COMPLETE;
-    return ocl_event_state(module, event, &state) == CL_SUCCESS && state < CL_COMPLETE
-               ? WEIR_KIT_FAILED
-               : WEIR_KIT_UNKNOWN;
+    const bool failed = ocl_event_state(module, event, &known) < CL_COMPLETE && known;
+    return failed ? WEIR_KIT_FAILED : WEIR_KIT_UNKNOWN;
 }
 
 // A marker that has ended, since a later one has, may be told to have a moment later.
@@ -346,13 +304,13 @@ static int time_of_event(void *user, void *event, void *before, uint64_t before_
     const struct ocl_module *module = ((const struct ocl_queue *)user)->device->module;
     const cl_event native = event;
     uint64_t pause_ns = 0;
-    cl_int state;
+    bool known;
     cl_int code = ocl_event_profile(module, native, CL_PROFILING_COMMAND_END, out_time_ns);
     if (code != CL_PROFILING_INFO_NOT_AVAILABLE)
         return code;
     const uint64_t start_ns = weir_clock_now_ns();
     module->cl.clWaitForEvents(1, &native);
-    while (ocl_event_state(module, native, &state) == CL_SUCCESS && state > CL_COMPLETE &&
+    while (ocl_event_state(module, native, &known) > CL_COMPLETE &&
            weir_clock_pause(start_ns, TIME_PATIENCE_NS, &pause_ns)) {
     }
     return ocl_event_profile(module, native, CL_PROFILING_COMMAND_END, out_time_ns);
@@ -386,17 +344,6 @@ static const struct weir_kit_record_ops ops = {
     .time = time_of_event,
     .report = report,
 };
-
-static weir_status init_records(struct ocl_queue *queue, bool timing)
-{
-    const struct weir_kit_records_params params = {
-        .host = queue->device->module->host,
-        .ops = &ops,
-        .queue = queue,
-        .timing_history = timing ? OCL_TIMING_HISTORY : 0,
-    };
-    return weir_kit_records_create(&params, &queue->records);
-}
 
 // Wrapped command queues, and handles. Objects of the caller are checked, above all their context: the driver
 // accepts an object of another context without an error and fails later, or not at all. They are retained,
@@ -486,7 +433,9 @@ static void release(struct ocl_queue *queue)
     const struct ocl_module *module = queue->device->module;
     weir_kit_records_destroy(&queue->records);
     ocl_events_finish(queue);
-    finish_commands(queue);
+    drop_waits(queue);
+    drop_last(queue);
+    weir_lock_finish(&queue->commands.lock);
     if (queue->staging)
         module->cl.clReleaseMemObject(queue->staging);
     if (queue->queue)
@@ -525,8 +474,14 @@ static weir_status create_native(struct ocl_queue *queue, const struct weir_queu
 
 static weir_status open_queue(struct ocl_queue *queue, const struct weir_queue_setup *setup)
 {
+    const struct weir_kit_records_params params = {
+        .host = queue->device->module->host,
+        .ops = &ops,
+        .queue = queue,
+        .timing_history = setup->timing ? OCL_TIMING_HISTORY : 0,
+    };
     bool profiling = true;
-    weir_status status = init_records(queue, setup->timing);
+    weir_status status = weir_kit_records_create(&params, &queue->records);
     if (status == WEIR_OK)
         status = setup->native ? wrap_queue(queue, setup->native, setup->timing, &profiling)
                                : create_native(queue, setup);
@@ -542,7 +497,9 @@ weir_status ocl_queue_create(const struct weir_link *link, weir_device *device, 
     if (!queue)
         return weir_host_no_memory(host, "a queue");
     queue->device = ocl_device_of(link, device);
-    init_commands(queue, setup->timing);
+    weir_lock_init(&queue->commands.lock, &commands_lock);
+    queue->commands.timing = setup->timing;
+    queue->commands.expected = 1;
     weir_status status = open_queue(queue, setup);
     if (status < 0) {
         release(queue);
@@ -566,7 +523,9 @@ static weir_status submit_native(struct ocl_queue *queue, const struct weir_oper
     if (status < 0)
         return status;
     status = operation->u.native.function(&native, operation->u.native.user);
-    forget_last(queue);
+    weir_lock_take(&queue->commands.lock);
+    drop_last(queue); // the function may have submitted a command
+    weir_lock_release(&queue->commands.lock);
     return status;
 }
 
@@ -607,10 +566,7 @@ static weir_status submit(const struct weir_link *link, struct ocl_queue *queue,
 {
     switch (operation->kind) {
     case WEIR_OPERATION_COPY:
-    case WEIR_OPERATION_COPY_2D:
-    case WEIR_OPERATION_COPY_3D:
     case WEIR_OPERATION_FILL:
-    case WEIR_OPERATION_FILL_2D:
         return ocl_submit_copy(link, queue, operation);
     case WEIR_OPERATION_LAUNCH:
         return ocl_submit_launch(link, queue, operation);
@@ -687,7 +643,9 @@ weir_status ocl_queue_finish(const struct weir_link *link, weir_queue *object)
 {
     struct ocl_queue *queue = ocl_queue_of(link, object);
     const struct ocl_module *module = queue->device->module;
+    struct ocl_commands *commands = &queue->commands;
     const uint64_t submitted = atomic_load_explicit(&queue->submitted, memory_order_acquire);
+    bool known;
     // What was before waits that are refused, and what they are for, is waited for all the same.
     const weir_status settled = settle_waits(queue);
     const cl_int code = ocl_finish(queue->device, queue->queue);
@@ -698,7 +656,10 @@ weir_status ocl_queue_finish(const struct weir_link *link, weir_queue *object)
     if (code != CL_SUCCESS)
         return clc_native_error(module->host, "clFinish", code, "wait for the queue to finish");
     note_flushed(queue, submitted);
-    forget_last_failed(queue);
+    weir_lock_take(&commands->lock);
+    if (commands->last && ocl_event_state(module, commands->last, &known) < CL_COMPLETE)
+        drop_last(queue); // no later record takes the event of a command that failed
+    weir_lock_release(&commands->lock);
     const weir_status records = weir_kit_records_settle(queue->records);
     const weir_status pending = ocl_pending_check(queue, submitted, true, true);
     if (atomic_exchange(&queue->failed, false))

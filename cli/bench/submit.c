@@ -195,7 +195,7 @@ static void slot_copy(struct side *side, unsigned queue, bool up, unsigned memor
                       size_t size)
 {
     (void)side, (void)queue, (void)up, (void)memory, (void)at;
-    slots.copy.u.copy.size = size;
+    slots.copy.u.box.width = size;
     submit_slot(&slots.copy);
 }
 
@@ -236,8 +236,7 @@ static struct side *open_slots(const struct side *weir, const struct weir_link *
     slots.backend = backend;
     slots.copy = slots.launch = slots.record = slots.wait = operation;
     slots.copy.kind = WEIR_OPERATION_COPY;
-    slots.copy.u.copy.dst = of->memories[0];
-    slots.copy.u.copy.src = of->pinned[0];
+    weir_box_row(&slots.copy.u.box, of->memories[0], 0, of->pinned[0], 0, 0);
     slots.launch.kind = WEIR_OPERATION_LAUNCH;
     slots.launch.u.launch.kernel = of->kernels[INCREMENT];
     slots.launch.u.launch.grid = weir_dim(1, 1, 1);

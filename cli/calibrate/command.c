@@ -244,16 +244,6 @@ static void check_times(struct calibration *c)
             weir_device_get_info(bench.device)->name, weir_runtime_backend(bench.runtime));
 }
 
-static void open_rig(struct calibration *c)
-{
-    create_buffers(c);
-    cal_reserve_queues(c, CAL_BRANCHES);
-    bench_kernel(bench.device, &bench_kernels, "advance", &c->kernel);
-    check_times(c);
-    for (int kind = CAL_GRAPH; kind < CAL_KINDS; kind++)
-        create_graph(c, (enum cal_kind)kind);
-}
-
 // What is written.
 
 enum {
@@ -303,13 +293,6 @@ static void write_key(const struct cal_figure *figure, const struct about *about
     weir_long_text_add(ini, "\n%s = %s\n", about->name, show(about->unit, figure->value, value));
 }
 
-static void write_model(const struct calibration *c, struct weir_long_text *ini)
-{
-    write_head(ini);
-    for (size_t i = 0; i < CAL_KEYS; i++)
-        write_key(&c->figures[i], &keys[i], ini);
-}
-
 // The table.
 
 static void add_number(struct weir_table *table, bool known, enum unit unit, double value,
@@ -335,15 +318,6 @@ static void print_table(const struct calibration *c)
 
 // JSON.
 
-static json_t *spread_json(const struct cal_figure *figure)
-{
-    json_t *object = json_object();
-    cli_json_set(object, "median", json_real(figure->value));
-    cli_json_set(object, "least", json_real(figure->least));
-    cli_json_set(object, "most", json_real(figure->most));
-    return object;
-}
-
 static json_t *figure_json(const struct cal_figure *figure, const struct about *about)
 {
     json_t *object = json_object();
@@ -351,7 +325,9 @@ static json_t *figure_json(const struct cal_figure *figure, const struct about *
     if (!figure->measured)
         cli_json_set(object, "not_measured", json_string(figure->why));
     else if (figure->spreads)
-        cli_json_set(object, "value", spread_json(figure));
+        cli_json_set(object, "value",
+                     json_pack("{s:f, s:f, s:f}", "median", figure->value, "least", figure->least,
+                               "most", figure->most));
     else if (about->unit == WORD)
         cli_json_set(object, "value", json_string(figure->value > 0 ? "stream" : "engine"));
     else
@@ -382,7 +358,9 @@ static int report(void *user)
     const struct calibration *c = user;
     struct weir_long_text ini = {0};
     char message[512];
-    write_model(c, &ini);
+    write_head(&ini);
+    for (size_t i = 0; i < CAL_KEYS; i++)
+        write_key(&c->figures[i], &keys[i], &ini);
     const size_t size = ini.used;
     const char *text = cli_take_text(&ini);
     if (c->out && !weir_file_write(c->out, text, size, message, sizeof message))
@@ -416,7 +394,12 @@ static void run(void *user)
 {
     struct calibration *c = user;
     cli_signals_defer(NULL, NULL);
-    open_rig(c);
+    create_buffers(c);
+    cal_reserve_queues(c, CAL_BRANCHES);
+    bench_kernel(bench.device, &bench_kernels, "advance", &c->kernel);
+    check_times(c);
+    for (int kind = CAL_GRAPH; kind < CAL_KINDS; kind++)
+        create_graph(c, (enum cal_kind)kind);
     cal_measure_all(c);
     bench.kept = bench.turns;
 }

@@ -37,16 +37,6 @@ static void destroy_queues(void *object)
         weir_queue_destroy(&order->queues[i]);
 }
 
-static void create_queues(struct order *order)
-{
-    cli_own(destroy_queues, order);
-    for (size_t i = 0; i < QUEUES; i++)
-        cli_fine(
-            weir_queue_create(bench.device,
-                              WEIR_PARAMS(weir_queue, .label = "calibrate/order", .timing = true),
-                              &order->queues[i]));
-}
-
 static void submit_copy(struct order *order, size_t queue, size_t bytes)
 {
     struct calibration *c = order->c;
@@ -110,23 +100,18 @@ static bool measure_order(struct order *order)
     return valid;
 }
 
-// The number that a turn is for; 0: none.
-static int count_turn(struct order *order)
-{
-    for (int i = 0; i < TRIES; i++)
-        if (measure_order(order))
-            return channels_of(order);
-    return 0;
-}
-
 // That of most turns.
 static void decide(struct order *order)
 {
     struct calibration *c = order->c;
     uint64_t turns_for[COPY_CHANNELS_MOST + 1] = {0};
     int best = 0;
-    for (uint64_t turn = 0; turn < bench.turns; turn++)
-        turns_for[count_turn(order)]++;
+    for (uint64_t turn = 0; turn < bench.turns; turn++) {
+        bool valid = false;
+        for (int i = 0; i < TRIES && !valid; i++)
+            valid = measure_order(order);
+        turns_for[valid ? channels_of(order) : 0]++;
+    }
     for (int i = 1; i <= COPY_CHANNELS_MOST; i++)
         best = turns_for[i] > turns_for[best] ? i : best;
     if ((double)turns_for[best] >= TURNS_SHARE * (double)bench.turns)
@@ -147,6 +132,11 @@ void cal_measure_copy_channels(struct calibration *c)
                                                            : "each queue holds up all others");
         return;
     }
-    create_queues(&order);
+    cli_own(destroy_queues, &order);
+    for (size_t i = 0; i < QUEUES; i++)
+        cli_fine(
+            weir_queue_create(bench.device,
+                              WEIR_PARAMS(weir_queue, .label = "calibrate/order", .timing = true),
+                              &order.queues[i]));
     decide(&order);
 }

@@ -34,14 +34,6 @@ static double measure_submits(struct calibration *c)
     return cal_submits(c, 1, works, sizeof works / sizeof *works);
 }
 
-// The slowest submit takes a few times the mean.
-static void measure_gate(struct calibration *c)
-{
-    const double large = cal_median(c, measure_large, 0).value;
-    const double submit = cal_median(c, measure_submits, 0).value;
-    c->gate_count = 1 + (uint64_t)(GATE_MARGIN * 4.0 * CAL_IN_A_ROW * submit / fmax(large, 1));
-}
-
 // Alone.
 
 // How many copies of that size are timed in a row.
@@ -110,33 +102,23 @@ static double measure_alone(struct calibration *c, enum cal_kind kind, enum cal_
 
 // Both ways.
 
-// Both at once, each on a queue of its own.
-static double time_pair(struct calibration *c, const struct cal_work *a, const struct cal_work *b)
+// A large copy, and one to the host, at once, each on a queue of its own: how much of the shorter one the other one
+// hides.
+static double measure_at_once(struct calibration *c)
 {
-    cal_prepare(c, 0, a);
-    cal_prepare(c, 1, b);
+    const struct cal_work one = {.kind = (enum cal_kind)c->at, .bytes = c->large};
+    const struct cal_work other = {.kind = CAL_DOWN, .bytes = c->large};
+    const double one_ns = cal_time(c, &one, 1), other_ns = cal_time(c, &other, 1);
+    cal_prepare(c, 0, &one);
+    cal_prepare(c, 1, &other);
     const uint64_t began = cli_now_ns();
-    cal_submit(c, 0, a, 1);
-    cal_submit(c, 1, b, 1);
+    cal_submit(c, 0, &one, 1);
+    cal_submit(c, 1, &other, 1);
     cli_fine(weir_queue_flush(c->queues[1]));
     cal_sync(c, 0);
     cal_sync(c, 1);
-    return (double)(cli_now_ns() - began);
-}
-
-// A large copy of each kind at once: how much of the shorter one the other one hides.
-static double hidden(struct calibration *c, enum cal_kind a, enum cal_kind b)
-{
-    const struct cal_work one = {.kind = a, .bytes = c->large};
-    const struct cal_work other = {.kind = b, .bytes = c->large};
-    const double one_ns = cal_time(c, &one, 1), other_ns = cal_time(c, &other, 1);
-    return (one_ns + other_ns - time_pair(c, &one, &other)) /
-           (one_ns < other_ns ? one_ns : other_ns);
-}
-
-static double measure_at_once(struct calibration *c)
-{
-    return hidden(c, (enum cal_kind)c->at, CAL_DOWN);
+    const double both_ns = (double)(cli_now_ns() - began);
+    return (one_ns + other_ns - both_ns) / fmin(one_ns, other_ns);
 }
 
 static enum cal_kind contrary_of(enum cal_kind kind)
@@ -194,9 +176,12 @@ static double measure_both(struct calibration *c, enum cal_kind kind, enum cal_k
     return latency;
 }
 
-static void measure_both_ways(struct calibration *c)
+static void measure_copies(struct calibration *c)
 {
     static const char why[] = "copies in both directions take turns";
+    double up = measure_alone(c, CAL_UP, CAL_H2D), down = measure_alone(c, CAL_DOWN, CAL_D2H);
+    measure_alone(c, CAL_WITHIN, CAL_D2D);
+    cal_figure_set(c, CAL_LATENCY, (up + down) / 2);
     const bool one = cal_median(c, measure_at_once, CAL_UP).value < 0.5;
     cal_figure_set(c, CAL_COPY_ENGINES, one ? 1 : 2);
     if (one) {
@@ -205,17 +190,9 @@ static void measure_both_ways(struct calibration *c)
         cal_figure_leave(c, CAL_BOTH_LATENCY, why);
         return;
     }
-    const double up = measure_both(c, CAL_UP, CAL_H2D_BOTH, CAL_H2D);
-    const double down = measure_both(c, CAL_DOWN, CAL_D2H_BOTH, CAL_D2H);
+    up = measure_both(c, CAL_UP, CAL_H2D_BOTH, CAL_H2D);
+    down = measure_both(c, CAL_DOWN, CAL_D2H_BOTH, CAL_D2H);
     cal_figure_set(c, CAL_BOTH_LATENCY, fmax((up + down) / 2, c->figures[CAL_LATENCY].value));
-}
-
-static void measure_copies(struct calibration *c)
-{
-    const double up = measure_alone(c, CAL_UP, CAL_H2D), down = measure_alone(c, CAL_DOWN, CAL_D2H);
-    measure_alone(c, CAL_WITHIN, CAL_D2D);
-    cal_figure_set(c, CAL_LATENCY, (up + down) / 2);
-    measure_both_ways(c);
 }
 
 // Another device.
@@ -612,19 +589,14 @@ static uint32_t find_rounds(struct calibration *c)
     return 1;
 }
 
-static bool fits(struct calibration *c, uint32_t rounds, size_t count)
-{
-    const double one = least_kernels(c, rounds, 1);
-    return least_kernels(c, rounds, count) < 1.5 * one;
-}
-
 static void measure_kernels(struct calibration *c, uint32_t rounds)
 {
     size_t most = 1, next = CAL_QUEUES + 1;
     // `most` fit, and `next` do not, or are more than there may be.
     while (next - most > 1) {
         const size_t middle = (most + next) / 2;
-        *(fits(c, rounds, middle) ? &most : &next) = middle;
+        const double one_ns = least_kernels(c, rounds, 1);
+        *(least_kernels(c, rounds, middle) < 1.5 * one_ns ? &most : &next) = middle;
     }
     cal_figure_set(c, CAL_KERNELS, (double)most);
 }
@@ -643,23 +615,21 @@ static void ask_driver(struct calibration *c)
     cal_figure_set(c, CAL_GREATEST_PRIORITY, -bench.limits->priority_highest);
 }
 
-static void measure_engines(struct calibration *c)
+void cal_measure_all(struct calibration *c)
 {
+    const double large = cal_median(c, measure_large, 0).value;
+    const double submit = cal_median(c, measure_submits, 0).value;
+    // The slowest submit takes a few times the mean.
+    c->gate_count = 1 + (uint64_t)(GATE_MARGIN * 4.0 * CAL_IN_A_ROW * submit / fmax(large, 1));
+    measure_copies(c);
+    measure_host(c);
+    measure_pageable(c);
+    cal_measure_figure(c, CAL_WAKE, measure_wake);
     measure_channels(c);
     const uint32_t rounds = find_rounds(c);
     cal_measure_copy_channels(c);
     measure_kernels(c, rounds);
     ask_driver(c);
-}
-
-void cal_measure_all(struct calibration *c)
-{
-    measure_gate(c);
-    measure_copies(c);
-    measure_host(c);
-    measure_pageable(c);
-    cal_measure_figure(c, CAL_WAKE, measure_wake);
-    measure_engines(c);
     cal_measure_figure(c, CAL_SUBMIT_BRANCH, measure_branch);
     cal_measure_figure(c, CAL_GRAPH_PAUSE, measure_pause);
     measure_peers(c);

@@ -46,35 +46,16 @@ static struct cli_perturb_run run_order(const struct show *show, const char *mod
 }
 
 // A line, as shown on a terminal. Those before it are the same in both contents.
-static void line_of(const struct cli_content *content, uint64_t number, char *out, size_t size)
+static const char *line_of(const struct cli_content *content, uint64_t number)
 {
-    char line[200];
+    char line[200], shown[120];
     const char *text = content->bytes;
     for (; number > 1; number--)
         text =
             (const char *)memchr(text, '\n', content->size - (size_t)(text - content->bytes)) + 1;
     snprintf(line, sizeof line, "%.*s", (int)strcspn(text, "\n"), text);
-    weir_text_escape(out, size, line, "");
-}
-
-static void tell_change(const struct cli_perturb_run *expected, const struct cli_perturb_run *run,
-                        char *text, size_t size)
-{
-    char before[120], after[120];
-    const uint64_t line = cli_content_line(&expected->output, &run->output);
-    if (run->end.code != expected->end.code) {
-        snprintf(text, size, "the program ends with %d in place of %d", run->end.code,
-                 expected->end.code);
-        return;
-    }
-    line_of(&expected->output, line, before, sizeof before);
-    line_of(&run->output, line, after, sizeof after);
-    snprintf(text, size, "the program prints '%s' in place of '%s'", after, before);
-}
-
-static bool is_same(const struct cli_perturb_run *a, const struct cli_perturb_run *b)
-{
-    return a->end.code == b->end.code && !cli_content_line(&a->output, &b->output);
+    weir_text_escape(shown, sizeof shown, line, "");
+    return cli_copy(shown);
 }
 
 static bool is_of_queues(const struct weir_check_finding *finding)
@@ -85,37 +66,36 @@ static bool is_of_queues(const struct weir_check_finding *finding)
 static void tell_run(const struct weir_check_finding *finding,
                      const struct cli_perturb_run *expected, const struct cli_perturb_run *run)
 {
-    char text[400] = "what the program prints and its status stay the same";
+    const char *text = "what the program prints and its status stay the same";
     const bool of_queues = is_of_queues(finding);
-    if (!is_same(expected, run))
-        tell_change(expected, run, text, sizeof text);
+    const uint64_t line = cli_content_line(&expected->output, &run->output);
+    if (run->end.code != expected->end.code)
+        text =
+            cli_text("the program ends with %d in place of %d", run->end.code, expected->end.code);
+    else if (line)
+        text = cli_text("the program prints '%s' in place of '%s'", line_of(&run->output, line),
+                        line_of(&expected->output, line));
     else if (of_queues && run->counts.reversed == 0)
-        snprintf(text, sizeof text,
-                 "not possible in this run: other waits order the two, or the host does");
+        text = "not possible in this run: other waits order the two, or the host does";
     fprintf(stderr, "%s, %s:%d and %s:%d%s: %s\n", weir_findings_kind_name(finding->kind),
             finding->first.file, finding->first.line, finding->second.file, finding->second.line,
             of_queues ? " reversed" : ", queues as late as possible", text);
 }
 
-static void run_as_submitted(struct show *show)
-{
-    show->of_queues = run_order(show, "pair", NO_PAIR);
-    if (show->of_queues.counts.runtimes == 0)
-        cli_fail(show->code ? show->code : CLI_FAILED,
-                 "%s closed no runtime with the plugin perturb, so no order can be shown: it ended "
-                 "early, or the plugin cannot be used, as `weir doctor` tells",
-                 show->command[0]);
-}
-
 static void demonstrate_finding(struct show *show, const struct weir_check_finding *finding)
 {
-    char pair[1024];
     const bool of_queues = is_of_queues(finding);
     struct cli_perturb_run *expected = of_queues ? &show->of_queues : &show->of_host;
-    snprintf(pair, sizeof pair, "%.480s:%d, %.480s:%d", finding->first.file, finding->first.line,
-             finding->second.file, finding->second.line);
-    if (!show->of_queues.output.bytes)
-        run_as_submitted(show);
+    const char *pair = cli_text("%s:%d, %s:%d", finding->first.file, finding->first.line,
+                                finding->second.file, finding->second.line);
+    if (!show->of_queues.output.bytes) {
+        show->of_queues = run_order(show, "pair", NO_PAIR);
+        if (show->of_queues.counts.runtimes == 0)
+            cli_fail(show->code ? show->code : CLI_FAILED,
+                     "%s closed no runtime with the plugin perturb, so no order can be shown: it "
+                     "ended early, or the plugin cannot be used, as `weir doctor` tells",
+                     show->command[0]);
+    }
     if (!expected->output.bytes)
         *expected = run_order(show, NULL, NO_PAIR);
     const struct cli_perturb_run run =
@@ -124,20 +104,17 @@ static void demonstrate_finding(struct show *show, const struct weir_check_findi
     free(run.output.bytes);
 }
 
-static bool is_wanted(const struct weir_check_finding *finding)
-{
-    return finding->kind <= WEIR_CHECK_HOST_WRITE && !finding->suppression &&
-           finding->first.file[0] && finding->second.file[0];
-}
-
 // Runs the program again for each race, with the two in the other order, and says on standard
 // error whether what it prints changed.
 static void demonstrate(struct show *show, const struct weir_findings *findings)
 {
     setenv("WEIR_CHECK_REPORT", "log", 1); // the configuration may have the plugin too
-    for (size_t i = 0; i < findings->count; i++)
-        if (is_wanted(findings->items[i]))
-            demonstrate_finding(show, findings->items[i]);
+    for (size_t i = 0; i < findings->count; i++) {
+        const struct weir_check_finding *finding = findings->items[i];
+        if (finding->kind <= WEIR_CHECK_HOST_WRITE && !finding->suppression &&
+            finding->first.file[0] && finding->second.file[0])
+            demonstrate_finding(show, finding);
+    }
     free(show->of_queues.output.bytes);
     free(show->of_host.output.bytes);
 }
@@ -211,36 +188,24 @@ static bool write_file(const struct weir_findings *findings,
     return !path || cli_write_file(path, text, text ? strlen(text) : 0, "the findings");
 }
 
-static bool has_unused_rule(const struct weir_findings *findings)
-{
-    for (size_t i = 0; i < findings->rule_count; i++)
-        if (findings->rules[i]->used == 0)
-            return true;
-    return false;
-}
-
-// A layer takes whole buffers where it does not know which bytes are used.
-static void advise(const struct weir_findings *findings, const struct options *options)
-{
-    bool assumed = false;
-    for (size_t i = 0; i < findings->count; i++)
-        assumed =
-            assumed || findings->items[i]->first.assumed || findings->items[i]->second.assumed;
-    if (assumed && !options->verify)
-        cli_note("a finding with \"may\" takes all of a buffer as used; --verify runs the kernels "
-                 "on copies, and finds the bytes "
-                 "that they use");
-}
-
 // Findings are what the user asked for, so they are printed with --quiet too.
 static void show(const struct weir_findings *findings, const struct options *options)
 {
     const struct weir_findings_sum sum = weir_findings_sum(findings);
+    bool unused = false, assumed = false;
+    for (size_t i = 0; i < findings->rule_count; i++)
+        unused = unused || findings->rules[i]->used == 0;
+    for (size_t i = 0; i < findings->count; i++)
+        assumed =
+            assumed || findings->items[i]->first.assumed || findings->items[i]->second.assumed;
     if (options->json) {
         print(findings, weir_findings_json, stdout);
-    } else if (sum.errors || (!cli_quiet && (findings->count || has_unused_rule(findings)))) {
+    } else if (sum.errors || (!cli_quiet && (findings->count || unused))) {
         print(findings, weir_findings_text, stderr);
-        advise(findings, options);
+        // A layer takes whole buffers where it does not know which bytes are used.
+        if (assumed && !options->verify)
+            cli_note("a finding with \"may\" takes all of a buffer as used; --verify runs the "
+                     "kernels on copies, and finds the bytes that they use");
     } else {
         cli_note("%s: nothing was found%s", findings->program,
                  findings->complete ? "" : " so far; it did not close its runtime");
@@ -313,19 +278,6 @@ static char **parse(struct options *out, int argc, char **argv)
     return cli_program_parse(&usage, argc, argv);
 }
 
-// The program may change its folder before it opens a runtime.
-static const char *find_suppressions(const struct options *options)
-{
-    char path[PATH_MAX];
-    if (!options->suppressions)
-        return NULL;
-    if (!realpath(options->suppressions, path) || access(path, R_OK) != 0)
-        cli_fail(CLI_USAGE,
-                 "%s cannot be read: %s; name the file of suppressions with --suppressions",
-                 options->suppressions, strerror(errno));
-    return cli_copy(path);
-}
-
 // A program with the address sanitizer refuses to run after a preloaded library, unless it is told.
 static struct cli_program_variable let_sanitizer(void)
 {
@@ -336,16 +288,16 @@ static struct cli_program_variable let_sanitizer(void)
 }
 
 // Returns the program's exit code.
-static int run(struct options *options, const struct cli_folder *folder, const char *suppressions,
-               char **command)
+static int run(struct options *options, const struct cli_folder *folder, char **command)
 {
     struct cli_program_variable variables[8 + CLI_OPENCL_VARIABLES];
     size_t count = 0;
     char json[CLI_FOLDER_PATH_SIZE];
     cli_folder_place(folder, "%p.json", json);
     variables[count++] = (struct cli_program_variable){"WEIR_CHECK_JSON", json};
-    if (suppressions)
-        variables[count++] = (struct cli_program_variable){"WEIR_CHECK_SUPPRESSIONS", suppressions};
+    if (options->suppressions)
+        variables[count++] =
+            (struct cli_program_variable){"WEIR_CHECK_SUPPRESSIONS", options->suppressions};
     if (options->fail)
         variables[count++] = (struct cli_program_variable){"WEIR_CHECK_REPORT", "fail"};
     if (options->hints)
@@ -398,13 +350,20 @@ int cli_check(int argc, char **argv)
     static struct cli_folder folder;
     struct options options = {.text = NULL};
     char **command = parse(&options, argc, argv);
-    const char *suppressions = find_suppressions(&options);
+    char suppressions[PATH_MAX]; // the program may change its folder before it opens a runtime
+    if (options.suppressions &&
+        (!realpath(options.suppressions, suppressions) || access(suppressions, R_OK) != 0))
+        cli_fail(CLI_USAGE,
+                 "%s cannot be read: %s; name the file of suppressions with --suppressions",
+                 options.suppressions, strerror(errno));
+    if (options.suppressions)
+        options.suppressions = suppressions;
     cli_need_writable(options.sarif);
     cli_need_writable(options.text);
     const char *plain = cli_program_list_plugins("perturb");
     // The outermost plugin sees every call of the program.
     cli_program_add_plugin("check");
     cli_folder_create(&folder, "check");
-    const int code = run(&options, &folder, suppressions, command);
+    const int code = run(&options, &folder, command);
     return tell(&options, &folder, command, plain, code);
 }

@@ -123,26 +123,23 @@ static struct item *read_list(const struct walk *walk, size_t *out_count)
     return items;
 }
 
-// "copy of 'frame' on queue 'up'".
-static const char *text_of(const struct item *item, char *text, size_t size)
+// "copy 'frame' on 'up'".
+static const char *text_of(const struct item *item)
 {
-    size_t used = 0;
-    weir_text_append(text, size, &used, "%s", item->kind);
+    struct weir_long_text text = {0};
+    weir_long_text_add(&text, "%s", item->kind);
     if (item->label[0])
-        weir_text_append(text, size, &used, " '%s'", item->label);
+        weir_long_text_add(&text, " '%s'", item->label);
     if (item->queue[0] && strcmp(item->kind, "new-queue") != 0)
-        weir_text_append(text, size, &used, " on '%s'", item->queue);
-    return text;
+        weir_long_text_add(&text, " on '%s'", item->queue);
+    return cli_take_text(&text);
 }
 
 // "app.c:80" or "".
-static const char *place_of(const struct item *item, char *text, size_t size)
+static const char *place_of(const struct item *item)
 {
     const char *slash = strrchr(item->file, '/');
-    text[0] = '\0';
-    if (item->file[0])
-        snprintf(text, size, "%s:%d", slash ? slash + 1 : item->file, item->line);
-    return text;
+    return item->file[0] ? cli_text("%s:%d", slash ? slash + 1 : item->file, item->line) : "";
 }
 
 // What the walk found, as text and as JSON.
@@ -178,25 +175,18 @@ static const char *outcome_text(const struct run *run)
     }
 }
 
-static void add_row(struct weir_table *table, const struct run *run)
-{
-    char text[512];
-    weir_table_add(table, "%s\t%" PRIu64, run->fault, run->item.number);
-    weir_table_add(table, "%s", text_of(&run->item, text, sizeof text));
-    weir_table_add(table, "%s", place_of(&run->item, text, sizeof text));
-    weir_table_add(table, "%s", outcome_text(run));
-    weir_table_add(table, "%.60s", run->last_line);
-}
-
 static void print_table(const struct walk *walk)
 {
     struct weir_table table = {.alignment = "lrllll"};
     bool any = false;
     weir_table_add(&table, "fault\tnumber\toperation\tat\toutcome\tthe last line that it printed");
     for (size_t i = 0; i < walk->count; i++) {
-        if (!walk->options.all && !is_finding(walk->runs[i].outcome))
+        const struct run *run = &walk->runs[i];
+        if (!walk->options.all && !is_finding(run->outcome))
             continue;
-        add_row(&table, &walk->runs[i]);
+        weir_table_add(&table, "%s\t%" PRIu64 "\t%s\t%s\t%s\t%.60s", run->fault, run->item.number,
+                       text_of(&run->item), place_of(&run->item), outcome_text(run),
+                       run->last_line);
         any = true;
     }
     if (any)
@@ -306,12 +296,6 @@ static void find_last_line(const struct cli_content *output, char *out, size_t o
     weir_text_escape(out, out_size, line, "");
 }
 
-static bool is_recovered(const struct walk *walk, const struct run *run, bool told)
-{
-    return strcmp(walk->fault, "slow") == 0 ||
-           (walk->options.recovers && (told || run->digest == walk->digest));
-}
-
 static enum outcome judge(const struct walk *walk, const struct run *run, bool late, bool reached,
                           bool told)
 {
@@ -321,9 +305,12 @@ static enum outcome judge(const struct walk *walk, const struct run *run, bool l
         return CRASH;
     if (!reached)
         return NOT_REACHED;
-    if (run->code == 0)
-        return is_recovered(walk, run, told) ? RECOVERED : UNNOTICED;
-    return told ? TOLD : NO_CAUSE;
+    if (run->code != 0)
+        return told ? TOLD : NO_CAUSE;
+    const bool same = run->digest == walk->digest;
+    const bool may_end_well =
+        strcmp(walk->fault, "slow") == 0 || (walk->options.recovers && (told || same));
+    return may_end_well ? RECOVERED : UNNOTICED;
 }
 
 // Without `out_output` the program prints as it does.
@@ -331,15 +318,15 @@ static struct cli_program_end run_with(const struct walk *walk, uint64_t at, uin
                                        struct cli_content *out_output)
 {
     const struct options *options = &walk->options;
-    char numbers[4][32];
-    const uint64_t values[] = {at, one_in, options->seed, options->delay_ms};
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-        snprintf(numbers[i], sizeof numbers[i], "%" PRIu64, values[i]);
     const struct cli_program_variable variables[] = {
-        {"WEIR_FAULT_FAULT", walk->fault},    {"WEIR_FAULT_AT", numbers[0]},
-        {"WEIR_FAULT_ONE_IN", numbers[1]},    {"WEIR_FAULT_SEED", numbers[2]},
-        {"WEIR_FAULT_DELAY_MS", numbers[3]},  {"WEIR_FAULT_KINDS", options->kinds},
-        {"WEIR_FAULT_QUEUE", options->queue}, {"WEIR_FAULT_LABEL", options->label},
+        {"WEIR_FAULT_FAULT", walk->fault},
+        {"WEIR_FAULT_AT", cli_text("%" PRIu64, at)},
+        {"WEIR_FAULT_ONE_IN", cli_text("%" PRIu64, one_in)},
+        {"WEIR_FAULT_SEED", cli_text("%" PRIu64, options->seed)},
+        {"WEIR_FAULT_DELAY_MS", cli_text("%" PRIu64, options->delay_ms)},
+        {"WEIR_FAULT_KINDS", options->kinds},
+        {"WEIR_FAULT_QUEUE", options->queue},
+        {"WEIR_FAULT_LABEL", options->label},
         {"WEIR_FAULT_LIST", walk->list},
     };
     const struct cli_program program = {
@@ -380,35 +367,19 @@ static struct run run_hidden(const struct walk *walk, const struct item *item)
 // A run for each chosen operation. The first run of each kind of fault has none: it lists the
 // operations, and shows how long the program takes.
 
-static void keep(struct walk *walk, const struct run *run)
-{
-    walk->runs = cli_grow(walk->runs, walk->count, &walk->capacity, sizeof *walk->runs);
-    walk->runs[walk->count++] = *run;
-    walk->counts[run->outcome]++;
-}
-
-// A program that fails anyway would hide what the faults do.
-static void check_first(const struct walk *walk, const struct run *run)
-{
-    if (run->code != 0)
-        cli_fail(CLI_FAILED,
-                 "%s ends with %d without any fault, and so says nothing about faults; mend that "
-                 "first%s%s",
-                 walk->command[0], run->code, run->last_line[0] ? "; its last line: " : "",
-                 run->last_line);
-}
-
 static void run_items(struct walk *walk, const struct item *items, size_t count)
 {
     const uint64_t every = walk->options.every;
     struct cli_progress progress;
-    char text[256];
     cli_progress_start(&progress, true, count / every, NULL);
-    for (size_t i = every - 1; i < count && !cli_program_signal(); i += every) {
-        cli_progress_update(&progress, (i + 1) / every - 1, text_of(&items[i], text, sizeof text));
+    for (size_t i = every - 1; i < count; i += every) {
+        cli_progress_update(&progress, (i + 1) / every - 1, text_of(&items[i]));
         const struct run run = run_hidden(walk, &items[i]);
-        if (!cli_program_signal()) // which may have ended the program too
-            keep(walk, &run);
+        if (cli_program_signal()) // which may have ended the program too
+            break;
+        walk->runs = cli_grow(walk->runs, walk->count, &walk->capacity, sizeof *walk->runs);
+        walk->runs[walk->count++] = run;
+        walk->counts[run.outcome]++;
     }
     cli_progress_end(&progress);
 }
@@ -425,7 +396,12 @@ static void walk_fault(struct walk *walk)
     walk->digest = first.digest;
     if (cli_program_signal())
         return;
-    check_first(walk, &first);
+    if (first.code != 0) // what the faults do would be hidden
+        cli_fail(CLI_FAILED,
+                 "%s ends with %d without any fault, and so says nothing about faults; mend that "
+                 "first%s%s",
+                 walk->command[0], first.code, first.last_line[0] ? "; its last line: " : "",
+                 first.last_line);
     const struct item *items = read_list(walk, &count);
     walk->operations += count;
     run_items(walk, items, count);
@@ -507,28 +483,24 @@ static char **parse(struct options *out, int argc, char **argv)
 
 // Checks.
 
-static void check_kinds(const char *list)
+static void check(struct options *options)
 {
     static const char *const kinds[] = {"refuse", "fail",    "slow", "lose",
                                         "memory", "garbage", NULL};
-    char *rest = NULL;
-    if (!*list || strlen(list) >= 256)
-        cli_fail(CLI_USAGE,
-                 "--fault takes a kind, such as refuse, or several with commas between them");
-    for (char *name = strtok_r(cli_copy(list), ",", &rest); name; name = strtok_r(NULL, ",", &rest))
-        cli_choose("fault", name, kinds);
-}
-
-static void check(struct options *options)
-{
     const bool walks = options->every > 0;
+    char *rest = NULL;
     if ((options->at > 0) + (options->one_in > 0) + walks != 1)
         cli_fail(CLI_USAGE, "weir fault needs one of --at, --one-in and --every");
     if (!walks && (options->recovers || options->all || options->json))
         cli_fail(CLI_USAGE, "--recovers, --all and --json need --every");
     if (!options->fault)
         options->fault = walks ? "refuse,fail,memory" : "refuse";
-    check_kinds(options->fault);
+    if (!*options->fault)
+        cli_fail(CLI_USAGE,
+                 "--fault takes a kind, such as refuse, or several with commas between them");
+    for (char *name = strtok_r(cli_copy(options->fault), ",", &rest); name;
+         name = strtok_r(NULL, ",", &rest))
+        cli_choose("fault", name, kinds);
     // The environment has a line for each setting.
     if (strchr(options->kinds, '\n') || strchr(options->queue, '\n') ||
         strchr(options->label, '\n'))
@@ -546,8 +518,6 @@ static int run_once(struct walk *walk)
     const struct options *options = &walk->options;
     const char *command = walk->command[0];
     size_t count;
-    char text[256];
-    char place[300];
     walk->fault = options->fault;
     walk->limit_ms = options->limit_s * 1000;
     const struct cli_program_end end = run_with(walk, options->at, options->one_in, NULL);
@@ -559,12 +529,10 @@ static int run_once(struct walk *walk)
                  "no operation of %s got a fault: it has fewer than the number, --kinds, --queue "
                  "and --label choose none, or it names its plugins itself and leaves out fault",
                  command);
-    for (size_t i = 0; i < count; i++) {
-        place_of(&items[i], place, sizeof place);
+    for (size_t i = 0; i < count; i++)
         cli_note("operation %" PRIu64 " got the fault '%s': %s%s%s", items[i].number,
-                 options->fault, text_of(&items[i], text, sizeof text), place[0] ? " at " : "",
-                 place);
-    }
+                 options->fault, text_of(&items[i]), items[i].file[0] ? " at " : "",
+                 place_of(&items[i]));
     return end.code;
 }
 

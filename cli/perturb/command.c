@@ -22,8 +22,9 @@ struct settings {
     const char *pair;
     bool compare; // standard output
     struct cli_list files;
-    uint64_t limit_s; // 0: from the run without the plugin
-    bool stop;        // at the first seed that changes the result
+    uint64_t limit_s;  // 0: from the run without the plugin
+    uint64_t limit_ms; // of the next run; 0: none
+    bool stop;         // at the first seed that changes the result
     bool json;
     const char *plain;        // the chain without perturb
     const char *plugins;      // and with it
@@ -64,16 +65,14 @@ enum {
 // What is printed: a line for each of the first seeds that change the result, then how many do, and
 // the command that runs the program with one of them again.
 
-static const char *show_end(const struct cli_program_end *end, char *text, size_t size)
+static const char *show_end(const struct cli_program_end *end)
 {
     if (end->late)
-        snprintf(text, size, "did not end in time");
-    else if (end->code > CLI_SIGNALLED)
-        snprintf(text, size, "ended by %s",
-                 weir_text_signal((char[WEIR_TEXT_QUANTITY_SIZE]){0}, end->code - CLI_SIGNALLED));
-    else
-        snprintf(text, size, "ended with %d", end->code);
-    return text;
+        return "did not end in time";
+    if (end->code > CLI_SIGNALLED)
+        return cli_text("ended by %s", weir_text_signal((char[WEIR_TEXT_QUANTITY_SIZE]){0},
+                                                        end->code - CLI_SIGNALLED));
+    return cli_text("ended with %d", end->code);
 }
 
 static bool is_seeded(const struct settings *settings)
@@ -97,32 +96,28 @@ static const char *show_command(const struct settings *settings, uint64_t seed)
     return cli_take_text(&line);
 }
 
-static void add(char *text, size_t size, const char *what, uint64_t line)
+static void add(struct weir_long_text *text, const char *what, uint64_t line)
 {
-    const size_t used = strlen(text);
-    snprintf(text + used, size - used, "%s%s differs from line %" PRIu64 " on", used ? "; " : "",
-             what, line);
+    if (line)
+        weir_long_text_add(text, "%s%s differs from line %" PRIu64 " on", text->used ? "; " : "",
+                           what, line);
 }
 
 static void tell_change(const struct summary *summary, const struct change *change)
 {
     const struct settings *settings = summary->settings;
-    char text[4096] = "";
-    char end[64];
-    char plain[64];
-    show_end(&change->end, end, sizeof end);
-    show_end(&summary->plain->run.end, plain, sizeof plain);
+    struct weir_long_text text = {0};
+    const char *end = show_end(&change->end);
+    const char *plain = show_end(&summary->plain->run.end);
     if (strcmp(end, plain) != 0)
-        snprintf(text, sizeof text, "%s, and without perturb %s", end, plain);
-    if (change->output_line)
-        add(text, sizeof text, "standard output", change->output_line);
+        weir_long_text_add(&text, "%s, and without perturb %s", end, plain);
+    add(&text, "standard output", change->output_line);
     for (size_t i = 0; i < settings->files.count; i++)
-        if (change->file_lines[i])
-            add(text, sizeof text, settings->files.items[i], change->file_lines[i]);
+        add(&text, settings->files.items[i], change->file_lines[i]);
     if (is_seeded(settings))
-        printf("seed %" PRIu64 ": %s\n", change->seed, text);
+        printf("seed %" PRIu64 ": %s\n", change->seed, cli_take_text(&text));
     else
-        printf("mode %s: %s\n", settings->mode, text);
+        printf("mode %s: %s\n", settings->mode, cli_take_text(&text));
     fflush(stdout);
 }
 
@@ -139,23 +134,16 @@ static void tell_command(const struct summary *summary)
     printf("To run it again:\n    %s\n", show_command(summary->settings, change->seed));
 }
 
-static void tell_reversals(const struct summary *summary)
-{
-    if (strcmp(summary->settings->mode, "pair") != 0)
-        return;
-    if (summary->counts.reversed)
-        printf("The pair was reversed %" PRIu64 " times.\n", summary->counts.reversed);
-    else
-        printf("The pair was never reversed: the second line waits for the first, or one of them "
-               "submits nothing.\n");
-}
-
 static void tell_summary(const struct summary *summary)
 {
     const struct settings *settings = summary->settings;
     if (summary->changed > CHANGES_SHOWN)
         printf("… and %" PRIu64 " more\n", summary->changed - CHANGES_SHOWN);
-    tell_reversals(summary);
+    if (summary->counts.reversed)
+        printf("The pair was reversed %" PRIu64 " times.\n", summary->counts.reversed);
+    else if (settings->pair[0])
+        printf("The pair was never reversed: the second line waits for the first, or one of them "
+               "submits nothing.\n");
     if (is_seeded(settings))
         printf("%" PRIu64 " of %" PRIu64 " %s changed the result (%" PRIu64 " operations, %" PRIu64
                " choices).\n",
@@ -251,21 +239,12 @@ static bool result_differs(const struct settings *settings, const struct result 
 
 // One run. The program reads nothing, since no two runs could read the same.
 
-// What an earlier run left must not be taken for this one's.
-static void clear_files(const struct settings *settings)
-{
-    for (size_t i = 0; i < settings->files.count; i++) {
-        const char *path = settings->files.items[i];
-        if (unlink(path) != 0 && errno != ENOENT)
-            cli_fail(CLI_SETUP, "%s cannot be removed before a run: %s", path, strerror(errno));
-    }
-}
-
 // Runs the program, with a seed if `seed` is not NULL. Ends the command after an error of its own.
-static void run_once(const struct settings *settings, const uint64_t *seed, uint64_t limit_ms,
+static void run_once(const struct settings *settings, const uint64_t *seed,
                      struct result *out_result)
 {
-    const struct cli_program program = {.command = settings->command, .limit_ms = limit_ms};
+    const struct cli_program program = {.command = settings->command,
+                                        .limit_ms = settings->limit_ms};
     const struct cli_perturb_order order = {
         .plugins = seed ? settings->plugins : settings->plain,
         .mode = seed ? settings->mode : NULL,
@@ -273,18 +252,16 @@ static void run_once(const struct settings *settings, const uint64_t *seed, uint
         .seed = seed ? *seed : 0,
     };
     *out_result = (struct result){.took_ns = 0};
-    clear_files(settings);
+    for (size_t i = 0; i < settings->files.count; i++) // an earlier run's
+        if (unlink(settings->files.items[i]) != 0 && errno != ENOENT)
+            cli_fail(CLI_SETUP, "%s cannot be removed before a run: %s", settings->files.items[i],
+                     strerror(errno));
     const uint64_t began_ns = cli_now_ns();
     out_result->run = cli_perturb_run(&program, &settings->folder, &order);
     for (size_t i = 0; i < settings->files.count; i++)
         out_result->files[i] = cli_content_read(settings->files.items[i]);
     out_result->took_ns = cli_now_ns() - began_ns;
 }
-
-enum {
-    LEAST_LIMIT_MS = 30000,
-    LIMIT_FACTOR = 20, // times the run without the plugin
-};
 
 static const char about[] =
     "Runs COMMAND, any program that uses Weir, once as it is and then once for each seed with the\n"
@@ -338,34 +315,28 @@ static bool is_line(const char *text, size_t length)
     return digits > 0 && digits + 1 < length && text[length - 1 - digits] == ':';
 }
 
-static void check_pair(const struct settings *settings)
-{
-    const char *comma = strchr(settings->pair, ',');
-    if (comma && is_line(settings->pair, (size_t)(comma - settings->pair)) &&
-        is_line(comma + 1, strlen(comma + 1)))
-        return;
-    if (settings->pair[0])
-        cli_fail(CLI_USAGE, "--pair takes two lines, as app.c:80,app.c:91, not '%s'",
-                 settings->pair);
-    cli_fail(CLI_USAGE, "mode pair needs two lines: --pair app.c:80,app.c:91");
-}
-
 static void check(struct settings *settings)
 {
+    const char *pair = settings->pair;
+    const char *comma = strchr(pair, ',');
     if (!settings->mode)
-        settings->mode = settings->pair[0] ? "pair" : "random";
+        settings->mode = pair[0] ? "pair" : "random";
     cli_choose("mode", settings->mode, modes);
-    const bool pair = strcmp(settings->mode, "pair") == 0;
-    if (pair)
-        check_pair(settings);
-    else if (settings->pair[0])
+    const bool is_pair = strcmp(settings->mode, "pair") == 0;
+    if (is_pair && !pair[0])
+        cli_fail(CLI_USAGE, "mode pair needs two lines: --pair app.c:80,app.c:91");
+    if (!is_pair && pair[0])
         cli_fail(CLI_USAGE, "--pair belongs to mode pair, and the mode is %s", settings->mode);
-    if (strcmp(settings->mode, "random") != 0)
+    if (is_pair &&
+        !(comma && is_line(pair, (size_t)(comma - pair)) && is_line(comma + 1, strlen(comma + 1))))
+        cli_fail(CLI_USAGE, "--pair takes two lines, as app.c:80,app.c:91, not '%s'", pair);
+    if (!is_seeded(settings))
         settings->seeds = 1;
 }
 
 // The run without the plugin.
 
+// What it said.
 static void relay(const struct result *result)
 {
     fwrite(result->run.messages.bytes, 1, result->run.messages.size, stderr);
@@ -390,28 +361,23 @@ static void check_usable(const struct settings *settings, const struct result *p
     cli_end(code);
 }
 
-// What differs between two runs as they are says nothing about orders.
-static void check_twice(const struct settings *settings, const struct result *plain)
+// Whether another run, with that seed or NULL, gives something else.
+static bool differs_again(const struct settings *settings, const uint64_t *seed,
+                          const struct result *result)
 {
     struct result again;
-    if ((!settings->compare && settings->files.count == 0) || cli_program_signal())
-        return;
-    run_once(settings, NULL, settings->limit_s * 1000, &again);
-    const bool differs = result_differs(settings, plain, &again);
+    run_once(settings, seed, &again);
+    const bool differs = result_differs(settings, result, &again);
     result_finish(&again);
-    if (differs && !cli_program_signal())
-        cli_fail(CLI_FAILED,
-                 "two runs of %s without the plugin gave different results: it writes what does "
-                 "not depend on its work alone, or the lack of a wait shows without the plugin "
-                 "too; leave out --compare and --output, or use `weir check`",
-                 settings->command[0]);
+    return differs && !cli_program_signal();
 }
 
 CLI_DESTROYER(destroy_result, result_finish)
 
-static void run_plain(const struct settings *settings, struct result *plain)
+static void run_plain(struct settings *settings, struct result *plain)
 {
-    run_once(settings, NULL, settings->limit_s * 1000, plain);
+    settings->limit_ms = settings->limit_s * 1000;
+    run_once(settings, NULL, plain);
     cli_own(destroy_result, plain);
     check_usable(settings, plain);
     if (plain->run.end.code != 0 && !cli_quiet) {
@@ -419,41 +385,22 @@ static void run_plain(const struct settings *settings, struct result *plain)
         cli_warning("%s ends with %d without the plugin", settings->command[0],
                     plain->run.end.code);
     }
-    check_twice(settings, plain);
+    // What differs between two runs as they are says nothing about orders.
+    if ((settings->compare || settings->files.count > 0) && !cli_program_signal() &&
+        differs_again(settings, NULL, plain))
+        cli_fail(CLI_FAILED,
+                 "two runs of %s without the plugin gave different results: it writes what does "
+                 "not depend on its work alone, or the lack of a wait shows without the plugin "
+                 "too; leave out --compare and --output, or use `weir check`",
+                 settings->command[0]);
+    const uint64_t factor_ms = plain->took_ns / 1000000 * 20;
+    if (!settings->limit_s)
+        settings->limit_ms = factor_ms > 30000 ? factor_ms : 30000;
 }
 
 // The runs with the plugin.
 
-static uint64_t limit_ms(const struct settings *settings, const struct result *plain)
-{
-    const uint64_t factor_ms = plain->took_ns / 1000000 * LIMIT_FACTOR;
-    if (settings->limit_s)
-        return settings->limit_s * 1000;
-    return factor_ms > LEAST_LIMIT_MS ? factor_ms : LEAST_LIMIT_MS;
-}
-
-static void add_counts(struct cli_perturb_counts *sum, const struct cli_perturb_counts *counts)
-{
-    sum->runtimes += counts->runtimes;
-    sum->operations += counts->operations;
-    sum->choices += counts->choices;
-    sum->idle += counts->idle;
-    sum->stalled += counts->stalled;
-    sum->reversed += counts->reversed;
-}
-
-static bool is_same_again(const struct summary *summary, uint64_t seed, uint64_t limit,
-                          const struct result *result)
-{
-    struct result again;
-    run_once(summary->settings, &seed, limit, &again);
-    const bool same = !result_differs(summary->settings, result, &again);
-    result_finish(&again);
-    return same;
-}
-
-static void note_change(struct summary *summary, uint64_t seed, uint64_t limit,
-                        const struct result *result)
+static void note_change(struct summary *summary, uint64_t seed, const struct result *result)
 {
     const struct settings *settings = summary->settings;
     summary->changed++;
@@ -468,25 +415,32 @@ static void note_change(struct summary *summary, uint64_t seed, uint64_t limit,
     if (!settings->json && summary->changed <= CHANGES_SHOWN)
         tell_change(summary, change);
     if (summary->changed == 1)
-        change->again = is_same_again(summary, seed, limit, result) || cli_program_signal();
+        change->again = !differs_again(settings, &seed, result);
 }
 
 // Returns false when there is no sense in another seed.
-static bool run_seed(struct summary *summary, uint64_t seed, uint64_t limit)
+static bool run_seed(struct summary *summary, uint64_t seed)
 {
+    struct cli_perturb_counts *sum = &summary->counts;
     struct result result;
-    run_once(summary->settings, &seed, limit, &result);
+    run_once(summary->settings, &seed, &result);
+    const struct cli_perturb_counts *counts = &result.run.counts;
     summary->signal = cli_program_signal();
     if (summary->signal) {
         result_finish(&result);
         return false;
     }
     summary->runs++;
-    add_counts(&summary->counts, &result.run.counts);
+    sum->runtimes += counts->runtimes;
+    sum->operations += counts->operations;
+    sum->choices += counts->choices;
+    sum->idle += counts->idle;
+    sum->stalled += counts->stalled;
+    sum->reversed += counts->reversed;
     const bool differs = result_differs(summary->settings, &result, summary->plain);
     if (differs)
-        note_change(summary, seed, limit, &result);
-    const bool without = !differs && !result.run.counts.runtimes;
+        note_change(summary, seed, &result);
+    const bool without = !differs && !counts->runtimes;
     result_finish(&result);
     return !without && !(differs && summary->settings->stop);
 }
@@ -494,36 +448,17 @@ static bool run_seed(struct summary *summary, uint64_t seed, uint64_t limit)
 static void run_seeds(struct summary *summary)
 {
     const struct settings *settings = summary->settings;
-    const uint64_t limit = limit_ms(settings, summary->plain);
     struct cli_progress progress;
     char text[64];
     cli_progress_start(&progress, true, settings->seeds, "runs/s");
     for (uint64_t i = 0; i < settings->seeds && !cli_program_signal(); i++) {
-        if (!run_seed(summary, settings->first + i, limit))
+        if (!run_seed(summary, settings->first + i))
             break;
         snprintf(text, sizeof text, "%" PRIu64 " changed", summary->changed);
         cli_progress_update(&progress, i + 1, text);
     }
     summary->signal = cli_program_signal();
     cli_progress_end(&progress);
-}
-
-static int finish(const struct summary *summary)
-{
-    const struct settings *settings = summary->settings;
-    const int code = summary->signal    ? CLI_SIGNALLED + summary->signal
-                     : summary->changed ? CLI_FAILED
-                                        : CLI_OK;
-    if (summary->runs && !summary->counts.runtimes && !summary->changed) {
-        cli_error("%s opened no runtime of Weir's, or one whose plugins the program names itself; "
-                  "list perturb there",
-                  settings->command[0]);
-        return CLI_FAILED;
-    }
-    if (settings->json)
-        return tell_json(summary, code);
-    tell_summary(summary);
-    return code;
 }
 
 int cli_perturb(int argc, char **argv)
@@ -540,5 +475,16 @@ int cli_perturb(int argc, char **argv)
     summary.changes = cli_allocate(CHANGES_KEPT, sizeof *summary.changes);
     cli_program_begin_series();
     run_seeds(&summary);
-    return finish(&summary);
+    if (summary.runs && !summary.counts.runtimes && !summary.changed)
+        cli_fail(CLI_FAILED,
+                 "%s opened no runtime of Weir's, or one whose plugins the program names itself; "
+                 "list perturb there",
+                 settings.command[0]);
+    const int code = summary.signal    ? CLI_SIGNALLED + summary.signal
+                     : summary.changed ? CLI_FAILED
+                                       : CLI_OK;
+    if (settings.json)
+        return tell_json(&summary, code);
+    tell_summary(&summary);
+    return code;
 }

@@ -61,8 +61,8 @@ static size_t take_runs(struct run *runs, const struct weir_trace *trace)
     return count;
 }
 
-// Where the kernel of that name is, or belongs.
-static size_t place_of(const struct sim_kernels *kernels, const char *name)
+// The kernel of that name; the list is in their order.
+static struct sim_kernel *kernel_of(struct sim_kernels *kernels, const char *name)
 {
     size_t low = 0;
     size_t high = kernels->count;
@@ -73,21 +73,14 @@ static size_t place_of(const struct sim_kernels *kernels, const char *name)
         else
             high = middle;
     }
-    return low;
-}
-
-static struct sim_kernel *kernel_of(struct sim_kernels *kernels, const char *name)
-{
-    const size_t place = place_of(kernels, name);
-    if (place < kernels->count && strcmp(kernels->items[place].name, name) == 0)
-        return &kernels->items[place];
+    if (low < kernels->count && strcmp(kernels->items[low].name, name) == 0)
+        return &kernels->items[low];
     struct sim_kernel *items =
         cli_grow(kernels->items, kernels->count, &kernels->capacity, sizeof *items);
     kernels->items = items;
-    memmove(&items[place + 1], &items[place], (kernels->count - place) * sizeof *items);
-    items[place] = (struct sim_kernel){.name = name};
-    kernels->count++;
-    return &items[place];
+    memmove(&items[low + 1], &items[low], (kernels->count++ - low) * sizeof *items);
+    items[low] = (struct sim_kernel){.name = name};
+    return &items[low];
 }
 
 static double volume(const uint32_t extent[3])
@@ -230,15 +223,6 @@ static void scale(struct equations *equations)
     }
 }
 
-// Leaves out terms that are a multiple of one before them: rounding would choose among these.
-static void leave_out_multiples(struct equations *equations)
-{
-    for (int i = 1; i < SIM_TERM_COUNT; i++)
-        for (int j = 0; j < i; j++)
-            if (equations->units[j] > 0 && equations->products[i][j] > 1 - LEAST_PIVOT)
-                equations->units[i] = 0;
-}
-
 static struct equations make_equations(const struct size *sizes, size_t count)
 {
     struct equations equations = {0};
@@ -255,7 +239,11 @@ static struct equations make_equations(const struct size *sizes, size_t count)
     for (int i = 0; i < SIM_TERM_COUNT; i++)
         if (negative[i])
             equations.units[i] = 0;
-    leave_out_multiples(&equations);
+    // Of multiples of each other the first stays: rounding would choose among them.
+    for (int i = 1; i < SIM_TERM_COUNT; i++)
+        for (int j = 0; j < i; j++)
+            if (equations.units[j] > 0 && equations.products[i][j] > 1 - LEAST_PIVOT)
+                equations.units[i] = 0;
     return equations;
 }
 
@@ -298,14 +286,6 @@ static bool solve(const struct equations *equations, const int *set, int count,
         factors[set[i]] = x[i] / equations->units[set[i]];
     }
     return true;
-}
-
-static double product(const double a[SIM_TERM_COUNT], const double b[SIM_TERM_COUNT])
-{
-    double sum = 0;
-    for (int term = 0; term < SIM_TERM_COUNT; term++)
-        sum += a[term] * b[term];
-    return sum;
 }
 
 // Of the sizes' errors, from the equations: their shares add up to 1.
@@ -371,17 +351,6 @@ static int compare_numbers(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-static void measure(const struct sim_kernel *kernel, double *errors, struct sim_fit *fit)
-{
-    for (size_t i = 0; i < kernel->count; i++) {
-        const double ns = fmax(kernel->launches[i].ns, 1);
-        errors[i] = fabs(product(kernel->launches[i].terms, fit->factors) - ns) / ns;
-    }
-    qsort(errors, kernel->count, sizeof *errors, compare_numbers);
-    fit->median = (errors[(kernel->count - 1) / 2] + errors[kernel->count / 2]) / 2;
-    fit->worst = errors[kernel->count - 1];
-}
-
 void sim_fit(struct sim_kernel *kernel, struct sim_fit *out_fit)
 {
     struct size *sizes = cli_allocate(kernel->count, sizeof *sizes);
@@ -390,5 +359,14 @@ void sim_fit(struct sim_kernel *kernel, struct sim_fit *out_fit)
     qsort(kernel->launches, kernel->count, sizeof *kernel->launches, compare_launches);
     out_fit->sizes = take_sizes(kernel, sizes);
     fit_sizes(sizes, out_fit->sizes, out_fit->factors);
-    measure(kernel, errors, out_fit);
+    for (size_t i = 0; i < kernel->count; i++) {
+        const double ns = fmax(kernel->launches[i].ns, 1);
+        double told = 0;
+        for (int term = 0; term < SIM_TERM_COUNT; term++)
+            told += kernel->launches[i].terms[term] * out_fit->factors[term];
+        errors[i] = fabs(told - ns) / ns;
+    }
+    qsort(errors, kernel->count, sizeof *errors, compare_numbers);
+    out_fit->median = (errors[(kernel->count - 1) / 2] + errors[kernel->count / 2]) / 2;
+    out_fit->worst = errors[kernel->count - 1];
 }

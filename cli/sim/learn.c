@@ -55,19 +55,14 @@ struct learnt {
     const char *kind; // NULL: unknown
 };
 
-// As `kind` of [gpu] has it. NULL: the trace is another program's, or the driver does not tell.
-static const char *kind_of(const struct weir_trace_device *device)
-{
-    return device->kind == WEIR_DEVICE_OTHER ? NULL
-           : device->kind == WEIR_DEVICE_CPU ? "cpu"
-                                             : "gpu";
-}
-
 // Costs of two kinds of device have no sum.
 static void learn_device(struct learnt *learnt, const struct weir_trace_device *device,
                          const char *path)
 {
-    const char *kind = kind_of(device);
+    // As `kind` of [gpu] has it. NULL: the trace is another program's, or the driver does not tell.
+    const char *kind = device->kind == WEIR_DEVICE_OTHER ? NULL
+                       : device->kind == WEIR_DEVICE_CPU ? "cpu"
+                                                         : "gpu";
     if (kind && learnt->kind && strcmp(kind, learnt->kind) != 0)
         cli_fail(CLI_FAILED,
                  "%s has kernels of '%s', a %s, and those before ran on '%s', a %s: learn from "
@@ -148,14 +143,6 @@ static const char *refusal(const struct sim_kernel *kernel)
     return NULL;
 }
 
-static void write_left_out(struct weir_long_text *ini, const struct sim_kernel *kernel)
-{
-    if (kernel->beside > 0)
-        weir_long_text_add(ini, "; left out: %zu beside another kernel\n", kernel->beside);
-    if (kernel->inexact > 0)
-        weir_long_text_add(ini, "; left out: %zu without a start\n", kernel->inexact);
-}
-
 static void write_section(struct weir_long_text *ini, const struct sim_kernel *kernel,
                           const struct sim_fit *fit)
 {
@@ -164,7 +151,10 @@ static void write_section(struct weir_long_text *ini, const struct sim_kernel *k
                        kernel->count, kernel->count == 1 ? "launch" : "launches", fit->sizes,
                        fit->sizes == 1 ? "size, so nothing is known of others" : "sizes",
                        100 * fit->median, 100 * fit->worst);
-    write_left_out(ini, kernel);
+    if (kernel->beside > 0)
+        weir_long_text_add(ini, "; left out: %zu beside another kernel\n", kernel->beside);
+    if (kernel->inexact > 0)
+        weir_long_text_add(ini, "; left out: %zu without a start\n", kernel->inexact);
     for (int term = 0; term < SIM_TERM_COUNT; term++) {
         char key[KEY_SIZE];
         char times[KEY_SIZE];

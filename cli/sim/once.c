@@ -102,18 +102,6 @@ static bool has_option(char *const *command, const char *key)
     return false;
 }
 
-// Finds whose each key is.
-static void settle(struct sim_settings *settings, char *const *command)
-{
-    for (size_t i = 0; i < settings->count; i++) {
-        struct sim_setting *setting = &settings->items[i];
-        setting->owner = has_place(command, setting->key)    ? SIM_OF_PLACES
-                         : has_option(command, setting->key) ? SIM_OF_OPTION
-                         : strchr(setting->key, '.')         ? SIM_OF_SECTION
-                                                             : SIM_OF_MODEL;
-    }
-}
-
 // The command of a run.
 
 // Returns the size of what it added a value for; 0: nothing.
@@ -186,21 +174,16 @@ static void make_command(struct sim_run *run, char *const *command,
 // The configuration.
 
 // "WEIR_PIPELINE_SLOTS" for pipeline.slots.
-static char *name_variable(const char *key)
-{
-    char *name = cli_text("WEIR_%s", key);
-    for (char *at = name; *at; at++)
-        *at = *at == '.' || *at == '-' ? '_' : (char)toupper((unsigned char)*at);
-    return name;
-}
-
 static void add_variables(struct sim_run *run, const struct sim_settings *settings)
 {
     for (size_t i = 0; i < settings->count; i++) {
         const struct sim_setting *setting = &settings->items[i];
-        if (setting->owner == SIM_OF_SECTION && setting->value)
-            run->variables[run->variable_count++] =
-                (struct cli_program_variable){name_variable(setting->key), setting->value};
+        if (setting->owner != SIM_OF_SECTION || !setting->value)
+            continue;
+        char *name = cli_text("WEIR_%s", setting->key);
+        for (char *at = name; *at; at++)
+            *at = *at == '.' || *at == '-' ? '_' : (char)toupper((unsigned char)*at);
+        run->variables[run->variable_count++] = (struct cli_program_variable){name, setting->value};
     }
 }
 
@@ -221,7 +204,13 @@ static char *join(const struct sim_settings *settings, bool model)
 void cli_sim_make_run(struct sim_run *run, const char *gpu, char *const *command,
                       struct sim_settings settings)
 {
-    settle(&settings, command);
+    for (size_t i = 0; i < settings.count; i++) {
+        struct sim_setting *setting = &settings.items[i];
+        setting->owner = has_place(command, setting->key)    ? SIM_OF_PLACES
+                         : has_option(command, setting->key) ? SIM_OF_OPTION
+                         : strchr(setting->key, '.')         ? SIM_OF_SECTION
+                                                             : SIM_OF_MODEL;
+    }
     *run = (struct sim_run){.gpu = gpu,
                             .what_if = join(&settings, false),
                             .changes = join(&settings, true)};
@@ -239,15 +228,10 @@ static void set_file(const char *variable, const char *path)
     free(absolute);
 }
 
-static bool is_file(const char *gpu)
-{
-    const size_t length = strlen(gpu);
-    return strchr(gpu, '/') || (length > 4 && strcmp(gpu + length - 4, ".ini") == 0);
-}
-
 static void set_run(const struct sim_run *run)
 {
-    if (is_file(run->gpu))
+    const size_t length = strlen(run->gpu);
+    if (strchr(run->gpu, '/') || (length > 4 && strcmp(run->gpu + length - 4, ".ini") == 0))
         set_file("WEIR_SIM_GPU", run->gpu);
     else
         setenv("WEIR_SIM_GPU", run->gpu, 1);

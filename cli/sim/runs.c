@@ -75,19 +75,6 @@ struct sim_runs {
 
 // The runs.
 
-static void read_changes(const struct sim_list *changes, struct sim_settings *settings)
-{
-    if (changes->count > SIM_SETTINGS)
-        cli_fail(CLI_USAGE, "--what-if changes %d keys at most", SIM_SETTINGS);
-    for (size_t i = 0; i < changes->count; i++) {
-        char *key;
-        char *value;
-        if (!cli_sim_cut(changes->items[i], &key, &value))
-            cli_fail(CLI_USAGE, "--what-if is KEY=VALUE,..., such as copy_engines=1,slots=2");
-        settings->items[settings->count++] = (struct sim_setting){.key = key, .value = value};
-    }
-}
-
 static void add_run(struct sim_runs *runs, const char *gpu, char *const *command,
                     const struct sim_settings *settings)
 {
@@ -102,10 +89,16 @@ static void make_runs(struct sim_runs *runs, const struct options *options, char
     struct sim_settings settings = {.count = 0};
     cli_sim_list_read(&gpus, options->gpus, "--gpu");
     cli_sim_list_read(&changes, options->changes, "--what-if");
-    read_changes(&changes, &settings);
-    struct sim_settings without = settings;
-    for (size_t i = 0; i < without.count; i++)
-        without.items[i].value = NULL;
+    if (changes.count > SIM_SETTINGS)
+        cli_fail(CLI_USAGE, "--what-if changes %d keys at most", SIM_SETTINGS);
+    struct sim_settings without = {.count = changes.count};
+    for (size_t i = 0; i < changes.count; i++) {
+        char *key, *value;
+        if (!cli_sim_cut(changes.items[i], &key, &value))
+            cli_fail(CLI_USAGE, "--what-if is KEY=VALUE,..., such as copy_engines=1,slots=2");
+        without.items[i] = (struct sim_setting){.key = key};
+        settings.items[settings.count++] = (struct sim_setting){.key = key, .value = value};
+    }
     for (size_t i = 0; i < gpus.count; i++) {
         add_run(runs, gpus.items[i], command, &without);
         if (settings.count)
@@ -145,7 +138,6 @@ void cli_sim_take(const struct sim_run *run, struct sim_point *point)
     point->hidden = applies ? overlap.least : NAN;
 }
 
-// Its trace is kept if it is the GPU's best so far.
 void cli_sim_add_point(struct weir_table *table, const struct sim_point *point, double first_ns)
 {
     char text[WEIR_TEXT_QUANTITY_SIZE];
@@ -154,15 +146,6 @@ void cli_sim_add_point(struct weir_table *table, const struct sim_point *point, 
     weir_table_add(table, isnan(point->hidden) ? "n/a" : "%.1f %%", 100 * point->hidden);
     weir_table_add(table, "%.1f %%", 100 * point->idle);
     weir_table_add(table, "%s %s", weir_text_duration(text, point->bound_ns), point->bound_engine);
-}
-
-static void add_row(struct weir_table *table, const struct sim_run *run, double first_ns)
-{
-    struct sim_point point;
-    cli_sim_take(run, &point);
-    weir_table_add(table, "%s", run->gpu);
-    cli_sim_add_point(table, &point, first_ns);
-    weir_table_add(table, "%s", *run->what_if ? run->what_if : "-");
 }
 
 static int tell_reports(const struct sim_runs *runs)
@@ -178,30 +161,31 @@ static int tell_reports(const struct sim_runs *runs)
     const double first = (double)weir_report_get_summary(runs->items[0].report)->span_ns;
     struct weir_table table = {.alignment = "lrrrrll"};
     weir_table_add(&table, "gpu\tspan\tof the first\tcopies hidden\tidle\tbound\twhat if");
-    for (size_t i = 0; i < runs->count; i++)
-        add_row(&table, &runs->items[i], first);
+    for (size_t i = 0; i < runs->count; i++) {
+        const struct sim_run *run = &runs->items[i];
+        struct sim_point point;
+        cli_sim_take(run, &point);
+        weir_table_add(&table, "%s", run->gpu);
+        cli_sim_add_point(&table, &point, first);
+        weir_table_add(&table, "%s", *run->what_if ? run->what_if : "-");
+    }
     cli_table_print(&table, stdout, 0);
     return CLI_OK;
-}
-
-static json_t *run_json(const struct sim_run *run)
-{
-    json_t *object = json_object();
-    char *text = weir_report_json(run->report);
-    cli_json_set(object, "gpu", cli_json_string(run->gpu));
-    cli_json_set(object, "what_if", cli_json_string(run->what_if));
-    cli_json_set(object, "trace", cli_json_string(run->trace));
-    cli_json_set(object, "report", text ? weir_json_load(text, strlen(text), 0, NULL) : NULL);
-    weir_report_free_text(&text);
-    return object;
 }
 
 static int tell_reports_json(const struct sim_runs *runs)
 {
     json_t *all = json_object();
     json_t *list = json_array();
-    for (size_t i = 0; i < runs->count; i++)
-        cli_json_append(list, run_json(&runs->items[i]));
+    for (size_t i = 0; i < runs->count; i++) {
+        const struct sim_run *run = &runs->items[i];
+        char *text = weir_report_json(run->report);
+        json_t *report = text ? weir_json_load(text, strlen(text), 0, NULL) : NULL;
+        weir_report_free_text(&text);
+        cli_json_append(list, json_pack("{s:o, s:o, s:o, s:o}", "gpu", cli_json_string(run->gpu),
+                                        "what_if", cli_json_string(run->what_if), "trace",
+                                        cli_json_string(run->trace), "report", report));
+    }
     cli_json_set(all, "runs", list);
     return cli_json_print(all, CLI_OK);
 }
@@ -228,14 +212,6 @@ static double span_of(const struct sim_run *run)
 static size_t height_of(const struct sim_run *run)
 {
     return HEAD + ROW * weir_report_row_count(run->report, WEIR_REPORT_ENGINES);
-}
-
-static double longest(const struct sim_runs *runs)
-{
-    double ns = 1;
-    for (size_t i = 0; i < runs->count; i++)
-        ns = fmax(ns, span_of(&runs->items[i]));
-    return ns;
 }
 
 static double x_of(double ns, double most_ns)
@@ -355,8 +331,10 @@ static size_t height_of_all(const struct sim_runs *runs)
 static void put_all(FILE *to, const void *user)
 {
     const struct sim_runs *runs = user;
-    const double most_ns = longest(runs);
+    double most_ns = 1;
     size_t y = TOP;
+    for (size_t i = 0; i < runs->count; i++)
+        most_ns = fmax(most_ns, span_of(&runs->items[i]));
     put_axis(to, (double)(height_of_all(runs) - AXIS), most_ns);
     for (size_t i = 0; i < runs->count; i++) {
         put_run(to, &runs->items[i], (double)y, most_ns);
@@ -364,7 +342,7 @@ static void put_all(FILE *to, const void *user)
     }
 }
 
-static void check_size(const struct sim_runs *runs)
+static void draw(const struct sim_runs *runs, const char *path)
 {
     size_t count = 0;
     for (size_t i = 0; i < runs->count; i++)
@@ -375,20 +353,7 @@ static void check_size(const struct sim_runs *runs)
             "--picture draws %d operations at most, and these are %zu; `weir trace html` shows any "
             "number",
             OPERATIONS_MOST, count);
-}
-
-static void draw(const struct sim_runs *runs, const char *path)
-{
-    check_size(runs);
     cli_picture_write(path, WIDTH, (int)height_of_all(runs), put_all, runs);
-}
-
-static int tell(const struct sim_runs *runs, const struct sim_common *common)
-{
-    for (size_t i = 0; i < runs->count; i++)
-        cli_note("%s: the trace of %s%s%s", runs->items[i].trace, runs->items[i].gpu,
-                 *runs->items[i].what_if ? " with " : "", runs->items[i].what_if);
-    return common->json ? tell_reports_json(runs) : tell_reports(runs);
 }
 
 static int run_main(int argc, char **argv)
@@ -402,7 +367,10 @@ static int run_main(int argc, char **argv)
     run_all(&runs, options.common.output);
     if (options.picture)
         draw(&runs, options.picture);
-    return tell(&runs, &options.common);
+    for (size_t i = 0; i < runs.count; i++)
+        cli_note("%s: the trace of %s%s%s", runs.items[i].trace, runs.items[i].gpu,
+                 *runs.items[i].what_if ? " with " : "", runs.items[i].what_if);
+    return options.common.json ? tell_reports_json(&runs) : tell_reports(&runs);
 }
 
 const struct cli_command cli_sim_members[] = {

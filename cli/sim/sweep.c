@@ -84,9 +84,16 @@ static void add_axis(struct sweep *sweep, const char *over)
     read_values(axis, values);
 }
 
-static void make_points(struct sweep *sweep)
+static void make_sweep(struct sweep *sweep, const char *gpu, const struct cli_list *over)
 {
+    cli_sim_list_read(&sweep->gpus, gpu, "--gpu");
     const size_t gpus = sweep->gpus.count;
+    if (gpus == 0)
+        cli_fail(CLI_USAGE, "--gpu names no GPU; write one, such as --gpu h200");
+    if (over->count > SWEEP_AXES)
+        cli_fail(CLI_USAGE, "--over is given %d times at most", SWEEP_AXES);
+    for (size_t i = 0; i < over->count; i++)
+        add_axis(sweep, over->items[i]);
     sweep->per_gpu = 1;
     for (size_t i = 0; i < sweep->axis_count && sweep->per_gpu <= SWEEP_RUNS; i++)
         sweep->per_gpu *= sweep->axes[i].values.count;
@@ -97,35 +104,17 @@ static void make_points(struct sweep *sweep)
     sweep->traces = cli_allocate(gpus, sizeof *sweep->traces);
 }
 
-static void make_sweep(struct sweep *sweep, const char *gpus, const struct cli_list *over)
-{
-    cli_sim_list_read(&sweep->gpus, gpus, "--gpu");
-    if (sweep->gpus.count == 0)
-        cli_fail(CLI_USAGE, "--gpu names no GPU; write one, such as --gpu h200");
-    if (over->count > SWEEP_AXES)
-        cli_fail(CLI_USAGE, "--over is given %d times at most", SWEEP_AXES);
-    for (size_t i = 0; i < over->count; i++)
-        add_axis(sweep, over->items[i]);
-    make_points(sweep);
-}
-
-// Which of an axis's values the run has.
-static size_t sweep_value(const struct sweep *sweep, size_t run, size_t axis)
-{
-    for (size_t i = sweep->axis_count; i-- > axis + 1;)
-        run /= sweep->axes[i].values.count;
-    return run % sweep->axes[axis].values.count;
-}
-
 // The values of that run.
 static void sweep_settings(const struct sweep *sweep, size_t run, struct sim_settings *settings)
 {
     settings->count = sweep->axis_count;
-    for (size_t i = 0; i < sweep->axis_count; i++)
-        settings->items[i] = (struct sim_setting){
-            .key = sweep->axes[i].key,
-            .value = sweep->axes[i].values.items[sweep_value(sweep, run, i)],
-        };
+    for (size_t i = sweep->axis_count; i-- > 0;) {
+        const struct sweep_axis *axis = &sweep->axes[i];
+        settings->items[i] =
+            (struct sim_setting){.key = axis->key,
+                                 .value = axis->values.items[run % axis->values.count]};
+        run /= axis->values.count;
+    }
 }
 
 // "slots=3, queues=2"; ends in "..." if it does not fit.
@@ -198,46 +187,32 @@ static char **parse_sweep(struct sweep_options *out, int argc, char **argv)
 
 // Running.
 
-static void make_run(const struct sweep *sweep, size_t number, char *const *command,
-                     struct sim_run *run)
-{
-    struct sim_settings settings;
-    sweep_settings(sweep, number, &settings);
-    cli_sim_make_run(run, sweep->gpus.items[number / sweep->per_gpu], command, settings);
-}
-
 static size_t run_count(const struct sweep *sweep)
 {
     return sweep->gpus.count * sweep->per_gpu;
 }
 
-static void keep(struct sweep *sweep, size_t number, const struct sim_run *run)
+// Its trace is kept if it is the GPU's best so far.
+static void run_one(struct sweep *sweep, size_t number, struct sim_run *run, const char *output,
+                    int sink)
 {
+    cli_sim_name_trace(run, output, run_count(sweep) + 1);
     const size_t gpu = number / sweep->per_gpu;
-    const bool first = number % sweep->per_gpu == 0;
-    if (!first && sweep->points[number].span_ns >= sweep->points[sweep->best[gpu]].span_ns) {
+    const int code = cli_sim_once(run, sink);
+    if (code == CLI_OK)
+        cli_sim_take(run, &sweep->points[number]);
+    weir_report_destroy(&run->report);
+    if (code != CLI_OK ||
+        (number % sweep->per_gpu > 0 &&
+         sweep->points[number].span_ns >= sweep->points[sweep->best[gpu]].span_ns)) {
         unlink(run->trace);
+        cli_go_on(code);
         return;
     }
     sweep->best[gpu] = number;
     if (rename(run->trace, sweep->traces[gpu]) != 0)
         cli_fail(CLI_FAILED, "%s cannot become %s: %s", run->trace, sweep->traces[gpu],
                  strerror(errno));
-}
-
-static void run_one(struct sweep *sweep, size_t number, struct sim_run *run, const char *output,
-                    int sink)
-{
-    cli_sim_name_trace(run, output, run_count(sweep) + 1);
-    const int code = cli_sim_once(run, sink);
-    if (code == CLI_OK)
-        cli_sim_take(run, &sweep->points[number]);
-    weir_report_destroy(&run->report);
-    if (code == CLI_OK)
-        keep(sweep, number, run);
-    else
-        unlink(run->trace);
-    cli_go_on(code);
 }
 
 static void name_traces(struct sweep *sweep, const char *output)
@@ -260,7 +235,9 @@ static void sweep_all(struct sweep *sweep, char *const *command, const struct si
     if (sink < 0)
         cli_fail(CLI_FAILED, "/dev/null cannot be written: %s", strerror(errno));
     for (size_t i = 0; i < run_count(sweep); i++) {
-        make_run(sweep, i, command, &runs[i]);
+        struct sim_settings settings;
+        sweep_settings(sweep, i, &settings);
+        cli_sim_make_run(&runs[i], sweep->gpus.items[i / sweep->per_gpu], command, settings);
         cli_sim_check(&runs[i]);
     }
     name_traces(sweep, common->output);
@@ -281,29 +258,6 @@ static void sweep_all(struct sweep *sweep, char *const *command, const struct si
 enum {
     NAME_SIZE = 256
 };
-
-static double best_ns(const struct sweep *sweep, size_t run)
-{
-    return sweep->points[sweep->best[run / sweep->per_gpu]].span_ns;
-}
-
-static void add_sweep_head(struct weir_table *table, const struct sweep *sweep)
-{
-    weir_table_add(table, "gpu");
-    for (size_t i = 0; i < sweep->axis_count; i++)
-        weir_table_add(table, "%s", sweep->axes[i].key);
-    weir_table_add(table, "span\tof the best\tcopies hidden\tidle\tbound");
-}
-
-static void add_sweep_row(struct weir_table *table, const struct sweep *sweep, size_t run)
-{
-    struct sim_settings settings;
-    sweep_settings(sweep, run, &settings);
-    weir_table_add(table, "%s", sweep->gpus.items[run / sweep->per_gpu]);
-    for (size_t i = 0; i < settings.count; i++)
-        weir_table_add(table, "%s", settings.items[i].value);
-    cli_sim_add_point(table, &sweep->points[run], best_ns(sweep, run));
-}
 
 static void tell_best(const struct sweep *sweep, size_t gpu)
 {
@@ -327,9 +281,19 @@ static int tell_sweep(const struct sweep *sweep)
     char alignment[SWEEP_AXES + 8];
     snprintf(alignment, sizeof alignment, "l%.*srrrrl", (int)sweep->axis_count, "rrrrrrrr");
     struct weir_table table = {.alignment = alignment};
-    add_sweep_head(&table, sweep);
-    for (size_t i = 0; i < sweep->gpus.count * sweep->per_gpu; i++)
-        add_sweep_row(&table, sweep, i);
+    weir_table_add(&table, "gpu");
+    for (size_t i = 0; i < sweep->axis_count; i++)
+        weir_table_add(&table, "%s", sweep->axes[i].key);
+    weir_table_add(&table, "span\tof the best\tcopies hidden\tidle\tbound");
+    for (size_t run = 0; run < run_count(sweep); run++) {
+        struct sim_settings settings;
+        const size_t gpu = run / sweep->per_gpu;
+        sweep_settings(sweep, run, &settings);
+        weir_table_add(&table, "%s", sweep->gpus.items[gpu]);
+        for (size_t i = 0; i < settings.count; i++)
+            weir_table_add(&table, "%s", settings.items[i].value);
+        cli_sim_add_point(&table, &sweep->points[run], sweep->points[sweep->best[gpu]].span_ns);
+    }
     cli_table_print(&table, stdout, 0);
     for (size_t i = 0; i < sweep->gpus.count; i++)
         tell_best(sweep, i);
@@ -361,23 +325,19 @@ static json_t *sweep_run_json(const struct sweep *sweep, size_t run)
     return object;
 }
 
-static json_t *best_json(const struct sweep *sweep, size_t gpu)
-{
-    json_t *object = sweep_run_json(sweep, sweep->best[gpu]);
-    cli_json_set(object, "within_1_percent", settings_json(sweep, sweep_enough(sweep, gpu)));
-    cli_json_set(object, "trace", cli_json_string(sweep->traces[gpu]));
-    return object;
-}
-
 static int tell_sweep_json(const struct sweep *sweep)
 {
     json_t *all = json_object();
     json_t *runs = json_array();
     json_t *best = json_array();
-    for (size_t i = 0; i < sweep->gpus.count * sweep->per_gpu; i++)
+    for (size_t i = 0; i < run_count(sweep); i++)
         cli_json_append(runs, sweep_run_json(sweep, i));
-    for (size_t i = 0; i < sweep->gpus.count; i++)
-        cli_json_append(best, best_json(sweep, i));
+    for (size_t i = 0; i < sweep->gpus.count; i++) {
+        json_t *object = sweep_run_json(sweep, sweep->best[i]);
+        cli_json_set(object, "within_1_percent", settings_json(sweep, sweep_enough(sweep, i)));
+        cli_json_set(object, "trace", cli_json_string(sweep->traces[i]));
+        cli_json_append(best, object);
+    }
     cli_json_set(all, "runs", runs);
     cli_json_set(all, "best", best);
     return cli_json_print(all, CLI_OK);
@@ -430,28 +390,20 @@ static void check_plot(const struct sweep *sweep)
                  CLI_PLOT_SERIES_MAX, most, series_count(sweep), sweep->axes[0].values.count);
 }
 
-// "h200, queues=2".
-static struct cli_plot_series *series_of(struct cli_plot *plot, const struct sweep *sweep,
-                                         size_t run)
+// On the line of "h200, queues=2".
+static void plot_point(struct cli_plot *plot, const struct sweep *sweep, size_t run, bool numbers)
 {
-    char name[CLI_PLOT_TEXT];
+    const double ms = sweep->points[run].span_ns / 1e6;
+    char name[CLI_PLOT_TEXT] = "";
     struct sim_settings settings;
     size_t used = 0;
-    name[0] = '\0';
-    weir_text_append(name, sizeof name, &used, "%s", sweep->gpus.items[run / sweep->per_gpu]);
     sweep_settings(sweep, run, &settings);
+    const char *value = settings.items[0].value;
+    weir_text_append(name, sizeof name, &used, "%s", sweep->gpus.items[run / sweep->per_gpu]);
     for (size_t i = 1; i < settings.count; i++)
         weir_text_append(name, sizeof name, &used, ", %s=%s", settings.items[i].key,
                          settings.items[i].value);
-    return cli_plot_series(plot, name);
-}
-
-static void plot_point(struct cli_plot *plot, const struct sweep *sweep, size_t run, bool numbers)
-{
-    const struct sweep_axis *axis = &sweep->axes[0];
-    const char *value = axis->values.items[sweep_value(sweep, run, 0)];
-    const double ms = sweep->points[run].span_ns / 1e6;
-    cli_plot_add(series_of(plot, sweep, run),
+    cli_plot_add(cli_plot_series(plot, name),
                  (struct cli_plot_point){
                      .x = numbers ? number_of(value) : (double)cli_plot_group(plot, value),
                      .y = ms,
@@ -477,7 +429,7 @@ static void plot(const struct sweep *sweep, const char *command, const char *pat
     snprintf(plot->x_name, sizeof plot->x_name, "%s", sweep->axes[0].key);
     snprintf(plot->y_name, sizeof plot->y_name, "span, ms");
     plot->doubling = numbers && is_doubling(&sweep->axes[0]);
-    for (size_t i = 0; i < sweep->gpus.count * sweep->per_gpu; i++)
+    for (size_t i = 0; i < run_count(sweep); i++)
         plot_point(plot, sweep, i, numbers);
     for (size_t i = 0; i < plot->series_count; i++)
         qsort(plot->series[i].points, plot->series[i].count, sizeof *plot->series[i].points, by_x);

@@ -51,17 +51,6 @@ static char **parse(struct options *out, int argc, char **argv)
     return cli_program_parse(&usage, argc, argv);
 }
 
-static int no_trace(const char *command, const char *path, int code)
-{
-    // COMMAND has printed why it failed.
-    if (code != 0)
-        return code;
-    cli_error("%s wrote no trace to %s: it opened no runtime of Weir's, or one whose plugins the "
-              "program names itself; list trace there",
-              command, path);
-    return CLI_FAILED;
-}
-
 // A trace without its end is no success, though the command may have taken no notice.
 static int check_end(const char *command, const char *path,
                      const struct weir_report_summary *summary, int code)
@@ -142,11 +131,14 @@ static int look_at(const char *command, const char *path, const struct options *
     }
     if (written[0])
         return result;
-    if (!strstr(path, "%p"))
-        return no_trace(command, path, code);
-    if (options->report)
+    if (strstr(path, "%p") && options->report)
         cli_error("there is no %s, so no report: %s opened no runtime of Weir's", path, command);
-    return code;
+    if (strstr(path, "%p") || code != CLI_OK) // COMMAND has printed why it failed
+        return code;
+    cli_error("%s wrote no trace to %s: it opened no runtime of Weir's, or one whose plugins the "
+              "program names itself; list trace there",
+              command, path);
+    return CLI_FAILED;
 }
 
 static int cli_trace_run(int argc, char **argv)

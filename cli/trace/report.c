@@ -158,16 +158,6 @@ static bool is_word(const char *text, const char *word)
     return strcmp(text + strspn(text, "-"), word) == 0;
 }
 
-static void add_condition(struct conditions *conditions, const char *first, const char *second)
-{
-    if (conditions->count == CONDITION_LIMIT)
-        cli_fail(CLI_USAGE,
-                 "weir trace check takes %d conditions at most; check the others in another call",
-                 CONDITION_LIMIT);
-    first += strspn(first, "-");
-    conditions->texts[conditions->count++] = cli_text("%s%s%s", first, *second ? " " : "", second);
-}
-
 // Moves the conditions out of argv, which keeps the rest; returns how many words that has.
 static int take_conditions(struct conditions *conditions, int argc, char **argv)
 {
@@ -179,19 +169,16 @@ static int take_conditions(struct conditions *conditions, int argc, char **argv)
             argv[left++] = argv[i];
             continue;
         }
-        add_condition(conditions, argv[i], two ? argv[i + 1] : "");
-        i += two;
+        if (conditions->count == CONDITION_LIMIT)
+            cli_fail(CLI_USAGE,
+                     "weir trace check takes %d conditions at most; check the others in another "
+                     "call",
+                     CONDITION_LIMIT);
+        const char *first = argv[i] + strspn(argv[i], "-");
+        conditions->texts[conditions->count++] =
+            two ? cli_text("%s %s", first, argv[++i]) : cli_copy(first);
     }
     return left;
-}
-
-static json_t *describe(const char *condition, const struct weir_report_finding *check)
-{
-    json_t *object = json_object();
-    cli_json_set(object, "condition", cli_json_string(condition));
-    cli_json_set(object, "holds", json_boolean(check->holds));
-    cli_json_set(object, "sentence", cli_json_string(check->sentence));
-    return object;
 }
 
 static int check_all(const weir_report *report, const struct conditions *conditions, bool json)
@@ -207,7 +194,10 @@ static int check_all(const weir_report *report, const struct conditions *conditi
         if (!check.holds)
             code = CLI_FAILED;
         if (json)
-            cli_json_append(list, describe(conditions->texts[i], &check));
+            cli_json_append(list, json_pack("{s:o, s:b, s:o}", "condition",
+                                            cli_json_string(conditions->texts[i]), "holds",
+                                            (int)check.holds, "sentence",
+                                            cli_json_string(check.sentence)));
         else
             printf("%s: %s\n", check.holds ? "holds" : "fails", check.sentence);
     }
@@ -342,17 +332,6 @@ static struct entries find_entries(weir_report *const reports[2], weir_report_ta
 
 // Text.
 
-static const char *show_change(char text[WEIR_TEXT_QUANTITY_SIZE], double ns)
-{
-    char size[WEIR_TEXT_QUANTITY_SIZE];
-    snprintf(text, WEIR_TEXT_QUANTITY_SIZE, "%s%.24s",
-             ns > 0   ? "+"
-             : ns < 0 ? "-"
-                      : "",
-             weir_text_duration(size, fabs(ns)));
-    return text;
-}
-
 static void add_percent(struct weir_table *table, double before, double after)
 {
     if (before > 0)
@@ -363,10 +342,13 @@ static void add_percent(struct weir_table *table, double before, double after)
 
 static void add_times(struct weir_table *table, uint64_t before, uint64_t after)
 {
-    char was[WEIR_TEXT_QUANTITY_SIZE], is[WEIR_TEXT_QUANTITY_SIZE], text[WEIR_TEXT_QUANTITY_SIZE];
-    weir_table_add(table, "%s\t%s\t%s", weir_text_duration(was, (double)before),
+    char was[WEIR_TEXT_QUANTITY_SIZE], is[WEIR_TEXT_QUANTITY_SIZE], more[WEIR_TEXT_QUANTITY_SIZE];
+    weir_table_add(table, "%s\t%s\t%s%s", weir_text_duration(was, (double)before),
                    weir_text_duration(is, (double)after),
-                   show_change(text, (double)after - (double)before));
+                   after > before   ? "+"
+                   : after < before ? "-"
+                                    : "",
+                   weir_text_duration(more, fabs((double)after - (double)before)));
     if (after == 0 && before > 0)
         weir_table_add(table, "gone");
     else
@@ -420,23 +402,13 @@ static void print_section(const struct section *section, const struct entries *e
         printf("  and %zu more\n", entries->count - shown);
 }
 
-static void print_text(weir_report *const reports[2])
-{
-    print_totals(reports);
-    for (size_t i = 0; i < SECTION_COUNT; i++) {
-        const struct entries entries = find_entries(reports, sections[i].table);
-        print_section(&sections[i], &entries);
-    }
-}
-
 // JSON.
 
 static void set_sides(json_t *object, const char *key, uint64_t before, uint64_t after)
 {
-    json_t *sides = json_object();
-    cli_json_set(sides, "before", weir_json_count(before));
-    cli_json_set(sides, "after", weir_json_count(after));
-    cli_json_set(object, key, sides);
+    cli_json_set(object, key,
+                 json_pack("{s:o, s:o}", "before", weir_json_count(before), "after",
+                           weir_json_count(after)));
 }
 
 static json_t *describe_entries(const struct entries *entries)
@@ -499,6 +471,10 @@ int cli_trace_diff(int argc, char **argv)
     const int code = judge(reports, limit);
     if (json)
         return print_json(reports, code);
-    print_text(reports);
+    print_totals(reports);
+    for (size_t i = 0; i < SECTION_COUNT; i++) {
+        const struct entries entries = find_entries(reports, sections[i].table);
+        print_section(&sections[i], &entries);
+    }
     return code;
 }

@@ -45,6 +45,8 @@ struct timeline {
 
 static uint64_t cell_begin(const struct timeline *timeline, size_t cell)
 {
+    if (cell == timeline->cells)
+        return timeline->end;
     const double span = (double)(timeline->end - timeline->begin);
     return timeline->begin + (uint64_t)(span * (double)cell / (double)timeline->cells);
 }
@@ -73,8 +75,7 @@ static void add_busy(const struct timeline *timeline, struct row *row, uint64_t 
     weir__cover_add(&row->covered, begin, end);
     while (begin < end) {
         const size_t cell = cell_of(timeline, begin);
-        const uint64_t next =
-            cell + 1 < timeline->cells ? cell_begin(timeline, cell + 1) : timeline->end;
+        const uint64_t next = cell_begin(timeline, cell + 1);
         const uint64_t stop = next > begin && next < end ? next : end;
         row->busy[cell] += stop - begin;
         begin = stop;
@@ -186,9 +187,7 @@ static size_t terminal_width(void)
 
 static int level_of(const struct timeline *timeline, const struct row *row, size_t cell)
 {
-    const uint64_t next =
-        cell + 1 < timeline->cells ? cell_begin(timeline, cell + 1) : timeline->end;
-    const uint64_t width = next - cell_begin(timeline, cell);
+    const uint64_t width = cell_begin(timeline, cell + 1) - cell_begin(timeline, cell);
     if (width == 0 || row->busy[cell] == 0)
         return 0;
     // A share above zero is always visible.

@@ -55,7 +55,7 @@ struct weir__view {
     size_t size;  // of both, in whole pages
     size_t page_bytes;
     struct page *pages;
-    unsigned open_count;
+    int open_count;
     bool always_open; // the system refused to close pages
     char name[256];   // "the HOST buffer 'frames', created at main.c:12"
     // ", which began at main.c:14": the first access that is open; and " at main.c:16", the last end.
@@ -262,26 +262,19 @@ static struct weir__view *view_create(size_t size, void **out_memory)
     return view;
 }
 
-static void *view_begin(struct weir__view *view, size_t offset, size_t size, weir_access access,
-                        const char *file, int line)
+// The host begins (`by` 1) or ends (-1) an access. Opens the range, or closes what no other access has open. The range is
+// inside the buffer.
+static void view_access(struct weir__view *view, size_t offset, size_t size, weir_access access,
+                        int by, const char *file, int line)
 {
     weir_lock_take(&lock);
-    if (view->open_count++ == 0)
+    if (by < 0)
+        weir__place_text(view->ended, " at ", file, line, "");
+    else if (view->open_count == 0)
         weir__place_text(view->opened, ", which began at ", file, line, "");
-    change(view, offset, size, access, 1);
-    weir_lock_release(&lock);
-    return view->base + offset;
-}
-
-// Opens the range, and closes what no other access has open. The range is inside the buffer.
-static void view_end(struct weir__view *view, size_t offset, size_t size, weir_access access,
-                     const char *file, int line)
-{
-    weir_lock_take(&lock);
-    if (view->open_count > 0)
-        view->open_count--;
-    weir__place_text(view->ended, " at ", file, line, "");
-    change(view, offset, size, access, -1);
+    if (by > 0 || view->open_count > 0)
+        view->open_count += by;
+    change(view, offset, size, access, by);
     weir_lock_release(&lock);
 }
 
@@ -290,7 +283,7 @@ static void view_close(struct weir__view *view)
 {
     char message[640];
     weir_lock_take(&lock);
-    const unsigned open_count = view->open_count;
+    const int open_count = view->open_count;
     snprintf(
         message, sizeof message,
         "%s is destroyed during a host access%s; call weir_host_end() with the same range before "
@@ -327,15 +320,6 @@ weir_placement weir_buffer_placement(const weir_buffer *buffer)
     return WEIR_IS_ALIVE(buffer) ? buffer->placement : WEIR_PLACE_DEVICE;
 }
 
-static weir_status create_links(weir_buffer *buffer, const struct weir_buffer_setup *setup,
-                                void **out_pointer)
-{
-    weir_device *device = buffer->member.device;
-    WEIR__CREATE_ALONG(device->chain, device->chain->count, buffer->member.object.data, buffer,
-                       buffer,
-                       link->ops->buffer_create(link, device, buffer, setup, slot, out_pointer));
-}
-
 weir_status weir__buffer_make(weir_device *device, const char *label,
                               const struct weir_buffer_setup *setup, bool internal,
                               weir_buffer **out_buffer)
@@ -350,7 +334,10 @@ weir_status weir__buffer_make(weir_device *device, const char *label,
     atomic_init(&buffer->holders, 1);
 
     void *pointer = NULL;
-    weir_status status = create_links(buffer, setup, &pointer);
+    weir_status status;
+    WEIR__CREATE_ALONG(status, device->chain, device->chain->count, buffer->member.object.data,
+                       buffer, buffer,
+                       link->ops->buffer_create(link, device, buffer, setup, slot, &pointer));
     if (status < 0) {
         weir__error_place(status, label, NULL, 0);
         weir__member_free(&buffer->member);
@@ -365,7 +352,8 @@ weir_status weir__buffer_make(weir_device *device, const char *label,
 weir_status weir__buffer_check_size(weir_device *device, const char *label, size_t size)
 {
     if (size == 0)
-        return weir__invalid(label, "set params.size", "a buffer of 0 bytes was asked for");
+        return weir__invalid(label, "ask for one byte at least",
+                             "a buffer of 0 bytes was asked for");
     if (size > device->limits.max_buffer_bytes)
         return weir__invalid(label, "split it into several buffers",
                              "a buffer of %zu bytes was asked for; the device's limit is %" PRIu64,
@@ -483,22 +471,10 @@ void weir_buffer_destroy_at(weir_buffer **buffer, const char *file, int line)
     weir__buffer_unhold(gone);
 }
 
-void weir__buffer_hold(weir_buffer *buffer)
-{
-    atomic_fetch_add(&buffer->holders, 1);
-}
-
 void weir__buffer_unhold(weir_buffer *buffer)
 {
     if (atomic_fetch_sub(&buffer->holders, 1) == 1)
         weir__member_retire(&buffer->member);
-}
-
-bool weir__buffer_is_only_shared(const struct weir__member *member)
-{
-    const weir_buffer *buffer = (const weir_buffer *)(const void *)member;
-    return member->class == &weir__buffer_class && atomic_load(&buffer->abandoned) &&
-           atomic_load(&buffer->holders) > 0;
 }
 
 static void finalize(struct weir__member *member)
@@ -549,8 +525,9 @@ weir_status weir_host_begin_at(weir_buffer *buffer, size_t offset, size_t size, 
                                         &(struct weir__host_caller){file, line, 0, NULL});
     if (status < 0)
         return status;
-    *out_pointer = buffer->view ? view_begin(buffer->view, offset, size, access, file, line)
-                                : buffer->pointer + offset;
+    if (buffer->view)
+        view_access(buffer->view, offset, size, access, 1, file, line);
+    *out_pointer = (buffer->view ? buffer->view->base : buffer->pointer) + offset;
     return WEIR_OK;
 }
 
@@ -564,7 +541,7 @@ weir_status weir_host_end_at(weir_buffer *buffer, size_t offset, size_t size, we
         (void)weir__host_note_access(WEIR_HOST_NOTE_END, buffer, offset, size, access,
                                      &(struct weir__host_caller){file, line, 0, NULL});
     if (buffer->view)
-        view_end(buffer->view, offset, size, access, file, line);
+        view_access(buffer->view, offset, size, access, -1, file, line);
     return WEIR_OK;
 }
 

@@ -16,12 +16,8 @@ weir_status weir__buffer_make(weir_device *device, const char *label,
 // Refuses a size that is 0, or beyond the device's limit.
 weir_status weir__buffer_check_size(weir_device *device, const char *label, size_t size);
 
-// Add and drop a reference; the last one destroys the buffer.
-void weir__buffer_hold(weir_buffer *buffer);
+// Drops a reference; the last one destroys the buffer.
 void weir__buffer_unhold(weir_buffer *buffer);
-
-// Whether the member is a buffer that its user has destroyed but a tensor still holds.
-bool weir__buffer_is_only_shared(const struct weir__member *member);
 
 // The pinned memory of uploads and downloads, in blocks, and the threads that copy to and from it.
 // A transfer has its blocks to itself, since its queue may be held and transfers of other queues must

@@ -58,32 +58,22 @@ static struct weir__staging_block *pop(struct weir__staging_blocks *blocks)
     return block;
 }
 
-// A block that is kept, or one to be created: NULL and `*out_create`.
-static struct weir__staging_block *reserve(struct weir__staging *staging,
-                                           enum weir__staging_size size, bool needed,
-                                           bool *out_create)
-{
-    struct weir__staging_blocks *blocks = &staging->blocks[size];
-    weir_lock_take(&staging->lock);
-    struct weir__staging_block *block = pop(blocks);
-    *out_create = !block && (needed || blocks->count < WEIR__STAGING_BLOCKS_MAX(size));
-    if (*out_create)
-        blocks->count++;
-    weir_lock_release(&staging->lock);
-    return block;
-}
-
 size_t weir__staging_take(weir_device *device, enum weir__staging_size size, size_t least,
                           size_t wanted, struct weir__staging_block **out_blocks)
 {
     struct weir__staging *staging = &device->staging;
+    struct weir__staging_blocks *blocks = &staging->blocks[size];
     size_t count = 0;
     while (count < wanted) {
-        bool is_new;
-        struct weir__staging_block *block = reserve(staging, size, count < least, &is_new);
+        weir_lock_take(&staging->lock);
+        struct weir__staging_block *block = pop(blocks);
+        const bool is_new =
+            !block && (count < least || blocks->count < WEIR__STAGING_BLOCKS_MAX(size));
+        blocks->count += is_new;
+        weir_lock_release(&staging->lock);
         if (is_new && !(block = create(device, size))) {
             weir_lock_take(&staging->lock);
-            staging->blocks[size].count--;
+            blocks->count--;
             weir_lock_release(&staging->lock);
         }
         if (!block)
@@ -96,47 +86,40 @@ size_t weir__staging_take(weir_device *device, enum weir__staging_size size, siz
     return 0;
 }
 
-// Whether the block is kept.
-static bool push(struct weir__staging *staging, struct weir__staging_block *block)
-{
-    struct weir__staging_blocks *blocks = &staging->blocks[block->size];
-    weir_lock_take(&staging->lock);
-    const bool keep = blocks->count <= WEIR__STAGING_BLOCKS_MAX(block->size);
-    if (keep) {
-        block->next = blocks->spare;
-        blocks->spare = block;
-    } else {
-        blocks->count--;
-    }
-    weir_lock_release(&staging->lock);
-    return keep;
-}
-
 void weir__staging_return(weir_device *device, size_t count, struct weir__staging_block **blocks)
 {
-    for (size_t i = count; i-- > 0;)
-        if (!push(&device->staging, blocks[i]))
-            destroy(blocks[i]);
-}
-
-static void trim(struct weir__staging *staging, struct weir__staging_blocks *blocks)
-{
-    struct weir__staging_block *block;
-    do {
+    struct weir__staging *staging = &device->staging;
+    for (size_t i = count; i-- > 0;) {
+        struct weir__staging_block *block = blocks[i];
+        struct weir__staging_blocks *list = &staging->blocks[block->size];
         weir_lock_take(&staging->lock);
-        block = pop(blocks);
-        blocks->count -= block != NULL;
+        const bool keep = list->count <= WEIR__STAGING_BLOCKS_MAX(block->size);
+        if (keep) {
+            block->next = list->spare;
+            list->spare = block;
+        } else {
+            list->count--;
+        }
         weir_lock_release(&staging->lock);
-        if (block)
+        if (!keep)
             destroy(block);
-    } while (block);
+    }
 }
 
 void weir__staging_trim(weir_device *device)
 {
     struct weir__staging *staging = &device->staging;
-    for (int size = 0; size < WEIR__STAGING_SIZES; size++)
-        trim(staging, &staging->blocks[size]);
+    for (int size = 0; size < WEIR__STAGING_SIZES; size++) {
+        struct weir__staging_block *block;
+        do {
+            weir_lock_take(&staging->lock);
+            block = pop(&staging->blocks[size]);
+            staging->blocks[size].count -= block != NULL;
+            weir_lock_release(&staging->lock);
+            if (block)
+                destroy(block);
+        } while (block);
+    }
     weir_workers_stop(&staging->copiers);
 }
 
@@ -300,32 +283,26 @@ static weir_status sync_slot(const struct transfer *transfer, struct slot *slot)
     return weir__event_sync(event, WEIR_FOREVER, &transfer->caller);
 }
 
-static weir_status submit_copy(const struct transfer *transfer, const struct slot *slot,
-                               size_t piece)
-{
-    const struct weir__host_caller *caller = &transfer->caller;
-    const size_t at = transfer->offset + piece * transfer->piece_bytes;
-    const size_t size = bytes_of(transfer, piece);
-    return transfer->upload
-               ? weir_queue_copy_at(transfer->queue, transfer->buffer, at, slot->memory,
-                                    slot->offset, size, caller->file, caller->line)
-               : weir_queue_copy_at(transfer->queue, slot->memory, slot->offset, transfer->buffer,
-                                    at, size, caller->file, caller->line);
-}
-
 // After a failure part of the copy may still be running. Pieces that the host copies for long are not
 // kept from the device until the next wait.
 static weir_status begin_on_device(struct transfer *transfer, size_t piece)
 {
     struct slot *slot = slot_of(transfer, piece);
+    weir_queue *queue = transfer->queue;
     const struct weir__host_caller *caller = &transfer->caller;
-    weir_status status = submit_copy(transfer, slot, piece);
+    const size_t at = transfer->offset + piece * transfer->piece_bytes;
+    const size_t size = bytes_of(transfer, piece);
+    weir_status status =
+        transfer->upload ? weir_queue_copy_at(queue, transfer->buffer, at, slot->memory,
+                                              slot->offset, size, caller->file, caller->line)
+                         : weir_queue_copy_at(queue, slot->memory, slot->offset, transfer->buffer,
+                                              at, size, caller->file, caller->line);
     if (status == WEIR_OK)
-        status = weir_queue_record_at(transfer->queue, &slot->busy, caller->file, caller->line);
+        status = weir_queue_record_at(queue, &slot->busy, caller->file, caller->line);
     if (status < 0)
-        weir__queue_record_end(transfer->queue, &slot->busy);
+        weir__queue_record_end(queue, &slot->busy);
     else if (transfer->copiers)
-        status = weir_queue_flush_at(transfer->queue, caller->file, caller->line);
+        status = weir_queue_flush_at(queue, caller->file, caller->line);
     return status;
 }
 
@@ -395,20 +372,15 @@ static unsigned start_copiers(struct weir__staging *staging, size_t size)
     return (unsigned)least_of(weir_workers_start(&staging->copiers, (unsigned)wanted), wanted);
 }
 
-// The parts of a piece. With more of them the device loses less time between pieces, but there is none
-// for it to copy until all parts of the first are there, which counts in smaller transfers.
-static unsigned parts_of(const struct transfer *transfer)
-{
-    const size_t large = transfer->queue->member.device->staging.large_bytes;
-    if (transfer->threads == 0 || transfer->size < large)
-        return 1;
-    return transfer->size / ALL_PARTS_TIMES < large ? 2 : PARTS_MAX;
-}
-
 static void set_pieces(struct transfer *transfer)
 {
     const unsigned threads = transfer->threads;
-    const unsigned parts = parts_of(transfer);
+    const size_t large = transfer->queue->member.device->staging.large_bytes;
+    // With more parts of a piece the device loses less time between pieces, but there is none for it to copy until all
+    // parts of the first are there, which counts in smaller transfers.
+    unsigned parts = 1;
+    if (threads > 0 && transfer->size >= large)
+        parts = transfer->size / ALL_PARTS_TIMES < large ? 2 : PARTS_MAX;
     const size_t wanted = threads > 0 ? (size_t)4 * threads : ALONE_PIECES; // parts
     const size_t bytes = divide_up(divide_up(transfer->size, wanted), PART_UNIT) * PART_UNIT;
     transfer->part_bytes =

@@ -42,21 +42,10 @@ static bool find_cause(const weir_comm *comm, void *group, struct weir_transport
 
 void weir__comm_find_remedy(weir_comm *comm, struct weir_error *cause)
 {
-    struct weir_transport_cause known;
-    if (cause->status == WEIR_ERROR_COMM && find_cause(comm, comm->group, &known))
-        snprintf(cause->remedy, sizeof cause->remedy, "%s", remedy_of(comm, known.fault));
-}
-
-static void begin_sentence(const struct weir__pulse *pulse, const struct weir__flight *flight,
-                           char *text, size_t size)
-{
-    const char *label = weir__label_or_none(pulse->comm->member.object.label);
-    if (flight)
-        snprintf(text, size, "%s %" PRIu64 " of '%s', %s:%" PRId32 ": ",
-                 weir_collective_name((weir_collective)flight->kind), flight->number, label,
-                 flight->file ? flight->file : "?", flight->line);
-    else
-        snprintf(text, size, "communicator '%s': ", label);
+    struct weir_transport_cause found;
+    const bool known = find_cause(comm, comm->group, &found);
+    if (cause->status == WEIR_ERROR_COMM && (known || !cause->remedy[0]))
+        snprintf(cause->remedy, sizeof cause->remedy, "%s", remedy_of(comm, found.fault));
 }
 
 static void fail(struct weir__pulse *pulse, const struct weir__flight *flight, const char *why,
@@ -66,10 +55,12 @@ static void fail(struct weir__pulse *pulse, const struct weir__flight *flight, c
     if (flight) {
         cause.file = flight->file;
         cause.line = flight->line;
+        snprintf(cause.message, sizeof cause.message, "%s%s", weir__flight_name(pulse, flight).text,
+                 why);
+    } else {
+        snprintf(cause.message, sizeof cause.message, "communicator '%s': %s",
+                 weir__label_or_none(pulse->comm->member.object.label), why);
     }
-    begin_sentence(pulse, flight, cause.message, sizeof cause.message / 2);
-    const size_t used = strlen(cause.message);
-    snprintf(cause.message + used, sizeof cause.message - used, "%s", why);
     snprintf(cause.remedy, sizeof cause.remedy, "%s", remedy);
     weir__comm_abort(pulse->comm, &cause, cause.message);
 }
@@ -90,30 +81,22 @@ void weir__pulse_last_call(const struct weir__beat *beat, char text[WEIR_CALLS_T
                  weir_head_describe(&beat->calls[beat->number % WEIR__PULSE_WINDOW], called));
 }
 
-// What is known of the rank. It may have called more since its last beat, and has called what is
-// complete.
-static struct weir__beat last_beat(const struct weir__pulse *pulse,
-                                   const struct weir__flight *flight, uint32_t rank)
-{
-    struct weir__beat beat = pulse->beats[rank];
-    if (flight && flight->number > beat.number + 1) {
-        beat.number = flight->number - 1;
-        beat.calls[beat.number % WEIR__PULSE_WINDOW] = weir__pulse_own_call(pulse, beat.number);
-    }
-    return beat;
-}
-
 // Of a rank that has died, or that has not answered: a live process answers a beat at once, whatever its device does.
 // It may not have told its process, and may not know its host.
 static void fail_gone(struct weir__pulse *pulse, const struct weir__flight *flight, uint32_t rank,
                       bool died)
 {
-    const struct weir__beat beat = last_beat(pulse, flight, rank);
+    struct weir__beat beat = pulse->beats[rank];
     char text[2 * WEIR_CALLS_TEXT_SIZE];
     char last[WEIR_CALLS_TEXT_SIZE];
     char duration[WEIR_TEXT_QUANTITY_SIZE];
     char said[WEIR__PULSE_HOST], host[WEIR__PULSE_HOST];
     size_t used = 0;
+    // The rank may have called more since its last beat, and has called what is complete.
+    if (flight && flight->number > beat.number + 1) {
+        beat.number = flight->number - 1;
+        beat.calls[beat.number % WEIR__PULSE_WINDOW] = weir__pulse_own_call(pulse, beat.number);
+    }
     weir_text_duration(duration, (double)pulse->comm->timeout_ns);
     weir__pulse_last_call(&beat, last);
     snprintf(said, sizeof said, "%.*s", WEIR__PULSE_HOST - 1, beat.host);

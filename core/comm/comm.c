@@ -206,17 +206,6 @@ static weir_status await_running(weir_comm *comm)
                    : WEIR_OK;
 }
 
-static weir_status find_group(weir_comm *comm, weir_comm *part)
-{
-    const struct weir_transport_shrink shrink = {
-        .struct_size = sizeof shrink,
-        .label = weir__label_or_none(part->member.object.label),
-        .timeout_ns = comm->timeout_ns,
-    };
-    weir_status status = await_running(comm);
-    return status < 0 ? status : comm->transport->shrink(comm->group, &shrink, &part->group);
-}
-
 static weir_status shrink(weir_comm *comm, const char *label, const char *file, int line,
                           weir_comm **out_comm)
 {
@@ -225,7 +214,14 @@ static weir_status shrink(weir_comm *comm, const char *label, const char *file, 
         return weir_last_error()->status;
     end(comm, file, line, "goes on with the ranks of", " that are left", "",
         "shrink it on this rank too, or destroy it");
-    weir_status status = find_group(comm, part);
+    const struct weir_transport_shrink left = {
+        .struct_size = sizeof left,
+        .label = weir__label_or_none(part->member.object.label),
+        .timeout_ns = comm->timeout_ns,
+    };
+    weir_status status = await_running(comm);
+    if (status == WEIR_OK)
+        status = comm->transport->shrink(comm->group, &left, &part->group);
     if (status == WEIR_OK)
         status = weir__engine_create(part, file, line);
     if (status == WEIR_OK)
@@ -240,20 +236,20 @@ weir_status weir_comm_shrink_at(weir_comm *comm, const char *label, weir_comm **
 {
     WEIR_ENTER_FOR(file, line, out_comm, comm);
     const char *own = comm->member.object.label;
-    weir_status status = weir__comm_refuse_wait("weir_comm_shrink", own, file, line);
-    if (status == WEIR_OK && !comm->transport->shrink)
-        status = weir__fail(WEIR_ERROR_UNSUPPORTED, "create another communicator on all ranks",
-                            "weir_comm_shrink: the transport cannot go on with the ranks that are "
-                            "left");
+    WEIR_REFUSE_HOST_CALL_AT(file, line, own, "call it on a thread of the program's");
+    if (!comm->transport->shrink)
+        return weir__fail_at(file, line, own, WEIR_ERROR_UNSUPPORTED,
+                             "create another communicator on all ranks",
+                             "weir_comm_shrink: the transport cannot go on with the ranks that are "
+                             "left");
     // Two threads of a rank would be two ranks to the others.
-    if (status == WEIR_OK && atomic_exchange(&comm->shrinking, true)) {
-        status =
-            weir__fail(WEIR_ERROR_INVALID, "shrink it on one thread of each rank",
-                       "weir_comm_shrink: another thread shrinks '%s'", weir__label_or_none(own));
-    } else if (status == WEIR_OK) {
-        status = shrink(comm, label, file, line, out_comm);
-        atomic_store(&comm->shrinking, false);
-    }
+    if (atomic_exchange(&comm->shrinking, true))
+        return weir__fail_at(file, line, own, WEIR_ERROR_INVALID,
+                             "shrink it on one thread of each rank",
+                             "weir_comm_shrink: another thread shrinks '%s'",
+                             weir__label_or_none(own));
+    const weir_status status = shrink(comm, label, file, line, out_comm);
+    atomic_store(&comm->shrinking, false);
     if (status < 0)
         weir__error_place(status, own, file, line);
     return status;

@@ -16,10 +16,6 @@ weir_comm *weir__comm_allocate(weir_device *device, const char *label, const wei
 // Drops one that is not in use; NULL is accepted.
 void weir__comm_drop(weir_comm *comm);
 
-// Refuses a call that waits, in a host call.
-weir_status weir__comm_refuse_wait(const char *function, const char *label, const char *file,
-                                   int line);
-
 // Books the first cause. Returns false if there is one already.
 bool weir__comm_fail(weir_comm *comm, const struct weir_error *cause);
 
@@ -60,28 +56,6 @@ static inline bool weir__comm_has_turn(const weir_comm *comm, uint32_t turn)
     return atomic_load_explicit(&comm->turn, memory_order_acquire) == turn;
 }
 
-// engine.c: one call, when its turn has come, which it ends. It is noted as `noted`, an operation of `queue`, and carried out on
-// `lane`, which are one and the same outside of graphs.
-struct weir__comm_call {
-    weir_queue *queue;
-    const struct weir_operation *noted;
-    weir_queue *lane;
-    const struct weir_operation *operation;
-};
-weir_status weir__comm_run(const struct weir__comm_call *call);
-bool weir__comm_takes(const struct weir_operation *operation);
-// Compares it on all ranks, in its turn, if the communicator demands it.
-weir_status weir__comm_compare(const struct weir_operation *operation);
-
-// collective.c: see weir__comm_ops.
-bool weir__comm_captures(const struct weir_operation *node);
-bool weir__comm_launch_is_ready(const struct weir_operation *launch);
-weir_status weir__comm_launch(weir_queue *queue, const struct weir_operation *launch,
-                              const struct weir_link *backend);
-weir_status weir__comm_run_node(weir_queue *queue, const struct weir_operation *launch,
-                                weir_queue *lane, const struct weir_operation *node);
-void weir__comm_skip_launch(const struct weir_operation *launch);
-
 // engine.c: communicators whose collectives an engine of the device carries out, such as NCCL. The transport has joined
 // the ranks before, and remains: it carries what the engine's creation exchanges, splits, collectives that the engine
 // does not take, and the pulse.
@@ -111,9 +85,9 @@ weir_status weir__comm_place(const struct weir__config *config,
                              const struct weir_comm_params *params,
                              struct weir__comm_place *out_place);
 
-// "all-reduce 17 of 'grads'" for messages.
+// "all-reduce 17 of 'grads', app.c:120: " for messages.
 struct weir__comm_name {
-    char text[160];
+    char text[512];
 };
 struct weir__comm_name weir__comm_name(const struct weir_operation *operation);
 

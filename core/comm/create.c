@@ -49,15 +49,6 @@ static bool first_host(const char *list, char *out_host, size_t size)
     return true;
 }
 
-// A port that all ranks of a job step compute alike, and steps that run at once rarely share: between
-// 15000 and 24999.
-static uint16_t slurm_port(const char *job, const char *step)
-{
-    const unsigned long long number =
-        strtoull(job, NULL, 10) + (step ? strtoull(step, NULL, 10) * 101 : 0);
-    return (uint16_t)(FIRST_PORT + number % PORTS);
-}
-
 // Where a communicator's rank, count and rendezvous come from: parameters, then WEIR_COMM_* and
 // [comm], which the configuration has joined already, then the variables of launchers. A rank and
 // its count are always from one source.
@@ -100,25 +91,21 @@ static weir_status refuse_half(const char *present, const char *missing)
                       present, missing);
 }
 
-static weir_status read_launcher(const struct launcher *launcher, const char *rank,
-                                 const char *count, struct weir__comm_place *place)
-{
-    if (!rank || !count)
-        return refuse_half(rank ? launcher->rank : launcher->count,
-                           rank ? launcher->count : launcher->rank);
-    weir_status status = read_number(launcher->rank, rank, &place->rank);
-    if (status == WEIR_OK)
-        status = read_number(launcher->count, count, &place->count);
-    return status == WEIR_OK ? check_place(launcher->count, place->rank, place->count) : status;
-}
-
 static weir_status ask_launchers(struct weir__comm_place *place)
 {
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
-        const char *rank = secure_getenv(launchers[i].rank);
-        const char *count = secure_getenv(launchers[i].count);
-        if (rank || count)
-            return read_launcher(&launchers[i], rank, count, place);
+        const struct launcher *launcher = &launchers[i];
+        const char *rank = secure_getenv(launcher->rank);
+        const char *count = secure_getenv(launcher->count);
+        if (!rank && !count)
+            continue;
+        if (!rank || !count)
+            return refuse_half(rank ? launcher->rank : launcher->count,
+                               rank ? launcher->count : launcher->rank);
+        weir_status status = read_number(launcher->rank, rank, &place->rank);
+        if (status == WEIR_OK)
+            status = read_number(launcher->count, count, &place->count);
+        return status == WEIR_OK ? check_place(launcher->count, place->rank, place->count) : status;
     }
     place->rank = 0;
     place->count = 1;
@@ -164,6 +151,7 @@ static weir_status ask_slurm(struct weir__comm_place *place)
 {
     const char *const rank = secure_getenv("SLURM_PROCID");
     const char *const job = secure_getenv("SLURM_JOB_ID");
+    const char *const step = secure_getenv("SLURM_STEP_ID");
     const char *list = secure_getenv("SLURM_STEP_NODELIST");
     char host[256];
     char port[8];
@@ -174,7 +162,10 @@ static weir_status ask_slurm(struct weir__comm_place *place)
     if (!first_host(list, host, sizeof host))
         return weir__fail(WEIR_ERROR_CONFIG, "set MASTER_ADDR and MASTER_PORT",
                           "no first host is found in SLURM's list of hosts, '%.80s'", list);
-    snprintf(port, sizeof port, "%u", (unsigned)slurm_port(job, secure_getenv("SLURM_STEP_ID")));
+    // A port that all ranks of a job step compute alike, and steps that run at once rarely share.
+    const unsigned long long number =
+        strtoull(job, NULL, 10) + (step ? strtoull(step, NULL, 10) * 101 : 0);
+    snprintf(port, sizeof port, "%u", FIRST_PORT + (unsigned)(number % PORTS));
     return take_rendezvous(place, "tcp://%s:%s", host, port);
 }
 
@@ -242,16 +233,6 @@ weir_status weir_inspect_place_sized(const struct weir_open_params *params,
 
 static const struct weir_comm_params defaults = {.struct_size = sizeof defaults};
 
-weir_status weir__comm_refuse_wait(const char *function, const char *label, const char *file,
-                                   int line)
-{
-    if (!weir__in_host_call())
-        return WEIR_OK;
-    return weir__fail_at(file, line, label, WEIR_ERROR_INVALID,
-                         "call it on a thread of the program's",
-                         "%s waits for the other ranks, and a host call may not wait", function);
-}
-
 // One rank on its way into a group.
 struct joiner {
     weir_device *device;
@@ -310,14 +291,12 @@ weir_status weir_comm_create_at(weir_device *device, const struct weir_comm_para
     WEIR_ENTER_FOR(file, line, out_comm, device);
     params = params ? params : &defaults;
     WEIR_READ_PARAMS(file, line, weir_comm_params, params, &known);
-    weir_status status = weir__comm_refuse_wait("weir_comm_create", params->label, file, line);
-    if (status < 0)
-        return status;
+    WEIR_REFUSE_HOST_CALL_AT(file, line, params->label, "call it on a thread of the program's");
     struct joiner joiner = {.device = device,
                             .params = params,
                             .file = weir__file_name(file),
                             .line = line};
-    status = weir__comm_place(device->runtime->config, params, &joiner.place);
+    const weir_status status = weir__comm_place(device->runtime->config, params, &joiner.place);
     if (status < 0) {
         weir__error_place(status, params->label, file, line);
         return status;
@@ -368,9 +347,17 @@ static void start(struct joiner *joiner)
     joiner->error = *weir_last_error();
 }
 
-static weir_status end_all(struct joiner *joiners, uint32_t count, weir_comm **out_comms)
+static weir_status create_all(weir_device *const *devices, uint32_t count,
+                              const struct joiner *pattern, struct joiner *joiners,
+                              weir_comm **out_comms)
 {
     const struct joiner *failed = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        joiners[i] = *pattern;
+        joiners[i].device = devices[i];
+        joiners[i].place.rank = pattern->place.rank + i;
+        start(&joiners[i]);
+    }
     for (uint32_t i = 0; i < count; i++) {
         if (joiners[i].has_thread)
             weir_thread_join(&joiners[i].thread);
@@ -383,19 +370,6 @@ static weir_status end_all(struct joiner *joiners, uint32_t count, weir_comm **o
         out_comms[i] = joiners[i].comm;
     }
     return failed ? weir__error_set(&failed->error) : WEIR_OK;
-}
-
-static weir_status create_all(weir_device *const *devices, uint32_t count,
-                              const struct joiner *pattern, struct joiner *joiners,
-                              weir_comm **out_comms)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        joiners[i] = *pattern;
-        joiners[i].device = devices[i];
-        joiners[i].place.rank = pattern->place.rank + i;
-        start(&joiners[i]);
-    }
-    return end_all(joiners, count, out_comms);
 }
 
 static weir_status check_devices(weir_device *const *devices, uint32_t count, const char *file,
@@ -430,9 +404,8 @@ weir_status weir_comm_create_all_at(weir_device *const *devices, uint32_t device
         WEIR_LOOK_AT(file, line, devices[i]);
     params = params ? params : &defaults;
     WEIR_READ_PARAMS(file, line, weir_comm_params, params, &known);
-    weir_status status = weir__comm_refuse_wait("weir_comm_create_all", params->label, file, line);
-    if (status == WEIR_OK)
-        status = check_devices(devices, device_count, file, line);
+    WEIR_REFUSE_HOST_CALL_AT(file, line, params->label, "call it on a thread of the program's");
+    weir_status status = check_devices(devices, device_count, file, line);
     if (status < 0)
         return status;
     struct joiner pattern = {.params = params, .file = weir__file_name(file), .line = line};
@@ -474,10 +447,8 @@ weir_status weir_comm_split_at(weir_comm *comm, int32_t color, int32_t key, cons
 {
     WEIR_ENTER_FOR(file, line, out_part, comm);
     WEIR_REQUIRE_AT(file, line, comm->member.object.label, color >= WEIR_NO_COLOR);
-    weir_status status =
-        weir__comm_refuse_wait("weir_comm_split", comm->member.object.label, file, line);
-    if (status < 0)
-        return status;
+    WEIR_REFUSE_HOST_CALL_AT(file, line, comm->member.object.label,
+                             "call it on a thread of the program's");
     weir_comm *part = weir__comm_allocate(comm->member.device, label, comm);
     if (!part)
         return weir_last_error()->status;
@@ -495,7 +466,7 @@ weir_status weir_comm_split_at(weir_comm *comm, int32_t color, int32_t key, cons
         .line = line,
     };
     weir_lock_release(&comm->submit_lock);
-    status = split_group(comm, &split, turn, part);
+    weir_status status = split_group(comm, &split, turn, part);
     if (status == WEIR_OK && part->group)
         status = weir__engine_create(part, file, line);
     if (status < 0)

@@ -1,4 +1,4 @@
-// Collectives that are carried out: in the backend, by its engine, or through the host.
+// Collectives that are carried out: in the backend, by its engine, or through the host; and launches of graphs with them.
 #include "core/comm/comm.h"
 
 #include <inttypes.h>
@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "core/buffer/buffer.h"
 #include "core/comm/pulse.h"
+#include "core/graph/graph.h"
 #include "core/object/device.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
@@ -197,7 +198,8 @@ weir_status weir__engine_create(weir_comm *comm, const char *file, int line)
         return WEIR_OK;
     }
     // Another rank's failure comes from the group, which has told of it.
-    const struct weir_error cause = weir__error_of(status);
+    struct weir_error cause = weir__error_of(status);
+    weir__comm_find_remedy(comm, &cause);
     weir__comm_tell(comm, cause.message);
     return weir__error_set(&cause);
 }
@@ -301,46 +303,40 @@ static weir_status copy_staged(const struct carried *run, weir_access access)
         struct weir_operation copy;
         weir__operation_begin(&copy, WEIR_OPERATION_COPY, flags, whole->file, whole->line);
         copy.sequence = whole->sequence;
-        copy.u.copy.dst = up ? side->range.buffer : run->comm->staging;
-        copy.u.copy.src = up ? run->comm->staging : side->range.buffer;
-        copy.u.copy.dst_offset = up ? side->range.offset : side->at;
-        copy.u.copy.src_offset = up ? side->at : side->range.offset;
-        copy.u.copy.size = side->range.size;
+        weir_buffer *own = side->range.buffer, *staging = run->comm->staging;
+        if (up)
+            weir_box_row(&copy.u.box, own, side->range.offset, staging, side->at, side->range.size);
+        else
+            weir_box_row(&copy.u.box, staging, side->at, own, side->range.offset, side->range.size);
         status = backend->ops->queue_submit(backend, run->queue, &copy);
         copied = true;
     }
     return status == WEIR_OK && copied ? backend->ops->queue_finish(backend, run->queue) : status;
 }
 
-static void describe_parts(const struct carried *run)
-{
-    for (uint32_t i = 0; i < run->count; i++) {
-        const struct weir_exchange *part = &run->operation->u.collective.exchanges[i];
-        run->parts[i] = (struct weir_transport_part){
-            .struct_size = sizeof *run->parts,
-            .peer = part->peer,
-            .receive = part->receive,
-            .element = part->element,
-            .count = part->count,
-            .memory = run->sides[i].host,
-        };
-    }
-}
-
 static weir_status call_transport(const struct carried *run)
 {
     const bool exchange = run->operation->u.collective.kind == WEIR_EXCHANGE;
     struct weir_transport_call call = weir__call_of(run->operation);
-    if (run->parts) {
-        describe_parts(run);
-        call.parts = run->parts;
-        call.part_count = run->count;
-    }
-    for (uint32_t i = 0; i < run->count && !exchange; i++) {
-        if (run->sides[i].range.access == WEIR_ACCESS_READ)
-            call.src = run->sides[i].host;
-        else
-            call.dst = run->sides[i].host;
+    call.parts = run->parts;
+    call.part_count = run->parts ? run->count : 0;
+    for (uint32_t i = 0; i < run->count; i++) {
+        void *host = run->sides[i].host;
+        if (exchange) {
+            const struct weir_exchange *part = &run->operation->u.collective.exchanges[i];
+            run->parts[i] = (struct weir_transport_part){
+                .struct_size = sizeof *run->parts,
+                .peer = part->peer,
+                .receive = part->receive,
+                .element = part->element,
+                .count = part->count,
+                .memory = host,
+            };
+        } else if (run->sides[i].range.access == WEIR_ACCESS_READ) {
+            call.src = host;
+        } else {
+            call.dst = host;
+        }
     }
     return run->comm->transport->run(run->comm->group, &call);
 }
@@ -365,49 +361,52 @@ static weir_status carry_out(struct carried *run)
     return copy_staged(run, WEIR_ACCESS_WRITE);
 }
 
-// The room for ranges beyond two is allocated, with the transport's parts.
-static weir_status run_sides(struct carried *run)
-{
-    struct weir_collective_range range;
-    run->sides = run->fixed;
-    while (weir_collective_range_at(run->operation, run->count, &range))
-        run->count++;
-    if (run->operation->u.collective.kind != WEIR_EXCHANGE || run->count == 0)
-        return carry_out(run);
-    run->sides = weir__allocate(run->count * (sizeof *run->sides + sizeof *run->parts));
-    if (!run->sides) {
-        weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for %u parts", run->count);
-        weir__comm_excuse(run->operation, weir_last_error());
-        return WEIR_ERROR_OUT_OF_MEMORY;
-    }
-    run->parts = (struct weir_transport_part *)(void *)(run->sides + run->count);
-    weir_status status = carry_out(run);
-    weir__release(run->sides);
-    return status;
-}
-
-// The caller has the turn. The queue has finished.
+// The caller has the turn. The queue has finished. The room for ranges beyond two is allocated, with the transport's parts.
 static weir_status carry(weir_queue *queue, const struct weir_operation *operation)
 {
     struct carried run = {.queue = queue,
                           .operation = operation,
                           .comm = operation->u.collective.comm};
-    return run_sides(&run);
+    struct weir_collective_range range;
+    run.sides = run.fixed;
+    while (weir_collective_range_at(operation, run.count, &range))
+        run.count++;
+    if (operation->u.collective.kind != WEIR_EXCHANGE || run.count == 0)
+        return carry_out(&run);
+    run.sides = weir__allocate(run.count * (sizeof *run.sides + sizeof *run.parts));
+    if (!run.sides) {
+        weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for %u parts", run.count);
+        weir__comm_excuse(operation, weir_last_error());
+        return WEIR_ERROR_OUT_OF_MEMORY;
+    }
+    run.parts = (struct weir_transport_part *)(void *)(run.sides + run.count);
+    weir_status status = carry_out(&run);
+    weir__release(run.sides);
+    return status;
 }
 
 // Submission.
+
+// One call, when its turn has come, which it ends. It is noted as `noted`, an operation of `queue`, and carried out on
+// `lane`, which are one and the same outside of graphs.
+struct turn_call {
+    weir_queue *queue;
+    const struct weir_operation *noted;
+    weir_queue *lane;
+    const struct weir_operation *operation;
+};
 
 void weir__comm_excuse(const struct weir_operation *operation, const struct weir_error *cause)
 {
     weir_comm *comm = operation->u.collective.comm;
     char reason[1024];
-    snprintf(reason, sizeof reason, "%s, %s:%d: rank %u cannot take part: %s",
-             weir__comm_name(operation).text, operation->file ? operation->file : "?",
-             operation->line, (unsigned)comm->rank, cause->message);
+    size_t used = 0;
+    weir_text_append(reason, sizeof reason, &used, "%srank %u cannot take part: %s",
+                     weir__comm_name(operation).text, (unsigned)comm->rank, cause->message);
     weir__comm_abort(comm, cause, reason);
 }
 
-bool weir__comm_takes(const struct weir_operation *operation)
+static bool takes(const struct weir_operation *operation)
 {
     weir_comm *comm = operation->u.collective.comm;
     return comm->engine && comm->engine->ops->comm_takes(comm->engine, comm, operation);
@@ -431,7 +430,7 @@ WEIR_COLD static weir_status fail_submission(const struct weir_operation *operat
 }
 
 // With the turn.
-static weir_status submit_in_turn(const struct weir__comm_call *call)
+static weir_status submit_in_turn(const struct turn_call *call)
 {
     const weir_comm *comm = call->operation->u.collective.comm;
     if (!weir__pulse_note(call->operation->u.collective.comm, call->queue, call->noted))
@@ -443,14 +442,14 @@ static weir_status submit_in_turn(const struct weir__comm_call *call)
 static weir_status submit(weir_queue *queue, const struct weir_operation *operation)
 {
     weir_comm *comm = operation->u.collective.comm;
-    const struct weir__comm_call call = {queue, operation, queue, operation};
+    const struct turn_call call = {queue, operation, queue, operation};
     weir_status status = submit_in_turn(&call);
     weir__comm_end_turn(comm, operation->u.collective.turn);
     return status;
 }
 
 // Before the engine gets a call that it does not compare.
-weir_status weir__comm_compare(const struct weir_operation *operation)
+static weir_status compare(const struct weir_operation *operation)
 {
     weir_comm *comm = operation->u.collective.comm;
     if (!comm->check || !weir_is_numbered(operation->u.collective.kind))
@@ -465,20 +464,7 @@ weir_status weir__comm_compare(const struct weir_operation *operation)
     return status;
 }
 
-static weir_status run_in_turn(const struct weir__comm_call *call)
-{
-    if (!weir__comm_takes(call->operation))
-        return carry(call->lane, call->operation);
-    weir_status status = weir__comm_compare(call->operation);
-    if (status == WEIR_OK)
-        status = submit_in_turn(call);
-    if (status == WEIR_OK)
-        (void)find_known(call->operation->u.collective.comm->known, likeness_of(call->operation),
-                         true);
-    return status;
-}
-
-weir_status weir__comm_run(const struct weir__comm_call *call)
+static weir_status run_call(const struct turn_call *call)
 {
     weir_comm *comm = call->operation->u.collective.comm;
     const uint32_t turn = call->operation->u.collective.turn;
@@ -487,7 +473,15 @@ weir_status weir__comm_run(const struct weir__comm_call *call)
         return status;
     // The detail of an earlier function in this thread must not be mistaken for this one's.
     weir_error_set(NULL);
-    status = run_in_turn(call);
+    if (!takes(call->operation)) {
+        status = carry(call->lane, call->operation);
+    } else {
+        status = compare(call->operation);
+        if (status == WEIR_OK)
+            status = submit_in_turn(call);
+        if (status == WEIR_OK)
+            (void)find_known(comm->known, likeness_of(call->operation), true);
+    }
     weir__comm_end_turn(comm, turn);
     // An abort while it ran is the first cause.
     return status < 0 && weir__comm_status(comm) < 0 ? weir_last_error()->status : status;
@@ -495,7 +489,7 @@ weir_status weir__comm_run(const struct weir__comm_call *call)
 
 static weir_status run(weir_queue *queue, const struct weir_operation *operation)
 {
-    return weir__comm_run(&(struct weir__comm_call){queue, operation, queue, operation});
+    return run_call(&(struct turn_call){queue, operation, queue, operation});
 }
 
 static void skip(const struct weir_operation *operation)
@@ -504,18 +498,145 @@ static void skip(const struct weir_operation *operation)
     weir__comm_excuse(operation, &cause);
 }
 
+// Launches of graphs with collectives. A backend that has the graph gets the launch in one piece, as the
+// calls of all its collectives: in the first turn of each communicator, and all of its turns end with
+// it. Where delivery replays the nodes, each collective is a call of its own.
+
+static const struct weir__graph_comms *collectives_of(const struct weir_operation *launch)
+{
+    return &launch->u.graph.graph->comms;
+}
+
+// The node's collective in this launch.
+static struct weir_operation in_launch(const struct weir_operation *launch,
+                                       const struct weir_operation *node)
+{
+    struct weir_operation operation = *node;
+    uint32_t i = 0;
+    while (launch->u.graph_comms.comms[i].comm != node->u.collective.comm)
+        i++;
+    operation.u.collective.number += launch->u.graph_comms.comms[i].number;
+    operation.u.collective.turn += launch->u.graph_comms.comms[i].turn;
+    return operation;
+}
+
+// The same as a part of the launch, in the queue of that.
+static struct weir_operation in_queue(const struct weir_operation *launch,
+                                      const struct weir_operation *node)
+{
+    struct weir_operation operation = in_launch(launch, node);
+    operation.sequence = launch->sequence;
+    operation.flags |= WEIR_OPERATION_PART;
+    return operation;
+}
+
+static bool captures(const struct weir_operation *node)
+{
+    weir_comm *comm = node->u.collective.comm;
+    return takes(node) && comm->engine->ops->comm_captures &&
+           comm->engine->ops->comm_captures(comm->engine, comm, node);
+}
+
+static bool launch_is_ready(const struct weir_operation *launch)
+{
+    bool ready = true;
+    for (uint32_t i = 0; i < launch->u.graph_comms.count && ready; i++) {
+        const struct weir_graph_comm *own = &launch->u.graph_comms.comms[i];
+        ready = !own->comm->check && weir__comm_has_turn(own->comm, own->turn);
+    }
+    return ready;
+}
+
+static void skip_launch(const struct weir_operation *launch)
+{
+    const struct weir_error cause = *weir_last_error();
+    const struct weir__graph_comms *all = collectives_of(launch);
+    for (uint32_t i = 0; i < all->collective_count; i++) {
+        const struct weir_operation operation = in_launch(launch, all->collectives[i]);
+        weir__comm_excuse(&operation, &cause);
+    }
+}
+
+// Of the first `count` communicators.
+static void end_turns(const struct weir_operation *launch, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct weir_graph_comm *own = &launch->u.graph_comms.comms[i];
+        weir__comm_end_turn(own->comm, own->turn + own->count - 1);
+    }
+}
+
+// All launches that share communicators have their turns in one order, so they do not wait for each other.
+static weir_status await_turns(const struct weir_operation *launch)
+{
+    weir_status status = WEIR_OK;
+    for (uint32_t i = 0; i < launch->u.graph_comms.count && status == WEIR_OK; i++) {
+        const struct weir_graph_comm *own = &launch->u.graph_comms.comms[i];
+        status = weir__comm_await_turn(own->comm, own->turn);
+        if (status < 0)
+            end_turns(launch, i);
+    }
+    return status;
+}
+
+static weir_status submit_launch(weir_queue *queue, const struct weir_operation *launch,
+                                 const struct weir_link *backend)
+{
+    const struct weir__graph_comms *all = collectives_of(launch);
+    weir_status status = WEIR_OK;
+    for (uint32_t i = 0; i < all->collective_count && status == WEIR_OK; i++) {
+        const struct weir_operation operation = in_queue(launch, all->collectives[i]);
+        status = compare(&operation);
+    }
+    for (uint32_t i = 0; i < all->collective_count && status == WEIR_OK; i++) {
+        const struct weir_operation operation = in_queue(launch, all->collectives[i]);
+        if (!weir__pulse_note(operation.u.collective.comm, queue, &operation))
+            status = weir_last_error()->status;
+    }
+    return status == WEIR_OK ? backend->ops->queue_submit(backend, queue, launch) : status;
+}
+
+static weir_status launch_graph(weir_queue *queue, const struct weir_operation *launch,
+                                const struct weir_link *backend)
+{
+    weir_status status = await_turns(launch);
+    const bool turned = status == WEIR_OK;
+    if (turned) {
+        // The detail of an earlier function in this thread must not be mistaken for this one's.
+        weir_error_set(NULL);
+        status = submit_launch(queue, launch, backend);
+    }
+    if (status < 0) {
+        const struct weir_error cause = weir__error_of(status);
+        weir__error_set(&cause);
+        skip_launch(launch);
+        status = weir__comm_status(launch->u.graph_comms.comms[0].comm); // the first cause
+    }
+    if (turned)
+        end_turns(launch, launch->u.graph_comms.count);
+    return status;
+}
+
+static weir_status run_node(weir_queue *queue, const struct weir_operation *launch,
+                            weir_queue *lane, const struct weir_operation *node)
+{
+    const struct weir_operation noted = in_queue(launch, node);
+    const struct weir_operation operation = in_launch(launch, node);
+    return run_call(&(struct turn_call){queue, &noted, lane, &operation});
+}
+
 const struct weir__comm_ops weir__comm_ops = {
     .status = weir__comm_status,
-    .takes = weir__comm_takes,
+    .takes = takes,
     .is_ready = is_ready,
     .submit = submit,
     .run = run,
     .skip = skip,
-    .captures = weir__comm_captures,
-    .launch_is_ready = weir__comm_launch_is_ready,
-    .launch = weir__comm_launch,
-    .run_node = weir__comm_run_node,
-    .skip_launch = weir__comm_skip_launch,
+    .captures = captures,
+    .launch_is_ready = launch_is_ready,
+    .launch = launch_graph,
+    .run_node = run_node,
+    .skip_launch = skip_launch,
 };
 
 const char *weir_comm_engine(const weir_comm *comm)

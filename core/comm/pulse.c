@@ -42,30 +42,25 @@ bool weir__pulse_make_room(struct weir__pulse *pulse)
 }
 
 // The writer: the program is far ahead of the device, or of the other ranks.
-static bool grow(struct weir__pulse *pulse)
-{
-    const uint64_t room = 2 * pulse->flight_room;
-    struct weir__flight *flights = weir__allocate(room * sizeof *flights);
-    if (!flights)
-        return false;
-    weir_lock_take(&pulse->comm->lock);
-    for (uint64_t i = begin_of(pulse); i < end_of(pulse); i++)
-        flights[i & (room - 1)] = *weir__flight_at(pulse, i);
-    struct weir__flight *before = pulse->flights;
-    pulse->flights = flights;
-    pulse->flight_room = room;
-    weir_lock_release(&pulse->comm->lock);
-    weir__release(before);
-    return true;
-}
-
 bool weir__pulse_note_in_more_room(weir_comm *comm, const weir_queue *queue,
                                    const struct weir_operation *operation)
 {
-    if (grow(comm->pulse))
-        return weir__pulse_note(comm, queue, operation);
-    weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a collective");
-    return false;
+    struct weir__pulse *pulse = comm->pulse;
+    const uint64_t room = 2 * pulse->flight_room;
+    struct weir__flight *before = pulse->flights;
+    struct weir__flight *flights = weir__allocate(room * sizeof *flights);
+    if (!flights) {
+        weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a collective");
+        return false;
+    }
+    weir_lock_take(&comm->lock);
+    for (uint64_t i = begin_of(pulse); i < end_of(pulse); i++)
+        flights[i & (room - 1)] = *weir__flight_at(pulse, i);
+    pulse->flights = flights;
+    pulse->flight_room = room;
+    weir_lock_release(&comm->lock);
+    weir__release(before);
+    return weir__pulse_note(comm, queue, operation);
 }
 
 // The pulse's thread.
@@ -88,6 +83,13 @@ static struct weir_operation operation_of(const struct weir__pulse *pulse,
     return operation;
 }
 
+struct weir__comm_name weir__flight_name(const struct weir__pulse *pulse,
+                                         const struct weir__flight *flight)
+{
+    const struct weir_operation operation = operation_of(pulse, flight);
+    return weir__comm_name(&operation);
+}
+
 static bool is_direct(const struct weir__flight *flight)
 {
     return !weir_is_numbered(flight->kind);
@@ -106,32 +108,23 @@ bool weir__pulse_copy_flight(const struct weir__pulse *pulse, size_t index,
     return true;
 }
 
-// Of kind, element, reduction, root and count, the same on all ranks.
-static uint64_t hash_call(uint64_t hash, const struct weir_head *call)
-{
-    hash = weir__hash_word(hash, call->kind | (uint64_t)call->element << 16 |
-                                     (uint64_t)call->reduction << 32);
-    return weir__hash_word(weir__hash_word(hash, call->count), call->root);
-}
-
-static void remember(struct weir__pulse *pulse, const struct weir__flight *flight)
-{
-    const struct weir_operation operation = operation_of(pulse, flight);
-    const struct weir_transport_call it = weir__call_of(&operation);
-    const struct weir_head call = weir_head_of(&it);
-    pulse->number = call.number;
-    pulse->hash = hash_call(pulse->hash, &call);
-    pulse->calls[call.number % WEIR__PULSE_HISTORY] = call;
-    pulse->hashes[call.number % WEIR__PULSE_HISTORY] = pulse->hash;
-}
-
 void weir__pulse_hear_own(struct weir__pulse *pulse)
 {
     struct weir__flight flight;
-    while (weir__pulse_copy_flight(pulse, pulse->flight_told - begin_of(pulse), &flight)) {
-        if (!is_direct(&flight))
-            remember(pulse, &flight);
-        pulse->flight_told++;
+    for (; weir__pulse_copy_flight(pulse, pulse->flight_told - begin_of(pulse), &flight);
+         pulse->flight_told++) {
+        if (is_direct(&flight))
+            continue;
+        const struct weir_operation operation = operation_of(pulse, &flight);
+        const struct weir_transport_call it = weir__call_of(&operation);
+        const struct weir_head call = weir_head_of(&it);
+        const uint64_t what =
+            call.kind | (uint64_t)call.element << 16 | (uint64_t)call.reduction << 32;
+        pulse->number = call.number;
+        pulse->hash = weir__hash_word(weir__hash_word(pulse->hash, what), call.count);
+        pulse->hash = weir__hash_word(pulse->hash, call.root); // what is the same on all ranks
+        pulse->calls[call.number % WEIR__PULSE_HISTORY] = call;
+        pulse->hashes[call.number % WEIR__PULSE_HISTORY] = pulse->hash;
     }
 }
 
@@ -154,20 +147,13 @@ static void advance(struct weir__pulse *pulse)
     }
 }
 
-static bool is_settled(const struct weir__pulse *pulse, uint64_t number,
-                       const struct weir__flight *flight)
-{
-    return number < pulse->flight_told && is_over(pulse, flight) && flight->looked_at &&
-           flight->number <= pulse->confirmed;
-}
-
 // Drops what is complete and confirmed, and copies the oldest that is not complete.
 static bool find_oldest(struct weir__pulse *pulse, struct weir__flight *out_oldest)
 {
     struct weir__flight flight;
     bool found = false;
-    while (weir__pulse_copy_flight(pulse, 0, &flight) &&
-           is_settled(pulse, begin_of(pulse), &flight))
+    while (weir__pulse_copy_flight(pulse, 0, &flight) && begin_of(pulse) < pulse->flight_told &&
+           is_over(pulse, &flight) && flight.looked_at && flight.number <= pulse->confirmed)
         atomic_store_explicit(&pulse->flight_begin, begin_of(pulse) + 1, memory_order_release);
     for (size_t i = 0; !found && weir__pulse_copy_flight(pulse, i, &flight); i++)
         found = !is_over(pulse, &flight);
@@ -193,43 +179,9 @@ struct weir_head weir__pulse_own_call(const struct weir__pulse *pulse, uint64_t 
     return pulse->calls[number % WEIR__PULSE_HISTORY];
 }
 
-// The hash up to the call of that number. False: it is no longer remembered, or still to come.
-static bool own_hash(const struct weir__pulse *pulse, uint64_t number, uint64_t *out_hash)
-{
-    const size_t place = number % WEIR__PULSE_HISTORY;
-    *out_hash = pulse->hashes[place];
-    return pulse->calls[place].number == number;
-}
-
-// None but the pulse's thread removes any, so the index stays that of the call.
-// Copies the first one from `*index` on that is complete and was not looked at, and stores its index.
-static bool find_complete(const struct weir__pulse *pulse, size_t *index,
-                          struct weir__flight *out_flight)
-{
-    for (; weir__pulse_copy_flight(pulse, *index, out_flight); ++*index) {
-        if (!is_over(pulse, out_flight))
-            return false;
-        if (!out_flight->looked_at)
-            return true;
-    }
-    return false;
-}
-
-// It was looked at.
-static void mark(struct weir__pulse *pulse, size_t index)
-{
-    weir_lock_take(&pulse->comm->lock);
-    weir__flight_at(pulse, begin_of(pulse) + index)->looked_at = true;
-    weir_lock_release(&pulse->comm->lock);
-}
-
 // Books the first cause on the queues of what is not complete, or has been called otherwise elsewhere.
 static void book(struct weir__pulse *pulse)
 {
-    weir_comm *comm = pulse->comm;
-    weir_lock_take(&comm->lock);
-    const struct weir_error cause = comm->error;
-    weir_lock_release(&comm->lock);
     struct weir__flight flight;
     advance(pulse); // a program that has waited for a call may have recovered its queue meanwhile
     for (size_t i = 0; weir__pulse_copy_flight(pulse, i, &flight); i++) {
@@ -237,10 +189,8 @@ static void book(struct weir__pulse *pulse)
         const struct weir_operation operation = operation_of(pulse, &flight);
         const bool counts =
             !is_over(pulse, &flight) || (pulse->differs && flight.number >= pulse->differs);
-        if (queue && counts) {
-            weir__error_set(&cause);
-            weir__queue_fail(queue, &operation, cause.status);
-        }
+        if (queue && counts)
+            weir__queue_fail(queue, &operation, weir__comm_cause(pulse->comm));
         if (queue)
             weir__registry_unpin(queue);
     }
@@ -264,6 +214,22 @@ static bool look_at_queue(struct weir__pulse *pulse, const struct weir__flight *
     }
     weir__registry_unpin(queue);
     return submitted;
+}
+
+// Looks at the calls that are complete, up to one whose submission has not returned yet. None but the pulse's thread
+// removes any, so the index stays that of the call.
+static void look_at_complete(struct weir__pulse *pulse)
+{
+    struct weir__flight flight;
+    for (size_t i = 0; weir__pulse_copy_flight(pulse, i, &flight) && is_over(pulse, &flight); i++) {
+        if (flight.looked_at)
+            continue;
+        if (!look_at_queue(pulse, &flight))
+            return;
+        weir_lock_take(&pulse->comm->lock);
+        weir__flight_at(pulse, begin_of(pulse) + i)->looked_at = true;
+        weir_lock_release(&pulse->comm->lock);
+    }
 }
 
 #define MILLISECOND UINT64_C(1000000)
@@ -431,18 +397,16 @@ static void give_up(struct weir__pulse *pulse, const struct weir__flight *flight
                               .file = flight->file,
                               .line = flight->line};
     char duration[WEIR_TEXT_QUANTITY_SIZE];
+    size_t used = 0;
     weir_text_duration(duration, (double)(weir_clock_now_ns() - since_ns));
-    weir_lock_take(&comm->lock);
-    const struct weir_error cause = comm->error;
-    weir_lock_release(&comm->lock);
-    snprintf(lost.message, sizeof lost.message,
-             "%s %" PRIu64 " of '%s', %s:%" PRId32 ": rank %" PRIu32
-             " has lost its device, since %s "
-             "has not ended it in %s after its abort; the first cause: %.600s",
-             weir_collective_name((weir_collective)flight->kind), flight->number,
-             weir__label_or_none(comm->member.object.label), flight->file ? flight->file : "?",
-             flight->line, comm->rank, comm->engine->ops->comm_engine(comm->engine, comm), duration,
-             cause.message);
+    (void)weir__comm_cause(comm);
+    weir_text_append(lost.message, sizeof lost.message, &used,
+                     "%srank %" PRIu32
+                     " has lost its device, since %s has not ended it in %s after its "
+                     "abort; the first cause: %.600s",
+                     weir__flight_name(pulse, flight).text, comm->rank,
+                     comm->engine->ops->comm_engine(comm->engine, comm), duration,
+                     weir_last_error()->message);
     snprintf(lost.remedy, sizeof lost.remedy,
              "restart the process: a kernel that does not end leaves the device only with it");
     if (!begin_asking())
@@ -506,12 +470,14 @@ static uint64_t first_difference(const struct weir__pulse *pulse, uint32_t rank)
 {
     const struct weir__beat *theirs = &pulse->beats[rank];
     const struct weir_head *call = first_other(pulse, rank);
-    uint64_t hash;
+    const size_t own = theirs->number % WEIR__PULSE_HISTORY;
     if (call)
         return call->number;
-    if (theirs->number == 0 || !own_hash(pulse, theirs->number, &hash))
-        return 0;
-    return hash == theirs->hash ? 0 : theirs->number;
+    // This rank may no longer remember the call, or it is still to come.
+    return theirs->number == 0 || pulse->calls[own].number != theirs->number ||
+                   pulse->hashes[own] == theirs->hash
+               ? 0
+               : theirs->number;
 }
 
 // What the ranks have called with a number.
@@ -588,45 +554,25 @@ static bool compare(struct weir__pulse *pulse)
     return false;
 }
 
-// A rank that has left takes part in nothing that comes after its last call.
-static bool has_left(struct weir__pulse *pulse, uint32_t rank, const struct weir__flight *oldest)
-{
-    const struct weir__beat *beat = &pulse->beats[rank];
-    char text[2 * WEIR_CALLS_TEXT_SIZE];
-    char last[WEIR_CALLS_TEXT_SIZE];
-    if (!beat->leaves || !oldest || oldest->number <= beat->number)
-        return false;
-    weir__pulse_last_call(beat, last);
-    snprintf(text, sizeof text, "rank %" PRIu32 " has destroyed the communicator %s", rank, last);
-    weir__pulse_fail(pulse, oldest, WEIR_FAULT_LEFT, text);
-    return true;
-}
-
 static void hear(struct weir__pulse *pulse, const struct weir__flight *oldest)
 {
     uint64_t confirmed = pulse->own.number;
+    char text[2 * WEIR_CALLS_TEXT_SIZE];
+    char last[WEIR_CALLS_TEXT_SIZE];
     if (!compare(pulse))
         return;
     for (uint32_t i = 0; i < pulse->comm->count; i++) {
         const struct weir__beat *beat = &pulse->beats[i];
         confirmed = beat->number < confirmed ? beat->number : confirmed;
-        if (has_left(pulse, i, oldest))
-            return;
+        // A rank that has left takes part in nothing that comes after its last call.
+        if (!beat->leaves || !oldest || oldest->number <= beat->number)
+            continue;
+        weir__pulse_last_call(beat, last);
+        snprintf(text, sizeof text, "rank %" PRIu32 " has destroyed the communicator %s", i, last);
+        weir__pulse_fail(pulse, oldest, WEIR_FAULT_LEFT, text);
+        return;
     }
     pulse->confirmed = confirmed;
-}
-
-// A rank has gone: what is complete by now had all that it needed. The engine records what it is asked
-// about when it is asked, and so knows it the next time.
-static bool ask_again(struct weir__pulse *pulse, struct weir__flight *out_oldest)
-{
-    struct weir_comm_progress progress;
-    for (int i = 0; i < 3; i++) {
-        if (ask(pulse, &progress) < 0)
-            break;
-        weir_clock_sleep_ns(MILLISECOND / 10);
-    }
-    return find_oldest(pulse, out_oldest);
 }
 
 // Asks the engine, and decides whether the oldest collective is late.
@@ -636,7 +582,6 @@ static bool look(struct weir__pulse *pulse, struct weir__flight *oldest, bool *o
     struct weir_comm_progress progress;
     const uint64_t now_ns = weir_clock_now_ns();
     const uint32_t before = pulse->turn;
-    size_t index = 0;
     weir__pulse_hear_own(pulse);
     const weir_status asked = ask(pulse, &progress);
     if (asked < 0) {
@@ -647,8 +592,7 @@ static bool look(struct weir__pulse *pulse, struct weir__flight *oldest, bool *o
     }
     if (pulse->turn != before || !progress.due)
         pulse->moved_ns = now_ns;
-    while (find_complete(pulse, &index, oldest) && look_at_queue(pulse, oldest))
-        mark(pulse, index++);
+    look_at_complete(pulse);
     *out_has_oldest = find_oldest(pulse, oldest);
     *out_due = *out_has_oldest && progress.due;
     if (!*out_has_oldest)
@@ -670,25 +614,27 @@ static void beat(struct weir__pulse *pulse)
         is_alone(pulse) ? WEIR_OK : weir__beat_exchange(pulse, due, pulse->comm->timeout_ns);
     if (status < 0) {
         const struct weir_error error = weir__error_of(status);
-        has_oldest = ask_again(pulse, &oldest); // one may have come, or have ended, meanwhile
+        struct weir_comm_progress progress;
+        // A rank has gone: what is complete by now had all that it needed. The engine records what it is asked
+        // about when it is asked, and so knows it the next time.
+        for (int i = 0; i < 3 && ask(pulse, &progress) == WEIR_OK; i++)
+            weir_clock_sleep_ns(MILLISECOND / 10);
+        has_oldest = find_oldest(pulse, &oldest); // one may have come, or have ended, meanwhile
         weir__pulse_fail_of_transport(pulse, has_oldest ? &oldest : NULL, &error);
         return;
     }
     hear(pulse, has_oldest ? &oldest : NULL);
 }
 
-// Beats are rarer the more ranks there are, since each has as many parts.
-static uint64_t interval_of(const weir_comm *comm)
-{
-    return comm->count <= 8 ? 20 * MILLISECOND : comm->count * 5 / 2 * MILLISECOND;
-}
-
 static void run(void *argument)
 {
     struct weir__pulse *pulse = argument;
     weir_comm *comm = pulse->comm;
+    // Beats are rarer the more ranks there are, since each has as many parts.
+    const uint64_t interval_ns =
+        comm->count <= 8 ? 20 * MILLISECOND : comm->count * 5 / 2 * MILLISECOND;
     pulse->moved_ns = weir_clock_now_ns();
-    for (uint64_t time_ns = 0; may_go_on_after(pulse, time_ns, false); time_ns = interval_of(comm))
+    for (uint64_t time_ns = 0; may_go_on_after(pulse, time_ns, false); time_ns = interval_ns)
         beat(pulse);
     if (comm->failed) {
         book(pulse);

@@ -173,6 +173,10 @@ bool weir__pulse_copy_flight(const struct weir__pulse *pulse, size_t index,
 bool weir__pulse_find(const struct weir__pulse *pulse, uint64_t number,
                       struct weir__flight *out_flight);
 
+// weir__comm_name() of it.
+struct weir__comm_name weir__flight_name(const struct weir__pulse *pulse,
+                                         const struct weir__flight *flight);
+
 // This rank's call of that number, or another one.
 struct weir_head weir__pulse_own_call(const struct weir__pulse *pulse, uint64_t number);
 

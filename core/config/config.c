@@ -372,16 +372,20 @@ static weir_status check_own(const struct weir_setting *setting)
     }
 }
 
-// Builds "PREFIXa, b, c" from names that are added one by one.
+// "PREFIXa, b, c", of names that are added one by one, and the one that is nearest to what is wanted, or NULL.
 struct name_list {
+    const char *prefix;
+    const char *wanted;
+    const char *nearest;
     char text[200];
     size_t used;
 };
 
-static void name_list_add(struct name_list *list, const char *prefix, const char *name)
+static void name_list_add(struct name_list *list, const char *name)
 {
     weir_text_append(list->text, sizeof list->text, &list->used, "%s%s",
-                     list->used == 0 ? prefix : ", ", name);
+                     list->used == 0 ? list->prefix : ", ", name);
+    list->nearest = weir_text_nearer(list->wanted, list->nearest, name);
 }
 
 const char *weir__config_section_name(const struct weir__config *config, size_t index)
@@ -400,18 +404,14 @@ static const struct weir_key *key_of(const struct weir_section *section, uint32_
 static weir_status unknown_key(const struct weir__config_entry *entry,
                                const struct weir_section *section)
 {
-    struct name_list list = {.used = 0};
-    const char *nearest = NULL;
-    for (uint32_t i = 0; i < section->key_count; i++) {
-        const char *name = key_of(section, i)->name;
-        name_list_add(&list, "its keys are ", name);
-        nearest = weir_text_nearer(entry->name, nearest, name);
-    }
-    if (!nearest)
+    struct name_list list = {.prefix = "its keys are ", .wanted = entry->name};
+    for (uint32_t i = 0; i < section->key_count; i++)
+        name_list_add(&list, key_of(section, i)->name);
+    if (!list.nearest)
         return fail(entry->origin, list.used ? list.text : "the section has no keys",
                     "unknown key '%s' in [%s]", entry->name, section->name);
     return fail(entry->origin, NULL, "unknown key '%s' in [%s]; did you mean '%s'?", entry->name,
-                section->name, nearest);
+                section->name, list.nearest);
 }
 
 // Digits with an optional '-', and one spelling for each number.
@@ -450,19 +450,17 @@ static weir_status read_boolean(struct weir_setting *setting, const char *sectio
 
 static weir_status check_choice(const struct weir_setting *setting, const char *section)
 {
-    struct name_list list = {.used = 0};
-    const char *nearest = NULL;
+    struct name_list list = {.prefix = "choose one of ", .wanted = setting->text};
     for (const char *const *choice = setting->key->choices; choice && *choice; choice++) {
         if (strcmp(setting->text, *choice) == 0)
             return WEIR_OK;
-        name_list_add(&list, "choose one of ", *choice);
-        nearest = weir_text_nearer(setting->text, nearest, *choice);
+        name_list_add(&list, *choice);
     }
-    if (!nearest)
+    if (!list.nearest)
         return fail(setting->origin, list.text, "'%s' of [%s] cannot be '%s'", setting->key->name,
                     section, setting->text);
     return fail(setting->origin, list.text, "'%s' of [%s] cannot be '%s'; did you mean '%s'?",
-                setting->key->name, section, setting->text, nearest);
+                setting->key->name, section, setting->text, list.nearest);
 }
 
 static weir_status read_value(struct weir_setting *setting, const char *section)
@@ -586,25 +584,13 @@ static weir_status resolve(struct weir__config *config, const struct weir_open_p
     return config->comm ? WEIR_OK : weir_last_error()->status;
 }
 
-static weir_status create_from_file(const char *path, bool from_variable,
-                                    struct weir__config **out_config)
-{
-    char message[512];
-    void *text = NULL;
-    size_t size = 0;
-    if (!weir_file_read(path, WEIR__CONFIG_FILE_LIMIT, &text, &size, message, sizeof message))
-        return weir__fail(WEIR_ERROR_IO,
-                          from_variable ? "WEIR_CONFIG names this file; correct or unset it" : NULL,
-                          "%s", message);
-    weir_status status = weir__config_create(path, text, size, out_config);
-    free(text);
-    return status;
-}
-
 static weir_status create(const struct weir_open_params *params, struct weir__config **out_config)
 {
     const char *path = params->config_path;
     const char *text = params->config_text;
+    char message[512];
+    void *read = NULL;
+    size_t size = 0;
     if (text) {
         bool named = path && path[0] != '\0';
         return weir__config_create(named ? path : "config_text", text, strlen(text), out_config);
@@ -613,7 +599,14 @@ static weir_status create(const struct weir_open_params *params, struct weir__co
         path = secure_getenv("WEIR_CONFIG");
     if (!path || path[0] == '\0')
         return weir__config_create("default", "", 0, out_config);
-    return create_from_file(path, !params->config_path, out_config);
+    if (!weir_file_read(path, WEIR__CONFIG_FILE_LIMIT, &read, &size, message, sizeof message))
+        return weir__fail(WEIR_ERROR_IO,
+                          params->config_path ? NULL
+                                              : "WEIR_CONFIG names this file; correct or unset it",
+                          "%s", message);
+    const weir_status status = weir__config_create(path, read, size, out_config);
+    free(read);
+    return status;
 }
 
 weir_status weir__config_load(const struct weir_open_params *params,
@@ -719,14 +712,13 @@ void weir__config_tell(void)
 static weir_status unknown_section(const struct weir__config_entry *entry, const char *const *known,
                                    size_t count)
 {
-    struct name_list list = {.used = 0};
+    struct name_list list = {.prefix = "the sections are ", .wanted = entry->section};
     for (size_t i = 0; i < count; i++)
-        name_list_add(&list, "the sections are ", known[i]);
-    const char *nearest = weir_text_nearest(entry->section, known, count);
-    if (!nearest)
+        name_list_add(&list, known[i]);
+    if (!list.nearest)
         return fail(entry->origin, list.text, "unknown section [%s]", entry->section);
     return fail(entry->origin, NULL, "unknown section [%s]; did you mean [%s]?", entry->section,
-                nearest);
+                list.nearest);
 }
 
 weir_status weir__config_check_sections(const struct weir__config *config, const char *const *known,

@@ -20,6 +20,14 @@
 
 // What keeps a device from being closed.
 
+// A buffer that its user has destroyed but a tensor still holds.
+static bool is_only_shared(const struct weir__member *member)
+{
+    const weir_buffer *buffer = (const weir_buffer *)(const void *)member;
+    return member->class == &weir__buffer_class && atomic_load(&buffer->abandoned) &&
+           atomic_load(&buffer->holders) > 0;
+}
+
 // WEIR_ERROR_INVALID, with their labels and lines, while objects of the user's exist.
 static weir_status refuse_close(weir_device *device)
 {
@@ -28,7 +36,7 @@ static weir_status refuse_close(weir_device *device)
     bool has_shared = false, all_named = true;
     weir_lock_take(&device->lock);
     for (const struct weir__member *at = device->live; at; at = at->next) {
-        const bool is_shared = weir__buffer_is_only_shared(at);
+        const bool is_shared = is_only_shared(at);
         const char *label = at->object.label;
         if (at->internal && !is_shared)
             continue;
@@ -67,25 +75,19 @@ size_t weir_device_count(const weir_runtime *runtime)
     return backend->ops->device_count(backend);
 }
 
-static weir_status describe(const weir_runtime *runtime, size_t index,
-                            struct weir_device_info *info)
-{
-    const struct weir_link *backend = weir__chain_backend(&runtime->chain);
-    size_t count = backend->ops->device_count(backend);
-    if (index >= count)
-        return weir__fail(WEIR_ERROR_NO_DEVICE, "`weir devices` lists them",
-                          "device %zu was asked for; the backend '%s' has %zu", index,
-                          backend->name, count);
-    return backend->ops->device_describe(backend, index, info);
-}
-
 weir_status weir_device_describe_sized(const weir_runtime *runtime, size_t index,
                                        struct weir_device_info *out_info, size_t size)
 {
     WEIR_ENTER(runtime);
     WEIR_REQUIRE(NULL, out_info);
     struct weir_device_info info = {.struct_size = sizeof info};
-    weir_status status = describe(runtime, index, &info);
+    const struct weir_link *backend = weir__chain_backend(&runtime->chain);
+    const size_t count = backend->ops->device_count(backend);
+    const weir_status status =
+        index < count ? backend->ops->device_describe(backend, index, &info)
+                      : weir__fail(WEIR_ERROR_NO_DEVICE, "`weir devices` lists them",
+                                   "device %zu was asked for; the backend '%s' has %zu", index,
+                                   backend->name, count);
     if (status < 0)
         info = (struct weir_device_info){.struct_size = sizeof info};
     weir_sized_write_back(out_info, size, &info, sizeof info);
@@ -279,12 +281,6 @@ static void remove_opened(weir_device *device)
     weir_lock_release(&shared->devices_lock);
 }
 
-static weir_status create_links(weir_device *device, const struct weir_device_setup *setup)
-{
-    WEIR__CREATE_ALONG(device->chain, device->chain->count, device->object.data, device, device,
-                       link->ops->device_create(link, device, setup, slot));
-}
-
 // The backend's limits, which every plugin may change.
 static void ask_limits(weir_device *device)
 {
@@ -315,7 +311,8 @@ static weir_status open_device(weir_runtime *runtime, const struct weir_device_p
                                             .label = device->object.label};
     sigset_t before;
     weir_thread_hold_signals(&before);
-    status = create_links(device, &setup);
+    WEIR__CREATE_ALONG(status, device->chain, device->chain->count, device->object.data, device,
+                       device, link->ops->device_create(link, device, &setup, slot));
     weir_thread_release_signals(&before);
     if (status < 0)
         goto fail;

@@ -87,9 +87,16 @@ WEIR_COLD static weir_status refuse_wait(weir_queue *queue, struct weir_event ev
     return status;
 }
 
-static weir_status wait_for_live(weir_queue *queue, weir_queue *producer, struct weir_event event,
-                                 const char *file, int line)
+// With the submit lock held. A destroyed queue has finished, so only its failure matters.
+static weir_status wait_for(weir_queue *queue, weir_queue *producer, struct weir_event event,
+                            const char *file, int line)
 {
+    if (weir__is_capturing(queue))
+        return weir__queue_refuse_capturing(
+            queue, file, line, "weir_queue_wait got an event that was recorded outside of it",
+            "wait on it before the capture, or before the graph's launch");
+    if (!producer)
+        return weir__completion_status_gone(event) < 0 ? inherit(queue, file, line) : WEIR_OK;
     if (producer->member.device->runtime != queue->member.device->runtime)
         return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
                              "sync with it on the host instead",
@@ -102,19 +109,6 @@ static weir_status wait_for_live(weir_queue *queue, weir_queue *producer, struct
                            weir__tell_refused(weir__completion_refuse(queue), "weir_queue_wait",
                                               file, line));
     return weir__queue_wait_locked(queue, event, producer, 0, file, line);
-}
-
-// With the submit lock held. A destroyed queue has finished, so only its failure matters.
-static weir_status wait_for(weir_queue *queue, weir_queue *producer, struct weir_event event,
-                            const char *file, int line)
-{
-    if (weir__is_capturing(queue))
-        return weir__queue_refuse_capturing(
-            queue, file, line, "weir_queue_wait got an event that was recorded outside of it",
-            "wait on it before the capture, or before the graph's launch");
-    if (producer)
-        return wait_for_live(queue, producer, event, file, line);
-    return weir__completion_status_gone(event) < 0 ? inherit(queue, file, line) : WEIR_OK;
 }
 
 weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event, const char *file,
@@ -221,30 +215,6 @@ weir_status weir_event_sync_at(struct weir_event event, uint64_t timeout_ns, con
     return sync_checked("weir_event_sync", event, timeout_ns, file, line);
 }
 
-static weir_status query_any(const struct weir_event *events, size_t count,
-                             const struct weir__host_caller *caller, size_t *out_index)
-{
-    for (size_t i = 0; i < count; i++) {
-        weir_status status = query(events[i], caller);
-        if (status != WEIR_NOT_READY) {
-            *out_index = i;
-            return status;
-        }
-    }
-    return WEIR_NOT_READY;
-}
-
-// The first of the events that has not ended stands for all.
-WEIR_COLD static void end_any(const struct weir_event *events, size_t count, uint64_t timeout_ns,
-                              const struct weir__host_caller *caller)
-{
-    weir_queue *queue = NULL;
-    for (size_t i = 0; i < count && !queue; i++)
-        if ((queue = weir__registry_pin(events[i].queue)))
-            weir__awaited_end(queue, events[i].sequence, timeout_ns, caller);
-    weir__registry_unpin(queue);
-}
-
 // No driver waits for any of several events, so this polls: at once, then with
 // pauses that grow to 200 µs.
 static weir_status await_any(const struct weir_event *events, size_t count, uint64_t timeout_ns,
@@ -252,9 +222,13 @@ static weir_status await_any(const struct weir_event *events, size_t count, uint
 {
     const uint64_t start = weir_clock_now_ns();
     for (uint64_t pause = 1000;; pause = pause < 200000 ? 2 * pause : pause) {
-        weir_status status = query_any(events, count, caller, out_index);
-        if (status != WEIR_NOT_READY)
+        for (size_t i = 0; i < count; i++) {
+            const weir_status status = query(events[i], caller);
+            if (status == WEIR_NOT_READY)
+                continue;
+            *out_index = i;
             return status;
+        }
         uint64_t passed = weir_clock_now_ns() - start;
         if (passed >= timeout_ns)
             return WEIR_TIMEOUT;
@@ -274,8 +248,14 @@ weir_status weir_event_sync_any_at(const struct weir_event *events, size_t count
     WEIR_REFUSE_HOST_CALL_AT(file, line, NULL, "submit a wait to the queue instead");
 
     const weir_status status = await_any(events, count, timeout_ns, &caller, out_index);
-    if (status == WEIR_TIMEOUT && timeout_ns > 0)
-        end_any(events, count, timeout_ns, &caller);
+    if (status != WEIR_TIMEOUT || timeout_ns == 0)
+        return status;
+    // The first of the events that has not ended stands for all.
+    weir_queue *queue = NULL;
+    for (size_t i = 0; i < count && !queue; i++)
+        if ((queue = weir__registry_pin(events[i].queue)))
+            weir__awaited_end(queue, events[i].sequence, timeout_ns, &caller);
+    weir__registry_unpin(queue);
     return status;
 }
 
@@ -319,18 +299,6 @@ weir_status weir_queue_sync_at(weir_queue *queue, uint64_t timeout_ns, const cha
 
 // A device: all its queues, and again if host calls ran meanwhile, which may have submitted more to any of them.
 
-// The end of a queue, also of one that was destroyed while in use. Zeroed: nothing is to be waited for.
-static weir_status record_last(weir_queue *queue, struct weir_event *out_event, const char *file,
-                               int line)
-{
-    *out_event = (struct weir_event){0};
-    if (!queue->foreign || atomic_load(&queue->wrapped))
-        return weir__queue_record(queue, out_event, file, line);
-    if (queue->last_record > 0) // the native queue may be destroyed
-        *out_event = (struct weir_event){queue->member.object.id, queue->last_record};
-    return WEIR_OK;
-}
-
 static uint64_t left_until(uint64_t deadline_ns)
 {
     const uint64_t now_ns = weir_clock_now_ns();
@@ -353,33 +321,23 @@ static weir_status drain_failed(weir_queue *queue, weir_status refusal, uint64_t
     return in_time ? weir__error_set(&cause) : WEIR_TIMEOUT;
 }
 
+// Waits for the end of a queue, also of one that was destroyed while in use.
 static weir_status drain_queue(weir_queue *queue, uint64_t deadline_ns, const char *file, int line)
 {
     const struct weir__host_caller caller = {file, line, 0, "weir_device_sync"};
-    struct weir_event event;
+    struct weir_event event = {0};
     if (weir__is_capturing(queue))
         return weir__queue_refuse_capturing(queue, file, line,
                                             "weir_device_sync has nothing to wait for",
                                             "end or cancel the capture first");
-    weir_status status = record_last(queue, &event, file, line);
+    weir_status status = WEIR_OK;
+    if (!queue->foreign || atomic_load(&queue->wrapped))
+        status = weir__queue_record(queue, &event, file, line);
+    else if (queue->last_record > 0) // the native queue may be destroyed
+        event = (struct weir_event){queue->member.object.id, queue->last_record};
     if (status >= 0 && event.sequence > 0)
         status = weir__event_sync(event, left_until(deadline_ns), &caller);
     return status < 0 ? drain_failed(queue, status, deadline_ns, &caller) : status;
-}
-
-// Waits for each queue once. The first failure is kept.
-static weir_status drain_once(weir_device *device, uint64_t deadline_ns, const char *file, int line,
-                              struct weir_error *first)
-{
-    weir_status status = WEIR_OK;
-    // The loop continues after a timeout, in order to drop the references.
-    for (weir_queue *queue = NULL; (queue = weir__device_next_queue(device, queue));) {
-        if (status != WEIR_TIMEOUT)
-            status = drain_queue(queue, deadline_ns, file, line);
-        if (status < 0 && first->status == WEIR_OK)
-            *first = weir__error_of(status);
-    }
-    return status;
 }
 
 weir_status weir_device_sync_at(weir_device *device, uint64_t timeout_ns, const char *file,
@@ -393,8 +351,16 @@ weir_status weir_device_sync_at(weir_device *device, uint64_t timeout_ns, const 
         timeout_ns < WEIR_FOREVER - now_ns ? now_ns + timeout_ns : WEIR_FOREVER;
     uint_fast64_t ended;
     do {
+        weir_status status = WEIR_OK;
         ended = atomic_load(&device->calls_ended);
-        if (drain_once(device, deadline_ns, file, line, &first) == WEIR_TIMEOUT)
+        // The loop continues after a timeout, in order to drop the references.
+        for (weir_queue *queue = NULL; (queue = weir__device_next_queue(device, queue));) {
+            if (status != WEIR_TIMEOUT)
+                status = drain_queue(queue, deadline_ns, file, line);
+            if (status < 0 && first.status == WEIR_OK)
+                first = weir__error_of(status);
+        }
+        if (status == WEIR_TIMEOUT)
             return WEIR_TIMEOUT;
     } while (atomic_load(&device->calls_ended) != ended);
     return first.status < 0 ? weir__error_set(&first)
@@ -583,27 +549,6 @@ static weir_status watch_event(weir_device *device, struct weir_event event, int
                       "weir_event_fd: no memory, descriptor or thread to watch the event with");
 }
 
-// Creates an eventfd for `event`. If `device` is NULL the event is already
-// complete, and the descriptor is readable.
-static weir_status add_notifier(weir_device *device, struct weir_event event, int *out_fd)
-{
-    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (fd < 0)
-        return weir__fail(WEIR_ERROR_SYSTEM, "raise the limit of open files",
-                          "weir_event_fd: eventfd: %s", strerror(errno));
-    if (!device) {
-        signal_fd(fd);
-    } else {
-        weir_status status = watch_event(device, event, fd);
-        if (status < 0) {
-            close(fd);
-            return status;
-        }
-    }
-    *out_fd = fd;
-    return WEIR_OK;
-}
-
 void weir__notifier_end(weir_device *device)
 {
     struct weir__notifier *notifier = &device->notifier;
@@ -625,7 +570,18 @@ weir_status weir_event_fd_at(struct weir_event event, int *out_fd, const char *f
         find(event, NULL, &(struct weir__host_caller){file, line, 0, "weir_event_fd"}, &queue);
     if (status < 0)
         return status;
-    status = add_notifier(queue ? queue->member.device : NULL, event, out_fd);
+    const int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (fd < 0)
+        status = weir__fail(WEIR_ERROR_SYSTEM, "raise the limit of open files",
+                            "weir_event_fd: eventfd: %s", strerror(errno));
+    else if (queue)
+        status = watch_event(queue->member.device, event, fd);
+    else // it is complete
+        signal_fd(fd);
+    if (status == WEIR_OK)
+        *out_fd = fd;
+    else if (fd >= 0)
+        close(fd);
     weir__registry_unpin(queue);
     return weir__placed(status, file, line);
 }

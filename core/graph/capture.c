@@ -40,36 +40,17 @@ struct weir__capture {
     bool out_of_memory; // an operation could not be noted
     struct branch *branches;
     uint32_t branch_count;
-    uint32_t branch_capacity;
+    size_t branch_capacity;
     struct weir__graph_parts parts;
     struct branch_clock **node_clocks;
     uint32_t clock_count; // one per node, until the graph takes the nodes over
-    uint32_t node_capacity;
+    size_t node_capacity;
     struct branch_clock **records; // their clocks
     uint32_t record_count;
-    uint32_t record_capacity;
+    size_t record_capacity;
 };
 
 static struct weir_lock lock = WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_CAPTURES]);
-
-// Room for one more element, at `*array`.
-static bool make_room(void *array, size_t element, uint32_t count, uint32_t *capacity)
-{
-    void *old;
-    if (count < *capacity)
-        return true;
-    uint32_t grown = *capacity ? 2 * *capacity : 8;
-    void *memory = weir__allocate(grown * element);
-    if (!memory)
-        return false;
-    memcpy(&old, array, sizeof old);
-    if (old)
-        memcpy(memory, old, count * element);
-    weir__release(old);
-    memcpy(array, &memory, sizeof memory);
-    *capacity = grown;
-    return true;
-}
 
 // Clocks.
 
@@ -109,26 +90,6 @@ static bool merge_clock(struct branch *branch, const struct branch_clock *other)
 }
 
 // Branches.
-
-// The queue becomes the last branch. With its submit lock held.
-static bool add_branch(struct weir__capture *capture, weir_queue *queue)
-{
-    const uint32_t count = capture->branch_count;
-    struct branch_clock *clock = copy_clock(NULL, count + 1);
-    if (!clock || !make_room(&capture->branches, sizeof *capture->branches, count,
-                             &capture->branch_capacity)) {
-        weir__release(clock);
-        return false;
-    }
-    capture->branches[count] = (struct branch){
-        // The caller may use the queue, so this finds it.
-        .queue = weir__registry_pin(queue->member.object.id),
-        .clock = clock,
-        .last = NO_NODE,
-    };
-    capture->branch_count++;
-    return true;
-}
 
 // The branch of a queue that has one.
 static uint32_t branch_of(const struct weir__capture *capture, const weir_queue *queue)
@@ -185,11 +146,16 @@ static uint32_t *find_dependencies(const struct weir__capture *capture,
 static bool make_node_room(struct weir__capture *capture)
 {
     struct weir__graph_parts *parts = &capture->parts;
-    uint32_t nodes = capture->node_capacity, clocks = capture->node_capacity;
-    if (!make_room(&parts->nodes, sizeof *parts->nodes, parts->node_count, &nodes) ||
-        !make_room(&capture->node_clocks, sizeof(void *), parts->node_count, &clocks))
+    size_t node_capacity = capture->node_capacity, clock_capacity = capture->node_capacity;
+    struct weir_graph_node *nodes =
+        weir__grow(parts->nodes, parts->node_count, &node_capacity, sizeof *nodes);
+    parts->nodes = nodes ? nodes : parts->nodes;
+    struct branch_clock **clocks =
+        weir__grow(capture->node_clocks, parts->node_count, &clock_capacity, sizeof *clocks);
+    capture->node_clocks = clocks ? clocks : capture->node_clocks;
+    if (!nodes || !clocks)
         return false;
-    capture->node_capacity = nodes;
+    capture->node_capacity = node_capacity;
     return true;
 }
 
@@ -224,22 +190,6 @@ static bool add_node(struct weir__capture *capture, uint32_t index,
         .dependencies = dependencies,
         .dependency_count = count,
     };
-    return true;
-}
-
-// Records.
-
-// Keeps the branch's clock as record number `*out_record`.
-static bool add_record(struct weir__capture *capture, uint32_t branch, uint32_t *out_record)
-{
-    struct branch_clock *clock = copy_clock(capture->branches[branch].clock, 0);
-    if (!clock || !make_room(&capture->records, sizeof(void *), capture->record_count,
-                             &capture->record_capacity)) {
-        weir__release(clock);
-        return false;
-    }
-    *out_record = capture->record_count++;
-    capture->records[*out_record] = clock;
     return true;
 }
 
@@ -288,27 +238,25 @@ bool weir__capture_was(struct weir_event event)
 // The queue becomes the last branch. With its submit lock and the lock held.
 static bool add_queue(struct weir__capture *capture, weir_queue *queue)
 {
-    if (!add_branch(capture, queue))
+    const uint32_t count = capture->branch_count;
+    struct branch_clock *clock = copy_clock(NULL, count + 1);
+    struct branch *branches =
+        weir__grow(capture->branches, count, &capture->branch_capacity, sizeof *branches);
+    capture->branches = branches ? branches : capture->branches;
+    if (!clock || !branches) {
+        weir__release(clock);
         return false;
+    }
+    capture->branches[count] = (struct branch){
+        // The caller may use the queue, so this finds it.
+        .queue = weir__registry_pin(queue->member.object.id),
+        .clock = clock,
+        .last = NO_NODE,
+    };
+    capture->branch_count++;
     queue->capture_ops = &capture_ops;
     atomic_store_explicit(&queue->capture, capture, memory_order_relaxed);
     return true;
-}
-
-// Begins a capture; false: out of memory. With both locks held.
-static bool create(weir_queue *origin, const char *file, int line)
-{
-    struct weir__capture *capture = weir__allocate(sizeof *capture);
-    if (!capture)
-        return false;
-    capture->origin = origin;
-    capture->file = weir__file_name(file);
-    capture->line = line;
-    capture->id = (atomic_fetch_add(&last_id, 1) + 1) & ID_MASK;
-    if (add_queue(capture, origin))
-        return true;
-    finish(capture);
-    return false;
 }
 
 // Takes its capture away from the queue and all others, for the caller to end. NULL if there is none, or if, with
@@ -370,11 +318,17 @@ static weir_status note_in(struct weir__capture *capture, const weir_queue *queu
                            struct weir_operation *operation)
 {
     const uint32_t branch = branch_of(capture, queue);
-    uint32_t record;
     if (operation->kind == WEIR_OPERATION_RECORD) {
-        if (!add_record(capture, branch, &record))
+        struct branch_clock *clock = copy_clock(capture->branches[branch].clock, 0);
+        struct branch_clock **records = weir__grow(capture->records, capture->record_count,
+                                                   &capture->record_capacity, sizeof *records);
+        capture->records = records ? records : capture->records;
+        if (!clock || !records) {
+            weir__release(clock);
             return fail_for_memory(capture);
-        operation->sequence = CAPTURED | (uint64_t)capture->id << 32 | record;
+        }
+        operation->sequence = CAPTURED | (uint64_t)capture->id << 32 | capture->record_count;
+        capture->records[capture->record_count++] = clock;
         return WEIR_OK;
     }
     const weir_status status = check_kind(queue, operation);
@@ -470,9 +424,17 @@ static weir_status begin(weir_queue *queue, const char *file, int line)
                              other->file ? other->file : "", other->line);
     if (atomic_load(&queue->completion.failed))
         return weir__tell_refused(weir__completion_refuse(queue), "weir_capture_begin", file, line);
-    return create(queue, file, line)
-               ? WEIR_OK
-               : weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a capture");
+    struct weir__capture *capture = weir__allocate(sizeof *capture);
+    if (capture) {
+        capture->origin = queue;
+        capture->file = weir__file_name(file);
+        capture->line = line;
+        capture->id = (atomic_fetch_add(&last_id, 1) + 1) & ID_MASK;
+        if (add_queue(capture, queue))
+            return WEIR_OK;
+        finish(capture);
+    }
+    return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a capture");
 }
 
 weir_status weir_capture_begin_at(weir_queue *queue, const char *file, int line)

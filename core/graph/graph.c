@@ -23,20 +23,17 @@
 // The collectives of graphs. A launch takes as many numbers and turns of each communicator as the graph
 // has collectives of it, of all communicators at once: so two launches come in one order everywhere.
 
-static struct weir__graph_comm *find(struct weir__graph_comms *comms, weir_comm *comm)
-{
-    for (uint32_t i = 0; i < comms->count; i++)
-        if (comms->comms[i].comm == comm)
-            return &comms->comms[i];
-    comms->comms[comms->count] = (struct weir__graph_comm){.comm = comm};
-    return &comms->comms[comms->count++];
-}
-
 // SEND, RECV and EXCHANGE have the number of the one before them.
 static void add(struct weir__graph_comms *comms, struct weir_operation *operation)
 {
     const weir_collective kind = operation->u.collective.kind;
-    struct weir__graph_comm *own = find(comms, operation->u.collective.comm);
+    uint32_t index = 0;
+    while (index < comms->count && comms->comms[index].comm != operation->u.collective.comm)
+        index++;
+    if (index == comms->count)
+        comms->comms[comms->count++] =
+            (struct weir__graph_comm){.comm = operation->u.collective.comm};
+    struct weir__graph_comm *own = &comms->comms[index];
     own->numbered += kind != WEIR_SEND && kind != WEIR_RECV && kind != WEIR_EXCHANGE;
     operation->u.collective.turn = own->count++;
     operation->u.collective.number = (uint64_t)own->numbered - 1;
@@ -52,15 +49,6 @@ static int by_id(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-// Room for all nodes' collectives.
-static bool make_room(struct weir__graph_comms *comms, uint32_t count)
-{
-    comms->collectives = weir__allocate(count * sizeof *comms->collectives);
-    comms->comms = weir__allocate(count * sizeof *comms->comms);
-    comms->launch = weir__allocate(count * sizeof *comms->launch);
-    return comms->collectives && comms->comms && comms->launch;
-}
-
 // Finds the collectives among the nodes, and counts them for each communicator: `number` and `turn` of
 // their operations are what a launch adds to. False: out of memory.
 static bool find_comms(struct weir__graph_comms *comms, const struct weir__graph_parts *parts)
@@ -68,7 +56,13 @@ static bool find_comms(struct weir__graph_comms *comms, const struct weir__graph
     for (uint32_t i = 0; i < parts->node_count; i++) {
         if (parts->nodes[i].operation->kind != WEIR_OPERATION_COLLECTIVE)
             continue;
-        if (!comms->collectives && !make_room(comms, parts->node_count - i))
+        const uint32_t most = parts->node_count - i;
+        if (comms->count == 0) {
+            comms->collectives = weir__allocate(most * sizeof *comms->collectives);
+            comms->comms = weir__allocate(most * sizeof *comms->comms);
+            comms->launch = weir__allocate(most * sizeof *comms->launch);
+        }
+        if (!comms->collectives || !comms->comms || !comms->launch)
             return false;
         add(comms, weir__graph_operation(parts, i));
     }
@@ -162,22 +156,16 @@ static bool copy_node(const struct weir__graph_parts *from, uint32_t index,
     return true;
 }
 
-static bool copy_parts(const struct weir__graph_parts *from, struct weir__graph_parts *to)
-{
-    to->nodes = weir__allocate(from->node_count * sizeof *to->nodes);
-    to->branch_count = from->branch_count;
-    bool made = to->nodes;
-    for (uint32_t i = 0; i < from->node_count && made; i++)
-        made = copy_node(from, i, to);
-    return made;
-}
-
 // The lock is not held while the driver makes its graph, nor while objects are finalized.
 static weir_status clone(weir_graph *graph, const char *label, weir_graph **out_graph)
 {
     struct weir__graph_parts parts = {0};
     weir_lock_take(&graph->lock);
-    const bool copied = copy_parts(&graph->parts, &parts);
+    parts.nodes = weir__allocate(graph->parts.node_count * sizeof *parts.nodes);
+    parts.branch_count = graph->parts.branch_count;
+    bool copied = parts.nodes;
+    for (uint32_t i = 0; i < graph->parts.node_count && copied; i++)
+        copied = copy_node(&graph->parts, i, &parts);
     weir_lock_release(&graph->lock);
     const weir_status status =
         copied ? weir__graph_create(graph->member.device, label, &parts, out_graph)
@@ -206,35 +194,9 @@ static void count_buffer(weir_buffer *buffer, int change)
         atomic_fetch_add(&buffer->member.uses, (unsigned)change);
 }
 
-static void count_ranges(const struct weir_operation *operation, int change)
-{
-    struct weir_collective_range range;
-    for (uint32_t i = 0; weir_collective_range_at(operation, i, &range); i++)
-        count_buffer(range.buffer, change);
-}
-
-struct weir__sides weir__sides_of(const struct weir_operation *operation)
-{
-    switch (operation->kind) {
-    case WEIR_OPERATION_COPY:
-        return (struct weir__sides){operation->u.copy.dst, operation->u.copy.src};
-    case WEIR_OPERATION_COPY_2D:
-        return (struct weir__sides){operation->u.copy_2d.dst.buffer,
-                                    operation->u.copy_2d.src.buffer};
-    case WEIR_OPERATION_COPY_3D:
-        return (struct weir__sides){operation->u.copy_3d.dst.buffer,
-                                    operation->u.copy_3d.src.buffer};
-    case WEIR_OPERATION_FILL:
-        return (struct weir__sides){operation->u.fill.dst, NULL};
-    case WEIR_OPERATION_FILL_2D:
-        return (struct weir__sides){operation->u.fill_2d.dst.buffer, NULL};
-    default:
-        return (struct weir__sides){NULL, NULL};
-    }
-}
-
 static void count_buffers(const struct weir_operation *operation, int change)
 {
+    struct weir_collective_range range;
     switch (operation->kind) {
     case WEIR_OPERATION_LAUNCH:
         for (size_t i = 0; i < operation->u.launch.argument_count; i++)
@@ -250,11 +212,16 @@ static void count_buffers(const struct weir_operation *operation, int change)
             count_buffer(operation->u.note.ranges[i].buffer, change);
         return;
     case WEIR_OPERATION_COLLECTIVE:
-        count_ranges(operation, change);
+        for (uint32_t i = 0; weir_collective_range_at(operation, i, &range); i++)
+            count_buffer(range.buffer, change);
         return;
-    default:
-        count_buffer(weir__sides_of(operation).dst, change);
-        count_buffer(weir__sides_of(operation).src, change);
+    case WEIR_OPERATION_COPY:
+    case WEIR_OPERATION_FILL:
+        count_buffer(operation->u.box.dst.buffer, change);
+        count_buffer(operation->u.box.src.buffer, change);
+        return;
+    default: // a host call
+        return;
     }
 }
 
@@ -326,15 +293,6 @@ static bool wrap_calls(struct weir__graph_parts *parts)
     return true;
 }
 
-// A backend without graphs, or that cannot hold this one, does not learn of it.
-static weir_status create_links(weir_graph *graph, const struct weir_graph_setup *setup)
-{
-    weir_device *device = graph->member.device;
-    WEIR__CREATE_ALONG(device->chain, device->chain->count - !graph->is_native,
-                       graph->member.object.data, graph, graph,
-                       link->ops->graph_create(link, device, graph, setup, slot));
-}
-
 weir_status weir__graph_create(weir_device *device, const char *label,
                                struct weir__graph_parts *parts, weir_graph **out_graph)
 {
@@ -349,11 +307,13 @@ weir_status weir__graph_create(weir_device *device, const char *label,
         .branch_count = parts->branch_count,
     };
     graph->is_native = weir__replay_is_native(weir__chain_backend(device->chain), device, &setup);
-    weir_status status = WEIR_OK;
+    weir_status status;
     if (!find_comms(&graph->comms, parts) || !wrap_calls(parts))
         status = weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for the nodes of a graph");
-    if (status == WEIR_OK)
-        status = create_links(graph, &setup);
+    else // a backend without graphs, or that cannot hold this one, does not learn of it
+        WEIR__CREATE_ALONG(status, device->chain, device->chain->count - !graph->is_native,
+                           graph->member.object.data, graph, graph,
+                           link->ops->graph_create(link, device, graph, &setup, slot));
     if (status < 0) {
         weir__error_place(status, label, NULL, 0);
         finish_comms(&graph->comms);

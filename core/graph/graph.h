@@ -55,13 +55,6 @@ struct weir_graph {
 weir_status weir__graph_create(weir_device *device, const char *label,
                                struct weir__graph_parts *parts, weir_graph **out_graph);
 
-// The buffers of a copy or a fill; NULL: it has none.
-struct weir__sides {
-    weir_buffer *dst;
-    weir_buffer *src;
-};
-struct weir__sides weir__sides_of(const struct weir_operation *operation);
-
 // Counts the buffers, the kernel and the communicator of an operation as used once more, or with -1 once less.
 void weir__operation_count(const struct weir_operation *operation, int change);
 

@@ -369,7 +369,7 @@ static weir_status export_tensor(const struct weir_tensor *tensor,
     exported->tensor.manager_ctx = exported;
     exported->tensor.deleter = end_export;
     exported->buffer = tensor->buffer;
-    weir__buffer_hold(tensor->buffer);
+    atomic_fetch_add(&tensor->buffer->holders, 1);
     *out_tensor = &exported->tensor;
     return WEIR_OK;
 }

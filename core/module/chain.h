@@ -40,24 +40,25 @@ static inline const struct weir_link *weir__chain_backend(const struct weir__cha
     return &chain->links[chain->count - 1];
 }
 
-// All kinds of object are created and destroyed alike. This is the body of a function that creates
-// `object` link by link, from the outermost one, along the first `links` of the chain. If one fails,
-// those before it are rolled back in reverse order. `kind` begins the names of the slots, and
-// `CREATE` is one link's create, with `link` and `slot`, the place of its data, in scope.
-#define WEIR__CREATE_ALONG(chain, links_used, data, kind, object, CREATE)                \
+// All kinds of object are created and destroyed alike: link by link, from the outermost one, along the first
+// `links_used` of the chain. If one fails, those before it are rolled back in reverse order. Stores WEIR_OK or the
+// error in `status`. `kind` begins the names of the slots, and `CREATE` is one link's create, with `link` and `slot`,
+// the place of its data, in scope.
+#define WEIR__CREATE_ALONG(status, chain, links_used, data, kind, object, CREATE)        \
     do {                                                                                 \
+        (status) = WEIR_OK;                                                              \
         for (uint32_t i = 0; i < (links_used); i++) {                                    \
             const struct weir_link *link = &(chain)->links[i];                           \
             void **slot = &(data)[i];                                                    \
-            weir_status made = link->ops->kind##_create ? (CREATE) : WEIR_OK;            \
+            const weir_status made = link->ops->kind##_create ? (CREATE) : WEIR_OK;      \
             if (made >= 0)                                                               \
                 continue;                                                                \
             while (i-- > 0)                                                              \
                 if ((chain)->links[i].ops->kind##_destroy)                               \
                     (chain)->links[i].ops->kind##_destroy(&(chain)->links[i], (object)); \
-            return made;                                                                 \
+            (status) = made;                                                             \
+            break;                                                                       \
         }                                                                                \
-        return WEIR_OK;                                                                  \
     } while (0)
 
 // Destroys an object link by link, from the last of them outwards.

@@ -98,34 +98,20 @@ weir_load_report *weir__load_report_create(unsigned owners)
     return report;
 }
 
-// Room for one more entry.
-static bool grow(weir_load_report *report)
-{
-    if (report->count < report->capacity)
-        return true;
-
-    size_t capacity = report->capacity ? 2 * report->capacity : 8;
-    struct cell *entries = weir__allocate(capacity * sizeof *entries);
-    if (!entries)
-        return false;
-    if (report->count > 0)
-        memcpy(entries, report->entries, report->count * sizeof *entries);
-    weir__release(report->entries);
-    report->entries = entries;
-    report->capacity = capacity;
-    return true;
-}
-
 void weir__load_report_add(weir_load_report *report, const struct weir_load_entry *entry)
 {
     if (!report)
         return;
-    if (!grow(report)) {
+    struct cell *entries =
+        weir__grow(report->entries, report->count, &report->capacity, sizeof *entries);
+    if (!entries) {
         report->incomplete = true;
         return;
     }
 
-    struct weir_load_entry *own = &report->entries[report->count++].entry;
+    report->entries = entries;
+    memset(&entries[report->count], 0, sizeof *entries);
+    struct weir_load_entry *own = &entries[report->count++].entry;
     *own = *entry;
     own->module = keep(report, entry->module);
     own->path = keep(report, entry->path);

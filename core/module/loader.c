@@ -34,51 +34,40 @@ enum {
 // Modules are trusted code, but may be incomplete: a missing slot is found and named here, once,
 // instead of crashing at its first call.
 
-// What a slot must obey: a backend needs it, or it must be set together with its partner, such as create
-// and destroy. Its partner is itself if it has none.
+// What slots must obey: a backend needs them, and both of a pair are set or neither, such as create and destroy. The second
+// one of a slot without a partner is itself.
 struct rule {
-    const char *name;
-    const char *partner_name;
-    size_t index;
-    size_t partner;
+    const char *names[2];
+    size_t slots[2];
     bool mandatory;
 };
 
 #define INDEX(slot) (offsetof(struct weir_module_ops, slot) / sizeof(void (*)(void)))
-#define RULE(slot, partner, mandatory)                          \
-    {                                                           \
-#slot, #partner, INDEX(slot), INDEX(partner), mandatory \
+#define RULE(first, second, mandatory)                              \
+    {                                                               \
+        {#first, #second}, {INDEX(first), INDEX(second)}, mandatory \
     }
 
 static const struct rule rules[] = {
     RULE(open, close, true),
-    RULE(close, open, true),
     RULE(device_count, device_describe, true),
-    RULE(device_describe, device_count, true),
     RULE(device_create, device_destroy, true),
-    RULE(device_destroy, device_create, true),
     RULE(device_limits, device_limits, true),
     RULE(queue_create, queue_destroy, true),
-    RULE(queue_destroy, queue_create, true),
     RULE(queue_submit, queue_submit, true),
     RULE(queue_finish, queue_finish, true),
     RULE(event_query, event_query, true),
     RULE(event_wait, event_wait, true),
     RULE(buffer_create, buffer_destroy, true),
-    RULE(buffer_destroy, buffer_create, true),
     RULE(program_create, program_destroy, true),
-    RULE(program_destroy, program_create, true),
     RULE(kernel_create, kernel_destroy, true),
-    RULE(kernel_destroy, kernel_create, true),
     RULE(graph_create, graph_destroy, false),
-    RULE(graph_destroy, graph_create, false),
-    // All of an engine, or none: each is the partner of the one before.
+    // All of an engine, or none: a chain of pairs.
     RULE(comm_create, comm_destroy, false),
     RULE(comm_destroy, comm_takes, false),
     RULE(comm_takes, comm_abort, false),
     RULE(comm_abort, comm_query, false),
     RULE(comm_query, comm_engine, false),
-    RULE(comm_engine, comm_create, false),
 };
 #undef RULE
 #undef INDEX
@@ -200,15 +189,17 @@ static bool check_slots(const struct weir_module *module, struct weir__finding *
     if (!module->ops)
         return refuse(finding, "set ops to the module's table", "the module has no ops table");
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-        const bool set = is_set(module->ops, count, rules[i].index);
-        if (rules[i].mandatory && module->kind == WEIR_MODULE_BACKEND && !set)
+        const struct rule *rule = &rules[i];
+        const bool first = is_set(module->ops, count, rule->slots[0]);
+        const bool second = is_set(module->ops, count, rule->slots[1]);
+        if (rule->mandatory && module->kind == WEIR_MODULE_BACKEND && !(first && second))
             return refuse(finding, "implement the slot, and check slot_count",
                           "the mandatory slot `%s` is missing from the %zu slots of the backend",
-                          rules[i].name, count);
-        if (set && !is_set(module->ops, count, rules[i].partner))
+                          rule->names[first], count);
+        if (first != second)
             return refuse(finding, "implement both or neither",
-                          "the module has the slot `%s` without `%s`", rules[i].name,
-                          rules[i].partner_name);
+                          "the module has the slot `%s` without `%s`", rule->names[second],
+                          rule->names[first]);
     }
     return true;
 }
@@ -324,26 +315,6 @@ static bool is_name(const char *name)
     return length > 0 && length <= MOST_NAME_BYTES && name[length] == '\0';
 }
 
-// The directory of the object that holds this function, and whether that is a library. The
-// program itself has no path among the loaded objects: the name with which it was started
-// need not be a path.
-static bool own_directory(char *directory, bool *out_library)
-{
-    static const char anchor;
-    Dl_info info;
-    struct link_map *map = NULL;
-
-    if (dladdr1(&anchor, &info, (void **)&map, RTLD_DL_LINKMAP) == 0)
-        return false;
-    *out_library = map && map->l_name[0];
-    const char *path = *out_library ? map->l_name : "/proc/self/exe";
-    if (!realpath(path, directory))
-        return false;
-    char *slash = strrchr(directory, '/');
-    *slash = '\0';
-    return true;
-}
-
 // The directories to be looked through: those asked for, or the usual ones.
 struct search {
     const char *path;
@@ -352,13 +323,21 @@ struct search {
 
 static void begin_search(struct search *search, const char *path)
 {
+    static const char anchor;
     char directory[PATH_MAX];
-    bool library;
+    Dl_info info;
+    struct link_map *map = NULL;
 
     search->path = path && path[0] ? path : search->usual;
     search->usual[0] = '\0';
-    if (search->path == path || !own_directory(directory, &library))
+    if (search->path == path || dladdr1(&anchor, &info, (void **)&map, RTLD_DL_LINKMAP) == 0)
         return;
+    // Of the object that holds this function. The program itself has no path among the loaded objects: the name with
+    // which it was started need not be a path.
+    const bool library = map && map->l_name[0];
+    if (!realpath(library ? map->l_name : "/proc/self/exe", directory))
+        return;
+    *strrchr(directory, '/') = '\0';
     // /usr/lib/x86_64-linux-gnu/libweir.so.0 has no lib/weir beside its folder.
     const int length =
         library ? snprintf(search->usual, sizeof search->usual, "%s/weir:", directory) : 0;
@@ -517,14 +496,6 @@ static bool module_of_file(const char *file, char *name, size_t size)
     return true;
 }
 
-static bool is_last_new(const struct weir__module_name *names, size_t last)
-{
-    for (size_t i = 0; i < last; i++)
-        if (strcmp(names[i].text, names[last].text) == 0)
-            return false;
-    return true;
-}
-
 // Adds the names that are not among the first `count` yet, and returns how many there are then.
 static size_t names_in(const char *directory, struct weir__module_name *names, size_t count,
                        size_t most)
@@ -532,10 +503,14 @@ static size_t names_in(const char *directory, struct weir__module_name *names, s
     DIR *stream = opendir(directory);
     struct dirent *file;
 
-    while (stream && count < most && (file = readdir(stream)) != NULL)
-        if (module_of_file(file->d_name, names[count].text, sizeof names[count].text) &&
-            is_last_new(names, count))
-            count++;
+    while (stream && count < most && (file = readdir(stream)) != NULL) {
+        size_t same = 0;
+        if (!module_of_file(file->d_name, names[count].text, sizeof names[count].text))
+            continue;
+        while (strcmp(names[same].text, names[count].text) != 0)
+            same++;
+        count += same == count;
+    }
     if (stream)
         closedir(stream);
     return count;
@@ -559,36 +534,33 @@ static int compare_names(const void *a, const void *b)
                   ((const struct weir__module_name *)b)->text);
 }
 
-static void try_all_in(const char *directory, const struct weir_host *host,
-                       weir_load_report *report)
-{
-    struct weir__module_name names[4 * WEIR__LOADER_NAMES];
-    const size_t count = names_in(directory, names, 0, sizeof names / sizeof *names);
-    qsort(names, count, sizeof *names, compare_names);
-    for (size_t i = 0; i < count; i++) {
-        struct attempt attempt = {.name = names[i].text, .host = host};
-        if (!is_name(names[i].text))
-            continue;
-        weir_lock_take(&loader_lock);
-        load_from(&attempt, directory, report);
-        weir_lock_release(&loader_lock);
-    }
-}
-
 void weir__loader_try_all(const char *search_path, const struct weir_host *host,
                           weir_load_report *report)
 {
+    struct weir__module_name names[4 * WEIR__LOADER_NAMES];
     struct search search;
     char directory[PATH_MAX];
 
     begin_search(&search, search_path);
-    while (next_directory(&search.path, directory))
-        try_all_in(directory, host, report);
+    while (next_directory(&search.path, directory)) {
+        const size_t count = names_in(directory, names, 0, sizeof names / sizeof *names);
+        qsort(names, count, sizeof *names, compare_names);
+        for (size_t i = 0; i < count; i++) {
+            struct attempt attempt = {.name = names[i].text, .host = host};
+            if (!is_name(names[i].text))
+                continue;
+            weir_lock_take(&loader_lock);
+            load_from(&attempt, directory, report);
+            weir_lock_release(&loader_lock);
+        }
+    }
 }
 
-// The remedy for a name that no directory has: the nearest name, or all names.
-static void suggest(const char *name, const char *search_path, char *remedy, size_t size)
+// For a name that no directory has: with the nearest name, or all names.
+static weir_status fail_missing(const struct attempt *attempt, const char *search_path)
 {
+    char remedy[256];
+    const char *name = attempt->name;
     struct weir__module_name names[WEIR__LOADER_NAMES];
     const size_t count = weir__loader_names(search_path, names, WEIR__LOADER_NAMES);
     const char *nearest = NULL;
@@ -602,23 +574,16 @@ static void suggest(const char *name, const char *search_path, char *remedy, siz
     // These backends have a Debian package of their own.
     const bool apart = strcmp(name, "cuda") == 0 || strcmp(name, "opencl") == 0;
     if (nearest)
-        snprintf(remedy, size, "did you mean '%s'?", nearest);
+        snprintf(remedy, sizeof remedy, "did you mean '%s'?", nearest);
     else
         snprintf(
-            remedy, size,
+            remedy, sizeof remedy,
             "%s%s%sset module_path in [weir], or WEIR_MODULE_PATH, to where it is (the modules "
             "there are: %s)",
             apart ? "install the package weir-" : "", apart ? name : "", apart ? ", or " : "",
             used ? all : "none");
-}
-
-static weir_status fail_missing(const struct attempt *attempt, const char *search_path)
-{
-    char remedy[256];
-
-    suggest(attempt->name, search_path, remedy, sizeof remedy);
     return weir__fail(WEIR_ERROR_MODULE, remedy, "there is no %s '%s': no weir_%s.so in %s",
-                      weir__module_kind_name(attempt->kind), attempt->name, attempt->name,
+                      weir__module_kind_name(attempt->kind), name, name,
                       search_path[0] ? search_path : "any directory");
 }
 

@@ -278,23 +278,15 @@ WEIR_COLD static weir_status check_offset(const struct place *place,
                         parameter->name, argument->offset, why);
 }
 
-// Whether launches on the device can use the buffer, which is of another one.
-static weir_status ask_reach(weir_device *device, weir_buffer *buffer, bool *out_reaches)
-{
-    weir_device *owner = buffer->member.device;
-    weir_status status = weir__peer_allow(device, owner, out_reaches);
-    if (status < 0 || !*out_reaches)
-        return status;
-    return device->first->ops->device_reach(device->first, device, owner, buffer, out_reaches);
-}
-
 // A buffer of another device than the kernel's.
 WEIR_COLD static weir_status check_reach(const struct place *place, weir_buffer *buffer)
 {
     weir_device *device = place->kernel->member.device;
     weir_device *owner = buffer->member.device;
     bool reaches = false;
-    weir_status status = place->peers ? ask_reach(device, buffer, &reaches) : WEIR_OK;
+    weir_status status = place->peers ? weir__peer_allow(device, owner, &reaches) : WEIR_OK;
+    if (status >= 0 && reaches)
+        status = device->first->ops->device_reach(device->first, device, owner, buffer, &reaches);
     if (status < 0) {
         weir__error_place(status, place->kernel->member.object.label, place->file, place->line);
         return status;

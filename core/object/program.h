@@ -22,7 +22,6 @@ struct weir_kernel {
     weir_program *program;
     weir_kernel *next; // the same kernel on the next device, in a ring; NULL: there is one device
     bool follows;      // it goes with the caller's, which is that of the first device
-    bool grid_barrier; // signature->grid_barrier
     atomic_uint told;  // what debug mode has told of its launches: core/queue/launch.c
     const struct weir_kernel_signature *signature;
     WEIR_SIZED_CELL(struct weir_kernel_info, info, WEIR_SIZED_ROOM);

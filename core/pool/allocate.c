@@ -151,19 +151,6 @@ void weir__pool_keep(weir_pool *pool, struct weir__block *block, struct weir_eve
 // Queries. Each checks only a few queues: an allocation that finds nothing creates a
 // block, which is available the next time.
 
-// The oldest free of each queue.
-static size_t list_frees(weir_pool *pool, uint32_t class_index, struct weir_event *frees)
-{
-    size_t count = 0;
-    weir_lock_take(&pool->lock);
-    for (struct weir__block *block = pool->kept[class_index].oldest; block && count < QUEUES_ASKED;
-         block = block->newer)
-        if (!is_listed(frees, count, block->freed.queue))
-            frees[count++] = block->freed;
-    weir_lock_release(&pool->lock);
-    return count;
-}
-
 // Asks for a record of the queue's end until it is complete, and only then for a new one: on a queue that always has
 // work the newest record is never complete.
 static bool ask_queue(struct weir_event freed)
@@ -189,8 +176,14 @@ static bool ask_queue(struct weir_event freed)
 // available. `*out_any`: blocks of this class are kept. Without a lock held.
 static bool ask(weir_pool *pool, uint32_t class_index, bool *out_any)
 {
-    struct weir_event frees[QUEUES_ASKED];
-    const size_t count = list_frees(pool, class_index, frees);
+    struct weir_event frees[QUEUES_ASKED]; // the oldest of each queue
+    size_t count = 0;
+    weir_lock_take(&pool->lock);
+    for (struct weir__block *block = pool->kept[class_index].oldest; block && count < QUEUES_ASKED;
+         block = block->newer)
+        if (!is_listed(frees, count, block->freed.queue))
+            frees[count++] = block->freed;
+    weir_lock_release(&pool->lock);
     *out_any = count > 0;
     if (count == 0)
         return false;
@@ -420,21 +413,14 @@ static weir_status make_and_allocate(const struct request *request, bool blocked
 static weir_status check_allocate(const struct request *request)
 {
     const char *label = request->pool->member.object.label;
-    const weir_device *device = request->pool->member.device;
+    weir_device *device = request->pool->member.device;
     if (request->queue->member.device != device)
         return weir__refuse(request, label, "create a pool for each device",
                             "weir_pool_allocate: the pool belongs to another device than queue "
                             "'%s'",
                             weir__label_or_none(request->queue->member.object.label));
-    if (request->size == 0)
-        return weir__refuse(request, label, "ask for one byte at least",
-                            "weir_pool_allocate: 0 bytes were asked for");
-    if (request->size > device->limits.max_buffer_bytes)
-        return weir__refuse(request, label, "split it into several buffers",
-                            "weir_pool_allocate: %zu bytes were asked for; the device's limit of a "
-                            "buffer is %" PRIu64,
-                            request->size, device->limits.max_buffer_bytes);
-    return WEIR_OK;
+    return weir__placed(weir__buffer_check_size(device, label, request->size), request->file,
+                        request->line);
 }
 
 weir_status weir_pool_allocate_at(weir_pool *pool, weir_queue *queue, size_t size,

@@ -56,14 +56,6 @@ static weir_status check_array(const struct check *check, const char *field, con
                          check->part, field, size, least);
 }
 
-static weir_status check_image(struct check *check, const struct weir_image *image, uint32_t index)
-{
-    snprintf(check->part, sizeof check->part, ", image %" PRIu32, index);
-    if (!image->format || !image->target)
-        return refuse(check, image->format ? "target" : "format");
-    return image->data ? WEIR_OK : refuse(check, "data");
-}
-
 static weir_status check_parameter(const struct check *check,
                                    const struct weir_parameter *parameter)
 {
@@ -109,8 +101,14 @@ static weir_status check_bundle(const struct weir_bundle *bundle, const char *la
     if (status == WEIR_OK)
         status = check_array(&check, "images", bundle->images, bundle->image_count,
                              WEIR_SIZED_UP_TO(struct weir_image, size));
-    for (uint32_t i = 0; i < bundle->image_count && status == WEIR_OK; i++)
-        status = check_image(&check, weir_bundle_image(bundle, i), i);
+    for (uint32_t i = 0; i < bundle->image_count && status == WEIR_OK; i++) {
+        const struct weir_image *image = weir_bundle_image(bundle, i);
+        snprintf(check.part, sizeof check.part, ", image %" PRIu32, i);
+        if (!image->format || !image->target)
+            status = refuse(&check, image->format ? "target" : "format");
+        else if (!image->data)
+            status = refuse(&check, "data");
+    }
     for (uint32_t i = 0; i < bundle->kernel_count && status == WEIR_OK; i++)
         status = check_kernel(&check, weir_bundle_kernel(bundle, i), i);
     return status;
@@ -118,18 +116,15 @@ static weir_status check_bundle(const struct weir_bundle *bundle, const char *la
 
 // Creation and destruction of programs and kernels.
 
-static void unref(weir_program *program)
-{
-    if (atomic_fetch_sub(&program->references, 1) != 1)
-        return;
-    const struct weir__chain *chain = program->member.device->chain;
-    WEIR__DESTROY_ALONG(chain, chain->count, program, program);
-    weir__member_free(&program->member);
-}
-
+// Drops a reference.
 static void finalize_program(struct weir__member *member)
 {
-    unref((weir_program *)(void *)member);
+    weir_program *program = (weir_program *)(void *)member;
+    if (atomic_fetch_sub(&program->references, 1) != 1)
+        return;
+    const struct weir__chain *chain = member->device->chain;
+    WEIR__DESTROY_ALONG(chain, chain->count, program, program);
+    weir__member_free(member);
 }
 
 static const struct weir__class program_class = {.name = "program", .finalize = finalize_program};
@@ -141,7 +136,7 @@ static void finalize_kernel(struct weir__member *member)
     const struct weir__chain *chain = kernel->member.device->chain;
     WEIR__DESTROY_ALONG(chain, chain->count, kernel, kernel);
     weir__member_free(&kernel->member);
-    unref(program);
+    finalize_program(&program->member);
 }
 
 static const struct weir__class kernel_class = {.name = "kernel",
@@ -228,14 +223,6 @@ static weir_status take_signatures(weir_program *program, const struct weir_prog
                                          &program->signature_count);
 }
 
-static weir_status create_program_links(weir_program *program,
-                                        const struct weir_program_params *params)
-{
-    weir_device *device = program->member.device;
-    WEIR__CREATE_ALONG(device->chain, device->chain->count, program->member.object.data, program,
-                       program, link->ops->program_create(link, device, program, params, slot));
-}
-
 // The program on one device.
 static weir_status create_on(weir_device *device, const struct weir_program_params *params,
                              weir_program **out_program)
@@ -248,7 +235,9 @@ static weir_status create_on(weir_device *device, const struct weir_program_para
     weir_program *program = weir__member_allocate(device, &program_class, sizeof *program, label);
     if (!program)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a program object");
-    status = create_program_links(program, &own);
+    WEIR__CREATE_ALONG(status, device->chain, device->chain->count, program->member.object.data,
+                       program, program,
+                       link->ops->program_create(link, device, program, &own, slot));
     if (status < 0)
         goto fail;
     status = take_signatures(program, &own);
@@ -432,36 +421,25 @@ static weir_status refuse_name(const weir_program *program, const char *name)
                          nearest ? "'?" : "");
 }
 
-// No launch can have more local memory than the device has.
-static weir_status check_own_local(const weir_kernel *kernel)
-{
-    const uint64_t limit = kernel->member.device->limits.max_local_bytes;
-    if (kernel->info.local_bytes <= limit)
-        return WEIR_OK;
-    return weir__fail(WEIR_ERROR_UNSUPPORTED, "declare smaller local arrays",
-                      "kernel '%s' declares %" PRIu64
-                      " bytes of local memory; a block of '%s' has %" PRIu64
-                      " (limits.max_local_bytes)",
-                      weir__label_or_none(kernel->member.object.label), kernel->info.local_bytes,
-                      kernel->member.device->info.name, limit);
-}
-
-static weir_status create_kernel_links(const struct weir__chain *chain, weir_kernel *kernel)
-{
-    WEIR__CREATE_ALONG(chain, chain->count, kernel->member.object.data, kernel, kernel,
-                       link->ops->kernel_create(link, kernel->program, kernel, kernel->signature,
-                                                &kernel->info, slot));
-}
-
 static weir_status create_of_chain(weir_kernel *kernel)
 {
-    const struct weir__chain *chain = kernel->member.device->chain;
-    weir_status status = create_kernel_links(chain, kernel);
-    if (status < 0)
+    const weir_device *device = kernel->member.device;
+    const struct weir__chain *chain = device->chain;
+    const uint64_t limit = device->limits.max_local_bytes;
+    weir_status status;
+    WEIR__CREATE_ALONG(status, chain, chain->count, kernel->member.object.data, kernel, kernel,
+                       link->ops->kernel_create(link, kernel->program, kernel, kernel->signature,
+                                                &kernel->info, slot));
+    // No launch can have more local memory than the device has.
+    if (status < 0 || kernel->info.local_bytes <= limit)
         return status;
-    status = check_own_local(kernel);
-    if (status < 0)
-        WEIR__DESTROY_ALONG(chain, chain->count, kernel, kernel);
+    status = weir__fail(WEIR_ERROR_UNSUPPORTED, "declare smaller local arrays",
+                        "kernel '%s' declares %" PRIu64
+                        " bytes of local memory; a block of '%s' has %" PRIu64
+                        " (limits.max_local_bytes)",
+                        weir__label_or_none(kernel->member.object.label), kernel->info.local_bytes,
+                        device->info.name, limit);
+    WEIR__DESTROY_ALONG(chain, chain->count, kernel, kernel);
     return status;
 }
 
@@ -482,7 +460,6 @@ static weir_status create_kernel(weir_program *program, const char *name, weir_k
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a kernel object");
     kernel->program = program;
     kernel->signature = signature;
-    kernel->grid_barrier = signature->grid_barrier;
     kernel->info.struct_size = sizeof kernel->info;
     kernel->info.max_block_items = device->limits.max_block_items;
     weir_status status = create_of_chain(kernel);

@@ -122,13 +122,6 @@ static bool find_running(weir_queue *queue, uint64_t sequence, struct weir_opera
     return found;
 }
 
-// Launches have no record that could be asked for.
-static bool is_over(weir_queue *producer, const struct weir__wait *wait)
-{
-    return wait->no_record ? atomic_load(&producer->delivery.delivered) >= wait->event.sequence
-                           : is_complete(producer, wait->event.sequence);
-}
-
 // The first of the queue's waits up to `sequence` whose event has not ended; its producer is pinned.
 static weir_queue *find_wait(weir_queue *queue, uint64_t sequence, struct weir__wait *out_wait)
 {
@@ -142,20 +135,15 @@ static weir_queue *find_wait(weir_queue *queue, uint64_t sequence, struct weir__
     weir_lock_release(walk_lock);
     for (uint32_t i = 0; i < count; i++) {
         weir_queue *producer = weir__registry_pin(waits[i].event.queue);
+        const uint64_t reached = waits[i].event.sequence;
         *out_wait = waits[i];
-        if (producer && !is_over(producer, out_wait))
+        // Launches have no record that could be asked for.
+        if (producer && !(waits[i].no_record ? atomic_load(&producer->delivery.delivered) >= reached
+                                             : is_complete(producer, reached)))
             return producer;
         weir__registry_unpin(producer);
     }
     return NULL;
-}
-
-static void say_operation(struct words *words, const struct noted *noted)
-{
-    say(words, "a %s", weir__operation_name(noted->kind));
-    if (noted->kernel[0])
-        say(words, " of '%s'", noted->kernel);
-    say_place(words, noted->file, noted->line);
 }
 
 // The device has not ended the queue's work; which operation it is at is not known.
@@ -166,7 +154,10 @@ static void say_device_work(struct words *words, weir_queue *queue, uint64_t seq
     if (find_noted(queue, completed, sequence, false, &noted) ||
         find_noted(queue, completed, sequence, true, &noted)) {
         say(words, ", whose device has not ended operation %" PRIu64 ", ", noted.sequence);
-        say_operation(words, &noted);
+        say(words, "a %s", weir_operation_kind_name(noted.kind));
+        if (noted.kernel[0])
+            say(words, " of '%s'", noted.kernel);
+        say_place(words, noted.file, noted.line);
         if (noted.sequence < sequence)
             say(words, ", or one after it");
     } else {
@@ -186,7 +177,7 @@ static bool say_running(struct words *words, weir_queue *queue,
         *sequence = running->sequence - 1;
         return false;
     }
-    say(words, ", whose %s", weir__operation_name(running->kind));
+    say(words, ", whose %s", weir_operation_kind_name(running->kind));
     say_place(words, running->file, running->line);
     say(words, is_call ? " has not returned: its function must return" : " has not ended");
     return true;

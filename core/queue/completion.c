@@ -34,18 +34,10 @@ static bool reserve(struct weir__failures *failures)
 {
     if (!failures->spare)
         failures->spare = weir__allocate(sizeof *failures->spare);
-    if (failures->count < failures->capacity)
-        return failures->spare;
-    const size_t capacity = failures->capacity ? 2 * failures->capacity : 4;
-    struct weir__failure *larger = weir__allocate(capacity * sizeof *larger);
-    if (!larger)
-        return false;
-    if (failures->ranges)
-        memcpy(larger, failures->ranges, failures->count * sizeof *larger);
-    weir__release(failures->ranges);
-    failures->ranges = larger;
-    failures->capacity = capacity;
-    return failures->spare;
+    struct weir__failure *ranges =
+        weir__grow(failures->ranges, failures->count, &failures->capacity, sizeof *ranges);
+    failures->ranges = ranges ? ranges : failures->ranges;
+    return ranges && failures->spare;
 }
 
 // The failure that has not been recovered, or NULL.
@@ -75,11 +67,16 @@ static const struct weir__failure *find_failure(const struct weir__failures *fai
     return low < failures->count ? &failures->ranges[low] : NULL;
 }
 
-static void describe(const struct weir__failure *failure, struct weir_error *out_cause)
+// Copies the cause of the earliest failure that covers the operation; false: none.
+static bool find_cause(const struct weir__failures *failures, uint64_t sequence,
+                       struct weir_error *out_cause)
 {
+    const struct weir__failure *failure = find_failure(failures, sequence);
+    if (!failure)
+        return false;
     if (failure->cause) {
         *out_cause = *failure->cause;
-        return;
+        return true;
     }
     memset(out_cause, 0, sizeof *out_cause);
     out_cause->status = failure->status;
@@ -89,16 +86,7 @@ static void describe(const struct weir__failure *failure, struct weir_error *out
              failure->first, WEIR__CAUSES_KEPT);
     snprintf(out_cause->remedy, sizeof out_cause->remedy,
              "ask for an event's error before its queue recovers so often");
-}
-
-// Copies the cause of the earliest failure that covers the operation; false: none.
-static bool find_cause(const struct weir__failures *failures, uint64_t sequence,
-                       struct weir_error *out_cause)
-{
-    const struct weir__failure *failure = find_failure(failures, sequence);
-    if (failure)
-        describe(failure, out_cause);
-    return failure;
+    return true;
 }
 
 // A failure of `first` and all later operations, if none covers these yet.
@@ -410,26 +398,21 @@ static weir_status note_wait(weir_queue *queue, const struct weir__wait *wait)
     return WEIR_ERROR_OUT_OF_MEMORY;
 }
 
-// It is for the time after a failure alone. One for a producer that is complete and has failed counts too, for
-// the producer's own waits.
-static weir_status note_order(weir_queue *queue, const struct weir__wait *wait,
-                              weir_queue *producer, bool *out_implied)
-{
-    *out_implied = weir__queue_is_past(producer, wait->event.sequence);
-    if (*out_implied && weir__completion_failed_from(producer) > wait->event.sequence)
-        return WEIR_OK;
-    return note_wait(queue, wait);
-}
-
 weir_status weir__completion_wait(weir_queue *queue, const struct weir__wait *wait,
                                   weir_queue *producer, bool *out_implied)
 {
     const struct weir_event event = wait->event;
     struct weir_error cause;
 
-    if (wait->order)
-        return note_order(queue, wait, producer, out_implied);
     const bool complete = weir__queue_is_past(producer, event.sequence);
+    // One that only orders is for the time after a failure alone. One for a producer that is complete and has failed
+    // counts too, for the producer's own waits.
+    if (wait->order) {
+        *out_implied = complete;
+        return complete && weir__completion_failed_from(producer) > event.sequence
+                   ? WEIR_OK
+                   : note_wait(queue, wait);
+    }
     *out_implied =
         producer == queue || complete || weir__wait_ring_covers(&queue->completion.waits, event);
     // A complete producer is not checked again, and it may have failed since the

@@ -211,8 +211,9 @@ weir_status weir__operation_launch(const struct weir__caller *caller, weir_kerne
     out_operation->u.launch.block = block;
     out_operation->u.launch.arguments = arguments;
     out_operation->u.launch.argument_count = argument_count;
-    return caller->cooperative || kernel->grid_barrier ? check_cooperative(caller, out_operation)
-                                                       : WEIR_OK;
+    return caller->cooperative || kernel->signature->grid_barrier
+               ? check_cooperative(caller, out_operation)
+               : WEIR_OK;
 }
 
 // Occupancy, and the blocks that it suggests.
@@ -461,13 +462,6 @@ static void hint_items(const struct launch *launch)
          blocks, items, blocks * items, most);
 }
 
-static const struct weir_parameter *parameter_at(const struct launch *launch, size_t index)
-{
-    const struct weir_kernel_signature *signature = launch->kernel->signature;
-    return index < signature->parameter_count ? weir_signature_parameter(signature, (uint32_t)index)
-                                              : NULL;
-}
-
 // The bytes of what the parameter points to; 0: not known.
 static size_t unit_of(const struct weir_parameter *parameter)
 {
@@ -514,7 +508,10 @@ static bool is_largest(const struct launch *launch, size_t bytes)
 static void hint_elements(const struct launch *launch, size_t index)
 {
     const struct weir_argument *argument = &launch->arguments[index];
-    const struct weir_parameter *parameter = parameter_at(launch, index);
+    const struct weir_kernel_signature *signature = launch->kernel->signature;
+    const struct weir_parameter *parameter =
+        index < signature->parameter_count ? weir_signature_parameter(signature, (uint32_t)index)
+                                           : NULL;
     const size_t bytes = argument->size, unit = parameter ? unit_of(parameter) : 0;
     char place[WEIR__PLACE_SIZE];
     if (argument->kind != WEIR_PARAMETER_BUFFER || unit < 2 || !argument->buffer ||
@@ -533,37 +530,30 @@ static void hint_elements(const struct launch *launch, size_t index)
          weir__label_or_none(buffer->member.object.label), place, bytes / unit, unit);
 }
 
-// A grid of work-items instead of blocks, one without blocks, and ranges that count elements instead of
-// bytes.
-static void hint_launch(const struct launch *given)
+// In debug mode: what a launch is given. Hints at a grid of work-items instead of blocks, one without blocks, and ranges
+// that count elements instead of bytes.
+WEIR_COLD static weir_status look_at_launch(const char *function, const weir_queue *queue,
+                                            const struct launch *given)
 {
     struct launch launch = *given;
+    const weir_status status = weir__enter_arguments(function, launch.file, launch.line,
+                                                     launch.arguments, launch.argument_count);
+    if (status < 0)
+        return status;
+    launch.kernel = weir__kernel_on(launch.kernel, queue->member.device);
     if (launch.block.x == 0 || !launch.kernel || (launch.argument_count && !launch.arguments))
-        return; // refused
+        return WEIR_OK; // refused
     if (launch.grid.x == 0) {
         tell(&launch, TOLD_EMPTY,
              "its grid has 0 blocks, so nothing runs; a count divided by the block's size rounds "
              "down: round up, or call weir_queue_launch_count() with the count");
-        return;
+        return WEIR_OK;
     }
     launch.grid = without_zeros(launch.grid);
     launch.block = without_zeros(launch.block);
     hint_items(&launch);
     for (size_t i = 0; i < launch.argument_count; i++)
         hint_elements(&launch, i);
-}
-
-// In debug mode: what a launch is given.
-WEIR_COLD static weir_status look_at_launch(const char *function, const weir_queue *queue,
-                                            const struct launch *launch)
-{
-    const weir_status status = weir__enter_arguments(function, launch->file, launch->line,
-                                                     launch->arguments, launch->argument_count);
-    if (status < 0)
-        return status;
-    struct launch there = *launch;
-    there.kernel = weir__kernel_on(launch->kernel, queue->member.device);
-    hint_launch(&there);
     return WEIR_OK;
 }
 

@@ -127,19 +127,6 @@ struct weir__node_target weir__node_call_set(struct weir__node_call *call,
     return before;
 }
 
-// What the node calls for the launch that calls, which is stored without its targets.
-static struct weir__node_target current(const struct weir__node_call *call,
-                                        struct weir__run *out_run)
-{
-    struct weir__runs *runs = call->runs;
-    weir_lock_take(&runs->lock);
-    const struct weir__run *run = at(runs, 0);
-    const struct weir__node_target target = run->targets[call->number];
-    *out_run = *run;
-    weir_lock_release(&runs->lock);
-    return target;
-}
-
 // Where no launch is kept.
 static struct weir__node_target target_of(const struct weir__node_call *call)
 {
@@ -197,9 +184,12 @@ weir_status weir__call_native(weir_native_function function, void *user,
 // On a thread of the driver's: it may wait for nothing, and no queue is finalized.
 static void call_in_driver(struct weir__node_call *call)
 {
-    struct weir__run run;
     struct weir_operation launch; // for messages
-    const struct weir__node_target target = current(call, &run);
+    weir_lock_take(&call->runs->lock);
+    const struct weir__run *first = at(call->runs, 0); // the launch that calls
+    const struct weir__node_target target = first->targets[call->number];
+    const struct weir__run run = *first; // without its targets
+    weir_lock_release(&call->runs->lock);
     weir_status status = WEIR_OK;
     if (!run.failed && (!run.queue || weir__completion_status(run.queue, run.sequence) == WEIR_OK))
         status = weir__call_host(target.host, target.user, NULL);

@@ -45,30 +45,28 @@ static inline void weir__operation_take(struct weir_operation *to,
     to->struct_size = sizeof *to;
 }
 
+static inline struct weir_volume weir__slice_of(const struct weir_plane *plane)
+{
+    return (struct weir_volume){plane->buffer, plane->offset, plane->pitch, 0};
+}
+
 // Each checks its operands and describes the operation in `*out_operation`.
 
 weir_status weir__operation_copy(const struct weir__caller *caller, weir_buffer *dst,
                                  size_t dst_offset, weir_buffer *src, size_t src_offset,
                                  size_t size, struct weir_operation *out_operation);
 
-weir_status weir__operation_copy_2d(const struct weir__caller *caller, const struct weir_plane *dst,
-                                    const struct weir_plane *src, size_t width, size_t height,
-                                    struct weir_operation *out_operation);
+// Rows and slices. `call` is the name of the user's call.
+weir_status weir__operation_box(const struct weir__caller *caller, const char *call,
+                                const struct weir_volume *dst, const struct weir_volume *src,
+                                size_t width, size_t height, size_t depth,
+                                struct weir_operation *out_operation);
 
-weir_status weir__operation_copy_3d(const struct weir__caller *caller,
-                                    const struct weir_volume *dst, const struct weir_volume *src,
-                                    size_t width, size_t height, size_t depth,
-                                    struct weir_operation *out_operation);
-
-// `pattern` is not NULL.
-weir_status weir__operation_fill(const struct weir__caller *caller, weir_buffer *dst,
-                                 size_t dst_offset, size_t size, const void *pattern,
-                                 size_t pattern_size, struct weir_operation *out_operation);
-
-// The same of rows.
-weir_status weir__operation_fill_2d(const struct weir__caller *caller, const struct weir_plane *dst,
-                                    size_t width, size_t height, const void *pattern,
-                                    size_t pattern_size, struct weir_operation *out_operation);
+// `height` rows. `pattern` is not NULL.
+weir_status weir__operation_fill(const struct weir__caller *caller, const char *call,
+                                 const struct weir_volume *dst, size_t width, size_t height,
+                                 const void *pattern, size_t pattern_size,
+                                 struct weir_operation *out_operation);
 
 // `kernel` is not NULL. `widened` is room for arguments that have to be changed: it lives as long as the operation.
 weir_status weir__operation_launch(const struct weir__caller *caller, weir_kernel *kernel,
@@ -85,11 +83,7 @@ weir_status weir__operation_native(const struct weir__caller *caller, weir_nativ
 // Whether it is a copy, a fill or a launch.
 static inline bool weir__is_device_work(enum weir_operation_kind kind)
 {
-    return kind <= WEIR_OPERATION_LAUNCH || kind == WEIR_OPERATION_FILL_2D ||
-           kind == WEIR_OPERATION_COPY_3D;
+    return kind <= WEIR_OPERATION_LAUNCH;
 }
-
-// "copy_2d", "host call".
-const char *weir__operation_name(enum weir_operation_kind kind);
 
 #endif

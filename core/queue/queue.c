@@ -139,13 +139,6 @@ static weir_status check_params(weir_device *device, const struct weir_queue_par
     return WEIR_OK;
 }
 
-static weir_status create_links(weir_queue *queue, const struct weir_queue_setup *setup)
-{
-    weir_device *device = queue->member.device;
-    WEIR__CREATE_ALONG(device->chain, device->chain->count, queue->member.object.data, queue, queue,
-                       link->ops->queue_create(link, device, queue, setup, slot));
-}
-
 weir_status weir__queue_open(weir_device *device, const char *label, struct weir_queue_setup *setup,
                              weir_queue **out_queue)
 {
@@ -169,7 +162,8 @@ weir_status weir__queue_open(weir_device *device, const char *label, struct weir
     setup->times = device->chain->times;
     sigset_t before;
     weir_thread_hold_signals(&before);
-    status = create_links(queue, setup);
+    WEIR__CREATE_ALONG(status, device->chain, device->chain->count, queue->member.object.data,
+                       queue, queue, link->ops->queue_create(link, device, queue, setup, slot));
     weir_thread_release_signals(&before);
     if (status < 0) {
         cancel_id(queue);
@@ -288,15 +282,23 @@ weir_status weir__queue_fail(weir_queue *queue, const struct weir_operation *ope
                              weir_status status)
 {
     const struct weir_error detail = weir__error_of(status);
+    const char *label = weir__label_or_none(queue->member.object.label);
+    const uint64_t first =
+        operation ? operation->sequence : atomic_load(&queue->completion.completed) + 1;
     struct weir_error cause = detail;
-    cause.file = operation->file;
-    cause.line = operation->line;
     snprintf(cause.object, sizeof cause.object, "%s", queue->member.object.label);
-    snprintf(cause.message, sizeof cause.message,
-             "operation %" PRIu64 " of queue '%s', a %s, failed: %.560s", operation->sequence,
-             weir__label_or_none(cause.object), weir__operation_name(operation->kind),
-             detail.message);
-    weir__completion_fail(queue, operation->sequence, &cause);
+    if (operation) {
+        cause.file = operation->file;
+        cause.line = operation->line;
+        snprintf(cause.message, sizeof cause.message,
+                 "operation %" PRIu64 " of queue '%s', a %s, failed: %.560s", first, label,
+                 weir_operation_kind_name(operation->kind), detail.message);
+    } else {
+        snprintf(cause.message, sizeof cause.message,
+                 "queue '%s' failed at operation %" PRIu64 " or after it: %.560s", label, first,
+                 detail.message);
+    }
+    weir__completion_fail(queue, first, &cause);
     weir__error_set(&cause);
     weir__tell();
     return cause.status;
@@ -355,27 +357,11 @@ weir_status weir__queue_finish(weir_queue *queue)
     return status;
 }
 
-// It is not known which operation failed in the driver, only that it comes after the
-// completed ones. A driver that knows more says so in its own message.
-static void fail_somewhere(weir_queue *queue, weir_status status)
-{
-    const struct weir_error detail = weir__error_of(status);
-    const uint64_t first = atomic_load(&queue->completion.completed) + 1;
-    struct weir_error cause = detail;
-    snprintf(cause.object, sizeof cause.object, "%s", queue->member.object.label);
-    snprintf(cause.message, sizeof cause.message,
-             "queue '%s' failed at operation %" PRIu64 " or after it: %.560s",
-             weir__label_or_none(cause.object), first, detail.message);
-    weir__completion_fail(queue, first, &cause);
-    weir__error_set(&cause);
-    weir__tell();
-}
-
 void weir__queue_settle(weir_queue *queue)
 {
     const weir_status status = weir__queue_finish(queue);
     if (status < 0 && !atomic_load(&queue->completion.failed))
-        fail_somewhere(queue, status);
+        weir__queue_fail(queue, NULL, status);
 }
 
 // Books the chain's answer and returns the record's status.
@@ -386,7 +372,7 @@ static weir_status book(weir_queue *queue, uint64_t sequence, weir_status answer
     if (answer == WEIR_OK)
         weir__completion_complete(queue, sequence);
     else
-        fail_somewhere(queue, answer);
+        weir__queue_fail(queue, NULL, answer);
     return weir__completion_status(queue, sequence);
 }
 
@@ -467,18 +453,6 @@ static bool add_end(struct weir__member *member, weir_queue *queue)
     return true;
 }
 
-// Records the end of every queue that may use the object, as long as there is room for `count` events.
-static bool record_ends(struct weir__member *member, uint32_t count)
-{
-    bool recorded = true;
-    uint32_t index = 0;
-    for (weir_queue *queue; recorded && (queue = weir__registry_next(&index));
-         weir__registry_unpin(queue))
-        if (may_use(queue, member->device))
-            recorded = member->frontier_count < count && add_end(member, queue);
-    return recorded;
-}
-
 static bool is_a_queue(const struct weir__member *member)
 {
     return member->class == &weir__queue_class;
@@ -507,7 +481,15 @@ static bool draw_frontier(struct weir__member *member, enum weir__frontier wante
     member->frontier = weir__allocate(count * sizeof *member->frontier);
     if (!member->frontier)
         return false;
-    return only_itself ? add_end(member, (weir_queue *)(void *)member) : record_ends(member, count);
+    if (only_itself)
+        return add_end(member, (weir_queue *)(void *)member);
+    bool recorded = true;
+    uint32_t index = 0;
+    for (weir_queue *queue; recorded && (queue = weir__registry_next(&index));
+         weir__registry_unpin(queue))
+        if (may_use(queue, member->device)) // there is no room for one that came since
+            recorded = member->frontier_count < count && add_end(member, queue);
+    return recorded;
 }
 
 // All work has finished. Without the queue no plugin learns of a call about one of its events, so they are told before
@@ -602,8 +584,14 @@ void weir__member_retire(struct weir__member *member)
 
 // Checking a frontier takes other locks, so one object at a time is removed, and put back if it is not
 // ready.
-static void check_retired(weir_device *device, size_t count, size_t patience)
+static void reap(weir_device *device, size_t patience)
 {
+    // A host call's thread must not finalize the queue whose worker it is.
+    size_t count = weir__in_host_call()
+                       ? 0
+                       : atomic_load_explicit(&device->retired_count, memory_order_relaxed);
+    if (count == 0)
+        return;
     const struct weir_error saved = *weir_last_error();
     for (; count > 0 && patience > 0; count--) {
         struct weir__member *member = pop_retired(device);
@@ -618,16 +606,6 @@ static void check_retired(weir_device *device, size_t count, size_t patience)
         }
     }
     weir__error_set(&saved);
-}
-
-static void reap(weir_device *device, size_t patience)
-{
-    // A host call's thread must not finalize the queue whose worker it is.
-    if (weir__in_host_call())
-        return;
-    const size_t count = atomic_load_explicit(&device->retired_count, memory_order_relaxed);
-    if (count > 0)
-        check_retired(device, count, patience);
 }
 
 void weir__device_reap(weir_device *device)

@@ -166,8 +166,9 @@ weir_status weir__queue_await(weir_queue *queue, uint64_t sequence, uint64_t tim
 // The same for an event that the library has made. An event of a destroyed queue is complete.
 bool weir__event_is_complete(struct weir_event event);
 
-// Books a failure of operation `sequence`, made at file:line, from the thread's
-// error detail, and leaves the first cause in that detail.
+// Books a failure of the operation from the thread's error detail, and leaves the first cause in that detail. NULL: it is
+// not known which operation failed in the driver, only that it comes after the completed ones. A driver that knows more
+// says so in its own message.
 WEIR_COLD weir_status weir__queue_fail(weir_queue *queue, const struct weir_operation *operation,
                                        weir_status status);
 

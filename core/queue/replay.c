@@ -95,7 +95,7 @@ static weir_status wait_on(const struct weir_link *next, weir_queue *queue, uint
 static weir_status explain(uint32_t index, const struct weir_operation *operation,
                            weir_status status)
 {
-    return weir__node_explain(index, weir__operation_name(operation->kind), operation->file,
+    return weir__node_explain(index, weir_operation_kind_name(operation->kind), operation->file,
                               operation->line, status);
 }
 
@@ -140,17 +140,11 @@ static weir_status run_native(const struct weir__replay_launch *launch, weir_que
     return status;
 }
 
-static weir_status run_host_call(const struct weir__replay_launch *launch, weir_queue *queue,
-                                 const struct weir_operation *part)
-{
-    const weir_status status = launch->next->ops->queue_finish(launch->next, queue);
-    return status < 0 ? status : weir__node_call_run(part);
-}
-
 static weir_status run_node(const struct weir__replay_launch *launch, weir_queue *queue,
                             const struct weir_operation *node, uint64_t sequence, uint32_t flags)
 {
     struct weir_operation part = *node;
+    weir_status status;
     part.sequence = sequence;
     part.flags |= flags;
     if (part.flags & WEIR_OPERATION_EMPTY)
@@ -161,7 +155,8 @@ static weir_status run_node(const struct weir__replay_launch *launch, weir_queue
     case WEIR_OPERATION_NATIVE:
         return run_native(launch, queue, &part);
     case WEIR_OPERATION_HOST_CALL:
-        return run_host_call(launch, queue, &part);
+        status = launch->next->ops->queue_finish(launch->next, queue);
+        return status < 0 ? status : weir__node_call_run(&part);
     case WEIR_OPERATION_NOTE:
         return WEIR_OK;
     default:
@@ -483,13 +478,6 @@ void weir__replay_destroy(const struct weir_link *link, weir_graph *graph)
 
 // Updates.
 
-// Whether the backend learns of the update: its graph calls a function of the library's for a host call, before the
-// update and after it.
-static bool is_of_the_backend(const struct weir__replay *replay, const struct weir_graph_node *node)
-{
-    return replay->is_native && node->operation->kind != WEIR_OPERATION_HOST_CALL;
-}
-
 // A call that the backend refuses does what it did.
 static weir_status apply(const struct weir_link *link, weir_graph *graph,
                          struct weir__replay *replay, struct weir__replay_pending *update)
@@ -501,7 +489,8 @@ static weir_status apply(const struct weir_link *link, weir_graph *graph,
     weir_status status = WEIR_OK;
     if (call)
         before = weir__node_call_set(call, update->target);
-    if (is_of_the_backend(replay, &update->node)) {
+    // A graph of the backend's calls a function of the library's for a host call, before the update and after it.
+    if (replay->is_native && operation->kind != WEIR_OPERATION_HOST_CALL) {
         atomic_store(&replay->is_launched, false);
         status = link->next->ops->graph_update(link->next, graph, update->index, &update->node);
     } else if (!replay->is_native) {

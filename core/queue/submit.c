@@ -15,23 +15,6 @@
 #include "core/support/error.h"
 #include "core/support/thread.h"
 
-static const char *const operation_names[] = {
-    [WEIR_OPERATION_COPY] = "copy",           [WEIR_OPERATION_COPY_2D] = "copy_2d",
-    [WEIR_OPERATION_FILL] = "fill",           [WEIR_OPERATION_LAUNCH] = "launch",
-    [WEIR_OPERATION_HOST_CALL] = "host call", [WEIR_OPERATION_RECORD] = "record",
-    [WEIR_OPERATION_WAIT] = "wait",           [WEIR_OPERATION_GRAPH] = "graph",
-    [WEIR_OPERATION_NATIVE] = "native call",  [WEIR_OPERATION_POOL_ALLOCATE] = "pool allocate",
-    [WEIR_OPERATION_POOL_FREE] = "pool free", [WEIR_OPERATION_FILL_2D] = "fill_2d",
-    [WEIR_OPERATION_COPY_3D] = "copy_3d",     [WEIR_OPERATION_COLLECTIVE] = "collective",
-    [WEIR_OPERATION_NOTE] = "note",
-};
-
-const char *weir__operation_name(enum weir_operation_kind kind)
-{
-    const size_t count = sizeof operation_names / sizeof *operation_names;
-    return (size_t)kind < count && operation_names[kind] ? operation_names[kind] : "unknown kind";
-}
-
 // Two devices may have one name, and so have two runtimes' and one that is opened twice.
 WEIR_COLD static weir_status refuse_device(const struct weir__caller *caller,
                                            const struct weir__role *role, const weir_buffer *buffer)
@@ -97,11 +80,6 @@ static weir_status check_side(const struct weir__caller *caller, const struct we
     return status;
 }
 
-static bool overlap(size_t a, size_t b, size_t size)
-{
-    return a < b ? b - a < size : a - b < size;
-}
-
 weir_status weir__operation_copy(const struct weir__caller *caller, weir_buffer *dst,
                                  size_t dst_offset, weir_buffer *src, size_t src_offset,
                                  size_t size, struct weir_operation *out_operation)
@@ -113,7 +91,8 @@ weir_status weir__operation_copy(const struct weir__caller *caller, weir_buffer 
     status = check_side(caller, &from, src, src_offset, size, dst);
     if (status < 0)
         return status;
-    if (dst == src && overlap(dst_offset, src_offset, size))
+    if (dst == src &&
+        (dst_offset < src_offset ? src_offset - dst_offset : dst_offset - src_offset) < size)
         return weir__refuse(caller, dst->member.object.label, "copy through a second buffer",
                             "copy of %zu bytes from offset %zu to %zu of one buffer: the ranges "
                             "overlap",
@@ -121,48 +100,7 @@ weir_status weir__operation_copy(const struct weir__caller *caller, weir_buffer 
 
     weir__operation_begin(out_operation, WEIR_OPERATION_COPY, size ? 0 : WEIR_OPERATION_EMPTY,
                           caller->file, caller->line);
-    out_operation->u.copy.dst = dst;
-    out_operation->u.copy.src = src;
-    out_operation->u.copy.dst_offset = dst_offset;
-    out_operation->u.copy.src_offset = src_offset;
-    out_operation->u.copy.size = size;
-    return WEIR_OK;
-}
-
-// A pattern has 1, 2, 4, 8 or 16 bytes. `what` is the operation.
-static weir_status check_pattern(const struct weir__caller *caller, const char *what,
-                                 size_t pattern_size)
-{
-    if (pattern_size > 0 && pattern_size <= 16 && (pattern_size & (pattern_size - 1)) == 0)
-        return WEIR_OK;
-    return weir__refuse(caller, caller->label, "pass sizeof of the value that is repeated",
-                        "%s: a pattern has 1, 2, 4, 8 or 16 bytes, not %zu", what, pattern_size);
-}
-
-weir_status weir__operation_fill(const struct weir__caller *caller, weir_buffer *dst,
-                                 size_t dst_offset, size_t size, const void *pattern,
-                                 size_t pattern_size, struct weir_operation *out_operation)
-{
-    static const struct weir__role to = {"fill", "dst"};
-    weir_status status = check_pattern(caller, to.call, pattern_size);
-    if (status == WEIR_OK)
-        status = check_buffer(caller, &to, dst, dst_offset, size);
-    if (status < 0)
-        return status;
-    if (dst_offset % pattern_size || size % pattern_size)
-        return weir__refuse(caller, dst->member.object.label,
-                            "offset and size count bytes, not patterns",
-                            "fill: offset %zu and size %zu must be multiples of the pattern's %zu "
-                            "bytes",
-                            dst_offset, size, pattern_size);
-
-    weir__operation_begin(out_operation, WEIR_OPERATION_FILL, size ? 0 : WEIR_OPERATION_EMPTY,
-                          caller->file, caller->line);
-    out_operation->u.fill.dst = dst;
-    out_operation->u.fill.dst_offset = dst_offset;
-    out_operation->u.fill.size = size;
-    out_operation->u.fill.pattern = pattern;
-    out_operation->u.fill.pattern_size = pattern_size;
+    weir_box_row(&out_operation->u.box, dst, dst_offset, src, src_offset, size);
     return WEIR_OK;
 }
 
@@ -200,14 +138,7 @@ weir_status weir__operation_native(const struct weir__caller *caller, weir_nativ
     return WEIR_OK;
 }
 
-// Copies and fills of rows and of slices. Rows alone are one slice.
-
-static struct weir_volume slice_of(const struct weir_plane *plane)
-{
-    return (struct weir_volume){.buffer = plane->buffer,
-                                .offset = plane->offset,
-                                .pitch = plane->pitch};
-}
+// Copies of rows and of slices, and fills.
 
 // Bytes from the first to the last of `count` parts of `size` bytes, whose starts are `pitch` apart; false if
 // that wraps.
@@ -298,10 +229,10 @@ static bool volumes_overlap(const struct weir_volume *dst, const struct weir_vol
                       depth > 1 ? low->slice_pitch / low->pitch : SIZE_MAX, width, height, depth);
 }
 
-// Checks both sides of a copy, which is of no bytes if `*out_empty`.
-static weir_status check_volumes(const struct weir__caller *caller, const char *call,
-                                 const struct weir_volume *dst, const struct weir_volume *src,
-                                 size_t width, size_t height, size_t depth, bool *out_empty)
+weir_status weir__operation_box(const struct weir__caller *caller, const char *call,
+                                const struct weir_volume *dst, const struct weir_volume *src,
+                                size_t width, size_t height, size_t depth,
+                                struct weir_operation *out_operation)
 {
     const struct weir__role to = {call, "dst"}, from = {call, "src"};
     weir_status status = check_volume(caller, &to, dst, width, height, depth, src->buffer);
@@ -309,89 +240,55 @@ static weir_status check_volumes(const struct weir__caller *caller, const char *
         status = check_volume(caller, &from, src, width, height, depth, dst->buffer);
     if (status < 0)
         return status;
-    *out_empty = width == 0 || height == 0 || depth == 0;
-    if (!*out_empty && volumes_overlap(dst, src, width, height, depth))
+    const bool empty = width == 0 || height == 0 || depth == 0;
+    if (!empty && volumes_overlap(dst, src, width, height, depth))
         return weir__refuse(caller, dst->buffer->member.object.label,
                             "copy through a second buffer",
                             "%s within one buffer: source and destination overlap", call);
-    return WEIR_OK;
-}
-
-weir_status weir__operation_copy_2d(const struct weir__caller *caller, const struct weir_plane *dst,
-                                    const struct weir_plane *src, size_t width, size_t height,
-                                    struct weir_operation *out_operation)
-{
-    const struct weir_volume to = slice_of(dst), from = slice_of(src);
-    bool empty;
-    const weir_status status =
-        check_volumes(caller, "copy_2d", &to, &from, width, height, 1, &empty);
-    if (status < 0)
-        return status;
-    weir__operation_begin(out_operation, WEIR_OPERATION_COPY_2D, empty ? WEIR_OPERATION_EMPTY : 0,
+    weir__operation_begin(out_operation, WEIR_OPERATION_COPY, empty ? WEIR_OPERATION_EMPTY : 0,
                           caller->file, caller->line);
-    out_operation->u.copy_2d.dst = *dst;
-    out_operation->u.copy_2d.src = *src;
-    out_operation->u.copy_2d.width = width;
-    out_operation->u.copy_2d.height = height;
+    out_operation->u.box = (struct weir_box){
+        .dst = *dst, .src = *src, .width = width, .height = height, .depth = depth};
     return WEIR_OK;
 }
 
-weir_status weir__operation_copy_3d(const struct weir__caller *caller,
-                                    const struct weir_volume *dst, const struct weir_volume *src,
-                                    size_t width, size_t height, size_t depth,
-                                    struct weir_operation *out_operation)
+// The bytes of the pattern divide all that counts bytes. A single row has no pitch.
+WEIR_COLD static weir_status refuse_multiples(const struct weir__caller *caller, const char *call,
+                                              const struct weir_volume *dst, size_t width,
+                                              size_t height, size_t pattern_size)
 {
-    bool empty;
-    const weir_status status =
-        check_volumes(caller, "copy_3d", dst, src, width, height, depth, &empty);
-    if (status < 0)
-        return status;
-    weir__operation_begin(out_operation, WEIR_OPERATION_COPY_3D, empty ? WEIR_OPERATION_EMPTY : 0,
-                          caller->file, caller->line);
-    out_operation->u.copy_3d.dst = *dst;
-    out_operation->u.copy_3d.src = *src;
-    out_operation->u.copy_3d.width = width;
-    out_operation->u.copy_3d.height = height;
-    out_operation->u.copy_3d.depth = depth;
-    return WEIR_OK;
-}
-
-// The range of a plane that is filled. A single row has no pitch.
-static weir_status check_filled(const struct weir__caller *caller, const struct weir_plane *dst,
-                                size_t width, size_t height, size_t pattern_size)
-{
-    static const struct weir__role to = {"fill_2d", "dst"};
-    const struct weir_volume volume = slice_of(dst);
-    const weir_status status = check_volume(caller, &to, &volume, width, height, 1, NULL);
-    if (status < 0)
-        return status;
-    const size_t pitch = height > 1 ? dst->pitch : 0;
-    if (dst->offset % pattern_size == 0 && pitch % pattern_size == 0 && width % pattern_size == 0)
-        return WEIR_OK;
+    char pitch[48] = "";
+    if (height > 1)
+        snprintf(pitch, sizeof pitch, ", pitch %zu", dst->pitch);
     return weir__refuse(caller, dst->buffer->member.object.label, "they count bytes, not patterns",
-                        "fill_2d: offset %zu, pitch %zu and width %zu must be multiples of the "
-                        "pattern's %zu bytes",
-                        dst->offset, dst->pitch, width, pattern_size);
+                        "%s: offset %zu%s and width %zu must be multiples of the pattern's %zu "
+                        "bytes",
+                        call, dst->offset, pitch, width, pattern_size);
 }
 
-weir_status weir__operation_fill_2d(const struct weir__caller *caller, const struct weir_plane *dst,
-                                    size_t width, size_t height, const void *pattern,
-                                    size_t pattern_size, struct weir_operation *out_operation)
+weir_status weir__operation_fill(const struct weir__caller *caller, const char *call,
+                                 const struct weir_volume *dst, size_t width, size_t height,
+                                 const void *pattern, size_t pattern_size,
+                                 struct weir_operation *out_operation)
 {
-    weir_status status = check_pattern(caller, "fill_2d", pattern_size);
-    if (status == WEIR_OK)
-        status = check_filled(caller, dst, width, height, pattern_size);
+    const struct weir__role to = {call, "dst"};
+    if (pattern_size == 0 || pattern_size > 16 || (pattern_size & (pattern_size - 1)))
+        return weir__refuse(caller, caller->label, "pass sizeof of the value that is repeated",
+                            "%s: a pattern has 1, 2, 4, 8 or 16 bytes, not %zu", call,
+                            pattern_size);
+    const weir_status status = check_volume(caller, &to, dst, width, height, 1, NULL);
     if (status < 0)
         return status;
-    const bool empty = width == 0 || height == 0;
-
-    weir__operation_begin(out_operation, WEIR_OPERATION_FILL_2D, empty ? WEIR_OPERATION_EMPTY : 0,
-                          caller->file, caller->line);
-    out_operation->u.fill_2d.dst = *dst;
-    out_operation->u.fill_2d.width = width;
-    out_operation->u.fill_2d.height = height;
-    out_operation->u.fill_2d.pattern = pattern;
-    out_operation->u.fill_2d.pattern_size = pattern_size;
+    if ((dst->offset | width | (height > 1 ? dst->pitch : 0)) % pattern_size)
+        return refuse_multiples(caller, call, dst, width, height, pattern_size);
+    weir__operation_begin(out_operation, WEIR_OPERATION_FILL,
+                          width && height ? 0 : WEIR_OPERATION_EMPTY, caller->file, caller->line);
+    struct weir_box *box = &out_operation->u.box;
+    weir_box_row(box, dst->buffer, dst->offset, NULL, 0, width);
+    box->dst.pitch = dst->pitch;
+    box->height = height;
+    box->pattern = pattern;
+    box->pattern_size = pattern_size;
     return WEIR_OK;
 }
 
@@ -482,8 +379,9 @@ weir_status weir__queue_wait_locked(weir_queue *queue, struct weir_event event,
 
 WEIR_COLD static weir_status refuse(weir_queue *queue, const struct weir_operation *operation)
 {
-    return weir__tell_refused(weir__completion_refuse(queue), weir__operation_name(operation->kind),
-                              operation->file, operation->line);
+    return weir__tell_refused(weir__completion_refuse(queue),
+                              weir_operation_kind_name(operation->kind), operation->file,
+                              operation->line);
 }
 
 weir_status weir__queue_submit(weir_queue *queue, struct weir_operation *operation)
@@ -522,14 +420,23 @@ weir_status weir_queue_copy_at(weir_queue *queue, weir_buffer *dst, size_t dst_o
     return status < 0 ? status : weir__queue_submit(queue, &operation);
 }
 
+static weir_status submit_box(weir_queue *queue, const char *call, const struct weir_volume *dst,
+                              const struct weir_volume *src, size_t width, size_t height,
+                              size_t depth, const char *file, int line)
+{
+    struct weir_operation operation;
+    const struct weir__caller caller = caller_of(queue, file, line);
+    weir_status status =
+        weir__operation_box(&caller, call, dst, src, width, height, depth, &operation);
+    return status < 0 ? status : weir__queue_submit(queue, &operation);
+}
+
 weir_status weir_queue_copy_2d_at(weir_queue *queue, struct weir_plane dst, struct weir_plane src,
                                   size_t width, size_t height, const char *file, int line)
 {
+    const struct weir_volume to = weir__slice_of(&dst), from = weir__slice_of(&src);
     WEIR_ENTER_AT(file, line, queue, dst.buffer, src.buffer);
-    struct weir_operation operation;
-    const struct weir__caller caller = caller_of(queue, file, line);
-    weir_status status = weir__operation_copy_2d(&caller, &dst, &src, width, height, &operation);
-    return status < 0 ? status : weir__queue_submit(queue, &operation);
+    return submit_box(queue, "copy_2d", &to, &from, width, height, 1, file, line);
 }
 
 weir_status weir_queue_copy_3d_at(weir_queue *queue, struct weir_volume dst, struct weir_volume src,
@@ -537,10 +444,18 @@ weir_status weir_queue_copy_3d_at(weir_queue *queue, struct weir_volume dst, str
                                   int line)
 {
     WEIR_ENTER_AT(file, line, queue, dst.buffer, src.buffer);
+    return submit_box(queue, "copy_3d", &dst, &src, width, height, depth, file, line);
+}
+
+static weir_status submit_fill(weir_queue *queue, const char *call, const struct weir_plane *dst,
+                               size_t width, size_t height, const void *pattern,
+                               size_t pattern_size, const char *file, int line)
+{
     struct weir_operation operation;
     const struct weir__caller caller = caller_of(queue, file, line);
+    const struct weir_volume to = weir__slice_of(dst);
     weir_status status =
-        weir__operation_copy_3d(&caller, &dst, &src, width, height, depth, &operation);
+        weir__operation_fill(&caller, call, &to, width, height, pattern, pattern_size, &operation);
     return status < 0 ? status : weir__queue_submit(queue, &operation);
 }
 
@@ -549,11 +464,8 @@ weir_status weir_queue_fill_at(weir_queue *queue, weir_buffer *dst, size_t dst_o
 {
     WEIR_ENTER_AT(file, line, queue, dst);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), pattern);
-    struct weir_operation operation;
-    const struct weir__caller caller = caller_of(queue, file, line);
-    weir_status status =
-        weir__operation_fill(&caller, dst, dst_offset, size, pattern, pattern_size, &operation);
-    return status < 0 ? status : weir__queue_submit(queue, &operation);
+    return submit_fill(queue, "fill", &(struct weir_plane){dst, dst_offset, size}, size, 1, pattern,
+                       pattern_size, file, line);
 }
 
 weir_status weir_queue_fill_2d_at(weir_queue *queue, struct weir_plane dst, size_t width,
@@ -562,11 +474,7 @@ weir_status weir_queue_fill_2d_at(weir_queue *queue, struct weir_plane dst, size
 {
     WEIR_ENTER_AT(file, line, queue, dst.buffer);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), pattern);
-    struct weir_operation operation;
-    const struct weir__caller caller = caller_of(queue, file, line);
-    weir_status status =
-        weir__operation_fill_2d(&caller, &dst, width, height, pattern, pattern_size, &operation);
-    return status < 0 ? status : weir__queue_submit(queue, &operation);
+    return submit_fill(queue, "fill_2d", &dst, width, height, pattern, pattern_size, file, line);
 }
 
 weir_status weir_queue_host_call_at(weir_queue *queue, weir_host_function function, void *user,
@@ -581,13 +489,6 @@ weir_status weir_queue_host_call_at(weir_queue *queue, weir_host_function functi
     return weir__queue_submit(queue, &operation);
 }
 
-static weir_status look_at_ranges(const struct weir_note_params *params, const char *file, int line)
-{
-    for (size_t i = 0; weir__is_unusual() && i < params->range_count; i++)
-        WEIR_ENTER_OF("weir_queue_note_at", file, line, params->ranges[i].buffer);
-    return WEIR_OK;
-}
-
 weir_status weir_queue_note_at(weir_queue *queue, const struct weir_note_params *params,
                                uint64_t *out_note, const char *file, int line)
 {
@@ -600,10 +501,10 @@ weir_status weir_queue_note_at(weir_queue *queue, const struct weir_note_params 
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), params->name);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue),
                     params->ranges || params->range_count == 0);
-    weir_status status = look_at_ranges(params, file, line);
+    for (size_t i = 0; weir__is_unusual() && i < params->range_count; i++)
+        WEIR_LOOK_AT(file, line, params->ranges[i].buffer);
     const struct weir__caller caller = caller_of(queue, file, line);
-    if (status == WEIR_OK)
-        status = describe_note(&caller, params, &operation);
+    weir_status status = describe_note(&caller, params, &operation);
     if (status < 0)
         return status;
     status = weir__queue_submit(queue, &operation);

@@ -101,22 +101,16 @@ size_t weir_check_error_count(const weir_runtime *runtime)
     return plugin ? plugin->error_count(plugin->user) : 0;
 }
 
-// A plugin that is older than the library writes less.
-static void clear(struct weir_check_finding *out_finding, size_t size)
+weir_status weir_check_get_sized(const weir_runtime *runtime, size_t index,
+                                 struct weir_check_finding *out_finding, size_t size)
 {
     static const struct weir_check_use none = {
         .operation = "", .queue = "", .kernel = "", .file = "", .region = ""};
     const struct weir_check_finding empty = {
         .buffer = "", .first = none, .second = none, .message = "", .remedy = ""};
-    weir_sized_write(out_finding, size, &empty, sizeof empty);
-}
-
-weir_status weir_check_get_sized(const weir_runtime *runtime, size_t index,
-                                 struct weir_check_finding *out_finding, size_t size)
-{
     const struct weir_check_extension *plugin = plugin_of(runtime);
     WEIR_REQUIRE(NULL, out_finding);
-    clear(out_finding, size);
+    weir_sized_write(out_finding, size, &empty, sizeof empty); // an older plugin writes less
     if (!plugin)
         return weir__fail(WEIR_ERROR_NOT_FOUND,
                           "add it to `plugins` in [weir] or WEIR_PLUGINS, or run the program with "
@@ -142,21 +136,12 @@ void weir_check_acquire(weir_runtime *runtime, const void *key)
         plugin->acquire(plugin->user, key);
 }
 
-static void describe_all(const struct weir_check_extension *plugin, char *text, size_t size,
-                         size_t used)
-{
-    struct weir_check_finding finding;
-    for (size_t i = 0; plugin->get(plugin->user, i, &finding, sizeof finding); i++)
-        if (finding.kind < WEIR_CHECK_FIRST_HINT && !finding.suppression)
-            weir_text_append(text, size, &used, "%s: %s\n    to do: %s\n",
-                             weir_check_kind_name(finding.kind), finding.message, finding.remedy);
-}
-
 bool weir_check_describe(const weir_runtime *runtime, const char *file, int line, char *text,
                          size_t size)
 {
     const struct weir_check_extension *plugin = plugin_of(runtime);
     const size_t errors = weir_check_error_count(runtime);
+    struct weir_check_finding finding;
     size_t used = 0;
     if (!text || size == 0)
         return !plugin || errors > 0;
@@ -172,7 +157,10 @@ bool weir_check_describe(const weir_runtime *runtime, const char *file, int line
         return false;
     weir_text_append(text, size, &used, "%s:%d: %zu finding%s of the plugin check\n", file, line,
                      errors, errors == 1 ? "" : "s");
-    describe_all(plugin, text, size, used);
+    for (size_t i = 0; plugin->get(plugin->user, i, &finding, sizeof finding); i++)
+        if (finding.kind < WEIR_CHECK_FIRST_HINT && !finding.suppression)
+            weir_text_append(text, size, &used, "%s: %s\n    to do: %s\n",
+                             weir_check_kind_name(finding.kind), finding.message, finding.remedy);
     return true;
 }
 

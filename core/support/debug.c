@@ -31,20 +31,6 @@ void weir__report_forked(const char *function, const char *file, int line)
         weir__name_length(function), function);
 }
 
-// msync() with MS_ASYNC writes nothing on Linux, and fails if a page of the range is
-// not mapped; it looks at mappings, not at pages, so a large range costs no more than a small one.
-
-static const char *probe_mapping(const void *memory, size_t size)
-{
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    const uintptr_t begin = (uintptr_t)memory & ~(page - 1);
-    const int error = errno;
-    const int result = msync((void *)begin, (uintptr_t)memory + size - begin, MS_ASYNC);
-    const bool gone = result != 0 && errno == ENOMEM;
-    errno = error;
-    return gone ? "is not mapped any more" : NULL;
-}
-
 typedef void *(*poison_function)(void *begin, size_t size);
 
 // Why the range may not be used any more: "is not mapped any more", or, in a program with the address
@@ -52,9 +38,16 @@ typedef void *(*poison_function)(void *begin, size_t size);
 // mapped, and so does memory that another mapping has taken since.
 static const char *probe(const void *memory, size_t size)
 {
-    const char *why = probe_mapping(memory, size);
-    if (why)
-        return why;
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t begin = (uintptr_t)memory & ~(page - 1);
+    const int error = errno;
+    // msync() with MS_ASYNC writes nothing on Linux, and fails if a page of the range is not mapped; it looks at
+    // mappings, not at pages, so a large range costs no more than a small one.
+    const int result = msync((void *)begin, (uintptr_t)memory + size - begin, MS_ASYNC);
+    const bool gone = result != 0 && errno == ENOMEM;
+    errno = error;
+    if (gone)
+        return "is not mapped any more";
     void *symbol = dlsym(RTLD_DEFAULT, "__asan_region_is_poisoned");
     poison_function is_poisoned;
     *(void **)&is_poisoned = symbol;
@@ -175,16 +168,6 @@ struct call {
     int line;
 };
 
-static weir_status refuse_unknown(const struct call *call, const struct weir__use *use)
-{
-    return weir__refuse(call, NULL,
-                        "pass what the create call has stored, and nothing after its destruction",
-                        "%.*s: %s points to no object of Weir's, or to one that was destroyed "
-                        "before the last %d were",
-                        weir__name_length(call->function), call->function, use->name,
-                        WEIR__DEBUG_KEPT);
-}
-
 static weir_status refuse_kind(const struct call *call, const struct weir__use *use,
                                const struct record *record)
 {
@@ -250,7 +233,14 @@ static weir_status check(const struct call *call, const struct weir__use *use, b
     if (!use->object)
         return WEIR_OK;
     if (!look_up(use->object, &record, &incomplete))
-        return incomplete ? WEIR_OK : refuse_unknown(call, use);
+        return incomplete ? WEIR_OK
+                          : weir__refuse(call, NULL,
+                                         "pass what the create call has stored, and nothing after "
+                                         "its destruction",
+                                         "%.*s: %s points to no object of Weir's, or to one that "
+                                         "was destroyed before the last %d were",
+                                         weir__name_length(call->function), call->function,
+                                         use->name, WEIR__DEBUG_KEPT);
     if (strcmp(record.kind, use->kind) != 0)
         return refuse_kind(call, use, &record);
     if (record.ended)

@@ -56,19 +56,6 @@ static void print(void *user, weir_log_level level, const char *source, const ch
             names[level >= WEIR_LOG_ERROR && level <= WEIR_LOG_DEBUG ? level - 1 : 3], message);
 }
 
-// Most callbacks print the message, which contains texts of users and of files. If memory runs
-// out it is truncated.
-static void call_escaped(weir_log_function function, void *user, weir_log_level level,
-                         const char *source, const char *message)
-{
-    char truncated[1024];
-    char *whole = weir_text_escaped(message, "\n\t");
-    if (!whole)
-        weir_text_escape(truncated, sizeof truncated, message, "\n\t");
-    function(user, level, source, whole ? whole : truncated);
-    free(whole);
-}
-
 void weir__log(weir_log_level level, const char *source, const char *message)
 {
     if ((int)level > atomic_load_explicit(&limit, memory_order_relaxed))
@@ -78,10 +65,17 @@ void weir__log(weir_log_level level, const char *source, const char *message)
     void *user = target.user;
     weir_lock_release(&lock);
     function = function ? function : print;
-    if (weir_text_is_clean(message, "\n\t"))
+    if (weir_text_is_clean(message, "\n\t")) {
         function(user, level, source, message);
-    else
-        call_escaped(function, user, level, source, message);
+        return;
+    }
+    // Most callbacks print the message, which contains texts of users and of files. If memory runs out it is truncated.
+    char truncated[1024];
+    char *whole = weir_text_escaped(message, "\n\t");
+    if (!whole)
+        weir_text_escape(truncated, sizeof truncated, message, "\n\t");
+    function(user, level, source, whole ? whole : truncated);
+    free(whole);
 }
 
 // Status names and the per-thread error detail. The detail is thread-local
@@ -190,14 +184,16 @@ static void clean_all(struct weir_error *error)
     clean(error->remedy, sizeof error->remedy, KEPT);
 }
 
-static void store(const char *file, int line, const char *object, weir_status status,
-                  const char *remedy, const char *format, va_list arguments)
+void weir__report_at(const char *file, int line, const char *object, weir_status status,
+                     const char *remedy, const char *format, ...)
 {
     // The arguments may point into the old detail, so the new one is built in a
     // separate structure.
     struct weir_error error = {.status = status, .file = weir__file_name(file), .line = line};
-
+    va_list arguments;
+    va_start(arguments, format);
     vsnprintf(error.message, sizeof error.message, format, arguments);
+    va_end(arguments);
     if (object)
         snprintf(error.object, sizeof error.object, "%s", object);
     if (remedy)
@@ -207,23 +203,6 @@ static void store(const char *file, int line, const char *object, weir_status st
     was_told = false;
     if (file && status < 0)
         weir__tell();
-}
-
-void weir__report(weir_status status, const char *remedy, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    store(NULL, 0, NULL, status, remedy, format, arguments);
-    va_end(arguments);
-}
-
-void weir__report_at(const char *file, int line, const char *object, weir_status status,
-                     const char *remedy, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    store(file, line, object, status, remedy, format, arguments);
-    va_end(arguments);
 }
 
 int weir__name_length(const char *function)

@@ -9,13 +9,13 @@
 
 #include "base/cold.h"
 
-// Starts a fresh detail with a formatted message. `remedy` may be NULL.
-WEIR_COLD void weir__report(weir_status status, const char *remedy, const char *format, ...)
-    WEIR_PRINTF(3, 4);
-
-// The same for a call about an object, made at file:line. Both may be NULL.
+// Starts a fresh detail with a formatted message, for a call about an object, made at file:line. All but the status and the
+// format may be NULL.
 WEIR_COLD void weir__report_at(const char *file, int line, const char *object, weir_status status,
                                const char *remedy, const char *format, ...) WEIR_PRINTF(6, 7);
+
+// The same without object and place.
+#define weir__report(status, ...) weir__report_at(NULL, 0, NULL, (status), __VA_ARGS__)
 
 // The same as expressions with the value `status`. Macros, so that readers of the caller, and
 // static analysers, see the value.

@@ -9,6 +9,7 @@
 
 #include <weir/runtime.h>
 
+#include "base/grow.h"
 #include "base/sized.h"
 
 static atomic_uint_fast64_t allocations;
@@ -23,6 +24,13 @@ void *weir__allocate(size_t size)
 void weir__release(void *pointer)
 {
     free(pointer);
+}
+
+void *weir__grow(void *items, size_t count, size_t *capacity, size_t size)
+{
+    if (count == *capacity)
+        atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed);
+    return weir_grow(items, count, capacity, size);
 }
 
 void weir__count_driver_object(void)

@@ -10,6 +10,9 @@
 void *weir__allocate(size_t size);
 void weir__release(void *pointer);
 
+// weir_grow() of such memory; what is added is not zeroed.
+void *weir__grow(void *items, size_t count, size_t *capacity, size_t size);
+
 void weir__count_driver_object(void);
 
 // Names of the source files of callers, kept. `__FILE__` lies in the library that made the call, which may be

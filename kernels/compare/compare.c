@@ -56,14 +56,12 @@ static bool fits(const struct compare_type *type, double value)
 // 1, 2, 3, 4, 8 or 16 from what stands after a type's name; 0: another.
 static unsigned lanes_of(const char *text)
 {
-    static const unsigned known[] = {2, 3, 4, 8, 16};
     const char *rest = text + strspn(text, "0123456789");
-    const unsigned number = rest > text ? (unsigned)strtoul(text, NULL, 10) : 1;
-    bool fine = rest == text;
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        fine = fine || known[i] == number;
-    rest += strspn(rest, " *");
-    return !fine || *rest ? 0 : number == 3 ? 4 : number;
+    const unsigned long number = rest > text ? strtoul(text, NULL, 10) : 1;
+    const bool fine = number == 2 || number == 3 || number == 4 || number == 8 || number == 16;
+    if ((rest > text && !fine) || rest[strspn(rest, " *")])
+        return 0;
+    return number == 3 ? 4 : (unsigned)number;
 }
 
 bool compare_read_type(const char *type, struct compare_argument *argument)
@@ -80,16 +78,6 @@ bool compare_read_type(const char *type, struct compare_argument *argument)
         return true;
     }
     return false;
-}
-
-// By how much of the tolerance the element differs: above 1 is too much.
-static double excess(const struct compare_case *one, double x, double y, bool same, double *out)
-{
-    const double allowed = one->absolute + one->relative * fabs(y);
-    *out = fabs(x - y);
-    if (same)
-        return 0;
-    return allowed > 0 && !isnan(*out) ? *out / allowed : INFINITY;
 }
 
 struct compare_difference {
@@ -111,8 +99,11 @@ static void compare_results(const struct compare_case *one, const struct compare
         const size_t at = i * type->size;
         const bool same = memcmp((const char *)x + at, (const char *)y + at, type->size) == 0 ||
                           (is_real(type) && a == b);
-        double difference;
-        const double beyond = excess(one, a, b, same, &difference);
+        const double difference = fabs(a - b), allowed = one->absolute + one->relative * fabs(b);
+        // By how much of the tolerance the element differs: above 1 is too much.
+        const double beyond = same                                ? 0
+                              : allowed > 0 && !isnan(difference) ? difference / allowed
+                                                                  : INFINITY;
         out->beyond += beyond > 1;
         out->nans += isnan(b) != 0;
         if (beyond > most) {
@@ -271,14 +262,6 @@ struct filling {
     uint64_t state; // of random numbers
 };
 
-static uint64_t seed_of(const char *name)
-{
-    uint64_t seed = 1;
-    for (; *name; name++)
-        seed = seed * 31 + (unsigned char)*name;
-    return seed * 0x9e3779b97f4a7c15u;
-}
-
 // A number between the two, the same in every run; a whole one for whole types.
 static double next_random(struct filling *filling, const struct compare_type *type)
 {
@@ -306,7 +289,10 @@ static bool fill(const struct reader *reader, struct compare_argument *argument,
                  struct filling *filling)
 {
     const struct compare_type *type = argument->type;
-    filling->state = seed_of(reader->parameter);
+    filling->state = 1; // a seed of the parameter's name
+    for (const char *name = reader->parameter; *name; name++)
+        filling->state = filling->state * 31 + (unsigned char)*name;
+    filling->state *= 0x9e3779b97f4a7c15u;
     filling->low = json_number_value(json_array_get(filling->random, 0));
     filling->high = json_number_value(json_array_get(filling->random, 1));
     if (filling->random &&
@@ -412,19 +398,6 @@ static bool read_local(const struct reader *reader, const json_t *from,
     return check_keys(reader, from, keys);
 }
 
-static bool read_argument(const struct reader *reader, const json_t *from,
-                          struct compare_argument *argument)
-{
-    switch (argument->parameter->kind) {
-    case WEIR_PARAMETER_BUFFER:
-        return read_buffer(reader, from, argument);
-    case WEIR_PARAMETER_LOCAL:
-        return read_local(reader, from, argument);
-    default:
-        return read_value(reader, from, argument);
-    }
-}
-
 static bool read_arguments(struct reader *reader, const json_t *from,
                            const struct weir_kernel_signature *kernel, struct compare_case *one)
 {
@@ -436,23 +409,19 @@ static bool read_arguments(struct reader *reader, const json_t *from,
         return refuse(reader, "'arguments' has %zu, and kernel '%.60s' %u", json_array_size(list),
                       kernel->name, (unsigned)kernel->parameter_count);
     for (uint32_t i = 0; i < kernel->parameter_count; i++) {
-        one->arguments[i].parameter = weir_signature_parameter(kernel, i);
+        struct compare_argument *argument = &one->arguments[i];
+        const json_t *value = json_array_get(list, i);
+        argument->parameter = weir_signature_parameter(kernel, i);
         one->argument_count = i + 1;
-        reader->parameter = one->arguments[i].parameter->name;
-        if (!read_argument(reader, json_array_get(list, i), &one->arguments[i]))
+        reader->parameter = argument->parameter->name;
+        const weir_parameter_kind kind = argument->parameter->kind;
+        if (!(kind == WEIR_PARAMETER_BUFFER  ? read_buffer(reader, value, argument)
+              : kind == WEIR_PARAMETER_LOCAL ? read_local(reader, value, argument)
+                                             : read_value(reader, value, argument)))
             return false;
     }
     reader->parameter = NULL;
     return true;
-}
-
-static const struct weir_kernel_signature *find_kernel(const struct weir_bundle *bundle,
-                                                       const char *name)
-{
-    for (uint32_t i = 0; name && i < bundle->kernel_count; i++)
-        if (strcmp(weir_bundle_kernel(bundle, i)->name, name) == 0)
-            return weir_bundle_kernel(bundle, i);
-    return NULL;
 }
 
 bool compare_read_case(const json_t *from, const struct weir_bundle *bundle,
@@ -461,13 +430,16 @@ bool compare_read_case(const json_t *from, const struct weir_bundle *bundle,
     static const char *const keys[] = {"name",      "kernel",    "grid", "block",
                                        "arguments", "tolerance", NULL};
     const char *name = json_string_value(json_object_get(from, "name"));
+    const struct weir_kernel_signature *kernel = NULL;
     struct reader reader = {message, name ? name : "?", NULL};
     *out_case = (struct compare_case){.name = reader.name};
     message[0] = '\0';
     if (!name)
         return refuse(&reader, "a case is an object with a 'name'");
     out_case->kernel = json_string_value(json_object_get(from, "kernel"));
-    const struct weir_kernel_signature *kernel = find_kernel(bundle, out_case->kernel);
+    for (uint32_t i = 0; out_case->kernel && i < bundle->kernel_count && !kernel; i++)
+        if (strcmp(weir_bundle_kernel(bundle, i)->name, out_case->kernel) == 0)
+            kernel = weir_bundle_kernel(bundle, i);
     if (!kernel)
         return refuse(&reader, "'kernel' names none of %.100s", bundle->name);
     return check_keys(&reader, from, keys) && read_extent(&reader, from, "grid", &out_case->grid) &&
@@ -542,19 +514,6 @@ static weir_status make_arguments(const struct run *run, const struct compare_ca
     return status;
 }
 
-static weir_status take_results(const struct run *run, const struct compare_case *one,
-                                const struct weir_argument *arguments, bool of_twin)
-{
-    weir_status status = WEIR_OK;
-    for (size_t i = 0; i < one->argument_count && status == WEIR_OK; i++) {
-        const struct compare_argument *to = &one->arguments[i];
-        if (is_result(to))
-            status = weir_download(run->queue, of_twin ? to->twin : to->opencl, arguments[i].buffer,
-                                   0, to->size);
-    }
-    return status;
-}
-
 // Each form begins with buffers of its own, so neither sees what the other has left.
 static bool launch(const struct run *run, const struct compare_case *one, weir_program *program,
                    bool of_twin)
@@ -567,44 +526,39 @@ static bool launch(const struct run *run, const struct compare_case *one, weir_p
     if (status == WEIR_OK)
         status = weir_queue_launch_array(run->queue, kernel, one->grid, one->block, arguments,
                                          one->argument_count);
-    if (status == WEIR_OK)
-        status = take_results(run, one, arguments, of_twin);
-    for (size_t i = 0; i < one->argument_count; i++)
+    for (size_t i = 0; i < one->argument_count; i++) {
+        const struct compare_argument *to = &one->arguments[i];
+        if (status == WEIR_OK && is_result(to))
+            status = weir_download(run->queue, of_twin ? to->twin : to->opencl, arguments[i].buffer,
+                                   0, to->size);
         weir_buffer_destroy(&arguments[i].buffer);
+    }
     weir_kernel_destroy(&kernel);
     if (status < 0)
         printf("FAIL  %s: %s\n", one->name, weir_last_error_text());
     return status == WEIR_OK;
 }
 
-// Judging.
-
-static bool judge_all(const struct compare_case *one)
-{
-    bool fine = true;
-    size_t results = 0;
-    for (size_t i = 0; i < one->argument_count; i++) {
-        results += is_result(&one->arguments[i]);
-        if (is_result(&one->arguments[i]))
-            fine = compare_judge(stdout, one, &one->arguments[i]) && fine;
-    }
-    if (results == 0)
-        printf("FAIL  %s: kernel '%s' has no buffer that it may write\n", one->name, one->kernel);
-    return fine && results > 0;
-}
-
 static bool run_case(struct run *run, const json_t *from)
 {
     char message[COMPARE_MESSAGE];
     struct compare_case one;
+    size_t results = 0;
     bool fine = compare_read_case(from, run->opencl.bundle, &one, message);
     if (!fine)
         fprintf(stderr, "%s\n", message);
     weir_program *first = run->twin.program ? run->twin.program : run->opencl.program;
-    fine = fine && launch(run, &one, run->opencl.program, false) &&
-           launch(run, &one, first, true) && judge_all(&one);
+    const bool ran =
+        fine && launch(run, &one, run->opencl.program, false) && launch(run, &one, first, true);
+    for (size_t i = 0; i < one.argument_count && ran; i++) {
+        results += is_result(&one.arguments[i]);
+        if (is_result(&one.arguments[i]))
+            fine = compare_judge(stdout, &one, &one.arguments[i]) && fine;
+    }
+    if (ran && results == 0)
+        printf("FAIL  %s: kernel '%s' has no buffer that it may write\n", one.name, one.kernel);
     compare_case_finish(&one);
-    return fine;
+    return fine && results > 0;
 }
 
 // The machine.
@@ -646,17 +600,6 @@ static bool open_device(struct run *run)
     return true;
 }
 
-static bool close_device(struct run *run)
-{
-    weir_program_destroy(&run->twin.program);
-    weir_program_destroy(&run->opencl.program);
-    weir_queue_destroy(&run->queue);
-    bool fine = !run->device || weir_device_close(&run->device) == WEIR_OK;
-    if (run->own)
-        fine = weir_close(&run->own) == WEIR_OK && fine;
-    return fine || fail_weir();
-}
-
 int compare_kernels(const struct compare_params *params)
 {
     struct run run = {.runtime = params->runtime,
@@ -670,7 +613,13 @@ int compare_kernels(const struct compare_params *params)
     const bool opened = fine;
     for (size_t i = 0; i < json_array_size(cases) && opened; i++)
         fine = run_case(&run, json_array_get(cases, i)) && fine;
-    fine = close_device(&run) && fine;
+    weir_program_destroy(&run.twin.program);
+    weir_program_destroy(&run.opencl.program);
+    weir_queue_destroy(&run.queue);
+    bool closed = !run.device || weir_device_close(&run.device) == WEIR_OK;
+    if (run.own)
+        closed = weir_close(&run.own) == WEIR_OK && closed;
+    fine = (closed || fail_weir()) && fine;
     json_decref(cases);
     return fine && fflush(stdout) == 0 ? 0 : 1;
 }

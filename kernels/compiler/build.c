@@ -111,13 +111,15 @@ static void add_kernels(struct weir_long_text *out, const struct weir_bundle *bu
     weir_long_text_add(out, "};\n\n");
 }
 
-static bool write_file(const struct kc_bundle *bundle, char suffix,
-                       const struct weir_long_text *text, struct weir_long_text *report)
+static bool write_file(const struct kc_bundle *bundle, char suffix, struct weir_long_text *text,
+                       struct weir_long_text *report)
 {
     char path[1024];
     snprintf(path, sizeof path, "%s.%c", bundle->out, suffix);
-    return text->failed ? kc_error(report, "no memory for the bundle")
-                        : kc_write(path, text->text, report);
+    const bool written = text->failed ? kc_error(report, "no memory for the bundle")
+                                      : kc_write(path, text->text, report);
+    free(text->text);
+    return written;
 }
 
 static bool write_source(const struct kc_bundle *to, const struct weir_bundle *bundle,
@@ -138,9 +140,7 @@ static bool write_source(const struct kc_bundle *to, const struct weir_bundle *b
                        "const struct weir_bundle %s = {\n    sizeof(struct weir_bundle), \"%s\", "
                        "kernels, %uu, images, %uu,\n};\n",
                        to->symbol, to->label, bundle->kernel_count, bundle->image_count);
-    const bool written = write_file(to, 'c', &out, report);
-    free(out.text);
-    return written;
+    return write_file(to, 'c', &out, report);
 }
 
 static bool write_header(const struct kc_bundle *to, const struct weir_bundle *bundle,
@@ -162,9 +162,7 @@ static bool write_header(const struct kc_bundle *to, const struct weir_bundle *b
                        ".\nextern const struct weir_bundle %s;\n\n"
                        "#ifdef __cplusplus\n}\n#endif\n\n#endif\n",
                        to->symbol);
-    const bool written = write_file(to, 'h', &out, report);
-    free(out.text);
-    return written;
+    return write_file(to, 'h', &out, report);
 }
 
 // CUDA images: code for each architecture of the module that link.c makes.
@@ -215,16 +213,8 @@ static bool choose_targets(struct cuda_build *build)
     return any;
 }
 
-// More than 4,352 bytes take PTX 8.1, of CUDA 12.1.
-static bool has_long_parameters(const struct cuda_build *build)
-{
-    bool any = false;
-    for (size_t i = 0; i < build->kernels->count; i++)
-        any = any || kc_parameter_bytes(&build->kernels->items[i]) > 4352;
-    return any;
-}
-
-// The first version of PTX that has the architecture: drivers take theirs and older ones.
+// The first version of PTX that has the architecture: drivers take theirs and older ones. More than 4,352 bytes of
+// parameters take PTX 8.1, of CUDA 12.1.
 static const char *ptx_version_of(const struct cuda_build *build, unsigned target)
 {
     static const struct {
@@ -233,8 +223,11 @@ static const char *ptx_version_of(const struct cuda_build *build, unsigned targe
     } versions[] = {{120, "+ptx87"}, {110, "+ptx90"}, {103, "+ptx88"},
                     {100, "+ptx86"}, {88, "+ptx78"},  {87, "+ptx74"},
                     {86, "+ptx71"},  {80, "+ptx70"},  {0, "+ptx63"}};
-    const char *least = has_long_parameters(build) ? "+ptx81" : "";
+    const char *least = "";
     size_t i = 0;
+    for (size_t k = 0; k < build->kernels->count; k++)
+        if (kc_parameter_bytes(&build->kernels->items[k]) > 4352)
+            least = "+ptx81";
     while (target < versions[i].target)
         i++;
     return strcmp(least, versions[i].feature) > 0 ? least : versions[i].feature;
@@ -263,14 +256,7 @@ static bool make_ptx(struct cuda_build *build, const char *module)
     return make_ptx(build, module);
 }
 
-// Of libdevice, which need not be there for a check; of printf; LLVM's own.
-static bool is_there(const char *name)
-{
-    return kc_starts_with(name, "__nv_") || kc_starts_with(name, "vprintf") ||
-           kc_starts_with(name, "llvm.");
-}
-
-// Refuses the kernel if it calls a function that neither library has.
+// Refuses the kernel if it calls a function that neither library has. libdevice need not be there for a check.
 static void check_reached(struct cuda_build *build, const struct kc_module *module,
                           struct kc_kernel *kernel)
 {
@@ -278,7 +264,8 @@ static void check_reached(struct cuda_build *build, const struct kc_module *modu
     for (size_t i = 0; reached && i < module->symbol_count && !kernel->refused; i++) {
         const struct kc_symbol *symbol = &module->symbols[i];
         char name[512];
-        if (!reached[i] || symbol->kind != KC_DECLARED || is_there(symbol->name))
+        if (!reached[i] || symbol->kind != KC_DECLARED || kc_starts_with(symbol->name, "__nv_") ||
+            kc_starts_with(symbol->name, "vprintf") || kc_starts_with(symbol->name, "llvm."))
             continue;
         kc_plain_name(symbol->name, name, sizeof name);
         kc_refuse(build->context, kernel, symbol->name,
@@ -330,47 +317,30 @@ static struct kc_kernel *owner_of(struct kc_kernels *kernels, const char *line)
     return mark ? kc_kernels_find(kernels, start, (size_t)(mark - start)) : NULL;
 }
 
-static struct kc_kernel *entry_of(struct kc_kernels *kernels, const char *line)
-{
-    const char *at = kc_in_line(line, ".entry ");
-    return at ? kc_kernels_find(kernels, at + 7, strcspn(at + 7, "( \t\n")) : NULL;
-}
-
-static void check_local_bytes(struct kc_context *context, struct kc_kernel *kernel,
-                              unsigned long long bytes)
-{
-    if (bytes > LOCAL_MOST && !kernel->refused)
-        kc_refuse(
-            context, kernel, NULL,
-            "has __local arrays of %llu bytes: CUDA has %d for what a kernel declares; pass a "
-            "__local pointer (weir_local())",
-            bytes, LOCAL_MOST);
-}
-
-static void check_private_bytes(struct kc_context *context, struct kc_kernel *kernel,
-                                unsigned long long bytes)
-{
-    if (bytes > PRIVATE_MOST && !kernel->refused)
-        kc_refuse(context, kernel, NULL,
-                  "has %llu bytes of variables in each work-item: CUDA has %d; use a buffer", bytes,
-                  PRIVATE_MOST);
-}
-
 static void check_memory(struct kc_context *context, const char *ptx, struct kc_kernels *kernels)
 {
     unsigned long long *local = calloc(kernels->count + 1, sizeof *local);
     struct kc_kernel *current = NULL, *found;
     for (const char *line = ptx; line && local; line = kc_next_line(line)) {
         const char *at = line + strspn(line, " \t");
-        if (strncmp(at, ".shared ", 8) == 0 && (found = owner_of(kernels, line)))
+        const char *entry = kc_in_line(line, ".entry ");
+        if (kc_starts_with(at, ".shared ") && (found = owner_of(kernels, line)))
             local[found - kernels->items] += bytes_of(line);
-        else if (kc_in_line(line, ".entry ") || kc_in_line(line, ".func "))
-            current = entry_of(kernels, line);
-        else if (strncmp(at, ".local ", 7) == 0 && current)
-            check_private_bytes(context, current, bytes_of(line));
+        else if (entry || kc_in_line(line, ".func "))
+            current =
+                entry ? kc_kernels_find(kernels, entry + 7, strcspn(entry + 7, "( \t\n")) : NULL;
+        else if (kc_starts_with(at, ".local ") && current && !current->refused &&
+                 bytes_of(line) > PRIVATE_MOST)
+            kc_refuse(context, current, NULL,
+                      "has %llu bytes of variables in each work-item: CUDA has %d; use a buffer",
+                      bytes_of(line), PRIVATE_MOST);
     }
     for (size_t i = 0; i < kernels->count && local; i++)
-        check_local_bytes(context, &kernels->items[i], local[i]);
+        if (local[i] > LOCAL_MOST && !kernels->items[i].refused)
+            kc_refuse(context, &kernels->items[i], NULL,
+                      "has __local arrays of %llu bytes: CUDA has %d for what a kernel declares; "
+                      "pass a __local pointer (weir_local())",
+                      local[i], LOCAL_MOST);
     context->report->failed = context->report->failed || !local;
     free(local);
 }
@@ -387,7 +357,7 @@ static bool finish_ptx(const struct cuda_build *build, const char *architecture,
     if (first)
         check_memory(build->context, ptx, build->kernels);
     char *changed = weir_ptx_for_cuda(ptx, size, message, sizeof message);
-    const bool fine = changed ? kc_write(path, changed, report) : kc_error(report, message);
+    const bool fine = changed ? kc_write(path, changed, report) : kc_error(report, "%s", message);
     free(changed);
     free(ptx);
     return fine;
@@ -408,26 +378,20 @@ static bool make_cubins(const struct cuda_build *build, const struct kc_list *cu
                        build->context->report);
 }
 
-static unsigned target_of(const struct cuda_build *build, const char *architecture)
-{
-    size_t i = 0;
-    while (i + 1 < build->count && strcmp(build->architectures[i], architecture) != 0)
-        i++;
-    return build->targets[i];
-}
-
 static bool take_images(const struct cuda_build *build, const struct kc_list *list,
                         const char *format, struct kc_images *images)
 {
     for (size_t i = 0; i < list->count; i++) {
         char path[KC_PATH_SIZE], *data;
-        size_t size;
+        size_t size, at = 0;
         path_of(build, list->items[i], format, path);
         if (!kc_read(path, &data, &size, build->context->report))
             return false;
         char *target = kc_image_add(images, format, data, size);
+        while (at + 1 < build->count && strcmp(build->architectures[at], list->items[i]) != 0)
+            at++;
         if (strcmp(format, WEIR_IMAGE_PTX) == 0)
-            snprintf(target, KC_TARGET_SIZE, "sm_%u", target_of(build, list->items[i]));
+            snprintf(target, KC_TARGET_SIZE, "sm_%u", build->targets[at]);
         else
             snprintf(target, KC_TARGET_SIZE, "sm_%s", list->items[i]);
     }
@@ -498,21 +462,11 @@ static bool make_images(struct kc_context *context, const struct kc_module *modu
     const char *lack =
         own ? kc_tools_lack(tools, build->cubins.count > 0) : kc_tools_lack_nvcc(tools);
     if (wanted && lack)
-        return kc_error(context->report, lack);
+        return kc_error(context->report, "%s", lack);
     return (tools->libclc[0] == '\0' ||
             cuda_images(context, module, &result->kernels, own ? &build->ptx : &none,
                         own ? &build->cubins : &none, &result->images)) &&
            (own || kc_twin_images(build, tools, context->folder, result, context->report));
-}
-
-// A version stands before options.
-static void add_source(struct kc_result *result, const struct kc_language *language)
-{
-    const bool plain = strcmp(language->standard, "CL1.2") == 0 && !language->fast;
-    char *target =
-        kc_image_add(&result->images, WEIR_IMAGE_OPENCL_C, result->text.text, result->text.used);
-    snprintf(target, KC_TARGET_SIZE, "%s%s", plain ? "" : language->standard,
-             language->fast ? " " KC_FAST : "");
 }
 
 static bool finish_bundle(const struct kc_build *build, struct kc_result *result)
@@ -540,14 +494,18 @@ static bool finish_bundle(const struct kc_build *build, struct kc_result *result
 static bool build_all(struct kc_context *context, const struct kc_build *build,
                       struct kc_result *result)
 {
+    const struct kc_language *language = context->language;
+    const bool plain = strcmp(language->standard, "CL1.2") == 0 && !language->fast;
     struct kc_module module = {.text = NULL};
-    bool fine = kc_join(context->tools, context->language, &build->sources, context->folder,
-                        &result->text, context->report);
+    bool fine = kc_join(context->tools, language, &build->sources, context->folder, &result->text,
+                        context->report);
     context->text = result->text.text;
     if (fine && !context->text)
         fine = kc_error(context->report, "there is no kernel: the sources are empty");
-    if (fine)
-        add_source(result, context->language);
+    char *target =
+        kc_image_add(&result->images, WEIR_IMAGE_OPENCL_C, result->text.text, result->text.used);
+    snprintf(target, KC_TARGET_SIZE, "%s%s", plain ? "" : language->standard,
+             language->fast ? " " KC_FAST : ""); // a version stands before options
     fine = fine && kc_compile(context, &module, &result->kernels) &&
            make_images(context, &module, build, result) &&
            (finish_bundle(build, result) || kc_error(context->report, "no memory for the bundle"));

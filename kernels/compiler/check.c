@@ -16,9 +16,9 @@ enum {
 // Compiling.
 
 static bool run_clang(const struct kc_context *context, bool cuda, const char *source,
-                      const char *const *more, const char *out)
+                      const char *const *more, const char *out, const char *records)
 {
-    struct kc_job job = {.input = NULL};
+    struct kc_job job = {.output = records};
     kc_job_add_language(&job, context->tools, context->language);
     if (cuda)
         kc_job_add_cuda(&job, context->language);
@@ -35,16 +35,16 @@ static bool run_clang(const struct kc_context *context, bool cuda, const char *s
     return fine;
 }
 
-// `name` is of the files on the way.
+// `name` is of the files on the way; with more options clang may say more in `records`.
 static bool compile(struct kc_context *context, const char *name, const char *const *more,
-                    struct kc_module *out)
+                    const char *records, struct kc_module *out)
 {
     char source[KC_PATH_SIZE], ir[KC_PATH_SIZE], *data;
     size_t size;
     snprintf(source, sizeof source, "%s/%s.cl", context->folder, name);
     snprintf(ir, sizeof ir, "%s/%s.ll", context->folder, name);
     return kc_write(source, context->text, context->report) &&
-           run_clang(context, true, source, more, ir) &&
+           run_clang(context, true, source, more, ir, records) &&
            kc_read(ir, &data, &size, context->report) &&
            (kc_module_read(data, out) ||
             kc_error(context->report, "no memory for the kernels' module"));
@@ -65,20 +65,7 @@ static bool check_others(struct kc_context *context, const struct kc_module *mod
     if (!any && !strstr(module->text, " asm "))
         return true;
     snprintf(source, sizeof source, "%s/kernels.cl", context->folder);
-    return run_clang(context, false, source, more, source);
-}
-
-static bool compile_for_cuda(struct kc_context *context, struct kc_module *out)
-{
-    const struct kc_language *language = context->language;
-    const bool strict = language->strict && !language->quiet;
-    const char *const more[] = {AS_IT_IS, "-cl-kernel-arg-info", language->quiet ? "-w" : "-Wall",
-                                strict ? "-Werror" : NULL, NULL};
-    if (compile(context, "kernels", more, out) && check_others(context, out))
-        return true;
-    weir_long_text_add(context->report, "error: this does not compile as OpenCL C (%s)\n",
-                       language->standard);
-    return false;
+    return run_clang(context, false, source, more, source, NULL);
 }
 
 // The module with places in the source, which is made when a message needs one. NULL: it cannot be made.
@@ -89,13 +76,13 @@ static const struct kc_module *with_places(struct kc_context *context)
     struct kc_context quiet = *context;
     quiet.report = &ignored;
     if (!context->places.text && !context->has_no_places)
-        context->has_no_places = !compile(&quiet, "places", more, &context->places);
+        context->has_no_places = !compile(&quiet, "places", more, NULL, &context->places);
     free(ignored.text);
     return context->has_no_places ? NULL : &context->places;
 }
 
 // The kernels' signatures stand in the metadata that clang attaches to each kernel, `define ... @name(...) ...
-// !kernel_arg_type !7`, `!7 = !{!"int*"}`, and sizes in the types of its parameters.
+// !kernel_arg_type !7`, `!7 = !{!"int*"}`, and sizes of structures in what it tells of records.
 
 #define NO_IMAGES "images of depth and of several samples are not built; use image2d_t, or a buffer"
 #define NO_PIPES "pipes are not built for CUDA; use a buffer"
@@ -186,8 +173,20 @@ static void describe_type(struct weir_parameter *parameter, const char *type)
     parameter->alignment = scalar->size * (parameter->width == 3 ? 4 : parameter->width);
 }
 
+// How many bytes a structure or a union has, "         0 | struct pair", "           | [sizeof=16, align=8]"; 0: it is
+// none.
+static unsigned record_size(const char *records, const char *type)
+{
+    static const char key[] = "[sizeof=";
+    char head[ITEM_SIZE + 16];
+    snprintf(head, sizeof head, "\n         0 | %s\n", type);
+    const char *at = strstr(records, head);
+    at = at ? strstr(at, key) : NULL;
+    return at ? (unsigned)strtoul(at + strlen(key), NULL, 10) : 0;
+}
+
 static void describe(struct weir_parameter *parameter, const char *name, const char *type,
-                     const char *base, const char *qualifiers, unsigned space)
+                     const char *base, const char *qualifiers, unsigned space, const char *records)
 {
     const bool constant = strstr(qualifiers, "const") != NULL;
     const size_t length = strlen(type);
@@ -197,8 +196,6 @@ static void describe(struct weir_parameter *parameter, const char *name, const c
                       : space == SPACE_LOCAL ? WEIR_PARAMETER_LOCAL
                                              : WEIR_PARAMETER_BUFFER;
     describe_type(parameter, base);
-    if (!pointer)
-        parameter->alignment = 0;
     if (pointer) {
         parameter->type_name = show_pointer(type, constant);
         parameter->constant = space == SPACE_CONSTANT;
@@ -206,15 +203,16 @@ static void describe(struct weir_parameter *parameter, const char *name, const c
             parameter->kind == WEIR_PARAMETER_BUFFER && !constant && !parameter->constant;
         return;
     }
+    const struct scalar *scalar = scalar_of(type, length), *plain = scalar_of(base, strlen(base));
     parameter->type_name = strdup(type);
-    const struct scalar *scalar = scalar_of(type, length);
-    if (scalar) {
-        parameter->scalar = scalar->scalar;
-        parameter->size = scalar->size;
-    }
+    parameter->scalar = scalar ? scalar->scalar : WEIR_SCALAR_OTHER;
+    parameter->size = plain                  ? plain->size
+                      : parameter->width > 1 ? parameter->alignment
+                                             : record_size(records, base);
+    parameter->alignment = 0;
 }
 
-static bool read_parameters(const struct kc_module *module, const char *line,
+static bool read_parameters(const struct kc_module *module, const char *records, const char *line,
                             struct kc_kernel *kernel)
 {
     const char *spaces = attached(module, line, "kernel_arg_addr_space");
@@ -231,7 +229,8 @@ static bool read_parameters(const struct kc_module *module, const char *line,
         struct weir_parameter *parameter = kc_parameter_add(kernel);
         if (!parameter)
             return false;
-        describe(parameter, name, type, base, qualifier, (unsigned)strtoul(space, NULL, 10));
+        describe(parameter, name, type, base, qualifier, (unsigned)strtoul(space, NULL, 10),
+                 records);
         if (strcmp(access, "none") != 0 && !kernel->opaque) {
             kernel->opaque = strstr(qualifier, "pipe") ? NO_PIPES : NO_IMAGES;
             kernel->opaque_at = kernel->parameter_count - 1;
@@ -252,145 +251,40 @@ static void read_block(const struct kc_module *module, const char *line, struct 
         kernel->sub_group = (unsigned)strtoul(number, NULL, 10);
 }
 
-// Sizes.
-
-struct layout {
-    unsigned size;
-    unsigned alignment;
-};
-
-static struct layout layout_of(const struct kc_module *module, const char **at, unsigned depth);
-
-static unsigned rounded(unsigned size, unsigned alignment)
+// "define dso_local ptx_kernel void @k(ptr addrspace(1) noundef align 4 %0, i128 noundef %1)": the alignment of what a
+// pointer points to, and the size of an integer that is no scalar.
+static void read_head(const char *line, struct kc_kernel *kernel)
 {
-    return alignment > 0 ? (size + alignment - 1) / alignment * alignment : size;
-}
-
-// "{ i32, [3 x float] }", "<{ i8, i32 }>".
-static struct layout structure(const struct kc_module *module, const char **at, unsigned depth,
-                               bool packed)
-{
-    struct layout all = {0, 1};
-    while (**at && **at != '\n' && **at != '}') {
-        const char *before = *at;
-        const struct layout part = layout_of(module, at, depth + 1);
-        const unsigned alignment = packed ? 1 : part.alignment;
-        all.size = rounded(all.size, alignment) + part.size;
-        all.alignment = alignment > all.alignment ? alignment : all.alignment;
-        *at += strspn(*at, ", ");
-        if (*at == before)
-            break;
-    }
-    *at += (**at == '}') + (packed && strncmp(*at, "}>", 2) == 0);
-    all.size = rounded(all.size, all.alignment);
-    return all;
-}
-
-// "[3 x float]", "<4 x i32>": a vector takes a power of two.
-static struct layout repeated(const struct kc_module *module, const char **at, unsigned depth,
-                              bool vector)
-{
-    char *end;
-    const unsigned count = (unsigned)strtoul(*at, &end, 10);
-    *at = strncmp(end, " x ", 3) == 0 ? end + 3 : end;
-    struct layout part = layout_of(module, at, depth + 1);
-    unsigned size = part.size * count;
-    *at += **at == (vector ? '>' : ']');
-    if (vector) {
-        for (part.alignment = 1; part.alignment < size;)
-            part.alignment *= 2;
-        size = part.alignment;
-    }
-    return (struct layout){size, part.alignment};
-}
-
-static struct layout named(const struct kc_module *module, const char **at, unsigned depth)
-{
-    char name[NAME_SIZE];
-    const size_t length =
-        **at && (*at)[1] == '"' ? strcspn(*at + 2, "\"") + 3 : strcspn(*at, " ,)}]>*\n");
-    snprintf(name, sizeof name, "%.*s", (int)length, *at);
-    const struct kc_symbol *type = kc_module_find(module, name);
-    *at += length;
-    const char *inner = type && type->kind == KC_TYPE ? type->line : "";
-    return layout_of(module, &inner, depth + 1);
-}
-
-// Of a type of LLVM's, after which *at is then. Sizes and alignments are those of CUDA and of every OpenCL device.
-static struct layout layout_of(const struct kc_module *module, const char **at, unsigned depth)
-{
-    static const struct {
-        const char *name;
-        unsigned size;
-    } types[] = {{"i8", 1},   {"i16", 2},   {"i32", 4},    {"i64", 8}, {"i128", 16},
-                 {"half", 2}, {"float", 4}, {"double", 8}, {"ptr", 8}, {"i1", 1}};
-    const char *start = *at;
-    const size_t length = strcspn(start, " ,)}]>*\n");
-    if (depth > 64)
-        return (struct layout){0, 1};
-    if (*start == '%')
-        return named(module, at, depth);
-    *at += *start == '{' || *start == '[' || *start == '<';
-    if (strncmp(start, "<{", 2) == 0) {
-        *at += 1 + strspn(*at + 1, " ");
-        return structure(module, at, depth, true);
-    }
-    if (*start == '{') {
-        *at += strspn(*at, " ");
-        return structure(module, at, depth, false);
-    }
-    if (*start == '[' || *start == '<')
-        return repeated(module, at, depth, *start == '<');
-    *at += length;
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (strlen(types[i].name) == length && memcmp(start, types[i].name, length) == 0)
-            return (struct layout){types[i].size, types[i].size};
-    return (struct layout){0, 1};
-}
-
-static void find_size(const struct kc_module *module, const char *at,
-                      struct weir_parameter *parameter)
-{
-    const char *next = kc_next_parameter(at);
-    const char *value = kc_in_line(at, "byval(");
-    const char *alignment = kc_in_line(at, " align ");
-    if (parameter->kind == WEIR_PARAMETER_VALUE && parameter->size == 0) {
-        const char *type = value && (!next || value < next) ? value + strlen("byval(") : at;
-        parameter->size = layout_of(module, &type, 0).size;
-    }
-    if (parameter->kind == WEIR_PARAMETER_BUFFER && parameter->alignment == 0 &&
-        !strchr(parameter->type_name, '[') && alignment && (!next || alignment < next))
-        parameter->alignment = (unsigned)strtoul(alignment + strlen(" align "), NULL, 10);
-}
-
-// "define dso_local ptx_kernel void @k(ptr addrspace(1) noundef align 4 %0, ptr byval(%struct.pair) align 4 %1)".
-static void find_sizes(const struct kc_module *module, const char *line, struct kc_kernel *kernel)
-{
+    static const char key[] = " align ";
     const char *at = kc_first_parameter(line);
     for (size_t p = 0; at && p < kernel->parameter_count; p++) {
-        find_size(module, at, &kernel->parameters[p]);
-        at = kc_next_parameter(at);
+        struct weir_parameter *parameter = &kernel->parameters[p];
+        const char *next = kc_next_parameter(at);
+        const char *alignment = kc_in_line(at, key);
+        if (parameter->kind == WEIR_PARAMETER_VALUE && parameter->size == 0 && *at == 'i')
+            parameter->size = (unsigned)strtoul(at + 1, NULL, 10) / 8;
+        if (parameter->kind == WEIR_PARAMETER_BUFFER && parameter->alignment == 0 &&
+            !strchr(parameter->type_name, '[') && alignment && (!next || alignment < next))
+            parameter->alignment = (unsigned)strtoul(alignment + strlen(key), NULL, 10);
+        at = next;
     }
 }
 
-static bool read_kernel(const struct kc_module *module, const struct kc_symbol *symbol,
-                        struct kc_kernels *kernels)
+static bool read_kernels(const struct kc_module *module, const char *records,
+                         struct kc_kernels *kernels)
 {
-    struct kc_kernel *kernel = kc_kernel_add(kernels, symbol->name, strlen(symbol->name));
-    if (!kernel || !read_parameters(module, symbol->line, kernel))
-        return false;
-    read_block(module, symbol->line, kernel);
-    find_sizes(module, symbol->line, kernel);
+    for (size_t i = 0; i < module->symbol_count; i++) {
+        const struct kc_symbol *symbol = &module->symbols[i];
+        struct kc_kernel *kernel =
+            symbol->is_kernel ? kc_kernel_add(kernels, symbol->name, strlen(symbol->name)) : NULL;
+        if (!symbol->is_kernel)
+            continue;
+        if (!kernel || !read_parameters(module, records, symbol->line, kernel))
+            return false;
+        read_block(module, symbol->line, kernel);
+        read_head(symbol->line, kernel);
+    }
     return true;
-}
-
-static bool read_kernels(const struct kc_module *module, struct kc_kernels *kernels)
-{
-    bool fine = true;
-    for (size_t i = 0; i < module->symbol_count && fine; i++)
-        if (module->symbols[i].is_kernel)
-            fine = read_kernel(module, &module->symbols[i], kernels);
-    return fine;
 }
 
 struct weir_parameter *kc_parameter_add(struct kc_kernel *kernel)
@@ -509,40 +403,8 @@ bool kc_drop_refused(struct kc_context *context, struct kc_kernels *kernels, boo
             kernels->items[kept++] = kernels->items[i];
     }
     kernels->count = kept;
-    if (kept == 0)
-        weir_long_text_add(context->report, "error: no kernel is left\n");
-    return kept > 0;
+    return kept > 0 || kc_error(context->report, "no kernel is left");
 }
-
-#define NO_QUEUES "kernels cannot enqueue kernels on CUDA; launch from the host"
-
-// Types of OpenCL C's own that are left once kernels/images has changed the text. Images and pipes are known by
-// their access.
-static const char *sentence_of(const struct kc_context *context, const struct kc_kernel *kernel,
-                               size_t index)
-{
-    const char *type = kernel->parameters[index].type_name;
-    if (kernel->opaque && kernel->opaque_at == index)
-        return kernel->opaque;
-    const bool is_20 = strcmp(context->language->standard, "CL2") > 0;
-    return is_20 && (strcmp(type, "queue_t") == 0 || strcmp(type, "clk_event_t") == 0) ? NO_QUEUES
-                                                                                       : NULL;
-}
-
-// What clang calls.
-static const struct {
-    const char *part; // of the symbol
-    const char *sentence;
-} outside[] = {
-    {"ocl_image", NO_IMAGES},
-    {"__get_pipe_", NO_PIPES},
-    {"_read_pipe", NO_PIPES},
-    {"_write_pipe", NO_PIPES},
-};
-
-enum {
-    OUTSIDE = sizeof outside / sizeof *outside
-};
 
 static void check_name(struct kc_context *context, struct kc_kernel *kernel)
 {
@@ -556,14 +418,21 @@ static void check_name(struct kc_context *context, struct kc_kernel *kernel)
         kc_refuse(context, kernel, NULL, "has a name that is a number in PTX; rename it");
 }
 
+// Types of OpenCL C's own that are left once kernels/images has changed the text. Images and pipes are known by
+// their access.
 static void check_parameters(struct kc_context *context, struct kc_kernel *kernel)
 {
+    const bool is_20 = strcmp(context->language->standard, "CL2") > 0;
     for (size_t p = 0; p < kernel->parameter_count && !kernel->refused; p++) {
         const struct weir_parameter *parameter = &kernel->parameters[p];
-        const char *sentence = sentence_of(context, kernel, p);
+        const char *type = parameter->type_name;
+        const char *sentence = kernel->opaque_at == p ? kernel->opaque : NULL;
+        if (!sentence && is_20 &&
+            (strcmp(type, "queue_t") == 0 || strcmp(type, "clk_event_t") == 0))
+            sentence = "kernels cannot enqueue kernels on CUDA; launch from the host";
         if (sentence)
             kc_refuse(context, kernel, NULL, "has the parameter '%s', of the type %s: %s",
-                      parameter->name, parameter->type_name, sentence);
+                      parameter->name, type, sentence);
     }
 }
 
@@ -590,6 +459,15 @@ static bool is_meeting(const char *name)
 static void check_calls(struct kc_context *context, const struct kc_module *module,
                         struct kc_kernel *kernel)
 {
+    static const struct {
+        const char *part; // of the name of what clang calls
+        const char *sentence;
+    } outside[] = {
+        {"ocl_image", NO_IMAGES},
+        {"__get_pipe_", NO_PIPES},
+        {"_read_pipe", NO_PIPES},
+        {"_write_pipe", NO_PIPES},
+    };
     kernel->waits = strstr(module->text, " asm ") != NULL;
     bool *reached = kc_module_reach(module, kernel->name, NULL);
     for (size_t s = 0; reached && s < module->symbol_count && !kernel->refused; s++) {
@@ -598,7 +476,7 @@ static void check_calls(struct kc_context *context, const struct kc_module *modu
         if (!reached[s] || symbol->kind != KC_DECLARED)
             continue;
         kc_plain_name(symbol->name, name, sizeof name);
-        for (size_t i = 0; i < OUTSIDE && !kernel->refused; i++)
+        for (size_t i = 0; i < sizeof outside / sizeof *outside && !kernel->refused; i++)
             if (strstr(symbol->name, outside[i].part))
                 kc_refuse(context, kernel, symbol->name, "uses %s: %s", name, outside[i].sentence);
         kernel->waits = kernel->waits || is_meeting(name);
@@ -679,11 +557,8 @@ static bool check(struct kc_context *context, const struct kc_module *module,
 {
     if (!context->language->quiet && !check_long_long(context, module))
         return false;
-    if (kernels->count == 0) {
-        weir_long_text_add(context->report,
-                           "error: there is no kernel: a source needs a __kernel function\n");
-        return false;
-    }
+    if (kernels->count == 0)
+        return kc_error(context->report, "there is no kernel: a source needs a __kernel function");
     for (size_t i = 0; i < kernels->count; i++) {
         check_name(context, &kernels->items[i]);
         check_parameters(context, &kernels->items[i]);
@@ -697,8 +572,25 @@ static bool check(struct kc_context *context, const struct kc_module *module,
 
 bool kc_compile(struct kc_context *context, struct kc_module *out, struct kc_kernels *out_kernels)
 {
-    return compile_for_cuda(context, out) &&
-           (read_kernels(out, out_kernels) ||
-            kc_error(context->report, "no memory for the kernels' signatures")) &&
-           check(context, out, out_kernels);
+    const struct kc_language *language = context->language;
+    const bool strict = language->strict && !language->quiet;
+    const char *const more[] = {AS_IT_IS,
+                                "-cl-kernel-arg-info",
+                                "-Xclang",
+                                "-fdump-record-layouts",
+                                language->quiet ? "-w" : "-Wall",
+                                strict ? "-Werror" : NULL,
+                                NULL};
+    char path[KC_PATH_SIZE], *records;
+    size_t size;
+    snprintf(path, sizeof path, "%s/records.txt", context->folder);
+    if (!compile(context, "kernels", more, path, out) || !check_others(context, out))
+        return kc_error(context->report, "this does not compile as OpenCL C (%s)",
+                        language->standard);
+    if (!kc_read(path, &records, &size, context->report))
+        return false;
+    const bool fine = read_kernels(out, records, out_kernels) ||
+                      kc_error(context->report, "no memory for the kernels' signatures");
+    free(records);
+    return fine && check(context, out, out_kernels);
 }

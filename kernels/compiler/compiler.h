@@ -60,11 +60,12 @@ const char *kc_tools_lack(const struct kc_tools *tools, bool cubins);
 const char *kc_tools_lack_nvcc(const struct kc_tools *tools);
 
 struct kc_job {
-    const char *input; // a file that is its standard input; NULL: that of this process
-    bool output_too;   // its standard output is among its errors
-    char *errors;      // what it wrote to its standard error; to be freed
-    int status;        // its exit status; -1: it could not be run, or was killed
-    char **arguments;  // the program first, NULL last
+    const char *input;  // a file that is its standard input; NULL: that of this process
+    const char *output; // a new file for its standard output, likewise
+    bool output_too;    // its standard output is among its errors
+    char *errors;       // what it wrote to its standard error; to be freed
+    int status;         // its exit status; -1: it could not be run, or was killed
+    char **arguments;   // the program first, NULL last
     size_t argument_count;
     bool lacks_memory; // for an argument: the job is not run
     int number;        // of the process
@@ -96,7 +97,7 @@ void kc_folder_remove(const char *path);
 bool kc_read(const char *path, char **out_text, size_t *out_size, struct weir_long_text *report);
 bool kc_write(const char *path, const char *text, struct weir_long_text *report);
 // Reports "error: SENTENCE"; false.
-bool kc_error(struct weir_long_text *report, const char *sentence);
+bool kc_error(struct weir_long_text *report, const char *format, ...) WEIR_TEXT_PRINTF(2, 3);
 
 struct kc_language {
     const char *standard; // "CL1.2"
@@ -156,8 +157,7 @@ enum kc_symbol_kind {
     KC_UNKNOWN,
     KC_DECLARED,
     KC_DEFINED,
-    KC_VARIABLE,
-    KC_TYPE // its name begins with '%', and its line with what it is
+    KC_VARIABLE
 };
 
 struct kc_symbol {

@@ -117,16 +117,6 @@ static const char *subjects_of(const char *name)
     return length > 0 && has_word(math, plain, length) ? "math" : "";
 }
 
-static void find_needed(const struct kc_module *module, bool out[SUBJECTS])
-{
-    for (size_t i = 0; i < module->symbol_count; i++) {
-        const bool declared = module->symbols[i].kind == KC_DECLARED;
-        const char *names = declared ? subjects_of(module->symbols[i].name) : "";
-        for (size_t s = 0; s < SUBJECTS; s++)
-            out[s] = out[s] || has_word(names, subjects[s].name, strlen(subjects[s].name));
-    }
-}
-
 // Linking.
 
 #define FLUSHED "-fdenormal-fp-math-f32=preserve-sign"
@@ -146,19 +136,14 @@ void kc_job_add_language(struct kc_job *job, const struct kc_tools *tools,
         kc_job_add(job, KC_FAST);
 }
 
-static void add_math(struct kc_job *job, const struct kc_language *language)
+void kc_job_add_cuda(struct kc_job *job, const struct kc_language *language)
 {
+    KC_ADD(job, "-target", KC_TARGET, KC_MARCH_LOWEST, KC_IS_COMPILER, "-Xclang", "-fgnu-keywords");
     // Functions of kernels/library too are the fast ones with __FAST_RELAXED_MATH__, which KC_FAST defines.
     if (language->fast)
         KC_ADD(job, KC_FAST, "-ffp-contract=fast", "-Xclang", FLUSHED);
     else
         KC_ADD(job, "-cl-fp32-correctly-rounded-divide-sqrt", "-ffp-contract=on");
-}
-
-void kc_job_add_cuda(struct kc_job *job, const struct kc_language *language)
-{
-    KC_ADD(job, "-target", KC_TARGET, KC_MARCH_LOWEST, KC_IS_COMPILER, "-Xclang", "-fgnu-keywords");
-    add_math(job, language);
 }
 
 // What kernels/library is compiled with: pointers of each address space, and, but for files where clang may
@@ -191,7 +176,12 @@ static bool add_library(const struct kc_context *context, const struct kc_module
     bool needed[SUBJECTS] = {false};
     size_t count = 0;
     bool fine = true;
-    find_needed(module, needed);
+    for (size_t i = 0; i < module->symbol_count; i++) {
+        const bool declared = module->symbols[i].kind == KC_DECLARED;
+        const char *names = declared ? subjects_of(module->symbols[i].name) : "";
+        for (size_t s = 0; s < SUBJECTS; s++)
+            needed[s] = needed[s] || has_word(names, subjects[s].name, strlen(subjects[s].name));
+    }
     for (size_t i = 0; i < SUBJECTS && fine; i++)
         if (needed[i])
             fine = add_subject(context, &subjects[i], &jobs[count++], link);
@@ -242,17 +232,14 @@ static bool link_libraries(const struct kc_context *context, const struct kc_mod
 // How many bytes to leave out at `at`, and what to put there.
 static size_t change(const char *at, const char **out_instead)
 {
-    static const char constant[] = "addrspace(4)";
-    static const char print[] = "@printf(";
+    static const char *const words[][2] = {{"@printf(", "@vprintf("},
+                                           {"addrspace(4)", "addrspace(1)"}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        *out_instead = words[i][1];
+        if (kc_starts_with(at, words[i][0]))
+            return strlen(words[i][0]);
+    }
     *out_instead = "";
-    if (kc_starts_with(at, print)) {
-        *out_instead = "@vprintf(";
-        return sizeof print - 1;
-    }
-    if (kc_starts_with(at, constant)) {
-        *out_instead = "addrspace(1)";
-        return sizeof constant - 1;
-    }
     if (kc_starts_with(at, "\"target-cpu\"=\"") || kc_starts_with(at, "\"target-features\"=\"")) {
         const char *value = strchr(at, '=') + 2;
         const char *end = strchr(value, '"');
@@ -327,21 +314,16 @@ static const struct kc_kernel *kernel_of(const struct kc_kernels *kernels, const
     return name ? kc_kernels_find(kernels, name, strcspn(name, "(")) : NULL;
 }
 
-static bool any_waits(const struct kc_kernels *kernels)
-{
-    bool any = false;
-    for (size_t i = 0; i < kernels->count; i++)
-        any = any || kernels->items[i].waits;
-    return any;
-}
-
 // LLVM takes it that a barrier leaves alone what a `noalias` pointer points to, although other work-items write that:
 // such a pointer is to global memory, and in a kernel that waits for others it is const.
 static bool may_be_noalias(const struct kc_kernels *kernels, const struct kc_kernel *kernel,
                            size_t index)
 {
+    bool any_waits = false;
+    for (size_t i = 0; i < kernels->count; i++)
+        any_waits = any_waits || kernels->items[i].waits;
     if (!kernel)
-        return !any_waits(kernels);
+        return !any_waits;
     return index < kernel->parameter_count &&
            (!kernel->waits || !kernel->parameters[index].writable);
 }
@@ -483,9 +465,8 @@ static bool change_module(const struct kc_context *context, const struct kc_kern
                           const char *ir, struct weir_long_text *out)
 {
     bool images = false;
-    for (const char *line = ir; *line;) {
-        const char *newline = strchr(line, '\n');
-        const char *end = newline ? newline : line + strlen(line);
+    for (const char *line = *ir ? ir : NULL; line; line = kc_next_line(line)) {
+        const char *end = line + kc_line_length(line);
         if (kc_starts_with(line, "define ")) {
             struct weir_long_text definition = {0};
             change_parameters(context->language, kernels, line, end, &definition);
@@ -497,7 +478,6 @@ static bool change_module(const struct kc_context *context, const struct kc_kern
             images = add_formats(line, end, out) || images;
             change_line(line, end, out);
         }
-        line = newline ? newline + 1 : end;
     }
     weir_long_text_add(out,
                        "attributes " INLINED
@@ -584,31 +564,20 @@ static bool is_large(const struct outcome *outcome)
     return any;
 }
 
-static bool is_halved(const struct outcome *far, const struct outcome *near)
-{
-    bool any = false;
-    for (size_t i = 0; i < EXTENTS; i++)
-        any = any || (far->extents[i] > large[i] && near->extents[i] <= far->extents[i] / 2);
-    return any;
-}
-
 // Puts the module of lower limits in the place of that of the higher ones, if it is much smaller.
 static bool make_less(const struct kc_context *context, const char *in, struct limits limits,
                       const char *path, struct outcome *outcome)
 {
-    char other[KC_PATH_SIZE];
     struct outcome less = {0};
-    snprintf(other, sizeof other, "%s/less.ll", context->folder);
-    bool fine = optimise_within(context, in, limits, other, &less);
-    if (fine && is_halved(outcome, &less)) {
-        const struct outcome more = *outcome;
+    bool halved = false;
+    const bool made = optimise_within(context, in, limits, path, &less);
+    for (size_t i = 0; i < EXTENTS && made; i++)
+        halved = halved ||
+                 (outcome->extents[i] > large[i] && less.extents[i] <= outcome->extents[i] / 2);
+    free(halved ? outcome->ir : less.ir);
+    if (halved)
         *outcome = less;
-        less = more;
-        fine = rename(other, path) == 0 ||
-               kc_error(context->report, "a file on the way cannot be renamed");
-    }
-    free(less.ir);
-    return fine;
+    return made && (halved || kc_write(path, outcome->ir, context->report));
 }
 
 // A GPU hides the time of loads by issuing many, so loops are unrolled further than on a CPU: with

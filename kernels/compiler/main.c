@@ -61,22 +61,6 @@ enum {
     FIRST_ROW = 256 // after letters
 };
 
-static bool take(int option, const char *value)
-{
-    if (option == 'I' || option == 'D')
-        return add(option == 'I' ? &folders : &definitions, value);
-    if (option < FIRST_ROW)
-        return false;
-    const size_t row = (size_t)option - FIRST_ROW;
-    if (rows[row].list)
-        return add(rows[row].list, value);
-    if (rows[row].text)
-        *rows[row].text = value;
-    else
-        *rows[row].flag = true;
-    return true;
-}
-
 static bool read_arguments(int argc, char **argv)
 {
     struct option options[ROWS + 1] = {{NULL, 0, NULL, 0}};
@@ -85,8 +69,19 @@ static bool read_arguments(int argc, char **argv)
     for (int i = 0; i < ROWS; i++)
         options[i] = (struct option){rows[i].name, rows[i].flag ? no_argument : required_argument,
                                      NULL, FIRST_ROW + i};
-    while ((option = getopt_long(argc, argv, "I:D:", options, NULL)) != -1)
-        fine = take(option, optarg) && fine;
+    while ((option = getopt_long(argc, argv, "I:D:", options, NULL)) != -1) {
+        const int row = option - FIRST_ROW;
+        if (option == 'I' || option == 'D')
+            fine = add(option == 'I' ? &folders : &definitions, optarg) && fine;
+        else if (row < 0)
+            fine = false;
+        else if (rows[row].list)
+            fine = add(rows[row].list, optarg) && fine;
+        else if (rows[row].text)
+            *rows[row].text = optarg;
+        else
+            *rows[row].flag = true;
+    }
     for (int i = optind; i < argc; i++)
         fine = add(&sources, argv[i]) && fine;
     return fine && sources.count > 0 && bundle.symbol && bundle.label && bundle.header &&

@@ -87,15 +87,6 @@ static size_t read_name(const char *at, const char **out_name)
     return length;
 }
 
-// The first name in the line; SIZE_MAX: there is none, or no memory.
-static size_t first_name(struct kc_module *module, const char *line)
-{
-    const char *name;
-    const char *at = kc_in_line(line, "@");
-    const size_t length = at ? read_name(at + 1, &name) : 0;
-    return length > 0 ? intern(module, name, length) : SIZE_MAX;
-}
-
 static bool add_use(struct kc_module *module, size_t user, size_t used)
 {
     size_t *uses =
@@ -145,38 +136,21 @@ static bool add_node(struct kc_module *module, const char *line)
     return true;
 }
 
-// "%struct.pair = type { i32, float }": a symbol whose name has the '%'.
-static bool add_type(struct kc_module *module, const char *line)
-{
-    const char *end = kc_in_line(line, " = type ");
-    const size_t index = end ? intern(module, line, (size_t)(end - line)) : 0;
-    if (!end)
-        return true;
-    if (index != SIZE_MAX) {
-        module->symbols[index].kind = KC_TYPE;
-        module->symbols[index].line = end + strlen(" = type ");
-    }
-    return index != SIZE_MAX;
-}
-
-static bool is_kernel(const char *line, const struct kc_symbol *symbol)
-{
-    return kc_in_line(line, "!kernel_arg_addr_space ") &&
-           !kc_starts_with(symbol->name, &KC_KERNEL_CODE[1]);
-}
-
 // Begins a variable or a function: what is used next is used by it.
 static bool begin(struct kc_module *module, const char *line, enum kc_symbol_kind kind,
                   size_t *out_user)
 {
-    const size_t index = first_name(module, line);
+    const char *name, *at = kc_in_line(line, "@");
+    const size_t length = at ? read_name(at + 1, &name) : 0;
+    const size_t index = length > 0 ? intern(module, name, length) : SIZE_MAX;
     if (index == SIZE_MAX)
         return kind != KC_DEFINED; // a line of some other form
     struct kc_symbol *symbol = &module->symbols[index];
     symbol->kind = kind;
     symbol->line = line;
     symbol->first_use = module->use_count;
-    symbol->is_kernel = kind == KC_DEFINED && is_kernel(line, symbol);
+    symbol->is_kernel = kind == KC_DEFINED && kc_in_line(line, "!kernel_arg_addr_space ") &&
+                        !kc_starts_with(symbol->name, &KC_KERNEL_CODE[1]);
     *out_user = kind == KC_DECLARED ? SIZE_MAX : index;
     return true;
 }
@@ -188,8 +162,6 @@ static bool read_line(struct kc_module *module, const char *line, size_t *user)
                add_uses(module, *user, kc_in_line(line, " = "));
     if (*line == '!')
         return add_node(module, line);
-    if (*line == '%')
-        return add_type(module, line);
     if (kc_starts_with(line, "define "))
         return begin(module, line, KC_DEFINED, user);
     if (kc_starts_with(line, "declare "))

@@ -58,36 +58,27 @@ static void find_file(const char *const *paths, char out[PATH_SIZE])
             snprintf(out, PATH_SIZE, "%s", *paths);
 }
 
-static void find_libclc(struct kc_tools *tools)
-{
-    const char *named = getenv("WEIR_LIBCLC");
-    if (!named || !*named)
-        find_file(libclcs, tools->libclc);
-    else if (strcmp(named, "none") != 0)
-        find_file((const char *const[]){named, NULL}, tools->libclc);
-}
-
-// `home`: the toolkit that CUDA_HOME names; empty: none.
-static void find_part(size_t i, const char *home, char out[PATH_SIZE])
-{
-    if (*home && out[0] == '\0')
-        snprintf(out, PATH_SIZE, "%s/%s", home, parts[i].in_toolkit);
-    if (*home && access(out, parts[i].mode) != 0)
-        out[0] = '\0';
-    if (out[0] == '\0' && parts[i].mode == X_OK)
-        weir_program_find(strrchr(parts[i].in_toolkit, '/') + 1, out, PATH_SIZE);
-    find_file(parts[i].usual, out);
-}
-
 void kc_tools_find(struct kc_tools *tools)
 {
-    const char *home = getenv("CUDA_HOME");
+    const char *home = getenv("CUDA_HOME"), *libclc = getenv("WEIR_LIBCLC");
     // libclc of one version is read by clang of the same, so the newest is looked for.
     weir_program_find_clang(tools->clang, sizeof tools->clang);
-    find_libclc(tools);
-    for (size_t i = 0; i < sizeof parts / sizeof *parts && !(home && strcmp(home, "none") == 0);
-         i++)
-        find_part(i, home ? home : "", (char *)tools + parts[i].at);
+    if (!libclc || !*libclc)
+        find_file(libclcs, tools->libclc);
+    else if (strcmp(libclc, "none") != 0)
+        find_file((const char *const[]){libclc, NULL}, tools->libclc);
+    if (home && strcmp(home, "none") == 0)
+        return;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        char *out = (char *)tools + parts[i].at;
+        if (home && *home && out[0] == '\0')
+            snprintf(out, PATH_SIZE, "%s/%s", home, parts[i].in_toolkit);
+        if (home && *home && access(out, parts[i].mode) != 0)
+            out[0] = '\0';
+        if (out[0] == '\0' && parts[i].mode == X_OK)
+            weir_program_find(strrchr(parts[i].in_toolkit, '/') + 1, out, PATH_SIZE);
+        find_file(parts[i].usual, out);
+    }
 }
 
 #define LACKING(what, needed)                                                                 \
@@ -214,6 +205,9 @@ static void start(struct kc_job *job)
     posix_spawn_file_actions_init(&actions);
     if (job->input)
         posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, job->input, O_RDONLY, 0);
+    if (job->output)
+        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, job->output,
+                                         O_WRONLY | O_CREAT | O_EXCL, 0600);
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
     if (job->output_too)
         posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
@@ -259,18 +253,6 @@ static char *read_all(struct kc_job *job, bool *out_late)
     return text.text;
 }
 
-// A compiler that is killed says nothing itself.
-static void tell_killed(struct kc_job *job, int number)
-{
-    struct weir_long_text text = {0};
-    weir_long_text_add(&text, "%serror: %s was ended by %s%s\n", job->errors ? job->errors : "",
-                       job->arguments[0],
-                       weir_text_signal((char[WEIR_TEXT_QUANTITY_SIZE]){0}, number),
-                       number == SIGKILL ? "; is there too little memory?" : "");
-    free(job->errors);
-    job->errors = text.text;
-}
-
 static void finish(struct kc_job *job)
 {
     int status;
@@ -287,8 +269,15 @@ static void finish(struct kc_job *job)
     char *crash = job->errors ? strstr(job->errors, "PLEASE submit a bug report") : NULL;
     if (crash) // clang's own way through its code follows
         *crash = '\0';
-    if (WIFSIGNALED(status) && !late)
-        tell_killed(job, WTERMSIG(status));
+    if (!WIFSIGNALED(status) || late)
+        return;
+    struct weir_long_text text = {0}; // a compiler that is killed says nothing itself
+    weir_long_text_add(&text, "%serror: %s was ended by %s%s\n", job->errors ? job->errors : "",
+                       job->arguments[0],
+                       weir_text_signal((char[WEIR_TEXT_QUANTITY_SIZE]){0}, WTERMSIG(status)),
+                       WTERMSIG(status) == SIGKILL ? "; is there too little memory?" : "");
+    free(job->errors);
+    job->errors = text.text;
 }
 
 // What a waiting job writes fills its pipe at most, since jobs are read in their order.
@@ -332,7 +321,7 @@ bool kc_judge(struct kc_job *jobs, size_t count, const char *what, struct weir_l
         fine = fine && jobs[i].status == 0;
     }
     kc_jobs_finish(jobs, count);
-    return fine || kc_error(report, what);
+    return fine || kc_error(report, "%s", what);
 }
 
 bool kc_run_well(struct kc_job *jobs, size_t count, const char *what, struct weir_long_text *report)
@@ -341,9 +330,17 @@ bool kc_run_well(struct kc_job *jobs, size_t count, const char *what, struct wei
     return kc_judge(jobs, count, what, report);
 }
 
-bool kc_error(struct weir_long_text *report, const char *sentence)
+bool kc_error(struct weir_long_text *report, const char *format, ...)
 {
-    weir_long_text_add(report, "error: %s\n", sentence);
+    char *sentence;
+    va_list arguments;
+    va_start(arguments, format);
+    const bool made = vasprintf(&sentence, format, arguments) >= 0;
+    va_end(arguments);
+    report->failed = report->failed || !made;
+    if (made)
+        weir_long_text_add(report, "error: %s\n", sentence);
+    free(made ? sentence : NULL);
     return false;
 }
 
@@ -352,7 +349,7 @@ bool kc_read(const char *path, char **out_text, size_t *out_size, struct weir_lo
     char message[512];
     void *data;
     if (!weir_file_read(path, READ_LIMIT, &data, out_size, message, sizeof message))
-        return kc_error(report, message);
+        return kc_error(report, "%s", message);
     *out_text = data;
     return true;
 }
@@ -361,7 +358,7 @@ bool kc_write(const char *path, const char *text, struct weir_long_text *report)
 {
     char message[512];
     return weir_file_write(path, text, strlen(text), message, sizeof message) ||
-           kc_error(report, message);
+           kc_error(report, "%s", message);
 }
 
 static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place)
@@ -384,9 +381,8 @@ bool kc_folder_create(char *path, size_t size, struct weir_long_text *report)
         return true;
     }
     release_signals();
-    weir_long_text_add(report, "error: no folder for temporary files: %s: %s; set TMPDIR\n", path,
-                       strerror(errno));
-    return false;
+    return kc_error(report, "no folder for temporary files: %s: %s; set TMPDIR", path,
+                    strerror(errno));
 }
 
 void kc_folder_remove(const char *path)

@@ -66,14 +66,6 @@ static const char *path_of(const char *line, size_t *out_length)
     return *out_length > 0 ? start : NULL;
 }
 
-static void add_place(struct cleaner *cleaner, const char *line, const char *path, size_t length)
-{
-    const char *quote = kc_in_line(line, "\"");
-    if (!kc_starts_with(path, "<built-in>"))
-        weir_long_text_add(cleaner->out, "%.*s\"%.*s\"\n", (int)(quote - line), line, (int)length,
-                           path);
-}
-
 // A condition stands first as it is, between DISABLED and END_DISABLED, and then as what it was: 1 or 0. An #elif
 // has an "#if 0" before it, and all have an #endif after them.
 static void keep_condition(struct cleaner *cleaner)
@@ -148,17 +140,12 @@ static void clean_line(struct cleaner *cleaner, const char *line)
     } else if (kc_starts_with(line, DISABLED)) {
         keep_condition(cleaner);
     } else if (path) {
-        add_place(cleaner, line, path, length);
+        if (!kc_starts_with(path, "<built-in>"))
+            weir_long_text_add(cleaner->out, "%.*s\"%.*s\"\n", (int)strcspn(line, "\""), line,
+                               (int)length, path);
     } else if (!(kc_starts_with(line, "#endif /* ") && ends(line, EXPANDED))) {
         add(cleaner, line);
     }
-}
-
-static void clean(const char *text, struct weir_long_text *out)
-{
-    struct cleaner cleaner = {*text ? text : NULL, out};
-    while (cleaner.at)
-        clean_line(&cleaner, take(&cleaner));
 }
 
 // What the driver gets too.
@@ -197,12 +184,15 @@ static bool add_input(struct weir_long_text *out, struct weir_long_text *report)
     return got == 0 || refuse(report, "<stdin>", "it cannot be read");
 }
 
-// Here a missing file is told as what it is, and not as one that is included.
-static bool check_file(const char *path, struct weir_long_text *report)
+// A missing file is told here as what it is, and not as one that is included.
+static bool add_file(struct weir_long_text *out, const char *path, struct weir_long_text *report)
 {
     char message[512];
     void *text;
     size_t size;
+    if (strcmp(path, "-") == 0)
+        return add_input(out, report);
+    weir_long_text_add(out, "#include \"%s\"\n", path);
     if (!weir_file_read(path, SOURCE_LIMIT, &text, &size, message, sizeof message)) {
         const size_t length = strlen(path);
         const bool named = strncmp(message, path, length) == 0 && message[length] == ':';
@@ -211,14 +201,6 @@ static bool check_file(const char *path, struct weir_long_text *report)
     const bool plain = !memchr(text, '\0', size);
     free(text);
     return plain || refuse(report, path, "there is a NUL byte in it, which is no OpenCL C");
-}
-
-static bool add_file(struct weir_long_text *out, const char *path, struct weir_long_text *report)
-{
-    if (strcmp(path, "-") == 0)
-        return add_input(out, report);
-    weir_long_text_add(out, "#include \"%s\"\n", path);
-    return check_file(path, report);
 }
 
 bool kc_is_definition(const char *text)
@@ -234,10 +216,8 @@ bool kc_is_definition(const char *text)
 static bool define(struct weir_long_text *out, const char *definition,
                    struct weir_long_text *report)
 {
-    if (!kc_is_definition(definition)) {
-        weir_long_text_add(report, "error: " KC_DEFINITIONS ", not '%s'\n", definition);
-        return false;
-    }
+    if (!kc_is_definition(definition))
+        return kc_error(report, KC_DEFINITIONS ", not '%s'", definition);
     const char *equal = strchr(definition, '=');
     if (equal)
         weir_long_text_add(out, "#define %.*s %s\n", (int)(equal - definition), definition,
@@ -297,14 +277,14 @@ static bool read_expanded(const struct expansion *expansion, struct weir_long_te
     size_t size;
     if (!expand(expansion, report))
         return false;
-    if (!weir_file_read(expansion->out, SOURCE_LIMIT, &text, &size, message, sizeof message)) {
-        weir_long_text_add(report,
-                           "error: the sources with what they include cannot be read, or have more "
-                           "than %d MiB: %s\n",
-                           SOURCE_LIMIT >> 20, message);
-        return false;
-    }
-    clean(text, out);
+    if (!weir_file_read(expansion->out, SOURCE_LIMIT, &text, &size, message, sizeof message))
+        return kc_error(report,
+                        "the sources with what they include cannot be read, or have more than %d "
+                        "MiB: %s",
+                        SOURCE_LIMIT >> 20, message);
+    struct cleaner cleaner = {*(const char *)text ? text : NULL, out};
+    while (cleaner.at)
+        clean_line(&cleaner, take(&cleaner));
     free(text);
     return !out->failed;
 }

@@ -47,8 +47,7 @@ struct cubin {
 
 static bool refuse(const struct reader *reader, const char *sentence)
 {
-    weir_long_text_add(reader->report, "error: %s %s\n", reader->name, sentence);
-    return false;
+    return kc_error(reader->report, "%s %s", reader->name, sentence);
 }
 
 // A kernel's parameters have their sizes, and nothing else.
@@ -74,16 +73,6 @@ static bool get_section(const struct cubin *cubin, unsigned index, Elf64_Shdr *o
     return get(cubin, cubin->head.e_shoff + (uint64_t)index * sizeof *out, out, sizeof *out) &&
            (out->sh_type == SHT_NOBITS ||
             (out->sh_offset <= cubin->size && out->sh_size <= cubin->size - out->sh_offset));
-}
-
-// Whether all sections are in the file.
-static bool is_whole(const struct cubin *cubin)
-{
-    Elf64_Shdr section;
-    for (unsigned i = 0; i < cubin->head.e_shnum; i++)
-        if (!get_section(cubin, i, &section))
-            return false;
-    return true;
 }
 
 // A text of a section of texts; "" if there is none.
@@ -176,27 +165,23 @@ static bool read_parameters(const struct cubin *cubin, const Elf64_Shdr *info,
     return true;
 }
 
-static bool read_kernel(const struct cubin *cubin, const char *name)
-{
-    Elf64_Shdr info;
-    char section[1024];
-    struct kc_kernel *kernel = kc_kernel_add(cubin->reader->kernels, name, strlen(name));
-    snprintf(section, sizeof section, ".nv.info.%s", name);
-    return kernel &&
-           (!find_section(cubin, section, &info) || read_parameters(cubin, &info, kernel));
-}
-
 static bool read_kernels(const struct cubin *cubin)
 {
-    Elf64_Shdr symbols, names;
+    Elf64_Shdr symbols, names, info;
     Elf64_Sym symbol;
+    char section[1024];
     if (!find_section(cubin, ".symtab", &symbols) || !get_section(cubin, symbols.sh_link, &names))
         return false;
     for (uint64_t at = 0; at + sizeof symbol <= symbols.sh_size; at += sizeof symbol) {
         if (!get(cubin, symbols.sh_offset + at, &symbol, sizeof symbol))
             return false;
-        if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_other & SYMBOL_ENTRY &&
-            !read_kernel(cubin, text_at(cubin, &names, symbol.st_name)))
+        if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || !(symbol.st_other & SYMBOL_ENTRY))
+            continue;
+        const char *name = text_at(cubin, &names, symbol.st_name);
+        struct kc_kernel *kernel = kc_kernel_add(cubin->reader->kernels, name, strlen(name));
+        snprintf(section, sizeof section, ".nv.info.%s", name);
+        if (!kernel ||
+            (find_section(cubin, section, &info) && !read_parameters(cubin, &info, kernel)))
             return false;
     }
     return true;
@@ -205,9 +190,11 @@ static bool read_kernels(const struct cubin *cubin)
 static bool read_cubin(const struct reader *reader, const void *data, size_t size)
 {
     struct cubin cubin = {.reader = reader, .data = data, .size = size};
-    const bool whole = get(&cubin, 0, &cubin.head, sizeof cubin.head) &&
-                       cubin.head.e_ident[EI_CLASS] == ELFCLASS64 && is_whole(&cubin) &&
-                       get_section(&cubin, cubin.head.e_shstrndx, &cubin.names);
+    bool whole = get(&cubin, 0, &cubin.head, sizeof cubin.head) &&
+                 cubin.head.e_ident[EI_CLASS] == ELFCLASS64;
+    for (unsigned i = 0; whole && i < cubin.head.e_shnum; i++)
+        whole = get_section(&cubin, i, &cubin.names);
+    whole = whole && get_section(&cubin, cubin.head.e_shstrndx, &cubin.names);
     if (whole && !read_cubin_target(&cubin))
         return false;
     return (whole && read_kernels(&cubin)) || refuse(reader, "is a damaged cubin: make it again");
@@ -252,21 +239,16 @@ static bool read_entry(const struct reader *reader, const char *text)
     return true;
 }
 
-// What follows the directive of that name at the start of a line; NULL: there is none.
-static const char *find_directive(const char *text, const char *name)
-{
-    for (const char *line = text; line; line = kc_next_line(line)) {
-        const char *at = line + strspn(line, SPACES);
-        if (kc_starts_with(at, name) && strchr(SPACES, at[strlen(name)]))
-            return at + strlen(name);
-    }
-    return NULL;
-}
-
-// "sm_90" and what follows it.
+// The first line that begins with ".target sm_90".
 static bool read_target(const struct reader *reader, const char *text)
 {
-    const char *at = find_directive(text, ".target");
+    static const char directive[] = ".target";
+    const char *at = NULL;
+    for (const char *line = text; line && !at; line = kc_next_line(line)) {
+        const char *start = line + strspn(line, SPACES);
+        if (kc_starts_with(start, directive) && strchr(SPACES, start[strlen(directive)]))
+            at = start + strlen(directive);
+    }
     if (!at)
         return refuse(reader, NEITHER);
     at += strspn(at, SPACES);
@@ -333,17 +315,14 @@ struct twin_build {
 // nvcc says "k.cu(3): error: ...", and editors look for "k.cu:3: error: ...".
 static void add_report(struct weir_long_text *report, const char *errors)
 {
-    for (const char *line = errors; line && *line;) {
-        const char *newline = strchr(line, '\n');
-        const char *end = newline ? newline : line + strlen(line);
-        const char *open = memchr(line, '(', (size_t)(end - line));
+    for (const char *line = errors; line && *line; line = kc_next_line(line)) {
+        const char *end = line + kc_line_length(line), *open = kc_in_line(line, "(");
         const size_t digits = open ? strspn(open + 1, "0123456789") : 0;
         if (digits > 0 && strncmp(open + 1 + digits, "): ", 3) == 0)
             weir_long_text_add(report, "%.*s:%.*s%.*s\n", (int)(open - line), line, (int)digits,
                                open + 1, (int)(end - open - 2 - (long)digits), open + 2 + digits);
         else
             weir_long_text_add(report, "%.*s\n", (int)(end - line), line);
-        line = newline ? newline + 1 : end;
     }
 }
 
@@ -379,41 +358,31 @@ static bool run(const struct twin_build *twin, struct kc_job *jobs, size_t count
             add_report(twin->report, jobs[i].errors);
     }
     kc_jobs_finish(jobs, count);
-    if (!fine)
-        weir_long_text_add(twin->report, "error: %s does not compile as CUDA C++\n",
-                           twin->build->twin.source);
-    return fine;
+    return fine ||
+           kc_error(twin->report, "%s does not compile as CUDA C++", twin->build->twin.source);
 }
 
 // Comparing.
 
 // A kernel that is no C function is "_Z6matmulPKf...".
-static const char *find_mangled(const struct kc_kernels *image, const char *name)
-{
-    char start[512];
-    snprintf(start, sizeof start, "_Z%zu%s", strlen(name), name);
-    for (size_t i = 0; i < image->count; i++)
-        if (strncmp(image->items[i].name, start, strlen(start)) == 0)
-            return image->items[i].name;
-    return NULL;
-}
-
 static bool is_missing(const struct twin_build *twin, const char *file,
                        const struct kc_kernels *image, const char *name)
 {
-    const char *mangled = find_mangled(image, name);
+    const char *mangled = NULL;
+    char start[512];
+    snprintf(start, sizeof start, "_Z%zu%s", strlen(name), name);
+    for (size_t i = 0; i < image->count && !mangled; i++)
+        if (kc_starts_with(image->items[i].name, start))
+            mangled = image->items[i].name;
     if (mangled)
-        weir_long_text_add(twin->report,
-                           "error: kernel '%s' of %s has a name of C++ in %s, %s: declare it "
-                           "extern \"C\" __global__ void\n",
-                           name, twin->opencl, file, mangled);
-    else
-        weir_long_text_add(twin->report,
-                           "error: kernel '%s' of %s is missing in %s: a twin has all kernels, so "
-                           "write it there as extern \"C\" __global__ void, or put it into a "
-                           "bundle of its own\n",
-                           name, twin->opencl, file);
-    return false;
+        return kc_error(twin->report,
+                        "kernel '%s' of %s has a name of C++ in %s, %s: declare it extern \"C\" "
+                        "__global__ void",
+                        name, twin->opencl, file, mangled);
+    return kc_error(twin->report,
+                    "kernel '%s' of %s is missing in %s: a twin has all kernels, so write it there "
+                    "as extern \"C\" __global__ void, or put it into a bundle of its own",
+                    name, twin->opencl, file);
 }
 
 static const char *remedy_for(const struct weir_parameter *parameter)
@@ -439,14 +408,13 @@ static bool check_sizes(const struct twin_build *twin, const char *file,
             parameter->kind == WEIR_PARAMETER_VALUE ? parameter->size : (unsigned)sizeof(uint64_t);
         if (other->parameters[i].size == wanted)
             continue;
-        weir_long_text_add(twin->report,
-                           "error: kernel '%s', parameter %zu, '%s': %s%s has %u bytes in %s, and "
-                           "%u in %s: %s\n",
-                           kernel->name, i + 1, parameter->name,
-                           parameter->kind == WEIR_PARAMETER_LOCAL ? "local " : "",
-                           parameter->type_name, wanted, twin->opencl, other->parameters[i].size,
-                           file, remedy_for(parameter));
-        fine = false;
+        fine =
+            kc_error(twin->report,
+                     "kernel '%s', parameter %zu, '%s': %s%s has %u bytes in %s, and %u in %s: "
+                     "%s",
+                     kernel->name, i + 1, parameter->name,
+                     parameter->kind == WEIR_PARAMETER_LOCAL ? "local " : "", parameter->type_name,
+                     wanted, twin->opencl, other->parameters[i].size, file, remedy_for(parameter));
     }
     return fine;
 }
@@ -459,41 +427,29 @@ static bool check_kernel(const struct twin_build *twin, const char *file,
         return is_missing(twin, file, image, kernel->name);
     if (other->parameter_count == kernel->parameter_count)
         return check_sizes(twin, file, kernel, other);
-    weir_long_text_add(twin->report,
-                       "error: kernel '%s' has %u parameter%s in %s, and %u in %s: give it the "
-                       "same in both, in one order\n",
-                       kernel->name, kernel->parameter_count,
-                       kernel->parameter_count == 1 ? "" : "s", twin->opencl,
-                       other->parameter_count, file);
-    return false;
+    return kc_error(twin->report,
+                    "kernel '%s' has %u parameter%s in %s, and %u in %s: give it the same in both, "
+                    "in one order",
+                    kernel->name, kernel->parameter_count, kernel->parameter_count == 1 ? "" : "s",
+                    twin->opencl, other->parameter_count, file);
 }
 
 // A kernel that only the twin has could not be launched: it has no signature. Images may have such.
-static bool check_more(const struct twin_build *twin, const char *file,
-                       const struct kc_kernels *image)
-{
-    bool fine = true;
-    for (size_t i = 0; i < image->count && twin->build->twin.source; i++) {
-        const char *name = image->items[i].name;
-        if (strncmp(name, "_Z", 2) == 0 ||
-            kc_kernels_find(&twin->result->kernels, name, strlen(name)))
-            continue;
-        weir_long_text_add(twin->report,
-                           "error: kernel '%s' of %s is missing in %s, which every other device "
-                           "runs: write it there too, or take it out\n",
-                           name, file, twin->opencl);
-        fine = false;
-    }
-    return fine;
-}
-
 static bool check(const struct twin_build *twin, const char *file, const struct kc_kernels *image)
 {
     const struct kc_kernels *kernels = &twin->result->kernels;
     bool fine = true;
     for (size_t i = 0; i < kernels->count; i++)
         fine = check_kernel(twin, file, &kernels->items[i], image) && fine;
-    return check_more(twin, file, image) && fine;
+    for (size_t i = 0; i < image->count && twin->build->twin.source; i++) {
+        const char *name = image->items[i].name;
+        if (!kc_starts_with(name, "_Z") && !kc_kernels_find(kernels, name, strlen(name)))
+            fine = kc_error(twin->report,
+                            "kernel '%s' of %s is missing in %s, which every other device runs: "
+                            "write it there too, or take it out",
+                            name, file, twin->opencl);
+    }
+    return fine;
 }
 
 // Images.
@@ -506,10 +462,9 @@ static bool is_new(const struct twin_build *twin, const char *path, const char *
         if (strcmp(images->items[i].format, format) != 0 ||
             strcmp(images->items[i].target, target) != 0)
             continue;
-        weir_long_text_add(twin->report,
-                           "error: %s is a second %s for %s: a bundle has one, so leave one out\n",
-                           path, strcmp(format, WEIR_IMAGE_PTX) == 0 ? "PTX" : "cubin", target);
-        return false;
+        return kc_error(twin->report,
+                        "%s is a second %s for %s: a bundle has one, so leave one out", path,
+                        strcmp(format, WEIR_IMAGE_PTX) == 0 ? "PTX" : "cubin", target);
     }
     return true;
 }
@@ -533,17 +488,6 @@ static bool take_image(const struct twin_build *twin, const char *path, const ch
         snprintf(kc_image_add(images, format, data, size), sizeof target, "%s", target);
     else
         free(data);
-    return fine;
-}
-
-static bool take_files(const struct twin_build *twin)
-{
-    const struct kc_list *files = &twin->build->twin.images;
-    bool fine = true;
-    for (size_t i = 0; i < files->count; i++) {
-        fine = take_image(twin, files->items[i], files->items[i]) && fine;
-        weir_long_text_add(&twin->result->twin, "%s%s", i > 0 ? ", " : "", files->items[i]);
-    }
     return fine;
 }
 
@@ -593,12 +537,6 @@ static bool make_images(const struct twin_build *twin)
     return fine;
 }
 
-// The one file that the kernels are in, if there is one.
-static const char *name_opencl(const struct kc_list *sources)
-{
-    return sources->count == 1 ? sources->items[0] : "the OpenCL C";
-}
-
 // Also where nothing is compiled, a wrong name is told.
 static bool check_source(const struct twin_build *twin)
 {
@@ -606,11 +544,8 @@ static bool check_source(const struct twin_build *twin)
     const size_t length = strlen(source);
     char *text;
     size_t size;
-    if (length < 4 || strcmp(source + length - 3, ".cu") != 0) {
-        weir_long_text_add(twin->report, "error: %s: nvcc takes files whose names end in .cu\n",
-                           source);
-        return false;
-    }
+    if (length < 4 || strcmp(source + length - 3, ".cu") != 0)
+        return kc_error(twin->report, "%s: nvcc takes files whose names end in .cu", source);
     if (!kc_read(source, &text, &size, twin->report))
         return false;
     free(text);
@@ -620,11 +555,20 @@ static bool check_source(const struct twin_build *twin)
 bool kc_twin_images(const struct kc_build *build, const struct kc_tools *tools, const char *folder,
                     struct kc_result *result, struct weir_long_text *report)
 {
+    const struct kc_list *sources = &build->sources.files, *images = &build->twin.images;
     const struct twin_build twin = {.build = build,
                                     .tools = tools,
                                     .folder = folder,
                                     .result = result,
                                     .report = report,
-                                    .opencl = name_opencl(&build->sources.files)};
-    return build->twin.source ? check_source(&twin) && make_images(&twin) : take_files(&twin);
+                                    .opencl =
+                                        sources->count == 1 ? sources->items[0] : "the OpenCL C"};
+    if (build->twin.source)
+        return check_source(&twin) && make_images(&twin);
+    bool fine = true;
+    for (size_t i = 0; i < images->count; i++) {
+        fine = take_image(&twin, images->items[i], images->items[i]) && fine;
+        weir_long_text_add(&result->twin, "%s%s", i > 0 ? ", " : "", images->items[i]);
+    }
+    return fine;
 }

@@ -64,11 +64,6 @@ static bool is_kernel(struct token token)
     return is(token, "__kernel") || is(token, "kernel");
 }
 
-static bool is_constant(struct token token)
-{
-    return is(token, "__constant") || is(token, "constant");
-}
-
 static const char *pass_comment(const char *at)
 {
     if (at[1] == '/') {
@@ -249,13 +244,6 @@ static void change_parameter(struct rewriter *rewriter, const struct parameter *
     rewriter->has_images = true;
 }
 
-// Lines are those of the last #line.
-static void count_lines(struct rewriter *rewriter, const char *to)
-{
-    for (; rewriter->counted < to; rewriter->counted++)
-        rewriter->line += *rewriter->counted == '\n';
-}
-
 static void pass_line(struct rewriter *rewriter, struct token directive)
 {
     const char *at = directive.start + 1;
@@ -305,7 +293,8 @@ static void begin_body(struct rewriter *rewriter, struct token brace)
     brace.start++;
     replace(rewriter, brace);
     weir_long_text_add(rewriter->out, "%s", rewriter->body.text);
-    count_lines(rewriter, brace.start);
+    for (; rewriter->counted < brace.start; rewriter->counted++) // lines since the last #line
+        rewriter->line += *rewriter->counted == '\n';
     if (rewriter->has_conditions)
         weir_long_text_add(rewriter->out, "\n#line %lu\n", rewriter->line);
     begin_kernel(rewriter);
@@ -324,7 +313,7 @@ static void change_outer(struct rewriter *rewriter, struct token previous, struc
     } else if (is(token, "sampler_t") && !rewriter->in_constant) {
         replace(rewriter, token);
         weir_long_text_add(rewriter->out, "weir__sampler_of_program");
-    } else if (is_constant(token)) {
+    } else if (is(token, "__constant") || is(token, "constant")) {
         rewriter->in_constant = true;
     } else if (is(token, ";") || is(token, "}")) {
         rewriter->in_constant = rewriter->in_kernel = false;

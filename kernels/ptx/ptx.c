@@ -89,22 +89,6 @@ static struct part name_at(const char *start, const char *end)
     return (struct part){start, (size_t)(stop - start)};
 }
 
-static bool is_same(struct part a, struct part b)
-{
-    return a.length == b.length && memcmp(a.start, b.start, a.length) == 0;
-}
-
-static void keep_local(struct rewriter *rewriter, struct part name)
-{
-    struct part *grown = realloc(rewriter->locals, (rewriter->local_count + 1) * sizeof *grown);
-    if (!grown) {
-        rewriter->out.failed = true;
-        return;
-    }
-    rewriter->locals = grown;
-    rewriter->locals[rewriter->local_count++] = name;
-}
-
 // The line of a parameter in local memory: ".param .u64 .ptr .shared .align 4 NAME,".
 static void rewrite_parameter(struct rewriter *rewriter, struct part line, const char *space)
 {
@@ -119,17 +103,23 @@ static void rewrite_parameter(struct rewriter *rewriter, struct part line, const
         fail(rewriter, "a pointer to local memory is not declared as expected", line);
         return;
     }
-    keep_local(rewriter, word);
+    struct part *grown = realloc(rewriter->locals, (rewriter->local_count + 1) * sizeof *grown);
+    rewriter->out.failed = rewriter->out.failed || !grown;
+    if (!grown)
+        return;
+    rewriter->locals = grown;
+    rewriter->locals[rewriter->local_count++] = word;
     add(rewriter, until(line, space));
     add(rewriter, from(line, word.start));
 }
 
 static bool is_local(const struct rewriter *rewriter, struct part name)
 {
+    bool found = false;
     for (size_t i = 0; i < rewriter->local_count; i++)
-        if (is_same(rewriter->locals[i], name))
-            return true;
-    return false;
+        found = found || (rewriter->locals[i].length == name.length &&
+                          memcmp(rewriter->locals[i].start, name.start, name.length) == 0);
+    return found;
 }
 
 // An instruction that loads a parameter: "ld.param.u64 %rd1, [NAME];" of one in local memory adds
@@ -198,39 +188,28 @@ static const char *const words[][2] = {
     {"%envreg9;", "3;"},
 };
 
-// Where the first of the words begins, and its index.
-static const char *find_word(struct part part, size_t *out_index)
-{
-    const char *first = NULL;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        const char *found = find_text(part, words[i][0]);
-        if (found && (!first || found < first)) {
-            first = found;
-            *out_index = i;
-        }
-    }
-    return first;
-}
-
 // A line with nothing else to change.
 static void add_line(struct rewriter *rewriter, struct part line)
 {
-    size_t index;
-    const char *found;
-    while ((found = find_word(line, &index))) {
-        add(rewriter, until(line, found));
-        weir_long_text_add(&rewriter->out, "%s", words[index][1]);
-        line = from(line, found + strlen(words[index][0]));
-    }
+    const char *const *word = NULL;
+    do {
+        const char *first = NULL;
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+            const char *found = find_text(line, words[i][0]);
+            if (found && (!first || found < first)) {
+                first = found;
+                word = words[i];
+            }
+        }
+        if (!first)
+            break;
+        add(rewriter, until(line, first));
+        weir_long_text_add(&rewriter->out, "%s", word[1]);
+        line = from(line, first + strlen(word[0]));
+    } while (true);
     if (contains(line, "%envreg"))
         fail(rewriter, "a register of the launch has no known meaning", line);
     add(rewriter, line);
-}
-
-// Lines of kernels/library's barrier of a grid, which reads the registers that CUDA sets.
-static bool is_of_barrier(struct part line)
-{
-    return contains(line, "weir_grid_");
 }
 
 static void rewrite_line(struct rewriter *rewriter, struct part line)
@@ -252,7 +231,8 @@ static void rewrite_line(struct rewriter *rewriter, struct part line)
     } else {
         if (!rewriter->in_head)
             check_use(rewriter, line);
-        if (is_of_barrier(line))
+        if (contains(line,
+                     "weir_grid_")) // kernels/library's barrier reads the registers that CUDA sets
             add(rewriter, line);
         else
             add_line(rewriter, line);
@@ -263,23 +243,19 @@ static void rewrite_line(struct rewriter *rewriter, struct part line)
         declare(rewriter);
 }
 
-static void rewrite(struct rewriter *rewriter, struct part text)
-{
-    rewriter->has_local = contains(text, LOCAL_SPACE);
-    while (text.length > 0 && !rewriter->failed && !rewriter->out.failed) {
-        const char *newline = memchr(text.start, '\n', text.length);
-        const struct part line = newline ? until(text, newline + 1) : text;
-        rewrite_line(rewriter, line);
-        text = from(text, line.start + line.length);
-    }
-    if (rewriter->has_local && !rewriter->declared)
-        fail(rewriter, "the text has no line '.address_size'", (struct part){"", 0});
-}
-
 char *weir_ptx_for_cuda(const char *ptx, size_t size, char *message, size_t message_size)
 {
     struct rewriter rewriter = {.message = message, .message_size = message_size};
-    rewrite(&rewriter, (struct part){ptx, strnlen(ptx, size)});
+    struct part text = {ptx, strnlen(ptx, size)};
+    rewriter.has_local = contains(text, LOCAL_SPACE);
+    while (text.length > 0 && !rewriter.failed && !rewriter.out.failed) {
+        const char *newline = memchr(text.start, '\n', text.length);
+        const struct part line = newline ? until(text, newline + 1) : text;
+        rewrite_line(&rewriter, line);
+        text = from(text, line.start + line.length);
+    }
+    if (rewriter.has_local && !rewriter.declared)
+        fail(&rewriter, "the text has no line '.address_size'", (struct part){"", 0});
     free(rewriter.locals);
     if (rewriter.out.failed && !rewriter.failed)
         snprintf(message, message_size, "no memory for %zu bytes of PTX", size);

@@ -62,14 +62,6 @@ static void drop_version(struct check_actors *actors, struct check_actor *actor)
     actor->version_count--;
 }
 
-static uint32_t version_limit(const struct check_actors *actors)
-{
-    const uint32_t fit = CHECK_VERSION_ENTRIES / actors->capacity;
-    return fit < CHECK_VERSIONS_LEAST  ? CHECK_VERSIONS_LEAST
-           : fit > CHECK_VERSIONS_MOST ? CHECK_VERSIONS_MOST
-                                       : fit;
-}
-
 static bool grow_versions(struct check_actor *actor)
 {
     const uint32_t capacity = actor->version_capacity ? 2 * actor->version_capacity : 4;
@@ -92,8 +84,13 @@ static bool make_room(struct check_actors *actors, struct check_actor *actor)
         return true;
     while (actor->version_count && version_at(actor, 0)->until <= actors->floor[actor->index])
         drop_version(actors, actor);
-    if (actor->version_count < actor->version_capacity ||
-        (actor->version_capacity < version_limit(actors) && grow_versions(actor)))
+    if (actor->version_count < actor->version_capacity)
+        return true;
+    const uint32_t fit = CHECK_VERSION_ENTRIES / actors->capacity;
+    const uint32_t limit = fit < CHECK_VERSIONS_LEAST  ? CHECK_VERSIONS_LEAST
+                           : fit > CHECK_VERSIONS_MOST ? CHECK_VERSIONS_MOST
+                                                       : fit;
+    if (actor->version_capacity < limit && grow_versions(actor))
         return true;
     if (actor->version_count == 0)
         return false;
@@ -160,9 +157,7 @@ static void raise(uint64_t *restrict counts, const uint64_t *restrict others, ui
 static void join(const struct check_actors *actors, uint64_t *restrict counts,
                  const struct check_actor *producer, uint64_t count)
 {
-    const uint64_t *others = check_actor_clock_at(producer, count);
-    for (uint32_t i = 0; i < actors->count; i++)
-        counts[i] = counts[i] > others[i] ? counts[i] : others[i];
+    raise(counts, check_actor_clock_at(producer, count), actors->count);
     if (counts[producer->index] < count)
         counts[producer->index] = count;
 }
@@ -220,23 +215,20 @@ void check_floor_join(struct check_actors *actors, const uint64_t *counts, uint3
 
 // Coming and going.
 
-static bool grow_clock(uint64_t **counts, uint32_t count, uint32_t capacity)
+void *check_grown(void *items, size_t count, size_t wanted, size_t size)
 {
-    uint64_t *grown = calloc(capacity, sizeof *grown);
-    if (!grown)
-        return false;
-    if (*counts)
-        memcpy(grown, *counts, count * sizeof *grown);
-    free(*counts);
-    *counts = grown;
-    return true;
+    if (count >= wanted)
+        return items;
+    unsigned char *grown = realloc(items, wanted * size);
+    if (grown)
+        memset(grown + count * size, 0, (wanted - count) * size);
+    return grown;
 }
 
-static bool grow_actor(struct check_actor *actor, uint32_t count, uint32_t capacity)
+bool check_clock_grow(uint64_t **counts, uint32_t count, uint32_t wanted)
 {
-    bool grown = grow_clock(&actor->counts, count, capacity);
-    for (uint32_t i = 0; grown && i < actor->version_count; i++)
-        grown = grow_clock(&version_at(actor, i)->counts, count, capacity);
+    uint64_t *grown = check_grown(*counts, count, wanted, sizeof *grown);
+    *counts = grown ? grown : *counts;
     return grown;
 }
 
@@ -245,16 +237,17 @@ static bool grow(struct check_actors *actors)
 {
     const uint32_t count = actors->count;
     const uint32_t capacity = actors->capacity ? 2 * actors->capacity : 8;
-    struct check_actor **all = calloc(capacity, sizeof *all);
+    struct check_actor **all = check_grown(actors->all, count, capacity, sizeof *all);
     if (!all)
         return false;
-    if (actors->all)
-        memcpy(all, actors->all, count * sizeof *all);
-    free(actors->all);
     actors->all = all;
-    bool grown = grow_clock(&actors->floor, count, capacity);
-    for (uint32_t i = 0; grown && i < count; i++)
-        grown = !all[i] || grow_actor(all[i], count, capacity);
+    bool grown = check_clock_grow(&actors->floor, count, capacity);
+    for (uint32_t i = 0; grown && i < count; i++) {
+        struct check_actor *actor = all[i];
+        grown = !actor || check_clock_grow(&actor->counts, count, capacity);
+        for (uint32_t k = 0; grown && actor && k < actor->version_count; k++)
+            grown = check_clock_grow(&version_at(actor, k)->counts, count, capacity);
+    }
     if (!grown)
         return false;
     free_spares(actors);
@@ -262,17 +255,11 @@ static bool grow(struct check_actors *actors)
     return true;
 }
 
-static uint32_t free_index(const struct check_actors *actors)
+bool check_actor_add(struct check_actors *actors, struct check_actor *actor)
 {
     uint32_t index = 0;
     while (index < actors->count && actors->all[index])
         index++;
-    return index;
-}
-
-bool check_actor_add(struct check_actors *actors, struct check_actor *actor)
-{
-    const uint32_t index = free_index(actors);
     if (index == actors->capacity && !grow(actors))
         return false;
     actor->counts = take_clock(actors);

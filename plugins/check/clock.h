@@ -49,10 +49,15 @@ struct check_actors {
     uint64_t
         *floor; // everything that is submitted from now on comes after these counts; of an index
                 // that is free, after all that it had
-    uint32_t count;    // of indexes that were ever used
+    uint32_t count;    // of indexes that were ever used; never gets less
     uint32_t capacity; // of all clocks
     void *spare;       // unused clocks, a list
 };
+
+// `items`, with at least `wanted` in place of `count` of them, those added zeroed. NULL: no memory, and `items` stay.
+void *check_grown(void *items, size_t count, size_t wanted, size_t size);
+// The same of a clock. False: no memory, and it stays.
+bool check_clock_grow(uint64_t **counts, uint32_t count, uint32_t wanted);
 
 // All actors were removed.
 void check_actors_finish(struct check_actors *actors);

@@ -2,8 +2,10 @@
 // does so a million times; texts are made, files written and messages logged for a new pair only.
 // The JSON, which `weir check` reads, is written in time that hardly grows with their number: what is
 // listed stays, with its counts, until the end.
+#define _GNU_SOURCE // program_invocation_short_name
 #include "plugins/check/finding.h"
 
+#include <errno.h>
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -16,27 +18,12 @@
 #include "base/json/json.h"
 #include "base/names.h"
 #include "base/text.h"
-#include "plugins/kit/kit.h"
 #include "report/findings.h"
 #include "report/output_path.h"
 
 enum {
     CHECK_PAIRS = 1000, // of lines that are kept
     CHECK_FRESH = 64,   // so many are listed again for each new one, with their counts
-};
-
-// A pair of lines.
-struct check_pair {
-    struct weir_check_finding finding;
-    struct weir_suppression *rule; // that suppresses it, or NULL
-};
-
-struct check_outputs {
-    char paths[CHECK_FORMS][WEIR_OUTPUT_PATH_SIZE]; // "": none
-    char program[128];
-    char failure[512];          // the first file that could not be written, and why
-    struct weir_long_text list; // of the first `listed` findings, for the JSON
-    size_t listed;
 };
 
 struct check_findings {
@@ -48,82 +35,60 @@ struct check_findings {
     json_t *rules_file; // of which the rules have the texts
     struct weir_suppression **rules;
     size_t rule_count;
-    struct check_pair *pairs[CHECK_PAIRS];
-    const struct weir_check_finding *items[CHECK_PAIRS]; // the pairs'
+    struct weir_check_finding *items[CHECK_PAIRS]; // each of another pair of lines
     size_t count;
     size_t errors; // neither hints nor suppressed
     uint64_t dropped;
-    struct check_outputs outputs;
+    char paths[CHECK_FORMS][WEIR_OUTPUT_PATH_SIZE]; // "": none
+    char program[128];
+    char failure[512];          // the first file that could not be written, and why
+    struct weir_long_text list; // of the first `listed` findings, for the JSON
+    size_t listed;
 };
 
 // The files are written whole each time, so that they are well-formed whenever the process ends.
 
-// Claims the names. False if one is too long.
-static bool check_outputs_claim(struct check_outputs *outputs, const char *const files[CHECK_FORMS])
-{
-    char program[128];
-    plugin_program_name(program, sizeof program);
-    weir_text_escape(outputs->program, sizeof outputs->program, program, "");
-    for (size_t i = 0; i < CHECK_FORMS; i++)
-        if (!weir_output_path_claim(files[i], outputs->paths[i]))
-            return false;
-    return true;
-}
-
-static void check_outputs_give_back(struct check_outputs *outputs)
-{
-    for (size_t i = 0; i < CHECK_FORMS; i++)
-        weir_output_path_give_back(outputs->paths[i]);
-}
-
-static void write_form(struct check_outputs *outputs, int form,
-                       const struct weir_findings *findings)
+static void write_form(struct check_findings *findings, int form, const struct weir_findings *all)
 {
     static char *(*const makers[CHECK_FORMS])(const struct weir_findings *findings) = {
         [CHECK_TEXT] = weir_findings_text,
         [CHECK_JSON] = weir_findings_json,
         [CHECK_SARIF] = weir_findings_sarif,
     };
-    const char *path = outputs->paths[form];
+    const char *path = findings->paths[form];
     char message[512];
-    if (!path[0] || outputs->failure[0])
+    if (!path[0] || findings->failure[0])
         return;
-    char *text = makers[form](findings);
+    char *text = makers[form](all);
     if (!text)
-        weir_text_about(outputs->failure, sizeof outputs->failure, path,
+        weir_text_about(findings->failure, sizeof findings->failure, path,
                         "no memory is left for the report; free some memory of the host");
     else if (!weir_file_write(path, text, strlen(text), message, sizeof message))
-        weir_text_escape(outputs->failure, sizeof outputs->failure, message, "");
+        weir_text_escape(findings->failure, sizeof findings->failure, message, "");
     free(text);
 }
 
-static const char *list(struct check_outputs *outputs, const struct weir_findings *all)
-{
-    if (all->complete || all->count <= CHECK_FRESH || !outputs->paths[CHECK_JSON][0])
-        return NULL;
-    weir_findings_list(all, outputs->listed, &outputs->list);
-    outputs->listed = all->count;
-    return outputs->list.failed ? NULL : outputs->list.text;
-}
-
 // Writes all files. A failure is described in `failure`, and is final.
-static void check_outputs_write(struct check_findings *findings, bool complete)
+static void write_files(struct check_findings *findings, bool complete)
 {
-    struct check_outputs *outputs = &findings->outputs;
     struct weir_findings all = {
-        .program = outputs->program,
+        .program = findings->program,
         .process = (uint64_t)getpid(),
         .complete = complete,
-        .items = findings->items,
+        .items = (const struct weir_check_finding *const *)findings->items,
         .count = findings->count,
         .dropped = findings->dropped,
         .suppressions = findings->suppressions,
         .rules = (const struct weir_suppression *const *)findings->rules,
         .rule_count = findings->rule_count,
     };
-    all.list = list(outputs, &all);
+    if (!complete && all.count > CHECK_FRESH && findings->paths[CHECK_JSON][0]) {
+        weir_findings_list(&all, findings->listed, &findings->list);
+        findings->listed = all.count;
+        all.list = findings->list.failed ? NULL : findings->list.text;
+    }
     for (int form = 0; form < CHECK_FORMS; form++)
-        write_form(outputs, form, &all);
+        write_form(findings, form, &all);
 }
 
 // The file of suppressions is JSON, so that a finding of the JSON report can be copied into it:
@@ -303,21 +268,18 @@ static bool matches_place(const char *wanted, const struct weir_check_use *use)
            is_path(wanted, (size_t)(colon - wanted), use->file);
 }
 
-static bool matches(const struct weir_suppression *rule, const struct weir_check_finding *finding)
+// The reason of the first rule that matches, or NULL.
+static const char *find_reason(const struct check_findings *findings,
+                               const struct weir_check_finding *finding)
 {
-    return (rule->kind == 0 || rule->kind == finding->kind) &&
-           matches_place(rule->first, &finding->first) &&
-           matches_place(rule->second, &finding->second) &&
-           (!rule->buffer[0] || fnmatch(rule->buffer, finding->buffer, 0) == 0);
-}
-
-// The first rule that matches, or NULL.
-static struct weir_suppression *find_rule(const struct check_findings *findings,
-                                          const struct weir_check_finding *finding)
-{
-    for (size_t i = 0; i < findings->rule_count; i++)
-        if (matches(findings->rules[i], finding))
-            return findings->rules[i];
+    for (size_t i = 0; i < findings->rule_count; i++) {
+        const struct weir_suppression *rule = findings->rules[i];
+        if ((rule->kind == 0 || rule->kind == finding->kind) &&
+            matches_place(rule->first, &finding->first) &&
+            matches_place(rule->second, &finding->second) &&
+            (!rule->buffer[0] || fnmatch(rule->buffer, finding->buffer, 0) == 0))
+            return rule->reason;
+    }
     return NULL;
 }
 
@@ -355,24 +317,23 @@ static bool is_same_place(const struct weir_check_use *wanted, const struct weir
     return wanted->line == use->line && strcmp(wanted->file ? wanted->file : "", use->file) == 0;
 }
 
-static struct check_pair *find(const struct check_findings *findings,
-                               const struct weir_check_finding *wanted)
+static struct weir_check_finding *find(const struct check_findings *findings,
+                                       const struct weir_check_finding *wanted)
 {
     const weir_check_kind group = group_of(wanted->kind);
     for (size_t i = 0; i < findings->count; i++) {
-        struct check_pair *pair = findings->pairs[i];
-        const struct weir_check_finding *finding = &pair->finding;
+        struct weir_check_finding *finding = findings->items[i];
         // A launch may read outside of what it declares, and write.
         if (group_of(finding->kind) == group &&
             (group != WEIR_CHECK_OUTSIDE || finding->second.access == wanted->second.access) &&
             is_same_place(&wanted->first, &finding->first) &&
             is_same_place(&wanted->second, &finding->second))
-            return pair;
+            return finding;
     }
     return NULL;
 }
 
-// Making a pair.
+// Making a finding.
 
 // Keeps the text, as a terminal may show it; false if out of memory.
 static bool keep_text(struct check_findings *findings, const char **text)
@@ -419,53 +380,44 @@ static void leave_call(struct weir_check_use *use)
     }
 }
 
-static struct check_pair *make_pair(struct check_findings *findings,
-                                    const struct check_conflict *conflict)
+static struct weir_check_finding *make_finding(struct check_findings *findings,
+                                               const struct check_conflict *conflict)
 {
     struct check_conflict kept = *conflict;
     struct weir_check_finding *finding = &kept.finding;
-    struct check_pair *pair = calloc(1, sizeof *pair);
-    if (pair && keep_text(findings, &finding->buffer) && keep_use(findings, &finding->first) &&
+    struct weir_check_finding *made = malloc(sizeof *made);
+    if (made && keep_text(findings, &finding->buffer) && keep_use(findings, &finding->first) &&
         keep_use(findings, &finding->second) && keep_words(findings, &kept, finding)) {
         leave_call(&finding->first);
         leave_call(&finding->second);
-        pair->finding = *finding;
-        return pair;
+        *made = *finding;
+        return made;
     }
-    free(pair);
+    free(made);
     return NULL;
 }
 
 // Adding, with the lock held.
 
-static void keep(struct check_findings *findings, struct check_pair *pair)
+static struct weir_check_finding *count_on(struct check_findings *findings,
+                                           const struct check_conflict *conflict, bool *out_new)
 {
-    pair->rule = find_rule(findings, &pair->finding);
-    pair->finding.suppression = pair->rule ? pair->rule->reason : NULL;
-    findings->pairs[findings->count] = pair;
-    findings->items[findings->count++] = &pair->finding;
-    findings->errors += !pair->rule && !is_hint(pair->finding.kind);
-}
-
-static struct check_pair *count_on(struct check_findings *findings,
-                                   const struct check_conflict *conflict, bool *out_new)
-{
-    struct check_pair *pair = find(findings, &conflict->finding);
-    *out_new = false;
-    if (!pair && findings->count < CHECK_PAIRS) {
-        pair = make_pair(findings, conflict);
-        *out_new = pair != NULL;
-        if (pair)
-            keep(findings, pair);
+    struct weir_check_finding *finding = find(findings, &conflict->finding);
+    *out_new =
+        !finding && findings->count < CHECK_PAIRS && (finding = make_finding(findings, conflict));
+    if (*out_new) {
+        finding->suppression = find_reason(findings, finding);
+        findings->items[findings->count++] = finding;
+        findings->errors += !finding->suppression && !is_hint(finding->kind);
     }
-    if (!pair) {
+    if (!finding) {
         findings->dropped++;
         return NULL;
     }
-    pair->finding.count++;
-    if (pair->rule)
-        pair->rule->used++;
-    return pair;
+    finding->count++;
+    for (size_t i = 0; i < findings->rule_count; i++) // each has a text of its own
+        findings->rules[i]->used += findings->rules[i]->reason == finding->suppression;
+    return finding;
 }
 
 // Telling, without the lock: pairs stay, and only their counts change.
@@ -484,41 +436,28 @@ static void tell(const struct check_findings *findings, const struct weir_check_
     free(text.text);
 }
 
-static weir_status refuse(const struct check_findings *findings,
-                          const struct weir_check_finding *finding)
-{
-    const struct weir_host *host = findings->link->host;
-    struct weir_error detail = {.status = WEIR_ERROR_INVALID};
-    weir_text_escape(detail.remedy, sizeof detail.remedy, finding->remedy, "");
-    return weir_host_report(host, &detail, "%s: %s", weir_findings_kind_name(finding->kind),
-                            finding->message);
-}
-
-static weir_status refuse_unnamed(const struct check_findings *findings,
-                                  const struct check_conflict *conflict)
-{
-    return weir_host_fail(findings->link->host, WEIR_ERROR_INVALID,
-                          "mend those that are reported first",
-                          "%s: one more pair of lines than the %d that are kept",
-                          weir_findings_kind_name(conflict->finding.kind), CHECK_PAIRS);
-}
-
 weir_status check_findings_add(struct check_findings *findings,
                                const struct check_conflict *conflict)
 {
+    const struct weir_host *host = findings->link->host;
+    const char *kind = weir_findings_kind_name(conflict->finding.kind);
+    struct weir_error detail = {.status = WEIR_ERROR_INVALID};
     bool is_new;
     pthread_mutex_lock(&findings->lock);
-    const struct check_pair *pair = count_on(findings, conflict, &is_new);
+    const struct weir_check_finding *finding = count_on(findings, conflict, &is_new);
     if (is_new)
-        check_outputs_write(findings, false);
+        write_files(findings, false);
     pthread_mutex_unlock(&findings->lock);
     if (is_new)
-        tell(findings, &pair->finding);
-    if (!findings->fail || is_hint(conflict->finding.kind))
+        tell(findings, finding);
+    if (!findings->fail || is_hint(conflict->finding.kind) || (finding && finding->suppression))
         return WEIR_OK;
-    if (!pair)
-        return refuse_unnamed(findings, conflict);
-    return pair->rule ? WEIR_OK : refuse(findings, &pair->finding);
+    if (!finding)
+        return weir_host_fail(host, WEIR_ERROR_INVALID, "mend those that are reported first",
+                              "%s: one more pair of lines than the %d that are kept", kind,
+                              CHECK_PAIRS);
+    weir_text_escape(detail.remedy, sizeof detail.remedy, finding->remedy, "");
+    return weir_host_report(host, &detail, "%s: %s", kind, finding->message);
 }
 
 // Reading.
@@ -547,7 +486,7 @@ bool check_findings_get(struct check_findings *findings, size_t index,
 static weir_status fail_output(const struct check_findings *findings)
 {
     return weir_host_fail(findings->link->host, WEIR_ERROR_IO, "name another file in [check]", "%s",
-                          findings->outputs.failure);
+                          findings->failure);
 }
 
 static weir_status start(struct check_findings *findings, const char *suppressions,
@@ -559,24 +498,27 @@ static weir_status start(struct check_findings *findings, const char *suppressio
     if (status < 0)
         return status;
     weir_text_escape(findings->suppressions, sizeof findings->suppressions, suppressions, "");
-    if (!check_outputs_claim(&findings->outputs, files))
-        return weir_host_fail(findings->link->host, WEIR_ERROR_CONFIG,
-                              "use names of fewer than 450 bytes",
-                              "a name of a file in [check] is too long");
-    check_outputs_write(findings, false);
-    return findings->outputs.failure[0] ? fail_output(findings) : WEIR_OK;
+    weir_text_escape(findings->program, sizeof findings->program, program_invocation_short_name,
+                     "");
+    for (size_t i = 0; i < CHECK_FORMS; i++)
+        if (!weir_output_path_claim(files[i], findings->paths[i]))
+            return weir_host_fail(findings->link->host, WEIR_ERROR_CONFIG,
+                                  "use names of fewer than 450 bytes",
+                                  "a name of a file in [check] is too long");
+    write_files(findings, false);
+    return findings->failure[0] ? fail_output(findings) : WEIR_OK;
 }
 
 static void release(struct check_findings *findings)
 {
     for (size_t i = 0; i < findings->count; i++)
-        free(findings->pairs[i]);
+        free(findings->items[i]);
     for (size_t i = 0; i < findings->rule_count; i++)
         free(findings->rules[i]);
     free(findings->rules);
     json_decref(findings->rules_file);
     weir_names_destroy(findings->texts);
-    free(findings->outputs.list.text);
+    free(findings->list.text);
     pthread_mutex_destroy(&findings->lock);
     free(findings);
 }
@@ -595,7 +537,8 @@ weir_status check_findings_create(const struct weir_link *link, bool fail, const
     pthread_mutex_init(&findings->lock, NULL);
     const weir_status status = start(findings, suppressions, files);
     if (status < 0) {
-        check_outputs_give_back(&findings->outputs);
+        for (size_t i = 0; i < CHECK_FORMS; i++)
+            weir_output_path_give_back(findings->paths[i]);
         release(findings);
         return status;
     }
@@ -603,27 +546,18 @@ weir_status check_findings_create(const struct weir_link *link, bool fail, const
     return WEIR_OK;
 }
 
-static void tell_dropped(const struct check_findings *findings)
+void check_findings_destroy(struct check_findings *findings)
 {
     char text[160];
-    if (findings->dropped == 0)
-        return;
-    snprintf(text, sizeof text,
-             "%" PRIu64 " uses in more pairs of lines than the %d that are kept are not listed",
-             findings->dropped, CHECK_PAIRS);
-    findings->link->host->log(WEIR_LOG_WARNING, findings->link->name, text);
-}
-
-void check_findings_destroy(struct check_findings **findings)
-{
-    if (!findings || !*findings)
-        return;
-    struct check_findings *gone = *findings;
-    check_outputs_write(gone, true);
-    tell_dropped(gone);
-    tell_unused(gone);
-    if (gone->outputs.failure[0])
-        (void)fail_output(gone);
-    release(gone);
-    *findings = NULL;
+    write_files(findings, true);
+    if (findings->dropped) {
+        snprintf(text, sizeof text,
+                 "%" PRIu64 " uses in more pairs of lines than the %d that are kept are not listed",
+                 findings->dropped, CHECK_PAIRS);
+        findings->link->host->log(WEIR_LOG_WARNING, findings->link->name, text);
+    }
+    tell_unused(findings);
+    if (findings->failure[0])
+        (void)fail_output(findings);
+    release(findings);
 }

@@ -52,8 +52,8 @@ weir_status check_findings_create(const struct weir_link *link, bool fail, const
                                   struct check_findings **out_findings);
 
 // Completes the files, and tells which suppressions were not used. What could not be written is
-// reported to the host's `error`. NULL and a pointer to NULL are accepted.
-void check_findings_destroy(struct check_findings **findings);
+// reported to the host's `error`.
+void check_findings_destroy(struct check_findings *findings);
 
 // Adds a conflict. A new pair of lines is logged, and the files are written again, at once.
 // Returns WEIR_OK, or with `fail`, for a kind that is no hint and that no suppression matches, the

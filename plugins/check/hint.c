@@ -41,14 +41,11 @@ struct check_known {
 static bool make_known(struct check *check)
 {
     const uint32_t count = check->actors.count;
-    if (check->known_count >= count)
-        return true;
-    struct check_known *known = realloc(check->known, count * sizeof *known);
+    struct check_known *known = check_grown(check->known, check->known_count, count, sizeof *known);
     if (!known) {
         check->unseen_uses = true;
         return false;
     }
-    memset(&known[check->known_count], 0, (count - check->known_count) * sizeof *known);
     check->known = known;
     check->known_count = count;
     return true;
@@ -80,13 +77,6 @@ static void need_known(const struct check_known *known)
 {
     need(known->uses_by);
     need(known->count_by);
-}
-
-// The program asks for an event at `count`, which has passed.
-static void check_sync_need_event(const struct check *check, uint32_t index, uint64_t count)
-{
-    if (check_sync_is_known(check, index, count))
-        need_known(&check->known[index]);
 }
 
 void check_sync_need_all(const struct check *check)
@@ -150,29 +140,32 @@ static void see_thread(struct check *check)
     check->sync_thread = self;
 }
 
-static void learn_one(struct check_known *known, const struct check_queue *queue, uint64_t count,
-                      struct check_wait *sync)
+// With `threads = one` all actors of the link are queues.
+static struct check_queue *queue_at(const struct check *check, uint32_t index)
 {
-    if (known->count >= count)
-        return;
-    if (!queue || queue->called > known->count)
-        need(sync);
-    if (!queue || queue->worked > known->count) {
-        if (!known->uses_by || known->uses_by->needed)
-            known->settled = known->count;
-        known->uses_by = sync;
-    }
-    known->count_by = sync;
-    known->count = count;
+    return (struct check_queue *)(void *)check->actors.all[index];
 }
 
 static void learn(struct check *check, const struct check_queue *producer, uint64_t count,
                   struct check_wait *sync)
 {
     const uint64_t *others = check_actor_clock_at(&producer->actor, count);
-    for (uint32_t i = 0; i < check->actors.count; i++)
-        learn_one(&check->known[i], (const struct check_queue *)(void *)check->actors.all[i],
-                  i == producer->actor.index ? count : others[i], sync);
+    for (uint32_t i = 0; i < check->actors.count; i++) {
+        struct check_known *known = &check->known[i];
+        const struct check_queue *queue = queue_at(check, i);
+        const uint64_t now = i == producer->actor.index ? count : others[i];
+        if (known->count >= now)
+            continue;
+        if (!queue || queue->called > known->count)
+            need(sync);
+        if (!queue || queue->worked > known->count) {
+            if (!known->uses_by || known->uses_by->needed)
+                known->settled = known->count;
+            known->uses_by = sync;
+        }
+        known->count_by = sync;
+        known->count = now;
+    }
 }
 
 // The host has waited for `count` of the queue.
@@ -199,27 +192,12 @@ static void check_sync_learns(struct check *check, const struct check_queue *pro
         need(sync);
 }
 
-// Before its actor is removed.
-static void check_sync_queue_ends(struct check *check, const struct check_queue *gone)
-{
-    if (!make_known(check))
-        return;
-    need_known(&check->known[gone->actor.index]);
-    learn(check, gone, gone->actor.last, NULL);
-}
-
 // A line at which a queue has waited for another.
 struct check_edge {
     struct check_edge *next;
     struct check_wait *wait; // NULL: a wait of the library
     struct check_queue *producer;
 };
-
-// With `threads = one` all actors of the link are queues.
-static struct check_queue *queue_at(const struct check *check, uint32_t index)
-{
-    return (struct check_queue *)(void *)check->actors.all[index];
-}
 
 // What is needed.
 
@@ -250,17 +228,6 @@ static void need_entry(struct check *check, struct check_queue *queue, uint32_t 
         check_hint_need_all(check, cause->producer);
 }
 
-// The user must come after the use, or takes its place.
-static void check_hint_pair(struct check *check, const struct check_user *user,
-                            const struct check_use *use)
-{
-    struct check_queue *queue = (struct check_queue *)(void *)user->actor;
-    if (use->actor == queue->actor.index)
-        return;
-    if (!check_sync_need(check, use->actor, use->count))
-        need_entry(check, queue, use->actor);
-}
-
 void check_hint_forget_use(struct check *check, uint32_t index, uint64_t count)
 {
     for (uint32_t i = 0; i < check->actors.count; i++) {
@@ -283,8 +250,9 @@ void check_hint_host_learns(struct check *check, struct check_queue *queue, uint
         return;
     if (note->flags & WEIR_HOST_NOTE_WAITED)
         check_sync_learns(check, queue, count, note);
-    else if (!(note->flags & WEIR_HOST_NOTE_INTERNAL))
-        check_sync_need_event(check, queue->actor.index, count);
+    else if (!(note->flags & WEIR_HOST_NOTE_INTERNAL) &&
+             check_sync_is_known(check, queue->actor.index, count))
+        need_known(&check->known[queue->actor.index]); // the program asks for what has passed
 }
 
 static void need_all_waits(struct check *check, struct check_queue *queue)
@@ -337,29 +305,22 @@ static bool add_edge(struct check_queue *queue, struct check_wait *wait,
     return true;
 }
 
-static bool make_causes(struct check_queue *queue, uint32_t count)
-{
-    if (queue->cause_count >= count)
-        return true;
-    struct check_cause *causes = realloc(queue->causes, count * sizeof *causes);
-    if (!causes)
-        return false;
-    memset(&causes[queue->cause_count], 0, (count - queue->cause_count) * sizeof *causes);
-    queue->causes = causes;
-    queue->cause_count = count;
-    return true;
-}
-
 // Before the queue learns: what its clock will get from the producer's has this cause.
 static void set_causes(struct check *check, struct check_queue *queue, struct check_wait *wait,
                        struct check_queue *producer, uint64_t count)
 {
     const uint64_t *others = check_actor_clock_at(&producer->actor, count);
-    if (!make_causes(queue, check->actors.count) || !add_edge(queue, wait, producer)) {
+    const uint32_t actors = check->actors.count;
+    struct check_cause *causes =
+        check_grown(queue->causes, queue->cause_count, actors, sizeof *causes);
+    if (!causes || !add_edge(queue, wait, producer)) {
         check->unseen_uses = true;
+        queue->causes = causes ? causes : queue->causes;
         return;
     }
-    for (uint32_t i = 0; i < check->actors.count; i++) {
+    queue->causes = causes;
+    queue->cause_count = actors;
+    for (uint32_t i = 0; i < actors; i++) {
         const bool itself = i == producer->actor.index;
         if (queue->actor.counts[i] < (itself ? count : others[i]))
             queue->causes[i] = (struct check_cause){wait, producer, !itself};
@@ -412,14 +373,16 @@ void check_hint_use(struct check *check, const struct check_user *user,
                     const struct check_buffer *buffer, const struct check_shape *shape,
                     weir_access access, const struct check_use *use, bool goes)
 {
+    struct check_queue *queue = (struct check_queue *)(void *)user->actor;
     const bool wrote = check_writes(access) || check_writes((weir_access)use->access);
-    const bool is_pair = goes || (wrote && check_shapes_meet(&use->shape, shape));
-    if (is_pair && !user->actor)
-        check_sync_need(check, use->actor, use->count);
-    else if (is_pair)
-        check_hint_pair(check, user, use);
-    else if (user->actor && wrote && buffer->memory == &buffer->own)
+    // The user must come after the use, or takes its place.
+    if (goes || (wrote && check_shapes_meet(&use->shape, shape))) {
+        const bool itself = queue && use->actor == queue->actor.index;
+        if (!itself && !check_sync_need(check, use->actor, use->count) && queue)
+            need_entry(check, queue, use->actor);
+    } else if (queue && wrote && buffer->memory == &buffer->own) {
         check_hint_apart(check, user, buffer, use, shape, access);
+    }
 }
 
 // The end of a queue. What others have from it is what the host now knows for sure, which nothing
@@ -439,23 +402,21 @@ static void lose_edges(struct check_queue *queue, const struct check_queue *gone
     }
 }
 
-static void lose_causes(struct check_queue *queue, const struct check_queue *gone)
-{
-    for (uint32_t i = 0; i < queue->cause_count; i++)
-        if (queue->causes[i].producer == gone)
-            queue->causes[i] = (struct check_cause){0};
-}
-
 void check_hint_queue_ends(struct check *check, struct check_queue *gone)
 {
     check_hint_host_learns(check, gone, gone->actor.last, NULL);
-    check_sync_queue_ends(check, gone);
+    if (make_known(check)) {
+        need_known(&check->known[gone->actor.index]);
+        learn(check, gone, gone->actor.last, NULL);
+    }
     for (uint32_t i = 0; i < check->actors.count; i++) {
         struct check_queue *queue = queue_at(check, i);
-        if (queue) {
-            lose_edges(queue, gone);
-            lose_causes(queue, gone);
-        }
+        if (!queue)
+            continue;
+        lose_edges(queue, gone);
+        for (uint32_t k = 0; k < queue->cause_count; k++)
+            if (queue->causes[k].producer == gone)
+                queue->causes[k] = (struct check_cause){0};
     }
     free(gone->causes);
 }

@@ -3,7 +3,9 @@
 #include "plugins/check/history.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/grow.h"
 #include "base/random.h"
 
 // Sets of bytes. Two planes of one pitch are compared in constant time; any other two shapes of several rows by
@@ -97,13 +99,7 @@ static bool planes_meet(const struct check_shape *a, const struct check_shape *b
            (row + 1 < low->rows && low->pitch - shift < high->width);
 }
 
-static bool are_apart(const struct check_shape *a, const struct check_shape *b)
-{
-    return a->begin >= b->end || b->begin >= a->end;
-}
-
-// Both have several rows.
-static struct check_span common_of_rows(const struct check_shape *a, const struct check_shape *b)
+struct check_span check_shapes_common(const struct check_shape *a, const struct check_shape *b)
 {
     const bool swap = check_shape_run_count(a) > check_shape_run_count(b);
     const struct check_shape *few = swap ? b : a;
@@ -119,17 +115,6 @@ static struct check_span common_of_rows(const struct check_shape *a, const struc
     return (struct check_span){0, 0};
 }
 
-struct check_span check_shapes_common(const struct check_shape *a, const struct check_shape *b)
-{
-    if (are_apart(a, b))
-        return (struct check_span){0, 0};
-    if (check_shape_is_range(a))
-        return check_shape_meet_span(b, (struct check_span){a->begin, a->end});
-    if (check_shape_is_range(b))
-        return check_shape_meet_span(a, (struct check_span){b->begin, b->end});
-    return common_of_rows(a, b);
-}
-
 bool check_rows_meet(const struct check_shape *a, const struct check_shape *b)
 {
     if (a->rows > 1 && b->rows > 1 && a->slices == 1 && b->slices == 1 && a->pitch == b->pitch)
@@ -138,15 +123,9 @@ bool check_rows_meet(const struct check_shape *a, const struct check_shape *b)
     return found.begin < found.end;
 }
 
-static bool are_equal(const struct check_shape *a, const struct check_shape *b)
-{
-    return a->begin == b->begin && a->width == b->width && a->rows == b->rows &&
-           a->pitch == b->pitch && a->slices == b->slices && a->slice_pitch == b->slice_pitch;
-}
-
 bool check_rows_cover(const struct check_shape *outer, const struct check_shape *inner)
 {
-    if (are_equal(outer, inner))
+    if (memcmp(outer, inner, sizeof *outer) == 0) // numbers alone
         return true;
     if (!check_shape_is_range(inner))
         return false;
@@ -161,13 +140,11 @@ bool check_rows_cover(const struct check_shape *outer, const struct check_shape 
 
 static void keep_found(struct check_found *found, struct check_use *use)
 {
-    if (found->count == found->capacity) {
-        const size_t capacity = found->capacity ? 2 * found->capacity : 64;
-        struct check_use **grown = realloc(found->uses, capacity * sizeof(void *));
-        if (!grown)
+    if (found->count == found->capacity) { // seldom, so that most finds call nothing
+        void *uses = weir_grow(found->uses, found->count, &found->capacity, sizeof use);
+        if (!uses)
             return;
-        found->uses = grown;
-        found->capacity = capacity;
+        found->uses = uses;
     }
     found->uses[found->count++] = use;
 }

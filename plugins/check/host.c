@@ -25,7 +25,6 @@ static void check_host_learns(struct check *check, const struct check_actor *pro
 
 struct check_call {
     struct check_call *next; // of the queue
-    struct check_call **at;  // what points to it there
     struct check *check;
     struct check_queue *queue;
     weir_host_function function;
@@ -57,13 +56,15 @@ struct check_actor *check_call_place(const struct check *check, uint64_t *out_co
 
 // Host calls.
 
+// Nearly always the first of its queue.
 static void give_call(struct check_call *call)
 {
-    *call->at = call->next;
-    if (call->next)
-        call->next->at = call->at;
-    else
-        call->queue->calls_end = call->at;
+    struct check_call **at = &call->queue->calls;
+    while (*at != call)
+        at = &(*at)->next;
+    *at = call->next;
+    if (!*at)
+        call->queue->calls_end = at;
     call->check->waiting_calls--;
     free(call);
 }
@@ -105,8 +106,7 @@ static struct check_call *take_call(struct check *check, struct check_queue *que
         .count = queue->actor.base + operation->sequence,
     };
     check_lock(check);
-    call->at = queue->calls_end;
-    *call->at = call;
+    *queue->calls_end = call;
     queue->calls_end = &call->next;
     check->waiting_calls++;
     check_actors_mark(&check->actors, check->strict ? &queue->actor : NULL, call->count);
@@ -202,49 +202,23 @@ static void keep_open(struct check *check, struct check_buffer *buffer,
     buffer->open = open;
 }
 
-// Those of a host call are only counted, so that their ends are told from those of accesses outside.
-static weir_status begin(struct check *check, const struct weir_host_note *note)
-{
-    struct check_buffer *buffer = check_buffer_of(check->link, note->u.access.buffer);
-    const struct check_shape shape = check_shape_range(note->u.access.offset, note->u.access.size);
-    check_lock(check);
-    struct check_call *call = call_of(check);
-    if (call) {
-        use_in_call(check, call, buffer, &shape, note);
-        call->open++;
-    } else {
-        use_in_thread(check, buffer, &shape, note);
-        keep_open(check, buffer, note);
-    }
-    return check_unlock(check);
-}
-
-static bool is_same(const struct check_open *open, const struct weir_host_note *note)
-{
-    return open->access == note->u.access.access && open->begin == note->u.access.offset &&
-           open->size == note->u.access.size;
-}
-
-static void end_outside(struct check *check, const struct weir_host_note *note)
+static void note_end(struct check *check, const struct weir_host_note *note)
 {
     struct check_buffer *buffer = check_buffer_of(check->link, note->u.access.buffer);
     struct check_open **at = &buffer->open;
-    while (*at && !is_same(*at, note))
-        at = &(*at)->next;
-    struct check_open *open = *at;
-    if (open)
-        *at = open->next;
-    free(open);
-}
-
-static void note_end(struct check *check, const struct weir_host_note *note)
-{
     check_lock(check);
     struct check_call *call = call_of(check);
-    if (call && call->open > 0 && note->u.access.size > 0)
+    if (call && call->open > 0 && note->u.access.size > 0) {
         call->open--;
-    else
-        end_outside(check, note);
+    } else {
+        while (*at && ((*at)->access != note->u.access.access ||
+                       (*at)->begin != note->u.access.offset || (*at)->size != note->u.access.size))
+            at = &(*at)->next;
+        struct check_open *open = *at;
+        if (open)
+            *at = open->next;
+        free(open);
+    }
     check_unlock(check);
 }
 
@@ -261,12 +235,25 @@ static WEIR_COLD void take_access_back(const struct weir_link *link,
     (void)link->next->ops->host_note(link->next, &end);
 }
 
+// Accesses of a host call are only counted, so that their ends are told from those of accesses outside.
 static weir_status note_begin(const struct weir_link *link, const struct weir_host_note *note)
 {
+    struct check *check = check_of(link);
     weir_status status = link->next->ops->host_note(link->next, note);
     if (status < 0 || note->u.access.size == 0)
         return status;
-    status = begin(check_of(link), note);
+    struct check_buffer *buffer = check_buffer_of(link, note->u.access.buffer);
+    const struct check_shape shape = check_shape_range(note->u.access.offset, note->u.access.size);
+    check_lock(check);
+    struct check_call *call = call_of(check);
+    if (call) {
+        use_in_call(check, call, buffer, &shape, note);
+        call->open++;
+    } else {
+        use_in_thread(check, buffer, &shape, note);
+        keep_open(check, buffer, note);
+    }
+    status = check_unlock(check);
     if (status < 0)
         take_access_back(link, note);
     return status;

@@ -79,30 +79,26 @@ static bool get(void *user, size_t index, struct weir_check_finding *out_finding
     return check_findings_get(((struct check *)user)->findings, index, out_finding, size);
 }
 
-static void fill_extension(struct check *check)
-{
-    check->extension = (struct weir_check_extension){
-        .struct_size = sizeof check->extension,
-        .user = check,
-        .count = count,
-        .error_count = error_count,
-        .get = get,
-        .release = check_release,
-        .acquire = check_acquire,
-    };
-}
-
 static weir_status check_open_link(struct weir_link *link,
                                    const struct weir_setting *const *settings, void **out_state)
 {
     struct check *check = calloc(1, sizeof *check);
     if (!check)
         return weir_host_no_memory(link->host, "the plugin check");
-    check->link = link;
-    check->told_end = &check->told;
-    check->hints = settings[KEY_HINTS]->integer;
-    check->verify = settings[KEY_VERIFY]->integer;
-    check->names = weir_names_create();
+    *check = (struct check){
+        .link = link,
+        .told_end = &check->told,
+        .hints = settings[KEY_HINTS]->integer,
+        .verify = settings[KEY_VERIFY]->integer,
+        .names = weir_names_create(),
+        .extension = {.struct_size = sizeof check->extension,
+                      .user = check,
+                      .count = count,
+                      .error_count = error_count,
+                      .get = get,
+                      .release = check_release,
+                      .acquire = check_acquire},
+    };
     const weir_status status = check->names ? open_findings(check, settings)
                                             : weir_host_no_memory(link->host, "the plugin check");
     if (status < 0) {
@@ -113,7 +109,6 @@ static weir_status check_open_link(struct weir_link *link,
     weir_lock_init(&check->lock, &lock_kind);
     check_threads_open(check, settings[KEY_THREADS]->text);
     check->needless = check->hints && !check->strict;
-    fill_extension(check);
     *out_state = check;
     return WEIR_OK;
 }
@@ -123,7 +118,7 @@ static void check_close(const struct weir_link *link)
     struct check *check = check_of(link);
     check_threads_close(check);
     check_hints_finish(check);
-    check_findings_destroy(&check->findings);
+    check_findings_destroy(check->findings);
     weir_names_destroy(check->names);
     free(check->found.uses);
     check_history_clear(&check->wrapped.history);
@@ -194,25 +189,13 @@ static weir_status queue_native(const struct weir_link *link, weir_queue *object
 
 // Buffers.
 
-// Whether something else than operations and the host's declared accesses may write it.
-static bool is_written_elsewhere(const struct weir_buffer_setup *setup)
-{
-    return setup->user_pointer || setup->native || setup->placement == WEIR_PLACE_MANAGED;
-}
-
 // Memory with a handle.
 
-static struct check_shared *find_shared(const struct check *check, uint64_t handle)
+static struct check_shared *take_shared(struct check *check, uint64_t handle)
 {
     struct check_shared *shared = check->shared;
     while (shared && shared->handle != handle)
         shared = shared->next;
-    return shared;
-}
-
-static struct check_shared *take_shared(struct check *check, uint64_t handle)
-{
-    struct check_shared *shared = find_shared(check, handle);
     if (!shared && (shared = calloc(1, sizeof *shared))) {
         shared->handle = handle;
         shared->next = check->shared;
@@ -266,39 +249,26 @@ static void place(const struct weir_link *link, weir_device *device,
         buffer->memory = &buffer->shared->memory;
 }
 
-// The host may use it at any time.
-static void note_elsewhere(struct check *check)
-{
-    check_lock(check);
-    check->unseen_syncs = true;
-    check_unlock(check);
-}
-
 static weir_status buffer_create(const struct weir_link *link, weir_device *device,
                                  weir_buffer *object, const struct weir_buffer_setup *setup,
                                  void **out_data, void **out_pointer)
 {
+    struct check *check = check_of(link);
     struct check_buffer *buffer = calloc(1, sizeof *buffer);
     if (!buffer)
         return weir_host_no_memory(link->host, "the history of a buffer");
     buffer->object = object;
     place(link, device, setup, buffer);
     buffer->size = setup->size;
-    if (is_written_elsewhere(setup))
-        note_elsewhere(check_of(link));
-    else
+    if (setup->user_pointer || setup->native || setup->placement == WEIR_PLACE_MANAGED) {
+        check_lock(check);
+        check->unseen_syncs = true; // the host may use it at any time, and write it
+        check_unlock(check);
+    } else {
         check_gaps_reset(buffer, setup->size);
+    }
     *out_data = buffer;
     return WEIR_OK;
-}
-
-static void drop_open(struct check_buffer *buffer)
-{
-    while (buffer->open) {
-        struct check_open *open = buffer->open;
-        buffer->open = open->next;
-        free(open);
-    }
 }
 
 static void buffer_destroy(const struct weir_link *link, weir_buffer *object)
@@ -312,7 +282,11 @@ static void buffer_destroy(const struct weir_link *link, weir_buffer *object)
     check_history_clear(&buffer->own.history);
     check_history_clear(&buffer->gaps);
     check_unlock(check);
-    drop_open(buffer);
+    while (buffer->open) {
+        struct check_open *open = buffer->open;
+        buffer->open = open->next;
+        free(open);
+    }
     free(buffer);
 }
 

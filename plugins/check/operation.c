@@ -67,26 +67,6 @@ struct probe {
     uint64_t *counts; // of each node, on its branch
 };
 
-static void clear_probed(struct check *check)
-{
-    while (check->probed) {
-        struct check_memory *memory = check->probed;
-        check->probed = memory->next_probed;
-        memory->probed = false;
-        check_history_clear(&memory->probe);
-    }
-}
-
-static uint32_t count_branches(const struct weir_operation *operation)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < operation->u.graph.node_count; i++) {
-        const struct weir_graph_node *node = weir_graph_node_at(operation->u.graph.nodes, i);
-        count = node->branch >= count ? node->branch + 1 : count;
-    }
-    return count;
-}
-
 // What it lacks memory for stays NULL or is not added.
 static bool begin_probe(struct probe *probe, const struct weir_operation *operation,
                         uint32_t branch_count)
@@ -103,8 +83,14 @@ static bool begin_probe(struct probe *probe, const struct weir_operation *operat
     return made;
 }
 
-static void end_probe(struct probe *probe, uint32_t branch_count)
+static void end_probe(struct check *check, struct probe *probe, uint32_t branch_count)
 {
+    while (check->probed) {
+        struct check_memory *memory = check->probed;
+        check->probed = memory->next_probed;
+        memory->probed = false;
+        check_history_clear(&memory->probe);
+    }
     for (uint32_t i = 0; probe->branches && i < branch_count; i++)
         if (probe->branches[i].actor.counts)
             check_actor_remove(&probe->actors, &probe->branches[i].actor);
@@ -143,14 +129,18 @@ static void examine_node(struct check *check, struct probe *probe,
 static void examine(struct check *check, const struct weir_operation *operation)
 {
     struct probe probe = {.branches = NULL};
-    const uint32_t branch_count = count_branches(operation);
+    const uint32_t count = operation->u.graph.node_count;
+    uint32_t branch_count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct weir_graph_node *node = weir_graph_node_at(operation->u.graph.nodes, i);
+        branch_count = node->branch >= branch_count ? node->branch + 1 : branch_count;
+    }
     if (branch_count < 2)
         return;
     if (begin_probe(&probe, operation, branch_count))
-        for (uint32_t i = 0; i < operation->u.graph.node_count; i++)
+        for (uint32_t i = 0; i < count; i++)
             examine_node(check, &probe, operation, i);
-    clear_probed(check);
-    end_probe(&probe, branch_count);
+    end_probe(check, &probe, branch_count);
 }
 
 // Launches of one graph come one after the other, whatever their queues are.
@@ -221,33 +211,26 @@ static void use_launch(struct check *check, struct check_user *user,
     use_arguments(check, user, operation->u.launch.arguments, operation->u.launch.argument_count);
 }
 
-// The memory's former uses stay if this queue comes after its release. Otherwise the pool knows that
+// The former uses of memory that is allocated stay if this queue comes after its release. Otherwise the pool knows that
 // they have finished, and the program does not.
-static void use_allocated(struct check *check, const struct check_user *user,
-                          struct check_buffer *buffer, uint64_t size)
-{
-    const struct check_shape whole = check_shape_range(0, size);
-    if (!check_is_after(user->actors, user->actor, buffer->freed_index, buffer->freed_count))
-        check_buffer_clear(check, buffer);
-    struct check_use *use = check_history_add(&buffer->memory->history, &whole);
-    if (use)
-        check_use_set(use, check, user, WEIR_ACCESS_WRITE);
-    check_gaps_reset(buffer, size);
-}
-
 static void use_pool(struct check *check, struct check_user *user,
                      const struct weir_operation *operation)
 {
     struct check_buffer *buffer = check_buffer_of(check->link, operation->u.pool.buffer);
     const struct check_shape whole = check_shape_range(0, operation->u.pool.size);
-    if (operation->kind == WEIR_OPERATION_POOL_ALLOCATE) {
-        use_allocated(check, user, buffer, operation->u.pool.size);
+    if (operation->kind == WEIR_OPERATION_POOL_FREE) {
+        user->passing = true;
+        check_use_bytes(check, user, buffer, &whole, WEIR_ACCESS_WRITE);
+        buffer->freed_index = user->actor->index;
+        buffer->freed_count = user->count;
         return;
     }
-    user->passing = true;
-    check_use_bytes(check, user, buffer, &whole, WEIR_ACCESS_WRITE);
-    buffer->freed_index = user->actor->index;
-    buffer->freed_count = user->count;
+    if (!check_is_after(user->actors, user->actor, buffer->freed_index, buffer->freed_count))
+        check_buffer_clear(check, buffer);
+    struct check_use *use = check_history_add(&buffer->memory->history, &whole);
+    if (use)
+        check_use_set(use, check, user, WEIR_ACCESS_WRITE);
+    check_gaps_reset(buffer, operation->u.pool.size);
 }
 
 // What is read first, since it may not have been written.
@@ -302,46 +285,14 @@ static void use_nodes(struct check *check, struct check_user *user,
 
 // The uses of operations.
 
-static void use_plane(struct check *check, const struct check_user *user,
-                      const struct weir_plane *plane, size_t width, size_t height,
-                      weir_access access)
-{
-    const struct check_shape shape =
-        check_shape_box(plane->offset, width, height, plane->pitch, 1, 0);
-    check_use_bytes(check, user, check_buffer_of(check->link, plane->buffer), &shape, access);
-}
-
 static void use_volume(struct check *check, const struct check_user *user,
-                       const struct weir_operation *operation, const struct weir_volume *volume,
+                       const struct weir_box *box, const struct weir_volume *volume,
                        weir_access access)
 {
     const struct check_shape shape =
-        check_shape_box(volume->offset, operation->u.copy_3d.width, operation->u.copy_3d.height,
-                        volume->pitch, operation->u.copy_3d.depth, volume->slice_pitch);
+        check_shape_box(volume->offset, box->width, box->height, volume->pitch, box->depth,
+                        volume->slice_pitch);
     check_use_bytes(check, user, check_buffer_of(check->link, volume->buffer), &shape, access);
-}
-
-static void use_boxes(struct check *check, const struct check_user *user,
-                      const struct weir_operation *operation)
-{
-    switch (operation->kind) {
-    case WEIR_OPERATION_COPY_2D:
-        use_plane(check, user, &operation->u.copy_2d.src, operation->u.copy_2d.width,
-                  operation->u.copy_2d.height, WEIR_ACCESS_READ);
-        use_plane(check, user, &operation->u.copy_2d.dst, operation->u.copy_2d.width,
-                  operation->u.copy_2d.height, WEIR_ACCESS_WRITE);
-        break;
-    case WEIR_OPERATION_FILL_2D:
-        use_plane(check, user, &operation->u.fill_2d.dst, operation->u.fill_2d.width,
-                  operation->u.fill_2d.height, WEIR_ACCESS_WRITE);
-        break;
-    case WEIR_OPERATION_COPY_3D:
-        use_volume(check, user, operation, &operation->u.copy_3d.src, WEIR_ACCESS_READ);
-        use_volume(check, user, operation, &operation->u.copy_3d.dst, WEIR_ACCESS_WRITE);
-        break;
-    default: // uses nothing that is known
-        break;
-    }
 }
 
 // The operation's uses, by its kind; of a graph, those of all its nodes.
@@ -350,14 +301,11 @@ static void check_use_operation(struct check *check, struct check_user *user,
 {
     switch (operation->kind) {
     case WEIR_OPERATION_COPY:
-        use_range(check, user, operation->u.copy.src, operation->u.copy.src_offset,
-                  operation->u.copy.size, WEIR_ACCESS_READ);
-        use_range(check, user, operation->u.copy.dst, operation->u.copy.dst_offset,
-                  operation->u.copy.size, WEIR_ACCESS_WRITE);
+        use_volume(check, user, &operation->u.box, &operation->u.box.src, WEIR_ACCESS_READ);
+        use_volume(check, user, &operation->u.box, &operation->u.box.dst, WEIR_ACCESS_WRITE);
         break;
     case WEIR_OPERATION_FILL:
-        use_range(check, user, operation->u.fill.dst, operation->u.fill.dst_offset,
-                  operation->u.fill.size, WEIR_ACCESS_WRITE);
+        use_volume(check, user, &operation->u.box, &operation->u.box.dst, WEIR_ACCESS_WRITE);
         break;
     case WEIR_OPERATION_LAUNCH:
         use_launch(check, user, operation);
@@ -380,8 +328,7 @@ static void check_use_operation(struct check *check, struct check_user *user,
     case WEIR_OPERATION_GRAPH:
         use_nodes(check, user, operation);
         break;
-    default:
-        use_boxes(check, user, operation);
+    default: // uses nothing that is known
         break;
     }
 }
@@ -414,27 +361,23 @@ void check_region_fill(const struct check *check, struct check_origin *origin)
     origin->region_number = level->number;
 }
 
-static void enter(struct check *check, const char *name, uint64_t number)
-{
-    check_lock(check);
-    check->has_regions = true;
-    const char *kept = weir_names_keep(check->names, name);
-    check_unlock(check);
-    if (regions.depth < DEPTH)
-        regions.levels[regions.depth] = (struct level){kept, number};
-    regions.depth++;
-}
-
 void check_region(const struct weir_link *link, const char *name, uint64_t number)
 {
     struct check *check = check_of(link);
     if (regions.check != check->number)
         regions.depth = 0;
     regions.check = check->number;
-    if (name)
-        enter(check, name, number);
-    else if (regions.depth > 0)
+    if (name) {
+        check_lock(check);
+        check->has_regions = true;
+        const char *kept = weir_names_keep(check->names, name);
+        check_unlock(check);
+        if (regions.depth < DEPTH)
+            regions.levels[regions.depth] = (struct level){kept, number};
+        regions.depth++;
+    } else if (regions.depth > 0) {
         regions.depth--;
+    }
     link->next->ops->region(link->next, name, number);
 }
 
@@ -465,21 +408,15 @@ static bool is_of_thread(const struct weir_operation *operation)
            (operation->kind != WEIR_OPERATION_RECORD && operation->kind != WEIR_OPERATION_WAIT);
 }
 
-// The calling thread submits operation `count` to the queue.
-static void check_thread_submits(struct check *check, struct check_actor *queue, uint64_t count)
-{
-    const struct check_actor *self = check_thread_self(check);
-    if (self)
-        check_actor_learn(&check->actors, queue, count, self, self->last);
-}
-
 static void note(struct check *check, struct check_queue *queue,
                  const struct weir_operation *operation)
 {
     const uint64_t count = queue->actor.base + operation->sequence;
     queue->actor.last = count;
-    if (check->strict && is_of_thread(operation))
-        check_thread_submits(check, &queue->actor, count);
+    const struct check_actor *self =
+        check->strict && is_of_thread(operation) ? check_thread_self(check) : NULL;
+    if (self)
+        check_actor_learn(&check->actors, &queue->actor, count, self, self->last);
     switch (operation->kind) {
     case WEIR_OPERATION_RECORD:
         queue->actor.recorded = count;
@@ -496,39 +433,27 @@ static void note(struct check *check, struct check_queue *queue,
     }
 }
 
-static weir_status pass_on(const struct weir_link *link, weir_queue *object,
-                           const struct weir_operation *operation)
-{
-    if (operation->kind == WEIR_OPERATION_HOST_CALL &&
-        !(operation->flags & WEIR_OPERATION_INTERNAL))
-        return check_forward_call(link, object, operation);
-    return link->next->ops->queue_submit(link->next, object, operation);
-}
-
-// What is not submitted uses nothing.
-static weir_status refuse(const struct weir_link *link, const weir_queue *object,
-                          const struct weir_operation *operation, weir_status status)
-{
-    struct check *check = check_of(link);
-    struct check_actor *actor = &check_queue_of(link, object)->actor;
-    check_lock(check);
-    actor->refused = actor->base + operation->sequence;
-    check->unseen_uses = true;
-    check_unlock(check);
-    return status;
-}
-
 weir_status check_queue_submit(const struct weir_link *link, weir_queue *object,
                                const struct weir_operation *operation)
 {
     struct check *check = check_of(link);
+    struct check_queue *queue = check_queue_of(link, object);
     check_lock(check);
-    note(check, check_queue_of(link, object), operation);
+    note(check, queue, operation);
     weir_status status = check_unlock(check);
     bool done = false;
     if (status >= 0 && check->verify)
         status = check_verify(link, object, operation, &done);
+    const bool is_call = operation->kind == WEIR_OPERATION_HOST_CALL &&
+                         !(operation->flags & WEIR_OPERATION_INTERNAL);
     if (status >= 0 && !done)
-        status = pass_on(link, object, operation);
-    return status < 0 ? refuse(link, object, operation, status) : status;
+        status = is_call ? check_forward_call(link, object, operation)
+                         : link->next->ops->queue_submit(link->next, object, operation);
+    if (status >= 0)
+        return status;
+    check_lock(check); // what is not submitted uses nothing
+    queue->actor.refused = queue->actor.base + operation->sequence;
+    check->unseen_uses = true;
+    check_unlock(check);
+    return status;
 }

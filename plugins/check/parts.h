@@ -97,7 +97,6 @@ struct check {
     uint32_t unverified;         // bits of enum check_unverified that were told
     uint64_t number;             // no other link has it
     struct check_thread *threads;
-    uint32_t ended_count;                  // of threads that have ended
     struct check_keys *keys;               // NULL: there is none
     size_t drop_from;                      // where the next key is dropped
     const struct weir_lock_source *source; // of the program's locks; NULL: they are not seen

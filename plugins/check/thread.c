@@ -19,8 +19,7 @@ WEIR_MODULE_THREAD_LOCAL unsigned check_inside;
 struct check_thread {
     struct check_actor actor;
     struct check_thread *next;
-    uint64_t id;
-    bool ended;
+    uint64_t id; // 0: it has ended
 };
 
 struct check_key {
@@ -87,10 +86,10 @@ static struct check_thread *find_thread(const struct check *check)
 // A thread that has ended, of which the clock knows all that it did: a new one may go on in its place.
 static struct check_thread *find_known_end(const struct check *check, const uint64_t *counts)
 {
-    struct check_thread *thread = check->ended_count ? check->threads : NULL;
+    struct check_thread *thread = check->threads;
     while (thread &&
-           !(thread->ended && (check->actors.floor[thread->actor.index] >= thread->actor.last ||
-                               (counts && counts[thread->actor.index] >= thread->actor.last))))
+           (thread->id || (check->actors.floor[thread->actor.index] < thread->actor.last &&
+                           !(counts && counts[thread->actor.index] >= thread->actor.last))))
         thread = thread->next;
     return thread;
 }
@@ -103,30 +102,18 @@ static void remove_thread(struct check *check, struct check_thread **at)
     free(thread);
 }
 
-// All that it did, and knew, then counts as done before what follows.
+// With too many ended ones: all that the oldest did, and knew, then counts as done before what follows.
 static void remove_an_ended(struct check *check)
 {
     struct check_thread **oldest = NULL;
+    size_t count = 0;
     for (struct check_thread **at = &check->threads; *at; at = &(*at)->next)
-        if ((*at)->ended)
+        if ((*at)->id == 0) {
             oldest = at;
-    if (!oldest)
-        return;
-    remove_thread(check, oldest);
-    check->ended_count--;
-}
-
-static struct check_thread *add_thread(struct check *check)
-{
-    struct check_thread *thread = calloc(1, sizeof *thread);
-    if (!thread || !check_actor_add(&check->actors, &thread->actor)) {
-        free(thread);
-        return NULL;
-    }
-    thread->next = check->threads;
-    check->threads = thread;
-    check_threads_more(check);
-    return thread;
+            count++;
+        }
+    if (count > ENDED_MOST)
+        remove_thread(check, oldest);
 }
 
 // The calling thread's, made now if need be: with the clock that it begins with, or NULL. NULL if out of
@@ -137,14 +124,16 @@ static struct check_thread *take_thread(struct check *check, const uint64_t *cou
     if (thread)
         return thread;
     thread = find_known_end(check, counts);
-    if (thread) {
-        thread->ended = false;
-        check->ended_count--;
-    } else {
-        thread = add_thread(check);
+    if (!thread) {
+        thread = calloc(1, sizeof *thread);
+        if (!thread || !check_actor_add(&check->actors, &thread->actor)) {
+            free(thread);
+            return NULL;
+        }
+        thread->next = check->threads;
+        check->threads = thread;
+        check_threads_more(check);
     }
-    if (!thread)
-        return NULL;
     thread->id = own_id(check);
     current.check = check->number;
     current.thread = thread;
@@ -189,22 +178,12 @@ static void remove_key(struct check_key **at, uint32_t *count)
     free(key);
 }
 
-static bool grow_key(struct check_key *key, uint32_t from, uint32_t to)
-{
-    uint64_t *counts = realloc(key->counts, to * sizeof *counts);
-    if (!counts)
-        return false;
-    memset(counts + from, 0, (to - from) * sizeof *counts);
-    key->counts = counts;
-    return true;
-}
-
 // If out of memory, what a key knows counts as done before what follows.
 static void grow_keys(struct check *check, struct check_key **at, uint32_t *count)
 {
     while (*at) {
         struct check_key *key = *at;
-        if (grow_key(key, check->keys->capacity, check->actors.capacity)) {
+        if (check_clock_grow(&key->counts, check->keys->capacity, check->actors.capacity)) {
             at = &key->next;
             continue;
         }
@@ -219,7 +198,7 @@ static void keep_spares(struct check *check)
     struct check_keys *keys = check->keys;
     while (keys->spare_count < SPARES) {
         struct check_key *spare = calloc(1, sizeof *spare);
-        if (!spare || !grow_key(spare, 0, keys->capacity)) {
+        if (!spare || !check_clock_grow(&spare->counts, 0, keys->capacity)) {
             free(spare);
             return;
         }
@@ -227,16 +206,6 @@ static void keep_spares(struct check *check)
         keys->spares = spare;
         keys->spare_count++;
     }
-}
-
-static struct check_key *take_spare(struct check_keys *keys)
-{
-    struct check_key *spare = keys->spares;
-    if (!spare)
-        return NULL;
-    keys->spares = spare->next;
-    keys->spare_count--;
-    return spare;
 }
 
 static bool make_keys(struct check *check)
@@ -275,45 +244,43 @@ static struct check_key *add_key(struct check *check, const void *key, bool sign
 {
     if (!signal && make_keys(check))
         keep_spares(check);
-    struct check_key *made = check->keys ? take_spare(check->keys) : NULL;
+    struct check_keys *keys = check->keys;
+    struct check_key *made = keys ? keys->spares : NULL;
     if (!made)
         return NULL;
-    if (check->keys->count >= KEYS_MOST && !signal)
+    keys->spares = made->next;
+    keys->spare_count--;
+    if (keys->count >= KEYS_MOST && !signal)
         drop_a_key(check);
-    struct check_key **head = head_of(check->keys, key);
+    struct check_key **head = head_of(keys, key);
     made->key = key;
     made->next = *head;
     *head = made;
-    check->keys->count++;
+    keys->count++;
     if (!signal)
         keep_spares(check);
     return made;
 }
 
-// Of the calling thread, and in the function of a host call, which is at the place of the call.
-static bool tell_key(struct check *check, struct check_key *key, const struct check_actor *self)
-{
-    bool is_new = self && check_clock_join(&check->actors, key->counts, self, self->last);
-    uint64_t count;
-    const struct check_actor *queue = check_call_place(check, &count);
-    if (queue)
-        is_new = check_clock_join(&check->actors, key->counts, queue, count) || is_new;
-    return is_new;
-}
-
-// A thread that has no actor knows nothing that not all know.
+// The key learns from the calling thread, and in the function of a host call from what is at the place of the call. A
+// thread that has no actor knows nothing that not all know.
 static bool release_key(struct check *check, const void *key, bool signal)
 {
     const struct check_thread *thread = find_thread(check);
     uint64_t count;
-    if (!thread && !check_call_place(check, &count))
+    const struct check_actor *queue = check_call_place(check, &count);
+    if (!thread && !queue)
         return true;
     struct check_key *found = find_key(check, key);
     if (!found)
         found = add_key(check, key, signal);
     if (!found)
         return false;
-    if (tell_key(check, found, thread ? &thread->actor : NULL))
+    bool is_new = thread && check_clock_join(&check->actors, found->counts, &thread->actor,
+                                             thread->actor.last);
+    if (queue)
+        is_new = check_clock_join(&check->actors, found->counts, queue, count) || is_new;
+    if (is_new)
         check_news(check);
     return true;
 }
@@ -431,11 +398,9 @@ static void hear_end(void *user, uint64_t id)
         return;
     struct check_thread *thread = thread_with(check, id);
     if (thread) {
-        thread->ended = true;
         thread->id = 0;
         current.check = 0;
-        if (++check->ended_count > ENDED_MOST)
-            remove_an_ended(check);
+        remove_an_ended(check);
     }
     check_unlock(check);
 }

@@ -24,9 +24,14 @@ void check_tell(struct check *check, const struct check_conflict *conflict)
     check->told_end = &told->next;
 }
 
-static weir_status tell_store(struct check *check, struct check_told *told)
+weir_status check_unlock_and_tell(struct check *check)
 {
+    struct check_told *told = check->told;
     weir_status status = WEIR_OK;
+    check->told = NULL;
+    check->told_end = &check->told;
+    weir_lock_release(&check->lock);
+    check_inside--;
     while (told) {
         struct check_told *next = told->next;
         const weir_status added = check_findings_add(check->findings, &told->conflict);
@@ -36,16 +41,6 @@ static weir_status tell_store(struct check *check, struct check_told *told)
         told = next;
     }
     return status;
-}
-
-weir_status check_unlock_and_tell(struct check *check)
-{
-    struct check_told *told = check->told;
-    check->told = NULL;
-    check->told_end = &check->told;
-    weir_lock_release(&check->lock);
-    check_inside--;
-    return tell_store(check, told);
 }
 
 // The parties.
@@ -139,59 +134,21 @@ static bool a_thread_knows(const struct check_actors *actors, uint32_t index, ui
     return false;
 }
 
-// `user` and an earlier use of bytes of `buffer`, both with the offsets of its memory.
-static void tell_pair(struct check *check, const struct check_user *user,
-                      const struct check_buffer *buffer, const struct check_use *first,
-                      const struct check_shape *shape, weir_access access)
-{
-    struct check_conflict conflict = check_conflict_of(user, buffer, first, shape, access);
-    conflict.threads = !user->probe && a_thread_knows(&check->actors, first->actor, first->count);
-    check_tell(check, &conflict);
-}
-
-static void tell_open(struct check *check, const struct check_user *user,
-                      const struct check_buffer *buffer, const struct check_open *first,
-                      const struct check_shape *shape, weir_access access)
-{
-    struct check_conflict conflict =
-        check_conflict_by(user, WEIR_CHECK_OPEN_ACCESS, buffer, shape, access, 0);
-    const struct check_shape opened = check_shape_range(first->begin, first->size);
-    conflict.finding.first = party(&first->origin, first->access, &opened, 0);
-    add_bytes(&conflict, check_shapes_common(&opened, shape), 0);
-    check_tell(check, &conflict);
-}
-
-static void tell_unwritten(struct check *check, const struct check_user *user,
-                           const struct check_buffer *buffer, const struct check_shape *shape,
-                           weir_access access, struct check_span bytes)
-{
-    struct check_conflict conflict =
-        check_conflict_by(user, WEIR_CHECK_UNWRITTEN, buffer, shape, access, 0);
-    add_bytes(&conflict, bytes, 0);
-    check_tell(check, &conflict);
-}
-
 enum {
     HISTORY_LEAST = 1024, // uses from which a history is looked through now and then
     HISTORY_MOST = 1 << 16,
     HINT_USES = 4, // up to so many are all looked at, since one of other bytes may be a hint
 };
 
-// Whether the clock of an earlier use contains the user, which runs only now.
-static bool comes_before(const struct check_user *user, const struct check_use *use)
-{
-    const struct check_actor *other = user->actors->all[use->actor];
-    return other && check_actor_clock_at(other, use->count)[user->actor->index] >= user->count;
-}
-
 static bool is_ordered(const struct check_user *user, const struct check_use *use)
 {
     if (!user->late)
         return check_is_after(user->actors, user->actor, use->actor, use->count);
-    return check_is_after(user->actors, NULL, use->actor, use->count) ||
+    // The clock of an earlier use may contain the user, which runs only now.
+    const struct check_actor *other = user->actors->all[use->actor];
+    return check_is_after(user->actors, user->thread, use->actor, use->count) ||
            use->actor == user->actor->index || user->counts[use->actor] >= use->count ||
-           (user->thread && check_is_after(user->actors, user->thread, use->actor, use->count)) ||
-           comes_before(user, use);
+           (other && check_actor_clock_at(other, use->count)[user->actor->index] >= user->count);
 }
 
 // The user goes on as if the wait that is missing were there.
@@ -243,8 +200,12 @@ static void tell_conflicts(struct check *check, const struct check_user *user,
     struct check_use *use;
     for (size_t told = 0; (use = latest_conflict(user, uses, count)); told++) {
         if ((told == 0 || use->origin.operation != WEIR_OPERATION_POOL_ALLOCATE) &&
-            !may_be_ordered_outside(user, use))
-            tell_pair(check, user, buffer, use, shape, access);
+            !may_be_ordered_outside(user, use)) {
+            struct check_conflict conflict = check_conflict_of(user, buffer, use, shape, access);
+            conflict.threads =
+                !user->probe && a_thread_knows(&check->actors, use->actor, use->count);
+            check_tell(check, &conflict);
+        }
         repair(check, user, use);
         size_t i = 0;
         while (uses[i] != use)
@@ -296,12 +257,6 @@ static struct check_use *add(struct check *check, const struct check_user *user,
     return check_history_add(history, shape);
 }
 
-static bool was_refused(const struct check_user *user, const struct check_use *use)
-{
-    const struct check_actor *other = user->actors->all[use->actor];
-    return other && other->refused == use->count;
-}
-
 // Waits that no use needs are looked for.
 static bool needs_hints(const struct check *check, const struct check_user *user)
 {
@@ -323,10 +278,13 @@ static enum fate judge(const struct check *check, const struct check_user *user,
         return GOES;
     if (!check_shapes_meet(&use->shape, shape))
         return STAYS;
-    if (!is_ordered(user, use))
+    if (!is_ordered(user, use)) {
+        const struct check_actor *other = user->actors->all[use->actor];
+        const bool was_refused = other && other->refused == use->count;
         return !check_writes(access) && !check_writes((weir_access)use->access) ? STAYS
-               : was_refused(user, use)                                         ? GOES
+               : was_refused                                                    ? GOES
                                                                                 : CONFLICTS;
+    }
     return !user->passing && !user->late &&
                    (check_writes(access) || !check_writes((weir_access)use->access)) &&
                    check_shape_covers(shape, &use->shape)
@@ -376,16 +334,6 @@ static bool takes_over(const struct check *check, const struct check_user *user,
            (check_writes(access) || !check_writes((weir_access)only->access));
 }
 
-// A graph that is examined uses the memory.
-static void check_graph_touch(struct check *check, struct check_memory *memory)
-{
-    if (memory->probed)
-        return;
-    memory->probed = true;
-    memory->next_probed = check->probed;
-    check->probed = memory;
-}
-
 static void use_memory(struct check *check, const struct check_user *user,
                        struct check_buffer *buffer, const struct check_shape *shape,
                        weir_access access)
@@ -396,13 +344,14 @@ static void use_memory(struct check *check, const struct check_user *user,
         check_use_set(history->root, check, user, access);
         return;
     }
-    if (user->probe)
-        check_graph_touch(check, buffer->memory);
+    if (user->probe && !buffer->memory->probed) {
+        buffer->memory->probed = true;
+        buffer->memory->next_probed = check->probed;
+        check->probed = buffer->memory;
+    }
     const bool all = needs_hints(check, user) && history->count <= HINT_USES;
-    check_history_find(history,
-                       all ? (struct check_span){0, UINT64_MAX}
-                           : (struct check_span){shape->begin, shape->end},
-                       &check->found);
+    const struct check_span near = {all ? 0 : shape->begin, all ? UINT64_MAX : shape->end};
+    check_history_find(history, near, &check->found);
     struct check_use *same = sort_out(check, user, buffer, history, shape, access, &conflicts);
     if (conflicts)
         tell_conflicts(check, user, buffer, shape, access, conflicts);
@@ -468,23 +417,20 @@ static struct check_span find_gap(const struct check_history *gaps, const struct
     return (struct check_span){0, 0};
 }
 
-// Whether nothing has written any byte from the shape's first to its last.
-static bool is_gap(const struct check_history *gaps, const struct check_shape *shape)
-{
-    const struct check_use *gap =
-        check_history_first(gaps, (struct check_span){shape->begin, shape->end});
-    return gap && check_shape_covers(&gap->shape, shape);
-}
-
 static void use_open(struct check *check, const struct check_user *user,
                      const struct check_buffer *buffer, const struct check_shape *shape,
                      weir_access access)
 {
     for (const struct check_open *open = buffer->open; open; open = open->next) {
         const struct check_shape opened = check_shape_range(open->begin, open->size);
-        if ((check_writes(access) || check_writes(open->access)) &&
-            check_shapes_meet(&opened, shape))
-            tell_open(check, user, buffer, open, shape, access);
+        if (!(check_writes(access) || check_writes(open->access)) ||
+            !check_shapes_meet(&opened, shape))
+            continue;
+        struct check_conflict conflict =
+            check_conflict_by(user, WEIR_CHECK_OPEN_ACCESS, buffer, shape, access, 0);
+        conflict.finding.first = party(&open->origin, open->access, &opened, 0);
+        add_bytes(&conflict, check_shapes_common(&opened, shape), 0);
+        check_tell(check, &conflict);
     }
 }
 
@@ -494,10 +440,11 @@ static bool must_be_written(const struct check_user *user, const struct check_bu
                             const struct check_shape *shape, weir_access access,
                             struct check_span gap)
 {
+    const struct check_span whole = {shape->begin, shape->end};
     if ((access & ~CHECK_ASSUMED) != WEIR_ACCESS_READ)
         return false;
     if (access & CHECK_ASSUMED)
-        return is_gap(&buffer->gaps, shape);
+        return check_shape_covers(&check_history_first(&buffer->gaps, whole)->shape, shape);
     return !check_is_host(&user->origin) || gap.end - gap.begin == shape->end - shape->begin;
 }
 
@@ -509,8 +456,12 @@ static void use_gaps(struct check *check, const struct check_user *user,
     const struct check_span gap = find_gap(&buffer->gaps, shape);
     if (gap.begin == gap.end)
         return;
-    if (!check->unseen_writes && must_be_written(user, buffer, shape, access, gap))
-        tell_unwritten(check, user, buffer, shape, access, gap);
+    if (!check->unseen_writes && must_be_written(user, buffer, shape, access, gap)) {
+        struct check_conflict conflict =
+            check_conflict_by(user, WEIR_CHECK_UNWRITTEN, buffer, shape, access, 0);
+        add_bytes(&conflict, gap, 0);
+        check_tell(check, &conflict);
+    }
     const uint64_t runs = check_shape_run_count(shape);
     for (uint64_t i = 0; i < runs && buffer->gaps.root; i++)
         fill_span(&buffer->gaps, check_shape_run(shape, i));

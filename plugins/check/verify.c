@@ -159,19 +159,8 @@ static weir_status submit_copy(const struct trial *trial, weir_buffer *dst, size
         .file = trial->operation->file,
         .line = trial->operation->line,
     };
-    copy.u.copy.dst = dst;
-    copy.u.copy.dst_offset = dst_offset;
-    copy.u.copy.src = src;
-    copy.u.copy.size = size;
+    weir_box_row(&copy.u.box, dst, dst_offset, src, 0, size);
     return submit_trial(trial, &copy);
-}
-
-static weir_status submit_launch(const struct trial *trial)
-{
-    struct weir_operation_room room;
-    struct weir_operation *launch = weir_operation_copy(&room, trial->operation);
-    launch->u.launch.arguments = trial->arguments;
-    return submit_trial(trial, launch);
 }
 
 // The copies.
@@ -234,17 +223,6 @@ static weir_status replace(struct trial *trial, struct weir_argument *argument)
     return WEIR_OK;
 }
 
-static weir_status fetch_truth(struct trial *trial)
-{
-    weir_status status = WEIR_OK;
-    for (struct twin *twin = trial->twins; twin && status >= 0; twin = twin->next)
-        status = submit_copy(trial, twin->host, GUARD_BYTES, twin->original, twin->size);
-    status = finish(trial->link, trial->queue, status);
-    for (struct twin *twin = trial->twins; twin && status >= 0; twin = twin->next)
-        memcpy(twin->truth + GUARD_BYTES, twin->bytes + GUARD_BYTES, twin->size);
-    return status;
-}
-
 // Copies what the launch names. The queue has finished what was submitted before.
 //
 // Ownership: the caller's, until end_trial(), also after an error.
@@ -252,17 +230,20 @@ static weir_status fetch_truth(struct trial *trial)
 static weir_status begin_trial(struct trial *trial)
 {
     const size_t count = trial->operation->u.launch.argument_count;
+    weir_status status = WEIR_OK;
     trial->arguments = malloc(count * sizeof *trial->arguments);
     if (!trial->arguments)
         return weir_host_no_memory(trial->link->host, "the arguments of a launch");
     memcpy(trial->arguments, trial->operation->u.launch.arguments,
            count * sizeof *trial->arguments);
-    for (size_t i = 0; i < count; i++) {
-        const weir_status status = replace(trial, &trial->arguments[i]);
-        if (status < 0)
-            return status;
-    }
-    return fetch_truth(trial);
+    for (size_t i = 0; i < count && status >= 0; i++)
+        status = replace(trial, &trial->arguments[i]);
+    for (struct twin *twin = trial->twins; twin && status >= 0; twin = twin->next)
+        status = submit_copy(trial, twin->host, GUARD_BYTES, twin->original, twin->size);
+    status = finish(trial->link, trial->queue, status);
+    for (struct twin *twin = trial->twins; twin && status >= 0; twin = twin->next)
+        memcpy(twin->truth + GUARD_BYTES, twin->bytes + GUARD_BYTES, twin->size);
+    return status;
 }
 
 static void end_trial(struct trial *trial)
@@ -291,7 +272,10 @@ static unsigned char initial(const struct twin *twin, size_t i)
 // with numbers below `flipped`, counted through all copies, have other contents than in truth.
 static weir_status run_trial(struct trial *trial, size_t flipped)
 {
+    struct weir_operation_room room;
+    struct weir_operation *launch = weir_operation_copy(&room, trial->operation);
     weir_status status = WEIR_OK;
+    launch->u.launch.arguments = trial->arguments;
     for (struct twin *twin = trial->twins; twin && status >= 0; twin = twin->next) {
         twin->flipped = flipped < twin->total ? flipped : twin->total;
         flipped -= twin->flipped;
@@ -300,7 +284,7 @@ static weir_status run_trial(struct trial *trial, size_t flipped)
         status = submit_copy(trial, twin->device, 0, twin->host, twin->total);
     }
     if (status >= 0)
-        status = submit_launch(trial);
+        status = submit_trial(trial, launch);
     for (struct twin *twin = trial->twins; twin && status >= 0; twin = twin->next)
         status = submit_copy(trial, twin->host, 0, twin->device, twin->total);
     return finish(trial->link, trial->queue, status);
@@ -517,16 +501,6 @@ static weir_status hunt(struct trial *trial)
     return WEIR_OK;
 }
 
-static weir_status examine(struct trial *trial)
-{
-    const bool run = run_both(trial);
-    const bool reads = run && differs(trial);
-    if (!run)
-        note(trial->link, trial->operation, CHECK_UNVERIFIED_ERROR);
-    const weir_status status = tell_writes(trial);
-    return status == WEIR_OK && reads ? hunt(trial) : status;
-}
-
 // Whether it is a launch with a buffer.
 static bool has_buffers(const struct weir_operation *operation)
 {
@@ -544,11 +518,13 @@ static weir_status verify_launch(const struct weir_link *link, weir_queue *queue
                                  const struct weir_operation *operation)
 {
     struct trial trial = {.link = link, .queue = queue, .operation = operation};
-    weir_status status = WEIR_OK;
-    if (begin_trial(&trial) < 0)
+    const bool run = begin_trial(&trial) >= 0 && run_both(&trial);
+    const bool reads = run && differs(&trial);
+    if (!run)
         note(link, operation, CHECK_UNVERIFIED_ERROR);
-    else
-        status = examine(&trial);
+    weir_status status = tell_writes(&trial); // of the first run, too, if only the second failed
+    if (status == WEIR_OK && reads)
+        status = hunt(&trial);
     end_trial(&trial);
     return status;
 }
@@ -557,29 +533,21 @@ static weir_status verify_launch(const struct weir_link *link, weir_queue *queue
 // and what a node finds in memory is what the nodes before it left. In the place of the launch the
 // queue gets a record.
 
-static weir_status verify_node(const struct weir_link *link, weir_queue *queue,
-                               const struct weir_operation *launch,
-                               const struct weir_operation *node)
-{
-    struct weir_operation_room room;
-    struct weir_operation *operation = weir_operation_copy(&room, node);
-    operation->sequence = launch->sequence;
-    weir_status status = WEIR_OK;
-    if (has_buffers(operation))
-        status = verify_launch(link, queue, operation);
-    if (status < 0)
-        return status;
-    return finish(link, queue, submit(link, queue, operation, launch->sequence - 1));
-}
-
 // Verifies the launches of a graph, and runs all its nodes, after the queue has finished.
 static weir_status verify_nodes(const struct weir_link *link, weir_queue *queue,
                                 const struct weir_operation *launch)
 {
     weir_status status = WEIR_OK;
-    for (uint32_t i = 0; i < launch->u.graph.node_count && status >= 0; i++)
-        status = verify_node(link, queue, launch,
-                             weir_graph_node_at(launch->u.graph.nodes, i)->operation);
+    for (uint32_t i = 0; i < launch->u.graph.node_count && status >= 0; i++) {
+        struct weir_operation_room room;
+        struct weir_operation *node =
+            weir_operation_copy(&room, weir_graph_node_at(launch->u.graph.nodes, i)->operation);
+        node->sequence = launch->sequence;
+        if (has_buffers(node))
+            status = verify_launch(link, queue, node);
+        if (status >= 0)
+            status = finish(link, queue, submit(link, queue, node, launch->sequence - 1));
+    }
     struct weir_operation record = {
         .struct_size = sizeof record,
         .kind = WEIR_OPERATION_RECORD,

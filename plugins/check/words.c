@@ -6,25 +6,7 @@
 
 const char *check_operation_name(uint32_t operation)
 {
-    static const char *const names[] = {
-        [0] = "host access",
-        [WEIR_OPERATION_COPY] = "copy",
-        [WEIR_OPERATION_COPY_2D] = "2-D copy",
-        [WEIR_OPERATION_FILL] = "fill",
-        [WEIR_OPERATION_LAUNCH] = "launch",
-        [WEIR_OPERATION_HOST_CALL] = "host call",
-        [WEIR_OPERATION_RECORD] = "record",
-        [WEIR_OPERATION_WAIT] = "wait",
-        [WEIR_OPERATION_GRAPH] = "graph",
-        [WEIR_OPERATION_NATIVE] = "native call",
-        [WEIR_OPERATION_POOL_ALLOCATE] = "pool allocation",
-        [WEIR_OPERATION_POOL_FREE] = "pool free",
-        [WEIR_OPERATION_FILL_2D] = "2-D fill",
-        [WEIR_OPERATION_COPY_3D] = "3-D copy",
-        [WEIR_OPERATION_COLLECTIVE] = "collective",
-        [WEIR_OPERATION_NOTE] = "note",
-    };
-    return operation < sizeof names / sizeof *names ? names[operation] : "operation";
+    return operation ? weir_operation_kind_name(operation) : "host access";
 }
 
 static bool is_host(const struct weir_check_use *use)
@@ -155,87 +137,71 @@ static void add_declared(struct weir_long_text *text, const struct weir_check_us
 // the program submits it, %q1 its queue, %v1 what it does, %i1 the same after "may", %d1 what it declares, %r1 to
 // be what; and %b the bytes.
 
-static bool is_free_first(const struct weir_check_finding *finding)
+static const char *sentence_of(const struct weir_check_finding *finding)
 {
-    return is_free(&finding->first);
+    switch (finding->kind) {
+    case WEIR_CHECK_HOST_READ:
+    case WEIR_CHECK_HOST_WRITE:
+        return "%u2 %v2 %b, which %u1 may still %i1";
+    case WEIR_CHECK_OPEN_ACCESS:
+        return "%u2 %v2 %b, which %u1 %v1 until weir_host_end()";
+    case WEIR_CHECK_AFTER_FREE:
+        return is_free(&finding->first) ? "%u2 %v2 %b, which %u1 has returned to its pool"
+                                        : "%u2 returns %b to its pool, which %u1 may still %i1";
+    case WEIR_CHECK_UNWRITTEN:
+        return "%u2 reads %b, which nothing has written";
+    case WEIR_CHECK_OUTSIDE:
+        return finding->size ? "%u2 %v2 %b, and declares %d2 to be %r2"
+                             : "%u2 %v2 in front of %b, and declares %d2 to be %r2";
+    case WEIR_CHECK_IMPLIED_WAIT:
+        return "%u2 names %u1, after which its queue comes already";
+    case WEIR_CHECK_NEEDLESS_WAIT:
+        return "%u2 names %u1, and no use of memory needs that";
+    case WEIR_CHECK_FALSE_SHARING:
+        return "%u2 waits for %u1, and they use different bytes of %b";
+    case WEIR_CHECK_NEEDLESS_SYNC: // the record has a line, or is the sync's own
+        return finding->first.file[0] ? "%u2 waits for %u1, and no use of memory needs that"
+                                      : "%u2 waits for %q1, and no use of memory needs that";
+    default: // two operations
+        return "%u2 %v2 %b, which %u1 %v1, and nothing orders the two";
+    }
 }
 
-// Then a wait of the queue that frees for the other one is missing too.
-static bool is_used_elsewhere(const struct weir_check_finding *finding)
+static const char *remedy_of(const struct weir_check_finding *finding)
 {
-    return is_free(&finding->first) && !is_host(&finding->second) &&
-           finding->first.queue_id != finding->second.queue_id;
+    const struct weir_check_use *first = &finding->first;
+    const struct weir_check_use *second = &finding->second;
+    const bool elsewhere = !is_host(second) && first->queue_id != second->queue_id;
+    switch (finding->kind) {
+    case WEIR_CHECK_OPEN_ACCESS:
+        return "end the host's access of %p1 before %p2";
+    case WEIR_CHECK_AFTER_FREE:
+        if (!is_free(first))
+            break;
+        return elsewhere // then a wait of the queue that frees is missing too
+                   ? "move the free of %p1 after %p2; record on %q2 after %s2, wait on %q1 before "
+                     "%s1"
+                   : "move the free of %p1 after %p2";
+    case WEIR_CHECK_UNWRITTEN:
+        return "write the bytes before %p2, on its queue or with a wait in between";
+    case WEIR_CHECK_OUTSIDE:
+        return "declare the bytes in the launch of %p2, or keep the kernel inside its range";
+    case WEIR_CHECK_IMPLIED_WAIT:
+    case WEIR_CHECK_NEEDLESS_WAIT:
+        return "remove the wait of %p2";
+    case WEIR_CHECK_FALSE_SHARING:
+        return "remove the wait between %p1 and %p2, or give each queue a buffer";
+    case WEIR_CHECK_NEEDLESS_SYNC:
+        return "remove the sync of %p2, unless it is there to measure time, to learn of a failure, "
+               "or to keep the host from running ahead";
+    default:
+        if (is_host(first)) // with `threads = strict`, on another thread
+            return "take a lock for %p1 and then for %p2, or join the thread of the first";
+        if (is_host(second))
+            return "record on %q1 after %s1, sync with that event before %p2";
+    }
+    return "record on %q1 after %s1, wait on %q2 before %s2";
 }
-
-static bool is_in_front(const struct weir_check_finding *finding)
-{
-    return finding->size == 0;
-}
-
-static bool has_record(const struct weir_check_finding *finding)
-{
-    return finding->first.file[0];
-}
-
-// With `threads = strict`: the host's use came first, on another thread.
-static bool is_host_first(const struct weir_check_finding *finding)
-{
-    return is_host(&finding->first);
-}
-
-static bool is_host_second(const struct weir_check_finding *finding)
-{
-    return is_host(&finding->second);
-}
-
-// The first row with the kind that applies is that of a finding.
-struct words {
-    weir_check_kind first, last;
-    bool (*applies)(const struct weir_check_finding *finding); // NULL: always
-    const char *text;
-};
-
-#define RACES WEIR_CHECK_READ_AFTER_WRITE, WEIR_CHECK_WRITE_AFTER_WRITE
-#define HOSTS WEIR_CHECK_HOST_READ, WEIR_CHECK_HOST_WRITE
-#define RACES_AND_HOSTS WEIR_CHECK_READ_AFTER_WRITE, WEIR_CHECK_HOST_WRITE
-#define WAITS WEIR_CHECK_IMPLIED_WAIT, WEIR_CHECK_NEEDLESS_WAIT
-#define ONE(kind) WEIR_CHECK_##kind, WEIR_CHECK_##kind
-
-static const struct words sentences[] = {
-    {RACES, NULL, "%u2 %v2 %b, which %u1 %v1, and nothing orders the two"},
-    {HOSTS, NULL, "%u2 %v2 %b, which %u1 may still %i1"},
-    {ONE(OPEN_ACCESS), NULL, "%u2 %v2 %b, which %u1 %v1 until weir_host_end()"},
-    {ONE(AFTER_FREE), is_free_first, "%u2 %v2 %b, which %u1 has returned to its pool"},
-    {ONE(AFTER_FREE), NULL, "%u2 returns %b to its pool, which %u1 may still %i1"},
-    {ONE(UNWRITTEN), NULL, "%u2 reads %b, which nothing has written"},
-    {ONE(OUTSIDE), is_in_front, "%u2 %v2 in front of %b, and declares %d2 to be %r2"},
-    {ONE(OUTSIDE), NULL, "%u2 %v2 %b, and declares %d2 to be %r2"},
-    {ONE(IMPLIED_WAIT), NULL, "%u2 names %u1, after which its queue comes already"},
-    {ONE(NEEDLESS_WAIT), NULL, "%u2 names %u1, and no use of memory needs that"},
-    {ONE(FALSE_SHARING), NULL, "%u2 waits for %u1, and they use different bytes of %b"},
-    {ONE(NEEDLESS_SYNC), has_record, "%u2 waits for %u1, and no use of memory needs that"},
-    {ONE(NEEDLESS_SYNC), NULL, "%u2 waits for %q1, and no use of memory needs that"},
-};
-
-static const struct words remedies[] = {
-    {RACES_AND_HOSTS, is_host_first,
-     "take a lock for %p1 and then for %p2, or join the thread of the first"},
-    {RACES_AND_HOSTS, is_host_second, "record on %q1 after %s1, sync with that event before %p2"},
-    {RACES_AND_HOSTS, NULL, "record on %q1 after %s1, wait on %q2 before %s2"},
-    {ONE(OPEN_ACCESS), NULL, "end the host's access of %p1 before %p2"},
-    {ONE(AFTER_FREE), is_used_elsewhere,
-     "move the free of %p1 after %p2; record on %q2 after %s2, wait on %q1 before %s1"},
-    {ONE(AFTER_FREE), is_free_first, "move the free of %p1 after %p2"},
-    {ONE(AFTER_FREE), NULL, "record on %q1 after %s1, wait on %q2 before %s2"},
-    {ONE(UNWRITTEN), NULL, "write the bytes before %p2, on its queue or with a wait in between"},
-    {ONE(OUTSIDE), NULL,
-     "declare the bytes in the launch of %p2, or keep the kernel inside its range"},
-    {WAITS, NULL, "remove the wait of %p2"},
-    {ONE(FALSE_SHARING), NULL, "remove the wait between %p1 and %p2, or give each queue a buffer"},
-    {ONE(NEEDLESS_SYNC), NULL,
-     "remove the sync of %p2, unless it is there to measure time, to learn of a failure, or to "
-     "keep the host from running ahead"},
-};
 
 static void add_part(struct weir_long_text *text, const struct weir_check_finding *finding,
                      char part, const struct weir_check_use *use)
@@ -272,13 +238,10 @@ static void add_part(struct weir_long_text *text, const struct weir_check_findin
     }
 }
 
-static void write_row(struct weir_long_text *text, const struct words *row,
-                      const struct weir_check_finding *finding)
+static void write_words(struct weir_long_text *text, const char *words,
+                        const struct weir_check_finding *finding)
 {
-    while (finding->kind < row->first || finding->kind > row->last ||
-           (row->applies && !row->applies(finding)))
-        row++;
-    for (const char *at = row->text; *at;) {
+    for (const char *at = words; *at;) {
         const size_t plain = strcspn(at, "%");
         weir_long_text_add(text, "%.*s", (int)plain, at);
         at += plain;
@@ -309,9 +272,9 @@ void check_words_write(const struct check_conflict *conflict, struct weir_long_t
                        struct weir_long_text *remedy)
 {
     const struct weir_check_finding *finding = &conflict->finding;
-    write_row(message, sentences, finding);
+    write_words(message, sentence_of(finding), finding);
     add_assumption(message, finding);
-    write_row(remedy, remedies, finding);
+    write_words(remedy, remedy_of(finding), finding);
     if (conflict->threads)
         add_unseen_order(message, remedy, finding);
 }

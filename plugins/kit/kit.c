@@ -1,8 +1,6 @@
 #include "plugins/kit/kit.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 weir_status plugin_refuse_second(const struct weir_link *link, const char *remedy)
 {
@@ -18,47 +16,6 @@ const struct weir_link *plugin_last_link(const struct weir_link *link)
     while (link->next)
         link = link->next;
     return link;
-}
-
-void plugin_program_name(char *name, size_t size)
-{
-    char path[512];
-    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-    path[length > 0 ? length : 0] = '\0';
-    const char *slash = strrchr(path, '/');
-    snprintf(name, size, "%.127s", slash ? slash + 1 : path);
-}
-
-bool plugin_transfer_of(const struct weir_operation *operation,
-                        struct plugin_transfer *out_transfer)
-{
-    const struct weir_operation *o = operation;
-    struct plugin_transfer it = {NULL, NULL, 0};
-    switch (o->kind) {
-    case WEIR_OPERATION_COPY:
-        it = (struct plugin_transfer){o->u.copy.dst, o->u.copy.src, o->u.copy.size};
-        break;
-    case WEIR_OPERATION_COPY_2D:
-        it = (struct plugin_transfer){o->u.copy_2d.dst.buffer, o->u.copy_2d.src.buffer,
-                                      (uint64_t)o->u.copy_2d.width * o->u.copy_2d.height};
-        break;
-    case WEIR_OPERATION_COPY_3D:
-        it = (struct plugin_transfer){o->u.copy_3d.dst.buffer, o->u.copy_3d.src.buffer,
-                                      (uint64_t)o->u.copy_3d.width * o->u.copy_3d.height *
-                                          o->u.copy_3d.depth};
-        break;
-    case WEIR_OPERATION_FILL:
-        it = (struct plugin_transfer){o->u.fill.dst, NULL, o->u.fill.size};
-        break;
-    case WEIR_OPERATION_FILL_2D:
-        it = (struct plugin_transfer){o->u.fill_2d.dst.buffer, NULL,
-                                      (uint64_t)o->u.fill_2d.width * o->u.fill_2d.height};
-        break;
-    default:
-        return false;
-    }
-    *out_transfer = it;
-    return true;
 }
 
 uint64_t plugin_collective_bytes(const struct weir_operation *operation)

@@ -16,20 +16,6 @@ weir_status plugin_refuse_second(const struct weir_link *link, const char *remed
 // The backend's link.
 const struct weir_link *plugin_last_link(const struct weir_link *link);
 
-// Stores the name of the process's program, "" if it is not known.
-void plugin_program_name(char *name, size_t size);
-
-// A copy or a fill, of whichever shape.
-struct plugin_transfer {
-    const weir_buffer *dst;
-    const weir_buffer *src; // NULL: a fill
-    uint64_t bytes;
-};
-
-// False: the operation is neither.
-bool plugin_transfer_of(const struct weir_operation *operation,
-                        struct plugin_transfer *out_transfer);
-
 // How many bytes a collective reads, or writes if it writes more.
 uint64_t plugin_collective_bytes(const struct weir_operation *operation);
 

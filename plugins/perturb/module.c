@@ -20,26 +20,21 @@
 // What an operation points to is stored after it. The nodes of a graph are not copied: the front end and the
 // backends have their own, and what comes after gets none.
 
-static bool has_host_call(const struct weir_operation *launch)
-{
-    for (uint32_t i = 0; i < launch->u.graph.node_count; i++)
-        if (weir_graph_node_at(launch->u.graph.nodes, i)->operation->kind ==
-            WEIR_OPERATION_HOST_CALL)
-            return true;
-    return false;
-}
-
 static bool is_of_host(const struct weir_operation *operation)
 {
+    for (uint32_t i = 0;
+         operation->kind == WEIR_OPERATION_GRAPH && i < operation->u.graph.node_count; i++)
+        if (weir_graph_node_at(operation->u.graph.nodes, i)->operation->kind ==
+            WEIR_OPERATION_HOST_CALL)
+            return true;
     return operation->kind == WEIR_OPERATION_HOST_CALL ||
            operation->kind == WEIR_OPERATION_COLLECTIVE ||
-           operation->flags & WEIR_OPERATION_COLLECTIVES ||
-           (operation->kind == WEIR_OPERATION_GRAPH && has_host_call(operation));
+           operation->flags & WEIR_OPERATION_COLLECTIVES;
 }
 
-// A copy with what the operation points to; NULL if out of memory. The producer of a wait is
-// added by the caller.
-static struct perturb_operation *perturb_operation_create(const struct weir_operation *operation)
+// A copy with what the operation points to; NULL if out of memory. With the lock held.
+static struct perturb_operation *perturb_operation_create(const struct perturb *perturb,
+                                                          const struct weir_operation *operation)
 {
     struct perturb_operation *copy = calloc(1, sizeof *copy + weir_operation_bytes(operation));
     if (!copy)
@@ -50,28 +45,12 @@ static struct perturb_operation *perturb_operation_create(const struct weir_oper
     if (own->kind == WEIR_OPERATION_GRAPH) {
         own->u.graph.nodes = NULL;
         own->u.graph.node_count = 0;
+    } else if (own->kind == WEIR_OPERATION_WAIT && own->u.wait.producer) {
+        copy->producer = perturb_queue_of(perturb->link, own->u.wait.producer);
+        copy->producer->references++;
+        copy->awaited = own->u.wait.event.sequence;
     }
     return copy;
-}
-
-void perturb_operation_destroy(struct perturb_operation *operation)
-{
-    if (operation && operation->producer)
-        perturb_release(operation->producer);
-    free(operation);
-}
-
-uint64_t perturb_operation_end(const struct perturb_operation *operation)
-{
-    const struct weir_operation *own = perturb_of_user(operation);
-    return own->flags & WEIR_OPERATION_PART ? own->sequence - 1 : own->sequence;
-}
-
-bool perturb_operation_is_empty(const struct weir_operation *operation)
-{
-    return operation->flags & WEIR_OPERATION_EMPTY ||
-           operation->kind == WEIR_OPERATION_POOL_ALLOCATE ||
-           operation->kind == WEIR_OPERATION_POOL_FREE;
 }
 
 // A launch of a graph that forks becomes its nodes, in an order that its edges allow, on the queue
@@ -88,7 +67,6 @@ enum {
 // The choice of an order.
 struct order {
     const struct weir_operation *launch;
-    uint32_t count;
     uint32_t waits[NODES_MAX]; // dependencies that are not chosen yet; UINT32_MAX: is chosen
     uint64_t branches;         // gives each branch its priority; 0: none have one
 };
@@ -98,6 +76,7 @@ static const struct weir_graph_node *node_at(const struct order *order, uint32_t
     return weir_graph_node_at(order->launch->u.graph.nodes, index);
 }
 
+// With a function that an update may change.
 static bool is_call(const struct weir_graph_node *node)
 {
     return node->operation->kind == WEIR_OPERATION_HOST_CALL ||
@@ -118,16 +97,6 @@ static bool perturb_takes_apart(const struct perturb *perturb, const struct weir
         forks = forks || node->branch != weir_graph_node_at(launch->u.graph.nodes, 0)->branch;
     }
     return forks;
-}
-
-static void begin(struct perturb *perturb, const struct weir_operation *launch, struct order *order)
-{
-    order->launch = launch;
-    order->count = launch->u.graph.node_count;
-    for (uint32_t i = 0; i < order->count; i++)
-        order->waits[i] = node_at(order, i)->dependency_count;
-    const uint64_t number = weir_random_next(&perturb->random);
-    order->branches = number % 2 ? number : 0;
 }
 
 // Which of the nodes that may run is next: the one with the largest number.
@@ -151,9 +120,10 @@ static uint64_t weigh(struct perturb *perturb, const struct order *order, uint32
 
 static uint32_t choose(struct perturb *perturb, struct order *order)
 {
+    const uint32_t count = order->launch->u.graph.node_count;
     uint64_t most = 0;
     uint32_t chosen = 0;
-    for (uint32_t i = 0; i < order->count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         const uint64_t weight = order->waits[i] == 0 ? weigh(perturb, order, i) : 0;
         if (weight > most) {
             most = weight;
@@ -161,17 +131,17 @@ static uint32_t choose(struct perturb *perturb, struct order *order)
         }
     }
     order->waits[chosen] = UINT32_MAX;
-    for (uint32_t i = chosen + 1; i < order->count; i++)
+    for (uint32_t i = chosen + 1; i < count; i++)
         for (uint32_t d = 0; d < node_at(order, i)->dependency_count; d++)
             order->waits[i] -= node_at(order, i)->dependencies[d] == chosen;
     return chosen;
 }
 
 // Appends a copy to the list that ends at `*end`.
-static bool add(struct perturb_operation ***end, const struct weir_operation *operation,
-                uint64_t sequence, uint32_t flags)
+static bool add(const struct perturb *perturb, struct perturb_operation ***end,
+                const struct weir_operation *operation, uint64_t sequence, uint32_t flags)
 {
-    struct perturb_operation *copy = perturb_operation_create(operation);
+    struct perturb_operation *copy = perturb_operation_create(perturb, operation);
     if (!copy)
         return false;
     copy->room.operation.sequence = sequence;
@@ -181,39 +151,32 @@ static bool add(struct perturb_operation ***end, const struct weir_operation *op
     return true;
 }
 
-static bool add_end(struct perturb_operation ***end, const struct weir_operation *launch)
+// Copies of its nodes in the chosen order, and of a record; NULL if out of memory. With the lock
+// held.
+static struct perturb_operation *perturb_graph_copy(struct perturb *perturb,
+                                                    const struct weir_operation *launch)
 {
+    const uint32_t count = launch->u.graph.node_count;
+    const uint64_t number = weir_random_next(&perturb->random);
     const struct weir_operation record = {
         .struct_size = sizeof record,
         .kind = WEIR_OPERATION_RECORD,
         .file = launch->file,
         .line = launch->line,
     };
-    return add(end, &record, launch->sequence, WEIR_OPERATION_INTERNAL);
-}
-
-// Copies of its nodes in the chosen order, and of a record; NULL if out of memory. With the lock
-// held.
-static struct perturb_operation *perturb_graph_copy(struct perturb *perturb,
-                                                    const struct weir_operation *launch)
-{
-    struct order *order = calloc(1, sizeof *order);
+    struct order order = {.launch = launch, .branches = number % 2 ? number : 0};
     struct perturb_operation *first = NULL;
     struct perturb_operation **end = &first;
-    bool ok = order != NULL;
-    if (order)
-        begin(perturb, launch, order);
-    for (uint32_t i = 0; ok && i < order->count; i++)
-        ok = add(&end, node_at(order, choose(perturb, order))->operation, launch->sequence,
-                 WEIR_OPERATION_PART);
-    ok = ok && add_end(&end, launch);
-    free(order);
-    while (!ok && first) {
-        struct perturb_operation *next = first->next;
-        perturb_operation_destroy(first);
-        first = next;
-    }
-    return first;
+    bool ok = true;
+    for (uint32_t i = 0; i < count; i++)
+        order.waits[i] = node_at(&order, i)->dependency_count;
+    for (uint32_t i = 0; ok && i < count; i++)
+        ok = add(perturb, &end, node_at(&order, choose(perturb, &order))->operation,
+                 launch->sequence, WEIR_OPERATION_PART);
+    if (ok && add(perturb, &end, &record, launch->sequence, WEIR_OPERATION_INTERNAL))
+        return first;
+    perturb_operations_destroy(first);
+    return NULL;
 }
 
 static void enter(struct perturb *perturb)
@@ -300,28 +263,6 @@ static weir_status submit_unknown(const struct weir_link *link, struct perturb_q
     return link->next->ops->queue_submit(link->next, queue->object, operation);
 }
 
-static void add_producer(const struct weir_link *link, struct perturb_operation *operation)
-{
-    const struct weir_operation *own = perturb_of_user(operation);
-    if (own->kind != WEIR_OPERATION_WAIT || !own->u.wait.producer)
-        return;
-    operation->producer = perturb_queue_of(link, own->u.wait.producer);
-    operation->producer->references++;
-    operation->awaited = own->u.wait.event.sequence;
-}
-
-// With the lock held.
-static struct perturb_operation *copy_of(const struct weir_link *link,
-                                         const struct weir_operation *operation)
-{
-    if (operation->kind == WEIR_OPERATION_GRAPH && perturb_takes_apart(perturb_of(link), operation))
-        return perturb_graph_copy(perturb_of(link), operation);
-    struct perturb_operation *copy = perturb_operation_create(operation);
-    if (copy)
-        add_producer(link, copy);
-    return copy;
-}
-
 // Runs what this submit brings about.
 static void run_some(struct perturb *perturb, struct perturb_queue *queue, uint64_t sequence)
 {
@@ -362,7 +303,10 @@ static weir_status queue_submit(const struct weir_link *link, weir_queue *object
     if (operation->kind >= WEIR_OPERATION_KINDS)
         return submit_unknown(link, queue, operation);
     enter(perturb);
-    struct perturb_operation *copy = copy_of(link, operation);
+    const bool apart =
+        operation->kind == WEIR_OPERATION_GRAPH && perturb_takes_apart(perturb, operation);
+    struct perturb_operation *copy = apart ? perturb_graph_copy(perturb, operation)
+                                           : perturb_operation_create(perturb, operation);
     if (copy) {
         append(queue, copy);
         run_some(perturb, queue, operation->sequence);
@@ -397,16 +341,13 @@ static weir_status event_query(const struct weir_link *link, weir_queue *object,
     return done ? link->next->ops->event_query(link->next, object, sequence) : WEIR_NOT_READY;
 }
 
-static uint64_t after(uint64_t now_ns, uint64_t timeout_ns)
-{
-    return timeout_ns < WEIR_FOREVER - now_ns ? now_ns + timeout_ns : WEIR_FOREVER;
-}
-
 static weir_status event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
                               uint64_t timeout_ns)
 {
     struct perturb_queue *queue = perturb_queue_of(link, object);
-    const uint64_t deadline_ns = after(weir_clock_now_ns(), timeout_ns);
+    const uint64_t began_ns = weir_clock_now_ns();
+    const uint64_t deadline_ns =
+        timeout_ns < WEIR_FOREVER - began_ns ? began_ns + timeout_ns : WEIR_FOREVER;
     enter(queue->perturb);
     const bool done = perturb_run_until(queue, sequence, deadline_ns, 0);
     leave(queue->perturb);
@@ -484,9 +425,7 @@ static weir_status graph_update(const struct weir_link *link, weir_graph *graph,
 {
     struct perturb *perturb = perturb_of(link);
     enter(perturb);
-    if (node->operation->kind == WEIR_OPERATION_HOST_CALL ||
-        node->operation->kind == WEIR_OPERATION_NATIVE)
-        perturb->calls_change = true;
+    perturb->calls_change = perturb->calls_change || is_call(node);
     while (drain_launch(perturb, graph))
         ;
     leave(perturb);
@@ -556,7 +495,6 @@ enum key {
     KEY_COUNT
 };
 
-// In the order of enum perturb_mode.
 static const struct weir_key keys[KEY_COUNT] = {
     [KEY_MODE] = WEIR_CHOICE_KEY(
         "mode", "random", modes,
@@ -586,12 +524,6 @@ static const struct weir_key keys[KEY_COUNT] = {
 
 // Opening.
 
-static void read_mode(struct perturb *perturb, const struct weir_setting *setting)
-{
-    while (strcmp(setting->text, modes[perturb->mode]) != 0)
-        perturb->mode++;
-}
-
 // Reads "FILE:LINE", with spaces around it. False: it is something else.
 static bool read_line(char *text, struct perturb_line *line)
 {
@@ -618,17 +550,6 @@ static bool read_lines(const char *text, struct perturb_line pair[2])
     return read_line(copy, &pair[0]) && read_line(comma + 1, &pair[1]);
 }
 
-static weir_status read_pair(struct perturb *perturb, const struct weir_setting *setting)
-{
-    const char *text = setting->text;
-    if (perturb->mode != PERTURB_PAIR || read_lines(text, perturb->pair))
-        return WEIR_OK;
-    return weir_host_fail(perturb->link->host, WEIR_ERROR_CONFIG,
-                          "name two lines, as app.c:80, app.c:91, in `pair` of [perturb] or "
-                          "in WEIR_PERTURB_PAIR",
-                          "mode pair has no pair of lines: '%.200s'", text);
-}
-
 // The last two links are the front end's own and the backend.
 static void warn_of_later_plugins(const struct weir_link *link)
 {
@@ -646,35 +567,34 @@ static void warn_of_later_plugins(const struct weir_link *link)
 static weir_status read_settings(struct perturb *perturb,
                                  const struct weir_setting *const *settings)
 {
-    // One of them could not tell the other's gates from the program's operations.
-    weir_status status = plugin_refuse_second(perturb->link, "list it once, as the last one");
-    read_mode(perturb, settings[KEY_MODE]);
+    const char *pair = settings[KEY_PAIR]->text;
+    while (strcmp(settings[KEY_MODE]->text, modes[perturb->mode]) != 0)
+        perturb->mode++;
     perturb->seed = (uint64_t)settings[KEY_SEED]->integer;
-    if (status == WEIR_OK)
-        status = read_pair(perturb, settings[KEY_PAIR]);
     perturb->idle_ns = (uint64_t)settings[KEY_IDLE]->integer * 1000000u;
     perturb->limit = (uint64_t)settings[KEY_PENDING]->integer;
     perturb->report = settings[KEY_REPORT]->text;
-    return status;
+    if (perturb->mode == PERTURB_PAIR && !read_lines(pair, perturb->pair))
+        return weir_host_fail(perturb->link->host, WEIR_ERROR_CONFIG,
+                              "name two lines, as app.c:80, app.c:91, in `pair` of [perturb] or "
+                              "in WEIR_PERTURB_PAIR",
+                              "mode pair has no pair of lines: '%.200s'", pair);
+    // One of two could not tell the other's gates from the program's operations.
+    return plugin_refuse_second(perturb->link, "list it once, as the last one");
 }
 
-// Fills in what the seed decides.
-static void init_choice(struct perturb *perturb)
+// What the seed decides, too.
+static void init(struct perturb *perturb)
 {
     static const uint64_t redraws[] = {1, 1, 2, 4, 8, 16, 64, 0};
     static const uint64_t eagers[] = {0, 0, 0, 16, 64, 128, 192, 256};
+    weir_condition_init(&perturb->changed);
+    pthread_mutex_init(&perturb->lock, NULL);
     perturb->random = perturb->seed;
     perturb->redraw = redraws[weir_random_next(&perturb->random) % 8];
     perturb->eager = eagers[weir_random_next(&perturb->random) % 8];
     if (perturb->mode != PERTURB_RANDOM)
         perturb->eager = 0;
-}
-
-static void init(struct perturb *perturb)
-{
-    weir_condition_init(&perturb->changed);
-    pthread_mutex_init(&perturb->lock, NULL);
-    init_choice(perturb);
 }
 
 static weir_status perturb_open(struct weir_link *link, const struct weir_setting *const *settings,

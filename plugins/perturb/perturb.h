@@ -144,16 +144,6 @@ static inline const struct weir_operation *perturb_of_user(
     return &operation->room.operation;
 }
 
-// module.c
-
-void perturb_operation_destroy(struct perturb_operation *operation);
-
-// The sequence up to which the queue is complete when this operation is.
-uint64_t perturb_operation_end(const struct perturb_operation *operation);
-
-// Whether only its place in the order matters, so that it is not handed on.
-bool perturb_operation_is_empty(const struct weir_operation *operation);
-
 // schedule.c. With the lock held, which may be released meanwhile.
 
 enum perturb_run_flags {
@@ -182,6 +172,9 @@ void perturb_drop(struct perturb_queue *queue);
 void perturb_wait(struct perturb *perturb, uint64_t deadline_ns);
 
 void perturb_release(struct perturb_queue *queue);
+
+// Destroys the operation and those that follow it. NULL is accepted.
+void perturb_operations_destroy(struct perturb_operation *first);
 
 // Ends the threads. Nothing is in flight.
 void perturb_runners_finish(struct perturb *perturb);

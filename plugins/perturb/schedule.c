@@ -27,11 +27,13 @@ static bool may_run(const struct perturb_queue *queue, unsigned flags)
            !(flags & PERTURB_NO_HOST_CALLS && first->is_of_host);
 }
 
-static bool has_second_after(const struct perturb *perturb, uint64_t number)
+// Whether an operation of that side of the pair is pending, with a number from `least` to `most`.
+static bool has_pending(const struct perturb *perturb, unsigned side, uint64_t least, uint64_t most)
 {
     for (const struct perturb_queue *queue = perturb->queues; queue; queue = queue->next)
-        for (const struct perturb_operation *at = queue->first; at; at = at->next)
-            if (at->side == 2 && at->number > number)
+        for (const struct perturb_operation *at = queue->first; at && at->number <= most;
+             at = at->next)
+            if (at->side == side && at->number >= least)
                 return true;
     return false;
 }
@@ -41,7 +43,7 @@ static bool perturb_pair_holds(const struct perturb *perturb,
                                const struct perturb_operation *operation)
 {
     return operation->side == 1 && (perturb->ran_second < operation->number ||
-                                    has_second_after(perturb, operation->number));
+                                    has_pending(perturb, 2, operation->number, UINT64_MAX));
 }
 
 // The earliest submitted of those that may run; `holds` leaves out what the pair holds back.
@@ -79,31 +81,22 @@ static struct perturb_queue *choose_needed(const struct perturb *perturb,
     return at && may_run(at, flags) ? at : earliest(perturb, flags, false);
 }
 
-static struct perturb_queue *choose_pair(const struct perturb *perturb, unsigned flags)
+// The queue whose first operation is next; NULL: none may run. `goal` may be NULL.
+static struct perturb_queue *perturb_choose(struct perturb *perturb, struct perturb_queue *goal,
+                                            unsigned flags)
 {
-    struct perturb_queue *found = earliest(perturb, flags, true);
-    return found ? found : earliest(perturb, flags, false);
-}
-
-static void count(struct perturb *perturb, unsigned flags)
-{
+    struct perturb_queue *found;
     uint64_t candidates = 0;
     for (const struct perturb_queue *queue = perturb->queues; queue && candidates < 2;
          queue = queue->next)
         candidates += may_run(queue, flags);
     perturb->counts.choices += candidates > 1;
-}
-
-// The queue whose first operation is next; NULL: none may run. `goal` may be NULL.
-static struct perturb_queue *perturb_choose(struct perturb *perturb, struct perturb_queue *goal,
-                                            unsigned flags)
-{
-    count(perturb, flags);
     switch (perturb->mode) {
     case PERTURB_LATE:
         return choose_needed(perturb, goal, flags);
     case PERTURB_PAIR:
-        return choose_pair(perturb, flags);
+        found = earliest(perturb, flags, true);
+        return found ? found : earliest(perturb, flags, false);
     case PERTURB_RANDOM:
         break;
     }
@@ -139,29 +132,6 @@ unsigned perturb_pair_side(const struct perturb *perturb, const struct weir_oper
     return is_of(&perturb->pair[1], operation) ? 2 : 0;
 }
 
-static bool is_before(const struct perturb_queue *queue, uint64_t number)
-{
-    for (const struct perturb_operation *at = queue->first; at && at->number < number;
-         at = at->next)
-        if (at->side == 1)
-            return true;
-    return false;
-}
-
-// Notes that an operation runs. With the lock held.
-static void perturb_pair_note(struct perturb *perturb, const struct perturb_operation *operation)
-{
-    bool reversed = false;
-    if (operation->side != 2)
-        return;
-    if (operation->number > perturb->ran_second)
-        perturb->ran_second = operation->number;
-    for (const struct perturb_queue *queue = perturb->queues; queue && !reversed;
-         queue = queue->next)
-        reversed = is_before(queue, operation->number);
-    perturb->counts.reversed += reversed;
-}
-
 enum {
     // An operation that is not a host call runs this much longer before it is stalled: a kernel
     // on a slow machine is no sign of one that waits for the program.
@@ -177,6 +147,7 @@ static struct perturb_operation *pop(struct perturb_queue *queue)
     if (!queue->first)
         queue->last = NULL;
     queue->perturb->pending--;
+    first->next = NULL;
     return first;
 }
 
@@ -186,21 +157,42 @@ void perturb_release(struct perturb_queue *queue)
         free(queue);
 }
 
-// Whether the first operation, which may run, has nothing to do.
-static bool is_settled(const struct perturb_queue *queue)
+void perturb_operations_destroy(struct perturb_operation *first)
 {
-    return may_run(queue, 0) && (perturb_of_user(queue->first)->kind == WEIR_OPERATION_WAIT ||
-                                 perturb_operation_is_empty(perturb_of_user(queue->first)));
+    while (first) {
+        struct perturb_operation *next = first->next;
+        if (first->producer)
+            perturb_release(first->producer);
+        free(first);
+        first = next;
+    }
+}
+
+// The sequence up to which the queue is complete when this operation is.
+static uint64_t end_of(const struct perturb_operation *operation)
+{
+    const struct weir_operation *own = perturb_of_user(operation);
+    return own->flags & WEIR_OPERATION_PART ? own->sequence - 1 : own->sequence;
+}
+
+// Whether only its place in the order matters, so that it is not handed on.
+static bool is_empty(const struct weir_operation *operation)
+{
+    return operation->flags & WEIR_OPERATION_EMPTY ||
+           operation->kind == WEIR_OPERATION_POOL_ALLOCATE ||
+           operation->kind == WEIR_OPERATION_POOL_FREE;
 }
 
 static bool settle_queue(struct perturb_queue *queue)
 {
     bool any = false;
-    for (; is_settled(queue); any = true) {
+    while (may_run(queue, 0) && (perturb_of_user(queue->first)->kind == WEIR_OPERATION_WAIT ||
+                                 is_empty(perturb_of_user(queue->first)))) {
         struct perturb_operation *first = pop(queue);
         // Not its number: a disabled node of a launch has that of the launch.
-        queue->granted = queue->handed_on = queue->done = perturb_operation_end(first);
-        perturb_operation_destroy(first);
+        queue->granted = queue->handed_on = queue->done = end_of(first);
+        perturb_operations_destroy(first);
+        any = true;
     }
     return any;
 }
@@ -237,19 +229,6 @@ static uint64_t next_stall_ns(const struct perturb *perturb, uint64_t deadline_n
     return deadline_ns;
 }
 
-static void mark_stalled(struct perturb *perturb)
-{
-    const uint64_t now_ns = weir_clock_now_ns();
-    for (struct perturb_batch *batch = perturb->flight; batch; batch = batch->next) {
-        if (batch->stalled || now_ns < batch->since_ns + patience_ns(batch))
-            continue;
-        batch->stalled = true;
-        perturb->active--;
-        perturb->counts.stalled++;
-        pthread_cond_broadcast(&perturb->changed);
-    }
-}
-
 void perturb_wait(struct perturb *perturb, uint64_t deadline_ns)
 {
     const uint64_t until_ns = next_stall_ns(perturb, deadline_ns);
@@ -259,17 +238,15 @@ void perturb_wait(struct perturb *perturb, uint64_t deadline_ns)
         const struct timespec until = weir_clock_timespec(until_ns);
         weir_wait_until(&perturb->changed, &perturb->lock, &until);
     }
-    mark_stalled(perturb);
-}
-
-// The operation at the head of the queue, and the records after it.
-static struct perturb_operation *end_of_batch(const struct perturb_queue *queue)
-{
-    struct perturb_operation *at = queue->first;
-    while (at->next && (perturb_of_user(at->next)->kind == WEIR_OPERATION_RECORD ||
-                        perturb_operation_is_empty(perturb_of_user(at->next))))
-        at = at->next;
-    return at;
+    const uint64_t now_ns = weir_clock_now_ns();
+    for (struct perturb_batch *batch = perturb->flight; batch; batch = batch->next) {
+        if (batch->stalled || now_ns < batch->since_ns + patience_ns(batch))
+            continue;
+        batch->stalled = true;
+        perturb->active--;
+        perturb->counts.stalled++;
+        pthread_cond_broadcast(&perturb->changed);
+    }
 }
 
 // Handing on. Each batch in flight has a thread, which hands it on and waits for its end. A thread is kept
@@ -311,21 +288,17 @@ static void submit_gate(struct perturb_batch *batch)
     (void)submit(batch, &operation);
 }
 
-static void submit_own(struct perturb_batch *batch, const struct weir_operation *operation)
-{
-    const weir_status status =
-        perturb_operation_is_empty(operation) ? WEIR_OK : submit(batch, operation);
-    if (status < 0)
-        batch->queue->perturb->link->host->fail(batch->queue->object, operation, status);
-}
-
 static void hand_on(struct perturb_batch *batch)
 {
     struct perturb *perturb = batch->queue->perturb;
     const struct weir_link *next = perturb->link->next;
     submit_gate(batch);
-    for (struct perturb_operation *at = batch->first; at; at = at->next)
-        submit_own(batch, perturb_of_user(at));
+    for (struct perturb_operation *at = batch->first; at; at = at->next) {
+        const struct weir_operation *own = perturb_of_user(at);
+        const weir_status status = is_empty(own) ? WEIR_OK : submit(batch, own);
+        if (status < 0)
+            perturb->link->host->fail(batch->queue->object, own, status);
+    }
     pthread_mutex_lock(&perturb->lock);
     batch->open = true;
     batch->queue->handed_on = batch->last;
@@ -348,11 +321,7 @@ static void end(struct perturb_batch *batch)
     queue->in_flight--;
     if (queue->done < batch->last)
         queue->done = batch->last;
-    for (struct perturb_operation *first = batch->first; first;) {
-        struct perturb_operation *next = first->next;
-        perturb_operation_destroy(first);
-        first = next;
-    }
+    perturb_operations_destroy(batch->first);
     pthread_cond_broadcast(&perturb->changed);
 }
 
@@ -402,15 +371,6 @@ static uint64_t mix(uint64_t digest, uint64_t number)
     return digest ^ digest >> 32;
 }
 
-// Adds what is chosen to the digest of the order. The line tells the nodes of a graph apart.
-static void note(const struct perturb_queue *queue, const struct weir_operation *operation)
-{
-    uint64_t *digest = &queue->perturb->counts.schedule;
-    *digest = mix(*digest, queue->index + 1);
-    *digest = mix(*digest, operation->sequence);
-    *digest = mix(*digest, (uint64_t)operation->line);
-}
-
 static struct perturb_batch *take_batch(struct perturb_queue *queue, struct perturb_operation *last)
 {
     struct perturb_operation *first = queue->first;
@@ -426,7 +386,7 @@ static struct perturb_batch *take_batch(struct perturb_queue *queue, struct pert
     first->batch = (struct perturb_batch){
         .queue = queue,
         .first = first,
-        .last = perturb_operation_end(last),
+        .last = end_of(last),
         .since_ns = weir_clock_now_ns(),
         .stalled = !runs,
     };
@@ -438,7 +398,10 @@ static void grant(struct perturb_queue *queue, struct perturb_operation *last)
 {
     struct perturb *perturb = queue->perturb;
     struct perturb_batch *batch = take_batch(queue, last);
-    note(queue, perturb_of_user(batch->first));
+    const struct weir_operation *first = perturb_of_user(batch->first);
+    // The line tells the nodes of a graph apart.
+    const uint64_t of_queue = mix(perturb->counts.schedule, queue->index + 1);
+    perturb->counts.schedule = mix(mix(of_queue, first->sequence), (uint64_t)first->line);
     perturb->counts.operations++;
     queue->granted = batch->last;
     queue->in_flight++;
@@ -463,8 +426,16 @@ static bool start_one(struct perturb *perturb, struct perturb_queue *goal, unsig
     struct perturb_queue *queue = perturb_choose(perturb, goal, flags);
     if (!queue)
         return false;
-    perturb_pair_note(perturb, queue->first);
-    grant(queue, end_of_batch(queue));
+    struct perturb_operation *last = queue->first;
+    if (last->side == 2) {
+        if (last->number > perturb->ran_second)
+            perturb->ran_second = last->number;
+        perturb->counts.reversed += has_pending(perturb, 1, 0, last->number);
+    }
+    while (last->next && (perturb_of_user(last->next)->kind == WEIR_OPERATION_RECORD ||
+                          is_empty(perturb_of_user(last->next))))
+        last = last->next;
+    grant(queue, last);
     return true;
 }
 
@@ -513,21 +484,17 @@ bool perturb_run_until(struct perturb_queue *queue, uint64_t sequence, uint64_t 
     return queue->done >= sequence;
 }
 
-static struct perturb_operation *last_up_to(const struct perturb_queue *queue, uint64_t sequence)
-{
-    struct perturb_operation *last = queue->first;
-    while (last->next && perturb_of_user(last->next)->sequence <= sequence)
-        last = last->next;
-    return last;
-}
-
 void perturb_drain(struct perturb_queue *queue, uint64_t sequence, unsigned flags)
 {
     struct perturb *perturb = queue->perturb;
     if (perturb_run_until(queue, sequence, WEIR_FOREVER, flags | PERTURB_GIVE_UP))
         return;
-    if (queue->granted < sequence)
-        grant(queue, last_up_to(queue, sequence));
+    if (queue->granted < sequence) {
+        struct perturb_operation *last = queue->first;
+        while (last->next && perturb_of_user(last->next)->sequence <= sequence)
+            last = last->next;
+        grant(queue, last);
+    }
     while (queue->handed_on < queue->granted)
         perturb_wait(perturb, WEIR_FOREVER);
 }
@@ -536,7 +503,7 @@ void perturb_drop(struct perturb_queue *queue)
 {
     struct perturb *perturb = queue->perturb;
     while (queue->first)
-        perturb_operation_destroy(pop(queue));
+        perturb_operations_destroy(pop(queue));
     while (queue->in_flight)
         perturb_wait(perturb, WEIR_FOREVER);
     queue->granted = queue->handed_on = queue->done = UINT64_MAX;
@@ -547,21 +514,15 @@ void perturb_drop(struct perturb_queue *queue)
 // writes, and then asks for nothing. Work goes on without being asked for on every backend, so
 // here it does after a pause.
 
-// When work that is pending runs unasked, if the program does not call before.
-static uint64_t due_ns(const struct perturb *perturb)
-{
-    const bool idle = perturb->pending && perturb->waiting == 0;
-    return idle ? perturb->touched_ns + perturb->idle_ns : WEIR_FOREVER;
-}
-
 static void run_idle(void *argument)
 {
     struct perturb *perturb = argument;
     pthread_mutex_lock(&perturb->lock);
     while (!perturb->stop) {
-        const uint64_t due = due_ns(perturb);
-        if (weir_clock_now_ns() < due)
-            perturb_wait(perturb, due);
+        const bool idle = perturb->pending && perturb->waiting == 0;
+        const uint64_t due_ns = idle ? perturb->touched_ns + perturb->idle_ns : WEIR_FOREVER;
+        if (weir_clock_now_ns() < due_ns)
+            perturb_wait(perturb, due_ns);
         else if (perturb_run_one(perturb, NULL, 0, 0))
             perturb->counts.idle++;
         else if (!perturb->stop) // it may be set since: running one waits for those that run_idle

@@ -241,17 +241,6 @@ static void release_dependents(const struct sim_engine *engine, struct sim_op *o
     }
 }
 
-static void close_run(struct sim_engine *engine, struct sim_op *first)
-{
-    if (engine->last_in_run && engine->last_in_run->run == first)
-        engine->last_in_run = NULL;
-    for (struct sim_op *op = first, *next; op; op = next) {
-        next = op->next_in_run;
-        release_dependents(engine, op, false);
-        retire(engine, op);
-    }
-}
-
 static void complete(struct sim_engine *engine, struct sim_op *op)
 {
     const struct sim_done done = {op->point, engine->queues[op->point.queue].params.owner, op->tag,
@@ -262,8 +251,15 @@ static void complete(struct sim_engine *engine, struct sim_op *op)
     release_dependents(engine, op, run != NULL);
     if (!run)
         retire(engine, op);
-    else if (--run->run_left == 0)
-        close_run(engine, run);
+    if (!run || --run->run_left > 0)
+        return;
+    if (engine->last_in_run && engine->last_in_run->run == run)
+        engine->last_in_run = NULL;
+    for (struct sim_op *next; run; run = next) {
+        next = run->next_in_run;
+        release_dependents(engine, run, false);
+        retire(engine, run);
+    }
 }
 
 // Instants.
@@ -449,17 +445,6 @@ size_t sim_engine_posted(const struct sim_engine *engine)
     return engine->posted;
 }
 
-static struct sim_op *next_to_arrive(const struct sim_engine *engine)
-{
-    struct sim_op *next = NULL;
-    for (uint32_t i = 0; i < engine->device_count; i++) {
-        struct sim_op *op = engine->devices[i].posted.head;
-        if (op && (!next || sim__arrives_first(op, next)))
-            next = op;
-    }
-    return next;
-}
-
 // With engine queues an operation has its turn from now on.
 static void arrive(struct sim_engine *engine, struct sim_op *op)
 {
@@ -481,7 +466,12 @@ static void arrive(struct sim_engine *engine, struct sim_op *op)
 
 bool sim_engine_step(struct sim_engine *engine, uint64_t until_ns)
 {
-    struct sim_op *next = next_to_arrive(engine);
+    struct sim_op *next = NULL; // to arrive
+    for (uint32_t i = 0; i < engine->device_count; i++) {
+        struct sim_op *op = engine->devices[i].posted.head;
+        if (op && (!next || sim__arrives_first(op, next)))
+            next = op;
+    }
     const uint64_t arrival_ns = next && next->rank_ns < engine->now_ns ? engine->now_ns
                                 : next                                 ? next->rank_ns
                                                                        : UINT64_MAX;
@@ -519,35 +509,10 @@ uint64_t sim_engine_now_ns(const struct sim_engine *engine)
     return engine->now_ns;
 }
 
-// What a kernel costs.
-
 uint32_t sim_kernel_places(const struct sim_model *model, double blocks)
 {
     if (model->multiprocessors == 0 || blocks >= (double)model->multiprocessors)
         return model->kernels;
     const double places = blocks * (double)model->kernels / (double)model->multiprocessors;
     return places > 1 ? (uint32_t)(places + 0.5) : 1;
-}
-
-static int compare_costs(const void *a, const void *b)
-{
-    return strcmp(((const struct sim_cost *)a)->kernel, ((const struct sim_cost *)b)->kernel);
-}
-
-bool sim_kernel_ns(const struct sim_model *model, const struct sim_launch *launch, uint64_t *out_ns)
-{
-    const struct sim_cost wanted = {.kernel = launch->kernel};
-    const struct sim_cost *cost =
-        model->cost_count
-            ? bsearch(&wanted, model->costs, model->cost_count, sizeof wanted, compare_costs)
-            : NULL;
-    if (!cost)
-        return false;
-    double ns = 0; // summed in one order, so that every machine rounds alike
-    for (size_t i = 0; i < SIM_TERMS; i++)
-        ns += cost->factors[i] * launch->terms[i];
-    // A negative argument may make it negative; a year is more than any kernel runs.
-    const double most = 365.0 * 86400e9;
-    *out_ns = ns > 0 ? (uint64_t)((ns < most ? ns : most) + 0.5) : 0;
-    return true;
 }

@@ -219,15 +219,7 @@ uint64_t sim_engine_now_ns(const struct sim_engine *engine);
 bool sim_ring_grow(void *ring, size_t *room, size_t least, size_t size, uint64_t first,
                    uint64_t end);
 
-struct sim_launch {
-    const char *kernel;
-    double terms[SIM_TERMS];
-};
 // How many places a kernel of that many blocks takes: all from a block for each multiprocessor on,
 // else in proportion.
 uint32_t sim_kernel_places(const struct sim_model *model, double blocks);
-// False if the model has no cost for the kernel.
-bool sim_kernel_ns(const struct sim_model *model, const struct sim_launch *launch,
-                   uint64_t *out_ns);
-
 #endif

@@ -32,15 +32,6 @@ uint64_t sim_vary(struct sim_jitter *jitter, uint64_t amount)
     return (uint64_t)((double)amount * (1 + jitter->share * at) + 0.5);
 }
 
-// What a call of the host takes, this time.
-static uint64_t vary_call(struct sim_jitter *jitter, uint64_t ns)
-{
-    if (!(jitter->share > 0))
-        return ns;
-    const bool slow = weir_random_next(&jitter->state) % CALLS_A_SLOW_ONE == 0;
-    return sim_vary(jitter, slow ? SLOW_ONE * ns : ns);
-}
-
 // Threads.
 
 static void put_up_to(uint64_t *ns, uint64_t to_ns)
@@ -57,29 +48,17 @@ static WEIR_MODULE_THREAD_LOCAL struct {
     uint64_t round; // the last one in which it called
 } own;
 
-static void begin_round(struct sim *sim, uint64_t ended_ns)
-{
-    sim->round++;
-    put_up_to(&sim->woken_ns, ended_ns + (sim->host == SIM_HOST_FIXED ? sim->model->wake_ns : 0));
-}
-
-static void note_thread(struct sim *sim)
-{
-    static atomic_uint_fast64_t last;
-    if (own.thread == 0)
-        own.thread = atomic_fetch_add(&last, 1) + 1;
-    if (sim->thread == 0)
-        sim->thread = own.thread;
-    sim->is_shared = sim->is_shared || sim->thread != own.thread;
-}
-
 // What the thread does now comes after the round's beginning, if it rested then.
 static void see_round(struct sim *sim)
 {
+    static atomic_uint_fast64_t last_thread;
+    if (own.thread == 0)
+        own.thread = atomic_fetch_add(&last_thread, 1) + 1;
     if (own.sim != sim->number) {
         own.sim = sim->number;
         own.now_ns = sim->woken_ns;
-        note_thread(sim);
+        sim->thread = sim->thread ? sim->thread : own.thread;
+        sim->is_shared = sim->is_shared || sim->thread != own.thread;
     } else if (own.round != sim->round) {
         put_up_to(&own.now_ns, sim->woken_ns);
     }
@@ -94,11 +73,6 @@ void sim_enter(struct sim *sim)
     see_round(sim);
 }
 
-void sim_leave(struct sim *sim)
-{
-    pthread_mutex_unlock(&sim->lock);
-}
-
 uint64_t sim_now_ns(void)
 {
     return own.now_ns;
@@ -109,10 +83,15 @@ void sim_wait_until(uint64_t ns)
     put_up_to(&own.now_ns, ns);
 }
 
+// A call of the host.
 static void spend(struct sim *sim, uint64_t ns)
 {
-    if (sim->host != SIM_HOST_NONE)
-        sim_wait_until(own.now_ns + vary_call(&sim->jitter, ns));
+    struct sim_jitter *jitter = &sim->jitter;
+    if (sim->host == SIM_HOST_NONE)
+        return;
+    if (jitter->share > 0 && weir_random_next(&jitter->state) % CALLS_A_SLOW_ONE == 0)
+        ns *= SLOW_ONE;
+    sim_wait_until(own.now_ns + sim_vary(jitter, ns));
 }
 
 void sim_submit_for(struct sim_virtual_queue *queue, uint64_t ns)
@@ -139,12 +118,6 @@ uint64_t sim_clock_now_ns(void *user)
 // in the order in which the calling thread gives them away; one that has nothing to do sleeps, and has to
 // wake first. That the calling thread copies a part which it waits for, and which none has begun, is left
 // out.
-
-static uint64_t copy_ns(struct sim *sim, size_t size, uint64_t bytes_per_s)
-{
-    const double ns = bytes_per_s ? (double)size * 1e9 / (double)bytes_per_s + 0.5 : 0;
-    return sim_vary(&sim->jitter, (uint64_t)ns);
-}
 
 // Of one of that many threads.
 static uint64_t rate_of(const struct sim_staging_rate *rate, uint32_t threads)
@@ -174,15 +147,6 @@ static uint64_t give_away(struct sim *sim, uint32_t threads, uint64_t ns)
     return *first;
 }
 
-static struct sim_piece *find(struct sim_copiers *copiers, const struct weir_host_note *note)
-{
-    for (size_t i = 0; i < copiers->count; i++)
-        if (copiers->pieces[i].buffer == note->u.access.buffer &&
-            copiers->pieces[i].offset == note->u.access.offset)
-            return &copiers->pieces[i];
-    return NULL;
-}
-
 // One that has no room takes its time when it ends, as if the calling thread copied it.
 static void begin(struct sim *sim, const struct weir_host_note *note, uint64_t ns)
 {
@@ -196,22 +160,30 @@ static void begin(struct sim *sim, const struct weir_host_note *note, uint64_t n
 
 static void end(struct sim *sim, const struct weir_host_note *note, uint64_t ns)
 {
-    struct sim_piece *piece = find(&sim->copiers, note);
-    if (!piece) {
+    struct sim_copiers *copiers = &sim->copiers;
+    struct sim_piece *piece = copiers->pieces;
+    const struct sim_piece *after = piece + copiers->count;
+    while (piece < after &&
+           (piece->buffer != note->u.access.buffer || piece->offset != note->u.access.offset))
+        piece++;
+    if (piece == after) {
         spend(sim, ns);
         return;
     }
     sim_wait_until(piece->end_ns);
-    *piece = sim->copiers.pieces[--sim->copiers.count];
+    *piece = copiers->pieces[--copiers->count];
 }
 
 static void take_time(struct sim *sim, const struct weir_host_note *note)
 {
+    const uint64_t bytes_per_s = rate_of(&sim->model->staging, threads_of(note));
+    const double bytes = (double)note->u.access.size;
     sim_enter(sim);
     const uint64_t ns =
-        copy_ns(sim, note->u.access.size, rate_of(&sim->model->staging, threads_of(note)));
+        sim_vary(&sim->jitter,
+                 (uint64_t)(bytes_per_s ? bytes * 1e9 / (double)bytes_per_s + 0.5 : 0));
     (note->kind == WEIR_HOST_NOTE_BEGIN ? begin : end)(sim, note, ns);
-    sim_leave(sim);
+    pthread_mutex_unlock(&sim->lock);
 }
 
 // A beginning that a link refuses was none.
@@ -359,19 +331,14 @@ static bool lead(struct sim *sim, const struct sim_wait *leader)
     const bool ended = first_end(sim) != UINT64_MAX;
     while (moves && first_end(sim) == UINT64_MAX)
         moves = sim_engine_step(sim->engine, UINT64_MAX);
-    if (moves && !ended)
-        begin_round(sim, first_end(sim));
+    if (moves && !ended) {
+        sim->round++;
+        put_up_to(&sim->woken_ns,
+                  first_end(sim) + (sim->host == SIM_HOST_FIXED ? sim->model->wake_ns : 0));
+    }
     sim->led = false;
     pthread_cond_broadcast(&sim->moved);
     return moves;
-}
-
-static void leave_waits(struct sim *sim, const struct sim_wait *wait)
-{
-    struct sim_wait **at = &sim->waits;
-    while (*at != wait)
-        at = &(*at)->next;
-    *at = wait->next;
 }
 
 // Of two waits that end at once neither wakes the other thread.
@@ -387,7 +354,10 @@ static void wait_for(struct sim *sim, struct sim_point point, uint64_t cost_ns)
         else if (!lead(sim, &wait))
             break;
     }
-    leave_waits(sim, &wait);
+    struct sim_wait **at = &sim->waits;
+    while (*at != &wait)
+        at = &(*at)->next;
+    *at = wait.next;
     own.round = sim->round;
 }
 
@@ -410,7 +380,7 @@ weir_status sim_event_wait(const struct weir_link *link, weir_queue *object, uin
     struct sim_virtual_queue *queue = sim_queue_of(link, object);
     const uint64_t cost_ns = queue->sim->model->wait_ns;
     sim_enter(queue->sim);
-    sim_leave(queue->sim);
+    pthread_mutex_unlock(&queue->sim->lock);
     const weir_status status =
         link->next->ops->event_wait(link->next, object, sequence, timeout_ns);
     pthread_mutex_lock(&queue->sim->lock);
@@ -418,7 +388,7 @@ weir_status sim_event_wait(const struct weir_link *link, weir_queue *object, uin
         wait_for_record(queue, sequence, cost_ns);
         spend(queue->sim, cost_ns);
     }
-    sim_leave(queue->sim);
+    pthread_mutex_unlock(&queue->sim->lock);
     return status;
 }
 
@@ -451,7 +421,7 @@ weir_status sim_event_query(const struct weir_link *link, weir_queue *object, ui
         return status;
     sim_enter(queue->sim);
     const bool complete = is_complete(queue, sequence);
-    sim_leave(queue->sim);
+    pthread_mutex_unlock(&queue->sim->lock);
     return complete ? WEIR_OK : WEIR_NOT_READY;
 }
 
@@ -459,12 +429,12 @@ weir_status sim_queue_finish(const struct weir_link *link, weir_queue *object)
 {
     struct sim_virtual_queue *queue = sim_queue_of(link, object);
     sim_enter(queue->sim);
-    sim_leave(queue->sim);
+    pthread_mutex_unlock(&queue->sim->lock);
     const weir_status status = link->next->ops->queue_finish(link->next, object);
     pthread_mutex_lock(&queue->sim->lock);
     wait_for(queue->sim, sim_engine_last(queue->sim->engine, queue->lanes[0]), 0);
     sim_wait_until(queue->end_ns);
-    sim_leave(queue->sim);
+    pthread_mutex_unlock(&queue->sim->lock);
     return status;
 }
 
@@ -478,7 +448,7 @@ weir_status sim_event_time(const struct weir_link *link, weir_queue *object, uin
     wait_for_record(queue, sequence, 0);
     const struct sim_record *record = sim_record_find(queue, sequence);
     *out_time_ns = record ? record->end_ns : 0;
-    sim_leave(queue->sim);
+    pthread_mutex_unlock(&queue->sim->lock);
     if (record)
         return WEIR_OK;
     return weir_host_fail(link->host, WEIR_ERROR_EXPIRED,

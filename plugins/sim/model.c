@@ -7,6 +7,7 @@
 
 #include "base/c_locale.h"
 #include "base/file.h"
+#include "base/grow.h"
 #include "base/ini/ini.h"
 #include "conf/gpus/c1060_ini.h"
 #include "conf/gpus/c2050_ini.h"
@@ -47,8 +48,8 @@ struct place {
 
 enum type {
     NAME,     // text
-    QUEUES,   // enum sim_queues
-    KIND,     // bool: a processor
+    QUEUES,   // enum sim_queues, by its name
+    KIND,     // bool: a processor, by its name
     FLAG,     // bool
     COUNT,    // uint32_t
     PRIORITY, // int32_t
@@ -157,8 +158,6 @@ bool sim_read_number(const char *text, bool exponent, double *out_number)
 
 static bool refuse_value(const struct key *key, const char *value, const struct place *place)
 {
-    if (key->type == KIND)
-        return refuse(place, "'kind' of [gpu] is gpu or cpu, not '%s'", value);
     if (key->type == NAME)
         return refuse(place, "'name' of [gpu] is empty; write what the card is called");
     return refuse(place, "'%s' of [gpu] is a %s from %.9g to %.9g, not '%s'", key->name,
@@ -178,21 +177,17 @@ static bool set_name(struct sim_gpu *gpu, const char *value, const struct place 
     return true;
 }
 
-static bool set_queues(struct sim_gpu *gpu, const char *value, const struct place *place)
+// Whether it is the second of the words that a key has; false with a message if it is none.
+static bool read_word(const char *what, const char *const words[2], const char *value,
+                      const struct place *place, bool *out_second)
 {
-    const bool engine = strcmp(value, "engine") == 0;
-    if (!engine && strcmp(value, "stream") != 0)
-        return refuse(place, "'queues' of [gpu] is engine or stream, not '%s'", value);
-    gpu->model.queues = engine ? SIM_ENGINE_QUEUES : SIM_STREAM_QUEUES;
-    return true;
+    *out_second = strcmp(value, words[1]) == 0;
+    return *out_second || strcmp(value, words[0]) == 0 ||
+           refuse(place, "%s is %s or %s, not '%s'", what, words[0], words[1], value);
 }
 
-// "cpu" or "gpu"; false for anything else.
-static bool read_kind(const char *text, bool *out_processor)
-{
-    *out_processor = strcmp(text, "cpu") == 0;
-    return *out_processor || strcmp(text, "gpu") == 0;
-}
+static const char *const kind_words[2] = {"gpu", "cpu"};
+static const char *const queue_words[2] = {"engine", "stream"}; // as enum sim_queues has them
 
 static void store(struct sim_model *model, const struct key *key, double number)
 {
@@ -251,12 +246,16 @@ static bool set_number(struct sim_gpu *gpu, const struct key *key, const char *v
 static bool set(struct sim_gpu *gpu, const struct key *key, const char *value,
                 const struct place *place)
 {
+    bool streams;
     if (key->type == NAME)
         return set_name(gpu, value, place);
-    if (key->type == QUEUES)
-        return set_queues(gpu, value, place);
     if (key->type == KIND)
-        return read_kind(value, &gpu->model.processor) || refuse_value(key, value, place);
+        return read_word("'kind' of [gpu]", kind_words, value, place, &gpu->model.processor);
+    if (key->type == QUEUES) {
+        const bool fine = read_word("'queues' of [gpu]", queue_words, value, place, &streams);
+        gpu->model.queues = streams ? SIM_STREAM_QUEUES : SIM_ENGINE_QUEUES;
+        return fine;
+    }
     return set_number(gpu, key, value, place);
 }
 
@@ -321,38 +320,26 @@ static void drop_costs(struct sim_gpu *gpu, size_t first)
     gpu->model.cost_count = first;
 }
 
-static bool is_named(const struct sim_cost *cost, const char *name, size_t length)
-{
-    return strncmp(cost->kernel, name, length) == 0 && cost->kernel[length] == '\0';
-}
-
-// Room for one more: the room doubles when a power of two is full.
-static bool make_room(struct sim_gpu *gpu)
-{
-    const size_t count = gpu->model.cost_count;
-    if (count & (count - 1))
-        return true;
-    struct sim_cost *costs = realloc(gpu->costs, (count ? 2 * count : 1) * sizeof *costs);
-    if (costs)
-        gpu->model.costs = gpu->costs = costs;
-    return costs != NULL;
-}
-
 // Adds a kernel without costs to those of a file; false with a message.
 static bool add_cost(struct sim_gpu *gpu, size_t first, const char *name, size_t length,
                      const struct place *place)
 {
     for (size_t i = first; i < gpu->model.cost_count; i++)
-        if (is_named(&gpu->costs[i], name, length))
+        if (strncmp(gpu->costs[i].kernel, name, length) == 0 &&
+            gpu->costs[i].kernel[length] == '\0')
             return refuse(place, "section [kernel %.*s] is already in line %u; keep one of them",
                           (int)length, name, gpu->costs[i].line);
     if (gpu->model.cost_count - first == SIM_MOST_KERNELS)
         return refuse(place, "more than %d kernels; remove those that the program does not use",
                       SIM_MOST_KERNELS);
-    char *copy = make_room(gpu) ? strndup(name, length) : NULL;
+    struct sim_cost *costs =
+        weir_grow(gpu->costs, gpu->model.cost_count, &gpu->cost_room, sizeof *costs);
+    if (costs)
+        gpu->model.costs = gpu->costs = costs;
+    char *copy = costs ? strndup(name, length) : NULL;
     if (!copy)
         return refuse(place, "there is no memory for the kernel");
-    gpu->costs[gpu->model.cost_count++] = (struct sim_cost){.kernel = copy, .line = place->line};
+    costs[gpu->model.cost_count++] = (struct sim_cost){.kernel = copy, .line = place->line};
     return true;
 }
 
@@ -461,15 +448,6 @@ static bool begin_gpu(struct reader *reader)
     return true;
 }
 
-static bool begin_kernel(struct reader *reader, const char *name, size_t length)
-{
-    const size_t before = sizeof kind; // and the space
-    memset(reader->cost_seen, 0, sizeof reader->cost_seen);
-    reader->part = KERNEL_PART;
-    return add_cost(reader->gpu, reader->first_cost, name + before, length - before,
-                    &reader->place);
-}
-
 static bool begin_learnt(struct reader *reader)
 {
     if (reader->learnt.line)
@@ -486,8 +464,12 @@ static bool begin_section(struct reader *reader, const char *name, size_t length
 {
     if (length == 3 && strncmp(name, "gpu", 3) == 0)
         return begin_gpu(reader);
-    if (length > sizeof kind && strncmp(name, "kernel ", sizeof kind) == 0)
-        return begin_kernel(reader, name, length);
+    if (length > sizeof kind && strncmp(name, "kernel ", sizeof kind) == 0) {
+        memset(reader->cost_seen, 0, sizeof reader->cost_seen);
+        reader->part = KERNEL_PART;
+        return add_cost(reader->gpu, reader->first_cost, name + sizeof kind, length - sizeof kind,
+                        &reader->place);
+    }
     if (length == 6 && strncmp(name, "learnt", 6) == 0)
         return begin_learnt(reader);
     return refuse(&reader->place, "unknown section [%.*s]; a model has [gpu] and [kernel NAME]",
@@ -518,8 +500,9 @@ static bool set_learnt(struct reader *reader, const char *key, const char *value
     const bool is_kind = strcmp(key, "kind") == 0;
     if (!is_kind && strcmp(key, "device") != 0)
         return refuse(&reader->place, "[learnt] has no key '%s'; it has device and kind", key);
-    if (is_kind && !read_kind(value, &learnt->processor))
-        return refuse(&reader->place, "'kind' of [learnt] is gpu or cpu, not '%s'", value);
+    if (is_kind &&
+        !read_word("'kind' of [learnt]", kind_words, value, &reader->place, &learnt->processor))
+        return false;
     if (!is_kind)
         snprintf(learnt->device, sizeof learnt->device, "%s", value);
     return set_once(reader, &learnt->seen[is_kind], key);
@@ -604,6 +587,24 @@ static int compare_costs(const void *a, const void *b)
     return strcmp(((const struct sim_cost *)a)->kernel, ((const struct sim_cost *)b)->kernel);
 }
 
+bool sim_kernel_ns(const struct sim_model *model, const struct sim_launch *launch, uint64_t *out_ns)
+{
+    const struct sim_cost wanted = {.kernel = launch->kernel};
+    const struct sim_cost *cost =
+        model->cost_count
+            ? bsearch(&wanted, model->costs, model->cost_count, sizeof wanted, compare_costs)
+            : NULL;
+    if (!cost)
+        return false;
+    double ns = 0; // summed in one order, so that every machine rounds alike
+    for (size_t i = 0; i < SIM_TERMS; i++)
+        ns += cost->factors[i] * launch->terms[i];
+    // A negative argument may make it negative; a year is more than any kernel runs.
+    const double most = 365.0 * 86400e9;
+    *out_ns = ns > 0 ? (uint64_t)((ns < most ? ns : most) + 0.5) : 0;
+    return true;
+}
+
 // The costs from `first` on replace those of the same kernels.
 static void merge(struct sim_gpu *gpu, size_t first)
 {
@@ -669,18 +670,14 @@ static bool read_file(struct sim_gpu *gpu, bool costs_alone, double scale,
     return fine;
 }
 
-static bool is_path(const char *name)
-{
-    const size_t length = strlen(name);
-    return strchr(name, '/') || (length > 4 && strcmp(name + length - 4, ".ini") == 0);
-}
-
-static bool refuse_name(const struct place *place)
+static bool read_carried(struct sim_gpu *gpu, const struct place *place)
 {
     const char *nearest = NULL;
     char list[256];
     size_t used = 0;
     for (size_t i = 0; i < CARRIED; i++) {
+        if (strcmp(place->label, carried[i].name) == 0)
+            return parse(gpu, false, 0, *carried[i].text, strlen(*carried[i].text), place);
         nearest = weir_text_nearer(place->label, nearest, carried[i].name);
         weir_text_append(list, sizeof list, &used, "%s%s", i ? ", " : "", carried[i].name);
     }
@@ -692,14 +689,6 @@ static bool refuse_name(const struct place *place)
                   list);
 }
 
-static bool read_carried(struct sim_gpu *gpu, const struct place *place)
-{
-    for (size_t i = 0; i < CARRIED; i++)
-        if (strcmp(place->label, carried[i].name) == 0)
-            return parse(gpu, false, 0, *carried[i].text, strlen(*carried[i].text), place);
-    return refuse_name(place);
-}
-
 static struct place place_of(const char *label, char *message, size_t message_size)
 {
     message[0] = '\0';
@@ -709,11 +698,14 @@ static struct place place_of(const char *label, char *message, size_t message_si
 bool sim_gpu_open(const char *name, struct sim_gpu **out_gpu, char *message, size_t message_size)
 {
     const struct place place = place_of(name, message, message_size);
+    const size_t length = strlen(name);
+    const bool is_path =
+        strchr(name, '/') || (length > 4 && strcmp(name + length - 4, ".ini") == 0);
     struct sim_gpu *gpu = calloc(1, sizeof *gpu);
     *out_gpu = NULL;
     if (!gpu)
         return refuse(&place, "there is no memory for the model");
-    if (is_path(name) ? read_file(gpu, false, 0, &place) : read_carried(gpu, &place))
+    if (is_path ? read_file(gpu, false, 0, &place) : read_carried(gpu, &place))
         *out_gpu = gpu;
     else
         sim_gpu_destroy(&gpu);

@@ -17,7 +17,17 @@ struct sim_gpu {
     struct sim_model model; // points to what follows
     char *name;
     struct sim_cost *costs; // by name
+    size_t cost_room;
 };
+
+struct sim_launch {
+    const char *kernel;
+    double terms[SIM_TERMS];
+};
+
+// False if the model has no cost for the kernel.
+bool sim_kernel_ns(const struct sim_model *model, const struct sim_launch *launch,
+                   uint64_t *out_ns);
 
 // Reads the model of that name, such as "h200", or the file, if `name` holds a '/' or ends in
 // ".ini". An unknown name's sentence has the nearest one, or all.

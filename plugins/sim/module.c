@@ -265,24 +265,18 @@ static weir_status refuse_native(const struct weir_link *link)
 static weir_status device_native(const struct weir_link *link, weir_device *device,
                                  struct weir_native_device *out_native)
 {
-    (void)device;
-    (void)out_native;
     return refuse_native(link);
 }
 
 static weir_status queue_native(const struct weir_link *link, weir_queue *queue,
                                 struct weir_native_queue *out_native)
 {
-    (void)queue;
-    (void)out_native;
     return refuse_native(link);
 }
 
 static weir_status buffer_native(const struct weir_link *link, weir_buffer *buffer,
                                  struct weir_native_buffer *out_native)
 {
-    (void)buffer;
-    (void)out_native;
     return refuse_native(link);
 }
 

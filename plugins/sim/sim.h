@@ -164,7 +164,6 @@ uint64_t sim_vary(struct sim_jitter *jitter, uint64_t amount);
 // A call of the program: takes the lock, and begins the thread's clock or sets it to when the thread was woken. The
 // lock is released while the next link is at work.
 void sim_enter(struct sim *sim);
-void sim_leave(struct sim *sim);
 
 // With the lock held. The calling thread's time.
 uint64_t sim_now_ns(void);

@@ -128,7 +128,7 @@ static weir_status measure(const struct weir_link *link, weir_queue *object,
                               "sim: the kernel '%.200s' has no cost, and cannot be measured in a "
                               "function of the host",
                               launch->kernel);
-    sim_leave(sim);
+    pthread_mutex_unlock(&sim->lock);
     const weir_status status = run_alone(link->next, object, operation, &ns);
     pthread_mutex_lock(&sim->lock);
     if (status < 0)
@@ -167,19 +167,6 @@ static bool is_placed(const struct weir_operation *operation)
 
 // Copies.
 
-// Copies within the host's memory use the engine of uploads.
-static enum sim_kind kind_of_copy(const struct weir_link *link, const weir_buffer *dst_object,
-                                  const weir_buffer *src_object)
-{
-    const struct sim_virtual_buffer *dst = sim_buffer_of(link, dst_object);
-    const struct sim_virtual_buffer *src = sim_buffer_of(link, src_object);
-    if (src->on_host)
-        return SIM_H2D;
-    if (dst->on_host)
-        return SIM_D2H;
-    return dst->device == src->device ? SIM_D2D : SIM_PEER;
-}
-
 static weir_status describe_bytes(const struct weir_link *link, struct sim_work *work,
                                   enum sim_kind kind, uint64_t bytes)
 {
@@ -195,13 +182,20 @@ static weir_status describe_bytes(const struct weir_link *link, struct sim_work 
 
 // A fill is a copy on the device.
 static weir_status describe_transfer(const struct weir_link *link, struct sim_work *work,
-                                     const struct plugin_transfer *transfer)
+                                     const struct weir_box *box)
 {
-    if (!transfer->src)
-        return describe_bytes(link, work, SIM_D2D, transfer->bytes);
-    work->device = sim_buffer_of(link, transfer->src)->device;
-    return describe_bytes(link, work, kind_of_copy(link, transfer->dst, transfer->src),
-                          transfer->bytes);
+    if (!box->src.buffer)
+        return describe_bytes(link, work, SIM_D2D, weir_box_bytes(box));
+    const struct sim_virtual_buffer *dst = sim_buffer_of(link, box->dst.buffer);
+    const struct sim_virtual_buffer *src = sim_buffer_of(link, box->src.buffer);
+    work->device = src->device;
+    // Copies within the host's memory use the engine of uploads.
+    return describe_bytes(link, work,
+                          src->on_host                 ? SIM_H2D
+                          : dst->on_host               ? SIM_D2H
+                          : dst->device == src->device ? SIM_D2D
+                                                       : SIM_PEER,
+                          weir_box_bytes(box));
 }
 
 // Launches.
@@ -293,14 +287,14 @@ static weir_status describe(const struct weir_link *link, const struct weir_oper
                             struct sim_work *work)
 {
     const struct weir_operation *o = operation;
-    struct plugin_transfer transfer;
     if (o->flags & WEIR_OPERATION_EMPTY) { // a node that is disabled
         work->kind = SIM_MARK;
         return WEIR_OK;
     }
-    if (plugin_transfer_of(o, &transfer))
-        return describe_transfer(link, work, &transfer);
     switch (o->kind) {
+    case WEIR_OPERATION_COPY:
+    case WEIR_OPERATION_FILL:
+        return describe_transfer(link, work, &o->u.box);
     case WEIR_OPERATION_LAUNCH:
         return describe_launch(link, o, work);
     case WEIR_OPERATION_COLLECTIVE:
@@ -335,19 +329,6 @@ static void drop_old(struct sim_virtual_queue *queue, uint64_t keep)
     while (queue->next_record - queue->first_record > keep &&
            record_at(queue, queue->first_record)->complete)
         queue->first_record++;
-}
-
-static bool add_record(struct sim_virtual_queue *queue, uint64_t sequence, struct sim_point point,
-                       uint64_t submit_ns)
-{
-    drop_old(queue, SIM_HISTORY - 1);
-    if (queue->next_record - queue->first_record >= queue->record_room &&
-        !sim_ring_grow(&queue->records, &queue->record_room, SIM_HISTORY, sizeof *queue->records,
-                       queue->first_record, queue->next_record))
-        return false;
-    *record_at(queue, queue->next_record++) =
-        (struct sim_record){.sequence = sequence, .point = point, .submit_ns = submit_ns};
-    return true;
 }
 
 struct sim_record *sim_record_find(const struct sim_virtual_queue *queue, uint64_t sequence)
@@ -469,21 +450,11 @@ static struct sim_point last_of(const struct sim_virtual_queue *queue, uint32_t 
 #define POSTED_MANY 1024
 #define POSTED_MOST 65536
 
-static bool post(struct sim *sim, uint32_t lane, const struct sim_work *work)
-{
-    const size_t most = sim->is_shared ? POSTED_MOST : POSTED_MANY;
-    struct sim_point point;
-    if (!sim_engine_post(sim->engine, lane, sim_now_ns(), work, &point))
-        return false;
-    if (sim_engine_posted(sim->engine) > most)
-        sim_engine_advance(sim->engine, sim_now_ns());
-    return true;
-}
-
 static weir_status place(struct sim_virtual_queue *queue, uint32_t lane,
                          const struct sim_work *work)
 {
     struct sim *sim = queue->sim;
+    struct sim_point point;
     struct sim_work varied = *work;
     // It reads the memory of another device than its queue's.
     varied.pulls = work->kind == SIM_PEER && work->device != queue->params.device;
@@ -491,17 +462,25 @@ static weir_status place(struct sim_virtual_queue *queue, uint32_t lane,
     if (varied.bytes >= SIM_BYTES_MOST)
         varied.bytes = SIM_BYTES_MOST - 1;
     varied.duration_ns = sim_vary(&sim->jitter, work->duration_ns);
-    return post(sim, queue->lanes[lane], &varied)
-               ? WEIR_OK
-               : weir_host_no_memory(sim->link->host, "an operation in virtual time");
+    if (!sim_engine_post(sim->engine, queue->lanes[lane], sim_now_ns(), &varied, &point))
+        return weir_host_no_memory(sim->link->host, "an operation in virtual time");
+    if (sim_engine_posted(sim->engine) > (sim->is_shared ? POSTED_MOST : POSTED_MANY))
+        sim_engine_advance(sim->engine, sim_now_ns());
+    return WEIR_OK;
 }
 
 // The record is there before it can be complete.
 static weir_status place_record(struct sim_virtual_queue *queue, const struct sim_work *work)
 {
-    struct sim_point point = {queue->lanes[0], last_of(queue, 0).number + 1};
-    if (!add_record(queue, work->tag >> SIM_TAG_BITS, point, sim_now_ns()))
+    drop_old(queue, SIM_HISTORY - 1);
+    if (queue->next_record - queue->first_record >= queue->record_room &&
+        !sim_ring_grow(&queue->records, &queue->record_room, SIM_HISTORY, sizeof *queue->records,
+                       queue->first_record, queue->next_record))
         return weir_host_no_memory(queue->sim->link->host, "a record in virtual time");
+    *record_at(queue, queue->next_record++) =
+        (struct sim_record){.sequence = work->tag >> SIM_TAG_BITS,
+                            .point = {queue->lanes[0], last_of(queue, 0).number + 1},
+                            .submit_ns = sim_now_ns()};
     const weir_status status = place(queue, 0, work);
     if (status < 0)
         queue->next_record--;
@@ -514,17 +493,6 @@ static weir_status place_record(struct sim_virtual_queue *queue, const struct si
 static const struct weir_graph_node *node_at(const struct weir_operation *launch, uint32_t index)
 {
     return weir_graph_node_at(launch->u.graph.nodes, index);
-}
-
-// Whether all nodes have costs.
-static weir_status check_costs(const struct weir_link *link, const struct weir_operation *launch)
-{
-    weir_status status = WEIR_OK;
-    for (uint32_t i = 0; i < launch->u.graph.node_count && status == WEIR_OK; i++) {
-        struct sim_work work = {0};
-        status = describe(link, node_at(launch, i)->operation, &work);
-    }
-    return status;
 }
 
 // Room for a point of each node, each dependency of one, and each branch.
@@ -612,14 +580,6 @@ static weir_status place_end(struct sim_virtual_queue *queue, const struct weir_
     return place_record(queue, &work);
 }
 
-static uint32_t branches_of(const struct weir_operation *launch)
-{
-    uint32_t last = 0;
-    for (uint32_t i = 0; i < launch->u.graph.node_count; i++)
-        last = node_at(launch, i)->branch > last ? node_at(launch, i)->branch : last;
-    return last + 1;
-}
-
 static uint64_t submit_graph_ns(const struct sim_model *model, uint32_t branches)
 {
     const uint64_t ns =
@@ -632,14 +592,20 @@ static weir_status graph_place(const struct weir_link *link, struct sim_virtual_
 {
     const struct sim_model *model = queue->sim->model;
     const uint32_t nodes = launch->u.graph.node_count;
-    const uint32_t branches = branches_of(launch);
-    const weir_status known = check_costs(link, launch);
-    if (known < 0)
-        return known;
+    uint32_t branches = 1;
+    weir_status status = WEIR_OK;
+    for (uint32_t i = 0; i < nodes && status == WEIR_OK; i++) { // all of them have costs
+        const struct weir_graph_node *node = node_at(launch, i);
+        struct sim_work work = {0};
+        status = describe(link, node->operation, &work);
+        branches = node->branch < branches ? branches : node->branch + 1;
+    }
+    if (status < 0)
+        return status;
     if (!reserve_graph(queue, launch))
         return weir_host_no_memory(link->host, "a graph in virtual time");
     sim_submit_for(queue, submit_graph_ns(model, branches));
-    weir_status status = place_pause(queue, launch, nodes > 1 ? model->graph_ns : 0, 0);
+    status = place_pause(queue, launch, nodes > 1 ? model->graph_ns : 0, 0);
     const struct sim_point before = last_of(queue, 0);
     for (uint32_t i = 0; i < nodes && status == WEIR_OK; i++)
         status = place_node(link, queue, launch, i, before);
@@ -647,18 +613,6 @@ static weir_status graph_place(const struct weir_link *link, struct sim_virtual_
 }
 
 // Submitting.
-
-static enum sim_tag tag_of(const struct weir_operation *operation)
-{
-    switch (operation->kind) {
-    case WEIR_OPERATION_RECORD:
-        return SIM_TAG_RECORD;
-    case WEIR_OPERATION_WAIT:
-        return SIM_TAG_OTHER;
-    default:
-        return SIM_TAG_TIMED;
-    }
-}
 
 // The point that a wait names; {0, 0} if it is complete. A wait comes after the record, of whichever
 // thread.
@@ -673,31 +627,29 @@ static struct sim_point awaited(const struct weir_link *link,
     return record->point;
 }
 
-static weir_status place_one(const struct weir_link *link, struct sim_virtual_queue *queue,
-                             const struct weir_operation *operation, struct sim_work work)
+// With the lock held.
+static weir_status place_operation(const struct weir_link *link, struct sim_virtual_queue *queue,
+                                   const struct weir_operation *operation)
 {
+    const bool records = operation->kind == WEIR_OPERATION_RECORD;
+    const bool waits = operation->kind == WEIR_OPERATION_WAIT;
+    struct sim_work work = {0};
     struct sim_point wait = {0};
-    if (operation->kind == WEIR_OPERATION_WAIT) {
+    if (operation->kind == WEIR_OPERATION_GRAPH)
+        return graph_place(link, queue, operation);
+    const weir_status status = describe(link, operation, &work);
+    if (status < 0)
+        return status;
+    if (waits) {
         wait = awaited(link, operation);
         work.waits = &wait;
         work.wait_count = 1;
     }
     sim_submit_for(queue, queue->sim->model->submit_ns[work.kind]);
-    work.tag = operation->sequence << SIM_TAG_BITS | tag_of(operation);
-    if (operation->kind == WEIR_OPERATION_RECORD)
-        return place_record(queue, &work);
-    return place(queue, 0, &work);
-}
-
-// With the lock held.
-static weir_status place_operation(const struct weir_link *link, struct sim_virtual_queue *queue,
-                                   const struct weir_operation *operation)
-{
-    struct sim_work work = {0};
-    if (operation->kind == WEIR_OPERATION_GRAPH)
-        return graph_place(link, queue, operation);
-    const weir_status status = describe(link, operation, &work);
-    return status < 0 ? status : place_one(link, queue, operation, work);
+    work.tag = operation->sequence << SIM_TAG_BITS | (records ? SIM_TAG_RECORD
+                                                      : waits ? SIM_TAG_OTHER
+                                                              : SIM_TAG_TIMED);
+    return records ? place_record(queue, &work) : place(queue, 0, &work);
 }
 
 weir_status sim_queue_submit(const struct weir_link *link, weir_queue *object,
@@ -713,10 +665,10 @@ weir_status sim_queue_submit(const struct weir_link *link, weir_queue *object,
         status = status == WEIR_OK ? place_operation(link, queue, operation) : status;
     }
     if (status == WEIR_OK && !ran) {
-        sim_leave(sim);
+        pthread_mutex_unlock(&sim->lock);
         status = link->next->ops->queue_submit(link->next, object, operation);
         pthread_mutex_lock(&sim->lock);
     }
-    sim_leave(sim);
+    pthread_mutex_unlock(&sim->lock);
     return status;
 }

@@ -87,10 +87,16 @@ void sim__list_remove(struct sim_list *list, struct sim_op *op)
 
 // Devices.
 
-static void set_units(struct sim_device *device)
+bool sim__device_init(struct sim_device *device, const struct sim_model *model)
 {
+    *device = (struct sim_device){.model = model};
+    device->lanes = calloc(SIM_UNITS + 2 * (size_t)model->copy_channels, sizeof *device->lanes);
+    device->channels = calloc(model->channels + 1, sizeof *device->channels);
+    if (!device->lanes || !device->channels) {
+        sim__device_finish(device);
+        return false;
+    }
     struct sim_list *lanes = device->lanes;
-    const struct sim_model *model = device->model;
     const bool channels = model->queues == SIM_STREAM_QUEUES && model->copy_channels > 0;
     for (size_t i = 0; i < SIM_UNITS; i++) {
         const bool copies = channels && (i == SIM_COPY_UNIT || i == SIM_DOWN_UNIT);
@@ -102,18 +108,6 @@ static void set_units(struct sim_device *device)
                                                                               : 1};
         lanes += device->units[i].lane_count;
     }
-}
-
-bool sim__device_init(struct sim_device *device, const struct sim_model *model)
-{
-    *device = (struct sim_device){.model = model};
-    device->lanes = calloc(SIM_UNITS + 2 * (size_t)model->copy_channels, sizeof *device->lanes);
-    device->channels = calloc(model->channels + 1, sizeof *device->channels);
-    if (!device->lanes || !device->channels) {
-        sim__device_finish(device);
-        return false;
-    }
-    set_units(device);
     return true;
 }
 
@@ -161,20 +155,15 @@ static struct sim_op *next_to_yield(const struct sim_unit *unit, const struct si
     return next;
 }
 
-// What others lack already is not its own.
-static size_t missing_places(const struct sim_unit *unit, const struct sim_op *op)
-{
-    const size_t left = unit->capacity > unit->used ? unit->capacity - unit->used : 0;
-    return op->places > left ? op->places - left : 0;
-}
-
 // `op`, which starts now, takes the places that it lacks from kernels that yield, which end later, rounded up.
 // Returns when it has them.
 static uint64_t preempt(struct sim_unit *unit, const struct sim_op *op)
 {
     struct sim_op *other = NULL;
     uint64_t room_ns = UINT64_MAX;
-    size_t missing = missing_places(unit, op);
+    // What others lack already is not its own.
+    const size_t left = unit->capacity > unit->used ? unit->capacity - unit->used : 0;
+    size_t missing = op->places > left ? op->places - left : 0;
     while (missing > 0 && (other = next_to_yield(unit, op, other))) {
         const uint64_t whole = other->places;
         const uint64_t taken = earliest(missing, whole);
@@ -188,28 +177,17 @@ static uint64_t preempt(struct sim_unit *unit, const struct sim_op *op)
     return room_ns == UINT64_MAX ? op->start_ns : room_ns;
 }
 
-// Signals.
-
-// Whether what made it ready ran on another engine, as always if its queue is another device's.
-static bool is_signalled(const struct sim_op *op, uint32_t unit)
-{
-    return sim__has_engine(op->kind) &&
-           (op->pulls || op->follows ||
-            (op->from_ns == op->ready_ns && (op->from & ~(UINT32_C(1) << unit)) != 0));
-}
-
-// Whether the end of a kernel, or of a copy on the device, made this kernel ready.
-static bool is_chained(const struct sim_op *op)
-{
-    return op->kind == SIM_KERNEL && !op->node && op->from_ns == op->ready_ns &&
-           (op->from & UINT32_C(1) << SIM_KERNEL_UNIT) != 0;
-}
-
 uint64_t sim__lead_ns(const struct sim_model *model, const struct sim_op *op)
 {
-    if (is_signalled(op, sim__unit_of(model, op->kind)))
+    const uint32_t from = op->from_ns == op->ready_ns ? op->from : 0; // what made it ready
+    const uint32_t own = UINT32_C(1) << sim__unit_of(model, op->kind);
+    // It ran on another engine, as always if the queue is another device's.
+    if (sim__has_engine(op->kind) && (op->pulls || op->follows || (from & ~own) != 0))
         return model->signal_ns;
-    return is_chained(op) ? model->kernel_gap_ns : 0;
+    // A kernel, or a copy on the device, made this kernel ready.
+    return op->kind == SIM_KERNEL && !op->node && (from & UINT32_C(1) << SIM_KERNEL_UNIT) != 0
+               ? model->kernel_gap_ns
+               : 0;
 }
 
 // Copies.

@@ -24,8 +24,6 @@
 // The number of operations of one queue that are written before the others and the clocks are
 // served.
 #define WRITE_AT_ONCE 512
-// Operations that ended within this time before a round may not be known in it.
-#define GUARD_NS 100000
 
 struct round {
     struct trace_device *devices;
@@ -56,26 +54,6 @@ void trace_pair_clocks(const struct weir_link *link, struct trace_device *device
     weir_clock_map_add(&device->clock, device_ns, host_ns);
     device->paired_ns = host_ns;
     device->pairs++;
-}
-
-static void read_clocks(struct trace *trace, const struct round *round)
-{
-    for (struct trace_device *device = round->devices; device; device = device->next) {
-        pthread_mutex_lock(&device->lock);
-        trace_pair_clocks(trace->link, device, false);
-        device->clock_now = device->clock;
-        pthread_mutex_unlock(&device->lock);
-    }
-}
-
-static void fetch_all(const struct round *round)
-{
-    for (struct trace_queue *queue = round->queues; queue; queue = queue->next) {
-        pthread_mutex_lock(&queue->lock);
-        if (queue->object)
-            trace_fetch(queue);
-        pthread_mutex_unlock(&queue->lock);
-    }
 }
 
 // Writing.
@@ -139,7 +117,6 @@ static void keep_wait(struct trace_queue *queue, const struct trace_entry *entry
     queue->waits[queue->wait_count++] = (struct weir_trace_wait){
         .queue = entry->u.wait.queue,
         .sequence = entry->u.wait.sequence,
-        .implied = (entry->flags & TRACE_IMPLIED) != 0,
         .file = entry->file,
         .line = entry->line,
     };
@@ -248,7 +225,7 @@ static void write_queue(struct trace *trace, struct trace_queue *queue, struct r
 {
     uint64_t tail = atomic_load_explicit(&queue->tail, memory_order_relaxed);
     const uint64_t end =
-        queue->placed - tail > WRITE_AT_ONCE ? tail + WRITE_AT_ONCE : queue->placed;
+        queue->joined - tail > WRITE_AT_ONCE ? tail + WRITE_AT_ONCE : queue->joined;
     if (tail == end)
         return;
     for (; tail < end; tail++) {
@@ -262,7 +239,7 @@ static void write_queue(struct trace *trace, struct trace_queue *queue, struct r
     }
     atomic_store_explicit(&queue->tail, end, memory_order_release);
     round->happened = true;
-    round->more = round->more || queue->placed > end;
+    round->more = round->more || queue->joined > end;
 }
 
 void trace_queue_free(struct trace_queue *queue)
@@ -271,18 +248,6 @@ void trace_queue_free(struct trace_queue *queue)
     free(queue->times);
     pthread_mutex_destroy(&queue->lock);
     free(queue);
-}
-
-// Removes it from the list, and frees it.
-static void forget_queue(struct trace *trace, struct trace_queue *queue)
-{
-    pthread_mutex_lock(&trace->lists);
-    struct trace_queue **at = &trace->queues;
-    while (*at != queue)
-        at = &(*at)->next;
-    *at = queue->next;
-    pthread_mutex_unlock(&trace->lists);
-    trace_queue_free(queue);
 }
 
 // Frees destroyed queues of which everything is written.
@@ -296,7 +261,13 @@ static void free_queues(struct trace *trace, struct trace_queue *queue)
         if (gone && atomic_load(&queue->destroyed) &&
             atomic_load(&queue->tail) == atomic_load(&queue->head)) {
             trace->dropped += atomic_load(&queue->dropped);
-            forget_queue(trace, queue);
+            pthread_mutex_lock(&trace->lists);
+            struct trace_queue **at = &trace->queues;
+            while (*at != queue)
+                at = &(*at)->next;
+            *at = next;
+            pthread_mutex_unlock(&trace->lists);
+            trace_queue_free(queue);
         }
         queue = next;
     }
@@ -314,26 +285,22 @@ static int by_thread(const void *a, const void *b)
     return x->begin_ns > y->begin_ns ? -1 : x->begin_ns < y->begin_ns;
 }
 
-static void write_span(struct trace *trace, const struct trace_span_entry *entry)
-{
-    struct weir_trace_span row = entry->span;
-    row.name = entry->name;
-    row.begin_ns = since_base(trace, row.begin_ns);
-    row.end_ns = since_base(trace, row.end_ns);
-    if (row.kind == 0)
-        weir_trace_writer_thread(trace->writer,
-                                 &(struct weir_trace_thread){.id = row.thread, .name = row.name});
-    else if (!is_full(trace))
-        weir_trace_writer_span(trace->writer, &row);
-}
-
 static void write_spans(struct trace *trace, struct round *round)
 {
     struct trace_spans *spans = round->spans;
     round->happened = round->happened || spans->count > 0;
     qsort(spans->items, spans->count, sizeof *spans->items, by_thread);
-    for (size_t i = 0; i < spans->count; i++)
-        write_span(trace, &spans->items[i]);
+    for (size_t i = 0; i < spans->count; i++) {
+        struct weir_trace_span row = spans->items[i].span;
+        row.name = spans->items[i].name;
+        row.begin_ns = since_base(trace, row.begin_ns);
+        row.end_ns = since_base(trace, row.end_ns);
+        if (row.kind == 0)
+            weir_trace_writer_thread(trace->writer, &(struct weir_trace_thread){.id = row.thread,
+                                                                                .name = row.name});
+        else if (!is_full(trace))
+            weir_trace_writer_span(trace->writer, &row);
+    }
     spans->count = 0;
 }
 
@@ -363,11 +330,13 @@ static void go_round(struct trace *trace, struct round *round)
     round->happened = false;
 
     const uint64_t now_ns = weir_clock_now_ns();
-    read_clocks(trace, round);
-    fetch_all(round);
-    // With a clock of their own the links after this one know all starts.
-    trace_join(round->devices, round->queues, round->last,
-               round->last || trace->clock ? UINT64_MAX : now_ns - GUARD_NS);
+    for (struct trace_device *device = round->devices; device; device = device->next) {
+        pthread_mutex_lock(&device->lock);
+        trace_pair_clocks(trace->link, device, false);
+        device->clock_now = device->clock;
+        pthread_mutex_unlock(&device->lock);
+    }
+    trace_join(round->queues, round->last);
     announce_devices(trace, round->devices);
     write_spans(trace, round);
     for (struct trace_queue *queue = round->queues; queue; queue = queue->next)
@@ -400,16 +369,6 @@ static void close_file(struct trace *trace)
     };
     trace->write_failed = !weir_trace_writer_close(&trace->writer, &end, devices, count,
                                                    trace->failure, sizeof trace->failure);
-}
-
-// Every queue is destroyed by now. Runs on this thread too, which has all signals blocked: SIGPIPE
-// of a pipe without a reader.
-static void write_rest(struct trace *trace)
-{
-    struct round round = {.last = true, .more = true};
-    while (round.more)
-        go_round(trace, &round);
-    close_file(trace);
 }
 
 // In virtual time, with the lock held: no rounds but those that threads wait for.
@@ -452,7 +411,12 @@ static void run(void *argument)
         pthread_mutex_lock(&trace->lock);
     }
     pthread_mutex_unlock(&trace->lock);
-    write_rest(trace);
+    // Every queue is destroyed by now. This thread has all signals blocked: SIGPIPE of a pipe without a reader.
+    round.last = true;
+    do
+        go_round(trace, &round);
+    while (round.more);
+    close_file(trace);
 }
 
 void trace_drain_now(struct trace *trace)

@@ -4,123 +4,6 @@
 // not fetched soon enough.
 #include "plugins/trace/parts.h"
 
-#include <stdlib.h>
-
-// If a driver reports only the ends of copies, the earliest start of a copy is the time from which
-// its queue had no other work, although the engine may have been busy with a copy of another queue.
-// A copy engine makes one copy at a time, so a copy began when the previous one on its engine
-// ended, or when its own queue was ready, whichever was later. That is its exact start.
-// Kernels share their engine, so their starts remain lower bounds.
-
-struct copy {
-    struct trace_queue *queue;
-    uint64_t at; // in its ring
-    struct trace_entry *entry;
-};
-
-struct copies {
-    struct copy *all; // room for every entry that is not placed; NULL: there is no memory
-    size_t count;
-};
-
-static int by_end(const void *a, const void *b)
-{
-    const struct trace_entry *left = ((const struct copy *)a)->entry;
-    const struct trace_entry *right = ((const struct copy *)b)->entry;
-    if (left->end_ns != right->end_ns)
-        return left->end_ns < right->end_ns ? -1 : 1;
-    return left->submit_ns < right->submit_ns ? -1 : left->submit_ns > right->submit_ns;
-}
-
-static bool has_engine(const struct trace_device *device, const struct trace_entry *entry)
-{
-    return (entry->engine == WEIR_ENGINE_TO_DEVICE && device->limits.copy_engines_to_device == 1) ||
-           (entry->engine == WEIR_ENGINE_TO_HOST && device->limits.copy_engines_to_host == 1);
-}
-
-// Collects the copies of a queue that ended before `until_ns`. Operations without an engine are
-// ready as they are, and so are copies for which memory has run out.
-static void collect(struct trace_queue *queue, uint64_t until_ns, struct copies *copies)
-{
-    for (uint64_t at = queue->placed; at < queue->joined; at++) {
-        struct trace_entry *entry = &queue->ring[at & queue->mask];
-        if (entry->flags & TRACE_READY)
-            continue;
-        if (has_engine(queue->device, entry) && entry->end_ns > until_ns)
-            return; // all later ones end after it too
-        if (has_engine(queue->device, entry) && copies->all)
-            copies->all[copies->count++] = (struct copy){queue, at, entry};
-        else
-            entry->flags |= TRACE_READY;
-    }
-}
-
-// A copy ended after those that were placed before it. If the clocks have since been found to be apart
-// by more, its time, converted anew, may lie before theirs: its end is then moved after them, and what
-// its queue did next is with it.
-static void move(const struct copy *copy, uint64_t to_ns)
-{
-    struct trace_queue *queue = copy->queue;
-    copy->entry->end_ns = to_ns;
-    for (uint64_t at = copy->at + 1; at < queue->joined; at++) {
-        struct trace_entry *entry = &queue->ring[at & queue->mask];
-        if (!(entry->flags & TRACE_TIMED))
-            continue;
-        if (entry->start_ns >= to_ns)
-            break;
-        entry->start_ns = to_ns;
-        if (entry->end_ns < to_ns)
-            entry->end_ns = to_ns;
-    }
-    if (queue->end_ns < to_ns)
-        queue->end_ns = to_ns;
-}
-
-static void place(struct trace_device *device, const struct copies *copies)
-{
-    for (size_t i = 0; i < copies->count; i++) {
-        struct trace_entry *entry = copies->all[i].entry;
-        uint64_t *busy_ns = &device->busy_ns[entry->engine];
-        if (entry->end_ns < *busy_ns)
-            move(&copies->all[i], *busy_ns);
-        if (entry->start_ns < *busy_ns)
-            entry->start_ns = *busy_ns;
-        *busy_ns = entry->end_ns;
-        entry->flags &= (uint8_t)~TRACE_EARLIEST;
-        entry->flags |= TRACE_READY;
-    }
-}
-
-static void settle(struct trace_queue *queue)
-{
-    while (queue->placed < queue->joined &&
-           (queue->ring[queue->placed & queue->mask].flags & TRACE_READY))
-        queue->placed++;
-}
-
-static void place_all(struct trace_device *devices, struct trace_queue *queues, uint64_t until_ns)
-{
-    for (struct trace_device *device = devices; device; device = device->next) {
-        size_t most = 0;
-        for (struct trace_queue *queue = queues; queue; queue = queue->next)
-            most += queue->device == device ? queue->joined - queue->placed : 0;
-        if (most == 0)
-            continue;
-        struct copies copies = {.all = malloc(most * sizeof *copies.all)};
-        for (struct trace_queue *queue = queues; queue; queue = queue->next)
-            if (queue->device == device)
-                collect(queue, until_ns, &copies);
-        if (copies.count > 1)
-            qsort(copies.all, copies.count, sizeof *copies.all, by_end);
-        place(device, &copies);
-        free(copies.all);
-    }
-    for (struct trace_queue *queue = queues; queue; queue = queue->next)
-        settle(queue);
-}
-
-// Times.
-
 bool trace_is_by_device(const struct trace_queue *queue, const struct trace_entry *entry)
 {
     return entry->kind != WEIR_OPERATION_COLLECTIVE || queue->trace->clock ||
@@ -265,7 +148,7 @@ static void take(struct trace_queue *queue, struct trace_entry *entry,
 
 static void give_up(struct trace_queue *queue, struct trace_entry *entry)
 {
-    entry->flags |= TRACE_UNTIMED | TRACE_READY;
+    entry->flags |= TRACE_UNTIMED;
     queue->trace->unfinished++;
 }
 
@@ -292,8 +175,6 @@ static bool join_work(struct trace_queue *queue, struct trace_entry *entry, bool
             break;
     }
     queue->end_ns = entry->end_ns;
-    if (!(entry->flags & TRACE_EARLIEST))
-        entry->flags |= TRACE_READY;
     return true;
 }
 
@@ -307,7 +188,7 @@ static bool has_run(const struct trace_entry *entry)
 static bool join_call(struct trace_queue *queue, struct trace_entry *entry, bool last)
 {
     if (has_run(entry)) {
-        entry->flags |= TRACE_TIMED | TRACE_READY;
+        entry->flags |= TRACE_TIMED;
         if (entry->start_ns < queue->end_ns)
             entry->start_ns = queue->end_ns;
         if (entry->end_ns < entry->start_ns)
@@ -321,60 +202,45 @@ static bool join_call(struct trace_queue *queue, struct trace_entry *entry, bool
     return true;
 }
 
-static bool has_time_after(const struct trace_queue *queue, uint64_t sequence)
-{
-    return queue->times_tail < queue->times_head &&
-           queue->times[(queue->times_head - 1) & queue->times_mask].sequence > sequence;
-}
-
 // Where the device has an engine for collectives, the front end may still carry one out, of which the
 // backend times the copies. It has told that when a later operation runs.
 static bool join_collective(struct trace_queue *queue, struct trace_entry *entry, bool last)
 {
     if (!trace_is_by_device(queue, entry) || has_run(entry))
         return join_call(queue, entry, last);
-    return (last || has_time_after(queue, entry->sequence)) && join_work(queue, entry, last);
+    const bool later =
+        queue->times_tail < queue->times_head &&
+        queue->times[(queue->times_head - 1) & queue->times_mask].sequence > entry->sequence;
+    return (last || later) && join_work(queue, entry, last);
 }
 
-// Its times may never come, and must not keep later entries from being written.
-static bool join_noted(struct trace_queue *queue, struct trace_entry *entry, bool last)
+static bool join_next(struct trace_queue *queue, uint64_t head, bool last)
 {
-    const uint64_t head = atomic_load_explicit(&queue->head, memory_order_acquire);
-    return join_call(queue, entry, last || head - queue->joined > queue->mask / 2);
-}
-
-static bool join_entry(struct trace_queue *queue, struct trace_entry *entry, bool last)
-{
-    if (entry->kind == WEIR_OPERATION_WAIT || (entry->flags & TRACE_UNTIMED)) {
-        entry->flags |= TRACE_READY;
+    struct trace_entry *entry = &queue->ring[queue->joined & queue->mask];
+    if (entry->kind == WEIR_OPERATION_WAIT || (entry->flags & TRACE_UNTIMED))
         return true;
-    }
     if (entry->kind == WEIR_OPERATION_HOST_CALL && !queue->trace->clock)
         return join_call(queue, entry, last);
     if (entry->kind == WEIR_OPERATION_COLLECTIVE && !queue->trace->clock)
         return join_collective(queue, entry, last);
+    // Times of a note may never come, and must not keep later entries from being written.
     if (entry->kind == WEIR_OPERATION_NOTE)
-        return join_noted(queue, entry, last);
+        return join_call(queue, entry, last || head - queue->joined > queue->mask / 2);
     return join_work(queue, entry, last);
 }
 
-static void join(struct trace_queue *queue, bool last)
+void trace_join(struct trace_queue *queues, bool last)
 {
-    const uint64_t head = atomic_load_explicit(&queue->head, memory_order_acquire);
-    pthread_mutex_lock(&queue->lock);
-    // After the destruction there are no more times.
-    const bool gone = !queue->object;
-    while (queue->joined < head &&
-           join_entry(queue, &queue->ring[queue->joined & queue->mask], last || gone))
-        queue->joined++;
-    pthread_mutex_unlock(&queue->lock);
-}
-
-void trace_join(struct trace_device *devices, struct trace_queue *queues, bool last,
-                uint64_t until_ns)
-{
-    for (struct trace_queue *queue = queues; queue; queue = queue->next)
-        if (last || queue->device->clock_now.count > 0)
-            join(queue, last);
-    place_all(devices, queues, until_ns);
+    for (struct trace_queue *queue = queues; queue; queue = queue->next) {
+        const bool ready = last || queue->device->clock_now.count > 0;
+        pthread_mutex_lock(&queue->lock);
+        // After the destruction there are no more times.
+        const bool gone = !queue->object;
+        if (!gone)
+            trace_fetch(queue);
+        const uint64_t head = atomic_load_explicit(&queue->head, memory_order_acquire);
+        while (ready && queue->joined < head && join_next(queue, head, last || gone))
+            queue->joined++;
+        pthread_mutex_unlock(&queue->lock);
+    }
 }

@@ -1,7 +1,9 @@
 // Opening and closing a link: settings, the file, the thread, and at the end the report and the
 // page.
+#define _GNU_SOURCE // program_invocation_short_name
 #include "plugins/trace/parts.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,18 +11,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <weir/report.h>
-
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "base/thread_local.h"
 #include "plugins/kit/kit.h"
 #include "report/page.h"
-
-// The report and the page, at a link's close.
-// The report's library sets errors through the public API, which a module does not link; the
-// functions that it needs are defined here.
+#include "report/report.h"
 
 // The names of its files may be given out again.
 static void trace_paths_give_back(const struct trace *trace)
@@ -34,30 +30,14 @@ static void trace_paths_give_back(const struct trace *trace)
 extern FILE *const trace_no_stdin;
 FILE *const trace_no_stdin = NULL;
 
-// Errors of the report's library.
-
-// Of the thread that reads a report.
-static WEIR_MODULE_THREAD_LOCAL struct weir_error *last_error;
-
+// The report's library sets errors through the public API, which a module does not link. Here all of
+// them are of memory that has run out.
 weir_status weir_error_set_sized(const struct weir_error *detail, size_t size)
 {
-    const struct weir_error error = detail ? *detail : (struct weir_error){.status = WEIR_OK};
-    if (last_error)
-        *last_error = error;
-    return error.status;
+    return detail->status;
 }
 
-// The report and the page.
-
-static bool write_report(const char *path, const weir_report *report, char *message, size_t size)
-{
-    char *text = weir_report_text(report);
-    const bool written = text && weir_file_write(path, text, strlen(text), message, size);
-    if (!text)
-        snprintf(message, size, "%s: there is no memory for the report", path);
-    weir_report_free_text(&text);
-    return written;
-}
+// The report and the page, at a link's close.
 
 static void fail(struct trace *trace, const char *message)
 {
@@ -65,28 +45,29 @@ static void fail(struct trace *trace, const char *message)
         weir_text_escape(trace->failure, sizeof trace->failure, message, "");
 }
 
-static bool read_report(struct trace *trace, weir_report **out_report)
-{
-    struct weir_error error = {.status = WEIR_OK};
-    last_error = &error;
-    const bool read = weir_report_read(trace->path, NULL, out_report) >= 0;
-    last_error = NULL;
-    if (!read)
-        fail(trace, error.message);
-    return read;
-}
-
 // Writes the report and the page if they are requested. A failure is described in `failure`.
-static void trace_outputs_write(struct trace *trace)
+static void write_outputs(struct trace *trace)
 {
+    struct weir_trace *whole = NULL;
     weir_report *report = NULL;
     char message[1024];
     if ((!trace->report_path[0] && !trace->html_path[0]) || trace->write_failed)
         return;
-    if (!read_report(trace, &report))
-        return;
-    if (trace->report_path[0] && !write_report(trace->report_path, report, message, sizeof message))
+    if (!weir_trace_read(trace->path, NULL, &whole, message, sizeof message)) {
         fail(trace, message);
+        return;
+    }
+    if (weir__report_make(whole, NULL, &report) < 0) {
+        fail(trace, "there is no memory for the report");
+        return;
+    }
+    const char *path = trace->report_path;
+    char *text = path[0] ? weir_report_text(report) : NULL;
+    if (path[0] && !text)
+        snprintf(message, sizeof message, "%s: there is no memory for the report", path);
+    if (path[0] && (!text || !weir_file_write(path, text, strlen(text), message, sizeof message)))
+        fail(trace, message);
+    weir_report_free_text(&text);
     if (trace->html_path[0] &&
         !weir_page_write(trace->html_path, report, NULL, message, sizeof message))
         fail(trace, message);
@@ -136,16 +117,6 @@ static const struct weir_key keys[KEY_COUNT] = {
 
 // The head of the file.
 
-// This plugin and those after it; a link cannot see those before it. The last two links are the
-// front end's own and the backend.
-static void plugin_names(const struct weir_link *link, char *names, size_t size)
-{
-    size_t used = 0;
-    names[0] = '\0';
-    for (; link->next->next; link = link->next)
-        weir_text_append(names, size, &used, "%s%s", used ? ", " : "", link->name);
-}
-
 static const char *source_of(const char *backend)
 {
     if (strcmp(backend, "opencl") == 0)
@@ -155,16 +126,18 @@ static const char *source_of(const char *backend)
 
 static bool create_writer(struct trace *trace, char *message, size_t message_size)
 {
-    char program[128];
-    char plugins[256];
+    char plugins[256] = "";
+    size_t used = 0;
     struct timespec unix_time;
-    plugin_program_name(program, sizeof program);
-    plugin_names(trace->link, plugins, sizeof plugins);
+    // This plugin and those after it; a link cannot see those before it. The last two links are the
+    // front end's own and the backend.
+    for (const struct weir_link *link = trace->link; link->next->next; link = link->next)
+        weir_text_append(plugins, sizeof plugins, &used, "%s%s", used ? ", " : "", link->name);
     clock_gettime(CLOCK_REALTIME, &unix_time);
     const uint64_t unix_ns = (uint64_t)unix_time.tv_sec * 1000000000u + (uint64_t)unix_time.tv_nsec;
     trace->base_ns = trace_now_ns(trace);
     const struct weir_trace_meta meta = {
-        .program = program,
+        .program = program_invocation_short_name,
         .weir = WEIR_VERSION_STRING,
         .backend = trace->backend->name,
         .plugins = plugins,
@@ -208,9 +181,9 @@ static void free_device(struct trace_device *device)
     free(device);
 }
 
-// The remaining queues and devices.
-static void free_objects(struct trace *trace)
+static void release(struct trace *trace)
 {
+    trace_thread_leave(trace);
     for (struct trace_queue *queue = trace->queues; queue;) {
         struct trace_queue *next = queue->next;
         trace_queue_free(queue);
@@ -221,12 +194,6 @@ static void free_objects(struct trace *trace)
         free_device(device);
         device = next;
     }
-}
-
-static void release(struct trace *trace)
-{
-    trace_thread_leave(trace);
-    free_objects(trace);
     weir_names_destroy(trace->names.texts);
     pthread_mutex_destroy(&trace->names.lock);
     pthread_mutex_destroy(&trace->lists);
@@ -283,25 +250,20 @@ static void say_what_is_missing(const struct trace *trace)
     trace->link->host->log(WEIR_LOG_WARNING, "trace", text);
 }
 
-static void tell_failure(const struct trace *trace)
-{
-    const struct weir_host *host = trace->link->host;
-    if (!trace->failure[0])
-        return;
-    host->log(WEIR_LOG_ERROR, "trace", trace->failure);
-    (void)weir_host_fail(host, WEIR_ERROR_IO, NULL, "%s", trace->failure);
-}
-
 // A runtime that has never opened a device leaves no file.
 static void trace_close(const struct weir_link *link)
 {
     struct trace *trace = trace_of(link);
+    const struct weir_host *host = link->host;
     const bool used = trace->device_count > 0;
     trace_drain_finish(trace);
     say_what_is_missing(trace);
     if (used) {
-        trace_outputs_write(trace);
-        tell_failure(trace);
+        write_outputs(trace);
+        if (trace->failure[0]) {
+            host->log(WEIR_LOG_ERROR, "trace", trace->failure);
+            (void)weir_host_fail(host, WEIR_ERROR_IO, NULL, "%s", trace->failure);
+        }
     } else {
         weir_output_path_remove(trace->path);
         trace_paths_give_back(trace);
@@ -401,11 +363,6 @@ static weir_status queue_create(const struct weir_link *link, weir_device *devic
     return WEIR_OK;
 }
 
-static bool has_all_times(const struct trace_queue *queue)
-{
-    return queue->last_fetched >= atomic_load_explicit(&queue->last_timed, memory_order_relaxed);
-}
-
 static void queue_retire(const struct weir_link *link, weir_queue *object)
 {
     struct trace_queue *queue = trace_queue_of(link, object);
@@ -424,7 +381,8 @@ static void queue_retire(const struct weir_link *link, weir_queue *object)
 
     pthread_mutex_lock(&queue->lock);
     trace_fetch(queue);
-    while (!has_all_times(queue) && weir_clock_now_ns() - begin_ns < LAST_TIMES_NS) {
+    const uint64_t last = atomic_load_explicit(&queue->last_timed, memory_order_relaxed);
+    while (queue->last_fetched < last && weir_clock_now_ns() - begin_ns < LAST_TIMES_NS) {
         weir_clock_sleep_ns(500000);
         trace_fetch(queue);
     }
@@ -442,18 +400,6 @@ static void queue_destroy(const struct weir_link *link, weir_queue *object)
         atomic_store(&queue->destroyed, true);
 }
 
-static enum weir_trace_memory memory_of(weir_placement placement)
-{
-    switch (placement) {
-    case WEIR_PLACE_HOST:
-        return WEIR_TRACE_PINNED_MEMORY;
-    case WEIR_PLACE_MANAGED:
-        return WEIR_TRACE_MANAGED_MEMORY;
-    default:
-        return WEIR_TRACE_DEVICE_MEMORY;
-    }
-}
-
 static weir_status buffer_create(const struct weir_link *link, weir_device *device,
                                  weir_buffer *object, const struct weir_buffer_setup *setup,
                                  void **out_data, void **out_pointer)
@@ -462,7 +408,9 @@ static weir_status buffer_create(const struct weir_link *link, weir_device *devi
     if (!buffer)
         return no_memory(link, "a buffer");
     buffer->label = trace_names_keep(&trace_of(link)->names, weir_buffer_object(object)->label);
-    buffer->memory = memory_of(setup->placement);
+    buffer->memory = setup->placement == WEIR_PLACE_HOST      ? WEIR_TRACE_PINNED_MEMORY
+                     : setup->placement == WEIR_PLACE_MANAGED ? WEIR_TRACE_MANAGED_MEMORY
+                                                              : WEIR_TRACE_DEVICE_MEMORY;
     *out_data = buffer;
     return WEIR_OK;
 }

@@ -3,8 +3,7 @@
 //   module.c   keys, the ops table, and a link's life; devices, queues, buffers and kernels as they come and go; the
 //              report and the page, at the end
 //   submit.c   labels, which outlive objects; the path of an operation: an entry in its queue's ring; threads, their regions and their waits
-//   join.c     joins times of finished operations with their submissions; collectives; starts that the driver
-//              does not report
+//   join.c     joins times of finished operations with their submissions; collectives
 //   drain.c    the writing thread
 //
 // Memory is fixed: a ring for each queue, and room for the regions and waits of threads. A
@@ -49,7 +48,6 @@ enum {
     TRACE_LABEL_SIZE = 96,  // of labels of devices and queues
     TRACE_TITLE_SIZE = 64,  // of a collective's name
     TRACE_WAKE = 512,       // operations in a ring that wake the writing thread
-    TRACE_ENGINES = WEIR_ENGINE_COUNT,
 };
 
 struct trace;
@@ -108,12 +106,10 @@ weir_status trace_host_note(const struct weir_link *link, const struct weir_host
 // submit.c
 
 enum trace_flags {
-    TRACE_FAILED = 1,    // at submit
-    TRACE_UNTIMED = 2,   // has no times
-    TRACE_IMPLIED = 4,   // a wait that needed no driver
-    TRACE_TIMED = 8,     // start_ns and end_ns are known
-    TRACE_EARLIEST = 16, // start_ns may be too early
-    TRACE_READY = 32,    // may be written
+    TRACE_FAILED = 1,   // at submit
+    TRACE_UNTIMED = 2,  // has no times
+    TRACE_TIMED = 4,    // start_ns and end_ns are known
+    TRACE_EARLIEST = 8, // start_ns may be too early
 };
 
 // One operation, or one wait, from its submit until it is written.
@@ -186,7 +182,6 @@ struct trace_device {
     uint64_t uncertainty_ns;
     // Used by the writing thread only.
     struct weir_clock_map clock_now; // a copy
-    uint64_t busy_ns[TRACE_ENGINES]; // when each engine was last known to be busy
 };
 
 struct trace_queue {
@@ -209,8 +204,7 @@ struct trace_queue {
     uint64_t unwritten; // operations, and nodes of graphs, since the writing thread was woken
     // The draining thread's.
     _Alignas(64) _Atomic uint64_t tail;
-    uint64_t joined; // entries before it have their times
-    uint64_t placed; // entries before it are complete: trace_join() has moved their starts
+    uint64_t joined; // entries before it have their times, or will have none
     uint64_t end_ns; // of the last entry
     bool announced;
     struct weir_trace_wait waits[TRACE_WAITS];
@@ -298,11 +292,8 @@ void trace_fetch(struct trace_queue *queue);
 weir_status trace_queue_times(const struct weir_link *link, weir_queue *object,
                               struct weir_operation_time *times, size_t time_size, size_t capacity,
                               size_t *out_count);
-// Stores the times so far with their entries, makes earliest possible starts exact if the engine allows that, and
-// marks the entries that may be written. `last`: there will be no more times. `until_ns`: everything that ended before
-// it is joined.
-void trace_join(struct trace_device *devices, struct trace_queue *queues, bool last,
-                uint64_t until_ns);
+// Fetches the times so far, and stores them with their entries. `last`: there will be no more times.
+void trace_join(struct trace_queue *queues, bool last);
 
 // drain.c
 

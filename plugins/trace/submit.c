@@ -90,21 +90,14 @@ static void make_key(void)
     has_key = pthread_key_create(&key, free_list) == 0;
 }
 
-// The last one of a list that is full, taken out of it, or a new one.
-static struct trace_thread *take(struct trace_thread *list)
+static struct trace_thread *make(struct trace *trace, struct trace_thread *list)
 {
-    struct trace_thread **last = &list;
+    struct trace_span_entry name = {.name = ""};
+    struct trace_thread **last = &list; // of a full list the last one is used again
     for (size_t i = 1; *last && i < TRACE_LINKS; i++)
         last = &(*last)->next;
     struct trace_thread *thread = *last ? *last : malloc(sizeof *thread);
     *last = NULL;
-    return thread;
-}
-
-static struct trace_thread *make(struct trace *trace, struct trace_thread *list)
-{
-    struct trace_span_entry name = {.name = ""};
-    struct trace_thread *thread = take(list);
     if (!thread)
         return NULL;
     *thread = (struct trace_thread){.next = list,
@@ -178,16 +171,6 @@ static void trace_thread_span(struct trace *trace, const struct trace_thread *th
 
 // Regions.
 
-static const char *digits_of(uint64_t number, char text[24])
-{
-    char *at = text + 23;
-    *at = '\0';
-    do
-        *--at = (char)('0' + number % 10);
-    while ((number /= 10) > 0);
-    return at;
-}
-
 static void append(struct trace_thread *thread, const char *text)
 {
     thread->path_length += copy_text(thread->path + thread->path_length,
@@ -198,13 +181,18 @@ static void append(struct trace_thread *thread, const char *text)
 static void extend(struct trace_thread *thread, const char *name, uint64_t number)
 {
     char digits[24];
+    char *first = digits + sizeof digits - 1;
     if (thread->path_length > 0)
         append(thread, "/");
     append(thread, name);
     if (number == WEIR_NO_NUMBER)
         return;
+    *first = '\0';
+    do
+        *--first = (char)('0' + number % 10);
+    while ((number /= 10) > 0);
     append(thread, " ");
-    append(thread, digits_of(number, digits));
+    append(thread, first);
 }
 
 static void push(struct trace *trace, struct trace_thread *thread, const char *name,
@@ -285,11 +273,12 @@ static enum weir_trace_engine engine_of(const struct trace_buffer *dst,
 }
 
 static void note_transfer(const struct weir_link *link, struct trace_entry *entry,
-                          const struct plugin_transfer *transfer)
+                          const struct weir_box *box)
 {
-    const struct trace_buffer *dst = trace_buffer_of(link, transfer->dst);
-    const struct trace_buffer *src = transfer->src ? trace_buffer_of(link, transfer->src) : NULL;
-    entry->bytes = transfer->bytes;
+    const struct trace_buffer *dst = trace_buffer_of(link, box->dst.buffer);
+    const struct trace_buffer *src =
+        box->src.buffer ? trace_buffer_of(link, box->src.buffer) : NULL;
+    entry->bytes = weir_box_bytes(box);
     entry->dst = dst->label;
     entry->dst_memory = (uint8_t)dst->memory;
     entry->engine = (uint8_t)engine_of(dst, src ? src : dst);
@@ -339,25 +328,14 @@ static void note_launch(const struct weir_link *link, struct trace_entry *entry,
     note_arguments(entry, operation);
 }
 
-static void note_wait(struct trace_entry *entry, const struct weir_operation *operation)
-{
-    entry->u.wait.queue = operation->u.wait.event.queue;
-    entry->u.wait.sequence = operation->u.wait.event.sequence;
-    if (operation->flags & WEIR_OPERATION_IMPLIED)
-        entry->flags |= TRACE_IMPLIED;
-}
-
-static bool has_time(const struct weir_operation *node)
-{
-    return !(node->flags & WEIR_OPERATION_EMPTY) && node->kind != WEIR_OPERATION_NATIVE &&
-           node->kind != WEIR_OPERATION_HOST_CALL && node->kind != WEIR_OPERATION_NOTE;
-}
-
 static uint32_t count_timed(const struct weir_operation *launch)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < launch->u.graph.node_count; i++)
-        count += has_time(weir_graph_node_at(launch->u.graph.nodes, i)->operation);
+    for (uint32_t i = 0; i < launch->u.graph.node_count; i++) {
+        const struct weir_operation *node = weir_graph_node_at(launch->u.graph.nodes, i)->operation;
+        count += !(node->flags & WEIR_OPERATION_EMPTY) && node->kind != WEIR_OPERATION_NATIVE &&
+                 node->kind != WEIR_OPERATION_HOST_CALL && node->kind != WEIR_OPERATION_NOTE;
+    }
     return count;
 }
 
@@ -401,29 +379,21 @@ static void note_noted(const struct weir_link *link, struct trace_entry *entry,
         entry->flags |= TRACE_UNTIMED;
 }
 
-static bool is_reduction(weir_collective kind)
-{
-    return kind == WEIR_ALL_REDUCE || kind == WEIR_REDUCE || kind == WEIR_REDUCE_SCATTER;
-}
-
-static bool has_elements(weir_collective kind)
-{
-    return kind != WEIR_EXCHANGE && kind != WEIR_BARRIER;
-}
-
 static void note_collective(struct trace_entry *entry, const struct weir_operation *operation,
                             struct trace *trace)
 {
     const weir_collective kind = operation->u.collective.kind;
+    const bool reduces =
+        kind == WEIR_ALL_REDUCE || kind == WEIR_REDUCE || kind == WEIR_REDUCE_SCATTER;
+    const bool has_elements = kind != WEIR_EXCHANGE && kind != WEIR_BARRIER;
     entry->engine = WEIR_ENGINE_COMMUNICATION;
     entry->bytes = plugin_collective_bytes(operation);
     entry->name =
         trace_names_keep(&trace->names, weir_comm_object(operation->u.collective.comm)->label);
     entry->u.collective = (struct weir_trace_collective){
         .kind = weir_collective_name(kind),
-        .element = has_elements(kind) ? weir_datatype_name(operation->u.collective.element) : "",
-        .reduction =
-            is_reduction(kind) ? weir_reduction_name(operation->u.collective.reduction) : "",
+        .element = has_elements ? weir_datatype_name(operation->u.collective.element) : "",
+        .reduction = reduces ? weir_reduction_name(operation->u.collective.reduction) : "",
         .count = operation->u.collective.count,
         .number = operation->u.collective.number,
         .rank = operation->u.collective.rank,
@@ -435,12 +405,11 @@ static void note_collective(struct trace_entry *entry, const struct weir_operati
 static void note_kind(const struct weir_link *link, struct trace_entry *entry,
                       const struct weir_operation *operation)
 {
-    struct plugin_transfer transfer;
-    if (plugin_transfer_of(operation, &transfer)) {
-        note_transfer(link, entry, &transfer);
-        return;
-    }
     switch (operation->kind) {
+    case WEIR_OPERATION_COPY:
+    case WEIR_OPERATION_FILL:
+        note_transfer(link, entry, &operation->u.box);
+        break;
     case WEIR_OPERATION_LAUNCH:
         note_launch(link, entry, operation);
         break;
@@ -448,7 +417,8 @@ static void note_kind(const struct weir_link *link, struct trace_entry *entry,
         note_graph(link, entry, operation);
         break;
     case WEIR_OPERATION_WAIT:
-        note_wait(entry, operation);
+        entry->u.wait.queue = operation->u.wait.event.queue;
+        entry->u.wait.sequence = operation->u.wait.event.sequence;
         break;
     case WEIR_OPERATION_HOST_CALL:
         entry->engine = WEIR_ENGINE_HOST;
@@ -469,13 +439,6 @@ static void note_kind(const struct weir_link *link, struct trace_entry *entry,
 
 _Static_assert(WEIR_OPERATION_KINDS <= UINT8_MAX, "an entry's kind has 8 bits");
 
-// One that is newer than this plugin is none of those that it knows.
-static uint8_t kind_of(const struct weir_operation *operation)
-{
-    return (uint8_t)(operation->kind < WEIR_OPERATION_KINDS ? operation->kind
-                                                            : WEIR_OPERATION_KINDS);
-}
-
 static void note(const struct weir_link *link, struct trace_entry *entry,
                  const struct weir_operation *operation)
 {
@@ -490,7 +453,9 @@ static void note(const struct weir_link *link, struct trace_entry *entry,
     entry->dst = "";
     entry->src = "";
     entry->line = operation->line;
-    entry->kind = kind_of(operation);
+    // One that is newer than this plugin is none of those that it knows.
+    entry->kind =
+        (uint8_t)(operation->kind < WEIR_OPERATION_KINDS ? operation->kind : WEIR_OPERATION_KINDS);
     entry->engine = WEIR_ENGINE_NONE;
     entry->dst_memory = WEIR_TRACE_NO_MEMORY;
     entry->src_memory = WEIR_TRACE_NO_MEMORY;

@@ -18,7 +18,7 @@ made()
 {"ph":"M","name":"thread_name","pid":0,"tid":1,"args":{"name":"up","weir.label":"up","weir.priority":0}},
 {"ph":"M","name":"thread_name","pid":0,"tid":2,"args":{"name":"run","weir.label":"run","weir.priority":0}},
 {"ph":"X","name":"x","pid":0,"tid":1,"cat":"gpu_memcpy","ts":0.000,"dur":1000.000,"args":{"weir.sequence":1,"weir.kind":"copy","weir.engine":"to_device","bytes":4096,"weir.dst_memory":"Device","weir.src_memory":"Pinned","weir.submit":0}},
-{"ph":"X","name":"x","pid":0,"tid":2,"cat":"kernel","ts":1000.000,"dur":$2.000,"args":{"weir.sequence":2,"weir.kind":"launch","weir.engine":"kernels","weir.name":"scale","weir.region":"frame 1/scale","weir.submit":0,"weir.waits":[[1,2,0,"main.c",12]]}},
+{"ph":"X","name":"x","pid":0,"tid":2,"cat":"kernel","ts":1000.000,"dur":$2.000,"args":{"weir.sequence":2,"weir.kind":"launch","weir.engine":"kernels","weir.name":"scale","weir.region":"frame 1/scale","weir.submit":0,"weir.waits":[[1,2,"main.c",12]]}},
 {"ph":"X","name":"x","pid":0,"tid":1,"cat":"gpu_memcpy","ts":$late.000,"dur":500.000,"args":{"weir.sequence":3,"weir.kind":"copy","weir.engine":"to_host","bytes":4096,"weir.dst_memory":"Pinned","weir.src_memory":"Device","weir.file":"main.c","weir.line":20,"weir.submit":$((late - 100))000,"weir.submit_end":$((late - 50))000}},
 {"ph":"M","name":"weir_end","pid":4711,"tid":0,"args":{"name":"end","weir.end":$((late + 500))000,"weir.dropped":0}}
 ]

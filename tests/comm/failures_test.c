@@ -143,11 +143,11 @@ static weir_status create_in_host_call(void *user)
     struct comm_rig *rig = user;
     weir_comm *comm;
     EXPECT_FAILURE(weir_comm_create(rig->device, NULL, &comm), WEIR_ERROR_INVALID,
-                   "weir_comm_create waits for the other ranks, and a host call may not");
+                   "weir_comm_create: a host call may submit work, and may not wait");
     EXPECT_FAILURE(weir_comm_create_all(&rig->device, 1, NULL, &comm), WEIR_ERROR_INVALID,
-                   "weir_comm_create_all waits");
+                   "weir_comm_create_all: a host call");
     EXPECT_FAILURE(weir_comm_split(rig->comms[0], 0, 0, NULL, &comm), WEIR_ERROR_INVALID,
-                   "weir_comm_split waits");
+                   "weir_comm_split: a host call");
     return WEIR_OK;
 }
 

@@ -568,5 +568,8 @@ CONFORM(Graph, BoxesAndRows)
             for (size_t byte = 0; byte < 32; byte++)
                 ASSERT_UINT_EQ(conform_bytes(host)[row * 64 + byte], byte % 16 + 1);
     }
-    EXPECT_INVALID(weir_graph_set_copy(graph, node, back, 0, host, 0, 64), "is a copy_");
+    ASSERT_OK(weir_graph_set_copy(graph, node, back, 0, host, 0, 64)); // a row now
+    conform_write(f->queue, back, 3);
+    launch_and_sync(f->queue, graph);
+    EXPECT_TRUE(conform_holds(f->queue, back, 64, SIZE - 64, 3, 64));
 }

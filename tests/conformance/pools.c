@@ -190,7 +190,7 @@ CONFORM(Pool, Refusals)
     if (f->limits->max_buffer_bytes < SIZE_MAX)
         EXPECT_INVALID(weir_pool_allocate(pool, f->queue, (size_t)f->limits->max_buffer_bytes + 1,
                                           &buffer),
-                       "the device's limit of a buffer");
+                       "the device's limit is");
     EXPECT_NULL(buffer);
     EXPECT_INVALID(weir_pool_free(f->queue, NULL), "NULL");
     EXPECT_INVALID(weir_pool_free(f->queue, &buffer), "was it freed before");

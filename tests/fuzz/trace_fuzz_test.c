@@ -163,7 +163,7 @@ static const char *const pieces[] = {
     "99999999999999999999",
     "[[1,2,3,\"\",4]]",
     "\"weir.sequence\":",
-    "\"weir.waits\":[[10,1,0,\"\",1]],",
+    "\"weir.waits\":[[10,1,\"\",1]],",
 };
 
 struct seed {

@@ -155,7 +155,7 @@ static void free_block(void *device, struct weir_kit_block *block)
     free(block);
 }
 
-static void put_block(weir_kit_blocks *blocks, size_t size)
+static void put_block(struct weir_kit_blocks *blocks, size_t size)
 {
     struct weir_kit_block *block = calloc(1, sizeof *block);
     ASSERT_NOT_NULL(block);
@@ -165,10 +165,10 @@ static void put_block(weir_kit_blocks *blocks, size_t size)
 
 WEIR_TEST(KitIdle, BlocksServeWhatTheyFit)
 {
-    test_host_reset();
-    weir_kit_blocks *blocks = NULL;
+    struct weir_kit_blocks list;
+    struct weir_kit_blocks *blocks = &list;
     unsigned freed = 0;
-    ASSERT_OK(weir_kit_blocks_create(&test_host, &blocks));
+    weir_kit_blocks_init(blocks);
     put_block(blocks, 300);
     put_block(blocks, 100);
     put_block(blocks, 200);
@@ -183,10 +183,7 @@ WEIR_TEST(KitIdle, BlocksServeWhatTheyFit)
     EXPECT_UINT_EQ(freed, 3);
     weir_kit_blocks_empty(blocks, free_block, &freed);
     EXPECT_UINT_EQ(freed, 3);
-    weir_kit_blocks_destroy(&blocks);
-    EXPECT_NULL(blocks);
-    weir_kit_blocks_destroy(&blocks);
-    EXPECT_INT_EQ(test_host_blocks(), 0);
+    weir_kit_blocks_finish(blocks);
 }
 
 WEIR_TEST(KitIdle, BlockSizesGrowByAnEighthAtMost)

@@ -102,7 +102,7 @@ static void write_small(weir_trace_writer *writer)
     operations[1].wait_count = 1;
     operations[2].waits = &wait;
     operations[2].wait_count = 1;
-    operations[4].start_is_earliest = true;
+    operations[2].start_is_earliest = true;
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
         weir_trace_writer_operation(writer, &operations[i]);
     weir_trace_writer_span(writer, &span);

@@ -90,7 +90,7 @@
 
     // A start that is a bound only is said to be one.
     const late = O.flags.findIndex(f => f & FLAG_EARLIEST);
-    send('pointermove', middleX(late), middleY(rowNamed('copies to the host')));
+    send('pointermove', middleX(late), middleY(rowNamed('kernels')));
     check('a bound is said to be one', tip.textContent.includes('at most'), tip.textContent);
 
     // The finding is listed as text, and marks the operations of its lines and no others.

@@ -23,7 +23,7 @@
 #include <weir/weir.h>
 
 enum {
-    SIZE = 256, // bytes of a buffer, if nothing is said
+    SIZE = 1024, // bytes of a buffer, if nothing is said; arguments begin at halves of it
     RACE_OBJECTS_MAX = 64,
     RACE_KERNELS = 4, // in races.cl
     RACE_LINES_MAX = 8,

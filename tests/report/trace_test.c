@@ -64,8 +64,7 @@ static const struct weir_trace_operation *find(const struct weir_trace *trace,
 {
     for (size_t i = 0; i < trace->operation_count; i++)
         if (trace->operations[i].queue == wanted->queue &&
-            trace->operations[i].sequence == wanted->sequence &&
-            trace->operations[i].node == wanted->node)
+            trace->operations[i].sequence == wanted->sequence)
             return &trace->operations[i];
     return NULL;
 }
@@ -157,7 +156,6 @@ static void make_full(void)
     copy->failed = true;
     struct weir_trace_operation *launch = made_operation(&made, 1, WEIR_ENGINE_KERNELS, 3003, 4004);
     made_wait(&made, 0);
-    made.waits[0].implied = true;
     launch->start_is_earliest = true;
     memcpy(launch->grid, (const uint32_t[3]){16, 2, 1}, sizeof launch->grid);
     memcpy(launch->block, (const uint32_t[3]){64, 1, 1}, sizeof launch->block);
@@ -165,12 +163,9 @@ static void make_full(void)
     launch->argument_bytes = 4096;
     launch->scalars = scalars;
     launch->scalar_count = 3;
-    struct weir_trace_operation *graph = made_operation(&made, 1, WEIR_ENGINE_NONE, 5000, 7000);
+    struct weir_trace_operation *graph = made_operation(&made, 1, WEIR_ENGINE_KERNELS, 5000, 7000);
     graph->kind = WEIR_TRACE_GRAPH;
     graph->name = "captured";
-    struct weir_trace_operation *node = made_operation(&made, 1, WEIR_ENGINE_KERNELS, 5500, 6600);
-    node->sequence = graph->sequence;
-    node->node = 1;
     struct weir_trace_operation *lost = made_operation(&made, 0, WEIR_ENGINE_TO_HOST, 0, 0);
     lost->timed = false;
     lost->submit_ns = 8000;
@@ -208,7 +203,7 @@ static const char *const parts[] = {
     "\"weir.submit\":1,\"weir.submit_end\":101",
     "\"weir.finding_kind\":\"write-after-read\",\"weir.finding\":\"the copy writes "
     "\\\"bytes\\\"\",\"weir.remedy\":\"wait\"",
-    "\"weir.waits\":[[10,3,1,\"wait.c\",1]]",
+    "\"weir.waits\":[[10,3,\"wait.c\",1]]",
     "\"weir.collective\":[\"reduce-scatter\",\"bf16\",\"average\",7,12,3,4,1]",
     "\"weir.priority\":-3",
     // For other tools, with bandwidths as nccl-tests compute them.
@@ -236,7 +231,7 @@ WEIR_TEST(Trace, EverythingIsReadBackTheSame)
         EXPECT_NULL(trace);
     }
     own_bytes it = read_bytes(plain);
-    EXPECT_UINT_EQ(count_keys(it.data), 42);
+    EXPECT_UINT_EQ(count_keys(it.data), 41);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         EXPECT_CONTAINS(it.data, parts[i]);
 }
@@ -410,7 +405,7 @@ WEIR_TEST(Trace, TheHeadMayComeAfterTheEvents)
         "{\"args\": {\"name\": \"main\"}, \"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 7, "
         "\"tid\": "
         "9},\n"
-        "{\"args\": {\"weir.sequence\": 2, \"weir.waits\": [[4, 1, 0, \"w.c\", 8]]}, \"ph\": "
+        "{\"args\": {\"weir.sequence\": 2, \"weir.waits\": [[4, 1, \"w.c\", 8]]}, \"ph\": "
         "\"X\", "
         "\"pid\": 1, \"tid\": 3, \"ts\": 3, \"dur\": 1},\n"
         "{\"args\": {\"weir.sequence\": 1}, \"ph\": \"X\", \"pid\": 0, \"tid\": 4, \"ts\": 1, "

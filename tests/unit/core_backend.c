@@ -65,7 +65,7 @@ static weir_status queue_submit(const struct weir_link *link, weir_queue *queue,
         seen[seen_count - 1].awaited = operation->u.wait.event.sequence;
     }
     if (operation->kind == WEIR_OPERATION_FILL && seen_count > 0)
-        seen[seen_count - 1].offset = operation->u.fill.dst_offset;
+        seen[seen_count - 1].offset = operation->u.box.dst.offset;
     bool refused = refuses(operation->kind);
     pthread_mutex_unlock(&lock);
     return refused ? link->host->error(&refusal, sizeof refusal)

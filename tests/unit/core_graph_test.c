@@ -312,7 +312,7 @@ RIG_TEST(Replay, AFailureBetweenNodes)
         for (int after = 0; after < 20; after++) {
             control_refuse(kind ? WEIR_OPERATION_WAIT : WEIR_OPERATION_RECORD, after);
             const weir_status status = weir_queue_graph(rig->queues[0], graph);
-            control_refuse(WEIR_OPERATION_COPY_2D, 1000); // off
+            control_refuse(WEIR_OPERATION_NATIVE, 1000); // off
             if (status == WEIR_OK)
                 break;
             EXPECT_INT_EQ(status, WEIR_ERROR_DEVICE);

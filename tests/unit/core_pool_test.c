@@ -66,7 +66,7 @@ CONTROL_TEST(PoolCore, ARefusedAllocationKeepsTheBlock)
     for (int i = 0; i < 2; i++) {
         spy.refused = WEIR_OPERATION_POOL_ALLOCATE;
         EXPECT_FAILURE(weir_pool_allocate(pool, queue, SIZE, &buffer), WEIR_ERROR_DEVICE,
-                       "a pool allocate, failed");
+                       "a pool allocation, failed");
         EXPECT_NULL(buffer);
         EXPECT_UINT_EQ(read_statistics(pool).in_use_bytes, 0);
         EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 5120);

@@ -81,20 +81,14 @@ uint64_t weir_judge_by(uint64_t deadline_ns)
     return deadline_ns < now_ns + JUDGE_NS ? deadline_ns : now_ns + JUDGE_NS;
 }
 
-// Ranks that do not come.
-
-// The program's own are numbered from 1; the front end has others.
-static bool is_known(const struct weir_head *last)
-{
-    return last && last->number > 0;
-}
+// Ranks that do not come. The program's own calls are numbered from 1; the front end has others.
 
 bool weir_caller_late(const struct weir_caller *caller, uint32_t peer, const struct weir_head *last)
 {
     char duration[WEIR_TEXT_QUANTITY_SIZE];
     char call[WEIR_HEAD_TEXT_SIZE];
     weir_text_duration(duration, (double)caller->timeout_ns);
-    if (!is_known(last))
+    if (last->number == 0)
         return weir_caller_blame(caller, WEIR_FAULT_SILENT, peer,
                                  "rank %u has submitted nothing in %s", peer, duration);
     weir_head_describe(last, call);
@@ -113,7 +107,7 @@ bool weir_caller_lost(const struct weir_caller *caller, enum weir_transport_faul
     const bool died = fault == WEIR_FAULT_DIED;
     const char *what = died ? "died" : "destroyed the communicator";
     char call[WEIR_HEAD_TEXT_SIZE];
-    if (!is_known(last))
+    if (last->number == 0)
         return weir_caller_blame(caller, fault, peer, "rank %u has %s before its first collective",
                                  peer, what);
     return weir_caller_blame(caller, fault, peer, "rank %u has %s%s%s", peer, what,

@@ -62,7 +62,7 @@ bool weir_caller_blame(const struct weir_caller *caller, enum weir_transport_fau
 #define weir_caller_fail(caller, ...) \
     weir_caller_blame((caller), WEIR_FAULT_OTHER, (caller)->rank, __VA_ARGS__)
 // For a wait for `peer` at the deadline, and for one that has left or died, which is the fault; `last` is its latest call,
-// or NULL.
+// of number 0 if it is not known.
 bool weir_caller_late(const struct weir_caller *caller, uint32_t peer,
                       const struct weir_head *last);
 bool weir_caller_lost(const struct weir_caller *caller, enum weir_transport_fault fault,

@@ -242,22 +242,18 @@ static bool carry_shape(struct carried *it, size_t offset, size_t count)
     return true;
 }
 
-static size_t most_of(const struct weir_carrier *by, weir_collective kind, bool small)
-{
-    if (kind == WEIR_ALL_REDUCE)
-        return small ? by->small : by->each * by->count;
-    if (kind == WEIR_BROADCAST)
-        return by->whole;
-    return shapes[kind].gives_parts ? by->each : by->one;
-}
-
 bool weir_carry(const struct weir_carrier *carrier, const struct weir_transport_call *call)
 {
     if (call->kind == WEIR_BARRIER || call->count == 0 || (!call->src && !call->dst))
         return true;
     struct carried it = {carrier, call, weir_datatype_size(call->element), NULL};
     const bool small = call->count * it.size <= carrier->small;
-    const size_t most = most_of(carrier, call->kind, small) / it.size;
+    size_t most = shapes[call->kind].gives_parts ? carrier->each : carrier->one;
+    if (call->kind == WEIR_ALL_REDUCE)
+        most = small ? carrier->small : carrier->each * carrier->count;
+    else if (call->kind == WEIR_BROADCAST)
+        most = carrier->whole;
+    most /= it.size;
     bool ok = true;
     for (size_t offset = 0; offset < call->count && ok; offset += most) {
         const size_t left = (size_t)call->count - offset;

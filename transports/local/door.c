@@ -50,8 +50,8 @@ void local_prove(const struct local_secret *secret, const char *purpose,
 }
 
 bool local_is_proven(const struct local_secret *secret, const char *purpose,
-                      const uint8_t nonce[LOCAL_NONCE_SIZE], const struct local_hello *hello,
-                      const uint8_t proof[LOCAL_PROOF_SIZE])
+                     const uint8_t nonce[LOCAL_NONCE_SIZE], const struct local_hello *hello,
+                     const uint8_t proof[LOCAL_PROOF_SIZE])
 {
     uint8_t right[LOCAL_PROOF_SIZE];
     local_prove(secret, purpose, nonce, hello, right);
@@ -98,12 +98,6 @@ void local_door_close(struct local_door *door)
         local_close(&door->listeners[i]);
 }
 
-// Of the process or the machine: the connection stays, and so does the error.
-static bool is_lack(int error)
-{
-    return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
-}
-
 static bool challenge(const struct local_door *door, struct local_stranger *stranger)
 {
     struct local_challenge challenge = {0};
@@ -123,10 +117,12 @@ static bool let_in(struct local_door *door, int listener, uint64_t now_ns)
     if (door->count == DOOR_GUESTS)
         send_away(door, 0);
     stranger.connection = local_accept(listener, &stranger.from, &stranger.own_user);
-    if (stranger.connection < 0 && (!is_lack(errno) || door->count == 0))
-        return !is_lack(errno);    // else the other side has given up
-    if (stranger.connection < 0) { // what a stranger holds is for a rank
-        send_away(door, 0);
+    if (stranger.connection < 0) {
+        const bool lacks =
+            errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+        if (!lacks || door->count == 0)
+            return !lacks;  // else the other side has given up
+        send_away(door, 0); // what a stranger holds is for a rank
         return true;
     }
     if (stranger.own_user ||
@@ -139,15 +135,11 @@ static bool let_in(struct local_door *door, int listener, uint64_t now_ns)
     return true;
 }
 
-static size_t wanted_of(const struct local_stranger *stranger)
-{
-    return stranger->own_user ? sizeof stranger->answer.hello : sizeof stranger->answer;
-}
-
 // Whether all has come that proves a rank. `*out_gone`: it is none.
 static bool hear(struct local_stranger *stranger, bool *out_gone)
 {
-    const size_t wanted = wanted_of(stranger);
+    const size_t wanted =
+        stranger->own_user ? sizeof stranger->answer.hello : sizeof stranger->answer;
     const ssize_t got = recv(stranger->connection, (char *)&stranger->answer + stranger->got,
                              wanted - stranger->got, 0);
     *out_gone = *out_gone || got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
@@ -204,14 +196,6 @@ static uint64_t set_polls(const struct local_door *door, struct pollfd *polls, u
     return deadline_ns;
 }
 
-static bool has_other(const struct pollfd *polls, size_t others)
-{
-    size_t i = 0;
-    while (i < others && !polls[i].revents)
-        i++;
-    return i < others;
-}
-
 enum local_came local_door_next(struct local_door *door, struct pollfd *polls, size_t others,
                                 uint64_t deadline_ns, struct local_hello *out_hello,
                                 int *out_connection, struct local_address *out_from)
@@ -221,13 +205,16 @@ enum local_came local_door_next(struct local_door *door, struct pollfd *polls, s
         struct local_stranger rank;
         const uint64_t until_ns = set_polls(door, own, deadline_ns);
         const size_t count = others + DOOR_LISTENERS + door->count;
+        size_t other = 0;
         if (poll(polls, count, local_poll_ms(until_ns)) < 0)
             for (size_t i = 0; i < count; i++)
                 polls[i].revents = 0;
         const uint64_t now_ns = weir_clock_now_ns();
         if (now_ns >= deadline_ns)
             return LOCAL_CAME_LATE;
-        if (has_other(polls, others))
+        while (other < others && !polls[other].revents)
+            other++;
+        if (other < others)
             return LOCAL_CAME_OTHER;
         if (hear_strangers(door, own + DOOR_LISTENERS, now_ns, &rank)) {
             *out_hello = rank.answer.hello;
@@ -276,10 +263,8 @@ int local_knock(const struct local_address *address, const struct local_secret *
     const bool let_in = local_address_is_machine(address)
                             ? local_write_all(connection, hello, sizeof *hello, deadline_ns)
                             : answer_challenge(connection, secret, hello, deadline_ns);
-    const int error = errno;
     if (!let_in)
         local_close(&connection);
-    errno = error;
     return connection;
 }
 

@@ -20,42 +20,23 @@ static struct local_group *groups; // of this process, by its lock
 
 void local_enlist(struct local_group *group)
 {
-    if (group->listed)
-        return;
-    group->listed = true;
     local_process_lock();
     group->next = groups;
     groups = group;
     local_process_unlock();
 }
 
-static void delist(struct local_group *group)
-{
-    if (!group->listed)
-        return;
-    local_process_lock();
-    struct local_group **at = &groups;
-    while (*at && *at != group)
-        at = &(*at)->next;
-    if (*at)
-        *at = group->next;
-    local_process_unlock();
-}
-
-// In a child of fork() the parent's are listed too.
-static bool is_of_the_same_rank(const struct local_group *a, const struct local_group *b)
-{
-    return a->host == b->host && a->forks == b->forks && a->origin_rank == b->origin_rank &&
-           a->origin_count == b->origin_count;
-}
-
-void local_for_others(const struct local_group *own,
-                      void (*visit)(struct local_group *group, void *user), void *user)
+void local_say_elsewhere(const struct local_group *own, const char *text)
 {
     local_process_lock();
-    for (struct local_group *group = groups; group; group = group->next)
-        if (group != own && is_of_the_same_rank(group, own))
-            visit(group, user);
+    for (struct local_group *group = groups; group; group = group->next) {
+        const bool is_of_rank = group->host == own->host &&
+                                group->origin_rank == own->origin_rank &&
+                                group->origin_count == own->origin_count;
+        struct mesh_window *window = local_window_of(group, group->rank);
+        if (group != own && is_of_rank && window)
+            local_text_write(&window->elsewhere, text);
+    }
     local_process_unlock();
 }
 
@@ -75,7 +56,6 @@ struct local_group *local_mesh_create(const struct weir_host *host, const char *
     snprintf(group->label, sizeof group->label, "%s", label);
     pthread_mutex_init(&group->lock, NULL);
     group->eager = (long)count <= sysconf(_SC_NPROCESSORS_ONLN);
-    group->forks = local_descriptor_forks();
     group->peers = host->allocate(count * sizeof *group->peers);
     group->polls = host->allocate(2 * (size_t)count * sizeof *group->polls);
     for (uint32_t i = 0; group->peers && i < count; i++) {
@@ -89,45 +69,37 @@ struct local_group *local_mesh_create(const struct weir_host *host, const char *
     return group;
 }
 
-bool local_mesh_is_inherited(const struct local_group *group)
+void local_mesh_destroy(struct local_group *group)
 {
-    return group->forks != local_descriptor_forks();
-}
-
-static void close_all(struct local_group *group)
-{
+    const struct weir_host *host = group->host;
+    local_process_lock();
+    struct local_group **at = &groups;
+    while (*at && *at != group)
+        at = &(*at)->next;
+    if (*at)
+        *at = group->next;
+    local_process_unlock();
     for (uint32_t i = 0; group->peers && i < group->count; i++) {
         local_close(&group->peers[i].data);
         local_close(&group->peers[i].control);
     }
     local_window_destroy(group);
     pthread_mutex_destroy(&group->lock);
-}
-
-// A child has no mappings of the windows either.
-void local_mesh_destroy(struct local_group *group)
-{
-    const struct weir_host *host = group->host;
-    delist(group);
-    if (!local_mesh_is_inherited(group))
-        close_all(group);
-    else
-        host->release(group->windows);
     host->release(group->polls);
     host->release(group->peers);
     host->release(group);
 }
 
-#define REMEDY                                                                              \
-    "submit the same collectives in the same order on all ranks, and see what the rank at " \
-    "fault has printed; then recover the queue and create another communicator"
+#define MPI_REMEDY \
+    "run it under mpirun with WEIR_COMM_TRANSPORT=mpi, which carries host memory between machines"
 
 weir_status local_report(const struct local_run *run, weir_status status)
 {
     struct weir_cause cause;
     if (!local_mesh_cause(run->group, &cause))
         return WEIR_OK;
-    return weir_host_fail(run->group->host, status, REMEDY, "%s", cause.text);
+    return weir_host_fail(run->group->host, status,
+                          status == WEIR_ERROR_UNSUPPORTED ? MPI_REMEDY : NULL, "%s", cause.text);
 }
 
 struct local_run local_run_begin(struct local_group *group, struct weir_head head,
@@ -147,35 +119,18 @@ struct local_run local_run_begin(struct local_group *group, struct weir_head hea
     };
 }
 
-// Bytes that this rank sends to another one in a call, at most.
-static uint64_t bytes_of(const struct weir_transport_call *call)
-{
-    uint64_t bytes = call->src || call->dst ? call->count * weir_datatype_size(call->element) : 0;
-    for (uint32_t i = 0; i < call->part_count; i++) {
-        const struct weir_transport_part *part = weir_transport_part_at(call, i);
-        const uint64_t size = part->count * weir_datatype_size(part->element);
-        bytes = size > bytes ? size : bytes;
-    }
-    return bytes;
-}
-
-// What makes and watches an engine's communicator, and compares calls.
+// Between machines: what makes and watches an engine's communicator, and compares calls.
 static bool fits_the_line(const struct weir_transport_call *call)
 {
-    const bool fits = call->kind == WEIR_ALL_GATHER || !weir_is_numbered(call->kind);
-    return bytes_of(call) <= (fits ? LOCAL_CONTROL_BYTES : 0);
-}
-
-// Strangers on the way could read, and change, what goes to another machine.
-static weir_status refuse_data(const struct local_run *run)
-{
-    weir_caller_fail(
-        &run->by, "rank %u is asked to send host memory to another machine, and 'local' does not",
-        run->group->rank);
-    struct weir_cause cause = {.text = ""};
-    (void)local_mesh_cause(run->group, &cause);
-    return weir_host_fail(run->group->host, WEIR_ERROR_UNSUPPORTED, LOCAL_MPI_REMEDY, "%s",
-                          cause.text);
+    const bool may = call->kind == WEIR_ALL_GATHER || !weir_is_numbered(call->kind);
+    const size_t most = may ? LOCAL_CONTROL_BYTES : 0;
+    bool fits =
+        (!call->src && !call->dst) || call->count * weir_datatype_size(call->element) <= most;
+    for (uint32_t i = 0; i < call->part_count && fits; i++) {
+        const struct weir_transport_part *part = weir_transport_part_at(call, i);
+        fits = part->count * weir_datatype_size(part->element) <= most;
+    }
+    return fits;
 }
 
 weir_status local_run_call(void *group, const struct weir_transport_call *call)
@@ -187,8 +142,14 @@ weir_status local_run_call(void *group, const struct weir_transport_call *call)
     const weir_status status = local_report(&run, WEIR_ERROR_COMM);
     if (status)
         return status;
-    if (run.group->spans_machines && !fits_the_line(&exchange))
-        return refuse_data(&run);
+    if (!local_carries_data(group) && !fits_the_line(&exchange)) {
+        // Strangers on the way could read, and change, what goes to another machine.
+        weir_caller_fail(
+            &run.by,
+            "rank %u is asked to send host memory to another machine, and 'local' does not",
+            run.group->rank);
+        return local_report(&run, WEIR_ERROR_UNSUPPORTED);
+    }
     return local_carry(&run) ? WEIR_OK : local_report(&run, WEIR_ERROR_COMM);
 }
 
@@ -202,7 +163,7 @@ void local_place(const void *group, uint32_t *out_rank, uint32_t *out_count)
 bool local_carries_data(const void *group)
 {
     const struct local_group *local = group;
-    return !local->spans_machines;
+    return local->windows;
 }
 
 void local_abort(void *group, const char *reason)

@@ -28,10 +28,8 @@
 #define LOCAL_ELSEWHERE_SIZE 192
 #define LOCAL_MAX_RANKS 4096u
 
-// What a rank sends at most in a call of a group of several machines: the beats of engines' communicators.
+// What a rank sends at most in a call of a group of several machines, without windows: the beats of engines' communicators.
 #define LOCAL_CONTROL_BYTES ((size_t)64 << 10)
-#define LOCAL_MPI_REMEDY \
-    "run it under mpirun with WEIR_COMM_TRANSPORT=mpi, which carries host memory between machines"
 
 struct local_group;
 
@@ -103,9 +101,8 @@ struct mesh_peer {
     bool left;                    // its control connection has ended, or it has said that it leaves
     bool died;                    // it has not said so
     bool has_come;                // to the collective, with its head
-    bool has_head;
-    struct weir_head head;     // its latest collective
-    struct weir_head incoming; // its next one
+    struct weir_head head;        // its latest collective, of number 0 before the first
+    struct weir_head incoming;    // its next one
     struct mesh_list in;
     struct mesh_list out;
     struct mesh_span spans[4]; // of a collective: head and bytes, each way
@@ -119,12 +116,10 @@ struct local_group {
     const struct weir_host *host;
     uint32_t rank;
     uint32_t count;
-    bool spans_machines; // carries control only: LOCAL_CONTROL_BYTES
     char label[LOCAL_LABEL_SIZE];
-    // These four for local_enlist(): the rank in the group of which this is a part.
+    // These three for local_say_elsewhere(): the rank in the group of which this is a part.
     uint32_t origin_rank;
     uint32_t origin_count;
-    bool listed;
     struct local_group *next;
     pthread_mutex_t lock; // guards `failed`, `cause` and what is sent to control connections
     bool elsewhere;       // the other groups of the rank have been told that it waits in this one
@@ -134,7 +129,6 @@ struct local_group {
     uint32_t stage;               // of this rank's
     bool eager;                   // there are no more ranks than processors
     struct local_secret secret;   // of ranks of other machines
-    unsigned forks;               // before it was made: socket.h
     uint32_t step;                // attempts to go on after the failure
     bool left_out;                // they have gone on without this rank
     struct mesh_peer *peers;      // of this rank's own `incoming` is its call
@@ -155,14 +149,13 @@ void local_abort(void *group, const char *reason);
 bool local_first_cause(void *group, struct weir_transport_cause *out_cause);
 void local_leave(void *group);
 
-// Tells the host the group's first cause with the status; WEIR_OK if there is none.
+// Tells the host the group's first cause with the status; WEIR_OK if there is none. The front end says what to do about it.
 weir_status local_report(const struct local_run *run, weir_status status);
 
-// From now on until it is destroyed the group is known to the others of its rank. Again: nothing.
+// From now on until it is destroyed the group, which has been made, is known to the others of its rank.
 void local_enlist(struct local_group *group);
-// Visits the other groups of the rank, with a lock of all groups.
-void local_for_others(const struct local_group *own,
-                      void (*visit)(struct local_group *group, void *user), void *user);
+// Shows in the windows of the other groups of the rank what it does in this one.
+void local_say_elsewhere(const struct local_group *own, const char *text);
 
 // mesh.c. Functions that return a bool have failed the group (weir_caller_fail()) when that is false.
 
@@ -191,8 +184,6 @@ bool local_mesh_lost(const struct local_run *run, uint32_t index);
 struct local_group *local_mesh_create(const struct weir_host *host, const char *label,
                                       uint32_t rank, uint32_t count);
 void local_mesh_destroy(struct local_group *group);
-// Whether this process is a child that has got the group by fork(), and has nothing of it but memory.
-bool local_mesh_is_inherited(const struct local_group *group);
 
 struct local_shrink;
 
@@ -215,6 +206,12 @@ bool local_mesh_connect(struct local_group *group, struct local_door *door, uint
 struct window_text {
     _Atomic char at[LOCAL_ELSEWHERE_SIZE];
 };
+
+static inline void local_text_write(struct window_text *text, const char *from)
+{
+    for (size_t i = 0; i == 0 || (i < sizeof text->at && from[i - 1]); i++)
+        atomic_store_explicit(&text->at[i], from[i], memory_order_relaxed);
+}
 
 // What a rank shows of its own.
 struct mesh_window {

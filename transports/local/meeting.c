@@ -31,28 +31,18 @@ struct meeting {
     uint32_t count;
 };
 
-static const struct weir_transport_setup *setup_of(const struct meeting *meeting)
+static struct local_hello hello_of(const struct meeting *meeting)
 {
-    return meeting->place.setup;
-}
-
-// Launchers that give their jobs names give them to all ranks.
-static const char *job_of_launcher(void)
-{
+    // Launchers that give their jobs names give them to all ranks.
     static const char *const names[] = {"TORCHELASTIC_RUN_ID", "PMIX_NAMESPACE", "SLURM_JOB_ID"};
+    struct local_hello hello = {.purpose = LOCAL_TO_MEET,
+                                .rank = meeting->place.setup->rank,
+                                .count = meeting->place.setup->count,
+                                .machine = local_machine()};
     const char *job = NULL;
     for (size_t i = 0; i < sizeof names / sizeof *names && !job; i++)
         job = getenv(names[i]);
-    return job ? job : "";
-}
-
-static struct local_hello hello_of(const struct meeting *meeting)
-{
-    struct local_hello hello = {.purpose = LOCAL_TO_MEET,
-                                .rank = setup_of(meeting)->rank,
-                                .count = setup_of(meeting)->count,
-                                .machine = local_machine()};
-    snprintf(hello.job, sizeof hello.job, "%s", job_of_launcher());
+    snprintf(hello.job, sizeof hello.job, "%s", job ? job : "");
     return hello;
 }
 
@@ -60,17 +50,10 @@ static struct local_hello hello_of(const struct meeting *meeting)
 
 static void refuse(int connection, const char *cause)
 {
-    struct local_welcome welcome = {.refused = 1};
+    struct local_welcome welcome = {.token = 0};
     snprintf(welcome.cause, sizeof welcome.cause, "%s", cause);
     local_write_all(connection, &welcome, sizeof welcome, weir_clock_now_ns() + LOCAL_REPLY_NS);
     local_close(&connection);
-}
-
-static bool is_of_meeting(const struct meeting *meeting, const struct local_hello *hello)
-{
-    const struct local_hello own = hello_of(meeting);
-    return hello->purpose == LOCAL_TO_MEET && hello->token == meeting->place.token &&
-           (!own.job[0] || !hello->job[0] || strcmp(own.job, hello->job) == 0);
 }
 
 static void take_guest(struct meeting *meeting, const struct local_hello *hello, int connection,
@@ -90,29 +73,30 @@ static void take_guest(struct meeting *meeting, const struct local_hello *hello,
 static bool seat(struct meeting *meeting, const struct local_hello *hello, int connection,
                  const struct local_address *from)
 {
-    const struct weir_transport_setup *setup = setup_of(meeting);
-    char cause[WEIR_CAUSE_SIZE];
-    if (!is_of_meeting(meeting, hello)) {
-        snprintf(cause, sizeof cause, "'%s': rank 0 at %s is of another job", setup->label,
-                 setup->rendezvous);
-        refuse(connection, cause);
-        return true;
-    }
-    if (hello->rank > 0 && hello->count != setup->count) {
+    const struct weir_transport_setup *setup = meeting->place.setup;
+    const struct local_hello own = hello_of(meeting);
+    const bool is_of_meeting = hello->purpose == LOCAL_TO_MEET &&
+                               hello->token == meeting->place.token &&
+                               (!own.job[0] || !hello->job[0] || strcmp(own.job, hello->job) == 0);
+    char cause[WEIR_CAUSE_SIZE] = "";
+    if (is_of_meeting && hello->rank > 0 && hello->count != setup->count) {
         local_place_fail(&meeting->place, WEIR_ERROR_COMM, START_REMEDY,
                          "rank %u says that there are %u ranks, and rank 0 that there are %u",
                          hello->rank, hello->count, setup->count);
         refuse(connection, meeting->place.cause);
         return false;
     }
-    if (hello->rank == 0 || hello->rank >= setup->count || meeting->guests[hello->rank] >= 0) {
+    if (!is_of_meeting)
+        snprintf(cause, sizeof cause, "'%s': rank 0 at %s is of another job", setup->label,
+                 setup->rendezvous);
+    else if (hello->rank == 0 || hello->rank >= setup->count || meeting->guests[hello->rank] >= 0)
         snprintf(cause, sizeof cause,
                  "'%s': another rank %u is at %s already: do two programs use it?", setup->label,
                  hello->rank, setup->rendezvous);
+    if (cause[0])
         refuse(connection, cause);
-        return true;
-    }
-    take_guest(meeting, hello, connection, from);
+    else
+        take_guest(meeting, hello, connection, from);
     return true;
 }
 
@@ -129,7 +113,7 @@ static bool tell_missing(struct meeting *meeting)
     char duration[WEIR_TEXT_QUANTITY_SIZE];
     const struct local_place *place = &meeting->place;
     char refused[96] = "";
-    weir_text_duration(duration, (double)setup_of(meeting)->timeout_ns);
+    weir_text_duration(duration, (double)meeting->place.setup->timeout_ns);
     if (meeting->door.refused > 0)
         snprintf(refused, sizeof refused,
                  "; %u connections were refused, which had not the same secret",
@@ -140,26 +124,26 @@ static bool tell_missing(struct meeting *meeting)
                  "; without WEIR_COMM_SECRET only ranks of this machine are let in");
     return local_place_fail(&meeting->place, WEIR_ERROR_COMM, START_REMEDY,
                             "rank %u has not come to %s in %s; %u of %u ranks are there%s",
-                            first_missing(meeting), setup_of(meeting)->rendezvous, duration,
-                            meeting->count + 1, setup_of(meeting)->count, refused);
+                            first_missing(meeting), meeting->place.setup->rendezvous, duration,
+                            meeting->count + 1, meeting->place.setup->count, refused);
 }
 
 // Guests say nothing before they are answered, so that one which can be read from has left.
 static bool tell_left(struct meeting *meeting)
 {
     uint32_t rank = 1;
-    while (rank + 1 < setup_of(meeting)->count && !meeting->polls[rank].revents)
+    while (rank + 1 < meeting->place.setup->count && !meeting->polls[rank].revents)
         rank++;
     return local_place_fail(
         &meeting->place, WEIR_ERROR_COMM,
         "see what that rank has printed; then start all ranks again",
         "rank %u has died, or waits no longer, and rank %u has not come to %s yet", rank,
-        first_missing(meeting), setup_of(meeting)->rendezvous);
+        first_missing(meeting), meeting->place.setup->rendezvous);
 }
 
 static bool receive_guests(struct meeting *meeting)
 {
-    const uint32_t count = setup_of(meeting)->count;
+    const uint32_t count = meeting->place.setup->count;
     while (meeting->count + 1 < count) {
         struct local_hello hello;
         struct local_address from;
@@ -187,7 +171,7 @@ static bool receive_guests(struct meeting *meeting)
 // A rank that has died meanwhile is found when it does not connect.
 static void answer_guests(struct meeting *meeting)
 {
-    const uint32_t count = setup_of(meeting)->count;
+    const uint32_t count = meeting->place.setup->count;
     const struct local_welcome welcome = {.token = meeting->token};
     const uint64_t deadline_ns = weir_clock_now_ns() + ANSWER_NS;
     for (uint32_t i = 1; i < count; i++)
@@ -196,32 +180,25 @@ static void answer_guests(struct meeting *meeting)
                             deadline_ns);
 }
 
-// The ranks of this group come to a door of their own, so that one which is done already, and comes to the place
-// again for its next group, waits until rank 0 does too.
-static bool move(struct meeting *meeting)
-{
-    if (!local_place_close(&meeting->place, &meeting->door))
-        return false;
-    if (!local_place_listen(&meeting->place, &meeting->door, local_place_network(&meeting->place)))
-        return false;
-    meeting->token = local_token();
-    meeting->entries[0] = (struct local_entry){.machine = local_machine(),
-                                               .number = meeting->door.number,
-                                               .port = meeting->door.port};
-    return true;
-}
-
 static bool hold_meeting(struct meeting *meeting)
 {
-    const uint32_t count = setup_of(meeting)->count;
+    const uint32_t count = meeting->place.setup->count;
     if (!local_place_open(&meeting->place, &meeting->door))
         return false;
     const bool received = receive_guests(meeting);
-    const bool moved = received && move(meeting);
-    if (!received)
-        (void)local_place_close(&meeting->place, &meeting->door);
-    if (moved)
+    const bool closed = local_place_close(&meeting->place, &meeting->door);
+    // The ranks of this group come to a door of their own, so that one which is done already, and comes to the place
+    // again for its next group, waits until rank 0 does too.
+    const bool moved =
+        received && closed &&
+        local_place_listen(&meeting->place, &meeting->door, local_place_network(&meeting->place));
+    if (moved) {
+        meeting->token = local_token();
+        meeting->entries[0] = (struct local_entry){.machine = local_machine(),
+                                                   .number = meeting->door.number,
+                                                   .port = meeting->door.port};
         answer_guests(meeting);
+    }
     for (uint32_t i = 1; i < count; i++) {
         if (!moved && meeting->guests[i] >= 0)
             refuse(meeting->guests[i], meeting->place.cause);
@@ -233,36 +210,27 @@ static bool hold_meeting(struct meeting *meeting)
 
 // Other ranks.
 
-// What the other side writes gets into logs and to terminals.
-static bool take_refusal(struct meeting *meeting, struct local_welcome *welcome)
-{
-    struct local_place *place = &meeting->place;
-    welcome->cause[WEIR_CAUSE_SIZE - 1] = '\0';
-    place->status = WEIR_ERROR_COMM;
-    place->remedy = START_REMEDY;
-    weir_text_escape(place->cause, sizeof place->cause, welcome->cause, "");
-    return welcome->cause[0]
-               ? false
-               : local_place_fail(place, WEIR_ERROR_COMM, START_REMEDY,
-                                  "rank 0 at %s does not let rank %u in",
-                                  setup_of(meeting)->rendezvous, setup_of(meeting)->rank);
-}
-
 static bool take_welcome(struct meeting *meeting, int connection)
 {
     struct local_welcome welcome;
-    const uint64_t deadline_ns = meeting->place.deadline_ns + LOCAL_REPLY_NS;
-    const size_t size = setup_of(meeting)->count * sizeof *meeting->entries;
+    struct local_place *place = &meeting->place;
+    const uint64_t deadline_ns = place->deadline_ns + LOCAL_REPLY_NS;
+    const size_t size = meeting->place.setup->count * sizeof *meeting->entries;
     if (!local_read_all(connection, &welcome, sizeof welcome, deadline_ns))
-        return local_place_fail(&meeting->place, WEIR_ERROR_COMM,
+        return local_place_fail(place, WEIR_ERROR_COMM,
                                 "see what rank 0 has printed; then start all ranks again",
-                                "rank 0 has left %s", setup_of(meeting)->rendezvous);
-    if (welcome.refused)
-        return take_refusal(meeting, &welcome);
+                                "rank 0 has left %s", meeting->place.setup->rendezvous);
+    if (welcome.cause[0]) { // what the other side writes gets into logs and to terminals
+        welcome.cause[WEIR_CAUSE_SIZE - 1] = '\0';
+        place->status = WEIR_ERROR_COMM;
+        place->remedy = START_REMEDY;
+        weir_text_escape(place->cause, sizeof place->cause, welcome.cause, "");
+        return false;
+    }
     meeting->token = welcome.token;
     return local_read_all(connection, meeting->entries, size, deadline_ns) ||
-           local_place_fail(&meeting->place, WEIR_ERROR_COMM, START_REMEDY, "rank 0 has left %s",
-                            setup_of(meeting)->rendezvous);
+           local_place_fail(place, WEIR_ERROR_COMM, START_REMEDY, "rank 0 has left %s",
+                            meeting->place.setup->rendezvous);
 }
 
 static bool attend_meeting(struct meeting *meeting)
@@ -424,33 +392,29 @@ static bool find_peer(struct meeting *meeting, uint32_t index, struct local_addr
                             "rank %u is on another machine, and has no secret", index);
 }
 
-static bool meet(struct meeting *meeting, struct local_group *group)
-{
-    const bool met = group->rank == 0 ? hold_meeting(meeting) : attend_meeting(meeting);
-    for (uint32_t i = 0; met && i < group->count; i++)
-        if (!find_peer(meeting, i, &group->peers[i].address))
-            return false;
-    return met;
-}
-
 // Before any rank has come, for all ranks mostly have the same limit.
 static bool has_descriptors(struct meeting *meeting)
 {
-    const unsigned long long count = setup_of(meeting)->count;
+    const unsigned long long count = meeting->place.setup->count;
     const unsigned long long wanted = 2 * (count - 1) * (meeting->place.is_name ? count : 1);
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || wanted <= limit.rlim_cur)
         return true;
     return local_place_fail(&meeting->place, WEIR_ERROR_SYSTEM, LOCAL_FILES_REMEDY,
                             "%u ranks need %llu open files in each process, and the limit is %llu",
-                            setup_of(meeting)->count, wanted, (unsigned long long)limit.rlim_cur);
+                            meeting->place.setup->count, wanted,
+                            (unsigned long long)limit.rlim_cur);
 }
 
 static bool join(struct meeting *meeting, struct local_group *group)
 {
     const struct local_place *place = &meeting->place;
-    if (!find_place(&meeting->place) || !has_descriptors(meeting) || !meet(meeting, group))
+    if (!find_place(&meeting->place) || !has_descriptors(meeting) ||
+        !(group->rank == 0 ? hold_meeting(meeting) : attend_meeting(meeting)))
         return false;
+    for (uint32_t i = 0; i < group->count; i++)
+        if (!find_peer(meeting, i, &group->peers[i].address))
+            return false;
     group->secret = place->secret;
     return local_mesh_connect(group, &meeting->door, meeting->token, place->deadline_ns, NULL,
                               meeting->place.cause);
@@ -491,13 +455,15 @@ static weir_status join_at(const struct local_transport *transport,
     struct local_group *group = local_mesh_create(host, setup->label, setup->rank, setup->count);
     struct meeting *meeting = create_meeting(transport, setup);
     weir_status status = WEIR_OK;
-    if (group && meeting && join(meeting, group))
+    if (group && meeting && join(meeting, group)) {
+        local_enlist(group);
         *out_group = group;
-    else if (meeting && meeting->place.cause[0])
+    } else if (meeting && meeting->place.cause[0]) {
         status = weir_host_fail(host, meeting->place.status, meeting->place.remedy, "%s",
                                 meeting->place.cause);
-    else
+    } else {
         status = weir_host_no_memory(host, "a group");
+    }
     if (status != WEIR_OK && group)
         local_mesh_destroy(group);
     if (meeting)

@@ -66,9 +66,8 @@ const struct local_address *local_place_network(const struct local_place *place)
 
 // What rank 0 answers a hello with; without a refusal a struct local_entry of each rank follows.
 struct local_welcome {
-    uint64_t token; // of the group
-    uint32_t refused;
-    char cause[WEIR_CAUSE_SIZE];
+    uint64_t token;              // of the group
+    char cause[WEIR_CAUSE_SIZE]; // of a refusal; "": it is none
 };
 
 // Where a rank's door is. An empty host is that of rank 0.

@@ -29,25 +29,6 @@ static void append(struct mesh_list *list, struct mesh_span *span)
     list->end = &span->next;
 }
 
-static void queue(struct local_run *run, const struct weir_transport_part *part,
-                  struct mesh_message *message)
-{
-    struct mesh_peer *peer = &run->group->peers[part->peer];
-    struct mesh_list *list = part->receive ? &peer->in : &peer->out;
-    message->head = run->by.head;
-    message->head.element = part->element;
-    message->head.count = part->count;
-    message->spans[0] = (struct mesh_span){.at = (char *)&message->head,
-                                           .left = sizeof message->head,
-                                           .head = part->receive ? &message->head : NULL,
-                                           .message = part};
-    message->spans[1] =
-        (struct mesh_span){.at = part->memory,
-                           .left = (size_t)part->count * weir_datatype_size(part->element)};
-    append(list, &message->spans[0]);
-    append(list, &message->spans[1]);
-}
-
 static bool was_interrupted(void)
 {
     return errno == EAGAIN || errno == EINTR;
@@ -57,37 +38,31 @@ void local_mesh_take_head(struct local_run *run, uint32_t index, const struct we
 {
     struct mesh_peer *peer = &run->group->peers[index];
     peer->has_come = true;
-    if (weir_is_numbered(head->kind)) {
+    if (weir_is_numbered(head->kind))
         peer->head = *head;
-        peer->has_head = true;
-    }
     if (run->differs || weir_head_equals(&run->by.head, head))
         return;
     run->differs = true;
     run->deadline_ns = weir_judge_by(run->deadline_ns);
 }
 
-// A message's number is that of the collective before it.
-static bool is_of_the_same_time(const struct local_run *run, uint32_t index,
-                                const struct weir_head *head)
+static bool message_is_right(const struct local_run *run, uint32_t index,
+                             const struct mesh_span *span)
 {
+    const struct weir_head *head = span->head;
+    struct weir_caller by = run->by;
     char call[WEIR_HEAD_TEXT_SIZE];
-    return weir_is_numbered(head->kind) || head->number == run->by.head.number ||
+    by.head.element = span->message->element;
+    by.head.count = span->message->count;
+    if (!weir_caller_agrees(&by, index, head))
+        return false;
+    // A message's number is that of the collective before it.
+    return head->number == by.head.number ||
            weir_caller_blame(&run->by, WEIR_FAULT_DIFFERS, UINT32_MAX,
                              "rank %u has called %s after collective %llu, and rank %u after %llu",
                              index, weir_head_describe(head, call),
                              (unsigned long long)head->number, run->group->rank,
-                             (unsigned long long)run->by.head.number);
-}
-
-static bool message_is_right(const struct local_run *run, uint32_t index,
-                             const struct mesh_span *span)
-{
-    struct local_run message = *run;
-    message.by.head.element = span->message->element;
-    message.by.head.count = span->message->count;
-    return weir_caller_agrees(&message.by, index, span->head) &&
-           is_of_the_same_time(run, index, span->head);
+                             (unsigned long long)by.head.number);
 }
 
 // Receives what is there. `*moved` becomes true if that is anything.
@@ -162,12 +137,6 @@ static bool is_eager(const struct local_group *group, uint64_t *until_ns)
 // What a rank waits in, in its windows: for the others of the group, and, where it waits long, in its other groups.
 #define LONG_NS (UINT64_C(50) * 1000 * 1000)
 
-static void write_text(struct window_text *text, const char *from)
-{
-    for (size_t i = 0; i == 0 || (i < sizeof text->at && from[i - 1]); i++)
-        atomic_store_explicit(&text->at[i], from[i], memory_order_relaxed);
-}
-
 // It is another process's.
 static void read_text(struct window_text *text, char to[LOCAL_ELSEWHERE_SIZE])
 {
@@ -178,14 +147,6 @@ static void read_text(struct window_text *text, char to[LOCAL_ELSEWHERE_SIZE])
     weir_text_escape(to, LOCAL_ELSEWHERE_SIZE, said, "");
 }
 
-// Of the rank's other group.
-static void write_elsewhere(struct local_group *group, void *text)
-{
-    struct mesh_window *window = local_window_of(group, group->rank);
-    if (window)
-        write_text(&window->elsewhere, text);
-}
-
 static void show_wait(const struct local_run *run, uint32_t first, uint64_t now_ns)
 {
     struct local_group *group = run->group;
@@ -194,7 +155,7 @@ static void show_wait(const struct local_run *run, uint32_t first, uint64_t now_
     char text[LOCAL_ELSEWHERE_SIZE];
     weir_head_describe(&run->by.head, call);
     if (own && own->awaits != first + 1) {
-        write_text(&own->waits_in, call);
+        local_text_write(&own->waits_in, call);
         own->waits_in_number = run->by.head.number;
         own->awaits = first + 1;
     }
@@ -202,18 +163,17 @@ static void show_wait(const struct local_run *run, uint32_t first, uint64_t now_
         return;
     snprintf(text, sizeof text, "%.80s of '%s' for its rank %u", call, group->label, first);
     group->elsewhere = true;
-    local_for_others(group, write_elsewhere, text);
+    local_say_elsewhere(group, text);
 }
 
 // The end of a call that has not failed.
 static void stop_showing(struct local_group *group)
 {
     struct mesh_window *own = local_window_of(group, group->rank);
-    char none[] = "";
     if (own)
         own->awaits = 0;
     if (group->elsewhere)
-        local_for_others(group, write_elsewhere, none);
+        local_say_elsewhere(group, "");
     group->elsewhere = false;
 }
 
@@ -237,32 +197,18 @@ bool local_mesh_judge(const struct local_run *run)
     return weir_caller_judge(&run->by, head_of, run->group);
 }
 
-static bool tell_elsewhere(const struct local_run *run, uint32_t peer, const char *elsewhere)
-{
-    char duration[WEIR_TEXT_QUANTITY_SIZE];
-    return weir_caller_blame(
-        &run->by, WEIR_FAULT_SILENT, peer,
-        "rank %u has not come to it in %s: it waits in %s; use communicators in the same "
-        "order on all ranks",
-        peer, weir_text_duration(duration, (double)run->by.timeout_ns), elsewhere);
-}
-
-// Whether the second rank waits for what comes after the wait of the first: it has done its part of that, and a first one
-// that waits still has stopped.
-static bool waits_later(const struct mesh_window *first, const struct mesh_window *second)
-{
-    return (int32_t)(second->stage - first->stage) > 0 ||
-           (second->awaits && second->waits_in_number > first->waits_in_number);
-}
-
-// The rank for which another one waits; a number above all: for none that is known.
+// The rank for which another one waits; a number above all: for none that is known. One that waits for what comes after
+// the wait of the first has done its part of that, and a first one that waits still has stopped.
 static uint32_t awaited_by(struct local_group *group, uint32_t rank)
 {
-    const struct mesh_window *window = local_window_of(group, rank);
-    const uint32_t awaited = window ? window->awaits - 1 : UINT32_MAX;
-    return awaited < group->count && !waits_later(window, local_window_of(group, awaited))
-               ? awaited
-               : UINT32_MAX;
+    const struct mesh_window *first = local_window_of(group, rank);
+    const uint32_t awaited = first ? first->awaits - 1 : UINT32_MAX;
+    if (awaited >= group->count)
+        return UINT32_MAX;
+    const struct mesh_window *second = local_window_of(group, awaited);
+    const bool later = (int32_t)(second->stage - first->stage) > 0 ||
+                       (second->awaits && second->waits_in_number > first->waits_in_number);
+    return later ? UINT32_MAX : awaited;
 }
 
 // Of the ranks that wait for each other, from `first` on; as many as there is room for.
@@ -287,16 +233,12 @@ static bool fail_in_circle(const struct local_run *run, uint32_t first)
                              weir_text_duration(duration, (double)run->by.timeout_ns), waits);
 }
 
-static const struct weir_head *last_of(const struct mesh_peer *peer)
-{
-    return peer->has_head ? &peer->head : NULL;
-}
-
 // The deadline has passed. A peer that waits itself is not the cause, unless all wait for each other.
 static bool give_up(const struct local_run *run, uint32_t first)
 {
     struct local_group *group = run->group;
     char elsewhere[LOCAL_ELSEWHERE_SIZE] = "";
+    char duration[WEIR_TEXT_QUANTITY_SIZE];
     uint32_t index = first;
     if (run->differs)
         return local_mesh_judge(run);
@@ -306,8 +248,13 @@ static bool give_up(const struct local_run *run, uint32_t first)
         return fail_in_circle(run, index);
     if (local_window_of(group, index))
         read_text(&local_window_of(group, index)->elsewhere, elsewhere);
-    return elsewhere[0] ? tell_elsewhere(run, index, elsewhere)
-                        : weir_caller_late(&run->by, index, last_of(&group->peers[index]));
+    if (!elsewhere[0])
+        return weir_caller_late(&run->by, index, &group->peers[index].head);
+    return weir_caller_blame(
+        &run->by, WEIR_FAULT_SILENT, index,
+        "rank %u has not come to it in %s: it waits in %s; use communicators in the same "
+        "order on all ranks",
+        index, weir_text_duration(duration, (double)run->by.timeout_ns), elsewhere);
 }
 
 // Between machines: each rank's head to each other one.
@@ -329,21 +276,6 @@ static bool meet(struct local_run *run)
     return pump(run, true) && (!run->differs || local_mesh_judge(run));
 }
 
-// After a failure the lists name memory of the caller's, and nothing is ever moved again.
-static bool end(struct local_run *run)
-{
-    struct local_group *group = run->group;
-    if (!local_mesh_cause(group, NULL) && pump(run, true)) {
-        stop_showing(group);
-        return true;
-    }
-    for (uint32_t i = 0; i < group->count; i++) {
-        group->peers[i].in.first = NULL;
-        group->peers[i].out.first = NULL;
-    }
-    return false;
-}
-
 static void tell(struct local_group *group, const struct mesh_news *news)
 {
     for (uint32_t i = 0; i < group->count; i++) {
@@ -358,8 +290,6 @@ void local_mesh_fail(void *group, const struct weir_cause *cause)
 {
     struct local_group *local = group;
     const struct mesh_news news = {.kind = MESH_FAILED, .cause = *cause};
-    if (local_mesh_is_inherited(local))
-        return;
     pthread_mutex_lock(&local->lock);
     if (!local->failed) {
         local->cause = *cause;
@@ -372,16 +302,6 @@ void local_mesh_fail(void *group, const struct weir_cause *cause)
 
 bool local_mesh_cause(struct local_group *group, struct weir_cause *out_cause)
 {
-    // Another thread of the parent may have had the lock.
-    if (local_mesh_is_inherited(group)) {
-        struct weir_cause cause = {.rank = UINT32_MAX};
-        snprintf(cause.text, sizeof cause.text,
-                 "'%s': a child of fork() has no connections of rank %u", group->label,
-                 group->rank);
-        if (out_cause)
-            *out_cause = cause;
-        return true;
-    }
     pthread_mutex_lock(&group->lock);
     const bool failed = group->failed;
     if (failed && out_cause)
@@ -392,10 +312,8 @@ bool local_mesh_cause(struct local_group *group, struct weir_cause *out_cause)
 
 void local_leave(void *group)
 {
-    struct local_group *local = group;
-    if (!local_mesh_is_inherited(local))
-        tell(local, &(struct mesh_news){.kind = MESH_LEAVES});
-    local_mesh_destroy(local);
+    tell(group, &(struct mesh_news){.kind = MESH_LEAVES});
+    local_mesh_destroy(group);
 }
 
 bool local_mesh_may_wait(struct local_run *run, uint32_t first)
@@ -480,32 +398,30 @@ static bool exchange_messages(struct local_run *run)
     if (!messages)
         return weir_caller_fail(&run->by, "rank %u has no host memory left for %u messages",
                                 run->group->rank, run->call->part_count);
-    for (uint32_t i = 0; i < run->call->part_count; i++)
-        queue(run, weir_transport_part_at(run->call, i), &messages[i]);
+    for (uint32_t i = 0; i < run->call->part_count; i++) {
+        const struct weir_transport_part *part = weir_transport_part_at(run->call, i);
+        struct mesh_peer *peer = &run->group->peers[part->peer];
+        struct mesh_list *list = part->receive ? &peer->in : &peer->out;
+        struct mesh_message *message = &messages[i];
+        const size_t size = (size_t)part->count * weir_datatype_size(part->element);
+        message->head = run->by.head;
+        message->head.element = part->element;
+        message->head.count = part->count;
+        message->spans[0] = (struct mesh_span){.at = (char *)&message->head,
+                                               .left = sizeof message->head,
+                                               .head = part->receive ? &message->head : NULL,
+                                               .message = part};
+        message->spans[1] = (struct mesh_span){.at = part->memory, .left = size};
+        append(list, &message->spans[0]);
+        append(list, &message->spans[1]);
+    }
     const bool carried = pump(run, true);
-    if (carried)
-        stop_showing(run->group);
     host->release(messages);
     return carried;
 }
 
 // How long the control connection of a peer may take to say why the other one has ended.
 #define VERDICT_NS (UINT64_C(500) * 1000 * 1000)
-
-static bool take_news(const struct local_run *run, uint32_t index)
-{
-    struct local_group *group = run->group;
-    struct mesh_peer *peer = &group->peers[index];
-    if (peer->news.kind == MESH_LEAVES) {
-        peer->left = true;
-        return true;
-    }
-    if (!peer->news.cause.text[0]) // would be told as a lack of memory
-        return weir_caller_fail(&run->by, "rank %u has failed, and has not said why", index);
-    const struct weir_cause heard = weir_cause_heard(&peer->news.cause, group->count);
-    local_mesh_fail(run->group, &heard);
-    return false;
-}
 
 bool local_mesh_next_news(struct mesh_peer *peer)
 {
@@ -526,10 +442,19 @@ bool local_mesh_next_news(struct mesh_peer *peer)
 
 bool local_mesh_read_news(const struct local_run *run, uint32_t index)
 {
-    struct mesh_peer *peer = &run->group->peers[index];
-    for (int n = 0; n < MESH_MOST_NEWS && local_mesh_next_news(peer); n++)
-        if (!take_news(run, index))
-            return false;
+    struct local_group *group = run->group;
+    struct mesh_peer *peer = &group->peers[index];
+    for (int n = 0; n < MESH_MOST_NEWS && local_mesh_next_news(peer); n++) {
+        if (peer->news.kind == MESH_LEAVES) {
+            peer->left = true;
+            continue;
+        }
+        if (!peer->news.cause.text[0]) // would be told as a lack of memory
+            return weir_caller_fail(&run->by, "rank %u has failed, and has not said why", index);
+        const struct weir_cause heard = weir_cause_heard(&peer->news.cause, group->count);
+        local_mesh_fail(group, &heard);
+        return false;
+    }
     return true;
 }
 
@@ -548,7 +473,7 @@ bool local_mesh_lost(const struct local_run *run, uint32_t index)
     if (run->differs && !local_mesh_judge(run))
         return false;
     return weir_caller_lost(&run->by, peer->left && !peer->died ? WEIR_FAULT_LEFT : WEIR_FAULT_DIED,
-                            index, last_of(peer));
+                            index, &peer->head);
 }
 
 // And the bytes of an all-gather, which a split is too.
@@ -576,7 +501,6 @@ bool local_carry(struct local_run *run)
 {
     struct local_group *group = run->group;
     bool carried;
-    local_enlist(group);
     for (uint32_t i = 0; i < group->count; i++)
         group->peers[i].has_come = i == group->rank;
     group->peers[group->rank].incoming = run->by.head;
@@ -586,5 +510,14 @@ bool local_carry(struct local_run *run)
         carried = local_window_carry(run);
     else
         carried = meet(run) && gather(run);
-    return end(run) && carried;
+    if (!local_mesh_cause(group, NULL) && pump(run, true)) {
+        stop_showing(group);
+        return carried;
+    }
+    // After a failure the lists name memory of the caller's, and nothing is ever moved again.
+    for (uint32_t i = 0; i < group->count; i++) {
+        group->peers[i].in.first = NULL;
+        group->peers[i].out.first = NULL;
+    }
+    return false;
 }

@@ -11,6 +11,15 @@
 #include "base/text.h"
 #include "transports/local/local.h"
 
+// Where the door of a rank is, in one number: that of its machine and the port.
+#define PORT_BITS 16u
+#define PORT_MASK 0xffffu
+
+static uint64_t value_of(const struct local_door *door)
+{
+    return (uint64_t)door->number << PORT_BITS | door->port;
+}
+
 // The ranks that go on after a group has failed settle over its control connections, which still stand, which they are:
 // each tells all others where its door is, and the first of those sends the list to all, when all others have told or
 // have gone, or its patience is at an end. Then the members of the list join each other, and none goes on unless all
@@ -53,18 +62,13 @@ static bool has_told(const struct local_shrink *shrink, uint32_t rank)
     return !peer->left && peer->told_step == shrink->whole->step;
 }
 
-static bool may_tell(const struct local_shrink *shrink, uint32_t rank)
-{
-    const struct mesh_peer *peer = &shrink->whole->peers[rank];
-    return rank != shrink->whole->rank && !peer->left && peer->told_step < shrink->whole->step;
-}
-
 static bool all_have_told(const struct local_shrink *shrink)
 {
-    uint32_t rank = 0;
-    while (rank < shrink->whole->count && !may_tell(shrink, rank))
-        rank++;
-    return rank == shrink->whole->count;
+    const struct local_group *whole = shrink->whole;
+    for (uint32_t i = 0; i < whole->count; i++)
+        if (i != whole->rank && !whole->peers[i].left && whole->peers[i].told_step < whole->step)
+            return false;
+    return true;
 }
 
 // The rank that sends the list.
@@ -101,14 +105,6 @@ static void read_list(struct local_shrink *shrink, struct mesh_peer *peer)
     shrink->settled = true;
 }
 
-// Takes the first cause of the attempt's failure.
-static void take_failure(struct local_shrink *shrink, const struct mesh_news *news)
-{
-    const struct weir_cause heard = weir_cause_heard(&news->cause, shrink->whole->count);
-    if (!shrink->cause[0] && news->step == shrink->whole->step)
-        snprintf(shrink->cause, sizeof shrink->cause, "%s", heard.text);
-}
-
 static void listen_to(struct local_shrink *shrink, struct mesh_peer *peer)
 {
     for (int n = 0; n < MESH_MOST_NEWS && local_mesh_next_news(peer); n++) {
@@ -119,8 +115,10 @@ static void listen_to(struct local_shrink *shrink, struct mesh_peer *peer)
             peer->told = peer->news.value;
         } else if (peer->news.kind == MESH_SETTLED) {
             read_list(shrink, peer);
-        } else {
-            take_failure(shrink, &peer->news);
+        } else if (peer->news.step == shrink->whole->step && !shrink->cause[0]) {
+            const struct weir_cause heard =
+                weir_cause_heard(&peer->news.cause, shrink->whole->count);
+            snprintf(shrink->cause, sizeof shrink->cause, "%s", heard.text);
         }
     }
 }
@@ -197,14 +195,19 @@ static void send_list(struct local_shrink *shrink)
                                             .step = whole->step});
 }
 
-// Waits for the list, or sends it. False: the attempt has failed.
+// Tells where this rank's door is, and waits for the list, or sends it. False: the attempt has failed.
 static bool settle(struct local_shrink *shrink)
 {
     const uint32_t own = shrink->whole->rank;
+    const uint64_t door = value_of(shrink->door);
     const uint64_t patient_until_ns = weir_clock_now_ns() + shrink->patience_ns;
     char duration[WEIR_TEXT_QUANTITY_SIZE];
     uint32_t sends = UINT32_MAX;
     uint64_t until_ns = 0;
+    shrink->whole->peers[own].told = door;
+    send_to_all(shrink, &(struct mesh_news){.kind = MESH_TELLS,
+                                            .value = door,
+                                            .step = shrink->whole->step});
     hear(shrink, 0);
     while (!shrink->settled && !is_in_vain(shrink)) {
         const uint64_t now_ns = weir_clock_now_ns();
@@ -228,21 +231,6 @@ static bool settle(struct local_shrink *shrink)
 static int *place_of(struct mesh_peer *peer, uint32_t purpose)
 {
     return purpose == LOCAL_TO_SEND ? &peer->data : &peer->control;
-}
-
-// The higher rank connects to the lower one.
-static bool connect_to(struct local_group *group, uint32_t index, uint64_t token,
-                       uint64_t deadline_ns)
-{
-    struct mesh_peer *peer = &group->peers[index];
-    for (uint32_t purpose = LOCAL_TO_SEND; purpose <= LOCAL_TO_CONTROL; purpose++) {
-        struct local_hello hello = {.purpose = purpose, .token = token, .rank = group->rank};
-        int *place = place_of(peer, purpose);
-        *place = local_knock(&peer->address, &group->secret, &hello, deadline_ns);
-        if (*place < 0)
-            return false;
-    }
-    return true;
 }
 
 static bool is_expected(const struct local_group *group, const struct local_hello *hello,
@@ -289,19 +277,12 @@ static bool accept_one(struct local_group *group, struct local_door *door, uint6
     return true;
 }
 
-static uint32_t first_missing(const struct local_group *group)
-{
-    uint32_t index = group->rank + 1;
-    while (index + 1 < group->count && group->peers[index].control >= 0)
-        index++;
-    return index;
-}
-
 static bool accept_higher(struct local_group *group, struct local_door *door, uint64_t token,
                           uint64_t deadline_ns, struct local_shrink *shrink, char *cause)
 {
     const struct weir_host *host = group->host;
     const size_t others = shrink ? shrink->whole->count : 0;
+    uint32_t missing = group->rank + 1;
     uint32_t left = 2 * (group->count - 1 - group->rank);
     struct pollfd *polls = left > 0 ? host->allocate((others + DOOR_POLLS) * sizeof *polls) : NULL;
     errno = ECANCELED; // without a cause, memory is what lacks
@@ -311,9 +292,11 @@ static bool accept_higher(struct local_group *group, struct local_door *door, ui
     host->release(polls);
     if (left == 0)
         return true;
+    while (missing + 1 < group->count && group->peers[missing].control >= 0)
+        missing++;
     if (error == ETIMEDOUT)
         snprintf(cause, WEIR_CAUSE_SIZE, "'%s': rank %u has not connected to rank %u in time",
-                 group->label, first_missing(group), group->rank);
+                 group->label, missing, group->rank);
     else if (error != ECANCELED)
         snprintf(cause, WEIR_CAUSE_SIZE, "'%s': rank %u cannot take a connection: %s", group->label,
                  group->rank, strerror(error));
@@ -334,19 +317,25 @@ bool local_mesh_connect(struct local_group *group, struct local_door *door, uint
                         uint64_t deadline_ns, struct local_shrink *shrink, char *cause)
 {
     char host[LOCAL_HOST_SIZE];
-    for (uint32_t i = 0; i < group->rank; i++) {
-        if (connect_to(group, i, token, deadline_ns))
+    // The higher rank connects to the lower one, for data and then for control.
+    for (uint32_t n = 0; n < 2 * group->rank; n++) {
+        struct mesh_peer *peer = &group->peers[n / 2];
+        struct local_hello hello = {.purpose = n % 2 ? LOCAL_TO_CONTROL : LOCAL_TO_SEND,
+                                    .token = token,
+                                    .rank = group->rank};
+        int *place = place_of(peer, hello.purpose);
+        *place = local_knock(&peer->address, &group->secret, &hello, deadline_ns);
+        if (*place >= 0)
             continue;
         const int error = errno;
-        local_address_text(&group->peers[i].address, host, sizeof host);
+        local_address_text(&peer->address, host, sizeof host);
         snprintf(cause, WEIR_CAUSE_SIZE, "'%s': rank %u cannot connect to rank %u at %s: %s",
-                 group->label, group->rank, i, host, strerror(error));
+                 group->label, group->rank, n / 2, host, strerror(error));
         return false;
     }
     if (!accept_higher(group, door, token, deadline_ns, shrink, cause))
         return false;
-    group->spans_machines = first_far(group) < group->count;
-    return group->spans_machines || local_window_exchange(group, deadline_ns, cause);
+    return first_far(group) < group->count || local_window_exchange(group, deadline_ns, cause);
 }
 
 static void close_door(const struct local_group *group, struct local_door *door)
@@ -371,29 +360,8 @@ static struct local_door *open_door(const struct local_group *group)
         own.size = 0;
     if (local_door_open(door, &own))
         return door;
-    const int error = errno;
     close_door(group, door);
-    errno = error;
     return NULL;
-}
-
-// Where the door of a rank is, in one number: that of its machine and the port.
-#define PORT_BITS 16u
-#define PORT_MASK 0xffffu
-
-static uint64_t value_of(const struct local_door *door)
-{
-    return (uint64_t)door->number << PORT_BITS | door->port;
-}
-
-static struct local_address peer_door(const struct local_group *group,
-                                      const struct mesh_member *member)
-{
-    struct local_address address = group->peers[member->rank].address;
-    if (local_address_is_machine(&address))
-        return local_address_at_number((uint32_t)(member->value >> PORT_BITS));
-    local_address_set_port(&address, (uint16_t)(member->value & PORT_MASK));
-    return address;
 }
 
 // The ranks of a group that is made of another one, in their order.
@@ -416,9 +384,17 @@ static bool join_members(const struct lineup *lineup, struct local_door *door, u
     *out_group = group;
     if (!group)
         return false;
-    for (uint32_t i = 0; i < lineup->rank; i++)
-        if (lineup->members[i].rank < whole->count)
-            group->peers[i].address = peer_door(whole, &lineup->members[i]);
+    for (uint32_t i = 0; i < lineup->rank; i++) {
+        const struct mesh_member *member = &lineup->members[i];
+        struct local_address *address = &group->peers[i].address;
+        if (member->rank >= whole->count)
+            continue;
+        *address = whole->peers[member->rank].address;
+        if (local_address_is_machine(address))
+            *address = local_address_at_number((uint32_t)(member->value >> PORT_BITS));
+        else
+            local_address_set_port(address, (uint16_t)(member->value & PORT_MASK));
+    }
     group->secret = whole->secret;
     return local_mesh_connect(group, door, lineup->token, deadline_ns, shrink, cause);
 }
@@ -527,17 +503,6 @@ weir_status local_split(void *group, const struct weir_transport_split *split, v
     return status;
 }
 
-static weir_status meet_in(struct local_group *group, uint64_t deadline_ns)
-{
-    const uint64_t now_ns = weir_clock_now_ns();
-    const struct weir_transport_call barrier = {
-        .struct_size = sizeof barrier,
-        .kind = WEIR_BARRIER,
-        .timeout_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0,
-    };
-    return local_run_call(group, &barrier);
-}
-
 // All members come here, to a barrier of the new group. On failure without a cause there is no memory.
 static bool meet_members(struct local_shrink *shrink, const struct lineup *left,
                          struct local_group **out_group)
@@ -546,8 +511,16 @@ static bool meet_members(struct local_shrink *shrink, const struct lineup *left,
         local_sooner(shrink->deadline_ns, weir_clock_now_ns() + 2 * shrink->patience_ns);
     struct weir_cause cause = {.rank = UINT32_MAX};
     if (join_members(left, shrink->door, deadline_ns, shrink, cause.text, out_group)) {
-        if (meet_in(*out_group, deadline_ns) == WEIR_OK)
+        const uint64_t now_ns = weir_clock_now_ns();
+        const struct weir_transport_call barrier = {
+            .struct_size = sizeof barrier,
+            .kind = WEIR_BARRIER,
+            .timeout_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0,
+        };
+        if (local_run_call(*out_group, &barrier) == WEIR_OK) {
+            local_enlist(*out_group);
             return true;
+        }
         (void)local_mesh_cause(*out_group, &cause);
     }
     // The others may have told the first one before they closed the connections that this rank has missed.
@@ -558,17 +531,6 @@ static bool meet_members(struct local_shrink *shrink, const struct lineup *left,
     if (*out_group && cause.text[0])
         local_mesh_fail(*out_group, &cause); // some may be in the barrier
     return false;
-}
-
-// Whether all have agreed on the list.
-static bool agree(struct local_shrink *shrink)
-{
-    struct local_group *whole = shrink->whole;
-    whole->peers[whole->rank].told = value_of(shrink->door);
-    send_to_all(shrink, &(struct mesh_news){.kind = MESH_TELLS,
-                                            .value = value_of(shrink->door),
-                                            .step = whole->step});
-    return settle(shrink);
 }
 
 // WEIR_OK without a group: the others have left this rank out.
@@ -583,7 +545,7 @@ static weir_status go_on(struct local_shrink *shrink, struct local_group **out_g
     if (!shrink->door) {
         status = errno == ENOMEM ? WEIR_ERROR_OUT_OF_MEMORY : WEIR_ERROR_SYSTEM;
         set_cause(shrink, whole->rank, " cannot listen: %s", strerror(errno));
-    } else if (agree(shrink)) {
+    } else if (settle(shrink)) {
         struct lineup left = {.whole = whole,
                               .label = shrink->params->label,
                               .token = shrink->token,
@@ -613,12 +575,8 @@ weir_status local_shrink(void *group, const struct weir_transport_shrink *params
     const struct weir_host *host = whole->host;
     const uint64_t now_ns = weir_clock_now_ns();
     struct local_group *part = NULL;
-    struct weir_cause cause;
     *out_group = NULL;
-    if (!local_mesh_cause(whole, &cause))
-        local_abort(whole, "it goes on with the ranks that are left");
-    else if (local_mesh_is_inherited(whole))
-        return weir_host_fail(host, WEIR_ERROR_COMM, "call it in the parent", "%s", cause.text);
+    local_abort(whole, "it goes on with the ranks that are left"); // unless it has failed
     struct local_shrink shrink = {.whole = whole,
                                   .params = params,
                                   .patience_ns = params->timeout_ns / 4,

@@ -52,6 +52,13 @@ bool local_place_listen(struct local_place *place, struct local_door *door,
                             "rank 0 cannot listen: %s", strerror(errno));
 }
 
+static bool tell_taken(struct local_place *place)
+{
+    return local_place_fail(place, WEIR_ERROR_COMM, "give each program a place of its own",
+                            "another rank 0 is at %s already: do two programs use it?",
+                            place->setup->rendezvous);
+}
+
 // Rank 0's socket.
 
 // Opens the folder of the path, which this user alone may enter. -1 with a cause.
@@ -92,14 +99,6 @@ static bool lock_folder(struct local_place *place, int folder)
     return true;
 }
 
-static bool is_left(const struct local_place *place)
-{
-    int probe = local_connect(&place->socket, place->deadline_ns);
-    const bool left = probe < 0 && errno == ECONNREFUSED;
-    local_close(&probe);
-    return left;
-}
-
 // False with a cause: what is there stays.
 static bool remove_left(struct local_place *place)
 {
@@ -107,10 +106,11 @@ static bool remove_left(struct local_place *place)
     if (lstat(place->path, &there) == 0 && !S_ISSOCK(there.st_mode))
         return local_place_fail(place, WEIR_ERROR_IO, "name another place, or remove it",
                                 "%s is there, and is no socket", place->path);
-    if (!is_left(place))
-        return local_place_fail(place, WEIR_ERROR_COMM, "give each program a place of its own",
-                                "another rank 0 is at %s already: do two programs use it?",
-                                place->setup->rendezvous);
+    int probe = local_connect(&place->socket, place->deadline_ns);
+    const bool left = probe < 0 && errno == ECONNREFUSED;
+    local_close(&probe);
+    if (!left)
+        return tell_taken(place);
     (void)unlink(place->path);
     return true;
 }
@@ -129,36 +129,22 @@ static bool bind_socket(struct local_place *place, struct local_door *door)
                             "rank 0 cannot listen at %s: %s", place->path, strerror(errno));
 }
 
-static bool listen_on_network(struct local_place *place, struct local_door *door)
-{
-    const struct local_address *network = local_place_network(place);
-    if (network)
-        door->listeners[DOOR_NETWORK] = local_listen(network, &door->port);
-    if (!network || door->listeners[DOOR_NETWORK] >= 0)
-        return true;
-    return local_place_fail(place, WEIR_ERROR_SYSTEM,
-                            "end the program that uses the port, or choose another one",
-                            "rank 0 cannot listen at %s: %s", place->setup->rendezvous,
-                            strerror(errno));
-}
-
 static bool open_at_path(struct local_place *place, struct local_door *door)
 {
+    const struct local_address *network = local_place_network(place);
     const int folder = open_folder(place);
     if (folder < 0)
         return false;
     const bool bound = lock_folder(place, folder) && bind_socket(place, door);
     close(folder);
-    return bound && listen_on_network(place, door);
-}
-
-// While this process listens no other rank 0 takes the socket for one that is left.
-static void close_at_path(const struct local_place *place)
-{
-    struct stat now;
-    if (lstat(place->path, &now) == 0 && now.st_ino == place->bound.st_ino &&
-        now.st_dev == place->bound.st_dev)
-        (void)unlink(place->path);
+    if (!bound || !network)
+        return bound;
+    door->listeners[DOOR_NETWORK] = local_listen(network, &door->port);
+    return door->listeners[DOOR_NETWORK] >= 0 ||
+           local_place_fail(place, WEIR_ERROR_SYSTEM,
+                            "end the program that uses the port, or choose another one",
+                            "rank 0 cannot listen at %s: %s", place->setup->rendezvous,
+                            strerror(errno));
 }
 
 // Rank 0's file.
@@ -211,38 +197,11 @@ static bool is_reachable(const struct local_place *place)
     return place->socket.size > 0 || local_place_network(place);
 }
 
-// Makes a file of this user's at the path, in place of one that is left from a meeting or of none: the whole of it is
-// there at once.
-static bool put_file(const struct local_place *place, const char *text, bool replaces)
-{
-    char temporary[sizeof place->path + 32];
-    const ssize_t size = (ssize_t)strlen(text);
-    snprintf(temporary, sizeof temporary, "%s.%lx.%llx", place->path, (long)getpid(),
-             (unsigned long long)weir_clock_now_ns());
-    const int file =
-        open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
-    if (file < 0)
-        return false;
-    bool put = write(file, text, (size_t)size) == size;
-    put = close(file) == 0 && put;
-    if (put)
-        put = (replaces ? rename : link)(temporary, place->path) == 0;
-    const int error = errno;
-    (void)unlink(temporary);
-    errno = error;
-    return put;
-}
-
-static bool tell_taken(struct local_place *place)
-{
-    return local_place_fail(place, WEIR_ERROR_COMM, "give each program a file of its own",
-                            "another rank 0 is at %s already: do two programs use it?",
-                            place->setup->rendezvous);
-}
-
-static bool write_file(struct local_place *place, const struct local_door *door, bool replaces)
+// In place of one that is left from a meeting, or of none.
+static bool write_file(struct local_place *place, const struct local_door *door)
 {
     char text[512];
+    char message[512];
     char machine[33];
     char secret[65];
     char host[LOCAL_HOST_SIZE];
@@ -252,19 +211,13 @@ static bool write_file(struct local_place *place, const struct local_door *door,
     local_address_text(&place->network, host, sizeof host);
     snprintf(text, sizeof text, "weir-rendezvous 2 %s %u %s %u %s %llx\n", machine, door->number,
              host, door->port, secret, (unsigned long long)place->token);
-    if (put_file(place, text, replaces))
-        return true;
-    struct local_place found = *place;
-    const int error = errno;
-    if (error == EEXIST && read_file(&found))
-        return tell_taken(place); // both have come at once
-    if (error == EEXIST)
-        return local_place_fail(place, WEIR_ERROR_IO, "name another file, or remove it",
-                                "%s is there, and is no rendezvous that this user has written",
-                                place->path);
-    return local_place_fail(place, WEIR_ERROR_IO, "name a file in a folder that can be written",
-                            "rank 0 cannot write the rendezvous %s: %s", place->path,
-                            strerror(error));
+    weir_file_writer *writer =
+        weir_file_writer_create_in(AT_FDCWD, place->path, true, message, sizeof message);
+    if (writer)
+        (void)weir_file_writer_append(writer, text, strlen(text));
+    return (writer && weir_file_writer_commit(&writer, message, sizeof message)) ||
+           local_place_fail(place, WEIR_ERROR_IO, "name a file in a folder that can be written",
+                            "rank 0 cannot write the rendezvous: %s", message);
 }
 
 // A rank 0 answers another one's hello with a refusal. Nothing else answers so.
@@ -278,7 +231,7 @@ static bool is_taken(const struct local_place *found)
     int connection = local_knock(address, &found->secret, &hello, deadline_ns);
     const bool taken = connection >= 0 &&
                        local_read_all(connection, &welcome, sizeof welcome, deadline_ns) &&
-                       welcome.refused;
+                       welcome.cause[0];
     local_close(&connection);
     return taken;
 }
@@ -287,18 +240,25 @@ static bool open_at_file(struct local_place *place, struct local_door *door)
 {
     const struct sockaddr_in own = weir_address_of_host();
     struct local_place found = *place;
-    const bool replaces = read_file(&found);
-    if (replaces && is_reachable(&found) && is_taken(&found))
+    struct stat there;
+    const bool left = read_file(&found);
+    if (left && is_reachable(&found) && is_taken(&found))
         return tell_taken(place);
+    if (!left && lstat(place->path, &there) == 0)
+        return read_file(&found) // another rank 0 has just come
+                   ? tell_taken(place)
+                   : local_place_fail(place, WEIR_ERROR_IO, "name another file, or remove it",
+                                      "%s is there, and is no rendezvous that this user has "
+                                      "written",
+                                      place->path);
     local_secret_random(&place->secret);
     place->token = local_token();
     memcpy(&place->network.address, &own, sizeof own);
     place->network.size = sizeof own;
-    return local_place_listen(place, door, local_place_network(place)) &&
-           write_file(place, door, replaces);
+    return local_place_listen(place, door, local_place_network(place)) && write_file(place, door);
 }
 
-// Two rank 0 that have come at once have found the same one that was left, and the later one's file is there.
+// Of two rank 0 that have come at once the later one's file is there.
 static bool close_at_file(struct local_place *place)
 {
     struct local_place found = *place;
@@ -316,18 +276,12 @@ static bool close_at_file(struct local_place *place)
 // Names of this process, guarded by its lock: where the doors are of the ranks 0 that wait there. One rank alone
 // needs none.
 
-static struct {
-    struct local_place *first;
-    unsigned forks;
-} names;
+static struct local_place *names;
 
-// With the lock. The names of a parent of fork() are not this process's.
+// With the lock.
 static struct local_place **find_name(const char *name)
 {
-    if (names.forks != local_descriptor_forks())
-        names.first = NULL;
-    names.forks = local_descriptor_forks();
-    struct local_place **at = &names.first;
+    struct local_place **at = &names;
     while (*at && strcmp((*at)->path, name) != 0)
         at = &(*at)->next;
     return at;
@@ -347,8 +301,7 @@ static bool open_at_name(struct local_place *place, struct local_door *door)
     if (is_free)
         *at = place;
     local_process_unlock();
-    return is_free || local_place_fail(place, WEIR_ERROR_COMM, "give each group a name of its own",
-                                       "another rank 0 is at %s already", place->setup->rendezvous);
+    return is_free || tell_taken(place);
 }
 
 static bool read_name(struct local_place *place)
@@ -363,15 +316,6 @@ static bool read_name(struct local_place *place)
     return found;
 }
 
-static void close_at_name(struct local_place *place)
-{
-    local_process_lock();
-    struct local_place **at = find_name(place->path);
-    if (*at == place)
-        *at = place->next;
-    local_process_unlock();
-}
-
 bool local_place_open(struct local_place *place, struct local_door *door)
 {
     if (place->is_name)
@@ -379,14 +323,22 @@ bool local_place_open(struct local_place *place, struct local_door *door)
     return place->is_file ? open_at_file(place, door) : open_at_path(place, door);
 }
 
-// To read the file takes a descriptor, and the door may have the last one.
 bool local_place_close(struct local_place *place, struct local_door *door)
 {
-    if (!place->is_name && !place->is_file)
-        close_at_path(place);
+    struct stat now;
+    // While this process listens no other rank 0 takes the socket for one that is left.
+    if (!place->is_name && !place->is_file && lstat(place->path, &now) == 0 &&
+        now.st_ino == place->bound.st_ino && now.st_dev == place->bound.st_dev)
+        (void)unlink(place->path);
     local_door_close(door);
-    if (place->is_name)
-        close_at_name(place);
+    if (place->is_name) {
+        local_process_lock();
+        struct local_place **at = find_name(place->path);
+        if (*at == place)
+            *at = place->next;
+        local_process_unlock();
+    }
+    // To read the file takes a descriptor, and the door may have had the last one.
     return !place->is_file || close_at_file(place);
 }
 
@@ -432,19 +384,6 @@ static void tell_refused(struct local_place *place, int error)
                          place->setup->rendezvous, strerror(error));
 }
 
-// This rank's door has to be open before it tells of it. What a file says may change until rank 0 has come.
-static bool open_own_door(struct local_place *place, struct local_door *door)
-{
-    struct local_address own;
-    const bool is_open = door->listeners[DOOR_MACHINE] >= 0;
-    if (is_open && !place->is_file)
-        return true;
-    local_door_close(door);
-    if (place->socket.size > 0)
-        return local_door_open(door, local_place_network(place));
-    return local_address_toward(&place->network, &own) && local_door_open(door, &own);
-}
-
 // A file of an earlier run names a place at which nothing listens until rank 0 has written its own.
 static int knock_once(struct local_place *place, struct local_door *door, struct local_hello *hello)
 {
@@ -453,8 +392,15 @@ static int knock_once(struct local_place *place, struct local_door *door, struct
         errno = ENOENT;
         return -1;
     }
-    if (!open_own_door(place, door))
-        return -1;
+    // This rank's door has to be open before it tells of it. What a file says may change until rank 0 has come.
+    if (place->is_file || door->listeners[DOOR_MACHINE] < 0) {
+        struct local_address own;
+        const bool far = place->socket.size == 0;
+        local_door_close(door);
+        if ((far && !local_address_toward(&place->network, &own)) ||
+            !local_door_open(door, far ? &own : local_place_network(place)))
+            return -1;
+    }
     hello->token = place->token;
     hello->number = door->number;
     hello->port = door->port;
@@ -462,21 +408,15 @@ static int knock_once(struct local_place *place, struct local_door *door, struct
                        local_sooner(place->deadline_ns, weir_clock_now_ns() + KNOCK_NS));
 }
 
-// A socket in a folder of another user's would be one too.
-static bool may_enter(struct local_place *place)
-{
-    if (place->is_file || place->is_name || place->socket.size == 0)
-        return true;
-    const int folder = open_folder(place);
-    if (folder >= 0)
-        close(folder);
-    return folder >= 0;
-}
-
 int local_place_knock(struct local_place *place, struct local_door *door, struct local_hello *hello)
 {
-    if (!may_enter(place))
-        return -1;
+    // A socket in a folder of another user's would be one too.
+    if (!place->is_file && !place->is_name && place->socket.size > 0) {
+        const int folder = open_folder(place);
+        if (folder < 0)
+            return -1;
+        close(folder);
+    }
     for (;;) {
         const int connection = knock_once(place, door, hello);
         const int error = errno;

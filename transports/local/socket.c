@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/grow.h"
 #include "base/lookup.h"
 
 #define NS_PER_MS UINT64_C(1000000)
@@ -33,8 +34,7 @@ static struct {
     pthread_mutex_t lock;
     int *held; // descriptors
     size_t held_count;
-    size_t held_room;
-    unsigned forks;
+    size_t held_capacity;
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -55,7 +55,6 @@ static void in_child(void)
 {
     while (process.held_count > 0)
         close(process.held[--process.held_count]);
-    process.forks++;
     pthread_mutex_unlock(&process.lock);
 }
 
@@ -75,30 +74,23 @@ void local_process_unlock(void)
     pthread_mutex_unlock(&process.lock);
 }
 
-static bool has_room(void)
-{
-    const size_t room = process.held_room ? 2 * process.held_room : 64;
-    if (process.held_count < process.held_room)
-        return true;
-    int *more = realloc(process.held, room * sizeof *more);
-    if (!more)
-        return false;
-    process.held = more;
-    process.held_room = room;
-    return true;
-}
-
 // Of a call with the lock, which ends here.
 static int keep(int descriptor)
 {
     int error = errno;
-    if (descriptor >= 0 && (handlers_error || !has_room())) {
-        close(descriptor);
-        descriptor = -1;
-        error = ENOMEM;
+    if (descriptor >= 0) {
+        int *held = handlers_error ? NULL
+                                   : weir_grow(process.held, process.held_count,
+                                               &process.held_capacity, sizeof *held);
+        if (held) {
+            process.held = held;
+            held[process.held_count++] = descriptor;
+        } else {
+            close(descriptor);
+            descriptor = -1;
+            error = ENOMEM;
+        }
     }
-    if (descriptor >= 0)
-        process.held[process.held_count++] = descriptor;
     local_process_unlock();
     errno = error;
     return descriptor;
@@ -110,34 +102,27 @@ static int open_socket(int family)
     return keep(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-static int accept_one(int listener, struct sockaddr *address, socklen_t *size)
-{
-    local_process_lock();
-    return keep(accept4(listener, address, size, SOCK_CLOEXEC | SOCK_NONBLOCK));
-}
-
-// Only changed where there is no other thread.
-unsigned local_descriptor_forks(void)
-{
-    return process.forks;
-}
-
 // The set goes with its last one: nothing else would free it when the module is closed.
-static void close_one(int descriptor)
+void local_close(int *descriptor)
 {
+    const int error = errno;
     size_t at = 0;
+    if (*descriptor < 0)
+        return;
     local_process_lock();
-    close(descriptor);
-    while (at < process.held_count && process.held[at] != descriptor)
+    close(*descriptor);
+    while (at < process.held_count && process.held[at] != *descriptor)
         at++;
     if (at < process.held_count)
         process.held[at] = process.held[--process.held_count];
     if (process.held_count == 0) {
         free(process.held);
         process.held = NULL;
-        process.held_room = 0;
+        process.held_capacity = 0;
     }
     local_process_unlock();
+    *descriptor = -1;
+    errno = error;
 }
 
 // Addresses.
@@ -269,13 +254,10 @@ int local_listen(const struct local_address *address, uint32_t *out_number)
     if (!local_address_is_machine(address))
         setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     if (bind(listener, (const struct sockaddr *)&address->address, address->size) ||
-        listen(listener, BACKLOG)) {
-        const int error = errno;
+        listen(listener, BACKLOG))
         local_close(&listener);
-        errno = error;
-        return -1;
-    }
-    *out_number = number_of(listener);
+    else
+        *out_number = number_of(listener);
     return listener;
 }
 
@@ -319,8 +301,9 @@ static bool is_of_own_user(int descriptor)
 int local_accept(int listener, struct local_address *out_from, bool *out_own_user)
 {
     out_from->size = sizeof out_from->address;
-    const int accepted =
-        accept_one(listener, (struct sockaddr *)&out_from->address, &out_from->size);
+    local_process_lock();
+    const int accepted = keep(accept4(listener, (struct sockaddr *)&out_from->address,
+                                      &out_from->size, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (accepted < 0)
         return -1;
     *out_own_user = local_address_is_machine(out_from) && is_of_own_user(accepted);
@@ -329,35 +312,26 @@ int local_accept(int listener, struct local_address *out_from, bool *out_own_use
     return accepted;
 }
 
-// 0, or the error.
-static int connect_once(int descriptor, const struct local_address *address, uint64_t deadline_ns)
-{
-    int error = 0;
-    socklen_t size = sizeof error;
-    if (connect(descriptor, (const struct sockaddr *)&address->address, address->size) == 0)
-        return local_address_is_machine(address) && !is_of_own_user(descriptor) ? EPERM : 0;
-    if (errno != EINPROGRESS)
-        return errno;
-    if (!wait_for(descriptor, POLLOUT, deadline_ns))
-        return ETIMEDOUT;
-    getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &size);
-    return error;
-}
-
 int local_connect(const struct local_address *address, uint64_t deadline_ns)
 {
+    const bool machine = local_address_is_machine(address);
+    int error = 0;
+    socklen_t size = sizeof error;
     int descriptor = open_socket(address->address.ss_family);
     if (descriptor < 0)
         return -1;
-    const int error = connect_once(descriptor, address, deadline_ns);
-    if (error == 0) {
-        if (!local_address_is_machine(address))
-            set_no_delay(descriptor);
-        return descriptor;
-    }
-    local_close(&descriptor);
+    if (connect(descriptor, (const struct sockaddr *)&address->address, address->size) == 0)
+        error = machine && !is_of_own_user(descriptor) ? EPERM : 0;
+    else if (errno != EINPROGRESS || !wait_for(descriptor, POLLOUT, deadline_ns))
+        error = errno;
+    else
+        getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &size);
+    if (error)
+        local_close(&descriptor);
+    else if (!machine)
+        set_no_delay(descriptor);
     errno = error;
-    return -1;
+    return descriptor;
 }
 
 bool local_may_try_again(int descriptor, short events, uint64_t deadline_ns)
@@ -392,11 +366,4 @@ bool local_read_all(int descriptor, void *data, size_t size, uint64_t deadline_n
         }
     }
     return true;
-}
-
-void local_close(int *descriptor)
-{
-    if (*descriptor >= 0)
-        close_one(*descriptor);
-    *descriptor = -1;
 }

@@ -60,26 +60,18 @@ static inline uint64_t local_sooner(uint64_t a, uint64_t b)
 
 // What is left until the deadline, for poll(): rounded up, at most a minute.
 int local_poll_ms(uint64_t deadline_ns);
-// Closes the descriptor unless it is -1, and makes it -1.
+// Closes the descriptor unless it is -1, and makes it -1. Keeps errno.
 void local_close(int *descriptor);
 
 // A child of fork() does not keep the sockets of this process: a child that lived on would hold them
 // open when its parent has died, and the other ranks would not see the end. fork() closes the child's copies; the
 // parent's connections go on. (A child by a bare clone(), without fork()'s handlers, keeps them until it executes
-// a program.)
-//
-// In the child their numbers are free, and the program may have given them to files of its own. So what was
-// made before the fork, which local_descriptor_forks() tells, neither closes them nor sends to them: a child may
-// leave an inherited group, which frees its memory alone, and any other call on it fails. It may join groups of
-// its own.
+// a program.) In such a child the front end refuses all calls, so nothing here is asked for what was the parent's.
 
 // Threads: safe, also while another one forks.
 
 // What all groups of the process share is guarded by its lock, which fork() takes too. Nothing waits with it held.
 void local_process_lock(void);
 void local_process_unlock(void);
-// How many forks lie between this process and the first one that opened one. What was opened at another number
-// is the parent's.
-unsigned local_descriptor_forks(void);
 
 #endif

@@ -55,40 +55,27 @@ static struct mesh_window *map(int file)
     return memory;
 }
 
-// A larger file than the process may write would end it by a signal.
-static bool may_write_windows(void)
-{
-    struct rlimit limit;
-    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur >= LOCAL_WINDOW_BYTES;
-}
-
-// Memory without a name, whose size nothing can change any more. Returns the file, or -1.
-static int make_own(struct local_group *group)
+// Memory without a name, whose size nothing can change any more. Returns the file, or -1 with a cause.
+static int make_own(struct local_group *group, char *cause)
 {
     struct mesh_window *window = NULL;
+    struct rlimit limit;
+    // A larger file than the process may write would end it by a signal.
+    const bool may = getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur >= LOCAL_WINDOW_BYTES;
     errno = EFBIG;
-    int file =
-        may_write_windows() ? memfd_create("weir-window", MFD_CLOEXEC | MFD_ALLOW_SEALING) : -1;
+    const int file = may ? memfd_create("weir-window", MFD_CLOEXEC | MFD_ALLOW_SEALING) : -1;
     if (file >= 0 && ftruncate(file, (off_t)LOCAL_WINDOW_BYTES) == 0 &&
         fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
         window = map(file);
-    if (!window && file >= 0) {
-        close(file);
-        file = -1;
-    }
     group->windows[group->rank] = window;
-    return file;
-}
-
-// Memory that could shrink would end this process when it reads there; and a file, whose seals cannot be had,
-// would be changed.
-static bool is_window(int file)
-{
-    const int wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-    const int seals = file >= 0 ? fcntl(file, F_GET_SEALS) : -1;
-    struct stat state;
-    return seals >= 0 && (seals & wanted) == wanted && fstat(file, &state) == 0 &&
-           state.st_size == (off_t)LOCAL_WINDOW_BYTES;
+    if (window)
+        return file;
+    snprintf(cause, WEIR_CAUSE_SIZE,
+             "'%s': rank %u cannot make %zu bytes of memory that the ranks share: %s", group->label,
+             group->rank, LOCAL_WINDOW_BYTES, strerror(errno));
+    if (file >= 0)
+        close(file);
+    return -1;
 }
 
 // Room for one descriptor, aligned as a header is.
@@ -145,24 +132,22 @@ static int read_descriptor(int connection, uint64_t deadline_ns)
 // False with errno.
 static bool map_other(struct local_group *group, uint32_t rank, uint64_t deadline_ns)
 {
+    const int wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+    struct stat state;
     const int file = read_descriptor(group->peers[rank].data, deadline_ns);
     if (file < 0)
         return false;
+    const int seals = fcntl(file, F_GET_SEALS);
     errno = EINVAL;
-    if (is_window(file))
+    // Memory that could shrink would end this process when it reads there; and a file, whose seals cannot be had,
+    // would be changed.
+    if (seals >= 0 && (seals & wanted) == wanted && fstat(file, &state) == 0 &&
+        state.st_size == (off_t)LOCAL_WINDOW_BYTES)
         group->windows[rank] = map(file);
     const int error = errno;
     close(file);
     errno = error;
     return group->windows[rank] != NULL;
-}
-
-static bool fail_own(const struct local_group *group, char *cause)
-{
-    snprintf(cause, WEIR_CAUSE_SIZE,
-             "'%s': rank %u cannot make %zu bytes of memory that the ranks share: %s", group->label,
-             group->rank, LOCAL_WINDOW_BYTES, strerror(errno));
-    return false;
 }
 
 static bool fail_other(const struct local_group *group, uint32_t rank, const char *what,
@@ -175,28 +160,21 @@ static bool fail_other(const struct local_group *group, uint32_t rank, const cha
 }
 
 // A rank that has none leaves, so that none waits for it.
-static bool exchange(struct local_group *group, int own, uint64_t deadline_ns, char *cause)
-{
-    for (uint32_t i = 0; i < group->count; i++)
-        if (i != group->rank && !write_descriptor(group->peers[i].data, own, deadline_ns))
-            return fail_other(group, i, "hand over to", cause);
-    for (uint32_t i = 0; i < group->count; i++)
-        if (i != group->rank && !map_other(group, i, deadline_ns))
-            return fail_other(group, i, "take from", cause);
-    return true;
-}
-
 bool local_window_exchange(struct local_group *group, uint64_t deadline_ns, char *cause)
 {
     group->windows = group->host->allocate(group->count * sizeof(struct mesh_window *));
-    if (!group->windows)
+    const int own = group->windows ? make_own(group, cause) : -1;
+    if (own < 0)
         return false;
-    const int own = make_own(group);
-    const bool exchanged =
-        own >= 0 ? exchange(group, own, deadline_ns, cause) : fail_own(group, cause);
-    if (own >= 0)
-        close(own);
-    return exchanged;
+    bool ok = true;
+    for (uint32_t i = 0; i < group->count && ok; i++)
+        ok = i == group->rank || write_descriptor(group->peers[i].data, own, deadline_ns) ||
+             fail_other(group, i, "hand over to", cause);
+    for (uint32_t i = 0; i < group->count && ok; i++)
+        ok = i == group->rank || map_other(group, i, deadline_ns) ||
+             fail_other(group, i, "take from", cause);
+    close(own);
+    return ok;
 }
 
 void local_window_destroy(struct local_group *group)
@@ -261,20 +239,11 @@ static void read_heads(struct local_run *run, uint32_t stage)
     }
 }
 
-// Whether a peer sends no message, where it is to come to a collective.
-static bool sends_nothing(const struct local_run *run, uint32_t index)
-{
-    const int data = run->group->peers[index].data;
-    struct weir_head head;
-    return index == run->group->rank ||
-           recv(data, &head, sizeof head, MSG_PEEK) != (ssize_t)sizeof head ||
-           weir_caller_agrees(&run->by, index, &head);
-}
-
 // Looks whether the wait is in vain: false once that has failed the group.
 static bool may_wait(struct local_run *run, uint32_t stage)
 {
     struct local_group *group = run->group;
+    struct weir_head head;
     uint32_t first = UINT32_MAX;
     if (local_mesh_cause(run->group, NULL)) // this rank's program has aborted
         return false;
@@ -288,25 +257,22 @@ static bool may_wait(struct local_run *run, uint32_t stage)
         // One that has left may have come to it before.
         if (group->peers[i].left && !is_at(group, i, stage))
             return local_mesh_lost(run, i);
-        if (!sends_nothing(run, i))
+        // Where it is to come to a collective it sends no message.
+        if (recv(group->peers[i].data, &head, sizeof head, MSG_PEEK) == (ssize_t)sizeof head &&
+            !weir_caller_agrees(&run->by, i, &head))
             return false;
     }
     return first == UINT32_MAX || local_mesh_may_wait(run, first);
 }
 
-// A rank that was last on this processor does not come while this one looks for it.
-static bool is_kept_away(struct local_group *group, uint32_t stage, int cpu)
-{
-    bool kept = false;
-    for (uint32_t i = 0; i < group->count; i++)
-        kept = kept || (!is_at(group, i, stage) && group->windows[i]->cpu == cpu);
-    return kept;
-}
-
 static bool looks_eagerly(struct local_group *group, uint32_t stage, int cpu)
 {
     const uint64_t until_ns = weir_clock_now_ns() + EAGER_NS;
-    if (!group->eager || is_kept_away(group, stage, cpu))
+    bool eager = group->eager;
+    // A rank that was last on this processor does not come while this one looks for it.
+    for (uint32_t i = 0; i < group->count && eager; i++)
+        eager = is_at(group, i, stage) || group->windows[i]->cpu != cpu;
+    if (!eager)
         return false;
     do {
         for (int i = 0; i < EAGER_LOOKS; i++)

@@ -79,21 +79,6 @@ static const struct {
     {"ompi_mpi_errors_return", (void *)&its.return_errors},
 };
 
-// Looks up all symbols; else the name of one that the library lacks is stored.
-static bool look_up(void *handle, enum mpi_abi abi, const char **out_missing)
-{
-    const size_t count = sizeof symbols / sizeof *symbols - (abi == MPI_OPEN_MPI ? 0 : 3);
-    its = constants[abi];
-    for (size_t i = 0; i < count; i++) {
-        void *symbol = dlsym(handle, symbols[i].name);
-        *out_missing = symbols[i].name;
-        if (!symbol)
-            return false;
-        memcpy(symbols[i].at, &symbol, sizeof symbol);
-    }
-    return true;
-}
-
 void mpi_state(bool *out_initialized, bool *out_finalized)
 {
     int initialized = 0;
@@ -158,24 +143,26 @@ void mpi_free(void *comm)
     at.MPI_Comm_free(&comm);
 }
 
-static int begin(struct mpi_request *request, bool receives, int error)
+// A request that has begun unless there is an error.
+static int begun(struct mpi_request *request, const char *function, bool receives, int error)
 {
     request->active = error == 0;
     request->receives = receives;
+    request->function = function;
     return error;
 }
 
 int mpi_send(const void *bytes, size_t size, uint32_t peer, int tag, void *comm,
              struct mpi_request *request)
 {
-    return begin(request, false,
+    return begun(request, "MPI_Isend", false,
                  at.MPI_Isend(bytes, (int)size, its.byte, (int)peer, tag, comm, &request->handle));
 }
 
 int mpi_receive(void *bytes, size_t size, uint32_t peer, int tag, void *comm,
                 struct mpi_request *request)
 {
-    return begin(request, true,
+    return begun(request, "MPI_Irecv", true,
                  at.MPI_Irecv(bytes, (int)size, its.byte, (int)peer, tag, comm, &request->handle));
 }
 
@@ -190,29 +177,30 @@ bool mpi_take(void *bytes, size_t size, int tag, void *comm)
            at.MPI_Mrecv(bytes, (int)size, its.byte, &message, its.status_ignore) == 0;
 }
 
-static int begin_collective(weir_collective kind, void *src, void *dst, int size, int root,
-                            void *comm, void **out_request)
-{
-    void *byte = its.byte;
-    switch (kind) {
-    case WEIR_ALL_GATHER:
-        return at.MPI_Iallgather(src, size, byte, dst, size, byte, comm, out_request);
-    case WEIR_ALL_TO_ALL:
-        return at.MPI_Ialltoall(src, size, byte, dst, size, byte, comm, out_request);
-    case WEIR_GATHER:
-        return at.MPI_Igather(src, size, byte, dst, size, byte, root, comm, out_request);
-    case WEIR_SCATTER:
-        return at.MPI_Iscatter(src, size, byte, dst, size, byte, root, comm, out_request);
-    default:
-        return at.MPI_Ibcast(src, size, byte, root, comm, out_request);
-    }
-}
-
-int mpi_collective(weir_collective kind, void *src, void *dst, size_t size, uint32_t root,
+int mpi_collective(weir_collective kind, void *src, void *dst, size_t bytes, uint32_t root,
                    void *comm, struct mpi_request *request)
 {
-    return begin(request, false,
-                 begin_collective(kind, src, dst, (int)size, (int)root, comm, &request->handle));
+    void *byte = its.byte;
+    void **handle = &request->handle;
+    const int size = (int)bytes;
+    const int from = (int)root;
+    switch (kind) {
+    case WEIR_ALL_GATHER:
+        return begun(request, "MPI_Iallgather", false,
+                     at.MPI_Iallgather(src, size, byte, dst, size, byte, comm, handle));
+    case WEIR_ALL_TO_ALL:
+        return begun(request, "MPI_Ialltoall", false,
+                     at.MPI_Ialltoall(src, size, byte, dst, size, byte, comm, handle));
+    case WEIR_GATHER:
+        return begun(request, "MPI_Igather", false,
+                     at.MPI_Igather(src, size, byte, dst, size, byte, from, comm, handle));
+    case WEIR_SCATTER:
+        return begun(request, "MPI_Iscatter", false,
+                     at.MPI_Iscatter(src, size, byte, dst, size, byte, from, comm, handle));
+    default:
+        return begun(request, "MPI_Ibcast", false,
+                     at.MPI_Ibcast(src, size, byte, from, comm, handle));
+    }
 }
 
 int mpi_test(struct mpi_request *request)
@@ -250,36 +238,23 @@ static void *load_any(int flags, const char **out_name)
     return handle;
 }
 
-static void *find(const char *name, const char **out_name)
-{
-    if (name[0])
-        return dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    void *handle = load_any(RTLD_NOLOAD, out_name);
-    return handle ? handle : load_any(0, out_name);
-}
-
-// A library may have the function and another ABI; it says so.
-static bool is_standard(void *handle)
-{
-    int (*version)(int *, int *);
-    int major = -1;
-    int minor = -1;
-    void *symbol = dlsym(handle, "MPI_Abi_get_version");
-    memcpy(&version, &symbol, sizeof version);
-    return symbol && version(&major, &minor) == 0 && major == 1;
-}
-
 // The text names the library, and the library the ABI.
 static enum mpi_abi recognize(void *handle)
 {
     int (*version)(char *, int *);
+    int (*abi_version)(int *, int *);
     int size = 0;
+    int major = -1;
+    int minor = -1;
     void *symbol = dlsym(handle, "MPI_Get_library_version");
     memcpy(&version, &symbol, sizeof version);
     if (!symbol || version(library.version, &size) != 0)
         return MPI_NONE;
     library.version[strcspn(library.version, ",\n")] = '\0';
-    if (is_standard(handle))
+    // A library may have the function and another ABI; it says so.
+    symbol = dlsym(handle, "MPI_Abi_get_version");
+    memcpy(&abi_version, &symbol, sizeof abi_version);
+    if (symbol && abi_version(&major, &minor) == 0 && major == 1)
         return MPI_STANDARD;
     if (dlsym(handle, "ompi_mpi_comm_world"))
         return MPI_OPEN_MPI;
@@ -290,15 +265,21 @@ static enum mpi_abi recognize(void *handle)
 static weir_status use(const struct weir_host *host, void *handle, const char *name)
 {
     const enum mpi_abi abi = recognize(handle);
-    const char *missing = NULL;
+    const size_t count = sizeof symbols / sizeof *symbols - (abi == MPI_OPEN_MPI ? 0 : 3);
     if (abi == MPI_NONE)
         return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED,
                               "use Open MPI 4, MPICH 4, or a library with MPICH's ABI or "
                               "that of MPI 5",
                               "%s is no MPI library whose ABI the transport 'mpi' knows", name);
-    if (!look_up(handle, abi, &missing))
-        return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED, "install a version with MPI 3",
-                              "%s (%s) has no function %s", name, library.version, missing);
+    its = constants[abi];
+    for (size_t i = 0; i < count; i++) {
+        void *symbol = dlsym(handle, symbols[i].name);
+        if (!symbol)
+            return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED, "install a version with MPI 3",
+                                  "%s (%s) has no function %s", name, library.version,
+                                  symbols[i].name);
+        memcpy(symbols[i].at, &symbol, sizeof symbol);
+    }
     library.abi = abi;
     snprintf(library.name, sizeof library.name, "%s", name);
     return WEIR_OK;
@@ -313,7 +294,9 @@ weir_status mpi_library_open(const struct weir_host *host, const char *name)
         return weir_host_fail(host, WEIR_ERROR_CONFIG, "name one library in all configurations",
                               "[mpi] library is %s, and this process uses %s already", name,
                               library.name);
-    void *handle = find(name, &found);
+    void *handle = name[0] ? dlopen(name, RTLD_NOW | RTLD_LOCAL) : load_any(RTLD_NOLOAD, &found);
+    if (!handle && !name[0])
+        handle = load_any(0, &found);
     if (!handle)
         return weir_host_fail(host, WEIR_ERROR_SYSTEM,
                               "install Open MPI 4 or MPICH 4, or set [mpi] library to the file",

@@ -39,41 +39,27 @@ struct mpi_run mpi_run_begin(struct mpi_group *group, struct weir_head head, uin
                             .idle_ns = now_ns};
 }
 
-static const struct weir_head *last_of(const struct mpi_run *run, uint32_t rank)
-{
-    const struct mpi_peer *peer = &run->group->peers[rank];
-    return peer->heard ? &peer->last : NULL;
-}
-
 static bool fail_late(struct mpi_run *run, uint32_t rank)
 {
-    return weir_caller_late(&run->by, rank, last_of(run, rank));
-}
-
-static bool fail_gone(struct mpi_run *run, uint32_t rank)
-{
-    return weir_caller_lost(&run->by, WEIR_FAULT_LEFT, rank, last_of(run, rank));
-}
-
-// A collective needs all ranks, and one that has left will not come to it.
-static bool all_there(struct mpi_run *run)
-{
-    for (uint32_t i = 0; i < run->group->count; i++) {
-        const struct mpi_peer peer = mpi_posts_peer(run->group, i);
-        if (peer.left && peer.left_after < run->group->head.number)
-            return fail_gone(run, i);
-    }
-    return true;
+    return weir_caller_late(&run->by, rank, &run->group->peers[rank].last);
 }
 
 // One round of a loop: receives posts, and pauses, longer if nothing has come for some time. Returns DONE to go on.
 static enum wait take_turn(struct mpi_run *run, uint64_t deadline_ns)
 {
     const uint64_t now_ns = weir_clock_now_ns();
+    const struct weir_head *head = &run->group->head;
     mpi_posts_poll();
-    if (atomic_load(&run->group->dead) ||
-        (weir_is_numbered(run->group->head.kind) && !all_there(run)))
+    if (atomic_load(&run->group->dead))
         return FAILED;
+    // A collective needs all ranks, and one that has left will not come to it.
+    for (uint32_t i = 0; weir_is_numbered(head->kind) && i < run->group->count; i++) {
+        const struct mpi_peer peer = mpi_posts_peer(run->group, i);
+        if (!peer.left || peer.left_after >= head->number)
+            continue;
+        weir_caller_lost(&run->by, WEIR_FAULT_LEFT, i, &peer.last);
+        return FAILED;
+    }
     if (now_ns >= deadline_ns)
         return LATE;
     if (now_ns - run->idle_ns < BUSY_NS)
@@ -90,7 +76,7 @@ static bool test_all(struct mpi_run *run, struct mpi_request *requests, size_t c
     for (size_t i = 0; i < count; i++) {
         const int error = mpi_test(&requests[i]);
         if (error)
-            return mpi_fail_in(run, "MPI_Test", error);
+            return mpi_fail_in(run, requests[i].function, error);
         *out_done = *out_done && !requests[i].active;
     }
     return true;
@@ -156,7 +142,6 @@ static bool hear_each(struct mpi_run *run)
             break;
         if (result != DONE)
             return result == LATE && fail_late(run, met.come);
-        group->peers[met.come].heard = true;
         group->peers[met.come].last = *head;
         if (same && !weir_head_equals(&group->head, head)) {
             same = false;
@@ -166,22 +151,16 @@ static bool hear_each(struct mpi_run *run)
     return same || weir_caller_judge(&run->by, head_of, &met);
 }
 
-// Whether it has begun.
-static bool has_begun(struct mpi_run *run, const struct mpi_request *request, int error)
-{
-    return error == 0 || mpi_fail_in(run, request->receives ? "MPI_Irecv" : "MPI_Isend", error);
-}
-
 // A head to another rank, or from it.
 static bool begin_head(struct mpi_run *run, uint32_t peer, bool receives, int tag,
                        struct mpi_request *request)
 {
     struct mpi_group *group = run->group;
     const size_t size = sizeof group->head;
-    return has_begun(run, request,
-                     receives
-                         ? mpi_receive(&group->heads[peer], size, peer, tag, group->comm, request)
-                         : mpi_send(&group->head, size, peer, tag, group->comm, request));
+    const int error = receives
+                          ? mpi_receive(&group->heads[peer], size, peer, tag, group->comm, request)
+                          : mpi_send(&group->head, size, peer, tag, group->comm, request);
+    return error == 0 || mpi_fail_in(run, request->function, error);
 }
 
 static bool begin_heads(struct mpi_run *run, bool receives, int tag)
@@ -190,26 +169,6 @@ static bool begin_heads(struct mpi_run *run, bool receives, int tag)
     for (uint32_t i = 1; i < run->group->count && ok; i++)
         ok = begin_head(run, i, receives, tag, &run->group->requests[i]);
     return ok;
-}
-
-static bool hear_all(struct mpi_run *run)
-{
-    struct mpi_group *group = run->group;
-    const bool ok = begin_heads(run, true, MPI_TAG_ARRIVE) && hear_each(run);
-    if (!ok)
-        abandon(group, group->requests, group->count);
-    return ok;
-}
-
-static bool tell_all(struct mpi_run *run)
-{
-    struct mpi_group *group = run->group;
-    if (!begin_heads(run, false, MPI_TAG_BEGIN))
-        return false;
-    const enum wait result = await(run, group->requests + 1, group->count - 1, run->deadline_ns);
-    return result == DONE ||
-           (result == LATE && weir_caller_blame(&run->by, WEIR_FAULT_SILENT, UINT32_MAX,
-                                                "the ranks have not heard rank 0 in time"));
 }
 
 // Another rank.
@@ -222,7 +181,6 @@ static bool tell_first(struct mpi_run *run)
     const enum wait result = await(run, group->requests, 2, run->deadline_ns + PATIENCE_NS);
     if (result != DONE)
         return result == LATE && fail_late(run, 0);
-    group->peers[0].heard = true;
     group->peers[0].last = group->heads[0];
     group->head.new_group = group->heads[0].new_group;
     return true;
@@ -230,9 +188,19 @@ static bool tell_first(struct mpi_run *run)
 
 bool mpi_meet(struct mpi_run *run)
 {
-    if (run->group->rank > 0)
+    struct mpi_group *group = run->group;
+    if (group->rank > 0)
         return tell_first(run);
-    return hear_all(run) && tell_all(run);
+    if (!begin_heads(run, true, MPI_TAG_ARRIVE) || !hear_each(run)) {
+        abandon(group, group->requests, group->count);
+        return false;
+    }
+    if (!begin_heads(run, false, MPI_TAG_BEGIN))
+        return false;
+    const enum wait result = await(run, group->requests + 1, group->count - 1, run->deadline_ns);
+    return result == DONE ||
+           (result == LATE && weir_caller_blame(&run->by, WEIR_FAULT_SILENT, UINT32_MAX,
+                                                "the ranks have not heard rank 0 in time"));
 }
 
 bool mpi_fail_in(struct mpi_run *run, const char *function, int error)
@@ -245,9 +213,7 @@ bool mpi_fail_in(struct mpi_run *run, const char *function, int error)
 
 weir_status mpi_report(const struct mpi_group *group)
 {
-    return weir_host_fail(group->host, WEIR_ERROR_COMM,
-                          "make all ranks submit the same collectives, or raise the timeout", "%s",
-                          group->cause.text);
+    return weir_host_fail(group->host, WEIR_ERROR_COMM, NULL, "%s", group->cause.text);
 }
 
 // Messages between two ranks. Each begins with what its sender has called, and has pieces of the
@@ -275,14 +241,10 @@ struct exchange {
     struct message messages[];
 };
 
-static size_t message_size(const struct message *message)
-{
-    return (size_t)message->part->count * weir_datatype_size(message->part->element);
-}
-
 static size_t piece_size(const struct message *message)
 {
-    const size_t left = message_size(message) - message->offset;
+    const struct weir_transport_part *part = message->part;
+    const size_t left = (size_t)part->count * weir_datatype_size(part->element) - message->offset;
     return left < PIECE_BYTES ? left : PIECE_BYTES;
 }
 
@@ -292,10 +254,10 @@ static bool start(struct mpi_run *run, struct message *message, void *bytes, siz
     const uint32_t peer = message->part->peer;
     void *comm = run->group->comm;
     struct mpi_request *request = &message->request;
-    return has_begun(run, request,
-                     message->part->receive
-                         ? mpi_receive(bytes, size, peer, message->tag, comm, request)
-                         : mpi_send(bytes, size, peer, message->tag, comm, request));
+    const int error = message->part->receive
+                          ? mpi_receive(bytes, size, peer, message->tag, comm, request)
+                          : mpi_send(bytes, size, peer, message->tag, comm, request);
+    return error == 0 || mpi_fail_in(run, request->function, error);
 }
 
 static bool start_piece(struct mpi_run *run, struct message *message)
@@ -307,41 +269,31 @@ static bool start_piece(struct mpi_run *run, struct message *message)
     return message->done || start(run, message, message->piece, size);
 }
 
-// What was started has come to its end.
-static bool advance(struct mpi_run *run, struct message *message)
+// Goes on with a message if what was started has come to its end.
+static bool advance(struct mpi_run *run, struct message *message, bool *out_moved)
 {
+    const struct weir_transport_part *part = message->part;
     const size_t size = piece_size(message);
+    const int error = mpi_test(&message->request);
+    if (error)
+        return mpi_fail_in(run, message->request.function, error);
+    if (message->request.active)
+        return true;
+    *out_moved = true;
     if (message->begun) {
-        if (message->part->receive)
-            memcpy((char *)message->part->memory + message->offset, message->piece, size);
+        if (part->receive)
+            memcpy((char *)part->memory + message->offset, message->piece, size);
         message->offset += size;
         return start_piece(run, message);
     }
     message->begun = true;
-    if (message->part->receive) {
-        run->by.head.element = message->part->element;
-        run->by.head.count = message->part->count;
-        if (!weir_caller_agrees(&run->by, message->part->peer, &message->head))
+    if (part->receive) {
+        run->by.head.element = part->element;
+        run->by.head.count = part->count;
+        if (!weir_caller_agrees(&run->by, part->peer, &message->head))
             return false;
     }
     return start_piece(run, message);
-}
-
-static bool test(struct mpi_run *run, struct message *message, bool *out_moved)
-{
-    const int error = mpi_test(&message->request);
-    if (error)
-        return mpi_fail_in(run, "MPI_Test", error);
-    const bool done = !message->request.active;
-    *out_moved = *out_moved || done;
-    return !done || advance(run, message);
-}
-
-static bool is_peer_there(struct mpi_run *run, const struct message *message)
-{
-    const struct mpi_peer peer = mpi_posts_peer(run->group, message->part->peer);
-    return !peer.left || weir_clock_now_ns() - peer.left_ns < LEAVE_NS ||
-           fail_gone(run, message->part->peer);
 }
 
 static bool finish_part(struct exchange *exchange)
@@ -352,7 +304,7 @@ static bool finish_part(struct exchange *exchange)
         bool moved = false;
         for (uint32_t i = 0; i < exchange->count; i++) {
             struct message *message = &exchange->messages[i];
-            if (!message->done && !test(run, message, &moved))
+            if (!message->done && !advance(run, message, &moved))
                 return false;
             waiting = message->done ? waiting : message;
         }
@@ -360,32 +312,28 @@ static bool finish_part(struct exchange *exchange)
             return true;
         if (moved)
             run->idle_ns = weir_clock_now_ns();
-        const enum wait result =
-            is_peer_there(run, waiting) ? take_turn(run, run->deadline_ns) : FAILED;
+        const struct mpi_peer peer = mpi_posts_peer(run->group, waiting->part->peer);
+        if (peer.left && weir_clock_now_ns() - peer.left_ns >= LEAVE_NS)
+            return weir_caller_lost(&run->by, WEIR_FAULT_LEFT, waiting->part->peer, &peer.last);
+        const enum wait result = take_turn(run, run->deadline_ns);
         if (result != DONE)
             return result == LATE && fail_late(run, waiting->part->peer);
     }
-}
-
-// The number of earlier messages of the same direction and peer makes the tag.
-static int tag_of(const struct exchange *exchange, uint32_t index)
-{
-    const struct weir_transport_part *part = exchange->messages[index].part;
-    int tag = MPI_TAG_PARTS;
-    for (uint32_t i = 0; i < index; i++)
-        tag += exchange->messages[i].part->peer == part->peer &&
-               exchange->messages[i].part->receive == part->receive;
-    return tag;
 }
 
 static bool begin(struct exchange *exchange)
 {
     for (uint32_t i = 0; i < exchange->count; i++) {
         struct message *message = &exchange->messages[i];
-        message->tag = tag_of(exchange, i);
+        const struct weir_transport_part *part = message->part;
+        // The number of earlier messages of the same direction and peer makes the tag.
+        message->tag = MPI_TAG_PARTS;
+        for (uint32_t k = 0; k < i; k++)
+            message->tag += exchange->messages[k].part->peer == part->peer &&
+                            exchange->messages[k].part->receive == part->receive;
         message->head = exchange->run->group->head;
-        message->head.element = message->part->element;
-        message->head.count = message->part->count;
+        message->head.element = part->element;
+        message->head.count = part->count;
         if (!start(exchange->run, message, &message->head, sizeof message->head))
             return false;
     }
@@ -434,16 +382,6 @@ static bool exchange_parts(struct mpi_run *run)
     return ok;
 }
 
-static const char *mpi_function(weir_collective kind)
-{
-    static const char *const names[] = {
-        [WEIR_ALL_GATHER] = "MPI_Iallgather", [WEIR_ALL_TO_ALL] = "MPI_Ialltoall",
-        [WEIR_GATHER] = "MPI_Igather",        [WEIR_SCATTER] = "MPI_Iscatter",
-        [WEIR_BROADCAST] = "MPI_Ibcast",
-    };
-    return names[kind];
-}
-
 static char *give(void *user)
 {
     return ((const struct mpi_run *)user)->group->src;
@@ -461,11 +399,12 @@ static const char *given(void *user, uint32_t from)
 bool mpi_move(struct mpi_run *run, struct mpi_group *group, weir_collective kind, size_t size,
               uint32_t root)
 {
+    struct mpi_request *request = &group->requests[0];
     const int error =
-        mpi_collective(kind, group->src, group->dst, size, root, group->comm, &group->requests[0]);
+        mpi_collective(kind, group->src, group->dst, size, root, group->comm, request);
     if (error)
-        return mpi_fail_in(run, mpi_function(kind), error);
-    const enum wait result = await(run, &group->requests[0], 1, run->deadline_ns);
+        return mpi_fail_in(run, request->function, error);
+    const enum wait result = await(run, request, 1, run->deadline_ns);
     return result == DONE ||
            (result == LATE && weir_caller_blame(&run->by, WEIR_FAULT_SILENT, UINT32_MAX,
                                                 "a rank has begun and has not finished in time: it "
@@ -480,11 +419,16 @@ static bool move(void *user, weir_collective kind, size_t size)
     return mpi_move(run, run->group, kind, size, run->call->root);
 }
 
-static bool carry(struct mpi_run *run)
+weir_status mpi_run_call(void *state, const struct weir_transport_call *call)
 {
-    const struct mpi_group *group = run->group;
+    struct mpi_group *group = state;
+    if (atomic_load(&group->dead))
+        return mpi_report(group);
+    struct weir_transport_part part;
+    const struct weir_transport_call exchange = weir_exchange_of(call, &part);
+    struct mpi_run run = mpi_run_begin(group, weir_head_of(call), call->timeout_ns);
     const struct weir_carrier carrier = {
-        .user = run,
+        .user = &run,
         .rank = group->rank,
         .count = group->count,
         .one = group->block,
@@ -495,19 +439,8 @@ static bool carry(struct mpi_run *run)
         .move = move,
         .given = given,
     };
-    return weir_carry(&carrier, run->call);
-}
-
-weir_status mpi_run_call(void *state, const struct weir_transport_call *call)
-{
-    struct mpi_group *group = state;
-    if (atomic_load(&group->dead))
-        return mpi_report(group);
-    struct weir_transport_part part;
-    const struct weir_transport_call exchange = weir_exchange_of(call, &part);
-    struct mpi_run run = mpi_run_begin(group, weir_head_of(call), call->timeout_ns);
     run.call = &exchange;
-    const bool ok =
-        weir_is_numbered(call->kind) ? mpi_meet(&run) && carry(&run) : exchange_parts(&run);
+    const bool ok = weir_is_numbered(call->kind) ? mpi_meet(&run) && weir_carry(&carrier, &exchange)
+                                                 : exchange_parts(&run);
     return ok ? WEIR_OK : mpi_report(group);
 }

@@ -29,7 +29,6 @@ static struct {
     int rank;
     int count;
     void *comm;
-    void *posts;
     struct mpi_group *world;
     pid_t owner;        // the process in which this file has called MPI_Init(); 0: none
     atomic_bool failed; // a group has: the exit does not wait for the other ranks for ever
@@ -117,37 +116,27 @@ static void deliver(struct post *post)
     peer->left_ns = weir_clock_now_ns();
 }
 
-static bool is_sent(struct mpi_sent *sent)
-{
-    bool all = true;
-    for (size_t i = 0; i < sent->count; i++) {
-        (void)mpi_test(&sent->requests[i]);
-        all = all && !sent->requests[i].active;
-    }
-    return all;
-}
-
-static void release_sent(void)
-{
-    struct mpi_sent **at = &posts.sent;
-    while (*at) {
-        struct mpi_sent *sent = *at;
-        if (!is_sent(sent)) {
-            at = &sent->next;
-            continue;
-        }
-        *at = sent->next;
-        sent->host->release(sent);
-    }
-}
-
 void mpi_posts_poll(void)
 {
     struct post post;
+    struct mpi_sent **at = &posts.sent;
     pthread_mutex_lock(&posts.lock);
     while (mpi_take(&post, sizeof post, MPI_TAG_POST, posts.comm))
         deliver(&post);
-    release_sent();
+    while (*at) {
+        struct mpi_sent *sent = *at;
+        bool all = true;
+        for (size_t i = 0; i < sent->count; i++) {
+            (void)mpi_test(&sent->requests[i]);
+            all = all && !sent->requests[i].active;
+        }
+        if (all) {
+            *at = sent->next;
+            sent->host->release(sent);
+        } else {
+            at = &sent->next;
+        }
+    }
     pthread_mutex_unlock(&posts.lock);
 }
 
@@ -180,14 +169,6 @@ void mpi_posts_fail(void *group, const struct weir_cause *cause)
         kill_group(own, cause);
         send_to_all(own, FAILED, cause);
     }
-    pthread_mutex_unlock(&posts.lock);
-}
-
-// Tells the other ranks that this one leaves.
-static void leave_post(struct mpi_group *group)
-{
-    pthread_mutex_lock(&posts.lock);
-    send_to_all(group, LEFT, NULL);
     pthread_mutex_unlock(&posts.lock);
 }
 
@@ -254,7 +235,7 @@ static bool meet_at_exit(void)
     static struct mpi_request request;
     uint64_t pause_ns = 0;
     dst = calloc(1, (size_t)process.count);
-    if (!dst || mpi_collective(WEIR_ALL_GATHER, &src, dst, 1, 0, process.posts, &request) != 0)
+    if (!dst || mpi_collective(WEIR_ALL_GATHER, &src, dst, 1, 0, posts.comm, &request) != 0)
         return false;
     while (request.active) {
         if (mpi_test(&request) != 0 || !weir_clock_pause(began_ns, limit_ns, &pause_ns))
@@ -290,7 +271,7 @@ static void start(void *unused)
     if (!process.error && process.threaded)
         process.error = mpi_duplicate(mpi_world(), &process.comm);
     if (!process.error && process.threaded)
-        process.error = mpi_duplicate(mpi_world(), &process.posts);
+        process.error = mpi_duplicate(mpi_world(), &posts.comm);
     atomic_store(&process.done, true);
 }
 
@@ -395,24 +376,15 @@ static weir_status make_world(const struct weir_host *host)
     world->id.color = -1;
     for (uint32_t i = 0; i < world->count; i++)
         world->peers[i].world = i;
-    posts.comm = process.posts;
     add_group(world);
     process.world = world;
     return WEIR_OK;
 }
 
-// After the start, in which MPICH 4.2 registers a function for the exit that tells mpirun of a good end: functions
-// that were registered last are called first, and MPI_Finalize() comes before it.
-static void finalize_at_exit(void)
-{
-    static bool registered; // with the lock
-    if (process.owner && !registered)
-        registered = atexit(finalize) == 0;
-}
-
 // Starts MPI unless it runs already. With the lock.
 static weir_status begin(const struct weir_host *host, const struct weir_transport_setup *setup)
 {
+    static bool registered;
     weir_status status = process.started ? WEIR_OK : check_before(host, setup);
     if (status < 0)
         return status;
@@ -424,34 +396,19 @@ static weir_status begin(const struct weir_host *host, const struct weir_transpo
                                   setup->label);
     }
     status = wait_for_start(host, setup);
-    if (status == WEIR_OK)
-        finalize_at_exit();
-    if (status == WEIR_OK)
-        status = check_after(host, setup);
+    if (status < 0)
+        return status;
+    // After the start, in which MPICH 4.2 registers a function for the exit that tells mpirun of a good end: functions
+    // that were registered last are called first, and MPI_Finalize() comes before it.
+    if (process.owner && !registered)
+        registered = atexit(finalize) == 0;
+    status = check_after(host, setup);
     if (status == WEIR_OK && !process.world)
         status = make_world(host);
     return status == WEIR_OK ? check_place(host, setup) : status;
 }
 
-// A number for a group that no other group of any rank has.
-static uint64_t new_id(void)
-{
-    static _Atomic uint64_t last;
-    return (uint64_t)(process.rank + 1) << 32 | (atomic_fetch_add(&last, 1) + 1);
-}
-
 // Making a group out of another one.
-
-// All ranks learn which ranks of MPI the new group has.
-static bool learn_ranks(struct mpi_run *run, struct mpi_group *part, uint32_t world)
-{
-    memcpy(part->src, &world, sizeof world);
-    if (!mpi_move(run, part, WEIR_ALL_GATHER, sizeof world, 0))
-        return false;
-    for (uint32_t i = 0; i < part->count; i++)
-        memcpy(&part->peers[i].world, part->dst + i * sizeof world, sizeof world);
-    return true;
-}
 
 // All ranks are here. Posts may come from the first moment, when the part's ranks are not known yet.
 static bool divide(struct mpi_run *run, struct mpi_group *part, int key, bool *out_any)
@@ -466,7 +423,16 @@ static bool divide(struct mpi_run *run, struct mpi_group *part, int key, bool *o
         return mpi_fail_in(run, "MPI_Comm_split", error);
     part->rank = (uint32_t)rank;
     part->count = (uint32_t)count;
-    return !*out_any || learn_ranks(run, part, whole->peers[whole->rank].world);
+    if (!*out_any)
+        return true;
+    // All ranks learn which ranks of MPI the new group has.
+    const uint32_t world = whole->peers[whole->rank].world;
+    memcpy(part->src, &world, sizeof world);
+    if (!mpi_move(run, part, WEIR_ALL_GATHER, sizeof world, 0))
+        return false;
+    for (uint32_t i = 0; i < part->count; i++)
+        memcpy(&part->peers[i].world, part->dst + i * sizeof world, sizeof world);
+    return true;
 }
 
 // Consumes the part, which has the whole's size, unless it is stored.
@@ -498,7 +464,12 @@ static weir_status run_make(struct mpi_run *run, const struct weir_host *host, c
     if (atomic_load(&group->dead))
         return mpi_report(group);
     struct mpi_group *part = create_group(host, label, 0, group->count);
-    group->head.new_group = group->rank == 0 ? new_id() : 0;
+    // A number that no other group of any rank has.
+    static _Atomic uint32_t last;
+    group->head.new_group = 0;
+    if (group->rank == 0)
+        group->head.new_group =
+            (uint64_t)(process.rank + 1) << 32 | (atomic_fetch_add(&last, 1) + 1);
     if (!part)
         weir_caller_fail(&run->by, "rank %u has no memory left", group->rank);
     else if (mpi_meet(run))
@@ -573,8 +544,11 @@ static bool first_cause(void *state, struct weir_transport_cause *out_cause)
 static void leave(void *state)
 {
     struct mpi_group *group = state;
-    if (!atomic_load(&group->dead))
-        leave_post(group);
+    if (!atomic_load(&group->dead)) {
+        pthread_mutex_lock(&posts.lock);
+        send_to_all(group, LEFT, NULL);
+        pthread_mutex_unlock(&posts.lock);
+    }
     if (group->stuck) {
         atomic_store(&process.spoiled, true);
         return;

@@ -40,7 +40,8 @@ enum mpi_abi {
 struct mpi_request {
     void *handle;
     bool active;
-    bool receives; // one message, so it can be cancelled
+    bool receives;        // one message, so it can be cancelled
+    const char *function; // of MPI's, which has begun it
 };
 
 // Loads a library, `name` or the first that is found. Once for a process: later calls find it again.
@@ -98,9 +99,8 @@ struct mpi_id {
 
 // What this rank knows of another one.
 struct mpi_peer {
-    uint32_t world; // its rank in MPI_COMM_WORLD
-    bool heard;
-    struct weir_head last; // if heard
+    uint32_t world;        // its rank in MPI_COMM_WORLD
+    struct weir_head last; // its latest collective that was heard of, of number 0 before the first
     bool left;             // this and the rest: guarded by the posts' lock
     uint64_t left_after;   // the number of its last collective
     uint64_t left_ns;
@@ -152,7 +152,7 @@ struct mpi_peer mpi_posts_peer(const struct mpi_group *group, uint32_t peer);
 
 // call.c
 
-// The failure of an MPI function.
+// The failure of an MPI function, whose name is said.
 bool mpi_fail_in(struct mpi_run *run, const char *function, int error);
 // Tells the host the group's first cause, and returns WEIR_ERROR_COMM.
 weir_status mpi_report(const struct mpi_group *group);

@@ -80,8 +80,12 @@ void weir_kit_registration_put(weir_kit_idle *idle, struct weir_kit_registration
 bool weir_kit_registration_touches(const weir_kit_idle *idle, void *pointer, size_t size);
 
 // Memory of destroyed buffers, kept for the next buffers of about the same size until trim, close,
-// or a lack of memory.
-typedef struct weir_kit_blocks weir_kit_blocks;
+// or a lack of memory. Only the kit uses the members.
+struct weir_kit_block;
+struct weir_kit_blocks {
+    pthread_mutex_t lock;
+    struct weir_kit_block *first;
+};
 
 // A piece of such memory, allocated by the backend.
 struct weir_kit_block {
@@ -91,12 +95,9 @@ struct weir_kit_block {
     void *native; // the driver's object, or NULL
 };
 
-// Creates an empty list.
-//
-// Ownership: the caller's, until weir_kit_blocks_destroy(), which accepts a pointer to NULL. Empty
-// the list before destroying it.
-weir_status weir_kit_blocks_create(const struct weir_host *host, weir_kit_blocks **out_blocks);
-void weir_kit_blocks_destroy(weir_kit_blocks **blocks);
+// An empty list, and the end of one, which must be empty again.
+void weir_kit_blocks_init(struct weir_kit_blocks *blocks);
+void weir_kit_blocks_finish(struct weir_kit_blocks *blocks);
 
 // Returns `size` rounded up to a multiple of 4 KiB, and by at most an eighth from 64 KiB on, so
 // that buffers of similar sizes can share blocks.
@@ -105,11 +106,12 @@ size_t weir_kit_block_size(size_t size);
 // NULL.
 //
 // Ownership: the caller's, until it is put.
-struct weir_kit_block *weir_kit_block_take(weir_kit_blocks *blocks, size_t size, size_t limit);
-void weir_kit_block_put(weir_kit_blocks *blocks, struct weir_kit_block *block);
+struct weir_kit_block *weir_kit_block_take(struct weir_kit_blocks *blocks, size_t size,
+                                           size_t limit);
+void weir_kit_block_put(struct weir_kit_blocks *blocks, struct weir_kit_block *block);
 // Removes every block and calls `give_back` for it, which frees the memory and the structure and
 // may wait for the device.
-void weir_kit_blocks_empty(weir_kit_blocks *blocks,
+void weir_kit_blocks_empty(struct weir_kit_blocks *blocks,
                            void (*give_back)(void *device, struct weir_kit_block *block),
                            void *device);
 

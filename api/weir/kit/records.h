@@ -40,11 +40,6 @@ struct weir_kit_event {
 
 typedef struct weir_kit_records weir_kit_records;
 
-// The beginning of weir_kit_records, for the inline function below.
-struct weir_kit_records_head {
-    struct weir_kit_event *free;
-};
-
 enum weir_kit_state {
     WEIR_KIT_PENDING,  // the work before the event has not finished
     WEIR_KIT_COMPLETE, // it has finished, and the calling thread sees the bytes that it wrote
@@ -102,8 +97,7 @@ void weir_kit_records_destroy(weir_kit_records **records);
 // cancel if the driver refused to record the event.
 //
 // Errors: what `create` returns; WEIR_ERROR_OUT_OF_MEMORY.
-static inline weir_status weir_kit_records_take(weir_kit_records *records,
-                                                struct weir_kit_event **out_event);
+weir_status weir_kit_records_take(weir_kit_records *records, struct weir_kit_event **out_event);
 // Notes that the driver has recorded the event, with number `sequence`. The numbers of records
 // ascend.
 //
@@ -111,20 +105,6 @@ static inline weir_status weir_kit_records_take(weir_kit_records *records,
 weir_status weir_kit_records_append(weir_kit_records *records, uint64_t sequence,
                                     struct weir_kit_event *event);
 void weir_kit_records_cancel(weir_kit_records *records, struct weir_kit_event *event);
-
-// Called by take when no event is free.
-weir_status weir_kit_records_refill(weir_kit_records *records, struct weir_kit_event **out_event);
-
-static inline weir_status weir_kit_records_take(weir_kit_records *records,
-                                                struct weir_kit_event **out_event)
-{
-    struct weir_kit_records_head *head = (struct weir_kit_records_head *)(void *)records;
-    *out_event = head->free;
-    if (!*out_event)
-        return weir_kit_records_refill(records, out_event);
-    head->free = (*out_event)->next;
-    return WEIR_OK;
-}
 
 // Returns the event of record `sequence`, or of the first record after that number, unless that is
 // known to be complete; else NULL. The native event is not reused until it is released.

@@ -10,39 +10,47 @@
 
 enum weir_operation_kind {
     WEIR_OPERATION_COPY = 1,
-    WEIR_OPERATION_COPY_2D = 2,
-    WEIR_OPERATION_FILL = 3,
-    WEIR_OPERATION_LAUNCH = 4,
-    WEIR_OPERATION_HOST_CALL = 5,
-    WEIR_OPERATION_RECORD = 6,
-    WEIR_OPERATION_WAIT = 7,
+    WEIR_OPERATION_FILL = 2,
+    WEIR_OPERATION_LAUNCH = 3,
+    WEIR_OPERATION_HOST_CALL = 4,
+    WEIR_OPERATION_RECORD = 5,
+    WEIR_OPERATION_WAIT = 6,
     // Backends see it only if they have graph_create; they use the nodes from there and
     // from graph_update, since `nodes` may be newer than this launch if a host call
     // held it.
-    WEIR_OPERATION_GRAPH = 8,
+    WEIR_OPERATION_GRAPH = 7,
     // The caller's own work on the native queue: the backend calls the function. Backends
     // see it only if `limits.native` is not 0.
-    WEIR_OPERATION_NATIVE = 9,
+    WEIR_OPERATION_NATIVE = 8,
     // After ALLOCATE the queue may use the buffer, which is from a pool; after FREE it
     // must not. For plugins: delivery drops both. The buffer has a new id each time,
     // but its slots stay; buffer_create got the size of the block, which is at least
     // weir_buffer_size().
-    WEIR_OPERATION_POOL_ALLOCATE = 10,
-    WEIR_OPERATION_POOL_FREE = 11,
-    WEIR_OPERATION_FILL_2D = 12,
-    WEIR_OPERATION_COPY_3D = 13,
+    WEIR_OPERATION_POOL_ALLOCATE = 9,
+    WEIR_OPERATION_POOL_FREE = 10,
     // A collective (<weir/comm.h>). A backend gets those of communicators for which its comm_create
     // stored data. The front end carries others out through a transport, and the backend gets the
     // copies between device and host, with the collective's number. Later collectives of the
     // communicator wait for it, so a plugin forwards it or returns an error.
     // weir_collective_range_at() says what it reads and writes.
-    WEIR_OPERATION_COLLECTIVE = 14,
+    WEIR_OPERATION_COLLECTIVE = 11,
     // What the caller says of work that it has given to the native queue itself, or to another API. For
     // plugins: delivery drops it, and replays of graphs do. In a graph of the backend it is a node that
     // does nothing.
-    WEIR_OPERATION_NOTE = 15,
+    WEIR_OPERATION_NOTE = 12,
     WEIR_OPERATION_KINDS, // one more than the last kind
 };
+
+// "copy", "host call"; "unknown kind" for one that these headers do not have.
+static inline const char *weir_operation_kind_name(uint32_t kind)
+{
+    static const char *const names[] = {
+        "unknown kind", "copy",       "fill",  "launch",      "host call",
+        "record",       "wait",       "graph", "native call", "pool allocation",
+        "pool free",    "collective", "note",
+    };
+    return names[kind < sizeof names / sizeof *names ? kind : 0];
+}
 
 enum weir_operation_flags {
     // WAIT only: the queue already comes after this event. Plugins see it; delivery
@@ -73,6 +81,40 @@ enum weir_operation_flags {
     WEIR_OPERATION_ALWAYS = 1u << 7,
 };
 
+// What a COPY or a FILL moves: `depth` slices of `height` rows of `width` bytes, none of which is 0 unless the operation
+// is EMPTY. A single row has no pitch, and a single slice no slice pitch. A copy or a fill of one range is a row. Closed.
+struct weir_box {
+    struct weir_volume dst;
+    struct weir_volume src; // a COPY's; no buffer in a FILL
+    size_t width;
+    size_t height;
+    size_t depth;
+    const void *pattern; // a FILL's, which has one slice; NULL in a COPY
+    size_t pattern_size; // divides the offset, the pitch and the width
+};
+
+// Describes a copy of one range; without `src` a fill of one, which lacks its pattern. By members, since a whole box
+// would be made elsewhere and copied.
+static inline void weir_box_row(struct weir_box *box, weir_buffer *dst, size_t dst_offset,
+                                weir_buffer *src, size_t src_offset, size_t size)
+{
+    box->dst.buffer = dst;
+    box->dst.offset = dst_offset;
+    box->src.buffer = src;
+    box->src.offset = src_offset;
+    box->dst.pitch = box->dst.slice_pitch = box->src.pitch = box->src.slice_pitch = size;
+    box->width = size;
+    box->height = box->depth = 1;
+    box->pattern = NULL;
+    box->pattern_size = 0;
+}
+
+// How many bytes are written.
+static inline size_t weir_box_bytes(const struct weir_box *box)
+{
+    return box->width * box->height * box->depth;
+}
+
 // What a launch of a graph adds to the COLLECTIVEs of one communicator in it, which count from 0:
 // the collective of this launch has number `number + u.collective.number` and turn `turn +
 // u.collective.turn`. Closed.
@@ -93,7 +135,7 @@ struct weir_graph_comm {
 // flag.
 //
 // All operands were validated: ranges are inside their buffers, arguments match the signature,
-// handles belong to one device, except that one buffer of a COPY, COPY_2D or COPY_3D may belong to
+// handles belong to one device, except that one buffer of a COPY may belong to
 // a peer, and arguments of a LAUNCH to peers that device_reach accepts.
 // Valid during the call only.
 //
@@ -108,41 +150,8 @@ struct weir_operation {
     const char *file;  // the caller's; kept for the process
     uint64_t sequence; // 1, 2, 3 … in the order of submission to its queue
     union {
-        uint64_t room[12];
-        struct {
-            weir_buffer *dst;
-            weir_buffer *src;
-            size_t dst_offset;
-            size_t src_offset;
-            size_t size;
-        } copy;
-        struct {
-            struct weir_plane dst;
-            struct weir_plane src;
-            size_t width;
-            size_t height;
-        } copy_2d;
-        struct {
-            weir_buffer *dst;
-            size_t dst_offset;
-            size_t size;
-            const void *pattern;
-            size_t pattern_size;
-        } fill;
-        struct {
-            struct weir_plane dst;
-            size_t width;
-            size_t height;
-            const void *pattern;
-            size_t pattern_size;
-        } fill_2d;
-        struct {
-            struct weir_volume dst;
-            struct weir_volume src;
-            size_t width;
-            size_t height;
-            size_t depth;
-        } copy_3d;
+        uint64_t room[13];
+        struct weir_box box; // of COPY and FILL
         struct {
             weir_kernel *kernel;
             struct weir_extent grid;  // no zeros
@@ -224,6 +233,14 @@ static inline struct weir_operation *weir_operation_copy(struct weir_operation_r
     return &room->operation;
 }
 
+// What a COPY or a FILL moves; NULL for other kinds.
+static inline const struct weir_box *weir_operation_box(const struct weir_operation *operation)
+{
+    return operation->kind == WEIR_OPERATION_COPY || operation->kind == WEIR_OPERATION_FILL
+               ? &operation->u.box
+               : NULL;
+}
+
 static inline size_t weir__arguments_bytes(const struct weir_argument *arguments, size_t count)
 {
     size_t bytes = count * sizeof *arguments;
@@ -239,9 +256,7 @@ static inline size_t weir_operation_bytes(const struct weir_operation *operation
 {
     switch (operation->kind) {
     case WEIR_OPERATION_FILL:
-        return operation->u.fill.pattern_size;
-    case WEIR_OPERATION_FILL_2D:
-        return operation->u.fill_2d.pattern_size;
+        return operation->u.box.pattern_size;
     case WEIR_OPERATION_LAUNCH:
         return weir__arguments_bytes(operation->u.launch.arguments,
                                      operation->u.launch.argument_count);
@@ -288,10 +303,7 @@ static inline void weir_operation_own(struct weir_operation *copy, void *memory)
         return;
     switch (copy->kind) {
     case WEIR_OPERATION_FILL:
-        copy->u.fill.pattern = memcpy(memory, copy->u.fill.pattern, size);
-        break;
-    case WEIR_OPERATION_FILL_2D:
-        copy->u.fill_2d.pattern = memcpy(memory, copy->u.fill_2d.pattern, size);
+        copy->u.box.pattern = memcpy(memory, copy->u.box.pattern, size);
         break;
     case WEIR_OPERATION_LAUNCH:
         copy->u.launch.arguments =

@@ -151,7 +151,7 @@ static void attack_meeting(struct round *round)
     }
     for (uint32_t i = 1; i < own->count; i++)
         if ((!own->network || round_hear(guests[i], proof, sizeof proof)) &&
-            round_hear(guests[i], &welcome, sizeof welcome) && !welcome.refused &&
+            round_hear(guests[i], &welcome, sizeof welcome) && !welcome.cause[0] &&
             round_hear(guests[i], entries, own->count * sizeof *entries))
             own->right[i] = connect_guest(own, i, &entries[0], welcome.token) && right[i];
     round_chatter(round, own->data, own->control, UINT32_MAX);
@@ -206,7 +206,7 @@ static bool welcome_rank(struct guest_round *own, struct local_welcome *welcome,
     if (round_is_one_of(round, 6))
         round_damage(round, entries, sizeof entries);
     const bool said = round_say(round, connection, welcome, sizeof *welcome);
-    return said && !welcome->refused &&
+    return said && !welcome->cause[0] &&
            round_say(round, connection, entries, own->meeting.count * sizeof *entries);
 }
 

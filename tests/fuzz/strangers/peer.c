@@ -165,8 +165,6 @@ static bool make_group(struct peer_round *own)
     own->data[0] = own->control[0] = -1;
     own->group = local_mesh_create(own->round.world->host, "fuzz", 0, ROUND_PEERS);
     bool made = own->group != NULL;
-    if (made)
-        own->group->spans_machines = true;
     for (uint32_t i = 1; i < ROUND_PEERS && made; i++) {
         struct mesh_peer *peer = &own->group->peers[i];
         peer->address = local_address_at_number(1);

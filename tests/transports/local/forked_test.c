@@ -1,13 +1,9 @@
-// A child of fork() holds no listener of a meeting, and closes nothing of its own. That it holds no connection is shown in
-// processes_test.c.
+// A child of fork() holds no listener of a meeting. That it holds no connection is shown in processes_test.c.
 #define _DEFAULT_SOURCE // syscall()
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -81,68 +77,4 @@ WEIR_TEST(Forked, HoldsTheNameOfAMeetingForAWhile)
     rank_start(&joiners[1], 0, setup);
     ranks_expect_joined(joiners, 2);
     EXPECT_INT_EQ(waitpid(child, NULL, 0), child);
-}
-
-#define OTHERS 64
-
-// The child gives the free numbers to ends of a connection of its own, and then ends what it has inherited:
-// nothing of that is closed, or sent to. Returns a number for what is wrong.
-static int end_inherited(struct rank *rank)
-{
-    int pair[2];
-    int others[OTHERS];
-    char byte;
-    if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0)
-        return 1;
-    for (int i = 0; i < OTHERS; i++)
-        others[i] = dup(pair[1]);
-    if (rank_barrier(rank) != WEIR_ERROR_COMM || !strstr(rank->error.message, "a child of fork()"))
-        return 2;
-    if (rank_shrink(rank, 1) != WEIR_ERROR_COMM)
-        return 2;
-    ranks_ops()->abort(rank->group, "the child ends");
-    rank_leave(rank);
-    for (int i = 0; i < OTHERS; i++)
-        if (others[i] < 0 || fcntl(others[i], F_GETFD) < 0)
-            return 3;
-    if (recv(pair[0], &byte, 1, MSG_DONTWAIT) >= 0 || errno != EAGAIN)
-        return 4;
-    return 0;
-}
-
-// A child may have groups of its own.
-static int join_own(void)
-{
-    struct weir_transport_setup setup = ranks_setup("file");
-    struct rank rank = {.rank = 0};
-    setup.count = 1;
-    if (rank_join(&rank, &setup) != WEIR_OK)
-        return 5;
-    const int status = rank_barrier(&rank) != WEIR_OK ? 6 : 0;
-    rank_leave(&rank);
-    return status;
-}
-
-static weir_status fork_and_end(struct rank *rank)
-{
-    int *wrong = rank->user;
-    weir_status status = rank_barrier(rank);
-    if (!status && rank->rank == 0) {
-        const pid_t child = fork();
-        int ended = 0;
-        if (child == 0) {
-            const int found = end_inherited(rank);
-            _exit(found ? found : join_own());
-        }
-        if (child > 0 && waitpid(child, &ended, 0) == child && WIFEXITED(ended))
-            *wrong = WEXITSTATUS(ended);
-    }
-    return status ? status : rank_barrier(rank);
-}
-
-WEIR_TEST(Forked, EndsNothingOfItsOwn)
-{
-    int wrong = -1;
-    ranks_expect("file", 2, fork_and_end, &wrong);
-    EXPECT_INT_EQ(wrong, 0);
 }
