@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/siphash.h"
+#include "base/hash.h"
 #include "patterns/shared.h"
 
 // What all ranks of a communicator must have alike, since each sees only its own half of a mismatch:
@@ -71,12 +71,6 @@ struct note {
     uint64_t options;
 };
 
-static uint64_t mix(uint64_t so_far, const void *bytes, size_t size)
-{
-    const struct weir_siphash_key key = {{so_far, size}};
-    return weir_siphash(&key, bytes, size);
-}
-
 static struct note describe(const weir_buckets *buckets)
 {
     const struct weir_buckets_params *params = &buckets->params;
@@ -85,12 +79,12 @@ static struct note describe(const weir_buckets *buckets)
                                 buckets->plan.first_bytes};
     struct note note = {.parameter_count = params->parameter_count,
                         .bytes = buckets->plan.bytes,
-                        .options = mix(0, options, sizeof options)};
+                        .options = weir_hash(0, options, sizeof options)};
     for (uint32_t i = 0; i < params->parameter_count; i++) {
         const struct weir__buckets_parameter *parameter = &buckets->parameters[i];
         const uint64_t facts[] = {parameter->offset, parameter->count, parameter->optional};
-        note.parameters = mix(note.parameters, parameter->name, strlen(parameter->name));
-        note.parameters = mix(note.parameters, facts, sizeof facts);
+        note.parameters = weir_hash(note.parameters, parameter->name, strlen(parameter->name));
+        note.parameters = weir_hash(note.parameters, facts, sizeof facts);
     }
     return note;
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/siphash.h"
+#include "base/hash.h"
 #include "patterns/shared.h"
 #include "pipelines/train/data.h"
 #include "pipelines/train/product.h"
@@ -22,15 +22,13 @@ static uint64_t checksum_of(const struct weir_io_tensor *tensors, size_t count)
     uint64_t sum = 0;
     for (size_t i = 0; i < count; i++) {
         const struct weir_io_tensor *tensor = &tensors[i];
-        struct weir_siphash_key key = {{(uint64_t)tensor->dtype, (uint64_t)tensor->rank}};
-        uint64_t size = 0;
+        uint64_t hash = (uint64_t)tensor->dtype, size = 0;
         if (strcmp(tensor->name, checksum_name) == 0)
             continue;
         weir_io_shape_bytes(tensor->dtype, tensor->rank, tensor->shape, &size);
-        key.words[0] = weir_siphash(&key, tensor->name, strlen(tensor->name));
-        key.words[1] =
-            weir_siphash(&key, tensor->shape, (size_t)tensor->rank * sizeof *tensor->shape);
-        sum += weir_siphash(&key, tensor->data, (size_t)size);
+        hash = weir_hash(hash, tensor->name, strlen(tensor->name));
+        hash = weir_hash(hash, tensor->shape, (size_t)tensor->rank * sizeof *tensor->shape);
+        sum += weir_hash(hash, tensor->data, (size_t)size);
     }
     return sum;
 }
