@@ -228,16 +228,16 @@ static bool cause_at(weir_queue *queue, uint64_t sequence, struct weir_error *ou
     return found;
 }
 
-// The same of an event, whose queue is `producer`, or NULL if that is destroyed.
-static bool cause_of(weir_queue *producer, struct weir_event event, struct weir_error *out_cause)
+// The same of an event, whose queue may be destroyed.
+static bool cause_of(struct weir_event event, struct weir_error *out_cause)
 {
-    if (producer)
-        return cause_at(producer, event.sequence, out_cause);
+    if (atomic_load_explicit(&failure_count, memory_order_acquire) == 0)
+        return false;
     weir_lock_take(&lock);
-    const struct weir__failures *gone = all;
-    while (gone && gone->queue != event.queue)
-        gone = gone->next;
-    const bool found = gone && find_cause(gone, event.sequence, out_cause);
+    const struct weir__failures *failures = all;
+    while (failures && failures->queue != event.queue)
+        failures = failures->next;
+    const bool found = failures && find_cause(failures, event.sequence, out_cause);
     weir_lock_release(&lock);
     return found;
 }
@@ -251,9 +251,7 @@ weir_status weir__completion_status(weir_queue *queue, uint64_t sequence)
 weir_status weir__completion_status_gone(struct weir_event event)
 {
     struct weir_error cause;
-    if (atomic_load_explicit(&failure_count, memory_order_acquire) == 0)
-        return WEIR_OK;
-    return cause_of(NULL, event, &cause) ? weir__error_set(&cause) : WEIR_OK;
+    return cause_of(event, &cause) ? weir__error_set(&cause) : WEIR_OK;
 }
 
 weir_status weir__completion_refuse(weir_queue *queue)
@@ -333,7 +331,7 @@ static bool still_waits(weir_queue *queue, weir_queue *producer, const struct we
 {
     struct weir_error cause;
     const bool done = !producer || weir__queue_is_past(producer, wait->event.sequence);
-    const bool failed = done && cause_of(producer, wait->event, &cause);
+    const bool failed = done && cause_of(wait->event, &cause);
     if (failed && !wait->order)
         weir__completion_fail(queue, wait->own, &cause);
     return !done || (failed && producer); // the queue has a refused wait then
@@ -479,14 +477,6 @@ static void walk_waits(weir_queue **list, weir_queue *queue, bool *changed)
     walk_follow(list, latest, changed);
 }
 
-static bool wait_cause(const struct weir__wait *wait, struct weir_error *out_cause)
-{
-    weir_queue *producer = weir__registry_pin(wait->event.queue);
-    const bool found = cause_of(producer, wait->event, out_cause);
-    weir__registry_unpin(producer);
-    return found;
-}
-
 static void walk_propagate(weir_queue *list)
 {
     struct weir_error cause;
@@ -497,7 +487,7 @@ static void walk_propagate(weir_queue *list)
         changed = false;
         for (weir_queue *queue = list; queue; queue = queue->completion.walk_next)
             for (uint32_t i = 0; wait_before_target(queue, i, &wait); i++)
-                if (!wait.order && wait_cause(&wait, &cause) &&
+                if (!wait.order && cause_of(wait.event, &cause) &&
                     !cause_at(queue, wait.own, &known)) {
                     weir__completion_fail(queue, wait.own, &cause);
                     changed = true;
