@@ -13,7 +13,6 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
-#include "base/wait.h"
 #include "core/graph/graph.h"
 #include "core/object/device.h"
 #include "core/queue/queue.h"
