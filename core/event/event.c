@@ -28,26 +28,22 @@
 WEIR_COLD static weir_status refuse_event(struct weir_event event, const char *waiting,
                                           const struct weir__host_caller *caller)
 {
-    const char *function = caller->function;
-    const char *file = caller->file;
-    const int line = caller->line;
+    static const char remedy[] = "record first: weir_queue_record() returns the event";
     if (event.queue == 0 || event.sequence == 0)
-        return weir__fail_at(file, line, waiting, WEIR_ERROR_INVALID,
-                             "record first: weir_queue_record() returns the event",
-                             "%s: the event is zero; it was never recorded", function);
+        return weir__refuse(caller, waiting, remedy, "%s: the event is zero; it was never recorded",
+                            caller->function);
     if (!weir__registry_issued(event.queue))
-        return weir__fail_at(file, line, waiting, WEIR_ERROR_INVALID,
-                             "record first: weir_queue_record() returns the event",
-                             "%s: the event belongs to no queue", function);
+        return weir__refuse(caller, waiting, remedy, "%s: the event belongs to no queue",
+                            caller->function);
     weir_queue *queue = weir__registry_pin(event.queue);
     const char *label = queue ? queue->member.object.label : NULL;
     weir_status status = WEIR_OK;
     if (weir__is_captured(event))
-        status = weir__capture_refuse_event(function, label, file, line);
+        status = weir__capture_refuse_event(caller->function, label, caller->file, caller->line);
     else if (queue)
-        status = weir__fail_at(file, line, label, WEIR_ERROR_INVALID,
-                               "pass the event as weir_queue_record() gave it",
-                               "%s: the queue has no operation %" PRIu64, function, event.sequence);
+        status = weir__refuse(caller, label, "pass the event as weir_queue_record() gave it",
+                              "%s: the queue has no operation %" PRIu64, caller->function,
+                              event.sequence);
     weir__registry_unpin(queue);
     return status;
 }
