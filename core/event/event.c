@@ -500,31 +500,28 @@ static void run(void *argument)
     }
 }
 
-static bool add_watch(struct weir__notifier *notifier, struct weir__watch *watch)
-{
-    weir_lock_take(&notifier->lock);
-    if (!notifier->started)
-        notifier->started = weir_thread_start(&notifier->thread, run, notifier) == 0;
-    if (notifier->started) {
-        watch->next = notifier->list;
-        notifier->list = watch;
-        pthread_cond_signal(&notifier->changed);
-    }
-    const bool started = notifier->started; // a call on another thread may start it a moment later
-    weir_lock_release(&notifier->lock);
-    return started;
-}
-
 static weir_status watch_event(weir_device *device, struct weir_event event, int fd)
 {
+    struct weir__notifier *notifier = &device->notifier;
     struct weir__watch *watch = weir__allocate(sizeof *watch);
     const int copy = watch ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+    bool watched = false;
     if (copy >= 0) {
-        *watch = (struct weir__watch){.event = event, .fd = copy};
-        if (add_watch(&device->notifier, watch))
-            return WEIR_OK;
-        close(copy);
+        weir_lock_take(&notifier->lock);
+        if (!notifier->started)
+            notifier->started = weir_thread_start(&notifier->thread, run, notifier) == 0;
+        watched = notifier->started; // a call on another thread may start it a moment later
+        if (watched) {
+            *watch = (struct weir__watch){.next = notifier->list, .event = event, .fd = copy};
+            notifier->list = watch;
+            pthread_cond_signal(&notifier->changed);
+        }
+        weir_lock_release(&notifier->lock);
     }
+    if (watched)
+        return WEIR_OK;
+    if (copy >= 0)
+        close(copy);
     weir__release(watch);
     return weir__fail(WEIR_ERROR_SYSTEM, "raise the limit of open files or threads",
                       "weir_event_fd: no memory, descriptor or thread to watch the event with");
