@@ -74,15 +74,6 @@ static struct place place_at(const char *text, const char *key)
     return place;
 }
 
-static bool has_place(char *const *command, const char *key)
-{
-    for (; *command; command++)
-        for (const char *at = *command; *at; at++)
-            if (place_at(at, key).size)
-                return true;
-    return false;
-}
-
 // What follows "--KEY" in the word, or NULL.
 static const char *after_option(const char *word, const char *key)
 {
@@ -92,14 +83,19 @@ static const char *after_option(const char *word, const char *key)
     return word + 2 + length;
 }
 
-static bool has_option(char *const *command, const char *key)
+// Places go before options.
+static enum sim_owner owner_of(const char *key, char *const *command)
 {
+    enum sim_owner owner = strchr(key, '.') ? SIM_OF_SECTION : SIM_OF_MODEL;
     for (; *command; command++) {
         const char *rest = after_option(*command, key);
         if (rest && (*rest == '=' || (*rest == '\0' && command[1])))
-            return true;
+            owner = SIM_OF_OPTION;
+        for (const char *at = *command; *at; at++)
+            if (place_at(at, key).size)
+                return SIM_OF_PLACES;
     }
-    return false;
+    return owner;
 }
 
 // The command of a run.
@@ -204,13 +200,8 @@ static char *join(const struct sim_settings *settings, bool model)
 void cli_sim_make_run(struct sim_run *run, const char *gpu, char *const *command,
                       struct sim_settings settings)
 {
-    for (size_t i = 0; i < settings.count; i++) {
-        struct sim_setting *setting = &settings.items[i];
-        setting->owner = has_place(command, setting->key)    ? SIM_OF_PLACES
-                         : has_option(command, setting->key) ? SIM_OF_OPTION
-                         : strchr(setting->key, '.')         ? SIM_OF_SECTION
-                                                             : SIM_OF_MODEL;
-    }
+    for (size_t i = 0; i < settings.count; i++)
+        settings.items[i].owner = owner_of(settings.items[i].key, command);
     *run = (struct sim_run){.gpu = gpu,
                             .what_if = join(&settings, false),
                             .changes = join(&settings, true)};

@@ -374,20 +374,17 @@ static bool is_doubling(const struct sweep_axis *axis)
     return axis->values.count > 2;
 }
 
-static size_t series_count(const struct sweep *sweep)
-{
-    return sweep->gpus.count * (sweep->per_gpu / sweep->axes[0].values.count);
-}
-
 // Ends the command unless the plot has room for all.
 static void check_plot(const struct sweep *sweep)
 {
     const size_t most = has_numbers(&sweep->axes[0]) ? CLI_PLOT_POINTS_MAX : CLI_PLOT_GROUPS_MAX;
-    if (series_count(sweep) > CLI_PLOT_SERIES_MAX || sweep->axes[0].values.count > most)
+    const size_t values = sweep->axes[0].values.count;
+    const size_t lines = run_count(sweep) / values;
+    if (lines > CLI_PLOT_SERIES_MAX || values > most)
         cli_fail(CLI_USAGE,
                  "a plot has room for %d lines of %zu values, and these are %zu of %zu; name fewer "
                  "GPUs or values, or leave out --plot",
-                 CLI_PLOT_SERIES_MAX, most, series_count(sweep), sweep->axes[0].values.count);
+                 CLI_PLOT_SERIES_MAX, most, lines, values);
 }
 
 // On the line of "h200, queues=2".

@@ -399,20 +399,6 @@ static void set_sides(json_t *object, const char *key, uint64_t before, uint64_t
                            weir_json_count(after)));
 }
 
-static json_t *describe_entries(const struct entries *entries)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < entries->count; i++) {
-        const struct entry *entry = &entries->items[i];
-        json_t *object = json_object();
-        cli_json_set(object, "name", cli_json_string(entry->name));
-        set_sides(object, "ns", entry->ns[0], entry->ns[1]);
-        set_sides(object, "count", entry->count[0], entry->count[1]);
-        cli_json_append(list, object);
-    }
-    return list;
-}
-
 static int print_json(weir_report *const reports[2], int code)
 {
     const struct weir_report_summary *before = weir_report_get_summary(reports[0]);
@@ -424,21 +410,18 @@ static int print_json(weir_report *const reports[2], int code)
     set_sides(root, "longest_bubble_ns", before->longest_bubble_ns, after->longest_bubble_ns);
     for (size_t i = 0; i < SECTION_COUNT; i++) {
         const struct entries entries = find_entries(reports, sections[i].table);
-        cli_json_set(root, sections[i].name, describe_entries(&entries));
+        json_t *list = json_array();
+        for (size_t k = 0; k < entries.count; k++) {
+            const struct entry *entry = &entries.items[k];
+            json_t *object = json_object();
+            cli_json_set(object, "name", cli_json_string(entry->name));
+            set_sides(object, "ns", entry->ns[0], entry->ns[1]);
+            set_sides(object, "count", entry->count[0], entry->count[1]);
+            cli_json_append(list, object);
+        }
+        cli_json_set(root, sections[i].name, list);
     }
     return cli_json_print(root, code);
-}
-
-// Whether it got slower, in a sentence.
-static int judge(weir_report *const reports[2], uint64_t limit)
-{
-    const double before = (double)weir_report_get_summary(reports[0])->span_ns;
-    const double after = (double)weir_report_get_summary(reports[1])->span_ns;
-    if (after <= before * (1 + (double)limit / 100))
-        return CLI_OK;
-    cli_error("the span grew by %.1f %%, and %" PRIu64 " %% are allowed",
-              before > 0 ? 100 * (after / before - 1) : 100.0, limit);
-    return CLI_FAILED;
 }
 
 int cli_trace_diff(int argc, char **argv)
@@ -456,7 +439,13 @@ int cli_trace_diff(int argc, char **argv)
     cli_parse(&usage, argc, argv);
     for (size_t i = 0; i < 2; i++)
         reports[i] = cli_trace_open(argv[i], NULL, 1, true, CLI_FAILED);
-    const int code = judge(reports, limit);
+    const double before = (double)weir_report_get_summary(reports[0])->span_ns;
+    const double after = (double)weir_report_get_summary(reports[1])->span_ns;
+    const bool slower = after > before * (1 + (double)limit / 100);
+    const int code = slower ? CLI_FAILED : CLI_OK;
+    if (slower)
+        cli_error("the span grew by %.1f %%, and %" PRIu64 " %% are allowed",
+                  before > 0 ? 100 * (after / before - 1) : 100.0, limit);
     if (json)
         return print_json(reports, code);
     print_totals(reports);
