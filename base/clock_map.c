@@ -12,11 +12,6 @@ static const struct weir_clock_pair *pair_at(const struct weir_clock_map *map, u
     return &map->pairs[number % WEIR_CLOCK_MAP_PAIRS];
 }
 
-static uint64_t oldest(const struct weir_clock_map *map)
-{
-    return map->count > WEIR_CLOCK_MAP_PAIRS ? map->count - WEIR_CLOCK_MAP_PAIRS : 0;
-}
-
 void weir_clock_map_add(struct weir_clock_map *map, uint64_t a_ns, uint64_t b_ns)
 {
     const struct weir_clock_pair pair = {a_ns, b_ns};
@@ -52,7 +47,8 @@ uint64_t weir_clock_map_b(const struct weir_clock_map *map, uint64_t a_ns)
 {
     if (map->count == 0)
         return a_ns;
-    const uint64_t begin = oldest(map);
+    const uint64_t begin =
+        map->count > WEIR_CLOCK_MAP_PAIRS ? map->count - WEIR_CLOCK_MAP_PAIRS : 0;
     uint64_t right = map->count - 1;
     while (right > begin + 1 && pair_at(map, right - 1)->a_ns > a_ns)
         right--;

@@ -18,7 +18,7 @@
 
 #include "base/file.h"
 #include "base/grow.h"
-#include "base/siphash.h"
+#include "base/hash.h"
 #include "base/text.h"
 
 #define ENTRY_SUFFIX ".entry"
@@ -38,20 +38,11 @@ struct entry_header {
 
 static const char magic[8] = {'w', 'e', 'i', 'r', 'c', 'a', '0', '4'};
 
-// Against damage and chance, not against forgery.
-static const struct weir_siphash_key hash_key;
-
-static char *join(const char *first, const char *second)
-{
-    char *path;
-    return asprintf(&path, "%s/%s", first, second) < 0 ? NULL : path;
-}
-
 static char *entry_path(const weir_disk_cache *cache, const void *key, size_t key_size)
 {
-    char name[ENTRY_NAME_SIZE];
-    snprintf(name, sizeof name, "%016" PRIx64 ENTRY_SUFFIX, weir_siphash(&hash_key, key, key_size));
-    return join(cache->folder, name);
+    char *path;
+    const uint64_t hash = weir_hash(0, key, key_size);
+    return asprintf(&path, "%s/%016" PRIx64 ENTRY_SUFFIX, cache->folder, hash) < 0 ? NULL : path;
 }
 
 static bool cannot_be_used(const char *path, int error, char *message, size_t message_size)
@@ -102,15 +93,6 @@ static bool open_folder(weir_disk_cache *cache, char *message, size_t message_si
     return false;
 }
 
-static char *default_directory(void)
-{
-    const char *cache_home = secure_getenv("XDG_CACHE_HOME");
-    if (cache_home && cache_home[0] == '/')
-        return join(cache_home, "weir");
-    const char *home = secure_getenv("HOME");
-    return home && home[0] == '/' ? join(home, ".cache/weir") : NULL;
-}
-
 static void no_memory(char *message, size_t message_size)
 {
     snprintf(message, message_size, "no memory is left for the disk cache; free some memory");
@@ -118,19 +100,24 @@ static void no_memory(char *message, size_t message_size)
 
 static char *choose_folder(const char *named, const char *name, char *message, size_t message_size)
 {
-    if (named)
-        return join(named, name);
-    char *directory = default_directory();
-    if (!directory) {
-        snprintf(message, message_size,
-                 "there is no place for the disk cache '%s'; set "
-                 "XDG_CACHE_HOME or HOME, name a folder, or turn the cache off",
-                 name);
-        return NULL;
+    const char *cache_home = secure_getenv("XDG_CACHE_HOME");
+    const char *home = secure_getenv("HOME");
+    const char *above = named, *between = "";
+    char *folder;
+    if (!named && cache_home && cache_home[0] == '/') {
+        above = cache_home;
+        between = "/weir";
+    } else if (!named && home && home[0] == '/') {
+        above = home;
+        between = "/.cache/weir";
     }
-    char *folder = join(directory, name);
-    free(directory);
-    return folder;
+    if (above)
+        return asprintf(&folder, "%s%s/%s", above, between, name) < 0 ? NULL : folder;
+    snprintf(message, message_size,
+             "there is no place for the disk cache '%s'; set "
+             "XDG_CACHE_HOME or HOME, name a folder, or turn the cache off",
+             name);
+    return NULL;
 }
 
 weir_disk_cache *weir_disk_cache_create(const char *directory, const char *name,
@@ -170,7 +157,7 @@ static size_t data_of(const unsigned char *file, size_t file_size, const void *k
     memcpy(&header, file, sizeof header);
     return memcmp(header.magic, magic, sizeof magic) == 0 &&
                    memcmp(file + sizeof header, key, key_size) == 0 &&
-                   header.check == weir_siphash(&hash_key, file + at, file_size - at)
+                   header.check == weir_hash(0, file + at, file_size - at)
                ? at
                : 0;
 }
@@ -227,12 +214,6 @@ static void note_entry(struct found_entries *entries, const char *name, const st
     entries->total_bytes += entry->size;
 }
 
-// A temporary file of a writer that was killed: none writes for an hour.
-static bool is_left_over(const char *name, const struct stat *status)
-{
-    return strncmp(name, ".weir-", 6) == 0 && time(NULL) - status->st_mtime > 3600;
-}
-
 static void list_entries(int folder, DIR *stream, struct found_entries *entries)
 {
     for (struct dirent *file = readdir(stream); file; file = readdir(stream)) {
@@ -243,7 +224,8 @@ static void list_entries(int folder, DIR *stream, struct found_entries *entries)
         if (fnmatch("*" ENTRY_SUFFIX, file->d_name, 0) == 0 &&
             strlen(file->d_name) + 1 == ENTRY_NAME_SIZE)
             note_entry(entries, file->d_name, &status);
-        else if (is_left_over(file->d_name, &status))
+        else if (strncmp(file->d_name, ".weir-", 6) == 0 && time(NULL) - status.st_mtime > 3600)
+            // Of a writer that was killed: none writes for an hour.
             unlinkat(folder, file->d_name, 0);
     }
 }
@@ -285,7 +267,7 @@ static void trim(const weir_disk_cache *cache)
 bool weir_disk_cache_write(const weir_disk_cache *cache, const void *key, size_t key_size,
                            const void *data, size_t size, char *message, size_t message_size)
 {
-    struct entry_header header = {.check = weir_siphash(&hash_key, data, size)};
+    struct entry_header header = {.check = weir_hash(0, data, size)};
     memcpy(header.magic, magic, sizeof magic);
 
     const uint64_t most = cache->limit_bytes;

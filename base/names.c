@@ -51,15 +51,6 @@ size_t weir_names_find(const struct weir_names *names, const char *text)
     return node ? (*node)->number : SIZE_MAX;
 }
 
-static struct name *create(const char *text, size_t number)
-{
-    const size_t size = strlen(text) + 1;
-    struct name *name = malloc(sizeof *name + size);
-    if (name)
-        *name = (struct name){memcpy(name + 1, text, size), number};
-    return name;
-}
-
 size_t weir_names_number(struct weir_names *names, const char *text)
 {
     const size_t known = weir_names_find(names, text);
@@ -69,7 +60,10 @@ size_t weir_names_number(struct weir_names *names, const char *text)
     if (!grown)
         return SIZE_MAX;
     names->names = grown;
-    struct name *name = create(text, names->count);
+    const size_t size = strlen(text) + 1;
+    struct name *name = malloc(sizeof *name + size);
+    if (name)
+        *name = (struct name){memcpy(name + 1, text, size), names->count};
     if (!name || !tsearch(name, &names->tree, by_text)) {
         free(name);
         return SIZE_MAX;

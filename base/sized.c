@@ -3,16 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool refuse_size(const char *caller, const char *type, size_t given, size_t size,
-                        struct weir_sized_refusal *refusal)
-{
-    refusal->remedy = "start from = {.struct_size = sizeof params}";
-    snprintf(refusal->message, sizeof refusal->message,
-             "%s: struct_size is %zu, but struct %s has %zu bytes in this library", caller, given,
-             type, size);
-    return false;
-}
-
 static bool refuse_rest(const char *caller, const char *type, size_t given, size_t size, size_t at,
                         struct weir_sized_refusal *refusal)
 {
@@ -43,8 +33,13 @@ bool weir_sized_read(const char *caller, const char *type, const void *given, vo
     size_t given_size;
 
     memcpy(&given_size, given, sizeof given_size);
-    if (given_size < sizeof given_size || given_size > WEIR_SIZED_BYTES_MAX)
-        return refuse_size(caller, type, given_size, size, refusal);
+    if (given_size < sizeof given_size || given_size > WEIR_SIZED_BYTES_MAX) {
+        refusal->remedy = "start from = {.struct_size = sizeof params}";
+        snprintf(refusal->message, sizeof refusal->message,
+                 "%s: struct_size is %zu, but struct %s has %zu bytes in this library", caller,
+                 given_size, type, size);
+        return false;
+    }
     if (!weir_sized_read_item(caller, type, given, given_size, known, size, refusal))
         return false;
     memcpy(known, &size, sizeof size);

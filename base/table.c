@@ -104,15 +104,6 @@ static size_t width(const char *text)
     return count;
 }
 
-static size_t column_width(const struct weir_table *table, size_t column, size_t columns)
-{
-    size_t widest = 0;
-    for (size_t i = column; i < table->count; i += columns)
-        if (width(table->cells[i]) > widest)
-            widest = width(table->cells[i]);
-    return widest;
-}
-
 static void add_row(const struct weir_table *table, const size_t *widths, size_t row,
                     size_t columns, struct weir_long_text *text)
 {
@@ -132,8 +123,12 @@ void weir_table_end(struct weir_table *table, size_t indent, struct weir_long_te
     const size_t letters = strlen(table->alignment);
     const size_t columns = letters < WEIR_TABLE_COLUMNS ? letters : WEIR_TABLE_COLUMNS;
     text->failed = text->failed || table->failed;
-    for (size_t i = 0; i < columns; i++)
-        widths[i] = column_width(table, i, columns);
+    for (size_t i = 0; i < columns; i++) {
+        widths[i] = 0;
+        for (size_t k = i; k < table->count; k += columns)
+            if (width(table->cells[k]) > widths[i])
+                widths[i] = width(table->cells[k]);
+    }
     for (size_t i = 0; i < table->count && !table->failed; i += columns) {
         weir_long_text_add(text, "%*s", (int)indent, "");
         add_row(table, widths, i, columns, text);

@@ -4,9 +4,6 @@
 #define _GNU_SOURCE
 #include "base/thread.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 
 void weir_thread_hold_signals(sigset_t *out_before)

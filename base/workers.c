@@ -10,6 +10,7 @@
 void weir_workers_init(struct weir_workers *workers, const struct weir_lock_kind *kind)
 {
     *workers = (struct weir_workers){0};
+    TAILQ_INIT(&workers->tasks);
     weir_lock_init(&workers->lock, kind);
     for (unsigned i = 0; i < WEIR_WORKERS_MAX; i++) {
         workers->threads[i].workers = workers;
@@ -30,32 +31,13 @@ void weir_workers_finish(struct weir_workers *workers)
 // With the lock held, which is released meanwhile.
 static void run_task(struct weir_workers *workers, struct weir_task *task)
 {
+    TAILQ_REMOVE(&workers->tasks, task, place);
     task->state = WEIR_TASK_BEGUN;
     weir_lock_release(&workers->lock);
     task->run(task->user);
     weir_lock_take(&workers->lock);
     task->state = WEIR_TASK_DONE;
     pthread_cond_broadcast(&workers->done);
-}
-
-static struct weir_task *pop(struct weir_workers *workers)
-{
-    struct weir_task *task = workers->first;
-    workers->first = task->next;
-    if (!workers->first)
-        workers->last = NULL;
-    return task;
-}
-
-// A program may handle faults in its own memory, such as those of pages that it has protected. A
-// fault of a thread that blocks the signal ends the process.
-static void allow_faults(void)
-{
-    sigset_t faults;
-    sigemptyset(&faults);
-    sigaddset(&faults, SIGSEGV);
-    sigaddset(&faults, SIGBUS);
-    pthread_sigmask(SIG_UNBLOCK, &faults, NULL);
 }
 
 // These two with the lock held.
@@ -84,11 +66,17 @@ static void work(void *user)
 {
     struct weir_worker *worker = user;
     struct weir_workers *workers = worker->workers;
-    allow_faults();
+    // A program may handle faults in its own memory, such as those of pages that it has protected. A
+    // fault of a thread that blocks the signal ends the process.
+    sigset_t faults;
+    sigemptyset(&faults);
+    sigaddset(&faults, SIGSEGV);
+    sigaddset(&faults, SIGBUS);
+    pthread_sigmask(SIG_UNBLOCK, &faults, NULL);
     weir_lock_take(&workers->lock);
     while (!workers->stopping) {
-        if (workers->first)
-            run_task(workers, pop(workers));
+        if (!TAILQ_EMPTY(&workers->tasks))
+            run_task(workers, TAILQ_FIRST(&workers->tasks));
         else
             fall_asleep(worker);
     }
@@ -96,23 +84,17 @@ static void work(void *user)
     weir_lock_release(&workers->lock);
 }
 
-// With the lock held.
-static bool start_one(struct weir_workers *workers)
-{
-    struct weir_worker *worker = &workers->threads[workers->count];
-    if (weir_thread_start(&worker->thread, work, worker) != 0)
-        return false;
-    workers->count++;
-    workers->awake++;
-    return true;
-}
-
 unsigned weir_workers_start(struct weir_workers *workers, unsigned count)
 {
     const unsigned most = count < WEIR_WORKERS_MAX ? count : WEIR_WORKERS_MAX;
     weir_lock_take(&workers->lock);
-    while (!workers->stopping && workers->count < most && start_one(workers))
-        ;
+    while (!workers->stopping && workers->count < most) {
+        struct weir_worker *worker = &workers->threads[workers->count];
+        if (weir_thread_start(&worker->thread, work, worker) != 0)
+            break;
+        workers->count++;
+        workers->awake++;
+    }
     const unsigned running = workers->stopping ? 0 : workers->count;
     weir_lock_release(&workers->lock);
     return running;
@@ -139,39 +121,19 @@ void weir_workers_stop(struct weir_workers *workers)
 
 void weir_workers_post(struct weir_workers *workers, struct weir_task *task, unsigned threads)
 {
-    task->next = NULL;
     task->state = WEIR_TASK_POSTED;
     weir_lock_take(&workers->lock);
-    if (workers->last)
-        workers->last->next = task;
-    else
-        workers->first = task;
-    workers->last = task;
+    TAILQ_INSERT_TAIL(&workers->tasks, task, place);
     if (workers->sleepers && workers->awake < threads)
         wake_one(workers);
     weir_lock_release(&workers->lock);
 }
 
-static void take_out(struct weir_workers *workers, struct weir_task *task)
-{
-    struct weir_task *before = NULL;
-    for (struct weir_task *at = workers->first; at != task; at = at->next)
-        before = at;
-    if (before)
-        before->next = task->next;
-    else
-        workers->first = task->next;
-    if (workers->last == task)
-        workers->last = before;
-}
-
 void weir_workers_wait(struct weir_workers *workers, struct weir_task *task)
 {
     weir_lock_take(&workers->lock);
-    if (task->state == WEIR_TASK_POSTED) {
-        take_out(workers, task);
+    if (task->state == WEIR_TASK_POSTED)
         run_task(workers, task);
-    }
     while (task->state != WEIR_TASK_DONE)
         weir_lock_wait(&workers->lock, &workers->done);
     weir_lock_release(&workers->lock);

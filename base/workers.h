@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/queue.h>
 
 #include "base/lock.h"
 #include "base/thread.h"
@@ -18,7 +19,7 @@ enum {
 struct weir_task {
     void (*run)(void *user);
     void *user;
-    struct weir_task *next;
+    TAILQ_ENTRY(weir_task) place;
     enum {
         WEIR_TASK_POSTED,
         WEIR_TASK_BEGUN,
@@ -39,9 +40,8 @@ struct weir_worker {
 struct weir_workers {
     struct weir_lock lock;
     pthread_cond_t done;
-    struct weir_task *first; // posted and not begun, the oldest
-    struct weir_task *last;
-    struct weir_worker *sleepers; // the one that fell asleep last, whose processor is the readiest
+    TAILQ_HEAD(, weir_task) tasks; // posted and not begun, the oldest first
+    struct weir_worker *sleepers;  // the one that fell asleep last, whose processor is the readiest
     unsigned awake;
     unsigned count; // of threads
     bool stopping;

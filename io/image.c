@@ -318,31 +318,21 @@ static int scan_limit_of(const struct jpeg_decompress_struct *cinfo)
     return scans < SCANS_AT_MOST ? (int)scans : SCANS_AT_MOST;
 }
 
-// Returns the name of the file's colours, or NULL if they cannot be converted.
-static const char *colours_of(const struct jpeg_decompress_struct *cinfo)
-{
-    switch (cinfo->jpeg_color_space) {
-    case JCS_GRAYSCALE:
-        return "gray";
-    case JCS_YCbCr:
-        return "ycc";
-    case JCS_RGB:
-        return "rgb";
-    default:
-        return NULL;
-    }
-}
-
 static bool describe_jpeg(struct reader *reader)
 {
+    // Those that can be converted.
+    static const char *const colours[] = {
+        [JCS_GRAYSCALE] = "gray", [JCS_YCbCr] = "ycc", [JCS_RGB] = "rgb"};
     const struct jpeg_decompress_struct *cinfo = &reader->cinfo;
     struct job *job = reader->job;
     if (cinfo->jpeg_color_space == JCS_CMYK || cinfo->jpeg_color_space == JCS_YCCK)
         return weir_io_fail(job->error, job->path,
                             "is a CMYK JPEG, whose colours depend on a printer; "
                             "convert it to RGB first");
-    const char *colours = colours_of(cinfo);
-    if (!colours)
+    const char *name = (size_t)cinfo->jpeg_color_space < sizeof colours / sizeof *colours
+                           ? colours[cinfo->jpeg_color_space]
+                           : NULL;
+    if (!name)
         return weir_io_fail(job->error, job->path,
                             "is a JPEG of %d channels of unknown meaning; gray, YCbCr and RGB "
                             "are read",
@@ -350,7 +340,7 @@ static bool describe_jpeg(struct reader *reader)
     size_t used = 0;
     job->info.width = cinfo->image_width;
     job->info.height = cinfo->image_height;
-    weir_text_append(job->info.kind, sizeof job->info.kind, &used, "jpeg %s%s", colours,
+    weir_text_append(job->info.kind, sizeof job->info.kind, &used, "jpeg %s%s", name,
                      cinfo->progressive_mode ? ", progressive" : "");
     return true;
 }
@@ -433,20 +423,6 @@ static const struct format formats[] = {
     {"RIFF (perhaps WebP)", "RIFF", 4, NULL},
 };
 
-// A file that ends within the signature of a kind that is read counts as cut off,
-// not as something else.
-static const struct format *find_format(const char *head, size_t length)
-{
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
-        if (length < formats[i].length && !formats[i].decode)
-            continue;
-        size_t compared = formats[i].length < length ? formats[i].length : length;
-        if (memcmp(head, formats[i].signature, compared) == 0)
-            return &formats[i];
-    }
-    return NULL;
-}
-
 static bool decode(struct job *job)
 {
     char head[LONGEST_SIGNATURE];
@@ -456,7 +432,15 @@ static bool decode(struct job *job)
     if (length == 0)
         return weir_io_fail(job->error, job->path, "is empty; a PNG or JPEG image is needed");
 
-    const struct format *format = find_format(head, length);
+    // A file that ends within the signature of a kind that is read counts as cut off,
+    // not as something else.
+    const struct format *format = NULL;
+    for (size_t i = 0; i < sizeof formats / sizeof *formats && !format; i++) {
+        const size_t whole = formats[i].length, compared = whole < length ? whole : length;
+        if ((compared == whole || formats[i].decode) &&
+            memcmp(head, formats[i].signature, compared) == 0)
+            format = &formats[i];
+    }
     if (!format)
         return weir_io_fail(job->error, job->path,
                             "is neither a PNG nor a JPEG image; convert it to one of them");

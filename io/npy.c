@@ -26,8 +26,7 @@ static const unsigned char magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 struct header {
     char descr[WORD_LIMIT];
     bool fortran_order;
-    int rank;
-    uint64_t shape[WEIR_IO_MAX_RANK];
+    struct weir_io_npy *array; // its rank and shape
 };
 
 // The value of a key, which is quoted and comes before a colon; an empty text if there is none.
@@ -54,18 +53,18 @@ static bool read_descr(const char *at, struct header *header)
 }
 
 // "(3, 4)", "(3,)", "()".
-static bool read_shape(const char *at, struct header *header)
+static bool read_shape(const char *at, struct weir_io_npy *array)
 {
     if (*at != '(')
         return false;
     for (at += 1 + strspn(at + 1, SPACES); *at != ')'; at += strspn(at, SPACES)) {
         char *end;
         errno = 0;
-        if (header->rank == WEIR_IO_MAX_RANK || *at < '0' || *at > '9')
+        if (array->rank == WEIR_IO_MAX_RANK || *at < '0' || *at > '9')
             return false;
-        header->shape[header->rank++] = strtoull(at, &end, 10);
+        array->shape[array->rank++] = strtoull(at, &end, 10);
         at = end + strspn(end, SPACES);
-        if (errno != 0 || (*at != ',' && (*at != ')' || header->rank == 1)))
+        if (errno != 0 || (*at != ',' && (*at != ')' || array->rank == 1)))
             return false;
         at += *at == ',';
     }
@@ -78,7 +77,7 @@ static bool parse_header(struct header *header, const char *text)
     header->fortran_order = strncmp(order, "True", 4) == 0;
     return (header->fortran_order || strncmp(order, "False", 5) == 0) &&
            read_descr(value_of(text, "descr"), header) &&
-           read_shape(value_of(text, "shape"), header);
+           read_shape(value_of(text, "shape"), header->array);
 }
 
 static const char *descr_of(enum weir_io_dtype dtype)
@@ -144,9 +143,9 @@ static bool check_header(const struct header *header, enum weir_io_dtype dtype, 
                             "is in Fortran order; save numpy.ascontiguousarray(array) instead");
 
     char shape[WEIR_IO_SHAPE_TEXT];
-    weir_io_shape_text(header->rank, header->shape, shape);
+    weir_io_shape_text(header->array->rank, header->array->shape, shape);
     uint64_t wanted = 0;
-    if (!weir_io_shape_bytes(dtype, header->rank, header->shape, &wanted))
+    if (!weir_io_shape_bytes(dtype, header->array->rank, header->array->shape, &wanted))
         return weir_io_fail(error, path, "has an impossible shape: %s exceeds 2^63 bytes", shape);
     if (wanted > body_bytes)
         return weir_io_fail(error, path,
@@ -164,7 +163,7 @@ static bool check_header(const struct header *header, enum weir_io_dtype dtype, 
 static bool read_array(int descriptor, uint64_t size, const char *path, enum weir_io_dtype dtype,
                        struct weir_io_npy *array, struct weir_io_error *error)
 {
-    struct header header = {0};
+    struct header header = {.array = array};
     uint64_t data_offset = 0;
     if (!read_header(descriptor, size, path, &header, &data_offset, error))
         return false;
@@ -173,8 +172,7 @@ static bool read_array(int descriptor, uint64_t size, const char *path, enum wei
         return false;
 
     array->dtype = dtype;
-    array->rank = header.rank;
-    memcpy(array->shape, header.shape, sizeof array->shape);
+
     array->count = bytes / weir_io_dtypes[dtype].bytes;
     array->data = bytes < SIZE_MAX ? malloc(bytes > 0 ? (size_t)bytes : 1) : NULL;
     if (!array->data)

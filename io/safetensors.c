@@ -22,21 +22,6 @@ enum {
 
 static const char metadata_key[] = "__metadata__";
 
-struct weir_io_safetensors {
-    char *path;
-    json_t *header; // owns the names
-    struct weir_io_tensor *tensors;
-    size_t count;
-    unsigned char *body;
-};
-
-// An entry of the header while it is being checked.
-struct span {
-    struct weir_io_tensor tensor;
-    uint64_t begin;
-    uint64_t end;
-};
-
 static bool check_header_bytes(uint64_t header_bytes, uint64_t file_bytes, const char *path,
                                struct weir_io_error *error)
 {
@@ -56,14 +41,6 @@ static bool check_header_bytes(uint64_t header_bytes, uint64_t file_bytes, const
                             " bytes cannot hold a JSON object",
                             header_bytes);
     return true;
-}
-
-static uint64_t read_u64(const unsigned char bytes[LENGTH_BYTES])
-{
-    uint64_t value = 0;
-    for (int i = LENGTH_BYTES - 1; i >= 0; i--)
-        value = value << 8 | bytes[i];
-    return value;
 }
 
 static bool read_sizes(const json_t *list, size_t limit, uint64_t *sizes, size_t *out_count)
@@ -93,10 +70,11 @@ static bool read_dtype(const char *name, enum weir_io_dtype *out_dtype)
 }
 
 // Reads one entry of the header, {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}.
-static bool read_entry(const char *name, const json_t *entry, uint64_t body_bytes,
-                       struct span *span, const char *path, struct weir_io_error *error)
+static bool read_entry(weir_io_safetensors *file, const char *name, const json_t *entry,
+                       uint64_t body_bytes, struct weir_io_error *error)
 {
-    struct weir_io_tensor *tensor = &span->tensor;
+    struct weir_io_tensor *tensor = &file->tensors[file->count++];
+    const char *path = file->path;
     tensor->name = name;
     if (!json_is_object(entry) || json_object_size(entry) != 3)
         return weir_io_fail(error, path,
@@ -121,24 +99,23 @@ static bool read_entry(const char *name, const json_t *entry, uint64_t body_byte
         return weir_io_fail(error, path,
                             "the data_offsets of tensor '%.*s' are not two ascending whole numbers",
                             NAME_SHOWN, name);
-    span->begin = offsets[0];
-    span->end = offsets[1];
-    if (span->end > body_bytes)
+    if (offsets[1] > body_bytes)
         return weir_io_fail(error, path,
                             "is truncated: tensor '%.*s' ends at byte %" PRIu64
                             " of the body, which has %" PRIu64,
-                            NAME_SHOWN, name, span->end, body_bytes);
+                            NAME_SHOWN, name, offsets[1], body_bytes);
 
     char shape[WEIR_IO_SHAPE_TEXT];
     uint64_t size = 0;
     if (!weir_io_shape_bytes(tensor->dtype, tensor->rank, tensor->shape, &size) ||
-        size != span->end - span->begin)
+        size != offsets[1] - offsets[0])
         return weir_io_fail(error, path,
                             "tensor '%.*s' of type %s and shape %s cannot fill the %" PRIu64
                             " bytes that its data_offsets span",
                             NAME_SHOWN, name, dtype,
                             weir_io_shape_text(tensor->rank, tensor->shape, shape),
-                            span->end - span->begin);
+                            offsets[1] - offsets[0]);
+    tensor->data = file->body + offsets[0];
     tensor->size_bytes = size;
     return true;
 }
@@ -160,33 +137,35 @@ static bool check_metadata(json_t *metadata, const char *path, struct weir_io_er
 
 static int by_place(const void *a, const void *b)
 {
-    const struct span *left = a;
-    const struct span *right = b;
-    if (left->begin != right->begin)
-        return left->begin < right->begin ? -1 : 1;
-    if (left->end != right->end)
-        return left->end < right->end ? -1 : 1;
-    return strcmp(left->tensor.name, right->tensor.name);
+    const struct weir_io_tensor *left = a;
+    const struct weir_io_tensor *right = b;
+    if (left->data != right->data)
+        return (const char *)left->data < (const char *)right->data ? -1 : 1;
+    if (left->size_bytes != right->size_bytes)
+        return left->size_bytes < right->size_bytes ? -1 : 1;
+    return strcmp(left->name, right->name);
 }
 
-// Sorts the spans and checks that each begins where the one before it ends.
-static bool check_places(struct span *spans, size_t count, uint64_t body_bytes, const char *path,
+// Sorts the tensors and checks that each begins where the one before it ends.
+static bool check_places(weir_io_safetensors *file, uint64_t body_bytes,
                          struct weir_io_error *error)
 {
     uint64_t end = 0;
-    if (count > 1)
-        qsort(spans, count, sizeof *spans, by_place);
-    for (size_t i = 0; i < count; i++) {
-        if (spans[i].begin != end)
-            return weir_io_fail(error, path,
+    if (file->count > 1)
+        qsort(file->tensors, file->count, sizeof *file->tensors, by_place);
+    for (size_t i = 0; i < file->count; i++) {
+        const struct weir_io_tensor *tensor = &file->tensors[i];
+        const uint64_t begin = (uint64_t)((const unsigned char *)tensor->data - file->body);
+        if (begin != end)
+            return weir_io_fail(error, file->path,
                                 "tensor '%.*s' begins at byte %" PRIu64
                                 " of the body, where %" PRIu64
                                 " was due: tensors must neither overlap nor leave gaps",
-                                NAME_SHOWN, spans[i].tensor.name, spans[i].begin, end);
-        end = spans[i].end;
+                                NAME_SHOWN, tensor->name, begin, end);
+        end += tensor->size_bytes;
     }
     if (end != body_bytes)
-        return weir_io_fail(error, path,
+        return weir_io_fail(error, file->path,
                             "has %" PRIu64
                             " bytes after its last tensor, which ends at byte %" PRIu64
                             " of the body",
@@ -194,25 +173,7 @@ static bool check_places(struct span *spans, size_t count, uint64_t body_bytes, 
     return true;
 }
 
-static bool read_entries(weir_io_safetensors *file, struct span *spans, uint64_t body_bytes,
-                         struct weir_io_error *error)
-{
-    const char *name;
-    json_t *entry;
-    json_object_foreach(file->header, name, entry)
-    {
-        bool ok;
-        if (strcmp(name, metadata_key) == 0)
-            ok = check_metadata(entry, file->path, error);
-        else
-            ok = read_entry(name, entry, body_bytes, &spans[file->count++], file->path, error);
-        if (!ok)
-            return false;
-    }
-    return check_places(spans, file->count, body_bytes, file->path, error);
-}
-
-// Parses the header's text and fills the table of tensors, except for their data.
+// Parses the header's text and fills the table of tensors, whose data is read later.
 static bool read_header(weir_io_safetensors *file, const char *text, size_t text_bytes,
                         uint64_t body_bytes, struct weir_io_error *error)
 {
@@ -228,75 +189,51 @@ static bool read_header(weir_io_safetensors *file, const char *text, size_t text
                             problem.position);
 
     size_t limit = json_object_size(file->header) + 1;
-    struct span *spans = calloc(limit, sizeof *spans);
     file->tensors = calloc(limit, sizeof *file->tensors);
-    bool ok = spans && file->tensors;
-    if (!ok)
-        weir_io_fail(error, file->path, "needs memory for %zu tensors; there is not enough", limit);
-    else
-        ok = read_entries(file, spans, body_bytes, error);
-    for (size_t i = 0; ok && i < file->count; i++)
-        file->tensors[i] = spans[i].tensor;
-    free(spans);
-    return ok;
-}
-
-static bool take_body(weir_io_safetensors *file, uint64_t body_bytes, struct weir_io_error *error)
-{
-    file->body = body_bytes < SIZE_MAX ? malloc(body_bytes > 0 ? (size_t)body_bytes : 1) : NULL;
-    if (!file->body)
-        return weir_io_fail(error, file->path,
-                            "needs %" PRIu64 " bytes of memory; there is not enough", body_bytes);
-    uint64_t offset = 0;
-    for (size_t i = 0; i < file->count; i++) {
-        file->tensors[i].data = file->body + offset;
-        offset += file->tensors[i].size_bytes;
+    if (!file->tensors)
+        return weir_io_fail(error, file->path, "needs memory for %zu tensors; there is not enough",
+                            limit);
+    const char *name;
+    json_t *entry;
+    json_object_foreach(file->header, name, entry)
+    {
+        if (!(strcmp(name, metadata_key) == 0 ? check_metadata(entry, file->path, error)
+                                              : read_entry(file, name, entry, body_bytes, error)))
+            return false;
     }
-    return true;
-}
-
-static weir_io_safetensors *create(const char *path, struct weir_io_error *error)
-{
-    weir_io_safetensors *file = calloc(1, sizeof *file);
-    if (file)
-        file->path = strdup(path);
-    if (!file || !file->path) {
-        weir_io_fail(error, path, "needs memory to be read; there is not enough");
-        free(file);
-        return NULL;
-    }
-    return file;
+    return check_places(file, body_bytes, error);
 }
 
 // Reads the open file, piece by piece, into `file`.
 static bool read_file(weir_io_safetensors *file, int descriptor, uint64_t size,
                       struct weir_io_error *error)
 {
-    unsigned char length[LENGTH_BYTES];
+    uint64_t header_bytes;
     if (size < LENGTH_BYTES)
         return weir_io_fail(error, file->path,
                             "is truncated or not a safetensors file: it has %" PRIu64
                             " bytes, fewer than the 8 of its header's length",
                             size);
-    if (!weir_file_read_exactly(descriptor, file->path, length, sizeof length, error->message,
-                                sizeof error->message))
-        return false;
-    uint64_t header_bytes = read_u64(length);
-    if (!check_header_bytes(header_bytes, size, file->path, error))
+    if (!weir_file_read_exactly(descriptor, file->path, &header_bytes, sizeof header_bytes,
+                                error->message, sizeof error->message) ||
+        !check_header_bytes(header_bytes, size, file->path, error))
         return false;
 
-    char *text = malloc((size_t)header_bytes);
-    if (!text)
-        return weir_io_fail(error, file->path,
-                            "needs %" PRIu64 " bytes of memory; there is not enough", header_bytes);
     uint64_t body_bytes = size - LENGTH_BYTES - header_bytes;
-    bool ok = weir_file_read_exactly(descriptor, file->path, text, (size_t)header_bytes,
-                                     error->message, sizeof error->message) &&
-              read_header(file, text, (size_t)header_bytes, body_bytes, error);
+    char *text = malloc((size_t)header_bytes);
+    file->body = body_bytes < SIZE_MAX ? malloc(body_bytes > 0 ? (size_t)body_bytes : 1) : NULL;
+    bool ok = text && file->body;
+    if (!ok)
+        weir_io_fail(error, file->path, "needs %" PRIu64 " bytes of memory; there is not enough",
+                     size - LENGTH_BYTES);
+    ok = ok &&
+         weir_file_read_exactly(descriptor, file->path, text, (size_t)header_bytes, error->message,
+                                sizeof error->message) &&
+         read_header(file, text, (size_t)header_bytes, body_bytes, error) &&
+         weir_file_read_exactly(descriptor, file->path, file->body, (size_t)body_bytes,
+                                error->message, sizeof error->message);
     free(text);
-    return ok && take_body(file, body_bytes, error) &&
-           weir_file_read_exactly(descriptor, file->path, file->body, (size_t)body_bytes,
-                                  error->message, sizeof error->message);
+    return ok;
 }
 
 bool weir_io_safetensors_open(const char *path, weir_io_safetensors **out_file,
@@ -307,8 +244,11 @@ bool weir_io_safetensors_open(const char *path, weir_io_safetensors **out_file,
     uint64_t size = 0;
     if (!weir_file_open(path, &descriptor, &size, error->message, sizeof error->message))
         return false;
-    weir_io_safetensors *file = create(path, error);
-    bool ok = file && read_file(file, descriptor, size, error);
+    weir_io_safetensors *file = calloc(1, sizeof *file);
+    bool ok = file && (file->path = strdup(path));
+    if (!ok)
+        weir_io_fail(error, path, "needs memory to be read; there is not enough");
+    ok = ok && read_file(file, descriptor, size, error);
     close(descriptor);
     if (!ok)
         weir_io_safetensors_destroy(&file);
@@ -327,16 +267,6 @@ void weir_io_safetensors_destroy(weir_io_safetensors **file_at)
     free(file->body);
     free(file->path);
     free(file);
-}
-
-size_t weir_io_safetensors_count(const weir_io_safetensors *file)
-{
-    return file->count;
-}
-
-const struct weir_io_tensor *weir_io_safetensors_at(const weir_io_safetensors *file, size_t index)
-{
-    return &file->tensors[index];
 }
 
 const struct weir_io_tensor *weir_io_safetensors_get(const weir_io_safetensors *file,
@@ -442,14 +372,12 @@ static bool write_file(const char *path, const char *text, size_t text_bytes,
 {
     static const char spaces[LENGTH_BYTES + 1] = "        ";
     size_t padding = (LENGTH_BYTES - text_bytes % LENGTH_BYTES) % LENGTH_BYTES;
-    unsigned char length[LENGTH_BYTES];
-    for (int i = 0; i < LENGTH_BYTES; i++)
-        length[i] = (unsigned char)((uint64_t)(text_bytes + padding) >> 8 * i);
+    const uint64_t length = text_bytes + padding;
 
     weir_file_writer *writer = weir_file_writer_create(path, error->message, sizeof error->message);
     if (!writer)
         return false;
-    weir_file_writer_append(writer, length, sizeof length);
+    weir_file_writer_append(writer, &length, sizeof length);
     weir_file_writer_append(writer, text, text_bytes);
     weir_file_writer_append(writer, spaces, padding);
     for (size_t i = 0; i < count; i++) {

@@ -20,8 +20,6 @@
 
 #define WEIR_IO_SAFETENSORS_HEADER_LIMIT 100000000
 
-typedef struct weir_io_safetensors weir_io_safetensors;
-
 // One tensor. `size_bytes` is the shape's size; the writer ignores it.
 struct weir_io_tensor {
     const char *name;
@@ -32,8 +30,17 @@ struct weir_io_tensor {
     uint64_t size_bytes;
 };
 
-// Reads the whole file into memory. The header is checked against the file's size
-// before memory for the tensors is taken.
+// A file that was read. Closed.
+typedef struct weir_io_safetensors {
+    struct weir_io_tensor *tensors; // in the file's order, one after the other
+    size_t count;
+    char *path;
+    struct json_t *header; // owns the names
+    unsigned char *body;
+} weir_io_safetensors;
+
+// Reads the whole file into memory. The header's length is checked against the file's size
+// before memory is taken.
 //
 // Ownership: `*out_file` is the caller's, until weir_io_safetensors_destroy(); tensors
 // found in it are valid until then.
@@ -44,10 +51,6 @@ bool weir_io_safetensors_open(const char *path, weir_io_safetensors **out_file,
 
 // Frees the file and sets `*file` to NULL. NULL and a pointer to NULL are accepted.
 void weir_io_safetensors_destroy(weir_io_safetensors **file);
-
-// The tensors, in the order in which they are in the file, one after the other. `index` is below the count.
-size_t weir_io_safetensors_count(const weir_io_safetensors *file);
-const struct weir_io_tensor *weir_io_safetensors_at(const weir_io_safetensors *file, size_t index);
 
 // Returns the tensor with this name, of any type and shape, or NULL.
 const struct weir_io_tensor *weir_io_safetensors_get(const weir_io_safetensors *file,

@@ -12,7 +12,6 @@
 #include "base/sized.h"
 #include "kernels/buckets/buckets.h"
 #include "patterns/buckets_parts.h"
-#include "patterns/fail.h"
 #include "patterns/shared.h"
 
 // The plan: where each gradient lies, and which of them make a bucket.
@@ -171,12 +170,8 @@ static weir_device *device_of(const weir_buckets *buckets)
 static weir_status make_queue(weir_buckets *buckets, const char *name, bool timing,
                               weir_queue **out_queue)
 {
-    char label[WEIR__PATTERN_LABEL_SIZE + 16];
-    snprintf(label, sizeof label, "%s/%s", buckets->label, name);
-    return weir_queue_create_at(device_of(buckets),
-                                WEIR_PARAMS(weir_queue, .label = label,
-                                            .priority = buckets->params.priority, .timing = timing),
-                                out_queue, buckets->place.file, buckets->place.line);
+    return weir__pattern_queue(device_of(buckets), buckets->params.priority, timing, buckets->place,
+                               out_queue, "%s/%s", buckets->label, name);
 }
 
 static weir_status make_buffer(weir_buckets *buckets, const char *name, size_t size,

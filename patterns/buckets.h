@@ -38,10 +38,6 @@
 
 #include <weir/weir.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 typedef struct weir_buckets weir_buckets;
 
 // For `cap_bytes`: chosen by what reductions of several sizes take on the communicator. Larger ones than
@@ -224,9 +220,5 @@ WEIR_API void weir_buckets_get_statistics_sized(weir_buckets *buckets,
 #define weir_buckets_get_statistics(buckets, out_statistics)   \
     weir_buckets_get_statistics_sized(buckets, out_statistics, \
                                       sizeof(struct weir_buckets_statistics))
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/siphash.h"
-#include "patterns/fail.h"
+#include "base/hash.h"
+#include "patterns/shared.h"
 
 // What all ranks of a communicator must have alike, since each sees only its own half of a mismatch:
 // the parameters and the options.
@@ -71,12 +71,6 @@ struct note {
     uint64_t options;
 };
 
-static uint64_t mix(uint64_t so_far, const void *bytes, size_t size)
-{
-    const struct weir_siphash_key key = {{so_far, size}};
-    return weir_siphash(&key, bytes, size);
-}
-
 static struct note describe(const weir_buckets *buckets)
 {
     const struct weir_buckets_params *params = &buckets->params;
@@ -85,12 +79,12 @@ static struct note describe(const weir_buckets *buckets)
                                 buckets->plan.first_bytes};
     struct note note = {.parameter_count = params->parameter_count,
                         .bytes = buckets->plan.bytes,
-                        .options = mix(0, options, sizeof options)};
+                        .options = weir_hash(0, options, sizeof options)};
     for (uint32_t i = 0; i < params->parameter_count; i++) {
         const struct weir__buckets_parameter *parameter = &buckets->parameters[i];
         const uint64_t facts[] = {parameter->offset, parameter->count, parameter->optional};
-        note.parameters = mix(note.parameters, parameter->name, strlen(parameter->name));
-        note.parameters = mix(note.parameters, facts, sizeof facts);
+        note.parameters = weir_hash(note.parameters, parameter->name, strlen(parameter->name));
+        note.parameters = weir_hash(note.parameters, facts, sizeof facts);
     }
     return note;
 }
@@ -255,17 +249,6 @@ static weir_status time_chain(weir_buckets *const *buckets, uint32_t count, size
     return WEIR_OK;
 }
 
-// The sizes that are measured: the same on all ranks.
-static void list_points(const weir_buckets *buckets, struct weir__buckets_curve *curve)
-{
-    const size_t most = weir__buckets_on_wire(buckets, buckets->plan.bytes);
-    for (uint32_t i = 0; i < WEIR__BUCKETS_POINTS && most > SMALL_BYTES; i++) {
-        curve->bytes[curve->count++] = point_bytes[i] < most ? point_bytes[i] : most;
-        if (point_bytes[i] >= most)
-            break;
-    }
-}
-
 // Makes `*number` that of the rank whose is the largest: all ranks get the same.
 static weir_status agree_on_largest(weir_buckets *const *buckets, uint32_t count, double *number)
 {
@@ -308,7 +291,12 @@ static weir_status measure(weir_buckets *const *buckets, uint32_t count,
 {
     const size_t bytes = weir__buckets_on_wire(buckets[0], buckets[0]->plan.bytes);
     bool slow = false;
-    list_points(buckets[0], curve);
+    // The sizes that are measured: the same on all ranks.
+    for (uint32_t i = 0; i < WEIR__BUCKETS_POINTS && bytes > SMALL_BYTES; i++) {
+        curve->bytes[curve->count++] = point_bytes[i] < bytes ? point_bytes[i] : bytes;
+        if (point_bytes[i] >= bytes)
+            break;
+    }
     TRY(time_size(buckets, count, bytes < SMALL_BYTES ? bytes : SMALL_BYTES, &curve->latency_ns,
                   &slow));
     for (uint32_t i = 0; i < curve->count; i++) {

@@ -3,7 +3,6 @@
 #define WEIR_PATTERNS_BUCKETS_PARTS_H
 
 #include "patterns/buckets.h"
-#include "patterns/fail.h"
 #include "patterns/shared.h"
 
 #define WEIR__BUCKETS_STEPS 4  // whose times are kept until they are read

@@ -19,7 +19,6 @@
 
 #include "base/sized.h"
 #include "base/text.h"
-#include "patterns/fail.h"
 #include "patterns/shared.h"
 
 enum stage {
@@ -373,12 +372,6 @@ static size_t elements_aligned(size_t bytes, size_t alignment)
     return bytes > 0 ? alignment / greatest_common_divisor(bytes, alignment) : 1;
 }
 
-static size_t alignment_of(const struct weir_chunks_params *params)
-{
-    size_t alignment = weir_device_limits(params->device)->argument_alignment_bytes;
-    return alignment > 0 ? alignment : 1;
-}
-
 // --- queues ---
 
 static bool chosen_for_cores(const struct weir_chunks_params *params)
@@ -426,7 +419,8 @@ static weir_status make_plan(weir_chunks *chunks)
     const struct weir_chunks_params *params = &chunks->params;
     struct weir_chunks_plan *plan = &chunks->plan;
     TRY(check(params));
-    const size_t alignment = alignment_of(params);
+    const size_t argument = weir_device_limits(params->device)->argument_alignment_bytes;
+    const size_t alignment = argument > 0 ? argument : 1;
     plan->unit = common_multiple(elements_aligned(params->in_bytes, alignment),
                                  elements_aligned(params->out_bytes, alignment));
     if (plan->unit > 0 && params->granularity > 0)
@@ -450,34 +444,22 @@ static const char *const stage_names[] = {"upload", "compute", "download"};
 
 // --- creation and destruction ---
 
-static weir_status make_queue(weir_chunks *chunks, uint32_t index, const char *name,
-                              struct weir__place place)
-{
-    char label[WEIR__PATTERN_LABEL_SIZE + 16];
-
-    if (name)
-        snprintf(label, sizeof label, "%s/%s", chunks->label, name);
-    else
-        snprintf(label, sizeof label, "%s/%u", chunks->label, (unsigned)index);
-    return weir_queue_create_at(chunks->params.device,
-                                WEIR_PARAMS(weir_queue, .label = label,
-                                            .priority = chunks->params.priority),
-                                &chunks->queues[index], place.file, place.line);
-}
-
 static weir_status make_queues(weir_chunks *chunks, struct weir__place place)
 {
+    const struct weir_chunks_params *params = &chunks->params;
     bool by_engine = chunks->plan.layout == WEIR_CHUNKS_BY_ENGINE;
     uint32_t made = 0;
 
     for (int i = 0; by_engine && i < STAGES; i++) {
-        if (!has_stage(&chunks->params, (enum stage)i))
+        if (!has_stage(params, (enum stage)i))
             continue;
         chunks->queue_of[i] = made;
-        TRY(make_queue(chunks, made++, stage_names[i], place));
+        TRY(weir__pattern_queue(params->device, params->priority, false, place,
+                                &chunks->queues[made++], "%s/%s", chunks->label, stage_names[i]));
     }
     for (; made < chunks->plan.queue_count; made++)
-        TRY(make_queue(chunks, made, NULL, place));
+        TRY(weir__pattern_queue(params->device, params->priority, false, place,
+                                &chunks->queues[made], "%s/%u", chunks->label, (unsigned)made));
     return WEIR_OK;
 }
 

@@ -38,10 +38,6 @@
 
 #include <weir/weir.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 typedef struct weir_chunks weir_chunks;
 
 #define WEIR_CHUNKS_MAX 4096      // chunks of a job
@@ -193,9 +189,5 @@ WEIR_API void weir_chunks_get_plan_sized(const weir_chunks *chunks,
 // Errors: WEIR_ERROR_INVALID for an index past the last chunk.
 WEIR_API WEIR_CHECKED weir_status weir_chunks_get_chunk(const weir_chunks *chunks, uint32_t index,
                                                         struct weir_chunk *out_chunk);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

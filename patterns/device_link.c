@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "patterns/fail.h"
 #include "patterns/shared.h"
 
 enum {
@@ -47,8 +46,7 @@ static weir_status make_buffer(weir_device_link *link, weir_device *device,
 
 static weir_status make_rooms(weir_device_link *link, weir_device *from, struct weir__place place)
 {
-    TRY(weir_queue_create_at(from, WEIR_PARAMS(weir_queue, .label = link->label), &link->queue,
-                             place.file, place.line));
+    TRY(weir__pattern_queue(from, 0, false, place, &link->queue, "%s", link->label));
     for (int i = 0; i < ROOMS; i++) {
         TRY(make_buffer(link, from, place, &link->rooms[i].down));
         TRY(make_buffer(link, link->to, place, &link->rooms[i].up));

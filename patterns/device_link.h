@@ -15,10 +15,6 @@
 
 #include <weir/weir.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 typedef struct weir_device_link weir_device_link;
 
 struct weir_device_link_params {
@@ -56,9 +52,5 @@ WEIR_API WEIR_CHECKED weir_status weir_device_link_copy(weir_device_link *link, 
                                                         weir_buffer *dst, size_t dst_offset,
                                                         weir_buffer *src, size_t src_offset,
                                                         size_t size);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

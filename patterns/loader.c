@@ -19,7 +19,6 @@
 #include "base/clock.h"
 #include "base/sized.h"
 #include "base/thread.h"
-#include "patterns/fail.h"
 #include "patterns/shared.h"
 
 enum weir__entry_state {
@@ -292,10 +291,8 @@ static weir_status fill_loader(weir_loader *loader, const struct weir_loader_par
     if (params->slot_count == 0)
         params->slot_count = SLOTS;
     weir__pattern_lock_use(&loader->lock, params->device);
-    TRY(weir_queue_create_at(params->device,
-                             WEIR_PARAMS(weir_queue, .label = params->label,
-                                         .priority = params->priority),
-                             &loader->queue, place.file, place.line));
+    TRY(weir__pattern_queue(params->device, params->priority, false, place, &loader->queue, "%s",
+                            loader->label));
     TRY(make_slots(loader, place));
     const int error = weir_thread_start(&loader->thread, run, loader);
     if (error == 0)

@@ -26,10 +26,6 @@
 
 #include <weir/weir.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 typedef struct weir_loader weir_loader;
 
 #define WEIR_LOADER_SLOTS_MAX 256
@@ -131,9 +127,5 @@ WEIR_API void weir_loader_get_statistics_sized(weir_loader *loader,
                                                size_t size);
 #define weir_loader_get_statistics(loader, out_statistics) \
     weir_loader_get_statistics_sized(loader, out_statistics, sizeof(struct weir_loader_statistics))
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -16,18 +16,6 @@
 #include "patterns/pipeline_parts.h"
 #include "patterns/shared.h"
 
-void weir__pipeline_line_init(struct weir__pipeline_line *line)
-{
-    pthread_mutex_init(&line->lock.mutex, NULL);
-    weir_condition_init(&line->moved);
-}
-
-void weir__pipeline_line_finish(struct weir__pipeline_line *line)
-{
-    pthread_cond_destroy(&line->moved);
-    pthread_mutex_destroy(&line->lock.mutex);
-}
-
 weir_status weir_pipeline_group_create_at(const struct weir_pipeline_group_params *params,
                                           weir_pipeline_group **out_group, const char *file,
                                           int line)
@@ -45,7 +33,8 @@ weir_status weir_pipeline_group_create_at(const struct weir_pipeline_group_param
     if (!group)
         return weir__pattern_placed(weir__pattern_no_memory(label, "a group of pipelines"), file,
                                     line);
-    weir__pipeline_line_init(&group->line);
+    pthread_mutex_init(&group->line.lock.mutex, NULL);
+    weir_condition_init(&group->line.moved);
     weir__pattern_keep(group->label, label, NULL);
     return WEIR_OK;
 }
@@ -60,7 +49,8 @@ weir_status weir_pipeline_group_destroy(weir_pipeline_group **group)
             ending->label, "destroy its pipelines first",
             "weir_pipeline_group_destroy: the group has %u pipelines, one of them '%s'",
             (unsigned)ending->count, ending->members[0]->label);
-    weir__pipeline_line_finish(&ending->line);
+    pthread_cond_destroy(&ending->line.moved);
+    pthread_mutex_destroy(&ending->line.lock.mutex);
     free(ending);
     *group = NULL;
     return WEIR_OK;
@@ -203,9 +193,12 @@ static void wait_blocked(weir_pipeline *const *pipelines, uint32_t count)
 }
 
 // To one of the pipelines, which are of one group. `last` is the index of the one that got the last frame.
-static weir_status submit(weir_pipeline *const *pipelines, uint32_t count, uint32_t *last,
-                          void *frame)
+static weir_status submit(const char *call, weir_pipeline *const *pipelines, uint32_t count,
+                          uint32_t *last, void *frame)
 {
+    for (uint32_t i = 0; i < count && pipelines[i]->params.full == WEIR_PIPELINE_BLOCK; i++)
+        TRY(weir__pipeline_check_caller(pipelines[i], call,
+                                        "use another policy than WEIR_PIPELINE_BLOCK"));
     struct weir__pipeline_line *line = pipelines[0]->line;
     bool cancelled = false;
     weir__pattern_lock_take(&line->lock);
@@ -226,21 +219,12 @@ static weir_status submit(weir_pipeline *const *pipelines, uint32_t count, uint3
     return status;
 }
 
-static weir_status check_callers(weir_pipeline *const *pipelines, uint32_t count, const char *call)
-{
-    for (uint32_t i = 0; i < count && pipelines[i]->params.full == WEIR_PIPELINE_BLOCK; i++)
-        TRY(weir__pipeline_check_caller(pipelines[i], call,
-                                        "use another policy than WEIR_PIPELINE_BLOCK"));
-    return WEIR_OK;
-}
-
 weir_status weir_pipeline_submit(weir_pipeline *pipeline, void *frame)
 {
     uint32_t last = 0;
     if (!pipeline)
         return weir__pattern_refuse_null("weir_pipeline_submit", "pipeline");
-    TRY(check_callers(&pipeline, 1, "weir_pipeline_submit"));
-    return submit(&pipeline, 1, &last, frame);
+    return submit("weir_pipeline_submit", &pipeline, 1, &last, frame);
 }
 
 weir_status weir_pipeline_group_submit(weir_pipeline_group *group, void *frame)
@@ -251,8 +235,7 @@ weir_status weir_pipeline_group_submit(weir_pipeline_group *group, void *frame)
         return weir__pattern_refuse(group->label,
                                     "create pipelines with this group in their params",
                                     "weir_pipeline_group_submit: the group has no pipelines");
-    TRY(check_callers(group->members, group->count, "weir_pipeline_group_submit"));
-    return submit(group->members, group->count, &group->last, frame);
+    return submit("weir_pipeline_group_submit", group->members, group->count, &group->last, frame);
 }
 
 // --- the end ---

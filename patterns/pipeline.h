@@ -54,10 +54,6 @@
 
 #include <weir/weir.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 typedef struct weir_pipeline weir_pipeline;
 typedef struct weir_pipeline_group weir_pipeline_group;
 
@@ -368,9 +364,5 @@ WEIR_API void weir_pipeline_group_get_statistics_sized(
 #define weir_pipeline_group_get_statistics(group, out_statistics)   \
     weir_pipeline_group_get_statistics_sized(group, out_statistics, \
                                              sizeof(struct weir_pipeline_statistics))
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

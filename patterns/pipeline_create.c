@@ -132,22 +132,6 @@ static weir_status check(const struct weir_pipeline_params *params)
                        WEIR_PIPELINE_BACKLOG_MAX);
 }
 
-static weir_status read_stages(const struct weir_pipeline_params *params,
-                               struct weir_pipeline_stage *stages)
-{
-    const char *given = (const char *)params->stages;
-    if (params->stage_size < LEAST_STAGE || params->stage_size > WEIR_SIZED_BYTES_MAX)
-        return weir__pattern_refuse(params->label, "set it to sizeof(struct weir_pipeline_stage)",
-                                    "weir_pipeline_create: stage_size is %" PRIu32
-                                    ", and a stage has %zu to %d bytes",
-                                    params->stage_size, LEAST_STAGE, WEIR_SIZED_BYTES_MAX);
-    for (uint32_t i = 0; i < params->stage_count; i++)
-        TRY(weir__pattern_item("weir_pipeline_create", "weir_pipeline_stage",
-                               given + (size_t)i * params->stage_size, params->stage_size,
-                               &stages[i], sizeof stages[i]));
-    return WEIR_OK;
-}
-
 // Reads what this library knows of a user's params, with their stages in `stages`, which has
 // room for WEIR_PIPELINE_STAGES_MAX, and checks them.
 static weir_status pipeline_read(const struct weir_pipeline_params *given,
@@ -158,7 +142,15 @@ static weir_status pipeline_read(const struct weir_pipeline_params *given,
                              sizeof *params));
     params->label = weir__pattern_label(params->label, "pipeline");
     TRY(check(params));
-    TRY(read_stages(params, stages));
+    if (params->stage_size < LEAST_STAGE || params->stage_size > WEIR_SIZED_BYTES_MAX)
+        return weir__pattern_refuse(params->label, "set it to sizeof(struct weir_pipeline_stage)",
+                                    "weir_pipeline_create: stage_size is %" PRIu32
+                                    ", and a stage has %zu to %d bytes",
+                                    params->stage_size, LEAST_STAGE, WEIR_SIZED_BYTES_MAX);
+    for (uint32_t i = 0; i < params->stage_count; i++)
+        TRY(weir__pattern_item("weir_pipeline_create", "weir_pipeline_stage",
+                               (const char *)params->stages + (size_t)i * params->stage_size,
+                               params->stage_size, &stages[i], sizeof stages[i]));
     params->stages = stages;
     params->stage_size = sizeof *stages;
     return check_stages(params);
@@ -244,11 +236,11 @@ static void resolve_params(weir_pipeline *pipeline, const struct weir_pipeline_p
         params->backlog = params->slot_count;
     if (params->dropped_backlog == 0)
         params->dropped_backlog = DROPPED_BACKLOG;
-    pipeline->timing = params->timing && !params->graphs;
+    params->timing = params->timing && !params->graphs;
     for (uint32_t i = 0; i < params->stage_count; i++) {
         const struct weir_limits *limits =
             weir_device_limits(device_of(pipeline, &given->stages[i]));
-        pipeline->timing = pipeline->timing && limits && limits->timing_history > 0;
+        params->timing = params->timing && limits && limits->timing_history > 0;
     }
 
     pipeline->record_count = params->slot_count + params->backlog;
@@ -291,9 +283,7 @@ static weir_status make_stages(weir_pipeline *pipeline, const struct weir_pipeli
         depended_on |= given[i].depends_on;
     for (uint32_t i = 0; i < count; i++) {
         struct weir__stage *stage = &pipeline->stages[i];
-        char label[WEIR__PATTERN_LABEL_SIZE + WEIR__NAME_SIZE];
         snprintf(stage->name, sizeof stage->name, "%s", given[i].name);
-        snprintf(label, sizeof label, "%s/%s", pipeline->label, stage->name);
         stage->depends_on = given[i].depends_on;
         stage->last = !(depended_on >> i & 1);
         stage->lane = i;
@@ -302,11 +292,8 @@ static weir_status make_stages(weir_pipeline *pipeline, const struct weir_pipeli
         stage->device = device_of(pipeline, &given[i]);
         while (pipeline->stages[stage->timeline].device != stage->device)
             stage->timeline++;
-        TRY(weir_queue_create_at(stage->device,
-                                 WEIR_PARAMS(weir_queue, .label = label,
-                                             .priority = given[i].priority,
-                                             .timing = pipeline->timing),
-                                 &stage->queue, place.file, place.line));
+        TRY(weir__pattern_queue(stage->device, stage->priority, pipeline->params.timing, place,
+                                &stage->queue, "%s/%s", pipeline->label, stage->name));
     }
     return WEIR_OK;
 }
@@ -342,11 +329,9 @@ static weir_status make_graphs(weir_pipeline *pipeline, struct weir__place place
         if (highest < pipeline->stages[i].priority)
             highest = pipeline->stages[i].priority;
     for (uint32_t i = 0; i < pipeline->params.slot_count; i++) {
-        char label[WEIR__PATTERN_LABEL_SIZE + WEIR__NAME_SIZE];
-        snprintf(label, sizeof label, "%s/slot %u", pipeline->label, (unsigned)i);
-        TRY(weir_queue_create_at(pipeline->params.device,
-                                 WEIR_PARAMS(weir_queue, .label = label, .priority = highest),
-                                 &pipeline->slots[i].queue, place.file, place.line));
+        TRY(weir__pattern_queue(pipeline->params.device, highest, false, place,
+                                &pipeline->slots[i].queue, "%s/slot %u", pipeline->label,
+                                (unsigned)i));
     }
     return WEIR_OK;
 }
@@ -467,7 +452,8 @@ static void release(weir_pipeline *pipeline)
     pthread_cond_destroy(&pipeline->to_deliver);
     pthread_cond_destroy(&pipeline->to_prepare);
     pthread_cond_destroy(&pipeline->to_start);
-    weir__pipeline_line_finish(&pipeline->own);
+    pthread_cond_destroy(&pipeline->own.moved);
+    pthread_mutex_destroy(&pipeline->own.lock.mutex);
     free(pipeline->pieces);
     free(pipeline->records);
     free(pipeline->slots);
@@ -477,7 +463,8 @@ static void release(weir_pipeline *pipeline)
 static weir_status make_parts(weir_pipeline *pipeline, const struct weir_pipeline_params *params,
                               struct weir__place place)
 {
-    weir__pipeline_line_init(&pipeline->own);
+    pthread_mutex_init(&pipeline->own.lock.mutex, NULL);
+    weir_condition_init(&pipeline->own.moved);
     pthread_cond_init(&pipeline->to_start, NULL);
     pthread_cond_init(&pipeline->to_prepare, NULL);
     pthread_cond_init(&pipeline->to_deliver, NULL);

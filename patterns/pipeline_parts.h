@@ -22,7 +22,6 @@
 
 #include "base/sized.h"
 #include "base/thread.h"
-#include "patterns/fail.h"
 #include "patterns/pipeline.h"
 #include "patterns/shared.h"
 #include "patterns/statistics.h"
@@ -89,9 +88,9 @@ struct weir__pipeline_line {
 
 struct weir_pipeline {
     // Set at creation.
-    struct weir_pipeline_params params; // counts are the real ones; `stages` is NULL
+    // Counts are the real ones, `timing` is supported by the devices; `stages` is NULL.
+    struct weir_pipeline_params params;
     char label[WEIR__PATTERN_LABEL_SIZE];
-    bool timing; // requested, and supported by the device
     struct weir__stage stages[WEIR_PIPELINE_STAGES_MAX];
     struct weir__slot *slots;
     uint32_t slots_made; // those that slot_create has filled
@@ -157,9 +156,6 @@ void weir__pipeline_wake_start(weir_pipeline *pipeline);
 // Waits for all work of all queues, and clears their failures. Returns the first
 // error of a queue that cannot be recovered.
 weir_status weir__pipeline_recover_queues(weir_pipeline *pipeline);
-
-void weir__pipeline_line_init(struct weir__pipeline_line *line);
-void weir__pipeline_line_finish(struct weir__pipeline_line *line);
 
 // Refuses `call` on a thread of the pipeline's, which it would wait for.
 weir_status weir__pipeline_check_caller(const weir_pipeline *pipeline, const char *call,

@@ -235,7 +235,7 @@ static bool submit_to(weir_pipeline *pipeline, struct weir__slot *slot, void *fr
     weir_queue *queue = queue_of(pipeline, slot, stage);
 
     if (!wait_for_stages(pipeline, slot, index, begin) ||
-        (pipeline->timing &&
+        (pipeline->params.timing &&
          !took(slot, stage->name, weir_queue_record(queue, &slot->begins[index]))))
         return false;
     const bool submitted = call_submit(pipeline, slot, frame, stage);
@@ -464,7 +464,7 @@ static void wait_for_frame(weir_pipeline *pipeline, struct weir__slot *slot)
 // Returns the slot's spans, or NULL if one of them is not available.
 static const struct weir_pipeline_span *read_spans(weir_pipeline *pipeline, struct weir__slot *slot)
 {
-    if (!pipeline->timing || slot->status != WEIR_OK)
+    if (!pipeline->params.timing || slot->status != WEIR_OK)
         return NULL;
     for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
         struct weir_pipeline_span *span = &slot->spans[i];

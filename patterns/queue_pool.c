@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/sized.h"
-#include "patterns/fail.h"
 #include "patterns/shared.h"
 
 #define CHANNELS_MAX 8
@@ -69,7 +68,8 @@ static uint32_t count_channels(const struct weir_queue_pool_params *params)
 
 static weir_status make_classes(weir_queue_pool *pool, struct weir__place place)
 {
-    const struct weir_limits *limits = weir_device_limits(pool->params.device);
+    const struct weir_queue_pool_params *params = &pool->params;
+    const struct weir_limits *limits = weir_device_limits(params->device);
     uint32_t *counts = pool->params.queue_counts;
     pool->classes[WEIR_QUEUE_HIGH].priority = limits->priority_highest;
     pool->classes[WEIR_QUEUE_LOW].priority = limits->priority_lowest;
@@ -77,16 +77,10 @@ static weir_status make_classes(weir_queue_pool *pool, struct weir__place place)
         counts[WEIR_QUEUE_NORMAL] =
             pool->channel_count < WEIR_QUEUE_POOL_MAX ? pool->channel_count : WEIR_QUEUE_POOL_MAX;
     for (int i = 0; i < WEIR_QUEUE_CLASSES; i++)
-        for (struct class *class = &pool->classes[i]; class->count < counts[i]; class->count++) {
-            char label[WEIR__PATTERN_LABEL_SIZE + 24];
-            snprintf(label, sizeof label, "%s/%s/%" PRIu32, pool->label, class_names[i],
-                     class->count);
-            TRY(weir_queue_create_at(pool->params.device,
-                                     WEIR_PARAMS(weir_queue, .label = label,
-                                                 .priority = class->priority,
-                                                 .timing = pool->params.timing),
-                                     &class->queues[class->count], place.file, place.line));
-        }
+        for (struct class *class = &pool->classes[i]; class->count < counts[i]; class->count++)
+            TRY(weir__pattern_queue(params->device, class->priority, params->timing, place,
+                                    &class->queues[class->count], "%s/%s/%" PRIu32, pool->label,
+                                    class_names[i], class->count));
     return WEIR_OK;
 }
 

@@ -23,10 +23,6 @@
 
 #include <weir/weir.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 typedef struct weir_queue_pool weir_queue_pool;
 
 #define WEIR_QUEUE_POOL_MAX 256 // queues of a class
@@ -112,9 +108,5 @@ WEIR_API void weir_queue_pool_get_statistics_sized(
 
 // "normal", "high", "low", or "unknown class".
 WEIR_API const char *weir_queue_class_name(weir_queue_class kind);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

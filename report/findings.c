@@ -318,17 +318,6 @@ static const char *plural(size_t count)
     return count == 1 ? "" : "s";
 }
 
-static void add_sum(struct weir_long_text *text, const struct weir_findings *findings)
-{
-    const struct weir_findings_sum sum = weir_findings_sum(findings);
-    weir_long_text_add_shown(text, findings->program);
-    weir_long_text_add(text, ": %zu finding%s, %zu hint%s, %zu suppressed", sum.errors,
-                       plural(sum.errors), sum.hints, plural(sum.hints), sum.suppressed);
-    if (!findings->complete)
-        weir_long_text_add(text, "; the program had not closed its runtime");
-    weir_long_text_add(text, "\n");
-}
-
 static void add_finding(struct weir_long_text *text, const struct weir_check_finding *finding)
 {
     weir_long_text_add(text, "%s, %" PRIu64 " time%s\n  ", weir_findings_kind_name(finding->kind),
@@ -353,6 +342,7 @@ static void add_rules(struct weir_long_text *text, const struct weir_findings *f
 
 char *weir_findings_text(const struct weir_findings *findings)
 {
+    const struct weir_findings_sum sum = weir_findings_sum(findings);
     struct weir_long_text text = {.text = NULL};
     // Errors, then hints, then what is suppressed.
     for (int turn = 0; turn < 3; turn++)
@@ -365,7 +355,12 @@ char *weir_findings_text(const struct weir_findings *findings)
         weir_long_text_add(&text, "%" PRIu64 " uses in further pairs of lines are not listed\n\n",
                            findings->dropped);
     add_rules(&text, findings);
-    add_sum(&text, findings);
+    weir_long_text_add_shown(&text, findings->program);
+    weir_long_text_add(&text, ": %zu finding%s, %zu hint%s, %zu suppressed", sum.errors,
+                       plural(sum.errors), sum.hints, plural(sum.hints), sum.suppressed);
+    if (!findings->complete)
+        weir_long_text_add(&text, "; the program had not closed its runtime");
+    weir_long_text_add(&text, "\n");
     if (!text.failed)
         return text.text;
     free(text.text);

@@ -71,19 +71,15 @@ static bool is_of_device(const struct weir_trace_operation *operation)
     return operation->kind != WEIR_TRACE_HOST_CALL;
 }
 
-// The device of a queue, as an index into trace.devices, which are few and in order.
-static uint32_t device_position(const struct weir_trace *trace, uint32_t index)
+uint64_t weir__first_start(const struct weir_trace *trace)
 {
-    size_t low = 0;
-    size_t high = trace->device_count;
-    while (low + 1 < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (trace->devices[middle].index <= index)
-            low = middle;
-        else
-            high = middle;
+    uint64_t first = UINT64_MAX;
+    for (size_t i = 0; i < trace->operation_count; i++) {
+        const struct weir_trace_operation *it = &trace->operations[i];
+        if (it->timed && it->engine != WEIR_ENGINE_NONE && is_of_device(it) && it->start_ns < first)
+            first = it->start_ns;
     }
-    return (uint32_t)low;
+    return first == UINT64_MAX ? 0 : first;
 }
 
 static void add_run(weir_report *report, size_t index, uint64_t from, uint64_t to)
@@ -98,12 +94,10 @@ static void add_run(weir_report *report, size_t index, uint64_t from, uint64_t t
     }
     if (operation->engine == WEIR_ENGINE_NONE)
         return;
-    if (is_of_device(operation) && operation->start_ns < report->origin_ns)
-        report->origin_ns = operation->start_ns;
     if (operation->end_ns < from || operation->start_ns > to || end < begin)
         return;
-    const uint32_t device = device_position(trace, trace->queues[operation->queue_index].device);
-    const uint32_t lane = device * WEIR_ENGINE_COUNT + operation->engine;
+    const size_t device = trace->queues[operation->queue_index].device_index;
+    const uint32_t lane = (uint32_t)device * WEIR_ENGINE_COUNT + operation->engine;
     report->lane_used[lane] = true;
     report->runs[report->run_count++] = (struct weir__run){
         .begin = begin,
@@ -123,13 +117,11 @@ static bool make_runs(weir_report *report)
     report->run_of = calloc(trace->operation_count + 1, sizeof *report->run_of);
     report->lane_count = trace->device_count * WEIR_ENGINE_COUNT;
     report->lane_used = calloc(report->lane_count + 1, sizeof *report->lane_used);
-    report->origin_ns = UINT64_MAX;
+    report->origin_ns = weir__first_start(trace);
     if (!report->runs || !report->run_of || !report->lane_used)
         return false;
     for (size_t i = 0; i < trace->operation_count; i++)
         add_run(report, i, report->params.from_ns, to);
-    if (report->origin_ns == UINT64_MAX)
-        report->origin_ns = 0;
     return true;
 }
 
@@ -330,8 +322,8 @@ static bool measure_queues(weir_report *report)
     bool ok = begin_grouping(report, &grouping, trace->queue_count);
     for (size_t i = 0; ok && i < trace->queue_count; i++) {
         struct weir_report_row *row = &grouping.groups[i].row;
-        row->name =
-            weir_names_keep(report->names, weir__queue_name(&trace->queues[i], text, sizeof text));
+        row->name = weir_names_keep(report->names,
+                                    weir_trace_queue_name(&trace->queues[i], text, sizeof text));
         row->device = trace->queues[i].device;
         row->queue = trace->queues[i].id;
         ok = row->name != NULL;

@@ -259,16 +259,6 @@ static void write_spans(struct page *page)
     }
 }
 
-static void write_texts(struct page *page)
-{
-    raw(page, "],\n\"texts\":[");
-    for (size_t i = 0; i < weir_names_count(page->texts); i++) {
-        raw(page, i ? ",\n" : "");
-        weir__out_string(page->out, weir_names_text(page->texts, i));
-    }
-    raw(page, "]}");
-}
-
 static void write_trace(struct page *page)
 {
     const struct weir_trace *trace = page->trace;
@@ -285,7 +275,12 @@ static void write_trace(struct page *page)
     write_waits(page);
     raw(page, "},\n\"spans\":[");
     write_spans(page);
-    write_texts(page);
+    raw(page, "],\n\"texts\":[");
+    for (size_t i = 0; i < weir_names_count(page->texts); i++) {
+        raw(page, i ? ",\n" : "");
+        weir__out_string(page->out, weir_names_text(page->texts, i));
+    }
+    raw(page, "]}");
     hand_over(page);
 }
 
@@ -297,21 +292,17 @@ static const char *copy_template(struct page *page, const char *from, const char
     return end + strlen(place);
 }
 
-static void write_colours(struct page *page)
-{
-    char text[128];
-    for (unsigned i = WEIR_ENGINE_NONE + 1; i < WEIR_ENGINE_COUNT; i++) {
-        const int length = snprintf(text, sizeof text, "%s--%s: %s;", i > 1 ? " " : "",
-                                    weir_trace_engine_name((enum weir_trace_engine)i),
-                                    weir_trace_engine_colour((enum weir_trace_engine)i));
-        weir_file_writer_append(page->file, text, (size_t)length);
-    }
-}
-
 static void write_page(struct page *page)
 {
     const char *rest = copy_template(page, weir_report_page_html, "@COLOURS@");
-    write_colours(page);
+    for (unsigned i = WEIR_ENGINE_NONE + 1; i < WEIR_ENGINE_COUNT; i++) {
+        raw(page, i > 1 ? " --" : "--");
+        raw(page, weir_trace_engine_name((enum weir_trace_engine)i));
+        raw(page, ": ");
+        raw(page, weir_trace_engine_colour((enum weir_trace_engine)i));
+        raw(page, ";");
+    }
+    hand_over(page);
     rest = copy_template(page, rest, "@TRACE@");
     write_trace(page);
     rest = copy_template(page, rest, "@REPORT@");

@@ -78,15 +78,6 @@ static void before_find(const weir_report *report, const struct weir__run *run,
     }
 }
 
-const char *weir__queue_name(const struct weir_trace_queue *queue, char *text, size_t size)
-{
-    if (*queue->label)
-        snprintf(text, size, "%s", queue->label);
-    else
-        snprintf(text, size, "queue %llu", (unsigned long long)queue->id);
-    return text;
-}
-
 // "'scale' on queue 'run'", for sentences. Returns `text`.
 static const char *describe(const weir_report *report, size_t operation, char *text, size_t size)
 {
@@ -94,18 +85,8 @@ static const char *describe(const weir_report *report, size_t operation, char *t
     char title[128];
     char queue[64];
     snprintf(text, size, "'%s' on queue '%s'", weir_trace_operation_title(it, title, sizeof title),
-             weir__queue_name(&report->trace->queues[it->queue_index], queue, sizeof queue));
+             weir_trace_queue_name(&report->trace->queues[it->queue_index], queue, sizeof queue));
     return text;
-}
-
-// Whether the part of the path that begins at `part` and has `length` characters ends in a separate
-// number: "frame 12".
-static size_t without_number(const char *part, size_t length)
-{
-    size_t end = length;
-    while (end > 0 && part[end - 1] >= '0' && part[end - 1] <= '9')
-        end--;
-    return end < length && end > 1 && part[end - 1] == ' ' ? end - 1 : length;
 }
 
 void weir__region_family(const char *region, char *text, size_t size)
@@ -113,7 +94,11 @@ void weir__region_family(const char *region, char *text, size_t size)
     size_t used = 0;
     while (*region) {
         const size_t length = strcspn(region, "/");
-        const size_t kept = without_number(region, length);
+        size_t kept = length;
+        while (kept > 0 && region[kept - 1] >= '0' && region[kept - 1] <= '9')
+            kept--;
+        // "frame 12" without its number, but all of "frame12", "12" and "frame".
+        kept = kept < length && kept > 1 && region[kept - 1] == ' ' ? kept - 1 : length;
         for (size_t i = 0; i < kept && used + 1 < size; i++)
             text[used++] = region[i];
         region += length;

@@ -105,8 +105,9 @@ static bool set_has(const weir_report *report, const struct set *set, const stru
                (run->of_device || set->engines == 1 << WEIR_ENGINE_HOST);
     if (set->queue)
         return run->of_device &&
-               strcmp(set->queue, weir__queue_name(&report->trace->queues[operation->queue_index],
-                                                   text, sizeof text)) == 0;
+               strcmp(set->queue,
+                      weir_trace_queue_name(&report->trace->queues[operation->queue_index], text,
+                                            sizeof text)) == 0;
     if (set->name)
         return strcmp(set->name, weir_trace_operation_title(operation, text, sizeof text)) == 0;
     if (set->region) {

@@ -93,6 +93,9 @@ struct weir_report {
 weir_status weir__report_make(struct weir_trace *trace, const struct weir_report_params *params,
                               weir_report **out_report);
 
+// When the first operation of a device began; 0: none did.
+uint64_t weir__first_start(const struct weir_trace *trace);
+
 // Reports an error of the public functions and returns its status.
 weir_status weir__report_fail(weir_status status, const char *remedy, const char *format, ...)
     WEIR_PRINTF(3, 4);
@@ -102,9 +105,6 @@ bool weir__report_time(const char *text, double *out_ns);
 
 // The last parts of the measurement, after runs and tables: bubbles and the path. False if out of memory.
 bool weir__measure_path(weir_report *report);
-
-// The displayed name of a queue: its label, or "queue 7".
-const char *weir__queue_name(const struct weir_trace_queue *queue, char *text, size_t size);
 
 // Compares struct weir__row for qsort(): the busiest first, equal ones by name.
 int weir__rows_by_busy(const void *a, const void *b);

@@ -119,7 +119,8 @@ struct weir_trace_queue {
     int32_t priority;
     const char *label;
     const char *backend;
-    // Set by the reader: its operations are contiguous, in the order of submission.
+    // Set by the reader: its device in weir_trace.devices. Its operations are contiguous, in the order of submission.
+    size_t device_index;
     size_t first_operation;
     size_t operation_count;
 };
@@ -286,6 +287,9 @@ bool weir_trace_writer_close(weir_trace_writer **writer, const struct weir_trace
 // "Memset (Device)", "host call". Returns `text`.
 const char *weir_trace_operation_title(const struct weir_trace_operation *operation, char *text,
                                        size_t size);
+
+// The displayed name of a queue: its label, or "queue 7". Returns `text`.
+const char *weir_trace_queue_name(const struct weir_trace_queue *queue, char *text, size_t size);
 
 // Whether tools take an operation of that name for communication: "nccl", and later "Kernel".
 bool weir_trace_is_communication(const char *name);

@@ -9,30 +9,27 @@
 
 // Names of the parts of a trace, in files and for users.
 
-static const char *const engine_names[WEIR_ENGINE_COUNT] = {
-    [WEIR_ENGINE_NONE] = "none",
-    [WEIR_ENGINE_TO_DEVICE] = "to_device",
-    [WEIR_ENGINE_TO_HOST] = "to_host",
-    [WEIR_ENGINE_ON_DEVICE] = "on_device",
-    [WEIR_ENGINE_KERNELS] = "kernels",
-    [WEIR_ENGINE_HOST] = "host",
-    [WEIR_ENGINE_COMMUNICATION] = "communication",
+static const struct {
+    const char *name;
+    const char *colour;
+} engines[WEIR_ENGINE_COUNT] = {
+    [WEIR_ENGINE_NONE] = {"none", "#8a9199"},
+    [WEIR_ENGINE_TO_DEVICE] = {"to_device", "#3b75b4"},
+    [WEIR_ENGINE_TO_HOST] = {"to_host", "#d9822b"},
+    [WEIR_ENGINE_ON_DEVICE] = {"on_device", "#8d6cab"},
+    [WEIR_ENGINE_KERNELS] = {"kernels", "#2f9e77"},
+    [WEIR_ENGINE_HOST] = {"host", "#8a9199"},
+    [WEIR_ENGINE_COMMUNICATION] = {"communication", "#b8503f"},
 };
 
 const char *weir_trace_engine_name(enum weir_trace_engine engine)
 {
-    return (unsigned)engine < WEIR_ENGINE_COUNT ? engine_names[engine] : engine_names[0];
+    return engines[(unsigned)engine < WEIR_ENGINE_COUNT ? engine : WEIR_ENGINE_NONE].name;
 }
 
 const char *weir_trace_engine_colour(enum weir_trace_engine engine)
 {
-    static const char *const colours[WEIR_ENGINE_COUNT] = {
-        [WEIR_ENGINE_NONE] = "#8a9199",          [WEIR_ENGINE_TO_DEVICE] = "#3b75b4",
-        [WEIR_ENGINE_TO_HOST] = "#d9822b",       [WEIR_ENGINE_ON_DEVICE] = "#8d6cab",
-        [WEIR_ENGINE_KERNELS] = "#2f9e77",       [WEIR_ENGINE_HOST] = "#8a9199",
-        [WEIR_ENGINE_COMMUNICATION] = "#b8503f",
-    };
-    return colours[(unsigned)engine < WEIR_ENGINE_COUNT ? engine : WEIR_ENGINE_NONE];
+    return engines[(unsigned)engine < WEIR_ENGINE_COUNT ? engine : WEIR_ENGINE_NONE].colour;
 }
 
 const char *weir_trace_kind_name(enum weir_trace_kind kind)
@@ -76,18 +73,27 @@ const char *weir_trace_operation_title(const struct weir_trace_operation *operat
         snprintf(text, size, "Memset (%s)", memory_name(operation->dst_memory));
         break;
     case WEIR_TRACE_HOST_CALL:
-        snprintf(text, size, "host call%s%s", *name ? " " : "", name);
-        break;
     case WEIR_TRACE_GRAPH:
-        snprintf(text, size, "graph%s%s", *name ? " " : "", name);
-        break;
     case WEIR_TRACE_NATIVE:
-        snprintf(text, size, "native work%s%s", *name ? " " : "", name);
+        snprintf(text, size, "%s%s%s",
+                 operation->kind == WEIR_TRACE_HOST_CALL ? "host call"
+                 : operation->kind == WEIR_TRACE_GRAPH   ? "graph"
+                                                         : "native work",
+                 *name ? " " : "", name);
         break;
     default:
         snprintf(text, size, "%s", *name ? name : weir_trace_kind_name(operation->kind));
         break;
     }
+    return text;
+}
+
+const char *weir_trace_queue_name(const struct weir_trace_queue *queue, char *text, size_t size)
+{
+    if (queue->label && *queue->label)
+        snprintf(text, size, "%s", queue->label);
+    else
+        snprintf(text, size, "queue %llu", (unsigned long long)queue->id);
     return text;
 }
 

@@ -17,7 +17,7 @@
 // The source: a file, compressed or not.
 
 enum {
-    CHUNK = 1 << 18, // bytes that are read at once, and between two reports of progress
+    CHUNK = 1 << 18, // bytes that are read at once
     PIECE_LIMIT = 1 << 26,
     // Commas and brackets of a text that is parsed: each may become a value of a hundred bytes,
     // and an event of a trace has few.
@@ -28,7 +28,6 @@ enum {
 
 struct source {
     gzFile file;
-    uint64_t read;  // bytes, when they are not compressed
     uint64_t total; // of the file, compressed or not
     bool damaged;   // the compressed data is
     const struct weir_trace_read_options *options;
@@ -44,10 +43,12 @@ enum answer {
     PIECE_REFUSED // the message is written
 };
 
-// Zeroed but for `source`.
+// Zeroed but for `source` and `chunk`.
 struct pieces {
     struct source *source;
-    int byte;   // the next one; -1: the end
+    char *chunk; // of the source, CHUNK bytes
+    size_t at;
+    size_t end;
     char *text; // the piece
     size_t size;
     size_t capacity;
@@ -58,28 +59,46 @@ struct pieces {
     uint64_t broken_line;
 };
 
-static void pass(struct pieces *pieces)
+// Reads the next chunk and reports progress. False: there is none.
+static bool fetch(struct pieces *pieces)
 {
     struct source *source = pieces->source;
+    const int count = gzread(source->file, pieces->chunk, CHUNK);
     int error = Z_OK;
-    pieces->line += pieces->byte == '\n';
-    pieces->byte = gzgetc(source->file);
-    if (pieces->byte >= 0 && source->read++ % CHUNK > 0)
-        return;
     gzerror(source->file, &error);
-    source->damaged = source->damaged || (error != Z_OK && error != Z_STREAM_END);
+    if (count < 0 || (error != Z_OK && error != Z_STREAM_END))
+        source->damaged = true;
     if (source->options->progress)
         source->options->progress(source->options->user, (uint64_t)gzoffset(source->file),
                                   source->total);
+    pieces->at = 0;
+    pieces->end = count > 0 ? (size_t)count : 0;
+    return count > 0;
+}
+
+// -1: the end.
+static int peek(struct pieces *pieces)
+{
+    if (pieces->at == pieces->end && !fetch(pieces))
+        return -1;
+    return (unsigned char)pieces->chunk[pieces->at];
+}
+
+static void pass(struct pieces *pieces)
+{
+    pieces->line += pieces->chunk[pieces->at] == '\n';
+    pieces->at++;
 }
 
 // Skips white space and returns the next byte without consuming it; -1 at the end.
 static int next_byte(struct pieces *pieces)
 {
-    while (pieces->byte == ' ' || pieces->byte == '\t' || pieces->byte == '\r' ||
-           pieces->byte == '\n')
+    int byte = peek(pieces);
+    while (byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n') {
         pass(pieces);
-    return pieces->byte;
+        byte = peek(pieces);
+    }
+    return byte;
 }
 
 // Consumes `byte`, after white space. False if the next byte is another one.
@@ -105,9 +124,9 @@ static enum answer broken(struct pieces *pieces, const char *why)
 
 static enum answer put(struct pieces *pieces, int byte)
 {
-    if (pieces->size == PIECE_LIMIT)
-        return broken(pieces, "a value is longer than 64 MiB");
     if (pieces->size == pieces->capacity) {
+        if (pieces->size == PIECE_LIMIT)
+            return broken(pieces, "a value is longer than 64 MiB");
         char *text = weir_grow(pieces->text, pieces->size, &pieces->capacity, 1);
         if (!text)
             return PIECE_NO_MEMORY;
@@ -154,7 +173,7 @@ static enum answer take_value(struct pieces *pieces, bool keep)
     if (first < 0 || (scalar && ends_scalar(first)))
         return broken(pieces, first < 0 ? "it ends early" : "there is no value");
     do {
-        const int byte = pieces->byte;
+        const int byte = peek(pieces);
         if (byte < 0)
             return broken(pieces, "it ends early");
         if (byte == '\n' && pieces->by_lines)
@@ -164,7 +183,7 @@ static enum answer take_value(struct pieces *pieces, bool keep)
             return answer;
         step(&place, byte);
         pass(pieces);
-    } while (scalar ? !ends_scalar(pieces->byte) : place.depth > 0 || place.in_string);
+    } while (scalar ? !ends_scalar(peek(pieces)) : place.depth > 0 || place.in_string);
     return PIECE;
 }
 
@@ -237,7 +256,7 @@ static bool refuse_answer(struct reader *reader, struct pieces *pieces, enum ans
         return false;
     if (answer == PIECE_NO_MEMORY)
         return weir__rows_no_memory(&reader->rows);
-    reader->done = reader->rows.own && pieces->byte < 0;
+    reader->done = reader->rows.own && peek(pieces) < 0;
     return reader->done || refuse_piece(reader, pieces->broken_line, pieces->why);
 }
 
@@ -283,7 +302,7 @@ static enum answer take_event(struct reader *reader, struct pieces *pieces)
 // A bad line costs itself only. False: there are too many.
 static bool pass_line(struct reader *reader, struct pieces *pieces)
 {
-    while (pieces->byte >= 0 && pieces->byte != '\n')
+    while (peek(pieces) >= 0 && peek(pieces) != '\n')
         pass(pieces);
     if (reader->bad_lines++ == 0)
         reader->first_bad = pieces->begin + 1;
@@ -309,7 +328,7 @@ static bool take_events(struct reader *reader, struct pieces *pieces)
             answer = take_event(reader, pieces);
         if (answer == PIECE)
             continue;
-        if (answer != PIECE_BROKEN || !pieces->by_lines || pieces->byte < 0)
+        if (answer != PIECE_BROKEN || !pieces->by_lines || peek(pieces) < 0)
             return refuse_answer(reader, pieces, answer);
         if (!pass_line(reader, pieces))
             return false;
@@ -365,24 +384,23 @@ static bool take_members(struct reader *reader, struct pieces *pieces)
     }
 }
 
-static bool take_root(struct reader *reader, struct pieces *pieces)
-{
-    const int first = next_byte(pieces);
-    if (first < 0 && !reader->source.damaged)
-        return refuse(reader, "the file is empty: nothing was traced, or it was not flushed");
-    if (skip(pieces, '['))
-        return take_events(reader, pieces);
-    return skip(pieces, '{') ? take_members(reader, pieces)
-                             : refuse_piece(reader, pieces->line, "it is no object and no list");
-}
-
 static bool take_whole(struct reader *reader)
 {
-    struct pieces pieces = {.source = &reader->source};
-    pass(&pieces); // to the first byte
-    const bool ok = take_root(reader, &pieces);
-    while (ok && pieces.byte >= 0) // damage after the root is noticed, too
-        pass(&pieces);
+    struct pieces pieces = {.source = &reader->source, .chunk = malloc(CHUNK)};
+    bool ok;
+    if (!pieces.chunk)
+        ok = weir__rows_no_memory(&reader->rows);
+    else if (next_byte(&pieces) < 0 && !reader->source.damaged)
+        ok = refuse(reader, "the file is empty: nothing was traced, or it was not flushed");
+    else if (skip(&pieces, '['))
+        ok = take_events(reader, &pieces);
+    else if (skip(&pieces, '{'))
+        ok = take_members(reader, &pieces);
+    else
+        ok = refuse_piece(reader, pieces.line, "it is no object and no list");
+    while (ok && fetch(&pieces)) // damage after the root is noticed, too
+        continue;
+    free(pieces.chunk);
     free(pieces.text);
     if (ok && !reader->found && !reader->done)
         return refuse(reader, "this is JSON without \"traceEvents\", so no trace");

@@ -82,11 +82,14 @@ static int by_index(const void *a, const void *b)
     return compare(x->index, y->index);
 }
 
+// Of rows of one queue those that name it come first.
 static int by_device(const void *a, const void *b)
 {
     const struct weir_trace_queue *x = a;
     const struct weir_trace_queue *y = b;
-    return x->device != y->device ? compare(x->device, y->device) : compare(x->id, y->id);
+    if (x->device != y->device || x->id != y->id)
+        return x->device != y->device ? compare(x->device, y->device) : compare(x->id, y->id);
+    return compare(*y->label || *y->backend, *x->label || *x->backend);
 }
 
 static int by_id(const void *a, const void *b)
@@ -163,56 +166,40 @@ static bool complete_devices(struct weir__rows *rows)
             return false;
     }
     sort(trace->devices, trace->device_count, sizeof *trace->devices, by_index);
+    for (size_t i = 0, at = 0; i < trace->queue_count; i++) {
+        while (trace->devices[at].index != trace->queues[i].device)
+            at++;
+        trace->queues[i].device_index = at;
+    }
     return true;
 }
 
-// Each queue that rows name, once.
-static void sort_named(struct weir_trace *trace)
-{
-    size_t used = 0;
-    sort(trace->queues, trace->queue_count, sizeof *trace->queues, by_device);
-    for (size_t i = 0; i < trace->queue_count; i++)
-        if (used == 0 || by_device(&trace->queues[used - 1], &trace->queues[i]) != 0)
-            trace->queues[used++] = trace->queues[i];
-    trace->queue_count = used;
-}
-
-// Adds the queues of operations that no row named. Operations are already in order.
+// Each queue that rows name or operations have, once. Operations are already in order.
 static bool complete_queues(struct weir__rows *rows)
 {
     struct weir_trace *trace = rows->trace;
-    sort_named(trace);
-    const size_t named = trace->queue_count;
+    size_t used = 0;
     for (size_t i = 0; i < trace->operation_count; i++) {
         const struct weir_trace_operation *operation = &trace->operations[i];
-        const struct weir_trace_queue wanted = {.id = operation->queue,
-                                                .device = operation->queue_index,
-                                                .label = "",
-                                                .backend = ""};
-        if ((i > 0 && by_device_and_queue(operation - 1, operation) == 0) ||
-            (named > 0 && bsearch(&wanted, trace->queues, named, sizeof *trace->queues, by_device)))
+        if (i > 0 && by_device_and_queue(operation - 1, operation) == 0)
             continue;
         struct weir_trace_queue *queue = WEIR__ADD(rows, trace->queues, trace->queue_count);
         if (!queue)
             return false;
-        *queue = wanted;
+        *queue = (struct weir_trace_queue){.id = operation->queue,
+                                           .device = operation->queue_index,
+                                           .label = "",
+                                           .backend = ""};
     }
     sort(trace->queues, trace->queue_count, sizeof *trace->queues, by_device);
-    return true;
-}
-
-// Both are in order, and each operation has a queue.
-static void find_ranges(struct weir_trace *trace)
-{
-    struct weir_trace_queue *queue = trace->queues;
-    for (size_t i = 0; i < trace->operation_count; i++) {
-        struct weir_trace_operation *operation = &trace->operations[i];
-        while (queue->device != operation->queue_index || queue->id != operation->queue)
-            queue++;
-        operation->queue_index = (uint32_t)(queue - trace->queues);
-        if (queue->operation_count++ == 0)
-            queue->first_operation = i;
+    for (size_t i = 0; i < trace->queue_count; i++) {
+        const struct weir_trace_queue queue = trace->queues[i];
+        if (used == 0 || trace->queues[used - 1].device != queue.device ||
+            trace->queues[used - 1].id != queue.id)
+            trace->queues[used++] = queue;
     }
+    trace->queue_count = used;
+    return true;
 }
 
 // If a driver tells only the end of a copy, the file has its earliest start: from then on its queue had no other work,
@@ -222,7 +209,7 @@ static void find_ranges(struct weir_trace *trace)
 
 struct copy {
     struct weir_trace_operation *operation;
-    uint64_t lane; // of a device an engine
+    size_t lane; // of a device an engine
 };
 
 static int by_lane_and_end(const void *a, const void *b)
@@ -239,16 +226,14 @@ static size_t find_copies(const struct weir_trace *trace, struct copy *copies)
     size_t count = 0;
     for (size_t i = 0; i < trace->queue_count; i++) {
         const struct weir_trace_queue *queue = &trace->queues[i];
-        const struct weir_trace_device wanted = {.index = queue->device};
-        const struct weir_trace_device *device =
-            bsearch(&wanted, trace->devices, trace->device_count, sizeof wanted, by_index);
+        const struct weir_trace_device *device = &trace->devices[queue->device_index];
         for (size_t k = 0; k < queue->operation_count; k++) {
             struct weir_trace_operation *it = &trace->operations[queue->first_operation + k];
             if (it->timed &&
                 ((it->engine == WEIR_ENGINE_TO_DEVICE && device->copy_engines_to_device <= 1) ||
                  (it->engine == WEIR_ENGINE_TO_HOST && device->copy_engines_to_host <= 1)))
                 copies[count++] =
-                    (struct copy){it, (uint64_t)queue->device * WEIR_ENGINE_COUNT + it->engine};
+                    (struct copy){it, queue->device_index * WEIR_ENGINE_COUNT + it->engine};
         }
     }
     sort(copies, count, sizeof *copies, by_lane_and_end);
@@ -320,16 +305,6 @@ static void move_to_zero(struct weir_trace *trace)
     }
     if (trace->operation_count > 0)
         trace->meta.base_unix_ns += first;
-}
-
-// They lack the order of submission, so the order of starts is used, in which they are.
-static void number_by_start(struct weir_trace *trace)
-{
-    for (size_t i = 0; i < trace->operation_count; i++) {
-        const bool first =
-            i == 0 || trace->operations[i - 1].queue_index != trace->operations[i].queue_index;
-        trace->operations[i].sequence = first ? 1 : trace->operations[i - 1].sequence + 1;
-    }
 }
 
 // To the last operation of the queue up to `sequence`.
@@ -416,8 +391,21 @@ bool weir__rows_finish(struct weir__rows *rows)
     sort(trace->spans, trace->span_count, sizeof *trace->spans, by_thread);
     if (!complete_queues(rows) || !complete_devices(rows))
         return false;
-    find_ranges(trace);
-    if (!rows->own)
-        number_by_start(trace);
+    // Both are in order, and each operation has a queue.
+    struct weir_trace_queue *queue = trace->queues;
+    for (size_t i = 0; i < trace->operation_count; i++) {
+        struct weir_trace_operation *operation = &trace->operations[i];
+        while (queue->device != operation->queue_index || queue->id != operation->queue)
+            queue++;
+        operation->queue_index = (uint32_t)(queue - trace->queues);
+        if (queue->operation_count++ == 0)
+            queue->first_operation = i;
+    }
+    // Other programs' traces lack the order of submission, so the order of starts is used, in which they are.
+    for (size_t i = 0; i < trace->operation_count && !rows->own; i++) {
+        const struct weir_trace_operation *before = i > 0 ? &trace->operations[i - 1] : NULL;
+        const bool first = !before || before->queue_index != trace->operations[i].queue_index;
+        trace->operations[i].sequence = first ? 1 : before->sequence + 1;
+    }
     return start_copies(rows) && resolve_waits(rows) && tell_end(rows);
 }

@@ -343,11 +343,8 @@ void weir_trace_writer_queue(weir_trace_writer *writer, const struct weir_trace_
         return;
     }
     known->device = queue->device;
-    snprintf(name, sizeof name, "%s", queue->label ? queue->label : "");
-    if (*name == '\0')
-        snprintf(name, sizeof name, "queue %llu", (unsigned long long)queue->id);
-    write_name(writer, WEIR__TRACE_QUEUE_ROW, queue->device, queue->id, name, weir__queue_fields,
-               queue);
+    write_name(writer, WEIR__TRACE_QUEUE_ROW, queue->device, queue->id,
+               weir_trace_queue_name(queue, name, sizeof name), weir__queue_fields, queue);
 }
 
 void weir_trace_writer_thread(weir_trace_writer *writer, const struct weir_trace_thread *thread)

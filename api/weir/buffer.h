@@ -12,10 +12,6 @@
 #include <weir/common.h>
 #include <weir/status.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 typedef enum weir_placement {
     WEIR_PLACE_DEVICE = 0, // the device's own memory
     WEIR_PLACE_HOST = 1,   // pinned host memory
@@ -34,8 +30,6 @@ struct weir_buffer_params {
 // Creates a buffer of `params->size` bytes, contents undefined. May wait for the device if the
 // placement is MANAGED.
 //
-// Ownership: the caller's, until weir_buffer_destroy(). Outlived by `device`.
-// Threads: safe.
 // Errors: WEIR_ERROR_INVALID if a limit is broken; WEIR_ERROR_UNSUPPORTED for MANAGED without
 // limits.managed_memory; WEIR_ERROR_OUT_OF_MEMORY.
 WEIR_API WEIR_CHECKED weir_status weir_buffer_create_at(weir_device *device,
@@ -67,9 +61,8 @@ WEIR_API WEIR_CHECKED weir_status weir_buffer_wrap_at(weir_device *device,
                                                       int line);
 #define weir_buffer_wrap(...) weir_buffer_wrap_at(__VA_ARGS__, __FILE__, __LINE__)
 
-// Destroys the buffer and sets `*buffer` to NULL. Legal while submitted work uses
-// it: the memory is freed after that work has finished. Never waits for the device.
-// NULL and a pointer to NULL are accepted.
+// Destroys the buffer. Legal while submitted work uses it: the memory is freed after that work has
+// finished. Never waits for the device.
 WEIR_API void weir_buffer_destroy_at(weir_buffer **buffer, const char *file, int line);
 #define weir_buffer_destroy(buffer) weir_buffer_destroy_at(buffer, __FILE__, __LINE__)
 
@@ -136,13 +129,7 @@ WEIR_API WEIR_CHECKED weir_status weir_upload_at(weir_queue *queue, weir_buffer 
 WEIR_API WEIR_CHECKED weir_status weir_download_at(weir_queue *queue, void *dst, weir_buffer *src,
                                                    size_t src_offset, size_t size, const char *file,
                                                    int line);
-#define weir_upload(queue, dst, dst_offset, src, size) \
-    weir_upload_at(queue, dst, dst_offset, src, size, __FILE__, __LINE__)
-#define weir_download(queue, dst, src, src_offset, size) \
-    weir_download_at(queue, dst, src, src_offset, size, __FILE__, __LINE__)
-
-#ifdef __cplusplus
-}
-#endif
+#define weir_upload(...) weir_upload_at(__VA_ARGS__, __FILE__, __LINE__)
+#define weir_download(...) weir_download_at(__VA_ARGS__, __FILE__, __LINE__)
 
 #endif

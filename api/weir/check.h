@@ -24,10 +24,6 @@
 #include <weir/common.h>
 #include <weir/status.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // The one table of kinds: X(name, value, id). "First" and "second" are the two operations in the
 // order in which they were submitted. Kinds from 100 on are hints: nothing is wrong, but something
 // is needless or slow.
@@ -147,9 +143,5 @@ WEIR_API void weir_check_acquire(weir_runtime *runtime, const void *key);
 // text, if there is nothing to report.
 WEIR_API bool weir_check_describe(const weir_runtime *runtime, const char *file, int line,
                                   char *text, size_t size);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -29,10 +29,6 @@
 #include <weir/common.h>
 #include <weir/status.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // What each rank reads (`src`) and writes (`dst`), with n ranks and this one rank r; `count` in
 // elements. In place: `dst` and `src` are one range, or where the sizes differ the smaller one is
 // part r of the larger. Other overlaps are refused.
@@ -150,7 +146,6 @@ struct weir_comm_params {
 // Makes the device one rank of a new communicator. Waits until all ranks are there, at most the
 // timeout. `params` may be NULL.
 //
-// Ownership: the caller's, until weir_comm_destroy(). Outlived by `device`.
 // Threads: safe; two communicators are created in the same order on all ranks.
 // Errors: WEIR_ERROR_COMM, with the ranks that are missing or what they disagree in;
 // WEIR_ERROR_CONFIG for variables that contradict each other; WEIR_ERROR_MODULE if the transport
@@ -159,8 +154,7 @@ WEIR_API WEIR_CHECKED weir_status weir_comm_create_at(weir_device *device,
                                                       const struct weir_comm_params *params,
                                                       weir_comm **out_comm, const char *file,
                                                       int line);
-#define weir_comm_create(device, params, out_comm) \
-    weir_comm_create_at(device, params, out_comm, __FILE__, __LINE__)
+#define weir_comm_create(...) weir_comm_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // The same for several devices of this process: device i becomes rank params->rank + i. With a
 // count of 0, or with no `params`, the communicator has `device_count` ranks and needs no
@@ -170,8 +164,7 @@ WEIR_API WEIR_CHECKED weir_status weir_comm_create_all_at(weir_device *const *de
                                                           const struct weir_comm_params *params,
                                                           weir_comm **out_comms, const char *file,
                                                           int line);
-#define weir_comm_create_all(devices, device_count, params, out_comms) \
-    weir_comm_create_all_at(devices, device_count, params, out_comms, __FILE__, __LINE__)
+#define weir_comm_create_all(...) weir_comm_create_all_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Makes one communicator out of the ranks with the same color, in the order of `key` and, where
 // keys are equal, of their ranks. All ranks call it, in the same place among their collectives.
@@ -182,8 +175,7 @@ WEIR_API WEIR_CHECKED weir_status weir_comm_create_all_at(weir_device *const *de
 WEIR_API WEIR_CHECKED weir_status weir_comm_split_at(weir_comm *comm, int32_t color, int32_t key,
                                                      const char *label, weir_comm **out_part,
                                                      const char *file, int line);
-#define weir_comm_split(comm, color, key, label, out_part) \
-    weir_comm_split_at(comm, color, key, label, out_part, __FILE__, __LINE__)
+#define weir_comm_split(...) weir_comm_split_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // A communicator of the same ranks, whose collectives have an order of their own. A split with one
 // color for all.
@@ -214,8 +206,7 @@ WEIR_API WEIR_CHECKED weir_status weir_comm_error(weir_comm *comm);
 WEIR_API WEIR_CHECKED weir_status weir_comm_shrink_at(weir_comm *comm, const char *label,
                                                       weir_comm **out_comm, const char *file,
                                                       int line);
-#define weir_comm_shrink(comm, label, out_comm) \
-    weir_comm_shrink_at(comm, label, out_comm, __FILE__, __LINE__)
+#define weir_comm_shrink(...) weir_comm_shrink_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // This rank and the count of ranks; the label, "" if it has none; the device. 0, "" and NULL for
 // NULL.
@@ -228,9 +219,9 @@ WEIR_API weir_device *weir_comm_device(const weir_comm *comm);
 // the host, such as "local". "" for NULL.
 WEIR_API const char *weir_comm_engine(const weir_comm *comm);
 
-// Destroys the communicator and sets `*comm` to NULL. Legal while collectives are under way: they
-// still run. Does not wait for them; with an engine of the device it waits, a second at most, until
-// the other ranks know. Other ranks that still submit collectives get an error that says so.
+// Destroys the communicator. Legal while collectives are under way: they still run. Does not wait
+// for them; with an engine of the device it waits, a second at most, until the other ranks know.
+// Other ranks that still submit collectives get an error that says so.
 WEIR_API void weir_comm_destroy_at(weir_comm **comm, const char *file, int line);
 #define weir_comm_destroy(comm) weir_comm_destroy_at(comm, __FILE__, __LINE__)
 
@@ -272,8 +263,7 @@ struct weir_collective_params {
 WEIR_API WEIR_CHECKED weir_status
 weir_queue_collective_at(weir_queue *queue, weir_comm *comm,
                          const struct weir_collective_params *params, const char *file, int line);
-#define weir_queue_collective(queue, comm, params) \
-    weir_queue_collective_at(queue, comm, params, __FILE__, __LINE__)
+#define weir_queue_collective(...) weir_queue_collective_at(__VA_ARGS__, __FILE__, __LINE__)
 
 static inline WEIR_CHECKED weir_status weir__queue_collective(
     weir_queue *queue, weir_comm *comm, weir_collective kind, weir_buffer *dst, size_t dst_offset,
@@ -349,12 +339,6 @@ static inline WEIR_CHECKED weir_status weir__queue_exchange(weir_queue *queue, w
     params.exchange_count = exchange_count;
     return weir_queue_collective_at(queue, comm, &params, file, line);
 }
-// The rest are the array and its count: an array that is a compound literal has commas.
-#define weir_queue_exchange(queue, comm, ...) \
-    weir__queue_exchange(queue, comm, __VA_ARGS__, __FILE__, __LINE__)
-
-#ifdef __cplusplus
-}
-#endif
+#define weir_queue_exchange(...) weir__queue_exchange(__VA_ARGS__, __FILE__, __LINE__)
 
 #endif

@@ -7,11 +7,15 @@
 //   - Outputs come last, are named `out_*`, and are set to NULL or zero first.
 //   - `params` structures start with `struct_size`; zero elsewhere means default.
 //     Write `= {.struct_size = sizeof params}`, so that nothing is left unset.
+//   - What a call creates, opens or reads is the caller's, until the destroy or close call of its kind,
+//     which sets the pointer to NULL, and accepts NULL and a pointer to NULL. Its device or runtime
+//     outlives it. What a getter returns is the object's, and lives as long as the object.
 //   - Objects are safe to use from several threads unless their header says
-//     otherwise. A call on a NULL object is an error, `destroy(NULL)` is not; a NULL
-//     runtime of weir_device_open() is the default one. For a NULL object a getter returns NULL, 0 or "".
+//     otherwise. A call on a NULL object is an error, but a NULL runtime of weir_device_open() is the
+//     default one. For a NULL object a getter returns NULL, 0 or "".
 //   - Calls that create, open, close, submit or wait are macros, which add the caller's file:line,
-//     for errors and for plugins, to the functions with `_at`. With NULL and 0 for these such a
+//     for errors and for plugins, to the functions with `_at`. Those that take structures or arrays
+//     are variadic, so that a compound literal can be passed. With NULL and 0 for these such a
 //     function records no location: `weir_open_at(&params, &runtime, NULL, 0)`.
 //     `file` need only live until the call returns: the library keeps a copy of each name, once in a
 //     process, in 1 MiB; names beyond that read "(file not kept)". Patterns, compiled into the
@@ -35,20 +39,23 @@
 #define WEIR_VERSION_PATCH 0
 #define WEIR_VERSION_STRING "0.1.0"
 
+#ifdef __cplusplus
+#define WEIR__LINKAGE extern "C"
+#else
+#define WEIR__LINKAGE
+#endif
+
+// Of each function that the library or a module exports: visible, and of C.
 #if defined(__GNUC__)
-#define WEIR_API __attribute__((visibility("default")))
+#define WEIR_API WEIR__LINKAGE __attribute__((visibility("default")))
 #define WEIR_PRINTF(text, first) __attribute__((format(printf, text, first)))
 // The compiler warns of a call whose status is dropped, also after (void): WEIR_IGNORE() in <weir/status.h>
 // drops one on purpose.
 #define WEIR_CHECKED __attribute__((warn_unused_result))
 #else
-#define WEIR_API
+#define WEIR_API WEIR__LINKAGE
 #define WEIR_CHECKED
 #define WEIR_PRINTF(text, first)
-#endif
-
-#ifdef __cplusplus
-extern "C" {
 #endif
 
 // One loaded chain of modules: <weir/runtime.h>.
@@ -122,9 +129,5 @@ static inline struct weir_extent weir_dim(uint32_t x, uint32_t y, uint32_t z)
 
 // The version of the library that is running, as "major.minor.patch".
 WEIR_API const char *weir_version(void);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -6,10 +6,6 @@
 
 #include <weir/common.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 typedef enum weir_key_type {
     WEIR_KEY_TEXT = 1,
     WEIR_KEY_INTEGER = 2, // decimal, between `minimum` and `maximum`
@@ -71,9 +67,5 @@ struct weir_setting {
     int64_t integer;    // INTEGER, BOOLEAN
     const char *origin; // "weir.ini:12", "WEIR_BACKEND", or "default"
 };
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

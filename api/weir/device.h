@@ -5,10 +5,6 @@
 #include <weir/common.h>
 #include <weir/status.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Properties of a device, which need not be open.
 struct weir_device_info {
     size_t struct_size;
@@ -108,8 +104,6 @@ struct weir_device_params {
 //     weir_device *device;
 //     WEIR_CHECK(weir_device_open(NULL, NULL, &device));
 //
-// Ownership: the caller's, until weir_device_close(). Outlived by `runtime`, if it is not NULL.
-// Threads: safe.
 // Errors: WEIR_ERROR_NO_DEVICE if no device matches, with the list of devices, or if a
 // name matches more than one; WEIR_ERROR_UNSUPPORTED for default_timing where
 // `limits.timing_history` is 0; WEIR_ERROR_DEVICE with the native error; without a runtime, those of
@@ -136,8 +130,6 @@ WEIR_API WEIR_CHECKED weir_status weir_device_close_at(weir_device **device, con
 WEIR_API weir_runtime *weir_device_runtime(const weir_device *device);
 
 // The device's limits, and its name, platform and driver; NULL for NULL.
-//
-// Ownership: the device's.
 WEIR_API const struct weir_limits *weir_device_limits(const weir_device *device);
 WEIR_API const struct weir_device_info *weir_device_get_info(const weir_device *device);
 
@@ -166,17 +158,12 @@ WEIR_API bool weir_device_can_reach(weir_device *device, weir_device *other);
 // WEIR_ERROR_INVALID in a host call, and while a queue captures a graph.
 WEIR_API WEIR_CHECKED weir_status weir_device_sync_at(weir_device *device, uint64_t timeout_ns,
                                                       const char *file, int line);
-#define weir_device_sync(device, timeout_ns) \
-    weir_device_sync_at(device, timeout_ns, __FILE__, __LINE__)
+#define weir_device_sync(...) weir_device_sync_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Returns cached memory to the driver and frees the objects that were destroyed while in
 // use and are idle now. May wait for the whole device.
 //
 // Errors: WEIR_ERROR_INVALID in a host call; WEIR_ERROR_DEVICE, _DEVICE_LOST.
 WEIR_API WEIR_CHECKED weir_status weir_device_trim(weir_device *device);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -21,10 +21,6 @@
 #include <weir/common.h>
 #include <weir/status.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct DLManagedTensor;
 
 // The type of an element. The values are DLPack's type codes.
@@ -87,9 +83,5 @@ WEIR_API WEIR_CHECKED weir_status weir_dlpack_import_at(weir_device *device, con
                                                         struct weir_tensor *out_tensor,
                                                         const char *file, int line);
 #define weir_dlpack_import(...) weir_dlpack_import_at(__VA_ARGS__, __FILE__, __LINE__)
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -6,18 +6,11 @@
 // failure. A zeroed event is an error in every call. An event "depends on" a
 // failure if the failed operation comes before it in its queue, or in a queue that
 // its queue waited for.
-//
-// The macros add the caller's file:line, for errors and for plugins; the functions with `_at` are
-// what they call.
 #ifndef WEIR_EVENT_H
 #define WEIR_EVENT_H
 
 #include <weir/common.h>
 #include <weir/status.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 // Closed.
 struct weir_event {
@@ -97,9 +90,5 @@ WEIR_API WEIR_CHECKED weir_status weir_event_elapsed_ns_at(struct weir_event beg
 WEIR_API WEIR_CHECKED weir_status weir_event_fd_at(struct weir_event event, int *out_fd,
                                                    const char *file, int line);
 #define weir_event_fd(...) weir_event_fd_at(__VA_ARGS__, __FILE__, __LINE__)
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

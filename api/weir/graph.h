@@ -40,10 +40,6 @@
 #include <weir/queue.h>
 #include <weir/status.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct weir_graph_params {
     size_t struct_size;
     const char *label;
@@ -68,7 +64,6 @@ WEIR_API WEIR_CHECKED weir_status weir_capture_node(weir_queue *queue, uint32_t 
 // Ends the capture that began on `queue` and makes a graph of it. The queues of the
 // capture work as before.
 //
-// Ownership: the caller's, until weir_graph_destroy(). Outlived by the device.
 // Errors: WEIR_ERROR_INVALID, with the label, if a queue joined and was not waited for;
 // WEIR_ERROR_OUT_OF_MEMORY; errors of the driver and of native calls. The capture is dropped after
 // these.
@@ -78,15 +73,13 @@ WEIR_API WEIR_CHECKED weir_status weir_capture_end_at(weir_queue *queue,
                                                       const struct weir_graph_params *params,
                                                       weir_graph **out_graph, const char *file,
                                                       int line);
-#define weir_capture_end(queue, params, out_graph) \
-    weir_capture_end_at(queue, params, out_graph, __FILE__, __LINE__)
+#define weir_capture_end(...) weir_capture_end_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Drops the capture that began on `queue`; does nothing if none did. Destroying any
 // queue of a capture drops the capture too.
 WEIR_API WEIR_CHECKED weir_status weir_capture_cancel(weir_queue *queue);
 
-// Destroys the graph and sets `*graph` to NULL. Legal while a launch is running. Never
-// waits for the device.
+// Destroys the graph. Legal while a launch is running. Never waits for the device.
 WEIR_API void weir_graph_destroy_at(weir_graph **graph, const char *file, int line);
 #define weir_graph_destroy(graph) weir_graph_destroy_at(graph, __FILE__, __LINE__)
 
@@ -111,8 +104,7 @@ WEIR_API WEIR_CHECKED weir_status weir_graph_clone_at(weir_graph *graph,
                                                       const struct weir_graph_params *params,
                                                       weir_graph **out_graph, const char *file,
                                                       int line);
-#define weir_graph_clone(graph, params, out_graph) \
-    weir_graph_clone_at(graph, params, out_graph, __FILE__, __LINE__)
+#define weir_graph_clone(...) weir_graph_clone_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Whether later launches run the node, which they do unless it was disabled. What depends on a disabled
 // node still comes after all that it depends on. Updates give it operands for when it is enabled again.
@@ -153,22 +145,19 @@ WEIR_API WEIR_CHECKED weir_status weir_graph_set_copy_2d_at(weir_graph *graph, u
                                                             struct weir_plane src, size_t width,
                                                             size_t height, const char *file,
                                                             int line);
-#define weir_graph_set_copy_2d(graph, ...) \
-    weir_graph_set_copy_2d_at(graph, __VA_ARGS__, __FILE__, __LINE__)
+#define weir_graph_set_copy_2d(...) weir_graph_set_copy_2d_at(__VA_ARGS__, __FILE__, __LINE__)
 WEIR_API WEIR_CHECKED weir_status weir_graph_set_copy_3d_at(weir_graph *graph, uint32_t node,
                                                             struct weir_volume dst,
                                                             struct weir_volume src, size_t width,
                                                             size_t height, size_t depth,
                                                             const char *file, int line);
-#define weir_graph_set_copy_3d(graph, ...) \
-    weir_graph_set_copy_3d_at(graph, __VA_ARGS__, __FILE__, __LINE__)
+#define weir_graph_set_copy_3d(...) weir_graph_set_copy_3d_at(__VA_ARGS__, __FILE__, __LINE__)
 WEIR_API WEIR_CHECKED weir_status weir_graph_set_fill_2d_at(weir_graph *graph, uint32_t node,
                                                             struct weir_plane dst, size_t width,
                                                             size_t height, const void *pattern,
                                                             size_t pattern_size, const char *file,
                                                             int line);
-#define weir_graph_set_fill_2d(graph, ...) \
-    weir_graph_set_fill_2d_at(graph, __VA_ARGS__, __FILE__, __LINE__)
+#define weir_graph_set_fill_2d(...) weir_graph_set_fill_2d_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Gives a host call another function and `user`. Earlier launches that have not come to it call the old ones;
 // what `user` of an old one points to must live until these have finished. <weir/interop.h> has the same for
@@ -179,11 +168,6 @@ WEIR_API WEIR_CHECKED weir_status weir_graph_set_host_call_at(weir_graph *graph,
                                                               weir_host_function function,
                                                               void *user, const char *file,
                                                               int line);
-#define weir_graph_set_host_call(graph, node, function, user) \
-    weir_graph_set_host_call_at(graph, node, function, user, __FILE__, __LINE__)
-
-#ifdef __cplusplus
-}
-#endif
+#define weir_graph_set_host_call(...) weir_graph_set_host_call_at(__VA_ARGS__, __FILE__, __LINE__)
 
 #endif

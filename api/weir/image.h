@@ -17,10 +17,6 @@
 #include <weir/common.h>
 #include <weir/launch.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Numbers as in OpenCL.
 typedef enum weir_channel_order {
     WEIR_ORDER_R = 0x10b0,
@@ -124,9 +120,5 @@ static inline struct weir_argument weir__argument_layout(const struct weir_image
 {
     return weir_value(layout, sizeof *layout);
 }
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

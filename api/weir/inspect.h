@@ -5,10 +5,6 @@
 
 #include <weir/runtime.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Gets one setting of a section, with its value in force and where that is from: "FILE:LINE", the name of
 // a variable, "argument" or "default". `setting` is NULL, once, for a module that the configuration names
 // and whose file is in no directory of modules: its keys are unknown. Both are valid until the function
@@ -35,8 +31,6 @@ WEIR_API WEIR_CHECKED weir_status weir_inspect_settings(const struct weir_open_p
 // and the remedy. NULL or "" are the directories that lie beside the library. Entries are in the order of
 // the directories, and in that of the names within one. No module is opened.
 //
-// Ownership: the caller's, until weir_load_report_destroy().
-// Threads: safe.
 // Errors: WEIR_ERROR_OUT_OF_MEMORY. A directory that cannot be read has no entries.
 WEIR_API WEIR_CHECKED weir_status weir_inspect_modules(const char *module_path,
                                                        weir_load_report **out_report);
@@ -51,7 +45,6 @@ struct weir_inspect_place {
 // Stores the rank, the count and the rendezvous that follow from [comm], WEIR_COMM_* and the variables of
 // launchers. Nothing is opened, and no other rank is waited for. `params` as above.
 //
-// Threads: safe.
 // Errors: WEIR_ERROR_CONFIG for variables that contradict each other, and those of the configuration.
 WEIR_API WEIR_CHECKED weir_status weir_inspect_place_sized(const struct weir_open_params *params,
                                                            struct weir_inspect_place *out_place,
@@ -62,8 +55,6 @@ WEIR_API WEIR_CHECKED weir_status weir_inspect_place_sized(const struct weir_ope
 // Loads the transport of [comm], if no communicator has done so, and stores the name and version of the
 // library that it uses ("Open MPI 4.1.4"), or "" if it uses none.
 //
-// Ownership: the runtime's.
-// Threads: safe.
 // Errors: those of weir_comm_create() about the transport.
 WEIR_API WEIR_CHECKED weir_status weir_inspect_transport(weir_runtime *runtime,
                                                          const char **out_library);
@@ -71,12 +62,6 @@ WEIR_API WEIR_CHECKED weir_status weir_inspect_transport(weir_runtime *runtime,
 // The backend's end of the chain: its slots (<weir/module/module.h>) may be called with objects of the
 // runtime, to measure what a call costs above the backend. Such operations are unknown to Weir; give them a
 // queue of their own.
-//
-// Ownership: the runtime's, until weir_close().
 WEIR_API const struct weir_link *weir_inspect_backend(const weir_runtime *runtime);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

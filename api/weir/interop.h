@@ -14,10 +14,6 @@
 #include <weir/queue.h>
 #include <weir/status.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // The API that the handles belong to. The list is open: other backends use other names, and their
 // documentation says what the handles are. Compare with weir_native_is().
 #define WEIR_NATIVE_CUDA "cuda"
@@ -93,8 +89,7 @@ WEIR_API WEIR_CHECKED weir_status weir_queue_native_at(weir_queue *queue,
                                                        const struct weir_argument *arguments,
                                                        size_t argument_count, const char *file,
                                                        int line);
-#define weir_queue_native_array(queue, ...) \
-    weir_queue_native_at(queue, __VA_ARGS__, __FILE__, __LINE__)
+#define weir_queue_native_array(...) weir_queue_native_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Gives a native call of a graph (<weir/graph.h>) another function, `user` and buffers, as
 // arguments of the macro weir_graph_set_native() or as an array. Where the backend has graphs the
@@ -108,8 +103,7 @@ WEIR_API WEIR_CHECKED weir_status weir_queue_native_at(weir_queue *queue,
 WEIR_API WEIR_CHECKED weir_status weir_graph_set_native_at(
     weir_graph *graph, uint32_t node, weir_native_function function, void *user,
     const struct weir_argument *arguments, size_t argument_count, const char *file, int line);
-#define weir_graph_set_native_array(graph, node, ...) \
-    weir_graph_set_native_at(graph, node, __VA_ARGS__, __FILE__, __LINE__)
+#define weir_graph_set_native_array(...) weir_graph_set_native_at(__VA_ARGS__, __FILE__, __LINE__)
 
 struct weir_queue_wrap_params {
     size_t struct_size;
@@ -158,8 +152,6 @@ WEIR_API WEIR_CHECKED weir_status weir_buffer_adopt_at(weir_device *device,
 #define weir_buffer_adopt(...) weir_buffer_adopt_at(__VA_ARGS__, __FILE__, __LINE__)
 
 #ifdef __cplusplus
-}
-
 template <typename... Arguments>
 inline WEIR_CHECKED weir_status weir__native(const char *file, int line, weir_queue *queue,
                                              weir_native_function function, void *user,

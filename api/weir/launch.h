@@ -90,27 +90,26 @@ static inline struct weir_argument weir_whole_inout(weir_buffer *buffer)
     return weir_inout(buffer, 0, weir_buffer_size(buffer));
 }
 
+static inline struct weir_argument weir__argument_value(weir_scalar scalar, size_t size,
+                                                        const void *pointer, uint64_t bits)
+{
+    struct weir_argument argument = {
+        WEIR_PARAMETER_VALUE, WEIR_ACCESS_READ, scalar, NULL, 0, size, pointer, bits};
+    return argument;
+}
+
 // A value of `size` bytes; `pointer` must be valid until the launch call returns.
 static inline struct weir_argument weir_value(const void *pointer, size_t size)
 {
-    struct weir_argument argument = {
-        WEIR_PARAMETER_VALUE, WEIR_ACCESS_READ, WEIR_SCALAR_OTHER, NULL, 0, size, pointer, 0};
-    return argument;
+    return weir__argument_value(WEIR_SCALAR_OTHER, size, pointer, 0);
 }
 
 // NULL for a pointer to __global or __constant memory. A plain NULL means the same. Its kind is
 // VALUE, of the scalar type POINTER.
 static inline struct weir_argument weir__argument_pointer(const void *pointer)
 {
-    struct weir_argument argument = {WEIR_PARAMETER_VALUE,
-                                     WEIR_ACCESS_READ,
-                                     WEIR_SCALAR_POINTER,
-                                     NULL,
-                                     0,
-                                     sizeof pointer,
-                                     NULL,
-                                     (uint64_t)(uintptr_t)pointer};
-    return argument;
+    return weir__argument_value(WEIR_SCALAR_POINTER, sizeof pointer, NULL,
+                                (uint64_t)(uintptr_t)pointer);
 }
 
 // NULL in place of a buffer.
@@ -132,9 +131,7 @@ static inline struct weir_argument weir__argument_scalar(weir_scalar scalar, con
 {
     uint64_t bits = 0;
     memcpy(&bits, value, size);
-    struct weir_argument argument = {
-        WEIR_PARAMETER_VALUE, WEIR_ACCESS_READ, scalar, NULL, 0, size, NULL, bits};
-    return argument;
+    return weir__argument_value(scalar, size, NULL, bits);
 }
 
 // One function per scalar type. The C form below selects among them, the C++ form has an overload for each.
@@ -203,25 +200,13 @@ static inline struct weir_argument weir_half(float value)
 static inline struct weir_argument weir__argument_vector(weir_scalar element, const void *values,
                                                          size_t element_size, size_t width)
 {
-    struct weir_argument argument = {WEIR_PARAMETER_VALUE,
-                                     WEIR_ACCESS_READ,
-                                     element,
-                                     NULL,
-                                     0,
-                                     element_size * (width == 3 ? 4 : width),
-                                     values,
-                                     width};
-    return argument;
+    return weir__argument_value(element, element_size * (width == 3 ? 4 : width), values, width);
 }
 
 static inline struct weir_argument weir__argument_self(struct weir_argument argument)
 {
     return argument;
 }
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 // What the macros below call: <weir/queue.h>.
 WEIR_API WEIR_CHECKED weir_status weir_queue_launch_at(
@@ -240,8 +225,6 @@ WEIR_API WEIR_CHECKED weir_status weir_queue_launch_global_at(
     const struct weir_argument *arguments, size_t argument_count, const char *file, int line);
 
 #ifdef __cplusplus
-}
-
 // The C++ form: overloads in place of _Generic.
 inline weir_argument weir__argument(weir_argument value)
 {

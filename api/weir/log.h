@@ -6,10 +6,6 @@
 
 #include <weir/common.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 typedef enum weir_log_level {
     WEIR_LOG_ERROR = 1,
     WEIR_LOG_WARNING = 2,
@@ -29,9 +25,5 @@ typedef void (*weir_log_function)(void *user, weir_log_level level, const char *
 // Threads: safe, but a message already under way may still reach the function
 // that was set before.
 WEIR_API void weir_log_set(weir_log_function function, void *user, weir_log_level level);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

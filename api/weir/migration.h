@@ -7,10 +7,6 @@
 #include <weir/common.h>
 #include <weir/status.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Stores the calling thread's default queue of the device, creating it on first use. It
 // is an ordinary queue, so the default queues of two threads can overlap.
 //
@@ -48,14 +44,9 @@ WEIR_API WEIR_CHECKED weir_status weir_thread_queue_at(weir_device *device, weir
 //
 // Ownership: the library's, until the device closes. weir_queue_destroy() behaves as
 // for a thread's default queue.
-// Threads: safe.
 // Errors: as weir_queue_create().
 WEIR_API WEIR_CHECKED weir_status weir_legacy_queue_at(weir_device *device, weir_queue **out_queue,
                                                        const char *file, int line);
 #define weir_legacy_queue(...) weir_legacy_queue_at(__VA_ARGS__, __FILE__, __LINE__)
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

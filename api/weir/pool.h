@@ -20,10 +20,6 @@
 #include <weir/common.h>
 #include <weir/status.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct weir_pool_params {
     size_t struct_size;
     const char *label;
@@ -33,8 +29,6 @@ struct weir_pool_params {
 
 // Creates an empty pool; `params` may be NULL.
 //
-// Ownership: the caller's, until weir_pool_destroy(). Outlived by `device`.
-// Threads: safe.
 // Errors: WEIR_ERROR_INVALID; WEIR_ERROR_OUT_OF_MEMORY.
 WEIR_API WEIR_CHECKED weir_status weir_pool_create_at(weir_device *device,
                                                       const struct weir_pool_params *params,
@@ -42,8 +36,8 @@ WEIR_API WEIR_CHECKED weir_status weir_pool_create_at(weir_device *device,
                                                       int line);
 #define weir_pool_create(...) weir_pool_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
-// Destroys the pool and sets `*pool` to NULL. Its buffers that are not freed yet stay
-// valid until they are. Never waits for the device.
+// Destroys the pool. Its buffers that are not freed yet stay valid until they are. Never waits for
+// the device.
 WEIR_API void weir_pool_destroy_at(weir_pool **pool, const char *file, int line);
 #define weir_pool_destroy(pool) weir_pool_destroy_at(pool, __FILE__, __LINE__)
 
@@ -63,8 +57,7 @@ WEIR_API void weir_pool_destroy_at(weir_pool **pool, const char *file, int line)
 WEIR_API WEIR_CHECKED weir_status weir_pool_allocate_at(weir_pool *pool, weir_queue *queue,
                                                         size_t size, weir_buffer **out_buffer,
                                                         const char *file, int line);
-#define weir_pool_allocate(pool, queue, size, out_buffer) \
-    weir_pool_allocate_at(pool, queue, size, out_buffer, __FILE__, __LINE__)
+#define weir_pool_allocate(...) weir_pool_allocate_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Frees the buffer after all work submitted to `queue` so far and sets `*buffer` to NULL;
 // the call returns at once. If other queues use the buffer, `queue` must wait for that
@@ -105,9 +98,5 @@ WEIR_API void weir_pool_read_statistics_sized(const weir_pool *pool,
                                               size_t size);
 #define weir_pool_read_statistics(pool, out_statistics) \
     weir_pool_read_statistics_sized(pool, out_statistics, sizeof(struct weir_pool_statistics))
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

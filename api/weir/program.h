@@ -11,10 +11,6 @@
 #include <weir/common.h>
 #include <weir/status.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 typedef enum weir_scalar {
     WEIR_SCALAR_OTHER = 0, // a vector or a structure; only its size is checked
     WEIR_SCALAR_I8,
@@ -176,7 +172,6 @@ struct weir_program_params {
 //
 // Ownership: the caller's, until weir_program_destroy(). Outlived by `device` and the further
 // devices, none of which can be closed before it.
-// Threads: safe.
 // Errors: WEIR_ERROR_BUILD with the compiler's log in the detail (the log
 // callback gets the whole log); WEIR_ERROR_UNSUPPORTED if the device can load
 // none of the images; WEIR_ERROR_IO for a file that cannot be read. With several devices the message names the one that failed, and the program
@@ -196,8 +191,6 @@ WEIR_API void weir_program_destroy_at(weir_program **program, const char *file, 
 // points to __constant memory, or that is a const pointer; of weir_in() it takes the buffer at each
 // launch. The bytes can be changed as those of any buffer. Waits until they are on the device.
 //
-// Ownership: the caller's, until weir_buffer_destroy(). Outlived by the program's device.
-// Threads: safe.
 // Errors: WEIR_ERROR_NOT_FOUND with the nearest name; WEIR_ERROR_INVALID for a parameter that a
 // kernel may write, for more bytes than limits.max_constant_bytes if it is __constant, or if they
 // are no multiple of what it points to; as weir_buffer_create() and weir_upload().
@@ -219,7 +212,6 @@ struct weir_kernel_info {
 // Looks up a kernel by name, on each device of the program. A launch takes the kernel as the device
 // of the queue has it.
 //
-// Ownership: the caller's, until weir_kernel_destroy(). Outlived by the devices.
 // Threads: safe; several threads may launch one kernel.
 // Errors: WEIR_ERROR_NOT_FOUND with the nearest name.
 WEIR_API WEIR_CHECKED weir_status weir_kernel_create_at(weir_program *program, const char *name,
@@ -233,14 +225,10 @@ WEIR_API void weir_kernel_destroy_at(weir_kernel **kernel, const char *file, int
 
 // The kernel as one of its program's devices has it, for the functions below; NULL if the program
 // was not made for the device, or for NULL. The kernel itself is that of the first device.
-//
-// Ownership: the kernel's.
 WEIR_API weir_kernel *weir_kernel_on(weir_kernel *kernel, const weir_device *device);
 
 // The kernel's signature from its source, and its figures on the device; NULL
 // for NULL.
-//
-// Ownership: the kernel's.
 WEIR_API const struct weir_kernel_signature *weir_kernel_get_signature(const weir_kernel *kernel);
 WEIR_API const struct weir_kernel_info *weir_kernel_get_info(const weir_kernel *kernel);
 
@@ -295,9 +283,5 @@ WEIR_API WEIR_CHECKED weir_status weir_kernel_cooperative_blocks(weir_kernel *ke
 // Errors: as weir_kernel_occupancy().
 WEIR_API WEIR_CHECKED weir_status weir_kernel_suggest_block(weir_kernel *kernel, size_t local_bytes,
                                                             uint32_t *out_items);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

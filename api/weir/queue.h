@@ -2,9 +2,7 @@
 // concurrency create more queues. No queue waits for another unless the caller asks for it; the
 // one exception is the legacy queue (<weir/migration.h>).
 //
-// Every operation is asynchronous and remembers its caller's file:line; the macros add it, and
-// the functions with `_at` are what they call. The macros that take structures or arrays are
-// variadic, so that a compound literal can be passed.
+// Every operation is asynchronous and remembers its caller's file:line.
 //
 // A queue fails when one of its operations, or an operation that it waits for, fails: a host
 // call returns an error, the driver refuses an operation at submit, or the device faults. Every
@@ -25,10 +23,6 @@
 #include <weir/program.h>
 #include <weir/status.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct weir_queue_params {
     size_t struct_size;
     const char *label; // for messages and traces, which have at most 127 bytes of it; see below
@@ -36,7 +30,6 @@ struct weir_queue_params {
     bool timing;       // weir_event_time_ns() works on its events
 };
 
-// Ownership: the caller's, until weir_queue_destroy(). Outlived by `device`.
 // Errors: WEIR_ERROR_INVALID; WEIR_ERROR_OUT_OF_MEMORY; WEIR_ERROR_DEVICE.
 WEIR_API WEIR_CHECKED weir_status weir_queue_create_at(weir_device *device,
                                                        const struct weir_queue_params *params,
@@ -44,15 +37,13 @@ WEIR_API WEIR_CHECKED weir_status weir_queue_create_at(weir_device *device,
                                                        int line);
 #define weir_queue_create(...) weir_queue_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
-// Destroys the queue and sets `*queue` to NULL. Work that was submitted still runs to
-// completion, and events of the queue stay valid. Never waits for the device.
+// Destroys the queue. Work that was submitted still runs to completion, and events of the queue
+// stay valid. Never waits for the device.
 WEIR_API void weir_queue_destroy_at(weir_queue **queue, const char *file, int line);
 #define weir_queue_destroy(queue) weir_queue_destroy_at(queue, __FILE__, __LINE__)
 
 // The queue's label, "" if it has none; the queue's device, NULL for NULL. Labels of all objects are
 // kept as they are shown: a control character as "\n" or "\x1b", and "..." in place of what is over 127 bytes.
-//
-// Ownership: the queue's.
 WEIR_API const char *weir_queue_label(const weir_queue *queue);
 WEIR_API weir_device *weir_queue_device(const weir_queue *queue);
 
@@ -66,8 +57,7 @@ WEIR_API WEIR_CHECKED weir_status weir_queue_copy_at(weir_queue *queue, weir_buf
                                                      size_t dst_offset, weir_buffer *src,
                                                      size_t src_offset, size_t size,
                                                      const char *file, int line);
-#define weir_queue_copy(queue, dst, dst_offset, src, src_offset, size) \
-    weir_queue_copy_at(queue, dst, dst_offset, src, src_offset, size, __FILE__, __LINE__)
+#define weir_queue_copy(...) weir_queue_copy_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // One side of a 2-D copy: row r starts at offset + r * pitch. Closed.
 struct weir_plane {
@@ -146,8 +136,7 @@ WEIR_API WEIR_CHECKED weir_status weir_queue_fill_2d_at(weir_queue *queue, struc
 // Errors: WEIR_ERROR_INVALID, with the parameter's name, its type and the argument that was
 // passed, and for a kernel that calls weir_grid_barrier() or, in source at run time, is in a text whose
 // code names it; the queue's first failure.
-#define weir_queue_launch_array(queue, ...) \
-    weir_queue_launch_at(queue, __VA_ARGS__, __FILE__, __LINE__)
+#define weir_queue_launch_array(...) weir_queue_launch_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // The same for kernels whose blocks wait for each other at weir_grid_barrier() (docs/kernels.md): all
 // blocks run at once. The grid has at most weir_kernel_cooperative_blocks() blocks, which is 1 on
@@ -198,8 +187,7 @@ typedef weir_status (*weir_host_function)(void *user);
 WEIR_API WEIR_CHECKED weir_status weir_queue_host_call_at(weir_queue *queue,
                                                           weir_host_function function, void *user,
                                                           const char *file, int line);
-#define weir_queue_host_call(queue, function, user) \
-    weir_queue_host_call_at(queue, function, user, __FILE__, __LINE__)
+#define weir_queue_host_call(...) weir_queue_host_call_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // The same for what must be freed: the function runs once, also if the queue has failed or fails
 // before it, or its device is lost, and is told so. `status` is WEIR_OK, or the first failure that the
@@ -288,8 +276,7 @@ WEIR_API WEIR_CHECKED weir_status weir_queue_note_times(weir_queue *queue, uint6
 WEIR_API WEIR_CHECKED weir_status weir_queue_record_at(weir_queue *queue,
                                                        struct weir_event *out_event,
                                                        const char *file, int line);
-#define weir_queue_record(queue, out_event) \
-    weir_queue_record_at(queue, out_event, __FILE__, __LINE__)
+#define weir_queue_record(...) weir_queue_record_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Makes later work of the queue wait for the event, on the device; the host does not wait. The
 // event may belong to any queue of any device of the same runtime.
@@ -331,9 +318,5 @@ WEIR_API WEIR_CHECKED weir_status weir_queue_sync_at(weir_queue *queue, uint64_t
 WEIR_API WEIR_CHECKED weir_status weir_queue_recover_at(weir_queue *queue, const char *file,
                                                         int line);
 #define weir_queue_recover(queue) weir_queue_recover_at(queue, __FILE__, __LINE__)
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

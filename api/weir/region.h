@@ -10,10 +10,6 @@
 
 #include <weir/common.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define WEIR_NO_NUMBER UINT64_MAX
 
 // The calling thread enters a region. Plugins that use `name` copy it. `number`
@@ -22,9 +18,5 @@ WEIR_API void weir_region_push(weir_runtime *runtime, const char *name, uint64_t
 
 // The calling thread leaves its innermost region. Does nothing if there is none.
 WEIR_API void weir_region_pop(weir_runtime *runtime);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

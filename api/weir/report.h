@@ -34,10 +34,6 @@
 #include <weir/common.h>
 #include <weir/status.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 typedef struct weir_report weir_report;
 
 struct weir_report_params {
@@ -51,14 +47,13 @@ struct weir_report_params {
 
 // Reads a trace and measures it. `params` may be NULL.
 //
-// Ownership: the caller's, until weir_report_destroy().
 // Errors: WEIR_ERROR_IO for a file that cannot be read or is not a trace, with the reason;
 // WEIR_ERROR_INVALID for a window that holds no operation; WEIR_ERROR_OUT_OF_MEMORY.
 WEIR_API WEIR_CHECKED weir_status weir_report_read(const char *path,
                                                    const struct weir_report_params *params,
                                                    weir_report **out_report);
 
-// Destroys the report and sets `*report` to NULL. NULL and a pointer to NULL are accepted.
+// Destroys the report.
 WEIR_API void weir_report_destroy(weir_report **report);
 
 // Closed.
@@ -268,9 +263,5 @@ WEIR_API WEIR_CHECKED weir_status weir_report_check_sized(const weir_report *rep
 WEIR_API char *weir_report_text(const weir_report *report);
 WEIR_API char *weir_report_json(const weir_report *report);
 WEIR_API void weir_report_free_text(char **text);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -13,10 +13,6 @@
 #include <weir/config.h>
 #include <weir/status.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // A record of every module that was tried during loading, as data rather than
 // log lines.
 typedef struct weir_load_report weir_load_report;
@@ -48,7 +44,6 @@ struct weir_open_params {
 // NULL for all defaults. Environment, read with secure_getenv: WEIR_CONFIG,
 // WEIR_BACKEND, WEIR_PLUGINS, WEIR_MODULE_PATH.
 //
-// Ownership: the caller's, until weir_close().
 // Threads: safe; several runtimes with different chains may exist at the same
 // time.
 // Errors: WEIR_ERROR_CONFIG with file:line and the nearest valid name;
@@ -59,8 +54,7 @@ WEIR_API WEIR_CHECKED weir_status weir_open_at(const struct weir_open_params *pa
                                                int line);
 #define weir_open(...) weir_open_at(__VA_ARGS__, __FILE__, __LINE__)
 
-// Closes the runtime and sets `*runtime` to NULL. Every device of it must have
-// been closed. NULL and a pointer to NULL are accepted.
+// Closes the runtime. Every device of it must have been closed.
 //
 // Errors: WEIR_ERROR_INVALID while devices are open, with the lines that opened them; nothing is
 // closed then. The first error of a module that could not save its data, such as WEIR_ERROR_IO of
@@ -74,20 +68,14 @@ WEIR_API const char *weir_runtime_backend(const weir_runtime *runtime);
 // The value of `key` in a section that the program declared in
 // `params->sections`, the default if the file does not set it, or NULL for a
 // key that was not declared.
-//
-// Ownership: the runtime's.
 WEIR_API const struct weir_setting *weir_runtime_setting(const weir_runtime *runtime,
                                                          const char *section, const char *key);
 
 // The load report of a runtime.
-//
-// Ownership: the runtime's.
 WEIR_API const weir_load_report *weir_runtime_report(const weir_runtime *runtime);
 
 // Returns the functions that a plugin of the chain offers to programs under that name, which its
 // own header declares, or NULL without such a plugin. With several, the outermost one's.
-//
-// Ownership: the runtime's, until weir_close().
 WEIR_API const void *weir_runtime_extension(const weir_runtime *runtime, const char *name);
 
 typedef enum weir_load_outcome {
@@ -118,8 +106,6 @@ WEIR_API size_t weir_load_report_count(const weir_load_report *report);
 
 // Entry `index`, in the order in which the files were tried, or NULL past the
 // last.
-//
-// Ownership: the report's.
 WEIR_API const struct weir_load_entry *weir_load_report_entry(const weir_load_report *report,
                                                               size_t index);
 
@@ -130,8 +116,6 @@ WEIR_API const char *weir_load_report_origin(const weir_load_report *report);
 WEIR_API const char *weir_load_report_remedy(const weir_load_report *report);
 
 // The whole report as text, several lines.
-//
-// Ownership: the report's.
 WEIR_API const char *weir_load_report_text(const weir_load_report *report);
 
 // Accepts NULL and a pointer to NULL. Not for the report of a runtime.
@@ -149,9 +133,5 @@ struct weir_counters {
 WEIR_API void weir_counters_read_sized(struct weir_counters *out_counters, size_t size);
 #define weir_counters_read(out_counters) \
     weir_counters_read_sized(out_counters, sizeof(struct weir_counters))
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -27,15 +27,10 @@
 #include <weir/queue.h>
 #include <weir/status.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Opens device `index` of the runtime, or of the default runtime if that is NULL.
 //
 // Ownership, errors: as weir_device_open().
-#define weir_device_open_index(runtime, index, out_device) \
-    weir__device_open_index(runtime, index, out_device, __FILE__, __LINE__)
+#define weir_device_open_index(...) weir__device_open_index(__VA_ARGS__, __FILE__, __LINE__)
 static inline WEIR_CHECKED weir_status weir__device_open_index(weir_runtime *runtime, size_t index,
                                                                weir_device **out_device,
                                                                const char *file, int line)
@@ -53,8 +48,7 @@ static inline WEIR_CHECKED weir_status weir__device_open_index(weir_runtime *run
 //
 // Ownership: both are the caller's, until weir_buffer_destroy().
 // Errors: as weir_buffer_create().
-#define weir_buffer_pair(device, size, out_memory, out_host) \
-    weir__buffer_pair(device, size, out_memory, out_host, __FILE__, __LINE__)
+#define weir_buffer_pair(...) weir__buffer_pair(__VA_ARGS__, __FILE__, __LINE__)
 static inline WEIR_CHECKED weir_status weir__buffer_pair(weir_device *device, size_t size,
                                                          weir_buffer **out_memory,
                                                          weir_buffer **out_host, const char *file,
@@ -90,8 +84,7 @@ static inline WEIR_CHECKED weir_status weir__buffer_pair(weir_device *device, si
 //
 // Ownership: the memory is the buffer's.
 // Errors: as weir_host_begin() and weir_host_end().
-#define weir_host_whole(buffer, access, out_pointer) \
-    weir__host_whole(buffer, access, out_pointer, __FILE__, __LINE__)
+#define weir_host_whole(...) weir__host_whole(__VA_ARGS__, __FILE__, __LINE__)
 #define weir_host_whole_end(buffer, access) weir__host_whole_end(buffer, access, __FILE__, __LINE__)
 static inline void *weir__host_whole_begin(weir_buffer *buffer, weir_access access,
                                            const char *file, int line)
@@ -177,8 +170,7 @@ static inline WEIR_CHECKED weir_status weir__queue_after(weir_queue *queue, weir
 //     ...
 //     weir_queue_wait_if(queue, free[turn % 3]);
 #define weir_queue_wait_if(queue, event) weir__queue_wait_if(queue, event, __FILE__, __LINE__)
-#define weir_event_sync_if(event, timeout_ns) \
-    weir__event_sync_if(event, timeout_ns, __FILE__, __LINE__)
+#define weir_event_sync_if(...) weir__event_sync_if(__VA_ARGS__, __FILE__, __LINE__)
 static inline bool weir__event_is_zero(struct weir_event event)
 {
     return event.queue == 0 && event.sequence == 0;
@@ -238,8 +230,6 @@ static inline WEIR_CHECKED weir_status weir__timed_end(weir_queue *queue, weir_s
 }
 
 #ifdef __cplusplus
-}
-
 template <typename T>
 inline WEIR_CHECKED weir_status weir__host_whole(weir_buffer *buffer, weir_access access,
                                                  T **out_pointer, const char *file, int line)

@@ -7,10 +7,6 @@
 
 #include <weir/common.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // The one table of status codes: X(name, value, text). Zero is success,
 // positive values are results that are not errors, negative values are errors.
 #define WEIR_STATUS_TABLE(X)                                                 \
@@ -113,9 +109,5 @@ static inline void weir__check(weir_status status, const char *call, const char 
                                                 : weir_status_text(status));
     exit(1);
 }
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

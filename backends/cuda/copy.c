@@ -43,27 +43,23 @@ static CUDA_MEMCPY3D memcpy_of(const struct cu_box *box)
     };
 }
 
-static weir_status line_in_stream(const struct cu_queue *queue, const struct cu_box *box)
-{
-    const CUdeviceptr dst = box->to->address + box->shape.dst.offset;
-    const CUdeviceptr src = box->from->address + box->shape.src.offset;
-    if (box->to->pointer)
-        COMMAND(cuMemcpyDtoHAsync, "copy from DEVICE to HOST", box->shape.width,
-                box->to->pointer + box->shape.dst.offset, src, box->shape.width);
-    if (box->from->pointer)
-        COMMAND(cuMemcpyHtoDAsync, "copy from HOST to DEVICE", box->shape.width, dst,
-                box->from->pointer + box->shape.src.offset, box->shape.width);
-    COMMAND(cuMemcpyDtoDAsync, "copy from DEVICE to DEVICE", box->shape.width, dst, src,
-            box->shape.width);
-}
-
 static weir_status move_in_stream(const struct cu_queue *queue, const struct cu_box *box)
 {
-    if (weir_kit_box_is_row(&box->shape))
-        return line_in_stream(queue, box);
-    const CUDA_MEMCPY3D all = memcpy_of(box);
-    COMMAND(cuMemcpy3DAsync, box->shape.depth == 1 ? "2-D copy" : "3-D copy",
-            weir_box_bytes(&box->shape), &all);
+    const struct weir_box *shape = &box->shape;
+    const CUdeviceptr dst = box->to->address + shape->dst.offset;
+    const CUdeviceptr src = box->from->address + shape->src.offset;
+    if (!weir_kit_box_is_row(shape)) {
+        const CUDA_MEMCPY3D all = memcpy_of(box);
+        COMMAND(cuMemcpy3DAsync, shape->depth == 1 ? "2-D copy" : "3-D copy", weir_box_bytes(shape),
+                &all);
+    }
+    if (box->to->pointer)
+        COMMAND(cuMemcpyDtoHAsync, "copy from DEVICE to HOST", shape->width,
+                box->to->pointer + shape->dst.offset, src, shape->width);
+    if (box->from->pointer)
+        COMMAND(cuMemcpyHtoDAsync, "copy from HOST to DEVICE", shape->width, dst,
+                box->from->pointer + shape->src.offset, shape->width);
+    COMMAND(cuMemcpyDtoDAsync, "copy from DEVICE to DEVICE", shape->width, dst, src, shape->width);
 }
 
 static weir_status take_in_stream(const struct cu_queue *queue, size_t size,
@@ -129,6 +125,8 @@ static weir_status set_in_stream(const struct cu_queue *queue, const CUDA_MEMSET
         SET(32, unsigned);
     }
 }
+
+_Static_assert(sizeof(CUDA_MEMCPY3D_PEER) == sizeof(CUDA_MEMCPY3D), "the contexts are elsewhere");
 
 // Each slice pitch is a multiple of its pitch.
 static weir_status copy_to_peer(const struct cu_queue *queue, const struct cu_box *box)

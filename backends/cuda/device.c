@@ -256,28 +256,17 @@ static weir_status init_idle(struct cu_device *device)
 
 static weir_status read_attributes(struct cu_device *device)
 {
-    static const struct {
-        CUdevice_attribute attribute;
-        const char *name;
-        size_t offset;
-    } entries[] = {
-#define CU_ATTRIBUTE(member, attribute, number) \
-    {attribute, #attribute, offsetof(struct cu_attributes, member)},
-        CU_ATTRIBUTES(CU_ATTRIBUTE)
+    struct cu_trial trial = {.device = device};
+    const char *asked = NULL;
+    int value = 0;
+#define CU_ATTRIBUTE(member, attribute, number)                                      \
+    asked = trial.code == CUDA_SUCCESS ? #attribute : asked;                         \
+    CU_TRY(&trial, cuDeviceGetAttribute, &value, attribute, device->listed->native); \
+    device->attributes.member = value > 0 ? (unsigned)value : 0;
+    CU_ATTRIBUTES(CU_ATTRIBUTE)
 #undef CU_ATTRIBUTE
-    };
-    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
-        int value = 0;
-        CUresult code = device->module->cu.cuDeviceGetAttribute(&value, entries[i].attribute,
-                                                                device->listed->native);
-        if (code != CUDA_SUCCESS)
-            return CU_FAIL(device, "cuDeviceGetAttribute", code, "ask '%s' for %s",
-                           device->listed->info.name, entries[i].name);
-        const unsigned positive = value > 0 ? (unsigned)value : 0;
-        memcpy((char *)&device->attributes + entries[i].offset, &positive, sizeof positive);
-    }
     device->architecture = 10 * device->attributes.major + device->attributes.minor;
-    return WEIR_OK;
+    return cu_tried(&trial, "ask '%s' for %s", device->listed->info.name, asked);
 }
 
 static weir_status check_abilities(struct cu_device *device)

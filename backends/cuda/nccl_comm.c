@@ -45,15 +45,12 @@ static bool take_library(struct cu_nccl *nccl, void *handle, char *reason)
         snprintf(reason, REASON_SIZE, "ncclGetVersion fails");
         return false;
     }
-    if (version < NCCL_OLDEST) {
-        snprintf(reason, REASON_SIZE, "NCCL %d.%d.%d is older than 2.18", version / 10000,
-                 version / 100 % 100, version % 100);
-        return false;
-    }
     nccl->version = version;
     snprintf(nccl->engine, sizeof nccl->engine, "NCCL %d.%d.%d", version / 10000,
              version / 100 % 100, version % 100);
-    return true;
+    if (version < NCCL_OLDEST)
+        snprintf(reason, REASON_SIZE, "%s is older than 2.18", nccl->engine);
+    return version >= NCCL_OLDEST;
 }
 
 // Loads the library at the first call. False: there is none, with a clause in `reason`. A library that is refused is let
@@ -226,19 +223,17 @@ static bool start(struct cu_task *task)
     struct cu_comm_threads *comm_threads = task->comm_threads;
     const bool ends_one = task->end;
     pthread_t thread;
-    pthread_attr_t attributes;
     pthread_mutex_lock(&comm_threads->lock);
     comm_threads->running++;
     comm_threads->ending += ends_one;
     pthread_mutex_unlock(&comm_threads->lock);
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     sigset_t before;
     weir_thread_hold_signals(&before); // NCCL's own threads are created on this one
-    const bool started = pthread_create(&thread, &attributes, run, task) == 0;
+    const bool started = pthread_create(&thread, NULL, run, task) == 0;
     weir_thread_release_signals(&before);
-    pthread_attr_destroy(&attributes);
-    if (!started) {
+    if (started) {
+        pthread_detach(thread);
+    } else {
         comm_threads->host->release(task);
         end_thread(comm_threads, ends_one);
     }

@@ -6,13 +6,6 @@
 
 #include "base/text.h"
 
-static const char *name_of(const struct weir_head *head)
-{
-    if (head->kind == WEIR_CALL_JOIN)
-        return "join";
-    return head->kind == WEIR_CALL_SPLIT ? "split" : weir_collective_name(head->kind);
-}
-
 // The end of a path, which names the file, matters more than its beginning.
 struct weir_head weir_head_of_line(uint32_t kind, uint64_t number, const char *file, int line)
 {
@@ -39,7 +32,10 @@ struct weir_head weir_head_of(const struct weir_transport_call *call)
 
 void weir_head_append(char *text, size_t size, size_t *used, const struct weir_head *head)
 {
-    weir_text_append(text, size, used, "%s", name_of(head));
+    weir_text_append(text, size, used, "%s",
+                     head->kind == WEIR_CALL_JOIN    ? "join"
+                     : head->kind == WEIR_CALL_SPLIT ? "split"
+                                                     : weir_collective_name(head->kind));
     if (weir_is_numbered(head->kind))
         weir_text_append(text, size, used, " %llu", (unsigned long long)head->number);
 }

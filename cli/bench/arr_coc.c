@@ -254,7 +254,7 @@ static void load_weights(struct frames *a)
     if (!weir_arr_coc_weights_load(path, &a->weights, &error))
         cli_fail(CLI_FAILED, "%s", error.message);
     cli_own(destroy_weights, &a->weights);
-    const size_t size = weir_arr_coc_weights_query_size(a->weights);
+    const size_t size = a->weights->query_size;
     a->query = cli_allocate(size, sizeof *a->query);
     weir_arr_coc_seeded_query(QUERY_SEED, a->query, size);
 }
@@ -317,17 +317,6 @@ static void read_image(struct frames *a, const char *path)
         cli_fail(CLI_FAILED, "%s", error.message);
 }
 
-static void make_noise(struct frames *a)
-{
-    const uint32_t side = (uint32_t)a->size;
-    uint32_t state = 1;
-    add_image(a, cli_text("noise %ux%u", (unsigned)side, (unsigned)side), side, side);
-    for (size_t i = 0; i < a->images[0].bytes; i++) {
-        state = state * 1664525u + 1013904223u;
-        a->images[0].rgb[i] = (unsigned char)(state >> 24);
-    }
-}
-
 static void make_images(struct frames *a)
 {
     if (bench.operand_count > IMAGES_MOST)
@@ -335,8 +324,15 @@ static void make_images(struct frames *a)
                  bench.operand_count, IMAGES_MOST);
     for (size_t i = 0; i < bench.operand_count; i++)
         read_image(a, bench.operands[i]);
-    if (bench.operand_count == 0)
-        make_noise(a);
+    if (bench.operand_count == 0) {
+        const uint32_t side = (uint32_t)a->size;
+        uint32_t state = 1;
+        add_image(a, cli_text("noise %ux%u", (unsigned)side, (unsigned)side), side, side);
+        for (size_t i = 0; i < a->images[0].bytes; i++) {
+            state = state * 1664525u + 1013904223u;
+            a->images[0].rgb[i] = (unsigned char)(state >> 24);
+        }
+    }
 }
 
 // The first is the benchmark's.
@@ -466,17 +462,6 @@ static void report_rate(struct frames *a, struct bench_table *table, const struc
     bench_plot_bar(bench_slots(line->slots, line->graphs, line->devices), image->name, rate);
 }
 
-static void report_stages(struct frames *a, struct bench_table *table, const struct image *image)
-{
-    struct weir_pipeline_statistics statistics;
-    weir_pipeline_group_get_statistics(a->timed.group, &statistics);
-    for (uint32_t i = 0; i < statistics.stage_count; i++) {
-        bench_text(table, "image", "image", image->name);
-        bench_text(table, "stage", "stage", statistics.stages[i].name);
-        bench_value(table, "busy_us", "us", 1, image->stage_us[i]);
-    }
-}
-
 static void report(struct frames *a)
 {
     struct bench_table *copies =
@@ -493,8 +478,15 @@ static void report(struct frames *a)
             report_copies(a, copies, &a->images[k], true);
         for (size_t i = 0; i < a->line_count; i++)
             report_rate(a, frames, &a->images[k], i);
-        if (a->timed.owner)
-            report_stages(a, stages, &a->images[k]);
+        if (a->timed.owner) {
+            struct weir_pipeline_statistics statistics;
+            weir_pipeline_group_get_statistics(a->timed.group, &statistics);
+            for (uint32_t i = 0; i < statistics.stage_count; i++) {
+                bench_text(stages, "image", "image", a->images[k].name);
+                bench_text(stages, "stage", "stage", statistics.stages[i].name);
+                bench_value(stages, "busy_us", "us", 1, a->images[k].stage_us[i]);
+            }
+        }
     }
 }
 

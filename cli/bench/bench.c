@@ -135,8 +135,10 @@ static void print_table(const struct bench_table *table)
     cli_table_print(&to, stdout, 2);
 }
 
-static void print_head(void)
+static void print_text(void)
 {
+    size_t index;
+    json_t *note;
     const char *key;
     json_t *value;
     printf("%s", bench.command);
@@ -150,13 +152,6 @@ static void print_head(void)
         printf("; %s %.6g", key, json_real_value(value));
     }
     printf("; %llu results checked\n", (unsigned long long)bench.checked);
-}
-
-static void print_text(void)
-{
-    size_t index;
-    json_t *note;
-    print_head();
     for (size_t i = 0; i < bench.table_count; i++)
         if (json_array_size(bench.tables[i].rows) > 0)
             print_table(&bench.tables[i]);
@@ -168,46 +163,23 @@ static void print_text(void)
 
 // JSON.
 
-static void set_device(json_t *root)
-{
-    if (!bench.device)
-        return;
-    const struct weir_device_info *info = weir_device_get_info(bench.device);
-    cli_json_set(root, "backend", cli_json_string(weir_runtime_backend(bench.runtime)));
-    cli_json_set(root, "device", cli_json_string(info->name));
-    cli_json_set(root, "driver", cli_json_string(info->driver));
-}
-
 static json_t *report_value(void)
 {
     json_t *root = json_object();
     cli_json_set(root, "weir", json_string(weir_version()));
     cli_json_set(root, "benchmark", json_string(bench.name));
-    set_device(root);
+    if (bench.device) {
+        const struct weir_device_info *info = weir_device_get_info(bench.device);
+        cli_json_set(root, "backend", cli_json_string(weir_runtime_backend(bench.runtime)));
+        cli_json_set(root, "device", cli_json_string(info->name));
+        cli_json_set(root, "driver", cli_json_string(info->driver));
+    }
     cli_json_set(root, "turns", weir_json_count(turns_of()));
     cli_json_set(root, "results_checked", weir_json_count(bench.checked));
     cli_json_set(root, "parameters", json_incref(bench.parameters));
     cli_json_set(root, "tables", json_incref(bench.rows));
     cli_json_set(root, "notes", json_incref(bench.notes));
     return root;
-}
-
-static bool save_json(void)
-{
-    size_t size = 0;
-    char *text = cli_json_text(report_value(), CLI_JSON_TEXT, &size);
-    return cli_write_file(bench.save_path, text, size, "the JSON text");
-}
-
-// Under the title of the plot: where the figures come from.
-static void write_subtitle(void)
-{
-    struct cli_plot *plot = &bench.plot;
-    const struct weir_device_info *info = bench.device ? weir_device_get_info(bench.device) : NULL;
-    snprintf(plot->subtitle, sizeof plot->subtitle,
-             "%s%s%s%smedian of %llu turns, with the smallest and the largest",
-             info ? info->name : "", info ? " (" : "",
-             info ? weir_runtime_backend(bench.runtime) : "", info ? "), " : "", turns_of());
 }
 
 // Prints the text or the JSON, draws the plot, returns the exit code.
@@ -218,10 +190,20 @@ static int bench_report(void)
         code = cli_json_print(report_value(), CLI_OK);
     else
         print_text();
-    if (bench.save_path && !save_json())
-        code = CLI_FAILED;
+    if (bench.save_path) {
+        size_t size = 0;
+        char *text = cli_json_text(report_value(), CLI_JSON_TEXT, &size);
+        if (!cli_write_file(bench.save_path, text, size, "the JSON text"))
+            code = CLI_FAILED;
+    }
     if (bench.plot_path) {
-        write_subtitle();
+        struct cli_plot *plot = &bench.plot;
+        const struct weir_device_info *info =
+            bench.device ? weir_device_get_info(bench.device) : NULL;
+        snprintf(plot->subtitle, sizeof plot->subtitle,
+                 "%s%s%s%smedian of %llu turns, with the smallest and the largest",
+                 info ? info->name : "", info ? " (" : "",
+                 info ? weir_runtime_backend(bench.runtime) : "", info ? "), " : "", turns_of());
         cli_plot_write(&bench.plot, bench.plot_path);
     }
     return code;
@@ -451,19 +433,13 @@ static bool parse_number(const char *text, size_t length, uint64_t *out)
     return end == text + length;
 }
 
-// "auto, engine".
-static void join(const char *const *words, char *text, size_t size)
-{
-    text[0] = '\0';
-    for (size_t i = 0; words && words[i]; i++)
-        snprintf(text + strlen(text), size - strlen(text), "%s%s", i ? ", " : "", words[i]);
-}
-
 static _Noreturn void refuse_item(const char *option, const struct bench_list *list,
                                   const char *item, size_t length)
 {
-    char names[128];
-    join(list->words, names, sizeof names);
+    char names[128] = "";
+    for (size_t i = 0; list->words && list->words[i]; i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "",
+                 list->words[i]);
     if (list->maximum == 0)
         cli_fail(CLI_USAGE, "--%s takes some of %s, with commas between them, not '%.*s'", option,
                  names, (int)length, item);
@@ -491,13 +467,6 @@ void bench_parse_list(const char *option, struct bench_list *list)
         list->values[list->count++] = value;
         text += length;
     }
-}
-
-static void parse_lists(const struct bench_program *program)
-{
-    for (size_t i = 0; i < program->option_count; i++)
-        if (program->options[i].kind == CLI_VALUES)
-            bench_parse_list(program->options[i].name, program->options[i].out);
 }
 
 // The device.
@@ -604,7 +573,9 @@ int bench_main(const struct bench_program *program, void *user, int argc, char *
     bench.parameters = json_object();
     bench.notes = json_array();
     parse(program, argc, argv);
-    parse_lists(program);
+    for (size_t i = 0; i < program->option_count; i++)
+        if (program->options[i].kind == CLI_VALUES)
+            bench_parse_list(program->options[i].name, program->options[i].out);
     cli_quiet = bench.quiet;
     cli_log_to_stderr();
     cli_need_writable(bench.plot_path);

@@ -2,7 +2,6 @@
 // the one that a launcher started, or several in this process.
 #include "cli/bench/comm.h"
 
-#include <stdio.h>
 
 #include "base/bus.h"
 #include "cli/runtime/open.h"
@@ -141,36 +140,32 @@ static void open_ranks(struct comm_bench *b)
 
 // Collectives.
 
-static void submit_rank(const struct comm_bench *b, const struct bench_rank *rank,
-                        const struct comm_row *row)
-{
-    const uint32_t own = weir_comm_rank(rank->comm);
-    struct weir_collective_params params = {
-        .struct_size = sizeof params,
-        .kind = row->kind,
-        .element = WEIR_F32,
-        .reduction = WEIR_SUM,
-        .dst = rank->dst,
-        .src = rank->src,
-        .count = row->count,
-    };
-    const struct weir_exchange ring[] = {
-        {rank->src, 0, row->count, WEIR_F32, (own + 1) % b->all.count, false},
-        {rank->dst, 0, row->count, WEIR_F32, (own + b->all.count - 1) % b->all.count, true},
-    };
-    if (row->kind == WEIR_EXCHANGE) {
-        params.src = params.dst = NULL;
-        params.count = 0;
-        params.exchanges = ring;
-        params.exchange_count = 2;
-    }
-    cli_fine(weir_queue_collective(rank->queue, rank->comm, &params));
-}
-
 static void submit_all(const struct comm_bench *b, const struct comm_row *row)
 {
-    for (uint32_t i = 0; i < b->all.local_count; i++)
-        submit_rank(b, &b->all.ranks[i], row);
+    for (uint32_t i = 0; i < b->all.local_count; i++) {
+        const struct bench_rank *rank = &b->all.ranks[i];
+        const uint32_t own = weir_comm_rank(rank->comm);
+        struct weir_collective_params params = {
+            .struct_size = sizeof params,
+            .kind = row->kind,
+            .element = WEIR_F32,
+            .reduction = WEIR_SUM,
+            .dst = rank->dst,
+            .src = rank->src,
+            .count = row->count,
+        };
+        const struct weir_exchange ring[] = {
+            {rank->src, 0, row->count, WEIR_F32, (own + 1) % b->all.count, false},
+            {rank->dst, 0, row->count, WEIR_F32, (own + b->all.count - 1) % b->all.count, true},
+        };
+        if (row->kind == WEIR_EXCHANGE) {
+            params.src = params.dst = NULL;
+            params.count = 0;
+            params.exchanges = ring;
+            params.exchange_count = 2;
+        }
+        cli_fine(weir_queue_collective(rank->queue, rank->comm, &params));
+    }
 }
 
 static void sync_all(const struct comm_bench *b)
@@ -276,12 +271,6 @@ static void check_row(struct comm_bench *b, const struct comm_row *row, const st
 
 // Rows.
 
-// Whether the larger side has a part for each rank.
-static bool has_parts(weir_collective kind)
-{
-    return kind == WEIR_ALL_GATHER || kind == WEIR_REDUCE_SCATTER || kind == WEIR_ALL_TO_ALL;
-}
-
 static void make_rows(struct comm_bench *b)
 {
     b->rows = cli_allocate(b->kinds.count * b->sizes.count, sizeof *b->rows);
@@ -289,7 +278,10 @@ static void make_rows(struct comm_bench *b)
         const uint64_t size = b->sizes.values[i % b->sizes.count];
         struct comm_row *row = &b->rows[b->row_count++];
         row->kind = kinds[b->kinds.values[i / b->sizes.count] - BENCH_WORD];
-        const uint32_t parts = has_parts(row->kind) ? b->all.count : 1;
+        const uint32_t parts = (row->kind == WEIR_ALL_GATHER || row->kind == WEIR_REDUCE_SCATTER ||
+                                row->kind == WEIR_ALL_TO_ALL)
+                                   ? b->all.count
+                                   : 1;
         row->count = size / sizeof(float) / parts;
         row->bytes = (size_t)(row->count * parts * sizeof(float));
         b->largest = row->bytes > b->largest ? row->bytes : b->largest;

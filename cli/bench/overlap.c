@@ -277,16 +277,6 @@ static void measure_raw(struct overlap *o)
         bench_figure(&o->raw_ms[i], o->calls->run(i, false), "raw_%s", o->calls->name(i));
 }
 
-// Each side goes first in turn.
-static void measure_all(struct overlap *o)
-{
-    for (bench_start(); bench_turn();) {
-        const bool weir_first = bench.turn % 2 == 0;
-        (weir_first ? measure_weir : measure_raw)(o);
-        (weir_first ? measure_raw : measure_weir)(o);
-    }
-}
-
 // Reporting.
 
 static void put_alone(struct bench_table *table, const struct reference *reference,
@@ -356,16 +346,6 @@ static void put_way(struct overlap *o, struct bench_table *table, const struct w
     plot_way(o, way, ratio);
 }
 
-static void report_ways(struct overlap *o)
-{
-    struct bench_table *table =
-        bench_table("ways", "in chunks: time, as a multiple of the bare copies in both "
-                            "directions, and speed-up to one queue in one piece");
-    for (size_t i = 0; i < o->way_count; i++)
-        if (i != o->ways[i].reference->one_queue)
-            put_way(o, table, &o->ways[i]);
-}
-
 static void report_raw(struct overlap *o)
 {
     struct bench_table *table =
@@ -390,13 +370,23 @@ static void run(void *user)
     list_all(o);
     make_all(o);
     check_all(o);
-    measure_all(o);
+    // Each side goes first in turn.
+    for (bench_start(); bench_turn();) {
+        const bool weir_first = bench.turn % 2 == 0;
+        (weir_first ? measure_weir : measure_raw)(o);
+        (weir_first ? measure_raw : measure_weir)(o);
+    }
     bench_plot("Chunked copies and a kernel: time over the limit", "chunks",
                "multiple of the bare copies' time");
     bench_plot_level("bare copies, both ways", 1);
     bench.plot.doubling = true;
     report_references(o);
-    report_ways(o);
+    struct bench_table *table =
+        bench_table("ways", "in chunks: time, as a multiple of the bare copies in both "
+                            "directions, and speed-up to one queue in one piece");
+    for (size_t i = 0; i < o->way_count; i++)
+        if (i != o->ways[i].reference->one_queue)
+            put_way(o, table, &o->ways[i]);
     report_raw(o);
 }
 

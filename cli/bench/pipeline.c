@@ -265,15 +265,6 @@ static void put_part(struct bench_table *table, const char *name, struct bench_s
     bench_value(table, "us", "us", 1, bench_scaled(ns, 1e-3));
 }
 
-static void report_parts(struct pipeline_bench *p)
-{
-    struct bench_table *table = bench_table("alone", "each part alone");
-    put_part(table, "upload", p->up);
-    put_part(table, "download", p->down);
-    for (int i = 0; i < SETTINGS; i++)
-        put_part(table, cli_text("kernel, %s", settings[i].name), p->kernels[i]);
-}
-
 static void report_lines(struct pipeline_bench *p)
 {
     struct bench_table *table =
@@ -312,7 +303,11 @@ static void run(void *user)
     bench_plot(cli_text("Pipeline of frames of %s: speed-up by slots", bench_bytes(p->size)), "",
                "frames/s, as a multiple of the first bar's");
     bench_plot_level("no gain", 1);
-    report_parts(p);
+    struct bench_table *table = bench_table("alone", "each part alone");
+    put_part(table, "upload", p->up);
+    put_part(table, "download", p->down);
+    for (int i = 0; i < SETTINGS; i++)
+        put_part(table, cli_text("kernel, %s", settings[i].name), p->kernels[i]);
     report_lines(p);
 }
 

@@ -4,7 +4,6 @@
 // makes the command fail.
 #include "cli/bench/submit.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <weir/inspect.h>
 #include <weir/module/module.h>
@@ -98,8 +97,16 @@ double bench_submit_time(struct submit *s, const struct submit_kind *kind, unsig
     return (double)total / (double)s->operations;
 }
 
-static void report(struct submit *s, const char *key, const char *title)
+// The order of the two changes from turn to turn.
+void bench_submit_measure(struct submit *s, const char *key, const char *title)
 {
+    for (bench_start(); bench_turn();)
+        for (size_t i = 0; i < s->count; i++)
+            for (unsigned k = 0; k < 2; k++) {
+                const unsigned side = (bench.turn + k) % 2;
+                if (s->sides[side])
+                    bench_keep(&s->ns[i][side], bench_submit_time(s, &s->kinds[i], side));
+            }
     struct bench_table *table = bench_table(key, title);
     for (size_t i = 0; i < s->count; i++) {
         const struct bench_samples weir = s->ns[i][0], other = s->ns[i][1];
@@ -115,19 +122,6 @@ static void report(struct submit *s, const char *key, const char *title)
         if (s->is_ratio)
             bench_value(table, "ratio", "ratio", 3, bench_ratio(weir, other));
     }
-}
-
-// The order of the two changes from turn to turn.
-void bench_submit_measure(struct submit *s, const char *key, const char *title)
-{
-    for (bench_start(); bench_turn();)
-        for (size_t i = 0; i < s->count; i++)
-            for (unsigned k = 0; k < 2; k++) {
-                const unsigned side = (bench.turn + k) % 2;
-                if (s->sides[side])
-                    bench_keep(&s->ns[i][side], bench_submit_time(s, &s->kinds[i], side));
-            }
-    report(s, key, title);
 }
 
 // Set-up.

@@ -64,22 +64,17 @@ static void sort_by_end(struct order *order)
     }
 }
 
-// Pairs of copies in a row that are not of one channel, beyond those that have to be.
-static size_t broken_pairs(const struct order *order, size_t channels)
-{
-    size_t changes = 0;
-    for (size_t i = 1; i < COPIES; i++)
-        changes += order->first[i] % channels != order->first[i - 1] % channels;
-    return changes > channels - 1 ? changes - (channels - 1) : 0;
-}
-
 // The largest number that explains the order: groups of 4 in the order 0, 2, 1, 3 are two of 2. 0: none
 // does.
 static int channels_of(const struct order *order)
 {
-    for (size_t channels = COPY_CHANNELS_MOST; channels > 1; channels--)
-        if (broken_pairs(order, channels) <= (COPIES - channels) / BROKEN_SHARE)
+    for (size_t channels = COPY_CHANNELS_MOST; channels > 1; channels--) {
+        size_t changes = 0; // pairs of copies in a row that are not of one channel
+        for (size_t i = 1; i < COPIES; i++)
+            changes += order->first[i] % channels != order->first[i - 1] % channels;
+        if (changes <= channels - 1 + (COPIES - channels) / BROKEN_SHARE)
             return (int)channels;
+    }
     return 0;
 }
 

@@ -121,33 +121,22 @@ static double measure_at_once(struct calibration *c)
     return (one_ns + other_ns - both_ns) / fmin(one_ns, other_ns);
 }
 
-static enum cal_kind contrary_of(enum cal_kind kind)
-{
-    return kind == CAL_UP ? CAL_DOWN : CAL_UP;
-}
-
-// Large copies of the other direction that outlast the gate and `count` copies.
-static uint64_t copies_beside(const struct calibration *c, enum cal_kind kind, size_t size,
-                              uint64_t count)
-{
-    const size_t last = c->size_count - 1;
-    const double wanted =
-        (double)c->gate_count * c->copy_ns[kind][last] + (double)count * c->copy_ns[kind][size];
-    const double each = c->copy_ns[contrary_of(kind)][last];
-    return each > 0 ? 1 + (uint64_t)(BUSY_MARGIN * wanted / each) : 1;
-}
-
 // Copies of one size on the first queue, after a gate of their kind, while the other queue is busy with
 // longer work in the other direction.
 static double time_beside(struct calibration *c, enum cal_kind kind, size_t size, uint64_t count)
 {
-    const struct cal_work other = {.kind = contrary_of(kind), .bytes = c->large};
+    const struct cal_work other = {.kind = kind == CAL_UP ? CAL_DOWN : CAL_UP, .bytes = c->large};
     const struct cal_work gate = {.kind = kind, .bytes = c->large};
     const struct cal_work work = {.kind = kind, .bytes = c->sizes[size]};
+    // Large copies of the other direction outlast the gate and the copies.
+    const size_t last = c->size_count - 1;
+    const double wanted =
+        (double)c->gate_count * c->copy_ns[kind][last] + (double)count * c->copy_ns[kind][size];
+    const double each = c->copy_ns[other.kind][last];
     cal_prepare(c, 0, &work);
     cal_prepare(c, 1, &other);
     const uint64_t began = cli_now_ns();
-    cal_submit(c, 1, &other, copies_beside(c, kind, size, count));
+    cal_submit(c, 1, &other, each > 0 ? 1 + (uint64_t)(BUSY_MARGIN * wanted / each) : 1);
     cli_fine(weir_queue_flush(c->queues[1]));
     cal_submit(c, 0, &gate, c->gate_count);
     cal_submit(c, 0, &work, count);
@@ -308,15 +297,6 @@ static void measure_rate(struct calibration *c, enum cal_key key, double share)
     cal_measure_figure(c, key, measure_staging);
     if (!(c->figures[key].value > 0 && c->figures[key].value < share * device))
         cal_figure_leave(c, key, "the host copies as fast as the device");
-}
-
-static void measure_pageable(struct calibration *c)
-{
-    const size_t bytes = LARGE_COPIES * c->large;
-    c->pageable = cli_allocate(1, bytes);
-    memset(c->pageable, 1, bytes);
-    measure_rate(c, CAL_STAGING, SHARE_MOST);
-    measure_rate(c, CAL_STAGING_ALL, SHARE_MOST_ALL);
 }
 
 // What the host's calls take: submits, waits, graphs, and waking another thread.
@@ -623,7 +603,10 @@ void cal_measure_all(struct calibration *c)
     c->gate_count = 1 + (uint64_t)(GATE_MARGIN * 4.0 * CAL_IN_A_ROW * submit / fmax(large, 1));
     measure_copies(c);
     measure_host(c);
-    measure_pageable(c);
+    c->pageable = cli_allocate(LARGE_COPIES, c->large);
+    memset(c->pageable, 1, LARGE_COPIES * c->large);
+    measure_rate(c, CAL_STAGING, SHARE_MOST);
+    measure_rate(c, CAL_STAGING_ALL, SHARE_MOST_ALL);
     cal_measure_figure(c, CAL_WAKE, measure_wake);
     measure_channels(c);
     const uint32_t rounds = find_rounds(c);

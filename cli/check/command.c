@@ -3,6 +3,7 @@
 #define _XOPEN_SOURCE 700
 #include <dirent.h>
 #include <errno.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,9 +139,7 @@ struct options {
 
 static int is_report(const struct dirent *entry)
 {
-    const size_t length = strlen(entry->d_name);
-    return entry->d_name[0] != '.' && length > 5 &&
-           strcmp(entry->d_name + length - 5, ".json") == 0;
+    return fnmatch("*.json", entry->d_name, FNM_PERIOD) == 0;
 }
 
 // Adds up the reports that each runtime of the program has left in the folder. Returns how many there are.

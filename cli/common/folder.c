@@ -45,25 +45,18 @@ void cli_folder_place(const struct cli_folder *folder, const char *name,
     snprintf(path, CLI_FOLDER_PATH_SIZE, "%s/%s", folder->path, name);
 }
 
-// The directory of the program's file, links resolved.
-static bool find_directory(char *directory, size_t size)
-{
-    const ssize_t length = readlink("/proc/self/exe", directory, size - 1);
-    directory[length > 0 ? length : 0] = '\0';
-    char *slash = strrchr(directory, '/');
-    if (slash)
-        *slash = '\0';
-    return slash;
-}
-
 const char *cli_find_own(const char *installed, const char *built, int code, const char *lack,
                          const char *remedy)
 {
     char directory[PATH_MAX];
-    if (!find_directory(directory, sizeof directory))
+    const ssize_t length = readlink("/proc/self/exe", directory, sizeof directory - 1);
+    directory[length > 0 ? length : 0] = '\0';
+    char *slash = strrchr(directory, '/');
+    if (!slash)
         cli_fail(code,
                  "%s: /proc/self/exe cannot be read, so the folder of the program is not known; %s",
                  lack, remedy);
+    *slash = '\0';
     const char *first = cli_text("%s/../%s", directory, installed);
     const char *second = cli_text("%s/../%s", directory, built);
     if (access(first, R_OK) == 0)

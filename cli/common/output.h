@@ -2,7 +2,6 @@
 #ifndef WEIR_CLI_COMMON_OUTPUT_H
 #define WEIR_CLI_COMMON_OUTPUT_H
 
-#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/json/json.h"

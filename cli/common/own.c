@@ -1,4 +1,5 @@
-// See the header.
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for vasprintf()
+#define _GNU_SOURCE
 #include "cli/common/own.h"
 
 #include <stdarg.h>
@@ -72,17 +73,12 @@ char *cli_copy(const char *text)
 
 char *cli_text(const char *format, ...)
 {
-    char *text = NULL;
+    char *text;
     va_list arguments;
     va_start(arguments, format);
-    const int length = vsnprintf(NULL, 0, format, arguments);
+    const int length = vasprintf(&text, format, arguments);
     va_end(arguments);
-    const size_t size = length < 0 ? 1 : (size_t)length + 1;
-    text = cli_allocate(1, size);
-    va_start(arguments, format);
-    vsnprintf(text, size, format, arguments);
-    va_end(arguments);
-    return text;
+    return own_memory(length < 0 ? NULL : text, strlen(format));
 }
 
 char *cli_take_text(struct weir_long_text *text)

@@ -1,7 +1,6 @@
 // Signals that end a command.
 #include "cli/common/signals.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>

@@ -31,20 +31,6 @@ static void print_option(const struct cli_option *option)
     print_word(cli_option_dashes(option->name), option->name, option->help);
 }
 
-static void print_options(const struct cli_usage *usage)
-{
-    for (size_t i = 0; i < usage->option_count; i++)
-        print_option(&usage->options[i]);
-    for (size_t i = 0; i < 2; i++)
-        print_option(&cli_options_of_all[i]);
-}
-
-static void print_members(const struct cli_command *group)
-{
-    for (const struct cli_command *it = group->members; it && it->name; it++)
-        print_word("", it->name, it->summary);
-}
-
 // What the value of the option is; NULL for a flag and for an unknown option.
 static const char *kind_of(const struct cli_option *option)
 {
@@ -62,11 +48,6 @@ static const char *kind_of(const struct cli_option *option)
     }
 }
 
-static bool is_option(const char *word)
-{
-    return word[0] == '-' && word[1] != '\0';
-}
-
 static bool takes_program(const struct cli_usage *usage)
 {
     return strncmp(usage->operands, "COMMAND", 7) == 0;
@@ -79,8 +60,9 @@ static void print_operand(const struct line *line, const struct cli_named *named
         printf("program %zu\n", line->count - 1);
     else
         puts(*usage->operands ? "file" : "-");
-    if (named->first == line->count - 1)
-        print_members(named->command);
+    const bool first = named->first == line->count - 1;
+    for (const struct cli_command *it = named->command->members; first && it && it->name; it++)
+        print_word("", it->name, it->summary);
 }
 
 static void print_last(const struct line *line, const struct cli_named *named,
@@ -94,8 +76,12 @@ static void print_last(const struct line *line, const struct cli_named *named,
     const struct cli_option *option = cli_option_find(usage, word, &value);
     const char *kind = strchr(word, '=') ? kind_of(option) : NULL;
     puts(kind ? kind : "-");
-    if (!kind)
-        print_options(usage);
+    if (!kind) {
+        for (size_t i = 0; i < usage->option_count; i++)
+            print_option(&usage->options[i]);
+        for (size_t i = 0; i < 2; i++)
+            print_option(&cli_options_of_all[i]);
+    }
 }
 
 static void answer(void *user, const struct cli_named *named, const struct cli_usage *usage)
@@ -108,7 +94,7 @@ static void answer(void *user, const struct cli_named *named, const struct cli_u
         const char *word = line->words[i];
         if (kind) {
             kind = NULL;
-        } else if (options_ended || !is_option(word)) {
+        } else if (options_ended || word[0] != '-' || word[1] == '\0') {
             if (!takes_program(usage))
                 continue;
             printf("program %zu\n", i);

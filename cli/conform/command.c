@@ -226,15 +226,6 @@ static struct conform_result *find(const struct conform *conform, const char *na
     return NULL;
 }
 
-// The reason of a skip follows the line with its file and line number.
-static char *skip_reason(const char *text)
-{
-    static const char mark[] = ": Skipped\n";
-    const char *reason = strstr(text, mark);
-    reason = reason ? reason + strlen(mark) : text;
-    return cli_text("%.*s", (int)strcspn(reason, "\n"), reason);
-}
-
 static void settle(struct reading *reading, enum conform_outcome outcome)
 {
     struct conform_result *result = reading->current;
@@ -242,18 +233,14 @@ static void settle(struct reading *reading, enum conform_outcome outcome)
     result->ms = (cli_now_ns() - reading->began_ns) / 1000000;
     if (outcome == CONFORM_FAILED)
         result->text = cli_copy(reading->text);
-    if (outcome == CONFORM_SKIPPED)
-        result->text = skip_reason(reading->text);
+    if (outcome == CONFORM_SKIPPED) {
+        static const char mark[] = ": Skipped\n"; // ends the line with the file and its line number
+        const char *reason = strstr(reading->text, mark);
+        reason = reason ? reason + strlen(mark) : reading->text;
+        result->text = cli_text("%.*s", (int)strcspn(reason, "\n"), reason);
+    }
     reading->current = NULL;
     cli_progress_update(&reading->progress, ++reading->finished, result->name);
-}
-
-static void begin(struct reading *reading, struct conform_result *result)
-{
-    reading->current = result;
-    reading->began_ns = cli_now_ns();
-    reading->used = 0;
-    reading->text[0] = '\0';
 }
 
 // Whether the line ends the current test. A driver's output may precede the mark.
@@ -291,8 +278,12 @@ static void take_line(void *user, const char *line)
     }
     const char *name = strncmp(line, run, strlen(run)) == 0 ? line + strlen(run) : NULL;
     struct conform_result *result = name ? find(reading->conform, name, strlen(name)) : NULL;
-    if (result && result->outcome == CONFORM_NOT_RUN)
-        begin(reading, result);
+    if (!result || result->outcome != CONFORM_NOT_RUN)
+        return;
+    reading->current = result;
+    reading->began_ns = cli_now_ns();
+    reading->used = 0;
+    reading->text[0] = '\0';
 }
 
 // "Suite.A:Suite.B" of all that has not run.
@@ -411,15 +402,6 @@ static const char *const outcome_names[] = {
 
 // Text.
 
-static void print_failures(const struct conform *conform)
-{
-    for (size_t i = 0; i < conform->count; i++) {
-        const struct conform_result *result = &conform->results[i];
-        if (result->outcome == CONFORM_FAILED)
-            printf("FAILED %s\n%s\n", result->name, result->text ? result->text : "");
-    }
-}
-
 static void print_skipped(const struct conform *conform)
 {
     struct weir_table table = {.alignment = "ll"};
@@ -440,7 +422,11 @@ static void print_skipped(const struct conform *conform)
 static void print_text(const struct conform *conform)
 {
     char time[WEIR_TEXT_QUANTITY_SIZE];
-    print_failures(conform);
+    for (size_t i = 0; i < conform->count; i++) {
+        const struct conform_result *result = &conform->results[i];
+        if (result->outcome == CONFORM_FAILED)
+            printf("FAILED %s\n%s\n", result->name, result->text ? result->text : "");
+    }
     print_skipped(conform);
     printf("%s%s%s on '%s' (%s; %s)\n", conform->plugins, *conform->plugins ? " > " : "",
            conform->module, conform->device, conform->platform, conform->driver);
@@ -496,16 +482,6 @@ static int print_json(const struct conform *conform, int code)
 
 // XML.
 
-// As the value of an attribute. XML has no form for other control characters.
-static void add_escaped(struct weir_long_text *xml, const char *text)
-{
-    for (; *text; text++)
-        if (strchr("&<\"\n", *text))
-            weir_long_text_add(xml, "&#%d;", *text);
-        else
-            weir_long_text_add(xml, "%c", *text < 32 || *text > 126 ? '?' : *text);
-}
-
 static void add_case(struct weir_long_text *xml, const struct conform_result *result)
 {
     const char *dot = strchr(result->name, '.');
@@ -518,7 +494,12 @@ static void add_case(struct weir_long_text *xml, const struct conform_result *re
         return;
     }
     weir_long_text_add(xml, "><%s message=\"", failed ? "failure" : "skipped");
-    add_escaped(xml, result->text ? result->text : "");
+    // XML has no form for other control characters.
+    for (const char *text = result->text ? result->text : ""; *text; text++)
+        if (strchr("&<\"\n", *text))
+            weir_long_text_add(xml, "&#%d;", *text);
+        else
+            weir_long_text_add(xml, "%c", *text < 32 || *text > 126 ? '?' : *text);
     weir_long_text_add(xml, "\"/></testcase>\n");
 }
 
@@ -616,36 +597,21 @@ static void look_at_chain(struct conform *conform)
     cli_fine(weir_close(&runtime));
 }
 
-static int list_tests(const struct conform *conform)
-{
-    for (size_t i = 0; i < conform->count; i++)
-        printf("%s\n", conform->results[i].name);
-    return CLI_OK;
-}
-
-static int tell_interrupt(const struct conform *conform)
-{
-    const size_t left = conform_count(conform, CONFORM_NOT_RUN);
-    cli_error("interrupted: %zu of %zu tests have run, and %zu of them failed; there is no report",
-              conform->count - left, conform->count, conform_count(conform, CONFORM_FAILED));
-    return CLI_SIGNALLED + cli_signal();
-}
-
-static void run_suite(struct conform *conform)
-{
-    cli_signals_start();
-    cli_signals_defer(NULL, NULL);
-    conform_run(conform);
-    cli_signals_resume();
-}
-
 static int run_tests(struct conform *conform, const struct options *options)
 {
     cli_need_writable(options->xml);
     look_at_chain(conform);
-    run_suite(conform);
-    if (cli_signal())
-        return tell_interrupt(conform);
+    cli_signals_start();
+    cli_signals_defer(NULL, NULL);
+    conform_run(conform);
+    cli_signals_resume();
+    if (cli_signal()) {
+        const size_t left = conform_count(conform, CONFORM_NOT_RUN);
+        cli_error(
+            "interrupted: %zu of %zu tests have run, and %zu of them failed; there is no report",
+            conform->count - left, conform->count, conform_count(conform, CONFORM_FAILED));
+        return CLI_SIGNALLED + cli_signal();
+    }
     int code = conform_count(conform, CONFORM_FAILED) > 0 ? CLI_FAILED : CLI_OK;
     if (options->xml && !write_xml(conform, options->xml))
         code = CLI_FAILED;
@@ -671,5 +637,9 @@ int cli_conform(int argc, char **argv)
     if (conform.count == 0)
         cli_fail(CLI_USAGE, "no test matches '%s'; `weir conform --list` prints their names",
                  options.filter);
-    return options.list ? list_tests(&conform) : run_tests(&conform, &options);
+    if (!options.list)
+        return run_tests(&conform, &options);
+    for (size_t i = 0; i < conform.count; i++)
+        printf("%s\n", conform.results[i].name);
+    return CLI_OK;
 }

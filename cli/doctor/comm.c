@@ -378,24 +378,18 @@ static bool add_setting(void *user, const char *section, const struct weir_setti
     return is_own || strcmp(section, "weir") == 0;
 }
 
-static void add_place(struct doctor *doctor, const struct weir_open_params *params)
+static void examine_configuration(struct doctor *doctor)
 {
+    const struct weir_open_params params = doctor_comm_params(doctor, NULL);
     struct weir_inspect_place place;
-    if (weir_inspect_place(params, &place) < 0)
+    if (weir_inspect_settings(&params, add_setting, doctor) < 0)
+        doctor_add_error(doctor, "configuration", "correct what it names");
+    else if (weir_inspect_place(&params, &place) < 0)
         doctor_add_error(doctor, "comm", "correct what it names");
     else
         doctor_ok(doctor, "comm", "rank %u of %u, %s%s", (unsigned)place.rank,
                   (unsigned)place.count,
                   place.rendezvous[0] ? "meeting at " : "without a rendezvous", place.rendezvous);
-}
-
-static void examine_configuration(struct doctor *doctor)
-{
-    const struct weir_open_params params = doctor_comm_params(doctor, NULL);
-    if (weir_inspect_settings(&params, add_setting, doctor) < 0)
-        doctor_add_error(doctor, "configuration", "correct what it names");
-    else
-        add_place(doctor, &params);
 }
 
 // A transport that another program may want to use is no problem of this one.

@@ -173,26 +173,22 @@ static json_t *describe_limits(const struct weir_limits *source)
     return object;
 }
 
-static json_t *describe_device(const struct entry *entry, size_t index)
-{
-    json_t *object = json_object();
-    cli_json_set(object, "index", weir_json_count(index));
-    cli_json_set(object, "name", cli_json_string(entry->info.name));
-    cli_json_set(object, "platform", cli_json_string(entry->info.platform));
-    cli_json_set(object, "driver", cli_json_string(entry->info.driver));
-    if (entry->opened)
-        cli_json_set(object, "limits", describe_limits(&entry->limits));
-    else
-        cli_json_set(object, "problem", cli_json_string(entry->problem));
-    return object;
-}
-
 static int print_json(const char *backend, const struct entry *entries, size_t count, int code)
 {
     json_t *root = json_object();
     json_t *devices = json_array();
-    for (size_t i = 0; i < count; i++)
-        cli_json_append(devices, describe_device(&entries[i], i));
+    for (size_t i = 0; i < count; i++) {
+        json_t *object = json_object();
+        cli_json_set(object, "index", weir_json_count(i));
+        cli_json_set(object, "name", cli_json_string(entries[i].info.name));
+        cli_json_set(object, "platform", cli_json_string(entries[i].info.platform));
+        cli_json_set(object, "driver", cli_json_string(entries[i].info.driver));
+        if (entries[i].opened)
+            cli_json_set(object, "limits", describe_limits(&entries[i].limits));
+        else
+            cli_json_set(object, "problem", cli_json_string(entries[i].problem));
+        cli_json_append(devices, object);
+    }
     cli_json_set(root, "weir", json_string(weir_version()));
     cli_json_set(root, "module", cli_json_string(backend));
     cli_json_set(root, "devices", devices);
@@ -341,18 +337,6 @@ static int print_settings(struct printer *printer, const char *file, bool as_jso
     return code;
 }
 
-static int check_file(const char *file, bool as_json)
-{
-    struct printer printer = {.table = {.alignment = "lll"}, .root = json_object()};
-    const struct weir_open_params params = cli_open_params(file);
-    const int code = weir_inspect_settings(&params, show, &printer) < 0
-                         ? cli_weir_error()
-                         : print_settings(&printer, file, as_json);
-    weir_table_finish(&printer.table);
-    json_decref(printer.root);
-    return code;
-}
-
 int cli_config_check(int argc, char **argv)
 {
     bool as_json = false;
@@ -365,5 +349,12 @@ int cli_config_check(int argc, char **argv)
                  "weir-config(1)", options);
     cli_parse(&usage, argc, argv);
     cli_log_to_stderr();
-    return check_file(argv[0], as_json);
+    struct printer printer = {.table = {.alignment = "lll"}, .root = json_object()};
+    const struct weir_open_params params = cli_open_params(argv[0]);
+    const int code = weir_inspect_settings(&params, show, &printer) < 0
+                         ? cli_weir_error()
+                         : print_settings(&printer, argv[0], as_json);
+    weir_table_finish(&printer.table);
+    json_decref(printer.root);
+    return code;
 }

@@ -194,14 +194,6 @@ static void cache_path(char path[PATH_SIZE])
         snprintf(path, PATH_SIZE, "/tmp/pocl/kcache");
 }
 
-// The folder itself, or the one that it would be made in. Changes the path.
-static const char *existing_part(char *path)
-{
-    while (access(path, F_OK) != 0 && errno == ENOENT)
-        path = dirname(path);
-    return path;
-}
-
 static bool can_write_in(const char *directory, char *message, size_t size)
 {
     char path[PATH_SIZE + 16];
@@ -232,8 +224,10 @@ static void doctor_pocl_cache(struct doctor *doctor)
     if (!pocl_matters(doctor))
         return;
     cache_path(path);
-    memcpy(part, path, sizeof part);
-    const char *existing = existing_part(part);
+    // The folder itself, or the one that it would be made in.
+    char *existing = memcpy(part, path, sizeof part);
+    while (access(existing, F_OK) != 0 && errno == ENOENT)
+        existing = dirname(existing);
     if (can_write_in(existing, message, sizeof message))
         doctor_ok(doctor, "PoCL cache", "%s can be written%s", path,
                   strcmp(path, existing) == 0 ? "" : " once it is made");
@@ -526,16 +520,6 @@ static void probe_driver(struct doctor *doctor, const struct round_trip *trip)
         doctor_ok(doctor, "driver", "kernels that some drivers miscompile gave the right numbers");
 }
 
-static void destroy_objects(struct round_trip *trip)
-{
-    weir_buffer_destroy(&trip->host);
-    weir_buffer_destroy(&trip->result);
-    weir_buffer_destroy(&trip->values);
-    weir_kernel_destroy(&trip->kernel);
-    weir_queue_destroy(&trip->queue);
-    WEIR_IGNORE(weir_device_close(&trip->device));
-}
-
 static void self_test(struct doctor *doctor)
 {
     struct round_trip trip = {0};
@@ -558,19 +542,12 @@ static void self_test(struct doctor *doctor)
         judge_times(doctor, &trip);
         probe_driver(doctor, &trip);
     }
-    destroy_objects(&trip);
-}
-
-static void examine(struct doctor *doctor)
-{
-    doctor_configuration(doctor);
-    doctor_environment(doctor);
-    open_runtime(doctor);
-    doctor_modules(doctor);
-    doctor_devices(doctor);
-    doctor_pocl_cache(doctor);
-    doctor_kernel_compiler(doctor);
-    self_test(doctor);
+    weir_buffer_destroy(&trip.host);
+    weir_buffer_destroy(&trip.result);
+    weir_buffer_destroy(&trip.values);
+    weir_kernel_destroy(&trip.kernel);
+    weir_queue_destroy(&trip.queue);
+    WEIR_IGNORE(weir_device_close(&trip.device));
 }
 
 // Output.
@@ -663,6 +640,13 @@ int cli_doctor(int argc, char **argv)
         "weir-doctor(1)", options);
     cli_parse(&usage, argc, argv);
     cli_log_to_stderr();
-    examine(&doctor);
+    doctor_configuration(&doctor);
+    doctor_environment(&doctor);
+    open_runtime(&doctor);
+    doctor_modules(&doctor);
+    doctor_devices(&doctor);
+    doctor_pocl_cache(&doctor);
+    doctor_kernel_compiler(&doctor);
+    self_test(&doctor);
     return doctor_report(&doctor, all, as_json);
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/siphash.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "cli/common/folder.h"
 #include "cli/common/output.h"
@@ -345,7 +345,6 @@ static struct cli_program_end run_with(const struct walk *walk, uint64_t at, uin
 // the one that got the fault.
 static struct run run_hidden(const struct walk *walk, const struct item *item)
 {
-    static const struct weir_siphash_key key = {{1, 2}};
     const uint64_t number = item ? item->number : 0;
     struct cli_content output;
     size_t reached;
@@ -353,7 +352,7 @@ static struct run run_hidden(const struct walk *walk, const struct item *item)
     struct run run = {.fault = walk->fault, .code = end.code};
     const bool told = output.size && is_told(&output, number);
     if (output.size) {
-        run.digest = weir_siphash(&key, output.bytes, output.size);
+        run.digest = weir_hash(0, output.bytes, output.size);
         find_last_line(&output, run.last_line, sizeof run.last_line);
     }
     free(output.bytes);

@@ -174,14 +174,6 @@ static bool find_in(const char *folder, size_t length, char *out, size_t size)
     return false;
 }
 
-// Beside ptxas, and then in the folders of PATH.
-static bool find_disassembler(const struct kc_tools *tools, char *out, size_t size)
-{
-    const char *slash = strrchr(tools->ptxas, '/');
-    return (slash && find_in(tools->ptxas, (size_t)(slash - tools->ptxas), out, size)) ||
-           weir_program_find("nvdisasm", out, size) || weir_program_find("cuobjdump", out, size);
-}
-
 static void finish_job(void *object)
 {
     kc_jobs_finish(object, 1);
@@ -214,7 +206,12 @@ int cli_kernels_sass(int argc, char **argv)
     const struct kc_tools *tools = &request.source.build.tools;
     kernels_need(kc_tools_lack(tools, true));
     kernels_architectures_check(tools, &request.architecture);
-    if (!find_disassembler(tools, disassembler, sizeof disassembler))
+    // Beside ptxas, and then in the folders of PATH.
+    const char *slash = strrchr(tools->ptxas, '/');
+    if (!(slash && find_in(tools->ptxas, (size_t)(slash - tools->ptxas), disassembler,
+                           sizeof disassembler)) &&
+        !weir_program_find("nvdisasm", disassembler, sizeof disassembler) &&
+        !weir_program_find("cuobjdump", disassembler, sizeof disassembler))
         kernels_need(
             "neither nvdisasm nor cuobjdump is found, and machine code needs one to be "
             "shown; they are parts of the CUDA toolkit and of the package nvidia-cuda-toolkit");

@@ -36,15 +36,6 @@ struct comparison {
     struct kernels_architectures own; // of the OpenCL C: "90"
 };
 
-static void take_architectures(struct comparison *comparison)
-{
-    const char *text = comparison->architecture ? comparison->architecture : "90";
-    char number[16];
-    kernels_architecture_parse(text, comparison->twin.cuda != NULL, &comparison->all);
-    snprintf(number, sizeof number, "%lu", strtoul(text, NULL, 10));
-    kernels_architecture_parse(number, false, &comparison->own);
-}
-
 static void parse_compare(struct comparison *comparison, int argc, char **argv)
 {
     const struct cli_option options[] = {
@@ -63,15 +54,11 @@ static void parse_compare(struct comparison *comparison, int argc, char **argv)
         cli_fail(CLI_USAGE,
                  "weir kernels compare needs --cuda FILE.cu or --cuda-image FILE, the other form");
     kernels_twin_take(&comparison->twin, false, &comparison->source);
-    take_architectures(comparison);
-}
-
-static void check_tools(struct comparison *comparison)
-{
-    const struct kc_tools *tools = &comparison->source.build.tools;
-    kernels_need(kc_tools_lack(tools, true));
-    if (comparison->twin.cuda)
-        kernels_need(kc_tools_lack_nvcc(tools));
+    const char *text = comparison->architecture ? comparison->architecture : "90";
+    char number[16];
+    kernels_architecture_parse(text, comparison->twin.cuda != NULL, &comparison->all);
+    snprintf(number, sizeof number, "%lu", strtoul(text, NULL, 10));
+    kernels_architecture_parse(number, false, &comparison->own);
 }
 
 // PTX too, which drivers of later GPUs take.
@@ -80,31 +67,30 @@ static void name_images(struct kc_build *build, struct kernels_architectures *ar
     build->cubins = build->ptx = kernels_architectures_list(architectures);
 }
 
-static int compare(struct comparison *comparison, weir_runtime *runtime, bool cuda)
-{
-    struct kc_build twin = comparison->source.build, own = comparison->source.build;
-    own.twin = (struct kc_twin){0};
-    if (cuda && twin.twin.source)
-        name_images(&twin, &comparison->all);
-    if (cuda)
-        name_images(&own, &comparison->own);
-    const struct kc_result *own_result = kernels_compile(&own, false);
-    const struct compare_params params = {.twin = &kernels_compile(&twin, true)->bundle,
-                                          .opencl = &own_result->bundle,
-                                          .cases = comparison->cases,
-                                          .runtime = runtime};
-    return compare_kernels(&params) == 0 ? CLI_OK : CLI_FAILED;
-}
-
 int cli_kernels_compare(int argc, char **argv)
 {
     struct comparison comparison = {0};
     parse_compare(&comparison, argc, argv);
     weir_runtime *runtime = cli_open(NULL);
     const bool cuda = strcmp(weir_runtime_backend(runtime), "cuda") == 0;
+    if (cuda) {
+        const struct kc_tools *tools = &comparison.source.build.tools;
+        kernels_need(kc_tools_lack(tools, true));
+        if (comparison.twin.cuda)
+            kernels_need(kc_tools_lack_nvcc(tools));
+    }
+    struct kc_build twin = comparison.source.build, own = comparison.source.build;
+    own.twin = (struct kc_twin){0};
+    if (cuda && twin.twin.source)
+        name_images(&twin, &comparison.all);
     if (cuda)
-        check_tools(&comparison);
-    return compare(&comparison, runtime, cuda);
+        name_images(&own, &comparison.own);
+    const struct kc_result *own_result = kernels_compile(&own, false);
+    const struct compare_params params = {.twin = &kernels_compile(&twin, true)->bundle,
+                                          .opencl = &own_result->bundle,
+                                          .cases = comparison.cases,
+                                          .runtime = runtime};
+    return compare_kernels(&params) == 0 ? CLI_OK : CLI_FAILED;
 }
 
 static const char build_about[] =

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "cli/common/output.h"
 #include "cli/common/own.h"
 #include "cli/kernels/kernels.h"
 

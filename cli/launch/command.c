@@ -72,24 +72,21 @@ static void tell_end(const struct launch *launch)
 
 // JSON.
 
-static json_t *json_of_rank(const struct rank *rank, size_t number)
-{
-    json_t *object = json_object();
-    cli_json_set(object, "rank", weir_json_count(number));
-    cli_json_set(object, "process", json_integer(rank->process));
-    cli_json_set(object, "exit", rank->signal ? json_null() : json_integer(rank->code));
-    cli_json_set(object, "signal", rank->signal ? json_integer(rank->signal) : json_null());
-    cli_json_set(object, "stopped", json_boolean(rank->stopped));
-    cli_json_set(object, "killed", json_boolean(rank->killed));
-    return object;
-}
-
 static int print_json(const struct launch *launch, uint64_t took_ns, int code)
 {
     json_t *root = json_object();
     json_t *ranks = json_array();
-    for (size_t i = 0; i < launch->started; i++)
-        cli_json_append(ranks, json_of_rank(&launch->ranks[i], i));
+    for (size_t i = 0; i < launch->started; i++) {
+        const struct rank *rank = &launch->ranks[i];
+        json_t *object = json_object();
+        cli_json_set(object, "rank", weir_json_count(i));
+        cli_json_set(object, "process", json_integer(rank->process));
+        cli_json_set(object, "exit", rank->signal ? json_null() : json_integer(rank->code));
+        cli_json_set(object, "signal", rank->signal ? json_integer(rank->signal) : json_null());
+        cli_json_set(object, "stopped", json_boolean(rank->stopped));
+        cli_json_set(object, "killed", json_boolean(rank->killed));
+        cli_json_append(ranks, object);
+    }
     cli_json_set(root, "ranks", ranks);
     cli_json_set(root, "first_failed",
                  launch->first_failed < 0 ? json_null() : json_integer(launch->first_failed));
@@ -98,21 +95,14 @@ static int print_json(const struct launch *launch, uint64_t took_ns, int code)
     return cli_json_print(root, code);
 }
 
-static int exit_code(const struct launch *launch)
-{
-    if (launch->failure)
-        return launch->failure;
-    if (launch->first_failed >= 0)
-        return launch->ranks[launch->first_failed].code;
-    return launch->signal ? CLI_SIGNALLED + launch->signal : CLI_OK;
-}
-
 // Prints why the ranks ended, and the summary; returns the exit code.
 static int tell(const struct launch *launch, uint64_t took_ns)
 {
-    const int code = exit_code(launch);
     if (launch->failure)
-        return code;
+        return launch->failure;
+    const int code = launch->first_failed >= 0 ? launch->ranks[launch->first_failed].code
+                     : launch->signal          ? CLI_SIGNALLED + launch->signal
+                                               : CLI_OK;
     if (launch->first_failed >= 0 || launch->signal)
         tell_end(launch);
     return launch->options->json ? print_json(launch, took_ns, code) : code;
@@ -181,22 +171,6 @@ static int open_input(void)
     return input;
 }
 
-static int run(const struct launch_options *options)
-{
-    struct launch launch = {.options = options, .first_failed = -1};
-    const uint64_t began_ns = weir_clock_now_ns();
-    launch.ranks = cli_allocate(options->count, sizeof *launch.ranks);
-    launch.input = open_input();
-    snprintf(launch.port, sizeof launch.port, "%" PRIu64,
-             options->port ? options->port : find_port());
-    name_place(launch.place, sizeof launch.place);
-    watch(&launch);
-    const int code = tell(&launch, weir_clock_now_ns() - began_ns);
-    (void)unlink(launch.place + strlen("unix:")); // left if rank 0 was killed there
-    close(launch.input);
-    return code;
-}
-
 int cli_launch(int argc, char **argv)
 {
     struct launch_options options = {.grace_s = 5};
@@ -204,5 +178,16 @@ int cli_launch(int argc, char **argv)
     if (options.count == 0)
         cli_fail(CLI_USAGE, "weir launch needs a number of ranks: weir launch -n 4 %s",
                  options.command[0]);
-    return run(&options);
+    struct launch launch = {.options = &options, .first_failed = -1};
+    const uint64_t began_ns = weir_clock_now_ns();
+    launch.ranks = cli_allocate(options.count, sizeof *launch.ranks);
+    launch.input = open_input();
+    snprintf(launch.port, sizeof launch.port, "%" PRIu64,
+             options.port ? options.port : find_port());
+    name_place(launch.place, sizeof launch.place);
+    watch(&launch);
+    const int code = tell(&launch, weir_clock_now_ns() - began_ns);
+    (void)unlink(launch.place + strlen("unix:")); // left if rank 0 was killed there
+    close(launch.input);
+    return code;
 }

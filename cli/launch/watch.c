@@ -342,19 +342,6 @@ static void open_streams(struct launch *launch, int pipes[PIPE_COUNT][2])
     }
 }
 
-static void tell_failure(struct launch *launch, int error, bool missing)
-{
-    const struct cli_program program = {.command = launch->options->command};
-    launch->failure = CLI_SETUP;
-    if (missing)
-        launch->failure = cli_program_tell_missing(&program, error);
-    else
-        cli_error("rank %zu of %" PRIu64
-                  " cannot be started: %s; start fewer, or raise the limit%s",
-                  launch->started, launch->options->count, strerror(error),
-                  error == EMFILE ? " on open files (ulimit -n)" : " on processes (ulimit -u)");
-}
-
 // Starts the next rank, as the leader of a process group. False after a message, with launch->failure set.
 static bool rank_start(struct launch *launch)
 {
@@ -367,7 +354,15 @@ static bool rank_start(struct launch *launch)
         launch->ranks[launch->started++] = (struct rank){.process = process};
         launch->running++;
     } else {
-        tell_failure(launch, error, missing);
+        const struct cli_program program = {.command = launch->options->command};
+        launch->failure = CLI_SETUP;
+        if (missing)
+            launch->failure = cli_program_tell_missing(&program, error);
+        else
+            cli_error("rank %zu of %" PRIu64
+                      " cannot be started: %s; start fewer, or raise the limit%s",
+                      launch->started, launch->options->count, strerror(error),
+                      error == EMFILE ? " on open files (ulimit -n)" : " on processes (ulimit -u)");
     }
     close_pipes(pipes);
     return error == 0;
@@ -397,20 +392,6 @@ static bool rank_note_end(struct launch *launch, size_t index)
     rank->code = rank->signal ? CLI_SIGNALLED + rank->signal : end.si_status;
     launch->running--;
     return true;
-}
-
-// Kills what all ranks, which have ended, have left in their process groups.
-static void rank_kill_left(const struct launch *launch)
-{
-    for (size_t i = 0; i < launch->started; i++)
-        kill(-launch->ranks[i].process, SIGKILL);
-}
-
-// Releases the processes of all ranks.
-static void rank_release_all(const struct launch *launch)
-{
-    for (size_t i = 0; i < launch->started; i++)
-        waitpid(launch->ranks[i].process, NULL, 0);
 }
 
 // Tells all ranks to end. The grace time begins with the first call.
@@ -473,8 +454,8 @@ static void note_ends(struct launch *launch, pid_t first)
             note_end(launch, i);
     for (size_t i = 0; i < launch->started; i++)
         note_end(launch, i);
-    if (launch->running == 0)
-        rank_kill_left(launch);
+    for (size_t i = 0; launch->running == 0 && i < launch->started; i++)
+        kill(-launch->ranks[i].process, SIGKILL); // what it has left in its process group
 }
 
 static void handle_signal(struct launch *launch, int number, pid_t process)
@@ -572,6 +553,7 @@ void watch(struct launch *launch)
     close(relays.over[1]);
     end_relays(launch);
     close(relays.over[0]);
-    rank_release_all(launch);
+    for (size_t i = 0; i < launch->started; i++)
+        waitpid(launch->ranks[i].process, NULL, 0);
     signals_restore(launch);
 }

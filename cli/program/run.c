@@ -69,25 +69,18 @@ void cli_program_add_plugin(const char *name)
     setenv("WEIR_PLUGINS", cli_text("%s%s%s", name, others[0] ? ", " : "", others), 1);
 }
 
-// The name of a file that the program writes: the program may be in another directory by then.
-
-static const char *make_absolute(const char *path)
+// The name is absolute: the program may have changed its directory when it writes.
+const char *cli_program_take_trace(const char *path)
 {
+    struct stat status;
     char directory[PATH_MAX];
     if (path[0] != '/' && !getcwd(directory, sizeof directory))
         cli_fail(CLI_USAGE,
                  "the working directory is gone; name the trace with --output /DIRECTORY/FILE");
-    const char *absolute = path[0] == '/' ? cli_copy(path) : cli_text("%s/%s", directory, path);
-    if (strlen(absolute) >= PATH_MAX)
+    const char *trace = path[0] == '/' ? cli_copy(path) : cli_text("%s/%s", directory, path);
+    if (strlen(trace) >= PATH_MAX)
         cli_fail(CLI_USAGE, "%s: the name is too long for a trace; give another one with --output",
                  path);
-    return absolute;
-}
-
-const char *cli_program_take_trace(const char *path)
-{
-    struct stat status;
-    const char *trace = make_absolute(path);
     // An old one could be mistaken for one that COMMAND wrote.
     const bool old = stat(trace, &status) == 0;
     if (old && !S_ISREG(status.st_mode))
@@ -101,29 +94,17 @@ const char *cli_program_take_trace(const char *path)
 
 // Command lines that end with another command and its arguments.
 
-// Whether the argument is an option whose value is the next argument.
-static bool takes_next(const struct cli_usage *usage, const char *argument)
-{
-    const char *value;
-    const struct cli_option *option = cli_option_find(usage, argument, &value);
-    return option && option->kind != CLI_FLAG && !value;
-}
-
-// How many arguments come before COMMAND, argv[0] included.
-static int leading(const struct cli_usage *usage, int argc, char **argv)
-{
-    int i = 1;
-    while (i < argc && argv[i][0] == '-' && argv[i][1] != '\0') {
-        if (strcmp(argv[i], "--") == 0)
-            return i;
-        i += takes_next(usage, argv[i]) ? 2 : 1;
-    }
-    return i < argc ? i : argc;
-}
-
 char **cli_program_parse(const struct cli_usage *usage, int argc, char **argv)
 {
-    const int before = leading(usage, argc, argv);
+    int before = 1; // arguments before COMMAND
+    while (before < argc && argv[before][0] == '-' && argv[before][1] != '\0' &&
+           strcmp(argv[before], "--") != 0) {
+        const char *value;
+        const struct cli_option *option = cli_option_find(usage, argv[before], &value);
+        before += option && option->kind != CLI_FLAG && !value ? 2 : 1;
+    }
+    if (before > argc)
+        before = argc;
     cli_parse(usage, before, argv);
     char **command = argv + before + (before < argc && strcmp(argv[before], "--") == 0);
     if (!*command)
@@ -159,12 +140,7 @@ static struct sigaction before[SIGNAL_COUNT];
 static void note(int number)
 {
     received = number;
-}
-
-static void pass_on(int number)
-{
-    received = number;
-    if (child > 0)
+    if (child > 0 && (number == SIGTERM || number == SIGHUP))
         kill((pid_t)child, number);
 }
 
@@ -176,9 +152,8 @@ int cli_program_signal(void)
 static void take_signals(void)
 {
     const struct sigaction noted = {.sa_handler = note, .sa_flags = SA_RESTART};
-    const struct sigaction passed = {.sa_handler = pass_on, .sa_flags = SA_RESTART};
     for (size_t i = 0; i < SIGNAL_COUNT && !in_series; i++)
-        sigaction(numbers[i], i < 2 ? &noted : &passed, &before[i]);
+        sigaction(numbers[i], &noted, &before[i]);
 }
 
 static void restore_signals(void)
@@ -215,22 +190,6 @@ int cli_program_tell_missing(const struct cli_program *program, int error)
 {
     cli_error("%s cannot be run: %s", program->command[0], strerror(error));
     return error == ENOENT ? CLI_NOT_FOUND : 126;
-}
-
-// In the new process, where they are blocked.
-static void leave_signals_alone(const sigset_t *mask)
-{
-    restore_signals();
-    sigprocmask(SIG_SETMASK, mask, NULL);
-}
-
-static void block_signals(sigset_t *out_before)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    for (size_t i = 0; i < SIGNAL_COUNT; i++)
-        sigaddset(&set, numbers[i]);
-    sigprocmask(SIG_BLOCK, &set, out_before);
 }
 
 // In the new process. The sentence goes where this process's messages go.
@@ -281,14 +240,18 @@ static void finish(const struct cli_program *program, struct cli_program_end *en
 
 struct cli_program_end cli_program_run(const struct cli_program *program)
 {
-    sigset_t mask;
+    sigset_t set, mask;
     take_signals();
     fflush(stdout);
-    block_signals(&mask);
+    sigemptyset(&set);
+    for (size_t i = 0; i < SIGNAL_COUNT; i++)
+        sigaddset(&set, numbers[i]);
+    sigprocmask(SIG_BLOCK, &set, &mask);
     const pid_t process = fork();
     const int error = errno;
     if (process == 0) {
-        leave_signals_alone(&mask);
+        restore_signals();
+        sigprocmask(SIG_SETMASK, &mask, NULL);
         become(program);
     }
     struct cli_program_end end = {.process = child = process};
@@ -439,26 +402,22 @@ static bool take_module_path(void *user, const char *section, const struct weir_
     return !found;
 }
 
-// Whether the folder of a module's file has the library. Stores its absolute path.
-static bool is_beside(const char *module, const char *file, char path[PATH_MAX])
-{
-    char place[PATH_MAX];
-    const char *slash = strrchr(module, '/');
-    const int folder = slash ? (int)(slash - module) + 1 : 0;
-    const int length = snprintf(place, sizeof place, "%.*s%s", folder, module, file);
-    return length < (int)sizeof place && realpath(place, path) && access(path, R_OK) == 0;
-}
-
+// Stores the absolute path of the library, which is in the folder of a module's file.
 static bool find(const char *file, char path[PATH_MAX])
 {
-    char directories[PATH_MAX] = "";
+    char directories[PATH_MAX] = "", place[PATH_MAX];
     weir_load_report *report = NULL;
     bool found = false;
     if (weir_inspect_settings(NULL, take_module_path, directories) < 0 ||
         weir_inspect_modules(directories, &report) < 0)
         return false;
-    for (size_t i = 0; i < weir_load_report_count(report) && !found; i++)
-        found = is_beside(weir_load_report_entry(report, i)->path, file, path);
+    for (size_t i = 0; i < weir_load_report_count(report) && !found; i++) {
+        const char *module = weir_load_report_entry(report, i)->path;
+        const char *slash = strrchr(module, '/');
+        const int folder = slash ? (int)(slash - module) + 1 : 0;
+        const int length = snprintf(place, sizeof place, "%.*s%s", folder, module, file);
+        found = length < (int)sizeof place && realpath(place, path) && access(path, R_OK) == 0;
+    }
     weir_load_report_destroy(&report);
     return found;
 }

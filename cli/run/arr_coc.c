@@ -20,20 +20,10 @@
 
 // The devices of a run, and their pipelines.
 
-static void note_module(struct run *run)
-{
-    const char *module = weir_runtime_backend(run->runtime);
-    const weir_load_report *report = weir_runtime_report(run->runtime);
-    const struct weir_load_entry *entry;
-    run->module_version = "";
-    for (size_t i = 0; (entry = weir_load_report_entry(report, i)); i++)
-        if (entry->outcome == WEIR_LOAD_USED && strcmp(entry->module, module) == 0)
-            run->module_version = entry->version;
-}
-
 static void open_devices(struct run *run)
 {
     weir_device *list[CLI_DEVICES_MAX];
+    const struct weir_load_entry *entry;
     run->runtime = cli_open(run->config);
     if (run->by_ranks)
         cli_devices_of_rank(run->runtime, &run->wanted);
@@ -47,18 +37,17 @@ static void open_devices(struct run *run)
         };
     run->shown = run->devices;
     run->shown_count = run->device_count;
-    note_module(run);
+    run->module_version = "";
+    for (size_t i = 0; (entry = weir_load_report_entry(weir_runtime_report(run->runtime), i)); i++)
+        if (entry->outcome == WEIR_LOAD_USED &&
+            strcmp(entry->module, weir_runtime_backend(run->runtime)) == 0)
+            run->module_version = entry->version;
 }
 
 // Like mkdir -p.
 static bool make_directories(const char *path)
 {
-    char partial[4096];
-    const int length = snprintf(partial, sizeof partial, "%s", path);
-    if (length < 0 || (size_t)length >= sizeof partial) {
-        errno = ENAMETOOLONG;
-        return false;
-    }
+    char *partial = cli_copy(path);
     for (char *at = partial + 1; *at; at++) {
         if (*at != '/')
             continue;
@@ -72,14 +61,13 @@ static bool make_directories(const char *path)
 
 void run_prepare_output(const struct run *run)
 {
-    char path[4352];
     char message[512];
     if (!make_directories(run->output))
         cli_fail(CLI_FAILED,
                  "the output directory '%s' cannot be made: %s; name another with --output",
                  run->output, strerror(errno));
-    snprintf(path, sizeof path, "%s/.weir-probe", run->output);
-    weir_file_writer *probe = weir_file_writer_create(path, message, sizeof message);
+    weir_file_writer *probe =
+        weir_file_writer_create(cli_text("%s/.weir-probe", run->output), message, sizeof message);
     if (!probe)
         cli_fail(CLI_FAILED,
                  "nothing can be written to the output directory '%s': %s; make it writable "
@@ -187,66 +175,42 @@ static size_t parse(struct run *run, int argc, char **argv)
 
 // Weights and query.
 
-static void find_weights(struct run *run)
-{
-    if (run->weights_path)
-        return;
-    run->weights_path = cli_find_weights();
-    cli_note(
-        "no --weights: using arr_coc_weights.safetensors, which comes with Weir and is made from "
-        "a seed; no trained weights are public");
-}
+CLI_DESTROYER(finish_npy, weir_io_npy_finish)
 
 // [D], or one row of a matrix [1, D].
-static void check_query(const struct run *run, const struct weir_io_npy *query, size_t wanted)
+static const float *read_query(const struct run *run, size_t wanted)
 {
+    static struct weir_io_npy query;
     struct weir_io_error error;
-    const bool vector = query->rank == 1 || (query->rank == 2 && query->shape[0] == 1);
-    if (!vector || query->count != wanted) {
+    if (!weir_io_npy_read(run->query_path, WEIR_IO_F32, &query, &error))
+        cli_fail(CLI_FAILED, "%s", error.message);
+    cli_own(finish_npy, &query);
+    const bool vector = query.rank == 1 || (query.rank == 2 && query.shape[0] == 1);
+    if (!vector || query.count != wanted) {
         char shape[WEIR_IO_SHAPE_TEXT];
         cli_fail(CLI_FAILED,
                  "%s: the query has the shape %s; the weights %s want [%zu]: use the query that "
                  "belongs to these weights",
-                 run->query_path, weir_io_shape_text(query->rank, query->shape, shape),
+                 run->query_path, weir_io_shape_text(query.rank, query.shape, shape),
                  run->weights_path, wanted);
     }
-    if (!weir_io_check_finite(run->query_path, "query", query->data, wanted, &error))
+    if (!weir_io_check_finite(run->query_path, "query", query.data, wanted, &error))
         cli_fail(CLI_FAILED, "%s", error.message);
+    return query.data;
 }
 
-CLI_DESTROYER(finish_npy, weir_io_npy_finish)
-
-static const float *read_query(const struct run *run, size_t wanted)
-{
-    static struct weir_io_npy file;
-    struct weir_io_error error;
-    if (!weir_io_npy_read(run->query_path, WEIR_IO_F32, &file, &error))
-        cli_fail(CLI_FAILED, "%s", error.message);
-    cli_own(finish_npy, &file);
-    check_query(run, &file, wanted);
-    return file.data;
-}
-
-static const float *seed_query(size_t wanted)
-{
-    float *query = cli_allocate(wanted, sizeof *query);
-    weir_arr_coc_seeded_query(RUN_QUERY_SEED, query, wanted);
-    cli_note("no --query: using %zu normal numbers from seed %d", wanted, RUN_QUERY_SEED);
-    return query;
-}
-
-// Opening.
-
-void run_adjust(const struct run *run, struct weir_arr_coc_params *params)
+// Overrides settings of the file that do not fit this command: no frame may be dropped, and times are kept unless the
+// file sets `timing`.
+static void adjust(const struct run *run, struct weir_pipeline_params *pipeline)
 {
     const struct weir_setting *full = weir_runtime_setting(run->runtime, "pipeline", "full");
     const struct weir_setting *timing = weir_runtime_setting(run->runtime, "pipeline", "timing");
-    if (params->pipeline.full != WEIR_PIPELINE_BLOCK)
+    if (pipeline->full != WEIR_PIPELINE_BLOCK)
         cli_warning("%s: full = %s is not for this command, which runs every image it is given",
                     full->origin, full->text);
-    params->pipeline.full = WEIR_PIPELINE_BLOCK;
+    pipeline->full = WEIR_PIPELINE_BLOCK;
     if (strcmp(timing->origin, "default") == 0)
-        params->pipeline.timing = true;
+        pipeline->timing = true;
 }
 
 // Running.
@@ -288,6 +252,7 @@ static int run_on_device(struct run *run, const weir_arr_coc_weights *weights, c
     };
     open_devices(run);
     cli_fine(weir_arr_coc_params_from_settings(run->runtime, &params));
+    adjust(run, &params.pipeline);
     run->max_pixels = params.max_pixels;
     run->kind->open(run, &params);
     if (params.max_pixels == 0)
@@ -307,13 +272,21 @@ static int run_with_inputs(struct run *run)
 {
     static weir_arr_coc_weights *weights;
     struct weir_io_error error;
-    find_weights(run);
+    if (!run->weights_path) {
+        run->weights_path = cli_find_weights();
+        cli_note("no --weights: using arr_coc_weights.safetensors, which comes with Weir and is "
+                 "made from a seed; no trained weights are public");
+    }
     if (!weir_arr_coc_weights_load(run->weights_path, &weights, &error))
         cli_fail(CLI_FAILED, "%s", error.message);
     cli_own(destroy_weights, &weights);
-    const size_t wanted = weir_arr_coc_weights_query_size(weights);
-    return run_on_device(run, weights,
-                         run->query_path ? read_query(run, wanted) : seed_query(wanted));
+    const size_t wanted = weights->query_size;
+    if (run->query_path)
+        return run_on_device(run, weights, read_query(run, wanted));
+    float *query = cli_allocate(wanted, sizeof *query);
+    weir_arr_coc_seeded_query(RUN_QUERY_SEED, query, wanted);
+    cli_note("no --query: using %zu normal numbers from seed %d", wanted, RUN_QUERY_SEED);
+    return run_on_device(run, weights, query);
 }
 
 static void check_operands(const struct run *run, size_t count)
@@ -356,12 +329,6 @@ static void add_image(struct run *run, size_t *capacity, const char *path)
         cli_fail(CLI_USAGE, "'%s' names no file; name an image, or a folder with images", path);
     run->images = cli_grow(run->images, run->image_count, capacity, sizeof *run->images);
     run->images[run->image_count++] = (struct run_image){.run = run, .path = path, .name = name};
-}
-
-static bool is_folder(const char *path)
-{
-    struct stat what;
-    return stat(path, &what) == 0 && S_ISDIR(what.st_mode);
 }
 
 static bool has_image_name(const char *name)
@@ -428,18 +395,6 @@ static void free_results(void *object)
         free(run->images[i].result.memory);
 }
 
-static void name_images(struct run *run, char **operands, size_t count)
-{
-    size_t capacity = 0;
-    for (size_t i = 0; i < count; i++)
-        if (is_folder(operands[i]))
-            add_folder(run, &capacity, operands[i]);
-        else
-            add_image(run, &capacity, operands[i]);
-    cli_own(free_results, run);
-    refuse_equal_names(run);
-}
-
 // Whether the operand is a Y4M stream; for a file, by its first bytes.
 static bool is_video(const char *path)
 {
@@ -459,12 +414,21 @@ static bool is_video(const char *path)
 // Images, or one stream.
 static void name_inputs(struct run *run, char **paths, size_t count)
 {
+    size_t capacity = 0;
+    struct stat what;
     for (size_t i = 0; i < count && !run->video_path; i++)
         run->video_path = is_video(paths[i]) ? paths[i] : NULL;
     check_operands(run, count);
     run->kind = run->video_path ? &run_video : run->by_ranks ? &run_by_ranks : &run_images;
-    if (!run->video_path)
-        name_images(run, paths, count);
+    if (run->video_path)
+        return;
+    for (size_t i = 0; i < count; i++)
+        if (stat(paths[i], &what) == 0 && S_ISDIR(what.st_mode))
+            add_folder(run, &capacity, paths[i]);
+        else
+            add_image(run, &capacity, paths[i]);
+    cli_own(free_results, run);
+    refuse_equal_names(run);
 }
 
 int cli_run_arr_coc(int argc, char **argv)

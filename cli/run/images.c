@@ -50,7 +50,6 @@ static uint32_t count_decoders(const struct run *run)
 
 void run_open_images(struct run *run, struct weir_arr_coc_params *params)
 {
-    run_adjust(run, params);
     params->max_pixels = 0;
     for (size_t i = 0; i < run->image_count; i++) {
         run->images[i].frame.load = load_image;
@@ -78,28 +77,21 @@ void run_open_images(struct run *run, struct weir_arr_coc_params *params)
     params->max_pixels += run->ranks && params->max_pixels == 0;
 }
 
-static void add_times(struct run_times *times, const struct weir_pipeline_result *result)
-{
-    const uint64_t latency = result->latency_ns;
-    if (times->count == 0 || latency < times->latency_min_ns)
-        times->latency_min_ns = latency;
-    if (latency > times->latency_max_ns)
-        times->latency_max_ns = latency;
-    times->latency_total_ns += latency;
-    times->count++;
-    if (!result->spans)
-        return;
-    times->timed++;
-    for (uint32_t i = 0; i < result->stage_count && i < RUN_STAGES; i++)
-        times->busy_ns[i] += result->spans[i].end_ns - result->spans[i].begin_ns;
-}
-
 void run_take_result(struct run_image *image, const struct run_device *device,
                      const struct weir_arr_coc_output *output,
                      const struct weir_pipeline_result *result)
 {
     const struct weir_arr_coc_sizes *sizes = &device->run->sizes;
-    add_times(&image->times, result);
+    const uint64_t latency = result->latency_ns;
+    struct run_times *times = &image->times;
+    if (times->count++ == 0 || latency < times->latency_min_ns)
+        times->latency_min_ns = latency;
+    if (latency > times->latency_max_ns)
+        times->latency_max_ns = latency;
+    times->latency_total_ns += latency;
+    times->timed += result->spans != NULL;
+    for (uint32_t i = 0; result->spans && i < result->stage_count; i++)
+        times->busy_ns[i] += result->spans[i].end_ns - result->spans[i].begin_ns;
     if (image->result.memory) {
         image->different += !cli_results_same(&image->result.output, output, sizes);
         return;
@@ -138,31 +130,18 @@ static bool write_overlay(const struct run_image *image, const char *path,
 
 // The JSON.
 
-static json_t *describe_input(const struct run_image *image)
+void run_describe_output(json_t *object, const struct weir_arr_coc_output *output)
 {
-    json_t *object = json_object();
-    cli_json_set(object, "path", cli_json_string(image->path));
-    cli_json_set(object, "kind", json_string(image->info.kind));
-    cli_json_set(object, "width", json_integer(image->info.width));
-    cli_json_set(object, "height", json_integer(image->info.height));
-    return object;
-}
-
-static json_t *describe_balance(const float *balance)
-{
-    json_t *object = json_object();
-    cli_json_set(object, "propositional", json_real((double)balance[0]));
-    cli_json_set(object, "perspectival", json_real((double)balance[1]));
-    cli_json_set(object, "participatory", json_real((double)balance[2]));
-    return object;
-}
-
-static json_t *describe_sides(const struct weir_arr_coc_output *output)
-{
-    json_t *list = json_array();
+    json_t *sides = json_array();
     for (uint32_t i = 0; i < output->patch_count; i++)
-        cli_json_append(list, json_integer(output->patches[3 * i + 1]));
-    return list;
+        cli_json_append(sides, json_integer(output->patches[(size_t)3 * i + 1]));
+    cli_json_set(object, "tokens", json_integer(output->token_count));
+    cli_json_set(object, "patches", json_integer(output->patch_count));
+    cli_json_set(object, "sides", sides);
+    cli_json_set(object, "weights",
+                 json_pack("{s:f, s:f, s:f}", "propositional", (double)output->balance[0],
+                           "perspectival", (double)output->balance[1], "participatory",
+                           (double)output->balance[2]));
 }
 
 static json_t *describe_device(const struct run *run, const struct weir_device_info *device)
@@ -194,10 +173,12 @@ static json_t *describe_times(const struct run *run, const struct run_times *tim
 static json_t *describe(const struct run_image *image)
 {
     const struct run *run = image->run;
-    const struct weir_arr_coc_output *out = &image->result.output;
     json_t *root = json_object();
     cli_json_set(root, "weir", json_string(weir_version()));
-    cli_json_set(root, "image", describe_input(image));
+    cli_json_set(root, "image",
+                 json_pack("{s:o, s:s, s:I, s:I}", "path", cli_json_string(image->path), "kind",
+                           image->info.kind, "width", (json_int_t)image->info.width, "height",
+                           (json_int_t)image->info.height));
     cli_json_set(root, "weights_file", cli_json_string(run->weights_path));
     cli_json_set(root, "query_file",
                  run->query_path ? cli_json_string(run->query_path) : json_null());
@@ -206,10 +187,7 @@ static json_t *describe(const struct run_image *image)
     cli_json_set(root, "side", json_integer(run->sizes.side));
     cli_json_set(root, "grid", json_integer(run->sizes.grid));
     cli_json_set(root, "budget", json_integer(run->sizes.budget));
-    cli_json_set(root, "tokens", json_integer(out->token_count));
-    cli_json_set(root, "patches", json_integer(out->patch_count));
-    cli_json_set(root, "sides", describe_sides(out));
-    cli_json_set(root, "weights", describe_balance(out->balance));
+    run_describe_output(root, &image->result.output);
     cli_json_set(root, "device", describe_device(run, &image->device->info));
     cli_json_set(root, "times", describe_times(run, &image->times));
     return root;
@@ -330,19 +308,14 @@ void run_end_images(struct run *run)
 
 // Delivery. Runs on threads of the pipelines, one frame at a time.
 
-static void stop(struct run *run)
-{
-    if (!run->stops)
-        return;
-    atomic_store(&run->stopped, true);
-    WEIR_IGNORE(weir_pipeline_group_cancel(run->group));
-}
-
 static void report_failure(struct run_image *image, const struct weir_pipeline_result *result)
 {
     if (result->status >= 0 || atomic_exchange(&image->failed, true))
         return;
-    stop(image->run);
+    if (image->run->stops) {
+        atomic_store(&image->run->stopped, true);
+        WEIR_IGNORE(weir_pipeline_group_cancel(image->run->group));
+    }
     if (result->error && result->error->status == WEIR_ERROR_IO) {
         cli_error("%s", result->error->message);
         return;

@@ -13,8 +13,11 @@
 // pixels from the top left corner; a pixel's centre lies at .5.
 
 struct color {
-    float r, g, b; // 0 … 1
+    float parts[3]; // red, green, blue: 0 … 1
 };
+
+static const struct color white = {{1, 1, 1}};
+static const struct color black = {{0, 0, 0}};
 
 struct box {
     float left, top, right, bottom;
@@ -28,9 +31,8 @@ static float clamp(float value, float low, float high)
 static void blend(struct canvas *canvas, long x, long y, struct color color, float opacity)
 {
     unsigned char *at = canvas->rgb + 3 * ((size_t)y * canvas->width + (size_t)x);
-    const float parts[3] = {color.r, color.g, color.b};
     for (int i = 0; i < 3; i++) {
-        const float mixed = (float)at[i] + (255.0f * parts[i] - (float)at[i]) * opacity;
+        const float mixed = (float)at[i] + (255.0f * color.parts[i] - (float)at[i]) * opacity;
         at[i] = (unsigned char)clamp(mixed + 0.5f, 0, 255);
     }
 }
@@ -63,7 +65,7 @@ static struct area pixels_of(const struct canvas *canvas, struct box box)
     };
 }
 
-// Draws a frame of this weight along the inside of a box.
+// Draws a frame of this weight along the inside of a box; all of it with INFINITY.
 static void canvas_frame(struct canvas *canvas, struct box box, float radius, float weight,
                          struct color color, float opacity)
 {
@@ -75,13 +77,6 @@ static void canvas_frame(struct canvas *canvas, struct box box, float radius, fl
             if (cover > 0)
                 blend(canvas, x, y, color, cover * opacity);
         }
-}
-
-// Fills a box with corners of this radius, blended in with `opacity`.
-static void canvas_fill_box(struct canvas *canvas, struct box box, float radius, struct color color,
-                            float opacity)
-{
-    canvas_frame(canvas, box, radius, INFINITY, color, opacity); // all of it is frame
 }
 
 // Text. A glyph is strokes, separated by blanks. A point is a digit, x in halves,
@@ -188,8 +183,7 @@ static float distance_to(struct point a, struct point b, float x, float y)
     return hypotf(x - a.x - t * dx, y - a.y - t * dy);
 }
 
-static void draw_glyph(struct canvas *canvas, const char *shape, struct point origin, float scale,
-                       struct color color)
+static void draw_glyph(struct canvas *canvas, const char *shape, struct point origin, float scale)
 {
     struct point strokes[SEGMENTS_MOST][2];
     const float radius = GLYPH_TOP * scale * 0.062f;
@@ -206,34 +200,12 @@ static void draw_glyph(struct canvas *canvas, const char *shape, struct point or
                                                      (float)y + 0.5f));
             const float cover = clamp(0.5f + radius - nearest, 0, 1);
             if (cover > 0)
-                blend(canvas, x, y, color, cover);
+                blend(canvas, x, y, white, cover);
         }
-}
-
-// Writes with the baseline at `y` and tall letters `size` pixels high.
-static void canvas_text(struct canvas *canvas, float x, float y, float size, const char *text,
-                        struct color color)
-{
-    const float scale = size / GLYPH_TOP;
-    for (; *text; text++) {
-        const char *shape = glyphs[(unsigned char)*text & 127];
-        if (shape)
-            draw_glyph(canvas, shape, (struct point){x, y}, scale, color);
-        x += advance(shape) * scale;
-    }
 }
 
 // Resizing with a cubic filter, which averages where it shrinks: each row of the result gathers its rows of the
 // source into one line of floats, and that line is then gathered into the result's columns.
-
-// Catmull and Rom's cubic.
-static float filter(float distance)
-{
-    const float x = fabsf(distance);
-    if (x < 1)
-        return 1 + x * x * (1.5f * x - 2.5f);
-    return x < 2 ? 2 + x * (-4 + x * (2.5f - 0.5f * x)) : 0;
-}
 
 struct taps {
     long first;
@@ -243,9 +215,13 @@ struct taps {
     float total;
 };
 
+// Catmull and Rom's cubic.
 static float weight_of(const struct taps *taps, long index)
 {
-    return filter(((float)index - taps->center) / taps->step);
+    const float x = fabsf((float)index - taps->center) / taps->step;
+    if (x < 1)
+        return 1 + x * x * (1.5f * x - 2.5f);
+    return x < 2 ? 2 + x * (-4 + x * (2.5f - 0.5f * x)) : 0;
 }
 
 static struct taps taps_of(uint32_t index, uint32_t size, uint32_t source)
@@ -322,14 +298,14 @@ static struct color canvas_magma(float value)
                                   {-50.76852537f, 29.04658282f, 4.234152994f},
                                   {18.65570507f, -11.48977352f, -5.601961509f}};
     const float t = clamp(value, 0, 1);
-    float sum[3];
+    struct color color;
     for (int i = 0; i < 3; i++) {
-        sum[i] = c[6][i];
+        float sum = c[6][i];
         for (int k = 5; k >= 0; k--)
-            sum[i] = sum[i] * t + c[k][i];
-        sum[i] = clamp(sum[i], 0, 1);
+            sum = sum * t + c[k][i];
+        color.parts[i] = clamp(sum, 0, 1);
     }
-    return (struct color){sum[0], sum[1], sum[2]};
+    return color;
 }
 
 enum {
@@ -338,9 +314,6 @@ enum {
     SIDE_MINIMUM = 8,
     SIDE_MAXIMUM = 20
 };
-
-static const struct color white = {1, 1, 1};
-static const struct color black = {0, 0, 0};
 
 static uint32_t scaled(uint32_t size, uint32_t longer, uint32_t target)
 {
@@ -364,13 +337,12 @@ static void choose_size(uint32_t width, uint32_t height, struct canvas *canvas)
 static void tint(unsigned char *rgb, float relevance)
 {
     const struct color map = canvas_magma(0.06f + 0.94f * relevance);
-    const float parts[3] = {map.r, map.g, map.b};
     const float gray =
         (0.299f * (float)rgb[0] + 0.587f * (float)rgb[1] + 0.114f * (float)rgb[2]) / 255.0f;
     const float weight = 0.42f + 0.36f * relevance;
     for (int i = 0; i < 3; i++) {
         const float photo = 0.55f * (0.6f * gray + 0.4f * (float)rgb[i] / 255.0f);
-        const float lit = parts[i] * (0.62f + 0.5f * gray);
+        const float lit = map.parts[i] * (0.62f + 0.5f * gray);
         const float mixed = photo + (lit - photo) * weight;
         rgb[i] = (unsigned char)(255.0f * (mixed < 1 ? mixed : 1) + 0.5f);
     }
@@ -404,12 +376,6 @@ static bool draw_map(struct canvas *canvas, const struct weir_arr_coc_output *ou
 
 // The patches.
 
-// From the coarsest side to the finest: blue to the brightest cyan.
-static struct color side_color(float finest)
-{
-    return (struct color){0.25f + 0.30f * finest, 0.55f + 0.45f * finest, 1.0f};
-}
-
 static float finest_of(int32_t side)
 {
     return clamp((float)(side - SIDE_MINIMUM) / (SIDE_MAXIMUM - SIDE_MINIMUM), 0, 1);
@@ -425,13 +391,15 @@ static float line_weight(const struct canvas *canvas, uint32_t grid, float fines
     return wanted < shorter / 5 ? wanted : shorter / 5;
 }
 
+// From the coarsest side to the finest: blue to the brightest cyan.
 static void draw_marker(struct canvas *canvas, struct box box, float weight, float finest)
 {
+    const struct color color = {{0.25f + 0.30f * finest, 0.55f + 0.45f * finest, 1.0f}};
     const struct box casing = {box.left + weight, box.top + weight, box.right - weight,
                                box.bottom - weight};
     const float radius = 2 * weight;
     canvas_frame(canvas, casing, radius / 2, weight / 2 + 0.5f, black, 0.55f);
-    canvas_frame(canvas, box, radius, weight, side_color(finest), 0.75f + 0.25f * finest);
+    canvas_frame(canvas, box, radius, weight, color, 0.75f + 0.25f * finest);
 }
 
 // Of the i-th patch that was chosen.
@@ -450,22 +418,26 @@ static struct box box_of(const struct canvas *canvas, const struct weir_arr_coc_
     };
 }
 
-static void draw_patches(struct canvas *canvas, const struct weir_arr_coc_output *output,
-                         uint32_t grid)
-{
-    for (uint32_t i = 0; i < output->patch_count; i++) {
-        const float finest = finest_of(output->patches[(size_t)3 * i + 1]);
-        draw_marker(canvas, box_of(canvas, output, grid, i), line_weight(canvas, grid, finest),
-                    finest);
-    }
-}
-
 // The legend is in the corner with the fewest chosen patches.
 
 struct legend {
     struct box box;
-    float unit; // the height of its tall letters
+    float unit; // of places and sizes in it; tall letters are 1.25 high
 };
+
+// Writes with the baseline at `y`.
+static void write_text(struct canvas *canvas, const struct legend *legend, float x, float y,
+                       const char *text)
+{
+    const float scale = 1.25f * legend->unit / GLYPH_TOP;
+    struct point origin = {legend->box.left + x * legend->unit, legend->box.top + y * legend->unit};
+    for (; *text; text++) {
+        const char *shape = glyphs[(unsigned char)*text & 127];
+        if (shape)
+            draw_glyph(canvas, shape, origin, scale);
+        origin.x += advance(shape) * scale;
+    }
+}
 
 static unsigned patches_under(const struct canvas *canvas, struct box box,
                               const struct weir_arr_coc_output *output, uint32_t grid)
@@ -511,17 +483,15 @@ static bool place_legend(const struct canvas *canvas, const struct weir_arr_coc_
 
 static void draw_scale(struct canvas *canvas, const struct legend *legend)
 {
-    const float unit = legend->unit;
-    const float top = legend->box.top + 1.7f * unit;
-    const float left = legend->box.left + 13.0f * unit, right = legend->box.right - 3.6f * unit;
-    canvas_text(canvas, legend->box.left + 1.6f * unit, top + 1.2f * unit, 1.25f * unit,
-                "relevance", white);
-    canvas_text(canvas, left - 1.7f * unit, top + 1.2f * unit, 1.25f * unit, "0", white);
-    canvas_text(canvas, right + 0.8f * unit, top + 1.2f * unit, 1.25f * unit, "1", white);
+    const float unit = legend->unit, top = legend->box.top + 1.7f * unit;
+    const float left = legend->box.left + 13.0f * unit, right = legend->box.left + 30.4f * unit;
+    write_text(canvas, legend, 1.6f, 2.9f, "relevance");
+    write_text(canvas, legend, 11.3f, 2.9f, "0");
+    write_text(canvas, legend, 31.2f, 2.9f, "1");
     for (int i = 0; left + (float)i < right; i++) {
         const float x = left + (float)i;
         const struct box strip = {x, top, x + 1 < right ? x + 1 : right, top + 1.2f * unit};
-        canvas_fill_box(canvas, strip, 0, canvas_magma((x - left) / (right - left)), 1);
+        canvas_frame(canvas, strip, 0, INFINITY, canvas_magma((x - left) / (right - left)), 1);
     }
     const struct box around = {left - 1, top - 1, right + 1, top + 1.2f * unit + 1};
     canvas_frame(canvas, around, 1, 1, white, 0.5f);
@@ -530,18 +500,16 @@ static void draw_scale(struct canvas *canvas, const struct legend *legend)
 static void draw_sides(struct canvas *canvas, const struct legend *legend, uint32_t grid)
 {
     static const int32_t sides[] = {8, 14, 20};
-    const float unit = legend->unit;
-    const float base = legend->box.top + 5.6f * unit;
-    float x = legend->box.left + 13.0f * unit;
-    canvas_text(canvas, legend->box.left + 1.6f * unit, base, 1.25f * unit, "cells a side", white);
+    const float unit = legend->unit, base = legend->box.top + 5.6f * unit;
+    write_text(canvas, legend, 1.6f, 5.6f, "cells a side");
     for (int i = 0; i < 3; i++) {
         char text[16];
+        const float x = 13.0f + 6.6f * (float)i, left = legend->box.left + x * unit;
         const float finest = finest_of(sides[i]);
-        const struct box box = {x, base - 1.6f * unit, x + 2.6f * unit, base + 0.4f * unit};
+        const struct box box = {left, base - 1.6f * unit, left + 2.6f * unit, base + 0.4f * unit};
         draw_marker(canvas, box, line_weight(canvas, grid, finest), finest);
         snprintf(text, sizeof text, "%d", (int)sides[i]);
-        canvas_text(canvas, x + 3.2f * unit, base, 1.25f * unit, text, white);
-        x += 6.6f * unit;
+        write_text(canvas, legend, x + 3.2f, 5.6f, text);
     }
 }
 
@@ -552,15 +520,13 @@ static void draw_legend(struct canvas *canvas, const struct weir_arr_coc_output 
     char text[96];
     if (!place_legend(canvas, output, grid, &legend))
         return;
-    const float unit = legend.unit;
-    canvas_fill_box(canvas, legend.box, unit, black, 0.72f);
-    canvas_frame(canvas, legend.box, unit, 1, white, 0.25f);
+    canvas_frame(canvas, legend.box, legend.unit, INFINITY, black, 0.72f);
+    canvas_frame(canvas, legend.box, legend.unit, 1, white, 0.25f);
     draw_scale(canvas, &legend);
     draw_sides(canvas, &legend, grid);
     snprintf(text, sizeof text, "%u patches, %u tokens", (unsigned)output->patch_count,
              (unsigned)output->token_count);
-    canvas_text(canvas, legend.box.left + 1.6f * unit, legend.box.top + 8.2f * unit, 1.25f * unit,
-                text, white);
+    write_text(canvas, &legend, 1.6f, 8.2f, text);
 }
 
 bool cli_overlay_draw(const unsigned char *photo, const struct weir_arr_coc_output *output,
@@ -568,14 +534,18 @@ bool cli_overlay_draw(const unsigned char *photo, const struct weir_arr_coc_outp
 {
     choose_size(output->width, output->height, out_canvas);
     out_canvas->rgb = malloc((size_t)3 * out_canvas->width * out_canvas->height);
-    if (out_canvas->rgb &&
-        resize(photo, output->width, output->height, 3, out_canvas, out_canvas->rgb) &&
-        draw_map(out_canvas, output, grid)) {
-        draw_patches(out_canvas, output, grid);
-        draw_legend(out_canvas, output, grid);
-        return true;
+    if (!out_canvas->rgb ||
+        !resize(photo, output->width, output->height, 3, out_canvas, out_canvas->rgb) ||
+        !draw_map(out_canvas, output, grid)) {
+        free(out_canvas->rgb);
+        out_canvas->rgb = NULL;
+        return false;
     }
-    free(out_canvas->rgb);
-    out_canvas->rgb = NULL;
-    return false;
+    for (uint32_t i = 0; i < output->patch_count; i++) {
+        const float finest = finest_of(output->patches[(size_t)3 * i + 1]);
+        draw_marker(out_canvas, box_of(out_canvas, output, grid, i),
+                    line_weight(out_canvas, grid, finest), finest);
+    }
+    draw_legend(out_canvas, output, grid);
+    return true;
 }

@@ -21,18 +21,14 @@ enum block_state {
 
 // What one rank gives in a round: this, and after it the arrays.
 struct block {
+    struct weir_device_info info;
+    struct weir_pipeline_statistics statistics; // so far; without the stages' names
     int32_t state;
     uint32_t stage_count; // 0: no times
     uint64_t latency_ns;
     struct weir_arr_coc_output output; // its arrays come after the block
     struct weir_pipeline_span spans[RUN_STAGES];
     char message[768];
-};
-
-// What the ranks tell each other before the first round, and after the last.
-struct figures {
-    struct weir_device_info info;
-    struct weir_pipeline_statistics statistics;
 };
 
 struct run_ranks {
@@ -55,25 +51,17 @@ struct run_ranks {
 // The arrays of a block come after it.
 #define ARRAYS ((sizeof(struct block) + 15) / 16 * 16)
 
-// Of a block with as many patches and tokens as there can be.
-static size_t bytes_of(const struct weir_arr_coc_sizes *sizes)
-{
-    struct weir_arr_coc_output most = {.patch_count = sizes->grid * sizes->grid,
-                                       .token_count = sizes->budget};
-    return (ARRAYS + cli_results_place(&most, sizes, NULL) + 15) / 16 * 16;
-}
-
-static void fill_block(const struct run *run, char *at, const struct weir_arr_coc_output *output,
+static void fill_block(const struct run *run, struct block *block,
+                       const struct weir_arr_coc_output *output,
                        const struct weir_pipeline_result *result)
 {
-    struct block *block = (struct block *)(void *)at;
     block->state = BLOCK_RESULT;
     block->latency_ns = result->latency_ns;
     if (result->spans && result->stage_count <= RUN_STAGES) {
         block->stage_count = result->stage_count;
         memcpy(block->spans, result->spans, result->stage_count * sizeof *result->spans);
     }
-    cli_results_copy(output, &run->sizes, at + ARRAYS, &block->output);
+    cli_results_copy(output, &run->sizes, (char *)block + ARRAYS, &block->output);
 }
 
 static void describe_failure(struct block *block, const struct run_image *image,
@@ -107,31 +95,21 @@ static bool fail(struct run *run)
     return false;
 }
 
-// Rank 0 has what all ranks have in `mine` in `all` then.
-static bool gather(struct run *run, size_t bytes)
+// This rank's block, zeroed but for its figures; NULL after a failure.
+static struct block *begin_mine(struct run *run)
 {
-    struct run_ranks *ranks = run->ranks;
-    return (weir_queue_gather(ranks->queue, ranks->comm, ranks->all, 0, ranks->mine, 0, bytes,
-                              WEIR_U8, 0) == WEIR_OK &&
-            weir_queue_sync(ranks->queue, WEIR_FOREVER) == WEIR_OK) ||
-           fail(run);
-}
-
-// The memory of `mine`, zeroed up to `bytes`; NULL after a failure.
-static void *begin_mine(struct run *run, size_t bytes)
-{
+    const size_t bytes = run->ranks->bytes;
     void *pointer = NULL;
     if (weir_host_begin(run->ranks->mine, 0, bytes, WEIR_ACCESS_WRITE, &pointer) != WEIR_OK) {
         fail(run);
         return NULL;
     }
     memset(pointer, 0, bytes);
-    return pointer;
-}
-
-static void end_mine(struct run *run, size_t bytes)
-{
-    WEIR_IGNORE(weir_host_end(run->ranks->mine, 0, bytes, WEIR_ACCESS_WRITE));
+    struct block *block = pointer;
+    block->info = run->devices[0].info;
+    weir_pipeline_get_statistics(weir_arr_coc_pipeline(run->devices[0].arr_coc),
+                                 &block->statistics);
+    return block;
 }
 
 // A result of rank 0's, or another rank's.
@@ -143,7 +121,7 @@ static void take_result(struct run *run, struct run_image *image, char *at, uint
     const struct weir_pipeline_result result = {
         .status = WEIR_OK,
         .latency_ns = block->latency_ns,
-        .spans = block->stage_count ? block->spans : NULL,
+        .spans = block->stage_count && block->stage_count <= RUN_STAGES ? block->spans : NULL,
         .stage_count = block->stage_count,
     };
     cli_results_place(&output, &run->sizes, at + ARRAYS);
@@ -158,6 +136,13 @@ static void take_block(struct run *run, char *at, uint32_t rank)
     struct run_ranks *ranks = run->ranks;
     const struct block *block = (const struct block *)(const void *)at;
     const uint64_t frame = ranks->round * weir_comm_count(ranks->comm) + rank;
+    struct run_device *peer = &ranks->peers[rank];
+    if (ranks->round == 0) // the thread that writes files reads it later
+        *peer = (struct run_device){.run = run, .info = block->info};
+    peer->statistics = block->statistics;
+    peer->statistics.stage_count = run->statistics.stage_count;
+    for (uint32_t i = 0; i < RUN_STAGES; i++)
+        peer->statistics.stages[i].name = run->stages[i];
     if (frame >= ranks->frames || block->state == BLOCK_EMPTY)
         return;
     struct run_image *image = &run->images[frame / run->repeat];
@@ -178,6 +163,8 @@ static void take_blocks(struct run *run)
     for (uint32_t i = 0; i < weir_comm_count(ranks->comm); i++)
         take_block(run, (char *)all + i * ranks->bytes, i);
     WEIR_IGNORE(weir_host_end(ranks->all, 0, bytes, WEIR_ACCESS_READ));
+    run->shown = ranks->peers;
+    run->shown_count = weir_comm_count(ranks->comm);
     if (ranks->round == 0)
         ranks->first = (struct weir_pipeline_statistics){
             .succeeded = ranks->latency.count,
@@ -186,11 +173,18 @@ static void take_blocks(struct run *run)
         };
 }
 
+// This rank's block is filled. Rank 0 takes the blocks of all.
 static void end_round(struct run *run)
 {
-    if (gather(run, run->ranks->bytes))
+    struct run_ranks *ranks = run->ranks;
+    WEIR_IGNORE(weir_host_end(ranks->mine, 0, ranks->bytes, WEIR_ACCESS_WRITE));
+    if (weir_queue_gather(ranks->queue, ranks->comm, ranks->all, 0, ranks->mine, 0, ranks->bytes,
+                          WEIR_U8, 0) == WEIR_OK &&
+        weir_queue_sync(ranks->queue, WEIR_FOREVER) == WEIR_OK)
         take_blocks(run);
-    run->ranks->round++;
+    else
+        fail(run);
+    ranks->round++;
 }
 
 // Hands a frame that was delivered to rank 0, which waits for a frame of each rank. Rank 0 takes the
@@ -200,21 +194,20 @@ static void deliver(void *user, struct weir_arr_coc_frame *frame,
                     const struct weir_pipeline_result *result)
 {
     struct run *run = ((struct run_device *)user)->run;
-    struct run_ranks *ranks = run->ranks;
-    char *mine = ranks->failed ? NULL : begin_mine(run, ranks->bytes);
+    const struct weir_arr_coc_sizes *sizes = &run->sizes;
+    struct block *mine = run->ranks->failed ? NULL : begin_mine(run);
     if (!mine)
         return;
-    const struct weir_arr_coc_sizes *sizes = &run->sizes;
     if (output && (output->token_count > sizes->budget ||
-                   output->patch_count > (uint64_t)sizes->grid * sizes->grid))
-        *(struct block *)(void *)mine =
-            (struct block){.state = BLOCK_FAILED,
-                           .message = "the device gave more results than there can be"};
-    else if (output)
+                   output->patch_count > (uint64_t)sizes->grid * sizes->grid)) {
+        mine->state = BLOCK_FAILED;
+        snprintf(mine->message, sizeof mine->message,
+                 "the device gave more results than there can be");
+    } else if (output) {
         fill_block(run, mine, output, result);
-    else
-        describe_failure((struct block *)(void *)mine, frame->user, result);
-    end_mine(run, ranks->bytes);
+    } else {
+        describe_failure(mine, frame->user, result);
+    }
     end_round(run);
 }
 
@@ -260,48 +253,15 @@ static bool make_buffer(struct run *run, size_t size, weir_buffer **out_buffer)
            fail(run);
 }
 
-static bool share_figures(struct run *run)
-{
-    struct figures *mine = begin_mine(run, sizeof *mine);
-    if (!mine)
-        return false;
-    *mine = (struct figures){run->devices[0].info, run->devices[0].statistics};
-    end_mine(run, sizeof *mine);
-    return gather(run, sizeof *mine);
-}
-
-// Rank 0: what the others told. Names of stages are this rank's.
-static void take_figures(struct run *run)
-{
-    struct run_ranks *ranks = run->ranks;
-    const uint32_t count = weir_comm_count(ranks->comm);
-    const size_t bytes = count * sizeof(struct figures);
-    void *all;
-    if (!ranks->all || weir_host_begin(ranks->all, 0, bytes, WEIR_ACCESS_READ, &all) != WEIR_OK)
-        return;
-    for (uint32_t r = 0; r < count; r++) {
-        struct run_device *peer = &ranks->peers[r];
-        const struct figures *figures = (const struct figures *)all + r;
-        *peer = (struct run_device){.run = run,
-                                    .info = figures->info,
-                                    .statistics = figures->statistics};
-        peer->statistics.stage_count = run->devices[0].statistics.stage_count;
-        for (uint32_t i = 0; i < peer->statistics.stage_count; i++)
-            peer->statistics.stages[i].name = run->devices[0].statistics.stages[i].name;
-    }
-    WEIR_IGNORE(weir_host_end(ranks->all, 0, bytes, WEIR_ACCESS_READ));
-    run->shown = ranks->peers;
-    run->shown_count = count;
-}
-
 static void begin(struct run *run)
 {
     struct run_ranks *ranks = run->ranks;
     weir_device *device = run->devices[0].device;
     const uint32_t count = weir_comm_count(ranks->comm);
-    const size_t block = bytes_of(&run->sizes);
-    const size_t least = block > sizeof(struct figures) ? block : sizeof(struct figures);
-    ranks->bytes = block;
+    // Of a block with as many patches and tokens as there can be.
+    struct weir_arr_coc_output most = {.patch_count = run->sizes.grid * run->sizes.grid,
+                                       .token_count = run->sizes.budget};
+    ranks->bytes = (ARRAYS + cli_results_place(&most, &run->sizes, NULL) + 15) / 16 * 16;
     ranks->frames = run->image_count * run->repeat;
     ranks->began_ns = cli_now_ns();
     if (run_rank(run) == 0)
@@ -309,11 +269,10 @@ static void begin(struct run *run)
     const bool fine =
         (weir_queue_create(device, WEIR_PARAMS(weir_queue, .label = "ranks"), &ranks->queue) >= 0 ||
          fail(run)) &&
-        make_buffer(run, least, &ranks->mine) &&
-        (!ranks->peers || make_buffer(run, least * count, &ranks->all)) && share_figures(run);
+        make_buffer(run, ranks->bytes, &ranks->mine) &&
+        (!ranks->peers || make_buffer(run, ranks->bytes * count, &ranks->all));
     if (!fine)
         cli_end(CLI_FAILED);
-    take_figures(run);
     run_begin_images(run);
 }
 
@@ -337,37 +296,26 @@ static void cancel(struct run *run)
     WEIR_IGNORE(weir_comm_abort(run->ranks->comm, why));
 }
 
-// Rank 0: the figures of all ranks become the run's.
-static void sum_figures(struct run *run)
-{
-    struct run_ranks *ranks = run->ranks;
-    struct weir_pipeline_statistics *sum = &run->statistics;
-    *sum = (struct weir_pipeline_statistics){.wall_ns = cli_now_ns() - ranks->began_ns};
-    weir__statistics_set_latency(sum, &ranks->latency);
-    for (uint32_t r = 0; r < run->shown_count; r++)
-        weir__statistics_add(sum, &ranks->peers[r].statistics);
-    // Only the times of all frames are known of each stage.
-    ranks->first.timed_frames = sum->timed_frames;
-    run->first.statistics = ranks->first;
-}
-
-// The last round, and the figures of all ranks.
+// The last round, and on rank 0 the figures of all ranks.
 static void end(struct run *run)
 {
     struct run_ranks *ranks = run->ranks;
     const uint64_t count = weir_comm_count(ranks->comm);
     if (cli_signal())
         cancel(run);
-    while (!ranks->failed && ranks->round * count < ranks->frames) {
-        if (begin_mine(run, ranks->bytes)) {
-            end_mine(run, ranks->bytes);
+    while (!ranks->failed && ranks->round * count < ranks->frames)
+        if (begin_mine(run))
             end_round(run);
-        }
-    }
-    ranks->ended = !ranks->failed && share_figures(run);
+    ranks->ended = !ranks->failed;
     if (ranks->ended && run_rank(run) == 0) {
-        take_figures(run);
-        sum_figures(run);
+        struct weir_pipeline_statistics *sum = &run->statistics;
+        *sum = (struct weir_pipeline_statistics){.wall_ns = cli_now_ns() - ranks->began_ns};
+        weir__statistics_set_latency(sum, &ranks->latency);
+        for (uint32_t r = 0; r < run->shown_count; r++)
+            weir__statistics_add(sum, &ranks->peers[r].statistics);
+        // Only the times of all frames are known of each stage.
+        ranks->first.timed_frames = sum->timed_frames;
+        run->first.statistics = ranks->first;
     }
     run_end_images(run);
 }

@@ -11,53 +11,36 @@
 // waits for the end of the first frames, cannot be subtracted and are collected as frames
 // are delivered.
 
-static void take_gaps(struct run_device *device, const struct weir_pipeline_result *result)
-{
-    device->gaps_known = true;
-    for (uint32_t i = 0; i < result->stage_count && i < RUN_STAGES; i++)
-        if (device->ends_ns[i] > 0 && result->spans[i].begin_ns > device->ends_ns[i])
-            device->run->first.gaps_ns[i] += result->spans[i].begin_ns - device->ends_ns[i];
-}
-
 void run_take_figures(struct run_device *device, const struct weir_pipeline_result *result)
 {
     struct run *run = device->run;
-    if (!run->first.done) {
-        for (uint32_t i = 0; result->spans && i < result->stage_count && i < RUN_STAGES; i++)
-            device->ends_ns[i] = result->spans[i].end_ns;
-        return;
+    // The pipeline counts the wait between the last of the first frames and the next one.
+    for (uint32_t i = 0; result->spans && !device->gaps_known && i < result->stage_count; i++) {
+        const struct weir_pipeline_span *span = &result->spans[i];
+        if (run->first.done && device->ends_ns[i] > 0 && span->begin_ns > device->ends_ns[i])
+            run->first.gaps_ns[i] += span->begin_ns - device->ends_ns[i];
+        device->ends_ns[i] = span->end_ns;
     }
-    // The pipeline counts the wait between two timed frames.
-    if (!device->gaps_known && result->spans)
-        take_gaps(device, result);
-    weir__histogram_add(&run->latency, result->latency_ns);
+    device->gaps_known = device->gaps_known || (run->first.done && result->spans);
+    if (run->first.done)
+        weir__histogram_add(&run->latency, result->latency_ns);
 }
 
 // So long it takes a driver that compiles nothing at most; PoCL takes seconds.
 #define FIRST_NS UINT64_C(1000000000)
 
-// A terminal has the progress line, for images.
-static void tell_what_takes_long(struct run *run)
-{
-    if (!run->quiet && !run->progress.shown && !run->first.told && run_rank(run) == 0 &&
-        !cli_signal())
-        cli_note("the first frame takes long: many drivers compile the kernels then, and keep them "
-                 "for later runs");
-    run->first.told = true;
-}
-
-static void await_first(struct run *run)
-{
-    if (weir_pipeline_group_drain(run->group, FIRST_NS) == WEIR_OK)
-        return;
-    tell_what_takes_long(run);
-    WEIR_IGNORE(weir_pipeline_group_drain(run->group, WEIR_FOREVER));
-}
-
 void run_take_first(struct run *run)
 {
-    await_first(run);
     bool done = true;
+    if (weir_pipeline_group_drain(run->group, FIRST_NS) != WEIR_OK) {
+        // A terminal has the progress line, for images.
+        if (!run->quiet && !run->progress.shown && !run->first.told && run_rank(run) == 0 &&
+            !cli_signal())
+            cli_note("the first frame takes long: many drivers compile the kernels then, and keep "
+                     "them for later runs");
+        run->first.told = true;
+        WEIR_IGNORE(weir_pipeline_group_drain(run->group, WEIR_FOREVER));
+    }
     for (uint32_t i = 0; i < run->device_count; i++) {
         struct weir_pipeline_statistics one;
         weir_pipeline_get_statistics(weir_arr_coc_pipeline(run->devices[i].arr_coc), &one);
@@ -77,7 +60,7 @@ static struct weir_pipeline_statistics warm_statistics(const struct run *run)
     warm.busy_ns -= first->busy_ns;
     warm.covered_ns -= first->covered_ns;
     warm.overlap_ns -= first->overlap_ns;
-    for (uint32_t i = 0; i < warm.stage_count && i < RUN_STAGES; i++) {
+    for (uint32_t i = 0; i < warm.stage_count; i++) {
         warm.stages[i].busy_ns -= first->stages[i].busy_ns;
         warm.stages[i].wait_ns -= first->stages[i].wait_ns + run->first.gaps_ns[i];
     }
@@ -219,43 +202,24 @@ static void print_stages(const struct whole *whole)
                share(warm->overlap_ns, warm->busy_ns));
 }
 
-static void add_device(struct weir_table *table, const struct run *run, uint32_t index)
-{
-    const struct weir_pipeline_statistics *s = &run->shown[index].statistics;
-    char text[WEIR_TEXT_QUANTITY_SIZE];
-    weir_table_add(table, "%u: %s", (unsigned)index, run->shown[index].info.name);
-    if (s->timed_frames == 0)
-        weir_table_add(table, "%" PRIu64 "\t\t", s->succeeded);
-    else
-        weir_table_add(table, "%" PRIu64 "\t%s\t%.1f %%", s->succeeded,
-                       weir_text_duration(text, (double)s->covered_ns),
-                       share(s->covered_ns, run->statistics.wall_ns));
-}
-
 static void print_devices(const struct run *run)
 {
     struct weir_table table = {.alignment = "lrrr"};
+    char text[WEIR_TEXT_QUANTITY_SIZE];
 
     weir_table_add(&table, "device\tframes\tbusy\tof the time");
-    for (uint32_t i = 0; i < run->shown_count; i++)
-        add_device(&table, run, i);
+    for (uint32_t i = 0; i < run->shown_count; i++) {
+        const struct weir_pipeline_statistics *s = &run->shown[i].statistics;
+        weir_table_add(&table, "%u: %s", (unsigned)i, run->shown[i].info.name);
+        if (s->timed_frames == 0)
+            weir_table_add(&table, "%" PRIu64 "\t\t", s->succeeded);
+        else
+            weir_table_add(&table, "%" PRIu64 "\t%s\t%.1f %%", s->succeeded,
+                           weir_text_duration(text, (double)s->covered_ns),
+                           share(s->covered_ns, run->statistics.wall_ns));
+    }
     printf("\n");
     cli_table_print(&table, stdout, 0);
-}
-
-static void print_table(const struct run *run)
-{
-    const struct weir_pipeline_statistics warm = warm_statistics(run);
-    print_summary(run, &warm);
-    if (run->shown_count > 1)
-        print_devices(run);
-    const struct whole whole = {&run->first.statistics, &warm, warm.wall_ns * run->shown_count};
-    if (run->ranks)
-        return;
-    if (run->first.statistics.timed_frames > 0)
-        print_stages(&whole);
-    else if (run->statistics.succeeded > 0)
-        printf("\nno times of stages: the device keeps none, timing = 0, or graphs = 1\n");
 }
 
 // JSON.
@@ -301,22 +265,25 @@ static json_t *latency(const struct weir_pipeline_statistics *s)
     return object;
 }
 
+static void set_figures(json_t *object, const struct weir_pipeline_statistics *s)
+{
+    cli_json_set(object, "frames", weir_json_count(s->succeeded));
+    cli_json_set(object, "frames_failed", weir_json_count(s->failed));
+    cli_json_set(object, "in_flight_max", weir_json_count(s->in_flight_max));
+    cli_json_set(object, "wall_ns", weir_json_count(s->wall_ns));
+    cli_json_set(object, "busy_ns", weir_json_count(s->busy_ns));
+    cli_json_set(object, "covered_ns", weir_json_count(s->covered_ns));
+    cli_json_set(object, "latency_ns", latency(s));
+    cli_json_set(object, "stages", stage_list(s));
+}
+
 static json_t *device_list(const struct run *run)
 {
     json_t *list = json_array();
     for (uint32_t i = 0; i < run->shown_count; i++) {
-        const struct run_device *device = &run->shown[i];
-        const struct weir_pipeline_statistics *s = &device->statistics;
         json_t *entry = json_object();
-        cli_json_set(entry, "device", cli_json_string(device->info.name));
-        cli_json_set(entry, "frames", weir_json_count(s->succeeded));
-        cli_json_set(entry, "frames_failed", weir_json_count(s->failed));
-        cli_json_set(entry, "in_flight_max", weir_json_count(s->in_flight_max));
-        cli_json_set(entry, "wall_ns", weir_json_count(s->wall_ns));
-        cli_json_set(entry, "busy_ns", weir_json_count(s->busy_ns));
-        cli_json_set(entry, "covered_ns", weir_json_count(s->covered_ns));
-        cli_json_set(entry, "latency_ns", latency(s));
-        cli_json_set(entry, "stages", stage_list(s));
+        cli_json_set(entry, "device", cli_json_string(run->shown[i].info.name));
+        set_figures(entry, &run->shown[i].statistics);
         cli_json_append(list, entry);
     }
     return list;
@@ -336,23 +303,7 @@ static json_t *warm_frames(const struct run *run)
 
 static int print_json(const struct run *run, int code)
 {
-    const struct weir_pipeline_statistics *s = &run->statistics;
-    const struct {
-        const char *name;
-        uint64_t value;
-    } numbers[] = {
-        {"frames", s->succeeded},
-        {"frames_failed", s->failed},
-        {"frames_cancelled", s->cancelled},
-        {"in_flight_max", s->in_flight_max},
-        {"wall_ns", s->wall_ns},
-        {"timed_frames", s->timed_frames},
-        {"busy_ns", s->busy_ns},
-        {"covered_ns", s->covered_ns},
-        {"overlap_ns", s->overlap_ns},
-        {"first_frames", run->first.statistics.succeeded},
-        {"first_frame_ns", run->first.statistics.latency_max_ns},
-    };
+    const struct weir_pipeline_statistics *s = &run->statistics, *first = &run->first.statistics;
     json_t *root = json_object();
     cli_json_set(root, "weir", json_string(weir_version()));
     cli_json_set(root, "module", cli_json_string(weir_runtime_backend(run->runtime)));
@@ -362,10 +313,12 @@ static int print_json(const struct run *run, int code)
     cli_json_set(root, "driver", cli_json_string(run->shown[0].info.driver));
     cli_json_set(root, "output", cli_json_string(run->output));
     cli_json_set(root, "frames_per_second", json_real(frames_per_second(s)));
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        cli_json_set(root, numbers[i].name, weir_json_count(numbers[i].value));
-    cli_json_set(root, "latency_ns", latency(s));
-    cli_json_set(root, "stages", stage_list(s));
+    set_figures(root, s);
+    cli_json_set(root, "frames_cancelled", weir_json_count(s->cancelled));
+    cli_json_set(root, "timed_frames", weir_json_count(s->timed_frames));
+    cli_json_set(root, "overlap_ns", weir_json_count(s->overlap_ns));
+    cli_json_set(root, "first_frames", weir_json_count(first->succeeded));
+    cli_json_set(root, "first_frame_ns", weir_json_count(first->latency_max_ns));
     cli_json_set(root, "warm", warm_frames(run));
     cli_json_set(root, "devices", device_list(run));
     if (run->video)
@@ -380,7 +333,16 @@ int run_report(const struct run *run, bool was_run)
     const int code = run->kind->count(run);
     if (run->json)
         return print_json(run, code);
-    if (was_run && !run->quiet)
-        print_table(run);
+    if (!was_run || run->quiet)
+        return code;
+    const struct weir_pipeline_statistics warm = warm_statistics(run);
+    const struct whole whole = {&run->first.statistics, &warm, warm.wall_ns * run->shown_count};
+    print_summary(run, &warm);
+    if (run->shown_count > 1)
+        print_devices(run);
+    if (!run->ranks && run->first.statistics.timed_frames > 0)
+        print_stages(&whole);
+    else if (!run->ranks && run->statistics.succeeded > 0)
+        printf("\nno times of stages: the device keeps none, timing = 0, or graphs = 1\n");
     return code;
 }

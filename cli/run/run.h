@@ -162,6 +162,9 @@ void run_begin_images(struct run *run);
 void run_end_images(struct run *run);
 int run_count_images(const struct run *run);
 
+// Tells what a frame gave: counts, the sides of its patches, the weights of its balance.
+void run_describe_output(json_t *object, const struct weir_arr_coc_output *output);
+
 // Submits the image once. False when the run was cancelled.
 bool run_submit_image(struct run *run, struct run_image *image);
 
@@ -176,9 +179,6 @@ void run_end_delivery(struct run *run, struct run_image *image);
 
 // arr_coc.c. Creates the output directory and checks that it can be written to.
 void run_prepare_output(const struct run *run);
-// Overrides settings of the file that do not fit this command: no frame may be dropped, and times are kept unless the
-// file sets `timing`.
-void run_adjust(const struct run *run, struct weir_arr_coc_params *params);
 // "NAME" for DIR/NAME.png.
 const char *run_make_name(const char *path);
 

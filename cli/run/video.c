@@ -1,6 +1,6 @@
-// weir run arr-coc with a Y4M stream in place of images. The main thread reads frames into memory that
-// it takes from a pool, and submits them; a frame's memory returns to the pool when it is delivered, so
-// an endless stream needs no more. Delivery writes a frame's line, and its overlay, at once.
+// weir run arr-coc with a Y4M stream in place of images. The main thread reads frames into a ring of memory
+// and submits them; a frame's memory has the next one when it is delivered, so an endless stream needs no
+// more. Delivery writes a frame's line, and its overlay, at once.
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -29,20 +29,19 @@ struct video_frame {
     struct run_video *video;
     unsigned char *planes;
     uint64_t number; // from 0
-    struct video_frame *next;
 };
 
 struct run_video {
     struct run *run;
-    const char *path;
     const char *name; // of the output files
     int fd;
     int wake; // an eventfd: an interrupt ends a read
     struct weir_io_y4m y4m;
-    struct video_frame *frames;
     pthread_mutex_t lock;
     pthread_cond_t freed;
-    struct video_frame *free;
+    struct video_frame *frames; // number n is in place n % frame_count
+    size_t frame_count;
+    uint64_t delivered; // with the lock
     FILE *lines;
     FILE *overlay;      // of --overlay y4m
     unsigned char *rgb; // of a frame that is drawn
@@ -74,13 +73,14 @@ static ssize_t read_some(void *user, void *to, size_t size)
 
 static void open_stream(struct run_video *video)
 {
-    const bool standard = strcmp(video->path, "-") == 0;
+    const char *path = video->run->video_path;
+    const bool standard = strcmp(path, "-") == 0;
     struct weir_io_error error;
     video->wake = eventfd(0, EFD_CLOEXEC);
-    video->fd = standard ? STDIN_FILENO : open(video->path, O_RDONLY | O_CLOEXEC);
+    video->fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     if (video->fd < 0 || video->wake < 0)
-        cli_fail(CLI_FAILED, "%s: the stream cannot be opened: %s", video->path, strerror(errno));
-    if (weir_io_y4m_open(&video->y4m, standard ? "standard input" : video->path, read_some, video,
+        cli_fail(CLI_FAILED, "%s: the stream cannot be opened: %s", path, strerror(errno));
+    if (weir_io_y4m_open(&video->y4m, standard ? "standard input" : path, read_some, video,
                          video->run->max_pixels, &error))
         return;
     if (!cli_signal())
@@ -88,26 +88,19 @@ static void open_stream(struct run_video *video)
     cli_end(CLI_FAILED);
 }
 
-// The pool.
+// The ring.
 
+// The next frame's memory, once the frame that had it before is delivered: frames are in their order.
 static struct video_frame *take_frame(struct run_video *video)
 {
+    const uint64_t number = video->y4m.frames;
+    struct video_frame *frame = &video->frames[number % video->frame_count];
     pthread_mutex_lock(&video->lock);
-    while (!video->free)
+    while (number - video->delivered >= video->frame_count)
         pthread_cond_wait(&video->freed, &video->lock);
-    struct video_frame *frame = video->free;
-    video->free = frame->next;
     pthread_mutex_unlock(&video->lock);
+    frame->number = number;
     return frame;
-}
-
-static void give_frame(struct run_video *video, struct video_frame *frame)
-{
-    pthread_mutex_lock(&video->lock);
-    frame->next = video->free;
-    video->free = frame;
-    pthread_cond_signal(&video->freed);
-    pthread_mutex_unlock(&video->lock);
 }
 
 static weir_status load(void *user, unsigned char *rgb, size_t capacity, uint32_t *out_width,
@@ -121,25 +114,15 @@ static weir_status load(void *user, unsigned char *rgb, size_t capacity, uint32_
     return WEIR_OK;
 }
 
-// One more than the pipelines hold, so that the next is read meanwhile.
-static size_t count_frames(const struct run *run, const struct weir_arr_coc_params *params)
-{
-    const size_t slots = params->pipeline.slot_count ? params->pipeline.slot_count : SLOTS_UNSET;
-    const size_t backlog = params->pipeline.backlog ? params->pipeline.backlog : slots;
-    return run->device_count * (slots + backlog) + 1 + (run->live ? DROPPED_MOST : 0);
-}
-
 static void make_frames(struct run_video *video, size_t count)
 {
     video->frames = cli_allocate(count, sizeof *video->frames);
+    video->frame_count = count;
     video->rgb = cli_allocate((size_t)3 * video->y4m.width, video->y4m.height);
-    for (size_t i = 0; i < count; i++) {
-        struct video_frame *frame = &video->frames[i];
-        *frame = (struct video_frame){.frame = {.load = load, .user = frame},
-                                      .video = video,
-                                      .planes = cli_allocate(1, video->y4m.frame_bytes)};
-        give_frame(video, frame);
-    }
+    for (size_t i = 0; i < count; i++)
+        video->frames[i] = (struct video_frame){.frame = {.load = load, .user = &video->frames[i]},
+                                                .video = video,
+                                                .planes = cli_allocate(1, video->y4m.frame_bytes)};
 }
 
 // The outputs.
@@ -167,40 +150,22 @@ static FILE *create_file(struct run_video *video, const char *suffix)
     return NULL;
 }
 
-static const char *word_of(weir_status status)
-{
-    return status == WEIR_OK          ? "ok"
-           : status == WEIR_DROPPED   ? "dropped"
-           : status == WEIR_CANCELLED ? "cancelled"
-                                      : "failed";
-}
-
-static void describe_output(json_t *line, const struct weir_arr_coc_output *output)
-{
-    json_t *sides = json_array();
-    json_t *weights = json_array();
-    for (uint32_t i = 0; i < output->patch_count; i++)
-        cli_json_append(sides, json_integer(output->patches[(size_t)3 * i + 1]));
-    for (int i = 0; i < 3; i++)
-        cli_json_append(weights, json_real((double)output->balance[i]));
-    cli_json_set(line, "tokens", json_integer(output->token_count));
-    cli_json_set(line, "patches", json_integer(output->patch_count));
-    cli_json_set(line, "sides", sides);
-    cli_json_set(line, "weights", weights);
-}
-
 static json_t *describe_frame(const struct video_frame *frame, const struct run_device *device,
                               const struct weir_arr_coc_output *output,
                               const struct weir_pipeline_result *result)
 {
     json_t *line = json_object();
+    const char *status = result->status == WEIR_OK          ? "ok"
+                         : result->status == WEIR_DROPPED   ? "dropped"
+                         : result->status == WEIR_CANCELLED ? "cancelled"
+                                                            : "failed";
     cli_json_set(line, "frame", weir_json_count(frame->number));
-    cli_json_set(line, "status", json_string(word_of(result->status)));
+    cli_json_set(line, "status", json_string(status));
     cli_json_set(line, "latency_ns", weir_json_count(result->latency_ns));
     if (result->status == WEIR_OK || result->error)
         cli_json_set(line, "device", json_integer(device - device->run->devices));
     if (output)
-        describe_output(line, output);
+        run_describe_output(line, output);
     if (result->error)
         cli_json_set(line, "error", cli_json_string(result->error->message));
     return line;
@@ -268,17 +233,6 @@ static void write_overlay(struct run_video *video, const struct video_frame *fra
     free(canvas.rgb);
 }
 
-// Says it of the first frame; the lines have all.
-static void tell_failure(struct run_video *video, const struct video_frame *frame,
-                         const struct weir_pipeline_result *result)
-{
-    if (result->status >= 0 || video->failures++ > 0)
-        return;
-    weir_error_set(result->error);
-    cli_error("%s: frame %" PRIu64 ": %s%s%s", video->path, frame->number, result->stage,
-              result->stage[0] ? ": " : "", weir_last_error_text());
-}
-
 static void deliver(void *user, struct weir_arr_coc_frame *delivered,
                     const struct weir_arr_coc_output *output,
                     const struct weir_pipeline_result *result)
@@ -289,13 +243,21 @@ static void deliver(void *user, struct weir_arr_coc_frame *delivered,
     struct video_frame *frame = delivered->user;
     if (output)
         run_take_figures(user, result);
-    tell_failure(video, frame, result);
+    // Of the first frame that fails; the lines have all.
+    if (result->status < 0 && video->failures++ == 0) {
+        weir_error_set(result->error);
+        cli_error("%s: frame %" PRIu64 ": %s%s%s", run->video_path, frame->number, result->stage,
+                  result->stage[0] ? ": " : "", weir_last_error_text());
+    }
     if (!video->broken)
         write_line(video, describe_frame(frame, device, output, result));
     if (output && run->overlay && !video->broken)
         write_overlay(video, frame, output);
     cli_progress_update(&run->progress, ++run->delivered, video->name);
-    give_frame(video, frame);
+    pthread_mutex_lock(&video->lock);
+    video->delivered++;
+    pthread_cond_signal(&video->freed);
+    pthread_mutex_unlock(&video->lock);
 }
 
 // The run.
@@ -305,7 +267,7 @@ static void close_video(void *object)
     struct run_video *video = object;
     const bool closed = !video->overlay || fclose(video->overlay) == 0;
     if ((video->lines && fclose(video->lines) != 0) || !closed) {
-        cli_error("%s: its results cannot be written: %s", video->path, strerror(errno));
+        cli_error("%s: its results cannot be written: %s", video->run->video_path, strerror(errno));
         cli_fail_late();
     }
     if (video->fd > STDIN_FILENO)
@@ -322,13 +284,11 @@ static void open_video(struct run *run, struct weir_arr_coc_params *params)
     struct run_video *video = cli_allocate(1, sizeof *video);
     const bool standard = strcmp(run->video_path, "-") == 0;
     video->run = run;
-    video->path = run->video_path;
-    video->name = standard ? "stdin" : run_make_name(video->path);
+    video->name = standard ? "stdin" : run_make_name(run->video_path);
     video->fd = video->wake = -1;
     pthread_mutex_init(&video->lock, NULL);
     pthread_cond_init(&video->freed, NULL);
     run->video = video;
-    run_adjust(run, params);
     // For the newest frame, at most one waits on each device.
     params->pipeline.full = run->live ? WEIR_PIPELINE_DROP_OLDEST : WEIR_PIPELINE_BLOCK;
     params->pipeline.backlog =
@@ -339,7 +299,10 @@ static void open_video(struct run *run, struct weir_arr_coc_params *params)
     video->lines = create_file(video, "jsonl");
     if (!video->lines)
         cli_end(CLI_FAILED);
-    make_frames(video, count_frames(run, params));
+    // One frame more than the pipelines hold, so that the next is read meanwhile.
+    const size_t slots = params->pipeline.slot_count ? params->pipeline.slot_count : SLOTS_UNSET;
+    const size_t backlog = params->pipeline.backlog ? params->pipeline.backlog : slots;
+    make_frames(video, run->device_count * (slots + backlog) + 1 + (run->live ? DROPPED_MOST : 0));
 }
 
 // Ends a read.
@@ -353,13 +316,11 @@ static void wake(struct run *run)
 // False when the run is to end.
 static bool submit(struct run *run, struct video_frame *frame)
 {
-    struct run_video *video = run->video;
     const weir_status status = weir_pipeline_group_submit(run->group, &frame->frame);
     if (status != WEIR_OK) {
-        give_frame(video, frame);
         if (status < 0 && !cli_signal()) {
-            cli_error("%s: %s", video->path, weir_last_error_text());
-            video->damaged = true;
+            cli_error("%s: %s", run->video_path, weir_last_error_text());
+            run->video->damaged = true;
         }
         return false;
     }
@@ -377,17 +338,12 @@ static void submit_all(struct run *run)
     while (video->y4m.frames < most && !cli_signal() && !video->broken) {
         struct video_frame *frame = take_frame(video);
         bool there;
-        frame->number = video->y4m.frames;
         if (!weir_io_y4m_next(&video->y4m, frame->planes, &there, &error)) {
             if (!cli_signal())
                 cli_error("%s", error.message);
             video->damaged = true;
         }
-        if (!there) {
-            give_frame(video, frame);
-            break;
-        }
-        if (!submit(run, frame))
+        if (!there || !submit(run, frame))
             break;
     }
     if (video->y4m.frames == 0 && !video->damaged && !cli_signal()) {
@@ -430,7 +386,7 @@ json_t *run_video_describe(const struct run *run)
 {
     const struct weir_io_y4m *y4m = &run->video->y4m;
     json_t *object = json_object();
-    cli_json_set(object, "path", cli_json_string(run->video->path));
+    cli_json_set(object, "path", cli_json_string(run->video_path));
     cli_json_set(object, "name", cli_json_string(run->video->name));
     cli_json_set(object, "width", json_integer(y4m->width));
     cli_json_set(object, "height", json_integer(y4m->height));

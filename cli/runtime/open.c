@@ -86,28 +86,22 @@ bool cli_is_pocl(const struct weir_device_info *info)
     return strcmp(info->platform, "Portable Computing Language") == 0;
 }
 
-// Adds the index in `length` characters of text.
-static void add_index(struct cli_devices *devices, const char *text, size_t length)
-{
-    if (length == 0 || length > DIGITS_MOST || strspn(text, "0123456789") < length)
-        cli_fail(CLI_USAGE,
-                 "--devices takes indices from `weir devices`, such as 0,1, or all; not '%.*s'",
-                 (int)length, text);
-    const uint32_t index = (uint32_t)strtoul(text, NULL, 10);
-    for (uint32_t i = 0; i < devices->count; i++)
-        if (devices->indices[i] == index)
-            cli_fail(CLI_USAGE, "--devices names device %u twice", (unsigned)index);
-    if (devices->count == CLI_DEVICES_MAX)
-        cli_fail(CLI_USAGE, "--devices takes at most %d devices", CLI_DEVICES_MAX);
-    devices->indices[devices->count++] = index;
-}
-
 struct cli_devices cli_devices_read(const char *text)
 {
     struct cli_devices devices = {.all = text && strcmp(text, "all") == 0};
     while (text && !devices.all) {
         const size_t length = strcspn(text, ",");
-        add_index(&devices, text, length);
+        if (length == 0 || length > DIGITS_MOST || strspn(text, "0123456789") < length)
+            cli_fail(CLI_USAGE,
+                     "--devices takes indices from `weir devices`, such as 0,1, or all; not '%.*s'",
+                     (int)length, text);
+        const uint32_t index = (uint32_t)strtoul(text, NULL, 10);
+        for (uint32_t i = 0; i < devices.count; i++)
+            if (devices.indices[i] == index)
+                cli_fail(CLI_USAGE, "--devices names device %u twice", (unsigned)index);
+        if (devices.count == CLI_DEVICES_MAX)
+            cli_fail(CLI_USAGE, "--devices takes at most %d devices", CLI_DEVICES_MAX);
+        devices.indices[devices.count++] = index;
         text = text[length] == ',' ? text + length + 1 : NULL;
     }
     return devices;

@@ -80,7 +80,7 @@ static void learn_devices(struct learnt *learnt, const struct weir_trace *trace,
     size_t last = SIZE_MAX;
     for (size_t i = 0; i < trace->operation_count; i++) {
         const struct weir_trace_operation *operation = &trace->operations[i];
-        const size_t device = trace->queues[operation->queue_index].device;
+        const size_t device = trace->queues[operation->queue_index].device_index;
         if (!operation->timed || operation->engine != WEIR_ENGINE_KERNELS || device == last)
             continue;
         learn_device(learnt, &trace->devices[device], path);

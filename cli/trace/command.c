@@ -51,18 +51,6 @@ static char **parse(struct options *out, int argc, char **argv)
     return cli_program_parse(&usage, argc, argv);
 }
 
-// A trace without its end is no success, though the command may have taken no notice.
-static int check_end(const char *command, const char *path,
-                     const struct weir_report_summary *summary, int code)
-{
-    if (!summary->truncated || code != CLI_OK)
-        return code;
-    cli_error("%s is incomplete: %s did not close its runtime, or could not write the rest of the "
-              "trace, as weir_close() told it then; free space, or name another file with --output",
-              path, command);
-    return CLI_FAILED;
-}
-
 static int tell(const char *command, const char *path, const struct options *options, int code)
 {
     char span[WEIR_TEXT_QUANTITY_SIZE];
@@ -82,7 +70,13 @@ static int tell(const char *command, const char *path, const struct options *opt
             fputs(text, stdout);
         weir_report_free_text(&text);
     }
-    return check_end(command, path, summary, code);
+    if (!summary->truncated || code != CLI_OK)
+        return code;
+    // A trace without its end is no success, though the command may have taken no notice.
+    cli_error("%s is incomplete: %s did not close its runtime, or could not write the rest of the "
+              "trace, as weir_close() told it then; free space, or name another file with --output",
+              path, command);
+    return CLI_FAILED;
 }
 
 // Processes that COMMAND has started write files of their own, each with its number or its rank in the name.

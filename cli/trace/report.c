@@ -31,18 +31,6 @@ static void show_progress(void *user, uint64_t done, uint64_t total)
     cli_progress_update(progress, done >> 20, "MiB read");
 }
 
-static uint64_t first_start(const struct weir_trace *trace)
-{
-    uint64_t first = UINT64_MAX;
-    for (size_t i = 0; i < trace->operation_count; i++) {
-        const struct weir_trace_operation *operation = &trace->operations[i];
-        if (operation->timed && operation->engine != WEIR_ENGINE_NONE &&
-            operation->kind != WEIR_TRACE_HOST_CALL && operation->start_ns < first)
-            first = operation->start_ns;
-    }
-    return first == UINT64_MAX ? 0 : first;
-}
-
 static void read_window(const struct cli_trace_window *window, uint64_t origin,
                         struct weir_report_params *params)
 {
@@ -77,7 +65,7 @@ weir_report *cli_trace_open(const char *path, const struct cli_trace_window *win
     for (size_t i = 0; i < trace->note_count && notes; i++)
         cli_warning("%s: %s", path, trace->notes[i]);
     if (window)
-        read_window(window, first_start(trace), &params);
+        read_window(window, weir__first_start(trace), &params);
     if (weir__report_make(trace, &params, &report) < 0)
         cli_fail(weir_last_error()->status == WEIR_ERROR_INVALID ? CLI_USAGE : failed, "%s: %s",
                  path, weir_last_error_text());

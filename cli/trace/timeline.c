@@ -84,44 +84,31 @@ static void add_busy(const struct timeline *timeline, struct row *row, uint64_t 
 
 // Rows in the order in which they are drawn, and where each lane and queue has its own.
 
-static struct row *add_row(struct timeline *timeline)
-{
-    struct row *row = &timeline->rows[timeline->row_count];
-    row->busy = cli_allocate(timeline->cells, sizeof *row->busy);
-    timeline->row_count++;
-    return row;
-}
-
 // Of several devices, rows begin with the device's number.
-static void label(const struct timeline *timeline, size_t device, struct row *row,
-                  const char *before, const char *name, const char *after)
+static void add_row(struct timeline *timeline, size_t device, const char *before, const char *name,
+                    const char *after)
 {
     const struct weir_trace *trace = timeline->report->trace;
+    struct row *row = &timeline->rows[timeline->row_count++];
     char number[16] = "";
     if (trace->device_count > 1)
         snprintf(number, sizeof number, "%u: ", (unsigned)trace->devices[device].index);
     snprintf(row->label, sizeof row->label, "%s%s%s%s", number, before, name, after);
+    row->busy = cli_allocate(timeline->cells, sizeof *row->busy);
 }
 
-static void add_lane(struct timeline *timeline, size_t device, enum weir_trace_engine engine,
-                     size_t *row_of_lane)
-{
-    const size_t lane = device * WEIR_ENGINE_COUNT + engine;
-    if (!timeline->report->lane_used[lane])
-        return;
-    struct row *row = add_row(timeline);
-    row_of_lane[lane] = timeline->row_count - 1;
-    label(timeline, device, row, "", weir_trace_engine_name(engine),
-          engine == WEIR_ENGINE_HOST ? " calls" : "");
-}
-
-// The host comes last.
 static void add_lanes(struct timeline *timeline, size_t device, size_t *row_of_lane)
 {
-    for (unsigned engine = WEIR_ENGINE_TO_DEVICE; engine < WEIR_ENGINE_COUNT; engine++)
-        if (engine != WEIR_ENGINE_HOST)
-            add_lane(timeline, device, (enum weir_trace_engine)engine, row_of_lane);
-    add_lane(timeline, device, WEIR_ENGINE_HOST, row_of_lane);
+    static const enum weir_trace_engine order[] = {WEIR_ENGINE_TO_DEVICE,     WEIR_ENGINE_TO_HOST,
+                                                   WEIR_ENGINE_ON_DEVICE,     WEIR_ENGINE_KERNELS,
+                                                   WEIR_ENGINE_COMMUNICATION, WEIR_ENGINE_HOST};
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+        const size_t lane = device * WEIR_ENGINE_COUNT + order[i];
+        row_of_lane[lane] = timeline->row_count;
+        if (timeline->report->lane_used[lane])
+            add_row(timeline, device, "", weir_trace_engine_name(order[i]),
+                    order[i] == WEIR_ENGINE_HOST ? " calls" : "");
+    }
 }
 
 static void add_queues(struct timeline *timeline, size_t device, size_t *row_of_queue)
@@ -129,13 +116,11 @@ static void add_queues(struct timeline *timeline, size_t device, size_t *row_of_
     const struct weir_trace *trace = timeline->report->trace;
     for (size_t i = 0; i < trace->queue_count; i++) {
         char name[120];
-        if (trace->queues[i].device != trace->devices[device].index ||
-            trace->queues[i].operation_count == 0)
+        if (trace->queues[i].device_index != device || trace->queues[i].operation_count == 0)
             continue;
-        struct row *row = add_row(timeline);
-        row_of_queue[i] = timeline->row_count - 1;
-        label(timeline, device, row, "'", weir__queue_name(&trace->queues[i], name, sizeof name),
-              "'");
+        row_of_queue[i] = timeline->row_count;
+        add_row(timeline, device, "'", weir_trace_queue_name(&trace->queues[i], name, sizeof name),
+                "'");
     }
 }
 

@@ -30,20 +30,14 @@ struct train_options {
     uint64_t side;    // of made images
     // The model.
     const char *network;
-    uint64_t hidden;
-    uint64_t width;
-    uint64_t channels;
     const char *element;
     const char *products;
     // Steps.
-    uint64_t batch;
-    uint64_t passes;
     const char *optimizer;
     const char *rate;
     const char *momentum;
     const char *buckets;
     const char *wire;
-    uint64_t crop;
     // What is kept and told.
     const char *checkpoint; // a folder
     const char *curve;
@@ -54,7 +48,6 @@ struct train_command {
     const struct program *program;
     struct train_options options;
     struct weir_train_run_params params;
-    char checkpoint[4096];
     weir_train_data *data;
     weir_runtime *runtime;
     weir_device *device;
@@ -118,11 +111,11 @@ static size_t list_options(struct train_command *command, struct cli_option opti
     struct train_options *o = &command->options;
     struct weir_train_run_params *p = &command->params;
     const struct cli_option all[] = {
-        {"batch", "N", "samples of a pass on each rank; without it, 32", CLI_COUNT, &o->batch, 1,
+        {"batch", "N", "samples of a pass on each rank; without it, 32", CLI_COUNT, &p->batch, 1,
          WEIR_TRAIN_BATCH_MAX},
         {"buckets", "SIZE", "the largest bucket of gradients in MiB, or auto;\nwithout it, 25",
          CLI_TEXT, &o->buckets, 0, 0},
-        {"channels", "N", "of a convnet's first layer; without it, 8", CLI_COUNT, &o->channels, 1,
+        {"channels", "N", "of a convnet's first layer; without it, 8", CLI_COUNT, &p->channels, 1,
          WIDTH_MAX / 4},
         {"checkpoint", "DIR", "keep a checkpoint there; made if missing", CLI_FOLDER,
          &o->checkpoint, 0, 0},
@@ -139,14 +132,14 @@ static size_t list_options(struct train_command *command, struct cli_option opti
         {"element", "E", "f32, or bf16; without it, f32", CLI_TEXT, &o->element, 0, 0},
         {"every", "N", "a checkpoint every N steps; without it, at the end", CLI_COUNT,
          &p->checkpoint_every, 1, WEIR_TRAIN_STEPS_MAX},
-        {"hidden", "N", "hidden layers of an mlp; without it, 2", CLI_COUNT, &o->hidden, 0,
+        {"hidden", "N", "hidden layers of an mlp; without it, 2", CLI_COUNT, &p->hidden, 0,
          WEIR_TRAIN_LAYERS_MAX - 1},
         {"json", NULL, "print the figures as JSON", CLI_FLAG, &o->json, 0, 0},
         {"momentum", "M", "of sgd; without it, 0.9", CLI_TEXT, &o->momentum, 0, 0},
         {"network", "N", "mlp or convnet; without it, mlp for ddp and accumulate,\nelse convnet",
          CLI_TEXT, &o->network, 0, 0},
         {"optimizer", "O", "sgd or adam; without it, sgd", CLI_TEXT, &o->optimizer, 0, 0},
-        {"passes", "N", "passes of a step; without it, 1, of accumulate 4", CLI_COUNT, &o->passes,
+        {"passes", "N", "passes of a step; without it, 1, of accumulate 4", CLI_COUNT, &p->passes,
          1, WEIR_TRAIN_PASSES_MAX},
         {"products", "P", "kernels, or cublas, on CUDA; without it, kernels", CLI_TEXT,
          &o->products, 0, 0},
@@ -161,14 +154,14 @@ static size_t list_options(struct train_command *command, struct cli_option opti
         {"steps", "N", "how many, with those before a resumption; without it,\n200", CLI_COUNT,
          &p->steps, 1, WEIR_TRAIN_STEPS_MAX},
         {"width", "N", "units of a hidden layer, features of encdec; without\nit, 256", CLI_COUNT,
-         &o->width, 1, WIDTH_MAX},
+         &p->width, 1, WIDTH_MAX},
         {"wire", "E", "f32, or bf16, which gradients are rounded to on their\nway; without it, f32",
          CLI_TEXT, &o->wire, 0, 0},
         // augment has the last two, the other programs the one before them.
         {"exact", NULL,
          "integers as inputs, and rounded activations: the same\nbits for any count of ranks",
          CLI_FLAG, &p->exact, 0, 0},
-        {"crop", "N", "cut out N x N pixels; without it, seven eighths", CLI_COUNT, &o->crop, 1,
+        {"crop", "N", "cut out N x N pixels; without it, seven eighths", CLI_COUNT, &p->crop, 1,
          SIDE_MAX},
         {"on-host", NULL, "augment on the host, as batches are loaded", CLI_FLAG,
          &p->augment_on_host, 0, 0},
@@ -221,21 +214,6 @@ static float read_number(const char *option, const char *text, double minimum, b
     return number;
 }
 
-static void take_model(struct train_command *command)
-{
-    static const char *const networks[] = {"mlp", "convnet", NULL},
-                             *const elements[] = {"f32", "bf16", NULL},
-                             *const products[] = {"kernels", "cublas", NULL};
-    const struct train_options *o = &command->options;
-    struct weir_train_run_params *p = &command->params;
-    p->network = (weir_train_network)cli_choose("network", o->network, networks);
-    p->element = (weir_train_element)cli_choose("element", o->element, elements);
-    p->products = (weir_train_products)cli_choose("products", o->products, products);
-    p->hidden = (uint32_t)o->hidden;
-    p->width = (uint32_t)o->width;
-    p->channels = (uint32_t)o->channels;
-}
-
 static void take_optimizer(struct train_command *command)
 {
     static const char *const methods[] = {"sgd", "adam", NULL};
@@ -275,26 +253,23 @@ static void take_checkpoint(struct train_command *command)
     if (!o->checkpoint && (p->resume || p->checkpoint_every))
         cli_fail(CLI_USAGE, "--%s needs a folder: --checkpoint DIR",
                  p->resume ? "resume" : "every");
-    if (!o->checkpoint)
-        return;
-    const int length = snprintf(command->checkpoint, sizeof command->checkpoint,
-                                "%s/checkpoint.safetensors", o->checkpoint);
-    if (length < 0 || (size_t)length >= sizeof command->checkpoint)
-        cli_fail(CLI_USAGE,
-                 "the path of the file in --checkpoint is longer than %zu bytes; use a shorter one",
-                 sizeof command->checkpoint - 1);
-    p->checkpoint = command->checkpoint;
+    if (o->checkpoint)
+        p->checkpoint = cli_text("%s/checkpoint.safetensors", o->checkpoint);
 }
 
 // Sets `command->params` but for what is opened.
 static void take_options(struct train_command *command)
 {
+    static const char *const networks[] = {"mlp", "convnet", NULL},
+                             *const elements[] = {"f32", "bf16", NULL},
+                             *const products[] = {"kernels", "cublas", NULL};
     const struct train_options *o = &command->options;
     struct weir_train_run_params *p = &command->params;
-    p->batch = (uint32_t)o->batch;
-    p->passes = (uint32_t)(o->passes ? o->passes : p->program == WEIR_TRAIN_ACCUMULATE ? 4 : 1);
-    p->crop = (uint32_t)o->crop;
-    take_model(command);
+    if (p->passes == 0)
+        p->passes = p->program == WEIR_TRAIN_ACCUMULATE ? 4 : 1;
+    p->network = (weir_train_network)cli_choose("network", o->network, networks);
+    p->element = (weir_train_element)cli_choose("element", o->element, elements);
+    p->products = (weir_train_products)cli_choose("products", o->products, products);
     take_optimizer(command);
     take_buckets(command);
     take_checkpoint(command);
@@ -307,28 +282,24 @@ static const char *plural(uint64_t count)
     return count == 1 ? "" : "s";
 }
 
-// The curve as a picture: the steps in groups, each with its mean and its range.
-
-static struct cli_plot_point group_point(const float *values, uint64_t first, uint64_t end)
-{
-    struct cli_plot_point point = {.low = INFINITY, .high = -INFINITY};
-    double sum = 0;
-    for (uint64_t i = first; i < end; i++) {
-        sum += (double)values[i];
-        point.low = fmin(point.low, (double)values[i]);
-        point.high = fmax(point.high, (double)values[i]);
-    }
-    point.x = (double)(first + end + 1) / 2;
-    point.y = sum / (double)(end - first);
-    return point;
-}
-
+// The steps in groups, each with its mean and its range.
 static void add_curve(struct cli_plot *plot, const char *name, const float *values, uint64_t steps)
 {
     struct cli_plot_series *series = cli_plot_series(plot, name);
     const uint64_t groups = steps < CLI_PLOT_POINTS_MAX ? steps : CLI_PLOT_POINTS_MAX;
-    for (uint64_t i = 0; i < groups; i++)
-        cli_plot_add(series, group_point(values, i * steps / groups, (i + 1) * steps / groups));
+    for (uint64_t i = 0; i < groups; i++) {
+        const uint64_t first = i * steps / groups, end = (i + 1) * steps / groups;
+        struct cli_plot_point point = {.x = (double)(first + end + 1) / 2,
+                                       .low = INFINITY,
+                                       .high = -INFINITY};
+        for (uint64_t k = first; k < end; k++) {
+            point.y += (double)values[k];
+            point.low = fmin(point.low, (double)values[k]);
+            point.high = fmax(point.high, (double)values[k]);
+        }
+        point.y /= (double)(end - first);
+        cli_plot_add(series, point);
+    }
 }
 
 static void draw(const struct train_command *command)
@@ -366,7 +337,9 @@ static void add_sizes(struct weir_table *table, const struct train_command *comm
     weir_table_add(table, "model\t%s, %zu parameters, %s",
                    p->network == WEIR_TRAIN_MLP ? "mlp" : "convnet", f->parameters,
                    p->element == WEIR_TRAIN_BF16 ? "bf16" : "f32");
-    weir_table_add(table, "step\t%" PRIu64 " samples: %u rank%s, %u pass%s, %u samples each",
+    weir_table_add(table,
+                   "step\t%" PRIu64 " samples: %u rank%s, %" PRIu64 " pass%s, %" PRIu64
+                   " samples each",
                    f->samples, ranks, plural(ranks), p->passes, p->passes == 1 ? "" : "es",
                    p->batch);
 }
@@ -465,17 +438,6 @@ static json_t *loader(const struct weir_train_figures *f)
     return object;
 }
 
-static void set_where(json_t *root, const struct train_command *command)
-{
-    const char *device = weir_device_get_info(command->device)->name;
-    cli_json_set(root, "weir", json_string(weir_version()));
-    cli_json_set(root, "program", json_string(command->program->name));
-    cli_json_set(root, "module", cli_json_string(weir_runtime_backend(command->runtime)));
-    cli_json_set(root, "device", cli_json_string(device));
-    cli_json_set(root, "ranks", weir_json_count(weir_comm_count(command->comm)));
-    cli_json_set(root, "serial", json_boolean(command->params.serial));
-}
-
 static void set_figures(json_t *root, const struct weir_train_figures *f)
 {
     char digest[24];
@@ -497,12 +459,23 @@ static void set_figures(json_t *root, const struct weir_train_figures *f)
 
 static int tell(const struct train_command *command)
 {
+    if (weir_comm_rank(command->comm) > 0)
+        return CLI_OK;
+    if (command->options.curve)
+        draw(command);
     if (!command->options.json) {
-        print_table(command);
+        if (!cli_quiet)
+            print_table(command);
         return CLI_OK;
     }
     json_t *root = json_object();
-    set_where(root, command);
+    const char *device = weir_device_get_info(command->device)->name;
+    cli_json_set(root, "weir", json_string(weir_version()));
+    cli_json_set(root, "program", json_string(command->program->name));
+    cli_json_set(root, "module", cli_json_string(weir_runtime_backend(command->runtime)));
+    cli_json_set(root, "device", cli_json_string(device));
+    cli_json_set(root, "ranks", weir_json_count(weir_comm_count(command->comm)));
+    cli_json_set(root, "serial", json_boolean(command->params.serial));
     set_figures(root, &command->figures);
     return cli_json_print(root, CLI_OK);
 }
@@ -521,8 +494,6 @@ static int tell_error(void)
     return status == WEIR_ERROR_IO || status == WEIR_ERROR_COMM ? CLI_FAILED : code;
 }
 
-// Data.
-
 static weir_status make_data(struct train_command *command)
 {
     const struct train_options *o = &command->options;
@@ -538,34 +509,16 @@ static weir_status make_data(struct train_command *command)
     return weir_train_data_make(&made, &command->data);
 }
 
-static weir_status open_data(struct train_command *command)
-{
-    char images[4096], labels[4096];
-    const char *folder = command->options.data;
-    snprintf(images, sizeof images, "%s/train-images-idx3-ubyte", folder);
-    snprintf(labels, sizeof labels, "%s/train-labels-idx1-ubyte", folder);
-    return weir_train_data_open(images, labels, &command->data);
-}
-
-// The device.
-
-// Of ranks on one machine each takes a device of its own, as far as there are enough.
-static weir_device *open_device(const struct train_command *command)
-{
-    struct cli_devices devices;
-    char index[16];
-    cli_devices_of_rank(command->runtime, &devices);
-    snprintf(index, sizeof index, "%" PRIu32, devices.indices[0]);
-    return cli_device(command->runtime,
-                      command->options.device || devices.count == 0 ? command->options.device
-                                                                    : index,
-                      "train");
-}
-
 // A rank that lacks its data tells the others, so it joins them first.
 static weir_status prepare_data(struct train_command *command)
 {
-    if ((command->options.data ? open_data(command) : make_data(command)) == WEIR_OK)
+    const char *folder = command->options.data;
+    const weir_status status =
+        folder
+            ? weir_train_data_open(cli_text("%s/train-images-idx3-ubyte", folder),
+                                   cli_text("%s/train-labels-idx1-ubyte", folder), &command->data)
+            : make_data(command);
+    if (status == WEIR_OK)
         return WEIR_OK;
     const struct weir_error cause = *weir_last_error();
     WEIR_IGNORE(weir_comm_abort(command->comm, cause.message));
@@ -582,10 +535,16 @@ static void close_all(void *object)
     weir_train_figures_finish(&command->figures);
 }
 
+// Of ranks on one machine each takes a device of its own, as far as there are enough.
 static void open_all(struct train_command *command)
 {
+    struct cli_devices devices;
+    const char *wanted = command->options.device;
     command->runtime = cli_open(command->options.config);
-    command->device = open_device(command);
+    cli_devices_of_rank(command->runtime, &devices);
+    if (!wanted && devices.count > 0)
+        wanted = cli_text("%" PRIu32, devices.indices[0]);
+    command->device = cli_device(command->runtime, wanted, "train");
     cli_own(close_all, command);
     if (weir_comm_create(command->device, WEIR_PARAMS(weir_comm, .label = "train"),
                          &command->comm) != WEIR_OK ||
@@ -597,11 +556,6 @@ static void open_all(struct train_command *command)
 
 // Running.
 
-static bool is_first(const struct train_command *command)
-{
-    return weir_comm_rank(command->comm) == 0;
-}
-
 static void show_progress(void *user, uint64_t step, float loss)
 {
     struct train_command *command = user;
@@ -610,38 +564,26 @@ static void show_progress(void *user, uint64_t step, float loss)
     cli_progress_update(&command->progress, step, text);
 }
 
-static void make_folder(const char *folder)
-{
-    if (folder && mkdir(folder, 0777) != 0 && errno != EEXIST)
-        cli_fail(CLI_FAILED,
-                 "%s cannot be made: %s; make the folder above it first, or name another with "
-                 "--checkpoint",
-                 folder, strerror(errno));
-}
-
-static int finish(const struct train_command *command)
-{
-    if (!is_first(command))
-        return CLI_OK;
-    if (command->options.curve)
-        draw(command);
-    return cli_quiet && !command->options.json ? CLI_OK : tell(command);
-}
-
 static int run(struct train_command *command)
 {
-    if (is_first(command)) {
+    const char *folder = command->options.checkpoint;
+    const bool first = weir_comm_rank(command->comm) == 0;
+    if (first) {
         command->refusal = "rank 0 cannot write its files";
-        make_folder(command->options.checkpoint);
+        if (folder && mkdir(folder, 0777) != 0 && errno != EEXIST)
+            cli_fail(CLI_FAILED,
+                     "%s cannot be made: %s; make the folder above it first, or name another with "
+                     "--checkpoint",
+                     folder, strerror(errno));
         cli_need_writable(command->options.curve);
         command->refusal = NULL;
     }
     command->params.progress = show_progress;
     command->params.user = command;
-    cli_progress_start(&command->progress, is_first(command), command->params.steps, "steps/s");
+    cli_progress_start(&command->progress, first, command->params.steps, "steps/s");
     const weir_status status = weir_train_run(&command->params, &command->figures);
     cli_progress_end(&command->progress);
-    return status == WEIR_OK ? finish(command) : tell_error();
+    return status == WEIR_OK ? tell(command) : tell_error();
 }
 
 // argv[0] is the program's name.
@@ -654,15 +596,17 @@ int cli_train(int argc, char **argv)
     command = (struct train_command){
         .program = program,
         .options = {.network = program->network,
-                    .hidden = 2,
-                    .width = 256,
-                    .channels = 8,
                     .element = "f32",
                     .products = "kernels",
-                    .batch = 32,
                     .optimizer = "sgd",
                     .wire = "f32"},
-        .params = {.program = program->program, .seed = 1, .steps = 200},
+        .params = {.program = program->program,
+                   .steps = 200,
+                   .batch = 32,
+                   .seed = 1,
+                   .hidden = 2,
+                   .width = 256,
+                   .channels = 8},
     };
     train_parse(&command, argc, argv);
     take_options(&command);

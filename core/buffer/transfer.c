@@ -394,17 +394,6 @@ static void set_pieces(struct transfer *transfer)
     transfer->slot_count = least_of(slots, transfer->piece_count);
 }
 
-// Of an upload the host's copies come first, and of a download the device's.
-static void set_lead(struct transfer *transfer)
-{
-    const size_t slots = transfer->slot_count;
-    const size_t on_device = least_of(transfer->on_device, slots > 1 ? slots / 2 : 1);
-    if (transfer->copiers)
-        transfer->lead = transfer->upload ? slots - on_device : on_device;
-    else
-        transfer->lead = transfer->upload ? 0 : least_of(2, on_device);
-}
-
 // Takes the blocks, and cuts them into slots. Stores them, and returns their number, or 0.
 static size_t take_blocks(struct transfer *transfer, struct weir__staging_block **out_blocks)
 {
@@ -439,7 +428,13 @@ static weir_status run_transfer(const struct transfer *asked)
     const size_t taken = take_blocks(&transfer, blocks);
     if (taken == 0)
         return weir__placed(weir_last_error()->status, asked->caller.file, asked->caller.line);
-    set_lead(&transfer);
+    // Of an upload the host's copies come first, and of a download the device's.
+    const size_t on_device =
+        least_of(transfer.on_device, transfer.slot_count > 1 ? transfer.slot_count / 2 : 1);
+    if (transfer.copiers)
+        transfer.lead = transfer.upload ? transfer.slot_count - on_device : on_device;
+    else
+        transfer.lead = transfer.upload ? 0 : least_of(2, on_device);
     weir_status status = finish_pieces(&transfer, copy_pieces(&transfer));
     weir__staging_return(device, taken, blocks);
     return status;

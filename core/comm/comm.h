@@ -50,12 +50,6 @@ static inline void weir__comm_end_turn(weir_comm *comm, uint32_t turn)
         weir__comm_wake(comm);
 }
 
-// Whether it is the call's turn.
-static inline bool weir__comm_has_turn(const weir_comm *comm, uint32_t turn)
-{
-    return atomic_load_explicit(&comm->turn, memory_order_acquire) == turn;
-}
-
 // engine.c: communicators whose collectives an engine of the device carries out, such as NCCL. The transport has joined
 // the ranks before, and remains: it carries what the engine's creation exchanges, splits, collectives that the engine
 // does not take, and the pulse.
@@ -66,24 +60,6 @@ weir_status weir__engine_create(weir_comm *comm, const char *file, int line);
 
 // Tells the other ranks why this one takes no part.
 void weir__comm_excuse(const struct weir_operation *operation, const struct weir_error *cause);
-
-enum {
-    WEIR__COMM_RENDEZVOUS_SIZE = 512
-};
-
-// What a communicator is created with, once parameters, environment and configuration are read.
-struct weir__comm_place {
-    uint32_t rank;
-    uint32_t count;
-    uint64_t timeout_ns;
-    bool check;
-    bool has_rendezvous;
-    char rendezvous[WEIR__COMM_RENDEZVOUS_SIZE];
-};
-
-weir_status weir__comm_place(const struct weir__config *config,
-                             const struct weir_comm_params *params,
-                             struct weir__comm_place *out_place);
 
 // "all-reduce 17 of 'grads', app.c:120: " for messages.
 struct weir__comm_name {

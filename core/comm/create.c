@@ -23,6 +23,19 @@
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
+enum {
+    RENDEZVOUS_SIZE = 512
+};
+
+// What a communicator is created with, once parameters, environment and configuration are read.
+struct place {
+    uint32_t rank;
+    uint32_t count;
+    uint64_t timeout_ns;
+    bool check;
+    char rendezvous[RENDEZVOUS_SIZE]; // "": none is named
+};
+
 #define FIRST_PORT 15000u
 #define PORTS 10000u
 
@@ -91,7 +104,7 @@ static weir_status refuse_half(const char *present, const char *missing)
                       present, missing);
 }
 
-static weir_status ask_launchers(struct weir__comm_place *place)
+static weir_status ask_launchers(struct place *place)
 {
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
         const struct launcher *launcher = &launchers[i];
@@ -113,7 +126,7 @@ static weir_status ask_launchers(struct weir__comm_place *place)
 }
 
 static weir_status find_rank(const struct weir__config *config,
-                             const struct weir_comm_params *params, struct weir__comm_place *place)
+                             const struct weir_comm_params *params, struct place *place)
 {
     const struct weir_setting *rank = weir__config_comm(config, "rank");
     const struct weir_setting *count = weir__config_comm(config, "count");
@@ -133,21 +146,20 @@ static weir_status find_rank(const struct weir__config *config,
     return check_place(count->origin, place->rank, place->count);
 }
 
-static weir_status take_rendezvous(struct weir__comm_place *place, const char *format,
-                                   const char *text, const char *port)
+static weir_status take_rendezvous(struct place *place, const char *format, const char *text,
+                                   const char *port)
 {
     const int length =
         snprintf(place->rendezvous, sizeof place->rendezvous, format, text, port ? port : "");
     if (length < 0 || (size_t)length >= sizeof place->rendezvous)
         return weir__fail(WEIR_ERROR_CONFIG, "use a shorter one",
                           "the rendezvous '%.40s…' has more than %d bytes", text,
-                          WEIR__COMM_RENDEZVOUS_SIZE - 1);
-    place->has_rendezvous = true;
+                          RENDEZVOUS_SIZE - 1);
     return WEIR_OK;
 }
 
 // Under srun: the first host of the step, and a port that follows from its numbers.
-static weir_status ask_slurm(struct weir__comm_place *place)
+static weir_status ask_slurm(struct place *place)
 {
     const char *const rank = secure_getenv("SLURM_PROCID");
     const char *const job = secure_getenv("SLURM_JOB_ID");
@@ -170,8 +182,7 @@ static weir_status ask_slurm(struct weir__comm_place *place)
 }
 
 static weir_status find_rendezvous(const struct weir__config *config,
-                                   const struct weir_comm_params *params,
-                                   struct weir__comm_place *place)
+                                   const struct weir_comm_params *params, struct place *place)
 {
     const char *text = weir__config_comm(config, "rendezvous")->text;
     const char *host = secure_getenv("MASTER_ADDR");
@@ -189,11 +200,10 @@ static weir_status find_rendezvous(const struct weir__config *config,
     return take_rendezvous(place, bare ? "tcp://[%s]:%s" : "tcp://%s:%s", host, port);
 }
 
-weir_status weir__comm_place(const struct weir__config *config,
-                             const struct weir_comm_params *params,
-                             struct weir__comm_place *out_place)
+static weir_status find_place(const struct weir__config *config,
+                              const struct weir_comm_params *params, struct place *out_place)
 {
-    *out_place = (struct weir__comm_place){
+    *out_place = (struct place){
         .timeout_ns = params->timeout_ns,
         .check = params->check || weir__config_comm(config, "check")->integer,
     };
@@ -211,20 +221,19 @@ weir_status weir_inspect_place_sized(const struct weir_open_params *params,
     struct weir_inspect_place known = {0};
     struct weir__config *config = NULL;
     struct weir_open_params read;
-    struct weir__comm_place place;
+    struct place place;
     WEIR_REQUIRE(NULL, out_place);
     if (params)
         WEIR_READ_PARAMS(NULL, 0, weir_open_params, params, &read);
     weir_status status = weir__config_load(params, &config);
     if (status == WEIR_OK)
-        status = weir__comm_place(config, &none, &place);
+        status = find_place(config, &none, &place);
     weir__config_destroy(&config);
     if (status < 0)
         return status;
     known.rank = place.rank;
     known.count = place.count;
-    if (place.has_rendezvous)
-        memcpy(known.rendezvous, place.rendezvous, sizeof known.rendezvous);
+    memcpy(known.rendezvous, place.rendezvous, sizeof known.rendezvous);
     weir_write(out_place, size, &known, sizeof known);
     return WEIR_OK;
 }
@@ -237,7 +246,7 @@ static const struct weir_comm_params defaults = {.struct_size = sizeof defaults}
 struct joiner {
     weir_device *device;
     const struct weir_comm_params *params;
-    struct weir__comm_place place;
+    struct place place;
     const char *file;
     int line;
     struct weir_thread thread;
@@ -250,13 +259,13 @@ struct joiner {
 static weir_status join_group(const struct joiner *joiner, weir_comm *comm)
 {
     void *state = NULL;
-    const struct weir__comm_place *place = &joiner->place;
+    const struct place *place = &joiner->place;
     const struct weir_transport_setup setup = {
         .struct_size = sizeof setup,
         .label = weir__label_or_none(comm->member.object.label),
         .rank = place->rank,
         .count = place->count,
-        .rendezvous = place->has_rendezvous ? place->rendezvous : NULL,
+        .rendezvous = place->rendezvous[0] ? place->rendezvous : NULL,
         .timeout_ns = place->timeout_ns,
         .file = joiner->file,
         .line = joiner->line,
@@ -296,7 +305,7 @@ weir_status weir_comm_create_at(weir_device *device, const struct weir_comm_para
                             .params = params,
                             .file = weir__file_name(file),
                             .line = line};
-    const weir_status status = weir__comm_place(device->runtime->config, params, &joiner.place);
+    const weir_status status = find_place(device->runtime->config, params, &joiner.place);
     if (status < 0) {
         weir__error_place(status, params->label, file, line);
         return status;
@@ -311,14 +320,14 @@ weir_status weir_comm_create_at(weir_device *device, const struct weir_comm_para
 // Several devices of a process.
 
 // Ranks that are all in this process meet at a name that nothing else uses.
-static weir_status place_all(struct weir__comm_place *place, weir_runtime *runtime,
+static weir_status place_all(struct place *place, weir_runtime *runtime,
                              const struct weir_comm_params *params, uint32_t count)
 {
     static atomic_uint_fast64_t meetings;
     struct weir_comm_params first = *params;
     first.rank = params->count ? params->rank : 0;
     first.count = params->count ? params->count : count;
-    weir_status status = weir__comm_place(runtime->config, &first, place);
+    weir_status status = find_place(runtime->config, &first, place);
     if (status < 0)
         return status;
     if (count > place->count - place->rank)
@@ -326,11 +335,9 @@ static weir_status place_all(struct weir__comm_place *place, weir_runtime *runti
                           "%" PRIu32 " devices from rank %" PRIu32 " on do not fit into %" PRIu32
                           " ranks",
                           count, place->rank, place->count);
-    if (!params->rendezvous && place->count == count) {
+    if (!params->rendezvous && place->count == count)
         snprintf(place->rendezvous, sizeof place->rendezvous, "process:weir-%ld-%" PRIuFAST64,
                  (long)getpid(), atomic_fetch_add(&meetings, 1));
-        place->has_rendezvous = true;
-    }
     return WEIR_OK;
 }
 

@@ -412,11 +412,17 @@ static bool takes(const struct weir_operation *operation)
     return comm->engine && comm->engine->ops->comm_takes(comm->engine, comm, operation);
 }
 
+// Whether it is the call's turn.
+static bool has_turn(const weir_comm *comm, uint32_t turn)
+{
+    return atomic_load_explicit(&comm->turn, memory_order_acquire) == turn;
+}
+
 // What is known was taken by the engine before.
 static bool is_ready(const struct weir_operation *operation)
 {
     weir_comm *comm = operation->u.collective.comm;
-    return comm->known && !comm->check && weir__comm_has_turn(comm, operation->u.collective.turn) &&
+    return comm->known && !comm->check && has_turn(comm, operation->u.collective.turn) &&
            find_known(comm->known, likeness_of(operation), false);
 }
 
@@ -502,11 +508,6 @@ static void skip(const struct weir_operation *operation)
 // calls of all its collectives: in the first turn of each communicator, and all of its turns end with
 // it. Where delivery replays the nodes, each collective is a call of its own.
 
-static const struct weir__graph_comms *collectives_of(const struct weir_operation *launch)
-{
-    return &launch->u.graph.graph->comms;
-}
-
 // The node's collective in this launch.
 static struct weir_operation in_launch(const struct weir_operation *launch,
                                        const struct weir_operation *node)
@@ -542,7 +543,7 @@ static bool launch_is_ready(const struct weir_operation *launch)
     bool ready = true;
     for (uint32_t i = 0; i < launch->u.graph_comms.count && ready; i++) {
         const struct weir_graph_comm *own = &launch->u.graph_comms.comms[i];
-        ready = !own->comm->check && weir__comm_has_turn(own->comm, own->turn);
+        ready = !own->comm->check && has_turn(own->comm, own->turn);
     }
     return ready;
 }
@@ -550,7 +551,7 @@ static bool launch_is_ready(const struct weir_operation *launch)
 static void skip_launch(const struct weir_operation *launch)
 {
     const struct weir_error cause = *weir_last_error();
-    const struct weir__graph_comms *all = collectives_of(launch);
+    const struct weir__graph_comms *all = &launch->u.graph.graph->comms;
     for (uint32_t i = 0; i < all->collective_count; i++) {
         const struct weir_operation operation = in_launch(launch, all->collectives[i]);
         weir__comm_excuse(&operation, &cause);
@@ -582,7 +583,7 @@ static weir_status await_turns(const struct weir_operation *launch)
 static weir_status submit_launch(weir_queue *queue, const struct weir_operation *launch,
                                  const struct weir_link *backend)
 {
-    const struct weir__graph_comms *all = collectives_of(launch);
+    const struct weir__graph_comms *all = &launch->u.graph.graph->comms;
     weir_status status = WEIR_OK;
     for (uint32_t i = 0; i < all->collective_count && status == WEIR_OK; i++) {
         const struct weir_operation operation = in_queue(launch, all->collectives[i]);

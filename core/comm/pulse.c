@@ -33,20 +33,12 @@ static uint64_t begin_of(const struct weir__pulse *pulse)
     return atomic_load_explicit(&pulse->flight_begin, memory_order_acquire);
 }
 
-// Makes room for the first calls. False: out of memory.
-bool weir__pulse_make_room(struct weir__pulse *pulse)
-{
-    pulse->flights = weir__allocate(FIRST_ROOM * sizeof *pulse->flights);
-    pulse->flight_room = pulse->flights ? FIRST_ROOM : 0;
-    return pulse->flights;
-}
-
-// The writer: the program is far ahead of the device, or of the other ranks.
+// The writer: it is the first call, or the program is far ahead of the device, or of the other ranks.
 bool weir__pulse_note_in_more_room(weir_comm *comm, const weir_queue *queue,
                                    const struct weir_operation *operation)
 {
     struct weir__pulse *pulse = comm->pulse;
-    const uint64_t room = 2 * pulse->flight_room;
+    const uint64_t room = pulse->flight_room ? 2 * pulse->flight_room : FIRST_ROOM;
     struct weir__flight *before = pulse->flights;
     struct weir__flight *flights = weir__allocate(room * sizeof *flights);
     if (!flights) {
@@ -292,7 +284,8 @@ static uint32_t fill_parts(struct weir__pulse *pulse)
     return count;
 }
 
-weir_status weir__beat_exchange(struct weir__pulse *pulse, bool due, uint64_t timeout_ns)
+// Tells the other ranks that have not left what this one has called, and learns the same of them.
+static weir_status exchange_beats(struct weir__pulse *pulse, bool due, uint64_t timeout_ns)
 {
     struct weir_transport_call call = {
         .struct_size = sizeof call,
@@ -611,7 +604,7 @@ static void beat(struct weir__pulse *pulse)
     if (!look(pulse, &oldest, &has_oldest, &due))
         return;
     const weir_status status =
-        is_alone(pulse) ? WEIR_OK : weir__beat_exchange(pulse, due, pulse->comm->timeout_ns);
+        is_alone(pulse) ? WEIR_OK : exchange_beats(pulse, due, pulse->comm->timeout_ns);
     if (status < 0) {
         const struct weir_error error = weir__error_of(status);
         struct weir_comm_progress progress;
@@ -644,7 +637,7 @@ static void run(void *argument)
         }
         await_end(pulse);
     } else if (!pulse->own.leaves && !is_alone(pulse)) { // the others hear it once
-        (void)weir__beat_exchange(pulse, false, 1000 * MILLISECOND);
+        (void)exchange_beats(pulse, false, 1000 * MILLISECOND);
     }
     weir_lock_take(&comm->lock);
     pulse->ended = true;
@@ -658,8 +651,7 @@ weir_status weir__pulse_start(weir_comm *comm, void *group)
     pthread_once(&once, watch_exit);
     const size_t of_rank = sizeof(struct weir__beat) + 2 * sizeof(struct weir_transport_part);
     struct weir__pulse *pulse = weir__allocate(sizeof *pulse + comm->count * of_rank);
-    if (!pulse || !weir__pulse_make_room(pulse)) {
-        weir__release(pulse);
+    if (!pulse) {
         comm->transport->leave(group);
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a communicator");
     }
@@ -669,7 +661,7 @@ weir_status weir__pulse_start(weir_comm *comm, void *group)
     pulse->parts = (struct weir_transport_part *)(void *)(pulse->beats + comm->count);
     comm->pulse = pulse;
     // The first beat, so that the process of a rank is known whenever that rank ends.
-    const weir_status status = weir__beat_exchange(pulse, false, comm->timeout_ns);
+    const weir_status status = exchange_beats(pulse, false, comm->timeout_ns);
     if (status < 0)
         return status;
     if (weir_thread_start(&pulse->thread, run, pulse) != 0)

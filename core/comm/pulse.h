@@ -79,7 +79,7 @@ struct weir__pulse {
     // pulse's thread. The writer adds without a lock; another ring, with more room, is put in its place
     // under the communicator's lock, which the reader has while it reads.
     struct weir__flight *flights;
-    uint64_t flight_room;              // a power of two
+    uint64_t flight_room;              // a power of two; 0 before the first
     atomic_uint_fast64_t flight_end;   // of all so far; written by the writer
     atomic_uint_fast64_t flight_begin; // the oldest; written by the reader
 
@@ -104,34 +104,11 @@ struct weir__pulse {
     uint64_t moved_ns;   // when there was any
 };
 
-// pulse.c
-
-// Tells the other ranks that have not left what this one has called, and learns the same of them.
-weir_status weir__beat_exchange(struct weir__pulse *pulse, bool due, uint64_t timeout_ns);
-
 // On the submitting thread.
 
 static inline struct weir__flight *weir__flight_at(const struct weir__pulse *pulse, uint64_t number)
 {
     return &pulse->flights[number & (pulse->flight_room - 1)];
-}
-
-static inline void weir__flight_fill(struct weir__flight *flight, const weir_queue *queue,
-                                     const struct weir_operation *operation)
-{
-    flight->queue = queue->member.object.id;
-    flight->sequence = operation->sequence;
-    flight->number = operation->u.collective.number;
-    flight->count = operation->u.collective.count;
-    flight->file = operation->file;
-    flight->line = operation->line;
-    flight->root = operation->u.collective.root;
-    flight->turn = operation->u.collective.turn;
-    flight->kind = (uint8_t)operation->u.collective.kind;
-    flight->element = (uint8_t)operation->u.collective.element;
-    flight->reduction = (uint8_t)operation->u.collective.reduction;
-    flight->part = operation->flags & WEIR_OPERATION_PART;
-    flight->looked_at = false;
 }
 
 WEIR_COLD bool weir__pulse_note_in_more_room(weir_comm *comm, const weir_queue *queue,
@@ -149,7 +126,20 @@ static inline bool weir__pulse_note(weir_comm *comm, const weir_queue *queue,
     if (end - atomic_load_explicit(&pulse->flight_begin, memory_order_acquire) ==
         pulse->flight_room)
         return weir__pulse_note_in_more_room(comm, queue, operation);
-    weir__flight_fill(weir__flight_at(pulse, end), queue, operation);
+    struct weir__flight *flight = weir__flight_at(pulse, end);
+    flight->queue = queue->member.object.id;
+    flight->sequence = operation->sequence;
+    flight->number = operation->u.collective.number;
+    flight->count = operation->u.collective.count;
+    flight->file = operation->file;
+    flight->line = operation->line;
+    flight->root = operation->u.collective.root;
+    flight->turn = operation->u.collective.turn;
+    flight->kind = (uint8_t)operation->u.collective.kind;
+    flight->element = (uint8_t)operation->u.collective.element;
+    flight->reduction = (uint8_t)operation->u.collective.reduction;
+    flight->part = operation->flags & WEIR_OPERATION_PART;
+    flight->looked_at = false;
     atomic_store(&pulse->flight_end, end + 1);
     if (!atomic_load(&comm->failed))
         return true;
@@ -158,9 +148,6 @@ static inline bool weir__pulse_note(weir_comm *comm, const weir_queue *queue,
 }
 
 // On the pulse's thread.
-
-// Makes room for the first calls. False: out of memory.
-bool weir__pulse_make_room(struct weir__pulse *pulse);
 
 // Notes what this rank has called since the last time.
 void weir__pulse_hear_own(struct weir__pulse *pulse);

@@ -108,26 +108,12 @@ static bool is_index(const char *text, size_t *out_index)
     return *text != '\0';
 }
 
-static weir_status refuse_selection(const weir_runtime *runtime, const char *select,
-                                    const char *origin, size_t matches)
-{
-    char list[512] = "";
-    size_t used = 0;
-    size_t count = weir_device_count(runtime);
-    struct weir_device_info info;
-
-    for (size_t i = 0; i < count; i++)
-        if (weir_device_describe(runtime, i, &info) == WEIR_OK)
-            weir_text_append(list, sizeof list, &used, "%s%zu: %s", i ? ", " : "", i, info.name);
-    return weir__fail(WEIR_ERROR_NO_DEVICE, "name one of them by its index, or by more of its name",
-                      "%s%sdevice '%s' matches %s; there are: %s", origin, *origin ? ": " : "",
-                      select, matches ? "more than one" : "none", count ? list : "none");
-}
-
-static weir_status select_by_name(const weir_runtime *runtime, const char *select,
+// The one device whose name contains the text. With `is_number` none does: the text is an index that is too large.
+static weir_status select_by_name(const weir_runtime *runtime, const char *select, bool is_number,
                                   const char *origin, size_t *out_index)
 {
-    size_t matches = 0;
+    char list[512] = "";
+    size_t used = 0, matches = 0;
     size_t count = weir_device_count(runtime);
     struct weir_device_info info = {0};
 
@@ -135,12 +121,17 @@ static weir_status select_by_name(const weir_runtime *runtime, const char *selec
         weir_status status = weir_device_describe(runtime, i, &info);
         if (status < 0)
             return status;
-        if (!weir_text_contains(info.name, select))
+        weir_text_append(list, sizeof list, &used, "%s%zu: %s", i ? ", " : "", i, info.name);
+        if (is_number || !weir_text_contains(info.name, select))
             continue;
         *out_index = i;
         matches++;
     }
-    return matches == 1 ? WEIR_OK : refuse_selection(runtime, select, origin, matches);
+    if (matches == 1)
+        return WEIR_OK;
+    return weir__fail(WEIR_ERROR_NO_DEVICE, "name one of them by its index, or by more of its name",
+                      "%s%sdevice '%s' matches %s; there are: %s", origin, *origin ? ": " : "",
+                      select, matches ? "more than one" : "none", list);
 }
 
 static weir_status select_device(const weir_runtime *runtime, const char *explicit_select,
@@ -157,9 +148,10 @@ static weir_status select_device(const weir_runtime *runtime, const char *explic
                           "the backend '%s' has no device", weir_runtime_backend(runtime));
     if (!*select)
         return WEIR_OK;
-    if (!is_index(select, out_index))
-        return select_by_name(runtime, select, origin, out_index);
-    return *out_index < count ? WEIR_OK : refuse_selection(runtime, select, origin, 0);
+    const bool is_number = is_index(select, out_index);
+    if (is_number && *out_index < count)
+        return WEIR_OK;
+    return select_by_name(runtime, select, is_number, origin, out_index);
 }
 
 // Opening and closing.

@@ -13,7 +13,6 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
-#include "base/wait.h"
 #include "core/graph/graph.h"
 #include "core/object/device.h"
 #include "core/queue/queue.h"
@@ -29,26 +28,22 @@
 WEIR_COLD static weir_status refuse_event(struct weir_event event, const char *waiting,
                                           const struct weir__host_caller *caller)
 {
-    const char *function = caller->function;
-    const char *file = caller->file;
-    const int line = caller->line;
+    static const char remedy[] = "record first: weir_queue_record() returns the event";
     if (event.queue == 0 || event.sequence == 0)
-        return weir__fail_at(file, line, waiting, WEIR_ERROR_INVALID,
-                             "record first: weir_queue_record() returns the event",
-                             "%s: the event is zero; it was never recorded", function);
+        return weir__refuse(caller, waiting, remedy, "%s: the event is zero; it was never recorded",
+                            caller->function);
     if (!weir__registry_issued(event.queue))
-        return weir__fail_at(file, line, waiting, WEIR_ERROR_INVALID,
-                             "record first: weir_queue_record() returns the event",
-                             "%s: the event belongs to no queue", function);
+        return weir__refuse(caller, waiting, remedy, "%s: the event belongs to no queue",
+                            caller->function);
     weir_queue *queue = weir__registry_pin(event.queue);
     const char *label = queue ? queue->member.object.label : NULL;
     weir_status status = WEIR_OK;
     if (weir__is_captured(event))
-        status = weir__capture_refuse_event(function, label, file, line);
+        status = weir__capture_refuse_event(caller->function, label, caller->file, caller->line);
     else if (queue)
-        status = weir__fail_at(file, line, label, WEIR_ERROR_INVALID,
-                               "pass the event as weir_queue_record() gave it",
-                               "%s: the queue has no operation %" PRIu64, function, event.sequence);
+        status = weir__refuse(caller, label, "pass the event as weir_queue_record() gave it",
+                              "%s: the queue has no operation %" PRIu64, caller->function,
+                              event.sequence);
     weir__registry_unpin(queue);
     return status;
 }
@@ -70,24 +65,8 @@ static weir_status find(struct weir_event event, const char *waiting,
     return refuse_event(event, waiting, caller);
 }
 
-// A wait for an event that has already failed fails the waiting queue, unless that queue has
-// failed before. The cause is the thread's error.
-static weir_status inherit(weir_queue *queue, const char *file, int line)
-{
-    if (!atomic_load(&queue->completion.failed))
-        weir__completion_fail(queue, queue->sequence + 1, weir_last_error());
-    return weir__tell_refused(weir__completion_refuse(queue), "weir_queue_wait", file, line);
-}
-
-// What the program frees on the failed queue must still come after the event.
-WEIR_COLD static weir_status refuse_wait(weir_queue *queue, struct weir_event event,
-                                         weir_status status)
-{
-    weir__refused_note(queue, event, true);
-    return status;
-}
-
-// With the submit lock held. A destroyed queue has finished, so only its failure matters.
+// With the submit lock held. A wait for an event that has already failed fails the waiting queue, unless that queue has
+// failed before. A destroyed queue has finished, so only its failure matters.
 static weir_status wait_for(weir_queue *queue, weir_queue *producer, struct weir_event event,
                             const char *file, int line)
 {
@@ -95,20 +74,22 @@ static weir_status wait_for(weir_queue *queue, weir_queue *producer, struct weir
         return weir__queue_refuse_capturing(
             queue, file, line, "weir_queue_wait got an event that was recorded outside of it",
             "wait on it before the capture, or before the graph's launch");
-    if (!producer)
-        return weir__completion_status_gone(event) < 0 ? inherit(queue, file, line) : WEIR_OK;
-    if (producer->member.device->runtime != queue->member.device->runtime)
+    if (producer && producer->member.device->runtime != queue->member.device->runtime)
         return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
                              "sync with it on the host instead",
                              "weir_queue_wait: the event belongs to another runtime");
-    if (weir__completion_has_failures(&producer->completion) &&
-        weir__completion_status(producer, event.sequence) < 0)
-        return refuse_wait(queue, event, inherit(queue, file, line));
-    if (atomic_load_explicit(&queue->completion.failed, memory_order_acquire))
-        return refuse_wait(queue, event,
-                           weir__tell_refused(weir__completion_refuse(queue), "weir_queue_wait",
-                                              file, line));
-    return weir__queue_wait_locked(queue, event, producer, 0, file, line);
+    const bool inherits = producer ? weir__completion_has_failures(&producer->completion) &&
+                                         weir__completion_status(producer, event.sequence) < 0
+                                   : weir__completion_status_gone(event) < 0;
+    if (!producer && !inherits)
+        return WEIR_OK;
+    if (inherits && !atomic_load(&queue->completion.failed))
+        weir__completion_fail(queue, queue->sequence + 1, weir_last_error());
+    if (!atomic_load_explicit(&queue->completion.failed, memory_order_acquire))
+        return weir__queue_wait_locked(queue, event, producer, 0, file, line);
+    if (producer) // what the program frees on the failed queue must still come after the event
+        weir__refused_note(queue, event, true);
+    return weir__tell_refused(weir__completion_refuse(queue), "weir_queue_wait", file, line);
 }
 
 weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event, const char *file,
@@ -519,31 +500,28 @@ static void run(void *argument)
     }
 }
 
-static bool add_watch(struct weir__notifier *notifier, struct weir__watch *watch)
-{
-    weir_lock_take(&notifier->lock);
-    if (!notifier->started)
-        notifier->started = weir_thread_start(&notifier->thread, run, notifier) == 0;
-    if (notifier->started) {
-        watch->next = notifier->list;
-        notifier->list = watch;
-        pthread_cond_signal(&notifier->changed);
-    }
-    const bool started = notifier->started; // a call on another thread may start it a moment later
-    weir_lock_release(&notifier->lock);
-    return started;
-}
-
 static weir_status watch_event(weir_device *device, struct weir_event event, int fd)
 {
+    struct weir__notifier *notifier = &device->notifier;
     struct weir__watch *watch = weir__allocate(sizeof *watch);
     const int copy = watch ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+    bool watched = false;
     if (copy >= 0) {
-        *watch = (struct weir__watch){.event = event, .fd = copy};
-        if (add_watch(&device->notifier, watch))
-            return WEIR_OK;
-        close(copy);
+        weir_lock_take(&notifier->lock);
+        if (!notifier->started)
+            notifier->started = weir_thread_start(&notifier->thread, run, notifier) == 0;
+        watched = notifier->started; // a call on another thread may start it a moment later
+        if (watched) {
+            *watch = (struct weir__watch){.next = notifier->list, .event = event, .fd = copy};
+            notifier->list = watch;
+            pthread_cond_signal(&notifier->changed);
+        }
+        weir_lock_release(&notifier->lock);
     }
+    if (watched)
+        return WEIR_OK;
+    if (copy >= 0)
+        close(copy);
     weir__release(watch);
     return weir__fail(WEIR_ERROR_SYSTEM, "raise the limit of open files or threads",
                       "weir_event_fd: no memory, descriptor or thread to watch the event with");

@@ -350,43 +350,30 @@ uint32_t weir_graph_node_count(const weir_graph *graph)
 // launches of one graph: on one queue they are in order anyway, and on another queue a wait
 // for the earlier launch is submitted first.
 
-// What the program frees on the failed queue must still come after the launch before.
-WEIR_COLD static weir_status refuse_launch(weir_queue *queue, struct weir_event before,
-                                           const char *file, int line)
-{
-    weir__refused_note(queue, before, false);
-    return weir__tell_refused(weir__completion_refuse(queue), "weir_queue_graph", file, line);
-}
-
-// With the submit lock held. A launch that is known to have ended no longer passes on a
-// failure.
-static weir_status wait_for_launch(weir_queue *queue, weir_queue *producer,
-                                   struct weir_event launch, const char *file, int line)
-{
-    if (!producer || producer == queue ||
-        atomic_load_explicit(&producer->completion.completed, memory_order_acquire) >=
-            launch.sequence)
-        return WEIR_OK;
-    if (weir__completion_status(producer, launch.sequence) < 0) {
-        weir__completion_fail(queue, queue->sequence + 1, weir_last_error());
-        return refuse_launch(queue, launch, file, line);
-    }
-    return weir__queue_wait_locked(queue, launch, producer,
-                                   WEIR_OPERATION_RELAUNCH | WEIR_OPERATION_INTERNAL, file, line);
-}
-
-// Without releasing the lock in between: no other operation may come between the two, since a
-// driver that orders launches itself orders only the launch.
+// Waits for the launch `before` on another queue, unless that is known to have ended: then it no longer passes on a
+// failure. The lock is not released in between: no other operation may come between the two, since a driver that orders
+// launches itself orders only the launch.
 static weir_status submit_launch(weir_queue *queue, struct weir_operation *operation,
                                  struct weir_event before)
 {
     weir_queue *producer = before.queue ? weir__registry_pin(before.queue) : NULL;
-    weir_status status;
+    const atomic_bool *failed = &queue->completion.failed;
+    weir_status status = WEIR_OK;
     weir__queue_enter(queue);
     if (!weir__is_capturing(queue) || !weir__queue_note(queue, operation, &status)) {
-        status = atomic_load_explicit(&queue->completion.failed, memory_order_acquire)
-                     ? refuse_launch(queue, before, operation->file, operation->line)
-                     : wait_for_launch(queue, producer, before, operation->file, operation->line);
+        const bool waits =
+            producer && producer != queue && !weir__queue_is_past(producer, before.sequence);
+        if (waits && !atomic_load(failed) && weir__completion_status(producer, before.sequence) < 0)
+            weir__completion_fail(queue, queue->sequence + 1, weir_last_error());
+        if (atomic_load(failed)) { // what the program frees on it must still come after that launch
+            weir__refused_note(queue, before, false);
+            status = weir__tell_refused(weir__completion_refuse(queue), "weir_queue_graph",
+                                        operation->file, operation->line);
+        } else if (waits) {
+            status = weir__queue_wait_locked(queue, before, producer,
+                                             WEIR_OPERATION_RELAUNCH | WEIR_OPERATION_INTERNAL,
+                                             operation->file, operation->line);
+        }
         if (status == WEIR_OK)
             status = weir__queue_submit_locked(queue, operation);
     }

@@ -96,7 +96,7 @@ static const struct {
     [WEIR_MODULE_TRANSPORT] = {"transport", "name it under `transport` in [comm]"},
 };
 
-const char *weir__module_kind_name(enum weir_module_kind kind)
+static const char *kind_name(enum weir_module_kind kind)
 {
     return kinds[kind ? kind : WEIR_MODULE_BACKEND].name;
 }
@@ -114,7 +114,12 @@ static bool check_abi(const struct weir_module *module, struct weir__finding *fi
                       "the module's header says %u bytes, and ABI %u has %zu",
                       (unsigned)module->struct_size, (unsigned)module->abi,
                       WEIR_SIZED_UP_TO(struct weir_module, transport_slot_count));
-    return true;
+    return module->operation_kinds > WEIR_OPERATION_COLLECTIVE ||
+           module->kind == WEIR_MODULE_TRANSPORT ||
+           refuse(finding, "set operation_kinds to WEIR_OPERATION_KINDS",
+                  "the module says that it knows operations below kind %u, and ABI %u has %d",
+                  (unsigned)module->operation_kinds, (unsigned)module->abi,
+                  WEIR_OPERATION_COLLECTIVE + 1);
 }
 
 static const char *sanitizer_words(const char *sanitizer)
@@ -146,7 +151,7 @@ static bool check_identity(const struct weir_module *module, const char *name,
                       module->name ? module->name : "");
     if (kind != 0 && module->kind != kind)
         return refuse(finding, kinds[module->kind].remedy, "'%s' is a %s, and a %s was asked for",
-                      name, weir__module_kind_name(module->kind), weir__module_kind_name(kind));
+                      name, kind_name(module->kind), kind_name(kind));
     if (strcmp(sanitizer, WEIR_MODULE_SANITIZER) != 0)
         return refuse(finding, "build both with the same sanitizer configuration",
                       "the module was built with %s, and this library with %s",
@@ -247,23 +252,11 @@ static bool check_keys(const struct weir_module *module, struct weir__finding *f
     return true;
 }
 
-static bool check_operations(const struct weir_module *module, struct weir__finding *finding)
-{
-    if (module->operation_kinds > WEIR_OPERATION_COLLECTIVE ||
-        module->kind == WEIR_MODULE_TRANSPORT)
-        return true;
-    return refuse(finding, "set operation_kinds to WEIR_OPERATION_KINDS",
-                  "the module says that it knows operations below kind %u, and ABI %u has %d",
-                  (unsigned)module->operation_kinds, (unsigned)module->abi,
-                  WEIR_OPERATION_COLLECTIVE + 1);
-}
-
 bool weir__module_check(const struct weir_module *module, const char *name,
                         enum weir_module_kind kind, struct weir__finding *out_finding)
 {
     return check_abi(module, out_finding) && check_identity(module, name, kind, out_finding) &&
-           check_slots(module, out_finding) && check_keys(module, out_finding) &&
-           check_operations(module, out_finding);
+           check_slots(module, out_finding) && check_keys(module, out_finding);
 }
 
 // Of a module that passed its check.
@@ -448,7 +441,7 @@ static bool load_file(struct attempt *attempt)
         return false;
     attempt->entry.version = module->version;
     attempt->entry.about = module->about;
-    attempt->entry.kind = weir__module_kind_name(module->kind);
+    attempt->entry.kind = kind_name(module->kind);
     attempt->entry.sanitizer = module->sanitizer;
     read_module(module, &attempt->loaded);
     attempt->entry.outcome = WEIR_LOAD_USED;
@@ -583,7 +576,7 @@ static weir_status fail_missing(const struct attempt *attempt, const char *searc
             apart ? "install the package weir-" : "", apart ? name : "", apart ? ", or " : "",
             used ? all : "none");
     return weir__fail(WEIR_ERROR_MODULE, remedy, "there is no %s '%s': no weir_%s.so in %s",
-                      weir__module_kind_name(attempt->kind), name, name,
+                      kind_name(attempt->kind), name, name,
                       search_path[0] ? search_path : "any directory");
 }
 
@@ -617,12 +610,12 @@ weir_status weir__loader_load(const char *name, enum weir_module_kind kind, cons
     if (!is_name(name))
         return weir__fail(WEIR_ERROR_MODULE,
                           "use small letters, digits, '_' and '-', 64 of them at most",
-                          "'%s' cannot be the name of a %s", name, weir__module_kind_name(kind));
+                          "'%s' cannot be the name of a %s", name, kind_name(kind));
     const bool loaded = load(&attempt, search_path, &search, report);
     if (attempt.entry.outcome == WEIR_LOAD_MISSING)
         return fail_missing(&attempt, search.path);
     if (!loaded)
-        return fail_refused(&attempt, weir__module_kind_name(kind));
+        return fail_refused(&attempt, kind_name(kind));
     *out_loaded = attempt.loaded;
     return WEIR_OK;
 }

@@ -80,9 +80,6 @@ bool weir__module_check(const struct weir_module *module, const char *name,
 // The section of a configuration that the module's keys make.
 struct weir_section weir__module_section(const struct weir_module *module);
 
-// "backend", "plugin" or "transport".
-const char *weir__module_kind_name(enum weir_module_kind kind);
-
 // Builds a load report, the data of weir_load_report_*. The loader adds an entry
 // for each file that it tries; the code that opens modules adds the rest.
 //

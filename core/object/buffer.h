@@ -29,7 +29,10 @@ struct weir_buffer {
 
 // Whether [offset, offset + size) is inside the buffer; written so that nothing
 // wraps.
-bool weir__buffer_holds(const weir_buffer *buffer, size_t offset, size_t size);
+static inline bool weir__buffer_holds(const weir_buffer *buffer, size_t offset, size_t size)
+{
+    return offset <= buffer->size && size <= buffer->size - offset;
+}
 
 // An argument of a call, for messages.
 struct weir__role {

@@ -99,11 +99,6 @@ void weir__member_created(const struct weir__member *member, char text[WEIR__PLA
     weir__place_text(text, " (created at ", member->file, member->line, ")");
 }
 
-bool weir__buffer_holds(const weir_buffer *buffer, size_t offset, size_t size)
-{
-    return offset <= buffer->size && size <= buffer->size - offset;
-}
-
 weir_status weir__buffer_refuse_freed(const weir_buffer *buffer, const char *call, const char *file,
                                       int line)
 {

@@ -163,59 +163,47 @@ static bool is_format(const struct weir_image_layout *layout)
                weir_image_2d((weir_channel_order)order, (weir_channel_type)type, 1, 1).pixel_bytes;
 }
 
-WEIR_COLD static weir_status refuse_layout(const struct place *place, const char *why,
-                                           const char *remedy)
-{
-    return weir__refuse(place, place->kernel->member.object.label, remedy,
-                        "launch: parameter %zu, '%s': %s", place->index, place->parameter->name,
-                        why);
-}
+#define REFUSE_LAYOUT(remedy, format, ...)                                                     \
+    weir__refuse(place, place->kernel->member.object.label, remedy,                            \
+                 "launch: parameter %zu, '%s': " format, place->index, place->parameter->name, \
+                 __VA_ARGS__)
 
 static weir_status check_layout(const struct place *place, const struct weir_argument *argument)
 {
-    static const char *const make = "make it with weir_image_2d() or weir_image_3d()";
     struct weir_image_layout at;
-    char why[200];
     memcpy(&at, argument->pointer, sizeof at);
     const uint64_t row = (uint64_t)at.width * at.pixel_bytes;
     const uint64_t slice = (uint64_t)at.row_pitch * (at.height - 1) + row;
-    if (at.width == 0 || at.height == 0 || at.depth == 0) {
-        snprintf(why, sizeof why,
-                 "an image of %" PRIu32 " x %" PRIu32 " x %" PRIu32 " pixels has none", at.width,
-                 at.height, at.depth);
-        return refuse_layout(place, why, "give it 1 in each dimension that it does not have");
-    }
+    if (at.width == 0 || at.height == 0 || at.depth == 0)
+        return REFUSE_LAYOUT("give it 1 in each dimension that it does not have",
+                             "an image of %" PRIu32 " x %" PRIu32 " x %" PRIu32 " pixels has none",
+                             at.width, at.height, at.depth);
     if (at.width > INT32_MAX || at.height > INT32_MAX ||
-        at.depth > INT32_MAX) { // coordinates are ints
-        snprintf(why, sizeof why,
-                 "an image of %" PRIu32 " x %" PRIu32 " x %" PRIu32
-                 " pixels; a dimension has %" PRId32 " at most",
-                 at.width, at.height, at.depth, INT32_MAX);
-        return refuse_layout(place, why, "use several images");
-    }
-    if (!is_format(&at)) {
-        snprintf(why, sizeof why, "0x%08" PRIx32 " is no format of pixels of %" PRIu32 " bytes",
-                 at.format, at.pixel_bytes);
-        return refuse_layout(place, why, make);
-    }
+        at.depth > INT32_MAX) // coordinates are ints
+        return REFUSE_LAYOUT("use several images",
+                             "an image of %" PRIu32 " x %" PRIu32 " x %" PRIu32
+                             " pixels; a dimension has %" PRId32 " at most",
+                             at.width, at.height, at.depth, INT32_MAX);
+    if (!is_format(&at))
+        return REFUSE_LAYOUT("make it with weir_image_2d() or weir_image_3d()",
+                             "0x%08" PRIx32 " is no format of pixels of %" PRIu32 " bytes",
+                             at.format, at.pixel_bytes);
     if (at.row_pitch % at.pixel_bytes || at.slice_pitch % at.pixel_bytes ||
-        (at.height > 1 && at.row_pitch < row) || (at.depth > 1 && at.slice_pitch < slice)) {
-        snprintf(why, sizeof why,
-                 "pitches of %" PRIu32 " and %" PRIu32 " bytes; a row has %" PRIu64
-                 ", a slice %" PRIu64 ", and a pixel %" PRIu32,
-                 at.row_pitch, at.slice_pitch, row, slice, at.pixel_bytes);
-        return refuse_layout(place, why, "give it larger pitches, in whole pixels");
-    }
+        (at.height > 1 && at.row_pitch < row) || (at.depth > 1 && at.slice_pitch < slice))
+        return REFUSE_LAYOUT("give it larger pitches, in whole pixels",
+                             "pitches of %" PRIu32 " and %" PRIu32 " bytes; a row has %" PRIu64
+                             ", a slice %" PRIu64 ", and a pixel %" PRIu32,
+                             at.row_pitch, at.slice_pitch, row, slice, at.pixel_bytes);
     const struct weir_argument *range = argument - (place->index > 0);
     const uint64_t bytes = (uint64_t)at.slice_pitch * (at.depth - 1) + slice;
-    if (range->kind != WEIR_PARAMETER_BUFFER || bytes > range->size || bytes > UINT32_MAX) {
-        snprintf(why, sizeof why,
-                 "an image of %" PRIu64 " bytes in a range of %zu; images have %" PRIu32 " at most",
-                 bytes, range->size, UINT32_MAX);
-        return refuse_layout(place, why, "pass a larger range, by weir_image_in() or its like");
-    }
+    if (range->kind != WEIR_PARAMETER_BUFFER || bytes > range->size || bytes > UINT32_MAX)
+        return REFUSE_LAYOUT("pass a larger range, by weir_image_in() or its like",
+                             "an image of %" PRIu64 " bytes in a range of %zu; images have %" PRIu32
+                             " at most",
+                             bytes, range->size, UINT32_MAX);
     return WEIR_OK;
 }
+#undef REFUSE_LAYOUT
 
 // All but a scalar of exactly the parameter's type.
 static weir_status check_other_value(const struct place *place,

@@ -58,33 +58,20 @@ static struct weir__block *remove_kept(weir_pool *pool, struct weir__block *bloc
     return block;
 }
 
-// What a failed queue freed may be in use until its recovery: see weir__refused_note().
-static bool is_withheld(weir_queue *queue, struct weir_event freed)
-{
-    return weir__completion_failed_from(queue) <= freed.sequence;
-}
-
-static bool is_complete(struct weir_event freed)
-{
-    weir_queue *queue = weir__registry_pin(freed.queue);
-    if (!queue) // destroyed, so its work has finished
-        return true;
-    bool complete = weir__queue_is_past(queue, freed.sequence) && !is_withheld(queue, freed);
-    weir__registry_unpin(queue);
-    return complete;
-}
-
-// Whether the queue, whose submit lock the caller holds, comes after the point.
+// Whether the queue, whose submit lock the caller holds, or the host if that is NULL, comes after the point. The work of a
+// destroyed queue has finished. What a failed queue freed may be in use until its recovery: see weir__refused_note().
 static bool comes_after(const weir_queue *queue, struct weir_event freed)
 {
-    const struct weir_event *legacy = &queue->legacy_end;
-    if (!weir__wait_ring_covers(&queue->completion.waits, freed) &&
-        (legacy->queue != freed.queue || legacy->sequence < freed.sequence))
-        return is_complete(freed);
     weir_queue *producer = weir__registry_pin(freed.queue);
-    const bool withheld = producer && is_withheld(producer, freed);
+    if (!producer)
+        return true;
+    const bool is_after = (queue && (weir__wait_ring_covers(&queue->completion.waits, freed) ||
+                                     (queue->legacy_end.queue == freed.queue &&
+                                      queue->legacy_end.sequence >= freed.sequence))) ||
+                          weir__queue_is_past(producer, freed.sequence);
+    const bool withheld = weir__completion_failed_from(producer) <= freed.sequence;
     weir__registry_unpin(producer);
-    return !withheld;
+    return is_after && !withheld;
 }
 
 enum {
@@ -128,7 +115,7 @@ struct weir__block *weir__pool_remove(weir_pool *pool, uint64_t bytes, bool idle
         for (struct weir__block *block = pool->kept[i - 1].oldest, *newer; block && bytes > 0;
              block = newer) {
             newer = block->newer;
-            if (idle && !is_complete(block->freed))
+            if (idle && !comes_after(NULL, block->freed))
                 continue;
             remove_kept(pool, block)->newer = taken;
             taken = block;

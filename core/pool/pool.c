@@ -186,15 +186,6 @@ static void finalize(struct weir__member *member)
 
 static const struct weir__class pool_class = {.name = "pool", .finalize = finalize};
 
-static uint64_t limit_of(const weir_device *device, const struct weir_pool_params *params)
-{
-    if (params->limit_bytes)
-        return params->limit_bytes;
-    if (params->placement == WEIR_PLACE_DEVICE && device->limits.memory_bytes)
-        return device->limits.memory_bytes;
-    return UINT64_MAX;
-}
-
 weir_status weir_pool_create_at(weir_device *device, const struct weir_pool_params *params,
                                 weir_pool **out_pool, const char *file, int line)
 {
@@ -210,7 +201,11 @@ weir_status weir_pool_create_at(weir_device *device, const struct weir_pool_para
         return weir__fail_at(file, line, NULL, WEIR_ERROR_OUT_OF_MEMORY, NULL,
                              "no memory for a pool");
     pool->placement = params->placement;
-    pool->limit = limit_of(device, params);
+    pool->limit = UINT64_MAX;
+    if (params->limit_bytes)
+        pool->limit = params->limit_bytes;
+    else if (params->placement == WEIR_PLACE_DEVICE && device->limits.memory_bytes)
+        pool->limit = device->limits.memory_bytes;
     weir_lock_init(&pool->lock, &weir__locks[WEIR__LOCK_POOL]);
     weir__member_enlist(&pool->member);
     weir__member_place(&pool->member, file, line);

@@ -106,20 +106,6 @@ static void add_failure(struct weir__failures *failures, uint64_t first,
     *open->cause = *cause;
 }
 
-// The failure does not cover operations after `sequence`.
-static void end_failure(struct weir__failures *failures, uint64_t sequence)
-{
-    struct weir__failure *open = find_open(failures);
-    if (open)
-        open->last = sequence;
-    if (open && failures->count > WEIR__CAUSES_KEPT) {
-        struct weir__failure *old = open - WEIR__CAUSES_KEPT;
-        weir__release(old->cause);
-        old->cause = NULL;
-    }
-    (void)reserve(failures);
-}
-
 // The ring of waits.
 
 // `head` and `tail` count without end and wrap together; a place
@@ -228,16 +214,16 @@ static bool cause_at(weir_queue *queue, uint64_t sequence, struct weir_error *ou
     return found;
 }
 
-// The same of an event, whose queue is `producer`, or NULL if that is destroyed.
-static bool cause_of(weir_queue *producer, struct weir_event event, struct weir_error *out_cause)
+// The same of an event, whose queue may be destroyed.
+static bool cause_of(struct weir_event event, struct weir_error *out_cause)
 {
-    if (producer)
-        return cause_at(producer, event.sequence, out_cause);
+    if (atomic_load_explicit(&failure_count, memory_order_acquire) == 0)
+        return false;
     weir_lock_take(&lock);
-    const struct weir__failures *gone = all;
-    while (gone && gone->queue != event.queue)
-        gone = gone->next;
-    const bool found = gone && find_cause(gone, event.sequence, out_cause);
+    const struct weir__failures *failures = all;
+    while (failures && failures->queue != event.queue)
+        failures = failures->next;
+    const bool found = failures && find_cause(failures, event.sequence, out_cause);
     weir_lock_release(&lock);
     return found;
 }
@@ -251,9 +237,7 @@ weir_status weir__completion_status(weir_queue *queue, uint64_t sequence)
 weir_status weir__completion_status_gone(struct weir_event event)
 {
     struct weir_error cause;
-    if (atomic_load_explicit(&failure_count, memory_order_acquire) == 0)
-        return WEIR_OK;
-    return cause_of(NULL, event, &cause) ? weir__error_set(&cause) : WEIR_OK;
+    return cause_of(event, &cause) ? weir__error_set(&cause) : WEIR_OK;
 }
 
 weir_status weir__completion_refuse(weir_queue *queue)
@@ -313,7 +297,16 @@ void weir__completion_recover(weir_queue *queue, uint64_t sequence)
     weir_lock_take(walk_lock(queue));
     drop(&completion->waits, UINT64_MAX);
     weir_lock_take(&lock);
-    end_failure(completion->failures, sequence);
+    struct weir__failures *failures = completion->failures;
+    struct weir__failure *open = find_open(failures);
+    if (open) // it does not cover later operations
+        open->last = sequence;
+    if (open && failures->count > WEIR__CAUSES_KEPT) {
+        struct weir__failure *old = open - WEIR__CAUSES_KEPT;
+        weir__release(old->cause);
+        old->cause = NULL;
+    }
+    (void)reserve(failures);
     atomic_store(&completion->failed, false);
     atomic_store(&completion->refused, 0);
     weir_lock_release(&lock);
@@ -327,18 +320,6 @@ uint64_t weir__completion_recoveries(void)
     return atomic_load(&recovery_count);
 }
 
-// Whether the wait's producer, NULL if that is gone, has not reached it yet. If a cause is found, the queue
-// gets it at once.
-static bool still_waits(weir_queue *queue, weir_queue *producer, const struct weir__wait *wait)
-{
-    struct weir_error cause;
-    const bool done = !producer || weir__queue_is_past(producer, wait->event.sequence);
-    const bool failed = done && cause_of(producer, wait->event, &cause);
-    if (failed && !wait->order)
-        weir__completion_fail(queue, wait->own, &cause);
-    return !done || (failed && producer); // the queue has a refused wait then
-}
-
 // Drops the waits that are over, and moves the others towards the tail: a reader that goes on at a count misses
 // none (next_record()). With both locks held.
 static void sift(weir_queue *queue)
@@ -348,6 +329,7 @@ static void sift(weir_queue *queue)
     unsigned kept = atomic_load(&waits->tail);
     weir_queue *producer = NULL; // usually of several waits in a row
     uint64_t pinned = 0;
+    struct weir_error cause;
 
     for (unsigned i = kept; i != head; i--) {
         const struct weir__wait wait = *weir__wait_ring_at(waits, i - 1);
@@ -356,7 +338,11 @@ static void sift(weir_queue *queue)
             producer = weir__registry_pin(wait.event.queue);
             pinned = wait.event.queue;
         }
-        if (still_waits(queue, producer, &wait))
+        const bool done = !producer || weir__queue_is_past(producer, wait.event.sequence);
+        const bool failed = done && cause_of(wait.event, &cause);
+        if (failed && !wait.order) // the queue gets the cause at once
+            weir__completion_fail(queue, wait.own, &cause);
+        if (!done || (failed && producer)) // the queue has a refused wait then
             *weir__wait_ring_at(waits, --kept) = wait;
     }
     weir__registry_unpin(producer);
@@ -479,14 +465,6 @@ static void walk_waits(weir_queue **list, weir_queue *queue, bool *changed)
     walk_follow(list, latest, changed);
 }
 
-static bool wait_cause(const struct weir__wait *wait, struct weir_error *out_cause)
-{
-    weir_queue *producer = weir__registry_pin(wait->event.queue);
-    const bool found = cause_of(producer, wait->event, out_cause);
-    weir__registry_unpin(producer);
-    return found;
-}
-
 static void walk_propagate(weir_queue *list)
 {
     struct weir_error cause;
@@ -497,7 +475,7 @@ static void walk_propagate(weir_queue *list)
         changed = false;
         for (weir_queue *queue = list; queue; queue = queue->completion.walk_next)
             for (uint32_t i = 0; wait_before_target(queue, i, &wait); i++)
-                if (!wait.order && wait_cause(&wait, &cause) &&
+                if (!wait.order && cause_of(wait.event, &cause) &&
                     !cause_at(queue, wait.own, &known)) {
                     weir__completion_fail(queue, wait.own, &cause);
                     changed = true;

@@ -557,25 +557,23 @@ WEIR_COLD static weir_status look_at_launch(const char *function, const weir_que
     return WEIR_OK;
 }
 
-static weir_status submit_launch(weir_queue *queue, const struct launch *launch)
+// `function` is the call's; NULL: hints would be wrong.
+static weir_status submit_launch(const char *function, weir_queue *queue,
+                                 const struct launch *launch)
 {
     struct weir_operation operation;
     struct weir_argument widened[WEIR__WIDEN_LIMIT];
     const struct weir__caller caller = {
         queue->member.device, queue->member.object.label, launch->file,
         launch->line,         !weir__is_capturing(queue), launch->cooperative};
-    const weir_status status =
-        weir__operation_launch(&caller, launch->kernel, launch->grid, launch->block,
-                               launch->arguments, launch->argument_count, widened, &operation);
+    weir_status status = WEIR_OK;
+    if (function && weir__is_unusual())
+        status = look_at_launch(function, queue, launch);
+    if (status == WEIR_OK)
+        status =
+            weir__operation_launch(&caller, launch->kernel, launch->grid, launch->block,
+                                   launch->arguments, launch->argument_count, widened, &operation);
     return status < 0 ? status : weir__queue_submit(queue, &operation);
-}
-
-static inline weir_status look_and_submit(const char *function, weir_queue *queue,
-                                          const struct launch *launch)
-{
-    const weir_status status =
-        weir__is_unusual() ? look_at_launch(function, queue, launch) : WEIR_OK;
-    return status < 0 ? status : submit_launch(queue, launch);
 }
 
 // What the functions of a launch are given, by the names of their parameters.
@@ -591,7 +589,7 @@ weir_status weir_queue_launch_at(weir_queue *queue, weir_kernel *kernel, struct 
     CHECK_LAUNCH();
     const struct launch launch = {kernel,         grid, block, arguments,
                                   argument_count, file, line,  false};
-    return look_and_submit(__func__, queue, &launch);
+    return submit_launch(__func__, queue, &launch);
 }
 
 weir_status weir_queue_launch_cooperative_at(weir_queue *queue, weir_kernel *kernel,
@@ -601,7 +599,7 @@ weir_status weir_queue_launch_cooperative_at(weir_queue *queue, weir_kernel *ker
 {
     CHECK_LAUNCH();
     const struct launch launch = {kernel, grid, block, arguments, argument_count, file, line, true};
-    return look_and_submit(__func__, queue, &launch);
+    return submit_launch(__func__, queue, &launch);
 }
 
 weir_status weir_queue_launch_count_at(weir_queue *queue, weir_kernel *kernel, size_t count,
@@ -633,7 +631,7 @@ weir_status weir_queue_launch_count_at(weir_queue *queue, weir_kernel *kernel, s
                                   .file = file,
                                   .line = line};
     // A count of 0 is on purpose, unlike a grid of 0 blocks.
-    return count == 0 ? submit_launch(queue, &launch) : look_and_submit(__func__, queue, &launch);
+    return submit_launch(count ? __func__ : NULL, queue, &launch);
 }
 
 WEIR_COLD static weir_status refuse_global(const weir_queue *queue, const weir_kernel *kernel,
@@ -676,6 +674,6 @@ weir_status weir_queue_launch_global_at(weir_queue *queue, weir_kernel *kernel,
                                   .argument_count = argument_count,
                                   .file = file,
                                   .line = line};
-    return look_and_submit(__func__, queue, &launch);
+    return submit_launch(__func__, queue, &launch);
 }
 #undef CHECK_LAUNCH

@@ -237,6 +237,17 @@ struct weir__node_call *weir__node_call_of(const struct weir_operation *operatio
                                                     : operation->u.host_call.user;
 }
 
+static void set_function(struct weir_operation *operation, struct weir__node_target target)
+{
+    if (operation->kind == WEIR_OPERATION_NATIVE) {
+        operation->u.native.function = target.native;
+        operation->u.native.user = target.user;
+    } else {
+        operation->u.host_call.function = target.host;
+        operation->u.host_call.user = target.user;
+    }
+}
+
 struct weir__node_call *weir__node_call_wrap(struct weir_operation *operation, uint32_t index)
 {
     struct weir__node_call *call = weir__allocate(sizeof *call);
@@ -245,28 +256,17 @@ struct weir__node_call *weir__node_call_wrap(struct weir_operation *operation, u
     call->index = index;
     call->file = operation->file;
     call->line = operation->line;
-    if (operation->kind == WEIR_OPERATION_NATIVE) {
-        call->latest.native = operation->u.native.function;
-        call->latest.user = operation->u.native.user;
-        operation->u.native.function = run_native;
-        operation->u.native.user = call;
-    } else {
-        call->latest.host = operation->u.host_call.function;
-        call->latest.user = operation->u.host_call.user;
-        operation->u.host_call.function = run_host;
-        operation->u.host_call.user = call;
-    }
+    if (operation->kind == WEIR_OPERATION_NATIVE)
+        call->latest = (struct weir__node_target){.native = operation->u.native.function,
+                                                  .user = operation->u.native.user};
+    else
+        call->latest = (struct weir__node_target){.host = operation->u.host_call.function,
+                                                  .user = operation->u.host_call.user};
+    set_function(operation, (struct weir__node_target){run_native, run_host, call});
     return call;
 }
 
 void weir__node_call_unwrap(struct weir_operation *operation)
 {
-    const struct weir__node_target target = weir__node_call_of(operation)->latest;
-    if (operation->kind == WEIR_OPERATION_NATIVE) {
-        operation->u.native.function = target.native;
-        operation->u.native.user = target.user;
-    } else {
-        operation->u.host_call.function = target.host;
-        operation->u.host_call.user = target.user;
-    }
+    set_function(operation, weir__node_call_of(operation)->latest);
 }

@@ -8,7 +8,6 @@
 
 #include "base/text.h"
 #include "base/thread.h"
-#include "base/wait.h"
 #include "core/queue/operation.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"

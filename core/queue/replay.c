@@ -579,27 +579,22 @@ void weir__replay_unhold(const struct weir_link *link, const struct weir_operati
 
 // Launches.
 
-static weir_status submit_native(const struct weir__replay_launch *launch)
-{
-    const struct weir_operation *operation = launch->operation;
-    if (!(operation->flags & WEIR_OPERATION_COLLECTIVES))
-        return launch->next->ops->queue_submit(launch->next, launch->queue, operation);
-    weir_status status =
-        operation->u.graph_comms.comms[0].comm->ops->launch(launch->queue, operation, launch->next);
-    if (status == WEIR_OK)
-        atomic_store(&launch->replay->is_launched, true);
-    return status;
-}
-
 static weir_status launch_native(const struct weir__replay_launch *launch)
 {
+    const struct weir_operation *operation = launch->operation;
     struct weir__runs *runs = &launch->replay->runs;
-    if (runs->host_calls == 0)
-        return submit_native(launch);
-    if (!weir__runs_add(runs, launch->queue, launch->operation))
+    weir_status status;
+    if (runs->host_calls > 0 && !weir__runs_add(runs, launch->queue, operation))
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for the launch of a graph");
-    const weir_status status = submit_native(launch);
-    if (status < 0)
+    if (operation->flags & WEIR_OPERATION_COLLECTIVES) {
+        status = operation->u.graph_comms.comms[0].comm->ops->launch(launch->queue, operation,
+                                                                     launch->next);
+        if (status == WEIR_OK)
+            atomic_store(&launch->replay->is_launched, true);
+    } else {
+        status = launch->next->ops->queue_submit(launch->next, launch->queue, operation);
+    }
+    if (status < 0 && runs->host_calls > 0)
         weir__runs_drop(runs);
     return status;
 }

@@ -51,11 +51,20 @@ static weir_status check_buffer(const struct weir__caller *caller, const struct 
     return weir__buffer_check_range(buffer, role, offset, size, caller->file, caller->line);
 }
 
+static bool is_inside(const struct weir__caller *caller, const weir_buffer *buffer, size_t offset,
+                      size_t size)
+{
+    return buffer && buffer->member.device == caller->device &&
+           weir__buffer_holds(buffer, offset, size);
+}
+
 // One side of a copy, which may be of a peer of the queue's device if `other`, the other side, is not.
 static weir_status check_side(const struct weir__caller *caller, const struct weir__role *role,
                               const weir_buffer *buffer, size_t offset, size_t size,
                               const weir_buffer *other)
 {
+    if (is_inside(caller, buffer, offset, size))
+        return WEIR_OK;
     if (!buffer || !other || buffer->member.device == caller->device)
         return check_buffer(caller, role, buffer, offset, size);
     if (other->member.device != caller->device)
@@ -296,9 +305,8 @@ weir_status weir__operation_fill(const struct weir__caller *caller, const char *
 static bool is_plain_range(const struct weir__caller *caller, const struct weir_note_range *range)
 {
     return range->rows <= 1 && range->slices <= 1 && range->access >= WEIR_ACCESS_READ &&
-           range->access <= WEIR_ACCESS_READ_WRITE && range->buffer &&
-           range->buffer->member.device == caller->device &&
-           weir__buffer_holds(range->buffer, range->offset, range->size);
+           range->access <= WEIR_ACCESS_READ_WRITE &&
+           is_inside(caller, range->buffer, range->offset, range->size);
 }
 
 // A zero count is one, and its pitch that of adjacent rows or slices.

@@ -15,8 +15,8 @@
 
 #include "base/disk_cache.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/program.h"
-#include "base/siphash.h"
 #include "layers/opencl/layer.h"
 
 #define DEADLINE_NS (UINT64_C(20) * 1000000000u)
@@ -309,9 +309,8 @@ static char *source_key(const char *clang, const char *options, const char *sour
 
 static void binary_key(const void *binary, size_t size, char key[64])
 {
-    static const struct weir_siphash_key keys[2] = {{{1, 2}}, {{3, 4}}};
-    snprintf(key, 64, "binary %zu %016" PRIx64 "%016" PRIx64, size,
-             weir_siphash(&keys[0], binary, size), weir_siphash(&keys[1], binary, size));
+    snprintf(key, 64, "binary %zu %016" PRIx64 "%016" PRIx64, size, weir_hash(0, binary, size),
+             weir_hash(1, binary, size));
 }
 
 // "" if there is no clang that takes the source.

@@ -12,7 +12,7 @@
 
 #include "base/random.h"
 #include "kernels/arr_coc/arr_coc.h"
-#include "patterns/fail.h"
+#include "patterns/shared.h"
 
 // Names errors.
 #define ARR_COC_LABEL "arr-coc"
@@ -199,25 +199,6 @@ static size_t rgb_size(const struct slot *slot)
     return (size_t)3 * slot->width * slot->height;
 }
 
-static weir_status texture_position(const weir_arr_coc *a, const struct slot *slot,
-                                    weir_queue *queue)
-{
-    const uint32_t side = a->sizes.side;
-    return weir_queue_launch(queue, a->kernels[ARR_COC_TEXTURE_POSITION],
-                             weir_dim(ceil_div(side, 64), side, 1), weir_dim(64, 1, 1),
-                             weir_inout(slot->texture, 0, a->layout.texture_size), side,
-                             (uint32_t)a->layout.plane);
-}
-
-static weir_status position_means(const weir_arr_coc *a, const struct slot *slot, weir_queue *queue)
-{
-    const uint32_t grid = a->sizes.grid;
-    return weir_queue_launch(queue, a->kernels[ARR_COC_POSITION_MEANS], weir_dim(grid * grid, 1, 1),
-                             weir_dim(64, 1, 1), in_texture(a, slot),
-                             weir_out(a->position, 0, weir_buffer_size(a->position)), a->sizes.side,
-                             grid, (uint32_t)a->layout.plane);
-}
-
 static weir_status submit_texture(void *user, void *slot_pointer, void *frame, weir_queue *queue)
 {
     const weir_arr_coc *a = user;
@@ -230,58 +211,20 @@ static weir_status submit_texture(void *user, void *slot_pointer, void *frame, w
                              slot->width, side, (uint32_t)a->layout.plane);
 }
 
-static weir_status patch_scores(const weir_arr_coc *a, const struct slot *slot, weir_queue *queue)
-{
-    const uint32_t grid = a->sizes.grid;
-    return weir_queue_launch(queue, a->kernels[ARR_COC_PATCH_SCORES], weir_dim(grid * grid, 1, 1),
-                             weir_dim(32, 4, 1), in_texture(a, slot),
-                             weir_in(a->weights, 0, weir_buffer_size(a->weights)),
-                             weir_in(a->position, 0, weir_buffer_size(a->position)),
-                             out_part(slot->results, &a->layout.scores), a->sizes.side, grid,
-                             (uint32_t)a->layout.plane);
-}
-
-static weir_status relevance(const weir_arr_coc *a, const struct slot *slot, weir_queue *queue)
-{
-    const struct layout *layout = &a->layout;
-    return weir_queue_launch(queue, a->kernels[ARR_COC_RELEVANCE], weir_dim(1, 1, 1),
-                             weir_dim(256, 1, 1),
-                             weir_in(a->weights, 0, weir_buffer_size(a->weights)),
-                             weir_inout(slot->results, layout->scores.offset, layout->scores.size),
-                             out_part(slot->results, &layout->balance),
-                             out_part(slot->results, &layout->relevance),
-                             a->sizes.grid * a->sizes.grid);
-}
-
-static weir_status allocate_tokens(const weir_arr_coc *a, const struct slot *slot,
-                                   weir_queue *queue)
-{
-    const struct layout *layout = &a->layout;
-    const uint32_t patches = a->sizes.grid * a->sizes.grid;
-    return weir_queue_launch(queue, a->kernels[ARR_COC_ALLOCATE_TOKENS],
-                             weir_dim(ceil_div(patches, 64), 1, 1), weir_dim(256, 1, 1),
-                             in_part(slot->results, &layout->relevance),
-                             out_part(slot->results, &layout->patches),
-                             out_part(slot->results, &layout->counts), patches, a->sizes.budget);
-}
-
-static weir_status compress_tokens(const weir_arr_coc *a, const struct slot *slot,
-                                   weir_queue *queue)
-{
-    const struct layout *layout = &a->layout;
-    return weir_queue_launch(queue, a->kernels[ARR_COC_COMPRESS_TOKENS],
-                             weir_dim(layout->patch_limit, WEIR_ARR_COC_CHANNELS, 1),
-                             weir_dim(256, 1, 1), in_texture(a, slot),
-                             in_part(slot->results, &layout->patches),
-                             in_part(slot->results, &layout->counts),
-                             out_part(slot->results, &layout->tokens), a->sizes.side, a->sizes.grid,
-                             (uint32_t)layout->plane);
-}
-
+// Of a slot once; the first one's gives the means of all.
 static weir_status submit_position(const weir_arr_coc *a, const struct slot *slot, bool first)
 {
-    TRY(texture_position(a, slot, a->setup));
-    return first ? position_means(a, slot, a->setup) : WEIR_OK;
+    const uint32_t side = a->sizes.side, grid = a->sizes.grid;
+    TRY(weir_queue_launch(a->setup, a->kernels[ARR_COC_TEXTURE_POSITION],
+                          weir_dim(ceil_div(side, 64), side, 1), weir_dim(64, 1, 1),
+                          weir_inout(slot->texture, 0, a->layout.texture_size), side,
+                          (uint32_t)a->layout.plane));
+    if (!first)
+        return WEIR_OK;
+    return weir_queue_launch(a->setup, a->kernels[ARR_COC_POSITION_MEANS],
+                             weir_dim(grid * grid, 1, 1), weir_dim(64, 1, 1), in_texture(a, slot),
+                             weir_out(a->position, 0, weir_buffer_size(a->position)), side, grid,
+                             (uint32_t)a->layout.plane);
 }
 
 static weir_status submit_upload(void *user, void *slot_pointer, void *frame, weir_queue *queue)
@@ -290,16 +233,44 @@ static weir_status submit_upload(void *user, void *slot_pointer, void *frame, we
     return weir_queue_copy(queue, slot->rgb, 0, slot->rgb_host, 0, rgb_size(slot));
 }
 
-static weir_status submit_relevance(void *user, void *slot, void *frame, weir_queue *queue)
+static weir_status submit_relevance(void *user, void *slot_pointer, void *frame, weir_queue *queue)
 {
-    TRY(patch_scores(user, slot, queue));
-    return relevance(user, slot, queue);
+    const weir_arr_coc *a = user;
+    const struct slot *slot = slot_pointer;
+    const struct layout *layout = &a->layout;
+    const uint32_t grid = a->sizes.grid;
+    TRY(weir_queue_launch(queue, a->kernels[ARR_COC_PATCH_SCORES], weir_dim(grid * grid, 1, 1),
+                          weir_dim(32, 4, 1), in_texture(a, slot),
+                          weir_in(a->weights, 0, weir_buffer_size(a->weights)),
+                          weir_in(a->position, 0, weir_buffer_size(a->position)),
+                          out_part(slot->results, &layout->scores), a->sizes.side, grid,
+                          (uint32_t)layout->plane));
+    return weir_queue_launch(queue, a->kernels[ARR_COC_RELEVANCE], weir_dim(1, 1, 1),
+                             weir_dim(256, 1, 1),
+                             weir_in(a->weights, 0, weir_buffer_size(a->weights)),
+                             weir_inout(slot->results, layout->scores.offset, layout->scores.size),
+                             out_part(slot->results, &layout->balance),
+                             out_part(slot->results, &layout->relevance), grid * grid);
 }
 
-static weir_status submit_allocation(void *user, void *slot, void *frame, weir_queue *queue)
+static weir_status submit_allocation(void *user, void *slot_pointer, void *frame, weir_queue *queue)
 {
-    TRY(allocate_tokens(user, slot, queue));
-    return compress_tokens(user, slot, queue);
+    const weir_arr_coc *a = user;
+    const struct slot *slot = slot_pointer;
+    const struct layout *layout = &a->layout;
+    const uint32_t patches = a->sizes.grid * a->sizes.grid;
+    TRY(weir_queue_launch(queue, a->kernels[ARR_COC_ALLOCATE_TOKENS],
+                          weir_dim(ceil_div(patches, 64), 1, 1), weir_dim(256, 1, 1),
+                          in_part(slot->results, &layout->relevance),
+                          out_part(slot->results, &layout->patches),
+                          out_part(slot->results, &layout->counts), patches, a->sizes.budget));
+    return weir_queue_launch(queue, a->kernels[ARR_COC_COMPRESS_TOKENS],
+                             weir_dim(layout->patch_limit, WEIR_ARR_COC_CHANNELS, 1),
+                             weir_dim(256, 1, 1), in_texture(a, slot),
+                             in_part(slot->results, &layout->patches),
+                             in_part(slot->results, &layout->counts),
+                             out_part(slot->results, &layout->tokens), a->sizes.side, a->sizes.grid,
+                             (uint32_t)layout->plane);
 }
 
 static weir_status submit_download(void *user, void *slot_pointer, void *frame, weir_queue *queue)
@@ -392,8 +363,7 @@ static weir_status upload_weights(weir_arr_coc *a, const struct weir_arr_coc_par
     float *pack = malloc(size);
     if (!pack)
         return weir__pattern_no_memory(ARR_COC_LABEL, "the ARR-COC pipeline");
-    arr_coc_pack(weir_arr_coc_weights_tensors(params->weights), params->query,
-                 weir_arr_coc_weights_query_size(params->weights), pack);
+    arr_coc_pack(&params->weights->tensors, params->query, params->weights->query_size, pack);
     const weir_status status = weir_upload(a->setup, a->weights, 0, pack, size);
     free(pack);
     return status;
@@ -520,18 +490,6 @@ static weir_status create_pipeline(weir_arr_coc *a, const struct weir_arr_coc_pa
     return weir_pipeline_create(&pipeline, &a->pipeline);
 }
 
-// What all slots share: the queue of the first work, kernels, buffers.
-static weir_status create_shared(weir_arr_coc *a)
-{
-    const size_t weights_size = ARR_COC_PACK_FLOATS * sizeof(float);
-    const size_t position_size = (size_t)4 * a->sizes.grid * a->sizes.grid * sizeof(float);
-
-    TRY(weir_queue_create(a->device, WEIR_PARAMS(weir_queue, .label = "arr-coc/setup"), &a->setup));
-    TRY(create_kernels(a));
-    TRY(create_buffer(a, "weights", weights_size, WEIR_PLACE_DEVICE, &a->weights));
-    return create_buffer(a, "position", position_size, WEIR_PLACE_DEVICE, &a->position);
-}
-
 static weir_status create(weir_arr_coc *a, const struct weir_arr_coc_params *params)
 {
     const struct weir_limits *limits = weir_device_limits(a->device);
@@ -540,7 +498,12 @@ static weir_status create(weir_arr_coc *a, const struct weir_arr_coc_params *par
     a->direct = limits->unified_memory && limits->host_in_kernels;
     TRY(check_sizes(&a->sizes));
     lay_out(&a->sizes, alignment > 16 ? alignment : 16, &a->layout);
-    TRY(create_shared(a));
+    TRY(weir_queue_create(a->device, WEIR_PARAMS(weir_queue, .label = "arr-coc/setup"), &a->setup));
+    TRY(create_kernels(a));
+    TRY(create_buffer(a, "weights", ARR_COC_PACK_FLOATS * sizeof(float), WEIR_PLACE_DEVICE,
+                      &a->weights));
+    TRY(create_buffer(a, "position", (size_t)4 * a->sizes.grid * a->sizes.grid * sizeof(float),
+                      WEIR_PLACE_DEVICE, &a->position));
     TRY(upload_weights(a, params));
     TRY(create_pipeline(a, params));
     return weir_queue_sync(a->setup, WEIR_FOREVER);

@@ -10,12 +10,6 @@
 
 #include "base/random.h"
 
-struct weir_arr_coc_weights {
-    weir_io_safetensors *file;
-    size_t query_size;
-    struct arr_coc_tensors tensors;
-};
-
 void weir_arr_coc_weights_describe(uint64_t query_size,
                                    struct weir_io_tensor tensors[WEIR_ARR_COC_TENSORS])
 {
@@ -96,16 +90,6 @@ void weir_arr_coc_weights_destroy(weir_arr_coc_weights **weights)
     *weights = NULL;
 }
 
-size_t weir_arr_coc_weights_query_size(const weir_arr_coc_weights *weights)
-{
-    return weights->query_size;
-}
-
-const struct arr_coc_tensors *weir_arr_coc_weights_tensors(const weir_arr_coc_weights *weights)
-{
-    return &weights->tensors;
-}
-
 // In [-1, 1), a multiple of 2^-52.
 static double next_uniform(uint64_t *state)
 {
@@ -175,14 +159,6 @@ static int by_relevance(const void *a, const void *b)
     return left->index < right->index ? -1 : 1;
 }
 
-static int32_t whole_root(int64_t value)
-{
-    int32_t root = 0;
-    while ((int64_t)(root + 1) * (root + 1) <= value)
-        root++;
-    return root;
-}
-
 // The first patch that does not fit gets the rest of the budget, and is the last.
 static uint32_t allocate(const struct ranked *ranked, uint32_t count, int64_t budget,
                          int32_t *patches, int64_t *out_tokens)
@@ -195,7 +171,7 @@ static uint32_t allocate(const struct ranked *ranked, uint32_t count, int64_t bu
         int32_t side = WEIR_ARR_COC_SIDE_LEAST + (int32_t)floorf(fmaf(SIDE_RANGE, relevance, 0.5f));
         last = used + (int64_t)side * side > budget;
         if (last)
-            side = whole_root(budget - used);
+            side = (int32_t)sqrt((double)(budget - used));
         if (side < WEIR_ARR_COC_SIDE_LEAST)
             break;
         int32_t *patch = patches + (size_t)WEIR_ARR_COC_PATCH_NUMBERS * taken++;

@@ -32,7 +32,11 @@ void weir_arr_coc_weights_describe(uint64_t query_size,
 // any machine with IEEE doubles: for weights and queries used in place of real ones.
 void weir_arr_coc_fill_normal(float *values, uint64_t count, double deviation, uint64_t state);
 
-typedef struct weir_arr_coc_weights weir_arr_coc_weights;
+typedef struct weir_arr_coc_weights {
+    weir_io_safetensors *file; // has the tensors
+    size_t query_size;         // D, the number of elements of a query
+    struct arr_coc_tensors tensors;
+} weir_arr_coc_weights;
 
 // Reads and checks a weights file. Other tensors in it are ignored.
 //
@@ -46,11 +50,6 @@ bool weir_arr_coc_weights_load(const char *path, weir_arr_coc_weights **out_weig
 // Frees the weights and sets `*weights` to NULL. NULL and a pointer to NULL are
 // accepted.
 void weir_arr_coc_weights_destroy(weir_arr_coc_weights **weights);
-
-// D, the number of elements of a query.
-size_t weir_arr_coc_weights_query_size(const weir_arr_coc_weights *weights);
-
-const struct arr_coc_tensors *weir_arr_coc_weights_tensors(const weir_arr_coc_weights *weights);
 
 // The patches that stage 3 must make of the relevance that stage 2 computed, by
 // docs/arr-coc.md; for checking results. It is exact, so a backend's patches can be compared

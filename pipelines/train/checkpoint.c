@@ -4,14 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/siphash.h"
-#include "patterns/fail.h"
+#include "base/hash.h"
+#include "patterns/shared.h"
 #include "pipelines/train/data.h"
 #include "pipelines/train/product.h"
-
-enum {
-    PROGRESS_WORDS = 2
-};
 
 static const char progress_name[] = "progress";
 static const char checksum_name[] = "checksum";
@@ -26,15 +22,13 @@ static uint64_t checksum_of(const struct weir_io_tensor *tensors, size_t count)
     uint64_t sum = 0;
     for (size_t i = 0; i < count; i++) {
         const struct weir_io_tensor *tensor = &tensors[i];
-        struct weir_siphash_key key = {{(uint64_t)tensor->dtype, (uint64_t)tensor->rank}};
-        uint64_t size = 0;
+        uint64_t hash = (uint64_t)tensor->dtype, size = 0;
         if (strcmp(tensor->name, checksum_name) == 0)
             continue;
         weir_io_shape_bytes(tensor->dtype, tensor->rank, tensor->shape, &size);
-        key.words[0] = weir_siphash(&key, tensor->name, strlen(tensor->name));
-        key.words[1] =
-            weir_siphash(&key, tensor->shape, (size_t)tensor->rank * sizeof *tensor->shape);
-        sum += weir_siphash(&key, tensor->data, (size_t)size);
+        hash = weir_hash(hash, tensor->name, strlen(tensor->name));
+        hash = weir_hash(hash, tensor->shape, (size_t)tensor->rank * sizeof *tensor->shape);
+        sum += weir_hash(hash, tensor->data, (size_t)size);
     }
     return sum;
 }
@@ -43,8 +37,9 @@ static uint64_t checksum_of(const struct weir_io_tensor *tensors, size_t count)
 
 // The tensors of the model, whose numbers are in `values`, then the progress, then the program's.
 static void list_tensors(const weir_train_model *model, const float *values,
-                         const uint64_t *progress, const struct weir_io_tensor *extras,
-                         size_t extra_count, struct weir_io_tensor *tensors)
+                         const struct weir_train_progress *progress,
+                         const struct weir_io_tensor *extras, size_t extra_count,
+                         struct weir_io_tensor *tensors)
 {
     for (size_t i = 0; i < weir_train_model_tensor_count(model); i++) {
         const struct weir_train_parameter *p = weir_train_model_parameter(model, i);
@@ -59,22 +54,10 @@ static void list_tensors(const weir_train_model *model, const float *values,
     *tensors++ = (struct weir_io_tensor){.name = progress_name,
                                          .dtype = WEIR_IO_U64,
                                          .rank = 1,
-                                         .shape = {PROGRESS_WORDS},
+                                         .shape = {sizeof *progress / sizeof(uint64_t)},
                                          .data = progress};
     for (size_t i = 0; i < extra_count; i++)
         *tensors++ = extras[i];
-}
-
-// The last of the tensors becomes the checksum of the others.
-static weir_status write_file(const char *path, struct weir_io_tensor *tensors, size_t count)
-{
-    struct weir_io_error error;
-    const uint64_t checksum = checksum_of(tensors, count - 1);
-    tensors[count - 1] = (struct weir_io_tensor){
-        .name = checksum_name, .dtype = WEIR_IO_U64, .rank = 1, .shape = {1}, .data = &checksum};
-    if (weir_io_safetensors_write(path, tensors, count, &error))
-        return WEIR_OK;
-    return weir__pattern_fail(NULL, WEIR_ERROR_IO, NULL, "%s", error.message);
 }
 
 weir_status weir_train_checkpoint_write(const char *path, weir_train_model *model,
@@ -82,7 +65,6 @@ weir_status weir_train_checkpoint_write(const char *path, weir_train_model *mode
                                         const struct weir_train_progress *progress,
                                         const struct weir_io_tensor *extras, size_t extra_count)
 {
-    const uint64_t words[PROGRESS_WORDS] = {progress->step, progress->seed};
     const size_t count = weir_train_model_tensor_count(model) + 1 + extra_count + 1;
     weir_buffer *buffer = weir_train_model_parameters(model);
     float *values = malloc(weir_buffer_size(buffer));
@@ -92,8 +74,16 @@ weir_status weir_train_checkpoint_write(const char *path, weir_train_model *mode
     if (status == WEIR_OK)
         status = weir_download(queue, values, buffer, 0, weir_buffer_size(buffer));
     if (status == WEIR_OK) {
-        list_tensors(model, values, words, extras, extra_count, tensors);
-        status = write_file(path, tensors, count);
+        struct weir_io_error error;
+        list_tensors(model, values, progress, extras, extra_count, tensors);
+        const uint64_t checksum = checksum_of(tensors, count - 1);
+        tensors[count - 1] = (struct weir_io_tensor){.name = checksum_name,
+                                                     .dtype = WEIR_IO_U64,
+                                                     .rank = 1,
+                                                     .shape = {1},
+                                                     .data = &checksum};
+        if (!weir_io_safetensors_write(path, tensors, count, &error))
+            status = weir__pattern_fail(NULL, WEIR_ERROR_IO, NULL, "%s", error.message);
     }
     free(tensors);
     free(values);
@@ -114,8 +104,7 @@ static weir_status check_checksum(const char *path, const weir_io_safetensors *f
     if (tensor->dtype != WEIR_IO_U64 || tensor->size_bytes != sizeof checksum)
         return train_fail_file(path, another, "is damaged: its checksum is no U64 number");
     memcpy(&checksum, tensor->data, sizeof checksum);
-    const size_t count = weir_io_safetensors_count(file);
-    if (checksum != checksum_of(weir_io_safetensors_at(file, 0), count))
+    if (checksum != checksum_of(file->tensors, file->count))
         return train_fail_file(path, another, "is damaged: its checksum is another one");
     return WEIR_OK;
 }
@@ -136,20 +125,6 @@ static weir_status read_tensors(const char *path, const weir_io_safetensors *fil
     return WEIR_OK;
 }
 
-static weir_status read_progress(const char *path, const weir_io_safetensors *file,
-                                 struct weir_train_progress *out_progress)
-{
-    uint64_t words[PROGRESS_WORDS];
-    const struct weir_io_tensor *tensor = weir_io_safetensors_get(file, progress_name);
-    if (!tensor || tensor->dtype != WEIR_IO_U64 || tensor->size_bytes != sizeof words)
-        return train_fail_file(path, NULL,
-                               "is no checkpoint: it has no tensor '%s' of %d U64 numbers",
-                               progress_name, (int)PROGRESS_WORDS);
-    memcpy(words, tensor->data, sizeof words);
-    *out_progress = (struct weir_train_progress){words[0], words[1]};
-    return WEIR_OK;
-}
-
 static bool is_known(const weir_train_model *model, const char *name)
 {
     for (size_t i = 0; i < weir_train_model_tensor_count(model); i++)
@@ -162,8 +137,8 @@ static bool is_known(const weir_train_model *model, const char *name)
 static weir_status check_names(const char *path, const weir_io_safetensors *file,
                                const weir_train_model *model)
 {
-    for (size_t i = 0; i < weir_io_safetensors_count(file); i++) {
-        const char *name = weir_io_safetensors_at(file, i)->name;
+    for (size_t i = 0; i < file->count; i++) {
+        const char *name = file->tensors[i].name;
         if (!is_known(model, name))
             return train_fail_file(path, other_network,
                                    "has the tensor '%.80s', which this network has not", name);
@@ -177,7 +152,12 @@ static weir_status take_tensors(const char *path, const weir_io_safetensors *fil
                                 struct weir_train_progress *out_progress)
 {
     weir_buffer *buffer = weir_train_model_parameters(model);
-    TRY(read_progress(path, file, out_progress));
+    const struct weir_io_tensor *progress = weir_io_safetensors_get(file, progress_name);
+    if (!progress || progress->dtype != WEIR_IO_U64 || progress->size_bytes != sizeof *out_progress)
+        return train_fail_file(path, NULL,
+                               "is no checkpoint: it has no tensor '%s' of 2 U64 numbers",
+                               progress_name);
+    memcpy(out_progress, progress->data, sizeof *out_progress);
     TRY(read_tensors(path, file, model, values));
     TRY(check_names(path, file, model));
     TRY(check_checksum(path, file));

@@ -17,6 +17,7 @@
 #include "io/safetensors.h"
 #include "pipelines/train/model.h"
 
+// As in the file.
 struct weir_train_progress {
     uint64_t step; // steps that are done
     uint64_t seed;

@@ -13,22 +13,6 @@
 #include "base/random.h"
 #include "pipelines/train/product.h"
 
-struct weir_train_data {
-    struct weir_train_shape shape;
-    size_t numbers; // of a sample
-    uint32_t classes;
-    uint64_t count;
-
-    // A set from a seed.
-    uint64_t seed;
-    uint32_t noise;
-    unsigned char *pictures; // [classes, numbers]
-
-    // A set from files, which are in memory whole; NULL of a set from a seed.
-    void *image_file, *label_file;
-    const unsigned char *images, *labels;
-};
-
 // IDX files: two zero bytes, the type of an element (8: unsigned bytes), the count of dimensions,
 // each dimension as four bytes with the highest first, then the elements. Files are read whole;
 // the header is checked against the length.
@@ -177,16 +161,6 @@ static unsigned char colour_at(const weir_train_data *data, uint32_t label, uint
     return (unsigned char)(DARKEST + bits % (BRIGHTEST - DARKEST + 1));
 }
 
-static bool make_pictures(weir_train_data *data)
-{
-    unsigned char *at = data->pictures =
-        malloc(data->classes * data->numbers); // NOLINT(clang-analyzer-optin.portability.UnixAPI)
-    for (uint32_t label = 0; at && label < data->classes; label++)
-        for (uint32_t i = 0; i < data->numbers; i++)
-            *at++ = colour_at(data, label, i);
-    return at != NULL;
-}
-
 weir_status weir_train_data_make(const struct weir_train_made_params *params,
                                  weir_train_data **out_data)
 {
@@ -200,12 +174,15 @@ weir_status weir_train_data_make(const struct weir_train_made_params *params,
     data->count = params->count;
     data->seed = params->seed;
     data->noise = params->noise;
-    if (!make_pictures(data)) {
+    unsigned char *at = data->pictures =
+        malloc(data->classes * data->numbers); // NOLINT(clang-analyzer-optin.portability.UnixAPI)
+    for (uint32_t label = 0; at && label < data->classes; label++)
+        for (uint32_t i = 0; i < data->numbers; i++)
+            *at++ = colour_at(data, label, i);
+    if (!at)
         weir_train_data_destroy(&data);
-        return weir__pattern_no_memory("data", "data");
-    }
     *out_data = data;
-    return WEIR_OK;
+    return data ? WEIR_OK : weir__pattern_no_memory("data", "data");
 }
 
 void weir_train_data_destroy(weir_train_data **data)
@@ -217,16 +194,6 @@ void weir_train_data_destroy(weir_train_data **data)
     free((*data)->label_file);
     free(*data);
     *data = NULL;
-}
-
-struct weir_train_shape weir_train_data_shape(const weir_train_data *data)
-{
-    return data->shape;
-}
-
-uint32_t weir_train_data_classes(const weir_train_data *data)
-{
-    return data->classes;
 }
 
 // The order.
@@ -266,15 +233,6 @@ static uint32_t label_of(const weir_train_data *data, uint64_t index)
     return (uint32_t)(weir_random(data->seed, LABELS, index) % data->classes);
 }
 
-// Eight numbers share one random one, a byte each, the lowest first: io/ is for machines that store it first.
-static void draw_block(uint64_t stream, uint64_t first, unsigned char *drawn)
-{
-    for (size_t i = 0; i < BLOCK / 8; i++) {
-        const uint64_t bits = weir_random_draw(stream, first + i);
-        memcpy(drawn + 8 * i, &bits, sizeof bits);
-    }
-}
-
 // A drawn byte, 0 to 255, becomes noise of -noise ... noise. The loop has a fixed count and 16 bits a
 // number, so that compilers use vectors: the thread that loads has to be faster than the training.
 static void mix_block(const unsigned char *restrict picture, const unsigned char *restrict drawn,
@@ -296,7 +254,12 @@ static void make_bytes(const weir_train_data *data, uint64_t index, unsigned cha
     unsigned char drawn[BLOCK], rest[BLOCK] = {0}, made[BLOCK];
     for (size_t i = 0; i < data->numbers; i += BLOCK) {
         const size_t left = data->numbers - i;
-        draw_block(stream, i / 8, drawn);
+        // Eight numbers share one random one, a byte each, the lowest first: io/ is for machines
+        // that store it first.
+        for (size_t k = 0; k < BLOCK; k += 8) {
+            const uint64_t bits = weir_random_draw(stream, (i + k) / 8);
+            memcpy(drawn + k, &bits, sizeof bits);
+        }
         if (left >= BLOCK) {
             mix_block(picture + i, drawn, data->noise, out + i);
         } else {

@@ -12,7 +12,22 @@
 
 #include "pipelines/train/model.h"
 
-typedef struct weir_train_data weir_train_data;
+// Closed.
+typedef struct weir_train_data {
+    struct weir_train_shape shape;
+    size_t numbers; // of a sample
+    uint32_t classes;
+    uint64_t count;
+
+    // A set from a seed.
+    uint64_t seed;
+    uint32_t noise;
+    unsigned char *pictures; // [classes, numbers]
+
+    // A set from files, which are in memory whole; NULL of a set from a seed.
+    void *image_file, *label_file;
+    const unsigned char *images, *labels;
+} weir_train_data;
 
 // A set from a seed.
 struct weir_train_made_params {
@@ -39,9 +54,6 @@ weir_status weir_train_data_open(const char *images_path, const char *labels_pat
                                  weir_train_data **out_data);
 
 void weir_train_data_destroy(weir_train_data **data);
-
-struct weir_train_shape weir_train_data_shape(const weir_train_data *data);
-uint32_t weir_train_data_classes(const weir_train_data *data);
 
 // The index of the sample at `position` of an endless order: each `count` positions are an epoch,
 // which has each sample once, in an order of its own that depends on `seed`. With a batch of n

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "kernels/augment/augment.h"
-#include "patterns/fail.h"
 #include "patterns/loader.h"
+#include "patterns/shared.h"
 
 enum {
     BLOCK = 64,
@@ -111,17 +111,6 @@ struct drawn {
     float bias;
 };
 
-static struct drawn draw_all(const struct weir_train_augment_params *p, uint64_t index)
-{
-    return (struct drawn){
-        .top = draw(p->seed, index, DRAW_TOP) % (p->height - p->out_height + 1),
-        .left = draw(p->seed, index, DRAW_LEFT) % (p->width - p->out_width + 1),
-        .mirrored = draw(p->seed, index, DRAW_MIRRORED) & 1,
-        .gain = between(draw(p->seed, index, DRAW_GAIN), 1 - p->contrast, 1 + p->contrast),
-        .bias = between(draw(p->seed, index, DRAW_BIAS), -p->brightness, p->brightness),
-    };
-}
-
 static void cut(const struct weir_train_augment_params *p, const unsigned char *image,
                 const struct drawn *drawn, float *out)
 {
@@ -137,14 +126,21 @@ static void cut(const struct weir_train_augment_params *p, const unsigned char *
     }
 }
 
-void weir_train_augment_on_host(const struct weir_train_augment_params *params,
+void weir_train_augment_on_host(const struct weir_train_augment_params *p,
                                 const unsigned char *images, float *out, uint32_t count,
                                 uint64_t first)
 {
-    const size_t size = (size_t)params->out_width * params->out_height * params->channels;
+    const size_t size = (size_t)p->out_width * p->out_height * p->channels;
     for (uint32_t i = 0; i < count; i++) {
-        const struct drawn drawn = draw_all(params, first + i);
-        cut(params, images + weir_train_augment_in_bytes(params, i), &drawn, out + i * size);
+        const uint64_t index = first + i;
+        const struct drawn drawn = {
+            .top = draw(p->seed, index, DRAW_TOP) % (p->height - p->out_height + 1),
+            .left = draw(p->seed, index, DRAW_LEFT) % (p->width - p->out_width + 1),
+            .mirrored = draw(p->seed, index, DRAW_MIRRORED) & 1,
+            .gain = between(draw(p->seed, index, DRAW_GAIN), 1 - p->contrast, 1 + p->contrast),
+            .bias = between(draw(p->seed, index, DRAW_BIAS), -p->brightness, p->brightness),
+        };
+        cut(p, images + weir_train_augment_in_bytes(p, i), &drawn, out + i * size);
     }
 }
 
@@ -200,8 +196,8 @@ static void load(const train_feed *feed, uint64_t pass, unsigned char *memory)
         labels[i] = weir_train_data_bytes(p->run->data, index, images + i * feed->image_bytes);
     }
     if (feed->images)
-        weir_train_augment_on_host(p->augment, images, (float *)(void *)memory, p->run->batch,
-                                   position);
+        weir_train_augment_on_host(p->augment, images, (float *)(void *)memory,
+                                   (uint32_t)p->run->batch, position);
 }
 
 static size_t loaded_bytes(const train_feed *feed)
@@ -219,16 +215,6 @@ static weir_status load_for_loader(void *user, uint64_t index, void *memory, siz
     return WEIR_OK;
 }
 
-// The next batch as it is loaded.
-static weir_status take_loaded(train_feed *feed, uint64_t pass, struct weir_batch *out_batch)
-{
-    if (feed->loader)
-        return weir_loader_next(feed->loader, feed->ahead, out_batch);
-    load(feed, pass, feed->host);
-    *out_batch = (struct weir_batch){.buffer = feed->loaded};
-    return weir_upload(feed->ahead, feed->loaded, 0, feed->host, loaded_bytes(feed));
-}
-
 // Preparing.
 
 static weir_status make_numbers(train_feed *feed, uint64_t pass, weir_buffer *to,
@@ -239,7 +225,7 @@ static weir_status make_numbers(train_feed *feed, uint64_t pass, weir_buffer *to
         return weir_queue_copy(feed->ahead, to, 0, loaded, 0, feed->loaded_inputs);
     if (p->run->program == WEIR_TRAIN_AUGMENT)
         return weir_train_augment_submit(feed->kernel, feed->ahead, p->augment, loaded, to,
-                                         p->run->batch, position_of(feed, pass));
+                                         (uint32_t)p->run->batch, position_of(feed, pass));
     return weir_train_centre_submit(feed->kernel, feed->ahead, loaded, to,
                                     p->run->batch * feed->image_bytes, p->run->exact);
 }
@@ -261,8 +247,13 @@ static weir_status prepare(train_feed *feed)
 {
     const uint64_t pass = feed->prepared++;
     struct slot *slot = &feed->slots[pass % SLOTS];
-    struct weir_batch loaded;
-    TRY(take_loaded(feed, pass, &loaded));
+    struct weir_batch loaded = {.buffer = feed->loaded};
+    if (feed->loader) {
+        TRY(weir_loader_next(feed->loader, feed->ahead, &loaded));
+    } else {
+        load(feed, pass, feed->host);
+        TRY(weir_upload(feed->ahead, feed->loaded, 0, feed->host, loaded_bytes(feed)));
+    }
     if (slot->freed.queue)
         TRY(weir_queue_wait(feed->ahead, slot->freed));
     TRY(fill_slot(feed, pass, slot, loaded.buffer));
@@ -303,20 +294,6 @@ static size_t round_up(size_t size, size_t alignment)
 static bool augments_on_host(const struct train_feed_params *params)
 {
     return params->run->program == WEIR_TRAIN_AUGMENT && params->run->augment_on_host;
-}
-
-static void measure(train_feed *feed, size_t model_inputs)
-{
-    const struct train_feed_params *p = &feed->params;
-    const struct weir_train_shape shape = weir_train_data_shape(p->run->data);
-    const weir_device *device = weir_comm_device(p->run->comm);
-    const size_t alignment = weir_device_limits(device)->argument_alignment_bytes;
-    const size_t batch = p->run->batch;
-    feed->image_bytes = (size_t)shape.height * shape.width * shape.channels;
-    feed->slot_inputs = round_up(batch * model_inputs * sizeof(float), alignment);
-    feed->loaded_inputs =
-        augments_on_host(p) ? feed->slot_inputs : round_up(batch * feed->image_bytes, alignment);
-    feed->pass_count = (p->run->steps - p->first) * p->run->passes;
 }
 
 static weir_status create_memory(weir_device *device, size_t size, weir_buffer **out)
@@ -370,8 +347,16 @@ weir_status train_feed_create(const struct train_feed_params *params, size_t mod
     *out_feed = feed;
     if (!feed)
         return weir__pattern_no_memory("batches", "batches");
+    const struct weir_train_run_params *run = params->run;
+    const struct weir_train_shape shape = run->data->shape;
+    const size_t alignment = weir_device_limits(device)->argument_alignment_bytes;
     feed->params = *params;
-    measure(feed, model_inputs);
+    feed->image_bytes = (size_t)shape.height * shape.width * shape.channels;
+    feed->slot_inputs = round_up(run->batch * model_inputs * sizeof(float), alignment);
+    feed->loaded_inputs = augments_on_host(params)
+                              ? feed->slot_inputs
+                              : round_up(run->batch * feed->image_bytes, alignment);
+    feed->pass_count = (run->steps - params->first) * run->passes;
     TRY(create_preparing(feed, device));
     return create_loading(feed, device);
 }

@@ -208,17 +208,6 @@ static weir_status check_input(const weir_train_model *model)
     return WEIR_OK;
 }
 
-// Fills layers, tensors and sizes.
-static weir_status lay_out(weir_train_model *model, const struct weir_train_layer *layers)
-{
-    struct weir_train_shape shape = model->params.input;
-    TRY(check_input(model));
-    for (size_t i = 0; i < model->params.layer_count; i++)
-        TRY(set_layer(model, i, &layers[i], &shape));
-    set_tensors(model);
-    return WEIR_OK;
-}
-
 // Where the passes read the weight of layer `index`.
 static struct train_range weight_range(const weir_train_model *model, size_t index)
 {
@@ -267,15 +256,6 @@ weir_buffer *weir_train_model_parameters(const weir_train_model *model)
     return model->parameters;
 }
 
-// The top 24 bits are exact in float32, so each number is rounded once.
-static void set_random(float *values, size_t count, uint64_t seed, size_t stream, float most)
-{
-    for (size_t i = 0; i < count; i++) {
-        const int32_t bits = (int32_t)(weir_random(seed, stream, i) >> 40);
-        values[i] = (float)(bits - (1 << 23)) * 0x1p-23f * most;
-    }
-}
-
 weir_status weir_train_model_initialise(weir_train_model *model, weir_queue *queue, uint64_t seed)
 {
     float *values = calloc(1, model->parameter_bytes);
@@ -283,8 +263,13 @@ weir_status weir_train_model_initialise(weir_train_model *model, weir_queue *que
         return weir__pattern_no_memory(model->label, "the parameters");
     for (size_t i = 0; i < model->params.layer_count; i++) {
         const struct weir_train_parameter *weight = &model->parameter[2 * i];
-        set_random(values + weight->offset / sizeof(float), weight->count, seed, i,
-                   sqrtf(6.0f / (float)model->layers[i].depth));
+        const float most = sqrtf(6.0f / (float)model->layers[i].depth);
+        // The top 24 bits are exact in float32, so each number is rounded once.
+        for (size_t k = 0; k < weight->count; k++) {
+            const int32_t bits = (int32_t)(weir_random(seed, i, k) >> 40);
+            values[weight->offset / sizeof(float) + k] =
+                (float)(bits - (1 << 23)) * 0x1p-23f * most;
+        }
     }
     const weir_status status =
         weir_upload(queue, model->parameters, 0, values, model->parameter_bytes);
@@ -343,15 +328,10 @@ static size_t bytes_of(const weir_train_model *model, size_t count)
     return count * model->element_bytes;
 }
 
-static struct weir_argument bias_of(const weir_train_model *model, size_t index)
-{
-    const struct weir_train_parameter *bias = &model->parameter[2 * index + 1];
-    return weir_in(model->parameters, bias->offset, bias->count * sizeof(float));
-}
-
 static weir_status forward_layer(weir_train_model *model, weir_queue *queue, size_t index)
 {
     struct train_layer *layer = &model->layers[index];
+    const struct weir_train_parameter *bias = &model->parameter[2 * index + 1];
     const uint32_t pieces = layer->rows * layer->depth;
     if (layer->pieces)
         TRY(weir_queue_launch_count(queue, model->kernels[TRAIN_PIECES], pieces,
@@ -362,7 +342,8 @@ static weir_status forward_layer(weir_train_model *model, weir_queue *queue, siz
     TRY(train_product_submit(&model->engine, queue, &layer->forward));
     return weir_queue_launch_count(
         queue, model->kernels[TRAIN_ACTIVATE], layer->out_count,
-        weir_in(model->sums, 0, (size_t)layer->out_count * sizeof(float)), bias_of(model, index),
+        weir_in(model->sums, 0, (size_t)layer->out_count * sizeof(float)),
+        weir_in(model->parameters, bias->offset, bias->count * sizeof(float)),
         weir_out(layer->output, 0, bytes_of(model, layer->out_count)), layer->what.outputs,
         layer->what.relu, model->params.grid, layer->out_count);
 }
@@ -395,24 +376,19 @@ weir_status weir_train_model_encode(weir_train_model *model, weir_queue *queue,
                                    count);
 }
 
-static weir_status submit_loss(weir_train_model *model, weir_queue *queue,
-                               struct weir_train_view labels)
-{
-    const uint32_t count = model->layers[model->params.layer_count - 1].out_count;
-    return weir_queue_launch_count(
-        queue, model->kernels[TRAIN_CROSS_ENTROPY], model->params.batch, outputs_of(model),
-        weir_in(labels.buffer, labels.offset, model->params.batch * sizeof(uint32_t)),
-        weir_out(model->deltas[0], 0, bytes_of(model, count)), weir_whole_out(model->results),
-        model->params.batch, count / model->params.batch, model->params.grid);
-}
-
 weir_status weir_train_model_forward(weir_train_model *model, weir_queue *queue,
                                      const struct weir_train_batch *batch,
                                      struct weir_train_view result, bool accumulate)
 {
-    TRY(forward_layers(model, queue, batch->inputs));
-    TRY(submit_loss(model, queue, batch->labels));
+    const uint32_t count = model->layers[model->params.layer_count - 1].out_count;
+    const struct weir_train_view *labels = &batch->labels;
     const size_t size = WEIR_TRAIN_RESULT_BYTES;
+    TRY(forward_layers(model, queue, batch->inputs));
+    TRY(weir_queue_launch_count(
+        queue, model->kernels[TRAIN_CROSS_ENTROPY], model->params.batch, outputs_of(model),
+        weir_in(labels->buffer, labels->offset, model->params.batch * sizeof(uint32_t)),
+        weir_out(model->deltas[0], 0, bytes_of(model, count)), weir_whole_out(model->results),
+        model->params.batch, count / model->params.batch, model->params.grid));
     return weir_queue_launch(queue, model->kernels[TRAIN_SUM_RESULTS], weir_dim(1, 1, 1),
                              weir_dim(TRAIN_RESULT_ITEMS, 1, 1), weir_whole_in(model->results),
                              accumulate ? weir_inout(result.buffer, result.offset, size)
@@ -606,19 +582,16 @@ static weir_status create_buffers(weir_train_model *model)
 static weir_status create_parts(weir_train_model *model,
                                 const struct weir_train_model_params *params)
 {
-    TRY(lay_out(model, params->layers));
+    struct weir_train_shape shape = params->input;
+    TRY(check_input(model));
+    for (size_t i = 0; i < params->layer_count; i++)
+        TRY(set_layer(model, i, &params->layers[i], &shape));
+    set_tensors(model);
     TRY(create_kernels(model));
     TRY(create_buffers(model));
     if (params->products == WEIR_TRAIN_CUBLAS)
         TRY(train_blas_open(params->device, params->cublas, &model->engine.blas));
     return prepare(model);
-}
-
-static size_t alignment_of(const weir_device *device)
-{
-    const size_t least = 256; // so that vectors of any size may be read
-    const size_t wanted = (size_t)weir_device_limits(device)->argument_alignment_bytes;
-    return wanted > least ? wanted : least;
 }
 
 weir_status weir_train_model_create(const struct weir_train_model_params *params,
@@ -633,7 +606,9 @@ weir_status weir_train_model_create(const struct weir_train_model_params *params
     model->params.label = weir__pattern_keep(model->label, params->label, "model");
     model->bf16 = params->element == WEIR_TRAIN_BF16;
     model->element_bytes = model->bf16 ? 2 : 4;
-    model->alignment = alignment_of(params->device);
+    model->alignment = (size_t)weir_device_limits(params->device)->argument_alignment_bytes;
+    if (model->alignment < 256) // so that vectors of any size may be read
+        model->alignment = 256;
     const weir_status status = create_parts(model, params);
     if (status != WEIR_OK)
         weir_train_model_destroy(&model);

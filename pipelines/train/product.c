@@ -78,20 +78,12 @@ static weir_status find(void *library, const char *name, void *out_function)
                               "the library lacks the function %s", name);
 }
 
-static void *open_library(const char *path)
-{
-    if (path)
-        return dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    void *library = NULL;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !library; i++)
-        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    return library;
-}
-
 // The library is never closed: it has threads and exit handlers.
 static weir_status load(struct train_blas *blas, const char *path)
 {
-    void *library = open_library(path);
+    void *library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    for (size_t i = 0; !path && i < sizeof names / sizeof *names && !library; i++)
+        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     if (!library)
         return weir__pattern_fail("cuBLAS", WEIR_ERROR_UNSUPPORTED,
                                   "install cuBLAS 12 or newer, name its file, or let the library's "
@@ -133,17 +125,6 @@ weir_status train_blas_multiply(const struct weir_native_queue *native, void *us
 
 // Opening.
 
-static weir_status check_device(weir_device *device)
-{
-    struct weir_native_device native;
-    TRY(weir_device_get_native(device, &native));
-    if (weir_native_is(native.api, WEIR_NATIVE_CUDA))
-        return WEIR_OK;
-    return weir__pattern_fail("cuBLAS", WEIR_ERROR_UNSUPPORTED,
-                              "let the library's kernels compute the products on this device",
-                              "the device is one of '%s', not of CUDA", native.api);
-}
-
 static weir_status run_alone(struct train_blas *blas, weir_native_function function)
 {
     TRY(weir_queue_native_array(blas->queue, function, blas, NULL, 0));
@@ -152,7 +133,12 @@ static weir_status run_alone(struct train_blas *blas, weir_native_function funct
 
 static weir_status start(struct train_blas *blas, weir_device *device, const char *path)
 {
-    TRY(check_device(device));
+    struct weir_native_device native;
+    TRY(weir_device_get_native(device, &native));
+    if (!weir_native_is(native.api, WEIR_NATIVE_CUDA))
+        return weir__pattern_fail("cuBLAS", WEIR_ERROR_UNSUPPORTED,
+                                  "let the library's kernels compute the products on this device",
+                                  "the device is one of '%s', not of CUDA", native.api);
     TRY(load(blas, path));
     TRY(weir_queue_create(device, WEIR_PARAMS(weir_queue, .label = "cublas"), &blas->queue));
     TRY(run_alone(blas, create));

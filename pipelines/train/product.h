@@ -5,7 +5,7 @@
 
 #include <weir/weir.h>
 
-#include "patterns/fail.h"
+#include "patterns/shared.h"
 
 // cuBLAS, opened at run time, for products on queues of a CUDA device.
 

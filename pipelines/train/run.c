@@ -25,7 +25,6 @@ enum {
 };
 
 struct train_curve {
-    weir_comm *comm;
     weir_buffer *sums;      // DEVICE: struct weir_train_view of each step
     weir_buffer *copy;      // HOST
     uint64_t known, sent;   // steps; those between are on their way
@@ -56,13 +55,12 @@ struct train {
     uint64_t checkpoint_ns;
 };
 
-static weir_status curve_create(struct train_curve *curve, weir_comm *comm, uint64_t steps,
-                                uint64_t samples)
+static weir_status curve_create(struct train_curve *curve, const struct weir_train_run_params *p)
 {
-    weir_device *device = weir_comm_device(comm);
-    *curve = (struct train_curve){.comm = comm, .samples = samples};
-    curve->losses = calloc(steps, sizeof *curve->losses);
-    curve->right = calloc(steps, sizeof *curve->right);
+    weir_device *device = weir_comm_device(p->comm);
+    curve->samples = p->batch * p->passes * weir_comm_count(p->comm);
+    curve->losses = calloc(p->steps, sizeof *curve->losses);
+    curve->right = calloc(p->steps, sizeof *curve->right);
     if (!curve->losses || !curve->right)
         return weir__pattern_no_memory("curve", "the curve");
     TRY(weir_buffer_create(device,
@@ -72,15 +70,6 @@ static weir_status curve_create(struct train_curve *curve, weir_comm *comm, uint
                               WEIR_PARAMS(weir_buffer, .label = "curve", .size = WINDOWS_BYTES,
                                           .placement = WEIR_PLACE_HOST),
                               &curve->copy);
-}
-
-static void curve_finish(struct train_curve *curve)
-{
-    weir_buffer_destroy(&curve->sums);
-    weir_buffer_destroy(&curve->copy);
-    free(curve->losses);
-    free(curve->right);
-    *curve = (struct train_curve){0};
 }
 
 // Windows end at multiples of their size, so each is in one piece.
@@ -107,25 +96,26 @@ static weir_status collect(struct train_curve *curve, uint64_t end, struct weir_
 }
 
 // Sends off the steps before `end`, and collects those that are on their way.
-static weir_status turn(struct train_curve *curve, weir_queue *queue, uint64_t end)
+static weir_status turn(struct train *train, uint64_t end)
 {
+    struct train_curve *curve = &train->curve;
     const struct weir_event done = curve->done;
     const uint64_t begin = curve->sent;
     const size_t offset = offset_of(begin), bytes = (end - begin) * WEIR_TRAIN_RESULT_BYTES;
-    if (weir_comm_count(curve->comm) > 1)
-        TRY(weir_queue_all_reduce(queue, curve->comm, curve->sums, offset, curve->sums, offset,
-                                  bytes / sizeof(float), WEIR_F32, WEIR_SUM));
-    TRY(weir_queue_copy(queue, curve->copy, offset, curve->sums, offset, bytes));
-    TRY(weir_queue_record(queue, &curve->done));
+    if (weir_comm_count(train->params->comm) > 1)
+        TRY(weir_queue_all_reduce(train->queue, train->params->comm, curve->sums, offset,
+                                  curve->sums, offset, bytes / sizeof(float), WEIR_F32, WEIR_SUM));
+    TRY(weir_queue_copy(train->queue, curve->copy, offset, curve->sums, offset, bytes));
+    TRY(weir_queue_record(train->queue, &curve->done));
     curve->sent = end;
     return collect(curve, begin, done);
 }
 
-static weir_status curve_flush(struct train_curve *curve, weir_queue *queue, uint64_t end)
+static weir_status curve_flush(struct train *train, uint64_t end)
 {
-    if (end > curve->sent)
-        TRY(turn(curve, queue, end));
-    return collect(curve, curve->sent, curve->done);
+    if (end > train->curve.sent)
+        TRY(turn(train, end));
+    return collect(&train->curve, train->curve.sent, train->curve.done);
 }
 
 // Parameters, the method's state and the curve: set from the seed or the checkpoint on rank 0, and
@@ -135,26 +125,14 @@ enum {
     CURVES = 2
 };
 
+// Makes of the seed of the head's parameters that of the encoder's.
+#define ENCODER_SEED UINT64_C(0x9e3779b97f4a7c15)
+
 static const char *const curve_names[CURVES] = {"program.losses", "program.right"};
 
 static float *curve_values(const struct train *train, int index)
 {
     return index == 0 ? train->curve.losses : train->curve.right;
-}
-
-// Of the seed of the head's parameters, a seed for the encoder's.
-static uint64_t encoder_seed(uint64_t seed)
-{
-    return seed ^ UINT64_C(0x9e3779b97f4a7c15);
-}
-
-static weir_status initialise(struct train *train)
-{
-    const uint64_t seed = train->params->seed;
-    TRY(weir_train_model_initialise(train->model, train->queue, seed));
-    if (train->encoder)
-        TRY(weir_train_model_initialise(train->encoder, train->queue, encoder_seed(seed)));
-    return WEIR_OK;
 }
 
 // The checkpoint.
@@ -207,12 +185,6 @@ static weir_status read_checkpoint(struct train *train)
     return status;
 }
 
-static bool has_checkpoint(const struct train *train)
-{
-    return train->params->resume &&
-           (access(train->params->checkpoint, F_OK) == 0 || errno != ENOENT);
-}
-
 // Sending.
 
 static weir_status send(struct train *train, weir_buffer *buffer)
@@ -243,10 +215,14 @@ static weir_status send_all(struct train *train)
 
 static weir_status begin_state(struct train *train)
 {
-    TRY(initialise(train));
-    if (weir_comm_rank(train->params->comm) == 0 && has_checkpoint(train))
+    const struct weir_train_run_params *p = train->params;
+    TRY(weir_train_model_initialise(train->model, train->queue, p->seed));
+    if (train->encoder)
+        TRY(weir_train_model_initialise(train->encoder, train->queue, p->seed ^ ENCODER_SEED));
+    if (weir_comm_rank(p->comm) == 0 && p->resume &&
+        (access(p->checkpoint, F_OK) == 0 || errno != ENOENT))
         TRY(read_checkpoint(train));
-    if (weir_comm_count(train->params->comm) > 1)
+    if (weir_comm_count(p->comm) > 1)
         TRY(send_all(train));
     train->curve.known = train->curve.sent = train->first_step;
     return WEIR_OK;
@@ -311,13 +287,13 @@ static uint32_t seven_eighths(uint32_t side)
 
 static struct weir_train_augment_params augmentation(const struct weir_train_run_params *p)
 {
-    const struct weir_train_shape shape = weir_train_data_shape(p->data);
+    const struct weir_train_shape shape = p->data->shape;
     struct weir_train_augment_params augment = {
         .width = shape.width,
         .height = shape.height,
         .channels = shape.channels,
-        .out_width = p->crop ? p->crop : seven_eighths(shape.width),
-        .out_height = p->crop ? p->crop : seven_eighths(shape.height),
+        .out_width = p->crop ? (uint32_t)p->crop : seven_eighths(shape.width),
+        .out_height = p->crop ? (uint32_t)p->crop : seven_eighths(shape.height),
         .seed = (uint32_t)p->seed,
         .contrast = 0.2F,
         .brightness = 0.1F,
@@ -331,30 +307,32 @@ static struct weir_train_augment_params augmentation(const struct weir_train_run
 
 // Layers for the two kinds of networks, into `layers`; the count of layers is returned.
 
-static size_t mlp(uint32_t hidden, uint32_t width, uint32_t classes,
+static size_t mlp(uint64_t hidden, uint64_t width, uint64_t classes,
                   struct weir_train_layer *layers)
 {
-    for (uint32_t i = 0; i < hidden; i++)
-        layers[i] =
-            (struct weir_train_layer){.kind = WEIR_TRAIN_DENSE, .outputs = width, .relu = true};
-    layers[hidden] = (struct weir_train_layer){.kind = WEIR_TRAIN_DENSE, .outputs = classes};
+    for (uint64_t i = 0; i < hidden; i++)
+        layers[i] = (struct weir_train_layer){.kind = WEIR_TRAIN_DENSE,
+                                              .outputs = (uint32_t)width,
+                                              .relu = true};
+    layers[hidden] =
+        (struct weir_train_layer){.kind = WEIR_TRAIN_DENSE, .outputs = (uint32_t)classes};
     return (size_t)hidden + 1;
 }
 
 // Convolutions of 3 x 3 and stride 2 with `channels` and 2 * `channels` channels, a dense layer of
 // 4 * `channels` units, then `classes`: four layers.
-static size_t convnet(uint32_t channels, uint32_t classes, struct weir_train_layer *layers)
+static size_t convnet(uint64_t channels, uint64_t classes, struct weir_train_layer *layers)
 {
     for (uint32_t i = 0; i < 2; i++)
         layers[i] = (struct weir_train_layer){.kind = WEIR_TRAIN_CONVOLUTION,
-                                              .outputs = channels << i,
+                                              .outputs = (uint32_t)(channels << i),
                                               .side = 3,
                                               .stride = 2,
                                               .relu = true};
     return 2 + mlp(1, 4 * channels, classes, layers + 2);
 }
 
-static size_t network(const struct weir_train_run_params *p, uint32_t outputs,
+static size_t network(const struct weir_train_run_params *p, uint64_t outputs,
                       struct weir_train_layer *layers)
 {
     return p->network == WEIR_TRAIN_CONVNET ? convnet(p->channels, outputs, layers)
@@ -368,43 +346,40 @@ static struct weir_train_model_params usual(const struct train *train, const cha
     return (struct weir_train_model_params){
         .label = label,
         .device = train->device,
-        .input = weir_train_data_shape(p->data),
+        .input = p->data->shape,
         .layers = layers,
         .layer_count = count,
-        .batch = p->batch,
+        .batch = (uint32_t)p->batch,
         .element = p->element,
         .products = p->products,
         .grid = p->exact ? GRID : 0,
     };
 }
 
-static weir_status create_encoder(struct train *train)
-{
-    struct weir_train_layer layers[WEIR_TRAIN_LAYERS_MAX];
-    const size_t count = network(train->params, train->params->width, layers);
-    struct weir_train_model_params encoder = usual(train, "encoder", layers, count);
-    layers[count - 1].relu = true;
-    encoder.forward_only = true;
-    return weir_train_model_create(&encoder, &train->encoder);
-}
-
+// And of a head the encoder before it.
 static weir_status create_model(struct train *train)
 {
     struct weir_train_layer layers[WEIR_TRAIN_LAYERS_MAX];
     const struct weir_train_run_params *p = train->params;
-    const uint32_t classes = weir_train_data_classes(p->data);
+    const uint32_t classes = p->data->classes;
     const bool head = p->program == WEIR_TRAIN_ENCDEC;
     const size_t count = head ? mlp(1, p->width, classes, layers) : network(p, classes, layers);
     struct weir_train_model_params model = usual(train, head ? "head" : "model", layers, count);
     model.method = p->method;
     model.momentum = p->momentum;
     if (head)
-        model.input = (struct weir_train_shape){1, 1, p->width};
+        model.input = (struct weir_train_shape){1, 1, (uint32_t)p->width};
     if (p->program == WEIR_TRAIN_AUGMENT)
         model.input.width = train->augment.out_width,
         model.input.height = train->augment.out_height;
-    if (head)
-        TRY(create_encoder(train));
+    if (head) {
+        struct weir_train_layer encoding[WEIR_TRAIN_LAYERS_MAX];
+        const size_t encodings = network(p, p->width, encoding);
+        struct weir_train_model_params encoder = usual(train, "encoder", encoding, encodings);
+        encoding[encodings - 1].relu = true;
+        encoder.forward_only = true;
+        TRY(weir_train_model_create(&encoder, &train->encoder));
+    }
     return weir_train_model_create(&model, &train->model);
 }
 
@@ -462,14 +437,16 @@ static weir_status create(struct train *train, const struct weir_train_run_param
     TRY(create_model(train));
     train->parameter_count = (uint32_t)weir_train_model_parameter_count(train->model);
     TRY(create_buckets(train));
-    return curve_create(&train->curve, params->comm, params->steps,
-                        (uint64_t)params->batch * params->passes * weir_comm_count(params->comm));
+    return curve_create(&train->curve, params);
 }
 
 static void destroy(struct train *train)
 {
     train_feed_destroy(&train->feed);
-    curve_finish(&train->curve);
+    weir_buffer_destroy(&train->curve.sums);
+    weir_buffer_destroy(&train->curve.copy);
+    free(train->curve.losses);
+    free(train->curve.right);
     weir_train_model_destroy(&train->model);
     weir_train_model_destroy(&train->encoder);
     weir_buckets_destroy(&train->buckets);
@@ -485,19 +462,9 @@ static weir_status mark(void *user, size_t index, weir_queue *queue)
     return weir_buckets_ready(train->buckets, train->parameter_count - 1 - (uint32_t)index, queue);
 }
 
-static weir_status backward(struct train *train, bool last)
-{
-    const bool serial = train->params->serial;
-    TRY(weir_buckets_begin(train->buckets, last));
-    TRY(weir_train_model_backward(train->model, train->queue, weir_buckets_pass(train->buckets) > 0,
-                                  serial ? NULL : mark, train));
-    for (uint32_t i = train->parameter_count; serial && i > 0; i--)
-        TRY(mark(train, i - 1, train->queue));
-    return WEIR_OK;
-}
-
 static weir_status do_pass(struct train *train, uint64_t step, uint32_t pass)
 {
+    const bool serial = train->params->serial;
     struct weir_train_batch batch;
     TRY(train_feed_next(train->feed, &batch));
     TRY(weir_train_model_forward(train->model, train->queue, &batch,
@@ -505,19 +472,12 @@ static weir_status do_pass(struct train *train, uint64_t step, uint32_t pass)
                                  pass > 0));
     // Only the forward pass reads the batch.
     TRY(train_feed_release(train->feed));
-    TRY(backward(train, pass + 1 == train->params->passes));
+    TRY(weir_buckets_begin(train->buckets, pass + 1 == train->params->passes));
+    TRY(weir_train_model_backward(train->model, train->queue, weir_buckets_pass(train->buckets) > 0,
+                                  serial ? NULL : mark, train));
+    for (uint32_t i = train->parameter_count; serial && i > 0; i--)
+        TRY(mark(train, i - 1, train->queue));
     return weir_buckets_finish(train->buckets, train->queue);
-}
-
-// Submits one step.
-static weir_status do_step(struct train *train, uint64_t step)
-{
-    const struct weir_train_rates rates = {.rate = train->params->rate,
-                                           .scale = 1 / (float)train->curve.samples,
-                                           .step = step + 1};
-    for (uint32_t pass = 0; pass < train->params->passes; pass++)
-        TRY(do_pass(train, step, pass));
-    return weir_train_model_update(train->model, train->queue, &rates);
 }
 
 // The figures that have become known, since step `before`.
@@ -543,7 +503,7 @@ static weir_status save(struct train *train, uint64_t steps)
         (steps != p->steps && (p->checkpoint_every == 0 || steps % p->checkpoint_every != 0)))
         return WEIR_OK;
     const uint64_t began_ns = weir_clock_now_ns(), before = train->curve.known;
-    TRY(curve_flush(&train->curve, train->queue, steps));
+    TRY(curve_flush(train, steps));
     TRY(look(train, before));
     if (weir_comm_rank(p->comm) == 0)
         TRY(write_state(train, steps));
@@ -551,21 +511,21 @@ static weir_status save(struct train *train, uint64_t steps)
     return WEIR_OK;
 }
 
-static weir_status submit_step(struct train *train, uint64_t step)
-{
-    struct weir_event *end = &train->submitted[step % TRAIN_AHEAD];
-    if (end->queue)
-        TRY(weir_event_sync(*end, WEIR_FOREVER));
-    TRY(do_step(train, step));
-    return weir_queue_record(train->queue, end);
-}
-
 static weir_status advance(struct train *train, uint64_t step)
 {
     const uint64_t known = train->curve.known;
-    TRY(submit_step(train, step));
+    const struct weir_train_rates rates = {.rate = train->params->rate,
+                                           .scale = 1 / (float)train->curve.samples,
+                                           .step = step + 1};
+    struct weir_event *end = &train->submitted[step % TRAIN_AHEAD];
+    if (end->queue)
+        TRY(weir_event_sync(*end, WEIR_FOREVER));
+    for (uint32_t pass = 0; pass < train->params->passes; pass++)
+        TRY(do_pass(train, step, pass));
+    TRY(weir_train_model_update(train->model, train->queue, &rates));
+    TRY(weir_queue_record(train->queue, end));
     if ((step + 1) % TRAIN_WINDOW == 0)
-        TRY(turn(&train->curve, train->queue, step + 1));
+        TRY(turn(train, step + 1));
     TRY(look(train, known));
     return save(train, step + 1);
 }
@@ -597,7 +557,8 @@ static void take_figures(struct train *train, struct weir_train_figures *figures
     figures->samples = train->curve.samples;
     figures->losses = train->curve.losses;
     figures->right = train->curve.right;
-    figures->flop = train->params->passes * (weir_train_model_flop(train->model, true) + encoder);
+    figures->flop =
+        (double)train->params->passes * (weir_train_model_flop(train->model, true) + encoder);
     figures->checkpoint_ns = train->checkpoint_ns;
     weir_buckets_get_plan(train->buckets, &figures->plan);
     weir_buckets_get_statistics(train->buckets, &figures->buckets);
@@ -618,18 +579,9 @@ static weir_status run(struct train *train, struct weir_train_figures *figures)
     TRY(train_feed_create(&feed, weir_train_model_inputs(train->model), &train->feed));
     TRY(run_steps(train, figures));
     const uint64_t known = train->curve.known;
-    TRY(curve_flush(&train->curve, train->queue, train->params->steps));
+    TRY(curve_flush(train, train->params->steps));
     TRY(look(train, known));
     return digest(train, figures);
-}
-
-// The other ranks are told. Work under way is waited for, since what it uses is destroyed next.
-static void give_up(struct train *train, const struct weir_error *cause)
-{
-    if (train->params->comm)
-        WEIR_IGNORE(weir_comm_abort(train->params->comm, cause->message));
-    if (train->queue)
-        WEIR_IGNORE(weir_queue_sync(train->queue, WEIR_FOREVER));
 }
 
 weir_status weir_train_run(const struct weir_train_run_params *params,
@@ -643,8 +595,11 @@ weir_status weir_train_run(const struct weir_train_run_params *params,
     const struct weir_error cause = *weir_last_error();
     if (status == WEIR_OK)
         take_figures(&train, out_figures);
-    else
-        give_up(&train, &cause);
+    else if (params->comm)
+        WEIR_IGNORE(weir_comm_abort(params->comm, cause.message)); // the other ranks learn of it
+    // Work under way is waited for, since what it uses is destroyed next.
+    if (status != WEIR_OK && train.queue)
+        WEIR_IGNORE(weir_queue_sync(train.queue, WEIR_FOREVER));
     destroy(&train);
     return status == WEIR_OK ? WEIR_OK : weir_error_set(&cause);
 }

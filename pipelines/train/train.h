@@ -48,16 +48,16 @@ struct weir_train_run_params {
     const weir_train_data *data;
     bool serial;
     uint64_t steps;  // in all, those before a resumption too: 1 … WEIR_TRAIN_STEPS_MAX
-    uint32_t batch;  // samples of a pass on each rank, 1 … WEIR_TRAIN_BATCH_MAX
-    uint32_t passes; // of a step, 1 … WEIR_TRAIN_PASSES_MAX
+    uint64_t batch;  // samples of a pass on each rank, 1 … WEIR_TRAIN_BATCH_MAX
+    uint64_t passes; // of a step, 1 … WEIR_TRAIN_PASSES_MAX
     uint64_t seed;   // of parameters, order and augmentation
 
     // The network: of ENCDEC the encoder, which ends in `width` features; the head has one hidden
     // layer of `width` units.
     weir_train_network network;
-    uint32_t hidden;   // MLP: hidden layers
-    uint32_t width;    // MLP: their units
-    uint32_t channels; // CONVNET: of its first layer
+    uint64_t hidden;   // MLP: hidden layers
+    uint64_t width;    // MLP: their units
+    uint64_t channels; // CONVNET: of its first layer
     weir_train_element element;
     weir_train_products products;
     bool
@@ -72,7 +72,7 @@ struct weir_train_run_params {
     weir_datatype wire;  // as there
 
     // AUGMENT: the sides of what is cut out, 0: seven eighths of each; and whether the host does it.
-    uint32_t crop;
+    uint64_t crop;
     bool augment_on_host;
 
     const char *checkpoint;    // a file; NULL: none

@@ -8,9 +8,7 @@
 // it counts as needed: a hint is told only if it is certain.
 #include "plugins/check/parts.h"
 
-#include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 // Waits of the host that nothing needs. For each queue it is known up to where the host has waited
 // for it, in each run at this place, and which sync was the last that made more of its work known. A
@@ -60,14 +58,14 @@ static void need(struct check_wait *sync)
 }
 
 // Whether the host has waited for what the actor with that index did up to `count`.
-static bool check_sync_is_known(const struct check *check, uint32_t index, uint64_t count)
+static bool is_known(const struct check *check, uint32_t index, uint64_t count)
 {
     return index < check->known_count && check->known[index].count >= count;
 }
 
 bool check_sync_need(const struct check *check, uint32_t index, uint64_t count)
 {
-    const bool known = check_sync_is_known(check, index, count);
+    const bool known = is_known(check, index, count);
     if (known && check->known[index].settled < count)
         need(check->known[index].uses_by);
     return known;
@@ -79,7 +77,8 @@ static void need_known(const struct check_known *known)
     need(known->count_by);
 }
 
-void check_sync_need_all(const struct check *check)
+// All that the host has waited for may be needed.
+static void need_syncs(const struct check *check)
 {
     for (uint32_t i = 0; i < check->known_count; i++)
         need_known(&check->known[i]);
@@ -250,15 +249,14 @@ void check_hint_host_learns(struct check *check, struct check_queue *queue, uint
         return;
     if (note->flags & WEIR_HOST_NOTE_WAITED)
         check_sync_learns(check, queue, count, note);
-    else if (!(note->flags & WEIR_HOST_NOTE_INTERNAL) &&
-             check_sync_is_known(check, queue->actor.index, count))
+    else if (!(note->flags & WEIR_HOST_NOTE_INTERNAL) && is_known(check, queue->actor.index, count))
         need_known(&check->known[queue->actor.index]); // the program asks for what has passed
 }
 
 static void need_all_waits(struct check *check, struct check_queue *queue)
 {
     check_hint_need_all(check, queue);
-    check_sync_need_all(check);
+    need_syncs(check);
 }
 
 void check_hint_operation(struct check *check, struct check_queue *queue,
@@ -313,17 +311,18 @@ static void set_causes(struct check *check, struct check_queue *queue, struct ch
     const uint32_t actors = check->actors.count;
     struct check_cause *causes =
         check_grown(queue->causes, queue->cause_count, actors, sizeof *causes);
+    if (causes) {
+        queue->causes = causes;
+        queue->cause_count = actors;
+    }
     if (!causes || !add_edge(queue, wait, producer)) {
         check->unseen_uses = true;
-        queue->causes = causes ? causes : queue->causes;
         return;
     }
-    queue->causes = causes;
-    queue->cause_count = actors;
     for (uint32_t i = 0; i < actors; i++) {
         const bool itself = i == producer->actor.index;
         if (queue->actor.counts[i] < (itself ? count : others[i]))
-            queue->causes[i] = (struct check_cause){wait, producer, !itself};
+            causes[i] = (struct check_cause){wait, producer, !itself};
     }
 }
 
@@ -358,8 +357,7 @@ static void check_hint_apart(struct check *check, const struct check_user *user,
 {
     const struct check_queue *queue = (const struct check_queue *)(void *)user->actor;
     if (use->actor >= queue->cause_count || queue->causes[use->actor].through ||
-        queue->actor.counts[use->actor] < use->count ||
-        check_sync_is_known(check, use->actor, use->count))
+        queue->actor.counts[use->actor] < use->count || is_known(check, use->actor, use->count))
         return;
     struct check_wait *wait = queue->causes[use->actor].wait;
     if (!wait || wait->needed || wait->hint.kind == WEIR_CHECK_FALSE_SHARING)
@@ -441,7 +439,7 @@ void check_note_change(struct check *check)
 {
     check_lock(check);
     if (check->needless)
-        check_sync_need_all(check);
+        need_syncs(check);
     check_unlock(check);
 }
 

@@ -7,8 +7,6 @@
 
 #include <stdlib.h>
 
-#include "base/thread_local.h"
-
 // The calling thread, or with `everywhere` the whole host, knows that everything before `count` of
 // `producer` has finished.
 static void check_host_learns(struct check *check, const struct check_actor *producer,

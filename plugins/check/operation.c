@@ -3,9 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include "base/thread_local.h"
 
 // Graphs. A launch is one operation of its queue. Inside the graph each branch is an actor of its
 // own, so its nodes are compared with each other like operations of queues: once, and again after
@@ -204,13 +201,6 @@ static void use_arguments(struct check *check, const struct check_user *user,
                           arguments[i].access);
 }
 
-static void use_launch(struct check *check, struct check_user *user,
-                       const struct weir_operation *operation)
-{
-    user->origin.kernel = weir_kernel_data(check->link, operation->u.launch.kernel);
-    use_arguments(check, user, operation->u.launch.arguments, operation->u.launch.argument_count);
-}
-
 // The former uses of memory that is allocated stay if this queue comes after its release. Otherwise the pool knows that
 // they have finished, and the program does not.
 static void use_pool(struct check *check, struct check_user *user,
@@ -308,7 +298,9 @@ static void check_use_operation(struct check *check, struct check_user *user,
         use_volume(check, user, &operation->u.box, &operation->u.box.dst, WEIR_ACCESS_WRITE);
         break;
     case WEIR_OPERATION_LAUNCH:
-        use_launch(check, user, operation);
+        user->origin.kernel = weir_kernel_data(check->link, operation->u.launch.kernel);
+        use_arguments(check, user, operation->u.launch.arguments,
+                      operation->u.launch.argument_count);
         break;
     case WEIR_OPERATION_NATIVE:
         check->unseen_writes = true;
@@ -351,14 +343,22 @@ static WEIR_MODULE_THREAD_LOCAL struct {
     struct level levels[DEPTH];
 } regions;
 
-void check_region_fill(const struct check *check, struct check_origin *origin)
+struct check_origin check_origin_at(const struct check *check, const char *file, int line,
+                                    uint32_t operation)
 {
+    struct check_origin origin = {
+        .file = file,
+        .region_number = WEIR_NO_NUMBER,
+        .line = line,
+        .operation = operation,
+    };
     if (regions.check != check->number || regions.depth == 0)
-        return;
+        return origin;
     const struct level *level =
         &regions.levels[regions.depth < DEPTH ? regions.depth - 1 : DEPTH - 1];
-    origin->region = level->name;
-    origin->region_number = level->number;
+    origin.region = level->name;
+    origin.region_number = level->number;
+    return origin;
 }
 
 void check_region(const struct weir_link *link, const char *name, uint64_t number)
@@ -369,7 +369,6 @@ void check_region(const struct weir_link *link, const char *name, uint64_t numbe
     regions.check = check->number;
     if (name) {
         check_lock(check);
-        check->has_regions = true;
         const char *kept = weir_names_keep(check->names, name);
         check_unlock(check);
         if (regions.depth < DEPTH)

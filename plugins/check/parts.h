@@ -78,9 +78,8 @@ struct check {
     bool hints;
     bool needless; // hints, and threads = one: waits that no use needs are looked for
     bool verify;
-    bool addressed; // the program knows the address of a buffer
-    bool impatient; // host calls did not return in time
-    bool has_regions;
+    bool addressed;     // the program knows the address of a buffer
+    bool impatient;     // host calls did not return in time
     bool unseen_writes; // native calls or the like may have written anywhere
     bool unseen_uses;   // what waits were needed for is not known
     bool unseen_syncs;  // the same of the host's waits
@@ -163,11 +162,6 @@ struct check_buffer {
     const weir_buffer *object;
 };
 
-static inline bool check_is_host(const struct check_origin *origin)
-{
-    return origin->operation == 0;
-}
-
 // What uses bytes now: an operation of a queue or of a graph's branch, or the host.
 struct check_user {
     struct check_actors *actors;      // the link's, or the branches of a graph
@@ -187,24 +181,18 @@ WEIR_DATA_OF(check_buffer_of, struct check_buffer, weir_buffer)
 
 // operation.c
 
+weir_status check_queue_submit(const struct weir_link *link, weir_queue *object,
+                               const struct weir_operation *operation);
+weir_status check_graph_create(const struct weir_link *link, weir_device *device,
+                               weir_graph *object, const struct weir_graph_setup *setup,
+                               void **out_data);
+void check_graph_destroy(const struct weir_link *link, weir_graph *object);
+weir_status check_graph_update(const struct weir_link *link, weir_graph *object, uint32_t index,
+                               const struct weir_graph_node *node);
 void check_region(const struct weir_link *link, const char *name, uint64_t number);
-// Adds the calling thread's region.
-void check_region_fill(const struct check *check, struct check_origin *origin);
-
 // Of an operation of that kind, or 0, at that line, with the calling thread's region.
-static inline struct check_origin check_origin_at(const struct check *check, const char *file,
-                                                  int line, uint32_t operation)
-{
-    struct check_origin origin = {
-        .file = file,
-        .region_number = WEIR_NO_NUMBER,
-        .line = line,
-        .operation = operation,
-    };
-    if (check->has_regions)
-        check_region_fill(check, &origin);
-    return origin;
-}
+struct check_origin check_origin_at(const struct check *check, const char *file, int line,
+                                    uint32_t operation);
 
 // thread.c
 
@@ -238,6 +226,9 @@ void check_hint_use(struct check *check, const struct check_user *user,
                     weir_access access, const struct check_use *use, bool goes);
 // A use at `count` of the actor with that index is dropped, or is not compared with all others.
 void check_hint_forget_use(struct check *check, uint32_t index, uint64_t count);
+// A use of bytes comes after one at `count` of that actor, or replaces it, or that one is dropped. Returns whether
+// the host has waited for it.
+bool check_sync_need(const struct check *check, uint32_t index, uint64_t count);
 // Before the host learns that `count` of the queue has passed: it has waited, or the program has asked, as the note
 // says; NULL: in a host call, or at the queue's end.
 void check_hint_host_learns(struct check *check, struct check_queue *queue, uint64_t count,
@@ -251,14 +242,6 @@ void check_hint_queue_ends(struct check *check, struct check_queue *gone);
 void check_note_change(struct check *check);
 // Tells the lines whose waits were all implied, and those whose waits or syncs nothing needed.
 void check_hints_finish(struct check *check);
-
-// hint.c, with `needless` only
-
-// A use of bytes comes after one at `count` of that actor, or replaces it, or that one is dropped. Returns whether
-// the host has waited for it.
-bool check_sync_need(const struct check *check, uint32_t index, uint64_t count);
-// All that the host has waited for may be needed.
-void check_sync_need_all(const struct check *check);
 
 // use.c
 
@@ -314,11 +297,6 @@ static inline weir_status check_unlock(struct check *check)
     return WEIR_OK;
 }
 
-// operation.c
-
-weir_status check_queue_submit(const struct weir_link *link, weir_queue *object,
-                               const struct weir_operation *operation);
-
 // host.c
 
 weir_status check_host_note(const struct weir_link *link, const struct weir_host_note *note);
@@ -331,15 +309,6 @@ extern WEIR_MODULE_THREAD_LOCAL struct check_call *check_innermost_call;
 struct check_actor *check_call_place(const struct check *check, uint64_t *out_count);
 // Of a queue that is gone: its calls that never ran.
 void check_calls_give_back(struct check_queue *queue);
-
-// operation.c
-
-weir_status check_graph_create(const struct weir_link *link, weir_device *device,
-                               weir_graph *object, const struct weir_graph_setup *setup,
-                               void **out_data);
-void check_graph_destroy(const struct weir_link *link, weir_graph *object);
-weir_status check_graph_update(const struct weir_link *link, weir_graph *object, uint32_t index,
-                               const struct weir_graph_node *node);
 
 // verify.c
 

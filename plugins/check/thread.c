@@ -7,12 +7,8 @@
 #include "plugins/check/parts.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/lock_listener.h"
-#include "base/thread_local.h"
 
 WEIR_MODULE_THREAD_LOCAL unsigned check_inside;
 
@@ -192,11 +188,13 @@ static void grow_keys(struct check *check, struct check_key **at, uint32_t *coun
     }
 }
 
-// Not in a signal handler.
+// Makes the table, too. Not in a signal handler.
 static void keep_spares(struct check *check)
 {
+    if (!check->keys && (check->keys = calloc(1, sizeof *check->keys)))
+        check->keys->capacity = check->actors.capacity;
     struct check_keys *keys = check->keys;
-    while (keys->spare_count < SPARES) {
+    while (keys && keys->spare_count < SPARES) {
         struct check_key *spare = calloc(1, sizeof *spare);
         if (!spare || !check_clock_grow(&spare->counts, 0, keys->capacity)) {
             free(spare);
@@ -208,13 +206,6 @@ static void keep_spares(struct check *check)
     }
 }
 
-static bool make_keys(struct check *check)
-{
-    if (!check->keys && (check->keys = calloc(1, sizeof *check->keys)))
-        check->keys->capacity = check->actors.capacity;
-    return check->keys;
-}
-
 void check_threads_more(struct check *check)
 {
     struct check_keys *keys = check->keys;
@@ -224,7 +215,7 @@ void check_threads_more(struct check *check)
         grow_keys(check, &keys->spares, &keys->spare_count);
         keys->capacity = check->actors.capacity;
     }
-    if (check->source && make_keys(check))
+    if (check->source)
         keep_spares(check);
 }
 
@@ -242,7 +233,7 @@ static void drop_a_key(struct check *check)
 // NULL if out of memory, or of spare ones.
 static struct check_key *add_key(struct check *check, const void *key, bool signal)
 {
-    if (!signal && make_keys(check))
+    if (!signal)
         keep_spares(check);
     struct check_keys *keys = check->keys;
     struct check_key *made = keys ? keys->spares : NULL;

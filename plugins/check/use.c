@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 // From two uses to a conflict, as the store of findings takes it.
 
@@ -45,6 +44,11 @@ weir_status check_unlock_and_tell(struct check *check)
 
 // The parties.
 
+static bool is_host(const struct check_origin *origin)
+{
+    return origin->operation == 0;
+}
+
 static struct weir_check_use party(const struct check_origin *origin, weir_access access,
                                    const struct check_shape *shape, uint64_t base)
 {
@@ -70,7 +74,7 @@ static void add_actor(struct weir_check_use *use, const struct check_origin *ori
         return;
     use->queue = actor->label;
     use->queue_id = actor->id;
-    use->sequence = check_is_host(origin) ? 0 : count - actor->base;
+    use->sequence = is_host(origin) ? 0 : count - actor->base;
 }
 
 struct check_conflict check_conflict_by(const struct check_user *user, weir_check_kind kind,
@@ -101,7 +105,7 @@ static weir_check_kind kind_of(const struct check_user *user, weir_access access
     if (user->origin.operation == WEIR_OPERATION_POOL_FREE ||
         first->origin.operation == WEIR_OPERATION_POOL_FREE)
         return WEIR_CHECK_AFTER_FREE;
-    if (check_is_host(&user->origin) && !check_is_host(&first->origin))
+    if (is_host(&user->origin) && !is_host(&first->origin))
         return access & WEIR_ACCESS_WRITE ? WEIR_CHECK_HOST_WRITE : WEIR_CHECK_HOST_READ;
     if (!(first->access & WEIR_ACCESS_WRITE))
         return WEIR_CHECK_WRITE_AFTER_READ;
@@ -172,7 +176,7 @@ static void repair(struct check *check, const struct check_user *user, const str
 static bool may_be_ordered_outside(const struct check_user *user, const struct check_use *use)
 {
     const struct check_actor *other = user->actors->all[use->actor];
-    return other && other->exposed && (check_is_host(&user->origin) || user->actor->exposed);
+    return other && other->exposed && (is_host(&user->origin) || user->actor->exposed);
 }
 
 // The latest use that the user does not come after. An allocation counts only without any other,
@@ -445,7 +449,7 @@ static bool must_be_written(const struct check_user *user, const struct check_bu
         return false;
     if (access & CHECK_ASSUMED)
         return check_shape_covers(&check_history_first(&buffer->gaps, whole)->shape, shape);
-    return !check_is_host(&user->origin) || gap.end - gap.begin == shape->end - shape->begin;
+    return !is_host(&user->origin) || gap.end - gap.begin == shape->end - shape->begin;
 }
 
 // What was told once counts as written.
@@ -471,7 +475,7 @@ void check_use_bytes(struct check *check, const struct check_user *user,
                      struct check_buffer *buffer, const struct check_shape *shape,
                      weir_access access)
 {
-    if (buffer->open && !check_is_host(&user->origin) && !user->probe)
+    if (buffer->open && !is_host(&user->origin) && !user->probe)
         use_open(check, user, buffer, shape, access);
     if (may_meet(&buffer->gaps, shape->begin, shape->end) && !user->probe)
         use_gaps(check, user, buffer, shape, access);

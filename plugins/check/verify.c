@@ -45,6 +45,7 @@ struct trial {
     struct weir_argument *arguments;
     struct twin *twins;
     size_t total; // bytes of all copies
+    bool failed;  // a run has
 };
 
 // Buffers that only the links after the plugin's know. Each has an object with a slot for every
@@ -439,27 +440,27 @@ enum {
 
 // What is read.
 
-static bool is_other(struct trial *trial, size_t flipped, bool *failed)
+static bool is_other(struct trial *trial, size_t flipped)
 {
-    *failed = *failed || run_trial(trial, flipped) < 0;
-    return !*failed && differs(trial);
+    trial->failed = trial->failed || run_trial(trial, flipped) < 0;
+    return !trial->failed && differs(trial);
 }
 
-static bool is_random(struct trial *trial, bool *failed)
+static bool is_random(struct trial *trial)
 {
     for (int i = 0; i < SAME_RUNS; i++)
-        if (is_other(trial, 0, failed))
+        if (is_other(trial, 0))
             return true;
     return false;
 }
 
 // The last byte of the fewest with which the results change.
-static size_t find_read(struct trial *trial, bool *failed)
+static size_t find_read(struct trial *trial)
 {
     size_t same = 0, other = trial->total;
-    while (other - same > 1 && !*failed) {
+    while (other - same > 1 && !trial->failed) {
         const size_t middle = same + (other - same) / 2;
-        if (is_other(trial, middle, failed))
+        if (is_other(trial, middle))
             other = middle;
         else
             same = middle;
@@ -468,10 +469,10 @@ static size_t find_read(struct trial *trial, bool *failed)
 }
 
 // A kernel whose results are seldom others passes is_random(), and each comparison with it may say anything.
-static bool is_surely_read(struct trial *trial, size_t at, bool *failed)
+static bool is_surely_read(struct trial *trial, size_t at)
 {
     for (int i = 0; i < SURE_RUNS; i++)
-        if (is_other(trial, at, failed) || !is_other(trial, at + 1, failed))
+        if (is_other(trial, at) || !is_other(trial, at + 1))
             return false;
     return true;
 }
@@ -489,15 +490,12 @@ static weir_status tell_read(const struct trial *trial, uint64_t at)
 
 static weir_status hunt(struct trial *trial)
 {
-    bool failed = false;
-    if (is_random(trial, &failed)) {
-        note(trial->link, trial->operation, CHECK_UNVERIFIED_RANDOM);
-        return WEIR_OK;
-    }
-    const size_t at = find_read(trial, &failed);
-    if (is_surely_read(trial, at, &failed))
+    const bool random = is_random(trial);
+    const size_t at = random ? 0 : find_read(trial);
+    if (!random && is_surely_read(trial, at))
         return tell_read(trial, at);
-    note(trial->link, trial->operation, failed ? CHECK_UNVERIFIED_ERROR : CHECK_UNVERIFIED_RANDOM);
+    note(trial->link, trial->operation,
+         trial->failed ? CHECK_UNVERIFIED_ERROR : CHECK_UNVERIFIED_RANDOM);
     return WEIR_OK;
 }
 
@@ -577,18 +575,6 @@ static bool await_calls(struct check *check)
     }
 }
 
-static bool can_verify(const struct weir_link *link, const struct weir_operation *operation)
-{
-    struct check *check = check_of(link);
-    check_lock(check);
-    const bool addressed = check->addressed;
-    (void)check_unlock(check);
-    const bool can = !addressed && !check_innermost_call && await_calls(check);
-    if (!can)
-        note(link, operation, addressed ? CHECK_UNVERIFIED_ADDRESS : CHECK_UNVERIFIED_CALL);
-    return can;
-}
-
 static bool has_launch(const struct weir_operation *operation)
 {
     if (operation->kind != WEIR_OPERATION_GRAPH)
@@ -599,14 +585,22 @@ static bool has_launch(const struct weir_operation *operation)
     return false;
 }
 
-// A queue that has failed refuses the operation itself.
 weir_status check_verify(const struct weir_link *link, weir_queue *queue,
                          const struct weir_operation *operation, bool *out_done)
 {
+    struct check *check = check_of(link);
     *out_done = false;
-    if (operation->flags & WEIR_OPERATION_EMPTY || !has_launch(operation) ||
-        !can_verify(link, operation) || link->next->ops->queue_finish(link->next, queue) < 0)
+    if (operation->flags & WEIR_OPERATION_EMPTY || !has_launch(operation))
         return WEIR_OK;
+    check_lock(check);
+    const bool addressed = check->addressed;
+    (void)check_unlock(check);
+    if (addressed || check_innermost_call || !await_calls(check)) {
+        note(link, operation, addressed ? CHECK_UNVERIFIED_ADDRESS : CHECK_UNVERIFIED_CALL);
+        return WEIR_OK;
+    }
+    if (link->next->ops->queue_finish(link->next, queue) < 0)
+        return WEIR_OK; // the queue has failed, and refuses the operation itself
     if (operation->kind == WEIR_OPERATION_LAUNCH)
         return verify_launch(link, queue, operation);
     *out_done = true;

@@ -253,21 +253,6 @@ static void write_words(struct weir_long_text *text, const char *words,
     }
 }
 
-// A program without Weir has no call of Weir's to add.
-static void add_unseen_order(struct weir_long_text *message, struct weir_long_text *remedy,
-                             const struct weir_check_finding *finding)
-{
-    weir_long_text_add(message,
-                       "; a flag or an atomic variable between their threads, which is not "
-                       "seen, may order them");
-    weir_long_text_add(remedy, is_note(&finding->first) && is_note(&finding->second)
-                                   ? "; if a flag or an atomic variable does, also wait for the "
-                                     "first one's event on the thread of the second one"
-                                   : "; if atomic variables or futexes order their threads, "
-                                     "weir_check_release() after the first and "
-                                     "weir_check_acquire() before the second");
-}
-
 void check_words_write(const struct check_conflict *conflict, struct weir_long_text *message,
                        struct weir_long_text *remedy)
 {
@@ -275,6 +260,15 @@ void check_words_write(const struct check_conflict *conflict, struct weir_long_t
     write_words(message, sentence_of(finding), finding);
     add_assumption(message, finding);
     write_words(remedy, remedy_of(finding), finding);
-    if (conflict->threads)
-        add_unseen_order(message, remedy, finding);
+    if (!conflict->threads)
+        return;
+    weir_long_text_add(message, "; a flag or an atomic variable between their threads, which is "
+                                "not seen, may order them");
+    // A program without Weir has no call of Weir's to add.
+    weir_long_text_add(remedy, is_note(&finding->first) && is_note(&finding->second)
+                                   ? "; if a flag or an atomic variable does, also wait for the "
+                                     "first one's event on the thread of the second one"
+                                   : "; if atomic variables or futexes order their threads, "
+                                     "weir_check_release() after the first and "
+                                     "weir_check_acquire() before the second");
 }

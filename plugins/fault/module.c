@@ -19,7 +19,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/siphash.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "plugins/kit/kit.h"
 
@@ -230,12 +230,11 @@ static bool choose(struct fault *fault, const struct candidate *candidate, uint6
 {
     const uint64_t at = number_of(fault, KEY_AT);
     const uint64_t one_in = number_of(fault, KEY_ONE_IN);
-    const struct weir_siphash_key key = {{number_of(fault, KEY_SEED), 0}};
+    const uint64_t seed = number_of(fault, KEY_SEED);
     if (!is_chosen(fault, candidate))
         return false;
     const uint64_t number = *out_number = atomic_fetch_add(&fault->count, 1) + 1;
-    const bool hit =
-        at ? number == at : one_in && weir_siphash(&key, &number, sizeof number) % one_in == 0;
+    const bool hit = at ? number == at : one_in && weir_random(seed, 0, number) % one_in == 0;
     if (fault->list >= 0 && (hit || (!at && !one_in)))
         add_to_list(fault, candidate, number);
     if (hit)

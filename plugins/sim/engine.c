@@ -83,26 +83,23 @@ bool sim_engine_add_device(struct sim_engine *engine, const struct sim_model *mo
 
 // Queues, and their operations.
 
-static struct sim_queue *unused_queue(struct sim_engine *engine)
-{
-    for (uint32_t i = 0; i < engine->queue_count; i++)
-        if (engine->queues[i].ended && engine->queues[i].first > engine->queues[i].last)
-            return &engine->queues[i];
-    struct sim_queue *queues = realloc(engine->queues, (engine->queue_count + 1) * sizeof *queues);
-    if (!queues)
-        return NULL;
-    engine->queues = queues;
-    queues[engine->queue_count] = (struct sim_queue){.first = 1};
-    return &queues[engine->queue_count++];
-}
-
 bool sim_engine_add_queue(struct sim_engine *engine, const struct sim_queue_params *params,
                           uint32_t *out_queue)
 {
     struct sim_device *device = &engine->devices[params->device];
-    struct sim_queue *queue = unused_queue(engine);
-    if (!queue)
-        return false;
+    uint32_t index = 0; // of one that is not used, or a new one
+    while (
+        index < engine->queue_count &&
+        !(engine->queues[index].ended && engine->queues[index].first > engine->queues[index].last))
+        index++;
+    if (index == engine->queue_count) {
+        struct sim_queue *queues = realloc(engine->queues, (index + 1) * sizeof *queues);
+        if (!queues)
+            return false;
+        engine->queues = queues;
+        queues[engine->queue_count++] = (struct sim_queue){.first = 1};
+    }
+    struct sim_queue *queue = &engine->queues[index];
     queue->params = *params;
     queue->ended = false;
     queue->unit = SIM_NO_UNIT;
@@ -110,7 +107,7 @@ bool sim_engine_add_queue(struct sim_engine *engine, const struct sim_queue_para
         queue->channel = device->next_channel++ % device->model->channels;
     if (device->model->copy_channels)
         queue->lane = device->next_lane++ % device->model->copy_channels;
-    *out_queue = (uint32_t)(queue - engine->queues);
+    *out_queue = index;
     return true;
 }
 
@@ -318,18 +315,6 @@ static void follow_start(const struct sim_engine *engine, struct sim_op *op, str
     *last = op->point;
 }
 
-static void depend_on_legacy(const struct sim_engine *engine, struct sim_op *op, bool is_legacy)
-{
-    struct sim_point *legacy = &engine->devices[op->home].legacy;
-    for (uint32_t i = 0; i < engine->queue_count && is_legacy; i++)
-        if (engine->queues[i].params.device == op->home && i != op->point.queue)
-            depend(engine, op, (struct sim_point){i, engine->queues[i].last});
-    if (is_legacy)
-        *legacy = op->point;
-    else if (legacy->queue != op->point.queue)
-        depend(engine, op, *legacy);
-}
-
 // Of one device, and what goes to another one in between ends it too: the next kernel may wait for that.
 static void join_run(struct sim_engine *engine, struct sim_op *op)
 {
@@ -352,7 +337,13 @@ static void add_dependencies(struct sim_engine *engine, struct sim_op *op)
     struct sim_device *home = &engine->devices[op->home];
     for (size_t i = 0; i < op->on_count; i++)
         depend(engine, op, op->edges[i].on);
-    depend_on_legacy(engine, op, queue->params.legacy);
+    for (uint32_t i = 0; i < engine->queue_count && queue->params.legacy; i++)
+        if (engine->queues[i].params.device == op->home && i != op->point.queue)
+            depend(engine, op, (struct sim_point){i, engine->queues[i].last});
+    if (queue->params.legacy)
+        home->legacy = op->point;
+    else if (home->legacy.queue != op->point.queue)
+        depend(engine, op, home->legacy);
     if (home->model->channels)
         follow_start(engine, op, &home->channels[queue->channel]);
     if (op->pulls)

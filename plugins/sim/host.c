@@ -119,15 +119,6 @@ uint64_t sim_clock_now_ns(void *user)
 // wake first. That the calling thread copies a part which it waits for, and which none has begun, is left
 // out.
 
-// Of one of that many threads.
-static uint64_t rate_of(const struct sim_staging_rate *rate, uint32_t threads)
-{
-    if (threads == 0 || rate->all_bytes_per_s == 0)
-        return rate->bytes_per_s;
-    const uint64_t part = rate->all_bytes_per_s / threads;
-    return rate->bytes_per_s == 0 || part < rate->bytes_per_s ? part : rate->bytes_per_s;
-}
-
 static uint32_t threads_of(const struct weir_host_note *note)
 {
     const uint32_t threads =
@@ -135,27 +126,20 @@ static uint32_t threads_of(const struct weir_host_note *note)
     return threads < SIM_COPIERS_MOST ? threads : SIM_COPIERS_MOST;
 }
 
-// The thread that is free first takes it.
-static uint64_t give_away(struct sim *sim, uint32_t threads, uint64_t ns)
-{
-    const uint64_t now_ns = sim_now_ns();
-    uint64_t *first = &sim->copiers.free_ns[0];
-    for (uint32_t i = 1; i < threads; i++)
-        if (sim->copiers.free_ns[i] < *first)
-            first = &sim->copiers.free_ns[i];
-    *first = (*first > now_ns ? *first : now_ns + sim->model->wake_ns) + ns;
-    return *first;
-}
-
-// One that has no room takes its time when it ends, as if the calling thread copied it.
+// The thread that is free first takes it. One that has no room takes its time when it ends, as if the calling thread
+// copied it.
 static void begin(struct sim *sim, const struct weir_host_note *note, uint64_t ns)
 {
     struct sim_copiers *copiers = &sim->copiers;
     if (threads_of(note) == 0 || copiers->count == SIM_PIECES_MOST)
         return;
+    uint64_t *first = copiers->free_ns;
+    for (uint32_t i = 1; i < threads_of(note); i++)
+        if (copiers->free_ns[i] < *first)
+            first = &copiers->free_ns[i];
+    *first = (*first > own.now_ns ? *first : own.now_ns + sim->model->wake_ns) + ns;
     copiers->pieces[copiers->count++] =
-        (struct sim_piece){note->u.access.buffer, note->u.access.offset,
-                           give_away(sim, threads_of(note), ns)};
+        (struct sim_piece){note->u.access.buffer, note->u.access.offset, *first};
 }
 
 static void end(struct sim *sim, const struct weir_host_note *note, uint64_t ns)
@@ -176,7 +160,11 @@ static void end(struct sim *sim, const struct weir_host_note *note, uint64_t ns)
 
 static void take_time(struct sim *sim, const struct weir_host_note *note)
 {
-    const uint64_t bytes_per_s = rate_of(&sim->model->staging, threads_of(note));
+    const struct sim_staging_rate *rate = &sim->model->staging;
+    const uint32_t threads = threads_of(note);
+    const uint64_t part = threads ? rate->all_bytes_per_s / threads : 0; // of one of them
+    const uint64_t bytes_per_s =
+        part && (rate->bytes_per_s == 0 || part < rate->bytes_per_s) ? part : rate->bytes_per_s;
     const double bytes = (double)note->u.access.size;
     sim_enter(sim);
     const uint64_t ns =
@@ -241,13 +229,6 @@ static void give_up(struct sim *sim, const char *why)
     sim->link->host->log(WEIR_LOG_WARNING, "sim", text);
 }
 
-// The folder has a link for each thread, and two of its own.
-static bool is_alone(void)
-{
-    struct stat status;
-    return stat("/proc/self/task", &status) == 0 && status.st_nlink == 3;
-}
-
 // Releases the lock meanwhile, so that none sleeps for it. A thread that slept may have been woken by one that has
 // gone to sleep since then.
 static bool others_sleep(struct sim *sim)
@@ -300,11 +281,14 @@ static uint64_t first_end(const struct sim *sim)
 
 static bool must_pause(struct sim *sim)
 {
+    struct stat status;
     if (first_end(sim) != UINT64_MAX) {
         pthread_cond_broadcast(&sim->moved);
         return true;
     }
-    return !sim->restless && !is_alone() && !others_sleep(sim);
+    // The folder has a link for each thread, and two of its own.
+    const bool alone = stat("/proc/self/task", &status) == 0 && status.st_nlink == 3;
+    return !sim->restless && !alone && !others_sleep(sim);
 }
 
 // A wait that has ended, by another thread's submit, returns first.

@@ -158,23 +158,8 @@ bool sim_read_number(const char *text, bool exponent, double *out_number)
 
 static bool refuse_value(const struct key *key, const char *value, const struct place *place)
 {
-    if (key->type == NAME)
-        return refuse(place, "'name' of [gpu] is empty; write what the card is called");
     return refuse(place, "'%s' of [gpu] is a %s from %.9g to %.9g, not '%s'", key->name,
                   key->type == RATE ? "number" : "whole number", key->minimum, key->maximum, value);
-}
-
-static bool set_name(struct sim_gpu *gpu, const char *value, const struct place *place)
-{
-    if (value[0] == '\0')
-        return refuse_value(&keys[0], value, place);
-    char *name = strdup(value);
-    if (!name)
-        return refuse(place, "there is no memory for the model");
-    free(gpu->name);
-    gpu->name = name;
-    gpu->model.name = name;
-    return true;
 }
 
 // Whether it is the second of the words that a key has; false with a message if it is none.
@@ -247,8 +232,16 @@ static bool set(struct sim_gpu *gpu, const struct key *key, const char *value,
                 const struct place *place)
 {
     bool streams;
-    if (key->type == NAME)
-        return set_name(gpu, value, place);
+    if (key->type == NAME) {
+        char *name = value[0] ? strdup(value) : NULL;
+        if (!name)
+            return refuse(place, value[0]
+                                     ? "there is no memory for the model"
+                                     : "'name' of [gpu] is empty; write what the card is called");
+        free(gpu->name);
+        gpu->model.name = gpu->name = name;
+        return true;
+    }
     if (key->type == KIND)
         return read_word("'kind' of [gpu]", kind_words, value, place, &gpu->model.processor);
     if (key->type == QUEUES) {
@@ -448,18 +441,6 @@ static bool begin_gpu(struct reader *reader)
     return true;
 }
 
-static bool begin_learnt(struct reader *reader)
-{
-    if (reader->learnt.line)
-        return refuse(&reader->place,
-                      "section [learnt] is already in line %u: costs of two devices are two "
-                      "files",
-                      reader->learnt.line);
-    reader->learnt.line = reader->place.line;
-    reader->part = LEARNT_PART;
-    return true;
-}
-
 static bool begin_section(struct reader *reader, const char *name, size_t length)
 {
     if (length == 3 && strncmp(name, "gpu", 3) == 0)
@@ -470,8 +451,17 @@ static bool begin_section(struct reader *reader, const char *name, size_t length
         return add_cost(reader->gpu, reader->first_cost, name + sizeof kind, length - sizeof kind,
                         &reader->place);
     }
-    if (length == 6 && strncmp(name, "learnt", 6) == 0)
-        return begin_learnt(reader);
+    const bool learnt = length == 6 && strncmp(name, "learnt", 6) == 0;
+    if (learnt && reader->learnt.line)
+        return refuse(&reader->place,
+                      "section [learnt] is already in line %u: costs of two devices are two "
+                      "files",
+                      reader->learnt.line);
+    if (learnt) {
+        reader->learnt.line = reader->place.line;
+        reader->part = LEARNT_PART;
+        return true;
+    }
     return refuse(&reader->place, "unknown section [%.*s]; a model has [gpu] and [kernel NAME]",
                   (int)length, name);
 }

@@ -87,19 +87,6 @@ static bool scale_find(const struct sim_scale *scale, const struct sim_launch *l
 
 // Measuring.
 
-// The driver's time of the operation, if the next link keeps times, as it does for the plugin trace.
-static void read_time(const struct weir_link *next, weir_queue *object, uint64_t sequence,
-                      double *ns)
-{
-    struct weir_operation_time times[16];
-    size_t count = 1;
-    while (count > 0 &&
-           next->ops->queue_times(next, object, times, sizeof *times, 16, &count) == WEIR_OK)
-        for (size_t i = 0; i < count; i++)
-            if (times[i].sequence == sequence)
-                *ns = (double)(times[i].end_ns - times[i].start_ns);
-}
-
 static weir_status run_alone(const struct weir_link *next, weir_queue *object,
                              const struct weir_operation *operation, double *out_ns)
 {
@@ -110,8 +97,14 @@ static weir_status run_alone(const struct weir_link *next, weir_queue *object,
     if (status == WEIR_OK)
         status = next->ops->queue_finish(next, object);
     *out_ns = (double)(weir_clock_now_ns() - began);
-    if (status == WEIR_OK)
-        read_time(next, object, operation->sequence, out_ns);
+    // The driver's time of the operation, if the next link keeps times, as it does for the plugin trace.
+    struct weir_operation_time times[16];
+    size_t count = status == WEIR_OK;
+    while (count > 0 &&
+           next->ops->queue_times(next, object, times, sizeof *times, 16, &count) == WEIR_OK)
+        for (size_t i = 0; i < count; i++)
+            if (times[i].sequence == operation->sequence)
+                *out_ns = (double)(times[i].end_ns - times[i].start_ns);
     return status;
 }
 
@@ -243,12 +236,6 @@ static weir_status describe_launch(const struct weir_link *link,
 
 // Collectives.
 
-static bool is_part(weir_collective kind)
-{
-    return kind == WEIR_ALL_GATHER || kind == WEIR_REDUCE_SCATTER || kind == WEIR_ALL_TO_ALL ||
-           kind == WEIR_GATHER || kind == WEIR_SCATTER;
-}
-
 // What a ring moves through the slowest link: bus bandwidth is defined by it
 // (https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md).
 static double bus_bytes(const struct weir_operation *operation)
@@ -263,7 +250,10 @@ static double bus_bytes(const struct weir_operation *operation)
         return 0;
     if (kind == WEIR_ALL_REDUCE)
         return 2 * one * (ranks - 1) / ranks;
-    return is_part(kind) ? one * (ranks - 1) : one;
+    // Of these `count` is a part of what a rank has.
+    const bool part = kind == WEIR_ALL_GATHER || kind == WEIR_REDUCE_SCATTER ||
+                      kind == WEIR_ALL_TO_ALL || kind == WEIR_GATHER || kind == WEIR_SCATTER;
+    return part ? one * (ranks - 1) : one;
 }
 
 static weir_status describe_collective(const struct weir_link *link,

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "base/wait.h"
 #include "plugins/kit/kit.h"
 #include "report/page.h"
 #include "report/report.h"
@@ -198,6 +199,8 @@ static void release(struct trace *trace)
     pthread_mutex_destroy(&trace->names.lock);
     pthread_mutex_destroy(&trace->lists);
     pthread_mutex_destroy(&trace->lock);
+    pthread_cond_destroy(&trace->wake);
+    pthread_cond_destroy(&trace->written);
     free(trace);
 }
 
@@ -218,6 +221,8 @@ static weir_status trace_open(struct weir_link *link, const struct weir_setting 
     pthread_mutex_init(&trace->lists, NULL);
     pthread_mutex_init(&trace->lock, NULL);
     pthread_mutex_init(&trace->names.lock, NULL);
+    weir_condition_init(&trace->wake);
+    pthread_cond_init(&trace->written, NULL);
     trace->names.texts = weir_names_create();
     weir_status status = trace->names.texts ? open_file(trace, settings)
                                             : weir_host_no_memory(link->host, "a trace");
@@ -327,38 +332,29 @@ static void device_limits(const struct weir_link *link, weir_device *object,
     pthread_mutex_unlock(&trace->lists);
 }
 
-static struct trace_queue *make_queue(struct trace *trace, const weir_queue *object)
-{
-    // Aligned, so that the two sides of the ring are in separate cache lines.
-    struct trace_queue *queue = aligned_alloc(_Alignof(struct trace_queue), sizeof *queue);
-    if (!queue)
-        return NULL;
-    memset(queue, 0, sizeof *queue);
-    pthread_mutex_init(&queue->lock, NULL);
-    queue->trace = trace;
-    queue->mask = trace->ring_size - 1;
-    queue->id = weir_queue_object(object)->id;
-    snprintf(queue->label, sizeof queue->label, "%s", weir_queue_object(object)->label);
-    queue->ring = calloc(trace->ring_size, sizeof *queue->ring);
-    queue->times_mask = 2 * trace->ring_size - 1;
-    queue->times = calloc(2 * trace->ring_size, sizeof *queue->times);
-    if (queue->ring && queue->times)
-        return queue;
-    trace_queue_free(queue);
-    return NULL;
-}
-
 static weir_status queue_create(const struct weir_link *link, weir_device *device_object,
                                 weir_queue *object, const struct weir_queue_setup *setup,
                                 void **out_data)
 {
     struct trace *trace = trace_of(link);
-    struct trace_device *device = trace_device_of(link, device_object);
-    struct trace_queue *queue = make_queue(trace, object);
+    // Aligned, so that the two sides of the ring are in separate cache lines.
+    struct trace_queue *queue = aligned_alloc(_Alignof(struct trace_queue), sizeof *queue);
     if (!queue)
         return no_memory(link, "a queue");
-    queue->device = device;
+    memset(queue, 0, sizeof *queue);
+    pthread_mutex_init(&queue->lock, NULL);
+    queue->trace = trace;
+    queue->device = trace_device_of(link, device_object);
     queue->priority = setup->priority;
+    queue->mask = trace->ring_size - 1;
+    queue->id = weir_queue_object(object)->id;
+    snprintf(queue->label, sizeof queue->label, "%s", weir_queue_object(object)->label);
+    queue->ring = calloc(trace->ring_size, sizeof *queue->ring);
+    queue->times = calloc(trace->ring_size, sizeof *queue->times);
+    if (!queue->ring || !queue->times) {
+        trace_queue_free(queue);
+        return no_memory(link, "a queue");
+    }
     *out_data = queue;
     return WEIR_OK;
 }

@@ -3,8 +3,7 @@
 //   module.c   keys, the ops table, and a link's life; devices, queues, buffers and kernels as they come and go; the
 //              report and the page, at the end
 //   submit.c   labels, which outlive objects; the path of an operation: an entry in its queue's ring; threads, their regions and their waits
-//   join.c     joins times of finished operations with their submissions; collectives
-//   drain.c    the writing thread
+//   drain.c    the writing thread, which joins times of finished operations with their submissions
 //
 // Memory is fixed: a ring for each queue, and room for the regions and waits of threads. A
 // submit never waits for the writing thread: if its ring is full, the operation is counted and not
@@ -45,6 +44,7 @@ enum {
     TRACE_LINKS = 16,       // of which a thread knows its regions
     TRACE_WAITS = 64,       // that an operation keeps, the last ones
     TRACE_FETCH = 256,      // times that are fetched at once
+    TRACE_FETCHES = 4096,   // that often, at most
     TRACE_LABEL_SIZE = 96,  // of labels of devices and queues
     TRACE_TITLE_SIZE = 64,  // of a collective's name
     TRACE_WAKE = 512,       // operations in a ring that wake the writing thread
@@ -99,17 +99,10 @@ weir_status trace_event_wait(const struct weir_link *link, weir_queue *object, u
                              uint64_t timeout_ns);
 weir_status trace_queue_finish(const struct weir_link *link, weir_queue *object);
 
-// join.c
-
-weir_status trace_host_note(const struct weir_link *link, const struct weir_host_note *note);
-
-// submit.c
-
 enum trace_flags {
-    TRACE_FAILED = 1,   // at submit
-    TRACE_UNTIMED = 2,  // has no times
-    TRACE_TIMED = 4,    // start_ns and end_ns are known
-    TRACE_EARLIEST = 8, // start_ns may be too early
+    TRACE_FAILED = 1,  // at submit
+    TRACE_UNTIMED = 2, // has no times
+    TRACE_TIMED = 4,   // start_ns and end_ns are known
 };
 
 // One operation, or one wait, from its submit until it is written.
@@ -117,7 +110,7 @@ struct trace_entry {
     uint64_t sequence;
     uint64_t submit_ns;
     uint64_t submit_end_ns;
-    uint64_t start_ns; // on the host's clock
+    uint64_t start_ns; // on the host's clock, but on the device's until TRACE_TIMED is set for it
     uint64_t end_ns;
     uint64_t bytes;
     uint64_t thread;
@@ -131,7 +124,9 @@ struct trace_entry {
     uint8_t dst_memory;
     uint8_t src_memory;
     uint8_t flags;
-    atomic_bool called; // its times on the host's clock are known: HOST_CALL, NOTE, COLLECTIVE
+    bool start_is_earliest; // the driver tells its end only
+    uint32_t seen;          // of its times from the device
+    atomic_bool called;     // its times on the host's clock are known: HOST_CALL, NOTE, COLLECTIVE
     union {
         struct {
             weir_host_function function;
@@ -153,7 +148,6 @@ struct trace_entry {
         } launch;
         struct {
             uint32_t times; // the number that it will have: one, or one for each node
-            uint32_t seen;
         } graph;
         struct weir_trace_collective collective;
     } u;
@@ -192,8 +186,7 @@ struct trace_queue {
     int32_t priority;
     char label[TRACE_LABEL_SIZE];
     struct trace_entry *ring;
-    uint64_t mask; // of it
-    uint64_t times_mask;
+    uint64_t mask;                      // of it
     atomic_bool destroyed;              // the front end's queue is gone
     bool enlisted;                      // the submitter's, as what follows
     _Alignas(64) _Atomic uint64_t head; // entries of which the submit has returned
@@ -211,24 +204,17 @@ struct trace_queue {
     size_t wait_count;
     pthread_mutex_t lock;              // guards what follows
     weir_queue *object;                // NULL: destroyed, after its last times were fetched
-    struct weir_operation_time *times; // ring of times that have no entry yet
-    uint64_t times_head;
-    uint64_t times_tail;
-    uint64_t passed_on;    // times before it were returned to the links before this one
-    uint64_t last_fetched; // sequence
+    uint64_t noted;                    // entries before it are older than the last time
+    struct weir_operation_time *times; // ring of the last ones, for the links before this one
+    uint64_t fetched;                  // times ever
+    uint64_t passed_on;                // of them, to those links
+    uint64_t last_fetched;             // sequence
 };
 
 struct trace_buffer {
     const char *label;
     enum weir_trace_memory memory;
 };
-
-// join.c
-
-// Whether links after this one may time it. Collectives are carried out by the front end otherwise.
-bool trace_is_by_device(const struct trace_queue *queue, const struct trace_entry *entry);
-
-// module.c
 
 // The state of a link.
 struct trace {
@@ -284,19 +270,17 @@ WEIR_DATA_OF(trace_queue_of, struct trace_queue, weir_queue)
 WEIR_DATA_OF(trace_device_of, struct trace_device, weir_device)
 WEIR_DATA_OF(trace_buffer_of, const struct trace_buffer, weir_buffer)
 
-// join.c
+// drain.c
 
-// Moves the times that the backend has so far to the queue's list of times. With the queue's lock
-// held, before the queue is destroyed.
+// Whether links after this one may time it. Collectives are carried out by the front end otherwise.
+bool trace_is_by_device(const struct trace_queue *queue, const struct trace_entry *entry);
+weir_status trace_host_note(const struct weir_link *link, const struct weir_host_note *note);
+// Stores the times that the backend has so far with their entries. With the queue's lock held, before the queue is
+// destroyed.
 void trace_fetch(struct trace_queue *queue);
 weir_status trace_queue_times(const struct weir_link *link, weir_queue *object,
                               struct weir_operation_time *times, size_t time_size, size_t capacity,
                               size_t *out_count);
-// Fetches the times so far, and stores them with their entries. `last`: there will be no more times.
-void trace_join(struct trace_queue *queues, bool last);
-
-// drain.c
-
 void trace_queue_free(struct trace_queue *queue);
 bool trace_drain_start(struct trace *trace);
 // In virtual time: waits until all that is complete now is written. With no lock of the plugin held.

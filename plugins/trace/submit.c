@@ -260,39 +260,23 @@ weir_status trace_queue_finish(const struct weir_link *link, weir_queue *object)
 
 // For copies to or from host memory the engine follows from the direction. Managed memory counts as
 // the device's: where its pages are is the driver's affair. A fill has the memory of its destination.
-static enum weir_trace_engine engine_of(const struct trace_buffer *dst,
-                                        const struct trace_buffer *src)
-{
-    const bool to_host = dst->memory == WEIR_TRACE_PINNED_MEMORY;
-    const bool from_host = src->memory == WEIR_TRACE_PINNED_MEMORY;
-    if (to_host && from_host)
-        return WEIR_ENGINE_HOST;
-    if (to_host)
-        return WEIR_ENGINE_TO_HOST;
-    return from_host ? WEIR_ENGINE_TO_DEVICE : WEIR_ENGINE_ON_DEVICE;
-}
-
 static void note_transfer(const struct weir_link *link, struct trace_entry *entry,
                           const struct weir_box *box)
 {
     const struct trace_buffer *dst = trace_buffer_of(link, box->dst.buffer);
     const struct trace_buffer *src =
         box->src.buffer ? trace_buffer_of(link, box->src.buffer) : NULL;
+    const bool to_host = dst->memory == WEIR_TRACE_PINNED_MEMORY;
+    const bool from_host = (src ? src : dst)->memory == WEIR_TRACE_PINNED_MEMORY;
     entry->bytes = weir_box_bytes(box);
     entry->dst = dst->label;
     entry->dst_memory = (uint8_t)dst->memory;
-    entry->engine = (uint8_t)engine_of(dst, src ? src : dst);
+    entry->engine = to_host ? (from_host ? WEIR_ENGINE_HOST : WEIR_ENGINE_TO_HOST)
+                            : (from_host ? WEIR_ENGINE_TO_DEVICE : WEIR_ENGINE_ON_DEVICE);
     if (!src)
         return;
     entry->src = src->label;
     entry->src_memory = (uint8_t)src->memory;
-}
-
-static bool is_number(const struct weir_argument *argument)
-{
-    return argument->kind == WEIR_PARAMETER_VALUE && !argument->pointer &&
-           argument->scalar != WEIR_SCALAR_OTHER && argument->scalar != WEIR_SCALAR_POINTER &&
-           argument->scalar != WEIR_SCALAR_F16;
 }
 
 // What a kernel's time may depend on.
@@ -303,12 +287,15 @@ static void note_arguments(struct trace_entry *entry, const struct weir_operatio
     uint64_t bytes = 0;
     uint8_t kept = 0;
     for (size_t i = 0; i < count; i++) {
+        const weir_scalar scalar = arguments[i].scalar;
         if (arguments[i].kind == WEIR_PARAMETER_BUFFER)
             bytes += arguments[i].size;
-        if (kept == TRACE_SCALARS || i > UINT8_MAX || !is_number(&arguments[i]))
+        if (kept == TRACE_SCALARS || i > UINT8_MAX || arguments[i].kind != WEIR_PARAMETER_VALUE ||
+            arguments[i].pointer || scalar == WEIR_SCALAR_OTHER || scalar == WEIR_SCALAR_POINTER ||
+            scalar == WEIR_SCALAR_F16)
             continue;
         entry->u.launch.bits[kept] = arguments[i].bits;
-        entry->u.launch.scalars[kept] = (uint8_t)arguments[i].scalar;
+        entry->u.launch.scalars[kept] = (uint8_t)scalar;
         entry->u.launch.arguments[kept++] = (uint8_t)i;
     }
     entry->u.launch.argument_bytes = bytes;
@@ -328,27 +315,23 @@ static void note_launch(const struct weir_link *link, struct trace_entry *entry,
     note_arguments(entry, operation);
 }
 
-static uint32_t count_timed(const struct weir_operation *launch)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < launch->u.graph.node_count; i++) {
-        const struct weir_operation *node = weir_graph_node_at(launch->u.graph.nodes, i)->operation;
-        count += !(node->flags & WEIR_OPERATION_EMPTY) && node->kind != WEIR_OPERATION_NATIVE &&
-                 node->kind != WEIR_OPERATION_HOST_CALL && node->kind != WEIR_OPERATION_NOTE;
-    }
-    return count;
-}
-
 // A backend without graphs gets the nodes, and times each of them.
 static void note_graph(const struct weir_link *link, struct trace_entry *entry,
                        const struct weir_operation *operation)
 {
     struct trace *trace = trace_of(link);
+    const bool whole = trace->backend->ops->graph_create;
     entry->engine = WEIR_ENGINE_KERNELS;
     entry->name =
         trace_names_keep(&trace->names, weir_graph_object(operation->u.graph.graph)->label);
-    entry->u.graph.seen = 0;
-    entry->u.graph.times = trace->backend->ops->graph_create ? 1 : count_timed(operation);
+    entry->u.graph.times = whole;
+    for (uint32_t i = 0; i < operation->u.graph.node_count && !whole; i++) {
+        const struct weir_operation *node =
+            weir_graph_node_at(operation->u.graph.nodes, i)->operation;
+        entry->u.graph.times +=
+            !(node->flags & WEIR_OPERATION_EMPTY) && node->kind != WEIR_OPERATION_NATIVE &&
+            node->kind != WEIR_OPERATION_HOST_CALL && node->kind != WEIR_OPERATION_NOTE;
+    }
     if (entry->u.graph.times == 0)
         entry->flags |= TRACE_UNTIMED;
 }
@@ -446,6 +429,8 @@ static void note(const struct weir_link *link, struct trace_entry *entry,
     entry->sequence = operation->sequence;
     entry->start_ns = 0;
     entry->end_ns = 0;
+    entry->seen = 0;
+    entry->start_is_earliest = false;
     entry->bytes = 0;
     entry->thread = thread ? thread->id : 0;
     entry->file = operation->file;

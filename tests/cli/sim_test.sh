@@ -68,6 +68,8 @@ expect_contains "$output" "[learnt]
 device = some CPU
 kind = cpu
 "
+sed 's/"pid":0/"pid":3/g' here.json >third.json
+expect_output 0 "device = some CPU" "$weir" sim learn third.json
 expect_output 0 "kind = gpu" "$weir" sim learn there.json other.json
 expect_contains "$messages" "other.json has kernels of 'other GPU', and those before ran on 'some GPU'"
 expect_message 1 "here.json has kernels of 'some CPU', a cpu, and those before ran on 'some GPU', a gpu" "$weir" sim learn there.json here.json

@@ -40,8 +40,8 @@ static const char *check_file(const weir_io_safetensors *file, uint64_t body)
     struct weir_io_error error;
     uint64_t total = 0;
     const unsigned char *due = NULL;
-    for (size_t i = 0; i < weir_io_safetensors_count(file); i++) {
-        const struct weir_io_tensor *tensor = weir_io_safetensors_at(file, i);
+    for (size_t i = 0; i < file->count; i++) {
+        const struct weir_io_tensor *tensor = &file->tensors[i];
         const char *broken = check_tensor(file, tensor);
         if (broken)
             return broken;

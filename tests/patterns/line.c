@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "patterns/fail.h"
+#include "patterns/shared.h"
 
 enum {
     WORDS = 1024,

@@ -53,8 +53,8 @@ static void expected_init(struct expected *expected, const struct rig *rig,
     };
     arr_coc_reference_texture(&expected->dims, image->rgb, image->height, image->width,
                               expected->texture);
-    arr_coc_reference_relevance(&expected->dims, weir_arr_coc_weights_tensors(rig->weights),
-                                expected->texture, rig->query, expected->scores, expected->balance,
+    arr_coc_reference_relevance(&expected->dims, &rig->weights->tensors, expected->texture,
+                                rig->query, expected->scores, expected->balance,
                                 expected->relevance);
 }
 
@@ -91,8 +91,8 @@ static void measure_relevance(const struct expected *expected, const struct rig 
 
     for (size_t i = 0; i < pixels * WEIR_ARR_COC_CHANNELS; i++)
         promoted[i] = (double)texture[i];
-    arr_coc_reference_relevance(&expected->dims, weir_arr_coc_weights_tensors(rig->weights),
-                                promoted, rig->query, scores, balance, relevance);
+    arr_coc_reference_relevance(&expected->dims, &rig->weights->tensors, promoted, rig->query,
+                                scores, balance, relevance);
     out->own_relevance = farthest(relevance, frame->output.relevance, patches);
     out->own_scores = farthest(scores, frame->output.scores, 3 * patches);
     out->own_balance = farthest(balance, frame->output.balance, 3);

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/siphash.h"
+#include "base/hash.h"
 #include "tests/pipelines/rig.h"
 #include "tests/support/made_images.h"
 #include "tests/support/memory.h"
@@ -66,20 +66,14 @@ static weir_status load(void *user, unsigned char *rgb, size_t capacity, uint32_
     return WEIR_OK;
 }
 
-static uint64_t add(uint64_t digest, const void *data, size_t size)
-{
-    const struct weir_siphash_key key = {{digest, size}};
-    return weir_siphash(&key, data, size);
-}
-
 static uint64_t digest_of(const struct weir_arr_coc_output *output)
 {
     const size_t map = (size_t)loop.sizes->grid * loop.sizes->grid * sizeof(float);
-    uint64_t digest = add(1, output->relevance, map);
-    digest = add(digest, output->scores, 3 * map);
-    digest = add(digest, output->balance, 3 * sizeof(float));
-    digest = add(digest, output->patches, (size_t)output->patch_count * 3 * sizeof(int32_t));
-    return add(digest, output->tokens, (size_t)output->token_count * 13 * sizeof(float));
+    uint64_t digest = weir_hash(1, output->relevance, map);
+    digest = weir_hash(digest, output->scores, 3 * map);
+    digest = weir_hash(digest, output->balance, 3 * sizeof(float));
+    digest = weir_hash(digest, output->patches, (size_t)output->patch_count * 3 * sizeof(int32_t));
+    return weir_hash(digest, output->tokens, (size_t)output->token_count * 13 * sizeof(float));
 }
 
 static void judge(const struct rig_image *image, const struct weir_arr_coc_output *output)

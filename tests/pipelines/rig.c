@@ -32,7 +32,7 @@ static bool open_weights(struct rig *rig, const char *weights)
         weir_test_fail(__FILE__, __LINE__, "%s", error.message);
         return false;
     }
-    rig->query_size = weir_arr_coc_weights_query_size(rig->weights);
+    rig->query_size = rig->weights->query_size;
     rig->query = rig_alloc(rig->query_size, sizeof *rig->query);
     weir_arr_coc_seeded_query(1, rig->query, rig->query_size);
     return true;

@@ -1,5 +1,6 @@
 // Each fault at each operation of a run: what the calls, the events and the results say, and that
 // the queues work again afterwards.
+#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -343,6 +344,30 @@ FAULT_TEST(Fault, FailedGraphIsLaunchedAgain, section("fail", 1, "kinds = graph"
     EXPECT_INT_EQ(status, WEIR_ERROR_DEVICE);
     expect_cause(1);
     expect_recovered(run);
+}
+
+// Those that follow a failure, which the plugin frees once their queue has finished.
+FAULT_TEST(Fault, CallsThatNeverRanAreFreed, "fault = fail\none_in = 1\nkinds = fill")
+{
+    enum {
+        ROUNDS = 12,
+        CALLS = 500
+    };
+    const uint32_t seven = 7;
+    weir_queue *queue = run->rig.down;
+    size_t before = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        if (round == 2)
+            before = mallinfo2().uordblks;
+        gate_shut(&run->rig.gate);
+        ASSERT_OK(weir_queue_host_call(queue, gate_pass, &run->rig.gate));
+        for (int i = 0; i < CALLS; i++)
+            ASSERT_OK(weir_queue_fill(queue, run->rig.memory, 0, 4, &seven, 4));
+        gate_open(&run->rig.gate);
+        EXPECT_INT_EQ(weir_queue_sync(queue, GUARD_NS), WEIR_ERROR_DEVICE);
+        EXPECT_OK(weir_queue_recover(queue)); // which finishes it
+    }
+    EXPECT_UINT_LT(mallinfo2().uordblks, before + 65536);
 }
 
 // The section of the plugin, the environment, and the list of what is chosen.

@@ -246,7 +246,7 @@ WEIR_TEST(IoSafetensors, WhatIsWrittenComesBack)
     ASSERT_TRUE(weir_io_safetensors_write(path, tensors, 4, &error));
     EXPECT_INT_EQ(made_folder_count(folder), 1);
     ASSERT_TRUE(weir_io_safetensors_open(path, &file, &error));
-    EXPECT_UINT_EQ(weir_io_safetensors_count(file), 4);
+    EXPECT_UINT_EQ(file->count, 4);
 
     const float *values = NULL;
     ASSERT_TRUE(
@@ -290,9 +290,9 @@ WEIR_TEST(IoSafetensors, TensorsComeInTheOrderOfTheBody)
                             "\"__metadata__\":{\"format\":\"pt\"},"
                             "\"a\":{\"shape\":[2,2],\"data_offsets\":[0,4],\"dtype\":\"U8\"}}  ",
                             8));
-    ASSERT_UINT_EQ(weir_io_safetensors_count(file), 2);
-    const struct weir_io_tensor *a = weir_io_safetensors_at(file, 0);
-    const struct weir_io_tensor *b = weir_io_safetensors_at(file, 1);
+    ASSERT_UINT_EQ(file->count, 2);
+    const struct weir_io_tensor *a = &file->tensors[0];
+    const struct weir_io_tensor *b = &file->tensors[1];
     EXPECT_STR_EQ(a->name, "a");
     EXPECT_INT_EQ(a->dtype, WEIR_IO_U8);
     EXPECT_STR_EQ(b->name, "b");

@@ -28,33 +28,36 @@ def _number(arch):
 def _known(archs):
     return [arch for arch in archs if HAVE_CUDA and _number(arch) in CUDA_ARCHS]
 
-# The command line of the kernel compiler. `inputs` is what the bundle is made of, and `usual` the
-# architectures of its cubins where it names none.
-def _command(bundle, inputs, usual):
+def _label(name):
+    package = native.package_name()
+    return "//" + package if package.split("/")[-1] == name else "//%s:%s" % (package, name)
+
+# The command line of the kernel compiler. `usual` are the architectures of the bundle's cubins where `cubins` is None.
+def _command(usual, name, symbol, srcs, options, cubins = None, ptx = None, cuda = None, cuda_copts = [], cuda_images = []):
     words = ["CUDA_HOME=%s" % (CUDA_HOME or "none"), "$(location %s)" % _TOOL]
-    words += ["--symbol", bundle.symbol, "--label", bundle.label, "--header", bundle.header]
-    words += ["--out", "$(@D)/" + bundle.name]
-    if inputs.cuda_images:
-        words += ["--cuda-image $(location %s)" % image for image in inputs.cuda_images]
+    words += ["--symbol", symbol, "--label", _label(name)]
+    words += ["--header", ("%s/%s.h" % (native.package_name(), name)).lstrip("/"), "--out", "$(@D)/" + name]
+    if cuda_images:
+        words += ["--cuda-image $(location %s)" % image for image in cuda_images]
     else:
-        words += ["--ptx " + arch for arch in _known(_PTX if inputs.ptx == None else inputs.ptx)]
-        words += ["--cubin " + arch for arch in _known(usual if inputs.cubins == None else inputs.cubins)]
-    if inputs.cuda:
-        words += ["--cuda $(location %s)" % inputs.cuda]
-        words += ["'--nvcc-option=%s'" % option for option in inputs.cuda_copts]
-    words += ["-I."] + inputs.options
-    words += ["$(locations %s)" % source for source in inputs.srcs if not source.endswith(".h")]
+        words += ["--ptx " + arch for arch in _known(_PTX if ptx == None else ptx)]
+        words += ["--cubin " + arch for arch in _known(usual if cubins == None else cubins)]
+    if cuda:
+        words += ["--cuda $(location %s)" % cuda]
+        words += ["'--nvcc-option=%s'" % option for option in cuda_copts]
+    words += ["-I."] + options
+    words += ["$(locations %s)" % source for source in srcs if not source.endswith(".h")]
     return " ".join(words)
 
-def _make(bundle, inputs, visibility, tags, **kwargs):
-    name = bundle.name
+# `more` are files that the command reads besides, `library` is of the cc_library, and `inputs` are the command's.
+def _make(name, more, visibility, tags, library, **inputs):
     native.genrule(
         name = name + "_bundle",
-        srcs = inputs.srcs + [source for source in inputs.more if source not in inputs.srcs],
+        srcs = inputs["srcs"] + [source for source in more if source not in inputs["srcs"]],
         outs = [name + ".c", name + ".h"],
         cmd = select({
-            _CUDA_FEW: _command(bundle, inputs, _CUBINS_FEW),
-            "//conditions:default": _command(bundle, inputs, _CUBINS),
+            _CUDA_FEW: _command(_CUBINS_FEW, name, **inputs),
+            "//conditions:default": _command(_CUBINS, name, **inputs),
         }),
         tools = [_TOOL],
         message = "Compiling kernels",
@@ -68,30 +71,7 @@ def _make(bundle, inputs, visibility, tags, **kwargs):
         deps = [_API],
         tags = tags,
         visibility = visibility,
-        **kwargs
-    )
-
-def _label(name):
-    package = native.package_name()
-    return "//" + package if package.split("/")[-1] == name else "//%s:%s" % (package, name)
-
-def _bundle(name, symbol):
-    return struct(
-        name = name,
-        symbol = symbol,
-        label = _label(name),
-        header = ("%s/%s.h" % (native.package_name(), name)).lstrip("/"),
-    )
-
-def _plain(srcs, options, cubins, ptx):
-    return struct(
-        srcs = srcs,
-        more = [],
-        options = options,
-        cubins = cubins,
-        ptx = ptx,
-        cuda = None,
-        cuda_images = [],
+        **library
     )
 
 # The one file in CUDA C++; the others are for it to include.
@@ -163,12 +143,15 @@ def weir_kernels(
     options += ["-I" + folder for folder in includes]
     options += ["'-D%s'" % define for define in defines]
     archs = (cubins or []) + (ptx or [])
-    if not cuda_srcs and not cuda_images:
-        _make(_bundle(name, symbol), _plain(srcs, options, cubins, ptx), visibility, tags, **kwargs)
-        return
-    twin = struct(
+    twin = cuda_srcs + cuda_images
+    _make(
+        name,
+        twin,
+        visibility,
+        tags,
+        kwargs,
+        symbol = symbol,
         srcs = srcs,
-        more = cuda_srcs + cuda_images,
         options = options,
         cubins = cubins,
         ptx = ptx,
@@ -176,14 +159,17 @@ def weir_kernels(
         cuda_copts = cuda_copts,
         cuda_images = cuda_images,
     )
-    _make(_bundle(name, symbol), twin, visibility, tags, **kwargs)
-    _make(
-        _bundle(name + "_opencl", symbol + "_opencl"),
-        _plain(srcs, options, None, None),
-        visibility,
-        tags + ["manual"],
-        **kwargs
-    )
+    if twin:
+        _make(
+            name + "_opencl",
+            [],
+            visibility,
+            tags + ["manual"],
+            kwargs,
+            symbol = symbol + "_opencl",
+            srcs = srcs,
+            options = options,
+        )
 
 # "//kernels/matmul:matmul_tensor" of ":matmul_tensor", "//kernels/matmul" and the like.
 def _absolute(label):

@@ -53,16 +53,8 @@ readonly all=(conformance: arr-coc: agreement reference: twins frames: frames-de
 while [ "$#" -gt 0 ]; do
     case "$1" in
     --out | --seconds | --steps | --filter)
-        if [ "$#" -lt 2 ]; then
-            echo "run: $1 needs a value" >&2
-            exit 2
-        fi
-        case "$1" in
-        --out) out="$2" ;;
-        --seconds) seconds="$2" ;;
-        --filter) filter="$2" ;;
-        --steps) steps="$2" ;;
-        esac
+        [ "$#" -gt 1 ] || { echo "run: $1 needs a value" >&2 && exit 2; }
+        declare "${1#--}=$2"
         shift
         ;;
     --help)

@@ -235,12 +235,6 @@ struct message {
     char *piece;
 };
 
-struct exchange {
-    struct mpi_run *run;
-    uint32_t count;
-    struct message messages[];
-};
-
 static size_t piece_size(const struct message *message)
 {
     const struct weir_transport_part *part = message->part;
@@ -296,14 +290,13 @@ static bool advance(struct mpi_run *run, struct message *message, bool *out_move
     return start_piece(run, message);
 }
 
-static bool finish_part(struct exchange *exchange)
+static bool finish_messages(struct mpi_run *run, struct message *messages)
 {
-    struct mpi_run *run = exchange->run;
     for (;;) {
         const struct message *waiting = NULL;
         bool moved = false;
-        for (uint32_t i = 0; i < exchange->count; i++) {
-            struct message *message = &exchange->messages[i];
+        for (uint32_t i = 0; i < run->call->part_count; i++) {
+            struct message *message = &messages[i];
             if (!message->done && !advance(run, message, &moved))
                 return false;
             waiting = message->done ? waiting : message;
@@ -321,45 +314,42 @@ static bool finish_part(struct exchange *exchange)
     }
 }
 
-static bool begin(struct exchange *exchange)
+static bool begin_messages(struct mpi_run *run, struct message *messages)
 {
-    for (uint32_t i = 0; i < exchange->count; i++) {
-        struct message *message = &exchange->messages[i];
+    for (uint32_t i = 0; i < run->call->part_count; i++) {
+        struct message *message = &messages[i];
         const struct weir_transport_part *part = message->part;
         // The number of earlier messages of the same direction and peer makes the tag.
         message->tag = MPI_TAG_PARTS;
         for (uint32_t k = 0; k < i; k++)
-            message->tag += exchange->messages[k].part->peer == part->peer &&
-                            exchange->messages[k].part->receive == part->receive;
-        message->head = exchange->run->group->head;
+            message->tag +=
+                messages[k].part->peer == part->peer && messages[k].part->receive == part->receive;
+        message->head = run->group->head;
         message->head.element = part->element;
         message->head.count = part->count;
-        if (!start(exchange->run, message, &message->head, sizeof message->head))
+        if (!start(run, message, &message->head, sizeof message->head))
             return false;
     }
     return true;
 }
 
 // With the pieces after the messages. NULL if out of memory.
-static struct exchange *create(struct mpi_run *run)
+static struct message *create_messages(struct mpi_run *run)
 {
     const uint32_t count = run->call->part_count;
-    size_t size = sizeof(struct exchange) + count * sizeof(struct message);
+    size_t size = count * sizeof(struct message);
     for (uint32_t i = 0; i < count; i++)
         size += piece_size(&(struct message){.part = weir_transport_part_at(run->call, i)});
-    struct exchange *exchange = run->group->host->allocate(size);
-    if (!exchange)
+    struct message *messages = run->group->host->allocate(size);
+    if (!messages)
         return NULL;
-    char *piece = (char *)(exchange->messages + count);
-    exchange->run = run;
-    exchange->count = count;
+    char *piece = (char *)(messages + count);
     for (uint32_t i = 0; i < count; i++) {
-        struct message *message = &exchange->messages[i];
-        message->part = weir_transport_part_at(run->call, i);
-        message->piece = piece;
-        piece += piece_size(message);
+        messages[i].part = weir_transport_part_at(run->call, i);
+        messages[i].piece = piece;
+        piece += piece_size(&messages[i]);
     }
-    return exchange;
+    return messages;
 }
 
 static bool exchange_parts(struct mpi_run *run)
@@ -371,14 +361,14 @@ static bool exchange_parts(struct mpi_run *run)
             "%u messages, and the transport 'mpi' takes %d at once; exchange them "
             "in several calls",
             call->part_count, MPI_TAG_LIMIT - MPI_TAG_PARTS);
-    struct exchange *exchange = create(run);
-    if (!exchange)
+    struct message *messages = create_messages(run);
+    if (!messages)
         return weir_caller_fail(&run->by, "rank %u has no memory left", run->group->rank);
-    const bool ok = begin(exchange) && finish_part(exchange);
-    for (uint32_t i = 0; i < exchange->count; i++)
-        abandon(run->group, &exchange->messages[i].request, 1);
+    const bool ok = begin_messages(run, messages) && finish_messages(run, messages);
+    for (uint32_t i = 0; i < call->part_count; i++)
+        abandon(run->group, &messages[i].request, 1);
     if (!run->group->stuck)
-        run->group->host->release(exchange);
+        run->group->host->release(messages);
     return ok;
 }
 

@@ -384,7 +384,6 @@ static weir_status make_world(const struct weir_host *host)
 // Starts MPI unless it runs already. With the lock.
 static weir_status begin(const struct weir_host *host, const struct weir_transport_setup *setup)
 {
-    static bool registered;
     weir_status status = process.started ? WEIR_OK : check_before(host, setup);
     if (status < 0)
         return status;
@@ -400,8 +399,8 @@ static weir_status begin(const struct weir_host *host, const struct weir_transpo
         return status;
     // After the start, in which MPICH 4.2 registers a function for the exit that tells mpirun of a good end: functions
     // that were registered last are called first, and MPI_Finalize() comes before it.
-    if (process.owner && !registered)
-        registered = atexit(finalize) == 0;
+    if (process.owner && !process.world)
+        (void)atexit(finalize);
     status = check_after(host, setup);
     if (status == WEIR_OK && !process.world)
         status = make_world(host);
@@ -441,17 +440,14 @@ static void make(struct mpi_run *run, struct mpi_group *part, int color, int key
     bool any = false;
     part->id = (struct mpi_id){.number = run->group->head.new_group, .color = color};
     add_group(part);
-    const bool ok = divide(run, part, key, &any);
-    if (ok && any) {
-        *out_group = part;
-        return;
-    }
-    if (!ok) {
+    if (!divide(run, part, key, &any)) {
         atomic_store(&process.spoiled, true);
-        return;
+    } else if (any) {
+        *out_group = part;
+    } else {
+        remove_group(part);
+        destroy_group(part);
     }
-    remove_group(part);
-    destroy_group(part);
 }
 
 // The memory is taken before the ranks come together: after it the others would wait for this one in

@@ -399,15 +399,8 @@ struct weir_module {
 
 // Every module defines this function. It has no side effects and returns static data: it
 // is also called to read the key table of a module that will not be used.
-#ifdef __cplusplus
-extern "C" {
-#endif
 WEIR_API const struct weir_module *weir_module_query(uint32_t host_abi,
                                                      const struct weir_host *host);
-#ifdef __cplusplus
-}
-#endif
-
 typedef const struct weir_module *(*weir_module_query_function)(uint32_t host_abi,
                                                                 const struct weir_host *host);
 

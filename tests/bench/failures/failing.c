@@ -166,26 +166,6 @@ static void go_on_as_other(void)
 
 // Ranks.
 
-// Rank i has device i if LOCAL_RANK is set.
-static void open_rank(void)
-{
-    char index[16];
-    snprintf(index, sizeof index, "%u", it.number);
-    const char *select = getenv("LOCAL_RANK") ? index : NULL;
-    check(weir_device_open(runtime, WEIR_PARAMS(weir_device, .select = select), &it.device));
-    check(weir_queue_create(it.device, NULL, &it.queue));
-    check(weir_buffer_create(it.device, WEIR_PARAMS(weir_buffer, .size = COUNT * 4), &it.buffer));
-}
-
-static void close_rank(void)
-{
-    weir_comm_destroy(&it.comm);
-    weir_comm_destroy(&it.meeting);
-    weir_buffer_destroy(&it.buffer);
-    weir_queue_destroy(&it.queue);
-    WEIR_IGNORE(weir_device_close(&it.device));
-}
-
 // Not before a timeout that is long enough for their start.
 static void meet(void)
 {
@@ -239,8 +219,18 @@ int main(int argc, char **argv)
                                           .label = "grads",
                                           .timeout_ns = timeout_ns};
     check(weir_open(NULL, &runtime));
-    open_rank();
+    // Rank i has device i if LOCAL_RANK is set.
+    char index[16];
+    snprintf(index, sizeof index, "%u", it.number);
+    const char *select = getenv("LOCAL_RANK") ? index : NULL;
+    check(weir_device_open(runtime, WEIR_PARAMS(weir_device, .select = select), &it.device));
+    check(weir_queue_create(it.device, NULL, &it.queue));
+    check(weir_buffer_create(it.device, WEIR_PARAMS(weir_buffer, .size = COUNT * 4), &it.buffer));
     run_rank();
-    close_rank();
+    weir_comm_destroy(&it.comm);
+    weir_comm_destroy(&it.meeting);
+    weir_buffer_destroy(&it.buffer);
+    weir_queue_destroy(&it.queue);
+    WEIR_IGNORE(weir_device_close(&it.device));
     return weir_close(&runtime) < 0;
 }

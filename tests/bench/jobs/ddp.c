@@ -4,7 +4,6 @@
 // Of each layer the forward pass computes Y = X W, the backward pass dW = X^T dY and dX = dY W^T; X is
 // batch x width and W width x width. The last layer's dW comes first, and so does its bucket.
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "cli/runtime/open.h"
@@ -194,18 +193,6 @@ static void fill(const struct ddp *ddp, weir_buffer *buffer, size_t matrices, si
     }
     for (size_t i = 0; i < matrices; i++)
         cli_fine(weir_upload(ddp->place->queue, buffer, i * bytes, memory, bytes));
-}
-
-// The weights of all ranks are alike, inputs and losses are not. A product of numbers up to
-// sqrt(3 / width) keeps the size of what it multiplies.
-static void fill_all(const struct ddp *ddp)
-{
-    const size_t batch = ddp->batch_max * (size_t)ddp->width;
-    const uint32_t seed = weir_comm_rank(ddp->place->comm);
-    fill(ddp, ddp->weights, (size_t)ddp->layers, ddp->weight_count, sqrtf(3 / (float)ddp->width),
-         1000);
-    fill(ddp, ddp->activations, 1, batch, 1, seed);
-    fill(ddp, ddp->gradients, 1, batch, 1, 500 + seed);
 }
 
 // Products.
@@ -593,7 +580,14 @@ static void run(void *user)
     ddp->place = &ddp->all.ranks[0];
     choose(ddp);
     make_objects(ddp);
-    fill_all(ddp);
+    // The weights of all ranks are alike, inputs and losses are not. A product of numbers up to
+    // sqrt(3 / width) keeps the size of what it multiplies.
+    const size_t batch = ddp->batch_max * (size_t)ddp->width;
+    const uint32_t seed = weir_comm_rank(ddp->place->comm);
+    fill(ddp, ddp->weights, (size_t)ddp->layers, ddp->weight_count, sqrtf(3 / (float)ddp->width),
+         1000);
+    fill(ddp, ddp->activations, 1, batch, 1, seed);
+    fill(ddp, ddp->gradients, 1, batch, 1, 500 + seed);
     make_buckets(ddp);
     open_raw(ddp);
     make_rows(ddp);

@@ -144,17 +144,6 @@ static void measure_way(struct graphs *g, struct shape *it, enum way way)
     bench_keep(&it->complete_us[way], all * 1e-3 / (double)g->launches);
 }
 
-// The order of the ways changes from turn to turn.
-static void measure(struct graphs *g)
-{
-    for (bench_start(); bench_turn();)
-        for (size_t i = 0; i < g->count; i++) {
-            const int ways = ways_of(g, &g->shapes[i]);
-            for (int k = 0; k < ways; k++)
-                measure_way(g, &g->shapes[i], (enum way)(bench.turn % 2 == 0 ? k : ways - 1 - k));
-        }
-}
-
 static void put_way(struct bench_table *table, const struct shape *it, int way)
 {
     const int raw = way % 2 == WEIR_GRAPH ? RAW_GRAPH : RAW_SINGLE;
@@ -244,7 +233,13 @@ static void run(void *user)
     for (size_t i = 0; i < g->count; i++)
         for (int way = 0; way < ways_of(g, &g->shapes[i]); way += 2)
             check(g, &g->shapes[i], (enum way)way);
-    measure(g);
+    // The order of the ways changes from turn to turn.
+    for (bench_start(); bench_turn();)
+        for (size_t i = 0; i < g->count; i++) {
+            const int ways = ways_of(g, &g->shapes[i]);
+            for (int k = 0; k < ways; k++)
+                measure_way(g, &g->shapes[i], (enum way)(bench.turn % 2 == 0 ? k : ways - 1 - k));
+        }
     report(g);
 }
 

@@ -139,15 +139,6 @@ static void put_way(const struct pageable *p, struct bench_table *table, size_t 
         bench_plot_bar(names[way], size, ms);
 }
 
-static void report(struct pageable *p)
-{
-    struct bench_table *table = bench_table("copies", "one copy");
-    bench_plot("Copies of memory that is not pinned", "", "milliseconds");
-    for (size_t i = 0; i < SIZES_MOST; i++)
-        for (size_t k = 0; has_size(p, i) && k < 2 * p->ways; k++)
-            put_way(p, table, i, k < p->ways, (enum way)(k % p->ways));
-}
-
 static void run(void *user)
 {
     struct pageable *p = user;
@@ -157,7 +148,11 @@ static void run(void *user)
         check_way(p, DRIVER);
     for (bench_start(); bench_turn();)
         measure(p);
-    report(p);
+    struct bench_table *table = bench_table("copies", "one copy");
+    bench_plot("Copies of memory that is not pinned", "", "milliseconds");
+    for (size_t i = 0; i < SIZES_MOST; i++)
+        for (size_t k = 0; has_size(p, i) && k < 2 * p->ways; k++)
+            put_way(p, table, i, k < p->ways, (enum way)(k % p->ways));
 }
 
 int job_pageable(int argc, char **argv)

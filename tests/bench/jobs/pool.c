@@ -180,16 +180,6 @@ static void make_rows(struct pool_bench *b)
 
 CLI_DESTROYER(destroy_pool, weir_pool_destroy)
 
-static void make_objects(struct pool_bench *b)
-{
-    make_rows(b);
-    bench_queue(bench.device, "bench", 0, &b->queue);
-    bench_buffer(bench.device, "host", 8192, WEIR_PLACE_HOST, &b->host);
-    cli_fine(weir_pool_create(bench.device, WEIR_PARAMS(weir_pool, .label = "bench"), &b->pool));
-    cli_own(destroy_pool, &b->pool);
-    open_driver(b);
-}
-
 static void report(struct pool_bench *b)
 {
     struct bench_table *table = bench_table("pairs", "an allocation and its free");
@@ -215,7 +205,12 @@ static void report(struct pool_bench *b)
 static void run(void *user)
 {
     struct pool_bench *b = user;
-    make_objects(b);
+    make_rows(b);
+    bench_queue(bench.device, "bench", 0, &b->queue);
+    bench_buffer(bench.device, "host", 8192, WEIR_PLACE_HOST, &b->host);
+    cli_fine(weir_pool_create(bench.device, WEIR_PARAMS(weir_pool, .label = "bench"), &b->pool));
+    cli_own(destroy_pool, &b->pool);
+    open_driver(b);
     for (size_t i = 0; i < b->sizes.count; i++)
         check(b, (size_t)b->sizes.values[i]);
     for (bench_start(); bench_turn();)

@@ -86,15 +86,6 @@ static double sample(struct priority *p, enum condition condition, bool *out_bes
     return us;
 }
 
-// Waits for all work, so that none of it runs during the next condition.
-static void settle(struct priority *p, enum condition condition)
-{
-    p->pending_count = 0;
-    if (p->busy[condition])
-        bench_sync(p->busy[condition]);
-    bench_sync(p->small[condition]);
-}
-
 // Checking.
 
 static void check_values(struct priority *p, weir_buffer *values, size_t size, uint32_t rounds,
@@ -127,7 +118,11 @@ static uint64_t take(struct priority *p, enum condition condition, uint64_t samp
         p->times[i] = sample(p, condition, &beside);
         beside_count += beside;
     }
-    settle(p, condition);
+    // Waits for all work, so that none of it runs during the next condition.
+    p->pending_count = 0;
+    if (p->busy[condition])
+        bench_sync(p->busy[condition]);
+    bench_sync(p->small[condition]);
     return beside_count;
 }
 

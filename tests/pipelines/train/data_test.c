@@ -102,15 +102,15 @@ WEIR_TEST(TrainData, ReadsFiles)
     weir_train_data *data;
     unsigned char bytes[4];
     ASSERT_OK(open_files(images, sizeof images, labels, sizeof labels, &data));
-    EXPECT_UINT_EQ(weir_train_data_classes(data), 10);
-    EXPECT_UINT_EQ(weir_train_data_shape(data).height, 2);
-    EXPECT_UINT_EQ(weir_train_data_shape(data).channels, 1);
+    EXPECT_UINT_EQ(data->classes, 10);
+    EXPECT_UINT_EQ(data->shape.height, 2);
+    EXPECT_UINT_EQ(data->shape.channels, 1);
     EXPECT_UINT_EQ(weir_train_data_bytes(data, 2, bytes), 9);
     EXPECT_MEM_EQ(bytes, images + 24, 4);
     weir_train_data_destroy(&data);
 
     ASSERT_OK(open_files(colours, sizeof colours, two_labels, sizeof two_labels, &data));
-    EXPECT_UINT_EQ(weir_train_data_shape(data).channels, 3);
+    EXPECT_UINT_EQ(data->shape.channels, 3);
     EXPECT_UINT_EQ(weir_train_data_bytes(data, 1, bytes), 0);
     EXPECT_UINT_EQ(bytes[2], 6);
     weir_train_data_destroy(&data);

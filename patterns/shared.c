@@ -1,5 +1,5 @@
-// See fail.h and shared.h.
-#include "patterns/fail.h"
+// See shared.h.
+#include "patterns/shared.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,7 +7,6 @@
 #include <weir/status.h>
 
 #include "base/sized.h"
-#include "patterns/shared.h"
 
 weir_status weir__pattern_fail(const char *label, weir_status status, const char *remedy,
                                const char *format, ...)
@@ -99,4 +98,19 @@ weir_status weir__pattern_placed(weir_status status, const char *file, int line)
     error.file = file;
     error.line = line;
     return weir_error_set(&error);
+}
+
+weir_status weir__pattern_queue(weir_device *device, int32_t priority, bool timing,
+                                struct weir__place place, weir_queue **out_queue,
+                                const char *format, ...)
+{
+    char label[2 * WEIR__PATTERN_LABEL_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(label, sizeof label, format, arguments);
+    va_end(arguments);
+    return weir_queue_create_at(device,
+                                WEIR_PARAMS(weir_queue, .label = label, .priority = priority,
+                                            .timing = timing),
+                                out_queue, place.file, place.line);
 }
