@@ -45,7 +45,16 @@ weir_status weir__buffer_refuse_freed(const weir_buffer *buffer, const char *cal
                                       int line);
 
 // Refuses a range outside the buffer, with both of them in the message, and the line that created it.
-weir_status weir__buffer_check_range(const weir_buffer *buffer, const struct weir__role *role,
-                                     size_t offset, size_t size, const char *file, int line);
+weir_status weir__buffer_refuse_range(const weir_buffer *buffer, const struct weir__role *role,
+                                      size_t offset, size_t size, const char *file, int line);
+
+static inline weir_status weir__buffer_check_range(const weir_buffer *buffer,
+                                                   const struct weir__role *role, size_t offset,
+                                                   size_t size, const char *file, int line)
+{
+    return weir__buffer_holds(buffer, offset, size)
+               ? WEIR_OK
+               : weir__buffer_refuse_range(buffer, role, offset, size, file, line);
+}
 
 #endif

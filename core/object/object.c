@@ -109,12 +109,10 @@ weir_status weir__buffer_refuse_freed(const weir_buffer *buffer, const char *cal
                          member->file ? member->file : "?", member->line);
 }
 
-weir_status weir__buffer_check_range(const weir_buffer *buffer, const struct weir__role *role,
-                                     size_t offset, size_t size, const char *file, int line)
+weir_status weir__buffer_refuse_range(const weir_buffer *buffer, const struct weir__role *role,
+                                      size_t offset, size_t size, const char *file, int line)
 {
     const char *label = buffer->member.object.label;
-    if (weir__buffer_holds(buffer, offset, size))
-        return WEIR_OK;
     char call[192], place[WEIR__PLACE_SIZE];
     snprintf(call, sizeof call, "%s%s%s", role->call, role->name ? ": " : "",
              role->name ? role->name : "");

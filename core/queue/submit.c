@@ -38,24 +38,17 @@ WEIR_COLD static weir_status refuse_device(const struct weir__caller *caller,
                         caller->device->info.name, caller->device->index);
 }
 
-// The range is of a buffer of the caller's device.
+// The range is of a buffer of the caller's device, or of a peer's that it may use.
 static weir_status check_buffer(const struct weir__caller *caller, const struct weir__role *role,
-                                const weir_buffer *buffer, size_t offset, size_t size)
+                                const weir_buffer *buffer, size_t offset, size_t size, bool peer)
 {
     if (!buffer)
         return weir__refuse(caller, caller->label,
                             "create it first; destroying it sets the pointer to NULL",
                             "%s: %s is no buffer (NULL)", role->call, role->name);
-    if (buffer->member.device != caller->device)
+    if (buffer->member.device != caller->device && !peer)
         return refuse_device(caller, role, buffer);
     return weir__buffer_check_range(buffer, role, offset, size, caller->file, caller->line);
-}
-
-static bool is_inside(const struct weir__caller *caller, const weir_buffer *buffer, size_t offset,
-                      size_t size)
-{
-    return buffer && buffer->member.device == caller->device &&
-           weir__buffer_holds(buffer, offset, size);
 }
 
 // One side of a copy, which may be of a peer of the queue's device if `other`, the other side, is not.
@@ -63,10 +56,8 @@ static weir_status check_side(const struct weir__caller *caller, const struct we
                               const weir_buffer *buffer, size_t offset, size_t size,
                               const weir_buffer *other)
 {
-    if (is_inside(caller, buffer, offset, size))
-        return WEIR_OK;
     if (!buffer || !other || buffer->member.device == caller->device)
-        return check_buffer(caller, role, buffer, offset, size);
+        return check_buffer(caller, role, buffer, offset, size, false);
     if (other->member.device != caller->device)
         return weir__refuse(caller, buffer->member.object.label,
                             "use a queue of the device of one of the two",
@@ -78,14 +69,11 @@ static weir_status check_side(const struct weir__caller *caller, const struct we
                             "submit it before or after the graph's launch",
                             "%s: a graph holds no copies between devices, and %s belongs to '%s'",
                             role->call, role->name, buffer->member.device->info.name);
-    bool allowed;
-    weir_status status = weir__peer_allow(caller->device, buffer->member.device, &allowed);
-    if (status < 0)
-        weir__error_place(status, buffer->member.object.label, caller->file, caller->line);
-    else if (allowed)
-        status = weir__buffer_check_range(buffer, role, offset, size, caller->file, caller->line);
-    else
-        status = refuse_device(caller, role, buffer);
+    bool allowed = false;
+    const weir_status status = weir__peer_allow(caller->device, buffer->member.device, &allowed);
+    if (status == WEIR_OK)
+        return check_buffer(caller, role, buffer, offset, size, allowed);
+    weir__error_place(status, buffer->member.object.label, caller->file, caller->line);
     return status;
 }
 
@@ -127,7 +115,7 @@ static weir_status check_native_argument(const struct weir__caller *caller, size
                             "make arguments with weir_in(), weir_out() or weir_inout()",
                             "native call: access %d of %s is none of weir_access",
                             (int)argument->access, name);
-    return check_buffer(caller, &role, argument->buffer, argument->offset, argument->size);
+    return check_buffer(caller, &role, argument->buffer, argument->offset, argument->size, false);
 }
 
 weir_status weir__operation_native(const struct weir__caller *caller, weir_native_function function,
@@ -305,8 +293,9 @@ weir_status weir__operation_fill(const struct weir__caller *caller, const char *
 static bool is_plain_range(const struct weir__caller *caller, const struct weir_note_range *range)
 {
     return range->rows <= 1 && range->slices <= 1 && range->access >= WEIR_ACCESS_READ &&
-           range->access <= WEIR_ACCESS_READ_WRITE &&
-           is_inside(caller, range->buffer, range->offset, range->size);
+           range->access <= WEIR_ACCESS_READ_WRITE && range->buffer &&
+           range->buffer->member.device == caller->device &&
+           weir__buffer_holds(range->buffer, range->offset, range->size);
 }
 
 // A zero count is one, and its pitch that of adjacent rows or slices.
