@@ -203,7 +203,7 @@ static void call_in_driver(struct weir__node_call *call)
     end_call(call->runs, status < 0);
 }
 
-// Also a worker calls it, where a plugin has taken the graph apart.
+// Also a worker calls it, where the graph is not the backend's, or a plugin has taken it apart.
 static weir_status run_host(void *user)
 {
     struct weir__node_call *call = user;
@@ -221,12 +221,6 @@ static weir_status run_native(const struct weir_native_queue *native, void *user
     const struct weir__node_target target = target_of(call);
     const weir_status status = weir__call_native(target.native, target.user, native);
     return status < 0 && call->runs->in_backend ? explain(call, "native call", status) : status;
-}
-
-weir_status weir__node_call_run(const struct weir_operation *operation)
-{
-    const struct weir__node_target target = target_of(weir__node_call_of(operation));
-    return weir__call_host(target.host, target.user, NULL);
 }
 
 // Wrapping.

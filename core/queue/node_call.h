@@ -98,7 +98,4 @@ weir_status weir__call_host(weir_host_function function, void *user,
 weir_status weir__call_native(weir_native_function function, void *user,
                               const struct weir_native_queue *native);
 
-// Calls a host call's function on a worker, when what it comes after has finished.
-weir_status weir__node_call_run(const struct weir_operation *operation);
-
 #endif

@@ -156,7 +156,8 @@ static weir_status run_node(const struct weir__replay_launch *launch, weir_queue
         return run_native(launch, queue, &part);
     case WEIR_OPERATION_HOST_CALL:
         status = launch->next->ops->queue_finish(launch->next, queue);
-        return status < 0 ? status : weir__node_call_run(&part);
+        return status < 0 ? status
+                          : weir__call_host(part.u.host_call.function, part.u.host_call.user, NULL);
     case WEIR_OPERATION_NOTE:
         return WEIR_OK;
     default:
