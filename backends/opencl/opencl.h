@@ -293,8 +293,8 @@ void ocl_spares_release(struct ocl_device *device);
 
 // kernel.c
 
-// Releases the views of a buffer, under its lock or at its end.
-void ocl_views_release(struct ocl_buffer *buffer);
+// Gives back one use of a view, under its buffer's lock or at the buffer's end.
+void ocl_view_release(struct ocl_view *view);
 weir_status ocl_submit_launch(const struct weir_link *link, struct ocl_queue *queue,
                               const struct weir_operation *operation);
 
