@@ -214,14 +214,6 @@ static void run_idle(void *argument)
     pthread_mutex_unlock(&perturb->lock);
 }
 
-// Starts the thread unless it runs. With the lock held. False: no thread.
-static bool start_idle(struct perturb *perturb)
-{
-    if (!perturb->has_idle)
-        perturb->has_idle = weir_thread_start(&perturb->idle, run_idle, perturb) == 0;
-    return perturb->has_idle;
-}
-
 static weir_status queue_create(const struct weir_link *link, weir_device *device,
                                 weir_queue *object, const struct weir_queue_setup *setup,
                                 void **out_data)
@@ -235,7 +227,9 @@ static weir_status queue_create(const struct weir_link *link, weir_device *devic
                                     .references = 1,
                                     .direct = setup->native != NULL};
     enter(perturb);
-    const bool started = start_idle(perturb);
+    if (!perturb->has_idle)
+        perturb->has_idle = weir_thread_start(&perturb->idle, run_idle, perturb) == 0;
+    const bool started = perturb->has_idle;
     if (started) {
         struct perturb_queue **at = &perturb->queues;
         while (*at)
@@ -644,9 +638,10 @@ static weir_status perturb_open(struct weir_link *link, const struct weir_settin
     return WEIR_OK;
 }
 
-// Ends the threads. Nothing is in flight.
-static void finish_runners(struct perturb *perturb)
+static void perturb_close(const struct weir_link *link)
 {
+    struct perturb *perturb = perturb_of(link);
+    // Nothing is in flight.
     pthread_mutex_lock(&perturb->lock);
     perturb->stop = true;
     pthread_cond_broadcast(&perturb->changed);
@@ -659,12 +654,6 @@ static void finish_runners(struct perturb *perturb)
         weir_thread_join(&runner->thread);
         free(runner);
     }
-}
-
-static void perturb_close(const struct weir_link *link)
-{
-    struct perturb *perturb = perturb_of(link);
-    finish_runners(perturb);
     if (perturb->queue_count)
         perturb_report(perturb);
     pthread_cond_destroy(&perturb->changed);
