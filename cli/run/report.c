@@ -325,7 +325,7 @@ static int print_json(const struct run *run, int code)
         cli_json_set(root, "video", run_video_describe(run));
     else
         cli_json_set(root, "images", image_list(run));
-    return run->video ? cli_json_print_line(root, code) : cli_json_print(root, code);
+    return cli_json_print_as(root, run->video ? CLI_JSON_LINE : CLI_JSON_TEXT, code);
 }
 
 int run_report(const struct run *run, bool was_run)
