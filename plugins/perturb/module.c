@@ -251,10 +251,16 @@ static weir_status queue_create(const struct weir_link *link, weir_device *devic
 // Its work has finished, unless the device is lost.
 static void queue_retire(const struct weir_link *link, weir_queue *object)
 {
+    struct perturb *perturb = perturb_of(link);
     struct perturb_queue *queue = perturb_queue_of(link, object);
-    enter(perturb_of(link));
-    perturb_drop(queue);
-    leave(perturb_of(link));
+    enter(perturb);
+    while (queue->first)
+        perturb_operations_destroy(perturb_pop(queue));
+    while (queue->in_flight)
+        perturb_wait(perturb, WEIR_FOREVER);
+    queue->granted = queue->handed_on = queue->done = UINT64_MAX;
+    pthread_cond_broadcast(&perturb->changed);
+    leave(perturb);
 }
 
 static void queue_destroy(const struct weir_link *link, weir_queue *object)

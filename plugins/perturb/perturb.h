@@ -165,8 +165,8 @@ bool perturb_run_one(struct perturb *perturb, struct perturb_queue *queue, uint6
 // holds as it does without the plugin.
 void perturb_drain(struct perturb_queue *queue, uint64_t sequence, unsigned flags);
 
-// Removes the pending operations of a queue that ends, and waits for those in flight.
-void perturb_drop(struct perturb_queue *queue);
+// Takes the first of the queue's operations, of which there is one, from those that are pending.
+struct perturb_operation *perturb_pop(struct perturb_queue *queue);
 
 // A wait on `changed` that ends at the deadline, or when a batch stalls.
 void perturb_wait(struct perturb *perturb, uint64_t deadline_ns);

@@ -140,7 +140,7 @@ enum {
 
 // Pending operations.
 
-static struct perturb_operation *pop(struct perturb_queue *queue)
+struct perturb_operation *perturb_pop(struct perturb_queue *queue)
 {
     struct perturb_operation *first = queue->first;
     queue->first = first->next;
@@ -188,7 +188,7 @@ static bool settle_queue(struct perturb_queue *queue)
     bool any = false;
     while (may_run(queue, 0) && (perturb_of_user(queue->first)->kind == WEIR_OPERATION_WAIT ||
                                  is_empty(perturb_of_user(queue->first)))) {
-        struct perturb_operation *first = pop(queue);
+        struct perturb_operation *first = perturb_pop(queue);
         // Not its number: a disabled node of a launch has that of the launch.
         queue->granted = queue->handed_on = queue->done = end_of(first);
         perturb_operations_destroy(first);
@@ -497,15 +497,4 @@ void perturb_drain(struct perturb_queue *queue, uint64_t sequence, unsigned flag
     }
     while (queue->handed_on < queue->granted)
         perturb_wait(perturb, WEIR_FOREVER);
-}
-
-void perturb_drop(struct perturb_queue *queue)
-{
-    struct perturb *perturb = queue->perturb;
-    while (queue->first)
-        perturb_operations_destroy(pop(queue));
-    while (queue->in_flight)
-        perturb_wait(perturb, WEIR_FOREVER);
-    queue->granted = queue->handed_on = queue->done = UINT64_MAX;
-    pthread_cond_broadcast(&perturb->changed);
 }
