@@ -455,7 +455,7 @@ static weir_status release(weir_loader *loader, struct weir_batch *batch, weir_q
                                  "weir_loader_release: the batch is not held");
     else if (queue)
         status = weir_queue_record(queue, &event);
-    if (status == WEIR_OK) {
+    if (room && status == WEIR_OK) {
         room->state = WEIR__ROOM_FREE;
         room->released = event;
         room->released_order = ++loader->releases;

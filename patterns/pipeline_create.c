@@ -442,7 +442,7 @@ static void release(weir_pipeline *pipeline)
         weir_graph_destroy(&pipeline->slots[i].graph);
         weir_queue_destroy(&pipeline->slots[i].queue);
     }
-    while (pipeline->slots_made > 0) {
+    while (pipeline->slots && pipeline->slots_made > 0) {
         pipeline->slots_made--;
         if (params->slot_destroy)
             params->slot_destroy(params->user, pipeline->slots[pipeline->slots_made].data);

@@ -206,14 +206,13 @@ weir_status ocl_program_create(const struct weir_link *link, weir_device *device
         program->program = build.clc.program;
         build.clc.program = NULL;
         host->count_driver_object();
+        *out_data = program;
     }
     clc_drop(&build.clc);
     host->release(build.before);
     host->release(build.options);
     host->release(build.key);
-    if (status == WEIR_OK)
-        *out_data = program;
-    else
+    if (status < 0)
         host->release(program);
     return status;
 }

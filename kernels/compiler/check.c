@@ -430,6 +430,8 @@ static void check_parameters(struct kc_context *context, struct kc_kernel *kerne
         if (!sentence && is_20 &&
             (strcmp(type, "queue_t") == 0 || strcmp(type, "clk_event_t") == 0))
             sentence = "kernels cannot enqueue kernels on CUDA; launch from the host";
+        if (!sentence && parameter->kind == WEIR_PARAMETER_VALUE && parameter->size == 0)
+            sentence = "clang does not tell its size; use a buffer";
         if (sentence)
             kc_refuse(context, kernel, NULL, "has the parameter '%s', of the type %s: %s",
                       parameter->name, type, sentence);

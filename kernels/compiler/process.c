@@ -194,8 +194,7 @@ static void start(struct kc_job *job)
 {
     int ends[2];
     posix_spawn_file_actions_t actions;
-    job->status = -1;
-    job->pipe = -1;
+    job->status = job->pipe = -1;
     if (interrupted)
         return;
     if (job->lacks_memory || pipe2(ends, O_CLOEXEC) != 0) {

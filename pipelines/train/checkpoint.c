@@ -73,7 +73,7 @@ weir_status weir_train_checkpoint_write(const char *path, weir_train_model *mode
         values && tensors ? WEIR_OK : weir__pattern_no_memory(label, "a checkpoint");
     if (status == WEIR_OK)
         status = weir_download(queue, values, buffer, 0, weir_buffer_size(buffer));
-    if (status == WEIR_OK) {
+    if (tensors && status == WEIR_OK) {
         struct weir_io_error error;
         list_tensors(model, values, progress, extras, extra_count, tensors);
         const uint64_t checksum = checksum_of(tensors, count - 1);

@@ -75,7 +75,7 @@ static weir_status curve_create(struct train_curve *curve, const struct weir_tra
 // Windows end at multiples of their size, so each is in one piece.
 static size_t offset_of(uint64_t step)
 {
-    return step % (2 * TRAIN_WINDOW) * WEIR_TRAIN_RESULT_BYTES;
+    return step % (UINT64_C(2) * TRAIN_WINDOW) * WEIR_TRAIN_RESULT_BYTES;
 }
 
 // The figures of steps before `end`, which are on the host once `done` is complete.
