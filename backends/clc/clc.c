@@ -239,6 +239,22 @@ static weir_status report(const struct clc_build *build, cl_int code)
     return status;
 }
 
+// NVIDIA's compiler fails to record signatures if a kernel has no parameters; a program in which no
+// kernel has any is built without them.
+static weir_status compile(const struct clc_build *build)
+{
+    char *options = weir_kit_format(build->host, "%s%s", build->signatures ? WITH_SIGNATURES : "",
+                                    build->options);
+    if (!options)
+        return weir_host_no_memory(build->host, "the options of a program");
+    cl_int code = build->cl->clBuildProgram(build->program, 1, &build->device, options, NULL, NULL);
+    if (code != CL_SUCCESS && build->signatures)
+        code = build->cl->clBuildProgram(build->program, 1, &build->device, build->options, NULL,
+                                         NULL);
+    build->host->release(options);
+    return report(build, code);
+}
+
 weir_status clc_build(struct clc_build *build)
 {
     const char *parts[] = {build->before, build->text, build->after};
@@ -247,19 +263,7 @@ weir_status clc_build(struct clc_build *build)
     if (!build->program)
         return clc_native_error(build->host, "clCreateProgramWithSource", code,
                                 "cannot take the program's source");
-    char *options = weir_kit_format(build->host, WITH_SIGNATURES "%s", build->options);
-    if (!options)
-        return weir_host_no_memory(build->host, "the options of a program");
-    code = CL_BUILD_PROGRAM_FAILURE;
-    if (build->signatures)
-        code = build->cl->clBuildProgram(build->program, 1, &build->device, options, NULL, NULL);
-    // NVIDIA's compiler fails to record signatures if a kernel has no parameters; a program in which no
-    // kernel has any is built without them.
-    if (code != CL_SUCCESS)
-        code = build->cl->clBuildProgram(build->program, 1, &build->device, build->options, NULL,
-                                         NULL);
-    build->host->release(options);
-    weir_status status = report(build, code);
+    weir_status status = compile(build);
     if (status == WEIR_OK && build->signatures)
         status = describe(build);
     return status;

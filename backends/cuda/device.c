@@ -321,12 +321,11 @@ static weir_status fill_context(struct cu_device *device)
 static void empty_context(struct cu_device *device)
 {
     const struct cu_symbols *cu = &device->module->cu;
-    const bool given_up = cu_is_given_up(device);
     struct cu_scope scope;
     cu_enter_to_destroy(device, &scope);
     weir_kit_idle_drain(device->idle);
     cu_blocks_release(device);
-    if (device->words.page && !given_up)
+    if (device->words.page && !cu_is_given_up(device))
         cu->cuMemFreeHost(device->words.page);
     while (device->words.names) {
         struct cu_kept_name *name = device->words.names;
@@ -334,7 +333,7 @@ static void empty_context(struct cu_device *device)
         device->module->host->release(name);
     }
     cu_timeline_finish(device);
-    if (device->memory_stream && !given_up)
+    if (device->memory_stream && !cu_is_given_up(device))
         cu_await_stream(cu, device->memory_stream);
     if (device->memory_stream)
         cu->cuStreamDestroy(device->memory_stream);
@@ -349,6 +348,11 @@ static void release(struct cu_device *device)
     const bool alone = cu_comm_threads_leave(device->comm_threads);
     if (device->context) {
         empty_context(device);
+        // The context may end now, and what it was given with it: the next one has to ask again.
+        pthread_mutex_lock(&causes_lock);
+        for (struct cu_device *each = open_devices; each; each = each->next_open)
+            atomic_fetch_and(&each->asked_by, ~bit_of(device));
+        pthread_mutex_unlock(&causes_lock);
         // A thread that NCCL does not let go still uses the context, or a kernel does.
         if (alone && !cu_is_given_up(device))
             module->cu.cuDevicePrimaryCtxRelease(device->listed->native);

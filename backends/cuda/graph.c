@@ -31,7 +31,8 @@ static const struct weir_host *host_of(const struct cu_graph *graph)
 // stream continues after the nodes that it depends on.
 
 // Has NCCL add its nodes after the dependencies; `*out_node` comes after all of them, and so after all that
-// the stream comes after then.
+// the stream comes after then. A communicator of one rank may add none: the node is never one of the
+// dependencies, since the driver refuses a node that is told twice.
 static weir_status capture_collective(const struct weir_link *link,
                                       const struct cu_capture *capture,
                                       const struct weir_operation *operation,
@@ -51,7 +52,7 @@ static weir_status capture_collective(const struct weir_link *link,
     if (code != ncclSuccess)
         return cu_nccl_error(comm, call, code);
     cu_capture_look(capture, &trial, &graph, &nodes, &count);
-    if (trial.code == CUDA_SUCCESS && count == 1)
+    if (trial.code == CUDA_SUCCESS && count == 1 && nodes[0] != dependencies[0])
         *out_node = nodes[0];
     else
         CU_TRY(&trial, cuGraphAddEmptyNode, out_node, capture->graph, nodes, count);

@@ -1,5 +1,5 @@
-// Splits operations into the parts of a graph's nodes. copy.c splits copies and fills as for streams; their
-// commands become parts here.
+// Splits operations into the parts of a graph's nodes. copy.c splits copies and fills as for streams, and
+// adds their commands by cu_add_part().
 #include <string.h>
 
 #include "backends/cuda/graph.h"

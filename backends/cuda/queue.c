@@ -107,7 +107,7 @@ static weir_status report(void *user, enum weir_kit_question question, int code,
         [WEIR_KIT_ASKED] = {"cuEventQuery", "ask for the end of"},
         [WEIR_KIT_WAITED] = {"cuEventSynchronize", "wait for"},
         [WEIR_KIT_TIMED] = {"cuEventElapsedTime", "ask for the time of"},
-        // WEIR_KIT_WORKED never: a failure here is one of the context, which every call tells
+        [WEIR_KIT_WORKED] = {"cuEventQuery", "carry out"}, // never: see state_of()
     };
     return CU_FAIL(((struct cu_queue *)user)->device, all[question].call, (CUresult)code,
                    "%s operation %" PRIu64, all[question].attempt, sequence);

@@ -295,13 +295,14 @@ static void flush_records(const struct cu_queue *queue)
         deliver(0);
 }
 
-// The last entry that tells that those before it have passed, or `tail`: one that is complete, or a native call, of
-// which it is not known how much it has submitted, whose first record has come.
-static uint64_t last_known(struct cu_watch *watch, uint64_t tail, uint64_t head)
+// The last complete entry, or `tail`; with `foreign` also a native call, of which it is not known how much it has
+// submitted, whose first record has come.
+static uint64_t last_known(struct cu_watch *watch, uint64_t tail, uint64_t head, bool foreign)
 {
     while (head-- > tail + 1) {
         const struct cu_timed *timed = timed_at(watch, head);
-        if (is_whole(timed) || (timed->commands == CU_FOREIGN_COMMANDS && timed->seen > 0))
+        if (is_whole(timed) ||
+            (foreign && timed->commands == CU_FOREIGN_COMMANDS && timed->seen > 0))
             return head;
     }
     return tail;
@@ -316,9 +317,9 @@ static bool may_leave(struct cu_watch *watch, uint64_t tail, uint64_t head)
         return true;
     const unsigned commands = atomic_load_explicit(&timed->commands, memory_order_acquire);
     if (commands == 0 || commands == CU_FOREIGN_COMMANDS)
-        return commands > 0 && last_known(watch, tail, head) > tail;
+        return commands > 0 && last_known(watch, tail, head, true) > tail;
     if (watch->passed_by <= tail) {
-        watch->passed_by = last_known(watch, tail, head);
+        watch->passed_by = last_known(watch, tail, head, false);
         watch->passed_ns = weir_clock_now_ns();
     }
     return watch->passed_by > tail && weir_clock_now_ns() - watch->passed_ns >= PATIENCE_NS;

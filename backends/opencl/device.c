@@ -227,7 +227,7 @@ static struct weir_extent largest_block(const struct ocl_device *device)
 static void overlap_limits(const struct ocl_device *device, struct weir_limits *limits)
 {
     limits->concurrent_kernels = 1;
-    if (number(device, OCL_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT_NV) > 0) {
+    if (device->errors_stay && number(device, OCL_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT_NV) > 0) {
         limits->copy_engines_to_device = 1;
         limits->copy_engines_to_host = 1;
     }

@@ -87,12 +87,14 @@ static weir_status list_platform(struct ocl_module *module, cl_platform_id platf
     const struct ocl_symbols *cl = &module->cl;
     cl_device_id devices[64];
     cl_uint count = 0;
-    char text[128];
     cl_int code = cl->clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 64, devices, &count);
-    snprintf(text, sizeof text, "a platform's devices cannot be listed: clGetDeviceIDs returned %s",
-             clc_native_name(code));
-    if (code != CL_SUCCESS && code != CL_DEVICE_NOT_FOUND)
+    if (code != CL_SUCCESS && code != CL_DEVICE_NOT_FOUND) {
+        char text[128];
+        snprintf(text, sizeof text,
+                 "a platform's devices cannot be listed: clGetDeviceIDs returned %s",
+                 clc_native_name(code));
         module->host->log(WEIR_LOG_WARNING, "opencl", text);
+    }
     if (code != CL_SUCCESS || count == 0)
         return WEIR_OK; // other platforms may have devices
     count = count < 64 ? count : 64;

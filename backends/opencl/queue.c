@@ -152,11 +152,13 @@ static weir_status add_wait(struct ocl_queue *queue, cl_event event)
     struct ocl_commands *commands = &queue->commands;
     weir_lock_take(&commands->lock);
     weir_status status = commands->wait_count == OCL_WAIT_LIMIT ? submit_waits(queue) : WEIR_OK;
-    const cl_int code = status == WEIR_OK ? module->cl.clRetainEvent(event) : CL_SUCCESS;
-    if (code != CL_SUCCESS)
-        status = clc_native_error(module->host, "clRetainEvent", code, "wait");
-    if (status == WEIR_OK)
-        commands->waits[commands->wait_count++] = event;
+    if (status == WEIR_OK) {
+        const cl_int code = module->cl.clRetainEvent(event);
+        if (code == CL_SUCCESS)
+            commands->waits[commands->wait_count++] = event;
+        else
+            status = clc_native_error(module->host, "clRetainEvent", code, "wait");
+    }
     if (status == WEIR_OK && commands->shared)
         status = submit_waits(queue);
     weir_lock_release(&commands->lock);

@@ -502,10 +502,12 @@ static bool build_all(struct kc_context *context, const struct kc_build *build,
     context->text = result->text.text;
     if (fine && !context->text)
         fine = kc_error(context->report, "there is no kernel: the sources are empty");
-    char *target =
-        kc_image_add(&result->images, WEIR_IMAGE_OPENCL_C, result->text.text, result->text.used);
-    snprintf(target, KC_TARGET_SIZE, "%s%s", plain ? "" : language->standard,
-             language->fast ? " " KC_FAST : ""); // a version stands before options
+    if (fine) {
+        char *target = kc_image_add(&result->images, WEIR_IMAGE_OPENCL_C, result->text.text,
+                                    result->text.used);
+        snprintf(target, KC_TARGET_SIZE, "%s%s", plain ? "" : language->standard,
+                 language->fast ? " " KC_FAST : ""); // a version stands before options
+    }
     fine = fine && kc_compile(context, &module, &result->kernels) &&
            make_images(context, &module, build, result) &&
            (finish_bundle(build, result) || kc_error(context->report, "no memory for the bundle"));

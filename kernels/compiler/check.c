@@ -93,6 +93,8 @@ enum {
     ITEM_SIZE = 512
 };
 
+#define SEVERAL_SIZES UINT32_MAX
+
 static const struct scalar {
     const char *type;
     weir_scalar scalar;
@@ -174,15 +176,23 @@ static void describe_type(struct weir_parameter *parameter, const char *type)
 }
 
 // How many bytes a structure or a union has, "         0 | struct pair", "           | [sizeof=16, align=8]"; 0: it is
-// none.
+// none. Structures of several blocks may have one name.
 static unsigned record_size(const char *records, const char *type)
 {
     static const char key[] = "[sizeof=";
     char head[ITEM_SIZE + 16];
+    unsigned size = 0, count = 0;
     snprintf(head, sizeof head, "\n         0 | %s\n", type);
-    const char *at = strstr(records, head);
-    at = at ? strstr(at, key) : NULL;
-    return at ? (unsigned)strtoul(at + strlen(key), NULL, 10) : 0;
+    for (const char *at = strstr(records, head); at; at = strstr(at, head)) {
+        at = strstr(at, key);
+        if (!at)
+            return 0;
+        const unsigned other = (unsigned)strtoul(at + strlen(key), NULL, 10);
+        if (count++ > 0 && size != other)
+            return SEVERAL_SIZES;
+        size = other;
+    }
+    return size;
 }
 
 static void describe(struct weir_parameter *parameter, const char *name, const char *type,
@@ -432,6 +442,9 @@ static void check_parameters(struct kc_context *context, struct kc_kernel *kerne
             sentence = "kernels cannot enqueue kernels on CUDA; launch from the host";
         if (!sentence && parameter->kind == WEIR_PARAMETER_VALUE && parameter->size == 0)
             sentence = "clang does not tell its size; use a buffer";
+        if (!sentence && parameter->kind == WEIR_PARAMETER_VALUE &&
+            parameter->size == SEVERAL_SIZES)
+            sentence = "two structures of different sizes have this name; rename one";
         if (sentence)
             kc_refuse(context, kernel, NULL, "has the parameter '%s', of the type %s: %s",
                       parameter->name, type, sentence);

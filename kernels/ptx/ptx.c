@@ -188,25 +188,30 @@ static const char *const words[][2] = {
     {"%envreg9;", "3;"},
 };
 
+// Where the first of the words begins, and its index.
+static const char *find_word(struct part part, size_t *out_index)
+{
+    const char *first = NULL;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        const char *found = find_text(part, words[i][0]);
+        if (found && (!first || found < first)) {
+            first = found;
+            *out_index = i;
+        }
+    }
+    return first;
+}
+
 // A line with nothing else to change.
 static void add_line(struct rewriter *rewriter, struct part line)
 {
-    const char *const *word = NULL;
-    do {
-        const char *first = NULL;
-        for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-            const char *found = find_text(line, words[i][0]);
-            if (found && (!first || found < first)) {
-                first = found;
-                word = words[i];
-            }
-        }
-        if (!first)
-            break;
-        add(rewriter, until(line, first));
-        weir_long_text_add(&rewriter->out, "%s", word[1]);
-        line = from(line, first + strlen(word[0]));
-    } while (true);
+    size_t index;
+    const char *found;
+    while ((found = find_word(line, &index))) {
+        add(rewriter, until(line, found));
+        weir_long_text_add(&rewriter->out, "%s", words[index][1]);
+        line = from(line, found + strlen(words[index][0]));
+    }
     if (contains(line, "%envreg"))
         fail(rewriter, "a register of the launch has no known meaning", line);
     add(rewriter, line);

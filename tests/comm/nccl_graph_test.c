@@ -122,6 +122,25 @@ TWO_TEST(CommNcclGraph, SeveralLastNodes)
     cuda()->fork_captures(0);
 }
 
+// NCCL puts nothing into a capture for a rank that is alone, and what comes after comes after the fill.
+COMM_RIG_TEST_BY(CommNcclGraph, ARankThatIsAlone, comm_rig_open(rig, "", 1, WEIR_PLACE_DEVICE),
+                 nccl_close(rig))
+{
+    const int32_t one = 1, two = 2;
+    const int32_t expected[] = {1, 2};
+    ASSERT_OK(weir_capture_begin(rig->queues[0]));
+    EXPECT_OK(weir_queue_fill(rig->queues[0], rig->dst[0], 0, 8, &one, sizeof one));
+    for (int n = 0; n < 2; n++)
+        EXPECT_OK(weir_queue_all_reduce(rig->queues[0], rig->comms[0], rig->dst[0], 0, rig->dst[0],
+                                        0, 2, WEIR_I32, WEIR_SUM));
+    EXPECT_OK(weir_queue_barrier(rig->queues[0], rig->comms[0]));
+    EXPECT_OK(weir_queue_fill(rig->queues[0], rig->dst[0], 4, 4, &two, sizeof two));
+    ASSERT_OK(weir_capture_end(rig->queues[0], NULL, &rig->graphs[0]));
+    comm_rig_launch(rig);
+    comm_rig_launch(rig);
+    comm_rig_expect_all(rig, rig->dst, 0, expected, 2);
+}
+
 // The call of that number fails on one rank; the other one hears of it.
 static void expect_call_fails(const char *name, int number)
 {

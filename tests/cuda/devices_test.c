@@ -139,6 +139,18 @@ DEVICE_TEST(AProgramIsMadeForAllDevicesOrNone, "DEVICES", "2")
     EXPECT_OK(weir_device_close(&second));
 }
 
+// What a device reaches ends with its context; the next one asks again.
+DEVICE_TEST(ADeviceThatIsOpenedAgainReachesItsPeer, "DEVICES", "2")
+{
+    weir_device *second;
+    for (long opened = 1; opened <= 2; opened++) {
+        open_second(rig, &second);
+        EXPECT_TRUE(weir_device_can_peer(rig->device, second));
+        EXPECT_INT_EQ(rig_fake()->calls("cuCtxEnablePeerAccess"), 2 * opened);
+        EXPECT_OK(weir_device_close(&second));
+    }
+}
+
 // PTX 9.0 is of CUDA 13.
 DEVICE_TEST(DriverTooOldForTheImages, "VERSION", "12040")
 {

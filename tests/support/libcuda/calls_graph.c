@@ -545,6 +545,9 @@ CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode *depende
     ADMIT(true);
     struct capture *capture = find(stream);
     REFUSE(!capture || flags != CU_STREAM_SET_CAPTURE_DEPENDENCIES, CUDA_ERROR_INVALID_VALUE);
+    for (size_t i = 0; i < count; i++)
+        for (size_t n = 0; n < i; n++)
+            REFUSE(dependencies[i] == dependencies[n], CUDA_ERROR_INVALID_VALUE);
     follow(capture, dependencies, count);
     END;
 }

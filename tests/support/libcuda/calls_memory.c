@@ -329,6 +329,14 @@ CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
     END;
 }
 
+void fake_access_end(CUdevice device)
+{
+    for (int i = 0; i < FAKE_DEVICE_LIMIT; i++) {
+        context_access[device][i] = false;
+        context_access[i][device] = false;
+    }
+}
+
 CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *accesses, size_t count)
 {
     ADMIT(true);

@@ -188,6 +188,8 @@ void fake_cupti_note(const struct fake_operation *operation, uint64_t start_ns);
 
 // Whether device memory may be used by work of the current context.
 bool fake_device_reaches(const struct fake_range *range);
+// The device's primary context ends, and with it what it reached and what reached it.
+void fake_access_end(CUdevice device);
 struct CUmemPoolHandle_st {
     int device;
 };

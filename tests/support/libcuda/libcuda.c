@@ -193,8 +193,11 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice device)
 {
     BEGIN(false);
     fake_live--;
-    if (--contexts[device].references == 0 && !fake_dead)
-        fake_sticky = CUDA_SUCCESS;
+    if (--contexts[device].references == 0) {
+        fake_access_end(device);
+        if (!fake_dead)
+            fake_sticky = CUDA_SUCCESS;
+    }
     END;
 }
 
