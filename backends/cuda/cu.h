@@ -8,7 +8,7 @@
 //   buffer.c       memory, also the caller's
 //   queue.c        queues: submission, records and waits, wrapped streams, histories
 //   copy.c         copies and fills, by the kinds of memory
-//   program.c      programs, kernels, launches
+//   program.c      programs, kernels, the arguments of launches
 //   compile.c      CUDA C++ and OpenCL C at run time
 //   graph.c        graphs
 //   nodes.c        the driver's nodes for the nodes of a graph
@@ -524,9 +524,6 @@ struct cu_packed {
 // Errors: WEIR_ERROR_INVALID for more local memory than the kernel can have.
 weir_status cu_pack(const struct weir_link *link, const struct weir_operation *operation,
                     struct cu_packed *packed);
-
-weir_status cu_submit_launch(const struct weir_link *link, struct cu_queue *queue,
-                             const struct weir_operation *operation);
 
 // compile.c
 

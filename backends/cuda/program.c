@@ -1,8 +1,7 @@
-// Programs, kernels and their launches.
+// Programs, kernels and the arguments of their launches.
 //
 // Kernels of a bundle are found when the program is created, and loaded when they are: CUDA's lazy loading
 // would load them at the first launch, and wait for the whole device.
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -569,35 +568,4 @@ weir_status cu_pack(const struct weir_link *link, const struct weir_operation *o
     return weir_host_fail(link->host, WEIR_ERROR_INVALID, "use smaller local arrays or blocks",
                           "launch: %zu bytes of local memory in all; this kernel can have %u",
                           packed->local_bytes, kernel->max_dynamic_bytes);
-}
-
-weir_status cu_submit_launch(const struct weir_link *link, struct cu_queue *queue,
-                             const struct weir_operation *operation)
-{
-    struct cu_device *device = queue->device;
-    const struct cu_kernel *kernel = cu_kernel_of(link, operation->u.launch.kernel);
-    const struct weir_extent grid = operation->u.launch.grid;
-    const struct weir_extent block = operation->u.launch.block;
-    struct cu_packed packed; // large, so only what is used of it is written
-    weir_status status = cu_pack(link, operation, &packed);
-    if (status < 0)
-        return status;
-
-    const bool cooperative = cu_is_cooperative(device, operation);
-    const unsigned local_bytes = (unsigned)packed.local_bytes;
-    const struct cu_symbols *cu = &device->module->cu;
-    CUresult code =
-        cooperative
-            ? cu->cuLaunchCooperativeKernel(kernel->function, grid.x, grid.y, grid.z, block.x,
-                                            block.y, block.z, local_bytes, queue->stream,
-                                            packed.pointers)
-            : cu->cuLaunchKernel(kernel->function, grid.x, grid.y, grid.z, block.x, block.y,
-                                 block.z, local_bytes, queue->stream, packed.pointers, NULL);
-    cu_watch_command(queue);
-    if (code == CUDA_SUCCESS)
-        return WEIR_OK;
-    return CU_FAIL(device, cooperative ? "cuLaunchCooperativeKernel" : "cuLaunchKernel", code,
-                   "launch of %" PRIu32 " x %" PRIu32 " x %" PRIu32 " blocks of %" PRIu32
-                   " x %" PRIu32 " x %" PRIu32 " with %zu bytes of local memory",
-                   grid.x, grid.y, grid.z, block.x, block.y, block.z, packed.local_bytes);
 }

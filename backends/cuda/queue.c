@@ -375,6 +375,37 @@ static weir_status submit_wait(struct cu_queue *queue, struct cu_queue *producer
     return CU_FAIL(queue->device, "cuStreamWaitEvent", code, "wait");
 }
 
+static weir_status submit_launch(const struct weir_link *link, struct cu_queue *queue,
+                                 const struct weir_operation *operation)
+{
+    struct cu_device *device = queue->device;
+    const struct cu_kernel *kernel = cu_kernel_of(link, operation->u.launch.kernel);
+    const struct weir_extent grid = operation->u.launch.grid;
+    const struct weir_extent block = operation->u.launch.block;
+    struct cu_packed packed; // large, so only what is used of it is written
+    weir_status status = cu_pack(link, operation, &packed);
+    if (status < 0)
+        return status;
+
+    const bool cooperative = cu_is_cooperative(device, operation);
+    const unsigned local_bytes = (unsigned)packed.local_bytes;
+    const struct cu_symbols *cu = &device->module->cu;
+    CUresult code =
+        cooperative
+            ? cu->cuLaunchCooperativeKernel(kernel->function, grid.x, grid.y, grid.z, block.x,
+                                            block.y, block.z, local_bytes, queue->stream,
+                                            packed.pointers)
+            : cu->cuLaunchKernel(kernel->function, grid.x, grid.y, grid.z, block.x, block.y,
+                                 block.z, local_bytes, queue->stream, packed.pointers, NULL);
+    cu_watch_command(queue);
+    if (code == CUDA_SUCCESS)
+        return WEIR_OK;
+    return CU_FAIL(device, cooperative ? "cuLaunchCooperativeKernel" : "cuLaunchKernel", code,
+                   "launch of %" PRIu32 " x %" PRIu32 " x %" PRIu32 " blocks of %" PRIu32
+                   " x %" PRIu32 " x %" PRIu32 " with %zu bytes of local memory",
+                   grid.x, grid.y, grid.z, block.x, block.y, block.z, packed.local_bytes);
+}
+
 static weir_status submit(const struct weir_link *link, struct cu_queue *queue,
                           const struct weir_operation *operation)
 {
@@ -386,7 +417,7 @@ static weir_status submit(const struct weir_link *link, struct cu_queue *queue,
     case WEIR_OPERATION_FILL:
         return cu_split_copy(link, &(struct cu_target){queue->device, queue, NULL}, operation);
     case WEIR_OPERATION_LAUNCH:
-        return cu_submit_launch(link, queue, operation);
+        return submit_launch(link, queue, operation);
     case WEIR_OPERATION_NATIVE:
         return cu_call_native(queue, operation);
     case WEIR_OPERATION_RECORD:

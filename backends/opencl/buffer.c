@@ -276,7 +276,9 @@ weir_status ocl_buffer_create(const struct weir_link *link, weir_device *device,
 void ocl_buffer_destroy(const struct weir_link *link, weir_buffer *object)
 {
     struct ocl_buffer *buffer = ocl_buffer_of(link, object);
-    ocl_views_release(buffer);
+    for (uint32_t i = 0; i < buffer->view_count; i++)
+        ocl_view_release(buffer->views[i]);
+    buffer->device->module->host->release(buffer->views);
     pthread_mutex_destroy(&buffer->lock);
     release(buffer);
 }

@@ -31,18 +31,10 @@
 #define CLOCK_TRIES 8
 #define CLOCK_NARROW_NS 10000
 
-// A command, or a wait for all commands of `producer` up to `until`.
-struct entry {
-    uint64_t sequence;
-    uint64_t until;
-    cl_event event; // NULL: a wait
-    struct ocl_pending *producer;
-};
-
 struct ocl_pending {
     struct ocl_device *device; // whose pending_lock guards what follows
     uint32_t users;            // the queue, and waits of others
-    struct entry *entries;     // a ring
+    struct ocl_entry *entries; // a ring
     size_t first;
     size_t count;
     size_t capacity;
@@ -69,14 +61,14 @@ weir_status ocl_event_error(const struct ocl_module *module, const char *call, c
                           "%s: its event ended with status -1", text);
 }
 
-static struct entry *entry_at(const struct ocl_pending *pending, size_t index)
+static struct ocl_entry *entry_at(const struct ocl_pending *pending, size_t index)
 {
     return &pending->entries[(pending->first + index) & (pending->capacity - 1)];
 }
 
-static struct entry take_first(struct ocl_pending *pending)
+static struct ocl_entry take_first(struct ocl_pending *pending)
 {
-    const struct entry entry = *entry_at(pending, 0);
+    const struct ocl_entry entry = *entry_at(pending, 0);
     pending->first = (pending->first + 1) & (pending->capacity - 1);
     pending->count--;
     return entry;
@@ -84,7 +76,7 @@ static struct entry take_first(struct ocl_pending *pending)
 
 static void put(struct ocl_pending *pending);
 
-static void drop(const struct ocl_device *device, const struct entry *entry)
+static void drop(const struct ocl_device *device, const struct ocl_entry *entry)
 {
     if (entry->event)
         device->module->cl.clReleaseEvent(entry->event);
@@ -99,7 +91,7 @@ static void put(struct ocl_pending *pending)
     if (--pending->users > 0)
         return;
     while (pending->count > 0) {
-        const struct entry entry = take_first(pending);
+        const struct ocl_entry entry = take_first(pending);
         drop(pending->device, &entry);
     }
     host->release(pending->entries);
@@ -127,7 +119,7 @@ cl_int ocl_event_state(const struct ocl_module *module, cl_event event, bool *ou
 }
 
 // A command that `ended` may be told to have a moment later than a marker after it.
-static void look(struct ocl_pending *pending, const struct entry *entry, bool ended)
+static void look(struct ocl_pending *pending, const struct ocl_entry *entry, bool ended)
 {
     const struct ocl_module *module = pending->device->module;
     bool known;
@@ -151,7 +143,7 @@ static void read_entries(struct ocl_pending *pending, uint64_t sequence, uint64_
     }
     while (pending->reached < pending->count &&
            entry_at(pending, pending->reached)->sequence <= sequence) {
-        const struct entry entry =
+        const struct ocl_entry entry =
             ended ? take_first(pending) : *entry_at(pending, pending->reached++);
         const struct ocl_pending *from = entry.producer;
         if (entry.event)
@@ -181,20 +173,20 @@ static void drop_ended(struct ocl_pending *pending)
     size_t index = pending->count / 2;
     while (index > 0 && !entry_at(pending, index)->event)
         index--;
-    const struct entry *entry = entry_at(pending, index);
+    const struct ocl_entry *entry = entry_at(pending, index);
     if (entry->event &&
         ocl_event_state(pending->device->module, entry->event, &known) <= CL_COMPLETE && known)
         settle(pending, entry->sequence - 1, true);
 }
 
 // Under the lock.
-static bool append(struct ocl_pending *pending, const struct entry *entry)
+static bool append(struct ocl_pending *pending, const struct ocl_entry *entry)
 {
     const struct weir_host *host = pending->device->module->host;
     if (pending->count == pending->capacity)
         drop_ended(pending);
     if (pending->count == pending->capacity) {
-        struct entry *entries = host->allocate(2 * pending->capacity * sizeof *entries);
+        struct ocl_entry *entries = host->allocate(2 * pending->capacity * sizeof *entries);
         if (!entries)
             return false;
         for (size_t i = 0; i < pending->count; i++)
@@ -208,32 +200,14 @@ static bool append(struct ocl_pending *pending, const struct entry *entry)
     return true;
 }
 
-bool ocl_pending_keep(struct ocl_queue *queue, uint64_t sequence, cl_event event)
+bool ocl_pending_add(struct ocl_queue *queue, const struct ocl_entry *entry)
 {
-    struct ocl_pending *pending = queue->pending;
-    pthread_mutex_lock(&pending->device->pending_lock);
-    const bool kept = append(pending, &(struct entry){.sequence = sequence, .event = event});
-    pthread_mutex_unlock(&pending->device->pending_lock);
-    if (!kept)
-        pending->device->module->cl.clReleaseEvent(event);
+    pthread_mutex_lock(&queue->device->pending_lock);
+    const bool kept = append(queue->pending, entry);
+    if (kept && entry->producer)
+        entry->producer->users++;
+    pthread_mutex_unlock(&queue->device->pending_lock);
     return kept;
-}
-
-weir_status ocl_pending_wait(struct ocl_queue *queue, uint64_t sequence, struct ocl_queue *producer,
-                             uint64_t until)
-{
-    struct ocl_pending *pending = queue->pending;
-    if (!pending || producer == queue)
-        return WEIR_OK;
-    pthread_mutex_lock(&pending->device->pending_lock);
-    const bool kept = append(pending, &(struct entry){.sequence = sequence,
-                                                      .until = until,
-                                                      .producer = producer->pending});
-    if (kept)
-        producer->pending->users++;
-    pthread_mutex_unlock(&pending->device->pending_lock);
-    return kept ? WEIR_OK
-                : weir_host_no_memory(pending->device->module->host, "the commands of a queue");
 }
 
 weir_status ocl_pending_check(struct ocl_queue *queue, uint64_t sequence, bool ended, bool clear)

@@ -14,21 +14,14 @@
 
 // Views.
 
-// Under the lock. Counted here, since a launch of many views would be as many calls of the driver's.
-static void release_view(struct ocl_view *view)
+// Counted here, since a launch of many views would be as many calls of the driver's.
+void ocl_view_release(struct ocl_view *view)
 {
     const struct ocl_module *module = view->buffer->device->module;
     if (--view->users > 0)
         return;
     module->cl.clReleaseMemObject(view->memory);
     module->host->release(view);
-}
-
-void ocl_views_release(struct ocl_buffer *buffer)
-{
-    for (uint32_t i = 0; i < buffer->view_count; i++)
-        release_view(buffer->views[i]);
-    buffer->device->module->host->release(buffer->views);
 }
 
 // Makes a place in the list: that of the least recently used view, if it is full. Work that still uses this view keeps
@@ -53,7 +46,7 @@ static weir_status need_place_for_view(struct ocl_buffer *buffer)
     for (uint32_t i = 1; i < buffer->view_count; i++)
         if (buffer->views[i]->used < buffer->views[oldest]->used)
             oldest = i;
-    release_view(buffer->views[oldest]);
+    ocl_view_release(buffer->views[oldest]);
     buffer->views[oldest] = buffer->views[--buffer->view_count];
     return WEIR_OK;
 }
@@ -69,7 +62,7 @@ static void drop_overlapping_views(struct ocl_buffer *buffer, size_t offset, siz
     for (uint32_t i = 0; i < buffer->view_count; i++) {
         struct ocl_view *view = buffer->views[i];
         if (view->offset < offset + size && offset < view->offset + view->size)
-            release_view(view);
+            ocl_view_release(view);
         else
             buffer->views[kept++] = view;
     }
@@ -313,7 +306,7 @@ static void put_views(struct ocl_kernel *kernel, size_t count)
         if (!view)
             continue;
         pthread_mutex_lock(lock);
-        release_view(view);
+        ocl_view_release(view);
         pthread_mutex_unlock(lock);
         kernel->passed[i].view = NULL;
     }

@@ -271,11 +271,16 @@ cl_int ocl_event_profile(const struct ocl_module *module, cl_event event, cl_pro
 weir_status ocl_events_create(struct ocl_queue *queue, bool times);
 // What was not created is passed by.
 void ocl_events_finish(struct ocl_queue *queue);
-// Keeps the event of a command, and releases it once it was read, or if out of memory: false.
-bool ocl_pending_keep(struct ocl_queue *queue, uint64_t sequence, cl_event event);
-// Notes that the queue waits for `producer` up to `until`.
-weir_status ocl_pending_wait(struct ocl_queue *queue, uint64_t sequence, struct ocl_queue *producer,
-                             uint64_t until);
+// What the queue's operation `sequence` is: a command, whose event is released once it was read, or a wait for all
+// commands of `producer` up to `until`.
+struct ocl_entry {
+    uint64_t sequence;
+    uint64_t until;
+    cl_event event; // NULL: a wait
+    struct ocl_pending *producer;
+};
+// False: out of memory, and the event stays the caller's. The queue has a list.
+bool ocl_pending_add(struct ocl_queue *queue, const struct ocl_entry *entry);
 // Reports the first command that failed, up to `sequence`, here or in a queue that this one waited for. With
 // `ended` all work up to `sequence` has; else commands under way are passed by. With `clear` the failure is
 // forgotten.
@@ -293,8 +298,8 @@ void ocl_spares_release(struct ocl_device *device);
 
 // kernel.c
 
-// Releases the views of a buffer, under its lock or at its end.
-void ocl_views_release(struct ocl_buffer *buffer);
+// Gives back one use of a view, under its buffer's lock or at the buffer's end.
+void ocl_view_release(struct ocl_view *view);
 weir_status ocl_submit_launch(const struct weir_link *link, struct ocl_queue *queue,
                               const struct weir_operation *operation);
 

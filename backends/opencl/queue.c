@@ -121,7 +121,11 @@ cl_int ocl_command_end(struct ocl_queue *queue, cl_int code)
         ended = share_event(queue, &commands->command, &kept);
     }
     weir_lock_release(&commands->lock);
-    return kept && !ocl_pending_keep(queue, queue->sequence, kept) ? OCL_NOT_KEPT : ended;
+    if (!kept ||
+        ocl_pending_add(queue, &(struct ocl_entry){.sequence = queue->sequence, .event = kept}))
+        return ended;
+    queue->device->module->cl.clReleaseEvent(kept);
+    return OCL_NOT_KEPT;
 }
 
 // Waits and records.
@@ -550,13 +554,15 @@ static weir_status submit_record(struct ocl_queue *queue, uint64_t sequence)
 static weir_status submit_wait(struct ocl_queue *queue, uint64_t own, struct ocl_queue *producer,
                                uint64_t sequence)
 {
-    weir_status status = ocl_pending_wait(queue, own, producer, sequence);
-    if (status < 0)
-        return status;
+    const struct ocl_entry entry = {.sequence = own,
+                                    .until = sequence,
+                                    .producer = producer->pending};
+    if (queue->pending && producer != queue && !ocl_pending_add(queue, &entry))
+        return weir_host_no_memory(queue->device->module->host, "the commands of a queue");
     struct weir_kit_event *event = weir_kit_records_hold(producer->records, sequence);
     if (!event)
         return WEIR_OK;
-    status = flush_to(producer, sequence);
+    weir_status status = flush_to(producer, sequence);
     if (status == WEIR_OK)
         status = add_wait(queue, event->native);
     weir_kit_records_release(producer->records, event);

@@ -30,7 +30,7 @@ char *cli_json_text(json_t *value, size_t flags, size_t *out_size)
     return weir_json_text(value, ok, flags, out_size);
 }
 
-static int print(json_t *value, size_t flags, int code)
+int cli_json_print_as(json_t *value, size_t flags, int code)
 {
     size_t size;
     char *text = cli_json_text(value, flags, &size);
@@ -45,12 +45,7 @@ static int print(json_t *value, size_t flags, int code)
 
 int cli_json_print(json_t *value, int code)
 {
-    return print(value, CLI_JSON_TEXT, code);
-}
-
-int cli_json_print_line(json_t *value, int code)
-{
-    return print(value, CLI_JSON_LINE, code);
+    return cli_json_print_as(value, CLI_JSON_TEXT, code);
 }
 
 json_t *cli_json_string(const char *text)

@@ -19,9 +19,9 @@ void cli_json_append(json_t *list, json_t *value);
 char *cli_json_text(json_t *value, size_t flags, size_t *out_size);
 
 // Prints `value` to stdout, releases it, and returns the exit code: `code`, or
-// CLI_FAILED with a message if memory runs out.
+// CLI_FAILED with a message if memory runs out. The form is CLI_JSON_TEXT, or `flags`.
 int cli_json_print(json_t *value, int code);
-int cli_json_print_line(json_t *value, int code);
+int cli_json_print_as(json_t *value, size_t flags, int code);
 
 // The text as a JSON string; bytes that are not UTF-8, such as those of file
 // names, become '?'.

@@ -130,8 +130,8 @@ static void print_summary(const struct run *run, const struct weir_pipeline_stat
         weir_table_add(&table, "%s (%s; %s), module %s %s", info->name, info->platform,
                        info->driver, weir_runtime_backend(run->runtime), run->module_version);
     }
-    if (run->video) {
-        run_video_add(&table, run);
+    if (run->kind->add) {
+        run->kind->add(&table, run);
     } else {
         weir_table_add(&table, "images");
         weir_table_add(&table, "%zu of %zu written to %s", count_written(run), run->image_count,
@@ -321,11 +321,11 @@ static int print_json(const struct run *run, int code)
     cli_json_set(root, "first_frame_ns", weir_json_count(first->latency_max_ns));
     cli_json_set(root, "warm", warm_frames(run));
     cli_json_set(root, "devices", device_list(run));
-    if (run->video)
-        cli_json_set(root, "video", run_video_describe(run));
+    if (run->kind->describe)
+        cli_json_set(root, "video", run->kind->describe(run));
     else
         cli_json_set(root, "images", image_list(run));
-    return run->video ? cli_json_print_line(root, code) : cli_json_print(root, code);
+    return cli_json_print_as(root, run->video ? CLI_JSON_LINE : CLI_JSON_TEXT, code);
 }
 
 int run_report(const struct run *run, bool was_run)

@@ -97,6 +97,9 @@ struct run_kind {
     void (*end)(struct run *run);    // after the last frame was delivered; may be NULL
     // The exit code, with a message if it is no success.
     int (*count)(const struct run *run);
+    // What the closing figures say of a video, as a row of text and as JSON; NULL: the run has images.
+    void (*add)(struct weir_table *table, const struct run *run);
+    json_t *(*describe)(const struct run *run);
 };
 
 extern const struct run_kind run_images, run_by_ranks, run_video;
@@ -186,12 +189,6 @@ const char *run_make_name(const char *path);
 //
 // This process's rank, 0 without ranks.
 uint32_t run_rank(const struct run *run);
-
-// video.c: a Y4M stream in place of images.
-//
-// What the closing figures say of it, as a row of text and as JSON.
-void run_video_add(struct weir_table *table, const struct run *run);
-json_t *run_video_describe(const struct run *run);
 
 // report.c. Takes the figures of one frame that succeeded.
 void run_take_figures(struct run_device *device, const struct weir_pipeline_result *result);

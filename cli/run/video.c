@@ -370,7 +370,7 @@ static double frames_per_second(const struct weir_io_y4m *y4m)
     return y4m->per ? (double)y4m->rate / y4m->per : 0;
 }
 
-void run_video_add(struct weir_table *table, const struct run *run)
+static void add_row(struct weir_table *table, const struct run *run)
 {
     const struct weir_pipeline_statistics *s = &run->statistics;
     const struct weir_io_y4m *y4m = &run->video->y4m;
@@ -382,7 +382,7 @@ void run_video_add(struct weir_table *table, const struct run *run)
                    s->failed, run->output, run->video->name);
 }
 
-json_t *run_video_describe(const struct run *run)
+static json_t *describe(const struct run *run)
 {
     const struct weir_io_y4m *y4m = &run->video->y4m;
     json_t *object = json_object();
@@ -402,4 +402,6 @@ const struct run_kind run_video = {
     .deliver = deliver,
     .cancel = wake,
     .count = count_failures,
+    .add = add_row,
+    .describe = describe,
 };

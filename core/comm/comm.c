@@ -154,8 +154,14 @@ weir_status weir__comm_await_turn(weir_comm *comm, uint32_t turn)
     return failed ? weir__comm_status(comm) : WEIR_OK;
 }
 
-void weir__comm_wake(weir_comm *comm)
+void weir__comm_end_turn(weir_comm *comm, uint32_t turn)
 {
+    // Before the next one may set it.
+    atomic_store(&comm->running, false);
+    // A thread that waits counts itself first, and then looks at the turn.
+    atomic_store(&comm->turn, turn + 1);
+    if (atomic_load(&comm->waiting) == 0)
+        return;
     weir_lock_take(&comm->lock);
     pthread_cond_broadcast(&comm->changed);
     weir_lock_release(&comm->lock);

@@ -39,16 +39,7 @@ static inline weir_status weir__comm_status(weir_comm *comm)
 // Waits until call `turn` may run, then returns WEIR_OK, or the first cause. The next call may run
 // after weir__comm_end_turn().
 weir_status weir__comm_await_turn(weir_comm *comm, uint32_t turn);
-WEIR_COLD void weir__comm_wake(weir_comm *comm);
-static inline void weir__comm_end_turn(weir_comm *comm, uint32_t turn)
-{
-    // Before the next one may set it.
-    atomic_store(&comm->running, false);
-    // A thread that waits counts itself first, and then looks at the turn.
-    atomic_store(&comm->turn, turn + 1);
-    if (atomic_load(&comm->waiting) > 0)
-        weir__comm_wake(comm);
-}
+void weir__comm_end_turn(weir_comm *comm, uint32_t turn);
 
 // engine.c: communicators whose collectives an engine of the device carries out, such as NCCL. The transport has joined
 // the ranks before, and remains: it carries what the engine's creation exchanges, splits, collectives that the engine

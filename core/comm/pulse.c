@@ -34,10 +34,8 @@ static uint64_t begin_of(const struct weir__pulse *pulse)
 }
 
 // The writer: it is the first call, or the program is far ahead of the device, or of the other ranks.
-bool weir__pulse_note_in_more_room(weir_comm *comm, const weir_queue *queue,
-                                   const struct weir_operation *operation)
+static bool make_room(struct weir__pulse *pulse)
 {
-    struct weir__pulse *pulse = comm->pulse;
     const uint64_t room = pulse->flight_room ? 2 * pulse->flight_room : FIRST_ROOM;
     struct weir__flight *before = pulse->flights;
     struct weir__flight *flights = weir__allocate(room * sizeof *flights);
@@ -45,14 +43,42 @@ bool weir__pulse_note_in_more_room(weir_comm *comm, const weir_queue *queue,
         weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a collective");
         return false;
     }
-    weir_lock_take(&comm->lock);
+    weir_lock_take(&pulse->comm->lock);
     for (uint64_t i = begin_of(pulse); i < end_of(pulse); i++)
         flights[i & (room - 1)] = *weir__flight_at(pulse, i);
     pulse->flights = flights;
     pulse->flight_room = room;
-    weir_lock_release(&comm->lock);
+    weir_lock_release(&pulse->comm->lock);
     weir__release(before);
-    return weir__pulse_note(comm, queue, operation);
+    return true;
+}
+
+bool weir__pulse_note(weir_comm *comm, const weir_queue *queue,
+                      const struct weir_operation *operation)
+{
+    struct weir__pulse *pulse = comm->pulse;
+    const uint64_t end = atomic_load_explicit(&pulse->flight_end, memory_order_relaxed);
+    if (end - begin_of(pulse) == pulse->flight_room && !make_room(pulse))
+        return false;
+    struct weir__flight *flight = weir__flight_at(pulse, end);
+    flight->queue = queue->member.object.id;
+    flight->sequence = operation->sequence;
+    flight->number = operation->u.collective.number;
+    flight->count = operation->u.collective.count;
+    flight->file = operation->file;
+    flight->line = operation->line;
+    flight->root = operation->u.collective.root;
+    flight->turn = operation->u.collective.turn;
+    flight->kind = (uint8_t)operation->u.collective.kind;
+    flight->element = (uint8_t)operation->u.collective.element;
+    flight->reduction = (uint8_t)operation->u.collective.reduction;
+    flight->part = operation->flags & WEIR_OPERATION_PART;
+    flight->looked_at = false;
+    atomic_store(&pulse->flight_end, end + 1);
+    if (!atomic_load(&comm->failed))
+        return true;
+    (void)weir__comm_cause(comm);
+    return false;
 }
 
 // The pulse's thread.

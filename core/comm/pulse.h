@@ -111,41 +111,12 @@ static inline struct weir__flight *weir__flight_at(const struct weir__pulse *pul
     return &pulse->flights[number & (pulse->flight_room - 1)];
 }
 
-WEIR_COLD bool weir__pulse_note_in_more_room(weir_comm *comm, const weir_queue *queue,
-                                             const struct weir_operation *operation);
-
 // Notes a collective that is about to be submitted to the engine. It is in flight until it is
 // complete, and all ranks are known to have called the same. False: out of memory, or the communicator
 // has failed. Either this thread sees a failure, or the pulse's thread, which books it on the
 // queues of all calls in flight, sees the call.
-static inline bool weir__pulse_note(weir_comm *comm, const weir_queue *queue,
-                                    const struct weir_operation *operation)
-{
-    struct weir__pulse *pulse = comm->pulse;
-    const uint64_t end = atomic_load_explicit(&pulse->flight_end, memory_order_relaxed);
-    if (end - atomic_load_explicit(&pulse->flight_begin, memory_order_acquire) ==
-        pulse->flight_room)
-        return weir__pulse_note_in_more_room(comm, queue, operation);
-    struct weir__flight *flight = weir__flight_at(pulse, end);
-    flight->queue = queue->member.object.id;
-    flight->sequence = operation->sequence;
-    flight->number = operation->u.collective.number;
-    flight->count = operation->u.collective.count;
-    flight->file = operation->file;
-    flight->line = operation->line;
-    flight->root = operation->u.collective.root;
-    flight->turn = operation->u.collective.turn;
-    flight->kind = (uint8_t)operation->u.collective.kind;
-    flight->element = (uint8_t)operation->u.collective.element;
-    flight->reduction = (uint8_t)operation->u.collective.reduction;
-    flight->part = operation->flags & WEIR_OPERATION_PART;
-    flight->looked_at = false;
-    atomic_store(&pulse->flight_end, end + 1);
-    if (!atomic_load(&comm->failed))
-        return true;
-    (void)weir__comm_cause(comm);
-    return false;
-}
+bool weir__pulse_note(weir_comm *comm, const weir_queue *queue,
+                      const struct weir_operation *operation);
 
 // On the pulse's thread.
 

@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "base/thread.h"
 #include "core/buffer/buffer.h"
-#include "core/event/event.h"
 #include "core/object/device.h"
 #include "core/object/object.h"
 #include "core/queue/queue.h"
@@ -371,6 +370,18 @@ static void finish_retired(weir_device *device)
     }
 }
 
+// Makes the remaining descriptors readable, and ends the thread.
+static void end_notifier(struct weir__notifier *notifier)
+{
+    if (!notifier->started)
+        return;
+    weir_lock_take(&notifier->lock);
+    notifier->stop = true;
+    pthread_cond_signal(&notifier->changed);
+    weir_lock_release(&notifier->lock);
+    weir_thread_join(&notifier->thread);
+}
+
 weir_status weir_device_close_at(weir_device **device, const char *file, int line)
 {
     if (!device || !*device)
@@ -386,7 +397,7 @@ weir_status weir_device_close_at(weir_device **device, const char *file, int lin
     weir__staging_trim(gone);
     weir__owned_queues_close(gone);
     finish_retired(gone);
-    weir__notifier_end(gone);
+    end_notifier(&gone->notifier);
     WEIR__DESTROY_ALONG(gone->chain, gone->chain->count, device, gone);
     remove_opened(gone);
     weir__debug_end(gone, file, line);

@@ -527,18 +527,6 @@ static weir_status watch_event(weir_device *device, struct weir_event event, int
                       "weir_event_fd: no memory, descriptor or thread to watch the event with");
 }
 
-void weir__notifier_end(weir_device *device)
-{
-    struct weir__notifier *notifier = &device->notifier;
-    if (!notifier->started)
-        return;
-    weir_lock_take(&notifier->lock);
-    notifier->stop = true;
-    pthread_cond_signal(&notifier->changed);
-    weir_lock_release(&notifier->lock);
-    weir_thread_join(&notifier->thread);
-}
-
 weir_status weir_event_fd_at(struct weir_event event, int *out_fd, const char *file, int line)
 {
     weir_queue *queue;

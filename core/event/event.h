@@ -10,10 +10,4 @@
 weir_status weir__event_sync(struct weir_event event, uint64_t timeout_ns,
                              const struct weir__host_caller *caller);
 
-// Makes eventfds readable when events complete, with one thread for each device from which a
-// descriptor was requested.
-
-// Makes the remaining descriptors readable and ends the thread.
-void weir__notifier_end(weir_device *device);
-
 #endif

@@ -662,15 +662,7 @@ void weir__host_note_complete(weir_queue *producer, struct weir_event event, wei
     tell(producer, &note);
 }
 
-// Creation and destruction.
-
-void weir__delivery_init(struct weir__delivery *delivery, const struct weir__chain *chain)
-{
-    weir_condition_init(&delivery->changed);
-    weir_lock_init(&delivery->lock, &weir__locks[WEIR__LOCK_DELIVERY]);
-    delivery->backend = weir__chain_backend(chain);
-    delivery->link = delivery->backend - 1;
-}
+// Destruction.
 
 void weir__delivery_finish(struct weir__delivery *delivery)
 {

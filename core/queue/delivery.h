@@ -73,8 +73,6 @@ struct weir__delivery {
 // queue.
 extern const struct weir_module_ops weir__delivery_ops;
 
-void weir__delivery_init(struct weir__delivery *delivery, const struct weir__chain *chain);
-
 // Ends the queue's worker. All work of the queue has finished.
 void weir__delivery_finish(struct weir__delivery *delivery);
 

@@ -11,99 +11,11 @@
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
-// Launches that have not ended.
-
-bool weir__runs_init(struct weir__runs *runs, const struct weir_graph_setup *setup, bool in_backend)
-{
-    weir_lock_init(&runs->lock, &weir__locks[WEIR__LOCK_RUNS]);
-    runs->in_backend = in_backend;
-    runs->targets = weir__allocate(setup->node_count * sizeof *runs->targets);
-    for (uint32_t i = 0; i < setup->node_count && runs->targets; i++) {
-        const struct weir_operation *operation = weir_graph_node_at(setup->nodes, i)->operation;
-        if (!weir__has_node_call(operation))
-            continue;
-        struct weir__node_call *call = weir__node_call_of(operation);
-        call->runs = runs;
-        call->number = runs->calls++;
-        runs->targets[call->number] = call->latest;
-        runs->host_calls += operation->kind == WEIR_OPERATION_HOST_CALL;
-    }
-    return runs->targets;
-}
-
-static size_t bytes_of_run(const struct weir__runs *runs)
-{
-    return sizeof(struct weir__run) + runs->calls * sizeof(struct weir__node_target);
-}
-
-static struct weir__run *at(const struct weir__runs *runs, uint32_t index)
-{
-    const uint32_t place = (runs->first + index) & (runs->capacity - 1);
-    return (void *)((char *)runs->ring + place * bytes_of_run(runs));
-}
-
-void weir__runs_finish(struct weir__runs *runs)
-{
-    for (uint32_t i = 0; i < runs->count; i++)
-        weir__registry_unpin(at(runs, i)->queue);
-    weir_lock_finish(&runs->lock);
-    weir__release(runs->targets);
-    weir__release(runs->ring);
-}
-
-// With the lock held.
-static bool make_room(struct weir__runs *runs)
-{
-    struct weir__runs larger = *runs;
-    if (runs->count < runs->capacity)
-        return true;
-    larger.first = 0;
-    larger.capacity = runs->capacity ? 2 * runs->capacity : 8;
-    larger.ring = weir__allocate(larger.capacity * bytes_of_run(runs));
-    if (!larger.ring)
-        return false;
-    for (uint32_t i = 0; i < runs->count; i++)
-        memcpy(at(&larger, i), at(runs, i), bytes_of_run(runs));
-    weir__release(runs->ring);
-    runs->ring = larger.ring;
-    runs->first = 0;
-    runs->capacity = larger.capacity;
-    return true;
-}
-
-bool weir__runs_add(struct weir__runs *runs, const weir_queue *queue,
-                    const struct weir_operation *launch)
-{
-    weir_lock_take(&runs->lock);
-    const bool room = make_room(runs);
-    if (room) {
-        struct weir__run *run = at(runs, runs->count++);
-        *run = (struct weir__run){
-            .queue = weir__registry_pin(queue->member.object.id),
-            .sequence = launch->sequence,
-            .file = launch->file,
-            .line = launch->line,
-            .left = runs->host_calls,
-        };
-        memcpy(run->targets, runs->targets, runs->calls * sizeof *runs->targets);
-    }
-    weir_lock_release(&runs->lock);
-    return room;
-}
-
-void weir__runs_drop(struct weir__runs *runs)
-{
-    weir_lock_take(&runs->lock);
-    weir_queue *queue = at(runs, --runs->count)->queue;
-    weir_lock_release(&runs->lock);
-    weir__registry_unpin(queue);
-}
-
 static void end_call(struct weir__runs *runs, bool failed)
 {
     weir_queue *ended = NULL;
     weir_lock_take(&runs->lock);
-    struct weir__run *run = at(runs, 0);
+    struct weir__run *run = weir__run_at(runs, 0);
     run->failed = run->failed || failed;
     if (--run->left == 0) {
         ended = run->queue;
@@ -186,7 +98,7 @@ static void call_in_driver(struct weir__node_call *call)
 {
     struct weir_operation launch; // for messages
     weir_lock_take(&call->runs->lock);
-    const struct weir__run *first = at(call->runs, 0); // the launch that calls
+    const struct weir__run *first = weir__run_at(call->runs, 0); // the launch that calls
     const struct weir__node_target target = first->targets[call->number];
     const struct weir__run run = *first; // without its targets
     weir_lock_release(&call->runs->lock);
@@ -203,7 +115,7 @@ static void call_in_driver(struct weir__node_call *call)
     end_call(call->runs, status < 0);
 }
 
-// Also a worker calls it, where a plugin has taken the graph apart.
+// Also a worker calls it, where the graph is not the backend's, or a plugin has taken it apart.
 static weir_status run_host(void *user)
 {
     struct weir__node_call *call = user;
@@ -221,12 +133,6 @@ static weir_status run_native(const struct weir_native_queue *native, void *user
     const struct weir__node_target target = target_of(call);
     const weir_status status = weir__call_native(target.native, target.user, native);
     return status < 0 && call->runs->in_backend ? explain(call, "native call", status) : status;
-}
-
-weir_status weir__node_call_run(const struct weir_operation *operation)
-{
-    const struct weir__node_target target = target_of(weir__node_call_of(operation));
-    return weir__call_host(target.host, target.user, NULL);
 }
 
 // Wrapping.

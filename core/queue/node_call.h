@@ -44,6 +44,17 @@ struct weir__runs {
     uint32_t capacity; // a power of two
 };
 
+static inline size_t weir__run_bytes(const struct weir__runs *runs)
+{
+    return sizeof(struct weir__run) + runs->calls * sizeof(struct weir__node_target);
+}
+
+static inline struct weir__run *weir__run_at(const struct weir__runs *runs, uint32_t index)
+{
+    const uint32_t place = (runs->first + index) & (runs->capacity - 1);
+    return (void *)((char *)runs->ring + place * weir__run_bytes(runs));
+}
+
 struct weir__node_call {
     struct weir__node_call *next;    // of the graph's
     struct weir__node_target latest; // of the latest update; under the graph's lock
@@ -53,19 +64,6 @@ struct weir__node_call {
     const char *file;
     int line;
 };
-
-// Of a graph that is being made. False: out of memory; finishing is legal.
-bool weir__runs_init(struct weir__runs *runs, const struct weir_graph_setup *setup,
-                     bool in_backend);
-// Of launches that will never run: their device is lost.
-void weir__runs_finish(struct weir__runs *runs);
-
-// Before a launch goes to the backend, with the queue in use. Allocates only if more launches are under way than ever.
-// False: out of memory.
-bool weir__runs_add(struct weir__runs *runs, const weir_queue *queue,
-                    const struct weir_operation *launch);
-// The backend has refused the last one.
-void weir__runs_drop(struct weir__runs *runs);
 
 static inline bool weir__has_node_call(const struct weir_operation *operation)
 {
@@ -97,8 +95,5 @@ weir_status weir__call_host(weir_host_function function, void *user,
                             const struct weir_error *cause);
 weir_status weir__call_native(weir_native_function function, void *user,
                               const struct weir_native_queue *native);
-
-// Calls a host call's function on a worker, when what it comes after has finished.
-weir_status weir__node_call_run(const struct weir_operation *operation);
 
 #endif

@@ -151,7 +151,10 @@ weir_status weir__queue_open(weir_device *device, const char *label, struct weir
     queue->foreign = setup->native != NULL;
     queue->wrapped = queue->foreign;
     weir_lock_init(&queue->submit_lock, &weir__locks[WEIR__LOCK_SUBMIT]);
-    weir__delivery_init(&queue->delivery, device->chain);
+    weir_lock_init(&queue->delivery.lock, &weir__locks[WEIR__LOCK_DELIVERY]);
+    weir_condition_init(&queue->delivery.changed);
+    queue->delivery.backend = weir__chain_backend(device->chain);
+    queue->delivery.link = queue->delivery.backend - 1;
     if (!weir__completion_init(&queue->completion) || !reserve_id(queue)) {
         status = weir__fail(WEIR_ERROR_OUT_OF_MEMORY, "destroy queues that are no longer used",
                             "no room for a queue: 65,536 of them can exist at once");
@@ -354,13 +357,6 @@ weir_status weir__queue_finish(weir_queue *queue)
     if (status == WEIR_OK)
         weir__completion_complete(queue, sequence);
     return status;
-}
-
-void weir__queue_settle(weir_queue *queue)
-{
-    const weir_status status = weir__queue_finish(queue);
-    if (status < 0 && !atomic_load(&queue->completion.failed))
-        weir__queue_fail(queue, NULL, status);
 }
 
 // Books the chain's answer and returns the record's status.

@@ -139,8 +139,6 @@ WEIR_COLD weir_status weir__queue_refuse_callback(const weir_queue *queue, const
 
 // Waits for everything and books it as complete.
 weir_status weir__queue_finish(weir_queue *queue);
-// The same for the sake of another queue: a failure, which the backend tells once, is booked as the queue's own.
-void weir__queue_settle(weir_queue *queue);
 
 // Whether everything up to `sequence`, which is a record, is known to be complete.
 static inline bool weir__queue_is_past(const weir_queue *queue, uint64_t sequence)

@@ -2,6 +2,7 @@
 #include "core/queue/delivery.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include <weir/module/module.h>
 
@@ -156,7 +157,8 @@ static weir_status run_node(const struct weir__replay_launch *launch, weir_queue
         return run_native(launch, queue, &part);
     case WEIR_OPERATION_HOST_CALL:
         status = launch->next->ops->queue_finish(launch->next, queue);
-        return status < 0 ? status : weir__node_call_run(&part);
+        return status < 0 ? status
+                          : weir__call_host(part.u.host_call.function, part.u.host_call.user, NULL);
     case WEIR_OPERATION_NOTE:
         return WEIR_OK;
     default:
@@ -327,6 +329,89 @@ static weir_status replay_lanes(const struct weir__replay_launch *launch)
 
 WEIR_DATA_OF(replay_of, struct weir__replay, weir_graph)
 
+// Launches that have not ended: node_call.h.
+
+// Of a graph that is being made. False: out of memory; finishing is legal.
+static bool init_runs(struct weir__runs *runs, const struct weir_graph_setup *setup,
+                      bool in_backend)
+{
+    weir_lock_init(&runs->lock, &weir__locks[WEIR__LOCK_RUNS]);
+    runs->in_backend = in_backend;
+    runs->targets = weir__allocate(setup->node_count * sizeof *runs->targets);
+    for (uint32_t i = 0; i < setup->node_count && runs->targets; i++) {
+        const struct weir_operation *operation = weir_graph_node_at(setup->nodes, i)->operation;
+        if (!weir__has_node_call(operation))
+            continue;
+        struct weir__node_call *call = weir__node_call_of(operation);
+        call->runs = runs;
+        call->number = runs->calls++;
+        runs->targets[call->number] = call->latest;
+        runs->host_calls += operation->kind == WEIR_OPERATION_HOST_CALL;
+    }
+    return runs->targets;
+}
+
+// Of launches that will never run: their device is lost.
+static void finish_runs(struct weir__runs *runs)
+{
+    for (uint32_t i = 0; i < runs->count; i++)
+        weir__registry_unpin(weir__run_at(runs, i)->queue);
+    weir_lock_finish(&runs->lock);
+    weir__release(runs->targets);
+    weir__release(runs->ring);
+}
+
+// With the lock held.
+static bool make_room(struct weir__runs *runs)
+{
+    struct weir__runs larger = *runs;
+    if (runs->count < runs->capacity)
+        return true;
+    larger.first = 0;
+    larger.capacity = runs->capacity ? 2 * runs->capacity : 8;
+    larger.ring = weir__allocate(larger.capacity * weir__run_bytes(runs));
+    if (!larger.ring)
+        return false;
+    for (uint32_t i = 0; i < runs->count; i++)
+        memcpy(weir__run_at(&larger, i), weir__run_at(runs, i), weir__run_bytes(runs));
+    weir__release(runs->ring);
+    runs->ring = larger.ring;
+    runs->first = 0;
+    runs->capacity = larger.capacity;
+    return true;
+}
+
+// Before a launch goes to the backend, with the queue in use. Allocates only if more launches are under way than ever.
+// False: out of memory.
+static bool add_run(struct weir__runs *runs, const weir_queue *queue,
+                    const struct weir_operation *launch)
+{
+    weir_lock_take(&runs->lock);
+    const bool room = make_room(runs);
+    if (room) {
+        struct weir__run *run = weir__run_at(runs, runs->count++);
+        *run = (struct weir__run){
+            .queue = weir__registry_pin(queue->member.object.id),
+            .sequence = launch->sequence,
+            .file = launch->file,
+            .line = launch->line,
+            .left = runs->host_calls,
+        };
+        memcpy(run->targets, runs->targets, runs->calls * sizeof *runs->targets);
+    }
+    weir_lock_release(&runs->lock);
+    return room;
+}
+
+// The backend has refused the last one.
+static void drop_run(struct weir__runs *runs)
+{
+    weir_lock_take(&runs->lock);
+    weir_queue *queue = weir__run_at(runs, --runs->count)->queue;
+    weir_lock_release(&runs->lock);
+    weir__registry_unpin(queue);
+}
+
 // Creation and destruction.
 
 static bool copy_nodes(struct weir__replay *replay, const struct weir_graph_setup *setup)
@@ -425,7 +510,7 @@ static void finish(const struct weir_link *next, struct weir__replay *replay)
     }
     weir__release(replay->lanes);
     weir__release(replay->nodes);
-    weir__runs_finish(&replay->runs);
+    finish_runs(&replay->runs);
     weir_lock_finish(&replay->lock);
     weir__release(replay);
 }
@@ -456,7 +541,7 @@ weir_status weir__replay_create(const struct weir_link *link, weir_device *devic
     replay->is_native = weir__replay_is_native(link->next, device, setup);
     replay->recoveries = weir__completion_recoveries();
     weir_status status = WEIR_OK;
-    if (!weir__runs_init(&replay->runs, setup, replay->is_native) ||
+    if (!init_runs(&replay->runs, setup, replay->is_native) ||
         (!replay->is_native && !copy_nodes(replay, setup)))
         status = weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for the nodes of a graph");
     // A backend with graphs is not told of earlier launches, which only branches wait for then.
@@ -584,7 +669,7 @@ static weir_status launch_native(const struct weir__replay_launch *launch)
     const struct weir_operation *operation = launch->operation;
     struct weir__runs *runs = &launch->replay->runs;
     weir_status status;
-    if (runs->host_calls > 0 && !weir__runs_add(runs, launch->queue, operation))
+    if (runs->host_calls > 0 && !add_run(runs, launch->queue, operation))
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for the launch of a graph");
     if (operation->flags & WEIR_OPERATION_COLLECTIVES) {
         status = operation->u.graph_comms.comms[0].comm->ops->launch(launch->queue, operation,
@@ -595,7 +680,7 @@ static weir_status launch_native(const struct weir__replay_launch *launch)
         status = launch->next->ops->queue_submit(launch->next, launch->queue, operation);
     }
     if (status < 0 && runs->host_calls > 0)
-        weir__runs_drop(runs);
+        drop_run(runs);
     return status;
 }
 

@@ -55,7 +55,7 @@ struct check_actor *check_call_place(const struct check *check, uint64_t *out_co
 // Host calls.
 
 // Nearly always the first of its queue.
-static void give_call(struct check_call *call)
+void check_call_give_back(struct check_call *call)
 {
     struct check_call **at = &call->queue->calls;
     while (*at != call)
@@ -84,7 +84,7 @@ static weir_status run_call(void *user)
     check_lock(check);
     if (!check->strict)
         check_floor_learn(&check->actors, &call->queue->actor, call->count);
-    give_call(call);
+    check_call_give_back(call);
     check_unlock(check);
     return status;
 }
@@ -126,16 +126,10 @@ weir_status check_forward_call(const struct weir_link *link, weir_queue *object,
     const weir_status status = link->next->ops->queue_submit(link->next, object, wrapped);
     if (status < 0) {
         check_lock(check);
-        give_call(call);
+        check_call_give_back(call);
         check_unlock(check);
     }
     return status;
-}
-
-void check_calls_give_back(struct check_queue *queue)
-{
-    while (queue->calls)
-        give_call(queue->calls);
 }
 
 // Accesses.

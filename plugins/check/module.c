@@ -168,7 +168,8 @@ static void queue_destroy(const struct weir_link *link, weir_queue *object)
     struct check *check = check_of(link);
     struct check_queue *queue = check_queue_of(link, object);
     check_lock(check);
-    check_calls_give_back(queue);
+    while (queue->calls)
+        check_call_give_back(queue->calls);
     if (check->needless)
         check_hint_queue_ends(check, queue);
     check_actor_remove(&check->actors, &queue->actor);

@@ -307,8 +307,8 @@ weir_status check_forward_call(const struct weir_link *link, weir_queue *object,
 extern WEIR_MODULE_THREAD_LOCAL struct check_call *check_innermost_call;
 // The queue and the place of the host call of this link that it runs, or NULL.
 struct check_actor *check_call_place(const struct check *check, uint64_t *out_count);
-// Of a queue that is gone: its calls that never ran.
-void check_calls_give_back(struct check_queue *queue);
+// One that has run, or never will.
+void check_call_give_back(struct check_call *call);
 
 // verify.c
 

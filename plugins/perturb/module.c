@@ -193,6 +193,27 @@ static void leave(struct perturb *perturb)
 
 // Queues.
 
+// A program may wait for what a host call sets, for a descriptor, or for memory that a kernel
+// writes, and then asks for nothing. Work goes on without being asked for on every backend, so
+// here it does after a pause.
+
+static void run_idle(void *argument)
+{
+    struct perturb *perturb = argument;
+    pthread_mutex_lock(&perturb->lock);
+    while (!perturb->stop) {
+        const bool idle = perturb->pending && perturb->waiting == 0;
+        const uint64_t due_ns = idle ? perturb->touched_ns + perturb->idle_ns : WEIR_FOREVER;
+        if (weir_clock_now_ns() < due_ns)
+            perturb_wait(perturb, due_ns);
+        else if (perturb_run_one(perturb, NULL, 0, 0))
+            perturb->counts.idle++;
+        else if (!perturb->stop) // it may be set since: running one waits for those that run_idle
+            pthread_cond_wait(&perturb->changed, &perturb->lock);
+    }
+    pthread_mutex_unlock(&perturb->lock);
+}
+
 static weir_status queue_create(const struct weir_link *link, weir_device *device,
                                 weir_queue *object, const struct weir_queue_setup *setup,
                                 void **out_data)
@@ -206,7 +227,9 @@ static weir_status queue_create(const struct weir_link *link, weir_device *devic
                                     .references = 1,
                                     .direct = setup->native != NULL};
     enter(perturb);
-    const bool started = perturb_idle_start(perturb);
+    if (!perturb->has_idle)
+        perturb->has_idle = weir_thread_start(&perturb->idle, run_idle, perturb) == 0;
+    const bool started = perturb->has_idle;
     if (started) {
         struct perturb_queue **at = &perturb->queues;
         while (*at)
@@ -228,10 +251,16 @@ static weir_status queue_create(const struct weir_link *link, weir_device *devic
 // Its work has finished, unless the device is lost.
 static void queue_retire(const struct weir_link *link, weir_queue *object)
 {
+    struct perturb *perturb = perturb_of(link);
     struct perturb_queue *queue = perturb_queue_of(link, object);
-    enter(perturb_of(link));
-    perturb_drop(queue);
-    leave(perturb_of(link));
+    enter(perturb);
+    while (queue->first)
+        perturb_operations_destroy(perturb_pop(queue));
+    while (queue->in_flight)
+        perturb_wait(perturb, WEIR_FOREVER);
+    queue->granted = queue->handed_on = queue->done = UINT64_MAX;
+    pthread_cond_broadcast(&perturb->changed);
+    leave(perturb);
 }
 
 static void queue_destroy(const struct weir_link *link, weir_queue *object)
@@ -618,7 +647,19 @@ static weir_status perturb_open(struct weir_link *link, const struct weir_settin
 static void perturb_close(const struct weir_link *link)
 {
     struct perturb *perturb = perturb_of(link);
-    perturb_runners_finish(perturb);
+    // Nothing is in flight.
+    pthread_mutex_lock(&perturb->lock);
+    perturb->stop = true;
+    pthread_cond_broadcast(&perturb->changed);
+    pthread_mutex_unlock(&perturb->lock);
+    if (perturb->has_idle)
+        weir_thread_join(&perturb->idle);
+    while (perturb->runners) {
+        struct perturb_runner *runner = perturb->runners;
+        perturb->runners = runner->next;
+        weir_thread_join(&runner->thread);
+        free(runner);
+    }
     if (perturb->queue_count)
         perturb_report(perturb);
     pthread_cond_destroy(&perturb->changed);

@@ -1,10 +1,10 @@
 // Shared by the files of the plugin.
 //
 //   module.c    keys, the ops table, and a link's life; what is submitted is kept, what is asked makes it run; copies of
-//               operations; launches of graphs, as their nodes
+//               operations; launches of graphs, as their nodes; the thread that goes on when the program waits for
+//               something outside of Weir
 //   schedule.c  which operations are pending, which may run, and until when they do; which of those is next: the
-//               modes, from the seed alone; the threads that hand chosen operations on and wait for their end; the
-//               thread that goes on when the program waits for something outside of Weir
+//               modes, from the seed alone; the threads that hand chosen operations on and wait for their end
 //
 // An operation stays here, as a copy, until something asks for its end: an event, a queue, or a
 // number of operations that is too large. Then the schedule picks one operation after the other
@@ -165,8 +165,8 @@ bool perturb_run_one(struct perturb *perturb, struct perturb_queue *queue, uint6
 // holds as it does without the plugin.
 void perturb_drain(struct perturb_queue *queue, uint64_t sequence, unsigned flags);
 
-// Removes the pending operations of a queue that ends, and waits for those in flight.
-void perturb_drop(struct perturb_queue *queue);
+// Takes the first of the queue's operations, of which there is one, from those that are pending.
+struct perturb_operation *perturb_pop(struct perturb_queue *queue);
 
 // A wait on `changed` that ends at the deadline, or when a batch stalls.
 void perturb_wait(struct perturb *perturb, uint64_t deadline_ns);
@@ -175,12 +175,6 @@ void perturb_release(struct perturb_queue *queue);
 
 // Destroys the operation and those that follow it. NULL is accepted.
 void perturb_operations_destroy(struct perturb_operation *first);
-
-// Ends the threads. Nothing is in flight.
-void perturb_runners_finish(struct perturb *perturb);
-
-// Starts the thread unless it runs. With the lock held. False: no thread.
-bool perturb_idle_start(struct perturb *perturb);
 
 // 1 for an operation of the pair's first line, 2 for one of the second, 0 for others.
 unsigned perturb_pair_side(const struct perturb *perturb, const struct weir_operation *operation);

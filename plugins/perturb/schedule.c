@@ -140,7 +140,7 @@ enum {
 
 // Pending operations.
 
-static struct perturb_operation *pop(struct perturb_queue *queue)
+struct perturb_operation *perturb_pop(struct perturb_queue *queue)
 {
     struct perturb_operation *first = queue->first;
     queue->first = first->next;
@@ -188,7 +188,7 @@ static bool settle_queue(struct perturb_queue *queue)
     bool any = false;
     while (may_run(queue, 0) && (perturb_of_user(queue->first)->kind == WEIR_OPERATION_WAIT ||
                                  is_empty(perturb_of_user(queue->first)))) {
-        struct perturb_operation *first = pop(queue);
+        struct perturb_operation *first = perturb_pop(queue);
         // Not its number: a disabled node of a launch has that of the launch.
         queue->granted = queue->handed_on = queue->done = end_of(first);
         perturb_operations_destroy(first);
@@ -497,59 +497,4 @@ void perturb_drain(struct perturb_queue *queue, uint64_t sequence, unsigned flag
     }
     while (queue->handed_on < queue->granted)
         perturb_wait(perturb, WEIR_FOREVER);
-}
-
-void perturb_drop(struct perturb_queue *queue)
-{
-    struct perturb *perturb = queue->perturb;
-    while (queue->first)
-        perturb_operations_destroy(pop(queue));
-    while (queue->in_flight)
-        perturb_wait(perturb, WEIR_FOREVER);
-    queue->granted = queue->handed_on = queue->done = UINT64_MAX;
-    pthread_cond_broadcast(&perturb->changed);
-}
-
-// A program may wait for what a host call sets, for a descriptor, or for memory that a kernel
-// writes, and then asks for nothing. Work goes on without being asked for on every backend, so
-// here it does after a pause.
-
-static void run_idle(void *argument)
-{
-    struct perturb *perturb = argument;
-    pthread_mutex_lock(&perturb->lock);
-    while (!perturb->stop) {
-        const bool idle = perturb->pending && perturb->waiting == 0;
-        const uint64_t due_ns = idle ? perturb->touched_ns + perturb->idle_ns : WEIR_FOREVER;
-        if (weir_clock_now_ns() < due_ns)
-            perturb_wait(perturb, due_ns);
-        else if (perturb_run_one(perturb, NULL, 0, 0))
-            perturb->counts.idle++;
-        else if (!perturb->stop) // it may be set since: running one waits for those that run_idle
-            pthread_cond_wait(&perturb->changed, &perturb->lock);
-    }
-    pthread_mutex_unlock(&perturb->lock);
-}
-
-bool perturb_idle_start(struct perturb *perturb)
-{
-    if (!perturb->has_idle)
-        perturb->has_idle = weir_thread_start(&perturb->idle, run_idle, perturb) == 0;
-    return perturb->has_idle;
-}
-
-void perturb_runners_finish(struct perturb *perturb)
-{
-    pthread_mutex_lock(&perturb->lock);
-    perturb->stop = true;
-    pthread_cond_broadcast(&perturb->changed);
-    pthread_mutex_unlock(&perturb->lock);
-    if (perturb->has_idle)
-        weir_thread_join(&perturb->idle);
-    while (perturb->runners) {
-        struct perturb_runner *runner = perturb->runners;
-        perturb->runners = runner->next;
-        weir_thread_join(&runner->thread);
-        free(runner);
-    }
 }

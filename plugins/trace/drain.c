@@ -595,7 +595,7 @@ static void serve(struct trace *trace, struct round *round)
     pthread_cond_broadcast(&trace->written);
 }
 
-static void run(void *argument)
+void trace_drain(void *argument)
 {
     struct trace *trace = argument;
     struct round round = {.last = false};
@@ -635,18 +635,4 @@ void trace_drain_now(struct trace *trace)
     while (trace->served < turn)
         weir_wait(&trace->written, &trace->lock);
     pthread_mutex_unlock(&trace->lock);
-}
-
-bool trace_drain_start(struct trace *trace)
-{
-    return weir_thread_start(&trace->thread, run, trace) == 0;
-}
-
-void trace_drain_finish(struct trace *trace)
-{
-    pthread_mutex_lock(&trace->lock);
-    trace->stop = true;
-    pthread_cond_signal(&trace->wake);
-    pthread_mutex_unlock(&trace->lock);
-    weir_thread_join(&trace->thread);
 }

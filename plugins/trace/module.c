@@ -226,7 +226,7 @@ static weir_status trace_open(struct weir_link *link, const struct weir_setting 
     trace->names.texts = weir_names_create();
     weir_status status = trace->names.texts ? open_file(trace, settings)
                                             : weir_host_no_memory(link->host, "a trace");
-    if (status == WEIR_OK && !trace_drain_start(trace)) {
+    if (status == WEIR_OK && weir_thread_start(&trace->thread, trace_drain, trace) != 0) {
         struct weir_trace_meta end = {.end_ns = 0};
         char message[512];
         weir_trace_writer_close(&trace->writer, &end, NULL, 0, message, sizeof message);
@@ -261,7 +261,12 @@ static void trace_close(const struct weir_link *link)
     struct trace *trace = trace_of(link);
     const struct weir_host *host = link->host;
     const bool used = trace->device_count > 0;
-    trace_drain_finish(trace);
+    // No other thread uses the runtime.
+    pthread_mutex_lock(&trace->lock);
+    trace->stop = true;
+    pthread_cond_signal(&trace->wake);
+    pthread_mutex_unlock(&trace->lock);
+    weir_thread_join(&trace->thread);
     say_what_is_missing(trace);
     if (used) {
         write_outputs(trace);

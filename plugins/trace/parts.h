@@ -282,12 +282,10 @@ weir_status trace_queue_times(const struct weir_link *link, weir_queue *object,
                               struct weir_operation_time *times, size_t time_size, size_t capacity,
                               size_t *out_count);
 void trace_queue_free(struct trace_queue *queue);
-bool trace_drain_start(struct trace *trace);
+// The writing thread, until `stop` is set: then it writes the rest and closes the file. A failure is described in `failure`.
+void trace_drain(void *trace);
 // In virtual time: waits until all that is complete now is written. With no lock of the plugin held.
 void trace_drain_now(struct trace *trace);
-// Writes the rest, closes the file and ends the thread, when no other thread uses the runtime. A failure is
-// described in `failure`.
-void trace_drain_finish(struct trace *trace);
 // Reads the device's clock if the last reading is old or `now` is true. With the device's lock
 // held, while the device has a queue.
 void trace_pair_clocks(const struct weir_link *link, struct trace_device *device, bool now);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -83,7 +84,10 @@ void local_mesh_destroy(struct local_group *group)
         local_close(&group->peers[i].data);
         local_close(&group->peers[i].control);
     }
-    local_window_destroy(group);
+    for (uint32_t i = 0; group->windows && i < group->count; i++)
+        if (group->windows[i])
+            munmap(group->windows[i], LOCAL_WINDOW_BYTES);
+    host->release(group->windows);
     pthread_mutex_destroy(&group->lock);
     host->release(group->polls);
     host->release(group->peers);

@@ -239,7 +239,6 @@ void local_window_wake(struct local_group *group);
 #define LOCAL_WINDOW_BYTES ((size_t)1028 << 10)
 // Makes this rank's window and gets those of the others. False with a cause, which stays "" if out of memory.
 bool local_window_exchange(struct local_group *group, uint64_t deadline_ns, char *cause);
-void local_window_destroy(struct local_group *group);
 // A collective. False once that has failed the group.
 bool local_window_carry(struct local_run *run);
 

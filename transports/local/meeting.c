@@ -322,14 +322,16 @@ static bool take_port(struct local_place *place, const char *host_and_port)
     char host[256];
     char message[512];
     uint16_t port = 0;
-    const char *error = NULL;
+    struct addrinfo *found = NULL;
     if (!parse_place(host_and_port, host, sizeof host, &port))
         return local_place_fail(place, WEIR_ERROR_CONFIG, PLACE_REMEDY,
                                 "the rendezvous '%s' names no host and port",
                                 place->setup->rendezvous);
-    if (!local_address_find(host, port, place->deadline_ns, &place->network, &error))
+    const char *error = weir_lookup(host, NULL, place->deadline_ns, &found);
+    if (!local_address_take(found, &place->network))
         return local_place_fail(place, WEIR_ERROR_SYSTEM, PLACE_REMEDY,
                                 "the host '%s' of the rendezvous is not found: %s", host, error);
+    local_address_set_port(&place->network, port);
     if (local_address_reach(&place->network) == LOCAL_REACH_ALL)
         return local_place_fail(place, WEIR_ERROR_CONFIG, PLACE_REMEDY,
                                 "the rendezvous '%s' names all addresses, and not one where "

@@ -4,7 +4,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -19,7 +18,6 @@
 
 #include "base/clock.h"
 #include "base/grow.h"
-#include "base/lookup.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 #define LONGEST_POLL_MS 60000u
@@ -127,7 +125,7 @@ void local_close(int *descriptor)
 
 // Addresses.
 
-static bool take_found(struct addrinfo *found, struct local_address *out_address)
+bool local_address_take(struct addrinfo *found, struct local_address *out_address)
 {
     *out_address = (struct local_address){.size = 0};
     if (!found)
@@ -142,18 +140,8 @@ bool local_address_parse(const char *number, struct local_address *out_address)
 {
     const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
-    return take_found(getaddrinfo(number, NULL, &hints, &found) == 0 ? found : NULL, out_address);
-}
-
-bool local_address_find(const char *host, uint16_t port, uint64_t deadline_ns,
-                        struct local_address *out_address, const char **out_error)
-{
-    struct addrinfo *found = NULL;
-    *out_error = weir_lookup(host, NULL, deadline_ns, &found);
-    if (!take_found(found, out_address))
-        return false;
-    local_address_set_port(out_address, port);
-    return true;
+    return local_address_take(getaddrinfo(number, NULL, &hints, &found) == 0 ? found : NULL,
+                              out_address);
 }
 
 bool local_address_at_path(const char *path, struct local_address *out_address)

@@ -4,6 +4,7 @@
 #ifndef WEIR_LOCAL_SOCKET_H
 #define WEIR_LOCAL_SOCKET_H
 
+#include <netdb.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,10 +17,9 @@ struct local_address {
     socklen_t size; // 0: none
 };
 
-// Resolves a host of the network by name or number. False with a text such as "Name or service not known".
-bool local_address_find(const char *host, uint16_t port, uint64_t deadline_ns,
-                        struct local_address *out_address, const char **out_error);
-// The same for a number only, which asks no server.
+// Takes the first of the addresses, and frees them. False: NULL, there is none.
+bool local_address_take(struct addrinfo *found, struct local_address *out_address);
+// Resolves a host's number, which asks no server.
 bool local_address_parse(const char *number, struct local_address *out_address);
 // A socket of this machine: at a path, false if that is too long; or at a number, which the system gives.
 bool local_address_at_path(const char *path, struct local_address *out_address);

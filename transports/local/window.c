@@ -177,15 +177,6 @@ bool local_window_exchange(struct local_group *group, uint64_t deadline_ns, char
     return ok;
 }
 
-void local_window_destroy(struct local_group *group)
-{
-    for (uint32_t i = 0; group->windows && i < group->count; i++)
-        if (group->windows[i])
-            munmap(group->windows[i], LOCAL_WINDOW_BYTES);
-    group->host->release(group->windows);
-    group->windows = NULL;
-}
-
 // Waiting for each other.
 
 static bool is_at(struct local_group *group, uint32_t rank, uint32_t stage)

@@ -89,23 +89,19 @@ void mpi_state(bool *out_initialized, bool *out_finalized)
     *out_finalized = finalized;
 }
 
-int mpi_init(void)
+int mpi_init(bool owner, bool *out_threaded)
 {
-    int provided;
-    return at.MPI_Init_thread(NULL, NULL, its.thread_multiple, &provided);
+    int level = 0;
+    int error = owner ? at.MPI_Init_thread(NULL, NULL, its.thread_multiple, &level) : 0;
+    if (!error)
+        error = at.MPI_Query_thread(&level);
+    *out_threaded = level == its.thread_multiple;
+    return error;
 }
 
 void mpi_finalize(void)
 {
     at.MPI_Finalize();
-}
-
-int mpi_is_threaded(bool *out_threaded)
-{
-    int level = 0;
-    const int error = at.MPI_Query_thread(&level);
-    *out_threaded = level == its.thread_multiple;
-    return error;
 }
 
 void mpi_error_text(int error, char *text)

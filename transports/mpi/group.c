@@ -262,10 +262,7 @@ static void finalize(void)
 // On the thread.
 static void start(void *unused)
 {
-    if (process.owner)
-        process.error = mpi_init();
-    if (!process.error)
-        process.error = mpi_is_threaded(&process.threaded);
+    process.error = mpi_init(process.owner, &process.threaded);
     if (!process.error)
         process.error = mpi_place(mpi_world(), &process.rank, &process.count);
     if (!process.error && process.threaded)

@@ -54,10 +54,9 @@ const char *mpi_library_version(void);
 // are NULL before they are stored.
 
 void mpi_state(bool *out_initialized, bool *out_finalized);
-int mpi_init(void); // with MPI_THREAD_MULTIPLE
+// Begins with MPI_THREAD_MULTIPLE if this transport is the `owner` of MPI here, and tells whether any thread may call MPI at any time.
+int mpi_init(bool owner, bool *out_threaded);
 void mpi_finalize(void);
-// Whether any thread may call it at any time.
-int mpi_is_threaded(bool *out_threaded);
 void mpi_error_text(int error, char *text); // 1024 bytes
 void *mpi_world(void);
 int mpi_place(void *comm, int *out_rank, int *out_size);
