@@ -143,13 +143,6 @@ static bool doctor_comm_reach(struct doctor *doctor, const struct doctor_comm *c
     return reached;
 }
 
-// For `listen`: an address of this machine that others can reach, else a loopback one.
-static void doctor_comm_own_address(char host[DOCTOR_HOST_SIZE])
-{
-    const struct sockaddr_in own = weir_address_of_host();
-    name_of((const struct sockaddr *)&own, sizeof own, host, DOCTOR_HOST_SIZE);
-}
-
 // Which NCCL the backend `cuda` would open. It needs neither a GPU nor the driver to be asked.
 
 #define LEAST_VERSION 21800
@@ -345,8 +338,10 @@ static void doctor_comm_link(struct doctor *doctor, const struct doctor_comm *co
                    "'%s' is no place to meet", comm->connect ? comm->connect : comm->listen);
         return;
     }
-    if (!host[0])
-        doctor_comm_own_address(host);
+    if (!host[0]) { // an address of this machine that others can reach, else a loopback one
+        const struct sockaddr_in own = weir_address_of_host();
+        name_of((const struct sockaddr *)&own, sizeof own, host, sizeof host);
+    }
     if (comm->listen)
         cli_note("waits at %s; on the other machine run weir doctor comm --connect %s:%s, with the "
                  "same WEIR_COMM_SECRET",
