@@ -325,7 +325,19 @@ static void sync_directory_of(const struct weir_file_writer *writer)
     close(descriptor);
 }
 
-bool weir_file_writer_commit(weir_file_writer **writer_at, char *message, size_t message_size)
+// Destroying the writer removes the temporary name, which the file keeps beside its own after linkat().
+static int put_in_place(struct weir_file_writer *writer, bool is_new)
+{
+    const int folder = writer->folder;
+    if (is_new)
+        return linkat(folder, writer->temporary, folder, writer->name, 0);
+    const int result = renameat(folder, writer->temporary, folder, writer->name);
+    if (result == 0)
+        writer->temporary[0] = '\0';
+    return result;
+}
+
+static bool commit(weir_file_writer **writer_at, bool is_new, char *message, size_t message_size)
 {
     struct weir_file_writer *writer = *writer_at;
     int error = writer->error;
@@ -336,19 +348,27 @@ bool weir_file_writer_commit(weir_file_writer **writer_at, char *message, size_t
     writer->stream = NULL;
     if (error == 0 && closed != 0)
         error = errno;
-    if (error == 0 &&
-        renameat(writer->folder, writer->temporary, writer->folder, writer->name) != 0)
+    if (error == 0 && put_in_place(writer, is_new) != 0)
         error = errno;
 
-    if (error == 0) {
-        writer->temporary[0] = '\0';
+    if (error == 0)
         sync_directory_of(writer);
-    } else {
+    else
         explain(message, message_size, writer->path, "could not be written, nothing was kept",
                 error);
-    }
     weir_file_writer_destroy(writer_at);
+    errno = error;
     return error == 0;
+}
+
+bool weir_file_writer_commit(weir_file_writer **writer, char *message, size_t message_size)
+{
+    return commit(writer, false, message, message_size);
+}
+
+bool weir_file_writer_commit_new(weir_file_writer **writer, char *message, size_t message_size)
+{
+    return commit(writer, true, message, message_size);
 }
 
 void weir_file_writer_destroy(weir_file_writer **writer_at)

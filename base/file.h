@@ -80,6 +80,9 @@ bool weir_file_writer_append(weir_file_writer *writer, const void *data, size_t 
 // Puts the file in place and destroys the writer, also on failure.
 bool weir_file_writer_commit(weir_file_writer **writer, char *message, size_t message_size);
 
+// The same, but what is at the path stays. False with EEXIST in errno: something is there.
+bool weir_file_writer_commit_new(weir_file_writer **writer, char *message, size_t message_size);
+
 // Discards the file and sets `*writer` to NULL. A pointer to NULL is accepted.
 void weir_file_writer_destroy(weir_file_writer **writer);
 

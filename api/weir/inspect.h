@@ -55,6 +55,7 @@ WEIR_API WEIR_CHECKED weir_status weir_inspect_place_sized(const struct weir_ope
 // Loads the transport of [comm], if no communicator has done so, and stores the name and version of the
 // library that it uses ("Open MPI 4.1.4"), or "" if it uses none.
 //
+// Ownership: the runtime's, until weir_close().
 // Errors: those of weir_comm_create() about the transport.
 WEIR_API WEIR_CHECKED weir_status weir_inspect_transport(weir_runtime *runtime,
                                                          const char **out_library);

@@ -199,7 +199,10 @@ weir_status weir__engine_create(weir_comm *comm, const char *file, int line)
     }
     // Another rank's failure comes from the group, which has told of it.
     struct weir_error cause = weir__error_of(status);
-    weir__comm_find_remedy(comm, &cause);
+    if (cause.status == WEIR_ERROR_COMM && !cause.remedy[0])
+        snprintf(cause.remedy, sizeof cause.remedy,
+                 "see what the rank at fault has printed; then create the communicator again on "
+                 "all ranks");
     weir__comm_tell(comm, cause.message);
     return weir__error_set(&cause);
 }

@@ -33,10 +33,10 @@ static uint64_t begin_of(const struct weir__pulse *pulse)
     return atomic_load_explicit(&pulse->flight_begin, memory_order_acquire);
 }
 
-// The writer: it is the first call, or the program is far ahead of the device, or of the other ranks.
+// The writer: the program is far ahead of the device, or of the other ranks.
 static bool make_room(struct weir__pulse *pulse)
 {
-    const uint64_t room = pulse->flight_room ? 2 * pulse->flight_room : FIRST_ROOM;
+    const uint64_t room = 2 * pulse->flight_room;
     struct weir__flight *before = pulse->flights;
     struct weir__flight *flights = weir__allocate(room * sizeof *flights);
     if (!flights) {
@@ -493,10 +493,8 @@ static uint64_t first_difference(const struct weir__pulse *pulse, uint32_t rank)
     if (call)
         return call->number;
     // This rank may no longer remember the call, or it is still to come.
-    return theirs->number == 0 || pulse->calls[own].number != theirs->number ||
-                   pulse->hashes[own] == theirs->hash
-               ? 0
-               : theirs->number;
+    const bool is_known = theirs->number > 0 && pulse->calls[own].number == theirs->number;
+    return is_known && pulse->hashes[own] != theirs->hash ? theirs->number : 0;
 }
 
 // What the ranks have called with a number.
@@ -677,12 +675,17 @@ weir_status weir__pulse_start(weir_comm *comm, void *group)
     pthread_once(&once, watch_exit);
     const size_t of_rank = sizeof(struct weir__beat) + 2 * sizeof(struct weir_transport_part);
     struct weir__pulse *pulse = weir__allocate(sizeof *pulse + comm->count * of_rank);
-    if (!pulse) {
+    struct weir__flight *flights = weir__allocate(FIRST_ROOM * sizeof *flights);
+    if (!pulse || !flights) {
+        weir__release(pulse);
+        weir__release(flights);
         comm->transport->leave(group);
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a communicator");
     }
     pulse->comm = comm;
     pulse->group = group;
+    pulse->flights = flights;
+    pulse->flight_room = FIRST_ROOM;
     pulse->beats = (struct weir__beat *)(void *)(pulse + 1);
     pulse->parts = (struct weir_transport_part *)(void *)(pulse->beats + comm->count);
     comm->pulse = pulse;

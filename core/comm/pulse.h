@@ -79,7 +79,7 @@ struct weir__pulse {
     // pulse's thread. The writer adds without a lock; another ring, with more room, is put in its place
     // under the communicator's lock, which the reader has while it reads.
     struct weir__flight *flights;
-    uint64_t flight_room;              // a power of two; 0 before the first
+    uint64_t flight_room;              // a power of two
     atomic_uint_fast64_t flight_end;   // of all so far; written by the writer
     atomic_uint_fast64_t flight_begin; // the oldest; written by the reader
 

@@ -118,9 +118,10 @@ static weir_status select_by_name(const weir_runtime *runtime, const char *selec
 
     for (size_t i = 0; i < count; i++) {
         weir_status status = weir_device_describe(runtime, i, &info);
-        if (status < 0)
+        if (status < 0 && !is_number)
             return status;
-        weir_text_append(list, sizeof list, &used, "%s%zu: %s", i ? ", " : "", i, info.name);
+        if (status == WEIR_OK)
+            weir_text_append(list, sizeof list, &used, "%s%zu: %s", used ? ", " : "", i, info.name);
         if (is_number || !weir_text_contains(info.name, select))
             continue;
         *out_index = i;

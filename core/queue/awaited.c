@@ -137,9 +137,13 @@ static weir_queue *find_wait(weir_queue *queue, uint64_t sequence, struct weir__
         weir_queue *producer = weir__registry_pin(waits[i].event.queue);
         const uint64_t reached = waits[i].event.sequence;
         *out_wait = waits[i];
+        if (!producer)
+            continue;
         // Launches have no record that could be asked for.
-        if (producer && !(waits[i].no_record ? atomic_load(&producer->delivery.delivered) >= reached
-                                             : is_complete(producer, reached)))
+        const bool ended = waits[i].no_record
+                               ? atomic_load(&producer->delivery.delivered) >= reached
+                               : is_complete(producer, reached);
+        if (!ended)
             return producer;
         weir__registry_unpin(producer);
     }

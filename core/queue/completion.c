@@ -214,9 +214,11 @@ static bool cause_at(weir_queue *queue, uint64_t sequence, struct weir_error *ou
     return found;
 }
 
-// The same of an event, whose queue may be destroyed.
-static bool cause_of(struct weir_event event, struct weir_error *out_cause)
+// The same of an event, whose queue is `producer`, or NULL if that is destroyed.
+static bool cause_of(weir_queue *producer, struct weir_event event, struct weir_error *out_cause)
 {
+    if (producer)
+        return cause_at(producer, event.sequence, out_cause);
     if (atomic_load_explicit(&failure_count, memory_order_acquire) == 0)
         return false;
     weir_lock_take(&lock);
@@ -237,7 +239,7 @@ weir_status weir__completion_status(weir_queue *queue, uint64_t sequence)
 weir_status weir__completion_status_gone(struct weir_event event)
 {
     struct weir_error cause;
-    return cause_of(event, &cause) ? weir__error_set(&cause) : WEIR_OK;
+    return cause_of(NULL, event, &cause) ? weir__error_set(&cause) : WEIR_OK;
 }
 
 weir_status weir__completion_refuse(weir_queue *queue)
@@ -339,7 +341,7 @@ static void sift(weir_queue *queue)
             pinned = wait.event.queue;
         }
         const bool done = !producer || weir__queue_is_past(producer, wait.event.sequence);
-        const bool failed = done && cause_of(wait.event, &cause);
+        const bool failed = done && cause_of(producer, wait.event, &cause);
         if (failed && !wait.order) // the queue gets the cause at once
             weir__completion_fail(queue, wait.own, &cause);
         if (!done || (failed && producer)) // the queue has a refused wait then
@@ -465,6 +467,14 @@ static void walk_waits(weir_queue **list, weir_queue *queue, bool *changed)
     walk_follow(list, latest, changed);
 }
 
+static bool wait_cause(const struct weir__wait *wait, struct weir_error *out_cause)
+{
+    weir_queue *producer = weir__registry_pin(wait->event.queue);
+    const bool found = cause_of(producer, wait->event, out_cause);
+    weir__registry_unpin(producer);
+    return found;
+}
+
 static void walk_propagate(weir_queue *list)
 {
     struct weir_error cause;
@@ -475,7 +485,7 @@ static void walk_propagate(weir_queue *list)
         changed = false;
         for (weir_queue *queue = list; queue; queue = queue->completion.walk_next)
             for (uint32_t i = 0; wait_before_target(queue, i, &wait); i++)
-                if (!wait.order && cause_of(wait.event, &cause) &&
+                if (!wait.order && wait_cause(&wait, &cause) &&
                     !cause_at(queue, wait.own, &known)) {
                     weir__completion_fail(queue, wait.own, &cause);
                     changed = true;

@@ -408,6 +408,7 @@ struct launch {
     const char *file;
     int line;
     bool cooperative;
+    bool counted; // a count of 0 is on purpose, unlike a grid of 0 blocks
 };
 
 // Hints in debug mode. What a kernel touches is not known, so each hint compares numbers that seldom meet by
@@ -544,9 +545,10 @@ WEIR_COLD static weir_status look_at_launch(const char *function, const weir_que
     if (launch.block.x == 0 || !launch.kernel || (launch.argument_count && !launch.arguments))
         return WEIR_OK; // refused
     if (launch.grid.x == 0) {
-        tell(&launch, TOLD_EMPTY,
-             "its grid has 0 blocks, so nothing runs; a count divided by the block's size rounds "
-             "down: round up, or call weir_queue_launch_count() with the count");
+        if (!launch.counted)
+            tell(&launch, TOLD_EMPTY,
+                 "its grid has 0 blocks, so nothing runs; a count divided by the block's size "
+                 "rounds down: round up, or call weir_queue_launch_count() with the count");
         return WEIR_OK;
     }
     launch.grid = without_zeros(launch.grid);
@@ -557,7 +559,6 @@ WEIR_COLD static weir_status look_at_launch(const char *function, const weir_que
     return WEIR_OK;
 }
 
-// `function` is the call's; NULL: hints would be wrong.
 static weir_status submit_launch(const char *function, weir_queue *queue,
                                  const struct launch *launch)
 {
@@ -567,7 +568,7 @@ static weir_status submit_launch(const char *function, weir_queue *queue,
         queue->member.device, queue->member.object.label, launch->file,
         launch->line,         !weir__is_capturing(queue), launch->cooperative};
     weir_status status = WEIR_OK;
-    if (function && weir__is_unusual())
+    if (weir__is_unusual())
         status = look_at_launch(function, queue, launch);
     if (status == WEIR_OK)
         status =
@@ -587,8 +588,8 @@ weir_status weir_queue_launch_at(weir_queue *queue, weir_kernel *kernel, struct 
                                  size_t argument_count, const char *file, int line)
 {
     CHECK_LAUNCH();
-    const struct launch launch = {kernel,         grid, block, arguments,
-                                  argument_count, file, line,  false};
+    const struct launch launch = {kernel,         grid,         block,       arguments,
+                                  argument_count, .file = file, .line = line};
     return submit_launch(__func__, queue, &launch);
 }
 
@@ -598,7 +599,8 @@ weir_status weir_queue_launch_cooperative_at(weir_queue *queue, weir_kernel *ker
                                              size_t argument_count, const char *file, int line)
 {
     CHECK_LAUNCH();
-    const struct launch launch = {kernel, grid, block, arguments, argument_count, file, line, true};
+    const struct launch launch = {kernel,         grid,         block,        arguments,
+                                  argument_count, .file = file, .line = line, .cooperative = true};
     return submit_launch(__func__, queue, &launch);
 }
 
@@ -629,9 +631,9 @@ weir_status weir_queue_launch_count_at(weir_queue *queue, weir_kernel *kernel, s
                                   .arguments = arguments,
                                   .argument_count = argument_count,
                                   .file = file,
-                                  .line = line};
-    // A count of 0 is on purpose, unlike a grid of 0 blocks.
-    return submit_launch(count ? __func__ : NULL, queue, &launch);
+                                  .line = line,
+                                  .counted = true};
+    return submit_launch(__func__, queue, &launch);
 }
 
 WEIR_COLD static weir_status refuse_global(const weir_queue *queue, const weir_kernel *kernel,

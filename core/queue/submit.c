@@ -254,13 +254,13 @@ WEIR_COLD static weir_status refuse_multiples(const struct weir__caller *caller,
                                               const struct weir_volume *dst, size_t width,
                                               size_t height, size_t pattern_size)
 {
+    const char *width_name = strcmp(call, "fill") == 0 ? "size" : "width";
     char pitch[48] = "";
     if (height > 1)
         snprintf(pitch, sizeof pitch, ", pitch %zu", dst->pitch);
     return weir__refuse(caller, dst->buffer->member.object.label, "they count bytes, not patterns",
-                        "%s: offset %zu%s and width %zu must be multiples of the pattern's %zu "
-                        "bytes",
-                        call, dst->offset, pitch, width, pattern_size);
+                        "%s: offset %zu%s and %s %zu must be multiples of the pattern's %zu bytes",
+                        call, dst->offset, pitch, width_name, width, pattern_size);
 }
 
 weir_status weir__operation_fill(const struct weir__caller *caller, const char *call,

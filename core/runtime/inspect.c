@@ -115,6 +115,7 @@ static weir_status check_sections(const weir_runtime *runtime)
     const char *known[WEIR__CONFIG_SECTION_LIMIT + 64 + WEIR__LOADER_NAMES] = {"weir", "comm"};
     struct weir__module_name modules[WEIR__LOADER_NAMES];
     size_t count = 2;
+    bool all = true;
     const char *name;
 
     for (size_t i = 0; i < runtime->section_count && i < 64; i++)
@@ -126,11 +127,11 @@ static weir_status check_sections(const weir_runtime *runtime)
         weir_status status = check_module_section(runtime, name, &is_known);
         if (status < 0)
             return status;
-        if (!is_known)
-            break;
-        known[count++] = name;
+        all = all && is_known;
+        if (is_known)
+            known[count++] = name;
     }
-    if (!name)
+    if (all)
         return WEIR_OK;
     const size_t found =
         weir__loader_names(setting_text(runtime, "module_path"), modules, WEIR__LOADER_NAMES);

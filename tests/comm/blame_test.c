@@ -32,6 +32,8 @@ static void open_pulse(void)
     comm.count = 2;
     pulse.comm = &comm;
     pulse.beats = beats;
+    pulse.flight_room = 1;
+    pulse.flights = weir__allocate(sizeof *pulse.flights);
 }
 
 static void close_pulse(void)

@@ -102,6 +102,15 @@ COMM_FAKE_TEST(CommFailures, JoinFails, "", 0)
     EXPECT_TRUE(comms[0] == NULL && comms[1] == NULL);
 }
 
+// There is no communicator yet that could be shrunk, and no queue to recover.
+COMM_FAKE_TEST(CommFailures, CreationFailsAfterTheJoin, "creation_fails = 1", 0)
+{
+    weir_comm *comm;
+    EXPECT_FAILURE(weir_comm_create(rig->device, NULL, &comm), WEIR_ERROR_COMM, "rank 1 has died",
+                   "create the communicator again on all ranks");
+    EXPECT_TRUE(comm == NULL);
+}
+
 COMM_FAKE_TEST(CommFailures, TheTransportDoesNotOpen, "open_fails = 1", 0)
 {
     weir_comm *comm;

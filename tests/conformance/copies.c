@@ -226,7 +226,8 @@ CONFORM(Fill, Refusals)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         EXPECT_INVALID(weir_queue_fill(f->queue, buffer, 0, 96, pattern, bad[i]), "pattern has");
     EXPECT_INVALID(weir_queue_fill(f->queue, buffer, 4, 8, pattern, 8), "multiples");
-    EXPECT_INVALID(weir_queue_fill(f->queue, buffer, 8, 12, pattern, 8), "multiples");
+    EXPECT_INVALID(weir_queue_fill(f->queue, buffer, 8, 12, pattern, 8),
+                   "fill: offset 8 and size 12 must be multiples of the pattern's 8 bytes");
     EXPECT_INVALID(weir_queue_fill(f->queue, buffer, 0, 8, NULL, 8), "pattern");
     EXPECT_INVALID(weir_queue_fill(f->queue, NULL, 0, 8, pattern, 8), "no buffer");
     EXPECT_INVALID(weir_queue_fill(NULL, buffer, 0, 8, pattern, 8), "queue");

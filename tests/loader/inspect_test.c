@@ -98,6 +98,9 @@ WEIR_TEST(Inspect, AFileIsRefusedAsByOpen)
     EXPECT_FAILURE(inspect("[weir]\nbackend = null\n[null]\ndevices = 17\n", &seen),
                    WEIR_ERROR_CONFIG, "F:4: ");
     EXPECT_TRUE(seen.count > 0); // [weir] and [comm]
+    // Sections after one of no module are checked all the same.
+    EXPECT_FAILURE(inspect("[weir]\nbackend = null\n[nul]\na = 1\n[null]\ndevices = 17\n", &seen),
+                   WEIR_ERROR_CONFIG, "F:6: ");
     EXPECT_INT_EQ(weir_inspect_settings(NULL, NULL, NULL), WEIR_ERROR_INVALID);
 }
 

@@ -1,5 +1,6 @@
 #include "base/file.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,24 @@ WEIR_TEST(BaseFile, TheOldFileStandsUntilCommit)
     EXPECT_INT_EQ(made_folder_count(folder), 2);
     ASSERT_TRUE(weir_file_writer_commit(&writer, message, sizeof message));
     expect_content(path, "new");
+    EXPECT_INT_EQ(made_folder_count(folder), 1);
+}
+
+WEIR_TEST(BaseFile, ANewFileReplacesNone)
+{
+    const char *folder = weir_test_temp_dir();
+    const char *path = made_path(folder, "a.txt");
+    weir_file_writer *writers[2];
+    for (int i = 0; i < 2; i++) {
+        writers[i] = weir_file_writer_create(path, message, sizeof message);
+        ASSERT_NOT_NULL(writers[i]);
+        weir_file_writer_append(writers[i], i ? "second" : "first", i ? 6 : 5);
+    }
+    EXPECT_TRUE(weir_file_writer_commit_new(&writers[0], message, sizeof message));
+    EXPECT_FALSE(weir_file_writer_commit_new(&writers[1], message, sizeof message));
+    EXPECT_INT_EQ(errno, EEXIST);
+    EXPECT_CONTAINS(message, "nothing was kept");
+    expect_content(path, "first");
     EXPECT_INT_EQ(made_folder_count(folder), 1);
 }
 

@@ -59,7 +59,7 @@ bool local_is_proven(const struct local_secret *secret, const char *purpose,
 }
 
 #define STRANGER_NS (UINT64_C(2000) * 1000 * 1000)
-#define MAGIC "weirloc2"
+#define MAGIC "weirloc3"
 #define OF_RANK "rank"
 #define OF_DOOR "door"
 

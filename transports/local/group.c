@@ -100,10 +100,14 @@ void local_mesh_destroy(struct local_group *group)
 weir_status local_report(const struct local_run *run, weir_status status)
 {
     struct weir_cause cause;
+    const char *remedy = NULL; // the core's
     if (!local_mesh_cause(run->group, &cause))
         return WEIR_OK;
-    return weir_host_fail(run->group->host, status,
-                          status == WEIR_ERROR_UNSUPPORTED ? MPI_REMEDY : NULL, "%s", cause.text);
+    if (status == WEIR_ERROR_UNSUPPORTED)
+        remedy = MPI_REMEDY;
+    else if (status == WEIR_ERROR_OUT_OF_MEMORY)
+        remedy = "free some memory of the host";
+    return weir_host_fail(run->group->host, status, remedy, "%s", cause.text);
 }
 
 struct local_run local_run_begin(struct local_group *group, struct weir_head head,

@@ -197,8 +197,19 @@ static bool is_reachable(const struct local_place *place)
     return place->socket.size > 0 || local_place_network(place);
 }
 
-// In place of one that is left from a meeting, or of none.
-static bool write_file(struct local_place *place, const struct local_door *door)
+// What is there stays.
+static bool tell_occupied(struct local_place *place)
+{
+    struct local_place found = *place;
+    return read_file(&found) // another rank 0 has just come
+               ? tell_taken(place)
+               : local_place_fail(place, WEIR_ERROR_IO, "name another file, or remove it",
+                                  "%s is there, and is no rendezvous that this user has written",
+                                  place->path);
+}
+
+// In place of one that is left from a meeting, or where nothing is.
+static bool write_file(struct local_place *place, const struct local_door *door, bool replaces)
 {
     char text[512];
     char message[512];
@@ -213,10 +224,15 @@ static bool write_file(struct local_place *place, const struct local_door *door)
              host, door->port, secret, (unsigned long long)place->token);
     weir_file_writer *writer =
         weir_file_writer_create_in(AT_FDCWD, place->path, true, message, sizeof message);
-    if (writer)
+    if (writer) {
         (void)weir_file_writer_append(writer, text, strlen(text));
-    return (writer && weir_file_writer_commit(&writer, message, sizeof message)) ||
-           local_place_fail(place, WEIR_ERROR_IO, "name a file in a folder that can be written",
+        if ((replaces ? weir_file_writer_commit : weir_file_writer_commit_new)(&writer, message,
+                                                                               sizeof message))
+            return true;
+        if (errno == EEXIST)
+            return tell_occupied(place);
+    }
+    return local_place_fail(place, WEIR_ERROR_IO, "name a file in a folder that can be written",
                             "rank 0 cannot write the rendezvous: %s", message);
 }
 
@@ -245,20 +261,16 @@ static bool open_at_file(struct local_place *place, struct local_door *door)
     if (left && is_reachable(&found) && is_taken(&found))
         return tell_taken(place);
     if (!left && lstat(place->path, &there) == 0)
-        return read_file(&found) // another rank 0 has just come
-                   ? tell_taken(place)
-                   : local_place_fail(place, WEIR_ERROR_IO, "name another file, or remove it",
-                                      "%s is there, and is no rendezvous that this user has "
-                                      "written",
-                                      place->path);
+        return tell_occupied(place);
     local_secret_random(&place->secret);
     place->token = local_token();
     memcpy(&place->network.address, &own, sizeof own);
     place->network.size = sizeof own;
-    return local_place_listen(place, door, local_place_network(place)) && write_file(place, door);
+    return local_place_listen(place, door, local_place_network(place)) &&
+           write_file(place, door, left);
 }
 
-// Of two rank 0 that have come at once the later one's file is there.
+// Two rank 0 that have come at once have found the same one that was left, and the later one's file is there.
 static bool close_at_file(struct local_place *place)
 {
     struct local_place found = *place;

@@ -211,9 +211,9 @@ bool mpi_fail_in(struct mpi_run *run, const char *function, int error)
     return weir_caller_fail(&run->by, "rank %u: %s failed: %s", run->group->rank, function, text);
 }
 
-weir_status mpi_report(const struct mpi_group *group)
+weir_status mpi_report(const struct mpi_group *group, const char *remedy)
 {
-    return weir_host_fail(group->host, WEIR_ERROR_COMM, NULL, "%s", group->cause.text);
+    return weir_host_fail(group->host, WEIR_ERROR_COMM, remedy, "%s", group->cause.text);
 }
 
 // Messages between two ranks. Each begins with what its sender has called, and has pieces of the
@@ -413,7 +413,7 @@ weir_status mpi_run_call(void *state, const struct weir_transport_call *call)
 {
     struct mpi_group *group = state;
     if (atomic_load(&group->dead))
-        return mpi_report(group);
+        return mpi_report(group, NULL);
     struct weir_transport_part part;
     const struct weir_transport_call exchange = weir_exchange_of(call, &part);
     struct mpi_run run = mpi_run_begin(group, weir_head_of(call), call->timeout_ns);
@@ -432,5 +432,5 @@ weir_status mpi_run_call(void *state, const struct weir_transport_call *call)
     run.call = &exchange;
     const bool ok = weir_is_numbered(call->kind) ? mpi_meet(&run) && weir_carry(&carrier, &exchange)
                                                  : exchange_parts(&run);
-    return ok ? WEIR_OK : mpi_report(group);
+    return ok ? WEIR_OK : mpi_report(group, NULL);
 }

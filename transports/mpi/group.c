@@ -317,6 +317,8 @@ static weir_status check_before(const struct weir_host *host,
     return initialized ? WEIR_OK : check_launcher(host, setup);
 }
 
+#define CREATE_REMEDY "create the communicator on all ranks, or raise the timeout"
+
 static weir_status wait_for_start(const struct weir_host *host,
                                   const struct weir_transport_setup *setup)
 {
@@ -324,8 +326,7 @@ static weir_status wait_for_start(const struct weir_host *host,
     uint64_t pause_ns = 0;
     while (!atomic_load(&process.done))
         if (!weir_clock_pause(start_ns, setup->timeout_ns, &pause_ns))
-            return weir_host_fail(host, WEIR_ERROR_COMM,
-                                  "create the communicator on all ranks, or raise the timeout",
+            return weir_host_fail(host, WEIR_ERROR_COMM, CREATE_REMEDY,
                                   "'%s': MPI has not started in %" PRIu64
                                   " ms: a rank has not created the communicator",
                                   setup->label, setup->timeout_ns / 1000000);
@@ -396,8 +397,9 @@ static weir_status begin(const struct weir_host *host, const struct weir_transpo
         return status;
     // After the start, in which MPICH 4.2 registers a function for the exit that tells mpirun of a good end: functions
     // that were registered last are called first, and MPI_Finalize() comes before it.
-    if (process.owner && !process.world)
-        (void)atexit(finalize);
+    static bool registered; // with the lock
+    if (process.owner && !registered)
+        registered = atexit(finalize) == 0;
     status = check_after(host, setup);
     if (status == WEIR_OK && !process.world)
         status = make_world(host);
@@ -450,12 +452,12 @@ static void make(struct mpi_run *run, struct mpi_group *part, int color, int key
 // The memory is taken before the ranks come together: after it the others would wait for this one in
 // MPI_Comm_split(), which has no deadline.
 static weir_status run_make(struct mpi_run *run, const struct weir_host *host, const char *label,
-                            int color, int key, void **out_group)
+                            int color, int key, const char *remedy, void **out_group)
 {
     struct mpi_group *group = run->group;
     *out_group = NULL;
     if (atomic_load(&group->dead))
-        return mpi_report(group);
+        return mpi_report(group, remedy);
     struct mpi_group *part = create_group(host, label, 0, group->count);
     // A number that no other group of any rank has.
     static _Atomic uint32_t last;
@@ -469,7 +471,7 @@ static weir_status run_make(struct mpi_run *run, const struct weir_host *host, c
         make(run, part, color, key, out_group);
     else
         destroy_group(part);
-    return atomic_load(&group->dead) ? mpi_report(group) : WEIR_OK;
+    return atomic_load(&group->dead) ? mpi_report(group, remedy) : WEIR_OK;
 }
 
 static weir_status join(void *state, const struct weir_transport_setup *setup, void **out_group)
@@ -490,7 +492,7 @@ static weir_status join(void *state, const struct weir_transport_setup *setup, v
                                            weir_head_of_line(WEIR_CALL_JOIN, world->last + 1,
                                                              setup->file, setup->line),
                                            setup->timeout_ns);
-        status = run_make(&run, host, setup->label, 0, 0, out_group);
+        status = run_make(&run, host, setup->label, 0, 0, CREATE_REMEDY, out_group);
     }
     pthread_mutex_unlock(&process.lock);
     return status;
@@ -503,7 +505,7 @@ static weir_status split(void *state, const struct weir_transport_split *split, 
         mpi_run_begin(group,
                       weir_head_of_line(WEIR_CALL_SPLIT, split->number, split->file, split->line),
                       split->timeout_ns);
-    return run_make(&run, group->host, split->label, split->color, split->key, out_part);
+    return run_make(&run, group->host, split->label, split->color, split->key, NULL, out_part);
 }
 
 static void place(const void *state, uint32_t *out_rank, uint32_t *out_count)

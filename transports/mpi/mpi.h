@@ -154,7 +154,7 @@ struct mpi_peer mpi_posts_peer(const struct mpi_group *group, uint32_t peer);
 // The failure of an MPI function, whose name is said.
 bool mpi_fail_in(struct mpi_run *run, const char *function, int error);
 // Tells the host the group's first cause, and returns WEIR_ERROR_COMM.
-weir_status mpi_report(const struct mpi_group *group);
+weir_status mpi_report(const struct mpi_group *group, const char *remedy);
 
 struct mpi_run mpi_run_begin(struct mpi_group *group, struct weir_head head, uint64_t timeout_ns);
 // Waits until all ranks have called the same. False: the group has failed.

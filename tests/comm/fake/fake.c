@@ -11,6 +11,7 @@ enum setting {
     FAIL_AT,
     HANG_AT,
     OPEN_FAILS,
+    CREATION_FAILS,
 };
 
 static struct {
@@ -76,6 +77,8 @@ static weir_status fake_run(void *group, const struct weir_transport_call *call)
              (unsigned long long)call->number, call->line);
     if (local->rank == 0)
         fake.host->log(WEIR_LOG_DEBUG, "fake", text);
+    if (fake.settings[CREATION_FAILS]->integer && call->number == 0)
+        return weir_host_fail(fake.host, WEIR_ERROR_COMM, NULL, "rank 1 has died");
     if (is_at(FAIL_AT, call->number))
         return weir_host_fail(fake.host, WEIR_ERROR_COMM, "start it again",
                               "%s %llu of '%s', %s:%d: rank 1 has died",
@@ -115,6 +118,7 @@ static const struct weir_key keys[] = {
     [FAIL_AT] = NUMBER("fail_at", "The number of the collective that fails."),
     [HANG_AT] = NUMBER("hang_at", "The number of the collective that waits to be aborted."),
     [OPEN_FAILS] = NUMBER("open_fails", "Whether the transport cannot be opened."),
+    [CREATION_FAILS] = NUMBER("creation_fails", "Whether the ranks fail after they have joined."),
 };
 
 WEIR_MODULE(WEIR_MODULE_TRANSPORT, "fake", "0.1.0", WEIR_MODULE_TRANSPORT_OPS(transport_ops),

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "tests/fuzz/damage.h"
 
-#define MAGIC "weirloc2"
+#define MAGIC "weirloc3"
 #define OF_RANK "rank"
 #define SAY_NS (100 * ROUND_MS)
 

@@ -20,7 +20,7 @@
 #include "tests/transports/local/places.h"
 #include "transports/local/meeting.h"
 
-#define MAGIC "weirloc2"
+#define MAGIC "weirloc3"
 #define SHORT (RANKS_SECOND / 20)
 
 static uint64_t patience(void)

@@ -127,6 +127,10 @@ on 2 place
 expect_contains "$output" "5: WEIR_ERROR_CONFIG: 'grads': this is rank 5 of 2 by the configuration, and rank 1 of 2 of MPI"
 expect_contains "$output" "0: WEIR_ERROR_COMM: 'grads': this is rank 5 of 2 by the configuration, and rank 1 of 2 of MPI"
 
+# A rank that is late for a second communicator.
+on 2 late-join
+expect_contains "$output" "rank 1 has submitted nothing"
+
 # Rank 0, which compares, may be the one that differs. Of two ranks neither is blamed.
 expect_other kind-0 "all-reduce 2 of 'grads', app.c:20: rank 0 has called barrier 2 (app.c:30) instead"
 expect_all 2 other-kind "all-reduce 2 of 'grads', app.c:20: rank 1 has called barrier 2 (app.c:30), and rank 0 all-reduce 2 (app.c:20)"

@@ -380,6 +380,20 @@ static void do_missing(void)
     _exit(0);
 }
 
+// Rank 1 comes too late to a second communicator.
+static void do_late_join(void)
+{
+    struct rank second;
+    struct rank rank = join_all();
+    if (number == 1)
+        weir_clock_sleep_ns(2 * RANKS_SECOND);
+    const weir_status status = try_join(NULL, RANKS_SECOND, &second);
+    EXPECT(status == WEIR_ERROR_COMM);
+    EXPECT(strstr(second.error.remedy, "create the communicator on all ranks"));
+    report(status);
+    rank_leave(&rank);
+}
+
 static void do_named(const char *what)
 {
     static const struct {
@@ -396,6 +410,7 @@ static void do_named(const char *what)
         {"fail", do_fail, NULL},
         {"place", do_wrong_place, NULL},
         {"missing", do_missing, NULL},
+        {"late-join", do_late_join, NULL},
     };
     for (size_t i = 0; i < sizeof acts / sizeof *acts; i++)
         if (strcmp(what, acts[i].name) == 0) {
