@@ -114,14 +114,11 @@ static bool check_abi(const struct weir_module *module, struct weir__finding *fi
                       "the module's header says %u bytes, and ABI %u has %zu",
                       (unsigned)module->struct_size, (unsigned)module->abi,
                       WEIR_SIZED_UP_TO(struct weir_module, transport_slot_count));
-    // Exactly, until a release has fixed the numbers of the kinds.
-    return module->operation_kinds == WEIR_OPERATION_KINDS ||
-           module->kind == WEIR_MODULE_TRANSPORT ||
-           refuse(finding,
-                  "set operation_kinds to WEIR_OPERATION_KINDS, and rebuild the module with the "
-                  "headers of this Weir",
+    return module->operation_kinds > WEIR_OPERATION_NOTE || module->kind == WEIR_MODULE_TRANSPORT ||
+           refuse(finding, "set operation_kinds to WEIR_OPERATION_KINDS",
                   "the module says that it knows operations below kind %u, and ABI %u has %d",
-                  (unsigned)module->operation_kinds, (unsigned)module->abi, WEIR_OPERATION_KINDS);
+                  (unsigned)module->operation_kinds, (unsigned)module->abi,
+                  WEIR_OPERATION_NOTE + 1);
 }
 
 static const char *sanitizer_words(const char *sanitizer)
