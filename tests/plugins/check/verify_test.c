@@ -488,7 +488,9 @@ VERIFY_CHAIN_TEST(VerifyTraced, LaunchesAfterOperationsOfEachKind, "check, trace
 
 VERIFY_CHAIN_TEST(VerifyTraced, NodesOfAGraph, "check, trace", traced(), "bump")
 {
+    int calls = 0;
     ASSERT_OK(weir_capture_begin(rig->queue));
+    EXPECT_OK(weir_queue_host_call(rig->queue, rig_count_call, &calls));
     EXPECT_OK(weir_queue_copy(rig->queue, rig->host, 0, rig->in, 0, BYTES));
     launch_bump(rig);
     own_graph graph = end_capture(rig->queue);
