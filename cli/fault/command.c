@@ -372,7 +372,7 @@ static void run_items(struct walk *walk, const struct item *items, size_t count)
     const uint64_t every = walk->options.every;
     struct cli_progress progress;
     cli_progress_start(&progress, true, count / every, NULL);
-    for (size_t i = every - 1; i < count; i += every) {
+    for (size_t i = every - 1; i < count && !cli_program_signal(); i += every) {
         cli_progress_update(&progress, (i + 1) / every - 1, text_of(&items[i]));
         const struct run run = run_hidden(walk, &items[i]);
         if (cli_program_signal()) // which may have ended the program too

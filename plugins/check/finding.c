@@ -268,17 +268,17 @@ static bool matches_place(const char *wanted, const struct weir_check_use *use)
            is_path(wanted, (size_t)(colon - wanted), use->file);
 }
 
-// The reason of the first rule that matches, or NULL.
-static const char *find_reason(const struct check_findings *findings,
-                               const struct weir_check_finding *finding)
+// The first rule that matches, or NULL.
+static struct weir_suppression *find_rule(const struct check_findings *findings,
+                                          const struct weir_check_finding *finding)
 {
     for (size_t i = 0; i < findings->rule_count; i++) {
-        const struct weir_suppression *rule = findings->rules[i];
+        struct weir_suppression *rule = findings->rules[i];
         if ((rule->kind == 0 || rule->kind == finding->kind) &&
             matches_place(rule->first, &finding->first) &&
             matches_place(rule->second, &finding->second) &&
             (!rule->buffer[0] || fnmatch(rule->buffer, finding->buffer, 0) == 0))
-            return rule->reason;
+            return rule;
     }
     return NULL;
 }
@@ -403,20 +403,24 @@ static struct weir_check_finding *count_on(struct check_findings *findings,
                                            const struct check_conflict *conflict, bool *out_new)
 {
     struct weir_check_finding *finding = find(findings, &conflict->finding);
-    *out_new =
-        !finding && findings->count < CHECK_PAIRS && (finding = make_finding(findings, conflict));
-    if (*out_new) {
-        finding->suppression = find_reason(findings, finding);
-        findings->items[findings->count++] = finding;
-        findings->errors += !finding->suppression && !is_hint(finding->kind);
+    *out_new = false;
+    if (!finding && findings->count < CHECK_PAIRS) {
+        finding = make_finding(findings, conflict);
+        *out_new = finding != NULL;
     }
     if (!finding) {
         findings->dropped++;
         return NULL;
     }
+    struct weir_suppression *rule = find_rule(findings, finding);
+    if (*out_new) {
+        finding->suppression = rule ? rule->reason : NULL;
+        findings->items[findings->count++] = finding;
+        findings->errors += !rule && !is_hint(finding->kind);
+    }
     finding->count++;
-    for (size_t i = 0; i < findings->rule_count; i++) // each has a text of its own
-        findings->rules[i]->used += findings->rules[i]->reason == finding->suppression;
+    if (rule)
+        rule->used++;
     return finding;
 }
 
@@ -440,7 +444,6 @@ weir_status check_findings_add(struct check_findings *findings,
                                const struct check_conflict *conflict)
 {
     const struct weir_host *host = findings->link->host;
-    const char *kind = weir_findings_kind_name(conflict->finding.kind);
     struct weir_error detail = {.status = WEIR_ERROR_INVALID};
     bool is_new;
     pthread_mutex_lock(&findings->lock);
@@ -454,10 +457,11 @@ weir_status check_findings_add(struct check_findings *findings,
         return WEIR_OK;
     if (!finding)
         return weir_host_fail(host, WEIR_ERROR_INVALID, "mend those that are reported first",
-                              "%s: one more pair of lines than the %d that are kept", kind,
-                              CHECK_PAIRS);
+                              "%s: one more pair of lines than the %d that are kept",
+                              weir_findings_kind_name(conflict->finding.kind), CHECK_PAIRS);
     weir_text_escape(detail.remedy, sizeof detail.remedy, finding->remedy, "");
-    return weir_host_report(host, &detail, "%s: %s", kind, finding->message);
+    return weir_host_report(host, &detail, "%s: %s", weir_findings_kind_name(finding->kind),
+                            finding->message);
 }
 
 // Reading.

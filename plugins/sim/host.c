@@ -163,8 +163,9 @@ static void take_time(struct sim *sim, const struct weir_host_note *note)
     const struct sim_staging_rate *rate = &sim->model->staging;
     const uint32_t threads = threads_of(note);
     const uint64_t part = threads ? rate->all_bytes_per_s / threads : 0; // of one of them
-    const uint64_t bytes_per_s =
-        part && (rate->bytes_per_s == 0 || part < rate->bytes_per_s) ? part : rate->bytes_per_s;
+    uint64_t bytes_per_s = rate->bytes_per_s;                            // 0: no limit
+    if (part && (!bytes_per_s || part < bytes_per_s))
+        bytes_per_s = part;
     const double bytes = (double)note->u.access.size;
     sim_enter(sim);
     const uint64_t ns =

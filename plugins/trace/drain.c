@@ -109,6 +109,26 @@ static bool has_run(const struct trace_entry *entry)
     return atomic_load_explicit(&entry->called, memory_order_acquire);
 }
 
+static uint32_t count_wanted(const struct trace_entry *entry)
+{
+    return entry->kind == WEIR_OPERATION_GRAPH ? entry->u.graph.times : 1;
+}
+
+// Whether a time of that number is of a later entry than the next one. A plugin's own operations have the number of the
+// operation before them. All times of a collective's number are its own: the front end may carry it out as copies.
+static bool is_of_later(const struct trace_queue *queue, uint64_t sequence, uint64_t begun)
+{
+    const struct trace_entry *entry = &queue->ring[queue->noted & queue->mask];
+    const bool submitted = queue->noted + 1 < begun; // before that the flags are the submitter's
+    if (entry->sequence != sequence)
+        return entry->sequence < sequence;
+    if (entry->kind == WEIR_OPERATION_WAIT || entry->kind == WEIR_OPERATION_NOTE ||
+        (entry->kind == WEIR_OPERATION_HOST_CALL && !queue->trace->clock) ||
+        (submitted && (entry->flags & TRACE_UNTIMED)))
+        return true;
+    return entry->kind != WEIR_OPERATION_COLLECTIVE && entry->seen >= count_wanted(entry);
+}
+
 // Stores a time, on the device's clock, with its entry, of which the submit may not have returned. Nodes of a graph may
 // overlap: all of them are one operation.
 static void note_time(struct trace_queue *queue, const struct weir_operation_time *time)
@@ -116,8 +136,7 @@ static void note_time(struct trace_queue *queue, const struct weir_operation_tim
     const uint64_t begun = atomic_load_explicit(&queue->begun, memory_order_acquire);
     if (queue->noted < queue->joined)
         queue->noted = queue->joined;
-    while (queue->noted < begun &&
-           queue->ring[queue->noted & queue->mask].sequence < time->sequence)
+    while (queue->noted < begun && is_of_later(queue, time->sequence, begun))
         queue->noted++;
     struct trace_entry *entry = &queue->ring[queue->noted & queue->mask];
     if (queue->noted == begun || entry->sequence != time->sequence || has_run(entry))
@@ -198,8 +217,8 @@ static void convert(struct trace_queue *queue, struct trace_entry *entry)
 static bool join_work(struct trace_queue *queue, struct trace_entry *entry, bool last)
 {
     const bool readable = queue->device->clock_now.count > 0;
-    const uint32_t wanted = entry->kind == WEIR_OPERATION_GRAPH ? entry->u.graph.times : 1;
-    if (readable && entry->seen < wanted && !last && queue->last_fetched <= entry->sequence)
+    if (readable && entry->seen < count_wanted(entry) && !last &&
+        queue->last_fetched <= entry->sequence)
         return false;
     if (readable && entry->seen > 0)
         convert(queue, entry);
@@ -232,17 +251,19 @@ static bool join_next(struct trace_queue *queue, uint64_t head, bool last)
     struct trace_entry *entry = &queue->ring[queue->joined & queue->mask];
     if (entry->kind == WEIR_OPERATION_WAIT || (entry->flags & TRACE_UNTIMED))
         return true;
-    const bool collective = entry->kind == WEIR_OPERATION_COLLECTIVE && !queue->trace->clock;
-    if ((entry->kind == WEIR_OPERATION_HOST_CALL && !queue->trace->clock) ||
-        (collective && (!trace_is_by_device(queue, entry) || has_run(entry))))
-        return join_call(queue, entry, last);
-    // Where the device has an engine for collectives, the front end may still carry one out, of which the
-    // backend times the copies. It has told that when a later operation runs.
-    if (collective && !last && queue->last_fetched <= entry->sequence)
-        return false;
     // Times of a note may never come, and must not keep later entries from being written.
     if (entry->kind == WEIR_OPERATION_NOTE)
         return join_call(queue, entry, last || head - queue->joined > queue->mask / 2);
+    if (entry->kind == WEIR_OPERATION_HOST_CALL && !queue->trace->clock)
+        return join_call(queue, entry, last);
+    if (entry->kind == WEIR_OPERATION_COLLECTIVE && !queue->trace->clock) {
+        if (!trace_is_by_device(queue, entry) || has_run(entry))
+            return join_call(queue, entry, last);
+        // Where the device has an engine for collectives, the front end may still carry one out, of which the
+        // backend times the copies. It has told that when a later operation runs.
+        if (!last && queue->last_fetched <= entry->sequence)
+            return false;
+    }
     return join_work(queue, entry, last);
 }
 

@@ -128,17 +128,19 @@ static const char *source_of(const char *backend)
 static bool create_writer(struct trace *trace, char *message, size_t message_size)
 {
     char plugins[256] = "";
+    char program[128]; // a process that changes its title may leave a long text
     size_t used = 0;
     struct timespec unix_time;
     // This plugin and those after it; a link cannot see those before it. The last two links are the
     // front end's own and the backend.
     for (const struct weir_link *link = trace->link; link->next->next; link = link->next)
         weir_text_append(plugins, sizeof plugins, &used, "%s%s", used ? ", " : "", link->name);
+    snprintf(program, sizeof program, "%.127s", program_invocation_short_name);
     clock_gettime(CLOCK_REALTIME, &unix_time);
     const uint64_t unix_ns = (uint64_t)unix_time.tv_sec * 1000000000u + (uint64_t)unix_time.tv_nsec;
     trace->base_ns = trace_now_ns(trace);
     const struct weir_trace_meta meta = {
-        .program = program_invocation_short_name,
+        .program = program,
         .weir = WEIR_VERSION_STRING,
         .backend = trace->backend->name,
         .plugins = plugins,

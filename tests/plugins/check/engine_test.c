@@ -231,6 +231,22 @@ RIG_TEST(CheckEngine, AFindingRefusesTheOperation, "report = fail")
     EXPECT_OK(weir_queue_recover(rig->two));
 }
 
+// The sentence is that of the first conflict of the two lines, and so is the kind.
+RIG_TEST(CheckEngine, ARefusalNamesTheKindOfItsSentence, "report = fail")
+{
+    for (int i = 0; i < 2; i++) {
+        weir_buffer *dst = i == 0 ? rig->b : rig->a;
+        weir_buffer *src = i == 0 ? rig->a : rig->b;
+        EXPECT_OK(weir_queue_fill(rig->one, rig->a, 0, SIZE, "\7", 1));
+        EXPECT_FAILURE(weir_queue_copy(rig->two, dst, 0, src, 0, SIZE), WEIR_ERROR_INVALID,
+                       "read-after-write: the copy on 'two' at ");
+        EXPECT_OK(weir_queue_sync(rig->one, WEIR_FOREVER));
+        EXPECT_OK(weir_queue_recover(rig->two));
+    }
+    EXPECT_UINT_EQ(weir_check_count(rig->runtime), 1);
+    EXPECT_UINT_EQ(rig_finding(rig, 0).count, 2);
+}
+
 // threads. What orders them: tests/races/fuzz and tests/locks.
 
 static void *copy_in_thread(void *user)

@@ -58,7 +58,7 @@ static void set_contents(struct verified *rig)
 static void start(struct verified *rig, const char *plugins, const char *section,
                   const char *kernel)
 {
-    char text[256];
+    char text[1024];
     *rig = (struct verified){NULL};
     snprintf(text, sizeof text, "[check]\n%s\n", section);
     ASSERT_OK(rig_open(plugins, text, &rig->runtime));
@@ -448,4 +448,55 @@ VERIFY_CHAIN_TEST(VerifyGraphs, NodeThatIsRefused, "check, strange", "verify = 1
     EXPECT_INT_EQ(weir_queue_graph(other, graph), WEIR_ERROR_UNSUPPORTED);
     EXPECT_INT_EQ(weir_queue_sync(other, WEIR_FOREVER), WEIR_ERROR_UNSUPPORTED);
     EXPECT_INT_EQ(word_of(rig, rig->out, 9), 0);
+}
+
+// What the plugin submits, and the nodes that it submits one by one, have numbers of other operations.
+
+static const char *traced(void)
+{
+    static char section[700];
+    snprintf(section, sizeof section, "verify = 1\n[trace]\nfile = %s\n",
+             weir_test_path("verify.json"));
+    return section;
+}
+
+static void expect_none_unfinished(void)
+{
+    own_trace trace = rig_read(weir_test_path("verify.json"));
+    ASSERT_NOT_NULL(trace);
+    EXPECT_UINT_EQ(trace->meta.unfinished, 0);
+}
+
+VERIFY_CHAIN_TEST(VerifyTraced, LaunchesAfterOperationsOfEachKind, "check, trace", traced(), "bump")
+{
+    own_queue other = test_queue(rig->device, "other");
+    int calls = 0;
+    launch_bump(rig);
+    launch_bump(rig);
+    EXPECT_OK(weir_queue_fill(other, rig->in, 0, BYTES, "\7", 1));
+    EXPECT_OK(weir_queue_wait(rig->queue, test_record(other)));
+    launch_bump(rig);
+    EXPECT_OK(weir_queue_host_call(rig->queue, rig_count_call, &calls));
+    launch_bump(rig);
+    EXPECT_OK(weir_queue_sync(rig->queue, WEIR_FOREVER));
+    weir_queue_destroy(&other);
+    finish(rig);
+    expect_none_unfinished();
+}
+
+VERIFY_CHAIN_TEST(VerifyTraced, NodesOfAGraph, "check, trace", traced(), "bump")
+{
+    int calls = 0;
+    ASSERT_OK(weir_capture_begin(rig->queue));
+    EXPECT_OK(weir_queue_host_call(rig->queue, rig_count_call, &calls));
+    EXPECT_OK(weir_queue_copy(rig->queue, rig->host, 0, rig->in, 0, BYTES));
+    launch_bump(rig);
+    own_graph graph = end_capture(rig->queue);
+    EXPECT_OK(weir_queue_graph(rig->queue, graph));
+    EXPECT_OK(weir_graph_set_enabled(graph, 1, false)); // the copy, which then has no times
+    EXPECT_OK(weir_queue_graph(rig->queue, graph));
+    EXPECT_OK(weir_queue_sync(rig->queue, WEIR_FOREVER));
+    weir_graph_destroy(&graph);
+    finish(rig);
+    expect_none_unfinished();
 }
