@@ -172,7 +172,6 @@ static bool read_array(int descriptor, uint64_t size, const char *path, enum wei
         return false;
 
     array->dtype = dtype;
-
     array->count = bytes / weir_io_dtypes[dtype].bytes;
     array->data = bytes < SIZE_MAX ? malloc(bytes > 0 ? (size_t)bytes : 1) : NULL;
     if (!array->data)

@@ -115,7 +115,7 @@ static bool read_entry(weir_io_safetensors *file, const char *name, const json_t
                             NAME_SHOWN, name, dtype,
                             weir_io_shape_text(tensor->rank, tensor->shape, shape),
                             offsets[1] - offsets[0]);
-    tensor->data = file->body + offsets[0];
+    tensor->begin = offsets[0];
     tensor->size_bytes = size;
     return true;
 }
@@ -139,8 +139,8 @@ static int by_place(const void *a, const void *b)
 {
     const struct weir_io_tensor *left = a;
     const struct weir_io_tensor *right = b;
-    if (left->data != right->data)
-        return (const char *)left->data < (const char *)right->data ? -1 : 1;
+    if (left->begin != right->begin)
+        return left->begin < right->begin ? -1 : 1;
     if (left->size_bytes != right->size_bytes)
         return left->size_bytes < right->size_bytes ? -1 : 1;
     return strcmp(left->name, right->name);
@@ -155,13 +155,12 @@ static bool check_places(weir_io_safetensors *file, uint64_t body_bytes,
         qsort(file->tensors, file->count, sizeof *file->tensors, by_place);
     for (size_t i = 0; i < file->count; i++) {
         const struct weir_io_tensor *tensor = &file->tensors[i];
-        const uint64_t begin = (uint64_t)((const unsigned char *)tensor->data - file->body);
-        if (begin != end)
+        if (tensor->begin != end)
             return weir_io_fail(error, file->path,
                                 "tensor '%.*s' begins at byte %" PRIu64
                                 " of the body, where %" PRIu64
                                 " was due: tensors must neither overlap nor leave gaps",
-                                NAME_SHOWN, tensor->name, begin, end);
+                                NAME_SHOWN, tensor->name, tensor->begin, end);
         end += tensor->size_bytes;
     }
     if (end != body_bytes)
@@ -173,7 +172,7 @@ static bool check_places(weir_io_safetensors *file, uint64_t body_bytes,
     return true;
 }
 
-// Parses the header's text and fills the table of tensors, whose data is read later.
+// Parses the header's text and fills the table of tensors, except for their data.
 static bool read_header(weir_io_safetensors *file, const char *text, size_t text_bytes,
                         uint64_t body_bytes, struct weir_io_error *error)
 {
@@ -221,19 +220,24 @@ static bool read_file(weir_io_safetensors *file, int descriptor, uint64_t size,
 
     uint64_t body_bytes = size - LENGTH_BYTES - header_bytes;
     char *text = malloc((size_t)header_bytes);
-    file->body = body_bytes < SIZE_MAX ? malloc(body_bytes > 0 ? (size_t)body_bytes : 1) : NULL;
-    bool ok = text && file->body;
-    if (!ok)
-        weir_io_fail(error, file->path, "needs %" PRIu64 " bytes of memory; there is not enough",
-                     size - LENGTH_BYTES);
-    ok = ok &&
-         weir_file_read_exactly(descriptor, file->path, text, (size_t)header_bytes, error->message,
-                                sizeof error->message) &&
-         read_header(file, text, (size_t)header_bytes, body_bytes, error) &&
-         weir_file_read_exactly(descriptor, file->path, file->body, (size_t)body_bytes,
-                                error->message, sizeof error->message);
+    if (!text)
+        return weir_io_fail(error, file->path,
+                            "needs %" PRIu64 " bytes of memory; there is not enough", header_bytes);
+    const bool ok = weir_file_read_exactly(descriptor, file->path, text, (size_t)header_bytes,
+                                           error->message, sizeof error->message) &&
+                    read_header(file, text, (size_t)header_bytes, body_bytes, error);
     free(text);
-    return ok;
+    if (!ok)
+        return false;
+
+    file->body = body_bytes < SIZE_MAX ? malloc(body_bytes > 0 ? (size_t)body_bytes : 1) : NULL;
+    if (!file->body)
+        return weir_io_fail(error, file->path,
+                            "needs %" PRIu64 " bytes of memory; there is not enough", body_bytes);
+    for (size_t i = 0; i < file->count; i++)
+        file->tensors[i].data = file->body + file->tensors[i].begin;
+    return weir_file_read_exactly(descriptor, file->path, file->body, (size_t)body_bytes,
+                                  error->message, sizeof error->message);
 }
 
 bool weir_io_safetensors_open(const char *path, weir_io_safetensors **out_file,
@@ -325,12 +329,12 @@ bool weir_io_safetensors_find(const weir_io_safetensors *file, const char *name,
                             weir_io_shape_text(tensor->rank, tensor->shape, found),
                             weir_io_shape_text(rank, shape, wanted));
     }
-    size_t offset = (size_t)((const unsigned char *)tensor->data - file->body);
-    if (offset % sizeof(float) != 0)
-        return weir_io_fail(error, file->path,
-                            "tensor '%.*s' begins at byte %zu of the body, no multiple of 4; write "
-                            "the file again with its tensors aligned",
-                            NAME_SHOWN, name, offset);
+    if (tensor->begin % sizeof(float) != 0)
+        return weir_io_fail(
+            error, file->path,
+            "tensor '%.*s' begins at byte %" PRIu64
+            " of the body, no multiple of 4; write the file again with its tensors aligned",
+            NAME_SHOWN, name, tensor->begin);
     *out_values = tensor->data;
     return true;
 }

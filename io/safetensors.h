@@ -20,7 +20,8 @@
 
 #define WEIR_IO_SAFETENSORS_HEADER_LIMIT 100000000
 
-// One tensor. `size_bytes` is the shape's size; the writer ignores it.
+// One tensor. `size_bytes` is the shape's size, and `begin` where its bytes begin in the file's body; the writer
+// ignores both.
 struct weir_io_tensor {
     const char *name;
     enum weir_io_dtype dtype;
@@ -28,6 +29,7 @@ struct weir_io_tensor {
     uint64_t shape[WEIR_IO_MAX_RANK];
     const void *data;
     uint64_t size_bytes;
+    uint64_t begin;
 };
 
 // A file that was read. Closed.
@@ -39,8 +41,8 @@ typedef struct weir_io_safetensors {
     unsigned char *body;
 } weir_io_safetensors;
 
-// Reads the whole file into memory. The header's length is checked against the file's size
-// before memory is taken.
+// Reads the whole file into memory. The header is checked against the file's size
+// before memory for the tensors is taken.
 //
 // Ownership: `*out_file` is the caller's, until weir_io_safetensors_destroy(); tensors
 // found in it are valid until then.

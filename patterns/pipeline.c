@@ -16,27 +16,29 @@
 #include "patterns/pipeline_parts.h"
 #include "patterns/shared.h"
 
-weir_status weir_pipeline_group_create_at(const struct weir_pipeline_group_params *params,
-                                          weir_pipeline_group **out_group, const char *file,
-                                          int line)
+static weir_status create_group(const struct weir_pipeline_group_params *params,
+                                weir_pipeline_group **out_group)
 {
     struct weir_pipeline_group_params known = {.label = NULL};
-    weir_status status = WEIR_OK;
-    *out_group = NULL;
     if (params)
-        status = weir__pattern_params("weir_pipeline_group_create", "weir_pipeline_group_params",
-                                      params, &known, sizeof known);
-    if (status != WEIR_OK)
-        return weir__pattern_placed(status, file, line);
+        TRY(weir__pattern_params("weir_pipeline_group_create", "weir_pipeline_group_params", params,
+                                 &known, sizeof known));
     const char *label = weir__pattern_label(known.label, "group");
     weir_pipeline_group *group = *out_group = calloc(1, sizeof *group);
     if (!group)
-        return weir__pattern_placed(weir__pattern_no_memory(label, "a group of pipelines"), file,
-                                    line);
+        return weir__pattern_no_memory(label, "a group of pipelines");
     pthread_mutex_init(&group->line.lock.mutex, NULL);
     weir_condition_init(&group->line.moved);
     weir__pattern_keep(group->label, label, NULL);
     return WEIR_OK;
+}
+
+weir_status weir_pipeline_group_create_at(const struct weir_pipeline_group_params *params,
+                                          weir_pipeline_group **out_group, const char *file,
+                                          int line)
+{
+    *out_group = NULL;
+    return weir__pattern_placed(create_group(params, out_group), file, line);
 }
 
 weir_status weir_pipeline_group_destroy(weir_pipeline_group **group)

@@ -480,20 +480,16 @@ static weir_status make_parts(weir_pipeline *pipeline, const struct weir_pipelin
     return make_threads(pipeline);
 }
 
-weir_status weir_pipeline_create_at(const struct weir_pipeline_params *params,
-                                    weir_pipeline **out_pipeline, const char *file, int line)
+static weir_status create(const struct weir_pipeline_params *params, weir_pipeline **out_pipeline,
+                          struct weir__place place)
 {
     struct weir_pipeline_params known;
     struct weir_pipeline_stage stages[WEIR_PIPELINE_STAGES_MAX];
-    *out_pipeline = NULL;
-    weir_status status = pipeline_read(params, &known, stages);
-    if (status != WEIR_OK)
-        return weir__pattern_placed(status, file, line);
+    TRY(pipeline_read(params, &known, stages));
     weir_pipeline *pipeline = calloc(1, sizeof *pipeline);
     if (!pipeline)
-        return weir__pattern_placed(weir__pattern_no_memory(known.label, "a pipeline"), file, line);
-    status = make_parts(pipeline, &known, (struct weir__place){file, line});
-    if (status == WEIR_OK) {
+        return weir__pattern_no_memory(known.label, "a pipeline");
+    if (make_parts(pipeline, &known, place) == WEIR_OK) {
         *out_pipeline = pipeline;
         return WEIR_OK;
     }
@@ -501,7 +497,15 @@ weir_status weir_pipeline_create_at(const struct weir_pipeline_params *params,
     // error detail.
     const struct weir_error error = *weir_last_error();
     release(pipeline);
-    return weir__pattern_placed(weir_error_set(&error), file, line);
+    return weir_error_set(&error);
+}
+
+weir_status weir_pipeline_create_at(const struct weir_pipeline_params *params,
+                                    weir_pipeline **out_pipeline, const char *file, int line)
+{
+    *out_pipeline = NULL;
+    const weir_status status = create(params, out_pipeline, (struct weir__place){file, line});
+    return weir__pattern_placed(status, file, line);
 }
 
 weir_status weir_pipeline_destroy(weir_pipeline **pipeline)

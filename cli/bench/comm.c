@@ -2,7 +2,6 @@
 // the one that a launcher started, or several in this process.
 #include "cli/bench/comm.h"
 
-
 #include "base/bus.h"
 #include "cli/runtime/open.h"
 

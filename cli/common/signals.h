@@ -3,7 +3,6 @@
 #ifndef WEIR_CLI_COMMON_SIGNALS_H
 #define WEIR_CLI_COMMON_SIGNALS_H
 
-
 // From this call until the command's end a signal ends the process at once, with a message.
 //
 // Errors: they end the command.

@@ -200,17 +200,17 @@ static const float *read_query(const struct run *run, size_t wanted)
 }
 
 // Overrides settings of the file that do not fit this command: no frame may be dropped, and times are kept unless the
-// file sets `timing`.
-static void adjust(const struct run *run, struct weir_pipeline_params *pipeline)
+// file sets `timing`. Returns the setting `full` where it did not fit, else NULL.
+static const struct weir_setting *adjust(const struct run *run,
+                                         struct weir_pipeline_params *pipeline)
 {
     const struct weir_setting *full = weir_runtime_setting(run->runtime, "pipeline", "full");
     const struct weir_setting *timing = weir_runtime_setting(run->runtime, "pipeline", "timing");
-    if (pipeline->full != WEIR_PIPELINE_BLOCK)
-        cli_warning("%s: full = %s is not for this command, which runs every image it is given",
-                    full->origin, full->text);
+    const bool fits = pipeline->full == WEIR_PIPELINE_BLOCK;
     pipeline->full = WEIR_PIPELINE_BLOCK;
     if (strcmp(timing->origin, "default") == 0)
         pipeline->timing = true;
+    return fits ? NULL : full;
 }
 
 // Running.
@@ -252,9 +252,12 @@ static int run_on_device(struct run *run, const weir_arr_coc_weights *weights, c
     };
     open_devices(run);
     cli_fine(weir_arr_coc_params_from_settings(run->runtime, &params));
-    adjust(run, &params.pipeline);
+    const struct weir_setting *full = adjust(run, &params.pipeline);
     run->max_pixels = params.max_pixels;
-    run->kind->open(run, &params);
+    run->kind->open(run, &params); // with --ranks rank 0 prints from here on
+    if (full)
+        cli_warning("%s: full = %s is not for this command, which runs every image it is given",
+                    full->origin, full->text);
     if (params.max_pixels == 0)
         return run_report(run, false);
     run_create_pipelines(run, &params);

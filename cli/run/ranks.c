@@ -5,6 +5,7 @@
 // Each rank takes part in each round, so a frame that fails is a block too, and a rank without a frame
 // in the last round gives an empty one. A rank that stops before the end ends the communicator, and so
 // all others.
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,6 +26,7 @@ struct block {
     struct weir_pipeline_statistics statistics; // so far; without the stages' names
     int32_t state;
     uint32_t stage_count; // 0: no times
+    uint64_t frames;      // of all ranks, as this one counts them
     uint64_t latency_ns;
     struct weir_arr_coc_output output; // its arrays come after the block
     struct weir_pipeline_span spans[RUN_STAGES];
@@ -107,6 +109,7 @@ static struct block *begin_mine(struct run *run)
     memset(pointer, 0, bytes);
     struct block *block = pointer;
     block->info = run->devices[0].info;
+    block->frames = run->ranks->frames;
     weir_pipeline_get_statistics(weir_arr_coc_pipeline(run->devices[0].arr_coc),
                                  &block->statistics);
     return block;
@@ -131,10 +134,26 @@ static void take_result(struct run *run, struct run_image *image, char *at, uint
     run_take_result(image, &ranks->peers[rank], &output, &result);
 }
 
+// Ranks that were given different images, or a different --repeat.
+static void refuse(struct run *run, uint32_t rank, uint64_t frames)
+{
+    struct run_ranks *ranks = run->ranks;
+    if (!ranks->failed)
+        cli_error("rank %u has %" PRIu64 " frames to run, and rank 0 has %" PRIu64
+                  "; give all ranks the same images and the same --repeat",
+                  (unsigned)rank, frames, ranks->frames);
+    ranks->failed = true;
+    WEIR_IGNORE(weir_pipeline_group_cancel(run->group));
+}
+
 static void take_block(struct run *run, char *at, uint32_t rank)
 {
     struct run_ranks *ranks = run->ranks;
     const struct block *block = (const struct block *)(const void *)at;
+    if (block->frames != ranks->frames) {
+        refuse(run, rank, block->frames);
+        return;
+    }
     const uint64_t frame = ranks->round * weir_comm_count(ranks->comm) + rank;
     struct run_device *peer = &ranks->peers[rank];
     if (ranks->round == 0) // the thread that writes files reads it later
@@ -163,6 +182,8 @@ static void take_blocks(struct run *run)
     for (uint32_t i = 0; i < weir_comm_count(ranks->comm); i++)
         take_block(run, (char *)all + i * ranks->bytes, i);
     WEIR_IGNORE(weir_host_end(ranks->all, 0, bytes, WEIR_ACCESS_READ));
+    if (ranks->failed)
+        return;
     run->shown = ranks->peers;
     run->shown_count = weir_comm_count(ranks->comm);
     if (ranks->round == 0)
@@ -306,8 +327,12 @@ static void end(struct run *run)
     while (!ranks->failed && ranks->round * count < ranks->frames)
         if (begin_mine(run))
             end_round(run);
+    // Rank 0 may have refused the blocks of the last round.
+    if (!ranks->failed && (weir_queue_barrier(ranks->queue, ranks->comm) != WEIR_OK ||
+                           weir_queue_sync(ranks->queue, WEIR_FOREVER) != WEIR_OK))
+        fail(run);
     ranks->ended = !ranks->failed;
-    if (ranks->ended && run_rank(run) == 0) {
+    if (run->shown == ranks->peers) {
         struct weir_pipeline_statistics *sum = &run->statistics;
         *sum = (struct weir_pipeline_statistics){.wall_ns = cli_now_ns() - ranks->began_ns};
         weir__statistics_set_latency(sum, &ranks->latency);

@@ -14,16 +14,18 @@
 void run_take_figures(struct run_device *device, const struct weir_pipeline_result *result)
 {
     struct run *run = device->run;
-    // The pipeline counts the wait between the last of the first frames and the next one.
-    for (uint32_t i = 0; result->spans && !device->gaps_known && i < result->stage_count; i++) {
-        const struct weir_pipeline_span *span = &result->spans[i];
-        if (run->first.done && device->ends_ns[i] > 0 && span->begin_ns > device->ends_ns[i])
-            run->first.gaps_ns[i] += span->begin_ns - device->ends_ns[i];
-        device->ends_ns[i] = span->end_ns;
+    const uint32_t stages = result->spans ? result->stage_count : 0;
+    if (!run->first.done) {
+        for (uint32_t i = 0; i < stages; i++)
+            device->ends_ns[i] = result->spans[i].end_ns;
+        return;
     }
-    device->gaps_known = device->gaps_known || (run->first.done && result->spans);
-    if (run->first.done)
-        weir__histogram_add(&run->latency, result->latency_ns);
+    // The pipeline counts the wait between the last of the first frames and the next one.
+    for (uint32_t i = 0; i < stages && !device->gaps_known; i++)
+        if (device->ends_ns[i] > 0 && result->spans[i].begin_ns > device->ends_ns[i])
+            run->first.gaps_ns[i] += result->spans[i].begin_ns - device->ends_ns[i];
+    device->gaps_known = device->gaps_known || stages > 0;
+    weir__histogram_add(&run->latency, result->latency_ns);
 }
 
 // So long it takes a driver that compiles nothing at most; PoCL takes seconds.

@@ -52,7 +52,7 @@ struct run_device {
     weir_arr_coc *arr_coc;
     struct weir_device_info info;
     struct weir_pipeline_statistics statistics; // of all its frames
-    // Of its last first frame: when its stages ended; and whether the gaps after it are counted.
+    // When the stages of the last of its first frames ended, and whether the gaps after it are counted.
     uint64_t ends_ns[RUN_STAGES];
     bool gaps_known;
 };

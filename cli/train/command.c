@@ -2,6 +2,7 @@
 // errors.
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -253,8 +254,13 @@ static void take_checkpoint(struct train_command *command)
     if (!o->checkpoint && (p->resume || p->checkpoint_every))
         cli_fail(CLI_USAGE, "--%s needs a folder: --checkpoint DIR",
                  p->resume ? "resume" : "every");
-    if (o->checkpoint)
-        p->checkpoint = cli_text("%s/checkpoint.safetensors", o->checkpoint);
+    if (!o->checkpoint)
+        return;
+    p->checkpoint = cli_text("%s/checkpoint.safetensors", o->checkpoint);
+    if (strlen(p->checkpoint) >= PATH_MAX)
+        cli_fail(CLI_USAGE,
+                 "the path of the file in --checkpoint is longer than %d bytes; use a shorter one",
+                 PATH_MAX - 1);
 }
 
 // Sets `command->params` but for what is opened.

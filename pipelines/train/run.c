@@ -356,7 +356,7 @@ static struct weir_train_model_params usual(const struct train *train, const cha
     };
 }
 
-// And of a head the encoder before it.
+// Creates the model, and for a head the encoder before it.
 static weir_status create_model(struct train *train)
 {
     struct weir_train_layer layers[WEIR_TRAIN_LAYERS_MAX];
@@ -592,16 +592,19 @@ weir_status weir_train_run(const struct weir_train_run_params *params,
     weir_status status = create(&train, params);
     if (status == WEIR_OK)
         status = run(&train, out_figures);
-    const struct weir_error cause = *weir_last_error();
-    if (status == WEIR_OK)
+    if (status == WEIR_OK) {
         take_figures(&train, out_figures);
-    else if (params->comm)
+        destroy(&train);
+        return WEIR_OK;
+    }
+    const struct weir_error cause = *weir_last_error();
+    if (params->comm)
         WEIR_IGNORE(weir_comm_abort(params->comm, cause.message)); // the other ranks learn of it
     // Work under way is waited for, since what it uses is destroyed next.
-    if (status != WEIR_OK && train.queue)
+    if (train.queue)
         WEIR_IGNORE(weir_queue_sync(train.queue, WEIR_FOREVER));
     destroy(&train);
-    return status == WEIR_OK ? WEIR_OK : weir_error_set(&cause);
+    return weir_error_set(&cause);
 }
 
 void weir_train_figures_finish(struct weir_train_figures *figures)

@@ -51,6 +51,11 @@ python3 -c 'from files import npy
 npy("short.npy", (5,), 1.0)
 npy("nan.npy", (1536,), [1.0] * 100 + [float("nan")] + [1.0] * 1435)'
 refused 1 "balancer.2.bias" "$weir" run arr-coc --config small.ini --weights missing.safetensors "$photo"
+# The header is checked before memory for the tensors is taken.
+printf '\15\0\0\0\0\0\0\0{"a": broken}' >large.safetensors
+truncate -s 1T large.safetensors
+refused 1 "has a broken header" "$weir" run arr-coc --config small.ini --weights large.safetensors "$photo"
+rm large.safetensors
 refused 1 "nowhere.safetensors" "$weir" run arr-coc --config small.ini --weights nowhere.safetensors "$photo"
 
 # Queries.

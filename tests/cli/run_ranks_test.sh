@@ -55,6 +55,35 @@ sed 's/grid = 16/grid = 8/' small.ini >other.ini
 expect_message 1 "gather" "$weir" launch -n 2 --no-prefix sh differ.sh "$program" run arr-coc --ranks --output differ
 expect_contains "$messages" " u8, and rank"
 expect_nothing differ
+# Ranks with different images, in the same count of rounds and in another: each fails by itself.
+cat >share.sh <<'TEXT'
+trap '' TERM # of the launch, after the first rank that fails
+few=$1
+all=$2
+shift 2
+[ "$RANK" = "$few" ] && all=coffee1.png
+"$@" $all
+echo $? >"code.$RANK"
+exit 1
+TEXT
+for all in "coffee1.png chelsea1.png" "${photos[*]/%/.png}"; do
+    for few in 0 1; do
+        expect_message 1 "; give all ranks the same images and the same --repeat" "$weir" launch -n 2 --grace 100 --no-prefix \
+            sh share.sh $few "$all" "$program" run arr-coc --config small.ini --ranks --output share
+        counts=("$(wc -w <<<"$all")" "$(wc -w <<<"$all")")
+        counts[few]=1
+        expect_contains "$messages" "rank 1 has ${counts[1]} frames to run, and rank 0 has ${counts[0]};"
+        [ "$(cat code.0 code.1)" = $'1\n1' ] || fail "the ranks ended with $(cat code.0 code.1)"
+        rm code.0 code.1
+    done
+done
+
+# A setting that does not fit is told by rank 0.
+{ cat small.ini && printf '\n[pipeline]\nfull = drop-oldest\n'; } >drop.ini
+expect_message 0 "full = drop-oldest is not for this command" "$weir" launch -n 2 --no-prefix "$program" run arr-coc \
+    --config drop.ini --ranks --output drop coffee1.png chelsea1.png
+[ "$(grep -c "drop-oldest" <<<"$messages")" = 1 ] || fail "more than one rank warned: $messages"
+
 cat >leaves.sh <<'TEXT'
 [ "$RANK" = 0 ] || set -- "$@" --weights missing.safetensors
 exec "$@" coffee1.png
@@ -73,9 +102,12 @@ exec "$@"
 TEXT
 set -m # or the ranks would ignore SIGINT
 "$program" launch -n 2 --grace 100 --no-prefix sh marked.sh "$program" run arr-coc --config small.ini --ranks --repeat 1000000 \
-    --output ended coffee1.png >out 2>err &
+    --output ended --json coffee1.png >out 2>err &
 pid=$!
 expect_work rank.rank1.trace 300
 kill -s INT "$(cat pid.1)"
 ! wait "$pid" || fail "with a rank that was interrupted it ended with 0"
 expect_contains "$(cat err)" "rank 1 was interrupted by signal 2"
+output="$(cat out)"
+as_json 'data["frames"] == sum(d["frames"] for d in data["devices"]) and len(data["devices"]) == 2'
+as_json '0 < data["images"][0]["runs"] <= data["frames"]'

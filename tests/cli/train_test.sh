@@ -107,6 +107,7 @@ expect_message 2 "--momentum takes a number from 0 and below 1, not '1'" "$weir"
 expect_message 2 "--momentum is of sgd, and adam has none; leave it out" "$weir" train ddp --optimizer adam --momentum 0.5
 expect_message 2 "--buckets takes auto, or MiB above 0 and below 65536, not 'much'" "$weir" train ddp --buckets much
 expect_message 2 "--resume needs a folder: --checkpoint DIR" "$weir" train ddp --resume
+expect_message 2 "the path of the file in --checkpoint is longer than 4095 bytes" "$weir" train ddp --checkpoint "$(printf 'x%.0s' {1..4090})"
 expect_message 3 "9 x 9 pixels cannot be cut out of images of 8 x 8" "$weir" train augment "${small[@]}" --crop 9
 expect_contains "$messages" "; cut out fewer pixels, or take larger images"
 expect_message 1 "nowhere/train-images-idx3-ubyte" "$weir" train ddp --data nowhere
