@@ -191,11 +191,11 @@ DEVICE_TEST(TrainCheckpoint, WithATensorThatIsWrongIsRefused, rig)
 {
     own_state state = {0};
     const struct weir_io_tensor good[] = {
-        {"progress", WEIR_IO_U64, 1, {2}, words, 0},
-        {"layer0.weight", WEIR_IO_F32, 2, {3, 2}, six, 0},
-        {"layer0.bias", WEIR_IO_F32, 1, {2}, six, 0},
-        {"layer0.weight.momentum", WEIR_IO_F32, 2, {3, 2}, six, 0},
-        {"layer0.bias.momentum", WEIR_IO_F32, 1, {2}, six, 0},
+        {"progress", WEIR_IO_U64, 1, {2}, words, 0, 0},
+        {"layer0.weight", WEIR_IO_F32, 2, {3, 2}, six, 0, 0},
+        {"layer0.bias", WEIR_IO_F32, 1, {2}, six, 0, 0},
+        {"layer0.weight.momentum", WEIR_IO_F32, 2, {3, 2}, six, 0, 0},
+        {"layer0.bias.momentum", WEIR_IO_F32, 1, {2}, six, 0, 0},
         {NULL},
         {NULL},
     };
