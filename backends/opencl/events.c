@@ -329,6 +329,23 @@ weir_status ocl_queue_times(const struct weir_link *link, weir_queue *object,
 
 // Both.
 
+// A device whose queues have times has it from the first of them on: a warm loop makes no driver objects.
+static weir_status need_clock_queue(struct ocl_device *device)
+{
+    const struct ocl_symbols *cl = &device->module->cl;
+    struct ocl_clock *clock = &device->clock;
+    cl_int code = CL_SUCCESS;
+    if (clock->queue)
+        return WEIR_OK;
+    clock->queue = cl->clCreateCommandQueue(device->context, device->listed->device,
+                                            CL_QUEUE_PROFILING_ENABLE, &code);
+    if (!clock->queue)
+        return clc_native_error(device->module->host, "clCreateCommandQueue", code,
+                                "ask for the device's clock");
+    device->module->host->count_driver_object();
+    return WEIR_OK;
+}
+
 weir_status ocl_events_create(struct ocl_queue *queue, bool times)
 {
     const struct weir_host *host = queue->device->module->host;
@@ -346,6 +363,11 @@ weir_status ocl_events_create(struct ocl_queue *queue, bool times)
         return weir_host_no_memory(host, "the commands of a queue");
     if (!times)
         return WEIR_OK;
+    pthread_mutex_lock(&queue->device->clock.lock);
+    const weir_status status = need_clock_queue(queue->device);
+    pthread_mutex_unlock(&queue->device->clock.lock);
+    if (status < 0)
+        return status;
     queue->watch = host->allocate(sizeof *queue->watch);
     if (!queue->watch)
         return weir_host_no_memory(host, "the times of a queue's operations");
@@ -381,16 +403,12 @@ static weir_status enqueue_marker(struct ocl_device *device)
 {
     const struct ocl_symbols *cl = &device->module->cl;
     struct ocl_clock *clock = &device->clock;
-    const char *call = "clCreateCommandQueue";
+    const weir_status status = need_clock_queue(device);
+    if (status < 0)
+        return status;
+    const char *call = "clEnqueueMarkerWithWaitList";
     cl_int code = CL_SUCCESS;
-    if (!clock->queue) {
-        clock->queue = cl->clCreateCommandQueue(device->context, device->listed->device,
-                                                CL_QUEUE_PROFILING_ENABLE, &code);
-        if (clock->queue)
-            device->module->host->count_driver_object();
-    }
     for (int i = 0; i < CLOCK_TRIES && code == CL_SUCCESS; i++) {
-        call = "clEnqueueMarkerWithWaitList";
         if (clock->marker && clock->after_ns - clock->before_ns <= CLOCK_NARROW_NS)
             break;
         if (clock->marker)
