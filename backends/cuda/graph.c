@@ -44,6 +44,7 @@ static weir_status capture_collective(const struct weir_link *link,
     struct cu_trial trial = {.device = capture->device};
     const char *call = NULL;
     const CUgraphNode *nodes = NULL;
+    const CUgraphNode before = count > 0 ? dependencies[0] : NULL;
     CUgraph graph;
     weir_status status = cu_capture_continue(capture, dependencies, count);
     if (status < 0)
@@ -52,7 +53,7 @@ static weir_status capture_collective(const struct weir_link *link,
     if (code != ncclSuccess)
         return cu_nccl_error(comm, call, code);
     cu_capture_look(capture, &trial, &graph, &nodes, &count);
-    if (trial.code == CUDA_SUCCESS && count == 1 && nodes[0] != dependencies[0])
+    if (trial.code == CUDA_SUCCESS && count == 1 && nodes[0] != before)
         *out_node = nodes[0];
     else
         CU_TRY(&trial, cuGraphAddEmptyNode, out_node, capture->graph, nodes, count);
