@@ -34,7 +34,8 @@ static weir_status refuse_close(weir_device *device)
     char list[WEIR__LEFT_LIST_SIZE], place[WEIR__PLACE_SIZE];
     bool has_shared = false, all_named = true;
     weir_lock_take(&device->lock);
-    for (const struct weir__member *at = device->live; at; at = at->next) {
+    for (const struct weir__member *at = TAILQ_FIRST(&device->live); at;
+         at = TAILQ_NEXT(at, place)) {
         const bool is_shared = is_only_shared(at);
         const char *label = at->object.label;
         if (at->internal && !is_shared)
@@ -175,6 +176,8 @@ static weir_device *allocate_device(weir_runtime *runtime, const char *given)
     device->chain = &runtime->chain;
     device->first = weir__chain_first(&runtime->chain);
     weir_lock_init(&device->lock, &weir__locks[WEIR__LOCK_DEVICE]);
+    TAILQ_INIT(&device->live);
+    TAILQ_INIT(&device->retired);
     weir_lock_init(&device->staging.lock, &weir__locks[WEIR__LOCK_STAGING]);
     weir_workers_init(&device->staging.copiers, &weir__locks[WEIR__LOCK_COPIERS]);
     weir_lock_init(&device->notifier.lock, &weir__locks[WEIR__LOCK_NOTIFIER]);

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/queue.h>
 
 #include <weir/weir.h>
 
@@ -71,9 +72,8 @@ struct weir_device {
     WEIR_SIZED_CELL(struct weir_device_info, info, WEIR_SIZED_ROOM);
 
     struct weir_lock lock; // of the lists; a leaf but for registry pins
-    struct weir__member *live;
-    struct weir__member *retired;      // the youngest
-    struct weir__member *retired_last; // the oldest
+    TAILQ_HEAD(, weir__member) live;
+    TAILQ_HEAD(, weir__member) retired; // the oldest first
     atomic_size_t retired_count;
     atomic_bool has_peers;            // other devices' queues may use its buffers
     atomic_uint_fast64_t calls_ended; // host calls' functions, which may have submitted work

@@ -56,30 +56,11 @@ void weir__member_free(struct weir__member *member)
         weir__release(member->block);
 }
 
-void weir__member_insert(struct weir__member **list, struct weir__member *member)
-{
-    member->previous = NULL;
-    member->next = *list;
-    if (*list)
-        (*list)->previous = member;
-    *list = member;
-}
-
-void weir__member_take(struct weir__member **list, struct weir__member *member)
-{
-    if (member->previous)
-        member->previous->next = member->next;
-    else
-        *list = member->next;
-    if (member->next)
-        member->next->previous = member->previous;
-}
-
 void weir__member_enlist(struct weir__member *member)
 {
     weir_device *device = member->device;
     weir_lock_take(&device->lock);
-    weir__member_insert(&device->live, member);
+    TAILQ_INSERT_HEAD(&device->live, member, place);
     weir_lock_release(&device->lock);
     weir__debug_begin(member, member->class->name, member->object.label);
 }
@@ -135,7 +116,7 @@ void weir__member_delist(struct weir__member *member)
 {
     weir_device *device = member->device;
     weir_lock_take(&device->lock);
-    weir__member_take(&device->live, member);
+    TAILQ_REMOVE(&device->live, member, place);
     weir_lock_release(&device->lock);
     weir__debug_went(member);
 }
