@@ -14,6 +14,7 @@
 // queue has it until then.
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/queue.h>
 
 #include <weir/pool.h>
 
@@ -33,19 +34,14 @@ struct weir__block {
     weir_pool *pool;
     size_t capacity;
     uint32_t class_index;
-    struct weir__block *previous; // the pool's list of all its blocks
-    struct weir__block *next;
-    // While kept.
+    LIST_ENTRY(weir__block) all; // of its pool's blocks
     bool kept;
-    struct weir_event freed;   // the point after which it was freed; not a record
-    struct weir__block *newer; // of its class
-    struct weir__block *older;
+    struct weir_event freed;        // while kept: the point after which it was freed; not a record
+    TAILQ_ENTRY(weir__block) place; // while kept: of its class
+    bool idle;                      // when it was removed: nothing uses it any more
 };
 
-struct kept {
-    struct weir__block *oldest;
-    struct weir__block *newest;
-};
+TAILQ_HEAD(blocks, weir__block);
 
 // 256 bytes, then eight classes from each power of two to the next.
 #define SMALLEST_BLOCK 256u
@@ -57,9 +53,9 @@ struct weir_pool {
     uint64_t limit;        // UINT64_MAX: none
     struct weir_lock lock; // of all members below; a leaf except for the registry
     bool destroyed;
-    struct weir__block *blocks; // the last one of a destroyed pool frees it
+    LIST_HEAD(, weir__block) blocks; // the last one of a destroyed pool frees it
     struct weir_pool_statistics counts;
-    struct kept kept[BLOCK_CLASSES];
+    struct blocks kept[BLOCK_CLASSES]; // each the oldest first
 };
 
 // The kept blocks of a pool, by size classes.
@@ -92,12 +88,8 @@ static uint32_t class_of(size_t size, size_t *out_capacity)
 
 static struct weir__block *remove_kept(weir_pool *pool, struct weir__block *block)
 {
-    struct kept *kept = &pool->kept[block->class_index];
-    *(block->older ? &block->older->newer : &kept->oldest) = block->newer;
-    *(block->newer ? &block->newer->older : &kept->newest) = block->older;
+    TAILQ_REMOVE(&pool->kept[block->class_index], block, place);
     block->kept = false;
-    block->newer = NULL;
-    block->older = NULL;
     pool->counts.kept_bytes -= block->capacity;
     return block;
 }
@@ -134,15 +126,16 @@ static bool is_listed(const struct weir_event *frees, size_t count, uint64_t que
 // if there is none that it may use yet. With the pool's lock held.
 static struct weir__block *find_kept(weir_pool *pool, uint32_t class_index, weir_queue *queue)
 {
-    struct kept *kept = &pool->kept[class_index];
+    struct blocks *kept = &pool->kept[class_index];
     struct weir_event open[QUEUES_ASKED]; // of the latest queues whose blocks may be in use
     size_t count = 0;
 
     // Its own frees need no check; the newest is the most likely to be in a cache.
-    for (struct weir__block *block = kept->newest; block; block = block->older)
+    struct weir__block *block = TAILQ_LAST(kept, blocks);
+    for (; block; block = TAILQ_PREV(block, blocks, place))
         if (block->freed.queue == queue->member.object.id)
             return remove_kept(pool, block);
-    for (struct weir__block *block = kept->oldest; block; block = block->newer) {
+    for (block = TAILQ_FIRST(kept); block; block = TAILQ_NEXT(block, place)) {
         if (is_listed(open, count < QUEUES_ASKED ? count : QUEUES_ASKED, block->freed.queue))
             continue;
         if (comes_after(queue, block->freed))
@@ -153,32 +146,29 @@ static struct weir__block *find_kept(weir_pool *pool, uint32_t class_index, weir
 }
 
 // Removes kept blocks, large ones first, until `bytes` are removed or there are no more; with `idle` those
-// whose free is known to be complete. They are linked by `newer`. With the pool's lock held, as the next.
-static struct weir__block *remove_blocks(weir_pool *pool, uint64_t bytes, bool idle)
+// whose free is known to be complete. With the pool's lock held, as the next.
+static void remove_blocks(weir_pool *pool, uint64_t bytes, bool idle, struct blocks *out_blocks)
 {
-    struct weir__block *taken = NULL;
+    TAILQ_INIT(out_blocks);
     for (uint32_t i = BLOCK_CLASSES; i > 0; i--)
-        for (struct weir__block *block = pool->kept[i - 1].oldest, *newer; block && bytes > 0;
-             block = newer) {
-            newer = block->newer;
-            if (idle && !comes_after(NULL, block->freed))
+        for (struct weir__block *block = TAILQ_FIRST(&pool->kept[i - 1]), *newer;
+             block && bytes > 0; block = newer) {
+            newer = TAILQ_NEXT(block, place);
+            block->idle = comes_after(NULL, block->freed);
+            if (idle && !block->idle)
                 continue;
-            remove_kept(pool, block)->newer = taken;
-            taken = block;
+            remove_kept(pool, block);
+            TAILQ_INSERT_HEAD(out_blocks, block, place);
             bytes -= block->capacity < bytes ? block->capacity : bytes;
         }
-    return taken;
 }
 
 // Keeps a block that was freed after `freed`. The blocks of one queue must come in order.
 static void keep(weir_pool *pool, struct weir__block *block, struct weir_event freed)
 {
-    struct kept *kept = &pool->kept[block->class_index];
     block->kept = true;
     block->freed = freed;
-    block->older = kept->newest;
-    *(kept->newest ? &kept->newest->newer : &kept->oldest) = block;
-    kept->newest = block;
+    TAILQ_INSERT_TAIL(&pool->kept[block->class_index], block, place);
     pool->counts.kept_bytes += block->capacity;
 }
 
@@ -206,10 +196,8 @@ static weir_buffer *dissolve(struct weir__block *block)
     weir_buffer *buffer = block->buffer;
 
     weir_lock_take(&pool->lock);
-    *(block->previous ? &block->previous->next : &pool->blocks) = block->next;
-    if (block->next)
-        block->next->previous = block->previous;
-    const bool is_last = pool->destroyed && !pool->blocks;
+    LIST_REMOVE(block, all);
+    const bool is_last = pool->destroyed && LIST_EMPTY(&pool->blocks);
     weir_lock_release(&pool->lock);
     buffer->block = NULL;
     buffer->leave_pool = NULL;
@@ -219,21 +207,28 @@ static weir_buffer *dissolve(struct weir__block *block)
     return buffer;
 }
 
-// Returns blocks, linked by `newer`, to the device: at once if nothing uses them any more. Without a lock held, as
-// the next.
-static void give_back(struct weir__block *blocks, bool idle)
+// Returns a block to the device: at once if nothing uses it any more. Without a lock held, as the next two.
+static void give_back(struct weir__block *block)
 {
-    while (blocks) {
-        struct weir__block *newer = blocks->newer;
-        weir_buffer *buffer = dissolve(blocks);
-        if (idle) {
-            weir__member_delist(&buffer->member);
-            buffer->member.class->finalize(&buffer->member);
-        } else {
-            weir__member_retire(&buffer->member);
-        }
-        blocks = newer;
+    const bool idle = block->idle;
+    weir_buffer *buffer = dissolve(block);
+    if (idle) {
+        weir__member_delist(&buffer->member);
+        buffer->member.class->finalize(&buffer->member);
+    } else {
+        weir__member_retire(&buffer->member);
     }
+}
+
+// False: there are none.
+static bool give_back_all(struct blocks *blocks)
+{
+    const bool any = !TAILQ_EMPTY(blocks);
+    for (struct weir__block *block = TAILQ_FIRST(blocks), *next; block; block = next) {
+        next = TAILQ_NEXT(block, place);
+        give_back(block);
+    }
+    return any;
 }
 
 // Returns idle blocks to the device, up to `bytes` bytes. False: none.
@@ -241,17 +236,16 @@ static bool shrink(weir_pool *pool, uint64_t bytes)
 {
     const struct weir_error saved = *weir_last_error();
     struct weir_event end;
+    struct blocks idle;
     // Updates what is known of the progress of the device's queues.
     for (weir_queue *queue = NULL; (queue = weir__device_next_queue(pool->member.device, queue));)
         if (weir__queue_record_end(queue, &end) && end.sequence)
             weir__event_is_complete(end);
     weir__error_set(&saved);
     weir_lock_take(&pool->lock);
-    struct weir__block *idle = remove_blocks(pool, bytes, true);
+    remove_blocks(pool, bytes, true, &idle);
     weir_lock_release(&pool->lock);
-    bool any = idle != NULL;
-    give_back(idle, true);
-    return any;
+    return give_back_all(&idle);
 }
 
 // Queries. Each checks only a few queues: an allocation that finds nothing creates a
@@ -285,8 +279,8 @@ static bool ask(weir_pool *pool, uint32_t class_index, bool *out_any)
     struct weir_event frees[QUEUES_ASKED]; // the oldest of each queue
     size_t count = 0;
     weir_lock_take(&pool->lock);
-    for (struct weir__block *block = pool->kept[class_index].oldest; block && count < QUEUES_ASKED;
-         block = block->newer)
+    const struct weir__block *block = TAILQ_FIRST(&pool->kept[class_index]);
+    for (; block && count < QUEUES_ASKED; block = TAILQ_NEXT(block, place))
         if (!is_listed(frees, count, block->freed.queue))
             frees[count++] = block->freed;
     weir_lock_release(&pool->lock);
@@ -374,10 +368,7 @@ static weir_status make_block(weir_pool *pool, uint32_t class_index, size_t capa
     block->buffer->block = block;
     block->buffer->leave_pool = forget;
     weir_lock_take(&pool->lock);
-    block->next = pool->blocks;
-    if (block->next)
-        block->next->previous = block;
-    pool->blocks = block;
+    LIST_INSERT_HEAD(&pool->blocks, block, all);
     weir_lock_release(&pool->lock);
     *out_block = block;
     return WEIR_OK;
@@ -668,7 +659,7 @@ weir_status weir_pool_free_at(weir_queue *queue, weir_buffer **buffer, const cha
     if (freed)
         *buffer = NULL;
     if (orphan)
-        give_back(orphan, false);
+        give_back(orphan);
     return status;
 }
 
@@ -701,6 +692,8 @@ weir_status weir_pool_create_at(weir_device *device, const struct weir_pool_para
         pool->limit = params->limit_bytes;
     else if (params->placement == WEIR_PLACE_DEVICE && device->limits.memory_bytes)
         pool->limit = device->limits.memory_bytes;
+    for (uint32_t i = 0; i < BLOCK_CLASSES; i++)
+        TAILQ_INIT(&pool->kept[i]);
     weir_lock_init(&pool->lock, &weir__locks[WEIR__LOCK_POOL]);
     weir__member_enlist(&pool->member);
     weir__member_place(&pool->member, file, line);
@@ -721,15 +714,15 @@ void weir_pool_destroy_at(weir_pool **pool, const char *file, int line)
     gone->destroyed = true;
     // Allocated blocks belong to the user from here on: they keep the device from closing.
     weir_lock_take(&gone->member.device->lock);
-    for (struct weir__block *block = gone->blocks; block; block = block->next)
+    for (struct weir__block *block = LIST_FIRST(&gone->blocks); block;
+         block = LIST_NEXT(block, all))
         block->buffer->member.internal = false;
     weir_lock_release(&gone->member.device->lock);
-    const bool is_last = !gone->blocks;
-    struct weir__block *idle = remove_blocks(gone, UINT64_MAX, true);
-    struct weir__block *busy = remove_blocks(gone, UINT64_MAX, false);
+    const bool is_last = LIST_EMPTY(&gone->blocks);
+    struct blocks kept;
+    remove_blocks(gone, UINT64_MAX, false, &kept);
     weir_lock_release(&gone->lock);
-    give_back(idle, true);
-    give_back(busy, false);
+    give_back_all(&kept);
     if (is_last)
         free_pool(gone);
 }
