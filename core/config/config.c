@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/ini/ini.h"
 #include "base/sized.h"
 #include "base/text.h"
 #include "core/support/error.h"
@@ -70,10 +69,6 @@ static weir_status fail(const char *origin, const char *remedy, const char *form
 
 // Keeps the lines that base/ini/ini.h reads as sections and entries.
 
-_Static_assert(WEIR_INI_NAME_SIZE == WEIR__NAME_SIZE &&
-                   WEIR_INI_LINE_LIMIT == WEIR__CONFIG_LINE_LIMIT,
-               "the language's limits are those of the configuration");
-
 // "[section]", whose name is NULL, or "key = value" of that section.
 struct weir__config_entry {
     struct weir__config_entry *next;
@@ -81,7 +76,6 @@ struct weir__config_entry {
     const char *name;
     const char *value;
     const char *origin;
-    unsigned line;
 };
 
 struct parser {
@@ -89,7 +83,6 @@ struct parser {
     struct weir__config_entry **end;
     const char *label;
     char *origin; // of the current line
-    unsigned line;
     const char *section;
     unsigned section_count;
     unsigned entry_count;
@@ -110,7 +103,6 @@ static const struct weir__config_entry *find(const struct weir__config *config, 
 static bool begin_line(struct parser *parser, unsigned line)
 {
     const size_t size = strlen(parser->label) + sizeof ":4294967295";
-    parser->line = line;
     parser->origin = weir__config_keep(parser->config, size);
     if (parser->origin)
         snprintf(parser->origin, size, "%s:%u", parser->label, line);
@@ -123,9 +115,7 @@ static bool add(struct parser *parser, const char *name, const char *value)
     struct weir__config_entry *entry = weir__config_keep(parser->config, sizeof *entry);
     if (!entry)
         return false;
-    *entry = (struct weir__config_entry){.section = parser->section,
-                                         .origin = parser->origin,
-                                         .line = parser->line};
+    *entry = (struct weir__config_entry){.section = parser->section, .origin = parser->origin};
     if (name) {
         entry->name = keep_text(parser->config, name);
         entry->value = keep_text(parser->config, value);
@@ -146,7 +136,7 @@ static bool on_section(void *user, unsigned line, const char *name, size_t lengt
     weir_status status = WEIR_OK;
     if (known)
         status = fail(parser->origin, "keep its keys together in one place",
-                      "section [%s] is already in line %u", section, known->line);
+                      "section [%s] is already at %s", section, known->origin);
     else if (parser->section_count++ == WEIR__CONFIG_SECTION_LIMIT)
         status = fail(parser->origin, NULL, "more than %d sections", WEIR__CONFIG_SECTION_LIMIT);
     parser->section = status == WEIR_OK ? keep_text(parser->config, section) : NULL;
@@ -161,8 +151,8 @@ static bool on_entry(void *user, unsigned line, const char *name, const char *va
     const struct weir__config_entry *known = find(parser->config, parser->section, name);
     weir_status status = WEIR_OK;
     if (known)
-        status = fail(parser->origin, "keep one of them", "'%s' of [%s] is already set in line %u",
-                      name, parser->section, known->line);
+        status = fail(parser->origin, "keep one of them", "'%s' of [%s] is already set at %s", name,
+                      parser->section, known->origin);
     else if (parser->entry_count++ == WEIR__CONFIG_KEY_LIMIT)
         status = fail(parser->origin, NULL, "more than %d keys", WEIR__CONFIG_KEY_LIMIT);
     return status == WEIR_OK && add(parser, name, value);
@@ -388,6 +378,22 @@ static void name_list_add(struct name_list *list, const char *name)
     list->nearest = weir_text_nearer(list->wanted, list->nearest, name);
 }
 
+static weir_status fail_unknown(const char *origin, const struct name_list *list,
+                                const char *format, ...) WEIR_PRINTF(3, 4);
+
+// For what is wanted and not in the list.
+static weir_status fail_unknown(const char *origin, const struct name_list *list,
+                                const char *format, ...)
+{
+    char text[300];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return list->nearest ? fail(origin, list->text, "%s; did you mean '%s'?", text, list->nearest)
+                         : fail(origin, list->text, "%s", text);
+}
+
 const char *weir__config_section_name(const struct weir__config *config, size_t index)
 {
     const struct weir__config_entry *entry = config->entries;
@@ -404,14 +410,11 @@ static const struct weir_key *key_of(const struct weir_section *section, uint32_
 static weir_status unknown_key(const struct weir__config_entry *entry,
                                const struct weir_section *section)
 {
-    struct name_list list = {.prefix = "its keys are ", .wanted = entry->name};
+    struct name_list list = {"its keys are ", entry->name, NULL, "the section has no keys", 0};
     for (uint32_t i = 0; i < section->key_count; i++)
         name_list_add(&list, key_of(section, i)->name);
-    if (!list.nearest)
-        return fail(entry->origin, list.used ? list.text : "the section has no keys",
-                    "unknown key '%s' in [%s]", entry->name, section->name);
-    return fail(entry->origin, NULL, "unknown key '%s' in [%s]; did you mean '%s'?", entry->name,
-                section->name, list.nearest);
+    return fail_unknown(entry->origin, &list, "unknown key '%s' in [%s]", entry->name,
+                        section->name);
 }
 
 // Digits with an optional '-', and one spelling for each number.
@@ -456,11 +459,8 @@ static weir_status check_choice(const struct weir_setting *setting, const char *
             return WEIR_OK;
         name_list_add(&list, *choice);
     }
-    if (!list.nearest)
-        return fail(setting->origin, list.text, "'%s' of [%s] cannot be '%s'", setting->key->name,
-                    section, setting->text);
-    return fail(setting->origin, list.text, "'%s' of [%s] cannot be '%s'; did you mean '%s'?",
-                setting->key->name, section, setting->text, list.nearest);
+    return fail_unknown(setting->origin, &list, "'%s' of [%s] cannot be '%s'", setting->key->name,
+                        section, setting->text);
 }
 
 static weir_status read_value(struct weir_setting *setting, const char *section)
@@ -525,8 +525,10 @@ struct cell {
     WEIR_SIZED_CELL(struct weir_setting, setting, WEIR_SIZED_ROOM);
 };
 
-static struct weir_setting **take(struct weir__config *config, const struct weir_section *section,
-                                  bool replaces)
+// `arguments`: the program's values for the keys, NULL where it gives none; or NULL.
+static const struct weir_setting *const *take(struct weir__config *config,
+                                              const struct weir_section *section, bool replaces,
+                                              const char *const *arguments)
 {
     const uint32_t count = section->key_count;
     char name[256];
@@ -549,40 +551,20 @@ static struct weir_setting **take(struct weir__config *config, const struct weir
         const char *value = secure_getenv(name);
         if (value)
             status = replace(config, section, settings[i], value, name);
+        if (arguments && arguments[i] && status == WEIR_OK)
+            status = replace(config, section, settings[i], arguments[i], "argument");
     }
-    return status == WEIR_OK ? settings : NULL;
-}
-
-static const struct weir_setting *const *finished(struct weir_setting **settings)
-{
-    return (const struct weir_setting *const *)settings;
+    return status == WEIR_OK ? (const struct weir_setting *const *)settings : NULL;
 }
 
 const struct weir_setting *const *weir__config_section(struct weir__config *config,
                                                        const struct weir_section *section,
                                                        bool replaces)
 {
-    return finished(take(config, section, replaces));
+    return take(config, section, replaces, NULL);
 }
 
-// The sources of the configuration, and the precedence of values of [weir].
-
-static weir_status resolve(struct weir__config *config, const struct weir_open_params *params)
-{
-    const char *arguments[KEYS] = {[KEY_BACKEND] = params->backend,
-                                   [KEY_MODULE_PATH] = params->module_path,
-                                   [KEY_PLUGINS] = params->plugins};
-    struct weir_setting **weir = take(config, &weir__config_weir_table, true);
-    weir_status status = weir ? WEIR_OK : weir_last_error()->status;
-    for (size_t i = 0; i < KEYS && status == WEIR_OK; i++)
-        if (arguments[i])
-            status = replace(config, &weir__config_weir_table, weir[i], arguments[i], "argument");
-    if (status < 0)
-        return status;
-    config->weir = finished(weir);
-    config->comm = weir__config_section(config, &weir__config_comm_table, true);
-    return config->comm ? WEIR_OK : weir_last_error()->status;
-}
+// The sources of the configuration.
 
 static weir_status create(const struct weir_open_params *params, struct weir__config **out_config)
 {
@@ -618,11 +600,19 @@ weir_status weir__config_load(const struct weir_open_params *params,
 
     if (!params)
         params = &none;
+    const char *const arguments[KEYS] = {[KEY_BACKEND] = params->backend,
+                                         [KEY_MODULE_PATH] = params->module_path,
+                                         [KEY_PLUGINS] = params->plugins};
     weir_status status = create(params, &config);
-    if (status == WEIR_OK)
-        status = resolve(config, params);
-    if (status != WEIR_OK)
+    if (status < 0)
+        return status;
+    config->weir = take(config, &weir__config_weir_table, true, arguments);
+    if (config->weir)
+        config->comm = take(config, &weir__config_comm_table, true, NULL);
+    if (!config->comm) {
+        status = weir_last_error()->status;
         weir__config_destroy(&config);
+    }
     *out_config = config;
     return status;
 }
@@ -715,10 +705,7 @@ static weir_status unknown_section(const struct weir__config_entry *entry, const
     struct name_list list = {.prefix = "the sections are ", .wanted = entry->section};
     for (size_t i = 0; i < count; i++)
         name_list_add(&list, known[i]);
-    if (!list.nearest)
-        return fail(entry->origin, list.text, "unknown section [%s]", entry->section);
-    return fail(entry->origin, NULL, "unknown section [%s]; did you mean [%s]?", entry->section,
-                list.nearest);
+    return fail_unknown(entry->origin, &list, "unknown section [%s]", entry->section);
 }
 
 weir_status weir__config_check_sections(const struct weir__config *config, const char *const *known,

@@ -14,13 +14,14 @@
 #include <weir/config.h>
 #include <weir/runtime.h>
 
+#include "base/ini/ini.h"
+
 // Limits of the language.
-#define WEIR__CONFIG_LINE_LIMIT 199
 #define WEIR__CONFIG_FILE_LIMIT ((size_t)1 << 20)
 #define WEIR__CONFIG_SECTION_LIMIT 256
 #define WEIR__CONFIG_KEY_LIMIT 1024
 // A name of a section or of a module, with its terminator, and names in a list.
-#define WEIR__NAME_SIZE 32
+#define WEIR__NAME_SIZE WEIR_INI_NAME_SIZE
 #define WEIR__CONFIG_LIST_LIMIT 16
 
 // The settings are in the order of the tables.

@@ -98,7 +98,7 @@ static const struct {
 
 static const char *kind_name(enum weir_module_kind kind)
 {
-    return kinds[kind ? kind : WEIR_MODULE_BACKEND].name;
+    return kind ? kinds[kind].name : "module";
 }
 
 static bool check_abi(const struct weir_module *module, struct weir__finding *finding)
@@ -272,17 +272,6 @@ static void read_module(const struct weir_module *module, struct weir__loaded *o
                function_bytes < sizeof *transport ? function_bytes : sizeof *transport);
     else
         memcpy(ops, module->ops, slot_bytes < sizeof *ops ? slot_bytes : sizeof *ops);
-}
-
-struct weir_section weir__module_section(const struct weir_module *module)
-{
-    return (struct weir_section){
-        .struct_size = sizeof(struct weir_section),
-        .name = module->name,
-        .keys = module->keys,
-        .key_count = module->key_count,
-        .key_size = module->key_size,
-    };
 }
 
 // Finding files, and loading them.
@@ -579,24 +568,13 @@ static weir_status fail_missing(const struct attempt *attempt, const char *searc
                       search_path[0] ? search_path : "any directory");
 }
 
-static weir_status fail_refused(const struct attempt *attempt, const char *kind)
+static weir_status fail_refused(const struct attempt *attempt)
 {
     char message[768];
 
     weir_text_about(message, sizeof message, attempt->path, "%s", attempt->finding.reason);
     return weir__fail(WEIR_ERROR_MODULE, attempt->finding.remedy, "%s '%s' cannot be used: %s",
-                      kind, attempt->name, message);
-}
-
-// Tries the directories of the path, and stores those in `search`.
-static bool load(struct attempt *attempt, const char *search_path, struct search *search,
-                 weir_load_report *report)
-{
-    begin_search(search, search_path);
-    weir_lock_take(&loader_lock);
-    const bool loaded = load_from(attempt, search->path, report);
-    weir_lock_release(&loader_lock);
-    return loaded;
+                      kind_name(attempt->kind), attempt->name, message);
 }
 
 weir_status weir__loader_load(const char *name, enum weir_module_kind kind, const char *search_path,
@@ -606,33 +584,20 @@ weir_status weir__loader_load(const char *name, enum weir_module_kind kind, cons
     struct search search;
     struct attempt attempt = {.name = name, .kind = kind, .host = host};
 
+    if (!is_name(name) && !kind)
+        return WEIR_ERROR_NOT_FOUND;
     if (!is_name(name))
         return weir__fail(WEIR_ERROR_MODULE,
                           "use small letters, digits, '_' and '-', 64 of them at most",
                           "'%s' cannot be the name of a %s", name, kind_name(kind));
-    const bool loaded = load(&attempt, search_path, &search, report);
+    begin_search(&search, search_path);
+    weir_lock_take(&loader_lock);
+    const bool loaded = load_from(&attempt, search.path, report);
+    weir_lock_release(&loader_lock);
     if (attempt.entry.outcome == WEIR_LOAD_MISSING)
-        return fail_missing(&attempt, search.path);
+        return kind ? fail_missing(&attempt, search.path) : WEIR_ERROR_NOT_FOUND;
     if (!loaded)
-        return fail_refused(&attempt, kind_name(kind));
+        return fail_refused(&attempt);
     *out_loaded = attempt.loaded;
-    return WEIR_OK;
-}
-
-weir_status weir__loader_keys(const char *name, const char *search_path,
-                              const struct weir_host *host, struct weir_section *out_section)
-{
-    struct search search;
-    struct attempt attempt = {.name = name, .host = host};
-
-    *out_section = (struct weir_section){.struct_size = sizeof *out_section};
-    if (!is_name(name))
-        return WEIR_ERROR_NOT_FOUND;
-    const bool loaded = load(&attempt, search_path, &search, NULL);
-    if (attempt.entry.outcome == WEIR_LOAD_MISSING)
-        return WEIR_ERROR_NOT_FOUND;
-    if (!loaded)
-        return fail_refused(&attempt, "module");
-    *out_section = weir__module_section(&attempt.loaded.module);
     return WEIR_OK;
 }

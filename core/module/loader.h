@@ -31,7 +31,9 @@ struct weir__loaded {
 //
 // Threads: safe.
 // Errors: WEIR_ERROR_MODULE, with every reason in the message, and a remedy:
-// the nearest name where the file is missing, else what is wrong with it.
+// the nearest name where the file is missing, else what is wrong with it. With kind 0
+// WEIR_ERROR_NOT_FOUND if there is no such file, without an error detail: the section of that name
+// may belong to another program.
 weir_status weir__loader_load(const char *name, enum weir_module_kind kind, const char *search_path,
                               const struct weir_host *host, weir_load_report *report,
                               struct weir__loaded *out_loaded);
@@ -54,16 +56,6 @@ struct weir__module_name {
 // weir__loader_load(), and returns how many. None of them is opened.
 size_t weir__loader_names(const char *search_path, struct weir__module_name *names, size_t most);
 
-// The section of module `name`, of any kind, for checking a section of a
-// module that is not used.
-//
-// Ownership: the module's, which stays loaded.
-// Threads: safe.
-// Errors: WEIR_ERROR_NOT_FOUND if there is no such file, without an error detail:
-// the section may belong to another program. WEIR_ERROR_MODULE as above.
-weir_status weir__loader_keys(const char *name, const char *search_path,
-                              const struct weir_host *host, struct weir_section *out_section);
-
 // The reason why a module cannot be used, in one sentence, and the remedy.
 struct weir__finding {
     char reason[384];
@@ -76,9 +68,6 @@ struct weir__finding {
 // `slot_count`.
 bool weir__module_check(const struct weir_module *module, const char *name,
                         enum weir_module_kind kind, struct weir__finding *out_finding);
-
-// The section of a configuration that the module's keys make.
-struct weir_section weir__module_section(const struct weir_module *module);
 
 // Builds a load report, the data of weir_load_report_*. The loader adds an entry
 // for each file that it tries; the code that opens modules adds the rest.

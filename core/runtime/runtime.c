@@ -33,7 +33,7 @@ static weir_status load(weir_runtime *runtime)
     if (status < 0)
         return status;
     if (!transport->settings)
-        transport->settings = weir__runtime_take_module(runtime, &loaded.module);
+        transport->settings = weir__runtime_take_module(runtime, &loaded.module, true);
     if (!transport->settings)
         return weir_last_error()->status;
     status = loaded.transport.open(&weir__host, transport->settings, &transport->state);
@@ -204,7 +204,7 @@ static weir_status open_chain(weir_runtime *runtime, const struct weir__loaded *
     const struct weir_setting *const *settings[MODULE_LIMIT];
     for (uint32_t i = 0; i < count; i++) {
         *out_failed = i;
-        settings[i] = weir__runtime_take_module(runtime, &modules[i].module);
+        settings[i] = weir__runtime_take_module(runtime, &modules[i].module, true);
         if (!settings[i])
             return weir_last_error()->status;
     }
