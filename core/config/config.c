@@ -681,15 +681,15 @@ static int level_of(const char *text)
     return 0;
 }
 
-int weir__config_log(const struct weir__config *config)
+void weir__config_print(const struct weir__config *config)
 {
+    const bool debugs = weir__config_debug(config);
     const int level = level_of(config->weir[KEY_LOG]->text);
-    if (level == 0)
-        return weir__config_debug(config) ? WEIR_LOG_WARNING : 0;
-    return level - 1;
+    const int printed = level > 0 ? level - 1 : debugs ? WEIR_LOG_WARNING : 0;
+    weir__log_print(printed, debugs || printed > 0);
 }
 
-void weir__config_tell(void)
+void weir__config_print_anyway(void)
 {
     const char *debug = secure_getenv("WEIR_DEBUG"), *log = secure_getenv("WEIR_LOG");
     const int level = log ? level_of(log) : 0;

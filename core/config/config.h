@@ -61,12 +61,12 @@ unsigned weir__config_copy_threads(const struct weir__config *config);
 // Whether `debug` in [weir] is 1: core/support/debug.h.
 bool weir__config_debug(const struct weir__config *config);
 
-// The level that `log` in [weir] asks to print: of enum weir_log_level, or 0 for none.
-int weir__config_log(const struct weir__config *config);
+// Prints from now on what `log` and `debug` in [weir] ask for.
+void weir__config_print(const struct weir__config *config);
 
-// Prints from now on what WEIR_LOG and WEIR_DEBUG ask for, where a configuration cannot be read and
+// The same by WEIR_LOG and WEIR_DEBUG, where a configuration cannot be read and
 // so does not tell; a variable that is not valid counts as a wish to see why.
-void weir__config_tell(void);
+void weir__config_print_anyway(void);
 
 // The keys of [comm], and the value of one: the variable WEIR_COMM_KEY beats the file.
 extern const struct weir_section weir__config_comm_table;

@@ -1,5 +1,6 @@
 // Opening and closing devices.
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <weir/device.h>
@@ -51,14 +52,10 @@ static weir_status refuse_close(weir_device *device)
     if (left.count == 0)
         return WEIR_OK;
     weir__left_list(&left, "weir_device_close: ", list);
-    const bool several = left.count > 1;
-    const char *remedy = several ? "destroy them first" : "destroy it first";
-    if (has_shared)
-        remedy = several ? "let a tensor's user call its deleter, and destroy the others, first"
-                         : "let the tensor's user call its deleter first";
-    else if (!all_named)
-        remedy = several ? "destroy them first; params.label gives names"
-                         : "destroy it first; params.label gives a name";
+    const char *remedy = has_shared
+                             ? "let a tensor's user call its deleter, and destroy the others, first"
+                         : all_named ? "destroy them first"
+                                     : "destroy them first; params.label gives names";
     return weir__invalid(device->info.name, remedy,
                          "weir_device_close: %u object%s of the device still exist%s: %s",
                          (unsigned)left.count, left.count == 1 ? "" : "s",
@@ -98,14 +95,9 @@ weir_status weir_device_describe_sized(const weir_runtime *runtime, size_t index
 
 static bool is_index(const char *text, size_t *out_index)
 {
-    size_t value = 0;
-    for (const char *c = text; *c; c++) {
-        if (*c < '0' || *c > '9' || value > 100000)
-            return false;
-        value = 10 * value + (size_t)(*c - '0');
-    }
-    *out_index = value;
-    return *text != '\0';
+    const size_t length = strspn(text, "0123456789");
+    *out_index = strtoul(text, NULL, 10); // the largest number if it has no room
+    return length > 0 && text[length] == '\0';
 }
 
 // The one device whose name contains the text. With `is_number` none does: the text is an index that is too large.
@@ -242,14 +234,6 @@ static weir_status check_limits(const weir_device *device)
                       weir_runtime_backend(device->runtime), broken);
 }
 
-static weir_status check_timing(const weir_device *device)
-{
-    if (!device->default_timing || device->limits.timing_history > 0)
-        return WEIR_OK;
-    return weir__fail(WEIR_ERROR_UNSUPPORTED, "open it without default_timing",
-                      "weir_device_open: device '%s' cannot time operations", device->info.name);
-}
-
 // The runtime's list of open devices.
 
 static void add_opened(weir_device *device, const char *file, int line)
@@ -316,8 +300,10 @@ static weir_status open_device(weir_runtime *runtime, const struct weir_device_p
     ask_limits(device);
     device->default_timing = params && params->default_timing;
     status = check_limits(device);
-    if (status == WEIR_OK)
-        status = check_timing(device);
+    if (status == WEIR_OK && device->default_timing && device->limits.timing_history == 0)
+        status =
+            weir__fail(WEIR_ERROR_UNSUPPORTED, "open it without default_timing",
+                       "weir_device_open: device '%s' cannot time operations", device->info.name);
     if (status < 0) {
         WEIR__DESTROY_ALONG(device->chain, device->chain->count, device, device);
         goto fail;

@@ -665,12 +665,8 @@ weir_status weir_pool_free_at(weir_queue *queue, weir_buffer **buffer, const cha
 
 // Creation and destruction.
 
-// A pool is freed with its last block.
-static void finalize(struct weir__member *member)
-{
-}
-
-static const struct weir__class pool_class = {.name = "pool", .finalize = finalize};
+// A pool is freed with its last block, and never retired.
+static const struct weir__class pool_class = {.name = "pool"};
 
 weir_status weir_pool_create_at(weir_device *device, const struct weir_pool_params *params,
                                 weir_pool **out_pool, const char *file, int line)

@@ -342,10 +342,9 @@ static weir_status open_runtime(weir_runtime *runtime, const struct weir_open_pa
 {
     weir_status status = weir__config_load(params, &runtime->config);
     if (status < 0)
-        weir__config_tell();
+        weir__config_print_anyway();
     else
-        weir__log_print(weir__config_log(runtime->config),
-                        weir__config_debug(runtime->config) || weir__config_log(runtime->config));
+        weir__config_print(runtime->config);
     if (status == WEIR_OK)
         status = weir__runtime_take_sections(runtime, params);
     if (status < 0)
