@@ -476,7 +476,7 @@ static weir_status import_tensor(weir_device *device, const char *label,
                                  struct DLManagedTensor *tensor, struct weir_tensor *out_tensor)
 {
     const DLTensor *from = &tensor->dl_tensor;
-    int64_t count;
+    int64_t count = 0;
     weir_status status = check_tensor(label, from, &count);
     if (status < 0)
         return status;
