@@ -49,6 +49,7 @@ void weir__config_destroy(struct weir__config **config)
         next = block->next;
         weir__release(block);
     }
+    weir_ini_finish(&(*config)->file);
     weir__release(*config);
     *config = NULL;
 }
@@ -67,124 +68,50 @@ static weir_status fail(const char *origin, const char *remedy, const char *form
     return weir__fail(WEIR_ERROR_CONFIG, remedy, "%s", message);
 }
 
-// Keeps the lines that base/ini/ini.h reads as sections and entries.
-
-// "[section]", whose name is NULL, or "key = value" of that section.
-struct weir__config_entry {
-    struct weir__config_entry *next;
-    const char *section;
-    const char *name;
-    const char *value;
-    const char *origin;
-};
-
-struct parser {
-    struct weir__config *config;
-    struct weir__config_entry **end;
-    const char *label;
-    char *origin; // of the current line
-    const char *section;
-    unsigned section_count;
-    unsigned entry_count;
-};
-
-// The entry of that name in the section, or with NULL the section itself; NULL: none.
-static const struct weir__config_entry *find(const struct weir__config *config, const char *section,
-                                             const char *name)
+// The entry of that name in the section; NULL: none.
+static const struct weir_ini_entry *find(const struct weir__config *config, const char *section,
+                                         const char *name)
 {
-    const struct weir__config_entry *entry = config->entries;
-    for (; entry; entry = entry->next)
-        if (strcmp(entry->section, section) == 0 &&
-            (name ? entry->name && strcmp(entry->name, name) == 0 : !entry->name))
-            break;
-    return entry;
-}
-
-static bool begin_line(struct parser *parser, unsigned line)
-{
-    const size_t size = strlen(parser->label) + sizeof ":4294967295";
-    parser->origin = weir__config_keep(parser->config, size);
-    if (parser->origin)
-        snprintf(parser->origin, size, "%s:%u", parser->label, line);
-    return parser->origin != NULL;
-}
-
-// Keeps what the line says.
-static bool add(struct parser *parser, const char *name, const char *value)
-{
-    struct weir__config_entry *entry = weir__config_keep(parser->config, sizeof *entry);
-    if (!entry)
-        return false;
-    *entry = (struct weir__config_entry){.section = parser->section, .origin = parser->origin};
-    if (name) {
-        entry->name = keep_text(parser->config, name);
-        entry->value = keep_text(parser->config, value);
+    for (size_t i = 0; i < config->file.count; i++) {
+        const struct weir_ini_entry *entry = &config->file.entries[i];
+        if (entry->key && strcmp(entry->section, section) == 0 && strcmp(entry->key, name) == 0)
+            return entry;
     }
-    *parser->end = entry;
-    parser->end = &entry->next;
-    return !name || (entry->name && entry->value);
+    return NULL;
 }
 
-static bool on_section(void *user, unsigned line, const char *name, size_t length)
+// "FILE:LINE"; NULL with the thread's error.
+static const char *origin_of(struct weir__config *config, unsigned line)
 {
-    struct parser *parser = user;
-    char section[WEIR__NAME_SIZE];
-    if (!begin_line(parser, line))
-        return false;
-    snprintf(section, sizeof section, "%.*s", (int)length, name);
-    const struct weir__config_entry *known = find(parser->config, section, NULL);
-    weir_status status = WEIR_OK;
-    if (known)
-        status = fail(parser->origin, "keep its keys together in one place",
-                      "section [%s] is already at %s", section, known->origin);
-    else if (parser->section_count++ == WEIR__CONFIG_SECTION_LIMIT)
-        status = fail(parser->origin, NULL, "more than %d sections", WEIR__CONFIG_SECTION_LIMIT);
-    parser->section = status == WEIR_OK ? keep_text(parser->config, section) : NULL;
-    return parser->section && add(parser, NULL, NULL);
-}
-
-static bool on_entry(void *user, unsigned line, const char *name, const char *value)
-{
-    struct parser *parser = user;
-    if (!begin_line(parser, line))
-        return false;
-    const struct weir__config_entry *known = find(parser->config, parser->section, name);
-    weir_status status = WEIR_OK;
-    if (known)
-        status = fail(parser->origin, "keep one of them", "'%s' of [%s] is already set at %s", name,
-                      parser->section, known->origin);
-    else if (parser->entry_count++ == WEIR__CONFIG_KEY_LIMIT)
-        status = fail(parser->origin, NULL, "more than %d keys", WEIR__CONFIG_KEY_LIMIT);
-    return status == WEIR_OK && add(parser, name, value);
-}
-
-static void on_refused(void *user, unsigned line, const char *remedy, const char *sentence)
-{
-    struct parser *parser = user;
-    if (begin_line(parser, line))
-        fail(parser->origin, remedy, "%s", sentence);
+    const size_t size = strlen(config->label) + sizeof ":4294967295";
+    char *origin = weir__config_keep(config, size);
+    if (origin)
+        snprintf(origin, size, "%s:%u", config->label, line);
+    return origin;
 }
 
 weir_status weir__config_create(const char *label, const char *text, size_t size,
                                 struct weir__config **out_config)
 {
-    static const struct weir_ini_handler handler = {
-        .section = on_section,
-        .entry = on_entry,
-        .refuse = on_refused,
+    static const struct weir_ini_rules rules = {
         .sectionless_remedy = "put it under [weir], or where it belongs",
+        .section_limit = WEIR__CONFIG_SECTION_LIMIT,
     };
+    struct weir_ini_refusal refusal;
+    const char *origin;
+    weir_status status = WEIR_ERROR_OUT_OF_MEMORY;
     struct weir__config *config = *out_config = weir__allocate(sizeof *config);
     if (!config)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a configuration");
-    struct parser parser = {.config = config, .end = &config->entries, .label = label};
-    const enum weir_ini_end end = weir_ini_read(text, size, &handler, &parser);
-    if (end == WEIR_INI_END)
+    config->label = keep_text(config, label);
+    if (config->label && weir_ini_read(text, size, &rules, &config->file, &refusal))
         return WEIR_OK;
+    if (config->label && refusal.line == 0)
+        weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory to read a configuration");
+    else if (config->label && (origin = origin_of(config, refusal.line)))
+        status = fail(origin, refusal.remedy, "%s", refusal.sentence);
     weir__config_destroy(out_config);
-    return end == WEIR_INI_NO_MEMORY
-               ? weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory to read a configuration")
-               : weir_last_error()->status;
+    return status;
 }
 
 // The sections of the library's own.
@@ -396,10 +323,10 @@ static weir_status fail_unknown(const char *origin, const struct name_list *list
 
 const char *weir__config_section_name(const struct weir__config *config, size_t index)
 {
-    const struct weir__config_entry *entry = config->entries;
-    while (entry && (entry->name || index-- > 0))
-        entry = entry->next;
-    return entry ? entry->section : NULL;
+    for (size_t i = 0; i < config->file.count; i++)
+        if (!config->file.entries[i].key && index-- == 0)
+            return config->file.entries[i].section;
+    return NULL;
 }
 
 static const struct weir_key *key_of(const struct weir_section *section, uint32_t index)
@@ -407,14 +334,13 @@ static const struct weir_key *key_of(const struct weir_section *section, uint32_
     return weir_key_at(section->keys, section->key_size, index);
 }
 
-static weir_status unknown_key(const struct weir__config_entry *entry,
+static weir_status unknown_key(const char *origin, const char *key,
                                const struct weir_section *section)
 {
-    struct name_list list = {"its keys are ", entry->name, NULL, "the section has no keys", 0};
+    struct name_list list = {"its keys are ", key, NULL, "the section has no keys", 0};
     for (uint32_t i = 0; i < section->key_count; i++)
         name_list_add(&list, key_of(section, i)->name);
-    return fail_unknown(entry->origin, &list, "unknown key '%s' in [%s]", entry->name,
-                        section->name);
+    return fail_unknown(origin, &list, "unknown key '%s' in [%s]", key, section->name);
 }
 
 // Digits with an optional '-', and one spelling for each number.
@@ -501,14 +427,17 @@ static weir_status set_default(struct weir_setting *setting, const struct weir_s
 
 // What the file says is checked even if something else replaces it, so that a file is valid or not
 // independently of the environment.
-static weir_status set_entry(const struct weir__config_entry *entry,
+static weir_status set_entry(struct weir__config *config, const struct weir_ini_entry *entry,
                              const struct weir_section *section,
                              struct weir_setting *const *settings)
 {
+    const char *origin = origin_of(config, entry->line);
+    if (!origin)
+        return WEIR_ERROR_OUT_OF_MEMORY;
     for (uint32_t i = 0; i < section->key_count; i++)
-        if (strcmp(entry->name, settings[i]->key->name) == 0)
-            return set(settings[i], section, entry->value, entry->origin);
-    return unknown_key(entry, section);
+        if (strcmp(entry->key, settings[i]->key->name) == 0)
+            return set(settings[i], section, entry->value, origin);
+    return unknown_key(origin, entry->key, section);
 }
 
 // The environment may change later, and so may arguments: the configuration keeps copies.
@@ -542,10 +471,11 @@ static const struct weir_setting *const *take(struct weir__config *config,
         settings[i] = &cells[i].setting;
         status = set_default(settings[i], section, key_of(section, i));
     }
-    for (const struct weir__config_entry *entry = config->entries; entry && status == WEIR_OK;
-         entry = entry->next)
-        if (entry->name && strcmp(entry->section, section->name) == 0)
-            status = set_entry(entry, section, settings);
+    for (size_t i = 0; i < config->file.count && status == WEIR_OK; i++) {
+        const struct weir_ini_entry *entry = &config->file.entries[i];
+        if (entry->key && strcmp(entry->section, section->name) == 0)
+            status = set_entry(config, entry, section, settings);
+    }
     for (uint32_t i = 0; i < count && replaces && status == WEIR_OK; i++) {
         weir_text_variable(name, sizeof name, section->name, settings[i]->key->name);
         const char *value = secure_getenv(name);
@@ -658,8 +588,8 @@ static bool is_listed(const char *list, const char *name)
 
 bool weir__config_names(const struct weir__config *config, const char *module)
 {
-    const struct weir__config_entry *backend = find(config, "weir", "backend");
-    const struct weir__config_entry *plugins = find(config, "weir", "plugins");
+    const struct weir_ini_entry *backend = find(config, "weir", "backend");
+    const struct weir_ini_entry *plugins = find(config, "weir", "plugins");
     return (backend && is_listed(backend->value, module)) ||
            (plugins && is_listed(plugins->value, module)) ||
            is_listed(config->weir[KEY_BACKEND]->text, module) ||
@@ -699,24 +629,20 @@ void weir__config_print_anyway(void)
         weir__log_print(level > 0 ? level - 1 : WEIR_LOG_WARNING, true);
 }
 
-static weir_status unknown_section(const struct weir__config_entry *entry, const char *const *known,
-                                   size_t count)
-{
-    struct name_list list = {.prefix = "the sections are ", .wanted = entry->section};
-    for (size_t i = 0; i < count; i++)
-        name_list_add(&list, known[i]);
-    return fail_unknown(entry->origin, &list, "unknown section [%s]", entry->section);
-}
-
-weir_status weir__config_check_sections(const struct weir__config *config, const char *const *known,
+weir_status weir__config_check_sections(struct weir__config *config, const char *const *known,
                                         size_t count)
 {
-    for (const struct weir__config_entry *entry = config->entries; entry; entry = entry->next) {
-        size_t i = 0;
-        while (i < count && strcmp(entry->section, known[i]) != 0)
-            i++;
-        if (i == count)
-            return unknown_section(entry, known, count);
+    for (size_t i = 0; i < config->file.count; i++) {
+        const struct weir_ini_entry *entry = &config->file.entries[i];
+        struct name_list list = {.prefix = "the sections are ", .wanted = entry->section};
+        size_t k = 0;
+        while (k < count && strcmp(entry->section, known[k]) != 0)
+            name_list_add(&list, known[k++]);
+        if (k < count)
+            continue;
+        const char *origin = origin_of(config, entry->line);
+        return origin ? fail_unknown(origin, &list, "unknown section [%s]", entry->section)
+                      : WEIR_ERROR_OUT_OF_MEMORY;
     }
     return WEIR_OK;
 }

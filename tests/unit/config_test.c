@@ -255,8 +255,8 @@ WEIR_TEST(Config, RefusesBadLines)
         {"[weir]\ndevice =; nothing\n", 2, "a ';'"},
         {"[weir]\ndevice = a # b\n", 2, "a '#'"},
         {"[weir]\ndevice = #1\n", 2, "a '#'"},
-        {"[weir]\n[opencl]\n\n[weir]\n", 4, "weir.ini:1"},
-        {"[weir]\ndevice = 1\nbackend = null\ndevice = 1\n", 4, "weir.ini:2"},
+        {"[weir]\n[opencl]\n\n[weir]\n", 4, "line 1"},
+        {"[weir]\ndevice = 1\nbackend = null\ndevice = 1\n", 4, "line 2"},
         {"[weir]\nbackend = null\x01\n", 2, "(0x01)"},
         {"[weir]\rbackend = null\r", 1, "(0x0d)"},
         {"; \x7f", 1, "(0x7f)"},
@@ -306,7 +306,7 @@ WEIR_TEST(Config, RefusesTooManySectionsAndKeys)
     EXPECT_STR_EQ(weir_last_error()->message, "weir.ini:257: more than 256 sections");
 
     used = (size_t)snprintf(text, size, "[weir]\n");
-    for (int i = 0; i <= WEIR__CONFIG_KEY_LIMIT; i++)
+    for (int i = 0; i <= WEIR_INI_KEY_LIMIT; i++)
         used += (size_t)snprintf(text + used, size - used, "k%d = 1\n", i);
     EXPECT_INT_EQ(read_all(text), WEIR_ERROR_CONFIG);
     EXPECT_STR_EQ(weir_last_error()->message, "weir.ini:1026: more than 1024 keys");

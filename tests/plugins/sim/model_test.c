@@ -106,7 +106,7 @@ WEIR_TEST(SimModel, WrongLinesAreRefused)
         // Keys and sections.
         {GPU "chanels = 8\n", ":8: ", {"'chanels'", "did you mean 'channels'?"}},
         {GPU "xyzzy = 8\n", ":8: ", {"'xyzzy'", "conf/gpus/reference.ini has all"}},
-        {GPU "kernels = 8\n", ":8: ", {"'kernels' is set twice"}},
+        {GPU "kernels = 8\n", ":8: ", {"'kernels' of [gpu] is already set in line"}},
         {GPU "[gpu]\n", ":8: ", {"[gpu] is already in line 1"}},
         {"[card]\n", ":1: ", {"unknown section [card]"}},
         {"[gpu]\nqueues = stream\n", ":1: ", {"lacks 'name'"}},
@@ -123,7 +123,7 @@ WEIR_TEST(SimModel, WrongLinesAreRefused)
         {GPU "[kernel a]\nfixed_ns = 1\n[kernel a]\nfixed_ns = 1\n",
          ":10: ",
          {"[kernel a] is already in line 8"}},
-        {GPU "[kernel a]\nfixed_ns = 1\nfixed_ns = 1\n", ":10: ", {"'fixed_ns' is set twice"}},
+        {GPU "[kernel a]\nfixed_ns = 1\nfixed_ns = 1\n", ":10: ", {"'fixed_ns' of [kernel a] is already set in line 9"}},
         {GPU "[kernel a]\nper_argument_16_ns = 1\n",
          ":9: ",
          {"per_argument_0_ns to per_argument_15_ns"}},
@@ -214,7 +214,7 @@ WEIR_TEST(SimModel, WrongFilesOfCostsAreRefused)
     static const struct refusal rows[] = {
         {"[learnt]\nkind = tpu\n", "costs.ini:2: ", {"gpu or cpu, not 'tpu'"}},
         {"[learnt]\nkinds = gpu\n", "costs.ini:2: ", {"no key 'kinds'"}},
-        {"[learnt]\nkind = gpu\nkind = gpu\n", "costs.ini:3: ", {"'kind' is set twice"}},
+        {"[learnt]\nkind = gpu\nkind = gpu\n", "costs.ini:3: ", {"'kind' of [learnt] is already set in line 2"}},
         {"[learnt]\nkind = gpu\n[learnt]\n", "costs.ini:3: ", {"already in line 1"}},
         {"[learnt]\nkind = gpu\n", "costs.ini: ", {"no [kernel NAME]"}},
         {"; none\n", "costs.ini: ", {"no [kernel NAME]"}},
