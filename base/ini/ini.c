@@ -93,9 +93,7 @@ static bool is_blank(char c)
 
 static const char *skip_blanks(const char *text)
 {
-    while (is_blank(*text))
-        text++;
-    return text;
+    return text + strspn(text, " \t");
 }
 
 // "kind NAME", with one space.

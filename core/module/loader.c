@@ -465,16 +465,10 @@ static bool load_from(struct attempt *attempt, const char *search_path, weir_loa
 }
 
 // The name in "weir_NAME.so", or false.
-static bool module_of_file(const char *file, char *name, size_t size)
+static bool module_of_file(const char *file, struct weir__module_name *name)
 {
-    size_t length = strlen(file);
-
-    if (length <= 8 || length - 8 >= size || strncmp(file, "weir_", 5) != 0 ||
-        strcmp(file + length - 3, ".so") != 0)
-        return false;
-    memcpy(name, file + 5, length - 8);
-    name[length - 8] = '\0';
-    return true;
+    int end = 0;
+    return sscanf(file, "weir_%64[^.].so%n", name->text, &end) == 1 && end > 0 && !file[end];
 }
 
 // Adds the names that are not among the first `count` yet, and returns how many there are then.
@@ -486,7 +480,7 @@ static size_t names_in(const char *directory, struct weir__module_name *names, s
 
     while (stream && count < most && (file = readdir(stream)) != NULL) {
         size_t same = 0;
-        if (!module_of_file(file->d_name, names[count].text, sizeof names[count].text))
+        if (!module_of_file(file->d_name, &names[count]))
             continue;
         while (strcmp(names[same].text, names[count].text) != 0)
             same++;

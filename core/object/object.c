@@ -139,14 +139,6 @@ void weir__left_add(struct weir__left *left, const char *format, ...)
     weir_long_text_add(&left->texts, "%s\n", text);
 }
 
-// Of the line that begins there. Not by the rest of the text, which is long.
-static size_t length_at(const struct weir__left *left, const char *at)
-{
-    const size_t most = left->texts.used - (size_t)(at - left->texts.text);
-    const char *end = memchr(at, '\n', most);
-    return end ? (size_t)(end - at) : most;
-}
-
 void weir__left_list(struct weir__left *left, const char *prefix, char list[WEIR__LEFT_LIST_SIZE])
 {
     static const char all[] = "; the log (weir_log_set) has all";
@@ -156,7 +148,7 @@ void weir__left_list(struct weir__left *left, const char *prefix, char list[WEIR
     char line[400];
     list[0] = '\0';
     for (const char *at = left->texts.text; at && *at; at += length + 1) {
-        length = length_at(left, at);
+        length = strcspn(at, "\n");
         if (used + length + sizeof ", " > room)
             break;
         weir_text_append(list, WEIR__LEFT_LIST_SIZE, &used, "%s%.*s", told++ > 0 ? ", " : "",
@@ -166,7 +158,7 @@ void weir__left_list(struct weir__left *left, const char *prefix, char list[WEIR
         weir_text_append(list, WEIR__LEFT_LIST_SIZE, &used, "%s%u more%s", told > 0 ? ", " : "",
                          (unsigned)(left->count - told), left->texts.failed ? "" : all);
         for (const char *at = left->texts.text; at && *at; at += length + 1) {
-            length = length_at(left, at);
+            length = strcspn(at, "\n");
             snprintf(line, sizeof line, "%s%.*s still exists", prefix, (int)length, at);
             weir__log(WEIR_LOG_ERROR, "core", line);
         }
