@@ -73,7 +73,7 @@ bool weir__module_check(const struct weir_module *module, const char *name,
 // for each file that it tries; the code that opens modules adds the rest.
 //
 // All functions accept a NULL report and then do nothing. Running out of memory
-// loses an entry, never the report: its text says that it is incomplete.
+// loses an entry, and the text says that it is incomplete, or the text.
 //
 // Threads: one thread builds a report; afterwards any number may read it.
 
@@ -88,7 +88,7 @@ void weir__load_report_add(weir_load_report *report, const struct weir_load_entr
 void weir__load_report_opened(weir_load_report *report, const char *module, const char *driver,
                               uint32_t device_count, const char *refusal);
 
-// Where the modules were requested, and what to do about a failure; NULL leaves the one that is there.
-void weir__load_report_explain(weir_load_report *report, const char *origin, const char *remedy);
+// Writes the text when all modules are loaded. Where they were requested, and what to do about a failure, may be NULL.
+void weir__load_report_finish(weir_load_report *report, const char *origin, const char *remedy);
 
 #endif

@@ -275,6 +275,7 @@ weir_status weir_inspect_modules(const char *module_path, weir_load_report **out
     if (!*out_report)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a report");
     weir__loader_try_all(module_path, &weir__host, *out_report);
+    weir__load_report_finish(*out_report, NULL, NULL);
     return WEIR_OK;
 }
 

@@ -285,7 +285,6 @@ static weir_status load_modules(weir_runtime *runtime)
         weir__config_list(backend, false, backend_names, WEIR__CONFIG_LIST_LIMIT, &backend_count));
     WEIR_IGNORE(
         weir__config_list(plugins, true, plugin_names, WEIR__CONFIG_LIST_LIMIT, &plugin_count));
-    weir__load_report_explain(runtime->report, backend->origin, NULL);
     for (size_t i = 0; i < plugin_count; i++) {
         const weir_status status =
             weir__loader_load(plugin_names[i], WEIR_MODULE_PLUGIN,
@@ -385,8 +384,10 @@ static weir_status open_with(const struct weir_open_params *params, weir_runtime
     weir_lock_init(&runtime->transport.lock, &weir__locks[WEIR__LOCK_TRANSPORT]);
     runtime->report = weir__load_report_create(params->out_report ? 2 : 1);
     weir_status status = open_runtime(runtime, params);
-    if (status < 0)
-        weir__load_report_explain(runtime->report, NULL, weir_last_error()->remedy);
+    weir__load_report_finish(runtime->report,
+                             runtime->config ? weir__config_weir(runtime->config, "backend")->origin
+                                             : NULL,
+                             status < 0 ? weir_last_error()->remedy : NULL);
     if (params->out_report)
         *params->out_report = runtime->report;
     if (status < 0) {
