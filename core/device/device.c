@@ -234,30 +234,17 @@ static weir_status check_limits(const weir_device *device)
                       weir_runtime_backend(device->runtime), broken);
 }
 
-// The runtime's list of open devices.
-
+// To the runtime's list of open devices.
 static void add_opened(weir_device *device, const char *file, int line)
 {
     struct weir__shared *shared = device->shared;
     device->file = weir__file_name(file);
     device->line = line;
     weir_lock_take(&shared->devices_lock);
-    device->next = shared->devices;
-    shared->devices = device;
+    LIST_INSERT_HEAD(&shared->devices, device, place);
     weir_lock_release(&shared->devices_lock);
     weir__debug_begin(device, "device", weir__opened_name(device));
     weir__debug_place(device, file, line);
-}
-
-static void remove_opened(weir_device *device)
-{
-    struct weir__shared *shared = device->shared;
-    weir_lock_take(&shared->devices_lock);
-    weir_device **at = &shared->devices;
-    while (*at != device)
-        at = &(*at)->next;
-    *at = device->next;
-    weir_lock_release(&shared->devices_lock);
 }
 
 // The backend's limits, which every plugin may change.
@@ -389,7 +376,9 @@ weir_status weir_device_close_at(weir_device **device, const char *file, int lin
     finish_retired(gone);
     end_notifier(&gone->notifier);
     WEIR__DESTROY_ALONG(gone->chain, gone->chain->count, device, gone);
-    remove_opened(gone);
+    weir_lock_take(&gone->shared->devices_lock);
+    LIST_REMOVE(gone, place);
+    weir_lock_release(&gone->shared->devices_lock);
     weir__debug_end(gone, file, line);
     weir_runtime *runtime = gone->runtime;
     free_device(gone);

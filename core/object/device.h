@@ -55,7 +55,7 @@ struct weir__legacy {
 struct weir__shared {
     struct weir_lock walk_lock; // one completion at a time is booked: core/queue/completion.c
     struct weir_lock devices_lock;
-    weir_device *devices; // that are open: core/device/device.c
+    LIST_HEAD(, weir_device) devices; // that are open: core/device/device.c
 };
 
 struct weir_device {
@@ -65,7 +65,7 @@ struct weir_device {
     const struct weir__chain *chain;
     const struct weir_link *first; // of the chain
     size_t index;                  // of the backend's devices
-    weir_device *next;             // of the runtime's open ones
+    LIST_ENTRY(weir_device) place; // among the runtime's open ones
     const char *file;              // where the program opened it; NULL: not known
     int line;
     WEIR_SIZED_CELL(struct weir_limits, limits, WEIR_SIZED_ROOM);

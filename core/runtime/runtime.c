@@ -307,7 +307,8 @@ static weir_status refuse_close(struct weir__shared *shared)
     char list[WEIR__LEFT_LIST_SIZE], name[64], place[WEIR__PLACE_SIZE];
     struct weir__left left = {.count = 0};
     weir_lock_take(&shared->devices_lock);
-    for (const weir_device *device = shared->devices; device; device = device->next) {
+    for (const weir_device *device = LIST_FIRST(&shared->devices); device;
+         device = LIST_NEXT(device, place)) {
         weir_text_escape(name, sizeof name, weir__opened_name(device), "");
         weir__place_text(place, " (opened at ", device->file, device->line, ")");
         weir__left_add(&left, "'%s'%s", name, place);
