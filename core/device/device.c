@@ -93,13 +93,6 @@ weir_status weir_device_describe_sized(const weir_runtime *runtime, size_t index
 
 // Choosing.
 
-static bool is_index(const char *text, size_t *out_index)
-{
-    const size_t length = strspn(text, "0123456789");
-    *out_index = strtoul(text, NULL, 10); // the largest number if it has no room
-    return length > 0 && text[length] == '\0';
-}
-
 // The one device whose name contains the text. With `is_number` none does: the text is an index that is too large.
 static weir_status select_by_name(const weir_runtime *runtime, const char *select, bool is_number,
                                   const char *origin, size_t *out_index)
@@ -133,16 +126,10 @@ static weir_status select_device(const weir_runtime *runtime, const char *explic
     const struct weir_setting *setting = weir__config_weir(runtime->config, "device");
     const char *select = explicit_select ? explicit_select : setting->text;
     const char *origin = explicit_select ? "" : setting->origin;
-    size_t count = weir_device_count(runtime);
+    const bool is_number = !select[strspn(select, "0123456789")]; // also where it is ""
 
-    *out_index = 0;
-    if (count == 0)
-        return weir__fail(WEIR_ERROR_NO_DEVICE, "`weir doctor` says what was found",
-                          "the backend '%s' has no device", weir_runtime_backend(runtime));
-    if (!*select)
-        return WEIR_OK;
-    const bool is_number = is_index(select, out_index);
-    if (is_number && *out_index < count)
+    *out_index = strtoul(select, NULL, 10); // the largest number if it has no room
+    if (!*select || (is_number && *out_index < weir_device_count(runtime)))
         return WEIR_OK;
     return select_by_name(runtime, select, is_number, origin, out_index);
 }
