@@ -45,10 +45,9 @@ struct weir__member {
     weir_device *device;
     void *slots[WEIR__SLOTS_INSIDE];
     const struct weir__class *class;
-    bool internal;                    // created by the library; does not keep a device from
-                                      // closing
-    TAILQ_ENTRY(weir__member) place;  // among the device's live objects, or, after destruction,
-                                      // its retired ones
+    bool internal; // created by the library; does not keep a device from closing
+    // Among the device's live objects, or, after destruction, its retired ones.
+    TAILQ_ENTRY(weir__member) place;
     enum weir__frontier has_frontier; // after destruction: what `frontier` holds
     atomic_uint uses;                 // by captures and graphs, which keep it alive
     struct weir_event *frontier;      // events to be complete before it is finalized
