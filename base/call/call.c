@@ -120,26 +120,18 @@ static bool is_same(weir_head_find *find, const void *user, uint32_t a, uint32_t
     return first && second && weir_head_equals(first, second);
 }
 
-// The first rank that has called what more than half have; the number of ranks if there is no such half. Each rank is
-// set off against one that has called something else, and only a call of more than half is left over.
+// The first rank that has called what more than half have, of which one is in the first half; the number of ranks if
+// there is no such half.
 static uint32_t first_of_most(uint32_t count, weir_head_find *find, const void *user)
 {
-    uint32_t candidate = 0;
-    uint32_t first = count;
-    uint32_t left = 0;
-    uint32_t alike = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        if (left == 0)
-            candidate = i;
-        left = left == 0 || is_same(find, user, candidate, i) ? left + 1 : left - 1;
+    for (uint32_t i = 0; i <= count / 2; i++) {
+        uint32_t alike = 0;
+        for (uint32_t k = i; k < count; k++)
+            alike += is_same(find, user, i, k);
+        if (alike > count / 2)
+            return i;
     }
-    for (uint32_t i = count; i-- > 0;) {
-        if (!is_same(find, user, candidate, i))
-            continue;
-        alike++;
-        first = i;
-    }
-    return alike > count / 2 ? first : count;
+    return count;
 }
 
 bool weir_heads_find_odd(uint32_t count, weir_head_find *find, const void *user,

@@ -9,17 +9,21 @@
 #include <ini.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
+#include "base/names.h"
 #include "base/text.h"
 
 struct reader {
-    const struct weir_ini_handler *handler;
-    void *user;
+    const struct weir_ini_rules *rules;
+    struct weir_ini *ini;
     unsigned line;
-    bool in_section;
+    size_t section_count;
+    size_t section; // the index of its entry
     bool delivered; // the key of the line, by inih
-    enum weir_ini_end result;
+    struct weir_ini_refusal *refusal;
 };
 
 #ifdef INI_MAX_LINE
@@ -36,21 +40,31 @@ static bool refuse(struct reader *reader, const char *remedy, const char *format
 
 static bool refuse(struct reader *reader, const char *remedy, const char *format, ...)
 {
-    char sentence[512];
+    struct weir_ini_refusal *refusal = reader->refusal;
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(sentence, sizeof sentence, format, arguments);
+    vsnprintf(refusal->sentence, sizeof refusal->sentence, format, arguments);
     va_end(arguments);
-    reader->handler->refuse(reader->user, reader->line, remedy, sentence);
-    reader->result = WEIR_INI_REFUSED;
+    refusal->line = reader->line;
+    refusal->remedy = remedy;
     return false;
 }
 
-static bool stop_unless(struct reader *reader, bool more)
+// The refusal of line 0 is that of a text for which there is no memory.
+static bool add(struct reader *reader, const char *section, const char *key, const char *value)
 {
-    if (!more)
-        reader->result = WEIR_INI_STOPPED;
-    return more;
+    struct weir_ini *ini = reader->ini;
+    struct weir_ini_entry *entries =
+        weir_grow(ini->entries, ini->count, &ini->capacity, sizeof *entries);
+    if (!entries)
+        return false;
+    ini->entries = entries;
+    struct weir_ini_entry *entry = &entries[ini->count++];
+    *entry = (struct weir_ini_entry){.line = reader->line,
+                                     .section = weir_names_keep(ini->texts, section),
+                                     .key = key ? weir_names_keep(ini->texts, key) : NULL,
+                                     .value = value ? weir_names_keep(ini->texts, value) : NULL};
+    return entry->section && !key == !entry->key && !value == !entry->value;
 }
 
 static bool check_bytes(struct reader *reader, const char *line, size_t length)
@@ -79,15 +93,13 @@ static bool is_blank(char c)
 
 static const char *skip_blanks(const char *text)
 {
-    while (is_blank(*text))
-        text++;
-    return text;
+    return text + strspn(text, " \t");
 }
 
 // "kind NAME", with one space.
 static bool is_of_kind(const struct reader *reader, const char *name, size_t length)
 {
-    const char *kind = reader->handler->kind;
+    const char *kind = reader->rules->kind;
     const size_t kind_length = kind ? strlen(kind) : 0;
     return kind && length > kind_length + 1 && strncmp(name, kind, kind_length) == 0 &&
            name[kind_length] == ' ' && !is_blank(name[kind_length + 1]) &&
@@ -123,8 +135,17 @@ static bool take_section(struct reader *reader, const char *line)
     if (*rest != '\0' && (*rest != ';' || rest == close + 1))
         return refuse(reader, "start a new line, or put ' ;' before a comment",
                       "there is text after [%.*s]: '%s'", (int)length, name, close + 1);
-    reader->in_section = true;
-    return stop_unless(reader, reader->handler->section(reader->user, reader->line, name, length));
+    char section[WEIR_INI_LINE_LIMIT + 1];
+    snprintf(section, sizeof section, "%.*s", (int)length, name);
+    for (size_t i = 0; i < reader->ini->count; i++)
+        if (!reader->ini->entries[i].key && strcmp(reader->ini->entries[i].section, section) == 0)
+            return refuse(reader, "keep its keys together in one place",
+                          "section [%s] is already in line %u", section,
+                          reader->ini->entries[i].line);
+    if (reader->section_count++ == reader->rules->section_limit)
+        return refuse(reader, NULL, "more than %zu sections", reader->rules->section_limit);
+    reader->section = reader->ini->count;
+    return add(reader, section, NULL, NULL);
 }
 
 static bool check_value(struct reader *reader, const char *name, const char *value)
@@ -146,10 +167,18 @@ static int on_key(void *user, const char *section, const char *name, const char 
     if (!name)
         return 1;
     reader->delivered = true;
-    if (!value)
-        value = "";
-    return check_value(reader, name, value) &&
-           stop_unless(reader, reader->handler->entry(reader->user, reader->line, name, value));
+    value = value ? value : "";
+    if (!check_value(reader, name, value))
+        return 0;
+    const struct weir_ini_entry *entries = reader->ini->entries;
+    const char *in = entries[reader->section].section;
+    for (size_t i = reader->section + 1; i < reader->ini->count; i++)
+        if (strcmp(entries[i].key, name) == 0)
+            return refuse(reader, "keep one of them", "'%s' of [%s] is already set in line %u",
+                          name, in, entries[i].line);
+    if (reader->ini->count - reader->section > WEIR_INI_KEY_LIMIT)
+        return refuse(reader, NULL, "more than %d keys", WEIR_INI_KEY_LIMIT);
+    return add(reader, in, name, value);
 }
 
 static bool take_entry(struct reader *reader, const char *line)
@@ -163,19 +192,18 @@ static bool take_entry(struct reader *reader, const char *line)
     if (*skip_blanks(line + length) != '=')
         return refuse(reader, "write key = value; keys have letters, digits, '_' and '-'",
                       "'%.*s' cannot be a key", (int)strcspn(line, "="), line);
-    if (!reader->in_section)
-        return refuse(reader, reader->handler->sectionless_remedy,
+    if (reader->section_count == 0)
+        return refuse(reader, reader->rules->sectionless_remedy,
                       "'%.*s' comes before the first section", (int)length, line);
     reader->delivered = false;
     const int code = ini_parse_string(line, on_key, reader);
-    if (code == -2)
-        reader->result = WEIR_INI_NO_MEMORY;
-    else if (reader->result == WEIR_INI_END && (code != 0 || !reader->delivered))
-        refuse(reader,
-               "find the code in this process that changes inih's ini_* variables, or the inih "
-               "that takes only shorter lines",
-               "inih did not deliver the key of this line");
-    return reader->result == WEIR_INI_END;
+    if (code != -2 && !reader->delivered)
+        return refuse(
+            reader,
+            "find the code in this process that changes inih's ini_* variables, or the inih "
+            "that takes only shorter lines",
+            "inih did not deliver the key of this line");
+    return code == 0;
 }
 
 static bool take_line(struct reader *reader, const char *text, size_t length)
@@ -193,15 +221,25 @@ static bool take_line(struct reader *reader, const char *text, size_t length)
     return *line == '[' ? take_section(reader, line) : take_entry(reader, line);
 }
 
-enum weir_ini_end weir_ini_read(const char *text, size_t size,
-                                const struct weir_ini_handler *handler, void *user)
+void weir_ini_finish(struct weir_ini *ini)
 {
-    struct reader reader = {.handler = handler, .user = user};
+    free(ini->entries);
+    weir_names_destroy(ini->texts);
+    *ini = (struct weir_ini){.entries = NULL};
+}
+
+bool weir_ini_read(const char *text, size_t size, const struct weir_ini_rules *rules,
+                   struct weir_ini *out_ini, struct weir_ini_refusal *out_refusal)
+{
+    struct reader reader = {.rules = rules, .ini = out_ini, .refusal = out_refusal};
     const char *const end = text + size;
     const char *at = text;
+    *out_ini = (struct weir_ini){.texts = weir_names_create()};
+    *out_refusal = (struct weir_ini_refusal){.sentence = "there is no memory to read it"};
+    bool more = out_ini->texts;
     if (size >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0)
         at += 3;
-    for (bool more = true; more && at < end;) {
+    while (more && at < end) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         const char *next = newline ? newline : end;
         const bool returns = newline && next > at && next[-1] == '\r';
@@ -209,5 +247,7 @@ enum weir_ini_end weir_ini_read(const char *text, size_t size,
         more = take_line(&reader, at, (size_t)(next - at) - returns);
         at = newline ? newline + 1 : end;
     }
-    return reader.result;
+    if (!more)
+        weir_ini_finish(out_ini);
+    return more;
 }

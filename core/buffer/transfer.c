@@ -33,12 +33,9 @@ static struct weir__staging_block *create(weir_device *device, enum weir__stagin
         return NULL;
     }
     block->size = size;
-    const weir_status status = weir__buffer_make(device, "staging", &setup, true, &block->memory);
-    if (status == WEIR_OK)
+    if (weir__buffer_make(device, "staging", &setup, true, &block->memory) == WEIR_OK)
         return block;
     weir__release(block);
-    const struct weir_error cause = weir__error_of(status);
-    weir__error_set(&cause);
     return NULL;
 }
 

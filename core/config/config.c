@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/ini/ini.h"
 #include "base/sized.h"
 #include "base/text.h"
 #include "core/support/error.h"
@@ -50,6 +49,7 @@ void weir__config_destroy(struct weir__config **config)
         next = block->next;
         weir__release(block);
     }
+    weir_ini_finish(&(*config)->file);
     weir__release(*config);
     *config = NULL;
 }
@@ -68,133 +68,50 @@ static weir_status fail(const char *origin, const char *remedy, const char *form
     return weir__fail(WEIR_ERROR_CONFIG, remedy, "%s", message);
 }
 
-// Keeps the lines that base/ini/ini.h reads as sections and entries.
-
-_Static_assert(WEIR_INI_NAME_SIZE == WEIR__NAME_SIZE &&
-                   WEIR_INI_LINE_LIMIT == WEIR__CONFIG_LINE_LIMIT,
-               "the language's limits are those of the configuration");
-
-// "[section]", whose name is NULL, or "key = value" of that section.
-struct weir__config_entry {
-    struct weir__config_entry *next;
-    const char *section;
-    const char *name;
-    const char *value;
-    const char *origin;
-    unsigned line;
-};
-
-struct parser {
-    struct weir__config *config;
-    struct weir__config_entry **end;
-    const char *label;
-    char *origin; // of the current line
-    unsigned line;
-    const char *section;
-    unsigned section_count;
-    unsigned entry_count;
-};
-
-// The entry of that name in the section, or with NULL the section itself; NULL: none.
-static const struct weir__config_entry *find(const struct weir__config *config, const char *section,
-                                             const char *name)
+// The entry of that name in the section; NULL: none.
+static const struct weir_ini_entry *find(const struct weir__config *config, const char *section,
+                                         const char *name)
 {
-    const struct weir__config_entry *entry = config->entries;
-    for (; entry; entry = entry->next)
-        if (strcmp(entry->section, section) == 0 &&
-            (name ? entry->name && strcmp(entry->name, name) == 0 : !entry->name))
-            break;
-    return entry;
-}
-
-static bool begin_line(struct parser *parser, unsigned line)
-{
-    const size_t size = strlen(parser->label) + sizeof ":4294967295";
-    parser->line = line;
-    parser->origin = weir__config_keep(parser->config, size);
-    if (parser->origin)
-        snprintf(parser->origin, size, "%s:%u", parser->label, line);
-    return parser->origin != NULL;
-}
-
-// Keeps what the line says.
-static bool add(struct parser *parser, const char *name, const char *value)
-{
-    struct weir__config_entry *entry = weir__config_keep(parser->config, sizeof *entry);
-    if (!entry)
-        return false;
-    *entry = (struct weir__config_entry){.section = parser->section,
-                                         .origin = parser->origin,
-                                         .line = parser->line};
-    if (name) {
-        entry->name = keep_text(parser->config, name);
-        entry->value = keep_text(parser->config, value);
+    for (size_t i = 0; i < config->file.count; i++) {
+        const struct weir_ini_entry *entry = &config->file.entries[i];
+        if (entry->key && strcmp(entry->section, section) == 0 && strcmp(entry->key, name) == 0)
+            return entry;
     }
-    *parser->end = entry;
-    parser->end = &entry->next;
-    return !name || (entry->name && entry->value);
+    return NULL;
 }
 
-static bool on_section(void *user, unsigned line, const char *name, size_t length)
+// "FILE:LINE"; NULL with the thread's error.
+static const char *origin_of(struct weir__config *config, unsigned line)
 {
-    struct parser *parser = user;
-    char section[WEIR__NAME_SIZE];
-    if (!begin_line(parser, line))
-        return false;
-    snprintf(section, sizeof section, "%.*s", (int)length, name);
-    const struct weir__config_entry *known = find(parser->config, section, NULL);
-    weir_status status = WEIR_OK;
-    if (known)
-        status = fail(parser->origin, "keep its keys together in one place",
-                      "section [%s] is already in line %u", section, known->line);
-    else if (parser->section_count++ == WEIR__CONFIG_SECTION_LIMIT)
-        status = fail(parser->origin, NULL, "more than %d sections", WEIR__CONFIG_SECTION_LIMIT);
-    parser->section = status == WEIR_OK ? keep_text(parser->config, section) : NULL;
-    return parser->section && add(parser, NULL, NULL);
-}
-
-static bool on_entry(void *user, unsigned line, const char *name, const char *value)
-{
-    struct parser *parser = user;
-    if (!begin_line(parser, line))
-        return false;
-    const struct weir__config_entry *known = find(parser->config, parser->section, name);
-    weir_status status = WEIR_OK;
-    if (known)
-        status = fail(parser->origin, "keep one of them", "'%s' of [%s] is already set in line %u",
-                      name, parser->section, known->line);
-    else if (parser->entry_count++ == WEIR__CONFIG_KEY_LIMIT)
-        status = fail(parser->origin, NULL, "more than %d keys", WEIR__CONFIG_KEY_LIMIT);
-    return status == WEIR_OK && add(parser, name, value);
-}
-
-static void on_refused(void *user, unsigned line, const char *remedy, const char *sentence)
-{
-    struct parser *parser = user;
-    if (begin_line(parser, line))
-        fail(parser->origin, remedy, "%s", sentence);
+    const size_t size = strlen(config->label) + sizeof ":4294967295";
+    char *origin = weir__config_keep(config, size);
+    if (origin)
+        snprintf(origin, size, "%s:%u", config->label, line);
+    return origin;
 }
 
 weir_status weir__config_create(const char *label, const char *text, size_t size,
                                 struct weir__config **out_config)
 {
-    static const struct weir_ini_handler handler = {
-        .section = on_section,
-        .entry = on_entry,
-        .refuse = on_refused,
+    static const struct weir_ini_rules rules = {
         .sectionless_remedy = "put it under [weir], or where it belongs",
+        .section_limit = WEIR__CONFIG_SECTION_LIMIT,
     };
+    struct weir_ini_refusal refusal;
+    const char *origin;
+    weir_status status = WEIR_ERROR_OUT_OF_MEMORY;
     struct weir__config *config = *out_config = weir__allocate(sizeof *config);
     if (!config)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a configuration");
-    struct parser parser = {.config = config, .end = &config->entries, .label = label};
-    const enum weir_ini_end end = weir_ini_read(text, size, &handler, &parser);
-    if (end == WEIR_INI_END)
+    config->label = keep_text(config, label);
+    if (config->label && weir_ini_read(text, size, &rules, &config->file, &refusal))
         return WEIR_OK;
+    if (config->label && refusal.line == 0)
+        weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory to read a configuration");
+    else if (config->label && (origin = origin_of(config, refusal.line)))
+        status = fail(origin, refusal.remedy, "%s", refusal.sentence);
     weir__config_destroy(out_config);
-    return end == WEIR_INI_NO_MEMORY
-               ? weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory to read a configuration")
-               : weir_last_error()->status;
+    return status;
 }
 
 // The sections of the library's own.
@@ -388,12 +305,28 @@ static void name_list_add(struct name_list *list, const char *name)
     list->nearest = weir_text_nearer(list->wanted, list->nearest, name);
 }
 
+static weir_status fail_unknown(const char *origin, const struct name_list *list,
+                                const char *format, ...) WEIR_PRINTF(3, 4);
+
+// For what is wanted and not in the list.
+static weir_status fail_unknown(const char *origin, const struct name_list *list,
+                                const char *format, ...)
+{
+    char text[300];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return list->nearest ? fail(origin, list->text, "%s; did you mean '%s'?", text, list->nearest)
+                         : fail(origin, list->text, "%s", text);
+}
+
 const char *weir__config_section_name(const struct weir__config *config, size_t index)
 {
-    const struct weir__config_entry *entry = config->entries;
-    while (entry && (entry->name || index-- > 0))
-        entry = entry->next;
-    return entry ? entry->section : NULL;
+    for (size_t i = 0; i < config->file.count; i++)
+        if (!config->file.entries[i].key && index-- == 0)
+            return config->file.entries[i].section;
+    return NULL;
 }
 
 static const struct weir_key *key_of(const struct weir_section *section, uint32_t index)
@@ -401,17 +334,13 @@ static const struct weir_key *key_of(const struct weir_section *section, uint32_
     return weir_key_at(section->keys, section->key_size, index);
 }
 
-static weir_status unknown_key(const struct weir__config_entry *entry,
+static weir_status unknown_key(const char *origin, const char *key,
                                const struct weir_section *section)
 {
-    struct name_list list = {.prefix = "its keys are ", .wanted = entry->name};
+    struct name_list list = {"its keys are ", key, NULL, "the section has no keys", 0};
     for (uint32_t i = 0; i < section->key_count; i++)
         name_list_add(&list, key_of(section, i)->name);
-    if (!list.nearest)
-        return fail(entry->origin, list.used ? list.text : "the section has no keys",
-                    "unknown key '%s' in [%s]", entry->name, section->name);
-    return fail(entry->origin, NULL, "unknown key '%s' in [%s]; did you mean '%s'?", entry->name,
-                section->name, list.nearest);
+    return fail_unknown(origin, &list, "unknown key '%s' in [%s]", key, section->name);
 }
 
 // Digits with an optional '-', and one spelling for each number.
@@ -456,11 +385,8 @@ static weir_status check_choice(const struct weir_setting *setting, const char *
             return WEIR_OK;
         name_list_add(&list, *choice);
     }
-    if (!list.nearest)
-        return fail(setting->origin, list.text, "'%s' of [%s] cannot be '%s'", setting->key->name,
-                    section, setting->text);
-    return fail(setting->origin, list.text, "'%s' of [%s] cannot be '%s'; did you mean '%s'?",
-                setting->key->name, section, setting->text, list.nearest);
+    return fail_unknown(setting->origin, &list, "'%s' of [%s] cannot be '%s'", setting->key->name,
+                        section, setting->text);
 }
 
 static weir_status read_value(struct weir_setting *setting, const char *section)
@@ -501,14 +427,17 @@ static weir_status set_default(struct weir_setting *setting, const struct weir_s
 
 // What the file says is checked even if something else replaces it, so that a file is valid or not
 // independently of the environment.
-static weir_status set_entry(const struct weir__config_entry *entry,
+static weir_status set_entry(struct weir__config *config, const struct weir_ini_entry *entry,
                              const struct weir_section *section,
                              struct weir_setting *const *settings)
 {
+    const char *origin = origin_of(config, entry->line);
+    if (!origin)
+        return WEIR_ERROR_OUT_OF_MEMORY;
     for (uint32_t i = 0; i < section->key_count; i++)
-        if (strcmp(entry->name, settings[i]->key->name) == 0)
-            return set(settings[i], section, entry->value, entry->origin);
-    return unknown_key(entry, section);
+        if (strcmp(entry->key, settings[i]->key->name) == 0)
+            return set(settings[i], section, entry->value, origin);
+    return unknown_key(origin, entry->key, section);
 }
 
 // The environment may change later, and so may arguments: the configuration keeps copies.
@@ -525,8 +454,10 @@ struct cell {
     WEIR_SIZED_CELL(struct weir_setting, setting, WEIR_SIZED_ROOM);
 };
 
-static struct weir_setting **take(struct weir__config *config, const struct weir_section *section,
-                                  bool replaces)
+// `arguments`: the program's values for the keys, NULL where it gives none; or NULL.
+static const struct weir_setting *const *take(struct weir__config *config,
+                                              const struct weir_section *section, bool replaces,
+                                              const char *const *arguments)
 {
     const uint32_t count = section->key_count;
     char name[256];
@@ -540,49 +471,30 @@ static struct weir_setting **take(struct weir__config *config, const struct weir
         settings[i] = &cells[i].setting;
         status = set_default(settings[i], section, key_of(section, i));
     }
-    for (const struct weir__config_entry *entry = config->entries; entry && status == WEIR_OK;
-         entry = entry->next)
-        if (entry->name && strcmp(entry->section, section->name) == 0)
-            status = set_entry(entry, section, settings);
+    for (size_t i = 0; i < config->file.count && status == WEIR_OK; i++) {
+        const struct weir_ini_entry *entry = &config->file.entries[i];
+        if (entry->key && strcmp(entry->section, section->name) == 0)
+            status = set_entry(config, entry, section, settings);
+    }
     for (uint32_t i = 0; i < count && replaces && status == WEIR_OK; i++) {
         weir_text_variable(name, sizeof name, section->name, settings[i]->key->name);
         const char *value = secure_getenv(name);
         if (value)
             status = replace(config, section, settings[i], value, name);
+        if (arguments && arguments[i] && status == WEIR_OK)
+            status = replace(config, section, settings[i], arguments[i], "argument");
     }
-    return status == WEIR_OK ? settings : NULL;
-}
-
-static const struct weir_setting *const *finished(struct weir_setting **settings)
-{
-    return (const struct weir_setting *const *)settings;
+    return status == WEIR_OK ? (const struct weir_setting *const *)settings : NULL;
 }
 
 const struct weir_setting *const *weir__config_section(struct weir__config *config,
                                                        const struct weir_section *section,
                                                        bool replaces)
 {
-    return finished(take(config, section, replaces));
+    return take(config, section, replaces, NULL);
 }
 
-// The sources of the configuration, and the precedence of values of [weir].
-
-static weir_status resolve(struct weir__config *config, const struct weir_open_params *params)
-{
-    const char *arguments[KEYS] = {[KEY_BACKEND] = params->backend,
-                                   [KEY_MODULE_PATH] = params->module_path,
-                                   [KEY_PLUGINS] = params->plugins};
-    struct weir_setting **weir = take(config, &weir__config_weir_table, true);
-    weir_status status = weir ? WEIR_OK : weir_last_error()->status;
-    for (size_t i = 0; i < KEYS && status == WEIR_OK; i++)
-        if (arguments[i])
-            status = replace(config, &weir__config_weir_table, weir[i], arguments[i], "argument");
-    if (status < 0)
-        return status;
-    config->weir = finished(weir);
-    config->comm = weir__config_section(config, &weir__config_comm_table, true);
-    return config->comm ? WEIR_OK : weir_last_error()->status;
-}
+// The sources of the configuration.
 
 static weir_status create(const struct weir_open_params *params, struct weir__config **out_config)
 {
@@ -618,11 +530,19 @@ weir_status weir__config_load(const struct weir_open_params *params,
 
     if (!params)
         params = &none;
+    const char *const arguments[KEYS] = {[KEY_BACKEND] = params->backend,
+                                         [KEY_MODULE_PATH] = params->module_path,
+                                         [KEY_PLUGINS] = params->plugins};
     weir_status status = create(params, &config);
-    if (status == WEIR_OK)
-        status = resolve(config, params);
-    if (status != WEIR_OK)
+    if (status < 0)
+        return status;
+    config->weir = take(config, &weir__config_weir_table, true, arguments);
+    if (config->weir)
+        config->comm = take(config, &weir__config_comm_table, true, NULL);
+    if (!config->comm) {
+        status = weir_last_error()->status;
         weir__config_destroy(&config);
+    }
     *out_config = config;
     return status;
 }
@@ -668,8 +588,8 @@ static bool is_listed(const char *list, const char *name)
 
 bool weir__config_names(const struct weir__config *config, const char *module)
 {
-    const struct weir__config_entry *backend = find(config, "weir", "backend");
-    const struct weir__config_entry *plugins = find(config, "weir", "plugins");
+    const struct weir_ini_entry *backend = find(config, "weir", "backend");
+    const struct weir_ini_entry *plugins = find(config, "weir", "plugins");
     return (backend && is_listed(backend->value, module)) ||
            (plugins && is_listed(plugins->value, module)) ||
            is_listed(config->weir[KEY_BACKEND]->text, module) ||
@@ -691,15 +611,15 @@ static int level_of(const char *text)
     return 0;
 }
 
-int weir__config_log(const struct weir__config *config)
+void weir__config_print(const struct weir__config *config)
 {
+    const bool debugs = weir__config_debug(config);
     const int level = level_of(config->weir[KEY_LOG]->text);
-    if (level == 0)
-        return weir__config_debug(config) ? WEIR_LOG_WARNING : 0;
-    return level - 1;
+    const int printed = level > 0 ? level - 1 : debugs ? WEIR_LOG_WARNING : 0;
+    weir__log_print(printed, debugs || printed > 0);
 }
 
-void weir__config_tell(void)
+void weir__config_print_anyway(void)
 {
     const char *debug = secure_getenv("WEIR_DEBUG"), *log = secure_getenv("WEIR_LOG");
     const int level = log ? level_of(log) : 0;
@@ -709,27 +629,20 @@ void weir__config_tell(void)
         weir__log_print(level > 0 ? level - 1 : WEIR_LOG_WARNING, true);
 }
 
-static weir_status unknown_section(const struct weir__config_entry *entry, const char *const *known,
-                                   size_t count)
-{
-    struct name_list list = {.prefix = "the sections are ", .wanted = entry->section};
-    for (size_t i = 0; i < count; i++)
-        name_list_add(&list, known[i]);
-    if (!list.nearest)
-        return fail(entry->origin, list.text, "unknown section [%s]", entry->section);
-    return fail(entry->origin, NULL, "unknown section [%s]; did you mean [%s]?", entry->section,
-                list.nearest);
-}
-
-weir_status weir__config_check_sections(const struct weir__config *config, const char *const *known,
+weir_status weir__config_check_sections(struct weir__config *config, const char *const *known,
                                         size_t count)
 {
-    for (const struct weir__config_entry *entry = config->entries; entry; entry = entry->next) {
-        size_t i = 0;
-        while (i < count && strcmp(entry->section, known[i]) != 0)
-            i++;
-        if (i == count)
-            return unknown_section(entry, known, count);
+    for (size_t i = 0; i < config->file.count; i++) {
+        const struct weir_ini_entry *entry = &config->file.entries[i];
+        struct name_list list = {.prefix = "the sections are ", .wanted = entry->section};
+        size_t k = 0;
+        while (k < count && strcmp(entry->section, known[k]) != 0)
+            name_list_add(&list, known[k++]);
+        if (k < count)
+            continue;
+        const char *origin = origin_of(config, entry->line);
+        return origin ? fail_unknown(origin, &list, "unknown section [%s]", entry->section)
+                      : WEIR_ERROR_OUT_OF_MEMORY;
     }
     return WEIR_OK;
 }

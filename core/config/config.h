@@ -6,28 +6,29 @@
 // the variable's name, or with "argument: "; WEIR_ERROR_IO for a file that
 // cannot be read; WEIR_ERROR_OUT_OF_MEMORY.
 // Threads: loading is safe as long as no other thread changes the environment; a
-// loaded configuration may be read by any number of threads. weir__config_section() and
-// weir__config_keep() add to it, and calls of these are not concurrent.
+// loaded configuration may be read by any number of threads. weir__config_section(),
+// weir__config_check_sections() and weir__config_keep() add to it, and calls of these are not concurrent.
 #ifndef WEIR_CORE_CONFIG_CONFIG_H
 #define WEIR_CORE_CONFIG_CONFIG_H
 
 #include <weir/config.h>
 #include <weir/runtime.h>
 
+#include "base/ini/ini.h"
+
 // Limits of the language.
-#define WEIR__CONFIG_LINE_LIMIT 199
 #define WEIR__CONFIG_FILE_LIMIT ((size_t)1 << 20)
 #define WEIR__CONFIG_SECTION_LIMIT 256
-#define WEIR__CONFIG_KEY_LIMIT 1024
 // A name of a section or of a module, with its terminator, and names in a list.
-#define WEIR__NAME_SIZE 32
+#define WEIR__NAME_SIZE WEIR_INI_NAME_SIZE
 #define WEIR__CONFIG_LIST_LIMIT 16
 
 // The settings are in the order of the tables.
 struct weir__config {
     const struct weir_setting *const *weir;
     const struct weir_setting *const *comm;
-    struct weir__config_entry *entries; // of the file, in its order
+    const char *label;
+    struct weir_ini file;
     struct weir__config_block *blocks;
 };
 
@@ -60,12 +61,12 @@ unsigned weir__config_copy_threads(const struct weir__config *config);
 // Whether `debug` in [weir] is 1: core/support/debug.h.
 bool weir__config_debug(const struct weir__config *config);
 
-// The level that `log` in [weir] asks to print: of enum weir_log_level, or 0 for none.
-int weir__config_log(const struct weir__config *config);
+// Prints from now on what `log` and `debug` in [weir] ask for.
+void weir__config_print(const struct weir__config *config);
 
-// Prints from now on what WEIR_LOG and WEIR_DEBUG ask for, where a configuration cannot be read and
+// The same by WEIR_LOG and WEIR_DEBUG, where a configuration cannot be read and
 // so does not tell; a variable that is not valid counts as a wish to see why.
-void weir__config_tell(void);
+void weir__config_print_anyway(void);
 
 // The keys of [comm], and the value of one: the variable WEIR_COMM_KEY beats the file.
 extern const struct weir_section weir__config_comm_table;
@@ -90,7 +91,7 @@ bool weir__config_names(const struct weir__config *config, const char *module);
 
 // Refuses the first section of the file whose name is not among `known`, which
 // includes "weir".
-weir_status weir__config_check_sections(const struct weir__config *config, const char *const *known,
+weir_status weir__config_check_sections(struct weir__config *config, const char *const *known,
                                         size_t count);
 
 // The name of the file's section `index`, in the order of the file, or NULL past

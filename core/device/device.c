@@ -1,5 +1,6 @@
 // Opening and closing devices.
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <weir/device.h>
@@ -34,7 +35,8 @@ static weir_status refuse_close(weir_device *device)
     char list[WEIR__LEFT_LIST_SIZE], place[WEIR__PLACE_SIZE];
     bool has_shared = false, all_named = true;
     weir_lock_take(&device->lock);
-    for (const struct weir__member *at = device->live; at; at = at->next) {
+    for (const struct weir__member *at = TAILQ_FIRST(&device->live); at;
+         at = TAILQ_NEXT(at, place)) {
         const bool is_shared = is_only_shared(at);
         const char *label = at->object.label;
         if (at->internal && !is_shared)
@@ -50,14 +52,10 @@ static weir_status refuse_close(weir_device *device)
     if (left.count == 0)
         return WEIR_OK;
     weir__left_list(&left, "weir_device_close: ", list);
-    const bool several = left.count > 1;
-    const char *remedy = several ? "destroy them first" : "destroy it first";
-    if (has_shared)
-        remedy = several ? "let a tensor's user call its deleter, and destroy the others, first"
-                         : "let the tensor's user call its deleter first";
-    else if (!all_named)
-        remedy = several ? "destroy them first; params.label gives names"
-                         : "destroy it first; params.label gives a name";
+    const char *remedy = has_shared
+                             ? "let a tensor's user call its deleter, and destroy the others, first"
+                         : all_named ? "destroy them first"
+                                     : "destroy them first; params.label gives names";
     return weir__invalid(device->info.name, remedy,
                          "weir_device_close: %u object%s of the device still exist%s: %s",
                          (unsigned)left.count, left.count == 1 ? "" : "s",
@@ -95,18 +93,6 @@ weir_status weir_device_describe_sized(const weir_runtime *runtime, size_t index
 
 // Choosing.
 
-static bool is_index(const char *text, size_t *out_index)
-{
-    size_t value = 0;
-    for (const char *c = text; *c; c++) {
-        if (*c < '0' || *c > '9' || value > 100000)
-            return false;
-        value = 10 * value + (size_t)(*c - '0');
-    }
-    *out_index = value;
-    return *text != '\0';
-}
-
 // The one device whose name contains the text. With `is_number` none does: the text is an index that is too large.
 static weir_status select_by_name(const weir_runtime *runtime, const char *select, bool is_number,
                                   const char *origin, size_t *out_index)
@@ -140,16 +126,10 @@ static weir_status select_device(const weir_runtime *runtime, const char *explic
     const struct weir_setting *setting = weir__config_weir(runtime->config, "device");
     const char *select = explicit_select ? explicit_select : setting->text;
     const char *origin = explicit_select ? "" : setting->origin;
-    size_t count = weir_device_count(runtime);
+    const bool is_number = !select[strspn(select, "0123456789")]; // also where it is ""
 
-    *out_index = 0;
-    if (count == 0)
-        return weir__fail(WEIR_ERROR_NO_DEVICE, "`weir doctor` says what was found",
-                          "the backend '%s' has no device", weir_runtime_backend(runtime));
-    if (!*select)
-        return WEIR_OK;
-    const bool is_number = is_index(select, out_index);
-    if (is_number && *out_index < count)
+    *out_index = strtoul(select, NULL, 10); // the largest number if it has no room
+    if (!*select || (is_number && *out_index < weir_device_count(runtime)))
         return WEIR_OK;
     return select_by_name(runtime, select, is_number, origin, out_index);
 }
@@ -175,6 +155,8 @@ static weir_device *allocate_device(weir_runtime *runtime, const char *given)
     device->chain = &runtime->chain;
     device->first = weir__chain_first(&runtime->chain);
     weir_lock_init(&device->lock, &weir__locks[WEIR__LOCK_DEVICE]);
+    TAILQ_INIT(&device->live);
+    TAILQ_INIT(&device->retired);
     weir_lock_init(&device->staging.lock, &weir__locks[WEIR__LOCK_STAGING]);
     weir_workers_init(&device->staging.copiers, &weir__locks[WEIR__LOCK_COPIERS]);
     weir_lock_init(&device->notifier.lock, &weir__locks[WEIR__LOCK_NOTIFIER]);
@@ -239,38 +221,17 @@ static weir_status check_limits(const weir_device *device)
                       weir_runtime_backend(device->runtime), broken);
 }
 
-static weir_status check_timing(const weir_device *device)
-{
-    if (!device->default_timing || device->limits.timing_history > 0)
-        return WEIR_OK;
-    return weir__fail(WEIR_ERROR_UNSUPPORTED, "open it without default_timing",
-                      "weir_device_open: device '%s' cannot time operations", device->info.name);
-}
-
-// The runtime's list of open devices.
-
+// To the runtime's list of open devices.
 static void add_opened(weir_device *device, const char *file, int line)
 {
     struct weir__shared *shared = device->shared;
     device->file = weir__file_name(file);
     device->line = line;
     weir_lock_take(&shared->devices_lock);
-    device->next = shared->devices;
-    shared->devices = device;
+    LIST_INSERT_HEAD(&shared->devices, device, place);
     weir_lock_release(&shared->devices_lock);
     weir__debug_begin(device, "device", weir__opened_name(device));
     weir__debug_place(device, file, line);
-}
-
-static void remove_opened(weir_device *device)
-{
-    struct weir__shared *shared = device->shared;
-    weir_lock_take(&shared->devices_lock);
-    weir_device **at = &shared->devices;
-    while (*at != device)
-        at = &(*at)->next;
-    *at = device->next;
-    weir_lock_release(&shared->devices_lock);
 }
 
 // The backend's limits, which every plugin may change.
@@ -313,8 +274,10 @@ static weir_status open_device(weir_runtime *runtime, const struct weir_device_p
     ask_limits(device);
     device->default_timing = params && params->default_timing;
     status = check_limits(device);
-    if (status == WEIR_OK)
-        status = check_timing(device);
+    if (status == WEIR_OK && device->default_timing && device->limits.timing_history == 0)
+        status =
+            weir__fail(WEIR_ERROR_UNSUPPORTED, "open it without default_timing",
+                       "weir_device_open: device '%s' cannot time operations", device->info.name);
     if (status < 0) {
         WEIR__DESTROY_ALONG(device->chain, device->chain->count, device, device);
         goto fail;
@@ -400,7 +363,9 @@ weir_status weir_device_close_at(weir_device **device, const char *file, int lin
     finish_retired(gone);
     end_notifier(&gone->notifier);
     WEIR__DESTROY_ALONG(gone->chain, gone->chain->count, device, gone);
-    remove_opened(gone);
+    weir_lock_take(&gone->shared->devices_lock);
+    LIST_REMOVE(gone, place);
+    weir_lock_release(&gone->shared->devices_lock);
     weir__debug_end(gone, file, line);
     weir_runtime *runtime = gone->runtime;
     free_device(gone);

@@ -163,8 +163,6 @@ _Static_assert((int)WEIR_ELEMENT_INT == (int)kDLInt && (int)WEIR_ELEMENT_UINT ==
                    (int)WEIR_ELEMENT_BOOL == CODE_BOOL,
                "elements are DLPack's type codes");
 
-#define REFUSE(label, ...) weir__invalid(label, __VA_ARGS__)
-
 // Bytes of an element, or 0 if it is not a whole number of bytes.
 static uint64_t element_bytes(uint32_t bits, uint32_t lanes)
 {
@@ -176,13 +174,14 @@ static weir_status check_element(const char *function, const char *label, unsign
                                  uint32_t bits, uint32_t lanes)
 {
     if (code > CODE_BOOL)
-        return REFUSE(label, "convert it to an integer, floating or complex type first",
-                      "%s: the elements' type code is %u; known are 0 to %d", function, code,
-                      CODE_BOOL);
+        return weir__invalid(label, "convert it to an integer, floating or complex type first",
+                             "%s: the elements' type code is %u; known are 0 to %d", function, code,
+                             CODE_BOOL);
     if (element_bytes(bits, lanes) == 0)
-        return REFUSE(label, "pass elements of whole bytes",
-                      "%s: an element of %" PRIu32 " lanes of %" PRIu32 " bits has no whole bytes",
-                      function, lanes, bits);
+        return weir__invalid(label, "pass elements of whole bytes",
+                             "%s: an element of %" PRIu32 " lanes of %" PRIu32
+                             " bits has no whole bytes",
+                             function, lanes, bits);
     return WEIR_OK;
 }
 
@@ -190,37 +189,30 @@ static weir_status check_shape(const char *function, const char *label, int64_t 
                                const int64_t *shape)
 {
     if (dimensions < 0 || dimensions > WEIR_TENSOR_DIMENSIONS)
-        return REFUSE(label, "merge some of them",
-                      "%s: %" PRId64 " dimensions; a tensor has at most %d", function, dimensions,
-                      WEIR_TENSOR_DIMENSIONS);
+        return weir__invalid(label, "merge some of them",
+                             "%s: %" PRId64 " dimensions; a tensor has at most %d", function,
+                             dimensions, WEIR_TENSOR_DIMENSIONS);
     if (dimensions > 0 && !shape)
-        return REFUSE(label, "set it to the dimensions' sizes", "%s: the shape is NULL", function);
+        return weir__invalid(label, "set it to the dimensions' sizes", "%s: the shape is NULL",
+                             function);
     for (int64_t i = 0; i < dimensions; i++)
         if (shape[i] < 0)
-            return REFUSE(label, "a dimension is 0 or more",
-                          "%s: dimension %" PRId64 " of the shape is %" PRId64, function, i,
-                          shape[i]);
+            return weir__invalid(label, "a dimension is 0 or more",
+                                 "%s: dimension %" PRId64 " of the shape is %" PRId64, function, i,
+                                 shape[i]);
     return WEIR_OK;
 }
 
-static bool is_empty(uint32_t dimensions, const int64_t *shape)
-{
-    for (uint32_t i = 0; i < dimensions; i++)
-        if (shape[i] == 0)
-            return true;
-    return false;
-}
-
-// The strides of a dense tensor; false if they wrap.
-static bool dense_strides(uint32_t dimensions, const int64_t *shape, int64_t *out_strides)
+// The strides of a dense tensor. Returns the count of its elements; -1 if that wraps.
+static int64_t dense_strides(uint32_t dimensions, const int64_t *shape, int64_t *out_strides)
 {
     int64_t stride = 1;
     for (uint32_t i = dimensions; i-- > 0;) {
         out_strides[i] = stride;
         if (__builtin_mul_overflow(stride, shape[i], &stride))
-            return false;
+            return -1;
     }
-    return true;
+    return stride;
 }
 
 // Bytes from the first element to the end of the last; false if that wraps.
@@ -229,10 +221,10 @@ static bool extent(uint32_t dimensions, const int64_t *shape, const int64_t *str
 {
     uint64_t last = 0;
     *out_bytes = 0;
-    if (is_empty(dimensions, shape))
-        return true;
     for (uint32_t i = 0; i < dimensions; i++) {
         uint64_t reach;
+        if (shape[i] == 0)
+            return true;
         if (__builtin_mul_overflow((uint64_t)shape[i] - 1, (uint64_t)strides[i], &reach) ||
             __builtin_add_overflow(last, reach, &last))
             return false;
@@ -264,9 +256,10 @@ static weir_status check_strides(const char *label, const struct weir_tensor *te
 {
     for (uint32_t i = 0; tensor->strides && i < tensor->dimensions; i++)
         if (tensor->strides[i] < 0)
-            return REFUSE(label, "copy it into a tensor whose strides are 0 or more",
-                          "weir_dlpack_export: the stride of dimension %" PRIu32 " is %" PRId64, i,
-                          tensor->strides[i]);
+            return weir__invalid(label, "copy it into a tensor whose strides are 0 or more",
+                                 "weir_dlpack_export: the stride of dimension %" PRIu32
+                                 " is %" PRId64,
+                                 i, tensor->strides[i]);
     return WEIR_OK;
 }
 
@@ -283,7 +276,7 @@ static weir_status fill_layout(const struct weir_tensor *tensor, struct exported
     if (bytes && tensor->strides)
         memcpy(exported->strides, tensor->strides, bytes);
     if ((!tensor->strides &&
-         !dense_strides(tensor->dimensions, tensor->shape, exported->strides)) ||
+         dense_strides(tensor->dimensions, tensor->shape, exported->strides) < 0) ||
         !extent(tensor->dimensions, tensor->shape, exported->strides, each, &size))
         size = SIZE_MAX;
     return weir__buffer_check_range(buffer,
@@ -334,9 +327,10 @@ static weir_status export_tensor(const struct weir_tensor *tensor,
     const char *label = tensor->buffer->member.object.label;
     const uint32_t lanes = tensor->lanes ? tensor->lanes : 1;
     if (tensor->buffer->block)
-        return REFUSE(label, "copy it into a buffer of weir_buffer_create()",
-                      "weir_dlpack_export: the buffer is of a pool, which may give its memory to "
-                      "others while the tensor is used");
+        return weir__invalid(
+            label, "copy it into a buffer of weir_buffer_create()",
+            "weir_dlpack_export: the buffer is of a pool, which may give its memory to "
+            "others while the tensor is used");
     weir_status status =
         check_element("weir_dlpack_export", label, tensor->element, tensor->bits, lanes);
     if (status == WEIR_OK)
@@ -346,10 +340,10 @@ static weir_status export_tensor(const struct weir_tensor *tensor,
     if (status < 0)
         return status;
     if (tensor->bits > UINT8_MAX || lanes > UINT16_MAX)
-        return REFUSE(label, NULL,
-                      "weir_dlpack_export: DLPack has no elements of %" PRIu32 " lanes of %" PRIu32
-                      " bits",
-                      lanes, tensor->bits);
+        return weir__invalid(label, NULL,
+                             "weir_dlpack_export: DLPack has no elements of %" PRIu32
+                             " lanes of %" PRIu32 " bits",
+                             lanes, tensor->bits);
 
     struct exported *exported = weir__allocate(sizeof *exported);
     if (!exported)
@@ -389,26 +383,28 @@ weir_status weir_dlpack_export_at(const struct weir_tensor *tensor,
 
 // Import.
 
-static weir_status check_dense(const char *label, const DLTensor *tensor)
+static weir_status check_dense(const char *label, const DLTensor *tensor, int64_t *out_count)
 {
     int64_t dense[WEIR_TENSOR_DIMENSIONS];
     const uint32_t dimensions = (uint32_t)tensor->ndim;
 
-    if (is_empty(dimensions, tensor->shape))
-        return REFUSE(label, "skip it", "weir_dlpack_import: the tensor has no elements");
-    if (!dense_strides(dimensions, tensor->shape, dense))
-        return REFUSE(label, NULL, "weir_dlpack_import: the tensor has more than 2^63 elements");
+    *out_count = dense_strides(dimensions, tensor->shape, dense);
+    if (*out_count == 0)
+        return weir__invalid(label, "skip it", "weir_dlpack_import: the tensor has no elements");
+    if (*out_count < 0)
+        return weir__invalid(label, NULL,
+                             "weir_dlpack_import: the tensor has more than 2^63 elements");
     for (uint32_t i = 0; tensor->strides && i < dimensions; i++)
         // The stride of a single row is never used.
         if (tensor->shape[i] > 1 && tensor->strides[i] != dense[i])
-            return REFUSE(label, "copy it into a dense one first: contiguous() in PyTorch",
-                          "weir_dlpack_import: the stride of dimension %" PRIu32 " is %" PRId64
-                          ", and that of a dense tensor %" PRId64,
-                          i, tensor->strides[i], dense[i]);
+            return weir__invalid(label, "copy it into a dense one first: contiguous() in PyTorch",
+                                 "weir_dlpack_import: the stride of dimension %" PRIu32
+                                 " is %" PRId64 ", and that of a dense tensor %" PRId64,
+                                 i, tensor->strides[i], dense[i]);
     return WEIR_OK;
 }
 
-static weir_status check_tensor(const char *label, const DLTensor *tensor)
+static weir_status check_tensor(const char *label, const DLTensor *tensor, int64_t *out_count)
 {
     static const char function[] = "weir_dlpack_import";
     weir_status status =
@@ -416,10 +412,10 @@ static weir_status check_tensor(const char *label, const DLTensor *tensor)
     if (status == WEIR_OK)
         status = check_shape(function, label, tensor->ndim, tensor->shape);
     if (status == WEIR_OK)
-        status = check_dense(label, tensor);
+        status = check_dense(label, tensor, out_count);
     if (status == WEIR_OK && !tensor->data)
-        status = REFUSE(label, "import a tensor that has memory", "%s: the tensor's data is NULL",
-                        function);
+        status = weir__invalid(label, "import a tensor that has memory",
+                               "%s: the tensor's data is NULL", function);
     return status;
 }
 
@@ -452,15 +448,17 @@ static weir_status set_device(weir_device *device, const char *label, const DLTe
     if (status < 0)
         return status;
     if (type != native.dlpack)
-        return REFUSE(label, "open a device of the tensor's backend, or move it to the host first",
-                      "weir_dlpack_import: the tensor is on a device of DLPack's device type %d, "
-                      "and memory of '%s' is of type %d",
-                      type, device->info.name, native.dlpack);
+        return weir__invalid(
+            label, "open a device of the tensor's backend, or move it to the host first",
+            "weir_dlpack_import: the tensor is on a device of DLPack's device type %d, "
+            "and memory of '%s' is of type %d",
+            type, device->info.name, native.dlpack);
     // Every library numbers OpenCL devices differently; the driver checks the context.
     if (type != kDLOpenCL && tensor->device.device_id != native.ordinal)
-        return REFUSE(label, "use the device that the tensor is on",
-                      "weir_dlpack_import: the tensor is on device %d, and '%s' is device %d",
-                      tensor->device.device_id, device->info.name, native.ordinal);
+        return weir__invalid(
+            label, "use the device that the tensor is on",
+            "weir_dlpack_import: the tensor is on device %d, and '%s' is device %d",
+            tensor->device.device_id, device->info.name, native.ordinal);
     setup->placement = WEIR_PLACE_DEVICE;
     setup->native = (uintptr_t)tensor->data;
     return WEIR_OK;
@@ -473,39 +471,23 @@ static void end_import(void *user)
         tensor->deleter(tensor);
 }
 
-static void describe_tensor(const DLTensor *from, weir_buffer *buffer, struct weir_tensor *to)
-{
-    *to = (struct weir_tensor){
-        .struct_size = sizeof *to,
-        .buffer = buffer,
-        .offset = (size_t)from->byte_offset,
-        .element = (weir_element)from->dtype.code,
-        .bits = from->dtype.bits,
-        .lanes = from->dtype.lanes,
-        .dimensions = (uint32_t)from->ndim,
-        .shape = from->shape,
-        .strides = from->strides,
-    };
-}
-
 // `*out_tensor` is as large as this library's structure.
 static weir_status import_tensor(weir_device *device, const char *label,
                                  struct DLManagedTensor *tensor, struct weir_tensor *out_tensor)
 {
     const DLTensor *from = &tensor->dl_tensor;
-    weir_status status = check_tensor(label, from);
+    int64_t count = 0;
+    weir_status status = check_tensor(label, from, &count);
     if (status < 0)
         return status;
 
-    int64_t dense[WEIR_TENSOR_DIMENSIONS];
-    uint64_t size = UINT64_MAX;
+    uint64_t size;
     const uint64_t each = element_bytes(from->dtype.bits, from->dtype.lanes);
     const DLDeviceType type = from->device.device_type;
     const bool is_of_host = type == kDLCPU || type == kDLCUDAHost;
     struct weir_buffer_setup setup = {.struct_size = sizeof setup};
     weir_buffer *buffer = NULL;
-    if (!dense_strides((uint32_t)from->ndim, from->shape, dense) ||
-        !extent((uint32_t)from->ndim, from->shape, dense, each, &size) ||
+    if (__builtin_mul_overflow((uint64_t)count, each, &size) ||
         __builtin_add_overflow(size, from->byte_offset, &size))
         size = UINT64_MAX;
     setup.size = (size_t)size;
@@ -519,7 +501,17 @@ static weir_status import_tensor(weir_device *device, const char *label,
         return status;
     buffer->gone = end_import;
     buffer->gone_user = tensor;
-    describe_tensor(from, buffer, out_tensor);
+    *out_tensor = (struct weir_tensor){
+        .struct_size = sizeof *out_tensor,
+        .buffer = buffer,
+        .offset = (size_t)from->byte_offset,
+        .element = (weir_element)from->dtype.code,
+        .bits = from->dtype.bits,
+        .lanes = from->dtype.lanes,
+        .dimensions = (uint32_t)from->ndim,
+        .shape = from->shape,
+        .strides = from->strides,
+    };
     return WEIR_OK;
 }
 

@@ -1,6 +1,5 @@
-// The report keeps its text written at all times, so that reading it needs
-// neither memory nor a lock. It changes only while modules are being loaded, and
-// has only a few entries.
+// Its text is written when all modules are loaded, so that reading it needs
+// neither memory nor a lock.
 #include "core/module/loader.h"
 
 #include <stdatomic.h>
@@ -24,7 +23,7 @@ struct weir_load_report {
     struct weir_names *strings; // of the entries, and these two
     const char *origin;
     const char *remedy;
-    char *text;      // NULL: memory ran out at once
+    char *text;      // NULL: memory ran out, or it is not finished
     bool incomplete; // memory ran out
 };
 
@@ -61,28 +60,6 @@ static void add_entry(struct weir_long_text *text, const struct weir_load_entry 
         weir_long_text_add(text, "    %s: %s\n", about[0], about[1]);
 }
 
-// If out of memory the text stays as it was.
-static void rewrite(weir_load_report *report)
-{
-    struct weir_long_text text = {.text = NULL};
-
-    weir_long_text_add(&text, "modules%s%s:\n", report->origin[0] ? ", requested by " : "",
-                       report->origin);
-    for (size_t i = 0; i < report->count; i++)
-        add_entry(&text, &report->entries[i].entry);
-    if (report->remedy[0])
-        weir_long_text_add(&text, "what to do: %s\n", report->remedy);
-    if (report->incomplete)
-        weir_long_text_add(&text, "(memory ran out: this report is incomplete)\n");
-    if (text.failed) {
-        free(text.text);
-        report->incomplete = true;
-        return;
-    }
-    free(report->text);
-    report->text = text.text;
-}
-
 weir_load_report *weir__load_report_create(unsigned owners)
 {
     weir_load_report *report = weir__allocate(sizeof *report);
@@ -94,7 +71,6 @@ weir_load_report *weir__load_report_create(unsigned owners)
     }
     report->origin = report->remedy = "";
     atomic_init(&report->owners, owners);
-    rewrite(report);
     return report;
 }
 
@@ -121,7 +97,6 @@ void weir__load_report_add(weir_load_report *report, const struct weir_load_entr
     own->remedy = keep(report, entry->remedy);
     own->kind = keep(report, entry->kind);
     own->sanitizer = keep(report, entry->sanitizer);
-    rewrite(report);
 }
 
 void weir__load_report_opened(weir_load_report *report, const char *module, const char *driver,
@@ -139,16 +114,27 @@ void weir__load_report_opened(weir_load_report *report, const char *module, cons
     entry->reason = keep(report, refusal);
     if (refusal)
         entry->outcome = WEIR_LOAD_REFUSED;
-    rewrite(report);
 }
 
-void weir__load_report_explain(weir_load_report *report, const char *origin, const char *remedy)
+void weir__load_report_finish(weir_load_report *report, const char *origin, const char *remedy)
 {
+    struct weir_long_text text = {.text = NULL};
     if (!report)
         return;
-    report->origin = origin ? keep(report, origin) : report->origin;
-    report->remedy = remedy ? keep(report, remedy) : report->remedy;
-    rewrite(report);
+    report->origin = keep(report, origin);
+    report->remedy = keep(report, remedy);
+    weir_long_text_add(&text, "modules%s%s:\n", report->origin[0] ? ", requested by " : "",
+                       report->origin);
+    for (size_t i = 0; i < report->count; i++)
+        add_entry(&text, &report->entries[i].entry);
+    if (report->remedy[0])
+        weir_long_text_add(&text, "what to do: %s\n", report->remedy);
+    if (report->incomplete)
+        weir_long_text_add(&text, "(memory ran out: this report is incomplete)\n");
+    if (text.failed)
+        free(text.text);
+    else
+        report->text = text.text;
 }
 
 size_t weir_load_report_count(const weir_load_report *report)

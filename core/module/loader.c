@@ -98,7 +98,7 @@ static const struct {
 
 static const char *kind_name(enum weir_module_kind kind)
 {
-    return kinds[kind ? kind : WEIR_MODULE_BACKEND].name;
+    return kind ? kinds[kind].name : "module";
 }
 
 static bool check_abi(const struct weir_module *module, struct weir__finding *finding)
@@ -272,17 +272,6 @@ static void read_module(const struct weir_module *module, struct weir__loaded *o
                function_bytes < sizeof *transport ? function_bytes : sizeof *transport);
     else
         memcpy(ops, module->ops, slot_bytes < sizeof *ops ? slot_bytes : sizeof *ops);
-}
-
-struct weir_section weir__module_section(const struct weir_module *module)
-{
-    return (struct weir_section){
-        .struct_size = sizeof(struct weir_section),
-        .name = module->name,
-        .keys = module->keys,
-        .key_count = module->key_count,
-        .key_size = module->key_size,
-    };
 }
 
 // Finding files, and loading them.
@@ -476,16 +465,10 @@ static bool load_from(struct attempt *attempt, const char *search_path, weir_loa
 }
 
 // The name in "weir_NAME.so", or false.
-static bool module_of_file(const char *file, char *name, size_t size)
+static bool module_of_file(const char *file, struct weir__module_name *name)
 {
-    size_t length = strlen(file);
-
-    if (length <= 8 || length - 8 >= size || strncmp(file, "weir_", 5) != 0 ||
-        strcmp(file + length - 3, ".so") != 0)
-        return false;
-    memcpy(name, file + 5, length - 8);
-    name[length - 8] = '\0';
-    return true;
+    int end = 0;
+    return sscanf(file, "weir_%64[^.].so%n", name->text, &end) == 1 && end > 0 && !file[end];
 }
 
 // Adds the names that are not among the first `count` yet, and returns how many there are then.
@@ -497,7 +480,7 @@ static size_t names_in(const char *directory, struct weir__module_name *names, s
 
     while (stream && count < most && (file = readdir(stream)) != NULL) {
         size_t same = 0;
-        if (!module_of_file(file->d_name, names[count].text, sizeof names[count].text))
+        if (!module_of_file(file->d_name, &names[count]))
             continue;
         while (strcmp(names[same].text, names[count].text) != 0)
             same++;
@@ -579,24 +562,13 @@ static weir_status fail_missing(const struct attempt *attempt, const char *searc
                       search_path[0] ? search_path : "any directory");
 }
 
-static weir_status fail_refused(const struct attempt *attempt, const char *kind)
+static weir_status fail_refused(const struct attempt *attempt)
 {
     char message[768];
 
     weir_text_about(message, sizeof message, attempt->path, "%s", attempt->finding.reason);
     return weir__fail(WEIR_ERROR_MODULE, attempt->finding.remedy, "%s '%s' cannot be used: %s",
-                      kind, attempt->name, message);
-}
-
-// Tries the directories of the path, and stores those in `search`.
-static bool load(struct attempt *attempt, const char *search_path, struct search *search,
-                 weir_load_report *report)
-{
-    begin_search(search, search_path);
-    weir_lock_take(&loader_lock);
-    const bool loaded = load_from(attempt, search->path, report);
-    weir_lock_release(&loader_lock);
-    return loaded;
+                      kind_name(attempt->kind), attempt->name, message);
 }
 
 weir_status weir__loader_load(const char *name, enum weir_module_kind kind, const char *search_path,
@@ -606,33 +578,20 @@ weir_status weir__loader_load(const char *name, enum weir_module_kind kind, cons
     struct search search;
     struct attempt attempt = {.name = name, .kind = kind, .host = host};
 
+    if (!is_name(name) && !kind)
+        return WEIR_ERROR_NOT_FOUND;
     if (!is_name(name))
         return weir__fail(WEIR_ERROR_MODULE,
                           "use small letters, digits, '_' and '-', 64 of them at most",
                           "'%s' cannot be the name of a %s", name, kind_name(kind));
-    const bool loaded = load(&attempt, search_path, &search, report);
+    begin_search(&search, search_path);
+    weir_lock_take(&loader_lock);
+    const bool loaded = load_from(&attempt, search.path, report);
+    weir_lock_release(&loader_lock);
     if (attempt.entry.outcome == WEIR_LOAD_MISSING)
-        return fail_missing(&attempt, search.path);
+        return kind ? fail_missing(&attempt, search.path) : WEIR_ERROR_NOT_FOUND;
     if (!loaded)
-        return fail_refused(&attempt, kind_name(kind));
+        return fail_refused(&attempt);
     *out_loaded = attempt.loaded;
-    return WEIR_OK;
-}
-
-weir_status weir__loader_keys(const char *name, const char *search_path,
-                              const struct weir_host *host, struct weir_section *out_section)
-{
-    struct search search;
-    struct attempt attempt = {.name = name, .host = host};
-
-    *out_section = (struct weir_section){.struct_size = sizeof *out_section};
-    if (!is_name(name))
-        return WEIR_ERROR_NOT_FOUND;
-    const bool loaded = load(&attempt, search_path, &search, NULL);
-    if (attempt.entry.outcome == WEIR_LOAD_MISSING)
-        return WEIR_ERROR_NOT_FOUND;
-    if (!loaded)
-        return fail_refused(&attempt, "module");
-    *out_section = weir__module_section(&attempt.loaded.module);
     return WEIR_OK;
 }

@@ -31,7 +31,9 @@ struct weir__loaded {
 //
 // Threads: safe.
 // Errors: WEIR_ERROR_MODULE, with every reason in the message, and a remedy:
-// the nearest name where the file is missing, else what is wrong with it.
+// the nearest name where the file is missing, else what is wrong with it. With kind 0
+// WEIR_ERROR_NOT_FOUND if there is no such file, without an error detail: the section of that name
+// may belong to another program.
 weir_status weir__loader_load(const char *name, enum weir_module_kind kind, const char *search_path,
                               const struct weir_host *host, weir_load_report *report,
                               struct weir__loaded *out_loaded);
@@ -54,16 +56,6 @@ struct weir__module_name {
 // weir__loader_load(), and returns how many. None of them is opened.
 size_t weir__loader_names(const char *search_path, struct weir__module_name *names, size_t most);
 
-// The section of module `name`, of any kind, for checking a section of a
-// module that is not used.
-//
-// Ownership: the module's, which stays loaded.
-// Threads: safe.
-// Errors: WEIR_ERROR_NOT_FOUND if there is no such file, without an error detail:
-// the section may belong to another program. WEIR_ERROR_MODULE as above.
-weir_status weir__loader_keys(const char *name, const char *search_path,
-                              const struct weir_host *host, struct weir_section *out_section);
-
 // The reason why a module cannot be used, in one sentence, and the remedy.
 struct weir__finding {
     char reason[384];
@@ -77,14 +69,11 @@ struct weir__finding {
 bool weir__module_check(const struct weir_module *module, const char *name,
                         enum weir_module_kind kind, struct weir__finding *out_finding);
 
-// The section of a configuration that the module's keys make.
-struct weir_section weir__module_section(const struct weir_module *module);
-
 // Builds a load report, the data of weir_load_report_*. The loader adds an entry
 // for each file that it tries; the code that opens modules adds the rest.
 //
 // All functions accept a NULL report and then do nothing. Running out of memory
-// loses an entry, never the report: its text says that it is incomplete.
+// loses an entry, and the text says that it is incomplete, or the text.
 //
 // Threads: one thread builds a report; afterwards any number may read it.
 
@@ -99,7 +88,7 @@ void weir__load_report_add(weir_load_report *report, const struct weir_load_entr
 void weir__load_report_opened(weir_load_report *report, const char *module, const char *driver,
                               uint32_t device_count, const char *refusal);
 
-// Where the modules were requested, and what to do about a failure; NULL leaves the one that is there.
-void weir__load_report_explain(weir_load_report *report, const char *origin, const char *remedy);
+// Writes the text when all modules are loaded. Where they were requested, and what to do about a failure, may be NULL.
+void weir__load_report_finish(weir_load_report *report, const char *origin, const char *remedy);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/queue.h>
 
 #include <weir/weir.h>
 
@@ -54,7 +55,7 @@ struct weir__legacy {
 struct weir__shared {
     struct weir_lock walk_lock; // one completion at a time is booked: core/queue/completion.c
     struct weir_lock devices_lock;
-    weir_device *devices; // that are open: core/device/device.c
+    LIST_HEAD(, weir_device) devices; // that are open: core/device/device.c
 };
 
 struct weir_device {
@@ -64,16 +65,15 @@ struct weir_device {
     const struct weir__chain *chain;
     const struct weir_link *first; // of the chain
     size_t index;                  // of the backend's devices
-    weir_device *next;             // of the runtime's open ones
+    LIST_ENTRY(weir_device) place; // among the runtime's open ones
     const char *file;              // where the program opened it; NULL: not known
     int line;
     WEIR_SIZED_CELL(struct weir_limits, limits, WEIR_SIZED_ROOM);
     WEIR_SIZED_CELL(struct weir_device_info, info, WEIR_SIZED_ROOM);
 
     struct weir_lock lock; // of the lists; a leaf but for registry pins
-    struct weir__member *live;
-    struct weir__member *retired;      // the youngest
-    struct weir__member *retired_last; // the oldest
+    TAILQ_HEAD(, weir__member) live;
+    TAILQ_HEAD(, weir__member) retired; // the oldest first
     atomic_size_t retired_count;
     atomic_bool has_peers;            // other devices' queues may use its buffers
     atomic_uint_fast64_t calls_ended; // host calls' functions, which may have submitted work

@@ -56,30 +56,11 @@ void weir__member_free(struct weir__member *member)
         weir__release(member->block);
 }
 
-void weir__member_insert(struct weir__member **list, struct weir__member *member)
-{
-    member->previous = NULL;
-    member->next = *list;
-    if (*list)
-        (*list)->previous = member;
-    *list = member;
-}
-
-void weir__member_take(struct weir__member **list, struct weir__member *member)
-{
-    if (member->previous)
-        member->previous->next = member->next;
-    else
-        *list = member->next;
-    if (member->next)
-        member->next->previous = member->previous;
-}
-
 void weir__member_enlist(struct weir__member *member)
 {
     weir_device *device = member->device;
     weir_lock_take(&device->lock);
-    weir__member_insert(&device->live, member);
+    TAILQ_INSERT_HEAD(&device->live, member, place);
     weir_lock_release(&device->lock);
     weir__debug_begin(member, member->class->name, member->object.label);
 }
@@ -135,7 +116,7 @@ void weir__member_delist(struct weir__member *member)
 {
     weir_device *device = member->device;
     weir_lock_take(&device->lock);
-    weir__member_take(&device->live, member);
+    TAILQ_REMOVE(&device->live, member, place);
     weir_lock_release(&device->lock);
     weir__debug_went(member);
 }
@@ -158,14 +139,6 @@ void weir__left_add(struct weir__left *left, const char *format, ...)
     weir_long_text_add(&left->texts, "%s\n", text);
 }
 
-// Of the line that begins there. Not by the rest of the text, which is long.
-static size_t length_at(const struct weir__left *left, const char *at)
-{
-    const size_t most = left->texts.used - (size_t)(at - left->texts.text);
-    const char *end = memchr(at, '\n', most);
-    return end ? (size_t)(end - at) : most;
-}
-
 void weir__left_list(struct weir__left *left, const char *prefix, char list[WEIR__LEFT_LIST_SIZE])
 {
     static const char all[] = "; the log (weir_log_set) has all";
@@ -175,7 +148,7 @@ void weir__left_list(struct weir__left *left, const char *prefix, char list[WEIR
     char line[400];
     list[0] = '\0';
     for (const char *at = left->texts.text; at && *at; at += length + 1) {
-        length = length_at(left, at);
+        length = strcspn(at, "\n");
         if (used + length + sizeof ", " > room)
             break;
         weir_text_append(list, WEIR__LEFT_LIST_SIZE, &used, "%s%.*s", told++ > 0 ? ", " : "",
@@ -185,7 +158,7 @@ void weir__left_list(struct weir__left *left, const char *prefix, char list[WEIR
         weir_text_append(list, WEIR__LEFT_LIST_SIZE, &used, "%s%u more%s", told > 0 ? ", " : "",
                          (unsigned)(left->count - told), left->texts.failed ? "" : all);
         for (const char *at = left->texts.text; at && *at; at += length + 1) {
-            length = length_at(left, at);
+            length = strcspn(at, "\n");
             snprintf(line, sizeof line, "%s%.*s still exists", prefix, (int)length, at);
             weir__log(WEIR_LOG_ERROR, "core", line);
         }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include <weir/module/module.h>
 
@@ -44,10 +45,9 @@ struct weir__member {
     weir_device *device;
     void *slots[WEIR__SLOTS_INSIDE];
     const struct weir__class *class;
-    bool internal;                    // created by the library; does not keep a device from
-                                      // closing
-    struct weir__member *previous;    // the device's list: of live objects, or,
-    struct weir__member *next;        // after destruction, of retired ones
+    bool internal; // created by the library; does not keep a device from closing
+    // Among the device's live objects, or, after destruction, its retired ones.
+    TAILQ_ENTRY(weir__member) place;
     enum weir__frontier has_frontier; // after destruction: what `frontier` holds
     atomic_uint uses;                 // by captures and graphs, which keep it alive
     struct weir_event *frontier;      // events to be complete before it is finalized
@@ -87,10 +87,6 @@ void weir__member_created(const struct weir__member *member, char text[WEIR__PLA
 
 // Takes it off that list.
 void weir__member_delist(struct weir__member *member);
-
-// Puts an object on one of its device's lists, or takes it off. With the device's lock held.
-void weir__member_insert(struct weir__member **list, struct weir__member *member);
-void weir__member_take(struct weir__member **list, struct weir__member *member);
 
 // An object id; ids start at 1 and are never reused.
 uint64_t weir__object_next_id(void);

@@ -27,9 +27,9 @@ const struct weir_kernel_info *weir_kernel_get_info(const weir_kernel *kernel)
 
 weir_kernel *weir__kernel_on(weir_kernel *kernel, const weir_device *device)
 {
-    weir_kernel *at = kernel;
+    weir_kernel *at = kernel->member.device == device ? kernel : kernel->first;
     while (at && at->member.device != device)
-        at = at->next != kernel ? at->next : NULL;
+        at = at->next;
     return at;
 }
 

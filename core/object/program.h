@@ -20,9 +20,9 @@ struct weir_program {
 struct weir_kernel {
     struct weir__member member;
     weir_program *program;
-    weir_kernel *next; // the same kernel on the next device, in a ring; NULL: there is one device
-    bool follows;      // it goes with the caller's, which is that of the first device
-    atomic_uint told;  // what debug mode has told of its launches: core/queue/launch.c
+    weir_kernel *first; // the caller's, on the first device, with which the others go
+    weir_kernel *next;  // on the next device; NULL: this is the last
+    atomic_uint told;   // what debug mode has told of its launches: core/queue/launch.c
     const struct weir_kernel_signature *signature;
     WEIR_SIZED_CELL(struct weir_kernel_info, info, WEIR_SIZED_ROOM);
 };

@@ -266,24 +266,6 @@ WEIR_COLD static weir_status name_device(const weir_device *device, weir_status 
     return weir__error_set(&named);
 }
 
-static weir_status create_further(weir_program *first, const struct weir_program_params *params)
-{
-    weir_program *last = first;
-    for (uint32_t i = 0; i < params->device_count; i++) {
-        weir_device *device = params->devices[i];
-        const weir_program *known = first;
-        while (known && known->member.device != device)
-            known = known->next;
-        if (known)
-            continue;
-        weir_status status = create_on(device, params, &last->next);
-        if (status < 0)
-            return name_device(device, status);
-        last = last->next;
-    }
-    return WEIR_OK;
-}
-
 // What the params' paths hold, and what source that names images becomes.
 struct files {
     void *opencl; // NULL: no path
@@ -352,21 +334,29 @@ WEIR_COLD static weir_status name_macros(weir_status status)
     return weir__error_set(&named);
 }
 
+// The first of `out_program` is on `device`, the others on those of the params' devices that differ.
 static weir_status create_all(weir_device *device, const struct weir_program_params *params,
                               weir_program **out_program)
 {
-    weir_program *program = NULL;
+    weir_program *first = NULL, **end = &first;
     weir_status status = check_params(params);
-    if (status < 0)
-        return status;
-    status = create_on(device, params, &program);
-    if (status < 0)
-        return params->device_count > 0 ? name_device(device, status) : status;
-    status = create_further(program, params);
+    for (uint32_t i = 0; i <= params->device_count && status == WEIR_OK; i++) {
+        weir_device *wanted = i > 0 ? params->devices[i - 1] : device;
+        const weir_program *known = first;
+        while (known && known->member.device != wanted)
+            known = known->next;
+        if (known)
+            continue;
+        status = create_on(wanted, params, end);
+        if (status == WEIR_OK)
+            end = &(*end)->next;
+        else if (params->device_count > 0)
+            status = name_device(wanted, status);
+    }
     if (status == WEIR_OK)
-        *out_program = program;
+        *out_program = first;
     else
-        weir_program_destroy(&program);
+        weir_program_destroy(&first);
     return status;
 }
 
@@ -479,52 +469,35 @@ static weir_status create_kernel(weir_program *program, const char *name, weir_k
 
 static void destroy_all(weir_kernel *first)
 {
-    weir_kernel *gone = first;
-    do {
-        weir_kernel *next = gone->next;
+    for (weir_kernel *gone = first, *next; gone; gone = next) {
+        next = gone->next;
         weir__member_retire(&gone->member);
-        gone = next;
-    } while (gone && gone != first);
-}
-
-// The kernel on the further devices of its program, in a ring with the first.
-static weir_status create_further_kernels(weir_program *program, const char *name,
-                                          weir_kernel *first)
-{
-    weir_kernel *last = first;
-    for (; program; program = program->next) {
-        weir_kernel *added = NULL;
-        weir_status status = create_kernel(program, name, &added);
-        if (!added)
-            return name_device(program->member.device, status);
-        added->follows = true;
-        added->next = first;
-        last->next = added;
-        last = added;
     }
-    return WEIR_OK;
 }
 
 weir_status weir_kernel_create_at(weir_program *program, const char *name, weir_kernel **out_kernel,
                                   const char *file, int line)
 {
-    weir_kernel *first = NULL;
+    weir_kernel *first = NULL, **end = &first;
+    weir_status status = WEIR_OK;
     WEIR_ENTER_FOR(file, line, out_kernel, program);
     WEIR_REQUIRE_AT(file, line, program->member.object.label, name);
-    weir_status status = create_kernel(program, name, &first);
-    if (status == WEIR_OK)
-        status = create_further_kernels(program->next, name, first);
+    for (weir_program *each = program; each; each = each->next) {
+        status = create_kernel(each, name, end);
+        if (status < 0 && each != program)
+            status = name_device(each->member.device, status);
+        if (status < 0)
+            break;
+        (*end)->first = first;
+        end = &(*end)->next;
+    }
     if (status < 0) {
-        if (first)
-            destroy_all(first);
+        destroy_all(first);
         return weir__placed(status, file, line);
     }
-    *out_kernel = first;
-    weir_kernel *each = first;
-    do {
+    for (weir_kernel *each = first; each; each = each->next)
         weir__member_place(&each->member, file, line);
-        each = each->next;
-    } while (each && each != first);
+    *out_kernel = first;
     return WEIR_OK;
 }
 
@@ -534,7 +507,7 @@ void weir_kernel_destroy_at(weir_kernel **kernel, const char *file, int line)
         return;
     weir_kernel *gone = *kernel;
     *kernel = NULL;
-    if (gone->follows) {
+    if (gone->first != gone) {
         weir__report_at(NULL, 0, gone->member.object.label, WEIR_ERROR_INVALID,
                         "do not destroy what you did not create",
                         "weir_kernel_destroy: this kernel came from weir_kernel_on() and goes with "

@@ -522,24 +522,19 @@ static bool past_frontier(struct weir__member *member)
     return !is_a_queue(member) || end_queue((weir_queue *)(void *)member);
 }
 
-// The list of retired objects is a FIFO: added at the front, removed at the back.
 static void push_retired(weir_device *device, struct weir__member *member)
 {
     weir_lock_take(&device->lock);
-    weir__member_insert(&device->retired, member);
-    if (!member->next)
-        device->retired_last = member;
+    TAILQ_INSERT_TAIL(&device->retired, member, place);
     weir_lock_release(&device->lock);
 }
 
 static struct weir__member *pop_retired(weir_device *device)
 {
     weir_lock_take(&device->lock);
-    struct weir__member *member = device->retired_last;
-    if (member) {
-        device->retired_last = member->previous;
-        weir__member_take(&device->retired, member);
-    }
+    struct weir__member *member = TAILQ_FIRST(&device->retired);
+    if (member)
+        TAILQ_REMOVE(&device->retired, member, place);
     weir_lock_release(&device->lock);
     return member;
 }

@@ -20,10 +20,17 @@ static const char *setting_text(const weir_runtime *runtime, const char *key)
 }
 
 const struct weir_setting *const *weir__runtime_take_module(const weir_runtime *runtime,
-                                                            const struct weir_module *module)
+                                                            const struct weir_module *module,
+                                                            bool replaces)
 {
-    const struct weir_section section = weir__module_section(module);
-    return weir__config_section(runtime->config, &section, true);
+    const struct weir_section section = {
+        .struct_size = sizeof section,
+        .name = module->name,
+        .keys = module->keys,
+        .key_count = module->key_count,
+        .key_size = module->key_size,
+    };
+    return weir__config_section(runtime->config, &section, replaces);
 }
 
 static weir_status check_keys(const struct weir_section *section)
@@ -80,15 +87,16 @@ static weir_status take_declared(weir_runtime *runtime, const struct weir_open_p
 static weir_status check_module_section(const weir_runtime *runtime, const char *name,
                                         bool *out_known)
 {
-    struct weir_section section;
+    struct weir__loaded loaded;
     const char *path = setting_text(runtime, "module_path");
     char message[256];
 
     *out_known = true;
-    weir_status status = weir__loader_keys(name, path, &weir__host, &section);
+    weir_status status = weir__loader_load(name, 0, path, &weir__host, NULL, &loaded);
     if (status == WEIR_OK)
-        return weir__config_section(runtime->config, &section, false) ? WEIR_OK
-                                                                      : weir_last_error()->status;
+        return weir__runtime_take_module(runtime, &loaded.module, false)
+                   ? WEIR_OK
+                   : weir_last_error()->status;
     if (status != WEIR_ERROR_NOT_FOUND)
         return WEIR_OK; // the loader reports it when the module is requested
     *out_known = weir__config_names(runtime->config, name);
@@ -162,22 +170,22 @@ static void tell(struct inspection *it, const char *section, const struct weir_s
     it->ended = it->ended || !it->function(it->user, section, setting);
 }
 
-static void tell_settings(struct inspection *it, const struct weir_section *section,
+static void tell_settings(struct inspection *it, const char *section, uint32_t count,
                           const struct weir_setting *const *settings)
 {
-    for (uint32_t i = 0; i < section->key_count; i++)
-        tell(it, section->name, settings[i]);
+    for (uint32_t i = 0; i < count; i++)
+        tell(it, section, settings[i]);
 }
 
 static weir_status tell_module(struct inspection *it, const char *name)
 {
     // A module that is refused has set an error detail, but this call has not failed.
     const struct weir_error before = *weir_last_error();
-    struct weir_section section;
+    struct weir__loaded loaded;
     if (it->ended)
         return WEIR_OK;
-    const weir_status status =
-        weir__loader_keys(name, setting_text(it->runtime, "module_path"), &weir__host, &section);
+    const weir_status status = weir__loader_load(name, 0, setting_text(it->runtime, "module_path"),
+                                                 &weir__host, NULL, &loaded);
     if (status == WEIR_ERROR_NOT_FOUND)
         tell(it, name, NULL);
     if (status < 0) {
@@ -185,11 +193,11 @@ static weir_status tell_module(struct inspection *it, const char *name)
         return WEIR_OK;
     }
     const struct weir_setting *const *settings =
-        weir__config_section(it->runtime->config, &section,
-                             weir__config_names(it->runtime->config, section.name));
+        weir__runtime_take_module(it->runtime, &loaded.module,
+                                  weir__config_names(it->runtime->config, name));
     if (!settings)
         return weir_last_error()->status;
-    tell_settings(it, &section, settings);
+    tell_settings(it, name, loaded.module.key_count, settings);
     return WEIR_OK;
 }
 
@@ -222,8 +230,10 @@ static weir_status tell_sections(struct inspection *it, const struct weir_open_p
     weir_status status = weir__runtime_take_sections(runtime, params);
     if (status < 0)
         return status;
-    for (size_t i = 0; i < runtime->section_count; i++)
-        tell_settings(it, &runtime->sections[i].section, runtime->sections[i].settings);
+    for (size_t i = 0; i < runtime->section_count; i++) {
+        const struct weir__declared *declared = &runtime->sections[i];
+        tell_settings(it, declared->section.name, declared->section.key_count, declared->settings);
+    }
     status = tell_list(it, "plugins");
     if (status == WEIR_OK)
         status = tell_list(it, "backend");
@@ -248,8 +258,8 @@ weir_status weir_inspect_settings(const struct weir_open_params *params,
     WEIR_REQUIRE(NULL, params->sections || params->section_count == 0);
     weir_status status = weir__config_load(params, &runtime.config);
     if (status == WEIR_OK) {
-        tell_settings(&inspection, &weir__config_weir_table, runtime.config->weir);
-        tell_settings(&inspection, &weir__config_comm_table, runtime.config->comm);
+        tell_settings(&inspection, "weir", weir__config_weir_table.key_count, runtime.config->weir);
+        tell_settings(&inspection, "comm", weir__config_comm_table.key_count, runtime.config->comm);
     }
     if (status == WEIR_OK && !inspection.ended)
         status = tell_sections(&inspection, params);
@@ -265,6 +275,7 @@ weir_status weir_inspect_modules(const char *module_path, weir_load_report **out
     if (!*out_report)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a report");
     weir__loader_try_all(module_path, &weir__host, *out_report);
+    weir__load_report_finish(*out_report, NULL, NULL);
     return WEIR_OK;
 }
 

@@ -33,7 +33,7 @@ static weir_status load(weir_runtime *runtime)
     if (status < 0)
         return status;
     if (!transport->settings)
-        transport->settings = weir__runtime_take_module(runtime, &loaded.module);
+        transport->settings = weir__runtime_take_module(runtime, &loaded.module, true);
     if (!transport->settings)
         return weir_last_error()->status;
     status = loaded.transport.open(&weir__host, transport->settings, &transport->state);
@@ -204,7 +204,7 @@ static weir_status open_chain(weir_runtime *runtime, const struct weir__loaded *
     const struct weir_setting *const *settings[MODULE_LIMIT];
     for (uint32_t i = 0; i < count; i++) {
         *out_failed = i;
-        settings[i] = weir__runtime_take_module(runtime, &modules[i].module);
+        settings[i] = weir__runtime_take_module(runtime, &modules[i].module, true);
         if (!settings[i])
             return weir_last_error()->status;
     }
@@ -285,7 +285,6 @@ static weir_status load_modules(weir_runtime *runtime)
         weir__config_list(backend, false, backend_names, WEIR__CONFIG_LIST_LIMIT, &backend_count));
     WEIR_IGNORE(
         weir__config_list(plugins, true, plugin_names, WEIR__CONFIG_LIST_LIMIT, &plugin_count));
-    weir__load_report_explain(runtime->report, backend->origin, NULL);
     for (size_t i = 0; i < plugin_count; i++) {
         const weir_status status =
             weir__loader_load(plugin_names[i], WEIR_MODULE_PLUGIN,
@@ -308,7 +307,8 @@ static weir_status refuse_close(struct weir__shared *shared)
     char list[WEIR__LEFT_LIST_SIZE], name[64], place[WEIR__PLACE_SIZE];
     struct weir__left left = {.count = 0};
     weir_lock_take(&shared->devices_lock);
-    for (const weir_device *device = shared->devices; device; device = device->next) {
+    for (const weir_device *device = LIST_FIRST(&shared->devices); device;
+         device = LIST_NEXT(device, place)) {
         weir_text_escape(name, sizeof name, weir__opened_name(device), "");
         weir__place_text(place, " (opened at ", device->file, device->line, ")");
         weir__left_add(&left, "'%s'%s", name, place);
@@ -342,10 +342,9 @@ static weir_status open_runtime(weir_runtime *runtime, const struct weir_open_pa
 {
     weir_status status = weir__config_load(params, &runtime->config);
     if (status < 0)
-        weir__config_tell();
+        weir__config_print_anyway();
     else
-        weir__log_print(weir__config_log(runtime->config),
-                        weir__config_debug(runtime->config) || weir__config_log(runtime->config));
+        weir__config_print(runtime->config);
     if (status == WEIR_OK)
         status = weir__runtime_take_sections(runtime, params);
     if (status < 0)
@@ -386,8 +385,10 @@ static weir_status open_with(const struct weir_open_params *params, weir_runtime
     weir_lock_init(&runtime->transport.lock, &weir__locks[WEIR__LOCK_TRANSPORT]);
     runtime->report = weir__load_report_create(params->out_report ? 2 : 1);
     weir_status status = open_runtime(runtime, params);
-    if (status < 0)
-        weir__load_report_explain(runtime->report, NULL, weir_last_error()->remedy);
+    weir__load_report_finish(runtime->report,
+                             runtime->config ? weir__config_weir(runtime->config, "backend")->origin
+                                             : NULL,
+                             status < 0 ? weir_last_error()->remedy : NULL);
     if (params->out_report)
         *params->out_report = runtime->report;
     if (status < 0) {

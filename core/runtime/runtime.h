@@ -58,9 +58,11 @@ const char *weir__transport_name(const weir_runtime *runtime);
 weir_status weir__runtime_take_sections(weir_runtime *runtime,
                                         const struct weir_open_params *params);
 
-// The settings of the section of a module that is loaded, or NULL with the thread's error.
+// The settings of the section of a module that is loaded, or NULL with the thread's error. `replaces`: see
+// weir__config_section().
 const struct weir_setting *const *weir__runtime_take_module(const weir_runtime *runtime,
-                                                            const struct weir_module *module);
+                                                            const struct weir_module *module,
+                                                            bool replaces);
 
 // The table of services for modules.
 extern const struct weir_host weir__host;

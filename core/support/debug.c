@@ -148,12 +148,17 @@ static struct record *take(const void *object)
     return record;
 }
 
+// And closed, where others are created and destroyed.
+static bool is_opened(const struct record *record)
+{
+    return strcmp(record->kind, "runtime") == 0 || strcmp(record->kind, "device") == 0;
+}
+
 // "the buffer 'frames', created at main.c:12".
 static void describe(const struct record *record, char *text, size_t size)
 {
     char place[WEIR__PLACE_SIZE];
-    const bool opened = strcmp(record->kind, "runtime") == 0 || strcmp(record->kind, "device") == 0;
-    weir__place_text(place, opened ? " opened at " : " created at ", record->begin.file,
+    weir__place_text(place, is_opened(record) ? " opened at " : " created at ", record->begin.file,
                      record->begin.line, "");
     if (record->label[0])
         snprintf(text, size, "the %s '%s'%s%s", record->kind, weir__label_or_none(record->label),
@@ -183,7 +188,7 @@ static weir_status refuse_ended(const struct call *call, const struct weir__use 
                                 const struct record *record, bool destroys)
 {
     char text[LABEL_SIZE + WEIR__PLACE_SIZE + 64], place[WEIR__PLACE_SIZE];
-    const bool opened = strcmp(record->kind, "runtime") == 0 || strcmp(record->kind, "device") == 0;
+    const bool opened = is_opened(record);
     const char *verb = opened ? "closed" : "destroyed";
     char remedy[128];
     describe(record, text, sizeof text);
@@ -301,11 +306,10 @@ bool weir__may_end(const char *function, const char *file, int line, const struc
         return false;
     struct record record;
     bool incomplete;
-    if (!look_up(use->object, &record, &incomplete) || !record.memory || record.ended)
-        return may_use(&call, use, true);
-    // The buffer is destroyed all the same.
-    (void)may_use(&call, use, true);
-    return strcmp(record.kind, use->kind) == 0;
+    // A buffer whose memory is gone is destroyed all the same.
+    return may_use(&call, use, true) ||
+           (look_up(use->object, &record, &incomplete) && record.memory && !record.ended &&
+            strcmp(record.kind, use->kind) == 0);
 }
 
 void weir__debug_opened(bool debug)

@@ -130,7 +130,6 @@ enum sim_term {
 // How long a kernel takes: the sum of the terms times these.
 struct sim_cost {
     const char *kernel;
-    unsigned line;             // of the file, where it is; 0: none
     double factors[SIM_TERMS]; // nanoseconds; at least 0
 };
 

@@ -314,14 +314,8 @@ static void drop_costs(struct sim_gpu *gpu, size_t first)
 }
 
 // Adds a kernel without costs to those of a file; false with a message.
-static bool add_cost(struct sim_gpu *gpu, size_t first, const char *name, size_t length,
-                     const struct place *place)
+static bool add_cost(struct sim_gpu *gpu, size_t first, const char *name, const struct place *place)
 {
-    for (size_t i = first; i < gpu->model.cost_count; i++)
-        if (strncmp(gpu->costs[i].kernel, name, length) == 0 &&
-            gpu->costs[i].kernel[length] == '\0')
-            return refuse(place, "section [kernel %.*s] is already in line %u; keep one of them",
-                          (int)length, name, gpu->costs[i].line);
     if (gpu->model.cost_count - first == SIM_MOST_KERNELS)
         return refuse(place, "more than %d kernels; remove those that the program does not use",
                       SIM_MOST_KERNELS);
@@ -329,10 +323,10 @@ static bool add_cost(struct sim_gpu *gpu, size_t first, const char *name, size_t
         weir_grow(gpu->costs, gpu->model.cost_count, &gpu->cost_room, sizeof *costs);
     if (costs)
         gpu->model.costs = gpu->costs = costs;
-    char *copy = costs ? strndup(name, length) : NULL;
+    char *copy = costs ? strdup(name) : NULL;
     if (!copy)
         return refuse(place, "there is no memory for the kernel");
-    costs[gpu->model.cost_count++] = (struct sim_cost){.kernel = copy, .line = place->line};
+    costs[gpu->model.cost_count++] = (struct sim_cost){.kernel = copy};
     return true;
 }
 
@@ -355,13 +349,13 @@ static size_t term_of(const char *key)
     return term;
 }
 
-// Sets the key of [kernel NAME] from its text; `*out_index` is below SIM_TERMS.
+// Sets the key of [kernel NAME] from its text.
 static bool set_cost(struct sim_cost *cost, const char *key, const char *value,
-                     const struct place *place, size_t *out_index)
+                     const struct place *place)
 {
     double number;
-    *out_index = term_of(key);
-    if (*out_index == SIM_TERMS)
+    const size_t term = term_of(key);
+    if (term == SIM_TERMS)
         return refuse(place,
                       "[kernel %s] has no key '%s'; its keys are fixed_ns, per_block_ns, "
                       "per_item_ns, per_byte_ns, per_argument_0_ns to per_argument_%d_ns and "
@@ -370,25 +364,18 @@ static bool set_cost(struct sim_cost *cost, const char *key, const char *value,
     if (!sim_read_number(value, true, &number) || !(number <= MOST_COST_NS))
         return refuse(place, "'%s' of [kernel %s] is a number from 0 to %g, not '%s'", key,
                       cost->kernel, MOST_COST_NS, value);
-    cost->factors[*out_index] = number;
+    cost->factors[term] = number;
     return true;
 }
 
-// Files. The lines come from base/ini/ini.h.
-
-enum part {
-    NO_PART,
-    GPU_PART,
-    KERNEL_PART,
-    LEARNT_PART,
-};
+// Files.
 
 // The device that costs are of.
 struct learnt {
     unsigned line; // 0: not told
     char device[128];
     bool processor;
-    bool seen[2]; // its keys
+    bool has_kind;
 };
 
 struct reader {
@@ -396,92 +383,33 @@ struct reader {
     bool costs_alone;
     size_t first_cost;
     struct place place;
-    enum part part;
     unsigned gpu_line; // 0: no [gpu] yet
     struct learnt learnt;
     bool seen[KEYS];
-    bool cost_seen[SIM_TERMS]; // of the section of the current line
-    bool fine;
 };
 
 static const char kind[] = "kernel";
 
-// Of the section of the current line.
-static struct sim_cost *last_cost(const struct reader *reader)
+static bool begin_section(struct reader *reader, const char *name, bool has_keys)
 {
-    return &reader->gpu->costs[reader->gpu->model.cost_count - 1];
-}
-
-// A kernel's section without a key would be a cost of nothing.
-static bool end_section(struct reader *reader)
-{
-    if (reader->part != KERNEL_PART)
-        return true;
-    for (size_t i = 0; i < SIM_TERMS; i++)
-        if (reader->cost_seen[i])
-            return true;
-    const struct sim_cost *last = last_cost(reader);
-    reader->place.line = last->line;
-    return refuse(&reader->place, "[kernel %s] has no cost; write fixed_ns, or remove it",
-                  last->kernel);
-}
-
-static bool begin_gpu(struct reader *reader)
-{
-    if (reader->costs_alone)
-        return refuse(&reader->place, "a file of costs has [kernel NAME] sections alone; a "
+    const char *kernel = name + sizeof kind;
+    if (strcmp(name, "gpu") == 0) {
+        reader->gpu_line = reader->place.line;
+        return !reader->costs_alone ||
+               refuse(&reader->place, "a file of costs has [kernel NAME] sections alone; a "
                                       "model with [gpu] is named as the GPU");
-    if (reader->gpu_line)
-        return refuse(&reader->place,
-                      "section [gpu] is already in line %u; keep its keys in "
-                      "one place",
-                      reader->gpu_line);
-    reader->gpu_line = reader->place.line;
-    reader->part = GPU_PART;
-    return true;
-}
-
-static bool begin_section(struct reader *reader, const char *name, size_t length)
-{
-    if (length == 3 && strncmp(name, "gpu", 3) == 0)
-        return begin_gpu(reader);
-    if (length > sizeof kind && strncmp(name, "kernel ", sizeof kind) == 0) {
-        memset(reader->cost_seen, 0, sizeof reader->cost_seen);
-        reader->part = KERNEL_PART;
-        return add_cost(reader->gpu, reader->first_cost, name + sizeof kind, length - sizeof kind,
-                        &reader->place);
     }
-    const bool learnt = length == 6 && strncmp(name, "learnt", 6) == 0;
-    if (learnt && reader->learnt.line)
-        return refuse(&reader->place,
-                      "section [learnt] is already in line %u: costs of two devices are two "
-                      "files",
-                      reader->learnt.line);
-    if (learnt) {
+    if (strcmp(name, "learnt") == 0) {
         reader->learnt.line = reader->place.line;
-        reader->part = LEARNT_PART;
         return true;
     }
-    return refuse(&reader->place, "unknown section [%.*s]; a model has [gpu] and [kernel NAME]",
-                  (int)length, name);
-}
-
-static bool on_section(void *user, unsigned line, const char *name, size_t length)
-{
-    struct reader *reader = user;
-    reader->fine = end_section(reader);
-    if (!reader->fine)
-        return false;
-    reader->place.line = line;
-    return reader->fine = begin_section(reader, name, length);
-}
-
-static bool set_once(struct reader *reader, bool *seen, const char *key)
-{
-    if (*seen)
-        return refuse(&reader->place, "'%s' is set twice in this section; keep one of them", key);
-    *seen = true;
-    return true;
+    if (strncmp(name, "kernel ", sizeof kind) != 0)
+        return refuse(&reader->place, "unknown section [%s]; a model has [gpu] and [kernel NAME]",
+                      name);
+    if (!has_keys) // it would be a cost of nothing
+        return refuse(&reader->place, "[kernel %s] has no cost; write fixed_ns, or remove it",
+                      kernel);
+    return add_cost(reader->gpu, reader->first_cost, kernel, &reader->place);
 }
 
 static bool set_learnt(struct reader *reader, const char *key, const char *value)
@@ -490,40 +418,30 @@ static bool set_learnt(struct reader *reader, const char *key, const char *value
     const bool is_kind = strcmp(key, "kind") == 0;
     if (!is_kind && strcmp(key, "device") != 0)
         return refuse(&reader->place, "[learnt] has no key '%s'; it has device and kind", key);
-    if (is_kind &&
-        !read_word("'kind' of [learnt]", kind_words, value, &reader->place, &learnt->processor))
-        return false;
     if (!is_kind)
         snprintf(learnt->device, sizeof learnt->device, "%s", value);
-    return set_once(reader, &learnt->seen[is_kind], key);
+    learnt->has_kind = learnt->has_kind || is_kind;
+    return !is_kind ||
+           read_word("'kind' of [learnt]", kind_words, value, &reader->place, &learnt->processor);
 }
 
-static bool on_entry(void *user, unsigned line, const char *key, const char *value)
+static bool take_key(struct reader *reader, const struct weir_ini_entry *entry)
 {
-    struct reader *reader = user;
+    struct sim_gpu *gpu = reader->gpu;
     size_t index;
-    reader->place.line = line;
-    if (reader->part == LEARNT_PART)
-        return reader->fine = set_learnt(reader, key, value);
-    if (reader->part == GPU_PART)
-        return reader->fine = key_set(reader->gpu, key, value, &reader->place, &index) &&
-                              set_once(reader, &reader->seen[index], key);
-    return reader->fine = set_cost(last_cost(reader), key, value, &reader->place, &index) &&
-                          set_once(reader, &reader->cost_seen[index], key);
-}
-
-static void on_refused(void *user, unsigned line, const char *remedy, const char *sentence)
-{
-    struct reader *reader = user;
-    reader->place.line = line;
-    reader->fine =
-        refuse(&reader->place, "%s%s%s", sentence, remedy ? "; " : "", remedy ? remedy : "");
+    if (strcmp(entry->section, "learnt") == 0)
+        return set_learnt(reader, entry->key, entry->value);
+    if (strcmp(entry->section, "gpu") != 0)
+        return set_cost(&gpu->costs[gpu->model.cost_count - 1], entry->key, entry->value,
+                        &reader->place);
+    if (!key_set(gpu, entry->key, entry->value, &reader->place, &index))
+        return false;
+    reader->seen[index] = true;
+    return true;
 }
 
 static bool end_text(struct reader *reader)
 {
-    if (!end_section(reader))
-        return false;
     reader->place.line = reader->gpu_line;
     if (reader->costs_alone)
         return reader->gpu->model.cost_count > reader->first_cost ||
@@ -538,25 +456,36 @@ static bool end_text(struct reader *reader)
 static bool parse_text(const struct place *place, const char *text, size_t size,
                        struct sim_gpu *gpu, bool costs_alone, struct learnt *out_learnt)
 {
-    static const struct weir_ini_handler handler = {
-        .section = on_section,
-        .entry = on_entry,
-        .refuse = on_refused,
+    static const struct weir_ini_rules rules = {
         .kind = kind,
         .sectionless_remedy = "put it under [gpu]",
+        .section_limit = SIM_MOST_KERNELS + 3,
     };
     struct reader reader = {
         .gpu = gpu,
         .costs_alone = costs_alone,
         .first_cost = gpu->model.cost_count,
         .place = *place,
-        .fine = true,
     };
-    const enum weir_ini_end end = weir_ini_read(text, size, &handler, &reader);
-    if (end == WEIR_INI_NO_MEMORY)
-        return refuse(&reader.place, "there is no memory to read it");
+    struct weir_ini ini;
+    struct weir_ini_refusal refusal;
+    bool fine = weir_ini_read(text, size, &rules, &ini, &refusal);
+    if (!fine) {
+        const char *remedy = refusal.remedy;
+        reader.place.line = refusal.line;
+        return refuse(&reader.place, "%s%s%s", refusal.sentence, remedy ? "; " : "",
+                      remedy ? remedy : "");
+    }
+    for (size_t i = 0; i < ini.count && fine; i++) {
+        const struct weir_ini_entry *entry = &ini.entries[i];
+        reader.place.line = entry->line;
+        fine = entry->key ? take_key(&reader, entry)
+                          : begin_section(&reader, entry->section,
+                                          i + 1 < ini.count && ini.entries[i + 1].key);
+    }
+    weir_ini_finish(&ini);
     *out_learnt = reader.learnt;
-    return reader.fine && end_text(&reader);
+    return fine && end_text(&reader);
 }
 
 // GPUs.
@@ -618,7 +547,7 @@ static bool match_kinds(const struct learnt *learnt, struct sim_gpu *gpu, size_t
 {
     const struct sim_model *model = &gpu->model;
     static const char *const kinds[] = {"a GPU", "a processor"};
-    if (!learnt->seen[1] || learnt->processor == model->processor)
+    if (!learnt->has_kind || learnt->processor == model->processor)
         return true;
     for (size_t i = first; i < model->cost_count && scale > 0; i++)
         for (size_t term = 0; term < SIM_TERMS; term++)

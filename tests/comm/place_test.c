@@ -164,7 +164,7 @@ WEIR_TEST(CommPlace, Section)
     clear();
     expect_not_opened("[comm]\nranks = 1\n", "unknown key 'ranks' in [comm]; did you mean 'rank'?");
     expect_not_opened("[comm]\ntimeout = 0\n", "'timeout' of [comm] must be from 1 to 86400");
-    expect_not_opened("[com]\n", "unknown section [com]; did you mean [comm]?");
+    expect_not_opened("[com]\n", "unknown section [com]; did you mean 'comm'?");
     setenv("WEIR_COMM_CHECK", "yes", 1);
     expect_not_opened("", "WEIR_COMM_CHECK: 'check' of [comm] must be 0 or 1, not 'yes'");
 }

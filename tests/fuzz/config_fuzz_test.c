@@ -93,7 +93,7 @@ static const char *check_setting(const struct weir_setting *setting, unsigned lo
     if (strcmp(setting->origin, "default") != 0 &&
         (!names_line(setting->origin, lines, &rest) || *rest != '\0'))
         return "an origin names no line";
-    if (strlen(setting->text) > WEIR__CONFIG_LINE_LIMIT || strpbrk(setting->text, ";\n\r"))
+    if (strlen(setting->text) > WEIR_INI_LINE_LIMIT || strpbrk(setting->text, ";\n\r"))
         return "a value holds what no value may hold";
     if (key->type == WEIR_KEY_INTEGER &&
         (setting->integer < key->minimum || setting->integer > key->maximum))
@@ -130,7 +130,7 @@ static size_t write_settings(char *text, size_t size, const struct weir_setting 
 
 static const char *check_again(const struct weir_setting *const *settings)
 {
-    char text[ALL_KEYS * (WEIR__CONFIG_LINE_LIMIT + 32)];
+    char text[ALL_KEYS * (WEIR_INI_LINE_LIMIT + 32)];
     const struct weir_setting *again[ALL_KEYS];
     struct weir__config *config = NULL;
     const char *broken = NULL;

@@ -141,28 +141,17 @@ WEIR_TEST(BaseTable, CellsAreEscaped)
 
 // Sections "[kind NAME]" of INI files; config_test.c has all else.
 
-static bool count_section(void *user, unsigned line, const char *name, size_t length)
+static void expect_reads(const char *kind, const char *text, bool reads)
 {
-    *(size_t *)user = length;
-    return true;
-}
-
-static bool take_entry(void *user, unsigned line, const char *key, const char *value)
-{
-    return true;
-}
-
-static void take_refusal(void *user, unsigned line, const char *remedy, const char *sentence)
-{
-}
-
-static enum weir_ini_end read_as(const char *kind, const char *text, size_t *out_length)
-{
-    const struct weir_ini_handler handler = {.section = count_section,
-                                             .entry = take_entry,
-                                             .refuse = take_refusal,
-                                             .kind = kind};
-    return weir_ini_read(text, strlen(text), &handler, out_length);
+    const struct weir_ini_rules rules = {.kind = kind, .section_limit = 1};
+    struct weir_ini ini;
+    struct weir_ini_refusal refusal;
+    EXPECT_INT_EQ(weir_ini_read(text, strlen(text), &rules, &ini, &refusal), reads);
+    if (reads)
+        EXPECT_UINT_EQ(strlen(ini.entries[1].section), strcspn(text, "]") - 1);
+    else
+        EXPECT_UINT_EQ(refusal.line, 1);
+    weir_ini_finish(&ini);
 }
 
 WEIR_TEST(Ini, AKindOfSectionsHasAnyNames)
@@ -170,12 +159,10 @@ WEIR_TEST(Ini, AKindOfSectionsHasAnyNames)
     static const char *const others[] = {"[kernel ]\n", "[kernel  x]\n", "[kernel x ]\n",
                                          "[kernels x]\n", "[a x]\n"};
     const char *name = "[kernel void f<float, 4>(float const*, unsigned long)] ; c\nk = v\n";
-    size_t length = 0;
-    EXPECT_INT_EQ(read_as("kernel", name, &length), WEIR_INI_END);
-    EXPECT_UINT_EQ(length, strcspn(name, "]") - 1);
-    EXPECT_INT_EQ(read_as(NULL, name, &length), WEIR_INI_REFUSED);
+    expect_reads("kernel", name, true);
+    expect_reads(NULL, name, false);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        EXPECT_INT_EQ(read_as("kernel", others[i], &length), WEIR_INI_REFUSED);
+        expect_reads("kernel", others[i], false);
 }
 
 // The relation of two clocks.

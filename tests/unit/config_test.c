@@ -197,8 +197,8 @@ WEIR_TEST(Config, RefusesUnknownNames)
         {"[weir]\nBackend = null\n", 2, "'backend'"},
         {"[weir]\nfrobnicate = 1\n", 2, "unknown key 'frobnicate'"},
         {"[pipeline]\nslot=1\n", 2, "'slots'"},
-        {"[weir]\n[opncl]\n", 2, "[opencl]"},
-        {"[Weir]\n", 1, "[weir]"},
+        {"[weir]\n[opncl]\n", 2, "'opencl'"},
+        {"[Weir]\n", 1, "'weir'"},
         {"\n[x]", 2, "unknown section [x]"},
     };
     CHECK_REFUSALS(rows);
@@ -280,16 +280,16 @@ WEIR_TEST(Config, RefusesLinesAboveTheLimit)
 {
     char text[400];
 
-    write_long(text, "[weir]\ndevice = ", WEIR__CONFIG_LINE_LIMIT - 9);
+    write_long(text, "[weir]\ndevice = ", WEIR_INI_LINE_LIMIT - 9);
     ASSERT_OK(read_all(text));
     EXPECT_UINT_EQ(strlen(weir__config_weir(config, "device")->text), 190);
 
-    write_long(text, "[weir]\ndevice = ", WEIR__CONFIG_LINE_LIMIT - 8);
+    write_long(text, "[weir]\ndevice = ", WEIR_INI_LINE_LIMIT - 8);
     EXPECT_INT_EQ(read_all(text), WEIR_ERROR_CONFIG);
     EXPECT_STR_EQ(weir_last_error()->message,
                   "weir.ini:2: the line has 200 bytes, more than the limit of 199");
 
-    write_long(text, "[weir]\n; ", WEIR__CONFIG_LINE_LIMIT - 1);
+    write_long(text, "[weir]\n; ", WEIR_INI_LINE_LIMIT - 1);
     EXPECT_FAILURE(read_all(text), WEIR_ERROR_CONFIG, "weir.ini:2: the line has 200 bytes");
 }
 
@@ -306,7 +306,7 @@ WEIR_TEST(Config, RefusesTooManySectionsAndKeys)
     EXPECT_STR_EQ(weir_last_error()->message, "weir.ini:257: more than 256 sections");
 
     used = (size_t)snprintf(text, size, "[weir]\n");
-    for (int i = 0; i <= WEIR__CONFIG_KEY_LIMIT; i++)
+    for (int i = 0; i <= WEIR_INI_KEY_LIMIT; i++)
         used += (size_t)snprintf(text + used, size - used, "k%d = 1\n", i);
     EXPECT_INT_EQ(read_all(text), WEIR_ERROR_CONFIG);
     EXPECT_STR_EQ(weir_last_error()->message, "weir.ini:1026: more than 1024 keys");

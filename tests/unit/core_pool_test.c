@@ -5,10 +5,10 @@
 
 #include "base/clock.h"
 #include "core/object/object.h"
-#include "core/pool/pool.h"
 #include "core/queue/queue.h"
 #include "core/support/memory.h"
 #include "tests/unit/core_backend.h"
+#include <weir/pool.h>
 
 // Pools: the queries to the driver, and the state of a block after a failure half-way.
 
