@@ -87,7 +87,7 @@ static void abandon(struct mpi_group *group, struct mpi_request *requests, size_
 {
     for (size_t i = 0; i < count; i++) {
         if (requests[i].active && requests[i].receives)
-            mpi_cancel(&requests[i]);
+            (void)mpi.Cancel(&requests[i].handle);
         (void)mpi_test(&requests[i]);
         group->stuck = group->stuck || requests[i].active;
     }
@@ -151,16 +151,21 @@ static bool hear_each(struct mpi_run *run)
     return same || weir_caller_judge(&run->by, head_of, &met);
 }
 
+// Begins to send or to receive.
+static bool begin(struct mpi_run *run, bool receives, void *bytes, size_t size, uint32_t peer,
+                  int tag, struct mpi_request *request)
+{
+    const int error = mpi_message(receives, bytes, size, peer, tag, run->group->comm, request);
+    return error == 0 || mpi_fail_in(run, request->function, error);
+}
+
 // A head to another rank, or from it.
 static bool begin_head(struct mpi_run *run, uint32_t peer, bool receives, int tag,
                        struct mpi_request *request)
 {
     struct mpi_group *group = run->group;
-    const size_t size = sizeof group->head;
-    const int error = receives
-                          ? mpi_receive(&group->heads[peer], size, peer, tag, group->comm, request)
-                          : mpi_send(&group->head, size, peer, tag, group->comm, request);
-    return error == 0 || mpi_fail_in(run, request->function, error);
+    struct weir_head *head = receives ? &group->heads[peer] : &group->head;
+    return begin(run, receives, head, sizeof *head, peer, tag, request);
 }
 
 static bool begin_heads(struct mpi_run *run, bool receives, int tag)
@@ -206,7 +211,8 @@ bool mpi_meet(struct mpi_run *run)
 bool mpi_fail_in(struct mpi_run *run, const char *function, int error)
 {
     char text[1024] = "";
-    mpi_error_text(error, text);
+    int size = 0;
+    mpi.Error_string(error, text, &size);
     text[strcspn(text, "\n")] = '\0';
     return weir_caller_fail(&run->by, "rank %u: %s failed: %s", run->group->rank, function, text);
 }
@@ -242,16 +248,10 @@ static size_t piece_size(const struct message *message)
     return left < PIECE_BYTES ? left : PIECE_BYTES;
 }
 
-// Begins to send or to receive `size` bytes.
 static bool start(struct mpi_run *run, struct message *message, void *bytes, size_t size)
 {
-    const uint32_t peer = message->part->peer;
-    void *comm = run->group->comm;
-    struct mpi_request *request = &message->request;
-    const int error = message->part->receive
-                          ? mpi_receive(bytes, size, peer, message->tag, comm, request)
-                          : mpi_send(bytes, size, peer, message->tag, comm, request);
-    return error == 0 || mpi_fail_in(run, request->function, error);
+    return begin(run, message->part->receive, bytes, size, message->part->peer, message->tag,
+                 &message->request);
 }
 
 static bool start_piece(struct mpi_run *run, struct message *message)

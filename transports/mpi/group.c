@@ -116,12 +116,24 @@ static void deliver(struct post *post)
     peer->left_ns = weir_clock_now_ns();
 }
 
+// The matched form: another thread cannot take the message in between.
+static bool take(struct post *out_post)
+{
+    int found = 0;
+    void *message = NULL;
+    const int error = mpi.Improbe(mpi.its.any_source, MPI_TAG_POST, posts.comm, &found, &message,
+                                  mpi.its.status_ignore);
+    return error == 0 && found &&
+           mpi.Mrecv(out_post, (int)sizeof *out_post, mpi.its.byte, &message,
+                     mpi.its.status_ignore) == 0;
+}
+
 void mpi_posts_poll(void)
 {
     struct post post;
     struct mpi_sent **at = &posts.sent;
     pthread_mutex_lock(&posts.lock);
-    while (mpi_take(&post, sizeof post, MPI_TAG_POST, posts.comm))
+    while (take(&post))
         deliver(&post);
     while (*at) {
         struct mpi_sent *sent = *at;
@@ -155,8 +167,8 @@ static void send_to_all(struct mpi_group *group, enum kind kind, const struct we
         sent->post.cause = *cause;
     for (uint32_t i = 0; i < group->count; i++)
         if (i != group->rank)
-            (void)mpi_send(&sent->post, sizeof sent->post, group->peers[i].world, MPI_TAG_POST,
-                           posts.comm, &sent->requests[i]);
+            (void)mpi_message(false, &sent->post, sizeof sent->post, group->peers[i].world,
+                              MPI_TAG_POST, posts.comm, &sent->requests[i]);
     sent->next = posts.sent;
     posts.sent = sent;
 }
@@ -248,27 +260,42 @@ static bool meet_at_exit(void)
 
 static void finalize(void)
 {
-    bool initialized = false;
-    bool finalized = false;
+    int finalized = 0;
     if (process.owner != getpid() || !process.world)
         return;
-    mpi_state(&initialized, &finalized);
-    if (finalized)
-        return;
-    if (meet_at_exit() && !atomic_load(&process.spoiled))
-        mpi_finalize();
+    mpi.Finalized(&finalized);
+    if (!finalized && meet_at_exit() && !atomic_load(&process.spoiled))
+        mpi.Finalize();
+}
+
+static int find_rank(void *comm, int *out_rank, int *out_count)
+{
+    const int error = mpi.Comm_rank(comm, out_rank);
+    return error ? error : mpi.Comm_size(comm, out_count);
+}
+
+// A communicator of all ranks that returns errors, in place of ending the process.
+static int duplicate_world(void **out_comm)
+{
+    const int error = mpi.Comm_dup(mpi.its.world, out_comm);
+    return error ? error : mpi.Comm_set_errhandler(*out_comm, mpi.its.return_errors);
 }
 
 // On the thread.
 static void start(void *unused)
 {
-    process.error = mpi_init(process.owner, &process.threaded);
-    if (!process.error)
-        process.error = mpi_place(mpi_world(), &process.rank, &process.count);
-    if (!process.error && process.threaded)
-        process.error = mpi_duplicate(mpi_world(), &process.comm);
-    if (!process.error && process.threaded)
-        process.error = mpi_duplicate(mpi_world(), &posts.comm);
+    int level = 0;
+    int error = process.owner ? mpi.Init_thread(NULL, NULL, mpi.its.thread_multiple, &level) : 0;
+    if (!error)
+        error = mpi.Query_thread(&level);
+    process.threaded = level == mpi.its.thread_multiple;
+    if (!error)
+        error = find_rank(mpi.its.world, &process.rank, &process.count);
+    if (!error && process.threaded)
+        error = duplicate_world(&process.comm);
+    if (!error && process.threaded)
+        error = duplicate_world(&posts.comm);
+    process.error = error;
     atomic_store(&process.done, true);
 }
 
@@ -283,8 +310,8 @@ static bool is_set(const char *name)
 static weir_status check_launcher(const struct weir_host *host,
                                   const struct weir_transport_setup *setup)
 {
-    const bool open_mpi = mpi_library_abi() == MPI_OPEN_MPI;
-    const bool standard = mpi_library_abi() == MPI_STANDARD; // of any library
+    const bool open_mpi = mpi.abi == MPI_OPEN_MPI;
+    const bool standard = mpi.abi == MPI_STANDARD; // of any library
     const bool from_open_mpi = is_set("OMPI_COMM_WORLD_RANK") || is_set("PMIX_RANK");
     const bool from_mpich = is_set("PMI_RANK") || is_set("PMI_FD") || is_set("PMI_PORT");
     if (open_mpi ? from_open_mpi : from_mpich || (standard && from_open_mpi))
@@ -294,7 +321,7 @@ static weir_status check_launcher(const struct weir_host *host,
                               "start the program with this library's mpirun, or set [mpi] library",
                               "'%s': the program was started by the mpirun of another MPI than the "
                               "library in use, %s",
-                              setup->label, mpi_library_version());
+                              setup->label, mpi.version);
     return weir_host_fail(host, WEIR_ERROR_CONFIG,
                           "start it with `mpirun -n N`, or use the transport 'local'",
                           "'%s': the transport 'mpi' needs a program that mpirun, srun or the like "
@@ -305,9 +332,10 @@ static weir_status check_launcher(const struct weir_host *host,
 static weir_status check_before(const struct weir_host *host,
                                 const struct weir_transport_setup *setup)
 {
-    bool initialized = false;
-    bool finalized = false;
-    mpi_state(&initialized, &finalized);
+    int initialized = 0;
+    int finalized = 0;
+    mpi.Initialized(&initialized);
+    mpi.Finalized(&finalized);
     if (finalized)
         return weir_host_fail(host, WEIR_ERROR_INVALID,
                               "create communicators before the program calls MPI_Finalize()",
@@ -408,21 +436,26 @@ static weir_status begin(const struct weir_host *host, const struct weir_transpo
 
 // Making a group out of another one.
 
+#define UNDEFINED (-32766) // MPI's color of none, in all ABIs
+
 // All ranks are here. Posts may come from the first moment, when the part's ranks are not known yet.
-static bool divide(struct mpi_run *run, struct mpi_group *part, int key, bool *out_any)
+static bool divide(struct mpi_run *run, struct mpi_group *part, int color, int key)
 {
     struct mpi_group *whole = run->group;
+    const bool any = color != WEIR_NO_COLOR;
     int rank = 0;
     int count = 0;
-    int error = mpi_split(whole->comm, (int)part->id.color, key, &part->comm, out_any);
-    if (!error && *out_any)
-        error = mpi_place(part->comm, &rank, &count);
+    int error = mpi.Comm_split(whole->comm, any ? color : UNDEFINED, key, &part->comm);
+    if (!error && any)
+        error = mpi.Comm_set_errhandler(part->comm, mpi.its.return_errors);
+    if (!error && any)
+        error = find_rank(part->comm, &rank, &count);
     if (error)
         return mpi_fail_in(run, "MPI_Comm_split", error);
+    if (!any)
+        return true;
     part->rank = (uint32_t)rank;
     part->count = (uint32_t)count;
-    if (!*out_any)
-        return true;
     // All ranks learn which ranks of MPI the new group has.
     const uint32_t world = whole->peers[whole->rank].world;
     memcpy(part->src, &world, sizeof world);
@@ -436,12 +469,11 @@ static bool divide(struct mpi_run *run, struct mpi_group *part, int key, bool *o
 // Consumes the part, which has the whole's size, unless it is stored.
 static void make(struct mpi_run *run, struct mpi_group *part, int color, int key, void **out_group)
 {
-    bool any = false;
     part->id = (struct mpi_id){.number = run->group->head.new_group, .color = color};
     add_group(part);
-    if (!divide(run, part, key, &any)) {
+    if (!divide(run, part, color, key)) {
         atomic_store(&process.spoiled, true);
-    } else if (any) {
+    } else if (color != WEIR_NO_COLOR) {
         *out_group = part;
     } else {
         remove_group(part);
@@ -549,7 +581,7 @@ static void leave(void *state)
         return;
     }
     remove_group(group);
-    mpi_free(group->comm);
+    mpi.Comm_free(&group->comm);
     destroy_group(group);
 }
 
@@ -576,7 +608,7 @@ static void transport_close(void *state)
 
 static const char *transport_library(const void *state)
 {
-    return mpi_library_version();
+    return mpi.version;
 }
 
 static const struct weir_transport_ops mpi_ops = {
