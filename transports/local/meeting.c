@@ -56,23 +56,23 @@ static void refuse(int connection, const char *cause)
     local_close(&connection);
 }
 
-static void take_guest(struct meeting *meeting, const struct local_hello *hello, int connection,
-                       const struct local_address *from)
+static void take_guest(struct meeting *meeting, const struct local_stranger *guest)
 {
+    const struct local_hello *hello = &guest->answer.hello;
     struct local_entry *entry = &meeting->entries[hello->rank];
     *entry = (struct local_entry){.machine = hello->machine,
                                   .number = hello->number,
                                   .port = hello->port};
-    if (!local_address_is_machine(from))
-        local_address_text(from, entry->host, sizeof entry->host);
-    meeting->guests[hello->rank] = connection;
+    if (!local_address_is_machine(&guest->from))
+        local_address_text(&guest->from, entry->host, sizeof entry->host);
+    meeting->guests[hello->rank] = guest->connection;
     meeting->count++;
 }
 
 // A rank that cannot be one of these fails alone, unless it counts otherwise: then none can go on.
-static bool seat(struct meeting *meeting, const struct local_hello *hello, int connection,
-                 const struct local_address *from)
+static bool seat(struct meeting *meeting, const struct local_stranger *guest)
 {
+    const struct local_hello *hello = &guest->answer.hello;
     const struct weir_transport_setup *setup = meeting->place.setup;
     const struct local_hello own = hello_of(meeting);
     const bool is_of_meeting = hello->purpose == LOCAL_TO_MEET &&
@@ -83,7 +83,7 @@ static bool seat(struct meeting *meeting, const struct local_hello *hello, int c
         local_place_fail(&meeting->place, WEIR_ERROR_COMM, START_REMEDY,
                          "rank %u says that there are %u ranks, and rank 0 that there are %u",
                          hello->rank, hello->count, setup->count);
-        refuse(connection, meeting->place.cause);
+        refuse(guest->connection, meeting->place.cause);
         return false;
     }
     if (!is_of_meeting)
@@ -94,9 +94,9 @@ static bool seat(struct meeting *meeting, const struct local_hello *hello, int c
                  "'%s': another rank %u is at %s already: do two programs use it?", setup->label,
                  hello->rank, setup->rendezvous);
     if (cause[0])
-        refuse(connection, cause);
+        refuse(guest->connection, cause);
     else
-        take_guest(meeting, hello, connection, from);
+        take_guest(meeting, guest);
     return true;
 }
 
@@ -145,25 +145,20 @@ static bool receive_guests(struct meeting *meeting)
 {
     const uint32_t count = meeting->place.setup->count;
     while (meeting->count + 1 < count) {
-        struct local_hello hello;
-        struct local_address from;
-        int connection = -1;
+        struct local_stranger guest;
         for (uint32_t i = 0; i < count; i++)
             meeting->polls[i] = (struct pollfd){.fd = meeting->guests[i], .events = POLLIN};
-        switch (local_door_next(&meeting->door, meeting->polls, count, meeting->place.deadline_ns,
-                                &hello, &connection, &from)) {
-        case LOCAL_CAME:
-            if (!seat(meeting, &hello, connection, &from))
-                return false;
-            break;
-        case LOCAL_CAME_OTHER:
-            return tell_left(meeting);
-        case LOCAL_CAME_LATE:
+        const bool came = local_door_next(&meeting->door, meeting->polls, count,
+                                          meeting->place.deadline_ns, &guest);
+        if (!came && errno == ETIMEDOUT)
             return tell_missing(meeting);
-        case LOCAL_CAME_FAILED:
+        if (!came)
             return local_place_fail(&meeting->place, WEIR_ERROR_SYSTEM, LOCAL_FILES_REMEDY,
                                     "rank 0 cannot take a connection: %s", strerror(errno));
-        }
+        if (guest.connection < 0)
+            return tell_left(meeting);
+        if (!seat(meeting, &guest))
+            return false;
     }
     return true;
 }
@@ -377,9 +372,8 @@ static bool find_place(struct local_place *place)
 static bool find_peer(struct meeting *meeting, uint32_t index, struct local_address *out_address)
 {
     struct local_entry *entry = &meeting->entries[index];
-    const struct local_machine own = local_machine();
     entry->host[LOCAL_HOST_SIZE - 1] = '\0';
-    if (local_is_same_machine(&own, &entry->machine)) {
+    if (local_is_own_machine(&entry->machine)) {
         *out_address = local_address_at_number(entry->number);
         return true;
     }

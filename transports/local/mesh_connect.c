@@ -246,34 +246,24 @@ static bool accept_one(struct local_group *group, struct local_door *door, uint6
                        uint64_t deadline_ns, struct local_shrink *shrink, struct pollfd *polls,
                        uint32_t *left)
 {
-    struct local_address from;
-    struct local_hello hello;
-    int connection = -1;
-    const uint32_t others = shrink ? shrink->whole->count : 0;
+    struct local_stranger rank;
+    const struct local_hello *hello = &rank.answer.hello;
     errno = ECANCELED;
     if (shrink && is_in_vain(shrink))
         return false;
     if (shrink)
         shrink_polls(shrink, polls);
-    switch (local_door_next(door, polls, others, deadline_ns, &hello, &connection, &from)) {
-    case LOCAL_CAME:
-        break;
-    case LOCAL_CAME_OTHER:
+    if (!local_door_next(door, polls, shrink ? shrink->whole->count : 0, deadline_ns, &rank))
+        return false;
+    if (rank.connection < 0) {
         shrink_listen(shrink, polls);
-        return true;
-    case LOCAL_CAME_LATE:
-        errno = ETIMEDOUT;
-        return false;
-    default:
-        return false;
+    } else if (is_expected(group, hello, token)) {
+        group->peers[hello->rank].address = rank.from;
+        *place_of(&group->peers[hello->rank], hello->purpose) = rank.connection;
+        *left -= 1;
+    } else {
+        local_close(&rank.connection);
     }
-    if (!is_expected(group, &hello, token)) {
-        local_close(&connection);
-        return true;
-    }
-    group->peers[hello.rank].address = from;
-    *place_of(&group->peers[hello.rank], hello.purpose) = connection;
-    *left -= 1;
     return true;
 }
 
