@@ -213,12 +213,11 @@ weir_status weir__engine_create(weir_comm *comm, const char *file, int line)
 
 #define STAGING_ALIGNMENT ((size_t)64)
 
-// A range of the collective, and where its bytes are on the host.
+// A range of the collective.
 struct side {
     struct weir_collective_range range;
     bool staged;
     size_t at; // in the staging memory
-    char *host;
 };
 
 // One collective under way.
@@ -229,7 +228,6 @@ struct carried {
     struct side *sides;
     struct side fixed[2];
     uint32_t count;
-    size_t staging_size;
     struct weir_transport_part *parts; // of an exchange
 };
 
@@ -248,46 +246,41 @@ static bool is_on_host(const struct weir_collective_range *range, size_t element
            (uintptr_t)(buffer->pointer + range->offset) % element_size == 0;
 }
 
-// A pinned buffer of at least `size` bytes; the caller has the turn.
-static weir_status make_staging(weir_comm *comm, size_t size, char **out_pointer)
+// Makes a pinned buffer of at least `size` bytes; the caller has the turn.
+static weir_status make_staging(weir_comm *comm, size_t size)
 {
-    if (!comm->staging || comm->staging->size < size) {
-        const struct weir_buffer_setup setup = {.struct_size = sizeof setup,
-                                                .size = size,
-                                                .placement = WEIR_PLACE_HOST};
-        weir_buffer_destroy(&comm->staging);
-        weir_status status = weir__buffer_make(comm->member.device, "staging of collectives",
-                                               &setup, true, &comm->staging);
-        if (status < 0)
-            return status;
-    }
-    *out_pointer = comm->staging->pointer;
-    return WEIR_OK;
+    const struct weir_buffer_setup setup = {.struct_size = sizeof setup,
+                                            .size = size,
+                                            .placement = WEIR_PLACE_HOST};
+    if (size == 0 || (comm->staging && comm->staging->size >= size))
+        return WEIR_OK;
+    weir_buffer_destroy(&comm->staging);
+    return weir__buffer_make(comm->member.device, "staging of collectives", &setup, true,
+                             &comm->staging);
 }
 
 static weir_status plan(struct carried *run)
 {
-    static char nothing; // the address of no bytes
-    char *staging = NULL;
+    size_t size = 0;
     for (uint32_t i = 0; i < run->count; i++) {
         struct side *side = &run->sides[i];
         (void)weir_collective_range_at(run->operation, i, &side->range);
         side->staged = side->range.size &&
                        !is_on_host(&side->range, weir_datatype_size(element_of(run->operation, i)));
-        side->at = run->staging_size;
+        side->at = size;
         if (side->staged)
-            run->staging_size +=
+            size +=
                 (side->range.size + STAGING_ALIGNMENT - 1) / STAGING_ALIGNMENT * STAGING_ALIGNMENT;
     }
-    weir_status status =
-        run->staging_size ? make_staging(run->comm, run->staging_size, &staging) : WEIR_OK;
-    for (uint32_t i = 0; i < run->count && status == WEIR_OK; i++) {
-        struct side *side = &run->sides[i];
-        side->host = side->staged       ? staging + side->at
-                     : side->range.size ? side->range.buffer->pointer + side->range.offset
-                                        : &nothing;
-    }
-    return status;
+    return make_staging(run->comm, size);
+}
+
+static char *host_of(const struct carried *run, const struct side *side)
+{
+    static char nothing; // the address of no bytes
+    if (side->staged)
+        return run->comm->staging->pointer + side->at;
+    return side->range.size ? side->range.buffer->pointer + side->range.offset : &nothing;
 }
 
 // Copies the staged ranges of one direction, and waits for it.
@@ -324,7 +317,7 @@ static weir_status call_transport(const struct carried *run)
     call.parts = run->parts;
     call.part_count = run->parts ? run->count : 0;
     for (uint32_t i = 0; i < run->count; i++) {
-        void *host = run->sides[i].host;
+        void *host = host_of(run, &run->sides[i]);
         if (exchange) {
             const struct weir_exchange *part = &run->operation->u.collective.exchanges[i];
             run->parts[i] = (struct weir_transport_part){

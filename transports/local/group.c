@@ -58,7 +58,7 @@ struct local_group *local_mesh_create(const struct weir_host *host, const char *
     pthread_mutex_init(&group->lock, NULL);
     group->eager = (long)count <= sysconf(_SC_NPROCESSORS_ONLN);
     group->peers = host->allocate(count * sizeof *group->peers);
-    group->polls = host->allocate(2 * (size_t)count * sizeof *group->polls);
+    group->polls = host->allocate((2 * (size_t)count + DOOR_POLLS) * sizeof *group->polls);
     for (uint32_t i = 0; group->peers && i < count; i++) {
         group->peers[i].data = -1;
         group->peers[i].control = -1;
@@ -99,15 +99,14 @@ void local_mesh_destroy(struct local_group *group)
 
 weir_status local_report(const struct local_run *run, weir_status status)
 {
-    struct weir_cause cause;
     const char *remedy = NULL; // the core's
-    if (!local_mesh_cause(run->group, &cause))
+    if (!run->group->failed)
         return WEIR_OK;
     if (status == WEIR_ERROR_UNSUPPORTED)
         remedy = MPI_REMEDY;
     else if (status == WEIR_ERROR_OUT_OF_MEMORY)
         remedy = "free some memory of the host";
-    return weir_host_fail(run->group->host, status, remedy, "%s", cause.text);
+    return weir_host_fail(run->group->host, status, remedy, "%s", run->group->cause.text);
 }
 
 struct local_run local_run_begin(struct local_group *group, struct weir_head head,
@@ -185,12 +184,11 @@ void local_abort(void *group, const char *reason)
 
 bool local_first_cause(void *group, struct weir_transport_cause *out_cause)
 {
-    struct local_group *local = group;
-    struct weir_cause cause;
-    if (!local_mesh_cause(local, &cause))
+    const struct local_group *local = group;
+    if (!local->failed)
         return false;
-    out_cause->fault = (enum weir_transport_fault)cause.fault;
-    out_cause->rank = cause.rank;
-    out_cause->number = cause.number;
+    out_cause->fault = (enum weir_transport_fault)local->cause.fault;
+    out_cause->rank = local->cause.rank;
+    out_cause->number = local->cause.number;
     return true;
 }

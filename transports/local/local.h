@@ -121,9 +121,9 @@ struct local_group {
     uint32_t origin_rank;
     uint32_t origin_count;
     struct local_group *next;
-    pthread_mutex_t lock; // guards `failed`, `cause` and what is sent to control connections
+    pthread_mutex_t lock; // for a failure, and what is sent to control connections then
     bool elsewhere;       // the other groups of the rank have been told that it waits in this one
-    bool failed;
+    atomic_bool failed;   // with the cause, which is written once; or the group could not be made
     struct weir_cause cause;
     struct mesh_window **windows; // of each rank; NULL: they are on several machines
     uint32_t stage;               // of this rank's
@@ -132,7 +132,7 @@ struct local_group {
     uint32_t step;                // attempts to go on after the failure
     bool left_out;                // they have gone on without this rank
     struct mesh_peer *peers;      // of this rank's own `incoming` is its call
-    struct pollfd *polls;
+    struct pollfd *polls;         // two of each rank, and those of a door
 };
 
 // group.c
@@ -165,8 +165,6 @@ bool local_carry(struct local_run *run);
 bool local_mesh_judge(const struct local_run *run);
 // As weir_caller.fail: keeps the cause unless there is one already, and tells the other ranks.
 void local_mesh_fail(void *group, const struct weir_cause *cause);
-// Whether there is a first cause, and copies it, unless that is NULL.
-bool local_mesh_cause(struct local_group *group, struct weir_cause *out_cause);
 // Receives the next news of a peer into peer->news, if all of it is there.
 bool local_mesh_next_news(struct mesh_peer *peer);
 // Within a wait for others, of which `first` is the first. False at the deadline.
@@ -189,9 +187,9 @@ struct local_shrink;
 
 // Connects this rank with all others of the group, which do the same, and on one machine exchanges windows. The peers'
 // addresses are where the doors of lower ranks are. `shrink` is NULL, or knows whether the wait for another rank is in
-// vain. On failure writes the cause, unless there is one or there is no memory.
+// vain. On failure writes the group's cause, unless the attempt has one or there is no memory.
 bool local_mesh_connect(struct local_group *group, struct local_door *door, uint64_t token,
-                        uint64_t deadline_ns, struct local_shrink *shrink, char *cause);
+                        uint64_t deadline_ns, struct local_shrink *shrink);
 
 // Bytes between the ranks of one machine, through memory that all of them have mapped: each copies to its window what
 // others need of it, and they take it or add it up from there. That is a copy more than reading the others' memory, and
@@ -237,8 +235,8 @@ static inline struct mesh_window *local_window_of(struct local_group *group, uin
 void local_window_wake(struct local_group *group);
 
 #define LOCAL_WINDOW_BYTES ((size_t)1028 << 10)
-// Makes this rank's window and gets those of the others. False with a cause, which stays "" if out of memory.
-bool local_window_exchange(struct local_group *group, uint64_t deadline_ns, char *cause);
+// Makes this rank's window and gets those of the others. False with the group's cause, which stays "" if out of memory.
+bool local_window_exchange(struct local_group *group, uint64_t deadline_ns);
 // A collective. False once that has failed the group.
 bool local_window_carry(struct local_run *run);
 

@@ -300,16 +300,6 @@ void local_mesh_fail(void *group, const struct weir_cause *cause)
     pthread_mutex_unlock(&local->lock);
 }
 
-bool local_mesh_cause(struct local_group *group, struct weir_cause *out_cause)
-{
-    pthread_mutex_lock(&group->lock);
-    const bool failed = group->failed;
-    if (failed && out_cause)
-        *out_cause = group->cause;
-    pthread_mutex_unlock(&group->lock);
-    return failed;
-}
-
 void local_leave(void *group)
 {
     tell(group, &(struct mesh_news){.kind = MESH_LEAVES});
@@ -380,7 +370,7 @@ static bool pump(struct local_run *run, bool sends)
                 return false;
             busy = busy || is_busy(&group->peers[i], sends);
         }
-        if (local_mesh_cause(run->group, NULL))
+        if (group->failed)
             return false;
         if (!busy)
             return true;
@@ -510,7 +500,7 @@ bool local_carry(struct local_run *run)
         carried = local_window_carry(run);
     else
         carried = meet(run) && gather(run);
-    if (!local_mesh_cause(group, NULL) && pump(run, true)) {
+    if (!group->failed && pump(run, true)) {
         stop_showing(group);
         return carried;
     }

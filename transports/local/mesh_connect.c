@@ -124,28 +124,27 @@ static void listen_to(struct local_shrink *shrink, struct mesh_peer *peer)
 }
 
 // Sets an entry for each rank of the whole, and reads what those with something have said.
-static void shrink_polls(const struct local_shrink *shrink, struct pollfd *polls)
+static void shrink_polls(const struct local_shrink *shrink)
 {
     const struct local_group *whole = shrink->whole;
     for (uint32_t i = 0; i < whole->count; i++)
-        polls[i] = (struct pollfd){.fd = whole->peers[i].left ? -1 : whole->peers[i].control,
-                                   .events = POLLIN};
+        whole->polls[i] = (struct pollfd){.fd = whole->peers[i].left ? -1 : whole->peers[i].control,
+                                          .events = POLLIN};
 }
 
-static void shrink_listen(struct local_shrink *shrink, const struct pollfd *polls)
+static void shrink_listen(struct local_shrink *shrink)
 {
     for (uint32_t i = 0; i < shrink->whole->count; i++)
-        if (polls[i].revents)
+        if (shrink->whole->polls[i].revents)
             listen_to(shrink, &shrink->whole->peers[i]);
 }
 
 // Sleeps until a peer says something, at most until the deadline.
 static void hear(struct local_shrink *shrink, uint64_t deadline_ns)
 {
-    struct pollfd *polls = shrink->whole->polls;
-    shrink_polls(shrink, polls);
-    if (poll(polls, shrink->whole->count, local_poll_ms(deadline_ns)) > 0)
-        shrink_listen(shrink, polls);
+    shrink_polls(shrink);
+    if (poll(shrink->whole->polls, shrink->whole->count, local_poll_ms(deadline_ns)) > 0)
+        shrink_listen(shrink);
 }
 
 // Whether the attempt has failed: each member of the list has to stay, and before it is there each rank that has told.
@@ -202,8 +201,6 @@ static bool settle(struct local_shrink *shrink)
     const uint64_t door = value_of(shrink->door);
     const uint64_t patient_until_ns = weir_clock_now_ns() + shrink->patience_ns;
     char duration[WEIR_TEXT_QUANTITY_SIZE];
-    uint32_t sends = UINT32_MAX;
-    uint64_t until_ns = 0;
     shrink->whole->peers[own].told = door;
     send_to_all(shrink, &(struct mesh_news){.kind = MESH_TELLS,
                                             .value = door,
@@ -212,11 +209,8 @@ static bool settle(struct local_shrink *shrink)
     while (!shrink->settled && !is_in_vain(shrink)) {
         const uint64_t now_ns = weir_clock_now_ns();
         const uint32_t first = first_that_has_told(shrink);
-        if (first != sends)
-            until_ns =
-                local_sooner(shrink->deadline_ns,
-                             first == own ? patient_until_ns : now_ns + 2 * shrink->patience_ns);
-        sends = first;
+        const uint64_t more_ns = first == own ? 0 : 2 * shrink->patience_ns;
+        const uint64_t until_ns = local_sooner(shrink->deadline_ns, patient_until_ns + more_ns);
         if (first == own && (now_ns >= until_ns || all_have_told(shrink)))
             send_list(shrink);
         else if (now_ns >= until_ns)
@@ -243,8 +237,7 @@ static bool is_expected(const struct local_group *group, const struct local_hell
 
 // Takes one connection; one that is not expected is closed. False with errno: ETIMEDOUT, ECANCELED if the wait is in vain.
 static bool accept_one(struct local_group *group, struct local_door *door, uint64_t token,
-                       uint64_t deadline_ns, struct local_shrink *shrink, struct pollfd *polls,
-                       uint32_t *left)
+                       uint64_t deadline_ns, struct local_shrink *shrink, uint32_t *left)
 {
     struct local_stranger rank;
     const struct local_hello *hello = &rank.answer.hello;
@@ -252,11 +245,12 @@ static bool accept_one(struct local_group *group, struct local_door *door, uint6
     if (shrink && is_in_vain(shrink))
         return false;
     if (shrink)
-        shrink_polls(shrink, polls);
-    if (!local_door_next(door, polls, shrink ? shrink->whole->count : 0, deadline_ns, &rank))
+        shrink_polls(shrink);
+    if (!local_door_next(door, shrink ? shrink->whole->polls : group->polls,
+                         shrink ? shrink->whole->count : 0, deadline_ns, &rank))
         return false;
     if (rank.connection < 0) {
-        shrink_listen(shrink, polls);
+        shrink_listen(shrink);
     } else if (is_expected(group, hello, token)) {
         group->peers[hello->rank].address = rank.from;
         *place_of(&group->peers[hello->rank], hello->purpose) = rank.connection;
@@ -268,28 +262,25 @@ static bool accept_one(struct local_group *group, struct local_door *door, uint6
 }
 
 static bool accept_higher(struct local_group *group, struct local_door *door, uint64_t token,
-                          uint64_t deadline_ns, struct local_shrink *shrink, char *cause)
+                          uint64_t deadline_ns, struct local_shrink *shrink)
 {
-    const struct weir_host *host = group->host;
-    const size_t others = shrink ? shrink->whole->count : 0;
     uint32_t missing = group->rank + 1;
     uint32_t left = 2 * (group->count - 1 - group->rank);
-    struct pollfd *polls = left > 0 ? host->allocate((others + DOOR_POLLS) * sizeof *polls) : NULL;
-    errno = ECANCELED; // without a cause, memory is what lacks
-    while (polls && left > 0 && accept_one(group, door, token, deadline_ns, shrink, polls, &left))
+    while (left > 0 && accept_one(group, door, token, deadline_ns, shrink, &left))
         continue;
     const int error = errno;
-    host->release(polls);
     if (left == 0)
         return true;
     while (missing + 1 < group->count && group->peers[missing].control >= 0)
         missing++;
     if (error == ETIMEDOUT)
-        snprintf(cause, WEIR_CAUSE_SIZE, "'%s': rank %u has not connected to rank %u in time",
-                 group->label, missing, group->rank);
+        snprintf(group->cause.text, sizeof group->cause.text,
+                 "'%s': rank %u has not connected to rank %u in time", group->label, missing,
+                 group->rank);
     else if (error != ECANCELED)
-        snprintf(cause, WEIR_CAUSE_SIZE, "'%s': rank %u cannot take a connection: %s", group->label,
-                 group->rank, strerror(error));
+        snprintf(group->cause.text, sizeof group->cause.text,
+                 "'%s': rank %u cannot take a connection: %s", group->label, group->rank,
+                 strerror(error));
     return false;
 }
 
@@ -304,7 +295,7 @@ static uint32_t first_far(const struct local_group *group)
 }
 
 bool local_mesh_connect(struct local_group *group, struct local_door *door, uint64_t token,
-                        uint64_t deadline_ns, struct local_shrink *shrink, char *cause)
+                        uint64_t deadline_ns, struct local_shrink *shrink)
 {
     char host[LOCAL_HOST_SIZE];
     // The higher rank connects to the lower one, for data and then for control.
@@ -319,13 +310,14 @@ bool local_mesh_connect(struct local_group *group, struct local_door *door, uint
             continue;
         const int error = errno;
         local_address_text(&peer->address, host, sizeof host);
-        snprintf(cause, WEIR_CAUSE_SIZE, "'%s': rank %u cannot connect to rank %u at %s: %s",
-                 group->label, group->rank, n / 2, host, strerror(error));
+        snprintf(group->cause.text, sizeof group->cause.text,
+                 "'%s': rank %u cannot connect to rank %u at %s: %s", group->label, group->rank,
+                 n / 2, host, strerror(error));
         return false;
     }
-    if (!accept_higher(group, door, token, deadline_ns, shrink, cause))
+    if (!accept_higher(group, door, token, deadline_ns, shrink))
         return false;
-    return first_far(group) < group->count || local_window_exchange(group, deadline_ns, cause);
+    return first_far(group) < group->count || local_window_exchange(group, deadline_ns);
 }
 
 static void close_door(const struct local_group *group, struct local_door *door)
@@ -366,7 +358,7 @@ struct lineup {
 
 // What is made is stored also where a rank has not joined.
 static bool join_members(const struct lineup *lineup, struct local_door *door, uint64_t deadline_ns,
-                         struct local_shrink *shrink, char *cause, struct local_group **out_group)
+                         struct local_shrink *shrink, struct local_group **out_group)
 {
     const struct local_group *whole = lineup->whole;
     struct local_group *group =
@@ -386,7 +378,7 @@ static bool join_members(const struct lineup *lineup, struct local_door *door, u
             local_address_set_port(address, (uint16_t)(member->value & PORT_MASK));
     }
     group->secret = whole->secret;
-    return local_mesh_connect(group, door, lineup->token, deadline_ns, shrink, cause);
+    return local_mesh_connect(group, door, lineup->token, deadline_ns, shrink);
 }
 
 static void set_own_rank(struct lineup *lineup)
@@ -421,18 +413,20 @@ static weir_status join_part(struct local_run *run, const struct lineup *part,
                              struct local_door *door, struct local_group **out_group)
 {
     const struct local_group *whole = run->group;
-    char cause[WEIR_CAUSE_SIZE] = "";
-    if (join_members(part, door, run->deadline_ns, NULL, cause, out_group)) {
+    if (join_members(part, door, run->deadline_ns, NULL, out_group)) {
         (*out_group)->origin_rank = whole->origin_rank;
         (*out_group)->origin_count = whole->origin_count;
         local_enlist(*out_group);
         return WEIR_OK;
     }
+    const weir_status status =
+        *out_group && (*out_group)->cause.text[0]
+            ? weir_host_fail(whole->host, WEIR_ERROR_COMM, NULL, "%s", (*out_group)->cause.text)
+            : weir_host_no_memory(whole->host, "a part of a group");
     if (*out_group)
         local_mesh_destroy(*out_group);
     *out_group = NULL;
-    return cause[0] ? weir_host_fail(whole->host, WEIR_ERROR_COMM, NULL, "%s", cause)
-                    : weir_host_no_memory(whole->host, "a part of a group");
+    return status;
 }
 
 // All ranks' records. Opens this rank's door, which the caller closes.
@@ -500,7 +494,7 @@ static bool meet_members(struct local_shrink *shrink, const struct lineup *left,
     const uint64_t deadline_ns =
         local_sooner(shrink->deadline_ns, weir_clock_now_ns() + 2 * shrink->patience_ns);
     struct weir_cause cause = {.rank = UINT32_MAX};
-    if (join_members(left, shrink->door, deadline_ns, shrink, cause.text, out_group)) {
+    if (join_members(left, shrink->door, deadline_ns, shrink, out_group)) {
         const uint64_t now_ns = weir_clock_now_ns();
         const struct weir_transport_call barrier = {
             .struct_size = sizeof barrier,
@@ -511,12 +505,11 @@ static bool meet_members(struct local_shrink *shrink, const struct lineup *left,
             local_enlist(*out_group);
             return true;
         }
-        (void)local_mesh_cause(*out_group, &cause);
     }
     // The others may have told the first one before they closed the connections that this rank has missed.
     hear(shrink, 0);
-    if (cause.text[0])
-        set_cause(shrink, shrink->whole->rank, " cannot go on: %.200s", cause.text);
+    if (*out_group && (*out_group)->cause.text[0])
+        set_cause(shrink, shrink->whole->rank, " cannot go on: %.200s", (*out_group)->cause.text);
     snprintf(cause.text, sizeof cause.text, "%s", shrink->cause);
     if (*out_group && cause.text[0])
         local_mesh_fail(*out_group, &cause); // some may be in the barrier

@@ -55,8 +55,8 @@ static struct mesh_window *map(int file)
     return memory;
 }
 
-// Memory without a name, whose size nothing can change any more. Returns the file, or -1 with a cause.
-static int make_own(struct local_group *group, char *cause)
+// Memory without a name, whose size nothing can change any more. Returns the file, or -1 with the group's cause.
+static int make_own(struct local_group *group)
 {
     struct mesh_window *window = NULL;
     struct rlimit limit;
@@ -70,7 +70,7 @@ static int make_own(struct local_group *group, char *cause)
     group->windows[group->rank] = window;
     if (window)
         return file;
-    snprintf(cause, WEIR_CAUSE_SIZE,
+    snprintf(group->cause.text, sizeof group->cause.text,
              "'%s': rank %u cannot make %zu bytes of memory that the ranks share: %s", group->label,
              group->rank, LOCAL_WINDOW_BYTES, strerror(errno));
     if (file >= 0)
@@ -150,29 +150,28 @@ static bool map_other(struct local_group *group, uint32_t rank, uint64_t deadlin
     return group->windows[rank] != NULL;
 }
 
-static bool fail_other(const struct local_group *group, uint32_t rank, const char *what,
-                       char *cause)
+static bool fail_other(struct local_group *group, uint32_t rank, const char *what)
 {
-    snprintf(cause, WEIR_CAUSE_SIZE,
+    snprintf(group->cause.text, sizeof group->cause.text,
              "'%s': rank %u cannot %s rank %u the memory that the ranks share: %s", group->label,
              group->rank, what, rank, strerror(errno));
     return false;
 }
 
 // A rank that has none leaves, so that none waits for it.
-bool local_window_exchange(struct local_group *group, uint64_t deadline_ns, char *cause)
+bool local_window_exchange(struct local_group *group, uint64_t deadline_ns)
 {
     group->windows = group->host->allocate(group->count * sizeof(struct mesh_window *));
-    const int own = group->windows ? make_own(group, cause) : -1;
+    const int own = group->windows ? make_own(group) : -1;
     if (own < 0)
         return false;
     bool ok = true;
     for (uint32_t i = 0; i < group->count && ok; i++)
         ok = i == group->rank || write_descriptor(group->peers[i].data, own, deadline_ns) ||
-             fail_other(group, i, "hand over to", cause);
+             fail_other(group, i, "hand over to");
     for (uint32_t i = 0; i < group->count && ok; i++)
         ok = i == group->rank || map_other(group, i, deadline_ns) ||
-             fail_other(group, i, "take from", cause);
+             fail_other(group, i, "take from");
     close(own);
     return ok;
 }
@@ -212,7 +211,7 @@ static void sleep_until_woken(struct local_group *group, uint32_t stage, int tur
     struct mesh_window *own = group->windows[group->rank];
     const uint32_t bell = atomic_load(&own->bell);
     atomic_store(&own->asleep, 1);
-    if (!are_at(group, stage) && !local_mesh_cause(group, NULL))
+    if (!are_at(group, stage) && !group->failed)
         syscall(SYS_futex, &own->bell, FUTEX_WAIT, bell, &most, NULL, 0);
     atomic_store(&own->asleep, 0);
 }
@@ -236,7 +235,7 @@ static bool may_wait(struct local_run *run, uint32_t stage)
     struct local_group *group = run->group;
     struct weir_head head;
     uint32_t first = UINT32_MAX;
-    if (local_mesh_cause(run->group, NULL)) // this rank's program has aborted
+    if (group->failed) // this rank's program has aborted
         return false;
     for (uint32_t i = 0; i < group->count; i++) {
         // Also of one that has come to it: it may fail while this one waits for another.
