@@ -388,15 +388,15 @@ static bool join(struct meeting *meeting, struct local_group *group)
     const struct local_place *place = &meeting->place;
     meeting->guests = group->polls;
     if (!find_place(&meeting->place) || !has_descriptors(meeting) ||
-        !(group->rank == 0 ? hold_meeting(meeting) : attend_meeting(meeting)))
+        !(group->base.rank == 0 ? hold_meeting(meeting) : attend_meeting(meeting)))
         return false;
-    for (uint32_t i = 0; i < group->count; i++)
+    for (uint32_t i = 0; i < group->base.count; i++)
         if (!find_peer(meeting, i, &group->peers[i].address))
             return false;
     group->secret = place->secret;
     if (local_mesh_connect(group, &meeting->door, meeting->token, place->deadline_ns, NULL))
         return true;
-    memcpy(meeting->place.cause, group->cause.text, sizeof meeting->place.cause);
+    memcpy(meeting->place.cause, group->base.cause.text, sizeof meeting->place.cause);
     return false;
 }
 

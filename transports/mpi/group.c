@@ -89,10 +89,10 @@ static void remove_group(struct mpi_group *group)
 
 static void kill_group(struct mpi_group *group, const struct weir_cause *cause)
 {
-    if (atomic_load(&group->dead))
+    if (group->base.failed)
         return;
-    group->cause = *cause;
-    atomic_store(&group->dead, true);
+    group->base.cause = *cause;
+    group->base.failed = true;
     atomic_store(&process.failed, true);
 }
 
@@ -107,7 +107,7 @@ static void deliver(struct post *post)
         return;
     struct mpi_peer *peer = &group->peers[post->rank];
     if (post->kind == FAILED) {
-        const struct weir_cause heard = weir_cause_heard(&post->cause, group->count);
+        const struct weir_cause heard = weir_cause_heard(&post->cause, group->base.count);
         kill_group(group, &heard);
         return;
     }
@@ -159,14 +159,16 @@ static void send_to_all(struct mpi_group *group, enum kind kind, const struct we
 {
     struct mpi_sent *sent = group->post;
     group->post = NULL;
-    sent->host = group->host;
-    sent->count = group->count;
-    sent->post =
-        (struct post){.id = group->id, .number = group->last, .kind = kind, .rank = group->rank};
+    sent->host = group->base.host;
+    sent->count = group->base.count;
+    sent->post = (struct post){.id = group->id,
+                               .number = group->last,
+                               .kind = kind,
+                               .rank = group->base.rank};
     if (cause)
         sent->post.cause = *cause;
-    for (uint32_t i = 0; i < group->count; i++)
-        if (i != group->rank)
+    for (uint32_t i = 0; i < group->base.count; i++)
+        if (i != group->base.rank)
             (void)mpi_message(false, &sent->post, sizeof sent->post, group->peers[i].world,
                               MPI_TAG_POST, posts.comm, &sent->requests[i]);
     sent->next = posts.sent;
@@ -177,7 +179,7 @@ void mpi_posts_fail(void *group, const struct weir_cause *cause)
 {
     struct mpi_group *own = group;
     pthread_mutex_lock(&posts.lock);
-    if (!atomic_load(&own->dead)) {
+    if (!own->base.failed) {
         kill_group(own, cause);
         send_to_all(own, FAILED, cause);
     }
@@ -198,7 +200,7 @@ struct mpi_peer mpi_posts_peer(const struct mpi_group *group, uint32_t peer)
 
 static void destroy_group(struct mpi_group *group)
 {
-    const struct weir_host *host = group->host;
+    const struct weir_host *host = group->base.host;
     host->release(group->post);
     host->release(group->peers);
     host->release(group->heads);
@@ -215,12 +217,13 @@ static struct mpi_group *create_group(const struct weir_host *host, const char *
     const size_t block = STAGE_BYTES / count / 64 * 64;
     if (!group)
         return NULL;
-    group->host = host;
-    group->rank = rank;
-    group->count = count;
+    group->base.host = host;
+    group->base.fail = mpi_posts_fail;
+    group->base.rank = rank;
+    group->base.count = count;
     group->room = count;
     group->block = block > BLOCK_BYTES ? block : BLOCK_BYTES;
-    snprintf(group->label, sizeof group->label, "%s", label);
+    snprintf(group->base.label, sizeof group->base.label, "%s", label);
     group->peers = host->allocate(count * sizeof *group->peers);
     group->heads = host->allocate(count * sizeof *group->heads);
     group->requests = host->allocate(count * sizeof *group->requests);
@@ -397,7 +400,7 @@ static weir_status make_world(const struct weir_host *host)
         return weir_host_no_memory(host, "the ranks of MPI");
     world->comm = process.comm;
     world->id.color = -1;
-    for (uint32_t i = 0; i < world->count; i++)
+    for (uint32_t i = 0; i < world->base.count; i++)
         world->peers[i].world = i;
     add_group(world);
     process.world = world;
@@ -451,14 +454,14 @@ static bool divide(struct mpi_run *run, struct mpi_group *part, int color, int k
         return mpi_fail_in(run, "MPI_Comm_split", error);
     if (!any)
         return true;
-    part->rank = (uint32_t)rank;
-    part->count = (uint32_t)count;
+    part->base.rank = (uint32_t)rank;
+    part->base.count = (uint32_t)count;
     // All ranks learn which ranks of MPI the new group has.
-    const uint32_t world = whole->peers[whole->rank].world;
+    const uint32_t world = whole->peers[whole->base.rank].world;
     memcpy(part->src, &world, sizeof world);
     if (!mpi_move(run, part, WEIR_ALL_GATHER, sizeof world, 0))
         return false;
-    for (uint32_t i = 0; i < part->count; i++)
+    for (uint32_t i = 0; i < part->base.count; i++)
         memcpy(&part->peers[i].world, part->dst + i * sizeof world, sizeof world);
     return true;
 }
@@ -485,22 +488,22 @@ static weir_status run_make(struct mpi_run *run, const struct weir_host *host, c
 {
     struct mpi_group *group = run->group;
     *out_group = NULL;
-    if (atomic_load(&group->dead))
-        return mpi_report(group, remedy);
-    struct mpi_group *part = create_group(host, label, 0, group->count);
+    if (group->base.failed)
+        return weir_group_report(group, WEIR_ERROR_COMM, remedy);
+    struct mpi_group *part = create_group(host, label, 0, group->base.count);
     // A number that no other group of any rank has.
     static _Atomic uint32_t last;
     group->head.new_group = 0;
-    if (group->rank == 0)
+    if (group->base.rank == 0)
         group->head.new_group =
             (uint64_t)(process.rank + 1) << 32 | (atomic_fetch_add(&last, 1) + 1);
     if (!part)
-        weir_caller_fail(&run->by, "rank %u has no memory left", group->rank);
+        weir_caller_fail(&run->by, "rank %u has no memory left", group->base.rank);
     else if (mpi_meet(run))
         make(run, part, color, key, out_group);
     else
         destroy_group(part);
-    return atomic_load(&group->dead) ? mpi_report(group, remedy) : WEIR_OK;
+    return weir_group_report(group, WEIR_ERROR_COMM, remedy);
 }
 
 static weir_status join(void *state, const struct weir_transport_setup *setup, void **out_group)
@@ -516,7 +519,7 @@ static weir_status join(void *state, const struct weir_transport_setup *setup, v
     weir_status status = begin(host, setup);
     if (status == WEIR_OK) {
         struct mpi_group *world = process.world;
-        snprintf(world->label, sizeof world->label, "%s", setup->label);
+        snprintf(world->base.label, sizeof world->base.label, "%s", setup->label);
         struct mpi_run run = mpi_run_begin(world,
                                            weir_head_of_line(WEIR_CALL_JOIN, world->last + 1,
                                                              setup->file, setup->line),
@@ -534,41 +537,13 @@ static weir_status split(void *state, const struct weir_transport_split *split, 
         mpi_run_begin(group,
                       weir_head_of_line(WEIR_CALL_SPLIT, split->number, split->file, split->line),
                       split->timeout_ns);
-    return run_make(&run, group->host, split->label, split->color, split->key, NULL, out_part);
-}
-
-static void place(const void *state, uint32_t *out_rank, uint32_t *out_count)
-{
-    const struct mpi_group *group = state;
-    *out_rank = group->rank;
-    *out_count = group->count;
-}
-
-// A call.
-
-static void abort_group(void *state, const char *reason)
-{
-    struct mpi_group *group = state;
-    struct weir_cause cause = {.fault = WEIR_FAULT_ABORTED, .rank = group->rank};
-    snprintf(cause.text, sizeof cause.text, "'%s', rank %u: %s", group->label, group->rank, reason);
-    mpi_posts_fail(group, &cause);
-}
-
-static bool first_cause(void *state, struct weir_transport_cause *out_cause)
-{
-    struct mpi_group *group = state;
-    if (!atomic_load(&group->dead))
-        return false;
-    out_cause->fault = (enum weir_transport_fault)group->cause.fault;
-    out_cause->rank = group->cause.rank;
-    out_cause->number = group->cause.number;
-    return true;
+    return run_make(&run, group->base.host, split->label, split->color, split->key, NULL, out_part);
 }
 
 static void leave(void *state)
 {
     struct mpi_group *group = state;
-    if (!atomic_load(&group->dead)) {
+    if (!group->base.failed) {
         pthread_mutex_lock(&posts.lock);
         send_to_all(group, LEFT, NULL);
         pthread_mutex_unlock(&posts.lock);
@@ -613,12 +588,12 @@ static const struct weir_transport_ops mpi_ops = {
     .close = transport_close,
     .join = join,
     .split = split,
-    .place = place,
+    .place = weir_group_place,
     .run = mpi_run_call,
-    .abort = abort_group,
+    .abort = weir_group_abort,
     .leave = leave,
     .library = transport_library,
-    .cause = first_cause,
+    .cause = weir_group_cause,
 };
 
 static const char *const about[] = {

@@ -104,7 +104,6 @@ int mpi_collective(weir_collective kind, void *src, void *dst, size_t size, uint
 int mpi_test(struct mpi_request *request);
 
 enum {
-    MPI_LABEL_SIZE = 64,
     // Tags of messages.
     MPI_TAG_ARRIVE = 1,
     MPI_TAG_BEGIN,
@@ -129,21 +128,16 @@ struct mpi_peer {
 };
 
 struct mpi_group {
+    struct weir_group base;
     struct mpi_group *next;
-    const struct weir_host *host;
     struct mpi_id id;
     void *comm;
-    uint32_t rank;
-    uint32_t count;
-    uint32_t room; // of the arrays below; a group that is being made may have fewer ranks
-    char label[MPI_LABEL_SIZE];
-    struct weir_head head; // of the call under way
-    uint64_t last;         // the number of the last collective
-    bool stuck;            // a request is left that may never end
-    atomic_bool dead;
-    struct weir_cause cause; // if dead
-    struct mpi_sent *post;   // on a failure or a departure
-    struct mpi_peer *peers;  // these three have one for each rank
+    uint32_t room;          // of the arrays below; a group that is being made may have fewer ranks
+    struct weir_head head;  // of the call under way
+    uint64_t last;          // the number of the last collective
+    bool stuck;             // a request is left that may never end
+    struct mpi_sent *post;  // on a failure or a departure
+    struct mpi_peer *peers; // these three have one for each rank
     struct weir_head *heads;
     struct mpi_request *requests;
     size_t block; // bytes for each rank in both of the following
@@ -156,7 +150,6 @@ struct mpi_run {
     struct weir_caller by;
     struct mpi_group *group;
     const struct weir_transport_call *call; // NULL: a join or a split
-    uint64_t deadline_ns;                   // of weir_clock_now_ns()
     uint64_t idle_ns;                       // since when nothing has come
     uint64_t pause_ns;
     weir_collective moved; // these two of the last move
@@ -176,8 +169,6 @@ struct mpi_peer mpi_posts_peer(const struct mpi_group *group, uint32_t peer);
 
 // The failure of an MPI function, whose name is said.
 bool mpi_fail_in(struct mpi_run *run, const char *function, int error);
-// Tells the host the group's first cause, and returns WEIR_ERROR_COMM.
-weir_status mpi_report(const struct mpi_group *group, const char *remedy);
 
 struct mpi_run mpi_run_begin(struct mpi_group *group, struct weir_head head, uint64_t timeout_ns);
 // Waits until all ranks have called the same. False: the group has failed.
