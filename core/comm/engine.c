@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cold.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "core/buffer/buffer.h"
 #include "core/comm/pulse.h"
@@ -50,17 +51,15 @@ static bool find_known(struct weir__known *known, uint64_t hash, bool adds)
 // Of the operands, and of an exchange's parts; never 0. This rank's own: what a kind does not use may count.
 static uint64_t likeness_of(const struct weir_operation *operation)
 {
-    const uint64_t hash =
-        weir__hash_word(WEIR__HASH_SEED,
-                        operation->u.collective.kind |
-                            (uint64_t)(uint8_t)operation->u.collective.element << 8 |
-                            (uint64_t)(uint8_t)operation->u.collective.reduction << 16 |
-                            (uint64_t)operation->u.collective.root << 32);
-    uint64_t likeness = weir__hash_word(hash, operation->u.collective.count);
+    const uint64_t what = operation->u.collective.kind |
+                          (uint64_t)(uint8_t)operation->u.collective.element << 8 |
+                          (uint64_t)(uint8_t)operation->u.collective.reduction << 16 |
+                          (uint64_t)operation->u.collective.root << 32;
+    uint64_t likeness = weir_random_draw(what, operation->u.collective.count);
     for (uint32_t i = 0; i < operation->u.collective.exchange_count; i++) {
         const struct weir_exchange *part = &operation->u.collective.exchanges[i];
-        likeness = weir__hash_word(likeness, part->peer * 2 + part->receive);
-        likeness = weir__hash_word(likeness, part->count * 16 + part->element);
+        likeness = weir_random_draw(likeness ^ (part->peer * 2 + part->receive),
+                                    part->count * 16 + part->element);
     }
     return likeness | 1;
 }
