@@ -44,10 +44,10 @@ static enum wait take_turn(struct mpi_run *run, uint64_t deadline_ns)
         return FAILED;
     // A collective needs all ranks, and one that has left will not come to it.
     for (uint32_t i = 0; weir_is_numbered(head->kind) && i < run->group->base.count; i++) {
-        const struct mpi_peer peer = mpi_posts_peer(run->group, i);
-        if (!peer.left || peer.left_after >= head->number)
+        const struct mpi_peer *peer = &run->group->peers[i];
+        if (!peer->left || peer->left_after >= head->number)
             continue;
-        weir_caller_lost(&run->by, WEIR_FAULT_LEFT, i, &peer.last);
+        weir_caller_lost(&run->by, WEIR_FAULT_LEFT, i, &peer->last);
         return FAILED;
     }
     if (now_ns >= deadline_ns)
@@ -292,9 +292,9 @@ static bool finish_messages(struct mpi_run *run, struct message *messages)
             return true;
         if (moved)
             run->idle_ns = weir_clock_now_ns();
-        const struct mpi_peer peer = mpi_posts_peer(run->group, waiting->part->peer);
-        if (peer.left && weir_clock_now_ns() - peer.left_ns >= LEAVE_NS)
-            return weir_caller_lost(&run->by, WEIR_FAULT_LEFT, waiting->part->peer, &peer.last);
+        const struct mpi_peer *peer = &run->group->peers[waiting->part->peer];
+        if (peer->left && weir_clock_now_ns() - peer->left_ns >= LEAVE_NS)
+            return weir_caller_lost(&run->by, WEIR_FAULT_LEFT, waiting->part->peer, &peer->last);
         const enum wait result = take_turn(run, run->by.deadline_ns);
         if (result != DONE)
             return result == LATE && fail_late(run, waiting->part->peer);

@@ -87,13 +87,15 @@ static void remove_group(struct mpi_group *group)
     pthread_mutex_unlock(&posts.lock);
 }
 
-static void kill_group(struct mpi_group *group, const struct weir_cause *cause)
+// Whether this is the first cause.
+static bool kill_group(struct mpi_group *group, const struct weir_cause *cause)
 {
     if (group->base.failed)
-        return;
+        return false;
     group->base.cause = *cause;
     group->base.failed = true;
-    atomic_store(&process.failed, true);
+    process.failed = true;
+    return true;
 }
 
 // Receiving.
@@ -108,12 +110,12 @@ static void deliver(struct post *post)
     struct mpi_peer *peer = &group->peers[post->rank];
     if (post->kind == FAILED) {
         const struct weir_cause heard = weir_cause_heard(&post->cause, group->base.count);
-        kill_group(group, &heard);
+        (void)kill_group(group, &heard);
         return;
     }
-    peer->left = true;
     peer->left_after = post->number;
     peer->left_ns = weir_clock_now_ns();
+    peer->left = true;
 }
 
 // The matched form: another thread cannot take the message in between.
@@ -179,19 +181,9 @@ void mpi_posts_fail(void *group, const struct weir_cause *cause)
 {
     struct mpi_group *own = group;
     pthread_mutex_lock(&posts.lock);
-    if (!own->base.failed) {
-        kill_group(own, cause);
+    if (kill_group(own, cause))
         send_to_all(own, FAILED, cause);
-    }
     pthread_mutex_unlock(&posts.lock);
-}
-
-struct mpi_peer mpi_posts_peer(const struct mpi_group *group, uint32_t peer)
-{
-    pthread_mutex_lock(&posts.lock);
-    const struct mpi_peer known = group->peers[peer];
-    pthread_mutex_unlock(&posts.lock);
-    return known;
 }
 
 // Of one of a group's two parts of memory, and at least of it for each rank.

@@ -122,9 +122,9 @@ struct mpi_id {
 struct mpi_peer {
     uint32_t world;        // its rank in MPI_COMM_WORLD
     struct weir_head last; // its latest collective that was heard of, of number 0 before the first
-    bool left;             // this and the rest: guarded by the posts' lock
     uint64_t left_after;   // the number of its last collective
     uint64_t left_ns;
+    atomic_bool left; // with these two
 };
 
 struct mpi_group {
@@ -162,8 +162,6 @@ struct mpi_run {
 void mpi_posts_poll(void);
 // Makes the group dead unless it is, and tells the other ranks.
 void mpi_posts_fail(void *group, const struct weir_cause *cause);
-// What is known of a peer now.
-struct mpi_peer mpi_posts_peer(const struct mpi_group *group, uint32_t peer);
 
 // call.c
 
