@@ -49,18 +49,16 @@ static int wait_for(const struct question *question, uint64_t deadline_ns)
     }
 }
 
-// `service` may be NULL.
 static struct question *ask(const char *host, const char *service)
 {
-    const size_t host_size = strlen(host) + 1, service_size = service ? strlen(service) + 1 : 0;
+    const size_t host_size = strlen(host) + 1, service_size = strlen(service) + 1;
     struct question *question = calloc(1, sizeof *question + host_size + service_size);
     if (!question)
         return NULL;
     question->hints.ai_socktype = SOCK_STREAM;
     question->request.ar_request = &question->hints;
     question->request.ar_name = memcpy(question->names, host, host_size);
-    if (service)
-        question->request.ar_service = memcpy(question->names + host_size, service, service_size);
+    question->request.ar_service = memcpy(question->names + host_size, service, service_size);
     return question;
 }
 

@@ -108,15 +108,16 @@ static weir_status gather(const struct weir_comm_setup *setup, const void *own, 
     return comm->transport->run(comm->group, &call);
 }
 
-// The engine of all ranks is that of the backend, if all have the same backend.
+// Whether all ranks have the same engine, that of the backend.
 static weir_status agree(const struct weir_comm_setup *setup, const struct weir_link *backend,
-                         bool has_engine, bool *out_same)
+                         bool *out_same)
 {
+    const weir_comm *comm = setup->user;
     char own[ENGINE_NAME_SIZE] = "";
     char *all = weir__allocate((size_t)setup->count * sizeof own);
     if (!all)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a communicator");
-    if (has_engine)
+    if (backend->ops->comm_create && comm->member.device->limits.collectives == 2)
         snprintf(own, sizeof own, "%s", backend->name);
     weir_status status = gather(setup, own, all, sizeof own);
     *out_same = own[0] != '\0';
@@ -169,13 +170,9 @@ static weir_status create(weir_comm *comm, const char *file, int line)
     comm->transport->place(comm->group, &comm->rank, &comm->count);
     setup.rank = comm->rank;
     setup.count = comm->count;
-    const bool has_engine =
-        backend->ops->comm_create && comm->member.device->limits.collectives == 2;
-    weir_status status = agree(&setup, backend, has_engine, &same);
-    if (status < 0)
-        return status;
-    if (!same || !has_engine)
-        return refuse_far_ranks(comm);
+    weir_status status = agree(&setup, backend, &same);
+    if (status < 0 || !same)
+        return status < 0 ? status : refuse_far_ranks(comm);
     status = backend->ops->comm_create(backend, comm->member.device, comm, &setup, data);
     if (status < 0 || !*data)
         return status < 0 ? status : refuse_far_ranks(comm);
