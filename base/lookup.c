@@ -4,6 +4,7 @@
 
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,6 +13,20 @@
 #include "base/clock.h"
 
 #define NS_PER_S UINT64_C(1000000000)
+
+bool weir_address_split(const char *text, char *host, size_t size, const char **out_port)
+{
+    const char *colon = strrchr(text, ':');
+    const bool bracketed = text[0] == '[';
+    const size_t length = colon ? (size_t)(colon - text) : 0;
+    char *end = NULL;
+    *out_port = colon ? colon + 1 : text;
+    if ((*out_port)[0] < '1' || (*out_port)[0] > '9' || strtol(*out_port, &end, 10) > UINT16_MAX ||
+        *end || length >= size || (bracketed && (length < 2 || text[length - 1] != ']')))
+        return false;
+    snprintf(host, size, "%.*s", (int)length - 2 * bracketed, text + bracketed);
+    return true;
+}
 
 struct question {
     struct gaicb request;
@@ -34,18 +49,16 @@ static int wait_for(const struct question *question, uint64_t deadline_ns)
     }
 }
 
-// `service` may be NULL.
 static struct question *ask(const char *host, const char *service)
 {
-    const size_t host_size = strlen(host) + 1, service_size = service ? strlen(service) + 1 : 0;
+    const size_t host_size = strlen(host) + 1, service_size = strlen(service) + 1;
     struct question *question = calloc(1, sizeof *question + host_size + service_size);
     if (!question)
         return NULL;
     question->hints.ai_socktype = SOCK_STREAM;
     question->request.ar_request = &question->hints;
     question->request.ar_name = memcpy(question->names, host, host_size);
-    if (service)
-        question->request.ar_service = memcpy(question->names + host_size, service, service_size);
+    question->request.ar_service = memcpy(question->names + host_size, service, service_size);
     return question;
 }
 

@@ -224,24 +224,6 @@ struct link {
     weir_comm *comm;
 };
 
-// Splits "HOST:PORT", "[HOST]:PORT" and "PORT".
-static bool split(const char *text, char *host, size_t size, const char **out_port)
-{
-    const char *colon = strrchr(text, ':');
-    size_t length = colon ? (size_t)(colon - text) : 0;
-    const char *begin = text;
-    *out_port = colon ? colon + 1 : text;
-    if (length > 1 && text[0] == '[' && text[length - 1] == ']') {
-        begin++;
-        length -= 2;
-    }
-    if (length >= size || (*out_port)[0] == '\0' ||
-        (*out_port)[strspn(*out_port, "0123456789")] != '\0')
-        return false;
-    snprintf(host, size, "%.*s", (int)length, begin);
-    return true;
-}
-
 static weir_status create(struct link *link, const struct doctor_comm *comm, const char *host,
                           const char *port)
 {
@@ -330,7 +312,8 @@ static void doctor_comm_link(struct doctor *doctor, const struct doctor_comm *co
     struct link link = {.doctor = doctor};
     char host[DOCTOR_HOST_SIZE];
     const char *port;
-    if (!split(comm->connect ? comm->connect : comm->listen, host, sizeof host, &port) ||
+    if (!weir_address_split(comm->connect ? comm->connect : comm->listen, host, sizeof host,
+                            &port) ||
         (comm->connect && !host[0])) {
         doctor_add(doctor, DOCTOR_PROBLEM, "meeting",
                    comm->connect ? "name a host and a port, such as node1:29500"

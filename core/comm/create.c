@@ -214,10 +214,11 @@ static weir_status find_place(const struct weir__config *config,
     return status == WEIR_OK ? find_rendezvous(config, params, out_place) : status;
 }
 
+static const struct weir_comm_params defaults = {.struct_size = sizeof defaults};
+
 weir_status weir_inspect_place_sized(const struct weir_open_params *params,
                                      struct weir_inspect_place *out_place, size_t size)
 {
-    static const struct weir_comm_params none = {.struct_size = sizeof none};
     struct weir_inspect_place known = {0};
     struct weir__config *config = NULL;
     struct weir_open_params read;
@@ -227,7 +228,7 @@ weir_status weir_inspect_place_sized(const struct weir_open_params *params,
         WEIR_READ_PARAMS(NULL, 0, weir_open_params, params, &read);
     weir_status status = weir__config_load(params, &config);
     if (status == WEIR_OK)
-        status = find_place(config, &none, &place);
+        status = find_place(config, &defaults, &place);
     weir__config_destroy(&config);
     if (status < 0)
         return status;
@@ -240,8 +241,6 @@ weir_status weir_inspect_place_sized(const struct weir_open_params *params,
 
 // Creating communicators.
 
-static const struct weir_comm_params defaults = {.struct_size = sizeof defaults};
-
 // One rank on its way into a group.
 struct joiner {
     weir_device *device;
@@ -252,11 +251,10 @@ struct joiner {
     struct weir_thread thread;
     bool has_thread;
     weir_comm *comm;
-    weir_status status;
     struct weir_error error; // if it failed
 };
 
-static weir_status join_group(const struct joiner *joiner, weir_comm *comm)
+static weir_status make(const struct joiner *joiner, weir_comm *comm)
 {
     void *state = NULL;
     const struct place *place = &joiner->place;
@@ -270,26 +268,25 @@ static weir_status join_group(const struct joiner *joiner, weir_comm *comm)
         .file = joiner->file,
         .line = joiner->line,
     };
+    comm->timeout_ns = place->timeout_ns;
+    comm->check = place->check;
     weir_status status = weir__transport_get(joiner->device->runtime, &comm->transport, &state);
-    return status < 0 ? status : comm->transport->join(state, &setup, &comm->group);
+    if (status == WEIR_OK)
+        status = comm->transport->join(state, &setup, &comm->group);
+    return status == WEIR_OK ? weir__engine_create(comm, joiner->file, joiner->line) : status;
 }
 
 static void join(void *argument)
 {
     struct joiner *joiner = argument;
     weir_comm *comm = weir__comm_allocate(joiner->device, joiner->params->label, NULL);
-    joiner->status = comm ? join_group(joiner, comm) : WEIR_ERROR_OUT_OF_MEMORY;
-    if (comm && joiner->status == WEIR_OK) {
-        comm->timeout_ns = joiner->place.timeout_ns;
-        comm->check = joiner->place.check;
-        joiner->status = weir__engine_create(comm, joiner->file, joiner->line);
-    }
-    if (comm && joiner->status == WEIR_OK) {
+    weir_status status = comm ? make(joiner, comm) : WEIR_ERROR_OUT_OF_MEMORY;
+    if (status == WEIR_OK) {
         joiner->comm = comm;
         return;
     }
-    weir__error_place(joiner->status, joiner->params->label, joiner->file, joiner->line);
-    joiner->error = weir__error_of(joiner->status);
+    weir__error_place(status, joiner->params->label, joiner->file, joiner->line);
+    joiner->error = weir__error_of(status);
     weir__comm_drop(comm);
 }
 
@@ -311,7 +308,7 @@ weir_status weir_comm_create_at(weir_device *device, const struct weir_comm_para
         return status;
     }
     join(&joiner);
-    if (joiner.status < 0)
+    if (joiner.error.status < 0)
         return weir__error_set(&joiner.error);
     *out_comm = joiner.comm;
     return WEIR_OK;
@@ -347,10 +344,9 @@ static void start(struct joiner *joiner)
     joiner->has_thread = error == 0;
     if (joiner->has_thread)
         return;
-    joiner->status =
-        weir__fail_at(joiner->file, joiner->line, joiner->params->label, WEIR_ERROR_SYSTEM,
-                      "raise the limit of threads",
-                      "weir_comm_create_all: no thread for rank %" PRIu32, joiner->place.rank);
+    weir__report_at(joiner->file, joiner->line, joiner->params->label, WEIR_ERROR_SYSTEM,
+                    "raise the limit of threads",
+                    "weir_comm_create_all: no thread for rank %" PRIu32, joiner->place.rank);
     joiner->error = *weir_last_error();
 }
 
@@ -368,7 +364,7 @@ static weir_status create_all(weir_device *const *devices, uint32_t count,
     for (uint32_t i = 0; i < count; i++) {
         if (joiners[i].has_thread)
             weir_thread_join(&joiners[i].thread);
-        if (joiners[i].status < 0 && !failed)
+        if (joiners[i].error.status < 0 && !failed)
             failed = &joiners[i];
     }
     for (uint32_t i = 0; i < count; i++) {

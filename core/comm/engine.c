@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cold.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "core/buffer/buffer.h"
 #include "core/comm/pulse.h"
@@ -50,17 +51,15 @@ static bool find_known(struct weir__known *known, uint64_t hash, bool adds)
 // Of the operands, and of an exchange's parts; never 0. This rank's own: what a kind does not use may count.
 static uint64_t likeness_of(const struct weir_operation *operation)
 {
-    const uint64_t hash =
-        weir__hash_word(WEIR__HASH_SEED,
-                        operation->u.collective.kind |
-                            (uint64_t)(uint8_t)operation->u.collective.element << 8 |
-                            (uint64_t)(uint8_t)operation->u.collective.reduction << 16 |
-                            (uint64_t)operation->u.collective.root << 32);
-    uint64_t likeness = weir__hash_word(hash, operation->u.collective.count);
+    const uint64_t what = operation->u.collective.kind |
+                          (uint64_t)(uint8_t)operation->u.collective.element << 8 |
+                          (uint64_t)(uint8_t)operation->u.collective.reduction << 16 |
+                          (uint64_t)operation->u.collective.root << 32;
+    uint64_t likeness = weir_random_draw(what, operation->u.collective.count);
     for (uint32_t i = 0; i < operation->u.collective.exchange_count; i++) {
         const struct weir_exchange *part = &operation->u.collective.exchanges[i];
-        likeness = weir__hash_word(likeness, part->peer * 2 + part->receive);
-        likeness = weir__hash_word(likeness, part->count * 16 + part->element);
+        likeness = weir_random_draw(likeness ^ (part->peer * 2 + part->receive),
+                                    part->count * 16 + part->element);
     }
     return likeness | 1;
 }
@@ -109,15 +108,16 @@ static weir_status gather(const struct weir_comm_setup *setup, const void *own, 
     return comm->transport->run(comm->group, &call);
 }
 
-// The engine of all ranks is that of the backend, if all have the same backend.
+// Whether all ranks have the same engine, that of the backend.
 static weir_status agree(const struct weir_comm_setup *setup, const struct weir_link *backend,
-                         bool has_engine, bool *out_same)
+                         bool *out_same)
 {
+    const weir_comm *comm = setup->user;
     char own[ENGINE_NAME_SIZE] = "";
     char *all = weir__allocate((size_t)setup->count * sizeof own);
     if (!all)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a communicator");
-    if (has_engine)
+    if (backend->ops->comm_create && comm->member.device->limits.collectives == 2)
         snprintf(own, sizeof own, "%s", backend->name);
     weir_status status = gather(setup, own, all, sizeof own);
     *out_same = own[0] != '\0';
@@ -170,13 +170,9 @@ static weir_status create(weir_comm *comm, const char *file, int line)
     comm->transport->place(comm->group, &comm->rank, &comm->count);
     setup.rank = comm->rank;
     setup.count = comm->count;
-    const bool has_engine =
-        backend->ops->comm_create && comm->member.device->limits.collectives == 2;
-    weir_status status = agree(&setup, backend, has_engine, &same);
-    if (status < 0)
-        return status;
-    if (!same || !has_engine)
-        return refuse_far_ranks(comm);
+    weir_status status = agree(&setup, backend, &same);
+    if (status < 0 || !same)
+        return status < 0 ? status : refuse_far_ranks(comm);
     status = backend->ops->comm_create(backend, comm->member.device, comm, &setup, data);
     if (status < 0 || !*data)
         return status < 0 ? status : refuse_far_ranks(comm);
@@ -213,12 +209,11 @@ weir_status weir__engine_create(weir_comm *comm, const char *file, int line)
 
 #define STAGING_ALIGNMENT ((size_t)64)
 
-// A range of the collective, and where its bytes are on the host.
+// A range of the collective.
 struct side {
     struct weir_collective_range range;
     bool staged;
     size_t at; // in the staging memory
-    char *host;
 };
 
 // One collective under way.
@@ -229,7 +224,6 @@ struct carried {
     struct side *sides;
     struct side fixed[2];
     uint32_t count;
-    size_t staging_size;
     struct weir_transport_part *parts; // of an exchange
 };
 
@@ -248,46 +242,41 @@ static bool is_on_host(const struct weir_collective_range *range, size_t element
            (uintptr_t)(buffer->pointer + range->offset) % element_size == 0;
 }
 
-// A pinned buffer of at least `size` bytes; the caller has the turn.
-static weir_status make_staging(weir_comm *comm, size_t size, char **out_pointer)
+// Makes a pinned buffer of at least `size` bytes; the caller has the turn.
+static weir_status make_staging(weir_comm *comm, size_t size)
 {
-    if (!comm->staging || comm->staging->size < size) {
-        const struct weir_buffer_setup setup = {.struct_size = sizeof setup,
-                                                .size = size,
-                                                .placement = WEIR_PLACE_HOST};
-        weir_buffer_destroy(&comm->staging);
-        weir_status status = weir__buffer_make(comm->member.device, "staging of collectives",
-                                               &setup, true, &comm->staging);
-        if (status < 0)
-            return status;
-    }
-    *out_pointer = comm->staging->pointer;
-    return WEIR_OK;
+    const struct weir_buffer_setup setup = {.struct_size = sizeof setup,
+                                            .size = size,
+                                            .placement = WEIR_PLACE_HOST};
+    if (size == 0 || (comm->staging && comm->staging->size >= size))
+        return WEIR_OK;
+    weir_buffer_destroy(&comm->staging);
+    return weir__buffer_make(comm->member.device, "staging of collectives", &setup, true,
+                             &comm->staging);
 }
 
 static weir_status plan(struct carried *run)
 {
-    static char nothing; // the address of no bytes
-    char *staging = NULL;
+    size_t size = 0;
     for (uint32_t i = 0; i < run->count; i++) {
         struct side *side = &run->sides[i];
         (void)weir_collective_range_at(run->operation, i, &side->range);
         side->staged = side->range.size &&
                        !is_on_host(&side->range, weir_datatype_size(element_of(run->operation, i)));
-        side->at = run->staging_size;
+        side->at = size;
         if (side->staged)
-            run->staging_size +=
+            size +=
                 (side->range.size + STAGING_ALIGNMENT - 1) / STAGING_ALIGNMENT * STAGING_ALIGNMENT;
     }
-    weir_status status =
-        run->staging_size ? make_staging(run->comm, run->staging_size, &staging) : WEIR_OK;
-    for (uint32_t i = 0; i < run->count && status == WEIR_OK; i++) {
-        struct side *side = &run->sides[i];
-        side->host = side->staged       ? staging + side->at
-                     : side->range.size ? side->range.buffer->pointer + side->range.offset
-                                        : &nothing;
-    }
-    return status;
+    return make_staging(run->comm, size);
+}
+
+static char *host_of(const struct carried *run, const struct side *side)
+{
+    static char nothing; // the address of no bytes
+    if (side->staged)
+        return run->comm->staging->pointer + side->at;
+    return side->range.size ? side->range.buffer->pointer + side->range.offset : &nothing;
 }
 
 // Copies the staged ranges of one direction, and waits for it.
@@ -324,7 +313,7 @@ static weir_status call_transport(const struct carried *run)
     call.parts = run->parts;
     call.part_count = run->parts ? run->count : 0;
     for (uint32_t i = 0; i < run->count; i++) {
-        void *host = run->sides[i].host;
+        void *host = host_of(run, &run->sides[i]);
         if (exchange) {
             const struct weir_exchange *part = &run->operation->u.collective.exchanges[i];
             run->parts[i] = (struct weir_transport_part){

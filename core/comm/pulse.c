@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "core/comm/pulse.h"
 #include "core/object/device.h"
@@ -139,8 +140,8 @@ void weir__pulse_hear_own(struct weir__pulse *pulse)
         const uint64_t what =
             call.kind | (uint64_t)call.element << 16 | (uint64_t)call.reduction << 32;
         pulse->number = call.number;
-        pulse->hash = weir__hash_word(weir__hash_word(pulse->hash, what), call.count);
-        pulse->hash = weir__hash_word(pulse->hash, call.root); // what is the same on all ranks
+        pulse->hash = weir_random_draw(pulse->hash ^ what, call.count);
+        pulse->hash = weir_random_draw(pulse->hash, call.root); // what is the same on all ranks
         pulse->calls[call.number % WEIR__PULSE_HISTORY] = call;
         pulse->hashes[call.number % WEIR__PULSE_HISTORY] = pulse->hash;
     }
@@ -165,19 +166,17 @@ static void advance(struct weir__pulse *pulse)
     }
 }
 
-// Drops what is complete and confirmed, and copies the oldest that is not complete.
-static bool find_oldest(struct weir__pulse *pulse, struct weir__flight *out_oldest)
+// Drops what is complete and confirmed, and returns the oldest that is not complete, until the next call; NULL: none is.
+static const struct weir__flight *find_oldest(struct weir__pulse *pulse)
 {
-    struct weir__flight flight;
-    bool found = false;
-    while (weir__pulse_copy_flight(pulse, 0, &flight) && begin_of(pulse) < pulse->flight_told &&
-           is_over(pulse, &flight) && flight.looked_at && flight.number <= pulse->confirmed)
+    struct weir__flight *oldest = &pulse->oldest;
+    while (weir__pulse_copy_flight(pulse, 0, oldest) && begin_of(pulse) < pulse->flight_told &&
+           is_over(pulse, oldest) && oldest->looked_at && oldest->number <= pulse->confirmed)
         atomic_store_explicit(&pulse->flight_begin, begin_of(pulse) + 1, memory_order_release);
-    for (size_t i = 0; !found && weir__pulse_copy_flight(pulse, i, &flight); i++)
-        found = !is_over(pulse, &flight);
-    if (found)
-        *out_oldest = flight;
-    return found;
+    for (size_t i = 0; weir__pulse_copy_flight(pulse, i, oldest); i++)
+        if (!is_over(pulse, oldest))
+            return oldest;
+    return NULL;
 }
 
 bool weir__pulse_find(const struct weir__pulse *pulse, uint64_t number,
@@ -443,13 +442,14 @@ static void await_end(struct weir__pulse *pulse)
     const uint64_t limit_ns =
         comm->timeout_ns < UINT64_MAX - GRACE_NS ? comm->timeout_ns + GRACE_NS : UINT64_MAX;
     struct weir_comm_progress progress;
-    struct weir__flight oldest;
     unsigned looks = 0;
     if (!comm->engine->ops->comm_give_up)
         return;
     while (may_go_on_after(pulse, LOOK_NS, true)) {
         const uint32_t before = pulse->turn;
-        if (ask(pulse, &progress) < 0 || !find_oldest(pulse, &oldest))
+        const weir_status asked = ask(pulse, &progress);
+        const struct weir__flight *oldest = find_oldest(pulse);
+        if (asked < 0 || !oldest)
             return;
         const uint64_t now_ns = weir_clock_now_ns();
         const bool moved = pulse->turn != before || !progress.due;
@@ -457,7 +457,7 @@ static void await_end(struct weir__pulse *pulse)
         looks = moved ? 0 : looks + 1;
         if (looks < LEAST_LOOKS || now_ns - pulse->moved_ns < limit_ns)
             continue;
-        give_up(pulse, &oldest, abort_ns);
+        give_up(pulse, oldest, abort_ns);
         return;
     }
 }
@@ -593,8 +593,7 @@ static void hear(struct weir__pulse *pulse, const struct weir__flight *oldest)
 }
 
 // Asks the engine, and decides whether the oldest collective is late.
-static bool look(struct weir__pulse *pulse, struct weir__flight *oldest, bool *out_has_oldest,
-                 bool *out_due)
+static bool look(struct weir__pulse *pulse, const struct weir__flight **out_oldest, bool *out_due)
 {
     struct weir_comm_progress progress;
     const uint64_t now_ns = weir_clock_now_ns();
@@ -603,29 +602,27 @@ static bool look(struct weir__pulse *pulse, struct weir__flight *oldest, bool *o
     const weir_status asked = ask(pulse, &progress);
     if (asked < 0) {
         const struct weir_error error = weir__error_of(asked);
-        *out_has_oldest = find_oldest(pulse, oldest);
-        weir__pulse_fail(pulse, *out_has_oldest ? oldest : NULL, WEIR_FAULT_OTHER, error.message);
+        weir__pulse_fail(pulse, find_oldest(pulse), WEIR_FAULT_OTHER, error.message);
         return false;
     }
     if (pulse->turn != before || !progress.due)
         pulse->moved_ns = now_ns;
     look_at_complete(pulse);
-    *out_has_oldest = find_oldest(pulse, oldest);
-    *out_due = *out_has_oldest && progress.due;
-    if (!*out_has_oldest)
+    *out_oldest = find_oldest(pulse);
+    *out_due = *out_oldest && progress.due;
+    if (!*out_oldest)
         pulse->moved_ns = now_ns;
     if (now_ns - pulse->moved_ns <= pulse->comm->timeout_ns)
         return true;
-    weir__pulse_fail_late(pulse, oldest);
+    weir__pulse_fail_late(pulse, *out_oldest);
     return false;
 }
 
 static void beat(struct weir__pulse *pulse)
 {
-    struct weir__flight oldest;
-    bool has_oldest = false;
-    bool due = false;
-    if (!look(pulse, &oldest, &has_oldest, &due))
+    const struct weir__flight *oldest;
+    bool due;
+    if (!look(pulse, &oldest, &due))
         return;
     const weir_status status =
         is_alone(pulse) ? WEIR_OK : exchange_beats(pulse, due, pulse->comm->timeout_ns);
@@ -636,11 +633,11 @@ static void beat(struct weir__pulse *pulse)
         // about when it is asked, and so knows it the next time.
         for (int i = 0; i < 3 && ask(pulse, &progress) == WEIR_OK; i++)
             weir_clock_sleep_ns(MILLISECOND / 10);
-        has_oldest = find_oldest(pulse, &oldest); // one may have come, or have ended, meanwhile
-        weir__pulse_fail_of_transport(pulse, has_oldest ? &oldest : NULL, &error);
+        oldest = find_oldest(pulse); // one may have come, or have ended, meanwhile
+        weir__pulse_fail_of_transport(pulse, oldest, &error);
         return;
     }
-    hear(pulse, has_oldest ? &oldest : NULL);
+    hear(pulse, oldest);
 }
 
 static void run(void *argument)

@@ -24,14 +24,6 @@ void weir__pulse_finish(weir_comm *comm);
 // engine.c: a collective, without its memory.
 struct weir_transport_call weir__call_of(const struct weir_operation *operation);
 
-// FNV-1a, a word at a time.
-#define WEIR__HASH_SEED UINT64_C(14695981039346656037)
-static inline uint64_t weir__hash_word(uint64_t hash, uint64_t word)
-{
-    hash = (hash ^ word) * UINT64_C(1099511628211);
-    return hash ^ hash >> 29;
-}
-
 // Calls in flight, beats, and the thread that sends them: pulse.c. Failures: blame.c.
 
 enum {
@@ -100,8 +92,9 @@ struct weir__pulse {
     uint64_t confirmed;  // all ranks have called the same up to this number
     uint64_t differs;    // a rank has called something else with this number; 0: none
     uint64_t differs_ns; // since when that is known, and not which rank is wrong; 0: it is not
-    uint32_t turn;       // the engine's progress
-    uint64_t moved_ns;   // when there was any
+    struct weir__flight oldest; // of find_oldest()
+    uint32_t turn;              // the engine's progress
+    uint64_t moved_ns;          // when there was any
 };
 
 // On the submitting thread.

@@ -25,6 +25,49 @@ struct weir_cause weir_cause_heard(const struct weir_cause *told, uint32_t count
     return heard;
 }
 
+void weir_group_place(const void *group, uint32_t *out_rank, uint32_t *out_count)
+{
+    const struct weir_group *own = group;
+    *out_rank = own->rank;
+    *out_count = own->count;
+}
+
+void weir_group_abort(void *group, const char *reason)
+{
+    struct weir_group *own = group;
+    struct weir_cause cause = {.fault = WEIR_FAULT_ABORTED, .rank = own->rank};
+    snprintf(cause.text, sizeof cause.text, "rank %u has aborted '%s': %s", own->rank, own->label,
+             reason);
+    own->fail(own, &cause);
+}
+
+bool weir_group_cause(void *group, struct weir_transport_cause *out_cause)
+{
+    const struct weir_group *own = group;
+    if (!own->failed)
+        return false;
+    out_cause->fault = (enum weir_transport_fault)own->cause.fault;
+    out_cause->rank = own->cause.rank;
+    out_cause->number = own->cause.number;
+    return true;
+}
+
+weir_status weir_group_report(const void *group, weir_status status, const char *remedy)
+{
+    const struct weir_group *own = group;
+    return own->failed ? weir_host_fail(own->host, status, remedy, "%s", own->cause.text) : WEIR_OK;
+}
+
+struct weir_caller weir_caller_begin(struct weir_group *group, struct weir_head head,
+                                     uint64_t timeout_ns)
+{
+    const uint64_t limit_ns = timeout_ns < UINT64_MAX / 2 ? timeout_ns : UINT64_MAX / 2;
+    return (struct weir_caller){.head = head,
+                                .group = group,
+                                .timeout_ns = limit_ns,
+                                .deadline_ns = weir_clock_now_ns() + limit_ns};
+}
+
 bool weir_caller_blame(const struct weir_caller *caller, enum weir_transport_fault fault,
                        uint32_t rank, const char *format, ...)
 {
@@ -34,7 +77,7 @@ bool weir_caller_blame(const struct weir_caller *caller, enum weir_transport_fau
     size_t used = 0;
     va_list arguments;
     weir_head_append(cause.text, sizeof cause.text, &used, head);
-    weir_text_append(cause.text, sizeof cause.text, &used, " of '%s'", caller->label);
+    weir_text_append(cause.text, sizeof cause.text, &used, " of '%s'", caller->group->label);
     if (weir_head_file(head, file))
         weir_text_append(cause.text, sizeof cause.text, &used, ", %s:%d", file, (int)head->line);
     weir_text_append(cause.text, sizeof cause.text, &used, ": ");
@@ -42,7 +85,7 @@ bool weir_caller_blame(const struct weir_caller *caller, enum weir_transport_fau
     if (used < sizeof cause.text)
         vsnprintf(cause.text + used, sizeof cause.text - used, format, arguments);
     va_end(arguments);
-    caller->fail(caller->group, &cause);
+    caller->group->fail(caller->group, &cause);
     return false;
 }
 
@@ -61,7 +104,7 @@ bool weir_caller_agrees(const struct weir_caller *caller, uint32_t peer,
                         const struct weir_head *theirs)
 {
     return weir_head_equals(&caller->head, theirs) ||
-           fail_of_pair(caller, caller->rank, theirs, peer, false);
+           fail_of_pair(caller, caller->group->rank, theirs, peer, false);
 }
 
 // The sentence is about the call of the rank that is right, whichever rank makes it.
@@ -69,7 +112,7 @@ bool weir_caller_judge(const struct weir_caller *caller, weir_head_find *find, c
 {
     struct weir_odd odd;
     struct weir_caller right = *caller;
-    if (!weir_heads_find_odd(caller->count, find, user, &odd))
+    if (!weir_heads_find_odd(caller->group->count, find, user, &odd))
         return true;
     right.head = *find(user, odd.rank);
     return fail_of_pair(&right, odd.rank, find(user, odd.peer), odd.peer, odd.is_odd);

@@ -2,6 +2,7 @@
 #ifndef WEIR_TRANSPORTS_KIT_CALL_H
 #define WEIR_TRANSPORTS_KIT_CALL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <weir/module/error.h>
 #include <weir/module/transport.h>
@@ -18,16 +19,37 @@ struct weir_cause {
     char text[WEIR_CAUSE_SIZE];
 };
 
-// A rank in a call: what it has called, and what hears of a failure.
-struct weir_caller {
-    struct weir_head head;
-    void *group;
-    const char *label;
+#define WEIR_GROUP_LABEL_SIZE 64
+
+// A group as one of its ranks knows it: what a transport's own begins with.
+struct weir_group {
+    const struct weir_host *host;
     uint32_t rank;
     uint32_t count;
-    uint64_t timeout_ns;
+    char label[WEIR_GROUP_LABEL_SIZE];
+    atomic_bool failed; // with the cause, which is written once; or the group could not be made
+    struct weir_cause cause;
+    // Keeps the cause unless there is one already, and tells the other ranks.
     void (*fail)(void *group, const struct weir_cause *cause);
 };
+
+// Of the transport's table.
+void weir_group_place(const void *group, uint32_t *out_rank, uint32_t *out_count);
+void weir_group_abort(void *group, const char *reason);
+bool weir_group_cause(void *group, struct weir_transport_cause *out_cause);
+// Tells the host the first cause, if there is one, and returns the status; without a remedy the front end says what to do.
+weir_status weir_group_report(const void *group, weir_status status, const char *remedy);
+
+// A rank in a call.
+struct weir_caller {
+    struct weir_head head;
+    struct weir_group *group;
+    uint64_t timeout_ns;
+    uint64_t deadline_ns; // of weir_clock_now_ns(); it does not overflow by some seconds more
+};
+
+struct weir_caller weir_caller_begin(struct weir_group *group, struct weir_head head,
+                                     uint64_t timeout_ns);
 
 // A SEND or a RECV as an exchange of one part, which `*out_part` becomes; another call as it is.
 static inline struct weir_transport_call weir_exchange_of(const struct weir_transport_call *call,
@@ -60,7 +82,7 @@ bool weir_caller_blame(const struct weir_caller *caller, enum weir_transport_fau
                        uint32_t rank, const char *format, ...) WEIR_PRINTF(4, 5);
 // For something on this rank alone.
 #define weir_caller_fail(caller, ...) \
-    weir_caller_blame((caller), WEIR_FAULT_OTHER, (caller)->rank, __VA_ARGS__)
+    weir_caller_blame((caller), WEIR_FAULT_OTHER, (caller)->group->rank, __VA_ARGS__)
 // For a wait for `peer` at the deadline, and for one that has left or died, which is the fault; `last` is its latest call,
 // of number 0 if it is not known.
 bool weir_caller_late(const struct weir_caller *caller, uint32_t peer,

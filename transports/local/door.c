@@ -24,12 +24,6 @@ bool local_secret_of(const char *text, size_t size, struct local_secret *out_sec
                               NULL, 0) == 0;
 }
 
-void local_secret_random(struct local_secret *out_secret)
-{
-    out_secret->is_set = true;
-    randombytes_buf(out_secret->key, sizeof out_secret->key);
-}
-
 uint64_t local_token(void)
 {
     uint64_t token;
@@ -59,7 +53,6 @@ bool local_is_proven(const struct local_secret *secret, const char *purpose,
 }
 
 #define STRANGER_NS (UINT64_C(2000) * 1000 * 1000)
-#define MAGIC "weirloc3"
 #define OF_RANK "rank"
 #define OF_DOOR "door"
 
@@ -104,7 +97,7 @@ static bool challenge(const struct local_door *door, struct local_stranger *stra
     if (!door->secret->is_set)
         return false;
     randombytes_buf(stranger->nonce, sizeof stranger->nonce);
-    memcpy(challenge.magic, MAGIC, sizeof challenge.magic);
+    memcpy(challenge.magic, LOCAL_MAGIC, sizeof challenge.magic);
     memcpy(challenge.nonce, stranger->nonce, sizeof challenge.nonce);
     return send(stranger->connection, &challenge, sizeof challenge, MSG_NOSIGNAL) ==
            (ssize_t)sizeof challenge;
@@ -151,7 +144,7 @@ static bool is_rank(const struct local_door *door, struct local_stranger *strang
 {
     struct local_answer *answer = &stranger->answer;
     uint8_t proof[LOCAL_PROOF_SIZE];
-    if (memcmp(answer->hello.magic, MAGIC, sizeof answer->hello.magic) != 0)
+    if (memcmp(answer->hello.magic, LOCAL_MAGIC, sizeof answer->hello.magic) != 0)
         return false;
     answer->hello.job[LOCAL_JOB_SIZE - 1] = '\0';
     if (stranger->own_user)
@@ -196,13 +189,12 @@ static uint64_t set_polls(const struct local_door *door, struct pollfd *polls, u
     return deadline_ns;
 }
 
-enum local_came local_door_next(struct local_door *door, struct pollfd *polls, size_t others,
-                                uint64_t deadline_ns, struct local_hello *out_hello,
-                                int *out_connection, struct local_address *out_from)
+bool local_door_next(struct local_door *door, struct pollfd *polls, size_t others,
+                     uint64_t deadline_ns, struct local_stranger *out_rank)
 {
     struct pollfd *own = polls + others;
+    out_rank->connection = -1;
     for (;;) {
-        struct local_stranger rank;
         const uint64_t until_ns = set_polls(door, own, deadline_ns);
         const size_t count = others + DOOR_LISTENERS + door->count;
         size_t other = 0;
@@ -210,21 +202,16 @@ enum local_came local_door_next(struct local_door *door, struct pollfd *polls, s
             for (size_t i = 0; i < count; i++)
                 polls[i].revents = 0;
         const uint64_t now_ns = weir_clock_now_ns();
+        errno = ETIMEDOUT;
         if (now_ns >= deadline_ns)
-            return LOCAL_CAME_LATE;
+            return false;
         while (other < others && !polls[other].revents)
             other++;
-        if (other < others)
-            return LOCAL_CAME_OTHER;
-        if (hear_strangers(door, own + DOOR_LISTENERS, now_ns, &rank)) {
-            *out_hello = rank.answer.hello;
-            *out_connection = rank.connection;
-            *out_from = rank.from;
-            return LOCAL_CAME;
-        }
+        if (other < others || hear_strangers(door, own + DOOR_LISTENERS, now_ns, out_rank))
+            return true;
         for (int i = 0; i < DOOR_LISTENERS; i++)
             if (own[i].revents && !let_in(door, door->listeners[i], now_ns))
-                return LOCAL_CAME_FAILED;
+                return false;
     }
 }
 
@@ -240,7 +227,7 @@ static bool answer_challenge(int connection, const struct local_secret *secret,
     if (!local_read_all(connection, &challenge, sizeof challenge, deadline_ns))
         return false;
     errno = EPROTO;
-    if (memcmp(challenge.magic, MAGIC, sizeof challenge.magic) != 0)
+    if (memcmp(challenge.magic, LOCAL_MAGIC, sizeof challenge.magic) != 0)
         return false;
     randombytes_buf(answer.nonce, sizeof answer.nonce);
     local_prove(secret, OF_RANK, challenge.nonce, hello, answer.proof);
@@ -259,7 +246,7 @@ int local_knock(const struct local_address *address, const struct local_secret *
     int connection = local_connect(address, deadline_ns);
     if (connection < 0)
         return -1;
-    memcpy(hello->magic, MAGIC, sizeof hello->magic);
+    memcpy(hello->magic, LOCAL_MAGIC, sizeof hello->magic);
     const bool let_in = local_address_is_machine(address)
                             ? local_write_all(connection, hello, sizeof *hello, deadline_ns)
                             : answer_challenge(connection, secret, hello, deadline_ns);
@@ -285,4 +272,10 @@ struct local_machine local_machine(void)
     (void)crypto_generichash(machine.id, sizeof machine.id, (const uint8_t *)text, strlen(text),
                              NULL, 0);
     return machine;
+}
+
+bool local_is_own_machine(const struct local_machine *machine)
+{
+    const struct local_machine own = local_machine();
+    return memcmp(own.id, machine->id, sizeof own.id) == 0;
 }

@@ -19,6 +19,7 @@
 // sends a number that is used once, and the other one answers with an authentication code of it and of what it says
 // (HMAC-SHA-512-256 of libsodium).
 
+#define LOCAL_MAGIC "weirloc3" // what each side says begins so
 #define LOCAL_NONCE_SIZE 32
 #define LOCAL_PROOF_SIZE 32
 #define LOCAL_SECRET_LEAST 16  // characters
@@ -29,9 +30,8 @@ struct local_secret {
     uint8_t key[32];
 };
 
-// A secret of the text, or of random numbers.
+// A secret of the text.
 bool local_secret_of(const char *text, size_t size, struct local_secret *out_secret);
-void local_secret_random(struct local_secret *out_secret);
 // A number that tells groups and places apart. It proves nothing: secrets do, and the owner of a socket.
 uint64_t local_token(void);
 
@@ -90,6 +90,7 @@ struct local_answer {
     uint8_t proof[LOCAL_PROOF_SIZE];
 };
 
+// One that has come, until it has proven to be a rank, and then.
 struct local_stranger {
     int connection;
     bool own_user;
@@ -110,13 +111,6 @@ struct local_door {
     struct local_stranger strangers[DOOR_GUESTS]; // the oldest first
 };
 
-enum local_came {
-    LOCAL_CAME,       // a rank
-    LOCAL_CAME_OTHER, // one of the caller's own descriptors has something
-    LOCAL_CAME_LATE,  // the deadline has passed
-    LOCAL_CAME_FAILED // errno says what the process lacks
-};
-
 // An empty door of no listeners; `secret` must outlive it.
 void local_door_init(struct local_door *door, const struct local_secret *secret);
 // Listens at a socket of the machine with a number and, if `network` is an address, at a free port there. False
@@ -125,10 +119,10 @@ bool local_door_open(struct local_door *door, const struct local_address *networ
 void local_door_close(struct local_door *door);
 
 // Waits for the next rank. `polls` has `others` entries of the caller's, whose revents are set, and then room for
-// DOOR_POLLS. The connection is the caller's.
-enum local_came local_door_next(struct local_door *door, struct pollfd *polls, size_t others,
-                                uint64_t deadline_ns, struct local_hello *out_hello,
-                                int *out_connection, struct local_address *out_from);
+// DOOR_POLLS. True: one has come, whose connection is the caller's, or, where that is -1, one of the caller's own
+// descriptors has something. False with errno: ETIMEDOUT at the deadline, else what the process lacks.
+bool local_door_next(struct local_door *door, struct pollfd *polls, size_t others,
+                     uint64_t deadline_ns, struct local_stranger *out_rank);
 
 // Comes to another rank's door: a connection, or -1 with errno. EACCES: it does not take this secret; EPERM: it is
 // another user's; EPROTO: it is no rank's.
@@ -137,13 +131,6 @@ int local_knock(const struct local_address *address, const struct local_secret *
 
 // Of this process.
 struct local_machine local_machine(void);
-static inline bool local_is_same_machine(const struct local_machine *a,
-                                         const struct local_machine *b)
-{
-    for (size_t i = 0; i < sizeof a->id; i++)
-        if (a->id[i] != b->id[i])
-            return false;
-    return true;
-}
+bool local_is_own_machine(const struct local_machine *machine);
 
 #endif

@@ -31,10 +31,10 @@ void local_say_elsewhere(const struct local_group *own, const char *text)
 {
     local_process_lock();
     for (struct local_group *group = groups; group; group = group->next) {
-        const bool is_of_rank = group->host == own->host &&
+        const bool is_of_rank = group->base.host == own->base.host &&
                                 group->origin_rank == own->origin_rank &&
                                 group->origin_count == own->origin_count;
-        struct mesh_window *window = local_window_of(group, group->rank);
+        struct mesh_window *window = local_window_of(group, group->base.rank);
         if (group != own && is_of_rank && window)
             local_text_write(&window->elsewhere, text);
     }
@@ -49,16 +49,17 @@ struct local_group *local_mesh_create(const struct weir_host *host, const char *
     struct local_group *group = host->allocate(sizeof *group);
     if (!group)
         return NULL;
-    group->host = host;
-    group->rank = rank;
-    group->count = count;
+    group->base.host = host;
+    group->base.rank = rank;
+    group->base.count = count;
     group->origin_rank = rank;
     group->origin_count = count;
-    snprintf(group->label, sizeof group->label, "%s", label);
+    group->base.fail = local_mesh_fail;
+    snprintf(group->base.label, sizeof group->base.label, "%s", label);
     pthread_mutex_init(&group->lock, NULL);
     group->eager = (long)count <= sysconf(_SC_NPROCESSORS_ONLN);
     group->peers = host->allocate(count * sizeof *group->peers);
-    group->polls = host->allocate(2 * (size_t)count * sizeof *group->polls);
+    group->polls = host->allocate((2 * (size_t)count + DOOR_POLLS) * sizeof *group->polls);
     for (uint32_t i = 0; group->peers && i < count; i++) {
         group->peers[i].data = -1;
         group->peers[i].control = -1;
@@ -72,7 +73,7 @@ struct local_group *local_mesh_create(const struct weir_host *host, const char *
 
 void local_mesh_destroy(struct local_group *group)
 {
-    const struct weir_host *host = group->host;
+    const struct weir_host *host = group->base.host;
     local_process_lock();
     struct local_group **at = &groups;
     while (*at && *at != group)
@@ -80,11 +81,11 @@ void local_mesh_destroy(struct local_group *group)
     if (*at)
         *at = group->next;
     local_process_unlock();
-    for (uint32_t i = 0; group->peers && i < group->count; i++) {
+    for (uint32_t i = 0; group->peers && i < group->base.count; i++) {
         local_close(&group->peers[i].data);
         local_close(&group->peers[i].control);
     }
-    for (uint32_t i = 0; group->windows && i < group->count; i++)
+    for (uint32_t i = 0; group->windows && i < group->base.count; i++)
         if (group->windows[i])
             munmap(group->windows[i], LOCAL_WINDOW_BYTES);
     host->release(group->windows);
@@ -96,36 +97,6 @@ void local_mesh_destroy(struct local_group *group)
 
 #define MPI_REMEDY \
     "run it under mpirun with WEIR_COMM_TRANSPORT=mpi, which carries host memory between machines"
-
-weir_status local_report(const struct local_run *run, weir_status status)
-{
-    struct weir_cause cause;
-    const char *remedy = NULL; // the core's
-    if (!local_mesh_cause(run->group, &cause))
-        return WEIR_OK;
-    if (status == WEIR_ERROR_UNSUPPORTED)
-        remedy = MPI_REMEDY;
-    else if (status == WEIR_ERROR_OUT_OF_MEMORY)
-        remedy = "free some memory of the host";
-    return weir_host_fail(run->group->host, status, remedy, "%s", cause.text);
-}
-
-struct local_run local_run_begin(struct local_group *group, struct weir_head head,
-                                 uint64_t timeout_ns)
-{
-    const uint64_t now_ns = weir_clock_now_ns();
-    return (struct local_run){
-        .by = {.head = head,
-               .group = group,
-               .label = group->label,
-               .rank = group->rank,
-               .count = group->count,
-               .timeout_ns = timeout_ns,
-               .fail = local_mesh_fail},
-        .group = group,
-        .deadline_ns = timeout_ns > UINT64_MAX - now_ns ? UINT64_MAX : now_ns + timeout_ns,
-    };
-}
 
 // Between machines: what makes and watches an engine's communicator, and compares calls.
 static bool fits_the_line(const struct weir_transport_call *call)
@@ -147,7 +118,7 @@ weir_status local_run_call(void *group, const struct weir_transport_call *call)
     const struct weir_transport_call exchange = weir_exchange_of(call, &part);
     struct local_run run = local_run_begin(group, weir_head_of(call), call->timeout_ns);
     run.call = &exchange;
-    const weir_status status = local_report(&run, WEIR_ERROR_COMM);
+    const weir_status status = weir_group_report(group, WEIR_ERROR_COMM, NULL);
     if (status)
         return status;
     if (!local_carries_data(group) && !fits_the_line(&exchange)) {
@@ -155,42 +126,14 @@ weir_status local_run_call(void *group, const struct weir_transport_call *call)
         weir_caller_fail(
             &run.by,
             "rank %u is asked to send host memory to another machine, and 'local' does not",
-            run.group->rank);
-        return local_report(&run, WEIR_ERROR_UNSUPPORTED);
+            run.group->base.rank);
+        return weir_group_report(group, WEIR_ERROR_UNSUPPORTED, MPI_REMEDY);
     }
-    return local_carry(&run) ? WEIR_OK : local_report(&run, WEIR_ERROR_COMM);
-}
-
-void local_place(const void *group, uint32_t *out_rank, uint32_t *out_count)
-{
-    const struct local_group *local = group;
-    *out_rank = local->rank;
-    *out_count = local->count;
+    return local_carry(&run) ? WEIR_OK : weir_group_report(group, WEIR_ERROR_COMM, NULL);
 }
 
 bool local_carries_data(const void *group)
 {
     const struct local_group *local = group;
     return local->windows;
-}
-
-void local_abort(void *group, const char *reason)
-{
-    struct local_group *local = group;
-    struct weir_cause cause = {.fault = WEIR_FAULT_ABORTED, .rank = local->rank};
-    snprintf(cause.text, sizeof cause.text, "rank %u has aborted '%s': %s", local->rank,
-             local->label, reason);
-    local_mesh_fail(local, &cause);
-}
-
-bool local_first_cause(void *group, struct weir_transport_cause *out_cause)
-{
-    struct local_group *local = group;
-    struct weir_cause cause;
-    if (!local_mesh_cause(local, &cause))
-        return false;
-    out_cause->fault = (enum weir_transport_fault)cause.fault;
-    out_cause->rank = cause.rank;
-    out_cause->number = cause.number;
-    return true;
 }

@@ -24,7 +24,6 @@
 #include "transports/kit/call.h"
 #include "transports/local/door.h"
 
-#define LOCAL_LABEL_SIZE 64
 #define LOCAL_ELSEWHERE_SIZE 192
 #define LOCAL_MAX_RANKS 4096u
 
@@ -38,8 +37,7 @@ struct local_run {
     struct weir_caller by;
     struct local_group *group;
     const struct weir_transport_call
-        *call;            // an exchange has parts; that of a split is an all-gather
-    uint64_t deadline_ns; // of weir_clock_now_ns(); UINT64_MAX: none
+        *call;       // an exchange has parts; that of a split is an all-gather
     bool differs;    // another rank has called something else: the deadline is weir_judge_by()'s
     bool met;        // in windows: all have come, and have called the same
     size_t given_at; // what this rank has got in the last move, in the areas of the others
@@ -113,18 +111,13 @@ struct mesh_peer {
 };
 
 struct local_group {
-    const struct weir_host *host;
-    uint32_t rank;
-    uint32_t count;
-    char label[LOCAL_LABEL_SIZE];
+    struct weir_group base;
     // These three for local_say_elsewhere(): the rank in the group of which this is a part.
     uint32_t origin_rank;
     uint32_t origin_count;
     struct local_group *next;
-    pthread_mutex_t lock; // guards `failed`, `cause` and what is sent to control connections
+    pthread_mutex_t lock; // for a failure, and what is sent to control connections then
     bool elsewhere;       // the other groups of the rank have been told that it waits in this one
-    bool failed;
-    struct weir_cause cause;
     struct mesh_window **windows; // of each rank; NULL: they are on several machines
     uint32_t stage;               // of this rank's
     bool eager;                   // there are no more ranks than processors
@@ -132,25 +125,23 @@ struct local_group {
     uint32_t step;                // attempts to go on after the failure
     bool left_out;                // they have gone on without this rank
     struct mesh_peer *peers;      // of this rank's own `incoming` is its call
-    struct pollfd *polls;
+    struct pollfd *polls;         // two of each rank, and those of a door
 };
 
 // group.c
 
-// A call of this rank, which ends `timeout_ns` from now.
-struct local_run local_run_begin(struct local_group *group, struct weir_head head,
-                                 uint64_t timeout_ns);
+static inline struct local_run local_run_begin(struct local_group *group, struct weir_head head,
+                                               uint64_t timeout_ns)
+{
+    return (struct local_run){.by = weir_caller_begin(&group->base, head, timeout_ns),
+                              .group = group};
+}
+
 weir_status local_run_call(void *group, const struct weir_transport_call *call);
 weir_status local_split(void *group, const struct weir_transport_split *split, void **out_part);
 weir_status local_shrink(void *group, const struct weir_transport_shrink *shrink, void **out_group);
 bool local_carries_data(const void *group);
-void local_place(const void *group, uint32_t *out_rank, uint32_t *out_count);
-void local_abort(void *group, const char *reason);
-bool local_first_cause(void *group, struct weir_transport_cause *out_cause);
 void local_leave(void *group);
-
-// Tells the host the group's first cause with the status; WEIR_OK if there is none. The front end says what to do about it.
-weir_status local_report(const struct local_run *run, weir_status status);
 
 // From now on until it is destroyed the group, which has been made, is known to the others of its rank.
 void local_enlist(struct local_group *group);
@@ -163,10 +154,8 @@ void local_say_elsewhere(const struct local_group *own, const char *text);
 bool local_carry(struct local_run *run);
 // Whether the heads of a collective that have come are the same.
 bool local_mesh_judge(const struct local_run *run);
-// As weir_caller.fail: keeps the cause unless there is one already, and tells the other ranks.
+// As weir_group.fail.
 void local_mesh_fail(void *group, const struct weir_cause *cause);
-// Whether there is a first cause, and copies it, unless that is NULL.
-bool local_mesh_cause(struct local_group *group, struct weir_cause *out_cause);
 // Receives the next news of a peer into peer->news, if all of it is there.
 bool local_mesh_next_news(struct mesh_peer *peer);
 // Within a wait for others, of which `first` is the first. False at the deadline.
@@ -189,9 +178,9 @@ struct local_shrink;
 
 // Connects this rank with all others of the group, which do the same, and on one machine exchanges windows. The peers'
 // addresses are where the doors of lower ranks are. `shrink` is NULL, or knows whether the wait for another rank is in
-// vain. On failure writes the cause, unless there is one or there is no memory.
+// vain. On failure writes the group's cause, unless the attempt has one or there is no memory.
 bool local_mesh_connect(struct local_group *group, struct local_door *door, uint64_t token,
-                        uint64_t deadline_ns, struct local_shrink *shrink, char *cause);
+                        uint64_t deadline_ns, struct local_shrink *shrink);
 
 // Bytes between the ranks of one machine, through memory that all of them have mapped: each copies to its window what
 // others need of it, and they take it or add it up from there. That is a copy more than reading the others' memory, and
@@ -237,8 +226,8 @@ static inline struct mesh_window *local_window_of(struct local_group *group, uin
 void local_window_wake(struct local_group *group);
 
 #define LOCAL_WINDOW_BYTES ((size_t)1028 << 10)
-// Makes this rank's window and gets those of the others. False with a cause, which stays "" if out of memory.
-bool local_window_exchange(struct local_group *group, uint64_t deadline_ns, char *cause);
+// Makes this rank's window and gets those of the others. False with the group's cause, which stays "" if out of memory.
+bool local_window_exchange(struct local_group *group, uint64_t deadline_ns);
 // A collective. False once that has failed the group.
 bool local_window_carry(struct local_run *run);
 

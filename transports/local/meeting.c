@@ -23,12 +23,12 @@
 
 struct meeting {
     struct local_place place;
-    struct local_door door;      // rank 0's at the place, then each rank's own
-    struct local_entry *entries; // out: where each rank's door is
-    uint64_t token;              // out: of the group
-    struct pollfd *polls;
-    int *guests; // these two of rank 0: those that wait for its answer
-    uint32_t count;
+    struct local_door door; // rank 0's at the place, then each rank's own
+    uint64_t token;         // out: of the group
+    // Of rank 0: the connections of those that wait for its answer, and room for the door's.
+    struct pollfd *guests;
+    uint32_t count;               // of guests
+    struct local_entry entries[]; // out: where each rank's door is
 };
 
 static struct local_hello hello_of(const struct meeting *meeting)
@@ -56,23 +56,23 @@ static void refuse(int connection, const char *cause)
     local_close(&connection);
 }
 
-static void take_guest(struct meeting *meeting, const struct local_hello *hello, int connection,
-                       const struct local_address *from)
+static void take_guest(struct meeting *meeting, const struct local_stranger *guest)
 {
+    const struct local_hello *hello = &guest->answer.hello;
     struct local_entry *entry = &meeting->entries[hello->rank];
     *entry = (struct local_entry){.machine = hello->machine,
                                   .number = hello->number,
                                   .port = hello->port};
-    if (!local_address_is_machine(from))
-        local_address_text(from, entry->host, sizeof entry->host);
-    meeting->guests[hello->rank] = connection;
+    if (!local_address_is_machine(&guest->from))
+        local_address_text(&guest->from, entry->host, sizeof entry->host);
+    meeting->guests[hello->rank].fd = guest->connection;
     meeting->count++;
 }
 
 // A rank that cannot be one of these fails alone, unless it counts otherwise: then none can go on.
-static bool seat(struct meeting *meeting, const struct local_hello *hello, int connection,
-                 const struct local_address *from)
+static bool seat(struct meeting *meeting, const struct local_stranger *guest)
 {
+    const struct local_hello *hello = &guest->answer.hello;
     const struct weir_transport_setup *setup = meeting->place.setup;
     const struct local_hello own = hello_of(meeting);
     const bool is_of_meeting = hello->purpose == LOCAL_TO_MEET &&
@@ -83,27 +83,28 @@ static bool seat(struct meeting *meeting, const struct local_hello *hello, int c
         local_place_fail(&meeting->place, WEIR_ERROR_COMM, START_REMEDY,
                          "rank %u says that there are %u ranks, and rank 0 that there are %u",
                          hello->rank, hello->count, setup->count);
-        refuse(connection, meeting->place.cause);
+        refuse(guest->connection, meeting->place.cause);
         return false;
     }
     if (!is_of_meeting)
         snprintf(cause, sizeof cause, "'%s': rank 0 at %s is of another job", setup->label,
                  setup->rendezvous);
-    else if (hello->rank == 0 || hello->rank >= setup->count || meeting->guests[hello->rank] >= 0)
+    else if (hello->rank == 0 || hello->rank >= setup->count ||
+             meeting->guests[hello->rank].fd >= 0)
         snprintf(cause, sizeof cause,
                  "'%s': another rank %u is at %s already: do two programs use it?", setup->label,
                  hello->rank, setup->rendezvous);
     if (cause[0])
-        refuse(connection, cause);
+        refuse(guest->connection, cause);
     else
-        take_guest(meeting, hello, connection, from);
+        take_guest(meeting, guest);
     return true;
 }
 
 static uint32_t first_missing(const struct meeting *meeting)
 {
     uint32_t missing = 1;
-    while (meeting->guests[missing] >= 0)
+    while (meeting->guests[missing].fd >= 0)
         missing++;
     return missing;
 }
@@ -132,7 +133,7 @@ static bool tell_missing(struct meeting *meeting)
 static bool tell_left(struct meeting *meeting)
 {
     uint32_t rank = 1;
-    while (rank + 1 < meeting->place.setup->count && !meeting->polls[rank].revents)
+    while (rank + 1 < meeting->place.setup->count && !meeting->guests[rank].revents)
         rank++;
     return local_place_fail(
         &meeting->place, WEIR_ERROR_COMM,
@@ -145,25 +146,18 @@ static bool receive_guests(struct meeting *meeting)
 {
     const uint32_t count = meeting->place.setup->count;
     while (meeting->count + 1 < count) {
-        struct local_hello hello;
-        struct local_address from;
-        int connection = -1;
-        for (uint32_t i = 0; i < count; i++)
-            meeting->polls[i] = (struct pollfd){.fd = meeting->guests[i], .events = POLLIN};
-        switch (local_door_next(&meeting->door, meeting->polls, count, meeting->place.deadline_ns,
-                                &hello, &connection, &from)) {
-        case LOCAL_CAME:
-            if (!seat(meeting, &hello, connection, &from))
-                return false;
-            break;
-        case LOCAL_CAME_OTHER:
-            return tell_left(meeting);
-        case LOCAL_CAME_LATE:
+        struct local_stranger guest;
+        const bool came = local_door_next(&meeting->door, meeting->guests, count,
+                                          meeting->place.deadline_ns, &guest);
+        if (!came && errno == ETIMEDOUT)
             return tell_missing(meeting);
-        case LOCAL_CAME_FAILED:
+        if (!came)
             return local_place_fail(&meeting->place, WEIR_ERROR_SYSTEM, LOCAL_FILES_REMEDY,
                                     "rank 0 cannot take a connection: %s", strerror(errno));
-        }
+        if (guest.connection < 0)
+            return tell_left(meeting);
+        if (!seat(meeting, &guest))
+            return false;
     }
     return true;
 }
@@ -175,14 +169,16 @@ static void answer_guests(struct meeting *meeting)
     const struct local_welcome welcome = {.token = meeting->token};
     const uint64_t deadline_ns = weir_clock_now_ns() + ANSWER_NS;
     for (uint32_t i = 1; i < count; i++)
-        if (local_write_all(meeting->guests[i], &welcome, sizeof welcome, deadline_ns))
-            local_write_all(meeting->guests[i], meeting->entries, count * sizeof *meeting->entries,
-                            deadline_ns);
+        if (local_write_all(meeting->guests[i].fd, &welcome, sizeof welcome, deadline_ns))
+            local_write_all(meeting->guests[i].fd, meeting->entries,
+                            count * sizeof *meeting->entries, deadline_ns);
 }
 
 static bool hold_meeting(struct meeting *meeting)
 {
     const uint32_t count = meeting->place.setup->count;
+    for (uint32_t i = 0; i < count; i++)
+        meeting->guests[i] = (struct pollfd){.fd = -1, .events = POLLIN};
     if (!local_place_open(&meeting->place, &meeting->door))
         return false;
     const bool received = receive_guests(meeting);
@@ -200,10 +196,10 @@ static bool hold_meeting(struct meeting *meeting)
         answer_guests(meeting);
     }
     for (uint32_t i = 1; i < count; i++) {
-        if (!moved && meeting->guests[i] >= 0)
-            refuse(meeting->guests[i], meeting->place.cause);
+        if (!moved && meeting->guests[i].fd >= 0)
+            refuse(meeting->guests[i].fd, meeting->place.cause);
         else
-            local_close(&meeting->guests[i]);
+            local_close(&meeting->guests[i].fd);
     }
     return moved;
 }
@@ -215,22 +211,21 @@ static bool take_welcome(struct meeting *meeting, int connection)
     struct local_welcome welcome;
     struct local_place *place = &meeting->place;
     const uint64_t deadline_ns = place->deadline_ns + LOCAL_REPLY_NS;
-    const size_t size = meeting->place.setup->count * sizeof *meeting->entries;
-    if (!local_read_all(connection, &welcome, sizeof welcome, deadline_ns))
+    const size_t size = place->setup->count * sizeof *meeting->entries;
+    if (!local_read_all(connection, &welcome, sizeof welcome, deadline_ns) ||
+        (!welcome.cause[0] && !local_read_all(connection, meeting->entries, size, deadline_ns)))
         return local_place_fail(place, WEIR_ERROR_COMM,
                                 "see what rank 0 has printed; then start all ranks again",
-                                "rank 0 has left %s", meeting->place.setup->rendezvous);
-    if (welcome.cause[0]) { // what the other side writes gets into logs and to terminals
-        welcome.cause[WEIR_CAUSE_SIZE - 1] = '\0';
-        place->status = WEIR_ERROR_COMM;
-        place->remedy = START_REMEDY;
-        weir_text_escape(place->cause, sizeof place->cause, welcome.cause, "");
-        return false;
-    }
+                                "rank 0 has left %s", place->setup->rendezvous);
     meeting->token = welcome.token;
-    return local_read_all(connection, meeting->entries, size, deadline_ns) ||
-           local_place_fail(place, WEIR_ERROR_COMM, START_REMEDY, "rank 0 has left %s",
-                            meeting->place.setup->rendezvous);
+    if (!welcome.cause[0])
+        return true;
+    // What the other side writes gets into logs and to terminals.
+    welcome.cause[WEIR_CAUSE_SIZE - 1] = '\0';
+    place->status = WEIR_ERROR_COMM;
+    place->remedy = START_REMEDY;
+    weir_text_escape(place->cause, sizeof place->cause, welcome.cause, "");
+    return false;
 }
 
 static bool attend_meeting(struct meeting *meeting)
@@ -287,33 +282,15 @@ static bool take_path(struct local_place *place, const char *path)
                             place->is_file || place->is_name ? (int)sizeof place->path - 1 : 107);
 }
 
-// Splits "HOST:PORT"; a host with colons stands in brackets.
-static bool parse_place(const char *text, char *host, size_t size, uint16_t *out_port)
-{
-    const char *colon = strrchr(text, ':');
-    const bool bracketed = text[0] == '[';
-    char *end = NULL;
-    if (!colon || colon == text || (bracketed && colon[-1] != ']'))
-        return false;
-    const long port = strtol(colon + 1, &end, 10);
-    const size_t length = (size_t)(colon - text) - (bracketed ? 2 : 0);
-    if (end == colon + 1 || *end || port < 1 || port > UINT16_MAX || length == 0 || length >= size)
-        return false;
-    memcpy(host, text + bracketed, length);
-    host[length] = '\0';
-    *out_port = (uint16_t)port;
-    return true;
-}
-
 // The folder is made here, and looked at when a socket is bound in it or reached.
-static bool take_own_port(struct local_place *place, uint16_t port)
+static bool take_own_port(struct local_place *place, const char *port)
 {
     char path[64];
     snprintf(path, sizeof path, "/tmp/weir-%lu", (unsigned long)geteuid());
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
         return local_place_fail(place, WEIR_ERROR_SYSTEM, LOCAL_FOLDER_REMEDY,
                                 "the folder %s cannot be made: %s", path, strerror(errno));
-    snprintf(path, sizeof path, "/tmp/weir-%lu/port-%u", (unsigned long)geteuid(), port);
+    snprintf(path, sizeof path, "/tmp/weir-%lu/port-%s", (unsigned long)geteuid(), port);
     return take_path(place, path);
 }
 
@@ -321,17 +298,16 @@ static bool take_port(struct local_place *place, const char *host_and_port)
 {
     char host[256];
     char message[512];
-    uint16_t port = 0;
+    const char *port;
     struct addrinfo *found = NULL;
-    if (!parse_place(host_and_port, host, sizeof host, &port))
+    if (!weir_address_split(host_and_port, host, sizeof host, &port) || !host[0])
         return local_place_fail(place, WEIR_ERROR_CONFIG, PLACE_REMEDY,
                                 "the rendezvous '%s' names no host and port",
                                 place->setup->rendezvous);
-    const char *error = weir_lookup(host, NULL, place->deadline_ns, &found);
+    const char *error = weir_lookup(host, port, place->deadline_ns, &found);
     if (!local_address_take(found, &place->network))
         return local_place_fail(place, WEIR_ERROR_SYSTEM, PLACE_REMEDY,
                                 "the host '%s' of the rendezvous is not found: %s", host, error);
-    local_address_set_port(&place->network, port);
     if (local_address_reach(&place->network) == LOCAL_REACH_ALL)
         return local_place_fail(place, WEIR_ERROR_CONFIG, PLACE_REMEDY,
                                 "the rendezvous '%s' names all addresses, and not one where "
@@ -377,9 +353,8 @@ static bool find_place(struct local_place *place)
 static bool find_peer(struct meeting *meeting, uint32_t index, struct local_address *out_address)
 {
     struct local_entry *entry = &meeting->entries[index];
-    const struct local_machine own = local_machine();
     entry->host[LOCAL_HOST_SIZE - 1] = '\0';
-    if (local_is_same_machine(&own, &entry->machine)) {
+    if (local_is_own_machine(&entry->machine)) {
         *out_address = local_address_at_number(entry->number);
         return true;
     }
@@ -411,34 +386,29 @@ static bool has_descriptors(struct meeting *meeting)
 static bool join(struct meeting *meeting, struct local_group *group)
 {
     const struct local_place *place = &meeting->place;
+    meeting->guests = group->polls;
     if (!find_place(&meeting->place) || !has_descriptors(meeting) ||
-        !(group->rank == 0 ? hold_meeting(meeting) : attend_meeting(meeting)))
+        !(group->base.rank == 0 ? hold_meeting(meeting) : attend_meeting(meeting)))
         return false;
-    for (uint32_t i = 0; i < group->count; i++)
+    for (uint32_t i = 0; i < group->base.count; i++)
         if (!find_peer(meeting, i, &group->peers[i].address))
             return false;
     group->secret = place->secret;
-    return local_mesh_connect(group, &meeting->door, meeting->token, place->deadline_ns, NULL,
-                              meeting->place.cause);
+    if (local_mesh_connect(group, &meeting->door, meeting->token, place->deadline_ns, NULL))
+        return true;
+    memcpy(meeting->place.cause, group->base.cause.text, sizeof meeting->place.cause);
+    return false;
 }
 
-// With the room for its ranks after it. NULL if out of memory.
+// NULL if out of memory.
 static struct meeting *create_meeting(const struct local_transport *transport,
                                       const struct weir_transport_setup *setup)
 {
-    struct meeting *meeting;
-    const size_t of_rank =
-        sizeof *meeting->entries + sizeof *meeting->guests + sizeof *meeting->polls;
     const uint64_t now_ns = weir_clock_now_ns();
-    meeting = transport->host->allocate(sizeof *meeting + setup->count * of_rank +
-                                        DOOR_POLLS * sizeof *meeting->polls);
+    struct meeting *meeting =
+        transport->host->allocate(sizeof *meeting + setup->count * sizeof *meeting->entries);
     if (!meeting)
         return NULL;
-    meeting->entries = (struct local_entry *)(void *)(meeting + 1);
-    meeting->guests = (int *)(void *)(meeting->entries + setup->count);
-    meeting->polls = (struct pollfd *)(void *)(meeting->guests + setup->count);
-    for (uint32_t i = 0; i < setup->count; i++)
-        meeting->guests[i] = -1;
     meeting->place = (struct local_place){
         .setup = setup,
         .secret_file = transport->secret_file,

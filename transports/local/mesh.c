@@ -43,7 +43,7 @@ void local_mesh_take_head(struct local_run *run, uint32_t index, const struct we
     if (run->differs || weir_head_equals(&run->by.head, head))
         return;
     run->differs = true;
-    run->deadline_ns = weir_judge_by(run->deadline_ns);
+    run->by.deadline_ns = weir_judge_by(run->by.deadline_ns);
 }
 
 static bool message_is_right(const struct local_run *run, uint32_t index,
@@ -61,7 +61,7 @@ static bool message_is_right(const struct local_run *run, uint32_t index,
            weir_caller_blame(&run->by, WEIR_FAULT_DIFFERS, UINT32_MAX,
                              "rank %u has called %s after collective %llu, and rank %u after %llu",
                              index, weir_head_describe(head, call),
-                             (unsigned long long)head->number, run->group->rank,
+                             (unsigned long long)head->number, run->group->base.rank,
                              (unsigned long long)by.head.number);
 }
 
@@ -150,7 +150,7 @@ static void read_text(struct window_text *text, char to[LOCAL_ELSEWHERE_SIZE])
 static void show_wait(const struct local_run *run, uint32_t first, uint64_t now_ns)
 {
     struct local_group *group = run->group;
-    struct mesh_window *own = local_window_of(group, group->rank);
+    struct mesh_window *own = local_window_of(group, group->base.rank);
     char call[WEIR_HEAD_TEXT_SIZE];
     char text[LOCAL_ELSEWHERE_SIZE];
     weir_head_describe(&run->by.head, call);
@@ -159,9 +159,9 @@ static void show_wait(const struct local_run *run, uint32_t first, uint64_t now_
         own->waits_in_number = run->by.head.number;
         own->awaits = first + 1;
     }
-    if (group->elsewhere || now_ns < run->deadline_ns - run->by.timeout_ns + LONG_NS)
+    if (group->elsewhere || now_ns < run->by.deadline_ns - run->by.timeout_ns + LONG_NS)
         return;
-    snprintf(text, sizeof text, "%.80s of '%s' for its rank %u", call, group->label, first);
+    snprintf(text, sizeof text, "%.80s of '%s' for its rank %u", call, group->base.label, first);
     group->elsewhere = true;
     local_say_elsewhere(group, text);
 }
@@ -169,7 +169,7 @@ static void show_wait(const struct local_run *run, uint32_t first, uint64_t now_
 // The end of a call that has not failed.
 static void stop_showing(struct local_group *group)
 {
-    struct mesh_window *own = local_window_of(group, group->rank);
+    struct mesh_window *own = local_window_of(group, group->base.rank);
     if (own)
         own->awaits = 0;
     if (group->elsewhere)
@@ -181,7 +181,7 @@ static void stop_showing(struct local_group *group)
 static uint32_t first_busy(const struct local_group *group, bool sends)
 {
     uint32_t index = 0;
-    while (index + 1 < group->count && !is_busy(&group->peers[index], sends))
+    while (index + 1 < group->base.count && !is_busy(&group->peers[index], sends))
         index++;
     return index;
 }
@@ -203,7 +203,7 @@ static uint32_t awaited_by(struct local_group *group, uint32_t rank)
 {
     const struct mesh_window *first = local_window_of(group, rank);
     const uint32_t awaited = first ? first->awaits - 1 : UINT32_MAX;
-    if (awaited >= group->count)
+    if (awaited >= group->base.count)
         return UINT32_MAX;
     const struct mesh_window *second = local_window_of(group, awaited);
     const bool later = (int32_t)(second->stage - first->stage) > 0 ||
@@ -219,13 +219,13 @@ static bool fail_in_circle(const struct local_run *run, uint32_t first)
     char duration[WEIR_TEXT_QUANTITY_SIZE];
     size_t used = 0;
     uint32_t rank = first;
-    for (uint32_t n = 0; n < run->group->count; n++) {
+    for (uint32_t n = 0; n < run->group->base.count; n++) {
         const uint32_t awaited = awaited_by(run->group, rank);
         read_text(&local_window_of(run->group, rank)->waits_in, call);
         weir_text_append(waits, sizeof waits, &used, "%srank %u waits in %.80s for rank %u",
                          used ? ", " : "", rank, call, awaited);
         rank = awaited;
-        if (rank == first || rank >= run->group->count)
+        if (rank == first || rank >= run->group->base.count)
             break;
     }
     return weir_caller_blame(&run->by, WEIR_FAULT_SILENT, UINT32_MAX,
@@ -242,9 +242,9 @@ static bool give_up(const struct local_run *run, uint32_t first)
     uint32_t index = first;
     if (run->differs)
         return local_mesh_judge(run);
-    for (uint32_t n = 0; n < group->count && awaited_by(group, index) < group->count; n++)
+    for (uint32_t n = 0; n < group->base.count && awaited_by(group, index) < group->base.count; n++)
         index = awaited_by(group, index);
-    if (awaited_by(group, index) < group->count)
+    if (awaited_by(group, index) < group->base.count)
         return fail_in_circle(run, index);
     if (local_window_of(group, index))
         read_text(&local_window_of(group, index)->elsewhere, elsewhere);
@@ -261,9 +261,9 @@ static bool give_up(const struct local_run *run, uint32_t first)
 static bool meet(struct local_run *run)
 {
     struct local_group *group = run->group;
-    for (uint32_t i = 0; i < group->count; i++) {
+    for (uint32_t i = 0; i < group->base.count; i++) {
         struct mesh_peer *peer = &group->peers[i];
-        if (i == group->rank)
+        if (i == group->base.rank)
             continue;
         peer->spans[0] =
             (struct mesh_span){.at = (char *)&run->by.head, .left = sizeof run->by.head};
@@ -278,7 +278,7 @@ static bool meet(struct local_run *run)
 
 static void tell(struct local_group *group, const struct mesh_news *news)
 {
-    for (uint32_t i = 0; i < group->count; i++) {
+    for (uint32_t i = 0; i < group->base.count; i++) {
         // It fits, for a rank sends little there before a failure, and after it. Ranks that are gone need no
         // news.
         if (group->peers[i].control >= 0)
@@ -291,23 +291,13 @@ void local_mesh_fail(void *group, const struct weir_cause *cause)
     struct local_group *local = group;
     const struct mesh_news news = {.kind = MESH_FAILED, .cause = *cause};
     pthread_mutex_lock(&local->lock);
-    if (!local->failed) {
-        local->cause = *cause;
-        local->failed = true;
+    if (!local->base.failed) {
+        local->base.cause = *cause;
+        local->base.failed = true;
         tell(local, &news);
         local_window_wake(local);
     }
     pthread_mutex_unlock(&local->lock);
-}
-
-bool local_mesh_cause(struct local_group *group, struct weir_cause *out_cause)
-{
-    pthread_mutex_lock(&group->lock);
-    const bool failed = group->failed;
-    if (failed && out_cause)
-        *out_cause = group->cause;
-    pthread_mutex_unlock(&group->lock);
-    return failed;
 }
 
 void local_leave(void *group)
@@ -319,7 +309,7 @@ void local_leave(void *group)
 bool local_mesh_may_wait(struct local_run *run, uint32_t first)
 {
     const uint64_t now_ns = weir_clock_now_ns();
-    if (now_ns >= run->deadline_ns)
+    if (now_ns >= run->by.deadline_ns)
         return give_up(run, first);
     show_wait(run, first, now_ns);
     return true;
@@ -344,7 +334,7 @@ static bool is_ahead(struct local_group *group, uint32_t rank, struct weir_head 
 static bool rest(struct local_run *run, bool sends)
 {
     struct local_group *group = run->group;
-    const size_t count = group->count;
+    const size_t count = group->base.count;
     struct weir_head head;
     const uint32_t first = first_busy(group, sends);
     const bool ahead = is_ahead(group, first, &head);
@@ -357,7 +347,7 @@ static bool rest(struct local_run *run, bool sends)
             (struct pollfd){.fd = peer->left ? -1 : peer->control, .events = POLLIN};
     }
     poll(group->polls, 2 * count,
-         local_poll_ms(local_sooner(run->deadline_ns, weir_clock_now_ns() + LOOK_NS)));
+         local_poll_ms(local_sooner(run->by.deadline_ns, weir_clock_now_ns() + LOOK_NS)));
     for (uint32_t i = 0; i < count; i++)
         if (group->polls[2 * i + 1].revents && !local_mesh_read_news(run, i))
             return false;
@@ -375,12 +365,12 @@ static bool pump(struct local_run *run, bool sends)
     for (;;) {
         bool moved = false;
         bool busy = false;
-        for (uint32_t i = 0; i < group->count; i++) {
+        for (uint32_t i = 0; i < group->base.count; i++) {
             if (!transmit(run, i, &moved) || !receive(run, i, &moved))
                 return false;
             busy = busy || is_busy(&group->peers[i], sends);
         }
-        if (local_mesh_cause(run->group, NULL))
+        if (group->base.failed)
             return false;
         if (!busy)
             return true;
@@ -393,11 +383,11 @@ static bool pump(struct local_run *run, bool sends)
 
 static bool exchange_messages(struct local_run *run)
 {
-    const struct weir_host *host = run->group->host;
+    const struct weir_host *host = run->group->base.host;
     struct mesh_message *messages = host->allocate((run->call->part_count + 1) * sizeof *messages);
     if (!messages)
         return weir_caller_fail(&run->by, "rank %u has no host memory left for %u messages",
-                                run->group->rank, run->call->part_count);
+                                run->group->base.rank, run->call->part_count);
     for (uint32_t i = 0; i < run->call->part_count; i++) {
         const struct weir_transport_part *part = weir_transport_part_at(run->call, i);
         struct mesh_peer *peer = &run->group->peers[part->peer];
@@ -451,7 +441,7 @@ bool local_mesh_read_news(const struct local_run *run, uint32_t index)
         }
         if (!peer->news.cause.text[0]) // would be told as a lack of memory
             return weir_caller_fail(&run->by, "rank %u has failed, and has not said why", index);
-        const struct weir_cause heard = weir_cause_heard(&peer->news.cause, group->count);
+        const struct weir_cause heard = weir_cause_heard(&peer->news.cause, group->base.count);
         local_mesh_fail(group, &heard);
         return false;
     }
@@ -482,12 +472,12 @@ static bool gather(struct local_run *run)
     struct local_group *group = run->group;
     const size_t size = (size_t)run->call->count * weir_datatype_size(run->call->element);
     char *const src = (char *)(uintptr_t)run->call->src;
-    for (uint32_t i = 0; src && size > 0 && i < group->count; i++) {
+    for (uint32_t i = 0; src && size > 0 && i < group->base.count; i++) {
         struct mesh_peer *peer = &group->peers[i];
         char *to = (char *)run->call->dst + i * size;
-        if (i == group->rank && to != src)
+        if (i == group->base.rank && to != src)
             memcpy(to, src, size);
-        if (i == group->rank)
+        if (i == group->base.rank)
             continue;
         peer->spans[2] = (struct mesh_span){.at = src, .left = size};
         peer->spans[3] = (struct mesh_span){.at = to, .left = size};
@@ -501,21 +491,21 @@ bool local_carry(struct local_run *run)
 {
     struct local_group *group = run->group;
     bool carried;
-    for (uint32_t i = 0; i < group->count; i++)
-        group->peers[i].has_come = i == group->rank;
-    group->peers[group->rank].incoming = run->by.head;
+    for (uint32_t i = 0; i < group->base.count; i++)
+        group->peers[i].has_come = i == group->base.rank;
+    group->peers[group->base.rank].incoming = run->by.head;
     if (!weir_is_numbered(run->by.head.kind))
         carried = exchange_messages(run);
     else if (group->windows)
         carried = local_window_carry(run);
     else
         carried = meet(run) && gather(run);
-    if (!local_mesh_cause(group, NULL) && pump(run, true)) {
+    if (!group->base.failed && pump(run, true)) {
         stop_showing(group);
         return carried;
     }
     // After a failure the lists name memory of the caller's, and nothing is ever moved again.
-    for (uint32_t i = 0; i < group->count; i++) {
+    for (uint32_t i = 0; i < group->base.count; i++) {
         group->peers[i].in.first = NULL;
         group->peers[i].out.first = NULL;
     }

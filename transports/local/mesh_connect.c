@@ -50,7 +50,7 @@ static void set_cause(struct local_shrink *shrink, uint32_t rank, const char *fo
     if (shrink->cause[0])
         return;
     weir_text_append(shrink->cause, sizeof shrink->cause, &used, "rank %u of '%s'", rank,
-                     shrink->whole->label);
+                     shrink->whole->base.label);
     va_start(arguments, format);
     vsnprintf(shrink->cause + used, sizeof shrink->cause - used, format, arguments);
     va_end(arguments);
@@ -65,8 +65,9 @@ static bool has_told(const struct local_shrink *shrink, uint32_t rank)
 static bool all_have_told(const struct local_shrink *shrink)
 {
     const struct local_group *whole = shrink->whole;
-    for (uint32_t i = 0; i < whole->count; i++)
-        if (i != whole->rank && !whole->peers[i].left && whole->peers[i].told_step < whole->step)
+    for (uint32_t i = 0; i < whole->base.count; i++)
+        if (i != whole->base.rank && !whole->peers[i].left &&
+            whole->peers[i].told_step < whole->step)
             return false;
     return true;
 }
@@ -75,7 +76,7 @@ static bool all_have_told(const struct local_shrink *shrink)
 static uint32_t first_that_has_told(const struct local_shrink *shrink)
 {
     uint32_t rank = 0;
-    while (rank < shrink->whole->rank && !has_told(shrink, rank))
+    while (rank < shrink->whole->base.rank && !has_told(shrink, rank))
         rank++;
     return rank;
 }
@@ -90,7 +91,7 @@ static void read_list(struct local_shrink *shrink, struct mesh_peer *peer)
     // One that stops within its list must not keep this rank from what the others say.
     const uint64_t until_ns =
         local_sooner(shrink->deadline_ns, weir_clock_now_ns() + shrink->patience_ns);
-    bool right = news->number <= shrink->whole->count;
+    bool right = news->number <= shrink->whole->base.count;
     for (uint32_t i = 0; i < news->number && right; i++) {
         right = local_read_all(peer->control, &member, sizeof member, until_ns);
         if (right && counts)
@@ -117,45 +118,44 @@ static void listen_to(struct local_shrink *shrink, struct mesh_peer *peer)
             read_list(shrink, peer);
         } else if (peer->news.step == shrink->whole->step && !shrink->cause[0]) {
             const struct weir_cause heard =
-                weir_cause_heard(&peer->news.cause, shrink->whole->count);
+                weir_cause_heard(&peer->news.cause, shrink->whole->base.count);
             snprintf(shrink->cause, sizeof shrink->cause, "%s", heard.text);
         }
     }
 }
 
 // Sets an entry for each rank of the whole, and reads what those with something have said.
-static void shrink_polls(const struct local_shrink *shrink, struct pollfd *polls)
+static void shrink_polls(const struct local_shrink *shrink)
 {
     const struct local_group *whole = shrink->whole;
-    for (uint32_t i = 0; i < whole->count; i++)
-        polls[i] = (struct pollfd){.fd = whole->peers[i].left ? -1 : whole->peers[i].control,
-                                   .events = POLLIN};
+    for (uint32_t i = 0; i < whole->base.count; i++)
+        whole->polls[i] = (struct pollfd){.fd = whole->peers[i].left ? -1 : whole->peers[i].control,
+                                          .events = POLLIN};
 }
 
-static void shrink_listen(struct local_shrink *shrink, const struct pollfd *polls)
+static void shrink_listen(struct local_shrink *shrink)
 {
-    for (uint32_t i = 0; i < shrink->whole->count; i++)
-        if (polls[i].revents)
+    for (uint32_t i = 0; i < shrink->whole->base.count; i++)
+        if (shrink->whole->polls[i].revents)
             listen_to(shrink, &shrink->whole->peers[i]);
 }
 
 // Sleeps until a peer says something, at most until the deadline.
 static void hear(struct local_shrink *shrink, uint64_t deadline_ns)
 {
-    struct pollfd *polls = shrink->whole->polls;
-    shrink_polls(shrink, polls);
-    if (poll(polls, shrink->whole->count, local_poll_ms(deadline_ns)) > 0)
-        shrink_listen(shrink, polls);
+    shrink_polls(shrink);
+    if (poll(shrink->whole->polls, shrink->whole->base.count, local_poll_ms(deadline_ns)) > 0)
+        shrink_listen(shrink);
 }
 
 // Whether the attempt has failed: each member of the list has to stay, and before it is there each rank that has told.
 static bool is_in_vain(struct local_shrink *shrink)
 {
     const struct local_group *whole = shrink->whole;
-    const uint32_t count = shrink->settled ? shrink->count : whole->count;
+    const uint32_t count = shrink->settled ? shrink->count : whole->base.count;
     for (uint32_t i = 0; i < count && !shrink->cause[0]; i++) {
         const uint32_t rank = shrink->settled ? shrink->members[i].rank : i;
-        if (rank >= whole->count || rank == whole->rank)
+        if (rank >= whole->base.count || rank == whole->base.rank)
             continue;
         const struct mesh_peer *peer = &whole->peers[rank];
         const bool again = peer->told_step > whole->step;
@@ -171,9 +171,9 @@ static void send_to_all(const struct local_shrink *shrink, const struct mesh_new
 {
     const uint64_t until_ns =
         local_sooner(shrink->deadline_ns, weir_clock_now_ns() + shrink->patience_ns);
-    for (uint32_t i = 0; i < shrink->whole->count; i++) {
+    for (uint32_t i = 0; i < shrink->whole->base.count; i++) {
         const struct mesh_peer *peer = &shrink->whole->peers[i];
-        if (i != shrink->whole->rank && !peer->left &&
+        if (i != shrink->whole->base.rank && !peer->left &&
             local_write_all(peer->control, news, sizeof *news, until_ns) && news->number > 0)
             (void)local_write_all(peer->control, shrink->members,
                                   news->number * sizeof *shrink->members, until_ns);
@@ -183,8 +183,8 @@ static void send_to_all(const struct local_shrink *shrink, const struct mesh_new
 static void send_list(struct local_shrink *shrink)
 {
     const struct local_group *whole = shrink->whole;
-    for (uint32_t i = 0; i < whole->count; i++)
-        if (i == whole->rank || has_told(shrink, i))
+    for (uint32_t i = 0; i < whole->base.count; i++)
+        if (i == whole->base.rank || has_told(shrink, i))
             shrink->members[shrink->count++] =
                 (struct mesh_member){.rank = i, .value = whole->peers[i].told};
     shrink->token = local_token();
@@ -198,12 +198,10 @@ static void send_list(struct local_shrink *shrink)
 // Tells where this rank's door is, and waits for the list, or sends it. False: the attempt has failed.
 static bool settle(struct local_shrink *shrink)
 {
-    const uint32_t own = shrink->whole->rank;
+    const uint32_t own = shrink->whole->base.rank;
     const uint64_t door = value_of(shrink->door);
     const uint64_t patient_until_ns = weir_clock_now_ns() + shrink->patience_ns;
     char duration[WEIR_TEXT_QUANTITY_SIZE];
-    uint32_t sends = UINT32_MAX;
-    uint64_t until_ns = 0;
     shrink->whole->peers[own].told = door;
     send_to_all(shrink, &(struct mesh_news){.kind = MESH_TELLS,
                                             .value = door,
@@ -212,11 +210,8 @@ static bool settle(struct local_shrink *shrink)
     while (!shrink->settled && !is_in_vain(shrink)) {
         const uint64_t now_ns = weir_clock_now_ns();
         const uint32_t first = first_that_has_told(shrink);
-        if (first != sends)
-            until_ns =
-                local_sooner(shrink->deadline_ns,
-                             first == own ? patient_until_ns : now_ns + 2 * shrink->patience_ns);
-        sends = first;
+        const uint64_t more_ns = first == own ? 0 : 2 * shrink->patience_ns;
+        const uint64_t until_ns = local_sooner(shrink->deadline_ns, patient_until_ns + more_ns);
         if (first == own && (now_ns >= until_ns || all_have_told(shrink)))
             send_list(shrink);
         else if (now_ns >= until_ns)
@@ -236,70 +231,58 @@ static int *place_of(struct mesh_peer *peer, uint32_t purpose)
 static bool is_expected(const struct local_group *group, const struct local_hello *hello,
                         uint64_t token)
 {
-    return hello->token == token && hello->rank > group->rank && hello->rank < group->count &&
-           hello->purpose >= LOCAL_TO_SEND && hello->purpose <= LOCAL_TO_CONTROL &&
+    return hello->token == token && hello->rank > group->base.rank &&
+           hello->rank < group->base.count && hello->purpose >= LOCAL_TO_SEND &&
+           hello->purpose <= LOCAL_TO_CONTROL &&
            *place_of(&group->peers[hello->rank], hello->purpose) < 0;
 }
 
 // Takes one connection; one that is not expected is closed. False with errno: ETIMEDOUT, ECANCELED if the wait is in vain.
 static bool accept_one(struct local_group *group, struct local_door *door, uint64_t token,
-                       uint64_t deadline_ns, struct local_shrink *shrink, struct pollfd *polls,
-                       uint32_t *left)
+                       uint64_t deadline_ns, struct local_shrink *shrink, uint32_t *left)
 {
-    struct local_address from;
-    struct local_hello hello;
-    int connection = -1;
-    const uint32_t others = shrink ? shrink->whole->count : 0;
+    struct local_stranger rank;
+    const struct local_hello *hello = &rank.answer.hello;
     errno = ECANCELED;
     if (shrink && is_in_vain(shrink))
         return false;
     if (shrink)
-        shrink_polls(shrink, polls);
-    switch (local_door_next(door, polls, others, deadline_ns, &hello, &connection, &from)) {
-    case LOCAL_CAME:
-        break;
-    case LOCAL_CAME_OTHER:
-        shrink_listen(shrink, polls);
-        return true;
-    case LOCAL_CAME_LATE:
-        errno = ETIMEDOUT;
+        shrink_polls(shrink);
+    if (!local_door_next(door, shrink ? shrink->whole->polls : group->polls,
+                         shrink ? shrink->whole->base.count : 0, deadline_ns, &rank))
         return false;
-    default:
-        return false;
+    if (rank.connection < 0) {
+        shrink_listen(shrink);
+    } else if (is_expected(group, hello, token)) {
+        group->peers[hello->rank].address = rank.from;
+        *place_of(&group->peers[hello->rank], hello->purpose) = rank.connection;
+        *left -= 1;
+    } else {
+        local_close(&rank.connection);
     }
-    if (!is_expected(group, &hello, token)) {
-        local_close(&connection);
-        return true;
-    }
-    group->peers[hello.rank].address = from;
-    *place_of(&group->peers[hello.rank], hello.purpose) = connection;
-    *left -= 1;
     return true;
 }
 
 static bool accept_higher(struct local_group *group, struct local_door *door, uint64_t token,
-                          uint64_t deadline_ns, struct local_shrink *shrink, char *cause)
+                          uint64_t deadline_ns, struct local_shrink *shrink)
 {
-    const struct weir_host *host = group->host;
-    const size_t others = shrink ? shrink->whole->count : 0;
-    uint32_t missing = group->rank + 1;
-    uint32_t left = 2 * (group->count - 1 - group->rank);
-    struct pollfd *polls = left > 0 ? host->allocate((others + DOOR_POLLS) * sizeof *polls) : NULL;
-    errno = ECANCELED; // without a cause, memory is what lacks
-    while (polls && left > 0 && accept_one(group, door, token, deadline_ns, shrink, polls, &left))
+    uint32_t missing = group->base.rank + 1;
+    uint32_t left = 2 * (group->base.count - 1 - group->base.rank);
+    while (left > 0 && accept_one(group, door, token, deadline_ns, shrink, &left))
         continue;
     const int error = errno;
-    host->release(polls);
     if (left == 0)
         return true;
-    while (missing + 1 < group->count && group->peers[missing].control >= 0)
+    while (missing + 1 < group->base.count && group->peers[missing].control >= 0)
         missing++;
     if (error == ETIMEDOUT)
-        snprintf(cause, WEIR_CAUSE_SIZE, "'%s': rank %u has not connected to rank %u in time",
-                 group->label, missing, group->rank);
+        snprintf(group->base.cause.text, sizeof group->base.cause.text,
+                 "'%s': rank %u has not connected to rank %u in time", group->base.label, missing,
+                 group->base.rank);
     else if (error != ECANCELED)
-        snprintf(cause, WEIR_CAUSE_SIZE, "'%s': rank %u cannot take a connection: %s", group->label,
-                 group->rank, strerror(error));
+        snprintf(group->base.cause.text, sizeof group->base.cause.text,
+                 "'%s': rank %u cannot take a connection: %s", group->base.label, group->base.rank,
+                 strerror(error));
     return false;
 }
 
@@ -307,56 +290,57 @@ static bool accept_higher(struct local_group *group, struct local_door *door, ui
 static uint32_t first_far(const struct local_group *group)
 {
     uint32_t i = 0;
-    while (i < group->count &&
-           (i == group->rank || local_address_is_machine(&group->peers[i].address)))
+    while (i < group->base.count &&
+           (i == group->base.rank || local_address_is_machine(&group->peers[i].address)))
         i++;
     return i;
 }
 
 bool local_mesh_connect(struct local_group *group, struct local_door *door, uint64_t token,
-                        uint64_t deadline_ns, struct local_shrink *shrink, char *cause)
+                        uint64_t deadline_ns, struct local_shrink *shrink)
 {
     char host[LOCAL_HOST_SIZE];
     // The higher rank connects to the lower one, for data and then for control.
-    for (uint32_t n = 0; n < 2 * group->rank; n++) {
+    for (uint32_t n = 0; n < 2 * group->base.rank; n++) {
         struct mesh_peer *peer = &group->peers[n / 2];
         struct local_hello hello = {.purpose = n % 2 ? LOCAL_TO_CONTROL : LOCAL_TO_SEND,
                                     .token = token,
-                                    .rank = group->rank};
+                                    .rank = group->base.rank};
         int *place = place_of(peer, hello.purpose);
         *place = local_knock(&peer->address, &group->secret, &hello, deadline_ns);
         if (*place >= 0)
             continue;
         const int error = errno;
         local_address_text(&peer->address, host, sizeof host);
-        snprintf(cause, WEIR_CAUSE_SIZE, "'%s': rank %u cannot connect to rank %u at %s: %s",
-                 group->label, group->rank, n / 2, host, strerror(error));
+        snprintf(group->base.cause.text, sizeof group->base.cause.text,
+                 "'%s': rank %u cannot connect to rank %u at %s: %s", group->base.label,
+                 group->base.rank, n / 2, host, strerror(error));
         return false;
     }
-    if (!accept_higher(group, door, token, deadline_ns, shrink, cause))
+    if (!accept_higher(group, door, token, deadline_ns, shrink))
         return false;
-    return first_far(group) < group->count || local_window_exchange(group, deadline_ns, cause);
+    return first_far(group) < group->base.count || local_window_exchange(group, deadline_ns);
 }
 
 static void close_door(const struct local_group *group, struct local_door *door)
 {
     if (door)
         local_door_close(door);
-    group->host->release(door);
+    group->base.host->release(door);
 }
 
 // On the network it is at the address by which a peer is reached. Where there is no way to it any more, ranks of this
 // machine need none.
 static struct local_door *open_door(const struct local_group *group)
 {
-    struct local_door *door = group->host->allocate(sizeof *door);
+    struct local_door *door = group->base.host->allocate(sizeof *door);
     struct local_address own = {.size = 0};
     const uint32_t peer = first_far(group);
     errno = ENOMEM;
     if (!door)
         return NULL;
     local_door_init(door, &group->secret);
-    if (peer < group->count && !local_address_toward(&group->peers[peer].address, &own))
+    if (peer < group->base.count && !local_address_toward(&group->peers[peer].address, &own))
         own.size = 0;
     if (local_door_open(door, &own))
         return door;
@@ -376,18 +360,18 @@ struct lineup {
 
 // What is made is stored also where a rank has not joined.
 static bool join_members(const struct lineup *lineup, struct local_door *door, uint64_t deadline_ns,
-                         struct local_shrink *shrink, char *cause, struct local_group **out_group)
+                         struct local_shrink *shrink, struct local_group **out_group)
 {
     const struct local_group *whole = lineup->whole;
     struct local_group *group =
-        local_mesh_create(whole->host, lineup->label, lineup->rank, lineup->count);
+        local_mesh_create(whole->base.host, lineup->label, lineup->rank, lineup->count);
     *out_group = group;
     if (!group)
         return false;
     for (uint32_t i = 0; i < lineup->rank; i++) {
         const struct mesh_member *member = &lineup->members[i];
         struct local_address *address = &group->peers[i].address;
-        if (member->rank >= whole->count)
+        if (member->rank >= whole->base.count)
             continue;
         *address = whole->peers[member->rank].address;
         if (local_address_is_machine(address))
@@ -396,14 +380,14 @@ static bool join_members(const struct lineup *lineup, struct local_door *door, u
             local_address_set_port(address, (uint16_t)(member->value & PORT_MASK));
     }
     group->secret = whole->secret;
-    return local_mesh_connect(group, door, lineup->token, deadline_ns, shrink, cause);
+    return local_mesh_connect(group, door, lineup->token, deadline_ns, shrink);
 }
 
 static void set_own_rank(struct lineup *lineup)
 {
     lineup->rank = 0;
     while (lineup->rank < lineup->count &&
-           lineup->members[lineup->rank].rank != lineup->whole->rank)
+           lineup->members[lineup->rank].rank != lineup->whole->base.rank)
         lineup->rank++;
 }
 
@@ -414,8 +398,8 @@ static struct lineup lineup_of(const struct local_group *whole, const struct loc
                                struct mesh_member *members)
 {
     struct lineup part = {.whole = whole, .members = members};
-    for (uint32_t rank = 0; rank < whole->count; rank++) {
-        if (records[rank].color != records[whole->rank].color)
+    for (uint32_t rank = 0; rank < whole->base.count; rank++) {
+        if (records[rank].color != records[whole->base.rank].color)
             continue;
         uint32_t at = part.count++;
         for (; at > 0 && records[members[at - 1].rank].key > records[rank].key; at--)
@@ -431,18 +415,20 @@ static weir_status join_part(struct local_run *run, const struct lineup *part,
                              struct local_door *door, struct local_group **out_group)
 {
     const struct local_group *whole = run->group;
-    char cause[WEIR_CAUSE_SIZE] = "";
-    if (join_members(part, door, run->deadline_ns, NULL, cause, out_group)) {
+    if (join_members(part, door, run->by.deadline_ns, NULL, out_group)) {
         (*out_group)->origin_rank = whole->origin_rank;
         (*out_group)->origin_count = whole->origin_count;
         local_enlist(*out_group);
         return WEIR_OK;
     }
+    const weir_status status = *out_group && (*out_group)->base.cause.text[0]
+                                   ? weir_host_fail(whole->base.host, WEIR_ERROR_COMM, NULL, "%s",
+                                                    (*out_group)->base.cause.text)
+                                   : weir_host_no_memory(whole->base.host, "a part of a group");
     if (*out_group)
         local_mesh_destroy(*out_group);
     *out_group = NULL;
-    return cause[0] ? weir_host_fail(whole->host, WEIR_ERROR_COMM, NULL, "%s", cause)
-                    : weir_host_no_memory(whole->host, "a part of a group");
+    return status;
 }
 
 // All ranks' records. Opens this rank's door, which the caller closes.
@@ -461,7 +447,7 @@ static bool gather_records(struct local_run *run, const struct weir_transport_sp
     *out_door = open_door(run->group);
     if (!*out_door)
         return weir_caller_fail(&run->by, "rank %u cannot listen for its part: %s",
-                                run->group->rank, strerror(errno));
+                                run->group->base.rank, strerror(errno));
     own.door = value_of(*out_door);
     run->call = &gather;
     return local_carry(run);
@@ -475,22 +461,22 @@ weir_status local_split(void *group, const struct weir_transport_split *split, v
                         split->timeout_ns);
     run.by.head.element = WEIR_U8;
     run.by.head.count = sizeof(struct local_record);
-    const uint32_t count = run.group->count;
-    const struct weir_host *host = run.group->host;
+    const uint32_t count = run.group->base.count;
+    const struct weir_host *host = run.group->base.host;
     struct local_group *part = NULL;
     struct local_door *door = NULL;
     *out_part = NULL;
-    weir_status status = local_report(&run, WEIR_ERROR_COMM);
+    weir_status status = weir_group_report(group, WEIR_ERROR_COMM, NULL);
     if (status)
         return status;
 
     struct local_record *records =
         host->allocate(count * (sizeof *records + sizeof(struct mesh_member)));
     if (!records) {
-        weir_caller_fail(&run.by, "rank %u has no host memory left", run.group->rank);
-        status = local_report(&run, WEIR_ERROR_OUT_OF_MEMORY);
+        weir_caller_fail(&run.by, "rank %u has no host memory left", run.group->base.rank);
+        status = weir_group_report(group, WEIR_ERROR_OUT_OF_MEMORY, "free some memory of the host");
     } else if (!gather_records(&run, split, records, &door)) {
-        status = local_report(&run, WEIR_ERROR_COMM);
+        status = weir_group_report(group, WEIR_ERROR_COMM, NULL);
     } else if (split->color != WEIR_NO_COLOR) {
         struct lineup lineup =
             lineup_of(run.group, records, (struct mesh_member *)(void *)(records + count));
@@ -510,7 +496,7 @@ static bool meet_members(struct local_shrink *shrink, const struct lineup *left,
     const uint64_t deadline_ns =
         local_sooner(shrink->deadline_ns, weir_clock_now_ns() + 2 * shrink->patience_ns);
     struct weir_cause cause = {.rank = UINT32_MAX};
-    if (join_members(left, shrink->door, deadline_ns, shrink, cause.text, out_group)) {
+    if (join_members(left, shrink->door, deadline_ns, shrink, out_group)) {
         const uint64_t now_ns = weir_clock_now_ns();
         const struct weir_transport_call barrier = {
             .struct_size = sizeof barrier,
@@ -521,12 +507,12 @@ static bool meet_members(struct local_shrink *shrink, const struct lineup *left,
             local_enlist(*out_group);
             return true;
         }
-        (void)local_mesh_cause(*out_group, &cause);
     }
     // The others may have told the first one before they closed the connections that this rank has missed.
     hear(shrink, 0);
-    if (cause.text[0])
-        set_cause(shrink, shrink->whole->rank, " cannot go on: %.200s", cause.text);
+    if (*out_group && (*out_group)->base.cause.text[0])
+        set_cause(shrink, shrink->whole->base.rank, " cannot go on: %.200s",
+                  (*out_group)->base.cause.text);
     snprintf(cause.text, sizeof cause.text, "%s", shrink->cause);
     if (*out_group && cause.text[0])
         local_mesh_fail(*out_group, &cause); // some may be in the barrier
@@ -539,12 +525,12 @@ static weir_status go_on(struct local_shrink *shrink, struct local_group **out_g
     struct local_group *whole = shrink->whole;
     struct mesh_news news = {.kind = MESH_FAILED,
                              .step = whole->step,
-                             .cause = {.rank = whole->rank}};
+                             .cause = {.rank = whole->base.rank}};
     weir_status status = WEIR_ERROR_COMM;
     shrink->door = open_door(whole);
     if (!shrink->door) {
         status = errno == ENOMEM ? WEIR_ERROR_OUT_OF_MEMORY : WEIR_ERROR_SYSTEM;
-        set_cause(shrink, whole->rank, " cannot listen: %s", strerror(errno));
+        set_cause(shrink, whole->base.rank, " cannot listen: %s", strerror(errno));
     } else if (settle(shrink)) {
         struct lineup left = {.whole = whole,
                               .label = shrink->params->label,
@@ -556,7 +542,7 @@ static weir_status go_on(struct local_shrink *shrink, struct local_group **out_g
         if (whole->left_out || meet_members(shrink, &left, out_group))
             return WEIR_OK;
         status = shrink->cause[0] ? status : WEIR_ERROR_OUT_OF_MEMORY;
-        set_cause(shrink, whole->rank, " has no host memory left");
+        set_cause(shrink, whole->base.rank, " has no host memory left");
     }
     // The attempt has failed on this rank, and so on all.
     snprintf(news.cause.text, sizeof news.cause.text, "%s", shrink->cause);
@@ -564,7 +550,7 @@ static weir_status go_on(struct local_shrink *shrink, struct local_group **out_g
     if (*out_group)
         local_mesh_destroy(*out_group); // not before the others have the cause
     *out_group = NULL;
-    return weir_host_fail(whole->host, status,
+    return weir_host_fail(whole->base.host, status,
                           status == WEIR_ERROR_COMM ? "shrink the communicator again" : NULL, "%s",
                           shrink->cause);
 }
@@ -572,18 +558,19 @@ static weir_status go_on(struct local_shrink *shrink, struct local_group **out_g
 weir_status local_shrink(void *group, const struct weir_transport_shrink *params, void **out_group)
 {
     struct local_group *whole = group;
-    const struct weir_host *host = whole->host;
+    const struct weir_host *host = whole->base.host;
     const uint64_t now_ns = weir_clock_now_ns();
     struct local_group *part = NULL;
     *out_group = NULL;
-    local_abort(whole, "it goes on with the ranks that are left"); // unless it has failed
+    weir_group_abort(whole, "it goes on with the ranks that are left"); // unless it has failed
     struct local_shrink shrink = {.whole = whole,
                                   .params = params,
                                   .patience_ns = params->timeout_ns / 4,
                                   .deadline_ns = params->timeout_ns > UINT64_MAX / 4
                                                      ? UINT64_MAX / 2
                                                      : now_ns + 2 * params->timeout_ns,
-                                  .members = host->allocate(whole->count * sizeof *shrink.members)};
+                                  .members =
+                                      host->allocate(whole->base.count * sizeof *shrink.members)};
     if (!shrink.members)
         return weir_host_no_memory(host, "a group");
     whole->step++;
@@ -596,6 +583,6 @@ weir_status local_shrink(void *group, const struct weir_transport_shrink *params
                      host, WEIR_ERROR_COMM,
                      "end this rank, or let all ranks create another communicator",
                      "'%s': the other ranks have gone on without rank %u, which came late",
-                     whole->label, whole->rank)
+                     whole->base.label, whole->base.rank)
                : status;
 }

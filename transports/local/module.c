@@ -24,13 +24,13 @@ static const struct weir_transport_ops local_ops = {
     .close = transport_close,
     .join = local_join,
     .split = local_split,
-    .place = local_place,
+    .place = weir_group_place,
     .run = local_run_call,
-    .abort = local_abort,
+    .abort = weir_group_abort,
     .leave = local_leave,
     .shrink = local_shrink,
     .carries_data = local_carries_data,
-    .cause = local_first_cause,
+    .cause = weir_group_cause,
 };
 
 static const struct weir_key keys[] = {

@@ -8,6 +8,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <sodium/randombytes.h>
 #include <sodium/utils.h>
 
 #include "base/clock.h"
@@ -167,7 +168,6 @@ static bool read_file(struct local_place *place)
     char end = 0;
     void *data = NULL;
     size_t size = 0;
-    const struct local_machine own = local_machine();
     struct local_machine its;
     place->unread[0] = '\0';
     if (!weir_file_read_private(place->path, FILE_LIMIT, &data, &size, place->unread,
@@ -184,7 +184,7 @@ static bool read_file(struct local_place *place)
     place->secret.is_set = true;
     place->token = token;
     place->socket = (struct local_address){.size = 0};
-    if (local_is_same_machine(&own, &its))
+    if (local_is_own_machine(&its))
         place->socket = local_address_at_number(number);
     if (local_address_parse(host, &place->network))
         local_address_set_port(&place->network, (uint16_t)port);
@@ -262,7 +262,8 @@ static bool open_at_file(struct local_place *place, struct local_door *door)
         return tell_taken(place);
     if (!left && lstat(place->path, &there) == 0)
         return tell_occupied(place);
-    local_secret_random(&place->secret);
+    place->secret.is_set = true;
+    randombytes_buf(place->secret.key, sizeof place->secret.key);
     place->token = local_token();
     memcpy(&place->network.address, &own, sizeof own);
     place->network.size = sizeof own;

@@ -55,8 +55,8 @@ static struct mesh_window *map(int file)
     return memory;
 }
 
-// Memory without a name, whose size nothing can change any more. Returns the file, or -1 with a cause.
-static int make_own(struct local_group *group, char *cause)
+// Memory without a name, whose size nothing can change any more. Returns the file, or -1 with the group's cause.
+static int make_own(struct local_group *group)
 {
     struct mesh_window *window = NULL;
     struct rlimit limit;
@@ -67,12 +67,12 @@ static int make_own(struct local_group *group, char *cause)
     if (file >= 0 && ftruncate(file, (off_t)LOCAL_WINDOW_BYTES) == 0 &&
         fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
         window = map(file);
-    group->windows[group->rank] = window;
+    group->windows[group->base.rank] = window;
     if (window)
         return file;
-    snprintf(cause, WEIR_CAUSE_SIZE,
-             "'%s': rank %u cannot make %zu bytes of memory that the ranks share: %s", group->label,
-             group->rank, LOCAL_WINDOW_BYTES, strerror(errno));
+    snprintf(group->base.cause.text, sizeof group->base.cause.text,
+             "'%s': rank %u cannot make %zu bytes of memory that the ranks share: %s",
+             group->base.label, group->base.rank, LOCAL_WINDOW_BYTES, strerror(errno));
     if (file >= 0)
         close(file);
     return -1;
@@ -150,29 +150,28 @@ static bool map_other(struct local_group *group, uint32_t rank, uint64_t deadlin
     return group->windows[rank] != NULL;
 }
 
-static bool fail_other(const struct local_group *group, uint32_t rank, const char *what,
-                       char *cause)
+static bool fail_other(struct local_group *group, uint32_t rank, const char *what)
 {
-    snprintf(cause, WEIR_CAUSE_SIZE,
-             "'%s': rank %u cannot %s rank %u the memory that the ranks share: %s", group->label,
-             group->rank, what, rank, strerror(errno));
+    snprintf(group->base.cause.text, sizeof group->base.cause.text,
+             "'%s': rank %u cannot %s rank %u the memory that the ranks share: %s",
+             group->base.label, group->base.rank, what, rank, strerror(errno));
     return false;
 }
 
 // A rank that has none leaves, so that none waits for it.
-bool local_window_exchange(struct local_group *group, uint64_t deadline_ns, char *cause)
+bool local_window_exchange(struct local_group *group, uint64_t deadline_ns)
 {
-    group->windows = group->host->allocate(group->count * sizeof(struct mesh_window *));
-    const int own = group->windows ? make_own(group, cause) : -1;
+    group->windows = group->base.host->allocate(group->base.count * sizeof(struct mesh_window *));
+    const int own = group->windows ? make_own(group) : -1;
     if (own < 0)
         return false;
     bool ok = true;
-    for (uint32_t i = 0; i < group->count && ok; i++)
-        ok = i == group->rank || write_descriptor(group->peers[i].data, own, deadline_ns) ||
-             fail_other(group, i, "hand over to", cause);
-    for (uint32_t i = 0; i < group->count && ok; i++)
-        ok = i == group->rank || map_other(group, i, deadline_ns) ||
-             fail_other(group, i, "take from", cause);
+    for (uint32_t i = 0; i < group->base.count && ok; i++)
+        ok = i == group->base.rank || write_descriptor(group->peers[i].data, own, deadline_ns) ||
+             fail_other(group, i, "hand over to");
+    for (uint32_t i = 0; i < group->base.count && ok; i++)
+        ok = i == group->base.rank || map_other(group, i, deadline_ns) ||
+             fail_other(group, i, "take from");
     close(own);
     return ok;
 }
@@ -187,16 +186,16 @@ static bool is_at(struct local_group *group, uint32_t rank, uint32_t stage)
 static bool are_at(struct local_group *group, uint32_t stage)
 {
     uint32_t rank = 0;
-    while (rank < group->count && is_at(group, rank, stage))
+    while (rank < group->base.count && is_at(group, rank, stage))
         rank++;
-    return rank == group->count;
+    return rank == group->base.count;
 }
 
 // The last rank that comes to a stage wakes those that sleep. Both sides write their word before they read the
 // other's, so that one of them sees it: in one order for all, which acquire and release are not.
 void local_window_wake(struct local_group *group)
 {
-    for (uint32_t i = 0; group->windows && i < group->count; i++) {
+    for (uint32_t i = 0; group->windows && i < group->base.count; i++) {
         struct mesh_window *window = group->windows[i];
         if (!window || !atomic_load(&window->asleep)) // a group that is being made has not all
             continue;
@@ -207,12 +206,12 @@ void local_window_wake(struct local_group *group)
 
 static void sleep_until_woken(struct local_group *group, uint32_t stage, int turn)
 {
-    const bool is_long = turn >= SHORT_SLEEPS || group->count > MANY_RANKS;
+    const bool is_long = turn >= SHORT_SLEEPS || group->base.count > MANY_RANKS;
     const struct timespec most = {.tv_nsec = is_long ? LONG_SLEEP_NS : SLEEP_NS};
-    struct mesh_window *own = group->windows[group->rank];
+    struct mesh_window *own = group->windows[group->base.rank];
     const uint32_t bell = atomic_load(&own->bell);
     atomic_store(&own->asleep, 1);
-    if (!are_at(group, stage) && !local_mesh_cause(group, NULL))
+    if (!are_at(group, stage) && !group->base.failed)
         syscall(SYS_futex, &own->bell, FUTEX_WAIT, bell, &most, NULL, 0);
     atomic_store(&own->asleep, 0);
 }
@@ -221,9 +220,9 @@ static void sleep_until_woken(struct local_group *group, uint32_t stage, int tur
 static void read_heads(struct local_run *run, uint32_t stage)
 {
     struct local_group *group = run->group;
-    for (uint32_t i = 0; i < group->count; i++) {
+    for (uint32_t i = 0; i < group->base.count; i++) {
         struct mesh_peer *peer = &group->peers[i];
-        if (i == group->rank || peer->has_come || !is_at(group, i, stage))
+        if (i == group->base.rank || peer->has_come || !is_at(group, i, stage))
             continue;
         peer->incoming = group->windows[i]->heads[stage & 1];
         local_mesh_take_head(run, i, &peer->incoming);
@@ -236,11 +235,11 @@ static bool may_wait(struct local_run *run, uint32_t stage)
     struct local_group *group = run->group;
     struct weir_head head;
     uint32_t first = UINT32_MAX;
-    if (local_mesh_cause(run->group, NULL)) // this rank's program has aborted
+    if (group->base.failed) // this rank's program has aborted
         return false;
-    for (uint32_t i = 0; i < group->count; i++) {
+    for (uint32_t i = 0; i < group->base.count; i++) {
         // Also of one that has come to it: it may fail while this one waits for another.
-        if (i != group->rank && !local_mesh_read_news(run, i))
+        if (i != group->base.rank && !local_mesh_read_news(run, i))
             return false;
         if (is_at(group, i, stage))
             continue;
@@ -261,7 +260,7 @@ static bool looks_eagerly(struct local_group *group, uint32_t stage, int cpu)
     const uint64_t until_ns = weir_clock_now_ns() + EAGER_NS;
     bool eager = group->eager;
     // A rank that was last on this processor does not come while this one looks for it.
-    for (uint32_t i = 0; i < group->count && eager; i++)
+    for (uint32_t i = 0; i < group->base.count && eager; i++)
         eager = is_at(group, i, stage) || group->windows[i]->cpu != cpu;
     if (!eager)
         return false;
@@ -290,7 +289,7 @@ static bool await_others(struct local_run *run, uint32_t stage, bool first)
 static bool meet(struct local_run *run)
 {
     struct local_group *group = run->group;
-    struct mesh_window *own = group->windows[group->rank];
+    struct mesh_window *own = group->windows[group->base.rank];
     const uint32_t stage = ++group->stage;
     const int cpu = sched_getcpu();
     const bool first = !run->met;
@@ -312,7 +311,7 @@ static bool meet(struct local_run *run)
 static char *give(void *user)
 {
     const struct local_run *run = user;
-    return area_of(run->group, run->group->rank, (run->group->stage + 1) & 1);
+    return area_of(run->group, run->group->base.rank, (run->group->stage + 1) & 1);
 }
 
 static const char *given(void *user, uint32_t from)
@@ -325,7 +324,7 @@ static bool move(void *user, weir_collective kind, size_t size)
 {
     struct local_run *run = user;
     const bool parts = kind == WEIR_ALL_TO_ALL || kind == WEIR_SCATTER;
-    run->given_at = parts ? run->group->rank * size : 0;
+    run->given_at = parts ? run->group->base.rank * size : 0;
     return meet(run);
 }
 
@@ -335,10 +334,10 @@ bool local_window_carry(struct local_run *run)
     const struct local_group *group = run->group;
     const struct weir_carrier carrier = {
         .user = run,
-        .rank = group->rank,
-        .count = group->count,
+        .rank = group->base.rank,
+        .count = group->base.count,
         .one = STEP_BYTES,
-        .each = STEP_BYTES / group->count / PART_UNIT * PART_UNIT,
+        .each = STEP_BYTES / group->base.count / PART_UNIT * PART_UNIT,
         .whole = STEP_BYTES,
         .give = give,
         .move = move,

@@ -10,7 +10,6 @@
 // since what is waited for mostly comes within microseconds.
 
 #define BUSY_NS 200000
-#define FOREVER_NS (UINT64_MAX / 2)
 // The other ranks wait longer than rank 0, which knows the rank that is missing.
 #define PATIENCE_NS 500000000
 
@@ -22,21 +21,12 @@ enum wait {
 
 struct mpi_run mpi_run_begin(struct mpi_group *group, struct weir_head head, uint64_t timeout_ns)
 {
-    const uint64_t now_ns = weir_clock_now_ns();
-    const uint64_t limit_ns = timeout_ns < FOREVER_NS ? timeout_ns : FOREVER_NS;
     group->head = head;
     if (weir_is_numbered(head.kind))
         group->last = head.number;
-    return (struct mpi_run){.by = {.head = head,
-                                   .group = group,
-                                   .label = group->label,
-                                   .rank = group->rank,
-                                   .count = group->count,
-                                   .timeout_ns = limit_ns,
-                                   .fail = mpi_posts_fail},
+    return (struct mpi_run){.by = weir_caller_begin(&group->base, head, timeout_ns),
                             .group = group,
-                            .deadline_ns = now_ns + limit_ns,
-                            .idle_ns = now_ns};
+                            .idle_ns = weir_clock_now_ns()};
 }
 
 static bool fail_late(struct mpi_run *run, uint32_t rank)
@@ -50,14 +40,14 @@ static enum wait take_turn(struct mpi_run *run, uint64_t deadline_ns)
     const uint64_t now_ns = weir_clock_now_ns();
     const struct weir_head *head = &run->group->head;
     mpi_posts_poll();
-    if (atomic_load(&run->group->dead))
+    if (run->group->base.failed)
         return FAILED;
     // A collective needs all ranks, and one that has left will not come to it.
-    for (uint32_t i = 0; weir_is_numbered(head->kind) && i < run->group->count; i++) {
-        const struct mpi_peer peer = mpi_posts_peer(run->group, i);
-        if (!peer.left || peer.left_after >= head->number)
+    for (uint32_t i = 0; weir_is_numbered(head->kind) && i < run->group->base.count; i++) {
+        const struct mpi_peer *peer = &run->group->peers[i];
+        if (!peer->left || peer->left_after >= head->number)
             continue;
-        weir_caller_lost(&run->by, WEIR_FAULT_LEFT, i, &peer.last);
+        weir_caller_lost(&run->by, WEIR_FAULT_LEFT, i, &peer->last);
         return FAILED;
     }
     if (now_ns >= deadline_ns)
@@ -87,7 +77,7 @@ static void abandon(struct mpi_group *group, struct mpi_request *requests, size_
 {
     for (size_t i = 0; i < count; i++) {
         if (requests[i].active && requests[i].receives)
-            mpi_cancel(&requests[i]);
+            (void)mpi.Cancel(&requests[i].handle);
         (void)mpi_test(&requests[i]);
         group->stuck = group->stuck || requests[i].active;
     }
@@ -132,10 +122,10 @@ static bool hear_each(struct mpi_run *run)
 {
     struct mpi_group *group = run->group;
     struct met met = {.heads = group->heads, .come = 1};
-    uint64_t deadline_ns = run->deadline_ns;
+    uint64_t deadline_ns = run->by.deadline_ns;
     bool same = true;
     group->heads[0] = group->head;
-    for (; met.come < group->count; met.come++) {
+    for (; met.come < group->base.count; met.come++) {
         const struct weir_head *head = &group->heads[met.come];
         const enum wait result = await(run, &group->requests[met.come], 1, deadline_ns);
         if (result == LATE && !same)
@@ -151,22 +141,27 @@ static bool hear_each(struct mpi_run *run)
     return same || weir_caller_judge(&run->by, head_of, &met);
 }
 
+// Begins to send or to receive.
+static bool begin(struct mpi_run *run, bool receives, void *bytes, size_t size, uint32_t peer,
+                  int tag, struct mpi_request *request)
+{
+    const int error = mpi_message(receives, bytes, size, peer, tag, run->group->comm, request);
+    return error == 0 || mpi_fail_in(run, request->function, error);
+}
+
 // A head to another rank, or from it.
 static bool begin_head(struct mpi_run *run, uint32_t peer, bool receives, int tag,
                        struct mpi_request *request)
 {
     struct mpi_group *group = run->group;
-    const size_t size = sizeof group->head;
-    const int error = receives
-                          ? mpi_receive(&group->heads[peer], size, peer, tag, group->comm, request)
-                          : mpi_send(&group->head, size, peer, tag, group->comm, request);
-    return error == 0 || mpi_fail_in(run, request->function, error);
+    struct weir_head *head = receives ? &group->heads[peer] : &group->head;
+    return begin(run, receives, head, sizeof *head, peer, tag, request);
 }
 
 static bool begin_heads(struct mpi_run *run, bool receives, int tag)
 {
     bool ok = true;
-    for (uint32_t i = 1; i < run->group->count && ok; i++)
+    for (uint32_t i = 1; i < run->group->base.count && ok; i++)
         ok = begin_head(run, i, receives, tag, &run->group->requests[i]);
     return ok;
 }
@@ -178,7 +173,7 @@ static bool tell_first(struct mpi_run *run)
     if (!begin_head(run, 0, true, MPI_TAG_BEGIN, &group->requests[0]) ||
         !begin_head(run, 0, false, MPI_TAG_ARRIVE, &group->requests[1]))
         return false;
-    const enum wait result = await(run, group->requests, 2, run->deadline_ns + PATIENCE_NS);
+    const enum wait result = await(run, group->requests, 2, run->by.deadline_ns + PATIENCE_NS);
     if (result != DONE)
         return result == LATE && fail_late(run, 0);
     group->peers[0].last = group->heads[0];
@@ -189,15 +184,16 @@ static bool tell_first(struct mpi_run *run)
 bool mpi_meet(struct mpi_run *run)
 {
     struct mpi_group *group = run->group;
-    if (group->rank > 0)
+    if (group->base.rank > 0)
         return tell_first(run);
     if (!begin_heads(run, true, MPI_TAG_ARRIVE) || !hear_each(run)) {
-        abandon(group, group->requests, group->count);
+        abandon(group, group->requests, group->base.count);
         return false;
     }
     if (!begin_heads(run, false, MPI_TAG_BEGIN))
         return false;
-    const enum wait result = await(run, group->requests + 1, group->count - 1, run->deadline_ns);
+    const enum wait result =
+        await(run, group->requests + 1, group->base.count - 1, run->by.deadline_ns);
     return result == DONE ||
            (result == LATE && weir_caller_blame(&run->by, WEIR_FAULT_SILENT, UINT32_MAX,
                                                 "the ranks have not heard rank 0 in time"));
@@ -206,14 +202,11 @@ bool mpi_meet(struct mpi_run *run)
 bool mpi_fail_in(struct mpi_run *run, const char *function, int error)
 {
     char text[1024] = "";
-    mpi_error_text(error, text);
+    int size = 0;
+    mpi.Error_string(error, text, &size);
     text[strcspn(text, "\n")] = '\0';
-    return weir_caller_fail(&run->by, "rank %u: %s failed: %s", run->group->rank, function, text);
-}
-
-weir_status mpi_report(const struct mpi_group *group, const char *remedy)
-{
-    return weir_host_fail(group->host, WEIR_ERROR_COMM, remedy, "%s", group->cause.text);
+    return weir_caller_fail(&run->by, "rank %u: %s failed: %s", run->group->base.rank, function,
+                            text);
 }
 
 // Messages between two ranks. Each begins with what its sender has called, and has pieces of the
@@ -242,16 +235,10 @@ static size_t piece_size(const struct message *message)
     return left < PIECE_BYTES ? left : PIECE_BYTES;
 }
 
-// Begins to send or to receive `size` bytes.
 static bool start(struct mpi_run *run, struct message *message, void *bytes, size_t size)
 {
-    const uint32_t peer = message->part->peer;
-    void *comm = run->group->comm;
-    struct mpi_request *request = &message->request;
-    const int error = message->part->receive
-                          ? mpi_receive(bytes, size, peer, message->tag, comm, request)
-                          : mpi_send(bytes, size, peer, message->tag, comm, request);
-    return error == 0 || mpi_fail_in(run, request->function, error);
+    return begin(run, message->part->receive, bytes, size, message->part->peer, message->tag,
+                 &message->request);
 }
 
 static bool start_piece(struct mpi_run *run, struct message *message)
@@ -305,10 +292,10 @@ static bool finish_messages(struct mpi_run *run, struct message *messages)
             return true;
         if (moved)
             run->idle_ns = weir_clock_now_ns();
-        const struct mpi_peer peer = mpi_posts_peer(run->group, waiting->part->peer);
-        if (peer.left && weir_clock_now_ns() - peer.left_ns >= LEAVE_NS)
-            return weir_caller_lost(&run->by, WEIR_FAULT_LEFT, waiting->part->peer, &peer.last);
-        const enum wait result = take_turn(run, run->deadline_ns);
+        const struct mpi_peer *peer = &run->group->peers[waiting->part->peer];
+        if (peer->left && weir_clock_now_ns() - peer->left_ns >= LEAVE_NS)
+            return weir_caller_lost(&run->by, WEIR_FAULT_LEFT, waiting->part->peer, &peer->last);
+        const enum wait result = take_turn(run, run->by.deadline_ns);
         if (result != DONE)
             return result == LATE && fail_late(run, waiting->part->peer);
     }
@@ -340,7 +327,7 @@ static struct message *create_messages(struct mpi_run *run)
     size_t size = count * sizeof(struct message);
     for (uint32_t i = 0; i < count; i++)
         size += piece_size(&(struct message){.part = weir_transport_part_at(run->call, i)});
-    struct message *messages = run->group->host->allocate(size);
+    struct message *messages = run->group->base.host->allocate(size);
     if (!messages)
         return NULL;
     char *piece = (char *)(messages + count);
@@ -363,12 +350,12 @@ static bool exchange_parts(struct mpi_run *run)
             call->part_count, MPI_TAG_LIMIT - MPI_TAG_PARTS);
     struct message *messages = create_messages(run);
     if (!messages)
-        return weir_caller_fail(&run->by, "rank %u has no memory left", run->group->rank);
+        return weir_caller_fail(&run->by, "rank %u has no memory left", run->group->base.rank);
     const bool ok = begin_messages(run, messages) && finish_messages(run, messages);
     for (uint32_t i = 0; i < call->part_count; i++)
         abandon(run->group, &messages[i].request, 1);
     if (!run->group->stuck)
-        run->group->host->release(messages);
+        run->group->base.host->release(messages);
     return ok;
 }
 
@@ -394,7 +381,7 @@ bool mpi_move(struct mpi_run *run, struct mpi_group *group, weir_collective kind
         mpi_collective(kind, group->src, group->dst, size, root, group->comm, request);
     if (error)
         return mpi_fail_in(run, request->function, error);
-    const enum wait result = await(run, request, 1, run->deadline_ns);
+    const enum wait result = await(run, request, 1, run->by.deadline_ns);
     return result == DONE ||
            (result == LATE && weir_caller_blame(&run->by, WEIR_FAULT_SILENT, UINT32_MAX,
                                                 "a rank has begun and has not finished in time: it "
@@ -412,18 +399,18 @@ static bool move(void *user, weir_collective kind, size_t size)
 weir_status mpi_run_call(void *state, const struct weir_transport_call *call)
 {
     struct mpi_group *group = state;
-    if (atomic_load(&group->dead))
-        return mpi_report(group, NULL);
+    if (group->base.failed)
+        return weir_group_report(group, WEIR_ERROR_COMM, NULL);
     struct weir_transport_part part;
     const struct weir_transport_call exchange = weir_exchange_of(call, &part);
     struct mpi_run run = mpi_run_begin(group, weir_head_of(call), call->timeout_ns);
     const struct weir_carrier carrier = {
         .user = &run,
-        .rank = group->rank,
-        .count = group->count,
+        .rank = group->base.rank,
+        .count = group->base.count,
         .one = group->block,
         .each = group->block,
-        .whole = group->block * group->count,
+        .whole = group->block * group->base.count,
         .small = 4096,
         .give = give,
         .move = move,
@@ -432,5 +419,5 @@ weir_status mpi_run_call(void *state, const struct weir_transport_call *call)
     run.call = &exchange;
     const bool ok = weir_is_numbered(call->kind) ? mpi_meet(&run) && weir_carry(&carrier, &exchange)
                                                  : exchange_parts(&run);
-    return ok ? WEIR_OK : mpi_report(group, NULL);
+    return ok ? WEIR_OK : weir_group_report(group, WEIR_ERROR_COMM, NULL);
 }

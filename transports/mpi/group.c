@@ -87,13 +87,15 @@ static void remove_group(struct mpi_group *group)
     pthread_mutex_unlock(&posts.lock);
 }
 
-static void kill_group(struct mpi_group *group, const struct weir_cause *cause)
+// Whether this is the first cause.
+static bool kill_group(struct mpi_group *group, const struct weir_cause *cause)
 {
-    if (atomic_load(&group->dead))
-        return;
-    group->cause = *cause;
-    atomic_store(&group->dead, true);
-    atomic_store(&process.failed, true);
+    if (group->base.failed)
+        return false;
+    group->base.cause = *cause;
+    group->base.failed = true;
+    process.failed = true;
+    return true;
 }
 
 // Receiving.
@@ -107,13 +109,25 @@ static void deliver(struct post *post)
         return;
     struct mpi_peer *peer = &group->peers[post->rank];
     if (post->kind == FAILED) {
-        const struct weir_cause heard = weir_cause_heard(&post->cause, group->count);
-        kill_group(group, &heard);
+        const struct weir_cause heard = weir_cause_heard(&post->cause, group->base.count);
+        (void)kill_group(group, &heard);
         return;
     }
-    peer->left = true;
     peer->left_after = post->number;
     peer->left_ns = weir_clock_now_ns();
+    peer->left = true;
+}
+
+// The matched form: another thread cannot take the message in between.
+static bool take(struct post *out_post)
+{
+    int found = 0;
+    void *message = NULL;
+    const int error = mpi.Improbe(mpi.its.any_source, MPI_TAG_POST, posts.comm, &found, &message,
+                                  mpi.its.status_ignore);
+    return error == 0 && found &&
+           mpi.Mrecv(out_post, (int)sizeof *out_post, mpi.its.byte, &message,
+                     mpi.its.status_ignore) == 0;
 }
 
 void mpi_posts_poll(void)
@@ -121,7 +135,7 @@ void mpi_posts_poll(void)
     struct post post;
     struct mpi_sent **at = &posts.sent;
     pthread_mutex_lock(&posts.lock);
-    while (mpi_take(&post, sizeof post, MPI_TAG_POST, posts.comm))
+    while (take(&post))
         deliver(&post);
     while (*at) {
         struct mpi_sent *sent = *at;
@@ -147,16 +161,18 @@ static void send_to_all(struct mpi_group *group, enum kind kind, const struct we
 {
     struct mpi_sent *sent = group->post;
     group->post = NULL;
-    sent->host = group->host;
-    sent->count = group->count;
-    sent->post =
-        (struct post){.id = group->id, .number = group->last, .kind = kind, .rank = group->rank};
+    sent->host = group->base.host;
+    sent->count = group->base.count;
+    sent->post = (struct post){.id = group->id,
+                               .number = group->last,
+                               .kind = kind,
+                               .rank = group->base.rank};
     if (cause)
         sent->post.cause = *cause;
-    for (uint32_t i = 0; i < group->count; i++)
-        if (i != group->rank)
-            (void)mpi_send(&sent->post, sizeof sent->post, group->peers[i].world, MPI_TAG_POST,
-                           posts.comm, &sent->requests[i]);
+    for (uint32_t i = 0; i < group->base.count; i++)
+        if (i != group->base.rank)
+            (void)mpi_message(false, &sent->post, sizeof sent->post, group->peers[i].world,
+                              MPI_TAG_POST, posts.comm, &sent->requests[i]);
     sent->next = posts.sent;
     posts.sent = sent;
 }
@@ -165,19 +181,9 @@ void mpi_posts_fail(void *group, const struct weir_cause *cause)
 {
     struct mpi_group *own = group;
     pthread_mutex_lock(&posts.lock);
-    if (!atomic_load(&own->dead)) {
-        kill_group(own, cause);
+    if (kill_group(own, cause))
         send_to_all(own, FAILED, cause);
-    }
     pthread_mutex_unlock(&posts.lock);
-}
-
-struct mpi_peer mpi_posts_peer(const struct mpi_group *group, uint32_t peer)
-{
-    pthread_mutex_lock(&posts.lock);
-    const struct mpi_peer known = group->peers[peer];
-    pthread_mutex_unlock(&posts.lock);
-    return known;
 }
 
 // Of one of a group's two parts of memory, and at least of it for each rank.
@@ -186,7 +192,7 @@ struct mpi_peer mpi_posts_peer(const struct mpi_group *group, uint32_t peer)
 
 static void destroy_group(struct mpi_group *group)
 {
-    const struct weir_host *host = group->host;
+    const struct weir_host *host = group->base.host;
     host->release(group->post);
     host->release(group->peers);
     host->release(group->heads);
@@ -203,12 +209,13 @@ static struct mpi_group *create_group(const struct weir_host *host, const char *
     const size_t block = STAGE_BYTES / count / 64 * 64;
     if (!group)
         return NULL;
-    group->host = host;
-    group->rank = rank;
-    group->count = count;
+    group->base.host = host;
+    group->base.fail = mpi_posts_fail;
+    group->base.rank = rank;
+    group->base.count = count;
     group->room = count;
     group->block = block > BLOCK_BYTES ? block : BLOCK_BYTES;
-    snprintf(group->label, sizeof group->label, "%s", label);
+    snprintf(group->base.label, sizeof group->base.label, "%s", label);
     group->peers = host->allocate(count * sizeof *group->peers);
     group->heads = host->allocate(count * sizeof *group->heads);
     group->requests = host->allocate(count * sizeof *group->requests);
@@ -230,45 +237,57 @@ static bool meet_at_exit(void)
 {
     const uint64_t began_ns = weir_clock_now_ns();
     const uint64_t limit_ns = atomic_load(&process.failed) ? FAREWELL_NS : UINT64_MAX;
-    static char src;
-    static char *dst;
+    struct mpi_group *world = process.world; // whose memory no call uses
     static struct mpi_request request;
     uint64_t pause_ns = 0;
-    dst = calloc(1, (size_t)process.count);
-    if (!dst || mpi_collective(WEIR_ALL_GATHER, &src, dst, 1, 0, posts.comm, &request) != 0)
+    if (mpi_collective(WEIR_ALL_GATHER, world->src, world->dst, 1, 0, posts.comm, &request) != 0)
         return false;
     while (request.active) {
         if (mpi_test(&request) != 0 || !weir_clock_pause(began_ns, limit_ns, &pause_ns))
             return false;
         mpi_posts_poll();
     }
-    free(dst);
     return true;
 }
 
 static void finalize(void)
 {
-    bool initialized = false;
-    bool finalized = false;
+    int finalized = 0;
     if (process.owner != getpid() || !process.world)
         return;
-    mpi_state(&initialized, &finalized);
-    if (finalized)
-        return;
-    if (meet_at_exit() && !atomic_load(&process.spoiled))
-        mpi_finalize();
+    mpi.Finalized(&finalized);
+    if (!finalized && meet_at_exit() && !atomic_load(&process.spoiled))
+        mpi.Finalize();
+}
+
+static int find_rank(void *comm, int *out_rank, int *out_count)
+{
+    const int error = mpi.Comm_rank(comm, out_rank);
+    return error ? error : mpi.Comm_size(comm, out_count);
+}
+
+// A communicator of all ranks that returns errors, in place of ending the process.
+static int duplicate_world(void **out_comm)
+{
+    const int error = mpi.Comm_dup(mpi.its.world, out_comm);
+    return error ? error : mpi.Comm_set_errhandler(*out_comm, mpi.its.return_errors);
 }
 
 // On the thread.
 static void start(void *unused)
 {
-    process.error = mpi_init(process.owner, &process.threaded);
-    if (!process.error)
-        process.error = mpi_place(mpi_world(), &process.rank, &process.count);
-    if (!process.error && process.threaded)
-        process.error = mpi_duplicate(mpi_world(), &process.comm);
-    if (!process.error && process.threaded)
-        process.error = mpi_duplicate(mpi_world(), &posts.comm);
+    int level = 0;
+    int error = process.owner ? mpi.Init_thread(NULL, NULL, mpi.its.thread_multiple, &level) : 0;
+    if (!error)
+        error = mpi.Query_thread(&level);
+    process.threaded = level == mpi.its.thread_multiple;
+    if (!error)
+        error = find_rank(mpi.its.world, &process.rank, &process.count);
+    if (!error && process.threaded)
+        error = duplicate_world(&process.comm);
+    if (!error && process.threaded)
+        error = duplicate_world(&posts.comm);
+    process.error = error;
     atomic_store(&process.done, true);
 }
 
@@ -283,8 +302,8 @@ static bool is_set(const char *name)
 static weir_status check_launcher(const struct weir_host *host,
                                   const struct weir_transport_setup *setup)
 {
-    const bool open_mpi = mpi_library_abi() == MPI_OPEN_MPI;
-    const bool standard = mpi_library_abi() == MPI_STANDARD; // of any library
+    const bool open_mpi = mpi.abi == MPI_OPEN_MPI;
+    const bool standard = mpi.abi == MPI_STANDARD; // of any library
     const bool from_open_mpi = is_set("OMPI_COMM_WORLD_RANK") || is_set("PMIX_RANK");
     const bool from_mpich = is_set("PMI_RANK") || is_set("PMI_FD") || is_set("PMI_PORT");
     if (open_mpi ? from_open_mpi : from_mpich || (standard && from_open_mpi))
@@ -294,7 +313,7 @@ static weir_status check_launcher(const struct weir_host *host,
                               "start the program with this library's mpirun, or set [mpi] library",
                               "'%s': the program was started by the mpirun of another MPI than the "
                               "library in use, %s",
-                              setup->label, mpi_library_version());
+                              setup->label, mpi.version);
     return weir_host_fail(host, WEIR_ERROR_CONFIG,
                           "start it with `mpirun -n N`, or use the transport 'local'",
                           "'%s': the transport 'mpi' needs a program that mpirun, srun or the like "
@@ -305,9 +324,10 @@ static weir_status check_launcher(const struct weir_host *host,
 static weir_status check_before(const struct weir_host *host,
                                 const struct weir_transport_setup *setup)
 {
-    bool initialized = false;
-    bool finalized = false;
-    mpi_state(&initialized, &finalized);
+    int initialized = 0;
+    int finalized = 0;
+    mpi.Initialized(&initialized);
+    mpi.Finalized(&finalized);
     if (finalized)
         return weir_host_fail(host, WEIR_ERROR_INVALID,
                               "create communicators before the program calls MPI_Finalize()",
@@ -372,7 +392,7 @@ static weir_status make_world(const struct weir_host *host)
         return weir_host_no_memory(host, "the ranks of MPI");
     world->comm = process.comm;
     world->id.color = -1;
-    for (uint32_t i = 0; i < world->count; i++)
+    for (uint32_t i = 0; i < world->base.count; i++)
         world->peers[i].world = i;
     add_group(world);
     process.world = world;
@@ -408,27 +428,32 @@ static weir_status begin(const struct weir_host *host, const struct weir_transpo
 
 // Making a group out of another one.
 
+#define UNDEFINED (-32766) // MPI's color of none, in all ABIs
+
 // All ranks are here. Posts may come from the first moment, when the part's ranks are not known yet.
-static bool divide(struct mpi_run *run, struct mpi_group *part, int key, bool *out_any)
+static bool divide(struct mpi_run *run, struct mpi_group *part, int color, int key)
 {
     struct mpi_group *whole = run->group;
+    const bool any = color != WEIR_NO_COLOR;
     int rank = 0;
     int count = 0;
-    int error = mpi_split(whole->comm, (int)part->id.color, key, &part->comm, out_any);
-    if (!error && *out_any)
-        error = mpi_place(part->comm, &rank, &count);
+    int error = mpi.Comm_split(whole->comm, any ? color : UNDEFINED, key, &part->comm);
+    if (!error && any)
+        error = mpi.Comm_set_errhandler(part->comm, mpi.its.return_errors);
+    if (!error && any)
+        error = find_rank(part->comm, &rank, &count);
     if (error)
         return mpi_fail_in(run, "MPI_Comm_split", error);
-    part->rank = (uint32_t)rank;
-    part->count = (uint32_t)count;
-    if (!*out_any)
+    if (!any)
         return true;
+    part->base.rank = (uint32_t)rank;
+    part->base.count = (uint32_t)count;
     // All ranks learn which ranks of MPI the new group has.
-    const uint32_t world = whole->peers[whole->rank].world;
+    const uint32_t world = whole->peers[whole->base.rank].world;
     memcpy(part->src, &world, sizeof world);
     if (!mpi_move(run, part, WEIR_ALL_GATHER, sizeof world, 0))
         return false;
-    for (uint32_t i = 0; i < part->count; i++)
+    for (uint32_t i = 0; i < part->base.count; i++)
         memcpy(&part->peers[i].world, part->dst + i * sizeof world, sizeof world);
     return true;
 }
@@ -436,12 +461,11 @@ static bool divide(struct mpi_run *run, struct mpi_group *part, int key, bool *o
 // Consumes the part, which has the whole's size, unless it is stored.
 static void make(struct mpi_run *run, struct mpi_group *part, int color, int key, void **out_group)
 {
-    bool any = false;
     part->id = (struct mpi_id){.number = run->group->head.new_group, .color = color};
     add_group(part);
-    if (!divide(run, part, key, &any)) {
+    if (!divide(run, part, color, key)) {
         atomic_store(&process.spoiled, true);
-    } else if (any) {
+    } else if (color != WEIR_NO_COLOR) {
         *out_group = part;
     } else {
         remove_group(part);
@@ -456,22 +480,22 @@ static weir_status run_make(struct mpi_run *run, const struct weir_host *host, c
 {
     struct mpi_group *group = run->group;
     *out_group = NULL;
-    if (atomic_load(&group->dead))
-        return mpi_report(group, remedy);
-    struct mpi_group *part = create_group(host, label, 0, group->count);
+    if (group->base.failed)
+        return weir_group_report(group, WEIR_ERROR_COMM, remedy);
+    struct mpi_group *part = create_group(host, label, 0, group->base.count);
     // A number that no other group of any rank has.
     static _Atomic uint32_t last;
     group->head.new_group = 0;
-    if (group->rank == 0)
+    if (group->base.rank == 0)
         group->head.new_group =
             (uint64_t)(process.rank + 1) << 32 | (atomic_fetch_add(&last, 1) + 1);
     if (!part)
-        weir_caller_fail(&run->by, "rank %u has no memory left", group->rank);
+        weir_caller_fail(&run->by, "rank %u has no memory left", group->base.rank);
     else if (mpi_meet(run))
         make(run, part, color, key, out_group);
     else
         destroy_group(part);
-    return atomic_load(&group->dead) ? mpi_report(group, remedy) : WEIR_OK;
+    return weir_group_report(group, WEIR_ERROR_COMM, remedy);
 }
 
 static weir_status join(void *state, const struct weir_transport_setup *setup, void **out_group)
@@ -487,7 +511,7 @@ static weir_status join(void *state, const struct weir_transport_setup *setup, v
     weir_status status = begin(host, setup);
     if (status == WEIR_OK) {
         struct mpi_group *world = process.world;
-        snprintf(world->label, sizeof world->label, "%s", setup->label);
+        snprintf(world->base.label, sizeof world->base.label, "%s", setup->label);
         struct mpi_run run = mpi_run_begin(world,
                                            weir_head_of_line(WEIR_CALL_JOIN, world->last + 1,
                                                              setup->file, setup->line),
@@ -505,41 +529,13 @@ static weir_status split(void *state, const struct weir_transport_split *split, 
         mpi_run_begin(group,
                       weir_head_of_line(WEIR_CALL_SPLIT, split->number, split->file, split->line),
                       split->timeout_ns);
-    return run_make(&run, group->host, split->label, split->color, split->key, NULL, out_part);
-}
-
-static void place(const void *state, uint32_t *out_rank, uint32_t *out_count)
-{
-    const struct mpi_group *group = state;
-    *out_rank = group->rank;
-    *out_count = group->count;
-}
-
-// A call.
-
-static void abort_group(void *state, const char *reason)
-{
-    struct mpi_group *group = state;
-    struct weir_cause cause = {.fault = WEIR_FAULT_ABORTED, .rank = group->rank};
-    snprintf(cause.text, sizeof cause.text, "'%s', rank %u: %s", group->label, group->rank, reason);
-    mpi_posts_fail(group, &cause);
-}
-
-static bool first_cause(void *state, struct weir_transport_cause *out_cause)
-{
-    struct mpi_group *group = state;
-    if (!atomic_load(&group->dead))
-        return false;
-    out_cause->fault = (enum weir_transport_fault)group->cause.fault;
-    out_cause->rank = group->cause.rank;
-    out_cause->number = group->cause.number;
-    return true;
+    return run_make(&run, group->base.host, split->label, split->color, split->key, NULL, out_part);
 }
 
 static void leave(void *state)
 {
     struct mpi_group *group = state;
-    if (!atomic_load(&group->dead)) {
+    if (!group->base.failed) {
         pthread_mutex_lock(&posts.lock);
         send_to_all(group, LEFT, NULL);
         pthread_mutex_unlock(&posts.lock);
@@ -549,7 +545,7 @@ static void leave(void *state)
         return;
     }
     remove_group(group);
-    mpi_free(group->comm);
+    mpi.Comm_free(&group->comm);
     destroy_group(group);
 }
 
@@ -576,7 +572,7 @@ static void transport_close(void *state)
 
 static const char *transport_library(const void *state)
 {
-    return mpi_library_version();
+    return mpi.version;
 }
 
 static const struct weir_transport_ops mpi_ops = {
@@ -584,12 +580,12 @@ static const struct weir_transport_ops mpi_ops = {
     .close = transport_close,
     .join = join,
     .split = split,
-    .place = place,
+    .place = weir_group_place,
     .run = mpi_run_call,
-    .abort = abort_group,
+    .abort = weir_group_abort,
     .leave = leave,
     .library = transport_library,
-    .cause = first_cause,
+    .cause = weir_group_cause,
 };
 
 static const char *const about[] = {

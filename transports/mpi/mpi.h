@@ -37,6 +37,56 @@ enum mpi_abi {
     MPI_STANDARD,
 };
 
+// Handles that a library has from the start, and its other constants.
+struct mpi_constants {
+    void *world, *byte, *return_errors; // NULL: symbols
+    void *status_ignore;
+    int any_source;
+    int thread_multiple;
+};
+
+// What the transport calls of an MPI library, without its headers.
+#define MPI_FUNCTIONS(X)                                                                \
+    X(Initialized, (int *))                                                             \
+    X(Finalized, (int *))                                                               \
+    X(Init_thread, (int *, char ***, int, int *))                                       \
+    X(Finalize, (void))                                                                 \
+    X(Query_thread, (int *))                                                            \
+    X(Error_string, (int, char *, int *))                                               \
+    X(Comm_rank, (void *, int *))                                                       \
+    X(Comm_size, (void *, int *))                                                       \
+    X(Comm_dup, (void *, void **))                                                      \
+    X(Comm_split, (void *, int, int, void **))                                          \
+    X(Comm_free, (void **))                                                             \
+    X(Comm_set_errhandler, (void *, void *))                                            \
+    X(Isend, (const void *, int, void *, int, int, void *, void **))                    \
+    X(Irecv, (void *, int, void *, int, int, void *, void **))                          \
+    X(Improbe, (int, int, void *, int *, void **, void *))                              \
+    X(Mrecv, (void *, int, void *, void **, void *))                                    \
+    X(Iallgather, (const void *, int, void *, void *, int, void *, void *, void **))    \
+    X(Ialltoall, (const void *, int, void *, void *, int, void *, void *, void **))     \
+    X(Igather, (const void *, int, void *, void *, int, void *, int, void *, void **))  \
+    X(Iscatter, (const void *, int, void *, void *, int, void *, int, void *, void **)) \
+    X(Ibcast, (void *, int, void *, int, void *, void **))                              \
+    X(Cancel, (void **))                                                                \
+    X(Test, (void **, int *, void *))
+
+// The library that the process uses. Handles have the type of a pointer in each ABI, and are NULL before they are stored;
+// the functions return 0 or an error of MPI's.
+struct mpi_library {
+    enum mpi_abi abi;
+    char name[256];     // "": none is open
+    char version[8192]; // as long as MPICH's may be; such as "Open MPI 4.1.4"
+    struct mpi_constants its;
+#define X(name, arguments) int(*name) arguments;
+    MPI_FUNCTIONS(X)
+#undef X
+};
+extern struct mpi_library mpi;
+
+// Loads a library, `name` or the first that is found. Once for a process: later calls find it again.
+weir_status mpi_library_open(const struct weir_host *host, const char *name);
+
 struct mpi_request {
     void *handle;
     bool active;
@@ -44,44 +94,16 @@ struct mpi_request {
     const char *function; // of MPI's, which has begun it
 };
 
-// Loads a library, `name` or the first that is found. Once for a process: later calls find it again.
-weir_status mpi_library_open(const struct weir_host *host, const char *name);
-// After it has been opened.
-enum mpi_abi mpi_library_abi(void);
-const char *mpi_library_version(void);
-
-// What the transport calls of an MPI library, without its headers. The functions return 0 or an error of MPI's. Handles
-// are NULL before they are stored.
-
-void mpi_state(bool *out_initialized, bool *out_finalized);
-// Begins with MPI_THREAD_MULTIPLE if this transport is the `owner` of MPI here, and tells whether any thread may call MPI at any time.
-int mpi_init(bool owner, bool *out_threaded);
-void mpi_finalize(void);
-void mpi_error_text(int error, char *text); // 1024 bytes
-void *mpi_world(void);
-int mpi_place(void *comm, int *out_rank, int *out_size);
-// The new communicators return errors, in place of ending the process.
-int mpi_duplicate(void *comm, void **out_comm);
-// A negative color: the part is none, `*out_any` false.
-int mpi_split(void *comm, int color, int key, void **out_comm, bool *out_any);
-void mpi_free(void *comm);
-// These three begin a request, unless there is an error.
-int mpi_send(const void *bytes, size_t size, uint32_t peer, int tag, void *comm,
-             struct mpi_request *request);
-int mpi_receive(void *bytes, size_t size, uint32_t peer, int tag, void *comm,
+// These two begin a request, unless there is an error.
+int mpi_message(bool receives, void *bytes, size_t size, uint32_t peer, int tag, void *comm,
                 struct mpi_request *request);
 // Of one rank's part of `size` bytes: all-gather, all-to-all, gather, scatter; or a broadcast within `src`.
 int mpi_collective(weir_collective kind, void *src, void *dst, size_t size, uint32_t root,
                    void *comm, struct mpi_request *request);
 // Looks whether it has ended: it is not active then.
 int mpi_test(struct mpi_request *request);
-// Asks a receive to end, unless its message is coming already.
-void mpi_cancel(struct mpi_request *request);
-// Receives a message from any rank, if one is there.
-bool mpi_take(void *bytes, size_t size, int tag, void *comm);
 
 enum {
-    MPI_LABEL_SIZE = 64,
     // Tags of messages.
     MPI_TAG_ARRIVE = 1,
     MPI_TAG_BEGIN,
@@ -100,27 +122,22 @@ struct mpi_id {
 struct mpi_peer {
     uint32_t world;        // its rank in MPI_COMM_WORLD
     struct weir_head last; // its latest collective that was heard of, of number 0 before the first
-    bool left;             // this and the rest: guarded by the posts' lock
     uint64_t left_after;   // the number of its last collective
     uint64_t left_ns;
+    atomic_bool left; // with these two
 };
 
 struct mpi_group {
+    struct weir_group base;
     struct mpi_group *next;
-    const struct weir_host *host;
     struct mpi_id id;
     void *comm;
-    uint32_t rank;
-    uint32_t count;
-    uint32_t room; // of the arrays below; a group that is being made may have fewer ranks
-    char label[MPI_LABEL_SIZE];
-    struct weir_head head; // of the call under way
-    uint64_t last;         // the number of the last collective
-    bool stuck;            // a request is left that may never end
-    atomic_bool dead;
-    struct weir_cause cause; // if dead
-    struct mpi_sent *post;   // on a failure or a departure
-    struct mpi_peer *peers;  // these three have one for each rank
+    uint32_t room;          // of the arrays below; a group that is being made may have fewer ranks
+    struct weir_head head;  // of the call under way
+    uint64_t last;          // the number of the last collective
+    bool stuck;             // a request is left that may never end
+    struct mpi_sent *post;  // on a failure or a departure
+    struct mpi_peer *peers; // these three have one for each rank
     struct weir_head *heads;
     struct mpi_request *requests;
     size_t block; // bytes for each rank in both of the following
@@ -133,7 +150,6 @@ struct mpi_run {
     struct weir_caller by;
     struct mpi_group *group;
     const struct weir_transport_call *call; // NULL: a join or a split
-    uint64_t deadline_ns;                   // of weir_clock_now_ns()
     uint64_t idle_ns;                       // since when nothing has come
     uint64_t pause_ns;
     weir_collective moved; // these two of the last move
@@ -146,15 +162,11 @@ struct mpi_run {
 void mpi_posts_poll(void);
 // Makes the group dead unless it is, and tells the other ranks.
 void mpi_posts_fail(void *group, const struct weir_cause *cause);
-// What is known of a peer now.
-struct mpi_peer mpi_posts_peer(const struct mpi_group *group, uint32_t peer);
 
 // call.c
 
 // The failure of an MPI function, whose name is said.
 bool mpi_fail_in(struct mpi_run *run, const char *function, int error);
-// Tells the host the group's first cause, and returns WEIR_ERROR_COMM.
-weir_status mpi_report(const struct mpi_group *group, const char *remedy);
 
 struct mpi_run mpi_run_begin(struct mpi_group *group, struct weir_head head, uint64_t timeout_ns);
 // Waits until all ranks have called the same. False: the group has failed.

@@ -75,7 +75,7 @@ static weir_status fake_run(void *group, const struct weir_transport_call *call)
     char text[160];
     snprintf(text, sizeof text, "%s %llu, %d", weir_collective_name(call->kind),
              (unsigned long long)call->number, call->line);
-    if (local->rank == 0)
+    if (local->base.rank == 0)
         fake.host->log(WEIR_LOG_DEBUG, "fake", text);
     if (fake.settings[CREATION_FAILS]->integer && call->number == 0)
         return weir_host_fail(fake.host, WEIR_ERROR_COMM, NULL, "rank 1 has died");
@@ -83,7 +83,7 @@ static weir_status fake_run(void *group, const struct weir_transport_call *call)
         return weir_host_fail(fake.host, WEIR_ERROR_COMM, "start it again",
                               "%s %llu of '%s', %s:%d: rank 1 has died",
                               weir_collective_name(call->kind), (unsigned long long)call->number,
-                              local->label, call->file, call->line);
+                              local->base.label, call->file, call->line);
     while (is_at(HANG_AT, call->number) && !fake.aborted)
         weir_clock_sleep_ns(100000);
     return local_run_call(group, call);
@@ -91,7 +91,7 @@ static weir_status fake_run(void *group, const struct weir_transport_call *call)
 
 static void fake_abort(void *group, const char *reason)
 {
-    local_abort(group, reason);
+    weir_group_abort(group, reason);
     fake.aborted = true;
 }
 
@@ -106,7 +106,7 @@ static const struct weir_transport_ops transport_ops = {
     .close = fake_close,
     .join = fake_join,
     .split = fake_split,
-    .place = local_place,
+    .place = weir_group_place,
     .run = fake_run,
     .abort = fake_abort,
     .leave = fake_leave,

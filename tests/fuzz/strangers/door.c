@@ -61,22 +61,18 @@ static uint32_t wait_at_door(struct door_round *own, struct local_hello *came)
     uint64_t deadline_ns = weir_clock_now_ns() + 2000 * ROUND_MS;
     uint32_t count = 0;
     for (;;) {
-        struct local_address from;
-        int connection = -1;
-        switch (
-            local_door_next(&own->door, polls, 1, deadline_ns, &came[count], &connection, &from)) {
-        case LOCAL_CAME:
-            local_close(&connection);
-            count++;
-            break;
-        case LOCAL_CAME_OTHER:
-            deadline_ns = weir_clock_now_ns() + 3 * ROUND_MS;
-            polls[0].fd = -1;
-            break;
-        default:
+        struct local_stranger rank;
+        if (!local_door_next(&own->door, polls, 1, deadline_ns, &rank)) {
             round_returned(&own->round, deadline_ns);
             return count;
         }
+        if (rank.connection >= 0) {
+            came[count++] = rank.answer.hello;
+        } else {
+            deadline_ns = weir_clock_now_ns() + 3 * ROUND_MS;
+            polls[0].fd = -1;
+        }
+        local_close(&rank.connection);
     }
 }
 
@@ -114,10 +110,11 @@ static void attack_knock(struct round *round)
 {
     struct knock_round *own = (struct knock_round *)round;
     const struct world *world = round->world;
-    struct local_challenge challenge = {.magic = {'w', 'e', 'i', 'r', 'l', 'o', 'c', '2'}};
+    struct local_challenge challenge = {.nonce = {0}};
     struct local_answer answer;
     uint8_t proof[LOCAL_PROOF_SIZE];
     const int connection = round_accept(round, own->listener);
+    memcpy(challenge.magic, LOCAL_MAGIC, sizeof challenge.magic);
     round_damage(round, challenge.nonce, sizeof challenge.nonce);
     if (round_is_one_of(round, 4))
         round_damage(round, &challenge, sizeof challenge);

@@ -307,7 +307,7 @@ static void check_group(struct peer_round *own, void *group)
 {
     uint32_t rank = 0;
     uint32_t count = 0;
-    local_place(group, &rank, &count);
+    weir_group_place(group, &rank, &count);
     own->round.believed++;
     if (count > ROUND_PEERS || rank >= count)
         own->round.broken = "a group has more ranks than the one before";

@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "tests/fuzz/damage.h"
 
-#define MAGIC "weirloc3"
 #define OF_RANK "rank"
 #define SAY_NS (100 * ROUND_MS)
 
@@ -138,7 +137,7 @@ static bool is_right(const struct round *round, const struct local_challenge *ch
 {
     struct local_hello hello = answer->hello;
     hello.job[LOCAL_JOB_SIZE - 1] = '\0';
-    return memcmp(hello.magic, MAGIC, sizeof hello.magic) == 0 &&
+    return memcmp(hello.magic, LOCAL_MAGIC, sizeof hello.magic) == 0 &&
            (!challenge || local_is_proven(&round->world->secret, OF_RANK, challenge->nonce, &hello,
                                           answer->proof));
 }
@@ -148,7 +147,7 @@ bool round_hello(struct round *round, const struct local_address *address,
 {
     const bool network = !local_address_is_machine(address);
     struct local_challenge challenge;
-    memcpy(hello->magic, MAGIC, sizeof hello->magic);
+    memcpy(hello->magic, LOCAL_MAGIC, sizeof hello->magic);
     if (round_is_one_of(round, damaged_one_of))
         round_damage(round, hello, sizeof *hello);
     struct local_answer answer = {.hello = *hello};

@@ -51,8 +51,8 @@ static bool init_world(struct world *world)
     *world = (struct world){.host = &host};
     // The path of a socket is short, and that of a test's folder long.
     snprintf(world->folder, sizeof world->folder, "/tmp/weir-fuzz.XXXXXX");
-    local_secret_random(&world->other);
     if (!mkdtemp(world->folder) || !local_secret_of(SECRET, strlen(SECRET), &world->secret) ||
+        !local_secret_of("of other ranks", 14, &world->other) ||
         !local_address_parse("127.0.0.1", &world->loopback))
         return false;
     const struct sockaddr_in own = weir_address_of_host();

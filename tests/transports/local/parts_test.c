@@ -124,7 +124,8 @@ static struct weir_cause hear(const struct weir_cause *said)
     group->peers[1].control = sockets[0];
     EXPECT_INT_EQ(write(sockets[1], &news, sizeof news), sizeof news);
     EXPECT_FALSE(local_mesh_read_news(&run, 1));
-    EXPECT_TRUE(local_mesh_cause(group, &heard));
+    EXPECT_TRUE(group->base.failed);
+    heard = group->base.cause;
     close(sockets[1]);
     local_mesh_destroy(group);
     return heard;
@@ -191,7 +192,7 @@ WEIR_TEST(News, AListThatStops)
     void *less = NULL;
     ASSERT_INT_EQ(write(outs[1], &news, sizeof news), sizeof news);
     ASSERT_INT_EQ(local_shrink(group, &params, &less), WEIR_OK);
-    local_place(less, &rank, &count);
+    weir_group_place(less, &rank, &count);
     EXPECT_UINT_EQ(rank, 0);
     EXPECT_UINT_EQ(count, 1);
     local_leave(less);
@@ -349,15 +350,15 @@ static void expect_answer(const struct offer *offer)
     struct local_group *group = local_mesh_create(&test_host, "grads", 0, 2);
     const int before = test_descriptors();
     const int file = offer->make ? offer->make(offer) : -1;
-    char cause[WEIR_CAUSE_SIZE] = "";
     char text[sizeof mark] = "";
     int pair[2];
     EXPECT_INT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
     group->peers[1].data = pair[0];
     send_offer(pair[1], file, offer->twice ? 2 : file >= 0);
     weir_test_note("%s", offer->name);
-    EXPECT_INT_EQ(local_window_exchange(group, UINT64_MAX, cause), offer->twice);
-    EXPECT_CONTAINS(cause, offer->twice ? "" : "rank 0 cannot take from rank 1 the memory");
+    EXPECT_INT_EQ(local_window_exchange(group, UINT64_MAX), offer->twice);
+    EXPECT_CONTAINS(group->base.cause.text,
+                    offer->twice ? "" : "rank 0 cannot take from rank 1 the memory");
     for (off_t at = 0; !offer->path && at <= 4096; at += 4096)
         if (pread(file, text, sizeof text, at) == (ssize_t)sizeof text)
             EXPECT_STR_EQ(text, mark);

@@ -20,7 +20,6 @@
 #include "tests/transports/local/places.h"
 #include "transports/local/meeting.h"
 
-#define MAGIC "weirloc3"
 #define SHORT (RANKS_SECOND / 20)
 
 static uint64_t patience(void)
@@ -34,7 +33,7 @@ static struct local_hello hello_of(uint32_t rank, uint32_t count)
                                 .rank = rank,
                                 .count = count,
                                 .machine = local_machine()};
-    memcpy(hello.magic, MAGIC, sizeof hello.magic);
+    memcpy(hello.magic, LOCAL_MAGIC, sizeof hello.magic);
     return hello;
 }
 
@@ -162,14 +161,11 @@ PLACE_TEST(Strangers, MaySayTooMuch, "unix:")
 
 // A process without descriptors.
 
-static enum local_came next_at(struct local_door *door, struct local_hello *out_hello)
+static bool next_at(struct local_door *door, struct local_stranger *out_rank)
 {
     struct pollfd polls[DOOR_POLLS];
-    struct local_address from;
-    int connection = -1;
-    const enum local_came came =
-        local_door_next(door, polls, 0, patience(), out_hello, &connection, &from);
-    local_close(&connection);
+    const bool came = local_door_next(door, polls, 0, patience(), out_rank);
+    local_close(&out_rank->connection);
     return came;
 }
 
@@ -180,7 +176,7 @@ WEIR_TEST(Strangers, GiveBackTheLastDescriptor)
     static struct local_door door;
     const struct local_secret none = {.is_set = false};
     const struct local_hello right = hello_of(1, 2);
-    struct local_hello hello = {.rank = 0};
+    struct local_stranger came;
     struct rlimit limit;
     int held[64] = {0};
     int count = 0;
@@ -198,8 +194,8 @@ WEIR_TEST(Strangers, GiveBackTheLastDescriptor)
         count++;
     ASSERT_INT_LT(0, count);
     close(held[--count]);
-    EXPECT_INT_EQ(next_at(&door, &hello), LOCAL_CAME);
-    EXPECT_INT_EQ(hello.rank, 1);
+    EXPECT_TRUE(next_at(&door, &came));
+    EXPECT_INT_EQ(came.answer.hello.rank, 1);
     held[count++] = dup(rank);
     local_close(&silent);
     silent = -1;
@@ -208,7 +204,7 @@ WEIR_TEST(Strangers, GiveBackTheLastDescriptor)
     close(held[--count]);
     int other = local_connect(&address, patience());
     EXPECT_INT_LE(0, other);
-    EXPECT_INT_EQ(next_at(&door, &hello), LOCAL_CAME_FAILED);
+    EXPECT_FALSE(next_at(&door, &came));
     EXPECT_INT_EQ(errno, EMFILE);
     setrlimit(RLIMIT_NOFILE, &before);
     while (count > 0)
@@ -236,15 +232,12 @@ static void *serve(void *argument)
     struct pollfd polls[DOOR_POLLS];
     const uint64_t deadline_ns = patience();
     while (served->came < served->wanted) {
-        struct local_hello hello;
-        struct local_address from;
-        int connection = -1;
-        if (local_door_next(&served->door, polls, 0, deadline_ns, &hello, &connection, &from) !=
-            LOCAL_CAME)
+        struct local_stranger rank;
+        if (!local_door_next(&served->door, polls, 0, deadline_ns, &rank))
             break;
         served->came++;
-        served->rank = hello.rank;
-        local_close(&connection);
+        served->rank = rank.answer.hello.rank;
+        local_close(&rank.connection);
     }
     return NULL;
 }

@@ -102,7 +102,7 @@ expect_silent stop 1
 on 3 leave
 [ "$(grep -c "all-reduce 2 of 'grads', app.c:20: rank 1 has destroyed the communicator" <<<"$output")" -eq 2 ] ||
     fail "leave printed: $output"
-expect_all 3 abort "'grads', rank 1: the disk is full"
+expect_all 3 abort "rank 1 has aborted 'grads': the disk is full"
 
 # MPI of the program's own, with constants of each ABI.
 on 2 own-threads "$library"
@@ -137,7 +137,7 @@ expect_all 2 other-kind "all-reduce 2 of 'grads', app.c:20: rank 1 has called ba
 expect_all 3 message "recv of 'grads', app.c:20: rank 1 has called send (app.c:20) with 3 f32, and rank 0 with 4 f32"
 expect_silent late 1
 expect_silent late-0 0
-expect_all 3 abort-receive "'grads', rank 1: the disk is full"
+expect_all 3 abort-receive "rank 1 has aborted 'grads': the disk is full"
 
 # A rank that is out of memory, for a group and for a message.
 for what in memory-0 memory-3 memory-5; do
