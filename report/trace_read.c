@@ -54,6 +54,7 @@ struct pieces {
     size_t capacity;
     uint64_t line;  // the present line, from 0
     uint64_t begin; // the line in which the piece begins
+    size_t items;   // its commas and brackets
     bool by_lines;  // a value ends with its line
     char why[JSON_ERROR_TEXT_LENGTH];
     uint64_t broken_line;
@@ -143,7 +144,7 @@ struct place {
     bool escaped;
 };
 
-static void step(struct place *place, int byte)
+static void step(struct pieces *pieces, struct place *place, int byte)
 {
     if (place->in_string) {
         place->in_string = place->escaped || byte != '"';
@@ -152,8 +153,11 @@ static void step(struct place *place, int byte)
         place->in_string = true;
     } else if (byte == '{' || byte == '[') {
         place->depth++;
+        pieces->items++;
     } else if ((byte == '}' || byte == ']') && place->depth > 0) {
         place->depth--;
+    } else if (byte == ',') {
+        pieces->items++;
     }
 }
 
@@ -168,7 +172,7 @@ static enum answer take_value(struct pieces *pieces, bool keep)
     struct place place = {0};
     const int first = next_byte(pieces);
     const bool scalar = first != '"' && first != '{' && first != '[';
-    pieces->size = 0;
+    pieces->size = pieces->items = 0;
     pieces->begin = pieces->line;
     if (first < 0 || (scalar && ends_scalar(first)))
         return broken(pieces, first < 0 ? "it ends early" : "there is no value");
@@ -181,7 +185,7 @@ static enum answer take_value(struct pieces *pieces, bool keep)
         const enum answer answer = keep ? put(pieces, byte) : PIECE;
         if (answer != PIECE)
             return answer;
-        step(&place, byte);
+        step(pieces, &place, byte);
         pass(pieces);
     } while (scalar ? !ends_scalar(peek(pieces)) : place.depth > 0 || place.in_string);
     return PIECE;
@@ -198,18 +202,6 @@ static enum answer take_next(struct pieces *pieces, char close, bool *first)
                       next_byte(pieces) < 0 ? "it ends early" : "a comma or a bracket is missing");
     *first = false;
     return take_value(pieces, true);
-}
-
-// Whether a text has more values than are parsed at once.
-static bool has_many_items(const char *text, size_t size)
-{
-    struct place place = {0};
-    size_t count = 0;
-    for (size_t i = 0; i < size && count <= ITEM_LIMIT; i++) {
-        count += !place.in_string && (text[i] == ',' || text[i] == '[' || text[i] == '{');
-        step(&place, text[i]);
-    }
-    return count > ITEM_LIMIT;
 }
 
 static bool is(const char *text, size_t size, const char *what)
@@ -264,7 +256,7 @@ static bool refuse_answer(struct reader *reader, struct pieces *pieces, enum ans
 static enum answer parse_piece(struct pieces *pieces, json_t **out_value)
 {
     json_error_t error;
-    if (has_many_items(pieces->text, pieces->size))
+    if (pieces->items > ITEM_LIMIT)
         return broken_at(pieces, pieces->begin, "a value of it has more than 131072 parts");
     *out_value = weir_json_load(pieces->text, pieces->size, JSON_DECODE_ANY, &error);
     if (*out_value)
