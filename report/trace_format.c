@@ -167,14 +167,6 @@ const struct weir__field weir__property_fields[] = {
     {0},
 };
 
-const struct weir__field weir__clock_fields[] = {
-    ITEM(weir_trace_device, index, WEIR__SMALL),
-    ITEM(weir_trace_device, clock.pairs, WEIR__SMALL),
-    ITEM(weir_trace_device, clock.drift_ppm, WEIR__REAL),
-    ITEM(weir_trace_device, clock.uncertainty_ns, WEIR__COUNT),
-    {0},
-};
-
 const struct weir__field weir__queue_fields[] = {
     ALWAYS(weir_trace_queue, label, WEIR__TEXT, "weir.label"),
     ALWAYS(weir_trace_queue, backend, WEIR__TEXT, "weir.backend"),

@@ -34,10 +34,10 @@ struct weir__field {
     bool always;      // is there also if it is 0, false or ""
 };
 
-// Of struct weir_trace_meta the head and the end; of struct weir_trace_device the row, and the clock as a list.
+// Of struct weir_trace_meta the head and the end; of struct weir_trace_device the row and the properties.
 extern const struct weir__field weir__head_fields[], weir__end_fields[], weir__device_fields[],
-    weir__property_fields[], weir__clock_fields[], weir__queue_fields[], weir__operation_fields[],
-    weir__wait_fields[], weir__scalar_fields[], weir__collective_fields[];
+    weir__property_fields[], weir__queue_fields[], weir__operation_fields[], weir__wait_fields[],
+    weir__scalar_fields[], weir__collective_fields[];
 
 // The name of a WEIR__KIND, a WEIR__ENGINE or a WEIR__MEMORY: "Device", "Pinned", "Pageable", "Managed", "Unknown".
 const char *weir__trace_name(enum weir__field_type type, unsigned number);

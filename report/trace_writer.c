@@ -157,9 +157,10 @@ struct queue {
 struct weir_trace_writer {
     gzFile file;
     char *path;
-    uint64_t flushed;     // bytes, before compression
-    struct weir__out out; // lines that are not flushed
-    struct queue *queues; // those that rows or waits have named
+    uint64_t flushed;            // bytes, before compression
+    struct weir__out out;        // lines that are not flushed
+    struct weir__out properties; // of the devices, for the end
+    struct queue *queues;        // those that rows or waits have named
     size_t queue_count;
     uint64_t arrows;  // so far
     uint64_t process; // the pid of the host's rows
@@ -244,6 +245,7 @@ static void release(weir_trace_writer *writer)
     free(writer->queues);
     free(writer->path);
     free(writer->out.text.text);
+    free(writer->properties.text.text);
     free(writer);
 }
 
@@ -332,6 +334,9 @@ void weir_trace_writer_device(weir_trace_writer *writer, const struct weir_trace
     snprintf(name, sizeof name, "%u: %s", (unsigned)device->index,
              device->name ? device->name : "");
     write_name(writer, WEIR__TRACE_DEVICE_ROW, device->index, 0, name, weir__device_fields, device);
+    weir__out_raw(&writer->properties, writer->properties.text.used ? ", {" : "{");
+    weir__out_fields(&writer->properties, weir__property_fields, device);
+    weir__out_raw(&writer->properties, "}");
 }
 
 void weir_trace_writer_queue(weir_trace_writer *writer, const struct weir_trace_queue *queue)
@@ -547,25 +552,20 @@ bool weir_trace_writer_flush(weir_trace_writer *writer)
 
 // The end.
 
-static void write_end(weir_trace_writer *writer, const struct weir_trace_meta *end,
-                      const struct weir_trace_device *devices, size_t device_count)
+static void write_end(weir_trace_writer *writer, const struct weir_trace_meta *end)
 {
     struct weir__out *out = &writer->out;
     row_begin(out, "M", WEIR__TRACE_END_ROW, writer->process, 0);
     weir__out_raw(out, ",\"args\":{\"name\":\"end\"");
     weir__out_fields(out, weir__end_fields, end);
-    add_lists(out, "weir.clocks", weir__clock_fields, devices, device_count, sizeof *devices);
     weir__out_raw(out, "}}\n],\n\"deviceProperties\": [");
-    for (size_t i = 0; i < device_count; i++) {
-        weir__out_raw(out, i > 0 ? ", {" : "{");
-        weir__out_fields(out, weir__property_fields, &devices[i]);
-        weir__out_raw(out, "}");
-    }
+    weir__out_raw(out, writer->properties.text.used ? writer->properties.text.text : "");
     weir__out_raw(out, "]\n}\n");
+    if (writer->properties.text.failed)
+        weir__out_fail(out, "there is no memory");
 }
 
 bool weir_trace_writer_close(weir_trace_writer **writer, const struct weir_trace_meta *end,
-                             const struct weir_trace_device *devices, size_t device_count,
                              char *message, size_t message_size)
 {
     weir_trace_writer *it = *writer;
@@ -575,7 +575,7 @@ bool weir_trace_writer_close(weir_trace_writer **writer, const struct weir_trace
         free(it->queues[i].waits);
     }
     if (!end->truncated)
-        write_end(it, end, devices, device_count);
+        write_end(it, end);
     const bool ok = close_file(it, message, message_size);
     release(it);
     *writer = NULL;

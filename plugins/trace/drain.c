@@ -46,11 +46,6 @@ void trace_pair_clocks(const struct weir_link *link, struct trace_device *device
         return;
     if (link->next->ops->device_clock(link->next, device->object, &host_ns, &device_ns) != WEIR_OK)
         return;
-    // The difference from the prediction of earlier pairs measures their quality.
-    const uint64_t told = weir_clock_map_b(&device->clock, device_ns);
-    const uint64_t off = told < host_ns ? host_ns - told : told - host_ns;
-    if (device->pairs > 1 && off > device->uncertainty_ns)
-        device->uncertainty_ns = off;
     weir_clock_map_add(&device->clock, device_ns, host_ns);
     device->paired_ns = host_ns;
     device->pairs++;
@@ -575,28 +570,14 @@ static void go_round(struct trace *trace, struct round *round)
 
 static void close_file(struct trace *trace)
 {
-    enum {
-        MOST_DEVICES = 256
-    };
-    struct weir_trace_device devices[MOST_DEVICES];
-    size_t count = 0;
-    for (struct trace_device *device = trace->devices; device && count < MOST_DEVICES;
-         device = device->next) {
-        devices[count] = describe(device);
-        devices[count++].clock = (struct weir_trace_clock){
-            .pairs = (uint32_t)device->pairs,
-            .drift_ppm = weir_clock_map_drift_ppm(&device->clock),
-            .uncertainty_ns = device->uncertainty_ns,
-        };
-    }
     const struct weir_trace_meta end = {
         .end_ns = since_base(trace, trace_now_ns(trace)),
         .dropped = trace->dropped,
         .beyond = trace->beyond,
         .unfinished = trace->unfinished,
     };
-    trace->write_failed = !weir_trace_writer_close(&trace->writer, &end, devices, count,
-                                                   trace->failure, sizeof trace->failure);
+    trace->write_failed =
+        !weir_trace_writer_close(&trace->writer, &end, trace->failure, sizeof trace->failure);
 }
 
 // In virtual time, with the lock held: no rounds but those that threads wait for.

@@ -231,7 +231,7 @@ static weir_status trace_open(struct weir_link *link, const struct weir_setting 
     if (status == WEIR_OK && weir_thread_start(&trace->thread, trace_drain, trace) != 0) {
         struct weir_trace_meta end = {.end_ns = 0};
         char message[512];
-        weir_trace_writer_close(&trace->writer, &end, NULL, 0, message, sizeof message);
+        weir_trace_writer_close(&trace->writer, &end, message, sizeof message);
         status = weir_host_fail(link->host, WEIR_ERROR_SYSTEM, "raise the limit of threads",
                                 "no thread for writing the trace");
     }

@@ -173,7 +173,6 @@ struct trace_device {
     struct weir_clock_map clock; // a: the device's
     uint64_t paired_ns;          // when the last pair was taken
     uint64_t pairs;
-    uint64_t uncertainty_ns;
     // Used by the writing thread only.
     struct weir_clock_map clock_now; // a copy
 };

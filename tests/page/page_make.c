@@ -139,7 +139,7 @@ static bool write_trace(const char *path, uint64_t count, char *message, size_t 
         write_large(writer, count);
     else
         write_small(writer);
-    return weir_trace_writer_close(&writer, &end, &device, 1, message, size);
+    return weir_trace_writer_close(&writer, &end, message, size);
 }
 
 // The small page has a finding about the copies to the device and the kernel.

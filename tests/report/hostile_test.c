@@ -160,7 +160,7 @@ static bool write_queues(const void *user)
                                                 .wait_count = i > 1,
                                             });
     }
-    return writer && weir_trace_writer_close(&writer, &meta, NULL, 0, message, sizeof message);
+    return writer && weir_trace_writer_close(&writer, &meta, message, sizeof message);
 }
 
 // A program that makes a queue for each of its requests is traced with little memory.

@@ -185,8 +185,7 @@ bool made_try_write(const struct made *made, const char *path, char *message, si
         weir_trace_writer_operation(writer, &made->operations[i]);
     for (size_t i = 0; i < made->span_count; i++)
         weir_trace_writer_span(writer, &made->spans[i]);
-    return weir_trace_writer_close(&writer, &made->meta, made->devices, made->device_count, message,
-                                   size);
+    return weir_trace_writer_close(&writer, &made->meta, message, size);
 }
 
 void made_write(const struct made *made, const char *path)
