@@ -60,7 +60,7 @@ void trace_pair_clocks(const struct weir_link *link, struct trace_device *device
 bool trace_is_by_device(const struct trace_queue *queue, const struct trace_entry *entry)
 {
     return entry->kind != WEIR_OPERATION_COLLECTIVE || queue->trace->clock ||
-           queue->device->limits.collectives == 2;
+           queue->device->has_collectives;
 }
 
 // The times of an operation on the host's clock: of a NOTE, whose entry is kept until it has them, or of a collective
@@ -286,47 +286,14 @@ static uint64_t since_base(const struct trace *trace, uint64_t time_ns)
     return time_ns > trace->base_ns ? time_ns - trace->base_ns : 0;
 }
 
-static struct weir_trace_device describe(const struct trace_device *device)
-{
-    return (struct weir_trace_device){
-        .index = device->index,
-        .name = device->info.name,
-        .platform = device->info.platform,
-        .driver = device->info.driver,
-        .label = device->label,
-        .memory_bytes = device->info.memory_bytes,
-        .compute_units = device->limits.compute_units,
-        .copy_engines_to_device = device->limits.copy_engines_to_device,
-        .copy_engines_to_host = device->limits.copy_engines_to_host,
-        .concurrent_kernels = device->limits.concurrent_kernels,
-        .unified_memory = device->limits.unified_memory,
-        .kind = device->limits.kind,
-    };
-}
-
 // The list begins with the newest.
 static void announce_devices(struct trace *trace, struct trace_device *device)
 {
     if (!device || device->announced)
         return;
     announce_devices(trace, device->next);
-    const struct weir_trace_device row = describe(device);
-    weir_trace_writer_device(trace->writer, &row);
+    weir_trace_writer_device(trace->writer, &device->row);
     device->announced = true;
-}
-
-static void announce_queue(struct trace *trace, struct trace_queue *queue)
-{
-    if (queue->announced)
-        return;
-    queue->announced = true;
-    weir_trace_writer_queue(trace->writer, &(struct weir_trace_queue){
-                                               .id = queue->id,
-                                               .device = queue->device->index,
-                                               .priority = queue->priority,
-                                               .label = queue->label,
-                                               .backend = trace->backend->name,
-                                           });
 }
 
 static void keep_wait(struct trace_queue *queue, const struct trace_entry *entry)
@@ -390,7 +357,7 @@ static void write_operation(struct trace *trace, struct trace_queue *queue,
 {
     const bool timed = (entry->flags & TRACE_TIMED) && !(entry->flags & TRACE_UNTIMED);
     struct weir_trace_operation row = {
-        .queue = queue->id,
+        .queue = queue->row.id,
         .sequence = entry->sequence,
         .kind = (enum weir_trace_kind)entry->kind,
         .engine = timed ? (enum weir_trace_engine)entry->engine : WEIR_ENGINE_NONE,
@@ -424,7 +391,9 @@ static void write_operation(struct trace *trace, struct trace_queue *queue,
         row.name = name;
         row.collective = &entry->u.collective;
     }
-    announce_queue(trace, queue);
+    if (!queue->announced)
+        weir_trace_writer_queue(trace->writer, &queue->row);
+    queue->announced = true;
     weir_trace_writer_operation(trace->writer, &row);
     queue->wait_count = 0;
 }

@@ -329,11 +329,23 @@ static void device_limits(const struct weir_link *link, weir_device *object,
 {
     struct trace *trace = trace_of(link);
     struct trace_device *device = trace_device_of(link, object);
-    device->limits.struct_size = sizeof device->limits;
-    WEIR_WRITE(&device->limits, limits);
+    device->has_collectives = limits->collectives == 2;
+    device->row = (struct weir_trace_device){
+        .name = device->info.name,
+        .platform = device->info.platform,
+        .driver = device->info.driver,
+        .label = device->label,
+        .memory_bytes = device->info.memory_bytes,
+        .compute_units = limits->compute_units,
+        .copy_engines_to_device = limits->copy_engines_to_device,
+        .copy_engines_to_host = limits->copy_engines_to_host,
+        .concurrent_kernels = limits->concurrent_kernels,
+        .unified_memory = limits->unified_memory,
+        .kind = limits->kind,
+    };
     device->enlisted = true;
     pthread_mutex_lock(&trace->lists);
-    device->index = trace->device_count++;
+    device->row.index = trace->device_count++;
     device->next = trace->devices;
     trace->devices = device;
     pthread_mutex_unlock(&trace->lists);
@@ -352,10 +364,15 @@ static weir_status queue_create(const struct weir_link *link, weir_device *devic
     pthread_mutex_init(&queue->lock, NULL);
     queue->trace = trace;
     queue->device = trace_device_of(link, device_object);
-    queue->priority = setup->priority;
     queue->mask = trace->ring_size - 1;
-    queue->id = weir_queue_object(object)->id;
     snprintf(queue->label, sizeof queue->label, "%s", weir_queue_object(object)->label);
+    queue->row = (struct weir_trace_queue){
+        .id = weir_queue_object(object)->id,
+        .device = queue->device->row.index,
+        .priority = setup->priority,
+        .label = queue->label,
+        .backend = trace->backend->name,
+    };
     queue->ring = calloc(trace->ring_size, sizeof *queue->ring);
     queue->times = calloc(trace->ring_size, sizeof *queue->times);
     if (!queue->ring || !queue->times) {

@@ -162,10 +162,10 @@ weir_status trace_queue_submit(const struct weir_link *link, weir_queue *object,
 struct trace_device {
     struct trace_device *next;
     weir_device *object; // of the front end, while it has queues
-    uint32_t index;      // in the trace
     struct weir_device_info info;
-    struct weir_limits limits;
     char label[TRACE_LABEL_SIZE];
+    struct weir_trace_device row; // since its limits are known
+    bool has_collectives;         // carries them out itself
     bool enlisted;
     bool announced;
     pthread_mutex_t lock; // guards what follows
@@ -181,9 +181,8 @@ struct trace_queue {
     struct trace_queue *next;
     struct trace *trace;
     struct trace_device *device;
-    uint64_t id;
-    int32_t priority;
     char label[TRACE_LABEL_SIZE];
+    struct weir_trace_queue row;
     struct trace_entry *ring;
     uint64_t mask;                      // of it
     atomic_bool destroyed;              // the front end's queue is gone
