@@ -230,30 +230,17 @@ const struct weir__field weir__collective_fields[] = {
 
 // JSON.
 
-void weir__out_fail(struct weir__out *out, const char *reason)
+static void put(struct weir_long_text *out, const char *bytes, size_t size)
 {
-    if (!out->text.failed)
-        snprintf(out->reason, sizeof out->reason, "%s", reason);
-    out->text.failed = true;
-    out->text.used = 0;
+    weir_long_text_put(out, bytes, size);
 }
 
-const char *weir__out_reason(const struct weir__out *out)
-{
-    return *out->reason ? out->reason : "there is no memory";
-}
-
-static void put(struct weir__out *out, const char *bytes, size_t size)
-{
-    weir_long_text_put(&out->text, bytes, size);
-}
-
-void weir__out_raw(struct weir__out *out, const char *text)
+void weir__out_raw(struct weir_long_text *out, const char *text)
 {
     put(out, text, strlen(text));
 }
 
-void weir__out_string(struct weir__out *out, const char *text)
+void weir__out_string(struct weir_long_text *out, const char *text)
 {
     const char *at = text ? text : "";
     put(out, "\"", 1);
@@ -277,7 +264,7 @@ void weir__out_string(struct weir__out *out, const char *text)
     put(out, "\"", 1);
 }
 
-void weir__out_uint(struct weir__out *out, uint64_t number)
+void weir__out_uint(struct weir_long_text *out, uint64_t number)
 {
     char digits[20];
     size_t at = sizeof digits;
@@ -289,42 +276,42 @@ void weir__out_uint(struct weir__out *out, uint64_t number)
     put(out, digits + at, sizeof digits - at);
 }
 
-void weir__out_int(struct weir__out *out, int64_t number)
+void weir__out_int(struct weir_long_text *out, int64_t number)
 {
     if (number < 0)
         put(out, "-", 1);
     weir__out_uint(out, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
 }
 
-void weir__out_double(struct weir__out *out, double number)
+void weir__out_double(struct weir_long_text *out, double number)
 {
     char text[40];
     weir_c_format(text, sizeof text, "%.17g", isfinite(number) ? number : 0.0);
     weir__out_raw(out, text);
 }
 
-void weir__out_key(struct weir__out *out, const char *name)
+void weir__out_key(struct weir_long_text *out, const char *name)
 {
-    const bool first = out->text.used > 0 && out->text.text[out->text.used - 1] == '{';
+    const bool first = out->used > 0 && out->text[out->used - 1] == '{';
     weir__out_raw(out, first ? "\"" : ",\"");
     weir__out_raw(out, name);
     weir__out_raw(out, "\":");
 }
 
-void weir__out_string_field(struct weir__out *out, const char *name, const char *text)
+void weir__out_string_field(struct weir_long_text *out, const char *name, const char *text)
 {
     weir__out_key(out, name);
     weir__out_string(out, text);
 }
 
-void weir__out_uint_field(struct weir__out *out, const char *name, uint64_t number)
+void weir__out_uint_field(struct weir_long_text *out, const char *name, uint64_t number)
 {
     weir__out_key(out, name);
     weir__out_uint(out, number);
 }
 
 // Microseconds with three decimals, of nanoseconds.
-void weir__out_us_field(struct weir__out *out, const char *name, uint64_t ns)
+void weir__out_us_field(struct weir_long_text *out, const char *name, uint64_t ns)
 {
     const unsigned rest = (unsigned)(ns % 1000);
     const char decimals[4] = {'.', (char)('0' + rest / 100), (char)('0' + rest / 10 % 10),
@@ -334,13 +321,13 @@ void weir__out_us_field(struct weir__out *out, const char *name, uint64_t ns)
     put(out, decimals, sizeof decimals);
 }
 
-void weir__out_double_field(struct weir__out *out, const char *name, double number)
+void weir__out_double_field(struct weir_long_text *out, const char *name, double number)
 {
     weir__out_key(out, name);
     weir__out_double(out, number);
 }
 
-static void put_triple(struct weir__out *out, const uint32_t triple[3])
+static void put_triple(struct weir_long_text *out, const uint32_t triple[3])
 {
     for (size_t i = 0; i < 3; i++) {
         put(out, i == 0 ? "[" : ",", 1);
@@ -349,7 +336,8 @@ static void put_triple(struct weir__out *out, const uint32_t triple[3])
     put(out, "]", 1);
 }
 
-static void put_value(struct weir__out *out, const struct weir__field *field, const void *value)
+static void put_value(struct weir_long_text *out, const struct weir__field *field,
+                      const void *value)
 {
     switch (field->type) {
     case WEIR__TEXT:
@@ -393,7 +381,8 @@ static bool is_there(const struct weir__field *field, const void *value)
     }
 }
 
-void weir__out_fields(struct weir__out *out, const struct weir__field *fields, const void *item)
+void weir__out_fields(struct weir_long_text *out, const struct weir__field *fields,
+                      const void *item)
 {
     for (const struct weir__field *field = fields; field->type != WEIR__END; field++) {
         const void *value = (const char *)item + field->offset;
@@ -404,7 +393,7 @@ void weir__out_fields(struct weir__out *out, const struct weir__field *fields, c
     }
 }
 
-void weir__out_list(struct weir__out *out, const struct weir__field *fields, const void *item)
+void weir__out_list(struct weir_long_text *out, const struct weir__field *fields, const void *item)
 {
     for (const struct weir__field *field = fields; field->type != WEIR__END; field++) {
         put(out, field == fields ? "[" : ",", 1);
