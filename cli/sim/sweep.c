@@ -313,21 +313,17 @@ static json_t *settings_json(const struct sweep *sweep, size_t run)
 static json_t *sweep_run_json(const struct sweep *sweep, size_t run)
 {
     const struct sim_point *point = &sweep->points[run];
-    json_t *object = json_object();
-    cli_json_set(object, "gpu", cli_json_string(sweep->gpus.items[run / sweep->per_gpu]));
-    cli_json_set(object, "settings", settings_json(sweep, run));
-    cli_json_set(object, "span_ns", weir_json_count((uint64_t)point->span_ns));
-    cli_json_set(object, "copies_hidden",
-                 isnan(point->hidden) ? json_null() : json_real(point->hidden));
-    cli_json_set(object, "idle", json_real(point->idle));
-    cli_json_set(object, "bound_ns", weir_json_count((uint64_t)point->bound_ns));
-    cli_json_set(object, "bound_engine", cli_json_string(point->bound_engine));
-    return object;
+    return json_pack("{s:o, s:o, s:o, s:o, s:f, s:o, s:o}", "gpu",
+                     cli_json_string(sweep->gpus.items[run / sweep->per_gpu]), "settings",
+                     settings_json(sweep, run), "span_ns",
+                     weir_json_count((uint64_t)point->span_ns), "copies_hidden",
+                     isnan(point->hidden) ? json_null() : json_real(point->hidden), "idle",
+                     point->idle, "bound_ns", weir_json_count((uint64_t)point->bound_ns),
+                     "bound_engine", cli_json_string(point->bound_engine));
 }
 
 static int tell_sweep_json(const struct sweep *sweep)
 {
-    json_t *all = json_object();
     json_t *runs = json_array();
     json_t *best = json_array();
     for (size_t i = 0; i < run_count(sweep); i++)
@@ -338,9 +334,7 @@ static int tell_sweep_json(const struct sweep *sweep)
         cli_json_set(object, "trace", cli_json_string(sweep->traces[i]));
         cli_json_append(best, object);
     }
-    cli_json_set(all, "runs", runs);
-    cli_json_set(all, "best", best);
-    return cli_json_print(all, CLI_OK);
+    return cli_json_print(json_pack("{s:o, s:o}", "runs", runs, "best", best), CLI_OK);
 }
 
 // Curves.

@@ -392,32 +392,29 @@ static void print_section(const struct section *section, const struct entries *e
 
 // JSON.
 
-static void set_sides(json_t *object, const char *key, uint64_t before, uint64_t after)
+static json_t *sides(uint64_t before, uint64_t after)
 {
-    cli_json_set(object, key,
-                 json_pack("{s:o, s:o}", "before", weir_json_count(before), "after",
-                           weir_json_count(after)));
+    return json_pack("{s:o, s:o}", "before", weir_json_count(before), "after",
+                     weir_json_count(after));
 }
 
 static int print_json(weir_report *const reports[2], int code)
 {
     const struct weir_report_summary *before = weir_report_get_summary(reports[0]);
     const struct weir_report_summary *after = weir_report_get_summary(reports[1]);
-    json_t *root = json_object();
-    set_sides(root, "span_ns", before->span_ns, after->span_ns);
-    set_sides(root, "idle_ns", before->idle_ns, after->idle_ns);
-    set_sides(root, "bound_ns", before->bound_ns, after->bound_ns);
-    set_sides(root, "longest_bubble_ns", before->longest_bubble_ns, after->longest_bubble_ns);
+    json_t *root =
+        json_pack("{s:o, s:o, s:o, s:o}", "span_ns", sides(before->span_ns, after->span_ns),
+                  "idle_ns", sides(before->idle_ns, after->idle_ns), "bound_ns",
+                  sides(before->bound_ns, after->bound_ns), "longest_bubble_ns",
+                  sides(before->longest_bubble_ns, after->longest_bubble_ns));
     for (size_t i = 0; i < SECTION_COUNT; i++) {
         const struct entries entries = find_entries(reports, sections[i].table);
         json_t *list = json_array();
         for (size_t k = 0; k < entries.count; k++) {
             const struct entry *entry = &entries.items[k];
-            json_t *object = json_object();
-            cli_json_set(object, "name", cli_json_string(entry->name));
-            set_sides(object, "ns", entry->ns[0], entry->ns[1]);
-            set_sides(object, "count", entry->count[0], entry->count[1]);
-            cli_json_append(list, object);
+            cli_json_append(list, json_pack("{s:o, s:o, s:o}", "name", cli_json_string(entry->name),
+                                            "ns", sides(entry->ns[0], entry->ns[1]), "count",
+                                            sides(entry->count[0], entry->count[1])));
         }
         cli_json_set(root, sections[i].name, list);
     }
