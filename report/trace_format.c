@@ -283,7 +283,7 @@ void weir__out_int(struct weir_long_text *out, int64_t number)
     weir__out_uint(out, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
 }
 
-void weir__out_double(struct weir_long_text *out, double number)
+static void put_double(struct weir_long_text *out, double number)
 {
     char text[40];
     weir_c_format(text, sizeof text, "%.17g", isfinite(number) ? number : 0.0);
@@ -324,7 +324,7 @@ void weir__out_us_field(struct weir_long_text *out, const char *name, uint64_t n
 void weir__out_double_field(struct weir_long_text *out, const char *name, double number)
 {
     weir__out_key(out, name);
-    weir__out_double(out, number);
+    put_double(out, number);
 }
 
 static void put_triple(struct weir_long_text *out, const uint32_t triple[3])
@@ -356,7 +356,7 @@ static void put_value(struct weir_long_text *out, const struct weir__field *fiel
         weir__out_raw(out, "true"); // one that is false is not there
         break;
     case WEIR__REAL:
-        weir__out_double(out, *(const double *)value);
+        put_double(out, *(const double *)value);
         break;
     case WEIR__TRIPLE:
         put_triple(out, value);

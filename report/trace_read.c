@@ -1,5 +1,6 @@
 // Reads traces in pieces, of which one at a time is in memory. Those of Weir have one event a line: an invalid line
 // loses only its own event, and a file without an end is read as far as it goes.
+#define _GNU_SOURCE // memmem
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -209,12 +210,6 @@ static bool is(const char *text, size_t size, const char *what)
     return strlen(what) == size && memcmp(text, what, size) == 0;
 }
 
-static bool begins(const char *text, size_t size, const char *what)
-{
-    const size_t length = strlen(what);
-    return size >= length && memcmp(text, what, length) == 0;
-}
-
 struct reader {
     struct source source;
     struct weir__rows rows;
@@ -266,18 +261,17 @@ static enum answer parse_piece(struct pieces *pieces, json_t **out_value)
                : broken_at(pieces, pieces->begin + (uint64_t)error.line - 1, error.text);
 }
 
-// Rows for other programs: arrows, and the host's calls.
+// Rows for other programs: arrows, and the host's calls, whose category follows name, pid and tid, and precedes
+// everything that may be long.
 static bool is_for_others(const struct pieces *pieces)
 {
+    static const char arrow[] = "{\"ph\":\"";
     static const char call[] = "\"cat\":\"cuda_runtime\"";
     const char *text = pieces->text;
-    if (begins(text, pieces->size, "{\"ph\":\"s\"") || begins(text, pieces->size, "{\"ph\":\"f\""))
+    if (pieces->size >= sizeof arrow && memcmp(text, arrow, sizeof arrow - 1) == 0 &&
+        (text[sizeof arrow - 1] == 's' || text[sizeof arrow - 1] == 'f'))
         return true;
-    // It follows name, pid and tid, and precedes everything that may be long.
-    for (size_t i = 0; i + sizeof call < pieces->size && i < 160; i++)
-        if (text[i] == '"' && memcmp(text + i, call, sizeof call - 1) == 0)
-            return true;
-    return false;
+    return memmem(text, pieces->size < 180 ? pieces->size : 180, call, sizeof call - 1);
 }
 
 static enum answer take_event(struct reader *reader, struct pieces *pieces)

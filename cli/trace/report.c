@@ -274,29 +274,7 @@ static int by_change(const void *a, const void *b)
     return x != y ? (x > y ? -1 : 1) : strcmp(first->name, second->name);
 }
 
-static int by_name(const void *a, const void *b)
-{
-    const struct entry *first = a;
-    const struct entry *second = b;
-    return strcmp(first->name, second->name);
-}
-
-static void add_up(struct entries *entries)
-{
-    size_t used = 0;
-    for (size_t i = 0; i < entries->count; i++) {
-        const struct entry entry = entries->items[i];
-        if (used == 0 || strcmp(entries->items[used - 1].name, entry.name) != 0) {
-            entries->items[used++] = entry;
-            continue;
-        }
-        for (size_t side = 0; side < 2; side++) {
-            entries->items[used - 1].ns[side] += entry.ns[side];
-            entries->items[used - 1].count[side] += entry.count[side];
-        }
-    }
-    entries->count = used;
-}
+CLI_DESTROYER(destroy_names, weir_names_destroy)
 
 // Ownership: the command's.
 static struct entries find_entries(weir_report *const reports[2], weir_report_table table)
@@ -304,16 +282,20 @@ static struct entries find_entries(weir_report *const reports[2], weir_report_ta
     const size_t rows =
         weir_report_row_count(reports[0], table) + weir_report_row_count(reports[1], table);
     struct entries entries = {.items = cli_allocate(rows + 1, sizeof *entries.items)};
+    struct weir_names *names = weir_names_create();
+    cli_own(destroy_names, names);
     for (size_t side = 0; side < 2; side++)
         for (size_t i = 0; i < weir_report_row_count(reports[side], table); i++) {
             const struct weir_report_row *row = weir_report_get_row(reports[side], table, i);
-            struct entry *entry = &entries.items[entries.count++];
-            *entry = (struct entry){.name = row->name};
-            entry->ns[side] = row->sum.most_ns;
-            entry->count[side] = row->count;
+            const size_t number = names ? weir_names_number(names, row->name) : SIZE_MAX;
+            if (number == SIZE_MAX)
+                cli_fail(CLI_FAILED, "no memory for the comparison");
+            struct entry *entry = &entries.items[number];
+            entry->name = row->name;
+            entry->ns[side] += row->sum.most_ns;
+            entry->count[side] += row->count;
         }
-    qsort(entries.items, entries.count, sizeof *entries.items, by_name);
-    add_up(&entries);
+    entries.count = names ? weir_names_count(names) : 0;
     qsort(entries.items, entries.count, sizeof *entries.items, by_change);
     return entries;
 }
