@@ -206,27 +206,22 @@ static void write_waits(struct page *page)
 
 // Devices, queues and threads are few.
 
-#define HAS(structure, member, type)                            \
-    {                                                           \
-        offsetof(struct structure, member), type, #member, true \
-    }
-
 static const struct weir__field device_fields[] = {
-    HAS(weir_trace_device, name, WEIR__TEXT),
-    HAS(weir_trace_device, label, WEIR__TEXT),
+    WEIR__ALWAYS(weir_trace_device, name, WEIR__TEXT, "name"),
+    WEIR__ALWAYS(weir_trace_device, label, WEIR__TEXT, "label"),
     {0},
 };
 
 static const struct weir__field queue_fields[] = {
-    HAS(weir_trace_queue, label, WEIR__TEXT),
-    HAS(weir_trace_queue, id, WEIR__COUNT),
-    HAS(weir_trace_queue, device, WEIR__SMALL),
+    WEIR__ALWAYS(weir_trace_queue, label, WEIR__TEXT, "label"),
+    WEIR__ALWAYS(weir_trace_queue, id, WEIR__COUNT, "id"),
+    WEIR__ALWAYS(weir_trace_queue, device, WEIR__SMALL, "device"),
     {0},
 };
 
 static const struct weir__field thread_fields[] = {
-    HAS(weir_trace_thread, name, WEIR__TEXT),
-    HAS(weir_trace_thread, id, WEIR__COUNT),
+    WEIR__ALWAYS(weir_trace_thread, name, WEIR__TEXT, "name"),
+    WEIR__ALWAYS(weir_trace_thread, id, WEIR__COUNT, "id"),
     {0},
 };
 

@@ -101,7 +101,6 @@ struct weir_trace_device {
     uint32_t copy_engines_to_device;
     uint32_t copy_engines_to_host;
     uint32_t concurrent_kernels;
-    uint32_t unified_memory;
     uint32_t kind; // one of weir_device_kind; 0 in other programs' traces
 };
 
@@ -110,7 +109,6 @@ struct weir_trace_queue {
     uint32_t device; // index
     int32_t priority;
     const char *label;
-    const char *backend;
     // Set by the reader: its device in weir_trace.devices. Its operations are contiguous, in the order of submission.
     size_t device_index;
     size_t first_operation;

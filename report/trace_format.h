@@ -34,6 +34,11 @@ struct weir__field {
     bool always;      // is there also if it is 0, false or ""
 };
 
+#define WEIR__ALWAYS(structure, member, type, name)          \
+    {                                                        \
+        offsetof(struct structure, member), type, name, true \
+    }
+
 // Of struct weir_trace_meta the head and the end; of struct weir_trace_device the row and the properties.
 extern const struct weir__field weir__head_fields[], weir__end_fields[], weir__device_fields[],
     weir__property_fields[], weir__queue_fields[], weir__operation_fields[], weir__wait_fields[],

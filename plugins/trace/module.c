@@ -187,11 +187,6 @@ static void free_device(struct trace_device *device)
 static void release(struct trace *trace)
 {
     trace_thread_leave(trace);
-    for (struct trace_queue *queue = trace->queues; queue;) {
-        struct trace_queue *next = queue->next;
-        trace_queue_free(queue);
-        queue = next;
-    }
     for (struct trace_device *device = trace->devices; device;) {
         struct trace_device *next = device->next;
         free_device(device);
@@ -340,7 +335,6 @@ static void device_limits(const struct weir_link *link, weir_device *object,
         .copy_engines_to_device = limits->copy_engines_to_device,
         .copy_engines_to_host = limits->copy_engines_to_host,
         .concurrent_kernels = limits->concurrent_kernels,
-        .unified_memory = limits->unified_memory,
         .kind = limits->kind,
     };
     device->enlisted = true;
@@ -371,7 +365,6 @@ static weir_status queue_create(const struct weir_link *link, weir_device *devic
         .device = queue->device->row.index,
         .priority = setup->priority,
         .label = queue->label,
-        .backend = trace->backend->name,
     };
     queue->ring = calloc(trace->ring_size, sizeof *queue->ring);
     queue->times = calloc(trace->ring_size, sizeof *queue->times);

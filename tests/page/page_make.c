@@ -17,8 +17,8 @@ static const struct weir_trace_device device = {
 };
 
 static const struct weir_trace_queue queues[] = {
-    {.id = 65537, .label = "first", .backend = "cuda"},
-    {.id = 65538, .label = "</script><b>second", .backend = "cuda"},
+    {.id = 65537, .label = "first"},
+    {.id = 65538, .label = "</script><b>second"},
 };
 
 static struct weir_trace_operation copy_in(unsigned queue, uint64_t sequence, uint64_t start,

@@ -54,7 +54,7 @@ void made_begin(struct made *made, size_t queue_count, ...)
 void made_queue(struct made *made, const char *label)
 {
     made->queues[made->queue_count] =
-        (struct weir_trace_queue){.id = 10 + made->queue_count, .label = label, .backend = "null"};
+        (struct weir_trace_queue){.id = 10 + made->queue_count, .label = label};
     made->queue_count++;
 }
 
