@@ -45,7 +45,6 @@ enum {
     TRACE_WAITS = 64,       // that an operation keeps, the last ones
     TRACE_FETCH = 256,      // times that are fetched at once
     TRACE_FETCHES = 4096,   // that often, at most
-    TRACE_LABEL_SIZE = 96,  // of labels of devices and queues
     TRACE_TITLE_SIZE = 64,  // of a collective's name
     TRACE_WAKE = 512,       // operations in a ring that wake the writing thread
 };
@@ -161,9 +160,8 @@ weir_status trace_queue_submit(const struct weir_link *link, weir_queue *object,
 
 struct trace_device {
     struct trace_device *next;
-    weir_device *object; // of the front end, while it has queues
-    struct weir_device_info info;
-    char label[TRACE_LABEL_SIZE];
+    weir_device *object;          // of the front end, while it has queues
+    struct weir_device_info info; // whose texts the row has
     struct weir_trace_device row; // since its limits are known
     bool has_collectives;         // carries them out itself
     bool enlisted;
@@ -181,7 +179,6 @@ struct trace_queue {
     struct trace_queue *next;
     struct trace *trace;
     struct trace_device *device;
-    char label[TRACE_LABEL_SIZE];
     struct weir_trace_queue row;
     struct trace_entry *ring;
     uint64_t mask;                      // of it
