@@ -206,7 +206,6 @@ static void convert(struct trace_queue *queue, struct trace_entry *entry)
     }
     entry->start_ns = start_ns;
     entry->end_ns = queue->end_ns = end_ns;
-    entry->flags |= TRACE_TIMED;
 }
 
 static bool join_work(struct trace_queue *queue, struct trace_entry *entry, bool last)
@@ -227,7 +226,6 @@ static bool join_work(struct trace_queue *queue, struct trace_entry *entry, bool
 static bool join_call(struct trace_queue *queue, struct trace_entry *entry, bool last)
 {
     if (has_run(entry)) {
-        entry->flags |= TRACE_TIMED;
         if (entry->start_ns < queue->end_ns)
             entry->start_ns = queue->end_ns;
         if (entry->end_ns < entry->start_ns)
@@ -355,7 +353,7 @@ static void make_name(const struct weir_trace_collective *collective, char *name
 static void write_operation(struct trace *trace, struct trace_queue *queue,
                             const struct trace_entry *entry)
 {
-    const bool timed = (entry->flags & TRACE_TIMED) && !(entry->flags & TRACE_UNTIMED);
+    const bool timed = !(entry->flags & TRACE_UNTIMED); // it was joined
     struct weir_trace_operation row = {
         .queue = queue->row.id,
         .sequence = entry->sequence,

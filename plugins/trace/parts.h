@@ -101,7 +101,6 @@ weir_status trace_queue_finish(const struct weir_link *link, weir_queue *object)
 enum trace_flags {
     TRACE_FAILED = 1,  // at submit
     TRACE_UNTIMED = 2, // has no times
-    TRACE_TIMED = 4,   // start_ns and end_ns are known
 };
 
 // One operation, or one wait, from its submit until it is written.
@@ -109,7 +108,8 @@ struct trace_entry {
     uint64_t sequence;
     uint64_t submit_ns;
     uint64_t submit_end_ns;
-    uint64_t start_ns; // on the host's clock, but on the device's until TRACE_TIMED is set for it
+    uint64_t
+        start_ns; // on the host's clock, but those that are fetched on the device's until the entry is joined
     uint64_t end_ns;
     uint64_t bytes;
     uint64_t thread;
