@@ -127,12 +127,8 @@ static const char check_about[] =
     "queue:LABEL, name:NAME and region:PATH. Without dashes, a condition is an operand: "
     "'bubbles<=1ms'.";
 
-enum {
-    CONDITION_LIMIT = 64
-};
-
 struct conditions {
-    char *texts[CONDITION_LIMIT];
+    char **texts;
     size_t count;
 };
 
@@ -150,6 +146,7 @@ static bool is_word(const char *text, const char *word)
 static int take_conditions(struct conditions *conditions, int argc, char **argv)
 {
     int left = 1;
+    conditions->texts = cli_allocate((size_t)argc, sizeof *conditions->texts);
     for (int i = 1; i < argc; i++) {
         const bool two = i + 1 < argc && is_condition(argv[i + 1]) && !is_condition(argv[i]) &&
                          (is_word(argv[i], "overlap") || is_word(argv[i], "busy"));
@@ -157,11 +154,6 @@ static int take_conditions(struct conditions *conditions, int argc, char **argv)
             argv[left++] = argv[i];
             continue;
         }
-        if (conditions->count == CONDITION_LIMIT)
-            cli_fail(CLI_USAGE,
-                     "weir trace check takes %d conditions at most; check the others in another "
-                     "call",
-                     CONDITION_LIMIT);
         const char *first = argv[i] + strspn(argv[i], "-");
         conditions->texts[conditions->count++] =
             two ? cli_text("%s %s", first, argv[++i]) : cli_copy(first);
