@@ -187,25 +187,28 @@ static void give_up(struct trace_queue *queue, struct trace_entry *entry)
     queue->trace->unfinished++;
 }
 
-// Converts the times to the host's clock. Operations of a queue never overlap, so rounding errors of the clocks are
-// corrected.
+// Operations of a queue never overlap, so rounding errors of the clocks are corrected.
+static void put_after_last(struct trace_queue *queue, struct trace_entry *entry)
+{
+    if (entry->start_ns < queue->end_ns)
+        entry->start_ns = queue->end_ns;
+    if (entry->end_ns < entry->start_ns)
+        entry->end_ns = entry->start_ns;
+    queue->end_ns = entry->end_ns;
+}
+
+// Converts the times to the host's clock. An earliest start is not later than the end.
 static void convert(struct trace_queue *queue, struct trace_entry *entry)
 {
     const struct weir_clock_map *clock = &queue->device->clock_now;
-    uint64_t start_ns = weir_clock_map_b(clock, entry->start_ns);
-    uint64_t end_ns = weir_clock_map_b(clock, entry->end_ns);
-    if (entry->start_is_earliest && start_ns < entry->submit_ns)
-        start_ns = entry->submit_ns;
-    if (start_ns < queue->end_ns)
-        start_ns = queue->end_ns;
-    if (end_ns < start_ns) {
-        if (entry->start_is_earliest && end_ns > queue->end_ns)
-            start_ns = end_ns;
-        else
-            end_ns = start_ns;
-    }
-    entry->start_ns = start_ns;
-    entry->end_ns = queue->end_ns = end_ns;
+    entry->start_ns = weir_clock_map_b(clock, entry->start_ns);
+    entry->end_ns = weir_clock_map_b(clock, entry->end_ns);
+    if (entry->start_is_earliest && entry->start_ns < entry->submit_ns)
+        entry->start_ns = entry->submit_ns;
+    if (entry->start_is_earliest && entry->start_ns > entry->end_ns &&
+        entry->end_ns > queue->end_ns)
+        entry->start_ns = entry->end_ns;
+    put_after_last(queue, entry);
 }
 
 static bool join_work(struct trace_queue *queue, struct trace_entry *entry, bool last)
@@ -226,11 +229,7 @@ static bool join_work(struct trace_queue *queue, struct trace_entry *entry, bool
 static bool join_call(struct trace_queue *queue, struct trace_entry *entry, bool last)
 {
     if (has_run(entry)) {
-        if (entry->start_ns < queue->end_ns)
-            entry->start_ns = queue->end_ns;
-        if (entry->end_ns < entry->start_ns)
-            entry->end_ns = entry->start_ns;
-        queue->end_ns = entry->end_ns;
+        put_after_last(queue, entry);
         return true;
     }
     if (!last && queue->last_fetched <= entry->sequence)
