@@ -15,8 +15,6 @@ static const struct weir_clock_pair *pair_at(const struct weir_clock_map *map, u
 void weir_clock_map_add(struct weir_clock_map *map, uint64_t a_ns, uint64_t b_ns)
 {
     const struct weir_clock_pair pair = {a_ns, b_ns};
-    if (map->count == 0)
-        map->first = pair;
     if (map->count > 0) {
         const struct weir_clock_pair *last = pair_at(map, map->count - 1);
         if (a_ns <= last->a_ns || b_ns <= last->b_ns)
@@ -64,14 +62,4 @@ uint64_t weir_clock_map_b(const struct weir_clock_map *map, uint64_t a_ns)
     const double scale = known ? steepness(before, after) : 0;
     const struct weir_clock_pair *near = a_ns > after->a_ns ? after : before;
     return shift(a_ns, near->a_ns, near->b_ns, scale);
-}
-
-double weir_clock_map_drift_ppm(const struct weir_clock_map *map)
-{
-    if (map->count < 2)
-        return 0;
-    const struct weir_clock_pair *last = pair_at(map, map->count - 1);
-    if (last->a_ns - map->first.a_ns < WEIR_CLOCK_MAP_DISTANCE_NS)
-        return 0;
-    return -steepness(&map->first, last) * 1e6;
 }

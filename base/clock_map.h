@@ -21,7 +21,6 @@ struct weir_clock_pair {
 struct weir_clock_map {
     struct weir_clock_pair pairs[WEIR_CLOCK_MAP_PAIRS]; // ring, oldest overwritten first
     uint64_t count;                                     // of all pairs so far
-    struct weir_clock_pair first;                       // the first of all pairs
 };
 
 // Adds a reading. One that runs backwards in either clock is ignored.
@@ -29,9 +28,5 @@ void weir_clock_map_add(struct weir_clock_map *map, uint64_t a_ns, uint64_t b_ns
 
 // The time on clock b when a shows the given time.
 uint64_t weir_clock_map_b(const struct weir_clock_map *map, uint64_t a_ns);
-
-// Returns how much faster clock a ran than b from the first pair to the last, in millionths; 0
-// while the two are too close to each other to measure it.
-double weir_clock_map_drift_ppm(const struct weir_clock_map *map);
 
 #endif

@@ -372,14 +372,9 @@ char *weir_findings_text(const struct weir_findings *findings)
 
 #define FILE_LIMIT ((size_t)64 << 20)
 
-struct file {
-    struct file *next;
-    json_t *root; // of which the texts are used
-};
-
 struct weir_findings_reader {
     struct weir_findings all;
-    struct file *files;
+    json_t *roots; // of which the texts are used
     struct weir_check_finding **items;
     size_t room;
     struct weir_suppression **rules;
@@ -389,8 +384,12 @@ struct weir_findings_reader {
 weir_findings_reader *weir_findings_reader_create(void)
 {
     weir_findings_reader *reader = calloc(1, sizeof *reader);
-    if (reader)
-        reader->all = (struct weir_findings){.program = "", .suppressions = "", .complete = true};
+    if (!reader)
+        return NULL;
+    reader->all = (struct weir_findings){.program = "", .suppressions = "", .complete = true};
+    reader->roots = json_array();
+    if (!reader->roots)
+        weir_findings_reader_destroy(&reader);
     return reader;
 }
 
@@ -405,12 +404,7 @@ void weir_findings_reader_destroy(weir_findings_reader **reader)
         free(gone->rules[i]);
     free(gone->items);
     free(gone->rules);
-    while (gone->files) {
-        struct file *file = gone->files;
-        gone->files = file->next;
-        json_decref(file->root);
-        free(file);
-    }
+    json_decref(gone->roots);
     free(gone);
     *reader = NULL;
 }
@@ -540,14 +534,9 @@ static bool add_root(weir_findings_reader *reader, json_t *root)
 {
     const json_t *findings = json_object_get(root, "findings");
     const json_t *rules = json_object_get(root, "suppressions");
-    struct file *file = malloc(sizeof *file);
-    bool ok = file;
-    if (!file) {
-        json_decref(root);
+    bool ok = true;
+    if (json_array_append_new(reader->roots, root) != 0)
         return false;
-    }
-    *file = (struct file){.next = reader->files, .root = root};
-    reader->files = file;
     if (!reader->all.program[0])
         reader->all.program = text_at(root, "program");
     reader->all.process = count_at(root, "process");

@@ -1,4 +1,5 @@
 // What a report measures of a trace's operations: runs, tables and the summary.
+#define _GNU_SOURCE // qsort_r
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,38 +32,34 @@ static int by_begin(const void *a, const void *b)
     return x->operation < y->operation ? -1 : x->operation > y->operation;
 }
 
-// qsort has no context argument, so keys are stored with the indexes.
-struct keyed {
-    uint64_t key;
-    uint32_t index;
-};
-
-static int by_key(const void *a, const void *b)
+static int by_certain(const void *a, const void *b, void *runs)
 {
-    const struct keyed *x = a;
-    const struct keyed *y = b;
-    if (x->key != y->key)
-        return x->key < y->key ? -1 : 1;
-    return x->index < y->index ? -1 : x->index > y->index;
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    const struct weir__run *of = runs;
+    if (of[x].certain != of[y].certain)
+        return of[x].certain < of[y].certain ? -1 : 1;
+    return x < y ? -1 : x > y;
 }
 
-// The runs' indexes by their latest starts, or by their ends, or NULL if out of memory.
-static uint32_t *order_runs(const weir_report *report, bool by_certain)
+static int by_end(const void *a, const void *b, void *runs)
 {
-    struct keyed *keys = malloc((report->run_count + 1) * sizeof *keys);
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    const struct weir__run *of = runs;
+    if (of[x].end != of[y].end)
+        return of[x].end < of[y].end ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+// The runs' indexes in that order, or NULL if out of memory.
+static uint32_t *order_runs(const weir_report *report,
+                            int (*order)(const void *a, const void *b, void *runs))
+{
     uint32_t *indexes = malloc((report->run_count + 1) * sizeof *indexes);
-    for (size_t i = 0; keys && i < report->run_count; i++) {
-        const struct weir__run *run = &report->runs[i];
-        keys[i] = (struct keyed){by_certain ? run->certain : run->end, (uint32_t)i};
-    }
-    if (!keys) {
-        free(indexes);
+    if (!indexes)
         return NULL;
-    }
-    qsort(keys, report->run_count, sizeof *keys, by_key);
-    for (size_t i = 0; indexes && i < report->run_count; i++)
-        indexes[i] = keys[i].index;
-    free(keys);
+    for (size_t i = 0; i < report->run_count; i++)
+        indexes[i] = (uint32_t)i;
+    qsort_r(indexes, report->run_count, sizeof *indexes, order, report->runs);
     return indexes;
 }
 
@@ -134,10 +131,8 @@ static bool find_certain(weir_report *report)
         uint64_t last;
         uint64_t before;
     } *ends = calloc(report->lane_count + 1, sizeof *ends);
-    uint32_t *order = order_runs(report, false);
-    const bool made = order && ends;
-    for (size_t i = 0; made && i < report->run_count; i++) {
-        struct weir__run *run = &report->runs[order[i]];
+    for (size_t i = 0; ends && i < report->run_count; i++) {
+        struct weir__run *run = &report->runs[report->by_end[i]];
         struct ends *lane = &ends[run->lane];
         if (run->end > lane->last)
             *lane = (struct ends){run->end, lane->last};
@@ -145,8 +140,8 @@ static bool find_certain(weir_report *report)
             lane->before > run->begin)
             run->certain = lane->before;
     }
+    const bool made = ends;
     free(ends);
-    free(order);
     return made;
 }
 
@@ -193,17 +188,23 @@ static bool measure_runs(weir_report *report)
     if (report->trace->operation_count >= UINT32_MAX || !make_runs(report))
         return false;
     qsort(report->runs, report->run_count, sizeof *report->runs, by_begin);
-    if (!find_certain(report))
+    report->by_end = order_runs(report, by_end);
+    if (!report->by_end || !find_certain(report))
         return false;
-    report->by_certain = order_runs(report, true);
-    report->by_end = order_runs(report, false);
-    if (!report->by_certain || !report->by_end || !find_before(report))
+    report->by_certain = order_runs(report, by_certain);
+    if (!report->by_certain || !find_before(report))
         return false;
     find_span(report);
     return true;
 }
 
-// A table is a grouping of runs: each run belongs to one row. There are two passes over the runs,
+static const struct weir_trace_operation *operation_of(const weir_report *report,
+                                                       const struct weir__run *run)
+{
+    return &report->trace->operations[run->operation];
+}
+
+// A table is a grouping of runs: each run belongs to one row, or to none. There are two passes over the runs,
 // in the order of their earliest and of their latest starts, and each row keeps its union.
 
 struct group {
@@ -212,24 +213,93 @@ struct group {
     struct weir_report_row row;
 };
 
-struct grouping {
-    uint32_t *group_of; // of each run; NO_GROUP for those in none
-    struct group *groups;
-    size_t count;
-};
-
 #define NO_GROUP UINT32_MAX
 
-static void fill(const weir_report *report, struct grouping *grouping)
+// A region's path without numbers: "frame 12/texture" is "frame/texture".
+static void region_family(const char *region, char *text, size_t size)
+{
+    size_t used = 0;
+    while (*region) {
+        const size_t length = strcspn(region, "/");
+        size_t kept = length;
+        while (kept > 0 && region[kept - 1] >= '0' && region[kept - 1] <= '9')
+            kept--;
+        // "frame 12" without its number, but all of "frame12", "12" and "frame".
+        kept = kept < length && kept > 1 && region[kept - 1] == ' ' ? kept - 1 : length;
+        for (size_t i = 0; i < kept && used + 1 < size; i++)
+            text[used++] = region[i];
+        region += length;
+        if (*region && used + 1 < size)
+            text[used++] = '/';
+        if (*region)
+            region++;
+    }
+    text[used] = '\0';
+}
+
+const char *weir__run_name(const weir_report *report, weir_report_table table,
+                           const struct weir__run *run, char *text, size_t size)
+{
+    const struct weir_trace_operation *operation = operation_of(report, run);
+    switch (table) {
+    case WEIR_REPORT_QUEUES:
+        return weir_trace_queue_name(&report->trace->queues[operation->queue_index], text, size);
+    case WEIR_REPORT_KINDS:
+        return weir_trace_kind_name(operation->kind);
+    case WEIR_REPORT_REGIONS:
+        region_family(operation->region, text, size);
+        return text;
+    default:
+        return weir_trace_operation_title(operation, text, size);
+    }
+}
+
+// The run's group: the index of its device or queue, its lane, or the number of its name. False if out of memory.
+static bool find_group(weir_report *report, weir_report_table table, const struct weir__run *run,
+                       uint32_t *out_group)
+{
+    char text[512];
+    *out_group = NO_GROUP;
+    if (table == WEIR_REPORT_ENGINES) {
+        *out_group = run->lane;
+    } else if (table == WEIR_REPORT_DEVICES || table == WEIR_REPORT_QUEUES) {
+        if (run->of_device)
+            *out_group = table == WEIR_REPORT_DEVICES ? weir__lane_device(run->lane)
+                                                      : operation_of(report, run)->queue_index;
+    } else {
+        const char *name = weir__run_name(report, table, run, text, sizeof text);
+        const size_t number = *name ? weir_names_number(report->names, name) : NO_GROUP;
+        *out_group = (uint32_t)number;
+        return number != SIZE_MAX;
+    }
+    return true;
+}
+
+// How many groups there may be.
+static size_t count_groups(const weir_report *report, weir_report_table table)
+{
+    switch (table) {
+    case WEIR_REPORT_DEVICES:
+        return report->trace->device_count;
+    case WEIR_REPORT_QUEUES:
+        return report->trace->queue_count;
+    case WEIR_REPORT_ENGINES:
+        return report->lane_count;
+    default:
+        return weir_names_count(report->names);
+    }
+}
+
+static void fill(const weir_report *report, const uint32_t *group_of, struct group *groups)
 {
     for (size_t i = 0; i < report->run_count; i++) {
         const struct weir__run *run = &report->runs[i];
-        if (grouping->group_of[i] == NO_GROUP)
+        if (group_of[i] == NO_GROUP)
             continue;
-        struct group *group = &grouping->groups[grouping->group_of[i]];
+        struct group *group = &groups[group_of[i]];
         weir__cover_add(&group->most, run->begin, run->end);
         group->row.count++;
-        group->row.bytes += report->trace->operations[run->operation].bytes;
+        group->row.bytes += operation_of(report, run)->bytes;
         group->row.sum.most_ns += run->end - run->begin;
         group->row.sum.least_ns += run->end - run->certain;
         if (run->end - run->begin > group->row.longest_ns)
@@ -238,9 +308,8 @@ static void fill(const weir_report *report, struct grouping *grouping)
     for (size_t i = 0; i < report->run_count; i++) {
         const uint32_t index = report->by_certain[i];
         const struct weir__run *run = &report->runs[index];
-        if (grouping->group_of[index] != NO_GROUP)
-            weir__cover_add(&grouping->groups[grouping->group_of[index]].least, run->certain,
-                            run->end);
+        if (group_of[index] != NO_GROUP)
+            weir__cover_add(&groups[group_of[index]].least, run->certain, run->end);
     }
 }
 
@@ -253,148 +322,73 @@ int weir__rows_by_busy(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-// Makes rows of the groups that have runs. Without `sorted` they keep their order.
-static bool make_rows(weir_report *report, weir_report_table table, struct grouping *grouping,
-                      bool sorted)
+// What the row is of. Its name is NULL if out of memory.
+static void name_row(weir_report *report, weir_report_table table, uint32_t group,
+                     struct weir_report_row *row)
+{
+    const struct weir_trace *trace = report->trace;
+    const struct weir_trace_queue *queue = &trace->queues[group];
+    char text[512];
+    switch (table) {
+    case WEIR_REPORT_DEVICES:
+        row->name = trace->devices[group].name;
+        row->device = trace->devices[group].index;
+        break;
+    case WEIR_REPORT_QUEUES:
+        row->name = weir_names_keep(report->names, weir_trace_queue_name(queue, text, sizeof text));
+        row->device = queue->device;
+        row->queue = queue->id;
+        break;
+    case WEIR_REPORT_ENGINES:
+        row->name = weir_trace_engine_name(weir__lane_engine(group));
+        row->device = trace->devices[weir__lane_device(group)].index;
+        break;
+    default:
+        row->name = weir_names_text(report->names, group);
+        break;
+    }
+}
+
+// Makes rows of the groups that have runs, in the order of the trace, or of names the busiest first.
+static bool make_rows(weir_report *report, weir_report_table table, const struct group *groups,
+                      size_t count)
 {
     struct weir__rows_of_table *out = &report->tables[table];
     const uint64_t span = report->summary.span_ns;
-    out->rows = calloc(grouping->count + 1, sizeof *out->rows);
+    out->rows = calloc(count + 1, sizeof *out->rows);
     if (!out->rows)
         return false;
-    fill(report, grouping);
-    for (size_t i = 0; i < grouping->count; i++) {
-        struct group *group = &grouping->groups[i];
+    for (uint32_t i = 0; i < count; i++) {
+        const struct group *group = &groups[i];
+        struct weir_report_row *row = &out->rows[out->count].row;
         if (group->row.count == 0)
             continue;
-        group->row.busy = (struct weir_report_time){group->least.covered, group->most.covered};
-        group->row.utilisation = span > 0 ? (double)group->most.covered / (double)span : 0;
-        out->rows[out->count++].row = group->row;
+        *row = group->row;
+        row->busy = (struct weir_report_time){group->least.covered, group->most.covered};
+        row->utilisation = span > 0 ? (double)group->most.covered / (double)span : 0;
+        name_row(report, table, i, row);
+        if (!row->name)
+            return false;
+        out->count++;
     }
-    if (sorted)
+    if (table >= WEIR_REPORT_KINDS)
         qsort(out->rows, out->count, sizeof *out->rows, weir__rows_by_busy);
     return true;
 }
 
-static bool begin_grouping(const weir_report *report, struct grouping *grouping, size_t groups)
+static bool measure_table(weir_report *report, weir_report_table table)
 {
-    grouping->count = groups;
-    grouping->group_of = malloc((report->run_count + 1) * sizeof *grouping->group_of);
-    grouping->groups = calloc(groups + 1, sizeof *grouping->groups);
-    return grouping->group_of && grouping->groups;
-}
-
-static void end_grouping(struct grouping *grouping)
-{
-    free(grouping->group_of);
-    free(grouping->groups);
-}
-
-static const struct weir_trace_operation *operation_of(const weir_report *report, size_t run)
-{
-    return &report->trace->operations[report->runs[run].operation];
-}
-
-// Devices, queues and engines: the groups are known.
-
-static bool measure_devices(weir_report *report)
-{
-    const struct weir_trace *trace = report->trace;
-    struct grouping grouping;
-    bool ok = begin_grouping(report, &grouping, trace->device_count);
-    for (size_t i = 0; ok && i < trace->device_count; i++) {
-        grouping.groups[i].row.name = trace->devices[i].name;
-        grouping.groups[i].row.device = trace->devices[i].index;
-    }
+    uint32_t *group_of = malloc((report->run_count + 1) * sizeof *group_of);
+    bool ok = group_of;
     for (size_t i = 0; ok && i < report->run_count; i++)
-        grouping.group_of[i] =
-            report->runs[i].of_device ? weir__lane_device(report->runs[i].lane) : NO_GROUP;
-    ok = ok && make_rows(report, WEIR_REPORT_DEVICES, &grouping, false);
-    end_grouping(&grouping);
-    return ok;
-}
-
-static bool measure_queues(weir_report *report)
-{
-    const struct weir_trace *trace = report->trace;
-    struct grouping grouping;
-    char text[160];
-    bool ok = begin_grouping(report, &grouping, trace->queue_count);
-    for (size_t i = 0; ok && i < trace->queue_count; i++) {
-        struct weir_report_row *row = &grouping.groups[i].row;
-        row->name = weir_names_keep(report->names,
-                                    weir_trace_queue_name(&trace->queues[i], text, sizeof text));
-        row->device = trace->queues[i].device;
-        row->queue = trace->queues[i].id;
-        ok = row->name != NULL;
-    }
-    for (size_t i = 0; ok && i < report->run_count; i++)
-        grouping.group_of[i] =
-            report->runs[i].of_device ? operation_of(report, i)->queue_index : NO_GROUP;
-    ok = ok && make_rows(report, WEIR_REPORT_QUEUES, &grouping, false);
-    end_grouping(&grouping);
-    return ok;
-}
-
-static bool measure_engines(weir_report *report)
-{
-    struct grouping grouping;
-    bool ok = begin_grouping(report, &grouping, report->lane_count);
-    for (uint32_t i = 0; ok && i < report->lane_count; i++) {
-        grouping.groups[i].row.name = weir_trace_engine_name(weir__lane_engine(i));
-        grouping.groups[i].row.device = report->trace->devices[weir__lane_device(i)].index;
-    }
-    for (size_t i = 0; ok && i < report->run_count; i++)
-        grouping.group_of[i] = report->runs[i].lane;
-    ok = ok && make_rows(report, WEIR_REPORT_ENGINES, &grouping, false);
-    end_grouping(&grouping);
-    return ok;
-}
-
-// Kinds, names and regions: the groups come from the operations.
-
-typedef const char *(*name_function)(const struct weir_trace_operation *operation, char *text,
-                                     size_t size);
-
-static const char *kind_name(const struct weir_trace_operation *operation, char *text, size_t size)
-{
-    snprintf(text, size, "%s", weir_trace_kind_name(operation->kind));
-    return text;
-}
-
-static const char *region_name(const struct weir_trace_operation *operation, char *text,
-                               size_t size)
-{
-    weir__region_family(operation->region, text, size);
-    return text;
-}
-
-// Operations without a name, such as those outside of regions, are in no row.
-static bool measure_named(weir_report *report, weir_report_table table, name_function name)
-{
-    struct weir_names *names = weir_names_create();
-    struct grouping grouping = {0};
-    char text[512];
-    uint32_t *numbers = malloc((report->run_count + 1) * sizeof *numbers);
-    bool ok = names && numbers;
-    for (size_t i = 0; ok && i < report->run_count; i++) {
-        const char *it = name(operation_of(report, i), text, sizeof text);
-        const size_t number = *it ? weir_names_number(names, it) : NO_GROUP;
-        ok = number != SIZE_MAX;
-        numbers[i] = (uint32_t)number;
-    }
-    const size_t count = ok ? weir_names_count(names) : 0;
-    ok = ok && begin_grouping(report, &grouping, count);
-    for (size_t i = 0; ok && i < count; i++) {
-        grouping.groups[i].row.name = weir_names_keep(report->names, weir_names_text(names, i));
-        ok = grouping.groups[i].row.name != NULL;
-    }
-    if (ok)
-        memcpy(grouping.group_of, numbers, report->run_count * sizeof *numbers);
-    ok = ok && make_rows(report, table, &grouping, true);
-    end_grouping(&grouping);
-    free(numbers);
-    weir_names_destroy(names);
+        ok = find_group(report, table, &report->runs[i], &group_of[i]);
+    const size_t count = count_groups(report, table);
+    struct group *groups = ok ? calloc(count + 1, sizeof *groups) : NULL;
+    if (groups)
+        fill(report, group_of, groups);
+    ok = groups && make_rows(report, table, groups, count);
+    free(groups);
+    free(group_of);
     return ok;
 }
 
@@ -407,7 +401,7 @@ static void measure_breakdown(weir_report *report, uint64_t *out_busy)
     struct weir__cover compute = {0};
     for (size_t i = 0; i < report->run_count; i++) {
         const struct weir__run *run = &report->runs[i];
-        const char *name = operation_of(report, i)->name;
+        const char *name = operation_of(report, run)->name;
         if (run->of_device)
             weir__cover_add(&all, run->begin, run->end);
         // As HTA distinguishes them, by the name only.
@@ -465,16 +459,14 @@ static void find_serial(weir_report *report, uint64_t sum, uint64_t busy)
 static void measure_summary(weir_report *report)
 {
     struct weir_report_summary *summary = &report->summary;
+    const struct weir__rows_of_table *devices = &report->tables[WEIR_REPORT_DEVICES];
     struct weir_report_time sum = {0};
     uint64_t busy;
     measure_breakdown(report, &busy);
     measure_bound(report);
-    for (size_t i = 0; i < report->run_count; i++) {
-        const struct weir__run *run = &report->runs[i];
-        if (!run->of_device)
-            continue;
-        sum.most_ns += run->end - run->begin;
-        sum.least_ns += run->end - run->certain;
+    for (size_t i = 0; i < devices->count; i++) {
+        sum.most_ns += devices->rows[i].row.sum.most_ns;
+        sum.least_ns += devices->rows[i].row.sum.least_ns;
     }
     if (summary->span_ns > 0) {
         summary->speedup_least = (double)sum.least_ns / (double)summary->span_ns;
@@ -497,11 +489,9 @@ static weir_status measure(weir_report *report)
             WEIR_ERROR_INVALID, "choose a window inside it",
             "no operation ran in the window that was asked for; the trace is %s long",
             weir_text_duration(end, (double)report->trace->meta.end_ns));
-    if (!measure_devices(report) || !measure_queues(report) || !measure_engines(report) ||
-        !measure_named(report, WEIR_REPORT_KINDS, kind_name) ||
-        !measure_named(report, WEIR_REPORT_NAMES, weir_trace_operation_title) ||
-        !measure_named(report, WEIR_REPORT_REGIONS, region_name))
-        return WEIR_ERROR_OUT_OF_MEMORY;
+    for (weir_report_table table = WEIR_REPORT_DEVICES; table <= WEIR_REPORT_REGIONS; table++)
+        if (!measure_table(report, table))
+            return WEIR_ERROR_OUT_OF_MEMORY;
     measure_summary(report);
     return weir__measure_path(report) ? WEIR_OK : WEIR_ERROR_OUT_OF_MEMORY;
 }

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <regex.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "base/table.h"
 
 // With more names than this the last ones are kept from other processes by nothing.
 #define MOST_SOCKETS 64
@@ -228,49 +229,36 @@ bool weir_output_path_claim(const char *wanted, char *path)
 
 // Files of a run.
 
-static const char *skip_number(const char *text)
+// Adds what matches a part of a name.
+static void add_part(struct weir_long_text *pattern, const char *from, const char *end)
 {
-    return text + strspn(text, "0123456789");
-}
-
-static bool is_rest(const char *text, const char *wanted)
-{
-    for (; *wanted; wanted++) {
-        if (wanted[0] == '%' && wanted[1] == 'p') {
-            const char *end = skip_number(text);
-            if (end == text)
-                return false;
-            text = end;
-            wanted++;
-        } else if (*text++ != *wanted) {
-            return false;
-        }
+    for (; from < end; from++) {
+        const bool number = from[0] == '%' && from + 1 < end && from[1] == 'p';
+        if (number)
+            weir_long_text_add(pattern, "[0-9]+");
+        else
+            weir_long_text_add(pattern, strchr("\\^$.[]|()?*+{}", *from) ? "\\%c" : "%c", *from);
+        from += number;
     }
-    return *text == '\0';
-}
-
-// What follows `before` and a number; NULL: those do not come.
-static const char *skip_part(const char *text, const char *before)
-{
-    const char *number = text + strlen(before);
-    if (strncmp(text, before, strlen(before)) != 0 || skip_number(number) == number)
-        return NULL;
-    return skip_number(number);
 }
 
 bool weir_output_path_is_of(const char *name, const char *wanted)
 {
     const char *rest = end_of_stem(wanted);
-    const char *stem = name_in(wanted);
-    const size_t length = (size_t)(rest - stem);
-    if (strncmp(name, stem, length) != 0)
-        return false;
-    const char *at = name + length;
-    const char *numbered = skip_part(at, ".");
-    const char *ranked =
-        strstr(rest, ".rank") ? NULL : skip_part(numbered ? numbered : at, ".rank");
-    return is_rest(at, rest) || (numbered && is_rest(numbered, rest)) ||
-           (ranked && is_rest(ranked, rest));
+    struct weir_long_text pattern = {.text = NULL};
+    regex_t regex;
+    weir_long_text_add(&pattern, "^");
+    add_part(&pattern, name_in(wanted), rest);
+    weir_long_text_add(&pattern, "(\\.[0-9]+)?%s", strstr(rest, ".rank") ? "" : "(\\.rank[0-9]+)?");
+    add_part(&pattern, rest, rest + strlen(rest));
+    weir_long_text_add(&pattern, "$");
+    bool matches = !pattern.failed && regcomp(&regex, pattern.text, REG_EXTENDED | REG_NOSUB) == 0;
+    if (matches) {
+        matches = regexec(&regex, name, 0, NULL, 0) == 0;
+        regfree(&regex);
+    }
+    free(pattern.text);
+    return matches;
 }
 
 void weir_output_path_remove(const char *path)

@@ -25,7 +25,7 @@ struct page {
     const struct weir_trace *trace;
     const struct weir_findings *findings; // NULL: none
     struct weir_names *texts;
-    struct weir__out *out;
+    struct weir_long_text *out;
     weir_file_writer *file;
     bool no_memory;
 };
@@ -47,8 +47,8 @@ static void write_escaped(struct page *page, const char *text, size_t size)
 // Moves the buffered text to the file.
 static void hand_over(struct page *page)
 {
-    write_escaped(page, page->out->text.text, page->out->text.used);
-    page->out->text.used = 0;
+    write_escaped(page, page->out->text, page->out->used);
+    page->out->used = 0;
 }
 
 // Frees the text. NULL: there was no memory for it.
@@ -206,27 +206,22 @@ static void write_waits(struct page *page)
 
 // Devices, queues and threads are few.
 
-#define HAS(structure, member, type)                            \
-    {                                                           \
-        offsetof(struct structure, member), type, #member, true \
-    }
-
 static const struct weir__field device_fields[] = {
-    HAS(weir_trace_device, name, WEIR__TEXT),
-    HAS(weir_trace_device, label, WEIR__TEXT),
+    WEIR__ALWAYS(weir_trace_device, name, WEIR__TEXT, "name"),
+    WEIR__ALWAYS(weir_trace_device, label, WEIR__TEXT, "label"),
     {0},
 };
 
 static const struct weir__field queue_fields[] = {
-    HAS(weir_trace_queue, label, WEIR__TEXT),
-    HAS(weir_trace_queue, id, WEIR__COUNT),
-    HAS(weir_trace_queue, device, WEIR__SMALL),
+    WEIR__ALWAYS(weir_trace_queue, label, WEIR__TEXT, "label"),
+    WEIR__ALWAYS(weir_trace_queue, id, WEIR__COUNT, "id"),
+    WEIR__ALWAYS(weir_trace_queue, device, WEIR__SMALL, "device"),
     {0},
 };
 
 static const struct weir__field thread_fields[] = {
-    HAS(weir_trace_thread, name, WEIR__TEXT),
-    HAS(weir_trace_thread, id, WEIR__COUNT),
+    WEIR__ALWAYS(weir_trace_thread, name, WEIR__TEXT, "name"),
+    WEIR__ALWAYS(weir_trace_thread, id, WEIR__COUNT, "id"),
     {0},
 };
 
@@ -318,7 +313,7 @@ static void write_page(struct page *page)
 bool weir_page_write(const char *path, const weir_report *report,
                      const struct weir_findings *findings, char *message, size_t message_size)
 {
-    struct weir__out out = {.reason = ""};
+    struct weir_long_text out = {.text = NULL};
     struct page page = {
         .report = report,
         .trace = report->trace,
@@ -331,13 +326,13 @@ bool weir_page_write(const char *path, const weir_report *report,
     if (page.file)
         write_page(&page);
     bool written = false;
-    if (page.no_memory || out.text.failed)
+    if (page.no_memory || out.failed)
         weir_text_about(message, message_size, path,
                         "the page was not written: there is no memory");
     else if (page.file)
         written = weir_file_writer_commit(&page.file, message, message_size);
     weir_file_writer_destroy(&page.file);
-    free(out.text.text);
+    free(out.text);
     weir_names_destroy(page.texts);
     return written;
 }

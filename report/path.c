@@ -89,60 +89,38 @@ static const char *describe(const weir_report *report, size_t operation, char *t
     return text;
 }
 
-void weir__region_family(const char *region, char *text, size_t size)
-{
-    size_t used = 0;
-    while (*region) {
-        const size_t length = strcspn(region, "/");
-        size_t kept = length;
-        while (kept > 0 && region[kept - 1] >= '0' && region[kept - 1] <= '9')
-            kept--;
-        // "frame 12" without its number, but all of "frame12", "12" and "frame".
-        kept = kept < length && kept > 1 && region[kept - 1] == ' ' ? kept - 1 : length;
-        for (size_t i = 0; i < kept && used + 1 < size; i++)
-            text[used++] = region[i];
-        region += length;
-        if (*region && used + 1 < size)
-            text[used++] = '/';
-        if (*region)
-            region++;
-    }
-    text[used] = '\0';
-}
-
 // The critical path, followed backwards: a cursor moves from the end of the span to its begin, and
 // all time that it passes is assigned to an operation, to the host, or to latency.
 
 struct path {
-    struct weir_names *names;
-    struct weir__row *rows; // by the names' numbers
-    uint64_t host_ns;       // not submitted yet, and host calls
+    struct weir__row *rows; // by the numbers of names
+    size_t submitting;      // a row
+    size_t latency;
+    uint64_t host_ns; // not submitted yet, and host calls
     uint64_t latency_ns;
 };
 
-static bool book(struct path *path, const char *name, uint64_t ns, uint64_t bytes)
+static void book(struct path *path, size_t number, uint64_t ns, uint64_t bytes)
 {
-    const size_t number = weir_names_number(path->names, name);
-    if (number == SIZE_MAX)
-        return false;
     struct weir_report_row *row = &path->rows[number].row;
+    if (ns == 0)
+        return;
     row->count++;
     row->bytes += bytes;
     row->busy.most_ns += ns;
     if (ns > row->longest_ns)
         row->longest_ns = ns;
-    return true;
 }
 
 // The interval between the end of the earlier operation and the begin of this one: until the submit
 // it is the host's, after that it is latency.
-static bool book_gap(struct path *path, uint64_t from, uint64_t to, uint64_t submitted)
+static void book_gap(struct path *path, uint64_t from, uint64_t to, uint64_t submitted)
 {
     const uint64_t turn = submitted < from ? from : submitted > to ? to : submitted;
     path->host_ns += turn - from;
     path->latency_ns += to - turn;
-    return (turn == from || book(path, WEIR_REPORT_SUBMITTING, turn - from, 0)) &&
-           (to == turn || book(path, WEIR_REPORT_LATENCY, to - turn, 0));
+    book(path, path->submitting, turn - from, 0);
+    book(path, path->latency, to - turn, 0);
 }
 
 // Returns the operation that ended last of those that had to end first; of equal ones a wait, which
@@ -179,25 +157,24 @@ static size_t last_ended(const weir_report *report, size_t run, uint64_t submitt
     return low > 0 ? report->by_end[low - 1] : SIZE_MAX;
 }
 
-static bool walk(weir_report *report, struct path *path, size_t run_index)
+static void walk(const weir_report *report, struct path *path, size_t run_index)
 {
     const uint64_t start = report->summary.begin_ns;
     uint64_t cursor = report->summary.end_ns;
-    char text[192];
+    char text[512];
     for (;;) {
         const struct weir__run *run = &report->runs[run_index];
         const struct weir_trace_operation *operation = &report->trace->operations[run->operation];
         const uint64_t begin = run->begin > start ? run->begin : start;
         struct before before;
         if (begin < cursor) {
-            if (!book(path, weir_trace_operation_title(operation, text, sizeof text),
-                      cursor - begin, operation->bytes))
-                return false;
+            const char *name = weir__run_name(report, WEIR_REPORT_NAMES, run, text, sizeof text);
+            book(path, weir_names_find(report->names, name), cursor - begin, operation->bytes);
             path->host_ns += run->of_device ? 0 : cursor - begin;
             cursor = begin;
         }
         if (cursor <= start)
-            return true;
+            return;
         before_find(report, run, &before);
         const size_t last = last_before(report, run_index, &before);
         size_t next = last == WEIR_TRACE_NO_INDEX ? SIZE_MAX : report->run_of[last] - 1;
@@ -205,31 +182,30 @@ static bool walk(weir_report *report, struct path *path, size_t run_index)
             next = last_ended(report, run_index, before.submitted);
         uint64_t end = next == SIZE_MAX ? start : report->runs[next].end;
         end = end > cursor ? cursor : end < start ? start : end;
-        if (!book_gap(path, end, cursor, before.submitted))
-            return false;
+        book_gap(path, end, cursor, before.submitted);
         cursor = end;
         if (next == SIZE_MAX || cursor <= start)
-            return true;
+            return;
         run_index = next;
     }
 }
 
-static bool finish_rows(weir_report *report, const struct path *path)
+// Keeps the rows of names that are on the path.
+static void finish_rows(weir_report *report, size_t names)
 {
     struct weir__rows_of_table *table = &report->tables[WEIR_REPORT_PATH];
     const uint64_t span = report->summary.span_ns;
-    table->count = weir_names_count(path->names);
-    for (size_t i = 0; i < table->count; i++) {
-        struct weir_report_row *row = &table->rows[i].row;
-        row->name = weir_names_keep(report->names, weir_names_text(path->names, i));
-        if (!row->name)
-            return false;
-        row->busy.least_ns = row->busy.most_ns;
-        row->sum = row->busy;
-        row->utilisation = span > 0 ? (double)row->busy.most_ns / (double)span : 0;
+    for (size_t i = 0; i < names; i++) {
+        struct weir_report_row row = table->rows[i].row;
+        if (row.count == 0)
+            continue;
+        row.name = weir_names_text(report->names, i);
+        row.busy.least_ns = row.busy.most_ns;
+        row.sum = row.busy;
+        row.utilisation = span > 0 ? (double)row.busy.most_ns / (double)span : 0;
+        table->rows[table->count++].row = row;
     }
     qsort(table->rows, table->count, sizeof *table->rows, weir__rows_by_busy);
-    return true;
 }
 
 static void judge(struct weir_report_summary *summary, const struct path *path)
@@ -245,24 +221,24 @@ static void judge(struct weir_report_summary *summary, const struct path *path)
                                                     : WEIR_REPORT_MIXED;
 }
 
-// Of the names of operations, and two more, none has more than one row.
+// The names of operations are known.
 static bool measure_path(weir_report *report)
 {
-    struct weir__rows_of_table *table = &report->tables[WEIR_REPORT_PATH];
-    const size_t most = report->tables[WEIR_REPORT_NAMES].count + 2;
-    table->rows = calloc(most, sizeof *table->rows);
-    struct path path = {.names = weir_names_create(), .rows = table->rows};
+    struct path path = {.submitting = weir_names_number(report->names, WEIR_REPORT_SUBMITTING),
+                        .latency = weir_names_number(report->names, WEIR_REPORT_LATENCY)};
+    const size_t names = weir_names_count(report->names);
     size_t last = SIZE_MAX;
+    path.rows = report->tables[WEIR_REPORT_PATH].rows = calloc(names + 1, sizeof *path.rows);
+    if (!path.rows || path.submitting == SIZE_MAX || path.latency == SIZE_MAX)
+        return false;
     for (size_t i = 0; i < report->run_count; i++)
         if (report->runs[i].of_device && report->runs[i].end == report->summary.end_ns)
             last = i;
-    bool ok = path.names && path.rows;
-    if (ok && last != SIZE_MAX && report->summary.span_ns > 0)
-        ok = walk(report, &path, last);
-    ok = ok && finish_rows(report, &path);
+    if (last != SIZE_MAX && report->summary.span_ns > 0)
+        walk(report, &path, last);
+    finish_rows(report, names);
     judge(&report->summary, &path);
-    weir_names_destroy(path.names);
-    return ok;
+    return true;
 }
 
 // Gaps in the unions of devices, and of the engine that is the bound. One pass finds all of them;
@@ -291,38 +267,31 @@ static void add_gap(struct gaps *gaps, struct gap gap)
         gaps->items[gaps->count++] = gap;
 }
 
-// Of each device, between its first and its last operation. False if out of memory.
-static bool find_device_gaps(const weir_report *report, struct gaps *gaps)
+// Of each device, between its first and its last operation, or of the engine that is the bound, in all of the span.
+// False if out of memory.
+static bool find_gaps(const weir_report *report, bool of_bound, struct gaps *gaps)
 {
-    struct weir__cover *unions = calloc(report->trace->device_count + 1, sizeof *unions);
-    for (size_t i = 0; unions && i < report->run_count; i++) {
-        const struct weir__run *run = &report->runs[i];
-        const uint32_t device = weir__lane_device(run->lane);
-        if (!run->of_device || run->end <= run->begin)
-            continue;
-        if (unions[device].end > 0)
-            add_gap(gaps, (struct gap){unions[device].end, run->begin, (uint32_t)i, device});
-        weir__cover_add(&unions[device], run->begin, run->end);
-    }
-    const bool ok = unions;
-    free(unions);
-    return ok;
-}
-
-// Of the engine that is the bound, in all of the span.
-static void find_bound_gaps(const weir_report *report, struct gaps *gaps)
-{
-    uint64_t at = report->summary.begin_ns;
-    const uint32_t device = weir__lane_device(report->bound_lane);
+    const uint32_t bound = weir__lane_device(report->bound_lane);
+    uint64_t *ends = calloc(report->trace->device_count + 1, sizeof *ends); // 0: nothing has run
+    if (!ends)
+        return false;
+    ends[bound] = of_bound ? report->summary.begin_ns : 0;
+    gaps->count = 0;
     for (size_t i = 0; i < report->run_count; i++) {
         const struct weir__run *run = &report->runs[i];
-        if (run->lane != report->bound_lane || !run->of_device || run->end <= run->begin)
+        const uint32_t device = weir__lane_device(run->lane);
+        if (!run->of_device || run->end <= run->begin ||
+            (of_bound && run->lane != report->bound_lane))
             continue;
-        add_gap(gaps, (struct gap){at, run->begin, (uint32_t)i, device});
-        if (run->end > at)
-            at = run->end;
+        if (of_bound || ends[device] > 0)
+            add_gap(gaps, (struct gap){ends[device], run->begin, (uint32_t)i, device});
+        if (run->end > ends[device])
+            ends[device] = run->end;
     }
-    add_gap(gaps, (struct gap){at, report->summary.end_ns, NO_RUN, device});
+    if (of_bound)
+        add_gap(gaps, (struct gap){ends[bound], report->summary.end_ns, NO_RUN, bound});
+    free(ends);
+    return true;
 }
 
 static int by_length(const void *a, const void *b)
@@ -471,7 +440,7 @@ static bool keep_longest(weir_report *report, struct gaps *gaps, bool of_bound)
 static bool measure_gaps(weir_report *report, struct gaps *gaps)
 {
     struct weir_report_summary *summary = &report->summary;
-    if (!gaps->items || !find_device_gaps(report, gaps))
+    if (!gaps->items || !find_gaps(report, false, gaps))
         return false;
     summary->bubbles = gaps->count;
     for (size_t i = 0; i < gaps->count; i++) {
@@ -482,16 +451,15 @@ static bool measure_gaps(weir_report *report, struct gaps *gaps)
     }
     if (!keep_longest(report, gaps, false))
         return false;
-    gaps->count = 0;
-    if (summary->bound_ns > 0)
-        find_bound_gaps(report, gaps);
-    return keep_longest(report, gaps, true);
+    if (summary->bound_ns == 0)
+        return true;
+    return find_gaps(report, true, gaps) && keep_longest(report, gaps, true);
 }
 
 bool weir__measure_path(weir_report *report)
 {
     struct gaps gaps = {.items = malloc((report->run_count + 1) * sizeof *gaps.items)};
-    const bool ok = measure_gaps(report, &gaps);
+    const bool ok = measure_path(report) && measure_gaps(report, &gaps);
     free(gaps.items);
-    return ok && measure_path(report);
+    return ok;
 }

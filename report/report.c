@@ -15,10 +15,9 @@
 // Sets of operations by name, as weir_report_get_overlap() lists them, and how much two of them overlap.
 
 struct set {
-    uint32_t engines; // bits by engine; 0: any of devices
-    const char *queue;
-    const char *name;
-    const char *region;
+    uint32_t engines;        // bits by engine; 0: any of devices
+    const char *name;        // of a row; NULL: by engines
+    weir_report_table table; // which has it
 };
 
 enum {
@@ -43,8 +42,19 @@ static const struct {
     {"all", 0},
 };
 
+// Before the name of a row.
+static const struct {
+    const char *prefix;
+    weir_report_table table;
+} named_sets[] = {
+    {"queue:", WEIR_REPORT_QUEUES},
+    {"name:", WEIR_REPORT_NAMES},
+    {"region:", WEIR_REPORT_REGIONS},
+};
+
 enum {
-    SET_COUNT = sizeof engine_sets / sizeof *engine_sets
+    SET_COUNT = sizeof engine_sets / sizeof *engine_sets,
+    NAMED_COUNT = sizeof named_sets / sizeof *named_sets,
 };
 
 static const char how[] =
@@ -80,12 +90,12 @@ static weir_status parse_set(const weir_report *report, const char *text, struct
 {
     const char *nearest = NULL;
     *out_set = (struct set){0};
-    if (strncmp(text, "queue:", 6) == 0)
-        return match(report, WEIR_REPORT_QUEUES, text, 6, &out_set->queue);
-    if (strncmp(text, "name:", 5) == 0)
-        return match(report, WEIR_REPORT_NAMES, text, 5, &out_set->name);
-    if (strncmp(text, "region:", 7) == 0)
-        return match(report, WEIR_REPORT_REGIONS, text, 7, &out_set->region);
+    for (size_t i = 0; i < NAMED_COUNT; i++) {
+        const size_t length = strlen(named_sets[i].prefix);
+        out_set->table = named_sets[i].table;
+        if (strncmp(text, named_sets[i].prefix, length) == 0)
+            return match(report, out_set->table, text, length, &out_set->name);
+    }
     for (size_t i = 0; i < SET_COUNT; i++) {
         nearest = weir_text_nearer(text, nearest, engine_sets[i].name);
         if (strcmp(engine_sets[i].name, text) == 0) {
@@ -98,22 +108,13 @@ static weir_status parse_set(const weir_report *report, const char *text, struct
 
 static bool set_has(const weir_report *report, const struct set *set, const struct weir__run *run)
 {
-    const struct weir_trace_operation *operation = &report->trace->operations[run->operation];
     char text[512];
+    if (set->name)
+        return (run->of_device || set->table != WEIR_REPORT_QUEUES) &&
+               strcmp(set->name, weir__run_name(report, set->table, run, text, sizeof text)) == 0;
     if (set->engines)
         return (set->engines >> weir__lane_engine(run->lane) & 1) &&
                (run->of_device || set->engines == 1 << WEIR_ENGINE_HOST);
-    if (set->queue)
-        return run->of_device &&
-               strcmp(set->queue,
-                      weir_trace_queue_name(&report->trace->queues[operation->queue_index], text,
-                                            sizeof text)) == 0;
-    if (set->name)
-        return strcmp(set->name, weir_trace_operation_title(operation, text, sizeof text)) == 0;
-    if (set->region) {
-        weir__region_family(operation->region, text, sizeof text);
-        return strcmp(set->region, text) == 0;
-    }
     return run->of_device;
 }
 
@@ -301,16 +302,6 @@ static weir_status measure_busy(const weir_report *report, const char *sets, str
     return WEIR_OK;
 }
 
-static weir_status measure_speedup(const weir_report *report, const char *sets,
-                                   struct quantity *out)
-{
-    out->least = report->summary.speedup_least;
-    out->most = report->summary.speedup_most;
-    out->applies = *report->summary.serial_reason == '\0';
-    snprintf(out->reason, sizeof out->reason, "%s", report->summary.serial_reason);
-    return WEIR_OK;
-}
-
 // Figures of the summary.
 static weir_status measure_figure(const weir_report *report, const char *name, struct quantity *out)
 {
@@ -318,20 +309,25 @@ static weir_status measure_figure(const weir_report *report, const char *name, s
     const double span = (double)it->span_ns;
     const struct {
         const char *name;
-        double value;
+        double least;
+        double most;
     } figures[] = {
-        {"bubbles", (double)it->longest_bubble_ns},
-        {"span", span},
-        {"idle", span > 0 ? (double)it->idle_ns / span : 0},
-        {"bound", it->bound_distance},
-        {"host", it->host_share},
-        {"dropped", (double)it->dropped},
+        {"bubbles", (double)it->longest_bubble_ns, (double)it->longest_bubble_ns},
+        {"span", span, span},
+        {"idle", span > 0 ? (double)it->idle_ns / span : 0,
+         span > 0 ? (double)it->idle_ns / span : 0},
+        {"speedup", it->speedup_least, it->speedup_most},
+        {"bound", it->bound_distance, it->bound_distance},
+        {"host", it->host_share, it->host_share},
+        {"dropped", (double)it->dropped, (double)it->dropped},
     };
     size_t i = 0;
     while (strcmp(figures[i].name, name) != 0)
         i++;
-    out->least = out->most = figures[i].value;
-    out->applies = true;
+    out->least = figures[i].least;
+    out->most = figures[i].most;
+    out->applies = strcmp(name, "speedup") != 0 || !*it->serial_reason;
+    snprintf(out->reason, sizeof out->reason, "%s", it->serial_reason);
     return WEIR_OK;
 }
 
@@ -347,7 +343,7 @@ static const struct {
     {"bubbles", "the longest bubble", TIME, false, measure_figure, "bubbles<=1ms"},
     {"span", "the span", TIME, false, measure_figure, "span<=20ms"},
     {"idle", "the idle share of the span", SHARE, false, measure_figure, "idle<=10%"},
-    {"speedup", "the effective speed-up", NUMBER, false, measure_speedup, "speedup>=1.5"},
+    {"speedup", "the effective speed-up", NUMBER, false, measure_figure, "speedup>=1.5"},
     {"bound", "the distance from the bound", NUMBER, false, measure_figure, "bound<=1.2"},
     {"busy", "the share of the span with ", SHARE, true, measure_busy, "busy to_device>=0.9"},
     {"host", "the share of the path on the host", SHARE, false, measure_figure, "host<=10%"},
@@ -371,16 +367,6 @@ static weir_status refuse(const char *condition, const char *why, const char *re
 {
     return weir__report_fail(WEIR_ERROR_INVALID, remedy, "the condition '%.100s' %s", condition,
                              why);
-}
-
-static bool find_quantity(const char *text, size_t length, size_t *out_index)
-{
-    for (size_t i = 0; i < QUANTITY_COUNT; i++)
-        if (strlen(quantities[i].name) == length && memcmp(quantities[i].name, text, length) == 0) {
-            *out_index = i;
-            return true;
-        }
-    return false;
 }
 
 static weir_status refuse_name(const char *condition, const char *name)
@@ -458,7 +444,9 @@ static weir_status parse(const char *text, struct condition *out)
     char name_text[64];
     *out = (struct condition){0};
     copy_trimmed(name_text, sizeof name_text, text, name);
-    if (!find_quantity(text, name, &out->quantity))
+    while (out->quantity < QUANTITY_COUNT && strcmp(quantities[out->quantity].name, name_text) != 0)
+        out->quantity++;
+    if (out->quantity == QUANTITY_COUNT)
         return refuse_name(text, name_text);
     if (!sign)
         return refuse(text, "has none of <=, >=, < and >",

@@ -73,20 +73,17 @@ static json_t *number_of(double number, bool applies)
     return applies ? json_real(number) : json_null();
 }
 
-static void set_meta(json_t *root, const weir_report *report, bool *ok)
+static json_t *meta_of(const struct weir_trace *trace, bool *ok)
 {
-    const struct weir_trace *trace = report->trace;
     json_t *notes = json_array();
     json_t *devices = json_array();
-    weir_json_set(root, "program", text_of(trace->meta.program), ok);
-    weir_json_set(root, "backend", text_of(trace->meta.backend), ok);
-    weir_json_set(root, "source", text_of(trace->meta.source), ok);
     for (size_t i = 0; i < trace->device_count; i++)
         weir_json_append(devices, json_string(trace->devices[i].name), ok);
-    weir_json_set(root, "device_names", devices, ok);
     for (size_t i = 0; i < trace->note_count; i++)
         weir_json_append(notes, json_string(trace->notes[i]), ok);
-    weir_json_set(root, "notes", notes, ok);
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "program", text_of(trace->meta.program),
+                     "backend", text_of(trace->meta.backend), "source", text_of(trace->meta.source),
+                     "device_names", devices, "notes", notes);
 }
 
 static json_t *summary_of(const struct weir_report_summary *s)
@@ -174,9 +171,8 @@ char *weir_report_json(const weir_report *report)
     bool ok = true;
     if (!report)
         return NULL;
-    json_t *root = json_object();
+    json_t *root = meta_of(report->trace, &ok);
     json_t *summary = summary_of(&report->summary);
-    set_meta(root, report, &ok);
     ok = ok && json_object_update(root, summary) == 0;
     json_decref(summary);
     set_overlaps(root, report, &ok);

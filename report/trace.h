@@ -89,13 +89,6 @@ struct weir_trace_meta {
 // with secure_getenv(), and is set by `weir trace COMMAND`.
 #define WEIR_TRACE_FILE_VARIABLE "WEIR_TRACE_FILE"
 
-// How well the clock of a device is mapped to the host's. Known at the end.
-struct weir_trace_clock {
-    uint32_t pairs;          // pairs of the two clocks that were taken; 0: one clock
-    double drift_ppm;        // of the device's clock against the host's
-    uint64_t uncertainty_ns; // the largest difference of a pair from the prediction of earlier ones
-};
-
 struct weir_trace_device {
     uint32_t index;   // in the trace, from 0; the pid of its rows
     const char *name; // as struct weir_device_info has it
@@ -108,9 +101,7 @@ struct weir_trace_device {
     uint32_t copy_engines_to_device;
     uint32_t copy_engines_to_host;
     uint32_t concurrent_kernels;
-    uint32_t unified_memory;
     uint32_t kind; // one of weir_device_kind; 0 in other programs' traces
-    struct weir_trace_clock clock;
 };
 
 struct weir_trace_queue {
@@ -118,7 +109,6 @@ struct weir_trace_queue {
     uint32_t device; // index
     int32_t priority;
     const char *label;
-    const char *backend;
     // Set by the reader: its device in weir_trace.devices. Its operations are contiguous, in the order of submission.
     size_t device_index;
     size_t first_operation;
@@ -277,10 +267,9 @@ uint64_t weir_trace_writer_bytes(const weir_trace_writer *writer);
 // False after a failure.
 bool weir_trace_writer_flush(weir_trace_writer *writer);
 
-// Writes the end and destroys the writer, also on failure. `end` has the fields of struct
-// weir_trace_meta that are known at the end, and `devices` the clocks. A trace that is `truncated` gets no end.
+// Writes the end and destroys the writer, also on failure. `end` has the fields of struct weir_trace_meta that are known
+// at the end. A trace that is `truncated` gets no end.
 bool weir_trace_writer_close(weir_trace_writer **writer, const struct weir_trace_meta *end,
-                             const struct weir_trace_device *devices, size_t device_count,
                              char *message, size_t message_size);
 
 // The name of an operation's row: the kernel's, "Memcpy HtoD (Pinned -> Device)",

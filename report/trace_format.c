@@ -112,73 +112,54 @@ const char *weir__trace_name(enum weir__field_type type, unsigned number)
 
 // The fields: those that are always there, those that are not if they are 0, and items of lists.
 
-#define ALWAYS(structure, member, type, name)                \
-    {                                                        \
-        offsetof(struct structure, member), type, name, true \
-    }
 #define UNLESS_0(structure, member, type, name)               \
     {                                                         \
         offsetof(struct structure, member), type, name, false \
     }
-#define ITEM(structure, member, type)                        \
-    {                                                        \
-        offsetof(struct structure, member), type, NULL, true \
-    }
-
 const struct weir__field weir__head_fields[] = {
-    ALWAYS(weir_trace_meta, weir, WEIR__TEXT, "version"),
-    ALWAYS(weir_trace_meta, program, WEIR__TEXT, "program"),
-    ALWAYS(weir_trace_meta, backend, WEIR__TEXT, "backend"),
-    ALWAYS(weir_trace_meta, plugins, WEIR__TEXT, "plugins"),
-    ALWAYS(weir_trace_meta, source, WEIR__TEXT, "source"),
-    ALWAYS(weir_trace_meta, process, WEIR__COUNT, "process"),
+    WEIR__ALWAYS(weir_trace_meta, weir, WEIR__TEXT, "version"),
+    WEIR__ALWAYS(weir_trace_meta, program, WEIR__TEXT, "program"),
+    WEIR__ALWAYS(weir_trace_meta, backend, WEIR__TEXT, "backend"),
+    WEIR__ALWAYS(weir_trace_meta, plugins, WEIR__TEXT, "plugins"),
+    WEIR__ALWAYS(weir_trace_meta, source, WEIR__TEXT, "source"),
+    WEIR__ALWAYS(weir_trace_meta, process, WEIR__COUNT, "process"),
     {0},
 };
 
 const struct weir__field weir__end_fields[] = {
-    ALWAYS(weir_trace_meta, end_ns, WEIR__COUNT, "weir.end"),
-    ALWAYS(weir_trace_meta, dropped, WEIR__COUNT, "weir.dropped"),
+    WEIR__ALWAYS(weir_trace_meta, end_ns, WEIR__COUNT, "weir.end"),
+    WEIR__ALWAYS(weir_trace_meta, dropped, WEIR__COUNT, "weir.dropped"),
     UNLESS_0(weir_trace_meta, beyond, WEIR__COUNT, "weir.beyond"),
-    ALWAYS(weir_trace_meta, unfinished, WEIR__COUNT, "weir.unfinished"),
+    WEIR__ALWAYS(weir_trace_meta, unfinished, WEIR__COUNT, "weir.unfinished"),
     {0},
 };
 
 const struct weir__field weir__device_fields[] = {
-    ALWAYS(weir_trace_device, name, WEIR__TEXT, "weir.name"),
-    ALWAYS(weir_trace_device, platform, WEIR__TEXT, "weir.platform"),
-    ALWAYS(weir_trace_device, driver, WEIR__TEXT, "weir.driver"),
-    ALWAYS(weir_trace_device, label, WEIR__TEXT, "weir.label"),
+    WEIR__ALWAYS(weir_trace_device, name, WEIR__TEXT, "weir.name"),
+    WEIR__ALWAYS(weir_trace_device, platform, WEIR__TEXT, "weir.platform"),
+    WEIR__ALWAYS(weir_trace_device, driver, WEIR__TEXT, "weir.driver"),
+    WEIR__ALWAYS(weir_trace_device, label, WEIR__TEXT, "weir.label"),
     UNLESS_0(weir_trace_device, memory_bytes, WEIR__COUNT, "weir.memory_bytes"),
     UNLESS_0(weir_trace_device, compute_units, WEIR__SMALL, "weir.compute_units"),
     UNLESS_0(weir_trace_device, copy_engines_to_device, WEIR__SMALL, "weir.copy_engines_to_device"),
     UNLESS_0(weir_trace_device, copy_engines_to_host, WEIR__SMALL, "weir.copy_engines_to_host"),
     UNLESS_0(weir_trace_device, concurrent_kernels, WEIR__SMALL, "weir.concurrent_kernels"),
-    UNLESS_0(weir_trace_device, unified_memory, WEIR__SMALL, "weir.unified_memory"),
     UNLESS_0(weir_trace_device, kind, WEIR__SMALL, "weir.device_kind"),
     {0},
 };
 
 // As PyTorch's profiler has them.
 const struct weir__field weir__property_fields[] = {
-    ALWAYS(weir_trace_device, index, WEIR__SMALL, "id"),
-    ALWAYS(weir_trace_device, name, WEIR__TEXT, "name"),
-    ALWAYS(weir_trace_device, memory_bytes, WEIR__COUNT, "totalGlobalMem"),
-    ALWAYS(weir_trace_device, compute_units, WEIR__SMALL, "numSms"),
-    {0},
-};
-
-const struct weir__field weir__clock_fields[] = {
-    ITEM(weir_trace_device, index, WEIR__SMALL),
-    ITEM(weir_trace_device, clock.pairs, WEIR__SMALL),
-    ITEM(weir_trace_device, clock.drift_ppm, WEIR__REAL),
-    ITEM(weir_trace_device, clock.uncertainty_ns, WEIR__COUNT),
+    WEIR__ALWAYS(weir_trace_device, index, WEIR__SMALL, "id"),
+    WEIR__ALWAYS(weir_trace_device, name, WEIR__TEXT, "name"),
+    WEIR__ALWAYS(weir_trace_device, memory_bytes, WEIR__COUNT, "totalGlobalMem"),
+    WEIR__ALWAYS(weir_trace_device, compute_units, WEIR__SMALL, "numSms"),
     {0},
 };
 
 const struct weir__field weir__queue_fields[] = {
-    ALWAYS(weir_trace_queue, label, WEIR__TEXT, "weir.label"),
-    ALWAYS(weir_trace_queue, backend, WEIR__TEXT, "weir.backend"),
-    ALWAYS(weir_trace_queue, priority, WEIR__INT, "weir.priority"),
+    WEIR__ALWAYS(weir_trace_queue, label, WEIR__TEXT, "weir.label"),
+    WEIR__ALWAYS(weir_trace_queue, priority, WEIR__INT, "weir.priority"),
     {0},
 };
 
@@ -186,9 +167,9 @@ const struct weir__field weir__operation_fields[] = {
     UNLESS_0(weir_trace_operation, bytes, WEIR__COUNT, "bytes"),
     UNLESS_0(weir_trace_operation, grid, WEIR__TRIPLE, "grid"),
     UNLESS_0(weir_trace_operation, block, WEIR__TRIPLE, "block"),
-    ALWAYS(weir_trace_operation, sequence, WEIR__COUNT, "weir.sequence"),
-    ALWAYS(weir_trace_operation, kind, WEIR__KIND, "weir.kind"),
-    ALWAYS(weir_trace_operation, engine, WEIR__ENGINE, "weir.engine"),
+    WEIR__ALWAYS(weir_trace_operation, sequence, WEIR__COUNT, "weir.sequence"),
+    WEIR__ALWAYS(weir_trace_operation, kind, WEIR__KIND, "weir.kind"),
+    WEIR__ALWAYS(weir_trace_operation, engine, WEIR__ENGINE, "weir.engine"),
     UNLESS_0(weir_trace_operation, name, WEIR__TEXT, "weir.name"),
     UNLESS_0(weir_trace_operation, label, WEIR__TEXT, "weir.label"),
     UNLESS_0(weir_trace_operation, dst_label, WEIR__TEXT, "weir.dst"),
@@ -200,7 +181,7 @@ const struct weir__field weir__operation_fields[] = {
     UNLESS_0(weir_trace_operation, line, WEIR__INT, "weir.line"),
     UNLESS_0(weir_trace_operation, region, WEIR__TEXT, "weir.region"),
     UNLESS_0(weir_trace_operation, thread, WEIR__COUNT, "weir.thread"),
-    ALWAYS(weir_trace_operation, submit_ns, WEIR__COUNT, "weir.submit"),
+    WEIR__ALWAYS(weir_trace_operation, submit_ns, WEIR__COUNT, "weir.submit"),
     UNLESS_0(weir_trace_operation, submit_end_ns, WEIR__COUNT, "weir.submit_end"),
     UNLESS_0(weir_trace_operation, start_is_earliest, WEIR__BOOL, "weir.start_is_earliest"),
     UNLESS_0(weir_trace_operation, failed, WEIR__BOOL, "weir.failed"),
@@ -211,57 +192,44 @@ const struct weir__field weir__operation_fields[] = {
 };
 
 const struct weir__field weir__wait_fields[] = {
-    ITEM(weir_trace_wait, queue, WEIR__COUNT),
-    ITEM(weir_trace_wait, sequence, WEIR__COUNT),
-    ITEM(weir_trace_wait, file, WEIR__TEXT),
-    ITEM(weir_trace_wait, line, WEIR__INT),
+    WEIR__ALWAYS(weir_trace_wait, queue, WEIR__COUNT, NULL),
+    WEIR__ALWAYS(weir_trace_wait, sequence, WEIR__COUNT, NULL),
+    WEIR__ALWAYS(weir_trace_wait, file, WEIR__TEXT, NULL),
+    WEIR__ALWAYS(weir_trace_wait, line, WEIR__INT, NULL),
     {0},
 };
 
 const struct weir__field weir__scalar_fields[] = {
-    ITEM(weir_trace_scalar, argument, WEIR__SMALL),
-    ITEM(weir_trace_scalar, value, WEIR__REAL),
+    WEIR__ALWAYS(weir_trace_scalar, argument, WEIR__SMALL, NULL),
+    WEIR__ALWAYS(weir_trace_scalar, value, WEIR__REAL, NULL),
     {0},
 };
 
 const struct weir__field weir__collective_fields[] = {
-    ITEM(weir_trace_collective, kind, WEIR__TEXT),
-    ITEM(weir_trace_collective, element, WEIR__TEXT),
-    ITEM(weir_trace_collective, reduction, WEIR__TEXT),
-    ITEM(weir_trace_collective, count, WEIR__COUNT),
-    ITEM(weir_trace_collective, number, WEIR__COUNT),
-    ITEM(weir_trace_collective, rank, WEIR__SMALL),
-    ITEM(weir_trace_collective, rank_count, WEIR__SMALL),
-    ITEM(weir_trace_collective, root, WEIR__SMALL),
+    WEIR__ALWAYS(weir_trace_collective, kind, WEIR__TEXT, NULL),
+    WEIR__ALWAYS(weir_trace_collective, element, WEIR__TEXT, NULL),
+    WEIR__ALWAYS(weir_trace_collective, reduction, WEIR__TEXT, NULL),
+    WEIR__ALWAYS(weir_trace_collective, count, WEIR__COUNT, NULL),
+    WEIR__ALWAYS(weir_trace_collective, number, WEIR__COUNT, NULL),
+    WEIR__ALWAYS(weir_trace_collective, rank, WEIR__SMALL, NULL),
+    WEIR__ALWAYS(weir_trace_collective, rank_count, WEIR__SMALL, NULL),
+    WEIR__ALWAYS(weir_trace_collective, root, WEIR__SMALL, NULL),
     {0},
 };
 
 // JSON.
 
-void weir__out_fail(struct weir__out *out, const char *reason)
+static void put(struct weir_long_text *out, const char *bytes, size_t size)
 {
-    if (!out->text.failed)
-        snprintf(out->reason, sizeof out->reason, "%s", reason);
-    out->text.failed = true;
-    out->text.used = 0;
+    weir_long_text_put(out, bytes, size);
 }
 
-const char *weir__out_reason(const struct weir__out *out)
-{
-    return *out->reason ? out->reason : "there is no memory";
-}
-
-static void put(struct weir__out *out, const char *bytes, size_t size)
-{
-    weir_long_text_put(&out->text, bytes, size);
-}
-
-void weir__out_raw(struct weir__out *out, const char *text)
+void weir__out_raw(struct weir_long_text *out, const char *text)
 {
     put(out, text, strlen(text));
 }
 
-void weir__out_string(struct weir__out *out, const char *text)
+void weir__out_string(struct weir_long_text *out, const char *text)
 {
     const char *at = text ? text : "";
     put(out, "\"", 1);
@@ -285,7 +253,7 @@ void weir__out_string(struct weir__out *out, const char *text)
     put(out, "\"", 1);
 }
 
-void weir__out_uint(struct weir__out *out, uint64_t number)
+void weir__out_uint(struct weir_long_text *out, uint64_t number)
 {
     char digits[20];
     size_t at = sizeof digits;
@@ -297,42 +265,42 @@ void weir__out_uint(struct weir__out *out, uint64_t number)
     put(out, digits + at, sizeof digits - at);
 }
 
-void weir__out_int(struct weir__out *out, int64_t number)
+void weir__out_int(struct weir_long_text *out, int64_t number)
 {
     if (number < 0)
         put(out, "-", 1);
     weir__out_uint(out, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
 }
 
-void weir__out_double(struct weir__out *out, double number)
+static void put_double(struct weir_long_text *out, double number)
 {
     char text[40];
     weir_c_format(text, sizeof text, "%.17g", isfinite(number) ? number : 0.0);
     weir__out_raw(out, text);
 }
 
-void weir__out_key(struct weir__out *out, const char *name)
+void weir__out_key(struct weir_long_text *out, const char *name)
 {
-    const bool first = out->text.used > 0 && out->text.text[out->text.used - 1] == '{';
+    const bool first = out->used > 0 && out->text[out->used - 1] == '{';
     weir__out_raw(out, first ? "\"" : ",\"");
     weir__out_raw(out, name);
     weir__out_raw(out, "\":");
 }
 
-void weir__out_string_field(struct weir__out *out, const char *name, const char *text)
+void weir__out_string_field(struct weir_long_text *out, const char *name, const char *text)
 {
     weir__out_key(out, name);
     weir__out_string(out, text);
 }
 
-void weir__out_uint_field(struct weir__out *out, const char *name, uint64_t number)
+void weir__out_uint_field(struct weir_long_text *out, const char *name, uint64_t number)
 {
     weir__out_key(out, name);
     weir__out_uint(out, number);
 }
 
 // Microseconds with three decimals, of nanoseconds.
-void weir__out_us_field(struct weir__out *out, const char *name, uint64_t ns)
+void weir__out_us_field(struct weir_long_text *out, const char *name, uint64_t ns)
 {
     const unsigned rest = (unsigned)(ns % 1000);
     const char decimals[4] = {'.', (char)('0' + rest / 100), (char)('0' + rest / 10 % 10),
@@ -342,13 +310,13 @@ void weir__out_us_field(struct weir__out *out, const char *name, uint64_t ns)
     put(out, decimals, sizeof decimals);
 }
 
-void weir__out_double_field(struct weir__out *out, const char *name, double number)
+void weir__out_double_field(struct weir_long_text *out, const char *name, double number)
 {
     weir__out_key(out, name);
-    weir__out_double(out, number);
+    put_double(out, number);
 }
 
-static void put_triple(struct weir__out *out, const uint32_t triple[3])
+static void put_triple(struct weir_long_text *out, const uint32_t triple[3])
 {
     for (size_t i = 0; i < 3; i++) {
         put(out, i == 0 ? "[" : ",", 1);
@@ -357,7 +325,8 @@ static void put_triple(struct weir__out *out, const uint32_t triple[3])
     put(out, "]", 1);
 }
 
-static void put_value(struct weir__out *out, const struct weir__field *field, const void *value)
+static void put_value(struct weir_long_text *out, const struct weir__field *field,
+                      const void *value)
 {
     switch (field->type) {
     case WEIR__TEXT:
@@ -376,7 +345,7 @@ static void put_value(struct weir__out *out, const struct weir__field *field, co
         weir__out_raw(out, "true"); // one that is false is not there
         break;
     case WEIR__REAL:
-        weir__out_double(out, *(const double *)value);
+        put_double(out, *(const double *)value);
         break;
     case WEIR__TRIPLE:
         put_triple(out, value);
@@ -401,7 +370,8 @@ static bool is_there(const struct weir__field *field, const void *value)
     }
 }
 
-void weir__out_fields(struct weir__out *out, const struct weir__field *fields, const void *item)
+void weir__out_fields(struct weir_long_text *out, const struct weir__field *fields,
+                      const void *item)
 {
     for (const struct weir__field *field = fields; field->type != WEIR__END; field++) {
         const void *value = (const char *)item + field->offset;
@@ -412,7 +382,7 @@ void weir__out_fields(struct weir__out *out, const struct weir__field *fields, c
     }
 }
 
-void weir__out_list(struct weir__out *out, const struct weir__field *fields, const void *item)
+void weir__out_list(struct weir_long_text *out, const struct weir__field *fields, const void *item)
 {
     for (const struct weir__field *field = fields; field->type != WEIR__END; field++) {
         put(out, field == fields ? "[" : ",", 1);

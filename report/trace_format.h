@@ -1,5 +1,5 @@
 // The form of trace files, for their writer, their reader and the page: names, the fields of each row, and JSON that is
-// composed in memory. Text that does not fit into memory is a failure, after which nothing is added.
+// composed in memory.
 #ifndef WEIR_REPORT_TRACE_FORMAT_H
 #define WEIR_REPORT_TRACE_FORMAT_H
 
@@ -34,10 +34,15 @@ struct weir__field {
     bool always;      // is there also if it is 0, false or ""
 };
 
-// Of struct weir_trace_meta the head and the end; of struct weir_trace_device the row, and the clock as a list.
+#define WEIR__ALWAYS(structure, member, type, name)          \
+    {                                                        \
+        offsetof(struct structure, member), type, name, true \
+    }
+
+// Of struct weir_trace_meta the head and the end; of struct weir_trace_device the row and the properties.
 extern const struct weir__field weir__head_fields[], weir__end_fields[], weir__device_fields[],
-    weir__property_fields[], weir__clock_fields[], weir__queue_fields[], weir__operation_fields[],
-    weir__wait_fields[], weir__scalar_fields[], weir__collective_fields[];
+    weir__property_fields[], weir__queue_fields[], weir__operation_fields[], weir__wait_fields[],
+    weir__scalar_fields[], weir__collective_fields[];
 
 // The name of a WEIR__KIND, a WEIR__ENGINE or a WEIR__MEMORY: "Device", "Pinned", "Pageable", "Managed", "Unknown".
 const char *weir__trace_name(enum weir__field_type type, unsigned number);
@@ -49,35 +54,24 @@ const char *weir__trace_name(enum weir__field_type type, unsigned number);
 
 // JSON.
 
-// Zeroed at first. Setting `used` of the text to 0 removes it.
-struct weir__out {
-    struct weir_long_text text;
-    char reason[192]; // of the first failure; "": there is none, or no memory
-};
-
-// Notes a failure, and removes the text; the first one is kept.
-void weir__out_fail(struct weir__out *out, const char *reason);
-// Why `failed` of the text is set.
-const char *weir__out_reason(const struct weir__out *out);
-
 // Text without any change.
-void weir__out_raw(struct weir__out *out, const char *text);
+void weir__out_raw(struct weir_long_text *out, const char *text);
 // A JSON string with its quotes; NULL is "". Bytes that are not UTF-8 become '?'.
-void weir__out_string(struct weir__out *out, const char *text);
+void weir__out_string(struct weir_long_text *out, const char *text);
 // At most 2^63 - 1: JSON readers have no larger whole numbers.
-void weir__out_uint(struct weir__out *out, uint64_t number);
-void weir__out_int(struct weir__out *out, int64_t number);
-void weir__out_double(struct weir__out *out, double number);
+void weir__out_uint(struct weir_long_text *out, uint64_t number);
+void weir__out_int(struct weir_long_text *out, int64_t number);
 
 // Members of an object: a comma, unless it is the first after the object's brace, then the name and the value.
-void weir__out_key(struct weir__out *out, const char *name);
-void weir__out_string_field(struct weir__out *out, const char *name, const char *text);
-void weir__out_uint_field(struct weir__out *out, const char *name, uint64_t number);
-void weir__out_us_field(struct weir__out *out, const char *name, uint64_t ns);
-void weir__out_double_field(struct weir__out *out, const char *name, double number);
+void weir__out_key(struct weir_long_text *out, const char *name);
+void weir__out_string_field(struct weir_long_text *out, const char *name, const char *text);
+void weir__out_uint_field(struct weir_long_text *out, const char *name, uint64_t number);
+void weir__out_us_field(struct weir_long_text *out, const char *name, uint64_t ns);
+void weir__out_double_field(struct weir_long_text *out, const char *name, double number);
 
 // Adds the fields to an object that is open, or makes a list of them.
-void weir__out_fields(struct weir__out *out, const struct weir__field *fields, const void *item);
-void weir__out_list(struct weir__out *out, const struct weir__field *fields, const void *item);
+void weir__out_fields(struct weir_long_text *out, const struct weir__field *fields,
+                      const void *item);
+void weir__out_list(struct weir_long_text *out, const struct weir__field *fields, const void *item);
 
 #endif

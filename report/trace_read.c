@@ -1,5 +1,6 @@
 // Reads traces in pieces, of which one at a time is in memory. Those of Weir have one event a line: an invalid line
 // loses only its own event, and a file without an end is read as far as it goes.
+#define _GNU_SOURCE // memmem
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,6 +55,7 @@ struct pieces {
     size_t capacity;
     uint64_t line;  // the present line, from 0
     uint64_t begin; // the line in which the piece begins
+    size_t items;   // its commas and brackets
     bool by_lines;  // a value ends with its line
     char why[JSON_ERROR_TEXT_LENGTH];
     uint64_t broken_line;
@@ -143,7 +145,7 @@ struct place {
     bool escaped;
 };
 
-static void step(struct place *place, int byte)
+static void step(struct pieces *pieces, struct place *place, int byte)
 {
     if (place->in_string) {
         place->in_string = place->escaped || byte != '"';
@@ -152,8 +154,11 @@ static void step(struct place *place, int byte)
         place->in_string = true;
     } else if (byte == '{' || byte == '[') {
         place->depth++;
+        pieces->items++;
     } else if ((byte == '}' || byte == ']') && place->depth > 0) {
         place->depth--;
+    } else if (byte == ',') {
+        pieces->items++;
     }
 }
 
@@ -168,7 +173,7 @@ static enum answer take_value(struct pieces *pieces, bool keep)
     struct place place = {0};
     const int first = next_byte(pieces);
     const bool scalar = first != '"' && first != '{' && first != '[';
-    pieces->size = 0;
+    pieces->size = pieces->items = 0;
     pieces->begin = pieces->line;
     if (first < 0 || (scalar && ends_scalar(first)))
         return broken(pieces, first < 0 ? "it ends early" : "there is no value");
@@ -181,7 +186,7 @@ static enum answer take_value(struct pieces *pieces, bool keep)
         const enum answer answer = keep ? put(pieces, byte) : PIECE;
         if (answer != PIECE)
             return answer;
-        step(&place, byte);
+        step(pieces, &place, byte);
         pass(pieces);
     } while (scalar ? !ends_scalar(peek(pieces)) : place.depth > 0 || place.in_string);
     return PIECE;
@@ -200,27 +205,9 @@ static enum answer take_next(struct pieces *pieces, char close, bool *first)
     return take_value(pieces, true);
 }
 
-// Whether a text has more values than are parsed at once.
-static bool has_many_items(const char *text, size_t size)
-{
-    struct place place = {0};
-    size_t count = 0;
-    for (size_t i = 0; i < size && count <= ITEM_LIMIT; i++) {
-        count += !place.in_string && (text[i] == ',' || text[i] == '[' || text[i] == '{');
-        step(&place, text[i]);
-    }
-    return count > ITEM_LIMIT;
-}
-
 static bool is(const char *text, size_t size, const char *what)
 {
     return strlen(what) == size && memcmp(text, what, size) == 0;
-}
-
-static bool begins(const char *text, size_t size, const char *what)
-{
-    const size_t length = strlen(what);
-    return size >= length && memcmp(text, what, length) == 0;
 }
 
 struct reader {
@@ -264,7 +251,7 @@ static bool refuse_answer(struct reader *reader, struct pieces *pieces, enum ans
 static enum answer parse_piece(struct pieces *pieces, json_t **out_value)
 {
     json_error_t error;
-    if (has_many_items(pieces->text, pieces->size))
+    if (pieces->items > ITEM_LIMIT)
         return broken_at(pieces, pieces->begin, "a value of it has more than 131072 parts");
     *out_value = weir_json_load(pieces->text, pieces->size, JSON_DECODE_ANY, &error);
     if (*out_value)
@@ -274,18 +261,17 @@ static enum answer parse_piece(struct pieces *pieces, json_t **out_value)
                : broken_at(pieces, pieces->begin + (uint64_t)error.line - 1, error.text);
 }
 
-// Rows for other programs: arrows, and the host's calls.
+// Rows for other programs: arrows, and the host's calls, whose category follows name, pid and tid, and precedes
+// everything that may be long.
 static bool is_for_others(const struct pieces *pieces)
 {
+    static const char arrow[] = "{\"ph\":\"";
     static const char call[] = "\"cat\":\"cuda_runtime\"";
     const char *text = pieces->text;
-    if (begins(text, pieces->size, "{\"ph\":\"s\"") || begins(text, pieces->size, "{\"ph\":\"f\""))
+    if (pieces->size >= sizeof arrow && memcmp(text, arrow, sizeof arrow - 1) == 0 &&
+        (text[sizeof arrow - 1] == 's' || text[sizeof arrow - 1] == 'f'))
         return true;
-    // It follows name, pid and tid, and precedes everything that may be long.
-    for (size_t i = 0; i + sizeof call < pieces->size && i < 160; i++)
-        if (text[i] == '"' && memcmp(text + i, call, sizeof call - 1) == 0)
-            return true;
-    return false;
+    return memmem(text, pieces->size < 180 ? pieces->size : 180, call, sizeof call - 1);
 }
 
 static enum answer take_event(struct reader *reader, struct pieces *pieces)

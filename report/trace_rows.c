@@ -377,19 +377,6 @@ static bool read_thread(struct weir__rows *rows, const json_t *event, const json
     return true;
 }
 
-static void read_end(struct weir__rows *rows, const json_t *args)
-{
-    const json_t *clocks = json_object_get(args, "weir.clocks");
-    read_fields(rows, weir__end_fields, args, &rows->trace->meta);
-    for (size_t i = 0; i < json_array_size(clocks) && i < DEVICE_LIMIT; i++) {
-        const json_t *item = json_array_get(clocks, i);
-        struct weir_trace_device *device = device_at(rows, small(json_array_get(item, 0)));
-        if (device)
-            read_list(rows, weir__clock_fields, item, device);
-    }
-    rows->ended = true;
-}
-
 static bool read_name(struct weir__rows *rows, const json_t *event)
 {
     const char *name = string_of(event, "name");
@@ -397,7 +384,8 @@ static bool read_name(struct weir__rows *rows, const json_t *event)
     const bool labelled = json_object_get(args, "weir.label");
     const uint64_t pid = uint_of(event, "pid");
     if (strcmp(name, WEIR__TRACE_END_ROW) == 0) {
-        read_end(rows, args);
+        read_fields(rows, weir__end_fields, args, &rows->trace->meta);
+        rows->ended = true;
     } else if (strcmp(name, WEIR__TRACE_DEVICE_ROW) == 0 && json_object_get(args, "weir.name")) {
         struct weir_trace_device *device =
             pid <= UINT32_MAX ? device_at(rows, (uint32_t)pid) : NULL;

@@ -89,7 +89,7 @@ static int by_device(const void *a, const void *b)
     const struct weir_trace_queue *y = b;
     if (x->device != y->device || x->id != y->id)
         return x->device != y->device ? compare(x->device, y->device) : compare(x->id, y->id);
-    return compare(*y->label || *y->backend, *x->label || *x->backend);
+    return compare(*y->label != 0, *x->label != 0);
 }
 
 static int by_id(const void *a, const void *b)
@@ -114,17 +114,8 @@ static int by_sequence(const void *a, const void *b)
     const int queues = by_device_and_queue(x, y);
     if (queues != 0 || x->sequence != y->sequence)
         return queues ? queues : compare(x->sequence, y->sequence);
-    return compare(x->start_ns, y->start_ns);
-}
-
-static int by_start(const void *a, const void *b)
-{
-    const struct weir_trace_operation *x = a;
-    const struct weir_trace_operation *y = b;
-    const int queues = by_device_and_queue(x, y);
-    if (queues != 0 || x->start_ns != y->start_ns)
-        return queues ? queues : compare(x->start_ns, y->start_ns);
-    return compare(x->end_ns, y->end_ns);
+    return x->start_ns != y->start_ns ? compare(x->start_ns, y->start_ns)
+                                      : compare(x->end_ns, y->end_ns);
 }
 
 static int by_thread(const void *a, const void *b)
@@ -188,8 +179,7 @@ static bool complete_queues(struct weir__rows *rows)
             return false;
         *queue = (struct weir_trace_queue){.id = operation->queue,
                                            .device = operation->queue_index,
-                                           .label = "",
-                                           .backend = ""};
+                                           .label = ""};
     }
     sort(trace->queues, trace->queue_count, sizeof *trace->queues, by_device);
     for (size_t i = 0; i < trace->queue_count; i++) {
@@ -283,7 +273,7 @@ static void join_calls(struct weir__rows *rows)
     }
 }
 
-// Their time 0 may be the start of the machine, or 1970.
+// Their time 0 may be the start of the machine, or 1970. They lack the order of submission, so that of starts is used.
 static void move_to_zero(struct weir_trace *trace)
 {
     uint64_t first = UINT64_MAX;
@@ -297,6 +287,7 @@ static void move_to_zero(struct weir_trace *trace)
     for (size_t i = 0; i < trace->operation_count; i++) {
         struct weir_trace_operation *operation = &trace->operations[i];
         operation->start_ns -= first;
+        operation->sequence = operation->start_ns;
         operation->end_ns -= first;
         if (operation->submit_end_ns > 0) {
             operation->submit_ns -= first;
@@ -386,8 +377,7 @@ bool weir__rows_finish(struct weir__rows *rows)
         join_calls(rows);
         move_to_zero(trace);
     }
-    sort(trace->operations, trace->operation_count, sizeof *trace->operations,
-         rows->own ? by_sequence : by_start);
+    sort(trace->operations, trace->operation_count, sizeof *trace->operations, by_sequence);
     sort(trace->spans, trace->span_count, sizeof *trace->spans, by_thread);
     if (!complete_queues(rows) || !complete_devices(rows))
         return false;
@@ -401,7 +391,7 @@ bool weir__rows_finish(struct weir__rows *rows)
         if (queue->operation_count++ == 0)
             queue->first_operation = i;
     }
-    // Other programs' traces lack the order of submission, so the order of starts is used, in which they are.
+    // Numbers in place of starts.
     for (size_t i = 0; i < trace->operation_count && !rows->own; i++) {
         const struct weir_trace_operation *before = i > 0 ? &trace->operations[i - 1] : NULL;
         const bool first = !before || before->queue_index != trace->operations[i].queue_index;

@@ -19,7 +19,7 @@
 // The row of an operation.
 
 // {"ph": …, "name": …, "pid": …, "tid": …
-static void row_begin(struct weir__out *out, const char *phase, const char *name, uint64_t pid,
+static void row_begin(struct weir_long_text *out, const char *phase, const char *name, uint64_t pid,
                       uint64_t tid)
 {
     weir__out_raw(out, "{\"ph\":\"");
@@ -30,7 +30,7 @@ static void row_begin(struct weir__out *out, const char *phase, const char *name
     weir__out_uint_field(out, "tid", tid);
 }
 
-static void put_times(struct weir__out *out, uint64_t begin_ns, uint64_t end_ns)
+static void put_times(struct weir_long_text *out, uint64_t begin_ns, uint64_t end_ns)
 {
     weir__out_us_field(out, "ts", begin_ns);
     weir__out_us_field(out, "dur", end_ns > begin_ns ? end_ns - begin_ns : 0);
@@ -58,8 +58,9 @@ static bool is_of_device(const struct weir_trace_operation *operation)
 }
 
 // [[queue, sequence, …], …], or nothing.
-static void add_lists(struct weir__out *out, const char *name, const struct weir__field *fields,
-                      const void *items, size_t count, size_t size)
+static void add_lists(struct weir_long_text *out, const char *name,
+                      const struct weir__field *fields, const void *items, size_t count,
+                      size_t size)
 {
     if (count == 0)
         return;
@@ -73,7 +74,7 @@ static void add_lists(struct weir__out *out, const char *name, const struct weir
 
 // As PyTorch's profiler writes them, and what Weir reads back:
 // ["all-reduce", "f32", "sum", count, number, rank, ranks, root].
-static void add_collective(struct weir__out *out, const struct weir_trace_operation *operation)
+static void add_collective(struct weir_long_text *out, const struct weir_trace_operation *operation)
 {
     const struct weir_trace_collective *it = operation->collective;
     const uint64_t ns = operation->end_ns - operation->start_ns;
@@ -90,7 +91,7 @@ static void add_collective(struct weir__out *out, const struct weir_trace_operat
     weir__out_list(out, weir__collective_fields, it);
 }
 
-static void row_operation(struct weir__out *out, const struct weir_trace_operation *operation,
+static void row_operation(struct weir_long_text *out, const struct weir_trace_operation *operation,
                           uint32_t device, uint64_t correlation)
 {
     char title[192];
@@ -157,9 +158,11 @@ struct queue {
 struct weir_trace_writer {
     gzFile file;
     char *path;
-    uint64_t flushed;     // bytes, before compression
-    struct weir__out out; // lines that are not flushed
-    struct queue *queues; // those that rows or waits have named
+    uint64_t flushed;                 // bytes, before compression
+    char reason[192];                 // of the first failure; "": there is none, or no memory
+    struct weir_long_text out;        // lines that are not flushed
+    struct weir_long_text properties; // of the devices, for the end
+    struct queue *queues;             // those that rows or waits have named
     size_t queue_count;
     uint64_t arrows;  // so far
     uint64_t process; // the pid of the host's rows
@@ -169,88 +172,99 @@ struct weir_trace_writer {
 // The file. zlib's file functions write plain files too ("T"), so the code is the same for both kinds. A flush ends a
 // block of compressed data, so that everything up to there can be unpacked, whatever follows.
 
-static void fail_errno(struct weir__out *out, int error)
+// Notes a failure, of which the first one is kept, and removes the text.
+static void fail(weir_trace_writer *writer, const char *reason)
+{
+    if (!writer->out.failed)
+        snprintf(writer->reason, sizeof writer->reason, "%s", reason);
+    writer->out.failed = true;
+    writer->out.used = 0;
+}
+
+static void fail_errno(weir_trace_writer *writer, int error)
 {
     char text[128] = "unknown error";
     char reason[192];
     (void)strerror_r(error, text, sizeof text);
     snprintf(reason, sizeof reason, "%s (errno %d)", text, error);
-    weir__out_fail(out, reason);
+    fail(writer, reason);
+}
+
+static const char *reason_of(const weir_trace_writer *writer)
+{
+    return *writer->reason ? writer->reason : "there is no memory";
 }
 
 // False, with the reason.
 static bool open_file(weir_trace_writer *writer, const char *path)
 {
-    struct weir__out *out = &writer->out;
     const size_t length = strlen(path);
     const bool compressed = length > 3 && strcmp(path + length - 3, ".gz") == 0;
     writer->path = strdup(path);
     const int descriptor = writer->path ? weir_file_open_to_write(path, O_TRUNC) : -1;
     if (descriptor < 0) {
-        if (!writer->path)
-            weir__out_fail(out, "there is no memory");
-        else if (errno == ENXIO)
-            weir__out_fail(out, "it is a pipe without a reader");
-        else
-            fail_errno(out, errno);
+        if (writer->path && errno == ENXIO)
+            fail(writer, "it is a pipe without a reader");
+        else if (writer->path)
+            fail_errno(writer, errno);
         return false;
     }
     writer->file = gzdopen(descriptor, compressed ? "wb4" : "wbT");
     if (writer->file)
         return true;
     close(descriptor);
-    weir__out_fail(out, "there is no memory");
     return false;
 }
 
 // Writes everything so far; between lines only.
 static void flush(weir_trace_writer *writer)
 {
-    struct weir__out *out = &writer->out;
-    if (out->text.failed || out->text.used == 0)
+    struct weir_long_text *out = &writer->out;
+    if (out->failed || out->used == 0)
         return;
     errno = 0;
-    if (gzwrite(writer->file, out->text.text, (unsigned)out->text.used) == (int)out->text.used &&
+    if (gzwrite(writer->file, out->text, (unsigned)out->used) == (int)out->used &&
         gzflush(writer->file, Z_SYNC_FLUSH) == Z_OK) {
-        writer->flushed += out->text.used;
-        out->text.used = 0;
+        writer->flushed += out->used;
+        out->used = 0;
         return;
     }
     int number;
     const char *text = gzerror(writer->file, &number);
     if (number == Z_ERRNO || *text == '\0')
-        fail_errno(out, errno);
+        fail_errno(writer, errno);
     else
-        weir__out_fail(out, text);
+        fail(writer, text);
 }
 
 // False, with a sentence, if anything failed since the file was opened.
 static bool close_file(weir_trace_writer *writer, char *message, size_t message_size)
 {
-    struct weir__out *out = &writer->out;
+    struct weir_long_text *out = &writer->out;
     flush(writer);
     errno = 0;
-    if (gzclose(writer->file) != Z_OK && !out->text.failed)
-        fail_errno(out, errno);
-    if (out->text.failed)
+    if (gzclose(writer->file) != Z_OK && !out->failed)
+        fail_errno(writer, errno);
+    if (out->failed)
         weir_text_about(message, message_size, writer->path,
                         "the trace is incomplete: %s; free space or choose another place for it",
-                        weir__out_reason(out));
-    return !out->text.failed;
+                        reason_of(writer));
+    return !out->failed;
 }
 
 static void release(weir_trace_writer *writer)
 {
     free(writer->queues);
     free(writer->path);
-    free(writer->out.text.text);
+    free(writer->out.text);
+    free(writer->properties.text);
     free(writer);
 }
 
 static void end_row(weir_trace_writer *writer)
 {
     weir__out_raw(&writer->out, "},\n");
-    if (writer->out.text.used >= FLUSH_SIZE)
+    if (writer->out.used >= FLUSH_SIZE)
         flush(writer);
 }
 
@@ -278,7 +292,7 @@ static struct queue *queue_of(weir_trace_writer *writer, uint64_t id)
 
 // The head.
 
-static void write_head(struct weir__out *out, const struct weir_trace_meta *meta)
+static void write_head(struct weir_long_text *out, const struct weir_trace_meta *meta)
 {
     weir__out_raw(out, "{\n\"schemaVersion\": 1,\n"
                        "\"distributedInfo\": {\"backend\": \"none\", \"rank\": 0, "
@@ -295,7 +309,7 @@ static void write_head(struct weir__out *out, const struct weir_trace_meta *meta
 static void write_name(weir_trace_writer *writer, const char *row, uint64_t pid, uint64_t tid,
                        const char *name, const struct weir__field *fields, const void *item)
 {
-    struct weir__out *out = &writer->out;
+    struct weir_long_text *out = &writer->out;
     row_begin(out, "M", row, pid, tid);
     weir__out_raw(out, ",\"args\":{");
     weir__out_string_field(out, "name", name);
@@ -316,7 +330,7 @@ weir_trace_writer *weir_trace_writer_create(const char *path, const struct weir_
     if (!open_file(writer, path)) {
         weir_text_about(message, message_size, path,
                         "the trace cannot be written: %s; choose another place for it",
-                        weir__out_reason(&writer->out));
+                        reason_of(writer));
         release(writer);
         return NULL;
     }
@@ -332,6 +346,9 @@ void weir_trace_writer_device(weir_trace_writer *writer, const struct weir_trace
     snprintf(name, sizeof name, "%u: %s", (unsigned)device->index,
              device->name ? device->name : "");
     write_name(writer, WEIR__TRACE_DEVICE_ROW, device->index, 0, name, weir__device_fields, device);
+    weir__out_raw(&writer->properties, writer->properties.used ? ", {" : "{");
+    weir__out_fields(&writer->properties, weir__property_fields, device);
+    weir__out_raw(&writer->properties, "}");
 }
 
 void weir_trace_writer_queue(weir_trace_writer *writer, const struct weir_trace_queue *queue)
@@ -339,7 +356,7 @@ void weir_trace_writer_queue(weir_trace_writer *writer, const struct weir_trace_
     struct queue *known = queue_of(writer, queue->id);
     char name[160];
     if (!known) {
-        weir__out_fail(&writer->out, "there is no memory");
+        fail(writer, "");
         return;
     }
     known->device = queue->device;
@@ -364,7 +381,7 @@ static uint32_t device_of(const weir_trace_writer *writer, uint64_t id)
 static void write_operation(weir_trace_writer *writer, const struct weir_trace_operation *operation,
                             uint32_t device)
 {
-    struct weir__out *out = &writer->out;
+    struct weir_long_text *out = &writer->out;
     row_operation(out, operation, device, writer->rows);
     end_row(writer);
     if (!operation->timed || !operation->finding || !*operation->finding)
@@ -384,7 +401,7 @@ static void write_operation(weir_trace_writer *writer, const struct weir_trace_o
 static void write_arrow_end(weir_trace_writer *writer, const char *phase, const char *category,
                             uint64_t id, uint64_t pid, uint64_t tid, uint64_t ns)
 {
-    struct weir__out *out = &writer->out;
+    struct weir_long_text *out = &writer->out;
     row_begin(out, phase, category, pid, tid);
     weir__out_string_field(out, "cat", category);
     weir__out_uint_field(out, "id", id);
@@ -398,7 +415,7 @@ static void write_arrow_end(weir_trace_writer *writer, const char *phase, const 
 static void write_call(weir_trace_writer *writer, const struct weir_trace_operation *operation,
                        uint32_t device)
 {
-    struct weir__out *out = &writer->out;
+    struct weir_long_text *out = &writer->out;
     char name[32];
     if (operation->submit_end_ns < operation->submit_ns)
         return;
@@ -516,12 +533,12 @@ void weir_trace_writer_operation(weir_trace_writer *writer,
     write_operation(writer, operation, device);
     write_call(writer, operation, device);
     if (operation->timed && !add_arrows(writer, operation))
-        weir__out_fail(&writer->out, "there is no memory");
+        fail(writer, "");
 }
 
 void weir_trace_writer_span(weir_trace_writer *writer, const struct weir_trace_span *span)
 {
-    struct weir__out *out = &writer->out;
+    struct weir_long_text *out = &writer->out;
     row_begin(out, "X", span->name ? span->name : "", writer->process, span->thread);
     weir__out_string_field(out, "cat",
                            span->kind == WEIR_TRACE_SYNC ? "cuda_sync" : "user_annotation");
@@ -536,36 +553,31 @@ void weir_trace_writer_span(weir_trace_writer *writer, const struct weir_trace_s
 
 uint64_t weir_trace_writer_bytes(const weir_trace_writer *writer)
 {
-    return writer->flushed + writer->out.text.used;
+    return writer->flushed + writer->out.used;
 }
 
 bool weir_trace_writer_flush(weir_trace_writer *writer)
 {
     flush(writer);
-    return !writer->out.text.failed;
+    return !writer->out.failed;
 }
 
 // The end.
 
-static void write_end(weir_trace_writer *writer, const struct weir_trace_meta *end,
-                      const struct weir_trace_device *devices, size_t device_count)
+static void write_end(weir_trace_writer *writer, const struct weir_trace_meta *end)
 {
-    struct weir__out *out = &writer->out;
+    struct weir_long_text *out = &writer->out;
     row_begin(out, "M", WEIR__TRACE_END_ROW, writer->process, 0);
     weir__out_raw(out, ",\"args\":{\"name\":\"end\"");
     weir__out_fields(out, weir__end_fields, end);
-    add_lists(out, "weir.clocks", weir__clock_fields, devices, device_count, sizeof *devices);
     weir__out_raw(out, "}}\n],\n\"deviceProperties\": [");
-    for (size_t i = 0; i < device_count; i++) {
-        weir__out_raw(out, i > 0 ? ", {" : "{");
-        weir__out_fields(out, weir__property_fields, &devices[i]);
-        weir__out_raw(out, "}");
-    }
+    weir__out_raw(out, writer->properties.used ? writer->properties.text : "");
     weir__out_raw(out, "]\n}\n");
+    if (writer->properties.failed)
+        fail(writer, "");
 }
 
 bool weir_trace_writer_close(weir_trace_writer **writer, const struct weir_trace_meta *end,
-                             const struct weir_trace_device *devices, size_t device_count,
                              char *message, size_t message_size)
 {
     weir_trace_writer *it = *writer;
@@ -575,7 +587,7 @@ bool weir_trace_writer_close(weir_trace_writer **writer, const struct weir_trace
         free(it->queues[i].waits);
     }
     if (!end->truncated)
-        write_end(it, end, devices, device_count);
+        write_end(it, end);
     const bool ok = close_file(it, message, message_size);
     release(it);
     *writer = NULL;

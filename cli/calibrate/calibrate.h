@@ -3,8 +3,7 @@
 //   command.c  the command line, figures, and the model, the table and the JSON; the device, its queues, buffers and
 //              graphs, and work that is timed
 //   measure.c  bandwidths and latencies, alone, both ways, between devices and of memory that is not pinned;
-//              what submits, waits, graphs and waking threads take; engines, channels, and kernels at once
-//   copy_channels.c  in which order the engine of uploads takes the copies of several queues
+//              what submits, waits, graphs and waking threads take; engines, channels, also of copies, and kernels at once
 //
 // All times are the host's, from before the first submit until after the wait: those of one
 // operation are the difference between a run with more of them and one with fewer, which both begin
@@ -182,10 +181,6 @@ double cal_each(struct calibration *c, const struct cal_work *works, size_t kind
 // Nanoseconds of one submit, of many in turn to the first queues, which are idle at first.
 double cal_submits(struct calibration *c, size_t queues, const struct cal_work *works,
                    size_t kinds);
-
-// copy_channels.c
-
-void cal_measure_copy_channels(struct calibration *c);
 
 // measure.c: all figures, of the device that is open.
 void cal_measure_all(struct calibration *c);

@@ -318,38 +318,32 @@ static void print_table(const struct calibration *c)
 
 // JSON.
 
-static json_t *figure_json(const struct cal_figure *figure, const struct about *about)
+static json_t *value_json(const struct cal_figure *figure, enum unit unit)
 {
-    json_t *object = json_object();
-    cli_json_set(object, "key", json_string(about->name));
-    if (!figure->measured)
-        cli_json_set(object, "not_measured", json_string(figure->why));
-    else if (figure->spreads)
-        cli_json_set(object, "value",
-                     json_pack("{s:f, s:f, s:f}", "median", figure->value, "least", figure->least,
-                               "most", figure->most));
-    else if (about->unit == WORD)
-        cli_json_set(object, "value", json_string(figure->value > 0 ? "stream" : "engine"));
-    else
-        cli_json_set(object, "value", json_real(figure->value));
-    cli_json_set(object, "how", json_string(about->how));
-    return object;
+    if (figure->spreads)
+        return json_pack("{s:f, s:f, s:f}", "median", figure->value, "least", figure->least, "most",
+                         figure->most);
+    return unit == WORD ? json_string(figure->value > 0 ? "stream" : "engine")
+                        : json_real(figure->value);
 }
 
 static int print_json(const struct calibration *c)
 {
-    json_t *root = json_object();
     json_t *figures = json_array();
     const struct weir_device_info *info = weir_device_get_info(bench.device);
-    for (size_t i = 0; i < CAL_KEYS; i++)
-        cli_json_append(figures, figure_json(&c->figures[i], &keys[i]));
-    cli_json_set(root, "weir", json_string(weir_version()));
-    cli_json_set(root, "backend", cli_json_string(weir_runtime_backend(bench.runtime)));
-    cli_json_set(root, "device", cli_json_string(info->name));
-    cli_json_set(root, "driver", cli_json_string(info->driver));
-    cli_json_set(root, "virtual", json_boolean(cli_clock_is_virtual()));
-    cli_json_set(root, "turns", weir_json_count(bench.turns));
-    cli_json_set(root, "figures", figures);
+    for (size_t i = 0; i < CAL_KEYS; i++) {
+        const struct cal_figure *it = &c->figures[i];
+        cli_json_append(figures, json_pack("{s:s, s:o, s:s}", "key", keys[i].name,
+                                           it->measured ? "value" : "not_measured",
+                                           it->measured ? value_json(it, keys[i].unit)
+                                                        : json_string(it->why),
+                                           "how", keys[i].how));
+    }
+    json_t *root = json_pack("{s:s, s:o, s:o, s:o, s:b, s:o, s:o}", "weir", weir_version(),
+                             "backend", cli_json_string(weir_runtime_backend(bench.runtime)),
+                             "device", cli_json_string(info->name), "driver",
+                             cli_json_string(info->driver), "virtual", (int)cli_clock_is_virtual(),
+                             "turns", weir_json_count(bench.turns), "figures", figures);
     return cli_json_print(root, CLI_OK);
 }
 

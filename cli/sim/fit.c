@@ -170,11 +170,6 @@ struct equations {
                                   // multiple of another
 };
 
-struct solution {
-    double factors[SIM_TERM_COUNT];
-    double square; // the mean squared relative error
-};
-
 static int compare_sizes(const struct sim_launch *a, const struct sim_launch *b)
 {
     for (int term = 0; term < SIM_TERM_COUNT; term++)

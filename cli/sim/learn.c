@@ -143,9 +143,11 @@ static const char *refusal(const struct sim_kernel *kernel)
     return NULL;
 }
 
-static void write_section(struct weir_long_text *ini, const struct sim_kernel *kernel,
-                          const struct sim_fit *fit)
+// Writes the section, and adds a row with the sum.
+static void tell_kernel(struct weir_long_text *ini, struct weir_table *table,
+                        const struct sim_kernel *kernel, const struct sim_fit *fit)
 {
+    struct weir_long_text sum = {0};
     weir_long_text_add(ini, "\n[kernel %s]\n", kernel->name);
     weir_long_text_add(ini, "; %zu %s of %zu %s; error: median %.2f %%, worst %.2f %%\n",
                        kernel->count, kernel->count == 1 ? "launch" : "launches", fit->sizes,
@@ -162,19 +164,6 @@ static void write_section(struct weir_long_text *ini, const struct sim_kernel *k
             continue;
         name_term(kernel, term, key, times);
         weir_long_text_add(ini, "%s = %.9g\n", key, fit->factors[term]);
-    }
-}
-
-static void add_row(struct weir_table *table, const struct sim_kernel *kernel,
-                    const struct sim_fit *fit)
-{
-    struct weir_long_text sum = {0};
-    for (int term = 0; term < SIM_TERM_COUNT; term++) {
-        char key[KEY_SIZE];
-        char times[KEY_SIZE];
-        if (fit->factors[term] == 0)
-            continue;
-        name_term(kernel, term, key, times);
         weir_long_text_add(&sum, "%s%.6g%s", sum.used ? " + " : "", fit->factors[term], times);
     }
     weir_table_add(table, "%s", kernel->name);
@@ -198,8 +187,7 @@ static size_t fit_all(const struct sim_kernels *kernels, struct weir_long_text *
             continue;
         }
         sim_fit(kernel, &fit);
-        write_section(ini, kernel, &fit);
-        add_row(table, kernel, &fit);
+        tell_kernel(ini, table, kernel, &fit);
         count++;
     }
     return count;

@@ -203,6 +203,7 @@ void cli_sim_make_run(struct sim_run *run, const char *gpu, char *const *command
     for (size_t i = 0; i < settings.count; i++)
         settings.items[i].owner = owner_of(settings.items[i].key, command);
     *run = (struct sim_run){.gpu = gpu,
+                            .settings = settings,
                             .what_if = join(&settings, false),
                             .changes = join(&settings, true)};
     make_command(run, command, &settings);

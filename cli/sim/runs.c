@@ -175,7 +175,6 @@ static int tell_reports(const struct sim_runs *runs)
 
 static int tell_reports_json(const struct sim_runs *runs)
 {
-    json_t *all = json_object();
     json_t *list = json_array();
     for (size_t i = 0; i < runs->count; i++) {
         const struct sim_run *run = &runs->items[i];
@@ -186,8 +185,7 @@ static int tell_reports_json(const struct sim_runs *runs)
                                         "what_if", cli_json_string(run->what_if), "trace",
                                         cli_json_string(run->trace), "report", report));
     }
-    cli_json_set(all, "runs", list);
-    return cli_json_print(all, CLI_OK);
+    return cli_json_print(json_pack("{s:o}", "runs", list), CLI_OK);
 }
 
 // Pictures: the operations of each run on one axis of time.

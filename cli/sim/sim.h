@@ -58,6 +58,7 @@ bool cli_sim_cut(char *text, char **out_key, char **out_value);
 
 struct sim_run {
     const char *gpu;
+    struct sim_settings settings;
     char *what_if;  // all settings, for people; "": none
     char *changes;  // those of the model
     char **command; // with its own

@@ -33,6 +33,7 @@ struct sweep {
     struct sweep_axis axes[SWEEP_AXES];
     size_t axis_count;
     size_t per_gpu; // runs
+    struct sim_run *runs;
     struct sim_point *points;
     size_t *best;        // of each GPU, a run's number
     const char **traces; // of the best
@@ -99,6 +100,7 @@ static void make_sweep(struct sweep *sweep, const char *gpu, const struct cli_li
         sweep->per_gpu *= sweep->axes[i].values.count;
     if (sweep->per_gpu * gpus > SWEEP_RUNS)
         cli_fail(CLI_USAGE, "these are more than %d runs; name fewer values", SWEEP_RUNS);
+    sweep->runs = cli_allocate(sweep->per_gpu * gpus, sizeof *sweep->runs);
     sweep->points = cli_allocate(sweep->per_gpu * gpus, sizeof *sweep->points);
     sweep->best = cli_allocate(gpus, sizeof *sweep->best);
     sweep->traces = cli_allocate(gpus, sizeof *sweep->traces);
@@ -115,18 +117,6 @@ static void sweep_settings(const struct sweep *sweep, size_t run, struct sim_set
                                  .value = axis->values.items[run % axis->values.count]};
         run /= axis->values.count;
     }
-}
-
-// "slots=3, queues=2"; ends in "..." if it does not fit.
-static void sweep_name(const struct sweep *sweep, size_t run, char *text, size_t size)
-{
-    struct sim_settings settings;
-    size_t used = 0;
-    text[0] = '\0';
-    sweep_settings(sweep, run, &settings);
-    for (size_t i = 0; i < settings.count; i++)
-        weir_text_append(text, size, &used, "%s%s=%s", i ? ", " : "", settings.items[i].key,
-                         settings.items[i].value);
 }
 
 // The first run of the best one's GPU that takes at most 1 % more.
@@ -193,9 +183,9 @@ static size_t run_count(const struct sweep *sweep)
 }
 
 // Its trace is kept if it is the GPU's best so far.
-static void run_one(struct sweep *sweep, size_t number, struct sim_run *run, const char *output,
-                    int sink)
+static void run_one(struct sweep *sweep, size_t number, const char *output, int sink)
 {
+    struct sim_run *run = &sweep->runs[number];
     cli_sim_name_trace(run, output, run_count(sweep) + 1);
     const size_t gpu = number / sweep->per_gpu;
     const int code = cli_sim_once(run, sink);
@@ -231,21 +221,20 @@ static void sweep_all(struct sweep *sweep, char *const *command, const struct si
 {
     static struct cli_progress progress;
     const int sink = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    struct sim_run *runs = cli_allocate(run_count(sweep), sizeof *runs);
     if (sink < 0)
         cli_fail(CLI_FAILED, "/dev/null cannot be written: %s", strerror(errno));
     for (size_t i = 0; i < run_count(sweep); i++) {
         struct sim_settings settings;
         sweep_settings(sweep, i, &settings);
-        cli_sim_make_run(&runs[i], sweep->gpus.items[i / sweep->per_gpu], command, settings);
-        cli_sim_check(&runs[i]);
+        cli_sim_make_run(&sweep->runs[i], sweep->gpus.items[i / sweep->per_gpu], command, settings);
+        cli_sim_check(&sweep->runs[i]);
     }
     name_traces(sweep, common->output);
     cli_progress_start(&progress, true, run_count(sweep), "runs/s");
     cli_program_begin_series();
     cli_own(end_progress, &progress);
     for (size_t i = 0; i < run_count(sweep); i++) {
-        run_one(sweep, i, &runs[i], common->output, sink);
+        run_one(sweep, i, common->output, sink);
         cli_go_on(cli_program_signal() ? CLI_SIGNALLED + cli_program_signal() : CLI_OK);
         cli_progress_update(&progress, i + 1, sweep->gpus.items[i / sweep->per_gpu]);
     }
@@ -255,24 +244,17 @@ static void sweep_all(struct sweep *sweep, char *const *command, const struct si
 
 // What is told.
 
-enum {
-    NAME_SIZE = 256
-};
-
 static void tell_best(const struct sweep *sweep, size_t gpu)
 {
     const size_t best = sweep->best[gpu];
     const size_t enough = sweep_enough(sweep, gpu);
     const double span_ns = sweep->points[best].span_ns;
-    char name[NAME_SIZE];
     char text[WEIR_TEXT_QUANTITY_SIZE];
-    sweep_name(sweep, best, name, sizeof name);
-    printf("best on %s: %s, %s", sweep->gpus.items[gpu], name, weir_text_duration(text, span_ns));
-    if (enough != best) {
-        sweep_name(sweep, enough, name, sizeof name);
-        printf("; %s takes %.1f %% more", name,
+    printf("best on %s: %s, %s", sweep->gpus.items[gpu], sweep->runs[best].what_if,
+           weir_text_duration(text, span_ns));
+    if (enough != best)
+        printf("; %s takes %.1f %% more", sweep->runs[enough].what_if,
                100 * (sweep->points[enough].span_ns / span_ns - 1));
-    }
     printf("\n");
 }
 
@@ -286,12 +268,11 @@ static int tell_sweep(const struct sweep *sweep)
         weir_table_add(&table, "%s", sweep->axes[i].key);
     weir_table_add(&table, "span\tof the best\tcopies hidden\tidle\tbound");
     for (size_t run = 0; run < run_count(sweep); run++) {
-        struct sim_settings settings;
+        const struct sim_settings *settings = &sweep->runs[run].settings;
         const size_t gpu = run / sweep->per_gpu;
-        sweep_settings(sweep, run, &settings);
         weir_table_add(&table, "%s", sweep->gpus.items[gpu]);
-        for (size_t i = 0; i < settings.count; i++)
-            weir_table_add(&table, "%s", settings.items[i].value);
+        for (size_t i = 0; i < settings->count; i++)
+            weir_table_add(&table, "%s", settings->items[i].value);
         cli_sim_add_point(&table, &sweep->points[run], sweep->points[sweep->best[gpu]].span_ns);
     }
     cli_table_print(&table, stdout, 0);
@@ -300,47 +281,40 @@ static int tell_sweep(const struct sweep *sweep)
     return CLI_OK;
 }
 
-static json_t *settings_json(const struct sweep *sweep, size_t run)
+static json_t *settings_json(const struct sim_settings *settings)
 {
-    struct sim_settings settings;
     json_t *object = json_object();
-    sweep_settings(sweep, run, &settings);
-    for (size_t i = 0; i < settings.count; i++)
-        cli_json_set(object, settings.items[i].key, cli_json_string(settings.items[i].value));
+    for (size_t i = 0; i < settings->count; i++)
+        cli_json_set(object, settings->items[i].key, cli_json_string(settings->items[i].value));
     return object;
 }
 
 static json_t *sweep_run_json(const struct sweep *sweep, size_t run)
 {
     const struct sim_point *point = &sweep->points[run];
-    json_t *object = json_object();
-    cli_json_set(object, "gpu", cli_json_string(sweep->gpus.items[run / sweep->per_gpu]));
-    cli_json_set(object, "settings", settings_json(sweep, run));
-    cli_json_set(object, "span_ns", weir_json_count((uint64_t)point->span_ns));
-    cli_json_set(object, "copies_hidden",
-                 isnan(point->hidden) ? json_null() : json_real(point->hidden));
-    cli_json_set(object, "idle", json_real(point->idle));
-    cli_json_set(object, "bound_ns", weir_json_count((uint64_t)point->bound_ns));
-    cli_json_set(object, "bound_engine", cli_json_string(point->bound_engine));
-    return object;
+    return json_pack("{s:o, s:o, s:o, s:o, s:f, s:o, s:o}", "gpu",
+                     cli_json_string(sweep->gpus.items[run / sweep->per_gpu]), "settings",
+                     settings_json(&sweep->runs[run].settings), "span_ns",
+                     weir_json_count((uint64_t)point->span_ns), "copies_hidden",
+                     isnan(point->hidden) ? json_null() : json_real(point->hidden), "idle",
+                     point->idle, "bound_ns", weir_json_count((uint64_t)point->bound_ns),
+                     "bound_engine", cli_json_string(point->bound_engine));
 }
 
 static int tell_sweep_json(const struct sweep *sweep)
 {
-    json_t *all = json_object();
     json_t *runs = json_array();
     json_t *best = json_array();
     for (size_t i = 0; i < run_count(sweep); i++)
         cli_json_append(runs, sweep_run_json(sweep, i));
     for (size_t i = 0; i < sweep->gpus.count; i++) {
         json_t *object = sweep_run_json(sweep, sweep->best[i]);
-        cli_json_set(object, "within_1_percent", settings_json(sweep, sweep_enough(sweep, i)));
+        cli_json_set(object, "within_1_percent",
+                     settings_json(&sweep->runs[sweep_enough(sweep, i)].settings));
         cli_json_set(object, "trace", cli_json_string(sweep->traces[i]));
         cli_json_append(best, object);
     }
-    cli_json_set(all, "runs", runs);
-    cli_json_set(all, "best", best);
-    return cli_json_print(all, CLI_OK);
+    return cli_json_print(json_pack("{s:o, s:o}", "runs", runs, "best", best), CLI_OK);
 }
 
 // Curves.
@@ -392,14 +366,13 @@ static void plot_point(struct cli_plot *plot, const struct sweep *sweep, size_t 
 {
     const double ms = sweep->points[run].span_ns / 1e6;
     char name[CLI_PLOT_TEXT] = "";
-    struct sim_settings settings;
+    const struct sim_settings *settings = &sweep->runs[run].settings;
+    const char *value = settings->items[0].value;
     size_t used = 0;
-    sweep_settings(sweep, run, &settings);
-    const char *value = settings.items[0].value;
     weir_text_append(name, sizeof name, &used, "%s", sweep->gpus.items[run / sweep->per_gpu]);
-    for (size_t i = 1; i < settings.count; i++)
-        weir_text_append(name, sizeof name, &used, ", %s=%s", settings.items[i].key,
-                         settings.items[i].value);
+    for (size_t i = 1; i < settings->count; i++)
+        weir_text_append(name, sizeof name, &used, ", %s=%s", settings->items[i].key,
+                         settings->items[i].value);
     cli_plot_add(cli_plot_series(plot, name),
                  (struct cli_plot_point){
                      .x = numbers ? number_of(value) : (double)cli_plot_group(plot, value),

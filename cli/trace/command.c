@@ -310,8 +310,7 @@ static bool write_trace(const struct weir_trace *trace, const char *path, char *
         weir_trace_writer_operation(writer, &trace->operations[turns[i].operation]);
     for (size_t i = 0; i < trace->span_count; i++)
         weir_trace_writer_span(writer, &trace->spans[i]);
-    return weir_trace_writer_close(&writer, &trace->meta, trace->devices, trace->device_count,
-                                   message, message_size);
+    return weir_trace_writer_close(&writer, &trace->meta, message, message_size);
 }
 
 // To a file that is complete or not there at all; it may be the trace itself.

@@ -127,12 +127,8 @@ static const char check_about[] =
     "queue:LABEL, name:NAME and region:PATH. Without dashes, a condition is an operand: "
     "'bubbles<=1ms'.";
 
-enum {
-    CONDITION_LIMIT = 64
-};
-
 struct conditions {
-    char *texts[CONDITION_LIMIT];
+    char **texts;
     size_t count;
 };
 
@@ -150,6 +146,7 @@ static bool is_word(const char *text, const char *word)
 static int take_conditions(struct conditions *conditions, int argc, char **argv)
 {
     int left = 1;
+    conditions->texts = cli_allocate((size_t)argc, sizeof *conditions->texts);
     for (int i = 1; i < argc; i++) {
         const bool two = i + 1 < argc && is_condition(argv[i + 1]) && !is_condition(argv[i]) &&
                          (is_word(argv[i], "overlap") || is_word(argv[i], "busy"));
@@ -157,11 +154,6 @@ static int take_conditions(struct conditions *conditions, int argc, char **argv)
             argv[left++] = argv[i];
             continue;
         }
-        if (conditions->count == CONDITION_LIMIT)
-            cli_fail(CLI_USAGE,
-                     "weir trace check takes %d conditions at most; check the others in another "
-                     "call",
-                     CONDITION_LIMIT);
         const char *first = argv[i] + strspn(argv[i], "-");
         conditions->texts[conditions->count++] =
             two ? cli_text("%s %s", first, argv[++i]) : cli_copy(first);
@@ -274,29 +266,7 @@ static int by_change(const void *a, const void *b)
     return x != y ? (x > y ? -1 : 1) : strcmp(first->name, second->name);
 }
 
-static int by_name(const void *a, const void *b)
-{
-    const struct entry *first = a;
-    const struct entry *second = b;
-    return strcmp(first->name, second->name);
-}
-
-static void add_up(struct entries *entries)
-{
-    size_t used = 0;
-    for (size_t i = 0; i < entries->count; i++) {
-        const struct entry entry = entries->items[i];
-        if (used == 0 || strcmp(entries->items[used - 1].name, entry.name) != 0) {
-            entries->items[used++] = entry;
-            continue;
-        }
-        for (size_t side = 0; side < 2; side++) {
-            entries->items[used - 1].ns[side] += entry.ns[side];
-            entries->items[used - 1].count[side] += entry.count[side];
-        }
-    }
-    entries->count = used;
-}
+CLI_DESTROYER(destroy_names, weir_names_destroy)
 
 // Ownership: the command's.
 static struct entries find_entries(weir_report *const reports[2], weir_report_table table)
@@ -304,16 +274,20 @@ static struct entries find_entries(weir_report *const reports[2], weir_report_ta
     const size_t rows =
         weir_report_row_count(reports[0], table) + weir_report_row_count(reports[1], table);
     struct entries entries = {.items = cli_allocate(rows + 1, sizeof *entries.items)};
+    struct weir_names *names = weir_names_create();
+    cli_own(destroy_names, names);
     for (size_t side = 0; side < 2; side++)
         for (size_t i = 0; i < weir_report_row_count(reports[side], table); i++) {
             const struct weir_report_row *row = weir_report_get_row(reports[side], table, i);
-            struct entry *entry = &entries.items[entries.count++];
-            *entry = (struct entry){.name = row->name};
-            entry->ns[side] = row->sum.most_ns;
-            entry->count[side] = row->count;
+            const size_t number = names ? weir_names_number(names, row->name) : SIZE_MAX;
+            if (number == SIZE_MAX)
+                cli_fail(CLI_FAILED, "no memory for the comparison");
+            struct entry *entry = &entries.items[number];
+            entry->name = row->name;
+            entry->ns[side] += row->sum.most_ns;
+            entry->count[side] += row->count;
         }
-    qsort(entries.items, entries.count, sizeof *entries.items, by_name);
-    add_up(&entries);
+    entries.count = names ? weir_names_count(names) : 0;
     qsort(entries.items, entries.count, sizeof *entries.items, by_change);
     return entries;
 }
@@ -392,32 +366,29 @@ static void print_section(const struct section *section, const struct entries *e
 
 // JSON.
 
-static void set_sides(json_t *object, const char *key, uint64_t before, uint64_t after)
+static json_t *sides(uint64_t before, uint64_t after)
 {
-    cli_json_set(object, key,
-                 json_pack("{s:o, s:o}", "before", weir_json_count(before), "after",
-                           weir_json_count(after)));
+    return json_pack("{s:o, s:o}", "before", weir_json_count(before), "after",
+                     weir_json_count(after));
 }
 
 static int print_json(weir_report *const reports[2], int code)
 {
     const struct weir_report_summary *before = weir_report_get_summary(reports[0]);
     const struct weir_report_summary *after = weir_report_get_summary(reports[1]);
-    json_t *root = json_object();
-    set_sides(root, "span_ns", before->span_ns, after->span_ns);
-    set_sides(root, "idle_ns", before->idle_ns, after->idle_ns);
-    set_sides(root, "bound_ns", before->bound_ns, after->bound_ns);
-    set_sides(root, "longest_bubble_ns", before->longest_bubble_ns, after->longest_bubble_ns);
+    json_t *root =
+        json_pack("{s:o, s:o, s:o, s:o}", "span_ns", sides(before->span_ns, after->span_ns),
+                  "idle_ns", sides(before->idle_ns, after->idle_ns), "bound_ns",
+                  sides(before->bound_ns, after->bound_ns), "longest_bubble_ns",
+                  sides(before->longest_bubble_ns, after->longest_bubble_ns));
     for (size_t i = 0; i < SECTION_COUNT; i++) {
         const struct entries entries = find_entries(reports, sections[i].table);
         json_t *list = json_array();
         for (size_t k = 0; k < entries.count; k++) {
             const struct entry *entry = &entries.items[k];
-            json_t *object = json_object();
-            cli_json_set(object, "name", cli_json_string(entry->name));
-            set_sides(object, "ns", entry->ns[0], entry->ns[1]);
-            set_sides(object, "count", entry->count[0], entry->count[1]);
-            cli_json_append(list, object);
+            cli_json_append(list, json_pack("{s:o, s:o, s:o}", "name", cli_json_string(entry->name),
+                                            "ns", sides(entry->ns[0], entry->ns[1]), "count",
+                                            sides(entry->count[0], entry->count[1])));
         }
         cli_json_set(root, sections[i].name, list);
     }

@@ -222,21 +222,18 @@ static void print_axis(const struct timeline *timeline)
 
 static int print_json(const struct timeline *timeline)
 {
-    json_t *root = json_object();
     json_t *rows = json_array();
     for (size_t i = 0; i < timeline->row_count; i++) {
         const struct row *row = &timeline->rows[i];
-        json_t *object = json_object();
         json_t *busy = json_array();
         for (size_t cell = 0; cell < timeline->cells; cell++)
             cli_json_append(busy, weir_json_count(row->busy[cell]));
-        cli_json_set(object, "label", cli_json_string(row->label));
-        cli_json_set(object, "busy_ns", busy);
-        cli_json_append(rows, object);
+        cli_json_append(rows, json_pack("{s:o, s:o}", "label", cli_json_string(row->label),
+                                        "busy_ns", busy));
     }
-    cli_json_set(root, "begin_ns", weir_json_count(timeline->begin - timeline->origin));
-    cli_json_set(root, "end_ns", weir_json_count(timeline->end - timeline->origin));
-    cli_json_set(root, "rows", rows);
+    json_t *root = json_pack("{s:o, s:o, s:o}", "begin_ns",
+                             weir_json_count(timeline->begin - timeline->origin), "end_ns",
+                             weir_json_count(timeline->end - timeline->origin), "rows", rows);
     return cli_json_print(root, CLI_OK);
 }
 

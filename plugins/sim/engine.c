@@ -337,13 +337,6 @@ static void add_dependencies(struct sim_engine *engine, struct sim_op *op)
     struct sim_device *home = &engine->devices[op->home];
     for (size_t i = 0; i < op->on_count; i++)
         depend(engine, op, op->edges[i].on);
-    for (uint32_t i = 0; i < engine->queue_count && queue->params.legacy; i++)
-        if (engine->queues[i].params.device == op->home && i != op->point.queue)
-            depend(engine, op, (struct sim_point){i, engine->queues[i].last});
-    if (queue->params.legacy)
-        home->legacy = op->point;
-    else if (home->legacy.queue != op->point.queue)
-        depend(engine, op, home->legacy);
     if (home->model->channels)
         follow_start(engine, op, &home->channels[queue->channel]);
     if (op->pulls)
@@ -376,13 +369,12 @@ static void set_kernel(const struct sim_model *model, const struct sim_work *wor
     op->priority = model->queues == SIM_STREAM_QUEUES ? priority : 0;
 }
 
-// Edges of its waits, of its queue, of legacy queues, of its channel, and of a pull.
+// Edges of its waits, of its queue, of its channel, and of a pull.
 static struct sim_op *create_op(const struct sim_engine *engine, uint32_t index,
                                 const struct sim_work *work)
 {
     const struct sim_queue *queue = &engine->queues[index];
-    const size_t legacy = queue->params.legacy ? engine->queue_count : 1;
-    const size_t edges = work->wait_count + 1 + legacy + 2;
+    const size_t edges = work->wait_count + 3;
     struct sim_op *op = calloc(1, sizeof *op + edges * sizeof *op->edges);
     if (!op)
         return NULL;
@@ -426,8 +418,6 @@ bool sim_engine_post(struct sim_engine *engine, uint32_t queue, uint64_t issue_n
     op->issue = ++engine->posts;
     engine->posted++;
     sim__list_add(&engine->devices[op->home].posted, op, sim__arrives_first);
-    if (its->params.legacy)
-        sim_engine_advance(engine, issue_ns > engine->now_ns ? issue_ns : engine->now_ns);
     return true;
 }
 

@@ -179,9 +179,6 @@ bool sim_engine_add_device(struct sim_engine *engine, const struct sim_model *mo
 struct sim_queue_params {
     uint32_t device;
     int32_t priority;
-    // Waits for all that was submitted before to the device, and all that is submitted later waits
-    // for it.
-    bool legacy;
     void *owner; // the caller's, for sim_done
 };
 
@@ -194,8 +191,7 @@ void sim_engine_end_queue(struct sim_engine *engine, uint32_t queue);
 
 // Submits at `issue_ns`, or at the time that the engine has reached if that is later, without going on: the operation
 // is there when the engine reaches that time, before which others may still be posted. Those of a device are posted in
-// the order of their times. For an operation of a legacy queue the engine goes on until then. False, and nothing is
-// changed, if out of memory.
+// the order of their times. False, and nothing is changed, if out of memory.
 bool sim_engine_post(struct sim_engine *engine, uint32_t queue, uint64_t issue_ns,
                      const struct sim_work *work, struct sim_point *out_point);
 // How many are posted and not there.

@@ -328,7 +328,7 @@ static void queue_destroy(const struct weir_link *link, weir_queue *object)
     free_queue(queue);
 }
 
-// Buffers and kernels.
+// Buffers.
 
 static weir_status buffer_create(const struct weir_link *link, weir_device *device,
                                  weir_buffer *object, const struct weir_buffer_setup *setup,
@@ -346,23 +346,6 @@ static weir_status buffer_create(const struct weir_link *link, weir_device *devi
 static void buffer_destroy(const struct weir_link *link, weir_buffer *object)
 {
     link->host->release(weir_buffer_data(link, object));
-}
-
-static weir_status kernel_create(const struct weir_link *link, weir_program *program,
-                                 weir_kernel *object, const struct weir_kernel_signature *signature,
-                                 struct weir_kernel_info *info, void **out_data)
-{
-    const size_t size = strlen(signature->name) + 1;
-    char *name = malloc(size);
-    if (!name)
-        return weir_host_no_memory(link->host, "a kernel in virtual time");
-    *out_data = memcpy(name, signature->name, size);
-    return WEIR_OK;
-}
-
-static void kernel_destroy(const struct weir_link *link, weir_kernel *object)
-{
-    free(weir_kernel_data(link, object));
 }
 
 // The table.
@@ -384,8 +367,6 @@ static const struct weir_module_ops ops = {
     .event_time = sim_event_time,
     .buffer_create = buffer_create,
     .buffer_destroy = buffer_destroy,
-    .kernel_create = kernel_create,
-    .kernel_destroy = kernel_destroy,
     .device_native = device_native,
     .queue_native = queue_native,
     .buffer_native = buffer_native,

@@ -14,13 +14,12 @@ static double volume(struct weir_extent extent)
 }
 
 // What a launch's cost depends on.
-static struct sim_launch launch_of(const struct weir_link *link,
-                                   const struct weir_operation *operation)
+static struct sim_launch launch_of(const struct weir_operation *operation)
 {
     const double blocks = volume(operation->u.launch.grid);
     const double items = blocks * volume(operation->u.launch.block);
     struct sim_launch launch = {
-        .kernel = weir_kernel_data(link, operation->u.launch.kernel),
+        .kernel = weir_kernel_object(operation->u.launch.kernel)->label,
         .terms = {[SIM_TERM_FIXED] = 1, [SIM_TERM_BLOCK] = blocks, [SIM_TERM_ITEM] = items},
     };
     for (size_t i = 0; i < operation->u.launch.argument_count; i++) {
@@ -142,7 +141,7 @@ static weir_status scale_launch(const struct weir_link *link, weir_queue *object
     *out_ran = false;
     if (sim->scale.factor == 0 || operation->kind != WEIR_OPERATION_LAUNCH)
         return WEIR_OK;
-    const struct sim_launch launch = launch_of(link, operation);
+    const struct sim_launch launch = launch_of(operation);
     if (sim_kernel_ns(sim->model, &launch, &ns) || scale_find(&sim->scale, &launch, &ns))
         return WEIR_OK;
     *out_ran = true;
@@ -211,7 +210,7 @@ static weir_status describe_launch(const struct weir_link *link,
                                    const struct weir_operation *operation, struct sim_work *work)
 {
     const struct sim *sim = sim_of(link);
-    const struct sim_launch launch = launch_of(link, operation);
+    const struct sim_launch launch = launch_of(operation);
     work->kind = SIM_KERNEL;
     work->places = sim_kernel_places(sim->model, launch.terms[SIM_TERM_BLOCK]);
     if (sim_kernel_ns(sim->model, &launch, &work->duration_ns) ||

@@ -103,7 +103,6 @@ struct sim_device {
     struct sim_list posted;
     struct sim_point *channels; // the last operation of each
     struct sim_point pull;      // the last one from the device
-    struct sim_point legacy;    // the last one of a legacy queue
     uint32_t next_channel;
     uint32_t next_lane;
 };

@@ -46,11 +46,6 @@ void trace_pair_clocks(const struct weir_link *link, struct trace_device *device
         return;
     if (link->next->ops->device_clock(link->next, device->object, &host_ns, &device_ns) != WEIR_OK)
         return;
-    // The difference from the prediction of earlier pairs measures their quality.
-    const uint64_t told = weir_clock_map_b(&device->clock, device_ns);
-    const uint64_t off = told < host_ns ? host_ns - told : told - host_ns;
-    if (device->pairs > 1 && off > device->uncertainty_ns)
-        device->uncertainty_ns = off;
     weir_clock_map_add(&device->clock, device_ns, host_ns);
     device->paired_ns = host_ns;
     device->pairs++;
@@ -65,7 +60,7 @@ void trace_pair_clocks(const struct weir_link *link, struct trace_device *device
 bool trace_is_by_device(const struct trace_queue *queue, const struct trace_entry *entry)
 {
     return entry->kind != WEIR_OPERATION_COLLECTIVE || queue->trace->clock ||
-           queue->device->limits.collectives == 2;
+           queue->device->has_collectives;
 }
 
 // The times of an operation on the host's clock: of a NOTE, whose entry is kept until it has them, or of a collective
@@ -192,26 +187,28 @@ static void give_up(struct trace_queue *queue, struct trace_entry *entry)
     queue->trace->unfinished++;
 }
 
-// Converts the times to the host's clock. Operations of a queue never overlap, so rounding errors of the clocks are
-// corrected.
+// Operations of a queue never overlap, so rounding errors of the clocks are corrected.
+static void put_after_last(struct trace_queue *queue, struct trace_entry *entry)
+{
+    if (entry->start_ns < queue->end_ns)
+        entry->start_ns = queue->end_ns;
+    if (entry->end_ns < entry->start_ns)
+        entry->end_ns = entry->start_ns;
+    queue->end_ns = entry->end_ns;
+}
+
+// Converts the times to the host's clock. An earliest start is not later than the end.
 static void convert(struct trace_queue *queue, struct trace_entry *entry)
 {
     const struct weir_clock_map *clock = &queue->device->clock_now;
-    uint64_t start_ns = weir_clock_map_b(clock, entry->start_ns);
-    uint64_t end_ns = weir_clock_map_b(clock, entry->end_ns);
-    if (entry->start_is_earliest && start_ns < entry->submit_ns)
-        start_ns = entry->submit_ns;
-    if (start_ns < queue->end_ns)
-        start_ns = queue->end_ns;
-    if (end_ns < start_ns) {
-        if (entry->start_is_earliest && end_ns > queue->end_ns)
-            start_ns = end_ns;
-        else
-            end_ns = start_ns;
-    }
-    entry->start_ns = start_ns;
-    entry->end_ns = queue->end_ns = end_ns;
-    entry->flags |= TRACE_TIMED;
+    entry->start_ns = weir_clock_map_b(clock, entry->start_ns);
+    entry->end_ns = weir_clock_map_b(clock, entry->end_ns);
+    if (entry->start_is_earliest && entry->start_ns < entry->submit_ns)
+        entry->start_ns = entry->submit_ns;
+    if (entry->start_is_earliest && entry->start_ns > entry->end_ns &&
+        entry->end_ns > queue->end_ns)
+        entry->start_ns = entry->end_ns;
+    put_after_last(queue, entry);
 }
 
 static bool join_work(struct trace_queue *queue, struct trace_entry *entry, bool last)
@@ -232,12 +229,7 @@ static bool join_work(struct trace_queue *queue, struct trace_entry *entry, bool
 static bool join_call(struct trace_queue *queue, struct trace_entry *entry, bool last)
 {
     if (has_run(entry)) {
-        entry->flags |= TRACE_TIMED;
-        if (entry->start_ns < queue->end_ns)
-            entry->start_ns = queue->end_ns;
-        if (entry->end_ns < entry->start_ns)
-            entry->end_ns = entry->start_ns;
-        queue->end_ns = entry->end_ns;
+        put_after_last(queue, entry);
         return true;
     }
     if (!last && queue->last_fetched <= entry->sequence)
@@ -291,47 +283,14 @@ static uint64_t since_base(const struct trace *trace, uint64_t time_ns)
     return time_ns > trace->base_ns ? time_ns - trace->base_ns : 0;
 }
 
-static struct weir_trace_device describe(const struct trace_device *device)
-{
-    return (struct weir_trace_device){
-        .index = device->index,
-        .name = device->info.name,
-        .platform = device->info.platform,
-        .driver = device->info.driver,
-        .label = device->label,
-        .memory_bytes = device->info.memory_bytes,
-        .compute_units = device->limits.compute_units,
-        .copy_engines_to_device = device->limits.copy_engines_to_device,
-        .copy_engines_to_host = device->limits.copy_engines_to_host,
-        .concurrent_kernels = device->limits.concurrent_kernels,
-        .unified_memory = device->limits.unified_memory,
-        .kind = device->limits.kind,
-    };
-}
-
 // The list begins with the newest.
 static void announce_devices(struct trace *trace, struct trace_device *device)
 {
     if (!device || device->announced)
         return;
     announce_devices(trace, device->next);
-    const struct weir_trace_device row = describe(device);
-    weir_trace_writer_device(trace->writer, &row);
+    weir_trace_writer_device(trace->writer, &device->row);
     device->announced = true;
-}
-
-static void announce_queue(struct trace *trace, struct trace_queue *queue)
-{
-    if (queue->announced)
-        return;
-    queue->announced = true;
-    weir_trace_writer_queue(trace->writer, &(struct weir_trace_queue){
-                                               .id = queue->id,
-                                               .device = queue->device->index,
-                                               .priority = queue->priority,
-                                               .label = queue->label,
-                                               .backend = trace->backend->name,
-                                           });
 }
 
 static void keep_wait(struct trace_queue *queue, const struct trace_entry *entry)
@@ -393,9 +352,9 @@ static void make_name(const struct weir_trace_collective *collective, char *name
 static void write_operation(struct trace *trace, struct trace_queue *queue,
                             const struct trace_entry *entry)
 {
-    const bool timed = (entry->flags & TRACE_TIMED) && !(entry->flags & TRACE_UNTIMED);
+    const bool timed = !(entry->flags & TRACE_UNTIMED); // it was joined
     struct weir_trace_operation row = {
-        .queue = queue->id,
+        .queue = queue->row.id,
         .sequence = entry->sequence,
         .kind = (enum weir_trace_kind)entry->kind,
         .engine = timed ? (enum weir_trace_engine)entry->engine : WEIR_ENGINE_NONE,
@@ -429,7 +388,9 @@ static void write_operation(struct trace *trace, struct trace_queue *queue,
         row.name = name;
         row.collective = &entry->u.collective;
     }
-    announce_queue(trace, queue);
+    if (!queue->announced)
+        weir_trace_writer_queue(trace->writer, &queue->row);
+    queue->announced = true;
     weir_trace_writer_operation(trace->writer, &row);
     queue->wait_count = 0;
 }
@@ -575,28 +536,14 @@ static void go_round(struct trace *trace, struct round *round)
 
 static void close_file(struct trace *trace)
 {
-    enum {
-        MOST_DEVICES = 256
-    };
-    struct weir_trace_device devices[MOST_DEVICES];
-    size_t count = 0;
-    for (struct trace_device *device = trace->devices; device && count < MOST_DEVICES;
-         device = device->next) {
-        devices[count] = describe(device);
-        devices[count++].clock = (struct weir_trace_clock){
-            .pairs = (uint32_t)device->pairs,
-            .drift_ppm = weir_clock_map_drift_ppm(&device->clock),
-            .uncertainty_ns = device->uncertainty_ns,
-        };
-    }
     const struct weir_trace_meta end = {
         .end_ns = since_base(trace, trace_now_ns(trace)),
         .dropped = trace->dropped,
         .beyond = trace->beyond,
         .unfinished = trace->unfinished,
     };
-    trace->write_failed = !weir_trace_writer_close(&trace->writer, &end, devices, count,
-                                                   trace->failure, sizeof trace->failure);
+    trace->write_failed =
+        !weir_trace_writer_close(&trace->writer, &end, trace->failure, sizeof trace->failure);
 }
 
 // In virtual time, with the lock held: no rounds but those that threads wait for.

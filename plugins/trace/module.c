@@ -186,12 +186,6 @@ static void free_device(struct trace_device *device)
 
 static void release(struct trace *trace)
 {
-    trace_thread_leave(trace);
-    for (struct trace_queue *queue = trace->queues; queue;) {
-        struct trace_queue *next = queue->next;
-        trace_queue_free(queue);
-        queue = next;
-    }
     for (struct trace_device *device = trace->devices; device;) {
         struct trace_device *next = device->next;
         free_device(device);
@@ -231,7 +225,7 @@ static weir_status trace_open(struct weir_link *link, const struct weir_setting 
     if (status == WEIR_OK && weir_thread_start(&trace->thread, trace_drain, trace) != 0) {
         struct weir_trace_meta end = {.end_ns = 0};
         char message[512];
-        weir_trace_writer_close(&trace->writer, &end, NULL, 0, message, sizeof message);
+        weir_trace_writer_close(&trace->writer, &end, message, sizeof message);
         status = weir_host_fail(link->host, WEIR_ERROR_SYSTEM, "raise the limit of threads",
                                 "no thread for writing the trace");
     }
@@ -302,13 +296,13 @@ static weir_status no_memory(const struct weir_link *link, const char *what)
 static weir_status device_create(const struct weir_link *link, weir_device *object,
                                  const struct weir_device_setup *setup, void **out_data)
 {
-    const struct trace *trace = trace_of(link);
+    struct trace *trace = trace_of(link);
     struct trace_device *device = calloc(1, sizeof *device);
     if (!device)
         return no_memory(link, "a device");
     device->info.struct_size = sizeof device->info;
     trace->backend->ops->device_describe(trace->backend, setup->index, &device->info);
-    snprintf(device->label, sizeof device->label, "%s", setup->label ? setup->label : "");
+    device->row.label = trace_names_keep(&trace->names, setup->label);
     device->object = object;
     pthread_mutex_init(&device->lock, NULL);
     *out_data = device;
@@ -329,11 +323,22 @@ static void device_limits(const struct weir_link *link, weir_device *object,
 {
     struct trace *trace = trace_of(link);
     struct trace_device *device = trace_device_of(link, object);
-    device->limits.struct_size = sizeof device->limits;
-    WEIR_WRITE(&device->limits, limits);
+    device->has_collectives = limits->collectives == 2;
+    device->row = (struct weir_trace_device){
+        .name = device->info.name,
+        .platform = device->info.platform,
+        .driver = device->info.driver,
+        .label = device->row.label,
+        .memory_bytes = device->info.memory_bytes,
+        .compute_units = limits->compute_units,
+        .copy_engines_to_device = limits->copy_engines_to_device,
+        .copy_engines_to_host = limits->copy_engines_to_host,
+        .concurrent_kernels = limits->concurrent_kernels,
+        .kind = limits->kind,
+    };
     device->enlisted = true;
     pthread_mutex_lock(&trace->lists);
-    device->index = trace->device_count++;
+    device->row.index = trace->device_count++;
     device->next = trace->devices;
     trace->devices = device;
     pthread_mutex_unlock(&trace->lists);
@@ -352,10 +357,13 @@ static weir_status queue_create(const struct weir_link *link, weir_device *devic
     pthread_mutex_init(&queue->lock, NULL);
     queue->trace = trace;
     queue->device = trace_device_of(link, device_object);
-    queue->priority = setup->priority;
     queue->mask = trace->ring_size - 1;
-    queue->id = weir_queue_object(object)->id;
-    snprintf(queue->label, sizeof queue->label, "%s", weir_queue_object(object)->label);
+    queue->row = (struct weir_trace_queue){
+        .id = weir_queue_object(object)->id,
+        .device = queue->device->row.index,
+        .priority = setup->priority,
+        .label = trace_names_keep(&trace->names, weir_queue_object(object)->label),
+    };
     queue->ring = calloc(trace->ring_size, sizeof *queue->ring);
     queue->times = calloc(trace->ring_size, sizeof *queue->times);
     if (!queue->ring || !queue->times) {

@@ -45,7 +45,6 @@ enum {
     TRACE_WAITS = 64,       // that an operation keeps, the last ones
     TRACE_FETCH = 256,      // times that are fetched at once
     TRACE_FETCHES = 4096,   // that often, at most
-    TRACE_LABEL_SIZE = 96,  // of labels of devices and queues
     TRACE_TITLE_SIZE = 64,  // of a collective's name
     TRACE_WAKE = 512,       // operations in a ring that wake the writing thread
 };
@@ -92,8 +91,6 @@ struct trace_thread {
     size_t path_length;
 };
 
-// The calling thread, which closes the link.
-void trace_thread_leave(const struct trace *trace);
 void trace_region(const struct weir_link *link, const char *name, uint64_t number);
 weir_status trace_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
                              uint64_t timeout_ns);
@@ -102,7 +99,6 @@ weir_status trace_queue_finish(const struct weir_link *link, weir_queue *object)
 enum trace_flags {
     TRACE_FAILED = 1,  // at submit
     TRACE_UNTIMED = 2, // has no times
-    TRACE_TIMED = 4,   // start_ns and end_ns are known
 };
 
 // One operation, or one wait, from its submit until it is written.
@@ -110,7 +106,8 @@ struct trace_entry {
     uint64_t sequence;
     uint64_t submit_ns;
     uint64_t submit_end_ns;
-    uint64_t start_ns; // on the host's clock, but on the device's until TRACE_TIMED is set for it
+    uint64_t
+        start_ns; // on the host's clock, but those that are fetched on the device's until the entry is joined
     uint64_t end_ns;
     uint64_t bytes;
     uint64_t thread;
@@ -161,11 +158,10 @@ weir_status trace_queue_submit(const struct weir_link *link, weir_queue *object,
 
 struct trace_device {
     struct trace_device *next;
-    weir_device *object; // of the front end, while it has queues
-    uint32_t index;      // in the trace
-    struct weir_device_info info;
-    struct weir_limits limits;
-    char label[TRACE_LABEL_SIZE];
+    weir_device *object;          // of the front end, while it has queues
+    struct weir_device_info info; // whose texts the row has
+    struct weir_trace_device row; // since its limits are known
+    bool has_collectives;         // carries them out itself
     bool enlisted;
     bool announced;
     pthread_mutex_t lock; // guards what follows
@@ -173,7 +169,6 @@ struct trace_device {
     struct weir_clock_map clock; // a: the device's
     uint64_t paired_ns;          // when the last pair was taken
     uint64_t pairs;
-    uint64_t uncertainty_ns;
     // Used by the writing thread only.
     struct weir_clock_map clock_now; // a copy
 };
@@ -182,9 +177,7 @@ struct trace_queue {
     struct trace_queue *next;
     struct trace *trace;
     struct trace_device *device;
-    uint64_t id;
-    int32_t priority;
-    char label[TRACE_LABEL_SIZE];
+    struct weir_trace_queue row;
     struct trace_entry *ring;
     uint64_t mask;                      // of it
     atomic_bool destroyed;              // the front end's queue is gone

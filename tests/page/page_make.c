@@ -17,8 +17,8 @@ static const struct weir_trace_device device = {
 };
 
 static const struct weir_trace_queue queues[] = {
-    {.id = 65537, .label = "first", .backend = "cuda"},
-    {.id = 65538, .label = "</script><b>second", .backend = "cuda"},
+    {.id = 65537, .label = "first"},
+    {.id = 65538, .label = "</script><b>second"},
 };
 
 static struct weir_trace_operation copy_in(unsigned queue, uint64_t sequence, uint64_t start,
@@ -139,7 +139,7 @@ static bool write_trace(const char *path, uint64_t count, char *message, size_t 
         write_large(writer, count);
     else
         write_small(writer);
-    return weir_trace_writer_close(&writer, &end, &device, 1, message, size);
+    return weir_trace_writer_close(&writer, &end, message, size);
 }
 
 // The small page has a finding about the copies to the device and the kernel.

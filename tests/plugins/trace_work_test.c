@@ -303,6 +303,10 @@ static void expect_one_engine(struct rig *rig, int bursts)
         weir_queue_destroy(&queues[i]);
     const struct weir_trace *trace = rig_end(rig);
     EXPECT_UINT_EQ(trace->operation_count, 64 * (size_t)bursts);
+    for (size_t i = 1; i < trace->operation_count; i++)
+        if (trace->operations[i].timed &&
+            trace->operations[i].queue_index == trace->operations[i - 1].queue_index)
+            EXPECT_UINT_LE(trace->operations[i - 1].end_ns, trace->operations[i].start_ns);
     // CUPTI reports when they really ran: the tests' libcuda has an engine for each
     // stream.
     if (starts && strcmp(starts, "earliest") == 0)

@@ -146,8 +146,7 @@ static bool write_queues(const void *user)
     weir_trace_writer *writer = weir_trace_writer_create(path, &meta, message, sizeof message);
     for (size_t i = 1; writer && i <= count; i++) {
         const struct weir_trace_wait wait = {.queue = i - 1, .sequence = 1, .file = ""};
-        weir_trace_writer_queue(writer,
-                                &(struct weir_trace_queue){.id = i, .label = "", .backend = ""});
+        weir_trace_writer_queue(writer, &(struct weir_trace_queue){.id = i, .label = ""});
         weir_trace_writer_operation(writer, &(struct weir_trace_operation){
                                                 .queue = i,
                                                 .sequence = 1,
@@ -160,7 +159,7 @@ static bool write_queues(const void *user)
                                                 .wait_count = i > 1,
                                             });
     }
-    return writer && weir_trace_writer_close(&writer, &meta, NULL, 0, message, sizeof message);
+    return writer && weir_trace_writer_close(&writer, &meta, message, sizeof message);
 }
 
 // A program that makes a queue for each of its requests is traced with little memory.

@@ -54,7 +54,7 @@ void made_begin(struct made *made, size_t queue_count, ...)
 void made_queue(struct made *made, const char *label)
 {
     made->queues[made->queue_count] =
-        (struct weir_trace_queue){.id = 10 + made->queue_count, .label = label, .backend = "null"};
+        (struct weir_trace_queue){.id = 10 + made->queue_count, .label = label};
     made->queue_count++;
 }
 
@@ -185,8 +185,7 @@ bool made_try_write(const struct made *made, const char *path, char *message, si
         weir_trace_writer_operation(writer, &made->operations[i]);
     for (size_t i = 0; i < made->span_count; i++)
         weir_trace_writer_span(writer, &made->spans[i]);
-    return weir_trace_writer_close(&writer, &made->meta, made->devices, made->device_count, message,
-                                   size);
+    return weir_trace_writer_close(&writer, &made->meta, message, size);
 }
 
 void made_write(const struct made *made, const char *path)

@@ -91,8 +91,7 @@ static void write_again(const struct weir_trace *trace, const char *path)
     }
     for (size_t i = 0; i < trace->span_count; i++)
         weir_trace_writer_span(writer, &trace->spans[i]);
-    EXPECT_TRUE(weir_trace_writer_close(&writer, &trace->meta, trace->devices, trace->device_count,
-                                        message, sizeof message));
+    EXPECT_TRUE(weir_trace_writer_close(&writer, &trace->meta, message, sizeof message));
 }
 
 // What was read, written again, is the plain file `path`.
@@ -137,9 +136,6 @@ static void make_full(void)
     made.meta.program = "full \"quoted\" \\ \t\x01 ünï";
     made.meta.plugins = "check, trace";
     made.devices[0].label = "the first";
-    made.devices[0].unified_memory = 1;
-    made.devices[0].clock =
-        (struct weir_trace_clock){.pairs = 7, .drift_ppm = -1.25, .uncertainty_ns = 80};
     made_queue(&made, "up");
     made_queue(&made, NULL);
     made.queues[1].priority = -3;
@@ -209,7 +205,6 @@ static const char *const parts[] = {
     // For other tools, with bandwidths as nccl-tests compute them.
     "\"Collective name\":\"reduce-scatter\",\"dtype\":\"bf16\",\"Group size\":4,\"Process Group "
     "Name\":\"grads\",\"algorithm GB/s\":0.5,\"bus GB/s\":0.375",
-    "\"weir.clocks\":[[0,7,-1.25,80]]",
     "\"weir.end\":999999,\"weir.dropped\":5,\"weir.unfinished\":2",
 };
 
@@ -231,7 +226,7 @@ WEIR_TEST(Trace, EverythingIsReadBackTheSame)
         EXPECT_NULL(trace);
     }
     own_bytes it = read_bytes(plain);
-    EXPECT_UINT_EQ(count_keys(it.data), 41);
+    EXPECT_UINT_EQ(count_keys(it.data), 38);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         EXPECT_CONTAINS(it.data, parts[i]);
 }
@@ -483,8 +478,7 @@ WEIR_TEST(Trace, WhatCannotBeWrittenIsTold)
         weir_trace_writer_create("/dev/full", &made.meta, message, sizeof message);
     ASSERT_NOT_NULL(writer);
     weir_trace_writer_device(writer, &made.devices[0]);
-    EXPECT_FALSE(
-        weir_trace_writer_close(&writer, &made.meta, made.devices, 1, message, sizeof message));
+    EXPECT_FALSE(weir_trace_writer_close(&writer, &made.meta, message, sizeof message));
     EXPECT_NULL(writer);
     EXPECT_CONTAINS(message, "/dev/full: the trace is incomplete");
 }
@@ -508,7 +502,7 @@ WEIR_TEST(Trace, WhatWasFlushedIsThereWithoutAnEnd)
         ASSERT_NOT_NULL(trace);
         EXPECT_UINT_EQ(trace->operation_count, 1);
         EXPECT_TRUE(trace->meta.truncated);
-        weir_trace_writer_close(&writer, &made.meta, made.devices, 1, message, sizeof message);
+        weir_trace_writer_close(&writer, &made.meta, message, sizeof message);
     }
 }
 

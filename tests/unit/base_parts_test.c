@@ -191,8 +191,6 @@ WEIR_TEST(ClockMap, FollowsDrift)
     // One second beyond the last pair.
     const uint64_t later = start + 101 * SECOND;
     expect_near(weir_clock_map_b(&map, later + (later - start) / 20000 + 1001500), later, 15000);
-    const double drift = weir_clock_map_drift_ppm(&map);
-    EXPECT_TRUE(drift > 49.8 && drift < 50.2);
 }
 
 // Readings close to each other replace the newest, so that their error is not

@@ -88,7 +88,6 @@ static void random_program(struct program *program, struct sim_model models[2],
         program->queues[i] = (struct sim_queue_params){
             .device = (uint32_t)up_to(program->device_count - 1),
             .priority = up_to(2) ? 0 : -(int32_t)up_to(3),
-            .legacy = up_to(12) == 0,
         };
     const int steps = 1 + (int)up_to((uint64_t)most_steps - 1);
     for (int i = 0; i < steps; i++)

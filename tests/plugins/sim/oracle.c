@@ -103,28 +103,14 @@ static bool is_last_of_queue(const struct oracle *oracle, int i, int before)
     return true;
 }
 
-static bool is_last_legacy(const struct oracle *oracle, int i, int before)
-{
-    const struct program *program = oracle->program;
-    for (int other = before + 1; other < i; other++)
-        if (oracle->states[other].home == oracle->states[before].home &&
-            program->queues[program->steps[other].queue].legacy)
-            return false;
-    return program->queues[program->steps[before].queue].legacy;
-}
-
 static bool orders(const struct oracle *oracle, int i, int before)
 {
     const struct program *program = oracle->program;
     const struct step *step = &program->steps[i];
-    const bool legacy = program->queues[step->queue].legacy;
     for (int wait = 0; wait < STEP_WAITS; wait++)
         if (step->waits[wait] == before)
             return true;
-    if (step->queue == program->steps[before].queue)
-        return is_last_of_queue(oracle, i, before);
-    return oracle->states[i].home == oracle->states[before].home &&
-           (legacy ? is_last_of_queue(oracle, i, before) : is_last_legacy(oracle, i, before));
+    return step->queue == program->steps[before].queue && is_last_of_queue(oracle, i, before);
 }
 
 // Only the one before it in its channel counts.
