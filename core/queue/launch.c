@@ -143,14 +143,13 @@ static weir_status ask_occupancy(weir_kernel *kernel, struct weir_extent block, 
 // A launch whose blocks do not all run at once would never end. Apart from the common case, as the
 // functions for errors are.
 WEIR_COLD static weir_status check_cooperative(const struct weir__caller *caller,
-                                               struct weir_operation *operation)
+                                               const struct weir_operation *operation)
 {
     weir_kernel *kernel = operation->u.launch.kernel;
     const struct weir_extent grid = operation->u.launch.grid;
     const uint64_t blocks = (uint64_t)grid.x * grid.y; // below 2^64, unlike with z
     struct weir_occupancy occupancy;
-    operation->flags |= WEIR_OPERATION_COOPERATIVE;
-    if (!caller->cooperative)
+    if (!(operation->flags & WEIR_OPERATION_COOPERATIVE))
         return weir__refuse(
             caller, kernel->member.object.label,
             "launch it with weir_queue_launch_cooperative(); in source at run time, put "
@@ -177,42 +176,38 @@ WEIR_COLD static weir_status check_cooperative(const struct weir__caller *caller
                          grid.x, grid.y, grid.z, most);
 }
 
-weir_status weir__operation_launch(const struct weir__caller *caller, weir_kernel *kernel,
-                                   struct weir_extent grid, struct weir_extent block,
-                                   const struct weir_argument *arguments, size_t argument_count,
-                                   struct weir_argument widened[WEIR__WIDEN_LIMIT],
-                                   struct weir_operation *out_operation)
+weir_status weir__operation_launch(const struct weir__caller *caller,
+                                   struct weir_operation *operation,
+                                   struct weir_argument widened[WEIR__WIDEN_LIMIT])
 {
+    weir_kernel *kernel = operation->u.launch.kernel;
     if (kernel->member.device != caller->device) {
-        weir_kernel *there = weir__kernel_on(kernel, caller->device);
-        if (!there)
-            return weir__refuse(caller, kernel->member.object.label,
+        kernel = weir__kernel_on(kernel, caller->device);
+        if (!kernel)
+            return weir__refuse(caller, operation->u.launch.kernel->member.object.label,
                                 "create the program for both devices (weir_program_params.devices)",
                                 "launch: the kernel belongs to another device than queue '%s'",
                                 weir__label_or_none(caller->label));
-        kernel = there;
+        operation->u.launch.kernel = kernel;
     }
-    if (block.x == 0)
+    if (operation->u.launch.block.x == 0)
         return weir__refuse(caller, kernel->member.object.label,
                             "a block has at least one work-item", "launch: block.x is 0");
-    grid = without_zeros(grid);
-    block = without_zeros(block);
+    const struct weir_extent grid = without_zeros(operation->u.launch.grid);
+    const struct weir_extent block = without_zeros(operation->u.launch.block);
     if (!extents_fit(kernel, &grid, &block))
         return check_extents(caller, kernel, &grid, &block);
-    weir_status status = weir__kernel_check(kernel, &arguments, argument_count, caller->peers,
+    weir_status status = weir__kernel_check(kernel, &operation->u.launch.arguments,
+                                            operation->u.launch.argument_count, caller->peers,
                                             widened, caller->file, caller->line);
     if (status < 0)
         return status;
-
-    weir__operation_begin(out_operation, WEIR_OPERATION_LAUNCH, grid.x ? 0 : WEIR_OPERATION_EMPTY,
-                          caller->file, caller->line);
-    out_operation->u.launch.kernel = kernel;
-    out_operation->u.launch.grid = grid;
-    out_operation->u.launch.block = block;
-    out_operation->u.launch.arguments = arguments;
-    out_operation->u.launch.argument_count = argument_count;
-    return caller->cooperative || kernel->signature->grid_barrier
-               ? check_cooperative(caller, out_operation)
+    operation->u.launch.grid = grid;
+    operation->u.launch.block = block;
+    if (grid.x == 0)
+        operation->flags |= WEIR_OPERATION_EMPTY;
+    return operation->flags & WEIR_OPERATION_COOPERATIVE || kernel->signature->grid_barrier
+               ? check_cooperative(caller, operation)
                : WEIR_OK;
 }
 
@@ -407,8 +402,8 @@ struct launch {
     size_t argument_count;
     const char *file;
     int line;
-    bool cooperative;
-    bool counted; // a count of 0 is on purpose, unlike a grid of 0 blocks
+    uint32_t flags; // of the operation
+    bool counted;   // a count of 0 is on purpose, unlike a grid of 0 blocks
 };
 
 // Hints in debug mode. What a kernel touches is not known, so each hint compares numbers that seldom meet by
@@ -564,16 +559,19 @@ static weir_status submit_launch(const char *function, weir_queue *queue,
 {
     struct weir_operation operation;
     struct weir_argument widened[WEIR__WIDEN_LIMIT];
-    const struct weir__caller caller = {
-        queue->member.device, queue->member.object.label, launch->file,
-        launch->line,         !weir__is_capturing(queue), launch->cooperative};
-    weir_status status = WEIR_OK;
-    if (weir__is_unusual())
-        status = look_at_launch(function, queue, launch);
-    if (status == WEIR_OK)
-        status =
-            weir__operation_launch(&caller, launch->kernel, launch->grid, launch->block,
-                                   launch->arguments, launch->argument_count, widened, &operation);
+    const struct weir__caller caller = {queue->member.device, queue->member.object.label,
+                                        launch->file, launch->line, !weir__is_capturing(queue)};
+    weir_status status = weir__is_unusual() ? look_at_launch(function, queue, launch) : WEIR_OK;
+    if (status < 0)
+        return status;
+    weir__operation_begin(&operation, WEIR_OPERATION_LAUNCH, launch->flags, launch->file,
+                          launch->line);
+    operation.u.launch.kernel = launch->kernel;
+    operation.u.launch.grid = launch->grid;
+    operation.u.launch.block = launch->block;
+    operation.u.launch.arguments = launch->arguments;
+    operation.u.launch.argument_count = launch->argument_count;
+    status = weir__operation_launch(&caller, &operation, widened);
     return status < 0 ? status : weir__queue_submit(queue, &operation);
 }
 
@@ -599,8 +597,10 @@ weir_status weir_queue_launch_cooperative_at(weir_queue *queue, weir_kernel *ker
                                              size_t argument_count, const char *file, int line)
 {
     CHECK_LAUNCH();
-    const struct launch launch = {kernel,         grid,         block,        arguments,
-                                  argument_count, .file = file, .line = line, .cooperative = true};
+    const struct launch launch = {kernel,         grid,
+                                  block,          arguments,
+                                  argument_count, .file = file,
+                                  .line = line,   .flags = WEIR_OPERATION_COOPERATIVE};
     return submit_launch(__func__, queue, &launch);
 }
 
