@@ -334,23 +334,18 @@ static weir_status submit_launch(weir_queue *queue, struct weir_operation *opera
                                  struct weir_event before)
 {
     weir_queue *producer = before.queue ? weir__registry_pin(before.queue) : NULL;
-    const atomic_bool *failed = &queue->completion.failed;
     weir_status status = WEIR_OK;
     weir__queue_enter(queue);
     if (!weir__is_capturing(queue) || !weir__queue_note(queue, operation, &status)) {
         const bool waits =
             producer && producer != queue && !weir__queue_is_past(producer, before.sequence);
-        if (waits && !atomic_load(failed) && weir__completion_status(producer, before.sequence) < 0)
-            weir__completion_fail(queue, queue->sequence + 1, weir_last_error());
-        if (atomic_load(failed)) { // what the program frees on it must still come after that launch
-            weir__refused_note(queue, before, false);
-            status = weir__tell_refused(weir__completion_refuse(queue), "weir_queue_graph",
-                                        operation->file, operation->line);
-        } else if (waits) {
+        if (waits)
             status = weir__queue_wait_locked(queue, before, producer,
                                              WEIR_OPERATION_RELAUNCH | WEIR_OPERATION_INTERNAL,
                                              operation->file, operation->line);
-        }
+        else if (atomic_load(&queue->completion.failed))
+            status = weir__tell_refused(weir__completion_refuse(queue), "weir_queue_graph",
+                                        operation->file, operation->line);
         if (status == WEIR_OK)
             status = weir__queue_submit_locked(queue, operation);
     }

@@ -100,9 +100,10 @@ bool weir__queue_record_end(weir_queue *queue, struct weir_event *out_event);
 // the thread's error.
 bool weir__queue_record_end_locked(weir_queue *queue, struct weir_event *out_event);
 
-// Waits for an event whose producer the caller keeps alive. With the submit lock held, on a
-// queue that has not failed. With the flag WEIR__WAIT_ORDERS the wait only orders the queue after the
-// event, as the legacy queue's order requires: if the event has failed, the queue does not fail.
+// Waits for an event whose producer the caller keeps alive; NULL: it was destroyed, so only its failure matters. With the
+// submit lock held. If the event has failed, the queue fails, unless it has before. A failed queue does not wait, and
+// notes that: see weir__refused_note(). With the flag WEIR__WAIT_ORDERS the wait only orders the queue after the
+// event, as the legacy queue's order requires, and passes on no failure.
 #define WEIR__WAIT_ORDERS (1u << 31)
 weir_status weir__queue_wait_locked(weir_queue *queue, struct weir_event event,
                                     weir_queue *producer, uint32_t flags, const char *file,

@@ -332,13 +332,16 @@ weir_status weir__queue_wait_locked(weir_queue *queue, struct weir_event event,
                                     weir_queue *producer, uint32_t flags, const char *file,
                                     int line)
 {
+    const bool is_launch = flags & WEIR_OPERATION_RELAUNCH;
     const struct weir__wait wait = {.own = queue->sequence + 1,
                                     .event = event,
-                                    .no_record = flags & WEIR_OPERATION_RELAUNCH,
+                                    .no_record = is_launch,
                                     .order = flags & WEIR__WAIT_ORDERS};
     bool implied = false;
     weir_status status = weir__completion_wait(queue, &wait, producer, &implied);
-    if (status < 0)
+    if (status < 0 && (is_launch || !(flags & WEIR_OPERATION_INTERNAL)))
+        weir__tell_refused(status, is_launch ? "weir_queue_graph" : "weir_queue_wait", file, line);
+    if (status < 0 || !producer)
         return status;
     struct weir_operation operation;
     weir__operation_begin(&operation, WEIR_OPERATION_WAIT,
