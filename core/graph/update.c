@@ -106,7 +106,8 @@ static weir_status check_operands(const struct weir__caller *caller, const char 
     case WEIR_OPERATION_LAUNCH:
         operation->flags = before->flags & WEIR_OPERATION_COOPERATIVE;
         operation->u.launch.kernel = before->u.launch.kernel;
-        return weir__operation_launch(caller, operation, widened);
+        return weir__operation_launch(caller, operation, operation->u.launch.grid,
+                                      operation->u.launch.block, widened);
     case WEIR_OPERATION_NATIVE:
         return weir__operation_native(caller, operation);
     case WEIR_OPERATION_HOST_CALL:

@@ -177,7 +177,8 @@ WEIR_COLD static weir_status check_cooperative(const struct weir__caller *caller
 }
 
 weir_status weir__operation_launch(const struct weir__caller *caller,
-                                   struct weir_operation *operation,
+                                   struct weir_operation *operation, struct weir_extent grid,
+                                   struct weir_extent block,
                                    struct weir_argument widened[WEIR__WIDEN_LIMIT])
 {
     weir_kernel *kernel = operation->u.launch.kernel;
@@ -190,11 +191,11 @@ weir_status weir__operation_launch(const struct weir__caller *caller,
                                 weir__label_or_none(caller->label));
         operation->u.launch.kernel = kernel;
     }
-    if (operation->u.launch.block.x == 0)
+    if (block.x == 0)
         return weir__refuse(caller, kernel->member.object.label,
                             "a block has at least one work-item", "launch: block.x is 0");
-    const struct weir_extent grid = without_zeros(operation->u.launch.grid);
-    const struct weir_extent block = without_zeros(operation->u.launch.block);
+    grid = without_zeros(grid);
+    block = without_zeros(block);
     if (!extents_fit(kernel, &grid, &block))
         return check_extents(caller, kernel, &grid, &block);
     weir_status status = weir__kernel_check(kernel, &operation->u.launch.arguments,
@@ -567,11 +568,9 @@ static weir_status submit_launch(const char *function, weir_queue *queue,
     weir__operation_begin(&operation, WEIR_OPERATION_LAUNCH, launch->flags, launch->file,
                           launch->line);
     operation.u.launch.kernel = launch->kernel;
-    operation.u.launch.grid = launch->grid;
-    operation.u.launch.block = launch->block;
     operation.u.launch.arguments = launch->arguments;
     operation.u.launch.argument_count = launch->argument_count;
-    status = weir__operation_launch(&caller, &operation, widened);
+    status = weir__operation_launch(&caller, &operation, launch->grid, launch->block, widened);
     return status < 0 ? status : weir__queue_submit(queue, &operation);
 }
 
