@@ -31,43 +31,6 @@ static bool items_fit(const struct weir_extent *grid, const struct weir_extent *
            (uint64_t)grid->y * block->y <= UINT32_MAX && (uint64_t)grid->z * block->z <= UINT32_MAX;
 }
 
-static weir_status check_items(const struct weir__caller *caller, const weir_kernel *kernel,
-                               const struct weir_extent *grid, const struct weir_extent *block)
-{
-    const uint64_t x = (uint64_t)grid->x * block->x, y = (uint64_t)grid->y * block->y,
-                   z = (uint64_t)grid->z * block->z;
-    if (items_fit(grid, block))
-        return WEIR_OK;
-    return weir__refuse(caller, kernel->member.object.label,
-                        "launch several grids, or let a work-item do more",
-                        "launch: %" PRIu64 " x %" PRIu64 " x %" PRIu64
-                        " work-items, the limit of each dimension is %" PRIu32,
-                        x, y, z, UINT32_MAX);
-}
-
-static weir_status check_dimensions(const struct weir__caller *caller, const weir_kernel *kernel,
-                                    const struct weir_extent *grid, const struct weir_extent *block)
-{
-    const struct weir_limits *limits = &kernel->member.device->limits;
-    const struct {
-        const char *name;
-        uint32_t value, limit;
-    } all[] = {
-        {"grid.x", grid->x, limits->max_grid.x},    {"grid.y", grid->y, limits->max_grid.y},
-        {"grid.z", grid->z, limits->max_grid.z},    {"block.x", block->x, limits->max_block.x},
-        {"block.y", block->y, limits->max_block.y}, {"block.z", block->z, limits->max_block.z},
-    };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i].value > all[i].limit)
-            return weir__refuse(caller, kernel->member.object.label,
-                                i < 3 ? "a grid counts blocks, not work-items; launch several "
-                                        "grids, or let a work-item do more"
-                                      : "use a smaller block and a larger grid",
-                                "launch: %s is %" PRIu32 ", the device's limit is %" PRIu32,
-                                all[i].name, all[i].value, all[i].limit);
-    return check_items(caller, kernel, grid, block);
-}
-
 static bool is_required(const struct weir_extent *required, const struct weir_extent *block)
 {
     return required->x == 0 ||
@@ -85,23 +48,44 @@ static bool extents_fit(const weir_kernel *kernel, const struct weir_extent *gri
            is_required(&kernel->signature->required_block, block);
 }
 
-// The size of a launch, which has no zeros, part by part.
+// The size of a launch, which has no zeros, part by part. The product of a block within the limits does not wrap.
 WEIR_COLD static weir_status check_extents(const struct weir__caller *caller,
                                            const weir_kernel *kernel,
                                            const struct weir_extent *grid,
                                            const struct weir_extent *block)
 {
+    static const char fewer[] =
+        "a grid counts blocks, not work-items; launch several grids, or let "
+        "a work-item do more";
+    static const char smaller[] = "use a smaller block and a larger grid";
+    static const char device[] = "the device's limit", each[] = "the limit of each dimension";
     const struct weir_extent *required = &kernel->signature->required_block;
-    weir_status status = check_dimensions(caller, kernel, grid, block);
-    if (status < 0)
-        return status;
+    const struct weir_limits *limits = &kernel->member.device->limits;
     const uint64_t items = (uint64_t)block->x * block->y * block->z;
-    if (items > kernel->info.max_block_items)
-        return weir__refuse(caller, kernel->member.object.label,
-                            "use a smaller block and a larger grid",
-                            "launch: a block of %" PRIu64 " work-items; this kernel's limit is "
-                            "%" PRIu32,
-                            items, kernel->info.max_block_items);
+    const struct {
+        const char *name;
+        uint64_t value;
+        const char *of;
+        uint64_t limit;
+        const char *remedy;
+    } all[] = {
+        {"grid.x", grid->x, device, limits->max_grid.x, fewer},
+        {"grid.y", grid->y, device, limits->max_grid.y, fewer},
+        {"grid.z", grid->z, device, limits->max_grid.z, fewer},
+        {"block.x", block->x, device, limits->max_block.x, smaller},
+        {"block.y", block->y, device, limits->max_block.y, smaller},
+        {"block.z", block->z, device, limits->max_block.z, smaller},
+        {"the number of work-items in x", (uint64_t)grid->x * block->x, each, UINT32_MAX, fewer},
+        {"the number of work-items in y", (uint64_t)grid->y * block->y, each, UINT32_MAX, fewer},
+        {"the number of work-items in z", (uint64_t)grid->z * block->z, each, UINT32_MAX, fewer},
+        {"the number of work-items of a block", items, "this kernel's limit",
+         kernel->info.max_block_items, smaller},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].value > all[i].limit)
+            return weir__refuse(caller, kernel->member.object.label, all[i].remedy,
+                                "launch: %s is %" PRIu64 ", %s is %" PRIu64, all[i].name,
+                                all[i].value, all[i].of, all[i].limit);
     if (!is_required(required, block))
         return weir__refuse(caller, kernel->member.object.label,
                             "pass that block, or change the kernel's source",
