@@ -284,7 +284,7 @@ static weir_status drain_failed(weir_queue *queue, weir_status refusal, uint64_t
     struct weir_event end;
     bool in_time = true;
     if (!weir__queue_record_end(queue, &end))
-        in_time = weir__delivery_settle(&queue->delivery, deadline_ns);
+        in_time = weir__delivery_await(&queue->delivery, WEIR__ALL_HELD, deadline_ns);
     else if (end.sequence > 0)
         in_time = weir__event_sync(end, left_until(deadline_ns), caller) != WEIR_TIMEOUT;
     return in_time ? weir__error_set(&cause) : WEIR_TIMEOUT;

@@ -336,7 +336,7 @@ static weir_status submit_launch(weir_queue *queue, struct weir_operation *opera
     weir_queue *producer = before.queue ? weir__registry_pin(before.queue) : NULL;
     weir_status status = WEIR_OK;
     weir__queue_enter(queue);
-    if (!weir__is_capturing(queue) || !weir__queue_note(queue, operation, &status)) {
+    if (!weir__is_capturing(queue) || !queue->capture_ops->note(queue, operation, &status)) {
         const bool waits =
             producer && producer != queue && !weir__queue_is_past(producer, before.sequence);
         if (waits)

@@ -53,18 +53,11 @@ static struct weir__failure *find_open(const struct weir__failures *failures)
 static const struct weir__failure *find_failure(const struct weir__failures *failures,
                                                 uint64_t sequence)
 {
-    size_t low = 0;
-    size_t high = failures->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (failures->ranges[middle].last < sequence)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    while (low < failures->count && failures->ranges[low].first > sequence)
-        low++;
-    return low < failures->count ? &failures->ranges[low] : NULL;
+    const struct weir__failure *found = NULL;
+    for (size_t i = failures->count; i-- > 0 && failures->ranges[i].last >= sequence;)
+        if (failures->ranges[i].first <= sequence)
+            found = &failures->ranges[i];
+    return found;
 }
 
 // Copies the cause of the earliest failure that covers the operation; false: none.

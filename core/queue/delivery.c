@@ -265,9 +265,7 @@ static void watch_exit(void)
     (void)atexit(tell_all_left);
 }
 
-// Waits until operation `sequence` is delivered, or, with UINT64_MAX, until nothing is held. False: the deadline
-// passed first.
-static bool await_delivery(struct weir__delivery *delivery, uint64_t sequence, uint64_t deadline_ns)
+bool weir__delivery_await(struct weir__delivery *delivery, uint64_t sequence, uint64_t deadline_ns)
 {
     const struct timespec deadline = weir_clock_timespec(deadline_ns);
     int error = 0;
@@ -275,8 +273,8 @@ static bool await_delivery(struct weir__delivery *delivery, uint64_t sequence, u
 
     weir_lock_take(&delivery->lock);
     for (;;) {
-        reached = sequence == UINT64_MAX ? !atomic_load(&delivery->holding)
-                                         : atomic_load(&delivery->delivered) >= sequence;
+        reached = sequence == WEIR__ALL_HELD ? !atomic_load(&delivery->holding)
+                                             : atomic_load(&delivery->delivered) >= sequence;
         if (reached || error == ETIMEDOUT)
             break;
         error = weir_lock_wait_until(&delivery->lock, &delivery->changed,
@@ -284,11 +282,6 @@ static bool await_delivery(struct weir__delivery *delivery, uint64_t sequence, u
     }
     weir_lock_release(&delivery->lock);
     return reached;
-}
-
-bool weir__delivery_settle(struct weir__delivery *delivery, uint64_t deadline_ns)
-{
-    return await_delivery(delivery, UINT64_MAX, deadline_ns);
 }
 
 // A queue's worker: it delivers the operations that are held, one after another, and runs those that the
@@ -381,7 +374,7 @@ static weir_status run_wait(weir_queue *queue, const struct weir_operation *oper
 
     // Nothing else flushes while this blocks.
     backend->ops->queue_flush(backend, queue);
-    (void)await_delivery(&producer->delivery, sequence, WEIR_FOREVER);
+    (void)weir__delivery_await(&producer->delivery, sequence, WEIR_FOREVER);
     // The failure of a host call is known by now. A collective that the device carries out has no later chance to
     // learn of it. The legacy queue's order passes no failures on.
     if (!(operation->flags & WEIR_OPERATION_INTERNAL) &&
@@ -600,12 +593,12 @@ static weir_status queue_flush(const struct weir_link *link, weir_queue *queue)
 
 static weir_status queue_finish(const struct weir_link *link, weir_queue *queue)
 {
-    if (weir__debugging() &&
-        !weir__delivery_settle(&queue->delivery, weir_clock_now_ns() + WEIR__AWAITED_TOLD_NS))
+    if (weir__debugging() && !weir__delivery_await(&queue->delivery, WEIR__ALL_HELD,
+                                                   weir_clock_now_ns() + WEIR__AWAITED_TOLD_NS))
         weir__awaited_tell(queue, atomic_load(&queue->seen),
                            &(struct weir__host_caller){.function =
                                                            "a destroy, close or recover call"});
-    weir__delivery_settle(&queue->delivery, WEIR_FOREVER);
+    weir__delivery_await(&queue->delivery, WEIR__ALL_HELD, WEIR_FOREVER);
     return link->next->ops->queue_finish(link->next, queue);
 }
 
@@ -625,7 +618,7 @@ static weir_status event_wait(const struct weir_link *link, weir_queue *queue, u
         return next->ops->event_wait(next, queue, sequence, timeout_ns);
     uint64_t now = weir_clock_now_ns();
     uint64_t deadline = timeout_ns < WEIR_FOREVER - now ? now + timeout_ns : WEIR_FOREVER;
-    if (!await_delivery(&queue->delivery, sequence, deadline))
+    if (!weir__delivery_await(&queue->delivery, sequence, deadline))
         return WEIR_TIMEOUT;
     if (deadline == WEIR_FOREVER)
         return next->ops->event_wait(next, queue, sequence, WEIR_FOREVER);

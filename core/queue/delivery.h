@@ -76,9 +76,10 @@ extern const struct weir_module_ops weir__delivery_ops;
 // Ends the queue's worker. All work of the queue has finished.
 void weir__delivery_finish(struct weir__delivery *delivery);
 
-// Waits until the worker no longer calls the backend, for WEIR_FOREVER where all work of the queue has
-// finished: the worker may still be flushing after the last operation. False: the deadline passed first.
-bool weir__delivery_settle(struct weir__delivery *delivery, uint64_t deadline_ns);
+// Waits until operation `sequence` is delivered, or with WEIR__ALL_HELD until nothing is held and the worker no longer
+// calls the backend: it may still be flushing when all work of the queue has finished. False: the deadline passed first.
+#define WEIR__ALL_HELD UINT64_MAX
+bool weir__delivery_await(struct weir__delivery *delivery, uint64_t sequence, uint64_t deadline_ns);
 
 // Delivers an operation that the backend cannot simply get unchanged and at once: see
 // weir__queue_deliver().

@@ -18,7 +18,7 @@
 // The capture to which a capturing queue passes its operations (core/graph/capture.c).
 struct weir__capture_ops {
     // Notes the operation, gives a record the number of its event, and stores the status for the call. False: the
-    // capture has just ended, and the operation has to be submitted. With the submit lock held.
+    // capture has just ended, and the operation has to be submitted. With the submit lock held, on a queue that captures.
     bool (*note)(weir_queue *queue, struct weir_operation *operation, weir_status *out_status);
     // Ends the capture that the queue is part of and drops it. With no lock held.
     void (*abandon)(weir_queue *queue);
@@ -71,14 +71,6 @@ extern const struct weir__class weir__queue_class;
 static inline bool weir__is_capturing(const weir_queue *queue)
 {
     return atomic_load_explicit(&queue->capture, memory_order_relaxed) != NULL;
-}
-
-// The capture that the queue is part of notes the operation: see weir__capture_ops.note. With
-// the submit lock held, on a queue that captures.
-static inline bool weir__queue_note(weir_queue *queue, struct weir_operation *operation,
-                                    weir_status *out_status)
-{
-    return queue->capture_ops->note(queue, operation, out_status);
 }
 
 // Refuses a call that a capturing queue does not allow. `why` is a clause that names it.

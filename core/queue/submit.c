@@ -364,7 +364,7 @@ weir_status weir__queue_submit(weir_queue *queue, struct weir_operation *operati
     weir_status status;
     WEIR_REFUSE_CALLBACK(queue, operation->file, operation->line);
     weir__queue_enter(queue);
-    if (!weir__is_capturing(queue) || !weir__queue_note(queue, operation, &status))
+    if (!weir__is_capturing(queue) || !queue->capture_ops->note(queue, operation, &status))
         status = atomic_load_explicit(&queue->completion.failed, memory_order_acquire) &&
                          !weir__is_always(operation)
                      ? refuse(queue, operation)
