@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/queue/operation.h"
 #include "core/queue/queue.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
@@ -380,31 +381,56 @@ static weir_status note_wait(weir_queue *queue, const struct weir__wait *wait)
     return WEIR_ERROR_OUT_OF_MEMORY;
 }
 
-weir_status weir__completion_wait(weir_queue *queue, const struct weir__wait *wait,
-                                  weir_queue *producer, bool *out_implied)
+// A queue that has failed does not wait.
+WEIR_COLD static weir_status refuse_wait(weir_queue *queue, const struct weir__wait *wait,
+                                         const weir_queue *producer, uint32_t flags,
+                                         const char *file, int line)
 {
-    const struct weir_event event = wait->event;
+    if (producer) // what the program frees on the queue must still come after the event
+        weir__refused_note(queue, wait->event, !wait->no_record);
+    const weir_status status = weir__completion_refuse(queue);
+    if (flags & WEIR_OPERATION_RELAUNCH)
+        return weir__tell_refused(status, "weir_queue_graph", file, line);
+    return flags & WEIR_OPERATION_INTERNAL
+               ? status
+               : weir__tell_refused(status, "weir_queue_wait", file, line);
+}
+
+weir_status weir__queue_wait_locked(weir_queue *queue, struct weir_event event,
+                                    weir_queue *producer, uint32_t flags, const char *file,
+                                    int line)
+{
+    const struct weir__wait wait = {.own = queue->sequence + 1,
+                                    .event = event,
+                                    .no_record = flags & WEIR_OPERATION_RELAUNCH,
+                                    .order = flags & WEIR__WAIT_ORDERS};
     const atomic_bool *failed = &queue->completion.failed;
     struct weir_error cause;
     // Asked for before the cause: what is complete has its failures booked.
     const bool complete = !producer || weir__queue_is_past(producer, event.sequence);
-
-    if (!wait->order && cause_of(producer, event, &cause) && !atomic_load(failed))
-        weir__completion_fail(queue, wait->own, &cause);
-    if (atomic_load_explicit(failed, memory_order_acquire)) {
-        if (producer) // what the program frees on the queue must still come after the event
-            weir__refused_note(queue, event, !wait->no_record);
-        return weir__completion_refuse(queue);
-    }
-    *out_implied = complete ||
-                   (!wait->order &&
-                    (producer == queue || weir__wait_ring_covers(&queue->completion.waits, event)));
+    if (!wait.order && cause_of(producer, event, &cause) && !atomic_load(failed))
+        weir__completion_fail(queue, wait.own, &cause);
+    if (atomic_load_explicit(failed, memory_order_acquire))
+        return refuse_wait(queue, &wait, producer, flags, file, line);
+    if (!producer)
+        return WEIR_OK;
+    const bool implied =
+        complete || (!wait.order && (producer == queue ||
+                                     weir__wait_ring_covers(&queue->completion.waits, event)));
     // One that only orders is for the time after a failure alone. One for a producer that is complete and has failed
     // counts too, for the producer's own waits.
-    const bool is_over = wait->order
-                             ? complete && weir__completion_failed_from(producer) > event.sequence
-                             : *out_implied;
-    return is_over ? WEIR_OK : note_wait(queue, wait);
+    const bool is_over =
+        wait.order ? complete && weir__completion_failed_from(producer) > event.sequence : implied;
+    weir_status status = is_over ? WEIR_OK : note_wait(queue, &wait);
+    if (status < 0)
+        return status;
+    struct weir_operation operation;
+    weir__operation_begin(&operation, WEIR_OPERATION_WAIT,
+                          (flags & ~WEIR__WAIT_ORDERS) | (implied ? WEIR_OPERATION_IMPLIED : 0u),
+                          file, line);
+    operation.u.wait.event = event;
+    operation.u.wait.producer = producer;
+    return weir__queue_submit_locked(queue, &operation);
 }
 
 // The walk: a queue that is complete up to an operation has ended its waits up to there, the oldest first, so their

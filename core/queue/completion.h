@@ -108,13 +108,6 @@ void weir__completion_finish(struct weir__completion *completion);
 // Frees the failures of this runtime's queues, which are all destroyed.
 void weir__completion_forget(const weir_runtime *runtime);
 
-// Notes a wait on `producer`, which is NULL if it was destroyed; if the queue already comes after the event, stores true
-// in `*out_implied` and notes nothing. Under the queue's submit lock. If the event has failed, the queue fails too,
-// unless the wait only orders the queue. Of a queue that has failed the first cause is returned, and the wait is a
-// refused one: see below.
-weir_status weir__completion_wait(weir_queue *queue, const struct weir__wait *wait,
-                                  weir_queue *producer, bool *out_implied);
-
 // Stores the first wait from count `*at` on, which the next call goes on after, if it is of an operation up to `own`. A
 // count begins at the ring's head. With no lock held.
 bool weir__completion_next_wait(weir_queue *queue, unsigned *at, uint64_t own,

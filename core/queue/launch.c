@@ -369,9 +369,7 @@ weir_status weir_kernel_suggest_block(weir_kernel *kernel, size_t local_bytes, u
         return weir__told(check_local(kernel, local_bytes));
     }
     *out_items = usual_items(step, most);
-    weir_status status = check_local(kernel, local_bytes);
-    if (status == WEIR_OK)
-        status = search(kernel, local_bytes, step, most, out_items);
+    const weir_status status = search(kernel, local_bytes, step, most, out_items);
     if (status < 0)
         *out_items = 0;
     return weir__told(status);

@@ -328,30 +328,6 @@ weir_status weir__queue_refuse_capturing(const weir_queue *queue, const char *fi
                          "queue '%s' captures a graph, and %s", weir__label_or_none(label), why);
 }
 
-weir_status weir__queue_wait_locked(weir_queue *queue, struct weir_event event,
-                                    weir_queue *producer, uint32_t flags, const char *file,
-                                    int line)
-{
-    const bool is_launch = flags & WEIR_OPERATION_RELAUNCH;
-    const struct weir__wait wait = {.own = queue->sequence + 1,
-                                    .event = event,
-                                    .no_record = is_launch,
-                                    .order = flags & WEIR__WAIT_ORDERS};
-    bool implied = false;
-    weir_status status = weir__completion_wait(queue, &wait, producer, &implied);
-    if (status < 0 && (is_launch || !(flags & WEIR_OPERATION_INTERNAL)))
-        weir__tell_refused(status, is_launch ? "weir_queue_graph" : "weir_queue_wait", file, line);
-    if (status < 0 || !producer)
-        return status;
-    struct weir_operation operation;
-    weir__operation_begin(&operation, WEIR_OPERATION_WAIT,
-                          (flags & ~WEIR__WAIT_ORDERS) | (implied ? WEIR_OPERATION_IMPLIED : 0u),
-                          file, line);
-    operation.u.wait.event = event;
-    operation.u.wait.producer = producer;
-    return weir__queue_submit_locked(queue, &operation);
-}
-
 WEIR_COLD static weir_status refuse(weir_queue *queue, const struct weir_operation *operation)
 {
     return weir__tell_refused(weir__completion_refuse(queue),
