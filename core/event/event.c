@@ -65,8 +65,7 @@ static weir_status find(struct weir_event event, const char *waiting,
     return refuse_event(event, waiting, caller);
 }
 
-// With the submit lock held. A wait for an event that has already failed fails the waiting queue, unless that queue has
-// failed before. A destroyed queue has finished, so only its failure matters.
+// With the submit lock held.
 static weir_status wait_for(weir_queue *queue, weir_queue *producer, struct weir_event event,
                             const char *file, int line)
 {
@@ -78,18 +77,7 @@ static weir_status wait_for(weir_queue *queue, weir_queue *producer, struct weir
         return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
                              "sync with it on the host instead",
                              "weir_queue_wait: the event belongs to another runtime");
-    const bool inherits = producer ? weir__completion_has_failures(&producer->completion) &&
-                                         weir__completion_status(producer, event.sequence) < 0
-                                   : weir__completion_status_gone(event) < 0;
-    if (!producer && !inherits)
-        return WEIR_OK;
-    if (inherits && !atomic_load(&queue->completion.failed))
-        weir__completion_fail(queue, queue->sequence + 1, weir_last_error());
-    if (!atomic_load_explicit(&queue->completion.failed, memory_order_acquire))
-        return weir__queue_wait_locked(queue, event, producer, 0, file, line);
-    if (producer) // what the program frees on the failed queue must still come after the event
-        weir__refused_note(queue, event, true);
-    return weir__tell_refused(weir__completion_refuse(queue), "weir_queue_wait", file, line);
+    return weir__queue_wait_locked(queue, event, producer, 0, file, line);
 }
 
 weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event, const char *file,
@@ -296,7 +284,7 @@ static weir_status drain_failed(weir_queue *queue, weir_status refusal, uint64_t
     struct weir_event end;
     bool in_time = true;
     if (!weir__queue_record_end(queue, &end))
-        in_time = weir__delivery_settle(&queue->delivery, deadline_ns);
+        in_time = weir__delivery_await(&queue->delivery, WEIR__ALL_HELD, deadline_ns);
     else if (end.sequence > 0)
         in_time = weir__event_sync(end, left_until(deadline_ns), caller) != WEIR_TIMEOUT;
     return in_time ? weir__error_set(&cause) : WEIR_TIMEOUT;

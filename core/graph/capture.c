@@ -18,15 +18,17 @@
 #define NO_NODE UINT32_MAX
 #define EMPTY_NODE (UINT32_MAX - 1)
 
-// The latest node of each branch, plus 1, that a point comes after.
-struct branch_clock {
+// A node, or what a branch or a record comes after: the latest node of each branch, and itself, if it is one.
+struct point {
+    struct point *next; // of the capture's
+    uint32_t node;      // its index, if it is one
     uint32_t count;
-    uint32_t nodes[];
+    const struct point *latest[]; // NULL: none
 };
 
 struct branch {
     weir_queue *queue; // with a reference
-    struct branch_clock *clock;
+    const struct point *end;
     uint32_t last; // the result of its last operation
 };
 
@@ -42,50 +44,56 @@ struct weir__capture {
     uint32_t branch_count;
     size_t branch_capacity;
     struct weir__graph_parts parts;
-    struct branch_clock **node_clocks;
-    uint32_t clock_count; // one per node, until the graph takes the nodes over
     size_t node_capacity;
-    struct branch_clock **records; // their clocks
+    struct point *points;
+    const struct point **records;
     uint32_t record_count;
     size_t record_capacity;
 };
 
 static struct weir_lock lock = WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_CAPTURES]);
 
-// Clocks.
+// Points.
 
-static uint32_t nodes_of(const struct branch_clock *clock, uint32_t branch)
+static const struct point *latest_of(const struct point *point, uint32_t branch)
 {
-    return branch < clock->count ? clock->nodes[branch] : 0;
+    return branch < point->count ? point->latest[branch] : NULL;
 }
 
-// A copy with at least `count` branches; zeros if there is no clock yet.
-static struct branch_clock *copy_clock(const struct branch_clock *clock, uint32_t count)
+// Of nodes of one branch, or NULL.
+static bool is_later(const struct point *node, const struct point *other)
 {
-    uint32_t known = clock ? clock->count : 0;
+    return node && (!other || node->node > other->node);
+}
+
+// Adds a copy with at least `count` branches; NULL: nothing is before it. Freed with the capture.
+static struct point *add_point(struct weir__capture *capture, const struct point *from,
+                               uint32_t count)
+{
+    const uint32_t known = from ? from->count : 0;
     if (count < known)
         count = known;
-    struct branch_clock *copy = weir__allocate(sizeof *copy + count * sizeof copy->nodes[0]);
-    if (!copy)
+    struct point *point = weir__allocate(sizeof *point + count * sizeof(struct point *));
+    if (!point)
         return NULL;
-    copy->count = count;
     if (known)
-        memcpy(copy->nodes, clock->nodes, known * sizeof copy->nodes[0]);
-    return copy;
+        memcpy(point->latest, from->latest, known * sizeof(struct point *));
+    point->count = count;
+    point->next = capture->points;
+    capture->points = point;
+    return point;
 }
 
-static bool merge_clock(struct branch *branch, const struct branch_clock *other)
+// The branch comes after that point too.
+static bool merge(struct weir__capture *capture, struct branch *branch, const struct point *other)
 {
-    if (branch->clock->count < other->count) {
-        struct branch_clock *wider = copy_clock(branch->clock, other->count);
-        if (!wider)
-            return false;
-        weir__release(branch->clock);
-        branch->clock = wider;
-    }
+    struct point *end = add_point(capture, branch->end, other->count);
+    if (!end)
+        return false;
     for (uint32_t i = 0; i < other->count; i++)
-        if (branch->clock->nodes[i] < other->nodes[i])
-            branch->clock->nodes[i] = other->nodes[i];
+        if (is_later(other->latest[i], end->latest[i]))
+            end->latest[i] = other->latest[i];
+    branch->end = end;
     return true;
 }
 
@@ -102,14 +110,14 @@ static uint32_t branch_of(const struct weir__capture *capture, const weir_queue 
 
 // Nodes.
 
-// Whether one of the other candidates comes after node `index`, so that the edge is
-// implied.
-static bool is_implied(const struct weir__capture *capture, const uint32_t *candidates,
-                       uint32_t count, uint32_t index)
+// Whether another one of the candidates comes after this one, so that the edge is implied.
+static bool is_implied(const struct weir__capture *capture, const struct point *const *candidates,
+                       uint32_t count, const struct point *node)
 {
-    const uint32_t branch = capture->parts.nodes[index].branch;
+    const uint32_t branch = capture->parts.nodes[node->node].branch;
     for (uint32_t i = 0; i < count; i++)
-        if (candidates[i] != index && nodes_of(capture->node_clocks[candidates[i]], branch) > index)
+        if (candidates[i] && candidates[i] != node &&
+            !is_later(node, latest_of(candidates[i], branch)))
             return true;
     return false;
 }
@@ -122,41 +130,18 @@ static int compare(const void *a, const void *b)
 }
 
 // The direct predecessors of the branch's next node; NULL: no memory.
-static uint32_t *find_dependencies(const struct weir__capture *capture,
-                                   const struct branch_clock *clock, uint32_t *out_count)
+static uint32_t *find_dependencies(const struct weir__capture *capture, const struct point *end,
+                                   uint32_t *out_count)
 {
-    uint32_t *candidates = weir__allocate(2 * (size_t)clock->count * sizeof *candidates);
+    uint32_t *dependencies = weir__allocate(end->count * sizeof *dependencies);
     uint32_t count = 0;
-    *out_count = 0;
-    if (!candidates)
-        return NULL;
-    uint32_t *kept = candidates + clock->count;
-    for (uint32_t i = 0; i < clock->count; i++)
-        if (clock->nodes[i])
-            candidates[count++] = clock->nodes[i] - 1;
-    for (uint32_t i = 0; i < count; i++)
-        if (!is_implied(capture, candidates, count, candidates[i]))
-            kept[(*out_count)++] = candidates[i];
-    memcpy(candidates, kept, *out_count * sizeof *kept);
-    qsort(candidates, *out_count, sizeof *candidates, compare);
-    return candidates;
-}
-
-// Both are grown before the capacity is changed, so that a failure changes nothing.
-static bool make_node_room(struct weir__capture *capture)
-{
-    struct weir__graph_parts *parts = &capture->parts;
-    size_t node_capacity = capture->node_capacity, clock_capacity = capture->node_capacity;
-    struct weir_graph_node *nodes =
-        weir__grow(parts->nodes, parts->node_count, &node_capacity, sizeof *nodes);
-    parts->nodes = nodes ? nodes : parts->nodes;
-    struct branch_clock **clocks =
-        weir__grow(capture->node_clocks, parts->node_count, &clock_capacity, sizeof *clocks);
-    capture->node_clocks = clocks ? clocks : capture->node_clocks;
-    if (!nodes || !clocks)
-        return false;
-    capture->node_capacity = node_capacity;
-    return true;
+    for (uint32_t i = 0; i < end->count && dependencies; i++)
+        if (end->latest[i] && !is_implied(capture, end->latest, end->count, end->latest[i]))
+            dependencies[count++] = end->latest[i]->node;
+    if (dependencies)
+        qsort(dependencies, count, sizeof *dependencies, compare);
+    *out_count = count;
+    return dependencies;
 }
 
 // Adds a copy of the operation as the branch's next node.
@@ -166,25 +151,23 @@ static bool add_node(struct weir__capture *capture, uint32_t index,
     struct weir__graph_parts *parts = &capture->parts;
     struct branch *branch = &capture->branches[index];
     uint32_t count;
-    if (!make_node_room(capture))
-        return false;
-    uint32_t *dependencies = find_dependencies(capture, branch->clock, &count);
+    struct weir_graph_node *nodes =
+        weir__grow(parts->nodes, parts->node_count, &capture->node_capacity, sizeof *nodes);
+    parts->nodes = nodes ? nodes : parts->nodes;
+    uint32_t *dependencies = find_dependencies(capture, branch->end, &count);
     struct weir_operation *copy = weir__operation_clone(operation);
-    struct branch_clock *clock = copy_clock(branch->clock, 0);
-    if (!dependencies || !copy || !clock) {
+    struct point *point = add_point(capture, branch->end, 0);
+    if (!nodes || !dependencies || !copy || !point) {
         weir__release(dependencies);
         weir__release(copy);
-        weir__release(clock);
         return false;
     }
-    const uint32_t node = parts->node_count++;
-    clock->nodes[index] = branch->clock->nodes[index] = node + 1;
-    branch->last = node;
-    copy->sequence = (uint64_t)node + 1;
+    point->node = branch->last = parts->node_count++;
+    point->latest[index] = branch->end = point;
+    copy->sequence = (uint64_t)point->node + 1;
     weir__operation_count(copy, 1);
-    capture->node_clocks[capture->clock_count++] = clock;
-    parts->nodes[node] = (struct weir_graph_node){
-        .struct_size = sizeof *parts->nodes,
+    nodes[point->node] = (struct weir_graph_node){
+        .struct_size = sizeof *nodes,
         .operation = copy,
         .branch = index,
         .dependencies = dependencies,
@@ -195,16 +178,13 @@ static bool add_node(struct weir__capture *capture, uint32_t index,
 
 static void finish(struct weir__capture *capture)
 {
-    for (uint32_t i = 0; i < capture->clock_count; i++)
-        weir__release(capture->node_clocks[i]);
-    for (uint32_t i = 0; i < capture->record_count; i++)
-        weir__release(capture->records[i]);
-    for (uint32_t i = 0; i < capture->branch_count; i++) {
-        weir__release(capture->branches[i].clock);
-        weir__registry_unpin(capture->branches[i].queue);
+    for (struct point *point = capture->points, *next; point; point = next) {
+        next = point->next;
+        weir__release(point);
     }
+    for (uint32_t i = 0; i < capture->branch_count; i++)
+        weir__registry_unpin(capture->branches[i].queue);
     weir__graph_parts_finish(&capture->parts);
-    weir__release(capture->node_clocks);
     weir__release(capture->records);
     weir__release(capture->branches);
     weir__release(capture);
@@ -239,18 +219,16 @@ bool weir__capture_was(struct weir_event event)
 static bool add_queue(struct weir__capture *capture, weir_queue *queue)
 {
     const uint32_t count = capture->branch_count;
-    struct branch_clock *clock = copy_clock(NULL, count + 1);
+    const struct point *begin = add_point(capture, NULL, count + 1);
     struct branch *branches =
         weir__grow(capture->branches, count, &capture->branch_capacity, sizeof *branches);
     capture->branches = branches ? branches : capture->branches;
-    if (!clock || !branches) {
-        weir__release(clock);
+    if (!begin || !branches)
         return false;
-    }
     capture->branches[count] = (struct branch){
         // The caller may use the queue, so this finds it.
         .queue = weir__registry_pin(queue->member.object.id),
-        .clock = clock,
+        .end = begin,
         .last = NO_NODE,
     };
     capture->branch_count++;
@@ -319,16 +297,13 @@ static weir_status note_in(struct weir__capture *capture, const weir_queue *queu
 {
     const uint32_t branch = branch_of(capture, queue);
     if (operation->kind == WEIR_OPERATION_RECORD) {
-        struct branch_clock *clock = copy_clock(capture->branches[branch].clock, 0);
-        struct branch_clock **records = weir__grow(capture->records, capture->record_count,
-                                                   &capture->record_capacity, sizeof *records);
-        capture->records = records ? records : capture->records;
-        if (!clock || !records) {
-            weir__release(clock);
+        const struct point **records = weir__grow(capture->records, capture->record_count,
+                                                  &capture->record_capacity, sizeof *records);
+        if (!records)
             return fail_for_memory(capture);
-        }
+        capture->records = records;
         operation->sequence = CAPTURED | (uint64_t)capture->id << 32 | capture->record_count;
-        capture->records[capture->record_count++] = clock;
+        records[capture->record_count++] = capture->branches[branch].end;
         return WEIR_OK;
     }
     const weir_status status = check_kind(queue, operation);
@@ -387,7 +362,7 @@ static weir_status join(weir_queue *queue, struct weir__capture *capture, struct
     if (status < 0)
         return status;
     if ((!inside && !add_queue(capture, queue)) ||
-        !merge_clock(&capture->branches[branch_of(capture, queue)], capture->records[record]))
+        !merge(capture, &capture->branches[branch_of(capture, queue)], capture->records[record]))
         return fail_for_memory(capture);
     return WEIR_OK;
 }
@@ -490,7 +465,7 @@ static weir_status check_joined(const struct weir__capture *capture, const char 
                           "there was no memory to capture all of the graph");
     const weir_queue *loose = NULL;
     for (uint32_t i = 1; i < capture->branch_count && !loose; i++)
-        if (capture->branches[i].clock->nodes[i] > nodes_of(capture->branches[0].clock, i))
+        if (is_later(capture->branches[i].end->latest[i], latest_of(capture->branches[0].end, i)))
             loose = capture->branches[i].queue;
     if (!loose)
         return WEIR_OK;

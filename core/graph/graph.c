@@ -12,7 +12,6 @@
 #include "core/object/device.h"
 #include "core/object/program.h"
 #include "core/queue/delivery.h"
-#include "core/queue/node_call.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
 #include "core/support/debug.h"
@@ -144,8 +143,6 @@ static bool copy_node(const struct weir__graph_parts *from, uint32_t index,
         weir__release(operation);
         return false;
     }
-    if (weir__has_node_call(operation))
-        weir__node_call_unwrap(operation);
     if (bytes)
         memcpy(dependencies, node->dependencies, bytes);
     to->nodes[index] = *node;
@@ -255,11 +252,6 @@ void weir__graph_parts_finish(struct weir__graph_parts *parts)
         weir__release(weir__graph_operation(parts, i));
         weir__release((void *)(uintptr_t)parts->nodes[i].dependencies);
     }
-    while (parts->calls) {
-        struct weir__node_call *next = parts->calls->next;
-        weir__release(parts->calls);
-        parts->calls = next;
-    }
     weir__release(parts->nodes);
     *parts = (struct weir__graph_parts){0};
 }
@@ -270,7 +262,7 @@ static void finalize(struct weir__member *member)
 {
     weir_graph *graph = (weir_graph *)(void *)member;
     const struct weir__chain *chain = graph->member.device->chain;
-    WEIR__DESTROY_ALONG(chain, chain->count - !graph->is_native, graph, graph);
+    WEIR__DESTROY_ALONG(chain, chain->count - 1, graph, graph);
     finish_comms(&graph->comms);
     weir__graph_parts_finish(&graph->parts);
     weir_lock_finish(&graph->lock);
@@ -278,20 +270,6 @@ static void finalize(struct weir__member *member)
 }
 
 static const struct weir__class graph_class = {.name = "graph", .finalize = finalize};
-
-static bool wrap_calls(struct weir__graph_parts *parts)
-{
-    for (uint32_t i = 0; i < parts->node_count; i++) {
-        if (!weir__has_node_call(parts->nodes[i].operation))
-            continue;
-        struct weir__node_call *call = weir__node_call_wrap(weir__graph_operation(parts, i), i);
-        if (!call)
-            return false;
-        call->next = parts->calls;
-        parts->calls = call;
-    }
-    return true;
-}
 
 weir_status weir__graph_create(weir_device *device, const char *label,
                                struct weir__graph_parts *parts, weir_graph **out_graph)
@@ -306,12 +284,11 @@ weir_status weir__graph_create(weir_device *device, const char *label,
         .node_count = parts->node_count,
         .branch_count = parts->branch_count,
     };
-    graph->is_native = weir__replay_is_native(weir__chain_backend(device->chain), device, &setup);
     weir_status status;
-    if (!find_comms(&graph->comms, parts) || !wrap_calls(parts))
+    if (!find_comms(&graph->comms, parts))
         status = weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for the nodes of a graph");
-    else // a backend without graphs, or that cannot hold this one, does not learn of it
-        WEIR__CREATE_ALONG(status, device->chain, device->chain->count - !graph->is_native,
+    else // delivery, the last link, creates the backend's if that can hold the graph
+        WEIR__CREATE_ALONG(status, device->chain, device->chain->count - 1,
                            graph->member.object.data, graph, graph,
                            link->ops->graph_create(link, device, graph, &setup, slot));
     if (status < 0) {
@@ -357,23 +334,18 @@ static weir_status submit_launch(weir_queue *queue, struct weir_operation *opera
                                  struct weir_event before)
 {
     weir_queue *producer = before.queue ? weir__registry_pin(before.queue) : NULL;
-    const atomic_bool *failed = &queue->completion.failed;
     weir_status status = WEIR_OK;
     weir__queue_enter(queue);
-    if (!weir__is_capturing(queue) || !weir__queue_note(queue, operation, &status)) {
+    if (!weir__is_capturing(queue) || !queue->capture_ops->note(queue, operation, &status)) {
         const bool waits =
             producer && producer != queue && !weir__queue_is_past(producer, before.sequence);
-        if (waits && !atomic_load(failed) && weir__completion_status(producer, before.sequence) < 0)
-            weir__completion_fail(queue, queue->sequence + 1, weir_last_error());
-        if (atomic_load(failed)) { // what the program frees on it must still come after that launch
-            weir__refused_note(queue, before, false);
-            status = weir__tell_refused(weir__completion_refuse(queue), "weir_queue_graph",
-                                        operation->file, operation->line);
-        } else if (waits) {
+        if (waits)
             status = weir__queue_wait_locked(queue, before, producer,
                                              WEIR_OPERATION_RELAUNCH | WEIR_OPERATION_INTERNAL,
                                              operation->file, operation->line);
-        }
+        else if (atomic_load(&queue->completion.failed))
+            status = weir__tell_refused(weir__completion_refuse(queue), "weir_queue_graph",
+                                        operation->file, operation->line);
         if (status == WEIR_OK)
             status = weir__queue_submit_locked(queue, operation);
     }

@@ -15,8 +15,7 @@ struct weir__graph_parts {
     struct weir_graph_node *nodes;
     uint32_t node_count;
     uint32_t branch_count;
-    bool without_buffers;          // buffers no longer count as used
-    struct weir__node_call *calls; // of the nodes, once they are a graph's
+    bool without_buffers; // buffers no longer count as used
 };
 
 // The copy that the node points to.
@@ -47,7 +46,6 @@ struct weir_graph {
     struct weir_lock lock; // launches and updates; taken before a submit lock
     struct weir__graph_parts parts;
     struct weir__graph_comms comms;
-    bool is_native;             // a graph of the backend's, else delivery replays it
     struct weir_event launched; // the last launch; zero: none
 };
 

@@ -1,7 +1,5 @@
 // Updates of a graph's nodes. Each takes the graph's lock, describes the node's new operation as a submit does, and
-// puts it in the place of the node's. A node that calls a function of the program's calls the library, before an
-// update and after it; its call (core/queue/node_call.h) knows what the launches call, and keeps the function of the
-// earlier ones.
+// puts it in the place of the node's.
 #include <weir/graph.h>
 #include <weir/interop.h>
 
@@ -9,7 +7,6 @@
 #include "core/object/buffer.h"
 #include "core/object/program.h"
 #include "core/queue/delivery.h"
-#include "core/queue/node_call.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
 #include "core/support/debug.h"
@@ -90,23 +87,34 @@ static weir_status update(weir_graph *graph, uint32_t index, const struct weir_o
                    operation->flags | (node->flags & WEIR_OPERATION_EMPTY));
 }
 
-// Takes the graph's lock, and stores the caller of the new operation's checks. Refuses a node of another kind, or none
-// of the graph's.
-static weir_status begin(weir_graph *graph, uint32_t node, enum weir_operation_kind kind,
-                         struct weir__caller *out_caller)
+static weir_status refuse_kind(const weir_graph *graph, uint32_t node,
+                               const struct weir_operation *before, enum weir_operation_kind kind)
 {
-    *out_caller =
-        (struct weir__caller){.device = graph->member.device, .label = graph->member.object.label};
-    weir_lock_take(&graph->lock);
-    if (node >= graph->parts.node_count)
-        return refuse_node(graph, node);
-    const struct weir_operation *operation = graph->parts.nodes[node].operation;
-    if (operation->kind == kind)
-        return WEIR_OK;
     return weir__invalid(graph->member.object.label, "weir_capture_node() tells a node's number",
                          "node %u is a %s (%s:%d); it cannot become a %s", (unsigned)node,
-                         weir_operation_kind_name(operation->kind), operation->file,
-                         operation->line, weir_operation_kind_name(kind));
+                         weir_operation_kind_name(before->kind), before->file, before->line,
+                         weir_operation_kind_name(kind));
+}
+
+// Of the node's kind. A launch gets the node's kernel.
+static weir_status check_operands(const struct weir__caller *caller, const char *call,
+                                  const struct weir_operation *before,
+                                  struct weir_operation *operation,
+                                  struct weir_argument widened[WEIR__WIDEN_LIMIT])
+{
+    switch (operation->kind) {
+    case WEIR_OPERATION_LAUNCH:
+        operation->flags = before->flags & WEIR_OPERATION_COOPERATIVE;
+        operation->u.launch.kernel = before->u.launch.kernel;
+        return weir__operation_launch(caller, operation, operation->u.launch.grid,
+                                      operation->u.launch.block, widened);
+    case WEIR_OPERATION_NATIVE:
+        return weir__operation_native(caller, operation);
+    case WEIR_OPERATION_HOST_CALL:
+        return WEIR_OK;
+    default:
+        return weir__operation_box(caller, call, operation);
+    }
 }
 
 static weir_status end(weir_graph *graph, weir_status status, const char *file, int line)
@@ -117,11 +125,30 @@ static weir_status end(weir_graph *graph, weir_status status, const char *file, 
     return weir__placed(status, file, line);
 }
 
-// The same, with the update if all was well so far.
-static weir_status end_with(weir_graph *graph, uint32_t node, weir_status status,
-                            const struct weir_operation *operation, const char *file, int line)
+// The node becomes the operation, whose operands the caller has written. `call` is the name of a copy or a fill.
+static weir_status set(weir_graph *graph, uint32_t node, const char *call,
+                       enum weir_operation_kind kind, struct weir_operation *operation,
+                       const char *file, int line)
 {
-    return end(graph, status < 0 ? status : update(graph, node, operation), file, line);
+    const struct weir__caller caller = {.device = graph->member.device,
+                                        .label = graph->member.object.label,
+                                        file,
+                                        line};
+    struct weir_argument widened[WEIR__WIDEN_LIMIT];
+    weir_status status;
+    weir__operation_begin(operation, kind, 0, file, line);
+    weir_lock_take(&graph->lock);
+    const struct weir_operation *before =
+        node < graph->parts.node_count ? graph->parts.nodes[node].operation : NULL;
+    if (!before)
+        status = refuse_node(graph, node);
+    else if (before->kind != kind)
+        status = refuse_kind(graph, node, before, kind);
+    else
+        status = check_operands(&caller, call, before, operation, widened);
+    if (status == WEIR_OK)
+        status = update(graph, node, operation);
+    return end(graph, status, file, line);
 }
 
 weir_status weir_graph_set_copy_at(weir_graph *graph, uint32_t node, weir_buffer *dst,
@@ -129,74 +156,52 @@ weir_status weir_graph_set_copy_at(weir_graph *graph, uint32_t node, weir_buffer
                                    size_t size, const char *file, int line)
 {
     struct weir_operation operation;
-    struct weir__caller caller;
     WEIR_ENTER_AT(file, line, graph, dst, src);
-    weir_status status = begin(graph, node, WEIR_OPERATION_COPY, &caller);
-    if (status == WEIR_OK)
-        status = weir__operation_copy(&caller, dst, dst_offset, src, src_offset, size, &operation);
-    return end_with(graph, node, status, &operation, file, line);
-}
-
-static weir_status set_box(weir_graph *graph, uint32_t node, const char *call,
-                           const struct weir_volume *dst, const struct weir_volume *src,
-                           size_t width, size_t height, size_t depth, const char *file, int line)
-{
-    struct weir_operation operation;
-    struct weir__caller caller;
-    weir_status status = begin(graph, node, WEIR_OPERATION_COPY, &caller);
-    if (status == WEIR_OK)
-        status = weir__operation_box(&caller, call, dst, src, width, height, depth, &operation);
-    return end_with(graph, node, status, &operation, file, line);
+    weir_box_row(&operation.u.box, dst, dst_offset, src, src_offset, size);
+    return set(graph, node, "copy", WEIR_OPERATION_COPY, &operation, file, line);
 }
 
 weir_status weir_graph_set_copy_2d_at(weir_graph *graph, uint32_t node, struct weir_plane dst,
                                       struct weir_plane src, size_t width, size_t height,
                                       const char *file, int line)
 {
-    const struct weir_volume to = weir__slice_of(&dst), from = weir__slice_of(&src);
+    struct weir_operation operation;
     WEIR_ENTER_AT(file, line, graph, dst.buffer, src.buffer);
-    return set_box(graph, node, "copy_2d", &to, &from, width, height, 1, file, line);
+    weir__box_copy(&operation.u.box, dst, src, width, height);
+    return set(graph, node, "copy_2d", WEIR_OPERATION_COPY, &operation, file, line);
 }
 
 weir_status weir_graph_set_copy_3d_at(weir_graph *graph, uint32_t node, struct weir_volume dst,
                                       struct weir_volume src, size_t width, size_t height,
                                       size_t depth, const char *file, int line)
 {
-    WEIR_ENTER_AT(file, line, graph, dst.buffer, src.buffer);
-    return set_box(graph, node, "copy_3d", &dst, &src, width, height, depth, file, line);
-}
-
-static weir_status set_fill(weir_graph *graph, uint32_t node, const char *call,
-                            const struct weir_plane *dst, size_t width, size_t height,
-                            const void *pattern, size_t pattern_size, const char *file, int line)
-{
     struct weir_operation operation;
-    struct weir__caller caller;
-    const struct weir_volume to = weir__slice_of(dst);
-    weir_status status = begin(graph, node, WEIR_OPERATION_FILL, &caller);
-    if (status == WEIR_OK)
-        status = weir__operation_fill(&caller, call, &to, width, height, pattern, pattern_size,
-                                      &operation);
-    return end_with(graph, node, status, &operation, file, line);
+    WEIR_ENTER_AT(file, line, graph, dst.buffer, src.buffer);
+    operation.u.box = (struct weir_box){dst, src, width, height, depth, NULL, 0};
+    return set(graph, node, "copy_3d", WEIR_OPERATION_COPY, &operation, file, line);
 }
 
 weir_status weir_graph_set_fill_at(weir_graph *graph, uint32_t node, weir_buffer *dst,
                                    size_t dst_offset, size_t size, const void *pattern,
                                    size_t pattern_size, const char *file, int line)
 {
+    struct weir_operation operation;
     WEIR_ENTER_AT(file, line, graph, dst);
     WEIR_REQUIRE_AT(file, line, graph->member.object.label, pattern);
-    return set_fill(graph, node, "fill", &(struct weir_plane){dst, dst_offset, size}, size, 1,
-                    pattern, pattern_size, file, line);
+    weir__box_fill(&operation.u.box, (struct weir_plane){dst, dst_offset, size}, size, 1, pattern,
+                   pattern_size);
+    return set(graph, node, "fill", WEIR_OPERATION_FILL, &operation, file, line);
 }
 
 weir_status weir_graph_set_fill_2d_at(weir_graph *graph, uint32_t node, struct weir_plane dst,
                                       size_t width, size_t height, const void *pattern,
                                       size_t pattern_size, const char *file, int line)
 {
+    struct weir_operation operation;
     WEIR_ENTER_AT(file, line, graph, dst.buffer);
     WEIR_REQUIRE_AT(file, line, graph->member.object.label, pattern);
-    return set_fill(graph, node, "fill_2d", &dst, width, height, pattern, pattern_size, file, line);
+    weir__box_fill(&operation.u.box, dst, width, height, pattern, pattern_size);
+    return set(graph, node, "fill_2d", WEIR_OPERATION_FILL, &operation, file, line);
 }
 
 weir_status weir_graph_set_launch_at(weir_graph *graph, uint32_t node, struct weir_extent grid,
@@ -205,48 +210,26 @@ weir_status weir_graph_set_launch_at(weir_graph *graph, uint32_t node, struct we
                                      const char *file, int line)
 {
     struct weir_operation operation;
-    struct weir_argument widened[WEIR__WIDEN_LIMIT];
-    struct weir__caller caller;
     WEIR_ENTER_AT(file, line, graph);
     WEIR_ENTER_ARGUMENTS(file, line, arguments, argument_count);
     WEIR_REQUIRE_AT(file, line, graph->member.object.label, arguments || argument_count == 0);
-    weir_status status = begin(graph, node, WEIR_OPERATION_LAUNCH, &caller);
-    if (status == WEIR_OK) {
-        const struct weir_operation *before = graph->parts.nodes[node].operation;
-        caller.cooperative = before->flags & WEIR_OPERATION_COOPERATIVE;
-        status = weir__operation_launch(&caller, before->u.launch.kernel, grid, block, arguments,
-                                        argument_count, widened, &operation);
-    }
-    return end_with(graph, node, status, &operation, file, line);
-}
-
-// Functions of the program's.
-
-static weir_status update_call(weir_graph *graph, uint32_t node,
-                               const struct weir_operation *operation,
-                               const struct weir__node_target *target)
-{
-    struct weir__node_call *call = weir__node_call_of(operation);
-    const struct weir__node_target before = call->latest;
-    call->latest = *target;
-    const weir_status status = update(graph, node, operation);
-    if (status < 0)
-        call->latest = before;
-    return status;
+    operation.u.launch.grid = grid;
+    operation.u.launch.block = block;
+    operation.u.launch.arguments = arguments;
+    operation.u.launch.argument_count = argument_count;
+    return set(graph, node, NULL, WEIR_OPERATION_LAUNCH, &operation, file, line);
 }
 
 weir_status weir_graph_set_host_call_at(weir_graph *graph, uint32_t node,
                                         weir_host_function function, void *user, const char *file,
                                         int line)
 {
-    const struct weir__node_target target = {.host = function, .user = user};
-    struct weir__caller unused;
+    struct weir_operation operation;
     WEIR_ENTER_AT(file, line, graph);
     WEIR_REQUIRE_AT(file, line, graph->member.object.label, function);
-    weir_status status = begin(graph, node, WEIR_OPERATION_HOST_CALL, &unused);
-    if (status == WEIR_OK)
-        status = update_call(graph, node, graph->parts.nodes[node].operation, &target);
-    return end(graph, status, file, line);
+    operation.u.host_call.function = function;
+    operation.u.host_call.user = user;
+    return set(graph, node, NULL, WEIR_OPERATION_HOST_CALL, &operation, file, line);
 }
 
 weir_status weir_graph_set_native_at(weir_graph *graph, uint32_t node,
@@ -254,22 +237,16 @@ weir_status weir_graph_set_native_at(weir_graph *graph, uint32_t node,
                                      const struct weir_argument *arguments, size_t argument_count,
                                      const char *file, int line)
 {
-    const struct weir__node_target target = {.native = function, .user = user};
-    struct weir__caller caller;
     struct weir_operation operation;
     WEIR_ENTER_AT(file, line, graph);
     WEIR_ENTER_ARGUMENTS(file, line, arguments, argument_count);
     WEIR_REQUIRE_AT(file, line, graph->member.object.label, function);
     WEIR_REQUIRE_AT(file, line, graph->member.object.label, arguments || argument_count == 0);
-    weir_status status = begin(graph, node, WEIR_OPERATION_NATIVE, &caller);
-    if (status == WEIR_OK) {
-        const struct weir_operation *before = graph->parts.nodes[node].operation;
-        status = weir__operation_native(&caller, before->u.native.function, before->u.native.user,
-                                        arguments, argument_count, &operation);
-    }
-    if (status == WEIR_OK)
-        status = update_call(graph, node, &operation, &target);
-    return end(graph, status, file, line);
+    operation.u.native.function = function;
+    operation.u.native.user = user;
+    operation.u.native.arguments = arguments;
+    operation.u.native.argument_count = argument_count;
+    return set(graph, node, NULL, WEIR_OPERATION_NATIVE, &operation, file, line);
 }
 
 // Disabled nodes.

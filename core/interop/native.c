@@ -91,9 +91,13 @@ weir_status weir_queue_native_at(weir_queue *queue, weir_native_function functio
                                         .line = line};
     weir_status status =
         refuse_native(caller.device, "weir_queue_native", caller.label, file, line);
+    weir__operation_begin(&operation, WEIR_OPERATION_NATIVE, 0, file, line);
+    operation.u.native.function = function;
+    operation.u.native.user = user;
+    operation.u.native.arguments = arguments;
+    operation.u.native.argument_count = argument_count;
     if (status == WEIR_OK)
-        status =
-            weir__operation_native(&caller, function, user, arguments, argument_count, &operation);
+        status = weir__operation_native(&caller, &operation);
     return status < 0 ? status : weir__queue_submit(queue, &operation);
 }
 

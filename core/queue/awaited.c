@@ -14,7 +14,6 @@
 
 enum {
     HISTORY = 64, // operations
-    WAITS = 32,   // of one queue that are looked at
     CHAIN = 8,    // queues
     TEXT_SIZE = 640,
 };
@@ -125,22 +124,14 @@ static bool find_running(weir_queue *queue, uint64_t sequence, struct weir_opera
 // The first of the queue's waits up to `sequence` whose event has not ended; its producer is pinned.
 static weir_queue *find_wait(weir_queue *queue, uint64_t sequence, struct weir__wait *out_wait)
 {
-    struct weir__wait waits[WAITS];
-    uint32_t count = 0;
-    struct weir_lock *walk_lock = &queue->member.device->shared->walk_lock;
-    weir_lock_take(walk_lock);
-    while (count < WAITS &&
-           weir__wait_ring_get(&queue->completion.waits, count, sequence, &waits[count]))
-        count++;
-    weir_lock_release(walk_lock);
-    for (uint32_t i = 0; i < count; i++) {
-        weir_queue *producer = weir__registry_pin(waits[i].event.queue);
-        const uint64_t reached = waits[i].event.sequence;
-        *out_wait = waits[i];
+    unsigned at = atomic_load(&queue->completion.waits.head);
+    while (weir__completion_next_wait(queue, &at, sequence, out_wait)) {
+        weir_queue *producer = weir__registry_pin(out_wait->event.queue);
+        const uint64_t reached = out_wait->event.sequence;
         if (!producer)
             continue;
         // Launches have no record that could be asked for.
-        const bool ended = waits[i].no_record
+        const bool ended = out_wait->no_record
                                ? atomic_load(&producer->delivery.delivered) >= reached
                                : is_complete(producer, reached);
         if (!ended)

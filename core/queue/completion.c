@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/queue/operation.h"
 #include "core/queue/queue.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
@@ -53,18 +54,11 @@ static struct weir__failure *find_open(const struct weir__failures *failures)
 static const struct weir__failure *find_failure(const struct weir__failures *failures,
                                                 uint64_t sequence)
 {
-    size_t low = 0;
-    size_t high = failures->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (failures->ranges[middle].last < sequence)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    while (low < failures->count && failures->ranges[low].first > sequence)
-        low++;
-    return low < failures->count ? &failures->ranges[low] : NULL;
+    const struct weir__failure *found = NULL;
+    for (size_t i = failures->count; i-- > 0 && failures->ranges[i].last >= sequence;)
+        if (failures->ranges[i].first <= sequence)
+            found = &failures->ranges[i];
+    return found;
 }
 
 // Copies the cause of the earliest failure that covers the operation; false: none.
@@ -128,8 +122,9 @@ static bool push(struct weir__wait_ring *waits, const struct weir__wait *wait)
     return true;
 }
 
-bool weir__wait_ring_get(const struct weir__wait_ring *waits, uint32_t index, uint64_t own,
-                         struct weir__wait *out_wait)
+// Stores the `index`-th wait, if it belongs to an operation up to `own`. For the reader.
+static bool get(const struct weir__wait_ring *waits, uint32_t index, uint64_t own,
+                struct weir__wait *out_wait)
 {
     unsigned head = atomic_load_explicit(&waits->head, memory_order_relaxed);
     unsigned tail = atomic_load_explicit(&waits->tail, memory_order_acquire);
@@ -323,7 +318,7 @@ uint64_t weir__completion_recoveries(void)
 }
 
 // Drops the waits that are over, and moves the others towards the tail: a reader that goes on at a count misses
-// none (next_record()). With both locks held.
+// none (weir__completion_next_wait()). With both locks held.
 static void sift(weir_queue *queue)
 {
     struct weir__wait_ring *waits = &queue->completion.waits;
@@ -359,7 +354,7 @@ static bool make_room(weir_queue *queue)
     struct weir__wait middle;
 
     weir_lock_take(walk_lock(queue));
-    bool any = weir__wait_ring_get(waits, waits->capacity / 2, UINT64_MAX, &middle);
+    bool any = get(waits, waits->capacity / 2, UINT64_MAX, &middle);
     weir_lock_release(walk_lock(queue));
     const struct weir_error saved = *weir_last_error();
     if (any && !middle.no_record)
@@ -386,156 +381,142 @@ static weir_status note_wait(weir_queue *queue, const struct weir__wait *wait)
     return WEIR_ERROR_OUT_OF_MEMORY;
 }
 
-weir_status weir__completion_wait(weir_queue *queue, const struct weir__wait *wait,
-                                  weir_queue *producer, bool *out_implied)
+// A queue that has failed does not wait.
+WEIR_COLD static weir_status refuse_wait(weir_queue *queue, const struct weir__wait *wait,
+                                         const weir_queue *producer, uint32_t flags,
+                                         const char *file, int line)
 {
-    const struct weir_event event = wait->event;
-    struct weir_error cause;
+    if (producer) // what the program frees on the queue must still come after the event
+        weir__refused_note(queue, wait->event, !wait->no_record);
+    const weir_status status = weir__completion_refuse(queue);
+    if (flags & WEIR_OPERATION_RELAUNCH)
+        return weir__tell_refused(status, "weir_queue_graph", file, line);
+    return flags & WEIR_OPERATION_INTERNAL
+               ? status
+               : weir__tell_refused(status, "weir_queue_wait", file, line);
+}
 
-    const bool complete = weir__queue_is_past(producer, event.sequence);
+weir_status weir__queue_wait_locked(weir_queue *queue, struct weir_event event,
+                                    weir_queue *producer, uint32_t flags, const char *file,
+                                    int line)
+{
+    const struct weir__wait wait = {.own = queue->sequence + 1,
+                                    .event = event,
+                                    .no_record = flags & WEIR_OPERATION_RELAUNCH,
+                                    .order = flags & WEIR__WAIT_ORDERS};
+    const atomic_bool *failed = &queue->completion.failed;
+    struct weir_error cause;
+    // Asked for before the cause: what is complete has its failures booked.
+    const bool complete = !producer || weir__queue_is_past(producer, event.sequence);
+    if (!wait.order && cause_of(producer, event, &cause) && !atomic_load(failed))
+        weir__completion_fail(queue, wait.own, &cause);
+    if (atomic_load_explicit(failed, memory_order_acquire))
+        return refuse_wait(queue, &wait, producer, flags, file, line);
+    if (!producer)
+        return WEIR_OK;
+    const bool implied =
+        complete || (!wait.order && (producer == queue ||
+                                     weir__wait_ring_covers(&queue->completion.waits, event)));
     // One that only orders is for the time after a failure alone. One for a producer that is complete and has failed
     // counts too, for the producer's own waits.
-    if (wait->order) {
-        *out_implied = complete;
-        return complete && weir__completion_failed_from(producer) > event.sequence
-                   ? WEIR_OK
-                   : note_wait(queue, wait);
+    const bool is_over =
+        wait.order ? complete && weir__completion_failed_from(producer) > event.sequence : implied;
+    weir_status status = is_over ? WEIR_OK : note_wait(queue, &wait);
+    if (status < 0)
+        return status;
+    struct weir_operation operation;
+    weir__operation_begin(&operation, WEIR_OPERATION_WAIT,
+                          (flags & ~WEIR__WAIT_ORDERS) | (implied ? WEIR_OPERATION_IMPLIED : 0u),
+                          file, line);
+    operation.u.wait.event = event;
+    operation.u.wait.producer = producer;
+    return weir__queue_submit_locked(queue, &operation);
+}
+
+// The walk: a queue that is complete up to an operation has ended its waits up to there, the oldest first, so their
+// producers are complete up to these events. Each queue is booked once its waits are, and gets their causes before.
+// The queues that it has come to are a stack, each pinned and with its target.
+
+// The oldest wait that is not dropped, up to the queue's target. After a failure a wait proves nothing: it, or an operation
+// before it, may have been refused, and the queue may have run without waiting for the producer. So it keeps those:
+// see weir__refused_note().
+static bool next_wait(weir_queue *queue, struct weir__wait *out_wait)
+{
+    struct weir__wait_ring *waits = &queue->completion.waits;
+    const uint64_t target = queue->completion.target;
+    struct weir__wait following;
+    if (!get(waits, 0, target, out_wait) || out_wait->own >= weir__completion_failed_from(queue))
+        return false;
+    // Numbers of one queue ascend: of several waits in a row for it the last one is enough, unless one has failed.
+    while (atomic_load(&failure_count) == 0 && get(waits, 1, target, &following) &&
+           following.event.queue == out_wait->event.queue && following.order == out_wait->order) {
+        drop(waits, out_wait->own);
+        *out_wait = following;
     }
-    *out_implied =
-        producer == queue || complete || weir__wait_ring_covers(&queue->completion.waits, event);
-    // A complete producer is not checked again, and it may have failed since the
-    // caller's check.
-    if (complete && producer != queue && cause_at(producer, event.sequence, &cause)) {
-        weir__completion_fail(queue, wait->own, &cause);
-        weir__refused_note(queue, event, !wait->no_record);
-        return weir__error_set(&cause);
-    }
-    return *out_implied ? WEIR_OK : note_wait(queue, wait);
+    return true;
 }
 
-// The walk. `list` holds the queues that learn of a completion, each pinned and
-// with its target; phase 1 follows waits to their producers until no target
-// rises any more, phase 2 carries causes along them, phase 3 books the result.
-
-static void walk_add(weir_queue **list, weir_queue *queue, uint64_t target, bool *changed)
+static void book(weir_queue *queue, uint64_t sequence)
 {
-    struct weir__completion *completion = &queue->completion;
-
-    if (completion->target == 0) { // not on the list yet
-        completion->target = target;
-        completion->walk_next = *list;
-        *list = queue;
-        *changed = true;
-        return;
-    }
-    if (target > completion->target) {
-        completion->target = target;
-        *changed = true;
-    }
-    weir__registry_unpin(queue); // the list holds one pin each
-}
-
-static bool wait_before_target(const weir_queue *queue, uint32_t index, struct weir__wait *out_wait)
-{
-    return weir__wait_ring_get(&queue->completion.waits, index, queue->completion.target, out_wait);
-}
-
-static void walk_follow(weir_queue **list, struct weir_event event, bool *changed)
-{
-    weir_queue *producer = event.queue ? weir__registry_pin(event.queue) : NULL;
-    if (producer)
-        walk_add(list, producer, event.sequence, changed);
-}
-
-// Sequence numbers of one queue ascend, so of several waits in a row for it only
-// the last one matters.
-static void walk_waits(weir_queue **list, weir_queue *queue, bool *changed)
-{
-    struct weir_event latest = {0};
-    struct weir_error cause;
-    struct weir__wait wait;
-
-    for (uint32_t i = 0; wait_before_target(queue, i, &wait); i++) {
-        // After a failure a wait proves nothing: it, or an operation before it, may have been refused, and the
-        // queue may have run without waiting for the producer.
-        if (wait.order || cause_at(queue, wait.own, &cause))
-            continue;
-        if (wait.event.queue != latest.queue)
-            walk_follow(list, latest, changed);
-        latest = wait.event;
-    }
-    walk_follow(list, latest, changed);
-}
-
-static bool wait_cause(const struct weir__wait *wait, struct weir_error *out_cause)
-{
-    weir_queue *producer = weir__registry_pin(wait->event.queue);
-    const bool found = cause_of(producer, wait->event, out_cause);
-    weir__registry_unpin(producer);
-    return found;
-}
-
-static void walk_propagate(weir_queue *list)
-{
-    struct weir_error cause;
-    struct weir_error known;
-    struct weir__wait wait;
-
-    for (bool changed = true; changed;) {
-        changed = false;
-        for (weir_queue *queue = list; queue; queue = queue->completion.walk_next)
-            for (uint32_t i = 0; wait_before_target(queue, i, &wait); i++)
-                if (!wait.order && wait_cause(&wait, &cause) &&
-                    !cause_at(queue, wait.own, &known)) {
-                    weir__completion_fail(queue, wait.own, &cause);
-                    changed = true;
-                }
-    }
-}
-
-// A failed queue keeps its waits: see weir__refused_note().
-static void walk_book(weir_queue *queue)
-{
-    struct weir__completion *completion = &queue->completion;
-    const uint64_t before_failure = weir__completion_failed_from(queue) - 1;
-    uint_fast64_t known = atomic_load_explicit(&completion->completed, memory_order_relaxed);
-
-    drop(&completion->waits,
-         completion->target < before_failure ? completion->target : before_failure);
-    while (known < completion->target &&
-           !atomic_compare_exchange_weak_explicit(&completion->completed, &known,
-                                                  completion->target, memory_order_release,
+    atomic_uint_fast64_t *completed = &queue->completion.completed;
+    uint_fast64_t known = atomic_load_explicit(completed, memory_order_relaxed);
+    while (known < sequence &&
+           !atomic_compare_exchange_weak_explicit(completed, &known, sequence, memory_order_release,
                                                   memory_order_relaxed)) {
     }
-    completion->target = 0;
-    completion->walk_next = NULL;
+}
+
+// Ends the wait, which is over. A queue that has got the cause keeps it.
+static void end_wait(weir_queue *queue, const struct weir__wait *wait, weir_queue *producer)
+{
+    struct weir_error cause;
+    if (!wait->order && cause_of(producer, wait->event, &cause))
+        weir__completion_fail(queue, wait->own, &cause);
+    else
+        drop(&queue->completion.waits, wait->own);
+}
+
+// Adds the queue, which is pinned, to the top of the stack.
+static weir_queue *push_queue(weir_queue *top, weir_queue *queue, uint64_t target)
+{
+    queue->completion.target = target;
+    queue->completion.walk_next = top;
+    return queue;
+}
+
+static weir_queue *pop_queue(weir_queue *top)
+{
+    weir_queue *next = top->completion.walk_next;
+    book(top, top->completion.target);
+    top->completion.target = 0;
+    weir__registry_unpin(top);
+    return next;
 }
 
 void weir__completion_complete(weir_queue *queue, uint64_t sequence)
 {
-    struct weir__completion *completion = &queue->completion;
-
-    if (sequence <= atomic_load_explicit(&completion->completed, memory_order_acquire))
+    struct weir__wait wait;
+    if (sequence <= atomic_load_explicit(&queue->completion.completed, memory_order_acquire))
         return;
-    weir_queue *list = NULL;
-    bool changed = false;
     weir_lock_take(walk_lock(queue));
     // Cannot fail: the caller holds a reference on the queue.
-    if (weir__registry_pin(queue->member.object.id)) {
-        walk_add(&list, queue, sequence, &changed);
-        while (changed) {
-            changed = false;
-            for (weir_queue *at = list; at; at = at->completion.walk_next)
-                walk_waits(&list, at, &changed);
+    weir_queue *top = weir__registry_pin(queue->member.object.id);
+    top = top ? push_queue(NULL, top, sequence) : NULL;
+    while (top) {
+        if (!next_wait(top, &wait)) {
+            top = pop_queue(top);
+            continue;
         }
-        if (atomic_load(&failure_count) > 0)
-            walk_propagate(list);
-    }
-    while (list) {
-        weir_queue *at = list;
-        list = at->completion.walk_next;
-        walk_book(at);
-        weir__registry_unpin(at);
+        weir_queue *producer = wait.order ? NULL : weir__registry_pin(wait.event.queue);
+        const bool is_past = !producer || weir__queue_is_past(producer, wait.event.sequence);
+        if (!is_past && producer->completion.target == 0) {
+            top = push_queue(top, producer, wait.event.sequence);
+            continue;
+        }
+        if (!is_past) // it is on the stack for a wait that came after this event
+            book(producer, wait.event.sequence);
+        end_wait(top, &wait, producer);
+        weir__registry_unpin(producer);
     }
     weir_lock_release(walk_lock(queue));
 }
@@ -597,20 +578,16 @@ bool weir__refused_any(weir_queue *queue)
     return any;
 }
 
-// Stores the first wait for a record from place `*at` on, up to operation `own`, and where to go on; false: none.
-// Launches have no record.
-static bool next_record(weir_queue *queue, unsigned *at, uint64_t own, struct weir__wait *out_wait)
+bool weir__completion_next_wait(weir_queue *queue, unsigned *at, uint64_t own,
+                                struct weir__wait *out_wait)
 {
     const struct weir__wait_ring *waits = &queue->completion.waits;
-    bool found = false;
     weir_lock_take(walk_lock(queue));
     const unsigned head = atomic_load(&waits->head);
     if ((int)(*at - head) < 0)
         *at = head;
-    while (!found && weir__wait_ring_get(waits, *at - head, own, out_wait)) {
-        found = !out_wait->no_record;
-        ++*at;
-    }
+    const bool found = get(waits, *at - head, own, out_wait);
+    ++*at;
     weir_lock_release(walk_lock(queue));
     return found;
 }
@@ -620,8 +597,8 @@ void weir__refused_await(weir_queue *queue, uint64_t sequence)
     const struct weir_error saved = *weir_last_error();
     unsigned at = atomic_load(&queue->completion.waits.head);
     struct weir__wait wait;
-    while (next_record(queue, &at, sequence, &wait)) {
-        weir_queue *producer = weir__registry_pin(wait.event.queue);
+    while (weir__completion_next_wait(queue, &at, sequence, &wait)) {
+        weir_queue *producer = wait.no_record ? NULL : weir__registry_pin(wait.event.queue);
         if (!producer)
             continue;
         const struct weir_link *link = producer->delivery.link;

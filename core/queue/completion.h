@@ -85,10 +85,6 @@ static inline bool weir__wait_ring_covers(const struct weir__wait_ring *waits,
     return false;
 }
 
-// Stores the `index`-th wait, if it belongs to an operation up to `own`. With the walk lock held.
-bool weir__wait_ring_get(const struct weir__wait_ring *waits, uint32_t index, uint64_t own,
-                         struct weir__wait *out_wait);
-
 struct weir__completion {
     atomic_uint_fast64_t completed; // this and everything before it has finished
     atomic_bool failed;             // new submissions are refused
@@ -99,7 +95,7 @@ struct weir__completion {
     atomic_uint_fast32_t refused; // waits that the failed queue did not submit
     uint64_t recoveries;          // failures that have ended; under the submit lock
     // For the walk over queues whose completion is booked; under its lock.
-    uint64_t target;
+    uint64_t target; // 0: it has not come to this one
     weir_queue *walk_next;
 };
 
@@ -112,11 +108,10 @@ void weir__completion_finish(struct weir__completion *completion);
 // Frees the failures of this runtime's queues, which are all destroyed.
 void weir__completion_forget(const weir_runtime *runtime);
 
-// Notes a wait on `producer`; if the queue already comes after the event, stores true in
-// `*out_implied` and notes nothing. Under the queue's submit lock. If the event has failed, the
-// queue fails too, and the cause is returned, unless the wait only orders the queue.
-weir_status weir__completion_wait(weir_queue *queue, const struct weir__wait *wait,
-                                  weir_queue *producer, bool *out_implied);
+// Stores the first wait from count `*at` on, which the next call goes on after, if it is of an operation up to `own`. A
+// count begins at the ring's head. With no lock held.
+bool weir__completion_next_wait(weir_queue *queue, unsigned *at, uint64_t own,
+                                struct weir__wait *out_wait);
 
 // Books a failure at operation `first` with `cause` as its detail.
 WEIR_COLD void weir__completion_fail(weir_queue *queue, uint64_t first,

@@ -15,7 +15,6 @@
 #include "base/wait.h"
 #include "core/object/buffer.h"
 #include "core/object/comm.h"
-#include "core/queue/node_call.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
 #include "core/support/debug.h"
@@ -123,6 +122,34 @@ weir_status weir_queue_host_call_always_at(weir_queue *queue, weir_always_functi
     return status;
 }
 
+static weir_status end_function(weir_status status, enum weir__call outer)
+{
+    (void)weir__enter_call(outer);
+    if (status < 0 && weir_last_error()->status != status)
+        weir__report(status, NULL, "the function returned %s (%d)", weir_status_name(status),
+                     (int)status);
+    return status < 0 ? status : WEIR_OK;
+}
+
+weir_status weir__call_host(weir_host_function function, void *user, const struct weir_error *cause)
+{
+    weir_error_set(cause);
+    const enum weir__call outer = weir__enter_call(WEIR__HOST_CALL);
+    return end_function(function(user), outer);
+}
+
+weir_status weir__call_native(weir_native_function function, void *user,
+                              const struct weir_native_queue *native)
+{
+    const struct weir_error before = *weir_last_error();
+    weir_error_set(NULL);
+    const enum weir__call outer = weir__enter_call(WEIR__NATIVE_CALL);
+    const weir_status status = end_function(function(native, user), outer);
+    if (status == WEIR_OK)
+        weir_error_set(&before);
+    return status;
+}
+
 // `user` is the operation as it was submitted.
 static weir_status call_native(const struct weir_native_queue *native, void *user)
 {
@@ -130,17 +157,16 @@ static weir_status call_native(const struct weir_native_queue *native, void *use
     return weir__call_native(operation->u.native.function, operation->u.native.user, native);
 }
 
-// The queue's lock is held, so the function may not call back.
-static weir_status submit_native(const struct weir_link *backend, weir_queue *queue,
-                                 const struct weir_operation *operation)
+weir_status weir__submit_native(const struct weir_link *backend, weir_queue *locked,
+                                weir_queue *queue, const struct weir_operation *operation)
 {
     struct weir_operation guarded;
     weir__operation_take(&guarded, operation);
     guarded.u.native.function = call_native;
     guarded.u.native.user = (void *)(uintptr_t)operation; // read only, by call_native()
-    atomic_store_explicit(&queue->in_native, true, memory_order_relaxed);
+    atomic_store_explicit(&locked->in_native, true, memory_order_relaxed);
     const weir_status status = backend->ops->queue_submit(backend, queue, &guarded);
-    atomic_store_explicit(&queue->in_native, false, memory_order_relaxed);
+    atomic_store_explicit(&locked->in_native, false, memory_order_relaxed);
     return status;
 }
 
@@ -176,7 +202,7 @@ static weir_status submit(weir_queue *queue, const struct weir_operation *operat
     case WEIR_OPERATION_GRAPH:
         return weir__replay_launch(queue->delivery.link, queue, operation);
     case WEIR_OPERATION_NATIVE:
-        return submit_native(backend, queue, operation);
+        return weir__submit_native(backend, queue, queue, operation);
     case WEIR_OPERATION_COLLECTIVE:
         return operation->u.collective.comm->ops->submit(queue, operation);
     case WEIR_OPERATION_NOTE:
@@ -239,9 +265,7 @@ static void watch_exit(void)
     (void)atexit(tell_all_left);
 }
 
-// Waits until operation `sequence` is delivered, or, with UINT64_MAX, until nothing is held. False: the deadline
-// passed first.
-static bool await_delivery(struct weir__delivery *delivery, uint64_t sequence, uint64_t deadline_ns)
+bool weir__delivery_await(struct weir__delivery *delivery, uint64_t sequence, uint64_t deadline_ns)
 {
     const struct timespec deadline = weir_clock_timespec(deadline_ns);
     int error = 0;
@@ -249,8 +273,8 @@ static bool await_delivery(struct weir__delivery *delivery, uint64_t sequence, u
 
     weir_lock_take(&delivery->lock);
     for (;;) {
-        reached = sequence == UINT64_MAX ? !atomic_load(&delivery->holding)
-                                         : atomic_load(&delivery->delivered) >= sequence;
+        reached = sequence == WEIR__ALL_HELD ? !atomic_load(&delivery->holding)
+                                             : atomic_load(&delivery->delivered) >= sequence;
         if (reached || error == ETIMEDOUT)
             break;
         error = weir_lock_wait_until(&delivery->lock, &delivery->changed,
@@ -258,11 +282,6 @@ static bool await_delivery(struct weir__delivery *delivery, uint64_t sequence, u
     }
     weir_lock_release(&delivery->lock);
     return reached;
-}
-
-bool weir__delivery_settle(struct weir__delivery *delivery, uint64_t deadline_ns)
-{
-    return await_delivery(delivery, UINT64_MAX, deadline_ns);
 }
 
 // A queue's worker: it delivers the operations that are held, one after another, and runs those that the
@@ -279,7 +298,7 @@ static void end_held(weir_queue *queue, struct weir__held *held, weir_status sta
     if (operation->kind == WEIR_OPERATION_WAIT && operation->u.wait.producer)
         weir__registry_unpin(operation->u.wait.producer);
     if (operation->kind == WEIR_OPERATION_GRAPH)
-        weir__replay_unhold(queue->delivery.link, operation);
+        weir__replay_hold(queue->delivery.link, operation, -1);
     weir_lock_take(&delivery->lock);
     delivery->running = NULL;
     note_delivered(queue, operation); // after the failure is booked: events read complete now
@@ -355,7 +374,7 @@ static weir_status run_wait(weir_queue *queue, const struct weir_operation *oper
 
     // Nothing else flushes while this blocks.
     backend->ops->queue_flush(backend, queue);
-    (void)await_delivery(&producer->delivery, sequence, WEIR_FOREVER);
+    (void)weir__delivery_await(&producer->delivery, sequence, WEIR_FOREVER);
     // The failure of a host call is known by now. A collective that the device carries out has no later chance to
     // learn of it. The legacy queue's order passes no failures on.
     if (!(operation->flags & WEIR_OPERATION_INTERNAL) &&
@@ -499,7 +518,7 @@ static weir_status hold(weir_queue *queue, const struct weir_operation *operatio
     if (!held_push(&delivery->list, operation))
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory to hold an operation");
     if (operation->kind == WEIR_OPERATION_GRAPH)
-        weir__replay_hold(queue->delivery.link, operation);
+        weir__replay_hold(queue->delivery.link, operation, 1);
     atomic_store_explicit(&delivery->holding, true, memory_order_release);
     pthread_cond_broadcast(&delivery->changed);
     return WEIR_OK;
@@ -574,12 +593,12 @@ static weir_status queue_flush(const struct weir_link *link, weir_queue *queue)
 
 static weir_status queue_finish(const struct weir_link *link, weir_queue *queue)
 {
-    if (weir__debugging() &&
-        !weir__delivery_settle(&queue->delivery, weir_clock_now_ns() + WEIR__AWAITED_TOLD_NS))
+    if (weir__debugging() && !weir__delivery_await(&queue->delivery, WEIR__ALL_HELD,
+                                                   weir_clock_now_ns() + WEIR__AWAITED_TOLD_NS))
         weir__awaited_tell(queue, atomic_load(&queue->seen),
                            &(struct weir__host_caller){.function =
                                                            "a destroy, close or recover call"});
-    weir__delivery_settle(&queue->delivery, WEIR_FOREVER);
+    weir__delivery_await(&queue->delivery, WEIR__ALL_HELD, WEIR_FOREVER);
     return link->next->ops->queue_finish(link->next, queue);
 }
 
@@ -599,7 +618,7 @@ static weir_status event_wait(const struct weir_link *link, weir_queue *queue, u
         return next->ops->event_wait(next, queue, sequence, timeout_ns);
     uint64_t now = weir_clock_now_ns();
     uint64_t deadline = timeout_ns < WEIR_FOREVER - now ? now + timeout_ns : WEIR_FOREVER;
-    if (!await_delivery(&queue->delivery, sequence, deadline))
+    if (!weir__delivery_await(&queue->delivery, sequence, deadline))
         return WEIR_TIMEOUT;
     if (deadline == WEIR_FOREVER)
         return next->ops->event_wait(next, queue, sequence, WEIR_FOREVER);

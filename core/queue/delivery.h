@@ -76,9 +76,10 @@ extern const struct weir_module_ops weir__delivery_ops;
 // Ends the queue's worker. All work of the queue has finished.
 void weir__delivery_finish(struct weir__delivery *delivery);
 
-// Waits until the worker no longer calls the backend, for WEIR_FOREVER where all work of the queue has
-// finished: the worker may still be flushing after the last operation. False: the deadline passed first.
-bool weir__delivery_settle(struct weir__delivery *delivery, uint64_t deadline_ns);
+// Waits until operation `sequence` is delivered, or with WEIR__ALL_HELD until nothing is held and the worker no longer
+// calls the backend: it may still be flushing when all work of the queue has finished. False: the deadline passed first.
+#define WEIR__ALL_HELD UINT64_MAX
+bool weir__delivery_await(struct weir__delivery *delivery, uint64_t sequence, uint64_t deadline_ns);
 
 // Delivers an operation that the backend cannot simply get unchanged and at once: see
 // weir__queue_deliver().
@@ -88,6 +89,19 @@ weir_status weir__deliver(weir_queue *queue, const struct weir_operation *operat
 // for its delivery goes on once everything before it is delivered.
 void weir__delivery_lose(weir_queue *queue, const struct weir_operation *operation,
                          weir_status status);
+
+// Call a function of the program's, which may not wait, and return its status, as an error or as WEIR_OK. Its own
+// detail, if it set one, is more precise than its status. A host call gets `cause` as the thread's error; NULL: none,
+// since the detail of an earlier function in this thread must not be mistaken for this one's. A native call that ends
+// well leaves the thread's error as it was.
+weir_status weir__call_host(weir_host_function function, void *user,
+                            const struct weir_error *cause);
+weir_status weir__call_native(weir_native_function function, void *user,
+                              const struct weir_native_queue *native);
+
+// Submits a NATIVE to the backend. The submit lock of `locked` is held, so the function may not call back.
+weir_status weir__submit_native(const struct weir_link *backend, weir_queue *locked,
+                                weir_queue *queue, const struct weir_operation *operation);
 
 // Delivery of graphs.
 //
@@ -110,10 +124,6 @@ void weir__delivery_lose(weir_queue *queue, const struct weir_operation *operati
 // front end has put a wait between them. On the device the branches order them, or, with
 // one branch, the record after each launch, which has the launch's number.
 
-// Whether the backend has graphs, and this one can be such: it can hold all nodes.
-bool weir__replay_is_native(const struct weir_link *backend, weir_device *device,
-                            const struct weir_graph_setup *setup);
-
 // The slots of the delivery's link.
 weir_status weir__replay_create(const struct weir_link *link, weir_device *device,
                                 weir_graph *graph, const struct weir_graph_setup *setup,
@@ -134,9 +144,9 @@ bool weir__replay_is_in_backend(const struct weir_link *link,
 // calls.
 bool weir__replay_waits(const struct weir_link *link, const struct weir_operation *operation);
 
-// Called when a launch is held; and when a held launch was delivered or dropped.
-void weir__replay_hold(const struct weir_link *link, const struct weir_operation *operation);
-void weir__replay_unhold(const struct weir_link *link, const struct weir_operation *operation);
+// Called with 1 when a launch is held, and with -1 when a held launch was delivered or dropped.
+void weir__replay_hold(const struct weir_link *link, const struct weir_operation *operation,
+                       int change);
 
 // Host calls that run after a failure too: weir_queue_host_call_always(). One is a HOST_CALL with the
 // flag ALWAYS, so plugins treat it as any other, and delivery runs it in any case.

@@ -31,43 +31,6 @@ static bool items_fit(const struct weir_extent *grid, const struct weir_extent *
            (uint64_t)grid->y * block->y <= UINT32_MAX && (uint64_t)grid->z * block->z <= UINT32_MAX;
 }
 
-static weir_status check_items(const struct weir__caller *caller, const weir_kernel *kernel,
-                               const struct weir_extent *grid, const struct weir_extent *block)
-{
-    const uint64_t x = (uint64_t)grid->x * block->x, y = (uint64_t)grid->y * block->y,
-                   z = (uint64_t)grid->z * block->z;
-    if (items_fit(grid, block))
-        return WEIR_OK;
-    return weir__refuse(caller, kernel->member.object.label,
-                        "launch several grids, or let a work-item do more",
-                        "launch: %" PRIu64 " x %" PRIu64 " x %" PRIu64
-                        " work-items, the limit of each dimension is %" PRIu32,
-                        x, y, z, UINT32_MAX);
-}
-
-static weir_status check_dimensions(const struct weir__caller *caller, const weir_kernel *kernel,
-                                    const struct weir_extent *grid, const struct weir_extent *block)
-{
-    const struct weir_limits *limits = &kernel->member.device->limits;
-    const struct {
-        const char *name;
-        uint32_t value, limit;
-    } all[] = {
-        {"grid.x", grid->x, limits->max_grid.x},    {"grid.y", grid->y, limits->max_grid.y},
-        {"grid.z", grid->z, limits->max_grid.z},    {"block.x", block->x, limits->max_block.x},
-        {"block.y", block->y, limits->max_block.y}, {"block.z", block->z, limits->max_block.z},
-    };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i].value > all[i].limit)
-            return weir__refuse(caller, kernel->member.object.label,
-                                i < 3 ? "a grid counts blocks, not work-items; launch several "
-                                        "grids, or let a work-item do more"
-                                      : "use a smaller block and a larger grid",
-                                "launch: %s is %" PRIu32 ", the device's limit is %" PRIu32,
-                                all[i].name, all[i].value, all[i].limit);
-    return check_items(caller, kernel, grid, block);
-}
-
 static bool is_required(const struct weir_extent *required, const struct weir_extent *block)
 {
     return required->x == 0 ||
@@ -85,23 +48,44 @@ static bool extents_fit(const weir_kernel *kernel, const struct weir_extent *gri
            is_required(&kernel->signature->required_block, block);
 }
 
-// The size of a launch, which has no zeros, part by part.
+// The size of a launch, which has no zeros, part by part. The product of a block within the limits does not wrap.
 WEIR_COLD static weir_status check_extents(const struct weir__caller *caller,
                                            const weir_kernel *kernel,
                                            const struct weir_extent *grid,
                                            const struct weir_extent *block)
 {
+    static const char fewer[] =
+        "a grid counts blocks, not work-items; launch several grids, or let "
+        "a work-item do more";
+    static const char smaller[] = "use a smaller block and a larger grid";
+    static const char device[] = "the device's limit", each[] = "the limit of each dimension";
     const struct weir_extent *required = &kernel->signature->required_block;
-    weir_status status = check_dimensions(caller, kernel, grid, block);
-    if (status < 0)
-        return status;
+    const struct weir_limits *limits = &kernel->member.device->limits;
     const uint64_t items = (uint64_t)block->x * block->y * block->z;
-    if (items > kernel->info.max_block_items)
-        return weir__refuse(caller, kernel->member.object.label,
-                            "use a smaller block and a larger grid",
-                            "launch: a block of %" PRIu64 " work-items; this kernel's limit is "
-                            "%" PRIu32,
-                            items, kernel->info.max_block_items);
+    const struct {
+        const char *name;
+        uint64_t value;
+        const char *of;
+        uint64_t limit;
+        const char *remedy;
+    } all[] = {
+        {"grid.x", grid->x, device, limits->max_grid.x, fewer},
+        {"grid.y", grid->y, device, limits->max_grid.y, fewer},
+        {"grid.z", grid->z, device, limits->max_grid.z, fewer},
+        {"block.x", block->x, device, limits->max_block.x, smaller},
+        {"block.y", block->y, device, limits->max_block.y, smaller},
+        {"block.z", block->z, device, limits->max_block.z, smaller},
+        {"the number of work-items in x", (uint64_t)grid->x * block->x, each, UINT32_MAX, fewer},
+        {"the number of work-items in y", (uint64_t)grid->y * block->y, each, UINT32_MAX, fewer},
+        {"the number of work-items in z", (uint64_t)grid->z * block->z, each, UINT32_MAX, fewer},
+        {"the number of work-items of a block", items, "this kernel's limit",
+         kernel->info.max_block_items, smaller},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].value > all[i].limit)
+            return weir__refuse(caller, kernel->member.object.label, all[i].remedy,
+                                "launch: %s is %" PRIu64 ", %s is %" PRIu64, all[i].name,
+                                all[i].value, all[i].of, all[i].limit);
     if (!is_required(required, block))
         return weir__refuse(caller, kernel->member.object.label,
                             "pass that block, or change the kernel's source",
@@ -143,14 +127,13 @@ static weir_status ask_occupancy(weir_kernel *kernel, struct weir_extent block, 
 // A launch whose blocks do not all run at once would never end. Apart from the common case, as the
 // functions for errors are.
 WEIR_COLD static weir_status check_cooperative(const struct weir__caller *caller,
-                                               struct weir_operation *operation)
+                                               const struct weir_operation *operation)
 {
     weir_kernel *kernel = operation->u.launch.kernel;
     const struct weir_extent grid = operation->u.launch.grid;
     const uint64_t blocks = (uint64_t)grid.x * grid.y; // below 2^64, unlike with z
     struct weir_occupancy occupancy;
-    operation->flags |= WEIR_OPERATION_COOPERATIVE;
-    if (!caller->cooperative)
+    if (!(operation->flags & WEIR_OPERATION_COOPERATIVE))
         return weir__refuse(
             caller, kernel->member.object.label,
             "launch it with weir_queue_launch_cooperative(); in source at run time, put "
@@ -177,20 +160,20 @@ WEIR_COLD static weir_status check_cooperative(const struct weir__caller *caller
                          grid.x, grid.y, grid.z, most);
 }
 
-weir_status weir__operation_launch(const struct weir__caller *caller, weir_kernel *kernel,
-                                   struct weir_extent grid, struct weir_extent block,
-                                   const struct weir_argument *arguments, size_t argument_count,
-                                   struct weir_argument widened[WEIR__WIDEN_LIMIT],
-                                   struct weir_operation *out_operation)
+weir_status weir__operation_launch(const struct weir__caller *caller,
+                                   struct weir_operation *operation, struct weir_extent grid,
+                                   struct weir_extent block,
+                                   struct weir_argument widened[WEIR__WIDEN_LIMIT])
 {
+    weir_kernel *kernel = operation->u.launch.kernel;
     if (kernel->member.device != caller->device) {
-        weir_kernel *there = weir__kernel_on(kernel, caller->device);
-        if (!there)
-            return weir__refuse(caller, kernel->member.object.label,
+        kernel = weir__kernel_on(kernel, caller->device);
+        if (!kernel)
+            return weir__refuse(caller, operation->u.launch.kernel->member.object.label,
                                 "create the program for both devices (weir_program_params.devices)",
                                 "launch: the kernel belongs to another device than queue '%s'",
                                 weir__label_or_none(caller->label));
-        kernel = there;
+        operation->u.launch.kernel = kernel;
     }
     if (block.x == 0)
         return weir__refuse(caller, kernel->member.object.label,
@@ -199,20 +182,17 @@ weir_status weir__operation_launch(const struct weir__caller *caller, weir_kerne
     block = without_zeros(block);
     if (!extents_fit(kernel, &grid, &block))
         return check_extents(caller, kernel, &grid, &block);
-    weir_status status = weir__kernel_check(kernel, &arguments, argument_count, caller->peers,
+    weir_status status = weir__kernel_check(kernel, &operation->u.launch.arguments,
+                                            operation->u.launch.argument_count, caller->peers,
                                             widened, caller->file, caller->line);
     if (status < 0)
         return status;
-
-    weir__operation_begin(out_operation, WEIR_OPERATION_LAUNCH, grid.x ? 0 : WEIR_OPERATION_EMPTY,
-                          caller->file, caller->line);
-    out_operation->u.launch.kernel = kernel;
-    out_operation->u.launch.grid = grid;
-    out_operation->u.launch.block = block;
-    out_operation->u.launch.arguments = arguments;
-    out_operation->u.launch.argument_count = argument_count;
-    return caller->cooperative || kernel->signature->grid_barrier
-               ? check_cooperative(caller, out_operation)
+    operation->u.launch.grid = grid;
+    operation->u.launch.block = block;
+    if (grid.x == 0)
+        operation->flags |= WEIR_OPERATION_EMPTY;
+    return operation->flags & WEIR_OPERATION_COOPERATIVE || kernel->signature->grid_barrier
+               ? check_cooperative(caller, operation)
                : WEIR_OK;
 }
 
@@ -389,9 +369,7 @@ weir_status weir_kernel_suggest_block(weir_kernel *kernel, size_t local_bytes, u
         return weir__told(check_local(kernel, local_bytes));
     }
     *out_items = usual_items(step, most);
-    weir_status status = check_local(kernel, local_bytes);
-    if (status == WEIR_OK)
-        status = search(kernel, local_bytes, step, most, out_items);
+    const weir_status status = search(kernel, local_bytes, step, most, out_items);
     if (status < 0)
         *out_items = 0;
     return weir__told(status);
@@ -407,8 +385,8 @@ struct launch {
     size_t argument_count;
     const char *file;
     int line;
-    bool cooperative;
-    bool counted; // a count of 0 is on purpose, unlike a grid of 0 blocks
+    uint32_t flags; // of the operation
+    bool counted;   // a count of 0 is on purpose, unlike a grid of 0 blocks
 };
 
 // Hints in debug mode. What a kernel touches is not known, so each hint compares numbers that seldom meet by
@@ -564,16 +542,17 @@ static weir_status submit_launch(const char *function, weir_queue *queue,
 {
     struct weir_operation operation;
     struct weir_argument widened[WEIR__WIDEN_LIMIT];
-    const struct weir__caller caller = {
-        queue->member.device, queue->member.object.label, launch->file,
-        launch->line,         !weir__is_capturing(queue), launch->cooperative};
-    weir_status status = WEIR_OK;
-    if (weir__is_unusual())
-        status = look_at_launch(function, queue, launch);
-    if (status == WEIR_OK)
-        status =
-            weir__operation_launch(&caller, launch->kernel, launch->grid, launch->block,
-                                   launch->arguments, launch->argument_count, widened, &operation);
+    const struct weir__caller caller = {queue->member.device, queue->member.object.label,
+                                        launch->file, launch->line, !weir__is_capturing(queue)};
+    weir_status status = weir__is_unusual() ? look_at_launch(function, queue, launch) : WEIR_OK;
+    if (status < 0)
+        return status;
+    weir__operation_begin(&operation, WEIR_OPERATION_LAUNCH, launch->flags, launch->file,
+                          launch->line);
+    operation.u.launch.kernel = launch->kernel;
+    operation.u.launch.arguments = launch->arguments;
+    operation.u.launch.argument_count = launch->argument_count;
+    status = weir__operation_launch(&caller, &operation, launch->grid, launch->block, widened);
     return status < 0 ? status : weir__queue_submit(queue, &operation);
 }
 
@@ -599,8 +578,10 @@ weir_status weir_queue_launch_cooperative_at(weir_queue *queue, weir_kernel *ker
                                              size_t argument_count, const char *file, int line)
 {
     CHECK_LAUNCH();
-    const struct launch launch = {kernel,         grid,         block,        arguments,
-                                  argument_count, .file = file, .line = line, .cooperative = true};
+    const struct launch launch = {kernel,         grid,
+                                  block,          arguments,
+                                  argument_count, .file = file,
+                                  .line = line,   .flags = WEIR_OPERATION_COOPERATIVE};
     return submit_launch(__func__, queue, &launch);
 }
 

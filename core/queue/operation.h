@@ -17,8 +17,7 @@ struct weir__caller {
     const char *label; // of the queue, or the graph
     const char *file;
     int line;
-    bool peers;       // memory of other devices may be used, which graphs do not allow
-    bool cooperative; // its launch is
+    bool peers; // memory of other devices may be used, which graphs do not allow
 };
 
 // Begins an operation, whose operands are written next. The rest is not cleared: that
@@ -45,40 +44,43 @@ static inline void weir__operation_take(struct weir_operation *to,
     to->struct_size = sizeof *to;
 }
 
-static inline struct weir_volume weir__slice_of(const struct weir_plane *plane)
+// Describe a copy of rows, and a fill of rows.
+
+static inline void weir__box_copy(struct weir_box *box, struct weir_plane dst,
+                                  struct weir_plane src, size_t width, size_t height)
 {
-    return (struct weir_volume){plane->buffer, plane->offset, plane->pitch, 0};
+    weir_box_row(box, dst.buffer, dst.offset, src.buffer, src.offset, width);
+    box->dst.pitch = dst.pitch;
+    box->src.pitch = src.pitch;
+    box->height = height;
 }
 
-// Each checks its operands and describes the operation in `*out_operation`.
+static inline void weir__box_fill(struct weir_box *box, struct weir_plane dst, size_t width,
+                                  size_t height, const void *pattern, size_t pattern_size)
+{
+    weir_box_row(box, dst.buffer, dst.offset, NULL, 0, width);
+    box->dst.pitch = dst.pitch;
+    box->height = height;
+    box->pattern = pattern;
+    box->pattern_size = pattern_size;
+}
 
-weir_status weir__operation_copy(const struct weir__caller *caller, weir_buffer *dst,
-                                 size_t dst_offset, weir_buffer *src, size_t src_offset,
-                                 size_t size, struct weir_operation *out_operation);
+// Each checks the operands that the caller has written to an operation which it has begun, and flags one that is EMPTY.
 
-// Rows and slices. `call` is the name of the user's call.
+// A copy, or a fill with its pattern. `call` is the name of the user's call.
 weir_status weir__operation_box(const struct weir__caller *caller, const char *call,
-                                const struct weir_volume *dst, const struct weir_volume *src,
-                                size_t width, size_t height, size_t depth,
-                                struct weir_operation *out_operation);
+                                struct weir_operation *operation);
 
-// `height` rows. `pattern` is not NULL.
-weir_status weir__operation_fill(const struct weir__caller *caller, const char *call,
-                                 const struct weir_volume *dst, size_t width, size_t height,
-                                 const void *pattern, size_t pattern_size,
-                                 struct weir_operation *out_operation);
+// A launch, whose kernel is not NULL, and which is COOPERATIVE if the call is. It gets the kernel of the caller's device,
+// and the sizes without zeros, which are passed since reading them back would stall. `widened` is room for arguments that have to be changed: it lives as long as the operation.
+weir_status weir__operation_launch(const struct weir__caller *caller,
+                                   struct weir_operation *operation, struct weir_extent grid,
+                                   struct weir_extent block,
+                                   struct weir_argument widened[WEIR__WIDEN_LIMIT]);
 
-// `kernel` is not NULL. `widened` is room for arguments that have to be changed: it lives as long as the operation.
-weir_status weir__operation_launch(const struct weir__caller *caller, weir_kernel *kernel,
-                                   struct weir_extent grid, struct weir_extent block,
-                                   const struct weir_argument *arguments, size_t argument_count,
-                                   struct weir_argument widened[WEIR__WIDEN_LIMIT],
-                                   struct weir_operation *out_operation);
-
-// `function` is not NULL, nor are `arguments` unless there are none.
-weir_status weir__operation_native(const struct weir__caller *caller, weir_native_function function,
-                                   void *user, const struct weir_argument *arguments,
-                                   size_t argument_count, struct weir_operation *out_operation);
+// A native call; `arguments` are not NULL unless there are none.
+weir_status weir__operation_native(const struct weir__caller *caller,
+                                   const struct weir_operation *operation);
 
 // Whether it is a copy, a fill or a launch.
 static inline bool weir__is_device_work(enum weir_operation_kind kind)

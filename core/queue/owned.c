@@ -117,13 +117,14 @@ static void wait_for_new_work(weir_queue *legacy, weir_queue *producer)
     if (!is_new)
         return;
     weir_lock_take(&legacy->submit_lock);
-    if (!has_failed(legacy) &&
-        (!recorded || weir__completion_status(producer, event.sequence) < 0 ||
-         weir__queue_wait_locked(legacy, event, producer, WEIR_OPERATION_INTERNAL, __FILE__,
-                                 __LINE__) < 0))
-        weir__completion_fail(legacy, legacy->sequence + 1, weir_last_error());
-    if (has_failed(legacy))
-        weir__refused_note(legacy, event, recorded);
+    if (recorded) {
+        (void)weir__queue_wait_locked(legacy, event, producer, WEIR_OPERATION_INTERNAL, __FILE__,
+                                      __LINE__);
+    } else {
+        if (!has_failed(legacy))
+            weir__completion_fail(legacy, legacy->sequence + 1, weir_last_error());
+        weir__refused_note(legacy, event, false);
+    }
     weir_lock_release(&legacy->submit_lock);
 }
 

@@ -255,7 +255,7 @@ static void finalize_queue(struct weir__member *member)
     cancel_id(queue);
     // The backend's part is destroyed first, so the worker must no longer be inside the
     // backend.
-    weir__delivery_settle(&queue->delivery, WEIR_FOREVER);
+    weir__delivery_await(&queue->delivery, WEIR__ALL_HELD, WEIR_FOREVER);
     // Plugins are told first that it ends; the last link before the backend is the delivery's.
     for (uint32_t i = 0; i + 2 < chain->count; i++)
         if (chain->links[i].ops->queue_retire)
@@ -410,25 +410,6 @@ static bool may_use(const weir_queue *queue, const weir_device *device)
     return own == device || (own->runtime == device->runtime && atomic_load(&device->has_peers));
 }
 
-// Stores how many queues may use objects of the device, and returns how many of these may be busy. A queue that is
-// being destroyed has its slot until none of its work runs any more.
-static uint32_t count_users(const weir_device *device, uint32_t *out_queues)
-{
-    uint32_t busy = 0;
-    *out_queues = 0;
-    weir_lock_take(&lock);
-    for (uint32_t i = 0; i < atomic_load(&used_count); i++) {
-        const weir_queue *queue = slots[i].queue;
-        if (!queue || !may_use(queue, device))
-            continue;
-        // The user's own work on the native queue of a wrapped queue is not known.
-        busy += queue->wrapped || weir__queue_is_busy(queue);
-        ++*out_queues;
-    }
-    weir_lock_release(&lock);
-    return busy;
-}
-
 weir_queue *weir__device_next_queue(const weir_device *device, weir_queue *queue)
 {
     uint32_t index = queue ? (uint32_t)(queue->member.object.id % SLOTS) + 1 : 0;
@@ -438,10 +419,16 @@ weir_queue *weir__device_next_queue(const weir_device *device, weir_queue *queue
     return queue;
 }
 
-static bool add_end(struct weir__member *member, weir_queue *queue)
+// Adds the end of the queue to the frontier, which has room for so many, if the queue may be busy: the user's own work on
+// the native queue of a wrapped queue is not known. False: no memory, or the record was refused.
+static bool add_end(struct weir__member *member, weir_queue *queue, uint32_t room)
 {
     struct weir_event end;
-    if (!weir__queue_record_end(queue, &end))
+    if (!queue->wrapped && !weir__queue_is_busy(queue))
+        return true;
+    if (!member->frontier)
+        member->frontier = weir__allocate(room * sizeof *member->frontier);
+    if (!member->frontier || !weir__queue_record_end(queue, &end))
         return false;
     if (end.sequence)
         member->frontier[member->frontier_count++] = end;
@@ -462,28 +449,23 @@ static enum weir__frontier frontier_of(struct weir__member *member)
 }
 
 // Records the end of every queue that may still use the object. If a record is refused, it is tried again
-// when the object is checked next.
+// when the object is checked next. A queue that is being destroyed is found until none of its work runs any more.
 static bool draw_frontier(struct weir__member *member, enum weir__frontier wanted)
 {
-    const bool only_itself = wanted == WEIR__FRONTIER_ITSELF;
-    uint32_t count = 1;
-
-    if (only_itself ? !weir__queue_is_busy((weir_queue *)(void *)member)
-                    : !count_users(member->device, &count))
-        return true;
-    weir__release(member->frontier);
-    member->frontier_count = 0;
-    member->frontier = weir__allocate(count * sizeof *member->frontier);
-    if (!member->frontier)
-        return false;
-    if (only_itself)
-        return add_end(member, (weir_queue *)(void *)member);
+    const uint32_t room = atomic_load(&used_count);
     bool recorded = true;
     uint32_t index = 0;
+
+    weir__release(member->frontier);
+    member->frontier = NULL;
+    member->frontier_count = 0;
+    if (wanted == WEIR__FRONTIER_ITSELF)
+        return !weir__queue_is_busy((weir_queue *)(void *)member) ||
+               add_end(member, (weir_queue *)(void *)member, 1);
     for (weir_queue *queue; recorded && (queue = weir__registry_next(&index));
          weir__registry_unpin(queue))
-        if (may_use(queue, member->device)) // there is no room for one that came since
-            recorded = member->frontier_count < count && add_end(member, queue);
+        if (may_use(queue, member->device)) // there is no room for one in a slot that came since
+            recorded = index <= room && add_end(member, queue, room);
     return recorded;
 }
 

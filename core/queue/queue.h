@@ -18,7 +18,7 @@
 // The capture to which a capturing queue passes its operations (core/graph/capture.c).
 struct weir__capture_ops {
     // Notes the operation, gives a record the number of its event, and stores the status for the call. False: the
-    // capture has just ended, and the operation has to be submitted. With the submit lock held.
+    // capture has just ended, and the operation has to be submitted. With the submit lock held, on a queue that captures.
     bool (*note)(weir_queue *queue, struct weir_operation *operation, weir_status *out_status);
     // Ends the capture that the queue is part of and drops it. With no lock held.
     void (*abandon)(weir_queue *queue);
@@ -73,14 +73,6 @@ static inline bool weir__is_capturing(const weir_queue *queue)
     return atomic_load_explicit(&queue->capture, memory_order_relaxed) != NULL;
 }
 
-// The capture that the queue is part of notes the operation: see weir__capture_ops.note. With
-// the submit lock held, on a queue that captures.
-static inline bool weir__queue_note(weir_queue *queue, struct weir_operation *operation,
-                                    weir_status *out_status)
-{
-    return queue->capture_ops->note(queue, operation, out_status);
-}
-
 // Refuses a call that a capturing queue does not allow. `why` is a clause that names it.
 weir_status weir__queue_refuse_capturing(const weir_queue *queue, const char *file, int line,
                                          const char *why, const char *remedy);
@@ -100,9 +92,10 @@ bool weir__queue_record_end(weir_queue *queue, struct weir_event *out_event);
 // the thread's error.
 bool weir__queue_record_end_locked(weir_queue *queue, struct weir_event *out_event);
 
-// Waits for an event whose producer the caller keeps alive. With the submit lock held, on a
-// queue that has not failed. With the flag WEIR__WAIT_ORDERS the wait only orders the queue after the
-// event, as the legacy queue's order requires: if the event has failed, the queue does not fail.
+// Waits for an event whose producer the caller keeps alive; NULL: it was destroyed, so only its failure matters. With the
+// submit lock held. If the event has failed, the queue fails, unless it has before. A failed queue does not wait, and
+// notes that: see weir__refused_note(). With the flag WEIR__WAIT_ORDERS the wait only orders the queue after the
+// event, as the legacy queue's order requires, and passes on no failure.
 #define WEIR__WAIT_ORDERS (1u << 31)
 weir_status weir__queue_wait_locked(weir_queue *queue, struct weir_event event,
                                     weir_queue *producer, uint32_t flags, const char *file,

@@ -2,6 +2,7 @@
 #include "core/queue/delivery.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <weir/module/module.h>
@@ -9,7 +10,6 @@
 #include "base/lock.h"
 #include "base/thread.h"
 #include "core/object/comm.h"
-#include "core/queue/node_call.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
 #include "core/support/error.h"
@@ -23,9 +23,8 @@ struct weir__replay_pending {
     struct weir__replay_pending *next;
     uint32_t launches; // the number of these launches
     uint32_t index;
-    struct weir_graph_node node;
-    struct weir_operation *owned;    // the memory that `node.operation` points to
-    struct weir__node_target target; // of a call
+    uint32_t branch;
+    struct weir_operation *operation;
 };
 
 // A branch of a graph that forks.
@@ -46,15 +45,49 @@ struct weir__replay_node {
     uint64_t recorded; // the record after it in this launch
 };
 
+// What a host call calls.
+struct target {
+    weir_host_function function;
+    void *user;
+};
+
+// A native call or a host call of a graph of the backend's.
+struct call {
+    struct weir__replay *replay;
+    uint32_t index;                  // of its node
+    uint32_t number;                 // among the host calls
+    struct weir_operation operation; // a native call's, and for messages
+};
+
+// A launch of a graph of the backend's with host calls, which has not ended.
+struct run {
+    struct run *next;
+    weir_queue *queue; // pinned; NULL: it is being finalized
+    uint64_t sequence;
+    const char *file;
+    int line;
+    uint32_t left; // host calls that have not been called
+    bool failed;
+    struct target targets[]; // of the graph's host calls
+};
+
 struct weir__replay {
     struct weir_lock lock;
     uint32_t held; // launches
-    struct weir__replay_pending *first;
-    struct weir__replay_pending *last;
+    struct weir__replay_pending *pending;
+    struct weir__replay_pending **pending_end;
     struct weir_error broken; // an update that failed after its call; status 0: none
     atomic_bool is_launched;  // since its creation or the last update, on a worker
-    struct weir__runs runs;
-    bool is_native; // the rest is not used then
+    uint32_t host_call_count;
+    bool is_native; // a graph of the backend's: it uses the next ones, else those after them
+
+    struct call *calls;         // of each node
+    struct weir_lock runs_lock; // of what follows
+    struct target *targets;     // of the host calls, for launches that the backend gets from now on
+    struct run *runs;           // in the order of launches
+    struct run **runs_end;
+    struct run *spare;
+
     uint32_t node_count;
     uint32_t lane_count; // 0: one branch
     struct weir__replay_node *nodes;
@@ -93,11 +126,16 @@ static weir_status wait_on(const struct weir_link *next, weir_queue *queue, uint
     return next->ops->queue_submit(next, queue, &operation);
 }
 
+// Adds the node and its line to the error.
 static weir_status explain(uint32_t index, const struct weir_operation *operation,
                            weir_status status)
 {
-    return weir__node_explain(index, weir_operation_kind_name(operation->kind), operation->file,
-                              operation->line, status);
+    const struct weir_error cause = weir__error_of(status);
+    struct weir_error detail = cause;
+    snprintf(detail.message, sizeof detail.message, "node %u, a %s captured at %s:%d: %.400s",
+             (unsigned)index, weir_operation_kind_name(operation->kind),
+             operation->file ? operation->file : "", operation->line, cause.message);
+    return weir__error_set(&detail);
 }
 
 static weir_status record_lane(const struct weir_link *next, struct weir__replay_lane *lane)
@@ -131,16 +169,6 @@ static weir_status run_collective(const struct weir__replay_launch *launch, weir
     return status < 0 ? status : comm->ops->run_node(launch->queue, launch->operation, lane, part);
 }
 
-// The submit lock that is held is the launching queue's. The node's function is the library's own: node_call.h.
-static weir_status run_native(const struct weir__replay_launch *launch, weir_queue *queue,
-                              const struct weir_operation *part)
-{
-    atomic_store_explicit(&launch->queue->in_native, true, memory_order_relaxed);
-    const weir_status status = launch->next->ops->queue_submit(launch->next, queue, part);
-    atomic_store_explicit(&launch->queue->in_native, false, memory_order_relaxed);
-    return status;
-}
-
 static weir_status run_node(const struct weir__replay_launch *launch, weir_queue *queue,
                             const struct weir_operation *node, uint64_t sequence, uint32_t flags)
 {
@@ -154,7 +182,7 @@ static weir_status run_node(const struct weir__replay_launch *launch, weir_queue
     case WEIR_OPERATION_COLLECTIVE:
         return run_collective(launch, queue, &part);
     case WEIR_OPERATION_NATIVE:
-        return run_native(launch, queue, &part);
+        return weir__submit_native(launch->next, launch->queue, queue, &part);
     case WEIR_OPERATION_HOST_CALL:
         status = launch->next->ops->queue_finish(launch->next, queue);
         return status < 0 ? status
@@ -329,92 +357,145 @@ static weir_status replay_lanes(const struct weir__replay_launch *launch)
 
 WEIR_DATA_OF(replay_of, struct weir__replay, weir_graph)
 
-// Launches that have not ended: node_call.h.
-
-// Of a graph that is being made. False: out of memory; finishing is legal.
-static bool init_runs(struct weir__runs *runs, const struct weir_graph_setup *setup,
-                      bool in_backend)
-{
-    weir_lock_init(&runs->lock, &weir__locks[WEIR__LOCK_RUNS]);
-    runs->in_backend = in_backend;
-    runs->targets = weir__allocate(setup->node_count * sizeof *runs->targets);
-    for (uint32_t i = 0; i < setup->node_count && runs->targets; i++) {
-        const struct weir_operation *operation = weir_graph_node_at(setup->nodes, i)->operation;
-        if (!weir__has_node_call(operation))
-            continue;
-        struct weir__node_call *call = weir__node_call_of(operation);
-        call->runs = runs;
-        call->number = runs->calls++;
-        runs->targets[call->number] = call->latest;
-        runs->host_calls += operation->kind == WEIR_OPERATION_HOST_CALL;
-    }
-    return runs->targets;
-}
-
-// Of launches that will never run: their device is lost.
-static void finish_runs(struct weir__runs *runs)
-{
-    for (uint32_t i = 0; i < runs->count; i++)
-        weir__registry_unpin(weir__run_at(runs, i)->queue);
-    weir_lock_finish(&runs->lock);
-    weir__release(runs->targets);
-    weir__release(runs->ring);
-}
+// Functions of the program's in a graph of the backend's.
+//
+// The backend gets functions of this file in their place, which keep the program's from waiting and from calling back,
+// and tell which node failed. It calls those of host calls on a thread of the driver's, which learns nothing of what
+// they return. So the launches that have not ended are kept: as launches of a graph come one after the other, the first
+// of them is the one that calls. Each has what the graph called when the backend got it, so that an update leaves it
+// as it was.
 
 // With the lock held.
-static bool make_room(struct weir__runs *runs)
+static void end_run(struct weir__replay *replay, struct run *run)
 {
-    struct weir__runs larger = *runs;
-    if (runs->count < runs->capacity)
-        return true;
-    larger.first = 0;
-    larger.capacity = runs->capacity ? 2 * runs->capacity : 8;
-    larger.ring = weir__allocate(larger.capacity * weir__run_bytes(runs));
-    if (!larger.ring)
-        return false;
-    for (uint32_t i = 0; i < runs->count; i++)
-        memcpy(weir__run_at(&larger, i), weir__run_at(runs, i), weir__run_bytes(runs));
-    weir__release(runs->ring);
-    runs->ring = larger.ring;
-    runs->first = 0;
-    runs->capacity = larger.capacity;
-    return true;
+    struct run **at = &replay->runs;
+    while (*at != run)
+        at = &(*at)->next;
+    *at = run->next;
+    if (!*at)
+        replay->runs_end = at;
+    run->next = replay->spare;
+    replay->spare = run;
+    weir__registry_unpin(run->queue);
 }
 
 // Before a launch goes to the backend, with the queue in use. Allocates only if more launches are under way than ever.
-// False: out of memory.
-static bool add_run(struct weir__runs *runs, const weir_queue *queue,
-                    const struct weir_operation *launch)
+// NULL: out of memory.
+static struct run *add_run(const struct weir__replay_launch *launch)
 {
-    weir_lock_take(&runs->lock);
-    const bool room = make_room(runs);
-    if (room) {
-        struct weir__run *run = weir__run_at(runs, runs->count++);
-        *run = (struct weir__run){
-            .queue = weir__registry_pin(queue->member.object.id),
-            .sequence = launch->sequence,
-            .file = launch->file,
-            .line = launch->line,
-            .left = runs->host_calls,
+    struct weir__replay *replay = launch->replay;
+    const uint32_t count = replay->host_call_count;
+    weir_lock_take(&replay->runs_lock);
+    struct run *run = replay->spare;
+    if (run)
+        replay->spare = run->next;
+    else
+        run = weir__allocate(sizeof *run + count * sizeof run->targets[0]);
+    if (run) {
+        *run = (struct run){
+            .queue = weir__registry_pin(launch->queue->member.object.id),
+            .sequence = launch->operation->sequence,
+            .file = launch->operation->file,
+            .line = launch->operation->line,
+            .left = count,
         };
-        memcpy(run->targets, runs->targets, runs->calls * sizeof *runs->targets);
+        memcpy(run->targets, replay->targets, count * sizeof run->targets[0]);
+        *replay->runs_end = run;
+        replay->runs_end = &run->next;
     }
-    weir_lock_release(&runs->lock);
-    return room;
+    weir_lock_release(&replay->runs_lock);
+    return run;
 }
 
-// The backend has refused the last one.
-static void drop_run(struct weir__runs *runs)
+// On a thread of the driver's: it may wait for nothing, and no queue is finalized.
+static weir_status run_host(void *user)
 {
-    weir_lock_take(&runs->lock);
-    weir_queue *queue = weir__run_at(runs, --runs->count)->queue;
-    weir_lock_release(&runs->lock);
-    weir__registry_unpin(queue);
+    const struct call *call = user;
+    struct weir__replay *replay = call->replay;
+    weir_lock_take(&replay->runs_lock);
+    struct run *run = replay->runs; // only the last of its calls ends it
+    const struct target target = run->targets[call->number];
+    const bool failed = run->failed;
+    weir_lock_release(&replay->runs_lock);
+    weir_queue *queue = run->queue;
+    weir_status status = WEIR_OK;
+    if (!failed && (!queue || weir__completion_status(queue, run->sequence) == WEIR_OK))
+        status = weir__call_host(target.function, target.user, NULL);
+    if (queue)
+        atomic_fetch_add(&queue->member.device->calls_ended, 1);
+    if (status < 0 && queue) {
+        struct weir_operation launch; // for messages
+        weir__operation_begin(&launch, WEIR_OPERATION_GRAPH, 0, run->file, run->line);
+        launch.sequence = run->sequence;
+        weir__queue_fail(queue, &launch, explain(call->index, &call->operation, status));
+    }
+    weir_lock_take(&replay->runs_lock);
+    run->failed = run->failed || status < 0;
+    if (--run->left == 0)
+        end_run(replay, run);
+    weir_lock_release(&replay->runs_lock);
+    return WEIR_OK;
+}
+
+static weir_status run_native(const struct weir_native_queue *native, void *user)
+{
+    const struct call *call = user;
+    const weir_status status =
+        weir__call_native(call->operation.u.native.function, call->operation.u.native.user, native);
+    return status < 0 ? explain(call->index, &call->operation, status) : status;
+}
+
+// Puts a function of this file in the place of the operation's, which node `index` is or becomes.
+static void wrap(struct weir__replay *replay, struct call *call, uint32_t index,
+                 struct weir_operation *operation)
+{
+    *call = (struct call){.replay = replay, .index = index, .operation = *operation};
+    if (operation->kind == WEIR_OPERATION_NATIVE) {
+        operation->u.native.function = run_native;
+        operation->u.native.user = call;
+    } else if (operation->kind == WEIR_OPERATION_HOST_CALL) {
+        call->number = replay->host_call_count++;
+        replay->targets[call->number] =
+            (struct target){operation->u.host_call.function, operation->u.host_call.user};
+        operation->u.host_call.function = run_host;
+        operation->u.host_call.user = call;
+    }
+}
+
+static weir_status create_native(const struct weir_link *next, weir_device *device,
+                                 weir_graph *graph, struct weir__replay *replay,
+                                 const struct weir_graph_setup *setup)
+{
+    const size_t count = setup->node_count;
+    struct weir_graph_node *nodes = weir__allocate(count * sizeof *nodes);
+    struct weir_operation *operations = weir__allocate(count * sizeof *operations);
+    struct weir_graph_setup inner = *setup;
+    weir_status status = WEIR_ERROR_OUT_OF_MEMORY;
+    replay->calls = weir__allocate(count * sizeof *replay->calls);
+    replay->targets = weir__allocate(count * sizeof *replay->targets);
+    if (nodes && operations && replay->calls && replay->targets) {
+        for (uint32_t i = 0; i < count; i++) {
+            nodes[i] = *weir_graph_node_at(setup->nodes, i);
+            operations[i] = *nodes[i].operation;
+            nodes[i].operation = &operations[i];
+            wrap(replay, &replay->calls[i], i, &operations[i]);
+        }
+        inner.nodes = nodes;
+        status = next->ops->graph_create(next, device, graph, &inner,
+                                         &weir_graph_object(graph)->data[next->index]);
+    } else {
+        weir__report(status, NULL, "no memory for the nodes of a graph");
+    }
+    weir__release(nodes);
+    weir__release(operations);
+    return status;
 }
 
 // Creation and destruction.
 
-static bool copy_nodes(struct weir__replay *replay, const struct weir_graph_setup *setup)
+// Stores whether they are of several branches. False: out of memory.
+static bool copy_nodes(struct weir__replay *replay, const struct weir_graph_setup *setup,
+                       bool *out_forks)
 {
     replay->nodes = weir__allocate(setup->node_count * sizeof *replay->nodes);
     if (!replay->nodes)
@@ -423,6 +504,8 @@ static bool copy_nodes(struct weir__replay *replay, const struct weir_graph_setu
         struct weir__replay_node *node = &replay->nodes[i];
         const struct weir_graph_node *from = weir_graph_node_at(setup->nodes, i);
         replay->node_count++;
+        replay->host_call_count += from->operation->kind == WEIR_OPERATION_HOST_CALL;
+        *out_forks = *out_forks || from->branch != weir_graph_node_at(setup->nodes, 0)->branch;
         *node = (struct weir__replay_node){.operation = weir__operation_clone(from->operation),
                                            .branch = from->branch,
                                            .dependency_count = from->dependency_count,
@@ -438,14 +521,6 @@ static bool copy_nodes(struct weir__replay *replay, const struct weir_graph_setu
         }
     }
     return true;
-}
-
-static bool forks(const struct weir__replay *replay)
-{
-    for (uint32_t i = 1; i < replay->node_count; i++)
-        if (replay->nodes[i].branch != replay->nodes[0].branch)
-            return true;
-    return false;
 }
 
 // A queue that only the backend knows.
@@ -488,7 +563,7 @@ static weir_status open_lanes(const struct weir_link *next, weir_device *device,
 
 static void drop_pending(struct weir__replay_pending *pending)
 {
-    weir__release(pending->owned);
+    weir__release(pending->operation);
     weir__release(pending);
 }
 
@@ -503,27 +578,37 @@ static void finish(const struct weir_link *next, struct weir__replay *replay)
     }
     for (uint32_t i = 0; i < replay->node_count; i++)
         weir__release(replay->nodes[i].operation);
-    for (struct weir__replay_pending *pending = replay->first; pending;) {
+    for (struct weir__replay_pending *pending = replay->pending; pending;) {
         struct weir__replay_pending *following = pending->next;
         drop_pending(pending);
         pending = following;
     }
+    while (replay->runs) // they will never run: their device is lost
+        end_run(replay, replay->runs);
+    for (struct run *run = replay->spare; run;) {
+        struct run *following = run->next;
+        weir__release(run);
+        run = following;
+    }
+    weir__release(replay->calls);
+    weir__release(replay->targets);
     weir__release(replay->lanes);
     weir__release(replay->nodes);
-    finish_runs(&replay->runs);
+    weir_lock_finish(&replay->runs_lock);
     weir_lock_finish(&replay->lock);
     weir__release(replay);
 }
 
-bool weir__replay_is_native(const struct weir_link *backend, weir_device *device,
-                            const struct weir_graph_setup *setup)
+// Whether the backend has graphs, and this one can be such: it can hold all nodes.
+static bool can_be_native(const struct weir_link *backend, weir_device *device,
+                          const struct weir_graph_setup *setup)
 {
     bool native = backend->ops->graph_create != NULL;
     for (uint32_t i = 0; i < setup->node_count && native; i++) {
         const struct weir_operation *operation = weir_graph_node_at(setup->nodes, i)->operation;
         if (operation->kind == WEIR_OPERATION_COLLECTIVE)
             native = operation->u.collective.comm->ops->captures(operation);
-        if (weir__has_node_call(operation))
+        if (operation->kind == WEIR_OPERATION_NATIVE || operation->kind == WEIR_OPERATION_HOST_CALL)
             native = native && backend->ops->graph_takes &&
                      backend->ops->graph_takes(backend, device, operation);
     }
@@ -538,14 +623,19 @@ weir_status weir__replay_create(const struct weir_link *link, weir_device *devic
     if (!replay)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a graph");
     weir_lock_init(&replay->lock, &weir__locks[WEIR__LOCK_REPLAY]);
-    replay->is_native = weir__replay_is_native(link->next, device, setup);
+    weir_lock_init(&replay->runs_lock, &weir__locks[WEIR__LOCK_RUNS]);
+    replay->runs_end = &replay->runs;
+    replay->pending_end = &replay->pending;
+    replay->is_native = can_be_native(link->next, device, setup);
     replay->recoveries = weir__completion_recoveries();
     weir_status status = WEIR_OK;
-    if (!init_runs(&replay->runs, setup, replay->is_native) ||
-        (!replay->is_native && !copy_nodes(replay, setup)))
+    bool forks = false;
+    if (replay->is_native)
+        status = create_native(link->next, device, graph, replay, setup);
+    else if (!copy_nodes(replay, setup, &forks))
         status = weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for the nodes of a graph");
     // A backend with graphs is not told of earlier launches, which only branches wait for then.
-    else if (!replay->is_native && (forks(replay) || link->next->ops->graph_create))
+    else if (forks || link->next->ops->graph_create)
         status = open_lanes(link->next, device, weir_graph_object(graph)->label, replay,
                             setup->branch_count);
     if (status < 0) {
@@ -558,107 +648,92 @@ weir_status weir__replay_create(const struct weir_link *link, weir_device *devic
 
 void weir__replay_destroy(const struct weir_link *link, weir_graph *graph)
 {
-    finish(link->next, replay_of(link, graph));
+    struct weir__replay *replay = replay_of(link, graph);
+    if (replay->is_native)
+        link->next->ops->graph_destroy(link->next, graph);
+    finish(link->next, replay);
 }
 
 // Updates.
 
-// A call that the backend refuses does what it did.
-static weir_status apply(const struct weir_link *link, weir_graph *graph,
-                         struct weir__replay *replay, struct weir__replay_pending *update)
+static weir_status apply_native(const struct weir_link *next, weir_graph *graph,
+                                struct weir__replay *replay,
+                                const struct weir__replay_pending *update)
 {
-    const struct weir_operation *operation = update->node.operation;
-    struct weir__node_call *call =
-        weir__has_node_call(operation) ? weir__node_call_of(operation) : NULL;
-    struct weir__node_target before;
-    weir_status status = WEIR_OK;
-    if (call)
-        before = weir__node_call_set(call, update->target);
-    // A graph of the backend's calls a function of the library's for a host call, before the update and after it.
-    if (replay->is_native && operation->kind != WEIR_OPERATION_HOST_CALL) {
-        atomic_store(&replay->is_launched, false);
-        status = link->next->ops->graph_update(link->next, graph, update->index, &update->node);
-    } else if (!replay->is_native) {
-        weir__release(replay->nodes[update->index].operation);
-        replay->nodes[update->index].operation = update->owned;
-        update->owned = NULL;
+    struct weir_operation wrapped = *update->operation;
+    const struct weir_graph_node node = {.struct_size = sizeof node,
+                                         .operation = &wrapped,
+                                         .branch = update->branch};
+    struct call call;
+    // The backend calls a function of this file before the update and after it.
+    if (wrapped.kind == WEIR_OPERATION_HOST_CALL) {
+        weir_lock_take(&replay->runs_lock);
+        replay->targets[replay->calls[update->index].number] =
+            (struct target){wrapped.u.host_call.function, wrapped.u.host_call.user};
+        weir_lock_release(&replay->runs_lock);
+        return WEIR_OK;
     }
-    if (call && status < 0)
-        (void)weir__node_call_set(call, before);
-    return status;
+    wrap(replay, &call, update->index, &wrapped);
+    atomic_store(&replay->is_launched, false);
+    return next->ops->graph_update(next, graph, update->index, &node);
 }
 
-// NULL: out of memory.
-static struct weir__replay_pending *make_pending(uint32_t index, const struct weir_graph_node *node)
+// Updates that no held launch comes before. Returns the latest error.
+static weir_status apply_pending(const struct weir_link *link, weir_graph *graph,
+                                 struct weir__replay *replay)
 {
-    struct weir__replay_pending *update = weir__allocate(sizeof *update);
-    if (!update)
-        return NULL;
-    update->index = index;
-    update->owned = weir__operation_clone(node->operation);
-    if (!update->owned) {
+    weir_status status = WEIR_OK;
+    while (replay->pending && replay->pending->launches == 0) {
+        struct weir__replay_pending *update = replay->pending;
+        weir_status applied = WEIR_OK;
+        replay->pending = update->next;
+        if (!replay->pending)
+            replay->pending_end = &replay->pending;
+        if (replay->is_native) {
+            applied = apply_native(link->next, graph, replay, update);
+        } else {
+            struct weir_operation *before = replay->nodes[update->index].operation;
+            replay->nodes[update->index].operation = update->operation;
+            update->operation = before;
+        }
+        status = applied < 0 ? applied : status;
         drop_pending(update);
-        return NULL;
     }
-    if (weir__has_node_call(update->owned))
-        update->target = weir__node_call_of(update->owned)->latest;
-    // A plugin may have made the node with its own headers.
-    weir_sized_write_back(&update->node, sizeof update->node, node, node->struct_size);
-    update->node.operation = update->owned;
-    update->node.dependencies = NULL; // they never change
-    update->node.dependency_count = 0;
-    return update;
+    return status;
 }
 
 weir_status weir__replay_update(const struct weir_link *link, weir_graph *graph, uint32_t index,
                                 const struct weir_graph_node *node)
 {
     struct weir__replay *replay = replay_of(link, graph);
-    struct weir__replay_pending *update = make_pending(index, node);
-    weir_status status = WEIR_OK;
-    if (!update)
+    struct weir__replay_pending *update = weir__allocate(sizeof *update);
+    struct weir_operation *operation = weir__operation_clone(node->operation);
+    if (!update || !operation) {
+        weir__release(update);
+        weir__release(operation);
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for an update of a graph");
-    weir_lock_take(&replay->lock);
-    const bool held = replay->held > 0;
-    if (held) {
-        update->launches = replay->held;
-        *(replay->last ? &replay->last->next : &replay->first) = update;
-        replay->last = update;
-    } else {
-        status = apply(link, graph, replay, update);
     }
+    weir_lock_take(&replay->lock);
+    *update = (struct weir__replay_pending){NULL, replay->held, index, node->branch, operation};
+    *replay->pending_end = update;
+    replay->pending_end = &update->next;
+    const weir_status status = apply_pending(link, graph, replay);
     weir_lock_release(&replay->lock);
-    if (!held)
-        drop_pending(update);
     return status;
 }
 
-void weir__replay_hold(const struct weir_link *link, const struct weir_operation *operation)
-{
-    struct weir__replay *replay = replay_of(link, operation->u.graph.graph);
-    weir_lock_take(&replay->lock);
-    replay->held++;
-    weir_lock_release(&replay->lock);
-}
-
-void weir__replay_unhold(const struct weir_link *link, const struct weir_operation *operation)
+void weir__replay_hold(const struct weir_link *link, const struct weir_operation *operation,
+                       int change)
 {
     weir_graph *graph = operation->u.graph.graph;
     struct weir__replay *replay = replay_of(link, graph);
     weir_lock_take(&replay->lock);
-    replay->held--;
-    for (struct weir__replay_pending *at = replay->first; at; at = at->next)
+    replay->held += (uint32_t)change;
+    for (struct weir__replay_pending *at = replay->pending; at && change < 0; at = at->next)
         at->launches--;
-    while (replay->first && replay->first->launches == 0) {
-        struct weir__replay_pending *pending = replay->first;
-        replay->first = pending->next;
-        if (!replay->first)
-            replay->last = NULL;
-        weir_status status = apply(link, graph, replay, pending);
-        if (status < 0)
-            replay->broken = weir__error_of(status);
-        drop_pending(pending);
-    }
+    const weir_status status = apply_pending(link, graph, replay);
+    if (status < 0)
+        replay->broken = weir__error_of(status);
     weir_lock_release(&replay->lock);
 }
 
@@ -667,20 +742,24 @@ void weir__replay_unhold(const struct weir_link *link, const struct weir_operati
 static weir_status launch_native(const struct weir__replay_launch *launch)
 {
     const struct weir_operation *operation = launch->operation;
-    struct weir__runs *runs = &launch->replay->runs;
+    struct weir__replay *replay = launch->replay;
+    struct run *run = replay->host_call_count > 0 ? add_run(launch) : NULL;
     weir_status status;
-    if (runs->host_calls > 0 && !add_run(runs, launch->queue, operation))
+    if (replay->host_call_count > 0 && !run)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for the launch of a graph");
     if (operation->flags & WEIR_OPERATION_COLLECTIVES) {
         status = operation->u.graph_comms.comms[0].comm->ops->launch(launch->queue, operation,
                                                                      launch->next);
         if (status == WEIR_OK)
-            atomic_store(&launch->replay->is_launched, true);
+            atomic_store(&replay->is_launched, true);
     } else {
         status = launch->next->ops->queue_submit(launch->next, launch->queue, operation);
     }
-    if (status < 0 && runs->host_calls > 0)
-        drop_run(runs);
+    if (status < 0 && run) {
+        weir_lock_take(&replay->runs_lock);
+        end_run(replay, run);
+        weir_lock_release(&replay->runs_lock);
+    }
     return status;
 }
 
@@ -693,7 +772,7 @@ bool weir__replay_is_in_backend(const struct weir_link *link,
 bool weir__replay_waits(const struct weir_link *link, const struct weir_operation *operation)
 {
     const struct weir__replay *replay = replay_of(link, operation->u.graph.graph);
-    if (!replay->is_native && replay->runs.host_calls > 0)
+    if (!replay->is_native && replay->host_call_count > 0)
         return true;
     return operation->flags & WEIR_OPERATION_COLLECTIVES &&
            !(replay->is_native && atomic_load(&replay->is_launched) &&
@@ -706,7 +785,7 @@ weir_status weir__replay_launch(const struct weir_link *link, weir_queue *queue,
 {
     struct weir__replay *replay = replay_of(link, operation->u.graph.graph);
     const struct weir__replay_launch launch = {link->next, replay, queue, operation};
-    const bool alone = operation->flags & WEIR_OPERATION_COLLECTIVES || replay->runs.host_calls > 0;
+    const bool alone = operation->flags & WEIR_OPERATION_COLLECTIVES || replay->host_call_count > 0;
     if (replay->broken.status < 0)
         return weir__error_set(&replay->broken);
     if (replay->is_native)

@@ -51,6 +51,15 @@ static weir_status check_buffer(const struct weir__caller *caller, const struct 
     return weir__buffer_check_range(buffer, role, offset, size, caller->file, caller->line);
 }
 
+WEIR_COLD static weir_status refuse_overlap(const struct weir__caller *caller, const char *call,
+                                            const struct weir_box *box)
+{
+    return weir__refuse(caller, box->dst.buffer->member.object.label,
+                        "copy through a second buffer",
+                        "%s of %zu bytes from offset %zu to %zu of one buffer: the ranges overlap",
+                        call, weir_box_bytes(box), box->src.offset, box->dst.offset);
+}
+
 // One side of a copy, which may be of a peer of the queue's device if `other`, the other side, is not.
 static weir_status check_side(const struct weir__caller *caller, const struct weir__role *role,
                               const weir_buffer *buffer, size_t offset, size_t size,
@@ -77,7 +86,8 @@ static weir_status check_side(const struct weir__caller *caller, const struct we
     return status;
 }
 
-weir_status weir__operation_copy(const struct weir__caller *caller, weir_buffer *dst,
+// A copy of one range, the most frequent operation, has a path of its own.
+static weir_status describe_copy(const struct weir__caller *caller, weir_buffer *dst,
                                  size_t dst_offset, weir_buffer *src, size_t src_offset,
                                  size_t size, struct weir_operation *out_operation)
 {
@@ -88,16 +98,12 @@ weir_status weir__operation_copy(const struct weir__caller *caller, weir_buffer 
     status = check_side(caller, &from, src, src_offset, size, dst);
     if (status < 0)
         return status;
-    if (dst == src &&
-        (dst_offset < src_offset ? src_offset - dst_offset : dst_offset - src_offset) < size)
-        return weir__refuse(caller, dst->member.object.label, "copy through a second buffer",
-                            "copy of %zu bytes from offset %zu to %zu of one buffer: the ranges "
-                            "overlap",
-                            size, src_offset, dst_offset);
-
     weir__operation_begin(out_operation, WEIR_OPERATION_COPY, size ? 0 : WEIR_OPERATION_EMPTY,
                           caller->file, caller->line);
     weir_box_row(&out_operation->u.box, dst, dst_offset, src, src_offset, size);
+    if (dst == src &&
+        (dst_offset < src_offset ? src_offset - dst_offset : dst_offset - src_offset) < size)
+        return refuse_overlap(caller, "copy", &out_operation->u.box);
     return WEIR_OK;
 }
 
@@ -118,21 +124,13 @@ static weir_status check_native_argument(const struct weir__caller *caller, size
     return check_buffer(caller, &role, argument->buffer, argument->offset, argument->size, false);
 }
 
-weir_status weir__operation_native(const struct weir__caller *caller, weir_native_function function,
-                                   void *user, const struct weir_argument *arguments,
-                                   size_t argument_count, struct weir_operation *out_operation)
+weir_status weir__operation_native(const struct weir__caller *caller,
+                                   const struct weir_operation *operation)
 {
-    for (size_t i = 0; i < argument_count; i++) {
-        weir_status status = check_native_argument(caller, i, &arguments[i]);
-        if (status < 0)
-            return status;
-    }
-    weir__operation_begin(out_operation, WEIR_OPERATION_NATIVE, 0, caller->file, caller->line);
-    out_operation->u.native.function = function;
-    out_operation->u.native.user = user;
-    out_operation->u.native.arguments = arguments;
-    out_operation->u.native.argument_count = argument_count;
-    return WEIR_OK;
+    weir_status status = WEIR_OK;
+    for (size_t i = 0; i < operation->u.native.argument_count && status == WEIR_OK; i++)
+        status = check_native_argument(caller, i, &operation->u.native.arguments[i]);
+    return status;
 }
 
 // Copies of rows and of slices, and fills.
@@ -226,66 +224,43 @@ static bool volumes_overlap(const struct weir_volume *dst, const struct weir_vol
                       depth > 1 ? low->slice_pitch / low->pitch : SIZE_MAX, width, height, depth);
 }
 
-weir_status weir__operation_box(const struct weir__caller *caller, const char *call,
-                                const struct weir_volume *dst, const struct weir_volume *src,
-                                size_t width, size_t height, size_t depth,
-                                struct weir_operation *out_operation)
-{
-    const struct weir__role to = {call, "dst"}, from = {call, "src"};
-    weir_status status = check_volume(caller, &to, dst, width, height, depth, src->buffer);
-    if (status == WEIR_OK)
-        status = check_volume(caller, &from, src, width, height, depth, dst->buffer);
-    if (status < 0)
-        return status;
-    const bool empty = width == 0 || height == 0 || depth == 0;
-    if (!empty && volumes_overlap(dst, src, width, height, depth))
-        return weir__refuse(caller, dst->buffer->member.object.label,
-                            "copy through a second buffer",
-                            "%s within one buffer: source and destination overlap", call);
-    weir__operation_begin(out_operation, WEIR_OPERATION_COPY, empty ? WEIR_OPERATION_EMPTY : 0,
-                          caller->file, caller->line);
-    out_operation->u.box = (struct weir_box){
-        .dst = *dst, .src = *src, .width = width, .height = height, .depth = depth};
-    return WEIR_OK;
-}
-
 // The bytes of the pattern divide all that counts bytes. A single row has no pitch.
 WEIR_COLD static weir_status refuse_multiples(const struct weir__caller *caller, const char *call,
-                                              const struct weir_volume *dst, size_t width,
-                                              size_t height, size_t pattern_size)
+                                              const struct weir_box *box)
 {
     const char *width_name = strcmp(call, "fill") == 0 ? "size" : "width";
     char pitch[48] = "";
-    if (height > 1)
-        snprintf(pitch, sizeof pitch, ", pitch %zu", dst->pitch);
-    return weir__refuse(caller, dst->buffer->member.object.label, "they count bytes, not patterns",
+    if (box->height > 1)
+        snprintf(pitch, sizeof pitch, ", pitch %zu", box->dst.pitch);
+    return weir__refuse(caller, box->dst.buffer->member.object.label,
+                        "they count bytes, not patterns",
                         "%s: offset %zu%s and %s %zu must be multiples of the pattern's %zu bytes",
-                        call, dst->offset, pitch, width_name, width, pattern_size);
+                        call, box->dst.offset, pitch, width_name, box->width, box->pattern_size);
 }
 
-weir_status weir__operation_fill(const struct weir__caller *caller, const char *call,
-                                 const struct weir_volume *dst, size_t width, size_t height,
-                                 const void *pattern, size_t pattern_size,
-                                 struct weir_operation *out_operation)
+weir_status weir__operation_box(const struct weir__caller *caller, const char *call,
+                                struct weir_operation *operation)
 {
-    const struct weir__role to = {call, "dst"};
-    if (pattern_size == 0 || pattern_size > 16 || (pattern_size & (pattern_size - 1)))
+    const struct weir__role to = {call, "dst"}, from = {call, "src"};
+    const struct weir_box *box = &operation->u.box;
+    const size_t width = box->width, height = box->height, depth = box->depth;
+    const size_t bytes = box->pattern_size;
+    const bool fills = operation->kind == WEIR_OPERATION_FILL;
+    if (fills && (bytes == 0 || bytes > 16 || (bytes & (bytes - 1))))
         return weir__refuse(caller, caller->label, "pass sizeof of the value that is repeated",
-                            "%s: a pattern has 1, 2, 4, 8 or 16 bytes, not %zu", call,
-                            pattern_size);
-    const weir_status status = check_volume(caller, &to, dst, width, height, 1, NULL);
+                            "%s: a pattern has 1, 2, 4, 8 or 16 bytes, not %zu", call, bytes);
+    weir_status status =
+        check_volume(caller, &to, &box->dst, width, height, depth, box->src.buffer);
+    if (status == WEIR_OK && !fills)
+        status = check_volume(caller, &from, &box->src, width, height, depth, box->dst.buffer);
     if (status < 0)
         return status;
-    if ((dst->offset | width | (height > 1 ? dst->pitch : 0)) % pattern_size)
-        return refuse_multiples(caller, call, dst, width, height, pattern_size);
-    weir__operation_begin(out_operation, WEIR_OPERATION_FILL,
-                          width && height ? 0 : WEIR_OPERATION_EMPTY, caller->file, caller->line);
-    struct weir_box *box = &out_operation->u.box;
-    weir_box_row(box, dst->buffer, dst->offset, NULL, 0, width);
-    box->dst.pitch = dst->pitch;
-    box->height = height;
-    box->pattern = pattern;
-    box->pattern_size = pattern_size;
+    if (fills && (box->dst.offset | width | (height > 1 ? box->dst.pitch : 0)) % bytes)
+        return refuse_multiples(caller, call, box);
+    if (width == 0 || height == 0 || depth == 0)
+        operation->flags |= WEIR_OPERATION_EMPTY;
+    else if (volumes_overlap(&box->dst, &box->src, width, height, depth))
+        return refuse_overlap(caller, call, box);
     return WEIR_OK;
 }
 
@@ -353,27 +328,6 @@ weir_status weir__queue_refuse_capturing(const weir_queue *queue, const char *fi
                          "queue '%s' captures a graph, and %s", weir__label_or_none(label), why);
 }
 
-weir_status weir__queue_wait_locked(weir_queue *queue, struct weir_event event,
-                                    weir_queue *producer, uint32_t flags, const char *file,
-                                    int line)
-{
-    const struct weir__wait wait = {.own = queue->sequence + 1,
-                                    .event = event,
-                                    .no_record = flags & WEIR_OPERATION_RELAUNCH,
-                                    .order = flags & WEIR__WAIT_ORDERS};
-    bool implied = false;
-    weir_status status = weir__completion_wait(queue, &wait, producer, &implied);
-    if (status < 0)
-        return status;
-    struct weir_operation operation;
-    weir__operation_begin(&operation, WEIR_OPERATION_WAIT,
-                          (flags & ~WEIR__WAIT_ORDERS) | (implied ? WEIR_OPERATION_IMPLIED : 0u),
-                          file, line);
-    operation.u.wait.event = event;
-    operation.u.wait.producer = producer;
-    return weir__queue_submit_locked(queue, &operation);
-}
-
 WEIR_COLD static weir_status refuse(weir_queue *queue, const struct weir_operation *operation)
 {
     return weir__tell_refused(weir__completion_refuse(queue),
@@ -386,7 +340,7 @@ weir_status weir__queue_submit(weir_queue *queue, struct weir_operation *operati
     weir_status status;
     WEIR_REFUSE_CALLBACK(queue, operation->file, operation->line);
     weir__queue_enter(queue);
-    if (!weir__is_capturing(queue) || !weir__queue_note(queue, operation, &status))
+    if (!weir__is_capturing(queue) || !queue->capture_ops->note(queue, operation, &status))
         status = atomic_load_explicit(&queue->completion.failed, memory_order_acquire) &&
                          !weir__is_always(operation)
                      ? refuse(queue, operation)
@@ -397,12 +351,8 @@ weir_status weir__queue_submit(weir_queue *queue, struct weir_operation *operati
 
 static struct weir__caller caller_of(const weir_queue *queue, const char *file, int line)
 {
-    return (struct weir__caller){queue->member.device,
-                                 queue->member.object.label,
-                                 file,
-                                 line,
-                                 !weir__is_capturing(queue),
-                                 false};
+    return (struct weir__caller){queue->member.device, queue->member.object.label, file, line,
+                                 !weir__is_capturing(queue)};
 }
 
 weir_status weir_queue_copy_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset,
@@ -412,66 +362,59 @@ weir_status weir_queue_copy_at(weir_queue *queue, weir_buffer *dst, size_t dst_o
     WEIR_ENTER_AT(file, line, queue, dst, src);
     struct weir_operation operation;
     const struct weir__caller caller = caller_of(queue, file, line);
-    weir_status status =
-        weir__operation_copy(&caller, dst, dst_offset, src, src_offset, size, &operation);
+    weir_status status = describe_copy(&caller, dst, dst_offset, src, src_offset, size, &operation);
     return status < 0 ? status : weir__queue_submit(queue, &operation);
 }
 
-static weir_status submit_box(weir_queue *queue, const char *call, const struct weir_volume *dst,
-                              const struct weir_volume *src, size_t width, size_t height,
-                              size_t depth, const char *file, int line)
+// The box is written already.
+static weir_status submit_box(weir_queue *queue, const char *call, enum weir_operation_kind kind,
+                              struct weir_operation *operation, const char *file, int line)
 {
-    struct weir_operation operation;
     const struct weir__caller caller = caller_of(queue, file, line);
-    weir_status status =
-        weir__operation_box(&caller, call, dst, src, width, height, depth, &operation);
-    return status < 0 ? status : weir__queue_submit(queue, &operation);
+    weir__operation_begin(operation, kind, 0, file, line);
+    weir_status status = weir__operation_box(&caller, call, operation);
+    return status < 0 ? status : weir__queue_submit(queue, operation);
 }
 
 weir_status weir_queue_copy_2d_at(weir_queue *queue, struct weir_plane dst, struct weir_plane src,
                                   size_t width, size_t height, const char *file, int line)
 {
-    const struct weir_volume to = weir__slice_of(&dst), from = weir__slice_of(&src);
+    struct weir_operation operation;
     WEIR_ENTER_AT(file, line, queue, dst.buffer, src.buffer);
-    return submit_box(queue, "copy_2d", &to, &from, width, height, 1, file, line);
+    weir__box_copy(&operation.u.box, dst, src, width, height);
+    return submit_box(queue, "copy_2d", WEIR_OPERATION_COPY, &operation, file, line);
 }
 
 weir_status weir_queue_copy_3d_at(weir_queue *queue, struct weir_volume dst, struct weir_volume src,
                                   size_t width, size_t height, size_t depth, const char *file,
                                   int line)
 {
-    WEIR_ENTER_AT(file, line, queue, dst.buffer, src.buffer);
-    return submit_box(queue, "copy_3d", &dst, &src, width, height, depth, file, line);
-}
-
-static weir_status submit_fill(weir_queue *queue, const char *call, const struct weir_plane *dst,
-                               size_t width, size_t height, const void *pattern,
-                               size_t pattern_size, const char *file, int line)
-{
     struct weir_operation operation;
-    const struct weir__caller caller = caller_of(queue, file, line);
-    const struct weir_volume to = weir__slice_of(dst);
-    weir_status status =
-        weir__operation_fill(&caller, call, &to, width, height, pattern, pattern_size, &operation);
-    return status < 0 ? status : weir__queue_submit(queue, &operation);
+    WEIR_ENTER_AT(file, line, queue, dst.buffer, src.buffer);
+    operation.u.box = (struct weir_box){dst, src, width, height, depth, NULL, 0};
+    return submit_box(queue, "copy_3d", WEIR_OPERATION_COPY, &operation, file, line);
 }
 
 weir_status weir_queue_fill_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset, size_t size,
                                const void *pattern, size_t pattern_size, const char *file, int line)
 {
+    struct weir_operation operation;
     WEIR_ENTER_AT(file, line, queue, dst);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), pattern);
-    return submit_fill(queue, "fill", &(struct weir_plane){dst, dst_offset, size}, size, 1, pattern,
-                       pattern_size, file, line);
+    weir__box_fill(&operation.u.box, (struct weir_plane){dst, dst_offset, size}, size, 1, pattern,
+                   pattern_size);
+    return submit_box(queue, "fill", WEIR_OPERATION_FILL, &operation, file, line);
 }
 
 weir_status weir_queue_fill_2d_at(weir_queue *queue, struct weir_plane dst, size_t width,
                                   size_t height, const void *pattern, size_t pattern_size,
                                   const char *file, int line)
 {
+    struct weir_operation operation;
     WEIR_ENTER_AT(file, line, queue, dst.buffer);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), pattern);
-    return submit_fill(queue, "fill_2d", &dst, width, height, pattern, pattern_size, file, line);
+    weir__box_fill(&operation.u.box, dst, width, height, pattern, pattern_size);
+    return submit_box(queue, "fill_2d", WEIR_OPERATION_FILL, &operation, file, line);
 }
 
 weir_status weir_queue_host_call_at(weir_queue *queue, weir_host_function function, void *user,

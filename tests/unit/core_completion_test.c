@@ -87,21 +87,16 @@ CONTROL_TEST(Completion, TheEarliestFailureIsTheFirstCause)
     EXPECT_OK(weir_queue_sync(queue, GUARD_NS));
 }
 
-// Between the two checks of a wait's producer, the producer may both fail and be
-// found complete. The second check must see the failure.
-CONTROL_TEST(Completion, AFailureBetweenTheLooksOfAWaitIsSeen)
+// A producer that has failed and is known to be complete is not looked at later.
+CONTROL_TEST(Completion, AWaitGetsTheFailureOfACompleteProducer)
 {
-    bool implied;
-
     own_queue producer = control_queue(control, "producer");
     own_queue queue = control_queue(control, "queue");
     const struct weir_event event = test_record(producer);
     const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "just now"};
     weir__completion_fail(producer, event.sequence, &cause);
     weir__completion_complete(producer, event.sequence);
-    const struct weir__wait wait = {.own = 1, .event = event};
-    EXPECT_FAILURE(weir__completion_wait(queue, &wait, producer, &implied), WEIR_ERROR_IO,
-                   "just now");
+    EXPECT_FAILURE(weir_queue_wait(queue, event), WEIR_ERROR_IO, "just now");
     EXPECT_INT_EQ(weir_queue_sync(queue, GUARD_NS), WEIR_ERROR_IO);
 }
 
