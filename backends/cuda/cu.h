@@ -3,9 +3,8 @@
 //   module.c       open: library, driver, devices; the ops table
 //   symbols.c      the driver's functions
 //   error.c        errors, the operations that a fault may be caused by, and the contexts that calls enter
-//   device.c       devices, limits, which ones reach each other and which were given up; frees that are deferred
-//                  until the device is idle
-//   buffer.c       memory, also the caller's
+//   device.c       devices, limits, which ones reach each other and which were given up
+//   buffer.c       memory, also the caller's; frees that are deferred until the device is idle
 //   queue.c        queues: submission, records and waits, wrapped streams, histories
 //   copy.c         copies and fills, by the kinds of memory
 //   program.c      programs, kernels, the arguments of launches
@@ -24,9 +23,9 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <weir/kit/blocks.h>
 #include <weir/kit/cache.h>
 #include <weir/kit/error.h>
-#include <weir/kit/idle.h>
 #include <weir/kit/records.h>
 #include <weir/kit/signature.h>
 #include <weir/module/error.h>
@@ -152,17 +151,18 @@ struct cu_device {
     struct cu_attributes attributes;
     struct cu_timeline timeline;
     struct cu_clock clock;
-    weir_kit_idle *idle;            // deferred frees
+    atomic_size_t deferred;         // frees: see cu_settle()
     struct weir_kit_blocks blocks;  // pinned memory of destroyed buffers
     struct weir_kit_blocks managed; // managed memory of destroyed buffers
     struct weir_kit_blocks plain;   // plain memory of destroyed buffers
     _Atomic size_t plain_bytes;     // of all plain memory
     pthread_mutex_t lock;           // guards what follows
+    struct cu_program *unloads;     // destroyed programs, whose modules are still loaded
     struct weir_error first_fault;
     struct cu_words words;
     struct cu_queue *queues;
     struct cu_comm *comms;
-    struct cu_comm_threads *comm_threads; // has a lock of its own
+    struct cu_comm_threads *comm_threads; // not guarded
 };
 
 // DEVICE: `address`, in a block if it is plain memory. MANAGED: the same, in a block. HOST: `pointer`, in a block, in registered memory
@@ -173,8 +173,8 @@ struct cu_buffer {
     CUdeviceptr address;
     char *pointer;
     struct weir_kit_block *block;
-    struct weir_kit_registration *registration;
-    bool adopted; // the memory stays the caller's
+    struct cu_registration *registration; // buffer.c
+    bool adopted;                         // the memory stays the caller's
     bool managed;
     bool plain;
 };
@@ -236,8 +236,8 @@ struct cu_queue {
 };
 
 struct cu_program {
-    struct weir_kit_idle_entry idle; // first; unloading the module is deferred
     struct cu_device *device;
+    struct cu_program *next; // in the device's list of unloads
     CUmodule module;
     struct weir_kit_signatures *signatures; // NULL for bundles
 };
@@ -498,8 +498,10 @@ void cu_activity_rest(void);
 
 // buffer.c
 
-// Frees the pinned, managed and plain memory that is kept; waits for the device. Within its context.
-void cu_blocks_release(struct cu_device *device);
+// Carry out the deferred frees, where there are any and no queue of the device has work; and at once, with the pinned,
+// managed and plain memory that is kept, which waits for the device. Within its context.
+void cu_settle(struct cu_device *device);
+void cu_free_kept(struct cu_device *device);
 
 // program.c
 

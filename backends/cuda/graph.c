@@ -293,8 +293,6 @@ static void release(struct cu_graph *graph)
 {
     const struct weir_host *host = host_of(graph);
     drop(graph, &graph->native);
-    if (graph->followed)
-        symbols_of(graph)->cuEventDestroy(graph->followed);
     for (uint32_t i = 0; i < graph->node_count; i++) {
         struct cu_node *node = &graph->nodes[i];
         cu_parts_finish(graph->device, &node->parts);
@@ -374,62 +372,16 @@ static void set_native(struct cu_trial *trial, CUgraphExec executable, CUgraphNo
     }
 }
 
-// Marks the end of a stream that was left, and so must not be used, in a new stream that waits for
-// its last record. The driver frees the new stream after that wait.
-static void record_after(struct cu_trial *trial, CUevent end, CUevent followed)
-{
-    CUstream stream = NULL;
-    CU_TRY(trial, cuStreamCreateWithPriority, &stream, CU_STREAM_NON_BLOCKING, 0);
-    if (trial->code != CUDA_SUCCESS)
-        return;
-    CU_TRY(trial, cuStreamWaitEvent, stream, end, 0);
-    CU_TRY(trial, cuEventRecord, followed, stream);
-    trial->device->module->cu.cuStreamDestroy(stream);
-}
-
-// Marks the end of the last launch, for the first launch of a new executable graph. A destroyed
-// stream has finished, and so has one that was left without a record. Recording under the lock may
-// block until the stream has room, which does not depend on this lock.
-static weir_status mark_last_launch(struct cu_graph *graph)
-{
-    struct cu_device *device = graph->device;
-    struct cu_trial trial = {.device = device};
-    if (!graph->last_queue)
-        return WEIR_OK;
-    if (!graph->followed)
-        CU_TRY(&trial, cuEventCreate, &graph->followed, CU_EVENT_DISABLE_TIMING);
-    if (trial.code != CUDA_SUCCESS) {
-        graph->followed = NULL;
-        return cu_tried(&trial, "update a graph");
-    }
-    pthread_mutex_lock(&device->lock);
-    const struct cu_queue *queue = cu_find_queue(device, graph->last_queue);
-    const bool follow = queue && (!queue->left || queue->end);
-    if (follow && queue->left)
-        record_after(&trial, queue->end, graph->followed);
-    else if (follow)
-        CU_TRY(&trial, cuEventRecord, graph->followed, queue->stream);
-    pthread_mutex_unlock(&device->lock);
-    if (trial.code != CUDA_SUCCESS)
-        return cu_tried(&trial, "update a graph");
-    // If the queue is gone, the mark of an earlier update still counts.
-    graph->must_follow = graph->must_follow || follow;
-    return WEIR_OK;
-}
-
 // The node's parts are already replaced by the new ones.
 static weir_status rebuild(struct cu_graph *graph)
 {
     struct cu_native_graph fresh = {0};
     weir_status status = build(graph, &fresh);
-    if (status == WEIR_OK)
-        status = mark_last_launch(graph);
-    if (status < 0) {
-        drop(graph, &fresh);
+    if (status < 0)
         return status;
-    }
     drop(graph, &graph->native);
     adopt(graph, &fresh);
+    graph->rebuilt = true;
     return WEIR_OK;
 }
 
@@ -512,23 +464,40 @@ weir_status cu_graph_update(const struct weir_link *link, weir_graph *object, ui
 
 // Launches.
 
+// The first launch of a new executable graph comes after the queue of the last launch of the old one. A destroyed
+// queue has finished, and so has one that was left without a record. Recording under the lock may block until the
+// stream has room, which does not depend on this lock.
+static void follow(const struct cu_graph *graph, const struct cu_queue *queue,
+                   struct cu_trial *trial)
+{
+    struct cu_device *device = graph->device;
+    CUevent mark = NULL;
+    pthread_mutex_lock(&device->lock);
+    const struct cu_queue *last = cu_find_queue(device, graph->last_queue);
+    if (last && last->left && last->end)
+        CU_TRY(trial, cuStreamWaitEvent, queue->stream, last->end, 0);
+    if (last && !last->left) {
+        CU_TRY(trial, cuEventCreate, &mark, CU_EVENT_DISABLE_TIMING);
+        CU_TRY(trial, cuEventRecord, mark, last->stream);
+        CU_TRY(trial, cuStreamWaitEvent, queue->stream, mark, 0);
+    }
+    pthread_mutex_unlock(&device->lock);
+    if (mark) // the driver frees it after the wait
+        symbols_of(graph)->cuEventDestroy(mark);
+}
+
 static weir_status launch(struct cu_graph *graph, struct cu_queue *queue)
 {
-    const char *call = "cuStreamWaitEvent";
-    CUresult code = CUDA_SUCCESS;
-    if (graph->must_follow && queue->id != graph->last_queue)
-        code = symbols_of(graph)->cuStreamWaitEvent(queue->stream, graph->followed, 0);
-    graph->must_follow = false;
-    if (code == CUDA_SUCCESS) {
-        call = "cuGraphLaunch";
-        code = symbols_of(graph)->cuGraphLaunch(graph->native.executable, queue->stream);
-        graph->last_queue = queue->id;
-    }
+    struct cu_trial trial = {.device = graph->device};
+    if (graph->rebuilt && queue->id != graph->last_queue)
+        follow(graph, queue, &trial);
+    CU_TRY(&trial, cuGraphLaunch, graph->native.executable, queue->stream);
     cu_watch_command(queue); // for CUPTI a graph is one activity
-    if (code == CUDA_SUCCESS)
-        return WEIR_OK;
-    return CU_FAIL(graph->device, call, code, "launch a graph of %u nodes",
-                   (unsigned)graph->node_count);
+    if (trial.code != CUDA_SUCCESS)
+        return cu_tried(&trial, "launch a graph of %u nodes", (unsigned)graph->node_count);
+    graph->rebuilt = false;
+    graph->last_queue = queue->id;
+    return WEIR_OK;
 }
 
 weir_status cu_submit_graph(const struct weir_link *link, struct cu_queue *queue,

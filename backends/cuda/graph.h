@@ -74,8 +74,7 @@ struct cu_graph {
     uint32_t node_count;
     struct cu_node *nodes;
     uint64_t last_queue; // of the last launch, by its id; 0: none
-    bool must_follow;    // the next launch waits for `followed`, unless it is on that queue
-    CUevent followed;
+    bool rebuilt;        // since then
 };
 
 // A stream that is captured.

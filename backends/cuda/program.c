@@ -310,25 +310,21 @@ static weir_status load_compiled(const struct cu_program *program)
                           all->kernels[0].name);
 }
 
-static void unload(struct weir_kit_idle_entry *entry)
-{
-    struct cu_program *program = (struct cu_program *)(void *)entry;
-    const struct cu_module *module = program->device->module;
-    if (!cu_is_given_up(program->device))
-        module->cu.cuModuleUnload(program->module);
-    module->host->release(program);
-}
-
+// Unloading a module is a deferred free: buffer.c.
 static void release(struct cu_program *program)
 {
-    const struct weir_host *host = program->device->module->host;
+    struct cu_device *device = program->device;
+    const struct weir_host *host = device->module->host;
     host->release(program->signatures);
     if (!program->module) {
         host->release(program);
         return;
     }
-    program->idle.give_back = unload;
-    weir_kit_idle_put(program->device->idle, &program->idle);
+    pthread_mutex_lock(&device->lock);
+    program->next = device->unloads;
+    device->unloads = program;
+    atomic_fetch_add(&device->deferred, 1);
+    pthread_mutex_unlock(&device->lock);
 }
 
 static weir_status create(struct cu_program *program, const struct image *chosen)
@@ -337,7 +333,7 @@ static weir_status create(struct cu_program *program, const struct image *chosen
     weir_status status = cu_enter(program->device, &scope);
     if (status < 0)
         return status;
-    weir_kit_idle_settle(program->device->idle);
+    cu_settle(program->device);
     status = load_image(program, chosen);
     if (status == WEIR_OK)
         status = chosen->bundle ? find_bundled(program, chosen) : load_compiled(program);

@@ -481,7 +481,7 @@ weir_status cu_event_wait(const struct weir_link *link, weir_queue *object, uint
         return status;
     status = weir_kit_records_wait(queue->records, sequence, timeout_ns);
     if (status == WEIR_OK)
-        weir_kit_idle_settle(queue->device->idle);
+        cu_settle(queue->device);
     cu_leave(queue->device, &scope);
     return status;
 }
@@ -511,7 +511,7 @@ weir_status cu_queue_finish(const struct weir_link *link, weir_queue *object)
     if (code != CUDA_SUCCESS)
         status = CU_FAIL(device, "cuStreamSynchronize", code, "wait for the queue to finish");
     else
-        weir_kit_idle_settle(device->idle);
+        cu_settle(device);
     cu_leave(device, &scope);
     return status;
 }
