@@ -208,7 +208,6 @@ struct cu_watch {
     uint64_t number;       // with CUPTI: the queue's, among all that are watched
     pthread_mutex_t lock;  // held by the thread that fetches; guards what follows
     _Atomic uint64_t tail; // moved by the thread that fetches
-    CUevent near;          // the event before the oldest entry if it was converted, else NULL
     uint64_t end_ns;       // of the last one
     // With CUPTI: an entry that was complete before older ones, and when that was noticed.
     uint64_t passed_by;
@@ -469,10 +468,8 @@ weir_status cu_timeline_init(struct cu_device *device);
 void cu_timeline_finish(struct cu_device *device);
 // Records an anchor if the last one is old. Cheap when it is not.
 void cu_timeline_advance(struct cu_device *device);
-// Stores the time of a complete event. `near` is an event whose time is `near_ns`, or NULL; it is
-// used if it is nearer than every anchor.
-CUresult cu_timeline_convert(struct cu_device *device, CUevent event, CUevent near,
-                             uint64_t near_ns, uint64_t *out_time_ns);
+// Stores the time of a complete event.
+CUresult cu_timeline_convert(struct cu_device *device, CUevent event, uint64_t *out_time_ns);
 
 // Returns the device's time at a time of the host's clock.
 uint64_t cu_clock_convert(struct cu_device *device, uint64_t host_ns);

@@ -124,17 +124,23 @@ static void add_native(struct cu_trial *trial, CUgraph graph, struct cu_part *pa
     }
 }
 
+// A node's last part, in the graph that is being built.
+static CUgraphNode end_of(const struct cu_node *node)
+{
+    const struct cu_part *part = node->parts;
+    while (part->next)
+        part = part->next;
+    return part->fresh;
+}
+
 // `dependencies` has room for the dependencies of any node.
 static weir_status add_node(const struct cu_graph *graph, const struct cu_capture *capture,
                             struct cu_node *node, CUgraphNode *dependencies)
 {
     size_t count = node->dependency_count;
-    for (size_t i = 0; i < count; i++) {
-        const struct cu_parts *other = &graph->nodes[node->dependencies[i]].parts;
-        dependencies[i] = other->parts[other->count - 1].fresh;
-    }
-    for (size_t i = 0; i < node->parts.count; i++) {
-        struct cu_part *part = &node->parts.parts[i];
+    for (size_t i = 0; i < count; i++)
+        dependencies[i] = end_of(&graph->nodes[node->dependencies[i]]);
+    for (struct cu_part *part = node->parts; part; part = part->next) {
         struct cu_trial trial = {.device = graph->device};
         if (part->kind == CU_PART_COLLECTIVE)
             return capture_collective(graph->link, capture, part->u.collective, dependencies, count,
@@ -180,9 +186,8 @@ static weir_status instantiate(struct cu_graph *graph, struct cu_native_graph *n
         host_of(graph)->count_driver_object();
     for (uint32_t i = 0; i < graph->node_count; i++) {
         const struct cu_node *node = &graph->nodes[i];
-        for (size_t n = 0; n < node->parts.count && node->disabled; n++)
-            CU_TRY(&trial, cuGraphNodeSetEnabled, native->executable, node->parts.parts[n].fresh,
-                   0);
+        for (const struct cu_part *part = node->parts; part && node->disabled; part = part->next)
+            CU_TRY(&trial, cuGraphNodeSetEnabled, native->executable, part->fresh, 0);
     }
     // Else the first launch would do this work.
     CU_TRY(&trial, cuGraphUpload, native->executable, graph->device->memory_stream);
@@ -199,10 +204,8 @@ static weir_status capture(const struct cu_graph *graph, struct cu_native_graph 
     weir_status status = cu_capture_begin(&capture);
     if (status == WEIR_OK) {
         status = add_nodes(graph, &capture);
-        for (uint32_t i = 0; i < graph->node_count; i++) {
-            const struct cu_parts *parts = &graph->nodes[i].parts;
-            ends[i] = parts->parts[parts->count - 1].fresh;
-        }
+        for (uint32_t i = 0; i < graph->node_count; i++)
+            ends[i] = end_of(&graph->nodes[i]);
         if (status == WEIR_OK)
             status = cu_capture_continue(&capture, ends, graph->node_count);
         status = cu_capture_end(&capture, status);
@@ -241,11 +244,9 @@ static weir_status build(struct cu_graph *graph, struct cu_native_graph *native)
 static void adopt(struct cu_graph *graph, const struct cu_native_graph *native)
 {
     graph->native = *native;
-    for (uint32_t i = 0; i < graph->node_count; i++) {
-        struct cu_parts *parts = &graph->nodes[i].parts;
-        for (size_t n = 0; n < parts->count; n++)
-            parts->parts[n].native = parts->parts[n].fresh;
-    }
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        for (struct cu_part *part = graph->nodes[i].parts; part; part = part->next)
+            part->native = part->fresh;
 }
 
 // Creation and destruction.
@@ -295,7 +296,7 @@ static void release(struct cu_graph *graph)
     drop(graph, &graph->native);
     for (uint32_t i = 0; i < graph->node_count; i++) {
         struct cu_node *node = &graph->nodes[i];
-        cu_parts_finish(graph->device, &node->parts);
+        cu_parts_release(graph->device, node->parts);
         host->release(node->dependencies);
         while (node->staging) {
             struct cu_staging *staging = node->staging;
@@ -353,10 +354,10 @@ static bool is_line(const struct cu_part *part)
     return part->kind != CU_PART_COPY || (part->u.copy.Height == 1 && part->u.copy.Depth == 1);
 }
 
-static void set_native(struct cu_trial *trial, CUgraphExec executable, CUgraphNode native,
-                       const struct cu_part *part)
+static void set_native(struct cu_trial *trial, CUgraphExec executable, const struct cu_part *part)
 {
     CUcontext context = trial->device->context;
+    CUgraphNode native = part->native;
     switch (part->kind) {
     case CU_PART_COPY:
         CU_TRY(trial, cuGraphExecMemcpyNodeSetParams, executable, native, &part->u.copy, context);
@@ -392,27 +393,28 @@ static bool needs_rebuild(CUresult code)
            code == CUDA_ERROR_NOT_SUPPORTED;
 }
 
-// A node with several parts is not changed in place: if one change were refused, the node would be
-// inconsistent.
-static weir_status replace(struct cu_graph *graph, struct cu_node *node, struct cu_parts *fresh)
+// `*fresh` becomes the parts that are no more needed. A node with several is not changed in place: if one change were
+// refused, the node would be inconsistent.
+static weir_status replace(struct cu_graph *graph, struct cu_node *node, struct cu_part **fresh)
 {
-    struct cu_parts old = node->parts;
-    if (!graph->stale && old.count == 1 && fresh->count == 1 &&
-        old.parts->kind == fresh->parts->kind && is_line(old.parts) && is_line(fresh->parts)) {
+    struct cu_part *old = node->parts;
+    struct cu_part *part = *fresh;
+    CUresult code = CUDA_ERROR_NOT_SUPPORTED;
+    if (!graph->stale && !old->next && !part->next && old->kind == part->kind && is_line(old) &&
+        is_line(part)) {
         struct cu_trial trial = {.device = graph->device};
-        set_native(&trial, graph->native.executable, old.parts->native, fresh->parts);
+        part->native = old->native;
+        set_native(&trial, graph->native.executable, part);
         if (trial.code != CUDA_SUCCESS && !needs_rebuild(trial.code))
             return tried(graph, node, &trial, false);
-        if (trial.code == CUDA_SUCCESS) {
-            fresh->parts->native = old.parts->native;
-            node->parts = *fresh;
-            *fresh = old;
-            return WEIR_OK;
-        }
+        code = trial.code;
     }
-    node->parts = *fresh;
-    graph->stale = graph->collectives;
-    weir_status status = graph->stale ? WEIR_OK : rebuild(graph);
+    node->parts = part;
+    weir_status status = WEIR_OK;
+    if (code != CUDA_SUCCESS) {
+        graph->stale = graph->collectives;
+        status = graph->stale ? WEIR_OK : rebuild(graph);
+    }
     if (status < 0)
         node->parts = old;
     else
@@ -423,19 +425,20 @@ static weir_status replace(struct cu_graph *graph, struct cu_node *node, struct 
 // All parts of the node, or none. A graph that is stale is captured with the node as it is then.
 static weir_status set_disabled(struct cu_graph *graph, struct cu_node *node, bool disabled)
 {
-    const struct cu_parts *parts = &node->parts;
     struct cu_trial trial = {.device = graph->device};
-    size_t done = 0;
-    for (; done < parts->count && !graph->stale && trial.code == CUDA_SUCCESS; done++)
-        CU_TRY(&trial, cuGraphNodeSetEnabled, graph->native.executable, parts->parts[done].native,
-               !disabled);
-    if (trial.code == CUDA_SUCCESS) {
+    CUgraphExec executable = graph->native.executable;
+    const struct cu_part *part = graph->stale ? NULL : node->parts;
+    for (; part; part = part->next) {
+        CU_TRY(&trial, cuGraphNodeSetEnabled, executable, part->native, !disabled);
+        if (trial.code != CUDA_SUCCESS)
+            break;
+    }
+    if (!part) {
         node->disabled = disabled;
         return WEIR_OK;
     }
-    while (--done > 0)
-        (void)symbols_of(graph)->cuGraphNodeSetEnabled(graph->native.executable,
-                                                       parts->parts[done - 1].native, disabled);
+    for (const struct cu_part *done = node->parts; done != part; done = done->next)
+        (void)symbols_of(graph)->cuGraphNodeSetEnabled(executable, done->native, disabled);
     return tried(graph, node, &trial, false);
 }
 
@@ -448,7 +451,7 @@ weir_status cu_graph_update(const struct weir_link *link, weir_graph *object, ui
     if (status < 0)
         return status;
     struct cu_node *own = &graph->nodes[index];
-    struct cu_parts parts;
+    struct cu_part *parts = NULL;
     const bool disabled = node->operation->flags & WEIR_OPERATION_EMPTY;
     if (disabled != own->disabled) {
         status = set_disabled(graph, own, disabled);
@@ -456,7 +459,7 @@ weir_status cu_graph_update(const struct weir_link *link, weir_graph *object, ui
         status = cu_take_apart(link, graph->device, own, node->operation, &parts);
         if (status == WEIR_OK)
             status = replace(graph, own, &parts);
-        cu_parts_finish(graph->device, &parts);
+        cu_parts_release(graph->device, parts);
     }
     cu_leave(graph->device, &scope);
     return status;

@@ -91,11 +91,10 @@ static enum weir_kit_state wait_for_event(void *user, void *event, int *out_code
     return state_of(await(queue->device, NULL, event), out_code);
 }
 
-static int time_of_event(void *user, void *event, void *before, uint64_t before_ns,
-                         uint64_t *out_time_ns)
+static int time_of_event(void *user, void *event, uint64_t *out_time_ns)
 {
     const struct cu_queue *queue = user;
-    return (int)cu_timeline_convert(queue->device, event, before, before_ns, out_time_ns);
+    return (int)cu_timeline_convert(queue->device, event, out_time_ns);
 }
 
 static weir_status report(void *user, enum weir_kit_question question, int code, uint64_t sequence)

@@ -529,20 +529,19 @@ void cu_watch_finish(struct cu_queue *queue)
     module->host->release(watch);
 }
 
-// Returns the place for the next entry, or NULL. The entry before the oldest stays, with `near`.
+// Returns the place for the next entry, or NULL.
 static struct cu_timed *next_place(struct cu_watch *watch)
 {
     const uint64_t head = atomic_load_explicit(&watch->head, memory_order_relaxed);
     uint64_t tail = atomic_load_explicit(&watch->tail, memory_order_acquire);
-    if (head - tail < CU_WATCH_ENTRIES - 2)
+    if (head - tail < CU_WATCH_ENTRIES - 1)
         return timed_at(watch, head);
     if (pthread_mutex_trylock(&watch->lock) != 0)
         return NULL;
     if (watch->exact)
         pthread_mutex_lock(&records.lock);
     // Else some have been fetched meanwhile.
-    if (atomic_compare_exchange_strong(&watch->tail, &tail, tail + DROPPED_AT_ONCE))
-        watch->near = NULL;
+    (void)atomic_compare_exchange_strong(&watch->tail, &tail, tail + DROPPED_AT_ONCE);
     if (watch->exact)
         pthread_mutex_unlock(&records.lock);
     pthread_mutex_unlock(&watch->lock);
@@ -641,10 +640,7 @@ static bool convert(const struct cu_queue *queue, const struct cu_timed *timed,
 {
     struct cu_watch *watch = queue->watch;
     uint64_t end_ns;
-    const bool told = cu_timeline_convert(queue->device, timed->event, watch->near, watch->end_ns,
-                                          &end_ns) == CUDA_SUCCESS;
-    watch->near = told ? timed->event : NULL;
-    if (!told)
+    if (cu_timeline_convert(queue->device, timed->event, &end_ns) != CUDA_SUCCESS)
         return false;
     end_ns = later(end_ns, watch->end_ns);
     const uint64_t start_ns =

@@ -68,7 +68,6 @@ struct weir_kit_records {
     struct record_time *times; // ring, by the number of the record
     uint32_t history;          // its size; 0: no times
     uint64_t converted;        // records whose time is known
-    struct weir_kit_event *converted_event;
 };
 
 static struct record *record_at(const weir_kit_records *records, size_t index)
@@ -222,16 +221,13 @@ static void convert(weir_kit_records *records, size_t count)
     const uint64_t first = records->recorded - records->count; // number of the ring's first
     for (; records->converted < first + count; records->converted++) {
         const struct record *record = record_at(records, (size_t)(records->converted - first));
-        const struct weir_kit_event *before = records->converted_event;
         const uint64_t before_ns =
             records->converted ? time_at(records, records->converted - 1)->time_ns : 0;
         uint64_t time_ns = before_ns;
-        const int code = records->ops->time(records->queue, record->event->native,
-                                            before ? before->native : NULL, before_ns, &time_ns);
+        const int code = records->ops->time(records->queue, record->event->native, &time_ns);
         const uint64_t later_ns = time_ns > before_ns ? time_ns : before_ns;
         *time_at(records, records->converted) =
             (struct record_time){record->sequence, code == 0 ? later_ns : before_ns, code};
-        records->converted_event = code == 0 ? record->event : NULL;
     }
 }
 
@@ -242,10 +238,7 @@ static size_t count_complete(const weir_kit_records *records)
 {
     static const size_t quarters[] = {3, 1};
     const size_t complete = find_record(records, weir_kit_records_completed(records) + 1);
-    // The event of a timed queue's last complete record is not returned.
-    if (complete > (records->history > 0 ? 1 : 0))
-        return complete;
-    for (size_t i = 0; i < 2 && records->count > 0; i++) {
+    for (size_t i = 0; i < 2 && complete == 0 && records->count > 0; i++) {
         const size_t asked = records->count * quarters[i] / 4;
         int code = 0;
         if (records->ops->query(records->queue, record_at(records, asked)->event->native, &code) ==
@@ -255,14 +248,11 @@ static size_t count_complete(const weir_kit_records *records)
     return complete;
 }
 
-// Returns the events of the first `complete` records, up to one that is held. The last event of a
-// timed queue stays, since the next time is measured from it.
+// Returns the events of the first `complete` records, up to one that is held.
 static void take_back(weir_kit_records *records, size_t complete)
 {
-    if (records->history > 0) {
+    if (records->history > 0)
         convert(records, complete);
-        complete = complete > 0 ? complete - 1 : 0;
-    }
     for (; complete > 0 && record_at(records, 0)->event->users == 0; complete--) {
         struct weir_kit_event *event = record_at(records, 0)->event;
         if (!records->reused) {

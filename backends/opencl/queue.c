@@ -304,8 +304,7 @@ static enum weir_kit_state wait_for_event(void *user, void *event, int *out_code
 }
 
 // A marker that has ended, since a later one has, may be told to have a moment later.
-static int time_of_event(void *user, void *event, void *before, uint64_t before_ns,
-                         uint64_t *out_time_ns)
+static int time_of_event(void *user, void *event, uint64_t *out_time_ns)
 {
     const struct ocl_module *module = ((const struct ocl_queue *)user)->device->module;
     const cl_event native = event;

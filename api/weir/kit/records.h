@@ -68,10 +68,9 @@ struct weir_kit_record_ops {
     // M. Blocks in the driver until the event is complete. Waits with a timeout poll, with pauses of 2 us to 1 ms.
     enum weir_kit_state (*wait)(void *queue, void *native, int *out_code);
     // M with timing. Stores the time of a complete event on the device's timeline, and returns 0
-    // or the driver's error, which is reported when that time is requested. `before` is the event
-    // of the previous record, whose time is `before_ns`, or NULL. Called once for each record of a
+    // or the driver's error, which is reported when that time is requested. Called once for each record of a
     // queue with timing, in order.
-    int (*time)(void *queue, void *native, void *before, uint64_t before_ns, uint64_t *out_time_ns);
+    int (*time)(void *queue, void *native, uint64_t *out_time_ns);
     // M. Reports `code`, and returns what host->error returns.
     weir_status (*report)(void *queue, enum weir_kit_question question, int code,
                           uint64_t sequence);
