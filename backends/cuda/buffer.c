@@ -112,37 +112,27 @@ void cu_settle(struct cu_device *device)
 
 // Blocks.
 
-static void free_host(void *user, struct weir_kit_block *block)
-{
-    const struct cu_device *device = user;
-    if (!cu_is_given_up(device))
-        device->module->cu.cuMemFreeHost(block->pointer);
-    device->module->host->release(block);
-}
-
-static void free_managed(void *user, struct weir_kit_block *block)
-{
-    const struct cu_device *device = user;
-    if (!cu_is_given_up(device))
-        device->module->cu.cuMemFree((CUdeviceptr)(uintptr_t)block->pointer);
-    device->module->host->release(block);
-}
-
-static void free_plain(void *user, struct weir_kit_block *block)
+// The list of a block is its `native`.
+static void free_block(void *user, struct weir_kit_block *block)
 {
     struct cu_device *device = user;
-    const size_t size = block->size;
-    free_managed(device, block);
-    atomic_fetch_sub(&device->plain_bytes, size);
+    const struct cu_symbols *cu = &device->module->cu;
+    if (block->native == &device->plain)
+        atomic_fetch_sub(&device->plain_bytes, block->size);
+    if (!cu_is_given_up(device) && block->native == &device->blocks)
+        cu->cuMemFreeHost(block->pointer);
+    else if (!cu_is_given_up(device))
+        cu->cuMemFree((CUdeviceptr)(uintptr_t)block->pointer);
+    device->module->host->release(block);
 }
 
 void cu_free_kept(struct cu_device *device)
 {
     const CUstreamCaptureMode before = cu_relax(&device->module->cu);
     free_deferred(device);
-    weir_kit_blocks_empty(&device->blocks, free_host, device);
-    weir_kit_blocks_empty(&device->managed, free_managed, device);
-    weir_kit_blocks_empty(&device->plain, free_plain, device);
+    weir_kit_blocks_empty(&device->blocks, free_block, device);
+    weir_kit_blocks_empty(&device->managed, free_block, device);
+    weir_kit_blocks_empty(&device->plain, free_block, device);
     cu_unrelax(&device->module->cu, before);
 }
 
@@ -181,6 +171,12 @@ static void allocate(struct cu_trial *trial, const struct cu_buffer *buffer, siz
         *out_pointer = (void *)(uintptr_t)address;
 }
 
+static struct weir_kit_blocks *blocks_of(const struct cu_buffer *buffer)
+{
+    struct cu_device *device = buffer->device;
+    return buffer->managed ? &device->managed : buffer->plain ? &device->plain : &device->blocks;
+}
+
 // Where there is no plain memory left the buffer has no block: the pool may keep memory, which it returns then.
 static weir_status create_block(struct cu_buffer *buffer, size_t size)
 {
@@ -203,15 +199,9 @@ static weir_status create_block(struct cu_buffer *buffer, size_t size)
     }
     host->count_driver_object();
     block->size = size;
+    block->native = blocks_of(buffer);
     buffer->block = block;
     return WEIR_OK;
-}
-
-// Of the kind of the buffer's block.
-static struct weir_kit_blocks *blocks_of(const struct cu_buffer *buffer)
-{
-    struct cu_device *device = buffer->device;
-    return buffer->managed ? &device->managed : buffer->plain ? &device->plain : &device->blocks;
 }
 
 // Memory.
@@ -221,7 +211,7 @@ static struct weir_kit_blocks *blocks_of(const struct cu_buffer *buffer)
 static CUresult allocate_again(struct cu_device *device, struct cu_buffer *buffer)
 {
     const struct cu_symbols *cu = &device->module->cu;
-    weir_kit_blocks_empty(&device->plain, free_plain, device);
+    weir_kit_blocks_empty(&device->plain, free_block, device);
     if (cu_await_stream(cu, device->memory_stream) != CUDA_SUCCESS ||
         cu->cuMemPoolTrimTo(device->pool, 0) != CUDA_SUCCESS)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -487,7 +477,7 @@ static void release(struct cu_buffer *buffer)
 {
     struct cu_device *device = buffer->device;
     if (buffer->block)
-        weir_kit_block_put(blocks_of(buffer), buffer->block);
+        weir_kit_block_put(buffer->block->native, buffer->block);
     else if (buffer->registration)
         put(buffer->registration, device);
     else if (buffer->address && !buffer->adopted && !cu_is_given_up(device))

@@ -209,9 +209,6 @@ struct cu_watch {
     pthread_mutex_t lock;  // held by the thread that fetches; guards what follows
     _Atomic uint64_t tail; // moved by the thread that fetches
     uint64_t end_ns;       // of the last one
-    // With CUPTI: an entry that was complete before older ones, and when that was noticed.
-    uint64_t passed_by;
-    uint64_t passed_ns;
     struct cu_timed ring[CU_WATCH_ENTRIES];
 };
 
@@ -228,7 +225,7 @@ struct cu_queue {
     bool timing;
     bool wrapped; // the stream stays the caller's
     bool left;    // the stream may be destroyed by now; under the device's lock, as `end` is
-    CUevent end;  // of the last record of one that was left; NULL: it had none
+    CUevent end;  // of the last record of one that was left; NULL: nothing is under way
     struct cu_queue *next; // in the device's list
     uint64_t id;           // the front end's
     const char *label;     // likewise; lives as long as the queue

@@ -519,7 +519,8 @@ void cu_queue_leave(const struct weir_link *link, weir_queue *object)
 {
     struct cu_queue *queue = cu_queue_of(link, object);
     // Held until the queue goes.
-    const struct weir_kit_event *end = weir_kit_records_hold_last(queue->records);
+    const struct weir_kit_event *end =
+        weir_kit_records_hold(queue->records, weir_kit_records_last(queue->records));
     pthread_mutex_lock(&queue->device->lock);
     queue->left = true;
     queue->end = end ? end->native : NULL;
