@@ -20,38 +20,119 @@
 
 #include "backends/cuda/cu.h"
 
+// Deferred frees.
+//
+// cuMemHostUnregister and cuModuleUnload wait for the whole device, and a destroy must not, so these calls are
+// deferred until no queue of the device has work. Work of other libraries in the process is not considered; the calls
+// then wait for it.
+
+// Registered memory of the host. It belongs to the process and not to a device: buffers over the same memory share
+// a registration, also if they are of two devices.
+struct cu_registration {
+    struct cu_registration *next;
+    struct cu_device *device; // of the last user, while the registration is unused
+    char *pointer;
+    size_t size;
+    size_t users;
+};
+
+static pthread_mutex_t registrations_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct cu_registration *registrations;
+
+static bool touches(const struct cu_registration *registration, const char *pointer, size_t size)
+{
+    return pointer < registration->pointer + registration->size &&
+           registration->pointer < pointer + size;
+}
+
+// Ends unused registrations: those of the device, or if `pointer` is not NULL those that overlap the range.
+static void end_unused(const struct cu_device *device, const char *pointer, size_t size)
+{
+    struct cu_registration *ended = NULL;
+    pthread_mutex_lock(&registrations_lock);
+    for (struct cu_registration **at = &registrations; *at;) {
+        struct cu_registration *each = *at;
+        const bool wanted = pointer ? touches(each, pointer, size) : each->device == device;
+        if (each->users > 0 || !wanted) {
+            at = &each->next;
+            continue;
+        }
+        *at = each->next;
+        each->next = ended;
+        ended = each;
+        atomic_fetch_sub(&each->device->deferred, 1);
+    }
+    pthread_mutex_unlock(&registrations_lock);
+    while (ended) {
+        struct cu_registration *next = ended->next;
+        if (!cu_is_given_up(device))
+            device->module->cu.cuMemHostUnregister(ended->pointer);
+        device->module->host->release(ended);
+        ended = next;
+    }
+}
+
+static void free_deferred(struct cu_device *device)
+{
+    end_unused(device, NULL, 0);
+    pthread_mutex_lock(&device->lock);
+    struct cu_program *program = device->unloads;
+    device->unloads = NULL;
+    pthread_mutex_unlock(&device->lock);
+    while (program) {
+        struct cu_program *next = program->next;
+        if (!cu_is_given_up(device))
+            device->module->cu.cuModuleUnload(program->module);
+        device->module->host->release(program);
+        atomic_fetch_sub(&device->deferred, 1);
+        program = next;
+    }
+}
+
+static bool is_idle(struct cu_device *device)
+{
+    const struct cu_symbols *cu = &device->module->cu;
+    bool idle = true;
+    pthread_mutex_lock(&device->lock);
+    for (const struct cu_queue *queue = device->queues; queue && idle; queue = queue->next) {
+        if (queue->left)
+            idle = !queue->end || cu_ask_event(cu, queue->end) == CUDA_SUCCESS;
+        else
+            idle = cu_ask_stream(cu, queue->stream) == CUDA_SUCCESS;
+    }
+    pthread_mutex_unlock(&device->lock);
+    return idle;
+}
+
+void cu_settle(struct cu_device *device)
+{
+    if (atomic_load_explicit(&device->deferred, memory_order_relaxed) > 0 && is_idle(device))
+        free_deferred(device);
+}
+
 // Blocks.
 
-static void free_host(void *user, struct weir_kit_block *block)
-{
-    const struct cu_device *device = user;
-    if (!cu_is_given_up(device))
-        device->module->cu.cuMemFreeHost(block->pointer);
-    device->module->host->release(block);
-}
-
-static void free_managed(void *user, struct weir_kit_block *block)
-{
-    const struct cu_device *device = user;
-    if (!cu_is_given_up(device))
-        device->module->cu.cuMemFree((CUdeviceptr)(uintptr_t)block->pointer);
-    device->module->host->release(block);
-}
-
-static void free_plain(void *user, struct weir_kit_block *block)
+// The list of a block is its `native`.
+static void free_block(void *user, struct weir_kit_block *block)
 {
     struct cu_device *device = user;
-    const size_t size = block->size;
-    free_managed(device, block);
-    atomic_fetch_sub(&device->plain_bytes, size);
+    const struct cu_symbols *cu = &device->module->cu;
+    if (block->native == &device->plain)
+        atomic_fetch_sub(&device->plain_bytes, block->size);
+    if (!cu_is_given_up(device) && block->native == &device->blocks)
+        cu->cuMemFreeHost(block->pointer);
+    else if (!cu_is_given_up(device))
+        cu->cuMemFree((CUdeviceptr)(uintptr_t)block->pointer);
+    device->module->host->release(block);
 }
 
-void cu_blocks_release(struct cu_device *device)
+void cu_free_kept(struct cu_device *device)
 {
     const CUstreamCaptureMode before = cu_relax(&device->module->cu);
-    weir_kit_blocks_empty(&device->blocks, free_host, device);
-    weir_kit_blocks_empty(&device->managed, free_managed, device);
-    weir_kit_blocks_empty(&device->plain, free_plain, device);
+    free_deferred(device);
+    weir_kit_blocks_empty(&device->blocks, free_block, device);
+    weir_kit_blocks_empty(&device->managed, free_block, device);
+    weir_kit_blocks_empty(&device->plain, free_block, device);
     cu_unrelax(&device->module->cu, before);
 }
 
@@ -90,6 +171,12 @@ static void allocate(struct cu_trial *trial, const struct cu_buffer *buffer, siz
         *out_pointer = (void *)(uintptr_t)address;
 }
 
+static struct weir_kit_blocks *blocks_of(const struct cu_buffer *buffer)
+{
+    struct cu_device *device = buffer->device;
+    return buffer->managed ? &device->managed : buffer->plain ? &device->plain : &device->blocks;
+}
+
 // Where there is no plain memory left the buffer has no block: the pool may keep memory, which it returns then.
 static weir_status create_block(struct cu_buffer *buffer, size_t size)
 {
@@ -102,7 +189,7 @@ static weir_status create_block(struct cu_buffer *buffer, size_t size)
     allocate(&trial, buffer, size, &block->pointer);
     const bool full = trial.code == CUDA_ERROR_OUT_OF_MEMORY;
     if (full && !buffer->plain) {
-        cu_blocks_release(device);
+        cu_free_kept(device);
         trial.code = CUDA_SUCCESS;
         allocate(&trial, buffer, size, &block->pointer);
     }
@@ -112,15 +199,9 @@ static weir_status create_block(struct cu_buffer *buffer, size_t size)
     }
     host->count_driver_object();
     block->size = size;
+    block->native = blocks_of(buffer);
     buffer->block = block;
     return WEIR_OK;
-}
-
-// Of the kind of the buffer's block.
-static struct weir_kit_blocks *blocks_of(const struct cu_buffer *buffer)
-{
-    struct cu_device *device = buffer->device;
-    return buffer->managed ? &device->managed : buffer->plain ? &device->plain : &device->blocks;
 }
 
 // Memory.
@@ -130,7 +211,7 @@ static struct weir_kit_blocks *blocks_of(const struct cu_buffer *buffer)
 static CUresult allocate_again(struct cu_device *device, struct cu_buffer *buffer)
 {
     const struct cu_symbols *cu = &device->module->cu;
-    weir_kit_blocks_empty(&device->plain, free_plain, device);
+    weir_kit_blocks_empty(&device->plain, free_block, device);
     if (cu_await_stream(cu, device->memory_stream) != CUDA_SUCCESS ||
         cu->cuMemPoolTrimTo(device->pool, 0) != CUDA_SUCCESS)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -203,17 +284,39 @@ static bool is_pinned_by_others(const struct cu_device *device, char *pointer, s
         if (code != CUDA_SUCCESS || type != CU_MEMORYTYPE_HOST)
             return false;
     }
-    return !weir_kit_registration_touches(device->idle, pointer, size);
+    pthread_mutex_lock(&registrations_lock);
+    const struct cu_registration *own = registrations;
+    while (own && !touches(own, pointer, size))
+        own = own->next;
+    pthread_mutex_unlock(&registrations_lock);
+    return !own;
+}
+
+// A registration that covers the range, with the caller as a further user, or NULL. Unused ones that overlap the range
+// are ended first, which may wait for the device: their memory may have been unmapped since, and other memory mapped
+// at its address.
+static struct cu_registration *share(const struct cu_device *device, const char *pointer,
+                                     size_t size)
+{
+    end_unused(device, pointer, size);
+    pthread_mutex_lock(&registrations_lock);
+    struct cu_registration *found = registrations;
+    while (found && (pointer < found->pointer || pointer + size > found->pointer + found->size))
+        found = found->next;
+    // Another thread may have ended the last use since.
+    if (found && found->users++ == 0)
+        atomic_fetch_sub(&found->device->deferred, 1);
+    pthread_mutex_unlock(&registrations_lock);
+    return found;
 }
 
 // Registers memory of the user, or shares a registration that covers it, or stores NULL if other
-// code has pinned the memory. Within the device's context. May wait for the device, as
-// weir_kit_registration_share() does.
+// code has pinned the memory. Within the device's context.
 static weir_status get_registration(struct cu_device *device, void *pointer, size_t size,
-                                    struct weir_kit_registration **out_registration)
+                                    struct cu_registration **out_registration)
 {
     const struct cu_module *module = device->module;
-    *out_registration = weir_kit_registration_share(device->idle, pointer, size);
+    *out_registration = share(device, pointer, size);
     if (*out_registration)
         return WEIR_OK;
     CUresult code =
@@ -229,13 +332,29 @@ static weir_status get_registration(struct cu_device *device, void *pointer, siz
     if (code != CUDA_SUCCESS)
         return CU_FAIL(device, "cuMemHostRegister", code, "cannot pin %zu bytes at %p", size,
                        pointer);
-    *out_registration = weir_kit_registration_add(device->idle, pointer, size);
-    if (!*out_registration) {
+    struct cu_registration *added = module->host->allocate(sizeof *added);
+    if (!added) {
         module->cu.cuMemHostUnregister(pointer);
         return weir_host_no_memory(module->host, "a buffer");
     }
     module->host->count_driver_object();
+    pthread_mutex_lock(&registrations_lock);
+    *added = (struct cu_registration){registrations, NULL, pointer, size, 1};
+    registrations = added;
+    pthread_mutex_unlock(&registrations_lock);
+    *out_registration = added;
     return WEIR_OK;
+}
+
+// After the last use, ending the registration is a deferred free.
+static void put(struct cu_registration *registration, struct cu_device *device)
+{
+    pthread_mutex_lock(&registrations_lock);
+    if (--registration->users == 0) {
+        registration->device = device;
+        atomic_fetch_add(&device->deferred, 1);
+    }
+    pthread_mutex_unlock(&registrations_lock);
 }
 
 static weir_status wrap(struct cu_buffer *buffer, void *pointer)
@@ -358,9 +477,9 @@ static void release(struct cu_buffer *buffer)
 {
     struct cu_device *device = buffer->device;
     if (buffer->block)
-        weir_kit_block_put(blocks_of(buffer), buffer->block);
+        weir_kit_block_put(buffer->block->native, buffer->block);
     else if (buffer->registration)
-        weir_kit_registration_put(device->idle, buffer->registration);
+        put(buffer->registration, device);
     else if (buffer->address && !buffer->adopted && !cu_is_given_up(device))
         device->module->cu.cuMemFreeAsync(buffer->address, device->memory_stream);
     device->module->host->release(buffer);

@@ -274,7 +274,7 @@ static weir_status compile_cuda(struct cu_device *device, const struct weir_prog
 
 // The driver's OpenCL compiler. Nothing is kept between two calls: a program is compiled once and then cached.
 
-#define PLATFORM_LIMIT 16
+#define DRIVERS_OPENCL "libnvidia-opencl.so.1"
 #define DEVICE_LIMIT 64
 
 struct cu_cl {
@@ -283,42 +283,16 @@ struct cu_cl {
     char driver[128]; // its version
 };
 
-static bool find_in_platform(cl_platform_id platform, unsigned wanted, struct cu_cl *cl)
+// Only NVIDIA's devices have a compute capability.
+static bool has_capability(const struct ocl_symbols *cl, cl_device_id device, unsigned wanted)
 {
-    cl_device_id devices[DEVICE_LIMIT];
-    cl_uint count = 0;
-    if (!ocl_driver_symbols(platform, &cl->api) ||
-        cl->api.clGetDeviceIDs(platform, CL_DEVICE_TYPE_GPU, DEVICE_LIMIT, devices, &count) !=
-            CL_SUCCESS)
-        return false;
-    for (cl_uint i = 0; i < count && i < DEVICE_LIMIT; i++) {
-        cl_uint major = 0;
-        cl_uint minor = 0;
-        // Only NVIDIA's devices have a compute capability.
-        if (cl->api.clGetDeviceInfo(devices[i], OCL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV,
-                                    sizeof major, &major, NULL) != CL_SUCCESS ||
-            cl->api.clGetDeviceInfo(devices[i], OCL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV,
-                                    sizeof minor, &minor, NULL) != CL_SUCCESS ||
-            10 * major + minor != wanted)
-            continue;
-        cl->device = devices[i];
-        cl->api.clGetDeviceInfo(devices[i], CL_DRIVER_VERSION, sizeof cl->driver - 1, cl->driver,
-                                NULL);
-        return true;
-    }
-    return false;
-}
-
-static bool find_in(ocl_get_platforms get, unsigned wanted, struct cu_cl *cl)
-{
-    cl_platform_id platforms[PLATFORM_LIMIT];
-    cl_uint count = 0;
-    bool found = false;
-    if (get(PLATFORM_LIMIT, platforms, &count) != CL_SUCCESS)
-        return false;
-    for (cl_uint i = 0; i < count && i < PLATFORM_LIMIT && !found; i++)
-        found = find_in_platform(platforms[i], wanted, cl);
-    return found;
+    cl_uint major = 0;
+    cl_uint minor = 0;
+    return cl->clGetDeviceInfo(device, OCL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV, sizeof major, &major,
+                               NULL) == CL_SUCCESS &&
+           cl->clGetDeviceInfo(device, OCL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV, sizeof minor, &minor,
+                               NULL) == CL_SUCCESS &&
+           10 * major + minor == wanted;
 }
 
 // Opens the library and finds a device with the compute capability of `device`, for which PTX is
@@ -328,24 +302,30 @@ static bool find_in(ocl_get_platforms get, unsigned wanted, struct cu_cl *cl)
 static weir_status find_compiler(const struct cu_device *device, struct cu_cl *out)
 {
     const struct weir_host *host = device->module->host;
-    char message[512] = "";
-    *out = (struct cu_cl){.device = NULL};
-    static const char *const names[] = {"libnvidia-opencl.so.1"};
-    void *library = weir_kit_library_open(names, 1, message, sizeof message);
-    const ocl_get_platforms driver = library ? ocl_driver_platforms(library) : NULL;
-    if (library && !driver)
-        snprintf(message, sizeof message, "%s has no clIcdGetPlatformIDsKHR", names[0]);
-    if (driver && find_in(driver, device->architecture, out))
-        return WEIR_OK;
-    if (!driver)
+    char message[512];
+    cl_platform_id platform;
+    cl_device_id devices[DEVICE_LIMIT];
+    cl_uint count = 0;
+    if (!ocl_symbols_load(DRIVERS_OPENCL, &out->api, message, sizeof message))
         return weir_host_fail(
             host, WEIR_ERROR_UNSUPPORTED,
             "install the OpenCL part of the NVIDIA driver (on Debian libnvidia-opencl1 or "
             "nvidia-opencl-icd); in a container set NVIDIA_DRIVER_CAPABILITIES=compute,utility; or "
             "build the kernels with weir_kernels",
-            "OpenCL C is compiled by the driver's libnvidia-opencl.so.1, which cannot be loaded: "
-            "%s",
+            "OpenCL C is compiled by the driver's " DRIVERS_OPENCL ", which cannot be loaded: %s",
             message);
+    if (out->api.clGetPlatformIDs(1, &platform, NULL) != CL_SUCCESS ||
+        out->api.clGetDeviceIDs(platform, CL_DEVICE_TYPE_GPU, DEVICE_LIMIT, devices, &count) !=
+            CL_SUCCESS)
+        count = 0;
+    for (cl_uint i = 0; i < count && i < DEVICE_LIMIT; i++) {
+        if (!has_capability(&out->api, devices[i], device->architecture))
+            continue;
+        out->device = devices[i];
+        out->api.clGetDeviceInfo(devices[i], CL_DRIVER_VERSION, sizeof out->driver - 1, out->driver,
+                                 NULL);
+        return WEIR_OK;
+    }
     return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED,
                           "let CUDA and OpenCL see the same devices, or build the kernels with "
                           "weir_kernels",

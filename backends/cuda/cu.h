@@ -3,9 +3,8 @@
 //   module.c       open: library, driver, devices; the ops table
 //   symbols.c      the driver's functions
 //   error.c        errors, the operations that a fault may be caused by, and the contexts that calls enter
-//   device.c       devices, limits, which ones reach each other and which were given up; frees that are deferred
-//                  until the device is idle
-//   buffer.c       memory, also the caller's
+//   device.c       devices, limits, which ones reach each other and which were given up
+//   buffer.c       memory, also the caller's; frees that are deferred until the device is idle
 //   queue.c        queues: submission, records and waits, wrapped streams, histories
 //   copy.c         copies and fills, by the kinds of memory
 //   program.c      programs, kernels, the arguments of launches
@@ -24,9 +23,9 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <weir/kit/blocks.h>
 #include <weir/kit/cache.h>
 #include <weir/kit/error.h>
-#include <weir/kit/idle.h>
 #include <weir/kit/records.h>
 #include <weir/kit/signature.h>
 #include <weir/module/error.h>
@@ -152,17 +151,18 @@ struct cu_device {
     struct cu_attributes attributes;
     struct cu_timeline timeline;
     struct cu_clock clock;
-    weir_kit_idle *idle;            // deferred frees
+    atomic_size_t deferred;         // frees: see cu_settle()
     struct weir_kit_blocks blocks;  // pinned memory of destroyed buffers
     struct weir_kit_blocks managed; // managed memory of destroyed buffers
     struct weir_kit_blocks plain;   // plain memory of destroyed buffers
     _Atomic size_t plain_bytes;     // of all plain memory
     pthread_mutex_t lock;           // guards what follows
+    struct cu_program *unloads;     // destroyed programs, whose modules are still loaded
     struct weir_error first_fault;
     struct cu_words words;
     struct cu_queue *queues;
     struct cu_comm *comms;
-    struct cu_comm_threads *comm_threads; // has a lock of its own
+    struct cu_comm_threads *comm_threads; // not guarded
 };
 
 // DEVICE: `address`, in a block if it is plain memory. MANAGED: the same, in a block. HOST: `pointer`, in a block, in registered memory
@@ -173,8 +173,8 @@ struct cu_buffer {
     CUdeviceptr address;
     char *pointer;
     struct weir_kit_block *block;
-    struct weir_kit_registration *registration;
-    bool adopted; // the memory stays the caller's
+    struct cu_registration *registration; // buffer.c
+    bool adopted;                         // the memory stays the caller's
     bool managed;
     bool plain;
 };
@@ -208,11 +208,7 @@ struct cu_watch {
     uint64_t number;       // with CUPTI: the queue's, among all that are watched
     pthread_mutex_t lock;  // held by the thread that fetches; guards what follows
     _Atomic uint64_t tail; // moved by the thread that fetches
-    CUevent near;          // the event before the oldest entry if it was converted, else NULL
     uint64_t end_ns;       // of the last one
-    // With CUPTI: an entry that was complete before older ones, and when that was noticed.
-    uint64_t passed_by;
-    uint64_t passed_ns;
     struct cu_timed ring[CU_WATCH_ENTRIES];
 };
 
@@ -229,15 +225,15 @@ struct cu_queue {
     bool timing;
     bool wrapped; // the stream stays the caller's
     bool left;    // the stream may be destroyed by now; under the device's lock, as `end` is
-    CUevent end;  // of the last record of one that was left; NULL: it had none
+    CUevent end;  // of the last record of one that was left; NULL: nothing is under way
     struct cu_queue *next; // in the device's list
     uint64_t id;           // the front end's
     const char *label;     // likewise; lives as long as the queue
 };
 
 struct cu_program {
-    struct weir_kit_idle_entry idle; // first; unloading the module is deferred
     struct cu_device *device;
+    struct cu_program *next; // in the device's list of unloads
     CUmodule module;
     struct weir_kit_signatures *signatures; // NULL for bundles
 };
@@ -246,7 +242,6 @@ struct cu_kernel {
     struct cu_device *device;
     CUfunction function;
     const char *name; // the device's
-    unsigned max_dynamic_bytes;
     unsigned own_local_bytes;
     unsigned registers; // of a work-item
 };
@@ -469,10 +464,8 @@ weir_status cu_timeline_init(struct cu_device *device);
 void cu_timeline_finish(struct cu_device *device);
 // Records an anchor if the last one is old. Cheap when it is not.
 void cu_timeline_advance(struct cu_device *device);
-// Stores the time of a complete event. `near` is an event whose time is `near_ns`, or NULL; it is
-// used if it is nearer than every anchor.
-CUresult cu_timeline_convert(struct cu_device *device, CUevent event, CUevent near,
-                             uint64_t near_ns, uint64_t *out_time_ns);
+// Stores the time of a complete event.
+CUresult cu_timeline_convert(struct cu_device *device, CUevent event, uint64_t *out_time_ns);
 
 // Returns the device's time at a time of the host's clock.
 uint64_t cu_clock_convert(struct cu_device *device, uint64_t host_ns);
@@ -498,8 +491,10 @@ void cu_activity_rest(void);
 
 // buffer.c
 
-// Frees the pinned, managed and plain memory that is kept; waits for the device. Within its context.
-void cu_blocks_release(struct cu_device *device);
+// Carry out the deferred frees, where there are any and no queue of the device has work; and at once, with the pinned,
+// managed and plain memory that is kept, which waits for the device. Within its context.
+void cu_settle(struct cu_device *device);
+void cu_free_kept(struct cu_device *device);
 
 // program.c
 
@@ -520,10 +515,8 @@ struct cu_packed {
 };
 
 // Packs the arguments of a LAUNCH into a structure, which need not be initialised.
-//
-// Errors: WEIR_ERROR_INVALID for more local memory than the kernel can have.
-weir_status cu_pack(const struct weir_link *link, const struct weir_operation *operation,
-                    struct cu_packed *packed);
+void cu_pack(const struct weir_link *link, const struct weir_operation *operation,
+             struct cu_packed *packed);
 
 // compile.c
 

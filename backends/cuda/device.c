@@ -209,49 +209,6 @@ const char *cu_keep_name(struct cu_device *device, const char *name)
     return kept ? kept->text : NULL;
 }
 
-// Deferred frees.
-//
-// cuMemHostUnregister and cuModuleUnload wait for the whole device, so the kit defers them until no
-// queue of the device has work. Work of other libraries in the process is not considered; the calls
-// then wait for it.
-
-static struct weir_kit_registrations registrations = WEIR_KIT_REGISTRATIONS;
-
-static bool is_idle(void *user)
-{
-    struct cu_device *device = user;
-    const struct cu_symbols *cu = &device->module->cu;
-    bool idle = true;
-    pthread_mutex_lock(&device->lock);
-    for (const struct cu_queue *queue = device->queues; queue && idle; queue = queue->next) {
-        if (queue->left)
-            idle = !queue->end || cu_ask_event(cu, queue->end) == CUDA_SUCCESS;
-        else
-            idle = cu_ask_stream(cu, queue->stream) == CUDA_SUCCESS;
-    }
-    pthread_mutex_unlock(&device->lock);
-    return idle;
-}
-
-static void unregister(void *user, void *pointer)
-{
-    const struct cu_device *device = user;
-    if (!cu_is_given_up(device))
-        device->module->cu.cuMemHostUnregister(pointer);
-}
-
-static weir_status init_idle(struct cu_device *device)
-{
-    const struct weir_kit_idle_params params = {
-        .host = device->module->host,
-        .device = device,
-        .is_idle = is_idle,
-        .registrations = &registrations,
-        .unregister = unregister,
-    };
-    return weir_kit_idle_create(&params, &device->idle);
-}
-
 // Creation and destruction.
 
 static weir_status read_attributes(struct cu_device *device)
@@ -323,8 +280,7 @@ static void empty_context(struct cu_device *device)
     const struct cu_symbols *cu = &device->module->cu;
     struct cu_scope scope;
     cu_enter_to_destroy(device, &scope);
-    weir_kit_idle_drain(device->idle);
-    cu_blocks_release(device);
+    cu_free_kept(device);
     if (device->words.page && !cu_is_given_up(device))
         cu->cuMemFreeHost(device->words.page);
     while (device->words.names) {
@@ -366,7 +322,6 @@ static void release(struct cu_device *device)
     pthread_mutex_unlock(&causes_lock);
     pthread_mutex_destroy(&device->timeline.lock);
     pthread_mutex_destroy(&device->clock.lock);
-    weir_kit_idle_destroy(&device->idle);
     weir_kit_blocks_finish(&device->blocks);
     weir_kit_blocks_finish(&device->managed);
     weir_kit_blocks_finish(&device->plain);
@@ -406,8 +361,6 @@ weir_status cu_device_create(const struct weir_link *link, weir_device *object,
     if (status == WEIR_OK)
         status = check_abilities(device);
     if (status == WEIR_OK)
-        status = init_idle(device);
-    if (status == WEIR_OK)
         status = retain_context(device);
     if (status == WEIR_OK)
         status = cu_enter(device, &scope);
@@ -435,8 +388,7 @@ weir_status cu_device_trim(const struct weir_link *link, weir_device *object)
     weir_status status = cu_enter(device, &scope);
     if (status < 0)
         return status;
-    weir_kit_idle_drain(device->idle);
-    cu_blocks_release(device);
+    cu_free_kept(device);
     struct cu_trial trial = {.device = device};
     CU_TRY_AWAIT(&trial, device->memory_stream);
     CU_TRY(&trial, cuMemPoolTrimTo, device->pool, 0);

@@ -124,17 +124,23 @@ static void add_native(struct cu_trial *trial, CUgraph graph, struct cu_part *pa
     }
 }
 
+// A node's last part, in the graph that is being built.
+static CUgraphNode end_of(const struct cu_node *node)
+{
+    const struct cu_part *part = node->parts;
+    while (part->next)
+        part = part->next;
+    return part->fresh;
+}
+
 // `dependencies` has room for the dependencies of any node.
 static weir_status add_node(const struct cu_graph *graph, const struct cu_capture *capture,
                             struct cu_node *node, CUgraphNode *dependencies)
 {
     size_t count = node->dependency_count;
-    for (size_t i = 0; i < count; i++) {
-        const struct cu_parts *other = &graph->nodes[node->dependencies[i]].parts;
-        dependencies[i] = other->parts[other->count - 1].fresh;
-    }
-    for (size_t i = 0; i < node->parts.count; i++) {
-        struct cu_part *part = &node->parts.parts[i];
+    for (size_t i = 0; i < count; i++)
+        dependencies[i] = end_of(&graph->nodes[node->dependencies[i]]);
+    for (struct cu_part *part = node->parts; part; part = part->next) {
         struct cu_trial trial = {.device = graph->device};
         if (part->kind == CU_PART_COLLECTIVE)
             return capture_collective(graph->link, capture, part->u.collective, dependencies, count,
@@ -157,6 +163,11 @@ static weir_status add_nodes(const struct cu_graph *graph, const struct cu_captu
     weir_status status = WEIR_OK;
     for (uint32_t i = 0; i < graph->node_count && status == WEIR_OK; i++)
         status = add_node(graph, capture, &graph->nodes[i], dependencies);
+    if (status == WEIR_OK && capture->stream) { // it ends after all of them
+        for (uint32_t i = 0; i < graph->node_count; i++)
+            dependencies[i] = end_of(&graph->nodes[i]);
+        status = cu_capture_continue(capture, dependencies, graph->node_count);
+    }
     host->release(dependencies);
     return status;
 }
@@ -180,72 +191,49 @@ static weir_status instantiate(struct cu_graph *graph, struct cu_native_graph *n
         host_of(graph)->count_driver_object();
     for (uint32_t i = 0; i < graph->node_count; i++) {
         const struct cu_node *node = &graph->nodes[i];
-        for (size_t n = 0; n < node->parts.count && node->disabled; n++)
-            CU_TRY(&trial, cuGraphNodeSetEnabled, native->executable, node->parts.parts[n].fresh,
-                   0);
+        for (const struct cu_part *part = node->parts; part && node->disabled; part = part->next)
+            CU_TRY(&trial, cuGraphNodeSetEnabled, native->executable, part->fresh, 0);
     }
     // Else the first launch would do this work.
     CU_TRY(&trial, cuGraphUpload, native->executable, graph->device->memory_stream);
     return cu_tried(&trial, "make a graph of %u nodes", (unsigned)graph->node_count);
 }
 
-static weir_status capture(const struct cu_graph *graph, struct cu_native_graph *native)
+// Makes the driver's graph of the nodes' parts, in place of the one that there is.
+static weir_status build(struct cu_graph *graph)
 {
-    const struct weir_host *host = host_of(graph);
     struct cu_capture capture = {.device = graph->device};
-    CUgraphNode *ends = host->allocate(graph->node_count * sizeof(CUgraphNode));
-    if (!ends)
-        return weir_host_no_memory(host, "a graph");
-    weir_status status = cu_capture_begin(&capture);
-    if (status == WEIR_OK) {
-        status = add_nodes(graph, &capture);
-        for (uint32_t i = 0; i < graph->node_count; i++) {
-            const struct cu_parts *parts = &graph->nodes[i].parts;
-            ends[i] = parts->parts[parts->count - 1].fresh;
-        }
-        if (status == WEIR_OK)
-            status = cu_capture_continue(&capture, ends, graph->node_count);
-        status = cu_capture_end(&capture, status);
-    }
-    if (status == WEIR_OK)
-        native->graph = capture.graph;
-    host->release(ends);
-    return status;
-}
-
-// Makes the driver's graph of the nodes' parts, whose `fresh` becomes their nodes there.
-static weir_status build(struct cu_graph *graph, struct cu_native_graph *native)
-{
+    struct cu_native_graph fresh = {0};
     struct cu_trial trial = {.device = graph->device};
     weir_status status;
     if (graph->collectives) {
-        status = capture(graph, native);
+        status = cu_capture_begin(&capture);
+        if (status == WEIR_OK)
+            status = cu_capture_end(&capture, add_nodes(graph, &capture));
     } else {
-        CU_TRY(&trial, cuGraphCreate, &native->graph, 0);
+        CU_TRY(&trial, cuGraphCreate, &capture.graph, 0);
         if (trial.code != CUDA_SUCCESS)
-            native->graph = NULL;
+            capture.graph = NULL;
         status = cu_tried(&trial, "make a graph");
         if (status == WEIR_OK)
-            status = add_nodes(graph, &(struct cu_capture){.graph = native->graph});
+            status = add_nodes(graph, &capture);
     }
-    if (native->graph)
+    fresh.graph = capture.graph;
+    if (fresh.graph)
         host_of(graph)->count_driver_object();
     if (status == WEIR_OK)
-        status = instantiate(graph, native);
-    if (status < 0)
-        drop(graph, native);
-    return status;
-}
-
-// The graph takes ownership of the new one.
-static void adopt(struct cu_graph *graph, const struct cu_native_graph *native)
-{
-    graph->native = *native;
-    for (uint32_t i = 0; i < graph->node_count; i++) {
-        struct cu_parts *parts = &graph->nodes[i].parts;
-        for (size_t n = 0; n < parts->count; n++)
-            parts->parts[n].native = parts->parts[n].fresh;
+        status = instantiate(graph, &fresh);
+    if (status < 0) {
+        drop(graph, &fresh);
+        return status;
     }
+    drop(graph, &graph->native);
+    graph->native = fresh;
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        for (struct cu_part *part = graph->nodes[i].parts; part; part = part->next)
+            part->native = part->fresh;
+    graph->rebuilt = true;
+    return WEIR_OK;
 }
 
 // Creation and destruction.
@@ -280,12 +268,8 @@ static weir_status make(const struct weir_link *link, struct cu_graph *graph,
         if (status < 0)
             return status;
     }
-    struct cu_native_graph native = {0};
     graph->stale = graph->collectives;
-    weir_status status = graph->stale ? WEIR_OK : build(graph, &native);
-    if (status == WEIR_OK && !graph->stale)
-        adopt(graph, &native);
-    return status;
+    return graph->stale ? WEIR_OK : build(graph);
 }
 
 // Within the device's context.
@@ -293,11 +277,9 @@ static void release(struct cu_graph *graph)
 {
     const struct weir_host *host = host_of(graph);
     drop(graph, &graph->native);
-    if (graph->followed)
-        symbols_of(graph)->cuEventDestroy(graph->followed);
     for (uint32_t i = 0; i < graph->node_count; i++) {
         struct cu_node *node = &graph->nodes[i];
-        cu_parts_finish(graph->device, &node->parts);
+        cu_parts_release(graph->device, node->parts);
         host->release(node->dependencies);
         while (node->staging) {
             struct cu_staging *staging = node->staging;
@@ -355,10 +337,10 @@ static bool is_line(const struct cu_part *part)
     return part->kind != CU_PART_COPY || (part->u.copy.Height == 1 && part->u.copy.Depth == 1);
 }
 
-static void set_native(struct cu_trial *trial, CUgraphExec executable, CUgraphNode native,
-                       const struct cu_part *part)
+static void set_native(struct cu_trial *trial, CUgraphExec executable, const struct cu_part *part)
 {
     CUcontext context = trial->device->context;
+    CUgraphNode native = part->native;
     switch (part->kind) {
     case CU_PART_COPY:
         CU_TRY(trial, cuGraphExecMemcpyNodeSetParams, executable, native, &part->u.copy, context);
@@ -374,65 +356,6 @@ static void set_native(struct cu_trial *trial, CUgraphExec executable, CUgraphNo
     }
 }
 
-// Marks the end of a stream that was left, and so must not be used, in a new stream that waits for
-// its last record. The driver frees the new stream after that wait.
-static void record_after(struct cu_trial *trial, CUevent end, CUevent followed)
-{
-    CUstream stream = NULL;
-    CU_TRY(trial, cuStreamCreateWithPriority, &stream, CU_STREAM_NON_BLOCKING, 0);
-    if (trial->code != CUDA_SUCCESS)
-        return;
-    CU_TRY(trial, cuStreamWaitEvent, stream, end, 0);
-    CU_TRY(trial, cuEventRecord, followed, stream);
-    trial->device->module->cu.cuStreamDestroy(stream);
-}
-
-// Marks the end of the last launch, for the first launch of a new executable graph. A destroyed
-// stream has finished, and so has one that was left without a record. Recording under the lock may
-// block until the stream has room, which does not depend on this lock.
-static weir_status mark_last_launch(struct cu_graph *graph)
-{
-    struct cu_device *device = graph->device;
-    struct cu_trial trial = {.device = device};
-    if (!graph->last_queue)
-        return WEIR_OK;
-    if (!graph->followed)
-        CU_TRY(&trial, cuEventCreate, &graph->followed, CU_EVENT_DISABLE_TIMING);
-    if (trial.code != CUDA_SUCCESS) {
-        graph->followed = NULL;
-        return cu_tried(&trial, "update a graph");
-    }
-    pthread_mutex_lock(&device->lock);
-    const struct cu_queue *queue = cu_find_queue(device, graph->last_queue);
-    const bool follow = queue && (!queue->left || queue->end);
-    if (follow && queue->left)
-        record_after(&trial, queue->end, graph->followed);
-    else if (follow)
-        CU_TRY(&trial, cuEventRecord, graph->followed, queue->stream);
-    pthread_mutex_unlock(&device->lock);
-    if (trial.code != CUDA_SUCCESS)
-        return cu_tried(&trial, "update a graph");
-    // If the queue is gone, the mark of an earlier update still counts.
-    graph->must_follow = graph->must_follow || follow;
-    return WEIR_OK;
-}
-
-// The node's parts are already replaced by the new ones.
-static weir_status rebuild(struct cu_graph *graph)
-{
-    struct cu_native_graph fresh = {0};
-    weir_status status = build(graph, &fresh);
-    if (status == WEIR_OK)
-        status = mark_last_launch(graph);
-    if (status < 0) {
-        drop(graph, &fresh);
-        return status;
-    }
-    drop(graph, &graph->native);
-    adopt(graph, &fresh);
-    return WEIR_OK;
-}
-
 // Of operands that are not those of such a change, such as a child graph of other nodes.
 static bool needs_rebuild(CUresult code)
 {
@@ -440,27 +363,28 @@ static bool needs_rebuild(CUresult code)
            code == CUDA_ERROR_NOT_SUPPORTED;
 }
 
-// A node with several parts is not changed in place: if one change were refused, the node would be
-// inconsistent.
-static weir_status replace(struct cu_graph *graph, struct cu_node *node, struct cu_parts *fresh)
+// `*fresh` becomes the parts that are no more needed. A node with several is not changed in place: if one change were
+// refused, the node would be inconsistent.
+static weir_status replace(struct cu_graph *graph, struct cu_node *node, struct cu_part **fresh)
 {
-    struct cu_parts old = node->parts;
-    if (!graph->stale && old.count == 1 && fresh->count == 1 &&
-        old.parts->kind == fresh->parts->kind && is_line(old.parts) && is_line(fresh->parts)) {
+    struct cu_part *old = node->parts;
+    struct cu_part *part = *fresh;
+    CUresult code = CUDA_ERROR_NOT_SUPPORTED;
+    if (!graph->stale && !old->next && !part->next && old->kind == part->kind && is_line(old) &&
+        is_line(part)) {
         struct cu_trial trial = {.device = graph->device};
-        set_native(&trial, graph->native.executable, old.parts->native, fresh->parts);
+        part->native = old->native;
+        set_native(&trial, graph->native.executable, part);
         if (trial.code != CUDA_SUCCESS && !needs_rebuild(trial.code))
             return tried(graph, node, &trial, false);
-        if (trial.code == CUDA_SUCCESS) {
-            fresh->parts->native = old.parts->native;
-            node->parts = *fresh;
-            *fresh = old;
-            return WEIR_OK;
-        }
+        code = trial.code;
     }
-    node->parts = *fresh;
-    graph->stale = graph->collectives;
-    weir_status status = graph->stale ? WEIR_OK : rebuild(graph);
+    node->parts = part;
+    weir_status status = WEIR_OK;
+    if (code != CUDA_SUCCESS) {
+        graph->stale = graph->collectives;
+        status = graph->stale ? WEIR_OK : build(graph);
+    }
     if (status < 0)
         node->parts = old;
     else
@@ -471,19 +395,20 @@ static weir_status replace(struct cu_graph *graph, struct cu_node *node, struct 
 // All parts of the node, or none. A graph that is stale is captured with the node as it is then.
 static weir_status set_disabled(struct cu_graph *graph, struct cu_node *node, bool disabled)
 {
-    const struct cu_parts *parts = &node->parts;
     struct cu_trial trial = {.device = graph->device};
-    size_t done = 0;
-    for (; done < parts->count && !graph->stale && trial.code == CUDA_SUCCESS; done++)
-        CU_TRY(&trial, cuGraphNodeSetEnabled, graph->native.executable, parts->parts[done].native,
-               !disabled);
-    if (trial.code == CUDA_SUCCESS) {
+    CUgraphExec executable = graph->native.executable;
+    const struct cu_part *part = graph->stale ? NULL : node->parts;
+    for (; part; part = part->next) {
+        CU_TRY(&trial, cuGraphNodeSetEnabled, executable, part->native, !disabled);
+        if (trial.code != CUDA_SUCCESS)
+            break;
+    }
+    if (!part) {
         node->disabled = disabled;
         return WEIR_OK;
     }
-    while (--done > 0)
-        (void)symbols_of(graph)->cuGraphNodeSetEnabled(graph->native.executable,
-                                                       parts->parts[done - 1].native, disabled);
+    for (const struct cu_part *done = node->parts; done != part; done = done->next)
+        (void)symbols_of(graph)->cuGraphNodeSetEnabled(executable, done->native, disabled);
     return tried(graph, node, &trial, false);
 }
 
@@ -496,7 +421,7 @@ weir_status cu_graph_update(const struct weir_link *link, weir_graph *object, ui
     if (status < 0)
         return status;
     struct cu_node *own = &graph->nodes[index];
-    struct cu_parts parts;
+    struct cu_part *parts = NULL;
     const bool disabled = node->operation->flags & WEIR_OPERATION_EMPTY;
     if (disabled != own->disabled) {
         status = set_disabled(graph, own, disabled);
@@ -504,7 +429,7 @@ weir_status cu_graph_update(const struct weir_link *link, weir_graph *object, ui
         status = cu_take_apart(link, graph->device, own, node->operation, &parts);
         if (status == WEIR_OK)
             status = replace(graph, own, &parts);
-        cu_parts_finish(graph->device, &parts);
+        cu_parts_release(graph->device, parts);
     }
     cu_leave(graph->device, &scope);
     return status;
@@ -512,23 +437,40 @@ weir_status cu_graph_update(const struct weir_link *link, weir_graph *object, ui
 
 // Launches.
 
+// The first launch of a new executable graph comes after the queue of the last launch of the old one. A destroyed
+// queue has finished, and so has one that was left without a record. Recording under the lock may block until the
+// stream has room, which does not depend on this lock.
+static void follow(const struct cu_graph *graph, const struct cu_queue *queue,
+                   struct cu_trial *trial)
+{
+    struct cu_device *device = graph->device;
+    CUevent mark = NULL;
+    pthread_mutex_lock(&device->lock);
+    const struct cu_queue *last = cu_find_queue(device, graph->last_queue);
+    if (last && last->left && last->end)
+        CU_TRY(trial, cuStreamWaitEvent, queue->stream, last->end, 0);
+    if (last && !last->left) {
+        CU_TRY(trial, cuEventCreate, &mark, CU_EVENT_DISABLE_TIMING);
+        CU_TRY(trial, cuEventRecord, mark, last->stream);
+        CU_TRY(trial, cuStreamWaitEvent, queue->stream, mark, 0);
+    }
+    pthread_mutex_unlock(&device->lock);
+    if (mark) // the driver frees it after the wait
+        symbols_of(graph)->cuEventDestroy(mark);
+}
+
 static weir_status launch(struct cu_graph *graph, struct cu_queue *queue)
 {
-    const char *call = "cuStreamWaitEvent";
-    CUresult code = CUDA_SUCCESS;
-    if (graph->must_follow && queue->id != graph->last_queue)
-        code = symbols_of(graph)->cuStreamWaitEvent(queue->stream, graph->followed, 0);
-    graph->must_follow = false;
-    if (code == CUDA_SUCCESS) {
-        call = "cuGraphLaunch";
-        code = symbols_of(graph)->cuGraphLaunch(graph->native.executable, queue->stream);
-        graph->last_queue = queue->id;
-    }
+    struct cu_trial trial = {.device = graph->device};
+    if (graph->rebuilt && queue->id != graph->last_queue)
+        follow(graph, queue, &trial);
+    CU_TRY(&trial, cuGraphLaunch, graph->native.executable, queue->stream);
     cu_watch_command(queue); // for CUPTI a graph is one activity
-    if (code == CUDA_SUCCESS)
-        return WEIR_OK;
-    return CU_FAIL(graph->device, call, code, "launch a graph of %u nodes",
-                   (unsigned)graph->node_count);
+    if (trial.code != CUDA_SUCCESS)
+        return cu_tried(&trial, "launch a graph of %u nodes", (unsigned)graph->node_count);
+    graph->rebuilt = false;
+    graph->last_queue = queue->id;
+    return WEIR_OK;
 }
 
 weir_status cu_submit_graph(const struct weir_link *link, struct cu_queue *queue,
@@ -541,7 +483,7 @@ weir_status cu_submit_graph(const struct weir_link *link, struct cu_queue *queue
     if (status < 0)
         return status;
     if (graph->stale)
-        status = rebuild(graph);
+        status = build(graph);
     graph->stale = status < 0;
     if (status == WEIR_OK)
         status = launch(graph, queue);

@@ -21,6 +21,7 @@ struct cu_call {
 
 // The kinds of the driver's nodes.
 struct cu_part {
+    struct cu_part *next;
     enum cu_part_kind kind;
     union {
         CUDA_MEMCPY3D copy;
@@ -35,12 +36,6 @@ struct cu_part {
     CUgraphNode fresh;  // in the graph that is being built
 };
 
-struct cu_parts {
-    struct cu_part *parts;
-    size_t count;
-    size_t capacity;
-};
-
 struct cu_staging {
     struct cu_staging *next;
     CUdeviceptr address;
@@ -48,7 +43,7 @@ struct cu_staging {
 };
 
 struct cu_node {
-    struct cu_parts parts;
+    struct cu_part *parts; // at least one
     uint32_t *dependencies;
     uint32_t dependency_count;
     struct cu_staging *staging; // the newest; earlier ones may be in use
@@ -74,8 +69,7 @@ struct cu_graph {
     uint32_t node_count;
     struct cu_node *nodes;
     uint64_t last_queue; // of the last launch, by its id; 0: none
-    bool must_follow;    // the next launch waits for `followed`, unless it is on that queue
-    CUevent followed;
+    bool rebuilt;        // since then
 };
 
 // A stream that is captured.
@@ -92,7 +86,7 @@ struct cu_capture {
 struct cu_builder {
     struct cu_device *device;
     struct cu_node *node;
-    struct cu_parts parts;
+    struct cu_part **end; // the place for the next one
 };
 
 // Where there is no room, what the part owns goes with it.
@@ -111,9 +105,9 @@ weir_status cu_captured(const struct cu_capture *capture, const struct cu_trial 
 // Splits the node's operation into `*out_parts`.
 weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device,
                           struct cu_node *node, const struct weir_operation *operation,
-                          struct cu_parts *out_parts);
+                          struct cu_part **out_parts);
 
 // Within the device's context.
-void cu_parts_finish(const struct cu_device *device, struct cu_parts *parts);
+void cu_parts_release(const struct cu_device *device, struct cu_part *parts);
 
 #endif

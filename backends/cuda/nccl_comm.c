@@ -6,14 +6,12 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <weir/kit/symbols.h>
 
 #include "backends/cuda/nccl.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/thread.h"
-#include "base/wait.h"
 
 enum {
     REASON_SIZE = 384
@@ -77,6 +75,13 @@ static bool load(struct cu_nccl *nccl, char reason[REASON_SIZE])
 // Threads. Work of threads that nothing joins, since it may wait for other ranks without end: the creation of a
 // communicator of NCCL, its end and its abort.
 
+// A task belongs to its thread once it is abandoned, as that of an end always is; else to what waits for it.
+enum state {
+    DONE,
+    PENDING,
+    ABANDONED,
+};
+
 // Shared by the thread and one other. The thread may outlive the module.
 struct cu_task {
     struct cu_comm_threads *comm_threads;
@@ -86,15 +91,13 @@ struct cu_task {
     struct nccl_symbols nccl;
     ncclComm_t native;
     ncclResult_t (*end)(ncclComm_t); // ncclCommDestroy or ncclCommAbort; NULL: create
+    atomic_uint state;
 
     // Of a creation.
     ncclUniqueId id;
     int rank;
     int count;
     ncclResult_t code;
-    unsigned pending; // 0: done; under the lock of the threads
-    atomic_bool
-        abandoned; // written under it; the task is the thread's, as that of an end always is
 };
 
 #define LEAVE_NS UINT64_C(5000000000) // for threads to end before their device closes
@@ -109,11 +112,8 @@ enum {
 // The threads of a device's communicators. Lives until the last of them, and the device, are gone.
 struct cu_comm_threads {
     const struct weir_host *host;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    unsigned running;
-    unsigned ending; // of these, those that end a communicator
-    bool left;       // by the device
+    atomic_uint users;  // the device, and the threads
+    atomic_uint ending; // of these, threads that end a communicator
 };
 
 struct cu_comm_threads *cu_comm_threads_create(const struct weir_host *host)
@@ -122,56 +122,42 @@ struct cu_comm_threads *cu_comm_threads_create(const struct weir_host *host)
     if (!comm_threads)
         return NULL;
     comm_threads->host = host;
-    pthread_mutex_init(&comm_threads->lock, NULL);
-    weir_condition_init(&comm_threads->changed);
+    comm_threads->users = 1;
     return comm_threads;
 }
 
-// Waits, at most until then, until a number that the lock guards is at most `most`. Returns whether it is.
-static bool await(struct cu_comm_threads *comm_threads, const unsigned *number, unsigned most,
-                  uint64_t until_ns)
+// Waits until the number is at most `most`. False: the time is over.
+static bool await(const atomic_uint *number, unsigned most, uint64_t timeout_ns)
 {
-    const struct timespec until = weir_clock_timespec(until_ns);
-    int error = 0;
-    pthread_mutex_lock(&comm_threads->lock);
-    while (*number > most && error == 0)
-        error = pthread_cond_timedwait(&comm_threads->changed, &comm_threads->lock, &until);
-    const bool reached = *number <= most;
-    pthread_mutex_unlock(&comm_threads->lock);
-    return reached;
+    const uint64_t start_ns = weir_clock_now_ns();
+    uint64_t pause_ns = 0;
+    while (atomic_load(number) > most)
+        if (!weir_clock_pause(start_ns, timeout_ns, &pause_ns))
+            return false;
+    return true;
 }
 
-static void release_threads(struct cu_comm_threads *comm_threads)
+static void leave(struct cu_comm_threads *comm_threads)
 {
-    pthread_cond_destroy(&comm_threads->changed);
-    pthread_mutex_destroy(&comm_threads->lock);
-    comm_threads->host->release(comm_threads);
+    const struct weir_host *host = comm_threads->host;
+    if (atomic_fetch_sub(&comm_threads->users, 1) == 1)
+        host->release(comm_threads);
 }
 
 bool cu_comm_threads_leave(struct cu_comm_threads *comm_threads)
 {
     if (!comm_threads)
         return true;
-    (void)await(comm_threads, &comm_threads->running, 0, weir_clock_now_ns() + LEAVE_NS);
-    pthread_mutex_lock(&comm_threads->lock);
-    const bool alone = comm_threads->running == 0;
-    comm_threads->left = true;
-    pthread_mutex_unlock(&comm_threads->lock);
-    if (alone)
-        release_threads(comm_threads);
+    const bool alone = await(&comm_threads->users, 1, LEAVE_NS);
+    leave(comm_threads);
     return alone;
 }
 
-// Ends a thread's part. The last one frees what is left.
+// Ends a thread's part.
 static void end_thread(struct cu_comm_threads *comm_threads, bool has_ended_one)
 {
-    pthread_mutex_lock(&comm_threads->lock);
-    comm_threads->ending -= has_ended_one;
-    const bool last = --comm_threads->running == 0 && comm_threads->left;
-    pthread_cond_broadcast(&comm_threads->changed);
-    pthread_mutex_unlock(&comm_threads->lock);
-    if (last)
-        release_threads(comm_threads);
+    atomic_fetch_sub(&comm_threads->ending, has_ended_one);
+    leave(comm_threads);
 }
 
 // With NCCL_COMM_BLOCKING=0 NCCL goes on with it after the call. One that failed since, or is given up, is
@@ -182,7 +168,7 @@ static ncclResult_t create(struct cu_task *task)
         task->nccl.ncclCommInitRank(&task->native, task->count, task->id, task->rank);
     if (code != ncclInProgress)
         return code;
-    while (code == ncclInProgress && !atomic_load(&task->abandoned)) {
+    while (code == ncclInProgress && atomic_load(&task->state) == PENDING) {
         weir_clock_sleep_ns(POLL_NS);
         const ncclResult_t asked = task->nccl.ncclCommGetAsyncError(task->native, &code);
         code = asked == ncclSuccess ? code : asked;
@@ -192,7 +178,6 @@ static ncclResult_t create(struct cu_task *task)
     return code;
 }
 
-// The task belongs to what waits for it, unless that has given up.
 static void *run(void *argument)
 {
     struct cu_task *task = argument;
@@ -201,32 +186,24 @@ static void *run(void *argument)
     task->set_context(task->context);
     // What NCCL does must not spoil what other threads capture: cu_relax().
     task->set_capture_mode(&(CUstreamCaptureMode){CU_STREAM_CAPTURE_MODE_RELAXED});
-    const ncclResult_t code = ends_one ? task->end(task->native) : create(task);
-    pthread_mutex_lock(&comm_threads->lock);
-    task->code = code;
-    task->pending = 0;
-    const bool abandoned = task->abandoned;
-    pthread_cond_broadcast(&comm_threads->changed);
-    pthread_mutex_unlock(&comm_threads->lock);
-    if (abandoned && !ends_one && code == ncclSuccess)
-        (void)task->nccl.ncclCommAbort(task->native);
-    if (abandoned)
+    task->code = ends_one ? task->end(task->native) : create(task);
+    if (atomic_exchange(&task->state, DONE) == ABANDONED) {
+        if (!ends_one && task->code == ncclSuccess)
+            (void)task->nccl.ncclCommAbort(task->native);
         comm_threads->host->release(task);
+    }
     end_thread(comm_threads, ends_one);
     return NULL;
 }
 
-// Starts the thread of a creation, whose task belongs to what waits for it unless that sets `abandoned`, or of an end, to
-// which the task belongs. False: there is no thread, and no task.
+// Starts the task's thread. False: there is no thread, and no task.
 static bool start(struct cu_task *task)
 {
     struct cu_comm_threads *comm_threads = task->comm_threads;
     const bool ends_one = task->end;
     pthread_t thread;
-    pthread_mutex_lock(&comm_threads->lock);
-    comm_threads->running++;
-    comm_threads->ending += ends_one;
-    pthread_mutex_unlock(&comm_threads->lock);
+    atomic_fetch_add(&comm_threads->users, 1);
+    atomic_fetch_add(&comm_threads->ending, ends_one);
     sigset_t before;
     weir_thread_hold_signals(&before); // NCCL's own threads are created on this one
     const bool started = pthread_create(&thread, NULL, run, task) == 0;
@@ -247,7 +224,7 @@ static struct cu_task *create_task(const struct cu_comm *comm)
     struct cu_task *task = module->host->allocate(sizeof *task);
     if (!task)
         return NULL;
-    task->pending = 1;
+    task->state = PENDING;
     task->comm_threads = comm->device->comm_threads;
     task->set_context = module->cu.cuCtxSetCurrent;
     task->set_capture_mode = module->cu.cuThreadExchangeStreamCaptureMode;
@@ -265,7 +242,7 @@ static void end_native(struct cu_comm *comm, ncclResult_t (*end)(ncclComm_t))
     comm->parting = NULL;
     task->native = comm->native;
     task->end = end;
-    task->abandoned = true;
+    task->state = ABANDONED;
     if (!start(task))
         comm->device->module->host->log(WEIR_LOG_WARNING, "cuda",
                                         "no thread to end a communicator of NCCL: it stays");
@@ -323,18 +300,16 @@ static weir_status await_creation(const struct cu_comm *comm, struct cu_task *ta
                                   const struct weir_comm_setup *setup, uint8_t *ends)
 {
     const uint64_t start_ns = weir_clock_now_ns();
-    const uint64_t until_ns = setup->timeout_ns > UINT64_MAX / 2 - start_ns
-                                  ? UINT64_MAX / 2
-                                  : start_ns + setup->timeout_ns;
     char duration[WEIR_TEXT_QUANTITY_SIZE];
     weir_status status = WEIR_OK;
     do {
-        const uint64_t next_ns = weir_clock_now_ns() + CREATION_BEAT_NS;
-        const uint8_t done =
-            await(task->comm_threads, &task->pending, 0, next_ns < until_ns ? next_ns : until_ns);
+        const uint64_t passed_ns = weir_clock_now_ns() - start_ns;
+        const uint64_t left_ns = passed_ns < setup->timeout_ns ? setup->timeout_ns - passed_ns : 0;
+        const bool is_last = left_ns <= CREATION_BEAT_NS;
+        const uint8_t done = await(&task->state, DONE, is_last ? left_ns : CREATION_BEAT_NS);
         if (done && task->code != ncclSuccess)
             return cu_nccl_error(comm, "ncclCommInitRank", task->code);
-        if (!done && weir_clock_now_ns() >= until_ns)
+        if (!done && is_last)
             return weir_host_fail(comm->device->module->host, WEIR_ERROR_COMM,
                                   "NCCL_DEBUG=INFO makes NCCL print where it waits",
                                   "ncclCommInitRank has not returned in %s on rank %u",
@@ -348,18 +323,15 @@ static weir_status await_creation(const struct cu_comm *comm, struct cu_task *ta
 // The task belongs to its thread if that has not ended.
 static void end_creation(struct cu_comm *comm, struct cu_task *task, weir_status status)
 {
-    pthread_mutex_lock(&task->comm_threads->lock);
-    const bool done = task->pending == 0;
-    task->abandoned = !done;
-    pthread_mutex_unlock(&task->comm_threads->lock);
-    if (!done)
+    const struct weir_host *host = comm->device->module->host;
+    if (atomic_exchange(&task->state, ABANDONED) == PENDING)
         return;
     if (task->code == ncclSuccess) {
         comm->native = task->native;
         if (status < 0)
             end_native(comm, comm->nccl->api.ncclCommAbort);
     }
-    task->comm_threads->host->release(task);
+    host->release(task);
 }
 
 static weir_status make_native(struct cu_comm *comm, const ncclUniqueId *id,
@@ -379,8 +351,7 @@ static weir_status make_native(struct cu_comm *comm, const ncclUniqueId *id,
     task->rank = (int)comm->rank;
     task->count = (int)comm->count;
     // Until its end each communicator has its memory and its threads, and NCCL's end takes longer than its creation may.
-    (void)await(comm->device->comm_threads, &comm->device->comm_threads->ending, MOST_ENDS,
-                weir_clock_now_ns() + ENDS_NS);
+    (void)await(&comm->device->comm_threads->ending, MOST_ENDS, ENDS_NS);
     if (start(task)) {
         status = await_creation(comm, task, setup, ends);
         end_creation(comm, task, status);

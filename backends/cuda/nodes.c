@@ -1,7 +1,5 @@
 // Splits operations into the parts of a graph's nodes. copy.c splits copies and fills as for streams, and
 // adds their commands by cu_add_part().
-#include <string.h>
-
 #include "backends/cuda/graph.h"
 
 static void finish_part(const struct cu_device *device, const struct cu_part *part)
@@ -15,33 +13,27 @@ static void finish_part(const struct cu_device *device, const struct cu_part *pa
         device->module->cu.cuGraphDestroy(part->u.child);
 }
 
-void cu_parts_finish(const struct cu_device *device, struct cu_parts *parts)
+void cu_parts_release(const struct cu_device *device, struct cu_part *parts)
 {
-    const struct weir_host *host = device->module->host;
-    for (size_t i = 0; i < parts->count; i++)
-        finish_part(device, &parts->parts[i]);
-    host->release(parts->parts);
-    *parts = (struct cu_parts){0};
+    while (parts) {
+        struct cu_part *next = parts->next;
+        finish_part(device, parts);
+        device->module->host->release(parts);
+        parts = next;
+    }
 }
 
 weir_status cu_add_part(struct cu_builder *builder, const struct cu_part *part)
 {
     const struct weir_host *host = builder->device->module->host;
-    struct cu_parts *parts = &builder->parts;
-    if (parts->count == parts->capacity) {
-        const size_t capacity = parts->capacity ? 2 * parts->capacity : 1;
-        struct cu_part *grown = host->allocate(capacity * sizeof *grown);
-        if (!grown) {
-            finish_part(builder->device, part);
-            return weir_host_no_memory(host, "a node of a graph");
-        }
-        if (parts->count)
-            memcpy(grown, parts->parts, parts->count * sizeof *grown);
-        host->release(parts->parts);
-        parts->parts = grown;
-        parts->capacity = capacity;
+    struct cu_part *added = host->allocate(sizeof *added);
+    if (!added) {
+        finish_part(builder->device, part);
+        return weir_host_no_memory(host, "a node of a graph");
     }
-    parts->parts[parts->count++] = *part;
+    *added = *part;
+    *builder->end = added;
+    builder->end = &added->next;
     return WEIR_OK;
 }
 
@@ -61,7 +53,7 @@ static weir_status keep_arguments(const struct weir_link *link,
         return weir_host_no_memory(link->host, "a node of a graph");
     uint64_t *places = (uint64_t *)(void *)(pointers + count);
     weir_operation_own(&own, places + count);
-    const weir_status status = cu_pack(link, &own, &packed);
+    cu_pack(link, &own, &packed);
     for (size_t i = 0; i < count; i++) {
         pointers[i] = packed.pointers[i];
         if (pointers[i] != &packed.places[i])
@@ -71,9 +63,7 @@ static weir_status keep_arguments(const struct weir_link *link,
     }
     out_launch->kernelParams = pointers;
     out_launch->sharedMemBytes = (unsigned)packed.local_bytes;
-    if (status < 0)
-        link->host->release(pointers);
-    return status;
+    return WEIR_OK;
 }
 
 static weir_status build_launch(const struct weir_link *link, struct cu_builder *builder,
@@ -183,11 +173,12 @@ static weir_status build_child(struct cu_builder *builder, const struct weir_ope
 
 weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device,
                           struct cu_node *node, const struct weir_operation *operation,
-                          struct cu_parts *out_parts)
+                          struct cu_part **out_parts)
 {
-    struct cu_builder builder = {.device = device, .node = node};
+    struct cu_builder builder = {.device = device, .node = node, .end = out_parts};
     const struct cu_target target = {.device = device, .builder = &builder};
     weir_status status;
+    *out_parts = NULL;
     switch (operation->kind) {
     case WEIR_OPERATION_COPY:
     case WEIR_OPERATION_FILL:
@@ -211,8 +202,9 @@ weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device
         status = build_launch(link, &builder, operation);
         break;
     }
-    if (status < 0)
-        cu_parts_finish(device, &builder.parts);
-    *out_parts = builder.parts;
+    if (status < 0) {
+        cu_parts_release(device, *out_parts);
+        *out_parts = NULL;
+    }
     return status;
 }

@@ -310,25 +310,21 @@ static weir_status load_compiled(const struct cu_program *program)
                           all->kernels[0].name);
 }
 
-static void unload(struct weir_kit_idle_entry *entry)
-{
-    struct cu_program *program = (struct cu_program *)(void *)entry;
-    const struct cu_module *module = program->device->module;
-    if (!cu_is_given_up(program->device))
-        module->cu.cuModuleUnload(program->module);
-    module->host->release(program);
-}
-
+// Unloading a module is a deferred free: buffer.c.
 static void release(struct cu_program *program)
 {
-    const struct weir_host *host = program->device->module->host;
+    struct cu_device *device = program->device;
+    const struct weir_host *host = device->module->host;
     host->release(program->signatures);
     if (!program->module) {
         host->release(program);
         return;
     }
-    program->idle.give_back = unload;
-    weir_kit_idle_put(program->device->idle, &program->idle);
+    pthread_mutex_lock(&device->lock);
+    program->next = device->unloads;
+    device->unloads = program;
+    atomic_fetch_add(&device->deferred, 1);
+    pthread_mutex_unlock(&device->lock);
 }
 
 static weir_status create(struct cu_program *program, const struct image *chosen)
@@ -337,7 +333,7 @@ static weir_status create(struct cu_program *program, const struct image *chosen
     weir_status status = cu_enter(program->device, &scope);
     if (status < 0)
         return status;
-    weir_kit_idle_settle(program->device->idle);
+    cu_settle(program->device);
     status = load_image(program, chosen);
     if (status == WEIR_OK)
         status = chosen->bundle ? find_bundled(program, chosen) : load_compiled(program);
@@ -407,9 +403,8 @@ static weir_status prepare(const struct cu_program *program, struct cu_kernel *k
     CU_TRY(&trial, cuFuncGetAttribute, &registers, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel->function);
     const unsigned used = (unsigned)local;
     const unsigned most = device->attributes.max_local_bytes;
-    kernel->max_dynamic_bytes = used < most ? most - used : 0;
     CU_TRY(&trial, cuFuncSetAttribute, kernel->function,
-           CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)kernel->max_dynamic_bytes);
+           CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, used < most ? (int)(most - used) : 0);
     if (trial.code != CUDA_SUCCESS)
         return cu_tried(&trial, "prepare kernel '%s'", name);
     info->max_block_items = (uint32_t)threads;
@@ -539,10 +534,9 @@ weir_status cu_kernel_occupancy(const struct weir_link *link, weir_kernel *objec
 
 // Launches.
 
-weir_status cu_pack(const struct weir_link *link, const struct weir_operation *operation,
-                    struct cu_packed *packed)
+void cu_pack(const struct weir_link *link, const struct weir_operation *operation,
+             struct cu_packed *packed)
 {
-    const struct cu_kernel *kernel = cu_kernel_of(link, operation->u.launch.kernel);
     const struct weir_argument *arguments = operation->u.launch.arguments;
     const size_t count = operation->u.launch.argument_count;
     packed->local_bytes = 0;
@@ -563,9 +557,4 @@ weir_status cu_pack(const struct weir_link *link, const struct weir_operation *o
             break;
         }
     }
-    if (packed->local_bytes <= kernel->max_dynamic_bytes)
-        return WEIR_OK;
-    return weir_host_fail(link->host, WEIR_ERROR_INVALID, "use smaller local arrays or blocks",
-                          "launch: %zu bytes of local memory in all; this kernel can have %u",
-                          packed->local_bytes, kernel->max_dynamic_bytes);
 }

@@ -91,11 +91,10 @@ static enum weir_kit_state wait_for_event(void *user, void *event, int *out_code
     return state_of(await(queue->device, NULL, event), out_code);
 }
 
-static int time_of_event(void *user, void *event, void *before, uint64_t before_ns,
-                         uint64_t *out_time_ns)
+static int time_of_event(void *user, void *event, uint64_t *out_time_ns)
 {
     const struct cu_queue *queue = user;
-    return (int)cu_timeline_convert(queue->device, event, before, before_ns, out_time_ns);
+    return (int)cu_timeline_convert(queue->device, event, out_time_ns);
 }
 
 static weir_status report(void *user, enum weir_kit_question question, int code, uint64_t sequence)
@@ -383,9 +382,7 @@ static weir_status submit_launch(const struct weir_link *link, struct cu_queue *
     const struct weir_extent grid = operation->u.launch.grid;
     const struct weir_extent block = operation->u.launch.block;
     struct cu_packed packed; // large, so only what is used of it is written
-    weir_status status = cu_pack(link, operation, &packed);
-    if (status < 0)
-        return status;
+    cu_pack(link, operation, &packed);
 
     const bool cooperative = cu_is_cooperative(device, operation);
     const unsigned local_bytes = (unsigned)packed.local_bytes;
@@ -481,7 +478,7 @@ weir_status cu_event_wait(const struct weir_link *link, weir_queue *object, uint
         return status;
     status = weir_kit_records_wait(queue->records, sequence, timeout_ns);
     if (status == WEIR_OK)
-        weir_kit_idle_settle(queue->device->idle);
+        cu_settle(queue->device);
     cu_leave(queue->device, &scope);
     return status;
 }
@@ -511,7 +508,7 @@ weir_status cu_queue_finish(const struct weir_link *link, weir_queue *object)
     if (code != CUDA_SUCCESS)
         status = CU_FAIL(device, "cuStreamSynchronize", code, "wait for the queue to finish");
     else
-        weir_kit_idle_settle(device->idle);
+        cu_settle(device);
     cu_leave(device, &scope);
     return status;
 }
@@ -520,7 +517,8 @@ void cu_queue_leave(const struct weir_link *link, weir_queue *object)
 {
     struct cu_queue *queue = cu_queue_of(link, object);
     // Held until the queue goes.
-    const struct weir_kit_event *end = weir_kit_records_hold_last(queue->records);
+    const struct weir_kit_event *end =
+        weir_kit_records_hold(queue->records, weir_kit_records_last(queue->records));
     pthread_mutex_lock(&queue->device->lock);
     queue->left = true;
     queue->end = end ? end->native : NULL;

@@ -27,9 +27,6 @@
 #include <weir/kit/symbols.h>
 
 #include "backends/cuda/libraries.h"
-#include "base/text.h"
-
-#define NAMED_AT_MOST 4
 
 struct entry {
     const char *name;
@@ -58,8 +55,6 @@ static const struct weir_kit_symbol bootstrap_table[] = {
 static bool find_all(const struct bootstrap *bootstrap, struct cu_symbols *symbols, char *message,
                      size_t message_size)
 {
-    size_t used = 0;
-    size_t missing = 0;
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
         const struct entry *entry = &entries[i];
         void *address = NULL;
@@ -67,17 +62,12 @@ static bool find_all(const struct bootstrap *bootstrap, struct cu_symbols *symbo
             address = NULL;
         // ISO C has no conversion from an object pointer to a function pointer.
         memcpy((char *)symbols + entry->offset, &address, sizeof address);
-        if (address || entry->version > CU_OLDEST_DRIVER)
-            continue;
-        if (missing++ == 0)
-            weir_text_append(message, message_size, &used, "the driver lacks");
-        if (missing <= NAMED_AT_MOST)
-            weir_text_append(message, message_size, &used, " %s", entry->name);
+        if (!address && entry->version <= CU_OLDEST_DRIVER) {
+            snprintf(message, message_size, "the driver lacks %s", entry->name);
+            return false;
+        }
     }
-    if (missing > NAMED_AT_MOST)
-        weir_text_append(message, message_size, &used, " and %zu more functions",
-                         missing - NAMED_AT_MOST);
-    return missing == 0;
+    return true;
 }
 
 bool cu_symbols_load(const char *library, struct cu_symbols *symbols, int *out_version,

@@ -21,10 +21,9 @@
 //
 // Each anchor's own time is a sum of differences. The error of a difference is at
 // most 2^-24 of it, so between two times of a device it is at most 60 ns and
-// 1.2e-7 of the difference between them, as long as each is within a second of an anchor. If no
-// times are requested for longer than that there is no such anchor; the previous record of the
-// queue is then used, if it is nearer. The clock of the events' time stamps has a resolution of its
-// own (about 500 ns).
+// 1.2e-7 of the difference between them, as long as each is within a second of an anchor, and
+// grows with the distance to the nearest one, if no times are requested for longer than that. The clock of the
+// events' time stamps has a resolution of its own (about 500 ns).
 //
 // Anchors are recorded in the memory stream, where no work delays them. The first one has the time
 // of the host's monotonic clock, so that the timeline begins near that; the two clocks may drift
@@ -131,13 +130,10 @@ static const struct cu_anchor *nearest(struct cu_timeline *timeline, uint64_t ti
     return best;
 }
 
-CUresult cu_timeline_convert(struct cu_device *device, CUevent event, CUevent near,
-                             uint64_t near_ns, uint64_t *out_time_ns)
+CUresult cu_timeline_convert(struct cu_device *device, CUevent event, uint64_t *out_time_ns)
 {
     struct cu_timeline *timeline = &device->timeline;
     int64_t distance;
-    int64_t near_distance;
-
     pthread_mutex_lock(&timeline->lock);
     resolve(device);
     const struct cu_anchor *anchor = anchor_at(timeline, timeline->count - 1);
@@ -148,11 +144,6 @@ CUresult cu_timeline_convert(struct cu_device *device, CUevent event, CUevent ne
     }
     *out_time_ns = anchor->time_ns + (uint64_t)distance;
     pthread_mutex_unlock(&timeline->lock);
-
-    if (code == CUDA_SUCCESS && near && llabs(distance) > NEAR_NS &&
-        difference(device, near, event, &near_distance) == CUDA_SUCCESS &&
-        llabs(near_distance) < llabs(distance))
-        *out_time_ns = near_ns + (uint64_t)near_distance;
     return code;
 }
 
@@ -188,8 +179,7 @@ static weir_status pair(struct cu_device *device, uint64_t *out_host_ns, uint64_
         if (i >= PAIR_TRIES / 4 && narrowest <= PAIR_NARROW_NS)
             break;
         CU_TRY_AS(&trial, "cuEventRecord", time_now(device, event, &before_ns, &after_ns));
-        CU_TRY_AS(&trial, "cuEventElapsedTime",
-                  cu_timeline_convert(device, event, NULL, 0, &device_ns));
+        CU_TRY_AS(&trial, "cuEventElapsedTime", cu_timeline_convert(device, event, &device_ns));
         if (trial.code == CUDA_SUCCESS && after_ns - before_ns < narrowest) {
             narrowest = after_ns - before_ns;
             *out_host_ns = before_ns + narrowest / 2;

@@ -295,34 +295,32 @@ static void flush_records(const struct cu_queue *queue)
         deliver(0);
 }
 
-// The last complete entry, or `tail`; with `foreign` also a native call, of which it is not known how much it has
-// submitted, whose first record has come.
-static uint64_t last_known(struct cu_watch *watch, uint64_t tail, uint64_t head, bool foreign)
+// The first complete entry after `tail`, or NULL. A native call, of which it is not known how much it has submitted, counts
+// as complete with its first record if `foreign`.
+static const struct cu_timed *next_known(struct cu_watch *watch, uint64_t tail, uint64_t head,
+                                         bool foreign)
 {
-    while (head-- > tail + 1) {
-        const struct cu_timed *timed = timed_at(watch, head);
-        if (is_whole(timed) ||
-            (foreign && timed->commands == CU_FOREIGN_COMMANDS && timed->seen > 0))
-            return head;
+    while (++tail < head) {
+        const struct cu_timed *timed = timed_at(watch, tail);
+        const unsigned commands = atomic_load_explicit(&timed->commands, memory_order_acquire);
+        if (timed->end_ns > 0 &&
+            (is_whole(timed) || (foreign && commands == CU_FOREIGN_COMMANDS && timed->seen > 0)))
+            return timed;
     }
-    return tail;
+    return NULL;
 }
 
-// CUPTI may lose records, and the oldest entry would then block all others. So entries that are
-// still incomplete some time after a later entry is complete are given up.
+// CUPTI may lose records, and the oldest entry would then block all others. So an entry that is
+// still incomplete some time after the end of a later one is given up.
 static bool may_leave(struct cu_watch *watch, uint64_t tail, uint64_t head)
 {
     const struct cu_timed *timed = timed_at(watch, tail);
-    if (is_whole(timed))
-        return true;
     const unsigned commands = atomic_load_explicit(&timed->commands, memory_order_acquire);
-    if (commands == 0 || commands == CU_FOREIGN_COMMANDS)
-        return commands > 0 && last_known(watch, tail, head, true) > tail;
-    if (watch->passed_by <= tail) {
-        watch->passed_by = last_known(watch, tail, head, false);
-        watch->passed_ns = weir_clock_now_ns();
-    }
-    return watch->passed_by > tail && weir_clock_now_ns() - watch->passed_ns >= PATIENCE_NS;
+    if (is_whole(timed) || commands == 0)
+        return commands > 0;
+    const bool foreign = commands == CU_FOREIGN_COMMANDS;
+    const struct cu_timed *next = next_known(watch, tail, head, foreign);
+    return next && (foreign || weir_clock_now_ns() >= next->end_ns + PATIENCE_NS);
 }
 
 // False: it failed, or its times are lost.
@@ -529,20 +527,19 @@ void cu_watch_finish(struct cu_queue *queue)
     module->host->release(watch);
 }
 
-// Returns the place for the next entry, or NULL. The entry before the oldest stays, with `near`.
+// Returns the place for the next entry, or NULL.
 static struct cu_timed *next_place(struct cu_watch *watch)
 {
     const uint64_t head = atomic_load_explicit(&watch->head, memory_order_relaxed);
     uint64_t tail = atomic_load_explicit(&watch->tail, memory_order_acquire);
-    if (head - tail < CU_WATCH_ENTRIES - 2)
+    if (head - tail < CU_WATCH_ENTRIES - 1)
         return timed_at(watch, head);
     if (pthread_mutex_trylock(&watch->lock) != 0)
         return NULL;
     if (watch->exact)
         pthread_mutex_lock(&records.lock);
     // Else some have been fetched meanwhile.
-    if (atomic_compare_exchange_strong(&watch->tail, &tail, tail + DROPPED_AT_ONCE))
-        watch->near = NULL;
+    (void)atomic_compare_exchange_strong(&watch->tail, &tail, tail + DROPPED_AT_ONCE);
     if (watch->exact)
         pthread_mutex_unlock(&records.lock);
     pthread_mutex_unlock(&watch->lock);
@@ -607,45 +604,20 @@ void cu_watch_end(struct cu_queue *queue, bool submitted)
 
 // Fetching.
 
-static bool is_complete(const struct cu_queue *queue, uint64_t number)
-{
-    return cu_ask_event(&queue->device->module->cu, timed_at(queue->watch, number)->event) ==
-           CUDA_SUCCESS;
-}
-
-// Returns the end of the complete entries from `low` on, at most `high`. Entries complete in order,
-// and a binary search saves queries.
-static uint64_t end_of_complete(const struct cu_queue *queue, uint64_t low, uint64_t high)
-{
-    if (low < high && is_complete(queue, high - 1))
-        return high;
-    while (low < high) {
-        const uint64_t middle = low + (high - low) / 2;
-        if (is_complete(queue, middle))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 static uint64_t later(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
 
-// Converts one entry, whose event is complete, and keeps its end for the next one. False: it is no operation, or
-// its time is not known.
-static bool convert(const struct cu_queue *queue, const struct cu_timed *timed,
-                    struct weir_operation_time *out_time)
+// Converts one entry, and keeps its end for the next one. CUDA_ERROR_NOT_READY: it has not ended.
+static CUresult convert(const struct cu_queue *queue, const struct cu_timed *timed,
+                        struct weir_operation_time *out_time)
 {
     struct cu_watch *watch = queue->watch;
     uint64_t end_ns;
-    const bool told = cu_timeline_convert(queue->device, timed->event, watch->near, watch->end_ns,
-                                          &end_ns) == CUDA_SUCCESS;
-    watch->near = told ? timed->event : NULL;
-    if (!told)
-        return false;
+    const CUresult code = cu_timeline_convert(queue->device, timed->event, &end_ns);
+    if (code != CUDA_SUCCESS)
+        return code;
     end_ns = later(end_ns, watch->end_ns);
     const uint64_t start_ns =
         later(cu_clock_convert(queue->device, timed->submit_ns), watch->end_ns);
@@ -656,24 +628,27 @@ static bool convert(const struct cu_queue *queue, const struct cu_timed *timed,
         .start_is_earliest = true,
     };
     watch->end_ns = end_ns;
-    return !timed->is_wait;
+    return CUDA_SUCCESS;
 }
 
-// With the lock held.
+// With the lock held. Waits are no operations, and some times are not known.
 static size_t fetch(struct cu_queue *queue, struct weir_operation_time *times, size_t time_size,
                     size_t capacity)
 {
     struct cu_watch *watch = queue->watch;
     const uint64_t head = atomic_load_explicit(&watch->head, memory_order_acquire);
     uint64_t tail = atomic_load_explicit(&watch->tail, memory_order_relaxed);
-    const uint64_t end = watch->exact ? head : end_of_complete(queue, tail, head);
     size_t count = 0;
-    for (; tail < end && count < capacity; tail++) {
+    for (; tail < head && count < capacity; tail++) {
         const struct cu_timed *timed = timed_at(watch, tail);
         struct weir_operation_time time;
-        if (watch->exact && !may_leave(watch, tail, head))
+        const CUresult code = !watch->exact                      ? convert(queue, timed, &time)
+                              : !may_leave(watch, tail, head)    ? CUDA_ERROR_NOT_READY
+                              : read_record(queue, timed, &time) ? CUDA_SUCCESS
+                                                                 : CUDA_ERROR_NOT_FOUND;
+        if (code == CUDA_ERROR_NOT_READY)
             break;
-        if (watch->exact ? read_record(queue, timed, &time) : convert(queue, timed, &time))
+        if (code == CUDA_SUCCESS && !timed->is_wait)
             weir_write((char *)times + count++ * time_size, time_size, &time, sizeof time);
     }
     atomic_store_explicit(&watch->tail, tail, memory_order_release);

@@ -61,14 +61,11 @@ struct weir_kit_records {
     struct record *ring;
     size_t first;
     size_t count;
-    size_t capacity;         // a power of two
-    uint64_t recorded;       // records so far
-    _Atomic uint64_t failed; // the first record that failed; 0: none
-    int failed_code;
+    size_t capacity;           // a power of two
+    uint64_t recorded;         // records so far
     struct record_time *times; // ring, by the number of the record
     uint32_t history;          // its size; 0: no times
     uint64_t converted;        // records whose time is known
-    struct weir_kit_event *converted_event;
 };
 
 static struct record *record_at(const weir_kit_records *records, size_t index)
@@ -178,30 +175,17 @@ uint64_t weir_kit_records_completed(const weir_kit_records *records)
     return atomic_load_explicit(&records->completed, memory_order_acquire);
 }
 
-// The event of the record at the index, held; NULL: there is none. Under the lock.
-static struct weir_kit_event *hold(const weir_kit_records *records, size_t index)
-{
-    if (index >= records->count)
-        return NULL;
-    struct weir_kit_event *event = record_at(records, index)->event;
-    event->users++;
-    return event;
-}
-
 struct weir_kit_event *weir_kit_records_hold(weir_kit_records *records, uint64_t sequence)
 {
+    struct weir_kit_event *event = NULL;
     if (weir_kit_records_completed(records) >= sequence)
         return NULL;
     weir_lock_take(&records->lock);
-    struct weir_kit_event *event = hold(records, find_record(records, sequence));
-    weir_lock_release(&records->lock);
-    return event;
-}
-
-struct weir_kit_event *weir_kit_records_hold_last(weir_kit_records *records)
-{
-    weir_lock_take(&records->lock);
-    struct weir_kit_event *event = hold(records, records->count - 1);
+    const size_t index = find_record(records, sequence);
+    if (index < records->count) {
+        event = record_at(records, index)->event;
+        event->users++;
+    }
     weir_lock_release(&records->lock);
     return event;
 }
@@ -222,16 +206,13 @@ static void convert(weir_kit_records *records, size_t count)
     const uint64_t first = records->recorded - records->count; // number of the ring's first
     for (; records->converted < first + count; records->converted++) {
         const struct record *record = record_at(records, (size_t)(records->converted - first));
-        const struct weir_kit_event *before = records->converted_event;
         const uint64_t before_ns =
             records->converted ? time_at(records, records->converted - 1)->time_ns : 0;
         uint64_t time_ns = before_ns;
-        const int code = records->ops->time(records->queue, record->event->native,
-                                            before ? before->native : NULL, before_ns, &time_ns);
+        const int code = records->ops->time(records->queue, record->event->native, &time_ns);
         const uint64_t later_ns = time_ns > before_ns ? time_ns : before_ns;
         *time_at(records, records->converted) =
             (struct record_time){record->sequence, code == 0 ? later_ns : before_ns, code};
-        records->converted_event = code == 0 ? record->event : NULL;
     }
 }
 
@@ -242,10 +223,7 @@ static size_t count_complete(const weir_kit_records *records)
 {
     static const size_t quarters[] = {3, 1};
     const size_t complete = find_record(records, weir_kit_records_completed(records) + 1);
-    // The event of a timed queue's last complete record is not returned.
-    if (complete > (records->history > 0 ? 1 : 0))
-        return complete;
-    for (size_t i = 0; i < 2 && records->count > 0; i++) {
+    for (size_t i = 0; i < 2 && complete == 0 && records->count > 0; i++) {
         const size_t asked = records->count * quarters[i] / 4;
         int code = 0;
         if (records->ops->query(records->queue, record_at(records, asked)->event->native, &code) ==
@@ -255,14 +233,11 @@ static size_t count_complete(const weir_kit_records *records)
     return complete;
 }
 
-// Returns the events of the first `complete` records, up to one that is held. The last event of a
-// timed queue stays, since the next time is measured from it.
+// Returns the events of the first `complete` records, up to one that is held.
 static void take_back(weir_kit_records *records, size_t complete)
 {
-    if (records->history > 0) {
+    if (records->history > 0)
         convert(records, complete);
-        complete = complete > 0 ? complete - 1 : 0;
-    }
     for (; complete > 0 && record_at(records, 0)->event->users == 0; complete--) {
         struct weir_kit_event *event = record_at(records, 0)->event;
         if (!records->reused) {
@@ -379,50 +354,38 @@ static weir_status report(weir_kit_records *records, enum weir_kit_question ques
     return records->ops->report(records->queue, question, code, sequence);
 }
 
-// The result for a complete record.
-static weir_status answer_complete(weir_kit_records *records, uint64_t sequence)
+static weir_status answer(weir_kit_records *records, enum weir_kit_state state, int code,
+                          enum weir_kit_question question, uint64_t sequence)
 {
-    if (atomic_load_explicit(&records->failed, memory_order_acquire) == 0)
+    if (state == WEIR_KIT_COMPLETE)
         return WEIR_OK;
-    weir_lock_take(&records->lock);
-    const uint64_t failed = atomic_load_explicit(&records->failed, memory_order_relaxed);
-    const int code = records->failed_code;
-    weir_lock_release(&records->lock);
-    if (failed == 0 || failed > sequence)
-        return WEIR_OK;
-    return report(records, WEIR_KIT_WORKED, code, failed);
-}
-
-static weir_status take_answer(weir_kit_records *records, enum weir_kit_state state, int code,
-                               enum weir_kit_question question, uint64_t sequence)
-{
     if (state == WEIR_KIT_PENDING)
         return WEIR_NOT_READY;
-    if (state == WEIR_KIT_UNKNOWN)
-        return report(records, question, code, sequence);
-    if (state == WEIR_KIT_FAILED) {
-        weir_lock_take(&records->lock);
-        if (atomic_load_explicit(&records->failed, memory_order_relaxed) == 0) {
-            records->failed_code = code;
-            atomic_store_explicit(&records->failed, sequence, memory_order_release);
-        }
-        weir_lock_release(&records->lock);
-    }
-    note_complete(records, sequence);
-    return answer_complete(records, sequence);
+    return report(records, state == WEIR_KIT_FAILED ? WEIR_KIT_WORKED : question, code, sequence);
+}
+
+// Asks the driver by its query or its wait, unless the record is known to be complete.
+static enum weir_kit_state ask(weir_kit_records *records, uint64_t sequence,
+                               enum weir_kit_state (*question)(void *queue, void *native,
+                                                               int *out_code),
+                               int *out_code)
+{
+    struct weir_kit_event *event = weir_kit_records_hold(records, sequence);
+    *out_code = 0;
+    if (!event)
+        return WEIR_KIT_COMPLETE;
+    const enum weir_kit_state state = question(records->queue, event->native, out_code);
+    weir_kit_records_release(records, event);
+    if (state == WEIR_KIT_COMPLETE)
+        note_complete(records, sequence);
+    return state;
 }
 
 weir_status weir_kit_records_query(weir_kit_records *records, uint64_t sequence)
 {
-    if (weir_kit_records_completed(records) >= sequence)
-        return answer_complete(records, sequence);
-    int code = 0;
-    struct weir_kit_event *event = weir_kit_records_hold(records, sequence);
-    if (!event)
-        return answer_complete(records, sequence);
-    const enum weir_kit_state state = records->ops->query(records->queue, event->native, &code);
-    weir_kit_records_release(records, event);
-    return take_answer(records, state, code, WEIR_KIT_ASKED, sequence);
+    int code;
+    const enum weir_kit_state state = ask(records, sequence, records->ops->query, &code);
+    return answer(records, state, code, WEIR_KIT_ASKED, sequence);
 }
 
 static weir_status poll_until(weir_kit_records *records, uint64_t sequence, uint64_t timeout_ns)
@@ -442,13 +405,9 @@ weir_status weir_kit_records_wait(weir_kit_records *records, uint64_t sequence, 
 {
     if (timeout_ns != WEIR_FOREVER)
         return poll_until(records, sequence, timeout_ns);
-    int code = 0;
-    struct weir_kit_event *event = weir_kit_records_hold(records, sequence);
-    if (!event)
-        return weir_kit_records_query(records, sequence);
-    const enum weir_kit_state state = records->ops->wait(records->queue, event->native, &code);
-    weir_kit_records_release(records, event);
-    return take_answer(records, state, code, WEIR_KIT_WAITED, sequence);
+    int code;
+    const enum weir_kit_state state = ask(records, sequence, records->ops->wait, &code);
+    return answer(records, state, code, WEIR_KIT_WAITED, sequence);
 }
 
 // Searches the kept times, which are in the order of their records. Under the lock.
@@ -476,9 +435,6 @@ weir_status weir_kit_records_time(weir_kit_records *records, uint64_t sequence,
 {
     struct record_time time = {0};
     *out_time_ns = 0;
-    if (records->history == 0)
-        return weir_host_fail(records->host, WEIR_ERROR_INVALID, "create the queue with timing",
-                              "the queue takes no times");
     weir_status status = weir_kit_records_query(records, sequence);
     if (status != WEIR_OK)
         return status;
@@ -498,13 +454,20 @@ weir_status weir_kit_records_time(weir_kit_records *records, uint64_t sequence,
                           sequence, (unsigned)records->history);
 }
 
-weir_status weir_kit_records_settle(weir_kit_records *records)
+uint64_t weir_kit_records_last(weir_kit_records *records)
 {
     weir_lock_take(&records->lock);
-    const uint64_t last =
-        records->count > 0 ? record_at(records, records->count - 1)->sequence : UINT64_MAX;
+    const uint64_t last = records->count > 0 ? record_at(records, records->count - 1)->sequence : 0;
     weir_lock_release(&records->lock);
-    weir_status status = weir_kit_records_query(records, last);
-    atomic_store_explicit(&records->failed, 0, memory_order_relaxed);
-    return status == WEIR_NOT_READY ? WEIR_OK : status;
+    return last;
+}
+
+weir_status weir_kit_records_settle(weir_kit_records *records)
+{
+    int code;
+    const uint64_t last = weir_kit_records_last(records);
+    const enum weir_kit_state state = ask(records, last, records->ops->query, &code);
+    if (state == WEIR_KIT_FAILED)
+        note_complete(records, last);
+    return state == WEIR_KIT_PENDING ? WEIR_OK : answer(records, state, code, WEIR_KIT_ASKED, last);
 }

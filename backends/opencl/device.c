@@ -51,10 +51,7 @@ static bool has_extension(const struct ocl_device *device, const char *name)
         return false;
     module->cl.clGetDeviceInfo(device->listed->device, CL_DEVICE_EXTENSIONS, size, list, NULL);
 
-    bool found = false;
-    const size_t length = strlen(name);
-    for (const char *at = strstr(list, name); at && !found; at = strstr(at + length, name))
-        found = (at == list || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0');
+    const bool found = strstr(list, name); // no other extension's name has it in it
     module->host->release(list);
     return found;
 }

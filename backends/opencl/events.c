@@ -74,7 +74,15 @@ static struct ocl_entry take_first(struct ocl_pending *pending)
     return entry;
 }
 
-static void put(struct ocl_pending *pending);
+// The queue of a list that others still wait for may be gone; then the list is empty.
+static void put(struct ocl_pending *pending)
+{
+    const struct weir_host *host = pending->device->module->host;
+    if (--pending->users > 0)
+        return;
+    host->release(pending->entries);
+    host->release(pending);
+}
 
 static void drop(const struct ocl_device *device, const struct ocl_entry *entry)
 {
@@ -82,20 +90,6 @@ static void drop(const struct ocl_device *device, const struct ocl_entry *entry)
         device->module->cl.clReleaseEvent(entry->event);
     else
         put(entry->producer);
-}
-
-// The queue of a list that others still wait for may be gone.
-static void put(struct ocl_pending *pending)
-{
-    const struct weir_host *host = pending->device->module->host;
-    if (--pending->users > 0)
-        return;
-    while (pending->count > 0) {
-        const struct ocl_entry entry = take_first(pending);
-        drop(pending->device, &entry);
-    }
-    host->release(pending->entries);
-    host->release(pending);
 }
 
 // The question.

@@ -17,9 +17,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <weir/kit/blocks.h>
 #include <weir/kit/cache.h>
 #include <weir/kit/error.h>
-#include <weir/kit/idle.h>
 #include <weir/kit/records.h>
 #include <weir/kit/signature.h>
 #include <weir/module/error.h>

@@ -174,18 +174,7 @@ static weir_status settle_waits(struct ocl_queue *queue)
     return status;
 }
 
-// Waits on the host for the events of the waits that no command took, and drops them.
-static void sit_out_waits(struct ocl_queue *queue)
-{
-    struct ocl_commands *commands = &queue->commands;
-    weir_lock_take(&commands->lock);
-    if (commands->wait_count > 0)
-        queue->device->module->cl.clWaitForEvents(commands->wait_count, commands->waits);
-    drop_waits(queue);
-    weir_lock_release(&commands->lock);
-}
-
-// Submits those waits, and others submit to the command queue from now on.
+// Submits them too, and others submit to the command queue from now on.
 static weir_status share_commands(struct ocl_queue *queue)
 {
     weir_lock_take(&queue->commands.lock);
@@ -304,8 +293,7 @@ static enum weir_kit_state wait_for_event(void *user, void *event, int *out_code
 }
 
 // A marker that has ended, since a later one has, may be told to have a moment later.
-static int time_of_event(void *user, void *event, void *before, uint64_t before_ns,
-                         uint64_t *out_time_ns)
+static int time_of_event(void *user, void *event, uint64_t *out_time_ns)
 {
     const struct ocl_module *module = ((const struct ocl_queue *)user)->device->module;
     const cl_event native = event;
@@ -560,10 +548,14 @@ static weir_status submit_wait(struct ocl_queue *queue, uint64_t own, struct ocl
     if (queue->pending && producer != queue && !ocl_pending_add(queue, &entry))
         return weir_host_no_memory(queue->device->module->host, "the commands of a queue");
     struct weir_kit_event *event = weir_kit_records_hold(producer->records, sequence);
+    bool known;
     if (!event)
         return WEIR_OK;
     weir_status status = flush_to(producer, sequence);
-    if (status == WEIR_OK)
+    // A failure that the front end knows has nothing to wait for.
+    const bool failed = atomic_load(&producer->failed) &&
+                        ocl_event_state(queue->device->module, event->native, &known) < CL_COMPLETE;
+    if (status == WEIR_OK && !failed)
         status = add_wait(queue, event->native);
     weir_kit_records_release(producer->records, event);
     return status;
@@ -657,17 +649,19 @@ weir_status ocl_queue_finish(const struct weir_link *link, weir_queue *object)
     // What was before waits that are refused, and what they are for, is waited for all the same.
     const weir_status settled = settle_waits(queue);
     const cl_int code = ocl_finish(queue->device, queue->queue);
-    if (settled < 0) {
-        sit_out_waits(queue);
-        return settled;
-    }
-    if (code != CL_SUCCESS)
-        return clc_native_error(module->host, "clFinish", code, "wait for the queue to finish");
-    note_flushed(queue, submitted);
     weir_lock_take(&commands->lock);
+    if (settled < 0 && commands->wait_count > 0)
+        module->cl.clWaitForEvents(commands->wait_count, commands->waits);
+    if (settled < 0)
+        drop_waits(queue);
     if (commands->last && ocl_event_state(module, commands->last, &known) < CL_COMPLETE)
         drop_last(queue); // no later record takes the event of a command that failed
     weir_lock_release(&commands->lock);
+    if (settled < 0)
+        return settled;
+    if (code != CL_SUCCESS)
+        return clc_native_error(module->host, "clFinish", code, "wait for the queue to finish");
+    note_flushed(queue, submitted);
     const weir_status records = weir_kit_records_settle(queue->records);
     const weir_status pending = ocl_pending_check(queue, submitted, true, true);
     if (atomic_exchange(&queue->failed, false))

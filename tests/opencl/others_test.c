@@ -72,12 +72,14 @@ static void expect_refused(unsigned bits, const char *what)
 WEIR_TEST(OpenclOthers, DriverOfOpencl12WithoutTheLoader)
 {
     weir_runtime *runtime = NULL;
+    setenv("WEIR_TEST_OPENCL_LACKING", "1", 1);
     EXPECT_FAILURE(weir_open(WEIR_PARAMS(weir_open, .config_path = "test.ini",
                                          .config_text = "[weir]\nbackend = opencl\n[opencl]\n"
                                                         "library = " OPENCL_RIG_DRIVER "\n",
                                          .module_path = weir_test_runfile("lib/weir")),
                              &runtime),
                    WEIR_ERROR_MODULE, "lacks clCreateCommandQueue");
+    unsetenv("WEIR_TEST_OPENCL_LACKING");
 }
 
 WEIR_TEST(OpenclOthers, LimitsOfNothingAreTheDrivers)

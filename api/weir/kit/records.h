@@ -68,10 +68,9 @@ struct weir_kit_record_ops {
     // M. Blocks in the driver until the event is complete. Waits with a timeout poll, with pauses of 2 us to 1 ms.
     enum weir_kit_state (*wait)(void *queue, void *native, int *out_code);
     // M with timing. Stores the time of a complete event on the device's timeline, and returns 0
-    // or the driver's error, which is reported when that time is requested. `before` is the event
-    // of the previous record, whose time is `before_ns`, or NULL. Called once for each record of a
+    // or the driver's error, which is reported when that time is requested. Called once for each record of a
     // queue with timing, in order.
-    int (*time)(void *queue, void *native, void *before, uint64_t before_ns, uint64_t *out_time_ns);
+    int (*time)(void *queue, void *native, uint64_t *out_time_ns);
     // M. Reports `code`, and returns what host->error returns.
     weir_status (*report)(void *queue, enum weir_kit_question question, int code,
                           uint64_t sequence);
@@ -110,23 +109,22 @@ void weir_kit_records_cancel(weir_kit_records *records, struct weir_kit_event *e
 // known to be complete; else NULL. The native event is not reused until it is released.
 struct weir_kit_event *weir_kit_records_hold(weir_kit_records *records, uint64_t sequence);
 void weir_kit_records_release(weir_kit_records *records, struct weir_kit_event *event);
-// The same for the last record.
-struct weir_kit_event *weir_kit_records_hold_last(weir_kit_records *records);
+// Returns the number of the last record; 0: no record is kept.
+uint64_t weir_kit_records_last(weir_kit_records *records);
 
 // Returns the number up to which all records are known to be complete, without querying the driver.
 uint64_t weir_kit_records_completed(const weir_kit_records *records);
 
 // Do the work of event_query, event_wait and event_time of <weir/module/module.h>, except for the
-// flush. Return WEIR_OK, WEIR_NOT_READY or WEIR_TIMEOUT, or the error of the first failed record up
-// to `sequence`.
+// flush. Return WEIR_OK, WEIR_NOT_READY or WEIR_TIMEOUT, or the error of that record.
 weir_status weir_kit_records_query(weir_kit_records *records, uint64_t sequence);
 weir_status weir_kit_records_wait(weir_kit_records *records, uint64_t sequence,
                                   uint64_t timeout_ns);
 weir_status weir_kit_records_time(weir_kit_records *records, uint64_t sequence,
                                   uint64_t *out_time_ns);
 
-// For queue_finish, after the driver has finished all work: queries all records. Reports the first
-// failure, if there was one, and clears it.
+// For queue_finish, after the driver has finished all work: queries the last record. Reports its failure, once: all
+// records are complete then.
 weir_status weir_kit_records_settle(weir_kit_records *records);
 
 #ifdef __cplusplus
