@@ -111,7 +111,7 @@ static void demonstrate(struct show *show, const struct weir_findings *findings)
 {
     setenv("WEIR_CHECK_REPORT", "log", 1); // the configuration may have the plugin too
     for (size_t i = 0; i < findings->count; i++) {
-        const struct weir_check_finding *finding = findings->items[i];
+        const struct weir_check_finding *finding = &findings->items[i];
         if (finding->kind <= WEIR_CHECK_HOST_WRITE && !finding->suppression &&
             finding->first.file[0] && finding->second.file[0])
             demonstrate_finding(show, finding);
@@ -193,10 +193,9 @@ static void show(const struct weir_findings *findings, const struct options *opt
     const struct weir_findings_sum sum = weir_findings_sum(findings);
     bool unused = false, assumed = false;
     for (size_t i = 0; i < findings->rule_count; i++)
-        unused = unused || findings->rules[i]->used == 0;
+        unused = unused || findings->rules[i].used == 0;
     for (size_t i = 0; i < findings->count; i++)
-        assumed =
-            assumed || findings->items[i]->first.assumed || findings->items[i]->second.assumed;
+        assumed = assumed || findings->items[i].first.assumed || findings->items[i].second.assumed;
     if (options->json) {
         print(findings, weir_findings_json, stdout);
     } else if (sum.errors || (!cli_quiet && (findings->count || unused))) {

@@ -236,7 +236,7 @@ static const struct weir_check_finding *find(const struct weir_findings *finding
                                              const struct weir_trace_operation *operation)
 {
     for (size_t i = 0; i < findings->count; i++) {
-        const struct weir_check_finding *finding = findings->items[i];
+        const struct weir_check_finding *finding = &findings->items[i];
         if ((int)finding->kind < WEIR_CHECK_FIRST_HINT && !finding->suppression &&
             (is_at(&finding->first, operation) || is_at(&finding->second, operation)))
             return finding;

@@ -50,52 +50,28 @@ void check_actors_finish(struct check_actors *actors)
 
 // Versions.
 
-static struct check_version *version_at(const struct check_actor *actor, uint32_t index)
+// Where the ring has it.
+static uint32_t place_of(const struct check_actor *actor, uint32_t index)
 {
-    return &actor->versions[(actor->version_first + index) & (actor->version_capacity - 1)];
+    return (actor->version_first + index) % CHECK_VERSIONS_MOST;
 }
 
 static void drop_version(struct check_actors *actors, struct check_actor *actor)
 {
-    give_clock(actors, version_at(actor, 0)->counts);
-    actor->version_first = (actor->version_first + 1) & (actor->version_capacity - 1);
+    give_clock(actors, actor->versions[place_of(actor, 0)].counts);
+    actor->version_first++;
     actor->version_count--;
 }
 
-static bool grow_versions(struct check_actor *actor)
+// For one more: where there are several, drops those that the floor makes useless, and the oldest of too many.
+static void make_room(struct check_actors *actors, struct check_actor *actor)
 {
-    const uint32_t capacity = actor->version_capacity ? 2 * actor->version_capacity : 4;
-    struct check_version *versions = malloc(capacity * sizeof *versions);
-    if (!versions)
-        return false;
-    for (uint32_t i = 0; i < actor->version_count; i++)
-        versions[i] = *version_at(actor, i);
-    free(actor->versions);
-    actor->versions = versions;
-    actor->version_first = 0;
-    actor->version_capacity = capacity;
-    return true;
-}
-
-// False: no memory for one more.
-static bool make_room(struct check_actors *actors, struct check_actor *actor)
-{
-    if (actor->version_count < actor->version_capacity)
-        return true;
-    while (actor->version_count && version_at(actor, 0)->until <= actors->floor[actor->index])
-        drop_version(actors, actor);
-    if (actor->version_count < actor->version_capacity)
-        return true;
     const uint32_t fit = CHECK_VERSION_ENTRIES / actors->capacity;
-    const uint32_t limit = fit < CHECK_VERSIONS_LEAST  ? CHECK_VERSIONS_LEAST
-                           : fit > CHECK_VERSIONS_MOST ? CHECK_VERSIONS_MOST
-                                                       : fit;
-    if (actor->version_capacity < limit && grow_versions(actor))
-        return true;
-    if (actor->version_count == 0)
-        return false;
-    drop_version(actors, actor);
-    return true;
+    const uint32_t most = fit > CHECK_VERSIONS_MOST ? CHECK_VERSIONS_MOST : fit;
+    while (actor->version_count >= CHECK_VERSIONS_LEAST &&
+           (actor->version_count >= most ||
+            actor->versions[place_of(actor, 0)].until <= actors->floor[actor->index]))
+        drop_version(actors, actor);
 }
 
 // The clock is about to change for `at` and later. If out of memory, the earlier points share the new
@@ -103,12 +79,13 @@ static bool make_room(struct check_actors *actors, struct check_actor *actor)
 static void keep_version(struct check_actors *actors, struct check_actor *actor, uint64_t at)
 {
     const bool named = actor->recorded >= actor->since && actor->recorded < at;
-    if (named && make_room(actors, actor)) {
-        uint64_t *counts = take_clock(actors);
-        if (counts) {
-            memcpy(counts, actor->counts, clock_bytes(actors->capacity));
-            *version_at(actor, actor->version_count++) = (struct check_version){at - 1, counts};
-        }
+    if (named)
+        make_room(actors, actor);
+    uint64_t *counts = named ? take_clock(actors) : NULL;
+    if (counts) {
+        memcpy(counts, actor->counts, clock_bytes(actors->capacity));
+        actor->versions[place_of(actor, actor->version_count++)] =
+            (struct check_version){at - 1, counts};
     }
     actor->since = at;
 }
@@ -130,12 +107,13 @@ const uint64_t *check_actor_clock_at(const struct check_actor *actor, uint64_t c
     uint32_t high = actor->version_count;
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
-        if (version_at(actor, middle)->until < count)
+        if (actor->versions[place_of(actor, middle)].until < count)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < actor->version_count ? version_at(actor, low)->counts : actor->counts;
+    return low < actor->version_count ? actor->versions[place_of(actor, low)].counts
+                                      : actor->counts;
 }
 
 // Learning.
@@ -193,8 +171,12 @@ bool check_actor_join(struct check_actors *actors, struct check_actor *actor, ui
         keep_version(actors, actor, at);
     if (!known)
         raise(actor->counts, counts, actors->count);
-    for (uint32_t i = actor->version_count; i > 0 && version_at(actor, i - 1)->until >= at; i--)
-        raise(version_at(actor, i - 1)->counts, counts, actors->count);
+    for (uint32_t i = actor->version_count; i-- > 0;) {
+        const struct check_version *version = &actor->versions[place_of(actor, i)];
+        if (version->until < at)
+            break;
+        raise(version->counts, counts, actors->count);
+    }
     return !known;
 }
 
@@ -246,7 +228,7 @@ static bool grow(struct check_actors *actors)
         struct check_actor *actor = all[i];
         grown = !actor || check_clock_grow(&actor->counts, count, capacity);
         for (uint32_t k = 0; grown && actor && k < actor->version_count; k++)
-            grown = check_clock_grow(&version_at(actor, k)->counts, count, capacity);
+            grown = check_clock_grow(&actor->versions[place_of(actor, k)].counts, count, capacity);
     }
     if (!grown)
         return false;
@@ -281,7 +263,6 @@ void check_actor_remove(struct check_actors *actors, struct check_actor *actor)
     actors->all[actor->index] = NULL;
     while (actor->version_count)
         drop_version(actors, actor);
-    free(actor->versions);
     give_clock(actors, actor->counts);
     actor->counts = NULL;
 }

@@ -18,7 +18,7 @@
 enum {
     CHECK_VERSION_ENTRIES = 1 << 14, // counts that the versions of one actor have together
     CHECK_VERSIONS_LEAST = 8,
-    CHECK_VERSIONS_MOST = 256,
+    CHECK_VERSIONS_MOST = 256, // a power of two
 };
 
 struct check_version {
@@ -37,10 +37,9 @@ struct check_actor {
     uint64_t since;    // the clock is as it is from this count on
     const char *label; // for reports, as `id`; the caller's
     uint64_t id;
-    struct check_version *versions;
     uint32_t version_first; // in the ring
     uint32_t version_count;
-    uint32_t version_capacity; // a power of two, or 0
+    struct check_version versions[CHECK_VERSIONS_MOST];
 };
 
 // Zeroed before use.

@@ -3,6 +3,8 @@
 //
 //   finding.c  the store: each pair of lines once; the file of suppressions; the files that are written
 //   words.c    the sentence and the line to add, for each kind
+//
+// Threads: the caller's lock, but for what is told.
 #ifndef WEIR_PLUGINS_CHECK_FINDING_H
 #define WEIR_PLUGINS_CHECK_FINDING_H
 
@@ -10,6 +12,7 @@
 #include <weir/module/error.h>
 #include <weir/module/module.h>
 
+#include "base/names.h"
 #include "base/table.h"
 
 // What the engine has found: a finding without its sentences, with texts that are copied; NULL is "". `first` was
@@ -41,32 +44,45 @@ enum {
 
 struct check_findings;
 
+// What was added and is not told yet.
+struct check_untold {
+    size_t begin;            // the numbers of the new findings, from here
+    size_t end;              // to before this one
+    weir_check_kind refused; // with `fail`, of the first conflict that is to be refused; 0: none
+    const struct weir_check_finding *finding; // that conflict's; NULL: there was no room for it
+};
+
 // Reads the suppressions, a file or "" for none, and writes the `files`, or "", as those of a run that has found nothing
-// yet. `fail`: report = fail.
+// yet. `texts` and `suppressions` outlive the store. `fail`: report = fail.
 //
 // Ownership: the caller's, until check_findings_destroy().
 // Errors: WEIR_ERROR_CONFIG for a file of suppressions that is missing or wrong; WEIR_ERROR_IO for a
 // file that cannot be written; both reported to the host.
-weir_status check_findings_create(const struct weir_link *link, bool fail, const char *suppressions,
-                                  const char *const files[CHECK_FORMS],
+weir_status check_findings_create(const struct weir_link *link, struct weir_names *texts, bool fail,
+                                  const char *suppressions, const char *const files[CHECK_FORMS],
                                   struct check_findings **out_findings);
 
 // Completes the files, and tells which suppressions were not used. What could not be written is
 // reported to the host's `error`.
 void check_findings_destroy(struct check_findings *findings);
 
-// Adds a conflict. A new pair of lines is logged, and the files are written again, at once.
-// Returns WEIR_OK, or with `fail`, for a kind that is no hint and that no suppression matches, the
-// error with which the operation is to be refused: WEIR_ERROR_INVALID, with the finding as message,
-// which was reported to the host.
+// Adds a conflict. For a new pair of lines the files are written again, at once.
+void check_findings_add(struct check_findings *findings, const struct check_conflict *conflict);
+
+// What is to be told since the last call.
+struct check_untold check_findings_take(struct check_findings *findings);
+
+// Logs the new findings. Returns WEIR_OK, or, if a conflict is to be refused, which no hint is and none that a
+// suppression matches, the error for that: WEIR_ERROR_INVALID, with the finding as message, which was reported to the
+// host.
 //
-// Threads: safe. Calls the host's log with no lock held.
-weir_status check_findings_add(struct check_findings *findings,
-                               const struct check_conflict *conflict);
+// Threads: without the lock, since it calls the program's log.
+weir_status check_findings_tell(const struct check_findings *findings,
+                                const struct check_untold *untold);
 
 // What the functions of struct weir_check_extension return. `errors`: hints and what is suppressed do not count.
-size_t check_findings_count(struct check_findings *findings, bool errors);
-bool check_findings_get(struct check_findings *findings, size_t index,
+size_t check_findings_count(const struct check_findings *findings, bool errors);
+bool check_findings_get(const struct check_findings *findings, size_t index,
                         struct weir_check_finding *out_finding, size_t size);
 
 // What words.c gives to the store.

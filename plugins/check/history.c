@@ -239,19 +239,6 @@ static struct check_use *merge(struct check_use *before, struct check_use *after
     return after;
 }
 
-static struct check_use *insert(struct check_use *root, struct check_use *use)
-{
-    if (!root || use->priority > root->priority) {
-        split(root, use, &use->left, &use->right);
-        measure(use);
-        return use;
-    }
-    struct check_use **side = is_before(use, root) ? &root->left : &root->right;
-    *side = insert(*side, use);
-    root->reach = later(root->reach, use->shape.end);
-    return root;
-}
-
 static struct check_use *erase(struct check_use *root, const struct check_use *use)
 {
     if (root == use)
@@ -265,11 +252,15 @@ static struct check_use *erase(struct check_use *root, const struct check_use *u
 struct check_use *check_history_add(struct check_history *history, const struct check_shape *shape)
 {
     struct check_use *use = malloc(sizeof *use);
+    struct check_use *before, *after;
     if (!use)
         return NULL;
     use->shape = *shape;
+    use->left = use->right = NULL;
     use->priority = (uint32_t)weir_random_next(&history->random);
-    history->root = insert(history->root, use);
+    measure(use);
+    split(history->root, use, &before, &after);
+    history->root = merge(merge(before, use), after);
     history->count++;
     return use;
 }

@@ -60,23 +60,36 @@ static weir_status open_findings(struct check *check, const struct weir_setting 
         [CHECK_JSON] = settings[KEY_JSON]->text,
         [CHECK_SARIF] = settings[KEY_SARIF]->text,
     };
-    return check_findings_create(check->link, strcmp(settings[KEY_REPORT]->text, "fail") == 0,
+    return check_findings_create(check->link, check->names,
+                                 strcmp(settings[KEY_REPORT]->text, "fail") == 0,
                                  settings[KEY_SUPPRESSIONS]->text, files, &check->findings);
+}
+
+static size_t count_of(struct check *check, bool errors)
+{
+    check_lock(check);
+    const size_t count = check_findings_count(check->findings, errors);
+    (void)check_unlock(check);
+    return count;
 }
 
 static size_t count(void *user)
 {
-    return check_findings_count(((struct check *)user)->findings, false);
+    return count_of(user, false);
 }
 
 static size_t error_count(void *user)
 {
-    return check_findings_count(((struct check *)user)->findings, true);
+    return count_of(user, true);
 }
 
 static bool get(void *user, size_t index, struct weir_check_finding *out_finding, size_t size)
 {
-    return check_findings_get(((struct check *)user)->findings, index, out_finding, size);
+    struct check *check = user;
+    check_lock(check);
+    const bool there = check_findings_get(check->findings, index, out_finding, size);
+    (void)check_unlock(check);
+    return there;
 }
 
 static weir_status check_open_link(struct weir_link *link,
@@ -87,7 +100,6 @@ static weir_status check_open_link(struct weir_link *link,
         return weir_host_no_memory(link->host, "the plugin check");
     *check = (struct check){
         .link = link,
-        .told_end = &check->told,
         .hints = settings[KEY_HINTS]->integer,
         .verify = settings[KEY_VERIFY]->integer,
         .names = weir_names_create(),

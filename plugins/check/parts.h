@@ -12,8 +12,8 @@
 //
 // finding.h has the store of findings.
 //
-// One lock guards the state of a link. Conflicts are collected with it held, and told to the
-// store after its release, since the store calls the program's log.
+// One lock guards the state of a link. Findings are added with it held, and told after its release, since
+// that calls the program's log.
 //
 // The host's knowledge. With `threads = one` all threads of the host are one actor, and everything
 // that is submitted comes after what that actor knows by then, so its clock is the floor of all
@@ -40,13 +40,6 @@
 #include "plugins/check/history.h"
 
 #define CHECK_PATIENCE_NS 200000000 // of a lock of the program's for the link's
-
-// A conflict on its way to the store.
-struct check_told {
-    struct check_told *next;
-    struct check_conflict conflict;
-    char labels[3][64]; // of the conflict
-};
 
 // Some memory. Buffers may share it.
 struct check_memory {
@@ -84,11 +77,9 @@ struct check {
     bool unseen_uses;   // what waits were needed for is not known
     bool unseen_syncs;  // the same of the host's waits
     bool has_synced;
-    pthread_t sync_thread; // the last one that waited
-    struct check_told *told;
-    struct check_told **told_end;
-    struct weir_names
-        *names; // of kernels and regions, and labels in conflicts, which outlive these
+    pthread_t sync_thread;    // the last one that waited
+    bool found_more;          // findings are not told yet
+    struct weir_names *names; // of kernels and regions, and texts of findings, which outlive these
     struct check_memory wrapped; // memory of the user's that has an address, by that
     struct check_shared *shared; // memory of the user's that has a handle
     struct check_memory *probed; // of the graph that is examined
@@ -274,10 +265,10 @@ struct check_conflict check_conflict_of(const struct check_user *user,
                                         const struct check_buffer *buffer,
                                         const struct check_use *first,
                                         const struct check_shape *shape, weir_access access);
-// Notes a conflict for check_unlock(). If out of memory it is lost.
+// Adds a conflict to the findings, which check_unlock() tells.
 void check_tell(struct check *check, const struct check_conflict *conflict);
 
-// What check_unlock() calls if something was noted.
+// What check_unlock() calls if something was found.
 WEIR_COLD weir_status check_unlock_and_tell(struct check *check);
 
 static inline void check_lock(struct check *check)
@@ -286,11 +277,10 @@ static inline void check_lock(struct check *check)
     weir_lock_take(&check->lock);
 }
 
-// Releases the lock and tells the store what was noted. Returns the error of a finding with
-// `report = fail`.
+// Releases the lock and tells what was found. Returns the error of a finding with `report = fail`.
 static inline weir_status check_unlock(struct check *check)
 {
-    if (check->told)
+    if (check->found_more)
         return check_unlock_and_tell(check);
     weir_lock_release(&check->lock);
     check_inside--;

@@ -2,44 +2,21 @@
 // operations take over the node that an earlier one of the same bytes leaves.
 #include "plugins/check/parts.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 // From two uses to a conflict, as the store of findings takes it.
 
 void check_tell(struct check *check, const struct check_conflict *conflict)
 {
-    struct check_told *told = calloc(1, sizeof *told);
-    if (!told)
-        return;
-    told->conflict = *conflict;
-    struct weir_check_finding *finding = &told->conflict.finding;
-    const char **const labels[] = {&finding->first.queue, &finding->second.queue, &finding->buffer};
-    for (size_t i = 0; i < sizeof labels / sizeof *labels; i++) {
-        snprintf(told->labels[i], sizeof told->labels[i], "%s", *labels[i] ? *labels[i] : "");
-        *labels[i] = *labels[i] ? told->labels[i] : NULL;
-    }
-    *check->told_end = told;
-    check->told_end = &told->next;
+    check_findings_add(check->findings, conflict);
+    check->found_more = true;
 }
 
 weir_status check_unlock_and_tell(struct check *check)
 {
-    struct check_told *told = check->told;
-    weir_status status = WEIR_OK;
-    check->told = NULL;
-    check->told_end = &check->told;
+    const struct check_untold untold = check_findings_take(check->findings);
+    check->found_more = false;
     weir_lock_release(&check->lock);
     check_inside--;
-    while (told) {
-        struct check_told *next = told->next;
-        const weir_status added = check_findings_add(check->findings, &told->conflict);
-        if (status == WEIR_OK)
-            status = added;
-        free(told);
-        told = next;
-    }
-    return status;
+    return check_findings_tell(check->findings, &untold);
 }
 
 // The parties.
