@@ -37,22 +37,14 @@ struct result {
     struct cli_content files[CLI_LIST_LIMIT];
 };
 
-// A seed that changed the result.
-struct change {
-    uint64_t seed;
-    struct cli_program_end end;
-    uint64_t output_line; // 0: the same
-    uint64_t file_lines[CLI_LIST_LIMIT];
-    bool again; // a second run with the seed changed it to the same
-};
-
 struct summary {
     const struct settings *settings;
     const struct result *plain; // without the plugin
     uint64_t runs;
     uint64_t changed;
-    struct change *changes; // the first ones
-    size_t change_count;
+    uint64_t changed_first;           // the first seed that changed the result
+    bool again;                       // a second run with that seed changed it to the same
+    json_t *changes;                  // the first ones; NULL without --json
     struct cli_perturb_counts counts; // of all runs
     int signal;                       // that ended it before the last seed; 0: none
 };
@@ -103,19 +95,28 @@ static void add(struct weir_long_text *text, const char *what, uint64_t line)
                            what, line);
 }
 
-static void tell_change(const struct summary *summary, const struct change *change)
+// The line from which on standard output differs, if it is compared; 0: nowhere.
+static uint64_t output_line(const struct summary *summary, const struct result *result)
+{
+    return summary->settings->compare
+               ? cli_content_line(&result->run.output, &summary->plain->run.output)
+               : 0;
+}
+
+static void tell_change(const struct summary *summary, uint64_t seed, const struct result *result)
 {
     const struct settings *settings = summary->settings;
     struct weir_long_text text = {0};
-    const char *end = show_end(&change->end);
+    const char *end = show_end(&result->run.end);
     const char *plain = show_end(&summary->plain->run.end);
     if (strcmp(end, plain) != 0)
         weir_long_text_add(&text, "%s, and without perturb %s", end, plain);
-    add(&text, "standard output", change->output_line);
+    add(&text, "standard output", output_line(summary, result));
     for (size_t i = 0; i < settings->files.count; i++)
-        add(&text, settings->files.items[i], change->file_lines[i]);
+        add(&text, settings->files.items[i],
+            cli_content_line(&result->files[i], &summary->plain->files[i]));
     if (is_seeded(settings))
-        printf("seed %" PRIu64 ": %s\n", change->seed, cli_take_text(&text));
+        printf("seed %" PRIu64 ": %s\n", seed, cli_take_text(&text));
     else
         printf("mode %s: %s\n", settings->mode, cli_take_text(&text));
     fflush(stdout);
@@ -123,15 +124,14 @@ static void tell_change(const struct summary *summary, const struct change *chan
 
 static void tell_command(const struct summary *summary)
 {
-    const struct change *change = &summary->changes[0];
-    if (!change->again)
+    if (!summary->again)
         printf("A second run with the same seed did not give the same: ");
-    if (!change->again && summary->counts.idle + summary->counts.stalled)
+    if (!summary->again && summary->counts.idle + summary->counts.stalled)
         printf("%" PRIu64 " operations ran by the clock, so a longer `idle` in [perturb] helps. ",
                summary->counts.idle + summary->counts.stalled);
-    else if (!change->again)
+    else if (!summary->again)
         printf("the program uses Weir from several threads, or depends on more than its input. ");
-    printf("To run it again:\n    %s\n", show_command(summary->settings, change->seed));
+    printf("To run it again:\n    %s\n", show_command(summary->settings, summary->changed_first));
 }
 
 static void tell_summary(const struct summary *summary)
@@ -173,37 +173,36 @@ static json_t *json_of_end(const struct cli_program_end *end)
     return object;
 }
 
-static json_t *json_of_change(const struct summary *summary, const struct change *change)
+static json_t *json_of_change(const struct summary *summary, uint64_t seed,
+                              const struct result *result)
 {
     const struct settings *settings = summary->settings;
-    json_t *object = json_of_end(&change->end);
+    const uint64_t output = output_line(summary, result);
+    json_t *object = json_of_end(&result->run.end);
     json_t *files = json_object();
-    cli_json_set(object, "seed", weir_json_count(change->seed));
-    cli_json_set(object, "output_line",
-                 change->output_line ? weir_json_count(change->output_line) : json_null());
-    for (size_t i = 0; i < settings->files.count; i++)
-        if (change->file_lines[i])
-            cli_json_set(files, settings->files.items[i], weir_json_count(change->file_lines[i]));
+    cli_json_set(object, "seed", weir_json_count(seed));
+    cli_json_set(object, "output_line", output ? weir_json_count(output) : json_null());
+    for (size_t i = 0; i < settings->files.count; i++) {
+        const uint64_t line = cli_content_line(&result->files[i], &summary->plain->files[i]);
+        if (line)
+            cli_json_set(files, settings->files.items[i], weir_json_count(line));
+    }
     cli_json_set(object, "files", files);
-    cli_json_set(object, "command", cli_json_string(show_command(settings, change->seed)));
+    cli_json_set(object, "command", cli_json_string(show_command(settings, seed)));
     return object;
 }
 
 static int tell_json(const struct summary *summary, int code)
 {
     json_t *root = json_object();
-    json_t *changes = json_array();
     const struct cli_perturb_counts *counts = &summary->counts;
     cli_json_set(root, "mode", cli_json_string(summary->settings->mode));
     cli_json_set(root, "unperturbed", json_of_end(&summary->plain->run.end));
     cli_json_set(root, "first_seed", weir_json_count(summary->settings->first));
     cli_json_set(root, "seeds", weir_json_count(summary->runs));
     cli_json_set(root, "changed", weir_json_count(summary->changed));
-    for (size_t i = 0; i < summary->change_count; i++)
-        cli_json_append(changes, json_of_change(summary, &summary->changes[i]));
-    cli_json_set(root, "changes", changes);
-    cli_json_set(root, "reproduced",
-                 summary->changed ? json_boolean(summary->changes[0].again) : json_null());
+    cli_json_set(root, "changes", summary->changes);
+    cli_json_set(root, "reproduced", summary->changed ? json_boolean(summary->again) : json_null());
     cli_json_set(root, "operations", weir_json_count(counts->operations));
     cli_json_set(root, "choices", weir_json_count(counts->choices));
     cli_json_set(root, "by_the_clock", weir_json_count(counts->idle + counts->stalled));
@@ -404,18 +403,14 @@ static void note_change(struct summary *summary, uint64_t seed, const struct res
 {
     const struct settings *settings = summary->settings;
     summary->changed++;
-    if (summary->change_count == CHANGES_KEPT)
-        return;
-    struct change *change = &summary->changes[summary->change_count++];
-    *change = (struct change){.seed = seed, .end = result->run.end};
-    if (settings->compare)
-        change->output_line = cli_content_line(&result->run.output, &summary->plain->run.output);
-    for (size_t i = 0; i < settings->files.count; i++)
-        change->file_lines[i] = cli_content_line(&result->files[i], &summary->plain->files[i]);
+    if (settings->json && summary->changed <= CHANGES_KEPT)
+        cli_json_append(summary->changes, json_of_change(summary, seed, result));
     if (!settings->json && summary->changed <= CHANGES_SHOWN)
-        tell_change(summary, change);
-    if (summary->changed == 1)
-        change->again = !differs_again(settings, &seed, result);
+        tell_change(summary, seed, result);
+    if (summary->changed == 1) {
+        summary->changed_first = seed;
+        summary->again = !differs_again(settings, &seed, result);
+    }
 }
 
 // Returns false when there is no sense in another seed.
@@ -472,7 +467,7 @@ int cli_perturb(int argc, char **argv)
     settings.plugins = cli_program_end_plugins(settings.plain, "perturb");
     cli_folder_create(&settings.folder, "perturb");
     run_plain(&settings, &plain);
-    summary.changes = cli_allocate(CHANGES_KEPT, sizeof *summary.changes);
+    summary.changes = settings.json ? json_array() : NULL;
     cli_program_begin_series();
     run_seeds(&summary);
     if (summary.runs && !summary.counts.runtimes && !summary.changed)
