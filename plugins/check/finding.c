@@ -3,8 +3,6 @@
 // The JSON, which `weir check` reads, is written in time that hardly grows with their number: what is
 // listed stays, with its counts, until the end.
 #define _GNU_SOURCE // program_invocation_short_name
-#include "plugins/check/finding.h"
-
 #include <errno.h>
 #include <fnmatch.h>
 #include <inttypes.h>
@@ -15,14 +13,22 @@
 
 #include "base/file.h"
 #include "base/json/json.h"
-#include "base/names.h"
 #include "base/text.h"
+#include "plugins/check/parts.h"
 #include "report/findings.h"
 #include "report/output_path.h"
 
 enum {
     CHECK_PAIRS = 1000, // of lines that are kept
     CHECK_FRESH = 64,   // so many are listed again for each new one, with their counts
+};
+
+// What was added and is not told yet.
+struct untold {
+    size_t begin;            // the numbers of the new findings, from here
+    size_t end;              // to before this one
+    weir_check_kind refused; // with `fail`, of the first conflict that is to be refused; 0: none
+    const struct weir_check_finding *finding; // that conflict's; NULL: there was no room for it
 };
 
 struct check_findings {
@@ -37,7 +43,7 @@ struct check_findings {
     size_t count;
     size_t errors; // neither hints nor suppressed
     uint64_t dropped;
-    struct check_untold untold;
+    struct untold untold;
     char paths[CHECK_FORMS][WEIR_OUTPUT_PATH_SIZE]; // "": none
     char failure[512];          // the first file that could not be written, and why
     struct weir_long_text list; // of the first `listed` findings, for the JSON
@@ -336,8 +342,9 @@ static struct weir_check_finding *make_finding(struct check_findings *findings,
 
 // Adding.
 
-void check_findings_add(struct check_findings *findings, const struct check_conflict *conflict)
+void check_tell(struct check *check, const struct check_conflict *conflict)
 {
+    struct check_findings *findings = check->findings;
     const bool hint = is_hint(conflict->finding.kind);
     struct weir_check_finding *finding = find(findings, &conflict->finding);
     const bool is_new = !finding && (finding = make_finding(findings, conflict));
@@ -358,13 +365,7 @@ void check_findings_add(struct check_findings *findings, const struct check_conf
         findings->untold.refused = conflict->finding.kind;
         findings->untold.finding = finding;
     }
-}
-
-struct check_untold check_findings_take(struct check_findings *findings)
-{
-    const struct check_untold untold = findings->untold;
-    findings->untold = (struct check_untold){.begin = untold.end, .end = untold.end};
-    return untold;
+    check->found_more = true;
 }
 
 // Telling: pairs stay, and only their counts change.
@@ -383,39 +384,61 @@ static void tell(const struct check_findings *findings, const struct weir_check_
     free(text.text);
 }
 
-weir_status check_findings_tell(const struct check_findings *findings,
-                                const struct check_untold *untold)
+weir_status check_unlock_and_tell(struct check *check)
 {
-    const struct weir_host *host = findings->link->host;
-    const struct weir_check_finding *finding = untold->finding;
+    struct check_findings *findings = check->findings;
+    const struct weir_host *host = check->link->host;
+    const struct untold untold = findings->untold;
     struct weir_error detail = {.status = WEIR_ERROR_INVALID};
-    for (size_t i = untold->begin; i < untold->end; i++)
+    findings->untold = (struct untold){.begin = untold.end, .end = untold.end};
+    check->found_more = false;
+    (void)check_unlock(check);
+    for (size_t i = untold.begin; i < untold.end; i++)
         tell(findings, &findings->items[i]);
-    if (!untold->refused)
+    if (!untold.refused)
         return WEIR_OK;
-    if (!finding)
+    if (!untold.finding)
         return weir_host_fail(host, WEIR_ERROR_INVALID, "mend those that are reported first",
                               "%s: one more pair of lines than the %d that are kept",
-                              weir_findings_kind_name(untold->refused), CHECK_PAIRS);
-    weir_text_escape(detail.remedy, sizeof detail.remedy, finding->remedy, "");
-    return weir_host_report(host, &detail, "%s: %s", weir_findings_kind_name(finding->kind),
-                            finding->message);
+                              weir_findings_kind_name(untold.refused), CHECK_PAIRS);
+    weir_text_escape(detail.remedy, sizeof detail.remedy, untold.finding->remedy, "");
+    return weir_host_report(host, &detail, "%s: %s", weir_findings_kind_name(untold.finding->kind),
+                            untold.finding->message);
 }
 
 // Reading.
 
-size_t check_findings_count(const struct check_findings *findings, bool errors)
+static size_t count_of(struct check *check, const size_t *count)
 {
-    return errors ? findings->errors : findings->count;
+    check_lock(check);
+    const size_t now = *count;
+    (void)check_unlock(check);
+    return now;
 }
 
-bool check_findings_get(const struct check_findings *findings, size_t index,
-                        struct weir_check_finding *out_finding, size_t size)
+size_t check_findings_count(void *user)
 {
-    if (index >= findings->count)
-        return false;
-    weir_write(out_finding, size, &findings->items[index], sizeof findings->items[index]);
-    return true;
+    struct check *check = user;
+    return count_of(check, &check->findings->count);
+}
+
+size_t check_findings_error_count(void *user)
+{
+    struct check *check = user;
+    return count_of(check, &check->findings->errors);
+}
+
+bool check_findings_get(void *user, size_t index, struct weir_check_finding *out_finding,
+                        size_t size)
+{
+    struct check *check = user;
+    const struct check_findings *findings = check->findings;
+    check_lock(check);
+    const bool there = index < findings->count;
+    if (there)
+        weir_write(out_finding, size, &findings->items[index], sizeof findings->items[index]);
+    (void)check_unlock(check);
+    return there;
 }
 
 // A link's life.
@@ -448,16 +471,14 @@ static void release(struct check_findings *findings)
     free(findings);
 }
 
-weir_status check_findings_create(const struct weir_link *link, struct weir_names *texts, bool fail,
-                                  const char *suppressions, const char *const files[CHECK_FORMS],
-                                  struct check_findings **out_findings)
+weir_status check_findings_create(struct check *check, bool fail, const char *suppressions,
+                                  const char *const files[CHECK_FORMS])
 {
     struct check_findings *findings = calloc(1, sizeof *findings);
-    *out_findings = NULL;
     if (!findings)
-        return weir_host_no_memory(link->host, "findings");
-    findings->link = link;
-    findings->texts = texts;
+        return weir_host_no_memory(check->link->host, "findings");
+    findings->link = check->link;
+    findings->texts = check->names;
     findings->fail = fail;
     findings->suppressions = suppressions;
     const weir_status status = start(findings, files);
@@ -467,12 +488,13 @@ weir_status check_findings_create(const struct weir_link *link, struct weir_name
         release(findings);
         return status;
     }
-    *out_findings = findings;
+    check->findings = findings;
     return WEIR_OK;
 }
 
-void check_findings_destroy(struct check_findings *findings)
+void check_findings_destroy(struct check *check)
 {
+    struct check_findings *findings = check->findings;
     char text[160];
     write_files(findings, true);
     if (findings->dropped) {

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "plugins/check/finding.h"
+#include "plugins/check/parts.h"
 
 const char *check_operation_name(uint32_t operation)
 {
