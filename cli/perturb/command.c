@@ -303,21 +303,16 @@ static void parse(struct settings *out, int argc, char **argv)
     out->command = cli_program_parse(&usage, argc, argv);
 }
 
-// "FILE:LINE" of that length.
-static bool is_line(const char *text, size_t length)
+// "FILE:LINE, FILE:LINE".
+static bool is_pair_of_lines(const char *text)
 {
-    size_t digits = 0;
-    while (length > 0 && text[length - 1] == ' ')
-        length--;
-    while (digits < length && text[length - 1 - digits] >= '0' && text[length - 1 - digits] <= '9')
-        digits++;
-    return digits > 0 && digits + 1 < length && text[length - 1 - digits] == ':';
+    int end = 0;
+    return sscanf(text, " %*[^:,]:%*[0-9] , %*[^:,]:%*[0-9] %n", &end) == 0 && end && !text[end];
 }
 
 static void check(struct settings *settings)
 {
     const char *pair = settings->pair;
-    const char *comma = strchr(pair, ',');
     if (!settings->mode)
         settings->mode = pair[0] ? "pair" : "random";
     cli_choose("mode", settings->mode, modes);
@@ -326,8 +321,7 @@ static void check(struct settings *settings)
         cli_fail(CLI_USAGE, "mode pair needs two lines: --pair app.c:80,app.c:91");
     if (!is_pair && pair[0])
         cli_fail(CLI_USAGE, "--pair belongs to mode pair, and the mode is %s", settings->mode);
-    if (is_pair &&
-        !(comma && is_line(pair, (size_t)(comma - pair)) && is_line(comma + 1, strlen(comma + 1))))
+    if (is_pair && !is_pair_of_lines(pair))
         cli_fail(CLI_USAGE, "--pair takes two lines, as app.c:80,app.c:91, not '%s'", pair);
     if (!is_seeded(settings))
         settings->seeds = 1;
