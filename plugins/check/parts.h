@@ -93,15 +93,6 @@ struct check_memory {
     bool probed;
 };
 
-// Why a launch is not verified.
-enum check_unverified {
-    CHECK_UNVERIFIED_ADDRESS,
-    CHECK_UNVERIFIED_CALL,
-    CHECK_UNVERIFIED_ERROR,
-    CHECK_UNVERIFIED_RANDOM,
-    CHECK_UNVERIFIED_KINDS
-};
-
 // The state of a link.
 struct check {
     const struct weir_link *link;
@@ -121,14 +112,14 @@ struct check {
     bool unseen_uses;   // what waits were needed for is not known
     bool unseen_syncs;  // the same of the host's waits
     bool has_synced;
-    pthread_t sync_thread;    // the last one that waited
-    bool found_more;          // findings are not told yet
-    struct weir_names *names; // of kernels and regions, and texts of findings, which outlive these
+    pthread_t sync_thread; // the last one that waited
+    bool found_more;       // findings are not told yet
+    struct weir_names
+        *names; // of kernels, regions and notes, and texts of findings, which outlive these
     struct check_memory wrapped; // memory of the user's that has an address, by that
     struct check_shared *shared; // memory of the user's that has a handle
     struct check_memory *probed; // of the graph that is examined
     uint32_t waiting_calls;      // host calls that have not returned
-    uint32_t unverified;         // bits of enum check_unverified that were told
     uint64_t number;             // no other link has it
     struct check_thread *threads;
     struct check_keys keys;
