@@ -33,7 +33,6 @@ struct settings {
 
 struct result {
     struct cli_perturb_run run;
-    uint64_t took_ns;
     struct cli_content files[CLI_LIST_LIMIT];
 };
 
@@ -221,7 +220,7 @@ static void result_finish(struct result *result)
     free(result->run.messages.bytes);
     for (size_t i = 0; i < CLI_LIST_LIMIT; i++)
         free(result->files[i].bytes);
-    *result = (struct result){.took_ns = 0};
+    *result = (struct result){.run = {.output = {NULL, 0}}};
 }
 
 // Whether the run gave something else than the other one did, in what the settings compare.
@@ -250,16 +249,14 @@ static void run_once(const struct settings *settings, const uint64_t *seed,
         .pair = settings->pair,
         .seed = seed ? *seed : 0,
     };
-    *out_result = (struct result){.took_ns = 0};
+    *out_result = (struct result){.run = {.output = {NULL, 0}}};
     for (size_t i = 0; i < settings->files.count; i++) // an earlier run's
         if (unlink(settings->files.items[i]) != 0 && errno != ENOENT)
             cli_fail(CLI_SETUP, "%s cannot be removed before a run: %s", settings->files.items[i],
                      strerror(errno));
-    const uint64_t began_ns = cli_now_ns();
     out_result->run = cli_perturb_run(&program, &settings->folder, &order);
     for (size_t i = 0; i < settings->files.count; i++)
         out_result->files[i] = cli_content_read(settings->files.items[i]);
-    out_result->took_ns = cli_now_ns() - began_ns;
 }
 
 static const char about[] =
@@ -369,8 +366,10 @@ CLI_DESTROYER(destroy_result, result_finish)
 
 static void run_plain(struct settings *settings, struct result *plain)
 {
+    const uint64_t began_ns = cli_now_ns();
     settings->limit_ms = settings->limit_s * 1000;
     run_once(settings, NULL, plain);
+    const uint64_t factor_ms = (cli_now_ns() - began_ns) / 1000000 * 20;
     cli_own(destroy_result, plain);
     check_usable(settings, plain);
     if (plain->run.end.code != 0 && !cli_quiet) {
@@ -386,7 +385,6 @@ static void run_plain(struct settings *settings, struct result *plain)
                  "not depend on its work alone, or the lack of a wait shows without the plugin "
                  "too; leave out --compare and --output, or use `weir check`",
                  settings->command[0]);
-    const uint64_t factor_ms = plain->took_ns / 1000000 * 20;
     if (!settings->limit_s)
         settings->limit_ms = factor_ms > 30000 ? factor_ms : 30000;
 }
