@@ -7,7 +7,6 @@
 #include <sys/types.h>
 
 #include "base/table.h"
-#include "cli/common/folder.h"
 #include "cli/common/options.h"
 
 // Reads the options before COMMAND; what follows it are its arguments, whatever they begin
@@ -131,8 +130,7 @@ uint64_t cli_content_line(const struct cli_content *a, const struct cli_content 
 
 // As cli_program_run(), without input, and with what the program prints kept in files of the folder, and
 // then read. Without `out_messages` both streams are `out_output`, as they came.
-struct cli_program_end cli_program_capture(const struct cli_program *program,
-                                           const struct cli_folder *folder,
+struct cli_program_end cli_program_capture(const struct cli_program *program, const char *folder,
                                            struct cli_content *out_output,
                                            struct cli_content *out_messages);
 
@@ -166,8 +164,7 @@ struct cli_perturb_run {
 // Runs the program as cli_program_capture() does; its variables are those of the order.
 //
 // Ownership: the contents are the caller's.
-struct cli_perturb_run cli_perturb_run(const struct cli_program *program,
-                                       const struct cli_folder *folder,
+struct cli_perturb_run cli_perturb_run(const struct cli_program *program, const char *folder,
                                        const struct cli_perturb_order *order);
 
 // For a process that was created for it: becomes the program. Returns only if that cannot be run, with

@@ -305,16 +305,13 @@ static int open_file(const char *path, int flags)
     return descriptor;
 }
 
-struct cli_program_end cli_program_capture(const struct cli_program *program,
-                                           const struct cli_folder *folder,
+struct cli_program_end cli_program_capture(const struct cli_program *program, const char *folder,
                                            struct cli_content *out_output,
                                            struct cli_content *out_messages)
 {
     const int flags = O_WRONLY | O_CREAT | O_TRUNC;
-    char output[CLI_FOLDER_PATH_SIZE], messages[CLI_FOLDER_PATH_SIZE];
+    const char *output = cli_text("%s/output", folder), *messages = cli_text("%s/messages", folder);
     struct cli_program own = *program;
-    cli_folder_place(folder, "output", output);
-    cli_folder_place(folder, "messages", messages);
     own.input = open_file("/dev/null", O_RDONLY);
     own.output = open_file(output, flags);
     own.messages = out_messages ? open_file(messages, flags) : own.output;
@@ -356,14 +353,12 @@ static struct cli_perturb_counts read_counts(const char *path)
     return counts;
 }
 
-struct cli_perturb_run cli_perturb_run(const struct cli_program *program,
-                                       const struct cli_folder *folder,
+struct cli_perturb_run cli_perturb_run(const struct cli_program *program, const char *folder,
                                        const struct cli_perturb_order *order)
 {
-    char report[CLI_FOLDER_PATH_SIZE];
+    const char *report = cli_text("%s/report", folder);
     char seed[32];
     struct cli_perturb_run run = {.output = {NULL, 0}};
-    cli_folder_place(folder, "report", report);
     snprintf(seed, sizeof seed, "%" PRIu64, order->seed);
     const struct cli_program_variable variables[] = {
         {"WEIR_PLUGINS", order->plugins},   {"WEIR_PERTURB_SEED", seed},
