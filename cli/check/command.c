@@ -304,7 +304,9 @@ static int run(struct options *options, const char *folder, char **command)
         variables[count++] = (struct cli_program_variable){"WEIR_CHECK_THREADS", "strict"};
     if (options->verify)
         variables[count++] = (struct cli_program_variable){"WEIR_CHECK_VERIFY", "1"};
-    if (!options->no_locks && cli_preload_find(CLI_PRELOAD_LOCKS, &variables[count])) {
+    if (!options->no_locks &&
+        cli_preload_find("libweir_locks.so", "LD_PRELOAD", "the program's own locks are not seen",
+                         &variables[count])) {
         count++;
         variables[count++] = let_sanitizer();
     }

@@ -44,20 +44,12 @@ struct cli_program_variable {
     const char *value; // NULL: it is not set
 };
 
-// Libraries of Weir's for programs that do not know of it.
-enum cli_preload_library {
-    CLI_PRELOAD_OPENCL, // OPENCL_LAYERS: the program's OpenCL calls
-    CLI_PRELOAD_LOCKS,  // LD_PRELOAD: its threads and locks
-};
-
-// Finds the library beside the modules, and makes the variable that lets a program load it: its path,
-// then what the environment names there already.
+// Finds a library of Weir's beside the modules, for programs that do not know of it, and makes the variable that
+// lets a program load it: its path, then what the environment names there already.
 //
-//     if (cli_preload_find(CLI_PRELOAD_OPENCL, &variables[count]))
-//         count++;
-//
-// Errors: false after a warning that says what is not seen then.
-bool cli_preload_find(enum cli_preload_library library, struct cli_program_variable *out);
+// Errors: false after a warning with `loss`, a clause that says what is missing then.
+bool cli_preload_find(const char *file, const char *variable, const char *loss,
+                      struct cli_program_variable *out);
 
 // What commands that see a program's OpenCL calls set for it.
 enum {
