@@ -206,11 +206,10 @@ struct reading {
     struct cli_progress progress;
 };
 
-static struct conform_result *find(const struct conform *conform, const char *name, size_t length)
+static struct conform_result *find(const struct conform *conform, const char *name)
 {
     for (size_t i = 0; i < conform->count; i++)
-        if (strncmp(conform->results[i].name, name, length) == 0 &&
-            conform->results[i].name[length] == '\0')
+        if (strcmp(conform->results[i].name, name) == 0)
             return &conform->results[i];
     return NULL;
 }
@@ -266,7 +265,7 @@ static void take_line(void *user, const char *line)
         return;
     }
     const char *name = strncmp(line, run, strlen(run)) == 0 ? line + strlen(run) : NULL;
-    struct conform_result *result = name ? find(reading->conform, name, strlen(name)) : NULL;
+    struct conform_result *result = name ? find(reading->conform, name) : NULL;
     if (!result || result->outcome != CONFORM_NOT_RUN)
         return;
     reading->current = result;
@@ -446,16 +445,6 @@ static json_t *test_list(const struct conform *conform)
 
 static int print_json(const struct conform *conform, int code)
 {
-    const struct {
-        const char *name;
-        uint64_t value;
-    } numbers[] = {
-        {"elapsed_ns", conform->elapsed_ns},
-        {"total", conform->count},
-        {"passed", conform_count(conform, CONFORM_PASSED)},
-        {"failed", conform_count(conform, CONFORM_FAILED)},
-        {"skipped", conform_count(conform, CONFORM_SKIPPED)},
-    };
     json_t *root = json_object();
     cli_json_set(root, "weir", json_string(weir_version()));
     cli_json_set(root, "module", cli_json_string(conform->module));
@@ -463,8 +452,11 @@ static int print_json(const struct conform *conform, int code)
     cli_json_set(root, "device", cli_json_string(conform->device));
     cli_json_set(root, "platform", cli_json_string(conform->platform));
     cli_json_set(root, "driver", cli_json_string(conform->driver));
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        cli_json_set(root, numbers[i].name, weir_json_count(numbers[i].value));
+    cli_json_set(root, "elapsed_ns", weir_json_count(conform->elapsed_ns));
+    cli_json_set(root, "total", weir_json_count(conform->count));
+    for (int i = CONFORM_PASSED; i <= CONFORM_SKIPPED; i++)
+        cli_json_set(root, outcome_names[i],
+                     weir_json_count(conform_count(conform, (enum conform_outcome)i)));
     cli_json_set(root, "tests", test_list(conform));
     return cli_json_print(root, code);
 }
