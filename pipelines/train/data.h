@@ -38,7 +38,6 @@ struct weir_train_made_params {
     uint32_t noise; // 0 ... 255: the largest distance of a byte from that of its class
 };
 
-// Ownership: the caller's, until weir_train_data_destroy().
 // Errors: WEIR_ERROR_OUT_OF_MEMORY.
 weir_status weir_train_data_make(const struct weir_train_made_params *params,
                                  weir_train_data **out_data);
