@@ -79,13 +79,12 @@ struct weir_buckets_params {
     int32_t priority; // of the queues; 0: normal
 };
 
-// Plans the buckets, creates the buffer, filled with zeros, and the queues, and stores them in
-// `*out_buckets`, or stores NULL there and returns an error. All ranks call it, in the same place
-// among their collectives: it compares the plans, and measures for WEIR_BUCKETS_AUTO. Waits for the
-// other ranks, up to the communicator's timeout. The pattern itself allocates nothing later.
+// Plans the buckets, and creates the buffer, filled with zeros, and the queues. All ranks call it, in
+// the same place among their collectives: it compares the plans, and measures for WEIR_BUCKETS_AUTO.
+// Waits for the other ranks, up to the communicator's timeout. The pattern itself allocates nothing later.
 // Where one rank cannot create its buckets, the communicator is aborted with the cause.
 //
-// Ownership: the caller's, until weir_buckets_destroy(). Outlived by the communicator.
+// Ownership: outlived by the communicator.
 // Threads: not safe; the caller must serialise calls on one object.
 // Errors: WEIR_ERROR_INVALID, naming what is wrong, or the rank whose parameters differ;
 // WEIR_ERROR_OUT_OF_MEMORY; those of buffers, queues and collectives.
@@ -101,8 +100,7 @@ WEIR_CALL weir_buckets_create_all_at(const struct weir_buckets_params *params,
                                      weir_buckets **out_buckets, const char *file, int line);
 #define weir_buckets_create_all(...) weir_buckets_create_all_at(__VA_ARGS__, __FILE__, __LINE__)
 
-// Destroys the buckets with their buffer and queues and sets `*buckets` to NULL. Never waits:
-// submitted work runs to completion. NULL and a pointer to NULL are accepted.
+// Destroys the buckets with their buffer and queues. Never waits: submitted work runs to completion.
 WEIR_API void weir_buckets_destroy(weir_buckets **buckets);
 
 // Where gradients lie. Closed.

@@ -127,12 +127,10 @@ struct weir_chunks_params {
     int32_t priority; // of the queues; 0: normal
 };
 
-// Checks and plans the job, creates its queues and stores it in `*out_chunks`, or
-// stores NULL there and returns an error. Runs allocate nothing, except that the
+// Checks and plans the job, and creates its queues. Runs allocate nothing, except that the
 // queues' lists of waits grow until they are large enough for the job.
 //
-// Ownership: the caller's, until weir_chunks_destroy(). Outlived by the device, and by
-// the four buffers while it is run.
+// Ownership: outlived by the four buffers while it is run.
 // Threads: not safe; the caller must serialise calls on one object.
 // Errors: WEIR_ERROR_INVALID, naming what is wrong; WEIR_ERROR_OUT_OF_MEMORY; those of
 // weir_queue_create().
@@ -140,8 +138,7 @@ WEIR_CALL weir_chunks_create_at(const struct weir_chunks_params *params, weir_ch
                                 const char *file, int line);
 #define weir_chunks_create(...) weir_chunks_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
-// Destroys the job and its queues, and sets `*chunks` to NULL. Never waits: submitted
-// work runs to completion. NULL and a pointer to NULL are accepted.
+// Destroys the job and its queues. Never waits: submitted work runs to completion.
 WEIR_API void weir_chunks_destroy(weir_chunks **chunks);
 
 // Submits the whole job after the `count` events in `after` (work that fills `src` or

@@ -51,20 +51,17 @@ struct weir_loader_params {
     int32_t priority; // of the queue that copies; 0: normal
 };
 
-// Creates the loader, whose thread starts reading at once, and stores it in `*out_loader`, or
-// stores NULL there and returns an error. Nothing is allocated later.
+// Creates the loader, whose thread starts reading at once. Nothing is allocated later.
 //
-// Ownership: the caller's, until weir_loader_destroy(). Outlived by the device.
 // Errors: WEIR_ERROR_INVALID, naming what is wrong; WEIR_ERROR_SYSTEM if the thread cannot be
 // created; those of weir_buffer_create() and weir_queue_create().
 WEIR_CALL weir_loader_create_at(const struct weir_loader_params *params, weir_loader **out_loader,
                                 const char *file, int line);
 #define weir_loader_create(...) weir_loader_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
-// Ends the thread, frees the slots and sets `*loader` to NULL. Legal in the middle of the
-// iteration and while batches are held; new work must not use these batches any more. Waits
-// for a running call of the source, and for the work after which batches were released. NULL
-// and a pointer to NULL are accepted. No other call on the loader may be running.
+// Ends the thread and frees the slots. Legal in the middle of the iteration and while batches
+// are held; new work must not use these batches any more. Waits for a running call of the source,
+// and for the work after which batches were released. No other call on the loader may be running.
 //
 // Errors: WEIR_ERROR_INVALID from the source; nothing is done then.
 WEIR_CALL weir_loader_destroy(weir_loader **loader);
@@ -115,8 +112,6 @@ struct weir_loader_statistics {
     uint32_t held_max; // batches held at once
 };
 
-// Zeros for NULL.
-//
 // Threads: safe.
 WEIR_API void weir_loader_get_statistics_sized(weir_loader *loader,
                                                struct weir_loader_statistics *out_statistics,

@@ -181,10 +181,8 @@ struct weir_pipeline_params {
     uint32_t prepare_threads;
 };
 
-// Creates the pipeline with its queues, slots and threads, and stores it in
-// `*out_pipeline`, or stores NULL there and returns an error.
+// Creates the pipeline with its queues, slots and threads.
 //
-// Ownership: the caller's, until weir_pipeline_destroy(). Outlived by the device.
 // Errors: WEIR_ERROR_INVALID, naming the stage and what is wrong with it: a
 // dependency on itself, on a later stage (so cycles cannot be written), or on one
 // that does not exist; a missing name or callback; a count out of range; a device of
@@ -195,9 +193,8 @@ WEIR_CALL weir_pipeline_create_at(const struct weir_pipeline_params *params,
 #define weir_pipeline_create(...) weir_pipeline_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Cancels the frames that have not started, waits until all are delivered, ends the threads,
-// frees slots and queues, and sets `*pipeline` to NULL. NULL and a pointer to NULL are
-// accepted. A submit that is blocked meanwhile returns WEIR_CANCELLED; no other call on the
-// pipeline may be running.
+// and frees slots and queues. A submit that is blocked meanwhile returns WEIR_CANCELLED; no other
+// call on the pipeline may be running.
 //
 // Errors: WEIR_ERROR_INVALID from a callback of the pipeline; nothing is done then.
 WEIR_CALL weir_pipeline_destroy(weir_pipeline **pipeline);
@@ -326,7 +323,7 @@ struct weir_pipeline_group_params {
 // they are destroyed. They have the same policy and, for the statistics, the same stages. `params` may
 // be NULL.
 //
-// Ownership: the caller's, until weir_pipeline_group_destroy(). Outlives its pipelines.
+// Ownership: outlives its pipelines.
 // Errors: WEIR_ERROR_OUT_OF_MEMORY.
 WEIR_CALL weir_pipeline_group_create_at(const struct weir_pipeline_group_params *params,
                                         weir_pipeline_group **out_group, const char *file,
@@ -334,8 +331,6 @@ WEIR_CALL weir_pipeline_group_create_at(const struct weir_pipeline_group_params 
 #define weir_pipeline_group_create(...) \
     weir_pipeline_group_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
-// Destroys the group and sets `*group` to NULL. NULL and a pointer to NULL are accepted.
-//
 // Errors: WEIR_ERROR_INVALID while it has pipelines; nothing is done then.
 WEIR_CALL weir_pipeline_group_destroy(weir_pipeline_group **group);
 

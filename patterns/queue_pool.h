@@ -50,18 +50,16 @@ struct weir_queue_pool_params {
     uint32_t channel_count;
 };
 
-// Creates a pool with its queues and stores it in `*out_pool`, or stores NULL there and returns an error.
+// Creates a pool with its queues.
 //
-// Ownership: the caller's, until weir_queue_pool_destroy(). Outlived by the device.
 // Errors: WEIR_ERROR_INVALID, naming what is wrong; WEIR_ERROR_OUT_OF_MEMORY; those of
 // weir_queue_create().
 WEIR_CALL weir_queue_pool_create_at(const struct weir_queue_pool_params *params,
                                     weir_queue_pool **out_pool, const char *file, int line);
 #define weir_queue_pool_create(...) weir_queue_pool_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
-// Destroys the queues and sets `*pool` to NULL. Never waits: submitted work runs to
-// completion. NULL and a pointer to NULL are accepted. No other call on the pool may be
-// running.
+// Destroys the queues. Never waits: submitted work runs to completion. No other call on the pool
+// may be running.
 WEIR_API void weir_queue_pool_destroy(weir_queue_pool **pool);
 
 // Stores the next queue of the class in `*out_queue`. Other users of the pool, also in

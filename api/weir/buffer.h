@@ -50,8 +50,7 @@ struct weir_wrap_params {
 // device when the buffer is freed (NVIDIA's OpenCL does, after the memory has been
 // copied). Buffers of weir_buffer_create() have neither drawback.
 //
-// Ownership: the buffer is the caller's, until weir_buffer_destroy(); the memory
-// stays the caller's.
+// Ownership: the memory stays the caller's.
 // Errors: as weir_buffer_create().
 WEIR_CALL weir_buffer_wrap_at(weir_device *device, const struct weir_wrap_params *params,
                               weir_buffer **out_buffer, const char *file, int line);

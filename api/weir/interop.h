@@ -172,13 +172,11 @@ inline WEIR_CHECKED weir_status weir__set_native(const char *file, int line, wei
 
 #else
 
-#define weir_queue_native(queue, function, user, ...)                                  \
-    weir_queue_native_at(queue, function, user,                                        \
-                         (const struct weir_argument[]){WEIR__ARGUMENTS(__VA_ARGS__)}, \
-                         WEIR__COUNT(__VA_ARGS__), __FILE__, __LINE__)
-#define weir_graph_set_native(graph, node, function, user, ...)                            \
-    weir_graph_set_native_at(graph, node, function, user,                                  \
-                             (const struct weir_argument[]){WEIR__ARGUMENTS(__VA_ARGS__)}, \
+#define weir_queue_native(queue, function, user, ...)                                              \
+    weir_queue_native_at(queue, function, user, WEIR__LIST(__VA_ARGS__), WEIR__COUNT(__VA_ARGS__), \
+                         __FILE__, __LINE__)
+#define weir_graph_set_native(graph, node, function, user, ...)                    \
+    weir_graph_set_native_at(graph, node, function, user, WEIR__LIST(__VA_ARGS__), \
                              WEIR__COUNT(__VA_ARGS__), __FILE__, __LINE__)
 
 #endif

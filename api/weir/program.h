@@ -170,8 +170,7 @@ struct weir_program_params {
 // may do more then: PoCL compiles a kernel for each block size at its first launch, in 0.1 s or so.
 // May wait for the whole device.
 //
-// Ownership: the caller's, until weir_program_destroy(). Outlived by `device` and the further
-// devices, none of which can be closed before it.
+// Ownership: none of its devices can be closed before it.
 // Errors: WEIR_ERROR_BUILD with the compiler's log in the detail (the log
 // callback gets the whole log); WEIR_ERROR_UNSUPPORTED if the device can load
 // none of the images; WEIR_ERROR_IO for a file that cannot be read. With several devices the message names the one that failed, and the program

@@ -39,10 +39,9 @@ struct weir_open_params {
     weir_load_report **out_report;
 };
 
-// Parses the configuration, loads the chain and stores a runtime in
-// `*out_runtime`, or stores NULL there and returns an error. `params` may be
-// NULL for all defaults. Environment, read with secure_getenv: WEIR_CONFIG,
-// WEIR_BACKEND, WEIR_PLUGINS, WEIR_MODULE_PATH.
+// Parses the configuration and loads the chain. `params` may be NULL for all
+// defaults. Environment, read with secure_getenv: WEIR_CONFIG, WEIR_BACKEND,
+// WEIR_PLUGINS, WEIR_MODULE_PATH.
 //
 // Threads: safe; several runtimes with different chains may exist at the same
 // time.
