@@ -297,11 +297,6 @@ static weir_buffer *delta_of(const weir_train_model *model, size_t index)
     return model->deltas[(model->params.layer_count - 1 - index) % 2];
 }
 
-static size_t bytes_of(const weir_train_model *model, size_t count)
-{
-    return count * model->element_bytes;
-}
-
 static weir_status forward_layer(weir_train_model *model, weir_queue *queue, size_t index)
 {
     struct train_layer *layer = &model->layers[index];
@@ -309,17 +304,17 @@ static weir_status forward_layer(weir_train_model *model, weir_queue *queue, siz
     const uint32_t pieces = layer->rows * layer->depth;
     if (layer->pieces)
         TRY(weir_queue_launch_count(queue, model->kernels[TRAIN_PIECES], pieces,
-                                    weir_in(input_of(model, index), 0,
-                                            bytes_of(model, layer->in_count)),
-                                    weir_out(layer->pieces, 0, bytes_of(model, pieces)),
+                                    weir_whole_in(input_of(model, index)),
+                                    weir_whole_out(layer->pieces),
                                     weir_value(&layer->view, sizeof layer->view), pieces));
     TRY(train_product_submit(&model->engine, queue, &layer->forward));
-    return weir_queue_launch_count(
-        queue, model->kernels[TRAIN_ACTIVATE], layer->out_count,
-        weir_in(model->sums, 0, (size_t)layer->out_count * sizeof(float)),
-        weir_in(model->facts.parameters, bias->offset, bias->count * sizeof(float)),
-        weir_out(layer->output, 0, bytes_of(model, layer->out_count)), layer->what.outputs,
-        layer->what.relu, model->params.grid, layer->out_count);
+    return weir_queue_launch_count(queue, model->kernels[TRAIN_ACTIVATE], layer->out_count,
+                                   weir_in(model->sums, 0,
+                                           (size_t)layer->out_count * sizeof(float)),
+                                   weir_in(model->facts.parameters, bias->offset,
+                                           bias->count * sizeof(float)),
+                                   weir_whole_out(layer->output), layer->what.outputs,
+                                   layer->what.relu, model->params.grid, layer->out_count);
 }
 
 static weir_status forward_layers(weir_train_model *model, weir_queue *queue,
@@ -328,7 +323,7 @@ static weir_status forward_layers(weir_train_model *model, weir_queue *queue,
     const uint32_t count = model->layers[0].in_count;
     TRY(weir_queue_launch_count(queue, model->kernels[TRAIN_NARROW], count,
                                 weir_in(inputs.buffer, inputs.offset, count * sizeof(float)),
-                                weir_out(model->entry, 0, bytes_of(model, count)), count));
+                                weir_whole_out(model->entry), count));
     for (size_t i = 0; i < model->params.layer_count; i++)
         TRY(forward_layer(model, queue, i));
     return WEIR_OK;
@@ -336,8 +331,7 @@ static weir_status forward_layers(weir_train_model *model, weir_queue *queue,
 
 static struct weir_argument outputs_of(const weir_train_model *model)
 {
-    const struct train_layer *last = &model->layers[model->params.layer_count - 1];
-    return weir_in(last->output, 0, bytes_of(model, last->out_count));
+    return weir_whole_in(model->layers[model->params.layer_count - 1].output);
 }
 
 weir_status weir_train_model_encode(weir_train_model *model, weir_queue *queue,
@@ -361,7 +355,7 @@ weir_status weir_train_model_forward(weir_train_model *model, weir_queue *queue,
     TRY(weir_queue_launch_count(
         queue, model->kernels[TRAIN_CROSS_ENTROPY], model->params.batch, outputs_of(model),
         weir_in(labels->buffer, labels->offset, model->params.batch * sizeof(uint32_t)),
-        weir_out(model->deltas[0], 0, bytes_of(model, count)), weir_whole_out(model->results),
+        weir_out(model->deltas[0], 0, count * model->element_bytes), weir_whole_out(model->results),
         model->params.batch, count / model->params.batch, model->params.grid));
     return weir_queue_launch(queue, model->kernels[TRAIN_SUM_RESULTS], weir_dim(1, 1, 1),
                              weir_dim(TRAIN_RESULT_ITEMS, 1, 1), weir_whole_in(model->results),
@@ -374,7 +368,7 @@ static weir_status submit_bias(weir_train_model *model, weir_queue *queue, size_
 {
     const struct train_layer *layer = &model->layers[index];
     const struct train_columns columns = {
-        .from = {delta_of(model, index), 0, bytes_of(model, layer->out_count)},
+        .from = {delta_of(model, index), 0, layer->out_count * model->element_bytes},
         .to = gradient_range(model, 2 * index + 1),
         .rows = layer->rows,
         .columns = layer->what.outputs,
@@ -388,11 +382,11 @@ static weir_status submit_back(weir_train_model *model, weir_queue *queue, size_
 {
     struct train_layer *layer = &model->layers[index];
     const struct train_layer *before = layer - 1;
-    const size_t bytes = bytes_of(model, layer->in_count);
+    const size_t bytes = layer->in_count * model->element_bytes;
     TRY(train_product_submit(&model->engine, queue, &layer->back));
     return weir_queue_launch_count(queue, model->kernels[TRAIN_UNITE], layer->in_count,
                                    weir_in(layer->back.c.buffer, 0, layer->back.c.size),
-                                   weir_in(before->output, 0, bytes),
+                                   weir_whole_in(before->output),
                                    weir_out(delta_of(model, index - 1), 0, bytes),
                                    weir_value(&layer->view, sizeof layer->view), before->what.relu,
                                    model->params.grid, layer->in_count);

@@ -229,8 +229,7 @@ static weir_status write_state(struct train *train, uint64_t steps)
                                             .dtype = WEIR_IO_F32,
                                             .rank = 1,
                                             .shape = {steps},
-                                            .data = curve_values(train, i),
-                                            .size_bytes = steps * sizeof(float)};
+                                            .data = curve_values(train, i)};
     return weir_train_checkpoint_write(train->params->checkpoint, train->model, train->queue,
                                        &progress, extras, CURVES);
 }
