@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fnmatch.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,7 @@
 #define NO_PAIR "(none):1, (none):2"
 
 struct show {
-    const struct cli_folder *folder;
+    const char *folder;
     char **command;
     const char *plain;                // the chain without perturb
     int code;                         // the command's so far
@@ -143,20 +144,19 @@ static int is_report(const struct dirent *entry)
 }
 
 // Adds up the reports that each runtime of the program has left in the folder. Returns how many there are.
-static int read_all(const struct cli_folder *folder, weir_findings_reader *reader, int failed)
+static int read_all(const char *folder, weir_findings_reader *reader, int failed)
 {
     struct dirent **entries;
-    char path[CLI_FOLDER_PATH_SIZE];
     char message[512];
     bool read = true;
-    const int count = scandir(folder->path, &entries, is_report, alphasort);
+    const int count = scandir(folder, &entries, is_report, alphasort);
     if (count < 0)
         cli_fail(failed,
                  "%s: the findings cannot be read: %s; leave the folder alone while the command "
                  "runs",
-                 folder->path, strerror(errno));
+                 folder, strerror(errno));
     for (int i = 0; i < count; i++) {
-        cli_folder_place(folder, entries[i]->d_name, path);
+        const char *path = cli_text("%s/%s", folder, entries[i]->d_name);
         read = read && weir_findings_read(reader, path, message, sizeof message);
         free(entries[i]);
     }
@@ -286,12 +286,11 @@ static struct cli_program_variable let_sanitizer(void)
 }
 
 // Returns the program's exit code.
-static int run(struct options *options, const struct cli_folder *folder, char **command)
+static int run(struct options *options, const char *folder, char **command)
 {
     struct cli_program_variable variables[8 + CLI_OPENCL_VARIABLES];
     size_t count = 0;
-    char json[CLI_FOLDER_PATH_SIZE];
-    cli_folder_place(folder, "%p.json", json);
+    const char *json = cli_text("%s/%%p.json", folder);
     variables[count++] = (struct cli_program_variable){"WEIR_CHECK_JSON", json};
     if (options->suppressions)
         variables[count++] =
@@ -304,7 +303,9 @@ static int run(struct options *options, const struct cli_folder *folder, char **
         variables[count++] = (struct cli_program_variable){"WEIR_CHECK_THREADS", "strict"};
     if (options->verify)
         variables[count++] = (struct cli_program_variable){"WEIR_CHECK_VERIFY", "1"};
-    if (!options->no_locks && cli_preload_find(CLI_PRELOAD_LOCKS, &variables[count])) {
+    if (!options->no_locks &&
+        cli_preload_find("libweir_locks.so", "LD_PRELOAD", "the program's own locks are not seen",
+                         &variables[count])) {
         count++;
         variables[count++] = let_sanitizer();
     }
@@ -320,7 +321,7 @@ static int run(struct options *options, const struct cli_folder *folder, char **
 
 CLI_DESTROYER(destroy_reader, weir_findings_reader_destroy)
 
-static int tell(const struct options *options, const struct cli_folder *folder, char **command,
+static int tell(const struct options *options, const char *folder, char **command,
                 const char *plain, int code)
 {
     const int failed = code ? code : CLI_FAILED;
@@ -345,7 +346,6 @@ static int tell(const struct options *options, const struct cli_folder *folder, 
 
 int cli_check(int argc, char **argv)
 {
-    static struct cli_folder folder;
     struct options options = {.text = NULL};
     char **command = parse(&options, argc, argv);
     char suppressions[PATH_MAX]; // the program may change its folder before it opens a runtime
@@ -361,7 +361,7 @@ int cli_check(int argc, char **argv)
     const char *plain = cli_program_list_plugins("perturb");
     // The outermost plugin sees every call of the program.
     cli_program_add_plugin("check");
-    cli_folder_create(&folder, "check");
-    const int code = run(&options, &folder, command);
-    return tell(&options, &folder, command, plain, code);
+    const char *folder = cli_folder_create("check");
+    const int code = run(&options, folder, command);
+    return tell(&options, folder, command, plain, code);
 }

@@ -71,14 +71,14 @@ struct run {
 struct walk {
     char **command;
     struct options options;
-    struct cli_folder folder;
-    char list[CLI_FOLDER_PATH_SIZE]; // the file of the plugin's list
-    const char *fault;               // of the runs now
-    uint64_t limit_ms;               // 0: none
-    uint64_t digest;                 // of a run without a fault
-    struct weir_table table;         // of the runs that are listed
-    json_t *runs;                    // of all, with --json
-    struct run finding;              // the first one, if there are some
+    const char *folder;
+    const char *list;        // the file of the plugin's list
+    const char *fault;       // of the runs now
+    uint64_t limit_ms;       // 0: none
+    uint64_t digest;         // of a run without a fault
+    struct weir_table table; // of the runs that are listed
+    json_t *runs;            // of all, with --json
+    struct run finding;      // the first one, if there are some
     size_t findings;
     size_t count;      // of runs
     size_t operations; // that were chosen, of all faults
@@ -321,7 +321,7 @@ static struct cli_program_end run_with(const struct walk *walk, uint64_t at, uin
         .limit_ms = walk->limit_ms,
     };
     unlink(walk->list);
-    return out_output ? cli_program_capture(&program, &walk->folder, out_output, NULL)
+    return out_output ? cli_program_capture(&program, walk->folder, out_output, NULL)
                       : cli_program_run(&program);
 }
 
@@ -532,7 +532,7 @@ int cli_fault(int argc, char **argv)
     walk.command = parse(&walk.options, argc, argv);
     check(&walk.options);
     cli_program_add_plugin("fault");
-    cli_folder_create(&walk.folder, "fault");
-    cli_folder_place(&walk.folder, "list", walk.list);
+    walk.folder = cli_folder_create("fault");
+    walk.list = cli_text("%s/list", walk.folder);
     return walk.options.every ? run_all(&walk) : run_once(&walk);
 }

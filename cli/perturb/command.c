@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "cli/common/folder.h"
 #include "cli/common/options.h"
 #include "cli/common/output.h"
 #include "cli/common/own.h"
@@ -26,9 +27,9 @@ struct settings {
     uint64_t limit_ms; // of the next run; 0: none
     bool stop;         // at the first seed that changes the result
     bool json;
-    const char *plain;        // the chain without perturb
-    const char *plugins;      // and with it
-    struct cli_folder folder; // of the files of a run
+    const char *plain;   // the chain without perturb
+    const char *plugins; // and with it
+    const char *folder;  // of the files of a run
 };
 
 struct result {
@@ -254,7 +255,7 @@ static void run_once(const struct settings *settings, const uint64_t *seed,
         if (unlink(settings->files.items[i]) != 0 && errno != ENOENT)
             cli_fail(CLI_SETUP, "%s cannot be removed before a run: %s", settings->files.items[i],
                      strerror(errno));
-    out_result->run = cli_perturb_run(&program, &settings->folder, &order);
+    out_result->run = cli_perturb_run(&program, settings->folder, &order);
     for (size_t i = 0; i < settings->files.count; i++)
         out_result->files[i] = cli_content_read(settings->files.items[i]);
 }
@@ -457,7 +458,7 @@ int cli_perturb(int argc, char **argv)
     check(&settings);
     settings.plain = cli_program_list_plugins("perturb");
     settings.plugins = cli_program_end_plugins(settings.plain, "perturb");
-    cli_folder_create(&settings.folder, "perturb");
+    settings.folder = cli_folder_create("perturb");
     run_plain(&settings, &plain);
     summary.changes = settings.json ? json_array() : NULL;
     cli_program_begin_series();

@@ -7,7 +7,6 @@
 #include <sys/types.h>
 
 #include "base/table.h"
-#include "cli/common/folder.h"
 #include "cli/common/options.h"
 
 // Reads the options before COMMAND; what follows it are its arguments, whatever they begin
@@ -45,20 +44,12 @@ struct cli_program_variable {
     const char *value; // NULL: it is not set
 };
 
-// Libraries of Weir's for programs that do not know of it.
-enum cli_preload_library {
-    CLI_PRELOAD_OPENCL, // OPENCL_LAYERS: the program's OpenCL calls
-    CLI_PRELOAD_LOCKS,  // LD_PRELOAD: its threads and locks
-};
-
-// Finds the library beside the modules, and makes the variable that lets a program load it: its path,
-// then what the environment names there already.
+// Finds a library of Weir's beside the modules, for programs that do not know of it, and makes the variable that
+// lets a program load it: its path, then what the environment names there already.
 //
-//     if (cli_preload_find(CLI_PRELOAD_OPENCL, &variables[count]))
-//         count++;
-//
-// Errors: false after a warning that says what is not seen then.
-bool cli_preload_find(enum cli_preload_library library, struct cli_program_variable *out);
+// Errors: false after a warning with `loss`, a clause that says what is missing then.
+bool cli_preload_find(const char *file, const char *variable, const char *loss,
+                      struct cli_program_variable *out);
 
 // What commands that see a program's OpenCL calls set for it.
 enum {
@@ -131,8 +122,7 @@ uint64_t cli_content_line(const struct cli_content *a, const struct cli_content 
 
 // As cli_program_run(), without input, and with what the program prints kept in files of the folder, and
 // then read. Without `out_messages` both streams are `out_output`, as they came.
-struct cli_program_end cli_program_capture(const struct cli_program *program,
-                                           const struct cli_folder *folder,
+struct cli_program_end cli_program_capture(const struct cli_program *program, const char *folder,
                                            struct cli_content *out_output,
                                            struct cli_content *out_messages);
 
@@ -166,8 +156,7 @@ struct cli_perturb_run {
 // Runs the program as cli_program_capture() does; its variables are those of the order.
 //
 // Ownership: the contents are the caller's.
-struct cli_perturb_run cli_perturb_run(const struct cli_program *program,
-                                       const struct cli_folder *folder,
+struct cli_perturb_run cli_perturb_run(const struct cli_program *program, const char *folder,
                                        const struct cli_perturb_order *order);
 
 // For a process that was created for it: becomes the program. Returns only if that cannot be run, with

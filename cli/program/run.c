@@ -305,16 +305,13 @@ static int open_file(const char *path, int flags)
     return descriptor;
 }
 
-struct cli_program_end cli_program_capture(const struct cli_program *program,
-                                           const struct cli_folder *folder,
+struct cli_program_end cli_program_capture(const struct cli_program *program, const char *folder,
                                            struct cli_content *out_output,
                                            struct cli_content *out_messages)
 {
     const int flags = O_WRONLY | O_CREAT | O_TRUNC;
-    char output[CLI_FOLDER_PATH_SIZE], messages[CLI_FOLDER_PATH_SIZE];
+    const char *output = cli_text("%s/output", folder), *messages = cli_text("%s/messages", folder);
     struct cli_program own = *program;
-    cli_folder_place(folder, "output", output);
-    cli_folder_place(folder, "messages", messages);
     own.input = open_file("/dev/null", O_RDONLY);
     own.output = open_file(output, flags);
     own.messages = out_messages ? open_file(messages, flags) : own.output;
@@ -356,14 +353,12 @@ static struct cli_perturb_counts read_counts(const char *path)
     return counts;
 }
 
-struct cli_perturb_run cli_perturb_run(const struct cli_program *program,
-                                       const struct cli_folder *folder,
+struct cli_perturb_run cli_perturb_run(const struct cli_program *program, const char *folder,
                                        const struct cli_perturb_order *order)
 {
-    char report[CLI_FOLDER_PATH_SIZE];
+    const char *report = cli_text("%s/report", folder);
     char seed[32];
     struct cli_perturb_run run = {.output = {NULL, 0}};
-    cli_folder_place(folder, "report", report);
     snprintf(seed, sizeof seed, "%" PRIu64, order->seed);
     const struct cli_program_variable variables[] = {
         {"WEIR_PLUGINS", order->plugins},   {"WEIR_PERTURB_SEED", seed},
@@ -381,17 +376,6 @@ struct cli_perturb_run cli_perturb_run(const struct cli_program *program,
 
 // Libraries that a program loads though it does not know of Weir. They lie beside the modules, and a
 // variable of the program's environment names them by their whole path.
-
-static const struct {
-    const char *file;
-    const char *variable;
-    const char *loss; // what is missing without it
-} libraries[] = {
-    [CLI_PRELOAD_OPENCL] = {"libweir_opencl_layer.so", "OPENCL_LAYERS",
-                            "the program's own OpenCL calls are not seen"},
-    [CLI_PRELOAD_LOCKS] = {"libweir_locks.so", "LD_PRELOAD",
-                           "the program's own locks are not seen"},
-};
 
 static bool take_module_path(void *user, const char *section, const struct weir_setting *setting)
 {
@@ -422,22 +406,20 @@ static bool find(const char *file, char path[PATH_MAX])
     return found;
 }
 
-bool cli_preload_find(enum cli_preload_library library, struct cli_program_variable *out)
+bool cli_preload_find(const char *file, const char *variable, const char *loss,
+                      struct cli_program_variable *out)
 {
-    const char *file = libraries[library].file;
-    const char *variable = libraries[library].variable;
     const char *present = getenv(variable);
     char path[PATH_MAX];
     if (!find(file, path)) {
-        cli_error("there is no %s beside the modules, so %s; install all of Weir", file,
-                  libraries[library].loss);
+        cli_error("there is no %s beside the modules, so %s; install all of Weir", file, loss);
         return false;
     }
     // Both lists have these separators, and no way to write them in a name.
     if (strpbrk(path, ": ")) {
         cli_error("%s cannot be named in %s, because of a space or colon in its path, so %s; "
                   "install Weir elsewhere",
-                  path, variable, libraries[library].loss);
+                  path, variable, loss);
         return false;
     }
     *out = (struct cli_program_variable){variable,
@@ -451,7 +433,9 @@ size_t cli_program_add_opencl(const struct cli_opencl *opencl, bool times,
 {
     size_t count = 0;
     struct weir_long_text skips = {.text = NULL};
-    if (opencl->off || !cli_preload_find(CLI_PRELOAD_OPENCL, &variables[count++]))
+    if (opencl->off ||
+        !cli_preload_find("libweir_opencl_layer.so", "OPENCL_LAYERS",
+                          "the program's own OpenCL calls are not seen", &variables[count++]))
         return 0;
     for (size_t i = 0; i < opencl->skip.count; i++)
         weir_long_text_add(&skips, "%s%s", i ? ":" : "", opencl->skip.items[i]);

@@ -67,7 +67,8 @@ CONFORM_RIG(GraphCall, NativeOnABranch)
     ASSERT_OK(weir_device_trim(f->device));
     for (int i = 0; i < 3; i++)
         EXPECT_TRUE(leaves(r, r->a, graph, 6, 2));
-    EXPECT_TRUE(calls == 1 || calls == 3);
+    // 4: perturb takes launches of a backend's graph apart.
+    EXPECT_TRUE(calls == 1 || calls == 3 || calls == 4);
     ASSERT_OK(weir_graph_clone(graph, NULL, &clone));
     weir_graph_destroy(&graph);
     EXPECT_TRUE(leaves(r, r->c, clone, 6, 2));
