@@ -36,13 +36,18 @@ struct show {
 // Without a mode the program runs without perturb.
 static struct cli_perturb_run run_order(const struct show *show, const char *mode, const char *pair)
 {
-    const struct cli_program program = {.command = show->command};
-    const struct cli_perturb_order order = {
-        .plugins = mode ? cli_program_end_plugins(show->plain, "perturb") : show->plain,
-        .mode = mode,
-        .pair = pair,
+    const char *const variables[CLI_PERTURB_VARIABLES] = {
+        cli_text("WEIR_PLUGINS=%s",
+                 mode ? cli_program_end_plugins(show->plain, "perturb") : show->plain),
+        cli_text("WEIR_PERTURB_MODE=%s", mode ? mode : ""),
+        cli_text("WEIR_PERTURB_PAIR=%s", pair),
     };
-    struct cli_perturb_run run = cli_perturb_run(&program, show->folder, &order);
+    const struct cli_program program = {
+        .command = show->command,
+        .variables = variables,
+        .variable_count = mode ? CLI_PERTURB_VARIABLES : 1,
+    };
+    struct cli_perturb_run run = cli_perturb_run(&program, show->folder, 0);
     free(run.messages.bytes);
     return run;
 }
@@ -276,38 +281,29 @@ static char **parse(struct options *out, int argc, char **argv)
     return cli_program_parse(&usage, argc, argv);
 }
 
-// A program with the address sanitizer refuses to run after a preloaded library, unless it is told.
-static struct cli_program_variable let_sanitizer(void)
-{
-    const char *before = getenv("ASAN_OPTIONS");
-    return (struct cli_program_variable){"ASAN_OPTIONS", cli_text("%s%sverify_asan_link_order=0",
-                                                                  before ? before : "",
-                                                                  before && *before ? ":" : "")};
-}
-
 // Returns the program's exit code.
 static int run(struct options *options, const char *folder, char **command)
 {
-    struct cli_program_variable variables[8 + CLI_OPENCL_VARIABLES];
+    const char *variables[8 + CLI_OPENCL_VARIABLES];
     size_t count = 0;
-    const char *json = cli_text("%s/%%p.json", folder);
-    variables[count++] = (struct cli_program_variable){"WEIR_CHECK_JSON", json};
+    variables[count++] = cli_text("WEIR_CHECK_JSON=%s/%%p.json", folder);
     if (options->suppressions)
-        variables[count++] =
-            (struct cli_program_variable){"WEIR_CHECK_SUPPRESSIONS", options->suppressions};
+        variables[count++] = cli_text("WEIR_CHECK_SUPPRESSIONS=%s", options->suppressions);
     if (options->fail)
-        variables[count++] = (struct cli_program_variable){"WEIR_CHECK_REPORT", "fail"};
+        variables[count++] = "WEIR_CHECK_REPORT=fail";
     if (options->hints)
-        variables[count++] = (struct cli_program_variable){"WEIR_CHECK_HINTS", "1"};
+        variables[count++] = "WEIR_CHECK_HINTS=1";
     if (options->strict)
-        variables[count++] = (struct cli_program_variable){"WEIR_CHECK_THREADS", "strict"};
+        variables[count++] = "WEIR_CHECK_THREADS=strict";
     if (options->verify)
-        variables[count++] = (struct cli_program_variable){"WEIR_CHECK_VERIFY", "1"};
-    if (!options->no_locks &&
-        cli_preload_find("libweir_locks.so", "LD_PRELOAD", "the program's own locks are not seen",
-                         &variables[count])) {
+        variables[count++] = "WEIR_CHECK_VERIFY=1";
+    if (!options->no_locks)
+        variables[count] = cli_preload_find("libweir_locks.so", "LD_PRELOAD",
+                                            "the program's own locks are not seen");
+    if (!options->no_locks && variables[count]) {
         count++;
-        variables[count++] = let_sanitizer();
+        // A program with the address sanitizer refuses to run after a preloaded library, unless it is told.
+        variables[count++] = cli_program_prepend("ASAN_OPTIONS", "verify_asan_link_order=0");
     }
     count += cli_program_add_opencl(&options->opencl, false, &variables[count]);
     const struct cli_program program = {

@@ -303,16 +303,16 @@ static struct cli_program_end run_with(const struct walk *walk, uint64_t at, uin
                                        struct cli_content *out_output)
 {
     const struct options *options = &walk->options;
-    const struct cli_program_variable variables[] = {
-        {"WEIR_FAULT_FAULT", walk->fault},
-        {"WEIR_FAULT_AT", cli_text("%" PRIu64, at)},
-        {"WEIR_FAULT_ONE_IN", cli_text("%" PRIu64, one_in)},
-        {"WEIR_FAULT_SEED", cli_text("%" PRIu64, options->seed)},
-        {"WEIR_FAULT_DELAY_MS", cli_text("%" PRIu64, options->delay_ms)},
-        {"WEIR_FAULT_KINDS", options->kinds},
-        {"WEIR_FAULT_QUEUE", options->queue},
-        {"WEIR_FAULT_LABEL", options->label},
-        {"WEIR_FAULT_LIST", walk->list},
+    const char *const variables[] = {
+        cli_text("WEIR_FAULT_FAULT=%s", walk->fault),
+        cli_text("WEIR_FAULT_AT=%" PRIu64, at),
+        cli_text("WEIR_FAULT_ONE_IN=%" PRIu64, one_in),
+        cli_text("WEIR_FAULT_SEED=%" PRIu64, options->seed),
+        cli_text("WEIR_FAULT_DELAY_MS=%" PRIu64, options->delay_ms),
+        cli_text("WEIR_FAULT_KINDS=%s", options->kinds),
+        cli_text("WEIR_FAULT_QUEUE=%s", options->queue),
+        cli_text("WEIR_FAULT_LABEL=%s", options->label),
+        cli_text("WEIR_FAULT_LIST=%s", walk->list),
     };
     const struct cli_program program = {
         .command = walk->command,

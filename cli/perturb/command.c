@@ -27,9 +27,10 @@ struct settings {
     uint64_t limit_ms; // of the next run; 0: none
     bool stop;         // at the first seed that changes the result
     bool json;
-    const char *plain;   // the chain without perturb
-    const char *plugins; // and with it
-    const char *folder;  // of the files of a run
+    const char *plain;                        // the variable of the chain without perturb
+    const char *order[CLI_PERTURB_VARIABLES]; // those of the chain with it, and of the mode
+    size_t order_count;
+    const char *folder; // of the files of a run
 };
 
 struct result {
@@ -77,12 +78,10 @@ static const char *show_command(const struct settings *settings, uint64_t seed)
 {
     struct weir_long_text line = {0};
     cli_program_show_word(&line, "env");
-    cli_program_show_word(&line, cli_text("WEIR_PLUGINS=%s", settings->plugins));
-    cli_program_show_word(&line, cli_text("WEIR_PERTURB_MODE=%s", settings->mode));
+    for (size_t i = 0; i < settings->order_count; i++)
+        cli_program_show_word(&line, settings->order[i]);
     if (is_seeded(settings))
         cli_program_show_word(&line, cli_text("WEIR_PERTURB_SEED=%" PRIu64, seed));
-    if (settings->pair[0])
-        cli_program_show_word(&line, cli_text("WEIR_PERTURB_PAIR=%s", settings->pair));
     for (char **word = settings->command; *word; word++)
         cli_program_show_word(&line, *word);
     return cli_take_text(&line);
@@ -242,20 +241,18 @@ static bool result_differs(const struct settings *settings, const struct result 
 static void run_once(const struct settings *settings, const uint64_t *seed,
                      struct result *out_result)
 {
-    const struct cli_program program = {.command = settings->command,
-                                        .limit_ms = settings->limit_ms};
-    const struct cli_perturb_order order = {
-        .plugins = seed ? settings->plugins : settings->plain,
-        .mode = seed ? settings->mode : NULL,
-        .pair = settings->pair,
-        .seed = seed ? *seed : 0,
+    const struct cli_program program = {
+        .command = settings->command,
+        .variables = seed ? settings->order : &settings->plain,
+        .variable_count = seed ? settings->order_count : 1,
+        .limit_ms = settings->limit_ms,
     };
     *out_result = (struct result){.run = {.output = {NULL, 0}}};
     for (size_t i = 0; i < settings->files.count; i++) // an earlier run's
         if (unlink(settings->files.items[i]) != 0 && errno != ENOENT)
             cli_fail(CLI_SETUP, "%s cannot be removed before a run: %s", settings->files.items[i],
                      strerror(errno));
-    out_result->run = cli_perturb_run(&program, settings->folder, &order);
+    out_result->run = cli_perturb_run(&program, settings->folder, seed ? *seed : 0);
     for (size_t i = 0; i < settings->files.count; i++)
         out_result->files[i] = cli_content_read(settings->files.items[i]);
 }
@@ -456,8 +453,13 @@ int cli_perturb(int argc, char **argv)
     struct summary summary = {.settings = &settings, .plain = &plain};
     parse(&settings, argc, argv);
     check(&settings);
-    settings.plain = cli_program_list_plugins("perturb");
-    settings.plugins = cli_program_end_plugins(settings.plain, "perturb");
+    const char *plain_plugins = cli_program_list_plugins("perturb");
+    settings.plain = cli_text("WEIR_PLUGINS=%s", plain_plugins);
+    settings.order[settings.order_count++] =
+        cli_text("WEIR_PLUGINS=%s", cli_program_end_plugins(plain_plugins, "perturb"));
+    settings.order[settings.order_count++] = cli_text("WEIR_PERTURB_MODE=%s", settings.mode);
+    if (settings.pair[0])
+        settings.order[settings.order_count++] = cli_text("WEIR_PERTURB_PAIR=%s", settings.pair);
     settings.folder = cli_folder_create("perturb");
     run_plain(&settings, &plain);
     summary.changes = settings.json ? json_array() : NULL;

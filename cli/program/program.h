@@ -39,17 +39,16 @@ const char *cli_program_end_plugins(const char *plugins, const char *last);
 // Ownership: the command's. Errors: they end it.
 const char *cli_program_take_trace(const char *path);
 
-struct cli_program_variable {
-    const char *name;
-    const char *value; // NULL: it is not set
-};
-
-// Finds a library of Weir's beside the modules, for programs that do not know of it, and makes the variable that
-// lets a program load it: its path, then what the environment names there already.
+// "VARIABLE=ITEM", with what the environment names there already after a colon.
 //
-// Errors: false after a warning with `loss`, a clause that says what is missing then.
-bool cli_preload_find(const char *file, const char *variable, const char *loss,
-                      struct cli_program_variable *out);
+// Ownership: the command's.
+const char *cli_program_prepend(const char *variable, const char *item);
+
+// Finds a library of Weir's beside the modules, for programs that do not know of it, and returns the variable that
+// lets a program load it.
+//
+// Ownership: the command's. Errors: NULL after a warning with `loss`, a clause that says what is missing then.
+const char *cli_preload_find(const char *file, const char *variable, const char *loss);
 
 // What commands that see a program's OpenCL calls set for it.
 enum {
@@ -77,13 +76,12 @@ struct cli_opencl {
     }
 
 // Adds the variables of the OpenCL layer, at most CLI_OPENCL_VARIABLES. With `times` the driver's times are asked for.
-size_t cli_program_add_opencl(const struct cli_opencl *opencl, bool times,
-                              struct cli_program_variable *variables);
+size_t cli_program_add_opencl(const struct cli_opencl *opencl, bool times, const char **variables);
 
 struct cli_program {
     char **command; // ends with NULL; looked up in PATH
-    // Set in the program's environment alone.
-    const struct cli_program_variable *variables;
+    // "NAME=VALUE", set in the program's environment alone; "NAME": it is not set there.
+    const char *const *variables;
     size_t variable_count;
     int input;         // the descriptor that is its standard input; 0: this process's
     int output;        // the same of standard output
@@ -126,6 +124,10 @@ struct cli_program_end cli_program_capture(const struct cli_program *program, co
                                            struct cli_content *out_output,
                                            struct cli_content *out_messages);
 
+enum {
+    CLI_PERTURB_VARIABLES = 3
+};
+
 // What the plugin perturb reported, of all runtimes that the program closed.
 struct cli_perturb_counts {
     uint64_t runtimes;
@@ -136,16 +138,7 @@ struct cli_perturb_counts {
     uint64_t reversed;
 };
 
-// The order that the plugin is to bring about.
-struct cli_perturb_order {
-    const char *
-        plugins; // the chain; the plugin is the innermost, so that the others see what the program submits
-    const char *mode; // NULL: the chain has no such plugin
-    const char *pair; // NULL: none
-    uint64_t seed;
-};
-
-// What a run in that order left.
+// What a run with the plugin left.
 struct cli_perturb_run {
     struct cli_program_end end;
     struct cli_content output;
@@ -153,11 +146,12 @@ struct cli_perturb_run {
     struct cli_perturb_counts counts;
 };
 
-// Runs the program as cli_program_capture() does; its variables are those of the order.
+// Runs the program as cli_program_capture() does. Its variables, at most CLI_PERTURB_VARIABLES, name the chain, of which
+// the plugin is the innermost, so that the others see what the program submits, and the mode.
 //
 // Ownership: the contents are the caller's.
 struct cli_perturb_run cli_perturb_run(const struct cli_program *program, const char *folder,
-                                       const struct cli_perturb_order *order);
+                                       uint64_t seed);
 
 // For a process that was created for it: becomes the program. Returns only if that cannot be run, with
 // the error's number.

@@ -138,7 +138,7 @@ static int look_at(const char *command, const char *path, const struct options *
 static int cli_trace_run(int argc, char **argv)
 {
     struct options options = {.output = "trace.json"};
-    struct cli_program_variable variables[CLI_OPENCL_VARIABLES];
+    const char *variables[CLI_OPENCL_VARIABLES];
     struct cli_program program = {.variables = variables};
     char output[WEIR_OUTPUT_PATH_SIZE];
     struct timespec since;
