@@ -55,25 +55,11 @@ static bool cannot_be_used(const char *path, int error, char *message, size_t me
     return false;
 }
 
-// Creates every missing folder of `path`, for this user only.
-static bool make_folders(char *path, char *message, size_t message_size)
-{
-    for (char *at = path + 1;; at++) {
-        if (*at != '/' && *at != '\0')
-            continue;
-        const char end = *at;
-        *at = '\0';
-        if (mkdir(path, 0700) != 0 && errno != EEXIST)
-            return cannot_be_used(path, errno, message, message_size);
-        if (end == '\0')
-            return true;
-        *at = end;
-    }
-}
-
 static bool open_folder(weir_disk_cache *cache, char *message, size_t message_size)
 {
     struct stat status;
+    if (!weir_file_make_folders(cache->folder, 0700))
+        return cannot_be_used(cache->folder, errno, message, message_size);
     cache->descriptor = open(cache->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     // The program may change its folder.
     char *absolute = cache->descriptor < 0 ? NULL : realpath(cache->folder, NULL);
@@ -130,8 +116,7 @@ weir_disk_cache *weir_disk_cache_create(const char *directory, const char *name,
     cache->descriptor = -1;
     cache->limit_bytes = limit_bytes;
     cache->folder = choose_folder(directory, name, message, message_size);
-    if (!cache->folder || !make_folders(cache->folder, message, message_size) ||
-        !open_folder(cache, message, message_size))
+    if (!cache->folder || !open_folder(cache, message, message_size))
         weir_disk_cache_destroy(&cache);
     return cache;
 }

@@ -134,6 +134,22 @@ int weir_file_open_to_write(const char *path, int flags)
     return descriptor;
 }
 
+bool weir_file_make_folders(const char *path, mode_t mode)
+{
+    const size_t length = strlen(path);
+    char *part = strdup(path);
+    bool made = part != NULL;
+    for (size_t i = 1; i <= length && made; i++) {
+        if (path[i] != '/' && path[i] != '\0')
+            continue;
+        part[i] = '\0';
+        made = mkdir(part, mode) == 0 || errno == EEXIST;
+        part[i] = path[i];
+    }
+    free(part);
+    return made;
+}
+
 bool weir_file_read_exactly(int descriptor, const char *path, void *data, size_t size,
                             char *message, size_t message_size)
 {

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 // Opens a regular file for reading and stores its descriptor and its size.
 // Anything else (a directory, a pipe, a device) is refused, without blocking.
@@ -47,6 +48,9 @@ bool weir_file_read_private(const char *path, size_t limit_bytes, void **out_dat
 //
 // Errors: -1 and errno; ENXIO: a pipe without a reader, for which open() would wait.
 int weir_file_open_to_write(const char *path, int flags);
+
+// Creates every missing folder of `path`. False and errno if one cannot be made.
+bool weir_file_make_folders(const char *path, mode_t mode);
 
 // A file that is being written. The data goes to a temporary file in the same directory
 // (".weir-PROCESS-NUMBER.tmp"); commit syncs it to the disk and renames it over

@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -20,6 +19,7 @@ enum {
 };
 
 #define SPACES " \t\r\n"
+#define FILE_BYTES_MAX ((size_t)4 << 30)
 
 static const unsigned char magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 
@@ -86,17 +86,12 @@ static const char *descr_of(enum weir_io_dtype dtype)
 }
 
 // Reads everything before the data: the prefix and the text of the header.
-static bool read_header(int descriptor, uint64_t size, const char *path, struct header *header,
-                        uint64_t *out_data_offset, struct weir_io_error *error)
+static bool read_header(const unsigned char *prefix, size_t size, const char *path,
+                        struct header *header, size_t *out_data_offset, struct weir_io_error *error)
 {
-    unsigned char prefix[PREFIX_BYTES];
-    if (size < sizeof prefix)
+    if (size < PREFIX_BYTES)
         return weir_io_fail(error, path,
-                            "is not a .npy file: it has %" PRIu64 " bytes, fewer than its prefix",
-                            size);
-    if (!weir_file_read_exactly(descriptor, path, prefix, sizeof prefix, error->message,
-                                sizeof error->message))
-        return false;
+                            "is not a .npy file: it has %zu bytes, fewer than its prefix", size);
     if (memcmp(prefix, magic, sizeof magic) != 0)
         return weir_io_fail(error, path,
                             "is not a .npy file: its first bytes are not \"\\x93NUMPY\"; "
@@ -108,15 +103,12 @@ static bool read_header(int descriptor, uint64_t size, const char *path, struct 
                             prefix[6], prefix[7]);
 
     size_t length = prefix[8] | (size_t)prefix[9] << 8;
-    if (length > size - sizeof prefix)
+    if (length > size - PREFIX_BYTES)
         return weir_io_fail(error, path,
-                            "is truncated: its header has %zu bytes, but only %" PRIu64 " follow",
-                            length, size - sizeof prefix);
-    char text[HEADER_LIMIT + 1];
-    if (!weir_file_read_exactly(descriptor, path, text, length, error->message,
-                                sizeof error->message))
-        return false;
-    text[length] = '\0';
+                            "is truncated: its header has %zu bytes, but only %zu follow", length,
+                            size - PREFIX_BYTES);
+    char text[HEADER_LIMIT + 1] = "";
+    memcpy(text, prefix + PREFIX_BYTES, length);
     if (strlen(text) != length)
         return weir_io_fail(error, path, "has a broken header: it holds a zero byte");
     if (!parse_header(header, text))
@@ -125,7 +117,7 @@ static bool read_header(int descriptor, uint64_t size, const char *path, struct 
             "has no header of one plain array of at most %d dimensions: \"%.100s\"; "
             "save the array with numpy.save()",
             WEIR_IO_MAX_RANK, text);
-    *out_data_offset = sizeof prefix + length;
+    *out_data_offset = PREFIX_BYTES + length;
     return true;
 }
 
@@ -160,40 +152,25 @@ static bool check_header(const struct header *header, enum weir_io_dtype dtype, 
     return true;
 }
 
-static bool read_array(int descriptor, uint64_t size, const char *path, enum weir_io_dtype dtype,
-                       struct weir_io_npy *array, struct weir_io_error *error)
-{
-    struct header header = {.array = array};
-    uint64_t data_offset = 0;
-    if (!read_header(descriptor, size, path, &header, &data_offset, error))
-        return false;
-    uint64_t bytes = size - data_offset;
-    if (!check_header(&header, dtype, bytes, path, error))
-        return false;
-
-    array->dtype = dtype;
-    array->count = bytes / weir_io_dtypes[dtype].bytes;
-    array->data = bytes < SIZE_MAX ? malloc(bytes > 0 ? (size_t)bytes : 1) : NULL;
-    if (!array->data)
-        return weir_io_fail(error, path, "needs %" PRIu64 " bytes of memory; there is not enough",
-                            bytes);
-    return weir_file_read_exactly(descriptor, path, array->data, (size_t)bytes, error->message,
-                                  sizeof error->message);
-}
-
 bool weir_io_npy_read(const char *path, enum weir_io_dtype dtype, struct weir_io_npy *out_array,
                       struct weir_io_error *error)
 {
+    struct header header = {.array = out_array};
+    void *file = NULL;
+    size_t size = 0, offset = 0;
     *out_array = (struct weir_io_npy){0};
-    int descriptor = -1;
-    uint64_t size = 0;
-    if (!weir_file_open(path, &descriptor, &size, error->message, sizeof error->message))
-        return false;
-    bool ok = read_array(descriptor, size, path, dtype, out_array, error);
-    close(descriptor);
-    if (!ok)
-        weir_io_npy_finish(out_array);
-    return ok;
+    if (weir_file_read(path, FILE_BYTES_MAX, &file, &size, error->message, sizeof error->message) &&
+        read_header(file, size, path, &header, &offset, error) &&
+        check_header(&header, dtype, size - offset, path, error)) {
+        out_array->dtype = dtype;
+        out_array->count = (size - offset) / weir_io_dtypes[dtype].bytes;
+        out_array->data =
+            memmove(file, (char *)file + offset, size - offset); // where it is aligned
+        return true;
+    }
+    free(file);
+    *out_array = (struct weir_io_npy){0};
+    return false;
 }
 
 void weir_io_npy_finish(struct weir_io_npy *array)

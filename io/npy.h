@@ -21,8 +21,8 @@ struct weir_io_npy {
 };
 
 // Reads a file that must hold elements of type `dtype`, F32 or I32. Other versions,
-// types, Fortran order, big endian, a header without its keys, a body that is too short and
-// bytes after it are refused. NaN is accepted: see weir_io_check_finite().
+// types, Fortran order, big endian, a header without its keys, a body that is too short,
+// bytes after it and more than 4 GiB are refused. NaN is accepted: see weir_io_check_finite().
 //
 // Ownership: `out_array` is the caller's, until weir_io_npy_finish().
 // Threads: safe.

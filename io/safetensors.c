@@ -35,11 +35,6 @@ static bool check_header_bytes(uint64_t header_bytes, uint64_t file_bytes, const
                             "is truncated or not a safetensors file: its header would have %" PRIu64
                             " bytes, but only %" PRIu64 " follow its length",
                             header_bytes, file_bytes - LENGTH_BYTES);
-    if (header_bytes < 2)
-        return weir_io_fail(error, path,
-                            "is not a safetensors file: a header of %" PRIu64
-                            " bytes cannot hold a JSON object",
-                            header_bytes);
     return true;
 }
 
@@ -219,7 +214,7 @@ static bool read_file(weir_io_safetensors *file, int descriptor, uint64_t size,
         return false;
 
     uint64_t body_bytes = size - LENGTH_BYTES - header_bytes;
-    char *text = malloc((size_t)header_bytes);
+    char *text = calloc(1, (size_t)header_bytes + 1); // a header of no bytes is read too
     if (!text)
         return weir_io_fail(error, file->path,
                             "needs %" PRIu64 " bytes of memory; there is not enough", header_bytes);

@@ -1,5 +1,4 @@
-// Lines are read through `ahead`, since a pipe gives what it has; of a frame's planes what is in
-// `ahead` is taken first, and the rest is read to its place.
+// See y4m.h.
 #include "io/y4m.h"
 
 #include <errno.h>
@@ -13,42 +12,19 @@ static const char magic[] = "YUV4MPEG2";
 
 // --- reading ---
 
-// Fills `ahead` when it is empty. `*out_there` is false at the end of the stream.
-static bool fill(struct weir_io_y4m *y4m, bool *out_there, struct weir_io_error *error)
-{
-    *out_there = true;
-    if (y4m->begin < y4m->end)
-        return true;
-    const ssize_t got = y4m->source(y4m->user, y4m->ahead, sizeof y4m->ahead);
-    if (got < 0)
-        return weir_io_fail(error, y4m->name, "the stream cannot be read: %s", strerror(errno));
-    y4m->begin = 0;
-    y4m->end = (size_t)got;
-    *out_there = got > 0;
-    return true;
-}
-
-// Reads a line without its newline. `*out_length` is its bytes so far where the stream ends or the
-// line is too long, and `*out_whole` false then.
-static bool read_line(struct weir_io_y4m *y4m, char line[WEIR_IO_Y4M_LINE], size_t *out_length,
+// Reads a line without its newline. `*out_there` is false at the end of the stream, and `*out_whole` where
+// that comes before the newline, or the line is too long.
+static bool read_line(struct weir_io_y4m *y4m, char line[WEIR_IO_Y4M_LINE], bool *out_there,
                       bool *out_whole, struct weir_io_error *error)
 {
-    *out_length = 0;
-    *out_whole = false;
-    while (*out_length + 1 < WEIR_IO_Y4M_LINE) {
-        bool there;
-        if (!fill(y4m, &there, error))
-            return false;
-        if (!there)
-            break;
-        const char next = (char)y4m->ahead[y4m->begin++];
-        if (next == '\n') {
-            *out_whole = true;
-            break;
-        }
-        line[(*out_length)++] = next;
-    }
-    line[*out_length] = '\0';
+    line[0] = '\0';
+    *out_there = fgets(line, WEIR_IO_Y4M_LINE, y4m->stream) != NULL;
+    if (ferror(y4m->stream))
+        return weir_io_fail(error, y4m->name, "the stream cannot be read: %s", strerror(errno));
+    char *end = strchr(line, '\n');
+    *out_whole = end != NULL;
+    if (end)
+        *end = '\0';
     return true;
 }
 
@@ -136,24 +112,23 @@ static uint64_t chroma_samples(const struct weir_io_y4m *y4m)
     return (uint64_t)((y4m->width - 1) / y4m->step_x + 1) * ((y4m->height - 1) / y4m->step_y + 1);
 }
 
-bool weir_io_y4m_open(struct weir_io_y4m *y4m, const char *name, weir_io_y4m_source source,
-                      void *user, uint64_t max_pixels, struct weir_io_error *error)
+bool weir_io_y4m_open(struct weir_io_y4m *y4m, const char *name, FILE *stream, uint64_t max_pixels,
+                      struct weir_io_error *error)
 {
     char line[WEIR_IO_Y4M_LINE];
-    size_t length;
-    bool whole;
-    *y4m = (struct weir_io_y4m){.name = name, .source = source, .user = user};
-    if (!read_line(y4m, line, &length, &whole, error))
+    bool there, whole;
+    *y4m = (struct weir_io_y4m){.name = name, .stream = stream};
+    if (!read_line(y4m, line, &there, &whole, error))
         return false;
-    if (length == 0 && !whole)
+    if (!there)
         return weir_io_fail(error, name, "the stream is empty; " REMEDY);
     if (strncmp(line, magic, sizeof magic - 1) != 0 ||
         (line[sizeof magic - 1] != ' ' && line[sizeof magic - 1] != '\0'))
         return weir_io_fail(error, name, "this is no Y4M stream, which begins with %s; " REMEDY,
                             magic);
     if (!whole)
-        return weir_io_fail(error, name, "the line about the stream does not end within %d bytes",
-                            (int)length);
+        return weir_io_fail(error, name, "the line about the stream does not end within %zu bytes",
+                            strlen(line));
     if (!read_words(y4m, line + sizeof magic - 1, error))
         return false;
     const uint64_t pixels = (uint64_t)y4m->width * y4m->height;
@@ -192,34 +167,25 @@ static bool refuse_line(const struct weir_io_y4m *y4m, char *line, struct weir_i
 
 static bool read_planes(struct weir_io_y4m *y4m, unsigned char *planes, struct weir_io_error *error)
 {
-    size_t got = y4m->end - y4m->begin;
-    if (got > y4m->frame_bytes)
-        got = y4m->frame_bytes;
-    memcpy(planes, y4m->ahead + y4m->begin, got);
-    y4m->begin += got;
-    while (got < y4m->frame_bytes) {
-        const ssize_t more = y4m->source(y4m->user, planes + got, y4m->frame_bytes - got);
-        if (more < 0)
-            return weir_io_fail(error, y4m->name, "the stream cannot be read: %s", strerror(errno));
-        if (more == 0)
-            return weir_io_fail(error, y4m->name,
-                                "the stream ends in frame %" PRIu64 ", after %zu of its %zu bytes",
-                                y4m->frames + 1, got, y4m->frame_bytes);
-        got += (size_t)more;
-    }
-    return true;
+    const size_t got = fread(planes, 1, y4m->frame_bytes, y4m->stream);
+    if (got == y4m->frame_bytes)
+        return true;
+    if (ferror(y4m->stream))
+        return weir_io_fail(error, y4m->name, "the stream cannot be read: %s", strerror(errno));
+    return weir_io_fail(error, y4m->name,
+                        "the stream ends in frame %" PRIu64 ", after %zu of its %zu bytes",
+                        y4m->frames + 1, got, y4m->frame_bytes);
 }
 
 bool weir_io_y4m_next(struct weir_io_y4m *y4m, unsigned char *planes, bool *out_there,
                       struct weir_io_error *error)
 {
-    char line[WEIR_IO_Y4M_LINE] = "";
-    size_t length;
-    bool whole;
+    char line[WEIR_IO_Y4M_LINE];
+    bool there, whole;
     *out_there = false;
-    if (!read_line(y4m, line, &length, &whole, error))
+    if (!read_line(y4m, line, &there, &whole, error))
         return false;
-    if (length == 0 && !whole)
+    if (!there)
         return true;
     if (strncmp(line, "FRAME", 5) != 0 || (line[5] != '\0' && line[5] != ' '))
         return refuse_line(y4m, line, error);

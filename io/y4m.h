@@ -12,14 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <sys/types.h>
 
 #include "io/error.h"
 
 #define WEIR_IO_Y4M_LINE 1024 // bytes that a line may have
-
-// Reads up to `size` bytes, like read(): 0 at the end, -1 with errno.
-typedef ssize_t (*weir_io_y4m_source)(void *user, void *to, size_t size);
 
 // A stream that is read. The first members may be read, all are weir_io_y4m_open()'s.
 struct weir_io_y4m {
@@ -30,19 +26,17 @@ struct weir_io_y4m {
     const char *chroma; // "420", "422", "444", "mono"
     bool full_range;
     const char *name; // for messages
-    weir_io_y4m_source source;
-    void *user;
+    FILE *stream;
     unsigned step_x, step_y; // pixels of a chroma sample; 0: there is none
-    size_t begin, end;       // of what is in `ahead`
-    unsigned char ahead[WEIR_IO_Y4M_LINE];
 };
 
-// Reads the line about the stream. `name`, which messages begin with, must outlive `y4m`.
+// Reads the line about the stream. `name`, which messages begin with, and `stream`, which stays the caller's, must
+// outlive `y4m`.
 //
 // Errors: false. No YUV4MPEG2, a line that does not end, no size, a size above `max_pixels` (0: no
 // cap), a kind that is not read.
-bool weir_io_y4m_open(struct weir_io_y4m *y4m, const char *name, weir_io_y4m_source source,
-                      void *user, uint64_t max_pixels, struct weir_io_error *error);
+bool weir_io_y4m_open(struct weir_io_y4m *y4m, const char *name, FILE *stream, uint64_t max_pixels,
+                      struct weir_io_error *error);
 
 // Reads the next frame's planes, frame_bytes, to `planes`. `*out_there` is false at the end of the
 // stream, which is between two frames.

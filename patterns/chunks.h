@@ -127,22 +127,18 @@ struct weir_chunks_params {
     int32_t priority; // of the queues; 0: normal
 };
 
-// Checks and plans the job, creates its queues and stores it in `*out_chunks`, or
-// stores NULL there and returns an error. Runs allocate nothing, except that the
+// Checks and plans the job, and creates its queues. Runs allocate nothing, except that the
 // queues' lists of waits grow until they are large enough for the job.
 //
-// Ownership: the caller's, until weir_chunks_destroy(). Outlived by the device, and by
-// the four buffers while it is run.
+// Ownership: outlived by the four buffers while it is run.
 // Threads: not safe; the caller must serialise calls on one object.
 // Errors: WEIR_ERROR_INVALID, naming what is wrong; WEIR_ERROR_OUT_OF_MEMORY; those of
 // weir_queue_create().
-WEIR_API WEIR_CHECKED weir_status weir_chunks_create_at(const struct weir_chunks_params *params,
-                                                        weir_chunks **out_chunks, const char *file,
-                                                        int line);
+WEIR_CALL weir_chunks_create_at(const struct weir_chunks_params *params, weir_chunks **out_chunks,
+                                const char *file, int line);
 #define weir_chunks_create(...) weir_chunks_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
-// Destroys the job and its queues, and sets `*chunks` to NULL. Never waits: submitted
-// work runs to completion. NULL and a pointer to NULL are accepted.
+// Destroys the job and its queues. Never waits: submitted work runs to completion.
 WEIR_API void weir_chunks_destroy(weir_chunks **chunks);
 
 // Submits the whole job after the `count` events in `after` (work that fills `src` or
@@ -157,15 +153,14 @@ WEIR_API void weir_chunks_destroy(weir_chunks **chunks);
 // run may have been submitted, and every later run is refused with the same cause until
 // weir_chunks_recover(). WEIR_ERROR_INVALID for a zeroed event; then nothing was
 // submitted.
-WEIR_API WEIR_CHECKED weir_status weir_chunks_run(weir_chunks *chunks,
-                                                  const struct weir_event *after, size_t count,
-                                                  struct weir_event *out_done);
+WEIR_CALL weir_chunks_run(weir_chunks *chunks, const struct weir_event *after, size_t count,
+                          struct weir_event *out_done);
 
 // Waits on the host for everything submitted so far and clears failures, so that the
 // job can be run again. May be called at any time.
 //
 // Errors: WEIR_ERROR_DEVICE_LOST if the device was lost with the failure.
-WEIR_API WEIR_CHECKED weir_status weir_chunks_recover(weir_chunks *chunks);
+WEIR_CALL weir_chunks_recover(weir_chunks *chunks);
 
 // The plan of a job, with every AUTO and every 0 replaced by the value that was chosen.
 struct weir_chunks_plan {
@@ -187,7 +182,7 @@ WEIR_API void weir_chunks_get_plan_sized(const weir_chunks *chunks,
 // Stores chunk `index` of the plan.
 //
 // Errors: WEIR_ERROR_INVALID for an index past the last chunk.
-WEIR_API WEIR_CHECKED weir_status weir_chunks_get_chunk(const weir_chunks *chunks, uint32_t index,
-                                                        struct weir_chunk *out_chunk);
+WEIR_CALL weir_chunks_get_chunk(const weir_chunks *chunks, uint32_t index,
+                                struct weir_chunk *out_chunk);
 
 #endif

@@ -66,7 +66,7 @@ void weir_findings_list(const struct weir_findings *findings, size_t first,
                         struct weir_long_text *text)
 {
     for (size_t i = first; i < findings->count; i++) {
-        char *made = weir_json_text(finding_of(findings->items[i]), true, FLAGS, NULL);
+        char *made = weir_json_text(finding_of(&findings->items[i]), true, FLAGS, NULL);
         weir_long_text_add(text, "%s%s", i ? "," : "", made ? made : "");
         text->failed = text->failed || !made;
         free(made);
@@ -90,7 +90,7 @@ static char *frame_of(const struct weir_findings *findings)
     set_count(root, "dropped", findings->dropped, &ok);
     weir_json_set(root, "suppressions_file", text_of(findings->suppressions), &ok);
     for (size_t i = 0; i < findings->rule_count; i++) {
-        const struct weir_suppression *rule = findings->rules[i];
+        const struct weir_suppression *rule = &findings->rules[i];
         weir_json_append(rules,
                          json_pack("{s:s*, s:o, s:o, s:o, s:o, s:o}", "kind",
                                    rule->kind ? weir_findings_kind_name(rule->kind) : NULL, "first",
@@ -252,7 +252,7 @@ char *weir_findings_sarif(const struct weir_findings *findings)
     bool ok = true;
     json_t *results = json_array();
     for (size_t i = 0; i < findings->count; i++)
-        weir_json_append(results, result_of(findings->items[i], &ok), &ok);
+        weir_json_append(results, result_of(&findings->items[i], &ok), &ok);
     json_t *root = json_pack("{s:s, s:s, s:[{s:o, s:[{s:b}], s:o}]}", "$schema",
                              "https://json.schemastore.org/sarif-2.1.0.json", "version", "2.1.0",
                              "runs", "tool", tool(&ok), "invocations", "executionSuccessful",
@@ -302,7 +302,7 @@ struct weir_findings_sum weir_findings_sum(const struct weir_findings *findings)
 {
     struct weir_findings_sum sum = {.errors = 0};
     for (size_t i = 0; i < findings->count; i++) {
-        const struct weir_check_finding *finding = findings->items[i];
+        const struct weir_check_finding *finding = &findings->items[i];
         if (finding->suppression)
             sum.suppressed++;
         else if (finding->kind >= WEIR_CHECK_FIRST_HINT)
@@ -331,11 +331,11 @@ static void add_finding(struct weir_long_text *text, const struct weir_check_fin
 static void add_rules(struct weir_long_text *text, const struct weir_findings *findings)
 {
     for (size_t i = 0; i < findings->rule_count; i++) {
-        if (findings->rules[i]->used)
+        if (findings->rules[i].used)
             continue;
         weir_long_text_add_shown(text, findings->suppressions);
         weir_long_text_add(text, ": entry %zu suppresses nothing that was found: ", i + 1);
-        weir_long_text_add_shown(text, findings->rules[i]->reason);
+        weir_long_text_add_shown(text, findings->rules[i].reason);
         weir_long_text_add(text, "\n\n");
     }
 }
@@ -347,7 +347,7 @@ char *weir_findings_text(const struct weir_findings *findings)
     // Errors, then hints, then what is suppressed.
     for (int turn = 0; turn < 3; turn++)
         for (size_t i = 0; i < findings->count; i++) {
-            const struct weir_check_finding *it = findings->items[i];
+            const struct weir_check_finding *it = &findings->items[i];
             if (turn == (it->suppression ? 2 : it->kind >= WEIR_CHECK_FIRST_HINT))
                 add_finding(&text, it);
         }
@@ -375,9 +375,9 @@ char *weir_findings_text(const struct weir_findings *findings)
 struct weir_findings_reader {
     struct weir_findings all;
     json_t *roots; // of which the texts are used
-    struct weir_check_finding **items;
+    struct weir_check_finding *items;
     size_t room;
-    struct weir_suppression **rules;
+    struct weir_suppression *rules;
     size_t rule_room;
 };
 
@@ -398,10 +398,6 @@ void weir_findings_reader_destroy(weir_findings_reader **reader)
     if (!reader || !*reader)
         return;
     weir_findings_reader *gone = *reader;
-    for (size_t i = 0; i < gone->all.count; i++)
-        free(gone->items[i]);
-    for (size_t i = 0; i < gone->all.rule_count; i++)
-        free(gone->rules[i]);
     free(gone->items);
     free(gone->rules);
     json_decref(gone->roots);
@@ -476,37 +472,34 @@ static bool read_finding(weir_findings_reader *reader, const json_t *object)
 {
     const struct weir_check_finding finding = finding_at(object);
     for (size_t i = 0; i < reader->all.count; i++) {
-        struct weir_check_finding *there = reader->items[i];
+        struct weir_check_finding *there = &reader->items[i];
         if (there->kind == finding.kind && is_same_line(&there->first, &finding.first) &&
             is_same_line(&there->second, &finding.second)) {
             there->count += finding.count;
             return true;
         }
     }
-    struct weir_check_finding **items =
-        weir_grow((void *)reader->items, reader->all.count, &reader->room, sizeof *items);
-    reader->items = items ? items : reader->items;
-    struct weir_check_finding *item = items ? malloc(sizeof *item) : NULL;
-    if (!item)
+    struct weir_check_finding *items =
+        weir_grow(reader->items, reader->all.count, &reader->room, sizeof *items);
+    if (!items)
         return false;
-    *item = finding;
-    items[reader->all.count++] = item;
+    reader->items = items;
+    items[reader->all.count++] = finding;
     return true;
 }
 
 static bool add_rule(weir_findings_reader *reader, const json_t *object, size_t index)
 {
     if (index < reader->all.rule_count) {
-        reader->rules[index]->used += count_at(object, "used");
+        reader->rules[index].used += count_at(object, "used");
         return true;
     }
-    struct weir_suppression **rules =
-        weir_grow((void *)reader->rules, reader->all.rule_count, &reader->rule_room, sizeof *rules);
-    reader->rules = rules ? rules : reader->rules;
-    struct weir_suppression *rule = rules ? malloc(sizeof *rule) : NULL;
-    if (!rule)
+    struct weir_suppression *rules =
+        weir_grow(reader->rules, reader->all.rule_count, &reader->rule_room, sizeof *rules);
+    if (!rules)
         return false;
-    *rule = (struct weir_suppression){
+    reader->rules = rules;
+    rules[reader->all.rule_count++] = (struct weir_suppression){
         .kind = weir_findings_kind(text_at(object, "kind")),
         .first = text_at(object, "first"),
         .second = text_at(object, "second"),
@@ -514,7 +507,6 @@ static bool add_rule(weir_findings_reader *reader, const json_t *object, size_t 
         .reason = text_at(object, "reason"),
         .used = count_at(object, "used"),
     };
-    rules[reader->all.rule_count++] = rule;
     return true;
 }
 
@@ -576,7 +568,7 @@ bool weir_findings_read(weir_findings_reader *reader, const char *path, char *me
 
 const struct weir_findings *weir_findings_all(weir_findings_reader *reader)
 {
-    reader->all.items = (const struct weir_check_finding *const *)reader->items;
-    reader->all.rules = (const struct weir_suppression *const *)reader->rules;
+    reader->all.items = reader->items;
+    reader->all.rules = reader->rules;
     return &reader->all;
 }

@@ -23,12 +23,12 @@ struct weir_findings {
     const char *program;
     uint64_t process;
     bool complete; // the runtime was closed
-    const struct weir_check_finding *const *items;
+    const struct weir_check_finding *items;
     size_t count;
     const char *list; // the items, from weir_findings_list(), for the JSON; NULL: it is made
     uint64_t dropped; // uses in pairs of lines for which there was no room
     const char *suppressions; // the file, or ""
-    const struct weir_suppression *const *rules;
+    const struct weir_suppression *rules;
     size_t rule_count;
 };
 

@@ -74,25 +74,8 @@ typedef enum weir_reduction {
 // The size of an element in bytes; 0 for an unknown one.
 static inline size_t weir_datatype_size(weir_datatype element)
 {
-    switch (element) {
-    case WEIR_I8:
-    case WEIR_U8:
-        return 1;
-    case WEIR_I16:
-    case WEIR_U16:
-    case WEIR_F16:
-    case WEIR_BF16:
-        return 2;
-    case WEIR_I32:
-    case WEIR_U32:
-    case WEIR_F32:
-        return 4;
-    case WEIR_I64:
-    case WEIR_U64:
-    case WEIR_F64:
-        return 8;
-    }
-    return 0;
+    static const unsigned char sizes[] = {0, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
+    return (unsigned)element < sizeof sizes ? sizes[element] : 0;
 }
 
 // "all-reduce", "f32", "sum", for messages; "unknown" for other values.
@@ -150,20 +133,16 @@ struct weir_comm_params {
 // Errors: WEIR_ERROR_COMM, with the ranks that are missing or what they disagree in;
 // WEIR_ERROR_CONFIG for variables that contradict each other; WEIR_ERROR_MODULE if the transport
 // cannot be loaded; WEIR_ERROR_INVALID, also in a host call, which may not wait.
-WEIR_API WEIR_CHECKED weir_status weir_comm_create_at(weir_device *device,
-                                                      const struct weir_comm_params *params,
-                                                      weir_comm **out_comm, const char *file,
-                                                      int line);
+WEIR_CALL weir_comm_create_at(weir_device *device, const struct weir_comm_params *params,
+                              weir_comm **out_comm, const char *file, int line);
 #define weir_comm_create(...) weir_comm_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // The same for several devices of this process: device i becomes rank params->rank + i. With a
 // count of 0, or with no `params`, the communicator has `device_count` ranks and needs no
 // rendezvous. On error none is created. `out_comms` has room for device_count of them.
-WEIR_API WEIR_CHECKED weir_status weir_comm_create_all_at(weir_device *const *devices,
-                                                          uint32_t device_count,
-                                                          const struct weir_comm_params *params,
-                                                          weir_comm **out_comms, const char *file,
-                                                          int line);
+WEIR_CALL weir_comm_create_all_at(weir_device *const *devices, uint32_t device_count,
+                                  const struct weir_comm_params *params, weir_comm **out_comms,
+                                  const char *file, int line);
 #define weir_comm_create_all(...) weir_comm_create_all_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Makes one communicator out of the ranks with the same color, in the order of `key` and, where
@@ -172,9 +151,8 @@ WEIR_API WEIR_CHECKED weir_status weir_comm_create_all_at(weir_device *const *de
 // none, and NULL is stored. `label` may be NULL.
 //
 // Errors: as weir_comm_create().
-WEIR_API WEIR_CHECKED weir_status weir_comm_split_at(weir_comm *comm, int32_t color, int32_t key,
-                                                     const char *label, weir_comm **out_part,
-                                                     const char *file, int line);
+WEIR_CALL weir_comm_split_at(weir_comm *comm, int32_t color, int32_t key, const char *label,
+                             weir_comm **out_part, const char *file, int line);
 #define weir_comm_split(...) weir_comm_split_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // A communicator of the same ranks, whose collectives have an order of their own. A split with one
@@ -185,12 +163,11 @@ WEIR_API WEIR_CHECKED weir_status weir_comm_split_at(weir_comm *comm, int32_t co
 // Ends the communicator on all ranks, for example before this one exits: its collectives, those
 // under way too, fail soon on every rank with `why`, a sentence, as their first cause. Does not
 // wait. After the first failure it does nothing.
-WEIR_API WEIR_CHECKED weir_status weir_comm_abort_at(weir_comm *comm, const char *why,
-                                                     const char *file, int line);
+WEIR_CALL weir_comm_abort_at(weir_comm *comm, const char *why, const char *file, int line);
 #define weir_comm_abort(comm, why) weir_comm_abort_at(comm, why, __FILE__, __LINE__)
 
 // WEIR_OK, or the first failure, which becomes the thread's error.
-WEIR_API WEIR_CHECKED weir_status weir_comm_error(weir_comm *comm);
+WEIR_CALL weir_comm_error(weir_comm *comm);
 
 // Makes a communicator of the ranks that are left after others have died: all that are left call
 // it, each with its part of the communicator that has failed, and keep their order. If `comm` has not
@@ -203,9 +180,8 @@ WEIR_API WEIR_CHECKED weir_status weir_comm_error(weir_comm *comm);
 // WEIR_ERROR_INVALID while another thread shrinks it; WEIR_ERROR_COMM if the others have gone on without this
 // rank, or on all of them if one has died, or has stopped after it called this, or cannot join the others: call it
 // again.
-WEIR_API WEIR_CHECKED weir_status weir_comm_shrink_at(weir_comm *comm, const char *label,
-                                                      weir_comm **out_comm, const char *file,
-                                                      int line);
+WEIR_CALL weir_comm_shrink_at(weir_comm *comm, const char *label, weir_comm **out_comm,
+                              const char *file, int line);
 #define weir_comm_shrink(...) weir_comm_shrink_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // This rank and the count of ranks; the label, "" if it has none; the device. 0, "" and NULL for
@@ -260,9 +236,9 @@ struct weir_collective_params {
 // Errors: WEIR_ERROR_INVALID for a wrong operand, ranges outside their buffers or overlapping, a
 // buffer or queue of another device than the communicator's: nothing was submitted, and the other
 // ranks do not know of it. The communicator's or the queue's first failure.
-WEIR_API WEIR_CHECKED weir_status
-weir_queue_collective_at(weir_queue *queue, weir_comm *comm,
-                         const struct weir_collective_params *params, const char *file, int line);
+WEIR_CALL weir_queue_collective_at(weir_queue *queue, weir_comm *comm,
+                                   const struct weir_collective_params *params, const char *file,
+                                   int line);
 #define weir_queue_collective(...) weir_queue_collective_at(__VA_ARGS__, __FILE__, __LINE__)
 
 static inline WEIR_CHECKED weir_status weir__queue_collective(

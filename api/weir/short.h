@@ -46,7 +46,6 @@ static inline WEIR_CHECKED weir_status weir__device_open_index(weir_runtime *run
 
 // Creates a DEVICE and a HOST buffer of `size` bytes each. On an error both are NULL.
 //
-// Ownership: both are the caller's, until weir_buffer_destroy().
 // Errors: as weir_buffer_create().
 #define weir_buffer_pair(...) weir__buffer_pair(__VA_ARGS__, __FILE__, __LINE__)
 static inline WEIR_CHECKED weir_status weir__buffer_pair(weir_device *device, size_t size,
@@ -105,14 +104,11 @@ static inline WEIR_CHECKED weir_status weir__host_whole_end(weir_buffer *buffer,
     return weir_host_end_at(buffer, 0, weir_buffer_size(buffer), access, file, line);
 }
 
-// Creates a program of a bundle that `weir_kernels` made, or of OpenCL C in a file
-// (weir_program_params.path).
+// Creates a program of a bundle that `weir_kernels` made.
 //
-// Ownership, errors: as weir_program_create().
+// Errors: as weir_program_create().
 #define weir_program_load(device, bundle, out_program) \
     weir__program_load(device, bundle, NULL, out_program, __FILE__, __LINE__)
-#define weir_program_load_file(device, path, out_program) \
-    weir__program_load(device, NULL, path, out_program, __FILE__, __LINE__)
 static inline WEIR_CHECKED weir_status weir__program_load(weir_device *device,
                                                           const struct weir_bundle *bundle,
                                                           const char *path,
@@ -127,10 +123,10 @@ static inline WEIR_CHECKED weir_status weir__program_load(weir_device *device,
     return weir_program_create_at(device, &params, out_program, file, line);
 }
 
-// The same, and looks up a kernel of it, where one is needed. The program lives as long as the kernel.
+// The same of a bundle, or of OpenCL C in a file (weir_program_params.path), and looks up a kernel of it, where one
+// is needed. The program lives as long as the kernel.
 //
-// Ownership: the kernel is the caller's, until weir_kernel_destroy().
-// Errors: as weir_program_create() and weir_kernel_create(); `*out_kernel` is NULL then.
+// Errors: as weir_program_create() and weir_kernel_create().
 #define weir_kernel_load(device, bundle, name, out_kernel) \
     weir__kernel_load(device, bundle, NULL, name, out_kernel, __FILE__, __LINE__)
 #define weir_kernel_load_file(device, path, name, out_kernel) \

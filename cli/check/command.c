@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fnmatch.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,7 @@
 #define NO_PAIR "(none):1, (none):2"
 
 struct show {
-    const struct cli_folder *folder;
+    const char *folder;
     char **command;
     const char *plain;                // the chain without perturb
     int code;                         // the command's so far
@@ -35,13 +36,18 @@ struct show {
 // Without a mode the program runs without perturb.
 static struct cli_perturb_run run_order(const struct show *show, const char *mode, const char *pair)
 {
-    const struct cli_program program = {.command = show->command};
-    const struct cli_perturb_order order = {
-        .plugins = mode ? cli_program_end_plugins(show->plain, "perturb") : show->plain,
-        .mode = mode,
-        .pair = pair,
+    const char *const variables[CLI_PERTURB_VARIABLES] = {
+        cli_text("WEIR_PLUGINS=%s",
+                 mode ? cli_program_end_plugins(show->plain, "perturb") : show->plain),
+        cli_text("WEIR_PERTURB_MODE=%s", mode ? mode : ""),
+        cli_text("WEIR_PERTURB_PAIR=%s", pair),
     };
-    struct cli_perturb_run run = cli_perturb_run(&program, show->folder, &order);
+    const struct cli_program program = {
+        .command = show->command,
+        .variables = variables,
+        .variable_count = mode ? CLI_PERTURB_VARIABLES : 1,
+    };
+    struct cli_perturb_run run = cli_perturb_run(&program, show->folder, 0);
     free(run.messages.bytes);
     return run;
 }
@@ -111,7 +117,7 @@ static void demonstrate(struct show *show, const struct weir_findings *findings)
 {
     setenv("WEIR_CHECK_REPORT", "log", 1); // the configuration may have the plugin too
     for (size_t i = 0; i < findings->count; i++) {
-        const struct weir_check_finding *finding = findings->items[i];
+        const struct weir_check_finding *finding = &findings->items[i];
         if (finding->kind <= WEIR_CHECK_HOST_WRITE && !finding->suppression &&
             finding->first.file[0] && finding->second.file[0])
             demonstrate_finding(show, finding);
@@ -143,20 +149,19 @@ static int is_report(const struct dirent *entry)
 }
 
 // Adds up the reports that each runtime of the program has left in the folder. Returns how many there are.
-static int read_all(const struct cli_folder *folder, weir_findings_reader *reader, int failed)
+static int read_all(const char *folder, weir_findings_reader *reader, int failed)
 {
     struct dirent **entries;
-    char path[CLI_FOLDER_PATH_SIZE];
     char message[512];
     bool read = true;
-    const int count = scandir(folder->path, &entries, is_report, alphasort);
+    const int count = scandir(folder, &entries, is_report, alphasort);
     if (count < 0)
         cli_fail(failed,
                  "%s: the findings cannot be read: %s; leave the folder alone while the command "
                  "runs",
-                 folder->path, strerror(errno));
+                 folder, strerror(errno));
     for (int i = 0; i < count; i++) {
-        cli_folder_place(folder, entries[i]->d_name, path);
+        const char *path = cli_text("%s/%s", folder, entries[i]->d_name);
         read = read && weir_findings_read(reader, path, message, sizeof message);
         free(entries[i]);
     }
@@ -193,10 +198,9 @@ static void show(const struct weir_findings *findings, const struct options *opt
     const struct weir_findings_sum sum = weir_findings_sum(findings);
     bool unused = false, assumed = false;
     for (size_t i = 0; i < findings->rule_count; i++)
-        unused = unused || findings->rules[i]->used == 0;
+        unused = unused || findings->rules[i].used == 0;
     for (size_t i = 0; i < findings->count; i++)
-        assumed =
-            assumed || findings->items[i]->first.assumed || findings->items[i]->second.assumed;
+        assumed = assumed || findings->items[i].first.assumed || findings->items[i].second.assumed;
     if (options->json) {
         print(findings, weir_findings_json, stdout);
     } else if (sum.errors || (!cli_quiet && (findings->count || unused))) {
@@ -277,37 +281,29 @@ static char **parse(struct options *out, int argc, char **argv)
     return cli_program_parse(&usage, argc, argv);
 }
 
-// A program with the address sanitizer refuses to run after a preloaded library, unless it is told.
-static struct cli_program_variable let_sanitizer(void)
-{
-    const char *before = getenv("ASAN_OPTIONS");
-    return (struct cli_program_variable){"ASAN_OPTIONS", cli_text("%s%sverify_asan_link_order=0",
-                                                                  before ? before : "",
-                                                                  before && *before ? ":" : "")};
-}
-
 // Returns the program's exit code.
-static int run(struct options *options, const struct cli_folder *folder, char **command)
+static int run(struct options *options, const char *folder, char **command)
 {
-    struct cli_program_variable variables[8 + CLI_OPENCL_VARIABLES];
+    const char *variables[8 + CLI_OPENCL_VARIABLES];
     size_t count = 0;
-    char json[CLI_FOLDER_PATH_SIZE];
-    cli_folder_place(folder, "%p.json", json);
-    variables[count++] = (struct cli_program_variable){"WEIR_CHECK_JSON", json};
+    variables[count++] = cli_text("WEIR_CHECK_JSON=%s/%%p.json", folder);
     if (options->suppressions)
-        variables[count++] =
-            (struct cli_program_variable){"WEIR_CHECK_SUPPRESSIONS", options->suppressions};
+        variables[count++] = cli_text("WEIR_CHECK_SUPPRESSIONS=%s", options->suppressions);
     if (options->fail)
-        variables[count++] = (struct cli_program_variable){"WEIR_CHECK_REPORT", "fail"};
+        variables[count++] = "WEIR_CHECK_REPORT=fail";
     if (options->hints)
-        variables[count++] = (struct cli_program_variable){"WEIR_CHECK_HINTS", "1"};
+        variables[count++] = "WEIR_CHECK_HINTS=1";
     if (options->strict)
-        variables[count++] = (struct cli_program_variable){"WEIR_CHECK_THREADS", "strict"};
+        variables[count++] = "WEIR_CHECK_THREADS=strict";
     if (options->verify)
-        variables[count++] = (struct cli_program_variable){"WEIR_CHECK_VERIFY", "1"};
-    if (!options->no_locks && cli_preload_find(CLI_PRELOAD_LOCKS, &variables[count])) {
+        variables[count++] = "WEIR_CHECK_VERIFY=1";
+    if (!options->no_locks)
+        variables[count] = cli_preload_find("libweir_locks.so", "LD_PRELOAD",
+                                            "the program's own locks are not seen");
+    if (!options->no_locks && variables[count]) {
         count++;
-        variables[count++] = let_sanitizer();
+        // A program with the address sanitizer refuses to run after a preloaded library, unless it is told.
+        variables[count++] = cli_program_prepend("ASAN_OPTIONS", "verify_asan_link_order=0");
     }
     count += cli_program_add_opencl(&options->opencl, false, &variables[count]);
     const struct cli_program program = {
@@ -321,7 +317,7 @@ static int run(struct options *options, const struct cli_folder *folder, char **
 
 CLI_DESTROYER(destroy_reader, weir_findings_reader_destroy)
 
-static int tell(const struct options *options, const struct cli_folder *folder, char **command,
+static int tell(const struct options *options, const char *folder, char **command,
                 const char *plain, int code)
 {
     const int failed = code ? code : CLI_FAILED;
@@ -346,7 +342,6 @@ static int tell(const struct options *options, const struct cli_folder *folder, 
 
 int cli_check(int argc, char **argv)
 {
-    static struct cli_folder folder;
     struct options options = {.text = NULL};
     char **command = parse(&options, argc, argv);
     char suppressions[PATH_MAX]; // the program may change its folder before it opens a runtime
@@ -362,7 +357,7 @@ int cli_check(int argc, char **argv)
     const char *plain = cli_program_list_plugins("perturb");
     // The outermost plugin sees every call of the program.
     cli_program_add_plugin("check");
-    cli_folder_create(&folder, "check");
-    const int code = run(&options, &folder, command);
-    return tell(&options, &folder, command, plain, code);
+    const char *folder = cli_folder_create("check");
+    const int code = run(&options, folder, command);
+    return tell(&options, folder, command, plain, code);
 }

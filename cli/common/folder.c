@@ -1,6 +1,7 @@
 #include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,39 +11,29 @@
 
 static void remove_folder(void *object)
 {
-    const struct cli_folder *folder = object;
-    char path[CLI_FOLDER_PATH_SIZE];
+    const char *folder = object;
     const struct dirent *entry;
-    DIR *stream = opendir(folder->path);
-    while (stream && (entry = readdir(stream))) {
-        cli_folder_place(folder, entry->d_name, path);
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            unlink(path);
-    }
+    DIR *stream = opendir(folder);
+    while (stream && (entry = readdir(stream)))
+        unlinkat(dirfd(stream), entry->d_name,
+                 0); // refused for the folder itself, and the one above
     if (stream)
         closedir(stream);
-    rmdir(folder->path);
+    rmdir(folder);
 }
 
-void cli_folder_create(struct cli_folder *folder, const char *command)
+const char *cli_folder_create(const char *command)
 {
     const char *named = getenv("TMPDIR");
     const char *parent = named && *named ? named : "/tmp";
-    const int length =
-        snprintf(folder->path, sizeof folder->path, "%s/weir-%s-XXXXXX", parent, command);
-    errno = ENAMETOOLONG;
-    if (length >= (int)sizeof folder->path || !mkdtemp(folder->path))
+    char *path = cli_text("%s/weir-%s-XXXXXX", parent, command);
+    if (!mkdtemp(path))
         cli_fail(
             CLI_SETUP,
             "no folder for temporary files can be created in %s: %s; set TMPDIR to another one",
             parent, strerror(errno));
-    cli_own(remove_folder, folder);
-}
-
-void cli_folder_place(const struct cli_folder *folder, const char *name,
-                      char path[CLI_FOLDER_PATH_SIZE])
-{
-    snprintf(path, CLI_FOLDER_PATH_SIZE, "%s/%s", folder->path, name);
+    cli_own(remove_folder, path);
+    return path;
 }
 
 const char *cli_find_own(const char *installed, const char *built, int code, const char *lack,

@@ -2,26 +2,11 @@
 #ifndef WEIR_CLI_COMMON_FOLDER_H
 #define WEIR_CLI_COMMON_FOLDER_H
 
-#include <limits.h>
-
-enum {
-    CLI_FOLDER_NAME_MAX = 256,
-    CLI_FOLDER_PATH_SIZE = PATH_MAX + CLI_FOLDER_NAME_MAX + 1,
-};
-
-struct cli_folder {
-    char path[PATH_MAX];
-};
-
-// Creates it. `command` is a part of its name.
+// Creates it, and returns its path. `command` is a part of its name.
 //
-// Ownership: the command's, with the files in it. `folder` lives as long.
+// Ownership: the command's, with the files in it.
 // Errors: they end the command.
-void cli_folder_create(struct cli_folder *folder, const char *command);
-
-// Stores the path of the file `name`, of at most CLI_FOLDER_NAME_MAX characters.
-void cli_folder_place(const struct cli_folder *folder, const char *name,
-                      char path[CLI_FOLDER_PATH_SIZE]);
+const char *cli_folder_create(const char *command);
 
 // The path of a file that comes with the command: of an installation, or of a build tree. Both are from the folder
 // above the program's.

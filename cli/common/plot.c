@@ -12,13 +12,12 @@
 enum {
     WIDTH = 900,
     HEIGHT = 460,
-    HEIGHT_ASLANT = 530, // with slanted names of groups
+    HEIGHT_ASLANT = 530, // with names of groups, which are slanted
     LEFT = 84,
     RIGHT = 700, // the legend is to the right of it
     TOP = 76,
     BOTTOM = 400,
-    TICKS = 6,
-    NAMES_UPRIGHT = 6 // more names of groups than this are slanted
+    TICKS = 6
 };
 
 static const char *const colours[CLI_PLOT_SERIES_MAX] = {
@@ -153,14 +152,9 @@ static void number_text(double value, bool binary, char *text, size_t size)
 
 // Parts.
 
-static bool is_aslant(const struct cli_plot *plot)
-{
-    return plot->group_count > NAMES_UPRIGHT;
-}
-
 static int height_of(const struct cli_plot *plot)
 {
-    return is_aslant(plot) ? HEIGHT_ASLANT : HEIGHT;
+    return plot->group_count > 0 ? HEIGHT_ASLANT : HEIGHT;
 }
 
 static void put_head(FILE *to, const struct cli_plot *plot)
@@ -208,10 +202,9 @@ static void put_group_names(FILE *to, const struct cli_plot *plot, const struct 
 {
     for (size_t i = 0; i < plot->group_count; i++) {
         const double x = x_of(scale, (double)i);
-        char attributes[96] = "text-anchor=\"middle\"";
-        if (is_aslant(plot))
-            snprintf(attributes, sizeof attributes,
-                     "text-anchor=\"end\" transform=\"rotate(-35 %.1f %d)\"", x, BOTTOM + 16);
+        char attributes[96];
+        snprintf(attributes, sizeof attributes,
+                 "text-anchor=\"end\" transform=\"rotate(-35 %.1f %d)\"", x, BOTTOM + 16);
         cli_plot_label(to, x, BOTTOM + 20, attributes, plot->groups[i]);
     }
 }

@@ -10,19 +10,15 @@
 #include "cli/common/cli.h"
 #include "cli/common/own.h"
 
-// The signals are blocked in every thread and taken by one that waits for them.
-
-#define WAKE SIGUSR1 // sent to the thread by end()
+// The signals are blocked in every thread and taken by one that waits for them until the process ends.
 
 static struct {
-    pthread_t thread;
     sigset_t signals;
     pthread_mutex_t lock; // while it is held, what `user` points to is valid
     bool deferred;
     void (*stop)(void *user);
     void *user;
     atomic_int received;
-    atomic_bool ending;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 // The process ends at once if there is no work in progress to finish, and at the second
@@ -43,15 +39,10 @@ static void handle(int number)
 
 static void *wait_for_signals(void *unused)
 {
-    for (;;) {
-        int number;
-        if (sigwait(&state.signals, &number) != 0)
-            continue;
-        if (number != WAKE)
-            handle(number);
-        else if (atomic_load(&state.ending))
-            return NULL;
-    }
+    int number;
+    while (sigwait(&state.signals, &number) == 0)
+        handle(number);
+    return NULL;
 }
 
 // One that is ignored, as nohup does with SIGHUP, stays ignored.
@@ -62,26 +53,19 @@ static void add_unless_ignored(int number)
         sigaddset(&state.signals, number);
 }
 
-static void end(void *object)
-{
-    atomic_store(&state.ending, true);
-    pthread_kill(state.thread, WAKE);
-    pthread_join(state.thread, NULL);
-}
-
 void cli_signals_start(void)
 {
+    pthread_t thread;
     sigemptyset(&state.signals);
-    sigaddset(&state.signals, WAKE);
     add_unless_ignored(SIGINT);
     add_unless_ignored(SIGTERM);
     add_unless_ignored(SIGHUP);
     pthread_sigmask(SIG_BLOCK, &state.signals, NULL);
-    const int error = pthread_create(&state.thread, NULL, wait_for_signals, NULL);
+    const int error = pthread_create(&thread, NULL, wait_for_signals, NULL);
     if (error)
         cli_fail(CLI_FAILED, "the thread that waits for signals cannot be created: %s",
                  strerror(error));
-    cli_own(end, NULL);
+    pthread_detach(thread);
 }
 
 static void set_deferred(bool deferred, void (*stop)(void *user), void *user)

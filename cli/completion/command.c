@@ -8,6 +8,7 @@
 
 #include "cli/common/cli.h"
 #include "cli/common/options.h"
+#include "cli/common/own.h"
 
 struct line {
     char **words; // the last one is at the cursor
@@ -222,30 +223,12 @@ static const char zsh_script[] =
 // The command.
 
 static const struct shell {
-    const char *name, *command, *about, *script;
+    const char *name, *where, *line, *script;
 } shells[] = {
-    {"bash", "weir completion bash",
-     "Prints what completes weir's command lines in bash, to be read by it:\n"
-     "\n"
-     "  source <(weir completion bash)\n"
-     "\n"
-     "With words of such a line, tells what completes the last one.",
-     bash_script},
-    {"fish", "weir completion fish",
-     "Prints what completes weir's command lines in fish, to be read by it:\n"
-     "\n"
-     "  weir completion fish | source\n"
-     "\n"
-     "With words of such a line, tells what completes the last one.",
-     fish_script},
-    {"zsh", "weir completion zsh",
-     "Prints what completes weir's command lines in zsh: a file `_weir` of a folder in\n"
-     "$fpath, or, after compinit:\n"
-     "\n"
-     "  source <(weir completion zsh)\n"
-     "\n"
-     "With words of such a line, tells what completes the last one.",
-     zsh_script},
+    {"bash", ", to be read by it", "source <(weir completion bash)", bash_script},
+    {"fish", ", to be read by it", "weir completion fish | source", fish_script},
+    {"zsh", ": a file `_weir` of a folder in\n$fpath, or, after compinit",
+     "source <(weir completion zsh)", zsh_script},
 };
 
 // argv[0] is the shell's name. Words may be empty, so they are not read as operands.
@@ -255,10 +238,12 @@ int cli_completion(int argc, char **argv)
     while (strcmp(shell->name, argv[0]) != 0)
         shell++;
     const struct cli_usage usage = {
-        .command = shell->command,
+        .command = cli_text("weir completion %s", shell->name),
         .operands = "",
         .operand = "",
-        .about = shell->about,
+        .about = cli_text("Prints what completes weir's command lines in %s%s:\n\n  %s\n\n"
+                          "With words of such a line, tells what completes the last one.",
+                          shell->name, shell->where, shell->line),
         .manual = "weir-completion(1)",
     };
     if (argc > 3 && strcmp(argv[1], "--") == 0) {

@@ -2,12 +2,13 @@
 // command runs it as a child process and reads its output, so that a test that crashes or hangs is one failure
 // and the other tests still run. The chain is opened here first, so that a chain that cannot be used is reported
 // once and not as a failure of every test.
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for pipe2()
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +24,6 @@
 #include "cli/common/progress.h"
 #include "cli/common/signals.h"
 #include "cli/runtime/open.h"
-
-extern char **environ;
 
 enum conform_outcome {
     CONFORM_NOT_RUN,
@@ -77,35 +76,25 @@ static void start(const struct conform *conform, const char *first, const char *
                   struct child *child)
 {
     const char *arguments[] = {"conformance", first, second, NULL};
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none; // this process's signals are blocked: one of its threads takes them
     int ends[2];
-
-    sigemptyset(&none);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, (short)(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP));
-    posix_spawnattr_setsigmask(&attributes, &none);
-
-    *child = (struct child){.output = -1};
-    int error = pipe(ends) == 0 ? 0 : errno;
-    if (error == 0) {
-        fcntl(ends[0], F_SETFD, FD_CLOEXEC);
-        fcntl(ends[1], F_SETFD, FD_CLOEXEC);
-        posix_spawn_file_actions_init(&actions);
-        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-        posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
-        posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
-        // An interrupt at the terminal reaches this process alone, which then ends the suite.
-        error = posix_spawn(&child->process, conform->program, &actions, &attributes,
-                            (char **)(void *)arguments, environ);
-        posix_spawn_file_actions_destroy(&actions);
-        close(ends[1]);
-        child->output = ends[0];
+    *child = (struct child){.process = -1};
+    if (pipe2(ends, O_CLOEXEC) != 0 || (child->process = fork()) < 0)
+        cli_fail(CLI_SETUP, "%s cannot be started: %s", conform->program, strerror(errno));
+    if (child->process == 0) {
+        sigset_t none; // the command's signals are blocked: one of its threads takes them
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        setpgid(
+            0,
+            0); // an interrupt at the terminal reaches the command alone, which then ends the suite
+        dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+        dup2(ends[1], STDOUT_FILENO);
+        dup2(ends[1], STDERR_FILENO);
+        execv(conform->program, (char **)(void *)arguments);
+        _exit(CLI_NOT_FOUND);
     }
-    posix_spawnattr_destroy(&attributes);
-    if (error != 0)
-        cli_fail(CLI_SETUP, "%s cannot be started: %s", conform->program, strerror(error));
+    close(ends[1]);
+    child->output = ends[0];
 }
 
 static bool has_ended(struct child *child)
@@ -217,11 +206,10 @@ struct reading {
     struct cli_progress progress;
 };
 
-static struct conform_result *find(const struct conform *conform, const char *name, size_t length)
+static struct conform_result *find(const struct conform *conform, const char *name)
 {
     for (size_t i = 0; i < conform->count; i++)
-        if (strncmp(conform->results[i].name, name, length) == 0 &&
-            conform->results[i].name[length] == '\0')
+        if (strcmp(conform->results[i].name, name) == 0)
             return &conform->results[i];
     return NULL;
 }
@@ -277,7 +265,7 @@ static void take_line(void *user, const char *line)
         return;
     }
     const char *name = strncmp(line, run, strlen(run)) == 0 ? line + strlen(run) : NULL;
-    struct conform_result *result = name ? find(reading->conform, name, strlen(name)) : NULL;
+    struct conform_result *result = name ? find(reading->conform, name) : NULL;
     if (!result || result->outcome != CONFORM_NOT_RUN)
         return;
     reading->current = result;
@@ -457,16 +445,6 @@ static json_t *test_list(const struct conform *conform)
 
 static int print_json(const struct conform *conform, int code)
 {
-    const struct {
-        const char *name;
-        uint64_t value;
-    } numbers[] = {
-        {"elapsed_ns", conform->elapsed_ns},
-        {"total", conform->count},
-        {"passed", conform_count(conform, CONFORM_PASSED)},
-        {"failed", conform_count(conform, CONFORM_FAILED)},
-        {"skipped", conform_count(conform, CONFORM_SKIPPED)},
-    };
     json_t *root = json_object();
     cli_json_set(root, "weir", json_string(weir_version()));
     cli_json_set(root, "module", cli_json_string(conform->module));
@@ -474,8 +452,11 @@ static int print_json(const struct conform *conform, int code)
     cli_json_set(root, "device", cli_json_string(conform->device));
     cli_json_set(root, "platform", cli_json_string(conform->platform));
     cli_json_set(root, "driver", cli_json_string(conform->driver));
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        cli_json_set(root, numbers[i].name, weir_json_count(numbers[i].value));
+    cli_json_set(root, "elapsed_ns", weir_json_count(conform->elapsed_ns));
+    cli_json_set(root, "total", weir_json_count(conform->count));
+    for (int i = CONFORM_PASSED; i <= CONFORM_SKIPPED; i++)
+        cli_json_set(root, outcome_names[i],
+                     weir_json_count(conform_count(conform, (enum conform_outcome)i)));
     cli_json_set(root, "tests", test_list(conform));
     return cli_json_print(root, code);
 }

@@ -211,7 +211,8 @@ static bool pocl_matters(const struct doctor *doctor)
     if (!doctor->runtime)
         return true;
     for (size_t i = 0; i < weir_device_count(doctor->runtime); i++)
-        if (weir_device_describe(doctor->runtime, i, &info) == WEIR_OK && cli_is_pocl(&info))
+        if (weir_device_describe(doctor->runtime, i, &info) == WEIR_OK &&
+            strcmp(info.platform, "Portable Computing Language") == 0)
             return true;
     return false;
 }

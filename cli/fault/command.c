@@ -71,14 +71,16 @@ struct run {
 struct walk {
     char **command;
     struct options options;
-    struct cli_folder folder;
-    char list[CLI_FOLDER_PATH_SIZE]; // the file of the plugin's list
-    const char *fault;               // of the runs now
-    uint64_t limit_ms;               // 0: none
-    uint64_t digest;                 // of a run without a fault
-    struct run *runs;
-    size_t count;
-    size_t capacity;
+    const char *folder;
+    const char *list;        // the file of the plugin's list
+    const char *fault;       // of the runs now
+    uint64_t limit_ms;       // 0: none
+    uint64_t digest;         // of a run without a fault
+    struct weir_table table; // of the runs that are listed
+    json_t *runs;            // of all, with --json
+    struct run finding;      // the first one, if there are some
+    size_t findings;
+    size_t count;      // of runs
     size_t operations; // that were chosen, of all faults
     size_t counts[OUTCOMES];
 };
@@ -175,39 +177,10 @@ static const char *outcome_text(const struct run *run)
     }
 }
 
-static void print_table(const struct walk *walk)
-{
-    struct weir_table table = {.alignment = "lrllll"};
-    bool any = false;
-    weir_table_add(&table, "fault\tnumber\toperation\tat\toutcome\tthe last line that it printed");
-    for (size_t i = 0; i < walk->count; i++) {
-        const struct run *run = &walk->runs[i];
-        if (!walk->options.all && !is_finding(run->outcome))
-            continue;
-        weir_table_add(&table, "%s\t%" PRIu64 "\t%s\t%s\t%s\t%.60s", run->fault, run->item.number,
-                       text_of(&run->item), place_of(&run->item), outcome_text(run),
-                       run->last_line);
-        any = true;
-    }
-    if (any)
-        cli_table_print(&table, stdout, 0);
-    weir_table_finish(&table);
-}
-
-static const struct run *first_finding(const struct walk *walk)
-{
-    for (size_t i = 0; i < walk->count; i++)
-        if (is_finding(walk->runs[i].outcome))
-            return &walk->runs[i];
-    return NULL;
-}
-
 static void print_repeat(const struct walk *walk)
 {
-    const struct run *run = first_finding(walk);
+    const struct run *run = &walk->finding;
     const struct options *options = &walk->options;
-    if (!run)
-        return;
     const char *const given[][2] = {{"--fault", run->fault},
                                     {"--at", cli_text("%" PRIu64, run->item.number)},
                                     {"--kinds", options->kinds},
@@ -222,11 +195,12 @@ static void print_repeat(const struct walk *walk)
     printf("\nThe first of them again: weir fault %s\n", cli_take_text(&line));
 }
 
-static void print_text(const struct walk *walk)
+static void print_text(struct walk *walk)
 {
     const char *separator = ": ";
-    print_table(walk);
-    printf("%s%zu operation%s, %zu run%s with a fault", first_finding(walk) ? "\n" : "",
+    if (walk->findings || (walk->options.all && walk->count))
+        cli_table_print(&walk->table, stdout, 0);
+    printf("%s%zu operation%s, %zu run%s with a fault", walk->findings ? "\n" : "",
            walk->operations, walk->operations == 1 ? "" : "s", walk->count,
            walk->count == 1 ? "" : "s");
     for (enum outcome i = 0; i < OUTCOMES; i++) {
@@ -236,7 +210,8 @@ static void print_text(const struct walk *walk)
         separator = ", ";
     }
     printf("\n");
-    print_repeat(walk);
+    if (walk->findings)
+        print_repeat(walk);
 }
 
 static json_t *run_json(const struct run *run)
@@ -259,16 +234,26 @@ static json_t *run_json(const struct run *run)
 static int print_json(const struct walk *walk, int code)
 {
     json_t *object = json_object();
-    json_t *runs = json_array();
-    size_t findings = 0;
-    for (size_t i = 0; i < walk->count; i++) {
-        cli_json_append(runs, run_json(&walk->runs[i]));
-        findings += is_finding(walk->runs[i].outcome);
-    }
     cli_json_set(object, "operations", weir_json_count(walk->operations));
-    cli_json_set(object, "findings", weir_json_count(findings));
-    cli_json_set(object, "runs", runs);
+    cli_json_set(object, "findings", weir_json_count(walk->findings));
+    cli_json_set(object, "runs", walk->runs);
     return cli_json_print(object, code);
+}
+
+// Lists the run, and counts it.
+static void keep_run(struct walk *walk, const struct run *run)
+{
+    const bool finding = is_finding(run->outcome);
+    if (walk->options.json)
+        cli_json_append(walk->runs, run_json(run));
+    else if (finding || walk->options.all)
+        weir_table_add(&walk->table, "%s\t%" PRIu64 "\t%s\t%s\t%s\t%.60s", run->fault,
+                       run->item.number, text_of(&run->item), place_of(&run->item),
+                       outcome_text(run), run->last_line);
+    if (finding && walk->findings++ == 0)
+        walk->finding = *run;
+    walk->count++;
+    walk->counts[run->outcome]++;
 }
 
 // One run of the program, of which only the outcome is shown.
@@ -318,16 +303,16 @@ static struct cli_program_end run_with(const struct walk *walk, uint64_t at, uin
                                        struct cli_content *out_output)
 {
     const struct options *options = &walk->options;
-    const struct cli_program_variable variables[] = {
-        {"WEIR_FAULT_FAULT", walk->fault},
-        {"WEIR_FAULT_AT", cli_text("%" PRIu64, at)},
-        {"WEIR_FAULT_ONE_IN", cli_text("%" PRIu64, one_in)},
-        {"WEIR_FAULT_SEED", cli_text("%" PRIu64, options->seed)},
-        {"WEIR_FAULT_DELAY_MS", cli_text("%" PRIu64, options->delay_ms)},
-        {"WEIR_FAULT_KINDS", options->kinds},
-        {"WEIR_FAULT_QUEUE", options->queue},
-        {"WEIR_FAULT_LABEL", options->label},
-        {"WEIR_FAULT_LIST", walk->list},
+    const char *const variables[] = {
+        cli_text("WEIR_FAULT_FAULT=%s", walk->fault),
+        cli_text("WEIR_FAULT_AT=%" PRIu64, at),
+        cli_text("WEIR_FAULT_ONE_IN=%" PRIu64, one_in),
+        cli_text("WEIR_FAULT_SEED=%" PRIu64, options->seed),
+        cli_text("WEIR_FAULT_DELAY_MS=%" PRIu64, options->delay_ms),
+        cli_text("WEIR_FAULT_KINDS=%s", options->kinds),
+        cli_text("WEIR_FAULT_QUEUE=%s", options->queue),
+        cli_text("WEIR_FAULT_LABEL=%s", options->label),
+        cli_text("WEIR_FAULT_LIST=%s", walk->list),
     };
     const struct cli_program program = {
         .command = walk->command,
@@ -336,7 +321,7 @@ static struct cli_program_end run_with(const struct walk *walk, uint64_t at, uin
         .limit_ms = walk->limit_ms,
     };
     unlink(walk->list);
-    return out_output ? cli_program_capture(&program, &walk->folder, out_output, NULL)
+    return out_output ? cli_program_capture(&program, walk->folder, out_output, NULL)
                       : cli_program_run(&program);
 }
 
@@ -377,9 +362,7 @@ static void run_items(struct walk *walk, const struct item *items, size_t count)
         const struct run run = run_hidden(walk, &items[i]);
         if (cli_program_signal()) // which may have ended the program too
             break;
-        walk->runs = cli_grow(walk->runs, walk->count, &walk->capacity, sizeof *walk->runs);
-        walk->runs[walk->count++] = run;
-        walk->counts[run.outcome]++;
+        keep_run(walk, &run);
     }
     cli_progress_end(&progress);
 }
@@ -410,6 +393,12 @@ static void walk_fault(struct walk *walk)
 static int run_all(struct walk *walk)
 {
     char *rest = NULL;
+    walk->table.alignment = "lrllll";
+    if (walk->options.json)
+        walk->runs = json_array();
+    else
+        weir_table_add(&walk->table,
+                       "fault\tnumber\toperation\tat\toutcome\tthe last line that it printed");
     cli_program_begin_series();
     for (char *name = strtok_r(cli_copy(walk->options.fault), ",", &rest);
          name && !cli_program_signal(); name = strtok_r(NULL, ",", &rest)) {
@@ -422,7 +411,7 @@ static int run_all(struct walk *walk)
                  "plugins the program names itself; list fault there. Or --kinds, --queue and "
                  "--label choose none",
                  walk->command[0]);
-    int code = first_finding(walk) ? CLI_FAILED : CLI_OK;
+    int code = walk->findings ? CLI_FAILED : CLI_OK;
     if (walk->options.json)
         code = print_json(walk, code);
     else
@@ -543,7 +532,7 @@ int cli_fault(int argc, char **argv)
     walk.command = parse(&walk.options, argc, argv);
     check(&walk.options);
     cli_program_add_plugin("fault");
-    cli_folder_create(&walk.folder, "fault");
-    cli_folder_place(&walk.folder, "list", walk.list);
+    walk.folder = cli_folder_create("fault");
+    walk.list = cli_text("%s/list", walk.folder);
     return walk.options.every ? run_all(&walk) : run_once(&walk);
 }

@@ -182,11 +182,9 @@ static void finish_job(void *object)
 // Runs the job with a file that has the image's data as its last argument. Returns what it said.
 static const char *run_on(const struct weir_image *image, struct kc_job *job)
 {
-    static struct cli_folder folder;
-    char path[CLI_FOLDER_PATH_SIZE], message[512];
+    char message[512];
     cli_own(finish_job, job);
-    cli_folder_create(&folder, "kernels");
-    cli_folder_place(&folder, "kernels", path);
+    const char *path = cli_text("%s/kernels", cli_folder_create("kernels"));
     kc_job_add(job, "%s", path);
     if (!weir_file_write(path, image->data, image->size, message, sizeof message))
         cli_fail(CLI_FAILED, "%s", message);

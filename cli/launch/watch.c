@@ -288,21 +288,20 @@ static pid_t create(const struct launch *launch, int pipes[PIPE_COUNT][2],
 static int start(struct launch *launch, int pipes[PIPE_COUNT][2], pid_t *out_process,
                  bool *out_missing)
 {
-    char rank[24];
-    char count[24];
-    snprintf(rank, sizeof rank, "%zu", launch->started);
-    snprintf(count, sizeof count, "%" PRIu64, launch->options->count);
-    const struct cli_program_variable variables[] = {
-        {"RANK", rank},
-        {"LOCAL_RANK", rank},
-        {"WORLD_SIZE", count},
-        {"LOCAL_WORLD_SIZE", count},
-        {"MASTER_ADDR", "127.0.0.1"},
-        {"MASTER_PORT", launch->port},
+    const size_t rank = launch->started;
+    const uint64_t count = launch->options->count;
+    const char *const variables[] = {
+        cli_text("RANK=%zu", rank),
+        cli_text("LOCAL_RANK=%zu", rank),
+        cli_text("WORLD_SIZE=%" PRIu64, count),
+        cli_text("LOCAL_WORLD_SIZE=%" PRIu64, count),
+        "MASTER_ADDR=127.0.0.1",
+        cli_text("MASTER_PORT=%s", launch->port),
         // What this process has been given is of another job, and would come before RANK.
-        {"WEIR_COMM_RANK", NULL},
-        {"WEIR_COMM_COUNT", NULL},
-        {"WEIR_COMM_RENDEZVOUS", launch->place}, // the last, which a user's own goes before
+        "WEIR_COMM_RANK",
+        "WEIR_COMM_COUNT",
+        // The last, which a user's own goes before.
+        cli_text("WEIR_COMM_RENDEZVOUS=%s", launch->place),
     };
     const size_t variable_count = sizeof variables / sizeof *variables;
     const bool open = launch->streams;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "cli/common/folder.h"
 #include "cli/common/options.h"
 #include "cli/common/output.h"
 #include "cli/common/own.h"
@@ -26,24 +27,15 @@ struct settings {
     uint64_t limit_ms; // of the next run; 0: none
     bool stop;         // at the first seed that changes the result
     bool json;
-    const char *plain;        // the chain without perturb
-    const char *plugins;      // and with it
-    struct cli_folder folder; // of the files of a run
+    const char *plain;                        // the variable of the chain without perturb
+    const char *order[CLI_PERTURB_VARIABLES]; // those of the chain with it, and of the mode
+    size_t order_count;
+    const char *folder; // of the files of a run
 };
 
 struct result {
     struct cli_perturb_run run;
-    uint64_t took_ns;
     struct cli_content files[CLI_LIST_LIMIT];
-};
-
-// A seed that changed the result.
-struct change {
-    uint64_t seed;
-    struct cli_program_end end;
-    uint64_t output_line; // 0: the same
-    uint64_t file_lines[CLI_LIST_LIMIT];
-    bool again; // a second run with the seed changed it to the same
 };
 
 struct summary {
@@ -51,8 +43,9 @@ struct summary {
     const struct result *plain; // without the plugin
     uint64_t runs;
     uint64_t changed;
-    struct change *changes; // the first ones
-    size_t change_count;
+    uint64_t changed_first;           // the first seed that changed the result
+    bool again;                       // a second run with that seed changed it to the same
+    json_t *changes;                  // the first ones; NULL without --json
     struct cli_perturb_counts counts; // of all runs
     int signal;                       // that ended it before the last seed; 0: none
 };
@@ -85,12 +78,10 @@ static const char *show_command(const struct settings *settings, uint64_t seed)
 {
     struct weir_long_text line = {0};
     cli_program_show_word(&line, "env");
-    cli_program_show_word(&line, cli_text("WEIR_PLUGINS=%s", settings->plugins));
-    cli_program_show_word(&line, cli_text("WEIR_PERTURB_MODE=%s", settings->mode));
+    for (size_t i = 0; i < settings->order_count; i++)
+        cli_program_show_word(&line, settings->order[i]);
     if (is_seeded(settings))
         cli_program_show_word(&line, cli_text("WEIR_PERTURB_SEED=%" PRIu64, seed));
-    if (settings->pair[0])
-        cli_program_show_word(&line, cli_text("WEIR_PERTURB_PAIR=%s", settings->pair));
     for (char **word = settings->command; *word; word++)
         cli_program_show_word(&line, *word);
     return cli_take_text(&line);
@@ -103,19 +94,28 @@ static void add(struct weir_long_text *text, const char *what, uint64_t line)
                            what, line);
 }
 
-static void tell_change(const struct summary *summary, const struct change *change)
+// The line from which on standard output differs, if it is compared; 0: nowhere.
+static uint64_t output_line(const struct summary *summary, const struct result *result)
+{
+    return summary->settings->compare
+               ? cli_content_line(&result->run.output, &summary->plain->run.output)
+               : 0;
+}
+
+static void tell_change(const struct summary *summary, uint64_t seed, const struct result *result)
 {
     const struct settings *settings = summary->settings;
     struct weir_long_text text = {0};
-    const char *end = show_end(&change->end);
+    const char *end = show_end(&result->run.end);
     const char *plain = show_end(&summary->plain->run.end);
     if (strcmp(end, plain) != 0)
         weir_long_text_add(&text, "%s, and without perturb %s", end, plain);
-    add(&text, "standard output", change->output_line);
+    add(&text, "standard output", output_line(summary, result));
     for (size_t i = 0; i < settings->files.count; i++)
-        add(&text, settings->files.items[i], change->file_lines[i]);
+        add(&text, settings->files.items[i],
+            cli_content_line(&result->files[i], &summary->plain->files[i]));
     if (is_seeded(settings))
-        printf("seed %" PRIu64 ": %s\n", change->seed, cli_take_text(&text));
+        printf("seed %" PRIu64 ": %s\n", seed, cli_take_text(&text));
     else
         printf("mode %s: %s\n", settings->mode, cli_take_text(&text));
     fflush(stdout);
@@ -123,15 +123,14 @@ static void tell_change(const struct summary *summary, const struct change *chan
 
 static void tell_command(const struct summary *summary)
 {
-    const struct change *change = &summary->changes[0];
-    if (!change->again)
+    if (!summary->again)
         printf("A second run with the same seed did not give the same: ");
-    if (!change->again && summary->counts.idle + summary->counts.stalled)
+    if (!summary->again && summary->counts.idle + summary->counts.stalled)
         printf("%" PRIu64 " operations ran by the clock, so a longer `idle` in [perturb] helps. ",
                summary->counts.idle + summary->counts.stalled);
-    else if (!change->again)
+    else if (!summary->again)
         printf("the program uses Weir from several threads, or depends on more than its input. ");
-    printf("To run it again:\n    %s\n", show_command(summary->settings, change->seed));
+    printf("To run it again:\n    %s\n", show_command(summary->settings, summary->changed_first));
 }
 
 static void tell_summary(const struct summary *summary)
@@ -173,37 +172,36 @@ static json_t *json_of_end(const struct cli_program_end *end)
     return object;
 }
 
-static json_t *json_of_change(const struct summary *summary, const struct change *change)
+static json_t *json_of_change(const struct summary *summary, uint64_t seed,
+                              const struct result *result)
 {
     const struct settings *settings = summary->settings;
-    json_t *object = json_of_end(&change->end);
+    const uint64_t output = output_line(summary, result);
+    json_t *object = json_of_end(&result->run.end);
     json_t *files = json_object();
-    cli_json_set(object, "seed", weir_json_count(change->seed));
-    cli_json_set(object, "output_line",
-                 change->output_line ? weir_json_count(change->output_line) : json_null());
-    for (size_t i = 0; i < settings->files.count; i++)
-        if (change->file_lines[i])
-            cli_json_set(files, settings->files.items[i], weir_json_count(change->file_lines[i]));
+    cli_json_set(object, "seed", weir_json_count(seed));
+    cli_json_set(object, "output_line", output ? weir_json_count(output) : json_null());
+    for (size_t i = 0; i < settings->files.count; i++) {
+        const uint64_t line = cli_content_line(&result->files[i], &summary->plain->files[i]);
+        if (line)
+            cli_json_set(files, settings->files.items[i], weir_json_count(line));
+    }
     cli_json_set(object, "files", files);
-    cli_json_set(object, "command", cli_json_string(show_command(settings, change->seed)));
+    cli_json_set(object, "command", cli_json_string(show_command(settings, seed)));
     return object;
 }
 
 static int tell_json(const struct summary *summary, int code)
 {
     json_t *root = json_object();
-    json_t *changes = json_array();
     const struct cli_perturb_counts *counts = &summary->counts;
     cli_json_set(root, "mode", cli_json_string(summary->settings->mode));
     cli_json_set(root, "unperturbed", json_of_end(&summary->plain->run.end));
     cli_json_set(root, "first_seed", weir_json_count(summary->settings->first));
     cli_json_set(root, "seeds", weir_json_count(summary->runs));
     cli_json_set(root, "changed", weir_json_count(summary->changed));
-    for (size_t i = 0; i < summary->change_count; i++)
-        cli_json_append(changes, json_of_change(summary, &summary->changes[i]));
-    cli_json_set(root, "changes", changes);
-    cli_json_set(root, "reproduced",
-                 summary->changed ? json_boolean(summary->changes[0].again) : json_null());
+    cli_json_set(root, "changes", summary->changes);
+    cli_json_set(root, "reproduced", summary->changed ? json_boolean(summary->again) : json_null());
     cli_json_set(root, "operations", weir_json_count(counts->operations));
     cli_json_set(root, "choices", weir_json_count(counts->choices));
     cli_json_set(root, "by_the_clock", weir_json_count(counts->idle + counts->stalled));
@@ -222,7 +220,7 @@ static void result_finish(struct result *result)
     free(result->run.messages.bytes);
     for (size_t i = 0; i < CLI_LIST_LIMIT; i++)
         free(result->files[i].bytes);
-    *result = (struct result){.took_ns = 0};
+    *result = (struct result){.run = {.output = {NULL, 0}}};
 }
 
 // Whether the run gave something else than the other one did, in what the settings compare.
@@ -243,24 +241,20 @@ static bool result_differs(const struct settings *settings, const struct result 
 static void run_once(const struct settings *settings, const uint64_t *seed,
                      struct result *out_result)
 {
-    const struct cli_program program = {.command = settings->command,
-                                        .limit_ms = settings->limit_ms};
-    const struct cli_perturb_order order = {
-        .plugins = seed ? settings->plugins : settings->plain,
-        .mode = seed ? settings->mode : NULL,
-        .pair = settings->pair,
-        .seed = seed ? *seed : 0,
+    const struct cli_program program = {
+        .command = settings->command,
+        .variables = seed ? settings->order : &settings->plain,
+        .variable_count = seed ? settings->order_count : 1,
+        .limit_ms = settings->limit_ms,
     };
-    *out_result = (struct result){.took_ns = 0};
+    *out_result = (struct result){.run = {.output = {NULL, 0}}};
     for (size_t i = 0; i < settings->files.count; i++) // an earlier run's
         if (unlink(settings->files.items[i]) != 0 && errno != ENOENT)
             cli_fail(CLI_SETUP, "%s cannot be removed before a run: %s", settings->files.items[i],
                      strerror(errno));
-    const uint64_t began_ns = cli_now_ns();
-    out_result->run = cli_perturb_run(&program, &settings->folder, &order);
+    out_result->run = cli_perturb_run(&program, settings->folder, seed ? *seed : 0);
     for (size_t i = 0; i < settings->files.count; i++)
         out_result->files[i] = cli_content_read(settings->files.items[i]);
-    out_result->took_ns = cli_now_ns() - began_ns;
 }
 
 static const char about[] =
@@ -304,21 +298,16 @@ static void parse(struct settings *out, int argc, char **argv)
     out->command = cli_program_parse(&usage, argc, argv);
 }
 
-// "FILE:LINE" of that length.
-static bool is_line(const char *text, size_t length)
+// "FILE:LINE, FILE:LINE".
+static bool is_pair_of_lines(const char *text)
 {
-    size_t digits = 0;
-    while (length > 0 && text[length - 1] == ' ')
-        length--;
-    while (digits < length && text[length - 1 - digits] >= '0' && text[length - 1 - digits] <= '9')
-        digits++;
-    return digits > 0 && digits + 1 < length && text[length - 1 - digits] == ':';
+    int end = 0;
+    return sscanf(text, " %*[^:,]:%*[0-9] , %*[^:,]:%*[0-9] %n", &end) == 0 && end && !text[end];
 }
 
 static void check(struct settings *settings)
 {
     const char *pair = settings->pair;
-    const char *comma = strchr(pair, ',');
     if (!settings->mode)
         settings->mode = pair[0] ? "pair" : "random";
     cli_choose("mode", settings->mode, modes);
@@ -327,8 +316,7 @@ static void check(struct settings *settings)
         cli_fail(CLI_USAGE, "mode pair needs two lines: --pair app.c:80,app.c:91");
     if (!is_pair && pair[0])
         cli_fail(CLI_USAGE, "--pair belongs to mode pair, and the mode is %s", settings->mode);
-    if (is_pair &&
-        !(comma && is_line(pair, (size_t)(comma - pair)) && is_line(comma + 1, strlen(comma + 1))))
+    if (is_pair && !is_pair_of_lines(pair))
         cli_fail(CLI_USAGE, "--pair takes two lines, as app.c:80,app.c:91, not '%s'", pair);
     if (!is_seeded(settings))
         settings->seeds = 1;
@@ -376,8 +364,10 @@ CLI_DESTROYER(destroy_result, result_finish)
 
 static void run_plain(struct settings *settings, struct result *plain)
 {
+    const uint64_t began_ns = cli_now_ns();
     settings->limit_ms = settings->limit_s * 1000;
     run_once(settings, NULL, plain);
+    const uint64_t factor_ms = (cli_now_ns() - began_ns) / 1000000 * 20;
     cli_own(destroy_result, plain);
     check_usable(settings, plain);
     if (plain->run.end.code != 0 && !cli_quiet) {
@@ -393,7 +383,6 @@ static void run_plain(struct settings *settings, struct result *plain)
                  "not depend on its work alone, or the lack of a wait shows without the plugin "
                  "too; leave out --compare and --output, or use `weir check`",
                  settings->command[0]);
-    const uint64_t factor_ms = plain->took_ns / 1000000 * 20;
     if (!settings->limit_s)
         settings->limit_ms = factor_ms > 30000 ? factor_ms : 30000;
 }
@@ -404,18 +393,14 @@ static void note_change(struct summary *summary, uint64_t seed, const struct res
 {
     const struct settings *settings = summary->settings;
     summary->changed++;
-    if (summary->change_count == CHANGES_KEPT)
-        return;
-    struct change *change = &summary->changes[summary->change_count++];
-    *change = (struct change){.seed = seed, .end = result->run.end};
-    if (settings->compare)
-        change->output_line = cli_content_line(&result->run.output, &summary->plain->run.output);
-    for (size_t i = 0; i < settings->files.count; i++)
-        change->file_lines[i] = cli_content_line(&result->files[i], &summary->plain->files[i]);
+    if (settings->json && summary->changed <= CHANGES_KEPT)
+        cli_json_append(summary->changes, json_of_change(summary, seed, result));
     if (!settings->json && summary->changed <= CHANGES_SHOWN)
-        tell_change(summary, change);
-    if (summary->changed == 1)
-        change->again = !differs_again(settings, &seed, result);
+        tell_change(summary, seed, result);
+    if (summary->changed == 1) {
+        summary->changed_first = seed;
+        summary->again = !differs_again(settings, &seed, result);
+    }
 }
 
 // Returns false when there is no sense in another seed.
@@ -468,11 +453,16 @@ int cli_perturb(int argc, char **argv)
     struct summary summary = {.settings = &settings, .plain = &plain};
     parse(&settings, argc, argv);
     check(&settings);
-    settings.plain = cli_program_list_plugins("perturb");
-    settings.plugins = cli_program_end_plugins(settings.plain, "perturb");
-    cli_folder_create(&settings.folder, "perturb");
+    const char *plain_plugins = cli_program_list_plugins("perturb");
+    settings.plain = cli_text("WEIR_PLUGINS=%s", plain_plugins);
+    settings.order[settings.order_count++] =
+        cli_text("WEIR_PLUGINS=%s", cli_program_end_plugins(plain_plugins, "perturb"));
+    settings.order[settings.order_count++] = cli_text("WEIR_PERTURB_MODE=%s", settings.mode);
+    if (settings.pair[0])
+        settings.order[settings.order_count++] = cli_text("WEIR_PERTURB_PAIR=%s", settings.pair);
+    settings.folder = cli_folder_create("perturb");
     run_plain(&settings, &plain);
-    summary.changes = cli_allocate(CHANGES_KEPT, sizeof *summary.changes);
+    summary.changes = settings.json ? json_array() : NULL;
     cli_program_begin_series();
     run_seeds(&summary);
     if (summary.runs && !summary.counts.runtimes && !summary.changed)

@@ -7,7 +7,6 @@
 #include <sys/types.h>
 
 #include "base/table.h"
-#include "cli/common/folder.h"
 #include "cli/common/options.h"
 
 // Reads the options before COMMAND; what follows it are its arguments, whatever they begin
@@ -40,25 +39,16 @@ const char *cli_program_end_plugins(const char *plugins, const char *last);
 // Ownership: the command's. Errors: they end it.
 const char *cli_program_take_trace(const char *path);
 
-struct cli_program_variable {
-    const char *name;
-    const char *value; // NULL: it is not set
-};
-
-// Libraries of Weir's for programs that do not know of it.
-enum cli_preload_library {
-    CLI_PRELOAD_OPENCL, // OPENCL_LAYERS: the program's OpenCL calls
-    CLI_PRELOAD_LOCKS,  // LD_PRELOAD: its threads and locks
-};
-
-// Finds the library beside the modules, and makes the variable that lets a program load it: its path,
-// then what the environment names there already.
+// "VARIABLE=ITEM", with what the environment names there already after a colon.
 //
-//     if (cli_preload_find(CLI_PRELOAD_OPENCL, &variables[count]))
-//         count++;
+// Ownership: the command's.
+const char *cli_program_prepend(const char *variable, const char *item);
+
+// Finds a library of Weir's beside the modules, for programs that do not know of it, and returns the variable that
+// lets a program load it.
 //
-// Errors: false after a warning that says what is not seen then.
-bool cli_preload_find(enum cli_preload_library library, struct cli_program_variable *out);
+// Ownership: the command's. Errors: NULL after a warning with `loss`, a clause that says what is missing then.
+const char *cli_preload_find(const char *file, const char *variable, const char *loss);
 
 // What commands that see a program's OpenCL calls set for it.
 enum {
@@ -86,13 +76,12 @@ struct cli_opencl {
     }
 
 // Adds the variables of the OpenCL layer, at most CLI_OPENCL_VARIABLES. With `times` the driver's times are asked for.
-size_t cli_program_add_opencl(const struct cli_opencl *opencl, bool times,
-                              struct cli_program_variable *variables);
+size_t cli_program_add_opencl(const struct cli_opencl *opencl, bool times, const char **variables);
 
 struct cli_program {
     char **command; // ends with NULL; looked up in PATH
-    // Set in the program's environment alone.
-    const struct cli_program_variable *variables;
+    // "NAME=VALUE", set in the program's environment alone; "NAME": it is not set there.
+    const char *const *variables;
     size_t variable_count;
     int input;         // the descriptor that is its standard input; 0: this process's
     int output;        // the same of standard output
@@ -131,10 +120,13 @@ uint64_t cli_content_line(const struct cli_content *a, const struct cli_content 
 
 // As cli_program_run(), without input, and with what the program prints kept in files of the folder, and
 // then read. Without `out_messages` both streams are `out_output`, as they came.
-struct cli_program_end cli_program_capture(const struct cli_program *program,
-                                           const struct cli_folder *folder,
+struct cli_program_end cli_program_capture(const struct cli_program *program, const char *folder,
                                            struct cli_content *out_output,
                                            struct cli_content *out_messages);
+
+enum {
+    CLI_PERTURB_VARIABLES = 3
+};
 
 // What the plugin perturb reported, of all runtimes that the program closed.
 struct cli_perturb_counts {
@@ -146,16 +138,7 @@ struct cli_perturb_counts {
     uint64_t reversed;
 };
 
-// The order that the plugin is to bring about.
-struct cli_perturb_order {
-    const char *
-        plugins; // the chain; the plugin is the innermost, so that the others see what the program submits
-    const char *mode; // NULL: the chain has no such plugin
-    const char *pair; // NULL: none
-    uint64_t seed;
-};
-
-// What a run in that order left.
+// What a run with the plugin left.
 struct cli_perturb_run {
     struct cli_program_end end;
     struct cli_content output;
@@ -163,12 +146,12 @@ struct cli_perturb_run {
     struct cli_perturb_counts counts;
 };
 
-// Runs the program as cli_program_capture() does; its variables are those of the order.
+// Runs the program as cli_program_capture() does. Its variables, at most CLI_PERTURB_VARIABLES, name the chain, of which
+// the plugin is the innermost, so that the others see what the program submits, and the mode.
 //
 // Ownership: the contents are the caller's.
-struct cli_perturb_run cli_perturb_run(const struct cli_program *program,
-                                       const struct cli_folder *folder,
-                                       const struct cli_perturb_order *order);
+struct cli_perturb_run cli_perturb_run(const struct cli_program *program, const char *folder,
+                                       uint64_t seed);
 
 // For a process that was created for it: becomes the program. Returns only if that cannot be run, with
 // the error's number.

@@ -177,10 +177,7 @@ int cli_program_become(const struct cli_program *program)
     if (program->messages)
         dup2(program->messages, STDERR_FILENO);
     for (size_t i = 0; i < program->variable_count; i++)
-        if (program->variables[i].value)
-            setenv(program->variables[i].name, program->variables[i].value, 1);
-        else
-            unsetenv(program->variables[i].name);
+        putenv((char *)(uintptr_t)program->variables[i]); // which is not written to
     signal(SIGXFSZ, SIG_DFL);
     execvp(program->command[0], program->command);
     return errno;
@@ -305,16 +302,13 @@ static int open_file(const char *path, int flags)
     return descriptor;
 }
 
-struct cli_program_end cli_program_capture(const struct cli_program *program,
-                                           const struct cli_folder *folder,
+struct cli_program_end cli_program_capture(const struct cli_program *program, const char *folder,
                                            struct cli_content *out_output,
                                            struct cli_content *out_messages)
 {
     const int flags = O_WRONLY | O_CREAT | O_TRUNC;
-    char output[CLI_FOLDER_PATH_SIZE], messages[CLI_FOLDER_PATH_SIZE];
+    const char *output = cli_text("%s/output", folder), *messages = cli_text("%s/messages", folder);
     struct cli_program own = *program;
-    cli_folder_place(folder, "output", output);
-    cli_folder_place(folder, "messages", messages);
     own.input = open_file("/dev/null", O_RDONLY);
     own.output = open_file(output, flags);
     own.messages = out_messages ? open_file(messages, flags) : own.output;
@@ -356,42 +350,28 @@ static struct cli_perturb_counts read_counts(const char *path)
     return counts;
 }
 
-struct cli_perturb_run cli_perturb_run(const struct cli_program *program,
-                                       const struct cli_folder *folder,
-                                       const struct cli_perturb_order *order)
+struct cli_perturb_run cli_perturb_run(const struct cli_program *program, const char *folder,
+                                       uint64_t seed)
 {
-    char report[CLI_FOLDER_PATH_SIZE];
-    char seed[32];
+    static const char report[] = "WEIR_PERTURB_REPORT=";
+    char seed_text[48];
+    const char *variables[CLI_PERTURB_VARIABLES + 2];
+    const char *file = cli_text("%s%s/report", report, folder);
     struct cli_perturb_run run = {.output = {NULL, 0}};
-    cli_folder_place(folder, "report", report);
-    snprintf(seed, sizeof seed, "%" PRIu64, order->seed);
-    const struct cli_program_variable variables[] = {
-        {"WEIR_PLUGINS", order->plugins},   {"WEIR_PERTURB_SEED", seed},
-        {"WEIR_PERTURB_MODE", order->mode}, {"WEIR_PERTURB_PAIR", order->pair},
-        {"WEIR_PERTURB_REPORT", report},
-    };
     struct cli_program own = *program;
+    memcpy(variables, program->variables, program->variable_count * sizeof *variables);
+    snprintf(seed_text, sizeof seed_text, "WEIR_PERTURB_SEED=%" PRIu64, seed);
+    variables[own.variable_count++] = seed_text;
+    variables[own.variable_count++] = file;
     own.variables = variables;
-    own.variable_count = sizeof variables / sizeof *variables;
-    unlink(report);
+    unlink(file + strlen(report));
     run.end = cli_program_capture(&own, folder, &run.output, &run.messages);
-    run.counts = read_counts(report);
+    run.counts = read_counts(file + strlen(report));
     return run;
 }
 
 // Libraries that a program loads though it does not know of Weir. They lie beside the modules, and a
 // variable of the program's environment names them by their whole path.
-
-static const struct {
-    const char *file;
-    const char *variable;
-    const char *loss; // what is missing without it
-} libraries[] = {
-    [CLI_PRELOAD_OPENCL] = {"libweir_opencl_layer.so", "OPENCL_LAYERS",
-                            "the program's own OpenCL calls are not seen"},
-    [CLI_PRELOAD_LOCKS] = {"libweir_locks.so", "LD_PRELOAD",
-                           "the program's own locks are not seen"},
-};
 
 static bool take_module_path(void *user, const char *section, const struct weir_setting *setting)
 {
@@ -422,43 +402,44 @@ static bool find(const char *file, char path[PATH_MAX])
     return found;
 }
 
-bool cli_preload_find(enum cli_preload_library library, struct cli_program_variable *out)
+const char *cli_program_prepend(const char *variable, const char *item)
 {
-    const char *file = libraries[library].file;
-    const char *variable = libraries[library].variable;
     const char *present = getenv(variable);
+    return cli_text("%s=%s%s%s", variable, item, present && *present ? ":" : "",
+                    present ? present : "");
+}
+
+const char *cli_preload_find(const char *file, const char *variable, const char *loss)
+{
     char path[PATH_MAX];
     if (!find(file, path)) {
-        cli_error("there is no %s beside the modules, so %s; install all of Weir", file,
-                  libraries[library].loss);
-        return false;
+        cli_error("there is no %s beside the modules, so %s; install all of Weir", file, loss);
+        return NULL;
     }
     // Both lists have these separators, and no way to write them in a name.
     if (strpbrk(path, ": ")) {
         cli_error("%s cannot be named in %s, because of a space or colon in its path, so %s; "
                   "install Weir elsewhere",
-                  path, variable, libraries[library].loss);
-        return false;
+                  path, variable, loss);
+        return NULL;
     }
-    *out = (struct cli_program_variable){variable,
-                                         cli_text("%s%s%s", path, present && *present ? ":" : "",
-                                                  present ? present : "")};
-    return true;
+    return cli_program_prepend(variable, path);
 }
 
-size_t cli_program_add_opencl(const struct cli_opencl *opencl, bool times,
-                              struct cli_program_variable *variables)
+size_t cli_program_add_opencl(const struct cli_opencl *opencl, bool times, const char **variables)
 {
     size_t count = 0;
     struct weir_long_text skips = {.text = NULL};
-    if (opencl->off || !cli_preload_find(CLI_PRELOAD_OPENCL, &variables[count++]))
+    if (!opencl->off)
+        variables[count] = cli_preload_find("libweir_opencl_layer.so", "OPENCL_LAYERS",
+                                            "the program's own OpenCL calls are not seen");
+    if (opencl->off || !variables[count++])
         return 0;
     for (size_t i = 0; i < opencl->skip.count; i++)
         weir_long_text_add(&skips, "%s%s", i ? ":" : "", opencl->skip.items[i]);
     if (opencl->skip.count)
-        variables[count++] =
-            (struct cli_program_variable){"WEIR_OPENCL_SKIP", cli_take_text(&skips)};
+        variables[count++] = cli_text("WEIR_OPENCL_SKIP=%s", cli_take_text(&skips));
     if (times)
-        variables[count++] = (struct cli_program_variable){"WEIR_OPENCL_TIMES", "1"};
+        variables[count++] = "WEIR_OPENCL_TIMES=1";
     return count;
 }

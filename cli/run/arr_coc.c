@@ -44,25 +44,10 @@ static void open_devices(struct run *run)
             run->module_version = entry->version;
 }
 
-// Like mkdir -p.
-static bool make_directories(const char *path)
-{
-    char *partial = cli_copy(path);
-    for (char *at = partial + 1; *at; at++) {
-        if (*at != '/')
-            continue;
-        *at = '\0';
-        if (mkdir(partial, 0777) != 0 && errno != EEXIST)
-            return false;
-        *at = '/';
-    }
-    return mkdir(partial, 0777) == 0 || errno == EEXIST;
-}
-
 void run_prepare_output(const struct run *run)
 {
     char message[512];
-    if (!make_directories(run->output))
+    if (!weir_file_make_folders(run->output, 0777))
         cli_fail(CLI_FAILED,
                  "the output directory '%s' cannot be made: %s; name another with --output",
                  run->output, strerror(errno));
@@ -159,17 +144,8 @@ static size_t parse(struct run *run, int argc, char **argv)
         {"quiet", NULL, "print errors and nothing else", CLI_FLAG, &run->quiet, 0, 0},
         {"json", NULL, "print the closing figures as JSON", CLI_FLAG, &run->json, 0, 0},
     };
-    const struct cli_usage usage = {
-        .command = "weir run arr-coc",
-        .operands = "IMAGE...",
-        .operand = "an image",
-        .about = about,
-        .manual = "weir-run(1)",
-        .options = options,
-        .option_count = sizeof options / sizeof *options,
-        .operand_minimum = 1,
-        .operand_maximum = IMAGE_LIMIT,
-    };
+    const struct cli_usage usage = CLI_FORM("weir run arr-coc", "IMAGE...", "an image", 1,
+                                            IMAGE_LIMIT, about, "weir-run(1)", options);
     return cli_parse(&usage, argc, argv);
 }
 
@@ -294,23 +270,28 @@ static int run_with_inputs(struct run *run)
 
 static void check_operands(const struct run *run, size_t count)
 {
-    const char *option = run->live ? "--live" : run->overlay ? "--overlay" : "--frames";
+    static const char *const kinds[] = {"png", "y4m", NULL};
+    const char *of_images = run->by_ranks     ? "--ranks"
+                            : run->repeat > 1 ? "--repeat"
+                            : run->stops      ? "--stop"
+                            : run->decoders   ? "--decoders"
+                                              : NULL;
+    const char *of_streams = run->live          ? "--live"
+                             : run->overlay     ? "--overlay"
+                             : run->frame_limit ? "--frames"
+                                                : NULL;
     if (count > 1 && run->video_path)
         cli_fail(CLI_USAGE, "'%s' is a stream, which is run by itself; run the others without it",
                  run->video_path);
-    if (run->video_path && (run->by_ranks || run->repeat > 1))
-        cli_fail(CLI_USAGE, "%s is for images; '%s' is a stream",
-                 run->by_ranks ? "--ranks" : "--repeat", run->video_path);
-    if (run->video_path && (run->decoders || run->stops))
-        cli_fail(CLI_USAGE, "%s is for images; '%s' is a stream",
-                 run->stops ? "--stop" : "--decoders", run->video_path);
+    if (run->video_path && of_images)
+        cli_fail(CLI_USAGE, "%s is for images; '%s' is a stream", of_images, run->video_path);
+    if (!run->video_path && of_streams)
+        cli_fail(CLI_USAGE, "%s is for a Y4M stream: a file, or - for standard input", of_streams);
     if (run->by_ranks && run->stops)
         cli_fail(CLI_USAGE,
                  "--stop and --ranks cannot be combined: ranks have no common first failure");
-    if (!run->video_path && (run->live || run->overlay || run->frame_limit))
-        cli_fail(CLI_USAGE, "%s is for a Y4M stream: a file, or - for standard input", option);
-    if (run->overlay && strcmp(run->overlay, "png") != 0 && strcmp(run->overlay, "y4m") != 0)
-        cli_fail(CLI_USAGE, "--overlay takes png or y4m, not '%s'", run->overlay);
+    if (run->overlay)
+        cli_choose("overlay", run->overlay, kinds);
 }
 
 // Operands: images, and folders, which stand for the images in them, sorted.

@@ -79,44 +79,40 @@ static void canvas_frame(struct canvas *canvas, struct box box, float radius, fl
         }
 }
 
-// Text. A glyph is strokes, separated by blanks. A point is a digit, x in halves,
+// Text. A glyph is strokes of straight lines, separated by blanks. A point is a digit, x in halves,
 // and a letter, y in halves from a = -3; 'g' is the baseline, 'q' the height of
-// small letters, 'w' that of tall ones. A point after '~' bends the stroke
-// between its neighbours (a quadratic curve's control point). There are glyphs of
-// what the legend says.
+// small letters, 'w' that of tall ones. There are glyphs of what the legend says.
 enum {
     GLYPH_TOP = 8,
     GLYPH_BOTTOM = -3,
-    CURVE_STEPS = 8,
-    SEGMENTS_MOST = 96 // of a glyph
 };
 
 static const char *const glyphs[128] = {
-    ['a'] = "8l~8q4q~0q0l~0g4g~8g8l 8q8g",
-    ['c'] = "8o~7q4q~0q0l~0g4g~7g8i",
-    ['d'] = "8w8g 8l~8q4q~0q0l~0g4g~8g8l",
-    ['e'] = "0l8l~8q4q~0q0l~0g4g~7g8i",
-    ['h'] = "0w0g 0m~0q4q~8q8m8g",
+    ['a'] = "8l7p4q1p0l1h4g7h8l 8q8g",
+    ['c'] = "8o7q4q1p0l1h4g7g8i",
+    ['d'] = "8w8g 8l7p4q1p0l1h4g7h8l",
+    ['e'] = "0l8l7p4q1p0l1h4g7g8i",
+    ['h'] = "0w0g 0m1p4q7p8m8g",
     ['i'] = "0q0g 0t0u",
     ['k'] = "0w0g 7q0k 2m8g",
     ['l'] = "0w0g",
-    ['n'] = "0q0g 0m~0q4q~8q8m8g",
-    ['o'] = "8l~8q4q~0q0l~0g4g~8g8l",
-    ['p'] = "0q0b 0l~0q4q~8q8l~8g4g~0g0l",
-    ['r'] = "0q0g 0m~0q5q",
-    ['s'] = "7o~6q4q~0q0n~0l4l~8l8j~8g4g~1g0i",
-    ['t'] = "3u3j~3g6g 0q6q",
+    ['n'] = "0q0g 0m1p4q7p8m8g",
+    ['o'] = "8l7p4q1p0l1h4g7h8l",
+    ['p'] = "0q0b 0l1p4q7p8l7h4g1h0l",
+    ['r'] = "0q0g 0m1p5q",
+    ['s'] = "7o6q4q1p0n1l4l7l8j7h4g1g0i",
+    ['t'] = "3u3j4h6g 0q6q",
     ['v'] = "0q4g8q",
-    ['0'] = "8o~8w4w~0w0o~0g4g~8g8o",
+    ['0'] = "8o7u4w1u0o1i4g7i8o",
     ['1'] = "1t4w4g",
-    ['2'] = "0s~0w4w~8w8s~8p0g8g",
-    ['3'] = "0u~1w4w~8w8s~8p3p~8p8k~8g4g~1g0i",
+    ['2'] = "0s1v4w7v8s6o0g8g",
+    ['3'] = "0u1w4w7v8s7q3p7o8k7h4g1g0i",
     ['4'] = "6g6w0k8k",
-    ['5'] = "7w1w1p~2q4q~8q8l~8g4g~1g0i",
-    ['6'] = "7v~6w5w~0w0l~0g4g~8g8l~8q4q~0q0l",
+    ['5'] = "7w1w1p2q4q7p8l7h4g1g0i",
+    ['6'] = "7v6w5w1t0l1h4g7h8l7p4q1p0l",
     ['7'] = "0w8w3g",
-    ['8'] = "4p~7p7s~7w4w~1w1s~1p4p~8p8k~8g4g~0g0k~0p4p",
-    ['9'] = "8r~8m4m~0m0r~0w4w~8w8r~8g3g~2g1h",
+    ['8'] = "4p6q7s6v4w2v1s2q4p7o8k7h4g1h0k1o4p",
+    ['9'] = "8r7n4m1n0r1v4w7v8r7j3g2g1h",
     [','] = "1h0e",
 };
 
@@ -145,37 +141,6 @@ static struct point pixel_of(const char *text, struct point origin, float scale)
     return (struct point){origin.x + glyph_x(text[0]) * scale, origin.y - y * scale};
 }
 
-// The strokes as points, each of which has one before it: a line's two, a curve's several.
-static size_t trace(const char *shape, struct point origin, float scale, struct point (*out)[2])
-{
-    struct point last = {0, 0};
-    bool begun = false;
-    size_t count = 0;
-    while (*shape) {
-        const bool is_bent = *shape == '~';
-        if (*shape == ' ') {
-            begun = false;
-            shape++;
-            continue;
-        }
-        shape += is_bent;
-        const struct point control = pixel_of(shape, origin, scale), from = last;
-        const struct point to = is_bent ? pixel_of(shape + 2, origin, scale) : control;
-        const int steps = is_bent ? CURVE_STEPS : 1;
-        for (int i = 1; i <= steps && begun && count < SEGMENTS_MOST; i++) {
-            const float t = (float)i / (float)steps, u = 1 - t;
-            const struct point next = {u * u * from.x + 2 * u * t * control.x + t * t * to.x,
-                                       u * u * from.y + 2 * u * t * control.y + t * t * to.y};
-            out[count][0] = last;
-            out[count++][1] = last = next;
-        }
-        begun = true;
-        last = to;
-        shape += is_bent ? 4 : 2;
-    }
-    return count;
-}
-
 static float distance_to(struct point a, struct point b, float x, float y)
 {
     const float dx = b.x - a.x, dy = b.y - a.y, length = dx * dx + dy * dy;
@@ -185,9 +150,7 @@ static float distance_to(struct point a, struct point b, float x, float y)
 
 static void draw_glyph(struct canvas *canvas, const char *shape, struct point origin, float scale)
 {
-    struct point strokes[SEGMENTS_MOST][2];
     const float radius = GLYPH_TOP * scale * 0.062f;
-    const size_t count = trace(shape, origin, scale, strokes);
     const struct box box = {origin.x - radius, origin.y - GLYPH_TOP * scale - radius,
                             origin.x + advance(shape) * scale,
                             origin.y - GLYPH_BOTTOM * scale + radius};
@@ -195,9 +158,11 @@ static void draw_glyph(struct canvas *canvas, const char *shape, struct point or
     for (long y = area.top; y < area.bottom; y++)
         for (long x = area.left; x < area.right; x++) {
             float nearest = INFINITY;
-            for (size_t i = 0; i < count; i++)
-                nearest = fminf(nearest, distance_to(strokes[i][0], strokes[i][1], (float)x + 0.5f,
-                                                     (float)y + 0.5f));
+            for (const char *at = shape; at[2]; at += at[2] == ' ' ? 3 : 2)
+                if (at[2] != ' ')
+                    nearest = fminf(nearest, distance_to(pixel_of(at, origin, scale),
+                                                         pixel_of(at + 2, origin, scale),
+                                                         (float)x + 0.5f, (float)y + 0.5f));
             const float cover = clamp(0.5f + radius - nearest, 0, 1);
             if (cover > 0)
                 blend(canvas, x, y, white, cover);

@@ -1,6 +1,8 @@
 // weir run arr-coc with a Y4M stream in place of images. The main thread reads frames into a ring of memory
 // and submits them; a frame's memory has the next one when it is delivered, so an endless stream needs no
 // more. Delivery writes a frame's line, and its overlay, at once.
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for fopencookie()
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -35,7 +37,8 @@ struct run_video {
     struct run *run;
     const char *name; // of the output files
     int fd;
-    int wake; // an eventfd: an interrupt ends a read
+    int wake;     // an eventfd: an interrupt ends a read
+    FILE *stream; // of read_some()
     struct weir_io_y4m y4m;
     pthread_mutex_t lock;
     pthread_cond_t freed;
@@ -52,7 +55,7 @@ struct run_video {
 
 // The stream.
 
-static ssize_t read_some(void *user, void *to, size_t size)
+static ssize_t read_some(void *user, char *to, size_t size)
 {
     struct run_video *video = user;
     struct pollfd wanted[2] = {{.fd = video->fd, .events = POLLIN},
@@ -78,9 +81,10 @@ static void open_stream(struct run_video *video)
     struct weir_io_error error;
     video->wake = eventfd(0, EFD_CLOEXEC);
     video->fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-    if (video->fd < 0 || video->wake < 0)
+    video->stream = fopencookie(video, "r", (cookie_io_functions_t){.read = read_some});
+    if (video->fd < 0 || video->wake < 0 || !video->stream)
         cli_fail(CLI_FAILED, "%s: the stream cannot be opened: %s", path, strerror(errno));
-    if (weir_io_y4m_open(&video->y4m, standard ? "standard input" : path, read_some, video,
+    if (weir_io_y4m_open(&video->y4m, standard ? "standard input" : path, video->stream,
                          video->run->max_pixels, &error))
         return;
     if (!cli_signal())
@@ -127,13 +131,19 @@ static void make_frames(struct run_video *video, size_t count)
 
 // The outputs.
 
-static bool break_off(struct run_video *video, const char *path)
+static void stop(struct run_video *video, const char *why)
 {
     if (!video->broken)
-        cli_error("%s cannot be written: %s", path, strerror(errno));
+        cli_error("%s", why);
     video->broken = true;
     WEIR_IGNORE(weir_pipeline_group_cancel(video->run->group));
-    return false;
+}
+
+static void break_off(struct run_video *video, const char *path)
+{
+    char why[4736];
+    snprintf(why, sizeof why, "%s cannot be written: %s", path, strerror(errno));
+    stop(video, why);
 }
 
 static FILE *create_file(struct run_video *video, const char *suffix)
@@ -187,33 +197,27 @@ static void write_line(struct run_video *video, json_t *line)
     free(text);
 }
 
-static bool write_png(struct run_video *video, const struct video_frame *frame,
+static void write_png(struct run_video *video, const struct video_frame *frame,
                       const struct canvas *canvas)
 {
     char path[4608];
     struct weir_io_error error;
     snprintf(path, sizeof path, "%s/%s.%06" PRIu64 ".overlay.png", video->run->output, video->name,
              frame->number);
-    if (weir_io_png_write_rgb8(path, canvas->width, canvas->height, canvas->rgb, &error))
-        return true;
-    if (!video->broken)
-        cli_error("%s", error.message);
-    video->broken = true;
-    WEIR_IGNORE(weir_pipeline_group_cancel(video->run->group));
-    return false;
+    if (!weir_io_png_write_rgb8(path, canvas->width, canvas->height, canvas->rgb, &error))
+        stop(video, error.message);
 }
 
-static bool write_picture(struct run_video *video, const struct canvas *canvas)
+static void write_picture(struct run_video *video, const struct canvas *canvas)
 {
     const bool first = !video->overlay;
     if (first)
         video->overlay = create_file(video, "overlay.y4m");
-    if (!video->overlay)
-        return false;
-    return ((!first || weir_io_y4m_begin(video->overlay, canvas->width, canvas->height,
-                                         video->y4m.rate, video->y4m.per)) &&
-            weir_io_y4m_write_rgb8(video->overlay, canvas->width, canvas->height, canvas->rgb)) ||
-           break_off(video, "the overlay");
+    if (video->overlay &&
+        !((!first || weir_io_y4m_begin(video->overlay, canvas->width, canvas->height,
+                                       video->y4m.rate, video->y4m.per)) &&
+          weir_io_y4m_write_rgb8(video->overlay, canvas->width, canvas->height, canvas->rgb)))
+        break_off(video, "the overlay");
 }
 
 static void write_overlay(struct run_video *video, const struct video_frame *frame,
@@ -270,6 +274,8 @@ static void close_video(void *object)
         cli_error("%s: its results cannot be written: %s", video->run->video_path, strerror(errno));
         cli_fail_late();
     }
+    if (video->stream)
+        fclose(video->stream);
     if (video->fd > STDIN_FILENO)
         close(video->fd);
     if (video->wake >= 0)

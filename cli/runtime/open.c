@@ -81,11 +81,6 @@ enum {
     DIGITS_MOST = 6
 };
 
-bool cli_is_pocl(const struct weir_device_info *info)
-{
-    return strcmp(info->platform, "Portable Computing Language") == 0;
-}
-
 struct cli_devices cli_devices_read(const char *text)
 {
     struct cli_devices devices = {.all = text && strcmp(text, "all") == 0};

@@ -33,9 +33,6 @@ enum {
     CLI_DEVICES_MAX = 64
 };
 
-// PoCL compiles a kernel when it is launched first.
-bool cli_is_pocl(const struct weir_device_info *info);
-
 // What --devices asks for.
 struct cli_devices {
     bool all;

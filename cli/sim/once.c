@@ -176,10 +176,10 @@ static void add_variables(struct sim_run *run, const struct sim_settings *settin
         const struct sim_setting *setting = &settings->items[i];
         if (setting->owner != SIM_OF_SECTION || !setting->value)
             continue;
-        char *name = cli_text("WEIR_%s", setting->key);
-        for (char *at = name; *at; at++)
+        char *variable = cli_text("WEIR_%s=%s", setting->key, setting->value);
+        for (char *at = variable; *at != '='; at++)
             *at = *at == '.' || *at == '-' ? '_' : (char)toupper((unsigned char)*at);
-        run->variables[run->variable_count++] = (struct cli_program_variable){name, setting->value};
+        run->variables[run->variable_count++] = variable;
     }
 }
 

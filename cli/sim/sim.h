@@ -63,7 +63,7 @@ struct sim_run {
     char *changes;  // those of the model
     char **command; // with its own
     // In the program's environment, those of the configuration; texts are the run's.
-    struct cli_program_variable variables[SIM_SETTINGS];
+    const char *variables[SIM_SETTINGS];
     size_t variable_count;
     const char *trace;   // NULL: not named yet
     weir_report *report; // after the run

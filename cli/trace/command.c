@@ -138,7 +138,7 @@ static int look_at(const char *command, const char *path, const struct options *
 static int cli_trace_run(int argc, char **argv)
 {
     struct options options = {.output = "trace.json"};
-    struct cli_program_variable variables[CLI_OPENCL_VARIABLES];
+    const char *variables[CLI_OPENCL_VARIABLES];
     struct cli_program program = {.variables = variables};
     char output[WEIR_OUTPUT_PATH_SIZE];
     struct timespec since;
@@ -236,7 +236,7 @@ static const struct weir_check_finding *find(const struct weir_findings *finding
                                              const struct weir_trace_operation *operation)
 {
     for (size_t i = 0; i < findings->count; i++) {
-        const struct weir_check_finding *finding = findings->items[i];
+        const struct weir_check_finding *finding = &findings->items[i];
         if ((int)finding->kind < WEIR_CHECK_FIRST_HINT && !finding->suppression &&
             (is_at(&finding->first, operation) || is_at(&finding->second, operation)))
             return finding;

@@ -505,7 +505,7 @@ static weir_status make_data(struct train_command *command)
     const struct train_options *o = &command->options;
     const bool colours = command->params.program == WEIR_TRAIN_AUGMENT;
     const uint32_t side = (uint32_t)(o->side ? o->side : colours ? 32 : 16);
-    const struct weir_train_made_params made = {
+    const weir_train_data made = {
         .shape = {.height = side, .width = side, .channels = colours ? 3 : 1},
         .classes = MADE_CLASSES,
         .count = MADE_COUNT,

@@ -189,11 +189,6 @@ static struct weir_argument out_part(weir_buffer *results, const struct part *pa
     return weir_out(results, part->offset, part->size);
 }
 
-static struct weir_argument in_texture(const weir_arr_coc *a, const struct slot *slot)
-{
-    return weir_in(slot->texture, 0, a->layout.texture_size);
-}
-
 static size_t rgb_size(const struct slot *slot)
 {
     return (size_t)3 * slot->width * slot->height;
@@ -207,8 +202,8 @@ static weir_status submit_texture(void *user, void *slot_pointer, void *frame, w
     return weir_queue_launch(queue, a->kernels[ARR_COC_TEXTURE_IMAGE],
                              weir_dim(ceil_div(side, 32), ceil_div(side, 32), 1),
                              weir_dim(32, 8, 1), weir_in(slot->rgb, 0, rgb_size(slot)),
-                             weir_inout(slot->texture, 0, a->layout.texture_size), slot->height,
-                             slot->width, side, (uint32_t)a->layout.plane);
+                             weir_whole_inout(slot->texture), slot->height, slot->width, side,
+                             (uint32_t)a->layout.plane);
 }
 
 // Of a slot once; the first one's gives the means of all.
@@ -217,13 +212,12 @@ static weir_status submit_position(const weir_arr_coc *a, const struct slot *slo
     const uint32_t side = a->sizes.side, grid = a->sizes.grid;
     TRY(weir_queue_launch(a->setup, a->kernels[ARR_COC_TEXTURE_POSITION],
                           weir_dim(ceil_div(side, 64), side, 1), weir_dim(64, 1, 1),
-                          weir_inout(slot->texture, 0, a->layout.texture_size), side,
-                          (uint32_t)a->layout.plane));
+                          weir_whole_inout(slot->texture), side, (uint32_t)a->layout.plane));
     if (!first)
         return WEIR_OK;
     return weir_queue_launch(a->setup, a->kernels[ARR_COC_POSITION_MEANS],
-                             weir_dim(grid * grid, 1, 1), weir_dim(64, 1, 1), in_texture(a, slot),
-                             weir_out(a->position, 0, weir_buffer_size(a->position)), side, grid,
+                             weir_dim(grid * grid, 1, 1), weir_dim(64, 1, 1),
+                             weir_whole_in(slot->texture), weir_whole_out(a->position), side, grid,
                              (uint32_t)a->layout.plane);
 }
 
@@ -240,14 +234,12 @@ static weir_status submit_relevance(void *user, void *slot_pointer, void *frame,
     const struct layout *layout = &a->layout;
     const uint32_t grid = a->sizes.grid;
     TRY(weir_queue_launch(queue, a->kernels[ARR_COC_PATCH_SCORES], weir_dim(grid * grid, 1, 1),
-                          weir_dim(32, 4, 1), in_texture(a, slot),
-                          weir_in(a->weights, 0, weir_buffer_size(a->weights)),
-                          weir_in(a->position, 0, weir_buffer_size(a->position)),
+                          weir_dim(32, 4, 1), weir_whole_in(slot->texture),
+                          weir_whole_in(a->weights), weir_whole_in(a->position),
                           out_part(slot->results, &layout->scores), a->sizes.side, grid,
                           (uint32_t)layout->plane));
     return weir_queue_launch(queue, a->kernels[ARR_COC_RELEVANCE], weir_dim(1, 1, 1),
-                             weir_dim(256, 1, 1),
-                             weir_in(a->weights, 0, weir_buffer_size(a->weights)),
+                             weir_dim(256, 1, 1), weir_whole_in(a->weights),
                              weir_inout(slot->results, layout->scores.offset, layout->scores.size),
                              out_part(slot->results, &layout->balance),
                              out_part(slot->results, &layout->relevance), grid * grid);
@@ -266,7 +258,7 @@ static weir_status submit_allocation(void *user, void *slot_pointer, void *frame
                           out_part(slot->results, &layout->counts), patches, a->sizes.budget));
     return weir_queue_launch(queue, a->kernels[ARR_COC_COMPRESS_TOKENS],
                              weir_dim(layout->patch_limit, WEIR_ARR_COC_CHANNELS, 1),
-                             weir_dim(256, 1, 1), in_texture(a, slot),
+                             weir_dim(256, 1, 1), weir_whole_in(slot->texture),
                              in_part(slot->results, &layout->patches),
                              in_part(slot->results, &layout->counts),
                              out_part(slot->results, &layout->tokens), a->sizes.side, a->sizes.grid,

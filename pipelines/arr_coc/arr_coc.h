@@ -74,15 +74,13 @@ struct weir_arr_coc_params {
 // Creates the pipeline, uploads weights and query and computes the data that is the same
 // for all images. Waits for that work.
 //
-// Ownership: the caller's, until weir_arr_coc_destroy(). Outlived by the device.
 // Errors: WEIR_ERROR_INVALID for a side and a grid that do not fit; WEIR_ERROR_OUT_OF_MEMORY;
 // WEIR_ERROR_BUILD.
 weir_status weir_arr_coc_create(const struct weir_arr_coc_params *params,
                                 weir_arr_coc **out_arr_coc);
 
-// Cancels the frames that have not started, waits for the rest, frees everything and
-// sets `*arr_coc` to NULL. NULL and a pointer to NULL are accepted. Does nothing in a
-// callback of the pipeline.
+// Cancels the frames that have not started, waits for the rest and frees everything. Does nothing
+// in a callback of the pipeline.
 void weir_arr_coc_destroy(weir_arr_coc **arr_coc);
 
 // The pipeline underneath, for submitting frames (struct weir_arr_coc_frame *),

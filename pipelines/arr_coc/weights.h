@@ -47,8 +47,6 @@ typedef struct weir_arr_coc_weights {
 bool weir_arr_coc_weights_load(const char *path, weir_arr_coc_weights **out_weights,
                                struct weir_io_error *error);
 
-// Frees the weights and sets `*weights` to NULL. NULL and a pointer to NULL are
-// accepted.
 void weir_arr_coc_weights_destroy(weir_arr_coc_weights **weights);
 
 // The patches that stage 3 must make of the relevance that stage 2 computed, by

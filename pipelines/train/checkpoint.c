@@ -41,8 +41,8 @@ static void list_tensors(const weir_train_model *model, const float *values,
                          const struct weir_io_tensor *extras, size_t extra_count,
                          struct weir_io_tensor *tensors)
 {
-    for (size_t i = 0; i < weir_train_model_tensor_count(model); i++) {
-        const struct weir_train_parameter *p = weir_train_model_parameter(model, i);
+    for (size_t i = 0; i < weir_train_model_facts(model)->tensor_count; i++) {
+        const struct weir_train_parameter *p = &weir_train_model_facts(model)->tensors[i];
         *tensors++ = (struct weir_io_tensor){
             .name = p->name,
             .dtype = WEIR_IO_F32,
@@ -65,8 +65,8 @@ weir_status weir_train_checkpoint_write(const char *path, weir_train_model *mode
                                         const struct weir_train_progress *progress,
                                         const struct weir_io_tensor *extras, size_t extra_count)
 {
-    const size_t count = weir_train_model_tensor_count(model) + 1 + extra_count + 1;
-    weir_buffer *buffer = weir_train_model_parameters(model);
+    const size_t count = weir_train_model_facts(model)->tensor_count + 1 + extra_count + 1;
+    weir_buffer *buffer = weir_train_model_facts(model)->parameters;
     float *values = malloc(weir_buffer_size(buffer));
     struct weir_io_tensor *tensors = calloc(count, sizeof *tensors);
     weir_status status =
@@ -113,8 +113,8 @@ static weir_status read_tensors(const char *path, const weir_io_safetensors *fil
                                 const weir_train_model *model, float *out_values)
 {
     struct weir_io_error error;
-    for (size_t i = 0; i < weir_train_model_tensor_count(model); i++) {
-        const struct weir_train_parameter *p = weir_train_model_parameter(model, i);
+    for (size_t i = 0; i < weir_train_model_facts(model)->tensor_count; i++) {
+        const struct weir_train_parameter *p = &weir_train_model_facts(model)->tensors[i];
         const float *values;
         if (!weir_io_safetensors_find(file, p->name, p->rank, p->shape, &values, &error))
             return weir__pattern_fail(NULL, WEIR_ERROR_IO, other_network, "%s", error.message);
@@ -127,8 +127,8 @@ static weir_status read_tensors(const char *path, const weir_io_safetensors *fil
 
 static bool is_known(const weir_train_model *model, const char *name)
 {
-    for (size_t i = 0; i < weir_train_model_tensor_count(model); i++)
-        if (strcmp(name, weir_train_model_parameter(model, i)->name) == 0)
+    for (size_t i = 0; i < weir_train_model_facts(model)->tensor_count; i++)
+        if (strcmp(name, weir_train_model_facts(model)->tensors[i].name) == 0)
             return true;
     return strcmp(name, progress_name) == 0 || strcmp(name, checksum_name) == 0 ||
            strncmp(name, extra_prefix, sizeof extra_prefix - 1) == 0;
@@ -151,7 +151,7 @@ static weir_status take_tensors(const char *path, const weir_io_safetensors *fil
                                 weir_train_model *model, weir_queue *queue, float *values,
                                 struct weir_train_progress *out_progress)
 {
-    weir_buffer *buffer = weir_train_model_parameters(model);
+    weir_buffer *buffer = weir_train_model_facts(model)->parameters;
     const struct weir_io_tensor *progress = weir_io_safetensors_get(file, progress_name);
     if (!progress || progress->dtype != WEIR_IO_U64 || progress->size_bytes != sizeof *out_progress)
         return train_fail_file(path, NULL,
@@ -178,7 +178,7 @@ weir_status weir_train_checkpoint_read(const char *path, weir_train_model *model
         *out_file = NULL;
     if (!weir_io_safetensors_open(path, &file, &error))
         return weir__pattern_fail(NULL, WEIR_ERROR_IO, NULL, "%s", error.message);
-    float *values = calloc(1, weir_buffer_size(weir_train_model_parameters(model)));
+    float *values = calloc(1, weir_buffer_size(weir_train_model_facts(model)->parameters));
     const weir_status status = values ? take_tensors(path, file, model, queue, values, &progress)
                                       : weir__pattern_no_memory(label, "the parameters");
     free(values);

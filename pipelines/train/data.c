@@ -161,19 +161,14 @@ static unsigned char colour_at(const weir_train_data *data, uint32_t label, uint
     return (unsigned char)(DARKEST + bits % (BRIGHTEST - DARKEST + 1));
 }
 
-weir_status weir_train_data_make(const struct weir_train_made_params *params,
-                                 weir_train_data **out_data)
+weir_status weir_train_data_make(const weir_train_data *given, weir_train_data **out_data)
 {
     *out_data = NULL;
     weir_train_data *data = calloc(1, sizeof *data);
     if (!data)
         return weir__pattern_no_memory("data", "data");
-    data->shape = params->shape;
-    data->numbers = (size_t)params->shape.height * params->shape.width * params->shape.channels;
-    data->classes = params->classes;
-    data->count = params->count;
-    data->seed = params->seed;
-    data->noise = params->noise;
+    *data = *given;
+    data->numbers = (size_t)data->shape.height * data->shape.width * data->shape.channels;
     unsigned char *at = data->pictures =
         malloc(data->classes * data->numbers); // NOLINT(clang-analyzer-optin.portability.UnixAPI)
     for (uint32_t label = 0; at && label < data->classes; label++)

@@ -14,14 +14,14 @@
 
 // Closed.
 typedef struct weir_train_data {
-    struct weir_train_shape shape;
-    size_t numbers; // of a sample
-    uint32_t classes;
-    uint64_t count;
+    struct weir_train_shape shape; // of a set from a seed: at most 2^24 numbers
+    size_t numbers;                // of a sample
+    uint32_t classes; // of a set from a seed: 1 ... 65536; all their numbers at most 2^28
+    uint64_t count;   // of samples, > 0
 
     // A set from a seed.
     uint64_t seed;
-    uint32_t noise;
+    uint32_t noise;          // 0 ... 255: the largest distance of a byte from that of its class
     unsigned char *pictures; // [classes, numbers]
 
     // A set from files, which are in memory whole; NULL of a set from a seed.
@@ -29,19 +29,10 @@ typedef struct weir_train_data {
     const unsigned char *images, *labels;
 } weir_train_data;
 
-// A set from a seed.
-struct weir_train_made_params {
-    struct weir_train_shape shape; // at most 2^24 numbers
-    uint32_t classes;              // 1 ... 65536; all their numbers at most 2^28
-    uint64_t count;                // of samples, > 0
-    uint64_t seed;
-    uint32_t noise; // 0 ... 255: the largest distance of a byte from that of its class
-};
-
-// Ownership: the caller's, until weir_train_data_destroy().
+// A set from a seed, of which the shape, the classes, the count, the seed and the noise are given.
+//
 // Errors: WEIR_ERROR_OUT_OF_MEMORY.
-weir_status weir_train_data_make(const struct weir_train_made_params *params,
-                                 weir_train_data **out_data);
+weir_status weir_train_data_make(const weir_train_data *given, weir_train_data **out_data);
 
 // A set from two IDX files, such as train-images-idx3-ubyte and train-labels-idx1-ubyte: images of
 // one channel (three dimensions), or of several (four: count, height, width, channels). The count of

@@ -279,11 +279,6 @@ weir_status train_feed_release(train_feed *feed)
     return weir_queue_record(feed->params.queue, &feed->slots[feed->taken++ % SLOTS].freed);
 }
 
-void train_feed_get_statistics(const train_feed *feed, struct weir_loader_statistics *out)
-{
-    weir_loader_get_statistics(feed->loader, out);
-}
-
 // Creating.
 
 static size_t round_up(size_t size, size_t alignment)
@@ -369,6 +364,8 @@ void train_feed_destroy(train_feed **feed)
     // An encoder's native calls that are held would run after the run has freed what they read.
     if (f->ahead && f->ahead != f->params.queue)
         WEIR_IGNORE(weir_queue_sync(f->ahead, WEIR_FOREVER));
+    if (f->params.figures)
+        weir_loader_get_statistics(f->loader, f->params.figures);
     WEIR_IGNORE(weir_loader_destroy(&f->loader));
     if (f->ahead != f->params.queue)
         weir_queue_destroy(&f->ahead);

@@ -65,9 +65,10 @@ struct train_feed_params {
     uint64_t first;                                  // step
     weir_train_model *encoder;                       // ENCDEC
     const struct weir_train_augment_params *augment; // AUGMENT
+    struct weir_loader_statistics *figures; // gets those of the batches at the end; may be NULL
 };
 
-// `model_inputs` as weir_train_model_inputs(), of the model that is trained. What is stored is to be destroyed after an error too.
+// `model_inputs` as in weir_train_model_facts, of the model that is trained. What is stored is to be destroyed after an error too.
 weir_status train_feed_create(const struct train_feed_params *params, size_t model_inputs,
                               train_feed **out_feed);
 // Waits for what is prepared ahead.
@@ -78,8 +79,5 @@ weir_status train_feed_next(train_feed *feed, struct weir_train_batch *out_batch
 
 // The work that uses it has been submitted.
 weir_status train_feed_release(train_feed *feed);
-
-// Zeros with `serial`.
-void train_feed_get_statistics(const train_feed *feed, struct weir_loader_statistics *out);
 
 #endif

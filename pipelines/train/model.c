@@ -75,14 +75,13 @@ struct weir_train_model {
     weir_kernel *kernels[TRAIN_KERNEL_COUNT];
     struct train_engine engine;
 
-    weir_buffer *parameters; // and the state of the method after them
-    weir_buffer *copies;     // BF16: of the weights
-    weir_buffer *entry;      // the input as elements
-    weir_buffer *sums;       // of the product under way
-    weir_buffer *deltas[2];  // gradients of outputs: of a layer's and of those before it
-    weir_buffer *results;    // of each sample: loss, right or not
+    weir_buffer *copies;    // BF16: of the weights
+    weir_buffer *entry;     // the input as elements
+    weir_buffer *sums;      // of the product under way
+    weir_buffer *deltas[2]; // gradients of outputs: of a layer's and of those before it
+    weir_buffer *results;   // of each sample: loss, right or not
 
-    size_t tensor_count;
+    struct weir_train_model_facts facts;
     struct weir_train_parameter parameter[TENSORS_MAX];
     struct weir_train_view views[2 * WEIR_TRAIN_LAYERS_MAX]; // zeros until they are bound
     struct train_layer layers[];
@@ -167,7 +166,7 @@ static size_t take(size_t *used, size_t alignment, size_t size)
 static void add_tensor(weir_train_model *model, size_t layer, const char *what, const char *ending,
                        int rank, uint64_t rows, uint64_t columns)
 {
-    struct weir_train_parameter *parameter = &model->parameter[model->tensor_count++];
+    struct weir_train_parameter *parameter = &model->parameter[model->facts.tensor_count++];
     snprintf(parameter->name, sizeof parameter->name, "layer%zu.%s%s", layer, what, ending);
     parameter->rank = rank;
     parameter->shape[0] = rows;
@@ -215,7 +214,7 @@ static struct train_range weight_range(const weir_train_model *model, size_t ind
     const size_t count = model->parameter[2 * index].count;
     if (model->bf16)
         return (struct train_range){model->copies, layer->weight_copy, count * 2};
-    return (struct train_range){model->parameters, model->parameter[2 * index].offset,
+    return (struct train_range){model->facts.parameters, model->parameter[2 * index].offset,
                                 count * sizeof(float)};
 }
 
@@ -233,27 +232,9 @@ static struct weir_argument copy_argument(const weir_train_model *model, size_t 
     return weir_out(copy.buffer, copy.offset, copy.size);
 }
 
-// Parameters, and what else a model tells.
-
-size_t weir_train_model_parameter_count(const weir_train_model *model)
+const struct weir_train_model_facts *weir_train_model_facts(const weir_train_model *model)
 {
-    return 2 * model->params.layer_count;
-}
-
-size_t weir_train_model_tensor_count(const weir_train_model *model)
-{
-    return model->tensor_count;
-}
-
-const struct weir_train_parameter *weir_train_model_parameter(const weir_train_model *model,
-                                                              size_t index)
-{
-    return index < model->tensor_count ? &model->parameter[index] : NULL;
-}
-
-weir_buffer *weir_train_model_parameters(const weir_train_model *model)
-{
-    return model->parameters;
+    return &model->facts;
 }
 
 weir_status weir_train_model_initialise(weir_train_model *model, weir_queue *queue, uint64_t seed)
@@ -272,7 +253,7 @@ weir_status weir_train_model_initialise(weir_train_model *model, weir_queue *que
         }
     }
     const weir_status status =
-        weir_upload(queue, model->parameters, 0, values, model->parameter_bytes);
+        weir_upload(queue, model->facts.parameters, 0, values, model->parameter_bytes);
     free(values);
     TRY(status);
     TRY(weir_train_model_refresh(model, queue));
@@ -284,18 +265,11 @@ weir_status weir_train_model_refresh(weir_train_model *model, weir_queue *queue)
     for (size_t i = 0; i < model->params.layer_count && model->bf16; i++) {
         const struct weir_train_parameter *weight = &model->parameter[2 * i];
         TRY(weir_queue_launch_count(queue, model->kernels[TRAIN_NARROW], weight->count,
-                                    weir_in(model->parameters, weight->offset,
+                                    weir_in(model->facts.parameters, weight->offset,
                                             weight->count * sizeof(float)),
                                     copy_argument(model, 2 * i), (uint32_t)weight->count));
     }
     return WEIR_OK;
-}
-
-// What else a model tells.
-
-size_t weir_train_model_inputs(const weir_train_model *model)
-{
-    return model->layers[0].in_count / model->params.batch;
 }
 
 double weir_train_model_flop(const weir_train_model *model, bool backward)
@@ -323,11 +297,6 @@ static weir_buffer *delta_of(const weir_train_model *model, size_t index)
     return model->deltas[(model->params.layer_count - 1 - index) % 2];
 }
 
-static size_t bytes_of(const weir_train_model *model, size_t count)
-{
-    return count * model->element_bytes;
-}
-
 static weir_status forward_layer(weir_train_model *model, weir_queue *queue, size_t index)
 {
     struct train_layer *layer = &model->layers[index];
@@ -335,17 +304,17 @@ static weir_status forward_layer(weir_train_model *model, weir_queue *queue, siz
     const uint32_t pieces = layer->rows * layer->depth;
     if (layer->pieces)
         TRY(weir_queue_launch_count(queue, model->kernels[TRAIN_PIECES], pieces,
-                                    weir_in(input_of(model, index), 0,
-                                            bytes_of(model, layer->in_count)),
-                                    weir_out(layer->pieces, 0, bytes_of(model, pieces)),
+                                    weir_whole_in(input_of(model, index)),
+                                    weir_whole_out(layer->pieces),
                                     weir_value(&layer->view, sizeof layer->view), pieces));
     TRY(train_product_submit(&model->engine, queue, &layer->forward));
-    return weir_queue_launch_count(
-        queue, model->kernels[TRAIN_ACTIVATE], layer->out_count,
-        weir_in(model->sums, 0, (size_t)layer->out_count * sizeof(float)),
-        weir_in(model->parameters, bias->offset, bias->count * sizeof(float)),
-        weir_out(layer->output, 0, bytes_of(model, layer->out_count)), layer->what.outputs,
-        layer->what.relu, model->params.grid, layer->out_count);
+    return weir_queue_launch_count(queue, model->kernels[TRAIN_ACTIVATE], layer->out_count,
+                                   weir_in(model->sums, 0,
+                                           (size_t)layer->out_count * sizeof(float)),
+                                   weir_in(model->facts.parameters, bias->offset,
+                                           bias->count * sizeof(float)),
+                                   weir_whole_out(layer->output), layer->what.outputs,
+                                   layer->what.relu, model->params.grid, layer->out_count);
 }
 
 static weir_status forward_layers(weir_train_model *model, weir_queue *queue,
@@ -354,7 +323,7 @@ static weir_status forward_layers(weir_train_model *model, weir_queue *queue,
     const uint32_t count = model->layers[0].in_count;
     TRY(weir_queue_launch_count(queue, model->kernels[TRAIN_NARROW], count,
                                 weir_in(inputs.buffer, inputs.offset, count * sizeof(float)),
-                                weir_out(model->entry, 0, bytes_of(model, count)), count));
+                                weir_whole_out(model->entry), count));
     for (size_t i = 0; i < model->params.layer_count; i++)
         TRY(forward_layer(model, queue, i));
     return WEIR_OK;
@@ -362,8 +331,7 @@ static weir_status forward_layers(weir_train_model *model, weir_queue *queue,
 
 static struct weir_argument outputs_of(const weir_train_model *model)
 {
-    const struct train_layer *last = &model->layers[model->params.layer_count - 1];
-    return weir_in(last->output, 0, bytes_of(model, last->out_count));
+    return weir_whole_in(model->layers[model->params.layer_count - 1].output);
 }
 
 weir_status weir_train_model_encode(weir_train_model *model, weir_queue *queue,
@@ -387,7 +355,7 @@ weir_status weir_train_model_forward(weir_train_model *model, weir_queue *queue,
     TRY(weir_queue_launch_count(
         queue, model->kernels[TRAIN_CROSS_ENTROPY], model->params.batch, outputs_of(model),
         weir_in(labels->buffer, labels->offset, model->params.batch * sizeof(uint32_t)),
-        weir_out(model->deltas[0], 0, bytes_of(model, count)), weir_whole_out(model->results),
+        weir_out(model->deltas[0], 0, count * model->element_bytes), weir_whole_out(model->results),
         model->params.batch, count / model->params.batch, model->params.grid));
     return weir_queue_launch(queue, model->kernels[TRAIN_SUM_RESULTS], weir_dim(1, 1, 1),
                              weir_dim(TRAIN_RESULT_ITEMS, 1, 1), weir_whole_in(model->results),
@@ -400,7 +368,7 @@ static weir_status submit_bias(weir_train_model *model, weir_queue *queue, size_
 {
     const struct train_layer *layer = &model->layers[index];
     const struct train_columns columns = {
-        .from = {delta_of(model, index), 0, bytes_of(model, layer->out_count)},
+        .from = {delta_of(model, index), 0, layer->out_count * model->element_bytes},
         .to = gradient_range(model, 2 * index + 1),
         .rows = layer->rows,
         .columns = layer->what.outputs,
@@ -414,11 +382,11 @@ static weir_status submit_back(weir_train_model *model, weir_queue *queue, size_
 {
     struct train_layer *layer = &model->layers[index];
     const struct train_layer *before = layer - 1;
-    const size_t bytes = bytes_of(model, layer->in_count);
+    const size_t bytes = layer->in_count * model->element_bytes;
     TRY(train_product_submit(&model->engine, queue, &layer->back));
     return weir_queue_launch_count(queue, model->kernels[TRAIN_UNITE], layer->in_count,
                                    weir_in(layer->back.c.buffer, 0, layer->back.c.size),
-                                   weir_in(before->output, 0, bytes),
+                                   weir_whole_in(before->output),
                                    weir_out(delta_of(model, index - 1), 0, bytes),
                                    weir_value(&layer->view, sizeof layer->view), before->what.relu,
                                    model->params.grid, layer->in_count);
@@ -564,7 +532,7 @@ static weir_status create_buffers(weir_train_model *model)
         size_t size;
         weir_buffer **out;
     } table[] = {
-        {"parameters", model->parameter_bytes, &model->parameters},
+        {"parameters", model->parameter_bytes, &model->facts.parameters},
         {"weights", model->copy_bytes, &model->copies},
         {"input", model->layers[0].in_count * model->element_bytes, &model->entry},
         {"sums", needs.sums, &model->sums},
@@ -587,6 +555,9 @@ static weir_status create_parts(weir_train_model *model,
     for (size_t i = 0; i < params->layer_count; i++)
         TRY(set_layer(model, i, &params->layers[i], &shape));
     set_tensors(model);
+    model->facts.tensors = model->parameter;
+    model->facts.parameter_count = 2 * params->layer_count;
+    model->facts.inputs = model->layers[0].in_count / params->batch;
     TRY(create_kernels(model));
     TRY(create_buffers(model));
     if (params->products == WEIR_TRAIN_CUBLAS)
@@ -621,8 +592,8 @@ void weir_train_model_destroy(weir_train_model **model)
     if (!model || !*model)
         return;
     weir_train_model *m = *model;
-    weir_buffer **buffers[] = {&m->parameters,   &m->copies,    &m->entry,     &m->sums,
-                               &m->engine.parts, &m->deltas[0], &m->deltas[1], &m->results};
+    weir_buffer **buffers[] = {&m->facts.parameters, &m->copies,    &m->entry,     &m->sums,
+                               &m->engine.parts,     &m->deltas[0], &m->deltas[1], &m->results};
     train_blas_close(&m->engine.blas);
     for (size_t i = 0; i < m->params.layer_count; i++) {
         weir_buffer_destroy(&m->layers[i].pieces);
@@ -658,7 +629,7 @@ static struct weir_argument part_of(const weir_train_model *model, size_t index,
 {
     const struct weir_train_parameter *tensor =
         &model->parameter[2 * model->params.layer_count * part + index];
-    return weir_inout(model->parameters, tensor->offset, tensor->count * sizeof(float));
+    return weir_inout(model->facts.parameters, tensor->offset, tensor->count * sizeof(float));
 }
 
 static struct weir_argument gradient_of(const weir_train_model *model, size_t index)

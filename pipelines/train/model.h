@@ -98,37 +98,38 @@ struct weir_train_model_params {
 // Creates a model; its parameters are not set (weir_train_model_initialise(),
 // weir_train_checkpoint_read()). Waits for nothing.
 //
-// Ownership: the caller's, until weir_train_model_destroy(). Outlived by the device.
 // Errors: WEIR_ERROR_INVALID for a layer or a batch of too many numbers; WEIR_ERROR_OUT_OF_MEMORY;
 // WEIR_ERROR_BUILD; WEIR_ERROR_UNSUPPORTED for CUBLAS without CUDA or without the library.
 weir_status weir_train_model_create(const struct weir_train_model_params *params,
                                     weir_train_model **out_model);
 
-// Frees everything and sets `*model` to NULL; memory that queues still use is kept until they are
-// done. With CUBLAS wait for the queues first. NULL and a pointer to NULL are accepted.
+// Frees everything; memory that queues still use is kept until they are done. With CUBLAS wait for the
+// queues first.
 void weir_train_model_destroy(weir_train_model **model);
 
-// A parameter: of layer l the weight is number 2 l and the bias 2 l + 1. After the parameters, in their order, comes the
-// method's state: a "momentum" of each with SGD; with Adam all "mean", then all "square".
+// A parameter, or a part of the method's state.
 struct weir_train_parameter {
     char name[48]; // "layer3.weight", "layer3.weight.momentum"
     int rank;      // 2 of a weight, 1 of a bias
     uint64_t shape[2];
     size_t count;  // of elements
-    size_t offset; // bytes, in weir_train_model_parameters()
+    size_t offset; // bytes, in weir_train_model_facts.parameters
 };
 
-// Ownership: the model's. NULL for an index that is too large.
-size_t weir_train_model_parameter_count(const weir_train_model *model);
-size_t weir_train_model_tensor_count(const weir_train_model *model); // with the state
-const struct weir_train_parameter *weir_train_model_parameter(const weir_train_model *model,
-                                                              size_t index);
+struct weir_train_model_facts {
+    // The parameters: of layer l the weight is number 2 l and the bias 2 l + 1. After them, in their order, comes the
+    // method's state: a "momentum" of each with SGD; with Adam all "mean", then all "square".
+    const struct weir_train_parameter *tensors;
+    size_t tensor_count;
+    size_t parameter_count;
+    // All of these, float32, the master copy with BF16: one buffer. After changing weights in it, other
+    // than by an update, call weir_train_model_refresh().
+    weir_buffer *parameters;
+    size_t inputs; // numbers of a sample
+};
 
-// The float32 parameters, the master copy with BF16, and the state: one buffer. After changing weights in it, other
-// than by an update, call weir_train_model_refresh().
-weir_buffer *weir_train_model_parameters(const weir_train_model *model);
+const struct weir_train_model_facts *weir_train_model_facts(const weir_train_model *model);
 
-size_t weir_train_model_inputs(const weir_train_model *model); // numbers of a sample
 // Multiplications and additions of a forward pass, or of a forward and a backward pass.
 double weir_train_model_flop(const weir_train_model *model, bool backward);
 

@@ -29,9 +29,6 @@ struct train_curve {
     weir_buffer *copy;      // HOST
     uint64_t known, sent;   // steps; those between are on their way
     struct weir_event done; // of these
-    uint64_t samples;
-    float *losses; // of all steps
-    float *right;
 };
 
 enum {
@@ -50,26 +47,26 @@ struct train {
     struct weir_train_augment_params augment;
     train_feed *feed;
     struct train_curve curve;
-    uint64_t first_step;
+    struct weir_train_figures *figures;
     struct weir_event submitted[TRAIN_AHEAD]; // the ends of the latest steps
-    uint64_t checkpoint_ns;
 };
 
-static weir_status curve_create(struct train_curve *curve, const struct weir_train_run_params *p)
+static weir_status curve_create(struct train *train)
 {
-    weir_device *device = weir_comm_device(p->comm);
-    curve->samples = p->batch * p->passes * weir_comm_count(p->comm);
-    curve->losses = calloc(p->steps, sizeof *curve->losses);
-    curve->right = calloc(p->steps, sizeof *curve->right);
-    if (!curve->losses || !curve->right)
+    const uint64_t steps = train->params->steps;
+    struct weir_train_figures *figures = train->figures;
+    figures->steps = steps;
+    figures->losses = calloc(steps, sizeof *figures->losses);
+    figures->right = calloc(steps, sizeof *figures->right);
+    if (!figures->losses || !figures->right)
         return weir__pattern_no_memory("curve", "the curve");
-    TRY(weir_buffer_create(device,
+    TRY(weir_buffer_create(train->device,
                            WEIR_PARAMS(weir_buffer, .label = "curve", .size = WINDOWS_BYTES),
-                           &curve->sums));
-    return weir_buffer_create(device,
+                           &train->curve.sums));
+    return weir_buffer_create(train->device,
                               WEIR_PARAMS(weir_buffer, .label = "curve", .size = WINDOWS_BYTES,
                                           .placement = WEIR_PLACE_HOST),
-                              &curve->copy);
+                              &train->curve.copy);
 }
 
 // Windows end at multiples of their size, so each is in one piece.
@@ -79,8 +76,10 @@ static size_t offset_of(uint64_t step)
 }
 
 // The figures of steps before `end`, which are on the host once `done` is complete.
-static weir_status collect(struct train_curve *curve, uint64_t end, struct weir_event done)
+static weir_status collect(struct train *train, uint64_t end, struct weir_event done)
 {
+    struct train_curve *curve = &train->curve;
+    const struct weir_train_figures *figures = train->figures;
     void *memory;
     if (curve->known == end)
         return WEIR_OK;
@@ -89,8 +88,8 @@ static weir_status collect(struct train_curve *curve, uint64_t end, struct weir_
     TRY(weir_event_sync(done, WEIR_FOREVER));
     TRY(weir_host_begin(curve->copy, offset, bytes, WEIR_ACCESS_READ, &memory));
     for (const float *sums = memory; curve->known < end; curve->known++, sums += 2) {
-        curve->losses[curve->known] = sums[0] / (float)curve->samples;
-        curve->right[curve->known] = sums[1] / (float)curve->samples;
+        figures->losses[curve->known] = sums[0] / (float)figures->samples;
+        figures->right[curve->known] = sums[1] / (float)figures->samples;
     }
     return weir_host_end(curve->copy, offset, bytes, WEIR_ACCESS_READ);
 }
@@ -108,14 +107,14 @@ static weir_status turn(struct train *train, uint64_t end)
     TRY(weir_queue_copy(train->queue, curve->copy, offset, curve->sums, offset, bytes));
     TRY(weir_queue_record(train->queue, &curve->done));
     curve->sent = end;
-    return collect(curve, begin, done);
+    return collect(train, begin, done);
 }
 
 static weir_status curve_flush(struct train *train, uint64_t end)
 {
     if (end > train->curve.sent)
         TRY(turn(train, end));
-    return collect(&train->curve, train->curve.sent, train->curve.done);
+    return collect(train, train->curve.sent, train->curve.done);
 }
 
 // Parameters, the method's state and the curve: set from the seed or the checkpoint on rank 0, and
@@ -132,14 +131,14 @@ static const char *const curve_names[CURVES] = {"program.losses", "program.right
 
 static float *curve_values(const struct train *train, int index)
 {
-    return index == 0 ? train->curve.losses : train->curve.right;
+    return index == 0 ? train->figures->losses : train->figures->right;
 }
 
 // The checkpoint.
 
 static weir_status read_curve(struct train *train, const weir_io_safetensors *file)
 {
-    const uint64_t steps = train->first_step;
+    const uint64_t steps = train->figures->first_step;
     for (int i = 0; i < CURVES; i++) {
         struct weir_io_error error;
         const float *values;
@@ -178,7 +177,7 @@ static weir_status read_checkpoint(struct train *train)
     if (status == WEIR_OK)
         status = check_progress(train, &progress);
     if (status == WEIR_OK) {
-        train->first_step = progress.step;
+        train->figures->first_step = progress.step;
         status = read_curve(train, file);
     }
     weir_io_safetensors_destroy(&file);
@@ -187,29 +186,22 @@ static weir_status read_checkpoint(struct train *train)
 
 // Sending.
 
-static weir_status send(struct train *train, weir_buffer *buffer)
+static weir_status send(struct train *train, weir_buffer *buffer, size_t size)
 {
-    return weir_queue_broadcast(train->queue, train->params->comm, buffer, 0, buffer, 0,
-                                weir_buffer_size(buffer), WEIR_U8, 0);
+    return weir_queue_broadcast(train->queue, train->params->comm, buffer, 0, buffer, 0, size,
+                                WEIR_U8, 0);
 }
 
-static weir_status send_step(struct train *train, weir_buffer *place)
-{
-    TRY(weir_upload(train->queue, place, 0, &train->first_step, sizeof train->first_step));
-    TRY(send(train, place));
-    return weir_download(train->queue, &train->first_step, place, 0, sizeof train->first_step);
-}
-
+// The step goes through the curve's buffer, which has no figures yet.
 static weir_status send_all(struct train *train)
 {
-    weir_buffer *buffer = NULL;
-    TRY(weir_buffer_create(train->device,
-                           WEIR_PARAMS(weir_buffer, .label = "step", .size = sizeof(uint64_t)),
-                           &buffer));
-    const weir_status status = send_step(train, buffer);
-    weir_buffer_destroy(&buffer);
-    TRY(status);
-    TRY(send(train, weir_train_model_parameters(train->model)));
+    weir_buffer *parameters = weir_train_model_facts(train->model)->parameters;
+    weir_buffer *place = train->curve.sums;
+    uint64_t *step = &train->figures->first_step;
+    TRY(weir_upload(train->queue, place, 0, step, sizeof *step));
+    TRY(send(train, place, sizeof *step));
+    TRY(weir_download(train->queue, step, place, 0, sizeof *step));
+    TRY(send(train, parameters, weir_buffer_size(parameters)));
     return weir_train_model_refresh(train->model, train->queue);
 }
 
@@ -224,7 +216,7 @@ static weir_status begin_state(struct train *train)
         TRY(read_checkpoint(train));
     if (weir_comm_count(p->comm) > 1)
         TRY(send_all(train));
-    train->curve.known = train->curve.sent = train->first_step;
+    train->curve.known = train->curve.sent = train->figures->first_step;
     return WEIR_OK;
 }
 
@@ -237,8 +229,7 @@ static weir_status write_state(struct train *train, uint64_t steps)
                                             .dtype = WEIR_IO_F32,
                                             .rank = 1,
                                             .shape = {steps},
-                                            .data = curve_values(train, i),
-                                            .size_bytes = steps * sizeof(float)};
+                                            .data = curve_values(train, i)};
     return weir_train_checkpoint_write(train->params->checkpoint, train->model, train->queue,
                                        &progress, extras, CURVES);
 }
@@ -253,18 +244,18 @@ static uint64_t fnv(uint64_t hash, const unsigned char *bytes, size_t size)
 }
 
 // Without the gaps between parameters, which are not set.
-static weir_status digest(struct train *train, struct weir_train_figures *figures)
+static weir_status digest(struct train *train)
 {
-    weir_buffer *parameters = weir_train_model_parameters(train->model);
+    struct weir_train_figures *figures = train->figures;
+    weir_buffer *parameters = weir_train_model_facts(train->model)->parameters;
     const size_t size = weir_buffer_size(parameters);
     unsigned char *bytes = malloc(size);
     if (!bytes)
         return weir__pattern_no_memory("parameters", "the parameters");
     const weir_status status = weir_download(train->queue, bytes, parameters, 0, size);
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    figures->parameters = 0;
     for (uint32_t i = 0; i < train->parameter_count && status == WEIR_OK; i++) {
-        const struct weir_train_parameter *p = weir_train_model_parameter(train->model, i);
+        const struct weir_train_parameter *p = &weir_train_model_facts(train->model)->tensors[i];
         hash = fnv(hash, bytes + p->offset, p->count * sizeof(float));
         figures->parameters += p->count;
     }
@@ -402,7 +393,7 @@ static weir_status create_buckets(struct train *train)
     const uint32_t count = train->parameter_count;
     for (uint32_t i = 0; i < count; i++) {
         const struct weir_train_parameter *parameter =
-            weir_train_model_parameter(train->model, count - 1 - i);
+            &weir_train_model_facts(train->model)->tensors[count - 1 - i];
         parameters[i] = (struct weir_bucket_parameter){.struct_size = sizeof *parameters,
                                                        .name = parameter->name,
                                                        .count = parameter->count};
@@ -426,18 +417,18 @@ static weir_status create_buckets(struct train *train)
 
 // All of it.
 
-static weir_status create(struct train *train, const struct weir_train_run_params *params)
+static weir_status create(struct train *train)
 {
-    *train = (struct train){.params = params, .device = weir_comm_device(params->comm)};
+    const struct weir_train_run_params *params = train->params;
     train->augment = augmentation(params);
     if (params->program == WEIR_TRAIN_AUGMENT)
         TRY(weir_train_augment_check(&train->augment));
     TRY(weir_queue_create(train->device, WEIR_PARAMS(weir_queue, .label = "train", .timing = true),
                           &train->queue));
     TRY(create_model(train));
-    train->parameter_count = (uint32_t)weir_train_model_parameter_count(train->model);
+    train->parameter_count = (uint32_t)weir_train_model_facts(train->model)->parameter_count;
     TRY(create_buckets(train));
-    return curve_create(&train->curve, params);
+    return curve_create(train);
 }
 
 static void destroy(struct train *train)
@@ -445,8 +436,6 @@ static void destroy(struct train *train)
     train_feed_destroy(&train->feed);
     weir_buffer_destroy(&train->curve.sums);
     weir_buffer_destroy(&train->curve.copy);
-    free(train->curve.losses);
-    free(train->curve.right);
     weir_train_model_destroy(&train->model);
     weir_train_model_destroy(&train->encoder);
     weir_buckets_destroy(&train->buckets);
@@ -483,15 +472,16 @@ static weir_status do_pass(struct train *train, uint64_t step, uint32_t pass)
 // The figures that have become known, since step `before`.
 static weir_status look(struct train *train, uint64_t before)
 {
-    const struct train_curve *curve = &train->curve;
+    const uint64_t known = train->curve.known;
+    const float *losses = train->figures->losses;
     const struct weir_train_run_params *p = train->params;
-    for (uint64_t i = before; i < curve->known; i++)
-        if (!isfinite(curve->losses[i]))
+    for (uint64_t i = before; i < known; i++)
+        if (!isfinite(losses[i]))
             return weir__pattern_refuse("train", "train with a lower learning rate",
                                         "the loss of step %" PRIu64 " is %g", i + 1,
-                                        (double)curve->losses[i]);
-    if (curve->known > before && p->progress && weir_comm_rank(p->comm) == 0)
-        p->progress(p->user, curve->known, curve->losses[curve->known - 1]);
+                                        (double)losses[i]);
+    if (known > before && p->progress && weir_comm_rank(p->comm) == 0)
+        p->progress(p->user, known, losses[known - 1]);
     return WEIR_OK;
 }
 
@@ -507,7 +497,7 @@ static weir_status save(struct train *train, uint64_t steps)
     TRY(look(train, before));
     if (weir_comm_rank(p->comm) == 0)
         TRY(write_state(train, steps));
-    train->checkpoint_ns += weir_clock_now_ns() - began_ns;
+    train->figures->checkpoint_ns += weir_clock_now_ns() - began_ns;
     return WEIR_OK;
 }
 
@@ -515,7 +505,7 @@ static weir_status advance(struct train *train, uint64_t step)
 {
     const uint64_t known = train->curve.known;
     const struct weir_train_rates rates = {.rate = train->params->rate,
-                                           .scale = 1 / (float)train->curve.samples,
+                                           .scale = 1 / (float)train->figures->samples,
                                            .step = step + 1};
     struct weir_event *end = &train->submitted[step % TRAIN_AHEAD];
     if (end->queue)
@@ -531,69 +521,62 @@ static weir_status advance(struct train *train, uint64_t step)
 }
 
 // The first step includes what the driver compiles, so the time begins after it.
-static weir_status run_steps(struct train *train, struct weir_train_figures *figures)
+static weir_status run_steps(struct train *train)
 {
-    const uint64_t steps = train->params->steps;
+    struct weir_train_figures *figures = train->figures;
     uint64_t began_ns = 0;
-    for (uint64_t step = train->first_step; step < steps; step++) {
+    for (uint64_t step = figures->first_step; step < figures->steps; step++) {
         TRY(advance(train, step));
-        if (step == train->first_step) {
+        if (step == figures->first_step) {
             TRY(weir_queue_sync(train->queue, WEIR_FOREVER));
-            train->checkpoint_ns = 0;
+            figures->checkpoint_ns = 0;
             began_ns = weir_clock_now_ns();
         }
     }
     TRY(weir_queue_sync(train->queue, WEIR_FOREVER));
-    if (steps > train->first_step + 1)
+    if (figures->steps > figures->first_step + 1)
         figures->wall_ns = weir_clock_now_ns() - began_ns;
     return WEIR_OK;
 }
 
-static void take_figures(struct train *train, struct weir_train_figures *figures)
+static weir_status run(struct train *train)
 {
-    const double encoder = train->encoder ? weir_train_model_flop(train->encoder, false) : 0;
-    figures->first_step = train->first_step;
-    figures->steps = train->params->steps;
-    figures->samples = train->curve.samples;
-    figures->losses = train->curve.losses;
-    figures->right = train->curve.right;
-    figures->flop =
-        (double)train->params->passes * (weir_train_model_flop(train->model, true) + encoder);
-    figures->checkpoint_ns = train->checkpoint_ns;
-    weir_buckets_get_plan(train->buckets, &figures->plan);
-    weir_buckets_get_statistics(train->buckets, &figures->buckets);
-    train_feed_get_statistics(train->feed, &figures->loader);
-    train->curve.losses = train->curve.right = NULL;
-}
-
-static weir_status run(struct train *train, struct weir_train_figures *figures)
-{
+    struct weir_train_figures *figures = train->figures;
     TRY(begin_state(train));
     const struct train_feed_params feed = {
         .run = train->params,
         .queue = train->queue,
-        .first = train->first_step,
+        .first = figures->first_step,
         .encoder = train->encoder,
         .augment = &train->augment,
+        .figures = &figures->loader,
     };
-    TRY(train_feed_create(&feed, weir_train_model_inputs(train->model), &train->feed));
-    TRY(run_steps(train, figures));
+    TRY(train_feed_create(&feed, weir_train_model_facts(train->model)->inputs, &train->feed));
+    TRY(run_steps(train));
     const uint64_t known = train->curve.known;
-    TRY(curve_flush(train, train->params->steps));
+    TRY(curve_flush(train, figures->steps));
     TRY(look(train, known));
-    return digest(train, figures);
+    figures->flop = weir_train_model_flop(train->model, true);
+    if (train->encoder)
+        figures->flop += weir_train_model_flop(train->encoder, false);
+    figures->flop *= (double)train->params->passes;
+    weir_buckets_get_plan(train->buckets, &figures->plan);
+    weir_buckets_get_statistics(train->buckets, &figures->buckets);
+    return digest(train);
 }
 
 weir_status weir_train_run(const struct weir_train_run_params *params,
                            struct weir_train_figures *out_figures)
 {
-    struct train train = {.params = params};
-    *out_figures = (struct weir_train_figures){0};
-    weir_status status = create(&train, params);
+    struct train train = {.params = params,
+                          .device = weir_comm_device(params->comm),
+                          .figures = out_figures};
+    *out_figures = (struct weir_train_figures){.samples = params->batch * params->passes *
+                                                          weir_comm_count(params->comm)};
+    weir_status status = create(&train);
     if (status == WEIR_OK)
-        status = run(&train, out_figures);
+        status = run(&train);
     if (status == WEIR_OK) {
-        take_figures(&train, out_figures);
         destroy(&train);
         return WEIR_OK;
     }
@@ -604,6 +587,7 @@ weir_status weir_train_run(const struct weir_train_run_params *params,
     if (train.queue)
         WEIR_IGNORE(weir_queue_sync(train.queue, WEIR_FOREVER));
     destroy(&train);
+    weir_train_figures_finish(out_figures);
     return weir_error_set(&cause);
 }
 

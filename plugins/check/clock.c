@@ -1,114 +1,57 @@
-// See the header. All clocks have the same capacity, which grows with the number of actors; unused
-// ones are kept for the next version.
+// See the header. All clocks have the same capacity, which grows with the number of actors.
 #include "plugins/check/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-struct spare {
-    struct spare *next;
-};
 
 static size_t clock_bytes(uint32_t capacity)
 {
     return capacity * sizeof(uint64_t);
 }
 
-static uint64_t *take_clock(struct check_actors *actors)
-{
-    struct spare *spare = actors->spare;
-    if (!spare)
-        return malloc(clock_bytes(actors->capacity));
-    actors->spare = spare->next;
-    return (uint64_t *)(void *)spare;
-}
-
-static void give_clock(struct check_actors *actors, uint64_t *counts)
-{
-    struct spare *spare = (struct spare *)(void *)counts;
-    if (!spare)
-        return;
-    spare->next = actors->spare;
-    actors->spare = spare;
-}
-
-static void free_spares(struct check_actors *actors)
-{
-    while (actors->spare) {
-        struct spare *spare = actors->spare;
-        actors->spare = spare->next;
-        free(spare);
-    }
-}
-
 void check_actors_finish(struct check_actors *actors)
 {
-    free_spares(actors);
     free(actors->all);
     free(actors->floor);
 }
 
 // Versions.
 
-static struct check_version *version_at(const struct check_actor *actor, uint32_t index)
+// Where the ring has it.
+static uint32_t place_of(const struct check_actor *actor, uint32_t index)
 {
-    return &actor->versions[(actor->version_first + index) & (actor->version_capacity - 1)];
+    return (actor->version_first + index) & (actor->version_most - 1);
 }
 
-static void drop_version(struct check_actors *actors, struct check_actor *actor)
+static uint64_t *version_at(const struct check_actor *actor, uint32_t index)
 {
-    give_clock(actors, version_at(actor, 0)->counts);
-    actor->version_first = (actor->version_first + 1) & (actor->version_capacity - 1);
-    actor->version_count--;
+    return actor->versions + (size_t)place_of(actor, index) * actor->capacity;
 }
 
-static bool grow_versions(struct check_actor *actor)
+// For one more: where there are several, drops those that the floor makes useless, and the oldest of too many.
+static void make_room(const struct check_actors *actors, struct check_actor *actor)
 {
-    const uint32_t capacity = actor->version_capacity ? 2 * actor->version_capacity : 4;
-    struct check_version *versions = malloc(capacity * sizeof *versions);
-    if (!versions)
-        return false;
-    for (uint32_t i = 0; i < actor->version_count; i++)
-        versions[i] = *version_at(actor, i);
-    free(actor->versions);
-    actor->versions = versions;
-    actor->version_first = 0;
-    actor->version_capacity = capacity;
-    return true;
-}
-
-// False: no memory for one more.
-static bool make_room(struct check_actors *actors, struct check_actor *actor)
-{
-    if (actor->version_count < actor->version_capacity)
-        return true;
-    while (actor->version_count && version_at(actor, 0)->until <= actors->floor[actor->index])
-        drop_version(actors, actor);
-    if (actor->version_count < actor->version_capacity)
-        return true;
-    const uint32_t fit = CHECK_VERSION_ENTRIES / actors->capacity;
-    const uint32_t limit = fit < CHECK_VERSIONS_LEAST  ? CHECK_VERSIONS_LEAST
-                           : fit > CHECK_VERSIONS_MOST ? CHECK_VERSIONS_MOST
-                                                       : fit;
-    if (actor->version_capacity < limit && grow_versions(actor))
-        return true;
-    if (actor->version_count == 0)
-        return false;
-    drop_version(actors, actor);
-    return true;
+    while (actor->version_count >= CHECK_VERSIONS_LEAST &&
+           (actor->version_count == actor->version_most ||
+            actor->until[place_of(actor, 0)] <= actors->floor[actor->index])) {
+        actor->version_first++;
+        actor->version_count--;
+    }
+    if (!actor->versions)
+        actor->versions = malloc(actor->version_most * clock_bytes(actor->capacity));
 }
 
 // The clock is about to change for `at` and later. If out of memory, the earlier points share the new
 // clock.
-static void keep_version(struct check_actors *actors, struct check_actor *actor, uint64_t at)
+static void keep_version(const struct check_actors *actors, struct check_actor *actor, uint64_t at)
 {
     const bool named = actor->recorded >= actor->since && actor->recorded < at;
-    if (named && make_room(actors, actor)) {
-        uint64_t *counts = take_clock(actors);
-        if (counts) {
-            memcpy(counts, actor->counts, clock_bytes(actors->capacity));
-            *version_at(actor, actor->version_count++) = (struct check_version){at - 1, counts};
-        }
+    if (named)
+        make_room(actors, actor);
+    if (named && actor->versions) {
+        const uint32_t index = actor->version_count++;
+        memcpy(version_at(actor, index), actor->counts, clock_bytes(actor->capacity));
+        actor->until[place_of(actor, index)] = at - 1;
     }
     actor->since = at;
 }
@@ -130,12 +73,12 @@ const uint64_t *check_actor_clock_at(const struct check_actor *actor, uint64_t c
     uint32_t high = actor->version_count;
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
-        if (version_at(actor, middle)->until < count)
+        if (actor->until[place_of(actor, middle)] < count)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < actor->version_count ? version_at(actor, low)->counts : actor->counts;
+    return low < actor->version_count ? version_at(actor, low) : actor->counts;
 }
 
 // Learning.
@@ -193,8 +136,9 @@ bool check_actor_join(struct check_actors *actors, struct check_actor *actor, ui
         keep_version(actors, actor, at);
     if (!known)
         raise(actor->counts, counts, actors->count);
-    for (uint32_t i = actor->version_count; i > 0 && version_at(actor, i - 1)->until >= at; i--)
-        raise(version_at(actor, i - 1)->counts, counts, actors->count);
+    for (uint32_t i = actor->version_count; i > 0 && actor->until[place_of(actor, i - 1)] >= at;
+         i--)
+        raise(version_at(actor, i - 1), counts, actors->count);
     return !known;
 }
 
@@ -232,6 +176,29 @@ bool check_clock_grow(uint64_t **counts, uint32_t count, uint32_t wanted)
     return grown;
 }
 
+// The actor's clocks get that capacity, of which as many versions stay as fit. If out of memory, none do.
+static void resize_versions(struct check_actor *actor, uint32_t capacity)
+{
+    const struct check_actor old = *actor;
+    const uint32_t fit = CHECK_VERSION_ENTRIES / capacity;
+    actor->capacity = capacity;
+    actor->version_most = fit < CHECK_VERSIONS_LEAST  ? CHECK_VERSIONS_LEAST
+                          : fit > CHECK_VERSIONS_MOST ? CHECK_VERSIONS_MOST
+                                                      : fit;
+    actor->version_first = actor->version_count = 0;
+    actor->versions = NULL;
+    if (old.versions)
+        actor->versions = calloc(actor->version_most, clock_bytes(capacity));
+    const uint32_t most = actor->versions ? actor->version_most : 0;
+    const uint32_t lost = old.version_count > most ? old.version_count - most : 0;
+    for (uint32_t i = lost; i < old.version_count; i++) {
+        const uint32_t index = actor->version_count++;
+        memcpy(version_at(actor, index), version_at(&old, i), clock_bytes(old.capacity));
+        actor->until[index] = old.until[place_of(&old, i)];
+    }
+    free(old.versions);
+}
+
 // If memory ends on the way, some clocks are larger than `capacity` says.
 static bool grow(struct check_actors *actors)
 {
@@ -242,17 +209,14 @@ static bool grow(struct check_actors *actors)
         return false;
     actors->all = all;
     bool grown = check_clock_grow(&actors->floor, count, capacity);
-    for (uint32_t i = 0; grown && i < count; i++) {
-        struct check_actor *actor = all[i];
-        grown = !actor || check_clock_grow(&actor->counts, count, capacity);
-        for (uint32_t k = 0; grown && actor && k < actor->version_count; k++)
-            grown = check_clock_grow(&version_at(actor, k)->counts, count, capacity);
-    }
-    if (!grown)
-        return false;
-    free_spares(actors);
-    actors->capacity = capacity;
-    return true;
+    for (uint32_t i = 0; grown && i < count; i++)
+        grown = !all[i] || check_clock_grow(&all[i]->counts, count, capacity);
+    for (uint32_t i = 0; grown && i < count; i++)
+        if (all[i])
+            resize_versions(all[i], capacity);
+    if (grown)
+        actors->capacity = capacity;
+    return grown;
 }
 
 bool check_actor_add(struct check_actors *actors, struct check_actor *actor)
@@ -262,10 +226,10 @@ bool check_actor_add(struct check_actors *actors, struct check_actor *actor)
         index++;
     if (index == actors->capacity && !grow(actors))
         return false;
-    actor->counts = take_clock(actors);
+    actor->counts = calloc(actors->capacity, sizeof *actor->counts);
     if (!actor->counts)
         return false;
-    memset(actor->counts, 0, clock_bytes(actors->capacity));
+    resize_versions(actor, actors->capacity);
     if (index == actors->count)
         actors->count++;
     actors->all[index] = actor;
@@ -279,9 +243,7 @@ void check_actor_remove(struct check_actors *actors, struct check_actor *actor)
 {
     check_floor_learn(actors, actor, actor->last);
     actors->all[actor->index] = NULL;
-    while (actor->version_count)
-        drop_version(actors, actor);
     free(actor->versions);
-    give_clock(actors, actor->counts);
+    free(actor->counts);
     actor->counts = NULL;
 }

@@ -17,13 +17,8 @@
 
 enum {
     CHECK_VERSION_ENTRIES = 1 << 14, // counts that the versions of one actor have together
-    CHECK_VERSIONS_LEAST = 8,
+    CHECK_VERSIONS_LEAST = 8,        // of clocks however large
     CHECK_VERSIONS_MOST = 256,
-};
-
-struct check_version {
-    uint64_t until; // the last count at which it was the clock
-    uint64_t *counts;
 };
 
 struct check_actor {
@@ -37,10 +32,13 @@ struct check_actor {
     uint64_t since;    // the clock is as it is from this count on
     const char *label; // for reports, as `id`; the caller's
     uint64_t id;
-    struct check_version *versions;
-    uint32_t version_first; // in the ring
+    // Versions, a ring.
+    uint32_t version_first;
     uint32_t version_count;
-    uint32_t version_capacity; // a power of two, or 0
+    uint32_t version_most;               // a power of two
+    uint32_t capacity;                   // of their clocks
+    uint64_t until[CHECK_VERSIONS_MOST]; // the last count at which each was the clock
+    uint64_t *versions;                  // their clocks, one after the other; NULL: none yet
 };
 
 // Zeroed before use.
@@ -50,8 +48,7 @@ struct check_actors {
         *floor; // everything that is submitted from now on comes after these counts; of an index
                 // that is free, after all that it had
     uint32_t count;    // of indexes that were ever used; never gets less
-    uint32_t capacity; // of all clocks
-    void *spare;       // unused clocks, a list
+    uint32_t capacity; // of all clocks; a power of two
 };
 
 // `items`, with at least `wanted` in place of `count` of them, those added zeroed. NULL: no memory, and `items` stay.

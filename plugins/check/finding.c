@@ -3,21 +3,18 @@
 // The JSON, which `weir check` reads, is written in time that hardly grows with their number: what is
 // listed stays, with its counts, until the end.
 #define _GNU_SOURCE // program_invocation_short_name
-#include "plugins/check/finding.h"
-
 #include <errno.h>
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/json/json.h"
-#include "base/names.h"
 #include "base/text.h"
+#include "plugins/check/parts.h"
 #include "report/findings.h"
 #include "report/output_path.h"
 
@@ -26,21 +23,28 @@ enum {
     CHECK_FRESH = 64,   // so many are listed again for each new one, with their counts
 };
 
+// What was added and is not told yet.
+struct untold {
+    size_t begin;            // the numbers of the new findings, from here
+    size_t end;              // to before this one
+    weir_check_kind refused; // with `fail`, of the first conflict that is to be refused; 0: none
+    const struct weir_check_finding *finding; // that conflict's; NULL: there was no room for it
+};
+
 struct check_findings {
     const struct weir_link *link;
+    struct weir_names *texts; // the link's
     bool fail;
-    char suppressions[WEIR_OUTPUT_PATH_SIZE];
-    pthread_mutex_t lock; // guards what follows
-    struct weir_names *texts;
+    const char *suppressions;
     json_t *rules_file; // of which the rules have the texts
-    struct weir_suppression **rules;
+    struct weir_suppression *rules;
     size_t rule_count;
-    struct weir_check_finding *items[CHECK_PAIRS]; // each of another pair of lines
+    struct weir_check_finding items[CHECK_PAIRS]; // each of another pair of lines
     size_t count;
     size_t errors; // neither hints nor suppressed
     uint64_t dropped;
+    struct untold untold;
     char paths[CHECK_FORMS][WEIR_OUTPUT_PATH_SIZE]; // "": none
-    char program[128];
     char failure[512];          // the first file that could not be written, and why
     struct weir_long_text list; // of the first `listed` findings, for the JSON
     size_t listed;
@@ -72,14 +76,14 @@ static void write_form(struct check_findings *findings, int form, const struct w
 static void write_files(struct check_findings *findings, bool complete)
 {
     struct weir_findings all = {
-        .program = findings->program,
+        .program = program_invocation_short_name,
         .process = (uint64_t)getpid(),
         .complete = complete,
-        .items = (const struct weir_check_finding *const *)findings->items,
+        .items = findings->items,
         .count = findings->count,
         .dropped = findings->dropped,
         .suppressions = findings->suppressions,
-        .rules = (const struct weir_suppression *const *)findings->rules,
+        .rules = findings->rules,
         .rule_count = findings->rule_count,
     };
     if (!complete && all.count > CHECK_FRESH && findings->paths[CHECK_JSON][0]) {
@@ -107,144 +111,85 @@ static const char rules_remedy[] =
     "write a list of objects with kind, first, second, buffer and reason, "
     "as in docs/check.md";
 
-enum field {
-    FIELD_KIND,
-    FIELD_FIRST,
-    FIELD_SECOND,
-    FIELD_BUFFER,
-    FIELD_REASON,
-    FIELD_COUNT
-};
-
-static const char *const fields[FIELD_COUNT] = {
-    [FIELD_KIND] = "kind",     [FIELD_FIRST] = "first",   [FIELD_SECOND] = "second",
-    [FIELD_BUFFER] = "buffer", [FIELD_REASON] = "reason",
-};
-
-struct reader {
-    struct check_findings *findings;
-    const char *path;
-    size_t entry; // counted from 1
-};
-
-static weir_status refuse_rules(const struct reader *reader, const char *mend, const char *format,
-                                ...)
+// `entry` is counted from 1; 0: none.
+static weir_status refuse_rules(const struct check_findings *findings, size_t entry,
+                                const char *mend, const char *format, ...)
 {
     char sentence[400];
     char message[640];
+    char place[32] = "";
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(sentence, sizeof sentence, format, arguments);
     va_end(arguments);
-    if (reader->entry)
-        weir_text_about(message, sizeof message, reader->path, "entry %zu %s", reader->entry,
-                        sentence);
-    else
-        weir_text_about(message, sizeof message, reader->path, "%s", sentence);
-    return weir_host_fail(reader->findings->link->host, WEIR_ERROR_CONFIG, mend, "%s", message);
+    if (entry)
+        snprintf(place, sizeof place, "entry %zu ", entry);
+    weir_text_about(message, sizeof message, findings->suppressions, "%s%s", place, sentence);
+    return weir_host_fail(findings->link->host, WEIR_ERROR_CONFIG, mend, "%s", message);
 }
 
-// One entry.
-
-// The entry `has` a word that does not exist. `nearest` is one that does, or NULL.
-static weir_status refuse_word(const struct reader *reader, const char *has, const char *word,
-                               const char *nearest, const char *otherwise)
-{
-    char mend[128];
-    snprintf(mend, sizeof mend, nearest ? "did you mean '%s'?" : "%s",
-             nearest ? nearest : otherwise);
-    return refuse_rules(reader, mend, "has %s '%s', which does not exist", has, word);
-}
-
-static weir_status read_fields(const struct reader *reader, json_t *entry,
-                               const char *texts[FIELD_COUNT])
-{
-    const char *key;
-    json_t *value;
-    json_object_foreach(entry, key, value)
-    {
-        size_t field = 0;
-        while (field < FIELD_COUNT && strcmp(key, fields[field]) != 0)
-            field++;
-        if (field == FIELD_COUNT)
-            return refuse_word(reader, "a key", key, weir_text_nearest(key, fields, FIELD_COUNT),
-                               "its keys are kind, first, second, buffer and reason");
-        if (!json_is_string(value))
-            return refuse_rules(reader, "write a text", "has a '%s' that is no text", key);
-        texts[field] = json_string_value(value);
-    }
-    return WEIR_OK;
-}
-
-static weir_status refuse_kind(const struct reader *reader, const char *kind)
+static weir_status refuse_kind(const struct check_findings *findings, size_t entry,
+                               const char *kind)
 {
     const char *nearest = NULL;
+    char mend[128] = "docs/check.md lists the kinds";
     for (size_t i = 0; weir_findings_kind_at(i); i++)
         nearest = weir_text_nearer(kind, nearest, weir_findings_kind_at(i));
-    return refuse_word(reader, "the kind", kind, nearest, "docs/check.md lists the kinds");
+    if (nearest)
+        snprintf(mend, sizeof mend, "did you mean '%s'?", nearest);
+    return refuse_rules(findings, entry, mend, "has the kind '%s', which does not exist", kind);
 }
 
-static weir_status read_entry(const struct reader *reader, json_t *entry)
+static weir_status read_rule(struct check_findings *findings, size_t entry, json_t *object)
 {
-    struct check_findings *findings = reader->findings;
-    const char *texts[FIELD_COUNT] = {"", "", "", "", ""};
-    if (!json_is_object(entry))
-        return refuse_rules(reader, rules_remedy, "is no object");
-    const weir_status status = read_fields(reader, entry, texts);
-    if (status < 0)
-        return status;
-    const weir_check_kind kind = weir_findings_kind(texts[FIELD_KIND]);
-    if (texts[FIELD_REASON][strspn(texts[FIELD_REASON], " ")] == '\0')
-        return refuse_rules(reader, "say in \"reason\" why nothing is wrong", "has no reason");
-    if (texts[FIELD_KIND][0] && !kind)
-        return refuse_kind(reader, texts[FIELD_KIND]);
-    if (!kind && !texts[FIELD_FIRST][0] && !texts[FIELD_SECOND][0] && !texts[FIELD_BUFFER][0])
-        return refuse_rules(reader, "name a kind, a line or a buffer", "would suppress everything");
-    struct weir_suppression *rule = malloc(sizeof *rule);
-    if (!rule)
-        return weir_host_no_memory(findings->link->host, "suppressions");
-    *rule = (struct weir_suppression){
-        kind, texts[FIELD_FIRST], texts[FIELD_SECOND], texts[FIELD_BUFFER], texts[FIELD_REASON], 0};
-    findings->rules[findings->rule_count++] = rule;
+    struct weir_suppression *rule = &findings->rules[entry - 1];
+    const char *kind = "";
+    json_error_t error;
+    *rule = (struct weir_suppression){0, "", "", "", "", 0};
+    if (json_unpack_ex(object, &error, JSON_STRICT, "{s?s, s?s, s?s, s?s, s?s}", "kind", &kind,
+                       "first", &rule->first, "second", &rule->second, "buffer", &rule->buffer,
+                       "reason", &rule->reason) != 0)
+        return refuse_rules(findings, entry, rules_remedy, "is wrong: %s", error.text);
+    rule->kind = weir_findings_kind(kind);
+    if (rule->reason[strspn(rule->reason, " ")] == '\0')
+        return refuse_rules(findings, entry, "say in \"reason\" why nothing is wrong",
+                            "has no reason");
+    if (kind[0] && !rule->kind)
+        return refuse_kind(findings, entry, kind);
+    if (!rule->kind && !rule->first[0] && !rule->second[0] && !rule->buffer[0])
+        return refuse_rules(findings, entry, "name a kind, a line or a buffer",
+                            "would suppress everything");
     return WEIR_OK;
 }
 
-// The file.
-
-static weir_status read_list(struct reader *reader, json_t *list)
+// Errors: as check_findings_create(), reported.
+static weir_status read_rules(struct check_findings *findings)
 {
-    struct check_findings *findings = reader->findings;
-    weir_status status = WEIR_OK;
-    if (!json_is_array(list))
-        return refuse_rules(reader, rules_remedy, "the file holds no list");
-    findings->rules = calloc(json_array_size(list) + 1, sizeof(void *));
-    if (!findings->rules)
-        return weir_host_no_memory(findings->link->host, "suppressions");
-    for (size_t i = 0; i < json_array_size(list) && status == WEIR_OK; i++) {
-        reader->entry = i + 1;
-        status = read_entry(reader, json_array_get(list, i));
-    }
-    return status;
-}
-
-// An empty path is a file without rules. Errors: as check_findings_create(), reported.
-static weir_status read_rules(struct check_findings *findings, const char *path)
-{
-    struct reader reader = {.findings = findings, .path = path};
     char message[512];
     json_error_t error;
     void *text;
     size_t size;
-    if (!path[0])
+    weir_status status = WEIR_OK;
+    if (!findings->suppressions[0])
         return WEIR_OK;
-    if (!weir_file_read(path, FILE_LIMIT, &text, &size, message, sizeof message))
+    if (!weir_file_read(findings->suppressions, FILE_LIMIT, &text, &size, message, sizeof message))
         return weir_host_fail(findings->link->host, WEIR_ERROR_CONFIG,
                               "mend `suppressions` in [check]", "%s", message);
-    findings->rules_file = weir_json_load(text, size, JSON_REJECT_DUPLICATES, &error);
+    json_t *list = findings->rules_file =
+        weir_json_load(text, size, JSON_REJECT_DUPLICATES, &error);
     free(text);
-    if (!findings->rules_file)
-        return refuse_rules(&reader, rules_remedy, "line %d: %s", error.line, error.text);
-    return read_list(&reader, findings->rules_file);
+    if (!list)
+        return refuse_rules(findings, 0, rules_remedy, "line %d: %s", error.line, error.text);
+    if (!json_is_array(list))
+        return refuse_rules(findings, 0, rules_remedy, "the file holds no list");
+    findings->rules = calloc(json_array_size(list) + 1, sizeof *findings->rules);
+    if (!findings->rules)
+        return weir_host_no_memory(findings->link->host, "suppressions");
+    while (findings->rule_count < json_array_size(list) && status == WEIR_OK) {
+        json_t *object = json_array_get(list, findings->rule_count);
+        status = read_rule(findings, ++findings->rule_count, object);
+    }
+    return status;
 }
 
 // Matching.
@@ -273,7 +218,7 @@ static struct weir_suppression *find_rule(const struct check_findings *findings,
                                           const struct weir_check_finding *finding)
 {
     for (size_t i = 0; i < findings->rule_count; i++) {
-        struct weir_suppression *rule = findings->rules[i];
+        struct weir_suppression *rule = &findings->rules[i];
         if ((rule->kind == 0 || rule->kind == finding->kind) &&
             matches_place(rule->first, &finding->first) &&
             matches_place(rule->second, &finding->second) &&
@@ -286,15 +231,13 @@ static struct weir_suppression *find_rule(const struct check_findings *findings,
 // Logs those that were not used.
 static void tell_unused(const struct check_findings *findings)
 {
-    char shown[200];
     char text[512];
     for (size_t i = 0; i < findings->rule_count; i++) {
-        if (findings->rules[i]->used)
+        if (findings->rules[i].used)
             continue;
-        weir_text_escape(shown, sizeof shown, findings->rules[i]->reason, "");
-        snprintf(text, sizeof text,
-                 "%.200s: entry %zu suppresses nothing that was found, remove it: %s",
-                 findings->suppressions, i + 1, shown);
+        weir_text_about(text, sizeof text, findings->suppressions,
+                        "entry %zu suppresses nothing that was found, remove it: %.200s", i + 1,
+                        findings->rules[i].reason);
         findings->link->host->log(WEIR_LOG_WARNING, findings->link->name, text);
     }
 }
@@ -317,12 +260,12 @@ static bool is_same_place(const struct weir_check_use *wanted, const struct weir
     return wanted->line == use->line && strcmp(wanted->file ? wanted->file : "", use->file) == 0;
 }
 
-static struct weir_check_finding *find(const struct check_findings *findings,
+static struct weir_check_finding *find(struct check_findings *findings,
                                        const struct weir_check_finding *wanted)
 {
     const weir_check_kind group = group_of(wanted->kind);
     for (size_t i = 0; i < findings->count; i++) {
-        struct weir_check_finding *finding = findings->items[i];
+        struct weir_check_finding *finding = &findings->items[i];
         // A launch may read outside of what it declares, and write.
         if (group_of(finding->kind) == group &&
             (group != WEIR_CHECK_OUTSIDE || finding->second.access == wanted->second.access) &&
@@ -380,51 +323,52 @@ static void leave_call(struct weir_check_use *use)
     }
 }
 
+// NULL if out of memory, or there are too many.
 static struct weir_check_finding *make_finding(struct check_findings *findings,
                                                const struct check_conflict *conflict)
 {
     struct check_conflict kept = *conflict;
     struct weir_check_finding *finding = &kept.finding;
-    struct weir_check_finding *made = malloc(sizeof *made);
-    if (made && keep_text(findings, &finding->buffer) && keep_use(findings, &finding->first) &&
-        keep_use(findings, &finding->second) && keep_words(findings, &kept, finding)) {
-        leave_call(&finding->first);
-        leave_call(&finding->second);
-        *made = *finding;
-        return made;
-    }
-    free(made);
-    return NULL;
+    if (findings->count == CHECK_PAIRS || !keep_text(findings, &finding->buffer) ||
+        !keep_use(findings, &finding->first) || !keep_use(findings, &finding->second) ||
+        !keep_words(findings, &kept, finding))
+        return NULL;
+    leave_call(&finding->first);
+    leave_call(&finding->second);
+    struct weir_check_finding *made = &findings->items[findings->count++];
+    *made = *finding;
+    return made;
 }
 
-// Adding, with the lock held.
+// Adding.
 
-static struct weir_check_finding *count_on(struct check_findings *findings,
-                                           const struct check_conflict *conflict, bool *out_new)
+void check_tell(struct check *check, const struct check_conflict *conflict)
 {
+    struct check_findings *findings = check->findings;
+    const bool hint = is_hint(conflict->finding.kind);
     struct weir_check_finding *finding = find(findings, &conflict->finding);
-    *out_new = false;
-    if (!finding && findings->count < CHECK_PAIRS) {
-        finding = make_finding(findings, conflict);
-        *out_new = finding != NULL;
-    }
-    if (!finding) {
+    const bool is_new = !finding && (finding = make_finding(findings, conflict));
+    struct weir_suppression *rule = finding ? find_rule(findings, finding) : NULL;
+    if (finding)
+        finding->count++;
+    else
         findings->dropped++;
-        return NULL;
-    }
-    struct weir_suppression *rule = find_rule(findings, finding);
-    if (*out_new) {
-        finding->suppression = rule ? rule->reason : NULL;
-        findings->items[findings->count++] = finding;
-        findings->errors += !rule && !is_hint(finding->kind);
-    }
-    finding->count++;
     if (rule)
         rule->used++;
-    return finding;
+    if (is_new) {
+        finding->suppression = rule ? rule->reason : NULL;
+        findings->errors += !rule && !hint;
+        write_files(findings, false);
+    }
+    findings->untold.end = findings->count;
+    if (findings->fail && !hint && !rule && !findings->untold.refused) {
+        findings->untold.refused = conflict->finding.kind;
+        findings->untold.finding = finding;
+    }
+    check->found_more = true;
 }
 
-// Telling, without the lock: pairs stay, and only their counts change.
+// Telling: pairs stay, and only their counts change.
 
 static void tell(const struct check_findings *findings, const struct weir_check_finding *finding)
 {
@@ -440,48 +384,60 @@ static void tell(const struct check_findings *findings, const struct weir_check_
     free(text.text);
 }
 
-weir_status check_findings_add(struct check_findings *findings,
-                               const struct check_conflict *conflict)
+weir_status check_unlock_and_tell(struct check *check)
 {
-    const struct weir_host *host = findings->link->host;
+    struct check_findings *findings = check->findings;
+    const struct weir_host *host = check->link->host;
+    const struct untold untold = findings->untold;
     struct weir_error detail = {.status = WEIR_ERROR_INVALID};
-    bool is_new;
-    pthread_mutex_lock(&findings->lock);
-    const struct weir_check_finding *finding = count_on(findings, conflict, &is_new);
-    if (is_new)
-        write_files(findings, false);
-    pthread_mutex_unlock(&findings->lock);
-    if (is_new)
-        tell(findings, finding);
-    if (!findings->fail || is_hint(conflict->finding.kind) || (finding && finding->suppression))
+    findings->untold = (struct untold){.begin = untold.end, .end = untold.end};
+    check->found_more = false;
+    (void)check_unlock(check);
+    for (size_t i = untold.begin; i < untold.end; i++)
+        tell(findings, &findings->items[i]);
+    if (!untold.refused)
         return WEIR_OK;
-    if (!finding)
+    if (!untold.finding)
         return weir_host_fail(host, WEIR_ERROR_INVALID, "mend those that are reported first",
                               "%s: one more pair of lines than the %d that are kept",
-                              weir_findings_kind_name(conflict->finding.kind), CHECK_PAIRS);
-    weir_text_escape(detail.remedy, sizeof detail.remedy, finding->remedy, "");
-    return weir_host_report(host, &detail, "%s: %s", weir_findings_kind_name(finding->kind),
-                            finding->message);
+                              weir_findings_kind_name(untold.refused), CHECK_PAIRS);
+    weir_text_escape(detail.remedy, sizeof detail.remedy, untold.finding->remedy, "");
+    return weir_host_report(host, &detail, "%s: %s", weir_findings_kind_name(untold.finding->kind),
+                            untold.finding->message);
 }
 
 // Reading.
 
-size_t check_findings_count(struct check_findings *findings, bool errors)
+static size_t count_of(struct check *check, const size_t *count)
 {
-    pthread_mutex_lock(&findings->lock);
-    const size_t count = errors ? findings->errors : findings->count;
-    pthread_mutex_unlock(&findings->lock);
-    return count;
+    check_lock(check);
+    const size_t now = *count;
+    (void)check_unlock(check);
+    return now;
 }
 
-bool check_findings_get(struct check_findings *findings, size_t index,
-                        struct weir_check_finding *out_finding, size_t size)
+size_t check_findings_count(void *user)
 {
-    pthread_mutex_lock(&findings->lock);
+    struct check *check = user;
+    return count_of(check, &check->findings->count);
+}
+
+size_t check_findings_error_count(void *user)
+{
+    struct check *check = user;
+    return count_of(check, &check->findings->errors);
+}
+
+bool check_findings_get(void *user, size_t index, struct weir_check_finding *out_finding,
+                        size_t size)
+{
+    struct check *check = user;
+    const struct check_findings *findings = check->findings;
+    check_lock(check);
     const bool there = index < findings->count;
     if (there)
-        weir_write(out_finding, size, findings->items[index], sizeof *findings->items[index]);
-    pthread_mutex_unlock(&findings->lock);
+        weir_write(out_finding, size, &findings->items[index], sizeof findings->items[index]);
+    (void)check_unlock(check);
     return there;
 }
 
@@ -493,17 +449,11 @@ static weir_status fail_output(const struct check_findings *findings)
                           findings->failure);
 }
 
-static weir_status start(struct check_findings *findings, const char *suppressions,
-                         const char *const files[CHECK_FORMS])
+static weir_status start(struct check_findings *findings, const char *const files[CHECK_FORMS])
 {
-    if (!findings->texts)
-        return weir_host_no_memory(findings->link->host, "findings");
-    const weir_status status = read_rules(findings, suppressions);
+    const weir_status status = read_rules(findings);
     if (status < 0)
         return status;
-    weir_text_escape(findings->suppressions, sizeof findings->suppressions, suppressions, "");
-    weir_text_escape(findings->program, sizeof findings->program, program_invocation_short_name,
-                     "");
     for (size_t i = 0; i < CHECK_FORMS; i++)
         if (!weir_output_path_claim(files[i], findings->paths[i]))
             return weir_host_fail(findings->link->host, WEIR_ERROR_CONFIG,
@@ -515,43 +465,36 @@ static weir_status start(struct check_findings *findings, const char *suppressio
 
 static void release(struct check_findings *findings)
 {
-    for (size_t i = 0; i < findings->count; i++)
-        free(findings->items[i]);
-    for (size_t i = 0; i < findings->rule_count; i++)
-        free(findings->rules[i]);
     free(findings->rules);
     json_decref(findings->rules_file);
-    weir_names_destroy(findings->texts);
     free(findings->list.text);
-    pthread_mutex_destroy(&findings->lock);
     free(findings);
 }
 
-weir_status check_findings_create(const struct weir_link *link, bool fail, const char *suppressions,
-                                  const char *const files[CHECK_FORMS],
-                                  struct check_findings **out_findings)
+weir_status check_findings_create(struct check *check, bool fail, const char *suppressions,
+                                  const char *const files[CHECK_FORMS])
 {
     struct check_findings *findings = calloc(1, sizeof *findings);
-    *out_findings = NULL;
     if (!findings)
-        return weir_host_no_memory(link->host, "findings");
-    findings->link = link;
+        return weir_host_no_memory(check->link->host, "findings");
+    findings->link = check->link;
+    findings->texts = check->names;
     findings->fail = fail;
-    findings->texts = weir_names_create();
-    pthread_mutex_init(&findings->lock, NULL);
-    const weir_status status = start(findings, suppressions, files);
+    findings->suppressions = suppressions;
+    const weir_status status = start(findings, files);
     if (status < 0) {
         for (size_t i = 0; i < CHECK_FORMS; i++)
             weir_output_path_give_back(findings->paths[i]);
         release(findings);
         return status;
     }
-    *out_findings = findings;
+    check->findings = findings;
     return WEIR_OK;
 }
 
-void check_findings_destroy(struct check_findings *findings)
+void check_findings_destroy(struct check *check)
 {
+    struct check_findings *findings = check->findings;
     char text[160];
     write_files(findings, true);
     if (findings->dropped) {

@@ -422,14 +422,14 @@ void check_hint_queue_ends(struct check *check, struct check_queue *gone)
 // The end of all.
 
 // Where something is unseen, only what was implied each time is certain.
-static void finish_waits(const struct check *check, struct check_wait *waits, bool unseen)
+static void finish_waits(struct check *check, struct check_wait *waits, bool unseen)
 {
     while (waits) {
         struct check_wait *next = waits->next;
         const struct check_conflict hint = {.finding = waits->hint};
         if (hint.finding.kind == WEIR_CHECK_IMPLIED_WAIT ||
             (check->needless && !waits->needed && !unseen))
-            (void)check_findings_add(check->findings, &hint);
+            check_tell(check, &hint);
         free(waits);
         waits = next;
     }
@@ -445,7 +445,9 @@ void check_note_change(struct check *check)
 
 void check_hints_finish(struct check *check)
 {
+    check_lock(check);
     finish_waits(check, check->waits, check->unseen_uses);
     finish_waits(check, check->syncs, check->unseen_uses || check->unseen_syncs);
+    (void)check_unlock(check);
     free(check->known);
 }

@@ -115,16 +115,24 @@ struct check_span check_shapes_common(const struct check_shape *a, const struct 
     return (struct check_span){0, 0};
 }
 
-bool check_rows_meet(const struct check_shape *a, const struct check_shape *b)
+bool check_shapes_meet(const struct check_shape *a, const struct check_shape *b)
 {
+    if (a->begin >= b->end || b->begin >= a->end)
+        return false;
+    if (check_shape_is_range(a) && check_shape_is_range(b))
+        return true;
     if (a->rows > 1 && b->rows > 1 && a->slices == 1 && b->slices == 1 && a->pitch == b->pitch)
         return planes_meet(a, b);
     const struct check_span found = check_shapes_common(a, b);
     return found.begin < found.end;
 }
 
-bool check_rows_cover(const struct check_shape *outer, const struct check_shape *inner)
+bool check_shape_covers(const struct check_shape *outer, const struct check_shape *inner)
 {
+    if (outer->begin > inner->begin || inner->end > outer->end)
+        return false;
+    if (check_shape_is_range(outer))
+        return true;
     if (memcmp(outer, inner, sizeof *outer) == 0) // numbers alone
         return true;
     if (!check_shape_is_range(inner))
@@ -142,6 +150,7 @@ static void keep_found(struct check_found *found, struct check_use *use)
 {
     if (found->count == found->capacity) { // seldom, so that most finds call nothing
         void *uses = weir_grow(found->uses, found->count, &found->capacity, sizeof use);
+        found->lacking = found->lacking || !uses;
         if (!uses)
             return;
         found->uses = uses;
@@ -161,26 +170,11 @@ static void find(struct check_use *use, struct check_span span, struct check_fou
     }
 }
 
-struct check_use *check_history_first(const struct check_history *history, struct check_span span)
-{
-    struct check_use *use = history->root;
-    while (use && use->reach > span.begin) {
-        if (use->left && use->left->reach > span.begin)
-            use = use->left;
-        else if (use->shape.begin >= span.end)
-            return NULL;
-        else if (use->shape.end > span.begin)
-            return use;
-        else
-            use = use->right;
-    }
-    return NULL;
-}
-
 void check_history_find(const struct check_history *history, struct check_span span,
                         struct check_found *found)
 {
     found->count = 0;
+    found->lacking = false;
     find(history->root, span, found);
 }
 
@@ -239,19 +233,6 @@ static struct check_use *merge(struct check_use *before, struct check_use *after
     return after;
 }
 
-static struct check_use *insert(struct check_use *root, struct check_use *use)
-{
-    if (!root || use->priority > root->priority) {
-        split(root, use, &use->left, &use->right);
-        measure(use);
-        return use;
-    }
-    struct check_use **side = is_before(use, root) ? &root->left : &root->right;
-    *side = insert(*side, use);
-    root->reach = later(root->reach, use->shape.end);
-    return root;
-}
-
 static struct check_use *erase(struct check_use *root, const struct check_use *use)
 {
     if (root == use)
@@ -265,11 +246,15 @@ static struct check_use *erase(struct check_use *root, const struct check_use *u
 struct check_use *check_history_add(struct check_history *history, const struct check_shape *shape)
 {
     struct check_use *use = malloc(sizeof *use);
+    struct check_use *before, *after;
     if (!use)
         return NULL;
     use->shape = *shape;
+    use->left = use->right = NULL;
     use->priority = (uint32_t)weir_random_next(&history->random);
-    history->root = insert(history->root, use);
+    measure(use);
+    split(history->root, use, &before, &after);
+    history->root = merge(merge(before, use), after);
     history->count++;
     return use;
 }

@@ -56,25 +56,12 @@ struct check_span check_shape_meet_span(const struct check_shape *shape, struct 
 // The first bytes that two shapes have in common.
 struct check_span check_shapes_common(const struct check_shape *a, const struct check_shape *b);
 
-// What the two functions below call for shapes of several rows.
-bool check_rows_meet(const struct check_shape *a, const struct check_shape *b);
-bool check_rows_cover(const struct check_shape *outer, const struct check_shape *inner);
-
 // Whether two shapes have a byte in common.
-static inline bool check_shapes_meet(const struct check_shape *a, const struct check_shape *b)
-{
-    return a->begin < b->end && b->begin < a->end &&
-           ((check_shape_is_range(a) && check_shape_is_range(b)) || check_rows_meet(a, b));
-}
+bool check_shapes_meet(const struct check_shape *a, const struct check_shape *b);
 
 // Whether every byte of `inner` is in `outer`. May be false for two shapes of several rows with
 // different pitches that do cover each other.
-static inline bool check_shape_covers(const struct check_shape *outer,
-                                      const struct check_shape *inner)
-{
-    return outer->begin <= inner->begin && inner->end <= outer->end &&
-           (check_shape_is_range(outer) || check_rows_cover(outer, inner));
-}
+bool check_shape_covers(const struct check_shape *outer, const struct check_shape *inner);
 
 // The operation that uses bytes, for reports. Texts outlive the use.
 struct check_origin {
@@ -115,12 +102,10 @@ struct check_found {
     struct check_use **uses;
     size_t count;
     size_t capacity;
+    bool lacking; // what found no memory is missing
 };
 
-// The first use whose extent meets the span, or NULL.
-struct check_use *check_history_first(const struct check_history *history, struct check_span span);
-
-// Finds the uses whose extents meet the span. What finds no memory is missing.
+// Finds the uses whose extents meet the span, in the order of their beginnings.
 void check_history_find(const struct check_history *history, struct check_span span,
                         struct check_found *found);
 

@@ -60,23 +60,8 @@ static weir_status open_findings(struct check *check, const struct weir_setting 
         [CHECK_JSON] = settings[KEY_JSON]->text,
         [CHECK_SARIF] = settings[KEY_SARIF]->text,
     };
-    return check_findings_create(check->link, strcmp(settings[KEY_REPORT]->text, "fail") == 0,
-                                 settings[KEY_SUPPRESSIONS]->text, files, &check->findings);
-}
-
-static size_t count(void *user)
-{
-    return check_findings_count(((struct check *)user)->findings, false);
-}
-
-static size_t error_count(void *user)
-{
-    return check_findings_count(((struct check *)user)->findings, true);
-}
-
-static bool get(void *user, size_t index, struct weir_check_finding *out_finding, size_t size)
-{
-    return check_findings_get(((struct check *)user)->findings, index, out_finding, size);
+    return check_findings_create(check, strcmp(settings[KEY_REPORT]->text, "fail") == 0,
+                                 settings[KEY_SUPPRESSIONS]->text, files);
 }
 
 static weir_status check_open_link(struct weir_link *link,
@@ -87,15 +72,14 @@ static weir_status check_open_link(struct weir_link *link,
         return weir_host_no_memory(link->host, "the plugin check");
     *check = (struct check){
         .link = link,
-        .told_end = &check->told,
         .hints = settings[KEY_HINTS]->integer,
         .verify = settings[KEY_VERIFY]->integer,
         .names = weir_names_create(),
         .extension = {.struct_size = sizeof check->extension,
                       .user = check,
-                      .count = count,
-                      .error_count = error_count,
-                      .get = get,
+                      .count = check_findings_count,
+                      .error_count = check_findings_error_count,
+                      .get = check_findings_get,
                       .release = check_release,
                       .acquire = check_acquire},
     };
@@ -118,7 +102,7 @@ static void check_close(const struct weir_link *link)
     struct check *check = check_of(link);
     check_threads_close(check);
     check_hints_finish(check);
-    check_findings_destroy(check->findings);
+    check_findings_destroy(check);
     weir_names_destroy(check->names);
     free(check->found.uses);
     check_history_clear(&check->wrapped.history);

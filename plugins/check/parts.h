@@ -9,11 +9,11 @@
 //   thread.c     its threads and their locks, with `threads = strict`
 //   hint.c       waits of queues and of the host that nothing needs
 //   verify.c     what kernels do, against what their launches declare
+//   finding.c    the store of findings: each pair of lines once; the file of suppressions; the files that are written
+//   words.c      the sentence and the line to add, for each kind
 //
-// finding.h has the store of findings.
-//
-// One lock guards the state of a link. Conflicts are collected with it held, and told to the
-// store after its release, since the store calls the program's log.
+// One lock guards the state of a link. Findings are added with it held, and told after its release, since
+// that calls the program's log.
 //
 // The host's knowledge. With `threads = one` all threads of the host are one actor, and everything
 // that is submitted comes after what that actor knows by then, so its clock is the floor of all
@@ -27,6 +27,7 @@
 
 #include <pthread.h>
 
+#include <weir/module/check.h>
 #include <weir/module/error.h>
 #include <weir/module/module.h>
 
@@ -34,18 +35,54 @@
 #include "base/lock.h"
 #include "base/lock_listener.h"
 #include "base/names.h"
+#include "base/table.h"
 #include "base/thread_local.h"
 #include "plugins/check/clock.h"
-#include "plugins/check/finding.h"
 #include "plugins/check/history.h"
 
-#define CHECK_PATIENCE_NS 200000000 // of a lock of the program's for the link's
+// What the engine has found: a finding without its sentences, with texts that are copied; NULL is "". `first` was
+// submitted before `second`. A host access has the queue of the host call that it is in; what is told of it has none.
+//
+// What the two are, where it is not plain:
+//   HOST_READ, HOST_WRITE  first: of a queue; second: the host
+//   OPEN_ACCESS            first: the host, where its access began; second: of a queue
+//   AFTER_FREE             one of them is a pool's free, the other uses the memory
+//   UNWRITTEN              first: none (all zero); second: the read
+//   OUTSIDE                first: none; second: the launch, with the range that it declares
+//   IMPLIED_WAIT, NEEDLESS_WAIT  first: the record; second: the wait, access 0
+//   FALSE_SHARING          first, second: the uses that touch no common byte
+//   NEEDLESS_SYNC          first: the record, without a line if it is the sync's own; second: the host
+//   READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE: with `threads = strict` one or both may
+//   be the host's.
+struct check_conflict {
+    struct weir_check_finding finding;
+    bool threads; // an order of threads that is not seen would order the two
+};
 
-// A conflict on its way to the store.
-struct check_told {
-    struct check_told *next;
-    struct check_conflict conflict;
-    char labels[3][64]; // of the conflict
+// The forms of the files that are written.
+enum {
+    CHECK_TEXT,
+    CHECK_JSON,
+    CHECK_SARIF,
+    CHECK_FORMS
+};
+
+#define CHECK_PATIENCE_NS 200000000 // of a lock of the program's for the link's
+#define CHECK_KEY_HEADS 4096
+
+// What the program releases and acquires.
+struct check_key {
+    struct check_key *next; // with the same hash, or of the spare one
+    const void *key;
+    uint64_t *counts;
+};
+
+struct check_keys {
+    struct check_key *heads[CHECK_KEY_HEADS];
+    uint32_t count;
+    struct check_key *spares; // for a signal handler, which cannot allocate
+    uint32_t spare_count;
+    uint32_t capacity; // of all clocks, that of actors
 };
 
 // Some memory. Buffers may share it.
@@ -54,15 +91,6 @@ struct check_memory {
     struct check_history probe; // that of a graph alone, while it is examined
     struct check_memory *next_probed;
     bool probed;
-};
-
-// Why a launch is not verified.
-enum check_unverified {
-    CHECK_UNVERIFIED_ADDRESS,
-    CHECK_UNVERIFIED_CALL,
-    CHECK_UNVERIFIED_ERROR,
-    CHECK_UNVERIFIED_RANDOM,
-    CHECK_UNVERIFIED_KINDS
 };
 
 // The state of a link.
@@ -85,18 +113,16 @@ struct check {
     bool unseen_syncs;  // the same of the host's waits
     bool has_synced;
     pthread_t sync_thread; // the last one that waited
-    struct check_told *told;
-    struct check_told **told_end;
+    bool found_more;       // findings are not told yet
     struct weir_names
-        *names; // of kernels and regions, and labels in conflicts, which outlive these
+        *names; // of kernels, regions and notes, and texts of findings, which outlive these
     struct check_memory wrapped; // memory of the user's that has an address, by that
     struct check_shared *shared; // memory of the user's that has a handle
     struct check_memory *probed; // of the graph that is examined
     uint32_t waiting_calls;      // host calls that have not returned
-    uint32_t unverified;         // bits of enum check_unverified that were told
     uint64_t number;             // no other link has it
     struct check_thread *threads;
-    struct check_keys *keys;               // NULL: there is none
+    struct check_keys keys;
     size_t drop_from;                      // where the next key is dropped
     const struct weir_lock_source *source; // of the program's locks; NULL: they are not seen
     struct weir_lock_listener listener;
@@ -274,11 +300,43 @@ struct check_conflict check_conflict_of(const struct check_user *user,
                                         const struct check_buffer *buffer,
                                         const struct check_use *first,
                                         const struct check_shape *shape, weir_access access);
-// Notes a conflict for check_unlock(). If out of memory it is lost.
+// finding.c
+
+// Reads the suppressions, a file or "" for none, and writes the `files`, or "", as those of a run that has found nothing
+// yet. `fail`: report = fail. Texts outlive the link.
+//
+// Ownership: the link's, until check_findings_destroy().
+// Errors: WEIR_ERROR_CONFIG for a file of suppressions that is missing or wrong; WEIR_ERROR_IO for a
+// file that cannot be written; both reported to the host.
+weir_status check_findings_create(struct check *check, bool fail, const char *suppressions,
+                                  const char *const files[CHECK_FORMS]);
+
+// Completes the files, and tells which suppressions were not used. What could not be written is
+// reported to the host's `error`.
+void check_findings_destroy(struct check *check);
+
+// Adds a conflict to the findings, which check_unlock() tells. For a new pair of lines the files are written again, at
+// once.
 void check_tell(struct check *check, const struct check_conflict *conflict);
 
-// What check_unlock() calls if something was noted.
+// What check_unlock() calls if something was found: logs new findings, without the lock, since that calls the program.
+// Returns WEIR_OK, or, if a conflict is to be refused, which no hint is and none that a suppression matches, the error
+// for that: WEIR_ERROR_INVALID, with the finding as message, which was reported to the host.
 WEIR_COLD weir_status check_unlock_and_tell(struct check *check);
+
+// Of struct weir_check_extension, whose user is the link's state.
+size_t check_findings_count(void *user);
+size_t check_findings_error_count(void *user);
+bool check_findings_get(void *user, size_t index, struct weir_check_finding *out_finding,
+                        size_t size);
+
+// words.c
+
+// "copy", "host access"; "operation" for a kind that is not known.
+const char *check_operation_name(uint32_t operation);
+// One sentence, without the full stop, and what to add where. The texts of the conflict are not NULL.
+void check_words_write(const struct check_conflict *conflict, struct weir_long_text *message,
+                       struct weir_long_text *remedy);
 
 static inline void check_lock(struct check *check)
 {
@@ -286,11 +344,10 @@ static inline void check_lock(struct check *check)
     weir_lock_take(&check->lock);
 }
 
-// Releases the lock and tells the store what was noted. Returns the error of a finding with
-// `report = fail`.
+// Releases the lock and tells what was found. Returns the error of a finding with `report = fail`.
 static inline weir_status check_unlock(struct check *check)
 {
-    if (check->told)
+    if (check->found_more)
         return check_unlock_and_tell(check);
     weir_lock_release(&check->lock);
     check_inside--;

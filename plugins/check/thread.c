@@ -18,25 +18,10 @@ struct check_thread {
     uint64_t id; // 0: it has ended
 };
 
-struct check_key {
-    struct check_key *next; // with the same hash, or of the spare one
-    const void *key;
-    uint64_t *counts;
-};
-
 enum {
     ENDED_MOST = 256, // threads whose order with new ones is kept
-    KEY_HEADS = 4096,
     KEYS_MOST = 1 << 16,
     SPARES = 8,
-};
-
-struct check_keys {
-    struct check_key *heads[KEY_HEADS];
-    uint32_t count;
-    struct check_key *spares; // for a signal handler, which cannot allocate
-    uint32_t spare_count;
-    uint32_t capacity; // of all clocks, that of actors
 };
 
 // The thread of the calling thread, of one link.
@@ -148,7 +133,7 @@ struct check_actor *check_thread_self(struct check *check)
 static struct check_key **head_of(struct check_keys *keys, const void *key)
 {
     const uintptr_t number = (uintptr_t)key;
-    return &keys->heads[(number >> 3 ^ number >> 12 ^ number) % KEY_HEADS];
+    return &keys->heads[(number >> 3 ^ number >> 12 ^ number) % CHECK_KEY_HEADS];
 }
 
 // Where the list has it, or ends.
@@ -160,9 +145,9 @@ static struct check_key **place_of(struct check_keys *keys, const void *key)
     return at;
 }
 
-static struct check_key *find_key(const struct check *check, const void *key)
+static struct check_key *find_key(struct check *check, const void *key)
 {
-    return check->keys ? *place_of(check->keys, key) : NULL;
+    return *place_of(&check->keys, key);
 }
 
 static void remove_key(struct check_key **at, uint32_t *count)
@@ -179,22 +164,19 @@ static void grow_keys(struct check *check, struct check_key **at, uint32_t *coun
 {
     while (*at) {
         struct check_key *key = *at;
-        if (check_clock_grow(&key->counts, check->keys->capacity, check->actors.capacity)) {
+        if (check_clock_grow(&key->counts, check->keys.capacity, check->actors.capacity)) {
             at = &key->next;
             continue;
         }
-        check_floor_join(&check->actors, key->counts, check->keys->capacity);
+        check_floor_join(&check->actors, key->counts, check->keys.capacity);
         remove_key(at, count);
     }
 }
 
-// Makes the table, too. Not in a signal handler.
-static void keep_spares(struct check *check)
+// Not in a signal handler.
+static void keep_spares(struct check_keys *keys)
 {
-    if (!check->keys && (check->keys = calloc(1, sizeof *check->keys)))
-        check->keys->capacity = check->actors.capacity;
-    struct check_keys *keys = check->keys;
-    while (keys && keys->spare_count < SPARES) {
+    while (keys->spare_count < SPARES) {
         struct check_key *spare = calloc(1, sizeof *spare);
         if (!spare || !check_clock_grow(&spare->counts, 0, keys->capacity)) {
             free(spare);
@@ -208,35 +190,35 @@ static void keep_spares(struct check *check)
 
 void check_threads_more(struct check *check)
 {
-    struct check_keys *keys = check->keys;
-    if (keys && keys->capacity < check->actors.capacity) {
-        for (size_t i = 0; i < KEY_HEADS; i++)
+    struct check_keys *keys = &check->keys;
+    if (keys->capacity < check->actors.capacity) {
+        for (size_t i = 0; i < CHECK_KEY_HEADS; i++)
             grow_keys(check, &keys->heads[i], &keys->count);
         grow_keys(check, &keys->spares, &keys->spare_count);
         keys->capacity = check->actors.capacity;
     }
     if (check->source)
-        keep_spares(check);
+        keep_spares(keys);
 }
 
 // There are too many: what the first one of a list knows counts as done before what follows.
 static void drop_a_key(struct check *check)
 {
     size_t i = check->drop_from;
-    while (!check->keys->heads[i])
-        i = (i + 1) % KEY_HEADS;
-    check->drop_from = (i + 1) % KEY_HEADS;
-    check_floor_join(&check->actors, check->keys->heads[i]->counts, check->keys->capacity);
-    remove_key(&check->keys->heads[i], &check->keys->count);
+    while (!check->keys.heads[i])
+        i = (i + 1) % CHECK_KEY_HEADS;
+    check->drop_from = (i + 1) % CHECK_KEY_HEADS;
+    check_floor_join(&check->actors, check->keys.heads[i]->counts, check->keys.capacity);
+    remove_key(&check->keys.heads[i], &check->keys.count);
 }
 
 // NULL if out of memory, or of spare ones.
 static struct check_key *add_key(struct check *check, const void *key, bool signal)
 {
+    struct check_keys *keys = &check->keys;
     if (!signal)
-        keep_spares(check);
-    struct check_keys *keys = check->keys;
-    struct check_key *made = keys ? keys->spares : NULL;
+        keep_spares(keys);
+    struct check_key *made = keys->spares;
     if (!made)
         return NULL;
     keys->spares = made->next;
@@ -248,8 +230,6 @@ static struct check_key *add_key(struct check *check, const void *key, bool sign
     made->next = *head;
     *head = made;
     keys->count++;
-    if (!signal)
-        keep_spares(check);
     return made;
 }
 
@@ -376,7 +356,7 @@ static void hear_forget(void *user, const void *key)
     if (!enter(check))
         return;
     if (find_key(check, key)) {
-        remove_key(place_of(check->keys, key), &check->keys->count);
+        remove_key(place_of(&check->keys, key), &check->keys.count);
         check_news(check);
     }
     check_unlock(check);
@@ -434,11 +414,10 @@ void check_threads_close(struct check *check)
         check->source->leave(&check->listener);
     while (check->threads)
         remove_thread(check, &check->threads);
-    struct check_keys *keys = check->keys;
-    for (size_t i = 0; keys && i < KEY_HEADS; i++)
+    struct check_keys *keys = &check->keys;
+    for (size_t i = 0; i < CHECK_KEY_HEADS; i++)
         while (keys->heads[i])
             remove_key(&keys->heads[i], &keys->count);
-    while (keys && keys->spares)
+    while (keys->spares)
         remove_key(&keys->spares, &keys->spare_count);
-    free(keys);
 }

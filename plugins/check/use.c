@@ -2,47 +2,7 @@
 // operations take over the node that an earlier one of the same bytes leaves.
 #include "plugins/check/parts.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
-// From two uses to a conflict, as the store of findings takes it.
-
-void check_tell(struct check *check, const struct check_conflict *conflict)
-{
-    struct check_told *told = calloc(1, sizeof *told);
-    if (!told)
-        return;
-    told->conflict = *conflict;
-    struct weir_check_finding *finding = &told->conflict.finding;
-    const char **const labels[] = {&finding->first.queue, &finding->second.queue, &finding->buffer};
-    for (size_t i = 0; i < sizeof labels / sizeof *labels; i++) {
-        snprintf(told->labels[i], sizeof told->labels[i], "%s", *labels[i] ? *labels[i] : "");
-        *labels[i] = *labels[i] ? told->labels[i] : NULL;
-    }
-    *check->told_end = told;
-    check->told_end = &told->next;
-}
-
-weir_status check_unlock_and_tell(struct check *check)
-{
-    struct check_told *told = check->told;
-    weir_status status = WEIR_OK;
-    check->told = NULL;
-    check->told_end = &check->told;
-    weir_lock_release(&check->lock);
-    check_inside--;
-    while (told) {
-        struct check_told *next = told->next;
-        const weir_status added = check_findings_add(check->findings, &told->conflict);
-        if (status == WEIR_OK)
-            status = added;
-        free(told);
-        told = next;
-    }
-    return status;
-}
-
-// The parties.
+// From two uses to a conflict, as the store of findings takes it: the parties.
 
 static bool is_host(const struct check_origin *origin)
 {
@@ -370,7 +330,7 @@ static void use_memory(struct check *check, const struct check_user *user,
 // Gaps: bytes that nothing has written, kept as uses of no one.
 
 enum {
-    GAPS_MOST = 4096 // with more of them, all bytes count as written
+    GAPS_MOST = 4096 // with more of them, or out of memory, all bytes count as written
 };
 
 static void add_gap(struct check_history *gaps, uint64_t begin, uint64_t end)
@@ -386,16 +346,17 @@ void check_gaps_reset(struct check_buffer *buffer, uint64_t size)
     add_gap(&buffer->gaps, 0, size);
 }
 
-static void fill_span(struct check_history *gaps, struct check_span span)
+static void fill_span(struct check *check, struct check_history *gaps, struct check_span span)
 {
-    struct check_use *gap;
-    while ((gap = check_history_first(gaps, span))) {
+    check_history_find(gaps, span, &check->found);
+    for (size_t i = 0; i < check->found.count; i++) {
+        struct check_use *gap = check->found.uses[i];
         const struct check_shape whole = gap->shape;
         check_history_remove(gaps, gap);
         add_gap(gaps, whole.begin, span.begin);
         add_gap(gaps, span.end, whole.end);
     }
-    if (gaps->count > GAPS_MOST)
+    if (gaps->count > GAPS_MOST || check->found.lacking)
         check_history_clear(gaps);
 }
 
@@ -407,18 +368,16 @@ static bool may_meet(const struct check_history *gaps, uint64_t begin, uint64_t 
 }
 
 // The first bytes of the shape that nothing has written; empty if there are none.
-static struct check_span find_gap(const struct check_history *gaps, const struct check_shape *shape)
+static struct check_span find_gap(struct check *check, const struct check_history *gaps,
+                                  const struct check_shape *shape)
 {
-    struct check_span left = {shape->begin, shape->end};
-    const struct check_use *gap;
-    while ((gap = check_history_first(gaps, left))) {
-        const struct check_span span = {gap->shape.begin, gap->shape.end};
-        const struct check_span found = check_shape_meet_span(shape, span);
-        if (found.begin < found.end)
-            return found;
-        left.begin = span.end;
+    struct check_span found = {0, 0};
+    check_history_find(gaps, (struct check_span){shape->begin, shape->end}, &check->found);
+    for (size_t i = 0; i < check->found.count && found.begin == found.end; i++) {
+        const struct check_shape *gap = &check->found.uses[i]->shape;
+        found = check_shape_meet_span(shape, (struct check_span){gap->begin, gap->end});
     }
-    return (struct check_span){0, 0};
+    return found;
 }
 
 static void use_open(struct check *check, const struct check_user *user,
@@ -439,16 +398,15 @@ static void use_open(struct check *check, const struct check_user *user,
 }
 
 // What is read and written may be written first, or in parts. The host may have gaps in what it
-// reads, such as the ones between aligned parts, and a guess may be too wide.
-static bool must_be_written(const struct check_user *user, const struct check_buffer *buffer,
+// reads, such as the ones between aligned parts, and a guess may be too wide. The gaps have just been found.
+static bool must_be_written(const struct check *check, const struct check_user *user,
                             const struct check_shape *shape, weir_access access,
                             struct check_span gap)
 {
-    const struct check_span whole = {shape->begin, shape->end};
     if ((access & ~CHECK_ASSUMED) != WEIR_ACCESS_READ)
         return false;
     if (access & CHECK_ASSUMED)
-        return check_shape_covers(&check_history_first(&buffer->gaps, whole)->shape, shape);
+        return check_shape_covers(&check->found.uses[0]->shape, shape);
     return !is_host(&user->origin) || gap.end - gap.begin == shape->end - shape->begin;
 }
 
@@ -457,10 +415,10 @@ static void use_gaps(struct check *check, const struct check_user *user,
                      struct check_buffer *buffer, const struct check_shape *shape,
                      weir_access access)
 {
-    const struct check_span gap = find_gap(&buffer->gaps, shape);
+    const struct check_span gap = find_gap(check, &buffer->gaps, shape);
     if (gap.begin == gap.end)
         return;
-    if (!check->unseen_writes && must_be_written(user, buffer, shape, access, gap)) {
+    if (!check->unseen_writes && must_be_written(check, user, shape, access, gap)) {
         struct check_conflict conflict =
             check_conflict_by(user, WEIR_CHECK_UNWRITTEN, buffer, shape, access, 0);
         add_bytes(&conflict, gap, 0);
@@ -468,7 +426,7 @@ static void use_gaps(struct check *check, const struct check_user *user,
     }
     const uint64_t runs = check_shape_run_count(shape);
     for (uint64_t i = 0; i < runs && buffer->gaps.root; i++)
-        fill_span(&buffer->gaps, check_shape_run(shape, i));
+        fill_span(check, &buffer->gaps, check_shape_run(shape, i));
 }
 
 void check_use_bytes(struct check *check, const struct check_user *user,

@@ -344,30 +344,28 @@ static bool run_both(struct trial *trial)
 
 // Notes, each once.
 
-static const char *const reasons[CHECK_UNVERIFIED_KINDS] = {
-    [CHECK_UNVERIFIED_ADDRESS] =
-        "launches are not verified after weir_buffer_address(): what kernels reach through "
-        "addresses would be used more than once",
-    [CHECK_UNVERIFIED_CALL] =
-        "launches are not verified in a host call, and while one waits for the program",
-    [CHECK_UNVERIFIED_ERROR] = "the launch cannot be run on copies of its buffers",
-    [CHECK_UNVERIFIED_RANDOM] = "the kernel gives other results in every run, so what it reads is "
-                                "not verified",
-};
+static const char unverified_address[] =
+    "launches are not verified after weir_buffer_address(): what kernels reach through "
+    "addresses would be used more than once";
+static const char unverified_call[] =
+    "launches are not verified in a host call, and while one waits for the program";
+static const char unverified_error[] = "the launch cannot be run on copies of its buffers";
+static const char unverified_random[] =
+    "the kernel gives other results in every run, so what it reads is not verified";
 
 static void note(const struct weir_link *link, const struct weir_operation *operation,
-                 enum check_unverified kind)
+                 const char *reason)
 {
     struct check *check = check_of(link);
     char text[512];
     check_lock(check);
-    const bool told = check->unverified & 1u << kind;
-    check->unverified |= 1u << kind;
+    const bool told = weir_names_find(check->names, reason) != SIZE_MAX;
+    (void)weir_names_keep(check->names, reason);
     (void)check_unlock(check);
     if (told)
         return;
     snprintf(text, sizeof text, "verify: %.200s:%d: %s; told once",
-             operation->file ? operation->file : "(unknown)", operation->line, reasons[kind]);
+             operation->file ? operation->file : "(unknown)", operation->line, reason);
     link->host->log(WEIR_LOG_WARNING, link->name, text);
 }
 
@@ -494,8 +492,7 @@ static weir_status hunt(struct trial *trial)
     const size_t at = random ? 0 : find_read(trial);
     if (!random && is_surely_read(trial, at))
         return tell_read(trial, at);
-    note(trial->link, trial->operation,
-         trial->failed ? CHECK_UNVERIFIED_ERROR : CHECK_UNVERIFIED_RANDOM);
+    note(trial->link, trial->operation, trial->failed ? unverified_error : unverified_random);
     return WEIR_OK;
 }
 
@@ -519,7 +516,7 @@ static weir_status verify_launch(const struct weir_link *link, weir_queue *queue
     const bool run = begin_trial(&trial) >= 0 && run_both(&trial);
     const bool reads = run && differs(&trial);
     if (!run)
-        note(link, operation, CHECK_UNVERIFIED_ERROR);
+        note(link, operation, unverified_error);
     weir_status status = tell_writes(&trial); // of the first run, too, if only the second failed
     if (status == WEIR_OK && reads)
         status = hunt(&trial);
@@ -596,7 +593,7 @@ weir_status check_verify(const struct weir_link *link, weir_queue *queue,
     const bool addressed = check->addressed;
     (void)check_unlock(check);
     if (addressed || check_innermost_call || !await_calls(check)) {
-        note(link, operation, addressed ? CHECK_UNVERIFIED_ADDRESS : CHECK_UNVERIFIED_CALL);
+        note(link, operation, addressed ? unverified_address : unverified_call);
         return WEIR_OK;
     }
     if (link->next->ops->queue_finish(link->next, queue) < 0)

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "plugins/check/finding.h"
+#include "plugins/check/parts.h"
 
 const char *check_operation_name(uint32_t operation)
 {
@@ -14,20 +14,14 @@ static bool is_host(const struct weir_check_use *use)
     return use->queue_id == 0;
 }
 
-static bool is_free(const struct weir_check_use *use)
+static bool is(const struct weir_check_use *use, uint32_t operation)
 {
-    return strcmp(use->operation, check_operation_name(WEIR_OPERATION_POOL_FREE)) == 0;
+    return strcmp(use->operation, check_operation_name(operation)) == 0;
 }
 
 static bool is_in_call(const struct weir_check_use *use)
 {
-    return !is_host(use) && strcmp(use->operation, check_operation_name(0)) == 0;
-}
-
-// Work that Weir did not submit goes by its own name.
-static bool is_note(const struct weir_check_use *use)
-{
-    return strcmp(use->operation, check_operation_name(WEIR_OPERATION_NOTE)) == 0;
+    return !is_host(use) && is(use, 0);
 }
 
 // Parts of sentences.
@@ -63,12 +57,11 @@ static void add_use(struct weir_long_text *text, const struct weir_check_finding
     if (is_host(use) || is_in_call(use)) {
         weir_long_text_add(text, "the host at ");
     } else {
-        if (is_note(use))
+        if (is(use, WEIR_OPERATION_NOTE)) // work that Weir did not submit goes by its own name
             weir_long_text_add(text, "'%s'", use->kernel);
         else
-            weir_long_text_add(text, "the %s", use->operation);
-        if (use->kernel[0] && !is_note(use))
-            weir_long_text_add(text, " of '%s'", use->kernel);
+            weir_long_text_add(text, use->kernel[0] ? "the %s of '%s'" : "the %s%s", use->operation,
+                               use->kernel);
         weir_long_text_add(text, " on ");
         add_queue(text, finding, use);
         weir_long_text_add(text, " at ");
@@ -80,22 +73,9 @@ static void add_use(struct weir_long_text *text, const struct weir_check_finding
         weir_long_text_add(text, " %" PRIu64, use->region_number);
 }
 
-static const char *infinitive(weir_access access)
-{
-    if (access == WEIR_ACCESS_READ)
-        return "read";
-    return access == WEIR_ACCESS_WRITE ? "write" : "read and write";
-}
-
-static const char *verb(const struct weir_check_use *use)
-{
-    static const char *const certain[] = {"reads", "writes", "reads and writes"};
-    static const char *const assumed[] = {"may read", "may write", "may read and write"};
-    const size_t index = use->access == WEIR_ACCESS_READ    ? 0
-                         : use->access == WEIR_ACCESS_WRITE ? 1
-                                                            : 2;
-    return use->assumed ? assumed[index] : certain[index];
-}
+// By weir_access.
+static const char *const certain[] = {"uses", "reads", "writes", "reads and writes"};
+static const char *const assumed[] = {"may use", "may read", "may write", "may read and write"};
 
 // Why a sentence says "may".
 static void add_assumption(struct weir_long_text *text, const struct weir_check_finding *finding)
@@ -146,8 +126,9 @@ static const char *sentence_of(const struct weir_check_finding *finding)
     case WEIR_CHECK_OPEN_ACCESS:
         return "%u2 %v2 %b, which %u1 %v1 until weir_host_end()";
     case WEIR_CHECK_AFTER_FREE:
-        return is_free(&finding->first) ? "%u2 %v2 %b, which %u1 has returned to its pool"
-                                        : "%u2 returns %b to its pool, which %u1 may still %i1";
+        return is(&finding->first, WEIR_OPERATION_POOL_FREE)
+                   ? "%u2 %v2 %b, which %u1 has returned to its pool"
+                   : "%u2 returns %b to its pool, which %u1 may still %i1";
     case WEIR_CHECK_UNWRITTEN:
         return "%u2 reads %b, which nothing has written";
     case WEIR_CHECK_OUTSIDE:
@@ -176,7 +157,7 @@ static const char *remedy_of(const struct weir_check_finding *finding)
     case WEIR_CHECK_OPEN_ACCESS:
         return "end the host's access of %p1 before %p2";
     case WEIR_CHECK_AFTER_FREE:
-        if (!is_free(first))
+        if (!is(first, WEIR_OPERATION_POOL_FREE))
             break;
         return elsewhere // then a wait of the queue that frees is missing too
                    ? "move the free of %p1 after %p2; record on %q2 after %s2, wait on %q1 before "
@@ -221,10 +202,10 @@ static void add_part(struct weir_long_text *text, const struct weir_check_findin
         add_queue(text, finding, use);
         break;
     case 'v':
-        weir_long_text_add(text, "%s", verb(use));
+        weir_long_text_add(text, "%s", (use->assumed ? assumed : certain)[use->access]);
         break;
     case 'i':
-        weir_long_text_add(text, "%s", infinitive(use->access));
+        weir_long_text_add(text, "%s", assumed[use->access] + strlen("may "));
         break;
     case 'd':
         add_declared(text, use);
@@ -265,7 +246,8 @@ void check_words_write(const struct check_conflict *conflict, struct weir_long_t
     weir_long_text_add(message, "; a flag or an atomic variable between their threads, which is "
                                 "not seen, may order them");
     // A program without Weir has no call of Weir's to add.
-    weir_long_text_add(remedy, is_note(&finding->first) && is_note(&finding->second)
+    weir_long_text_add(remedy, is(&finding->first, WEIR_OPERATION_NOTE) &&
+                                       is(&finding->second, WEIR_OPERATION_NOTE)
                                    ? "; if a flag or an atomic variable does, also wait for the "
                                      "first one's event on the thread of the second one"
                                    : "; if atomic variables or futexes order their threads, "

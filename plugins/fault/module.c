@@ -27,19 +27,9 @@ enum {
     GARBAGE_STATUS = -4711, // no status of Weir's
 };
 
-// What can get a fault: operations and creations.
+// What can get a fault: operations, by enum weir_operation_kind, and creations.
 enum target {
-    NOTHING,
-    COPY,
-    FILL,
-    LAUNCH,
-    HOST_CALL,
-    RECORD,
-    WAIT,
-    GRAPH,
-    NATIVE,
-    COLLECTIVE,
-    NEW_DEVICE,
+    NEW_DEVICE = WEIR_OPERATION_KINDS,
     NEW_QUEUE,
     NEW_BUFFER,
     NEW_PROGRAM,
@@ -49,15 +39,15 @@ enum target {
 };
 
 static const char *const target_names[TARGETS] = {
-    [COPY] = "copy",
-    [FILL] = "fill",
-    [LAUNCH] = "launch",
-    [HOST_CALL] = "host-call",
-    [RECORD] = "record",
-    [WAIT] = "wait",
-    [GRAPH] = "graph",
-    [NATIVE] = "native",
-    [COLLECTIVE] = "collective",
+    [WEIR_OPERATION_COPY] = "copy",
+    [WEIR_OPERATION_FILL] = "fill",
+    [WEIR_OPERATION_LAUNCH] = "launch",
+    [WEIR_OPERATION_HOST_CALL] = "host-call",
+    [WEIR_OPERATION_RECORD] = "record",
+    [WEIR_OPERATION_WAIT] = "wait",
+    [WEIR_OPERATION_GRAPH] = "graph",
+    [WEIR_OPERATION_NATIVE] = "native",
+    [WEIR_OPERATION_COLLECTIVE] = "collective",
     [NEW_DEVICE] = "new-device",
     [NEW_QUEUE] = "new-queue",
     [NEW_BUFFER] = "new-buffer",
@@ -83,15 +73,19 @@ static const char *const kind_names[KINDS + 1] = {
 };
 
 #define BIT(target) (1u << (target))
-#define WORK (BIT(COPY) | BIT(FILL) | BIT(LAUNCH) | BIT(HOST_CALL) | BIT(GRAPH) | BIT(NATIVE))
+#define ORDER (BIT(WEIR_OPERATION_RECORD) | BIT(WEIR_OPERATION_WAIT))
+#define WORK                                                                                  \
+    (BIT(WEIR_OPERATION_COPY) | BIT(WEIR_OPERATION_FILL) | BIT(WEIR_OPERATION_LAUNCH) |       \
+     BIT(WEIR_OPERATION_HOST_CALL) | BIT(WEIR_OPERATION_GRAPH) | BIT(WEIR_OPERATION_NATIVE) | \
+     BIT(WEIR_OPERATION_COLLECTIVE))
 
 // The targets of each kind of fault.
 static const uint32_t possible[KINDS] = {
-    [REFUSE] = WORK | BIT(RECORD) | BIT(WAIT) | BIT(COLLECTIVE),
-    [FAIL] = WORK | BIT(COLLECTIVE),
-    [SLOW] = WORK | BIT(COLLECTIVE),
-    [LOSE] = WORK | BIT(RECORD) | BIT(WAIT) | BIT(COLLECTIVE),
-    [GARBAGE] = BIT(HOST_CALL),
+    [REFUSE] = WORK | ORDER,
+    [FAIL] = WORK,
+    [SLOW] = WORK,
+    [LOSE] = WORK | ORDER,
+    [GARBAGE] = BIT(WEIR_OPERATION_HOST_CALL),
     [MEMORY] = BIT(NEW_DEVICE) | BIT(NEW_QUEUE) | BIT(NEW_BUFFER) | BIT(NEW_PROGRAM) |
                BIT(NEW_KERNEL) | BIT(NEW_GRAPH),
 };
@@ -135,7 +129,7 @@ struct call {
     struct call *next;
     const struct fault *fault;
     uint64_t number;
-    enum target target;
+    uint32_t target;
     atomic_bool done;
     weir_host_function function; // the user's
     void *user;
@@ -169,7 +163,7 @@ static const char *text_of(const struct fault *fault, enum key key)
 
 // An operation or a creation, as it is asked about.
 struct candidate {
-    enum target target;
+    uint32_t target;
     const char *queue;     // its label, or NULL
     const char *labels[2]; // of what it uses or creates, or NULL
     const char *file;      // or NULL
@@ -244,7 +238,7 @@ static bool choose(struct fault *fault, const struct candidate *candidate, uint6
 
 // The fault as an error: `what` is a noun, such as "a refusal".
 static struct weir_error describe(const struct fault *fault, weir_status status, const char *what,
-                                  enum target target, uint64_t number)
+                                  uint32_t target, uint64_t number)
 {
     struct weir_error error = {.status = status};
     snprintf(error.message, sizeof error.message,
@@ -257,7 +251,7 @@ static struct weir_error describe(const struct fault *fault, weir_status status,
 
 // Reports it. Returns `status`.
 static weir_status report(const struct fault *fault, weir_status status, const char *what,
-                          enum target target, uint64_t number)
+                          uint32_t target, uint64_t number)
 {
     const struct weir_error error = describe(fault, status, what, target, number);
     return fault->link->host->error(&error, sizeof error);
@@ -276,7 +270,7 @@ static weir_status loss_of(const struct weir_link *link, const struct device *de
 }
 
 // Loses the device by operation `number`, and returns the error.
-static weir_status lose(const struct weir_link *link, struct device *device, enum target target,
+static weir_status lose(const struct weir_link *link, struct device *device, uint32_t target,
                         uint64_t number)
 {
     struct fault *fault = fault_of(link);
@@ -404,7 +398,7 @@ static bool comes_after(const struct fault *fault, const struct weir_operation *
 // Submits a call in the place of the operation, or for SLOW before it. For GARBAGE it is the operation, with another
 // function.
 static weir_status submit_call(const struct weir_link *link, weir_queue *object,
-                               const struct weir_operation *operation, enum target target,
+                               const struct weir_operation *operation, uint32_t target,
                                uint64_t number)
 {
     const struct fault *fault = fault_of(link);
@@ -440,26 +434,6 @@ static weir_status submit_call(const struct weir_link *link, weir_queue *object,
     return status < 0 || !comes_after(fault, operation) ? status : forward(link, object, operation);
 }
 
-// Of operations that a driver sees. Others are never chosen.
-static enum target target_of(const struct weir_operation *operation)
-{
-    static const unsigned char targets[WEIR_OPERATION_KINDS] = {
-        [WEIR_OPERATION_COPY] = COPY,
-        [WEIR_OPERATION_FILL] = FILL,
-        [WEIR_OPERATION_LAUNCH] = LAUNCH,
-        [WEIR_OPERATION_HOST_CALL] = HOST_CALL,
-        [WEIR_OPERATION_RECORD] = RECORD,
-        [WEIR_OPERATION_WAIT] = WAIT,
-        [WEIR_OPERATION_GRAPH] = GRAPH,
-        [WEIR_OPERATION_NATIVE] = NATIVE,
-        [WEIR_OPERATION_COLLECTIVE] = COLLECTIVE,
-    };
-    const uint32_t unseen = WEIR_OPERATION_IMPLIED | WEIR_OPERATION_INTERNAL | WEIR_OPERATION_EMPTY;
-    if (operation->flags & unseen || operation->kind >= WEIR_OPERATION_KINDS)
-        return NOTHING;
-    return (enum target)targets[operation->kind];
-}
-
 static void find_labels(const struct weir_operation *operation, const char **labels)
 {
     const struct weir_box *box = weir_operation_box(operation);
@@ -481,11 +455,13 @@ static weir_status queue_submit(const struct weir_link *link, weir_queue *queue,
     struct fault *fault = fault_of(link);
     struct device *device = queue_of(link, queue)->device;
     struct candidate candidate = {
-        .target = target_of(operation),
+        .target = operation->kind,
         .queue = weir_queue_object(queue)->label,
         .file = operation->file,
         .line = operation->line,
     };
+    // What no driver sees is never chosen.
+    const uint32_t unseen = WEIR_OPERATION_IMPLIED | WEIR_OPERATION_INTERNAL | WEIR_OPERATION_EMPTY;
     uint64_t number;
     // Records of the library's own are forwarded even when the device is lost: with them it finds out
     // when memory that is in use can be freed.
@@ -495,7 +471,8 @@ static weir_status queue_submit(const struct weir_link *link, weir_queue *queue,
     if (status < 0)
         return status;
     find_labels(operation, candidate.labels);
-    if (!candidate.target || !choose(fault, &candidate, &number))
+    if (operation->flags & unseen || operation->kind >= WEIR_OPERATION_KINDS ||
+        !choose(fault, &candidate, &number))
         return forward(link, queue, operation);
     if (fault->kind == REFUSE)
         return report(fault, WEIR_ERROR_DEVICE, "a refusal", candidate.target, number);
@@ -508,8 +485,8 @@ static weir_status queue_submit(const struct weir_link *link, weir_queue *queue,
 // lost.
 
 // Of an object that is about to be created on the device, or NULL device.
-static weir_status check(const struct weir_link *link, const struct device *device,
-                         enum target target, const char *label)
+static weir_status check(const struct weir_link *link, const struct device *device, uint32_t target,
+                         const char *label)
 {
     struct fault *fault = fault_of(link);
     const struct candidate candidate = {
@@ -657,7 +634,7 @@ static weir_status refuse_target(const struct fault *fault, const char *name)
     char names[256];
     size_t used = 0;
     for (size_t i = 0; i < TARGETS; i++)
-        if (possible[fault->kind] & 1u << i)
+        if (possible[fault->kind] & BIT(i))
             weir_text_append(names, sizeof names, &used, "%s%s", used ? ", " : "", target_names[i]);
     return weir_host_fail(fault->link->host, WEIR_ERROR_CONFIG,
                           "name some of those, or another `fault`",
@@ -673,12 +650,12 @@ static weir_status read_targets(struct fault *fault)
     snprintf(copy, sizeof copy, "%s", text_of(fault, KEY_TARGETS));
     fault->targets = *copy ? 0 : possible[fault->kind];
     for (char *name = strtok_r(copy, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest)) {
-        size_t target = 1;
-        while (target < TARGETS && strcmp(target_names[target], name) != 0)
+        uint32_t target = 0;
+        while (target < TARGETS && !is_label(name, target_names[target]))
             target++;
-        if (target == TARGETS || !(possible[fault->kind] & 1u << target))
+        if (target == TARGETS || !(possible[fault->kind] & BIT(target)))
             return refuse_target(fault, name);
-        fault->targets |= 1u << target;
+        fault->targets |= BIT(target);
     }
     return WEIR_OK;
 }

@@ -254,11 +254,11 @@ static void queue_retire(const struct weir_link *link, weir_queue *object)
     struct perturb *perturb = perturb_of(link);
     struct perturb_queue *queue = perturb_queue_of(link, object);
     enter(perturb);
-    while (queue->first)
-        perturb_operations_destroy(perturb_pop(queue));
+    if (queue->first)
+        perturb_operations_destroy(perturb_take(queue, queue->last));
     while (queue->in_flight)
         perturb_wait(perturb, WEIR_FOREVER);
-    queue->granted = queue->handed_on = queue->done = UINT64_MAX;
+    queue->done = UINT64_MAX;
     pthread_cond_broadcast(&perturb->changed);
     leave(perturb);
 }
@@ -285,7 +285,7 @@ static weir_status submit_unknown(const struct weir_link *link, struct perturb_q
     enter(queue->perturb);
     perturb_drain(queue, queue->submitted, PERTURB_NO_HOST_CALLS);
     const bool empty = !queue->first && queue->in_flight == 0;
-    queue->submitted = queue->granted = queue->handed_on = operation->sequence;
+    queue->submitted = operation->sequence;
     if (empty)
         queue->done = operation->sequence;
     leave(queue->perturb);
@@ -403,30 +403,15 @@ static weir_status queue_native(const struct weir_link *link, weir_queue *object
 
 // Graphs.
 
-static bool is_launch(const struct perturb_operation *operation, const weir_graph *graph)
-{
-    return perturb_of_user(operation)->kind == WEIR_OPERATION_GRAPH &&
-           perturb_of_user(operation)->u.graph.graph == graph;
-}
-
 // The last launch of the graph that is pending; 0: none.
 static uint64_t last_launch(const struct perturb_queue *queue, const weir_graph *graph)
 {
     uint64_t last = 0;
     for (const struct perturb_operation *at = queue->first; at; at = at->next)
-        if (is_launch(at, graph))
+        if (perturb_of_user(at)->kind == WEIR_OPERATION_GRAPH &&
+            perturb_of_user(at)->u.graph.graph == graph)
             last = perturb_of_user(at)->sequence;
     return last;
-}
-
-// Whether a launch of the graph has been taken out, and the front end does not have it yet.
-static bool hands_on_launch(const struct perturb *perturb, const weir_graph *graph)
-{
-    for (const struct perturb_batch *batch = perturb->flight; batch; batch = batch->next)
-        for (const struct perturb_operation *at = batch->first; at && !batch->open; at = at->next)
-            if (is_launch(at, graph))
-                return true;
-    return false;
 }
 
 // Returns false when no launch was left here; else queues may have come and gone.
@@ -441,7 +426,7 @@ static bool drain_launch(struct perturb *perturb, const weir_graph *graph)
             return true;
         }
     }
-    if (!hands_on_launch(perturb, graph))
+    if (!perturb_hands_on(perturb, NULL)) // one that was taken out may be among these
         return false;
     perturb_wait(perturb, WEIR_FOREVER);
     return true;
@@ -553,30 +538,18 @@ static const struct weir_key keys[KEY_COUNT] = {
 
 // Opening.
 
-// Reads "FILE:LINE", with spaces around it. False: it is something else.
-static bool read_line(char *text, struct perturb_line *line)
-{
-    text += strspn(text, " ");
-    char *colon = strrchr(text, ':');
-    if (!colon || colon == text || (size_t)(colon - text) >= sizeof line->file)
-        return false;
-    const char *end = colon + 1 + strspn(colon + 1, "0123456789");
-    const unsigned long number = strtoul(colon + 1, NULL, 10);
-    snprintf(line->file, sizeof line->file, "%.*s", (int)(colon - text), text);
-    line->line = number <= 1000000000 ? (int)number : 0;
-    return end[strspn(end, " ")] == '\0' && line->line > 0;
-}
-
 // Reads "FILE:LINE, FILE:LINE". False: it is something else.
-static bool read_lines(const char *text, struct perturb_line pair[2])
+static bool read_pair(const char *text, struct perturb_line pair[2])
 {
-    char copy[2 * sizeof pair->file + 64];
-    const int length = snprintf(copy, sizeof copy, "%s", text);
-    char *comma = strchr(copy, ',');
-    if (length >= (int)sizeof copy || !comma)
+    char lines[2][10];
+    int end = 0;
+    if (sscanf(text, " %255[^:,]:%9[0-9] , %255[^:,]:%9[0-9] %n", pair[0].file, lines[0],
+               pair[1].file, lines[1], &end) != 4 ||
+        text[end])
         return false;
-    *comma = '\0';
-    return read_line(copy, &pair[0]) && read_line(comma + 1, &pair[1]);
+    for (size_t i = 0; i < 2; i++)
+        pair[i].line = (int)strtol(lines[i], NULL, 10);
+    return pair[0].line && pair[1].line;
 }
 
 // The last two links are the front end's own and the backend.
@@ -603,7 +576,7 @@ static weir_status read_settings(struct perturb *perturb,
     perturb->idle_ns = (uint64_t)settings[KEY_IDLE]->integer * 1000000u;
     perturb->limit = (uint64_t)settings[KEY_PENDING]->integer;
     perturb->report = settings[KEY_REPORT]->text;
-    if (perturb->mode == PERTURB_PAIR && !read_lines(pair, perturb->pair))
+    if (perturb->mode == PERTURB_PAIR && !read_pair(pair, perturb->pair))
         return weir_host_fail(perturb->link->host, WEIR_ERROR_CONFIG,
                               "name two lines, as app.c:80, app.c:91, in `pair` of [perturb] or "
                               "in WEIR_PERTURB_PAIR",

@@ -73,8 +73,6 @@ struct perturb_queue {
     struct perturb_operation *first; // pending
     struct perturb_operation *last;
     uint64_t submitted; // sequence
-    uint64_t granted;   // to runners, up to here
-    uint64_t handed_on; // up to here
     uint64_t done;      // complete up to here
     uint64_t asked;     // the event of the last query
     uint64_t priority;
@@ -165,8 +163,11 @@ bool perturb_run_one(struct perturb *perturb, struct perturb_queue *queue, uint6
 // holds as it does without the plugin.
 void perturb_drain(struct perturb_queue *queue, uint64_t sequence, unsigned flags);
 
-// Takes the first of the queue's operations, of which there is one, from those that are pending.
-struct perturb_operation *perturb_pop(struct perturb_queue *queue);
+// Whether operations of the queue, or for NULL of any, are on their way to the front end.
+bool perturb_hands_on(const struct perturb *perturb, const struct perturb_queue *queue);
+
+// Takes the queue's operations up to `last` from those that are pending.
+struct perturb_operation *perturb_take(struct perturb_queue *queue, struct perturb_operation *last);
 
 // A wait on `changed` that ends at the deadline, or when a batch stalls.
 void perturb_wait(struct perturb *perturb, uint64_t deadline_ns);

@@ -140,14 +140,15 @@ enum {
 
 // Pending operations.
 
-struct perturb_operation *perturb_pop(struct perturb_queue *queue)
+struct perturb_operation *perturb_take(struct perturb_queue *queue, struct perturb_operation *last)
 {
     struct perturb_operation *first = queue->first;
-    queue->first = first->next;
+    queue->first = last->next;
     if (!queue->first)
         queue->last = NULL;
-    queue->perturb->pending--;
-    first->next = NULL;
+    last->next = NULL;
+    for (const struct perturb_operation *at = first; at; at = at->next)
+        queue->perturb->pending--;
     return first;
 }
 
@@ -188,9 +189,9 @@ static bool settle_queue(struct perturb_queue *queue)
     bool any = false;
     while (may_run(queue, 0) && (perturb_of_user(queue->first)->kind == WEIR_OPERATION_WAIT ||
                                  is_empty(perturb_of_user(queue->first)))) {
-        struct perturb_operation *first = perturb_pop(queue);
+        struct perturb_operation *first = perturb_take(queue, queue->first);
         // Not its number: a disabled node of a launch has that of the launch.
-        queue->granted = queue->handed_on = queue->done = end_of(first);
+        queue->done = end_of(first);
         perturb_operations_destroy(first);
         any = true;
     }
@@ -301,7 +302,6 @@ static void hand_on(struct perturb_batch *batch)
     }
     pthread_mutex_lock(&perturb->lock);
     batch->open = true;
-    batch->queue->handed_on = batch->last;
     pthread_cond_broadcast(&perturb->changed);
     pthread_mutex_unlock(&perturb->lock);
     // The program is told of a failure when it asks for an event.
@@ -371,43 +371,30 @@ static uint64_t mix(uint64_t digest, uint64_t number)
     return digest ^ digest >> 32;
 }
 
-static struct perturb_batch *take_batch(struct perturb_queue *queue, struct perturb_operation *last)
+// Takes the pending operations of the queue up to `last`, and runs them. The lock may be released meanwhile.
+static void grant(struct perturb_queue *queue, struct perturb_operation *last)
 {
-    struct perturb_operation *first = queue->first;
+    struct perturb *perturb = queue->perturb;
     // What may not is handed on all the same, and then held: others need not wait for its end.
     const bool runs = may_run(queue, 0);
-    queue->perturb->pending--;
-    for (const struct perturb_operation *at = first; at != last; at = at->next)
-        queue->perturb->pending--;
-    queue->first = last->next;
-    if (!queue->first)
-        queue->last = NULL;
-    last->next = NULL;
-    first->batch = (struct perturb_batch){
+    struct perturb_operation *first = perturb_take(queue, last);
+    struct perturb_batch *batch = &first->batch;
+    *batch = (struct perturb_batch){
+        .next = perturb->flight,
         .queue = queue,
         .first = first,
         .last = end_of(last),
         .since_ns = weir_clock_now_ns(),
         .stalled = !runs,
     };
-    return &first->batch;
-}
-
-// Takes the pending operations of the queue up to `last`, and runs them. The lock may be released meanwhile.
-static void grant(struct perturb_queue *queue, struct perturb_operation *last)
-{
-    struct perturb *perturb = queue->perturb;
-    struct perturb_batch *batch = take_batch(queue, last);
-    const struct weir_operation *first = perturb_of_user(batch->first);
     // The line tells the nodes of a graph apart.
     const uint64_t of_queue = mix(perturb->counts.schedule, queue->index + 1);
-    perturb->counts.schedule = mix(mix(of_queue, first->sequence), (uint64_t)first->line);
+    perturb->counts.schedule = mix(mix(of_queue, perturb_of_user(first)->sequence),
+                                   (uint64_t)perturb_of_user(first)->line);
     perturb->counts.operations++;
-    queue->granted = batch->last;
     queue->in_flight++;
-    batch->next = perturb->flight;
     perturb->flight = batch;
-    perturb->active += !batch->stalled;
+    perturb->active += runs;
     struct perturb_runner *runner = find_runner(perturb);
     if (runner) {
         runner->batch = batch;
@@ -484,17 +471,25 @@ bool perturb_run_until(struct perturb_queue *queue, uint64_t sequence, uint64_t 
     return queue->done >= sequence;
 }
 
+bool perturb_hands_on(const struct perturb *perturb, const struct perturb_queue *queue)
+{
+    const struct perturb_batch *batch = perturb->flight;
+    while (batch && (batch->open || (queue && batch->queue != queue)))
+        batch = batch->next;
+    return batch;
+}
+
 void perturb_drain(struct perturb_queue *queue, uint64_t sequence, unsigned flags)
 {
     struct perturb *perturb = queue->perturb;
+    struct perturb_operation *last = NULL;
     if (perturb_run_until(queue, sequence, WEIR_FOREVER, flags | PERTURB_GIVE_UP))
         return;
-    if (queue->granted < sequence) {
-        struct perturb_operation *last = queue->first;
-        while (last->next && perturb_of_user(last->next)->sequence <= sequence)
-            last = last->next;
+    for (struct perturb_operation *at = queue->first;
+         at && perturb_of_user(at)->sequence <= sequence; at = at->next)
+        last = at;
+    if (last)
         grant(queue, last);
-    }
-    while (queue->handed_on < queue->granted)
+    while (perturb_hands_on(perturb, queue))
         perturb_wait(perturb, WEIR_FOREVER);
 }

@@ -156,9 +156,8 @@ static bool write_marked(const char *path, const weir_report *report, char *mess
         .first = use,
         .second = use,
     };
-    const struct weir_check_finding *const items[] = {&finding};
     const struct weir_findings findings = {.program = "page_make",
-                                           .items = items,
+                                           .items = &finding,
                                            .count = 1,
                                            .suppressions = ""};
     finding.second.line = 20;

@@ -434,8 +434,8 @@ WEIR_TEST(IoSafetensors, RefusesImpossibleHeaderLengths)
     } rows[] = {
         {"", 0, "it has 0 bytes"},
         {"\2\0\0\0\0\0\0", 7, "it has 7 bytes, fewer than the 8"},
-        {"\0\0\0\0\0\0\0\0", 8, "0 bytes cannot hold"},
-        {"\1\0\0\0\0\0\0\0{", 9, "1 bytes cannot hold"},
+        {"\0\0\0\0\0\0\0\0", 8, "does not begin with '{'"},
+        {"\1\0\0\0\0\0\0\0{", 9, "has a broken header"},
         {"\2\0\0\0\0\0\0\0{", 9, "2 bytes, but only 1 follow"},
         {"\xff\xff\xff\xff\xff\xff\xff\xff{}", 10,
          "18446744073709551615 bytes, the limit is 100000000"},

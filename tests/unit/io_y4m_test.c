@@ -1,4 +1,6 @@
 // Y4M streams: as they are read and written, and damaged at random.
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for fopencookie()
+#define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +16,7 @@ struct memory {
     size_t size, at, piece, broken;
 };
 
-static ssize_t from_memory(void *user, void *to, size_t size)
+static ssize_t from_memory(void *user, char *to, size_t size)
 {
     struct memory *memory = user;
     size_t left = memory->size - memory->at;
@@ -37,10 +39,19 @@ static struct memory text(const char *bytes)
     return (struct memory){(const unsigned char *)bytes, strlen(bytes), 0, SIZE_MAX, 0};
 }
 
+static bool open_memory(struct memory *memory, uint64_t max_pixels)
+{
+    static FILE *stream;
+    if (stream)
+        fclose(stream);
+    stream = fopencookie(memory, "r", (cookie_io_functions_t){.read = from_memory});
+    error.message[0] = '\0';
+    return weir_io_y4m_open(&y4m, "film", stream, max_pixels, &error);
+}
+
 static bool open_text(struct memory *memory)
 {
-    error.message[0] = '\0';
-    return weir_io_y4m_open(&y4m, "film", from_memory, memory, 1000000, &error);
+    return open_memory(memory, 1000000);
 }
 
 // --- the line about the stream ---
@@ -117,13 +128,13 @@ WEIR_TEST(Y4m, RefusesWhatIsNoStream)
 WEIR_TEST(Y4m, RefusesFramesThatNoMemoryHolds)
 {
     struct memory memory = text("YUV4MPEG2 W4294967295 H4294967295 C444\n");
-    EXPECT_FALSE(weir_io_y4m_open(&y4m, "film", from_memory, &memory, 0, &error));
+    EXPECT_FALSE(open_memory(&memory, 0));
     EXPECT_CONTAINS(error.message, "4294967295x4294967295 pixels, more than memory has bytes for");
     memory = text("YUV4MPEG2 W2147483648 H1431655766 Cmono\n");
-    EXPECT_FALSE(weir_io_y4m_open(&y4m, "film", from_memory, &memory, 0, &error));
+    EXPECT_FALSE(open_memory(&memory, 0));
     EXPECT_CONTAINS(error.message, "2147483648x1431655766 pixels");
     memory = text("YUV4MPEG2 W2147483648 H1431655765 Cmono\n");
-    EXPECT_TRUE(weir_io_y4m_open(&y4m, "film", from_memory, &memory, 0, &error));
+    EXPECT_TRUE(open_memory(&memory, 0));
 }
 
 // --- frames ---
@@ -379,14 +390,13 @@ WEIR_TEST(Y4mFuzz, EachStreamEndsWellOrWithASentence)
         uint32_t random = round * 2654435761u;
         struct damaged stream = {bytes, 0, sizeof bytes};
         uint64_t count;
-        error.message[0] = '\0';
         make_stream(&stream, &random);
         for (size_t changes = damage_below(&random, 4); changes > 0; changes--)
             damage_change(&stream, &random, words, sizeof words / sizeof *words);
         struct memory memory = {bytes, stream.size, 0, 1 + damage_below(&random, 300), 0};
         if (damage_below(&random, 16) == 0)
             memory.broken = 1 + damage_below(&random, stream.size);
-        if (!weir_io_y4m_open(&y4m, "film", from_memory, &memory, PIXELS_MAX, &error)) {
+        if (!open_memory(&memory, PIXELS_MAX)) {
             refused++;
             expect_sentence();
             continue;

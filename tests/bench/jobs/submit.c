@@ -69,7 +69,8 @@ static size_t device_for(weir_runtime *runtime, const struct part *part)
 {
     struct weir_device_info info;
     for (size_t i = 0; part->devices[0] && i < weir_device_count(runtime); i++)
-        if (weir_device_describe(runtime, i, &info) == WEIR_OK && cli_is_pocl(&info) &&
+        if (weir_device_describe(runtime, i, &info) == WEIR_OK &&
+            strcmp(info.platform, "Portable Computing Language") == 0 &&
             (has_name(info.name, part->devices[0]) || has_name(info.name, part->devices[1])))
             return i;
     return 0;

@@ -27,14 +27,14 @@ static const char *path_of(const char *name)
 static void set_numbers(const struct state *state, uint64_t seed)
 {
     OWN_MEMORY float *values = rig_alloc(state->bytes, 1);
-    for (size_t i = 0; i < weir_train_model_tensor_count(state->model); i++) {
-        const struct weir_train_parameter *p = weir_train_model_parameter(state->model, i);
+    for (size_t i = 0; i < weir_train_model_facts(state->model)->tensor_count; i++) {
+        const struct weir_train_parameter *p = &weir_train_model_facts(state->model)->tensors[i];
         for (size_t k = 0; k < p->count; k++)
             values[p->offset / sizeof(float) + k] =
                 (float)(int32_t)(weir_random(seed, 0, p->offset + k) >> 40) * 0x1p-20f;
     }
-    EXPECT_OK(weir_upload(state->rig->queue, weir_train_model_parameters(state->model), 0, values,
-                          state->bytes));
+    EXPECT_OK(weir_upload(state->rig->queue, weir_train_model_facts(state->model)->parameters, 0,
+                          values, state->bytes));
 }
 
 static bool open_with(struct state *state, struct test_device *rig,
@@ -43,7 +43,7 @@ static bool open_with(struct state *state, struct test_device *rig,
     *state = (struct state){.rig = rig};
     if (!IS_OK(weir_train_model_create(params, &state->model)))
         return false;
-    state->bytes = weir_buffer_size(weir_train_model_parameters(state->model));
+    state->bytes = weir_buffer_size(weir_train_model_facts(state->model)->parameters);
     set_numbers(state, seed);
     return true;
 }
@@ -66,8 +66,8 @@ static void close_state(struct state *state)
 static unsigned char *bytes_of(const struct state *state)
 {
     unsigned char *bytes = rig_alloc(state->bytes, 1);
-    EXPECT_OK(weir_download(state->rig->queue, bytes, weir_train_model_parameters(state->model), 0,
-                            state->bytes));
+    EXPECT_OK(weir_download(state->rig->queue, bytes,
+                            weir_train_model_facts(state->model)->parameters, 0, state->bytes));
     return bytes;
 }
 

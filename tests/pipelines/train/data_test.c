@@ -5,7 +5,7 @@
 #include "pipelines/train/data.h"
 #include "tests/support/own.h"
 
-static const struct weir_train_made_params usual = {
+static const weir_train_data usual = {
     .shape = {9, 7, 3},
     .classes = 5,
     .count = 1000,
@@ -19,7 +19,7 @@ enum {
 
 #define own_data OWN(weir_train_data_destroy) weir_train_data *
 
-static weir_train_data *make(struct weir_train_made_params params)
+static weir_train_data *make(weir_train_data params)
 {
     weir_train_data *data = NULL;
     EXPECT_OK(weir_train_data_make(&params, &data));
@@ -47,7 +47,7 @@ WEIR_TEST(TrainData, AnEpochHasEachSampleOnceInAnOrderOfItsOwn)
 {
     static const uint64_t counts[] = {1, 2, 3, 4, 5, 64, 65, 1000};
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
-        struct weir_train_made_params params = usual;
+        weir_train_data params = usual;
         params.count = counts[c];
         own_data data = make(params);
         ASSERT_NOT_NULL(data);
@@ -69,7 +69,7 @@ WEIR_TEST(TrainData, AnEpochHasEachSampleOnceInAnOrderOfItsOwn)
 
 WEIR_TEST(TrainData, ALargeSetNeedsNoMemory)
 {
-    struct weir_train_made_params params = usual;
+    weir_train_data params = usual;
     params.count = UINT64_MAX;
     own_data data = make(params);
     ASSERT_NOT_NULL(data);

@@ -71,8 +71,9 @@ static double difference(struct pair *pair, size_t index)
 
 static void check_gradients(struct pair *pair, const float *gradients)
 {
-    for (size_t i = 0; i < weir_train_model_parameter_count(pair->scene.model); i++) {
-        const struct weir_train_parameter *p = weir_train_model_parameter(pair->scene.model, i);
+    for (size_t i = 0; i < weir_train_model_facts(pair->scene.model)->parameter_count; i++) {
+        const struct weir_train_parameter *p =
+            &weir_train_model_facts(pair->scene.model)->tensors[i];
         double most = 0;
         for (size_t k = 0; k < p->count; k++) {
             const size_t at = p->offset / sizeof(float) + k;
@@ -178,7 +179,8 @@ static void encode_one(struct test_device *rig, const float *values, float *out,
                                                                         .forward_only = true},
                                       &model));
     ASSERT_OK(weir_train_model_initialise(model, rig->queue, 1));
-    ASSERT_OK(weir_upload(rig->queue, weir_train_model_parameters(model), 0, &one, sizeof one));
+    ASSERT_OK(
+        weir_upload(rig->queue, weir_train_model_facts(model)->parameters, 0, &one, sizeof one));
     ASSERT_OK(weir_train_model_refresh(model, rig->queue));
     ASSERT_OK(weir_upload(rig->queue, in, 0, values, bytes));
     ASSERT_OK(weir_train_model_encode(model, rig->queue, (struct weir_train_view){in, 0},

@@ -60,9 +60,11 @@ struct weir_train_model_params rig_params(const struct test_device *rig, enum ri
 weir_buffer *rig_bind(const struct test_device *rig, weir_train_model *model,
                       struct weir_train_view views[RIG_PARAMETERS_MAX])
 {
-    weir_buffer *buffer = rig_buffer(rig, weir_buffer_size(weir_train_model_parameters(model)));
-    for (size_t i = 0; i < weir_train_model_parameter_count(model); i++)
-        views[i] = (struct weir_train_view){buffer, weir_train_model_parameter(model, i)->offset};
+    weir_buffer *buffer =
+        rig_buffer(rig, weir_buffer_size(weir_train_model_facts(model)->parameters));
+    for (size_t i = 0; i < weir_train_model_facts(model)->parameter_count; i++)
+        views[i] =
+            (struct weir_train_view){buffer, weir_train_model_facts(model)->tensors[i].offset};
     EXPECT_OK(weir_train_model_bind(model, views));
     return buffer;
 }
@@ -79,11 +81,11 @@ static void fill(struct rig_scene *scene, uint64_t seed)
 static void set_biases(struct rig_scene *scene)
 {
     float biases[64];
-    for (size_t i = 1; i < weir_train_model_parameter_count(scene->model); i += 2) {
-        const struct weir_train_parameter *p = weir_train_model_parameter(scene->model, i);
+    for (size_t i = 1; i < weir_train_model_facts(scene->model)->parameter_count; i += 2) {
+        const struct weir_train_parameter *p = &weir_train_model_facts(scene->model)->tensors[i];
         for (size_t k = 0; k < p->count; k++)
             biases[k] = (float)(int)(weir_random(2, i, k) % 256) / 256.0f - 0.4f;
-        EXPECT_OK(weir_upload(scene->rig->queue, weir_train_model_parameters(scene->model),
+        EXPECT_OK(weir_upload(scene->rig->queue, weir_train_model_facts(scene->model)->parameters,
                               p->offset, biases, p->count * sizeof(float)));
     }
 }
@@ -108,9 +110,10 @@ bool rig_scene_open(struct rig_scene *scene, struct test_device *rig,
     *scene = (struct rig_scene){.rig = rig, .batch = params->batch};
     if (!IS_OK(weir_train_model_create(params, &scene->model)))
         return false;
-    scene->inputs = weir_train_model_inputs(scene->model);
+    scene->inputs = weir_train_model_facts(scene->model)->inputs;
     scene->classes = params->layers[params->layer_count - 1].outputs;
-    scene->parameters = weir_buffer_size(weir_train_model_parameters(scene->model)) / sizeof(float);
+    scene->parameters =
+        weir_buffer_size(weir_train_model_facts(scene->model)->parameters) / sizeof(float);
     scene->values = rig_alloc(scene->batch * scene->inputs, sizeof(float));
     scene->labels = rig_alloc(scene->batch, sizeof(uint32_t));
     fill(scene, seed);
@@ -144,7 +147,8 @@ bool rig_scene_run(struct rig_scene *scene, float out_result[2])
 float *rig_scene_parameters(struct rig_scene *scene)
 {
     float *values = rig_alloc(scene->parameters, sizeof(float));
-    EXPECT_OK(weir_download(scene->rig->queue, values, weir_train_model_parameters(scene->model), 0,
+    EXPECT_OK(weir_download(scene->rig->queue, values,
+                            weir_train_model_facts(scene->model)->parameters, 0,
                             scene->parameters * sizeof(float)));
     return values;
 }
@@ -152,8 +156,8 @@ float *rig_scene_parameters(struct rig_scene *scene)
 float *rig_scene_gradients(struct rig_scene *scene)
 {
     float *values = rig_alloc(scene->parameters, sizeof(float));
-    for (size_t i = 0; i < weir_train_model_parameter_count(scene->model); i++) {
-        const struct weir_train_parameter *p = weir_train_model_parameter(scene->model, i);
+    for (size_t i = 0; i < weir_train_model_facts(scene->model)->parameter_count; i++) {
+        const struct weir_train_parameter *p = &weir_train_model_facts(scene->model)->tensors[i];
         const struct weir_train_view view = scene->views[i];
         EXPECT_OK(weir_download(scene->rig->queue, values + p->offset / sizeof(float), view.buffer,
                                 view.offset, p->count * sizeof(float)));
@@ -223,8 +227,9 @@ void reference_outputs(const struct weir_train_model_params *params, const weir_
     for (size_t i = 0; i < inputs; i++)
         image.pixels[i] = (double)input[i];
     for (size_t i = 0; i < params->layer_count; i++) {
-        const size_t weight = weir_train_model_parameter(model, 2 * i)->offset / sizeof(float);
-        const size_t bias = weir_train_model_parameter(model, 2 * i + 1)->offset / sizeof(float);
+        const size_t weight = weir_train_model_facts(model)->tensors[2 * i].offset / sizeof(float);
+        const size_t bias =
+            weir_train_model_facts(model)->tensors[2 * i + 1].offset / sizeof(float);
         run_layer(&params->layers[i], &image, values + weight, values + bias, &next);
         image = next;
     }
@@ -241,8 +246,8 @@ double reference_loss(const struct weir_train_model_params *params, const weir_t
         double sum = 0;
         if (labels[sample] >= classes)
             continue;
-        reference_outputs(params, model, values, inputs + sample * weir_train_model_inputs(model),
-                          outputs);
+        reference_outputs(params, model, values,
+                          inputs + sample * weir_train_model_facts(model)->inputs, outputs);
         for (size_t i = 0; i < classes; i++)
             sum += exp(outputs[i]);
         loss += log(sum) - outputs[labels[sample]];

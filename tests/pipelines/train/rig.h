@@ -63,7 +63,7 @@ float *rig_scene_gradients(struct rig_scene *scene);
 // The forward pass of a network in float64, written for clarity: what gradients are held against.
 
 // The outputs of the last layer for one sample. `values` are all parameters, in the layout of
-// weir_train_model_parameters(); `out` has room for them.
+// the model's parameters; `out` has room for them.
 void reference_outputs(const struct weir_train_model_params *params, const weir_train_model *model,
                        const double *values, const float *input, double *out);
 

@@ -32,7 +32,7 @@ struct runs_result {
 
 #define own_figures OWN(weir_train_figures_finish) struct weir_train_figures
 
-static const struct weir_train_made_params made = {
+static const weir_train_data made = {
     .shape = {.height = 8, .width = 8, .channels = 1},
     .classes = 4,
     .count = 1000,

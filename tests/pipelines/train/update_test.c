@@ -35,8 +35,8 @@ static void step_exactly(weir_train_method method, struct exact *exact, double g
 
 static void check(const struct rig_scene *scene, const float *values, const struct exact *exact)
 {
-    for (size_t i = 0; i < weir_train_model_parameter_count(scene->model); i++) {
-        const struct weir_train_parameter *p = weir_train_model_parameter(scene->model, i);
+    for (size_t i = 0; i < weir_train_model_facts(scene->model)->parameter_count; i++) {
+        const struct weir_train_parameter *p = &weir_train_model_facts(scene->model)->tensors[i];
         for (size_t k = 0; k < p->count; k++) {
             const size_t at = p->offset / sizeof(float) + k;
             EXPECT_NEAR((double)values[at], exact[at].value, 2e-5);
