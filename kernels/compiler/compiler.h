@@ -96,6 +96,8 @@ void kc_folder_remove(const char *path);
 // a zero that its size leaves out, and is the caller's.
 bool kc_read(const char *path, char **out_text, size_t *out_size, struct weir_long_text *report);
 bool kc_write(const char *path, const char *text, struct weir_long_text *report);
+// Adds what the target of a rule of make's depends on, as a compiler has written it into the file; without one, nothing.
+void kc_add_depends(const char *path, struct weir_long_text *out);
 // Reports "error: SENTENCE"; false.
 bool kc_error(struct weir_long_text *report, const char *format, ...) WEIR_TEXT_PRINTF(2, 3);
 
@@ -135,6 +137,8 @@ struct kc_language {
 
 // source.c
 
+#define KC_DEPENDS "text.d"
+
 struct kc_sources {
     struct kc_list files;       // "-" is the standard input
     struct kc_list folders;     // of includes
@@ -146,7 +150,7 @@ bool kc_is_definition(const char *text);
 #define KC_DEFINITIONS "-D takes NAME or NAME=VALUE, in one line and without a backslash at its end"
 
 // One text of the definitions and the files, in their order, with "#line" directives so that
-// compilers report their own lines. `folder` is for files on the way.
+// compilers report their own lines. `folder` is for files on the way, and gets KC_DEPENDS, which names the files.
 bool kc_join(const struct kc_tools *tools, const struct kc_language *language,
              const struct kc_sources *sources, const char *folder, struct weir_long_text *out_text,
              struct weir_long_text *report);
@@ -348,7 +352,6 @@ bool kc_twin_images(const struct kc_build *build, const struct kc_tools *tools, 
 struct kc_bundle {
     const char *symbol; // the C name
     const char *label;  // for messages
-    const char *header; // the path by which the header is included
     const char *out;    // the files are OUT.c and OUT.h
 };
 
@@ -358,7 +361,7 @@ struct kc_build {
     struct kc_list cubins; // likewise
     struct kc_language language;
     struct kc_twin twin;
-    struct kc_tools tools;
+    struct kc_tools tools;          // found
     bool skip;                      // leave out kernels that a bundle cannot have, with a warning
     const struct kc_bundle *bundle; // NULL: the sources are only checked
 };
@@ -371,7 +374,8 @@ struct kc_result {
     struct kc_images images;                  // the OpenCL C is the first
     struct weir_bundle bundle;                // of these
     struct weir_long_text twin;               // the files of the twin, "k.cu"; empty without one
-    struct weir_long_text twin_includes; // what its source includes, as words of a rule of make's
+    struct weir_long_text
+        depends; // all files that were read but images, as words of a rule of make's
 };
 
 // Warnings are in the report too. Nothing is written unless everything worked.

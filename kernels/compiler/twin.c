@@ -491,25 +491,6 @@ static bool take_image(const struct twin_build *twin, const char *path, const ch
     return fine;
 }
 
-// "k.o : k.cu h.h".
-static void read_depends(const struct twin_build *twin, const char *path)
-{
-    struct weir_long_text ignored = {0};
-    char *rule;
-    size_t size;
-    const bool is_there = kc_read(path, &rule, &size, &ignored);
-    free(ignored.text);
-    if (!is_there)
-        return;
-    const char *colon = strstr(rule, " : ");
-    size_t length = colon ? strlen(colon + 3) : 0;
-    while (length > 0 && strchr(" \\\n", colon[2 + length]))
-        length--;
-    if (length > 0)
-        weir_long_text_add(&twin->result->twin_includes, "%.*s", (int)length, colon + 3);
-    free(rule);
-}
-
 static bool make_images(const struct twin_build *twin)
 {
     const struct kc_build *build = twin->build;
@@ -531,7 +512,7 @@ static bool make_images(const struct twin_build *twin)
     weir_long_text_add(&twin->result->twin, "%s", build->twin.source);
     bool fine = run(twin, jobs, count);
     if (fine && count > 0)
-        read_depends(twin, depends);
+        kc_add_depends(depends, &twin->result->depends);
     for (size_t i = 0; i < count && fine; i++)
         fine = take_image(twin, paths[i], build->twin.source);
     return fine;

@@ -36,5 +36,5 @@ compiler="$PWD/bazel-bin/kernels/compiler/weir_kernels"
 python3 tools/corpus/corpus.py \
     --fetch "${WEIR_CORPUS:-${XDG_CACHE_HOME:-$HOME/.cache}/weir/corpus}" \
     --opencl "python3 $PWD/tools/corpus/accept.py opencl {text} '-cl-std={std} {others}'" \
-    --cuda "$compiler --symbol s --label l --header s.h --out {work}/s --cubin 90 --std {std} \
+    --cuda "$compiler --symbol s --label l --out {work}/s --cubin 90 --std {std} \
         {fast} {defines} {file}" "$@"
