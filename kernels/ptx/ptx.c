@@ -200,8 +200,10 @@ static void rewrite_line(struct rewriter *rewriter, char *line)
 char *weir_ptx_for_cuda(const char *ptx, size_t size, char *message, size_t message_size)
 {
     struct rewriter rewriter = {.message = message, .message_size = message_size};
-    char *text = strndup(ptx, size), *rest = text, *line;
+    char *text = calloc(1, size + 1), *rest = text, *line;
     rewriter.out.failed = !text;
+    if (text)
+        memcpy(text, ptx, size);
     rewriter.has_local = text && strstr(text, LOCAL_SPACE);
     while ((line = strsep(&rest, "\n")) && !rewriter.failed && !rewriter.out.failed) {
         rewrite_line(&rewriter, line);
