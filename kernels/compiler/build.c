@@ -167,15 +167,11 @@ static bool write_header(const struct kc_bundle *to, const struct weir_bundle *b
 
 #define LOWEST "sm_75" // of the steps before code is made
 
-enum {
-    ARCHITECTURES_MOST = 16
-};
-
 struct cuda_build {
     struct kc_context *context;
     struct kc_kernels *kernels;
-    const char *architectures[ARCHITECTURES_MOST]; // that images are wanted for: "90"
-    unsigned targets[ARCHITECTURES_MOST]; // theirs, or the newest up to it that clang knows
+    const char *architectures[KC_IMAGES_MOST]; // that images are wanted for: "90"
+    unsigned targets[KC_IMAGES_MOST];          // theirs, or the newest up to it that clang knows
     size_t count;
     bool huge; // kc_link() says so
 };
@@ -233,7 +229,7 @@ static const char *ptx_version_of(const struct cuda_build *build, unsigned targe
 
 static bool make_ptx(struct cuda_build *build, const char *module)
 {
-    struct kc_job jobs[ARCHITECTURES_MOST] = {{0}};
+    struct kc_job jobs[KC_IMAGES_MOST] = {{0}};
     for (size_t i = 0; i < build->count; i++) {
         // For straight code of thousands of instructions LLVM's last passes take minutes.
         KC_ADD(&jobs[i], build->context->tools->clang, KC_NO_CRASH_FILES, "-target", KC_TARGET,
@@ -363,7 +359,7 @@ static bool finish_ptx(const struct cuda_build *build, const char *architecture,
 
 static bool make_cubins(const struct cuda_build *build, const struct kc_list *cubins)
 {
-    struct kc_job jobs[ARCHITECTURES_MOST] = {{0}};
+    struct kc_job jobs[KC_IMAGES_MOST] = {{0}};
     for (size_t i = 0; i < cubins->count; i++) {
         const char *folder = build->context->folder, *architecture = cubins->items[i];
         KC_ADD(&jobs[i], build->context->tools->ptxas);
@@ -436,8 +432,6 @@ static bool cuda_images(struct kc_context *context, const struct kc_module *modu
                         const struct kc_list *cubins, struct kc_images *images)
 {
     struct cuda_build build = {.context = context, .kernels = kernels};
-    if (ptx->count + cubins->count > ARCHITECTURES_MOST)
-        return kc_error(context->report, "more than 16 CUDA images in one bundle");
     const struct kc_list check = {(const char *const[]){LOWEST + strlen("sm_")}, 1};
     need(&build, ptx->count + cubins->count > 0 ? ptx : &check);
     need(&build, cubins);
@@ -456,10 +450,12 @@ static bool make_images(struct kc_context *context, const struct kc_module *modu
     const struct kc_list none = {NULL, 0};
     const struct kc_tools *tools = context->tools;
     const bool own = !kc_twin_is_there(&build->twin);
-    const bool wanted = build->ptx.count + build->cubins.count > 0;
+    const size_t wanted = build->ptx.count + build->cubins.count;
     const char *lack =
         own ? kc_tools_lack(tools, build->cubins.count > 0) : kc_tools_lack_nvcc(tools);
-    if (wanted && lack)
+    if (wanted > KC_IMAGES_MOST)
+        return kc_error(context->report, KC_TOO_MANY);
+    if (wanted > 0 && lack)
         return kc_error(context->report, "%s", lack);
     return (tools->libclc[0] == '\0' ||
             cuda_images(context, module, &result->kernels, own ? &build->ptx : &none,

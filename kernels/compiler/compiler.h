@@ -310,6 +310,7 @@ enum {
     KC_IMAGES_MOST = 32, // for CUDA
     KC_TARGET_SIZE = 64
 };
+#define KC_TOO_MANY "more than 32 CUDA images in one bundle"
 
 // Images of a bundle, with data that is theirs.
 struct kc_images {
