@@ -647,9 +647,9 @@ step_peers()
 # a machine without a GPU). The folder of figures gets all of it.
 step_sim()
 {
-    on_cuda tests/bench/sim/measure.sh || return 0
+    on_cuda tests/bench/sim/measure.py || return 0
     use cuda
-    run 350 sim "${on[@]}" "WEIR_MODULE_PATH=$prefix/lib/weir" bash "$root/tests/bench/sim/measure.sh" --weir "$weir" \
+    run 350 sim "${on[@]}" "WEIR_MODULE_PATH=$prefix/lib/weir" python3 "$root/tests/bench/sim/measure.py" --weir "$weir" \
         --jobs "$root/tests/bench/jobs/jobs" --out "$figures/sim"
     notes "cuda: sim" < <(printf '%s\n' "$output" | grep '^measure: ')
     judge "cuda: what sim is to predict" "$(printf '%s\n' "$output" | grep -c '^measured ') cases"
