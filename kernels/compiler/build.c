@@ -491,11 +491,8 @@ static bool build_all(struct kc_context *context, const struct kc_build *build,
     const struct kc_language *language = context->language;
     const bool plain = strcmp(language->standard, "CL1.2") == 0 && !language->fast;
     struct kc_module module = {.text = NULL};
-    char depends[KC_PATH_SIZE];
     bool fine = kc_join(context->tools, language, &build->sources, context->folder, &result->text,
-                        context->report);
-    snprintf(depends, sizeof depends, "%s/" KC_DEPENDS, context->folder);
-    kc_add_depends(depends, &result->depends);
+                        &result->depends, context->report);
     context->text = result->text.text;
     if (fine && !context->text)
         fine = kc_error(context->report, "there is no kernel: the sources are empty");

@@ -137,8 +137,6 @@ struct kc_language {
 
 // source.c
 
-#define KC_DEPENDS "text.d"
-
 struct kc_sources {
     struct kc_list files;       // "-" is the standard input
     struct kc_list folders;     // of includes
@@ -150,10 +148,11 @@ bool kc_is_definition(const char *text);
 #define KC_DEFINITIONS "-D takes NAME or NAME=VALUE, in one line and without a backslash at its end"
 
 // One text of the definitions and the files, in their order, with "#line" directives so that
-// compilers report their own lines. `folder` is for files on the way, and gets KC_DEPENDS, which names the files.
+// compilers report their own lines; and what it depends on, as kc_add_depends() adds it. `folder` is for files on the
+// way.
 bool kc_join(const struct kc_tools *tools, const struct kc_language *language,
              const struct kc_sources *sources, const char *folder, struct weir_long_text *out_text,
-             struct weir_long_text *report);
+             struct weir_long_text *out_depends, struct weir_long_text *report);
 
 // module.c
 

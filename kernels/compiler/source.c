@@ -311,14 +311,14 @@ static bool change_images(struct expansion *expansion, struct weir_long_text *te
 
 bool kc_join(const struct kc_tools *tools, const struct kc_language *language,
              const struct kc_sources *sources, const char *folder, struct weir_long_text *out_text,
-             struct weir_long_text *report)
+             struct weir_long_text *out_depends, struct weir_long_text *report)
 {
     struct weir_long_text names = {0};
     char in[KC_PATH_SIZE], out[KC_PATH_SIZE], depends[KC_PATH_SIZE], message[512];
     bool fine = true;
     snprintf(in, sizeof in, "%s/names.cl", folder);
     snprintf(out, sizeof out, "%s/expanded.cl", folder);
-    snprintf(depends, sizeof depends, "%s/" KC_DEPENDS, folder);
+    snprintf(depends, sizeof depends, "%s/text.d", folder);
     for (size_t i = 0; i < sources->definitions.count && fine; i++)
         fine = define(&names, sources->definitions.items[i], report);
     for (size_t i = 0; i < sources->files.count && fine; i++)
@@ -331,6 +331,7 @@ bool kc_join(const struct kc_tools *tools, const struct kc_language *language,
     struct expansion expansion = {tools, language, &sources->folders, in, out, depends, false};
     fine = fine && read_expanded(&expansion, &text, report) &&
            change_images(&expansion, &text, report);
+    kc_add_depends(depends, out_depends);
     if (fine && text.text && strstr(text.text, KC_GRID_BARRIER))
         declare_barrier(&text);
     if (fine && text.text)
