@@ -13,8 +13,8 @@ DRIVER is pocl, pocl-basic, pocl-wheel, pocl-trixie, pocl-sid, loader, loader-si
 rusticl-trixie, rusticl-sid, oclgrind or intel; without any, all of them. pocl is the system's;
 loader is the same through Khronos' loader, as Intel ships it; loader-sid is pocl-sid through
 Khronos' loader, as Debian's sid has it, in place of ocl-icd; pocl-wheel is the PoCL of PyPI;
-trixie and sid are Debian's later suites. All but pocl and pocl-basic are downloaded with apt-get
-and pip, within four minutes each, and unpacked into FOLDER, which may be used again; nothing is
+trixie and sid are Debian's later suites. All but pocl and pocl-basic are downloaded with apt-get,
+mmdebstrap and pip, within four minutes each, and unpacked into FOLDER, which may be used again; nothing is
 installed, and /etc/OpenCL/vendors is not read for them.
 A later suite's driver runs in a root folder of its own, with that suite's C library; this and
 rusticl, as Mesa finds libclc by a fixed path, need namespaces for users and mounts.
@@ -89,10 +89,23 @@ vendor() {
 # later SUITE PACKAGE [LOADER]: a root folder with a driver of a later suite and all that it needs, and
 # with Weir. The loader is ocl-icd unless said.
 later() {
-    local suite="$1" at="$folder/$1-$2${3:+-$3}"
+    local suite="$1" at="$folder/$1-$2${3:+-$3}" mirror name
     unshare --map-root-user --mount true 2>>"$folder/download.log" || return 1
-    [ -e "$at/done" ] || download tools/opencl/unpack_suite.sh "$at" "$suite" "$2" \
-        "${3:-ocl-icd-libopencl1}" || return 1
+    if [ ! -e "$at/done" ]; then
+        rm -rf "$at"
+        mkdir -p "$at"
+        # shellcheck disable=SC2016 # apt-get expands it
+        mirror="$(apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' 'Label: Debian' | head -n 1)"
+        apt-config dump | grep -E '^Acquire::(http|https)::' >"$at/proxies" || true
+        # A mirror that is not renewed any more still has drivers to test with.
+        download mmdebstrap --quiet --mode=chrootless --variant=extract --include="$2,${3:-ocl-icd-libopencl1}" \
+            --aptopt="$at/proxies" "$suite" "$at/root" \
+            "deb [check-valid-until=no] ${mirror:-http://deb.debian.org/debian} $suite main" || return 1
+        for name in bin sbin lib lib64; do # as base-files has them
+            mkdir -p "$at/root/usr/$name"
+            ln -sfn "usr/$name" "$at/root/$name"
+        done
+    fi
     touch "$at/done"
     rm -rf "$at/root/weir"
     mkdir -p "$at/root/weir/bin" "$at/root/weir/lib" "$at/root/weir/libexec/weir"
