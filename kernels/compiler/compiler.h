@@ -96,8 +96,6 @@ void kc_folder_remove(const char *path);
 // a zero that its size leaves out, and is the caller's.
 bool kc_read(const char *path, char **out_text, size_t *out_size, struct weir_long_text *report);
 bool kc_write(const char *path, const char *text, struct weir_long_text *report);
-// Adds what the target of a rule of make's depends on, as a compiler has written it into the file; without one, nothing.
-void kc_add_depends(const char *path, struct weir_long_text *out);
 // Reports "error: SENTENCE"; false.
 bool kc_error(struct weir_long_text *report, const char *format, ...) WEIR_TEXT_PRINTF(2, 3);
 
@@ -153,6 +151,9 @@ bool kc_is_definition(const char *text);
 bool kc_join(const struct kc_tools *tools, const struct kc_language *language,
              const struct kc_sources *sources, const char *folder, struct weir_long_text *out_text,
              struct weir_long_text *out_depends, struct weir_long_text *report);
+
+// Adds what the target of a rule of make's depends on, as a compiler has written it into the file; without one, nothing.
+void kc_add_depends(const char *path, struct weir_long_text *out);
 
 // module.c
 

@@ -360,19 +360,6 @@ bool kc_write(const char *path, const char *text, struct weir_long_text *report)
            kc_error(report, "%s", message);
 }
 
-void kc_add_depends(const char *path, struct weir_long_text *out)
-{
-    struct weir_long_text ignored = {0};
-    char *rule;
-    size_t size;
-    if (kc_read(path, &rule, &size, &ignored)) {
-        const char *colon = strchr(rule, ':');
-        weir_long_text_add(out, "%s", colon ? colon + 1 : "");
-        free(rule);
-    }
-    free(ignored.text);
-}
-
 static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place)
 {
     remove(path);

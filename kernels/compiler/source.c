@@ -309,6 +309,19 @@ static bool change_images(struct expansion *expansion, struct weir_long_text *te
     return fine && !text->failed;
 }
 
+void kc_add_depends(const char *path, struct weir_long_text *out)
+{
+    struct weir_long_text ignored = {0};
+    char *rule;
+    size_t size;
+    if (kc_read(path, &rule, &size, &ignored)) {
+        const char *colon = strchr(rule, ':');
+        weir_long_text_add(out, "%s", colon ? colon + 1 : "");
+        free(rule);
+    }
+    free(ignored.text);
+}
+
 bool kc_join(const struct kc_tools *tools, const struct kc_language *language,
              const struct kc_sources *sources, const char *folder, struct weir_long_text *out_text,
              struct weir_long_text *out_depends, struct weir_long_text *report)
