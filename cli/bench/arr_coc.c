@@ -2,7 +2,6 @@
 // more, on one device and on several, beside the rate of bare copies of the same bytes
 // in and out.
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,32 +76,21 @@ struct frames {
 // Finds bytes of a frame that are lost, stale, or another frame's: all frames have the same bits, and the patches of
 // the first are those that follow from its own relevance. The arithmetic is compared with float64 by the tests.
 
-static bool are_numbers(const float *values, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!isfinite(values[i]))
-            return false;
-    return true;
-}
-
 static bool results_follow(const struct weir_arr_coc_output *output,
-                           const struct weir_arr_coc_sizes *sizes)
+                           const struct weir_arr_coc_sizes *sizes, const char *name)
 {
-    const size_t patches = (size_t)sizes->grid * sizes->grid;
-    const size_t size = WEIR_ARR_COC_PATCH_NUMBERS * sizeof(int32_t);
-    int32_t *wanted = malloc(patches * size);
-    uint32_t count = 0;
-    int64_t tokens = 0;
-    const bool fine =
-        wanted && are_numbers(output->relevance, patches) &&
-        are_numbers(output->scores, 3 * patches) && are_numbers(output->balance, 3) &&
-        are_numbers(output->tokens, (size_t)output->token_count * WEIR_ARR_COC_CHANNELS) &&
-        weir_arr_coc_expect_patches(output->relevance, (uint32_t)patches, sizes->budget, wanted,
-                                    &count, &tokens) &&
-        count == output->patch_count && tokens == output->token_count &&
-        memcmp(wanted, output->patches, count * size) == 0;
-    free(wanted);
-    return fine;
+    const uint32_t patches = sizes->grid * sizes->grid;
+    const size_t tokens = (size_t)output->token_count * WEIR_ARR_COC_CHANNELS;
+    struct weir_io_error error;
+    if (!weir_io_check_finite(name, "scores", output->scores, 3 * (size_t)patches, &error) ||
+        !weir_io_check_finite(name, "balance", output->balance, 3, &error) ||
+        !weir_io_check_finite(name, "tokens", output->tokens, tokens, &error))
+        return bench_wrong("%s: wrong results; nothing was timed", error.message);
+    return weir_arr_coc_follows(output->relevance, patches, sizes->budget, output->patches,
+                                output->patch_count, output->token_count) ||
+           bench_wrong("%s: wrong results: the patches are not those of the relevance; nothing was "
+                       "timed",
+                       name);
 }
 
 // Keeps a frame's results in `first`, if that is empty, after a check that they can be those of an image, else compares
@@ -122,10 +110,7 @@ static bool results_judge(struct cli_results *first, const struct weir_arr_coc_o
                            name);
     if (!cli_results_keep(output, sizes, first))
         return bench_wrong("no memory for the results");
-    return !bench.runs_kernels || results_follow(output, sizes) ||
-           bench_wrong("%s: wrong results: not all are numbers, or the patches are not those of "
-                       "the relevance; nothing was timed",
-                       name);
+    return !bench.runs_kernels || results_follow(output, sizes, name);
 }
 
 // Frames through a line of slots.

@@ -17,20 +17,17 @@ enum {
     HIGHEST = 999
 };
 
-static void add(struct kernels_architectures *list, const char *name, size_t length)
+static void add(struct kernels_architectures *list, const char *name)
 {
     for (size_t i = 0; i < list->count; i++)
-        if (strlen(list->names[i]) == length && strncmp(list->names[i], name, length) == 0)
+        if (strcmp(list->items[i], name) == 0)
             return;
-    snprintf(list->names[list->count], sizeof *list->names, "%.*s", (int)length, name);
-    list->count++;
+    list->items[list->count++] = name;
 }
 
 void kernels_architectures_add(struct kernels_architectures *list, unsigned number)
 {
-    char name[16];
-    snprintf(name, sizeof name, "%u", number);
-    add(list, name, strlen(name));
+    add(list, cli_text("%u", number));
 }
 
 // How many characters: "90", and with a letter "90a". 0: it is none.
@@ -61,7 +58,7 @@ void kernels_architectures_parse(const char *option, const char *text, bool lett
         if (out->count == KERNELS_ARCHITECTURES_MOST)
             cli_fail(CLI_USAGE, "--%s takes %d architectures at most", option,
                      KERNELS_ARCHITECTURES_MOST);
-        add(out, at, length);
+        add(out, cli_text("%.*s", (int)length, at));
         at += length;
     }
 }
@@ -83,10 +80,8 @@ void kernels_architectures_keep_known(const struct kc_tools *tools,
     kc_run(&job, 1);
     const bool told = job.status == 0 && job.errors && strstr(job.errors, "'sm_");
     for (size_t i = 0; told && i < list->count; i++) {
-        char quoted[16];
-        snprintf(quoted, sizeof quoted, "'sm_%s'", list->names[i]);
-        if (strstr(job.errors, quoted))
-            memmove(list->names[kept++], list->names[i], sizeof *list->names);
+        if (strstr(job.errors, cli_text("'sm_%s'", list->items[i])))
+            list->items[kept++] = list->items[i];
     }
     list->count = kept;
     kc_jobs_finish(&job, 1);
@@ -103,26 +98,19 @@ void kernels_architectures_check(const struct kc_tools *tools,
     struct kernels_architectures known = *list;
     size_t i = 0;
     kernels_architectures_keep_known(tools, &known);
-    while (i < known.count && strcmp(known.names[i], list->names[i]) == 0)
+    while (i < known.count && strcmp(known.items[i], list->items[i]) == 0)
         i++;
     if (i < list->count)
         cli_fail(CLI_SETUP,
                  "%s makes no cubins for %s: install a CUDA toolkit that does, or name another "
                  "architecture",
-                 tools->ptxas, list->names[i]);
+                 tools->ptxas, list->items[i]);
 }
 
 void kernels_need(const char *lack)
 {
     if (lack)
         cli_fail(CLI_SETUP, "%s", lack);
-}
-
-struct kc_list kernels_architectures_list(struct kernels_architectures *list)
-{
-    for (size_t i = 0; i < list->count; i++)
-        list->items[i] = list->names[i];
-    return (struct kc_list){list->items, list->count};
 }
 
 // PTX is text. Machine code is shown by nvdisasm or cuobjdump, which a toolkit may have or not.
@@ -358,7 +346,7 @@ int cli_kernels_resources(int argc, char **argv)
     struct request request;
     bool as_json = false;
     parse(&request, "weir kernels resources", about, &as_json, argc, argv);
-    const char *architecture = request.architecture.names[0];
+    const char *architecture = request.architecture.items[0];
     const struct kc_tools *tools = &request.source.build.tools;
     kernels_need(kc_tools_lack(tools, true));
     kernels_architectures_check(tools, &request.architecture);

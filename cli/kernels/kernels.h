@@ -16,8 +16,6 @@
 struct kernels_source {
     struct cli_list definitions;
     struct cli_list folders;
-    const char *standard;
-    bool fast, exact, restricted, quiet, strict;
     struct kc_build build;
 };
 
@@ -67,8 +65,7 @@ enum {
 };
 
 struct kernels_architectures {
-    char names[KERNELS_ARCHITECTURES_MOST][8]; // "90"
-    const char *items[KERNELS_ARCHITECTURES_MOST];
+    const char *items[KERNELS_ARCHITECTURES_MOST]; // "90"
     size_t count;
 };
 
@@ -90,6 +87,9 @@ void kernels_architectures_check(const struct kc_tools *tools,
 // Ends it after this sentence, of what is not installed, unless that is NULL.
 void kernels_need(const char *lack);
 
-struct kc_list kernels_architectures_list(struct kernels_architectures *list);
+static inline struct kc_list kernels_architectures_list(const struct kernels_architectures *list)
+{
+    return (struct kc_list){list->items, list->count};
+}
 
 #endif

@@ -40,9 +40,10 @@ bool kernels_is_plain(const char *name)
 static void check(const struct kernels_source *source, const char *const *files, size_t count)
 {
     static const char *const standards[] = {"CL1.0", "CL1.1", "CL1.2", "CL2.0", "CL3.0", NULL};
-    if (source->fast && source->exact)
+    const struct kc_language *language = &source->build.language;
+    if (language->fast && language->exact)
         cli_fail(CLI_USAGE, "--fast and --exact contradict each other; leave one out");
-    cli_choose("std", source->standard, standards);
+    cli_choose("std", language->standard, standards);
     for (size_t i = 0; i < source->definitions.count; i++)
         if (!kc_is_definition(source->definitions.items[i]))
             cli_fail(CLI_USAGE, KC_DEFINITIONS ", not '%s'", source->definitions.items[i]);
@@ -99,29 +100,30 @@ static void check_spelling(int argc, char **argv)
 
 void kernels_parse(struct kernels_source *source, struct cli_usage usage, int argc, char **argv)
 {
+    struct kc_language *language = &source->build.language;
     const struct cli_option common[] = {
         {"std", "S", "the language: CL1.2, which it is without this,\nCL1.0, CL1.1, CL2.0 or CL3.0",
-         CLI_TEXT, &source->standard, 0, 0},
+         CLI_TEXT, &language->standard, 0, 0},
         {"D", "NAME[=VALUE]", "a macro, 1 without a value; may be repeated", CLI_LIST,
          &source->definitions, 0, 0},
         {"I", "DIR", "a folder in which #include looks after that of\nthe file; may be repeated",
          CLI_FOLDERS, &source->folders, 0, 0},
         {"fast", NULL, "faster and less exact arithmetic, on every device:\n-cl-fast-relaxed-math",
-         CLI_FLAG, &source->fast, 0, 0},
+         CLI_FLAG, &language->fast, 0, 0},
         {"skip", NULL,
          "leave out kernels that CUDA cannot have, such as\nthose that use pipes, with a warning",
          CLI_FLAG, &source->build.skip, 0, 0},
-        {"w", NULL, "no warnings", CLI_FLAG, &source->quiet, 0, 0},
-        {"werror", NULL, "warnings are errors, also as -Werror", CLI_FLAG, &source->strict, 0, 0},
+        {"w", NULL, "no warnings", CLI_FLAG, &language->quiet, 0, 0},
+        {"werror", NULL, "warnings are errors, also as -Werror", CLI_FLAG, &language->strict, 0, 0},
         {"exact", NULL, "a * b + c rounds twice, so that devices give the\nsame bits", CLI_FLAG,
-         &source->exact, 0, 0},
+         &language->exact, 0, 0},
         {"restrict", NULL,
          "pointers to global memory are restrict: what one\npoints to is written through no other",
-         CLI_FLAG, &source->restricted, 0, 0},
+         CLI_FLAG, &language->restricted, 0, 0},
     };
     const size_t own = usage.option_count;
     struct cli_option *options = cli_allocate(1, own * sizeof *options + sizeof common);
-    *source = (struct kernels_source){.standard = "CL1.2"};
+    *source = (struct kernels_source){.build.language.standard = "CL1.2"};
     if (own > 0)
         memcpy(options, usage.options, own * sizeof *options);
     memcpy(options + own, common, sizeof common);
@@ -137,12 +139,6 @@ void kernels_parse(struct kernels_source *source, struct cli_usage usage, int ar
     source->build.sources = (struct kc_sources){{(const char *const *)argv, files},
                                                 list_of(&source->folders),
                                                 list_of(&source->definitions)};
-    source->build.language = (struct kc_language){.standard = source->standard,
-                                                  .fast = source->fast,
-                                                  .exact = source->exact,
-                                                  .restricted = source->restricted,
-                                                  .quiet = source->quiet,
-                                                  .strict = source->strict};
     check(source, (const char *const *)argv, files);
     find_tools(source);
 }

@@ -114,10 +114,11 @@ static void add_kernels(struct weir_long_text *out, const struct weir_bundle *bu
 static bool write_file(const struct kc_bundle *bundle, char suffix, struct weir_long_text *text,
                        struct weir_long_text *report)
 {
-    char path[1024];
-    snprintf(path, sizeof path, "%s.%c", bundle->out, suffix);
-    const bool written = text->failed ? kc_error(report, "no memory for the bundle")
-                                      : kc_write(path, text->text, report);
+    struct weir_long_text path = {0};
+    weir_long_text_add(&path, "%s.%c", bundle->out, suffix);
+    const bool written = text->failed || path.failed ? kc_error(report, "no memory for the bundle")
+                                                     : kc_write(path.text, text->text, report);
+    free(path.text);
     free(text->text);
     return written;
 }
@@ -126,14 +127,15 @@ static bool write_source(const struct kc_bundle *to, const struct weir_bundle *b
                          struct weir_long_text *report)
 {
     struct weir_long_text out = {0};
+    const char *slash = strrchr(to->out, '/');
     weir_long_text_add(&out,
                        GENERATED
-                       "#include \"%s\"\n\n"
+                       "#include \"%s.h\"\n\n"
                        "#ifdef __cplusplus\n#define WEIR_BUNDLE_ALIGNED alignas(16)\n"
                        "#else\n#define WEIR_BUNDLE_ALIGNED _Alignas(16)\n#endif\n"
                        "#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n"
                        "#pragma GCC diagnostic ignored \"-Wmissing-field-initializers\"\n\n",
-                       to->header);
+                       slash ? slash + 1 : to->out);
     add_images(&out, bundle);
     add_kernels(&out, bundle);
     weir_long_text_add(&out,
@@ -147,15 +149,11 @@ static bool write_header(const struct kc_bundle *to, const struct weir_bundle *b
                          struct weir_long_text *report)
 {
     struct weir_long_text out = {0};
-    char guard[512] = "WEIR_"; // a file's name may begin with a digit
-    size_t length = strlen(guard);
-    for (const char *at = to->header; *at && length + 1 < sizeof guard; at++)
-        guard[length++] = (char)(isalnum((unsigned char)*at) ? toupper((unsigned char)*at) : '_');
-    guard[length] = '\0';
-    weir_long_text_add(&out,
-                       GENERATED "#ifndef %s\n#define %s\n\n#include <weir/program.h>\n\n"
-                                 "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n// The kernels ",
-                       guard, guard);
+    weir_long_text_add(
+        &out,
+        GENERATED "#ifndef WEIR_BUNDLE_%s\n#define WEIR_BUNDLE_%s\n\n#include <weir/program.h>\n\n"
+                  "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n// The kernels ",
+        to->symbol, to->symbol);
     for (size_t i = 0; i < bundle->kernel_count; i++)
         weir_long_text_add(&out, "%s%s", i > 0 ? ", " : "", bundle->kernels[i].name);
     weir_long_text_add(&out,
@@ -169,15 +167,11 @@ static bool write_header(const struct kc_bundle *to, const struct weir_bundle *b
 
 #define LOWEST "sm_75" // of the steps before code is made
 
-enum {
-    ARCHITECTURES_MOST = 16
-};
-
 struct cuda_build {
     struct kc_context *context;
     struct kc_kernels *kernels;
-    const char *architectures[ARCHITECTURES_MOST]; // that images are wanted for: "90"
-    unsigned targets[ARCHITECTURES_MOST]; // theirs, or the newest up to it that clang knows
+    const char *architectures[KC_IMAGES_MOST]; // that images are wanted for: "90"
+    unsigned targets[KC_IMAGES_MOST];          // theirs, or the newest up to it that clang knows
     size_t count;
     bool huge; // kc_link() says so
 };
@@ -235,7 +229,7 @@ static const char *ptx_version_of(const struct cuda_build *build, unsigned targe
 
 static bool make_ptx(struct cuda_build *build, const char *module)
 {
-    struct kc_job jobs[ARCHITECTURES_MOST] = {{0}};
+    struct kc_job jobs[KC_IMAGES_MOST] = {{0}};
     for (size_t i = 0; i < build->count; i++) {
         // For straight code of thousands of instructions LLVM's last passes take minutes.
         KC_ADD(&jobs[i], build->context->tools->clang, KC_NO_CRASH_FILES, "-target", KC_TARGET,
@@ -365,7 +359,7 @@ static bool finish_ptx(const struct cuda_build *build, const char *architecture,
 
 static bool make_cubins(const struct cuda_build *build, const struct kc_list *cubins)
 {
-    struct kc_job jobs[ARCHITECTURES_MOST] = {{0}};
+    struct kc_job jobs[KC_IMAGES_MOST] = {{0}};
     for (size_t i = 0; i < cubins->count; i++) {
         const char *folder = build->context->folder, *architecture = cubins->items[i];
         KC_ADD(&jobs[i], build->context->tools->ptxas);
@@ -438,8 +432,6 @@ static bool cuda_images(struct kc_context *context, const struct kc_module *modu
                         const struct kc_list *cubins, struct kc_images *images)
 {
     struct cuda_build build = {.context = context, .kernels = kernels};
-    if (ptx->count + cubins->count > ARCHITECTURES_MOST)
-        return kc_error(context->report, "more than 16 CUDA images in one bundle");
     const struct kc_list check = {(const char *const[]){LOWEST + strlen("sm_")}, 1};
     need(&build, ptx->count + cubins->count > 0 ? ptx : &check);
     need(&build, cubins);
@@ -458,10 +450,12 @@ static bool make_images(struct kc_context *context, const struct kc_module *modu
     const struct kc_list none = {NULL, 0};
     const struct kc_tools *tools = context->tools;
     const bool own = !kc_twin_is_there(&build->twin);
-    const bool wanted = build->ptx.count + build->cubins.count > 0;
+    const size_t wanted = build->ptx.count + build->cubins.count;
     const char *lack =
         own ? kc_tools_lack(tools, build->cubins.count > 0) : kc_tools_lack_nvcc(tools);
-    if (wanted && lack)
+    if (wanted > KC_IMAGES_MOST)
+        return kc_error(context->report, KC_TOO_MANY);
+    if (wanted > 0 && lack)
         return kc_error(context->report, "%s", lack);
     return (tools->libclc[0] == '\0' ||
             cuda_images(context, module, &result->kernels, own ? &build->ptx : &none,
@@ -498,7 +492,7 @@ static bool build_all(struct kc_context *context, const struct kc_build *build,
     const bool plain = strcmp(language->standard, "CL1.2") == 0 && !language->fast;
     struct kc_module module = {.text = NULL};
     bool fine = kc_join(context->tools, language, &build->sources, context->folder, &result->text,
-                        context->report);
+                        &result->depends, context->report);
     context->text = result->text.text;
     if (fine && !context->text)
         fine = kc_error(context->report, "there is no kernel: the sources are empty");
@@ -518,17 +512,15 @@ static bool build_all(struct kc_context *context, const struct kc_build *build,
 
 bool kc_build(const struct kc_build *build, struct kc_result *result, struct weir_long_text *report)
 {
-    struct kc_tools tools = build->tools;
     char folder[512];
-    struct kc_context context = {.tools = &tools,
+    struct kc_context context = {.tools = &build->tools,
                                  .language = &build->language,
                                  .folder = folder,
                                  .skip = build->skip,
                                  .report = report};
-    kc_tools_find(&tools);
     if (build->language.exact)
         weir_long_text_add(&result->text, KC_EXACT);
-    bool fine = tools.clang[0] != '\0' ||
+    bool fine = build->tools.clang[0] != '\0' ||
                 kc_error(report, "clang is not installed, and kernels are checked with it; install "
                                  "the package clang-22, or clang");
     if (fine && (fine = kc_folder_create(folder, sizeof folder, report))) {
@@ -551,7 +543,7 @@ void kc_result_finish(struct kc_result *result)
             free((void *)(uintptr_t)result->images.items[i].data);
     free(result->text.text);
     free(result->twin.text);
-    free(result->twin_includes.text);
+    free(result->depends.text);
     free(result->signatures);
     kc_kernels_finish(&result->kernels);
     *result = (struct kc_result){0};

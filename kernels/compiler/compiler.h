@@ -146,10 +146,14 @@ bool kc_is_definition(const char *text);
 #define KC_DEFINITIONS "-D takes NAME or NAME=VALUE, in one line and without a backslash at its end"
 
 // One text of the definitions and the files, in their order, with "#line" directives so that
-// compilers report their own lines. `folder` is for files on the way.
+// compilers report their own lines; and what it depends on, as kc_add_depends() adds it. `folder` is for files on the
+// way.
 bool kc_join(const struct kc_tools *tools, const struct kc_language *language,
              const struct kc_sources *sources, const char *folder, struct weir_long_text *out_text,
-             struct weir_long_text *report);
+             struct weir_long_text *out_depends, struct weir_long_text *report);
+
+// Adds what the target of a rule of make's depends on, as a compiler has written it into the file; without one, nothing.
+void kc_add_depends(const char *path, struct weir_long_text *out);
 
 // module.c
 
@@ -306,6 +310,7 @@ enum {
     KC_IMAGES_MOST = 32, // for CUDA
     KC_TARGET_SIZE = 64
 };
+#define KC_TOO_MANY "more than 32 CUDA images in one bundle"
 
 // Images of a bundle, with data that is theirs.
 struct kc_images {
@@ -348,7 +353,6 @@ bool kc_twin_images(const struct kc_build *build, const struct kc_tools *tools, 
 struct kc_bundle {
     const char *symbol; // the C name
     const char *label;  // for messages
-    const char *header; // the path by which the header is included
     const char *out;    // the files are OUT.c and OUT.h
 };
 
@@ -358,7 +362,7 @@ struct kc_build {
     struct kc_list cubins; // likewise
     struct kc_language language;
     struct kc_twin twin;
-    struct kc_tools tools;
+    struct kc_tools tools;          // found
     bool skip;                      // leave out kernels that a bundle cannot have, with a warning
     const struct kc_bundle *bundle; // NULL: the sources are only checked
 };
@@ -371,7 +375,8 @@ struct kc_result {
     struct kc_images images;                  // the OpenCL C is the first
     struct weir_bundle bundle;                // of these
     struct weir_long_text twin;               // the files of the twin, "k.cu"; empty without one
-    struct weir_long_text twin_includes; // what its source includes, as words of a rule of make's
+    struct weir_long_text
+        depends; // all files that were read but images, as words of a rule of make's
 };
 
 // Warnings are in the report too. Nothing is written unless everything worked.

@@ -240,41 +240,34 @@ static size_t change(const char *at, const char **out_instead)
             return strlen(words[i][0]);
     }
     *out_instead = "";
-    if (kc_starts_with(at, "\"target-cpu\"=\"") || kc_starts_with(at, "\"target-features\"=\"")) {
-        const char *value = strchr(at, '=') + 2;
-        const char *end = strchr(value, '"');
-        return end ? (size_t)(end + 1 - at) : 0;
-    }
-    return 0;
+    if (!kc_starts_with(at, "\"target-cpu\"=\"") && !kc_starts_with(at, "\"target-features\"=\""))
+        return 0;
+    const char *end = strchr(strchr(at, '=') + 2, '"');
+    return end ? (size_t)(end + 1 - at) : 0;
 }
 
 // A name in quotes, @"gr\C3\B6\C3\9Fe": PTX has the letters of ASCII only. Returns what follows.
-static const char *add_ascii(const char *at, const char *end, struct weir_long_text *out)
+static const char *add_ascii(const char *at, struct weir_long_text *out)
 {
-    const char *stop = memchr(at + 2, '"', (size_t)(end - at - 2));
     weir_long_text_add(out, "@weir_utf8_");
-    for (at += 2; at < end && at < stop; at++)
+    for (at += 2; *at && *at != '"'; at++)
         weir_long_text_add(out, "%c", weir_text_is_word(*at) ? *at : '_');
-    return stop ? stop + 1 : end;
+    return at + (*at == '"');
 }
 
-static void change_part(const char *line, const char *end, struct weir_long_text *out)
+static void change_part(const char *line, size_t length, struct weir_long_text *out)
 {
-    const char *kept = line;
+    const char *kept = line, *end = line + length;
     for (const char *at = line; at < end;) {
-        const char *instead;
-        if (*at == '@' && at + 2 < end && at[1] == '"') {
-            weir_long_text_add(out, "%.*s", (int)(at - kept), kept);
-            kept = at = add_ascii(at, end, out);
-            continue;
-        }
-        const size_t length = *at == 'a' || *at == '"' || *at == '@' ? change(at, &instead) : 0;
-        if (length == 0) { // what a program's own string says is left alone
+        const char *instead = "";
+        const size_t replaced = *at == 'a' || *at == '"' || *at == '@' ? change(at, &instead) : 0;
+        const bool named = at[0] == '@' && at[1] == '"';
+        if (replaced == 0 && !named) { // what a program's own string says is left alone
             at = *at == '"' ? kc_string_end(at) : at + 1;
             continue;
         }
         weir_long_text_add(out, "%.*s%s", (int)(at - kept), kept, instead);
-        kept = at += length;
+        kept = at = named ? add_ascii(at, out) : at + replaced;
     }
     weir_long_text_add(out, "%.*s", (int)(end - kept), kept);
 }
@@ -293,25 +286,29 @@ static void change_part(const char *line, const char *end, struct weir_long_text
 static bool loads_constant(const char *line)
 {
     const char *load = line + strspn(line, " ");
-    load += strcspn(load, " \n");
+    load += strcspn(load, " ");
     if (!kc_starts_with(load, " = load ") || kc_starts_with(load, " = load volatile"))
         return false;
-    const char *from = kc_in_line(load, ", ptr");
+    const char *from = strstr(load, ", ptr");
     return from && kc_starts_with(from, ", ptr addrspace(4) ");
 }
 
-static void change_line(const char *line, const char *end, struct weir_long_text *out)
+static void change_line(const char *line, struct weir_long_text *out)
 {
-    change_part(line, end, out);
+    change_part(line, strlen(line), out);
     weir_long_text_add(out, "%s\n", loads_constant(line) ? ", !invariant.load " NO_FIELDS : "");
 }
 
 static const struct kc_kernel *kernel_of(const struct kc_kernels *kernels, const char *line)
 {
-    const char *name = kc_in_line(line, KC_KERNEL_CODE);
-    name = name ? name + strlen(KC_KERNEL_CODE) : kc_in_line(line, "ptx_kernel void @");
-    name += name && kc_starts_with(name, "ptx_kernel ") ? strlen("ptx_kernel void @") : 0;
-    return name ? kc_kernels_find(kernels, name, strcspn(name, "(")) : NULL;
+    static const char *const heads[] = {KC_KERNEL_CODE, "ptx_kernel void @"};
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+        const char *name = strstr(line, heads[i]);
+        if (name)
+            return kc_kernels_find(kernels, name + strlen(heads[i]),
+                                   strcspn(name + strlen(heads[i]), "("));
+    }
+    return NULL;
 }
 
 // LLVM takes it that a barrier leaves alone what a `noalias` pointer points to, although other work-items write that:
@@ -330,7 +327,7 @@ static bool may_be_noalias(const struct kc_kernels *kernels, const struct kc_ker
 
 // Adds a definition with `noalias` where that is right.
 static void change_parameters(const struct kc_language *language, const struct kc_kernels *kernels,
-                              const char *line, const char *end, struct weir_long_text *out)
+                              const char *line, struct weir_long_text *out)
 {
     static const char noalias[] = " noalias", global[] = "ptr addrspace(1)",
                       constant[] = "ptr addrspace(4)";
@@ -338,8 +335,8 @@ static void change_parameters(const struct kc_language *language, const struct k
     const char *kept = line, *next, *at = kc_first_parameter(line);
     for (size_t index = 0; at; index++, at = next) {
         next = kc_next_parameter(at);
-        const char *found =
-            memmem(at, (size_t)((next ? next : end) - at), noalias, strlen(noalias));
+        const size_t length = next ? (size_t)(next - at) : strlen(at);
+        const char *found = memmem(at, length, noalias, strlen(noalias));
         const bool global_type = kc_starts_with(at, global) || kc_starts_with(at, constant);
         const bool is_fit = global_type && may_be_noalias(kernels, kernel, index);
         const char *type_end = at + strlen(global);
@@ -351,45 +348,40 @@ static void change_parameters(const struct kc_language *language, const struct k
             kept = type_end;
         }
     }
-    weir_long_text_add(out, "%.*s", (int)(end - kept), kept);
+    weir_long_text_add(out, "%s", kept);
 }
 
 // A definition. Only kernels are visible from outside; a kernel's code is always inlined.
-static void change_definition(const char *line, const char *end, struct weir_long_text *out)
+static void change_definition(const char *line, struct weir_long_text *out)
 {
-    static const char visible[] = "define dso_local ";
-    static const char inline_only[] = "define available_externally dso_local ";
-    const char *code = kc_in_line(line, KC_KERNEL_CODE);
-    const char *rest = line + sizeof visible - 1;
-    const char *attributes = NULL;
-    if (kc_starts_with(line, inline_only)) {
-        weir_long_text_add(out, "define internal ");
-        change_line(line + sizeof inline_only - 1, end, out);
-        return;
-    }
-    if (!kc_starts_with(line, visible) || kc_starts_with(rest, "ptx_kernel ")) {
-        change_line(line, end, out);
+    static const char *const heads[] = {"define available_externally dso_local ",
+                                        "define dso_local "};
+    const char *rest = line, *attributes = NULL;
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
+        if (kc_starts_with(line, heads[i]))
+            rest = line + strlen(heads[i]);
+    if (rest == line || kc_starts_with(rest, "ptx_kernel ")) {
+        change_line(line, out);
         return;
     }
     weir_long_text_add(out, "define internal ");
-    for (const char *at = rest; code && code < end && at + 2 < end; at++)
-        if (at[0] == ' ' && at[1] == '#' && isdigit((unsigned char)at[2]))
-            attributes = at + 1;
+    for (const char *at = strstr(line, KC_KERNEL_CODE); at && (at = strstr(at, " #")); at++)
+        attributes = isdigit((unsigned char)at[2]) ? at + 1 : attributes;
     if (attributes) {
-        change_part(rest, attributes, out);
+        change_part(rest, (size_t)(attributes - rest), out);
         weir_long_text_add(out, INLINED);
-        rest = attributes + strcspn(attributes, " \n");
+        rest = attributes + strcspn(attributes, " ");
     }
-    change_line(rest, end, out);
+    change_line(rest, out);
 }
 
 // Reads the format of each layout among the arguments of a call, and whether they are the same. Returns how many there
 // are.
-static size_t add_layouts(const char *line, const char *end, struct weir_long_text *out)
+static size_t add_layouts(const char *line, struct weir_long_text *out)
 {
     static const char layout[] = "byval(%struct.weir_image_layout) align 4 %";
     size_t k = 0;
-    for (const char *at = line; at < end && (at = kc_in_line(at, layout)); k++) {
+    for (const char *at = line; (at = strstr(at, layout)); k++) {
         at += sizeof layout - 1;
         const unsigned long value = strtoul(at, NULL, 10);
         weir_long_text_add(out,
@@ -414,11 +406,11 @@ static size_t add_layouts(const char *line, const char *end, struct weir_long_te
 // A kernel with images is there for each of some formats that all of its images may have, where no access has branches
 // that keep loads apart and take registers, and for any formats. Its code is inlined in all places. Whether the line is
 // the call of such a kernel.
-static bool add_formats(const char *line, const char *end, struct weir_long_text *out)
+static bool add_formats(const char *line, struct weir_long_text *out)
 {
     static const char call[] = "  call void " KC_KERNEL_CODE;
     static const unsigned formats[] = {RGBA_32, RGBA_HALF, RGBA_UNORM8}, bytes[] = {16, 8, 4};
-    const size_t count = kc_starts_with(line, call) ? add_layouts(line, end, out) : 0;
+    const size_t count = kc_starts_with(line, call) ? add_layouts(line, out) : 0;
     if (count == 0)
         return false;
     weir_long_text_add(out, "  switch i32 %%weir.same.%zu, label %%weir.any [", count - 1);
@@ -434,7 +426,7 @@ static bool add_formats(const char *line, const char *end, struct weir_long_text
                                "  store i32 %u, ptr %%weir.bytes.%zu, align 4\n",
                                i, k, formats[i] == RGBA_32 ? "true" : "false", k, formats[i], i, k,
                                k, bytes[i], k);
-        change_line(line, end, out);
+        change_line(line, out);
         weir_long_text_add(out, "  ret void\n");
     }
     weir_long_text_add(out, "weir.any:\n");
@@ -460,23 +452,22 @@ static void add_blocks(const struct kc_kernels *kernels, struct weir_long_text *
     }
 }
 
-// Adds the module `ir`, changed, to the text. True: kernels have images.
+// Adds the module `ir`, changed, to the text. True: kernels have images. `ir` is cut into lines.
 static bool change_module(const struct kc_context *context, const struct kc_kernels *kernels,
-                          const char *ir, struct weir_long_text *out)
+                          char *ir, struct weir_long_text *out)
 {
     bool images = false;
-    for (const char *line = *ir ? ir : NULL; line; line = kc_next_line(line)) {
-        const char *end = line + kc_line_length(line);
+    for (char *line; (line = strsep(&ir, "\n"));) {
         if (kc_starts_with(line, "define ")) {
             struct weir_long_text definition = {0};
-            change_parameters(context->language, kernels, line, end, &definition);
+            change_parameters(context->language, kernels, line, &definition);
             if (definition.text)
-                change_definition(definition.text, definition.text + definition.used, out);
+                change_definition(definition.text, out);
             out->failed = out->failed || definition.failed;
             free(definition.text);
         } else {
-            images = add_formats(line, end, out) || images;
-            change_line(line, end, out);
+            images = add_formats(line, out) || images;
+            change_line(line, out);
         }
     }
     weir_long_text_add(out,

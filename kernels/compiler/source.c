@@ -245,8 +245,7 @@ struct expansion {
     const struct kc_tools *tools;
     const struct kc_language *language;
     const struct kc_list *folders;
-    const char *in;
-    const char *out;
+    const char *in, *out, *depends;
     bool whole; // macros and conditions too
 };
 
@@ -260,7 +259,7 @@ static bool expand(const struct expansion *expansion, struct weir_long_text *rep
         kc_job_add(&job, "-frewrite-includes");
     for (size_t i = 0; i < expansion->folders->count; i++)
         KC_ADD(&job, "-I", expansion->folders->items[i]);
-    KC_ADD(&job, "-o", expansion->out, "-");
+    KC_ADD(&job, "-MMD", "-MF", expansion->depends, "-MT", "text", "-o", expansion->out, "-");
     kc_run(&job, 1);
     const bool fine = job.status == 0;
     if (job.errors && !fine)
@@ -310,15 +309,29 @@ static bool change_images(struct expansion *expansion, struct weir_long_text *te
     return fine && !text->failed;
 }
 
+void kc_add_depends(const char *path, struct weir_long_text *out)
+{
+    struct weir_long_text ignored = {0};
+    char *rule;
+    size_t size;
+    if (kc_read(path, &rule, &size, &ignored)) {
+        const char *colon = strchr(rule, ':');
+        weir_long_text_add(out, "%s", colon ? colon + 1 : "");
+        free(rule);
+    }
+    free(ignored.text);
+}
+
 bool kc_join(const struct kc_tools *tools, const struct kc_language *language,
              const struct kc_sources *sources, const char *folder, struct weir_long_text *out_text,
-             struct weir_long_text *report)
+             struct weir_long_text *out_depends, struct weir_long_text *report)
 {
     struct weir_long_text names = {0};
-    char in[KC_PATH_SIZE], out[KC_PATH_SIZE], message[512];
+    char in[KC_PATH_SIZE], out[KC_PATH_SIZE], depends[KC_PATH_SIZE], message[512];
     bool fine = true;
     snprintf(in, sizeof in, "%s/names.cl", folder);
     snprintf(out, sizeof out, "%s/expanded.cl", folder);
+    snprintf(depends, sizeof depends, "%s/text.d", folder);
     for (size_t i = 0; i < sources->definitions.count && fine; i++)
         fine = define(&names, sources->definitions.items[i], report);
     for (size_t i = 0; i < sources->files.count && fine; i++)
@@ -328,9 +341,10 @@ bool kc_join(const struct kc_tools *tools, const struct kc_language *language,
         fine = refuse(report, "weir kernels", names.failed ? "no memory for the sources" : message);
     free(names.text);
     struct weir_long_text text = {0};
-    struct expansion expansion = {tools, language, &sources->folders, in, out, false};
+    struct expansion expansion = {tools, language, &sources->folders, in, out, depends, false};
     fine = fine && read_expanded(&expansion, &text, report) &&
            change_images(&expansion, &text, report);
+    kc_add_depends(depends, out_depends);
     if (fine && text.text && strstr(text.text, KC_GRID_BARRIER))
         declare_barrier(&text);
     if (fine && text.text)

@@ -308,8 +308,6 @@ struct twin_build {
     const char *opencl; // where the signatures come from, for messages
 };
 
-#define TOO_MANY "more than 32 CUDA images in one bundle"
-
 // nvcc.
 
 // nvcc says "k.cu(3): error: ...", and editors look for "k.cu:3: error: ...".
@@ -478,7 +476,7 @@ static bool take_image(const struct twin_build *twin, const char *path, const ch
     char target[KC_TARGET_SIZE], *data;
     size_t size;
     if (images->count > KC_IMAGES_MOST) // the OpenCL C is one of them
-        return kc_error(twin->report, TOO_MANY);
+        return kc_error(twin->report, KC_TOO_MANY);
     if (!kc_read(path, &data, &size, twin->report))
         return false;
     const bool fine = kc_image_read(shown, data, size, &format, target, &kernels, twin->report) &&
@@ -491,33 +489,12 @@ static bool take_image(const struct twin_build *twin, const char *path, const ch
     return fine;
 }
 
-// "k.o : k.cu h.h".
-static void read_depends(const struct twin_build *twin, const char *path)
-{
-    struct weir_long_text ignored = {0};
-    char *rule;
-    size_t size;
-    const bool is_there = kc_read(path, &rule, &size, &ignored);
-    free(ignored.text);
-    if (!is_there)
-        return;
-    const char *colon = strstr(rule, " : ");
-    size_t length = colon ? strlen(colon + 3) : 0;
-    while (length > 0 && strchr(" \\\n", colon[2 + length]))
-        length--;
-    if (length > 0)
-        weir_long_text_add(&twin->result->twin_includes, "%.*s", (int)length, colon + 3);
-    free(rule);
-}
-
 static bool make_images(const struct twin_build *twin)
 {
     const struct kc_build *build = twin->build;
     const size_t cubins = build->cubins.count, count = cubins + build->ptx.count;
     struct kc_job jobs[KC_IMAGES_MOST] = {{0}};
     char paths[KC_IMAGES_MOST][KC_PATH_SIZE], depends[KC_PATH_SIZE];
-    if (count > KC_IMAGES_MOST)
-        return kc_error(twin->report, TOO_MANY);
     snprintf(depends, sizeof depends, "%s/twin.d", twin->folder);
     for (size_t i = 0; i < count; i++) {
         snprintf(paths[i], KC_PATH_SIZE, "%s/twin_%zu.%s", twin->folder, i,
@@ -531,7 +508,7 @@ static bool make_images(const struct twin_build *twin)
     weir_long_text_add(&twin->result->twin, "%s", build->twin.source);
     bool fine = run(twin, jobs, count);
     if (fine && count > 0)
-        read_depends(twin, depends);
+        kc_add_depends(depends, &twin->result->depends);
     for (size_t i = 0; i < count && fine; i++)
         fine = take_image(twin, paths[i], build->twin.source);
     return fine;

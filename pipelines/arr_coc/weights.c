@@ -200,6 +200,23 @@ bool weir_arr_coc_expect_patches(const float *relevance, uint32_t count, int64_t
     return true;
 }
 
+bool weir_arr_coc_follows(const float *relevance, uint32_t count, int64_t budget,
+                          const int32_t *patches, uint32_t patch_count, int64_t tokens)
+{
+    const size_t size = WEIR_ARR_COC_PATCH_NUMBERS * sizeof *patches;
+    int32_t *wanted = malloc((size_t)count * size + 1);
+    struct weir_io_error ignored;
+    uint32_t wanted_count;
+    int64_t wanted_tokens;
+    const bool same = wanted && weir_io_check_finite("", "relevance", relevance, count, &ignored) &&
+                      weir_arr_coc_expect_patches(relevance, count, budget, wanted, &wanted_count,
+                                                  &wanted_tokens) &&
+                      wanted_count == patch_count && wanted_tokens == tokens &&
+                      memcmp(wanted, patches, patch_count * size) == 0;
+    free(wanted);
+    return same;
+}
+
 // Everything in the two networks that does not depend on the image is computed once per query: with f = W2 h + b2 the
 // kernels need f.q = h.(W2'q) + b2.q and |f|^2 = h'(W2'W2)h + h.(2 W2'b2) + |b2|^2, and so nothing of length D.
 

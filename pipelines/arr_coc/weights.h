@@ -63,6 +63,9 @@ enum {
 // number of their tokens. Returns false if out of memory.
 bool weir_arr_coc_expect_patches(const float *relevance, uint32_t count, int64_t budget,
                                  int32_t *patches, uint32_t *out_count, int64_t *out_tokens);
+// Whether all of the relevance are finite numbers, and these the patches and the tokens. False also if out of memory.
+bool weir_arr_coc_follows(const float *relevance, uint32_t count, int64_t budget,
+                          const int32_t *patches, uint32_t patch_count, int64_t tokens);
 
 // Packs the tensors and one query into the `weights` buffer that the kernels read (kernels/arr_coc/README.md).
 // Fills `out_pack` for `query` of `query_size` = D numbers. Sums are in double

@@ -56,7 +56,7 @@ expect_contains "$(cat tone.h)" 'The kernels tone, nothing.'
 expect_not_contains "$(cat tone.c)" 'WEIR_IMAGE_PTX'
 expect_quiet 0 "$weir" kernels build empty.cl -o way/2-d.c --cubin none
 expect_contains "$(cat way/2-d.h)" '_2_d_kernels;'
-expect_contains "$(cat way/2-d.h)" '#ifndef WEIR_2_D_H'
+expect_contains "$(cat way/2-d.h)" '#ifndef WEIR_BUNDLE__2_d_kernels'
 expect_data 0 "$weir" kernels build empty.cl -o named.c --symbol other --ptx=none
 expect_contains "$(cat named.h)" 'weir_bundle other;'
 rm -f way/*
@@ -108,7 +108,7 @@ refused 2 "needs --output OUT.c" build empty.cl
 refused 2 "-o takes the name of a C file, such as kernels.c, not 'no.o'" build empty.cl -o no.o
 refused 2 "not '.c'" build empty.cl -o .c
 refused 2 "not 'no\"x.c'" build empty.cl -o 'no"x.c'
-refused 2 "too long" build empty.cl -o "$(printf 'n%.0s' $(seq 600)).c"
+refused 1 "File name too long" build empty.cl -o "$(printf 'n%.0s' $(seq 600)).c"
 refused 2 "--symbol takes a name of C" build empty.cl -o no.c --symbol a-b
 refused 2 "--std takes CL1.0, CL1.1, CL1.2, CL2.0 or CL3.0, not 'CL9'" build empty.cl -o no.c --std CL9
 refused 2 "-D takes NAME or NAME=VALUE, in one line and without a backslash at its end, not '1X'" check -D1X empty.cl
@@ -293,7 +293,7 @@ expect_quiet 0 "$weir" kernels build empty.cl --cuda empty.cu -o twin.c -Iinclud
 expect_contains "$(sort calls)" "-cubin -arch=sm_90 -lineinfo -Iinclude -DN=1 empty.cu -o "
 expect_contains "$(cat twin.d)" "$PWD/empty.cl \\
   $PWD/empty.cu \\
-  empty.cu include/times.h"
+  $PWD/include/times.h"
 expect_data 0 "$weir" kernels build empty.cl --cuda empty.cu -o twin.c --cubin 90a,90,90a
 [ "$(images twin.c)" = "OPENCL_C ;PTX sm_90ac;PTX sm_90c;TWIN ;" ] || fail "the bundle has $(images twin.c)"
 refused 2 "not '90aa'" build empty.cl --cuda empty.cu -o no.c --cubin 90aa

@@ -31,7 +31,7 @@ TEXT
 
 count()
 {
-    CALLS="$TEST_TMPDIR/calls" python3 "$tool" --list list.txt --from checkouts "$@"
+    CALLS="$TEST_TMPDIR/calls" python3 "$tool" --list list.txt --from checkouts --opencl "" "$@"
 }
 
 # The table, the options and the joined sources.
@@ -77,7 +77,7 @@ mkdir -p else && mv upstream else/other
 printf '%b\n' "repository $PWD/else/other $commit" 'first.cl + c.cl\tCL1.2' >list.txt
 git init -q cache/else/other
 for again in "fetching else/other" ""; do
-    expect_says 0 "$again" python3 "$tool" --list list.txt --fetch cache --cuda true
+    expect_says 0 "$again" python3 "$tool" --list list.txt --fetch cache --opencl "" --cuda true
     expect_contains "$(tr -s ' ' <<<"$output")" "all 1 1 0 0"
 done
 expect_not_contains "$output" "fetching"

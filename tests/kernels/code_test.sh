@@ -8,7 +8,7 @@ cd "$TEST_TMPDIR"
 # Makes out.c, a bundle with PTX, of k.cl.
 make() {
     local output status=0
-    output="$("$tool" --symbol s --label l --header s.h --out out --ptx 75 "$@" k.cl 2>&1)" || status=$?
+    output="$("$tool" --symbol s --label l --out out --ptx 75 "$@" k.cl 2>&1)" || status=$?
     if [[ "$output" == *"libdevice.10.bc is not found"* ]]; then
         echo "SKIPPED: $output"
         exit 0

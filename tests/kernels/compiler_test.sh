@@ -5,7 +5,7 @@
 
 cases="$PWD/tests/kernels/compiler_cases.txt"
 tool="$PWD/kernels/compiler/weir_kernels"
-no=("$tool" --symbol s --label l --header s.h --out no) # makes no.c
+no=("$tool" --symbol s --label l --out no) # makes no.c
 export CUDA_HOME=none
 
 # Turns the table into a folder for each case.
@@ -29,7 +29,7 @@ run_case()
     [ -f "$folder/builds" ] && wanted=0
     [ -f "$folder/flags" ] && read -ra flags <"$folder/flags"
     cd "$folder"
-    expect_status "$wanted" "$tool" --symbol s --label l --header s.h --out out "${flags[@]}" k.cl
+    expect_status "$wanted" "$tool" --symbol s --label l --out out "${flags[@]}" k.cl
     cd ..
     [ "$wanted" -eq 0 ] || [ ! -e "$folder/out.c" ] || fail "something was written"
     [ "$wanted" -eq 1 ] || [ -s "$folder/out.c" ] || fail "nothing was written"
@@ -58,7 +58,7 @@ done
 # The output depends on the source alone, not on place or time.
 mkdir -p elsewhere
 cp case001/k.cl elsewhere/
-(cd elsewhere && "$tool" --symbol s --label l --header s.h --out out k.cl)
+(cd elsewhere && "$tool" --symbol s --label l --out out k.cl)
 cmp case001/out.c elsewhere/out.c || fail "the bundle differs between two runs"
 
 # What the machine lacks is named.
@@ -67,7 +67,7 @@ expect_says 1 "libdevice.10.bc is not found, and CUDA images need it" "${no[@]}"
 expect_says 1 "clang is not installed" env PATH=/nonexistent "${no[@]}" k.cl
 expect_says 1 "no folder for temporary files" env TMPDIR=/nonexistent "${no[@]}" k.cl
 expect_says 1 "absent.cl: error: there is no such file; check the path" "${no[@]}" absent.cl
-expect_says 1 "/nonexistent/out.c" "$tool" --symbol s --label l --header s.h --out /nonexistent/out k.cl
+expect_says 1 "/nonexistent/out.c" "$tool" --symbol s --label l --out /nonexistent/out k.cl
 expect_says 2 "usage: weir_kernels" "$tool" k.cl
 expect_status 2 "$tool" --colour k.cl
 expect_says 1 "CL9" "${no[@]}" --std CL9 k.cl
@@ -83,7 +83,7 @@ for file in nul.cl:"a NUL byte" pipe.cl:"a pipe or a device" folder.cl:"is a dir
     expect_says 1 "${file%%:*}: error: " timeout 60 "${no[@]}" "${file%%:*}"
     expect_contains "$output" "${file#*:}"
 done
-expect_says 1 "folder.c: cannot be written: it is a directory" "$tool" --symbol s --label l --header s.h --out folder k.cl
+expect_says 1 "folder.c: cannot be written: it is a directory" "$tool" --symbol s --label l --out folder k.cl
 cp k.cl other.cl
 expect_says 1 "other.cl:1:15: error: redefinition of 'k'" "${no[@]}" k.cl other.cl
 if [ "$(id -u)" -ne 0 ]; then

@@ -59,7 +59,7 @@ chmod +x toolkit/bin/*
 
 twin()
 {
-    "$tool" --symbol s --label //l --header s.h --out out "$@" k.cl
+    "$tool" --symbol s --label //l --out out "$@" k.cl
 }
 
 # refused PART ARGUMENT...: a sentence, and no file.

@@ -6,7 +6,7 @@
 tree="$TEST_TMPDIR/tree"
 folder="$TEST_TMPDIR/drivers"
 mkdir -p "$tree/tools/opencl" "$tree/bazel-bin/cli" "$tree/programs"
-cp -L tools/opencl/run.sh tools/opencl/unpack_suite.sh "$tree/tools/opencl"
+cp -L tools/opencl/run.sh "$tree/tools/opencl"
 cat >"$tree/tools/opencl/failures.txt" <<'TEXT'
 # A comment.
 pocl Known.Always always a bug of the driver's

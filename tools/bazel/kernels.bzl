@@ -35,8 +35,7 @@ def _label(name):
 # The command line of the kernel compiler. `usual` are the architectures of the bundle's cubins where `cubins` is None.
 def _command(usual, name, symbol, srcs, options, cubins = None, ptx = None, cuda = None, cuda_copts = [], cuda_images = []):
     words = ["CUDA_HOME=%s" % (CUDA_HOME or "none"), "$(location %s)" % _TOOL]
-    words += ["--symbol", symbol, "--label", _label(name)]
-    words += ["--header", ("%s/%s.h" % (native.package_name(), name)).lstrip("/"), "--out", "$(@D)/" + name]
+    words += ["--symbol", symbol, "--label", _label(name), "--out", "$(@D)/" + name]
     if cuda_images:
         words += ["--cuda-image $(location %s)" % image for image in cuda_images]
     else:

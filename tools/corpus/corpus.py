@@ -1,4 +1,15 @@
-"""Counts which files of the corpus the backends' compilers take. run.sh calls it; see there."""
+#!/usr/bin/env python3
+"""Counts which files of list.txt, public OpenCL C of other projects, the compilers of the OpenCL and
+the CUDA backend accept, refuse or fail at.
+
+A COMMAND is run for each file, in its repository's folder. It exits with 0 if the file is accepted
+and with 1, a reason on stderr, if it is refused; anything else is a failure. An empty one leaves its
+column out. In it are replaced: {file}, {std} (CL1.2), {work} (a folder for its output), {text} (the
+file with the text of what it includes), {others} (all options but -I in one word), and as words
+{options}, {defines} (those that begin with -D or -I) and {fast} (--fast, or nothing).
+
+Needs git, python3 with its headers, and clang-22.
+"""
 import argparse
 import collections
 import json
@@ -9,10 +20,73 @@ import subprocess
 import sys
 import tempfile
 
-import files
-
+LIST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "list.txt")
 CRASHED = r"PLEASE submit a bug report|Stack dump|LLVM ERROR|error in backend|Assertion .* failed" \
           r"|Traceback|AddressSanitizer|[Uu]nresolved|undefined symbol"
+
+
+class File:
+    def __init__(self, repository, path, standard, options):
+        self.repository, self.standard, self.options = repository, standard, options
+        self.paths = path.split(" + ")
+        self.name = repository + "/" + self.paths[-1]
+
+
+def read_list(path):
+    repositories, files, common = {}, [], []
+    for line in open(path, encoding="utf-8"):
+        line = line.rstrip("\n")
+        word, _, rest = line.partition(" ")
+        if not line or line.startswith("#"):
+            continue
+        if word == "repository":
+            address, commit = rest.split()
+            name, common = "/".join(address.split("/")[-2:]), []
+            repositories[name] = (address, commit)
+        elif word == "options":
+            common = shlex.split(rest)
+        else:
+            path, standard, *options = line.split("\t")
+            files.append(File(name, path, standard, common + shlex.split(" ".join(options))))
+    return repositories, files
+
+
+def source(file, folder, work):
+    """Path of what is compiled: the file, or the sources that make one program, joined."""
+    path = os.path.join(folder, file.paths[-1])
+    if len(file.paths) == 1:
+        return path
+    joined = os.path.join(work, os.path.basename(path))
+    with open(joined, "wb") as out:
+        for part in file.paths:
+            out.write(open(os.path.join(folder, part), "rb").read() + b"\n")
+    return joined
+
+
+def with_includes(path, folders, outer=()):
+    """The bytes of a source, with the text of the files that it includes in place, if they are
+    found beside it or in the folders: drivers are given one text."""
+    text, places = [], [os.path.dirname(path)] + folders
+    for line in open(path, "rb").read().splitlines(True):
+        match = re.match(rb'\s*#\s*include\s*["<]([^">]+)[">]', line)
+        found = [os.path.join(place, os.fsdecode(match.group(1))) for place in places] \
+            if match else []
+        found = [os.path.realpath(name) for name in found if os.path.isfile(name)][:1]
+        if not found:
+            text.append(line)
+        elif found[0] not in outer:
+            text += [with_includes(found[0], folders, outer + (found[0],)), b"\n"]
+    return b"".join(text)
+
+
+def one_text(file, path, folder, work):
+    """Path of the source with all that it includes."""
+    own = os.path.dirname(os.path.join(folder, file.paths[-1]))
+    folders = [own] + [os.path.join(folder, o[2:]) for o in file.options if o.startswith("-I")]
+    whole = os.path.join(work, "one_" + os.path.basename(path))
+    with open(whole, "wb") as out:
+        out.write(with_includes(path, folders))
+    return whole
 
 
 def fetch(repositories, folder):
@@ -76,9 +150,9 @@ def is_valid(path, file, folder):
 
 
 def fill(command, path, file, options, folder, work):
-    """The words of a command, {NAME} filled in; see run.sh."""
+    """The words of a command, {NAME} filled in."""
     others = " ".join(o for o in options if not o.startswith("-I"))
-    text = files.one_text(file, path, folder, work) if "{text}" in command else ""
+    text = one_text(file, path, folder, work) if "{text}" in command else ""
     lists = {"{options}": options, "{defines}": [o for o in options if o[:2] in ("-D", "-I")],
              "{fast}": ["--fast"] if "-cl-fast-relaxed-math" in options else []}
     words = []
@@ -94,7 +168,7 @@ def measure(file, args, work):
     folder = os.path.join(args.folder, file.repository)
     own = os.path.dirname(file.paths[-1]) or "."
     options = ["-I" + own] + file.options
-    path = files.source(file, folder, work)
+    path = source(file, folder, work)
     entry = {"file": file.name, "standard": file.standard, "options": options,
              "valid": is_valid(path, file, folder)}
     for way, command in (("opencl", args.opencl), ("cuda", args.cuda)):
@@ -129,23 +203,43 @@ def print_table(entries, ways):
                         for i, (cell, w) in enumerate(zip(cells, widths))).rstrip())
 
 
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
+CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "weir/corpus")
+OPENCL = "python3 " + ROOT + "/tools/corpus/accept.py opencl {text} '-cl-std={std} {others}'"
+CUDA = ROOT + "/bazel-bin/kernels/compiler/weir_kernels --symbol s --label l --out {work}/s --cubin 90 --std {std} " \
+    "{fast} {defines} {file}"
+
+
 def parse():
-    parser = argparse.ArgumentParser(prog="tools/corpus/run.sh")
-    parser.add_argument("--list", default=files.LIST)
-    parser.add_argument("--from", dest="folder")
-    parser.add_argument("--fetch")
-    parser.add_argument("--opencl", default="")
-    parser.add_argument("--cuda", default="")
-    parser.add_argument("--limit", type=int, default=120)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--json")
-    parser.add_argument("--messages", action="store_true")
-    return parser.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+    def option(name, text, **more):
+        parser.add_argument("--" + name, help=text, **more)
+
+    option("from", "the checkouts, DIR/OWNER/NAME, at the commits of the list", dest="folder", metavar="DIR")
+    option("fetch", "where each is fetched to with git, at its one commit, without --from, and stays "
+           "(WEIR_CORPUS, or ~/.cache/weir/corpus)", default=os.environ.get("WEIR_CORPUS") or CACHE, metavar="DIR")
+    option("cuda", "by default the compiler of //kernels/compiler, for sm_90", metavar="COMMAND")
+    option("opencl", "by default the program is built by the OpenCL backend on its first device: POCL_DEVICES and the "
+           "OpenCL loader's variables choose it", metavar="COMMAND")
+    option("only", "files whose OWNER/NAME/PATH matches", default="", metavar="PATTERN")
+    option("limit", "seconds for a file (120)", type=int, default=120)
+    option("list", "in place of list.txt", default=LIST)
+    option("json", "also write all results into this file")
+    option("messages", "after the table, the message of every file that is not accepted", action="store_true")
+    args = parser.parse_args()
+    if None in (args.cuda, args.opencl):
+        subprocess.run(["bazel", "build", "--noshow_progress", "//python:package", "//kernels/compiler:weir_kernels"],
+                       cwd=ROOT, check=True)
+        os.environ["PYTHONPATH"] = ROOT + "/bazel-bin/python/package"
+    args.cuda, args.opencl = [given if given is not None else usual
+                              for given, usual in ((args.cuda, CUDA), (args.opencl, OPENCL))]
+    return args
 
 
 def main():
     args = parse()
-    repositories, listed = files.read_list(args.list)
+    repositories, listed = read_list(args.list)
     if args.folder is None:
         fetch(repositories, args.fetch)
     args.folder = os.path.abspath(args.folder or args.fetch)

@@ -8,7 +8,6 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "io/npy.h"
@@ -22,35 +21,28 @@ enum {
 enum {
     CHANNELS = 13
 };
+enum {
+    RELEVANCE,
+    SCORES,
+    TOKENS,
+    PATCHES,
+    ARRAYS
+};
 
 static const double relevance_limit = 2e-4;
 static const double token_limit = 1e-4;
 
+static const char *const array_names[ARRAYS] = {"relevance", "scores", "tokens", "patches"};
 static const char *const weight_names[3] = {"propositional", "perspectival", "participatory"};
 
 struct result {
-    struct weir_io_npy relevance;
-    struct weir_io_npy scores;
-    struct weir_io_npy tokens;
-    struct weir_io_npy patches;
+    struct weir_io_npy arrays[ARRAYS];
     double weights[3];
     int64_t budget;
     char device[192];
 };
 
 // Reading.
-
-static bool read_array(const char *folder, const char *name, const char *what,
-                       enum weir_io_dtype dtype, struct weir_io_npy *out)
-{
-    char path[4096];
-    struct weir_io_error error;
-    snprintf(path, sizeof path, "%s/%s.%s.npy", folder, name, what);
-    if (weir_io_npy_read(path, dtype, out, &error))
-        return true;
-    fprintf(stderr, "compare: %s\n", error.message);
-    return false;
-}
 
 static bool read_json(const char *folder, const char *name, struct result *result)
 {
@@ -75,29 +67,22 @@ static bool read_json(const char *folder, const char *name, struct result *resul
     return fine;
 }
 
-static void finish(struct result *result)
-{
-    weir_io_npy_finish(&result->relevance);
-    weir_io_npy_finish(&result->scores);
-    weir_io_npy_finish(&result->tokens);
-    weir_io_npy_finish(&result->patches);
-}
-
 // The shapes that the code below relies on.
-static bool check_shapes(const char *folder, const char *name, const struct result *result)
+static bool check_shapes(const char *folder, const char *name, const struct weir_io_npy *arrays)
 {
-    const struct weir_io_npy *patches = &result->patches;
+    const struct weir_io_npy *relevance = &arrays[RELEVANCE], *tokens = &arrays[TOKENS],
+                             *patches = &arrays[PATCHES];
     const int32_t *patch = patches->data;
-    bool fine = result->relevance.rank == 2 && result->tokens.rank == 2 && patches->rank == 2 &&
-                result->tokens.shape[1] == CHANNELS && patches->shape[1] == 3 &&
-                result->scores.count == 3 * result->relevance.count;
+    bool fine = relevance->rank == 2 && relevance->count <= UINT32_MAX && tokens->rank == 2 &&
+                patches->rank == 2 && tokens->shape[1] == CHANNELS && patches->shape[1] == 3 &&
+                arrays[SCORES].count == 3 * relevance->count;
     uint64_t token = 0;
     for (uint64_t i = 0; fine && i < patches->shape[0]; i++, patch += 3) {
-        fine = patch[0] >= 0 && (uint64_t)patch[0] < result->relevance.count && patch[1] > 0 &&
+        fine = patch[0] >= 0 && (uint64_t)patch[0] < relevance->count && patch[1] > 0 &&
                patch[1] <= 64 && patch[2] >= 0 && (uint64_t)patch[2] == token;
         token += fine ? (uint64_t)patch[1] * (uint64_t)patch[1] : 0;
     }
-    fine = fine && token == result->tokens.shape[0];
+    fine = fine && token == tokens->shape[0];
     if (!fine)
         fprintf(stderr, "compare: %s/%s: the arrays do not fit together\n", folder, name);
     return fine;
@@ -105,44 +90,30 @@ static bool check_shapes(const char *folder, const char *name, const struct resu
 
 static bool read_result(const char *folder, const char *name, struct result *result)
 {
-    return read_array(folder, name, "relevance", WEIR_IO_F32, &result->relevance) &&
-           read_array(folder, name, "scores", WEIR_IO_F32, &result->scores) &&
-           read_array(folder, name, "tokens", WEIR_IO_F32, &result->tokens) &&
-           read_array(folder, name, "patches", WEIR_IO_I32, &result->patches) &&
-           read_json(folder, name, result) && check_shapes(folder, name, result);
-}
-
-// The expected patches.
-
-static bool are_numbers(const float *values, uint64_t count)
-{
-    for (uint64_t i = 0; i < count; i++)
-        if (!isfinite(values[i]))
+    for (int i = 0; i < ARRAYS; i++) {
+        char path[4096];
+        struct weir_io_error error;
+        snprintf(path, sizeof path, "%s/%s.%s.npy", folder, name, array_names[i]);
+        if (!weir_io_npy_read(path, i == PATCHES ? WEIR_IO_I32 : WEIR_IO_F32, &result->arrays[i],
+                              &error)) {
+            fprintf(stderr, "compare: %s\n", error.message);
             return false;
-    return true;
-}
-
-// Whether the patches are those that follow from the relevance.
-static bool check_allocation(const struct result *result)
-{
-    const uint64_t count = result->relevance.count;
-    const uint64_t taken = result->patches.shape[0];
-    const size_t size = WEIR_ARR_COC_PATCH_NUMBERS * sizeof(int32_t);
-    uint32_t wanted_count;
-    int64_t tokens;
-    if (count > UINT32_MAX || !are_numbers(result->relevance.data, count))
-        return false;
-    int32_t *wanted = malloc((size_t)count * size + 1);
-    const bool fine = wanted &&
-                      weir_arr_coc_expect_patches(result->relevance.data, (uint32_t)count,
-                                                  result->budget, wanted, &wanted_count, &tokens) &&
-                      wanted_count == taken &&
-                      memcmp(wanted, result->patches.data, (size_t)taken * size) == 0;
-    free(wanted);
-    return fine;
+        }
+    }
+    return read_json(folder, name, result) && check_shapes(folder, name, result->arrays);
 }
 
 // Comparing.
+
+// Whether the patches are those that follow from the relevance.
+static bool follows(const struct result *result)
+{
+    const struct weir_io_npy *relevance = &result->arrays[RELEVANCE];
+    return weir_arr_coc_follows(relevance->data, (uint32_t)relevance->count, result->budget,
+                                result->arrays[PATCHES].data,
+                                (uint32_t)result->arrays[PATCHES].shape[0],
+                                (int64_t)result->arrays[TOKENS].shape[0]);
+}
 
 // The largest difference; a NaN on either side counts as infinite.
 static double farthest(const float *a, const float *b, uint64_t count)
@@ -156,18 +127,21 @@ static double farthest(const float *a, const float *b, uint64_t count)
     return most;
 }
 
+static double farthest_of(const struct result *a, const struct result *b, int array)
+{
+    return farthest(a->arrays[array].data, b->arrays[array].data, a->arrays[array].count);
+}
+
 // The largest difference of tokens in patches with the same place and side, and
 // the number of these patches.
 static double compare_tokens(const struct result *a, const struct result *b, uint64_t *out_same)
 {
-    const int32_t *p = a->patches.data;
-    const int32_t *q = b->patches.data;
-    const float *s = a->tokens.data;
-    const float *t = b->tokens.data;
+    const int32_t *p = a->arrays[PATCHES].data, *q = b->arrays[PATCHES].data;
+    const float *s = a->arrays[TOKENS].data, *t = b->arrays[TOKENS].data;
     double most = 0;
     *out_same = 0;
-    for (uint64_t i = 0; i < a->patches.shape[0]; i++)
-        for (uint64_t k = 0; k < b->patches.shape[0]; k++) {
+    for (uint64_t i = 0; i < a->arrays[PATCHES].shape[0]; i++)
+        for (uint64_t k = 0; k < b->arrays[PATCHES].shape[0]; k++) {
             if (p[3 * i] != q[3 * k] || p[3 * i + 1] != q[3 * k + 1])
                 continue;
             const uint64_t numbers = (uint64_t)p[3 * i + 1] * (uint64_t)p[3 * i + 1] * CHANNELS;
@@ -178,48 +152,41 @@ static double compare_tokens(const struct result *a, const struct result *b, uin
     return most;
 }
 
-static bool same_shape(const struct weir_io_npy *a, const struct weir_io_npy *b)
-{
-    return a->rank == b->rank &&
-           memcmp(a->shape, b->shape, (size_t)a->rank * sizeof a->shape[0]) == 0;
-}
-
 static int compare_results(const char *name, const struct result *a, const struct result *b)
 {
-    if (!same_shape(&a->relevance, &b->relevance) || a->budget != b->budget) {
+    if (memcmp(a->arrays[RELEVANCE].shape, b->arrays[RELEVANCE].shape, 2 * sizeof(uint64_t)) != 0 ||
+        a->budget != b->budget) {
         printf("%s: the runs have other sizes: run both with the same configuration\n", name);
         return UNUSABLE;
     }
     uint64_t same;
     double weights = 0;
-    const double relevance = farthest(a->relevance.data, b->relevance.data, a->relevance.count);
-    const double scores = farthest(a->scores.data, b->scores.data, a->scores.count);
+    const double relevance = farthest_of(a, b, RELEVANCE), scores = farthest_of(a, b, SCORES);
     const double tokens = compare_tokens(a, b, &same);
     for (int i = 0; i < 3; i++)
         weights = fmax(weights, fabs(a->weights[i] - b->weights[i]));
-    const bool allocated = check_allocation(a) && check_allocation(b);
+    const bool allocated = follows(a) && follows(b);
     const bool agree = relevance <= relevance_limit && scores <= relevance_limit &&
                        weights <= relevance_limit && tokens <= token_limit && allocated && same > 0;
     printf("%s: %s: relevance %.1e, scores %.1e, weights %.1e (at most %.0e); tokens %.1e (at most "
            "%.0e) in %" PRIu64 " common patches of %" PRIu64 " and %" PRIu64 "%s\n",
            name, agree ? "agree" : "DIFFER", relevance, scores, weights, relevance_limit, tokens,
-           token_limit, same, a->patches.shape[0], b->patches.shape[0],
+           token_limit, same, a->arrays[PATCHES].shape[0], b->arrays[PATCHES].shape[0],
            allocated ? "" : "; the patches are not those that the relevance asks for");
     return agree ? SAME : DIFFERENT;
 }
 
 static int compare(const char *const folders[2], const char *name, bool say_devices)
 {
-    struct result a = {0};
-    struct result b = {0};
+    struct result results[2] = {{.budget = 0}};
     int answer = UNUSABLE;
-    if (read_result(folders[0], name, &a) && read_result(folders[1], name, &b)) {
+    if (read_result(folders[0], name, &results[0]) && read_result(folders[1], name, &results[1])) {
         if (say_devices)
-            printf("%s | %s\n", a.device, b.device);
-        answer = compare_results(name, &a, &b);
+            printf("%s | %s\n", results[0].device, results[1].device);
+        answer = compare_results(name, &results[0], &results[1]);
     }
-    finish(&a);
-    finish(&b);
+    for (int i = 0; i < 2 * ARRAYS; i++)
+        weir_io_npy_finish(&results[i / ARRAYS].arrays[i % ARRAYS]);
     return answer;
 }
 

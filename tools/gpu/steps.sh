@@ -400,20 +400,23 @@ check_rows()
     if [ "$status" -gt 1 ] || [ "$status" -gt "$explained" ]; then judge "$1"; fi
 }
 
-# wheel PATTERN: the first such file of a library of NVIDIA's that is installed with pip. The linker finds that of a
-# toolkit or a package.
+# wheel PATTERN DEFAULT: the first such file of a library of NVIDIA's that is installed with pip. The linker finds that
+# of a toolkit or a package.
 wheel()
 {
     python3 -c 'import glob, os, sys
 paths = [p for d in sys.path for p in glob.glob(os.path.join(d, "nvidia", sys.argv[1]))]
-print(paths[0] if paths else "")' "$1" 2>/dev/null
+print((paths + [sys.argv[2]])[0])' "$@" 2>/dev/null || echo "$2"
 }
+
+nccl() { wheel 'nccl/lib/libnccl.so.2' auto; }
+cublas() { wheel '*/lib/libcublas.so.1?' ""; }
 
 # The products of networks, which fail without cuBLAS.
 blas_of_networks()
 {
     [ "$status" -eq 0 ] && [[ "$output" != *"[  SKIPPED ]"* ]] || return 0
-    in_root 100 blas env "WEIR_TEST_CUBLAS=$(wheel '*/lib/libcublas.so.1?')" tests/pipelines/train/blas_test \
+    in_root 100 blas env "WEIR_TEST_CUBLAS=$(cublas)" tests/pipelines/train/blas_test \
         '--gtest_filter=TrainBlas.*'
     judge_tests "cuda: cuBLAS in networks"
 }
@@ -422,7 +425,7 @@ blas_of_networks()
 step_interop()
 {
     on_cuda tests/interop/cublas_test || return 0
-    in_root 100 cublas env "WEIR_TEST_CUBLAS=$(wheel '*/lib/libcublas.so.1?')" tests/interop/cublas_test
+    in_root 100 cublas env "WEIR_TEST_CUBLAS=$(cublas)" tests/interop/cublas_test
     if [ "$status" -eq 0 ] && [[ "$output" == *"[  SKIPPED ]"* ]]; then
         row absent "cuda: cuBLAS" "$(printf '%s\n' "$output" | grep -m 1 -i 'cannot be opened\|no CUDA')"
     else
@@ -495,7 +498,6 @@ step_devices()
 one_rank()
 {
     local what missing
-    local -x WEIR_CUDA_NCCL="$nccl"
     job 60 comm comm --ranks 1 --collectives all-reduce,broadcast,all-gather
     missing="$(printf '%s\n' "$output" | sed -n 's/^note: no raw NCCL beside it: //p')"
     if [ -n "$missing" ]; then
@@ -522,8 +524,8 @@ has_two()
 # cause.
 rank_fails()
 {
-    in_root $(($3 + 20)) comm-failures "WEIR_CUDA_NCCL=$nccl" python3 tests/bench/failures/measure.py \
-        --transports cuda --ways "$1" --ranks 2 --repetitions "$2" --timeout 5 --seconds "$3"
+    in_root $(($3 + 20)) comm-failures python3 tests/bench/failures/measure.py --transports cuda \
+        --ways "$1" --ranks 2 --repetitions "$2" --timeout 5 --seconds "$3"
     notes "cuda: a rank that fails" < <(printf '%s\n' "$output" | grep -E '^\| |^FAILED ')
     judge "cuda: a rank that fails"
 }
@@ -531,8 +533,7 @@ rank_fails()
 # Of two processes: against NCCL's own calls, and what is told when a rank fails.
 comm_processes()
 {
-    in_root 90 comm-speed WEIR_COMM_TIMEOUT=5 "WEIR_CUDA_NCCL=$nccl" "$weir" launch -n 2 --no-prefix \
-        tests/cuda/comm_check speed
+    in_root 90 comm-speed WEIR_COMM_TIMEOUT=5 "$weir" launch -n 2 --no-prefix tests/cuda/comm_check speed
     check_rows "cuda: collectives, speed"
     rank_fails "kill,shrink,skip,count" 1 100
 }
@@ -540,55 +541,46 @@ comm_processes()
 # comm_suite P2P-DISABLE: the suites, with the GPUs' direct path or without it.
 comm_suite()
 {
-    in_root 60 "comm-conformance-$1" WEIR_TEST_COMM_DEVICES=2 "NCCL_P2P_DISABLE=$1" "WEIR_CUDA_NCCL=$nccl" \
+    in_root 60 "comm-conformance-$1" WEIR_TEST_COMM_DEVICES=2 "NCCL_P2P_DISABLE=$1" \
         tests/comm/conformance_nccl_test '--gtest_filter=*.MatrixOfTwo'
     judge_tests "cuda: collectives, NCCL_P2P_DISABLE=$1"
-    in_root 60 "comm-host-$1" WEIR_TEST_COMM_DEVICES=2 "NCCL_P2P_DISABLE=$1" "WEIR_CUDA_NCCL=$nccl" \
+    in_root 60 "comm-host-$1" WEIR_TEST_COMM_DEVICES=2 "NCCL_P2P_DISABLE=$1" \
         tests/comm/conformance_nccl_test '--gtest_filter=*.MatrixOfTwoInHostMemory'
     judge_tests "cuda: collectives in host memory, NCCL_P2P_DISABLE=$1"
-    in_root 60 "comm-steps-$1" "NCCL_P2P_DISABLE=$1" "WEIR_CUDA_NCCL=$nccl" WEIR_COMM_TIMEOUT=30 \
-        "$weir" launch -n 2 tests/comm/rank 20
+    in_root 60 "comm-steps-$1" "NCCL_P2P_DISABLE=$1" WEIR_COMM_TIMEOUT=30 "$weir" launch -n 2 tests/comm/rank 20
     judge "cuda: two processes, NCCL_P2P_DISABLE=$1"
 }
 
 # Collectives by NCCL on one GPU, and on two, of one process and of two. What matters most comes first.
 step_comm()
 {
-    local nccl
     on_cuda tests/cuda/comm_check || return 0
-    nccl="$(wheel 'nccl/lib/libnccl.so.2')"
-    nccl="${nccl:-auto}"
+    local -x WEIR_CUDA_NCCL
+    WEIR_CUDA_NCCL="$(nccl)"
     one_rank || return 0
     has_two "cuda: collectives of two GPUs" || return 0
     comm_processes
     comm_suite 0
     comm_suite 1
-    in_root 60 comm-graphs WEIR_TEST_COMM_DEVICES=2 "WEIR_CUDA_NCCL=$nccl" \
-        tests/comm/conformance_nccl_test '--gtest_filter=CommGraph.*'
+    in_root 60 comm-graphs WEIR_TEST_COMM_DEVICES=2 tests/comm/conformance_nccl_test '--gtest_filter=CommGraph.*'
     judge_tests "cuda: collectives in graphs"
-    in_root 60 comm-shrink WEIR_TEST_COMM_DEVICES=2 "WEIR_CUDA_NCCL=$nccl" \
-        tests/comm/conformance_nccl_test '--gtest_filter=CommShrink.*-*.ToThoseThatHaveNotLeft:*.Again'
+    in_root 60 comm-shrink WEIR_TEST_COMM_DEVICES=2 tests/comm/conformance_nccl_test \
+        '--gtest_filter=CommShrink.*-*.ToThoseThatHaveNotLeft:*.Again'
     judge_tests "cuda: collectives, ranks that are left"
 }
 
 # A rank of two fails in each way, a few times: a row for each, with the times to the other's first cause.
 step_comm_failures()
 {
-    local nccl
     has_two "cuda: a rank that fails" || return 0
-    nccl="$(wheel 'nccl/lib/libnccl.so.2')"
-    nccl="${nccl:-auto}"
-    rank_fails soon,late 5 300
+    WEIR_CUDA_NCCL="$(nccl)" rank_fails soon,late 5 300
 }
 
 # Communicators of two ranks that come and go.
 step_comm_churn()
 {
-    local nccl
     has_two "cuda: communicators of two ranks" || return 0
-    nccl="$(wheel 'nccl/lib/libnccl.so.2')"
-    nccl="${nccl:-auto}"
-    in_root 200 comm-churn-two "WEIR_CUDA_NCCL=$nccl" WEIR_COMM_TIMEOUT=30 "$weir" launch -n 2 \
+    in_root 200 comm-churn-two "WEIR_CUDA_NCCL=$(nccl)" WEIR_COMM_TIMEOUT=30 "$weir" launch -n 2 \
         tests/comm/churn 1000 170
     judge "cuda: communicators of two ranks"
 }
@@ -598,9 +590,8 @@ step_ddp()
 {
     local nccl blas
     has_two "cuda: ddp" || return 0
-    nccl="$(wheel 'nccl/lib/libnccl.so.2')"
-    nccl="${nccl:-auto}"
-    blas="$(wheel '*/lib/libcublas.so.1?')"
+    nccl="$(nccl)"
+    blas="$(cublas)"
     use cuda
     run 90 ddp "${on[@]}" "WEIR_CUDA_NCCL=$nccl" "WEIR_MODULE_PATH=$prefix/lib/weir" "$weir" launch -n 2 \
         --no-prefix "$root/tests/bench/jobs/jobs" ddp --quiet \
@@ -608,7 +599,7 @@ step_ddp()
         --output "$figures/ddp.json" --plot "$figures/ddp.svg"
     judge "cuda: ddp" "$(printf '%s\n' "$output" | sed -n 's/.*; //; /results checked/p' | head -n 1)"
     notes "cuda: ddp" < <(printf '%s\n' "$output" | grep -E '^ +[0-9]+ +(comp|comm|[0-9.]+ MiB|.* auto: )|^note: ' | tr -s ' ')
-    in_root 90 torch-ddp python3 tests/bench/peers/torch_ddp.py
+    in_root 90 torch-ddp "$weir" launch -n 2 --no-prefix python3 tests/bench/peers/torch_ddp.py
     judge "cuda: ddp in PyTorch" "$(printf '%s\n' "$output" | tail -n 1 | cut -c 1-400)"
 }
 
@@ -626,7 +617,7 @@ step_train()
 {
     local blas digest overlapped program
     [[ " ${backends[*]} " == *" cuda "* ]] || return 0
-    blas="$(wheel '*/lib/libcublas.so.1?')"
+    blas="$(cublas)"
     use cuda
     for program in ddp accumulate augment encdec; do
         train_way "$program"
@@ -656,9 +647,9 @@ step_peers()
 # a machine without a GPU). The folder of figures gets all of it.
 step_sim()
 {
-    on_cuda tests/bench/sim/measure.sh || return 0
+    on_cuda tests/bench/sim/measure.py || return 0
     use cuda
-    run 350 sim "${on[@]}" "WEIR_MODULE_PATH=$prefix/lib/weir" bash "$root/tests/bench/sim/measure.sh" --weir "$weir" \
+    run 350 sim "${on[@]}" "WEIR_MODULE_PATH=$prefix/lib/weir" python3 "$root/tests/bench/sim/measure.py" --weir "$weir" \
         --jobs "$root/tests/bench/jobs/jobs" --out "$figures/sim"
     notes "cuda: sim" < <(printf '%s\n' "$output" | grep '^measure: ')
     judge "cuda: what sim is to predict" "$(printf '%s\n' "$output" | grep -c '^measured ') cases"

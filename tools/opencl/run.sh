@@ -13,11 +13,11 @@ DRIVER is pocl, pocl-basic, pocl-wheel, pocl-trixie, pocl-sid, loader, loader-si
 rusticl-trixie, rusticl-sid, oclgrind or intel; without any, all of them. pocl is the system's;
 loader is the same through Khronos' loader, as Intel ships it; loader-sid is pocl-sid through
 Khronos' loader, as Debian's sid has it, in place of ocl-icd; pocl-wheel is the PoCL of PyPI;
-trixie and sid are Debian's later suites. All but pocl and pocl-basic are downloaded with apt-get
-and pip, within four minutes each, and unpacked into FOLDER, which may be used again; nothing is
+trixie and sid are Debian's later suites. All but pocl and pocl-basic are downloaded with apt-get,
+mmdebstrap and pip, within four minutes each, and unpacked into FOLDER, which may be used again; nothing is
 installed, and /etc/OpenCL/vendors is not read for them.
-A later suite's driver runs in a root folder of its own, with that suite's C library; this and
-rusticl, as Mesa finds libclc by a fixed path, need namespaces for users and mounts.
+A later suite's driver runs in a root folder of its own, with that suite's C library, and so does
+rusticl, as Mesa finds libclc by a fixed path; this needs namespaces for users and mounts.
 
 With --unpack the drivers are unpacked and nothing is run: exit status 1 if one could not be had.
 
@@ -58,6 +58,7 @@ shift
 [ $# -gt 0 ] || set -- pocl pocl-basic pocl-wheel pocl-trixie pocl-sid loader loader-sid rusticl \
     rusticl-trixie rusticl-sid oclgrind intel
 libraries="$folder/debian/usr/lib/$(uname -m)-linux-gnu"
+suite_here="$(. /etc/os-release && echo "$VERSION_CODENAME")"
 
 # download COMMAND...: within four minutes; the log has what it says.
 download() {
@@ -86,13 +87,26 @@ vendor() {
     echo "$2" >"$folder/vendors/$1/$1.icd"
 }
 
-# later SUITE PACKAGE [LOADER]: a root folder with a driver of a later suite and all that it needs, and
+# later SUITE PACKAGE [LOADER]: a root folder with a driver of a suite and all that it needs, and
 # with Weir. The loader is ocl-icd unless said.
 later() {
-    local suite="$1" at="$folder/$1-$2${3:+-$3}"
+    local suite="$1" at="$folder/$1-$2${3:+-$3}" mirror name
     unshare --map-root-user --mount true 2>>"$folder/download.log" || return 1
-    [ -e "$at/done" ] || download tools/opencl/unpack_suite.sh "$at" "$suite" "$2" \
-        "${3:-ocl-icd-libopencl1}" || return 1
+    if [ ! -e "$at/done" ]; then
+        rm -rf "$at"
+        mkdir -p "$at"
+        # shellcheck disable=SC2016 # apt-get expands it
+        mirror="$(apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' 'Label: Debian' | head -n 1)"
+        apt-config dump | grep -E '^Acquire::(http|https)::' >"$at/proxies" || true
+        # A mirror that is not renewed any more still has drivers to test with.
+        download mmdebstrap --quiet --mode=chrootless --variant=extract --include="$2,${3:-ocl-icd-libopencl1}" \
+            --aptopt="$at/proxies" "$suite" "$at/root" \
+            "deb [check-valid-until=no] ${mirror:-http://deb.debian.org/debian} $suite main" || return 1
+        for name in bin sbin lib lib64; do # as base-files has them
+            mkdir -p "$at/root/usr/$name"
+            ln -sfn "usr/$name" "$at/root/$name"
+        done
+    fi
     touch "$at/done"
     rm -rf "$at/root/weir"
     mkdir -p "$at/root/weir/bin" "$at/root/weir/lib" "$at/root/weir/libexec/weir"
@@ -112,10 +126,7 @@ run_later() {
 }
 
 have_pocl() { :; }
-have_rusticl() {
-    debian mesa-opencl-icd libllvmspirvlib15 libclc-15 libsensors5 libdrm-amdgpu1 libdrm-nouveau2 \
-        libdrm-radeon1 && vendor rusticl "$libraries/libRusticlOpenCL.so.1"
-}
+have_rusticl() { later "$suite_here" mesa-opencl-icd; }
 have_oclgrind() {
     debian oclgrind liboclgrind-21.10 &&
         vendor oclgrind "$folder/debian/usr/lib/oclgrind/liboclgrind-rt-icd.so"
@@ -160,13 +171,7 @@ run_pocl_wheel() { OCL_ICD_VENDORS="$folder/vendors/pocl-wheel" run_pocl; }
 run_loader() {
     LD_LIBRARY_PATH="$folder/intel/lib" WEIR_OPENCL_LIBRARY="$folder/loader/libOpenCL.so.1" run_pocl
 }
-run_rusticl() {
-    # shellcheck disable=SC2016 # expanded by the inner shell
-    LD_LIBRARY_PATH="$libraries" GALLIUM_PIPE_SEARCH_DIR="$libraries/gallium-pipe" \
-        RUSTICL_ENABLE=swrast,llvmpipe OCL_ICD_VENDORS="$folder/vendors/rusticl" \
-        unshare --map-root-user --mount sh -c 'mount --bind "$0" /usr/lib/clc && exec "$@"' \
-        "$folder/debian/usr/lib/clc" "${suite[@]}"
-}
+run_rusticl() { run_later "$suite_here-mesa-opencl-icd"; }
 run_oclgrind() {
     LD_LIBRARY_PATH="$libraries:$folder/debian/usr/lib/oclgrind" \
         OCL_ICD_VENDORS="$folder/vendors/oclgrind" "${suite[@]}"

@@ -6,7 +6,7 @@
 
 measure() # measure TRANSPORTS WAYS TIMEOUT
 {
-    bash tests/bench/failures/measure.sh --repetitions "${WEIR_TEST_REPETITIONS:-1}" \
+    python3 tests/bench/failures/measure.py --repetitions "${WEIR_TEST_REPETITIONS:-1}" \
         --transports "$1" --ways "$2" --timeout "$3"
 }
 measure local soon 60

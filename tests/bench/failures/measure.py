@@ -11,6 +11,7 @@ nothing, or a sentence that does not name the rank or the collective.
 
 import argparse
 import os
+import resource
 import shutil
 import signal
 import statistics
@@ -41,6 +42,8 @@ TRANSPORTS = {
 }
 DEFAULT = "local,openmpi,mpich,nccl"
 NOT_BEGUN = "rank 1 did not come to its failure"
+# What a launcher that this runs under has set for ranks of its own.
+OF_LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_", "WEIR_COMM_", "PMI", "OMPI_COMM")
 # mpirun ends all ranks of one that dies.
 DEATHS = ("kill", "shrink")
 NOT_OF_MPI = ("absent", "shrink")
@@ -52,8 +55,10 @@ class Run:
     def __init__(self, options, folder, way, transport):
         self.way, self.transport, self.log = way, transport, os.path.join(folder, "log")
         self.program, self.timeout, self.count = options.program, options.timeout, options.ranks
-        self.environment = dict(
-            os.environ, FAILING_LOG=self.log, FAILING_TIMEOUT=str(options.timeout),
+        self.environment = {name: value for name, value in os.environ.items() if not name.startswith(OF_LAUNCHERS)}
+        self.environment.setdefault("WEIR_MODULE_PATH", os.path.abspath("lib/weir"))
+        self.environment.update(
+            FAILING_LOG=self.log, FAILING_TIMEOUT=str(options.timeout),
             WEIR_COMM_COUNT=str(self.count), WEIR_COMM_RENDEZVOUS=f"file:{folder}/meeting")
         if transport == "nccl":
             self.environment["WEIR_TEST_NCCL_FOLDER"] = folder
@@ -74,7 +79,9 @@ class Run:
                        OMPI_MCA_mpi_yield_when_idle="1",
                        PRTE_MCA_rmaps_default_mapping_policy=":oversubscribe")  # Open MPI 5
         elif self.transport == "nccl":
-            env.update(WEIR_BACKEND="cuda", WEIR_TEST_CUDA_DEVICES=str(self.count), WEIR_COMM_RANK=str(rank))
+            env.update(WEIR_BACKEND="cuda", WEIR_TEST_CUDA_DEVICES=str(self.count), WEIR_COMM_RANK=str(rank),
+                       WEIR_CUDA_LIBRARY=os.path.abspath("tests/support/libcuda/libcuda.so.1"),
+                       WEIR_CUDA_NCCL=os.path.abspath("tests/support/libnccl/libnccl.so.2"))
         elif self.transport == "cuda":
             env.update(WEIR_BACKEND="cuda", WEIR_COMM_RANK=str(rank), LOCAL_RANK=str(rank))
         else:
@@ -181,6 +188,7 @@ def main():
     parser.add_argument("--ranks", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=0, help="when to end; what is left has no time")
     options = parser.parse_args()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     options.end = time.monotonic() + options.seconds
     options.program = os.path.abspath(options.program)
     transports = options.transports.split(",")

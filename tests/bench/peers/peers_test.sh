@@ -7,10 +7,11 @@ peers=tests/bench/peers
 unset WEIR_CONFIG WEIR_PLUGINS WEIR_BACKEND
 export WEIR_MODULE_PATH="$PWD/lib/weir" POCL_DEVICES="${POCL_DEVICES:-pthread}"
 
-# peer NAME OPTION...: the lines of that program on the CPU are as in torch_peer.py, round by round.
+launcher=
+# peer NAME OPTION...: the lines of that program on the CPU are as in torch_peer.py, round by round; $launcher starts it.
 peer()
 {
-    expect_status 0 python3 "$peers/$1.py" --rounds 2 --device cpu "${@:2}"
+    expect_status 0 $launcher python3 "$peers/$1.py" --rounds 2 --device cpu "${@:2}"
     printf '%s: ' "$1"
     printf '%s\n' "$output" | python3 -c '
 import json, sys
@@ -44,7 +45,7 @@ for script in torch_arr_coc torch_chunks torch_ddp torch_pageable torch_train; d
     expect_says 0 "--rounds" python3 "$peers/$script.py" --help
 done
 peer torch_chunks --bytes 1048576
-peer torch_ddp --layers 3 --width 64 --batch 16
+launcher="cli/weir launch -n 2 --no-prefix" peer torch_ddp --layers 3 --width 64 --batch 16
 peer torch_pageable --most 1048576
 peer torch_train --batch 4 --side 8 --channels 2 --width 8 --steps 2
 

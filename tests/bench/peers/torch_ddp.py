@@ -1,19 +1,14 @@
 #!/usr/bin/env python3
 """The step of the job `ddp` in PyTorch: layers without bias, forward and backward, under
-DistributedDataParallel with NCCL, or gloo on the CPU. It starts its own ranks, of which rank 0
-measures and prints."""
+DistributedDataParallel with NCCL, or gloo on the CPU. A launcher starts the ranks, `weir launch` or
+torchrun, of which rank 0 prints."""
 
-import socket
-import subprocess
+import os
 import sys
 
 import torch_peer
 
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+RANK = int(os.environ.get("RANK", 0))
 
 
 def numbers(text):
@@ -25,7 +20,7 @@ class Step:
 
     def __init__(self, torch, device, parsed, batch, kind):
         self.torch, self.device, self.kind, self.parsed = torch, device, kind, parsed
-        torch.manual_seed(100 + parsed.rank)
+        torch.manual_seed(100 + RANK)
         self.x = (torch.rand(batch, parsed.width) * 2 - 1).to(device=device, dtype=kind)
         self.dy = (torch.rand(batch, parsed.width) * 2 - 1).to(device=device, dtype=kind)
 
@@ -83,15 +78,18 @@ def check(torch, dist, step, plain, model):
 
 
 def make(torch, parsed):
-    """All ranks measure as many rounds, of which rank 0 prints."""
+    """All ranks measure as many rounds."""
     import torch.distributed as dist
 
+    if "WORLD_SIZE" not in os.environ:
+        raise torch_peer.Skipped("it is started by a launcher: weir launch -n 2 --no-prefix python3 torch_ddp.py")
     cuda = parsed.device != "cpu" and torch.cuda.is_available()
-    device = torch.device("cuda", parsed.rank) if cuda else torch.device("cpu")
+    if cuda and torch.cuda.device_count() < int(os.environ["LOCAL_WORLD_SIZE"]):
+        raise torch_peer.Skipped("there are fewer GPUs than ranks")
+    device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if cuda else torch.device("cpu")
     if cuda:
         torch.cuda.set_device(device)
-    dist.init_process_group("nccl" if cuda else "gloo", init_method="tcp://127.0.0.1:%d" % parsed.port,
-                            rank=parsed.rank, world_size=parsed.ranks)
+    dist.init_process_group("nccl" if cuda else "gloo")
     kind = torch.bfloat16 if cuda else torch.float32
     steps, checked = {}, 0
     for batch in numbers(parsed.batch):
@@ -110,42 +108,18 @@ def make(torch, parsed):
                 ms["ddp_%d_%s" % (batch, cap)] = time_step(torch, dist, step, model)
         return ms
 
-    facts = {"ranks": parsed.ranks, "layers": parsed.layers, "width": parsed.width}
+    facts = {"ranks": dist.get_world_size(), "layers": parsed.layers, "width": parsed.width}
     return torch.cuda.get_device_name(0) if cuda else "CPU", checked, facts, measure
 
 
-def start_others(torch, parsed):
-    """The ranks but this one. They say only what is wrong."""
-    if parsed.device != "cpu" and torch.cuda.is_available() and \
-            torch.cuda.device_count() < parsed.ranks:
-        raise torch_peer.Skipped("there are fewer GPUs than %d ranks" % parsed.ranks)
-    parsed.port = free_port()
-    return [
-        subprocess.Popen([sys.executable] + sys.argv +
-                         ["--rank", str(rank), "--port", str(parsed.port)],
-                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        for rank in range(1, parsed.ranks)
-    ]
-
-
 def main():
-    others = []
-
-    def make_all(torch, parsed):
-        if parsed.rank == 0:
-            others.extend(start_others(torch, parsed))
-        return make(torch, parsed)
-
-    code = torch_peer.main(__doc__, make_all, ranks=(2, ""), layers=(96, ""), width=(2048, ""),
-                           batch=("2048,4096,8192", "samples of a rank"), caps=("25,64", "bucket_cap_mb"),
-                           rank=(0, "of a rank that rank 0 starts"), port=(0, "the same"))
+    if RANK > 0:
+        sys.stdout = open(os.devnull, "w")
+    code = torch_peer.main(__doc__, make, layers=(96, ""), width=(2048, ""),
+                           batch=("2048,4096,8192", "samples of a rank"), caps=("25,64", "bucket_cap_mb"))
     dist = sys.modules.get("torch.distributed")
     if dist and dist.is_initialized():
         dist.destroy_process_group()
-    for other in others:
-        if code:
-            other.kill()
-        code = other.wait() or code
     return code
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prints what the model of a GPU predicts beside what was measured on it.
 
-The folder is one that measure.sh left. Each of its cases runs here with the plugin sim on the null
+The folder is one that measure.py left. Each of its cases runs here with the plugin sim on the null
 backend, in virtual time, with the folder's model (card.ini) and costs of kernels (kernels.ini), and
 each figure of its tables becomes a row. A case of two devices runs on two of the model. No GPU is
 needed. Exit status 1 if a case could not be predicted.
@@ -22,6 +22,8 @@ import subprocess
 import sys
 import tempfile
 
+HERE = os.path.dirname(os.path.abspath(__file__))
+CASES = os.path.join(HERE, "cases.txt")
 # The columns that are predicted; others are ratios of them.
 FIGURES = ("ms", "us", "median_us", "frames_per_second", "submit_us", "complete_us")
 # What tells no row from another one, and differs between backends, which align the parts of results.
@@ -35,7 +37,11 @@ DRIVERS = "raw "
 def cases_of(path):
     with open(path, encoding="utf-8") as file:
         lines = [line.split() for line in file if line.strip() and not line.startswith("#")]
-    return [(words[0], words[2], words[3:]) for words in lines]
+    return [(words[0], words[1], words[2], words[3:]) for words in lines]
+
+
+def command_of(asked, arguments):
+    return [asked.jobs, *arguments[1:]] if arguments[0] == "jobs" else [asked.weir, "bench", *arguments]
 
 
 def rows_of(path):
@@ -81,9 +87,7 @@ def predict(asked, arguments, environment):
     """Its rows; None, with a sentence, if it fails."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "figures.json")
-        command = ([asked.jobs, *arguments[1:]] if arguments[0] == "jobs"
-                   else [asked.weir, "bench", *arguments])
-        done = subprocess.run([*command, "--turns", "1", "--quiet", "--output", path],
+        done = subprocess.run([*command_of(asked, arguments), "--turns", "1", "--quiet", "--output", path],
                               env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True, check=False)
         if done.returncode == 0:
@@ -125,16 +129,15 @@ def print_summary(every):
 
 
 def main():
-    here = os.path.dirname(os.path.abspath(__file__))
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", help="what measure.sh left")
+    parser.add_argument("folder", help="what measure.py left")
     parser.add_argument("--weir", required=True, help="the command")
-    parser.add_argument("--jobs", default=os.path.join(here, "../jobs/jobs"),
+    parser.add_argument("--jobs", default=os.path.join(HERE, "../jobs/jobs"),
                         help="the program of the jobs (tests/bench/jobs)")
     parser.add_argument("--gpu", help="the model (card.ini of the folder)")
     parser.add_argument("--costs", help="what kernels cost (kernels.ini of the folder)")
-    parser.add_argument("--cases", default=os.path.join(here, "cases.txt"))
+    parser.add_argument("--cases", default=CASES)
     parser.add_argument("--only", help="names of cases, with commas between them")
     asked = parser.parse_args()
 
@@ -142,7 +145,7 @@ def main():
                        WEIR_SIM_GPU=asked.gpu or os.path.join(asked.folder, "card.ini"),
                        WEIR_SIM_COSTS=asked.costs or os.path.join(asked.folder, "kernels.ini"))
     every, failed, single = [], [], 0
-    for name, devices, arguments in cases_of(asked.cases):
+    for name, _, devices, arguments in cases_of(asked.cases):
         path = os.path.join(asked.folder, name + ".json")
         if not os.path.exists(path) or (asked.only and name not in asked.only.split(",")):
             continue

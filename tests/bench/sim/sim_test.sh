@@ -9,7 +9,8 @@ export WEIR_SIM_GPU="$TEST_TMPDIR/card.ini" WEIR_NULL_DEVICES=2
 here=tests/bench/sim
 out="$TEST_TMPDIR/out"
 # Smaller ones, for a machine that copies them too.
-sed 's/64K,2M,32M,512M/64K,1M/; s/--frames 20/--frames 4/; s/256 512 896/8 16/' "$here/measure.sh" >"$TEST_TMPDIR/measure.sh"
+sed 's/64K,2M,32M,512M/64K,1M/; s/--frames 20/--frames 4/; s/256, 512, 896/8, 16/' "$here/measure.py" >"$TEST_TMPDIR/measure.py"
+export PYTHONPATH="$PWD/$here" PYTHONDONTWRITEBYTECODE=1
 cat >"$TEST_TMPDIR/card.ini" <<'TEXT'
 [gpu]
 name = a card
@@ -48,7 +49,7 @@ graphs 60 1 jobs graph --launches 20
 devices 60 2 jobs graph --launches 5 --nodes 7
 TEXT
 
-expect_status 0 bash "$TEST_TMPDIR/measure.sh" --weir cli/weir --jobs tests/bench/jobs/jobs --out "$out" --turns 1 \
+expect_status 0 python3 "$TEST_TMPDIR/measure.py" --weir cli/weir --jobs tests/bench/jobs/jobs --out "$out" --turns 1 \
     --cases "$TEST_TMPDIR/cases.txt"
 expect_contains "$output" "measured jobs"
 expect_not_contains "$output" "left out"
@@ -87,10 +88,10 @@ printf '[kernel increment]\nfixed_ns = 9000\n' >>"$TEST_TMPDIR/few.ini"
 expect_says 1 "the kernel 'advance' has no cost" "${compare[@]}" --costs "$TEST_TMPDIR/few.ini" --only jobs,graphs
 expect_contains "$output" "not predicted: jobs"
 expect_contains "$output" "graphs: "
-expect_status 2 bash "$here/measure.sh" --out "$out"
-expect_says 2 "unknown argument '--speed'" bash "$here/measure.sh" --speed 3
-expect_status 2 bash "$here/measure.sh" --weir
-expect_status 1 bash "$TEST_TMPDIR/measure.sh" --weir cli/weir --jobs tests/bench/jobs/jobs --out "$TEST_TMPDIR/plain" --turns 1 \
+expect_status 2 python3 "$here/measure.py" --out "$out"
+expect_says 2 "unrecognized arguments: --speed" python3 "$here/measure.py" --weir w --jobs j --out "$out" --speed 3
+expect_status 2 python3 "$here/measure.py" --weir
+expect_status 1 python3 "$TEST_TMPDIR/measure.py" --weir cli/weir --jobs tests/bench/jobs/jobs --out "$TEST_TMPDIR/plain" --turns 1 \
     --cases <(grep devices "$TEST_TMPDIR/cases.txt")
 expect_contains "$output" "measure: devices is left out: it needs 2 devices, and there is 1"
 expect_contains "$output" "measure: calibrate ended with 3"
