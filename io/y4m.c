@@ -18,6 +18,7 @@ static bool read_line(struct weir_io_y4m *y4m, char line[WEIR_IO_Y4M_LINE], bool
                       bool *out_whole, struct weir_io_error *error)
 {
     line[0] = '\0';
+    *out_whole = false;
     *out_there = fgets(line, WEIR_IO_Y4M_LINE, y4m->stream) != NULL;
     if (ferror(y4m->stream))
         return weir_io_fail(error, y4m->name, "the stream cannot be read: %s", strerror(errno));

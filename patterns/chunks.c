@@ -231,13 +231,6 @@ static bool has_stage(const struct weir_chunks_params *params, enum stage stage)
 
 // --- checks ---
 
-static const char *placement_name(weir_placement placement)
-{
-    if (placement == WEIR_PLACE_MANAGED)
-        return "MANAGED";
-    return placement == WEIR_PLACE_HOST ? "HOST" : "DEVICE";
-}
-
 static weir_status check_range(const struct weir_chunks_params *params, const char *name,
                                const struct weir_chunks_place *place, size_t bytes,
                                weir_placement placement)
@@ -248,8 +241,8 @@ static weir_status check_range(const struct weir_chunks_params *params, const ch
     if (weir_buffer_placement(place->buffer) != placement)
         return weir__pattern_refuse(params->label,
                                     "src and dst are HOST buffers, in and out DEVICE buffers",
-                                    "weir_chunks_create: params->%s is a %s buffer", name,
-                                    placement_name(weir_buffer_placement(place->buffer)));
+                                    "weir_chunks_create: params->%s is no %s buffer", name,
+                                    placement == WEIR_PLACE_HOST ? "HOST" : "DEVICE");
 
     size_t size = weir_buffer_size(place->buffer);
     if (place->offset > size || params->element_count > (size - place->offset) / bytes)

@@ -317,7 +317,7 @@ static void tint(unsigned char *rgb, float relevance)
 static bool draw_map(struct canvas *canvas, const struct weir_arr_coc_output *output, uint32_t grid)
 {
     const size_t patches = (size_t)grid * grid;
-    unsigned char *map = malloc(patches);
+    unsigned char *map = calloc(patches, 1);
     unsigned char *plane = malloc((size_t)canvas->width * canvas->height);
     bool *bare = calloc(patches, sizeof *bare);
     for (size_t i = 0; map && i < patches; i++)

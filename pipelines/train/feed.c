@@ -73,14 +73,6 @@ weir_status weir_train_augment_submit(weir_kernel *kernel, weir_queue *queue,
         weir_vector(float, shift_of(p, 0), shift_of(p, 1), shift_of(p, 2), shift_of(p, 3)));
 }
 
-weir_status weir_train_centre_submit(weir_kernel *kernel, weir_queue *queue, weir_buffer *images,
-                                     weir_buffer *out, size_t count, bool whole)
-{
-    return weir_queue_launch_count(queue, kernel, count, weir_in(images, 0, count),
-                                   weir_out(out, 0, count * sizeof(float)), (uint64_t)count,
-                                   (uint32_t)whole);
-}
-
 // On the host.
 
 static uint32_t mix(uint32_t x)
@@ -221,13 +213,16 @@ static weir_status make_numbers(train_feed *feed, uint64_t pass, weir_buffer *to
                                 weir_buffer *loaded)
 {
     const struct train_feed_params *p = &feed->params;
+    const size_t count = p->run->batch * feed->image_bytes;
     if (feed->images)
         return weir_queue_copy(feed->ahead, to, 0, loaded, 0, feed->loaded_inputs);
     if (p->run->program == WEIR_TRAIN_AUGMENT)
         return weir_train_augment_submit(feed->kernel, feed->ahead, p->augment, loaded, to,
                                          (uint32_t)p->run->batch, position_of(feed, pass));
-    return weir_train_centre_submit(feed->kernel, feed->ahead, loaded, to,
-                                    p->run->batch * feed->image_bytes, p->run->exact);
+    // Numbers about 0, exact in bfloat16: multiples of 1/64 from -2 up to 2, or of 1 from -4 to 3.
+    return weir_queue_launch_count(feed->ahead, feed->kernel, count, weir_in(loaded, 0, count),
+                                   weir_out(to, 0, count * sizeof(float)), (uint64_t)count,
+                                   (uint32_t)p->run->exact);
 }
 
 static weir_status fill_slot(train_feed *feed, uint64_t pass, const struct slot *slot,

@@ -49,14 +49,6 @@ void weir_train_augment_on_host(const struct weir_train_augment_params *params,
                                 const unsigned char *images, float *out, uint32_t count,
                                 uint64_t first);
 
-// Submits what makes numbers about 0 of the `count` bytes b with which `images` begins, float [count] in `out`:
-// (b - 128) / 64, from -2 up to 2, multiples of 1/64 and exact in bfloat16; with `whole` floor((b - 128) / 32), from
-// -4 to 3. `kernel` is "centre" of kernels/augment.
-//
-// Errors: those of weir_queue_launch().
-weir_status weir_train_centre_submit(weir_kernel *kernel, weir_queue *queue, weir_buffer *images,
-                                     weir_buffer *out, size_t count, bool whole);
-
 typedef struct train_feed train_feed;
 
 struct train_feed_params {

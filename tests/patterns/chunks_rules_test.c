@@ -650,8 +650,8 @@ RULE(BadPlacesAreRefused)
 {
     begin();
     REFUSED(params.dst.buffer = NULL, "params->dst has no buffer");
-    REFUSED(params.in.buffer = params.src.buffer, "params->in is a HOST buffer");
-    REFUSED(params.src.buffer = params.out.buffer, "params->src is a DEVICE buffer");
+    REFUSED(params.in.buffer = params.src.buffer, "params->in is no DEVICE buffer");
+    REFUSED(params.src.buffer = params.out.buffer, "params->src is no HOST buffer");
     REFUSED(params.out.offset = 64, "multiple of the device's argument alignment, 128");
     REFUSED(params.src.offset = (1 << 20) - ELEMENTS * IN_BYTES + 1,
             "params->src of 1048576 bytes");

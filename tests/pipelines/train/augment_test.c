@@ -159,7 +159,8 @@ static void expect_numbers(struct test_device *rig, bool whole)
         bytes[i] = (unsigned char)i;
     ASSERT_OK(weir_kernel_load(rig->device, &augment_kernels, "centre", &centre));
     EXPECT_OK(weir_upload(rig->queue, images, 0, bytes, BYTES));
-    EXPECT_OK(weir_train_centre_submit(centre, rig->queue, images, result, BYTES, whole));
+    EXPECT_OK(weir_queue_launch_count(rig->queue, centre, BYTES, weir_whole_in(images),
+                                      weir_whole_out(result), (uint64_t)BYTES, (uint32_t)whole));
     EXPECT_OK(weir_download(rig->queue, numbers, result, 0, sizeof numbers));
     for (int i = 0; i < BYTES; i++)
         EXPECT_TRUE(numbers[i] ==
