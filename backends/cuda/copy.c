@@ -327,56 +327,43 @@ static bool is_beyond_pitch(const struct cu_target *target, const struct cu_box 
     return box->shape.dst.pitch > limit || box->shape.src.pitch > limit;
 }
 
-// Rows that the driver does not accept as a rectangle (a pitch beyond its limit) are copied one by
-// one.
-static weir_status do_slice(const struct cu_target *target, const struct cu_box *box)
+// Rows and slices that the driver does not accept as one (a pitch beyond its limit) are done one by one.
+static weir_status do_box(const struct cu_target *target, const struct cu_box *box)
 {
-    const bool row = weir_kit_box_is_row(&box->shape);
-    const bool apart = !box->shape.pattern && is_out_of_reach(target, box);
-    const bool staged = box->shape.pattern ? is_staged(box) : apart || is_on_host(box);
+    const struct weir_box *shape = &box->shape;
+    const bool row = weir_kit_box_is_row(shape);
+    const bool apart = !shape->pattern && is_out_of_reach(target, box);
+    const bool staged = shape->pattern ? is_staged(box) : apart || is_on_host(box);
+    const bool too_much = shape->depth > 1
+                              ? shape->pattern || staged || !weir_kit_box_has_whole_rows(shape)
+                              : staged && shape->width > STAGING_BYTES;
     weir_status status = WEIR_OK;
-    if (!row &&
-        (is_beyond_pitch(target, box) || apart || (staged && box->shape.width > STAGING_BYTES))) {
-        for (size_t i = 0; i < box->shape.height && status == WEIR_OK; i++) {
-            const struct cu_box one = {box->to, box->from, weir_kit_box_row(&box->shape, i)};
-            status = do_slice(target, &one);
+    if (!row && (is_beyond_pitch(target, box) || apart || too_much)) {
+        for (size_t i = 0; i < weir_kit_box_parts(shape) && status == WEIR_OK; i++) {
+            const struct cu_box part = {box->to, box->from, weir_kit_box_part(shape, i)};
+            status = do_box(target, &part);
         }
         return status;
     }
     if (staged)
         return by_staging(target, box);
-    if (!box->shape.pattern)
+    if (!shape->pattern)
         return move(target, box);
     if (row)
-        return fill_bytes(target, box->to, box->shape.dst.offset, box->shape.width, box);
-    if (box->shape.pattern_size > 4 && !repeats_a_word(box))
+        return fill_bytes(target, box->to, shape->dst.offset, shape->width, box);
+    if (shape->pattern_size > 4 && !repeats_a_word(box))
         return fill_rows(target, box);
-    return set(target, box->to->address + box->shape.dst.offset, box->shape.dst.pitch,
-               box->shape.pattern,
-               box->shape.pattern_size < 4 ? (unsigned)box->shape.pattern_size : 4,
-               box->shape.width, box->shape.height);
+    return set(target, box->to->address + shape->dst.offset, shape->dst.pitch, shape->pattern,
+               shape->pattern_size < 4 ? (unsigned)shape->pattern_size : 4, shape->width,
+               shape->height);
 }
 
 weir_status cu_split_copy(const struct weir_link *link, const struct cu_target *target,
                           const struct weir_operation *operation)
 {
-    struct cu_box box;
-    weir_status status = WEIR_OK;
-    box.shape = operation->u.box;
+    struct cu_box box = {.shape = operation->u.box};
     weir_kit_box_reduce(&box.shape);
     box.to = cu_buffer_of(link, box.shape.dst.buffer);
     box.from = box.shape.pattern ? NULL : cu_buffer_of(link, box.shape.src.buffer);
-    if (box.shape.depth == 1)
-        return do_slice(target, &box);
-    // The driver counts the rows from one slice to the next.
-    const bool whole_rows = box.shape.dst.slice_pitch % box.shape.dst.pitch == 0 &&
-                            box.shape.src.slice_pitch % box.shape.src.pitch == 0;
-    if (whole_rows && !is_beyond_pitch(target, &box) && !is_out_of_reach(target, &box) &&
-        !is_on_host(&box))
-        return move(target, &box);
-    for (size_t i = 0; i < box.shape.depth && status == WEIR_OK; i++) {
-        const struct cu_box slice = {box.to, box.from, weir_kit_box_slice(&box.shape, i)};
-        status = do_slice(target, &slice);
-    }
-    return status;
+    return do_box(target, &box);
 }

@@ -21,6 +21,7 @@ struct cu_marks {
     struct cu_mark ring[CU_MARKS];
     uint32_t first;
     uint32_t count;
+    uint32_t reached; // the turn of the last one that was
 };
 
 // One NCCL communicator, and threads that nothing joins and that end it.
@@ -44,7 +45,6 @@ struct cu_comm {
                        // gone, with its work done
 
     pthread_mutex_t lock;   // of what follows; a leaf but for the driver's records and queries
-    uint32_t done_turn;     // earlier ones are complete
     struct cu_marks after;  // reached: calls before the turn are complete
     struct cu_marks before; // reached: the call of the turn is due
 };

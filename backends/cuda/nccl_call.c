@@ -285,14 +285,14 @@ ncclResult_t cu_nccl_call(const struct weir_link *link, const struct cu_comm *co
 
 // Marks: with the lock, within the device's context.
 
-static CUresult reach(const struct cu_comm *comm, struct cu_marks *marks, uint32_t *out_turn)
+static CUresult reach(const struct cu_comm *comm, struct cu_marks *marks)
 {
     while (marks->count > 0) {
         const struct cu_mark *mark = &marks->ring[marks->first];
         const CUresult code = cu_ask_event(&comm->device->module->cu, mark->event);
         if (code != CUDA_SUCCESS)
             return code == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : code;
-        *out_turn = mark->turn;
+        marks->reached = mark->turn;
         marks->first = (marks->first + 1) % CU_MARKS;
         marks->count--;
     }
@@ -303,11 +303,8 @@ static CUresult reach(const struct cu_comm *comm, struct cu_marks *marks, uint32
 static CUresult record(struct cu_comm *comm, struct cu_marks *marks, const struct cu_queue *queue,
                        uint32_t turn)
 {
-    uint32_t reached = comm->done_turn;
     if (marks->count == CU_MARKS)
-        (void)reach(comm, marks, &reached); // comm_query meets the error
-    if (marks == &comm->after)
-        comm->done_turn = reached;
+        (void)reach(comm, marks); // comm_query meets the error
     const bool full = marks->count == CU_MARKS;
     struct cu_mark *mark = &marks->ring[(marks->first + marks->count - full) % CU_MARKS];
     const struct cu_symbols *cu = &comm->device->module->cu;
@@ -354,8 +351,8 @@ static void forget(struct cu_comm *comm)
 {
     const uint32_t next_turn = comm->next_turn;
     comm->last = NULL;
-    comm->done_turn = next_turn;
     comm->marked_turn = next_turn;
+    comm->after.reached = next_turn;
     comm->after.count = 0;
 }
 
@@ -378,10 +375,9 @@ void cu_comms_mark_queue(struct cu_queue *queue)
 // Of the oldest call that is not complete.
 static bool is_due(struct cu_comm *comm)
 {
-    uint32_t reached;
-    (void)reach(comm, &comm->before, &reached); // the marks after calls meet the error
+    (void)reach(comm, &comm->before); // the marks after calls meet the error
     return comm->inside || comm->before.count == 0 ||
-           (int32_t)(comm->before.ring[comm->before.first].turn - comm->done_turn) > 0;
+           (int32_t)(comm->before.ring[comm->before.first].turn - comm->after.reached) > 0;
 }
 
 weir_status cu_comm_query(const struct weir_link *link, weir_comm *object,
@@ -394,10 +390,10 @@ weir_status cu_comm_query(const struct weir_link *link, weir_comm *object,
     if (status < 0)
         return status;
     pthread_mutex_lock(&comm->lock);
-    CUresult code = reach(comm, &comm->after, &comm->done_turn);
+    CUresult code = reach(comm, &comm->after);
     if (code == CUDA_SUCCESS && comm->after.count == 0)
         code = mark_last(comm);
-    progress->turn = comm->done_turn;
+    progress->turn = comm->after.reached;
     progress->due = is_due(comm);
     pthread_mutex_unlock(&comm->lock);
     // After an abort there is no native communicator.

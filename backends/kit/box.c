@@ -1,4 +1,4 @@
-// How boxes become smaller ones, and their slices and rows.
+// How boxes become smaller ones, and their parts.
 #include "backends/kit/box.h"
 
 static bool is_packed(const struct weir_volume *volume, size_t height)
@@ -30,22 +30,14 @@ void weir_kit_box_reduce(struct weir_box *box)
     src->slice_pitch = src->pitch * box->height;
 }
 
-struct weir_box weir_kit_box_row(const struct weir_box *box, size_t index)
+struct weir_box weir_kit_box_part(const struct weir_box *box, size_t index)
 {
-    struct weir_box row = *box;
-    row.dst.offset += index * box->dst.pitch;
-    row.src.offset += index * box->src.pitch;
-    row.height = row.depth = 1;
-    weir_kit_box_reduce(&row);
-    return row;
-}
-
-struct weir_box weir_kit_box_slice(const struct weir_box *box, size_t index)
-{
-    struct weir_box slice = *box;
-    slice.dst.offset += index * box->dst.slice_pitch;
-    slice.src.offset += index * box->src.slice_pitch;
-    slice.depth = 1;
-    weir_kit_box_reduce(&slice);
-    return slice;
+    const bool is_slice = box->depth > 1;
+    struct weir_box part = *box;
+    part.dst.offset += index * (is_slice ? box->dst.slice_pitch : box->dst.pitch);
+    part.src.offset += index * (is_slice ? box->src.slice_pitch : box->src.pitch);
+    part.height = is_slice ? box->height : 1;
+    part.depth = 1;
+    weir_kit_box_reduce(&part);
+    return part;
 }

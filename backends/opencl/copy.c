@@ -24,16 +24,6 @@
 // A multiple of every pattern's size.
 #define STAGING_BYTES ((size_t)1 << 20)
 
-static weir_status check(const struct ocl_queue *queue, const char *call, cl_int code,
-                         const char *what, size_t size)
-{
-    if (code == CL_SUCCESS)
-        return WEIR_OK;
-    if (code == OCL_NOT_KEPT)
-        return weir_host_no_memory(queue->device->module->host, "the commands of a queue");
-    return clc_native_error(queue->device->module->host, call, code, "%s of %zu bytes", what, size);
-}
-
 // The rest of a function that enqueues one command on `queue`: the call, what it does, of how many bytes, and its arguments
 // between the queue and the wait list.
 #define ENQUEUE(call, what, size, ...)                                                     \
@@ -42,8 +32,7 @@ static weir_status check(const struct ocl_queue *queue, const char *call, cl_int
         const cl_int code =                                                                \
             queue->device->module->cl.call(queue->queue, __VA_ARGS__, command->wait_count, \
                                            command->waits, command->event);                \
-        const cl_int ended = ocl_command_end(queue, code);                                 \
-        return check(queue, ended == code ? #call : "clRetainEvent", ended, what, size);   \
+        return ocl_command_end(queue, code, #call, "%s of %zu bytes", what, size);         \
     } while (0)
 
 static char *address(const struct ocl_buffer *buffer, size_t offset)
@@ -81,7 +70,8 @@ static weir_status need_staging(struct ocl_queue *queue)
     queue->staging = device->module->cl.clCreateBuffer(device->context, CL_MEM_READ_WRITE,
                                                        STAGING_BYTES, NULL, &code);
     if (!queue->staging)
-        return check(queue, "clCreateBuffer", code, "staging memory", STAGING_BYTES);
+        return clc_native_error(device->module->host, "clCreateBuffer", code,
+                                "staging memory of %zu bytes", STAGING_BYTES);
     device->module->host->count_driver_object();
     return WEIR_OK;
 }
@@ -210,46 +200,36 @@ static weir_status do_row(struct ocl_queue *queue, const struct box *box)
                : copy(queue, box->to, row->dst.offset, box->from, row->src.offset, row->width);
 }
 
-static weir_status do_slice(struct ocl_queue *queue, const struct box *box)
-{
-    weir_status status = WEIR_OK;
-    if (weir_kit_box_is_row(&box->shape))
-        return do_row(queue, box);
-    if (box->shape.pattern && !box->to->pointer) // OpenCL has no fill of rows
-        return fill_rows(queue, box);
-    if (!box->shape.pattern && !is_row_by_row(box))
-        return copy_box(queue, box);
-    for (size_t i = 0; i < box->shape.height && status == WEIR_OK; i++) {
-        const struct box row = {box->to, box->from, weir_kit_box_row(&box->shape, i)};
-        status = do_row(queue, &row);
-    }
-    return status;
-}
-
 // NVIDIA's driver refuses a box whose last slice is not whole in the buffer, with the bytes to its
 // end that no row of the box has.
 static bool ends_within_a_slice(const struct ocl_buffer *buffer, const struct weir_volume *side,
                                 size_t depth)
 {
     const size_t first = side->offset / side->slice_pitch;
-    return !buffer->pointer && (first + depth) * side->slice_pitch > buffer->size;
+    return depth > 1 && !buffer->pointer && (first + depth) * side->slice_pitch > buffer->size;
 }
 
-static weir_status do_slices(struct ocl_queue *queue, const struct box *box)
+// Slices and rows are commands of their own where OpenCL has none for all: a slice pitch must be a multiple of its pitch.
+static weir_status do_box(struct ocl_queue *queue, const struct box *box)
 {
-    const size_t depth = box->shape.depth;
-    const struct weir_volume *dst = &box->shape.dst, *src = &box->shape.src;
-    // Slices are commands of their own where OpenCL has none: a slice pitch must be a multiple of its pitch.
-    const bool apart =
-        is_row_by_row(box) || dst->slice_pitch % dst->pitch || src->slice_pitch % src->pitch;
-    const bool cut =
-        ends_within_a_slice(box->to, dst, depth) || ends_within_a_slice(box->from, src, depth);
-    struct box whole = *box;
-    whole.shape.depth = apart ? 0 : depth - cut;
-    weir_status status = apart ? WEIR_OK : copy_box(queue, &whole);
-    for (size_t i = whole.shape.depth; i < depth && status == WEIR_OK; i++) {
-        const struct box slice = {box->to, box->from, weir_kit_box_slice(&box->shape, i)};
-        status = do_slice(queue, &slice);
+    const struct weir_box *shape = &box->shape;
+    size_t done = 0;
+    weir_status status = WEIR_OK;
+    if (weir_kit_box_is_row(shape))
+        return do_row(queue, box);
+    if (shape->pattern && !box->to->pointer) // OpenCL has no fill of rows
+        return fill_rows(queue, box);
+    if (!shape->pattern && !is_row_by_row(box) && weir_kit_box_has_whole_rows(shape)) {
+        const bool cut = ends_within_a_slice(box->to, &shape->dst, shape->depth) ||
+                         ends_within_a_slice(box->from, &shape->src, shape->depth);
+        struct box whole = *box;
+        whole.shape.depth -= cut;
+        status = copy_box(queue, &whole);
+        done = weir_kit_box_parts(shape) - cut;
+    }
+    for (size_t i = done; i < weir_kit_box_parts(shape) && status == WEIR_OK; i++) {
+        const struct box part = {box->to, box->from, weir_kit_box_part(shape, i)};
+        status = do_box(queue, &part);
     }
     return status;
 }
@@ -257,10 +237,9 @@ static weir_status do_slices(struct ocl_queue *queue, const struct box *box)
 weir_status ocl_submit_copy(const struct weir_link *link, struct ocl_queue *queue,
                             const struct weir_operation *operation)
 {
-    struct box box;
-    box.shape = operation->u.box;
+    struct box box = {.shape = operation->u.box};
     weir_kit_box_reduce(&box.shape);
     box.to = ocl_buffer_of(link, box.shape.dst.buffer);
     box.from = box.shape.pattern ? NULL : ocl_buffer_of(link, box.shape.src.buffer);
-    return box.shape.depth == 1 ? do_slice(queue, &box) : do_slices(queue, &box);
+    return do_box(queue, &box);
 }

@@ -24,13 +24,11 @@ void ocl_view_release(struct ocl_view *view)
     module->host->release(view);
 }
 
-// Makes a place in the list: that of the least recently used view, if it is full. Work that still uses this view keeps
-// it alive.
+// Makes a place in the list: that of each view in turn, if it is full. Work that still uses the view keeps it alive.
 static weir_status need_place_for_view(struct ocl_buffer *buffer)
 {
     const struct weir_host *host = buffer->device->module->host;
     const uint32_t limit = buffer->device->keeps_views ? OCL_VIEW_KEPT_LIMIT : OCL_VIEW_LIMIT;
-    uint32_t oldest = 0;
     if (!buffer->views)
         buffer->views = host->allocate(limit * sizeof(struct ocl_view *));
     if (!buffer->views)
@@ -43,11 +41,9 @@ static weir_status need_place_for_view(struct ocl_buffer *buffer)
                               "kernels have used %d ranges of a buffer, and this PoCL can release "
                               "none before the buffer",
                               OCL_VIEW_KEPT_LIMIT);
-    for (uint32_t i = 1; i < buffer->view_count; i++)
-        if (buffer->views[i]->used < buffer->views[oldest]->used)
-            oldest = i;
-    ocl_view_release(buffer->views[oldest]);
-    buffer->views[oldest] = buffer->views[--buffer->view_count];
+    const uint64_t dropped = buffer->views_made % limit;
+    ocl_view_release(buffer->views[dropped]);
+    buffer->views[dropped] = buffer->views[--buffer->view_count];
     return WEIR_OK;
 }
 
@@ -88,7 +84,7 @@ static weir_status create_view(struct ocl_buffer *buffer, size_t offset, size_t 
         .buffer = buffer,
         .offset = offset,
         .size = size,
-        .number = ++buffer->clock,
+        .number = ++buffer->views_made,
         .users = 1,
     };
     view->memory = module->cl.clCreateSubBuffer(buffer->whole ? buffer->whole : buffer->memory,
@@ -121,7 +117,6 @@ static weir_status take_view(struct ocl_buffer *buffer, size_t offset, size_t si
         status = create_view(buffer, offset, size, &view);
     }
     if (view) {
-        view->used = ++buffer->clock;
         view->users++;
         *out_view = view;
     }
@@ -252,25 +247,20 @@ static cl_int add_setting(struct ocl_kernel *kernel)
     return CL_SUCCESS;
 }
 
-// Another object is made for a key that was among the last ones without a setting. Else the least recently used one
-// serves.
+// Another object is made for a key that was among the last ones without a setting. Else they serve in turn.
 static struct ocl_setting *need_setting(struct ocl_kernel *kernel, uint64_t key)
 {
-    struct ocl_setting *oldest = &kernel->settings[0];
     bool seen = false;
-    for (uint32_t i = 0; i < kernel->setting_count; i++) {
-        struct ocl_setting *setting = &kernel->settings[i];
-        if (setting->key == key)
-            return setting;
-        if (setting->used < oldest->used)
-            oldest = setting;
-    }
+    for (uint32_t i = 0; i < kernel->setting_count; i++)
+        if (kernel->settings[i].key == key)
+            return &kernel->settings[i];
     for (uint32_t i = 0; i < OCL_SETTINGS; i++)
         seen |= kernel->seen[i] == key;
     kernel->seen[kernel->seen_next++ % OCL_SETTINGS] = key;
     const bool added =
         seen && kernel->setting_count < OCL_SETTINGS && add_setting(kernel) == CL_SUCCESS;
-    return added ? &kernel->settings[kernel->setting_count - 1] : oldest;
+    return &kernel->settings[(added ? kernel->setting_count - 1 : kernel->seen_next) %
+                             kernel->setting_count];
 }
 
 // Stores a kernel object that has the arguments.
@@ -284,7 +274,6 @@ static weir_status bind_arguments(const struct weir_link *link, struct ocl_kerne
     const uint64_t key = key_of(kernel->passed, count);
     struct ocl_setting *setting = need_setting(kernel, key);
     setting->key = key;
-    setting->used = ++kernel->clock;
     for (cl_uint i = 0; i < count && status == WEIR_OK; i++) {
         const struct ocl_passed *passed = &kernel->passed[i];
         const struct ocl_bound *wanted = &passed->wanted, *bound = &setting->bound[i];
@@ -325,16 +314,10 @@ static weir_status enqueue_kernel(struct ocl_queue *queue, cl_kernel kernel,
     const cl_int code =
         module->cl.clEnqueueNDRangeKernel(queue->queue, kernel, 3, NULL, global, local,
                                           command->wait_count, command->waits, command->event);
-    const cl_int ended = ocl_command_end(queue, code);
-    if (ended == CL_SUCCESS)
-        return WEIR_OK;
-    if (ended == OCL_NOT_KEPT)
-        return weir_host_no_memory(module->host, "the commands of a queue");
-    return clc_native_error(module->host,
-                            ended == code ? "clEnqueueNDRangeKernel" : "clRetainEvent", ended,
-                            "launch of %" PRIu32 " x %" PRIu32 " x %" PRIu32 " blocks of %" PRIu32
-                            " x %" PRIu32 " x %" PRIu32,
-                            grid.x, grid.y, grid.z, block.x, block.y, block.z);
+    return ocl_command_end(queue, code, "clEnqueueNDRangeKernel",
+                           "launch of %" PRIu32 " x %" PRIu32 " x %" PRIu32 " blocks of %" PRIu32
+                           " x %" PRIu32 " x %" PRIu32,
+                           grid.x, grid.y, grid.z, block.x, block.y, block.z);
 }
 
 // Arguments belong to the kernel object, so its lock is held from setting them to the enqueueing.

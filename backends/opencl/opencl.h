@@ -94,7 +94,6 @@ struct ocl_view {
     size_t size;
     cl_mem memory;
     uint64_t number; // not 0, and of no other view that the buffer ever had
-    uint64_t used;   // the buffer's clock at its last use
     uint32_t users;  // the buffer, while it keeps the view, and launches under way
 };
 
@@ -114,7 +113,7 @@ struct ocl_buffer {
     pthread_mutex_t lock; // guards what follows
     struct ocl_view **views;
     uint32_t view_count;
-    uint64_t clock;
+    uint64_t views_made; // so far
 };
 
 struct ocl_watch;   // events.c
@@ -183,7 +182,6 @@ struct ocl_setting {
     cl_kernel kernel;
     struct ocl_bound *bound; // per argument, in the kernel's
     uint64_t key;            // of the ranges
-    uint64_t used;           // the kernel's clock at its last use
 };
 
 struct ocl_kernel {
@@ -194,9 +192,8 @@ struct ocl_kernel {
     // Guards what follows: clSetKernelArg is the one call that is not thread-safe.
     pthread_mutex_t lock;
     struct ocl_setting settings[OCL_SETTINGS];
-    uint32_t setting_count;  // at least 1
-    struct ocl_bound *bound; // of OCL_SETTINGS objects
-    uint64_t clock;
+    uint32_t setting_count;      // at least 1
+    struct ocl_bound *bound;     // of OCL_SETTINGS objects
     uint64_t seen[OCL_SETTINGS]; // keys that had no setting
     uint32_t seen_next;
     struct ocl_passed *passed; // of the launch under way, per argument
@@ -244,10 +241,10 @@ cl_int ocl_finish(const struct ocl_device *device, cl_command_queue queue);
 
 // Begins a command: the driver is called with what is returned, and then ocl_command_end() with its answer.
 const struct ocl_command *ocl_command_begin(struct ocl_queue *queue);
-// Returns `code`, the driver's answer, or of keeping the command's event clRetainEvent's, or OCL_NOT_KEPT: there is no
-// memory for it.
-cl_int ocl_command_end(struct ocl_queue *queue, cl_int code);
-#define OCL_NOT_KEPT 1 // none of the driver's, which are negative
+// Reports that `call` returned `code`, or that there is no memory for the command's event. `format` says what was
+// attempted.
+weir_status ocl_command_end(struct ocl_queue *queue, cl_int code, const char *call,
+                            const char *format, ...) WEIR_PRINTF(4, 5);
 
 // copy.c
 

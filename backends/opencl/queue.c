@@ -41,6 +41,8 @@
 // Submits are never concurrent, but other threads finish a queue and ask for its handle. The lock is held
 // while the driver takes a command, which on PoCL's serial device is until it is done.
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 
 #include "backends/opencl/opencl.h"
 #include "base/clock.h"
@@ -109,23 +111,33 @@ static cl_int share_event(struct ocl_queue *queue, const struct ocl_command *com
     return CL_SUCCESS;
 }
 
-cl_int ocl_command_end(struct ocl_queue *queue, cl_int code)
+weir_status ocl_command_end(struct ocl_queue *queue, cl_int code, const char *call,
+                            const char *format, ...)
 {
+    const struct ocl_module *module = queue->device->module;
     struct ocl_commands *commands = &queue->commands;
     cl_event kept = NULL;
-    cl_int ended = code;
+    char text[256];
+    va_list arguments;
     if (code == CL_SUCCESS) {
         commands->count++;
         drop_waits(queue);
         drop_last(queue);
-        ended = share_event(queue, &commands->command, &kept);
+        call = "clRetainEvent";
+        code = share_event(queue, &commands->command, &kept);
     }
     weir_lock_release(&commands->lock);
-    if (!kept ||
-        ocl_pending_add(queue, &(struct ocl_entry){.sequence = queue->sequence, .event = kept}))
-        return ended;
-    queue->device->module->cl.clReleaseEvent(kept);
-    return OCL_NOT_KEPT;
+    const struct ocl_entry entry = {.sequence = queue->sequence, .event = kept};
+    if (code == CL_SUCCESS && (!kept || ocl_pending_add(queue, &entry)))
+        return WEIR_OK;
+    if (code == CL_SUCCESS) {
+        module->cl.clReleaseEvent(kept);
+        return weir_host_no_memory(module->host, "the commands of a queue");
+    }
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return clc_native_error(module->host, call, code, "%s", text);
 }
 
 // Waits and records.
