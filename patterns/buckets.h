@@ -88,16 +88,18 @@ struct weir_buckets_params {
 // Threads: not safe; the caller must serialise calls on one object.
 // Errors: WEIR_ERROR_INVALID, naming what is wrong, or the rank whose parameters differ;
 // WEIR_ERROR_OUT_OF_MEMORY; those of buffers, queues and collectives.
-WEIR_CALL weir_buckets_create_at(const struct weir_buckets_params *params,
-                                 weir_buckets **out_buckets, const char *file, int line);
+WEIR_CALL weir_status weir_buckets_create_at(const struct weir_buckets_params *params,
+                                             weir_buckets **out_buckets, const char *file,
+                                             int line);
 #define weir_buckets_create(...) weir_buckets_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // The same for several devices of this process, whose ranks one thread serves: buckets i belong to
 // comms[i], which takes the place of params->comm. On error none is created. `out_buckets` has room
 // for `count` of them.
-WEIR_CALL weir_buckets_create_all_at(const struct weir_buckets_params *params,
-                                     weir_comm *const *comms, uint32_t count,
-                                     weir_buckets **out_buckets, const char *file, int line);
+WEIR_CALL weir_status weir_buckets_create_all_at(const struct weir_buckets_params *params,
+                                                 weir_comm *const *comms, uint32_t count,
+                                                 weir_buckets **out_buckets, const char *file,
+                                                 int line);
 #define weir_buckets_create_all(...) weir_buckets_create_all_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Destroys the buckets with their buffer and queues. Never waits: submitted work runs to completion.
@@ -113,13 +115,13 @@ struct weir_bucket_view {
 // Stores the place of parameter `index`'s gradient.
 //
 // Errors: WEIR_ERROR_INVALID for an index past the last parameter.
-WEIR_CALL weir_buckets_get_view(const weir_buckets *buckets, uint32_t index,
-                                struct weir_bucket_view *out_view);
+WEIR_CALL weir_status weir_buckets_get_view(const weir_buckets *buckets, uint32_t index,
+                                            struct weir_bucket_view *out_view);
 
 // Begins a pass. `reduce`: it is the last of its step.
 //
 // Errors: WEIR_ERROR_INVALID if a pass has begun already; the communicator's first failure.
-WEIR_CALL weir_buckets_begin(weir_buckets *buckets, bool reduce);
+WEIR_CALL weir_status weir_buckets_begin(weir_buckets *buckets, bool reduce);
 
 // The number of the pass in its step, from 0; between passes that of the next one. 0: gradients are
 // written, else added to.
@@ -132,14 +134,14 @@ WEIR_API uint32_t weir_buckets_pass(const weir_buckets *buckets);
 // Errors: WEIR_ERROR_INVALID outside a pass, for an index past the last parameter, one that is marked
 // already, or a queue of another device: nothing was done. The failure of `queue` or of the
 // communicator.
-WEIR_CALL weir_buckets_ready(weir_buckets *buckets, uint32_t index, weir_queue *queue);
+WEIR_CALL weir_status weir_buckets_ready(weir_buckets *buckets, uint32_t index, weir_queue *queue);
 
 // Marks an optional parameter that this pass does not compute. If no pass of the step has written
 // it so far, `queue` fills its gradient with zeros, at the place in its order where the gradient
 // would be written. Told by skip() rather than by finish(), it holds up no bucket.
 //
 // Errors: as weir_buckets_ready(); WEIR_ERROR_INVALID for a parameter that is not optional.
-WEIR_CALL weir_buckets_skip(weir_buckets *buckets, uint32_t index, weir_queue *queue);
+WEIR_CALL weir_status weir_buckets_skip(weir_buckets *buckets, uint32_t index, weir_queue *queue);
 
 // Ends the pass. Optional parameters that are not marked are skipped, on `queue`. If the pass
 // reduces, the step ends with it, and `queue` waits on the device for all reductions: its later work
@@ -147,7 +149,7 @@ WEIR_CALL weir_buckets_skip(weir_buckets *buckets, uint32_t index, weir_queue *q
 //
 // Errors: WEIR_ERROR_INVALID outside a pass; or naming the parameters that were never marked, with
 // which the communicator is aborted. The failure of `queue` or of the communicator.
-WEIR_CALL weir_buckets_finish(weir_buckets *buckets, weir_queue *queue);
+WEIR_CALL weir_status weir_buckets_finish(weir_buckets *buckets, weir_queue *queue);
 
 // One bucket: its parameters, and where their gradients lie. Closed.
 struct weir_bucket {
@@ -161,15 +163,15 @@ struct weir_bucket {
 // Stores bucket `index`.
 //
 // Errors: WEIR_ERROR_INVALID for an index past the last bucket.
-WEIR_CALL weir_buckets_get_bucket(const weir_buckets *buckets, uint32_t index,
-                                  struct weir_bucket *out_bucket);
+WEIR_CALL weir_status weir_buckets_get_bucket(const weir_buckets *buckets, uint32_t index,
+                                              struct weir_bucket *out_bucket);
 
 // Makes `queue` wait on the device for the reduction of one bucket of this step or, between
 // steps, of the last one: for an optimizer that starts while later buckets are under way. Where no
 // bucket of that index has been submitted yet, the error says so.
 //
 // Errors: WEIR_ERROR_INVALID; the failure of `queue` or of the communicator.
-WEIR_CALL weir_buckets_wait(weir_buckets *buckets, uint32_t index, weir_queue *queue);
+WEIR_CALL weir_status weir_buckets_wait(weir_buckets *buckets, uint32_t index, weir_queue *queue);
 
 // The plan, with 0 and WEIR_BUCKETS_AUTO replaced by what was chosen.
 struct weir_buckets_plan {

@@ -134,8 +134,8 @@ struct weir_chunks_params {
 // Threads: not safe; the caller must serialise calls on one object.
 // Errors: WEIR_ERROR_INVALID, naming what is wrong; WEIR_ERROR_OUT_OF_MEMORY; those of
 // weir_queue_create().
-WEIR_CALL weir_chunks_create_at(const struct weir_chunks_params *params, weir_chunks **out_chunks,
-                                const char *file, int line);
+WEIR_CALL weir_status weir_chunks_create_at(const struct weir_chunks_params *params,
+                                            weir_chunks **out_chunks, const char *file, int line);
 #define weir_chunks_create(...) weir_chunks_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Destroys the job and its queues. Never waits: submitted work runs to completion.
@@ -153,14 +153,14 @@ WEIR_API void weir_chunks_destroy(weir_chunks **chunks);
 // run may have been submitted, and every later run is refused with the same cause until
 // weir_chunks_recover(). WEIR_ERROR_INVALID for a zeroed event; then nothing was
 // submitted.
-WEIR_CALL weir_chunks_run(weir_chunks *chunks, const struct weir_event *after, size_t count,
-                          struct weir_event *out_done);
+WEIR_CALL weir_status weir_chunks_run(weir_chunks *chunks, const struct weir_event *after,
+                                      size_t count, struct weir_event *out_done);
 
 // Waits on the host for everything submitted so far and clears failures, so that the
 // job can be run again. May be called at any time.
 //
 // Errors: WEIR_ERROR_DEVICE_LOST if the device was lost with the failure.
-WEIR_CALL weir_chunks_recover(weir_chunks *chunks);
+WEIR_CALL weir_status weir_chunks_recover(weir_chunks *chunks);
 
 // The plan of a job, with every AUTO and every 0 replaced by the value that was chosen.
 struct weir_chunks_plan {
@@ -182,7 +182,7 @@ WEIR_API void weir_chunks_get_plan_sized(const weir_chunks *chunks,
 // Stores chunk `index` of the plan.
 //
 // Errors: WEIR_ERROR_INVALID for an index past the last chunk.
-WEIR_CALL weir_chunks_get_chunk(const weir_chunks *chunks, uint32_t index,
-                                struct weir_chunk *out_chunk);
+WEIR_CALL weir_status weir_chunks_get_chunk(const weir_chunks *chunks, uint32_t index,
+                                            struct weir_chunk *out_chunk);
 
 #endif

@@ -31,8 +31,9 @@ struct weir_device_link_params {
 // Ownership: outlived by both devices.
 // Errors: WEIR_ERROR_INVALID for a device that is NULL or of another runtime, and for no bytes;
 // WEIR_ERROR_OUT_OF_MEMORY.
-WEIR_CALL weir_device_link_create_at(const struct weir_device_link_params *params,
-                                     weir_device_link **out_link, const char *file, int line);
+WEIR_CALL weir_status weir_device_link_create_at(const struct weir_device_link_params *params,
+                                                 weir_device_link **out_link, const char *file,
+                                                 int line);
 #define weir_device_link_create(...) weir_device_link_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Destroys the link after its copies under way, for which it waits.
@@ -46,8 +47,8 @@ WEIR_API bool weir_device_link_is_direct(const weir_device_link *link);
 // Threads: one at a time.
 // Errors: as weir_queue_copy(); WEIR_ERROR_INVALID for a queue of another device, and for more bytes
 // than the link was created for. Through the host it must not be captured.
-WEIR_CALL weir_device_link_copy(weir_device_link *link, weir_queue *queue, weir_buffer *dst,
-                                size_t dst_offset, weir_buffer *src, size_t src_offset,
-                                size_t size);
+WEIR_CALL weir_status weir_device_link_copy(weir_device_link *link, weir_queue *queue,
+                                            weir_buffer *dst, size_t dst_offset, weir_buffer *src,
+                                            size_t src_offset, size_t size);
 
 #endif

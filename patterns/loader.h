@@ -55,8 +55,8 @@ struct weir_loader_params {
 //
 // Errors: WEIR_ERROR_INVALID, naming what is wrong; WEIR_ERROR_SYSTEM if the thread cannot be
 // created; those of weir_buffer_create() and weir_queue_create().
-WEIR_CALL weir_loader_create_at(const struct weir_loader_params *params, weir_loader **out_loader,
-                                const char *file, int line);
+WEIR_CALL weir_status weir_loader_create_at(const struct weir_loader_params *params,
+                                            weir_loader **out_loader, const char *file, int line);
 #define weir_loader_create(...) weir_loader_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Ends the thread and frees the slots. Legal in the middle of the iteration and while batches
@@ -64,7 +64,7 @@ WEIR_CALL weir_loader_create_at(const struct weir_loader_params *params, weir_lo
 // and for the work after which batches were released. No other call on the loader may be running.
 //
 // Errors: WEIR_ERROR_INVALID from the source; nothing is done then.
-WEIR_CALL weir_loader_destroy(weir_loader **loader);
+WEIR_CALL weir_status weir_loader_destroy(weir_loader **loader);
 
 // A batch: bytes 0 to `size` of `buffer`. Closed.
 struct weir_batch {
@@ -85,7 +85,8 @@ struct weir_batch {
 // its batch; the next call returns the next batch. The failure of `queue`; the batch is then
 // returned by the next call. WEIR_ERROR_INVALID if every slot is held, so that only a release
 // could help, and if called from the source.
-WEIR_CALL weir_loader_next(weir_loader *loader, weir_queue *queue, struct weir_batch *out_batch);
+WEIR_CALL weir_status weir_loader_next(weir_loader *loader, weir_queue *queue,
+                                       struct weir_batch *out_batch);
 
 // Releases a batch after everything submitted to `queue` so far (NULL: no work uses the batch
 // any more), and zeroes it. Never waits.
@@ -94,12 +95,13 @@ WEIR_CALL weir_loader_next(weir_loader *loader, weir_queue *queue, struct weir_b
 // Errors: the failure of `queue`; the batch stays held: recover the queue and release the
 // batch again, or release it with NULL. WEIR_ERROR_INVALID for a batch that is not held, or
 // of another loader.
-WEIR_CALL weir_loader_release(weir_loader *loader, struct weir_batch *batch, weir_queue *queue);
+WEIR_CALL weir_status weir_loader_release(weir_loader *loader, struct weir_batch *batch,
+                                          weir_queue *queue);
 
 // The same, after an event: for a batch that several queues use, one of which waits for the
 // others. If the event fails, its queue reports that; the slot becomes free all the same.
-WEIR_CALL weir_loader_release_after(weir_loader *loader, struct weir_batch *batch,
-                                    struct weir_event event);
+WEIR_CALL weir_status weir_loader_release_after(weir_loader *loader, struct weir_batch *batch,
+                                                struct weir_event event);
 
 struct weir_loader_statistics {
     uint64_t delivered; // batches

@@ -188,8 +188,9 @@ struct weir_pipeline_params {
 // that does not exist; a missing name or callback; a count out of range; a device of
 // another runtime; `graphs` without `repeat`, or with stages on several devices.
 // slot_create's own error; WEIR_ERROR_OUT_OF_MEMORY; WEIR_ERROR_SYSTEM.
-WEIR_CALL weir_pipeline_create_at(const struct weir_pipeline_params *params,
-                                  weir_pipeline **out_pipeline, const char *file, int line);
+WEIR_CALL weir_status weir_pipeline_create_at(const struct weir_pipeline_params *params,
+                                              weir_pipeline **out_pipeline, const char *file,
+                                              int line);
 #define weir_pipeline_create(...) weir_pipeline_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Cancels the frames that have not started, waits until all are delivered, ends the threads,
@@ -197,7 +198,7 @@ WEIR_CALL weir_pipeline_create_at(const struct weir_pipeline_params *params,
 // call on the pipeline may be running.
 //
 // Errors: WEIR_ERROR_INVALID from a callback of the pipeline; nothing is done then.
-WEIR_CALL weir_pipeline_destroy(weir_pipeline **pipeline);
+WEIR_CALL weir_status weir_pipeline_destroy(weir_pipeline **pipeline);
 
 // Submits a frame. WEIR_OK: the frame was accepted, and `deliver` will be called for it,
 // also if it was dropped at once. Any other status: it was not accepted and stays the
@@ -208,18 +209,18 @@ WEIR_CALL weir_pipeline_destroy(weir_pipeline **pipeline);
 // pipeline was cancelled; WEIR_ERROR_INVALID from a callback under WEIR_PIPELINE_BLOCK,
 // where the wait would never end. Under that policy a host call of a stage must not submit
 // either, which is not detected.
-WEIR_CALL weir_pipeline_submit(weir_pipeline *pipeline, void *frame);
+WEIR_CALL weir_status weir_pipeline_submit(weir_pipeline *pipeline, void *frame);
 
 // Waits until every frame accepted before the call is delivered.
 //
 // Errors: WEIR_TIMEOUT (not an error); the frames stay in the pipeline; WEIR_ERROR_INVALID
 // from a callback of the pipeline.
-WEIR_CALL weir_pipeline_drain(weir_pipeline *pipeline, uint64_t timeout_ns);
+WEIR_CALL weir_status weir_pipeline_drain(weir_pipeline *pipeline, uint64_t timeout_ns);
 
 // Ends every frame that has not started as WEIR_CANCELLED, and every blocked submit, of its
 // group too, with that status; frames that have started finish. Returns at once; frames that are submitted
 // afterwards run as usual. May be called from anywhere.
-WEIR_CALL weir_pipeline_cancel(weir_pipeline *pipeline);
+WEIR_CALL weir_status weir_pipeline_cancel(weir_pipeline *pipeline);
 
 // Figures of one stage, over the timed frames. Closed.
 struct weir_pipeline_stage_statistics {
@@ -284,8 +285,9 @@ WEIR_API const struct weir_section *weir_pipeline_section(void);
 // declared with these keys; NULL means "pipeline". The other members are not changed.
 //
 // Errors: WEIR_ERROR_NOT_FOUND if the section was not declared to weir_open().
-WEIR_CALL weir_pipeline_params_from_settings(const weir_runtime *runtime, const char *section,
-                                             struct weir_pipeline_params *params);
+WEIR_CALL weir_status weir_pipeline_params_from_settings(const weir_runtime *runtime,
+                                                         const char *section,
+                                                         struct weir_pipeline_params *params);
 
 // A group of pipelines, one for each of several devices: frames are dealt out to the pipelines, and
 // delivered in the order in which they were accepted, whichever device ran them.
@@ -325,14 +327,14 @@ struct weir_pipeline_group_params {
 //
 // Ownership: outlives its pipelines.
 // Errors: WEIR_ERROR_OUT_OF_MEMORY.
-WEIR_CALL weir_pipeline_group_create_at(const struct weir_pipeline_group_params *params,
-                                        weir_pipeline_group **out_group, const char *file,
-                                        int line);
+WEIR_CALL weir_status weir_pipeline_group_create_at(const struct weir_pipeline_group_params *params,
+                                                    weir_pipeline_group **out_group,
+                                                    const char *file, int line);
 #define weir_pipeline_group_create(...) \
     weir_pipeline_group_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Errors: WEIR_ERROR_INVALID while it has pipelines; nothing is done then.
-WEIR_CALL weir_pipeline_group_destroy(weir_pipeline_group **group);
+WEIR_CALL weir_status weir_pipeline_group_destroy(weir_pipeline_group **group);
 
 // Submits a frame to one of the pipelines. When all are full, their policy applies to the group:
 // WEIR_PIPELINE_DROP_OLDEST drops the oldest frame of all that wait. Otherwise as
@@ -340,11 +342,11 @@ WEIR_CALL weir_pipeline_group_destroy(weir_pipeline_group **group);
 //
 // Threads: safe; while pipelines join or leave the group it must not be called.
 // Errors: as weir_pipeline_submit(); WEIR_ERROR_INVALID for a group without pipelines.
-WEIR_CALL weir_pipeline_group_submit(weir_pipeline_group *group, void *frame);
+WEIR_CALL weir_status weir_pipeline_group_submit(weir_pipeline_group *group, void *frame);
 
 // weir_pipeline_drain() and weir_pipeline_cancel() for all pipelines.
-WEIR_CALL weir_pipeline_group_drain(weir_pipeline_group *group, uint64_t timeout_ns);
-WEIR_CALL weir_pipeline_group_cancel(weir_pipeline_group *group);
+WEIR_CALL weir_status weir_pipeline_group_drain(weir_pipeline_group *group, uint64_t timeout_ns);
+WEIR_CALL weir_status weir_pipeline_group_cancel(weir_pipeline_group *group);
 
 // Stores the figures of all pipelines that are in the group. Counts, and the times of stages, are
 // added up, `in_flight_max` too; `covered_ns` and `overlap_ns` are those of each device, added up;

@@ -54,8 +54,9 @@ struct weir_queue_pool_params {
 //
 // Errors: WEIR_ERROR_INVALID, naming what is wrong; WEIR_ERROR_OUT_OF_MEMORY; those of
 // weir_queue_create().
-WEIR_CALL weir_queue_pool_create_at(const struct weir_queue_pool_params *params,
-                                    weir_queue_pool **out_pool, const char *file, int line);
+WEIR_CALL weir_status weir_queue_pool_create_at(const struct weir_queue_pool_params *params,
+                                                weir_queue_pool **out_pool, const char *file,
+                                                int line);
 #define weir_queue_pool_create(...) weir_queue_pool_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Destroys the queues. Never waits: submitted work runs to completion. No other call on the pool
@@ -69,7 +70,8 @@ WEIR_API void weir_queue_pool_destroy(weir_queue_pool **pool);
 // Ownership: the pool's.
 // Threads: safe; takes no lock.
 // Errors: with NULL stored. WEIR_ERROR_INVALID for a class that has no queues.
-WEIR_CALL weir_queue_pool_get(weir_queue_pool *pool, weir_queue_class kind, weir_queue **out_queue);
+WEIR_CALL weir_status weir_queue_pool_get(weir_queue_pool *pool, weir_queue_class kind,
+                                          weir_queue **out_queue);
 
 // Waits on the host for everything that was submitted to any queue of the pool, even if
 // some have failed.
@@ -77,7 +79,7 @@ WEIR_CALL weir_queue_pool_get(weir_queue_pool *pool, weir_queue_class kind, weir
 // Threads: safe.
 // Errors: the first failure, in the order of classes and queues; WEIR_TIMEOUT (not an
 // error) if there was none.
-WEIR_CALL weir_queue_pool_sync_all(weir_queue_pool *pool, uint64_t timeout_ns);
+WEIR_CALL weir_status weir_queue_pool_sync_all(weir_queue_pool *pool, uint64_t timeout_ns);
 
 // Figures of one class. Closed.
 struct weir_queue_pool_class_statistics {

@@ -1,4 +1,5 @@
 // Writes a trace: its file, its rows, and the arrows between them.
+#define _GNU_SOURCE // strerror_r that returns the text
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -183,10 +184,9 @@ static void fail(weir_trace_writer *writer, const char *reason)
 
 static void fail_errno(weir_trace_writer *writer, int error)
 {
-    char text[128] = "unknown error";
+    char text[128];
     char reason[192];
-    (void)strerror_r(error, text, sizeof text);
-    snprintf(reason, sizeof reason, "%s (errno %d)", text, error);
+    snprintf(reason, sizeof reason, "%s (errno %d)", strerror_r(error, text, sizeof text), error);
     fail(writer, reason);
 }
 

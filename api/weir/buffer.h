@@ -32,8 +32,9 @@ struct weir_buffer_params {
 //
 // Errors: WEIR_ERROR_INVALID if a limit is broken; WEIR_ERROR_UNSUPPORTED for MANAGED without
 // limits.managed_memory; WEIR_ERROR_OUT_OF_MEMORY.
-WEIR_CALL weir_buffer_create_at(weir_device *device, const struct weir_buffer_params *params,
-                                weir_buffer **out_buffer, const char *file, int line);
+WEIR_CALL weir_status weir_buffer_create_at(weir_device *device,
+                                            const struct weir_buffer_params *params,
+                                            weir_buffer **out_buffer, const char *file, int line);
 #define weir_buffer_create(...) weir_buffer_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
 struct weir_wrap_params {
@@ -52,8 +53,9 @@ struct weir_wrap_params {
 //
 // Ownership: the memory stays the caller's.
 // Errors: as weir_buffer_create().
-WEIR_CALL weir_buffer_wrap_at(weir_device *device, const struct weir_wrap_params *params,
-                              weir_buffer **out_buffer, const char *file, int line);
+WEIR_CALL weir_status weir_buffer_wrap_at(weir_device *device,
+                                          const struct weir_wrap_params *params,
+                                          weir_buffer **out_buffer, const char *file, int line);
 #define weir_buffer_wrap(...) weir_buffer_wrap_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Destroys the buffer. Legal while submitted work uses it: the memory is freed after that work has
@@ -81,7 +83,7 @@ WEIR_API weir_placement weir_buffer_placement(const weir_buffer *buffer);
 //
 // Errors: WEIR_ERROR_UNSUPPORTED where limits.device_addresses is 0, and for memory of the caller
 // whose address the driver does not tell.
-WEIR_CALL weir_buffer_address(weir_buffer *buffer, uint64_t *out_address);
+WEIR_CALL weir_status weir_buffer_address(weir_buffer *buffer, uint64_t *out_address);
 
 typedef enum weir_access {
     WEIR_ACCESS_READ = 1,
@@ -104,10 +106,11 @@ typedef enum weir_access {
 // Threads: safe; the program must keep threads from accessing the same bytes at
 // once.
 // Errors: WEIR_ERROR_INVALID for a DEVICE buffer or a range outside the buffer.
-WEIR_CALL weir_host_begin_at(weir_buffer *buffer, size_t offset, size_t size, weir_access access,
-                             void **out_pointer, const char *file, int line);
-WEIR_CALL weir_host_end_at(weir_buffer *buffer, size_t offset, size_t size, weir_access access,
-                           const char *file, int line);
+WEIR_CALL weir_status weir_host_begin_at(weir_buffer *buffer, size_t offset, size_t size,
+                                         weir_access access, void **out_pointer, const char *file,
+                                         int line);
+WEIR_CALL weir_status weir_host_end_at(weir_buffer *buffer, size_t offset, size_t size,
+                                       weir_access access, const char *file, int line);
 #define weir_host_begin(...) weir_host_begin_at(__VA_ARGS__, __FILE__, __LINE__)
 #define weir_host_end(...) weir_host_end_at(__VA_ARGS__, __FILE__, __LINE__)
 
@@ -116,10 +119,10 @@ WEIR_CALL weir_host_end_at(weir_buffer *buffer, size_t offset, size_t size, weir
 // library, piece by piece.
 //
 // Errors: as weir_queue_copy() and weir_queue_sync().
-WEIR_CALL weir_upload_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset, const void *src,
-                         size_t size, const char *file, int line);
-WEIR_CALL weir_download_at(weir_queue *queue, void *dst, weir_buffer *src, size_t src_offset,
-                           size_t size, const char *file, int line);
+WEIR_CALL weir_status weir_upload_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset,
+                                     const void *src, size_t size, const char *file, int line);
+WEIR_CALL weir_status weir_download_at(weir_queue *queue, void *dst, weir_buffer *src,
+                                       size_t src_offset, size_t size, const char *file, int line);
 #define weir_upload(...) weir_upload_at(__VA_ARGS__, __FILE__, __LINE__)
 #define weir_download(...) weir_download_at(__VA_ARGS__, __FILE__, __LINE__)
 

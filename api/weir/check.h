@@ -109,8 +109,8 @@ WEIR_API size_t weir_check_error_count(const weir_runtime *runtime);
 // Stores finding `index`. Its texts are valid until weir_close().
 //
 // Errors: WEIR_ERROR_NOT_FOUND past the last one, and without the plugin.
-WEIR_CALL weir_check_get_sized(const weir_runtime *runtime, size_t index,
-                               struct weir_check_finding *out_finding, size_t size);
+WEIR_CALL weir_status weir_check_get_sized(const weir_runtime *runtime, size_t index,
+                                           struct weir_check_finding *out_finding, size_t size);
 #define weir_check_get(runtime, index, out_finding) \
     weir_check_get_sized(runtime, index, out_finding, sizeof(struct weir_check_finding))
 

@@ -133,16 +133,17 @@ struct weir_comm_params {
 // Errors: WEIR_ERROR_COMM, with the ranks that are missing or what they disagree in;
 // WEIR_ERROR_CONFIG for variables that contradict each other; WEIR_ERROR_MODULE if the transport
 // cannot be loaded; WEIR_ERROR_INVALID, also in a host call, which may not wait.
-WEIR_CALL weir_comm_create_at(weir_device *device, const struct weir_comm_params *params,
-                              weir_comm **out_comm, const char *file, int line);
+WEIR_CALL weir_status weir_comm_create_at(weir_device *device,
+                                          const struct weir_comm_params *params,
+                                          weir_comm **out_comm, const char *file, int line);
 #define weir_comm_create(...) weir_comm_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // The same for several devices of this process: device i becomes rank params->rank + i. With a
 // count of 0, or with no `params`, the communicator has `device_count` ranks and needs no
 // rendezvous. On error none is created. `out_comms` has room for device_count of them.
-WEIR_CALL weir_comm_create_all_at(weir_device *const *devices, uint32_t device_count,
-                                  const struct weir_comm_params *params, weir_comm **out_comms,
-                                  const char *file, int line);
+WEIR_CALL weir_status weir_comm_create_all_at(weir_device *const *devices, uint32_t device_count,
+                                              const struct weir_comm_params *params,
+                                              weir_comm **out_comms, const char *file, int line);
 #define weir_comm_create_all(...) weir_comm_create_all_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Makes one communicator out of the ranks with the same color, in the order of `key` and, where
@@ -151,8 +152,9 @@ WEIR_CALL weir_comm_create_all_at(weir_device *const *devices, uint32_t device_c
 // none, and NULL is stored. `label` may be NULL.
 //
 // Errors: as weir_comm_create().
-WEIR_CALL weir_comm_split_at(weir_comm *comm, int32_t color, int32_t key, const char *label,
-                             weir_comm **out_part, const char *file, int line);
+WEIR_CALL weir_status weir_comm_split_at(weir_comm *comm, int32_t color, int32_t key,
+                                         const char *label, weir_comm **out_part, const char *file,
+                                         int line);
 #define weir_comm_split(...) weir_comm_split_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // A communicator of the same ranks, whose collectives have an order of their own. A split with one
@@ -163,11 +165,12 @@ WEIR_CALL weir_comm_split_at(weir_comm *comm, int32_t color, int32_t key, const 
 // Ends the communicator on all ranks, for example before this one exits: its collectives, those
 // under way too, fail soon on every rank with `why`, a sentence, as their first cause. Does not
 // wait. After the first failure it does nothing.
-WEIR_CALL weir_comm_abort_at(weir_comm *comm, const char *why, const char *file, int line);
+WEIR_CALL weir_status weir_comm_abort_at(weir_comm *comm, const char *why, const char *file,
+                                         int line);
 #define weir_comm_abort(comm, why) weir_comm_abort_at(comm, why, __FILE__, __LINE__)
 
 // WEIR_OK, or the first failure, which becomes the thread's error.
-WEIR_CALL weir_comm_error(weir_comm *comm);
+WEIR_CALL weir_status weir_comm_error(weir_comm *comm);
 
 // Makes a communicator of the ranks that are left after others have died: all that are left call
 // it, each with its part of the communicator that has failed, and keep their order. If `comm` has not
@@ -180,8 +183,8 @@ WEIR_CALL weir_comm_error(weir_comm *comm);
 // WEIR_ERROR_INVALID while another thread shrinks it; WEIR_ERROR_COMM if the others have gone on without this
 // rank, or on all of them if one has died, or has stopped after it called this, or cannot join the others: call it
 // again.
-WEIR_CALL weir_comm_shrink_at(weir_comm *comm, const char *label, weir_comm **out_comm,
-                              const char *file, int line);
+WEIR_CALL weir_status weir_comm_shrink_at(weir_comm *comm, const char *label, weir_comm **out_comm,
+                                          const char *file, int line);
 #define weir_comm_shrink(...) weir_comm_shrink_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // This rank and the count of ranks; the label, "" if it has none; the device. 0, "" and NULL for
@@ -236,9 +239,9 @@ struct weir_collective_params {
 // Errors: WEIR_ERROR_INVALID for a wrong operand, ranges outside their buffers or overlapping, a
 // buffer or queue of another device than the communicator's: nothing was submitted, and the other
 // ranks do not know of it. The communicator's or the queue's first failure.
-WEIR_CALL weir_queue_collective_at(weir_queue *queue, weir_comm *comm,
-                                   const struct weir_collective_params *params, const char *file,
-                                   int line);
+WEIR_CALL weir_status weir_queue_collective_at(weir_queue *queue, weir_comm *comm,
+                                               const struct weir_collective_params *params,
+                                               const char *file, int line);
 #define weir_queue_collective(...) weir_queue_collective_at(__VA_ARGS__, __FILE__, __LINE__)
 
 static inline WEIR_CHECKED weir_status weir__queue_collective(

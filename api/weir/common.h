@@ -57,8 +57,8 @@
 #define WEIR_CHECKED
 #define WEIR_PRINTF(text, first)
 #endif
-// Of each of these functions that can fail, and returns a status.
-#define WEIR_CALL WEIR_API WEIR_CHECKED weir_status
+// Of each of these functions that can fail.
+#define WEIR_CALL WEIR_API WEIR_CHECKED
 
 // One loaded chain of modules: <weir/runtime.h>.
 typedef struct weir_runtime weir_runtime;

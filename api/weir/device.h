@@ -20,8 +20,8 @@ WEIR_API size_t weir_device_count(const weir_runtime *runtime);
 // Describes device `index` of the chain's backend.
 //
 // Errors: WEIR_ERROR_NO_DEVICE for an index past the last device.
-WEIR_CALL weir_device_describe_sized(const weir_runtime *runtime, size_t index,
-                                     struct weir_device_info *out_info, size_t size);
+WEIR_CALL weir_status weir_device_describe_sized(const weir_runtime *runtime, size_t index,
+                                                 struct weir_device_info *out_info, size_t size);
 #define weir_device_describe(runtime, index, out_info) \
     weir_device_describe_sized(runtime, index, out_info, sizeof(struct weir_device_info))
 
@@ -106,8 +106,9 @@ struct weir_device_params {
 // name matches more than one; WEIR_ERROR_UNSUPPORTED for default_timing where
 // `limits.timing_history` is 0; WEIR_ERROR_DEVICE with the native error; without a runtime, those of
 // weir_open().
-WEIR_CALL weir_device_open_at(weir_runtime *runtime, const struct weir_device_params *params,
-                              weir_device **out_device, const char *file, int line);
+WEIR_CALL weir_status weir_device_open_at(weir_runtime *runtime,
+                                          const struct weir_device_params *params,
+                                          weir_device **out_device, const char *file, int line);
 #define weir_device_open(...) weir_device_open_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Waits for all work, frees the objects that were destroyed while in use, closes the
@@ -118,7 +119,7 @@ WEIR_CALL weir_device_open_at(weir_runtime *runtime, const struct weir_device_pa
 // message has no room for all of them, each has a line in the log (<weir/log.h>). The device stays
 // open then. Of the default runtime's last device also the errors of weir_close(), after which all is
 // closed.
-WEIR_CALL weir_device_close_at(weir_device **device, const char *file, int line);
+WEIR_CALL weir_status weir_device_close_at(weir_device **device, const char *file, int line);
 #define weir_device_close(...) weir_device_close_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // The runtime that the device was opened from; NULL for NULL.
@@ -151,13 +152,14 @@ WEIR_API bool weir_device_can_reach(weir_device *device, weir_device *other);
 //
 // Errors: the first failure of any queue, after all others were waited for; WEIR_TIMEOUT;
 // WEIR_ERROR_INVALID in a host call, and while a queue captures a graph.
-WEIR_CALL weir_device_sync_at(weir_device *device, uint64_t timeout_ns, const char *file, int line);
+WEIR_CALL weir_status weir_device_sync_at(weir_device *device, uint64_t timeout_ns,
+                                          const char *file, int line);
 #define weir_device_sync(...) weir_device_sync_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Returns cached memory to the driver and frees the objects that were destroyed while in
 // use and are idle now. May wait for the whole device.
 //
 // Errors: WEIR_ERROR_INVALID in a host call; WEIR_ERROR_DEVICE, _DEVICE_LOST.
-WEIR_CALL weir_device_trim(weir_device *device);
+WEIR_CALL weir_status weir_device_trim(weir_device *device);
 
 #endif

@@ -61,8 +61,9 @@ struct weir_tensor {
 // legal but frees nothing, and the device cannot be closed.
 // Errors: WEIR_ERROR_INVALID for a range outside the buffer, and for a buffer from a pool;
 // WEIR_ERROR_UNSUPPORTED for a DEVICE buffer where `limits.native` is 0.
-WEIR_CALL weir_dlpack_export_at(const struct weir_tensor *tensor,
-                                struct DLManagedTensor **out_tensor, const char *file, int line);
+WEIR_CALL weir_status weir_dlpack_export_at(const struct weir_tensor *tensor,
+                                            struct DLManagedTensor **out_tensor, const char *file,
+                                            int line);
 #define weir_dlpack_export(...) weir_dlpack_export_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Makes a buffer of a tensor's memory and describes the tensor in `*out_tensor`, whose
@@ -77,9 +78,10 @@ WEIR_CALL weir_dlpack_export_at(const struct weir_tensor *tensor,
 // Errors: WEIR_ERROR_INVALID for a tensor of another device, of an unknown element type,
 // with strides that are not dense, or without elements; WEIR_ERROR_UNSUPPORTED; as
 // weir_buffer_adopt() and weir_buffer_wrap().
-WEIR_CALL weir_dlpack_import_at(weir_device *device, const char *label,
-                                struct DLManagedTensor *tensor, struct weir_tensor *out_tensor,
-                                const char *file, int line);
+WEIR_CALL weir_status weir_dlpack_import_at(weir_device *device, const char *label,
+                                            struct DLManagedTensor *tensor,
+                                            struct weir_tensor *out_tensor, const char *file,
+                                            int line);
 #define weir_dlpack_import(...) weir_dlpack_import_at(__VA_ARGS__, __FILE__, __LINE__)
 
 #endif

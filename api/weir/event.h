@@ -23,7 +23,7 @@ struct weir_event {
 //
 // Errors: WEIR_ERROR_INVALID for an event that no queue recorded, and for one that
 // was recorded in a capture. The functions below return these errors too.
-WEIR_CALL weir_event_query_at(struct weir_event event, const char *file, int line);
+WEIR_CALL weir_status weir_event_query_at(struct weir_event event, const char *file, int line);
 #define weir_event_query(...) weir_event_query_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Waits on the host until the event is complete. A `timeout_ns` of 0 polls once;
@@ -33,8 +33,8 @@ WEIR_CALL weir_event_query_at(struct weir_event event, const char *file, int lin
 // Errors: WEIR_TIMEOUT (not an error), after which weir_last_error_text() says what has not ended:
 // the queue, the queues that it waits for, the host call that has not returned; the first failure that
 // the event depends on, with operation, queue, file:line and native error in the detail.
-WEIR_CALL weir_event_sync_at(struct weir_event event, uint64_t timeout_ns, const char *file,
-                             int line);
+WEIR_CALL weir_status weir_event_sync_at(struct weir_event event, uint64_t timeout_ns,
+                                         const char *file, int line);
 #define weir_event_sync(...) weir_event_sync_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Waits until any, or all, of `count` events are complete. weir_event_sync_any()
@@ -43,16 +43,17 @@ WEIR_CALL weir_event_sync_at(struct weir_event event, uint64_t timeout_ns, const
 // Errors: as weir_event_sync(). A failed event counts as complete, and its failure
 // is returned; weir_event_sync_all() returns it once all events are complete, and WEIR_TIMEOUT
 // before that.
-WEIR_CALL weir_event_sync_any_at(const struct weir_event *events, size_t count, uint64_t timeout_ns,
-                                 size_t *out_index, const char *file, int line);
-WEIR_CALL weir_event_sync_all_at(const struct weir_event *events, size_t count, uint64_t timeout_ns,
-                                 const char *file, int line);
+WEIR_CALL weir_status weir_event_sync_any_at(const struct weir_event *events, size_t count,
+                                             uint64_t timeout_ns, size_t *out_index,
+                                             const char *file, int line);
+WEIR_CALL weir_status weir_event_sync_all_at(const struct weir_event *events, size_t count,
+                                             uint64_t timeout_ns, const char *file, int line);
 #define weir_event_sync_any(...) weir_event_sync_any_at(__VA_ARGS__, __FILE__, __LINE__)
 #define weir_event_sync_all(...) weir_event_sync_all_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Returns the first failure that the event depends on, WEIR_OK if it completed
 // without one, or WEIR_NOT_READY.
-WEIR_CALL weir_event_error_at(struct weir_event event, const char *file, int line);
+WEIR_CALL weir_status weir_event_error_at(struct weir_event event, const char *file, int line);
 #define weir_event_error(...) weir_event_error_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Stores the time at which the device reached a complete event, in nanoseconds on
@@ -61,16 +62,16 @@ WEIR_CALL weir_event_error_at(struct weir_event event, const char *file, int lin
 //
 // Errors: WEIR_NOT_READY; WEIR_ERROR_INVALID without timing; WEIR_ERROR_EXPIRED
 // for an event older than the queue's last `limits.timing_history` timed records.
-WEIR_CALL weir_event_time_ns_at(struct weir_event event, uint64_t *out_time_ns, const char *file,
-                                int line);
+WEIR_CALL weir_status weir_event_time_ns_at(struct weir_event event, uint64_t *out_time_ns,
+                                            const char *file, int line);
 #define weir_event_time_ns(...) weir_event_time_ns_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Stores the time from `begin` to `end` on the device, in nanoseconds, negative if `end` came first.
 // Both are records on queues of one device.
 //
 // Errors: as weir_event_time_ns(); WEIR_ERROR_INVALID for events of two devices.
-WEIR_CALL weir_event_elapsed_ns_at(struct weir_event begin, struct weir_event end,
-                                   int64_t *out_elapsed_ns, const char *file, int line);
+WEIR_CALL weir_status weir_event_elapsed_ns_at(struct weir_event begin, struct weir_event end,
+                                               int64_t *out_elapsed_ns, const char *file, int line);
 #define weir_event_elapsed_ns(...) weir_event_elapsed_ns_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Stores a new eventfd that becomes readable when the event is complete or has
@@ -79,7 +80,8 @@ WEIR_CALL weir_event_elapsed_ns_at(struct weir_event begin, struct weir_event en
 // Ownership: the descriptor is the caller's, to be closed at any time, before or
 // after it became readable.
 // Errors: WEIR_ERROR_SYSTEM if there are no descriptors left.
-WEIR_CALL weir_event_fd_at(struct weir_event event, int *out_fd, const char *file, int line);
+WEIR_CALL weir_status weir_event_fd_at(struct weir_event event, int *out_fd, const char *file,
+                                       int line);
 #define weir_event_fd(...) weir_event_fd_at(__VA_ARGS__, __FILE__, __LINE__)
 
 #endif

@@ -50,7 +50,7 @@ struct weir_graph_params {
 //
 // Errors: WEIR_ERROR_INVALID if the queue is capturing already; the queue's first
 // failure.
-WEIR_CALL weir_capture_begin_at(weir_queue *queue, const char *file, int line);
+WEIR_CALL weir_status weir_capture_begin_at(weir_queue *queue, const char *file, int line);
 #define weir_capture_begin(queue) weir_capture_begin_at(queue, __FILE__, __LINE__)
 
 // Stores the number of the node that was made of the last operation captured from `queue`, records
@@ -58,7 +58,7 @@ WEIR_CALL weir_capture_begin_at(weir_queue *queue, const char *file, int line);
 //
 // Errors: WEIR_ERROR_INVALID outside a capture, or before the first such operation;
 // WEIR_ERROR_NOT_FOUND if that operation was empty, so that no node was made of it.
-WEIR_CALL weir_capture_node(weir_queue *queue, uint32_t *out_node);
+WEIR_CALL weir_status weir_capture_node(weir_queue *queue, uint32_t *out_node);
 
 // Ends the capture that began on `queue` and makes a graph of it. The queues of the
 // capture work as before.
@@ -68,13 +68,13 @@ WEIR_CALL weir_capture_node(weir_queue *queue, uint32_t *out_node);
 // these.
 // WEIR_ERROR_INVALID if the capture did not begin on `queue`; a capture that `queue` has
 // joined continues.
-WEIR_CALL weir_capture_end_at(weir_queue *queue, const struct weir_graph_params *params,
-                              weir_graph **out_graph, const char *file, int line);
+WEIR_CALL weir_status weir_capture_end_at(weir_queue *queue, const struct weir_graph_params *params,
+                                          weir_graph **out_graph, const char *file, int line);
 #define weir_capture_end(...) weir_capture_end_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Drops the capture that began on `queue`; does nothing if none did. Destroying any
 // queue of a capture drops the capture too.
-WEIR_CALL weir_capture_cancel(weir_queue *queue);
+WEIR_CALL weir_status weir_capture_cancel(weir_queue *queue);
 
 // Destroys the graph. Legal while a launch is running. Never waits for the device.
 WEIR_API void weir_graph_destroy_at(weir_graph **graph, const char *file, int line);
@@ -88,7 +88,8 @@ WEIR_API uint32_t weir_graph_node_count(const weir_graph *graph);
 //
 // Errors: WEIR_ERROR_INVALID for a queue of another device, or one that is capturing;
 // the queue's first failure.
-WEIR_CALL weir_queue_graph_at(weir_queue *queue, weir_graph *graph, const char *file, int line);
+WEIR_CALL weir_status weir_queue_graph_at(weir_queue *queue, weir_graph *graph, const char *file,
+                                          int line);
 #define weir_queue_graph(queue, graph) weir_queue_graph_at(queue, graph, __FILE__, __LINE__)
 
 // Makes a graph of the same nodes with the operands that they have now. Updates of one change nothing in
@@ -96,8 +97,8 @@ WEIR_CALL weir_queue_graph_at(weir_queue *queue, weir_graph *graph, const char *
 //
 // Ownership: as weir_capture_end(). Params: as there; NULL, or no label: that of `graph`.
 // Errors: WEIR_ERROR_OUT_OF_MEMORY; errors of the driver and of native calls.
-WEIR_CALL weir_graph_clone_at(weir_graph *graph, const struct weir_graph_params *params,
-                              weir_graph **out_graph, const char *file, int line);
+WEIR_CALL weir_status weir_graph_clone_at(weir_graph *graph, const struct weir_graph_params *params,
+                                          weir_graph **out_graph, const char *file, int line);
 #define weir_graph_clone(...) weir_graph_clone_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Whether later launches run the node, which they do unless it was disabled. What depends on a disabled
@@ -105,8 +106,8 @@ WEIR_CALL weir_graph_clone_at(weir_graph *graph, const struct weir_graph_params 
 //
 // Errors: WEIR_ERROR_INVALID for a node that is not a copy, a fill or a launch;
 // WEIR_ERROR_UNSUPPORTED if the backend's module is of an older version; errors of the driver.
-WEIR_CALL weir_graph_set_enabled_at(weir_graph *graph, uint32_t node, bool enabled,
-                                    const char *file, int line);
+WEIR_CALL weir_status weir_graph_set_enabled_at(weir_graph *graph, uint32_t node, bool enabled,
+                                                const char *file, int line);
 #define weir_graph_set_enabled(...) weir_graph_set_enabled_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Gives a node new operands. Later launches of the graph use them; earlier launches keep
@@ -115,32 +116,36 @@ WEIR_CALL weir_graph_set_enabled_at(weir_graph *graph, uint32_t node, bool enabl
 //
 // Errors: WEIR_ERROR_INVALID for a node of another kind, naming both kinds; the errors
 // of the operation itself.
-WEIR_CALL weir_graph_set_launch_at(weir_graph *graph, uint32_t node, struct weir_extent grid,
-                                   struct weir_extent block, const struct weir_argument *arguments,
-                                   size_t argument_count, const char *file, int line);
+WEIR_CALL weir_status weir_graph_set_launch_at(weir_graph *graph, uint32_t node,
+                                               struct weir_extent grid, struct weir_extent block,
+                                               const struct weir_argument *arguments,
+                                               size_t argument_count, const char *file, int line);
 #define weir_graph_set_launch(...) weir_graph_set_launch_at(__VA_ARGS__, __FILE__, __LINE__)
-WEIR_CALL weir_graph_set_copy_at(weir_graph *graph, uint32_t node, weir_buffer *dst,
-                                 size_t dst_offset, weir_buffer *src, size_t src_offset,
-                                 size_t size, const char *file, int line);
+WEIR_CALL weir_status weir_graph_set_copy_at(weir_graph *graph, uint32_t node, weir_buffer *dst,
+                                             size_t dst_offset, weir_buffer *src, size_t src_offset,
+                                             size_t size, const char *file, int line);
 #define weir_graph_set_copy(...) weir_graph_set_copy_at(__VA_ARGS__, __FILE__, __LINE__)
-WEIR_CALL weir_graph_set_fill_at(weir_graph *graph, uint32_t node, weir_buffer *dst,
-                                 size_t dst_offset, size_t size, const void *pattern,
-                                 size_t pattern_size, const char *file, int line);
+WEIR_CALL weir_status weir_graph_set_fill_at(weir_graph *graph, uint32_t node, weir_buffer *dst,
+                                             size_t dst_offset, size_t size, const void *pattern,
+                                             size_t pattern_size, const char *file, int line);
 #define weir_graph_set_fill(...) weir_graph_set_fill_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // The same for rows and slices. Where the driver changes no such node in place, its graph is built
 // again.
-WEIR_CALL weir_graph_set_copy_2d_at(weir_graph *graph, uint32_t node, struct weir_plane dst,
-                                    struct weir_plane src, size_t width, size_t height,
-                                    const char *file, int line);
+WEIR_CALL weir_status weir_graph_set_copy_2d_at(weir_graph *graph, uint32_t node,
+                                                struct weir_plane dst, struct weir_plane src,
+                                                size_t width, size_t height, const char *file,
+                                                int line);
 #define weir_graph_set_copy_2d(...) weir_graph_set_copy_2d_at(__VA_ARGS__, __FILE__, __LINE__)
-WEIR_CALL weir_graph_set_copy_3d_at(weir_graph *graph, uint32_t node, struct weir_volume dst,
-                                    struct weir_volume src, size_t width, size_t height,
-                                    size_t depth, const char *file, int line);
+WEIR_CALL weir_status weir_graph_set_copy_3d_at(weir_graph *graph, uint32_t node,
+                                                struct weir_volume dst, struct weir_volume src,
+                                                size_t width, size_t height, size_t depth,
+                                                const char *file, int line);
 #define weir_graph_set_copy_3d(...) weir_graph_set_copy_3d_at(__VA_ARGS__, __FILE__, __LINE__)
-WEIR_CALL weir_graph_set_fill_2d_at(weir_graph *graph, uint32_t node, struct weir_plane dst,
-                                    size_t width, size_t height, const void *pattern,
-                                    size_t pattern_size, const char *file, int line);
+WEIR_CALL weir_status weir_graph_set_fill_2d_at(weir_graph *graph, uint32_t node,
+                                                struct weir_plane dst, size_t width, size_t height,
+                                                const void *pattern, size_t pattern_size,
+                                                const char *file, int line);
 #define weir_graph_set_fill_2d(...) weir_graph_set_fill_2d_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Gives a host call another function and `user`. Earlier launches that have not come to it call the old ones;
@@ -148,8 +153,9 @@ WEIR_CALL weir_graph_set_fill_2d_at(weir_graph *graph, uint32_t node, struct wei
 // native calls.
 //
 // Errors: WEIR_ERROR_INVALID for a node of another kind; WEIR_ERROR_OUT_OF_MEMORY.
-WEIR_CALL weir_graph_set_host_call_at(weir_graph *graph, uint32_t node, weir_host_function function,
-                                      void *user, const char *file, int line);
+WEIR_CALL weir_status weir_graph_set_host_call_at(weir_graph *graph, uint32_t node,
+                                                  weir_host_function function, void *user,
+                                                  const char *file, int line);
 #define weir_graph_set_host_call(...) weir_graph_set_host_call_at(__VA_ARGS__, __FILE__, __LINE__)
 
 #endif

@@ -23,8 +23,8 @@ typedef bool (*weir_inspect_function)(void *user, const char *section,
 // Threads: safe; `function` is called by this thread, and may call anything.
 // Errors: those of weir_open() about the configuration. After one about a section, `function` was called for
 // [weir] and [comm] only; after any other, not at all.
-WEIR_CALL weir_inspect_settings(const struct weir_open_params *params,
-                                weir_inspect_function function, void *user);
+WEIR_CALL weir_status weir_inspect_settings(const struct weir_open_params *params,
+                                            weir_inspect_function function, void *user);
 
 // Loads every module file of the directories `module_path`, separated by ':', and reports on each as
 // weir_open() would: WEIR_LOAD_USED means that it can be part of a chain, WEIR_LOAD_REFUSED has the reason
@@ -32,7 +32,7 @@ WEIR_CALL weir_inspect_settings(const struct weir_open_params *params,
 // the directories, and in that of the names within one. No module is opened.
 //
 // Errors: WEIR_ERROR_OUT_OF_MEMORY. A directory that cannot be read has no entries.
-WEIR_CALL weir_inspect_modules(const char *module_path, weir_load_report **out_report);
+WEIR_CALL weir_status weir_inspect_modules(const char *module_path, weir_load_report **out_report);
 
 // Where a communicator finds itself that is created without parameters.
 struct weir_inspect_place {
@@ -45,8 +45,8 @@ struct weir_inspect_place {
 // launchers. Nothing is opened, and no other rank is waited for. `params` as above.
 //
 // Errors: WEIR_ERROR_CONFIG for variables that contradict each other, and those of the configuration.
-WEIR_CALL weir_inspect_place_sized(const struct weir_open_params *params,
-                                   struct weir_inspect_place *out_place, size_t size);
+WEIR_CALL weir_status weir_inspect_place_sized(const struct weir_open_params *params,
+                                               struct weir_inspect_place *out_place, size_t size);
 #define weir_inspect_place(params, out_place) \
     weir_inspect_place_sized(params, out_place, sizeof(struct weir_inspect_place))
 
@@ -55,7 +55,7 @@ WEIR_CALL weir_inspect_place_sized(const struct weir_open_params *params,
 //
 // Ownership: the runtime's, until weir_close().
 // Errors: those of weir_comm_create() about the transport.
-WEIR_CALL weir_inspect_transport(weir_runtime *runtime, const char **out_library);
+WEIR_CALL weir_status weir_inspect_transport(weir_runtime *runtime, const char **out_library);
 
 // The backend's end of the chain: its slots (<weir/module/module.h>) may be called with objects of the
 // runtime, to measure what a call costs above the backend. Such operations are unknown to Weir; give them a

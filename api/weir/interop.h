@@ -53,12 +53,15 @@ struct weir_native_buffer {
 
 // Ownership: the handles stay the object's and are valid as long as the object.
 // Errors: WEIR_ERROR_UNSUPPORTED.
-WEIR_CALL weir_device_get_native_sized(weir_device *device, struct weir_native_device *out_native,
-                                       size_t size);
-WEIR_CALL weir_queue_get_native_sized(weir_queue *queue, struct weir_native_queue *out_native,
-                                      size_t size);
-WEIR_CALL weir_buffer_get_native_sized(weir_buffer *buffer, struct weir_native_buffer *out_native,
-                                       size_t size);
+WEIR_CALL weir_status weir_device_get_native_sized(weir_device *device,
+                                                   struct weir_native_device *out_native,
+                                                   size_t size);
+WEIR_CALL weir_status weir_queue_get_native_sized(weir_queue *queue,
+                                                  struct weir_native_queue *out_native,
+                                                  size_t size);
+WEIR_CALL weir_status weir_buffer_get_native_sized(weir_buffer *buffer,
+                                                   struct weir_native_buffer *out_native,
+                                                   size_t size);
 #define weir_device_get_native(device, out_native) \
     weir_device_get_native_sized(device, out_native, sizeof(struct weir_native_device))
 #define weir_queue_get_native(queue, out_native) \
@@ -83,9 +86,9 @@ WEIR_CALL weir_buffer_get_native_sized(weir_buffer *buffer, struct weir_native_b
 // Errors: WEIR_ERROR_UNSUPPORTED; WEIR_ERROR_INVALID for an argument that is not a buffer of the
 // device, or a range outside its buffer; the queue's first failure.
 typedef weir_status (*weir_native_function)(const struct weir_native_queue *native, void *user);
-WEIR_CALL weir_queue_native_at(weir_queue *queue, weir_native_function function, void *user,
-                               const struct weir_argument *arguments, size_t argument_count,
-                               const char *file, int line);
+WEIR_CALL weir_status weir_queue_native_at(weir_queue *queue, weir_native_function function,
+                                           void *user, const struct weir_argument *arguments,
+                                           size_t argument_count, const char *file, int line);
 #define weir_queue_native_array(...) weir_queue_native_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Gives a native call of a graph (<weir/graph.h>) another function, `user` and buffers, as
@@ -97,9 +100,10 @@ WEIR_CALL weir_queue_native_at(weir_queue *queue, weir_native_function function,
 // Errors: those of weir_queue_native_array(), of the driver and of the function, after which the
 // node is as it was, or, if launches were held, later launches fail with them; WEIR_ERROR_INVALID
 // for a node of another kind; WEIR_ERROR_UNSUPPORTED if the backend's module is of an older version.
-WEIR_CALL weir_graph_set_native_at(weir_graph *graph, uint32_t node, weir_native_function function,
-                                   void *user, const struct weir_argument *arguments,
-                                   size_t argument_count, const char *file, int line);
+WEIR_CALL weir_status weir_graph_set_native_at(weir_graph *graph, uint32_t node,
+                                               weir_native_function function, void *user,
+                                               const struct weir_argument *arguments,
+                                               size_t argument_count, const char *file, int line);
 #define weir_graph_set_native_array(...) weir_graph_set_native_at(__VA_ARGS__, __FILE__, __LINE__)
 
 struct weir_queue_wrap_params {
@@ -122,8 +126,9 @@ struct weir_queue_wrap_params {
 // Ownership: the Weir queue is the caller's; the native queue stays the caller's.
 // Errors: WEIR_ERROR_UNSUPPORTED; WEIR_ERROR_INVALID for a native queue that is of another
 // context, out of order, or being captured.
-WEIR_CALL weir_queue_wrap_at(weir_device *device, const struct weir_queue_wrap_params *params,
-                             weir_queue **out_queue, const char *file, int line);
+WEIR_CALL weir_status weir_queue_wrap_at(weir_device *device,
+                                         const struct weir_queue_wrap_params *params,
+                                         weir_queue **out_queue, const char *file, int line);
 #define weir_queue_wrap(...) weir_queue_wrap_at(__VA_ARGS__, __FILE__, __LINE__)
 
 struct weir_adopt_params {
@@ -140,8 +145,9 @@ struct weir_adopt_params {
 // Ownership: as weir_queue_wrap(). A cl_mem is retained, so the caller may release it at once.
 // Errors: WEIR_ERROR_UNSUPPORTED; WEIR_ERROR_INVALID for memory of another device or of the
 // host, for a cl_mem that is not a read-write buffer, or one smaller than `size`.
-WEIR_CALL weir_buffer_adopt_at(weir_device *device, const struct weir_adopt_params *params,
-                               weir_buffer **out_buffer, const char *file, int line);
+WEIR_CALL weir_status weir_buffer_adopt_at(weir_device *device,
+                                           const struct weir_adopt_params *params,
+                                           weir_buffer **out_buffer, const char *file, int line);
 #define weir_buffer_adopt(...) weir_buffer_adopt_at(__VA_ARGS__, __FILE__, __LINE__)
 
 #ifdef __cplusplus

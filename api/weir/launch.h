@@ -209,20 +209,22 @@ static inline struct weir_argument weir__argument_self(struct weir_argument argu
 }
 
 // What the macros below call: <weir/queue.h>.
-WEIR_CALL weir_queue_launch_at(weir_queue *queue, weir_kernel *kernel, struct weir_extent grid,
-                               struct weir_extent block, const struct weir_argument *arguments,
-                               size_t argument_count, const char *file, int line);
-WEIR_CALL weir_queue_launch_cooperative_at(weir_queue *queue, weir_kernel *kernel,
+WEIR_CALL weir_status weir_queue_launch_at(weir_queue *queue, weir_kernel *kernel,
                                            struct weir_extent grid, struct weir_extent block,
                                            const struct weir_argument *arguments,
                                            size_t argument_count, const char *file, int line);
-WEIR_CALL weir_queue_launch_count_at(weir_queue *queue, weir_kernel *kernel, size_t count,
-                                     const struct weir_argument *arguments, size_t argument_count,
-                                     const char *file, int line);
-WEIR_CALL weir_queue_launch_global_at(weir_queue *queue, weir_kernel *kernel,
-                                      struct weir_extent items,
-                                      const struct weir_argument *arguments, size_t argument_count,
-                                      const char *file, int line);
+WEIR_CALL weir_status weir_queue_launch_cooperative_at(
+    weir_queue *queue, weir_kernel *kernel, struct weir_extent grid, struct weir_extent block,
+    const struct weir_argument *arguments, size_t argument_count, const char *file, int line);
+WEIR_CALL weir_status weir_queue_launch_count_at(weir_queue *queue, weir_kernel *kernel,
+                                                 size_t count,
+                                                 const struct weir_argument *arguments,
+                                                 size_t argument_count, const char *file, int line);
+WEIR_CALL weir_status weir_queue_launch_global_at(weir_queue *queue, weir_kernel *kernel,
+                                                  struct weir_extent items,
+                                                  const struct weir_argument *arguments,
+                                                  size_t argument_count, const char *file,
+                                                  int line);
 
 #ifdef __cplusplus
 // The C++ form: overloads in place of _Generic.

@@ -17,8 +17,8 @@
 // Threads: safe. Other threads may use the queue as long as its own thread lives.
 // Errors: as weir_queue_create(); WEIR_ERROR_INVALID in a host call, which runs on a
 // library thread.
-WEIR_CALL weir_thread_queue_at(weir_device *device, weir_queue **out_queue, const char *file,
-                               int line);
+WEIR_CALL weir_status weir_thread_queue_at(weir_device *device, weir_queue **out_queue,
+                                           const char *file, int line);
 #define weir_thread_queue(...) weir_thread_queue_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Stores the device's one legacy queue, creating it on first use. It is ordered against
@@ -45,8 +45,8 @@ WEIR_CALL weir_thread_queue_at(weir_device *device, weir_queue **out_queue, cons
 // Ownership: the library's, until the device closes. weir_queue_destroy() behaves as
 // for a thread's default queue.
 // Errors: as weir_queue_create().
-WEIR_CALL weir_legacy_queue_at(weir_device *device, weir_queue **out_queue, const char *file,
-                               int line);
+WEIR_CALL weir_status weir_legacy_queue_at(weir_device *device, weir_queue **out_queue,
+                                           const char *file, int line);
 #define weir_legacy_queue(...) weir_legacy_queue_at(__VA_ARGS__, __FILE__, __LINE__)
 
 #endif

@@ -30,8 +30,9 @@ struct weir_pool_params {
 // Creates an empty pool; `params` may be NULL.
 //
 // Errors: WEIR_ERROR_INVALID; WEIR_ERROR_OUT_OF_MEMORY.
-WEIR_CALL weir_pool_create_at(weir_device *device, const struct weir_pool_params *params,
-                              weir_pool **out_pool, const char *file, int line);
+WEIR_CALL weir_status weir_pool_create_at(weir_device *device,
+                                          const struct weir_pool_params *params,
+                                          weir_pool **out_pool, const char *file, int line);
 #define weir_pool_create(...) weir_pool_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Destroys the pool. Its buffers that are not freed yet stay valid until they are. Never waits for
@@ -52,8 +53,8 @@ WEIR_API void weir_pool_destroy_at(weir_pool **pool, const char *file, int line)
 // Errors: WEIR_ERROR_INVALID for 0 bytes, for more than `limits.max_buffer_bytes` and for
 // a queue of another device; WEIR_ERROR_OUT_OF_MEMORY, with the bytes requested, in use
 // and kept, and the limit; the queue's first failure.
-WEIR_CALL weir_pool_allocate_at(weir_pool *pool, weir_queue *queue, size_t size,
-                                weir_buffer **out_buffer, const char *file, int line);
+WEIR_CALL weir_status weir_pool_allocate_at(weir_pool *pool, weir_queue *queue, size_t size,
+                                            weir_buffer **out_buffer, const char *file, int line);
 #define weir_pool_allocate(...) weir_pool_allocate_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Frees the buffer after all work submitted to `queue` so far and sets `*buffer` to NULL;
@@ -67,7 +68,8 @@ WEIR_CALL weir_pool_allocate_at(weir_pool *pool, weir_queue *queue, size_t size,
 // Errors: WEIR_ERROR_INVALID for NULL, for a buffer that is not from a pool, was freed
 // already or is used by a graph, and for a queue of another device or one that is
 // capturing; nothing is freed then.
-WEIR_CALL weir_pool_free_at(weir_queue *queue, weir_buffer **buffer, const char *file, int line);
+WEIR_CALL weir_status weir_pool_free_at(weir_queue *queue, weir_buffer **buffer, const char *file,
+                                        int line);
 #define weir_pool_free(queue, buffer) weir_pool_free_at(queue, buffer, __FILE__, __LINE__)
 
 // Returns kept memory that is idle to the device until at most `keep_bytes` are kept;
@@ -75,7 +77,7 @@ WEIR_CALL weir_pool_free_at(weir_queue *queue, weir_buffer **buffer, const char 
 // weir_device_trim().
 //
 // Errors: WEIR_ERROR_INVALID in a host call; those of weir_device_trim().
-WEIR_CALL weir_pool_trim(weir_pool *pool, size_t keep_bytes);
+WEIR_CALL weir_status weir_pool_trim(weir_pool *pool, size_t keep_bytes);
 
 struct weir_pool_statistics {
     uint64_t in_use_bytes; // sum of the blocks that are allocated

@@ -175,8 +175,10 @@ struct weir_program_params {
 // callback gets the whole log); WEIR_ERROR_UNSUPPORTED if the device can load
 // none of the images; WEIR_ERROR_IO for a file that cannot be read. With several devices the message names the one that failed, and the program
 // is made for none.
-WEIR_CALL weir_program_create_at(weir_device *device, const struct weir_program_params *params,
-                                 weir_program **out_program, const char *file, int line);
+WEIR_CALL weir_status weir_program_create_at(weir_device *device,
+                                             const struct weir_program_params *params,
+                                             weir_program **out_program, const char *file,
+                                             int line);
 #define weir_program_create(...) weir_program_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // As weir_buffer_destroy(). Kernels of the program stay usable.
@@ -191,9 +193,10 @@ WEIR_API void weir_program_destroy_at(weir_program **program, const char *file, 
 // Errors: WEIR_ERROR_NOT_FOUND with the nearest name; WEIR_ERROR_INVALID for a parameter that a
 // kernel may write, for more bytes than limits.max_constant_bytes if it is __constant, or if they
 // are no multiple of what it points to; as weir_buffer_create() and weir_upload().
-WEIR_CALL weir_program_constant_at(weir_program *program, const char *name, const void *data,
-                                   size_t size, weir_buffer **out_buffer, const char *file,
-                                   int line);
+WEIR_CALL weir_status weir_program_constant_at(weir_program *program, const char *name,
+                                               const void *data, size_t size,
+                                               weir_buffer **out_buffer, const char *file,
+                                               int line);
 #define weir_program_constant(...) weir_program_constant_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // What a kernel needs and allows on its device.
@@ -210,8 +213,8 @@ struct weir_kernel_info {
 //
 // Threads: safe; several threads may launch one kernel.
 // Errors: WEIR_ERROR_NOT_FOUND with the nearest name.
-WEIR_CALL weir_kernel_create_at(weir_program *program, const char *name, weir_kernel **out_kernel,
-                                const char *file, int line);
+WEIR_CALL weir_status weir_kernel_create_at(weir_program *program, const char *name,
+                                            weir_kernel **out_kernel, const char *file, int line);
 #define weir_kernel_create(...) weir_kernel_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // As weir_buffer_destroy().
@@ -253,9 +256,10 @@ struct weir_occupancy {
 //
 // Errors: WEIR_ERROR_INVALID for a block or for local memory that a launch would refuse;
 // WEIR_ERROR_DEVICE.
-WEIR_CALL weir_kernel_occupancy_sized(weir_kernel *kernel, struct weir_extent block,
-                                      size_t local_bytes, struct weir_occupancy *out_occupancy,
-                                      size_t size);
+WEIR_CALL weir_status weir_kernel_occupancy_sized(weir_kernel *kernel, struct weir_extent block,
+                                                  size_t local_bytes,
+                                                  struct weir_occupancy *out_occupancy,
+                                                  size_t size);
 #define weir_kernel_occupancy(kernel, ...) \
     weir_kernel_occupancy_sized(kernel, __VA_ARGS__, sizeof(struct weir_occupancy))
 
@@ -263,8 +267,8 @@ WEIR_CALL weir_kernel_occupancy_sized(weir_kernel *kernel, struct weir_extent bl
 // once if blocks can wait for each other there, and 1 if they cannot.
 //
 // Errors: as weir_kernel_occupancy().
-WEIR_CALL weir_kernel_cooperative_blocks(weir_kernel *kernel, struct weir_extent block,
-                                         size_t local_bytes, uint32_t *out_blocks);
+WEIR_CALL weir_status weir_kernel_cooperative_blocks(weir_kernel *kernel, struct weir_extent block,
+                                                     size_t local_bytes, uint32_t *out_blocks);
 
 // A number of work-items for the kernel's blocks: the kernel's required block, or else the one with
 // which the device holds most work-items at once, the largest of several. A multiple of
@@ -272,6 +276,7 @@ WEIR_CALL weir_kernel_cooperative_blocks(weir_kernel *kernel, struct weir_extent
 // device holds, at most 256.
 //
 // Errors: as weir_kernel_occupancy().
-WEIR_CALL weir_kernel_suggest_block(weir_kernel *kernel, size_t local_bytes, uint32_t *out_items);
+WEIR_CALL weir_status weir_kernel_suggest_block(weir_kernel *kernel, size_t local_bytes,
+                                                uint32_t *out_items);
 
 #endif

@@ -31,8 +31,9 @@ struct weir_queue_params {
 };
 
 // Errors: WEIR_ERROR_INVALID; WEIR_ERROR_OUT_OF_MEMORY; WEIR_ERROR_DEVICE.
-WEIR_CALL weir_queue_create_at(weir_device *device, const struct weir_queue_params *params,
-                               weir_queue **out_queue, const char *file, int line);
+WEIR_CALL weir_status weir_queue_create_at(weir_device *device,
+                                           const struct weir_queue_params *params,
+                                           weir_queue **out_queue, const char *file, int line);
 #define weir_queue_create(...) weir_queue_create_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Destroys the queue. Work that was submitted still runs to completion, and events of the queue
@@ -51,9 +52,9 @@ WEIR_API weir_device *weir_queue_device(const weir_queue *queue);
 // Errors: WEIR_ERROR_INVALID for a range outside its buffer, overlapping ranges of one buffer,
 // or buffers of another device that cannot be reached; the queue's first failure. A copy of zero
 // bytes keeps its place in the queue's order but copies nothing.
-WEIR_CALL weir_queue_copy_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset,
-                             weir_buffer *src, size_t src_offset, size_t size, const char *file,
-                             int line);
+WEIR_CALL weir_status weir_queue_copy_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset,
+                                         weir_buffer *src, size_t src_offset, size_t size,
+                                         const char *file, int line);
 #define weir_queue_copy(...) weir_queue_copy_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // One side of a 2-D copy: row r starts at offset + r * pitch. Closed.
@@ -66,8 +67,9 @@ struct weir_plane {
 // Copies `height` rows of `width` bytes.
 //
 // Errors: as weir_queue_copy(); WEIR_ERROR_INVALID for a pitch below the width.
-WEIR_CALL weir_queue_copy_2d_at(weir_queue *queue, struct weir_plane dst, struct weir_plane src,
-                                size_t width, size_t height, const char *file, int line);
+WEIR_CALL weir_status weir_queue_copy_2d_at(weir_queue *queue, struct weir_plane dst,
+                                            struct weir_plane src, size_t width, size_t height,
+                                            const char *file, int line);
 #define weir_queue_copy_2d(queue, ...) weir_queue_copy_2d_at(queue, __VA_ARGS__, __FILE__, __LINE__)
 
 // One side of a 3-D copy: a plane for each slice. Row r of slice s starts at
@@ -90,17 +92,18 @@ struct weir_volume {
 // copies slice by slice.
 //
 // Errors: as weir_queue_copy_2d(); WEIR_ERROR_INVALID for slices that run into each other.
-WEIR_CALL weir_queue_copy_3d_at(weir_queue *queue, struct weir_volume dst, struct weir_volume src,
-                                size_t width, size_t height, size_t depth, const char *file,
-                                int line);
+WEIR_CALL weir_status weir_queue_copy_3d_at(weir_queue *queue, struct weir_volume dst,
+                                            struct weir_volume src, size_t width, size_t height,
+                                            size_t depth, const char *file, int line);
 #define weir_queue_copy_3d(queue, ...) weir_queue_copy_3d_at(queue, __VA_ARGS__, __FILE__, __LINE__)
 
 // Fills `size` bytes with a pattern of 1, 2, 4, 8 or 16 bytes, which is read before the call
 // returns. `dst_offset` and `size` must be multiples of `pattern_size`.
 //
 // Errors: as weir_queue_copy().
-WEIR_CALL weir_queue_fill_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset, size_t size,
-                             const void *pattern, size_t pattern_size, const char *file, int line);
+WEIR_CALL weir_status weir_queue_fill_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset,
+                                         size_t size, const void *pattern, size_t pattern_size,
+                                         const char *file, int line);
 #define weir_queue_fill(queue, ...) weir_queue_fill_at(queue, __VA_ARGS__, __FILE__, __LINE__)
 
 // Fills `height` rows of `width` bytes; the bytes between the rows stay as they are. The offset and
@@ -109,9 +112,9 @@ WEIR_CALL weir_queue_fill_at(weir_queue *queue, weir_buffer *dst, size_t dst_off
 // doubling of the filled rows, eleven for 1024 rows, and in a HOST buffer one for each row.
 //
 // Errors: as weir_queue_fill(); WEIR_ERROR_INVALID for a pitch below the width.
-WEIR_CALL weir_queue_fill_2d_at(weir_queue *queue, struct weir_plane dst, size_t width,
-                                size_t height, const void *pattern, size_t pattern_size,
-                                const char *file, int line);
+WEIR_CALL weir_status weir_queue_fill_2d_at(weir_queue *queue, struct weir_plane dst, size_t width,
+                                            size_t height, const void *pattern, size_t pattern_size,
+                                            const char *file, int line);
 #define weir_queue_fill_2d(queue, ...) weir_queue_fill_2d_at(queue, __VA_ARGS__, __FILE__, __LINE__)
 
 // Launches `grid` blocks of `block` work-items. A grid of no blocks (x is 0) keeps its
@@ -176,8 +179,8 @@ WEIR_CALL weir_queue_fill_2d_at(weir_queue *queue, struct weir_plane dst, size_t
 // Errors: WEIR_ERROR_INVALID in a capture; WEIR_ERROR_OUT_OF_MEMORY, or WEIR_ERROR_SYSTEM if no
 // thread can be created; the queue's first failure. After an error the function never runs.
 typedef weir_status (*weir_host_function)(void *user);
-WEIR_CALL weir_queue_host_call_at(weir_queue *queue, weir_host_function function, void *user,
-                                  const char *file, int line);
+WEIR_CALL weir_status weir_queue_host_call_at(weir_queue *queue, weir_host_function function,
+                                              void *user, const char *file, int line);
 #define weir_queue_host_call(...) weir_queue_host_call_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // The same for what must be freed: the function runs once, also if the queue has failed or fails
@@ -190,8 +193,9 @@ WEIR_CALL weir_queue_host_call_at(weir_queue *queue, weir_host_function function
 // Errors: WEIR_ERROR_INVALID in a capture; WEIR_ERROR_OUT_OF_MEMORY; WEIR_ERROR_SYSTEM if no thread
 // can be created. After an error the function never runs.
 typedef void (*weir_always_function)(void *user, weir_status status);
-WEIR_CALL weir_queue_host_call_always_at(weir_queue *queue, weir_always_function function,
-                                         void *user, const char *file, int line);
+WEIR_CALL weir_status weir_queue_host_call_always_at(weir_queue *queue,
+                                                     weir_always_function function, void *user,
+                                                     const char *file, int line);
 #define weir_queue_host_call_always(queue, function, user) \
     weir_queue_host_call_always_at(queue, function, user, __FILE__, __LINE__)
 
@@ -245,23 +249,23 @@ struct weir_note_params {
 //
 // Errors: WEIR_ERROR_INVALID for a range outside its buffer, slices or rows that run into each other, and
 // buffers of another device; the queue's first failure.
-WEIR_CALL weir_queue_note_at(weir_queue *queue, const struct weir_note_params *params,
-                             uint64_t *out_note, const char *file, int line);
+WEIR_CALL weir_status weir_queue_note_at(weir_queue *queue, const struct weir_note_params *params,
+                                         uint64_t *out_note, const char *file, int line);
 #define weir_queue_note(queue, ...) weir_queue_note_at(queue, __VA_ARGS__, __FILE__, __LINE__)
 
 // Says when the work of a note with `timed` ran, in nanoseconds of CLOCK_MONOTONIC, once it is known. In any
 // order, by any thread, until the queue is destroyed. What is not said is not known in traces.
 //
 // Errors: WEIR_ERROR_INVALID for 0, and for a begin after the end.
-WEIR_CALL weir_queue_note_times(weir_queue *queue, uint64_t note, uint64_t begin_ns,
-                                uint64_t end_ns);
+WEIR_CALL weir_status weir_queue_note_times(weir_queue *queue, uint64_t note, uint64_t begin_ns,
+                                            uint64_t end_ns);
 
 // Stores an event that names the current end of the queue, or a zeroed event on error. The event
 // is complete when everything submitted to the queue before this call has finished.
 //
 // Errors: the queue's first failure.
-WEIR_CALL weir_queue_record_at(weir_queue *queue, struct weir_event *out_event, const char *file,
-                               int line);
+WEIR_CALL weir_status weir_queue_record_at(weir_queue *queue, struct weir_event *out_event,
+                                           const char *file, int line);
 #define weir_queue_record(...) weir_queue_record_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Makes later work of the queue wait for the event, on the device; the host does not wait. The
@@ -269,21 +273,22 @@ WEIR_CALL weir_queue_record_at(weir_queue *queue, struct weir_event *out_event, 
 //
 // Errors: WEIR_ERROR_INVALID for a zeroed event; the event's failure, with which the queue then
 // fails too.
-WEIR_CALL weir_queue_wait_at(weir_queue *queue, struct weir_event event, const char *file,
-                             int line);
+WEIR_CALL weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event,
+                                         const char *file, int line);
 #define weir_queue_wait(queue, ...) weir_queue_wait_at(queue, __VA_ARGS__, __FILE__, __LINE__)
 
 // Hands all submitted work to the device (clFlush()). Weir does this itself before a queue or
 // the host waits for the work, so only work that nothing waits for needs this call.
 //
 // Errors: WEIR_ERROR_DEVICE, _DEVICE_LOST.
-WEIR_CALL weir_queue_flush_at(weir_queue *queue, const char *file, int line);
+WEIR_CALL weir_status weir_queue_flush_at(weir_queue *queue, const char *file, int line);
 #define weir_queue_flush(...) weir_queue_flush_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Waits on the host for everything submitted so far.
 //
 // Errors: as weir_event_sync(); WEIR_ERROR_INVALID in a host call and in a capture.
-WEIR_CALL weir_queue_sync_at(weir_queue *queue, uint64_t timeout_ns, const char *file, int line);
+WEIR_CALL weir_status weir_queue_sync_at(weir_queue *queue, uint64_t timeout_ns, const char *file,
+                                         int line);
 #define weir_queue_sync(queue, timeout_ns) weir_queue_sync_at(queue, timeout_ns, __FILE__, __LINE__)
 
 // Waits for the rest of a failed queue's work and clears the failure; events recorded before
@@ -299,7 +304,7 @@ WEIR_CALL weir_queue_sync_at(weir_queue *queue, uint64_t timeout_ns, const char 
 //
 // Errors: WEIR_ERROR_DEVICE_LOST if the device was lost with the failure and must be reopened;
 // WEIR_ERROR_INVALID in a host call and in a capture.
-WEIR_CALL weir_queue_recover_at(weir_queue *queue, const char *file, int line);
+WEIR_CALL weir_status weir_queue_recover_at(weir_queue *queue, const char *file, int line);
 #define weir_queue_recover(queue) weir_queue_recover_at(queue, __FILE__, __LINE__)
 
 #endif

@@ -49,8 +49,8 @@ struct weir_report_params {
 //
 // Errors: WEIR_ERROR_IO for a file that cannot be read or is not a trace, with the reason;
 // WEIR_ERROR_INVALID for a window that holds no operation; WEIR_ERROR_OUT_OF_MEMORY.
-WEIR_CALL weir_report_read(const char *path, const struct weir_report_params *params,
-                           weir_report **out_report);
+WEIR_CALL weir_status weir_report_read(const char *path, const struct weir_report_params *params,
+                                       weir_report **out_report);
 
 // Destroys the report.
 WEIR_API void weir_report_destroy(weir_report **report);
@@ -191,9 +191,10 @@ struct weir_report_overlap {
 // "copy", "copy" is the time in which two copies ran at once.
 //
 // Errors: WEIR_ERROR_INVALID for a name of any other form, with the nearest valid one.
-WEIR_CALL weir_report_get_overlap_sized(const weir_report *report, const char *first,
-                                        const char *second, struct weir_report_overlap *out_overlap,
-                                        size_t size);
+WEIR_CALL weir_status weir_report_get_overlap_sized(const weir_report *report, const char *first,
+                                                    const char *second,
+                                                    struct weir_report_overlap *out_overlap,
+                                                    size_t size);
 #define weir_report_get_overlap(report, first, second, out_overlap)   \
     weir_report_get_overlap_sized(report, first, second, out_overlap, \
                                   sizeof(struct weir_report_overlap))
@@ -248,8 +249,8 @@ struct weir_report_finding {
 // Each takes <=, >=, < and >.
 //
 // Errors: WEIR_ERROR_INVALID for a condition that cannot be parsed, with the valid forms.
-WEIR_CALL weir_report_check_sized(const weir_report *report, const char *condition,
-                                  struct weir_report_finding *out_check, size_t size);
+WEIR_CALL weir_status weir_report_check_sized(const weir_report *report, const char *condition,
+                                              struct weir_report_finding *out_check, size_t size);
 #define weir_report_check(report, condition, out_check) \
     weir_report_check_sized(report, condition, out_check, sizeof(struct weir_report_finding))
 

@@ -48,8 +48,8 @@ struct weir_open_params {
 // Errors: WEIR_ERROR_CONFIG with file:line and the nearest valid name;
 // WEIR_ERROR_MODULE if no listed backend can be used, with every reason and one
 // remedy in the text.
-WEIR_CALL weir_open_at(const struct weir_open_params *params, weir_runtime **out_runtime,
-                       const char *file, int line);
+WEIR_CALL weir_status weir_open_at(const struct weir_open_params *params,
+                                   weir_runtime **out_runtime, const char *file, int line);
 #define weir_open(...) weir_open_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Closes the runtime. Every device of it must have been closed.
@@ -57,7 +57,7 @@ WEIR_CALL weir_open_at(const struct weir_open_params *params, weir_runtime **out
 // Errors: WEIR_ERROR_INVALID while devices are open, with the lines that opened them; nothing is
 // closed then. The first error of a module that could not save its data, such as WEIR_ERROR_IO of
 // the plugin `trace` when the disk is full; everything is closed then.
-WEIR_CALL weir_close_at(weir_runtime **runtime, const char *file, int line);
+WEIR_CALL weir_status weir_close_at(weir_runtime **runtime, const char *file, int line);
 #define weir_close(...) weir_close_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // The name of the backend that ends the chain ("opencl").
