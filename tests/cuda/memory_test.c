@@ -137,46 +137,6 @@ WEIR_TEST(CudaMemory, WrappedMemoryIsLetGoAtAnIdleMoment)
     EXPECT_INT_EQ(fake->calls("cuMemHostUnregister"), before + 3);
 }
 
-RIG_TEST(CudaMemory, DeferredFreesWaitForAnIdleDevice)
-{
-    static _Alignas(4096) unsigned char memory[4096];
-    const struct weir_test_cuda *fake = rig_fake();
-    own_buffer device = rig_buffer(rig, 64, WEIR_PLACE_DEVICE);
-    weir_buffer *wrapped = rig_wrap(rig, memory, sizeof memory);
-    weir_program *program = rig_program(rig);
-    const long unregistered = fake->calls("cuMemHostUnregister");
-    const long unloaded = fake->calls("cuModuleUnload");
-    weir_program_destroy(&program);
-    weir_buffer_destroy(&wrapped);
-    fake->hold(1);
-    EXPECT_OK(weir_queue_fill(rig->queue, device, 0, 64, pattern, 1));
-    program = rig_program(rig); // which looks whether the device is idle
-    EXPECT_INT_EQ(fake->calls("cuMemHostUnregister"), unregistered);
-    EXPECT_INT_EQ(fake->calls("cuModuleUnload"), unloaded);
-    fake->hold(0);
-    EXPECT_OK(weir_queue_sync(rig->queue, GUARD_NS));
-    EXPECT_INT_EQ(fake->calls("cuMemHostUnregister"), unregistered + 1);
-    EXPECT_INT_EQ(fake->calls("cuModuleUnload"), unloaded + 1);
-    weir_program_destroy(&program);
-}
-
-// Registrations are the process's.
-WEIR_TEST(CudaMemory, AnUnusedRegistrationOfAnotherDeviceIsInNoWay)
-{
-    static _Alignas(4096) unsigned char memory[4096];
-    struct rig rigs[2];
-    ASSERT_TRUE(rig_start(&rigs[0]) && rig_start(&rigs[1]));
-    const long before = rig_fake()->calls("cuMemHostUnregister");
-    weir_buffer *wrapped = rig_wrap(&rigs[0], memory, 2048);
-    weir_buffer_destroy(&wrapped);
-    wrapped = rig_wrap(&rigs[1], memory + 1024, 2048);
-    EXPECT_INT_EQ(rig_fake()->calls("cuMemHostUnregister"), before + 1);
-    weir_buffer_destroy(&wrapped);
-    rig_finish(&rigs[0]);
-    rig_finish(&rigs[1]);
-    EXPECT_INT_EQ(rig_fake()->calls("cuMemHostUnregister"), before + 2);
-}
-
 // For example PyTorch's pinned tensors.
 RIG_TEST(CudaMemory, WrapsWhatIsPinnedAlready)
 {
