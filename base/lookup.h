@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 // Splits "HOST:PORT", where a host with colons stands in brackets, or "PORT", whose host is "". False if the port is
-// no number from 1 to 65535, or the host has `size` bytes.
+// no number from 1 to 65535 without leading zeros, a bracket is not closed, or the host has `size` bytes.
 bool weir_address_split(const char *text, char *host, size_t size, const char **out_port);
 
 // As getaddrinfo() for streams; "localhost" and numbers ask no server. Returns NULL, or a text such as "Name or

@@ -271,8 +271,8 @@ WEIR_CALL weir_status weir_queue_record_at(weir_queue *queue, struct weir_event 
 // Makes later work of the queue wait for the event, on the device; the host does not wait. The
 // event may belong to any queue of any device of the same runtime.
 //
-// Errors: WEIR_ERROR_INVALID for a zeroed event; the event's failure, with which the queue then
-// fails too.
+// Errors: WEIR_ERROR_INVALID for a zeroed event; the queue's first failure; the event's failure, with which
+// the queue then fails too.
 WEIR_CALL weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event,
                                          const char *file, int line);
 #define weir_queue_wait(queue, ...) weir_queue_wait_at(queue, __VA_ARGS__, __FILE__, __LINE__)

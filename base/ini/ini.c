@@ -177,7 +177,8 @@ static int on_key(void *user, const char *section, const char *name, const char 
             return refuse(reader, "keep one of them", "'%s' of [%s] is already set in line %u",
                           name, in, entries[i].line);
     if (reader->ini->count - reader->section > WEIR_INI_KEY_LIMIT)
-        return refuse(reader, NULL, "more than %d keys", WEIR_INI_KEY_LIMIT);
+        return refuse(reader, "a key stands once", "[%s] has more than %d keys", in,
+                      WEIR_INI_KEY_LIMIT);
     return add(reader, in, name, value);
 }
 

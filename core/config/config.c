@@ -312,7 +312,7 @@ static weir_status fail_unknown(const char *origin, const struct name_list *list
 static weir_status fail_unknown(const char *origin, const struct name_list *list,
                                 const char *format, ...)
 {
-    char text[300];
+    char text[sizeof((struct weir_error *)NULL)->message];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
@@ -615,7 +615,9 @@ void weir__config_print(const struct weir__config *config)
 {
     const bool debugs = weir__config_debug(config);
     const int level = level_of(config->weir[KEY_LOG]->text);
-    const int printed = level > 0 ? level - 1 : debugs ? WEIR_LOG_WARNING : 0;
+    int printed = level - 1;
+    if (level == 0)
+        printed = debugs ? WEIR_LOG_WARNING : 0;
     weir__log_print(printed, debugs || printed > 0);
 }
 

@@ -52,10 +52,14 @@ static weir_status refuse_close(weir_device *device)
     if (left.count == 0)
         return WEIR_OK;
     weir__left_list(&left, "weir_device_close: ", list);
-    const char *remedy = has_shared
-                             ? "let a tensor's user call its deleter, and destroy the others, first"
-                         : all_named ? "destroy them first"
-                                     : "destroy them first; params.label gives names";
+    const bool several = left.count > 1;
+    const char *remedy = several ? "destroy them first" : "destroy it first";
+    if (has_shared)
+        remedy = several ? "let a tensor's user call its deleter, and destroy the others, first"
+                         : "let the tensor's user call its deleter first";
+    else if (!all_named)
+        remedy = several ? "destroy them first; params.label gives names"
+                         : "destroy it first; params.label gives a name";
     return weir__invalid(device->info.name, remedy,
                          "weir_device_close: %u object%s of the device still exist%s: %s",
                          (unsigned)left.count, left.count == 1 ? "" : "s",

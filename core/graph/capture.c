@@ -57,7 +57,7 @@ static struct weir_lock lock = WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_CAP
 
 static const struct point *latest_of(const struct point *point, uint32_t branch)
 {
-    return branch < point->count ? point->latest[branch] : NULL;
+    return point && branch < point->count ? point->latest[branch] : NULL;
 }
 
 // Of nodes of one branch, or NULL.
@@ -87,9 +87,12 @@ static struct point *add_point(struct weir__capture *capture, const struct point
 // The branch comes after that point too.
 static bool merge(struct weir__capture *capture, struct branch *branch, const struct point *other)
 {
-    struct point *end = add_point(capture, branch->end, other->count);
+    bool adds = false;
+    for (uint32_t i = 0; i < other->count; i++)
+        adds = adds || is_later(other->latest[i], latest_of(branch->end, i));
+    struct point *end = adds ? add_point(capture, branch->end, other->count) : NULL;
     if (!end)
-        return false;
+        return !adds;
     for (uint32_t i = 0; i < other->count; i++)
         if (is_later(other->latest[i], end->latest[i]))
             end->latest[i] = other->latest[i];

@@ -574,6 +574,7 @@ weir_status weir_pool_allocate_at(weir_pool *pool, weir_queue *queue, size_t siz
     }
     return status;
 }
+
 // Buffers that come back to their pool, or leave it: a free is an operation of its queue, and later uses of
 // the pointer are refused.
 

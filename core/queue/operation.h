@@ -72,7 +72,8 @@ weir_status weir__operation_box(const struct weir__caller *caller, const char *c
                                 struct weir_operation *operation);
 
 // A launch, whose kernel is not NULL, and which is COOPERATIVE if the call is. It gets the kernel of the caller's device,
-// and the sizes without zeros, which are passed since reading them back would stall. `widened` is room for arguments that have to be changed: it lives as long as the operation.
+// and the sizes without zeros, which are passed since reading them back would stall. `widened` is room for arguments that
+// have to be changed: it lives as long as the operation.
 weir_status weir__operation_launch(const struct weir__caller *caller,
                                    struct weir_operation *operation, struct weir_extent grid,
                                    struct weir_extent block,

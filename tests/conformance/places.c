@@ -135,5 +135,6 @@ CONFORM(Places, OfFiftyObjectsLeftAtClose)
     expect_logged(f, 0);
     EXPECT_CONTAINS(weir_last_error()->message,
                     "1 object of the device still exists: the buffer 'left 0' (created at ");
+    EXPECT_CONTAINS(weir_last_error()->remedy, "destroy it first");
     weir_buffer_destroy(&buffers[0]);
 }

@@ -309,7 +309,7 @@ WEIR_TEST(Config, RefusesTooManySectionsAndKeys)
     for (int i = 0; i <= WEIR_INI_KEY_LIMIT; i++)
         used += (size_t)snprintf(text + used, size - used, "k%d = 1\n", i);
     EXPECT_INT_EQ(read_all(text), WEIR_ERROR_CONFIG);
-    EXPECT_STR_EQ(weir_last_error()->message, "weir.ini:1026: more than 1024 keys");
+    EXPECT_STR_EQ(weir_last_error()->message, "weir.ini:1026: [weir] has more than 1024 keys");
     free(text);
 }
 

@@ -19,7 +19,7 @@
 // sends a number that is used once, and the other one answers with an authentication code of it and of what it says
 // (HMAC-SHA-512-256 of libsodium).
 
-#define LOCAL_MAGIC "weirloc3" // what each side says begins so
+#define LOCAL_MAGIC "weirloc4" // what each side says begins so
 #define LOCAL_NONCE_SIZE 32
 #define LOCAL_PROOF_SIZE 32
 #define LOCAL_SECRET_LEAST 16  // characters

@@ -202,6 +202,8 @@ static bool settle(struct local_shrink *shrink)
     const uint64_t door = value_of(shrink->door);
     const uint64_t patient_until_ns = weir_clock_now_ns() + shrink->patience_ns;
     char duration[WEIR_TEXT_QUANTITY_SIZE];
+    uint32_t sends = UINT32_MAX;
+    uint64_t until_ns = 0;
     shrink->whole->peers[own].told = door;
     send_to_all(shrink, &(struct mesh_news){.kind = MESH_TELLS,
                                             .value = door,
@@ -210,8 +212,11 @@ static bool settle(struct local_shrink *shrink)
     while (!shrink->settled && !is_in_vain(shrink)) {
         const uint64_t now_ns = weir_clock_now_ns();
         const uint32_t first = first_that_has_told(shrink);
-        const uint64_t more_ns = first == own ? 0 : 2 * shrink->patience_ns;
-        const uint64_t until_ns = local_sooner(shrink->deadline_ns, patient_until_ns + more_ns);
+        if (first != sends) // its patience begins with what it tells
+            until_ns =
+                local_sooner(shrink->deadline_ns,
+                             first == own ? patient_until_ns : now_ns + 2 * shrink->patience_ns);
+        sends = first;
         if (first == own && (now_ns >= until_ns || all_have_told(shrink)))
             send_list(shrink);
         else if (now_ns >= until_ns)
