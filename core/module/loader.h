@@ -72,8 +72,8 @@ bool weir__module_check(const struct weir_module *module, const char *name,
 // Builds a load report, the data of weir_load_report_*. The loader adds an entry
 // for each file that it tries; the code that opens modules adds the rest.
 //
-// All functions accept a NULL report and then do nothing. Without memory for an entry the report lacks it, and its
-// text says that it is incomplete; without memory for the text there is none.
+// All functions accept a NULL report and then do nothing. If out of memory, the report lacks an entry, and its
+// text says that it is incomplete; or there is no text.
 //
 // Threads: one thread builds a report; afterwards any number may read it.
 
