@@ -44,7 +44,6 @@
 // however many operations it has. The restrictions:
 //   - frames of one stage are no longer in order, since each slot has its own queue: a stage
 //     may access its slot's buffers, and memory that is never written;
-//   - the stages of one frame run one after the other, in the order of the list;
 //   - `submit` is called for a capture, not for a frame, and must not submit host calls or
 //     wait; if it does, the frame fails with a message that names the call;
 //   - spans and stage statistics are absent, and a failure of the work has no stage: its

@@ -30,14 +30,27 @@ static weir_status check_dependencies(const struct weir_pipeline_params *params,
 {
     const struct weir_pipeline_stage *stage = &params->stages[index];
     unsigned wrong = index;
+    // Stages before this one are valid dependencies; any bits that remain are
+    // not.
     if (stage->depends_on >> index == 0)
         return WEIR_OK;
     while (!(stage->depends_on >> wrong & 1))
         wrong++;
+    if (wrong == index)
+        return weir__pattern_refuse(params->label,
+                                    "frames of one stage run in order anyway: leave it out",
+                                    "stage %" PRIu32 " ('%s') depends on itself", index,
+                                    stage->name);
+    if (wrong >= params->stage_count)
+        return weir__pattern_refuse(params->label, "use the indices of the list, from 0",
+                                    "stage %" PRIu32
+                                    " ('%s') depends on stage %u, but there are only %" PRIu32
+                                    " stages",
+                                    index, stage->name, wrong, params->stage_count);
     return weir__pattern_refuse(
-        params->label, "list a stage after all that it depends on; frames of a stage are in order",
-        "stage %" PRIu32 " ('%s') depends on stage %u, which is none of the %" PRIu32 " before it",
-        index, stage->name, wrong, index);
+        params->label, "list a stage after all that it depends on; a cycle has no such order",
+        "stage %" PRIu32 " ('%s') depends on stage %u ('%s'), which comes after it", index,
+        stage->name, wrong, params->stages[wrong].name);
 }
 
 static weir_status check_name(const struct weir_pipeline_params *params, uint32_t index)
@@ -273,29 +286,53 @@ static weir_status make_stages(weir_pipeline *pipeline, const struct weir_pipeli
         snprintf(stage->name, sizeof stage->name, "%s", given[i].name);
         stage->depends_on = given[i].depends_on;
         stage->last = !(depended_on >> i & 1);
+        stage->lane = i;
         stage->submit = given[i].submit;
+        stage->priority = given[i].priority;
         stage->device = device_of(pipeline, &given[i]);
         while (pipeline->stages[stage->timeline].device != stage->device)
             stage->timeline++;
-        if (!pipeline->params.graphs)
-            TRY(weir__pattern_queue(stage->device, given[i].priority, pipeline->params.timing,
-                                    place, &stage->queue, "%s/%s", pipeline->label, stage->name));
+        TRY(weir__pattern_queue(stage->device, stage->priority, pipeline->params.timing, place,
+                                &stage->queue, "%s/%s", pipeline->label, stage->name));
     }
     return WEIR_OK;
 }
 
-// Creates the queues of the slots, of the highest priority of the stages.
-static weir_status make_graphs(weir_pipeline *pipeline, const struct weir_pipeline_stage *given,
-                               struct weir__place place)
+// List order is a topological order, so the stages that this one depends on have their
+// lanes already.
+static void choose_lanes(weir_pipeline *pipeline)
 {
-    int32_t highest = given[0].priority;
+    uint64_t continued = 0;
+    bool rooted = false;
+
+    for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
+        struct weir__stage *stage = &pipeline->stages[i];
+        if (stage->depends_on == 0 && !rooted) {
+            stage->lane = WEIR__SLOT_LANE;
+            rooted = true;
+        }
+        for (uint32_t d = 0; d < i; d++)
+            if ((stage->depends_on & ~continued) >> d & 1) {
+                stage->lane = pipeline->stages[d].lane;
+                continued |= WEIR_PIPELINE_AFTER(d);
+                break;
+            }
+    }
+}
+
+// Creates the queues of the slots, of the highest priority of the stages.
+static weir_status make_graphs(weir_pipeline *pipeline, struct weir__place place)
+{
+    int32_t highest = pipeline->stages[0].priority;
+    choose_lanes(pipeline);
     for (uint32_t i = 1; i < pipeline->params.stage_count; i++)
-        if (highest < given[i].priority)
-            highest = given[i].priority;
-    for (uint32_t i = 0; i < pipeline->params.slot_count; i++)
+        if (highest < pipeline->stages[i].priority)
+            highest = pipeline->stages[i].priority;
+    for (uint32_t i = 0; i < pipeline->params.slot_count; i++) {
         TRY(weir__pattern_queue(pipeline->params.device, highest, false, place,
                                 &pipeline->slots[i].queue, "%s/slot %u", pipeline->label,
                                 (unsigned)i));
+    }
     return WEIR_OK;
 }
 
@@ -437,7 +474,7 @@ static weir_status make_parts(weir_pipeline *pipeline, const struct weir_pipelin
     TRY(make_storage(pipeline));
     TRY(make_stages(pipeline, params->stages, place));
     if (params->graphs)
-        TRY(make_graphs(pipeline, params->stages, place));
+        TRY(make_graphs(pipeline, place));
     TRY(make_slots(pipeline));
     TRY(join_group(pipeline));
     return make_threads(pipeline);

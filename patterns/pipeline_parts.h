@@ -27,6 +27,7 @@
 #include "patterns/statistics.h"
 
 #define WEIR__NAME_SIZE 32 // of stages
+#define WEIR__SLOT_LANE UINT32_MAX
 
 enum weir__frame_state {
     WEIR__FRAME_WAITING,
@@ -49,10 +50,12 @@ struct weir__stage {
     char name[WEIR__NAME_SIZE];
     uint64_t depends_on;
     bool last; // no stage depends on it
+    int32_t priority;
     weir_pipeline_submit_function submit;
     weir_device *device;
     uint32_t timeline; // of the device's stages: an index of `covered`
-    weir_queue *queue; // NULL with graphs
+    weir_queue *queue; // with graphs, nothing runs on it: captures fork to it
+    uint32_t lane;     // the stage whose queue it is submitted to: another one with graphs only
 };
 
 struct weir__slot {
@@ -68,7 +71,7 @@ struct weir__slot {
     struct weir_event ends[WEIR_PIPELINE_STAGES_MAX];
     struct weir_pipeline_span spans[WEIR_PIPELINE_STAGES_MAX];
     // With graphs.
-    weir_queue *queue;      // captures and launches its frames
+    weir_queue *queue;      // launches its frames
     weir_graph *graph;      // NULL: none captured yet
     uint64_t number;        // the `repeat` number of the graph's frames
     struct weir_event done; // zeroed: not launched
@@ -138,6 +141,9 @@ struct weir_pipeline_group {
     uint32_t count;
     uint32_t last; // the member that got the last frame
 };
+
+// Adds a delivered frame to the figures. Called with the lock.
+void weir__pipeline_count(weir_pipeline *pipeline, const struct weir_pipeline_result *result);
 
 // The threads; `argument` is the pipeline. They end when `stopping` is set.
 void weir__pipeline_starter(void *argument);

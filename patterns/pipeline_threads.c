@@ -114,6 +114,14 @@ static struct weir__record *take_slot(weir_pipeline *pipeline)
     return record;
 }
 
+// Nothing waits for what the slot's last frame has recorded, nor for a capture's events after it.
+static void forget_events(const weir_pipeline *pipeline, struct weir__slot *slot)
+{
+    slot->done = (struct weir_event){0};
+    memset(slot->begins, 0, pipeline->params.stage_count * sizeof *slot->begins);
+    memset(slot->ends, 0, pipeline->params.stage_count * sizeof *slot->ends);
+}
+
 static void prepare(weir_pipeline *pipeline, struct weir__slot *slot, void *frame, uint64_t number)
 {
     const struct weir_pipeline_params *params = &pipeline->params;
@@ -143,9 +151,7 @@ static void prepare_oldest(weir_pipeline *pipeline)
     slot->stage = "";
     slot->queue_failed = false;
     slot->refused = false;
-    slot->done = (struct weir_event){0};
-    memset(slot->begins, 0, pipeline->params.stage_count * sizeof *slot->begins);
-    memset(slot->ends, 0, pipeline->params.stage_count * sizeof *slot->ends);
+    forget_events(pipeline, slot);
     if (!must_recover || recover(pipeline, slot))
         prepare(pipeline, slot, record->frame, number);
     weir__pattern_lock_take(&pipeline->line->lock);
@@ -183,11 +189,35 @@ void weir__pipeline_preparer(void *argument)
 
 // --- the stages ---
 
+static weir_queue *queue_of(const weir_pipeline *pipeline, const struct weir__slot *slot,
+                            const struct weir__stage *stage)
+{
+    return stage->lane == WEIR__SLOT_LANE ? slot->queue : pipeline->stages[stage->lane].queue;
+}
+
+// `begin`: of the capture, with graphs.
+static bool wait_for_stages(weir_pipeline *pipeline, struct weir__slot *slot, uint32_t index,
+                            const struct weir_event *begin)
+{
+    const struct weir__stage *stage = &pipeline->stages[index];
+    weir_queue *queue = queue_of(pipeline, slot, stage);
+
+    if (begin && stage->depends_on == 0 && stage->lane != WEIR__SLOT_LANE &&
+        !took(slot, stage->name, weir_queue_wait(queue, *begin)))
+        return false;
+    for (uint32_t i = 0; i < index; i++)
+        if ((stage->depends_on >> i & 1) && pipeline->stages[i].lane != stage->lane &&
+            !took(slot, stage->name, weir_queue_wait(queue, slot->ends[i])))
+            return false;
+    return true;
+}
+
 static bool call_submit(weir_pipeline *pipeline, struct weir__slot *slot, void *frame,
-                        const struct weir__stage *stage, weir_queue *queue)
+                        const struct weir__stage *stage)
 {
     weir__pattern_forget();
-    const weir_status status = stage->submit(pipeline->params.user, slot->data, frame, queue);
+    const weir_status status =
+        stage->submit(pipeline->params.user, slot->data, frame, queue_of(pipeline, slot, stage));
     if (status == WEIR_OK)
         return true;
     note(slot, stage->name, status);
@@ -198,21 +228,22 @@ static bool call_submit(weir_pipeline *pipeline, struct weir__slot *slot, void *
     return false;
 }
 
-static bool submit_stage(weir_pipeline *pipeline, struct weir__slot *slot, void *frame,
-                         uint32_t index)
+static bool submit_to(weir_pipeline *pipeline, struct weir__slot *slot, void *frame, uint32_t index,
+                      const struct weir_event *begin)
 {
     const struct weir__stage *stage = &pipeline->stages[index];
-    for (uint32_t i = 0; i < index; i++)
-        if ((stage->depends_on >> i & 1) &&
-            !took(slot, stage->name, weir_queue_wait(stage->queue, slot->ends[i])))
-            return false;
-    if (pipeline->params.timing &&
-        !took(slot, stage->name, weir_queue_record(stage->queue, &slot->begins[index])))
+    weir_queue *queue = queue_of(pipeline, slot, stage);
+
+    if (!wait_for_stages(pipeline, slot, index, begin) ||
+        (pipeline->params.timing &&
+         !took(slot, stage->name, weir_queue_record(queue, &slot->begins[index]))))
         return false;
-    const bool submitted = call_submit(pipeline, slot, frame, stage, stage->queue);
+    const bool submitted = call_submit(pipeline, slot, frame, stage);
+    if (begin && !submitted)
+        return false;
     // Also after a callback that failed: it may have submitted half of its work, which must finish
     // before the slot is reused.
-    if (took(slot, stage->name, weir_queue_record(stage->queue, &slot->ends[index])))
+    if (took(slot, stage->name, weir_queue_record(queue, &slot->ends[index])))
         return submitted;
     // The queue had failed, and what the callback returned may be its refusal.
     slot->refused = true;
@@ -228,7 +259,7 @@ static void submit_frame(weir_pipeline *pipeline, struct weir__slot *slot, void 
     // In a region with the stage's name, inside the frame's region: traces show both.
     for (uint32_t i = 0; i < params->stage_count && submitted; i++) {
         weir_region_push(runtime, pipeline->stages[i].name, WEIR_NO_NUMBER);
-        submitted = submit_stage(pipeline, slot, frame, i);
+        submitted = submit_to(pipeline, slot, frame, i, NULL);
         weir_region_pop(runtime);
     }
     // A wait flushes the queue that it waits for. But the last stages are waited
@@ -241,8 +272,30 @@ static void submit_frame(weir_pipeline *pipeline, struct weir__slot *slot, void 
 // --- graphs ---
 
 // Each slot has a queue that launches its frames, so frames overlap as
-// far as the device allows, and a graph, captured on that queue from the stages, one after the other, at the
-// slot's first frame with a given `repeat` number.
+// far as the device allows, and a graph, captured from the stages at the slot's first
+// frame with a given `repeat` number.
+// A stage is captured on the queue of a stage that it depends on, if no other stage has
+// continued there, and else on its own queue. So a chain of stages is captured on the
+// slot's queue alone and needs no fork, which makes it cheaper to replay on a backend
+// without graphs.
+
+static bool capture_stages(weir_pipeline *pipeline, struct weir__slot *slot, void *frame)
+{
+    struct weir_event begin;
+
+    if (!took(slot, "graph", weir_queue_record(slot->queue, &begin)))
+        return false;
+    for (uint32_t i = 0; i < pipeline->params.stage_count; i++)
+        if (!submit_to(pipeline, slot, frame, i, &begin))
+            return false;
+    for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
+        const struct weir__stage *stage = &pipeline->stages[i];
+        if (stage->last && stage->lane != WEIR__SLOT_LANE &&
+            !took(slot, stage->name, weir_queue_wait(slot->queue, slot->ends[i])))
+            return false;
+    }
+    return true;
+}
 
 static bool capture(weir_pipeline *pipeline, struct weir__slot *slot, void *frame)
 {
@@ -251,12 +304,11 @@ static bool capture(weir_pipeline *pipeline, struct weir__slot *slot, void *fram
         .label = weir_queue_label(slot->queue),
     };
 
-    bool captured = true;
     weir_graph_destroy(&slot->graph);
     if (!took(slot, "graph", weir_capture_begin(slot->queue)))
         return false;
-    for (uint32_t i = 0; i < pipeline->params.stage_count && captured; i++)
-        captured = call_submit(pipeline, slot, frame, &pipeline->stages[i], slot->queue);
+    const bool captured = capture_stages(pipeline, slot, frame);
+    forget_events(pipeline, slot);
     if (!captured) {
         WEIR_IGNORE(weir_capture_cancel(slot->queue));
         return false;
@@ -444,41 +496,6 @@ static struct weir_pipeline_result make_result(weir_pipeline *pipeline,
     return result;
 }
 
-static void count_spans(weir_pipeline *pipeline, const struct weir_pipeline_span *spans)
-{
-    struct weir_pipeline_statistics *figures = &pipeline->figures;
-
-    for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
-        uint64_t begin = spans[i].begin_ns;
-        uint64_t last_end = pipeline->last_end_ns[i];
-        figures->stages[i].busy_ns += spans[i].end_ns - begin;
-        if (figures->timed_frames > 0 && begin > last_end)
-            figures->stages[i].wait_ns += begin - last_end;
-        pipeline->last_end_ns[i] = spans[i].end_ns;
-        weir__union_add(&pipeline->covered[pipeline->stages[i].timeline], begin, spans[i].end_ns);
-    }
-    figures->timed_frames++;
-}
-
-// Adds a delivered frame to the figures. Called with the lock.
-static void count_frame(weir_pipeline *pipeline, const struct weir_pipeline_result *result)
-{
-    struct weir_pipeline_statistics *figures = &pipeline->figures;
-
-    if (result->status == WEIR_DROPPED) {
-        figures->dropped++;
-    } else if (result->status == WEIR_CANCELLED) {
-        figures->cancelled++;
-    } else if (result->status != WEIR_OK) {
-        figures->failed++;
-    } else {
-        figures->succeeded++;
-        weir__histogram_add(&pipeline->latency, result->latency_ns);
-    }
-    if (result->spans)
-        count_spans(pipeline, result->spans);
-}
-
 // Called with the lock, which is released meanwhile.
 static void deliver_head(weir_pipeline *pipeline)
 {
@@ -506,7 +523,7 @@ static void deliver_head(weir_pipeline *pipeline)
     memset(&delivery, 0, sizeof delivery);
     delivery.result = make_result(pipeline, record, slot, now_ns);
     delivery.result.spans = spans;
-    count_frame(pipeline, &delivery.result);
+    weir__pipeline_count(pipeline, &delivery.result);
     pipeline->last_ns = now_ns;
     weir__pattern_lock_release(&pipeline->line->lock);
     if (params->deliver)

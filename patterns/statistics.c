@@ -1,5 +1,5 @@
-// The figures of pipelines: the histogram and the union, and the figures of one pipeline and of several that are
-// added up.
+// The figures of pipelines: the histogram and the union, what a delivered frame adds, and the figures of one pipeline
+// and of several that are added up.
 //
 // Fixed memory, because statistics run in a loop that must not allocate. The
 // histogram trades exactness for that, within a bound. The union does not: the
@@ -117,6 +117,42 @@ uint64_t weir__union_length(const struct weir__union *set)
     for (uint32_t i = 0; i < set->count; i++)
         length += set->pieces[i].end - set->pieces[i].begin;
     return length;
+}
+
+// What a frame adds.
+
+static void count_spans(weir_pipeline *pipeline, const struct weir_pipeline_span *spans)
+{
+    struct weir_pipeline_statistics *figures = &pipeline->figures;
+
+    for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
+        uint64_t begin = spans[i].begin_ns;
+        uint64_t last_end = pipeline->last_end_ns[i];
+        figures->stages[i].busy_ns += spans[i].end_ns - begin;
+        if (figures->timed_frames > 0 && begin > last_end)
+            figures->stages[i].wait_ns += begin - last_end;
+        pipeline->last_end_ns[i] = spans[i].end_ns;
+        weir__union_add(&pipeline->covered[pipeline->stages[i].timeline], begin, spans[i].end_ns);
+    }
+    figures->timed_frames++;
+}
+
+void weir__pipeline_count(weir_pipeline *pipeline, const struct weir_pipeline_result *result)
+{
+    struct weir_pipeline_statistics *figures = &pipeline->figures;
+
+    if (result->status == WEIR_DROPPED) {
+        figures->dropped++;
+    } else if (result->status == WEIR_CANCELLED) {
+        figures->cancelled++;
+    } else if (result->status != WEIR_OK) {
+        figures->failed++;
+    } else {
+        figures->succeeded++;
+        weir__histogram_add(&pipeline->latency, result->latency_ns);
+    }
+    if (result->spans)
+        count_spans(pipeline, result->spans);
 }
 
 void weir__statistics_add(struct weir_pipeline_statistics *to,

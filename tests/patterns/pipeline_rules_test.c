@@ -189,13 +189,12 @@ RULE_TEST(Rules, GraphsThatCannotRunAreRefused)
     params->stage_count = 3;
 
     stages[1].depends_on = WEIR_PIPELINE_AFTER(0) | WEIR_PIPELINE_AFTER(1);
-    expect_refused(*params,
-                   "stage 1 ('middle') depends on stage 1, which is none of the 1 before it");
+    expect_refused(*params, "stage 1 ('middle') depends on itself");
     stages[1].depends_on = WEIR_PIPELINE_AFTER(2);
     stages[2].depends_on = WEIR_PIPELINE_AFTER(1);
-    expect_refused(*params, "stage 1 ('middle') depends on stage 2, which is none");
+    expect_refused(*params, "stage 1 ('middle') depends on stage 2 ('out'), which comes after it");
     stages[1].depends_on = WEIR_PIPELINE_AFTER(63);
-    expect_refused(*params, "stage 1 ('middle') depends on stage 63, which is none");
+    expect_refused(*params, "stage 1 ('middle') depends on stage 63, but there are only 3 stages");
     stages[1].depends_on = 0;
     stages[2].name = "in";
     expect_refused(*params, "stages 0 and 2 are both named 'in'");
