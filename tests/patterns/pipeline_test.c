@@ -446,6 +446,36 @@ WEIR_TEST(PipelineGraphs, EveryFrameWithItsData)
     }
 }
 
+// `left` and `right`, and the queues on which they were captured last.
+static weir_pipeline_submit_function side_submits[2];
+static weir_queue *sides[2];
+
+static weir_status left_submit(void *user, void *slot, void *frame, weir_queue *queue)
+{
+    sides[0] = queue;
+    return side_submits[0](user, slot, frame, queue);
+}
+
+static weir_status right_submit(void *user, void *slot, void *frame, weir_queue *queue)
+{
+    sides[1] = queue;
+    return side_submits[1](user, slot, frame, queue);
+}
+
+LINE_TEST(PipelineGraphs, BranchesAreCapturedSideBySide)
+{
+    const struct weir_pipeline_params params = graph_params(2);
+    for (int i = 0; i < 2; i++)
+        side_submits[i] = stages[1 + i].submit;
+    stages[1].submit = left_submit;
+    stages[2].submit = right_submit;
+    line_run(params, FRAMES);
+    line_expect_ok(FRAMES);
+    EXPECT_NOT_NULL(sides[0]);
+    EXPECT_NOT_NULL(sides[1]);
+    EXPECT_TRUE(sides[0] != sides[1]);
+}
+
 // A frame that does not repeat the previous frame of its slot is captured again.
 LINE_TEST(PipelineGraphs, OtherFramesAreCapturedAnew)
 {
