@@ -164,16 +164,43 @@ static weir_status refuse_kind(const struct check_findings *findings, size_t ent
     return refuse_rules(findings, entry, mend, "has the kind '%s', which does not exist", kind);
 }
 
+// A key that does not exist, or one that is no text, is refused by its name.
+static weir_status check_keys(const struct check_findings *findings, size_t entry, json_t *object)
+{
+    static const char *const keys[] = {"kind", "first", "second", "buffer", "reason"};
+    enum {
+        KEYS = sizeof keys / sizeof *keys
+    };
+    const char *key;
+    json_t *value;
+    json_object_foreach(object, key, value)
+    {
+        size_t i = 0;
+        while (i < KEYS && strcmp(key, keys[i]) != 0)
+            i++;
+        const char *nearest = i < KEYS ? NULL : weir_text_nearest(key, keys, KEYS);
+        char mend[128] = "its keys are kind, first, second, buffer and reason";
+        if (nearest)
+            snprintf(mend, sizeof mend, "did you mean '%s'?", nearest);
+        if (i == KEYS)
+            return refuse_rules(findings, entry, mend, "has a key '%s', which does not exist", key);
+        if (!json_is_string(value))
+            return refuse_rules(findings, entry, "write a text", "has a '%s' that is no text", key);
+    }
+    return WEIR_OK;
+}
+
 static weir_status read_rule(struct check_findings *findings, size_t entry, json_t *object)
 {
     struct weir_suppression *rule = &findings->rules[entry - 1];
     const char *kind = "";
-    json_error_t error;
     *rule = (struct weir_suppression){0, "", "", "", "", 0};
-    if (json_unpack_ex(object, &error, JSON_STRICT, "{s?s, s?s, s?s, s?s, s?s}", "kind", &kind,
-                       "first", &rule->first, "second", &rule->second, "buffer", &rule->buffer,
-                       "reason", &rule->reason) != 0)
-        return refuse_rules(findings, entry, rules_remedy, "is wrong: %s", error.text);
+    const weir_status status = check_keys(findings, entry, object);
+    if (status < 0)
+        return status;
+    if (json_unpack(object, "{s?s, s?s, s?s, s?s, s?s}", "kind", &kind, "first", &rule->first,
+                    "second", &rule->second, "buffer", &rule->buffer, "reason", &rule->reason) != 0)
+        return refuse_rules(findings, entry, rules_remedy, "is no object");
     rule->kind = weir_findings_kind(kind);
     if (rule->reason[strspn(rule->reason, " ")] == '\0')
         return refuse_rules(findings, entry, "say in \"reason\" why nothing is wrong",
