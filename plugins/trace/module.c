@@ -186,6 +186,7 @@ static void free_device(struct trace_device *device)
 
 static void release(struct trace *trace)
 {
+    trace_thread_leave(trace);
     for (struct trace_device *device = trace->devices; device;) {
         struct trace_device *next = device->next;
         free_device(device);

@@ -91,6 +91,8 @@ struct trace_thread {
     size_t path_length;
 };
 
+// The calling thread, which closes the link.
+void trace_thread_leave(const struct trace *trace);
 void trace_region(const struct weir_link *link, const char *name, uint64_t number);
 weir_status trace_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
                              uint64_t timeout_ns);
