@@ -403,15 +403,30 @@ static weir_status queue_native(const struct weir_link *link, weir_queue *object
 
 // Graphs.
 
+static bool is_launch(const struct perturb_operation *operation, const weir_graph *graph)
+{
+    return perturb_of_user(operation)->kind == WEIR_OPERATION_GRAPH &&
+           perturb_of_user(operation)->u.graph.graph == graph;
+}
+
 // The last launch of the graph that is pending; 0: none.
 static uint64_t last_launch(const struct perturb_queue *queue, const weir_graph *graph)
 {
     uint64_t last = 0;
     for (const struct perturb_operation *at = queue->first; at; at = at->next)
-        if (perturb_of_user(at)->kind == WEIR_OPERATION_GRAPH &&
-            perturb_of_user(at)->u.graph.graph == graph)
+        if (is_launch(at, graph))
             last = perturb_of_user(at)->sequence;
     return last;
+}
+
+// Whether a launch of the graph has been taken out, and the front end does not have it yet.
+static bool hands_on_launch(const struct perturb *perturb, const weir_graph *graph)
+{
+    for (const struct perturb_batch *batch = perturb->flight; batch; batch = batch->next)
+        for (const struct perturb_operation *at = batch->first; at && !batch->open; at = at->next)
+            if (is_launch(at, graph))
+                return true;
+    return false;
 }
 
 // Returns false when no launch was left here; else queues may have come and gone.
@@ -426,7 +441,7 @@ static bool drain_launch(struct perturb *perturb, const weir_graph *graph)
             return true;
         }
     }
-    if (!perturb_hands_on(perturb, NULL)) // one that was taken out may be among these
+    if (!hands_on_launch(perturb, graph))
         return false;
     perturb_wait(perturb, WEIR_FOREVER);
     return true;
