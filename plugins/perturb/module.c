@@ -3,6 +3,7 @@
 //
 // Called by any thread, with locks of the front end's held: a submit has its queue's, so it runs
 // no host call, which may submit to that queue.
+#define _GNU_SOURCE // memrchr
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -553,18 +554,28 @@ static const struct weir_key keys[KEY_COUNT] = {
 
 // Opening.
 
+// Reads "FILE:LINE" from the `length` bytes, the line after the last colon. False: it is something else.
+static bool read_line(const char *text, size_t length, struct perturb_line *line)
+{
+    const char *colon = memrchr(text, ':', length);
+    char number[10];
+    int end = 0;
+    if (!colon || colon == text || (size_t)(colon - text) >= sizeof line->file ||
+        sscanf(colon + 1, "%9[0-9] %n", number, &end) != 1)
+        return false;
+    line->line = (int)strtol(number, NULL, 10);
+    snprintf(line->file, sizeof line->file, "%.*s", (int)(colon - text), text);
+    return colon + 1 + end == text + length && line->line > 0;
+}
+
 // Reads "FILE:LINE, FILE:LINE". False: it is something else.
 static bool read_pair(const char *text, struct perturb_line pair[2])
 {
-    char lines[2][10];
-    int end = 0;
-    if (sscanf(text, " %255[^:,]:%9[0-9] , %255[^:,]:%9[0-9] %n", pair[0].file, lines[0],
-               pair[1].file, lines[1], &end) != 4 ||
-        text[end])
-        return false;
-    for (size_t i = 0; i < 2; i++)
-        pair[i].line = (int)strtol(lines[i], NULL, 10);
-    return pair[0].line && pair[1].line;
+    text += strspn(text, " ");
+    const size_t first = strcspn(text, ",");
+    const char *second = text + first + (text[first] == ',');
+    second += strspn(second, " ");
+    return read_line(text, first, &pair[0]) && read_line(second, strlen(second), &pair[1]);
 }
 
 // The last two links are the front end's own and the backend.
