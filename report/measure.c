@@ -327,7 +327,7 @@ static void name_row(weir_report *report, weir_report_table table, uint32_t grou
                      struct weir_report_row *row)
 {
     const struct weir_trace *trace = report->trace;
-    const struct weir_trace_queue *queue = &trace->queues[group];
+    const struct weir_trace_queue *queue;
     char text[512];
     switch (table) {
     case WEIR_REPORT_DEVICES:
@@ -335,6 +335,7 @@ static void name_row(weir_report *report, weir_report_table table, uint32_t grou
         row->device = trace->devices[group].index;
         break;
     case WEIR_REPORT_QUEUES:
+        queue = &trace->queues[group];
         row->name = weir_names_keep(report->names, weir_trace_queue_name(queue, text, sizeof text));
         row->device = queue->device;
         row->queue = queue->id;

@@ -302,6 +302,16 @@ static weir_status measure_busy(const weir_report *report, const char *sets, str
     return WEIR_OK;
 }
 
+static weir_status measure_speedup(const weir_report *report, const char *sets,
+                                   struct quantity *out)
+{
+    out->least = report->summary.speedup_least;
+    out->most = report->summary.speedup_most;
+    out->applies = *report->summary.serial_reason == '\0';
+    snprintf(out->reason, sizeof out->reason, "%s", report->summary.serial_reason);
+    return WEIR_OK;
+}
+
 // Figures of the summary.
 static weir_status measure_figure(const weir_report *report, const char *name, struct quantity *out)
 {
@@ -309,25 +319,20 @@ static weir_status measure_figure(const weir_report *report, const char *name, s
     const double span = (double)it->span_ns;
     const struct {
         const char *name;
-        double least;
-        double most;
+        double value;
     } figures[] = {
-        {"bubbles", (double)it->longest_bubble_ns, (double)it->longest_bubble_ns},
-        {"span", span, span},
-        {"idle", span > 0 ? (double)it->idle_ns / span : 0,
-         span > 0 ? (double)it->idle_ns / span : 0},
-        {"speedup", it->speedup_least, it->speedup_most},
-        {"bound", it->bound_distance, it->bound_distance},
-        {"host", it->host_share, it->host_share},
-        {"dropped", (double)it->dropped, (double)it->dropped},
+        {"bubbles", (double)it->longest_bubble_ns},
+        {"span", span},
+        {"idle", span > 0 ? (double)it->idle_ns / span : 0},
+        {"bound", it->bound_distance},
+        {"host", it->host_share},
+        {"dropped", (double)it->dropped},
     };
     size_t i = 0;
     while (strcmp(figures[i].name, name) != 0)
         i++;
-    out->least = figures[i].least;
-    out->most = figures[i].most;
-    out->applies = strcmp(name, "speedup") != 0 || !*it->serial_reason;
-    snprintf(out->reason, sizeof out->reason, "%s", it->serial_reason);
+    out->least = out->most = figures[i].value;
+    out->applies = true;
     return WEIR_OK;
 }
 
@@ -343,7 +348,7 @@ static const struct {
     {"bubbles", "the longest bubble", TIME, false, measure_figure, "bubbles<=1ms"},
     {"span", "the span", TIME, false, measure_figure, "span<=20ms"},
     {"idle", "the idle share of the span", SHARE, false, measure_figure, "idle<=10%"},
-    {"speedup", "the effective speed-up", NUMBER, false, measure_figure, "speedup>=1.5"},
+    {"speedup", "the effective speed-up", NUMBER, false, measure_speedup, "speedup>=1.5"},
     {"bound", "the distance from the bound", NUMBER, false, measure_figure, "bound<=1.2"},
     {"busy", "the share of the span with ", SHARE, true, measure_busy, "busy to_device>=0.9"},
     {"host", "the share of the path on the host", SHARE, false, measure_figure, "host<=10%"},

@@ -76,7 +76,11 @@ static void tell_run(const struct weir_check_finding *finding,
     const char *text = "what the program prints and its status stay the same";
     const bool of_queues = is_of_queues(finding);
     const uint64_t line = cli_content_line(&expected->output, &run->output);
-    if (run->end.code != expected->end.code)
+    if (run->counts.runtimes == 0)
+        text = cli_text("no order can be shown: the program closed no runtime with the plugin "
+                        "perturb, and ended with %d",
+                        run->end.code);
+    else if (run->end.code != expected->end.code)
         text =
             cli_text("the program ends with %d in place of %d", run->end.code, expected->end.code);
     else if (line)

@@ -1,5 +1,6 @@
 // weir perturb COMMAND...: one run without the plugin, then one for each seed. What changes is the
 // result: the exit status, and what --compare and --output name.
+#define _GNU_SOURCE // memrchr
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -298,11 +299,21 @@ static void parse(struct settings *out, int argc, char **argv)
     out->command = cli_program_parse(&usage, argc, argv);
 }
 
+// "FILE:LINE" of that length.
+static bool is_line(const char *text, size_t length)
+{
+    const char *colon = memrchr(text, ':', length);
+    int end = 0;
+    return colon && colon != text && sscanf(colon + 1, "%*[0-9] %n", &end) == 0 && end &&
+           colon + 1 + end == text + length;
+}
+
 // "FILE:LINE, FILE:LINE".
 static bool is_pair_of_lines(const char *text)
 {
-    int end = 0;
-    return sscanf(text, " %*[^:,]:%*[0-9] , %*[^:,]:%*[0-9] %n", &end) == 0 && end && !text[end];
+    const size_t first = strcspn(text, ",");
+    return text[first] && is_line(text, first) &&
+           is_line(text + first + 1, strlen(text + first + 1));
 }
 
 static void check(struct settings *settings)

@@ -2,11 +2,15 @@
 // does so a million times; texts are made, files written and messages logged for a new pair only.
 // The JSON, which `weir check` reads, is written in time that hardly grows with their number: what is
 // listed stays, with its counts, until the end.
+//
+// What is found is kept under check.lock. Files are written after it was released, from a copy, so that no submit
+// waits for a disk.
 #define _GNU_SOURCE // program_invocation_short_name
 #include <errno.h>
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,6 +25,7 @@
 enum {
     CHECK_PAIRS = 1000, // of lines that are kept
     CHECK_FRESH = 64,   // so many are listed again for each new one, with their counts
+    CHECK_CHAINS = 1024,
 };
 
 // What was added and is not told yet.
@@ -39,11 +44,20 @@ struct check_findings {
     json_t *rules_file; // of which the rules have the texts
     struct weir_suppression *rules;
     size_t rule_count;
-    struct weir_check_finding items[CHECK_PAIRS]; // each of another pair of lines
+    struct weir_check_finding items[CHECK_PAIRS];  // each of another pair of lines
+    struct weir_suppression *rule_of[CHECK_PAIRS]; // NULL: nothing suppresses it
+    // Chains of items of equal hashes. Numbers of items, from 1; 0: the end.
+    uint16_t chains[CHECK_CHAINS];
+    uint16_t next[CHECK_PAIRS];
     size_t count;
     size_t errors; // neither hints nor suppressed
     uint64_t dropped;
     struct untold untold;
+    pthread_mutex_t files_lock; // guards what follows; check.lock is taken with it held
+    struct weir_check_finding written[CHECK_PAIRS]; // copies, as are the rules
+    size_t written_count;
+    uint64_t written_dropped;
+    struct weir_suppression *written_rules;
     char paths[CHECK_FORMS][WEIR_OUTPUT_PATH_SIZE]; // "": none
     char failure[512];          // the first file that could not be written, and why
     struct weir_long_text list; // of the first `listed` findings, for the JSON
@@ -72,18 +86,28 @@ static void write_form(struct check_findings *findings, int form, const struct w
     free(text);
 }
 
-// Writes all files. A failure is described in `failure`, and is final.
+static void copy(struct check_findings *findings)
+{
+    findings->written_count = findings->count;
+    findings->written_dropped = findings->dropped;
+    memcpy(findings->written, findings->items, findings->count * sizeof *findings->items);
+    if (findings->rule_count)
+        memcpy(findings->written_rules, findings->rules,
+               findings->rule_count * sizeof *findings->rules);
+}
+
+// Writes what was copied to all files. A failure is described in `failure`, and is final.
 static void write_files(struct check_findings *findings, bool complete)
 {
     struct weir_findings all = {
         .program = program_invocation_short_name,
         .process = (uint64_t)getpid(),
         .complete = complete,
-        .items = findings->items,
-        .count = findings->count,
-        .dropped = findings->dropped,
+        .items = findings->written,
+        .count = findings->written_count,
+        .dropped = findings->written_dropped,
         .suppressions = findings->suppressions,
-        .rules = findings->rules,
+        .rules = findings->written_rules,
         .rule_count = findings->rule_count,
     };
     if (!complete && all.count > CHECK_FRESH && findings->paths[CHECK_JSON][0]) {
@@ -140,16 +164,43 @@ static weir_status refuse_kind(const struct check_findings *findings, size_t ent
     return refuse_rules(findings, entry, mend, "has the kind '%s', which does not exist", kind);
 }
 
+// A key that does not exist, or one that is no text, is refused by its name.
+static weir_status check_keys(const struct check_findings *findings, size_t entry, json_t *object)
+{
+    static const char *const keys[] = {"kind", "first", "second", "buffer", "reason"};
+    enum {
+        KEYS = sizeof keys / sizeof *keys
+    };
+    const char *key;
+    json_t *value;
+    json_object_foreach(object, key, value)
+    {
+        size_t i = 0;
+        while (i < KEYS && strcmp(key, keys[i]) != 0)
+            i++;
+        const char *nearest = i < KEYS ? NULL : weir_text_nearest(key, keys, KEYS);
+        char mend[128] = "its keys are kind, first, second, buffer and reason";
+        if (nearest)
+            snprintf(mend, sizeof mend, "did you mean '%s'?", nearest);
+        if (i == KEYS)
+            return refuse_rules(findings, entry, mend, "has a key '%s', which does not exist", key);
+        if (!json_is_string(value))
+            return refuse_rules(findings, entry, "write a text", "has a '%s' that is no text", key);
+    }
+    return WEIR_OK;
+}
+
 static weir_status read_rule(struct check_findings *findings, size_t entry, json_t *object)
 {
     struct weir_suppression *rule = &findings->rules[entry - 1];
     const char *kind = "";
-    json_error_t error;
     *rule = (struct weir_suppression){0, "", "", "", "", 0};
-    if (json_unpack_ex(object, &error, JSON_STRICT, "{s?s, s?s, s?s, s?s, s?s}", "kind", &kind,
-                       "first", &rule->first, "second", &rule->second, "buffer", &rule->buffer,
-                       "reason", &rule->reason) != 0)
-        return refuse_rules(findings, entry, rules_remedy, "is wrong: %s", error.text);
+    const weir_status status = check_keys(findings, entry, object);
+    if (status < 0)
+        return status;
+    if (json_unpack(object, "{s?s, s?s, s?s, s?s, s?s}", "kind", &kind, "first", &rule->first,
+                    "second", &rule->second, "buffer", &rule->buffer, "reason", &rule->reason) != 0)
+        return refuse_rules(findings, entry, rules_remedy, "is no object");
     rule->kind = weir_findings_kind(kind);
     if (rule->reason[strspn(rule->reason, " ")] == '\0')
         return refuse_rules(findings, entry, "say in \"reason\" why nothing is wrong",
@@ -183,7 +234,8 @@ static weir_status read_rules(struct check_findings *findings)
     if (!json_is_array(list))
         return refuse_rules(findings, 0, rules_remedy, "the file holds no list");
     findings->rules = calloc(json_array_size(list) + 1, sizeof *findings->rules);
-    if (!findings->rules)
+    findings->written_rules = calloc(json_array_size(list) + 1, sizeof *findings->rules);
+    if (!findings->rules || !findings->written_rules)
         return weir_host_no_memory(findings->link->host, "suppressions");
     while (findings->rule_count < json_array_size(list) && status == WEIR_OK) {
         json_t *object = json_array_get(list, findings->rule_count);
@@ -260,12 +312,18 @@ static bool is_same_place(const struct weir_check_use *wanted, const struct weir
     return wanted->line == use->line && strcmp(wanted->file ? wanted->file : "", use->file) == 0;
 }
 
+static uint16_t *chain_of(struct check_findings *findings, const struct weir_check_finding *finding)
+{
+    const uint32_t hash = (uint32_t)finding->first.line * 31 + (uint32_t)finding->second.line;
+    return &findings->chains[hash % CHECK_CHAINS];
+}
+
 static struct weir_check_finding *find(struct check_findings *findings,
                                        const struct weir_check_finding *wanted)
 {
     const weir_check_kind group = group_of(wanted->kind);
-    for (size_t i = 0; i < findings->count; i++) {
-        struct weir_check_finding *finding = &findings->items[i];
+    for (size_t i = *chain_of(findings, wanted); i; i = findings->next[i - 1]) {
+        struct weir_check_finding *finding = &findings->items[i - 1];
         // A launch may read outside of what it declares, and write.
         if (group_of(finding->kind) == group &&
             (group != WEIR_CHECK_OUTSIDE || finding->second.access == wanted->second.access) &&
@@ -335,9 +393,15 @@ static struct weir_check_finding *make_finding(struct check_findings *findings,
         return NULL;
     leave_call(&finding->first);
     leave_call(&finding->second);
-    struct weir_check_finding *made = &findings->items[findings->count++];
-    *made = *finding;
-    return made;
+    const size_t place = findings->count++;
+    uint16_t *chain = chain_of(findings, finding);
+    findings->rule_of[place] = find_rule(findings, finding);
+    if (findings->rule_of[place])
+        finding->suppression = findings->rule_of[place]->reason;
+    findings->next[place] = *chain;
+    *chain = (uint16_t)findings->count;
+    findings->items[place] = *finding;
+    return &findings->items[place];
 }
 
 // Adding.
@@ -348,18 +412,14 @@ void check_tell(struct check *check, const struct check_conflict *conflict)
     const bool hint = is_hint(conflict->finding.kind);
     struct weir_check_finding *finding = find(findings, &conflict->finding);
     const bool is_new = !finding && (finding = make_finding(findings, conflict));
-    struct weir_suppression *rule = finding ? find_rule(findings, finding) : NULL;
+    struct weir_suppression *rule = finding ? findings->rule_of[finding - findings->items] : NULL;
     if (finding)
         finding->count++;
     else
         findings->dropped++;
     if (rule)
         rule->used++;
-    if (is_new) {
-        finding->suppression = rule ? rule->reason : NULL;
-        findings->errors += !rule && !hint;
-        write_files(findings, false);
-    }
+    findings->errors += is_new && !rule && !hint;
     findings->untold.end = findings->count;
     if (findings->fail && !hint && !rule && !findings->untold.refused) {
         findings->untold.refused = conflict->finding.kind;
@@ -384,6 +444,22 @@ static void tell(const struct check_findings *findings, const struct weir_check_
     free(text.text);
 }
 
+// The first `count` findings are in the files when it returns.
+static void keep_files(struct check *check, size_t count)
+{
+    struct check_findings *findings = check->findings;
+    check_inside++; // the lock is not one of the program's
+    pthread_mutex_lock(&findings->files_lock);
+    if (findings->written_count < count) { // else another thread has written them
+        check_lock(check);
+        copy(findings);
+        (void)check_unlock(check);
+        write_files(findings, false);
+    }
+    pthread_mutex_unlock(&findings->files_lock);
+    check_inside--;
+}
+
 weir_status check_unlock_and_tell(struct check *check)
 {
     struct check_findings *findings = check->findings;
@@ -393,6 +469,7 @@ weir_status check_unlock_and_tell(struct check *check)
     findings->untold = (struct untold){.begin = untold.end, .end = untold.end};
     check->found_more = false;
     (void)check_unlock(check);
+    keep_files(check, untold.end);
     for (size_t i = untold.begin; i < untold.end; i++)
         tell(findings, &findings->items[i]);
     if (!untold.refused)
@@ -459,6 +536,7 @@ static weir_status start(struct check_findings *findings, const char *const file
             return weir_host_fail(findings->link->host, WEIR_ERROR_CONFIG,
                                   "use names of fewer than 450 bytes",
                                   "a name of a file in [check] is too long");
+    copy(findings);
     write_files(findings, false);
     return findings->failure[0] ? fail_output(findings) : WEIR_OK;
 }
@@ -466,8 +544,10 @@ static weir_status start(struct check_findings *findings, const char *const file
 static void release(struct check_findings *findings)
 {
     free(findings->rules);
+    free(findings->written_rules);
     json_decref(findings->rules_file);
     free(findings->list.text);
+    pthread_mutex_destroy(&findings->files_lock);
     free(findings);
 }
 
@@ -481,6 +561,7 @@ weir_status check_findings_create(struct check *check, bool fail, const char *su
     findings->texts = check->names;
     findings->fail = fail;
     findings->suppressions = suppressions;
+    pthread_mutex_init(&findings->files_lock, NULL);
     const weir_status status = start(findings, files);
     if (status < 0) {
         for (size_t i = 0; i < CHECK_FORMS; i++)
@@ -496,6 +577,7 @@ void check_findings_destroy(struct check *check)
 {
     struct check_findings *findings = check->findings;
     char text[160];
+    copy(findings);
     write_files(findings, true);
     if (findings->dropped) {
         snprintf(text, sizeof text,

@@ -315,11 +315,11 @@ weir_status check_findings_create(struct check *check, bool fail, const char *su
 // reported to the host's `error`.
 void check_findings_destroy(struct check *check);
 
-// Adds a conflict to the findings, which check_unlock() tells. For a new pair of lines the files are written again, at
-// once.
+// Adds a conflict to the findings, which check_unlock() tells.
 void check_tell(struct check *check, const struct check_conflict *conflict);
 
-// What check_unlock() calls if something was found: logs new findings, without the lock, since that calls the program.
+// What check_unlock() calls if something was found: for new pairs of lines it writes the files again and logs them,
+// without the lock, since the first waits for a disk and the second calls the program.
 // Returns WEIR_OK, or, if a conflict is to be refused, which no hint is and none that a suppression matches, the error
 // for that: WEIR_ERROR_INVALID, with the finding as message, which was reported to the host.
 WEIR_COLD weir_status check_unlock_and_tell(struct check *check);

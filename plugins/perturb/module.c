@@ -3,6 +3,7 @@
 //
 // Called by any thread, with locks of the front end's held: a submit has its queue's, so it runs
 // no host call, which may submit to that queue.
+#define _GNU_SOURCE // memrchr
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -403,15 +404,30 @@ static weir_status queue_native(const struct weir_link *link, weir_queue *object
 
 // Graphs.
 
+static bool is_launch(const struct perturb_operation *operation, const weir_graph *graph)
+{
+    return perturb_of_user(operation)->kind == WEIR_OPERATION_GRAPH &&
+           perturb_of_user(operation)->u.graph.graph == graph;
+}
+
 // The last launch of the graph that is pending; 0: none.
 static uint64_t last_launch(const struct perturb_queue *queue, const weir_graph *graph)
 {
     uint64_t last = 0;
     for (const struct perturb_operation *at = queue->first; at; at = at->next)
-        if (perturb_of_user(at)->kind == WEIR_OPERATION_GRAPH &&
-            perturb_of_user(at)->u.graph.graph == graph)
+        if (is_launch(at, graph))
             last = perturb_of_user(at)->sequence;
     return last;
+}
+
+// Whether a launch of the graph has been taken out, and the front end does not have it yet.
+static bool hands_on_launch(const struct perturb *perturb, const weir_graph *graph)
+{
+    for (const struct perturb_batch *batch = perturb->flight; batch; batch = batch->next)
+        for (const struct perturb_operation *at = batch->first; at && !batch->open; at = at->next)
+            if (is_launch(at, graph))
+                return true;
+    return false;
 }
 
 // Returns false when no launch was left here; else queues may have come and gone.
@@ -426,7 +442,7 @@ static bool drain_launch(struct perturb *perturb, const weir_graph *graph)
             return true;
         }
     }
-    if (!perturb_hands_on(perturb, NULL)) // one that was taken out may be among these
+    if (!hands_on_launch(perturb, graph))
         return false;
     perturb_wait(perturb, WEIR_FOREVER);
     return true;
@@ -538,18 +554,28 @@ static const struct weir_key keys[KEY_COUNT] = {
 
 // Opening.
 
+// Reads "FILE:LINE" from the `length` bytes, the line after the last colon. False: it is something else.
+static bool read_line(const char *text, size_t length, struct perturb_line *line)
+{
+    const char *colon = memrchr(text, ':', length);
+    char number[10];
+    int end = 0;
+    if (!colon || colon == text || (size_t)(colon - text) >= sizeof line->file ||
+        sscanf(colon + 1, "%9[0-9] %n", number, &end) != 1)
+        return false;
+    line->line = (int)strtol(number, NULL, 10);
+    snprintf(line->file, sizeof line->file, "%.*s", (int)(colon - text), text);
+    return colon + 1 + end == text + length && line->line > 0;
+}
+
 // Reads "FILE:LINE, FILE:LINE". False: it is something else.
 static bool read_pair(const char *text, struct perturb_line pair[2])
 {
-    char lines[2][10];
-    int end = 0;
-    if (sscanf(text, " %255[^:,]:%9[0-9] , %255[^:,]:%9[0-9] %n", pair[0].file, lines[0],
-               pair[1].file, lines[1], &end) != 4 ||
-        text[end])
-        return false;
-    for (size_t i = 0; i < 2; i++)
-        pair[i].line = (int)strtol(lines[i], NULL, 10);
-    return pair[0].line && pair[1].line;
+    text += strspn(text, " ");
+    const size_t first = strcspn(text, ",");
+    const char *second = text + first + (text[first] == ',');
+    second += strspn(second, " ");
+    return read_line(text, first, &pair[0]) && read_line(second, strlen(second), &pair[1]);
 }
 
 // The last two links are the front end's own and the backend.

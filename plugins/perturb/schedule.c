@@ -474,7 +474,7 @@ bool perturb_run_until(struct perturb_queue *queue, uint64_t sequence, uint64_t 
 bool perturb_hands_on(const struct perturb *perturb, const struct perturb_queue *queue)
 {
     const struct perturb_batch *batch = perturb->flight;
-    while (batch && (batch->open || (queue && batch->queue != queue)))
+    while (batch && (batch->open || batch->queue != queue))
         batch = batch->next;
     return batch;
 }

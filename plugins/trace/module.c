@@ -186,6 +186,7 @@ static void free_device(struct trace_device *device)
 
 static void release(struct trace *trace)
 {
+    trace_thread_leave(trace);
     for (struct trace_device *device = trace->devices; device;) {
         struct trace_device *next = device->next;
         free_device(device);
@@ -296,13 +297,13 @@ static weir_status no_memory(const struct weir_link *link, const char *what)
 static weir_status device_create(const struct weir_link *link, weir_device *object,
                                  const struct weir_device_setup *setup, void **out_data)
 {
-    struct trace *trace = trace_of(link);
+    const struct trace *trace = trace_of(link);
     struct trace_device *device = calloc(1, sizeof *device);
     if (!device)
         return no_memory(link, "a device");
     device->info.struct_size = sizeof device->info;
     trace->backend->ops->device_describe(trace->backend, setup->index, &device->info);
-    device->row.label = trace_names_keep(&trace->names, setup->label);
+    snprintf(device->label, sizeof device->label, "%s", setup->label ? setup->label : "");
     device->object = object;
     pthread_mutex_init(&device->lock, NULL);
     *out_data = device;
@@ -328,7 +329,7 @@ static void device_limits(const struct weir_link *link, weir_device *object,
         .name = device->info.name,
         .platform = device->info.platform,
         .driver = device->info.driver,
-        .label = device->row.label,
+        .label = device->label,
         .memory_bytes = device->info.memory_bytes,
         .compute_units = limits->compute_units,
         .copy_engines_to_device = limits->copy_engines_to_device,
@@ -358,11 +359,12 @@ static weir_status queue_create(const struct weir_link *link, weir_device *devic
     queue->trace = trace;
     queue->device = trace_device_of(link, device_object);
     queue->mask = trace->ring_size - 1;
+    snprintf(queue->label, sizeof queue->label, "%s", weir_queue_object(object)->label);
     queue->row = (struct weir_trace_queue){
         .id = weir_queue_object(object)->id,
         .device = queue->device->row.index,
         .priority = setup->priority,
-        .label = trace_names_keep(&trace->names, weir_queue_object(object)->label),
+        .label = queue->label,
     };
     queue->ring = calloc(trace->ring_size, sizeof *queue->ring);
     queue->times = calloc(trace->ring_size, sizeof *queue->times);

@@ -45,6 +45,7 @@ enum {
     TRACE_WAITS = 64,       // that an operation keeps, the last ones
     TRACE_FETCH = 256,      // times that are fetched at once
     TRACE_FETCHES = 4096,   // that often, at most
+    TRACE_LABEL_SIZE = 96,  // of labels of devices and queues
     TRACE_TITLE_SIZE = 64,  // of a collective's name
     TRACE_WAKE = 512,       // operations in a ring that wake the writing thread
 };
@@ -91,6 +92,8 @@ struct trace_thread {
     size_t path_length;
 };
 
+// The calling thread, which closes the link.
+void trace_thread_leave(const struct trace *trace);
 void trace_region(const struct weir_link *link, const char *name, uint64_t number);
 weir_status trace_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
                              uint64_t timeout_ns);
@@ -106,8 +109,8 @@ struct trace_entry {
     uint64_t sequence;
     uint64_t submit_ns;
     uint64_t submit_end_ns;
-    uint64_t
-        start_ns; // on the host's clock, but those that are fetched on the device's until the entry is joined
+    // On the host's clock, but times that are fetched are on the device's until the entry is joined.
+    uint64_t start_ns;
     uint64_t end_ns;
     uint64_t bytes;
     uint64_t thread;
@@ -161,6 +164,7 @@ struct trace_device {
     weir_device *object;          // of the front end, while it has queues
     struct weir_device_info info; // whose texts the row has
     struct weir_trace_device row; // since its limits are known
+    char label[TRACE_LABEL_SIZE]; // the row's; buffers cannot use up its room
     bool has_collectives;         // carries them out itself
     bool enlisted;
     bool announced;
@@ -178,6 +182,7 @@ struct trace_queue {
     struct trace *trace;
     struct trace_device *device;
     struct weir_trace_queue row;
+    char label[TRACE_LABEL_SIZE]; // the row's
     struct trace_entry *ring;
     uint64_t mask;                      // of it
     atomic_bool destroyed;              // the front end's queue is gone

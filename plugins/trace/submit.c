@@ -70,7 +70,7 @@ static void keep_span(struct trace *trace, const struct trace_span_entry *span)
 }
 
 // One key of the process gives each thread its list, which has an entry for each link that the thread has called, the
-// last one first; usually there is one. Of a link that was closed it stays until the thread needs room.
+// last one first; usually there is one. Of a link that another thread has closed it stays until this one needs room.
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
@@ -116,6 +116,29 @@ static struct trace_thread *make(struct trace *trace, struct trace_thread *list)
     return thread;
 }
 
+// The link's, taken out of the list; NULL: it has none.
+static struct trace_thread *take_out(struct trace_thread **list, const struct trace *trace)
+{
+    struct trace_thread **at = list;
+    while (*at && (*at)->link != trace->number)
+        at = &(*at)->next;
+    struct trace_thread *thread = *at;
+    if (thread)
+        *at = thread->next;
+    return thread;
+}
+
+void trace_thread_leave(const struct trace *trace)
+{
+    pthread_once(&once, make_key);
+    struct trace_thread *list = has_key ? pthread_getspecific(key) : NULL;
+    struct trace_thread *thread = take_out(&list, trace);
+    if (!thread)
+        return;
+    free(thread);
+    pthread_setspecific(key, list);
+}
+
 static struct trace_thread *trace_thread_self(struct trace *trace)
 {
     pthread_once(&once, make_key);
@@ -124,13 +147,9 @@ static struct trace_thread *trace_thread_self(struct trace *trace)
     struct trace_thread *list = pthread_getspecific(key);
     if (list && list->link == trace->number)
         return list;
-    struct trace_thread **at = &list;
-    while (*at && (*at)->link != trace->number)
-        at = &(*at)->next;
-    struct trace_thread *thread = *at;
+    struct trace_thread *thread = take_out(&list, trace);
     if (!thread)
         return make(trace, list);
-    *at = thread->next;
     thread->next = list;
     pthread_setspecific(key, thread);
     return thread;

@@ -88,6 +88,7 @@ done
 expect_message 2 "not 'lat'; did you mean late?" "$weir" perturb --mode lat "$racy"
 expect_message 2 "mode pair needs two lines" "$weir" perturb --mode pair "$racy"
 expect_message 2 "--pair takes two lines, as app.c:80,app.c:91, not 'a.c:1'" "$weir" perturb --pair a.c:1 "$racy"
+expect_output 0 "The pair was never reversed" "$weir" perturb --pair a:b.c:80,app:1.c:91 "$racy" mended
 expect_message 2 "--pair belongs to mode pair, and the mode is late" "$weir" perturb --mode late --pair a.c:1,a.c:2 "$racy"
 printf '[weir]\nplugins = ,\n' >wrong.ini
 expect_data 3 env WEIR_CONFIG=wrong.ini "$weir" perturb "$racy"

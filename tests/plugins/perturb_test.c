@@ -136,6 +136,8 @@ WEIR_TEST(Perturb, PairIsReversed)
     EXPECT_CONTAINS(rig_logged(), "the pair was reversed 1 time");
     EXPECT_INT_EQ(run_pair(both, true), 2);
     EXPECT_CONTAINS(rig_logged(), "the pair was reversed 0 times");
+    EXPECT_INT_EQ(run_pair("[perturb]\nmode = pair\npair = a:b.c:80 , app.c:91\n", false), 2);
+    EXPECT_CONTAINS(rig_logged(), "the pair was reversed 0 times");
     // The second was submitted before the first, so nothing holds the first back.
     EXPECT_INT_EQ(run_pair(turned, false), 2);
     EXPECT_CONTAINS(rig_logged(), "the pair was reversed 0 times");
