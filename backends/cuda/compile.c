@@ -311,8 +311,8 @@ static weir_status find_compiler(const struct cu_device *device, struct cu_cl *o
             host, WEIR_ERROR_UNSUPPORTED,
             "install the OpenCL part of the NVIDIA driver (on Debian libnvidia-opencl1 or "
             "nvidia-opencl-icd); in a container set NVIDIA_DRIVER_CAPABILITIES=compute,utility; or "
-            "build the kernels with weir_kernels",
-            "OpenCL C is compiled by the driver's " DRIVERS_OPENCL ", which cannot be loaded: %s",
+            "build the kernels with weir_kernels; let CUDA and OpenCL see the same devices",
+            "OpenCL C is compiled by the driver's " DRIVERS_OPENCL ", which cannot be used: %s",
             message);
     if (out->api.clGetPlatformIDs(1, &platform, NULL) != CL_SUCCESS ||
         out->api.clGetDeviceIDs(platform, CL_DEVICE_TYPE_GPU, DEVICE_LIMIT, devices, &count) !=

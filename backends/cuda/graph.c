@@ -438,8 +438,8 @@ weir_status cu_graph_update(const struct weir_link *link, weir_graph *object, ui
 // Launches.
 
 // The first launch of a new executable graph comes after the queue of the last launch of the old one. A destroyed
-// queue has finished, and so has one that was left without a record. Recording under the lock may block until the
-// stream has room, which does not depend on this lock.
+// queue has finished, and so has one that was left without a record. What the last queue was given since that launch
+// is waited for too. Recording under the lock may block until the stream has room, which does not depend on this lock.
 static void follow(const struct cu_graph *graph, const struct cu_queue *queue,
                    struct cu_trial *trial)
 {
@@ -452,11 +452,12 @@ static void follow(const struct cu_graph *graph, const struct cu_queue *queue,
     if (last && !last->left) {
         CU_TRY(trial, cuEventCreate, &mark, CU_EVENT_DISABLE_TIMING);
         CU_TRY(trial, cuEventRecord, mark, last->stream);
-        CU_TRY(trial, cuStreamWaitEvent, queue->stream, mark, 0);
     }
     pthread_mutex_unlock(&device->lock);
-    if (mark) // the driver frees it after the wait
-        symbols_of(graph)->cuEventDestroy(mark);
+    if (!mark)
+        return;
+    CU_TRY(trial, cuStreamWaitEvent, queue->stream, mark, 0);
+    symbols_of(graph)->cuEventDestroy(mark); // the driver frees it after the wait
 }
 
 static weir_status launch(struct cu_graph *graph, struct cu_queue *queue)

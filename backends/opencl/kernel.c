@@ -24,11 +24,13 @@ void ocl_view_release(struct ocl_view *view)
     module->host->release(view);
 }
 
-// Makes a place in the list: that of each view in turn, if it is full. Work that still uses the view keeps it alive.
+// Makes a place in the list: that of the least recently used view, if it is full. Work that still uses this view keeps
+// it alive.
 static weir_status need_place_for_view(struct ocl_buffer *buffer)
 {
     const struct weir_host *host = buffer->device->module->host;
     const uint32_t limit = buffer->device->keeps_views ? OCL_VIEW_KEPT_LIMIT : OCL_VIEW_LIMIT;
+    uint32_t oldest = 0;
     if (!buffer->views)
         buffer->views = host->allocate(limit * sizeof(struct ocl_view *));
     if (!buffer->views)
@@ -41,9 +43,11 @@ static weir_status need_place_for_view(struct ocl_buffer *buffer)
                               "kernels have used %d ranges of a buffer, and this PoCL can release "
                               "none before the buffer",
                               OCL_VIEW_KEPT_LIMIT);
-    const uint64_t dropped = buffer->views_made % limit;
-    ocl_view_release(buffer->views[dropped]);
-    buffer->views[dropped] = buffer->views[--buffer->view_count];
+    for (uint32_t i = 1; i < buffer->view_count; i++)
+        if (buffer->views[i]->used < buffer->views[oldest]->used)
+            oldest = i;
+    ocl_view_release(buffer->views[oldest]);
+    buffer->views[oldest] = buffer->views[--buffer->view_count];
     return WEIR_OK;
 }
 
@@ -84,7 +88,7 @@ static weir_status create_view(struct ocl_buffer *buffer, size_t offset, size_t 
         .buffer = buffer,
         .offset = offset,
         .size = size,
-        .number = ++buffer->views_made,
+        .number = ++buffer->clock,
         .users = 1,
     };
     view->memory = module->cl.clCreateSubBuffer(buffer->whole ? buffer->whole : buffer->memory,
@@ -117,6 +121,7 @@ static weir_status take_view(struct ocl_buffer *buffer, size_t offset, size_t si
         status = create_view(buffer, offset, size, &view);
     }
     if (view) {
+        view->used = ++buffer->clock;
         view->users++;
         *out_view = view;
     }
@@ -247,20 +252,25 @@ static cl_int add_setting(struct ocl_kernel *kernel)
     return CL_SUCCESS;
 }
 
-// Another object is made for a key that was among the last ones without a setting. Else they serve in turn.
+// Another object is made for a key that was among the last ones without a setting. Else the least recently used one
+// serves.
 static struct ocl_setting *need_setting(struct ocl_kernel *kernel, uint64_t key)
 {
+    struct ocl_setting *oldest = &kernel->settings[0];
     bool seen = false;
-    for (uint32_t i = 0; i < kernel->setting_count; i++)
-        if (kernel->settings[i].key == key)
-            return &kernel->settings[i];
+    for (uint32_t i = 0; i < kernel->setting_count; i++) {
+        struct ocl_setting *setting = &kernel->settings[i];
+        if (setting->key == key)
+            return setting;
+        if (setting->used < oldest->used)
+            oldest = setting;
+    }
     for (uint32_t i = 0; i < OCL_SETTINGS; i++)
         seen |= kernel->seen[i] == key;
     kernel->seen[kernel->seen_next++ % OCL_SETTINGS] = key;
     const bool added =
         seen && kernel->setting_count < OCL_SETTINGS && add_setting(kernel) == CL_SUCCESS;
-    return &kernel->settings[(added ? kernel->setting_count - 1 : kernel->seen_next) %
-                             kernel->setting_count];
+    return added ? &kernel->settings[kernel->setting_count - 1] : oldest;
 }
 
 // Stores a kernel object that has the arguments.
@@ -274,6 +284,7 @@ static weir_status bind_arguments(const struct weir_link *link, struct ocl_kerne
     const uint64_t key = key_of(kernel->passed, count);
     struct ocl_setting *setting = need_setting(kernel, key);
     setting->key = key;
+    setting->used = ++kernel->clock;
     for (cl_uint i = 0; i < count && status == WEIR_OK; i++) {
         const struct ocl_passed *passed = &kernel->passed[i];
         const struct ocl_bound *wanted = &passed->wanted, *bound = &setting->bound[i];

@@ -94,6 +94,7 @@ struct ocl_view {
     size_t size;
     cl_mem memory;
     uint64_t number; // not 0, and of no other view that the buffer ever had
+    uint64_t used;   // the buffer's clock at its last use
     uint32_t users;  // the buffer, while it keeps the view, and launches under way
 };
 
@@ -113,7 +114,7 @@ struct ocl_buffer {
     pthread_mutex_t lock; // guards what follows
     struct ocl_view **views;
     uint32_t view_count;
-    uint64_t views_made; // so far
+    uint64_t clock;
 };
 
 struct ocl_watch;   // events.c
@@ -182,6 +183,7 @@ struct ocl_setting {
     cl_kernel kernel;
     struct ocl_bound *bound; // per argument, in the kernel's
     uint64_t key;            // of the ranges
+    uint64_t used;           // the kernel's clock at its last use
 };
 
 struct ocl_kernel {
@@ -192,8 +194,9 @@ struct ocl_kernel {
     // Guards what follows: clSetKernelArg is the one call that is not thread-safe.
     pthread_mutex_t lock;
     struct ocl_setting settings[OCL_SETTINGS];
-    uint32_t setting_count;      // at least 1
-    struct ocl_bound *bound;     // of OCL_SETTINGS objects
+    uint32_t setting_count;  // at least 1
+    struct ocl_bound *bound; // of OCL_SETTINGS objects
+    uint64_t clock;
     uint64_t seen[OCL_SETTINGS]; // keys that had no setting
     uint32_t seen_next;
     struct ocl_passed *passed; // of the launch under way, per argument

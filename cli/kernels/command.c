@@ -275,6 +275,10 @@ static void write_depfile(const char *depfile, const char *target, const struct 
     char folder[PATH_MAX], message[512];
     add_path(&here, getcwd(folder, sizeof folder) ? folder : ".");
     weir_long_text_add(&words, "%s", result->depends.text ? result->depends.text : "");
+    if (build->twin.source) { // also where no nvcc has read it
+        weir_long_text_add(&words, " ");
+        add_path(&words, build->twin.source);
+    }
     for (size_t i = 0; i < build->twin.images.count; i++) {
         weir_long_text_add(&words, " ");
         add_path(&words, build->twin.images.items[i]);

@@ -33,8 +33,10 @@ struct rewriter {
 
 static void fail(struct rewriter *rewriter, const char *sentence, const char *line)
 {
+    const char *quote = *line ? "'" : "";
     if (!rewriter->failed)
-        snprintf(rewriter->message, rewriter->message_size, "%s: '%.200s'", sentence, line);
+        snprintf(rewriter->message, rewriter->message_size, "%s%s%s%.200s%s", sentence,
+                 *line ? ": " : "", quote, line, quote);
     rewriter->failed = true;
 }
 

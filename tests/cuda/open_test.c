@@ -119,6 +119,6 @@ RIG_TEST(CudaOpen, NoCompiler)
     own_program program = NULL;
     EXPECT_FAILURE(weir_program_create(rig->device, WEIR_PARAMS(weir_program, .source = twice),
                                        &program),
-                   WEIR_ERROR_UNSUPPORTED, "libnvidia-opencl.so.1, which cannot be loaded",
+                   WEIR_ERROR_UNSUPPORTED, "libnvidia-opencl.so.1, which cannot be used",
                    "NVIDIA_DRIVER_CAPABILITIES=compute,utility");
 }

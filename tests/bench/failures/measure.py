@@ -56,7 +56,8 @@ class Run:
         self.way, self.transport, self.log = way, transport, os.path.join(folder, "log")
         self.program, self.timeout, self.count = options.program, options.timeout, options.ranks
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith(OF_LAUNCHERS)}
-        self.environment.setdefault("WEIR_MODULE_PATH", os.path.abspath("lib/weir"))
+        if os.path.isdir("lib/weir"):
+            self.environment["WEIR_MODULE_PATH"] = os.path.abspath("lib/weir")
         self.environment.update(
             FAILING_LOG=self.log, FAILING_TIMEOUT=str(options.timeout),
             WEIR_COMM_COUNT=str(self.count), WEIR_COMM_RENDEZVOUS=f"file:{folder}/meeting")
