@@ -23,6 +23,8 @@ static bool read_line(struct weir_io_y4m *y4m, char line[WEIR_IO_Y4M_LINE], bool
     if (ferror(y4m->stream))
         return weir_io_fail(error, y4m->name, "the stream cannot be read: %s", strerror(errno));
     char *end = strchr(line, '\n');
+    if (*out_there && !end && strlen(line) + 1 < WEIR_IO_Y4M_LINE && !feof(y4m->stream))
+        return weir_io_fail(error, y4m->name, "a line of the stream holds a zero byte");
     *out_whole = end != NULL;
     if (end)
         *end = '\0';

@@ -114,6 +114,8 @@ struct weir_loader_statistics {
     uint32_t held_max; // batches held at once
 };
 
+// Zeros for NULL.
+//
 // Threads: safe.
 WEIR_API void weir_loader_get_statistics_sized(weir_loader *loader,
                                                struct weir_loader_statistics *out_statistics,

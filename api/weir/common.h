@@ -57,7 +57,7 @@
 #define WEIR_CHECKED
 #define WEIR_PRINTF(text, first)
 #endif
-// Of each of these functions that can fail.
+// Of each exported function that returns a status.
 #define WEIR_CALL WEIR_API WEIR_CHECKED
 
 // One loaded chain of modules: <weir/runtime.h>.

@@ -15,8 +15,7 @@ static void remove_folder(void *object)
     const struct dirent *entry;
     DIR *stream = opendir(folder);
     while (stream && (entry = readdir(stream)))
-        unlinkat(dirfd(stream), entry->d_name,
-                 0); // refused for the folder itself, and the one above
+        unlinkat(dirfd(stream), entry->d_name, 0); // not "." and ".."
     if (stream)
         closedir(stream);
     rmdir(folder);

@@ -84,9 +84,8 @@ static void start(const struct conform *conform, const char *first, const char *
         sigset_t none; // the command's signals are blocked: one of its threads takes them
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
-        setpgid(
-            0,
-            0); // an interrupt at the terminal reaches the command alone, which then ends the suite
+        // An interrupt at the terminal reaches the command alone, which then ends the suite.
+        setpgid(0, 0);
         dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
         dup2(ends[1], STDOUT_FILENO);
         dup2(ends[1], STDERR_FILENO);
@@ -189,6 +188,9 @@ static void conform_list(struct conform *conform, const char *filter)
     while (!has_ended(&child))
         poll(NULL, 0, 1);
     stop(&child);
+    if (WIFEXITED(child.status) && WEXITSTATUS(child.status) == CLI_NOT_FOUND)
+        cli_fail(CLI_SETUP, "%s cannot be executed here: unpack the whole archive for this machine",
+                 conform->program);
     if (child.status != 0)
         cli_fail(CLI_SETUP, "%s does not list its tests: it is not the suite of this Weir",
                  conform->program);
