@@ -85,11 +85,10 @@ def test_globals_end_in_any_order_at_the_end(seed):
     assert "Traceback" not in text and "Exception" not in text and "Fatal" not in text
 
 
+@pytest.mark.skipif(SANITIZED, reason="asan's allocator before GCC 13 has no fork handlers: a child can wait for ever for its lock")
 def test_a_forked_child_is_refused_and_ends_quietly():
-    # The allocator of asan before GCC 13 has no fork handlers: a child waits for ever for a lock that another thread held.
-    quiet = "queue.sync()\n" if SANITIZED else ""
     text = run(
-        "import os\ndevice = runtime.device(); queue = device.queue()\nqueue.record()\n" + quiet +
+        "import os\ndevice = runtime.device(); queue = device.queue()\nqueue.record()\n"
         "if os.fork() == 0:\n"
         "    try: queue.record()\n"
         "    except weir.ForkedError: print('refused', flush=True)\n"
