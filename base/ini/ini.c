@@ -35,9 +35,7 @@ size_t weir_ini_name_length(const char *text)
     return strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
 }
 
-static bool refuse(struct reader *reader, const char *remedy, const char *format, ...)
-    WEIR_TEXT_PRINTF(3, 4);
-
+WEIR_TEXT_PRINTF(3, 4)
 static bool refuse(struct reader *reader, const char *remedy, const char *format, ...)
 {
     struct weir_ini_refusal *refusal = reader->refusal;

@@ -54,10 +54,8 @@ void weir__config_destroy(struct weir__config **config)
     *config = NULL;
 }
 
-static weir_status fail(const char *origin, const char *remedy, const char *format, ...)
-    WEIR_PRINTF(3, 4);
-
 // Fails with "ORIGIN: MESSAGE".
+WEIR_PRINTF(3, 4)
 static weir_status fail(const char *origin, const char *remedy, const char *format, ...)
 {
     char message[sizeof((struct weir_error *)0)->message];
@@ -305,10 +303,8 @@ static void name_list_add(struct name_list *list, const char *name)
     list->nearest = weir_text_nearer(list->wanted, list->nearest, name);
 }
 
-static weir_status fail_unknown(const char *origin, const struct name_list *list,
-                                const char *format, ...) WEIR_PRINTF(3, 4);
-
 // For what is wanted and not in the list.
+WEIR_PRINTF(3, 4)
 static weir_status fail_unknown(const char *origin, const struct name_list *list,
                                 const char *format, ...)
 {

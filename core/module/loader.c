@@ -72,10 +72,8 @@ static const struct rule rules[] = {
 #undef RULE
 #undef INDEX
 
-static bool refuse(struct weir__finding *finding, const char *remedy, const char *format, ...)
-    WEIR_PRINTF(3, 4);
-
 // Writes the finding and returns false, for return statements.
+WEIR_PRINTF(3, 4)
 static bool refuse(struct weir__finding *finding, const char *remedy, const char *format, ...)
 {
     va_list arguments;

@@ -398,9 +398,7 @@ enum told {
     TOLD_ELEMENTS = 4,
 };
 
-static void tell(const struct launch *launch, enum told what, const char *format, ...)
-    WEIR_PRINTF(3, 4);
-
+WEIR_PRINTF(3, 4)
 static void tell(const struct launch *launch, enum told what, const char *format, ...)
 {
     char text[384], message[640];
