@@ -6,9 +6,9 @@ root="$PWD"
 
 if [ "${1-}" = --help ] || [ $# -lt 1 ]; then
     cat <<'TEXT'
-usage: tools/opencl/programs.sh FOLDER [NAME]...
+usage: tests/layers/programs.sh FOLDER [NAME]...
 
-Runs the programs of tools/opencl/programs.txt that are there, or those whose first word is NAME,
+Runs the programs of tests/layers/programs.txt that are there, or those whose first word is NAME,
 with the `weir` of PATH, and within 300 seconds each. One row a program:
 
   calls      commands that it enqueued, as a layer counts that knows nothing of Weir's
@@ -36,7 +36,7 @@ command -v weir >/dev/null || {
     echo "programs.sh: there is no weir in PATH: see docs/install.md" >&2
     exit 1
 }
-${CC:-cc} -O2 -fPIC -shared -I. tools/opencl/count_calls.c -o "$folder/count_calls.so" || exit 1
+${CC:-cc} -O2 -fPIC -shared -I. tests/layers/count_calls.c -o "$folder/count_calls.so" || exit 1
 
 # compile OUTPUT SOURCE FLAG...: where the source is there, and the output is not.
 compile() {
@@ -137,5 +137,5 @@ while IFS='|' read -r name needs filter command; do
         "$(ratio "$check_s" "$plain_s" "$check_cpu" "$plain_cpu")" \
         "$(ratio "$trace_s" "$plain_s" "$trace_cpu" "$plain_cpu")" "$result"
     sed -n 's/.*weir: OpenCL layer: /  /p' "$runs/check.err"
-done < <(grep -v '^#' tools/opencl/programs.txt | sed 's/ | /|/g')
+done < <(grep -v '^#' tests/layers/programs.txt | sed 's/ | /|/g')
 exit "$failed"
