@@ -137,6 +137,27 @@ WEIR_TEST(CudaMemory, WrappedMemoryIsLetGoAtAnIdleMoment)
     EXPECT_INT_EQ(fake->calls("cuMemHostUnregister"), before + 3);
 }
 
+// Ending a registration waits for the whole device: a wait that ends on one queue does not end it while another one
+// works.
+RIG_TEST(CudaMemory, WrappedMemoryIsKeptWhileAQueueWorks)
+{
+    static _Alignas(4096) unsigned char memory[4096];
+    const struct weir_test_cuda *fake = rig_fake();
+    own_queue other = rig_queue(rig, false);
+    own_buffer device = rig_buffer(rig, 64, WEIR_PLACE_DEVICE);
+    const long before = fake->calls("cuMemHostUnregister");
+    weir_buffer *wrapped = rig_wrap(rig, memory, sizeof memory);
+    weir_buffer_destroy(&wrapped);
+    const struct weir_event ended = test_record(other);
+    fake->hold(1);
+    EXPECT_OK(weir_queue_fill(rig->queue, device, 0, 64, pattern, 1));
+    EXPECT_OK(weir_event_sync(ended, GUARD_NS));
+    EXPECT_INT_EQ(fake->calls("cuMemHostUnregister"), before);
+    fake->hold(0);
+    EXPECT_OK(weir_queue_sync(rig->queue, GUARD_NS));
+    EXPECT_INT_EQ(fake->calls("cuMemHostUnregister"), before + 1);
+}
+
 // For example PyTorch's pinned tensors.
 RIG_TEST(CudaMemory, WrapsWhatIsPinnedAlready)
 {
