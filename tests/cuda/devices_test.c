@@ -151,6 +151,30 @@ DEVICE_TEST(ADeviceThatIsOpenedAgainReachesItsPeer, "DEVICES", "2")
     }
 }
 
+// A registration belongs to the process: an unused one of a device ends where another device wraps memory over it, and the
+// first device has none left to end.
+DEVICE_TEST(AnUnusedRegistrationEndsForAnotherDevice, "DEVICES", "2")
+{
+    static _Alignas(4096) unsigned char memory[4096];
+    const struct weir_test_cuda *fake = rig_fake();
+    weir_device *second;
+    weir_buffer *wrapped = rig_wrap(rig, memory, sizeof memory);
+    weir_buffer_destroy(&wrapped);
+    open_second(rig, &second);
+    const long registered = fake->calls("cuMemHostRegister");
+    const long ended = fake->calls("cuMemHostUnregister");
+    ASSERT_OK(weir_buffer_wrap(second, WEIR_PARAMS(weir_wrap, .pointer = memory + 64, .size = 128),
+                               &wrapped));
+    EXPECT_INT_EQ(fake->calls("cuMemHostRegister"), registered + 1);
+    EXPECT_INT_EQ(fake->calls("cuMemHostUnregister"), ended + 1);
+    const long asked = fake->calls("cuStreamQuery");
+    EXPECT_OK(weir_queue_sync(rig->queue, GUARD_NS));
+    EXPECT_INT_EQ(fake->calls("cuStreamQuery"), asked);
+    weir_buffer_destroy(&wrapped);
+    EXPECT_OK(weir_device_close(&second));
+    EXPECT_INT_EQ(fake->calls("cuMemHostUnregister"), ended + 2);
+}
+
 // PTX 9.0 is of CUDA 13.
 DEVICE_TEST(DriverTooOldForTheImages, "VERSION", "12040")
 {
