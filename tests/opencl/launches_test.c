@@ -351,6 +351,31 @@ SLOTS_TEST(OpenclArguments, ThatOverlapThoseBefore)
     }
 }
 
+// With all places taken, a view that the launch has just made is not the one that goes: two views of one range would be two
+// memories for some drivers.
+SLOTS_TEST(OpenclArguments, ARangeThatComesTwiceInALaunchIsOneView)
+{
+    enum {
+        PLACES = 64 // OCL_VIEW_LIMIT of the backend
+    };
+    own_buffer parts = NULL;
+    own_kernel add = NULL;
+    EXPECT_OK(weir_buffer_create(rig->device, WEIR_PARAMS(weir_buffer, .size = (PLACES + 3) * 128),
+                                 &parts));
+    EXPECT_OK(weir_kernel_create(rig->program, "vector_add", &add));
+    for (size_t i = 1; i <= PLACES; i++)
+        launch(rig, parts, i * 128, PART_BYTES, 0);
+    const long views = rig->shim->calls("clCreateSubBuffer");
+    EXPECT_OK(weir_queue_launch(rig->queues[0], add, weir_dim(1, 1, 1),
+                                weir_dim(OPENCL_RIG_COUNT, 1, 1),
+                                weir_in(parts, (PLACES + 1) * 128, PART_BYTES),
+                                weir_in(parts, (PLACES + 2) * 128, PART_BYTES),
+                                weir_out(parts, (PLACES + 1) * 128, PART_BYTES),
+                                (uint32_t)OPENCL_RIG_COUNT));
+    EXPECT_INT_EQ(rig->shim->calls("clCreateSubBuffer") - views, 2);
+    EXPECT_OK(weir_queue_sync(rig->queues[0], WEIR_FOREVER));
+}
+
 // A part of a buffer for each slot.
 static void launch_in_slots(const struct opencl_rig *rig, size_t slots, uint32_t first)
 {
