@@ -376,10 +376,12 @@ weir_status cu_device_trim(const struct weir_link *link, weir_device *object)
     weir_status status = cu_enter(device, &scope);
     if (status < 0)
         return status;
+    const CUstreamCaptureMode before = cu_relax(&device->module->cu);
     cu_free_kept(device);
     struct cu_trial trial = {.device = device};
     CU_TRY_AWAIT(&trial, device->memory_stream);
     CU_TRY(&trial, cuMemPoolTrimTo, device->pool, 0);
+    cu_unrelax(&device->module->cu, before);
     cu_leave(device, &scope);
     return cu_tried(&trial, "trim the device");
 }

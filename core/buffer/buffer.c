@@ -320,6 +320,36 @@ weir_placement weir_buffer_placement(const weir_buffer *buffer)
     return WEIR_IS_ALIVE(buffer) ? buffer->placement : WEIR_PLACE_DEVICE;
 }
 
+weir_status weir__buffer_check_size(weir_device *device, const char *label, size_t size)
+{
+    if (size == 0)
+        return weir__invalid(label, "ask for one byte at least",
+                             "a buffer of 0 bytes was asked for");
+    if (size > device->limits.max_buffer_bytes)
+        return weir__invalid(label, "split it into several buffers",
+                             "a buffer of %zu bytes was asked for; the device's limit is %" PRIu64,
+                             size, device->limits.max_buffer_bytes);
+    return WEIR_OK;
+}
+
+// One link's create. A backend may keep memory of destroyed buffers: if there is none for a new one, it gives that back
+// and is asked again. After a second refusal too, since a driver's pool may keep what it had got until then.
+static weir_status create_in(const struct weir_link *link, weir_device *device, weir_buffer *buffer,
+                             const struct weir_buffer_setup *setup, void **out_data,
+                             void **out_pointer)
+{
+    weir_status status = WEIR_OK;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        status = link->ops->buffer_create(link, device, buffer, setup, out_data, out_pointer);
+        if (status != WEIR_ERROR_OUT_OF_MEMORY || link->next)
+            break;
+        const struct weir_error cause = weir__error_of(status);
+        (void)link->ops->device_trim(link, device);
+        weir__error_set(&cause);
+    }
+    return status;
+}
+
 weir_status weir__buffer_make(weir_device *device, const char *label,
                               const struct weir_buffer_setup *setup, bool internal,
                               weir_buffer **out_buffer)
@@ -336,8 +366,7 @@ weir_status weir__buffer_make(weir_device *device, const char *label,
     void *pointer = NULL;
     weir_status status;
     WEIR__CREATE_ALONG(status, device->chain, device->chain->count, buffer->member.object.data,
-                       buffer, buffer,
-                       link->ops->buffer_create(link, device, buffer, setup, slot, &pointer));
+                       buffer, buffer, create_in(link, device, buffer, setup, slot, &pointer));
     if (status < 0) {
         weir__error_place(status, label, NULL, 0);
         weir__member_free(&buffer->member);
@@ -346,18 +375,6 @@ weir_status weir__buffer_make(weir_device *device, const char *label,
     buffer->pointer = pointer;
     weir__member_enlist(&buffer->member);
     *out_buffer = buffer;
-    return WEIR_OK;
-}
-
-weir_status weir__buffer_check_size(weir_device *device, const char *label, size_t size)
-{
-    if (size == 0)
-        return weir__invalid(label, "ask for one byte at least",
-                             "a buffer of 0 bytes was asked for");
-    if (size > device->limits.max_buffer_bytes)
-        return weir__invalid(label, "split it into several buffers",
-                             "a buffer of %zu bytes was asked for; the device's limit is %" PRIu64,
-                             size, device->limits.max_buffer_bytes);
     return WEIR_OK;
 }
 
