@@ -354,6 +354,9 @@ weir_status weir__buffer_make(weir_device *device, const char *label,
                               const struct weir_buffer_setup *setup, bool internal,
                               weir_buffer **out_buffer)
 {
+    weir_status status = weir__buffer_check_size(device, label, setup->size);
+    if (status < 0)
+        return status;
     weir__device_reap(device);
     weir_buffer *buffer = weir__member_allocate(device, &weir__buffer_class, sizeof *buffer, label);
     if (!buffer)
@@ -364,7 +367,6 @@ weir_status weir__buffer_make(weir_device *device, const char *label,
     atomic_init(&buffer->holders, 1);
 
     void *pointer = NULL;
-    weir_status status;
     WEIR__CREATE_ALONG(status, device->chain, device->chain->count, buffer->member.object.data,
                        buffer, buffer, create_in(link, device, buffer, setup, slot, &pointer));
     if (status < 0) {
@@ -431,8 +433,6 @@ weir_status weir_buffer_create_at(weir_device *device, const struct weir_buffer_
     WEIR_REQUIRE_AT(file, line, NULL, params);
     WEIR_READ_PARAMS(file, line, weir_buffer_params, params, &known);
     weir_status status = check_placement(device, params->label, params->placement);
-    if (status == WEIR_OK)
-        status = weir__buffer_check_size(device, params->label, params->size);
     if (status < 0)
         return weir__placed(status, file, line);
     const struct weir_buffer_setup setup = {.struct_size = sizeof setup,
@@ -452,19 +452,16 @@ weir_status weir_buffer_wrap_at(weir_device *device, const struct weir_wrap_para
     WEIR_REQUIRE_AT(file, line, NULL, params);
     WEIR_READ_PARAMS(file, line, weir_wrap_params, params, &known);
     WEIR_REQUIRE_AT(file, line, params->label, params->pointer);
-    weir_status status = weir__buffer_check_size(device, params->label, params->size);
-    if (status == WEIR_OK && params->size > UINTPTR_MAX - (uintptr_t)params->pointer)
-        status = weir__fail_at(file, line, params->label, WEIR_ERROR_INVALID,
-                               "pass the memory's own size",
-                               "weir_buffer_wrap: %zu bytes at %p go past the end of all addresses",
-                               params->size, params->pointer);
-    if (status < 0)
-        return weir__placed(status, file, line);
+    if (params->size > UINTPTR_MAX - (uintptr_t)params->pointer)
+        return weir__fail_at(file, line, params->label, WEIR_ERROR_INVALID,
+                             "pass the memory's own size",
+                             "weir_buffer_wrap: %zu bytes at %p go past the end of all addresses",
+                             params->size, params->pointer);
     const struct weir_buffer_setup setup = {.struct_size = sizeof setup,
                                             .size = params->size,
                                             .placement = WEIR_PLACE_HOST,
                                             .user_pointer = params->pointer};
-    status = weir__buffer_make(device, params->label, &setup, false, out_buffer);
+    weir_status status = weir__buffer_make(device, params->label, &setup, false, out_buffer);
     if (status == WEIR_OK) {
         weir__debug_wraps(*out_buffer, params->pointer, params->size);
         weir__member_place(&(*out_buffer)->member, file, line);

@@ -7,7 +7,7 @@
 
 extern const struct weir__class weir__buffer_class;
 
-// Creates a buffer of a checked size. An `internal` buffer, of the library itself, does not
+// Creates a buffer. An `internal` buffer, of the library itself, does not
 // keep its device from closing.
 weir_status weir__buffer_make(weir_device *device, const char *label,
                               const struct weir_buffer_setup *setup, bool internal,
