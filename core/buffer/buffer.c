@@ -68,56 +68,34 @@ static struct weir_lock lock = WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_DEB
 static unsigned next_gone; // the views that are gone are used again in turn
 static struct sigaction earlier;
 
-// The fault. Nothing that allocates or locks may be called.
-
-struct line {
-    char text[640];
-    size_t used;
-};
-
-static void add(struct line *line, const char *text)
-{
-    while (*text && line->used + 1 < sizeof line->text)
-        line->text[line->used++] = *text++;
-}
-
-static void add_number(struct line *line, size_t number)
-{
-    char digits[24];
-    char *at = digits + sizeof digits - 1;
-    *at = '\0';
-    do
-        *--at = (char)('0' + number % 10);
-    while (number /= 10);
-    add(line, at);
-}
+// The fault: of an instruction that uses a view, so the C library's heap is not locked on this thread.
 
 static void tell_fault(const struct weir__view *view, size_t offset)
 {
-    struct line line = {.used = 0};
+    char text[768];
     const enum state state = atomic_load(&view->state);
     const struct page *page = state == IN_USE ? &view->pages[offset / view->page_bytes] : NULL;
-    const bool is_write = page && page->reads > 0;
-    add(&line,
-        is_write ? "weir: error: the host writes byte " : "weir: error: the host uses byte ");
-    add_number(&line, offset);
-    add(&line, " of ");
-    add(&line, view->name);
-    if (state != IN_USE) {
-        add(&line, ", after its destruction; let its pointer go with the buffer\n");
-    } else if (is_write) {
-        add(&line, ", during an access of WEIR_ACCESS_READ");
-        add(&line, view->opened);
-        add(&line, "; begin it with WEIR_ACCESS_WRITE or WEIR_ACCESS_READ_WRITE\n");
-    } else {
-        if (view->ended[0])
-            add(&line, ", after weir_host_end()");
-        add(&line, view->ended);
-        add(&line, ", while no access has it open; call weir_host_begin() with that range first, "
-                   "and use its pointer until weir_host_end()\n");
-    }
+    int length;
+    if (state != IN_USE)
+        length = snprintf(text, sizeof text,
+                          "weir: error: the host uses byte %zu of %s, after its destruction; let "
+                          "its pointer go with the buffer\n",
+                          offset, view->name);
+    else if (page->reads > 0)
+        length = snprintf(text, sizeof text,
+                          "weir: error: the host writes byte %zu of %s, during an access of "
+                          "WEIR_ACCESS_READ%s; begin it with WEIR_ACCESS_WRITE or "
+                          "WEIR_ACCESS_READ_WRITE\n",
+                          offset, view->name, view->opened);
+    else
+        length = snprintf(text, sizeof text,
+                          "weir: error: the host uses byte %zu of %s%s%s, while no access has it "
+                          "open; call weir_host_begin() with that range first, and use its pointer "
+                          "until weir_host_end()\n",
+                          offset, view->name, view->ended[0] ? ", after weir_host_end()" : "",
+                          view->ended);
     // Nothing is left to do if this fails.
-    const ssize_t written = write(STDERR_FILENO, line.text, line.used);
+    const ssize_t written = write(STDERR_FILENO, text, (size_t)length);
     (void)written;
 }
 
