@@ -8,13 +8,14 @@
 // loaded.
 //
 // `lock` guards the states of entries and rooms. The thread alone uses an entry that is
-// NONE or FILLED, and a room that is CLAIMED.
+// NONE or FILLED, and a room that is neither free nor held.
 #include "patterns/loader.h"
 
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "base/clock.h"
 #include "base/sized.h"
@@ -38,18 +39,12 @@ struct weir__entry {
     struct weir_error error;
 };
 
-enum weir__room_state {
-    WEIR__ROOM_FREE, // free when `released` is complete
-    WEIR__ROOM_CLAIMED,
-    WEIR__ROOM_HELD,
-};
-
 struct weir__room {
-    enum weir__room_state state;
+    TAILQ_ENTRY(weir__room) place; // among the free ones: free when `released` is complete
     weir_buffer *buffer;
-    uint64_t index;             // HELD: the batch's number
+    bool held;                  // by a consumer
+    uint64_t index;             // then the batch's number
     struct weir_event released; // zeroed: not released after any work
-    uint64_t released_order;
 };
 
 struct weir_loader {
@@ -66,8 +61,9 @@ struct weir_loader {
     pthread_cond_t to_next; // consumers wait
     bool stopping;
     uint64_t head; // the next to be delivered
-    uint64_t releases;
     uint32_t held;
+    // The room that was released first is first, since it is the most likely to be idle.
+    TAILQ_HEAD(, weir__room) free;
     struct weir_loader_statistics figures;
 };
 
@@ -109,23 +105,10 @@ static weir_status fill(weir_loader *loader, struct weir__entry *entry)
 }
 
 // With the lock. No work uses the room.
-static void free_room_at_once(struct weir__room *room)
+static void free_room_at_once(weir_loader *loader, struct weir__room *room)
 {
-    room->state = WEIR__ROOM_FREE;
     room->released = (struct weir_event){0, 0};
-}
-
-// With the lock. The room that was released first is the most likely to be idle.
-static struct weir__room *free_room(weir_loader *loader)
-{
-    struct weir__room *found = NULL;
-    for (uint32_t i = 0; i < loader->params.slot_count; i++) {
-        struct weir__room *room = &loader->rooms[i];
-        if (room->state == WEIR__ROOM_FREE &&
-            (!found || room->released_order < found->released_order))
-            found = room;
-    }
-    return found;
+    TAILQ_INSERT_HEAD(&loader->free, room, place);
 }
 
 static weir_status copy(weir_loader *loader, struct weir__entry *entry,
@@ -153,12 +136,12 @@ static weir_status copy_or_recover(weir_loader *loader, struct weir__entry *entr
 // With the lock, which is released meanwhile. NULL when the loader is to stop.
 static struct weir__room *take_room(weir_loader *loader)
 {
-    struct weir__room *room;
-    while (!(room = free_room(loader)) && !loader->stopping)
+    while (TAILQ_EMPTY(&loader->free) && !loader->stopping)
         (void)weir__pattern_lock_wait(&loader->lock, &loader->to_load, NULL);
     if (loader->stopping)
         return NULL;
-    room->state = WEIR__ROOM_CLAIMED;
+    struct weir__room *room = TAILQ_FIRST(&loader->free);
+    TAILQ_REMOVE(&loader->free, room, place);
     return room;
 }
 
@@ -179,7 +162,7 @@ static bool place(weir_loader *loader, struct weir__entry *entry)
     entry->state = status == WEIR_OK ? WEIR__ENTRY_BATCH : WEIR__ENTRY_ERROR;
     entry->room = (uint32_t)(room - loader->rooms);
     if (status != WEIR_OK)
-        free_room_at_once(room);
+        free_room_at_once(loader, room);
     return true;
 }
 
@@ -251,6 +234,7 @@ static weir_status make_slots(weir_loader *loader, struct weir__place place)
 {
     uint32_t count = loader->params.slot_count;
 
+    TAILQ_INIT(&loader->free);
     loader->entries = calloc(count, sizeof *loader->entries);
     loader->rooms = calloc(count, sizeof *loader->rooms);
     if (!loader->entries || !loader->rooms)
@@ -259,6 +243,7 @@ static weir_status make_slots(weir_loader *loader, struct weir__place place)
     for (uint32_t i = 0; i < count; i++) {
         TRY(make_buffer(loader, WEIR_PLACE_HOST, place, &loader->entries[i].pinned));
         TRY(make_buffer(loader, WEIR_PLACE_DEVICE, place, &loader->rooms[i].buffer));
+        TAILQ_INSERT_TAIL(&loader->free, &loader->rooms[i], place);
     }
     return WEIR_OK;
 }
@@ -395,7 +380,7 @@ static weir_status deliver_batch(weir_loader *loader, struct weir__entry *entry,
 
     if (weir_event_query(entry->copied) < 0) {
         entry->error = *weir_last_error();
-        free_room_at_once(room);
+        free_room_at_once(loader, room);
         return deliver_error(loader, entry);
     }
     if (queue)
@@ -408,7 +393,7 @@ static weir_status deliver_batch(weir_loader *loader, struct weir__entry *entry,
         .ready = entry->copied,
         .slot = entry->room,
     };
-    room->state = WEIR__ROOM_HELD;
+    room->held = true;
     room->index = loader->head;
     loader->held++;
     if (loader->figures.held_max < loader->held)
@@ -448,17 +433,16 @@ static weir_status release(weir_loader *loader, struct weir_batch *batch, weir_q
     struct weir__room *room = batch && batch->buffer && batch->slot < loader->params.slot_count
                                   ? &loader->rooms[batch->slot]
                                   : NULL;
-    if (!room || room->state != WEIR__ROOM_HELD || room->index != batch->index ||
-        room->buffer != batch->buffer)
+    if (!room || !room->held || room->index != batch->index || room->buffer != batch->buffer)
         status =
             weir__pattern_refuse(loader->label, "release each batch of weir_loader_next() once",
                                  "weir_loader_release: the batch is not held");
     else if (queue)
         status = weir_queue_record(queue, &event);
     if (room && status == WEIR_OK) {
-        room->state = WEIR__ROOM_FREE;
+        room->held = false;
         room->released = event;
-        room->released_order = ++loader->releases;
+        TAILQ_INSERT_TAIL(&loader->free, room, place);
         loader->held--;
         memset(batch, 0, sizeof *batch);
         pthread_cond_signal(&loader->to_load);

@@ -10,8 +10,8 @@
 // cuMemAlloc, and a program that needs no more starts sooner.
 //
 // HOST memory is kept by size after a destroy, because cuMemFreeHost waits for the whole device.
-// Only trim, close and a lack of memory free it. So are MANAGED and plain memory, because cuMemFree
-// waits too. MANAGED memory exists only where host and device may use it at the same time, and copies
+// Only trim, which a lack of memory brings about, and close free it. So are MANAGED and plain memory, because
+// cuMemFree waits too. MANAGED memory exists only where host and device may use it at the same time, and copies
 // treat it as memory of the device.
 //
 // Copies use the host's pointer (unified addressing), also for registered memory. Kernels use the
@@ -187,13 +187,8 @@ static weir_status create_block(struct cu_buffer *buffer, size_t size)
         return weir_host_no_memory(host, "a buffer");
     struct cu_trial trial = {.device = device};
     allocate(&trial, buffer, size, &block->pointer);
-    const bool full = trial.code == CUDA_ERROR_OUT_OF_MEMORY;
-    if (full && !buffer->plain) {
-        cu_free_kept(device);
-        trial.code = CUDA_SUCCESS;
-        allocate(&trial, buffer, size, &block->pointer);
-    }
     if (trial.code != CUDA_SUCCESS) {
+        const bool full = trial.code == CUDA_ERROR_OUT_OF_MEMORY;
         host->release(block);
         return full && buffer->plain ? WEIR_OK : refuse(buffer, &trial);
     }
@@ -205,23 +200,6 @@ static weir_status create_block(struct cu_buffer *buffer, size_t size)
 }
 
 // Memory.
-
-// The pool may keep freed memory in pieces that are too small; it returns them to the driver before
-// the allocation is tried again, and so are plain blocks, which waits for the device.
-static CUresult allocate_again(struct cu_device *device, struct cu_buffer *buffer)
-{
-    const struct cu_symbols *cu = &device->module->cu;
-    weir_kit_blocks_empty(&device->plain, free_block, device);
-    if (cu_await_stream(cu, device->memory_stream) != CUDA_SUCCESS ||
-        cu->cuMemPoolTrimTo(device->pool, 0) != CUDA_SUCCESS)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    const CUresult code = cu->cuMemAllocFromPoolAsync(&buffer->address, buffer->size, device->pool,
-                                                      device->memory_stream);
-    // Refused again: the pool would keep what the driver had got for it until then.
-    if (code == CUDA_ERROR_OUT_OF_MEMORY)
-        cu->cuMemPoolTrimTo(device->pool, 0);
-    return code;
-}
 
 // Leaves the buffer without a block if its memory is to come from the pool.
 static weir_status create_plain(struct cu_buffer *buffer)
@@ -250,8 +228,6 @@ static weir_status create_device(struct cu_buffer *buffer)
     struct cu_trial trial = {.device = device};
     CU_TRY(&trial, cuMemAllocFromPoolAsync, &buffer->address, buffer->size, device->pool,
            device->memory_stream);
-    if (trial.code == CUDA_ERROR_OUT_OF_MEMORY)
-        trial.code = allocate_again(device, buffer);
     if (trial.code != CUDA_SUCCESS) {
         buffer->address = 0;
         return refuse(buffer, &trial);

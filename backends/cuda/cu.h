@@ -119,18 +119,13 @@ struct cu_clock {
     uint64_t paired_ns; // when the last pair was taken
 };
 
-struct cu_kept_name {
-    struct cu_kept_name *next;
-    char text[];
-};
-
 // Progress words of queues, and names of what they ran: history.h.
 struct cu_words {
     void *page; // pinned; NULL: there are none yet
     CUdeviceptr address;
     atomic_bool off; // the device writes none
     bool used[CU_WORD_COUNT];
-    struct cu_kept_name *names;
+    struct weir_names *names;
 };
 
 struct cu_device {

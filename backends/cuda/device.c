@@ -11,6 +11,7 @@
 
 #include "backends/cuda/history.h"
 #include "backends/cuda/nccl.h"
+#include "base/names.h"
 
 // The maximum number of concurrent kernels of all devices for which there are images (compute
 // capability 7.5 and newer); the driver has no attribute for it. CUDA C++ programming guide,
@@ -192,21 +193,12 @@ static weir_status init_words(struct cu_device *device)
 
 const char *cu_keep_name(struct cu_device *device, const char *name)
 {
-    const size_t size = strlen(name) + 1;
     pthread_mutex_lock(&device->lock);
-    struct cu_kept_name *kept = device->words.names;
-    while (kept && strcmp(kept->text, name) != 0)
-        kept = kept->next;
-    if (!kept) {
-        kept = device->module->host->allocate(sizeof *kept + size);
-        if (kept) {
-            memcpy(kept->text, name, size);
-            kept->next = device->words.names;
-            device->words.names = kept;
-        }
-    }
+    if (!device->words.names)
+        device->words.names = weir_names_create();
+    const char *kept = device->words.names ? weir_names_keep(device->words.names, name) : NULL;
     pthread_mutex_unlock(&device->lock);
-    return kept ? kept->text : NULL;
+    return kept;
 }
 
 // Creation and destruction.
@@ -283,11 +275,7 @@ static void empty_context(struct cu_device *device)
     cu_free_kept(device);
     if (device->words.page && !cu_is_given_up(device))
         cu->cuMemFreeHost(device->words.page);
-    while (device->words.names) {
-        struct cu_kept_name *name = device->words.names;
-        device->words.names = name->next;
-        device->module->host->release(name);
-    }
+    weir_names_destroy(device->words.names);
     cu_timeline_finish(device);
     if (device->memory_stream && !cu_is_given_up(device))
         cu_await_stream(cu, device->memory_stream);
@@ -388,10 +376,12 @@ weir_status cu_device_trim(const struct weir_link *link, weir_device *object)
     weir_status status = cu_enter(device, &scope);
     if (status < 0)
         return status;
+    const CUstreamCaptureMode before = cu_relax(&device->module->cu);
     cu_free_kept(device);
     struct cu_trial trial = {.device = device};
     CU_TRY_AWAIT(&trial, device->memory_stream);
     CU_TRY(&trial, cuMemPoolTrimTo, device->pool, 0);
+    cu_unrelax(&device->module->cu, before);
     cu_leave(device, &scope);
     return cu_tried(&trial, "trim the device");
 }

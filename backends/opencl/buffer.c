@@ -209,27 +209,17 @@ static weir_status allocate(struct ocl_buffer *buffer, const struct weir_buffer_
     return status;
 }
 
-// Releases memory that is not kept as a block.
-static void release_memory(struct ocl_buffer *buffer)
+static void release(struct ocl_buffer *buffer)
 {
-    const struct ocl_device *device = buffer->device;
+    struct ocl_device *device = buffer->device;
     const struct ocl_symbols *cl = &device->module->cl;
-    if (buffer->memory)
+    if (buffer->block)
+        weir_kit_block_put(&device->spares, buffer->block);
+    else if (buffer->memory)
         cl->clReleaseMemObject(buffer->memory);
     if (buffer->address)
         cl->clSVMFree(device->context, buffer->address);
-    buffer->memory = NULL;
-    buffer->address = NULL;
-    buffer->svm = false;
-}
-
-static void release(struct ocl_buffer *buffer)
-{
-    if (buffer->block)
-        weir_kit_block_put(&buffer->device->spares, buffer->block);
-    else
-        release_memory(buffer);
-    buffer->device->module->host->release(buffer);
+    device->module->host->release(buffer);
 }
 
 static void release_block(void *user, struct weir_kit_block *block)
@@ -257,11 +247,6 @@ weir_status ocl_buffer_create(const struct weir_link *link, weir_device *device,
     buffer->device = ocl_device_of(link, device);
     buffer->size = setup->size;
     weir_status status = allocate(buffer, setup);
-    if (status == WEIR_ERROR_OUT_OF_MEMORY) {
-        release_memory(buffer);
-        ocl_spares_release(buffer->device);
-        status = allocate(buffer, setup);
-    }
     if (status < 0) {
         release(buffer);
         return status;

@@ -68,56 +68,34 @@ static struct weir_lock lock = WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_DEB
 static unsigned next_gone; // the views that are gone are used again in turn
 static struct sigaction earlier;
 
-// The fault. Nothing that allocates or locks may be called.
-
-struct line {
-    char text[640];
-    size_t used;
-};
-
-static void add(struct line *line, const char *text)
-{
-    while (*text && line->used + 1 < sizeof line->text)
-        line->text[line->used++] = *text++;
-}
-
-static void add_number(struct line *line, size_t number)
-{
-    char digits[24];
-    char *at = digits + sizeof digits - 1;
-    *at = '\0';
-    do
-        *--at = (char)('0' + number % 10);
-    while (number /= 10);
-    add(line, at);
-}
+// The fault: of an instruction that uses a view, so the C library's heap is not locked on this thread.
 
 static void tell_fault(const struct weir__view *view, size_t offset)
 {
-    struct line line = {.used = 0};
+    char text[768];
     const enum state state = atomic_load(&view->state);
     const struct page *page = state == IN_USE ? &view->pages[offset / view->page_bytes] : NULL;
-    const bool is_write = page && page->reads > 0;
-    add(&line,
-        is_write ? "weir: error: the host writes byte " : "weir: error: the host uses byte ");
-    add_number(&line, offset);
-    add(&line, " of ");
-    add(&line, view->name);
-    if (state != IN_USE) {
-        add(&line, ", after its destruction; let its pointer go with the buffer\n");
-    } else if (is_write) {
-        add(&line, ", during an access of WEIR_ACCESS_READ");
-        add(&line, view->opened);
-        add(&line, "; begin it with WEIR_ACCESS_WRITE or WEIR_ACCESS_READ_WRITE\n");
-    } else {
-        if (view->ended[0])
-            add(&line, ", after weir_host_end()");
-        add(&line, view->ended);
-        add(&line, ", while no access has it open; call weir_host_begin() with that range first, "
-                   "and use its pointer until weir_host_end()\n");
-    }
+    int length;
+    if (state != IN_USE)
+        length = snprintf(text, sizeof text,
+                          "weir: error: the host uses byte %zu of %s, after its destruction; let "
+                          "its pointer go with the buffer\n",
+                          offset, view->name);
+    else if (page->reads > 0)
+        length = snprintf(text, sizeof text,
+                          "weir: error: the host writes byte %zu of %s, during an access of "
+                          "WEIR_ACCESS_READ%s; begin it with WEIR_ACCESS_WRITE or "
+                          "WEIR_ACCESS_READ_WRITE\n",
+                          offset, view->name, view->opened);
+    else
+        length = snprintf(text, sizeof text,
+                          "weir: error: the host uses byte %zu of %s%s%s, while no access has it "
+                          "open; call weir_host_begin() with that range first, and use its pointer "
+                          "until weir_host_end()\n",
+                          offset, view->name, view->ended[0] ? ", after weir_host_end()" : "",
+                          view->ended);
     // Nothing is left to do if this fails.
-    const ssize_t written = write(STDERR_FILENO, line.text, line.used);
+    const ssize_t written = write(STDERR_FILENO, text, (size_t)length);
     (void)written;
 }
 
@@ -320,10 +298,43 @@ weir_placement weir_buffer_placement(const weir_buffer *buffer)
     return WEIR_IS_ALIVE(buffer) ? buffer->placement : WEIR_PLACE_DEVICE;
 }
 
+weir_status weir__buffer_check_size(weir_device *device, const char *label, size_t size)
+{
+    if (size == 0)
+        return weir__invalid(label, "ask for one byte at least",
+                             "a buffer of 0 bytes was asked for");
+    if (size > device->limits.max_buffer_bytes)
+        return weir__invalid(label, "split it into several buffers",
+                             "a buffer of %zu bytes was asked for; the device's limit is %" PRIu64,
+                             size, device->limits.max_buffer_bytes);
+    return WEIR_OK;
+}
+
+// One link's create. A backend may keep memory of destroyed buffers: if there is none for a new one, it gives that back
+// and is asked again. After a second refusal too, since a driver's pool may keep what it had got until then.
+static weir_status create_in(const struct weir_link *link, weir_device *device, weir_buffer *buffer,
+                             const struct weir_buffer_setup *setup, void **out_data,
+                             void **out_pointer)
+{
+    weir_status status = WEIR_OK;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        status = link->ops->buffer_create(link, device, buffer, setup, out_data, out_pointer);
+        if (status != WEIR_ERROR_OUT_OF_MEMORY || link->next)
+            break;
+        const struct weir_error cause = weir__error_of(status);
+        (void)link->ops->device_trim(link, device);
+        weir__error_set(&cause);
+    }
+    return status;
+}
+
 weir_status weir__buffer_make(weir_device *device, const char *label,
                               const struct weir_buffer_setup *setup, bool internal,
                               weir_buffer **out_buffer)
 {
+    weir_status status = weir__buffer_check_size(device, label, setup->size);
+    if (status < 0)
+        return status;
     weir__device_reap(device);
     weir_buffer *buffer = weir__member_allocate(device, &weir__buffer_class, sizeof *buffer, label);
     if (!buffer)
@@ -334,10 +345,8 @@ weir_status weir__buffer_make(weir_device *device, const char *label,
     atomic_init(&buffer->holders, 1);
 
     void *pointer = NULL;
-    weir_status status;
     WEIR__CREATE_ALONG(status, device->chain, device->chain->count, buffer->member.object.data,
-                       buffer, buffer,
-                       link->ops->buffer_create(link, device, buffer, setup, slot, &pointer));
+                       buffer, buffer, create_in(link, device, buffer, setup, slot, &pointer));
     if (status < 0) {
         weir__error_place(status, label, NULL, 0);
         weir__member_free(&buffer->member);
@@ -346,18 +355,6 @@ weir_status weir__buffer_make(weir_device *device, const char *label,
     buffer->pointer = pointer;
     weir__member_enlist(&buffer->member);
     *out_buffer = buffer;
-    return WEIR_OK;
-}
-
-weir_status weir__buffer_check_size(weir_device *device, const char *label, size_t size)
-{
-    if (size == 0)
-        return weir__invalid(label, "ask for one byte at least",
-                             "a buffer of 0 bytes was asked for");
-    if (size > device->limits.max_buffer_bytes)
-        return weir__invalid(label, "split it into several buffers",
-                             "a buffer of %zu bytes was asked for; the device's limit is %" PRIu64,
-                             size, device->limits.max_buffer_bytes);
     return WEIR_OK;
 }
 
@@ -414,8 +411,6 @@ weir_status weir_buffer_create_at(weir_device *device, const struct weir_buffer_
     WEIR_REQUIRE_AT(file, line, NULL, params);
     WEIR_READ_PARAMS(file, line, weir_buffer_params, params, &known);
     weir_status status = check_placement(device, params->label, params->placement);
-    if (status == WEIR_OK)
-        status = weir__buffer_check_size(device, params->label, params->size);
     if (status < 0)
         return weir__placed(status, file, line);
     const struct weir_buffer_setup setup = {.struct_size = sizeof setup,
@@ -435,19 +430,16 @@ weir_status weir_buffer_wrap_at(weir_device *device, const struct weir_wrap_para
     WEIR_REQUIRE_AT(file, line, NULL, params);
     WEIR_READ_PARAMS(file, line, weir_wrap_params, params, &known);
     WEIR_REQUIRE_AT(file, line, params->label, params->pointer);
-    weir_status status = weir__buffer_check_size(device, params->label, params->size);
-    if (status == WEIR_OK && params->size > UINTPTR_MAX - (uintptr_t)params->pointer)
-        status = weir__fail_at(file, line, params->label, WEIR_ERROR_INVALID,
-                               "pass the memory's own size",
-                               "weir_buffer_wrap: %zu bytes at %p go past the end of all addresses",
-                               params->size, params->pointer);
-    if (status < 0)
-        return weir__placed(status, file, line);
+    if (params->size > UINTPTR_MAX - (uintptr_t)params->pointer)
+        return weir__fail_at(file, line, params->label, WEIR_ERROR_INVALID,
+                             "pass the memory's own size",
+                             "weir_buffer_wrap: %zu bytes at %p go past the end of all addresses",
+                             params->size, params->pointer);
     const struct weir_buffer_setup setup = {.struct_size = sizeof setup,
                                             .size = params->size,
                                             .placement = WEIR_PLACE_HOST,
                                             .user_pointer = params->pointer};
-    status = weir__buffer_make(device, params->label, &setup, false, out_buffer);
+    weir_status status = weir__buffer_make(device, params->label, &setup, false, out_buffer);
     if (status == WEIR_OK) {
         weir__debug_wraps(*out_buffer, params->pointer, params->size);
         weir__member_place(&(*out_buffer)->member, file, line);

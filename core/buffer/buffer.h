@@ -7,7 +7,7 @@
 
 extern const struct weir__class weir__buffer_class;
 
-// Creates a buffer of a checked size. An `internal` buffer, of the library itself, does not
+// Creates a buffer. An `internal` buffer, of the library itself, does not
 // keep its device from closing.
 weir_status weir__buffer_make(weir_device *device, const char *label,
                               const struct weir_buffer_setup *setup, bool internal,
@@ -37,8 +37,8 @@ enum weir__staging_size {
 // Stores up to `wanted` blocks, and at least `least` of them. More than that are only created while the
 // device has fewer than WEIR__STAGING_BLOCKS_MAX(). Returns their number, or 0 with the thread's error.
 size_t weir__staging_take(weir_device *device, enum weir__staging_size size, size_t least,
-                          size_t wanted, struct weir__staging_block **out_blocks);
-void weir__staging_return(weir_device *device, size_t count, struct weir__staging_block **blocks);
+                          size_t wanted, weir_buffer **out_blocks);
+void weir__staging_return(weir_device *device, size_t count, weir_buffer **blocks);
 
 // Destroys the blocks that are not in use, and ends the threads. What a later transfer needs is made
 // again.

@@ -11,64 +11,41 @@
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
-struct weir__staging_block {
-    struct weir__staging_block *next;
-    enum weir__staging_size size;
-    weir_buffer *memory;
-};
-
 _Static_assert(sizeof((struct weir__staging *)0)->blocks / sizeof(struct weir__staging_blocks) ==
                    WEIR__STAGING_SIZES,
                "a device has a list of blocks of each size");
+_Static_assert(WEIR__STAGING_SPARES_MAX >= WEIR__STAGING_BLOCKS_MAX(WEIR__STAGING_SMALL),
+               "a list has room for all blocks");
 
-// A block that is counted already, or NULL with the thread's error.
-static struct weir__staging_block *create(weir_device *device, enum weir__staging_size size)
+static void destroy(weir_buffer *block)
+{
+    const struct weir_error cause = *weir_last_error();
+    weir_buffer_destroy(&block);
+    weir__error_set(&cause);
+}
+
+static weir_buffer *pop(struct weir__staging_blocks *blocks)
+{
+    return blocks->spare_count > 0 ? blocks->spares[--blocks->spare_count] : NULL;
+}
+
+size_t weir__staging_take(weir_device *device, enum weir__staging_size size, size_t least,
+                          size_t wanted, weir_buffer **out_blocks)
 {
     const struct weir_buffer_setup setup = {.struct_size = sizeof setup,
                                             .size = WEIR__STAGING_BYTES(size),
                                             .placement = WEIR_PLACE_HOST};
-    struct weir__staging_block *block = weir__allocate(sizeof *block);
-    if (!block) {
-        weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for staging");
-        return NULL;
-    }
-    block->size = size;
-    if (weir__buffer_make(device, "staging", &setup, true, &block->memory) == WEIR_OK)
-        return block;
-    weir__release(block);
-    return NULL;
-}
-
-static void destroy(struct weir__staging_block *block)
-{
-    const struct weir_error cause = *weir_last_error();
-    weir_buffer_destroy(&block->memory);
-    weir__release(block);
-    weir__error_set(&cause);
-}
-
-static struct weir__staging_block *pop(struct weir__staging_blocks *blocks)
-{
-    struct weir__staging_block *block = blocks->spare;
-    if (block)
-        blocks->spare = block->next;
-    return block;
-}
-
-size_t weir__staging_take(weir_device *device, enum weir__staging_size size, size_t least,
-                          size_t wanted, struct weir__staging_block **out_blocks)
-{
     struct weir__staging *staging = &device->staging;
     struct weir__staging_blocks *blocks = &staging->blocks[size];
     size_t count = 0;
     while (count < wanted) {
         weir_lock_take(&staging->lock);
-        struct weir__staging_block *block = pop(blocks);
+        weir_buffer *block = pop(blocks);
         const bool is_new =
             !block && (count < least || blocks->count < WEIR__STAGING_BLOCKS_MAX(size));
         blocks->count += is_new;
         weir_lock_release(&staging->lock);
-        if (is_new && !(block = create(device, size))) {
+        if (is_new && weir__buffer_make(device, "staging", &setup, true, &block) < 0) {
             weir_lock_take(&staging->lock);
             blocks->count--;
             weir_lock_release(&staging->lock);
@@ -83,23 +60,23 @@ size_t weir__staging_take(weir_device *device, enum weir__staging_size size, siz
     return 0;
 }
 
-void weir__staging_return(weir_device *device, size_t count, struct weir__staging_block **blocks)
+void weir__staging_return(weir_device *device, size_t count, weir_buffer **blocks)
 {
     struct weir__staging *staging = &device->staging;
     for (size_t i = count; i-- > 0;) {
-        struct weir__staging_block *block = blocks[i];
-        struct weir__staging_blocks *list = &staging->blocks[block->size];
+        const enum weir__staging_size size =
+            blocks[i]->size == WEIR__STAGING_BYTES(WEIR__STAGING_LARGE) ? WEIR__STAGING_LARGE
+                                                                        : WEIR__STAGING_SMALL;
+        struct weir__staging_blocks *list = &staging->blocks[size];
         weir_lock_take(&staging->lock);
-        const bool keep = list->count <= WEIR__STAGING_BLOCKS_MAX(block->size);
-        if (keep) {
-            block->next = list->spare;
-            list->spare = block;
-        } else {
+        const bool keep = list->count <= WEIR__STAGING_BLOCKS_MAX(size);
+        if (keep)
+            list->spares[list->spare_count++] = blocks[i];
+        else
             list->count--;
-        }
         weir_lock_release(&staging->lock);
         if (!keep)
-            destroy(block);
+            destroy(blocks[i]);
     }
 }
 
@@ -107,7 +84,7 @@ void weir__staging_trim(weir_device *device)
 {
     struct weir__staging *staging = &device->staging;
     for (int size = 0; size < WEIR__STAGING_SIZES; size++) {
-        struct weir__staging_block *block;
+        weir_buffer *block;
         do {
             weir_lock_take(&staging->lock);
             block = pop(&staging->blocks[size]);
@@ -392,7 +369,7 @@ static void set_pieces(struct transfer *transfer)
 }
 
 // Takes the blocks, and cuts them into slots. Stores them, and returns their number, or 0.
-static size_t take_blocks(struct transfer *transfer, struct weir__staging_block **out_blocks)
+static size_t take_blocks(struct transfer *transfer, weir_buffer **out_blocks)
 {
     const enum weir__staging_size size =
         transfer->piece_bytes > PART_BYTES_MAX ? WEIR__STAGING_LARGE : WEIR__STAGING_SMALL;
@@ -403,7 +380,7 @@ static size_t take_blocks(struct transfer *transfer, struct weir__staging_block 
     transfer->slot_count = least_of(transfer->slot_count, taken * pieces);
     for (size_t i = 0; i < transfer->slot_count; i++) {
         struct slot *slot = &transfer->slots[i];
-        slot->memory = out_blocks[i / pieces]->memory;
+        slot->memory = out_blocks[i / pieces];
         slot->offset = i % pieces * transfer->piece_bytes;
         slot->busy = (struct weir_event){0};
         slot->posted = 0;
@@ -415,7 +392,7 @@ static weir_status run_transfer(const struct transfer *asked)
 {
     struct slot slots[SLOTS_MAX]; // not cleared: a small transfer uses one
     struct transfer transfer = *asked;
-    struct weir__staging_block *blocks[SLOTS_MAX];
+    weir_buffer *blocks[SLOTS_MAX];
     weir_device *device = transfer.queue->member.device;
 
     transfer.slots = slots;

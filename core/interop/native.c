@@ -139,9 +139,6 @@ weir_status weir_buffer_adopt_at(weir_device *device, const struct weir_adopt_pa
     if (status < 0)
         return status;
     WEIR_REQUIRE_AT(file, line, params->label, params->native);
-    status = weir__buffer_check_size(device, params->label, params->size);
-    if (status < 0)
-        return weir__placed(status, file, line);
     const struct weir_buffer_setup setup = {.struct_size = sizeof setup,
                                             .size = params->size,
                                             .placement = WEIR_PLACE_DEVICE,
@@ -495,10 +492,7 @@ static weir_status import_tensor(weir_device *device, const char *label,
         __builtin_add_overflow(size, from->byte_offset, &size))
         size = UINT64_MAX;
     setup.size = (size_t)size;
-    status = weir__buffer_check_size(device, label, setup.size);
-    if (status == WEIR_OK)
-        status =
-            is_of_host ? set_host(device, from, &setup) : set_device(device, label, from, &setup);
+    status = is_of_host ? set_host(device, from, &setup) : set_device(device, label, from, &setup);
     if (status == WEIR_OK)
         status = weir__buffer_make(device, label, &setup, false, &buffer);
     if (status < 0)

@@ -15,17 +15,19 @@
 #include "core/object/object.h"
 #include "core/support/thread.h"
 
-struct weir__staging_block;
 struct weir__watch;
+
+#define WEIR__STAGING_SPARES_MAX 64
 
 // The pinned memory of uploads and downloads, and the threads that copy to and from it
 // (core/buffer/buffer.h).
 struct weir__staging {
     struct weir_lock lock; // of `blocks`
     struct weir__staging_blocks {
-        struct weir__staging_block *spare; // not in use by a transfer
-        size_t count;                      // of all blocks
-    } blocks[2];                           // by enum weir__staging_size
+        weir_buffer *spares[WEIR__STAGING_SPARES_MAX]; // not in use by a transfer
+        size_t spare_count;
+        size_t count; // of all blocks
+    } blocks[2];      // by enum weir__staging_size
     unsigned thread_limit;
     size_t large_bytes; // of a transfer from which on it takes large blocks; fewer in tests
     struct weir_workers copiers;

@@ -536,9 +536,6 @@ static weir_status check_allocate(const struct request *request)
                             "weir_pool_allocate: the pool belongs to another device than queue "
                             "'%s'",
                             weir__label_or_none(request->queue->member.object.label));
-    if (request->size == 0)
-        return weir__refuse(request, label, "ask for one byte at least",
-                            "weir_pool_allocate: a buffer of 0 bytes was asked for");
     return weir__placed(weir__buffer_check_size(device, label, request->size), request->file,
                         request->line);
 }

@@ -334,18 +334,12 @@ static weir_status buffer_create(const struct weir_link *link, weir_device *devi
                                  weir_buffer *object, const struct weir_buffer_setup *setup,
                                  void **out_data, void **out_pointer)
 {
-    struct sim_virtual_buffer *buffer = link->host->allocate(sizeof *buffer);
-    if (!buffer)
-        return weir_host_no_memory(link->host, "a buffer in virtual time");
-    buffer->on_host = setup->placement == WEIR_PLACE_HOST;
-    buffer->device = sim_device_of(link, device)->index;
-    *out_data = buffer;
+    *out_data = setup->placement == WEIR_PLACE_HOST ? NULL : sim_device_of(link, device);
     return WEIR_OK;
 }
 
 static void buffer_destroy(const struct weir_link *link, weir_buffer *object)
 {
-    link->host->release(weir_buffer_data(link, object));
 }
 
 // The table.

@@ -97,11 +97,6 @@ struct sim_virtual_device {
     uint64_t free_ns; // the end of the last submit: those of several threads come in a row
 };
 
-struct sim_virtual_buffer {
-    bool on_host;
-    uint32_t device;
-};
-
 // A record, or the end of a graph.
 struct sim_record {
     uint64_t sequence;
@@ -137,7 +132,8 @@ struct sim_virtual_queue {
 WEIR_STATE_OF(sim_of, struct sim)
 WEIR_DATA_OF(sim_device_of, struct sim_virtual_device, weir_device)
 WEIR_DATA_OF(sim_queue_of, struct sim_virtual_queue, weir_queue)
-WEIR_DATA_OF(sim_buffer_of, const struct sim_virtual_buffer, weir_buffer)
+// Whose memory a buffer is; NULL: the host's.
+WEIR_DATA_OF(sim_memory_of, const struct sim_virtual_device, weir_buffer)
 
 // submit.c
 

@@ -178,15 +178,16 @@ static weir_status describe_transfer(const struct weir_link *link, struct sim_wo
 {
     if (!box->src.buffer)
         return describe_bytes(link, work, SIM_D2D, weir_box_bytes(box));
-    const struct sim_virtual_buffer *dst = sim_buffer_of(link, box->dst.buffer);
-    const struct sim_virtual_buffer *src = sim_buffer_of(link, box->src.buffer);
-    work->device = src->device;
+    const struct sim_virtual_device *dst = sim_memory_of(link, box->dst.buffer);
+    const struct sim_virtual_device *src = sim_memory_of(link, box->src.buffer);
+    if (src)
+        work->device = src->index;
     // Copies within the host's memory use the engine of uploads.
     return describe_bytes(link, work,
-                          src->on_host                 ? SIM_H2D
-                          : dst->on_host               ? SIM_D2H
-                          : dst->device == src->device ? SIM_D2D
-                                                       : SIM_PEER,
+                          !src         ? SIM_H2D
+                          : !dst       ? SIM_D2H
+                          : dst == src ? SIM_D2D
+                                       : SIM_PEER,
                           weir_box_bytes(box));
 }
 

@@ -289,8 +289,8 @@ JOB_TEST(Transfer, SeveralAtOnce, UPLOADERS *part)
 // Only what a transfer cannot do without is made beyond the limit, and it is not kept.
 static void expect_bounded(struct job *job, enum weir__staging_size size, int mode)
 {
-    struct weir__staging_block *blocks[WEIR__STAGING_BLOCKS_MAX(WEIR__STAGING_SMALL) + 2];
-    struct weir__staging_block *more[4];
+    weir_buffer *blocks[WEIR__STAGING_BLOCKS_MAX(WEIR__STAGING_SMALL) + 2];
+    weir_buffer *more[4];
     set_mode(job, mode);
     weir_device *device = job->control.devices[0];
     const size_t limit = WEIR__STAGING_BLOCKS_MAX(size);

@@ -173,7 +173,8 @@ struct weir_module_ops {
     // fills the limits, plugins may change them. Does not forward.
     void (*device_limits)(const struct weir_link *link, weir_device *device,
                           struct weir_limits *limits);
-    // O: nothing to trim.
+    // O: nothing to trim. The front end also calls it where the backend's buffer_create has returned
+    // WEIR_ERROR_OUT_OF_MEMORY, and then asks for the buffer once more.
     weir_status (*device_trim)(const struct weir_link *link, weir_device *device);
 
     // M.
